@@ -1,0 +1,85 @@
+# Everything is built from Go modules; nothing else is downloaded. `make help` lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+BIN := bin
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+GO_SOURCES = $(shell find api cmd cloudinit config controllers imagebuilder presentation test -name '*.go' -not -path 'test/controlplane/*' -not -path 'test/tools/*' 2>/dev/null) go.mod go.sum
+# The same flags everywhere, so that programs and tests share compiled packages.
+export CGO_ENABLED := 0
+LDFLAGS := -s -w -X main.version=$(VERSION)
+# Arguments for the demo and for go test: make demo ARGS="--servers 6"; make test ARGS="-run TestClaim ./controllers/machine".
+ARGS ?=
+
+##@ Use
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*##"} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-zA-Z_-]+:.*##/ {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: programs ## Watch simulated servers go from powered-off to admitted nodes. ARGS="--servers 6 --speed 2" are its flags.
+	@$(BIN)/ingot demo $(ARGS)
+
+.PHONY: build
+build: programs ## Build ingot, ingot-manager, ingot-agent and the test control plane into bin/.
+
+##@ Develop
+.PHONY: test
+test: $(BIN)/gotestsum programs ## Run every test. ARGS="-run NAME ./PACKAGE" narrows it; INGOT_REQUIRE=all fails where a program is missing.
+	$(if $(ARGS),,@cd test/controlplane && $(CURDIR)/$(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -count=1 -timeout 10m ./...)
+	@$(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=output -- -count=1 -timeout 20m $(if $(ARGS),$(ARGS),./...)
+
+.PHONY: unit
+unit: $(BIN)/gotestsum ## Run the tests of packages that start no control plane: the suite for every save.
+	@$(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=output -- -count=1 \
+		$$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -v ' .*ingot/test/\(management\|cluster\)' | cut -d' ' -f1)
+
+.PHONY: bench
+bench: ## Run the benchmarks. They compare within one run: say on which machine.
+	@go test -run '^$$' -bench . -benchmem $$(grep -rl --include='*_test.go' '^func Benchmark' api cloudinit controllers imagebuilder presentation | xargs -n1 dirname | sort -u | sed 's|^|./|')
+
+.PHONY: lint
+lint: $(BIN)/staticcheck ## Check format, vet, staticcheck, the import law and the budgets.
+	@bad=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); [ -z "$$bad" ] || { echo "gofmt -w these files:"; echo "$$bad"; exit 1; }
+	@go vet ./...
+	@$(BIN)/staticcheck ./...
+	@cd test/controlplane && go vet ./...
+	@go test -count=1 ./test/arch
+
+.PHONY: generate
+generate: $(BIN)/controller-gen ## Generate deep copies, CRDs and RBAC.
+	@$(BIN)/controller-gen object paths=./api/...
+	@$(BIN)/controller-gen crd:crdVersions=v1 paths=./api/... output:crd:dir=config/crd/bases
+	@rm -rf $(BIN)/metal3-crd && $(BIN)/controller-gen crd:allowDangerousTypes=true paths=github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1 output:crd:dir=$(BIN)/metal3-crd
+	@cp $(BIN)/metal3-crd/metal3.io_baremetalhosts.yaml config/crd/metal3/ && rm -rf $(BIN)/metal3-crd
+	@$(BIN)/controller-gen rbac:roleName=ingot-manager paths=./controllers/... output:rbac:dir=config/rbac
+
+.PHONY: verify
+verify: generate ## Check that generated files are current.
+	@changed=$$(git status --porcelain -- api config); [ -z "$$changed" ] || { echo "generated files are not current; commit what make generate wrote:"; echo "$$changed"; git diff -- api config | head -40; exit 1; }
+
+.PHONY: clean
+clean: ## Remove what was built.
+	@rm -rf $(BIN)
+
+# --- programs -----------------------------------------------------------------------------------------------------
+
+.PHONY: programs
+programs: $(BIN)/ingot $(BIN)/ingot-manager $(BIN)/ingot-agent $(BIN)/ingot-controlplane
+
+$(BIN)/ingot $(BIN)/ingot-manager $(BIN)/ingot-agent: $(BIN)/%: $(GO_SOURCES)
+	@[ -e $@ ] || echo "building $* (the first time: about 2 minutes on 2 cores, Kubernetes' client libraries are compiled)"
+	@go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/$*
+
+$(BIN)/ingot-controlplane: $(wildcard test/controlplane/*.go test/controlplane/*/*.go) test/controlplane/go.mod test/controlplane/build.sh
+	@[ -e $@ ] || echo "building the test control plane: etcd, kube-apiserver, scheduler and controller-manager (the first time: about 8 minutes on 2 cores, later 15 seconds)"
+	@test/controlplane/build.sh $(CURDIR)/$@
+
+$(BIN)/controller-gen: TOOL = sigs.k8s.io/controller-tools/cmd/controller-gen
+$(BIN)/gotestsum: TOOL = gotest.tools/gotestsum
+$(BIN)/staticcheck: TOOL = honnef.co/go/tools/cmd/staticcheck
+$(BIN)/controller-gen $(BIN)/gotestsum $(BIN)/staticcheck: test/tools/go.mod
+	@echo "building $(notdir $@) (under a minute)"
+	@go build -C test/tools -o $(CURDIR)/$@ $(TOOL)
