@@ -1,0 +1,226 @@
+package v1alpha1
+
+// GPUVendor is who made the GPUs.
+// +kubebuilder:validation:Enum=nvidia;amd;generic
+type GPUVendor string
+
+// GPU vendors.
+const (
+	VendorNVIDIA  GPUVendor = "nvidia"
+	VendorAMD     GPUVendor = "amd"
+	VendorGeneric GPUVendor = "generic"
+)
+
+// PresentationMode is how GPUs appear to pods.
+// +kubebuilder:validation:Enum=Passthrough;VGPU;MIG;DRA
+type PresentationMode string
+
+// Presentation modes.
+const (
+	ModePassthrough PresentationMode = "Passthrough"
+	ModeVGPU        PresentationMode = "VGPU"
+	ModeMIG         PresentationMode = "MIG"
+	ModeDRA         PresentationMode = "DRA"
+)
+
+// Workload is what a passed-through GPU is given to.
+// +kubebuilder:validation:Enum=Container;VM
+type Workload string
+
+// Workloads.
+const (
+	WorkloadContainer Workload = "Container"
+	WorkloadVM        Workload = "VM"
+)
+
+// Advertiser is what tells Kubernetes of the GPUs.
+// +kubebuilder:validation:Enum=DevicePlugin;DRA
+type Advertiser string
+
+// Advertisers.
+const (
+	AdvertiseDevicePlugin Advertiser = "DevicePlugin"
+	AdvertiseDRA          Advertiser = "DRA"
+)
+
+// DriverSource is where the GPU driver comes from.
+// +kubebuilder:validation:Enum=Image;Packages;Operator
+type DriverSource string
+
+// Driver sources.
+const (
+	// DriverFromImage: baked into the OSImage.
+	DriverFromImage DriverSource = "Image"
+	// DriverFromPackages: installed by cloud-init at the first boot.
+	DriverFromPackages DriverSource = "Packages"
+	// DriverFromOperator: by the vendor's operator, in a pod.
+	DriverFromOperator DriverSource = "Operator"
+)
+
+// GPUSpec is the GPUs of a node and how they are presented.
+// +kubebuilder:validation:XValidation:rule="self.vendor != 'generic' || self.presentation.mode == 'Passthrough'",message="vendor: generic knows presentation.mode: Passthrough only"
+// +kubebuilder:validation:XValidation:rule="self.vendor != 'amd' || (self.presentation.mode != 'VGPU' && self.presentation.mode != 'MIG')",message="vendor: amd has no VGPU and no MIG presentation: use Passthrough or DRA"
+// +kubebuilder:validation:XValidation:rule="!has(self.presentation.mig) || !has(self.presentation.mig.layout) || self.presentation.mig.layout.all(l, !has(l.gpus) || l.gpus.all(g, g < self.count))",message="presentation.mig.layout names GPUs that a server does not have: gpus go from 0 to count - 1"
+type GPUSpec struct {
+	// vendor of the GPUs.
+	// +required
+	Vendor GPUVendor `json:"vendor"`
+	// model as in Ingot's catalogue: H100-SXM5-80GB.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Model string `json:"model"`
+	// count of GPUs in one server.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=64
+	Count int32 `json:"count"`
+	// driver is where the driver comes from.
+	// +optional
+	// +default={}
+	Driver GPUDriver `json:"driver,omitempty"`
+	// presentation is how the GPUs appear.
+	// +required
+	Presentation Presentation `json:"presentation"`
+}
+
+// GPUDriver is where the driver comes from.
+type GPUDriver struct {
+	// source of the driver.
+	// +optional
+	// +default="Image"
+	Source DriverSource `json:"source,omitempty"`
+}
+
+// Presentation is how GPUs appear: a mode, and the member of that name.
+// +kubebuilder:validation:XValidation:rule="!has(self.passthrough) || self.mode == 'Passthrough'",message="passthrough is only for mode: Passthrough; remove it or change mode"
+// +kubebuilder:validation:XValidation:rule="has(self.vgpu) == (self.mode == 'VGPU')",message="vgpu must be set for mode: VGPU, and for no other mode"
+// +kubebuilder:validation:XValidation:rule="has(self.mig) == (self.mode == 'MIG')",message="mig must be set for mode: MIG, and for no other mode"
+// +kubebuilder:validation:XValidation:rule="!has(self.dra) || self.mode == 'DRA'",message="dra is only for mode: DRA; remove it or change mode"
+type Presentation struct {
+	// mode of presentation.
+	// +required
+	Mode PresentationMode `json:"mode"`
+	// passthrough says how whole GPUs are given away; absent: to containers, by the device plugin, one pod each.
+	// +optional
+	Passthrough *PassthroughSpec `json:"passthrough,omitempty"`
+	// vgpu says which virtual GPUs.
+	// +optional
+	VGPU *VGPUSpec `json:"vgpu,omitempty"`
+	// mig says how GPUs are partitioned.
+	// +optional
+	MIG *MIGSpec `json:"mig,omitempty"`
+	// dra says which devices a DRA driver publishes; absent: whole GPUs.
+	// +optional
+	DRA *DRASpec `json:"dra,omitempty"`
+}
+
+// SharingSpec lets several pods use one device.
+type SharingSpec struct {
+	// strategy of sharing.
+	// +required
+	// +kubebuilder:validation:Enum=TimeSlicing;MPS
+	Strategy string `json:"strategy"`
+	// replicas advertised per device.
+	// +required
+	// +kubebuilder:validation:Minimum=2
+	// +kubebuilder:validation:Maximum=48
+	Replicas int32 `json:"replicas"`
+}
+
+// PassthroughSpec gives whole GPUs away.
+// +kubebuilder:validation:XValidation:rule="!has(self.sharing) || !has(self.workload) || self.workload == 'Container'",message="sharing is for workload: Container only: a virtual machine owns its GPU"
+type PassthroughSpec struct {
+	// workload that gets the GPUs.
+	// +optional
+	// +default="Container"
+	Workload Workload `json:"workload,omitempty"`
+	// advertise by the device plugin or by a DRA driver.
+	// +optional
+	// +default="DevicePlugin"
+	Advertise Advertiser `json:"advertise,omitempty"`
+	// sharing of one GPU by several pods; absent: none.
+	// +optional
+	Sharing *SharingSpec `json:"sharing,omitempty"`
+}
+
+// VGPUSpec is virtual GPUs: host says which types it offers, a guest how it is licensed.
+// +kubebuilder:validation:XValidation:rule="self.role == 'Host' ? (has(self.types) && self.types.size() > 0 && !has(self.licence)) : (has(self.licence) && !has(self.types))",message="role: Host needs types and no licence; role: Guest needs licence and no types"
+type VGPUSpec struct {
+	// role of the node.
+	// +required
+	// +kubebuilder:validation:Enum=Host;Guest
+	Role string `json:"role"`
+	// types and how many of each per GPU: H100XM-20C: 4.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k] >= 1 && self[k] <= 64)",message="types must say how many of each per GPU, from 1 to 64"
+	Types map[string]int32 `json:"types,omitempty"`
+	// licence of a guest.
+	// +optional
+	Licence *VGPULicence `json:"licence,omitempty"`
+}
+
+// VGPULicence is how a vGPU guest is licensed.
+type VGPULicence struct {
+	// tokenSecretRef names a Secret in the host namespace with the client configuration token.
+	// +required
+	TokenSecretRef LocalReference `json:"tokenSecretRef"`
+	// featureType as in gridd.conf.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4
+	FeatureType int32 `json:"featureType,omitempty"`
+}
+
+// MIGSpec partitions GPUs.
+// +kubebuilder:validation:XValidation:rule="self.strategy == 'none' || (has(self.layout) && self.layout.size() > 0)",message="layout must say which profiles: strategy single and mixed partition the GPUs"
+// +kubebuilder:validation:XValidation:rule="self.strategy != 'none' || !has(self.layout) || self.layout.size() == 0",message="strategy: none has no layout: remove it"
+type MIGSpec struct {
+	// strategy in the device plugin's own words.
+	// +required
+	// +kubebuilder:validation:Enum=none;single;mixed
+	Strategy string `json:"strategy"`
+	// advertise by the device plugin or by a DRA driver.
+	// +optional
+	// +default="DevicePlugin"
+	Advertise Advertiser `json:"advertise,omitempty"`
+	// layout of the GPUs.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Layout []MIGLayout `json:"layout,omitempty"`
+}
+
+// MIGLayout is the profiles of some GPUs.
+type MIGLayout struct {
+	// gpus are the indices; absent: all.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:Minimum=0
+	// +kubebuilder:validation:items:Maximum=63
+	GPUs []int32 `json:"gpus,omitempty"`
+	// profiles and how many of each on every GPU: 1g.10gb: 7.
+	// +required
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k] >= 1 && self[k] <= 7)",message="profiles must say how many of each per GPU, from 1 to 7, which is all that a GPU has"
+	Profiles map[string]int32 `json:"profiles"`
+}
+
+// DRASpec publishes devices by a DRA driver.
+type DRASpec struct {
+	// driver name; absent: the vendor's, gpu.nvidia.com or gpu.amd.com.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Driver string `json:"driver,omitempty"`
+	// devices that are published.
+	// +optional
+	// +default="GPU"
+	// +kubebuilder:validation:Enum=GPU;MIG;VFIO
+	Devices string `json:"devices,omitempty"`
+	// sharing of one device by several pods; absent: none.
+	// +optional
+	Sharing *SharingSpec `json:"sharing,omitempty"`
+}

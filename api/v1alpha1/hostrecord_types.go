@@ -1,0 +1,277 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// HostRecordSpec is what the machine controller asks of a host beyond what a BareMetalHost can say. All of it is absent
+// while no Machine has the host.
+type HostRecordSpec struct {
+	// machine that has the host.
+	// +optional
+	Machine *MachineReference `json:"machine,omitempty"`
+	// tenant is namespace/name of the TenantCluster.
+	// +optional
+	// +kubebuilder:validation:MaxLength=317
+	Tenant string `json:"tenant,omitempty"`
+	// revision to be installed.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Revision string `json:"revision,omitempty"`
+	// attempt of the Machine; another number asks for another installation.
+	// +optional
+	Attempt int64 `json:"attempt,omitempty"`
+	// image to be installed, exactly.
+	// +optional
+	Image *ExactImage `json:"image,omitempty"`
+	// erase asked for when the host is released.
+	// +optional
+	Erase EraseMode `json:"erase,omitempty"`
+}
+
+// MachineReference names a Machine, for ever.
+type MachineReference struct {
+	// namespace of the Machine.
+	// +required
+	Namespace string `json:"namespace"`
+	// name of the Machine.
+	// +required
+	Name string `json:"name"`
+	// uid of the Machine.
+	// +required
+	UID types.UID `json:"uid"`
+}
+
+// ExactImage is an image as the installer must write it.
+type ExactImage struct {
+	// url of the file.
+	// +required
+	URL string `json:"url"`
+	// checksum of the file as served: sha256:HEX or sha512:HEX.
+	// +required
+	Checksum string `json:"checksum"`
+	// format of the file.
+	// +required
+	Format ImageFormat `json:"format"`
+}
+
+// HostPower is the power state as the BMC said.
+type HostPower struct {
+	// state: On, Off, PoweringOn, PoweringOff, Unknown.
+	// +required
+	State string `json:"state"`
+	// observedGeneration of the BareMetalHost when the state was read.
+	// +required
+	ObservedGeneration int64 `json:"observedGeneration"`
+	// observedAt is when this state was seen first for that generation.
+	// +required
+	ObservedAt metav1.MicroTime `json:"observedAt"`
+}
+
+// HostAttempt is one piece of work on a host: an inspection, an installation, an erase.
+type HostAttempt struct {
+	// number of the attempt; grows by one and is never used again on this host.
+	// +required
+	Number int64 `json:"number"`
+	// operation: Inspect, Install, Erase.
+	// +required
+	Operation string `json:"operation"`
+	// machineUID and machineAttempt say for whom.
+	// +optional
+	MachineUID types.UID `json:"machineUID,omitempty"`
+	// machineAttempt is spec.attempt when it began.
+	// +optional
+	MachineAttempt int64 `json:"machineAttempt,omitempty"`
+	// image that is installed.
+	// +optional
+	Image *ExactImage `json:"image,omitempty"`
+	// erase mode of an erase.
+	// +optional
+	Erase EraseMode `json:"erase,omitempty"`
+	// state: Running, Succeeded, Failed.
+	// +required
+	State string `json:"state"`
+	// step that it is at, or failed at.
+	// +optional
+	Step string `json:"step,omitempty"`
+	// doneBytes of the image file, or of the disks that are erased.
+	// +optional
+	DoneBytes int64 `json:"doneBytes,omitempty"`
+	// totalBytes; 0 while unknown.
+	// +optional
+	TotalBytes int64 `json:"totalBytes,omitempty"`
+	// boots counts how often the boot document was served.
+	// +optional
+	Boots int32 `json:"boots,omitempty"`
+	// startedAt is when the attempt began.
+	// +required
+	StartedAt metav1.MicroTime `json:"startedAt"`
+	// stepAt is when the step was entered.
+	// +optional
+	StepAt *metav1.MicroTime `json:"stepAt,omitempty"`
+	// openedAt is when the host was powered on for this attempt; the boot service answers from then until the deadline.
+	// +optional
+	OpenedAt *metav1.MicroTime `json:"openedAt,omitempty"`
+	// deadline of the attempt.
+	// +required
+	Deadline metav1.MicroTime `json:"deadline"`
+	// endedAt is when it succeeded or failed.
+	// +optional
+	EndedAt *metav1.MicroTime `json:"endedAt,omitempty"`
+	// reason why it failed.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Message string `json:"message,omitempty"`
+}
+
+// HostInstalled is what is on a host's disk.
+type HostInstalled struct {
+	// machineUID for whom it was installed.
+	// +required
+	MachineUID types.UID `json:"machineUID"`
+	// attempt of the Machine.
+	// +required
+	Attempt int64 `json:"attempt"`
+	// revision that was installed.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+	// checksum of the image file.
+	// +required
+	Checksum string `json:"checksum"`
+	// at what time.
+	// +required
+	At metav1.MicroTime `json:"at"`
+}
+
+// EraseEvidence is the proof of the last completed erase.
+type EraseEvidence struct {
+	// mode of the erase.
+	// +required
+	Mode EraseMode `json:"mode"`
+	// attempt number of the erase.
+	// +required
+	Attempt int64 `json:"attempt"`
+	// at what time it was complete and the power-off confirmed.
+	// +required
+	At metav1.MicroTime `json:"at"`
+	// tenant whose data was erased.
+	// +optional
+	Tenant string `json:"tenant,omitempty"`
+}
+
+// HostInventory is what the agent and the BMC found. Sizes are in bytes.
+type HostInventory struct {
+	// manufacturer of the server.
+	// +optional
+	Manufacturer string `json:"manufacturer,omitempty"`
+	// model of the server.
+	// +optional
+	Model string `json:"model,omitempty"`
+	// serialNumber of the server.
+	// +optional
+	SerialNumber string `json:"serialNumber,omitempty"`
+	// systemUUID is the DMI product UUID as the agent read it; empty when only the BMC was asked.
+	// +optional
+	SystemUUID string `json:"systemUUID,omitempty"`
+	// cpuModel of the processors.
+	// +optional
+	CPUModel string `json:"cpuModel,omitempty"`
+	// cpuThreads of all processors.
+	// +optional
+	CPUThreads int32 `json:"cpuThreads,omitempty"`
+	// memoryBytes of memory.
+	// +optional
+	MemoryBytes int64 `json:"memoryBytes,omitempty"`
+	// diskBytes of each disk.
+	// +optional
+	// +listType=atomic
+	DiskBytes []int64 `json:"diskBytes,omitempty"`
+	// macs of the network interfaces.
+	// +optional
+	// +listType=atomic
+	MACs []string `json:"macs,omitempty"`
+	// gpus found on the PCI bus, by vendor and device id.
+	// +optional
+	// +listType=atomic
+	GPUs []GPUInventory `json:"gpus,omitempty"`
+}
+
+// GPUInventory counts GPUs of one kind.
+type GPUInventory struct {
+	// vendorID and deviceID are PCI ids, four lower-case hex digits.
+	// +required
+	VendorID string `json:"vendorID"`
+	// deviceID of the GPU.
+	// +required
+	DeviceID string `json:"deviceID"`
+	// model as in Ingot's catalogue; absent when it does not know the ids.
+	// +optional
+	Model string `json:"model,omitempty"`
+	// count of such GPUs.
+	// +required
+	Count int32 `json:"count"`
+}
+
+// HostRecordStatus is what the host controller did and saw.
+type HostRecordStatus struct {
+	// power as the BMC said.
+	// +optional
+	Power *HostPower `json:"power,omitempty"`
+	// attempt is the current or last one.
+	// +optional
+	Attempt *HostAttempt `json:"attempt,omitempty"`
+	// failures of attempts in a row; a success, another Machine or a retry sets it to 0.
+	// +optional
+	Failures int32 `json:"failures,omitempty"`
+	// installed is what is on the disk; absent once it was erased.
+	// +optional
+	Installed *HostInstalled `json:"installed,omitempty"`
+	// lastTenant is namespace/name of the TenantCluster that had the disks last; kept over erases.
+	// +optional
+	LastTenant string `json:"lastTenant,omitempty"`
+	// erased is the proof of the last erase; absent once something was installed.
+	// +optional
+	Erased *EraseEvidence `json:"erased,omitempty"`
+	// inventory of the hardware.
+	// +optional
+	Inventory *HostInventory `json:"inventory,omitempty"`
+	// retrySeen is the value of the retry annotation that was served last.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	RetrySeen string `json:"retrySeen,omitempty"`
+}
+
+// HostRecord carries what BareMetalHost has no field for, under the same name and namespace. spec is the machine
+// controller's, status the host controller's.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=hr,categories=ingot
+// +kubebuilder:printcolumn:name="Machine",type=string,JSONPath=".spec.machine.name"
+// +kubebuilder:printcolumn:name="Power",type=string,JSONPath=".status.power.state"
+// +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=".status.attempt.number"
+// +kubebuilder:printcolumn:name="Operation",type=string,JSONPath=".status.attempt.operation"
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=".status.attempt.state"
+// +kubebuilder:printcolumn:name="Step",type=string,JSONPath=".status.attempt.step"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=".status.attempt.reason"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
+type HostRecord struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	Spec HostRecordSpec `json:"spec,omitempty"`
+	// +optional
+	Status HostRecordStatus `json:"status,omitempty"`
+}
+
+// HostRecordList is a list of HostRecords.
+// +kubebuilder:object:root=true
+type HostRecordList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []HostRecord `json:"items"`
+}

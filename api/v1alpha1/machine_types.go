@@ -1,0 +1,330 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// MachinePhase is where a Machine is in its life. Gerunds while working, an adjective when settled. There is no failed
+// phase: what went wrong is the reason of Ready=False, and the Machine stays where it was.
+// +kubebuilder:validation:Enum=Pending;Claiming;Provisioning;Joining;Validating;Ready;Draining;Releasing
+type MachinePhase string
+
+// Machine phases.
+const (
+	// MachinePending: waits for what it refers to (NodeType, image, tenant) and for a host.
+	MachinePending MachinePhase = "Pending"
+	// MachineClaiming: a host was chosen and is being claimed.
+	MachineClaiming MachinePhase = "Claiming"
+	// MachineProvisioning: the image is being installed.
+	MachineProvisioning MachinePhase = "Provisioning"
+	// MachineJoining: the image was installed and verified; the Node object is awaited.
+	MachineJoining MachinePhase = "Joining"
+	// MachineValidating: the Node exists behind its gate; the verdict has not passed.
+	MachineValidating MachinePhase = "Validating"
+	// MachineReady: the verdict passed for this Node, this boot and this revision; the gate is lifted.
+	MachineReady MachinePhase = "Ready"
+	// MachineDraining: pods are being evicted before a roll.
+	MachineDraining MachinePhase = "Draining"
+	// MachineReleasing: on its way back: evict, power off, delete the Node, erase, return the host.
+	MachineReleasing MachinePhase = "Releasing"
+)
+
+// Machine's condition types, in the order of its life. All are positive. Ready is the summary.
+const (
+	// ConditionClaimed: a host is this Machine's.
+	ConditionClaimed = "Claimed"
+	// ConditionProvisioned: the image is on the host's disk, verified.
+	ConditionProvisioned = "Provisioned"
+	// ConditionJoined: the Node of this Machine exists in the tenant's cluster.
+	ConditionJoined = "Joined"
+	// ConditionValidated: the verdict passes. The validation controller writes it, and status.verdict.
+	ConditionValidated = "Validated"
+	// ConditionUpToDate: the Machine has its NodeType's target revision.
+	ConditionUpToDate = "UpToDate"
+)
+
+// Reasons of Machine's Claimed condition.
+const (
+	ReasonClaimed = "Claimed"
+	// ReasonClaiming: a host is being chosen or claimed.
+	ReasonClaiming = "Claiming"
+	// ReasonClaimTimedOut: the phase's deadline passed; the message names the host and what stands in the way.
+	ReasonClaimTimedOut = "ClaimTimedOut"
+	// ReasonNoHostAvailable: no host can be claimed now; the message says which were looked at and why each was passed over.
+	ReasonNoHostAvailable = "NoHostAvailable"
+	// ReasonHostNotFound: spec.hostName names no host of the provider.
+	ReasonHostNotFound = "HostNotFound"
+	// ReasonHostLost: the claimed host was deleted, or is another's now.
+	ReasonHostLost = "HostLost"
+	// ReasonWaitingForNodeType, ReasonWaitingForTenant: what the Machine refers to does not exist or is not Ready.
+	ReasonWaitingForNodeType = "WaitingForNodeType"
+	ReasonWaitingForTenant   = "WaitingForTenant"
+	// ReasonVersionSkew: the image's kubelet is newer than the tenant's API server, or more than three minors older.
+	ReasonVersionSkew = "VersionSkew"
+)
+
+// Reasons of Machine's Provisioned condition, beside those that the host reports (controllers/hardware.Reason, such
+// as BootLoop or DigestMismatch, and BMCUnreachable, BMCUnauthorized).
+const (
+	ReasonProvisioned  = "Provisioned"
+	ReasonProvisioning = "Provisioning"
+	// ReasonProvisioningTimedOut: the phase's deadline passed; the message names the step that it stopped at.
+	ReasonProvisioningTimedOut = "ProvisioningTimedOut"
+	// ReasonHostPaused, ReasonHostDetached: a person keeps the host's controller away by annotation.
+	ReasonHostPaused   = "HostPaused"
+	ReasonHostDetached = "HostDetached"
+	// ReasonHostError: the host reports an error; the message quotes it.
+	ReasonHostError = "HostError"
+	// ReasonBMCUnreachable, ReasonBMCUnauthorized: the BMC does not answer, or refuses the credentials.
+	ReasonBMCUnreachable  = "BMCUnreachable"
+	ReasonBMCUnauthorized = "BMCUnauthorized"
+)
+
+// Reasons of Machine's Joined condition.
+const (
+	ReasonJoined = "Joined"
+	// ReasonWaitingForNode: the node boots and has not registered.
+	ReasonWaitingForNode = "WaitingForNode"
+	// ReasonJoinTimedOut: the phase's deadline passed without a Node.
+	ReasonJoinTimedOut = "JoinTimedOut"
+	// ReasonNodeConflict: a Node of that name exists and is another machine's.
+	ReasonNodeConflict = "NodeConflict"
+	// ReasonNodeLost: the Node object was deleted in the tenant's cluster.
+	ReasonNodeLost = "NodeLost"
+)
+
+// Reasons of Machine's Validated condition.
+const (
+	ReasonValidated = "Validated"
+	// ReasonChecksWaiting: checks wait for what a node does after it boots.
+	ReasonChecksWaiting = "ChecksWaiting"
+	// ReasonSettling: every check passes, and must do so for validation.settle.
+	ReasonSettling = "Settling"
+	// ReasonResourcesMissing: the node advertises less than promised.
+	ReasonResourcesMissing = "ResourcesMissing"
+	// ReasonChecksFailed: a check fails; the message names it.
+	ReasonChecksFailed = "ChecksFailed"
+	// ReasonValidationTimedOut: the phase's deadline passed; the message names the check that waits.
+	ReasonValidationTimedOut = "ValidationTimedOut"
+	// ReasonNodeRebooted: the boot changed since the verdict passed.
+	ReasonNodeRebooted = "NodeRebooted"
+	// ReasonGateMissed: the Node was first seen without the gate; it was tainted at once.
+	ReasonGateMissed = "GateMissed"
+	// ReasonObserveOnly: validation.onFailure is Observe: the gate was lifted at the join, whatever the checks say.
+	ReasonObserveOnly = "ObserveOnly"
+)
+
+// Reasons of Machine's UpToDate condition.
+const (
+	ReasonUpToDate = "UpToDate"
+	// ReasonRevisionOutdated: the NodeType has a newer revision.
+	ReasonRevisionOutdated = "RevisionOutdated"
+)
+
+// Reasons of Machine's Ready condition while it is released, in order.
+const (
+	// ReasonEvicting: pods are being evicted; the message names those that remain.
+	ReasonEvicting = "Evicting"
+	// ReasonPoweringOff: the BMC has not confirmed the power-off.
+	ReasonPoweringOff = "PoweringOff"
+	// ReasonDeletingNode: the Node object is being deleted.
+	ReasonDeletingNode = "DeletingNode"
+	// ReasonErasing: the host is being deprovisioned and erased.
+	ReasonErasing = "Erasing"
+	// ReasonEraseFailed: the erase failed; the host stays out of the pool.
+	ReasonEraseFailed = "EraseFailed"
+	// ReasonNodeRemains: the tenant could not be reached; the host was powered off and the Node object remains there.
+	ReasonNodeRemains = "NodeRemains"
+)
+
+// MachineSpec is one host given to one NodeType.
+// +kubebuilder:validation:XValidation:rule="self.nodeTypeRef == oldSelf.nodeTypeRef && self.tenantClusterRef == oldSelf.tenantClusterRef",message="nodeTypeRef and tenantClusterRef are immutable: delete the Machine and create another"
+type MachineSpec struct {
+	// nodeTypeRef names the NodeType.
+	// +required
+	NodeTypeRef LocalReference `json:"nodeTypeRef"`
+	// tenantClusterRef names the TenantCluster in this namespace.
+	// +required
+	TenantClusterRef LocalReference `json:"tenantClusterRef"`
+	// revision names the NodeTypeRevision; absent: the NodeType's stable one at the time of the claim.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Revision string `json:"revision,omitempty"`
+	// hostName pins one BareMetalHost; absent: any that fits.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	HostName string `json:"hostName,omitempty"`
+}
+
+// NodeReference binds a Machine to a Node object.
+type NodeReference struct {
+	// name of the Node.
+	// +required
+	Name string `json:"name"`
+	// uid of the Node object.
+	// +required
+	UID types.UID `json:"uid"`
+}
+
+// Progress is how far an installation is.
+type Progress struct {
+	// step that the installation is at.
+	// +optional
+	Step string `json:"step,omitempty"`
+	// doneBytes of the image file.
+	// +optional
+	DoneBytes int64 `json:"doneBytes,omitempty"`
+	// totalBytes of the image file; 0 while unknown.
+	// +optional
+	TotalBytes int64 `json:"totalBytes,omitempty"`
+}
+
+// PhaseEntry is when a phase was entered.
+type PhaseEntry struct {
+	// phase that was entered.
+	// +required
+	Phase MachinePhase `json:"phase"`
+	// at what time.
+	// +required
+	At metav1.MicroTime `json:"at"`
+}
+
+// CheckResult is the outcome of one check, or of all.
+// +kubebuilder:validation:Enum=Pass;Wait;Fail
+type CheckResult string
+
+// Check results.
+const (
+	// CheckPass: as promised.
+	CheckPass CheckResult = "Pass"
+	// CheckWait: not yet as promised, and may still become so.
+	CheckWait CheckResult = "Wait"
+	// CheckFail: not as promised.
+	CheckFail CheckResult = "Fail"
+)
+
+// Check compares one promise with what the node shows.
+type Check struct {
+	// name of the check: resource/nvidia.com/gpu, identity/system-uuid.
+	// +required
+	Name string `json:"name"`
+	// result of the check.
+	// +required
+	Result CheckResult `json:"result"`
+	// expected value.
+	// +optional
+	Expected string `json:"expected,omitempty"`
+	// observed value.
+	// +optional
+	Observed string `json:"observed,omitempty"`
+	// hint says where to look.
+	// +optional
+	Hint string `json:"hint,omitempty"`
+}
+
+// Verdict compares a node with its promise, check by check.
+type Verdict struct {
+	// result: Fail when a check fails, else Wait when one waits, else Pass.
+	// +required
+	Result CheckResult `json:"result"`
+	// admitted: the gate was lifted on the strength of this verdict.
+	// +optional
+	Admitted bool `json:"admitted,omitempty"`
+	// nodeUID, bootID and revision are what the verdict speaks of.
+	// +optional
+	NodeUID types.UID `json:"nodeUID,omitempty"`
+	// bootID of the Node.
+	// +optional
+	BootID string `json:"bootID,omitempty"`
+	// revision of the Machine.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+	// since when the result is what it is; for Pass, the start of the settle time.
+	// +optional
+	Since *metav1.MicroTime `json:"since,omitempty"`
+	// checks, in the order of their importance.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Checks []Check `json:"checks,omitempty"`
+}
+
+// MachineStatus is where a Machine is in its life.
+type MachineStatus struct {
+	// observedGeneration is the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// phase of its life.
+	// +optional
+	Phase MachinePhase `json:"phase,omitempty"`
+	// waitingFor is one line for people: what it waits for.
+	// +optional
+	WaitingFor string `json:"waitingFor,omitempty"`
+	// deadline of the phase; absent for settled phases.
+	// +optional
+	Deadline *metav1.MicroTime `json:"deadline,omitempty"`
+	// hostRef names the claimed BareMetalHost.
+	// +optional
+	HostRef *NamespacedReference `json:"hostRef,omitempty"`
+	// nodeRef names the Node in the tenant's cluster.
+	// +optional
+	NodeRef *NodeReference `json:"nodeRef,omitempty"`
+	// revision that the Machine is being, or was, installed with.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+	// attempt counts this Machine's installations; part of the Node's providerID.
+	// +optional
+	Attempt int64 `json:"attempt,omitempty"`
+	// systemUUID is what the agent read from DMI in this attempt.
+	// +optional
+	SystemUUID string `json:"systemUUID,omitempty"`
+	// progress of the installation.
+	// +optional
+	Progress *Progress `json:"progress,omitempty"`
+	// verdict on the node; written by the validation controller.
+	// +optional
+	Verdict *Verdict `json:"verdict,omitempty"`
+	// timeline of the last 32 phases entered.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Timeline []PhaseEntry `json:"timeline,omitempty"`
+	// conditions: Claimed, Provisioned, Joined, Validated, UpToDate, Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Machine is one host given to one NodeType: claimed, installed, joined, validated, admitted, released.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=mach,categories=ingot
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && !self.metadata.name.contains('.')",message="metadata.name must be at most 63 characters without dots: the Node and its host name are named after the Machine"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.hostRef) || (has(self.spec.hostName) == has(oldSelf.spec.hostName) && (!has(self.spec.hostName) || self.spec.hostName == oldSelf.spec.hostName))",message="spec.hostName cannot change once a host is claimed: delete the Machine and create another"
+// +kubebuilder:printcolumn:name="NodeType",type=string,JSONPath=".spec.nodeTypeRef.name"
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=".status.phase"
+// +kubebuilder:printcolumn:name="Host",type=string,JSONPath=".status.hostRef.name"
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=".status.nodeRef.name"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=".status.conditions[?(@.type=='Ready')].status"
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=".status.conditions[?(@.type=='Ready')].reason"
+// +kubebuilder:printcolumn:name="Waiting For",type=string,JSONPath=".status.waitingFor"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
+type Machine struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec MachineSpec `json:"spec"`
+	// +optional
+	Status MachineStatus `json:"status,omitempty"`
+}
+
+// MachineList is a list of Machines.
+// +kubebuilder:object:root=true
+type MachineList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Machine `json:"items"`
+}

@@ -1,0 +1,103 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// NodePool's conditions: Ready.
+//
+// Reasons of NodePool's Ready condition.
+const (
+	// ReasonScaling: there are more or fewer Machines than asked for, or not all are Ready.
+	ReasonScaling = "Scaling"
+	// ReasonNodeTypeNotFound: spec.nodeTypeRef names no NodeType.
+	ReasonNodeTypeNotFound = "NodeTypeNotFound"
+)
+
+// NodePoolSpec is so many Machines of one NodeType for one TenantCluster.
+// +kubebuilder:validation:XValidation:rule="self.nodeTypeRef == oldSelf.nodeTypeRef && self.tenantClusterRef == oldSelf.tenantClusterRef",message="nodeTypeRef and tenantClusterRef are immutable: create a new NodePool and scale this one down"
+type NodePoolSpec struct {
+	// nodeTypeRef names the NodeType.
+	// +required
+	NodeTypeRef LocalReference `json:"nodeTypeRef"`
+	// tenantClusterRef names the TenantCluster in this namespace.
+	// +required
+	TenantClusterRef LocalReference `json:"tenantClusterRef"`
+	// replicas is how many Machines.
+	// +optional
+	// +default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	Replicas *int32 `json:"replicas,omitempty"`
+	// rollout may only tighten the NodeType's.
+	// +optional
+	Rollout *NodePoolRollout `json:"rollout,omitempty"`
+}
+
+// NodePoolRollout tightens the NodeType's rollout policy.
+type NodePoolRollout struct {
+	// maxUnavailable Machines of this pool; default: the larger of 1 and 10%.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",message="maxUnavailable must be a number of at least 1, or a percentage from 1% to 100%"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+}
+
+// NodePoolStatus counts the pool's Machines.
+type NodePoolStatus struct {
+	// observedGeneration is the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// replicas that exist and are not being deleted.
+	// +optional
+	// +default=0
+	Replicas int32 `json:"replicas"`
+	// readyReplicas are Ready.
+	// +optional
+	// +default=0
+	ReadyReplicas int32 `json:"readyReplicas"`
+	// upToDateReplicas have the NodeType's target revision.
+	// +optional
+	// +default=0
+	UpToDateReplicas int32 `json:"upToDateReplicas"`
+	// selector of the pool's Machines, for the scale subresource.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+	// conditions: Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// NodePool is so many Machines of one NodeType for one TenantCluster.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:shortName=np,categories=ingot
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 50 && !self.metadata.name.contains('.')",message="metadata.name must be at most 50 characters without dots: Machines and Nodes are named after the pool"
+// +kubebuilder:printcolumn:name="NodeType",type=string,JSONPath=".spec.nodeTypeRef.name"
+// +kubebuilder:printcolumn:name="Tenant",type=string,JSONPath=".spec.tenantClusterRef.name"
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=".spec.replicas"
+// +kubebuilder:printcolumn:name="Machines",type=integer,JSONPath=".status.replicas"
+// +kubebuilder:printcolumn:name="Up",type=integer,JSONPath=".status.readyReplicas"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=".status.conditions[?(@.type=='Ready')].status"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
+type NodePool struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec NodePoolSpec `json:"spec"`
+	// +optional
+	Status NodePoolStatus `json:"status,omitempty"`
+}
+
+// NodePoolList is a list of NodePools.
+// +kubebuilder:object:root=true
+type NodePoolList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NodePool `json:"items"`
+}

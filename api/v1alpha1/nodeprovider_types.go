@@ -1,0 +1,131 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// NodeProviderSpec says where hosts come from and who installs them.
+// +kubebuilder:validation:XValidation:rule="[has(self.redfish), has(self.ironic), has(self.metal3)].filter(x, x).size() == 1",message="set exactly one of redfish, ironic, metal3"
+// +kubebuilder:validation:XValidation:rule="self.hostNamespace == oldSelf.hostNamespace",message="hostNamespace is immutable: create a new NodeProvider"
+// +kubebuilder:validation:XValidation:rule="has(self.redfish) == has(oldSelf.redfish) && has(self.ironic) == has(oldSelf.ironic) && has(self.metal3) == has(oldSelf.metal3)",message="which of redfish, ironic and metal3 is set is immutable: create a new NodeProvider"
+// +kubebuilder:validation:XValidation:rule="!has(self.metal3) || !has(self.erase) || !has(self.erase.onRelease) || self.erase.onRelease != 'Full'",message="erase.onRelease: Full is not possible with metal3, whose automatedCleaningMode knows metadata and disabled only: use Metadata or None, or a redfish provider"
+type NodeProviderSpec struct {
+	// hostNamespace holds the BareMetalHosts and their BMC Secrets; it belongs to this provider alone.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	HostNamespace string `json:"hostNamespace"`
+	// redfish: Ingot itself drives the BMCs and installs over the network.
+	// +optional
+	Redfish *RedfishProvider `json:"redfish,omitempty"`
+	// ironic: an Ironic installs.
+	// +optional
+	Ironic *IronicProvider `json:"ironic,omitempty"`
+	// metal3: a baremetal-operator serves the BareMetalHosts.
+	// +optional
+	Metal3 *Metal3Provider `json:"metal3,omitempty"`
+	// erase is what happens to the disks of a released host.
+	// +optional
+	// +default={}
+	Erase *ErasePolicy `json:"erase,omitempty"`
+	// network is the nodes' network, as the first layer.
+	// +optional
+	Network *NetworkSpec `json:"network,omitempty"`
+	// sshKeys are authorized on every node of this provider.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=8192
+	SSHKeys []string `json:"sshKeys,omitempty"`
+	// userData is the first layer of user data, a #cloud-config document.
+	// +optional
+	// +kubebuilder:validation:MaxLength=65536
+	UserData string `json:"userData,omitempty"`
+}
+
+// RedfishProvider drives BMCs by Redfish and installs by network boot.
+// +kubebuilder:validation:XValidation:rule="!(has(self.insecureSkipVerify) && self.insecureSkipVerify && has(self.caBundleSecretRef))",message="insecureSkipVerify: true makes caBundleSecretRef useless: remove one of them"
+type RedfishProvider struct {
+	// caBundleSecretRef names a Secret in hostNamespace whose ca.crt verifies the BMCs' certificates; absent: the system's roots.
+	// +optional
+	CABundleSecretRef *LocalReference `json:"caBundleSecretRef,omitempty"`
+	// insecureSkipVerify turns verification of the BMCs' certificates off. Whoever is on the BMC network can then read their passwords.
+	// +optional
+	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
+	// netboot is how servers reach Ingot's boot service.
+	// +required
+	Netboot NetbootSpec `json:"netboot"`
+}
+
+// NetbootSpec is how servers reach Ingot's boot service.
+type NetbootSpec struct {
+	// address of the boot service as servers see it: HOST or HOST:PORT, port 8090 when absent.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9A-Za-z.-]+|[[][0-9A-Fa-f:]+[]])(:[0-9]{1,5})?$')",message="address must be HOST or HOST:PORT, without scheme or path"
+	Address string `json:"address"`
+}
+
+// IronicProvider is an Ironic that installs.
+type IronicProvider struct {
+	// endpoint of Ironic's API.
+	// +required
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('http://') || self.startsWith('https://')",message="endpoint must begin with http:// or https://"
+	Endpoint string `json:"endpoint"`
+	// credentialsSecretRef names a Secret in hostNamespace with username and password; absent: no authentication.
+	// +optional
+	CredentialsSecretRef *LocalReference `json:"credentialsSecretRef,omitempty"`
+}
+
+// Metal3Provider has nothing to say: the baremetal-operator is configured elsewhere.
+type Metal3Provider struct{}
+
+// ErasePolicy is what happens to the disks of a released host.
+type ErasePolicy struct {
+	// onRelease is how much is erased before a released host is available again.
+	// +optional
+	// +default="Metadata"
+	OnRelease EraseMode `json:"onRelease,omitempty"`
+	// allowMetadataBetweenTenants lets a host go from one TenantCluster to another after a metadata erase. Without it only a
+	// full erase makes that possible.
+	// +optional
+	AllowMetadataBetweenTenants bool `json:"allowMetadataBetweenTenants,omitempty"`
+}
+
+// NetworkSpec is a network in gateway form.
+type NetworkSpec struct {
+	// cidr is the gateway's address with the prefix length, 10.20.4.1/22. A host's own address is its annotation
+	// ingot.dev/ip-address; without one the node uses DHCP.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="cidr must be the gateway's address with a prefix length, such as 10.20.4.1/22"
+	CIDR string `json:"cidr,omitempty"`
+	// dnsServers are the resolvers' addresses.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.all(s, isIP(s))",message="dnsServers must be IP addresses"
+	DNSServers []string `json:"dnsServers,omitempty"`
+}
+
+// NodeProvider says where hosts come from and who installs them.
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=nprov,categories=ingot
+// +kubebuilder:printcolumn:name="Hosts-In",type=string,JSONPath=".spec.hostNamespace"
+// +kubebuilder:printcolumn:name="Erase",type=string,JSONPath=".spec.erase.onRelease"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
+type NodeProvider struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec NodeProviderSpec `json:"spec"`
+}
+
+// NodeProviderList is a list of NodeProviders.
+// +kubebuilder:object:root=true
+type NodeProviderList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NodeProvider `json:"items"`
+}

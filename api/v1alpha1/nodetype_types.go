@@ -1,0 +1,302 @@
+package v1alpha1
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// NodeType's conditions: Ready.
+//
+// Reasons of NodeType's Ready condition.
+const (
+	// ReasonOSImageNotFound: spec.osImageRef names no OSImage.
+	ReasonOSImageNotFound = "OSImageNotFound"
+	// ReasonOSImageNotReady: the OSImage exists, but its URL or checksum does not hold.
+	ReasonOSImageNotReady = "OSImageNotReady"
+	// ReasonProviderNotFound: spec.providerRef names no NodeProvider.
+	ReasonProviderNotFound = "ProviderNotFound"
+	// ReasonProviderUnsupported: this version does not serve that kind of provider.
+	ReasonProviderUnsupported = "ProviderUnsupported"
+	// ReasonHostNamespaceTaken: the provider's host namespace belongs to another NodeProvider, or to a baremetal-operator.
+	ReasonHostNamespaceTaken = "HostNamespaceTaken"
+	// ReasonHostNamespaceDenied: nobody has given Ingot its rights in the provider's host namespace.
+	ReasonHostNamespaceDenied = "HostNamespaceDenied"
+	// ReasonFormatUnsupported: the provider cannot write the image's format.
+	ReasonFormatUnsupported = "FormatUnsupported"
+	// ReasonPresentationInvalid: the presentation is impossible on that GPU, with that image; the message names the rule.
+	ReasonPresentationInvalid = "PresentationInvalid"
+	// ReasonDriverMissing: the presentation needs a driver in the image, and the image has none.
+	ReasonDriverMissing = "DriverMissing"
+	// ReasonDriverTooOld: the image's driver is older than the GPU model needs.
+	ReasonDriverTooOld = "DriverTooOld"
+	// ReasonKernelArgumentMissing: the presentation needs a kernel argument that the image does not have.
+	ReasonKernelArgumentMissing = "KernelArgumentMissing"
+	// ReasonUserDataInvalid: the user data is not what the image reads, or fights what Ingot needs; the message names the path.
+	ReasonUserDataInvalid = "UserDataInvalid"
+	// ReasonResourcesDisagree: spec.resources contradicts what follows from spec.gpu.
+	ReasonResourcesDisagree = "ResourcesDisagree"
+)
+
+// FailurePolicy is what a verdict does.
+// +kubebuilder:validation:Enum=Hold;Observe
+type FailurePolicy string
+
+// Failure policies.
+const (
+	// OnFailureHold keeps the gate until a verdict passes.
+	OnFailureHold FailurePolicy = "Hold"
+	// OnFailureObserve lifts the gate at the join and only reports.
+	OnFailureObserve FailurePolicy = "Observe"
+)
+
+// NodeTypeSpec is a class of nodes.
+// +kubebuilder:validation:XValidation:rule="!has(self.node) || !has(self.node.taints) || !has(self.gate.taintKey) || self.node.taints.all(t, t.key != self.gate.taintKey)",message="node.taints must not have the key of gate.taintKey: the gate would never be lifted for good"
+type NodeTypeSpec struct {
+	// displayName is for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	DisplayName string `json:"displayName,omitempty"`
+	// providerRef names the NodeProvider.
+	// +required
+	ProviderRef LocalReference `json:"providerRef"`
+	// hostSelector selects BareMetalHosts by their labels.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="hostSelector must select by at least one label: an empty selector would take every host of the provider"
+	HostSelector metav1.LabelSelector `json:"hostSelector"`
+	// zone selects hosts by their label topology.kubernetes.io/zone, and becomes the Node's.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	Zone string `json:"zone,omitempty"`
+	// osImageRef names the OSImage.
+	// +required
+	OSImageRef LocalReference `json:"osImageRef"`
+	// resources promised. Extended resources and hugepages: allocatable == capacity == promised. cpu: capacity == promised.
+	// memory: capacity within 95% to 100% of promised. ephemeral-storage: capacity >= promised. GPU resources follow
+	// from gpu; when written they must agree with it.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	Resources corev1.ResourceList `json:"resources,omitempty"`
+	// gpu is the GPUs and how they are presented; absent: nodes without GPUs.
+	// +optional
+	GPU *GPUSpec `json:"gpu,omitempty"`
+	// sshKeys are authorized on every node.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=8192
+	SSHKeys []string `json:"sshKeys,omitempty"`
+	// userData is the team's own layer, a #cloud-config document. Its runcmd runs before Ingot's.
+	// +optional
+	// +kubebuilder:validation:MaxLength=131072
+	UserData string `json:"userData,omitempty"`
+	// node is what Ingot sets on the Node object, in place, without a roll.
+	// +optional
+	Node *NodeMetadata `json:"node,omitempty"`
+	// gate keeps tenants' pods off until the verdict passes.
+	// +optional
+	// +default={}
+	Gate GateSpec `json:"gate,omitempty"`
+	// validation is how a node is judged.
+	// +optional
+	// +default={}
+	Validation ValidationSpec `json:"validation,omitempty"`
+	// rollout is how a change reaches the fleet.
+	// +optional
+	Rollout *RolloutPolicy `json:"rollout,omitempty"`
+}
+
+// NodeMetadata is what Ingot sets on the Node object.
+type NodeMetadata struct {
+	// labels of the Node. A label that is removed here stays on the Nodes that have it, until they are installed again.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('ingot.dev/') && !k.startsWith('node-restriction.kubernetes.io/'))",message="labels must not begin with ingot.dev/ or node-restriction.kubernetes.io/"
+	Labels map[string]string `json:"labels,omitempty"`
+	// taints of the Node, beside the gate. A taint that is removed here stays on the Nodes that have it, until they are
+	// installed again.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.effect in ['NoSchedule', 'PreferNoSchedule', 'NoExecute'])",message="the effect of taints must be NoSchedule, PreferNoSchedule or NoExecute: with another one the kubelet would never start"
+	Taints []corev1.Taint `json:"taints,omitempty"`
+}
+
+// GateSpec is the taint that keeps tenants' pods off.
+type GateSpec struct {
+	// taintKey of the gate; its effect is NoSchedule. Nodes are born with it, so it cannot change while they live.
+	// +optional
+	// +default="ingot.dev/unvalidated"
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="taintKey must be a qualified name such as ingot.dev/unvalidated"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="taintKey is immutable, because Nodes that have the old taint would keep it: create a new NodeType"
+	TaintKey string `json:"taintKey,omitempty"`
+}
+
+// Key is the key of the gate's taint.
+func (g GateSpec) Key() string {
+	return cmp.Or(g.TaintKey, DefaultGateTaintKey)
+}
+
+// ValidationSpec is how a node is judged.
+// +kubebuilder:validation:XValidation:rule="!has(self.timeout) || !has(self.settle) || duration(self.settle) < duration(self.timeout)",message="settle must be shorter than timeout, or no verdict could ever pass"
+type ValidationSpec struct {
+	// timeout of Validating; after it Ready is False with the check that waits. The judging goes on.
+	// +optional
+	// +default="15m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:MaxLength=32
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	// settle is how long every check must hold before the gate is lifted.
+	// +optional
+	// +default="30s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:MaxLength=32
+	Settle *metav1.Duration `json:"settle,omitempty"`
+	// onFailure: Hold keeps the gate until the verdict passes; Observe lifts it at the join and only reports.
+	// +optional
+	// +default="Hold"
+	OnFailure FailurePolicy `json:"onFailure,omitempty"`
+}
+
+// RolloutPolicy is how a change reaches the fleet.
+type RolloutPolicy struct {
+	// maxUnavailable Machines of the NodeType, as a number or a percentage rounded down, at least 1.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",message="maxUnavailable must be a number of at least 1, or a percentage from 1% to 100%"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// canary goes first.
+	// +optional
+	Canary *CanarySpec `json:"canary,omitempty"`
+	// failureBudget is how many Machines may fail before the rollout stops.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	FailureBudget *int32 `json:"failureBudget,omitempty"`
+	// drain of a Machine before it is rolled.
+	// +optional
+	Drain *DrainSpec `json:"drain,omitempty"`
+}
+
+// CanarySpec is the Machines that go first.
+type CanarySpec struct {
+	// machines in the canary.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	Machines int32 `json:"machines"`
+	// bake is how long the canary must stay Ready before the rest follows.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:MaxLength=32
+	Bake *metav1.Duration `json:"bake,omitempty"`
+}
+
+// DrainSpec is how pods are evicted.
+type DrainSpec struct {
+	// timeout after which a release goes on, and a rollout stops.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:MaxLength=32
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+}
+
+// NodeTypeStatus is capacity and progress.
+type NodeTypeStatus struct {
+	// observedGeneration is the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// stableRevision is what new Machines get.
+	// +optional
+	StableRevision string `json:"stableRevision,omitempty"`
+	// targetRevision is what the spec asks for.
+	// +optional
+	TargetRevision string `json:"targetRevision,omitempty"`
+	// hosts that match.
+	// +optional
+	Hosts HostCounts `json:"hosts,omitempty"`
+	// machines of this NodeType.
+	// +optional
+	Machines MachineCounts `json:"machines,omitempty"`
+	// conditions: Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// HostCounts counts the BareMetalHosts that match a NodeType.
+type HostCounts struct {
+	// matching the selector and the zone.
+	// +optional
+	// +default=0
+	Matching int32 `json:"matching"`
+	// available: a Machine could claim them now.
+	// +optional
+	// +default=0
+	Available int32 `json:"available"`
+	// claimed by any Machine.
+	// +optional
+	// +default=0
+	Claimed int32 `json:"claimed"`
+	// error: the host itself reports an error.
+	// +optional
+	// +default=0
+	Error int32 `json:"error"`
+}
+
+// MachineCounts counts the Machines of a NodeType.
+type MachineCounts struct {
+	// total of Machines.
+	// +optional
+	// +default=0
+	Total int32 `json:"total"`
+	// ready Machines.
+	// +optional
+	// +default=0
+	Ready int32 `json:"ready"`
+	// upToDate Machines have the target revision.
+	// +optional
+	// +default=0
+	UpToDate int32 `json:"upToDate"`
+}
+
+// NodeType is a class of nodes: which hosts, which image, how the GPUs are presented, what is promised.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=nt,categories=ingot
+// +kubebuilder:printcolumn:name="Model",type=string,JSONPath=".spec.gpu.model"
+// +kubebuilder:printcolumn:name="GPUs",type=integer,JSONPath=".spec.gpu.count"
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=".spec.gpu.presentation.mode"
+// +kubebuilder:printcolumn:name="Image",type=string,JSONPath=".spec.osImageRef.name"
+// +kubebuilder:printcolumn:name="Free",type=integer,JSONPath=".status.hosts.available"
+// +kubebuilder:printcolumn:name="Machines",type=integer,JSONPath=".status.machines.total"
+// +kubebuilder:printcolumn:name="Up",type=integer,JSONPath=".status.machines.ready"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=".status.conditions[?(@.type=='Ready')].status"
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=".status.conditions[?(@.type=='Ready')].reason"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
+type NodeType struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec NodeTypeSpec `json:"spec"`
+	// +optional
+	Status NodeTypeStatus `json:"status,omitempty"`
+}
+
+// NodeTypeList is a list of NodeTypes.
+// +kubebuilder:object:root=true
+type NodeTypeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NodeType `json:"items"`
+}

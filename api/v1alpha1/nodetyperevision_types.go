@@ -1,0 +1,78 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// NodeTypeRevisionSpec is the part of a NodeType that shapes a node, as it was. It never changes.
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec is immutable: change the NodeType, which makes a new revision"
+type NodeTypeRevisionSpec struct {
+	// nodeTypeRef names the NodeType.
+	// +required
+	NodeTypeRef LocalReference `json:"nodeTypeRef"`
+	// image as it was resolved.
+	// +required
+	Image RevisionImage `json:"image"`
+	// gpu as in the NodeType.
+	// +optional
+	GPU *GPUSpec `json:"gpu,omitempty"`
+	// userData layers in order: provider, node type.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=131072
+	UserData []string `json:"userData,omitempty"`
+	// network of the provider.
+	// +optional
+	Network *NetworkSpec `json:"network,omitempty"`
+	// sshKeys of provider and node type.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=8192
+	SSHKeys []string `json:"sshKeys,omitempty"`
+	// hashVersion of the digest that names this revision.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	HashVersion int32 `json:"hashVersion"`
+}
+
+// RevisionImage is an OSImage as it was resolved.
+type RevisionImage struct {
+	// name of the OSImage.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// checksum pinned: sha256:HEX or sha512:HEX.
+	// +required
+	// +kubebuilder:validation:Pattern=`^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$`
+	Checksum string `json:"checksum"`
+	// format of the file.
+	// +required
+	Format ImageFormat `json:"format"`
+	// userData is how the image reads its user data.
+	// +required
+	UserData UserDataKind `json:"userData"`
+}
+
+// NodeTypeRevision is an immutable snapshot of the part of a NodeType that shapes a node.
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=ntr,categories=ingot
+// +kubebuilder:printcolumn:name="NodeType",type=string,JSONPath=".spec.nodeTypeRef.name"
+// +kubebuilder:printcolumn:name="Image",type=string,JSONPath=".spec.image.name"
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=".spec.gpu.presentation.mode"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
+type NodeTypeRevision struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec NodeTypeRevisionSpec `json:"spec"`
+}
+
+// NodeTypeRevisionList is a list of NodeTypeRevisions.
+// +kubebuilder:object:root=true
+type NodeTypeRevisionList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NodeTypeRevision `json:"items"`
+}

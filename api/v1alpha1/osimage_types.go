@@ -1,0 +1,179 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// OSImage's conditions: Ready.
+//
+// Reasons of OSImage's Ready condition.
+const (
+	// ReasonImageUnreachable: the server of spec.url or of the checksum file does not answer, or answers with an error.
+	ReasonImageUnreachable = "ImageUnreachable"
+	// ReasonChecksumNotFound: the checksum file has no line for the image's file name.
+	ReasonChecksumNotFound = "ChecksumNotFound"
+	// ReasonChecksumInvalid: what the checksum file says is not a sha256 or sha512 digest.
+	ReasonChecksumInvalid = "ChecksumInvalid"
+	// ReasonSizeUnknown: the server does not say how large the image is; it can be used, without a percentage of progress.
+	ReasonSizeUnknown = "SizeUnknown"
+)
+
+// UserDataKind is how an image reads its user data.
+// +kubebuilder:validation:Enum=CloudInit;Ignition
+type UserDataKind string
+
+// Kinds of user data.
+const (
+	UserDataCloudInit UserDataKind = "CloudInit"
+	UserDataIgnition  UserDataKind = "Ignition"
+)
+
+// OSImageSpec is an image and what is baked into it. It never changes.
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec is immutable: create a new OSImage and point the NodeType's osImageRef at it"
+// +kubebuilder:validation:XValidation:rule="!has(self.ignitionPlatform) || self.userData == 'Ignition'",message="ignitionPlatform is only for userData: Ignition; remove it"
+// +kubebuilder:validation:XValidation:rule="self.userData != 'Ignition' || (has(self.ignitionPlatform) && self.ignitionPlatform == 'openstack')",message="userData: Ignition needs ignitionPlatform: openstack, the platform that reads a config drive"
+type OSImageSpec struct {
+	// displayName is for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	DisplayName string `json:"displayName,omitempty"`
+	// url of the image file, http or https.
+	// +required
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('http://') || self.startsWith('https://')",message="url must begin with http:// or https://"
+	URL string `json:"url"`
+	// checksum of the file as served at url: sha256:HEX, sha512:HEX, or the URL of a SHA256SUMS or SHA512SUMS file, which is
+	// read once and pinned in status.checksum.
+	// +required
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="self.matches('^sha256:[0-9a-f]{64}$') || self.matches('^sha512:[0-9a-f]{128}$') || self.startsWith('http://') || self.startsWith('https://')",message="checksum must be sha256: and 64, or sha512: and 128, lower-case hex digits, or the http(s) URL of a checksum file"
+	Checksum string `json:"checksum"`
+	// format of the file.
+	// +required
+	Format ImageFormat `json:"format"`
+	// architecture that the image runs on.
+	// +optional
+	// +default="amd64"
+	// +kubebuilder:validation:Enum=amd64;arm64
+	Architecture string `json:"architecture,omitempty"`
+	// userData is how the image reads its user data.
+	// +optional
+	// +default="CloudInit"
+	UserData UserDataKind `json:"userData,omitempty"`
+	// ignitionPlatform is the image's Ignition platform id.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	IgnitionPlatform string `json:"ignitionPlatform,omitempty"`
+	// os is the operating system.
+	// +required
+	OS OSImageOS `json:"os"`
+	// kernelArguments are baked in.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=256
+	KernelArguments []string `json:"kernelArguments,omitempty"`
+	// software that is baked in.
+	// +required
+	Software OSImageSoftware `json:"software"`
+}
+
+// OSImageOS is an operating system as its os-release file names it.
+type OSImageOS struct {
+	// id as in os-release: debian, ubuntu, flatcar.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	ID string `json:"id"`
+	// version as VERSION_ID in os-release.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Version string `json:"version"`
+	// kernel is the release that uname -r prints, or its leading numbers.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Kernel string `json:"kernel,omitempty"`
+}
+
+// OSImageSoftware is the software baked into an image. Versions are as the programs print them, without a leading v.
+type OSImageSoftware struct {
+	// gpuDriver is the driver; absent: none is baked in.
+	// +optional
+	GPUDriver *GPUDriverSoftware `json:"gpuDriver,omitempty"`
+	// containerd version.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Containerd string `json:"containerd,omitempty"`
+	// kubelet version; must not be newer than the tenant's API server.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]+\\\\.[0-9]+\\\\.[0-9]+([-+].*)?$')",message="kubelet must be a version such as 1.37.0, without a leading v"
+	// +kubebuilder:validation:MaxLength=64
+	Kubelet string `json:"kubelet"`
+	// containerToolkit is the version of the vendor's container toolkit.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	ContainerToolkit string `json:"containerToolkit,omitempty"`
+}
+
+// GPUDriverSoftware is a GPU driver.
+type GPUDriverSoftware struct {
+	// vendor of the GPUs.
+	// +required
+	Vendor GPUVendor `json:"vendor"`
+	// version of the driver.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Version string `json:"version"`
+	// kernelModule is the kind of NVIDIA's kernel modules.
+	// +optional
+	// +kubebuilder:validation:Enum=Open;Proprietary
+	KernelModule string `json:"kernelModule,omitempty"`
+}
+
+// OSImageStatus is what was found at the image's URL.
+type OSImageStatus struct {
+	// checksum is the digest in use: spec.checksum, or what the checksum file said when it was read the first time.
+	// +optional
+	Checksum string `json:"checksum,omitempty"`
+	// sizeBytes of the file as served; absent when the server does not say.
+	// +optional
+	SizeBytes *int64 `json:"sizeBytes,omitempty"`
+	// checkedAt is when the URL was asked last.
+	// +optional
+	CheckedAt *metav1.Time `json:"checkedAt,omitempty"`
+	// conditions: Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// OSImage is an immutable, digest-pinned image and what is baked into it.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=osi,categories=ingot
+// +kubebuilder:printcolumn:name="OS",type=string,JSONPath=".spec.os.id"
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=".spec.os.version"
+// +kubebuilder:printcolumn:name="Driver",type=string,JSONPath=".spec.software.gpuDriver.version"
+// +kubebuilder:printcolumn:name="Format",type=string,JSONPath=".spec.format"
+// +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=".status.sizeBytes"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=".status.conditions[?(@.type=='Ready')].status"
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=".status.conditions[?(@.type=='Ready')].reason"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
+type OSImage struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec OSImageSpec `json:"spec"`
+	// +optional
+	Status OSImageStatus `json:"status,omitempty"`
+}
+
+// OSImageList is a list of OSImages.
+// +kubebuilder:object:root=true
+type OSImageList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []OSImage `json:"items"`
+}

@@ -1,0 +1,100 @@
+package v1alpha1
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Names that Ingot gives to things in the management and the tenants' clusters.
+const (
+	// DefaultGateTaintKey is the key of the taint that keeps tenants' pods off a node until its verdict passes.
+	DefaultGateTaintKey = "ingot.dev/unvalidated"
+	// MachineFinalizer holds a Machine until its host is back in the pool.
+	MachineFinalizer = "ingot.dev/machine"
+	// HostFinalizer holds a BareMetalHost of a redfish provider until its work has ended.
+	HostFinalizer = "ingot.dev/host"
+	// LabelNodePool on a Machine names the NodePool that made it.
+	LabelNodePool = "ingot.dev/nodepool"
+	// LabelNodeType on a Machine and on its Node names the NodeType.
+	LabelNodeType = "ingot.dev/nodetype"
+	// LabelMachineUID on a Node is the uid of its Machine.
+	LabelMachineUID = "ingot.dev/machine-uid"
+	// LabelRevision on a Node names the NodeTypeRevision that it was installed with.
+	LabelRevision = "ingot.dev/revision"
+	// LabelZone on a BareMetalHost is the zone that NodeType.spec.zone selects.
+	LabelZone = "topology.kubernetes.io/zone"
+	// AnnotationNodeProvider on a Namespace names the one NodeProvider whose hosts live there.
+	AnnotationNodeProvider = "ingot.dev/node-provider"
+	// AnnotationIPAddress on a BareMetalHost is the address of its boot NIC under the operating system, with prefix length.
+	AnnotationIPAddress = "ingot.dev/ip-address"
+	// AnnotationErase on an unclaimed BareMetalHost asks for an erase (Metadata or Full); removed when it is done.
+	AnnotationErase = "ingot.dev/erase"
+	// AnnotationRetry on a BareMetalHost in error asks for another try; its value is the caller's, a change of it is the request.
+	AnnotationRetry = "ingot.dev/retry"
+	// LabelMachine on a bootstrap-token Secret of a tenant is the uid of the Machine that it was made for.
+	LabelMachine = "ingot.dev/machine"
+	// ProviderIDPrefix begins every providerID.
+	ProviderIDPrefix = "ingot://"
+)
+
+// ProviderID is what kubelet registers with, ingot://<Machine uid>/<attempt>: it binds a Node to one installation of its
+// Machine.
+func ProviderID(machine types.UID, attempt int64) string {
+	return ProviderIDPrefix + string(machine) + "/" + strconv.FormatInt(attempt, 10)
+}
+
+// LocalReference names a cluster-scoped object, or one in the same namespace.
+type LocalReference struct {
+	// name of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// NamespacedReference names an object in a namespace.
+type NamespacedReference struct {
+	// namespace of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+	// name of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// ImageFormat is the format of an image file.
+// +kubebuilder:validation:Enum=raw;raw.gz;raw.zst;qcow2
+type ImageFormat string
+
+// Image formats.
+const (
+	FormatRaw     ImageFormat = "raw"
+	FormatRawGzip ImageFormat = "raw.gz"
+	FormatRawZstd ImageFormat = "raw.zst"
+	FormatQCOW2   ImageFormat = "qcow2"
+)
+
+// EraseMode says how much of a host's disks is erased.
+// +kubebuilder:validation:Enum=None;Metadata;Full
+type EraseMode string
+
+// Erase modes.
+const (
+	// EraseNone leaves the disks as they are.
+	EraseNone EraseMode = "None"
+	// EraseMetadata removes partition tables and file-system signatures.
+	EraseMetadata EraseMode = "Metadata"
+	// EraseFull clears every byte.
+	EraseFull EraseMode = "Full"
+)
+
+// ConditionReady is the summary condition of every kind: the object does what it is for.
+const ConditionReady = "Ready"
+
+// ReasonReady is the reason of Ready=True.
+const ReasonReady = "Ready"

@@ -1,0 +1,229 @@
+package v1alpha1_test
+
+// examples are one good object of each kind, as small as they come.
+var examples = map[string]string{
+	"OSImage": `
+metadata: {name: debian-13}
+spec:
+  url: https://images.example.com/debian-13.raw.zst
+  checksum: sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+  format: raw.zst
+  os: {id: debian, version: "13"}
+  software: {kubelet: 1.37.0}
+`,
+	"NodeProvider": `
+metadata: {name: hall-1}
+spec:
+  hostNamespace: metal
+  redfish: {netboot: {address: 10.20.0.2}}
+`,
+	"NodeType": `
+metadata: {name: h100}
+spec:
+  providerRef: {name: hall-1}
+  hostSelector: {matchLabels: {gpu-model: h100}}
+  osImageRef: {name: debian-13}
+  gpu: {vendor: nvidia, model: H100-SXM5-80GB, count: 8, presentation: {mode: Passthrough}}
+`,
+	"NodeTypeRevision": `
+metadata: {name: h100-77aa}
+spec:
+  nodeTypeRef: {name: h100}
+  image: {name: debian-13, checksum: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", format: raw.zst, userData: CloudInit}
+  gpu: {vendor: nvidia, model: H100-SXM5-80GB, count: 8, presentation: {mode: Passthrough}}
+  hashVersion: 1
+`,
+	"NodePool": `
+metadata: {name: training, namespace: research}
+spec: {nodeTypeRef: {name: h100}, tenantClusterRef: {name: research}}
+`,
+	"Machine": `
+metadata: {name: training-7xk2p, namespace: research}
+spec: {nodeTypeRef: {name: h100}, tenantClusterRef: {name: research}}
+`,
+	"TenantCluster": `
+metadata: {name: research, namespace: research}
+spec:
+  kubeconfigSecretRef: {name: research-admin}
+  join: {tlsBootstrap: {}}
+`,
+	"Rollout": `
+metadata: {name: h100-4be1}
+spec: {nodeTypeRef: {name: h100}, from: h100-77aa, to: h100-4be1}
+`,
+	"HostRecord": `
+metadata: {name: server-17, namespace: metal}
+spec:
+  machine: {namespace: research, name: training-7xk2p, uid: 6f1c}
+  image: {url: "https://images.example.com/x.raw.zst", checksum: "sha256:00", format: raw.zst}
+`,
+}
+
+// ruleCase shows a rule at work. rule is "Kind path: message"; bad and good are merge patches over the example, and so
+// is old, the object before the change, which only the rules about changes need.
+type ruleCase struct {
+	rule, bad, good, old string
+}
+
+func ruleCases() []ruleCase {
+	cases := []ruleCase{
+		{rule: "OSImage spec: spec is immutable: create a new OSImage and point the NodeType's osImageRef at it",
+			old: "{}", bad: "{spec: {url: 'https://images.example.com/other'}}", good: "{metadata: {labels: {a: b}}}"},
+		{rule: "OSImage spec: ignitionPlatform is only for userData: Ignition; remove it",
+			bad: "{spec: {ignitionPlatform: openstack}}", good: "{spec: {ignitionPlatform: openstack, userData: Ignition}}"},
+		{rule: "OSImage spec: userData: Ignition needs ignitionPlatform: openstack, the platform that reads a config drive",
+			bad: "{spec: {ignitionPlatform: metal, userData: Ignition}}", good: "{spec: {ignitionPlatform: openstack, userData: Ignition}}"},
+		{rule: "OSImage spec.checksum: checksum must be sha256: and 64, or sha512: and 128, lower-case hex digits, or the http(s) URL of a checksum file",
+			bad: "{spec: {checksum: 'md5:d41d8cd98f00b204e9800998ecf8427e'}}", good: "{spec: {checksum: 'https://images.example.com/SHA256SUMS'}}"},
+		{rule: "OSImage spec.software.kubelet: kubelet must be a version such as 1.37.0, without a leading v",
+			bad: "{spec: {software: {kubelet: v1.37.0}}}", good: "{spec: {software: {kubelet: 1.37.0-rc.1}}}"},
+		{rule: "OSImage spec.url: url must begin with http:// or https://",
+			bad: "{spec: {url: 'ftp://x/y'}}", good: "{spec: {url: 'http://x/y'}}"},
+
+		{rule: "NodeProvider spec: set exactly one of redfish, ironic, metal3",
+			bad: "{spec: {metal3: {}}}", good: "{spec: {redfish: null, metal3: {}}}"},
+		{rule: "NodeProvider spec: hostNamespace is immutable: create a new NodeProvider",
+			old: "{}", bad: "{spec: {hostNamespace: other}}", good: "{spec: {userData: '#cloud-config'}}"},
+		{rule: "NodeProvider spec: which of redfish, ironic and metal3 is set is immutable: create a new NodeProvider",
+			old: "{}", bad: "{spec: {redfish: null, metal3: {}}}", good: "{spec: {redfish: {netboot: {address: 10.20.0.3}}}}"},
+		{rule: "NodeProvider spec: erase.onRelease: Full is not possible with metal3, whose automatedCleaningMode knows metadata and disabled only: use Metadata or None, or a redfish provider",
+			bad: "{spec: {redfish: null, metal3: {}, erase: {onRelease: Full}}}", good: "{spec: {redfish: null, metal3: {}, erase: {onRelease: None}}}"},
+		{rule: "NodeProvider spec.ironic.endpoint: endpoint must begin with http:// or https://",
+			bad: "{spec: {redfish: null, ironic: {endpoint: 'ironic:6385'}}}", good: "{spec: {redfish: null, ironic: {endpoint: 'http://ironic:6385'}}}"},
+		{rule: "NodeProvider spec.redfish: insecureSkipVerify: true makes caBundleSecretRef useless: remove one of them",
+			bad: "{spec: {redfish: {insecureSkipVerify: true, caBundleSecretRef: {name: ca}}}}", good: "{spec: {redfish: {caBundleSecretRef: {name: ca}}}}"},
+		{rule: "NodeProvider spec.redfish.netboot.address: address must be HOST or HOST:PORT, without scheme or path",
+			bad: "{spec: {redfish: {netboot: {address: 'http://10.20.0.2'}}}}", good: "{spec: {redfish: {netboot: {address: '10.20.0.2:8090'}}}}"},
+
+		{rule: "NodeType spec.gate.taintKey: taintKey must be a qualified name such as ingot.dev/unvalidated",
+			bad: "{spec: {gate: {taintKey: 'a b'}}}", good: "{spec: {gate: {taintKey: example.com/gate}}}"},
+		{rule: "NodeType spec.gate.taintKey: taintKey is immutable, because Nodes that have the old taint would keep it: create a new NodeType",
+			old: "{}", bad: "{spec: {gate: {taintKey: example.com/gate}}}", good: "{spec: {gate: {taintKey: ingot.dev/unvalidated}}}"},
+		{rule: "NodeType spec: node.taints must not have the key of gate.taintKey: the gate would never be lifted for good",
+			bad:  "{spec: {node: {taints: [{key: ingot.dev/unvalidated, effect: NoSchedule}]}}}",
+			good: "{spec: {gate: {taintKey: example.com/gate}, node: {taints: [{key: ingot.dev/unvalidated, effect: NoSchedule}]}}}"},
+		{rule: "NodeType spec.hostSelector: hostSelector must select by at least one label: an empty selector would take every host of the provider",
+			bad: "{spec: {hostSelector: {matchLabels: null}}}", good: "{spec: {hostSelector: {matchLabels: null, matchExpressions: [{key: gpu-model, operator: Exists}]}}}"},
+		{rule: "NodeType spec.node.labels: labels must not begin with ingot.dev/ or node-restriction.kubernetes.io/",
+			bad: "{spec: {node: {labels: {ingot.dev/machine-uid: x}}}}", good: "{spec: {node: {labels: {team: research}}}}"},
+		{rule: "NodeType spec.node.taints: the effect of taints must be NoSchedule, PreferNoSchedule or NoExecute: with another one the kubelet would never start",
+			bad: "{spec: {node: {taints: [{key: a, effect: NoScheduling}]}}}", good: "{spec: {node: {taints: [{key: a, effect: NoSchedule}]}}}"},
+		{rule: "NodeType spec.rollout.maxUnavailable: maxUnavailable must be a number of at least 1, or a percentage from 1% to 100%",
+			bad: "{spec: {rollout: {maxUnavailable: 0%}}}", good: "{spec: {rollout: {maxUnavailable: 10%}}}"},
+		{rule: "NodeType spec.rollout.maxUnavailable: maxUnavailable must be a number of at least 1, or a percentage from 1% to 100%",
+			bad: "{spec: {rollout: {maxUnavailable: 0}}}", good: "{spec: {rollout: {maxUnavailable: 3}}}"},
+		{rule: "NodeType spec.validation: settle must be shorter than timeout, or no verdict could ever pass",
+			bad: "{spec: {validation: {settle: 20m}}}", good: "{spec: {validation: {settle: 20m, timeout: 1h}}}"},
+
+		{rule: "NodeTypeRevision spec: spec is immutable: change the NodeType, which makes a new revision",
+			old: "{}", bad: "{spec: {gpu: {count: 4}}}", good: "{metadata: {labels: {a: b}}}"},
+
+		{rule: "NodePool : metadata.name must be at most 50 characters without dots: Machines and Nodes are named after the pool",
+			bad: "{metadata: {name: a.b}}", good: "{metadata: {name: a-b}}"},
+		{rule: "NodePool : metadata.name must be at most 50 characters without dots: Machines and Nodes are named after the pool",
+			bad: "{metadata: {name: a123456789b123456789c123456789d123456789e123456789f}}", good: "{metadata: {name: a123456789b123456789c123456789d123456789e123456789}}"},
+		{rule: "NodePool spec: nodeTypeRef and tenantClusterRef are immutable: create a new NodePool and scale this one down",
+			old: "{}", bad: "{spec: {nodeTypeRef: {name: a100}}}", good: "{spec: {replicas: 4}}"},
+		{rule: "NodePool spec.rollout.maxUnavailable: maxUnavailable must be a number of at least 1, or a percentage from 1% to 100%",
+			bad: "{spec: {rollout: {maxUnavailable: 101%}}}", good: "{spec: {rollout: {maxUnavailable: 100%}}}"},
+
+		{rule: "Machine : metadata.name must be at most 63 characters without dots: the Node and its host name are named after the Machine",
+			bad: "{metadata: {name: a.b}}", good: "{metadata: {name: a-b}}"},
+		{rule: "Machine : spec.hostName cannot change once a host is claimed: delete the Machine and create another",
+			old:  "{spec: {hostName: server-1}, status: {hostRef: {namespace: metal, name: server-1}}}",
+			bad:  "{spec: {hostName: server-2}, status: {hostRef: {namespace: metal, name: server-1}}}",
+			good: "{spec: {hostName: server-1, revision: h100-4be1}, status: {hostRef: {namespace: metal, name: server-1}}}"},
+		{rule: "Machine : spec.hostName cannot change once a host is claimed: delete the Machine and create another",
+			old: "{spec: {hostName: server-1}, status: {hostRef: {namespace: metal, name: server-1}}}",
+			bad: "{status: {hostRef: {namespace: metal, name: server-1}}}", good: "{spec: {hostName: server-1}}"},
+		{rule: "Machine spec: nodeTypeRef and tenantClusterRef are immutable: delete the Machine and create another",
+			old: "{}", bad: "{spec: {tenantClusterRef: {name: other}}}", good: "{spec: {hostName: server-2}}"},
+
+		{rule: "Rollout spec: only paused may change: change the NodeType instead",
+			old: "{}", bad: "{spec: {to: h100-9999}}", good: "{spec: {paused: true}}"},
+
+		{rule: "TenantCluster spec.join: set exactly one of tlsBootstrap, kubeadm, vcluster, script",
+			bad: "{spec: {join: {kubeadm: {}}}}", good: "{spec: {join: {tlsBootstrap: null, script: {secretRef: {name: s}}}}}"},
+		{rule: "TenantCluster spec.join: set exactly one of tlsBootstrap, kubeadm, vcluster, script",
+			bad: "{spec: {join: {tlsBootstrap: null}}}", good: "{spec: {join: {tlsBootstrap: null, kubeadm: {}}}}"},
+	}
+	for _, join := range []string{"tlsBootstrap", "kubeadm", "vcluster"} {
+		set := "{spec: {join: {tlsBootstrap: null, " + join + ": {endpoint: 'http"
+		cases = append(cases, ruleCase{rule: "TenantCluster spec.join." + join + ".endpoint: endpoint must begin with https://",
+			bad: set + "://x:6443'}}}}", good: set + "s://x:6443'}}}}"})
+	}
+	for _, kind := range []string{"NodeProvider", "NodeTypeRevision"} {
+		cases = append(cases,
+			ruleCase{rule: kind + " spec.network.cidr: cidr must be the gateway's address with a prefix length, such as 10.20.4.1/22",
+				bad: "{spec: {network: {cidr: 10.20.4.1}}}", good: "{spec: {network: {cidr: 10.20.4.1/22}}}"},
+			ruleCase{rule: kind + " spec.network.dnsServers: dnsServers must be IP addresses",
+				bad: "{spec: {network: {dnsServers: [dns.example.com]}}}", good: "{spec: {network: {dnsServers: [10.20.0.1, 'fd00::1']}}}"})
+	}
+	for _, kind := range []string{"NodeType", "NodeTypeRevision"} {
+		cases = append(cases, gpuCases(kind)...)
+	}
+	return cases
+}
+
+// gpuCases are of the type that NodeType and NodeTypeRevision share.
+func gpuCases(kind string) []ruleCase {
+	const mixed = "{spec: {gpu: {presentation: {mode: MIG, mig: {strategy: mixed, layout: "
+	return []ruleCase{
+		{rule: kind + " spec.gpu: vendor: generic knows presentation.mode: Passthrough only",
+			bad: "{spec: {gpu: {vendor: generic, presentation: {mode: DRA}}}}", good: "{spec: {gpu: {vendor: generic}}}"},
+		{rule: kind + " spec.gpu: vendor: amd has no VGPU and no MIG presentation: use Passthrough or DRA",
+			bad: "{spec: {gpu: {vendor: amd, presentation: {mode: VGPU, vgpu: {role: Host, types: {x: 1}}}}}}", good: "{spec: {gpu: {vendor: amd, presentation: {mode: DRA}}}}"},
+		{rule: kind + " spec.gpu: vendor: amd has no VGPU and no MIG presentation: use Passthrough or DRA",
+			bad: "{spec: {gpu: {vendor: amd, presentation: {mode: MIG, mig: {strategy: none}}}}}", good: "{spec: {gpu: {vendor: amd}}}"},
+		{rule: kind + " spec.gpu: presentation.mig.layout names GPUs that a server does not have: gpus go from 0 to count - 1",
+			bad: mixed + "[{gpus: [8], profiles: {1g.10gb: 7}}]}}}}}", good: mixed + "[{gpus: [0, 7], profiles: {1g.10gb: 7}}]}}}}}"},
+		{rule: kind + " spec.gpu.presentation: passthrough is only for mode: Passthrough; remove it or change mode",
+			bad: "{spec: {gpu: {presentation: {mode: DRA, passthrough: {}}}}}", good: "{spec: {gpu: {presentation: {passthrough: {}}}}}"},
+		{rule: kind + " spec.gpu.presentation: vgpu must be set for mode: VGPU, and for no other mode",
+			bad: "{spec: {gpu: {presentation: {mode: VGPU}}}}", good: "{spec: {gpu: {presentation: {mode: VGPU, vgpu: {role: Host, types: {H100XM-20C: 4}}}}}}"},
+		{rule: kind + " spec.gpu.presentation: vgpu must be set for mode: VGPU, and for no other mode",
+			bad: "{spec: {gpu: {presentation: {vgpu: {role: Host, types: {H100XM-20C: 4}}}}}}", good: "{}"},
+		{rule: kind + " spec.gpu.presentation: mig must be set for mode: MIG, and for no other mode",
+			bad: "{spec: {gpu: {presentation: {mode: MIG}}}}", good: "{spec: {gpu: {presentation: {mode: MIG, mig: {strategy: none}}}}}"},
+		{rule: kind + " spec.gpu.presentation: dra is only for mode: DRA; remove it or change mode",
+			bad: "{spec: {gpu: {presentation: {dra: {}}}}}", good: "{spec: {gpu: {presentation: {mode: DRA, dra: {devices: MIG}}}}}"},
+		{rule: kind + " spec.gpu.presentation.mig: layout must say which profiles: strategy single and mixed partition the GPUs",
+			bad: "{spec: {gpu: {presentation: {mode: MIG, mig: {strategy: single}}}}}", good: mixed + "[{profiles: {1g.10gb: 7}}]}}}}}"},
+		{rule: kind + " spec.gpu.presentation.mig: strategy: none has no layout: remove it",
+			bad: "{spec: {gpu: {presentation: {mode: MIG, mig: {strategy: none, layout: [{profiles: {1g.10gb: 7}}]}}}}}", good: "{spec: {gpu: {presentation: {mode: MIG, mig: {strategy: none}}}}}"},
+		{rule: kind + " spec.gpu.presentation.mig.layout[].profiles: profiles must say how many of each per GPU, from 1 to 7, which is all that a GPU has",
+			bad: mixed + "[{profiles: {1g.10gb: 0}}]}}}}}", good: mixed + "[{profiles: {1g.10gb: 1}}]}}}}}"},
+		{rule: kind + " spec.gpu.presentation.passthrough: sharing is for workload: Container only: a virtual machine owns its GPU",
+			bad:  "{spec: {gpu: {presentation: {passthrough: {workload: VM, sharing: {strategy: MPS, replicas: 4}}}}}}",
+			good: "{spec: {gpu: {presentation: {passthrough: {sharing: {strategy: MPS, replicas: 4}}}}}}"},
+		{rule: kind + " spec.gpu.presentation.vgpu: role: Host needs types and no licence; role: Guest needs licence and no types",
+			bad:  "{spec: {gpu: {presentation: {mode: VGPU, vgpu: {role: Guest, types: {H100XM-20C: 4}}}}}}",
+			good: "{spec: {gpu: {presentation: {mode: VGPU, vgpu: {role: Guest, licence: {tokenSecretRef: {name: s}}}}}}}"},
+		{rule: kind + " spec.gpu.presentation.vgpu: role: Host needs types and no licence; role: Guest needs licence and no types",
+			bad:  "{spec: {gpu: {presentation: {mode: VGPU, vgpu: {role: Host, types: {}}}}}}",
+			good: "{spec: {gpu: {presentation: {mode: VGPU, vgpu: {role: Host, types: {H100XM-20C: 4}}}}}}"},
+		{rule: kind + " spec.gpu.presentation.vgpu.types: types must say how many of each per GPU, from 1 to 64",
+			bad:  "{spec: {gpu: {presentation: {mode: VGPU, vgpu: {role: Host, types: {H100XM-20C: 0}}}}}}",
+			good: "{spec: {gpu: {presentation: {mode: VGPU, vgpu: {role: Host, types: {H100XM-20C: 4}}}}}}"},
+	}
+}
+
+// schemaCases are mistakes that need no rule.
+var schemaCases = []struct{ kind, bad, want string }{
+	{"OSImage", "{spec: {format: vmdk}}", "spec.format"},
+	{"OSImage", "{spec: {software: {kubelet: null}}}", "spec.software.kubelet"},
+	{"OSImage", "{spec: {os: {id: ''}}}", "spec.os.id"},
+	{"OSImage", "{spec: {architecture: riscv64}}", "spec.architecture"},
+	{"OSImage", "{spec: {sotfware: {}}}", "unknown field"},
+	{"NodeType", "{spec: {gpu: {count: 0}}}", "spec.gpu.count"},
+	{"NodeType", "{spec: {gpu: {presentation: {mode: SRIOV}}}}", "spec.gpu.presentation.mode"},
+	{"NodeType", "{spec: {resources: {cpu: lots}}}", "spec.resources.cpu"},
+	{"NodeType", "{spec: {validation: {timeout: forever}}}", "spec.validation.timeout"},
+	{"NodeType", "{spec: {zone: 'hall 1'}}", "spec.zone"},
+	{"NodeType", "{spec: {osImageRef: {name: ''}}}", "spec.osImageRef.name"},
+	{"NodePool", "{spec: {replicas: -1}}", "spec.replicas"},
+	{"NodePool", "{spec: {replicas: 10001}}", "spec.replicas"},
+	{"NodeProvider", "{spec: {erase: {onRelease: Shred}}}", "spec.erase.onRelease"},
+	{"TenantCluster", "{spec: {kubeconfigSecretRef: null}}", "spec.kubeconfigSecretRef"},
+	{"Machine", "{status: {phase: Failed}}", "status.phase"},
+}
