@@ -1,0 +1,79 @@
+package presentation
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/passthrough"
+)
+
+// mode is a row of the table of modes: the first row that fits a GPU spec resolves it.
+type mode struct {
+	// Vendor of the GPUs.
+	Vendor v1alpha1.GPUVendor
+	// Mode of the presentation.
+	Mode v1alpha1.PresentationMode
+	// Variant says which part of the mode the row is about.
+	Variant string
+	// matches tells the variant from others of the same vendor and mode; nil: every one.
+	matches func(*v1alpha1.GPUSpec) bool
+	// resolve plans it; nil: this version does not know it.
+	resolve func(Request) (Plan, error)
+}
+
+// modes is the table. Order matters: what is special stands before what is general.
+var modes = []mode{
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "driver from packages or the vendor's operator", matches: driverNotFromImage},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "workload VM", matches: toVMs},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "advertised by DRA", matches: byDRA},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "shared (time-slicing, MPS)", matches: shared},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "containers, driver in the image, device plugin", resolve: passthrough.Resolve},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeVGPU, Variant: "host and guest"},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeMIG, Variant: "strategies none, single, mixed"},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "devices GPU, MIG, VFIO"},
+	{Vendor: v1alpha1.VendorAMD, Mode: v1alpha1.ModePassthrough, Variant: "whole GPUs and partitions"},
+	{Vendor: v1alpha1.VendorAMD, Mode: v1alpha1.ModeDRA, Variant: "gpu.amd.com"},
+	{Vendor: v1alpha1.VendorGeneric, Mode: v1alpha1.ModePassthrough, Variant: "any accelerator with a device plugin"},
+}
+
+func (m mode) fits(gpu *v1alpha1.GPUSpec) bool {
+	return m.Vendor == gpu.Vendor && m.Mode == gpu.Presentation.Mode && (m.matches == nil || m.matches(gpu))
+}
+
+// String is how messages and the package documentation name the row.
+func (m mode) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s: %s", m.Vendor, m.Mode, m.Variant))
+}
+
+func unknown(m mode) error {
+	var known []string
+	for _, row := range modes {
+		if row.resolve != nil {
+			known = append(known, row.String())
+		}
+	}
+	return &Refusal{
+		Reason: v1alpha1.ReasonPresentationInvalid, Rule: "presentation/unknown",
+		Message: fmt.Sprintf("this version does not know the presentation %s; it knows %s", m, strings.Join(known, "; ")),
+	}
+}
+
+func driverNotFromImage(gpu *v1alpha1.GPUSpec) bool {
+	return gpu.Driver.Source != v1alpha1.DriverFromImage && gpu.Driver.Source != ""
+}
+
+func toVMs(gpu *v1alpha1.GPUSpec) bool {
+	p := gpu.Presentation.Passthrough
+	return p != nil && p.Workload == v1alpha1.WorkloadVM
+}
+
+func byDRA(gpu *v1alpha1.GPUSpec) bool {
+	p := gpu.Presentation.Passthrough
+	return p != nil && p.Advertise == v1alpha1.AdvertiseDRA
+}
+
+func shared(gpu *v1alpha1.GPUSpec) bool {
+	p := gpu.Presentation.Passthrough
+	return p != nil && p.Sharing != nil
+}

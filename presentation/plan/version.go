@@ -1,0 +1,43 @@
+package plan
+
+import (
+	"strconv"
+	"strings"
+)
+
+// OlderThan compares driver versions such as 550.90.07 number by number. It says false for ok when one of them is not
+// made of dotted numbers, apart from a trailing part after a hyphen or a plus sign that a distribution adds.
+func OlderThan(version, minimum string) (older, ok bool) {
+	v, okV := numbers(version)
+	m, okM := numbers(minimum)
+	if !okV || !okM {
+		return false, false
+	}
+	for i := range max(len(v), len(m)) {
+		var a, b int
+		if i < len(v) {
+			a = v[i]
+		}
+		if i < len(m) {
+			b = m[i]
+		}
+		if a != b {
+			return a < b, true
+		}
+	}
+	return false, true
+}
+
+func numbers(version string) ([]int, bool) {
+	core, _, _ := strings.Cut(version, "-")
+	core, _, _ = strings.Cut(core, "+")
+	var out []int
+	for _, part := range strings.Split(core, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 0 {
+			return nil, false
+		}
+		out = append(out, n)
+	}
+	return out, true
+}

@@ -1,0 +1,60 @@
+package presentation
+
+import (
+	"slices"
+
+	"github.com/ingot-dev/ingot/presentation/plan"
+)
+
+// The types of package plan, under the names that users of presentation know.
+type (
+	// Request asks how the GPUs of a node are presented.
+	Request = plan.Request
+	// Plan is what the operating system must be told, and what the node must then advertise.
+	Plan = plan.Plan
+	// Modules of the kernel.
+	Modules = plan.Modules
+	// File is a file of the node.
+	File = plan.File
+	// Unit is a systemd unit that is enabled and started.
+	Unit = plan.Unit
+	// Expectation is everything that a node must show before it is admitted.
+	Expectation = plan.Expectation
+	// Resource is a resource that a node must advertise.
+	Resource = plan.Resource
+	// Label is a label that a vendor's software sets to tell what it found.
+	Label = plan.Label
+	// Refusal says why a presentation is impossible.
+	Refusal = plan.Refusal
+)
+
+// Resolve says what the operating system of a node must be told, and what the node must then advertise. It is
+// deterministic. An impossible request, and one that this version does not know, is a *Refusal.
+func Resolve(r Request) (Plan, error) {
+	p, err := resolveGPU(r)
+	if err != nil {
+		return Plan{}, err
+	}
+	if err := promise(r, &p.Expectation); err != nil {
+		return Plan{}, err
+	}
+	p.Expectation.AbsentPrefixes = slices.Clone(acceleratorDomains)
+	p.Expectation.Kernel = r.Image.OS.Kernel
+	p.Expectation.Kubelet = r.Image.Software.Kubelet
+	return p, nil
+}
+
+func resolveGPU(r Request) (Plan, error) {
+	if r.GPU == nil {
+		return Plan{}, nil
+	}
+	for _, row := range modes {
+		if row.fits(r.GPU) {
+			if row.resolve == nil {
+				return Plan{}, unknown(row)
+			}
+			return row.resolve(r)
+		}
+	}
+	return Plan{}, unknown(mode{Mode: r.GPU.Presentation.Mode, Variant: "vendor " + string(r.GPU.Vendor)})
+}

@@ -1,0 +1,78 @@
+package presentation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// acceleratorDomains are the domains under which accelerators are advertised. A resource there that is not promised
+// comes from another presentation, or another node's leftovers.
+var acceleratorDomains = []string{"amd.com/", "gpu.intel.com/", "habana.ai/", "nvidia.com/"}
+
+// gpuNames begin the names of GPUs among them; other devices, such as network functions, may be promised beside GPUs.
+var gpuNames = []string{"amd.com/", "gpu.intel.com/", "habana.ai/", "nvidia.com/gpu", "nvidia.com/mig-"}
+
+// promise adds what the NodeType promises to what follows from its GPUs, and refuses when the two disagree.
+func promise(r Request, e *Expectation) error {
+	derived := len(e.Resources)
+	for _, name := range slices.Sorted(maps.Keys(r.Resources)) {
+		quantity := r.Resources[name]
+		if quantity.Sign() < 0 {
+			return disagree("promise/negative", "resources[%s] is %s: a promise cannot be negative", name, quantity.String())
+		}
+		if err := promiseOne(name, quantity, e, derived); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(e.Resources, func(a, b Resource) int { return strings.Compare(string(a.Name), string(b.Name)) })
+	return nil
+}
+
+func promiseOne(name corev1.ResourceName, quantity resource.Quantity, e *Expectation, derived int) error {
+	switch {
+	case name == corev1.ResourceCPU:
+		e.CPU = &quantity
+	case name == corev1.ResourceMemory:
+		e.Memory = &quantity
+	case name == corev1.ResourceEphemeralStorage:
+		e.EphemeralStorage = &quantity
+	case strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
+		e.Resources = append(e.Resources, Resource{Name: name, Quantity: quantity, Hint: "on the node: cat /proc/cmdline; the image's kernel arguments reserve hugepages"})
+	case strings.Contains(string(name), "/"):
+		return promiseExtended(name, quantity, e, derived)
+	default:
+		return disagree("promise/unknown-resource", "resources[%s]: no node advertises a resource of that name that could be checked; use cpu, memory, ephemeral-storage, hugepages-SIZE or an extended resource such as vendor.example/device", name)
+	}
+	return nil
+}
+
+func promiseExtended(name corev1.ResourceName, quantity resource.Quantity, e *Expectation, derived int) error {
+	if quantity.MilliValue()%1000 != 0 {
+		return disagree("promise/fraction", "resources[%s] is %s: extended resources are whole numbers", name, quantity.String())
+	}
+	for _, d := range e.Resources[:derived] {
+		if d.Name != name {
+			continue
+		}
+		if d.Quantity.Cmp(quantity) != 0 {
+			return disagree("promise/gpu", "resources[%s] is %s, and %s follows from spec.gpu: correct one of them, or leave the resource out", name, quantity.String(), d.Quantity.String())
+		}
+		return nil
+	}
+	if slices.ContainsFunc(gpuNames, func(p string) bool { return strings.HasPrefix(string(name), p) }) {
+		return disagree("promise/gpu", "resources[%s] is promised, and no such resource follows from spec.gpu: remove it, or change the presentation", name)
+	}
+	e.Resources = append(e.Resources, Resource{Name: name, Quantity: quantity, Waits: true, Hint: "the device plugin that advertises it: is its pod on the node, and what does it log?"})
+	return nil
+}
+
+func disagree(rule, format string, args ...any) error {
+	return &Refusal{Reason: v1alpha1.ReasonResourcesDisagree, Rule: rule, Message: fmt.Sprintf(format, args...)}
+}
