@@ -1,0 +1,23 @@
+// Package cloudinit renders what a node's first boot reads: user data, network data and meta-data, as a config drive
+// carries them.
+//
+// User data is built in layers: the provider's, the node type's, then Ingot's own. Among people's layers mappings merge,
+// lists append and the later scalar wins. What Ingot needs is never overwritten by them and never overwrites them: where
+// the two fight, Render returns a *Conflict that names every path. People's runcmd runs first, then Ingot's, so that a node
+// joins only after its own preparation.
+//
+// Rendering works on YAML nodes and not on decoded values: cloud-init reads YAML 1.1, where 0644 and yes mean something
+// else than in YAML 1.2, and a scalar keeps its spelling this way.
+//
+// Everything is deterministic, and secrets enter at the last step: Render builds the whole document without the
+// bootstrap token and then appends the one file that has it.
+//
+// Files that a node gets, beside those of its presentation:
+//
+//	/etc/kubernetes/kubelet.yaml                         KubeletConfiguration: gate taint, providerID, certificate rotation
+//	/etc/kubernetes/pki/ca.crt                           the tenant's CA, for the API server's calls to kubelet
+//	/etc/kubernetes/bootstrap-kubeconfig                 the tenant's endpoint and CA, and the bootstrap token
+//	/etc/systemd/system/kubelet.service.d/90-ingot.conf  kubelet's command line
+//
+// The drop-in's name sorts after 10-kubeadm.conf of the Kubernetes packages, whose command line would win otherwise.
+package cloudinit

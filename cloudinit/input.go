@@ -1,0 +1,91 @@
+package cloudinit
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation"
+)
+
+// Limit of all documents of a node together, in bytes: they share one Secret, of which the API server takes 1 MiB.
+const Limit = 512 << 10
+
+// Input is everything that a node's documents follow from.
+type Input struct {
+	// Kind of user data that the image reads; empty means cloud-init.
+	Kind v1alpha1.UserDataKind
+	// Layers are people's user data, the farthest first.
+	Layers []Layer
+	// SSHKeys are authorized for the image's default user.
+	SSHKeys []string
+	// Plan is what the presentation must tell the operating system.
+	Plan presentation.Plan
+	// Machine that the node is.
+	Machine MachineInput
+	// Host that the machine runs on.
+	Host HostInput
+	// Network of the nodes; nil or empty: DHCP and no resolvers.
+	Network *v1alpha1.NetworkSpec
+	// Node is what kubelet registers with.
+	Node NodeInput
+	// Gate is the key of the taint that keeps pods off until the verdict; empty: none.
+	Gate string
+	// Join is how the node joins; nil renders the same without what is secret, for the time after the join.
+	Join *TLSBootstrap
+}
+
+// Layer is one layer of people's user data.
+type Layer struct {
+	// Name for messages: NodeProvider hall-1.
+	Name string
+	// Text is a #cloud-config document; empty or blank: nothing.
+	Text string
+}
+
+// MachineInput is the machine that a node is.
+type MachineInput struct {
+	// Name of the Machine, its Node and its host name.
+	Name string
+	// UID of the Machine.
+	UID string
+	// Revision names the NodeTypeRevision.
+	Revision string
+	// Attempt counts the Machine's installations.
+	Attempt int64
+}
+
+// HostInput is the host that a machine runs on.
+type HostInput struct {
+	// BootMAC of the NIC that is configured; empty: the image's own default, which is DHCP.
+	BootMAC string
+	// IPAddress of that NIC, with or without prefix length; empty: DHCP.
+	IPAddress string
+}
+
+// NodeInput is what kubelet registers with.
+type NodeInput struct {
+	// Labels of the Node. Those that kubelet may not set on itself are left out: the controllers set them.
+	Labels map[string]string
+	// Taints of the Node, beside the gate.
+	Taints []corev1.Taint
+}
+
+// TLSBootstrap joins with a bootstrap token.
+type TLSBootstrap struct {
+	// Endpoint of the API server, https://HOST:PORT.
+	Endpoint string
+	// CA of the API server, PEM.
+	CA []byte
+	// Token is a bootstrap token, ID.SECRET. Secret.
+	Token string
+}
+
+// Documents are what a node's first boot reads.
+type Documents struct {
+	// UserData is a #cloud-config. It holds the bootstrap token while Input.Join is set: secret.
+	UserData []byte
+	// NetworkData is an OpenStack network_data.json; nil: none, the image's default holds.
+	NetworkData []byte
+	// MetaData is an OpenStack meta_data.json.
+	MetaData []byte
+}

@@ -1,0 +1,173 @@
+package cloudinit
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation"
+)
+
+// Files of the node that are the presentation's kernel modules.
+const (
+	pathModulesLoad = "/etc/modules-load.d/ingot-gpu.conf"
+	pathModprobe    = "/etc/modprobe.d/ingot-gpu.conf"
+	unitDirectory   = "/etc/systemd/system/"
+)
+
+// Render makes a node's documents. The same input gives the same bytes. Errors are *Invalid, *Conflict, *TooLarge,
+// *Unsupported or *NetworkInvalid, and none of them quotes a secret.
+func Render(in Input) (Documents, error) {
+	if in.Kind != "" && in.Kind != v1alpha1.UserDataCloudInit {
+		return Documents{}, &Unsupported{Kind: string(in.Kind)}
+	}
+	userData, err := renderUserData(in)
+	if err != nil {
+		return Documents{}, err
+	}
+	networkData, err := renderNetworkData(in.Host, in.Network)
+	if err != nil {
+		return Documents{}, err
+	}
+	metaData, err := renderMetaData(in.Machine)
+	if err != nil {
+		return Documents{}, err
+	}
+	if n := len(userData) + len(networkData) + len(metaData); n > Limit {
+		return Documents{}, &TooLarge{Bytes: n}
+	}
+	return Documents{UserData: userData, NetworkData: networkData, MetaData: metaData}, nil
+}
+
+func renderUserData(in Input) ([]byte, error) {
+	doc, err := mergeLayers(in.Layers, len(in.SSHKeys) > 0, reserved(in.Plan))
+	if err != nil {
+		return nil, err
+	}
+	if err := addOurs(doc.root, in); err != nil {
+		return nil, err
+	}
+	if in.Join != nil {
+		// The last step: only from here on the document holds a secret.
+		files, err := joinFiles(*in.Join)
+		if err != nil {
+			return nil, err
+		}
+		appendFiles(doc.root, files)
+	}
+	return doc.bytes()
+}
+
+func addOurs(root *yaml.Node, in Input) error {
+	root.Style = 0
+	files, err := kubeletFiles(in)
+	if err != nil {
+		return err
+	}
+	appendTo(root, "ssh_authorized_keys", scalars(in.SSHKeys)...)
+	appendTo(root, "packages", scalars(in.Plan.Packages)...)
+	appendFiles(root, append(planFiles(in.Plan), files...))
+	appendTo(root, "runcmd", commands(in.Plan)...)
+	return nil
+}
+
+// planFiles are the files of the presentation: its own, its kernel modules' and its units'.
+func planFiles(p presentation.Plan) []presentation.File {
+	var out []presentation.File
+	if len(p.Modules.Load) > 0 {
+		out = append(out, presentation.File{Path: pathModulesLoad, Mode: "0644", Content: strings.Join(p.Modules.Load, "\n") + "\n"})
+	}
+	if len(p.Modules.Blacklist) > 0 {
+		out = append(out, presentation.File{Path: pathModprobe, Mode: "0644", Content: "blacklist " + strings.Join(p.Modules.Blacklist, "\nblacklist ") + "\n"})
+	}
+	out = append(out, p.Files...)
+	for _, u := range p.Units {
+		if u.Content != "" {
+			out = append(out, presentation.File{Path: unitDirectory + u.Name, Mode: "0644", Content: u.Content})
+		}
+	}
+	return out
+}
+
+// reserved are the paths that are Ingot's.
+func reserved(p presentation.Plan) []string {
+	out := []string{pathKubeletConfig, pathCA, pathBootstrap, pathKubeconfig, pathDropIn}
+	for _, f := range planFiles(p) {
+		out = append(out, f.Path)
+	}
+	return out
+}
+
+// commands run after people's. Modules and units are loaded by hand once: systemd read its directories before
+// cloud-init wrote to them.
+func commands(p presentation.Plan) []*yaml.Node {
+	out := []*yaml.Node{command("systemctl", "daemon-reload")}
+	if len(p.Modules.Load) > 0 {
+		out = append(out, command("systemctl", "restart", "systemd-modules-load.service"))
+	}
+	for _, u := range p.Units {
+		out = append(out, command("systemctl", "enable", "--now", u.Name))
+	}
+	return append(out, command("systemctl", "enable", "--now", "kubelet"))
+}
+
+func command(words ...string) *yaml.Node {
+	n := sequence(scalars(words)...)
+	n.Style = yaml.FlowStyle
+	return n
+}
+
+func appendFiles(root *yaml.Node, files []presentation.File) {
+	for _, f := range files {
+		n := mapping()
+		set(n, "path", scalar(f.Path))
+		set(n, "permissions", scalar(f.Mode))
+		set(n, "owner", scalar("root:root"))
+		set(n, "content", scalar(f.Content))
+		appendTo(root, "write_files", n)
+	}
+}
+
+// appendTo appends to a top-level list, which it makes where there is none.
+func appendTo(root *yaml.Node, key string, items ...*yaml.Node) {
+	if len(items) == 0 {
+		return
+	}
+	list := sequence()
+	if old := get(root, key); old != nil {
+		list.Content = append(list.Content, old.Content...)
+	}
+	list.Content = append(list.Content, items...)
+	set(root, key, list)
+}
+
+func scalars(values []string) []*yaml.Node {
+	out := make([]*yaml.Node, len(values))
+	for i, v := range values {
+		out[i] = scalar(v)
+	}
+	return out
+}
+
+type metaData struct {
+	UUID          string `json:"uuid"`
+	InstanceID    string `json:"instance-id"`
+	Name          string `json:"name"`
+	Hostname      string `json:"hostname"`
+	LocalHostname string `json:"local-hostname"`
+}
+
+// renderMetaData gives every installation an instance id of its own: cloud-init runs its once-per-instance modules again
+// only for a new one.
+func renderMetaData(m MachineInput) ([]byte, error) {
+	suffix := m.Revision[strings.LastIndex(m.Revision, "-")+1:]
+	id := fmt.Sprintf("%s-%s-%d", m.UID, suffix, m.Attempt)
+	out, err := json.MarshalIndent(metaData{UUID: id, InstanceID: id, Name: m.Name, Hostname: m.Name, LocalHostname: m.Name}, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("render meta-data: %w", err)
+	}
+	return append(out, '\n'), nil
+}
