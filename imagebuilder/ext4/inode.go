@@ -1,0 +1,256 @@
+package ext4
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+)
+
+const (
+	fastSymlink   = 60    // a shorter target lies in the inode itself
+	maxSymlink    = 4095  // PATH_MAX without its NUL
+	maxExtent     = 32768 // blocks; more would mean "not initialised"
+	extentMagic   = 0xF30A
+	leafEntries   = (BlockSize - 12) / 12
+	rootEntries   = 4
+	maxTree       = rootEntries * leafEntries
+	flagExtents   = 0x80000
+	extraSize     = 32 // bytes of the inode beyond the classic 128
+	xattrMagic    = 0xEA020000
+	xattrSecurity = 6 // name index of "security."
+	maxLinks      = 65000
+)
+
+var le = binary.LittleEndian
+
+// body is what an inode points at.
+type body struct {
+	size   int64
+	blocks int64 // of 4 KiB, extent blocks included
+	flags  uint32
+	block  [60]byte
+}
+
+func (w *Writer) writeNode(_ string, n, parent *Node) error {
+	b, err := w.writeBody(n, parent)
+	if err != nil {
+		return err
+	}
+	if n.kind() == ModeDir {
+		w.dirs[int64(n.ino-1)/w.geo.inodesPerGroup]++
+	}
+	return w.writeInode(n, b)
+}
+
+func (w *Writer) writeBody(n, parent *Node) (body, error) {
+	switch n.kind() {
+	case ModeDir:
+		return w.writeDirectory(n, parent)
+	case ModeRegular:
+		return w.writeFile(n)
+	case ModeSymlink:
+		return w.writeSymlink(n)
+	case ModeChar, ModeBlock:
+		return deviceBody(n), nil
+	case ModeFIFO, ModeSocket:
+		return body{}, nil
+	default:
+		return body{}, fmt.Errorf("mode %o is of no known kind", n.Mode)
+	}
+}
+
+// deviceBody encodes the number as the kernel's new_encode_dev does.
+func deviceBody(n *Node) body {
+	var b body
+	if n.Major < 256 && n.Minor < 256 {
+		le.PutUint32(b.block[0:], n.Major<<8|n.Minor)
+		return b
+	}
+	le.PutUint32(b.block[4:], n.Minor&0xff|n.Major<<8|(n.Minor&^0xff)<<12)
+	return b
+}
+
+func (w *Writer) writeSymlink(n *Node) (body, error) {
+	if len(n.Target) == 0 || len(n.Target) > maxSymlink {
+		return body{}, fmt.Errorf("the target of a symbolic link has 1 to %d bytes, this one %d", maxSymlink, len(n.Target))
+	}
+	if len(n.Target) < fastSymlink {
+		b := body{size: int64(len(n.Target))}
+		copy(b.block[:], n.Target)
+		return b, nil
+	}
+	b, runs, err := w.place(n.ino, int64(len(n.Target)))
+	if err != nil {
+		return b, err
+	}
+	block := make([]byte, BlockSize)
+	copy(block, n.Target)
+	return b, w.writeBlocks(block, runs[0].physical)
+}
+
+func (w *Writer) writeFile(n *Node) (body, error) {
+	b, runs, err := w.place(n.ino, n.Size)
+	if err != nil || n.Size == 0 {
+		return b, err
+	}
+	r, err := n.Open()
+	if err != nil {
+		return b, err
+	}
+	defer r.Close()
+	buf := make([]byte, min(1<<20, (n.Size+BlockSize-1)/BlockSize*BlockSize))
+	left := n.Size
+	for _, run := range runs {
+		for at := int64(0); at < run.length; at += int64(len(buf)) / BlockSize {
+			chunk := buf[:min(int64(len(buf)), (run.length-at)*BlockSize)]
+			want := min(left, int64(len(chunk)))
+			clear(chunk[want:])
+			if _, err := io.ReadFull(r, chunk[:want]); err != nil {
+				return b, fmt.Errorf("read: %w, expected %d bytes more: the file changed while it was packed", err, left)
+			}
+			left -= want
+			if err := w.writeUnlessZero(chunk, run.physical+at); err != nil {
+				return b, err
+			}
+		}
+	}
+	if k, _ := io.ReadFull(r, buf[:1]); k > 0 {
+		return b, fmt.Errorf("expected %d bytes, seen more: the file changed while it was packed", n.Size)
+	}
+	return b, nil
+}
+
+// writeUnlessZero leaves zeros out: the output reads as zeros already, and stays sparse.
+func (w *Writer) writeUnlessZero(b []byte, block int64) error {
+	for _, c := range b {
+		if c != 0 {
+			return w.writeBlocks(b, block)
+		}
+	}
+	return nil
+}
+
+// place allocates room for size bytes and builds the extent tree.
+func (w *Writer) place(ino uint32, size int64) (body, []extent, error) {
+	b := body{size: size, blocks: (size + BlockSize - 1) / BlockSize, flags: flagExtents}
+	runs, err := w.allocate(b.blocks)
+	if err != nil {
+		return b, nil, err
+	}
+	tree := treeBlocks(int64(len(runs)))
+	if len(runs) > maxTree {
+		return b, nil, fmt.Errorf("%d bytes are more than one file can have here", size)
+	}
+	b.blocks += tree
+	if tree == 0 {
+		putExtents(b.block[:], runs, rootEntries)
+		return b, runs, nil
+	}
+	return b, runs, w.writeTree(ino, b.block[:], runs)
+}
+
+// treeBlocks is the number of leaf blocks that so many extents need beside the inode.
+func treeBlocks(extents int64) int64 {
+	if extents <= rootEntries {
+		return 0
+	}
+	return (extents + leafEntries - 1) / leafEntries
+}
+
+// writeTree writes the leaves and puts their index into root.
+func (w *Writer) writeTree(ino uint32, root []byte, runs []extent) error {
+	count := treeBlocks(int64(len(runs)))
+	extentHeader(root, int(count), rootEntries, 1)
+	for i := range count {
+		leaf, err := w.allocate(1)
+		if err != nil {
+			return err
+		}
+		part := runs[i*leafEntries : min((i+1)*leafEntries, int64(len(runs)))]
+		block := make([]byte, BlockSize)
+		putExtents(block, part, leafEntries)
+		le.PutUint32(block[BlockSize-4:], crc(w.inodeSeed(ino), block[:BlockSize-4]))
+		if err := w.writeBlocks(block, leaf[0].physical); err != nil {
+			return err
+		}
+		e := root[12+12*i:]
+		le.PutUint32(e[0:], uint32(part[0].logical))
+		le.PutUint32(e[4:], uint32(leaf[0].physical))
+		le.PutUint16(e[8:], uint16(leaf[0].physical>>32))
+	}
+	return nil
+}
+
+func extentHeader(b []byte, entries, limit, depth int) {
+	le.PutUint16(b[0:], extentMagic)
+	le.PutUint16(b[2:], uint16(entries))
+	le.PutUint16(b[4:], uint16(limit))
+	le.PutUint16(b[6:], uint16(depth))
+}
+
+func putExtents(b []byte, runs []extent, limit int) {
+	extentHeader(b, len(runs), limit, 0)
+	for i, r := range runs {
+		e := b[12+12*i:]
+		le.PutUint32(e[0:], uint32(r.logical))
+		le.PutUint16(e[4:], uint16(r.length))
+		le.PutUint16(e[6:], uint16(r.physical>>32))
+		le.PutUint32(e[8:], uint32(r.physical))
+	}
+}
+
+func (w *Writer) writeInode(n *Node, b body) error {
+	links := n.links
+	if n.kind() == ModeDir && links > maxLinks {
+		links = 1 // dir_nlink: not counted
+	}
+	if links > maxLinks {
+		return fmt.Errorf("%d hard links, at most %d are possible", links, maxLinks)
+	}
+	i := make([]byte, inodeSize)
+	le.PutUint16(i[0x00:], n.Mode)
+	le.PutUint16(i[0x02:], uint16(n.UID))
+	le.PutUint32(i[0x04:], uint32(b.size))
+	for _, at := range []int{0x08, 0x0C, 0x10, 0x90} { // access, change, modification, creation
+		le.PutUint32(i[at:], w.params.Time)
+	}
+	le.PutUint16(i[0x18:], uint16(n.GID))
+	le.PutUint16(i[0x1A:], uint16(links))
+	sectors := b.blocks * (BlockSize / 512)
+	le.PutUint32(i[0x1C:], uint32(sectors))
+	le.PutUint32(i[0x20:], b.flags)
+	copy(i[0x28:0x64], b.block[:])
+	le.PutUint32(i[0x6C:], uint32(b.size>>32))
+	le.PutUint16(i[0x74:], uint16(sectors>>32))
+	le.PutUint16(i[0x78:], uint16(n.UID>>16))
+	le.PutUint16(i[0x7A:], uint16(n.GID>>16))
+	le.PutUint16(i[0x80:], extraSize)
+	if err := putCapability(i[128+extraSize:], n.Capability); err != nil {
+		return err
+	}
+	sum := crc(w.inodeSeed(n.ino), i)
+	le.PutUint16(i[0x7C:], uint16(sum))
+	le.PutUint16(i[0x82:], uint16(sum>>16))
+	_, err := w.out.WriteAt(i, w.geo.inodeOffset(n.ino))
+	return err
+}
+
+// putCapability writes the one extended attribute that a tree of programs needs into the rest of the inode.
+func putCapability(room, value []byte) error {
+	if value == nil {
+		return nil
+	}
+	const name = "capability"
+	at := (len(room) - len(value)) &^ 3
+	if at < 4+16+12+4 {
+		return fmt.Errorf("security.capability has %d bytes: no version known is that long", len(value))
+	}
+	le.PutUint32(room[0:], xattrMagic)
+	e := room[4:]
+	e[0], e[1] = byte(len(name)), xattrSecurity
+	le.PutUint16(e[2:], uint16(at-4)) // counted from the first entry
+	le.PutUint32(e[8:], uint32(len(value)))
+	copy(e[16:], name)
+	copy(room[at:], value)
+	return nil
+}

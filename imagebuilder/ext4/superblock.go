@@ -1,0 +1,142 @@
+package ext4
+
+import "encoding/binary"
+
+// Feature bits.
+const (
+	compatFeatures   = 0x4 | 0x8 | 0x20                      // has_journal, ext_attr, dir_index
+	incompatFeatures = 0x2 | 0x40 | 0x80                     // filetype, extents, 64bit
+	roFeatures       = 0x1 | 0x2 | 0x8 | 0x20 | 0x40 | 0x400 // sparse_super, large_file, huge_file, dir_nlink, extra_isize, metadata_csum
+	reservedPercent  = 5                                     // blocks that only root may use, as mke2fs does
+	groupTableZeroed = 0x4
+	mountOptions     = 0x4 | 0x8 // user_xattr, acl
+)
+
+// writeJournal makes the journal's inode and an empty journal, whose numbers are big-endian.
+func (w *Writer) writeJournal() error {
+	b, runs, err := w.place(journalInode, w.geo.journalBlocks*BlockSize)
+	if err != nil {
+		return err
+	}
+	w.journalRoot = b.block
+	be := binary.BigEndian
+	s := make([]byte, BlockSize)
+	be.PutUint32(s[0x00:], 0xC03B3998)
+	be.PutUint32(s[0x04:], 4) // superblock version 2
+	be.PutUint32(s[0x0C:], BlockSize)
+	be.PutUint32(s[0x10:], uint32(w.geo.journalBlocks))
+	be.PutUint32(s[0x14:], 1) // first block of the log
+	be.PutUint32(s[0x18:], 1) // first transaction expected
+	be.PutUint32(s[0x40:], 1) // users
+	if err := w.writeBlocks(s, runs[0].physical); err != nil {
+		return err
+	}
+	return w.writeInode(&Node{Mode: ModeRegular | 0o600, ino: journalInode, links: 1}, b)
+}
+
+// finish writes bitmaps, group descriptors and superblocks.
+func (w *Writer) finish() error {
+	gdt := make([]byte, w.geo.gdtBlocks*BlockSize)
+	var freeBlocks int64
+	for g := range w.geo.groups {
+		inodeMap := make([]byte, BlockSize)
+		inUse := min(max(w.inodes-g*w.geo.inodesPerGroup, 0), w.geo.inodesPerGroup)
+		setBits(inodeMap, 0, inUse)
+		setBits(inodeMap, w.geo.inodesPerGroup, 8*BlockSize)
+		if err := w.writeBlocks(w.blockMaps[g], w.geo.blockBitmap(g)); err != nil {
+			return err
+		}
+		if err := w.writeBlocks(inodeMap, w.geo.inodeBitmap(g)); err != nil {
+			return err
+		}
+		free := w.geo.size(g) - w.used[g]
+		freeBlocks += free
+		w.putDescriptor(gdt[g*descSize:(g+1)*descSize], g, free, w.geo.inodesPerGroup-inUse, inodeMap)
+	}
+	for g := range w.geo.groups {
+		if !backup(g) {
+			continue
+		}
+		if err := w.writeBlocks(gdt, w.geo.first(g)+1); err != nil {
+			return err
+		}
+		at := w.geo.first(g) * BlockSize
+		if g == 0 {
+			at += 1024 // the boot sector's room
+		}
+		if _, err := w.out.WriteAt(w.superblock(g, freeBlocks), at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *Writer) putDescriptor(d []byte, g, freeBlocks, freeInodes int64, inodeMap []byte) {
+	for i, block := range []int64{w.geo.blockBitmap(g), w.geo.inodeBitmap(g), w.geo.inodeTable(g)} {
+		le.PutUint32(d[4*i:], uint32(block))
+		le.PutUint32(d[0x20+4*i:], uint32(block>>32))
+	}
+	le.PutUint16(d[0x0C:], uint16(freeBlocks))
+	le.PutUint16(d[0x0E:], uint16(freeInodes))
+	le.PutUint16(d[0x10:], uint16(w.dirs[g]))
+	le.PutUint16(d[0x12:], groupTableZeroed)
+	le.PutUint16(d[0x1C:], uint16(freeInodes)) // never used, at the end of the table
+	sum := crc(w.seed(), w.blockMaps[g])
+	le.PutUint16(d[0x18:], uint16(sum))
+	le.PutUint16(d[0x38:], uint16(sum>>16))
+	sum = crc(w.seed(), inodeMap[:w.geo.inodesPerGroup/8])
+	le.PutUint16(d[0x1A:], uint16(sum))
+	le.PutUint16(d[0x3A:], uint16(sum>>16))
+	le.PutUint16(d[0x1E:], uint16(crc(w.seed(), le.AppendUint32(nil, uint32(g)), d)))
+}
+
+func (w *Writer) superblock(group, free int64) []byte {
+	s := make([]byte, 1024)
+	inodes := w.geo.inodesPerGroup * w.geo.groups
+	reserved := w.geo.blocks * reservedPercent / 100
+	put32 := func(at int, v int64) { le.PutUint32(s[at:], uint32(v)) }
+	put16 := func(at int, v int64) { le.PutUint16(s[at:], uint16(v)) }
+	put32(0x00, inodes)
+	put32(0x04, w.geo.blocks)
+	put32(0x08, reserved)
+	put32(0x0C, free)
+	put32(0x10, inodes-w.inodes)
+	put32(0x18, 2) // block size 1024 << 2
+	put32(0x1C, 2) // cluster size likewise
+	put32(0x20, blocksPerGroup)
+	put32(0x24, blocksPerGroup)
+	put32(0x28, w.geo.inodesPerGroup)
+	put32(0x30, int64(w.params.Time)) // last write
+	put16(0x36, 0xFFFF)               // no check after so many mounts
+	put16(0x38, 0xEF53)
+	put16(0x3A, 1)                    // cleanly unmounted
+	put16(0x3C, 1)                    // on errors: continue
+	put32(0x40, int64(w.params.Time)) // last check
+	put32(0x4C, 1)                    // dynamic revision
+	put32(0x54, firstInode)
+	put16(0x58, inodeSize)
+	put16(0x5A, group)
+	put32(0x5C, compatFeatures)
+	put32(0x60, incompatFeatures)
+	put32(0x64, roFeatures)
+	copy(s[0x68:], w.params.UUID[:])
+	copy(s[0x78:0x88], w.params.Label)
+	put32(0xE0, journalInode)
+	copy(s[0xEC:], w.params.HashSeed[:])
+	s[0xFC] = 1 // half MD4
+	s[0xFD] = 1 // what follows is a copy of the journal's i_block and size
+	put16(0xFE, descSize)
+	put32(0x100, mountOptions)
+	put32(0x108, int64(w.params.Time)) // made
+	copy(s[0x10C:], w.journalRoot[:])
+	put32(0x10C+4*16, w.geo.journalBlocks*BlockSize)
+	put32(0x150, w.geo.blocks>>32)
+	put32(0x154, reserved>>32)
+	put32(0x158, free>>32)
+	put16(0x15C, extraSize)
+	put16(0x15E, extraSize)
+	put32(0x160, 1) // directory hashes take characters as signed
+	s[0x175] = 1    // checksums are crc32c
+	put32(0x3FC, int64(crc(^uint32(0), s[:0x3FC])))
+	return s
+}

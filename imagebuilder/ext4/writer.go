@@ -1,0 +1,172 @@
+package ext4
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// ErrNoSpace: the tree does not fit.
+var ErrNoSpace = errors.New("ext4: the file system is full: choose a larger size")
+
+// Params of a file system that are no part of the tree.
+type Params struct {
+	// Label is the volume's name, at most 16 bytes.
+	Label string
+	// Time of everything, seconds since 1970.
+	Time uint32
+	// UUID and HashSeed tell one file system from another.
+	UUID, HashSeed [16]byte
+}
+
+// Writer writes one file system.
+type Writer struct {
+	out    io.WriterAt
+	params Params
+	geo    geometry
+
+	next        int64    // the next block to hand out
+	blockMaps   [][]byte // per group
+	used        []int64  // blocks in use per group, overhead included
+	dirs        []int64  // directories per group
+	inodes      int64    // inodes in use, the reserved ones included
+	journalRoot [60]byte // i_block of the journal, repeated in the superblock
+}
+
+// Write puts root into the first size bytes of out, which must read as zeros. An error at a path of the tree is a
+// *PathError.
+func Write(out io.WriterAt, size int64, root *Node, p Params) error {
+	if root.kind() != ModeDir {
+		return errors.New("ext4: the root is no directory")
+	}
+	if len(p.Label) > 16 {
+		return fmt.Errorf("ext4: label %q is longer than 16 bytes", p.Label)
+	}
+	root, inodes, err := number(root)
+	if err != nil {
+		return err
+	}
+	geo, err := newGeometry(size, inodes)
+	if err != nil {
+		return err
+	}
+	w := &Writer{out: out, params: p, geo: geo, inodes: inodes}
+	w.reserve()
+	if err := w.writeJournal(); err != nil {
+		return err
+	}
+	if err := walk(root, w.writeNode); err != nil {
+		return err
+	}
+	return w.finish()
+}
+
+// number gives every node its inode number and its count of links, and adds lost+found where the tree has none.
+func number(root *Node) (*Node, int64, error) {
+	lost := &Node{Mode: ModeDir | 0o700}
+	top := *root
+	top.Entries = []Entry{{Name: "lost+found", Node: lost}}
+	for _, e := range root.Entries {
+		if e.Name == "lost+found" {
+			if e.Node.kind() != ModeDir || len(e.Node.Entries) > 0 {
+				return nil, 0, &PathError{Path: "/lost+found", Err: errors.New("must be an empty directory: e2fsck owns it")}
+			}
+			continue
+		}
+		top.Entries = append(top.Entries, e)
+	}
+	next := uint32(firstInode)
+	err := walk(&top, func(_ string, n, _ *Node) error {
+		n.links = 0
+		n.ino = next
+		if n == &top {
+			n.ino = rootInode
+			return nil
+		}
+		next++
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	top.links = 2
+	err = walk(&top, func(_ string, n, _ *Node) error { return link(n) })
+	return &top, int64(next - 1), err
+}
+
+// link counts the names that a directory gives.
+func link(dir *Node) error {
+	names := make(map[string]bool, len(dir.Entries))
+	for _, e := range dir.Entries {
+		if e.Name == "" || e.Name == "." || e.Name == ".." || len(e.Name) > 255 || names[e.Name] {
+			return fmt.Errorf("entry %q: names have 1 to 255 bytes and are unique", e.Name)
+		}
+		names[e.Name] = true
+		if e.Node.kind() != ModeDir {
+			e.Node.links++
+			continue
+		}
+		if e.Node.links != 0 {
+			return fmt.Errorf("entry %q: a directory has one name", e.Name)
+		}
+		e.Node.links = 2
+		dir.links++
+	}
+	return nil
+}
+
+// reserve marks the blocks of superblocks, descriptors, bitmaps and inode tables, and those past the end.
+func (w *Writer) reserve() {
+	w.blockMaps = make([][]byte, w.geo.groups)
+	w.used = make([]int64, w.geo.groups)
+	w.dirs = make([]int64, w.geo.groups)
+	for g := range w.geo.groups {
+		m := make([]byte, BlockSize)
+		setBits(m, 0, w.geo.overhead(g))
+		setBits(m, w.geo.size(g), blocksPerGroup)
+		w.blockMaps[g], w.used[g] = m, w.geo.overhead(g)
+	}
+	w.next = w.geo.overhead(0)
+}
+
+func setBits(m []byte, from, to int64) {
+	for i := from; i < to; i++ {
+		m[i/8] |= 1 << (i % 8)
+	}
+}
+
+// extent is a run of blocks.
+type extent struct {
+	logical, physical, length int64
+}
+
+// allocate hands out n blocks in order, in as few runs as the groups' tables allow.
+func (w *Writer) allocate(n int64) ([]extent, error) {
+	var out []extent
+	for logical := int64(0); n > 0; {
+		g := w.next / blocksPerGroup
+		if g >= w.geo.groups {
+			return nil, ErrNoSpace
+		}
+		at := max(w.next-w.geo.first(g), w.geo.overhead(g))
+		w.next = w.geo.first(g) + at
+		run := min(n, w.geo.size(g)-at, maxExtent)
+		if run <= 0 {
+			return nil, ErrNoSpace // the last group, which may be shorter, is full
+		}
+		setBits(w.blockMaps[g], at, at+run)
+		w.used[g] += run
+		out = append(out, extent{logical: logical, physical: w.next, length: run})
+		w.next += run
+		logical += run
+		n -= run
+	}
+	return out, nil
+}
+
+func (w *Writer) writeBlocks(b []byte, block int64) error {
+	if _, err := w.out.WriteAt(b, block*BlockSize); err != nil {
+		return fmt.Errorf("write block %d: %w", block, err)
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package pack
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	diskfs "github.com/diskfs/go-diskfs/backend/file"
+	"github.com/diskfs/go-diskfs/partition/gpt"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/ingot-dev/ingot/imagebuilder/ext4"
+	"github.com/ingot-dev/ingot/imagebuilder/fat32"
+	"github.com/ingot-dev/ingot/imagebuilder/recipe"
+)
+
+// The compressor's settings are part of the image's bytes. A window of 4 MiB is what an installer's memory is planned for.
+const (
+	zstdWindow      = 4 << 20
+	zstdConcurrency = 2
+)
+
+type output struct {
+	path, sha256 string
+	size         int64
+}
+
+// write makes the raw disk as a sparse file beside the output, and compresses it into the file that stays.
+func (t *tree) write(ctx context.Context, opts Options, name string, disk recipe.Disk, id recipe.Identity) (out output, err error) {
+	if err := os.MkdirAll(opts.Output, 0o755); err != nil {
+		return out, err
+	}
+	raw, err := os.CreateTemp(opts.Output, ".raw-*")
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, raw.Close(), os.Remove(raw.Name())) }()
+	if err := t.writeDisk(ctx, raw, disk, id, opts.Epoch); err != nil {
+		return out, err
+	}
+	return compress(ctx, raw, opts.Output, name)
+}
+
+func (t *tree) writeDisk(ctx context.Context, raw *os.File, disk recipe.Disk, id recipe.Identity, epoch uint32) error {
+	if err := raw.Truncate(disk.Size); err != nil {
+		return err
+	}
+	if err := writeTable(raw, disk); err != nil {
+		return err
+	}
+	if disk.ESP != nil {
+		first, _ := disk.ESP.Sectors()
+		p := fat32.Params{Label: "ESP", VolumeID: id.VolumeID, Time: time.Unix(int64(epoch), 0), HiddenSectors: uint32(first)}
+		if err := fat32.Write(part(ctx, raw, disk.ESP), disk.ESP.Size, t.efi, p); err != nil {
+			return err
+		}
+	}
+	p := ext4.Params{Label: "root", Time: epoch, UUID: id.RootUUID, HashSeed: id.HashSeed}
+	return ext4.Write(part(ctx, raw, &disk.Root), disk.Root.Size, t.root, p)
+}
+
+// writeTable writes both copies of the partition table.
+func writeTable(raw *os.File, disk recipe.Disk) error {
+	table := &gpt.Table{GUID: disk.GUID, ProtectiveMBR: true}
+	parts := []*recipe.Partition{disk.ESP, &disk.Root}
+	for _, p := range parts {
+		if p == nil {
+			continue
+		}
+		first, last := p.Sectors()
+		table.Partitions = append(table.Partitions, &gpt.Partition{
+			Index: len(table.Partitions) + 1, Start: first, End: last, Type: gpt.Type(p.Type), Name: p.Name, GUID: p.GUID,
+		})
+	}
+	w, err := diskfs.New(raw, false).Writable()
+	if err != nil {
+		return fmt.Errorf("write the partition table: %w", err)
+	}
+	if err := table.Write(w, disk.Size); err != nil {
+		return fmt.Errorf("write the partition table: %w", err)
+	}
+	return nil
+}
+
+// window is a partition that can be written to until the context ends.
+type window struct {
+	ctx context.Context
+	*io.OffsetWriter
+}
+
+func part(ctx context.Context, raw *os.File, p *recipe.Partition) *window {
+	return &window{ctx: ctx, OffsetWriter: io.NewOffsetWriter(raw, p.Start)}
+}
+
+// WriteAt implements io.WriterAt.
+func (w *window) WriteAt(b []byte, at int64) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.OffsetWriter.WriteAt(b, at)
+}
+
+// reader reads until the context ends.
+type reader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// Read implements io.Reader.
+func (r *reader) Read(b []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(b)
+}
+
+// compress writes the file under a passing name and gives it the name of its digest once it is complete.
+func compress(ctx context.Context, raw *os.File, dir, name string) (out output, err error) {
+	if _, err := raw.Seek(0, io.SeekStart); err != nil {
+		return out, err
+	}
+	f, err := os.CreateTemp(dir, ".zst-*")
+	if err != nil {
+		return out, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	sum := sha256.New()
+	err = encode(io.MultiWriter(f, sum), &reader{ctx, bufio.NewReaderSize(raw, 1<<20)})
+	if err == nil {
+		out.size, err = f.Seek(0, io.SeekCurrent)
+	}
+	if err == nil {
+		err = f.Chmod(0o644)
+	}
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return out, err
+	}
+	out.sha256 = hex.EncodeToString(sum.Sum(nil))
+	out.path = filepath.Join(dir, recipe.FileName(name, out.sha256))
+	return out, os.Rename(f.Name(), out.path)
+}
+
+func encode(w io.Writer, r io.Reader) error {
+	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(zstdWindow),
+		zstd.WithEncoderConcurrency(zstdConcurrency), zstd.WithEncoderCRC(true))
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(z, r)
+	return errors.Join(err, z.Close())
+}

@@ -1,0 +1,83 @@
+package ramdisk
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Types of files in the archive's modes, as in stat(2).
+const (
+	modeChar    = 0o020000
+	modeDir     = 0o040000
+	modeRegular = 0o100000
+)
+
+// maxInit is what one file of the format can hold.
+const maxInit = 1<<32 - 1
+
+// Write writes the ramdisk with init, size bytes of a statically linked program, as /init. The mount points /dev, /proc,
+// /run, /sys and /tmp and the console are there: without /dev/console the kernel gives init nowhere to write.
+func Write(w io.Writer, init io.Reader, size int64) error {
+	if size <= 0 || size > maxInit {
+		return fmt.Errorf("ramdisk: init has %d bytes, expected 1 byte to 4 GiB", size)
+	}
+	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(4<<20), zstd.WithEncoderConcurrency(2))
+	if err != nil {
+		return err
+	}
+	a := &archive{w: z}
+	for _, dir := range []string{"dev", "proc", "run", "sys", "tmp"} {
+		a.add(header{name: dir, mode: modeDir | 0o755, links: 2}, nil)
+	}
+	a.add(header{name: "dev/console", mode: modeChar | 0o600, links: 1, major: 5, minor: 1}, nil)
+	a.add(header{name: "init", mode: modeRegular | 0o755, links: 1, size: size}, init)
+	a.inode = 0
+	a.add(header{name: "TRAILER!!!", links: 1}, nil)
+	return errors.Join(a.err, z.Close())
+}
+
+type header struct {
+	name               string
+	mode, links        int64
+	size, major, minor int64
+}
+
+// archive writes entries; the first error stays.
+type archive struct {
+	w     io.Writer
+	inode int64
+	err   error
+}
+
+func (a *archive) add(h header, content io.Reader) {
+	if a.err != nil {
+		return
+	}
+	a.inode++
+	fields := []int64{a.inode, h.mode, 0, 0, h.links, 0, h.size, 0, 0, h.major, h.minor, int64(len(h.name) + 1), 0}
+	var b strings.Builder
+	b.WriteString("070701")
+	for _, f := range fields {
+		fmt.Fprintf(&b, "%08X", f)
+	}
+	b.WriteString(h.name)
+	b.WriteByte(0)
+	b.WriteString(padding(int64(b.Len())))
+	if _, a.err = io.WriteString(a.w, b.String()); a.err != nil || content == nil {
+		return
+	}
+	n, err := io.Copy(a.w, io.LimitReader(content, h.size+1))
+	if err == nil && n != h.size {
+		err = fmt.Errorf("ramdisk: %s: expected %d bytes, seen %d: the file changed while it was read", h.name, h.size, n)
+	}
+	if a.err = err; err == nil {
+		_, a.err = io.WriteString(a.w, padding(n))
+	}
+}
+
+// padding to a multiple of four bytes.
+func padding(n int64) string { return "\x00\x00\x00"[:-n&3] }

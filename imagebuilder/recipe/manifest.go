@@ -1,0 +1,216 @@
+package recipe
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// ManifestPath is where a tree says what is baked into it, and where a packed root says so in full.
+const ManifestPath = "usr/lib/ingot/image.json"
+
+// Manifest is what an image says of itself; its fields are those of the same names in OSImage.spec.
+type Manifest struct {
+	Architecture    string                   `json:"architecture,omitempty"`
+	OS              v1alpha1.OSImageOS       `json:"os"`
+	KernelArguments []string                 `json:"kernelArguments,omitempty"`
+	Software        v1alpha1.OSImageSoftware `json:"software"`
+}
+
+// Facts are what was found in a tree.
+type Facts struct {
+	// OSRelease is the content of os-release; nil: there is none.
+	OSRelease []byte
+	// Manifest is the content of the file at ManifestPath; nil: there is none.
+	Manifest []byte
+	// Kernels are the names of the directories in lib/modules.
+	Kernels []string
+	// ESP: an EFI system partition is wanted.
+	ESP bool
+	// Loaders are the files of boot/efi below its root that end in .efi, whatever their case.
+	Loaders []string
+}
+
+// Problem is what is wrong with a tree, and what to do.
+type Problem struct {
+	// Path in the tree.
+	Path                   string
+	Expected, Seen, Remedy string
+}
+
+// Error says what was expected, what was seen and what to do.
+func (p *Problem) Error() string {
+	return fmt.Sprintf("%s: expected %s, seen %s: %s", p.Path, p.Expected, p.Seen, p.Remedy)
+}
+
+// loaders are the programs that a firmware without boot entries starts (UEFI specification, table 3-2).
+var loaders = map[string]string{"EFI/BOOT/BOOTX64.EFI": "amd64", "EFI/BOOT/BOOTAA64.EFI": "arm64"}
+
+// Describe completes what the tree's manifest says with what the tree shows, and refuses contradictions. The error is a
+// *Problem.
+func Describe(f Facts) (Manifest, error) {
+	m, err := parse(f.Manifest)
+	if err != nil {
+		return m, err
+	}
+	for _, complete := range []func(*Manifest, Facts) error{completeOS, completeKernel, completeArchitecture, checkSoftware} {
+		if err := complete(&m, f); err != nil {
+			return m, err
+		}
+	}
+	return m, nil
+}
+
+// JSON is the manifest as it lies in the packed root.
+func (m Manifest) JSON() ([]byte, error) {
+	b, err := json.MarshalIndent(m, "", "  ")
+	return append(b, '\n'), err
+}
+
+func parse(raw []byte) (Manifest, error) {
+	var m Manifest
+	if raw == nil {
+		return m, &Problem{ManifestPath, "the versions of what is baked in", "no such file",
+			`write one, at least {"software": {"kubelet": "1.37.0"}}; gpuDriver, containerd and containerToolkit belong there too`}
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	err := d.Decode(&m)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("more than one JSON value")
+		}
+	}
+	if err != nil {
+		return m, &Problem{ManifestPath, "JSON with architecture, os, kernelArguments and software as in OSImage.spec", err.Error(), "correct the file"}
+	}
+	return m, nil
+}
+
+func completeOS(m *Manifest, f Facts) error {
+	const file = "etc/os-release"
+	if f.OSRelease == nil {
+		return &Problem{file, "the operating system's name and version, here or in usr/lib/os-release", "no such file",
+			"pack the root directory of an installed system"}
+	}
+	values := osRelease(f.OSRelease)
+	for _, k := range []struct {
+		key   string
+		value *string
+	}{{"ID", &m.OS.ID}, {"VERSION_ID", &m.OS.Version}} {
+		found := values[k.key]
+		switch {
+		case found == "" && *k.value == "":
+			return &Problem{file, "a line " + k.key + "=", "none",
+				"add it, or say os.id and os.version in " + ManifestPath + " (rolling distributions have no VERSION_ID)"}
+		case found != "" && *k.value != "" && found != *k.value:
+			return contradiction(file, k.key+"="+found, *k.value)
+		case *k.value == "":
+			*k.value = found
+		}
+	}
+	return nil
+}
+
+// osRelease reads the assignments of os-release(5), whose values may be quoted as in a shell.
+func osRelease(raw []byte) map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(string(raw)) {
+		key, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+		if ok && !strings.HasPrefix(key, "#") {
+			out[key] = strings.Trim(value, `"'`)
+		}
+	}
+	return out
+}
+
+func completeKernel(m *Manifest, f Facts) error {
+	const dir = "usr/lib/modules"
+	switch {
+	case m.OS.Kernel == "" && len(f.Kernels) > 1:
+		return &Problem{dir, "one kernel", strings.Join(f.Kernels, ", "), "say in os.kernel of " + ManifestPath + " which one boots, or remove the others"}
+	case m.OS.Kernel == "" && len(f.Kernels) == 1:
+		m.OS.Kernel = f.Kernels[0]
+	case m.OS.Kernel != "" && len(f.Kernels) > 0 && !slices.ContainsFunc(f.Kernels, func(k string) bool { return isRelease(k, m.OS.Kernel) }):
+		return contradiction(dir, strings.Join(f.Kernels, ", "), m.OS.Kernel)
+	}
+	return nil
+}
+
+// isRelease says whether a kernel's full release begins with the numbers given: 6.12.107+deb13-amd64 is 6.12.107, and 6.12.10 is not.
+func isRelease(full, given string) bool {
+	rest, ok := strings.CutPrefix(full, given)
+	return ok && (rest == "" || !strings.ContainsRune("0123456789", rune(rest[0])))
+}
+
+func completeArchitecture(m *Manifest, f Facts) error {
+	if !f.ESP {
+		return nil
+	}
+	var found []string
+	for _, l := range f.Loaders {
+		if arch, ok := loaders[strings.ToUpper(path.Clean(l))]; ok {
+			found = append(found, arch)
+		}
+	}
+	slices.Sort(found)
+	switch {
+	case len(found) == 0:
+		seen := "no boot loader"
+		if len(f.Loaders) > 0 {
+			seen = strings.Join(f.Loaders, ", ")
+		}
+		return &Problem{"boot/efi", "EFI/BOOT/BOOTX64.EFI or EFI/BOOT/BOOTAA64.EFI, which a server starts that has no boot entry for a new disk", seen,
+			"install the boot loader to the removable path (grub-install --removable), or pack with --no-esp a disk that brings its own way to boot"}
+	case m.Architecture == "" && len(found) > 1:
+		return &Problem{"boot/efi", "the boot loader of one architecture", strings.Join(found, ", "), "say architecture in " + ManifestPath}
+	case m.Architecture == "":
+		m.Architecture = found[0]
+	case !slices.Contains(found, m.Architecture):
+		return contradiction("boot/efi/EFI/BOOT", strings.Join(found, ", "), m.Architecture)
+	}
+	return nil
+}
+
+// versions are as the API takes them.
+var versions = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+].*)?$`)
+
+func checkSoftware(m *Manifest, _ Facts) error {
+	if m.Architecture != "" && m.Architecture != "amd64" && m.Architecture != "arm64" {
+		return &Problem{ManifestPath, "architecture amd64 or arm64", m.Architecture, "correct it"}
+	}
+	if !versions.MatchString(m.Software.Kubelet) {
+		seen := fmt.Sprintf("%q", m.Software.Kubelet)
+		if m.Software.Kubelet == "" {
+			seen = "none"
+		}
+		return &Problem{ManifestPath, "software.kubelet, a version such as 1.37.0 without a leading v", seen,
+			"add what `kubelet --version` prints in the image; a node cannot join without a kubelet"}
+	}
+	return checkDriver(m.Software.GPUDriver)
+}
+
+func checkDriver(d *v1alpha1.GPUDriverSoftware) error {
+	if d == nil {
+		return nil
+	}
+	if d.Version == "" || d.Vendor != v1alpha1.VendorNVIDIA && d.Vendor != v1alpha1.VendorAMD {
+		return &Problem{ManifestPath, "software.gpuDriver with vendor nvidia or amd and a version", fmt.Sprintf("vendor %q, version %q", d.Vendor, d.Version), "correct it"}
+	}
+	if d.KernelModule != "" && d.KernelModule != "Open" && d.KernelModule != "Proprietary" {
+		return &Problem{ManifestPath, "software.gpuDriver.kernelModule Open or Proprietary", d.KernelModule, "correct it"}
+	}
+	return nil
+}
+
+func contradiction(where, tree, manifest string) error {
+	return &Problem{where, manifest + " as " + ManifestPath + " says", tree, "correct the one that is wrong"}
+}
