@@ -1,0 +1,37 @@
+// Package host decides what happens next to a BareMetalHost that Ingot itself serves. Plan takes one value, Facts, and
+// returns one, Decision; it holds no client, no clock and no randomness.
+//
+// States, annotations and error types are Metal3's, so that people and programs that know BareMetalHosts need learn nothing:
+//
+//	registering -> inspecting -> available -> provisioning -> provisioned -> deprovisioning -> available
+//	available -> preparing -> available            an erase asked for by annotation
+//	any -> (deprovisioning) -> powering off before delete -> deleting
+//
+// # Unknown is not clean
+//
+// A host is clean when nothing of ours was ever on its disks (no lastTenant, nothing installed), or when the proof of an
+// erase stands (erased) and nothing was installed since. Only a clean host becomes, and stays, available; every other one
+// goes through deprovisioning. In particular:
+//
+//   - A brand-new host is available after its inspection without an erase, as in Metal3 with cleaning disabled: nobody
+//     asked us to destroy what is on it, and no tenant of ours has been there. Annotate it with ingot.dev/erase to have it erased.
+//   - A host that has a state already while its HostRecord is new (the record was lost, or the host comes from another
+//     system) has unknown content: its lastTenant becomes UnknownTenant, which is no TenantCluster's name, so that the rules for
+//     crossing tenants hold for whoever is next. When it is not provisioned it is erased first, by at least Metadata.
+//   - Policy None is a decision too: it leaves a proof with mode None.
+//
+// lastTenant is written, and the proof of the last erase withdrawn, with the intent to install, before the first byte.
+// An erase that was begun is never replaced by a weaker one. It counts when the installer says so and the BMC confirms power-off.
+//
+// # Intent before effect
+//
+// An attempt begins as a record alone (Decision.Record.Attempt, Running, no Action); the next Plan that finds it there asks for
+// the action. A process killed between the two goes on from the record. Numbers grow by one; a record that was lost
+// begins at the seconds since 1970, above all that can have been counted.
+//
+// # Failures
+//
+// An attempt that fails is tried again with growing pauses until three have failed in a row; DigestMismatch, ImageInvalid and NoRootDevice
+// are not tried again by themselves, since nothing changes by itself. Then the host waits for a new value of the
+// annotation ingot.dev/retry, for another Machine or attempt, or for its release. A provisioned host is never taken down because of an error.
+package host

@@ -1,0 +1,253 @@
+package host
+
+import (
+	"fmt"
+	"math/rand"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+// world is a server with its installer, a machine controller that does as it pleases, and a lossy process in between.
+type world struct {
+	t    *testing.T
+	rand *rand.Rand
+	now  time.Time
+
+	host   Host
+	spec   v1alpha1.HostRecordSpec
+	record v1alpha1.HostRecordStatus
+
+	power   hardware.PowerState
+	attempt hardware.AttemptStatus
+	// data says that a tenant's bytes are on the disk; wiped that the last erase was complete.
+	data, erasing bool
+	bmcDown       bool
+	calm          bool
+	claims        int
+	retries       int
+	highest       int64
+	trace         []func() string
+}
+
+func newWorld(t *testing.T, seed int64) *world {
+	w := &world{t: t, rand: rand.New(rand.NewSource(seed)), now: noon, power: hardware.PowerOff}
+	w.host.Generation = 1
+	return w
+}
+
+func (w *world) chance(percent int) bool { return !w.calm && w.rand.Intn(100) < percent }
+
+func (w *world) note(format string, args ...any) {
+	now := w.now
+	w.trace = append(w.trace, func() string { return now.Format("15:04:05 ") + fmt.Sprintf(format, args...) })
+	if len(w.trace) > 40 {
+		w.trace = w.trace[1:]
+	}
+}
+
+func (w *world) fail(format string, args ...any) {
+	w.t.Helper()
+	for _, line := range w.trace {
+		w.t.Log(line())
+	}
+	w.t.Fatalf(format, args...)
+}
+
+// people change what they want, in the machine controller's order.
+func (w *world) people() {
+	h := &w.host
+	switch {
+	case !h.Claimed && h.Status.State == StateAvailable && h.Status.ErrorType == NoError && !w.host.Deleting && w.rand.Intn(4) == 0 && !w.calm:
+		w.claims++
+		h.Claimed, h.ConsumerUID = true, fmt.Sprint("m", w.claims)
+	case h.Claimed && w.spec.Machine == nil && h.Status.State == StateAvailable:
+		i := image
+		w.spec = v1alpha1.HostRecordSpec{Machine: &v1alpha1.MachineReference{UID: types.UID(h.ConsumerUID)}, Attempt: 1, Image: &i,
+			Tenant: fmt.Sprint("t/", w.claims), Erase: []v1alpha1.EraseMode{"", v1alpha1.EraseMetadata, v1alpha1.EraseFull}[w.rand.Intn(3)]}
+		h.HasImage, h.Online = true, true
+		h.Generation++
+	case h.HasImage && (w.calm || w.chance(2)):
+		h.HasImage = false
+		h.Generation++
+	case h.Claimed && w.spec.Machine != nil && !h.HasImage && h.Status.State == StateAvailable:
+		h.Claimed, h.ConsumerUID, w.spec = false, "", v1alpha1.HostRecordSpec{}
+	case w.chance(1):
+		h.Online = !h.Online
+		h.Generation++
+	case h.HasImage && w.chance(2):
+		w.spec.Attempt++
+	case w.chance(1) && w.spec.Machine != nil:
+		// The worst of users: the claim is torn off under way.
+		h.Claimed, h.ConsumerUID, w.spec = false, "", v1alpha1.HostRecordSpec{}
+	case !h.Claimed && h.Status.State == StateAvailable && w.chance(3):
+		h.Erase = "Metadata"
+	case w.record.Failures > 0 && (w.calm || w.chance(10)):
+		w.retries++
+		h.Retry = fmt.Sprint(w.retries)
+	}
+	if w.chance(3) {
+		w.bmcDown = !w.bmcDown
+	}
+	if w.calm {
+		w.bmcDown, h.Online = false, h.Online && h.HasImage
+	}
+}
+
+// do is the reference installer.
+func (w *world) do(a Action) {
+	if w.bmcDown || w.chance(10) {
+		return // refused, or lost
+	}
+	switch a.Kind {
+	case ActionSetPower:
+		if !w.chance(20) {
+			w.power = map[bool]hardware.PowerState{true: hardware.PowerOn, false: hardware.PowerOff}[a.Power == hardware.TurnOn]
+		}
+	case ActionCancel:
+		if w.attempt.State == hardware.AttemptRunning || w.attempt.Number < a.Attempt.Number {
+			w.attempt = hardware.AttemptStatus{Number: a.Attempt.Number, State: hardware.AttemptFailed, Reason: hardware.ReasonCancelled}
+			w.erasing = false
+		}
+		w.power = hardware.PowerOff
+	case ActionInspect, ActionInstall, ActionErase:
+		if a.Attempt.Number > w.attempt.Number {
+			w.attempt = hardware.AttemptStatus{Number: a.Attempt.Number, Operation: hardware.Operation(a.Kind), State: hardware.AttemptRunning}
+		} else if a.Attempt.Number < w.attempt.Number {
+			w.fail("attempt %d after attempt %d", a.Attempt.Number, w.attempt.Number)
+		}
+		w.advance()
+	}
+}
+
+// advance does one step of the work.
+func (w *world) advance() {
+	if w.attempt.State != hardware.AttemptRunning {
+		return
+	}
+	switch w.attempt.Operation {
+	case hardware.OpInstall:
+		w.data, w.power = true, hardware.PowerOn
+	case hardware.OpErase:
+		w.erasing, w.power = true, hardware.PowerOn
+	}
+	switch w.rand.Intn(6) {
+	case 0:
+		w.attempt.State, w.attempt.Reason = hardware.AttemptFailed, hardware.ReasonDiskError
+		if w.calm {
+			w.attempt.State = hardware.AttemptRunning
+		}
+	case 1, 2:
+		w.attempt.State = hardware.AttemptSucceeded
+		if w.attempt.Operation == hardware.OpErase {
+			w.data, w.erasing = false, false
+			if !w.chance(30) {
+				w.power = hardware.PowerOff
+			}
+		}
+	}
+}
+
+func (w *world) facts() Facts {
+	f := Facts{Now: w.now, Random: w.rand.Float64(), Timeouts: DefaultTimeouts(), Host: w.host, Spec: w.spec, Record: *w.record.DeepCopy(), ErasePolicy: v1alpha1.EraseMetadata}
+	seen := w.attempt
+	f.Observed = &hardware.Observation{Power: w.power}
+	if seen.Number > 0 {
+		f.Observed.Attempt = &seen
+	}
+	if w.bmcDown {
+		f.Observed.Power, f.Problem = hardware.PowerUnknown, &Problem{Reason: "BMCUnreachable", Message: "down"}
+	}
+	return f
+}
+
+// reconcile runs one step, and sometimes dies in the middle.
+func (w *world) reconcile() {
+	f := w.facts()
+	d := Plan(f)
+	w.check(f, d)
+	w.note("%s -> %s action %q error %q attempt %+v", f.Host.Status.State, d.Status.State, d.Action.Kind, d.Status.ErrorMessage, d.Record.Attempt)
+	if w.chance(5) {
+		return
+	}
+	w.record = d.Record
+	if w.chance(5) {
+		return
+	}
+	w.do(d.Action)
+	if w.chance(5) {
+		return
+	}
+	for _, a := range d.DropAnnotations {
+		if a == AnnotationErase {
+			w.host.Erase = ""
+		}
+	}
+	w.host.Status = d.Status
+	w.now = w.now.Add(min(max(d.Requeue, time.Second), time.Minute))
+}
+
+func (w *world) check(f Facts, d Decision) {
+	before, after := f.Host.Status.State, d.Status.State
+	switch {
+	case d.Action.Kind == ActionInstall && (f.Spec.Machine == nil || !f.Host.Claimed || f.Host.ConsumerUID != string(f.Spec.Machine.UID)):
+		w.fail("an installation without a claim")
+	case after == StateAvailable && (w.data || w.erasing) && before != StateAvailable:
+		w.fail("available with data %v, erasing %v", w.data, w.erasing)
+	case after == StateAvailable && f.Host.Claimed && w.data && d.Action.Kind == ActionInstall:
+		w.fail("installing while available")
+	case before == StateProvisioned && after == StateDeprovisioning && f.Host.HasImage:
+		w.fail("a provisioned host was taken down: %s", d.Status.ErrorMessage)
+	case d.Action.Kind == ActionErase && after != StateDeprovisioning && after != StatePreparing:
+		w.fail("an erase in state %s", after)
+	case d.Action.Kind != ActionNone && f.Record.Attempt != nil && d.Record.Attempt.Number != f.Record.Attempt.Number:
+		w.fail("an effect before its intent")
+	}
+	if a := d.Record.Attempt; a != nil {
+		if old := f.Record.Attempt; old != nil && a.Number != old.Number && a.Number <= w.highest {
+			w.fail("number %d was used before, up to %d", a.Number, w.highest)
+		}
+		if a.State == "Running" && d.Action.Kind != ActionNone {
+			w.highest = max(w.highest, a.Number)
+		}
+	}
+	if d.Requeue <= 0 && !d.DropFinalizer {
+		w.fail("nothing brings the host back")
+	}
+}
+
+// TestNoHistoryMakesADirtyHostAvailable drives the planner through lost effects, failing disks, dead BMCs and rude people,
+// then lets the world calm down: every host comes back to the pool.
+func TestNoHistoryMakesADirtyHostAvailable(t *testing.T) {
+	const histories, steps = 500, 150
+	installs, erases := 0, 0
+	for seed := range int64(histories) {
+		w := newWorld(t, seed)
+		w.note("seed %d", seed)
+		for range steps {
+			w.people()
+			w.reconcile()
+			if w.record.Installed != nil {
+				installs++
+			}
+			if w.record.Erased != nil {
+				erases++
+			}
+		}
+		w.calm = true
+		for range 400 {
+			w.people()
+			w.reconcile()
+		}
+		if w.host.Status.State != StateAvailable || w.data {
+			w.fail("seed %d does not settle: %+v", seed, w.host.Status)
+		}
+	}
+	if installs < histories || erases < histories {
+		t.Errorf("the histories show too little: %d steps with an installation, %d with a proof", installs, erases)
+	}
+}

@@ -1,0 +1,61 @@
+package host
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/presentation/catalogue"
+)
+
+// gpuVendors are NVIDIA and AMD, by PCI vendor id (pci-ids.ucw.cz).
+var gpuVendors = []string{"10de", "1002"}
+
+// isGPU goes by PCI class: 03 is a display controller (VGA, 3D), 1200 a processing accelerator, as AMD's MI300 calls itself.
+// A GPU's other functions (audio, USB) and NVSwitches (0680) are none.
+func isGPU(d hardware.PCIDevice) bool {
+	class := strings.ToLower(d.Class)
+	return slices.Contains(gpuVendors, strings.ToLower(d.VendorID)) && (strings.HasPrefix(class, "03") || strings.HasPrefix(class, "1200"))
+}
+
+// Inventory is what a HostRecord keeps of an inventory.
+func Inventory(i hardware.Inventory) *v1alpha1.HostInventory {
+	out := &v1alpha1.HostInventory{
+		Manufacturer: i.Manufacturer, Model: i.Model, SerialNumber: i.SerialNumber, SystemUUID: i.SystemUUID,
+		CPUModel: i.CPUModel, CPUThreads: int32(i.CPUThreads), MemoryBytes: i.MemoryBytes,
+		GPUs: gpus(i.PCIDevices),
+	}
+	for _, d := range i.Disks {
+		out.DiskBytes = append(out.DiskBytes, d.SizeBytes)
+	}
+	for _, n := range i.NICs {
+		out.MACs = append(out.MACs, n.MAC)
+	}
+	return out
+}
+
+// gpus counts the GPUs by vendor and device id, and names the models that the catalogue has.
+func gpus(devices []hardware.PCIDevice) []v1alpha1.GPUInventory {
+	var out []v1alpha1.GPUInventory
+	for _, d := range devices {
+		if !isGPU(d) {
+			continue
+		}
+		g := v1alpha1.GPUInventory{VendorID: strings.ToLower(d.VendorID), DeviceID: strings.ToLower(d.DeviceID), Count: 1}
+		if m, known := catalogue.Identify(g.VendorID, g.DeviceID); known {
+			g.Model = m.Name
+		}
+		at := slices.IndexFunc(out, func(o v1alpha1.GPUInventory) bool { return o.VendorID == g.VendorID && o.DeviceID == g.DeviceID })
+		if at < 0 {
+			out = append(out, g)
+			continue
+		}
+		out[at].Count++
+	}
+	slices.SortFunc(out, func(a, b v1alpha1.GPUInventory) int {
+		return cmp.Or(cmp.Compare(a.VendorID, b.VendorID), cmp.Compare(a.DeviceID, b.DeviceID))
+	})
+	return out
+}

@@ -1,0 +1,424 @@
+package host
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+var image = v1alpha1.ExactImage{URL: "https://images/a.raw", Checksum: "sha256:aa", Format: v1alpha1.FormatRaw}
+
+// facts begins a case: a host in a state, powered as said, whose BMC answers.
+func facts(state State, power hardware.PowerState) Facts {
+	return Facts{
+		Now: noon, Timeouts: DefaultTimeouts(), ErasePolicy: v1alpha1.EraseMetadata,
+		Host: Host{Generation: 3, Status: Status{State: state, OperationalStatus: OperationalOK, PoweredOn: power == hardware.PowerOn}},
+		Record: v1alpha1.HostRecordStatus{Power: &v1alpha1.HostPower{
+			State: string(power), ObservedGeneration: 3, ObservedAt: at(-time.Hour)}},
+		Observed: &hardware.Observation{Power: power},
+	}
+}
+
+func at(d time.Duration) metav1.MicroTime { return metav1.NewMicroTime(noon.Add(d)) }
+
+func (f Facts) claimed() Facts {
+	f.Host.Claimed, f.Host.ConsumerUID, f.Host.HasImage, f.Host.Online = true, "m1", true, true
+	i := image
+	f.Spec = v1alpha1.HostRecordSpec{Machine: &v1alpha1.MachineReference{Namespace: "team", Name: "a", UID: "m1"}, Tenant: "team/research",
+		Revision: "r1", Attempt: 1, Image: &i, Erase: v1alpha1.EraseFull}
+	return f
+}
+
+// attempted adds an attempt that ended a moment ago, or runs.
+func (f Facts) attempted(number int64, op hardware.Operation, state hardware.AttemptState, reason hardware.Reason) Facts {
+	i := image
+	a := &v1alpha1.HostAttempt{Number: number, Operation: string(op), State: string(state), Reason: string(reason),
+		StartedAt: at(-10 * time.Minute), Deadline: at(30 * time.Minute), Step: string(hardware.StepWriting), Message: "seen"}
+	switch op {
+	case hardware.OpInstall:
+		a.MachineUID, a.MachineAttempt, a.Image = "m1", 1, &i
+		f.Record.LastTenant = "team/research"
+	case hardware.OpErase:
+		a.Erase = v1alpha1.EraseFull
+	}
+	f.Record.Attempt = a
+	return f
+}
+
+func (f Facts) ended(failures int32) Facts {
+	t := at(0)
+	f.Record.Attempt.EndedAt, f.Record.Failures = &t, failures
+	return f
+}
+
+func (f Facts) with(change func(*Facts)) Facts {
+	change(&f)
+	return f
+}
+
+func (f Facts) installed() Facts {
+	f.Record.LastTenant = "team/research"
+	f.Record.Installed = &v1alpha1.HostInstalled{MachineUID: "m1", Attempt: 1, Checksum: image.Checksum, At: at(-time.Hour)}
+	return f
+}
+
+func broken(reason string) func(*Facts) {
+	return func(f *Facts) {
+		f.Problem = &Problem{Reason: reason, Message: "no answer"}
+		f.Observed = &hardware.Observation{Power: hardware.PowerUnknown}
+	}
+}
+
+func TestDecisions(t *testing.T) {
+	on, off := hardware.PowerOn, hardware.PowerOff
+	running, succeeded, failed := hardware.AttemptRunning, hardware.AttemptSucceeded, hardware.AttemptFailed
+	for _, c := range []struct {
+		name  string
+		facts Facts
+		// want, where not the zero value: the state, the action, the error type, the beginning of its message.
+		state   State
+		action  ActionKind
+		error   ErrorType
+		message string
+		check   func(t *testing.T, d Decision)
+	}{
+		{name: "a new host whose BMC answers is inspected", facts: facts(StateNone, off), state: StateInspecting},
+		{name: "a new host whose inspection is disabled is available at once",
+			facts: facts(StateRegistering, off).with(func(f *Facts) { f.Host.InspectionDisabled = true }), state: StateAvailable},
+		{name: "refused credentials keep a host registering and say so",
+			facts: facts(StateNone, off).with(broken("BMCUnauthorized")), state: StateRegistering, error: RegistrationError, message: "BMCUnauthorized: no answer"},
+		{name: "an inspection begins as a record alone", facts: facts(StateInspecting, off), state: StateInspecting, check: begins(1, hardware.OpInspect)},
+		{name: "a recorded inspection is asked for", facts: facts(StateInspecting, off).attempted(1, hardware.OpInspect, running, ""), state: StateInspecting, action: ActionInspect},
+		{name: "an inspected host that never had an installation is available without an erase",
+			facts: facts(StateInspecting, off).attempted(1, hardware.OpInspect, succeeded, ""), state: StateAvailable},
+		{name: "a failed inspection is tried again after a pause",
+			facts: facts(StateInspecting, off).attempted(1, hardware.OpInspect, failed, hardware.ReasonDeadlineExceeded), state: StateInspecting, error: InspectionError, message: "DeadlineExceeded"},
+		{name: "an available host that a person powered on stays as it is", facts: facts(StateAvailable, on), state: StateAvailable,
+			check: func(t *testing.T, d Decision) {
+				if !d.Status.PoweredOn {
+					t.Error("poweredOn is not shown")
+				}
+			}},
+		{name: "an available host with an unproven past is erased first",
+			facts: facts(StateAvailable, off).with(func(f *Facts) { f.Record.LastTenant = "team/research" }), state: StateDeprovisioning},
+		{name: "an available host whose record is new has an unknown past",
+			facts: facts(StateAvailable, off).with(func(f *Facts) { f.Record.Power = nil }), state: StateDeprovisioning,
+			check: func(t *testing.T, d Decision) {
+				if d.Record.LastTenant != UnknownTenant {
+					t.Errorf("lastTenant = %q", d.Record.LastTenant)
+				}
+			}},
+		{name: "a claimed host with an image is provisioned", facts: facts(StateAvailable, off).claimed(), state: StateProvisioning},
+		{name: "an image that no Machine asked for is not installed",
+			facts: facts(StateAvailable, off).with(func(f *Facts) { f.Host.HasImage, f.Host.Online = true, true }), state: StateAvailable, error: ProvisioningError, message: "NotClaimed"},
+		{name: "a claim by another Machine than the record's waits",
+			facts: facts(StateProvisioning, off).claimed().with(func(f *Facts) { f.Host.ConsumerUID = "m2" }), state: StateProvisioning,
+			check: func(t *testing.T, d Decision) {
+				if d.Record.Attempt != nil {
+					t.Errorf("attempt = %+v", d.Record.Attempt)
+				}
+			}},
+		{name: "a running installation gives way to another attempt of the Machine",
+			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, running, "").with(func(f *Facts) { f.Spec.Attempt = 2 }),
+			state: StateProvisioning, action: ActionCancel},
+		{name: "the tenant is recorded and the proof of the erase withdrawn before the first byte",
+			facts: facts(StateProvisioning, off).claimed().with(func(f *Facts) { f.Record.Erased = &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseFull} }),
+			state: StateProvisioning, check: func(t *testing.T, d Decision) {
+				begins(1, hardware.OpInstall)(t, d)
+				if d.Record.LastTenant != "team/research" || d.Record.Erased != nil || d.Record.Attempt.MachineUID != "m1" {
+					t.Errorf("record = %+v", d.Record)
+				}
+			}},
+		{name: "a recorded installation is asked for", facts: facts(StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, running, ""), state: StateProvisioning, action: ActionInstall},
+		{name: "root device hints that cannot be followed stop an installation before it begins",
+			facts: facts(StateProvisioning, off).claimed().with(func(f *Facts) { f.Host.UnsupportedHints = []string{"hctl"} }),
+			state: StateProvisioning, error: ProvisioningError, message: "RootDeviceHintsUnsupported: spec.rootDeviceHints has hctl"},
+		{name: "a successful installation provisions the host and says what is on it",
+			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, succeeded, ""), state: StateProvisioned,
+			check: func(t *testing.T, d Decision) {
+				if i := d.Record.Installed; i == nil || i.MachineUID != "m1" || i.Attempt != 1 || i.Revision != "r1" || i.Checksum != "sha256:aa" {
+					t.Errorf("installed = %+v", i)
+				}
+			}},
+		{name: "a failed installation shows its reason and the time of the next attempt",
+			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonNoBootRequest), state: StateProvisioning,
+			error: ProvisioningError, message: "NoBootRequest: attempt 2 failed at Writing: seen; failure 1 of 3, the next attempt is at 2026-11-20T12:01:00Z"},
+		{name: "after the pause the next attempt has the next number",
+			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonNoBootRequest).ended(1).with(later(time.Minute)),
+			state: StateProvisioning, check: begins(3, hardware.OpInstall)},
+		{name: "the pause doubles with each failure",
+			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonNoBootRequest).ended(2).with(later(time.Minute)),
+			state: StateProvisioning, error: ProvisioningError, message: "NoBootRequest"},
+		{name: "three failures in a row wait for a person",
+			facts: facts(StateProvisioning, on).claimed().attempted(4, hardware.OpInstall, failed, hardware.ReasonNoBootRequest).ended(3).with(later(time.Hour)),
+			state: StateProvisioning, error: ProvisioningError, message: "NoBootRequest: attempt 4 failed at Writing: seen; it is not tried again by itself"},
+		{name: "a wrong digest is not tried again by itself",
+			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonDigestMismatch).ended(1).with(later(time.Hour)),
+			state: StateProvisioning, error: ProvisioningError, message: "DigestMismatch"},
+		{name: "a new value of the retry annotation asks for another attempt",
+			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonDigestMismatch).ended(1).with(func(f *Facts) { f.Host.Retry = "mended" }),
+			state: StateProvisioning, check: begins(3, hardware.OpInstall)},
+		{name: "an old value of the retry annotation asks for nothing",
+			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonDigestMismatch).ended(1).with(func(f *Facts) { f.Host.Retry, f.Record.RetrySeen = "x", "x" }),
+			state: StateProvisioning, error: ProvisioningError},
+		{name: "another attempt of the Machine starts over after failures",
+			facts: facts(StateProvisioning, on).claimed().attempted(4, hardware.OpInstall, failed, hardware.ReasonDigestMismatch).ended(3).with(func(f *Facts) { f.Spec.Attempt = 2 }),
+			state: StateProvisioning, check: begins(5, hardware.OpInstall)},
+		{name: "a host taken offline while it is installed has its attempt cancelled",
+			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, running, "").with(func(f *Facts) { f.Host.Online = false }),
+			state: StateProvisioning, action: ActionCancel},
+		{name: "a host released while it is installed has its attempt cancelled",
+			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, running, "").with(func(f *Facts) { f.Host.HasImage = false }),
+			state: StateProvisioning, action: ActionCancel},
+		{name: "an attempt whose installer never ends it fails at its deadline",
+			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, running, "").with(later(33 * time.Minute)),
+			state: StateProvisioning, error: ProvisioningError, message: "DeadlineExceeded"},
+		{name: "a provisioned host that lost its power is powered on",
+			facts: facts(StateProvisioned, off).claimed().installed(), state: StateProvisioned, action: ActionSetPower, check: asks(hardware.TurnOn)},
+		{name: "a host that boots what was installed is looked at soon, so that a lost power is seen",
+			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Record.Installed.At = at(-time.Minute) }), state: StateProvisioned,
+			check: looksWithin(30*time.Second, 33*time.Second)},
+		{name: "a host that has come up long ago is looked at seldom",
+			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Record.Installed.At = at(-time.Hour) }), state: StateProvisioned,
+			check: looksWithin(5*time.Minute, 6*time.Minute)},
+		{name: "a provisioned host whose BMC is silent for a moment shows nothing",
+			facts: facts(StateProvisioned, on).claimed().installed().with(broken("BMCUnreachable")), state: StateProvisioned,
+			check: func(t *testing.T, d Decision) {
+				if !d.Status.PoweredOn || d.Record.Power.State != "Unknown" {
+					t.Errorf("poweredOn %v, power %+v", d.Status.PoweredOn, d.Record.Power)
+				}
+			}},
+		{name: "a provisioned host whose BMC stays silent shows an error and stays provisioned",
+			facts: facts(StateProvisioned, on).claimed().installed().with(broken("BMCUnreachable")).with(func(f *Facts) { f.Record.Power.State = "Unknown" }),
+			state: StateProvisioned, error: PowerManagementError, message: "BMCUnreachable"},
+		{name: "an installation goes on while its BMC is silent",
+			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, running, "").with(broken("BMCUnreachable")), state: StateProvisioning, action: ActionInstall},
+		{name: "an installation does not go on without credentials",
+			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, running, "").with(broken("CredentialsMissing")).with(func(f *Facts) { f.Observed = nil }),
+			state: StateProvisioning},
+		{name: "a provisioned host taken offline is shut down first",
+			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Online = false }),
+			state: StateProvisioned, action: ActionSetPower, check: asks(hardware.ShutDown)},
+		{name: "an operating system gets its time to stop",
+			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Online = false }).with(poweringOff(-time.Minute)), state: StateProvisioned},
+		{name: "an operating system that does not stop loses its power",
+			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Online = false }).with(poweringOff(-2 * time.Minute)),
+			state: StateProvisioned, action: ActionSetPower, check: asks(hardware.TurnOff)},
+		{name: "a power-off that a BMC ignores becomes an error and is asked for again",
+			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Online = false }).with(poweringOff(-time.Hour)),
+			state: StateProvisioned, action: ActionSetPower, error: PowerManagementError, message: "PowerOffIgnored"},
+		{name: "a confirmed power-off is recorded for this generation",
+			facts: facts(StateProvisioned, off).claimed().installed().with(func(f *Facts) { f.Host.Online, f.Host.Generation = false, 4 }), state: StateProvisioned,
+			check: func(t *testing.T, d Decision) {
+				if p := d.Record.Power; p.State != "Off" || p.ObservedGeneration != 4 || !p.ObservedAt.Time.Equal(noon) {
+					t.Errorf("power = %+v", p)
+				}
+			}},
+		{name: "a hard reboot cuts the power", facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Reboot, f.Host.RebootHard, f.Host.RebootOnce = true, true, true }),
+			state: StateProvisioned, action: ActionSetPower, check: asks(hardware.TurnOff)},
+		{name: "the reboot annotation goes when the host is off", facts: facts(StateProvisioned, off).claimed().installed().with(func(f *Facts) { f.Host.Reboot, f.Host.RebootOnce = true, true }),
+			state: StateProvisioned, check: func(t *testing.T, d Decision) {
+				if len(d.DropAnnotations) != 1 || d.DropAnnotations[0] != AnnotationReboot {
+					t.Errorf("drops %v", d.DropAnnotations)
+				}
+			}},
+		{name: "a reboot annotation with a suffix keeps the host off", facts: facts(StateProvisioned, off).claimed().installed().with(func(f *Facts) { f.Host.Reboot = true }), state: StateProvisioned},
+		{name: "another attempt asked of a provisioned host re-installs it",
+			facts: facts(StateProvisioned, off).claimed().installed().with(func(f *Facts) { f.Spec.Attempt = 2 }), state: StateProvisioning},
+		{name: "a provisioned host without an image is deprovisioned",
+			facts: facts(StateProvisioned, off).claimed().installed().with(func(f *Facts) { f.Host.HasImage = false }), state: StateDeprovisioning},
+		{name: "a provisioned host whose record was lost stays, and its numbers begin anew above all earlier ones",
+			facts: facts(StateProvisioned, on).claimed().with(func(f *Facts) { f.Record = v1alpha1.HostRecordStatus{} }), state: StateProvisioned,
+			check: func(t *testing.T, d Decision) {
+				if d.Record.LastTenant != "team/research" || d.Record.Installed == nil {
+					t.Errorf("record = %+v", d.Record)
+				}
+			}},
+		{name: "no disk is erased before the power-off is confirmed", facts: facts(StateDeprovisioning, on).claimed().installed(), state: StateDeprovisioning,
+			action: ActionSetPower, check: asks(hardware.ShutDown)},
+		{name: "an erase begins as the Machine asked for it", facts: facts(StateDeprovisioning, off).claimed().installed(), state: StateDeprovisioning,
+			check: func(t *testing.T, d Decision) {
+				begins(noon.Unix()+1, hardware.OpErase)(t, d)
+				if a := d.Record.Attempt; a.Erase != v1alpha1.EraseFull || a.Deadline.Sub(noon) != 24*time.Hour {
+					t.Errorf("attempt = %+v", a)
+				}
+			}},
+		{name: "the provider's policy holds when the Machine asks for nothing",
+			facts: facts(StateDeprovisioning, off).installed(), state: StateDeprovisioning, check: func(t *testing.T, d Decision) {
+				if d.Record.Attempt == nil || d.Record.Attempt.Erase != v1alpha1.EraseMetadata {
+					t.Errorf("attempt = %+v", d.Record.Attempt)
+				}
+			}},
+		{name: "policy None releases a host with a proof that says None",
+			facts: facts(StateDeprovisioning, off).claimed().installed().with(func(f *Facts) { f.Spec.Erase = v1alpha1.EraseNone }), state: StateAvailable,
+			check: func(t *testing.T, d Decision) {
+				if d.Record.Erased == nil || d.Record.Erased.Mode != v1alpha1.EraseNone || d.Record.Erased.Tenant != "team/research" {
+					t.Errorf("erased = %+v", d.Record.Erased)
+				}
+			}},
+		{name: "policy None does not hold for an unknown past",
+			facts: facts(StateDeprovisioning, off).with(func(f *Facts) { f.Record.LastTenant, f.ErasePolicy = UnknownTenant, v1alpha1.EraseNone }),
+			state: StateDeprovisioning, check: begins(noon.Unix()+1, hardware.OpErase)},
+		{name: "an erase counts only with the power off",
+			facts: facts(StateDeprovisioning, on).claimed().installed().attempted(3, hardware.OpErase, succeeded, ""), state: StateDeprovisioning, action: ActionSetPower},
+		{name: "a proven erase makes the host available and keeps the tenant",
+			facts: facts(StateDeprovisioning, off).claimed().installed().attempted(3, hardware.OpErase, succeeded, ""), state: StateAvailable,
+			check: func(t *testing.T, d Decision) {
+				e := d.Record.Erased
+				if e == nil || e.Attempt != 3 || e.Mode != v1alpha1.EraseFull || e.Tenant != "team/research" || d.Record.Installed != nil || d.Record.LastTenant != "team/research" {
+					t.Errorf("erased = %+v, record = %+v", e, d.Record)
+				}
+			}},
+		{name: "an old erase without its proof does not count",
+			facts: facts(StateDeprovisioning, off).claimed().installed().attempted(3, hardware.OpErase, succeeded, "").ended(0), state: StateDeprovisioning,
+			check: begins(4, hardware.OpErase)},
+		{name: "a failed erase keeps the host in deprovisioning",
+			facts: facts(StateDeprovisioning, off).claimed().installed().attempted(3, hardware.OpErase, failed, hardware.ReasonDiskError), state: StateDeprovisioning, error: ProvisioningError, message: "DiskError"},
+		{name: "an erase that failed three times waits for a person",
+			facts: facts(StateDeprovisioning, off).claimed().installed().attempted(3, hardware.OpErase, failed, hardware.ReasonDiskError).ended(3).with(later(24 * time.Hour)),
+			state: StateDeprovisioning, error: ProvisioningError, message: "DiskError: attempt 3 failed at Writing: seen; it is not tried again by itself"},
+		{name: "a begun erase is not replaced by a weaker one",
+			facts: facts(StateDeprovisioning, off).claimed().installed().attempted(3, hardware.OpErase, failed, hardware.ReasonDiskError).ended(1).
+				with(func(f *Facts) { f.Spec.Erase = v1alpha1.EraseNone }).with(later(time.Hour)),
+			state: StateDeprovisioning, check: func(t *testing.T, d Decision) {
+				begins(4, hardware.OpErase)(t, d)
+				if d.Record.Attempt.Erase != v1alpha1.EraseFull {
+					t.Errorf("mode = %s", d.Record.Attempt.Erase)
+				}
+			}},
+		{name: "an erase by annotation prepares an unclaimed host", facts: facts(StateAvailable, off).with(func(f *Facts) { f.Host.Erase = "Full" }),
+			state: StatePreparing, check: begins(1, hardware.OpErase)},
+		{name: "an unknown erase mode is refused", facts: facts(StateAvailable, off).with(func(f *Facts) { f.Host.Erase = "Everything" }),
+			state: StateAvailable, error: PreparationError, message: `EraseModeInvalid: annotation ingot.dev/erase is "Everything"`},
+		{name: "the annotation goes when its erase is proven", facts: facts(StatePreparing, off).attempted(1, hardware.OpErase, succeeded, ""), state: StateAvailable,
+			check: func(t *testing.T, d Decision) {
+				if len(d.DropAnnotations) != 1 || d.Record.Erased == nil {
+					t.Errorf("drops %v, erased %+v", d.DropAnnotations, d.Record.Erased)
+				}
+			}},
+		{name: "a detached host shows its last state and is not touched",
+			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Detached, f.Host.HasImage, f.Observed = true, false, nil }),
+			state: StateProvisioned, check: func(t *testing.T, d Decision) {
+				if d.Status.OperationalStatus != OperationalDetached || d.Record.Power.State != "On" {
+					t.Errorf("%+v %+v", d.Status, d.Record.Power)
+				}
+			}},
+		{name: "a deleted host that a Machine has goes on being served", facts: facts(StateProvisioned, on).claimed().installed().with(deleting), state: StateProvisioned},
+		{name: "a deleted host that is detached is given up as it is, though a Machine has it and nobody reaches it",
+			facts: facts(StateProvisioned, on).claimed().installed().with(deleting).with(func(f *Facts) { f.Host.Detached, f.Observed = true, nil }), state: StateDeleting},
+		{name: "a deleted host with a tenant's data is erased first", facts: facts(StateProvisioned, off).installed().with(deleting), state: StateDeprovisioning, check: begins(noon.Unix()+1, hardware.OpErase)},
+		{name: "a deleted host's running erase is brought to its end",
+			facts: facts(StatePreparing, on).attempted(1, hardware.OpErase, running, "").with(deleting), state: StateDeprovisioning, action: ActionErase},
+		{name: "a deleted clean host is powered off", facts: facts(StateAvailable, on).attempted(1, hardware.OpInspect, succeeded, "").ended(0).with(deleting),
+			state: StatePoweringOff, action: ActionSetPower, check: asks(hardware.TurnOff)},
+		{name: "a deleted clean host that is off is deleted", facts: facts(StateAvailable, off).attempted(1, hardware.OpInspect, succeeded, "").ended(0).with(deleting), state: StateDeleting},
+		{name: "a deleted host that was never worked on needs no BMC", facts: facts(StateRegistering, off).with(broken("CredentialsMissing")).with(deleting), state: StateDeleting},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := Plan(c.facts)
+			if d.Status.State != c.state || d.Action.Kind != c.action || d.Status.ErrorType != c.error {
+				t.Errorf("state %q, action %q, error %q (%s)\nexpected %q, %q, %q", d.Status.State, d.Action.Kind, d.Status.ErrorType, d.Status.ErrorMessage, c.state, c.action, c.error)
+			}
+			if !strings.HasPrefix(d.Status.ErrorMessage, c.message) {
+				t.Errorf("message %q, expected %q", d.Status.ErrorMessage, c.message)
+			}
+			if c.check != nil {
+				c.check(t, d)
+			}
+			if d.Requeue <= 0 && !d.DropFinalizer && c.facts.Host.Observes() {
+				t.Error("nothing brings this host back")
+			}
+		})
+	}
+}
+
+func begins(number int64, op hardware.Operation) func(*testing.T, Decision) {
+	return func(t *testing.T, d Decision) {
+		t.Helper()
+		a := d.Record.Attempt
+		if a == nil || a.Number != number || a.Operation != string(op) || a.State != "Running" || d.Action.Kind != ActionNone {
+			t.Errorf("attempt = %+v with action %q, expected the record of number %d, %s, alone", a, d.Action.Kind, number, op)
+		}
+	}
+}
+
+func asks(power hardware.PowerAction) func(*testing.T, Decision) {
+	return func(t *testing.T, d Decision) {
+		t.Helper()
+		if d.Action.Power != power {
+			t.Errorf("asks for %q, expected %q", d.Action.Power, power)
+		}
+	}
+}
+
+func later(d time.Duration) func(*Facts) { return func(f *Facts) { f.Now = f.Now.Add(d) } }
+
+func poweringOff(since time.Duration) func(*Facts) {
+	return func(f *Facts) { f.Record.Power.State, f.Record.Power.ObservedAt = "PoweringOff", at(since) }
+}
+
+func deleting(f *Facts) { f.Host.Deleting = true }
+
+func TestAPausedHostIsNotTouchedAtAll(t *testing.T) {
+	f := facts(StateProvisioned, hardware.PowerOff).claimed().with(deleting)
+	f.Host.Paused, f.Host.HasImage = true, false
+	d := Plan(f)
+	if d.Status != f.Host.Status || d.Action.Kind != ActionNone || d.DropFinalizer || d.Requeue != 0 || len(d.Events) != 0 {
+		t.Errorf("decision = %+v", d)
+	}
+}
+
+func TestARefusedActionShowsWhatAPersonMustMend(t *testing.T) {
+	f := facts(StateProvisioning, hardware.PowerOff).claimed().attempted(2, hardware.OpInstall, hardware.AttemptRunning, "")
+	d := Plan(f)
+	if busy := d.Refused(f, hardware.Busy, "later"); busy.Status.ErrorType != NoError || busy.Requeue <= 0 {
+		t.Errorf("busy: %+v", busy)
+	}
+	refused := d.Refused(f, hardware.Unsupported, "no network boot")
+	if refused.Status.ErrorType != ProvisioningError || refused.Status.ErrorMessage != "BMCUnsupported: no network boot" || len(refused.Events) != 1 {
+		t.Errorf("unsupported: %+v", refused)
+	}
+}
+
+func TestTextsAreCutBetweenCharacters(t *testing.T) {
+	long := "a" + strings.Repeat("é", 3000)
+	f := facts(StateProvisioning, hardware.PowerOff).claimed().attempted(4, hardware.OpInstall, hardware.AttemptFailed, hardware.ReasonDiskError).ended(1)
+	f.Host.Retry = long
+	if seen := Plan(f).Record.RetrySeen; !utf8.ValidString(seen) {
+		t.Errorf("retrySeen %q: what the API server keeps of it would differ from the annotation, and be another request for ever", seen[250:])
+	}
+	f = facts(StateProvisioning, hardware.PowerOn).claimed().attempted(4, hardware.OpInstall, hardware.AttemptRunning, "")
+	f.Observed.Attempt = &hardware.AttemptStatus{Number: 4, State: hardware.AttemptFailed, Reason: hardware.ReasonDiskError, Message: long}
+	if message := Plan(f).Record.Attempt.Message; !utf8.ValidString(message) || len(message) > 4096 {
+		t.Errorf("message of %d bytes is cut within a character", len(message))
+	}
+}
+
+func TestGPUsAreCountedByVendorAndDevice(t *testing.T) {
+	h100 := hardware.PCIDevice{VendorID: "10DE", DeviceID: "2330", Class: "030200"}
+	got := Inventory(hardware.Inventory{PCIDevices: []hardware.PCIDevice{
+		h100, h100, {VendorID: "10de", DeviceID: "22a3", Class: "068000"}, {VendorID: "1002", DeviceID: "74a1", Class: "120000"},
+		{VendorID: "1a03", DeviceID: "2000", Class: "030000"}, {VendorID: "10de", DeviceID: "10fa", Class: "040300"}, {VendorID: "10de"},
+	}}).GPUs
+	want := []v1alpha1.GPUInventory{{VendorID: "1002", DeviceID: "74a1", Count: 1}, {VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 2}}
+	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
+		t.Errorf("GPUs = %+v, expected %+v: no switch, no audio, no console graphics of the BMC", got, want)
+	}
+}
+
+func looksWithin(least, most time.Duration) func(*testing.T, Decision) {
+	return func(t *testing.T, d Decision) {
+		t.Helper()
+		if d.Requeue < least || d.Requeue > most {
+			t.Errorf("looks again after %s, want %s to %s", d.Requeue, least, most)
+		}
+	}
+}

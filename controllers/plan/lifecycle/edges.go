@@ -1,0 +1,52 @@
+package lifecycle
+
+import "github.com/ingot-dev/ingot/api/v1alpha1"
+
+// gone is where a Machine's life ends: its finalizer was removed.
+const gone v1alpha1.MachinePhase = "gone"
+
+// edge is one way from a phase to another.
+type edge struct {
+	from, to v1alpha1.MachinePhase
+	// when says in words what holds decides.
+	when  string
+	holds func(*planner) bool
+	// enter records what the new phase stands on; nil: nothing beyond the phase itself.
+	enter func(*planner)
+}
+
+// edges is the life of a Machine. The first edge of a phase that holds is taken.
+var edges []edge
+
+func init() { edges = table() }
+
+func table() []edge {
+	releasing := func(from v1alpha1.MachinePhase) edge {
+		return edge{from, v1alpha1.MachineReleasing, "deleted", (*planner).deleting, nil}
+	}
+	const (
+		pending, claiming, provisioning = v1alpha1.MachinePending, v1alpha1.MachineClaiming, v1alpha1.MachineProvisioning
+		joining, validating             = v1alpha1.MachineJoining, v1alpha1.MachineValidating
+		ready, draining                 = v1alpha1.MachineReady, v1alpha1.MachineDraining
+	)
+	return []edge{
+		releasing(pending),
+		{pending, claiming, "all it refers to is ready, and placement chose a host", (*planner).canClaim, (*planner).enterClaiming},
+		releasing(claiming),
+		{claiming, provisioning, "the host's consumerRef is this Machine", (*planner).hostMine, (*planner).enterProvisioning},
+		{claiming, pending, "the host is another's, gone or no longer fit", (*planner).claimLost, (*planner).enterPending},
+		releasing(provisioning),
+		{provisioning, joining, "this attempt's image is on the disk", (*planner).installed, (*planner).enterJoining},
+		releasing(joining),
+		{joining, validating, "a Node with this attempt's providerID exists", (*planner).joined, (*planner).enterValidating},
+		releasing(validating),
+		{validating, draining, "rolls are on, and another revision is wanted", (*planner).rolls, nil},
+		{validating, ready, "the verdict passes for this Node, boot and revision, and the gate is lifted", (*planner).verdictPasses, (*planner).enterReady},
+		releasing(ready),
+		{ready, draining, "rolls are on, and another revision is wanted", (*planner).rolls, nil},
+		{ready, validating, "the verdict no longer passes", (*planner).verdictLost, (*planner).enterValidating},
+		releasing(draining),
+		{draining, provisioning, "evicted, power-off confirmed, Node deleted", (*planner).fenced, (*planner).enterNextAttempt},
+		{v1alpha1.MachineReleasing, gone, "no host is this Machine's, and its token is gone", (*planner).released, nil},
+	}
+}

@@ -1,0 +1,195 @@
+package lifecycle
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	hostplan "github.com/ingot-dev/ingot/controllers/plan/host"
+)
+
+// server is the hardware behind a host, with what its installer does to it.
+type server struct {
+	on      bool
+	disk    disk
+	attempt *hardware.AttemptStatus
+	// work is whose installation the attempt is.
+	work disk
+	boot int
+	// booted: what is on the disk runs.
+	booted bool
+	// credential: the node has joined once and needs no token any more.
+	credential bool
+}
+
+// disk is what is on it; the zero value is nothing.
+type disk struct {
+	machine  types.UID
+	name     string
+	attempt  int64
+	tokenID  string
+	complete bool
+}
+
+// reconcileHost is one turn of the host's controller with the real planner.
+func (w *world) reconcileHost(h *host) {
+	seen := h.cached
+	f := hostplan.Facts{
+		Now: w.now, Timeouts: hostplan.DefaultTimeouts(), Spec: seen.spec, Record: seen.record, ErasePolicy: v1alpha1.EraseMetadata,
+		Host: hostplan.Host{
+			Generation: seen.generation, Paused: seen.paused, Online: seen.online, Claimed: seen.consumer != "",
+			ConsumerUID: string(seen.consumer), HasImage: seen.imageURL != "", Retry: seen.retry, Status: seen.status,
+		},
+	}
+	if w.happens(5) {
+		f.Problem = &hostplan.Problem{Reason: "BMCUnreachable", Message: "no answer"}
+	} else {
+		power := hardware.PowerOff
+		if h.hw.on {
+			power = hardware.PowerOn
+		}
+		f.Observed = &hardware.Observation{Power: power, Attempt: h.hw.attempt}
+	}
+	d := hostplan.Plan(f)
+	w.tell("%s %s -> %s %s %s power %s gen %d", h.name, seen.status.State, d.Status.State, d.Action.Kind, d.Status.ErrorMessage, d.Record.Power.State, d.Record.Power.ObservedGeneration)
+	// The record first, then the action, then the status, as host.Decision asks; each under the version seen.
+	recorded := w.try(func() bool {
+		if h.live.recordRV != seen.recordRV {
+			return false
+		}
+		h.live.record = d.Record
+		h.live.recordRV++
+		return true
+	})
+	if !recorded {
+		return
+	}
+	if d.Action.Kind != hostplan.ActionNone && !w.happens(5) {
+		w.hardware(h, d.Action, seen)
+	}
+	w.try(func() bool {
+		if h.live.rv != seen.rv {
+			return false
+		}
+		if h.live.status != d.Status {
+			h.live.status = d.Status
+			h.live.rv++
+		}
+		return true
+	})
+}
+
+// hardware does what the host's controller asks of the server.
+func (w *world) hardware(h *host, a hostplan.Action, seen bmh) {
+	s := &h.hw
+	switch a.Kind {
+	case hostplan.ActionSetPower:
+		w.power(h, a.Power == hardware.TurnOn)
+	case hostplan.ActionCancel:
+		if s.attempt != nil && s.attempt.Number == a.Attempt.Number {
+			s.attempt.State, s.attempt.Reason = hardware.AttemptFailed, hardware.ReasonCancelled
+		} else {
+			s.attempt = &hardware.AttemptStatus{Number: a.Attempt.Number, State: hardware.AttemptFailed, Reason: hardware.ReasonCancelled}
+		}
+		w.power(h, false)
+	case hostplan.ActionInstall, hostplan.ActionErase:
+		if s.attempt != nil && s.attempt.Number >= a.Attempt.Number {
+			return
+		}
+		op := hardware.OpInstall
+		s.work = disk{}
+		if a.Kind == hostplan.ActionErase {
+			op = hardware.OpErase
+		} else if sec := w.secrets[h.name]; sec != nil && seen.spec.Machine != nil {
+			s.work = disk{machine: seen.spec.Machine.UID, name: seen.spec.Machine.Name, attempt: seen.spec.Attempt, tokenID: sec.tokenID}
+		}
+		w.checkTouch(h)
+		w.power(h, false)
+		s.attempt = &hardware.AttemptStatus{Number: a.Attempt.Number, Operation: op, State: hardware.AttemptRunning, Step: hardware.StepBooting}
+	}
+}
+
+func (w *world) power(h *host, on bool) {
+	if h.hw.on != on {
+		w.tell("  power of %s: %t", h.name, on)
+		h.hw.on, h.hw.booted = on, false
+	}
+}
+
+// runServer lets a server go on by itself.
+func (w *world) runServer(h *host) {
+	s := &h.hw
+	if a := s.attempt; a != nil && a.State == hardware.AttemptRunning {
+		w.runAttempt(h, a)
+		return
+	}
+	if !s.on {
+		return
+	}
+	if !s.booted && s.disk.complete {
+		s.booted = true
+		s.boot++
+	}
+	if s.booted {
+		w.runNode(h)
+	}
+}
+
+func (w *world) runAttempt(h *host, a *hardware.AttemptStatus) {
+	s := &h.hw
+	s.on = true
+	switch {
+	case w.happens(10):
+		a.State, a.Reason, a.Message = hardware.AttemptFailed, hardware.ReasonDiskError, "write failed"
+	case a.Step == hardware.StepBooting:
+		a.Step = hardware.StepWriting
+		s.disk, s.credential = disk{}, false // the first MiB is gone
+	case a.Operation == hardware.OpErase:
+		a.State = hardware.AttemptSucceeded
+		w.power(h, false)
+	default:
+		a.State = hardware.AttemptSucceeded
+		s.disk = s.work
+		s.disk.complete = true
+	}
+}
+
+// runNode is kubelet: with a token it joins, and from then on it keeps its Node.
+func (w *world) runNode(h *host) {
+	s := &h.hw
+	t := w.tenant.tokens[s.disk.tokenID]
+	valid := t != nil && t.expires.After(w.now)
+	if !s.credential && !valid || !w.tenant.reachable {
+		return
+	}
+	m := Machine{UID: s.disk.machine}
+	m.Status.Attempt = s.disk.attempt
+	boot := h.name + string(rune('a'+s.boot%26))
+	n := w.tenant.nodes[s.disk.name]
+	switch {
+	case n == nil:
+		w.tenant.nodes[s.disk.name] = &node{uid: types.UID(w.uid("node")), providerID: m.providerID(), bootID: boot, gated: true, pods: w.rng.IntN(3)}
+		s.credential = true
+	case n.providerID == m.providerID() && n.bootID != boot:
+		n.bootID, n.gated = boot, true
+	}
+}
+
+// judge is the validation controller: it passes a verdict on what it sees, now or later.
+func (w *world) judge(m *machine) {
+	s := &m.live.Status
+	n := w.tenant.nodes[m.live.Name]
+	if n == nil || !w.tenant.reachable || s.NodeRef == nil || n.uid != s.NodeRef.UID || w.happens(50) {
+		return
+	}
+	result := v1alpha1.CheckPass
+	if w.happens(20) {
+		result = v1alpha1.CheckFail
+	}
+	v := v1alpha1.Verdict{Result: result, Admitted: result == v1alpha1.CheckPass, NodeUID: n.uid, BootID: n.bootID, Revision: s.Revision}
+	n.gated = !v.Admitted
+	if s.Verdict == nil || s.Verdict.Result != v.Result || s.Verdict.NodeUID != v.NodeUID || s.Verdict.BootID != v.BootID {
+		s.Verdict = &v
+		m.live.rv++
+	}
+}

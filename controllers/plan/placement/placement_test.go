@@ -1,0 +1,206 @@
+package placement
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+func request() Request {
+	return Request{
+		MachineUID: "machine-1", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu-model": "h100"}}, Zone: "hall-1", Tenant: "research/research",
+		Provider: v1alpha1.NodeProviderSpec{HostNamespace: "metal", Redfish: &v1alpha1.RedfishProvider{}},
+	}
+}
+
+// free is a host that may be claimed.
+func free(name string) HostFacts {
+	return HostFacts{
+		Host: &metal3api.BareMetalHost{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"gpu-model": "h100", v1alpha1.LabelZone: "hall-1"}, Annotations: map[string]string{}},
+			Status:     metal3api.BareMetalHostStatus{OperationalStatus: metal3api.OperationalStatusOK, Provisioning: metal3api.ProvisionStatus{State: metal3api.StateAvailable}},
+		},
+		Record: &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{Power: &v1alpha1.HostPower{State: "Off"}}},
+	}
+}
+
+func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Request, *HostFacts)
+		reason Reason
+		says   string
+	}{
+		{"a free host is chosen", func(*Request, *HostFacts) {}, Chosen, "free and chosen"},
+		{"a host with other labels is passed over", func(_ *Request, f *HostFacts) { f.Host.Labels["gpu-model"] = "a100" }, LabelsDiffer, "hostSelector"},
+		{"an empty selector takes nothing", func(r *Request, _ *HostFacts) { r.Selector = metav1.LabelSelector{} }, LabelsDiffer, ""},
+		{"a selector nobody can read takes nothing", func(r *Request, _ *HostFacts) {
+			r.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Sounds Like"}}
+		}, LabelsDiffer, ""},
+		{"a host of another zone is passed over", func(_ *Request, f *HostFacts) { f.Host.Labels[v1alpha1.LabelZone] = "hall-2" }, OtherZone, `"hall-2"`},
+		{"without a zone any zone will do", func(r *Request, f *HostFacts) { r.Zone = ""; f.Host.Labels[v1alpha1.LabelZone] = "hall-2" }, Chosen, ""},
+		{"a pinned host is chosen", func(r *Request, _ *HostFacts) { r.HostName = "server-1" }, Chosen, ""},
+		{"a pinned host must fit like any other", func(r *Request, f *HostFacts) { r.HostName = "server-1"; f.Host.Labels = nil }, LabelsDiffer, ""},
+		{"another host than the pinned one is passed over", func(r *Request, _ *HostFacts) { r.HostName = "server-2" }, OtherName, "pins"},
+		{"a consumed host is passed over", func(_ *Request, f *HostFacts) {
+			f.Host.Spec.ConsumerRef = &corev1.ObjectReference{Kind: "Machine", Namespace: "other", Name: "m", UID: "machine-2"}
+		}, Claimed, "Machine other/m"},
+		{"a host that another controller consumes is passed over", func(_ *Request, f *HostFacts) {
+			f.Host.Spec.ConsumerRef = &corev1.ObjectReference{Kind: "Metal3Machine", Namespace: "capi", Name: "m"}
+		}, Claimed, "Metal3Machine capi/m"},
+		{"the host that the Machine has already is chosen, whatever its state", func(r *Request, f *HostFacts) {
+			f.Host.Spec.ConsumerRef = &corev1.ObjectReference{UID: r.MachineUID}
+			f.Host.Status.OperationalStatus, f.Host.Labels = metal3api.OperationalStatusError, nil
+		}, Chosen, "already"},
+		{"a host that is being deleted is passed over", func(_ *Request, f *HostFacts) { f.Host.DeletionTimestamp = &metav1.Time{} }, Deleting, ""},
+		{"a paused host is passed over", func(_ *Request, f *HostFacts) { f.Host.Annotations[metal3api.PausedAnnotation] = "" }, Paused, "paused"},
+		{"a detached host is passed over", func(_ *Request, f *HostFacts) { f.Host.Annotations[metal3api.DetachedAnnotation] = "" }, Detached, "detached"},
+		{"a host in error is passed over with its error", func(_ *Request, f *HostFacts) {
+			f.Host.Status.ErrorType, f.Host.Status.ErrorMessage = metal3api.PowerManagementError, "BMCUnauthorized: 401"
+		}, InError, "BMCUnauthorized: 401"},
+		{"a host that is still inspected is passed over", func(_ *Request, f *HostFacts) { f.Host.Status.Provisioning.State = metal3api.StateInspecting }, NotAvailable, "inspecting"},
+		{"a host that nobody has registered is passed over", func(_ *Request, f *HostFacts) { f.Host.Status.Provisioning.State = "" }, NotAvailable, "not registered yet"},
+		{"a host with an image written by hand is passed over", func(_ *Request, f *HostFacts) { f.Host.Spec.Image = &metal3api.Image{} }, InUse, "spec.image"},
+		{"a host powered on by hand is passed over", func(_ *Request, f *HostFacts) { f.Host.Status.PoweredOn = true }, PoweredOn, "power it off"},
+		{"a host whose power state nobody knows is passed over", func(_ *Request, f *HostFacts) { f.Record.Status.Power.State = "Unknown" }, PoweredOn, "Unknown"},
+		{"a host without its record is passed over", func(_ *Request, f *HostFacts) { f.Record = nil }, NoRecord, ""},
+		{"a host that is still given back is passed over", func(_ *Request, f *HostFacts) {
+			f.Record.Spec.Machine = &v1alpha1.MachineReference{Namespace: "other", Name: "m"}
+		}, NotReleased, "other/m"},
+		{"a host that is to be erased is passed over", func(_ *Request, f *HostFacts) { f.Host.Annotations[v1alpha1.AnnotationErase] = "Full" }, EraseUnfinished, "Full"},
+		{"a host whose erase runs is passed over", func(_ *Request, f *HostFacts) {
+			f.Record.Status.Attempt = &v1alpha1.HostAttempt{Operation: "Erase", State: "Running"}
+		}, EraseUnfinished, "being erased"},
+		{"a host whose erase failed is passed over, also for the same tenant", func(_ *Request, f *HostFacts) {
+			f.Record.Status.LastTenant = "research/research"
+			f.Record.Status.Attempt = &v1alpha1.HostAttempt{Operation: "Erase", State: "Failed", Message: "sda: I/O error"}
+		}, EraseUnfinished, "sda: I/O error"},
+		{"a host whose erase succeeded is chosen", func(_ *Request, f *HostFacts) {
+			f.Record.Status.Attempt = &v1alpha1.HostAttempt{Operation: "Erase", State: "Succeeded"}
+		}, Chosen, ""},
+		{"a host at work is passed over", func(_ *Request, f *HostFacts) {
+			f.Record.Status.Attempt = &v1alpha1.HostAttempt{Operation: "Inspect", State: "Running"}
+		}, Busy, "Inspect"},
+		{"the same tenant's host is chosen without an erase", func(_ *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.Installed = "research/research", &v1alpha1.HostInstalled{}
+		}, Chosen, ""},
+		{"another tenant's host without an erase is passed over", func(_ *Request, f *HostFacts) { f.Record.Status.LastTenant = "other/other" }, OtherTenant, "other/other"},
+		{"another tenant's host is chosen after a full erase", func(_ *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseFull}
+		}, Chosen, ""},
+		{"a full erase proves nothing of what was installed after it", func(_ *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseFull}
+			f.Record.Status.Installed = &v1alpha1.HostInstalled{}
+		}, OtherTenant, ""},
+		{"a metadata erase is not enough between tenants", func(_ *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseMetadata}
+		}, OtherTenant, "ingot.dev/erase=Full"},
+		{"a metadata erase is enough where the provider allows it", func(r *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseMetadata}
+			r.Provider.Erase = &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
+		}, Chosen, ""},
+		{"a metal3 host needs no record", func(r *Request, f *HostFacts) { asMetal3(r, f) }, Chosen, ""},
+		{"a metal3 host that was another tenant's is passed over", func(r *Request, f *HostFacts) {
+			asMetal3(r, f)
+			f.Host.Annotations[AnnotationLastTenant] = "other/other"
+		}, OtherTenant, ""},
+		{"a metal3 host that was another tenant's is chosen where a metadata clean is allowed to be enough", func(r *Request, f *HostFacts) {
+			asMetal3(r, f)
+			f.Host.Annotations[AnnotationLastTenant] = "other/other"
+			r.Provider.Erase = &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
+		}, Chosen, ""},
+		{"a metal3 host that is never cleaned stays its tenant's", func(r *Request, f *HostFacts) {
+			asMetal3(r, f)
+			f.Host.Annotations[AnnotationLastTenant] = "other/other"
+			f.Host.Spec.AutomatedCleaningMode = metal3api.CleaningModeDisabled
+			r.Provider.Erase = &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
+		}, OtherTenant, ""},
+	} {
+		r, f := request(), free("server-1")
+		c.change(&r, &f)
+		d := Choose(r, []HostFacts{f})
+		if d.Considered[0].Reason != c.reason || !strings.Contains(d.Considered[0].Message, c.says) || (d.Host != "") != (c.reason == Chosen) {
+			t.Errorf("%s: host %q, %+v", c.name, d.Host, d.Considered[0])
+		}
+	}
+}
+
+func asMetal3(r *Request, f *HostFacts) {
+	r.Provider.Redfish, r.Provider.Metal3, f.Record = nil, &v1alpha1.Metal3Provider{}, nil
+}
+
+func TestCompetingMachinesReachForDifferentHostsWhateverTheOrder(t *testing.T) {
+	var hosts, reversed []HostFacts
+	for i := range 100 {
+		hosts = append(hosts, free(fmt.Sprintf("server-%d", i)))
+		reversed = append(reversed, free(fmt.Sprintf("server-%d", 99-i)))
+	}
+	taken := map[string]int{}
+	for i := range 100 {
+		r := request()
+		r.MachineUID = types.UID(fmt.Sprintf("machine-%d", i))
+		d := Choose(r, hosts)
+		if again := Choose(r, reversed); again.Host != d.Host {
+			t.Fatalf("%s chooses %s, then %s", r.MachineUID, d.Host, again.Host)
+		}
+		taken[d.Host]++
+	}
+	// 100 random choices of 100 hit about 63 different hosts.
+	if len(taken) < 50 {
+		t.Errorf("100 Machines reach for %d hosts of 100", len(taken))
+	}
+}
+
+func TestTheMessageNamesSomeHostsAndCountsTheRest(t *testing.T) {
+	var hosts []HostFacts
+	for i := range 30 {
+		f := free(fmt.Sprintf("server-%02d", i))
+		f.Host.Status.PoweredOn = true
+		if i >= 20 {
+			f.Host.Labels["gpu-model"] = "a100"
+		}
+		hosts = append(hosts, f)
+	}
+	d := Choose(request(), hosts)
+	if d.Reason != v1alpha1.ReasonNoHostAvailable || len(d.Considered) != 30 {
+		t.Errorf("reason %s, %d considered", d.Reason, len(d.Considered))
+	}
+	for _, want := range []string{"server-11 is powered on", "; 8 hosts more cannot be claimed either; 10 hosts without the labels gpu-model=h100"} {
+		if !strings.Contains(d.Message, want) {
+			t.Errorf("message %q lacks %q", d.Message, want)
+		}
+	}
+	if strings.Contains(d.Message, "server-12") {
+		t.Errorf("message %q names too many", d.Message)
+	}
+}
+
+func TestAPinnedHostThatDoesNotExistIsSaidSo(t *testing.T) {
+	r := request()
+	r.HostName = "gone"
+	if d := Choose(r, []HostFacts{free("server-1")}); d.Reason != v1alpha1.ReasonHostNotFound || !strings.Contains(d.Message, "namespace metal") {
+		t.Errorf("%s: %s", d.Reason, d.Message)
+	}
+	if d := Choose(request(), nil); d.Reason != v1alpha1.ReasonNoHostAvailable || !strings.Contains(d.Message, "namespace metal") {
+		t.Errorf("%s: %s", d.Reason, d.Message)
+	}
+}
+
+func TestCountingFollowsTheRulesOfChoosing(t *testing.T) {
+	claimed, broken, other, tenant := free("b"), free("c"), free("d"), free("e")
+	claimed.Host.Spec.ConsumerRef = &corev1.ObjectReference{UID: "machine-1"}
+	broken.Host.Status.OperationalStatus = metal3api.OperationalStatusError
+	other.Host.Labels[v1alpha1.LabelZone] = "hall-2"
+	tenant.Record.Status.LastTenant = "other/other"
+	want := v1alpha1.HostCounts{Matching: 4, Available: 2, Claimed: 1, Error: 1}
+	if got := Count(request(), []HostFacts{free("a"), claimed, broken, other, tenant}); got != want {
+		t.Errorf("counts %+v, want %+v", got, want)
+	}
+}
