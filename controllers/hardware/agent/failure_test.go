@@ -1,0 +1,309 @@
+package agent_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
+)
+
+// checkFailed expects the failure on both sides, and a disk that does not boot.
+func checkFailed(t *testing.T, r *rig, err error, reason hardware.Reason, disk *memoryDisk) {
+	t.Helper()
+	var failure *agent.Failure
+	if !errors.As(err, &failure) || failure.Reason != reason {
+		t.Errorf("error %v, expected %s", err, reason)
+	}
+	session := r.session()
+	if session.State != hardware.AttemptFailed || session.Reason != reason || session.Message == "" {
+		t.Errorf("the session says %s %s %q, expected %s", session.State, session.Reason, session.Message, reason)
+	}
+	if len(disk.trace) > 0 && !bytes.Equal(disk.data[:mib], make([]byte, mib)) {
+		t.Error("the disk's first MiB is not zero")
+	}
+}
+
+func TestAnImageThatIsNotWhatWasAskedForNeverBoots(t *testing.T) {
+	image := plainImage(16 * mib)
+	random := make([]byte, 4096)
+	for i := range random {
+		random[i] = byte(rand.Uint32())
+	}
+	for _, c := range []struct {
+		name, format string
+		served       func() []byte
+		// pinned: the digest is that of the file as served.
+		pinned bool
+		reason hardware.Reason
+	}{
+		{"another image", "raw", func() []byte { out := bytes.Clone(image); out[9*mib] ^= 1; return out }, false, hardware.ReasonDigestMismatch},
+		{"truncated raw", "raw", func() []byte { return image[:9*mib] }, false, hardware.ReasonDigestMismatch},
+		{"truncated zst, digest of the whole", "raw.zst", func() []byte { return compressed(t, image, "raw.zst")[:2*mib] }, false, hardware.ReasonDigestMismatch},
+		{"truncated zst, its own digest", "raw.zst", func() []byte { return compressed(t, image, "raw.zst")[:2*mib] }, true, hardware.ReasonImageInvalid},
+		{"truncated gz", "raw.gz", func() []byte { return compressed(t, image, "raw.gz")[:2*mib] }, true, hardware.ReasonImageInvalid},
+		{"damaged zst", "raw.zst", func() []byte { out := compressed(t, image, "raw.zst"); copy(out[mib:], random); return out }, true, hardware.ReasonImageInvalid},
+		{"garbage behind zst", "raw.zst", func() []byte { return append(compressed(t, image, "raw.zst"), random...) }, true, hardware.ReasonImageInvalid},
+		{"garbage behind gz", "raw.gz", func() []byte { return append(compressed(t, image, "raw.gz"), random...) }, true, hardware.ReasonImageInvalid},
+		{"raw called gz", "raw.gz", func() []byte { return image }, true, hardware.ReasonImageInvalid},
+		{"nothing", "raw", func() []byte { return nil }, true, hardware.ReasonImageInvalid},
+		{"nothing compressed", "raw.zst", func() []byte { return compressed(t, nil, "raw.zst") }, true, hardware.ReasonImageInvalid},
+		{"larger than the disk", "raw", func() []byte { return plainImage(33 * mib) }, true, hardware.ReasonImageInvalid},
+		{"a decompression bomb", "raw.zst", func() []byte { return bytes.Repeat(compressed(t, make([]byte, 64*mib), "raw.zst"), 10000) }, true, hardware.ReasonImageInvalid},
+		{"a huge window", "raw.zst", hugeWindow, true, hardware.ReasonImageInvalid},
+		{"unknown format", "qcow2", func() []byte { return image }, true, hardware.ReasonImageInvalid},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, c.served(), c.format, hardware.ConfigDrive{})
+			r.change(func(s *netboot.Session) {
+				hintOneMiB(s)
+				if !c.pinned {
+					s.Image.Checksum = sha256Of(compressed(t, image, c.format))
+				}
+			})
+			disk := newMemoryDisk(32*mib, 0xFF)
+			outcome, err := r.run(t.Context(), disk)
+			if outcome != agent.PowerOff {
+				t.Errorf("outcome %s", outcome)
+			}
+			checkFailed(t, r, err, c.reason, disk)
+		})
+	}
+}
+
+// hugeWindow is the header of a frame that asks for a window of 2 GiB.
+func hugeWindow() []byte {
+	return []byte{0x28, 0xB5, 0x2F, 0xFD, 0x00, 21 << 3, 0x01, 0x00, 0x00}
+}
+
+func TestSeveralFramesAndSha512AreOneImage(t *testing.T) {
+	image := plainImage(12 * mib)
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := encoder.EncodeAll(image[5*mib:], encoder.EncodeAll(image[:5*mib], nil))
+	r := newRig(t, served, "raw.zst", hardware.ConfigDrive{})
+	r.change(hintOneMiB)
+	r.change(func(s *netboot.Session) { s.Image.Checksum = sha512Of(served) })
+	disk := newMemoryDisk(12*mib, 0xFF)
+	if _, err := r.run(t.Context(), disk); err != nil || !bytes.Equal(disk.data, image) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestABrokenOrStalledDownloadGoesOnWhereItBroke(t *testing.T) {
+	image := plainImage(24 * mib)
+	for name, ranges := range map[string]bool{"server with ranges": true, "server without": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, image, "raw", hardware.ConfigDrive{})
+			requests := 0
+			flaky := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				requests++
+				if !ranges {
+					q.Header.Del("Range")
+				}
+				w.Header().Set("ETag", `"one"`)
+				if requests <= 3 {
+					w = &breakingWriter{ResponseWriter: w, left: requests * 5 * mib, stall: requests == 2, gone: q.Context().Done()}
+				}
+				http.ServeContent(w, q, "", time.Time{}, bytes.NewReader(image))
+			}))
+			defer flaky.Close()
+			r.change(hintOneMiB)
+			r.change(func(s *netboot.Session) { s.Image.URL = flaky.URL + "/image?signature=s3cr3t" })
+			disk := newMemoryDisk(24*mib, 0xFF)
+			config := r.config(r.boot(), disk)
+			config.StallTimeout = 50 * time.Millisecond
+			if _, err := agent.Run(t.Context(), config); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(disk.data, image) || requests < 3 {
+				t.Errorf("%d requests, the disk equals the image: %v", requests, bytes.Equal(disk.data, image))
+			}
+			if strings.Contains(r.log.String(), "s3cr3t") {
+				t.Error("the log holds the image URL's query")
+			}
+		})
+	}
+}
+
+// breakingWriter breaks the connection, or stalls, after so many bytes.
+type breakingWriter struct {
+	http.ResponseWriter
+	left  int
+	stall bool
+	gone  <-chan struct{}
+}
+
+func (w *breakingWriter) Write(p []byte) (int, error) {
+	if w.left -= len(p); w.left > 0 {
+		return w.ResponseWriter.Write(p)
+	}
+	if w.stall {
+		<-w.gone
+	}
+	panic(http.ErrAbortHandler)
+}
+
+func TestAnImageThatCannotBeReadIsUnreachableAndItsCredentialsStayPrivate(t *testing.T) {
+	for name, status := range map[string]int{"not found": 404, "always failing": 500} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil, "raw", hardware.ConfigDrive{})
+			gone := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+			defer gone.Close()
+			r.change(hintOneMiB)
+			r.change(func(s *netboot.Session) {
+				s.Image.URL = strings.Replace(gone.URL, "://", "://user:s3cr3t@", 1) + "/image?signature=s3cr3t"
+			})
+			disk := newMemoryDisk(8*mib, 0xFF)
+			_, err := r.run(t.Context(), disk)
+			checkFailed(t, r, err, hardware.ReasonImageUnreachable, disk)
+			if text := r.session().Message + err.Error() + r.log.String(); strings.Contains(text, "s3cr3t") || !strings.Contains(text, "/image") {
+				t.Errorf("message: %s", text)
+			}
+			if len(disk.trace) > 0 {
+				t.Error("the disk was touched for an image that is not there")
+			}
+		})
+	}
+}
+
+func TestAnyDiskErrorEndsAsDiskErrorAndNeverBoots(t *testing.T) {
+	image := twoPartitions(16 * mib)
+	disk := newMemoryDisk(24*mib, 0xFF)
+	steps := len(steady(t, image, disk).trace)
+	for at := 1; at <= steps; at++ {
+		disk := newMemoryDisk(24*mib, 0xFF)
+		disk.failAt = at
+		r := newRig(t, image, "raw", someDrive)
+		r.change(hintOneMiB)
+		_, err := r.run(t.Context(), disk)
+		var failure *agent.Failure
+		if !errors.As(err, &failure) || failure.Reason != hardware.ReasonDiskError || r.session().Reason != hardware.ReasonDiskError {
+			t.Errorf("failing step %d (%s): %v", at, disk.trace[at-1], err)
+		}
+	}
+}
+
+// steady installs the image with a config drive without any fault and returns the disk.
+func steady(t *testing.T, image []byte, disk *memoryDisk) *memoryDisk {
+	t.Helper()
+	r := newRig(t, image, "raw", someDrive)
+	r.change(hintOneMiB)
+	if _, err := r.run(t.Context(), disk); err != nil {
+		t.Fatal(err)
+	}
+	return disk
+}
+
+func TestADiskWhosePowerWasCutNeverBootsUnlessItIsComplete(t *testing.T) {
+	image := twoPartitions(16 * mib)
+	whole := steady(t, image, newMemoryDisk(24*mib, 0xFF))
+	for at := 1; at <= len(whole.trace); at++ { // between every two writes, the last ones included
+		for seed := range uint64(2) {
+			t.Run(fmt.Sprintf("at step %d seed %d %s", at, seed, whole.trace[at-1]), func(t *testing.T) {
+				cutOnce(t, image, whole.data, at, seed)
+			})
+		}
+	}
+}
+
+// cutOnce cuts the power at the step of an installation over an older installation, and looks at what is left.
+func cutOnce(t *testing.T, image, whole []byte, at int, seed uint64) {
+	old := twoPartitions(24 * mib)
+	for i := range old[2*mib : 22*mib] {
+		old[2*mib+i] = 0xFF
+	}
+	disk := newMemoryDisk(24*mib, 0)
+	copy(disk.data, old)
+	disk.cutAt, disk.random = at, rand.New(rand.NewPCG(seed, uint64(at)))
+	r := newRig(t, image, "raw", someDrive)
+	r.change(hintOneMiB)
+	ctx, cut := context.WithCancel(t.Context())
+	defer cut()
+	if _, err := r.run(ctx, powerless{disk, cut}); err == nil {
+		t.Error("the agent did not notice that its disk is gone")
+	}
+	switch {
+	case bytes.Equal(disk.data[:mib], make([]byte, mib)):
+	case bytes.Equal(disk.data, whole):
+	case bytes.Equal(disk.data[:512], make([]byte, 512)) && bytes.Equal(disk.data[mib:], whole[mib:]):
+		// All of a verified image but its first MiB is there, and the boot sector, which comes last, is not.
+	case at <= 2 && bytes.Equal(disk.data[mib:], old[mib:]):
+		// Before the first sync nothing but the first MiB was asked for: the old system's data is untouched.
+	default:
+		t.Error("the first MiB is not zero on a disk that is neither the old one nor complete")
+	}
+	if at > 2 && bytes.Equal(disk.data[:mib], old[:mib]) {
+		t.Error("the old first MiB is back")
+	}
+}
+
+// powerless stops the whole machine when the disk loses power.
+type powerless struct {
+	*memoryDisk
+	cut func()
+}
+
+func (d powerless) WriteAt(p []byte, off int64) (int, error) {
+	n, err := d.memoryDisk.WriteAt(p, off)
+	return n, d.look(err)
+}
+
+func (d powerless) ZeroRange(off, n int64) error { return d.look(d.memoryDisk.ZeroRange(off, n)) }
+func (d powerless) Sync() error                  { return d.look(d.memoryDisk.Sync()) }
+
+func (d powerless) look(err error) error {
+	if errors.Is(err, errPower) {
+		d.cut()
+	}
+	return err
+}
+
+func TestNoDiskThatFitsIsSaidDiskByDisk(t *testing.T) {
+	r := newRig(t, plainImage(mib), "raw", hardware.ConfigDrive{})
+	small, other := newMemoryDisk(4*mib, 0), newMemoryDisk(8*mib, 0)
+	other.info.Name = "/dev/sdb"
+	_, err := r.run(t.Context(), small, other)
+	checkFailed(t, r, err, hardware.ReasonNoRootDevice, small)
+	if message := r.session().Message; !strings.Contains(message, "/dev/nvme0n1") || !strings.Contains(message, "/dev/sdb") {
+		t.Errorf("message: %s", message)
+	}
+}
+
+func TestAnAgentWhoseBootWasSupersededStopsWriting(t *testing.T) {
+	image := plainImage(32 * mib)
+	r := newRig(t, image, "raw", hardware.ConfigDrive{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(len(image)))
+		if _, err := w.Write(image[:16*mib]); err != nil {
+			return
+		}
+		r.boot() // the server was power-cycled: a second agent will come
+		<-q.Context().Done()
+	}))
+	defer slow.Close()
+	r.change(hintOneMiB)
+	r.change(func(s *netboot.Session) { s.Image.URL = slow.URL })
+	disk := newMemoryDisk(32*mib, 0xFF)
+	outcome, err := r.run(t.Context(), disk)
+	if outcome != agent.PowerOff || protocol.CodeOf(err) != protocol.TokenSuperseded {
+		t.Errorf("outcome %s, error %v", outcome, err)
+	}
+	if session := r.session(); session.State != hardware.AttemptRunning || session.Boots != 2 {
+		t.Errorf("the session of the second boot: %s, %d boots", session.State, session.Boots)
+	}
+}

@@ -1,0 +1,237 @@
+package gpt
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"unicode/utf16"
+)
+
+const (
+	// Sector is the logical sector this package knows.
+	Sector = 512
+	// Align is where partitions are aligned to.
+	Align = 1 << 20
+
+	signature  = "EFI PART"
+	headerSize = 92
+	entrySize  = 128
+	maxEntries = 1024
+	// maxBlock keeps offsets in bytes within 64 bits.
+	maxBlock = 1 << 48
+)
+
+// Errors of tables that are not there or make no sense.
+var (
+	// ErrNone: there is no GUID partition table.
+	ErrNone = errors.New("no GUID partition table")
+	// ErrDamaged: there is one, and it is damaged or of a kind that is not known.
+	ErrDamaged = errors.New("damaged GUID partition table")
+	// ErrFull: no free entry, or no room on the disk.
+	ErrFull = errors.New("no room for another partition")
+)
+
+// linuxData is the type "Linux filesystem data", 0FC63DAF-8483-4772-8E79-3D69D8477DE4, as its bytes lie on disk.
+var linuxData = [16]byte{0xAF, 0x3D, 0xC6, 0x0F, 0x83, 0x84, 0x72, 0x47, 0x8E, 0x79, 0x3D, 0x69, 0xD8, 0x47, 0x7D, 0xE4}
+
+// Extent is a range of bytes on a disk.
+type Extent struct {
+	Offset, Size int64
+	// Name is the partition's name, empty for an MBR.
+	Name string
+}
+
+// Table is a GUID partition table read from the start of an image.
+type Table struct {
+	header  []byte
+	entries []byte
+	// entriesAt is the offset of the primary entries.
+	entriesAt int64
+}
+
+// Parse reads the primary table from the first bytes of an image or disk; it must lie in head entirely.
+func Parse(head []byte) (*Table, error) {
+	if len(head) >= 4096+headerSize && string(head[4096:4096+8]) == signature && string(head[Sector:Sector+8]) != signature {
+		return nil, fmt.Errorf("%w: it is made for sectors of 4096 bytes, expected 512", ErrDamaged)
+	}
+	return parseHeader(1, func(offset, size int64) []byte {
+		if offset < 0 || offset+size > int64(len(head)) {
+			return nil
+		}
+		return head[offset : offset+size]
+	})
+}
+
+// parseHeader reads the table whose header lies at the block; read returns a range, or nil where there is none.
+func parseHeader(block int64, read func(offset, size int64) []byte) (*Table, error) {
+	header := read(block*Sector, Sector)
+	if len(header) < headerSize || string(header[:8]) != signature {
+		return nil, ErrNone
+	}
+	header = bytes.Clone(header[:headerSize])
+	if size := binary.LittleEndian.Uint32(header[12:]); size != headerSize {
+		return nil, fmt.Errorf("%w: header of %d bytes, expected %d", ErrDamaged, size, headerSize)
+	}
+	sum := binary.LittleEndian.Uint32(header[16:])
+	if sum != headerSum(header) {
+		return nil, fmt.Errorf("%w: the header's checksum does not match", ErrDamaged)
+	}
+	if at := binary.LittleEndian.Uint64(header[24:]); at != uint64(block) {
+		return nil, fmt.Errorf("%w: the header at block %d says it lies at %d", ErrDamaged, block, at)
+	}
+	return parseEntries(header, read)
+}
+
+// parseEntries reads the entries that a sound header points to.
+func parseEntries(header []byte, read func(offset, size int64) []byte) (*Table, error) {
+	count, size := binary.LittleEndian.Uint32(header[80:]), binary.LittleEndian.Uint32(header[84:])
+	if size != entrySize || count == 0 || count > maxEntries {
+		return nil, fmt.Errorf("%w: %d entries of %d bytes", ErrDamaged, count, size)
+	}
+	first := binary.LittleEndian.Uint64(header[72:])
+	if first < 2 || first > maxBlock {
+		return nil, fmt.Errorf("%w: entries at block %d", ErrDamaged, first)
+	}
+	entries := bytes.Clone(read(int64(first)*Sector, int64(count)*entrySize))
+	if len(entries) == 0 {
+		return nil, fmt.Errorf("%w: the entries lie outside what was read", ErrDamaged)
+	}
+	if crc32.ChecksumIEEE(entries) != binary.LittleEndian.Uint32(header[88:]) {
+		return nil, fmt.Errorf("%w: the entries' checksum does not match", ErrDamaged)
+	}
+	return &Table{header: header, entries: entries, entriesAt: int64(first) * Sector}, nil
+}
+
+// headerSum is the CRC-32 of the header with its own field as zero.
+func headerSum(header []byte) uint32 {
+	blank := bytes.Clone(header)
+	binary.LittleEndian.PutUint32(blank[16:], 0)
+	return crc32.ChecksumIEEE(blank)
+}
+
+// entry is the n-th entry.
+func (t *Table) entry(n int) []byte { return t.entries[n*entrySize:][:entrySize] }
+
+// used says whether the entry describes a partition: its type is not zero.
+func used(entry []byte) bool { return !bytes.Equal(entry[:16], make([]byte, 16)) }
+
+// Partitions lists the partitions that make sense, in the order of their entries.
+func (t *Table) Partitions() []Extent {
+	var out []Extent
+	for n := range len(t.entries) / entrySize {
+		entry := t.entry(n)
+		first, last := binary.LittleEndian.Uint64(entry[32:]), binary.LittleEndian.Uint64(entry[40:])
+		if !used(entry) || first > last || last >= maxBlock {
+			continue
+		}
+		out = append(out, Extent{Offset: int64(first) * Sector, Size: int64(last-first+1) * Sector, Name: entryName(entry)})
+	}
+	return out
+}
+
+func entryName(entry []byte) string {
+	var units []uint16
+	for i := 56; i < entrySize; i += 2 {
+		unit := binary.LittleEndian.Uint16(entry[i:])
+		if unit == 0 {
+			break
+		}
+		units = append(units, unit)
+	}
+	return string(utf16.Decode(units))
+}
+
+// AlternateBlock is where the image's own backup header lies, in sectors.
+func (t *Table) AlternateBlock() int64 {
+	return int64(min(binary.LittleEndian.Uint64(t.header[32:]), maxBlock))
+}
+
+// Append fits the table to a disk of diskSize bytes and adds a partition of at least size bytes at its end. Partitions
+// that had the name are dropped: the name is found once. The new partition's GUID follows from the disk's.
+func (t *Table) Append(diskSize, size int64, name string) (Extent, error) {
+	for n := range len(t.entries) / entrySize {
+		if used(t.entry(n)) && entryName(t.entry(n)) == name {
+			clear(t.entry(n))
+		}
+	}
+	entriesSectors := (int64(len(t.entries)) + Sector - 1) / Sector
+	lastUsable := diskSize/Sector - 1 - entriesSectors - 1
+	end := (lastUsable + 1) * Sector / Align * Align
+	extent := Extent{Offset: end - (size+Align-1)/Align*Align, Name: name}
+	extent.Size = end - extent.Offset
+	free, limit := t.room()
+	if free < 0 {
+		return Extent{}, fmt.Errorf("%w: all %d entries are in use", ErrFull, len(t.entries)/entrySize)
+	}
+	if extent.Offset < limit {
+		return Extent{}, fmt.Errorf("%w: the partitions end at byte %d of %d, and %d are needed behind them", ErrFull, limit, diskSize, extent.Size)
+	}
+	entry := t.entry(free)
+	copy(entry, linuxData[:])
+	guid := sha256.Sum256(append(bytes.Clone(t.header[56:72]), name...))
+	guid[7], guid[8] = guid[7]&0x0F|0x80, guid[8]&0x3F|0x80 // RFC 9562 version 8; the third field lies little-endian
+	copy(entry[16:32], guid[:16])
+	binary.LittleEndian.PutUint64(entry[32:], uint64(extent.Offset/Sector))
+	binary.LittleEndian.PutUint64(entry[40:], uint64((extent.Offset+extent.Size)/Sector-1))
+	for i, unit := range utf16.Encode([]rune(name)) {
+		if i < 36 {
+			binary.LittleEndian.PutUint16(entry[56+2*i:], unit)
+		}
+	}
+	binary.LittleEndian.PutUint64(t.header[32:], uint64(diskSize/Sector-1))
+	binary.LittleEndian.PutUint64(t.header[48:], uint64(lastUsable))
+	return extent, nil
+}
+
+// room is the first free entry, -1 when there is none, and the byte at which the last partition ends.
+func (t *Table) room() (free int, limit int64) {
+	free, limit = -1, max(Align, int64(min(binary.LittleEndian.Uint64(t.header[40:]), maxBlock))*Sector)
+	for n := range len(t.entries) / entrySize {
+		if !used(t.entry(n)) {
+			if free < 0 {
+				free = n
+			}
+			continue
+		}
+		last := min(binary.LittleEndian.Uint64(t.entry(n)[40:]), maxBlock)
+		limit = max(limit, int64(last+1)*Sector)
+	}
+	return free, limit
+}
+
+// PutPrimary writes the table into the first bytes of the image, and fits the protective MBR to the disk.
+func (t *Table) PutPrimary(head []byte, diskSize int64) {
+	copy(head[Sector:], t.sealed(1, t.AlternateBlock(), t.entriesAt/Sector))
+	copy(head[t.entriesAt:], t.entries)
+	for i := 446; i < 510; i += 16 {
+		if head[i+4] == 0xEE {
+			first := int64(binary.LittleEndian.Uint32(head[i+8:]))
+			binary.LittleEndian.PutUint32(head[i+12:], uint32(min(diskSize/Sector-first, 0xFFFFFFFF)))
+			copy(head[i+5:i+8], []byte{0xFF, 0xFF, 0xFF})
+		}
+	}
+}
+
+// Backup returns the table's copy and the offset it belongs at: entries, then the header in the disk's last sector.
+func (t *Table) Backup() ([]byte, int64) {
+	sectors := (int64(len(t.entries)) + Sector - 1) / Sector
+	out := make([]byte, (sectors+1)*Sector)
+	copy(out, t.entries)
+	last := t.AlternateBlock()
+	copy(out[sectors*Sector:], t.sealed(last, 1, last-sectors))
+	return out, (last - sectors) * Sector
+}
+
+// sealed is the header for one of the two places, with its checksums.
+func (t *Table) sealed(at, other, entries int64) []byte {
+	header := bytes.Clone(t.header)
+	binary.LittleEndian.PutUint64(header[24:], uint64(at))
+	binary.LittleEndian.PutUint64(header[32:], uint64(other))
+	binary.LittleEndian.PutUint64(header[72:], uint64(entries))
+	binary.LittleEndian.PutUint32(header[88:], crc32.ChecksumIEEE(t.entries))
+	binary.LittleEndian.PutUint32(header[16:], headerSum(header))
+	return header
+}

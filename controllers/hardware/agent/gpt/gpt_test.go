@@ -1,0 +1,142 @@
+package gpt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/ingot-dev/ingot/test/require"
+)
+
+func TestATableThatSgdiskMadeIsReadAndExtendedToItsSatisfaction(t *testing.T) {
+	sgdisk := require.Tool(t, "sgdisk", "apt-get install gdisk")
+	path := filepath.Join(t.TempDir(), "image")
+	if err := os.WriteFile(path, make([]byte, 8<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(sgdisk, "-n", "1:2048:4095", "-c", "1:esp", "-n", "2:4096:8191", "-c", "2:root", path).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	image, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := Parse(image[:Align])
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := append(image, make([]byte, 24<<20)...)
+	extent, err := table.Append(int64(len(disk)), 3<<20-5, "extra")
+	if err != nil || extent.Size != 3<<20 || extent.Offset%Align != 0 {
+		t.Fatalf("%+v, %v", extent, err)
+	}
+	table.PutPrimary(disk, int64(len(disk)))
+	backup, at := table.Backup()
+	copy(disk[at:], backup)
+	if err := os.WriteFile(path, disk, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(sgdisk, "-v", path).CombinedOutput(); err != nil || !bytes.Contains(out, []byte("No problems found")) {
+		t.Errorf("%v: %s", err, out)
+	}
+	found, err := Scan(bytes.NewReader(disk), int64(len(disk)))
+	if err != nil || len(found) != 3 || found[2] != extent || found[0].Name != "esp" {
+		t.Errorf("%+v, %v", found, err)
+	}
+	clear(disk[:Align])
+	if again, err := Scan(bytes.NewReader(disk), int64(len(disk))); err != nil || len(again) != 3 {
+		t.Errorf("from the backup: %+v, %v", again, err)
+	}
+}
+
+// mbr makes a boot record with the entries {kind, start, sectors}.
+func mbr(record []byte, entries ...[3]uint32) {
+	for i, entry := range entries {
+		at := record[446+16*i:]
+		at[4] = byte(entry[0])
+		binary.LittleEndian.PutUint32(at[8:], entry[1])
+		binary.LittleEndian.PutUint32(at[12:], entry[2])
+	}
+	record[510], record[511] = 0x55, 0xAA
+}
+
+func TestPrimaryAndLogicalPartitionsOfAnMBRAreFoundAndALoopEnds(t *testing.T) {
+	disk := make([]byte, 1<<20)
+	mbr(disk, [3]uint32{0x83, 8, 16}, [3]uint32{0x05, 100, 1000})
+	mbr(disk[100*512:], [3]uint32{0x83, 2, 10}, [3]uint32{0x05, 50, 20})
+	mbr(disk[150*512:], [3]uint32{0x83, 2, 9999999})
+	found, err := Scan(bytes.NewReader(disk), int64(len(disk)))
+	want := []Extent{{Offset: 8 * 512, Size: 16 * 512}, {Offset: 100 * 512, Size: 1000 * 512}, {Offset: 102 * 512, Size: 10 * 512}, {Offset: 152 * 512, Size: 1<<20 - 152*512}}
+	if err != nil || len(found) != len(want) {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	for i := range want {
+		if found[i] != want[i] {
+			t.Errorf("%+v, expected %+v", found[i], want[i])
+		}
+	}
+	mbr(disk[150*512:], [3]uint32{0x83, 2, 1}, [3]uint32{0x05, 50, 1})
+	if _, err := Scan(bytes.NewReader(disk), int64(len(disk))); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnEmptyDiskHasNoTable(t *testing.T) {
+	if _, err := Parse(make([]byte, Align)); !errors.Is(err, ErrNone) {
+		t.Error(err)
+	}
+	if found, err := Scan(bytes.NewReader(make([]byte, Align)), Align); err != nil || len(found) != 0 {
+		t.Errorf("%v, %v", found, err)
+	}
+}
+
+func FuzzNoTableMakesUsPanic(f *testing.F) {
+	head := make([]byte, 40*512)
+	table := &Table{header: make([]byte, headerSize), entries: make([]byte, 4*entrySize), entriesAt: 1024}
+	copy(table.header, signature+"\x00\x00\x01\x00\x5C")
+	binary.LittleEndian.PutUint64(table.header[40:], 34)
+	binary.LittleEndian.PutUint32(table.header[80:], 4)
+	binary.LittleEndian.PutUint32(table.header[84:], entrySize)
+	table.PutPrimary(head, 4<<20)
+	mbr(head, [3]uint32{0xEE, 1, 100})
+	f.Add(head, int64(4<<20), int64(100))
+	f.Add([]byte{}, int64(0), int64(-1))
+	f.Fuzz(func(t *testing.T, head []byte, diskSize, size int64) {
+		if _, err := Scan(bytes.NewReader(head), int64(len(head))); err != nil {
+			t.Errorf("reading memory failed: %v", err)
+		}
+		if size < 0 || size > 64<<20 || diskSize < 0 || diskSize > 1<<50 {
+			return
+		}
+		// Checksums are mended, so that the fuzzer gets behind them.
+		if len(head) >= 512+headerSize {
+			mend(head)
+		}
+		table, err := Parse(head)
+		if err != nil {
+			return
+		}
+		extent, err := table.Append(diskSize, size, "config-2")
+		if err != nil {
+			return
+		}
+		if extent.Offset < Align || extent.Offset+extent.Size > diskSize {
+			t.Errorf("%+v on a disk of %d", extent, diskSize)
+		}
+		table.PutPrimary(head, diskSize)
+		table.Backup()
+	})
+}
+
+func mend(head []byte) {
+	header := head[512:][:headerSize]
+	first, count := binary.LittleEndian.Uint64(header[72:]), binary.LittleEndian.Uint32(header[80:])
+	if count <= maxEntries && first < 1<<20 && int64(first)*512+int64(count)*entrySize <= int64(len(head)) {
+		table := Table{header: bytes.Clone(header), entries: head[first*512:][:count*entrySize]}
+		copy(header, table.sealed(1, 1, int64(first)))
+	}
+}

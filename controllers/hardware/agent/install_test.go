@@ -1,0 +1,54 @@
+package agent_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent"
+)
+
+// plainImage has data and zeros in runs of odd lengths, and no partition table.
+func plainImage(size int) []byte {
+	random := rand.New(rand.NewPCG(3, 4))
+	image := make([]byte, size)
+	for off := 0; off < size; {
+		n := min(1+random.IntN(3*mib), size-off)
+		if random.IntN(2) == 0 {
+			for i := range n {
+				image[off+i] = byte(random.Uint32())
+			}
+		}
+		off += n
+	}
+	image[0] = 0xEB
+	return image
+}
+
+func TestADiskFullOfOnesEqualsTheImageByteForByteAfterAnInstall(t *testing.T) {
+	for _, format := range []string{"raw", "raw.gz", "raw.zst"} {
+		for name, size := range map[string]int{"the disk's size": 32 * mib, "smaller": 21*mib + 512, "odd": 9*mib + 77, "under one MiB": 3000} {
+			t.Run(format+" "+name, func(t *testing.T) {
+				image := plainImage(size)
+				r := newRig(t, compressed(t, image, format), format, hardware.ConfigDrive{})
+				r.change(hintOneMiB)
+				disk := newMemoryDisk(32*mib, 0xFF)
+				outcome, err := r.run(t.Context(), disk)
+				if err != nil || outcome != agent.Reboot {
+					t.Fatalf("outcome %s, error %v", outcome, err)
+				}
+				if !bytes.Equal(disk.data[:size], image) {
+					t.Fatal("the disk does not begin with the image")
+				}
+				session := r.session()
+				if session.Step != hardware.StepFinishing || session.State != hardware.AttemptRunning || session.Inventory == nil {
+					t.Errorf("session after the install: %+v", session)
+				}
+				if session.DoneBytes != int64(len(r.served)) || session.TotalBytes != int64(len(r.served)) {
+					t.Errorf("progress ended at %d of %d, expected %d", session.DoneBytes, session.TotalBytes, len(r.served))
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package direct
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
+)
+
+// Timeouts bound the steps of an attempt; zero values take the defaults. The attempt's deadline bounds all of them.
+type Timeouts struct {
+	// PowerOff is how long a BMC may take to confirm power-off; 0: 3 minutes.
+	PowerOff time.Duration
+	// PowerOn is how long a BMC may take to report power-on; 0: 5 minutes.
+	PowerOn time.Duration
+	// PowerOnRetry is the interval at which a power-on without effect is asked for again; 0: 30 seconds.
+	PowerOnRetry time.Duration
+	// Boot is from power-on to the request for the boot document; 0: 20 minutes, since an HGX server's POST takes more than 10.
+	Boot time.Duration
+	// Load is from the boot document to the agent's registration; 0: 10 minutes.
+	Load time.Duration
+	// Silence is how long an agent may report no progress; 0: 15 minutes.
+	Silence time.Duration
+}
+
+// DefaultTimeouts are those for real servers.
+func DefaultTimeouts() Timeouts {
+	return Timeouts{
+		PowerOff: 3 * time.Minute, PowerOn: 5 * time.Minute, PowerOnRetry: 30 * time.Second,
+		Boot: 20 * time.Minute, Load: 10 * time.Minute, Silence: 15 * time.Minute,
+	}
+}
+
+func (t Timeouts) withDefaults() Timeouts {
+	d := DefaultTimeouts()
+	for value, standard := range map[*time.Duration]time.Duration{
+		&t.PowerOff: d.PowerOff, &t.PowerOn: d.PowerOn, &t.PowerOnRetry: d.PowerOnRetry,
+		&t.Boot: d.Boot, &t.Load: d.Load, &t.Silence: d.Silence,
+	} {
+		if *value <= 0 {
+			*value = standard
+		}
+	}
+	return t
+}
+
+// silent is how long an agent must have been quiet at the deadline for the reason to be its silence: agents report
+// every few seconds.
+const silent = time.Minute
+
+// facts are all that a decision depends on.
+type facts struct {
+	// power is PowerUnknown when reading it failed.
+	power hardware.PowerState
+	// powerErr is why reading the power failed.
+	powerErr error
+	session  netboot.Session
+	// quietSince is when the agent last reported something new, or the step was entered.
+	quietSince time.Time
+	now        time.Time
+	timeouts   Timeouts
+}
+
+// act is what a decision asks for. Each is at most one call to the BMC and one change of the session.
+type act string
+
+const (
+	actWait        act = "wait"
+	actReport      act = "report"        // return powerErr: nothing can be done without the BMC
+	actPowerOff    act = "power off"     // asks again at every call: cutting the power twice does no harm
+	actBootNetwork act = "boot network"  // sets the override, then enters PoweringOn
+	actPowerOn     act = "power on"      // writes OpenedAt, then asks
+	actBooting     act = "enter Booting" // power-on is confirmed
+	actSucceed     act = "succeed"
+	actFail        act = "fail" // with reason and message
+)
+
+// decision is what to do next, and why.
+type decision struct {
+	act     act
+	reason  hardware.Reason
+	message string
+}
+
+// decide looks at a running attempt. It is pure.
+func decide(f facts) decision {
+	s := f.session
+	// The agent's result counts even when we come late to read it.
+	if s.Step == hardware.StepFinishing && s.Operation == hardware.OpInstall {
+		return decision{act: actSucceed}
+	}
+	if !f.now.Before(s.Deadline) {
+		return f.fail(f.deadlineReason(), fmt.Sprintf("the deadline passed after %s in total", span(s.StartedAt, f.now)))
+	}
+	switch s.Step {
+	case hardware.StepPoweringOff, hardware.StepFinishing:
+		return f.poweringOff()
+	case hardware.StepPoweringOn:
+		return f.poweringOn()
+	}
+	if reason, limit, since := f.stepLimit(); limit > 0 && !f.now.Before(since.Add(limit)) {
+		return f.fail(reason, fmt.Sprintf("the time-out of this step is %s", limit))
+	}
+	if f.power == hardware.PowerOff {
+		return decision{act: actBootNetwork, message: "the power was lost at " + string(s.Step)}
+	}
+	if f.powerErr != nil {
+		return decision{act: actReport}
+	}
+	return decision{act: actWait}
+}
+
+// poweringOff serves the confirmed power-off before and, for an erase, after the work.
+func (f facts) poweringOff() decision {
+	s := f.session
+	switch {
+	case f.powerErr != nil:
+		return decision{act: actReport}
+	case f.power == hardware.PowerOff:
+		if s.Step == hardware.StepFinishing || (s.Operation == hardware.OpErase && s.Erase == hardware.EraseNone) {
+			return decision{act: actSucceed}
+		}
+		return decision{act: actBootNetwork}
+	case !f.now.Before(s.StepAt.Add(f.timeouts.PowerOff)):
+		return f.fail(hardware.ReasonPowerOffIgnored, fmt.Sprintf("the BMC accepts power-off and reports %s", f.power))
+	}
+	return decision{act: actPowerOff}
+}
+
+func (f facts) poweringOn() decision {
+	s := f.session
+	switch {
+	case f.powerErr != nil:
+		return decision{act: actReport}
+	case f.power == hardware.PowerOn && !s.OpenedAt.Before(s.StepAt):
+		return decision{act: actBooting}
+	case !f.now.Before(s.StepAt.Add(f.timeouts.PowerOn)):
+		return f.fail(hardware.ReasonPowerOnIgnored, fmt.Sprintf("the BMC accepts power-on and reports %s: look at the server's power supplies and the BMC's log", f.power))
+	case s.OpenedAt.Before(s.StepAt) || !f.now.Before(s.OpenedAt.Add(f.timeouts.PowerOnRetry)):
+		return decision{act: actPowerOn}
+	}
+	return decision{act: actWait}
+}
+
+// stepLimit is the time-out of a step that the server itself has to end, the reason when it passes, and since when it runs.
+func (f facts) stepLimit() (hardware.Reason, time.Duration, time.Time) {
+	switch f.session.Step {
+	case hardware.StepBooting:
+		return hardware.ReasonNoBootRequest, f.timeouts.Boot, f.session.StepAt
+	case hardware.StepLoading:
+		return hardware.ReasonAgentMissing, f.timeouts.Load, f.session.StepAt
+	case hardware.StepRegistered, hardware.StepWriting, hardware.StepErasing, hardware.StepVerifying:
+		return hardware.ReasonAgentSilent, f.timeouts.Silence, f.quietSince
+	}
+	return hardware.ReasonDeadlineExceeded, 0, time.Time{}
+}
+
+// deadlineReason names the hop at which the deadline found the attempt.
+func (f facts) deadlineReason() hardware.Reason {
+	switch f.session.Step {
+	case hardware.StepPoweringOff, hardware.StepFinishing:
+		if f.powerErr == nil && f.power != hardware.PowerOff {
+			return hardware.ReasonPowerOffIgnored
+		}
+	case hardware.StepPoweringOn:
+		if f.powerErr == nil && f.power != hardware.PowerOn {
+			return hardware.ReasonPowerOnIgnored
+		}
+	case hardware.StepBooting:
+		return hardware.ReasonNoBootRequest
+	case hardware.StepLoading:
+		return hardware.ReasonAgentMissing
+	case hardware.StepRegistered:
+		return hardware.ReasonAgentSilent
+	case hardware.StepWriting, hardware.StepErasing, hardware.StepVerifying:
+		if f.now.Sub(f.quietSince) >= silent {
+			return hardware.ReasonAgentSilent
+		}
+	}
+	return hardware.ReasonDeadlineExceeded
+}
+
+// hints say where to look when a step fails.
+var hints = map[hardware.Reason]string{
+	hardware.ReasonNoBootRequest: "the server never asked for its boot document: look at POST on its console, the cable and link of the boot NIC, its MAC address, and DHCP",
+	hardware.ReasonAgentMissing:  "the boot document was fetched and no agent registered: look at the console for kernel and initrd, and at the way from the server to the boot service",
+	hardware.ReasonAgentSilent:   "the agent reports no more: look at the server's console",
+}
+
+func (f facts) fail(reason hardware.Reason, detail string) decision {
+	s := f.session
+	message := fmt.Sprintf("%s for %s; %s", s.Step, span(s.StepAt, f.now), detail)
+	if hint := hints[reason]; hint != "" {
+		message += "; " + hint
+	}
+	if s.TotalBytes > 0 {
+		message += fmt.Sprintf("; %d of %d bytes done", s.DoneBytes, s.TotalBytes)
+	}
+	if f.powerErr != nil {
+		message += "; the BMC does not help: " + f.powerErr.Error()
+	} else if f.power != "" {
+		message += fmt.Sprintf("; power is %s", f.power)
+	}
+	return decision{act: actFail, reason: reason, message: message}
+}
+
+func span(from, to time.Time) time.Duration { return to.Sub(from).Round(time.Second) }

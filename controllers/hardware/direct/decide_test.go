@@ -1,0 +1,161 @@
+package direct
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
+)
+
+var start = time.Date(2026, 6, 1, 8, 0, 0, 0, time.UTC)
+
+// running is an attempt that entered the step at start and was powered on then.
+func running(operation hardware.Operation, step hardware.Step) netboot.Session {
+	return netboot.Session{
+		HostUID: "u", Attempt: 1, Operation: operation, Erase: hardware.EraseFull, State: hardware.AttemptRunning, Step: step,
+		StartedAt: start, StepAt: start, OpenedAt: start, Deadline: start.Add(time.Hour),
+	}
+}
+
+func TestDecisionsFollowFromPowerStepAndTime(t *testing.T) {
+	broken := errors.New("connection refused")
+	never := func(s *netboot.Session) { s.OpenedAt = time.Time{} }
+	for _, c := range []struct {
+		reason string
+		step   hardware.Step
+		power  hardware.PowerState
+		err    error
+		after  time.Duration
+		quiet  time.Duration
+		change func(*netboot.Session)
+		want   act
+		fails  hardware.Reason
+	}{
+		{reason: "a server that runs is cut off first", step: hardware.StepPoweringOff, power: hardware.PowerOn, want: actPowerOff},
+		{reason: "one that shuts down is cut off too", step: hardware.StepPoweringOff, power: hardware.PowerTurningOff, want: actPowerOff},
+		{reason: "unknown is not off", step: hardware.StepPoweringOff, power: hardware.PowerUnknown, want: actPowerOff},
+		{reason: "off is confirmed by the BMC alone", step: hardware.StepPoweringOff, err: broken, want: actReport},
+		{reason: "then the override is set", step: hardware.StepPoweringOff, power: hardware.PowerOff, want: actBootNetwork},
+		{reason: "power-off has a time-out", step: hardware.StepPoweringOff, power: hardware.PowerOn, after: 3 * time.Minute, want: actFail, fails: hardware.ReasonPowerOffIgnored},
+		{reason: "which is not the BMC's silence", step: hardware.StepPoweringOff, err: broken, after: 30 * time.Minute, want: actReport},
+		{reason: "that ends with the deadline", step: hardware.StepPoweringOff, err: broken, after: time.Hour, want: actFail, fails: hardware.ReasonDeadlineExceeded},
+		{reason: "an override that is refused is not an ignored power-off", step: hardware.StepPoweringOff, power: hardware.PowerOff, after: time.Hour, want: actFail, fails: hardware.ReasonDeadlineExceeded},
+
+		{reason: "power-on is asked for once recorded", step: hardware.StepPoweringOn, power: hardware.PowerOff, change: never, want: actPowerOn},
+		{reason: "a power-on of an earlier boot does not count", step: hardware.StepPoweringOn, power: hardware.PowerOff, change: func(s *netboot.Session) { s.OpenedAt = start.Add(-time.Second) }, want: actPowerOn},
+		{reason: "then it is given time", step: hardware.StepPoweringOn, power: hardware.PowerOff, after: 29 * time.Second, want: actWait},
+		{reason: "and asked for again", step: hardware.StepPoweringOn, power: hardware.PowerOff, after: 30 * time.Second, want: actPowerOn},
+		{reason: "powering on is waited for", step: hardware.StepPoweringOn, power: hardware.PowerTurningOn, after: 20 * time.Second, want: actWait},
+		{reason: "on is confirmed", step: hardware.StepPoweringOn, power: hardware.PowerOn, want: actBooting},
+		{reason: "somebody else's power-on opens nothing", step: hardware.StepPoweringOn, power: hardware.PowerOn, change: never, want: actPowerOn},
+		{reason: "power-on has a time-out", step: hardware.StepPoweringOn, power: hardware.PowerOff, after: 5 * time.Minute, want: actFail, fails: hardware.ReasonPowerOnIgnored},
+		{reason: "which is not the BMC's silence either", step: hardware.StepPoweringOn, err: broken, after: 6 * time.Minute, want: actReport},
+
+		{reason: "POST takes its time", step: hardware.StepBooting, power: hardware.PowerOn, after: 19 * time.Minute, want: actWait},
+		{reason: "no boot request", step: hardware.StepBooting, power: hardware.PowerOn, after: 20 * time.Minute, want: actFail, fails: hardware.ReasonNoBootRequest},
+		{reason: "a silent BMC stops no time-out of the server", step: hardware.StepBooting, err: broken, after: 20 * time.Minute, want: actFail, fails: hardware.ReasonNoBootRequest},
+		{reason: "no agent", step: hardware.StepLoading, power: hardware.PowerOn, after: 10 * time.Minute, want: actFail, fails: hardware.ReasonAgentMissing},
+		{reason: "an agent that reports is left alone", step: hardware.StepWriting, power: hardware.PowerOn, after: 50 * time.Minute, quiet: time.Second, want: actWait},
+		{reason: "a silent agent", step: hardware.StepWriting, power: hardware.PowerOn, after: 50 * time.Minute, quiet: 15 * time.Minute, want: actFail, fails: hardware.ReasonAgentSilent},
+		{reason: "power lost while writing", step: hardware.StepWriting, power: hardware.PowerOff, after: time.Minute, want: actBootNetwork},
+		{reason: "unknown power is no lost power", step: hardware.StepWriting, power: hardware.PowerUnknown, after: time.Minute, want: actWait},
+		{reason: "an unreadable power is reported", step: hardware.StepWriting, err: broken, after: time.Minute, want: actReport},
+		{reason: "too slow is not silent", step: hardware.StepWriting, power: hardware.PowerOn, after: time.Hour, quiet: 10 * time.Second, want: actFail, fails: hardware.ReasonDeadlineExceeded},
+		{reason: "silent at the deadline", step: hardware.StepVerifying, power: hardware.PowerOn, after: time.Hour, quiet: 2 * time.Minute, want: actFail, fails: hardware.ReasonAgentSilent},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			f := facts{power: c.power, powerErr: c.err, session: running(hardware.OpInstall, c.step), now: start.Add(c.after), timeouts: Timeouts{}.withDefaults()}
+			f.quietSince = f.now.Add(-c.quiet)
+			if c.err != nil {
+				f.power = hardware.PowerUnknown
+			}
+			if c.change != nil {
+				c.change(&f.session)
+			}
+			got := decide(f)
+			if got.act != c.want || got.reason != c.fails {
+				t.Errorf("decided %s %s (%s), expected %s %s", got.act, got.reason, got.message, c.want, c.fails)
+			}
+			if got.act == actFail && got.message == "" {
+				t.Error("the failure says nothing")
+			}
+		})
+	}
+}
+
+// TestDecisionsKeepTheLaws goes through every combination of operation, step, power and time.
+func TestDecisionsKeepTheLaws(t *testing.T) {
+	steps := []hardware.Step{
+		hardware.StepPoweringOff, hardware.StepPoweringOn, hardware.StepBooting, hardware.StepLoading, hardware.StepRegistered,
+		hardware.StepWriting, hardware.StepErasing, hardware.StepVerifying, hardware.StepFinishing,
+	}
+	powers := []hardware.PowerState{hardware.PowerOn, hardware.PowerOff, hardware.PowerTurningOn, hardware.PowerTurningOff, hardware.PowerUnknown}
+	for _, operation := range []hardware.Operation{hardware.OpInstall, hardware.OpErase} {
+		for _, step := range steps {
+			for _, power := range powers {
+				for _, err := range []error{nil, errors.New("no answer")} {
+					for _, after := range []time.Duration{0, time.Minute, 4 * time.Minute, 10 * time.Minute, 25 * time.Minute, time.Hour, 3 * time.Hour} {
+						if err != nil && power != hardware.PowerUnknown {
+							continue
+						}
+						f := facts{power: power, powerErr: err, session: running(operation, step), quietSince: start, now: start.Add(after), timeouts: Timeouts{}.withDefaults()}
+						for _, broken := range laws(f, decide(f)) {
+							t.Errorf("%s at %s, power %s (%v), after %s: %s", operation, step, power, err, after, broken)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// laws lists what a decision breaks.
+func laws(f facts, d decision) []string {
+	s := f.session
+	writing := s.Step == hardware.StepWriting || s.Step == hardware.StepErasing || s.Step == hardware.StepVerifying
+	confirmedOff := f.powerErr == nil && f.power == hardware.PowerOff
+	var broken []string
+	for law, holds := range map[string]bool{
+		"a settled or failed attempt at the deadline": f.now.Before(s.Deadline) || d.act == actFail || d.act == actSucceed,
+		"an install succeeds by the agent's word":     d.act != actSucceed || s.Step == hardware.StepFinishing,
+		"an erase succeeds with the power off":        d.act != actSucceed || s.Operation != hardware.OpErase || confirmedOff,
+		"an agent at work is not powered off":         d.act != actPowerOff || !writing,
+		"the override is set on a server that is off": d.act != actBootNetwork || confirmedOff,
+		"power-on comes after power-off":              d.act != actPowerOn || s.Step == hardware.StepPoweringOn,
+		"a BMC's failure is reported":                 f.powerErr == nil || d.act == actReport || d.act == actFail || d.act == actSucceed,
+		"a failure has a reason and a message":        d.act != actFail || d.reason != "" && d.message != "",
+		"a reason belongs to a failure":               d.act == actFail || d.reason == "",
+	} {
+		if !holds {
+			broken = append(broken, fmt.Sprintf("decided %s, which breaks: %s", d.act, law))
+		}
+	}
+	return broken
+}
+
+func TestMergingKeepsWhatOnlyAnAgentKnows(t *testing.T) {
+	bmc := hardware.Inventory{
+		SerialNumber: "NEW", BIOSVersion: "2", CPUThreads: 8, Disks: []hardware.Disk{{Model: "by BMC"}}, NICs: []hardware.NIC{{MAC: "by BMC"}},
+	}
+	if got := merge(nil, bmc); got.SerialNumber != "NEW" || len(got.Disks) != 1 {
+		t.Errorf("merged with nothing: %+v", got)
+	}
+	agent := &hardware.Inventory{SystemUUID: "uuid", SerialNumber: "OLD", BIOSVersion: "1", CPUThreads: 16, Disks: []hardware.Disk{{Name: "/dev/sda"}}}
+	got := merge(agent, bmc)
+	if got.SystemUUID != "uuid" || got.CPUThreads != 16 || got.Disks[0].Name != "/dev/sda" {
+		t.Errorf("the agent's part is lost: %+v", got)
+	}
+	if got.SerialNumber != "NEW" || got.BIOSVersion != "2" || len(got.NICs) != 1 {
+		t.Errorf("the BMC's part is lost: %+v", got)
+	}
+	former := &hardware.Inventory{CPUThreads: 4, Disks: []hardware.Disk{{Model: "former"}, {Model: "former"}}}
+	if got := merge(former, bmc); got.CPUThreads != 8 || len(got.Disks) != 1 {
+		t.Errorf("a former reading of the BMC outlives the new one: %+v", got)
+	}
+	if agent.SerialNumber != "OLD" {
+		t.Error("merging changed its argument")
+	}
+}

@@ -1,0 +1,134 @@
+package direct_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/conformance"
+	"github.com/ingot-dev/ingot/controllers/hardware/direct"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
+)
+
+// racing lets something else write between the Installer's look at the session and its write.
+type racing struct {
+	*store
+	// meanwhile runs once, after the next ByUID.
+	meanwhile func(*netboot.Session)
+}
+
+func (r *racing) ByUID(ctx context.Context, uid string) (netboot.Session, error) {
+	session, err := r.store.ByUID(ctx, uid)
+	if change := r.meanwhile; change != nil {
+		r.meanwhile = nil
+		if _, err := r.store.Update(ctx, uid, func(s *netboot.Session) error { change(s); return nil }); err != nil {
+			return session, err
+		}
+	}
+	return session, err
+}
+
+var (
+	spec    = hardware.InstallSpec{Image: hardware.Image{URL: "http://images.example/a.raw", Checksum: "sha256:" + strings.Repeat("a1", 32), Format: "raw"}}
+	attempt = hardware.Attempt{Number: 1, Deadline: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)}
+)
+
+// raceAt brings an install to the step and then lets something else write first.
+func raceAt(t *testing.T, step hardware.Step, meanwhile func(*rig, *netboot.Session)) *rig {
+	t.Helper()
+	r := newRig(t, conformance.Faults{})
+	race := &racing{store: r.store}
+	r.installer = direct.New(direct.Options{BMCs: r.client, Store: race, Clock: r.Now})
+	for range 100 {
+		if r.store.session.Step == step {
+			break
+		}
+		if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
+			t.Fatal(err)
+		}
+		r.Advance(10 * time.Second)
+	}
+	if r.store.session.Step != step {
+		t.Fatalf("step %s was not reached, the session is at %s", step, r.store.session.Step)
+	}
+	race.meanwhile = func(s *netboot.Session) { meanwhile(r, s) }
+	if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestNothingIsPoweredOnAfterACancelInBetween(t *testing.T) {
+	r := raceAt(t, hardware.StepPoweringOn, func(_ *rig, s *netboot.Session) {
+		s.State, s.Reason = hardware.AttemptFailed, hardware.ReasonCancelled
+	})
+	if r.Power() != hardware.PowerOff || !r.store.session.OpenedAt.IsZero() {
+		t.Errorf("power is %s, opened at %v, expected Off and never", r.Power(), r.store.session.OpenedAt)
+	}
+}
+
+func TestATimeOutDoesNotFailAServerThatBootedInBetween(t *testing.T) {
+	r := raceAt(t, hardware.StepBooting, func(r *rig, s *netboot.Session) {
+		s.Boots++ // the boot document was fetched just now
+		s.Step = hardware.StepLoading
+	})
+	if s := r.store.session; s.State != hardware.AttemptRunning || s.Step != hardware.StepLoading {
+		t.Errorf("the attempt is %s at %s, expected Running at Loading", s.State, s.Step)
+	}
+}
+
+func TestASecondBootInBetweenIsNotTakenForTheSilenceOfTheFirst(t *testing.T) {
+	r := newRig(t, conformance.Faults{NoAgent: true})
+	race := &racing{store: r.store}
+	r.installer = direct.New(direct.Options{BMCs: r.client, Store: race, Clock: r.Now})
+	for r.store.session.Step != hardware.StepLoading {
+		if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
+			t.Fatal(err)
+		}
+		r.Advance(10 * time.Second)
+	}
+	r.Advance(11 * time.Minute) // past the time-out of Loading
+	race.meanwhile = func(s *netboot.Session) { s.Boots, s.StepAt = s.Boots+1, r.now }
+	if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.store.session; s.State != hardware.AttemptRunning || s.Boots != 2 {
+		t.Errorf("the attempt is %s (%s) with %d boots, expected Running with 2", s.State, s.Reason, s.Boots)
+	}
+}
+
+func TestAHostThatIsNotKnownIsNotFound(t *testing.T) {
+	r := newRig(t, conformance.Faults{})
+	host := r.Host()
+	host.UID = "another"
+	if err := r.installer.Install(t.Context(), host, attempt, spec); hardware.KindOf(err) != hardware.NotFound {
+		t.Errorf("install: %v, expected NotFound", err)
+	}
+	host = r.Host()
+	host.BootMAC = "52-54-00-AA-00-01"
+	if err := r.installer.Install(t.Context(), host, attempt, spec); hardware.KindOf(err) != hardware.Invalid {
+		t.Errorf("install with an odd MAC: %v, expected Invalid", err)
+	}
+	if r.store.writes != 0 || r.Power() != hardware.PowerOn {
+		t.Error("something happened")
+	}
+}
+
+func TestASettledAttemptCostsNoRequestToTheBMC(t *testing.T) {
+	r := newRig(t, conformance.Faults{})
+	for r.store.session.State != hardware.AttemptSucceeded {
+		if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
+			t.Fatal(err)
+		}
+		r.Advance(10 * time.Second)
+	}
+	r.bmc.Requests()
+	if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
+		t.Fatal(err)
+	}
+	if requests := r.bmc.Requests(); len(requests) != 0 {
+		t.Errorf("a settled attempt asked the BMC for %v", requests)
+	}
+}

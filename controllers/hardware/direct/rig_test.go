@@ -1,0 +1,295 @@
+package direct_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
+	"github.com/ingot-dev/ingot/controllers/hardware/conformance"
+	"github.com/ingot-dev/ingot/controllers/hardware/direct"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
+	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
+)
+
+const bootMAC = "52:54:00:aa:00:01"
+
+// How long the server takes for what it does.
+const (
+	postTime   = 3 * time.Minute
+	loadTime   = time.Minute
+	workTime   = 5 * time.Minute
+	verifyTime = time.Minute
+	imageBytes = 10 << 30
+)
+
+// phase is what the server does while it is on.
+type phase string
+
+const (
+	posting phase = "post"
+	loading phase = "load"
+	agent   phase = "agent"
+	done    phase = "done" // agent has nothing more to say
+	disk    phase = "disk"
+)
+
+// rig is a server behind a simulated BMC, whose agent is a script that speaks to the real boot service.
+type rig struct {
+	t       *testing.T
+	faults  conformance.Faults
+	bmc     *conformance.BMC
+	store   *store
+	service *netboot.Service
+	client  *redfish.Client
+
+	installer *direct.Installer
+
+	// mu guards what the BMC's power changes from its own goroutine.
+	mu      sync.Mutex
+	now     time.Time
+	phase   phase
+	since   time.Time
+	source  hardware.BootSource
+	holds   string
+	token   string
+	orders  protocol.Instructions
+	running string
+}
+
+func newRig(t *testing.T, faults conformance.Faults) *rig {
+	r := &rig{
+		t: t, faults: faults, now: time.Date(2026, 6, 1, 8, 0, 0, 123456789, time.UTC), holds: conformance.DiskForeign,
+		bmc:   conformance.StartBMC(t, conformance.Quirks{IgnorePowerOn: faults.IgnorePowerOn, IgnorePowerOff: faults.IgnorePowerOff, RefuseSame: true}),
+		store: &store{session: netboot.Session{HostUID: "uid-1", BootMAC: bootMAC}},
+	}
+	service, err := netboot.New(netboot.Options{
+		Store: r.store, Key: func(context.Context) ([]byte, error) { return bytes.Repeat([]byte("k"), 32), nil }, Clock: r.Now,
+		BaseURL: "http://boot.example", Files: fstest.MapFS{"kernel": {}, "initrd": {}}, Kernel: "kernel", Initrd: "initrd",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.service = service
+	r.client = redfish.New(redfish.Options{Clock: r.Now, IdleTimeout: 24 * time.Hour})
+	t.Cleanup(func() {
+		r.SilenceBMC(false)
+		if err := r.client.Close(context.Background()); err != nil {
+			t.Errorf("closing: %v", err)
+		}
+	})
+	r.bmc.OnPower(r.powerChanged)
+	r.bmc.SetPower(hardware.PowerOn)
+	r.Advance(postTime + time.Second)
+	r.Restart()
+	return r
+}
+
+func (r *rig) Installer() hardware.Installer { return r.installer }
+
+func (r *rig) Restart() {
+	r.installer = direct.New(direct.Options{BMCs: r.client, Store: r.store, Clock: r.Now})
+}
+
+func (r *rig) Host() hardware.Host {
+	return hardware.Host{UID: "uid-1", Namespace: "rack-1", Name: "gpu-1", BootMAC: bootMAC, BMC: r.bmc.Endpoint()}
+}
+
+func (r *rig) Now() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.now
+}
+
+func (r *rig) Power() hardware.PowerState { return r.bmc.Power() }
+func (r *rig) CutPower()                  { r.bmc.SetPower(hardware.PowerOff) }
+
+func (r *rig) SilenceBMC(silent bool) {
+	if !silent {
+		r.bmc.Overlay(nil)
+		return
+	}
+	r.bmc.Overlay(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
+}
+
+func (r *rig) Disk() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.holds
+}
+
+func (r *rig) Running() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.running
+}
+
+// powerChanged is called by the BMC.
+func (r *rig) powerChanged(state hardware.PowerState, source hardware.BootSource) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running, r.phase = "", ""
+	if state == hardware.PowerOn {
+		r.post(source)
+	}
+}
+
+// post begins a boot; the caller holds mu.
+func (r *rig) post(source hardware.BootSource) {
+	r.phase, r.since, r.source, r.running = posting, r.now, source, ""
+}
+
+func (r *rig) Advance(d time.Duration) {
+	for range int(d / time.Second) {
+		r.mu.Lock()
+		r.now = r.now.Add(time.Second)
+		r.mu.Unlock()
+		r.live()
+	}
+}
+
+// live is what the server does in a second.
+func (r *rig) live() {
+	r.mu.Lock()
+	now, at, source, spent := r.now, r.phase, r.source, r.now.Sub(r.since)
+	r.mu.Unlock()
+	switch {
+	case at == posting && spent >= postTime:
+		if source != hardware.BootNetwork {
+			r.bootDisk()
+		} else if !r.faults.DeadBootNIC {
+			r.bootNetwork(now)
+		}
+	case at == loading && spent >= loadTime && !r.faults.NoAgent:
+		r.register(now)
+	case at == agent && now.Second()%10 == 0:
+		r.work(now, spent)
+	}
+}
+
+func (r *rig) enter(p phase, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.phase, r.since = p, now
+}
+
+func (r *rig) bootDisk() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.phase = disk
+	if r.holds != conformance.DiskErased {
+		r.running = r.holds
+	}
+}
+
+var tokenArgument = regexp.MustCompile(protocol.ArgToken + `=(\S+)`)
+
+func (r *rig) bootNetwork(now time.Time) {
+	status, body := r.ask(http.MethodGet, "/boot/"+bootMAC, nil)
+	switch found := tokenArgument.FindSubmatch(body); {
+	case found != nil:
+		r.mu.Lock()
+		r.token = string(found[1])
+		r.mu.Unlock()
+		r.enter(loading, now)
+	case bytes.Contains(body, []byte("poweroff")):
+		r.bmc.SetPower(hardware.PowerOff)
+	case status == http.StatusOK:
+		r.bootDisk()
+	}
+}
+
+func (r *rig) register(now time.Time) {
+	status, body := r.ask(http.MethodPost, protocol.PathRegister, protocol.Registration{Inventory: hardware.Inventory{
+		SystemUUID: "0f0e0d0c-0000-0000-0000-000000000001", SerialNumber: "SN0001", Disks: []hardware.Disk{{Name: "/dev/nvme0n1", SizeBytes: 64 << 30}},
+	}})
+	if status != http.StatusOK {
+		r.enter(done, now)
+		return
+	}
+	r.mu.Lock()
+	if err := json.Unmarshal(body, &r.orders); err != nil {
+		r.t.Errorf("instructions %s: %v", body, err)
+	}
+	r.mu.Unlock()
+	r.enter(agent, now)
+}
+
+// work is the agent's life; spent is since its registration.
+func (r *rig) work(now time.Time, spent time.Duration) {
+	step, last := hardware.StepWriting, conformance.DiskPartial
+	if r.orders.Operation == hardware.OpErase {
+		step, last = hardware.StepErasing, conformance.DiskErased
+	}
+	switch {
+	case r.faults.DiskError:
+		r.report(protocol.PathResult, protocol.Result{Reason: hardware.ReasonDiskError, Message: "write /dev/nvme0n1: input/output error"})
+		r.enter(done, now)
+	case r.faults.BootLoop && spent >= time.Minute:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.post(hardware.BootNetwork)
+	case r.faults.AgentHangs && spent >= time.Minute:
+	case spent < workTime:
+		r.mu.Lock()
+		r.holds = conformance.DiskPartial
+		r.mu.Unlock()
+		r.report(protocol.PathProgress, protocol.Progress{Step: step, DoneBytes: int64(imageBytes * spent / workTime), TotalBytes: imageBytes})
+	case spent < workTime+verifyTime:
+		r.report(protocol.PathProgress, protocol.Progress{Step: hardware.StepVerifying, DoneBytes: imageBytes, TotalBytes: imageBytes})
+	case r.faults.WrongDigest:
+		r.report(protocol.PathResult, protocol.Result{Reason: hardware.ReasonDigestMismatch, Message: "expected a1, got b2"})
+		r.enter(done, now)
+	default:
+		r.finish(now, last)
+	}
+}
+
+func (r *rig) finish(now time.Time, last string) {
+	if r.report(protocol.PathResult, protocol.Result{}) >= 300 {
+		r.enter(done, now)
+		return
+	}
+	if r.orders.Operation == hardware.OpErase {
+		r.mu.Lock()
+		r.holds = last
+		r.mu.Unlock()
+		r.enter(done, now)
+		return
+	}
+	source := r.bmc.Reboot()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.holds = r.orders.Image.Checksum
+	r.post(source)
+}
+
+func (r *rig) report(path string, message any) int {
+	status, _ := r.ask(http.MethodPost, path, message)
+	return status
+}
+
+// ask sends a request to the boot service.
+func (r *rig) ask(method, path string, message any) (int, []byte) {
+	body, err := json.Marshal(message)
+	if err != nil {
+		r.t.Errorf("%v", err)
+	}
+	request := httptest.NewRequest(method, path, bytes.NewReader(body))
+	request.Header.Set("Authorization", "Bearer "+r.token)
+	recorder := httptest.NewRecorder()
+	r.service.ServeHTTP(recorder, request)
+	return recorder.Code, recorder.Body.Bytes()
+}
+
+func TestDirectPassesTheConformanceSuite(t *testing.T) {
+	conformance.Run(t, func(t *testing.T, faults conformance.Faults) conformance.Rig { return newRig(t, faults) })
+}

@@ -1,0 +1,270 @@
+package netboot
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
+)
+
+// agentSteps are the steps an agent may report as progress.
+var agentSteps = []hardware.Step{hardware.StepWriting, hardware.StepErasing, hardware.StepVerifying}
+
+// agentReasons are the reasons an agent may fail with; the others are ours to find.
+var agentReasons = []hardware.Reason{
+	hardware.ReasonImageUnreachable, hardware.ReasonDigestMismatch, hardware.ReasonImageInvalid, hardware.ReasonNoRootDevice, hardware.ReasonDiskError,
+}
+
+// agentRequest is a request whose token was current when it came in.
+type agentRequest struct {
+	*http.Request
+	claims  claims
+	session Session
+	now     time.Time
+}
+
+// authorized lets a request through only with a valid token of the current boot of a running attempt.
+// The handler returns the body of the answer, nil for none.
+func (s *Service) authorized(handler func(agentRequest) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, err := s.authorize(r, handler)
+		if err != nil {
+			s.refuse(w, r, err)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		if body == nil {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		// The client is gone when this fails; it asks again.
+		_ = json.NewEncoder(w).Encode(body)
+	}
+}
+
+func (s *Service) authorize(r *http.Request, handler func(agentRequest) (any, error)) (any, error) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return nil, protocol.Refuse(protocol.TokenInvalid, "expected a bearer token")
+	}
+	key, err := s.key(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	now := s.options.Clock()
+	claims, err := verifyToken(key, token, now)
+	if err != nil {
+		return nil, err
+	}
+	session, err := s.options.Store.ByUID(r.Context(), claims.hostUID)
+	if err != nil {
+		return nil, err
+	}
+	if err := current(session, claims, now); err != nil {
+		return nil, err
+	}
+	return handler(agentRequest{Request: r, claims: claims, session: session, now: now})
+}
+
+// current says whether the token's claims are the session's.
+func current(session Session, c claims, now time.Time) error {
+	if session.Attempt != c.attempt || int64(session.Boots) != c.boot {
+		return protocol.Refuse(protocol.TokenSuperseded, "the token is of attempt %d boot %d, the host is at attempt %d boot %d",
+			c.attempt, c.boot, session.Attempt, session.Boots)
+	}
+	if !open(session, now) {
+		return protocol.Refuse(protocol.AttemptClosed, "attempt %d is %s and was open from %s to %s", session.Attempt, session.State,
+			session.OpenedAt.UTC().Format(time.RFC3339), session.Deadline.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// update changes the session, provided that the token is still current in its newest state.
+func (s *Service) update(r agentRequest, change func(*Session) error) (Session, error) {
+	return s.options.Store.Update(r.Context(), r.claims.hostUID, func(session *Session) error {
+		if err := current(*session, r.claims, r.now); err != nil {
+			return err
+		}
+		return change(session)
+	})
+}
+
+func (s *Service) serveRegister(r agentRequest) (any, error) {
+	var registration protocol.Registration
+	if err := decode(r, &registration); err != nil {
+		return nil, err
+	}
+	session, err := s.update(r, func(session *Session) error {
+		if err := unfinished(session); err != nil {
+			return err
+		}
+		enter(session, hardware.StepRegistered, r.now)
+		session.Inventory = &registration.Inventory
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.log(session).Info("agent registered", "boot", session.Boots, "operation", session.Operation)
+	instructions := protocol.Instructions{
+		Attempt: session.Attempt, Operation: session.Operation, RootDevice: session.RootDevice, Erase: session.Erase,
+		ProgressMillis:  s.options.ProgressInterval.Milliseconds(),
+		RemainingMillis: session.Deadline.Sub(r.now).Milliseconds(),
+	}
+	if session.Operation == hardware.OpInstall {
+		image := protocol.Image(session.Image)
+		instructions.Image = &image
+	}
+	return instructions, nil
+}
+
+func (s *Service) serveConfigDrive(r agentRequest) (any, error) {
+	if r.session.Operation != hardware.OpInstall || r.session.Step == hardware.StepFinishing {
+		return nil, protocol.Refuse(protocol.BadRequest, "a config drive is served to an installation under way only")
+	}
+	drive, err := s.options.Store.ConfigDrive(r.Context(), r.claims.hostUID, r.claims.attempt)
+	if hardware.KindOf(err) == hardware.Conflict {
+		return nil, protocol.Refuse(protocol.TokenSuperseded, "attempt %d is no longer the current one", r.claims.attempt)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.log(r.session).Info("config drive served", "boot", r.session.Boots)
+	return protocol.ConfigDrive(drive), nil
+}
+
+func (s *Service) serveProgress(r agentRequest) (any, error) {
+	var progress protocol.Progress
+	if err := decode(r, &progress); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(agentSteps, progress.Step) || progress.DoneBytes < 0 || progress.TotalBytes < 0 {
+		return nil, protocol.Refuse(protocol.BadRequest, "progress at step %q with %d of %d bytes makes no sense", progress.Step, progress.DoneBytes, progress.TotalBytes)
+	}
+	if r.session.Step == progress.Step && !s.due(r.session.HostUID, r.now) {
+		return nil, nil
+	}
+	_, err := s.update(r, func(session *Session) error {
+		if err := unfinished(session); err != nil {
+			return err
+		}
+		enter(session, progress.Step, r.now)
+		session.DoneBytes, session.TotalBytes = progress.DoneBytes, progress.TotalBytes
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written[r.session.HostUID] = r.now
+	return nil, nil
+}
+
+// due says whether enough time has passed since the host's progress was written.
+func (s *Service) due(hostUID string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last, known := s.written[hostUID]
+	return !known || now.Sub(last) >= s.options.ProgressInterval
+}
+
+func (s *Service) serveResult(r agentRequest) (any, error) {
+	var result protocol.Result
+	if err := decode(r, &result); err != nil {
+		return nil, err
+	}
+	if result.Reason != "" && !slices.Contains(agentReasons, result.Reason) {
+		return nil, protocol.Refuse(protocol.BadRequest, "reason %q is not the agent's to give", printable(string(result.Reason)))
+	}
+	session, err := s.update(r, func(session *Session) error {
+		if result.Reason == "" {
+			enter(session, hardware.StepFinishing, r.now)
+			return nil
+		}
+		if err := unfinished(session); err != nil {
+			return err
+		}
+		session.State, session.Reason, session.Message = hardware.AttemptFailed, result.Reason, printable(result.Message)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	delete(s.written, session.HostUID)
+	s.mu.Unlock()
+	s.log(session).Info("agent finished", "operation", session.Operation, "step", session.Step, "reason", session.Reason, "message", session.Message)
+	return nil, nil
+}
+
+// unfinished refuses what comes after the agent's good result: a request that was under way meanwhile must not take the
+// attempt back. It is asked within an update, of the newest state.
+func unfinished(session *Session) error {
+	if session.Step == hardware.StepFinishing {
+		return protocol.Refuse(protocol.AttemptClosed, "attempt %d is done", session.Attempt)
+	}
+	return nil
+}
+
+// enter moves the session to the step and remembers when; being there already changes nothing.
+func enter(session *Session, step hardware.Step, now time.Time) {
+	if session.Step != step {
+		session.Step, session.StepAt = step, now
+	}
+}
+
+// decode reads the body of the request.
+func decode(r agentRequest, into any) error {
+	if err := protocol.Decode(r.Body, protocol.MaxRequest, into); err != nil {
+		return protocol.Refuse(protocol.BadRequest, "%v", err)
+	}
+	return nil
+}
+
+// printable bounds a text from a server and takes control characters out, so that it is fit for a status and a log.
+func printable(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, " "))
+	if len(text) > protocol.MaxMessage {
+		text = strings.ToValidUTF8(text[:protocol.MaxMessage], "")
+	}
+	return text
+}
+
+// refuse writes the answer to a request that is not served.
+func (s *Service) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	var refusal *protocol.Refusal
+	switch {
+	case errors.As(err, &refusal):
+	case hardware.KindOf(err) == hardware.NotFound:
+		refusal = protocol.Refuse(protocol.AttemptClosed, "the host is not known any more")
+	default:
+		refusal = protocol.Refuse(protocol.Unavailable, "the boot service cannot answer now, ask again")
+	}
+	// The cause is for our log only: it may name what a stranger need not know.
+	s.options.Log.Info("agent's request refused", "path", r.URL.Path, "code", refusal.Code, "from", r.RemoteAddr, "error", err)
+	if refusal.Code == protocol.Unavailable {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(refusal.Code.Status())
+	// The client is gone when this fails.
+	_ = json.NewEncoder(w).Encode(refusal)
+}
+
+func (s *Service) log(session Session) *slog.Logger {
+	return s.options.Log.With("host", session.Namespace+"/"+session.Name, "attempt", session.Attempt)
+}

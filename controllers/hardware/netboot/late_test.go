@@ -1,0 +1,55 @@
+package netboot
+
+import (
+	"context"
+	"net/http/httptest"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
+)
+
+// lateStore lets something happen between a request's look at the session and its change of it.
+type lateStore struct {
+	*oneHost
+	before func()
+}
+
+func (s *lateStore) Update(ctx context.Context, uid string, change func(*Session) error) (Session, error) {
+	s.before()
+	return s.oneHost.Update(ctx, uid, change)
+}
+
+func TestNothingThatArrivesDuringTheResultTakesTheAttemptBack(t *testing.T) {
+	for path, body := range map[string]string{
+		protocol.PathProgress: `{"step":"Verifying","doneBytes":1,"totalBytes":1}`,
+		protocol.PathRegister: `{"inventory":{}}`,
+		protocol.PathResult:   `{"reason":"DiskError","message":"late"}`,
+	} {
+		t.Run(path, func(t *testing.T) { arrivesLate(t, path, body) })
+	}
+}
+
+func arrivesLate(t *testing.T, path, body string) {
+	s := newSite(t)
+	token := s.boot()
+	service, err := New(Options{
+		Store: &lateStore{oneHost: s.store, before: func() { s.host().Step = hardware.StepFinishing }},
+		Key:   func(context.Context) ([]byte, error) { return s.key, nil }, Clock: func() time.Time { return s.now },
+		BaseURL: s.url, Files: fstest.MapFS{"k": {}, "i": {}}, Kernel: "k", Initrd: "i",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(service)
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	if code := s.call("POST", path, token, body); code != protocol.AttemptClosed {
+		t.Errorf("code %q", code)
+	}
+	if s.host().Step != hardware.StepFinishing || s.host().State != hardware.AttemptRunning {
+		t.Errorf("step %s, %s", s.host().Step, s.host().State)
+	}
+}

@@ -1,0 +1,119 @@
+package redfish_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/conformance"
+)
+
+var (
+	gpu = hardware.PCIDevice{VendorID: "10de", DeviceID: "2330", Class: "030200", Model: "H100 SXM5"}
+	nic = hardware.PCIDevice{VendorID: "15b3", DeviceID: "1021", Class: "020000", Model: "ConnectX-7"}
+)
+
+func wholeInventory() hardware.Inventory {
+	return hardware.Inventory{
+		Manufacturer: "Example", Model: "GX-8", SerialNumber: "SN0001", BIOSVersion: "2.4.1", Architecture: "amd64",
+		CPUModel: "Example CPU 9000", CPUThreads: 224, MemoryBytes: 2048 << 30,
+		NICs: []hardware.NIC{
+			{Name: "NIC.1", MAC: "52:54:00:aa:00:01", SpeedMbps: 25000, Up: true},
+			{Name: "NIC.0", MAC: "52:54:00:aa:00:02", SpeedMbps: 25000, Up: true},
+		},
+		Disks: []hardware.Disk{
+			{Model: "NVMe 9", SerialNumber: "DRIVE0", WWN: "eui.0025385b71b00000", SizeBytes: 3840755982336},
+			{Model: "NVMe 9", SerialNumber: "DRIVE1", WWN: "eui.0025385b71b00001", SizeBytes: 3840755982336},
+		},
+		PCIDevices: []hardware.PCIDevice{gpu, nic},
+	}
+}
+
+func TestTheInventoryHoldsWhatTheBMCReports(t *testing.T) {
+	f := start(t, conformance.Quirks{})
+	got, err := f.bmc.Inventory(t.Context())
+	must(t, err)
+	if diff := cmp.Diff(wholeInventory(), got); diff != "" {
+		t.Errorf("inventory (-expected +seen):\n%s", diff)
+	}
+}
+
+func TestGPUsInHGXChassisAreCounted(t *testing.T) {
+	f := start(t, conformance.Quirks{HGXBaseboard: true})
+	got, err := f.bmc.Inventory(t.Context())
+	must(t, err)
+	if diff := cmp.Diff([]hardware.PCIDevice{gpu, nic, gpu}, got.PCIDevices); diff != "" {
+		t.Errorf("PCI devices (-expected +seen):\n%s", diff)
+	}
+}
+
+func TestMissingAndUnloadedCollectionsLeaveMembersEmpty(t *testing.T) {
+	want := wholeInventory()
+	want.NICs, want.Disks, want.PCIDevices = nil, nil, nil
+	t.Run("missing", func(t *testing.T) {
+		f := start(t, conformance.Quirks{})
+		for _, prefix := range []string{conformance.SystemPath + "/EthernetInterfaces", conformance.SystemPath + "/Storage", "/redfish/v1/Chassis"} {
+			f.Remove(prefix)
+		}
+		got, err := f.bmc.Inventory(t.Context())
+		must(t, err)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("inventory (-expected +seen):\n%s", diff)
+		}
+	})
+	t.Run("not loaded yet", func(t *testing.T) {
+		f := start(t, conformance.Quirks{})
+		f.Overlay(func(w http.ResponseWriter, r *http.Request) bool {
+			for _, part := range []string{"/EthernetInterfaces", "/Storage", "/Chassis"} {
+				if strings.Contains(r.URL.Path, part) {
+					w.Header().Set("Retry-After", "60")
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return true
+				}
+			}
+			return false
+		})
+		got, err := f.bmc.Inventory(t.Context())
+		must(t, err)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("inventory (-expected +seen):\n%s", diff)
+		}
+	})
+}
+
+func TestABMCThatGoesAwayWhileItIsReadYieldsNoHalfInventory(t *testing.T) {
+	f := start(t, conformance.Quirks{})
+	f.Overlay(func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/Storage") {
+			panic(http.ErrAbortHandler)
+		}
+		return false
+	})
+	got, err := f.bmc.Inventory(t.Context())
+	expect(t, err, hardware.Unreachable)
+	if diff := cmp.Diff(hardware.Inventory{}, got); diff != "" {
+		t.Errorf("inventory beside an error:\n%s", diff)
+	}
+}
+
+func TestASessionLostWhileTheInventoryIsReadIsOpenedAgain(t *testing.T) {
+	f := start(t, conformance.Quirks{})
+	lost := false
+	f.Overlay(func(_ http.ResponseWriter, r *http.Request) bool {
+		if !lost && strings.Contains(r.URL.Path, "/Storage") {
+			lost = true
+			f.ForgetSessions()
+		}
+		return false
+	})
+	_, err := f.bmc.Power(t.Context())
+	must(t, err)
+	got, err := f.bmc.Inventory(t.Context())
+	must(t, err)
+	if diff := cmp.Diff(wholeInventory(), got); diff != "" {
+		t.Errorf("inventory (-expected +seen):\n%s", diff)
+	}
+}
