@@ -1,0 +1,104 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"github.com/metal3-io/baremetal-operator/pkg/hardwareutils/bmc"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	plan "github.com/ingot-dev/ingot/controllers/plan/host"
+)
+
+// access is how to reach the host's BMC: address, credentials, trust. What is missing of it is a Problem.
+func (r *Reconciler) access(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost) (hardware.Endpoint, string, *plan.Problem, error) {
+	endpoint, problem := address(host.Spec.BMC)
+	if problem != nil {
+		return endpoint, "", problem, nil
+	}
+	redfish := provider.Spec.Redfish
+	endpoint.InsecureSkipVerify = redfish.InsecureSkipVerify || host.Spec.BMC.DisableCertificateVerification
+	if ref := redfish.CABundleSecretRef; ref != nil {
+		data, _, problem, err := r.secret(ctx, host.Namespace, ref.Name, "CABundleMissing", "ca.crt")
+		if problem != nil || err != nil {
+			return endpoint, "", problem, err
+		}
+		endpoint.CABundle = data[0]
+	}
+	data, version, problem, err := r.secret(ctx, host.Namespace, host.Spec.BMC.CredentialsName, "CredentialsMissing", "username", "password")
+	if problem != nil || err != nil {
+		return endpoint, "", problem, err
+	}
+	endpoint.Username, endpoint.Password = string(data[0]), string(data[1])
+	return endpoint, version, nil, nil
+}
+
+// secret reads keys that must not be empty.
+func (r *Reconciler) secret(ctx context.Context, namespace, name, reason string, keys ...string) ([][]byte, string, *plan.Problem, error) {
+	problem := func(format string, args ...any) *plan.Problem {
+		return &plan.Problem{Reason: reason, Message: fmt.Sprintf(format, args...)}
+	}
+	if name == "" {
+		return nil, "", problem("spec.bmc.credentialsName is empty: name a Secret of this namespace with %s", strings.Join(keys, " and ")), nil
+	}
+	var secret corev1.Secret
+	if err := r.Direct.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &secret); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, "", problem("Secret %s/%s does not exist: create it with %s", namespace, name, strings.Join(keys, " and ")), nil
+		}
+		if apierrors.IsForbidden(err) {
+			return nil, "", problem("Secret %s/%s must not be read: bind ClusterRole ingot-manager-hosts to Ingot's service account by a RoleBinding in this namespace", namespace, name), nil
+		}
+		return nil, "", nil, fmt.Errorf("read Secret %s/%s: %w", namespace, name, err)
+	}
+	var values [][]byte
+	for _, key := range keys {
+		if len(secret.Data[key]) == 0 {
+			return nil, "", problem("Secret %s/%s has no %s", namespace, name, key), nil
+		}
+		values = append(values, secret.Data[key])
+	}
+	return values, secret.ResourceVersion, nil, nil
+}
+
+// accepted are the types of BMC addresses that are Redfish over TLS.
+var accepted = map[string]bool{
+	"redfish": true, "redfish+https": true, "redfish-virtualmedia": true, "redfish-virtualmedia+https": true,
+	"idrac-redfish": true, "idrac-redfish+https": true, "ilo5-redfish": true, "ilo5-redfish+https": true,
+}
+
+// address parses spec.bmc.address with Metal3's own parser; a plain https URL is taken as redfish. The address may hold a
+// password, against all advice, so it is never quoted.
+func address(details metal3.BMCDetails) (hardware.Endpoint, *plan.Problem) {
+	const expected = "spec.bmc.address must be redfish://HOST/redfish/v1/Systems/ID, redfish-virtualmedia+https://... or https://..."
+	invalid := func(seen string) (hardware.Endpoint, *plan.Problem) {
+		return hardware.Endpoint{}, &plan.Problem{Reason: "BMCAddressInvalid", Message: expected + ": " + seen}
+	}
+	text := details.Address
+	if strings.HasPrefix(text, "https://") {
+		text = "redfish+" + text
+	}
+	if text == "" {
+		return invalid("it is empty")
+	}
+	access, err := bmc.NewAccessDetails(text, details.DisableCertificateVerification)
+	if err != nil {
+		return invalid("Metal3's parser does not know its scheme or host")
+	}
+	if !accepted[access.Type()] {
+		return invalid(fmt.Sprintf("%s is not Redfish over TLS", access.Type()))
+	}
+	info := access.DriverInfo(bmc.Credentials{})
+	base, _ := info["redfish_address"].(string)
+	path, _ := info["redfish_system_id"].(string)
+	if base == "" || strings.HasSuffix(base, "://") {
+		return invalid("it names no host")
+	}
+	return hardware.Endpoint{Address: base, SystemPath: strings.TrimSuffix(path, "/")}, nil
+}

@@ -1,0 +1,144 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/host/sessions"
+	plan "github.com/ingot-dev/ingot/controllers/plan/host"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+// serve looks, decides and acts, in the order that doc.go explains.
+func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) (reconcile.Result, error) {
+	seen, err := r.observe(ctx, provider, host, record)
+	if err != nil {
+		return step.Retry(err).Result()
+	}
+	decision := plan.Plan(seen.facts)
+	if decision.DropFinalizer {
+		return step.Retry(r.letGo(ctx, host, record)).Result()
+	}
+	if err := r.writeRecord(ctx, record, decision.Record); err != nil {
+		return step.Retry(err).Result()
+	}
+	if err := r.do(ctx, seen.target, host, decision.Action); err != nil {
+		ctrl.LoggerFrom(ctx).Info("Action refused", "action", decision.Action.Kind, "reason", plan.ReasonOf(hardware.KindOf(err)), "error", err.Error())
+		decision = decision.Refused(seen.facts, hardware.KindOf(err), err.Error())
+	}
+	if err := r.dropAnnotations(ctx, host, decision.DropAnnotations); err != nil {
+		return step.Retry(err).Result()
+	}
+	result, err := r.finish(ctx, host, seen, decision)
+	if err == nil {
+		count(record.Status.Attempt, decision.Record.Attempt)
+	}
+	return result, err
+}
+
+// writeRecord writes the record's status. The caller's record stays what was read.
+func (r *Reconciler) writeRecord(ctx context.Context, record *v1alpha1.HostRecord, status v1alpha1.HostRecordStatus) error {
+	if record.UID == "" || equality.Semantic.DeepEqual(record.Status, status) {
+		return nil
+	}
+	changed := record.DeepCopy()
+	changed.Status = status
+	err := r.Client.Status().Patch(ctx, changed, client.MergeFromWithOptions(record, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		return fmt.Errorf("write HostRecord: %w", err)
+	}
+	return nil
+}
+
+// do asks the hardware for the action.
+func (r *Reconciler) do(ctx context.Context, target hardware.Host, host *metal3.BareMetalHost, a plan.Action) error {
+	switch a.Kind {
+	case plan.ActionInspect:
+		return r.Installer.Inspect(ctx, target, a.Attempt)
+	case plan.ActionErase:
+		return r.Installer.Erase(ctx, target, a.Attempt, a.Erase)
+	case plan.ActionCancel:
+		return r.Installer.Cancel(ctx, target, a.Attempt)
+	case plan.ActionSetPower:
+		return r.setPower(ctx, target, a.Power)
+	case plan.ActionInstall:
+		device, _ := sessions.RootDevice(host.Spec.RootDeviceHints)
+		// The boot service reads the config drive itself, from the claim's Secret, when the agent asks for it.
+		return r.Installer.Install(ctx, target, a.Attempt, hardware.InstallSpec{Image: a.Image, RootDevice: device})
+	}
+	return nil
+}
+
+// setPower asks the BMC. One that knows no graceful shutdown gets the power cut instead.
+func (r *Reconciler) setPower(ctx context.Context, target hardware.Host, action hardware.PowerAction) error {
+	controller, err := r.BMCs.BMC(ctx, target.BMC)
+	if err != nil {
+		return err
+	}
+	err = controller.SetPower(ctx, action)
+	if action == hardware.ShutDown && hardware.KindOf(err) == hardware.Unsupported {
+		return controller.SetPower(ctx, hardware.TurnOff)
+	}
+	return err
+}
+
+// dropAnnotations removes the requests that were served.
+func (r *Reconciler) dropAnnotations(ctx context.Context, host *metal3.BareMetalHost, served []plan.Annotation) error {
+	if len(served) == 0 {
+		return nil
+	}
+	before := host.DeepCopy()
+	for _, name := range served {
+		delete(host.Annotations, string(name))
+	}
+	status := host.Status
+	if err := r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("remove annotations: %w", err)
+	}
+	host.Status = status
+	return nil
+}
+
+// finish writes the BareMetalHost's status and tells the events.
+func (r *Reconciler) finish(ctx context.Context, host *metal3.BareMetalHost, seen sight, d plan.Decision) (reconcile.Result, error) {
+	after := host.DeepCopy()
+	applyStatus(after, seen, d)
+	told := make([]step.Event, 0, len(d.Events))
+	for _, e := range d.Events {
+		told = append(told, step.Told(e.Warning, e.Reason, e.Action, e.Message))
+	}
+	outcome := step.Done()
+	if d.Requeue > 0 {
+		outcome = step.Wait(string(d.Status.State), d.Requeue)
+	}
+	if host.Status.OperationalStatus == "" {
+		if err := r.writeFirstStatus(ctx, after); err != nil {
+			return step.Retry(err).Result()
+		}
+		host = after
+	}
+	return step.Finish(ctx, r.writer(), host, after, told, outcome)
+}
+
+// writeFirstStatus writes the status whole. The schema requires members, such as poweredOn, that a patch of the
+// differences leaves out while they have their zero value.
+func (r *Reconciler) writeFirstStatus(ctx context.Context, host *metal3.BareMetalHost) error {
+	whole, err := json.Marshal(map[string]any{"metadata": map[string]string{"resourceVersion": host.ResourceVersion}, "status": host.Status})
+	if err != nil {
+		return fmt.Errorf("write first status: %w", err)
+	}
+	if err := r.Client.Status().Patch(ctx, host.DeepCopy(), client.RawPatch(types.MergePatchType, whole)); err != nil {
+		return fmt.Errorf("write first status: %w", err)
+	}
+	return nil
+}

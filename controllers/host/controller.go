@@ -1,0 +1,206 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	plan "github.com/ingot-dev/ingot/controllers/plan/host"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+//+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch;patch
+//+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts/status,verbs=patch
+//+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts/finalizers,verbs=update
+//+kubebuilder:rbac:groups=ingot.dev,resources=hostrecords,verbs=get;list;watch;create;patch
+//+kubebuilder:rbac:groups=ingot.dev,resources=hostrecords/status,verbs=patch
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodeproviders,verbs=get;list;watch
+//+kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+//+kubebuilder:rbac:groups="",resources=secrets,verbs=get,roleName=ingot-manager-hosts
+//+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// workers serve that many hosts at once: a reconcile mostly waits for its BMC.
+const workers = 32
+
+// Reconciler serves BareMetalHosts. All fields are required.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Direct reads from the API server: hosts, records, and Secrets, of which nothing is cached.
+	Direct client.Reader
+	// Installer and BMCs touch the hardware.
+	Installer hardware.Installer
+	BMCs      hardware.BMCs
+	// Recorder takes events.
+	Recorder events.EventRecorder
+	// Clock tells the time, Random a number in [0, 1).
+	Clock  func() time.Time
+	Random func() float64
+	// Timeouts bound the work.
+	Timeouts plan.Timeouts
+}
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if r.Client == nil || r.Direct == nil || r.Installer == nil || r.BMCs == nil || r.Recorder == nil || r.Clock == nil || r.Random == nil {
+		return errors.New("host controller: a dependency is missing")
+	}
+	if r.Timeouts.Poll <= 0 || r.Timeouts.Steady <= 0 || r.Timeouts.RetryBase <= 0 {
+		return errors.New("host controller: Timeouts are not set: start from plan/host.DefaultTimeouts")
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("host").
+		For(&metal3.BareMetalHost{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		Owns(&v1alpha1.HostRecord{}, builder.WithPredicates(recordChanged)).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.hostsOf(client.Object.GetName)),
+			builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
+		Watches(&v1alpha1.NodeProvider{}, handler.EnqueueRequestsFromMapFunc(r.hostsOf(hostNamespace)),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+}
+
+// recordChanged lets through what the machine controller asks for and the end of an attempt, not its progress.
+var recordChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok1 := e.ObjectOld.(*v1alpha1.HostRecord)
+		after, ok2 := e.ObjectNew.(*v1alpha1.HostRecord)
+		if !ok1 || !ok2 {
+			return false
+		}
+		return before.Generation != after.Generation || attemptState(before) != attemptState(after)
+	},
+}
+
+func attemptState(r *v1alpha1.HostRecord) string {
+	if r.Status.Attempt == nil {
+		return ""
+	}
+	// The last step is the agent's word that it is done.
+	return r.Status.Attempt.State + "/" + fmt.Sprint(r.Status.Attempt.Step == string(hardware.StepFinishing))
+}
+
+func hostNamespace(o client.Object) string {
+	if p, ok := o.(*v1alpha1.NodeProvider); ok {
+		return p.Spec.HostNamespace
+	}
+	return ""
+}
+
+// hostsOf maps an object to the hosts of the namespace that it is about.
+func (r *Reconciler) hostsOf(namespace func(client.Object) string) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		var hosts metal3.BareMetalHostList
+		if err := r.Client.List(ctx, &hosts, client.InNamespace(namespace(o))); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Listing hosts", "namespace", namespace(o))
+			return nil
+		}
+		requests := make([]reconcile.Request, 0, len(hosts.Items))
+		for i := range hosts.Items {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&hosts.Items[i])})
+		}
+		return requests
+	}
+}
+
+// Reconcile serves one host.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	provider, err := r.provider(ctx, request.Namespace)
+	if err != nil {
+		return step.Retry(err).Result()
+	}
+	host := &metal3.BareMetalHost{}
+	if err := r.Direct.Get(ctx, request.NamespacedName, host); err != nil || provider == nil {
+		return step.Retry(client.IgnoreNotFound(err)).Result()
+	}
+	if stranger, err := r.foreign(ctx, host); err != nil || stranger != "" {
+		return r.refuse(ctx, host, stranger, err)
+	}
+	facts := hostFacts(host)
+	if facts.Paused || facts.Deleting && !ours(host) {
+		return step.Done().Result()
+	}
+	if !ours(host) {
+		return r.register(ctx, host)
+	}
+	record, err := r.record(ctx, host)
+	if err != nil {
+		return step.Retry(err).Result()
+	}
+	return r.serve(ctx, provider, host, record)
+}
+
+// register takes the host in charge before anything is done with it.
+func (r *Reconciler) register(ctx context.Context, host *metal3.BareMetalHost) (reconcile.Result, error) {
+	before := host.DeepCopy()
+	host.Finalizers = append(host.Finalizers, v1alpha1.HostFinalizer)
+	if err := r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return step.Retry(fmt.Errorf("add finalizer: %w", err)).Result()
+	}
+	return step.Wait("the finalizer is written", soon).Result()
+}
+
+// soon is the pause after a write whose watch event may not bring the object back.
+const soon = time.Millisecond
+
+// refuse leaves alone a namespace that another system drives.
+func (r *Reconciler) refuse(ctx context.Context, host *metal3.BareMetalHost, stranger string, err error) (reconcile.Result, error) {
+	if err != nil {
+		return step.Retry(err).Result()
+	}
+	told := []step.Event{{Type: step.Warning, Reason: "ForeignController", Action: "Serve", Message: fmt.Sprintf(
+		"host %s has the finalizer %s, so a baremetal-operator drives this namespace: nothing is done here. Use a metal3 NodeProvider, or move the hosts away from it and remove the finalizer",
+		stranger, metal3.BareMetalHostFinalizer)}}
+	return step.Finish(ctx, r.writer(), host, host, told, step.Wait("another controller drives the namespace", r.Timeouts.Steady))
+}
+
+func (r *Reconciler) writer() step.Writer {
+	return step.Writer{Client: r.Client, Recorder: r.Recorder}
+}
+
+// letGo ends our charge: first of the record, then of the host.
+func (r *Reconciler) letGo(ctx context.Context, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) error {
+	for _, o := range []client.Object{record, host} {
+		if o.GetUID() == "" {
+			continue
+		}
+		if err := r.dropFinalizer(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) dropFinalizer(ctx context.Context, o client.Object) error {
+	before := o.DeepCopyObject().(client.Object)
+	var kept []string
+	for _, f := range o.GetFinalizers() {
+		if f != v1alpha1.HostFinalizer {
+			kept = append(kept, f)
+		}
+	}
+	if len(kept) == len(o.GetFinalizers()) {
+		return nil
+	}
+	o.SetFinalizers(kept)
+	err := r.Client.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("remove finalizer: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,26 @@
+// Package host serves the BareMetalHosts of redfish NodeProviders: it does for them what the baremetal-operator does for
+// its own, with the same states, annotations and error types. What to do is decided by controllers/plan/host.
+//
+// A namespace is served when its annotation ingot.dev/node-provider names a NodeProvider whose hostNamespace it is, and none
+// of its hosts carries the baremetal-operator's finalizer: two systems that drive one BMC destroy each other's work.
+//
+// # Order of writes
+//
+// A host has two statuses. In every reconcile
+//
+//  1. HostRecord.status is written: the intent (the attempt and for whom, lastTenant, the withdrawn proof of an erase),
+//     and the facts that the outside was seen to make true (installed, erased, power);
+//  2. the one action is asked of the hardware;
+//  3. annotations that were served are removed;
+//  4. BareMetalHost.status is written, then events and metrics follow.
+//
+// The record comes first since it alone says whether a host is clean: "available" is never published before the
+// proof of the erase is kept, nor is a disk touched before the record says for whom. A process killed between 1 and 4 leaves a
+// BareMetalHost that is one state behind; the next reconcile derives it again from the record.
+// Both writes are under an optimistic lock, and both objects are read from the API server, not from the cache.
+//
+// # Credentials
+//
+// The Secret of a BMC is read from the API server with get at every reconcile and cached nowhere, so a changed Secret is used
+// at the next step. Secrets are not watched: a host whose credentials are refused is looked at again after a pause.
+package host

@@ -1,0 +1,202 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/host/sessions"
+	plan "github.com/ingot-dev/ingot/controllers/plan/host"
+)
+
+// provider is the redfish NodeProvider that the namespace belongs to; nil when there is none.
+func (r *Reconciler) provider(ctx context.Context, namespace string) (*v1alpha1.NodeProvider, error) {
+	var ns corev1.Namespace
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	name := ns.Annotations[v1alpha1.AnnotationNodeProvider]
+	if name == "" {
+		return nil, nil
+	}
+	var provider v1alpha1.NodeProvider
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &provider); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if provider.Spec.HostNamespace != namespace || provider.Spec.Redfish == nil {
+		return nil, nil
+	}
+	return &provider, nil
+}
+
+// foreign names a host of the namespace that a baremetal-operator has in charge.
+func (r *Reconciler) foreign(ctx context.Context, host *metal3.BareMetalHost) (string, error) {
+	var hosts metal3.BareMetalHostList
+	// Asked at every look at every host: nothing is copied.
+	if err := r.Client.List(ctx, &hosts, client.InNamespace(host.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("list the namespace's hosts: %w", err)
+	}
+	if slices.Contains(host.Finalizers, metal3.BareMetalHostFinalizer) {
+		return host.Name, nil
+	}
+	for i := range hosts.Items {
+		if slices.Contains(hosts.Items[i].Finalizers, metal3.BareMetalHostFinalizer) {
+			return hosts.Items[i].Name, nil
+		}
+	}
+	return "", nil
+}
+
+func ours(host *metal3.BareMetalHost) bool {
+	return slices.Contains(host.Finalizers, v1alpha1.HostFinalizer)
+}
+
+// record reads the host's record, or makes it. The finalizer keeps it as long as the host: what was on the disks must
+// not be forgotten.
+func (r *Reconciler) record(ctx context.Context, host *metal3.BareMetalHost) (*v1alpha1.HostRecord, error) {
+	record := &v1alpha1.HostRecord{}
+	err := r.Direct.Get(ctx, client.ObjectKeyFromObject(host), record)
+	switch {
+	case err == nil && !isOwned(record, host):
+		return nil, fmt.Errorf("HostRecord %s/%s belongs to an earlier host of that name: delete it, and remove its finalizer if nothing else does", record.Namespace, record.Name)
+	case err == nil:
+		return record, nil
+	case !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("read HostRecord: %w", err)
+	case !host.DeletionTimestamp.IsZero() && host.Status.Provisioning.State == metal3.StateDeleting:
+		return record, nil // it went before its host
+	}
+	record.Name, record.Namespace, record.Finalizers = host.Name, host.Namespace, []string{v1alpha1.HostFinalizer}
+	if err := controllerutil.SetControllerReference(host, record, r.Client.Scheme()); err != nil {
+		return nil, fmt.Errorf("own HostRecord: %w", err)
+	}
+	if err := r.Client.Create(ctx, record); err != nil {
+		return nil, fmt.Errorf("create HostRecord: %w", err)
+	}
+	return record, nil
+}
+
+func isOwned(record *v1alpha1.HostRecord, host *metal3.BareMetalHost) bool {
+	for _, o := range record.OwnerReferences {
+		if o.UID == host.UID {
+			return true
+		}
+	}
+	return false
+}
+
+// sight is what was seen of a host, and how to reach it.
+type sight struct {
+	facts  plan.Facts
+	target hardware.Host
+	// secretVersion of the credentials that were used.
+	secretVersion string
+}
+
+// observe gathers the facts. An error means that the API server did not answer; what is wrong with the host or its BMC
+// is a fact.
+func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) (sight, error) {
+	s := sight{
+		facts: plan.Facts{
+			Now: r.Clock(), Random: r.Random(), Timeouts: r.Timeouts, Host: hostFacts(host), Spec: record.Spec, Record: record.Status,
+			ErasePolicy: v1alpha1.EraseMetadata,
+		},
+		target: hardware.Host{UID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress)},
+	}
+	if e := provider.Spec.Erase; e != nil && e.OnRelease != "" {
+		s.facts.ErasePolicy = e.OnRelease
+	}
+	if !s.facts.Host.Observes() {
+		return s, nil
+	}
+	var err error
+	if s.target.BMC, s.secretVersion, s.facts.Problem, err = r.access(ctx, provider, host); err != nil || s.facts.Problem != nil {
+		return s, err
+	}
+	if s.facts.Problem = r.refused(host, s.secretVersion); s.facts.Problem != nil {
+		s.secretVersion = ""
+		return s, nil
+	}
+	observed, err := r.Installer.Observe(ctx, s.target)
+	s.facts.Observed = &observed
+	if err != nil {
+		s.facts.Problem = bmcProblem(host, err)
+	}
+	s.facts.Now = r.Clock()
+	return s, nil
+}
+
+// refused spares the BMC a login that it has just refused: BMCs lock accounts out after a few. The same version of the Secret is
+// tried again only after Timeouts.Steady.
+func (r *Reconciler) refused(host *metal3.BareMetalHost, secretVersion string) *plan.Problem {
+	tried := host.Status.TriedCredentials
+	reason := plan.ReasonOf(hardware.Unauthorized)
+	message, was := strings.CutPrefix(host.Status.ErrorMessage, reason+": ")
+	if !was || tried.Version != secretVersion || tried.Reference == nil || tried.Reference.Name != host.Spec.BMC.CredentialsName ||
+		host.Status.LastUpdated == nil || !r.Clock().Before(host.Status.LastUpdated.Add(r.Timeouts.Steady)) {
+		return nil
+	}
+	return &plan.Problem{Reason: reason, Message: message}
+}
+
+// bmcProblem says what an operator has to do about a BMC's failure.
+func bmcProblem(host *metal3.BareMetalHost, err error) *plan.Problem {
+	kind := hardware.KindOf(err)
+	message := err.Error()
+	if kind == hardware.Unauthorized {
+		message = fmt.Sprintf("the BMC refuses username and password of Secret %s: correct them, they are read again at every step (%v)", host.Spec.BMC.CredentialsName, err)
+	}
+	return &plan.Problem{Reason: plan.ReasonOf(kind), Message: message}
+}
+
+// hostFacts reads the BareMetalHost.
+func hostFacts(h *metal3.BareMetalHost) plan.Host {
+	_, unsupported := sessions.RootDevice(h.Spec.RootDeviceHints)
+	inspect, inspectAsked := h.Annotations[metal3.InspectAnnotationPrefix]
+	_, paused := h.Annotations[metal3.PausedAnnotation]
+	_, detached := h.Annotations[metal3.DetachedAnnotation]
+	facts := plan.Host{
+		Generation: h.Generation, Deleting: !h.DeletionTimestamp.IsZero(), Paused: paused, Detached: detached,
+		Online: h.Spec.Online, ExternallyProvisioned: h.Spec.ExternallyProvisioned,
+		InspectionDisabled: h.InspectionDisabled(), InspectionAsked: inspectAsked && inspect == "",
+		Claimed: h.Spec.ConsumerRef != nil, HasImage: h.Spec.Image != nil && h.Spec.Image.URL != "",
+		UnsupportedHints: unsupported,
+		Erase:            h.Annotations[v1alpha1.AnnotationErase], Retry: h.Annotations[v1alpha1.AnnotationRetry],
+		Status: plan.Status{
+			State: plan.State(h.Status.Provisioning.State), OperationalStatus: string(h.Status.OperationalStatus),
+			ErrorType: plan.ErrorType(h.Status.ErrorType), ErrorMessage: h.Status.ErrorMessage, ErrorCount: h.Status.ErrorCount,
+			PoweredOn: h.Status.PoweredOn,
+		},
+	}
+	if facts.Claimed {
+		facts.ConsumerUID = string(h.Spec.ConsumerRef.UID)
+	}
+	readReboots(h.Annotations, &facts)
+	return facts
+}
+
+// readReboots reads Metal3's reboot annotations: without a suffix the host is powered on again at once, with one when
+// the annotation is removed. One hard request makes all hard.
+func readReboots(annotations map[string]string, facts *plan.Host) {
+	for name, value := range annotations {
+		if name != metal3.RebootAnnotationPrefix && !strings.HasPrefix(name, metal3.RebootAnnotationPrefix+"/") {
+			continue
+		}
+		facts.Reboot = true
+		facts.RebootOnce = facts.RebootOnce || name == metal3.RebootAnnotationPrefix
+		var arguments metal3.RebootAnnotationArguments
+		if err := json.Unmarshal([]byte(value), &arguments); err == nil {
+			facts.RebootHard = facts.RebootHard || arguments.Mode == metal3.RebootModeHard
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package host
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	plan "github.com/ingot-dev/ingot/controllers/plan/host"
+)
+
+func TestBMCAddressesAreRedfishOverTLS(t *testing.T) {
+	for _, c := range []struct{ given, address, path string }{
+		{"redfish://10.0.0.7/redfish/v1/Systems/1", "https://10.0.0.7", "/redfish/v1/Systems/1"},
+		{"redfish+https://bmc-7:8443/redfish/v1/Systems/1/", "https://bmc-7:8443", "/redfish/v1/Systems/1"},
+		{"redfish-virtualmedia+https://10.0.0.7/redfish/v1/Systems/Self", "https://10.0.0.7", "/redfish/v1/Systems/Self"},
+		{"redfish-virtualmedia://10.0.0.7", "https://10.0.0.7", ""},
+		{"https://[2001:db8::7]:443", "https://[2001:db8::7]:443", ""},
+		{"redfish://root:hunter2@10.0.0.7", "https://10.0.0.7", ""},
+	} {
+		e, problem := address(metal3.BMCDetails{Address: c.given})
+		if problem != nil || e.Address != c.address || e.SystemPath != c.path {
+			t.Errorf("%s: %s and %q, problem %+v", c.given, e.Address, e.SystemPath, problem)
+		}
+	}
+	for _, given := range []string{"", "10.0.0.7", "ipmi://10.0.0.7", "redfish+http://root:hunter2@10.0.0.7", "http://10.0.0.7", "redfish://", "redfish://bad host/",
+		"nonsense://root:hunter2@host", "redfish://a:hunter2@%zz", "redfish://-host-:hunter2"} {
+		_, problem := address(metal3.BMCDetails{Address: given})
+		if problem == nil || problem.Reason != "BMCAddressInvalid" || strings.Contains(problem.Message, "hunter2") {
+			t.Errorf("%q: problem %+v", given, problem)
+		}
+	}
+}
+
+func TestRebootAnnotationsAreReadAsMetal3Does(t *testing.T) {
+	for _, c := range []struct {
+		annotations  map[string]string
+		any, hard, n bool
+	}{
+		{map[string]string{"other": ""}, false, false, false},
+		{map[string]string{"reboot.metal3.io": ""}, true, false, true},
+		{map[string]string{"reboot.metal3.io": `{"mode": "hard"}`}, true, true, true},
+		{map[string]string{"reboot.metal3.io/me": `{"mode": "soft"}`}, true, false, false},
+		{map[string]string{"reboot.metal3.io/me": `{"mode": "hard"}`, "reboot.metal3.io": "nonsense"}, true, true, true},
+		{map[string]string{"reboot.metal3.iox": ""}, false, false, false},
+	} {
+		facts := hostFacts(&metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Annotations: c.annotations}})
+		if facts.Reboot != c.any || facts.RebootHard != c.hard || facts.RebootOnce != c.n {
+			t.Errorf("%v: %+v", c.annotations, facts)
+		}
+	}
+}
+
+func TestCredentialsThatWereJustRefusedAreNotTriedAgain(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	r := &Reconciler{Clock: func() time.Time { return now }, Timeouts: plan.DefaultTimeouts()}
+	host := func(age time.Duration, message string) *metal3.BareMetalHost {
+		at := metav1.NewTime(now.Add(-age))
+		h := &metal3.BareMetalHost{}
+		h.Spec.BMC.CredentialsName = "bmc"
+		h.Status.ErrorMessage, h.Status.LastUpdated = message, &at
+		h.Status.TriedCredentials = metal3.CredentialsStatus{Reference: &corev1.SecretReference{Name: "bmc"}, Version: "1"}
+		return h
+	}
+	const message = "BMCUnauthorized: the BMC refuses them"
+	for _, c := range []struct {
+		name    string
+		host    *metal3.BareMetalHost
+		version string
+		refused bool
+	}{
+		{"the same Secret a moment later", host(time.Minute, message), "1", true},
+		{"the same Secret after a while", host(5*time.Minute, message), "1", false},
+		{"a changed Secret", host(time.Minute, message), "2", false},
+		{"another failure", host(time.Minute, "BMCUnreachable: no answer"), "1", false},
+	} {
+		problem := r.refused(c.host, c.version)
+		if (problem != nil) != c.refused || problem != nil && problem.Message != "the BMC refuses them" {
+			t.Errorf("%s: %+v", c.name, problem)
+		}
+	}
+}

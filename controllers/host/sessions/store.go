@@ -1,0 +1,264 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
+)
+
+// Names of the cache's indexes of BareMetalHosts.
+const (
+	// indexBootMAC is spec.bootMACAddress in lower case.
+	indexBootMAC = "ingot.bootMAC"
+	// indexUID is metadata.uid.
+	indexUID = "ingot.uid"
+)
+
+// maxConflicts is how often Update begins anew. A host has one agent, one controller and its boot documents as writers.
+const maxConflicts = 10
+
+// Index adds the indexes that a Store needs. Call it once, before the manager starts.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	for name, value := range map[string]func(*metal3.BareMetalHost) string{
+		indexBootMAC: func(h *metal3.BareMetalHost) string { return strings.ToLower(h.Spec.BootMACAddress) },
+		indexUID:     func(h *metal3.BareMetalHost) string { return string(h.UID) },
+	} {
+		err := indexer.IndexField(ctx, &metal3.BareMetalHost{}, name, func(o client.Object) []string {
+			host, ok := o.(*metal3.BareMetalHost)
+			if !ok || value(host) == "" {
+				return nil
+			}
+			return []string{value(host)}
+		})
+		if err != nil {
+			return fmt.Errorf("index BareMetalHosts by %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Store implements netboot.Store. It is safe for concurrent use.
+type Store struct {
+	// Cache finds BareMetalHosts by the indexes that Index adds.
+	Cache client.Reader
+	// Direct reads from the API server: HostRecords, and the Secrets of a claim.
+	Direct client.Reader
+	// Client writes status.
+	Client client.Client
+}
+
+var _ netboot.Store = (*Store)(nil)
+
+// ByMAC implements netboot.Store. Two hosts of ours with one MAC address are a Conflict: neither is served.
+func (s *Store) ByMAC(ctx context.Context, mac string) (netboot.Session, error) {
+	const op = "find host by MAC address"
+	hosts, err := s.hosts(ctx, op, indexBootMAC, mac)
+	if err != nil {
+		return netboot.Session{}, err
+	}
+	var found []netboot.Session
+	for i := range hosts {
+		record, err := s.record(ctx, op, &hosts[i])
+		if hardware.KindOf(err) == hardware.NotFound {
+			continue // somebody else serves this one
+		}
+		if err != nil {
+			return netboot.Session{}, err
+		}
+		found = append(found, session(&hosts[i], record))
+	}
+	switch len(found) {
+	case 0:
+		return netboot.Session{}, hardware.Errorf(hardware.NotFound, op, mac, "no host of ours boots with this address")
+	case 1:
+		return found[0], nil
+	}
+	return netboot.Session{}, hardware.Errorf(hardware.Conflict, op, mac, "both %s/%s and %s/%s have this spec.bootMACAddress: correct one of them",
+		found[0].Namespace, found[0].Name, found[1].Namespace, found[1].Name)
+}
+
+// ByUID implements netboot.Store.
+func (s *Store) ByUID(ctx context.Context, hostUID string) (netboot.Session, error) {
+	host, record, err := s.byUID(ctx, "find host", hostUID)
+	if err != nil {
+		return netboot.Session{}, err
+	}
+	return session(host, record), nil
+}
+
+// Update implements netboot.Store.
+func (s *Store) Update(ctx context.Context, hostUID string, change func(*netboot.Session) error) (netboot.Session, error) {
+	const op = "update session"
+	for range maxConflicts {
+		host, record, err := s.byUID(ctx, op, hostUID)
+		if err != nil {
+			return netboot.Session{}, err
+		}
+		before := session(host, record)
+		after := before
+		if err := change(&after); err != nil {
+			return netboot.Session{}, err
+		}
+		if after == before {
+			return after, nil
+		}
+		err = s.write(ctx, host, record, before, after)
+		if apierrors.IsConflict(err) {
+			continue
+		}
+		if err != nil {
+			return netboot.Session{}, failure(op, host.Namespace+"/"+host.Name, err)
+		}
+		return after, nil
+	}
+	return netboot.Session{}, hardware.Errorf(hardware.Busy, op, hostUID, "the HostRecord was changed by others %d times meanwhile", maxConflicts)
+}
+
+// write keeps the session. The details of the hardware come first: the record is what says that there is a new inventory.
+func (s *Store) write(ctx context.Context, host *metal3.BareMetalHost, record *v1alpha1.HostRecord, before, after netboot.Session) error {
+	if after.Inventory != before.Inventory && after.Inventory != nil {
+		if err := s.writeDetails(ctx, host, *after.Inventory); err != nil {
+			return err
+		}
+	}
+	changed := record.DeepCopy()
+	keep(changed, before, after)
+	return s.Client.Status().Patch(ctx, changed, client.MergeFromWithOptions(record, client.MergeFromWithOptimisticLock{}))
+}
+
+func (s *Store) writeDetails(ctx context.Context, host *metal3.BareMetalHost, inventory hardware.Inventory) error {
+	before := host.DeepCopy()
+	after := host.DeepCopy()
+	after.Status.HardwareDetails = Details(inventory)
+	return s.Client.Status().Patch(ctx, after, client.MergeFrom(before))
+}
+
+// ConfigDrive implements netboot.Store.
+func (s *Store) ConfigDrive(ctx context.Context, hostUID string, attempt int64) (hardware.ConfigDrive, error) {
+	const op = "read config drive"
+	host, record, err := s.byUID(ctx, op, hostUID)
+	if err != nil {
+		return hardware.ConfigDrive{}, err
+	}
+	// The references decide whose secrets these are: they are read from the API server, not from the cache.
+	if err := s.Direct.Get(ctx, client.ObjectKeyFromObject(host), host); err != nil {
+		return hardware.ConfigDrive{}, failure(op, host.Name, err)
+	}
+	a := record.Status.Attempt
+	if a == nil || a.Number != attempt || a.Operation != string(hardware.OpInstall) || a.State != string(hardware.AttemptRunning) {
+		return hardware.ConfigDrive{}, hardware.Errorf(hardware.Conflict, op, host.Namespace+"/"+host.Name, "attempt %d is not the installation under way", attempt)
+	}
+	if host.Spec.ConsumerRef == nil || host.Spec.ConsumerRef.UID != a.MachineUID {
+		return hardware.ConfigDrive{}, hardware.Errorf(hardware.Conflict, op, host.Namespace+"/"+host.Name, "the Machine of attempt %d has this host no more", attempt)
+	}
+	return s.documents(ctx, host)
+}
+
+func (s *Store) documents(ctx context.Context, host *metal3.BareMetalHost) (hardware.ConfigDrive, error) {
+	var drive hardware.ConfigDrive
+	for _, document := range []struct {
+		key  string
+		ref  *corev1.SecretReference
+		into *[]byte
+	}{
+		{"userData", host.Spec.UserData, &drive.UserData},
+		{"networkData", host.Spec.NetworkData, &drive.NetworkData},
+		{"metaData", host.Spec.MetaData, &drive.MetaData},
+	} {
+		if document.ref == nil {
+			continue
+		}
+		data, err := s.document(ctx, host, document.ref, document.key)
+		if err != nil {
+			return hardware.ConfigDrive{}, err
+		}
+		*document.into = data
+	}
+	return drive, nil
+}
+
+// document reads one document from its Secret, under its own key or, as the baremetal-operator does, under "value".
+func (s *Store) document(ctx context.Context, host *metal3.BareMetalHost, ref *corev1.SecretReference, key string) ([]byte, error) {
+	const op = "read config drive"
+	target := host.Namespace + "/" + host.Name
+	if ref.Namespace != "" && ref.Namespace != host.Namespace {
+		return nil, hardware.Errorf(hardware.Invalid, op, target, "spec.%s refers to namespace %s: it must be the host's own", key, ref.Namespace)
+	}
+	var secret corev1.Secret
+	if err := s.Direct.Get(ctx, client.ObjectKey{Namespace: host.Namespace, Name: ref.Name}, &secret); err != nil {
+		return nil, failure(op, target, fmt.Errorf("the Secret %s for %s: %w", ref.Name, key, err))
+	}
+	for _, name := range []string{key, "value"} {
+		if data, ok := secret.Data[name]; ok {
+			return data, nil
+		}
+	}
+	return nil, hardware.Errorf(hardware.Invalid, op, target, "Secret %s has no key %s", ref.Name, key)
+}
+
+func (s *Store) hosts(ctx context.Context, op, index, value string) ([]metal3.BareMetalHost, error) {
+	var list metal3.BareMetalHostList
+	if err := s.Cache.List(ctx, &list, client.MatchingFields{index: value}); err != nil {
+		return nil, failure(op, value, err)
+	}
+	return list.Items, nil
+}
+
+func (s *Store) record(ctx context.Context, op string, host *metal3.BareMetalHost) (*v1alpha1.HostRecord, error) {
+	record := &v1alpha1.HostRecord{}
+	if err := s.Direct.Get(ctx, client.ObjectKeyFromObject(host), record); err != nil {
+		return nil, failure(op, host.Namespace+"/"+host.Name, err)
+	}
+	for _, owner := range record.OwnerReferences {
+		if owner.UID == host.UID {
+			return record, nil
+		}
+	}
+	return nil, hardware.Errorf(hardware.NotFound, op, host.Namespace+"/"+host.Name, "its HostRecord is of an earlier host of that name")
+}
+
+func (s *Store) byUID(ctx context.Context, op, uid string) (*metal3.BareMetalHost, *v1alpha1.HostRecord, error) {
+	hosts, err := s.hosts(ctx, op, indexUID, uid)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(hosts) != 1 {
+		return nil, nil, hardware.Errorf(hardware.NotFound, op, uid, "no host has this uid")
+	}
+	host := hosts[0].DeepCopy()
+	record, err := s.record(ctx, op, host)
+	if err != nil {
+		return nil, nil, err
+	}
+	return host, record, nil
+}
+
+// failure types an error of the Kubernetes API.
+func failure(op, target string, err error) error {
+	var known *hardware.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	kind := hardware.Unreachable
+	switch {
+	case apierrors.IsNotFound(err):
+		kind = hardware.NotFound
+	case apierrors.IsConflict(err):
+		kind = hardware.Conflict
+	case apierrors.IsTooManyRequests(err):
+		kind = hardware.Busy
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
+		kind = hardware.Invalid
+	}
+	return &hardware.Error{Kind: kind, Op: op, Target: target, Err: err}
+}

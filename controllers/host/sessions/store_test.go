@@ -1,0 +1,275 @@
+package sessions_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
+	"github.com/ingot-dev/ingot/controllers/host/sessions"
+	"github.com/ingot-dev/ingot/test/management"
+)
+
+var server *management.Server
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(management.Main(m, &server))
+}
+
+const mac = "52:54:00:aa:bb:01"
+
+// rig is a namespace with a host that is being installed.
+type rig struct {
+	t      *testing.T
+	host   *metal3.BareMetalHost
+	record *v1alpha1.HostRecord
+	store  *sessions.Store
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t: t}
+	namespace := server.Namespace(t)
+	r.host, r.record = r.add(namespace, "server-1", strings.ToUpper(mac))
+	r.store = newStore(t, namespace)
+	return r
+}
+
+// newStore is what a replica has, its cache filled.
+func newStore(t *testing.T, namespace string) *sessions.Store {
+	t.Helper()
+	c, err := cache.New(server.Config, cache.Options{Scheme: server.Scheme, DefaultNamespaces: map[string]cache.Config{namespace: {}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sessions.Index(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = c.Start(t.Context()) }()
+	if !c.WaitForCacheSync(t.Context()) {
+		t.Fatal("the cache does not fill")
+	}
+	return &sessions.Store{Cache: c, Direct: server.Client, Client: server.Client}
+}
+
+func (r *rig) add(namespace, name, bootMAC string) (*metal3.BareMetalHost, *v1alpha1.HostRecord) {
+	r.t.Helper()
+	ref := func(name string) *corev1.SecretReference { return &corev1.SecretReference{Name: name} }
+	host := &metal3.BareMetalHost{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: metal3.BareMetalHostSpec{
+			BootMACAddress: bootMAC, ConsumerRef: &corev1.ObjectReference{UID: "m1"}, RootDeviceHints: &metal3.RootDeviceHints{MinSizeGigabytes: 2},
+			UserData: ref(name + "-claim"), NetworkData: ref(name + "-claim"), MetaData: ref("other"),
+		},
+		Status: metal3.BareMetalHostStatus{OperationalStatus: metal3.OperationalStatusOK},
+	}
+	server.Create(r.t, host)
+	now := metav1.NewMicroTime(time.Date(2026, 11, 20, 12, 0, 0, 1000, time.UTC))
+	record := &v1alpha1.HostRecord{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "metal3.io/v1alpha1", Kind: "BareMetalHost", Name: name, UID: host.UID}}},
+		Status: v1alpha1.HostRecordStatus{Attempt: &v1alpha1.HostAttempt{
+			Number: 7, Operation: "Install", State: "Running", Step: "PoweringOff", MachineUID: "m1", MachineAttempt: 2, StartedAt: now, StepAt: &now,
+			Deadline: metav1.NewMicroTime(now.Add(time.Hour)), Image: &v1alpha1.ExactImage{URL: "http://images/a", Checksum: "sha256:aa", Format: "raw"},
+		}},
+	}
+	server.Create(r.t, record,
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-claim"}, StringData: map[string]string{"userData": "user", "networkData": "network"}})
+	err := server.Client.Create(r.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "other"}, StringData: map[string]string{"value": "meta"}})
+	if client.IgnoreAlreadyExists(err) != nil {
+		r.t.Fatal(err)
+	}
+	return host, record
+}
+
+func (r *rig) uid() string { return string(r.host.UID) }
+
+func (r *rig) edit(change func(*metal3.BareMetalHost)) {
+	r.t.Helper()
+	before := r.host.DeepCopy()
+	change(r.host)
+	if err := server.Client.Patch(r.t.Context(), r.host, client.MergeFrom(before)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func expect(t *testing.T, err error, kind hardware.Kind) {
+	t.Helper()
+	if hardware.KindOf(err) != kind || (kind == "") != (err == nil) {
+		t.Errorf("error %v, expected kind %q", err, kind)
+	}
+}
+
+func TestAnAttemptOfARecordIsASession(t *testing.T) {
+	r := newRig(t)
+	byMAC, err := r.store.ByMAC(t.Context(), mac)
+	expect(t, err, "")
+	byUID, err := r.store.ByUID(t.Context(), r.uid())
+	expect(t, err, "")
+	started := time.Date(2026, 11, 20, 12, 0, 0, 1000, time.UTC)
+	want := netboot.Session{
+		HostUID: r.uid(), Namespace: r.host.Namespace, Name: "server-1", BootMAC: mac, Attempt: 7, Operation: hardware.OpInstall,
+		Image: hardware.Image{URL: "http://images/a", Checksum: "sha256:aa", Format: "raw"}, RootDevice: hardware.RootDevice{MinSizeBytes: 2 << 30},
+		State: hardware.AttemptRunning, Step: hardware.StepPoweringOff, StartedAt: started, StepAt: started, Deadline: started.Add(time.Hour),
+	}
+	for _, got := range []netboot.Session{byMAC, byUID} {
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	_, err = r.store.ByMAC(t.Context(), "52:54:00:00:00:00")
+	expect(t, err, hardware.NotFound)
+	_, err = r.store.ByUID(t.Context(), "nobody")
+	expect(t, err, hardware.NotFound)
+}
+
+func TestTwoHostsWithOneMACAddressAreBothRefused(t *testing.T) {
+	r := newRig(t)
+	r.add(r.host.Namespace, "server-2", mac)
+	store := newStore(t, r.host.Namespace)
+	_, err := store.ByMAC(t.Context(), mac)
+	expect(t, err, hardware.Conflict)
+}
+
+func TestARecordOfAnEarlierHostOfThatNameIsNoSession(t *testing.T) {
+	r := newRig(t)
+	before := r.record.DeepCopy()
+	r.record.OwnerReferences[0].UID = "earlier"
+	if err := server.Client.Patch(t.Context(), r.record, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.store.ByUID(t.Context(), r.uid())
+	expect(t, err, hardware.NotFound)
+}
+
+func TestUpdatesOfTwoReplicasAreNeverLost(t *testing.T) {
+	r := newRig(t)
+	replicas := []*sessions.Store{r.store, newStore(t, r.host.Namespace)}
+	const each = 5
+	var group sync.WaitGroup
+	for _, replica := range replicas {
+		group.Go(func() {
+			for range each {
+				_, err := replica.Update(t.Context(), r.uid(), func(s *netboot.Session) error {
+					s.Boots++
+					return nil
+				})
+				expect(t, err, "")
+			}
+		})
+	}
+	group.Wait()
+	s, err := r.store.ByUID(t.Context(), r.uid())
+	expect(t, err, "")
+	if s.Boots != 2*each {
+		t.Errorf("%d boots are counted, expected %d", s.Boots, 2*each)
+	}
+}
+
+func TestAnUpdateKeepsWhatTheHostControllerWroteAndWritesNothingForNothing(t *testing.T) {
+	r := newRig(t)
+	_, err := r.store.Update(t.Context(), r.uid(), func(s *netboot.Session) error {
+		s.Step, s.OpenedAt, s.DoneBytes = hardware.StepWriting, s.StartedAt.Add(time.Minute), 12
+		s.Inventory = &hardware.Inventory{SystemUUID: "dmi", Architecture: "amd64", BIOSVersion: "2.4",
+			NICs:       []hardware.NIC{{Name: "eno1", MAC: mac, SpeedMbps: 10000}},
+			Disks:      []hardware.Disk{{Name: "/dev/nvme0n1", SerialNumber: "S1", SizeBytes: 1 << 40}},
+			PCIDevices: []hardware.PCIDevice{{VendorID: "10de", DeviceID: "2330", Class: "030200"}, {VendorID: "15b3", DeviceID: "1021", Class: "020700"}}}
+		return nil
+	})
+	expect(t, err, "")
+	record := &v1alpha1.HostRecord{}
+	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(r.record), record); err != nil {
+		t.Fatal(err)
+	}
+	if a := record.Status.Attempt; a.MachineUID != "m1" || a.MachineAttempt != 2 || a.Step != "Writing" || a.DoneBytes != 12 || a.OpenedAt == nil {
+		t.Errorf("attempt = %+v", a)
+	}
+	version := record.ResourceVersion
+	var seen netboot.Session
+	_, err = r.store.Update(t.Context(), r.uid(), func(s *netboot.Session) error {
+		seen = *s
+		return nil
+	})
+	expect(t, err, "")
+	_, err = r.store.Update(t.Context(), r.uid(), func(s *netboot.Session) error {
+		s.Boots = 99
+		return hardware.Errorf(hardware.Conflict, "change", "", "no")
+	})
+	expect(t, err, hardware.Conflict)
+	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(r.record), record); err != nil || record.ResourceVersion != version {
+		t.Errorf("something was written: %v, %+v", err, record.Status)
+	}
+	if i := seen.Inventory; i == nil || i.SystemUUID != "dmi" || len(i.PCIDevices) != 1 || i.PCIDevices[0].DeviceID != "2330" {
+		t.Errorf("inventory = %+v", i)
+	}
+}
+
+func TestTheNamesOfNICsAndDisksAreKeptInTheBareMetalHost(t *testing.T) {
+	r := newRig(t)
+	inventory := hardware.Inventory{Manufacturer: "Acme", Model: "G8", SerialNumber: "1", BIOSVersion: "2.4", Architecture: "amd64", CPUThreads: 8, MemoryBytes: 8 << 30,
+		NICs:  []hardware.NIC{{Name: "eno1", MAC: mac, SpeedMbps: 10000}},
+		Disks: []hardware.Disk{{Name: "/dev/nvme0n1", Model: "M", SerialNumber: "S1", WWN: "w", SizeBytes: 1 << 40, Rotational: true}}}
+	_, err := r.store.Update(t.Context(), r.uid(), func(s *netboot.Session) error {
+		s.Inventory = &inventory
+		return nil
+	})
+	expect(t, err, "")
+	host := &metal3.BareMetalHost{}
+	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(r.host), host); err != nil {
+		t.Fatal(err)
+	}
+	if d := host.Status.HardwareDetails; d == nil || d.NIC[0].Name != "eno1" || d.NIC[0].SpeedGbps != 10 || d.Storage[0].WWN != "w" || d.RAMMebibytes != 8<<10 || d.CPU.Count != 8 {
+		t.Errorf("hardware = %+v", d)
+	}
+	got, err := newStore(t, r.host.Namespace).ByUID(t.Context(), r.uid())
+	expect(t, err, "")
+	if diff := cmp.Diff(&inventory, got.Inventory); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheConfigDriveIsForTheCurrentInstallationOnly(t *testing.T) {
+	r := newRig(t)
+	drive, err := r.store.ConfigDrive(t.Context(), r.uid(), 7)
+	expect(t, err, "")
+	if string(drive.UserData) != "user" || string(drive.NetworkData) != "network" || string(drive.MetaData) != "meta" {
+		t.Errorf("drive = %q %q %q", drive.UserData, drive.NetworkData, drive.MetaData)
+	}
+	_, err = r.store.ConfigDrive(t.Context(), r.uid(), 6)
+	expect(t, err, hardware.Conflict)
+
+	r.edit(func(h *metal3.BareMetalHost) { h.Spec.UserData.Namespace = "kube-system" })
+	_, err = r.store.ConfigDrive(t.Context(), r.uid(), 7)
+	expect(t, err, hardware.Invalid)
+	r.edit(func(h *metal3.BareMetalHost) { h.Spec.UserData.Namespace, h.Spec.UserData.Name = "", "gone" })
+	_, err = r.store.ConfigDrive(t.Context(), r.uid(), 7)
+	expect(t, err, hardware.NotFound)
+	r.edit(func(h *metal3.BareMetalHost) { h.Spec.ConsumerRef.UID = types.UID("m2") })
+	_, err = r.store.ConfigDrive(t.Context(), r.uid(), 7)
+	expect(t, err, hardware.Conflict)
+
+	_, err = r.store.Update(context.Background(), r.uid(), func(s *netboot.Session) error {
+		s.State = hardware.AttemptFailed
+		return nil
+	})
+	expect(t, err, "")
+	r.edit(func(h *metal3.BareMetalHost) { h.Spec.ConsumerRef.UID, h.Spec.UserData = "m1", nil })
+	_, err = r.store.ConfigDrive(t.Context(), r.uid(), 7)
+	expect(t, err, hardware.Conflict)
+}

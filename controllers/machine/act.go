@@ -1,0 +1,194 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/plan/placement"
+)
+
+// Keys of the claim Secret. The token is kept beside the user data that holds it, so that one that ran out can be made again.
+const (
+	keyUserData    = "userData"
+	keyNetworkData = "networkData"
+	keyMetaData    = "metaData"
+	keyToken       = "bootstrapToken"
+)
+
+// effects are all that a Machine's life does to the world.
+var effects = map[lifecycle.ActionKind]func(*Reconciler, context.Context, *view, lifecycle.Action) error{
+	lifecycle.AddFinalizer:      (*Reconciler).addFinalizer,
+	lifecycle.RemoveFinalizer:   (*Reconciler).removeFinalizer,
+	lifecycle.ClaimHost:         (*Reconciler).claimHost,
+	lifecycle.WriteHostRecord:   (*Reconciler).writeHostRecord,
+	lifecycle.ClearHostRecord:   (*Reconciler).writeHostRecord,
+	lifecycle.WriteClaimSecret:  (*Reconciler).writeClaimSecret,
+	lifecycle.ScrubSecret:       (*Reconciler).scrubSecret,
+	lifecycle.DeleteClaimSecret: (*Reconciler).deleteClaimSecret,
+	lifecycle.RequestInstall:    (*Reconciler).requestInstall,
+	lifecycle.PowerOff:          (*Reconciler).powerOff,
+	lifecycle.Deprovision:       (*Reconciler).deprovision,
+	lifecycle.ReturnHost:        (*Reconciler).returnHost,
+	lifecycle.CreateToken:       (*Reconciler).createToken,
+	lifecycle.RenewToken:        (*Reconciler).renewToken,
+	lifecycle.DeleteToken:       (*Reconciler).deleteToken,
+	lifecycle.FurnishNode:       (*Reconciler).furnishNode,
+	lifecycle.Cordon:            (*Reconciler).cordon,
+	lifecycle.Evict:             (*Reconciler).evict,
+	lifecycle.DeleteNode:        (*Reconciler).deleteNode,
+}
+
+func (r *Reconciler) act(ctx context.Context, v *view, a lifecycle.Action) error {
+	effect, known := effects[a.Kind]
+	if !known {
+		return fmt.Errorf("no effect is known for action %s", a.Kind)
+	}
+	err := effect(r, ctx, v, a)
+	countAction(a.Kind, err)
+	if err != nil {
+		return fmt.Errorf("%s: %w", a.Kind, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) addFinalizer(ctx context.Context, v *view, _ lifecycle.Action) error {
+	return r.patchMachine(ctx, v, func(m *v1alpha1.Machine) { controllerutil.AddFinalizer(m, v1alpha1.MachineFinalizer) })
+}
+
+func (r *Reconciler) removeFinalizer(ctx context.Context, v *view, _ lifecycle.Action) error {
+	return client.IgnoreNotFound(r.patchMachine(ctx, v, func(m *v1alpha1.Machine) { controllerutil.RemoveFinalizer(m, v1alpha1.MachineFinalizer) }))
+}
+
+func (r *Reconciler) patchMachine(ctx context.Context, v *view, change func(*v1alpha1.Machine)) error {
+	before := v.machine.DeepCopy()
+	change(v.machine)
+	return r.Client.Patch(ctx, v.machine, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// claimHost claims the host that status.hostRef names, under the version that was read from the API server itself. The Machine
+// is read once more after the host: a Machine that has gone on meanwhile must not get a second one.
+func (r *Reconciler) claimHost(ctx context.Context, v *view, _ lifecycle.Action) error {
+	live := &v1alpha1.Machine{}
+	if err := r.Direct.Get(ctx, client.ObjectKeyFromObject(v.machine), live); err != nil {
+		return fmt.Errorf("read the Machine: %w", err)
+	}
+	ref := live.Status.HostRef
+	if live.UID != v.machine.UID || live.Status.Phase != v1alpha1.MachineClaiming || ref == nil || ref.Name != v.host.Name || ref.Namespace != v.host.Namespace {
+		return apierrors.NewConflict(schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "machines"}, v.machine.Name, fmt.Errorf("it claims another host now"))
+	}
+	return r.patchHost(ctx, v.host, func(h *metal3api.BareMetalHost) {
+		h.Spec.ConsumerRef = claimRef(v.machine)
+		if !v.facts.Provider.Records {
+			metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenant, tenantKey(v.machine).String())
+		}
+	})
+}
+
+func (r *Reconciler) returnHost(ctx context.Context, v *view, _ lifecycle.Action) error {
+	return r.patchHost(ctx, v.host, func(h *metal3api.BareMetalHost) { h.Spec.ConsumerRef = nil })
+}
+
+// writeHostRecord also empties the record, when the action carries none.
+func (r *Reconciler) writeHostRecord(ctx context.Context, v *view, a lifecycle.Action) error {
+	before := v.record.DeepCopy()
+	v.record.Spec = a.Record
+	return r.Client.Patch(ctx, v.record, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+func (r *Reconciler) requestInstall(ctx context.Context, v *view, _ lifecycle.Action) error {
+	key := secretKey(v.host)
+	ref := func(present []byte) *corev1.SecretReference {
+		if len(present) == 0 {
+			return nil
+		}
+		return &corev1.SecretReference{Name: key.Name, Namespace: key.Namespace}
+	}
+	return r.patchHost(ctx, v.host, func(h *metal3api.BareMetalHost) {
+		h.Spec.Image, h.Spec.Online = v.hostImage(), true
+		h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData = ref(v.secret.Data[keyUserData]), ref(v.secret.Data[keyNetworkData]), ref(v.secret.Data[keyMetaData])
+	})
+}
+
+// hostImage is the image in Metal3's words. Its formats know no compression; the exact image is in the HostRecord.
+func (v *view) hostImage() *metal3api.Image {
+	image := v.facts.Revision.Image
+	algorithm, digest, _ := strings.Cut(image.Checksum, ":")
+	format := "raw"
+	if image.Format == v1alpha1.FormatQCOW2 {
+		format = "qcow2"
+	}
+	return &metal3api.Image{URL: image.URL, Checksum: digest, ChecksumType: metal3api.ChecksumType(algorithm), DiskFormat: ptr.To(format)}
+}
+
+func (r *Reconciler) powerOff(ctx context.Context, v *view, _ lifecycle.Action) error {
+	return r.patchHost(ctx, v.host, func(h *metal3api.BareMetalHost) { h.Spec.Online = false })
+}
+
+func (r *Reconciler) deprovision(ctx context.Context, v *view, _ lifecycle.Action) error {
+	return r.patchHost(ctx, v.host, func(h *metal3api.BareMetalHost) {
+		h.Spec.Image, h.Spec.Online = nil, false
+		h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData = nil, nil, nil
+	})
+}
+
+func (r *Reconciler) writeClaimSecret(ctx context.Context, v *view, a lifecycle.Action) error {
+	join, err := v.join()
+	if err != nil {
+		return err
+	}
+	documents, err := v.render(join)
+	if err != nil {
+		return fmt.Errorf("render: %w", err)
+	}
+	return r.putSecret(ctx, v, documents, a.TokenID, join.Token)
+}
+
+func (r *Reconciler) scrubSecret(ctx context.Context, v *view, _ lifecycle.Action) error {
+	documents, err := v.render(nil)
+	if err != nil {
+		return fmt.Errorf("render: %w", err)
+	}
+	return r.putSecret(ctx, v, documents, "", "")
+}
+
+// putSecret writes the claim Secret, over an earlier one under the version that was read.
+func (r *Reconciler) putSecret(ctx context.Context, v *view, d cloudinit.Documents, tokenID, token string) error {
+	key := secretKey(v.host)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: key.Namespace, Name: key.Name,
+		Labels:      map[string]string{v1alpha1.LabelMachine: string(v.machine.UID)},
+		Annotations: map[string]string{annotationAttempt: strconv.FormatInt(v.machine.Status.Attempt, 10), annotationTokenID: tokenID},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: metal3api.GroupVersion.String(), Kind: "BareMetalHost", Name: v.host.Name, UID: v.host.UID,
+		}},
+	}, Data: map[string][]byte{keyUserData: d.UserData, keyMetaData: d.MetaData}}
+	if len(d.NetworkData) > 0 {
+		secret.Data[keyNetworkData] = d.NetworkData
+	}
+	if token != "" {
+		secret.Data[keyToken] = []byte(token)
+	}
+	if v.secret == nil {
+		return r.Client.Create(ctx, secret)
+	}
+	secret.ResourceVersion = v.secret.ResourceVersion
+	return r.Client.Update(ctx, secret)
+}
+
+func (r *Reconciler) deleteClaimSecret(ctx context.Context, v *view, _ lifecycle.Action) error {
+	return client.IgnoreNotFound(r.Client.Delete(ctx, v.secret, client.Preconditions{UID: &v.secret.UID, ResourceVersion: &v.secret.ResourceVersion}))
+}

@@ -1,0 +1,165 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+)
+
+// bootstrapGroups are what a token's bearer belongs to: a group of Ingot's own for whoever wants to bind less, and the group of
+// kubeadm's node tokens, which a cluster made by kubeadm lets join.
+const bootstrapGroups = "system:bootstrappers:ingot,system:bootstrappers:kubeadm:default-node-token"
+
+// errTenantLost: the tenant could be used when the action was planned.
+var errTenantLost = errors.New("the tenant's API server cannot be used")
+
+func (r *Reconciler) createToken(ctx context.Context, v *view, a lifecycle.Action) error {
+	if v.access == nil {
+		return errTenantLost
+	}
+	id, secret, err := r.tokenFor(v, a.TokenID)
+	if err != nil {
+		return err
+	}
+	token := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: tokenNamespace, Name: tokenPrefix + id, Labels: map[string]string{v1alpha1.LabelMachine: string(v.machine.UID)}},
+		Type:       corev1.SecretTypeBootstrapToken,
+		Data: map[string][]byte{
+			keyTokenID: []byte(id), keyTokenSecret: []byte(secret), keyExpiration: []byte(a.Expires.UTC().Format(time.RFC3339)),
+			"usage-bootstrap-authentication": []byte("true"), "auth-extra-groups": []byte(bootstrapGroups),
+			"description": []byte("Ingot: Machine " + v.machine.Namespace + "/" + v.machine.Name),
+		},
+	}
+	return client.IgnoreAlreadyExists(v.access.Client.Create(ctx, token))
+}
+
+// tokenFor makes a token, or finds the one that the claim Secret holds.
+func (r *Reconciler) tokenFor(v *view, id string) (tokenID, secret string, err error) {
+	if id != "" {
+		kept, secret, found := strings.Cut(string(v.secret.Data[keyToken]), ".")
+		if !found || kept != id {
+			return "", "", fmt.Errorf("the claim Secret %s does not hold the token that its annotation names: delete it, and the installation begins anew", secretKey(v.host))
+		}
+		return id, secret, nil
+	}
+	if tokenID, err = r.random(6); err != nil {
+		return "", "", err
+	}
+	secret, err = r.random(16)
+	return tokenID, secret, err
+}
+
+// random is n characters of the alphabet of bootstrap tokens, all equally likely.
+func (r *Reconciler) random(n int) (string, error) {
+	const alphabet = "abcdefghijklmnopqrstuvwxyz0123456789"
+	const fair = 256 - 256%len(alphabet)
+	text, buffer := make([]byte, 0, n), make([]byte, 1)
+	for len(text) < n {
+		if _, err := io.ReadFull(r.Random, buffer); err != nil {
+			return "", fmt.Errorf("make a bootstrap token: %w", err)
+		}
+		if int(buffer[0]) < fair {
+			text = append(text, alphabet[int(buffer[0])%len(alphabet)])
+		}
+	}
+	return string(text), nil
+}
+
+func (r *Reconciler) renewToken(ctx context.Context, v *view, a lifecycle.Action) error {
+	if v.access == nil || v.token == nil {
+		return errTenantLost
+	}
+	before := v.token.DeepCopy()
+	v.token.Data[keyExpiration] = []byte(a.Expires.UTC().Format(time.RFC3339))
+	return v.access.Client.Patch(ctx, v.token, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+func (r *Reconciler) deleteToken(ctx context.Context, v *view, _ lifecycle.Action) error {
+	if v.access == nil || v.token == nil {
+		return errTenantLost
+	}
+	return client.IgnoreNotFound(v.access.Client.Delete(ctx, v.token, client.Preconditions{UID: &v.token.UID}))
+}
+
+func (r *Reconciler) furnishNode(ctx context.Context, v *view, _ lifecycle.Action) error {
+	return v.patchNode(ctx, func(n *corev1.Node) {
+		lacking := v.furnishing(n)
+		if n.Labels == nil {
+			n.Labels = map[string]string{}
+		}
+		for key, value := range lacking.labels {
+			n.Labels[key] = value
+		}
+		for _, want := range lacking.taints {
+			n.Spec.Taints = withTaint(n.Spec.Taints, want)
+		}
+	})
+}
+
+// withTaint adds a taint, or changes the value of the one with its key and effect.
+func withTaint(taints []corev1.Taint, want corev1.Taint) []corev1.Taint {
+	for i := range taints {
+		if taints[i].MatchTaint(&want) {
+			taints[i].Value = want.Value
+			return taints
+		}
+	}
+	return append(taints, want)
+}
+
+func (r *Reconciler) cordon(ctx context.Context, v *view, _ lifecycle.Action) error {
+	return v.patchNode(ctx, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+}
+
+// patchNode changes the Node under the version that was read: another one of its name is not touched, and the gate, which is in the
+// same list of taints, is not lost.
+func (v *view) patchNode(ctx context.Context, change func(*corev1.Node)) error {
+	if v.access == nil || v.node == nil {
+		return errTenantLost
+	}
+	node := v.node.DeepCopy()
+	change(node)
+	return v.access.Client.Patch(ctx, node, client.MergeFromWithOptions(v.node, client.MergeFromWithOptimisticLock{}))
+}
+
+// evict asks once for every pod that is not leaving yet. A disruption budget that says no is no error: the next round asks again.
+func (r *Reconciler) evict(ctx context.Context, v *view, _ lifecycle.Action) error {
+	if v.access == nil {
+		return errTenantLost
+	}
+	var failures []error
+	for i := range v.pods {
+		pod := &v.pods[i]
+		if pod.DeletionTimestamp != nil {
+			continue
+		}
+		err := v.access.Clientset.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(pod.UID)}},
+		})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsConflict(err) {
+			failures = append(failures, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func (r *Reconciler) deleteNode(ctx context.Context, v *view, a lifecycle.Action) error {
+	if v.access == nil || v.node == nil {
+		return errTenantLost
+	}
+	return client.IgnoreNotFound(v.access.Client.Delete(ctx, v.node, client.Preconditions{UID: ptr.To(a.NodeUID)}))
+}

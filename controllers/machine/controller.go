@@ -1,0 +1,146 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/step"
+	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+)
+
+//+kubebuilder:rbac:groups=ingot.dev,resources=machines,verbs=get;list;watch;patch
+//+kubebuilder:rbac:groups=ingot.dev,resources=machines/status,verbs=patch
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes;nodetyperevisions;osimages;nodeproviders;tenantclusters,verbs=get;list;watch
+//+kubebuilder:rbac:groups=ingot.dev,resources=hostrecords,verbs=get;list;watch;patch
+//+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch;patch
+//+kubebuilder:rbac:groups="",resources=secrets,verbs=get;create;update;delete,roleName=ingot-manager-hosts
+//+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// name of the controller, in metrics and logs.
+const name = "machine"
+
+// Reconciler lives the lives of Machines. All fields are required, except that Workers is 16 when 0.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Direct reads from the API server itself.
+	Direct client.Reader
+	// Tenants gives access to the clusters that Machines join.
+	Tenants *tenantaccess.Registry
+	// Recorder takes events.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock func() time.Time
+	// Random makes bootstrap tokens: crypto/rand.Reader.
+	Random io.Reader
+	// Timeouts where the NodeType says nothing; start from lifecycle.DefaultTimeouts.
+	Timeouts lifecycle.Timeouts
+	// Workers serve that many Machines at once.
+	Workers int
+}
+
+// SetupWithManager registers the controller and its indexes.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if r.Client == nil || r.Direct == nil || r.Tenants == nil || r.Recorder == nil || r.Clock == nil || r.Random == nil {
+		return errors.New("machine controller: a dependency is missing")
+	}
+	if r.Timeouts.Claiming <= 0 || r.Timeouts.Token <= 0 {
+		return errors.New("machine controller: Timeouts are not set: start from lifecycle.DefaultTimeouts")
+	}
+	if r.Workers <= 0 {
+		r.Workers = 16
+	}
+	if err := r.addIndexes(context.Background(), mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	return r.watch(ctrl.NewControllerManagedBy(mgr).Named(name)).Complete(r)
+}
+
+// Reconcile takes the Machine one step further.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	machine := &v1alpha1.Machine{}
+	err := r.Client.Get(ctx, request.NamespacedName, machine)
+	if client.IgnoreNotFound(err) != nil {
+		return step.Retry(fmt.Errorf("read the Machine: %w", err)).Result()
+	}
+	if err := r.freeOrphans(ctx, request.NamespacedName, machine.UID); err != nil {
+		return step.Retry(err).Result()
+	}
+	if machine.UID == "" {
+		return step.Done().Result()
+	}
+	v, err := r.observe(ctx, machine)
+	if err != nil {
+		return step.Retry(fmt.Errorf("observe: %w", err)).Result()
+	}
+	decision := lifecycle.Plan(v.facts)
+	var failure error
+	if decision.Action != nil {
+		failure = r.act(ctx, v, *decision.Action)
+	}
+	return r.finish(ctx, v, decision, failure)
+}
+
+// freeOrphans frees hosts that name a Machine of that name which does not exist: a claim can arrive after its Machine is
+// gone. Whether it exists is asked of the API server itself, since the cache may lag behind a claim.
+func (r *Reconciler) freeOrphans(ctx context.Context, key types.NamespacedName, uid types.UID) error {
+	hosts := &metal3api.BareMetalHostList{}
+	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerName: key.String()}); err != nil {
+		return fmt.Errorf("list the Machine's hosts: %w", err)
+	}
+	for i := range hosts.Items {
+		host := &hosts.Items[i]
+		if host.Spec.ConsumerRef.UID == uid {
+			continue
+		}
+		live := &v1alpha1.Machine{}
+		err := r.Direct.Get(ctx, key, live)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read the Machine: %w", err)
+		}
+		record, err := r.record(ctx, r.Client, host)
+		if err != nil {
+			return err
+		}
+		exists := live.UID == host.Spec.ConsumerRef.UID
+		if !lifecycle.Orphaned(exists, hostFacts(host, record, "")) {
+			continue
+		}
+		if err := r.patchHost(ctx, host, func(h *metal3api.BareMetalHost) { h.Spec.ConsumerRef = nil }); err != nil {
+			return fmt.Errorf("free host %s/%s, whose Machine is gone: %w", host.Namespace, host.Name, err)
+		}
+	}
+	return nil
+}
+
+// tenantKey names the Machine's TenantCluster.
+func tenantKey(m *v1alpha1.Machine) types.NamespacedName {
+	return types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.TenantClusterRef.Name}
+}
+
+// patchHost changes a BareMetalHost under the resource version that was read.
+func (r *Reconciler) patchHost(ctx context.Context, host *metal3api.BareMetalHost, change func(*metal3api.BareMetalHost)) error {
+	before := host.DeepCopy()
+	change(host)
+	return r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// claimRef is the consumerRef of a host that the Machine has.
+func claimRef(m *v1alpha1.Machine) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "Machine", Namespace: m.Namespace, Name: m.Name, UID: m.UID,
+	}
+}

@@ -1,0 +1,11 @@
+// Package machine gives hosts to Machines, installs them, lets them join, and takes them back.
+//
+// It is a shell around plan/lifecycle: a reconcile observes (observe.go, hosts.go, tenant.go) what lifecycle.Facts asks for,
+// lets lifecycle.Plan decide, performs at most one action (act.go, act_tenant.go), and writes the status once
+// (status.go). Nothing is kept in memory between reconciles.
+//
+// What is read from the cache and what from the API server itself follows from what a stale answer would do. A write on
+// a BareMetalHost, HostRecord or Machine carries the resource version that was read, so a decision from a stale cache fails
+// and is made again. Where a decision is not followed by such a write (a host is given up for lost, a Machine leaves, a
+// Node is known to be gone), the API server itself is asked.
+package machine

@@ -1,0 +1,178 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/plan/placement"
+)
+
+// Marks on the claim Secret; they say what its data is without showing it.
+const (
+	annotationAttempt = "ingot.dev/attempt"
+	annotationTokenID = "ingot.dev/bootstrap-token-id"
+)
+
+// observeHost reads the host that the Machine has, or lets placement choose one.
+func (r *Reconciler) observeHost(ctx context.Context, v *view) error {
+	key, err := r.hostKey(ctx, v)
+	if err != nil {
+		return err
+	}
+	if key.Name == "" {
+		return r.choose(ctx, v)
+	}
+	if v.host, v.record, err = r.readHost(ctx, key, v.machine); err != nil || v.host == nil {
+		return err
+	}
+	facts := hostFacts(v.host, v.record, v.machine.UID)
+	if v.machine.Status.Phase == v1alpha1.MachineClaiming && v.nodeType != nil && v.provider != nil {
+		request := v.placement()
+		request.HostName = key.Name
+		if d := placement.Choose(request, []placement.HostFacts{{Host: v.host, Record: v.record}}); d.Host == "" {
+			facts.Unfit = d.Message
+		}
+	}
+	v.facts.Host = &facts
+	return r.observeSecret(ctx, v)
+}
+
+// hostKey names the Machine's host: the recorded one, or one that it claimed before it could record it.
+func (r *Reconciler) hostKey(ctx context.Context, v *view) (types.NamespacedName, error) {
+	if ref := v.machine.Status.HostRef; ref != nil {
+		return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, nil
+	}
+	hosts := &metal3api.BareMetalHostList{}
+	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerUID: string(v.machine.UID)}); err != nil {
+		return types.NamespacedName{}, fmt.Errorf("list the Machine's hosts: %w", err)
+	}
+	if len(hosts.Items) == 0 {
+		return types.NamespacedName{}, nil
+	}
+	return client.ObjectKeyFromObject(&hosts.Items[0]), nil
+}
+
+// readHost reads from the cache where every decision is followed by a locked write, else from the API server itself.
+func (r *Reconciler) readHost(ctx context.Context, key types.NamespacedName, m *v1alpha1.Machine) (*metal3api.BareMetalHost, *v1alpha1.HostRecord, error) {
+	reader := client.Reader(r.Client)
+	if p := m.Status.Phase; p == v1alpha1.MachineClaiming || p == v1alpha1.MachineReleasing {
+		reader = r.Direct
+	}
+	host, err := read(ctx, reader, key, &metal3api.BareMetalHost{})
+	if err == nil && (host == nil || consumer(host, m.UID) != lifecycle.ConsumerMine) && reader != r.Direct {
+		reader = r.Direct
+		host, err = read(ctx, reader, key, &metal3api.BareMetalHost{})
+	}
+	if err != nil || host == nil {
+		return nil, nil, err
+	}
+	record, err := r.record(ctx, reader, host)
+	return host, record, err
+}
+
+func (r *Reconciler) record(ctx context.Context, reader client.Reader, host *metal3api.BareMetalHost) (*v1alpha1.HostRecord, error) {
+	return read(ctx, reader, client.ObjectKeyFromObject(host), &v1alpha1.HostRecord{})
+}
+
+// choose asks placement, when the Machine could claim a host now.
+func (r *Reconciler) choose(ctx context.Context, v *view) error {
+	if v.nodeType == nil || v.provider == nil || v.facts.Machine.Deleting {
+		return nil
+	}
+	namespace := client.InNamespace(v.provider.Spec.HostNamespace)
+	hosts, records := &metal3api.BareMetalHostList{}, &v1alpha1.HostRecordList{}
+	if err := r.Client.List(ctx, hosts, namespace, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list hosts: %w", err)
+	}
+	if err := r.Client.List(ctx, records, namespace, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list HostRecords: %w", err)
+	}
+	d := placement.Choose(v.placement(), placement.Pair(hosts.Items, records.Items))
+	v.facts.Choice = lifecycle.Choice{Reason: d.Reason, Message: d.Message}
+	if d.Host != "" {
+		v.facts.Choice = lifecycle.Choice{Host: types.NamespacedName{Namespace: v.provider.Spec.HostNamespace, Name: d.Host}}
+	}
+	return nil
+}
+
+func (v *view) placement() placement.Request {
+	return placement.Request{
+		MachineUID: v.machine.UID, Selector: v.nodeType.Spec.HostSelector, Zone: v.nodeType.Spec.Zone,
+		HostName: v.machine.Spec.HostName, Tenant: tenantKey(v.machine).String(), Provider: v.provider.Spec,
+	}
+}
+
+func consumer(h *metal3api.BareMetalHost, uid types.UID) lifecycle.Consumer {
+	switch ref := h.Spec.ConsumerRef; {
+	case ref == nil:
+		return lifecycle.ConsumerNone
+	case uid != "" && ref.UID == uid:
+		return lifecycle.ConsumerMine
+	default:
+		return lifecycle.ConsumerOther
+	}
+}
+
+// hostFacts are a host's as the Machine of that uid sees them.
+func hostFacts(h *metal3api.BareMetalHost, record *v1alpha1.HostRecord, uid types.UID) lifecycle.Host {
+	facts := lifecycle.Host{
+		Namespace: h.Namespace, Name: h.Name, Generation: h.Generation, Consumer: consumer(h, uid), Online: h.Spec.Online,
+		State: string(h.Status.Provisioning.State), InstalledURL: h.Status.Provisioning.Image.URL,
+		Error: string(h.Status.ErrorType), ErrorMessage: h.Status.ErrorMessage, PoweredOn: h.Status.PoweredOn,
+	}
+	if ref := h.Spec.ConsumerRef; ref != nil {
+		facts.ConsumerName = strings.TrimSpace(ref.Kind + " " + ref.Namespace + "/" + ref.Name)
+	}
+	if h.Spec.Image != nil {
+		facts.ImageURL = h.Spec.Image.URL
+	}
+	_, facts.Paused = h.Annotations[metal3api.PausedAnnotation]
+	_, facts.Detached = h.Annotations[metal3api.DetachedAnnotation]
+	facts.ErrorReason = errorReason(h.Status.ErrorMessage)
+	if record != nil {
+		facts.Record = &lifecycle.Record{Spec: record.Spec, Status: record.Status}
+	}
+	return facts
+}
+
+// errorReason is the typed reason that the host controller puts before a message: "BMCUnauthorized: ...".
+func errorReason(message string) string {
+	reason, _, found := strings.Cut(message, ": ")
+	if !found || reason == "" || reason[0] < 'A' || reason[0] > 'Z' || strings.ContainsAny(reason, " .,;/'\"()[]{}=-") {
+		return ""
+	}
+	return reason
+}
+
+func secretKey(host *metal3api.BareMetalHost) types.NamespacedName {
+	return types.NamespacedName{Namespace: host.Namespace, Name: host.Name + "-claim"}
+}
+
+// observeSecret reads the claim Secret from the API server itself: Secrets are not cached.
+func (r *Reconciler) observeSecret(ctx context.Context, v *view) error {
+	if v.facts.Host.Consumer != lifecycle.ConsumerMine {
+		return nil
+	}
+	var err error
+	if v.secret, err = read(ctx, r.Direct, secretKey(v.host), &corev1.Secret{}); err != nil || v.secret == nil {
+		return err
+	}
+	if v.secret.Labels[v1alpha1.LabelMachine] != string(v.machine.UID) {
+		return nil // an earlier claim's; it is overwritten
+	}
+	attempt, err := strconv.ParseInt(v.secret.Annotations[annotationAttempt], 10, 64)
+	if err != nil {
+		attempt = 0 // marks that were tampered with are written again
+	}
+	v.facts.Secret = lifecycle.Secret{Found: true, Attempt: attempt, TokenID: v.secret.Annotations[annotationTokenID]}
+	return nil
+}

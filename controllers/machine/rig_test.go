@@ -1,0 +1,239 @@
+package machine_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/machine"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/test/management"
+)
+
+var server *management.Server
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(management.Main(m, &server))
+}
+
+// rig is one namespace for teams, tenants and hosts alike. The tenant's cluster is the management cluster itself.
+type rig struct {
+	t         *testing.T
+	namespace string
+	tenant    types.NamespacedName
+	writes    writes
+}
+
+func newRig(t *testing.T, hosts int) *rig {
+	t.Helper()
+	r := &rig{t: t, namespace: server.Namespace(t)}
+	r.tenant = types.NamespacedName{Namespace: r.namespace, Name: "research"}
+	digest := "sha256:" + strings.Repeat("ab", 32)
+	server.Create(t,
+		&v1alpha1.NodeProvider{ObjectMeta: r.global(), Spec: v1alpha1.NodeProviderSpec{
+			HostNamespace: r.namespace, Redfish: &v1alpha1.RedfishProvider{Netboot: v1alpha1.NetbootSpec{Address: "127.0.0.1"}},
+		}},
+		&v1alpha1.OSImage{ObjectMeta: r.global(), Spec: v1alpha1.OSImageSpec{
+			URL: "http://127.0.0.1/image.raw.zst", Checksum: digest, Format: v1alpha1.FormatRawZstd, UserData: v1alpha1.UserDataCloudInit,
+			OS: v1alpha1.OSImageOS{ID: "debian", Version: "13"}, Software: v1alpha1.OSImageSoftware{Kubelet: "1.37.0"},
+		}},
+		&v1alpha1.NodeType{ObjectMeta: r.global(), Spec: v1alpha1.NodeTypeSpec{
+			ProviderRef: v1alpha1.LocalReference{Name: r.namespace}, OSImageRef: v1alpha1.LocalReference{Name: r.namespace},
+			HostSelector: metav1.LabelSelector{MatchLabels: map[string]string{"rack": r.namespace}},
+			Node:         &v1alpha1.NodeMetadata{Labels: map[string]string{"team": "research"}, Taints: []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}},
+		}, Status: v1alpha1.NodeTypeStatus{StableRevision: r.namespace + "-1", TargetRevision: r.namespace + "-1", Conditions: []metav1.Condition{{
+			Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, LastTransitionTime: metav1.Now(),
+		}}}},
+		&v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Name: r.namespace + "-1"}, Spec: v1alpha1.NodeTypeRevisionSpec{
+			NodeTypeRef: v1alpha1.LocalReference{Name: r.namespace}, HashVersion: 1,
+			Image: v1alpha1.RevisionImage{Name: r.namespace, Checksum: digest, Format: v1alpha1.FormatRawZstd, UserData: v1alpha1.UserDataCloudInit},
+		}},
+		&v1alpha1.TenantCluster{ObjectMeta: r.meta("research"), Spec: v1alpha1.TenantClusterSpec{
+			KubeconfigSecretRef: v1alpha1.LocalReference{Name: "admin"}, Join: v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{}},
+		}},
+	)
+	for i := range hosts {
+		r.addHost(fmt.Sprintf("server-%02d", i))
+	}
+	return r
+}
+
+func (r *rig) global() metav1.ObjectMeta { return metav1.ObjectMeta{Name: r.namespace} }
+func (r *rig) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: r.namespace, Name: name}
+}
+func (r *rig) key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: r.namespace, Name: name}
+}
+
+func (r *rig) addHost(name string) {
+	r.t.Helper()
+	meta := r.meta(name)
+	meta.Labels = map[string]string{"rack": r.namespace}
+	h := &metal3api.BareMetalHost{ObjectMeta: meta, Spec: metal3api.BareMetalHostSpec{BootMACAddress: "52:54:00:00:00:01"}}
+	h.Status.OperationalStatus = metal3api.OperationalStatusOK
+	h.Status.Provisioning.State = metal3api.StateAvailable
+	server.Create(r.t, h, &v1alpha1.HostRecord{ObjectMeta: r.meta(name), Status: v1alpha1.HostRecordStatus{
+		Power:     &v1alpha1.HostPower{State: "Off", ObservedGeneration: 1, ObservedAt: metav1.NowMicro()},
+		Inventory: &v1alpha1.HostInventory{SystemUUID: "dmi-" + name},
+	}})
+}
+
+func (r *rig) addMachine(name string) {
+	r.t.Helper()
+	server.Create(r.t, &v1alpha1.Machine{ObjectMeta: r.meta(name), Spec: v1alpha1.MachineSpec{
+		NodeTypeRef: v1alpha1.LocalReference{Name: r.namespace}, TenantClusterRef: v1alpha1.LocalReference{Name: "research"},
+	}})
+}
+
+// writes counts mutating requests that were let through, but for events.
+type writes struct {
+	mu    sync.Mutex
+	count int
+	paths []string
+	// delay of a request; nil: none.
+	delay func(path string) time.Duration
+}
+
+func (w *writes) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(q *http.Request) (*http.Response, error) {
+		if q.Method != http.MethodGet && !strings.Contains(q.URL.Path, "/events") {
+			w.mu.Lock()
+			w.count++
+			w.paths = append(w.paths, q.Method+" "+q.URL.Path)
+			w.mu.Unlock()
+			if w.delay != nil {
+				time.Sleep(w.delay(q.URL.Path))
+			}
+		}
+		return next.RoundTrip(q)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }
+
+// start runs a manager with the controller until the test ends.
+func (r *rig) start() {
+	t := r.t
+	t.Helper()
+	skip := true
+	limited := rest.CopyConfig(server.Config)
+	limited.Wrap(r.writes.wrap)
+	mgr, err := ctrl.NewManager(limited, ctrl.Options{
+		Scheme: server.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{r.namespace: {}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard(), QPS: 200, Burst: 400})
+	if err := mgr.Add(tenants); err != nil {
+		t.Fatal(err)
+	}
+	if err := tenants.Set(t.Context(), r.tenant, server.Cluster.Kubeconfig()); err != nil {
+		t.Fatal(err)
+	}
+	controller := &machine.Reconciler{
+		Client: mgr.GetClient(), Direct: mgr.GetAPIReader(), Tenants: tenants, Recorder: mgr.GetEventRecorder("ingot"),
+		Clock: time.Now, Random: rand.Reader, Timeouts: lifecycle.DefaultTimeouts(),
+	}
+	if err := controller.SetupWithManager(mgr); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the manager ended with: %v", err)
+		}
+	})
+}
+
+func (r *rig) machine(name string) *v1alpha1.Machine {
+	m := &v1alpha1.Machine{}
+	if err := client.IgnoreNotFound(server.Client.Get(r.t.Context(), r.key(name), m)); err != nil {
+		r.t.Fatal(err)
+	}
+	return m
+}
+
+func (r *rig) host(name string) (*metal3api.BareMetalHost, *v1alpha1.HostRecord) {
+	r.t.Helper()
+	h, record := &metal3api.BareMetalHost{}, &v1alpha1.HostRecord{}
+	if err := server.Client.Get(r.t.Context(), r.key(name), h); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := server.Client.Get(r.t.Context(), r.key(name), record); err != nil {
+		r.t.Fatal(err)
+	}
+	return h, record
+}
+
+// play is the host's side: it goes one state further when the spec asks for it.
+func (r *rig) play(name string) {
+	r.t.Helper()
+	h, record := r.host(name)
+	now := metav1.NowMicro()
+	before, beforeRecord := h.DeepCopy(), record.DeepCopy()
+	power := "Off"
+	if h.Spec.Online && h.Spec.Image != nil {
+		power = "On"
+	}
+	record.Status.Power = &v1alpha1.HostPower{State: power, ObservedGeneration: h.Generation, ObservedAt: now}
+	h.Status.PoweredOn = power == "On"
+	switch state := &h.Status.Provisioning.State; {
+	case *state == metal3api.StateAvailable && h.Spec.Image != nil && record.Spec.Machine != nil:
+		*state = metal3api.StateProvisioning
+		record.Status.LastTenant, record.Status.Erased = record.Spec.Tenant, nil
+		record.Status.Attempt = &v1alpha1.HostAttempt{
+			Number: 1, Operation: "Install", State: "Running", Step: "Writing", StartedAt: now, Deadline: now,
+			MachineUID: record.Spec.Machine.UID, MachineAttempt: record.Spec.Attempt, DoneBytes: 400, TotalBytes: 800,
+		}
+	case *state == metal3api.StateProvisioning:
+		*state = metal3api.StateProvisioned
+		h.Status.Provisioning.Image = *h.Spec.Image
+		record.Status.Attempt.State = "Succeeded"
+		record.Status.Installed = &v1alpha1.HostInstalled{
+			MachineUID: record.Spec.Machine.UID, Attempt: record.Spec.Attempt, Checksum: record.Spec.Image.Checksum, At: now,
+		}
+	case *state == metal3api.StateProvisioned && h.Spec.Image == nil:
+		*state = metal3api.StateDeprovisioning
+	case *state == metal3api.StateDeprovisioning:
+		*state = metal3api.StateAvailable
+		record.Status.Installed = nil
+		record.Status.Erased = &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseMetadata, Attempt: 2, At: now}
+		record.Status.Attempt.Operation = "Erase"
+	}
+	if err := server.Client.Status().Patch(r.t.Context(), record, client.MergeFrom(beforeRecord)); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := server.Client.Status().Patch(r.t.Context(), h, client.MergeFrom(before)); err != nil {
+		r.t.Fatal(err)
+	}
+}

@@ -1,0 +1,60 @@
+package machine
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+// soon gives the cache time to see what was just written.
+const soon = 50 * time.Millisecond
+
+// finish writes the status, tells the events and says when to look again.
+func (r *Reconciler) finish(ctx context.Context, v *view, d lifecycle.Decision, failure error) (reconcile.Result, error) {
+	before, after := v.machine, v.machine.DeepCopy()
+	after.Status = d.Status
+	if failure != nil {
+		if step.IsConflict(failure) {
+			// What was decided rests on an older state: nothing of it is told.
+			return step.Retry(failure).Result()
+		}
+		tellFailure(&after.Status, v.facts, failure)
+	}
+	told := make([]step.Event, 0, len(d.Events))
+	for _, e := range d.Events {
+		told = append(told, step.Told(e.Warning, e.Reason, string(d.Status.Phase), e.Message))
+	}
+	result, err := step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, before, after, told, outcome(d, failure))
+	if err == nil && before.Status.Phase != after.Status.Phase {
+		observePhase(before.Status, v.facts.Now)
+	}
+	return result, err
+}
+
+func outcome(d lifecycle.Decision, failure error) step.Outcome {
+	switch {
+	case failure != nil:
+		return step.Retry(failure)
+	case d.Again:
+		return step.Wait("the next step is open", soon)
+	case d.Requeue > 0:
+		return step.Wait(d.Status.WaitingFor, d.Requeue)
+	default:
+		return step.Done()
+	}
+}
+
+// tellFailure shows in the status what failed: without it a Machine would say only that it works on it.
+func tellFailure(s *v1alpha1.MachineStatus, f lifecycle.Facts, failure error) {
+	s.WaitingFor = step.Trim(failure.Error(), lifecycle.MaxWaitingFor)
+	if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionFalse {
+		step.SetCondition(&s.Conditions, f.Machine.Generation, f.Now, v1alpha1.ConditionReady, ready.Status, ready.Reason, failure.Error())
+	}
+}

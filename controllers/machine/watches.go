@@ -1,0 +1,221 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// Indexes of the manager's cache.
+const (
+	indexConsumerUID  = "machine.consumerUID"
+	indexConsumerName = "machine.consumerName"
+	indexNodeType     = "machine.nodeType"
+	indexTenant       = "machine.tenant"
+	indexHost         = "machine.host"
+	indexWaiting      = "machine.waiting"
+)
+
+func (r *Reconciler) addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	host, machine := &metal3api.BareMetalHost{}, &v1alpha1.Machine{}
+	for _, index := range []struct {
+		object client.Object
+		field  string
+		value  func(client.Object) []string
+	}{
+		{host, indexConsumerUID, ofConsumer(func(ref *corev1.ObjectReference) string { return string(ref.UID) })},
+		{host, indexConsumerName, ofConsumer(func(ref *corev1.ObjectReference) string { return ref.Namespace + "/" + ref.Name })},
+		{machine, indexNodeType, ofMachine(func(m *v1alpha1.Machine) string { return m.Spec.NodeTypeRef.Name })},
+		{machine, indexTenant, ofMachine(func(m *v1alpha1.Machine) string { return m.Spec.TenantClusterRef.Name })},
+		{machine, indexHost, ofMachine(claimedHost)},
+		{machine, indexWaiting, ofMachine(waiting)},
+	} {
+		if err := indexer.IndexField(ctx, index.object, index.field, index.value); err != nil {
+			return fmt.Errorf("machine controller: index %s: %w", index.field, err)
+		}
+	}
+	return nil
+}
+
+func ofConsumer(value func(*corev1.ObjectReference) string) client.IndexerFunc {
+	return func(o client.Object) []string {
+		h, ok := o.(*metal3api.BareMetalHost)
+		if !ok || h.Spec.ConsumerRef == nil || h.Spec.ConsumerRef.Kind != "Machine" ||
+			h.Spec.ConsumerRef.APIVersion != v1alpha1.GroupVersion.String() {
+			return nil
+		}
+		return []string{value(h.Spec.ConsumerRef)}
+	}
+}
+
+func ofMachine(value func(*v1alpha1.Machine) string) client.IndexerFunc {
+	return func(o client.Object) []string {
+		if m, ok := o.(*v1alpha1.Machine); ok {
+			if v := value(m); v != "" {
+				return []string{v}
+			}
+		}
+		return nil
+	}
+}
+
+func claimedHost(m *v1alpha1.Machine) string {
+	if m.Status.HostRef == nil {
+		return ""
+	}
+	return m.Status.HostRef.Namespace + "/" + m.Status.HostRef.Name
+}
+
+// waiting says whether the Machine waits for a host.
+func waiting(m *v1alpha1.Machine) string {
+	if m.Status.HostRef == nil && m.DeletionTimestamp == nil {
+		return "true"
+	}
+	return ""
+}
+
+func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
+	return b.For(&v1alpha1.Machine{}).
+		Watches(&metal3api.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost)).
+		Watches(&v1alpha1.HostRecord{}, handler.EnqueueRequestsFromMapFunc(r.ofRecord), builder.WithPredicates(recordChanged)).
+		Watches(&v1alpha1.TenantCluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+			return r.ofTenant(ctx, client.ObjectKeyFromObject(o))
+		}), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+			return r.machines(ctx, client.MatchingFields{indexNodeType: o.GetName()})
+		}), builder.WithPredicates(nodeTypeChanged)).
+		// A NodeType may be seen to name a revision before that is seen itself.
+		Watches(&v1alpha1.NodeTypeRevision{}, handler.EnqueueRequestsFromMapFunc(r.ofRevision)).
+		WatchesRawSource(r.Tenants.NodeSource(name, ofNode)).
+		WatchesRawSource(r.Tenants.TenantSource(name, func(tenant types.NamespacedName) []reconcile.Request {
+			return r.ofTenant(context.Background(), tenant)
+		})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
+}
+
+// nodeTypeChanged leaves out the counts of hosts and Machines in the status, but not why it is not Ready: a Machine that
+// waits for it quotes that.
+var nodeTypeChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, ok1 := e.ObjectOld.(*v1alpha1.NodeType)
+	after, ok2 := e.ObjectNew.(*v1alpha1.NodeType)
+	return ok1 && ok2 && (before.Generation != after.Generation || before.Status.StableRevision != after.Status.StableRevision ||
+		before.Status.TargetRevision != after.Status.TargetRevision || trouble(before) != trouble(after))
+}}
+
+// trouble is why the NodeType is not Ready; empty when it is.
+func trouble(t *v1alpha1.NodeType) string {
+	switch c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionReady); {
+	case c == nil:
+		return "not judged"
+	case c.Status == metav1.ConditionTrue:
+		return ""
+	default:
+		return c.Reason + c.Message
+	}
+}
+
+// recordChanged leaves out bytes: only every quarter of an image reaches a Machine's status.
+var recordChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, ok1 := e.ObjectOld.(*v1alpha1.HostRecord)
+	after, ok2 := e.ObjectNew.(*v1alpha1.HostRecord)
+	return ok1 && ok2 && (before.Generation != after.Generation || recordDigest(before) != recordDigest(after))
+}}
+
+func recordDigest(r *v1alpha1.HostRecord) string {
+	s := r.Status
+	text := fmt.Sprint(s.Installed != nil, s.Erased != nil, s.LastTenant)
+	if s.Power != nil {
+		text += fmt.Sprint(" ", s.Power.State, s.Power.ObservedGeneration)
+	}
+	if a := s.Attempt; a != nil {
+		quarter := int64(0)
+		if a.TotalBytes > 0 {
+			quarter = 4 * a.DoneBytes / a.TotalBytes
+		}
+		text += fmt.Sprint(" ", a.Number, a.State, a.Step, quarter)
+	}
+	return text
+}
+
+// ofHost finds who is concerned by a host: whoever has or had it, and when it can be claimed whoever waits for one.
+func (r *Reconciler) ofHost(ctx context.Context, o client.Object) []reconcile.Request {
+	host, ok := o.(*metal3api.BareMetalHost)
+	if !ok {
+		return nil
+	}
+	requests := r.machines(ctx, client.MatchingFields{indexHost: host.Namespace + "/" + host.Name})
+	if ref := host.Spec.ConsumerRef; ref != nil {
+		if ref.Kind == "Machine" && ref.APIVersion == v1alpha1.GroupVersion.String() {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}})
+		}
+		return requests
+	}
+	if s := host.Status.Provisioning.State; (s == metal3api.StateAvailable || s == metal3api.StateReady) && host.Spec.Image == nil {
+		requests = append(requests, r.machines(ctx, client.MatchingFields{indexWaiting: "true"})...)
+	}
+	return requests
+}
+
+func (r *Reconciler) ofRecord(ctx context.Context, o client.Object) []reconcile.Request {
+	record, ok := o.(*v1alpha1.HostRecord)
+	if !ok {
+		return nil
+	}
+	if m := record.Spec.Machine; m != nil {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: m.Namespace, Name: m.Name}}}
+	}
+	requests := r.machines(ctx, client.MatchingFields{indexHost: record.Namespace + "/" + record.Name})
+	if a := record.Status.Attempt; len(requests) == 0 && (a == nil || a.State != "Running") {
+		return r.machines(ctx, client.MatchingFields{indexWaiting: "true"})
+	}
+	return requests
+}
+
+func (r *Reconciler) ofRevision(ctx context.Context, o client.Object) []reconcile.Request {
+	revision, ok := o.(*v1alpha1.NodeTypeRevision)
+	if !ok {
+		return nil
+	}
+	return r.machines(ctx, client.MatchingFields{indexNodeType: revision.Spec.NodeTypeRef.Name})
+}
+
+func (r *Reconciler) ofTenant(ctx context.Context, tenant types.NamespacedName) []reconcile.Request {
+	return r.machines(ctx, client.InNamespace(tenant.Namespace), client.MatchingFields{indexTenant: tenant.Name})
+}
+
+func ofNode(tenant types.NamespacedName, node *corev1.Node) []reconcile.Request {
+	if !strings.HasPrefix(node.Spec.ProviderID, v1alpha1.ProviderIDPrefix) {
+		return nil
+	}
+	// A Node is named after its Machine, which lives in its TenantCluster's namespace.
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: tenant.Namespace, Name: node.Name}}}
+}
+
+func (r *Reconciler) machines(ctx context.Context, which ...client.ListOption) []reconcile.Request {
+	list := &v1alpha1.MachineList{}
+	if err := r.Client.List(ctx, list, which...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing Machines")
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}

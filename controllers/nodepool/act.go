@@ -1,0 +1,88 @@
+package nodepool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/scaling"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+// batch bounds the writes of one reconcile, so that one large pool does not hold up the others.
+const batch = 50
+
+// act creates or deletes Machines. What was done before an error is told nevertheless: it happened.
+func (r *Reconciler) act(ctx context.Context, seen observation, decision scaling.Decision) ([]step.Event, step.Outcome) {
+	var told []step.Event
+	for i := range decision.Create {
+		if i == batch {
+			return told, step.Wait("more Machines are to be created", time.Second)
+		}
+		name, err := r.create(ctx, seen.pool)
+		if err != nil {
+			return told, step.Retry(err)
+		}
+		told = append(told, event("MachineCreated", "created Machine "+name))
+	}
+	for i, victim := range decision.Delete {
+		if i == batch {
+			return told, step.Wait("more Machines are to be deleted", time.Second)
+		}
+		if err := r.remove(ctx, seen, victim.Name); err != nil {
+			return told, step.Retry(err)
+		}
+		told = append(told, event("MachineDeleted", fmt.Sprintf("deleted Machine %s: %s", victim.Name, victim.Why)))
+	}
+	return told, step.Done()
+}
+
+func event(reason, message string) step.Event {
+	return step.Event{Type: step.Normal, Reason: reason, Action: "Scale", Message: message}
+}
+
+func (r *Reconciler) create(ctx context.Context, pool *v1alpha1.NodePool) (string, error) {
+	machine := &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pool.Namespace, Name: pool.Name + "-" + r.Suffix(),
+			Labels: map[string]string{v1alpha1.LabelNodePool: pool.Name},
+		},
+		Spec: v1alpha1.MachineSpec{NodeTypeRef: pool.Spec.NodeTypeRef, TenantClusterRef: pool.Spec.TenantClusterRef},
+	}
+	// A NodeType's name may be longer than a label's value.
+	if name := pool.Spec.NodeTypeRef.Name; len(validation.IsValidLabelValue(name)) == 0 {
+		machine.Labels[v1alpha1.LabelNodeType] = name
+	}
+	if err := controllerutil.SetControllerReference(pool, machine, r.Client.Scheme()); err != nil {
+		return "", fmt.Errorf("own Machine %s: %w", machine.Name, err)
+	}
+	if err := r.Client.Create(ctx, machine); err != nil {
+		return "", fmt.Errorf("create Machine %s: %w", machine.Name, err)
+	}
+	return machine.Name, nil
+}
+
+// remove deletes the very Machine that was judged: not one of the same name, and not one that changed meanwhile and
+// may be worth more now.
+func (r *Reconciler) remove(ctx context.Context, seen observation, name string) error {
+	for i := range seen.machines {
+		m := &seen.machines[i]
+		if m.Name != name {
+			continue
+		}
+		err := r.Client.Delete(ctx, m, client.Preconditions{UID: &m.UID, ResourceVersion: &m.ResourceVersion})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete Machine %s: %w", name, err)
+		}
+		return nil
+	}
+	return errors.New("Machine " + name + " was judged and is not among the Machines")
+}

@@ -1,0 +1,85 @@
+package nodepool
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+// Reconciler keeps the NodePools.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Reader reads Machines without a cache before anything is created or deleted.
+	Reader client.Reader
+	// Recorder takes events.
+	Recorder events.EventRecorder
+	// Clock times the conditions.
+	Clock clock.PassiveClock
+	// Suffix gives five random lower-case letters and digits for a Machine's name.
+	Suffix func() string
+}
+
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodepools;nodetypes,verbs=get;list;watch
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodepools/status,verbs=patch
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodepools/finalizers,verbs=update
+//+kubebuilder:rbac:groups=ingot.dev,resources=machines,verbs=get;list;watch;create;delete
+//+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("nodepool").
+		For(&v1alpha1.NodePool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Owns(&v1alpha1.Machine{}).
+		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.ofNodeType)).
+		Complete(r)
+}
+
+func (r *Reconciler) ofNodeType(ctx context.Context, changed client.Object) []reconcile.Request {
+	var pools v1alpha1.NodePoolList
+	if err := r.Client.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "Listing the NodePools of a NodeType")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range pools.Items {
+		if pools.Items[i].Spec.NodeTypeRef.Name == changed.GetName() {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pools.Items[i].Namespace, Name: pools.Items[i].Name}})
+		}
+	}
+	return requests
+}
+
+// Reconcile brings one NodePool's Machines and status up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	seen, err := r.observe(ctx, r.Client, request.NamespacedName)
+	if err != nil || seen.pool == nil {
+		return step.Retry(err).Result()
+	}
+	decision := decide(seen)
+	var told []step.Event
+	outcome := step.Done()
+	if decision.Create > 0 || len(decision.Delete) > 0 {
+		if seen.machines, err = r.machines(ctx, r.Reader, seen.pool); err != nil {
+			return step.Retry(err).Result()
+		}
+		told, outcome = r.act(ctx, seen, decide(seen))
+	}
+	after := seen.pool.DeepCopy()
+	report(after, seen, r.Clock.Now())
+	told = append(told, step.Changes(seen.pool.Status.Conditions, after.Status.Conditions, "Scale", v1alpha1.ConditionReady)...)
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, seen.pool, after, told, outcome)
+}

@@ -1,0 +1,173 @@
+package nodepool
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/test/management"
+)
+
+var server *management.Server
+
+func TestMain(m *testing.M) { os.Exit(management.Main(m, &server)) }
+
+func newPool(t *testing.T, nodeType string, replicas int32) *v1alpha1.NodePool {
+	t.Helper()
+	pool := &v1alpha1.NodePool{
+		ObjectMeta: metav1.ObjectMeta{Namespace: server.Namespace(t), Name: "training"},
+		Spec: v1alpha1.NodePoolSpec{
+			NodeTypeRef: v1alpha1.LocalReference{Name: nodeType}, TenantClusterRef: v1alpha1.LocalReference{Name: "research"}, Replicas: &replicas,
+		},
+	}
+	server.Create(t, pool)
+	return pool
+}
+
+func newNodeType(t *testing.T, name string) {
+	t.Helper()
+	nodeType := &v1alpha1.NodeType{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.NodeTypeSpec{
+			ProviderRef: v1alpha1.LocalReference{Name: "hall-1"}, OSImageRef: v1alpha1.LocalReference{Name: "debian"},
+			HostSelector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu-model": "h100"}},
+		},
+		Status: v1alpha1.NodeTypeStatus{TargetRevision: name + "-new"},
+	}
+	server.Create(t, nodeType)
+	t.Cleanup(func() { _ = server.Client.Delete(context.Background(), nodeType) })
+}
+
+func machines(t *testing.T, pool *v1alpha1.NodePool) []v1alpha1.Machine {
+	t.Helper()
+	var list v1alpha1.MachineList
+	if err := server.Client.List(t.Context(), &list, client.InNamespace(pool.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+func makeReady(t *testing.T, m *v1alpha1.Machine, revision string) {
+	t.Helper()
+	m.Status.Revision = revision
+	m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, LastTransitionTime: metav1.Now()}}
+	if err := server.Client.Status().Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func scale(t *testing.T, pool *v1alpha1.NodePool, replicas int32) {
+	t.Helper()
+	to := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
+	if err := server.Client.SubResource("scale").Update(t.Context(), pool, client.WithSubResourceBody(to)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAPoolGrowsBecomesReadyAndShrinksByWorth(t *testing.T) {
+	newNodeType(t, "h100")
+	server.Run(t, func(mgr ctrl.Manager) error {
+		r := &Reconciler{
+			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("nodepool"), Clock: clock.RealClock{},
+			Suffix: func() string { return rand.String(5) },
+		}
+		return r.SetupWithManager(mgr)
+	})
+	pool := newPool(t, "h100", 3)
+	foreign := &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pool.Namespace, Name: "by-hand", Labels: map[string]string{v1alpha1.LabelNodePool: pool.Name}},
+		Spec:       v1alpha1.MachineSpec{NodeTypeRef: pool.Spec.NodeTypeRef, TenantClusterRef: pool.Spec.TenantClusterRef},
+	}
+	server.Create(t, foreign)
+	management.Eventually(t, "there are three Machines of the pool beside the foreign one", func() bool { return len(machines(t, pool)) == 4 })
+	var keep string
+	for i, m := range machines(t, pool) {
+		if m.Name == foreign.Name {
+			continue
+		}
+		if !regexp.MustCompile(`^training-[a-z0-9]{5}$`).MatchString(m.Name) || m.Labels[v1alpha1.LabelNodeType] != "h100" || !metav1.IsControlledBy(&m, pool) {
+			t.Errorf("Machine %+v", m.ObjectMeta)
+		}
+		revision := "h100-old"
+		if keep == "" {
+			keep, revision = m.Name, "h100-new"
+		}
+		makeReady(t, &machines(t, pool)[i], revision)
+	}
+	management.Eventually(t, "the pool is Ready", func() bool {
+		var stored v1alpha1.NodePool
+		err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(pool), &stored)
+		return err == nil && meta.IsStatusConditionTrue(stored.Status.Conditions, v1alpha1.ConditionReady) &&
+			stored.Status.Replicas == 3 && stored.Status.UpToDateReplicas == 1 && stored.Status.Selector == "ingot.dev/nodepool=training"
+	})
+	scale(t, pool, 1)
+	management.Eventually(t, "the outdated Machines are gone", func() bool { return len(machines(t, pool)) == 2 })
+	for _, m := range machines(t, pool) {
+		if m.Name != keep && m.Name != foreign.Name {
+			t.Errorf("%s remained, not %s", m.Name, keep)
+		}
+	}
+}
+
+// reconciler works on clients of the test's choice.
+func reconciler(cached client.Client) *Reconciler {
+	number := 0
+	return &Reconciler{
+		Client: cached, Reader: server.Client, Recorder: events.NewFakeRecorder(100), Clock: clock.RealClock{},
+		Suffix: func() string { number++; return fmt.Sprintf("%05d", number) },
+	}
+}
+
+func TestACacheThatLagsCreatesNoMachineTwice(t *testing.T) {
+	newNodeType(t, "lagging")
+	pool := newPool(t, "lagging", 2)
+	watching, err := client.NewWithWatch(server.Config, client.Options{Scheme: server.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A cache that has not seen any Machine yet.
+	blind := interceptor.NewClient(watching, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		if _, ok := list.(*v1alpha1.MachineList); ok {
+			return nil
+		}
+		return c.List(ctx, list, options...)
+	}})
+	r := reconciler(blind)
+	for range 3 {
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pool)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(machines(t, pool)); n != 2 {
+		t.Errorf("%d Machines, want 2", n)
+	}
+}
+
+func TestAPoolWithoutItsNodeTypeCreatesNothing(t *testing.T) {
+	pool := newPool(t, "gone", 2)
+	if _, err := reconciler(server.Client).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pool)}); err != nil {
+		t.Fatal(err)
+	}
+	var stored v1alpha1.NodePool
+	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(pool), &stored); err != nil {
+		t.Fatal(err)
+	}
+	ready := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionReady)
+	if len(machines(t, pool)) != 0 || ready == nil || ready.Reason != v1alpha1.ReasonNodeTypeNotFound || !strings.Contains(ready.Message, "gone") {
+		t.Errorf("%d Machines, %+v", len(machines(t, pool)), ready)
+	}
+}

@@ -1,0 +1,48 @@
+package nodepool
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+// report counts the Machines as they were before this reconcile's own changes, whose events start the next one.
+func report(after *v1alpha1.NodePool, seen observation, now time.Time) {
+	status := &after.Status
+	status.ObservedGeneration = after.Generation
+	status.Replicas, status.ReadyReplicas, status.UpToDateReplicas = 0, 0, 0
+	status.Selector = labels.Set{v1alpha1.LabelNodePool: after.Name}.String()
+	for i := range seen.machines {
+		m := &seen.machines[i]
+		if m.DeletionTimestamp != nil {
+			continue
+		}
+		status.Replicas++
+		if ready(m) {
+			status.ReadyReplicas++
+		}
+		if upToDate(m, seen.nodeType) {
+			status.UpToDateReplicas++
+		}
+	}
+	is, reason, message := summary(after, seen)
+	step.SetCondition(&status.Conditions, after.Generation, now, v1alpha1.ConditionReady, is, reason, message)
+}
+
+func summary(pool *v1alpha1.NodePool, seen observation) (metav1.ConditionStatus, string, string) {
+	wanted := replicas(pool)
+	if seen.nodeType == nil {
+		return metav1.ConditionFalse, v1alpha1.ReasonNodeTypeNotFound,
+			fmt.Sprintf("spec.nodeTypeRef names the NodeType %s, which does not exist: no Machine is created", pool.Spec.NodeTypeRef.Name)
+	}
+	have, up := int(pool.Status.Replicas), int(pool.Status.ReadyReplicas)
+	if have == wanted && up == wanted {
+		return metav1.ConditionTrue, v1alpha1.ReasonReady, fmt.Sprintf("all %d Machines are Ready", wanted)
+	}
+	return metav1.ConditionFalse, v1alpha1.ReasonScaling, fmt.Sprintf("%d Machines are asked for, %d exist, %d are Ready", wanted, have, up)
+}

@@ -1,0 +1,53 @@
+package nodetype
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// claimNamespace writes the provider's name on its host namespace. Of two that try at once, the optimistic lock lets
+// one through.
+func (r *Reconciler) claimNamespace(ctx context.Context, seen observation) error {
+	claimed := seen.namespace.DeepCopy()
+	metav1.SetMetaDataAnnotation(&claimed.ObjectMeta, v1alpha1.AnnotationNodeProvider, seen.provider.Name)
+	lock := client.MergeFromWithOptions(seen.namespace, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, claimed, lock); err != nil {
+		return fmt.Errorf("claim namespace %s for NodeProvider %s: %w", claimed.Name, seen.provider.Name, err)
+	}
+	return nil
+}
+
+// createRevision makes the revision. Its name follows from its content, so making it twice is impossible.
+func (r *Reconciler) createRevision(ctx context.Context, seen observation, made *v1alpha1.NodeTypeRevision) error {
+	if err := controllerutil.SetControllerReference(seen.nodeType, made, r.Client.Scheme()); err != nil {
+		return fmt.Errorf("own NodeTypeRevision %s: %w", made.Name, err)
+	}
+	err := r.Client.Create(ctx, made)
+	if apierrors.IsAlreadyExists(err) {
+		return r.expectOwn(ctx, seen, made.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("create NodeTypeRevision %s: %w", made.Name, err)
+	}
+	return nil
+}
+
+// expectOwn: the cache may only lag behind our own creation, but a revision of a NodeType that was deleted and made
+// again under the same name goes away with its old owner, and the next try makes a new one.
+func (r *Reconciler) expectOwn(ctx context.Context, seen observation, name string) error {
+	var existing v1alpha1.NodeTypeRevision
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &existing); err != nil {
+		return fmt.Errorf("read NodeTypeRevision %s: %w", name, err)
+	}
+	if !metav1.IsControlledBy(&existing, seen.nodeType) {
+		return fmt.Errorf("NodeTypeRevision %s exists and is not owned by NodeType %s (uid %s): delete it, or wait until it is collected", name, seen.nodeType.Name, seen.nodeType.UID)
+	}
+	return nil
+}

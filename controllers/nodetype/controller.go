@@ -1,0 +1,82 @@
+package nodetype
+
+import (
+	"context"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+// Reconciler keeps the NodeTypes.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Recorder takes events.
+	Recorder events.EventRecorder
+	// Clock times the conditions.
+	Clock clock.PassiveClock
+}
+
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes;osimages;nodeproviders;machines;hostrecords,verbs=get;list;watch
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes/status,verbs=patch
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes/finalizers,verbs=update
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodetyperevisions,verbs=get;list;watch;create
+//+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch
+//+kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+//+kubebuilder:rbac:groups="",resources=namespaces,verbs=patch,roleName=ingot-manager-hosts
+//+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("nodetype").
+		For(&v1alpha1.NodeType{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Owns(&v1alpha1.NodeTypeRevision{}).
+		Watches(&v1alpha1.OSImage{}, r.soon(ofImage)).
+		Watches(&v1alpha1.NodeProvider{}, r.soon(ofProvider)).
+		Watches(&v1alpha1.Machine{}, r.soon(ofMachine)).
+		Watches(&metal3api.BareMetalHost{}, r.soon(all)).
+		Watches(&v1alpha1.HostRecord{}, r.soon(all)).
+		Watches(&corev1.Namespace{}, r.soon(all), builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
+		Complete(r)
+}
+
+// Reconcile brings one NodeType's revision and status up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	seen, err := r.observe(ctx, request.Name)
+	if err != nil || seen.nodeType == nil {
+		return step.Retry(err).Result()
+	}
+	found := judge(seen)
+	if found.claimNamespace {
+		// Nothing else follows before the claim is known to be ours: its event starts the next reconcile.
+		err := r.claimNamespace(ctx, seen)
+		if !apierrors.IsForbidden(err) {
+			return step.Retry(err).Result()
+		}
+		found.obstacle = denied(seen)
+	}
+	if found.revision != nil && seen.revisions[found.revision.Name] == nil {
+		if err := r.createRevision(ctx, seen, found.revision); err != nil {
+			return step.Retry(err).Result()
+		}
+	}
+	after := seen.nodeType.DeepCopy()
+	outcome := report(after, seen, found, r.Clock.Now())
+	told := step.Changes(seen.nodeType.Status.Conditions, after.Status.Conditions, "Resolve", v1alpha1.ConditionReady)
+	if was, is := seen.nodeType.Status.TargetRevision, after.Status.TargetRevision; was != is {
+		told = append(told, step.Event{Type: step.Normal, Reason: "RevisionChanged", Action: "Resolve", Message: "the target revision is " + is})
+	}
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, seen.nodeType, after, told, outcome)
+}

@@ -1,0 +1,200 @@
+package nodetype
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/placement"
+	"github.com/ingot-dev/ingot/test/management"
+)
+
+var server *management.Server
+
+func TestMain(m *testing.M) { os.Exit(management.Main(m, &server)) }
+
+func image(name string) *v1alpha1.OSImage {
+	return &v1alpha1.OSImage{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.OSImageSpec{
+			URL: "https://images.example.com/debian.raw.zst", Checksum: "sha256:" + strings.Repeat("9b", 32), Format: v1alpha1.FormatRawZstd, UserData: v1alpha1.UserDataCloudInit,
+			OS: v1alpha1.OSImageOS{ID: "debian", Version: "13"}, Software: v1alpha1.OSImageSoftware{Kubelet: "1.37.0"},
+		},
+		Status: v1alpha1.OSImageStatus{
+			Checksum:   "sha256:" + strings.Repeat("9b", 32),
+			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, LastTransitionTime: metav1.Now()}},
+		},
+	}
+}
+
+func provider(name, namespace string) *v1alpha1.NodeProvider {
+	return &v1alpha1.NodeProvider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeProviderSpec{
+		HostNamespace: namespace, Redfish: &v1alpha1.RedfishProvider{Netboot: v1alpha1.NetbootSpec{Address: "10.20.0.2"}},
+	}}
+}
+
+func nodeType(name, provider, image string) *v1alpha1.NodeType {
+	return &v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "nt"}, Spec: v1alpha1.NodeTypeSpec{
+		ProviderRef: v1alpha1.LocalReference{Name: provider}, OSImageRef: v1alpha1.LocalReference{Name: image},
+		HostSelector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu-model": "h100"}},
+	}}
+}
+
+// possible is an observation without any obstacle.
+func possible() observation {
+	return observation{
+		nodeType: nodeType("h100", "hall-1", "debian"), provider: provider("hall-1", "metal"), image: image("debian"),
+		namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "metal", Annotations: map[string]string{v1alpha1.AnnotationNodeProvider: "hall-1"}}},
+	}
+}
+
+func TestEveryObstacleIsNamedBeforeAMachineIsTouched(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*observation)
+		reason string
+		says   string
+	}{
+		{"no provider", func(o *observation) { o.provider = nil }, v1alpha1.ReasonProviderNotFound, "hall-1"},
+		{"an ironic provider", func(o *observation) {
+			o.provider.Spec.Redfish, o.provider.Spec.Ironic = nil, &v1alpha1.IronicProvider{}
+		}, v1alpha1.ReasonProviderUnsupported, "redfish or metal3"},
+		{"no host namespace", func(o *observation) { o.namespace = nil }, v1alpha1.ReasonProviderNotFound, "metal"},
+		{"another provider's namespace", func(o *observation) { o.namespace.Annotations[v1alpha1.AnnotationNodeProvider] = "hall-2" }, v1alpha1.ReasonHostNamespaceTaken, "hall-2"},
+		{"a baremetal-operator's namespace", func(o *observation) {
+			o.hosts = []placement.HostFacts{{Host: &metal3api.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Name: "s1", Finalizers: []string{metal3api.BareMetalHostFinalizer}}}}}
+		}, v1alpha1.ReasonHostNamespaceTaken, "metal/s1"},
+		{"no image", func(o *observation) { o.image = nil }, v1alpha1.ReasonOSImageNotFound, "debian"},
+		{"an image that nobody has checked", func(o *observation) { o.image.Status = v1alpha1.OSImageStatus{} }, v1alpha1.ReasonOSImageNotReady, "checked"},
+		{"an image that is not there", func(o *observation) {
+			o.image.Status.Conditions[0] = metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonImageUnreachable, Message: "404"}
+		}, v1alpha1.ReasonOSImageNotReady, "ImageUnreachable: 404"},
+		{"a format that the provider cannot write", func(o *observation) { o.image.Spec.Format = v1alpha1.FormatQCOW2 }, v1alpha1.ReasonFormatUnsupported, "metal3 can"},
+		{"a format that metal3 cannot write", func(o *observation) {
+			o.provider.Spec.Redfish, o.provider.Spec.Metal3 = nil, &v1alpha1.Metal3Provider{}
+		}, v1alpha1.ReasonFormatUnsupported, "redfish can"},
+		{"GPUs without a driver", func(o *observation) {
+			o.nodeType.Spec.GPU = &v1alpha1.GPUSpec{Vendor: v1alpha1.VendorNVIDIA, Model: "H100-SXM5-80GB", Count: 8, Presentation: v1alpha1.Presentation{Mode: v1alpha1.ModePassthrough}}
+		}, v1alpha1.ReasonDriverMissing, ""},
+		{"user data that is none", func(o *observation) { o.nodeType.Spec.UserData = "#!/bin/sh\n" }, v1alpha1.ReasonUserDataInvalid, "NodeType h100"},
+		{"user data of another kind", func(o *observation) { o.image.Spec.UserData = v1alpha1.UserDataIgnition }, v1alpha1.ReasonUserDataInvalid, "Ignition"},
+	} {
+		seen := possible()
+		c.change(&seen)
+		found := judge(seen)
+		if found.obstacle == nil || found.obstacle.reason != c.reason || !strings.Contains(found.obstacle.message, c.says) || found.revision != nil {
+			t.Errorf("%s: %+v", c.name, found.obstacle)
+		}
+	}
+	if found := judge(possible()); found.obstacle != nil || found.revision == nil || found.claimNamespace {
+		t.Errorf("without an obstacle: %+v", found)
+	}
+	unclaimed := possible()
+	unclaimed.namespace.Annotations = nil
+	if found := judge(unclaimed); !found.claimNamespace {
+		t.Error("a namespace that is nobody's is not claimed")
+	}
+}
+
+func run(t *testing.T) {
+	t.Helper()
+	server.Run(t, func(mgr ctrl.Manager) error {
+		return (&Reconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("nodetype"), Clock: clock.RealClock{}}).SetupWithManager(mgr)
+	})
+}
+
+func create(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	server.Create(t, objects...)
+	t.Cleanup(func() {
+		for _, object := range objects {
+			_ = server.Client.Delete(context.Background(), object)
+		}
+	})
+}
+
+func await(t *testing.T, name, what string, is func(*v1alpha1.NodeType) bool) *v1alpha1.NodeType {
+	t.Helper()
+	var stored v1alpha1.NodeType
+	management.Eventually(t, what, func() bool {
+		if err := server.Client.Get(t.Context(), client.ObjectKey{Name: name}, &stored); err != nil {
+			t.Fatal(err)
+		}
+		return is(&stored)
+	})
+	return &stored
+}
+
+func hasReason(reason string) func(*v1alpha1.NodeType) bool {
+	return func(stored *v1alpha1.NodeType) bool {
+		ready := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionReady)
+		return ready != nil && ready.Reason == reason
+	}
+}
+
+func TestANodeTypeBecomesReadyInAnyOrderAndMakesRevisions(t *testing.T) {
+	run(t)
+	namespace := server.Namespace(t)
+	create(t, nodeType("h100", "hall-1", "debian"))
+	await(t, "h100", "the provider is missed", hasReason(v1alpha1.ReasonProviderNotFound))
+	create(t, provider("hall-1", namespace), image("debian"))
+	first := await(t, "h100", "it is Ready", hasReason(v1alpha1.ReasonReady))
+
+	var made v1alpha1.NodeTypeRevision
+	if err := server.Client.Get(t.Context(), client.ObjectKey{Name: first.Status.StableRevision}, &made); err != nil || !metav1.IsControlledBy(&made, first) {
+		t.Fatalf("revision %q, owners %v, error %v", first.Status.StableRevision, made.OwnerReferences, err)
+	}
+	var claimed corev1.Namespace
+	if err := server.Client.Get(t.Context(), client.ObjectKey{Name: namespace}, &claimed); err != nil || claimed.Annotations[v1alpha1.AnnotationNodeProvider] != "hall-1" {
+		t.Errorf("namespace annotations %v, error %v", claimed.Annotations, err)
+	}
+	create(t, provider("hall-2", namespace), nodeType("late", "hall-2", "debian"))
+	await(t, "late", "the second provider of a namespace is refused", hasReason(v1alpha1.ReasonHostNamespaceTaken))
+
+	patch := client.MergeFrom(first.DeepCopy())
+	first.Spec.UserData = "#cloud-config\npackages: [lldpd]\n"
+	if err := server.Client.Patch(t.Context(), first, patch); err != nil {
+		t.Fatal(err)
+	}
+	second := await(t, "h100", "there is a second revision", func(n *v1alpha1.NodeType) bool { return n.Status.TargetRevision != made.Name })
+	patch = client.MergeFrom(second.DeepCopy())
+	second.Spec.UserData = ""
+	if err := server.Client.Patch(t.Context(), second, patch); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "h100", "setting it back gives the first revision again", func(n *v1alpha1.NodeType) bool { return n.Status.TargetRevision == made.Name })
+}
+
+func TestCapacityFollowsHostsAndMachines(t *testing.T) {
+	run(t)
+	namespace := server.Namespace(t)
+	create(t, provider("hall-3", namespace), image("debian-3"), nodeType("counted", "hall-3", "debian-3"))
+	ready := await(t, "counted", "it is Ready", hasReason(v1alpha1.ReasonReady))
+	labels := map[string]string{"gpu-model": "h100"}
+	create(t,
+		&metal3api.BareMetalHost{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "free", Labels: labels},
+			Status: metal3api.BareMetalHostStatus{OperationalStatus: metal3api.OperationalStatusOK, ErrorMessage: "", HardwareProfile: "",
+				Provisioning: metal3api.ProvisionStatus{State: metal3api.StateAvailable, ID: ""}},
+		},
+		&v1alpha1.HostRecord{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "free"}},
+		&metal3api.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "new", Labels: labels}},
+		&v1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"},
+			Spec:       v1alpha1.MachineSpec{NodeTypeRef: v1alpha1.LocalReference{Name: "counted"}, TenantClusterRef: v1alpha1.LocalReference{Name: "research"}},
+			Status:     v1alpha1.MachineStatus{Revision: ready.Status.TargetRevision},
+		})
+	await(t, "counted", "hosts and Machines are counted", func(n *v1alpha1.NodeType) bool {
+		return n.Status.Hosts == v1alpha1.HostCounts{Matching: 2, Available: 1} && n.Status.Machines == v1alpha1.MachineCounts{Total: 1, UpToDate: 1}
+	})
+}

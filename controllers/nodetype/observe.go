@@ -1,0 +1,106 @@
+package nodetype
+
+import (
+	"context"
+	"fmt"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/placement"
+)
+
+// observation is what a reconcile knows. What does not exist is nil.
+type observation struct {
+	nodeType  *v1alpha1.NodeType
+	image     *v1alpha1.OSImage
+	provider  *v1alpha1.NodeProvider
+	namespace *corev1.Namespace
+	hosts     []placement.HostFacts
+	machines  []v1alpha1.Machine
+	// revisions of this NodeType by name.
+	revisions map[string]*v1alpha1.NodeTypeRevision
+}
+
+func (r *Reconciler) observe(ctx context.Context, name string) (observation, error) {
+	var seen observation
+	var err error
+	if seen.nodeType, err = get(ctx, r.Client, name, &v1alpha1.NodeType{}); err != nil || seen.nodeType == nil {
+		return seen, err
+	}
+	if seen.nodeType.DeletionTimestamp != nil {
+		return observation{}, nil
+	}
+	spec := seen.nodeType.Spec
+	if seen.image, err = get(ctx, r.Client, spec.OSImageRef.Name, &v1alpha1.OSImage{}); err != nil {
+		return seen, err
+	}
+	if seen.provider, err = get(ctx, r.Client, spec.ProviderRef.Name, &v1alpha1.NodeProvider{}); err != nil {
+		return seen, err
+	}
+	if seen.provider != nil {
+		if seen.namespace, err = get(ctx, r.Client, seen.provider.Spec.HostNamespace, &corev1.Namespace{}); err != nil {
+			return seen, err
+		}
+		if seen.hosts, err = r.hosts(ctx, seen.provider.Spec.HostNamespace); err != nil {
+			return seen, err
+		}
+	}
+	if seen.machines, err = r.machines(ctx, name); err != nil {
+		return seen, err
+	}
+	seen.revisions, err = r.revisions(ctx, seen.nodeType)
+	return seen, err
+}
+
+// get reads a cluster-scoped object; nil when it does not exist.
+func get[T client.Object](ctx context.Context, c client.Reader, name string, object T) (T, error) {
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+		var none T
+		return none, client.IgnoreNotFound(err)
+	}
+	return object, nil
+}
+
+func (r *Reconciler) hosts(ctx context.Context, namespace string) ([]placement.HostFacts, error) {
+	var hosts metal3api.BareMetalHostList
+	if err := r.Client.List(ctx, &hosts, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list BareMetalHosts: %w", err)
+	}
+	var records v1alpha1.HostRecordList
+	if err := r.Client.List(ctx, &records, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list HostRecords: %w", err)
+	}
+	return placement.Pair(hosts.Items, records.Items), nil
+}
+
+func (r *Reconciler) machines(ctx context.Context, nodeType string) ([]v1alpha1.Machine, error) {
+	var list v1alpha1.MachineList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Machines: %w", err)
+	}
+	var mine []v1alpha1.Machine
+	for i := range list.Items {
+		if list.Items[i].Spec.NodeTypeRef.Name == nodeType {
+			mine = append(mine, list.Items[i])
+		}
+	}
+	return mine, nil
+}
+
+func (r *Reconciler) revisions(ctx context.Context, nodeType *v1alpha1.NodeType) (map[string]*v1alpha1.NodeTypeRevision, error) {
+	var list v1alpha1.NodeTypeRevisionList
+	if err := r.Client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("list NodeTypeRevisions: %w", err)
+	}
+	mine := map[string]*v1alpha1.NodeTypeRevision{}
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], nodeType) {
+			mine[list.Items[i].Name] = &list.Items[i]
+		}
+	}
+	return mine, nil
+}

@@ -1,0 +1,56 @@
+package nodetype
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/placement"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+// rightsAgain: a RoleBinding is not watched.
+const rightsAgain = 15 * time.Second
+
+// report writes what was found into the status. An obstacle leaves the revisions as they are: Machines keep theirs.
+func report(after *v1alpha1.NodeType, seen observation, found finding, now time.Time) step.Outcome {
+	after.Status.ObservedGeneration = after.Generation
+	if found.revision != nil {
+		// Until rollouts exist, the newest revision is stable at once; Machines keep the one they have.
+		after.Status.StableRevision, after.Status.TargetRevision = found.revision.Name, found.revision.Name
+	}
+	after.Status.Hosts = v1alpha1.HostCounts{}
+	if seen.provider != nil {
+		after.Status.Hosts = placement.Count(placement.Request{
+			Selector: seen.nodeType.Spec.HostSelector, Zone: seen.nodeType.Spec.Zone, Provider: seen.provider.Spec,
+		}, seen.hosts)
+	}
+	after.Status.Machines = count(seen.machines, after.Status.TargetRevision)
+	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonReady, "nodes can be made"
+	outcome := step.Done()
+	if o := found.obstacle; o != nil {
+		status, reason, message = metav1.ConditionFalse, o.reason, o.message
+		outcome = step.Stuck(o.message)
+		if o.reason == v1alpha1.ReasonHostNamespaceDenied {
+			outcome = step.Wait(o.message, rightsAgain)
+		}
+	}
+	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionReady, status, reason, message)
+	return outcome
+}
+
+func count(machines []v1alpha1.Machine, target string) v1alpha1.MachineCounts {
+	var counts v1alpha1.MachineCounts
+	for i := range machines {
+		counts.Total++
+		if meta.IsStatusConditionTrue(machines[i].Status.Conditions, v1alpha1.ConditionReady) {
+			counts.Ready++
+		}
+		if target != "" && machines[i].Status.Revision == target {
+			counts.UpToDate++
+		}
+	}
+	return counts
+}

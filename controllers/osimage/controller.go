@@ -1,0 +1,71 @@
+package osimage
+
+import (
+	"context"
+	"net/http"
+
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+// concurrency: a server that does not answer holds one image up for half a minute, and not the others.
+const concurrency = 8
+
+// Reconciler keeps the OSImages.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Recorder takes events.
+	Recorder events.EventRecorder
+	// HTTP asks the image servers.
+	HTTP *http.Client
+	// Clock times the checks.
+	Clock clock.PassiveClock
+	// Jitter gives numbers in [0, 1) that spread the checks.
+	Jitter func() float64
+}
+
+//+kubebuilder:rbac:groups=ingot.dev,resources=osimages,verbs=get;list;watch
+//+kubebuilder:rbac:groups=ingot.dev,resources=osimages/status,verbs=patch
+//+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("osimage").
+		For(&v1alpha1.OSImage{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		Complete(r)
+}
+
+// Reconcile checks one OSImage when it is time to.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var image v1alpha1.OSImage
+	if err := r.Client.Get(ctx, request.NamespacedName, &image); err != nil {
+		return step.Retry(client.IgnoreNotFound(err)).Result()
+	}
+	if image.DeletionTimestamp != nil {
+		return step.Done().Result()
+	}
+	if rest := untilDue(&image, r.Clock.Now()); rest > 0 {
+		return step.Wait("it was checked not long ago", rest).Result()
+	}
+	found := r.observe(ctx, &image)
+	if ctx.Err() != nil {
+		// The manager ends: that says nothing about the image.
+		return step.Retry(ctx.Err()).Result()
+	}
+	after := image.DeepCopy()
+	outcome := report(after, found, r.Clock.Now(), r.Jitter())
+	told := step.Changes(image.Status.Conditions, after.Status.Conditions, "Check", v1alpha1.ConditionReady)
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, &image, after, told, outcome)
+}

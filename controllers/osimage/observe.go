@@ -1,0 +1,158 @@
+package osimage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+const (
+	// requestTimeout of one request. No body of an image is read.
+	requestTimeout = 15 * time.Second
+	// maxChecksums bytes of a checksum file are read; a mirror's whole SHA256SUMS is some hundred kilobytes.
+	maxChecksums = 4 << 20
+)
+
+// finding is what the image's servers said.
+type finding struct {
+	checksum string
+	size     *int64
+	// problem is nil when the image can be used.
+	problem *problem
+}
+
+// problem is why an image cannot be used.
+type problem struct {
+	reason  string
+	message string
+}
+
+func (r *Reconciler) observe(ctx context.Context, image *v1alpha1.OSImage) finding {
+	found := finding{checksum: image.Status.Checksum}
+	if isDigest(image.Spec.Checksum) {
+		found.checksum = image.Spec.Checksum
+	} else if found.checksum == "" {
+		found.checksum, found.problem = r.resolve(ctx, image)
+	}
+	size, err := r.size(ctx, image.Spec.URL)
+	if err != nil && found.problem == nil {
+		found.problem = unreachable(image.Spec.URL, err)
+	}
+	found.size = size
+	return found
+}
+
+func isDigest(checksum string) bool {
+	return strings.HasPrefix(checksum, "sha256:") || strings.HasPrefix(checksum, "sha512:")
+}
+
+// resolve reads the checksum file.
+func (r *Reconciler) resolve(ctx context.Context, image *v1alpha1.OSImage) (string, *problem) {
+	response, cancel, err := r.ask(ctx, http.MethodGet, image.Spec.Checksum, "")
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = errors.New("it answered " + response.Status)
+	}
+	defer cancel()
+	if err != nil {
+		return "", unreachable(image.Spec.Checksum, err)
+	}
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxChecksums))
+	if err != nil {
+		return "", unreachable(image.Spec.Checksum, cause(err))
+	}
+	parsed, err := url.Parse(image.Spec.URL)
+	if err != nil {
+		return "", unreachable(image.Spec.URL, errors.New("it is no URL"))
+	}
+	name := path.Base(parsed.Path)
+	switch digest, found := findDigest(string(content), name); {
+	case !found:
+		return "", &problem{v1alpha1.ReasonChecksumNotFound, fmt.Sprintf("%s has no line for %s: check the names in the file", plain(image.Spec.Checksum), name)}
+	case digest == "":
+		return "", &problem{v1alpha1.ReasonChecksumInvalid, fmt.Sprintf("%s has a line for %s, and what it says is no sha256 or sha512 digest", plain(image.Spec.Checksum), name)}
+	default:
+		return digest, nil
+	}
+}
+
+// size asks how large the file is; nil: the server does not say. Some servers refuse HEAD, so the first byte is asked for then.
+func (r *Reconciler) size(ctx context.Context, address string) (*int64, error) {
+	response, cancel, err := r.ask(ctx, http.MethodHead, address, "")
+	defer cancel()
+	if err == nil && response.StatusCode == http.StatusOK && response.ContentLength >= 0 {
+		return &response.ContentLength, nil
+	}
+	response, cancel, err = r.ask(ctx, http.MethodGet, address, "bytes=0-0")
+	defer cancel()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case response.StatusCode == http.StatusPartialContent:
+		return total(response.Header.Get("Content-Range")), nil
+	case response.StatusCode == http.StatusOK && response.ContentLength >= 0:
+		return &response.ContentLength, nil
+	case response.StatusCode == http.StatusOK:
+		return nil, nil
+	}
+	return nil, errors.New("it answered " + response.Status)
+}
+
+// ask sends one request. cancel closes the answer and is never nil.
+func (r *Reconciler) ask(ctx context.Context, method, address, byteRange string) (*http.Response, func(), error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	request, err := http.NewRequestWithContext(ctx, method, address, nil)
+	if err != nil {
+		return nil, cancel, errors.New("it is no URL")
+	}
+	// Compression on the way would change what the size and the digest speak of.
+	request.Header.Set("Accept-Encoding", "identity")
+	if byteRange != "" {
+		request.Header.Set("Range", byteRange)
+	}
+	response, err := r.HTTP.Do(request)
+	if err != nil {
+		return nil, cancel, cause(err)
+	}
+	return response, func() { _ = response.Body.Close(); cancel() }, nil
+}
+
+// total of a Content-Range such as "bytes 0-0/1234"; nil when it is unknown.
+func total(contentRange string) *int64 {
+	_, after, _ := strings.Cut(contentRange, "/")
+	if size, err := strconv.ParseInt(after, 10, 64); err == nil && size >= 0 {
+		return &size
+	}
+	return nil
+}
+
+// cause strips the URL from net/http's error: its query may be a signature that gives access.
+func cause(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}
+
+// plain is an address without user, password and query.
+func plain(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return "the URL"
+	}
+	return (&url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: parsed.Path}).String()
+}
+
+func unreachable(address string, err error) *problem {
+	return &problem{v1alpha1.ReasonImageUnreachable, fmt.Sprintf("%s: %v", plain(address), err)}
+}

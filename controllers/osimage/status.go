@@ -1,0 +1,55 @@
+package osimage
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+const (
+	// recheckAfter a check that went well.
+	recheckAfter = 10 * time.Minute
+	// recheckSoon after a check that did not.
+	recheckSoon = time.Minute
+)
+
+// interval between this image's checks.
+func interval(image *v1alpha1.OSImage) time.Duration {
+	if meta.IsStatusConditionTrue(image.Status.Conditions, v1alpha1.ConditionReady) {
+		return recheckAfter
+	}
+	return recheckSoon
+}
+
+// untilDue is the time until the next check; zero or less: now. A clock that was set back does not put it off.
+func untilDue(image *v1alpha1.OSImage, now time.Time) time.Duration {
+	if image.Status.CheckedAt == nil || image.Status.CheckedAt.After(now) {
+		return 0
+	}
+	return interval(image) - now.Sub(image.Status.CheckedAt.Time)
+}
+
+// report writes a finding into the status. What was pinned stays, also when the image is unreachable now.
+func report(after *v1alpha1.OSImage, found finding, now time.Time, jitter float64) step.Outcome {
+	after.Status.CheckedAt = &metav1.Time{Time: now}
+	after.Status.Checksum = found.checksum
+	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonReady, ""
+	switch {
+	case found.problem != nil:
+		status, reason, message = metav1.ConditionFalse, found.problem.reason, found.problem.message
+	case found.size == nil:
+		after.Status.SizeBytes = nil
+		reason, message = v1alpha1.ReasonSizeUnknown, "the server does not say how large the file is: progress has no percentage"
+	default:
+		after.Status.SizeBytes = found.size
+		message = fmt.Sprintf("the file is there, %d bytes", *found.size)
+	}
+	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionReady, status, reason, message)
+	pause := interval(after)
+	return step.Wait("the next check", pause+time.Duration(jitter*float64(pause)/10))
+}

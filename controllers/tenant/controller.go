@@ -1,0 +1,80 @@
+package tenant
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/step"
+	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+)
+
+// Reconciler keeps the TenantClusters.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Reader reads Secrets without a cache.
+	Reader client.Reader
+	// Registry gets the kubeconfigs.
+	Registry *tenantaccess.Registry
+	// Recorder takes events.
+	Recorder events.EventRecorder
+	// Clock times the conditions.
+	Clock clock.PassiveClock
+}
+
+//+kubebuilder:rbac:groups=ingot.dev,resources=tenantclusters,verbs=get;list;watch
+//+kubebuilder:rbac:groups=ingot.dev,resources=tenantclusters/status,verbs=patch
+//+kubebuilder:rbac:groups=ingot.dev,resources=machines,verbs=get;list;watch
+//+kubebuilder:rbac:groups="",resources=secrets,verbs=get,roleName=ingot-manager-tenants
+//+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("tenant").
+		For(&v1alpha1.TenantCluster{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), builder.WithPredicates(comesOrGoes)).
+		WatchesRawSource(r.Registry.TenantSource("tenant", func(tenant types.NamespacedName) []reconcile.Request {
+			return []reconcile.Request{{NamespacedName: tenant}}
+		})).
+		Complete(r)
+}
+
+// comesOrGoes: only the number of Machines counts.
+var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+
+func ofMachine(_ context.Context, object client.Object) []reconcile.Request {
+	machine, ok := object.(*v1alpha1.Machine)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: machine.Namespace, Name: machine.Spec.TenantClusterRef.Name}}}
+}
+
+// Reconcile brings one TenantCluster's client set and status up to date. It never waits for the tenant.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	seen, err := r.observe(ctx, request.NamespacedName)
+	if err != nil {
+		return step.Retry(err).Result()
+	}
+	if seen.tenant == nil {
+		r.Registry.Remove(request.NamespacedName)
+		return step.Done().Result()
+	}
+	access, problem := r.connect(ctx, seen)
+	after := seen.tenant.DeepCopy()
+	outcome := report(after, seen, access, problem, r.Clock.Now())
+	told := step.Changes(seen.tenant.Status.Conditions, after.Status.Conditions, "Connect", v1alpha1.ConditionReady)
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, seen.tenant, after, told, outcome)
+}

@@ -1,0 +1,48 @@
+package tenant
+
+import (
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/step"
+	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+)
+
+const (
+	// rereadAfter: Secrets are not watched.
+	rereadAfter = time.Minute
+	// rereadSoon while a person is about to mend the kubeconfig.
+	rereadSoon = 10 * time.Second
+)
+
+// report writes what was found into the status.
+func report(after *v1alpha1.TenantCluster, seen observation, access *tenantaccess.Access, problem error, now time.Time) step.Outcome {
+	after.Status.ObservedGeneration = after.Generation
+	after.Status.Machines = seen.machines
+	if access != nil {
+		// The last known version stays while the tenant is lost: the version skew of images is judged by it.
+		after.Status.Version = access.Version
+	}
+	status, reason, message := verdict(after, problem)
+	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionReady, status, reason, message)
+	if status == metav1.ConditionTrue || reason == v1alpha1.ReasonJoinUnsupported {
+		return step.Wait("the kubeconfig may change", rereadAfter)
+	}
+	return step.Wait(message, rereadSoon)
+}
+
+func verdict(tenant *v1alpha1.TenantCluster, problem error) (metav1.ConditionStatus, string, string) {
+	var typed *tenantaccess.Error
+	switch {
+	case errors.As(problem, &typed):
+		return metav1.ConditionFalse, typed.Reason, typed.Err.Error()
+	case problem != nil:
+		return metav1.ConditionFalse, v1alpha1.ReasonTenantUnreachable, problem.Error()
+	case tenant.Spec.Join.TLSBootstrap == nil:
+		return metav1.ConditionFalse, v1alpha1.ReasonJoinUnsupported, "spec.join: this version of Ingot joins by tlsBootstrap only"
+	}
+	return metav1.ConditionTrue, v1alpha1.ReasonReady, "the API server answers and its Nodes are watched"
+}

@@ -1,0 +1,113 @@
+package tenant
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/test/management"
+)
+
+var server *management.Server
+
+func TestMain(m *testing.M) { os.Exit(management.Main(m, &server)) }
+
+// run starts the controller and makes a TenantCluster named research, with its Secret unless kubeconfig is nil.
+func run(t *testing.T, join v1alpha1.JoinSpec, kubeconfig []byte) (*tenantaccess.Registry, types.NamespacedName) {
+	t.Helper()
+	registry := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme})
+	server.Run(t, func(mgr ctrl.Manager) error {
+		if err := mgr.Add(registry); err != nil {
+			return err
+		}
+		r := &Reconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Registry: registry, Recorder: mgr.GetEventRecorder("tenant"), Clock: clock.RealClock{}}
+		return r.SetupWithManager(mgr)
+	})
+	key := types.NamespacedName{Namespace: server.Namespace(t), Name: "research"}
+	if kubeconfig != nil {
+		server.Create(t, secret(key.Namespace, kubeconfig))
+	}
+	server.Create(t, &v1alpha1.TenantCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+		Spec:       v1alpha1.TenantClusterSpec{KubeconfigSecretRef: v1alpha1.LocalReference{Name: "admin"}, Join: join},
+	})
+	return registry, key
+}
+
+func secret(namespace string, kubeconfig []byte) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "admin"}, Data: map[string][]byte{"kubeconfig": kubeconfig}}
+}
+
+// nudge makes the controller look at once: in real life it looks again after some seconds.
+func nudge(t *testing.T, key types.NamespacedName, endpoint string) {
+	t.Helper()
+	var tenant v1alpha1.TenantCluster
+	if err := server.Client.Get(t.Context(), key, &tenant); err != nil {
+		t.Fatal(err)
+	}
+	patch := client.MergeFrom(tenant.DeepCopy())
+	tenant.Spec.Join.TLSBootstrap = &v1alpha1.EndpointJoin{Endpoint: endpoint}
+	if err := server.Client.Patch(t.Context(), &tenant, patch); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func awaitReady(t *testing.T, key types.NamespacedName, reason, says string) v1alpha1.TenantCluster {
+	t.Helper()
+	var tenant v1alpha1.TenantCluster
+	management.Eventually(t, "Ready has the reason "+reason, func() bool {
+		if err := server.Client.Get(t.Context(), key, &tenant); err != nil {
+			t.Fatal(err)
+		}
+		ready := meta.FindStatusCondition(tenant.Status.Conditions, v1alpha1.ConditionReady)
+		return ready != nil && ready.Reason == reason && strings.Contains(ready.Message, says)
+	})
+	return tenant
+}
+
+func TestATenantBecomesReadyWhenItsKubeconfigIsThereAndSafe(t *testing.T) {
+	registry, key := run(t, v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{}}, nil)
+	awaitReady(t, key, v1alpha1.ReasonKubeconfigMissing, "Secret "+key.Namespace+"/admin")
+
+	unsafe := strings.Replace(string(server.Cluster.Kubeconfig()), "user:\n    client-certificate-data:", "user:\n    tokenFile: /etc/passwd\n    client-certificate-data:", 1)
+	stored := secret(key.Namespace, []byte(unsafe))
+	server.Create(t, stored)
+	nudge(t, key, "https://a.example.com")
+	awaitReady(t, key, v1alpha1.ReasonKubeconfigUnsafe, "tokenFile")
+
+	stored.Data["kubeconfig"] = server.Cluster.Kubeconfig()
+	if err := server.Client.Update(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	server.Create(t, &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "training-1"},
+		Spec:       v1alpha1.MachineSpec{NodeTypeRef: v1alpha1.LocalReference{Name: "h100"}, TenantClusterRef: v1alpha1.LocalReference{Name: key.Name}},
+	})
+	nudge(t, key, "https://b.example.com")
+	tenant := awaitReady(t, key, v1alpha1.ReasonReady, "")
+	if tenant.Status.Version != "v1.37.0" {
+		t.Errorf("version %q", tenant.Status.Version)
+	}
+	management.Eventually(t, "the Machine is counted", func() bool {
+		return server.Client.Get(t.Context(), key, &tenant) == nil && tenant.Status.Machines == 1
+	})
+	if err := server.Client.Delete(t.Context(), &tenant); err != nil {
+		t.Fatal(err)
+	}
+	management.Eventually(t, "a deleted tenant is forgotten", func() bool { _, err := registry.For(key); return err != nil })
+}
+
+func TestAJoinMethodOfALaterVersionIsNamedSo(t *testing.T) {
+	_, key := run(t, v1alpha1.JoinSpec{Kubeadm: &v1alpha1.EndpointJoin{}}, server.Cluster.Kubeconfig())
+	awaitReady(t, key, v1alpha1.ReasonJoinUnsupported, "tlsBootstrap")
+}

@@ -1,0 +1,184 @@
+package tenantaccess
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// NodeSource sends what toRequests makes of a tenant's Node to a controller: when the Node, or a ResourceSlice of it,
+// was added, changed or deleted, and when its tenant became usable or was lost. Heartbeats are left out. toRequests
+// must not change the Node.
+func (r *Registry) NodeSource(name string, toRequests func(tenant types.NamespacedName, node *corev1.Node) []reconcile.Request) source.Source {
+	return &subscription{registry: r, name: name, ofNode: toRequests}
+}
+
+// TenantSource sends what toRequests makes of a tenant to a controller when the tenant became usable or was lost.
+func (r *Registry) TenantSource(name string, toRequests func(tenant types.NamespacedName) []reconcile.Request) source.Source {
+	return &subscription{registry: r, name: name, ofTenant: toRequests}
+}
+
+// subscription is one controller's interest.
+type subscription struct {
+	registry *Registry
+	name     string
+	ofNode   func(types.NamespacedName, *corev1.Node) []reconcile.Request
+	ofTenant func(types.NamespacedName) []reconcile.Request
+	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+// String names the source in logs.
+func (s *subscription) String() string { return "tenants: " + s.name }
+
+// Start subscribes the controller until ctx ends, and sends it what is there already.
+func (s *subscription) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	active := *s
+	active.queue = queue
+	s.registry.hub.add(&active)
+	context.AfterFunc(ctx, func() { s.registry.hub.remove(&active) })
+	for _, set := range s.registry.clientSets() {
+		active.tenantChanged(set)
+	}
+	return nil
+}
+
+func (s *subscription) send(requests []reconcile.Request) {
+	for _, request := range requests {
+		s.queue.Add(request)
+	}
+}
+
+func (s *subscription) tenantChanged(set *clientSet) {
+	if s.ofTenant != nil {
+		s.send(s.ofTenant(set.key))
+	}
+	if s.ofNode != nil {
+		for _, node := range set.cachedNodes() {
+			s.send(s.ofNode(set.key, node))
+		}
+	}
+}
+
+// hub passes events of all tenants on to all subscriptions.
+type hub struct {
+	mu            sync.RWMutex
+	subscriptions []*subscription
+}
+
+func (h *hub) add(s *subscription) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.subscriptions = append(h.subscriptions, s)
+}
+
+func (h *hub) remove(s *subscription) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var rest []*subscription
+	for _, other := range h.subscriptions {
+		if other != s {
+			rest = append(rest, other)
+		}
+	}
+	h.subscriptions = rest
+}
+
+func (h *hub) all() []*subscription {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.subscriptions[:len(h.subscriptions):len(h.subscriptions)]
+}
+
+func (h *hub) tenantChanged(set *clientSet) {
+	for _, s := range h.all() {
+		s.tenantChanged(set)
+	}
+}
+
+func (h *hub) nodeChanged(tenant types.NamespacedName, node *corev1.Node) {
+	for _, s := range h.all() {
+		if s.ofNode != nil {
+			s.send(s.ofNode(tenant, node))
+		}
+	}
+}
+
+func nodeHandler(s *clientSet) toolscache.ResourceEventHandler {
+	changed := func(object any) {
+		if node, ok := undeleted(object).(*corev1.Node); ok && s.ctx.Err() == nil {
+			s.hub.nodeChanged(s.key, node)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: changed,
+		UpdateFunc: func(before, after any) {
+			if !sameNode(before, after) {
+				changed(after)
+			}
+		},
+		DeleteFunc: changed,
+	}
+}
+
+// sliceHandler sends the slice's Node, where there is one.
+func sliceHandler(s *clientSet) toolscache.ResourceEventHandler {
+	changed := func(object any) {
+		slice, ok := undeleted(object).(*resourcev1.ResourceSlice)
+		if !ok || slice.Spec.NodeName == nil || s.ctx.Err() != nil {
+			return
+		}
+		// Before the Nodes were read there is none to send, and afterwards all are sent.
+		var node corev1.Node
+		if nodes := s.syncedCache(); nodes != nil && nodes.reader.Get(s.ctx, client.ObjectKey{Name: *slice.Spec.NodeName}, &node) == nil {
+			s.hub.nodeChanged(s.key, &node)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{AddFunc: changed, UpdateFunc: func(_, after any) { changed(after) }, DeleteFunc: changed}
+}
+
+// sameNode: a heartbeat leaves a trimmed Node as it was, but for the resourceVersion.
+func sameNode(before, after any) bool {
+	old, ok1 := before.(*corev1.Node)
+	now, ok2 := after.(*corev1.Node)
+	if !ok1 || !ok2 || old.ResourceVersion == now.ResourceVersion {
+		return false
+	}
+	copied := *old
+	copied.ResourceVersion = now.ResourceVersion
+	return equality.Semantic.DeepEqual(&copied, now)
+}
+
+// undeleted unwraps what an informer gives for an object whose deletion it missed.
+func undeleted(object any) any {
+	if lost, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		return lost.Obj
+	}
+	return object
+}
+
+// cachedNodes lists what was read so far, also when the tenant is lost.
+func (s *clientSet) cachedNodes() []*corev1.Node {
+	nodes := s.syncedCache()
+	if nodes == nil {
+		return nil
+	}
+	var list corev1.NodeList
+	// The memory of a stopped cache can still be read.
+	if err := nodes.reader.List(context.WithoutCancel(s.ctx), &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	found := make([]*corev1.Node, len(list.Items))
+	for i := range list.Items {
+		found[i] = &list.Items[i]
+	}
+	return found
+}

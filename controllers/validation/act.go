@@ -1,0 +1,51 @@
+package validation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/controllers/plan/verdict"
+)
+
+// act does what was decided about the gate.
+func (r *Reconciler) act(ctx context.Context, seen observation, decision verdict.Decision) error {
+	if decision.Gate == verdict.Keep {
+		return nil
+	}
+	patch, err := taintPatch(seen.node, seen.nodeType.Gate.Key(), decision.Gate)
+	if err != nil {
+		return err
+	}
+	target := &corev1.Node{}
+	target.Name = seen.node.Name
+	if err := seen.tenant.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("%s the gate of Node %s: %w", decision.Gate, seen.node.Name, err)
+	}
+	gateActions.WithLabelValues(string(decision.Gate), decision.Reason).Inc()
+	return nil
+}
+
+// taintPatch replaces the Node's taints. It holds for the very object that was judged: with another uid or
+// resourceVersion the API server answers with a conflict.
+func taintPatch(node *corev1.Node, key string, action verdict.Gate) ([]byte, error) {
+	taints := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool {
+		return t.Key == key && t.Effect == corev1.TaintEffectNoSchedule
+	})
+	if action == verdict.Place {
+		taints = append(taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": node.UID, "resourceVersion": node.ResourceVersion},
+		"spec":     map[string]any{"taints": taints},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the patch of the gate: %w", err)
+	}
+	return patch, nil
+}

@@ -1,0 +1,109 @@
+package validation
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/verdict"
+	"github.com/ingot-dev/ingot/controllers/step"
+	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+)
+
+//+kubebuilder:rbac:groups=ingot.dev,resources=machines;nodetypes;nodetyperevisions;osimages,verbs=get;list;watch
+//+kubebuilder:rbac:groups=ingot.dev,resources=machines/status,verbs=patch
+//+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconciler judges the nodes of Machines.
+type Reconciler struct {
+	// Client reads and writes the management cluster.
+	Client client.Client
+	// Tenants gives access to the tenants' clusters.
+	Tenants *tenantaccess.Registry
+	// Recorder takes events.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+
+	daemonSets daemonSets
+}
+
+// SetupWithManager starts the controller with the manager.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("validation").
+		For(&v1alpha1.Machine{}).
+		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.machinesOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(r.Tenants.NodeSource("validation", machineOf)).
+		Complete(r)
+}
+
+// machineOf is the Machine that a Node is named after, if it is one.
+func machineOf(tenant types.NamespacedName, node *corev1.Node) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: tenant.Namespace, Name: node.Name}}}
+}
+
+// machinesOf are the Machines of a NodeType: its promise may have changed.
+func (r *Reconciler) machinesOf(ctx context.Context, nodeType client.Object) []reconcile.Request {
+	var machines v1alpha1.MachineList
+	if err := r.Client.List(ctx, &machines, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "List the Machines of a NodeType", "NodeType", nodeType.GetName())
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range machines.Items {
+		if machines.Items[i].Spec.NodeTypeRef.Name == nodeType.GetName() {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&machines.Items[i])})
+		}
+	}
+	return out
+}
+
+// Reconcile judges one Machine's node.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var machine v1alpha1.Machine
+	if err := r.Client.Get(ctx, req.NamespacedName, &machine); err != nil {
+		return step.Retry(client.IgnoreNotFound(err)).Result()
+	}
+	if !judged(&machine) {
+		return step.Done().Result()
+	}
+	seen, err := r.observe(ctx, &machine)
+	if err != nil {
+		return step.Retry(err).Result()
+	}
+	if seen.finding != nil {
+		return r.report(ctx, &machine, *seen.finding)
+	}
+	if seen.node == nil {
+		return step.Done().Result()
+	}
+	decision := verdict.Judge(seen.input(r.Clock.Now(), &machine))
+	if err := r.act(ctx, seen, decision); err != nil {
+		return step.Retry(err).Result()
+	}
+	return r.write(ctx, &machine, decision)
+}
+
+// judged says whether the Machine is in a phase in which its node is judged. Before there is none, and afterwards the
+// node is on its way out.
+func judged(m *v1alpha1.Machine) bool {
+	if !m.DeletionTimestamp.IsZero() {
+		return false
+	}
+	switch m.Status.Phase {
+	case v1alpha1.MachineJoining, v1alpha1.MachineValidating, v1alpha1.MachineReady:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,206 @@
+package validation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/verdict"
+	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/presentation"
+)
+
+// observation is what a reconcile saw.
+type observation struct {
+	// finding: the node cannot be judged, and why; nothing else is set.
+	finding *finding
+	// node is nil while the Machine has none yet.
+	node        *corev1.Node
+	tenant      client.Client
+	expectation presentation.Expectation
+	nodeType    v1alpha1.NodeTypeSpec
+	daemonSets  []appsv1.DaemonSet
+}
+
+// finding is a condition that is reported instead of a verdict.
+type finding struct {
+	status          metav1.ConditionStatus
+	reason, message string
+	// noNode: the verdict spoke of a Node that is not this Machine's any more.
+	noNode bool
+	// again is when to look again although nothing that is watched changed; zero: never.
+	again time.Duration
+}
+
+func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Machine) (observation, error) {
+	key := types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.TenantClusterRef.Name}
+	access, err := r.Tenants.For(key)
+	if err != nil {
+		return observation{finding: unreachable(err)}, nil
+	}
+	var node corev1.Node
+	if err := access.Cache.Get(ctx, client.ObjectKey{Name: m.Name}, &node); err != nil {
+		if apierrors.IsNotFound(err) {
+			return observation{finding: nodeLost(m)}, nil
+		}
+		return observation{}, fmt.Errorf("read Node %s of TenantCluster %s: %w", m.Name, key, err)
+	}
+	if !ours(m, &node) {
+		return observation{finding: conflict(m, &node)}, nil
+	}
+	seen, err := r.promise(ctx, m)
+	if err != nil || seen.finding != nil {
+		return seen, err
+	}
+	seen.node, seen.tenant = &node, access.Client
+	if v := m.Status.Verdict; v == nil || v.Result != v1alpha1.CheckPass {
+		seen.daemonSets = r.daemonSets.of(ctx, key, access.Client, r.Clock.Now())
+	}
+	return seen, nil
+}
+
+// promise is what the Machine's revision and its NodeType promise.
+func (r *Reconciler) promise(ctx context.Context, m *v1alpha1.Machine) (observation, error) {
+	var nodeType v1alpha1.NodeType
+	var revision v1alpha1.NodeTypeRevision
+	var image v1alpha1.OSImage
+	for _, get := range []func() (string, client.Object){
+		func() (string, client.Object) { return m.Spec.NodeTypeRef.Name, &nodeType },
+		func() (string, client.Object) { return m.Status.Revision, &revision },
+		func() (string, client.Object) { return revision.Spec.Image.Name, &image },
+	} {
+		name, into := get()
+		err := r.Client.Get(ctx, client.ObjectKey{Name: name}, into)
+		if apierrors.IsNotFound(err) {
+			return observation{finding: &finding{
+				status: metav1.ConditionUnknown, reason: v1alpha1.ReasonWaitingForNodeType, again: time.Minute,
+				message: fmt.Sprintf("what the node promises is not known: %T %q does not exist", into, name),
+			}}, nil
+		}
+		if err != nil {
+			return observation{}, fmt.Errorf("read %T %q: %w", into, name, err)
+		}
+	}
+	plan, err := presentation.Resolve(presentation.Request{GPU: revision.Spec.GPU, Image: image.Spec, Resources: nodeType.Spec.Resources})
+	var refusal *presentation.Refusal
+	if errors.As(err, &refusal) {
+		return observation{finding: &finding{status: metav1.ConditionUnknown, reason: refusal.Reason, message: refusal.Error()}}, nil
+	}
+	return observation{expectation: plan.Expectation, nodeType: nodeType.Spec}, err
+}
+
+func unreachable(err error) *finding {
+	f := &finding{status: metav1.ConditionUnknown, reason: v1alpha1.ReasonTenantUnreachable, message: err.Error()}
+	var typed *tenantaccess.Error
+	if errors.As(err, &typed) {
+		f.reason = typed.Reason
+	}
+	return f
+}
+
+// nodeLost: until the Node appears for the first time there is nothing to report.
+func nodeLost(m *v1alpha1.Machine) *finding {
+	if m.Status.NodeRef == nil && m.Status.Verdict == nil {
+		return nil
+	}
+	if m.Status.Phase == v1alpha1.MachineJoining {
+		return &finding{status: metav1.ConditionFalse, reason: v1alpha1.ReasonChecksWaiting, noNode: true, message: "the node has not joined yet"}
+	}
+	return &finding{
+		status: metav1.ConditionFalse, reason: v1alpha1.ReasonNodeLost, noNode: true,
+		message: "Node " + m.Name + " does not exist in the tenant's cluster",
+	}
+}
+
+// ours says whether the Node is what this installation of the Machine registered.
+func ours(m *v1alpha1.Machine, node *corev1.Node) bool {
+	if node.Spec.ProviderID == "" {
+		return m.Status.NodeRef != nil && m.Status.NodeRef.UID == node.UID
+	}
+	return node.Spec.ProviderID == v1alpha1.ProviderID(m.UID, m.Status.Attempt)
+}
+
+func conflict(m *v1alpha1.Machine, node *corev1.Node) *finding {
+	return &finding{
+		status: metav1.ConditionFalse, reason: v1alpha1.ReasonNodeConflict, noNode: true,
+		message: fmt.Sprintf("Node %s has providerID %q, expected %s: it is another installation's, and nothing is done to it",
+			node.Name, clipped(node.Spec.ProviderID), v1alpha1.ProviderID(m.UID, m.Status.Attempt)),
+	}
+}
+
+// clipped bounds a text that the tenant wrote, and shows what cannot be printed.
+func clipped(text string) string {
+	const most = 128
+	if len(text) > most {
+		text = text[:most]
+	}
+	quoted := strconv.QuoteToASCII(text)
+	return quoted[1 : len(quoted)-1]
+}
+
+func (o observation) input(now time.Time, m *v1alpha1.Machine) verdict.Input {
+	in := verdict.Input{
+		Now: now, Expectation: o.expectation, Node: o.node, DaemonSets: o.daemonSets, Previous: m.Status.Verdict,
+		Identity: verdict.Identity{
+			ProviderID: v1alpha1.ProviderID(m.UID, m.Status.Attempt), SystemUUID: m.Status.SystemUUID, Revision: m.Status.Revision,
+		},
+		Gate: o.nodeType.Gate.Key(), Settle: verdict.DefaultSettle, OnFailure: o.nodeType.Validation.OnFailure,
+	}
+	if s := o.nodeType.Validation.Settle; s != nil {
+		in.Settle = s.Duration
+	}
+	if d := m.Status.Deadline; d != nil && m.Status.Phase == v1alpha1.MachineValidating {
+		in.Deadline = d.Time
+	}
+	return in
+}
+
+// daemonSetsAge is how long a list of a tenant's DaemonSets is good for: it only serves messages.
+const daemonSetsAge = 10 * time.Second
+
+// daemonSets remembers each tenant's DaemonSets for a moment, so that many waiting nodes cost one call.
+type daemonSets struct {
+	mu    sync.Mutex
+	lists map[types.NamespacedName]daemonSetList
+}
+
+type daemonSetList struct {
+	at    time.Time
+	items []appsv1.DaemonSet
+}
+
+func (d *daemonSets) of(ctx context.Context, tenant types.NamespacedName, c client.Client, now time.Time) []appsv1.DaemonSet {
+	d.mu.Lock()
+	known, ok := d.lists[tenant]
+	d.mu.Unlock()
+	if age := now.Sub(known.at); ok && age >= 0 && age < daemonSetsAge {
+		return known.items
+	}
+	var list appsv1.DaemonSetList
+	if err := c.List(ctx, &list); err != nil {
+		// The verdict does not depend on them; the hint is left out.
+		ctrl.LoggerFrom(ctx).Info("The tenant's DaemonSets cannot be listed", "TenantCluster", tenant, "error", err.Error())
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.lists == nil {
+		d.lists = map[types.NamespacedName]daemonSetList{}
+	}
+	// Nobody says when a tenant is gone: what is too old to be used goes with the next list.
+	maps.DeleteFunc(d.lists, func(_ types.NamespacedName, l daemonSetList) bool { return now.Sub(l.at) >= daemonSetsAge })
+	d.lists[tenant] = daemonSetList{at: now, items: list.Items}
+	return list.Items
+}

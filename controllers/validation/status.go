@@ -1,0 +1,48 @@
+package validation
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/verdict"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+// action is what events call the work of this controller.
+const action = "Validate"
+
+// write writes the verdict and the condition Validated, then tells the events.
+func (r *Reconciler) write(ctx context.Context, m *v1alpha1.Machine, d verdict.Decision) (reconcile.Result, error) {
+	after := m.DeepCopy()
+	after.Status.Verdict = &d.Verdict
+	step.SetCondition(&after.Status.Conditions, m.Generation, r.Clock.Now(), v1alpha1.ConditionValidated, d.Status, d.Reason, d.Message)
+	var told []step.Event
+	for _, e := range d.Events {
+		told = append(told, step.Told(e.Warning, e.Reason, action, e.Message))
+	}
+	outcome := step.Done()
+	if d.Requeue > 0 {
+		outcome = step.Wait(d.Reason, d.Requeue)
+	}
+	result, err := step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, m, after, told, outcome)
+	if before := m.Status.Verdict; err == nil && (before == nil || before.Result != d.Verdict.Result) {
+		verdicts.WithLabelValues(string(d.Verdict.Result)).Inc()
+	}
+	return result, err
+}
+
+// report writes why the node cannot be judged. The verdict stays as it is, unless its Node is no more this Machine's.
+func (r *Reconciler) report(ctx context.Context, m *v1alpha1.Machine, f finding) (reconcile.Result, error) {
+	after := m.DeepCopy()
+	if f.noNode {
+		after.Status.Verdict = nil
+	}
+	step.SetCondition(&after.Status.Conditions, m.Generation, r.Clock.Now(), v1alpha1.ConditionValidated, f.status, f.reason, f.message)
+	outcome := step.Stuck(f.message)
+	if f.again > 0 {
+		outcome = step.Wait(f.reason, f.again)
+	}
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, m, after, nil, outcome)
+}
