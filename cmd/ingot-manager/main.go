@@ -1,0 +1,112 @@
+// Ingot-manager runs Ingot's controllers and its boot service.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ingot-dev/ingot/cmd/ingot-manager/operator"
+	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
+)
+
+// Exit statuses.
+const (
+	exitOK = iota
+	exitFailed
+	exitUsage
+)
+
+// version is set by the linker.
+var version = "unknown"
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// flags are the command line; --kubeconfig is controller-runtime's, which has put it into flag.CommandLine.
+type flags struct {
+	config             string
+	print, showVersion bool
+}
+
+func run(args []string) int {
+	f, err := parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Println("usage: ingot-manager --config FILE [--kubeconfig FILE]")
+		flag.CommandLine.SetOutput(os.Stdout)
+		flag.PrintDefaults()
+		return exitOK
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "ingot-manager: %v; --help shows the flags\n", err)
+		return exitUsage
+	case f.showVersion:
+		fmt.Println("ingot-manager", version)
+		return exitOK
+	case f.print:
+		err = printDefaults()
+	default:
+		err = operate(f.config)
+	}
+	// What ended a manager that ran is in its log.
+	var ended *operator.Ended
+	if err != nil && !errors.As(err, &ended) {
+		fmt.Fprintln(os.Stderr, "ingot-manager:", err)
+	}
+	if err != nil {
+		return exitFailed
+	}
+	return exitOK
+}
+
+// parse reads the command line, and leaves it to the caller to say what is wrong with it, in one line.
+func parse(args []string) (flags, error) {
+	var f flags
+	set := flag.CommandLine
+	set.Init("ingot-manager", flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	set.StringVar(&f.config, "config", "", "configuration `file` (required); --print-config shows every field")
+	set.BoolVar(&f.print, "print-config", false, "print a configuration with every default and exit")
+	set.BoolVar(&f.showVersion, "version", false, "print the version and exit")
+	if err := set.Parse(args); err != nil {
+		return f, err
+	}
+	switch {
+	case set.NArg() > 0:
+		return f, fmt.Errorf("unexpected argument %q: everything is set in the file of --config", set.Arg(0))
+	case f.config == "" && !f.print && !f.showVersion:
+		return f, errors.New("--config FILE is required; --print-config shows every field with its default")
+	}
+	return f, nil
+}
+
+func operate(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	s, err := settings.Read(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("find the management cluster: %w: give --kubeconfig, or run in a pod", err)
+	}
+	return operator.Run(ctrl.SetupSignalHandler(), s, config, version)
+}
+
+func printDefaults() error {
+	s := settings.Default()
+	s.Boot.URL = "http://10.20.0.2:8090"
+	text, err := s.YAML()
+	if err != nil {
+		return err
+	}
+	_, err = os.Stdout.Write(text)
+	return err
+}

@@ -1,0 +1,29 @@
+// Package operator assembles ingot-manager: the controller manager with its endpoints, the boot service, the adapters to metal
+// and the controllers.
+//
+// # How it starts and ends
+//
+// Before anything runs, the management cluster is asked whether it answers and serves every kind that is needed; what is
+// missing is named with what to apply. One replica leads and works; every replica answers servers that boot, and is ready
+// when its cache has synced, the boot service listens and the agent's kernel and initrd are there. A replica that loses its
+// lease ends with status 1, so that Kubernetes starts it anew; asked to end, it finishes what runs, gives the lease back and
+// ends with status 0. The log is one stream of records on standard error, the words of client-go and net/http included.
+//
+// # Metrics
+//
+// Beside those of controller-runtime, client-go and the Go runtime. No label names a machine, a host or a tenant: the
+// number of series is bounded by the code, whatever the size of the fleet.
+//
+//	ingot_machine_phase_seconds          histogram  phase                     how long Machines stayed in a phase that they left
+//	ingot_machine_actions_total          counter    action, succeeded         side effects of Machines' lives
+//	ingot_host_attempt_duration_seconds  histogram  operation, state, reason  ended attempts on hosts; reason "" when it succeeded
+//	ingot_verdicts_total                 counter    result                    verdicts whose result changed
+//	ingot_gate_actions_total             counter    action, reason            gates lifted and placed
+//
+// # Rights
+//
+// config/rbac/role.yaml is generated from the controllers' markers: ClusterRole ingot-manager holds in the whole cluster and
+// covers no Secret. ingot-manager-hosts is bound in each host namespace (the BMCs' credentials, the claims' Secrets, the
+// claim of the namespace itself), ingot-manager-tenants in each namespace with TenantClusters (their kubeconfigs). The lease
+// and the boot key are in the manager's own namespace, by a Role of that namespace.
+package operator

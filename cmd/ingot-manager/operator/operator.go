@@ -1,0 +1,193 @@
+package operator
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"net/http"
+	"os"
+	"time"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
+	"github.com/ingot-dev/ingot/controllers"
+	"github.com/ingot-dev/ingot/controllers/hardware/direct"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
+	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
+	"github.com/ingot-dev/ingot/controllers/host/sessions"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+)
+
+// Ended is why the manager ended, which is in its log already.
+type Ended struct{ Err error }
+
+// Error gives the cause.
+func (e *Ended) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *Ended) Unwrap() error { return e.Err }
+
+// Run runs the manager until the context ends. An error is an *Ended, and the last line of the log.
+func Run(ctx context.Context, s settings.Settings, cluster *rest.Config, version string) error {
+	log := newLog(s.Log)
+	route(log)
+	log.Info("Starting ingot-manager", "version", version)
+	if err := operate(ctx, s, cluster, log); err != nil {
+		log.Error("ingot-manager ends", "err", err)
+		return &Ended{err}
+	}
+	log.Info("ingot-manager has stopped")
+	return nil
+}
+
+func operate(ctx context.Context, s settings.Settings, cluster *rest.Config, log *slog.Logger) error {
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	if err := preflight(cluster, scheme); err != nil {
+		return err
+	}
+	mgr, err := newManager(s, cluster, scheme)
+	if err != nil {
+		return err
+	}
+	if err := assemble(ctx, mgr, s, log); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the manager: %w", err)
+	}
+	return nil
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, metal3.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build the scheme: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// shutdownLimit is less than the half minute that Kubernetes gives a pod.
+var shutdownLimit = 15 * time.Second
+
+func newManager(s settings.Settings, cluster *rest.Config, scheme *runtime.Scheme) (ctrl.Manager, error) {
+	cluster = rest.CopyConfig(cluster)
+	cluster.UserAgent = "ingot-manager"
+	cluster.QPS, cluster.Burst = 100, 200
+	metrics := metricsserver.Options{BindAddress: s.Metrics.Address, SecureServing: s.Metrics.Secure}
+	if s.Metrics.Secure {
+		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
+		Scheme:                        scheme,
+		Metrics:                       metrics,
+		HealthProbeBindAddress:        s.Health.Address,
+		LeaderElection:                s.LeaderElection.Enabled,
+		LeaderElectionID:              s.LeaderElection.Name,
+		LeaderElectionNamespace:       s.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       &shutdownLimit,
+		Controller:                    config.Controller{MaxConcurrentReconciles: s.Concurrency},
+		// Nobody's Secrets lie in the manager's memory.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the manager: %w", err)
+	}
+	return mgr, nil
+}
+
+// assemble adds the boot service, the adapters and the controllers to the manager.
+func assemble(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *slog.Logger) error {
+	if err := sessions.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	store := &sessions.Store{Cache: mgr.GetCache(), Direct: mgr.GetAPIReader(), Client: mgr.GetClient()}
+	boot, err := newBootService(mgr, s, store, log)
+	if err != nil {
+		return err
+	}
+	bmcs := redfish.New(redfish.Options{Timeout: s.BMC.Timeout.Duration, Log: log.With("logger", "redfish")})
+	tenants := tenantaccess.New(tenantaccess.Options{
+		Scheme: mgr.GetScheme(), Log: mgr.GetLogger().WithName("tenants"), Timeout: s.Tenants.Timeout.Duration, QPS: s.Tenants.QPS, Burst: s.Tenants.Burst,
+	})
+	err = controllers.Setup(mgr, controllers.World{
+		Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: s.Installer(), Log: log.With("logger", "installer")}),
+		BMCs:      bmcs, Tenants: tenants,
+		HTTP:  &http.Client{Timeout: 30 * time.Second},
+		Clock: clock.RealClock{}, Secret: rand.Reader, Jitter: mathrand.Float64, Suffix: func() string { return utilrand.String(5) },
+		HostTimeouts: s.HostPlan(), MachineTimeouts: machineTimeouts(s), Workers: s.Concurrency,
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range []interface{ Start(context.Context) error }{boot, bmcs, tenants} {
+		if err := mgr.Add(r); err != nil {
+			return fmt.Errorf("add %T to the manager: %w", r, err)
+		}
+	}
+	return addChecks(mgr, boot)
+}
+
+func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, log *slog.Logger) (*httpServer, error) {
+	key := &bootKey{
+		reader: mgr.GetAPIReader(), writer: mgr.GetClient(), random: rand.Reader, clock: time.Now,
+		name: client.ObjectKey{Namespace: s.Namespace, Name: s.Boot.KeySecret},
+	}
+	service, err := netboot.New(netboot.Options{
+		Store: store, Key: key.get, BaseURL: s.Boot.URL, HostURL: hostURL(mgr.GetCache()), Files: os.DirFS(s.Boot.Files), Kernel: s.Boot.Kernel, Initrd: s.Boot.Initrd,
+		KernelArguments: s.Boot.KernelArguments, Log: log.With("logger", "boot"), ProgressInterval: s.Boot.ProgressInterval.Duration,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("boot service: %w", err)
+	}
+	return &httpServer{
+		address: s.Boot.Address, handler: service, log: log.With("logger", "boot"), files: os.DirFS(s.Boot.Files), needs: []string{s.Boot.Kernel, s.Boot.Initrd},
+	}, nil
+}
+
+func machineTimeouts(s settings.Settings) lifecycle.Timeouts {
+	t := lifecycle.DefaultTimeouts()
+	t.Claiming, t.Provisioning, t.Joining = s.Timeouts.Claiming.Duration, s.Timeouts.Provisioning.Duration, s.Timeouts.Joining.Duration
+	t.Releasing, t.Draining = s.Timeouts.Releasing.Duration, s.Timeouts.Drain.Duration
+	return t
+}
+
+func addChecks(mgr ctrl.Manager, boot *httpServer) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("add the health check: %w", err)
+	}
+	synced := func(r *http.Request) error {
+		if !mgr.GetCache().WaitForCacheSync(r.Context()) {
+			return fmt.Errorf("the cache has not synced")
+		}
+		return nil
+	}
+	for name, check := range map[string]healthz.Checker{"cache": synced, "boot": boot.check} {
+		if err := mgr.AddReadyzCheck(name, check); err != nil {
+			return fmt.Errorf("add the readiness check %s: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// APIVersion and Kind head the file.
+const (
+	APIVersion = "config.ingot.dev/v1alpha1"
+	Kind       = "ManagerConfiguration"
+)
+
+// Settings are all that can be set. Durations are written as "30s".
+type Settings struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Namespace is the manager's own: its lease and its boot key live there.
+	Namespace string `json:"namespace"`
+	// LeaderElection lets several replicas run, one of which acts. The boot service answers from every replica.
+	LeaderElection LeaderElection `json:"leaderElection"`
+	// Health serves /healthz and /readyz.
+	Health Listener `json:"health"`
+	// Metrics serves /metrics.
+	Metrics Metrics `json:"metrics"`
+	// Log is the structured log on standard error.
+	Log Log `json:"log"`
+	// Boot is the boot service.
+	Boot Boot `json:"boot"`
+	// BMC is how management controllers are spoken to.
+	BMC BMC `json:"bmc"`
+	// Tenants is how tenants' API servers are spoken to.
+	Tenants Tenants `json:"tenants"`
+	// Intervals say how often the world is looked at where it does not report by itself.
+	Intervals Intervals `json:"intervals"`
+	// Timeouts bound the phases of a Machine's life.
+	Timeouts Timeouts `json:"timeouts"`
+	// Concurrency is how many objects of one kind are worked on at a time, where a controller has no number of its own.
+	Concurrency int `json:"concurrency"`
+}
+
+// LeaderElection is the lease.
+type LeaderElection struct {
+	Enabled bool   `json:"enabled"`
+	Name    string `json:"name"`
+}
+
+// Listener is an address to listen on: HOST:PORT, or :PORT for every interface; "0" turns it off.
+type Listener struct {
+	Address string `json:"address"`
+}
+
+// Metrics is the metrics endpoint.
+type Metrics struct {
+	Address string `json:"address"`
+	// Secure serves TLS and asks the API server who may read (TokenReview, SubjectAccessReview).
+	Secure bool `json:"secure"`
+}
+
+// Log is the structured log.
+type Log struct {
+	// Level: debug, info, warn, error.
+	Level string `json:"level"`
+	// Format: json or text.
+	Format string `json:"format"`
+}
+
+// Boot is the boot service.
+type Boot struct {
+	// Address to listen on.
+	Address string `json:"address"`
+	// URL is where servers reach it, unless their NodeProvider says otherwise.
+	URL string `json:"url"`
+	// Files is the folder of the agent's kernel and initrd.
+	Files string `json:"files"`
+	// Kernel and Initrd are file names in Files.
+	Kernel string `json:"kernel"`
+	Initrd string `json:"initrd"`
+	// KernelArguments are added to the agent's command line.
+	KernelArguments []string `json:"kernelArguments"`
+	// KeySecret names the Secret with the key that signs the agents' tokens; made when it does not exist.
+	KeySecret string `json:"keySecret"`
+	// ProgressInterval is the least time between two writes of one host's byte progress.
+	ProgressInterval metav1.Duration `json:"progressInterval"`
+}
+
+// BMC is how management controllers are spoken to.
+type BMC struct {
+	// Timeout of one request.
+	Timeout metav1.Duration `json:"timeout"`
+}
+
+// Tenants is how tenants' API servers are spoken to.
+type Tenants struct {
+	// Timeout of one request.
+	Timeout metav1.Duration `json:"timeout"`
+	// QPS and Burst bound the requests to each tenant.
+	QPS   float32 `json:"qps"`
+	Burst int     `json:"burst"`
+}
+
+// Intervals say how often the world is looked at.
+type Intervals struct {
+	// Working: a host while something runs on it.
+	Working metav1.Duration `json:"working"`
+	// Steady: a host while nothing does.
+	Steady metav1.Duration `json:"steady"`
+}
+
+// Timeouts bound the phases of a Machine's life. Validating is bounded by its NodeType.
+type Timeouts struct {
+	Claiming     metav1.Duration `json:"claiming"`
+	Provisioning metav1.Duration `json:"provisioning"`
+	Joining      metav1.Duration `json:"joining"`
+	Releasing    metav1.Duration `json:"releasing"`
+	Drain        metav1.Duration `json:"drain"`
+	// Hosts bound the work on one host; a host's own work ends before the phase of the Machine that waits for it.
+	Hosts HostTimeouts `json:"hosts"`
+	// Steps bound the steps of an attempt to install or erase; slow servers need longer ones.
+	Steps StepTimeouts `json:"steps"`
+}
+
+// Default returns the settings of an empty file.
+func Default() Settings {
+	d := func(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }
+	return Settings{
+		APIVersion: APIVersion, Kind: Kind,
+		Namespace:      "ingot-system",
+		LeaderElection: LeaderElection{Enabled: true, Name: "ingot-manager"},
+		Health:         Listener{Address: ":8081"},
+		Metrics:        Metrics{Address: ":8443", Secure: true},
+		Log:            Log{Level: "info", Format: "json"},
+		Boot: Boot{
+			Address: ":8090", Files: "/var/lib/ingot/boot", Kernel: "vmlinuz", Initrd: "agent.cpio.zst",
+			KernelArguments: []string{}, KeySecret: "ingot-boot-key", ProgressInterval: d(10 * time.Second),
+		},
+		BMC:       BMC{Timeout: d(30 * time.Second)},
+		Tenants:   Tenants{Timeout: d(15 * time.Second), QPS: 20, Burst: 40},
+		Intervals: Intervals{Working: d(2 * time.Second), Steady: d(5 * time.Minute)},
+		Timeouts: Timeouts{
+			Claiming: d(time.Minute), Provisioning: d(time.Hour), Joining: d(20 * time.Minute), Releasing: d(time.Hour), Drain: d(30 * time.Minute),
+			Hosts: defaultHosts(), Steps: defaultSteps(),
+		},
+		Concurrency: 16,
+	}
+}
+
+// Read reads a file over the defaults. A field that is not known, or a value that makes no sense, is an error that names it.
+func Read(r io.Reader) (Settings, error) {
+	s := Default()
+	s.APIVersion, s.Kind = "", ""
+	data, err := io.ReadAll(io.LimitReader(r, 1<<20))
+	if err != nil {
+		return s, fmt.Errorf("read the configuration: %w", err)
+	}
+	if err := yaml.UnmarshalStrict(data, &s); err != nil {
+		return s, fmt.Errorf("the configuration is not a %s: %w", Kind, err)
+	}
+	return s, s.validate()
+}
+
+// YAML renders the settings as a file that Read accepts.
+func (s Settings) YAML() ([]byte, error) { return yaml.Marshal(s) }
+
+func (s Settings) validate() error {
+	var errs []error
+	for _, r := range []struct {
+		broken           bool
+		field, got, want string
+	}{
+		{s.APIVersion != APIVersion || s.Kind != Kind, "apiVersion, kind", s.APIVersion + ", " + s.Kind, APIVersion + ", " + Kind},
+		{s.Namespace == "", "namespace", s.Namespace, "the name of the manager's own namespace"},
+		{!listens(s.Health.Address) && s.Health.Address != "0", "health.address", s.Health.Address, "HOST:PORT or :PORT, or 0 for none"},
+		{!listens(s.Metrics.Address) && s.Metrics.Address != "0", "metrics.address", s.Metrics.Address, "HOST:PORT or :PORT, or 0 for none"},
+		{!listens(s.Boot.Address), "boot.address", s.Boot.Address, "HOST:PORT or :PORT"},
+		{!isURL(s.Boot.URL), "boot.url", s.Boot.URL, "the URL where servers reach boot.address, such as http://10.20.0.2:8090"},
+		{!slices.Contains([]string{"debug", "info", "warn", "error"}, s.Log.Level), "log.level", s.Log.Level, "debug, info, warn or error"},
+		{!slices.Contains([]string{"json", "text"}, s.Log.Format), "log.format", s.Log.Format, "json or text"},
+		{s.Concurrency < 1 || s.Concurrency > 256, "concurrency", fmt.Sprint(s.Concurrency), "1 to 256"},
+		{s.Tenants.QPS <= 0, "tenants.qps", fmt.Sprint(s.Tenants.QPS), "more than 0"},
+		{s.Tenants.Burst < 1, "tenants.burst", fmt.Sprint(s.Tenants.Burst), "at least 1"},
+	} {
+		if r.broken {
+			errs = append(errs, fmt.Errorf("%s: got %q; expected %s", r.field, r.got, r.want))
+		}
+	}
+	return errors.Join(append(errs, s.validateDurations()...)...)
+}
+
+func listens(address string) bool {
+	_, _, err := net.SplitHostPort(address)
+	return err == nil
+}
+
+func isURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit statuses.
+const (
+	ExitOK = iota
+	ExitFailed
+	ExitUsage
+)
+
+// UsageError: the command line was not understood.
+type UsageError struct {
+	// Line is the command's usage line.
+	Line string
+	Err  error
+}
+
+// Error gives the cause.
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef makes a *UsageError of cmd.
+func Usagef(cmd *cobra.Command, format string, args ...any) error {
+	return &UsageError{Line: cmd.UseLine(), Err: fmt.Errorf(format, args...)}
+}
+
+// Group is a command that only has others below it.
+func Group(use, short string, subs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use: use, Short: short, Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			var names []string
+			for _, s := range cmd.Commands() {
+				if s.IsAvailableCommand() {
+					names = append(names, s.Name())
+				}
+			}
+			return &UsageError{Line: cmd.CommandPath() + " COMMAND", Err: fmt.Errorf("unknown command %q: expected %s", args[0], strings.Join(names, ", "))}
+		},
+	}
+	c.AddCommand(subs...)
+	return c
+}
+
+// Run runs the command line and gives the exit status.
+func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &UsageError{cmd.UseLine(), err} })
+	markArguments(root)
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	fmt.Fprintln(stderr, "ingot:", strings.ReplaceAll(err.Error(), "\n", "; "))
+	var usage *UsageError
+	if errors.As(err, &usage) {
+		fmt.Fprintln(stderr, "usage:", usage.Line)
+		return ExitUsage
+	}
+	return ExitFailed
+}
+
+// markArguments makes usage errors of the errors of cobra's argument checks.
+func markArguments(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return &UsageError{cmd.UseLine(), err}
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		markArguments(sub)
+	}
+}

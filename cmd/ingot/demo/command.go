@@ -1,0 +1,63 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+)
+
+// defaultSpeed makes a self-test of four minutes last four seconds.
+const defaultSpeed = 60
+
+// Command is `ingot demo`.
+func Command() *cobra.Command {
+	o := Options{}
+	samples := ""
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch simulated servers go from powered off to admitted Kubernetes nodes",
+		Long: "Starts two real Kubernetes control planes, a rack of simulated servers with Redfish BMCs, and ingot-manager on this machine,\n" +
+			"runs the whole pipeline, and exits with 0 only when everything that it promises happened.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Out = cmd.OutOrStdout()
+			if samples != "" {
+				if info, err := os.Stat(samples); err != nil || !info.IsDir() {
+					return cli.Usagef(cmd, "--samples %s: expected a folder like config/samples", samples)
+				}
+				o.Samples = os.DirFS(samples)
+			}
+			if err := o.Validate(); err != nil {
+				return cli.Usagef(cmd, "%w", err)
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			defer stop()
+			return run(ctx, o)
+		},
+	}
+	f := c.Flags()
+	f.IntVar(&o.Servers, "servers", 4, "servers in the rack: one is pinned and released, the last one loses a GPU")
+	f.Float64Var(&o.Speed, "speed", defaultSpeed, "how many times faster than real servers")
+	f.BoolVar(&o.Keep, "keep", false, "leave everything running at the end, and print the kubeconfigs, until Ctrl-C")
+	f.BoolVar(&o.Plain, "plain", false, "tell the story line by line, also on a terminal")
+	f.IntVar(&o.HideGPUs, "hide-gpus", 0, "take a GPU from so many servers that should be healthy, and see the demo fail")
+	f.StringVar(&samples, "samples", "", "folder to use in place of the built-in config/samples")
+	f.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "time for each step of the story")
+	return c
+}
+
+// run tells the story; an interrupted one is no failure when it was kept running to be looked at.
+func run(ctx context.Context, o Options) error {
+	err := Run(ctx, o)
+	if ctx.Err() != nil && err != nil {
+		return fmt.Errorf("interrupted: everything that was started is stopped: %w", err)
+	}
+	return err
+}

@@ -1,0 +1,158 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/demo/view"
+)
+
+// snapshot is the fleet at one moment.
+type snapshot struct {
+	hosts    []metal3.BareMetalHost
+	records  map[types.NamespacedName]v1alpha1.HostRecord
+	machines []v1alpha1.Machine
+}
+
+func observe(ctx context.Context, c client.Client) (snapshot, error) {
+	var hosts metal3.BareMetalHostList
+	var records v1alpha1.HostRecordList
+	var machines v1alpha1.MachineList
+	for _, l := range []client.ObjectList{&machines, &hosts, &records} {
+		if err := c.List(ctx, l); err != nil {
+			return snapshot{}, fmt.Errorf("look at the fleet: %w", err)
+		}
+	}
+	s := snapshot{hosts: hosts.Items, machines: machines.Items, records: map[types.NamespacedName]v1alpha1.HostRecord{}}
+	for _, r := range records.Items {
+		s.records[client.ObjectKeyFromObject(&r)] = r
+	}
+	return s, nil
+}
+
+// rows lists hosts with their Machines, then Machines without a host.
+func (s snapshot) rows() []view.Row {
+	byHost := map[string]*v1alpha1.Machine{}
+	var out []view.Row
+	for i, m := range s.machines {
+		if m.Status.HostRef != nil {
+			byHost[m.Status.HostRef.Name] = &s.machines[i]
+		} else {
+			out = append(out, machineRow(&s.machines[i]))
+		}
+	}
+	for _, h := range s.hosts {
+		row := view.Row{}
+		if m := byHost[h.Name]; m != nil {
+			row = machineRow(m)
+		}
+		row.Host, row.HostState, row.Power = h.Name, string(h.Status.Provisioning.State), "Off"
+		if h.Status.PoweredOn {
+			row.Power = "On"
+		}
+		if h.Status.ErrorMessage != "" && row.Waiting == "" {
+			row.Waiting = h.Status.ErrorMessage
+		}
+		out = append(out, row)
+	}
+	slices.SortStableFunc(out, func(a, b view.Row) int {
+		return cmp.Or(boolInt(a.Host == "")-boolInt(b.Host == ""), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Machine, b.Machine))
+	})
+	return out
+}
+
+func machineRow(m *v1alpha1.Machine) view.Row {
+	row := view.Row{Machine: m.Name, Phase: string(m.Status.Phase), Waiting: m.Status.WaitingFor}
+	if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+		row.Ready = ready.Status == metav1.ConditionTrue
+		if !row.Ready {
+			row.Reason = ready.Reason
+		}
+	}
+	if v := m.Status.Verdict; v != nil && m.Status.Phase == v1alpha1.MachineValidating {
+		row.Failing = v.Result == v1alpha1.CheckFail
+	}
+	if p := m.Status.Progress; p != nil {
+		row.Step, row.Done, row.Total = p.Step, p.DoneBytes, p.TotalBytes
+	}
+	return row
+}
+
+// machine returns the Machine of that name, nil when it is gone.
+func (s snapshot) machine(name string) *v1alpha1.Machine {
+	for i := range s.machines {
+		if s.machines[i].Name == name {
+			return &s.machines[i]
+		}
+	}
+	return nil
+}
+
+// on returns the Machine that has the host, nil when none has.
+func (s snapshot) on(host string) *v1alpha1.Machine {
+	for i, m := range s.machines {
+		if m.Status.HostRef != nil && m.Status.HostRef.Name == host {
+			return &s.machines[i]
+		}
+	}
+	return nil
+}
+
+// host returns the host of that name, nil when there is none.
+func (s snapshot) host(name string) *metal3.BareMetalHost {
+	for i := range s.hosts {
+		if s.hosts[i].Name == name {
+			return &s.hosts[i]
+		}
+	}
+	return nil
+}
+
+func isReady(m *v1alpha1.Machine) bool {
+	return m != nil && meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionReady)
+}
+
+// life is how long a Machine was in each phase; the phase it is in counts until now.
+func life(m v1alpha1.Machine, now time.Time) view.Life {
+	l := view.Life{Machine: m.Name, Phases: map[string]time.Duration{}}
+	for i, e := range m.Status.Timeline {
+		end := now
+		if i+1 < len(m.Status.Timeline) {
+			end = m.Status.Timeline[i+1].At.Time
+		}
+		l.Phases[string(e.Phase)] += end.Sub(e.At.Time)
+	}
+	delete(l.Phases, string(v1alpha1.MachineReady))
+	return l
+}
+
+// unmet renders the checks of a Machine's verdict that do not pass.
+func unmet(m *v1alpha1.Machine) string {
+	if m == nil {
+		return "there is no such Machine"
+	}
+	text := fmt.Sprintf("%s is %s: %s", m.Name, m.Status.Phase, m.Status.WaitingFor)
+	if m.Status.Verdict == nil {
+		return text
+	}
+	for _, c := range m.Status.Verdict.Checks {
+		if c.Result == v1alpha1.CheckPass {
+			continue
+		}
+		text += fmt.Sprintf("\n%s %s: expected %s, observed %s", c.Result, c.Name, c.Expected, c.Observed)
+		if c.Hint != "" {
+			text += "; " + c.Hint
+		}
+	}
+	return text
+}

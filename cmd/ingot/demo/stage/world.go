@@ -1,0 +1,192 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
+	"github.com/ingot-dev/ingot/test/cluster"
+	"github.com/ingot-dev/ingot/test/rack"
+)
+
+// World is everything that the demo starts.
+type World struct {
+	Dir                string
+	Management, Tenant *cluster.Cluster
+	Fleet              client.Client
+	Nodes              client.WithWatch
+	Images             *ImageServer
+	Rack               *rack.Rack
+	Manager            *Process
+	// Boot is the address of the boot service.
+	Boot string
+	// Programs is the folder of the programs that are started; empty: that of the running one.
+	Programs string
+	// Timing of the servers, before speed; zero: that of real ones.
+	Timing rack.Timing
+	// Tune changes the manager's settings before it starts; nil: nothing more than the demo's.
+	Tune func(*settings.Settings)
+	// Secrets are the passwords and tokens of this run, which must not appear anywhere.
+	Secrets []string
+}
+
+// scheme knows every kind that the demo reads.
+func scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, metal3.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err) // two kinds of one name: a mistake of this program
+		}
+	}
+	return s
+}
+
+// StartClusters starts the management and the tenant's control plane side by side.
+func (w *World) StartClusters(ctx context.Context) error {
+	type started struct {
+		c   *cluster.Cluster
+		err error
+	}
+	start := func(name string) chan started {
+		out := make(chan started, 1)
+		go func() {
+			c, err := cluster.Start(ctx, cluster.Options{Dir: filepath.Join(w.Dir, name), AuditLog: filepath.Join(w.Dir, name+"-audit.log")})
+			out <- started{c, err}
+		}()
+		return out
+	}
+	first, second := start("management"), start("tenant")
+	m, t := <-first, <-second
+	w.Management, w.Tenant = m.c, t.c
+	if err := errors.Join(m.err, t.err); err != nil {
+		return err
+	}
+	var err error
+	if w.Fleet, err = clientFor(w.Management); err != nil {
+		return err
+	}
+	w.Nodes, err = clientFor(w.Tenant)
+	return err
+}
+
+func clientFor(c *cluster.Cluster) (client.WithWatch, error) {
+	config, err := c.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	return client.NewWithWatch(config, client.Options{Scheme: scheme()})
+}
+
+// StartRack racks the servers, powered off.
+func (w *World) StartRack(ctx context.Context, servers []rack.ServerSpec, speed float64) error {
+	r, err := rack.New(rack.Options{
+		Name: "rack-1", Dir: filepath.Join(w.Dir, "disks"), Servers: servers, BootURL: "http://" + w.Boot, Speed: speed, Timing: w.Timing,
+	})
+	if err != nil {
+		return err
+	}
+	w.Rack = r
+	return r.Start(ctx)
+}
+
+// Program returns the path of one of the programs.
+func (w *World) Program(name string) (string, error) {
+	if w.Programs == "" {
+		return Beside(name)
+	}
+	path := filepath.Join(w.Programs, name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%s is not in %s: run `make build`", name, w.Programs)
+	}
+	return path, nil
+}
+
+// StartManager starts the real operator with a configuration for a fast world. One that was started before must have ended.
+func (w *World) StartManager(ctx context.Context, speed float64) error {
+	program, err := w.Program("ingot-manager")
+	if err != nil {
+		return err
+	}
+	s := settings.Default()
+	s.Namespace = "ingot-system"
+	s.Health.Address, s.Metrics.Address = "127.0.0.1:0", "0"
+	s.Log.Format = "text"
+	// The servers' NodeProvider says where the boot service is; its word wins over this one.
+	s.Boot.Address, s.Boot.URL, s.Boot.Files = w.Boot, "http://boot.invalid", filepath.Join(w.Dir, "boot")
+	fast := metav1.Duration{Duration: time.Duration(max(200, 2000/speed)) * time.Millisecond}
+	s.Boot.ProgressInterval, s.Intervals.Working = fast, fast
+	if w.Tune != nil {
+		w.Tune(&s)
+	}
+	text, err := s.YAML()
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(w.Dir, "manager.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return fmt.Errorf("configure the manager: %w", err)
+	}
+	kubeconfig, err := w.managerKubeconfig(ctx, s.Namespace, "ingot-manager")
+	if err != nil {
+		return err
+	}
+	w.Manager, err = StartProcess(w.Dir, "manager", program, "--config", file, "--kubeconfig", kubeconfig)
+	return err
+}
+
+// RackManifests returns the BareMetalHosts and the Secrets of their BMCs.
+func (w *World) RackManifests(namespace string) ([]*unstructured.Unstructured, error) {
+	text, err := w.Rack.Manifests(namespace)
+	if err != nil {
+		return nil, err
+	}
+	return Decode(text)
+}
+
+// Stop ends everything in the order in which it leans on each other.
+func (w *World) Stop() error {
+	var errs []error
+	errs = append(errs, w.Manager.Stop())
+	if w.Rack != nil {
+		errs = append(errs, w.Rack.Stop())
+	}
+	errs = append(errs, w.Images.Stop())
+	for _, c := range []*cluster.Cluster{w.Tenant, w.Management} {
+		if c != nil {
+			errs = append(errs, c.Stop())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// KeepLogs removes what is large: disks, images and what they were made of.
+func (w *World) KeepLogs() error {
+	var errs []error
+	for _, dir := range []string{"disks", "images", "tree", "boot"} {
+		errs = append(errs, os.RemoveAll(filepath.Join(w.Dir, dir)))
+	}
+	return errors.Join(errs...)
+}
+
+// FreeAddress finds a loopback address for a server that is told its port.
+func FreeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}

@@ -1,0 +1,2 @@
+// Package image is `ingot image`: making what servers install.
+package image

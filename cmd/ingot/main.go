@@ -1,0 +1,70 @@
+// Command ingot is the command line of Ingot: it makes images and shows the pipeline at work.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+	"github.com/ingot-dev/ingot/cmd/ingot/demo"
+	"github.com/ingot-dev/ingot/cmd/ingot/image"
+)
+
+func main() {
+	silence()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := cli.Run(ctx, root(), os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+// silence keeps the client libraries from writing to the terminal, where a command tells its own story: what matters of
+// theirs comes back as errors.
+func silence() {
+	quiet := slog.New(slog.DiscardHandler)
+	klog.SetSlogLogger(quiet)
+	ctrl.SetLogger(logr.FromSlogHandler(quiet.Handler()))
+}
+
+func root() *cobra.Command {
+	return cli.Group("ingot", "From racked GPU servers to admitted Kubernetes nodes",
+		demo.Command(),
+		image.Command(),
+		versionCommand(),
+	)
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "ingot %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+}
+
+// version is the module's, with the revision where the build has recorded it.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return info.Main.Version + " " + s.Value[:12]
+		}
+	}
+	return info.Main.Version
+}
