@@ -1,0 +1,351 @@
+package config
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
+)
+
+// installation is what `kubectl apply -k config/default` applies, each object decoded strictly into its typed kind.
+func installation(t *testing.T) []client.Object {
+	t.Helper()
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "default")
+	if err != nil {
+		t.Fatalf("kustomize build config/default: %v", err)
+	}
+	text, err := built.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decode(t, text)
+}
+
+func decode(t *testing.T, text []byte) []client.Object {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, metal3.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+	var objects []client.Object
+	for reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
+		document, err := reader.Read()
+		if err == io.EOF {
+			return objects
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(bytes.TrimSpace(regexp.MustCompile(`(?m)^(#.*|---)$`).ReplaceAll(document, nil))) == 0 {
+			continue
+		}
+		object, kind, err := decoder.Decode(document, nil, nil)
+		if err != nil {
+			t.Errorf("%.200s: %v", document, err)
+			continue
+		}
+		typed, ok := object.(client.Object)
+		if !ok {
+			t.Fatalf("%s is no object", kind)
+		}
+		objects = append(objects, typed)
+	}
+}
+
+// the returns the one object of type T with that name.
+func the[T client.Object](t *testing.T, objects []client.Object, prefix string) T {
+	t.Helper()
+	var found []T
+	for _, o := range objects {
+		if typed, ok := o.(T); ok && strings.HasPrefix(o.GetName(), prefix) {
+			found = append(found, typed)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%d objects of type %T are named %s, want 1", len(found), *new(T), prefix)
+	}
+	return found[0]
+}
+
+func TestTheInstallationIsWhole(t *testing.T) {
+	objects := installation(t)
+	served := map[string]bool{}
+	for _, o := range objects {
+		if crd, ok := o.(*apiextensionsv1.CustomResourceDefinition); ok {
+			served[crd.Spec.Group+" "+crd.Spec.Names.Kind] = true
+		}
+		if ns := o.GetNamespace(); ns != "" && ns != "ingot-system" {
+			t.Errorf("%T %s is in namespace %s: everything of Ingot's own is in ingot-system", o, o.GetName(), ns)
+		}
+	}
+	for _, kind := range []string{"OSImage", "NodeProvider", "NodeType", "NodeTypeRevision", "NodePool", "Machine", "TenantCluster", "Rollout", "HostRecord"} {
+		if !served["ingot.dev "+kind] {
+			t.Errorf("no CRD of %s", kind)
+		}
+	}
+	if !served["metal3.io BareMetalHost"] {
+		t.Error("no CRD of BareMetalHost")
+	}
+	deployment := the[*appsv1.Deployment](t, objects, "ingot-manager")
+	account := the[*corev1.ServiceAccount](t, objects, "ingot-manager")
+	if got := deployment.Spec.Template.Spec.ServiceAccountName; got != account.Name {
+		t.Errorf("the Deployment runs as %s, the service account is %s", got, account.Name)
+	}
+	the[*corev1.Namespace](t, objects, "ingot-system")
+}
+
+func TestWithoutTheComponentTheBaremetalOperatorsCRDIsLeftAlone(t *testing.T) {
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "crd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range built.Resources() {
+		if strings.HasSuffix(r.GetName(), "metal3.io") {
+			t.Errorf("config/crd holds %s", r.GetName())
+		}
+	}
+	files, err := filepath.Glob("crd/bases/*.yaml")
+	if err != nil || built.Size() != len(files) {
+		t.Errorf("config/crd lists %d of the %d files in bases (%v)", built.Size(), len(files), err)
+	}
+}
+
+// configuration is the file that the Deployment's container reads.
+func configuration(t *testing.T, objects []client.Object) (settings.Settings, *appsv1.Deployment) {
+	t.Helper()
+	deployment := the[*appsv1.Deployment](t, objects, "ingot-manager")
+	configMap := the[*corev1.ConfigMap](t, objects, "ingot-manager-")
+	if mounted := deployment.Spec.Template.Spec.Volumes[0].ConfigMap; mounted == nil || mounted.Name != configMap.Name {
+		t.Errorf("the Deployment mounts %+v, the ConfigMap is %s", mounted, configMap.Name)
+	}
+	s, err := settings.Read(strings.NewReader(configMap.Data["config.yaml"]))
+	if err != nil {
+		t.Fatalf("config.yaml: %v", err)
+	}
+	return s, deployment
+}
+
+func TestTheDeploymentAgreesWithTheConfigurationThatItMounts(t *testing.T) {
+	s, deployment := configuration(t, installation(t))
+	if s.Namespace != deployment.Namespace || !s.LeaderElection.Enabled || *deployment.Spec.Replicas < 2 {
+		t.Errorf("namespace %s, leader election %v, %d replicas in %s", s.Namespace, s.LeaderElection.Enabled, *deployment.Spec.Replicas, deployment.Namespace)
+	}
+	pod := deployment.Spec.Template.Spec
+	container := pod.Containers[0]
+	mounts := map[string]string{}
+	for _, m := range container.VolumeMounts {
+		mounts[m.Name] = m.MountPath
+	}
+	if want := "--config=" + mounts["config"] + "/config.yaml"; !slices.Equal(container.Args, []string{want}) {
+		t.Errorf("args %q, want %s", container.Args, want)
+	}
+	if mounts["boot"] != s.Boot.Files {
+		t.Errorf("boot.files is %s, mounted is %s", s.Boot.Files, mounts["boot"])
+	}
+	ports := map[string]int32{}
+	for _, p := range container.Ports {
+		ports[p.Name] = p.ContainerPort
+	}
+	for name, address := range map[string]string{"boot": s.Boot.Address, "health": s.Health.Address, "metrics": s.Metrics.Address} {
+		_, port, err := net.SplitHostPort(address)
+		if err != nil || port != strconv.Itoa(int(ports[name])) {
+			t.Errorf("port %s: the container says %d, the configuration %s", name, ports[name], address)
+		}
+	}
+	for path, probe := range map[string]*corev1.Probe{"/healthz": container.LivenessProbe, "/readyz": container.ReadinessProbe} {
+		if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != path || probe.HTTPGet.Port.StrVal != "health" {
+			t.Errorf("the probe of %s is %+v", path, probe)
+		}
+	}
+	if !s.Metrics.Secure {
+		t.Error("metrics are served to everybody")
+	}
+}
+
+// granted flattens rules to "group/resource verb".
+func granted(t *testing.T, rules []rbacv1.PolicyRule) []string {
+	t.Helper()
+	var out []string
+	for _, rule := range rules {
+		for _, list := range [][]string{rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs} {
+			if slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, "*") }) {
+				t.Errorf("a wildcard: %+v", rule)
+			}
+		}
+		for _, g := range rule.APIGroups {
+			for _, r := range rule.Resources {
+				for _, v := range rule.Verbs {
+					out = append(out, fmt.Sprintf("%s/%s %s", g, r, v))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// asked are the rights that the controllers' markers ask for, by the name of the role.
+func asked(t *testing.T) map[string][]string {
+	t.Helper()
+	files, err := filepath.Glob("../controllers/*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	marker := regexp.MustCompile(`(?m)^//\+kubebuilder:rbac:groups=([^,]*),resources=([^,]*),verbs=([^,\n]*)(?:,roleName=(\S+))?$`)
+	out := map[string][]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range marker.FindAllStringSubmatch(string(text), -1) {
+			role := m[4]
+			if role == "" {
+				role = "ingot-manager"
+			}
+			for r := range strings.SplitSeq(m[2], ";") {
+				for v := range strings.SplitSeq(m[3], ";") {
+					out[role] = append(out[role], fmt.Sprintf("%s/%s %s", strings.Trim(m[1], `"`), r, v))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// inItsNamespace are the rights in the manager's own namespace.
+func inItsNamespace(s settings.Settings) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{s.LeaderElection.Name}, Verbs: []string{"get", "update"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{s.Boot.KeySecret}, Verbs: []string{"get"}},
+		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+	}
+}
+
+func TestTheManagerMayDoWhatItsControllersAskForAndNoMore(t *testing.T) {
+	objects := installation(t)
+	wanted := asked(t)
+	roles := map[string]*rbacv1.ClusterRole{}
+	for _, o := range objects {
+		if role, ok := o.(*rbacv1.ClusterRole); ok {
+			roles[role.Name] = role
+		}
+	}
+	for name, rights := range wanted {
+		role := roles[name]
+		if role == nil {
+			t.Errorf("no ClusterRole %s", name)
+			continue
+		}
+		slices.Sort(rights)
+		got := granted(t, role.Rules)
+		slices.Sort(got)
+		if want := slices.Compact(rights); !slices.Equal(got, want) {
+			t.Errorf("ClusterRole %s:\ngrants %q\nwanted %q", name, got, want)
+		}
+	}
+	s, _ := configuration(t, objects)
+	own := the[*rbacv1.Role](t, objects, "ingot-manager")
+	granted(t, own.Rules)
+	if got, want := fmt.Sprint(own.Rules), fmt.Sprint(inItsNamespace(s)); got != want {
+		t.Errorf("Role %s:\ngrants %s\nwanted %s", own.Name, got, want)
+	}
+}
+
+// everywhere lists the ClusterRoles that are bound in the whole cluster.
+func everywhere(objects []client.Object) []string {
+	var names []string
+	for _, o := range objects {
+		if binding, ok := o.(*rbacv1.ClusterRoleBinding); ok {
+			names = append(names, binding.RoleRef.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestSecretsAreOpenOnlyInTheNamespacesThatAreGiven(t *testing.T) {
+	objects := installation(t)
+	if got := everywhere(objects); !slices.Equal(got, []string{"ingot-manager", "system:auth-delegator"}) {
+		t.Errorf("bound in the whole cluster: %q", got)
+	}
+	for _, o := range objects {
+		role, ok := o.(*rbacv1.ClusterRole)
+		if !ok {
+			continue
+		}
+		for _, right := range granted(t, role.Rules) {
+			resource, verb, _ := strings.Cut(right, " ")
+			if resource == "/secrets" && (role.Name == "ingot-manager" || slices.Contains([]string{"list", "watch", "patch", "deletecollection"}, verb)) {
+				t.Errorf("ClusterRole %s grants %s", role.Name, right)
+			}
+			if strings.HasSuffix(resource, "/status") && verb != "patch" || verb == "deletecollection" || verb == "escalate" || verb == "bind" || verb == "impersonate" {
+				t.Errorf("ClusterRole %s grants %s", role.Name, right)
+			}
+		}
+	}
+}
+
+func TestTheSamplesGiveTheManagerItsRightsWhereTheyNeedThem(t *testing.T) {
+	var samples []client.Object
+	files, err := filepath.Glob("samples/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		samples = append(samples, decode(t, text)...)
+	}
+	bound := map[string]bool{}
+	for _, o := range samples {
+		if binding, ok := o.(*rbacv1.RoleBinding); ok {
+			subject := binding.Subjects[0]
+			bound[fmt.Sprintf("%s in %s for %s/%s", binding.RoleRef.Name, binding.Namespace, subject.Namespace, subject.Name)] = true
+		}
+	}
+	for _, o := range samples {
+		var want string
+		switch o := o.(type) {
+		case *v1alpha1.NodeProvider:
+			want = "ingot-manager-hosts in " + o.Spec.HostNamespace
+		case *v1alpha1.TenantCluster:
+			want = "ingot-manager-tenants in " + o.Namespace
+		default:
+			continue
+		}
+		if !bound[want+" for ingot-system/ingot-manager"] {
+			t.Errorf("%T %s needs %s; the samples have %v", o, o.GetName(), want, bound)
+		}
+	}
+}
