@@ -1,0 +1,205 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ingot-dev/ingot/test/require"
+)
+
+// demoLimit is far more than a demo takes on a busy machine.
+const demoLimit = 6 * time.Minute
+
+// demo is one run of `ingot demo --plain`.
+type demo struct {
+	cmd *exec.Cmd
+	out *output
+	// dir is the only folder that the demo and its programs know for temporary files.
+	dir string
+}
+
+func startDemo(t *testing.T, args ...string) *demo {
+	t.Helper()
+	program, err := filepath.Abs("../../bin/ingot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(program); err != nil {
+		require.Missing(t, "bin/ingot", "make build")
+	}
+	if testing.Short() {
+		t.Skip("starts two control planes")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), demoLimit)
+	d := &demo{dir: t.TempDir(), out: &output{arrived: make(chan struct{}, 1)}}
+	d.cmd = exec.CommandContext(ctx, program, append([]string{"demo", "--plain"}, args...)...)
+	d.cmd.Env = append(os.Environ(), "TMPDIR="+d.dir)
+	d.cmd.Stdout, d.cmd.Stderr = d.out, d.out
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = d.cmd.Wait()
+		d.nothingIsLeft(t)
+		if t.Failed() {
+			t.Logf("the demo said:\n%s", d.out)
+		}
+	})
+	return d
+}
+
+// end waits for the demo and returns its exit status.
+func (d *demo) end(t *testing.T) int {
+	t.Helper()
+	err := d.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return d.cmd.ProcessState.ExitCode()
+}
+
+// says fails the test unless the demo said all of it.
+func (d *demo) says(t *testing.T, patterns ...string) {
+	t.Helper()
+	for _, p := range patterns {
+		if !regexp.MustCompile(p).MatchString(d.out.String()) {
+			t.Errorf("the demo did not say %q", p)
+		}
+	}
+}
+
+// nothingIsLeft waits until no process knows the demo's folder any more.
+func (d *demo) nothingIsLeft(t *testing.T) {
+	t.Helper()
+	var left []string
+	for range 300 {
+		if left = processesOf(d.dir); len(left) == 0 {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Errorf("still running half a minute after the demo: %v", left)
+}
+
+// processesOf lists the processes that have dir in their arguments.
+func processesOf(dir string) []string {
+	var out []string
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err == nil && bytes.Contains(text, []byte(dir)) {
+			out = append(out, strings.ReplaceAll(string(text), "\x00", " "))
+		}
+	}
+	return out
+}
+
+func TestTheDemoKeepsItsPromises(t *testing.T) {
+	d := startDemo(t)
+	if status := d.end(t); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	d.says(t,
+		`ok +4 of 4 servers are registered`, `ok +3 of 3 healthy servers`, `ok +the tenant's pod waited behind the gate`, `untolerated taint`,
+		`ok +then it ran, on admitted node`, `ok +the server with a missing GPU is kept out by check resource/nvidia.com/gpu`,
+		`Fail resource/nvidia.com/gpu: expected 8, observed 7`, `ok +the released host is powered off, erased and available again`,
+		`ok +one Machine per host`, `ok +no password or token`, `Provisioning +\d`, `Validating +\d`,
+	)
+	if files, _ := filepath.Glob(filepath.Join(d.dir, "*")); len(files) != 0 {
+		t.Errorf("left behind: %v", files)
+	}
+}
+
+func TestWithoutTheVendorsTolerationTheDemoFailsAndNamesTheDaemonSet(t *testing.T) {
+	t.Parallel()
+	samples := t.TempDir()
+	if err := os.CopyFS(samples, os.DirFS("../../config/samples")); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(samples, "tenant", "nvidia-device-plugin.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	toleration := "      - key: ingot.dev/unvalidated\n        operator: Exists\n        effect: NoSchedule\n"
+	if !bytes.Contains(text, []byte(toleration)) {
+		t.Fatal("the sample's toleration looks different: change this test with it")
+	}
+	if err := os.WriteFile(file, bytes.Replace(text, []byte(toleration), nil, 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := startDemo(t, "--samples", samples)
+	if status := d.end(t); status != 1 {
+		t.Errorf("exit status %d, want 1", status)
+	}
+	d.says(t, `FAIL +0 of 3 healthy servers`, `Fail resource/nvidia.com/gpu: expected 8, observed 0`, `kube-system/nvidia-device-plugin-daemonset`)
+}
+
+func TestWithAHiddenGPUTheDemoFailsAndNamesTheCheck(t *testing.T) {
+	t.Parallel()
+	d := startDemo(t, "--hide-gpus", "1")
+	if status := d.end(t); status != 1 {
+		t.Errorf("exit status %d, want 1", status)
+	}
+	d.says(t, `FAIL +2 of 3 healthy servers`, `Fail resource/nvidia.com/gpu: expected 8, observed 7`, `server-02|training-`)
+}
+
+func TestAnInterruptedDemoStopsEverything(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		signal syscall.Signal
+	}{{"Ctrl-C", syscall.SIGINT}, {"the plug is pulled", syscall.SIGKILL}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d := startDemo(t)
+			if !d.out.await("== power on", demoLimit) {
+				t.Fatal("the demo did not come as far as to power servers on")
+			}
+			if len(processesOf(d.dir)) < 3 {
+				t.Errorf("expected two control planes and a manager, saw %v", processesOf(d.dir))
+			}
+			if err := d.cmd.Process.Signal(c.signal); err != nil {
+				t.Fatal(err)
+			}
+			if status := d.end(t); status == 0 {
+				t.Error("exit status 0 although the story was not told to its end")
+			}
+			d.nothingIsLeft(t)
+		})
+	}
+}
+
+func TestTheDemoRefusesFlagsThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--servers", "2"}, `--servers 2: expected 3 to 64`},
+		{[]string{"--speed", "0"}, `--speed 0: expected 1 to 1000`},
+		{[]string{"--hide-gpus", "9"}, `--hide-gpus 9: expected 0 to 2`},
+		{[]string{"--samples", "/nowhere"}, `--samples /nowhere: expected a folder`},
+		{[]string{"--sever", "4"}, `unknown flag: --sever`},
+		{[]string{"fast"}, `fast`},
+	} {
+		d := startDemo(t, c.args...)
+		if status := d.end(t); status == 0 {
+			t.Errorf("%v: exit status 0", c.args)
+		}
+		d.says(t, c.want)
+		if n := strings.Count(strings.TrimSpace(d.out.String()), "\n"); n > 1 {
+			t.Errorf("%v: an answer of %d lines: %s", c.args, n+1, d.out)
+		}
+	}
+}

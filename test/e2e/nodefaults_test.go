@@ -1,0 +1,117 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/test/rack"
+	"github.com/ingot-dev/ingot/test/rack/bmc"
+)
+
+func reboots(ctx context.Context, s *scene) error {
+	before, err := s.ready(ctx)
+	if err != nil {
+		return err
+	}
+	s.server.Reset(bmc.ResetForceRestart)
+	if _, err := s.await(ctx, "the gate back after a reboot", func(v view) bool {
+		return v.phase() == v1alpha1.MachineValidating && isGated(v.node) && v.condition(v1alpha1.ConditionReady).Status == metav1.ConditionFalse
+	}); err != nil {
+		return err
+	}
+	after, err := s.ready(ctx)
+	if err != nil {
+		return err
+	}
+	was, is := before.machine.Status.Verdict, after.machine.Status.Verdict
+	if is.BootID == was.BootID || is.BootID != after.node.Status.NodeInfo.BootID || after.node.UID != before.node.UID {
+		return fmt.Errorf("the verdict speaks of boot %s, the Node is at %s, the boot before was %s", is.BootID, after.node.Status.NodeInfo.BootID, was.BootID)
+	}
+	return nil
+}
+
+func nodeDeleted(ctx context.Context, s *scene) error {
+	before, err := s.ready(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.world.Nodes.Delete(ctx, before.node); err != nil {
+		return err
+	}
+	if _, err := s.await(ctx, "Ready=False with reason NodeLost", func(v view) bool { return v.is(v1alpha1.ConditionReady, v1alpha1.ReasonNodeLost) }); err != nil {
+		return err
+	}
+	s.server.Reset(bmc.ResetForceRestart) // kubelet registers when it starts
+	if _, err := s.await(ctx, "the new Node behind its gate", func(v view) bool {
+		return v.node != nil && v.node.UID != before.node.UID && isGated(v.node)
+	}); err != nil {
+		return err
+	}
+	after, err := s.ready(ctx)
+	if err == nil && (after.machine.Status.NodeRef == nil || after.machine.Status.NodeRef.UID != after.node.UID || after.machine.Status.Attempt != 1) {
+		return fmt.Errorf("the Machine is not bound to its new Node: %s", after)
+	}
+	return err
+}
+
+// gpuLost: first the vendor's plugin is driven away for a while, then a GPU is lost for good.
+func gpuLost(ctx context.Context, s *scene) error {
+	v, err := s.ready(ctx)
+	if err != nil {
+		return err
+	}
+	gateBack := func(v view) bool { return v.phase() == v1alpha1.MachineValidating && isGated(v.node) }
+	upkeep := corev1.Taint{Key: "example.com/upkeep", Effect: corev1.TaintEffectNoExecute}
+	if err := s.taint(ctx, v.node.Name, upkeep, true); err != nil {
+		return err
+	}
+	if _, err := s.await(ctx, "the gate back without a device plugin", gateBack); err != nil {
+		return err
+	}
+	if err := s.taint(ctx, v.node.Name, upkeep, false); err != nil {
+		return err
+	}
+	if _, err := s.ready(ctx); err != nil {
+		return err
+	}
+	s.server.SetFaults(rack.Faults{MissingGPUs: 1})
+	s.server.Reset(bmc.ResetForceRestart)
+	_, err = s.await(ctx, "the check of 7 of 8 GPUs fails behind the gate", func(v view) bool {
+		c := v.check("resource/" + gpus)
+		return gateBack(v) && c.Result == v1alpha1.CheckFail && c.Observed == "7" && c.Expected == "8"
+	})
+	return err
+}
+
+// taint is what the tenant's people do to a Node.
+func (s *scene) taint(ctx context.Context, name string, taint corev1.Taint, on bool) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		var node corev1.Node
+		if err := s.world.Nodes.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+			return err
+		}
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taint.Key })
+		if on {
+			node.Spec.Taints = append(node.Spec.Taints, taint)
+		}
+		return s.world.Nodes.Update(ctx, &node)
+	})
+}
+
+func (v view) check(name string) v1alpha1.Check {
+	if v.machine != nil && v.machine.Status.Verdict != nil {
+		for _, c := range v.machine.Status.Verdict.Checks {
+			if c.Name == name {
+				return c
+			}
+		}
+	}
+	return v1alpha1.Check{}
+}

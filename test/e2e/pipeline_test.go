@@ -1,0 +1,360 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
+	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
+	"github.com/ingot-dev/ingot/config"
+	"github.com/ingot-dev/ingot/imagebuilder/pack"
+	"github.com/ingot-dev/ingot/imagebuilder/ramdisk"
+	"github.com/ingot-dev/ingot/test/cluster"
+	"github.com/ingot-dev/ingot/test/invariants"
+	"github.com/ingot-dev/ingot/test/rack"
+	"github.com/ingot-dev/ingot/test/require"
+)
+
+// What config/samples call things.
+const (
+	hostNamespace, teamNamespace = "metal", "research"
+	nodeType, tenantName         = "h100", "research"
+	gateKey                      = "ingot.dev/unvalidated"
+	gpus                         = "nvidia.com/gpu"
+)
+
+// The image is written for some two seconds: long enough to be disturbed.
+const (
+	imageBallast = 6 << 20
+	imageRate    = 4 << 20
+)
+
+// pipeline is everything from metal to the tenant's cluster, with the real manager.
+type pipeline struct {
+	world *stage.World
+	watch *invariants.Watcher
+	fleet *fleet
+}
+
+// startPipeline starts it with these servers, and ends it with the test. wrongPassword names servers whose Secret is wrong.
+func startPipeline(t *testing.T, servers []rack.ServerSpec, wrongPassword ...string) *pipeline {
+	t.Helper()
+	programs, err := filepath.Abs("../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"ingot-manager", "ingot-agent", "ingot-controlplane"} {
+		if _, err := os.Stat(filepath.Join(programs, name)); err != nil {
+			require.Missing(t, "bin/"+name, "make build")
+		}
+	}
+	if testing.Short() {
+		t.Skip("starts two control planes")
+	}
+	dir, err := os.MkdirTemp("", "ingot-faults-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &pipeline{world: &stage.World{Dir: dir, Programs: programs, Timing: serverTiming(), Tune: tune}}
+	t.Cleanup(func() { p.stop(t, cancel) })
+	for _, step := range []func(context.Context) error{
+		p.startClusters, p.makeRamdisk, p.install, p.applySamples, p.startWatching,
+		func(ctx context.Context) error { return p.rackServers(ctx, servers, wrongPassword) },
+		func(ctx context.Context) error { return p.world.StartManager(ctx, 1) },
+	} {
+		if err := step(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// serverTiming is that of servers which are quick and still pass through every state.
+func serverTiming() rack.Timing {
+	return rack.Timing{
+		PowerOn: 200 * time.Millisecond, PowerOff: 200 * time.Millisecond, POST: time.Second, NetworkTimeout: time.Second,
+		AgentStart: 200 * time.Millisecond, OSStart: 500 * time.Millisecond, Shutdown: 300 * time.Millisecond,
+		Container: 200 * time.Millisecond, Plugin: 200 * time.Millisecond,
+	}
+}
+
+// tune scales the manager's patience to those servers.
+func tune(s *settings.Settings) {
+	d := func(seconds float64) metav1.Duration {
+		return metav1.Duration{Duration: time.Duration(seconds * float64(time.Second))}
+	}
+	s.Intervals.Working, s.Boot.ProgressInterval, s.BMC.Timeout = d(0.4), d(0.4), d(2)
+	s.Intervals.Steady, s.Timeouts.Provisioning = d(5), d(240)
+	s.Timeouts.Hosts.Install, s.Timeouts.Hosts.EraseMetadata, s.Timeouts.Hosts.Inspect = d(90), d(60), d(30)
+	s.Timeouts.Hosts.GracefulOff, s.Timeouts.Hosts.PowerChange, s.Timeouts.Hosts.BMCGrace, s.Timeouts.Hosts.Retry = d(2), d(10), d(5), d(1.5)
+	s.Timeouts.Steps = settings.StepTimeouts{PowerOff: d(10), PowerOn: d(6), PowerOnRetry: d(1), Boot: d(8), Load: d(15), Silence: d(20)}
+}
+
+func (p *pipeline) startClusters(ctx context.Context) error {
+	if err := p.world.StartClusters(ctx); err != nil {
+		return err
+	}
+	var err error
+	p.world.Boot, err = stage.FreeAddress()
+	return err
+}
+
+func (p *pipeline) makeRamdisk(context.Context) error {
+	path, err := p.world.Program("ingot-agent")
+	if err != nil {
+		return err
+	}
+	boot := filepath.Join(p.world.Dir, "boot")
+	if err := errors.Join(os.MkdirAll(boot, 0o755), os.WriteFile(filepath.Join(boot, "vmlinuz"), []byte("simulated"), 0o600)); err != nil {
+		return err
+	}
+	agent, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer agent.Close()
+	info, err := agent.Stat()
+	if err != nil {
+		return err
+	}
+	out, err := os.Create(filepath.Join(boot, "agent.cpio.zst"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(ramdisk.Write(out, agent, info.Size()), out.Close())
+}
+
+func (p *pipeline) install(ctx context.Context) error {
+	if err := p.world.Fleet.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ingot-system"}}); err != nil {
+		return err
+	}
+	for _, dir := range []string{"crd", "rbac"} {
+		objects, err := stage.ReadManifests(config.Files, dir)
+		if err != nil {
+			return err
+		}
+		if err := stage.Apply(ctx, p.world.Fleet, objects); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applySamples applies config/samples, with the addresses and the image of this run.
+func (p *pipeline) applySamples(ctx context.Context) error {
+	all, err := stage.ReadManifests(config.Files, "samples")
+	if err != nil {
+		return err
+	}
+	var samples []*unstructured.Unstructured
+	for _, o := range all {
+		if o.GetKind() != "DaemonSet" {
+			samples = append(samples, o)
+			continue
+		}
+		if err := stage.Apply(ctx, p.world.Nodes, []*unstructured.Unstructured{o}); err != nil {
+			return err
+		}
+	}
+	if err := p.packImage(ctx, samples); err != nil {
+		return err
+	}
+	for _, set := range []error{
+		stage.Set(samples, "NodeProvider", p.world.Boot, "spec", "redfish", "netboot", "address"),
+		stage.Set(samples, "TenantCluster", p.world.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
+		stage.Set(samples, "NodePool", int64(0), "spec", "replicas"),
+		stage.Set(samples, "NodeType", "20s", "spec", "validation", "timeout"),
+		stage.Set(samples, "NodeType", "2s", "spec", "validation", "settle"),
+	} {
+		if set != nil {
+			return set
+		}
+	}
+	err = within(ctx, 30*time.Second, func() error { return stage.Apply(ctx, p.world.Fleet, samples) }, func(err error) bool {
+		return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) // the CRDs are not served yet
+	})
+	if err != nil {
+		return err
+	}
+	return p.world.Fleet.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: teamNamespace, Name: "research-admin"},
+		Data:       map[string][]byte{"kubeconfig": p.world.Tenant.Kubeconfig()},
+	})
+}
+
+func (p *pipeline) packImage(ctx context.Context, samples []*unstructured.Unstructured) error {
+	tree, out := filepath.Join(p.world.Dir, "tree"), filepath.Join(p.world.Dir, "images")
+	if err := stage.WriteTree(tree, imageBallast); err != nil {
+		return err
+	}
+	var err error
+	if p.world.Images, err = stage.ServeImages(out, imageRate); err != nil {
+		return err
+	}
+	_, name := stage.Named(samples, "OSImage")
+	packed, err := pack.Pack(ctx, pack.Options{Dir: tree, Output: out, Name: name, URLBase: p.world.Images.URL, RootOwned: true})
+	if err != nil {
+		return err
+	}
+	image, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&packed.OSImage)
+	if err != nil {
+		return err
+	}
+	for _, o := range samples {
+		if o.GetKind() == "OSImage" {
+			o.Object["spec"] = image["spec"]
+		}
+	}
+	return nil
+}
+
+func (p *pipeline) startWatching(ctx context.Context) error {
+	var err error
+	if p.watch, err = invariants.Start(ctx, p.world.Fleet, p.world.Nodes, gateKey); err != nil {
+		return err
+	}
+	p.fleet = newFleet(p.world.Fleet, p.world.Nodes, p.watch)
+	go p.fleet.follow(ctx)
+	return nil
+}
+
+func (p *pipeline) rackServers(ctx context.Context, servers []rack.ServerSpec, wrongPassword []string) error {
+	if err := p.world.StartRack(ctx, servers, 1); err != nil {
+		return err
+	}
+	for _, s := range p.world.Rack.Servers() {
+		_, password := s.Credentials()
+		p.world.Secrets = append(p.world.Secrets, password)
+	}
+	objects, err := p.world.RackManifests(hostNamespace)
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		for _, name := range wrongPassword {
+			if o.GetKind() == "Secret" && o.GetName() == name+"-bmc" {
+				o.Object["stringData"].(map[string]any)["password"] = "not-the-password"
+			}
+		}
+	}
+	ca := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hostNamespace, Name: "bmc-ca"}, Data: map[string][]byte{"ca.crt": p.world.Rack.CA()}}
+	if err := p.world.Fleet.Create(ctx, ca); err != nil {
+		return err
+	}
+	return stage.Apply(ctx, p.world.Fleet, objects)
+}
+
+// order asks for a Machine on the server of that name, called like it unless another name is given.
+func (p *pipeline) order(ctx context.Context, name, server string) error {
+	return p.world.Fleet.Create(ctx, &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: teamNamespace, Name: name},
+		Spec: v1alpha1.MachineSpec{
+			NodeTypeRef: v1alpha1.LocalReference{Name: nodeType}, TenantClusterRef: v1alpha1.LocalReference{Name: tenantName}, HostName: server,
+		},
+	})
+}
+
+// restartTenant starts the tenant's control plane again where it was.
+func (p *pipeline) restartTenant(ctx context.Context) error {
+	endpoint, err := url.Parse(p.world.Tenant.Endpoint())
+	if err != nil {
+		return err
+	}
+	port, err := strconv.Atoi(endpoint.Port())
+	if err != nil {
+		return err
+	}
+	again, err := cluster.Start(ctx, cluster.Options{
+		Dir: filepath.Join(p.world.Dir, "tenant"), Port: port, AuditLog: filepath.Join(p.world.Dir, "tenant-audit.log"),
+	})
+	if err == nil {
+		p.world.Tenant = again
+	}
+	return err
+}
+
+// judge reports broken invariants and leaked secrets.
+func (p *pipeline) judge(ctx context.Context, t *testing.T) {
+	t.Helper()
+	invariants.Settle(ctx, time.Second)
+	violations, err := p.watch.Violations()
+	if err != nil {
+		t.Error(err)
+	}
+	text, err := os.ReadFile(p.world.Manager.Log)
+	if err != nil {
+		t.Error(err)
+	}
+	leaks, err := invariants.Leaks(ctx, p.world.Fleet, p.world.Secrets, map[string][]byte{"the manager's log": text})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, v := range append(violations, leaks...) {
+		t.Error(v)
+	}
+}
+
+// stop ends everything; the logs stay when the test has failed.
+func (p *pipeline) stop(t *testing.T, cancel context.CancelFunc) {
+	cancel()
+	if err := p.world.Stop(); err != nil {
+		t.Error(err)
+	}
+	if t.Failed() {
+		if err := p.world.KeepLogs(); err != nil {
+			t.Error(err)
+		}
+		t.Logf("logs of the manager and of the control planes: %s", p.world.Dir)
+		return
+	}
+	if err := os.RemoveAll(p.world.Dir); err != nil {
+		t.Error(err)
+	}
+}
+
+// within repeats f while its error is one to be waited for.
+func within(ctx context.Context, limit time.Duration, f func() error, passing func(error) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		err := f()
+		if err == nil || !passing(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not within %s: %w", limit, err)
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// tokensOf lists the bootstrap tokens of a Machine in the tenant.
+func (p *pipeline) tokensOf(ctx context.Context, m *v1alpha1.Machine) ([]string, error) {
+	var secrets corev1.SecretList
+	if err := p.world.Nodes.List(ctx, &secrets, client.InNamespace("kube-system"), client.MatchingLabels{"ingot.dev/machine": string(m.UID)}); err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, s := range secrets.Items {
+		out = append(out, s.Name)
+	}
+	return out, nil
+}

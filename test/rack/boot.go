@@ -1,0 +1,144 @@
+package rack
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
+	"github.com/ingot-dev/ingot/test/rack/ipxe"
+)
+
+// boot is one pass through the firmware: self-test, boot source, and what was booted until it ends.
+func (s *Server) boot(ctx context.Context) outcome {
+	s.mu.Lock()
+	s.state.Boots++
+	networkFirst := s.spec.NetworkFirst || s.faults.BootLoop
+	s.mu.Unlock()
+	if s.step(ctx, StepPOST) != nil || s.rack.wait(ctx, s.rack.options.Timing.POST) != nil {
+		return powerOff
+	}
+	source := s.bmc.TakeBoot()
+	s.log.Info("booting", "override", string(source))
+	if source == hardware.BootNetwork || source == "" && networkFirst {
+		if next := s.bootFromNetwork(ctx); next != nextDevice {
+			return next
+		}
+	}
+	return s.bootFromDisk(ctx)
+}
+
+// bootFromNetwork is PXE or HTTP boot with iPXE.
+func (s *Server) bootFromNetwork(ctx context.Context) outcome {
+	s.mu.Lock()
+	dead := s.faults.DeadBootNIC
+	s.mu.Unlock()
+	if dead {
+		s.doing("waiting for a link on %s", s.inventory.NICs[0].Name)
+		// The power's end is seen by whatever comes next.
+		_ = s.rack.wait(ctx, s.rack.options.Timing.NetworkTimeout)
+		return nextDevice
+	}
+	loader := &ipxe.Loader{HTTP: &http.Client{Transport: s.rack.transport}, Wait: s.rack.wait, OnLoad: func(ctx context.Context, loaded ipxe.Loaded) error {
+		return s.step(ctx, map[ipxe.Loaded]Step{ipxe.Script: StepBootDocument, ipxe.Kernel: StepKernel, ipxe.Initrd: StepInitrd}[loaded])
+	}}
+	plan, err := loader.Run(ctx, s.bootDocumentURL())
+	if ctx.Err() != nil {
+		return powerOff
+	}
+	if err != nil {
+		s.log.Warn("network boot failed", "error", err)
+		s.doing("network boot failed: %v", err)
+		return nextDevice
+	}
+	switch plan.End {
+	case ipxe.PowerOff:
+		return powerOff
+	case ipxe.Reboot:
+		return reboot
+	case ipxe.Boot:
+		if plan.Panic != nil {
+			return s.hang(ctx, "kernel panic", plan.Panic)
+		}
+		return s.runAgent(ctx, plan.Arguments)
+	default:
+		return nextDevice
+	}
+}
+
+// bootDocumentURL is what DHCP tells.
+func (s *Server) bootDocumentURL() string {
+	s.rack.mu.Lock()
+	defer s.rack.mu.Unlock()
+	if strings.Contains(s.rack.bootURL, "${") {
+		return strings.NewReplacer("${net0/mac}", s.BootMAC(), "${mac}", s.BootMAC()).Replace(s.rack.bootURL)
+	}
+	return strings.TrimSuffix(s.rack.bootURL, "/") + "/boot/" + s.BootMAC()
+}
+
+// errPanic is the end of the agent's kernel.
+var errPanic = errors.New("kernel panic")
+
+// runAgent is the ramdisk: the real agent with this server's disk and hardware.
+func (s *Server) runAgent(ctx context.Context, arguments []string) outcome {
+	if s.rack.wait(ctx, s.rack.options.Timing.AgentStart) != nil || s.step(ctx, StepAgent) != nil {
+		return powerOff
+	}
+	select {
+	case s.rack.agents <- struct{}{}:
+		defer func() { <-s.rack.agents }()
+	case <-ctx.Done():
+		return powerOff
+	}
+	// A ramdisk ends with its kernel, the server's power may outlive it.
+	ctx, panics := context.WithCancelCause(ctx)
+	defer panics(nil)
+	next, err := agent.Run(ctx, agent.Config{
+		URL: argument(arguments, protocol.ArgURL), Token: argument(arguments, protocol.ArgToken),
+		HTTP: &http.Client{Transport: &agentTransport{server: s, next: s.rack.transport, panics: panics, seen: map[Step]bool{}}},
+		Disks: func(context.Context) ([]agent.Disk, error) {
+			disk, err := s.openDisk(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return []agent.Disk{disk}, nil
+		},
+		Inventory: func(context.Context) (hardware.Inventory, error) { return s.hardwareOfThisBoot(), nil },
+		Clock:     agentClock{s.rack.options.Clock}, Log: s.log.With("program", "agent"),
+	})
+	switch {
+	case errors.Is(context.Cause(ctx), errPanic):
+		s.log.Warn("the agent's kernel panicked")
+		return reboot
+	case err != nil:
+		s.log.Warn("the agent ended", "outcome", string(next), "error", err)
+	default:
+		s.log.Info("the agent ended", "outcome", string(next))
+	}
+	if next == agent.Reboot {
+		return reboot
+	}
+	return powerOff
+}
+
+// argument finds NAME=VALUE on a kernel command line; the last one counts, as for the kernel.
+func argument(arguments []string, name string) string {
+	value := ""
+	for _, word := range arguments {
+		if v, ok := strings.CutPrefix(word, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}
+
+// hang is where a server ends up that cannot go on by itself: with power, in front of a message.
+func (s *Server) hang(ctx context.Context, what string, why error) outcome {
+	s.log.Warn(what, "why", why)
+	s.doing("%s: %v", what, why)
+	<-ctx.Done()
+	return powerOff
+}

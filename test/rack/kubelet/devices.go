@@ -1,0 +1,109 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// endpointGrace is how long kubelet keeps the resources of a plugin that has gone, without any device in health
+// (pkg/kubelet/cm/devicemanager: endpointStopGracePeriod).
+const endpointGrace = 5 * time.Minute
+
+// servePlugin is a device plugin's life, from its registration to its end.
+func (k *Kubelet) servePlugin(ctx context.Context, worker *podWorker, pod *corev1.Pod) {
+	k.pause(ctx, worker, k.options.Plugin)
+	if ctx.Err() != nil || worker.isEnding() {
+		return
+	}
+	registered, err := k.options.Plugins.Register(ctx, pod, func(ctx context.Context, name string) (map[string]string, error) {
+		found, err := k.client.CoreV1().ConfigMaps(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return found.Data, nil
+	})
+	if err != nil {
+		k.log.Warn("a device plugin ends again and again", "pod", nameOf(pod), "error", err)
+		k.setStatus(ctx, pod, k.runningStatus(pod, err.Error()))
+		return
+	}
+	k.log.Info("a device plugin has registered", "pod", nameOf(pod), "resources", fmt.Sprint(registered))
+	k.setDevices(pod.UID, registered)
+	select {
+	case <-ctx.Done():
+		return // kubelet ends with its plugins
+	case <-worker.ending:
+	case <-worker.gone:
+	}
+	k.withdraw(ctx, pod.UID)
+}
+
+// setDevices gives the resources to the plugin that has registered them last.
+func (k *Kubelet) setDevices(plugin types.UID, devices map[corev1.ResourceName]Devices) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name, count := range devices {
+		k.devices[name], k.owners[name] = count, plugin
+	}
+	k.wake()
+}
+
+// withdraw takes a plugin's devices out of use at once, and out of sight when no plugin has come back for a while.
+func (k *Kubelet) withdraw(ctx context.Context, plugin types.UID) {
+	k.changeDevices(plugin, func(devices *Devices) { devices.Healthy = 0 })
+	k.workers.Go(func() {
+		if k.options.Wait(ctx, endpointGrace) == nil {
+			k.changeDevices(plugin, func(devices *Devices) { devices.Total = 0 })
+		}
+	})
+}
+
+// changeDevices changes the resources that are still the plugin's.
+func (k *Kubelet) changeDevices(plugin types.UID, change func(*Devices)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name, devices := range k.devices {
+		if k.owners[name] == plugin {
+			change(&devices)
+			k.devices[name] = devices
+		}
+	}
+	k.wake()
+}
+
+// admit takes the devices that the pod asks for; it returns why kubelet refuses the pod, "" when it does not.
+func (k *Kubelet) admit(worker *podWorker) (refusal string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name, wanted := range devicesOf(worker.pod) {
+		free := k.devices[name].Healthy
+		for _, other := range k.pods {
+			if other.holdsDevices {
+				free -= devicesOf(other.pod)[name]
+			}
+		}
+		if wanted > free {
+			return fmt.Sprintf("Allocate failed due to requested number of devices unavailable for %s. Requested: %d, Available: %d, which is unexpected", name, wanted, free)
+		}
+	}
+	worker.holdsDevices = true
+	return ""
+}
+
+// devicesOf are the devices that a pod's containers ask for.
+func devicesOf(pod *corev1.Pod) map[corev1.ResourceName]int64 {
+	out := map[corev1.ResourceName]int64{}
+	for _, container := range pod.Spec.Containers {
+		for name, quantity := range container.Resources.Limits {
+			if isExtended(name) {
+				out[name] += quantity.Value()
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,241 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// kernelShare of the memory is the kernel's before anything runs: page structures and reserved ranges.
+	kernelShare = 0.016
+	// evictionMemory and evictionDisk are kubelet's default thresholds, which are never allocatable.
+	evictionMemory = 100 << 20
+	evictionDisk   = 0.1
+	// bootDisk is what boot loader, journal and metadata take of a disk.
+	bootDisk = 2 << 30
+	// defaultPods is kubelet's.
+	defaultPods = 110
+	// leaseInterval and leaseDuration are kubelet's.
+	leaseInterval, leaseDuration = 10 * time.Second, 40
+	// reportInterval is how often kubelet reports a status that has not changed.
+	reportInterval = 5 * time.Minute
+)
+
+// register makes the Node, or takes over the one that is there.
+func (k *Kubelet) register(ctx context.Context) (*corev1.Node, error) {
+	var node *corev1.Node
+	err := k.retry(ctx, "registering the node", 200*time.Millisecond, 7*time.Second, func() (err error) {
+		node, err = k.client.CoreV1().Nodes().Create(ctx, k.newNode(), metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			node, err = k.takeOver(ctx)
+		}
+		return err
+	})
+	return node, err
+}
+
+// newNode is the Node as kubelet creates it. What is said here of taints, labels and providerID is said never again.
+func (k *Kubelet) newNode() *corev1.Node {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: k.settings.name, Labels: k.defaultLabels(),
+			Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+		},
+		Spec: corev1.NodeSpec{ProviderID: k.settings.file.ProviderID, Taints: k.settings.file.RegisterWithTaints},
+	}
+	maps.Copy(node.Labels, k.settings.labels)
+	k.fillStatus(node)
+	return node
+}
+
+func (k *Kubelet) defaultLabels() map[string]string {
+	info := k.options.NodeInfo
+	return map[string]string{
+		corev1.LabelHostname: k.settings.name, corev1.LabelOSStable: info.OperatingSystem, corev1.LabelArchStable: info.Architecture,
+		"beta.kubernetes.io/os": info.OperatingSystem, "beta.kubernetes.io/arch": info.Architecture,
+	}
+}
+
+// takeOver brings an existing Node's default labels up to date and zeroes its extended resources; it touches nothing else.
+func (k *Kubelet) takeOver(ctx context.Context) (*corev1.Node, error) {
+	node, err := k.client.CoreV1().Nodes().Get(ctx, k.settings.name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	changed := false
+	for key, value := range k.defaultLabels() {
+		if node.Labels[key] != value {
+			changed = true
+			metav1.SetMetaDataLabel(&node.ObjectMeta, key, value)
+		}
+	}
+	if changed {
+		if node, err = k.client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{}); err != nil {
+			return nil, err
+		}
+	}
+	for _, list := range []corev1.ResourceList{node.Status.Capacity, node.Status.Allocatable} {
+		for name := range list {
+			if isExtended(name) {
+				list[name] = resource.Quantity{}
+			}
+		}
+	}
+	k.fillStatus(node)
+	return k.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
+}
+
+// isExtended says whether the resource is a plugin's: it has a domain, which is not Kubernetes' own.
+func isExtended(name corev1.ResourceName) bool {
+	domain, _, found := strings.Cut(string(name), "/")
+	return found && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
+}
+
+// fillStatus sets what kubelet reports, resources of plugins that have registered included.
+func (k *Kubelet) fillStatus(node *corev1.Node) {
+	now := metav1.NewTime(k.options.Clock.Now())
+	node.Status.NodeInfo = k.options.NodeInfo
+	node.Status.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: k.options.Address}, {Type: corev1.NodeHostName, Address: k.settings.name},
+	}
+	if node.Status.Capacity == nil {
+		node.Status.Capacity, node.Status.Allocatable = corev1.ResourceList{}, corev1.ResourceList{}
+	}
+	k.fillResources(node.Status.Capacity, node.Status.Allocatable)
+	setCondition(node, corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status", now)
+	setCondition(node, corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", "kubelet has sufficient memory available", now)
+	setCondition(node, corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "kubelet has no disk pressure", now)
+	setCondition(node, corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", "kubelet has sufficient PID available", now)
+}
+
+func (k *Kubelet) fillResources(capacity, allocatable corev1.ResourceList) {
+	hardware := k.options.Hardware
+	memory := int64(float64(hardware.MemoryBytes)*(1-kernelShare)) &^ 4095
+	disk := (hardware.DiskBytes - min(bootDisk, hardware.DiskBytes/8)) &^ 4095
+	pods := int64(defaultPods)
+	if k.settings.file.MaxPods > 0 {
+		pods = int64(k.settings.file.MaxPods)
+	}
+	set := func(name corev1.ResourceName, total, usable resource.Quantity) {
+		for _, reserved := range []map[string]string{k.settings.file.KubeReserved, k.settings.file.SystemReserved} {
+			if quantity, err := resource.ParseQuantity(reserved[string(name)]); err == nil {
+				usable.Sub(quantity)
+			}
+		}
+		capacity[name], allocatable[name] = total, usable
+	}
+	set(corev1.ResourceCPU, *resource.NewQuantity(int64(hardware.CPUs), resource.DecimalSI), *resource.NewQuantity(int64(hardware.CPUs), resource.DecimalSI))
+	set(corev1.ResourceMemory, *resource.NewQuantity(memory, resource.BinarySI), *resource.NewQuantity(memory-evictionMemory, resource.BinarySI))
+	set(corev1.ResourceEphemeralStorage, *resource.NewQuantity(disk, resource.BinarySI), *resource.NewQuantity(int64(float64(disk)*(1-evictionDisk)), resource.BinarySI))
+	set(corev1.ResourcePods, *resource.NewQuantity(pods, resource.DecimalSI), *resource.NewQuantity(pods, resource.DecimalSI))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name, devices := range k.devices {
+		capacity[name] = *resource.NewQuantity(devices.Total, resource.DecimalSI)
+		allocatable[name] = *resource.NewQuantity(devices.Healthy, resource.DecimalSI)
+	}
+}
+
+func setCondition(node *corev1.Node, kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string, now metav1.Time) {
+	condition := corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
+	for i, old := range node.Status.Conditions {
+		if old.Type == kind {
+			if old.Status == status {
+				condition.LastTransitionTime = old.LastTransitionTime
+			}
+			node.Status.Conditions[i] = condition
+			return
+		}
+	}
+	node.Status.Conditions = append(node.Status.Conditions, condition)
+}
+
+// reportStatus reports the status when it has changed, and now and then when it has not.
+func (k *Kubelet) reportStatus(ctx context.Context) {
+	for {
+		timer := k.options.Clock.NewTimer(reportInterval)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C():
+		case <-k.changed:
+			timer.Stop()
+		}
+		if err := k.report(ctx); err != nil && ctx.Err() == nil {
+			k.log.Warn("the status was not reported", "error", err)
+			// kubelet tries again with its next status; a Node that was deleted stays so.
+			if !apierrors.IsNotFound(err) && k.sleep(ctx, time.Second) == nil {
+				k.wake()
+			}
+		}
+	}
+}
+
+func (k *Kubelet) wake() {
+	select {
+	case k.changed <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+func (k *Kubelet) report(ctx context.Context) error {
+	node, err := k.client.CoreV1().Nodes().Get(ctx, k.settings.name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading the node: %w", err)
+	}
+	k.fillStatus(node)
+	if _, err = k.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("updating the node's status: %w", err)
+	}
+	return nil
+}
+
+// renewLease is the node's heartbeat.
+func (k *Kubelet) renewLease(ctx context.Context, node *corev1.Node) {
+	leases := k.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	var held *coordinationv1.Lease
+	for {
+		now := metav1.NewMicroTime(k.options.Clock.Now())
+		var err error
+		if held == nil {
+			held, err = leases.Get(ctx, k.settings.name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				held, err = leases.Create(ctx, newLease(node, now), metav1.CreateOptions{})
+			}
+		}
+		if err == nil {
+			held.Spec.RenewTime = &now
+			held, err = leases.Update(ctx, held, metav1.UpdateOptions{})
+		}
+		if err != nil {
+			held = nil // whoever changed it, the next renewal reads it anew
+			if ctx.Err() == nil {
+				k.log.Warn("the lease was not renewed", "error", err)
+			}
+		}
+		if k.sleep(ctx, leaseInterval) != nil {
+			return
+		}
+	}
+}
+
+func newLease(node *corev1.Node, now metav1.MicroTime) *coordinationv1.Lease {
+	seconds := int32(leaseDuration)
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: node.Name, Namespace: corev1.NamespaceNodeLease,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}},
+		},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &node.Name, LeaseDurationSeconds: &seconds, RenewTime: &now},
+	}
+}

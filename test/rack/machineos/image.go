@@ -1,0 +1,143 @@
+package machineos
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/diskfs/go-diskfs/backend"
+	"github.com/diskfs/go-diskfs/filesystem/ext4"
+	"github.com/diskfs/go-diskfs/filesystem/squashfs"
+	"github.com/diskfs/go-diskfs/partition/gpt"
+)
+
+// ErrNotBootable is what ReadImage returns for a disk that the firmware does not boot.
+var ErrNotBootable = errors.New("the disk does not boot")
+
+const (
+	// ManifestPath is where an image says what is baked into it.
+	ManifestPath = "usr/lib/ingot/image.json"
+	sector       = 512
+	// maxManifest bounds the manifest.
+	maxManifest = 1 << 20
+)
+
+// Image is what is baked into an installed image.
+type Image struct {
+	OS              OS       `json:"os"`
+	Kernel          string   `json:"kernel"`
+	KernelArguments []string `json:"kernelArguments"`
+	Software        Software `json:"software"`
+}
+
+// OS is an operating system in the words of os-release.
+type OS struct {
+	ID      string `json:"id"`
+	Version string `json:"version"`
+	// Kernel is what uname -r prints; some write it here and not beside os.
+	Kernel string `json:"kernel"`
+}
+
+// Software is what is installed beside the kernel. Versions are without a leading v; empty: not there.
+type Software struct {
+	GPUDriver        *GPUDriver `json:"gpuDriver"`
+	Containerd       string     `json:"containerd"`
+	Kubelet          string     `json:"kubelet"`
+	ContainerToolkit string     `json:"containerToolkit"`
+}
+
+// GPUDriver is an installed GPU driver.
+type GPUDriver struct {
+	Vendor       string `json:"vendor"`
+	Version      string `json:"version"`
+	KernelModule string `json:"kernelModule"`
+}
+
+// ReadImage boots the disk as far as its root file system and returns what that says of itself. Every error is an
+// ErrNotBootable.
+func ReadImage(disk io.ReaderAt, size int64) (Image, error) {
+	store := newStorage(disk, size)
+	table, err := readTable(store)
+	if err != nil {
+		return Image{}, err
+	}
+	for _, partition := range table.Partitions {
+		if partition.Type == gpt.Unused {
+			continue
+		}
+		root, err := openRoot(store, partition.GetStart(), partition.GetSize())
+		if err != nil || root == nil {
+			continue // not a root file system; whether there is one is told at the end
+		}
+		manifest, err := readAll(root, ManifestPath, maxManifest)
+		if errors.Is(err, fs.ErrNotExist) || len(manifest) == 0 {
+			continue
+		}
+		var image Image
+		if err := json.Unmarshal(manifest, &image); err != nil {
+			return Image{}, fmt.Errorf("%w: /%s: %w", ErrNotBootable, ManifestPath, err)
+		}
+		image.Kernel = kernelRelease(root, cmp.Or(image.Kernel, image.OS.Kernel))
+		return image, nil
+	}
+	return Image{}, fmt.Errorf("%w: no ext4 or squashfs partition holds /%s", ErrNotBootable, ManifestPath)
+}
+
+// readTable is the firmware's look at the disk (UEFI section 5.3): without the protective MBR there is no table,
+// whatever lies behind it.
+func readTable(store backend.Storage) (*gpt.Table, error) {
+	mbr := make([]byte, sector)
+	if _, err := store.ReadAt(mbr, 0); err != nil {
+		return nil, fmt.Errorf("%w: reading the first block: %w", ErrNotBootable, err)
+	}
+	protective := false
+	for at := 446; at < 510; at += 16 {
+		protective = protective || mbr[at+4] == 0xEE
+	}
+	if mbr[510] != 0x55 || mbr[511] != 0xAA || !protective {
+		return nil, fmt.Errorf("%w: no protective MBR in the first block", ErrNotBootable)
+	}
+	table, err := gpt.Read(store, sector, sector)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotBootable, err)
+	}
+	return table, nil
+}
+
+// openRoot opens the file system at the offset, nil when it is none that an image's root has.
+func openRoot(store backend.Storage, start, size int64) (fs.FS, error) {
+	var head [1024 + 64]byte
+	if _, err := store.ReadAt(head[:], start); err != nil {
+		return nil, err
+	}
+	switch {
+	case bytes.Equal(head[1024+56:1024+58], []byte{0x53, 0xEF}):
+		return ext4.Read(store, size, start, sector)
+	case string(head[:4]) == "hsqs":
+		return squashfs.Read(store, size, start, 0)
+	}
+	return nil, nil
+}
+
+// kernelRelease is what uname -r prints: the name of the only directory of kernel modules, or what the manifest says.
+func kernelRelease(root fs.FS, manifest string) string {
+	for _, path := range []string{"usr/lib/modules", "lib/modules"} {
+		if kernels, err := fs.ReadDir(root, path); err == nil && len(kernels) == 1 {
+			return kernels[0].Name()
+		}
+	}
+	return manifest
+}
+
+func readAll(root fs.FS, path string, limit int64) ([]byte, error) {
+	file, err := root.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(file, limit))
+	return data, errors.Join(err, file.Close())
+}

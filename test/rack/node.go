@@ -1,0 +1,116 @@
+package rack
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ingot-dev/ingot/test/rack/kubelet"
+	"github.com/ingot-dev/ingot/test/rack/machineos"
+	"github.com/ingot-dev/ingot/test/rack/vendor"
+)
+
+// kubeletUnit is the unit file that images bring, in which kubelet has nowhere to register yet.
+const kubeletUnit = "[Unit]\nDescription=kubelet\n[Service]\nExecStart=/usr/bin/kubelet\nRestart=always\n"
+
+// runNode runs kubelet until ctx ends, when the system has started it.
+func (s *Server) runNode(ctx context.Context, system *machineos.System) {
+	if !system.Running("kubelet") {
+		s.log.Info("kubelet was not started")
+		return
+	}
+	if system.Image.Software.Kubelet == "" {
+		s.log.Warn("kubelet.service failed: the image holds no kubelet")
+		return
+	}
+	node, err := s.newKubelet(system)
+	if err != nil {
+		s.log.Warn("kubelet.service failed", "error", err)
+		s.doing("%v", err)
+		return
+	}
+	if s.step(ctx, StepKubelet) != nil {
+		return
+	}
+	s.mu.Lock()
+	s.state.Node = node.NodeName()
+	s.mu.Unlock()
+	if err := node.Run(ctx); err != nil && ctx.Err() == nil {
+		s.log.Error("kubelet ended", "error", err)
+		s.doing("kubelet ended: %v", err)
+	}
+}
+
+func (s *Server) newKubelet(system *machineos.System) (*kubelet.Kubelet, error) {
+	command, err := system.Command("kubelet", kubeletUnit)
+	if err != nil {
+		return nil, err
+	}
+	present := s.hardwareOfThisBoot()
+	timing := s.rack.options.Timing
+	return kubelet.New(kubelet.Options{
+		Arguments: command, ReadFile: system.ReadFile, Hostname: system.Hostname, Address: s.address(),
+		Hardware: kubelet.Hardware{CPUs: present.CPUThreads, MemoryBytes: present.MemoryBytes, DiskBytes: present.Disks[0].SizeBytes},
+		NodeInfo: s.nodeInfo(system), Keep: nodeFiles{s}, Plugins: s.plugins(system), Clock: s.rack.options.Clock, Wait: s.rack.wait,
+		Container: timing.Container, Plugin: timing.Plugin, Log: s.log,
+	})
+}
+
+// address is one of the benchmarking network's (RFC 2544), by the server's last MAC octets: nothing is reached there.
+func (s *Server) address() string {
+	octets := strings.Split(s.BootMAC(), ":")
+	var a, b int
+	if _, err := fmt.Sscanf(octets[3]+" "+octets[4], "%x %x", &a, &b); err != nil {
+		return "198.18.0.1"
+	}
+	return fmt.Sprintf("198.18.%d.%d", a, b)
+}
+
+// nodeInfo is what the machine says of itself: the hardware's part from DMI, the software's from the installed image.
+func (s *Server) nodeInfo(system *machineos.System) corev1.NodeSystemInfo {
+	software := system.Image.Software
+	return corev1.NodeSystemInfo{
+		MachineID: fmt.Sprintf("%x", sha256.Sum256([]byte(s.UUID()+system.InstanceID)))[:32], SystemUUID: s.UUID(), BootID: newUUID(), KernelVersion: system.Image.Kernel,
+		OSImage: system.PrettyName(), ContainerRuntimeVersion: "containerd://" + software.Containerd, KubeletVersion: "v" + software.Kubelet,
+		OperatingSystem: "linux", Architecture: s.inventory.Architecture,
+	}
+}
+
+// plugins are what vendors' plugins see on this boot's bus with the installed software.
+func (s *Server) plugins(system *machineos.System) vendor.Host {
+	host := vendor.Host{NVIDIAToolkit: system.Image.Software.ContainerToolkit, GPUs: vendor.NVIDIAGPUs(s.hardwareOfThisBoot().PCIDevices)}
+	if driver := system.Image.Software.GPUDriver; driver != nil && strings.EqualFold(driver.Vendor, "nvidia") {
+		host.NVIDIADriver = driver.Version
+	}
+	return host
+}
+
+// newUUID is a random one (RFC 9562 version 4).
+func newUUID() string {
+	var raw [16]byte
+	_, _ = rand.Read(raw[:]) // never fails, see crypto/rand
+	raw[6], raw[8] = raw[6]&0x0f|0x40, raw[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:])
+}
+
+// nodeFiles is /var/lib/kubelet/pki.
+type nodeFiles struct{ server *Server }
+
+// Load implements kubelet.Keep.
+func (f nodeFiles) Load(name string) ([]byte, error) {
+	content, err := os.ReadFile(filepath.Join(f.server.statePath(), name))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return content, err
+}
+
+// Save implements kubelet.Keep.
+func (f nodeFiles) Save(name string, content []byte) error { return f.server.keepFile(name, content) }

@@ -1,0 +1,266 @@
+package rack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/ingot-dev/ingot/test/rack/bmc"
+)
+
+// defaultDisk is the size of a server's disk: room for an operating system with a GPU driver, and sparse.
+const defaultDisk = 16 << 30
+
+// ServerSpec describes one server.
+type ServerSpec struct {
+	// Name is unique in the rack: a DNS label.
+	Name    string
+	Profile Profile
+	// DiskBytes is the size of its disk; 0: 16 GiB.
+	DiskBytes int64
+	// Username and Password are the BMC's; empty: made up.
+	Username, Password string
+	// BMCAddress is where the BMC listens; empty: a free port on 127.0.0.1.
+	BMCAddress string
+	// NetworkFirst: without a boot override the firmware boots from the network before the disk.
+	NetworkFirst bool
+	// Faults are there from the start.
+	Faults Faults
+}
+
+// Timing is how long a server takes for things, before Options.Speed.
+type Timing struct {
+	// PowerOn and PowerOff are until the BMC reports a change of power.
+	PowerOn, PowerOff time.Duration
+	// POST is the power-on self-test.
+	POST time.Duration
+	// NetworkTimeout is until the firmware gives a dead network card up.
+	NetworkTimeout time.Duration
+	// AgentStart is from the loaded kernel to the agent, OSStart from the boot loader to the end of cloud-init.
+	AgentStart, OSStart time.Duration
+	// Shutdown is an operating system's orderly end.
+	Shutdown time.Duration
+	// Container is until a container runs, or has ended; Plugin until a vendor's plugin has found its devices.
+	Container, Plugin time.Duration
+}
+
+// DefaultTiming is that of GPU servers: their self-test trains the memory and takes minutes.
+func DefaultTiming() Timing {
+	return Timing{
+		PowerOn: 3 * time.Second, PowerOff: 4 * time.Second, POST: 4 * time.Minute, NetworkTimeout: time.Minute,
+		AgentStart: 20 * time.Second, OSStart: time.Minute, Shutdown: 30 * time.Second, Container: 3 * time.Second, Plugin: 5 * time.Second,
+	}
+}
+
+// Options describe a rack. Dir is required, and Servers, or Count and Profile.
+type Options struct {
+	// Name is the rack's, and the value of its hosts' label "rack"; empty: rack-1.
+	Name string
+	// Dir gets the servers' disks.
+	Dir     string
+	Servers []ServerSpec
+	// Count servers of the profile named Profile are added, called NAME-server-1 and so on; an empty Profile is hgx-h100.
+	Count   int
+	Profile string
+	// BootURL is what DHCP tells network-booting servers: the boot service's base URL, or a URL with ${net0/mac} in it.
+	BootURL string
+	// Speed divides the Timing; 0: 1.
+	Speed  float64
+	Timing Timing
+	// Clock tells the time; nil: the machine's.
+	Clock clock.Clock
+	// Agents is how many agents run at the same time, the others wait in their ramdisk: each has some 40 MiB of
+	// buffers, and here they share one machine's memory; 0: 32.
+	Agents int
+	// OnStep is called, in the server's own goroutine, when a server passes a step; nil: nothing is.
+	OnStep func(*Server, Step)
+	// Log gets what the servers do; nil: nothing.
+	Log *slog.Logger
+}
+
+// Rack is a set of simulated servers.
+type Rack struct {
+	options   Options
+	authority *bmc.Authority
+	servers   []*Server
+	transport *http.Transport
+	// agents holds a token for each agent that may run.
+	agents chan struct{}
+
+	mu      sync.Mutex
+	bootURL string
+	ctx     context.Context
+	cancel  context.CancelFunc
+	// group counts the goroutines of servers with power.
+	group sync.WaitGroup
+}
+
+// New makes a rack whose servers have no power yet. Disks of an earlier rack in Dir are taken as they are.
+func New(options Options) (*Rack, error) {
+	options, err := complete(options)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(options.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("the rack's folder: %w", err)
+	}
+	authority, err := bmc.NewAuthority(options.Clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	r := &Rack{options: options, authority: authority, bootURL: options.BootURL, agents: make(chan struct{}, options.Agents), transport: &http.Transport{
+		MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, DisableCompression: true, ReadBufferSize: 256 << 10,
+	}}
+	names := map[string]bool{}
+	for _, spec := range options.Servers {
+		if spec.Name == "" || names[spec.Name] {
+			return nil, fmt.Errorf("server name %q: empty, or twice in the rack", spec.Name)
+		}
+		names[spec.Name] = true
+		r.servers = append(r.servers, newServer(r, spec))
+	}
+	return r, nil
+}
+
+func complete(options Options) (Options, error) {
+	if options.Dir == "" {
+		return options, errors.New("a rack needs Options.Dir")
+	}
+	if options.Name == "" {
+		options.Name = "rack-1"
+	}
+	if options.Speed <= 0 {
+		options.Speed = 1
+	}
+	if options.Agents <= 0 {
+		options.Agents = 32
+	}
+	if options.Timing == (Timing{}) {
+		options.Timing = DefaultTiming()
+	}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := addServers(&options); err != nil {
+		return options, err
+	}
+	if len(options.Servers) == 0 {
+		return options, errors.New("a rack needs servers: Options.Servers or Count")
+	}
+	return options, nil
+}
+
+// addServers adds the Count servers of the named profile.
+func addServers(options *Options) error {
+	if options.Count <= 0 {
+		return nil
+	}
+	profile, err := ProfileNamed(cmp.Or(options.Profile, "hgx-h100"))
+	if err != nil {
+		return err
+	}
+	for i := range options.Count {
+		options.Servers = append(options.Servers, ServerSpec{Name: fmt.Sprintf("%s-server-%d", options.Name, i+1), Profile: profile})
+	}
+	return nil
+}
+
+// Start makes the BMCs listen. The servers have power on their supplies from here until ctx ends or Stop is called.
+func (r *Rack) Start(ctx context.Context) error {
+	r.mu.Lock()
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	r.mu.Unlock()
+	for i, server := range r.servers {
+		if err := server.bmc.Start(ctx); err != nil {
+			r.cancel()
+			for _, started := range r.servers[:i] {
+				err = errors.Join(err, started.bmc.Stop())
+			}
+			return fmt.Errorf("starting rack %s: %w", r.options.Name, err)
+		}
+	}
+	return nil
+}
+
+// Stop takes the power away and returns when nothing of a started rack is left running. The disks stay.
+func (r *Rack) Stop() error {
+	r.mu.Lock()
+	r.cancel()
+	r.mu.Unlock()
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex
+		errs []error
+	)
+	for _, server := range r.servers {
+		wg.Go(func() {
+			if err := server.bmc.Stop(); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+		})
+	}
+	wg.Wait()
+	r.group.Wait()
+	r.transport.CloseIdleConnections()
+	return errors.Join(errs...)
+}
+
+// CA is the certificate, PEM encoded, of the authority that signed the BMCs' certificates.
+func (r *Rack) CA() []byte { return r.authority.PEM() }
+
+// Servers are all servers, in order.
+func (r *Rack) Servers() []*Server { return r.servers }
+
+// Server finds a server by its name; nil when there is none.
+func (r *Rack) Server(name string) *Server {
+	for _, server := range r.servers {
+		if server.name == name {
+			return server
+		}
+	}
+	return nil
+}
+
+// SetBootURL changes what DHCP tells the servers from their next network boot on.
+func (r *Rack) SetBootURL(url string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bootURL = url
+}
+
+// goWithPower runs the server's life until the rack is stopped; it does nothing after that.
+func (r *Rack) goWithPower(live func(ctx context.Context)) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ctx == nil || r.ctx.Err() != nil {
+		return false
+	}
+	ctx := r.ctx
+	r.group.Go(func() { live(ctx) })
+	return true
+}
+
+// wait lets as much time pass as the rack's speed leaves of d.
+func (r *Rack) wait(ctx context.Context, d time.Duration) error {
+	timer := r.options.Clock.NewTimer(time.Duration(float64(d) / r.options.Speed))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C():
+		return nil
+	}
+}

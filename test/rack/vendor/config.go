@@ -1,0 +1,161 @@
+package vendor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// pluginConfig is the part of the plugin's configuration that decides what is registered.
+type pluginConfig struct {
+	migStrategy     string
+	failOnInitError bool
+	// sharing is by the resource's full name.
+	sharing map[string]sharing
+}
+
+// sharing gives each device out several times, under another name where that is asked for.
+type sharing struct {
+	replicas int64
+	name     string
+}
+
+// configFile is the plugin's configuration file, version v1 (api/config/v1). Its member resources is left out: the plugin
+// says "not yet supported" to it and goes on.
+type configFile struct {
+	Version string `json:"version"`
+	Flags   struct {
+		MIGStrategy     string `json:"migStrategy"`
+		FailOnInitError *bool  `json:"failOnInitError"`
+	} `json:"flags"`
+	Sharing struct {
+		TimeSlicing replicated `json:"timeSlicing"`
+		MPS         replicated `json:"mps"`
+	} `json:"sharing"`
+}
+
+type replicated struct {
+	RenameByDefault bool `json:"renameByDefault"`
+	Resources       []struct {
+		Name     string `json:"name"`
+		Rename   string `json:"rename"`
+		Replicas int64  `json:"replicas"`
+	} `json:"resources"`
+}
+
+// nvidiaConfig reads command line, environment and configuration file: what is said first counts.
+func nvidiaConfig(ctx context.Context, pod *corev1.Pod, container *corev1.Container, configMap func(context.Context, string) (map[string]string, error)) (pluginConfig, error) {
+	config := pluginConfig{failOnInitError: true, sharing: map[string]sharing{}}
+	var file configFile
+	if name := setting(container, "config-file", "CONFIG_FILE"); name != "" {
+		text, err := mountedFile(ctx, pod, container, name, configMap)
+		if err != nil {
+			return config, err
+		}
+		if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+			return config, fmt.Errorf("unable to parse config file %s: %w", name, err)
+		}
+		if file.Version != "v1" {
+			return config, fmt.Errorf("unable to parse config file %s: unknown version: %q", name, file.Version)
+		}
+	}
+	config.migStrategy = cmp.Or(setting(container, "mig-strategy", "MIG_STRATEGY"), file.Flags.MIGStrategy)
+	if file.Flags.FailOnInitError != nil {
+		config.failOnInitError = *file.Flags.FailOnInitError
+	}
+	if text := setting(container, "fail-on-init-error", "FAIL_ON_INIT_ERROR"); text != "" {
+		config.failOnInitError = text != "false"
+	}
+	for _, kind := range []replicated{file.Sharing.TimeSlicing, file.Sharing.MPS} {
+		if err := config.share(kind); err != nil {
+			return config, err
+		}
+	}
+	return config, nil
+}
+
+// setting is a flag of the command line, or else the variable that stands for it.
+func setting(container *corev1.Container, flag, variable string) string {
+	if text, ok := arguments(container)[flag]; ok {
+		return text
+	}
+	for _, env := range container.Env {
+		if env.Name == variable {
+			return env.Value
+		}
+	}
+	return ""
+}
+
+func (c *pluginConfig) share(kind replicated) error {
+	for _, resource := range kind.Resources {
+		name := prefix + strings.TrimPrefix(resource.Name, prefix)
+		if resource.Replicas < 2 {
+			return fmt.Errorf("number of replicas must be >= 2, %s has %d", name, resource.Replicas)
+		}
+		renamed := name
+		if kind.RenameByDefault {
+			renamed += ".shared"
+		}
+		if resource.Rename != "" {
+			renamed = prefix + strings.TrimPrefix(resource.Rename, prefix)
+		}
+		c.sharing[name] = sharing{replicas: resource.Replicas, name: renamed}
+	}
+	return nil
+}
+
+// arguments are the flags on the container's command line.
+func arguments(container *corev1.Container) map[string]string {
+	out := map[string]string{}
+	words := append(append([]string(nil), container.Command...), container.Args...)
+	for i, word := range words {
+		flag, isFlag := strings.CutPrefix(word, "-")
+		if !isFlag {
+			continue
+		}
+		name, text, found := strings.Cut(strings.TrimPrefix(flag, "-"), "=")
+		switch {
+		case found:
+			out[name] = text
+		case i+1 < len(words) && !strings.HasPrefix(words[i+1], "-"):
+			out[name] = words[i+1]
+		default:
+			out[name] = "true"
+		}
+	}
+	return out
+}
+
+// mountedFile reads a file of a ConfigMap volume that is mounted into the container.
+func mountedFile(ctx context.Context, pod *corev1.Pod, container *corev1.Container, name string, configMap func(context.Context, string) (map[string]string, error)) (string, error) {
+	for _, mount := range container.VolumeMounts {
+		inside, ok := strings.CutPrefix(path.Clean(name), path.Clean(mount.MountPath)+"/")
+		if !ok {
+			continue
+		}
+		for _, volume := range pod.Spec.Volumes {
+			if volume.Name != mount.Name || volume.ConfigMap == nil {
+				continue
+			}
+			data, err := configMap(ctx, volume.ConfigMap.Name)
+			if err != nil {
+				return "", fmt.Errorf("unable to read config file %s: %w", name, err)
+			}
+			for _, item := range volume.ConfigMap.Items {
+				if item.Path == inside {
+					inside = item.Key
+				}
+			}
+			if text, ok := data[inside]; ok {
+				return text, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("unable to load config: open %s: no such file or directory", name)
+}

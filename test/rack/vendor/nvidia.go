@@ -1,0 +1,106 @@
+package vendor
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ingot-dev/ingot/test/rack/kubelet"
+)
+
+// prefix is that of NVIDIA's resources.
+const prefix = "nvidia.com/"
+
+// nvidiaResources are what the plugin registers with this configuration.
+func (h Host) nvidiaResources(config pluginConfig) (map[corev1.ResourceName]kubelet.Devices, error) {
+	if h.NVIDIADriver == "" || h.NVIDIAToolkit == "" || len(h.GPUs) == 0 {
+		if config.failOnInitError {
+			return nil, errors.New("failed to initialize NVML: ERROR_LIBRARY_NOT_FOUND: is the driver loaded, and the container toolkit configured?")
+		}
+		return nil, nil // it waits for ever
+	}
+	plain, err := h.devices(config.migStrategy)
+	if err != nil {
+		return nil, err
+	}
+	shared := map[corev1.ResourceName]kubelet.Devices{}
+	for name, devices := range plain {
+		full := corev1.ResourceName(prefix + name)
+		if sharing, ok := config.sharing[string(full)]; ok {
+			devices.Total *= sharing.replicas
+			devices.Healthy *= sharing.replicas
+			full = corev1.ResourceName(sharing.name)
+		}
+		shared[full] = devices
+	}
+	return shared, nil
+}
+
+// devices are the devices by resource, before sharing, without the prefix.
+func (h Host) devices(strategy string) (map[string]kubelet.Devices, error) {
+	switch strategy {
+	case "", "none":
+		out := map[string]kubelet.Devices{}
+		for _, gpu := range h.GPUs {
+			add(out, "gpu", gpu, 1)
+		}
+		return out, nil
+	case "single":
+		return h.single()
+	case "mixed":
+		out := map[string]kubelet.Devices{}
+		for _, gpu := range h.GPUs {
+			if !gpu.MIG {
+				add(out, "gpu", gpu, 1)
+			}
+			// A GPU in MIG mode without instances is only a warning in the plugin's log.
+			for _, profile := range gpu.Instances {
+				if gpu.MIG {
+					add(out, "mig-"+strings.ReplaceAll(profile, "+", "."), gpu, 1)
+				}
+			}
+		}
+		return out, nil
+	default:
+		return nil, fmt.Errorf("unknown strategy: %s", strategy)
+	}
+}
+
+// single is the strategy for nodes where every GPU is cut in the same way.
+func (h Host) single() (map[string]kubelet.Devices, error) {
+	out := map[string]kubelet.Devices{}
+	enabled := slices.ContainsFunc(h.GPUs, func(gpu GPU) bool { return gpu.MIG })
+	profiles := map[string]bool{}
+	for i, gpu := range h.GPUs {
+		if gpu.MIG != enabled {
+			return nil, errors.New("all devices on the node must be configured with the same migEnabled value")
+		}
+		if !enabled {
+			add(out, "gpu", gpu, 1)
+			continue
+		}
+		if len(gpu.Instances) == 0 {
+			return nil, fmt.Errorf("device %d has no MIG devices configured", i)
+		}
+		for _, profile := range gpu.Instances {
+			profiles[profile] = true
+		}
+		add(out, "gpu", gpu, int64(len(gpu.Instances)))
+	}
+	if len(profiles) > 1 {
+		return nil, errors.New("at least one device with migEnabled=true was not configured correctly: more than one MIG device type present on node")
+	}
+	return out, nil
+}
+
+func add(into map[string]kubelet.Devices, name string, gpu GPU, n int64) {
+	devices := into[name]
+	devices.Total += n
+	if !gpu.Unhealthy {
+		devices.Healthy += n
+	}
+	into[name] = devices
+}
