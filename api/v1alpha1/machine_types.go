@@ -62,6 +62,8 @@ const (
 	ReasonWaitingForTenant   = "WaitingForTenant"
 	// ReasonVersionSkew: the image's kubelet is newer than the tenant's API server, or more than three minors older.
 	ReasonVersionSkew = "VersionSkew"
+	// ReasonDRANotServed: the revision's GPUs are advertised by a DRA driver, and the tenant's API does not serve resource.k8s.io/v1.
+	ReasonDRANotServed = "DRANotServed"
 )
 
 // Reasons of Machine's Provisioned condition, beside those that the host reports (controllers/hardware.Reason, such
@@ -122,10 +124,12 @@ const (
 	ReasonRevisionOutdated = "RevisionOutdated"
 )
 
-// Reasons of Machine's Ready condition while it is released, in order.
+// Reasons of Machine's Ready condition while it is rolled or released, in order.
 const (
 	// ReasonEvicting: pods are being evicted; the message names those that remain.
 	ReasonEvicting = "Evicting"
+	// ReasonDrainTimedOut: pods did not leave in rollout.drain.timeout; a roll waits for them, and its rollout stops.
+	ReasonDrainTimedOut = "DrainTimedOut"
 	// ReasonPoweringOff: the BMC has not confirmed the power-off.
 	ReasonPoweringOff = "PoweringOff"
 	// ReasonDeletingNode: the Node object is being deleted.

@@ -166,15 +166,17 @@ type ValidationSpec struct {
 
 // RolloutPolicy is how a change reaches the fleet.
 type RolloutPolicy struct {
-	// maxUnavailable Machines of the NodeType, as a number or a percentage rounded down, at least 1.
+	// maxUnavailable Machines of the NodeType, as a number or a percentage rounded down, at least 1; default 10%. Whatever
+	// made a Machine unavailable, it counts.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",message="maxUnavailable must be a number of at least 1, or a percentage from 1% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// canary goes first.
+	// canary goes first; default: 1 Machine, baked for 10 minutes. A failure in the canary stops the rollout whatever the
+	// failure budget is.
 	// +optional
 	Canary *CanarySpec `json:"canary,omitempty"`
-	// failureBudget is how many Machines may fail before the rollout stops.
+	// failureBudget is how many Machines may fail and the rollout still goes on; one more stops it. Default 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
@@ -191,7 +193,7 @@ type CanarySpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	Machines int32 `json:"machines"`
-	// bake is how long the canary must stay Ready before the rest follows.
+	// bake is how long the canary must stay Ready before the rest follows; default 10m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -201,7 +203,7 @@ type CanarySpec struct {
 
 // DrainSpec is how pods are evicted.
 type DrainSpec struct {
-	// timeout after which a release goes on, and a rollout stops.
+	// timeout after which a release goes on, and a rollout stops; default 30m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`

@@ -3,18 +3,33 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // RolloutPhase is how far a rollout is.
-// +kubebuilder:validation:Enum=Pending;Canary;Rolling;Paused;Stopped;Done
+// +kubebuilder:validation:Enum=Pending;Canary;Rolling;Paused;Stopped;Superseded;Done
 type RolloutPhase string
 
-// Rollout phases.
+// Rollout phases. The reason of its Ready condition is the phase.
 const (
+	// RolloutPending: its targets are being marked.
 	RolloutPending RolloutPhase = "Pending"
-	RolloutCanary  RolloutPhase = "Canary"
+	// RolloutCanary: the first Machines are moved, and must then stay Ready for the bake time.
+	RolloutCanary RolloutPhase = "Canary"
+	// RolloutRolling: the others follow.
 	RolloutRolling RolloutPhase = "Rolling"
-	RolloutPaused  RolloutPhase = "Paused"
+	// RolloutPaused: spec.paused; no further Machine is started.
+	RolloutPaused RolloutPhase = "Paused"
+	// RolloutStopped: stoppedBy says why; a person must decide. Setting the NodeType back undoes it; setting spec.paused
+	// to true and then to false goes on and forgives the failures so far.
 	RolloutStopped RolloutPhase = "Stopped"
-	RolloutDone    RolloutPhase = "Done"
+	// RolloutSuperseded: the NodeType asks for another revision now; a newer Rollout moves the Machines. Settled.
+	RolloutSuperseded RolloutPhase = "Superseded"
+	// RolloutDone: every Machine of the NodeType that is not being deleted has the revision and is Ready. Settled.
+	RolloutDone RolloutPhase = "Done"
 )
+
+// Settled tells whether a rollout in that phase will do nothing more.
+func (p RolloutPhase) Settled() bool { return p == RolloutDone || p == RolloutSuperseded }
+
+// RolloutSelector names the Machines of a rollout by LabelRollout, whose value is the Rollout's name.
+func RolloutSelector(rollout string) map[string]string { return map[string]string{LabelRollout: rollout} }
 
 // RolloutSpec moves Machines from one revision to the next. The NodeType's controller makes it; users set paused only.
 // +kubebuilder:validation:XValidation:rule="self.nodeTypeRef == oldSelf.nodeTypeRef && self.from == oldSelf.from && self.to == oldSelf.to",message="only paused may change: change the NodeType instead"
@@ -22,7 +37,7 @@ type RolloutSpec struct {
 	// nodeTypeRef names the NodeType.
 	// +required
 	NodeTypeRef LocalReference `json:"nodeTypeRef"`
-	// from is the stable revision.
+	// from is the revision that most Machines come from: the stable one or, when a rollout is undone, the one that it moved to.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	From string `json:"from"`
@@ -71,11 +86,37 @@ type RolloutStatus struct {
 	// +optional
 	// +listType=atomic
 	InProgress []string `json:"inProgress,omitempty"`
-	// conditions: Ready.
+	// canary names the Machines that go first, namespace/name.
+	// +optional
+	// +listType=atomic
+	Canary []string `json:"canary,omitempty"`
+	// bakedSince is when the last Machine of the canary became Ready; the bake time counts from then.
+	// +optional
+	BakedSince *metav1.MicroTime `json:"bakedSince,omitempty"`
+	// forgiven names Machines whose failure no longer counts, because a person let the rollout go on after it stopped.
+	// +optional
+	// +listType=atomic
+	Forgiven []string `json:"forgiven,omitempty"`
+	// history is what happened, the newest last; 32 entries at most.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	History []RolloutEntry `json:"history,omitempty"`
+	// conditions: Ready, True when the rollout is Done.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// RolloutEntry is one line of a rollout's history.
+type RolloutEntry struct {
+	// at what time.
+	// +required
+	At metav1.MicroTime `json:"at"`
+	// message for people.
+	// +required
+	Message string `json:"message"`
 }
 
 // Rollout moves Machines from one revision to the next.

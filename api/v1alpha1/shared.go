@@ -14,6 +14,13 @@ const (
 	MachineFinalizer = "ingot.dev/machine"
 	// HostFinalizer holds a BareMetalHost of a redfish provider until its work has ended.
 	HostFinalizer = "ingot.dev/host"
+	// TenantFinalizer holds a TenantCluster while Machines refer to it.
+	TenantFinalizer = "ingot.dev/tenantcluster"
+	// LabelRollout on a Machine names the Rollout that it is a target of.
+	LabelRollout = "ingot.dev/rollout"
+	// LabelGPUModel and LabelGPUCount on a BareMetalHost say what inspection found: the catalogue's model and how many.
+	LabelGPUModel = "gpu.ingot.dev/model"
+	LabelGPUCount = "gpu.ingot.dev/count"
 	// LabelNodePool on a Machine names the NodePool that made it.
 	LabelNodePool = "ingot.dev/nodepool"
 	// LabelNodeType on a Machine and on its Node names the NodeType.
