@@ -29,7 +29,9 @@ const (
 func (p RolloutPhase) Settled() bool { return p == RolloutDone || p == RolloutSuperseded }
 
 // RolloutSelector names the Machines of a rollout by LabelRollout, whose value is the Rollout's name.
-func RolloutSelector(rollout string) map[string]string { return map[string]string{LabelRollout: rollout} }
+func RolloutSelector(rollout string) map[string]string {
+	return map[string]string{LabelRollout: rollout}
+}
 
 // RolloutSpec moves Machines from one revision to the next. The NodeType's controller makes it; users set paused only.
 // +kubebuilder:validation:XValidation:rule="self.nodeTypeRef == oldSelf.nodeTypeRef && self.from == oldSelf.from && self.to == oldSelf.to",message="only paused may change: change the NodeType instead"
