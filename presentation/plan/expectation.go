@@ -26,6 +26,10 @@ type Expectation struct {
 	Kubelet string
 	// Labels whose value, where the node has the label at all, must be this one. Who sets them is not part of every cluster.
 	Labels []Label
+	// Slices that DRA drivers must publish for the node, sorted by driver.
+	Slices []SliceExpectation
+	// AbsentDrivers are DRA drivers that must publish no device for the node: the same GPUs would be given away twice.
+	AbsentDrivers []string
 }
 
 // Resource is a resource that a node must advertise.
