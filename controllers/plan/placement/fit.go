@@ -1,0 +1,145 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/catalogue"
+)
+
+// Reasons of a Fit, beside LabelsDiffer and OtherZone.
+const (
+	// Fitting: the host is of the NodeType.
+	Fitting Reason = "Fitting"
+	// OtherProvider: the NodeType's NodeProvider has its hosts in another namespace, or does not exist.
+	OtherProvider Reason = "OtherProvider"
+	// HardwareDiffers: the NodeType selects the host, but inspection found other GPUs than it promises. Such a host is
+	// claimed like any other, since labels decide, and its verdict would fail.
+	HardwareDiffers Reason = "HardwareDiffers"
+)
+
+// Fit says whether a host is of a NodeType. Whether it is free at the moment is another question: Choose and Count ask it.
+type Fit struct {
+	// NodeType is its name.
+	NodeType string
+	// Reason is Fitting, or why it is not.
+	Reason Reason
+	// Message completes "server-1 ...".
+	Message string
+}
+
+// Fits says whether the reason is Fitting.
+func (f Fit) Fits() bool { return f.Reason == Fitting }
+
+// Fits compares a host with every NodeType and returns one Fit for each, by name. providers are all NodeProviders.
+func Fits(host HostFacts, nodeTypes []v1alpha1.NodeType, providers []v1alpha1.NodeProvider) []Fit {
+	namespaces := make(map[string]string, len(providers))
+	for i := range providers {
+		namespaces[providers[i].Name] = providers[i].Spec.HostNamespace
+	}
+	fits := make([]Fit, 0, len(nodeTypes))
+	for i := range nodeTypes {
+		fits = append(fits, fit(host, &nodeTypes[i], namespaces))
+	}
+	slices.SortFunc(fits, func(a, b Fit) int { return cmp.Compare(a.NodeType, b.NodeType) })
+	return fits
+}
+
+func fit(host HostFacts, nodeType *v1alpha1.NodeType, namespaces map[string]string) Fit {
+	spec := &nodeType.Spec
+	verdict := func(reason Reason, format string, args ...any) Fit {
+		return Fit{NodeType: nodeType.Name, Reason: reason, Message: fmt.Sprintf(format, args...)}
+	}
+	namespace, known := namespaces[spec.ProviderRef.Name]
+	if !known {
+		return verdict(OtherProvider, "cannot be found by NodeProvider %s, which does not exist", spec.ProviderRef.Name)
+	}
+	if namespace != host.Host.Namespace {
+		return verdict(OtherProvider, "is in namespace %s, and NodeProvider %s has its hosts in %s", host.Host.Namespace, spec.ProviderRef.Name, namespace)
+	}
+	if message := unselected(spec.HostSelector, host.Host.Labels); message != "" {
+		return verdict(LabelsDiffer, "%s", message)
+	}
+	if zone := zoned(Request{Zone: spec.Zone}, host); zone.Reason != "" {
+		return verdict(zone.Reason, "%s", zone.Message)
+	}
+	if message := otherGPUs(spec.GPU, host.Record); message != "" {
+		return verdict(HardwareDiffers, "%s", message)
+	}
+	return verdict(Fitting, "fits")
+}
+
+// unselected names the first label that keeps a selector from selecting; empty: it selects.
+func unselected(selector metav1.LabelSelector, have map[string]string) string {
+	compiled, err := metav1.LabelSelectorAsSelector(&selector)
+	if err != nil || compiled.Empty() {
+		return "cannot be selected by a hostSelector that selects nothing"
+	}
+	requirements, _ := compiled.Requirements()
+	for i := range requirements {
+		r := &requirements[i]
+		if r.Matches(labels.Set(have)) {
+			continue
+		}
+		if value, is := have[r.Key()]; is {
+			return fmt.Sprintf("has the label %s=%s, and %s is asked for", r.Key(), value, cut(r.String()))
+		}
+		return fmt.Sprintf("has no label %s, and %s is asked for", r.Key(), cut(r.String()))
+	}
+	return ""
+}
+
+// otherGPUs says how the GPUs that were found differ from those that are promised; empty: they do not, or nobody has
+// looked, or the catalogue cannot tell.
+func otherGPUs(want *v1alpha1.GPUSpec, record *v1alpha1.HostRecord) string {
+	if want == nil || record == nil || record.Status.Inventory == nil {
+		return ""
+	}
+	if _, err := catalogue.Lookup(want.Vendor, want.Model); err != nil {
+		return ""
+	}
+	found := record.Status.Inventory.GPUs
+	if len(found) == 1 && found[0].Model == want.Model && found[0].Count == want.Count {
+		return ""
+	}
+	return fmt.Sprintf("is selected by its labels but has %s, and %d %s are promised: correct the labels or the hostSelector", gpusFound(found), want.Count, want.Model)
+}
+
+// gpusFound names GPUs as in "8 H100-SXM5-80GB"; one that the catalogue lacks by its PCI ids.
+func gpusFound(found []v1alpha1.GPUInventory) string {
+	var names []string
+	for _, g := range found {
+		name := cmp.Or(g.Model, "GPUs with the PCI id "+g.VendorID+":"+g.DeviceID+", which is not in the catalogue")
+		names = append(names, fmt.Sprintf("%d %s", g.Count, name))
+	}
+	return cmp.Or(strings.Join(names, " and "), "no GPU")
+}
+
+// ExplainFits is one line for people: the NodeTypes that a host fits, or the reason why none. NodeTypes of other
+// providers are no news and are left out where others can be named.
+func ExplainFits(fits []Fit) string {
+	var fitting, refusals []string
+	for _, f := range fits {
+		switch {
+		case f.Fits():
+			fitting = append(fitting, f.NodeType)
+		case f.Reason != OtherProvider:
+			refusals = append(refusals, f.NodeType+": "+f.Message)
+		}
+	}
+	switch {
+	case len(fitting) > 0:
+		return strings.Join(fitting, ", ")
+	case len(fits) == 0:
+		return "none: there is no NodeType"
+	case len(refusals) == 0:
+		return fmt.Sprintf("none: no NodeType takes hosts from here (%s %s)", fits[0].NodeType, fits[0].Message)
+	}
+	return "none: " + strings.Join(refusals, "; ")
+}

@@ -1,0 +1,88 @@
+package placement
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// h100s is a NodeType for free's hosts.
+func h100s(name string) v1alpha1.NodeType {
+	return v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeTypeSpec{
+		ProviderRef: v1alpha1.LocalReference{Name: "hall-1"}, Zone: "hall-1",
+		HostSelector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu-model": "h100"}},
+		GPU:          &v1alpha1.GPUSpec{Vendor: v1alpha1.VendorNVIDIA, Model: "H100-SXM5-80GB", Count: 8},
+	}}
+}
+
+func inspected(gpus ...v1alpha1.GPUInventory) HostFacts {
+	f := free("server-1")
+	f.Host.Namespace = "metal"
+	f.Record.Status.Inventory = &v1alpha1.HostInventory{GPUs: gpus}
+	return f
+}
+
+var (
+	eightH100 = v1alpha1.GPUInventory{VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 8}
+	fourL40S  = v1alpha1.GPUInventory{VendorID: "10de", DeviceID: "26b9", Count: 4}
+	halls     = []v1alpha1.NodeProvider{{ObjectMeta: metav1.ObjectMeta{Name: "hall-1"}, Spec: v1alpha1.NodeProviderSpec{HostNamespace: "metal"}}}
+)
+
+func TestAHostFitsByProviderLabelsZoneAndHardware(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		host   HostFacts
+		change func(*HostFacts, *v1alpha1.NodeType)
+		reason Reason
+		says   string
+	}{
+		{"what was promised", inspected(eightH100), nil, Fitting, "fits"},
+		{"claimed hosts fit too", inspected(eightH100), func(f *HostFacts, _ *v1alpha1.NodeType) { f.Host.Status.PoweredOn = true }, Fitting, ""},
+		{"not inspected yet", inspected(), func(f *HostFacts, _ *v1alpha1.NodeType) { f.Record.Status.Inventory = nil }, Fitting, ""},
+		{"a host without a record", inspected(), func(f *HostFacts, _ *v1alpha1.NodeType) { f.Record = nil }, Fitting, ""},
+		{"nodes without GPUs", inspected(eightH100), func(_ *HostFacts, n *v1alpha1.NodeType) { n.Spec.GPU = nil }, Fitting, ""},
+		{"a vendor that the catalogue does not know", inspected(eightH100), func(_ *HostFacts, n *v1alpha1.NodeType) { n.Spec.GPU.Vendor = v1alpha1.VendorAMD }, Fitting, ""},
+		{"another label", inspected(eightH100), func(f *HostFacts, _ *v1alpha1.NodeType) { f.Host.Labels["gpu-model"] = "a100" }, LabelsDiffer, "gpu-model=a100, and gpu-model=h100 is asked for"},
+		{"no label", inspected(eightH100), func(f *HostFacts, _ *v1alpha1.NodeType) { delete(f.Host.Labels, "gpu-model") }, LabelsDiffer, "has no label gpu-model"},
+		{"an empty selector", inspected(eightH100), func(_ *HostFacts, n *v1alpha1.NodeType) { n.Spec.HostSelector = metav1.LabelSelector{} }, LabelsDiffer, "selects nothing"},
+		{"another zone", inspected(eightH100), func(_ *HostFacts, n *v1alpha1.NodeType) { n.Spec.Zone = "hall-2" }, OtherZone, `not "hall-2"`},
+		{"another provider's namespace", inspected(eightH100), func(f *HostFacts, _ *v1alpha1.NodeType) { f.Host.Namespace = "other" }, OtherProvider, "has its hosts in metal"},
+		{"a provider that is not there", inspected(eightH100), func(_ *HostFacts, n *v1alpha1.NodeType) { n.Spec.ProviderRef.Name = "gone" }, OtherProvider, "NodeProvider gone"},
+		{"a GPU is missing", inspected(v1alpha1.GPUInventory{VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 7}), nil, HardwareDiffers, "has 7 H100-SXM5-80GB, and 8 H100-SXM5-80GB are promised"},
+		{"no GPU at all", inspected(), nil, HardwareDiffers, "has no GPU"},
+		{"a GPU nobody knows", inspected(fourL40S), nil, HardwareDiffers, "PCI id 10de:26b9, which is not in the catalogue"},
+		{"two models", inspected(eightH100, fourL40S), nil, HardwareDiffers, "8 H100-SXM5-80GB and 4 GPUs"},
+	} {
+		nodeType := h100s("h100")
+		if c.change != nil {
+			c.change(&c.host, &nodeType)
+		}
+		fits := Fits(c.host, []v1alpha1.NodeType{nodeType}, halls)
+		if len(fits) != 1 || fits[0].Reason != c.reason || fits[0].Fits() != (c.reason == Fitting) || !strings.Contains(fits[0].Message, c.says) {
+			t.Errorf("%s: %+v, want %s saying %q", c.name, fits, c.reason, c.says)
+		}
+	}
+}
+
+func TestALineNamesTheFittingNodeTypesOrWhyNone(t *testing.T) {
+	elsewhere := h100s("elsewhere")
+	elsewhere.Spec.ProviderRef.Name = "hall-2"
+	a100 := h100s("a100")
+	a100.Spec.HostSelector.MatchLabels = map[string]string{"gpu-model": "a100"}
+	for _, c := range []struct {
+		nodeTypes []v1alpha1.NodeType
+		want      string
+	}{
+		{nil, "none: there is no NodeType"},
+		{[]v1alpha1.NodeType{h100s("h100-mig"), a100, h100s("h100"), elsewhere}, "h100, h100-mig"},
+		{[]v1alpha1.NodeType{a100, elsewhere}, "none: a100: has the label gpu-model=h100, and gpu-model=a100 is asked for"},
+		{[]v1alpha1.NodeType{elsewhere}, "none: no NodeType takes hosts from here (elsewhere cannot be found by NodeProvider hall-2, which does not exist)"},
+	} {
+		if got := ExplainFits(Fits(inspected(eightH100), c.nodeTypes, halls)); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}
