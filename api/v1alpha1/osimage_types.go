@@ -112,6 +112,10 @@ type OSImageSoftware struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	ContainerToolkit string `json:"containerToolkit,omitempty"`
+	// migParted is the version of NVIDIA's mig-parted, which partitions GPUs before kubelet starts.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	MIGParted string `json:"migParted,omitempty"`
 }
 
 // GPUDriverSoftware is a GPU driver.
