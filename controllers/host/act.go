@@ -32,6 +32,10 @@ func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider,
 	if err := r.writeRecord(ctx, record, decision.Record); err != nil {
 		return step.Retry(err).Result()
 	}
+	told, err := r.label(ctx, host, decision.Record.Inventory)
+	if err != nil {
+		return step.Retry(err).Result()
+	}
 	if err := r.do(ctx, seen.target, host, decision.Action); err != nil {
 		ctrl.LoggerFrom(ctx).Info("Action refused", "action", decision.Action.Kind, "reason", plan.ReasonOf(hardware.KindOf(err)), "error", err.Error())
 		decision = decision.Refused(seen.facts, hardware.KindOf(err), err.Error())
@@ -39,6 +43,7 @@ func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider,
 	if err := r.dropAnnotations(ctx, host, decision.DropAnnotations); err != nil {
 		return step.Retry(err).Result()
 	}
+	decision.Events = append(decision.Events, told...)
 	result, err := r.finish(ctx, host, seen, decision)
 	if err == nil {
 		count(record.Status.Attempt, decision.Record.Attempt)

@@ -10,12 +10,14 @@
 //
 //  1. HostRecord.status is written: the intent (the attempt and for whom, lastTenant, the withdrawn proof of an erase),
 //     and the facts that the outside was seen to make true (installed, erased, power);
-//  2. the one action is asked of the hardware;
-//  3. annotations that were served are removed;
-//  4. BareMetalHost.status is written, then events and metrics follow.
+//  2. the labels for GPUs are set by the inventory in it, so that no host is published as available under labels of
+//     hardware that it no longer has (controllers/plan/host.Label has the rules);
+//  3. the one action is asked of the hardware;
+//  4. annotations that were served are removed;
+//  5. BareMetalHost.status is written, then events and metrics follow.
 //
 // The record comes first since it alone says whether a host is clean: "available" is never published before the
-// proof of the erase is kept, nor is a disk touched before the record says for whom. A process killed between 1 and 4 leaves a
+// proof of the erase is kept, nor is a disk touched before the record says for whom. A process killed between 1 and 5 leaves a
 // BareMetalHost that is one state behind; the next reconcile derives it again from the record.
 // Both writes are under an optimistic lock, and both objects are read from the API server, not from the cache.
 //

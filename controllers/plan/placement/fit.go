@@ -105,7 +105,10 @@ func otherGPUs(want *v1alpha1.GPUSpec, record *v1alpha1.HostRecord) string {
 		return ""
 	}
 	found := record.Status.Inventory.GPUs
-	if len(found) == 1 && found[0].Model == want.Model && found[0].Count == want.Count {
+	count := int32(0)
+	// One model may be sold under several PCI ids.
+	same := !slices.ContainsFunc(found, func(g v1alpha1.GPUInventory) bool { count += g.Count; return g.Model != want.Model })
+	if same && count == want.Count {
 		return ""
 	}
 	return fmt.Sprintf("is selected by its labels but has %s, and %d %s are promised: correct the labels or the hostSelector", gpusFound(found), want.Count, want.Model)

@@ -40,6 +40,7 @@ func TestAHostFitsByProviderLabelsZoneAndHardware(t *testing.T) {
 		says   string
 	}{
 		{"what was promised", inspected(eightH100), nil, Fitting, "fits"},
+		{"one model under two PCI ids", inspected(v1alpha1.GPUInventory{DeviceID: "20b1", Model: "H100-SXM5-80GB", Count: 4}, v1alpha1.GPUInventory{DeviceID: "20f1", Model: "H100-SXM5-80GB", Count: 4}), nil, Fitting, ""},
 		{"claimed hosts fit too", inspected(eightH100), func(f *HostFacts, _ *v1alpha1.NodeType) { f.Host.Status.PoweredOn = true }, Fitting, ""},
 		{"not inspected yet", inspected(), func(f *HostFacts, _ *v1alpha1.NodeType) { f.Record.Status.Inventory = nil }, Fitting, ""},
 		{"a host without a record", inspected(), func(f *HostFacts, _ *v1alpha1.NodeType) { f.Record = nil }, Fitting, ""},
