@@ -12,7 +12,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// Names of checks. Those of resources are resource/<name> and foreign/<name>.
+// Names of checks. Those of resources are resource/<name> and foreign/<name>; those of DRA are beside PrefixSlices.
 const (
 	CheckProviderID = "identity/provider-id"
 	CheckSystemUUID = "identity/system-uuid"
@@ -30,17 +30,31 @@ type check func(Input) []v1alpha1.Check
 
 // chain is every check in the order of importance: who the node is, whether its object is current, what runs on it,
 // what it advertises.
-var chain = []check{providerID, systemUUID, ready, boot, kernel, kubelet, labels, exact, cpu, memory, ephemeralStorage, foreign}
+var chain = []check{providerID, systemUUID, ready, boot, kernel, kubelet, labels, exact, cpu, memory, ephemeralStorage, published, deviceClasses, foreign, absent}
 
 func checks(in Input) []v1alpha1.Check {
+	in.inventory = takeInventory(in.Slices, in.Node)
 	var out []v1alpha1.Check
 	for _, c := range chain {
 		out = append(out, c(in)...)
 	}
+	distinguish(out)
 	soften(in, out)
 	harden(in, out)
 	explainWaiting(in, out)
 	return out
+}
+
+// distinguish numbers checks of the same name: two promises may speak of the same thing, and names are the keys of a list
+// in the API.
+func distinguish(all []v1alpha1.Check) {
+	seen := map[string]int{}
+	for i, c := range all {
+		seen[c.Name]++
+		if n := seen[c.Name]; n > 1 {
+			all[i].Name = fmt.Sprintf("%s#%d", c.Name, n)
+		}
+	}
 }
 
 // soften turns failures into waiting while the node's object is not current: after a boot, kubelet may not have spoken
@@ -50,10 +64,15 @@ func soften(in Input, all []v1alpha1.Check) {
 		return
 	}
 	for i, c := range all {
-		if c.Result == v1alpha1.CheckFail && !strings.HasPrefix(c.Name, "identity/") {
+		if c.Result == v1alpha1.CheckFail && !strings.HasPrefix(c.Name, "identity/") && !unserved(in, c) {
 			all[i].Result = v1alpha1.CheckWait
 		}
 	}
+}
+
+// unserved says whether a check fails because the tenant's API knows no ResourceSlices, whatever the node does.
+func unserved(in Input, c v1alpha1.Check) bool {
+	return !in.SlicesServed && strings.HasPrefix(c.Name, PrefixSlices)
 }
 
 // harden turns waiting into failure once the deadline has passed.
@@ -178,22 +197,22 @@ func clip(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit], "") + "..."
 }
 
-// explainWaiting tells, where a resource is missing or the network is not up, which of the tenant's DaemonSets the gate
-// itself keeps off the node. Where else to look is of no use before those run.
+// explainWaiting tells, where a resource or a driver's slices are missing or the network is not up, which of the tenant's
+// DaemonSets the gate itself keeps off the node. Where else to look is of no use before those run.
 func explainWaiting(in Input, all []v1alpha1.Check) {
 	blocked := keptOff(in.DaemonSets, in.Node, in.Gate)
-	i := slices.IndexFunc(all, func(c v1alpha1.Check) bool {
-		return c.Result != v1alpha1.CheckPass && (c.Name == CheckReady || strings.HasPrefix(c.Name, PrefixResource))
-	})
+	i := slices.IndexFunc(all, needsPod)
 	if len(blocked) == 0 || i < 0 || !gated(in.Node, in.Gate) {
 		return
 	}
-	const most = 5
-	more := ""
-	if len(blocked) > most {
-		more = fmt.Sprintf(" and %d more", len(blocked)-most)
-		blocked = blocked[:most]
+	all[i].Hint = fmt.Sprintf("DaemonSets that fit this node and do not tolerate the gate %s, so that they cannot run: %s: add the toleration to those that the node needs",
+		in.Gate, few(blocked))
+}
+
+// needsPod says whether a check may not pass because a pod does not run. A driver that publishes anything runs.
+func needsPod(c v1alpha1.Check) bool {
+	if c.Result == v1alpha1.CheckPass {
+		return false
 	}
-	all[i].Hint = fmt.Sprintf("DaemonSets that fit this node and do not tolerate the gate %s, so that they cannot run: %s%s: add the toleration to those that the node needs",
-		in.Gate, strings.Join(blocked, ", "), more)
+	return c.Name == CheckReady || strings.HasPrefix(c.Name, PrefixResource) || strings.HasPrefix(c.Name, PrefixSlices) && c.Observed == ""
 }

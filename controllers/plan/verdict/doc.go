@@ -11,5 +11,10 @@
 // does not pass, with another boot, and when the Node is first seen without it. A verdict is admitted only after the
 // gate was seen to be off.
 //
+// What DRA drivers publish is compared like resources: a driver's devices count once all slices of a pool's newest
+// generation are there, as in the scheduler, and the selectors of the DeviceClasses are evaluated with the scheduler's own
+// library. Slices and classes are written in somebody else's cluster: what is quoted of them, and what is spent on them, is
+// bounded.
+//
 // Judge is pure: it takes the time as a value and holds no client.
 package verdict

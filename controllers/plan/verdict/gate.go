@@ -97,11 +97,13 @@ func (d *decider) condition(g Gate) (status metav1.ConditionStatus, reason, mess
 func (d *decider) reason() string {
 	c := d.first()
 	switch {
+	case unserved(d.in, c):
+		return v1alpha1.ReasonDRANotServed
 	case c.Result == v1alpha1.CheckFail && overdue(d.in):
 		return v1alpha1.ReasonValidationTimedOut
 	case c.Result == v1alpha1.CheckFail:
 		return v1alpha1.ReasonChecksFailed
-	case strings.HasPrefix(c.Name, PrefixResource):
+	case strings.HasPrefix(c.Name, PrefixResource), strings.HasPrefix(c.Name, PrefixSlices):
 		return v1alpha1.ReasonResourcesMissing
 	default:
 		return v1alpha1.ReasonChecksWaiting

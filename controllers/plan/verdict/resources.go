@@ -11,6 +11,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/plan"
 )
 
 // exact compares resources of which capacity, allocatable and promise must be equal. Capacity counts every device, and
@@ -98,7 +99,7 @@ func foreign(in Input) []v1alpha1.Check {
 	}
 	var out []v1alpha1.Check
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		out = append(out, foreignOne(in.Node, name))
+		out = append(out, foreignOne(in, name))
 	}
 	// What fails comes first, so that it is not what is left out.
 	slices.SortStableFunc(out, func(a, b v1alpha1.Check) int { return strings.Compare(string(a.Result), string(b.Result)) })
@@ -108,9 +109,9 @@ func foreign(in Input) []v1alpha1.Check {
 // maxForeign bounds the foreign resources in a verdict: who administers the tenant can put any number of them on a node.
 const maxForeign = 16
 
-func foreignOne(node *corev1.Node, name corev1.ResourceName) v1alpha1.Check {
-	seen := node.Status.Capacity[name]
-	if a := node.Status.Allocatable[name]; a.Cmp(seen) > 0 {
+func foreignOne(in Input, name corev1.ResourceName) v1alpha1.Check {
+	seen := in.Node.Status.Capacity[name]
+	if a := in.Node.Status.Allocatable[name]; a.Cmp(seen) > 0 {
 		seen = a
 	}
 	c := v1alpha1.Check{Name: PrefixForeign + string(name), Result: v1alpha1.CheckPass, Expected: "absent", Observed: seen.String()}
@@ -120,5 +121,9 @@ func foreignOne(node *corev1.Node, name corev1.ResourceName) v1alpha1.Check {
 	}
 	c.Result = v1alpha1.CheckFail
 	c.Hint = "the NodeType does not promise it: another vendor's or mode's plugin runs on the node, or the GPUs have another mode than ordered; promise it in NodeType.spec.resources if it is wanted"
+	if slices.ContainsFunc(in.Expectation.Slices, func(e plan.SliceExpectation) bool { return vendor(e.Driver) == vendor(string(name)) }) {
+		c.Hint = "a DRA driver and the device plugin give away the same GPUs: keep the device plugin off this node" +
+			named(suspects(in, string(name), roleDevicePlugin)) + "; NVIDIA's operator does that by the label nvidia.com/gpu.deploy.device-plugin=false"
+	}
 	return c
 }

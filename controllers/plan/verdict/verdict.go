@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -31,6 +32,13 @@ type Input struct {
 	Identity Identity
 	// Node as the tenant's API server shows it.
 	Node *corev1.Node
+	// SlicesServed: the tenant's API serves resource.k8s.io/v1.
+	SlicesServed bool
+	// Slices of all drivers that name the node, or lie in a pool that a slice of the node is in, in any order. Judge does
+	// not change them.
+	Slices []resourcev1.ResourceSlice
+	// DeviceClasses by name; those that are not there were not read.
+	DeviceClasses map[string]DeviceClass
 	// DaemonSets of the tenant; nil when they were not read.
 	DaemonSets []appsv1.DaemonSet
 	// Previous verdict as it was written; nil: none yet.
@@ -43,6 +51,8 @@ type Input struct {
 	Deadline time.Time
 	// OnFailure Observe lifts the gate whatever the checks say.
 	OnFailure v1alpha1.FailurePolicy
+
+	inventory inventory
 }
 
 // Identity is who a node must be.
@@ -96,7 +106,7 @@ type Decision struct {
 
 // Judge compares and decides.
 func Judge(in Input) Decision {
-	v := v1alpha1.Verdict{NodeUID: in.Node.UID, BootID: in.Node.Status.NodeInfo.BootID, Revision: in.Identity.Revision}
+	v := blank(in)
 	v.Checks = checks(in)
 	v.Result = summary(v.Checks)
 	d := &decider{in: in, verdict: &v, tainted: gated(in.Node, in.Gate), same: same(in.Previous, v)}
@@ -108,6 +118,11 @@ func Judge(in Input) Decision {
 	out.Requeue = d.requeue(out.Gate)
 	out.Events = d.events(out)
 	return out
+}
+
+// blank is a verdict that says only what it speaks of.
+func blank(in Input) v1alpha1.Verdict {
+	return v1alpha1.Verdict{NodeUID: in.Node.UID, BootID: in.Node.Status.NodeInfo.BootID, Revision: in.Identity.Revision}
 }
 
 // gated says whether the gate is on the node.

@@ -1,0 +1,193 @@
+package verdict
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/cel"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/plan"
+)
+
+// PrefixDeviceClass begins the checks of the classes by which pods claim the devices: deviceclass/<name>.
+const PrefixDeviceClass = "deviceclass/"
+
+// Bounds on somebody else's expressions. The cost is Kubernetes' own unit: a million is a tenth of a second or so.
+const (
+	maxExpression = resourcev1.CELSelectorExpressionMaxLength
+	maxSelectors  = resourcev1.DeviceSelectorsMaxSize
+	maxCost       = 5 * resourcev1.CELSelectorExpressionMaxCost
+)
+
+// DeviceClass is what was read of a DeviceClass of the tenant.
+type DeviceClass struct {
+	// Missing: there is none of that name.
+	Missing bool
+	// Unread says why it could not be read; empty: it was.
+	Unread string
+	// Selectors of the class, compiled.
+	Selectors Selectors
+}
+
+// Selectors are the compiled selectors of a DeviceClass. They do not change, and may be used from several goroutines.
+type Selectors struct {
+	programs []cel.CompilationResult
+	// problem says why they select nothing; empty: they may.
+	problem string
+}
+
+// Compile compiles the selectors of a DeviceClass with the library that the scheduler uses. What cannot be compiled is
+// told by the check.
+func Compile(class *resourcev1.DeviceClass) Selectors {
+	var out Selectors
+	if len(class.Spec.Selectors) > maxSelectors {
+		return Selectors{problem: fmt.Sprintf("it has more than %d selectors", maxSelectors)}
+	}
+	// All features on: a stored expression is compiled with every feature anyway, and the tenant's are not known.
+	compiler := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
+	for i, s := range class.Spec.Selectors {
+		if s.CEL == nil {
+			return Selectors{problem: fmt.Sprintf("selector %d has no CEL expression", i)}
+		}
+		if len(s.CEL.Expression) > maxExpression {
+			return Selectors{problem: fmt.Sprintf("selector %d has more than %d bytes", i, maxExpression)}
+		}
+		p := compiler.CompileCELExpression(s.CEL.Expression, cel.Options{DisableCostEstimation: true})
+		if p.Error != nil {
+			return Selectors{problem: fmt.Sprintf("selector %d: %s", i, p.Error.Detail)}
+		}
+		out.programs = append(out.programs, p)
+	}
+	return out
+}
+
+// selects counts the devices that every selector selects; the error says why that cannot be told. An expression that fails
+// on one device fails all claims in the scheduler, so it does here.
+func (s Selectors) selects(devices []device) (int, error) {
+	if s.problem != "" {
+		return 0, fmt.Errorf("%s", s.problem)
+	}
+	left := uint64(maxCost)
+	n := 0
+	for _, d := range devices {
+		ok, cost, err := s.match(d)
+		if err != nil {
+			return 0, fmt.Errorf("on device %s: %w", clip(d.Name, maxName), err)
+		}
+		if cost > left {
+			return 0, fmt.Errorf("its selectors cost too much to evaluate on %d devices", len(devices))
+		}
+		left -= cost
+		if ok {
+			n++
+		}
+	}
+	return n, nil
+}
+
+func (s Selectors) match(d device) (ok bool, cost uint64, err error) {
+	input := cel.Device{Driver: d.driver, AllowMultipleAllocations: d.AllowMultipleAllocations, Attributes: d.Attributes, Capacity: d.Capacity}
+	for _, p := range s.programs {
+		// The cost limit ends it; there is nothing to cancel.
+		matches, details, err := p.DeviceMatches(context.Background(), input)
+		if err != nil {
+			return false, cost, err
+		}
+		if actual := details.ActualCost(); actual != nil && *actual < math.MaxInt64 {
+			cost += *actual
+		}
+		if !matches {
+			return false, cost, nil
+		}
+	}
+	return true, cost, nil
+}
+
+// NeedsDeviceClasses says whether Judge would look at DeviceClasses. They are the tenant's, one for all nodes, so they are
+// compared on the way to the lift, and remembered from then on: a class that is changed later says nothing about a node.
+func NeedsDeviceClasses(in Input) bool {
+	if !in.SlicesServed {
+		return false
+	}
+	for _, e := range in.Expectation.Slices {
+		for _, c := range e.DeviceClasses {
+			if remembered(in, c.Name) == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// remembered is the check of a class in a verdict that admitted this node and boot.
+func remembered(in Input, class string) *v1alpha1.Check {
+	p := in.Previous
+	if p == nil || !p.Admitted || !same(p, blank(in)) {
+		return nil
+	}
+	for i := range p.Checks {
+		if p.Checks[i].Name == PrefixDeviceClass+class && p.Checks[i].Result == v1alpha1.CheckPass {
+			return &p.Checks[i]
+		}
+	}
+	return nil
+}
+
+// deviceClasses compares what the classes select with what they must.
+func deviceClasses(in Input) []v1alpha1.Check {
+	if !in.SlicesServed {
+		return nil
+	}
+	all := in.inventory.allUsable(in.Node.Name)
+	var out []v1alpha1.Check
+	for _, e := range in.Expectation.Slices {
+		for _, c := range e.DeviceClasses {
+			read, ok := in.DeviceClasses[c.Name]
+			known := remembered(in, c.Name)
+			switch {
+			case ok:
+				out = append(out, deviceClass(c, read, all))
+			case known != nil:
+				out = append(out, *known)
+			default:
+				out = append(out, deviceClass(c, DeviceClass{Unread: "it has not been read"}, nil))
+			}
+		}
+	}
+	return out
+}
+
+func deviceClass(want plan.DeviceClassExpectation, read DeviceClass, devices []device) v1alpha1.Check {
+	c := v1alpha1.Check{Name: PrefixDeviceClass + want.Name, Result: v1alpha1.CheckWait, Expected: fmt.Sprintf("selects %d devices of the node", want.Count)}
+	switch {
+	case read.Missing:
+		c.Observed = "it does not exist"
+		c.Hint = "pods claim the devices by this DeviceClass, which the tenant must have: the DRA driver's Helm chart creates it; kubectl get deviceclasses"
+		return c
+	case read.Unread != "":
+		c.Observed = clip(read.Unread, maxText)
+		c.Hint = "the user of the tenant's kubeconfig must be allowed to get deviceclasses.resource.k8s.io"
+		return c
+	}
+	n, err := read.Selectors.selects(devices)
+	if err != nil {
+		c.Result, c.Observed = v1alpha1.CheckFail, clip(err.Error(), maxText)
+		c.Hint = "the selectors of the tenant's DeviceClass cannot be evaluated: kubectl get deviceclass " + want.Name + " -o yaml"
+		return c
+	}
+	c.Observed = strconv.Itoa(n)
+	switch {
+	case n == want.Count:
+		c.Result = v1alpha1.CheckPass
+	case n > want.Count:
+		c.Result = v1alpha1.CheckFail
+	}
+	if c.Result != v1alpha1.CheckPass {
+		c.Hint = "compare the selectors of the tenant's DeviceClass with the devices: kubectl get deviceclass " + want.Name + " -o yaml; kubectl get resourceslices -o yaml"
+	}
+	return c
+}

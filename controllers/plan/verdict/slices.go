@@ -1,0 +1,204 @@
+package verdict
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/plan"
+)
+
+// PrefixSlices begins the checks of what DRA drivers must publish: slices/<driver> for its pools, then
+// slices/<driver>/<type>, slices/<driver>/<type>/<attribute> and slices/<driver>/taints for its devices.
+const PrefixSlices = "slices/"
+
+// published compares what DRA drivers publish for the node with what they must.
+func published(in Input) []v1alpha1.Check {
+	var out []v1alpha1.Check
+	for _, e := range in.Expectation.Slices {
+		if !in.SlicesServed {
+			out = append(out, notServed(e.Driver))
+			continue
+		}
+		out = append(out, complete(in, e))
+		out = append(out, promised(in, e)...)
+	}
+	return out
+}
+
+func notServed(driver string) v1alpha1.Check {
+	return v1alpha1.Check{
+		Name: PrefixSlices + driver, Result: v1alpha1.CheckFail, Expected: "the tenant's API serves resource.k8s.io/v1", Observed: "it does not",
+		Hint: "this NodeType's GPUs are given away by dynamic resource allocation: the tenant must run Kubernetes 1.34 or newer, with resource.k8s.io/v1 " +
+			"not disabled by the API server's --runtime-config; or use a NodeType whose presentation is not DRA",
+	}
+}
+
+// complete: nothing can be said about the devices of a pool before all slices of its newest generation are there.
+func complete(in Input, e plan.SliceExpectation) v1alpha1.Check {
+	c := v1alpha1.Check{Name: PrefixSlices + e.Driver, Result: v1alpha1.CheckPass, Expected: "complete", Observed: "complete"}
+	all := in.inventory[e.Driver]
+	if len(all) == 0 {
+		c.Result, c.Observed, c.Hint = v1alpha1.CheckWait, "", e.Hint
+		if len(in.DaemonSets) > 0 && len(suspects(in, e.Driver, roleDRA)) == 0 {
+			c.Hint = "no DaemonSet that fits this node looks like a DRA driver of " + vendor(e.Driver) + ": is it installed, and does its nodeSelector fit? " + e.Hint
+		}
+	}
+	for _, p := range all {
+		if p.fault == "" {
+			continue
+		}
+		c.Result, c.Observed = v1alpha1.CheckWait, clip(p.fault, maxText)
+		c.Hint = "the scheduler ignores such a pool; the driver's pod on this node writes it: kubectl get resourceslices and the log of that pod; " + e.Hint
+		break
+	}
+	return c
+}
+
+// promised compares the devices, kind by kind, and finds those that belong to no kind that was promised.
+func promised(in Input, e plan.SliceExpectation) []v1alpha1.Check {
+	all := in.inventory.usable(e.Driver, in.Node.Name)
+	kinds := make([][]device, len(e.Devices))
+	var others []device
+	for _, d := range all {
+		i := slices.IndexFunc(e.Devices, d.is)
+		if i < 0 {
+			others = append(others, d)
+			continue
+		}
+		kinds[i] = append(kinds[i], d)
+	}
+	var out []v1alpha1.Check
+	for i, want := range e.Devices {
+		name := PrefixSlices + e.Driver + "/" + want.Type
+		if len(want.Profiles) > 0 {
+			name += "/" + want.Profiles[0]
+		}
+		out = append(out, count(name, want.Count, len(kinds[i]), e.Hint))
+		for _, a := range slices.Sorted(maps.Keys(want.Attributes)) {
+			out = append(out, attributes(name+"/"+a, want, a, kinds[i], e.Hint)...)
+		}
+	}
+	if len(all) > 0 {
+		out = append(out, taints(e.Driver, all))
+	}
+	if len(others) > 0 {
+		out = append(out, v1alpha1.Check{
+			Name: PrefixForeign + e.Driver, Result: v1alpha1.CheckFail, Expected: "only what was promised",
+			Observed: fmt.Sprintf("%d more devices, the first %s: %s", len(others), others[0].kind(), clip(others[0].Name, maxName)),
+			Hint:     "the GPUs have another mode than ordered, or the driver publishes more than the NodeType promises; " + e.Hint,
+		})
+	}
+	return out
+}
+
+// count waits for devices that are missing, and fails on more than promised.
+func count(name string, want, seen int, hint string) v1alpha1.Check {
+	c := v1alpha1.Check{Name: name, Result: v1alpha1.CheckPass, Expected: strconv.Itoa(want), Observed: strconv.Itoa(seen)}
+	switch {
+	case seen < want:
+		c.Result, c.Hint = v1alpha1.CheckWait, hint
+	case seen > want:
+		c.Result, c.Hint = v1alpha1.CheckFail, "the driver publishes more than was promised: correct NodeType.spec.gpu, or what publishes it; "+hint
+	}
+	return c
+}
+
+// attributes compares one attribute of all devices of a kind. A wrong value fails; a missing one may still be published.
+func attributes(name string, want plan.DeviceExpectation, attribute string, devices []device, hint string) []v1alpha1.Check {
+	c := v1alpha1.Check{Name: name, Result: v1alpha1.CheckPass, Expected: strings.Join(want.Attributes[attribute], " or ")}
+	seen, missing, wrong := map[string]bool{}, sample{}, sample{}
+	for _, d := range devices {
+		found := d.attribute(attribute)
+		text := clip(d.text(attribute), maxName)
+		switch {
+		case len(found) == 0:
+			if !slices.Contains(want.Optional, attribute) {
+				missing.add(d, "no value")
+			}
+		case !accepted(found, want.Attributes[attribute]):
+			wrong.add(d, text)
+		default:
+			seen[text] = true
+		}
+	}
+	switch {
+	case wrong.count > 0:
+		c.Result, c.Observed, c.Hint = v1alpha1.CheckFail, wrong.String(), hint
+	case missing.count > 0:
+		c.Result, c.Observed, c.Hint = v1alpha1.CheckWait, missing.String(), "the driver's version may not publish it; "+hint
+	case len(seen) == 0:
+		return nil
+	default:
+		c.Observed = clip(strings.Join(slices.Sorted(maps.Keys(seen)), ", "), maxText)
+	}
+	return one(c)
+}
+
+// sample counts devices and quotes the first of them.
+type sample struct {
+	count int
+	first string
+}
+
+func (s *sample) add(d device, what string) {
+	if s.count++; s.count == 1 {
+		s.first = clip(d.Name, maxName) + ": " + what
+	}
+}
+
+// String is the first device, and how many more there are.
+func (s sample) String() string {
+	if s.count > 1 {
+		return fmt.Sprintf("%s, and %d more devices", s.first, s.count-1)
+	}
+	return s.first
+}
+
+// taints: a device with a taint is withheld from pods, mostly because its driver found it unhealthy. The effect None only
+// informs.
+func taints(driver string, devices []device) v1alpha1.Check {
+	c := v1alpha1.Check{Name: PrefixSlices + driver + "/taints", Result: v1alpha1.CheckPass, Expected: "none", Observed: "none"}
+	var tainted sample
+	for _, d := range devices {
+		i := slices.IndexFunc(d.Taints, func(t resourcev1.DeviceTaint) bool { return t.Effect != resourcev1.DeviceTaintEffectNone })
+		if i < 0 {
+			continue
+		}
+		t := d.Taints[i]
+		tainted.add(d, fmt.Sprintf("%s=%s:%s", clip(t.Key, maxName), clip(t.Value, maxName), clip(string(t.Effect), maxName)))
+	}
+	if tainted.count > 0 {
+		c.Result, c.Observed = v1alpha1.CheckWait, tainted.String()
+		c.Hint = "the driver withholds the device from pods: nvidia-smi -q and dmesg (Xid) on the node; the value of the taint says more"
+	}
+	return c
+}
+
+// absent finds devices of drivers that must publish none: the device plugin gives the same GPUs away.
+func absent(in Input) []v1alpha1.Check {
+	var out []v1alpha1.Check
+	for _, driver := range in.Expectation.AbsentDrivers {
+		devices, residue := 0, 0
+		for _, p := range in.inventory[driver] {
+			devices += len(p.devices(driver, in.Node.Name))
+			residue += p.residue
+		}
+		c := v1alpha1.Check{Name: PrefixForeign + driver, Result: v1alpha1.CheckFail, Expected: "absent", Observed: fmt.Sprintf("%d devices", devices)}
+		c.Hint = "a DRA driver and the device plugin give away the same GPUs: keep the driver off this node" + named(suspects(in, driver, roleDRA)) + ", or order presentation.mode DRA"
+		switch {
+		case devices > 0:
+			out = append(out, c)
+		case residue > 0:
+			c.Result, c.Observed = v1alpha1.CheckWait, fmt.Sprintf("%d slices of an earlier Node object", residue)
+			c.Hint = "the tenant's garbage collector deletes them: is its kube-controller-manager running?"
+			out = append(out, c)
+		}
+	}
+	return out
+}
