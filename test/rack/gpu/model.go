@@ -1,0 +1,97 @@
+package gpu
+
+import "slices"
+
+// Architectures, in NVML's words.
+const (
+	Ampere = "Ampere"
+	Hopper = "Hopper"
+)
+
+// Model is a kind of GPU.
+type Model struct {
+	// Product is NVML's name of the board.
+	Product      string
+	Architecture string
+	// ComputeCapability is CUDA's, "9.0".
+	ComputeCapability string
+	// MemoryMiB is what nvidia-smi shows as the total.
+	MemoryMiB int64
+	// Profiles are the GPU instances that it can be cut into; none: MIG is not supported.
+	Profiles []Profile
+}
+
+// Profile is a kind of GPU instance.
+type Profile struct {
+	// Name is nvidia-smi's, "1g.10gb+me".
+	Name string
+	// ID is nvidia-smi's number of it.
+	ID int
+	// Compute and Slots are how many of the seven compute slices and of the eight memory slots it takes.
+	Compute, Slots int
+	// Starts are the memory slots that it can begin at.
+	Starts []int
+	// Max is how many of it fit on one GPU.
+	Max int
+	// Media: it takes the one set of media engines.
+	Media bool
+	// Multiprocessors is how many SMs it has.
+	Multiprocessors int64
+}
+
+const (
+	computeSlices = 7
+	memorySlots   = 8
+)
+
+// sevenSlices is the family of A100, H100 and H200: `nvidia-smi mig -lgip` and `-lgipp`. names and multiprocessors are
+// of 1g, 1g with media, 1g with double memory, 2g, 3g, 4g and 7g.
+func sevenSlices(names [7]string, multiprocessors [7]int64) []Profile {
+	any7 := []int{0, 1, 2, 3, 4, 5, 6}
+	out := []Profile{
+		{ID: 19, Compute: 1, Slots: 1, Starts: any7, Max: 7},
+		{ID: 20, Compute: 1, Slots: 1, Starts: any7, Max: 1, Media: true},
+		{ID: 15, Compute: 1, Slots: 2, Starts: []int{0, 2, 4, 6}, Max: 4},
+		{ID: 14, Compute: 2, Slots: 2, Starts: []int{0, 2, 4}, Max: 3},
+		{ID: 9, Compute: 3, Slots: 4, Starts: []int{0, 4}, Max: 2},
+		{ID: 5, Compute: 4, Slots: 4, Starts: []int{0}, Max: 1},
+		{ID: 0, Compute: 7, Slots: 8, Starts: []int{0}, Max: 1},
+	}
+	for i := range out {
+		out[i].Name, out[i].Multiprocessors = names[i], multiprocessors[i]
+	}
+	return out
+}
+
+var (
+	ampereSMs = [7]int64{14, 14, 14, 28, 42, 56, 98}
+	hopperSMs = [7]int64{16, 16, 26, 32, 60, 64, 132}
+	cut40     = [7]string{"1g.5gb", "1g.5gb+me", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"}
+	cut80     = [7]string{"1g.10gb", "1g.10gb+me", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"}
+	cut141    = [7]string{"1g.18gb", "1g.18gb+me", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb"}
+)
+
+// models are the known ones by PCI device id.
+var models = map[string]Model{
+	"20b0": {"NVIDIA A100-SXM4-40GB", Ampere, "8.0", 40960, sevenSlices(cut40, ampereSMs)},
+	"20f1": {"NVIDIA A100-PCIE-40GB", Ampere, "8.0", 40960, sevenSlices(cut40, ampereSMs)},
+	"20b2": {"NVIDIA A100-SXM4-80GB", Ampere, "8.0", 81920, sevenSlices(cut80, ampereSMs)},
+	"20b5": {"NVIDIA A100 80GB PCIe", Ampere, "8.0", 81920, sevenSlices(cut80, ampereSMs)},
+	"2330": {"NVIDIA H100 80GB HBM3", Hopper, "9.0", 81559, sevenSlices(cut80, hopperSMs)},
+	"2331": {"NVIDIA H100 PCIe", Hopper, "9.0", 81559, sevenSlices(cut80, hopperSMs)},
+	"2335": {"NVIDIA H200", Hopper, "9.0", 143771, sevenSlices(cut141, hopperSMs)},
+	"233b": {"NVIDIA H200 NVL", Hopper, "9.0", 143771, sevenSlices(cut141, hopperSMs)},
+	"26b9": {"NVIDIA L40S", "Ada Lovelace", "8.9", 46068, nil},
+}
+
+// KeepsMIGMode says whether the mode outlives the driver, in the InfoROM (MIG user guide, "Enable MIG Mode").
+func (m Model) KeepsMIGMode() bool { return m.Architecture == Ampere }
+
+// Profile finds a profile by its name.
+func (m Model) Profile(name string) (Profile, bool) {
+	at := slices.IndexFunc(m.Profiles, func(p Profile) bool { return p.Name == name })
+	if at < 0 {
+		return Profile{}, false
+	}
+	return m.Profiles[at], true
+}

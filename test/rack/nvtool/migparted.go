@@ -1,0 +1,203 @@
+package nvtool
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ingot-dev/ingot/test/rack/gpu"
+)
+
+// MIGParted is nvidia-mig-parted on a server with these GPUs.
+type MIGParted struct {
+	GPUs []*gpu.GPU
+	// Change turns the name of a profile that is to be made into that of another one; nil makes what is asked for.
+	Change func(profile string) string
+}
+
+// command is a subcommand with its flags, which the environment sets too.
+type command struct {
+	configFile, selected, hooksFile string
+	modeOnly                        bool
+}
+
+// Run runs it with the words behind the program's name. readFile reads a file of the machine.
+func (m MIGParted) Run(arguments []string, environment map[string]string, readFile func(string) ([]byte, error)) error {
+	for len(arguments) > 0 && strings.HasPrefix(arguments[0], "-") {
+		arguments = arguments[1:] // --debug
+	}
+	if len(arguments) == 0 || arguments[0] != "apply" && arguments[0] != "assert" {
+		return nil // prints something, changes nothing
+	}
+	if err := m.run(arguments[0], arguments[1:], environment, readFile); err != nil {
+		return fmt.Errorf("nvidia-mig-parted %s: %w", arguments[0], err)
+	}
+	return nil
+}
+
+func (m MIGParted) run(verb string, arguments []string, environment map[string]string, readFile func(string) ([]byte, error)) error {
+	c, err := parseCommand(arguments, environment)
+	if err != nil {
+		return err
+	}
+	config, err := c.config(readFile)
+	if err != nil {
+		return err
+	}
+	if c.hooksFile != "" {
+		if err := checkHooks(c.hooksFile, readFile); err != nil {
+			return err
+		}
+	}
+	if verb == "assert" {
+		return m.assert(config, c.modeOnly)
+	}
+	return m.apply(config, c.modeOnly)
+}
+
+func parseCommand(arguments []string, environment map[string]string) (command, error) {
+	var c command
+	flags := flag.NewFlagSet("nvidia-mig-parted", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	for _, f := range []struct {
+		into               *string
+		long, short, named string
+	}{
+		{&c.configFile, "config-file", "f", "MIG_PARTED_CONFIG_FILE"}, {&c.selected, "selected-config", "c", "MIG_PARTED_SELECTED_CONFIG"},
+		{&c.hooksFile, "hooks-file", "k", "MIG_PARTED_HOOKS_FILE"},
+	} {
+		flags.StringVar(f.into, f.long, environment[f.named], "")
+		flags.StringVar(f.into, f.short, environment[f.named], "")
+	}
+	modeOnly := environment["MIG_PARTED_MODE_CHANGE_ONLY"] == "true"
+	var skipReset bool // a mode change needs no reset here
+	flags.BoolVar(&c.modeOnly, "mode-only", modeOnly, "")
+	flags.BoolVar(&c.modeOnly, "m", modeOnly, "")
+	flags.BoolVar(&skipReset, "skip-reset", false, "")
+	flags.BoolVar(&skipReset, "s", false, "")
+	if err := flags.Parse(arguments); err != nil {
+		return c, err
+	}
+	if c.configFile == "" {
+		return c, errors.New("missing required flags 'config-file'")
+	}
+	return c, nil
+}
+
+// config is the selected configuration; a file with one needs no selection.
+func (c command) config(readFile func(string) ([]byte, error)) ([]migConfig, error) {
+	text, err := readFile(c.configFile)
+	if err != nil {
+		return nil, fmt.Errorf("error parsing config file: read error: %w", err)
+	}
+	configs, err := parseConfig(text)
+	if err != nil {
+		return nil, fmt.Errorf("error parsing config file: unmarshal error: %w", err)
+	}
+	name := c.selected
+	if name == "" && len(configs) == 1 {
+		name = slices.Collect(maps.Keys(configs))[0]
+	}
+	selected, ok := configs[name]
+	if !ok {
+		return nil, fmt.Errorf("error selecting MIG config: selected mig-config not present: %s", name)
+	}
+	return selected, nil
+}
+
+// checkHooks reads the hooks' file (api/hooks/v1).
+func checkHooks(path string, readFile func(string) ([]byte, error)) error {
+	text, err := readFile(path)
+	if err != nil {
+		return fmt.Errorf("error parsing hooks file: read error: %w", err)
+	}
+	var file struct {
+		Version string `json:"version"`
+		Hooks   any    `json:"hooks"`
+	}
+	if err := strictly(text, &file); err != nil {
+		return fmt.Errorf("error parsing hooks file: unmarshal error: %w", err)
+	}
+	if file.Version != "v1" {
+		return fmt.Errorf("error parsing hooks file: unmarshal error: unknown version: %s", file.Version)
+	}
+	return nil
+}
+
+// forEach calls do for each entry and each GPU that it selects. A GPU that cannot do MIG is skipped where the entry is for
+// all GPUs, or turns the mode off.
+func (m MIGParted) forEach(config []migConfig, do func(*migConfig, *gpu.GPU) error) error {
+	for c := range config {
+		entry := &config[c]
+		for i, g := range m.GPUs {
+			if !entry.selects(i, g) || !g.CanMIG() && (entry.all || !*entry.MIGEnabled) {
+				continue
+			}
+			if !g.CanMIG() {
+				return fmt.Errorf("cannot set MIG mode on non MIG-capable GPU %s", g.Address)
+			}
+			if err := do(entry, g); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// apply sets the modes of all GPUs, then their layouts. What is right already stays as it is.
+func (m MIGParted) apply(config []migConfig, modeOnly bool) error {
+	err := m.forEach(config, func(entry *migConfig, g *gpu.GPU) error { return g.SetMIG(*entry.MIGEnabled) })
+	if err != nil {
+		return fmt.Errorf("error setting MIG mode: %w", err)
+	}
+	if modeOnly {
+		return nil
+	}
+	return m.forEach(config, func(entry *migConfig, g *gpu.GPU) error {
+		wanted := m.wanted(entry)
+		if !*entry.MIGEnabled || maps.Equal(g.Layout(), wanted) {
+			return nil
+		}
+		if err := g.Partition(wanted); err != nil {
+			return fmt.Errorf("error setting MIGConfig: %w", err)
+		}
+		return nil
+	})
+}
+
+// assert says whether every GPU is as an entry wants it.
+func (m MIGParted) assert(config []migConfig, modeOnly bool) error {
+	matched := map[*gpu.GPU]bool{}
+	err := m.forEach(config, func(entry *migConfig, g *gpu.GPU) error {
+		matched[g] = true
+		if g.MIG != *entry.MIGEnabled {
+			return fmt.Errorf("assertion failure: GPU %s: MIG mode is %t", g.Address, g.MIG)
+		}
+		if wanted := m.wanted(entry); !modeOnly && !maps.Equal(g.Layout(), wanted) {
+			return fmt.Errorf("assertion failure: GPU %s has %v, not %v", g.Address, g.Layout(), wanted)
+		}
+		return nil
+	})
+	if err == nil && slices.ContainsFunc(m.GPUs, func(g *gpu.GPU) bool { return g.CanMIG() && !matched[g] }) {
+		err = errors.New("assertion failure: not all GPUs match the specified config")
+	}
+	return err
+}
+
+// wanted is the layout that the entry asks for, without what is asked for zero times.
+func (m MIGParted) wanted(entry *migConfig) map[string]int {
+	out := map[string]int{}
+	for profile, count := range entry.MIGDevices {
+		if m.Change != nil {
+			profile = m.Change(profile)
+		}
+		if count > 0 {
+			out[profile] += count
+		}
+	}
+	return out
+}

@@ -1,0 +1,66 @@
+package nvtool
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ingot-dev/ingot/test/rack/gpu"
+)
+
+// SMI runs nvidia-smi. Of its commands it knows those that set the MIG mode; it refuses `nvidia-smi mig`, which makes
+// instances by hand, and all others print something and change nothing.
+func SMI(gpus []*gpu.GPU, arguments []string) error {
+	if len(gpus) == 0 {
+		return errors.New("nvidia-smi: no devices were found")
+	}
+	if len(arguments) > 0 && arguments[0] == "mig" {
+		return errors.New("nvidia-smi mig: instances made by hand are not simulated, nvidia-mig-parted's are")
+	}
+	mode, found := option(arguments, "-mig", "--multi-instance-gpu")
+	if !found {
+		return nil
+	}
+	on := mode == "1" || strings.EqualFold(mode, "enabled")
+	if !on && mode != "0" && !strings.EqualFold(mode, "disabled") {
+		return fmt.Errorf("nvidia-smi -mig: invalid value %q", mode)
+	}
+	chosen, some := option(arguments, "-i", "--id")
+	var errs []error
+	for i, g := range gpus {
+		if some && !chooses(chosen, i, g) {
+			continue
+		}
+		if !g.CanMIG() {
+			continue // "Not Supported. Treating as warning and moving on."
+		}
+		if err := g.SetMIG(on); err != nil {
+			errs = append(errs, fmt.Errorf("nvidia-smi -mig %s: %w", mode, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// chooses says whether a list such as "0,3" names the GPU by number, UUID or bus address.
+func chooses(list string, i int, g *gpu.GPU) bool {
+	return slices.ContainsFunc(strings.Split(list, ","), func(id string) bool {
+		return id == strconv.Itoa(i) || id == g.UUID || strings.EqualFold(strings.TrimPrefix(id, "0000"), g.Address)
+	})
+}
+
+// option finds "NAME VALUE" and "NAME=VALUE".
+func option(arguments []string, names ...string) (string, bool) {
+	for i, word := range arguments {
+		name, value, joined := strings.Cut(word, "=")
+		if !slices.Contains(names, name) {
+			continue
+		}
+		if !joined && i+1 < len(arguments) {
+			value = arguments[i+1]
+		}
+		return value, true
+	}
+	return "", false
+}
