@@ -55,7 +55,7 @@ mig-configs:
   - {device-filter: "0x233010DE", devices: [2, 3], mig-enabled: true, mig-devices: {3g.40gb: 2}}
   other: [{device-filter: ["0x233510DE"], devices: all, mig-enabled: true, mig-devices: {1g.18gb: 7}}]
   empty: [{devices: all, mig-enabled: true, mig-devices: {}}]
-  off: [{devices: all, mig-enabled: false, mig-devices: {}}]
+  disabled: [{devices: all, mig-enabled: false, mig-devices: {}}]
   media: [{devices: all, mig-enabled: true, mig-devices: {1g.10gb+me: 1, 1g.10gb: 6}}]
   tooMuch: [{devices: all, mig-enabled: true, mig-devices: {3g.40gb: 2, 1g.10gb: 1}}]
   foreign: [{devices: all, mig-enabled: true, mig-devices: {1g.5gb: 7}}]
@@ -73,7 +73,7 @@ func TestMIGPartedMakesOfTheGPUsWhatItsFileSays(t *testing.T) {
 		"short flags":        {"-d apply -f /c -k /h -c halves", nil, "- - [3g.40gb:2] [3g.40gb:2]", ""},
 		"the environment":    {"apply", map[string]string{"MIG_PARTED_CONFIG_FILE": "/c", "MIG_PARTED_SELECTED_CONFIG": "empty"}, "[] [] [] []", ""},
 		"another model's":    {"apply -f /c -c other", nil, "- - - -", ""},
-		"off":                {"apply -f /c -c off", nil, "- - - -", ""},
+		"off":                {"apply -f /c -c disabled", nil, "- - - -", ""},
 		"media extension":    {"apply -f /c -c media", nil, strings.Join([]string{"[1g.10gb:6 1g.10gb+me:1]", "[1g.10gb:6 1g.10gb+me:1]", "[1g.10gb:6 1g.10gb+me:1]", "[1g.10gb:6 1g.10gb+me:1]"}, " "), ""},
 		"the mode only":      {"apply -m -f /c -c ingot", nil, "[] [] [] []", ""},
 		"an unknown config":  {"apply -f /c -c nonsense", nil, "- - - -", "not present: nonsense"},
@@ -83,7 +83,7 @@ func TestMIGPartedMakesOfTheGPUsWhatItsFileSays(t *testing.T) {
 		"no room":            {"apply -f /c -c tooMuch", nil, "[] - - -", "insufficient resources"},
 		"an unknown profile": {"apply -f /c -c foreign", nil, "[] - - -", "no profile 1g.5gb"},
 		"assert":             {"assert -f /c -c ingot", nil, "- - - -", "MIG mode is false"},
-		"assert what is so":  {"assert -f /c -c off", nil, "- - - -", ""},
+		"assert what is so":  {"assert -f /c -c disabled", nil, "- - - -", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cards := gpus(t, "2330", 4)

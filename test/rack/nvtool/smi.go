@@ -43,10 +43,11 @@ func SMI(gpus []*gpu.GPU, arguments []string) error {
 	return errors.Join(errs...)
 }
 
-// chooses says whether a list such as "0,3" names the GPU by number, UUID or bus address.
+// chooses says whether a list such as "0,3" names the GPU by number, UUID or bus address, whose domain nvidia-smi prints with
+// eight digits.
 func chooses(list string, i int, g *gpu.GPU) bool {
 	return slices.ContainsFunc(strings.Split(list, ","), func(id string) bool {
-		return id == strconv.Itoa(i) || id == g.UUID || strings.EqualFold(strings.TrimPrefix(id, "0000"), g.Address)
+		return id == strconv.Itoa(i) || id == g.UUID || strings.HasSuffix(strings.ToLower(id), g.Address)
 	})
 }
 
