@@ -2,115 +2,138 @@ package tenantaccess
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/version"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// NodeNameField is the field by which ResourceSlices can be listed from an Access's Cache.
+// NodeNameField is the field by which ResourceSlices of a Node can be listed from an Access's Cache.
 const NodeNameField = "spec.nodeName"
 
-// nodeCache is the watched part of a tenant.
-type nodeCache struct {
-	reader cache.Cache
-	slices bool
-	synced bool
+// kind is one kind of object that is watched.
+type kind struct {
+	// plural is for people.
+	plural    string
+	object    client.Object
+	transform toolscache.TransformFunc
+	handler   func(*clientSet) toolscache.ResourceEventHandler
+	indexes   map[string]client.IndexerFunc
 }
 
-// startCache finds out what the tenant serves and starts to watch it. It returns before anything was read.
-func (s *clientSet) startCache(parts *sync.WaitGroup) error {
-	slices, err := s.servesSlices()
-	if err != nil {
-		return err
+var (
+	nodeKind  = kind{plural: "Nodes", object: &corev1.Node{}, transform: trimNode, handler: nodeHandler}
+	sliceKind = kind{
+		plural: "ResourceSlices", object: &resourcev1.ResourceSlice{}, transform: trimSlice, handler: sliceHandler,
+		indexes: map[string]client.IndexerFunc{NodeNameField: sliceNode, PoolNameField: slicePool},
 	}
-	reader, err := s.newCache(slices)
+)
+
+// watched is a kind of one tenant that is watched. synced, path and broken are under the client set's mu.
+type watched struct {
+	kind   kind
+	reader cache.Cache
+	ctx    context.Context
+	stop   context.CancelFunc
+	synced bool
+	// broken is why the last list or watch at path did not begin; nil: it did.
+	broken error
+	path   string
+}
+
+// follow watches what the tenant serves now: its Nodes and, from the day on which it serves resource.k8s.io/v1, its
+// ResourceSlices. It returns before anything new was read.
+func (s *clientSet) follow(parts *sync.WaitGroup) error {
+	served, err := s.servesSlices()
 	if err != nil {
-		return err
-	}
-	nodes := &nodeCache{reader: reader, slices: slices}
-	if err := s.watch(nodes); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.nodes = nodes
+	nodes, slices := s.nodes, s.slices
 	s.mu.Unlock()
+	if nodes == nil {
+		if nodes, err = s.begin(parts, nodeKind); err != nil {
+			return err
+		}
+	}
+	gone := slices != nil && !served
+	switch {
+	case gone:
+		slices.stop()
+		slices = nil
+	case slices == nil && served:
+		if slices, err = s.begin(parts, sliceKind); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	s.nodes, s.slices = nodes, slices
+	s.mu.Unlock()
+	if gone {
+		s.hub.tenantChanged(s)
+	}
+	return nil
+}
+
+// begin starts to watch a kind.
+func (s *clientSet) begin(parts *sync.WaitGroup, k kind) (*watched, error) {
+	w := &watched{kind: k}
+	w.ctx, w.stop = context.WithCancel(s.ctx)
+	if err := s.open(w); err != nil {
+		w.stop()
+		return nil, fmt.Errorf("watch %s: %w", k.plural, err)
+	}
 	parts.Go(func() {
-		if err := reader.Start(s.ctx); err != nil {
-			s.log.Error(err, "The cache ended")
+		if err := w.reader.Start(w.ctx); err != nil {
+			s.log.Error(err, "The cache ended", "of", k.plural)
 		}
 	})
 	parts.Go(func() {
-		if reader.WaitForCacheSync(s.ctx) {
+		if w.reader.WaitForCacheSync(w.ctx) {
 			s.mu.Lock()
-			nodes.synced = true
+			w.synced = true
 			s.mu.Unlock()
 			s.settle()
 		}
 	})
-	return nil
+	return w, nil
 }
 
-func (s *clientSet) servesSlices() (bool, error) {
-	group := resourcev1.SchemeGroupVersion
-	raw, err := s.clientset.RESTClient().Get().AbsPath("/apis/" + group.String()).Do(s.ctx).Raw()
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return len(raw) > 0, err
-}
-
-func (s *clientSet) newCache(slices bool) (cache.Cache, error) {
+// open makes the cache of a kind, with its indexes and its handler.
+func (s *clientSet) open(w *watched) error {
 	httpClient, err := newHTTPClient(s.config, s.transport, deadlines{
-		answer: s.options.Timeout, whole: listFactor * s.options.Timeout, watched: s.streamBegan,
+		answer: s.options.Timeout, whole: listFactor * s.options.Timeout, began: func(path string, err error) { s.streamBegan(w, path, err) },
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	byObject := map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: trimNode}}
-	if slices {
-		byObject[&resourcev1.ResourceSlice{}] = cache.ByObject{Transform: trimSlice}
-	}
-	return cache.New(s.config, cache.Options{
-		HTTPClient: httpClient, Scheme: s.options.Scheme, Mapper: s.direct.RESTMapper(), ByObject: byObject,
+	w.reader, err = cache.New(s.config, cache.Options{
+		HTTPClient: httpClient, Scheme: s.options.Scheme, Mapper: s.direct.RESTMapper(),
+		ByObject: map[client.Object]cache.ByObject{w.kind.object: {Transform: w.kind.transform}},
 		// Without it, reading a Secret from the cache would start to watch all of the tenant's Secrets.
 		ReaderFailOnMissingInformer: true,
 		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
 			s.log.V(1).Info("A watch ended", "reason", err.Error())
 		},
 	})
-}
-
-// watch adds the informers and their handlers.
-func (s *clientSet) watch(nodes *nodeCache) error {
-	informer, err := nodes.reader.GetInformer(s.ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
 	if err != nil {
-		return fmt.Errorf("watch Nodes: %w", err)
+		return err
 	}
-	if _, err := informer.AddEventHandler(nodeHandler(s)); err != nil {
-		return fmt.Errorf("watch Nodes: %w", err)
+	for field, index := range w.kind.indexes {
+		if err := w.reader.IndexField(w.ctx, w.kind.object, field, index); err != nil {
+			return fmt.Errorf("index by %s: %w", field, err)
+		}
 	}
-	if !nodes.slices {
-		return nil
-	}
-	if err := nodes.reader.IndexField(s.ctx, &resourcev1.ResourceSlice{}, NodeNameField, sliceNode); err != nil {
-		return fmt.Errorf("index ResourceSlices: %w", err)
-	}
-	informer, err = nodes.reader.GetInformer(s.ctx, &resourcev1.ResourceSlice{}, cache.BlockUntilSynced(false))
+	informer, err := w.reader.GetInformer(w.ctx, w.kind.object, cache.BlockUntilSynced(false))
 	if err != nil {
-		return fmt.Errorf("watch ResourceSlices: %w", err)
+		return err
 	}
-	if _, err := informer.AddEventHandler(sliceHandler(s)); err != nil {
-		return fmt.Errorf("watch ResourceSlices: %w", err)
-	}
-	return nil
+	_, err = informer.AddEventHandler(w.kind.handler(s))
+	return err
 }
 
 func sliceNode(object client.Object) []string {
@@ -122,20 +145,35 @@ func sliceNode(object client.Object) []string {
 
 // streamBegan notes how a list or watch began. A watch that cannot be renewed makes what is cached stale, and stale
 // is not synced.
-func (s *clientSet) streamBegan(path string, err error) {
-	if s.ctx.Err() != nil {
+func (s *clientSet) streamBegan(w *watched, path string, err error) {
+	if w.ctx.Err() != nil {
 		return
 	}
 	s.mu.Lock()
-	s.streams[path] = err
+	w.path, w.broken = path, err
 	s.mu.Unlock()
 	s.settle()
 }
 
-func parseVersion(raw []byte) (string, error) {
-	var info version.Info
-	if err := json.Unmarshal(raw, &info); err != nil || info.GitVersion == "" {
-		return "", fmt.Errorf("GET /version answered something that is no Kubernetes version")
+// reader reads each kind from its own cache. Where slices is nil, reading ResourceSlices is an error like reading any kind
+// that is not watched.
+type reader struct{ nodes, slices client.Reader }
+
+func (r reader) of(slices bool) client.Reader {
+	if slices && r.slices != nil {
+		return r.slices
 	}
-	return info.GitVersion, nil
+	return r.nodes
+}
+
+// Get reads one object.
+func (r reader) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	_, slice := into.(*resourcev1.ResourceSlice)
+	return r.of(slice).Get(ctx, key, into, options...)
+}
+
+// List reads many.
+func (r reader) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	_, slices := into.(*resourcev1.ResourceSliceList)
+	return r.of(slices).List(ctx, into, options...)
 }

@@ -38,105 +38,61 @@ type clientSet struct {
 	transport *http.Transport
 	direct    client.Client
 	clientset *kubernetes.Clientset
+	prober    rest.Interface
 	ctx       context.Context
 	stop      context.CancelFunc
+	// silence wakes the probe.
+	silence chan struct{}
 
 	mu       sync.Mutex
 	version  string
 	failures int
 	failed   *Error
 	answered bool
-	nodes    *nodeCache
-	streams  map[string]error
-	usable   bool
+	nodes    *watched
+	// slices is nil where the tenant does not serve them.
+	slices *watched
+	usable bool
 }
 
 func (r *Registry) newClientSet(key types.NamespacedName, config *rest.Config) (*clientSet, error) {
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(r.options.QPS, r.options.Burst)
-	transport, err := newTransport(config, r.options.Timeout)
-	if err != nil {
-		return nil, err
-	}
-	httpClient, err := newHTTPClient(config, transport, deadlines{answer: r.options.Timeout, whole: r.options.Timeout})
-	if err != nil {
-		return nil, err
-	}
-	clientset, err := kubernetes.NewForConfigAndClient(config, httpClient)
-	if err != nil {
-		return nil, invalid("client: %w", err)
-	}
-	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
-	if err != nil {
-		return nil, invalid("client: %w", err)
-	}
-	direct, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: r.options.Scheme, Mapper: mapper})
-	if err != nil {
-		return nil, invalid("client: %w", err)
-	}
 	ctx, stop := context.WithCancel(r.base)
-	return &clientSet{
+	s := &clientSet{
 		key: key, options: r.options, hub: &r.hub, log: r.options.Log.WithValues("TenantCluster", key.String()),
-		config: config, transport: transport, direct: direct, clientset: clientset,
-		ctx: ctx, stop: stop, streams: map[string]error{},
-	}, nil
+		config: config, ctx: ctx, stop: stop, silence: make(chan struct{}, 1),
+	}
+	if err := s.connect(); err != nil {
+		stop()
+		return nil, err
+	}
+	return s, nil
 }
 
-// run probes until the client set is stopped. The cache starts with the first answer.
-func (s *clientSet) run() {
-	var parts sync.WaitGroup
-	defer s.transport.CloseIdleConnections()
-	defer parts.Wait()
-	for s.ctx.Err() == nil {
-		pause := s.probe(&parts)
-		timer := s.options.Clock.NewTimer(pause)
-		select {
-		case <-s.ctx.Done():
-			timer.Stop()
-		case <-timer.C():
-		}
+// connect makes the clients. Nothing is asked of the tenant yet.
+func (s *clientSet) connect() error {
+	var err error
+	if s.transport, err = newTransport(s.config, s.options.Timeout); err != nil {
+		return err
 	}
-}
-
-// probe asks for the version once and returns the time until the next probe.
-func (s *clientSet) probe(parts *sync.WaitGroup) time.Duration {
-	version, err := s.askVersion()
-	if err == nil && !s.watches() {
-		err = s.startCache(parts)
+	if s.prober, err = newProber(s.config, s.transport, s.options.Timeout); err != nil {
+		return err
 	}
-	if s.ctx.Err() != nil {
-		return 0
-	}
-	s.mu.Lock()
+	httpClient, err := newHTTPClient(s.config, s.transport, deadlines{answer: s.options.Timeout, whole: s.options.Timeout, began: s.fellSilent})
 	if err != nil {
-		s.failures++
-		s.failed = classify(s.key, "ask "+s.config.Host+" what it serves", err)
-	} else {
-		s.failures, s.failed, s.answered, s.version = 0, nil, true, version
+		return err
 	}
-	failures := s.failures
-	s.mu.Unlock()
-	s.settle()
-	return s.pause(failures)
-}
-
-func (s *clientSet) askVersion() (string, error) {
-	raw, err := s.clientset.RESTClient().Get().AbsPath("/version").Do(s.ctx).Raw()
+	if s.clientset, err = kubernetes.NewForConfigAndClient(s.config, httpClient); err != nil {
+		return invalid("client: %w", err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(s.config, httpClient)
 	if err != nil {
-		return "", err
+		return invalid("client: %w", err)
 	}
-	return parseVersion(raw)
-}
-
-// pause grows from a second to a minute while probes fail, with up to a tenth more so that tenants spread.
-func (s *clientSet) pause(failures int) time.Duration {
-	pause := s.options.ProbeInterval
-	if failures > 0 {
-		pause = maxPause
-		if shift := failures - 1; shift < 6 {
-			pause = min(maxPause, firstPause<<shift)
-		}
+	if s.direct, err = client.New(s.config, client.Options{HTTPClient: httpClient, Scheme: s.options.Scheme, Mapper: mapper}); err != nil {
+		return invalid("client: %w", err)
 	}
-	return pause + time.Duration(s.options.Jitter()*float64(pause)/10)
+	return nil
 }
 
 // access gives access, or the reason why not.
@@ -146,8 +102,12 @@ func (s *clientSet) access() (*Access, error) {
 	if err := s.obstacle(); err != nil {
 		return nil, err
 	}
+	read := reader{nodes: s.nodes.reader}
+	if s.slices != nil {
+		read.slices = s.slices.reader
+	}
 	return &Access{
-		Cache: s.nodes.reader, SlicesServed: s.nodes.slices, Client: s.direct, Clientset: s.clientset,
+		Cache: read, SlicesServed: s.slices != nil, Client: s.direct, Clientset: s.clientset,
 		Server: s.config.Host, CA: s.config.CAData, Version: s.version,
 	}, nil
 }
@@ -160,16 +120,18 @@ func (s *clientSet) obstacle() error {
 	if s.failed != nil && (s.failures >= failuresToLose || !s.answered) {
 		return s.failed
 	}
-	for path, err := range s.streams {
-		if err != nil {
-			return classifyStream(s.key, path, err)
+	for _, w := range []*watched{s.nodes, s.slices} {
+		if w != nil && w.broken != nil {
+			return classifyStream(s.key, w.path, w.broken)
 		}
 	}
-	if !s.answered {
+	if !s.answered || s.nodes == nil {
 		return s.unreachable(fmt.Errorf("%s has not answered yet", s.config.Host))
 	}
-	if s.nodes == nil || !s.nodes.synced {
-		return s.unreachable(fmt.Errorf("the Nodes of %s have not been read yet", s.config.Host))
+	for _, w := range []*watched{s.nodes, s.slices} {
+		if w != nil && !w.synced {
+			return s.unreachable(fmt.Errorf("the %s of %s have not been read yet", w.kind.plural, s.config.Host))
+		}
 	}
 	return nil
 }
@@ -207,18 +169,12 @@ func (s *clientSet) settle() {
 	s.hub.tenantChanged(s)
 }
 
-// syncedCache is the cache once it was filled, else nil.
-func (s *clientSet) syncedCache() *nodeCache {
+// syncedNodes reads the Nodes once they were read, else it is nil.
+func (s *clientSet) syncedNodes() client.Reader {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.nodes == nil || !s.nodes.synced {
 		return nil
 	}
-	return s.nodes
-}
-
-func (s *clientSet) watches() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.nodes != nil
+	return s.nodes.reader
 }

@@ -12,7 +12,7 @@ import (
 // gatekeeper passes requests on to the real API server, as its administrator, unless refuse gives a status for them.
 func gatekeeper(t *testing.T, refuse func(path string) int) http.Handler {
 	t.Helper()
-	config, err := vet(server.Cluster.Kubeconfig())
+	config, err := Vet(server.Cluster.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
 	}

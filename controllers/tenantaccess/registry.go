@@ -41,10 +41,12 @@ type Options struct {
 // Access is how to work with one tenant. It stays valid as an object when the tenant is lost or its kubeconfig is
 // replaced, but its calls then fail: ask the Registry anew in each reconcile.
 type Access struct {
-	// Cache reads watched objects: Nodes and, where SlicesServed, ResourceSlices, by name, label or, for slices, the field
-	// NodeNameField. They are trimmed: change them by patch, never by update. Reading any other kind is an error.
+	// Cache reads watched objects: Nodes and, where SlicesServed, ResourceSlices, by name, label or, for slices, the fields
+	// NodeNameField and PoolNameField. They are trimmed: change them by patch, never by update. Reading any other kind is an
+	// error.
 	Cache client.Reader
-	// SlicesServed: the tenant serves resource.k8s.io/v1.
+	// SlicesServed: the tenant serves resource.k8s.io/v1. Each probe asks anew, and TenantSource and NodeSource tell of a
+	// change.
 	SlicesServed bool
 	// Client calls the tenant directly, under its own rate limit and time-outs.
 	Client client.Client
@@ -149,7 +151,7 @@ func (r *Registry) Set(_ context.Context, key types.NamespacedName, kubeconfig [
 // newTenant makes and starts a client set, or notes why not. The caller holds mu.
 func (r *Registry) newTenant(key types.NamespacedName, digest [sha256.Size]byte, kubeconfig []byte) *tenant {
 	next := &tenant{digest: digest}
-	config, err := vet(kubeconfig)
+	config, err := Vet(kubeconfig)
 	if err == nil {
 		next.clients, err = r.newClientSet(key, config)
 	}

@@ -129,17 +129,23 @@ func nodeHandler(s *clientSet) toolscache.ResourceEventHandler {
 	}
 }
 
-// sliceHandler sends the slice's Node, where there is one.
+// sliceHandler sends the Nodes that the slice concerns, where they are there.
 func sliceHandler(s *clientSet) toolscache.ResourceEventHandler {
 	changed := func(object any) {
 		slice, ok := undeleted(object).(*resourcev1.ResourceSlice)
-		if !ok || slice.Spec.NodeName == nil || s.ctx.Err() != nil {
+		if !ok || s.ctx.Err() != nil {
 			return
 		}
 		// Before the Nodes were read there is none to send, and afterwards all are sent.
-		var node corev1.Node
-		if nodes := s.syncedCache(); nodes != nil && nodes.reader.Get(s.ctx, client.ObjectKey{Name: *slice.Spec.NodeName}, &node) == nil {
-			s.hub.nodeChanged(s.key, &node)
+		nodes := s.syncedNodes()
+		if nodes == nil {
+			return
+		}
+		for _, name := range concerns(slice) {
+			var node corev1.Node
+			if nodes.Get(s.ctx, client.ObjectKey{Name: name}, &node) == nil {
+				s.hub.nodeChanged(s.key, &node)
+			}
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{AddFunc: changed, UpdateFunc: func(_, after any) { changed(after) }, DeleteFunc: changed}
@@ -167,13 +173,13 @@ func undeleted(object any) any {
 
 // cachedNodes lists what was read so far, also when the tenant is lost.
 func (s *clientSet) cachedNodes() []*corev1.Node {
-	nodes := s.syncedCache()
+	nodes := s.syncedNodes()
 	if nodes == nil {
 		return nil
 	}
 	var list corev1.NodeList
 	// The memory of a stopped cache can still be read.
-	if err := nodes.reader.List(context.WithoutCancel(s.ctx), &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := nodes.List(context.WithoutCancel(s.ctx), &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	found := make([]*corev1.Node, len(list.Items))

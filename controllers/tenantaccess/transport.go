@@ -57,8 +57,8 @@ type deadlines struct {
 	next   http.RoundTripper
 	answer time.Duration
 	whole  time.Duration
-	// watched, when set, is told how each list or watch began; nil error: well.
-	watched func(path string, err error)
+	// began, when set, is told how each answer began; nil error: well.
+	began func(path string, err error)
 }
 
 // RoundTrip sends one request under its deadlines.
@@ -75,8 +75,8 @@ func (d *deadlines) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
 		err = fmt.Errorf("%w (%s)", errSilent, d.answer)
 	}
-	if d.watched != nil {
-		d.watched(request.URL.Path, beginning(response, err))
+	if d.began != nil {
+		d.began(request.URL.Path, beginning(response, err))
 	}
 	if err != nil {
 		silence(nil)

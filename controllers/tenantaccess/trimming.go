@@ -33,6 +33,7 @@ func trimNode(object any) (any, error) {
 func trimSlice(object any) (any, error) {
 	if slice, ok := object.(*resourcev1.ResourceSlice); ok {
 		trimMeta(&slice.ObjectMeta)
+		trimDevices(&slice.Spec)
 	}
 	return object, nil
 }

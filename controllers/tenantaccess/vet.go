@@ -15,9 +15,10 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// vet makes a client configuration of the kubeconfig's current context. It copies the few fields that it knows to be
-// harmless, so that a field it does not know has no effect. The error is an *Error without a Tenant.
-func vet(kubeconfig []byte) (*rest.Config, error) {
+// Vet makes a client configuration of the kubeconfig's current context. It copies the few fields that it knows to be
+// harmless, so that a field it does not know has no effect. The error is an *Error without a Tenant, whose message names
+// the offending field and never quotes a value.
+func Vet(kubeconfig []byte) (*rest.Config, error) {
 	parsed, err := clientcmd.Load(kubeconfig)
 	if err != nil {
 		// The parser's message may quote the file, credentials included.

@@ -88,7 +88,7 @@ func FuzzVetSurvivesWhateverATenantWrites(f *testing.F) {
 	f.Add([]byte("contexts: [null]"))
 	f.Add([]byte(`{"contexts":[{"name":"","context":null}],"clusters":[{"cluster":null}],"users":[{"user":null}]}`))
 	f.Fuzz(func(t *testing.T, kubeconfig []byte) {
-		if config, err := vet(kubeconfig); err == nil && (config.Insecure || config.ExecProvider != nil || config.BearerTokenFile != "" || config.Proxy != nil) {
+		if config, err := Vet(kubeconfig); err == nil && (config.Insecure || config.ExecProvider != nil || config.BearerTokenFile != "" || config.Proxy != nil) {
 			t.Errorf("an unsafe configuration passed: %s", kubeconfig)
 		}
 	})
