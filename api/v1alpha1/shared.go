@@ -39,6 +39,8 @@ const (
 	AnnotationErase = "ingot.dev/erase"
 	// AnnotationRetry on a BareMetalHost in error asks for another try; its value is the caller's, a change of it is the request.
 	AnnotationRetry = "ingot.dev/retry"
+	// AnnotationCordoned on a Node: Ingot cordoned it, so Ingot may lift that; the cordon of a person stays.
+	AnnotationCordoned = "ingot.dev/cordoned"
 	// LabelMachine on a bootstrap-token Secret of a tenant is the uid of the Machine that it was made for.
 	LabelMachine = "ingot.dev/machine"
 	// ProviderIDPrefix begins every providerID.
