@@ -68,22 +68,21 @@ func (d *deadlines) RoundTrip(request *http.Request) (*http.Response, error) {
 		whole = watchLimit
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), whole)
-	ctx, silence := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(d.answer, func() { silence(errSilent) })
+	timer := time.AfterFunc(d.answer, cancel)
 	response, err := d.next.RoundTrip(request.WithContext(ctx))
 	timer.Stop()
-	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
+	// Whichever of the two deadlines came first, it was ours and not the caller's.
+	if err != nil && ctx.Err() != nil && request.Context().Err() == nil {
 		err = fmt.Errorf("%w (%s)", errSilent, d.answer)
 	}
 	if d.began != nil {
 		d.began(request.URL.Path, beginning(response, err))
 	}
 	if err != nil {
-		silence(nil)
 		cancel()
 		return nil, err
 	}
-	response.Body = &body{ReadCloser: response.Body, release: func() { silence(nil); cancel() }}
+	response.Body = &body{ReadCloser: response.Body, release: cancel}
 	return response, nil
 }
 
