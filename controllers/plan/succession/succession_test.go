@@ -1,0 +1,157 @@
+package succession
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+func machines(revisions ...string) []Machine {
+	var all []Machine
+	for _, r := range revisions {
+		all = append(all, Machine{Installed: r})
+	}
+	return all
+}
+
+// moved Machines were told to take a revision.
+func moved(to string, installed ...string) []Machine {
+	all := machines(installed...)
+	for i := range all {
+		all[i].Asked = to
+	}
+	return all
+}
+
+func revisions(names ...string) []Revision {
+	var all []Revision
+	for i, name := range names {
+		all = append(all, Revision{Name: name, Created: time.Unix(int64(i), 0)})
+	}
+	return all
+}
+
+var sentences = []struct {
+	name           string
+	facts          Facts
+	stable, target string
+	rollout        string
+}{
+	{"the first revision is stable at once", Facts{Wanted: "a"}, "a", "a", ""},
+	{"while no Machine has a revision the target is stable at once", Facts{Stable: "a", Target: "a", Wanted: "b", Machines: machines("", "")}, "b", "b", ""},
+	{"a Machine that is on its way out holds the stable revision no longer",
+		Facts{Stable: "a", Target: "a", Wanted: "b", Machines: []Machine{{Installed: "a", Deleting: true}}}, "b", "b", ""},
+	{"the target is named before a Rollout is made", Facts{Stable: "a", Target: "a", Wanted: "b", Machines: machines("a")}, "a", "b", ""},
+	{"then the Rollout is made", Facts{Generation: 4, Stable: "a", Target: "b", Wanted: "b", Machines: machines("a")}, "a", "b", "b-4 from a"},
+	{"a Rollout that is on its way is not made again",
+		Facts{Generation: 4, Stable: "a", Target: "b", Wanted: "b", Machines: machines("a"), Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutStopped}}}, "a", "b", ""},
+	{"nor while nobody has looked at it",
+		Facts{Generation: 4, Stable: "a", Target: "b", Wanted: "b", Machines: machines("a"), Rollouts: []Rollout{{"b-4", "a", "b", ""}}}, "a", "b", ""},
+	{"a Rollout that is done makes its target stable",
+		Facts{Generation: 4, Stable: "a", Target: "b", Wanted: "b", Machines: moved("b", "b"), Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutDone}}}, "b", "b", ""},
+	{"also while an obstacle holds",
+		Facts{Generation: 5, Stable: "a", Target: "b", Machines: moved("b", "b"), Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutDone}}}, "b", "b", ""},
+	{"but not one that was done long ago, before the Machines went back",
+		Facts{Generation: 9, Stable: "a", Target: "b", Wanted: "b", Machines: machines("a"), Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutDone}}}, "a", "b", "b-9 from a"},
+	{"a Machine that claimed the old revision while the Rollout ended is fetched by another one",
+		Facts{Generation: 4, Stable: "a", Target: "b", Wanted: "b", Machines: append(moved("b", "b"), machines("a")...),
+			Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutDone}}}, "a", "b", "b-5 from a"},
+	{"setting the NodeType back undoes a Rollout",
+		Facts{Generation: 5, Stable: "a", Target: "a", Wanted: "a", Machines: append(moved("b", "b"), machines("a", "a")...),
+			Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutStopped}}}, "a", "a", "a-5 from b"},
+	{"even when it had moved nothing yet",
+		Facts{Generation: 5, Stable: "a", Target: "a", Wanted: "a", Machines: machines("a"), Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutPending}}}, "a", "a", "a-5 from b"},
+	{"a mend while a Rollout is stopped moves on from the stable revision",
+		Facts{Generation: 5, Stable: "a", Target: "c", Wanted: "c", Machines: append(moved("b", "b"), machines("a")...),
+			Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutStopped}}}, "a", "c", "c-5 from a"},
+	{"an obstacle makes no Rollout and leaves the target",
+		Facts{Generation: 6, Stable: "a", Target: "b", Machines: machines("a")}, "a", "b", ""},
+	{"when all is as asked for nothing is made",
+		Facts{Generation: 6, Stable: "b", Target: "b", Wanted: "b", Machines: moved("b", "b", "a"), Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutDone}}}, "b", "b", ""},
+	{"the number grows though the generation does not: the image was made anew",
+		Facts{Generation: 4, Stable: "a", Target: "c", Wanted: "c", Machines: machines("a"), Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutRolling}}}, "a", "c", "c-5 from a"},
+	{"a lost status is recovered from the Rollout on its way",
+		Facts{Generation: 4, Target: "b", Wanted: "b", Machines: moved("b", "b", "b", "b"), Revisions: revisions("a", "b"),
+			Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutRolling}}}, "a", "b", ""},
+	{"or from what most Machines have",
+		Facts{Generation: 4, Wanted: "c", Machines: machines("a", "b", "b", "gone", "gone", "gone"), Revisions: revisions("a", "b", "c")}, "b", "c", ""},
+	{"or is the target when nothing else is known",
+		Facts{Generation: 4, Wanted: "c", Machines: machines("gone"), Revisions: revisions("c")}, "c", "c", ""},
+}
+
+func TestOneRevisionFollowsAnother(t *testing.T) {
+	for _, s := range sentences {
+		d := Plan(s.facts)
+		var made string
+		if d.Rollout != nil {
+			made = d.Rollout.Name + " from " + d.Rollout.From
+			if d.Rollout.To != d.Target {
+				t.Errorf("%s: the Rollout goes to %s, not to the target %s", s.name, d.Rollout.To, d.Target)
+			}
+		}
+		if d.Stable != s.stable || d.Target != s.target || made != s.rollout {
+			t.Errorf("%s: stable %q, target %q, Rollout %q; want %q, %q, %q", s.name, d.Stable, d.Target, made, s.stable, s.target, s.rollout)
+		}
+	}
+}
+
+func TestTenRevisionsAreKeptBesideThoseInUse(t *testing.T) {
+	var names []string
+	for i := range 20 {
+		names = append(names, fmt.Sprintf("r%02d", i))
+	}
+	f := Facts{
+		Stable: "r00", Target: "r19", Wanted: "r19", Revisions: revisions(names...),
+		Machines: []Machine{{Installed: "r01"}, {Installed: "r00", Asked: "r02"}, {Installed: "r03", Deleting: true}},
+		Rollouts: []Rollout{{"r19-7", "r04", "r19", v1alpha1.RolloutRolling}, {"r05-1", "r06", "r05", v1alpha1.RolloutDone}},
+	}
+	slices.Reverse(f.Revisions)
+	// In use: r00 to r04 and r19. Of the fourteen others the oldest four go.
+	if got, want := Plan(f).DropRevisions, []string{"r05", "r06", "r07", "r08"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("dropped %v, want %v", got, want)
+	}
+	f.Revisions = f.Revisions[:10]
+	if got := Plan(f).DropRevisions; got != nil {
+		t.Errorf("dropped %v of ten", got)
+	}
+}
+
+func TestTenSettledRolloutsAreKept(t *testing.T) {
+	var f Facts
+	for number := int64(13); number > 0; number-- {
+		f.Rollouts = append(f.Rollouts, Rollout{Name: Name("r", number), Phase: v1alpha1.RolloutDone})
+	}
+	f.Rollouts[12].Phase = v1alpha1.RolloutPaused
+	if got, want := Plan(f).DropRollouts, []string{"r-2", "r-3"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("dropped %v, want %v: the paused r-1 is not settled", got, want)
+	}
+}
+
+func TestARolloutsNameFitsALabelAndTellsItsNumber(t *testing.T) {
+	long := strings.Repeat("a", 62)
+	names := []string{"h100-73944f7a7b", long + "a"}
+	for at := 40; at < 60; at++ {
+		names = append(names, long[:at]+"."+long[at+1:], long[:at]+"-"+long[at+1:])
+	}
+	for _, revision := range names {
+		for _, number := range []int64{1, 12, 1 << 40} {
+			name := Name(revision, number)
+			if problems := append(validation.IsValidLabelValue(name), validation.IsDNS1123Subdomain(name)...); problems != nil || Number(name) != number {
+				t.Errorf("%s, number %d: %v", name, Number(name), problems)
+			}
+		}
+	}
+	if Name(long+"1", 7) == Name(long+"2", 7) {
+		t.Error("two revisions share a Rollout's name")
+	}
+	if Number("by-hand") != 0 || Number("") != 0 || !Newer("a-10", "b-9") || Newer("a-9", "b-9") || Newer("x-1", "x-1") {
+		t.Error("names are ordered wrongly")
+	}
+}
