@@ -40,9 +40,22 @@ type Faults struct {
 	PowerLossAfter int64
 	// MissingGPUs is how many GPUs are not on the PCI bus from the next boot on.
 	MissingGPUs int
+	// UnhealthyGPUs is how many GPUs report errors that are no application's, from the next boot on.
+	UnhealthyGPUs int
+	// GPUsInUse: something holds the GPUs from the next boot on, so that neither their MIG mode nor their layout changes.
+	GPUsInUse bool
+	// RemoveUnit is a unit that is not on the disk from the next boot on, with its suffix: "ingot-gpu-mode.service".
+	RemoveUnit string
+	// ChangeProfile makes nvidia-mig-parted cut GPUs otherwise than it is told, from the next boot on.
+	ChangeProfile ProfileChange
+	// IncompletePool: the DRA driver publishes one slice less than it announces.
+	IncompletePool bool
 	// BootLoop: the agent's kernel panics after it has registered, and the firmware boots from the network again.
 	BootLoop bool
 }
+
+// ProfileChange puts instances of the MIG profile To, "1g.20gb", where those of From are asked for.
+type ProfileChange struct{ From, To string }
 
 // SetFaults replaces the server's faults.
 func (s *Server) SetFaults(faults Faults) {

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ingot-dev/ingot/test/rack/kubelet"
-	"github.com/ingot-dev/ingot/test/rack/machineos"
 	"github.com/ingot-dev/ingot/test/rack/vendor"
 )
 
@@ -21,9 +20,12 @@ import (
 const kubeletUnit = "[Unit]\nDescription=kubelet\n[Service]\nExecStart=/usr/bin/kubelet\nRestart=always\n"
 
 // runNode runs kubelet until ctx ends, when the system has started it.
-func (s *Server) runNode(ctx context.Context, system *machineos.System) {
+func (s *Server) runNode(ctx context.Context, system booted) {
 	if !system.Running("kubelet") {
-		s.log.Info("kubelet was not started")
+		s.log.Warn("kubelet was not started", "why", system.Failure("kubelet"))
+		if why := system.Failure("kubelet"); why != nil {
+			s.doing("kubelet was not started: %v", why)
+		}
 		return
 	}
 	if system.Image.Software.Kubelet == "" {
@@ -48,7 +50,7 @@ func (s *Server) runNode(ctx context.Context, system *machineos.System) {
 	}
 }
 
-func (s *Server) newKubelet(system *machineos.System) (*kubelet.Kubelet, error) {
+func (s *Server) newKubelet(system booted) (*kubelet.Kubelet, error) {
 	command, err := system.Command("kubelet", kubeletUnit)
 	if err != nil {
 		return nil, err
@@ -74,18 +76,18 @@ func (s *Server) address() string {
 }
 
 // nodeInfo is what the machine says of itself: the hardware's part from DMI, the software's from the installed image.
-func (s *Server) nodeInfo(system *machineos.System) corev1.NodeSystemInfo {
+func (s *Server) nodeInfo(system booted) corev1.NodeSystemInfo {
 	software := system.Image.Software
 	return corev1.NodeSystemInfo{
-		MachineID: fmt.Sprintf("%x", sha256.Sum256([]byte(s.UUID()+system.InstanceID)))[:32], SystemUUID: s.UUID(), BootID: newUUID(), KernelVersion: system.Image.Kernel,
+		MachineID: fmt.Sprintf("%x", sha256.Sum256([]byte(s.UUID()+system.InstanceID)))[:32], SystemUUID: s.UUID(), BootID: system.id, KernelVersion: system.Image.Kernel,
 		OSImage: system.PrettyName(), ContainerRuntimeVersion: "containerd://" + software.Containerd, KubeletVersion: "v" + software.Kubelet,
 		OperatingSystem: "linux", Architecture: s.inventory.Architecture,
 	}
 }
 
 // plugins are what vendors' plugins see on this boot's bus with the installed software.
-func (s *Server) plugins(system *machineos.System) vendor.Host {
-	host := vendor.Host{NVIDIAToolkit: system.Image.Software.ContainerToolkit, GPUs: vendor.NVIDIAGPUs(s.hardwareOfThisBoot().PCIDevices)}
+func (s *Server) plugins(system booted) vendor.Host {
+	host := vendor.Host{NVIDIAToolkit: system.Image.Software.ContainerToolkit, GPUs: system.gpus}
 	if driver := system.Image.Software.GPUDriver; driver != nil && strings.EqualFold(driver.Vendor, "nvidia") {
 		host.NVIDIADriver = driver.Version
 	}

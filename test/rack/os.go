@@ -41,14 +41,14 @@ func (s *Server) runOS(ctx context.Context, image machineos.Image, drive *machin
 	if err != nil {
 		s.log.Warn("what the system kept is lost", "error", err)
 	}
-	system, err := machineos.Boot(image, drive, state)
+	system, err := s.start(image, drive, state)
 	if err != nil {
 		s.log.Warn("cloud-init", "error", err)
 	}
 	if err := s.keep(system.State); err != nil {
 		s.log.Error("what the system keeps is lost with the next boot", "error", err)
 	}
-	s.log.Info("the operating system is up", "os", system.PrettyName(), "hostname", system.Hostname, "ignoredCommands", system.Ignored)
+	s.log.Info("the operating system is up", "os", system.PrettyName(), "hostname", system.Hostname, "ignoredCommands", system.Ignored, "failedCommands", system.Failed)
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	next := make(chan outcome, 1)

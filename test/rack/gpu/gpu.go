@@ -26,7 +26,9 @@ type Instance struct {
 }
 
 // MemoryMiB is the instance's share of the model's memory; the driver keeps a little of it.
-func (i Instance) MemoryMiB(of Model) int64 { return of.MemoryMiB * int64(i.Profile.Slots) / memorySlots }
+func (i Instance) MemoryMiB(of Model) int64 {
+	return of.MemoryMiB * int64(i.Profile.Slots) / memorySlots
+}
 
 // GPU is a GPU as its driver sees it from one boot to the next.
 type GPU struct {

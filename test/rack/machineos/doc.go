@@ -6,6 +6,10 @@
 // into the image in /usr/lib/ingot/image.json. Boot loader and kernel are not run, and need not be there.
 //
 // cloud-init is its part that counts for a node: the data source ConfigDrive, found by the file system's label config-2;
-// user data that begins with #cloud-config, of it write_files, bootcmd and runcmd; the host name. Commands other than
-// systemctl do nothing. All of it runs once per instance id; what it wrote stays on the disk.
+// user data that begins with #cloud-config, of it write_files, bootcmd and runcmd; the host name. Of the commands only
+// systemctl and the machine's programs do something. All of it runs once per instance id; what it wrote stays on the disk.
+//
+// systemd starts, in every boot, the units that are enabled, with what they pull in and in their order: a unit that requires
+// one before it which fails is not started. A unit's command does something when it is one of the machine's programs, or a
+// shell script that was written and calls one.
 package machineos

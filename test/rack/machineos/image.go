@@ -32,7 +32,12 @@ type Image struct {
 	Kernel          string   `json:"kernel"`
 	KernelArguments []string `json:"kernelArguments"`
 	Software        Software `json:"software"`
+	// Programs are those of the looked-for ones that lie in /usr/bin.
+	Programs []string `json:"-"`
 }
+
+// lookedFor are the programs that no manifest needs to speak of.
+var lookedFor = []string{"nvidia-mig-parted"}
 
 // OS is an operating system in the words of os-release.
 type OS struct {
@@ -80,6 +85,12 @@ func ReadImage(disk io.ReaderAt, size int64) (Image, error) {
 		var image Image
 		if err := json.Unmarshal(manifest, &image); err != nil {
 			return Image{}, fmt.Errorf("%w: /%s: %w", ErrNotBootable, ManifestPath, err)
+		}
+		for _, name := range lookedFor {
+			if file, err := root.Open("usr/bin/" + name); err == nil {
+				image.Programs = append(image.Programs, name)
+				_ = file.Close() // it was only looked at
+			}
 		}
 		image.Kernel = kernelRelease(root, cmp.Or(image.Kernel, image.OS.Kernel))
 		return image, nil

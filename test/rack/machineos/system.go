@@ -28,24 +28,29 @@ type File struct {
 // System is a system that has booted.
 type System struct {
 	State
-	Image Image
-	// running are the units that were started in this boot.
-	running map[string]bool
-	// Ignored are the commands that do nothing here.
+	Image   Image
+	machine Machine
+	// running are the units that were started in this boot, failures why others were not.
+	running  map[string]bool
+	failures map[string]error
+	// Ignored are the commands that do nothing here, Failed why others of cloud-init's failed.
 	Ignored []string
+	Failed  []error
 }
 
 // Boot starts the image: with what is left of earlier boots (nil: the first), and with what cloud-init makes of the
 // drive (nil: there is none). The error tells what cloud-init would have put into its log; the system runs all the same.
-func Boot(image Image, drive *ConfigDrive, earlier *State) (*System, error) {
-	s := &System{Image: image, running: map[string]bool{}}
+func Boot(image Image, drive *ConfigDrive, earlier *State, machine Machine) (*System, error) {
+	s := &System{Image: image, machine: machine, running: map[string]bool{}, failures: map[string]error{}}
 	if earlier != nil {
 		s.State = *earlier
 	}
 	s.Files, s.Enabled, s.Masked = orEmpty(s.Files), orEmpty(s.Enabled), orEmpty(s.Masked)
-	for unit := range s.Enabled {
-		s.start(unit)
+	for _, unit := range machine.Missing {
+		delete(s.Files, unitDirectory+unit)
+		delete(s.Enabled, unit)
 	}
+	s.start(slices.Collect(maps.Keys(s.Enabled))...)
 	if drive == nil {
 		return s, nil
 	}
@@ -72,7 +77,7 @@ func (s *System) configure(config cloudConfig) error {
 	var failed error
 	for _, late := range []bool{false, true} {
 		for _, file := range config.Files {
-			if file.Defer != late {
+			if file.Defer != late || slices.ContainsFunc(s.machine.Missing, func(unit string) bool { return file.Path == unitDirectory+unit }) {
 				continue
 			}
 			content, err := file.decoded()
@@ -108,11 +113,17 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// run interprets the commands that change what runs: those of systemctl.
+// run interprets the commands that change what runs, those of systemctl, and those that change the machine.
 func (s *System) run(command any) {
 	for _, words := range commandLines(command) {
 		if len(words) > 1 && strings.TrimPrefix(words[0], "/usr/bin/") == "systemctl" {
 			s.systemctl(words[1:])
+			continue
+		}
+		if known, err := s.call(words, nil); known {
+			if err != nil {
+				s.Failed = append(s.Failed, err)
+			}
 			continue
 		}
 		s.Ignored = append(s.Ignored, words[0])
@@ -133,6 +144,15 @@ func (s *System) systemctl(words []string) {
 			units = append(units, unitName(word))
 		}
 	}
+	if verb == "start" || verb == "restart" || verb == "reload-or-restart" {
+		for _, unit := range units {
+			if verb != "start" {
+				delete(s.running, unit)
+			}
+		}
+		s.start(units...)
+		return
+	}
 	for _, unit := range units {
 		s.change(verb, unit, now)
 	}
@@ -141,28 +161,27 @@ func (s *System) systemctl(words []string) {
 func (s *System) change(verb, unit string, now bool) {
 	switch verb {
 	case "enable":
+		if slices.Contains(s.machine.Missing, unit) {
+			s.failures[unit] = fmt.Errorf("%s: %w", unit, errNotFound)
+			return
+		}
 		s.Enabled[unit] = true
 		if now {
 			s.start(unit)
 		}
 	case "disable", "mask":
-		delete(s.Enabled, unit)
-		s.Masked[unit] = verb == "mask"
+		if verb == "mask" {
+			s.Masked[unit] = true // what it was linked into stays as it is
+		} else {
+			delete(s.Enabled, unit)
+		}
 		if now {
 			delete(s.running, unit)
 		}
 	case "unmask":
 		delete(s.Masked, unit)
-	case "start", "restart", "reload-or-restart":
-		s.start(unit)
 	case "stop":
 		delete(s.running, unit)
-	}
-}
-
-func (s *System) start(unit string) {
-	if !s.Masked[unit] {
-		s.running[unit] = true
 	}
 }
 
@@ -172,9 +191,6 @@ func unitName(word string) string {
 	}
 	return word + ".service"
 }
-
-// Running says whether the unit was started in this boot.
-func (s *System) Running(unit string) bool { return s.running[unitName(unit)] }
 
 // ReadFile returns a file that cloud-init wrote.
 func (s *System) ReadFile(path string) ([]byte, error) {

@@ -38,7 +38,7 @@ func drive(uuid, userData string) *ConfigDrive {
 }
 
 func TestCloudInitDoesItsWorkOncePerInstance(t *testing.T) {
-	first, err := Boot(Image{}, drive("a", userData), nil)
+	first, err := Boot(Image{}, drive("a", userData), nil, Machine{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestCloudInitDoesItsWorkOncePerInstance(t *testing.T) {
 	if got := running(first); !slices.Equal(got, []string{"one"}) {
 		t.Errorf("after the first boot %v run", got)
 	}
-	again, err := Boot(Image{}, drive("a", "#cloud-config\nwrite_files: [{path: /etc/plain, content: changed}]\n"), &first.State)
+	again, err := Boot(Image{}, drive("a", "#cloud-config\nwrite_files: [{path: /etc/plain, content: changed}]\n"), &first.State, Machine{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,14 +71,14 @@ func TestCloudInitDoesItsWorkOncePerInstance(t *testing.T) {
 	if got := running(again); !slices.Equal(got, []string{"one", "two"}) {
 		t.Errorf("after the second boot %v run", got)
 	}
-	other, err := Boot(Image{}, drive("b", "#cloud-config\n"), &first.State)
+	other, err := Boot(Image{}, drive("b", "#cloud-config\n"), &first.State, Machine{})
 	if err != nil || other.Hostname != "from-metadata" {
 		t.Errorf("another instance is called %s: %v", other.Hostname, err)
 	}
 }
 
 func TestACommandLineIsPutTogetherAsSystemdDoes(t *testing.T) {
-	s, err := Boot(Image{}, drive("a", userData), nil)
+	s, err := Boot(Image{}, drive("a", userData), nil, Machine{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,12 +97,12 @@ func TestUserDataThatIsNoneDoesNothingAndIsNotQuoted(t *testing.T) {
 		"a script": "#!/bin/sh\nsecret-token\n", "nonsense": "#cloud-config\nwrite_files: secret-token\n", "ignition": `{"ignition": {"version": "3.4.0"}, "x": "secret-token"}`,
 		"bad base64": "#cloud-config\nwrite_files: [{path: /x, encoding: b64, content: secret-token}]\nruncmd: [[systemctl, start, one]]\n",
 	} {
-		s, err := Boot(Image{}, drive("a", text), nil)
+		s, err := Boot(Image{}, drive("a", text), nil, Machine{})
 		if err == nil || strings.Contains(err.Error(), "secret-token") || s == nil || len(s.Files) != 0 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Boot(Image{}, &ConfigDrive{UserData: []byte(userData)}, nil); !errors.Is(err, ErrNoConfigDrive) {
+	if _, err := Boot(Image{}, &ConfigDrive{UserData: []byte(userData)}, nil, Machine{}); !errors.Is(err, ErrNoConfigDrive) {
 		t.Errorf("a drive without an instance id: %v", err)
 	}
 }

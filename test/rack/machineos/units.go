@@ -10,56 +10,96 @@ import (
 // unitDirectory is where an administrator's units and drop-ins are.
 const unitDirectory = "/etc/systemd/system/"
 
-// service is the part of a unit that says how to start it.
-type service struct {
-	commands    []string
+// unitFile is what systemd reads of a unit.
+type unitFile struct {
+	commands    []startCommand
 	environment map[string]string
+	// oneshot: it is up when its commands have ended; remains: and stays so (RemainAfterExit=).
+	oneshot, remains bool
+	// lists are those of [Unit] and [Install] by their key: Requires, Wants, After, Before, RequiredBy, WantedBy.
+	lists map[string][]string
+}
+
+// startCommand is a command line of ExecStart=. With a "-" before it, it may fail.
+type startCommand struct {
+	text    string
+	mayFail bool
 }
 
 // Command is the command line that systemd starts the service with: its unit file, then its drop-ins in the order of
 // their names, as systemd.unit(5) has it. vendor is the unit file of the image, which an administrator's replaces.
 func (s *System) Command(unit, vendor string) ([]string, error) {
 	unit = unitName(unit)
+	file := s.load(unit, vendor)
+	if len(file.commands) != 1 {
+		return nil, fmt.Errorf("%s has %d commands in ExecStart=, systemd refuses all but one for a simple service", unit, len(file.commands))
+	}
+	return words(file.commands[0].text, file.environment), nil
+}
+
+// load reads the unit; what is written nowhere is as vendor has it.
+func (s *System) load(unit, vendor string) unitFile {
 	text := vendor
 	if file, ok := s.Files[unitDirectory+unit]; ok {
 		text = string(file.Content)
 	}
-	parsed := service{environment: map[string]string{}}
+	parsed := unitFile{environment: map[string]string{}, lists: map[string][]string{}}
 	s.read(&parsed, text)
 	for _, path := range slices.Sorted(maps.Keys(s.Files)) {
 		if strings.HasPrefix(path, unitDirectory+unit+".d/") && strings.HasSuffix(path, ".conf") {
 			s.read(&parsed, string(s.Files[path].Content))
 		}
 	}
-	if len(parsed.commands) != 1 {
-		return nil, fmt.Errorf("%s has %d commands in ExecStart=, systemd refuses all but one for a simple service", unit, len(parsed.commands))
-	}
-	return words(parsed.commands[0], parsed.environment), nil
+	return parsed
 }
 
 // read adds the text of a unit file or drop-in.
-func (s *System) read(into *service, text string) {
+func (s *System) read(into *unitFile, text string) {
 	section := ""
 	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "[") {
 			section = line
 		}
-		if section == "[Service]" && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ";") {
-			key, value, _ := strings.Cut(line, "=")
-			s.assign(into, strings.TrimSpace(key), strings.TrimSpace(value))
+		if strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
+			continue
+		}
+		key, value, isAssignment := strings.Cut(line, "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		switch {
+		case !isAssignment:
+		case section == "[Service]":
+			s.assign(into, key, value)
+		case section == "[Unit]" || section == "[Install]":
+			into.list(key, value)
 		}
 	}
 }
 
-func (s *System) assign(into *service, key, value string) {
+// list adds to a list; an empty assignment takes the earlier ones back.
+func (u *unitFile) list(key, value string) {
+	if key == "BindsTo" {
+		key = "Requires"
+	}
+	if value == "" {
+		u.lists[key] = nil
+	}
+	u.lists[key] = append(u.lists[key], strings.Fields(value)...)
+}
+
+func (s *System) assign(into *unitFile, key, value string) {
 	switch key {
+	case "Type":
+		into.oneshot = value == "oneshot"
+	case "RemainAfterExit":
+		into.remains = slices.Contains([]string{"yes", "true", "on", "1"}, value)
 	case "ExecStart":
 		if value == "" {
 			into.commands = nil // an empty assignment takes the earlier ones back
-		} else {
-			into.commands = append(into.commands, strings.TrimLeft(value, "@-:+!"))
+			return
 		}
+		text := strings.TrimLeft(value, "@-:+!")
+		into.commands = append(into.commands, startCommand{text: text, mayFail: strings.Contains(value[:len(value)-len(text)], "-")})
 	case "Environment":
 		for _, word := range words(value, nil) {
 			setVariable(into.environment, word)

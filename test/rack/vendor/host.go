@@ -6,23 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/test/rack/gpu"
 	"github.com/ingot-dev/ingot/test/rack/kubelet"
 )
-
-// nvidiaID is NVIDIA's PCI vendor id.
-const nvidiaID = "10de"
-
-// GPU is a GPU as its driver sees it.
-type GPU struct {
-	// Address is on the PCI bus of this boot.
-	Address, DeviceID string
-	// Unhealthy: the driver has reported an error that is no application's.
-	Unhealthy bool
-	// MIG: the GPU is in MIG mode, and Instances are the profiles of its GPU instances, "1g.10gb".
-	MIG       bool
-	Instances []string
-}
 
 // Host is what plugins see of the machine they run on.
 type Host struct {
@@ -30,18 +16,7 @@ type Host struct {
 	NVIDIADriver string
 	// NVIDIAToolkit is the version of the container toolkit, "" for none: without it a container sees no GPU.
 	NVIDIAToolkit string
-	GPUs          []GPU
-}
-
-// NVIDIAGPUs are the GPUs among the devices: display controllers (base class 03), not bridges such as NVSwitches.
-func NVIDIAGPUs(devices []hardware.PCIDevice) []GPU {
-	var out []GPU
-	for _, device := range devices {
-		if device.VendorID == nvidiaID && strings.HasPrefix(device.Class, "03") {
-			out = append(out, GPU{Address: device.Address, DeviceID: device.DeviceID})
-		}
-	}
-	return out
+	GPUs          []*gpu.GPU
 }
 
 var _ kubelet.Plugins = Host{}
@@ -63,12 +38,7 @@ func (h Host) Register(ctx context.Context, pod *corev1.Pod, configMap func(cont
 // the MPS daemon and the configuration manager, and AMD's plugin has an image of the same name.
 func nvidiaPlugin(pod *corev1.Pod) *corev1.Container {
 	for i, container := range pod.Spec.Containers {
-		repository, _, _ := strings.Cut(container.Image, "@")
-		path, name := "", repository
-		if at := strings.LastIndex(repository, "/"); at >= 0 {
-			path, name = repository[:at], repository[at+1:]
-		}
-		name, _, _ = strings.Cut(name, ":")
+		path, name := repository(container.Image)
 		if name != "k8s-device-plugin" || strings.Contains(path, "rocm") || strings.Contains(path, "amd") {
 			continue
 		}
@@ -78,4 +48,14 @@ func nvidiaPlugin(pod *corev1.Pod) *corev1.Container {
 		}
 	}
 	return nil
+}
+
+// repository takes an image's name apart: "nvcr.io/nvidia" and "k8s-device-plugin".
+func repository(image string) (path, name string) {
+	name, _, _ = strings.Cut(image, "@")
+	if at := strings.LastIndex(name, "/"); at >= 0 {
+		path, name = name[:at], name[at+1:]
+	}
+	name, _, _ = strings.Cut(name, ":")
+	return path, name
 }

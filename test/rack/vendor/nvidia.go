@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/ingot-dev/ingot/test/rack/gpu"
 	"github.com/ingot-dev/ingot/test/rack/kubelet"
 )
 
@@ -44,22 +45,22 @@ func (h Host) devices(strategy string) (map[string]kubelet.Devices, error) {
 	switch strategy {
 	case "", "none":
 		out := map[string]kubelet.Devices{}
-		for _, gpu := range h.GPUs {
-			add(out, "gpu", gpu, 1)
+		for _, g := range h.GPUs {
+			add(out, "gpu", g, 1)
 		}
 		return out, nil
 	case "single":
 		return h.single()
 	case "mixed":
 		out := map[string]kubelet.Devices{}
-		for _, gpu := range h.GPUs {
-			if !gpu.MIG {
-				add(out, "gpu", gpu, 1)
+		for _, g := range h.GPUs {
+			if !g.MIG {
+				add(out, "gpu", g, 1)
 			}
 			// A GPU in MIG mode without instances is only a warning in the plugin's log.
-			for _, profile := range gpu.Instances {
-				if gpu.MIG {
-					add(out, "mig-"+strings.ReplaceAll(profile, "+", "."), gpu, 1)
+			for _, instance := range g.Instances {
+				if g.MIG {
+					add(out, "mig-"+strings.ReplaceAll(instance.Profile.Name, "+", "."), g, 1)
 				}
 			}
 		}
@@ -72,23 +73,23 @@ func (h Host) devices(strategy string) (map[string]kubelet.Devices, error) {
 // single is the strategy for nodes where every GPU is cut in the same way.
 func (h Host) single() (map[string]kubelet.Devices, error) {
 	out := map[string]kubelet.Devices{}
-	enabled := slices.ContainsFunc(h.GPUs, func(gpu GPU) bool { return gpu.MIG })
+	enabled := slices.ContainsFunc(h.GPUs, func(g *gpu.GPU) bool { return g.MIG })
 	profiles := map[string]bool{}
-	for i, gpu := range h.GPUs {
-		if gpu.MIG != enabled {
+	for i, g := range h.GPUs {
+		if g.MIG != enabled {
 			return nil, errors.New("all devices on the node must be configured with the same migEnabled value")
 		}
 		if !enabled {
-			add(out, "gpu", gpu, 1)
+			add(out, "gpu", g, 1)
 			continue
 		}
-		if len(gpu.Instances) == 0 {
+		if len(g.Instances) == 0 {
 			return nil, fmt.Errorf("device %d has no MIG devices configured", i)
 		}
-		for _, profile := range gpu.Instances {
-			profiles[profile] = true
+		for _, instance := range g.Instances {
+			profiles[instance.Profile.Name] = true
 		}
-		add(out, "gpu", gpu, int64(len(gpu.Instances)))
+		add(out, "gpu", g, int64(len(g.Instances)))
 	}
 	if len(profiles) > 1 {
 		return nil, errors.New("at least one device with migEnabled=true was not configured correctly: more than one MIG device type present on node")
@@ -96,10 +97,10 @@ func (h Host) single() (map[string]kubelet.Devices, error) {
 	return out, nil
 }
 
-func add(into map[string]kubelet.Devices, name string, gpu GPU, n int64) {
+func add(into map[string]kubelet.Devices, name string, g *gpu.GPU, n int64) {
 	devices := into[name]
 	devices.Total += n
-	if !gpu.Unhealthy {
+	if !g.Unhealthy {
 		devices.Healthy += n
 	}
 	into[name] = devices

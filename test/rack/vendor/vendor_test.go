@@ -10,19 +10,27 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/test/rack/gpu"
 )
 
-func gpus(n int, change func(i int, gpu *GPU)) Host {
+func gpus(n int, change func(i int, g *gpu.GPU)) Host {
 	host := Host{NVIDIADriver: "550.163.01", NVIDIAToolkit: "1.18.0"}
 	for i := range n {
-		gpu := GPU{DeviceID: "2330"}
+		g := &gpu.GPU{DeviceID: "2330"}
 		if change != nil {
-			change(i, &gpu)
+			change(i, g)
 		}
-		host.GPUs = append(host.GPUs, gpu)
+		host.GPUs = append(host.GPUs, g)
 	}
 	return host
+}
+
+func cut(profiles ...string) []gpu.Instance {
+	var out []gpu.Instance
+	for _, name := range profiles {
+		out = append(out, gpu.Instance{Profile: gpu.Profile{Name: name}})
+	}
+	return out
 }
 
 func plugin(change func(*corev1.Container)) *corev1.Pod {
@@ -69,12 +77,12 @@ func registered(t *testing.T, host Host, pod *corev1.Pod, read func(context.Cont
 }
 
 func TestThePluginRegistersWhatItsConfigurationAndTheHardwareSay(t *testing.T) {
-	halfMIG := func(i int, gpu *GPU) {
-		if gpu.MIG = i%2 == 0; gpu.MIG {
-			gpu.Instances = []string{"3g.40gb", "3g.40gb"}
+	halfMIG := func(i int, g *gpu.GPU) {
+		if g.MIG = i%2 == 0; g.MIG {
+			g.Instances = cut("3g.40gb", "3g.40gb")
 		}
 	}
-	allMIG := func(_ int, gpu *GPU) { gpu.MIG, gpu.Instances = true, []string{"1g.10gb", "1g.10gb", "1g.10gb+me"} }
+	allMIG := func(_ int, g *gpu.GPU) { g.MIG, g.Instances = true, cut("1g.10gb", "1g.10gb", "1g.10gb+me") }
 	for name, test := range map[string]struct {
 		host Host
 		pod  *corev1.Pod
@@ -82,19 +90,19 @@ func TestThePluginRegistersWhatItsConfigurationAndTheHardwareSay(t *testing.T) {
 	}{
 		"eight GPUs":             {gpus(8, nil), plugin(nil), "nvidia.com/gpu=8/8"},
 		"seven GPUs":             {gpus(7, nil), plugin(nil), "nvidia.com/gpu=7/7"},
-		"one of them ill":        {gpus(8, func(i int, gpu *GPU) { gpu.Unhealthy = i == 3 }), plugin(nil), "nvidia.com/gpu=7/8"},
-		"no driver":              {Host{NVIDIAToolkit: "1", GPUs: make([]GPU, 8)}, plugin(nil), "error: failed to initialize NVML: ERROR_LIBRARY_NOT_FOUND: is the driver loaded, and the container toolkit configured?"},
+		"one of them ill":        {gpus(8, func(i int, g *gpu.GPU) { g.Unhealthy = i == 3 }), plugin(nil), "nvidia.com/gpu=7/8"},
+		"no driver":              {Host{NVIDIAToolkit: "1", GPUs: make([]*gpu.GPU, 8)}, plugin(nil), "error: failed to initialize NVML: ERROR_LIBRARY_NOT_FOUND: is the driver loaded, and the container toolkit configured?"},
 		"no driver, patient":     {Host{}, plugin(env("FAIL_ON_INIT_ERROR", "false")), ""},
-		"no toolkit":             {Host{NVIDIADriver: "550", GPUs: make([]GPU, 8)}, plugin(env("FAIL_ON_INIT_ERROR", "false")), ""},
+		"no toolkit":             {Host{NVIDIADriver: "550", GPUs: make([]*gpu.GPU, 8)}, plugin(env("FAIL_ON_INIT_ERROR", "false")), ""},
 		"strategy none on MIG":   {gpus(4, halfMIG), plugin(nil), "nvidia.com/gpu=4/4"},
 		"mixed":                  {gpus(4, halfMIG), plugin(env("MIG_STRATEGY", "mixed")), "nvidia.com/gpu=2/2 nvidia.com/mig-3g.40gb=4/4"},
 		"mixed, media extension": {gpus(2, allMIG), plugin(env("MIG_STRATEGY", "mixed")), "nvidia.com/mig-1g.10gb.me=2/2 nvidia.com/mig-1g.10gb=4/4"},
-		"mixed, no instances":    {gpus(2, func(_ int, gpu *GPU) { gpu.MIG = true }), plugin(env("MIG_STRATEGY", "mixed")), ""},
+		"mixed, no instances":    {gpus(2, func(_ int, g *gpu.GPU) { g.MIG = true }), plugin(env("MIG_STRATEGY", "mixed")), ""},
 		"single, none cut":       {gpus(8, nil), plugin(env("MIG_STRATEGY", "single")), "nvidia.com/gpu=8/8"},
 		"single, half cut":       {gpus(4, halfMIG), plugin(env("MIG_STRATEGY", "single")), "error: all devices on the node must be configured with the same migEnabled value"},
-		"single, alike": {gpus(2, func(_ int, gpu *GPU) { gpu.MIG, gpu.Instances = true, slices.Repeat([]string{"1g.10gb"}, 7) }),
+		"single, alike": {gpus(2, func(_ int, g *gpu.GPU) { g.MIG, g.Instances = true, cut(slices.Repeat([]string{"1g.10gb"}, 7)...) }),
 			plugin(env("MIG_STRATEGY", "single")), "nvidia.com/gpu=14/14"},
-		"single, empty": {gpus(2, func(_ int, gpu *GPU) { gpu.MIG = true }), plugin(env("MIG_STRATEGY", "single")), "error: device 0 has no MIG devices configured"},
+		"single, empty": {gpus(2, func(_ int, g *gpu.GPU) { g.MIG = true }), plugin(env("MIG_STRATEGY", "single")), "error: device 0 has no MIG devices configured"},
 		"a flag before a variable": {gpus(4, halfMIG), plugin(func(c *corev1.Container) {
 			c.Command = []string{"nvidia-device-plugin", "--mig-strategy=none"}
 			env("MIG_STRATEGY", "mixed")(c)
@@ -141,14 +149,5 @@ func TestThePluginIsKnownByItsImage(t *testing.T) {
 	}
 	if (Host{}).Serves(plugin(func(c *corev1.Container) { c.Command = []string{"gpu-feature-discovery"} })) {
 		t.Error("feature discovery of the same image is no device plugin")
-	}
-}
-
-func TestSwitchesAreNoGPUs(t *testing.T) {
-	found := NVIDIAGPUs([]hardware.PCIDevice{
-		{VendorID: "10de", DeviceID: "2330", Class: "030200"}, {VendorID: "10de", DeviceID: "22a3", Class: "068000"}, {VendorID: "1a03", DeviceID: "2000", Class: "030000"},
-	})
-	if len(found) != 1 || found[0].DeviceID != "2330" {
-		t.Errorf("%+v", found)
 	}
 }

@@ -1,0 +1,130 @@
+package machineos
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Program does to the machine what a program of the image does, with the words behind its name. readFile reads a file of
+// the system.
+type Program func(arguments []string, environment map[string]string, readFile func(path string) ([]byte, error)) error
+
+// Machine is what a system finds around it.
+type Machine struct {
+	// Programs are those that change something, by name; nil stands for one that is not installed. All others that are
+	// called do nothing.
+	Programs map[string]Program
+	// Missing are units that did not get onto the disk, whatever the user data says.
+	Missing []string
+}
+
+var (
+	errNoCommand   = errors.New("command not found")
+	errNoExecution = errors.New("permission denied")
+)
+
+// shells read scripts.
+var shells = []string{"sh", "bash", "dash"}
+
+// execute runs a program, or a shell script that was written.
+func (s *System) execute(words []string, environment map[string]string) error {
+	if len(words) == 0 {
+		return nil
+	}
+	if known, err := s.call(words, environment); known {
+		return err
+	}
+	if !slices.Contains(shells, path.Base(words[0])) {
+		file, written := s.Files[words[0]]
+		if !written || !strings.HasPrefix(string(file.Content), "#!") {
+			return nil
+		}
+		if mode, err := strconv.ParseUint(file.Mode, 8, 32); err != nil || mode&0o111 == 0 {
+			return fmt.Errorf("%s: %w", words[0], errNoExecution)
+		}
+		return s.script(string(file.Content), environment)
+	}
+	for i, word := range words[1:] {
+		switch {
+		case !strings.HasPrefix(word, "-"):
+			return s.script(string(s.Files[word].Content), environment)
+		case strings.HasSuffix(word, "c") && i+2 < len(words):
+			return s.script(words[i+2], environment)
+		}
+	}
+	return nil
+}
+
+// call runs a known program.
+func (s *System) call(words []string, environment map[string]string) (known bool, err error) {
+	name := path.Base(words[0])
+	program, known := s.machine.Programs[name]
+	if known && program == nil {
+		return true, fmt.Errorf("%s: %w", words[0], errNoCommand)
+	}
+	if !known {
+		return false, nil
+	}
+	return true, program(words[1:], environment, s.ReadFile)
+}
+
+// script reads a shell script for the known programs, line by line, whichever branch they stand in. A failure ends it
+// under `set -e`, else the last one's is the script's. A failure is not counted in `if PROGRAM` and before `|| true`;
+// `if ! PROGRAM` is taken for the begin of giving up.
+func (s *System) script(text string, environment map[string]string) error {
+	environment = maps.Clone(environment)
+	if environment == nil {
+		environment = map[string]string{}
+	}
+	strict := false
+	var last error
+	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		forgiven := strings.HasSuffix(line, "|| true") || strings.HasSuffix(line, "|| :")
+		for _, part := range strings.FieldsFunc(line, func(r rune) bool { return r == ';' || r == '&' || r == '|' }) {
+			command, asked := plain(words(part, environment), environment)
+			if len(command) > 1 && command[0] == "set" && strings.HasPrefix(command[1], "-") {
+				strict = strict || strings.Contains(command[1], "e")
+			}
+			if len(command) == 0 {
+				continue
+			}
+			known, err := s.call(command, environment)
+			if !known || asked || forgiven {
+				continue
+			}
+			if last = err; err != nil && strict {
+				return err
+			}
+		}
+	}
+	return last
+}
+
+// plain takes the shell's own words from before a command, and sets the variables that stand there. asked: the command is a
+// condition.
+func plain(command []string, environment map[string]string) (rest []string, asked bool) {
+	for i, word := range command {
+		name, _, isAssignment := strings.Cut(word, "=")
+		switch {
+		case word == "if" || word == "elif" || word == "while" || word == "until":
+			asked = true
+		case word == "!":
+			asked = false
+		case slices.Contains([]string{"then", "else", "do", "exec", "export", "{", "("}, word):
+		case isAssignment && name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789") == "":
+			setVariable(environment, word)
+		default:
+			return command[i:], asked
+		}
+	}
+	return nil, asked
+}
