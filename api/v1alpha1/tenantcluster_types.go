@@ -20,6 +20,9 @@ const (
 	ReasonTenantUnauthorized = "TenantUnauthorized"
 	// ReasonJoinUnsupported: this version does not know that join method.
 	ReasonJoinUnsupported = "JoinUnsupported"
+	// ReasonMachinesRemain: the TenantCluster is being deleted, and is kept with its kubeconfig for the Machines that still
+	// refer to it; the message names them.
+	ReasonMachinesRemain = "MachinesRemain"
 )
 
 // TenantClusterSpec is a Kubernetes cluster that nodes join.

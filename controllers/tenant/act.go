@@ -2,9 +2,11 @@ package tenant
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
@@ -13,6 +15,13 @@ import (
 // connect hands the kubeconfig to the registry and asks how the tenant is.
 func (r *Reconciler) connect(ctx context.Context, seen observation) (*tenantaccess.Access, error) {
 	key := client.ObjectKeyFromObject(seen.tenant)
+	if seen.deleting && len(seen.kubeconfig) == 0 {
+		// The Secret, or the right to read it, went first, as it does when a directory of manifests is deleted. What was read
+		// before serves to the end, or to the manager's.
+		if access, err := r.Registry.For(key); !isMissing(err) {
+			return access, err
+		}
+	}
 	if seen.denied {
 		r.Registry.Remove(key)
 		return nil, &tenantaccess.Error{Tenant: key, Reason: v1alpha1.ReasonKubeconfigDenied, Err: fmt.Errorf(
@@ -28,4 +37,32 @@ func (r *Reconciler) connect(ctx context.Context, seen observation) (*tenantacce
 		return nil, err
 	}
 	return r.Registry.For(key)
+}
+
+func isMissing(err error) bool {
+	var typed *tenantaccess.Error
+	return errors.As(err, &typed) && typed.Reason == v1alpha1.ReasonKubeconfigMissing
+}
+
+// hold puts the finalizer on the TenantCluster before any Machine can rely on it.
+func (r *Reconciler) hold(ctx context.Context, tenant *v1alpha1.TenantCluster) error {
+	before := tenant.DeepCopy()
+	controllerutil.AddFinalizer(tenant, v1alpha1.TenantFinalizer)
+	if err := r.Client.Patch(ctx, tenant, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("add finalizer: %w", err)
+	}
+	return nil
+}
+
+// letGo lets a deleted TenantCluster go.
+func (r *Reconciler) letGo(ctx context.Context, tenant *v1alpha1.TenantCluster) error {
+	before := tenant.DeepCopy()
+	if !controllerutil.RemoveFinalizer(tenant, v1alpha1.TenantFinalizer) {
+		return nil
+	}
+	err := r.Client.Patch(ctx, tenant, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove finalizer: %w", err)
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package tenant
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -9,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -23,7 +25,7 @@ import (
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Reader reads Secrets without a cache.
+	// Reader reads without a cache: Secrets, of which none is kept, and the Machines when a TenantCluster is to go.
 	Reader client.Reader
 	// Registry gets the kubeconfigs.
 	Registry *tenantaccess.Registry
@@ -33,7 +35,7 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 }
 
-//+kubebuilder:rbac:groups=ingot.dev,resources=tenantclusters,verbs=get;list;watch
+//+kubebuilder:rbac:groups=ingot.dev,resources=tenantclusters,verbs=get;list;watch;patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=tenantclusters/status,verbs=patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=machines,verbs=get;list;watch
 //+kubebuilder:rbac:groups="",resources=secrets,verbs=get,roleName=ingot-manager-tenants
@@ -43,7 +45,7 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("tenant").
-		For(&v1alpha1.TenantCluster{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1alpha1.TenantCluster{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, finalizersChanged))).
 		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), builder.WithPredicates(comesOrGoes)).
 		WatchesRawSource(r.Registry.TenantSource("tenant", func(tenant types.NamespacedName) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: tenant}}
@@ -53,6 +55,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // comesOrGoes: only the number of Machines counts.
 var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+
+// finalizersChanged: the generation stays when a finalizer is written.
+var finalizersChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return !slices.Equal(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers())
+}}
 
 func ofMachine(_ context.Context, object client.Object) []reconcile.Request {
 	machine, ok := object.(*v1alpha1.Machine)
@@ -68,9 +75,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return step.Retry(err).Result()
 	}
-	if seen.tenant == nil {
+	switch {
+	case seen.tenant == nil:
 		r.Registry.Remove(request.NamespacedName)
 		return step.Done().Result()
+	case seen.deleting && len(seen.machines) == 0:
+		r.Registry.Remove(request.NamespacedName)
+		return step.Retry(r.letGo(ctx, seen.tenant)).Result()
+	case !seen.deleting && !controllerutil.ContainsFinalizer(seen.tenant, v1alpha1.TenantFinalizer):
+		// Its own event brings it back.
+		return step.Retry(r.hold(ctx, seen.tenant)).Result()
 	}
 	access, problem := r.connect(ctx, seen)
 	after := seen.tenant.DeepCopy()

@@ -2,6 +2,9 @@ package tenant
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,12 +24,15 @@ const (
 // report writes what was found into the status.
 func report(after *v1alpha1.TenantCluster, seen observation, access *tenantaccess.Access, problem error, now time.Time) step.Outcome {
 	after.Status.ObservedGeneration = after.Generation
-	after.Status.Machines = seen.machines
+	after.Status.Machines = int32(len(seen.machines))
 	if access != nil {
 		// The last known version stays while the tenant is lost: the version skew of images is judged by it.
 		after.Status.Version = access.Version
 	}
 	status, reason, message := verdict(after, problem)
+	if seen.deleting {
+		status, reason, message = metav1.ConditionFalse, v1alpha1.ReasonMachinesRemain, remaining(seen.machines, problem)
+	}
 	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionReady, status, reason, message)
 	if status == metav1.ConditionTrue || reason == v1alpha1.ReasonJoinUnsupported {
 		return step.Wait("the kubeconfig may change", rereadAfter)
@@ -45,4 +51,35 @@ func verdict(tenant *v1alpha1.TenantCluster, problem error) (metav1.ConditionSta
 		return metav1.ConditionFalse, v1alpha1.ReasonJoinUnsupported, "spec.join: this version of Ingot joins by tlsBootstrap only"
 	}
 	return metav1.ConditionTrue, v1alpha1.ReasonReady, "the API server answers and its Nodes are watched"
+}
+
+// maxNamed Machines are named; the others are counted.
+const maxNamed = 8
+
+// remaining says which Machines hold a TenantCluster that is being deleted, and what would let it go.
+func remaining(machines []v1alpha1.Machine, problem error) string {
+	var names, pools []string
+	for i := range machines {
+		if i < maxNamed {
+			names = append(names, machines[i].Name)
+		}
+		if pool := machines[i].Labels[v1alpha1.LabelNodePool]; pool != "" && !slices.Contains(pools, pool) {
+			pools = append(pools, pool)
+		}
+	}
+	held := strings.Join(names, ", ")
+	if more := len(machines) - len(names); more > 0 {
+		held += fmt.Sprintf(" and %d more", more)
+	}
+	what := "delete them"
+	if len(pools) > 0 {
+		slices.Sort(pools)
+		what = "delete NodePool " + strings.Join(pools, ", ") + " and what Machines are left"
+	}
+	message := fmt.Sprintf("it is being deleted and kept, with its kubeconfig, for the Machines that refer to it: %s; %s, and it goes when the last one has", held, what)
+	if problem != nil {
+		_, reason, why := verdict(nil, problem)
+		message += fmt.Sprintf(". Meanwhile they cannot be drained: %s: %s", reason, why)
+	}
+	return message
 }

@@ -1,11 +1,15 @@
 package tenant
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -101,10 +105,70 @@ func TestATenantBecomesReadyWhenItsKubeconfigIsThereAndSafe(t *testing.T) {
 	management.Eventually(t, "the Machine is counted", func() bool {
 		return server.Client.Get(t.Context(), key, &tenant) == nil && tenant.Status.Machines == 1
 	})
+	if _, err := registry.For(key); err != nil {
+		t.Error(err)
+	}
+}
+
+func machine(key types.NamespacedName, name, pool string) *v1alpha1.Machine {
+	return &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, Labels: map[string]string{v1alpha1.LabelNodePool: pool}},
+		Spec:       v1alpha1.MachineSpec{NodeTypeRef: v1alpha1.LocalReference{Name: "h100"}, TenantClusterRef: v1alpha1.LocalReference{Name: key.Name}},
+	}
+}
+
+func TestADeletedTenantStaysUsableWhileMachinesReferToIt(t *testing.T) {
+	registry, key := run(t, v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{}}, server.Cluster.Kubeconfig())
+	tenant := awaitReady(t, key, v1alpha1.ReasonReady, "")
+	if !slices.Contains(tenant.Finalizers, v1alpha1.TenantFinalizer) {
+		t.Errorf("finalizers %v", tenant.Finalizers)
+	}
+	first, second := machine(key, "training-1", "training"), machine(key, "training-2", "training")
+	server.Create(t, first, second, machine(types.NamespacedName{Namespace: key.Namespace, Name: "other"}, "other-1", ""))
+	management.Eventually(t, "the Machines are counted", func() bool {
+		return server.Client.Get(t.Context(), key, &tenant) == nil && tenant.Status.Machines == 2
+	})
 	if err := server.Client.Delete(t.Context(), &tenant); err != nil {
 		t.Fatal(err)
 	}
-	management.Eventually(t, "a deleted tenant is forgotten", func() bool { _, err := registry.For(key); return err != nil })
+	awaitReady(t, key, v1alpha1.ReasonMachinesRemain, "refer to it: training-1, training-2; delete NodePool training")
+
+	// As when a directory of manifests is deleted: the Secret goes at once, and the Machines must still be drained.
+	if err := server.Client.Delete(t.Context(), secret(key.Namespace, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Client.Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	awaitReady(t, key, v1alpha1.ReasonMachinesRemain, "refer to it: training-2; ")
+	access, err := registry.For(key)
+	if err != nil {
+		t.Fatal("the tenant cannot be used while a Machine refers to it: ", err)
+	}
+	if err := access.Client.List(t.Context(), &corev1.NodeList{}); err != nil {
+		t.Error(err)
+	}
+
+	if err := server.Client.Delete(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	management.Eventually(t, "it goes with the last Machine", func() bool {
+		_, err := registry.For(key)
+		return err != nil && apierrors.IsNotFound(server.Client.Get(t.Context(), key, &tenant))
+	})
+}
+
+func TestManyMachinesThatHoldATenantAreCounted(t *testing.T) {
+	var machines []v1alpha1.Machine
+	for i := range 10 {
+		machines = append(machines, *machine(types.NamespacedName{}, fmt.Sprintf("m-%d", i), ""))
+	}
+	said := remaining(machines, &tenantaccess.Error{Reason: v1alpha1.ReasonTenantUnreachable, Err: errors.New("no answer")})
+	for _, want := range []string{"m-0, m-1", "m-7 and 2 more; delete them", "cannot be drained: TenantUnreachable: no answer"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q does not say %q", said, want)
+		}
+	}
 }
 
 func TestAJoinMethodOfALaterVersionIsNamedSo(t *testing.T) {
