@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -159,19 +160,16 @@ func (p *pipeline) install(ctx context.Context) error {
 
 // applySamples applies config/samples, with the addresses and the image of this run.
 func (p *pipeline) applySamples(ctx context.Context) error {
-	all, err := stage.ReadManifests(config.Files, "samples")
+	files, err := fs.Sub(config.Files, "samples")
 	if err != nil {
 		return err
 	}
-	var samples []*unstructured.Unstructured
-	for _, o := range all {
-		if o.GetKind() != "DaemonSet" {
-			samples = append(samples, o)
-			continue
-		}
-		if err := stage.Apply(ctx, p.world.Nodes, []*unstructured.Unstructured{o}); err != nil {
-			return err
-		}
+	samples, vendors, err := stage.ReadSamples(files)
+	if err != nil {
+		return err
+	}
+	if err := stage.Apply(ctx, p.world.Nodes, vendors); err != nil {
+		return err
 	}
 	if err := p.packImage(ctx, samples); err != nil {
 		return err
@@ -193,10 +191,17 @@ func (p *pipeline) applySamples(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.world.Fleet.Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: teamNamespace, Name: "research-admin"},
-		Data:       map[string][]byte{"kubeconfig": p.world.Tenant.Kubeconfig()},
-	})
+	// Both of the samples' tenants are the one cluster here.
+	for _, team := range []string{teamNamespace, "inference"} {
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: team + "-admin"},
+			Data:       map[string][]byte{"kubeconfig": p.world.Tenant.Kubeconfig()},
+		}
+		if err := p.world.Fleet.Create(ctx, secret); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *pipeline) packImage(ctx context.Context, samples []*unstructured.Unstructured) error {
@@ -285,7 +290,7 @@ func (p *pipeline) restartTenant(ctx context.Context) error {
 		Dir: filepath.Join(p.world.Dir, "tenant"), Port: port, AuditLog: filepath.Join(p.world.Dir, "tenant-audit.log"),
 	})
 	if err == nil {
-		p.world.Tenant = again
+		p.world.Tenant, p.world.Tenants[0].Cluster = again, again
 	}
 	return err
 }

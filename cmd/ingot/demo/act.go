@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 )
 
 var unstructuredConverter = runtime.DefaultUnstructuredConverter
@@ -26,15 +27,13 @@ func isNotServed(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || runtime.IsNotRegisteredError(err)
 }
 
-// order pins one Machine to the first server and asks the pool for the rest.
+// order pins one Machine to the first server and asks the pools for the rest.
 func (t *story) order(ctx context.Context) error {
-	t.s.step("ordering: one Machine pinned to %s, %d from the pool", t.pinnedHost(), t.o.Servers-1)
+	first := t.site.first()
+	t.s.step("ordering: one Machine pinned to %s, the others from %d pools", t.pinnedHost(), len(t.site.pools))
 	machine := &v1alpha1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: t.site.teamNamespace, Name: pinned},
-		Spec: v1alpha1.MachineSpec{
-			NodeTypeRef: v1alpha1.LocalReference{Name: t.site.nodeType}, TenantClusterRef: v1alpha1.LocalReference{Name: t.site.tenant},
-			HostName: t.pinnedHost(),
-		},
+		ObjectMeta: metav1.ObjectMeta{Namespace: first.Namespace, Name: pinned},
+		Spec:       v1alpha1.MachineSpec{NodeTypeRef: first.Spec.NodeTypeRef, TenantClusterRef: first.Spec.TenantClusterRef, HostName: t.pinnedHost()},
 	}
 	if err := t.w.Fleet.Create(ctx, machine); err != nil {
 		return fmt.Errorf("order the pinned Machine: %w", err)
@@ -50,10 +49,26 @@ func (t *story) order(ctx context.Context) error {
 		t.promise(false, unmet(m), "the pinned Machine has its server")
 		return nil
 	}
-	pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Namespace: t.site.teamNamespace, Name: t.site.pool}}
-	replicas := fmt.Sprintf(`{"spec":{"replicas":%d}}`, t.o.Servers-1)
-	if err := t.w.Fleet.SubResource("scale").Patch(ctx, pool, client.RawPatch(types.MergePatchType, []byte(replicas))); err != nil {
-		return fmt.Errorf("scale the pool: %w", err)
+	for i, pool := range t.site.pools {
+		replicas, err := t.site.share(pool, t.last.hosts)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			replicas-- // the pinned Machine's
+		}
+		t.s.note("%s: %d x %s for tenant %s", pool.Name, replicas, pool.Spec.NodeTypeRef.Name, pool.Spec.TenantClusterRef.Name)
+		if err := t.scale(ctx, pool, replicas); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// patch changes an object.
+func (t *story) patch(ctx context.Context, o client.Object, merge string) error {
+	if err := t.w.Fleet.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(merge))); err != nil {
+		return fmt.Errorf("change %T %s: %w", o, o.GetName(), err)
 	}
 	return nil
 }
@@ -62,7 +77,7 @@ func (t *story) order(ctx context.Context) error {
 const trainingPod = "training"
 
 func (t *story) createTrainingPod(ctx context.Context) error {
-	one := corev1.ResourceList{corev1.ResourceName(t.site.resource): resource.MustParse("1")}
+	one := corev1.ResourceList{corev1.ResourceName(t.site.resource()): resource.MustParse("1")}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: trainingPod},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
@@ -94,6 +109,9 @@ func (t *story) admit(ctx context.Context) error {
 	ready, _ := t.healthy(t.last)
 	t.promise(ready == t.o.Servers-1, t.unmetHealthy(), "%d of %d healthy servers went from powered off to admitted node", ready, t.o.Servers-1)
 	if ready == t.o.Servers-1 {
+		if t.cost, err = stage.CountWrites(t.w.AuditLog("management"), t.w.ManagerUser()); err != nil {
+			return err
+		}
 		t.promise(waited != "", cmp.Or(waited, "no node was seen to advertise GPUs behind the gate"), "the tenant's pod waited behind the gate")
 	}
 	return nil
@@ -103,7 +121,7 @@ func (t *story) admit(ctx context.Context) error {
 func (t *story) healthy(s snapshot) (ready int, settled bool) {
 	done := 0
 	for _, server := range t.w.Rack.Servers() {
-		if server.Name() == t.brokenHost() {
+		if server.Name() == t.broken().Name() {
 			continue
 		}
 		m := s.on(server.Name())
@@ -128,7 +146,7 @@ func failing(m *v1alpha1.Machine) bool {
 func (t *story) unmetHealthy() string {
 	var all []string
 	for _, server := range t.w.Rack.Servers() {
-		if m := t.last.on(server.Name()); server.Name() != t.brokenHost() && !isReady(m) {
+		if m := t.last.on(server.Name()); server.Name() != t.broken().Name() && !isReady(m) {
 			if m == nil {
 				all = append(all, server.Name()+" has no Machine")
 			} else {
@@ -165,8 +183,8 @@ func (t *story) podWaits(ctx context.Context) (string, error) {
 
 // onlyGated: the node advertises GPUs, and its one taint is the gate.
 func (t *story) onlyGated(n corev1.Node) bool {
-	gpus := n.Status.Allocatable[corev1.ResourceName(t.site.resource)]
-	return gpus.Value() > 0 && len(n.Spec.Taints) == 1 && n.Spec.Taints[0].Key == t.site.gate
+	gpus := n.Status.Allocatable[corev1.ResourceName(t.site.resource())]
+	return gpus.Value() > 0 && len(n.Spec.Taints) == 1 && n.Spec.Taints[0].Key == t.site.gate()
 }
 
 // proveGate waits for the tenant's pod to run on an admitted node.
@@ -188,25 +206,25 @@ func (t *story) proveGate(ctx context.Context) error {
 
 // keepOut waits for the verdict on the server that lost a GPU.
 func (t *story) keepOut(ctx context.Context) error {
-	t.s.step("%s came up with 7 of 8 GPUs: the verdict", t.brokenHost())
+	t.s.step("%s came up with 7 of 8 GPUs: the verdict", t.broken().Name())
 	var check v1alpha1.Check
 	err := t.until(ctx, func(s snapshot) (bool, error) {
-		m := s.on(t.brokenHost())
+		m := s.on(t.broken().Name())
 		if m == nil || m.Status.Verdict == nil {
 			return false, nil
 		}
 		for _, c := range m.Status.Verdict.Checks {
-			if c.Name == "resource/"+t.site.resource && c.Result == v1alpha1.CheckFail {
+			if c.Name == "resource/"+t.site.resource() && c.Result == v1alpha1.CheckFail {
 				check = c
 			}
 		}
 		return check.Name != "", nil
 	})
-	m := t.last.on(t.brokenHost())
+	m := t.last.on(t.broken().Name())
 	kept := check.Name != "" && gated(m)
 	if kept {
-		t.s.note("verdict on %s: %s %s, expected %s, observed %s", t.brokenHost(), check.Result, check.Name, check.Expected, check.Observed)
+		t.s.note("verdict on %s: %s %s, expected %s, observed %s", t.broken().Name(), check.Result, check.Name, check.Expected, check.Observed)
 	}
-	t.promise(kept, unmet(m), "the server with a missing GPU is kept out by check resource/%s", t.site.resource)
+	t.promise(kept, unmet(m), "the server with a missing GPU is kept out by check resource/%s", t.site.resource())
 	return err
 }

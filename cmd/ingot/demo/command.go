@@ -43,11 +43,11 @@ func Command() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.IntVar(&o.Servers, "servers", 4, "servers in the rack: one is pinned and released, the last one loses a GPU")
+	f.IntVar(&o.Servers, "servers", 8, "servers in the rack: two for MIG, two for DRA, the others for whole GPUs")
 	f.Float64Var(&o.Speed, "speed", defaultSpeed, "how many times faster than real servers")
 	f.BoolVar(&o.Keep, "keep", false, "leave everything running at the end, and print the kubeconfigs, until Ctrl-C")
 	f.BoolVar(&o.Plain, "plain", false, "tell the story line by line, also on a terminal")
-	f.IntVar(&o.HideGPUs, "hide-gpus", 0, "take a GPU from so many servers that should be healthy, and see the demo fail")
+	f.IntVar(&o.HideGPUs, "hide-gpus", 0, "take a GPU from so many servers of the first pool that should be healthy, and see the demo fail")
 	f.StringVar(&samples, "samples", "", "folder to use in place of the built-in config/samples")
 	f.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "time for each step of the story")
 	return c

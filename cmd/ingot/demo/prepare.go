@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
 	"github.com/ingot-dev/ingot/imagebuilder/ramdisk"
@@ -27,18 +28,28 @@ const ballast = 24 << 20
 // imageRate is how fast each server gets its image, in bytes per second, at the default speed.
 const imageRate = 12 << 20
 
-// prepare starts the control planes and makes the image and the agent's ramdisk.
+// prepare starts the control planes and makes the agent's ramdisk.
 func (t *story) prepare(ctx context.Context) error {
-	t.s.step("starting two control planes: Ingot's own and a tenant's")
-	if err := t.w.StartClusters(ctx); err != nil {
+	files, err := t.samples()
+	if err != nil {
 		return err
 	}
-	var err error
+	samples, _, err := stage.ReadSamples(files)
+	if err != nil {
+		return err
+	}
+	if t.site, err = readSite(samples); err != nil {
+		return err
+	}
+	t.s.step("starting %d control planes: Ingot's own and those of %d tenants", 1+len(t.site.tenants), len(t.site.tenants))
+	if err := t.w.StartClusters(ctx, t.site.tenantNames()...); err != nil {
+		return err
+	}
 	if t.w.Boot, err = stage.FreeAddress(); err != nil {
 		return err
 	}
-	t.s.note("both answer, each with etcd, kube-apiserver, scheduler and controller-manager")
-	t.s.step("packing an OS image and the installer's ramdisk")
+	t.s.note("all answer, each with etcd, kube-apiserver, scheduler and controller-manager")
+	t.s.step("packing three OS images and the installer's ramdisk")
 	return t.makeRamdisk()
 }
 
@@ -75,8 +86,8 @@ func writeRamdisk(agent, path string) error {
 	return errors.Join(ramdisk.Write(out, program, info.Size()), out.Close())
 }
 
-// packImage makes the image that the samples' OSImage stands for, and returns the object that `ingot image pack` prints.
-func (t *story) packImage(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+// packImages makes the image that the samples' OSImage stands for, its successor, and one that is not what it says.
+func (t *story) packImages(ctx context.Context, name string) ([]*unstructured.Unstructured, error) {
 	tree, out := filepath.Join(t.w.Dir, "tree"), filepath.Join(t.w.Dir, "images")
 	if err := stage.WriteTree(tree, ballast); err != nil {
 		return nil, err
@@ -85,11 +96,29 @@ func (t *story) packImage(ctx context.Context, name string) (*unstructured.Unstr
 	if t.w.Images, err = stage.ServeImages(out, int(imageRate*t.o.Speed/defaultSpeed)); err != nil {
 		return nil, err
 	}
+	t.images = [3]string{name, name + "-2", name + "-3"}
+	var all []*unstructured.Unstructured
+	for i, change := range []func(string) error{func(string) error { return nil }, stage.Patched, stage.WrongKernel} {
+		if err := change(tree); err != nil {
+			return nil, err
+		}
+		image, err := t.packImage(ctx, tree, out, t.images[i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, image)
+	}
+	return all, nil
+}
+
+// packImage makes one image, and returns the object that `ingot image pack` prints.
+func (t *story) packImage(ctx context.Context, tree, out, name string) (*unstructured.Unstructured, error) {
 	result, err := pack.Pack(ctx, pack.Options{Dir: tree, Output: out, Name: name, URLBase: t.w.Images.URL, RootOwned: true})
 	if err != nil {
 		return nil, err
 	}
-	t.s.note("packed %s: %.1f MB, %s", filepath.Base(result.Path), float64(result.SizeBytes)/1e6, result.Checksum[:19])
+	result.OSImage.Name = name
+	t.s.note("packed %s: %.1f MB, %s", name, float64(result.SizeBytes)/1e6, result.Checksum[:19])
 	return toUnstructured(&result.OSImage)
 }
 
@@ -99,20 +128,21 @@ func (t *story) populate(ctx context.Context) error {
 	if err := t.install(ctx); err != nil {
 		return err
 	}
-	samples, err := t.readSamples()
+	files, err := t.samples()
 	if err != nil {
 		return err
 	}
-	if err := t.adapt(ctx, samples); err != nil {
+	samples, vendors, err := stage.ReadSamples(files)
+	if err != nil {
+		return err
+	}
+	if samples, err = t.adapt(ctx, samples); err != nil {
 		return err
 	}
 	if err := t.applyEstablished(ctx, samples); err != nil {
 		return err
 	}
-	if err := t.tenantKubeconfig(ctx, samples); err != nil {
-		return err
-	}
-	return t.applyTenant(ctx)
+	return t.introduceTenants(ctx, vendors)
 }
 
 // install applies what an installation of Ingot is, but for the Deployment: here the manager is a process.
@@ -149,29 +179,6 @@ func (t *story) applyEstablished(ctx context.Context, objects []*unstructured.Un
 	}
 }
 
-func (t *story) readSamples() ([]*unstructured.Unstructured, error) {
-	files, err := t.samples()
-	if err != nil {
-		return nil, err
-	}
-	entries, err := fs.ReadDir(files, ".")
-	if err != nil {
-		return nil, fmt.Errorf("read the samples: %w", err)
-	}
-	var out []*unstructured.Unstructured
-	for _, e := range entries {
-		if e.IsDir() {
-			continue // tenant holds what is applied to the tenant
-		}
-		objects, err := stage.ReadManifests(files, e.Name())
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, objects...)
-	}
-	return out, nil
-}
-
 func (t *story) samples() (fs.FS, error) {
 	if t.o.Samples != nil {
 		return t.o.Samples, nil
@@ -179,106 +186,99 @@ func (t *story) samples() (fs.FS, error) {
 	return fs.Sub(config.Files, "samples")
 }
 
-// adapt puts this run's addresses, image and pace into the samples.
-func (t *story) adapt(ctx context.Context, samples []*unstructured.Unstructured) error {
-	t.readSite(samples)
+// adapt puts this run's addresses, images and pace into the samples.
+func (t *story) adapt(ctx context.Context, samples []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	_, imageName := stage.Named(samples, "OSImage")
-	image, err := t.packImage(ctx, imageName)
+	images, err := t.packImages(ctx, imageName)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, o := range samples {
-		if o.GetKind() == "OSImage" {
-			o.Object["spec"] = image.Object["spec"]
+		switch o.GetKind() {
+		case "OSImage":
+			o.Object["spec"] = images[0].Object["spec"]
+		case "TenantCluster":
+			endpoint := t.tenant(o.GetName()).Cluster.Endpoint()
+			if err := unstructured.SetNestedField(o.Object, endpoint, "spec", "join", "tlsBootstrap", "endpoint"); err != nil {
+				return nil, fmt.Errorf("TenantCluster %s: %w", o.GetName(), err)
+			}
 		}
 	}
+	rollout := map[string]any{"maxUnavailable": "50%", "failureBudget": int64(1), "canary": map[string]any{"machines": int64(1), "bake": "3s"}}
 	for _, change := range []struct {
 		kind  string
 		value any
 		field []string
 	}{
 		{"NodeProvider", t.w.Boot, []string{"spec", "redfish", "netboot", "address"}},
-		{"TenantCluster", t.w.Tenant.Endpoint(), []string{"spec", "join", "tlsBootstrap", "endpoint"}},
 		{"NodePool", int64(0), []string{"spec", "replicas"}},
 		{"NodeType", "20s", []string{"spec", "validation", "timeout"}},
 		{"NodeType", "3s", []string{"spec", "validation", "settle"}},
+		{"NodeType", rollout, []string{"spec", "rollout"}},
 	} {
 		if err := stage.Set(samples, change.kind, change.value, change.field...); err != nil {
+			return nil, err
+		}
+	}
+	return append(samples, images[1:]...), nil
+}
+
+// tenant returns the cluster of that name.
+func (t *story) tenant(name string) *stage.Tenant {
+	for _, tenant := range t.w.Tenants {
+		if tenant.Name == name {
+			return tenant
+		}
+	}
+	return nil
+}
+
+// introduceTenants stores their kubeconfigs, applies the vendor's DaemonSets to them, and begins to watch the invariants.
+func (t *story) introduceTenants(ctx context.Context, vendors []*unstructured.Unstructured) error {
+	for _, c := range t.site.tenants {
+		tenant := t.tenant(c.Name)
+		if err := t.storeKubeconfig(ctx, c, tenant); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func (t *story) readSite(samples []*unstructured.Unstructured) {
-	for _, o := range samples {
-		switch o.GetKind() {
-		case "NodeProvider":
-			t.site.hostNamespace, _, _ = unstructured.NestedString(o.Object, "spec", "hostNamespace")
-		case "NodeType":
-			t.site.nodeType = o.GetName()
-			t.site.gate, _, _ = unstructured.NestedString(o.Object, "spec", "gate", "taintKey")
-		case "NodePool":
-			t.site.teamNamespace, t.site.pool = o.GetNamespace(), o.GetName()
-		case "TenantCluster":
-			t.site.tenant = o.GetName()
+		if err := stage.Apply(ctx, tenant.Nodes, vendors); err != nil {
+			return err
 		}
-	}
-	if t.site.gate == "" {
-		t.site.gate = "ingot.dev/unvalidated"
-	}
-	t.site.resource = "nvidia.com/gpu"
-}
-
-// tenantKubeconfig stores the kubeconfig that the sample's TenantCluster refers to.
-func (t *story) tenantKubeconfig(ctx context.Context, samples []*unstructured.Unstructured) error {
-	for _, o := range samples {
-		if o.GetKind() != "TenantCluster" {
-			continue
-		}
-		name, _, err := unstructured.NestedString(o.Object, "spec", "kubeconfigSecretRef", "name")
+		watcher, err := invariants.Start(ctx, t.w.Fleet, tenant.Nodes, t.site.gate())
 		if err != nil {
-			return fmt.Errorf("TenantCluster %s: %w", o.GetName(), err)
+			return err
 		}
-		secret := &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: name},
-			Data:       map[string][]byte{"kubeconfig": t.w.Tenant.Kubeconfig()},
-		}
-		if err := t.w.Fleet.Create(ctx, secret); err != nil {
-			return fmt.Errorf("store the tenant's kubeconfig: %w", err)
-		}
+		t.watchers = append(t.watchers, watcher)
 	}
 	return nil
 }
 
-// applyTenant applies the vendor's DaemonSet to the tenant and begins to watch the invariants.
-func (t *story) applyTenant(ctx context.Context) error {
-	files, err := t.samples()
-	if err != nil {
-		return err
+// storeKubeconfig stores the kubeconfig that a TenantCluster refers to.
+func (t *story) storeKubeconfig(ctx context.Context, c *v1alpha1.TenantCluster, tenant *stage.Tenant) error {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Spec.KubeconfigSecretRef.Name},
+		Data:       map[string][]byte{"kubeconfig": tenant.Cluster.Kubeconfig()},
 	}
-	objects, err := stage.ReadManifests(files, "tenant")
-	if err != nil {
-		return err
+	if err := t.w.Fleet.Create(ctx, secret); err != nil {
+		return fmt.Errorf("store the kubeconfig of tenant %s: %w", c.Name, err)
 	}
-	if err := stage.Apply(ctx, t.w.Nodes, objects); err != nil {
-		return err
-	}
-	t.watch, err = invariants.Start(ctx, t.w.Fleet, t.w.Nodes, t.site.gate)
-	return err
+	return nil
 }
 
 // enroll racks the servers and starts the manager.
 func (t *story) enroll(ctx context.Context) error {
-	t.s.step("racking %d servers with 8 x H100 each, powered off; starting ingot-manager", t.o.Servers)
-	if err := t.w.StartRack(ctx, serverSpecs(t.o), t.o.Speed); err != nil {
+	t.s.step("racking %d servers with 8 x H100 or H200 each, powered off; starting ingot-manager", t.o.Servers)
+	specs, err := serverSpecs(t.o)
+	if err != nil {
+		return err
+	}
+	if err := t.w.StartRack(ctx, specs, t.o.Speed); err != nil {
 		return err
 	}
 	for _, s := range t.w.Rack.Servers() {
 		_, password := s.Credentials()
 		t.w.Secrets = append(t.w.Secrets, password)
 	}
-	hosts, err := t.w.RackManifests(t.site.hostNamespace)
+	hosts, err := t.hosts()
 	if err != nil {
 		return err
 	}
@@ -302,6 +302,24 @@ func (t *story) enroll(ctx context.Context) error {
 	})
 	t.promise(available == t.o.Servers, t.hostErrors(), "%d of %d servers are registered by Redfish, inspected and available", available, t.o.Servers)
 	return err
+}
+
+// hosts are the rack's BareMetalHosts and Secrets; those for MIG have the label that the samples tell them by.
+func (t *story) hosts() ([]*unstructured.Unstructured, error) {
+	objects, err := t.w.RackManifests(t.site.hostNamespace)
+	if err != nil {
+		return nil, err
+	}
+	for i, server := range t.w.Rack.Servers() {
+		for _, o := range objects {
+			if o.GetKind() == "BareMetalHost" && o.GetName() == server.Name() && t.isMIG(i) {
+				labels := o.GetLabels()
+				labels["use"] = useMIG
+				o.SetLabels(labels)
+			}
+		}
+	}
+	return objects, nil
 }
 
 // hostErrors lists what the hosts complain of.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ type screen struct {
 	title string
 	notes []string
 	rows  []view.Row
+	rolls []string
 }
 
 func newScreen(out io.Writer, plain bool) *screen {
@@ -60,11 +62,16 @@ func (s *screen) note(format string, args ...any) {
 }
 
 // update shows the fleet as it is now.
-func (s *screen) update(rows []view.Row) {
+func (s *screen) update(rows []view.Row, rolls []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	changes := view.Changes(s.rows, rows)
-	s.rows = rows
+	for _, line := range rolls {
+		if !slices.Contains(s.rolls, line) {
+			changes = append(changes, line)
+		}
+	}
+	s.rows, s.rolls = rows, rolls
 	if !s.live {
 		for _, line := range changes {
 			fmt.Fprintf(s.out, "%6.1fs  %s\n", s.elapsed().Seconds(), line)
@@ -81,7 +88,7 @@ func (s *screen) draw() {
 	if err != nil || width < 20 || height < 8 {
 		width, height = 80, 24
 	}
-	lines := view.Draw(view.Frame{Title: s.title, Elapsed: s.elapsed(), Rows: s.rows, Notes: s.notes}, width, height-1)
+	lines := view.Draw(view.Frame{Title: s.title, Elapsed: s.elapsed(), Rows: s.rows, Rollouts: s.rolls, Notes: s.notes}, width, height-1)
 	fmt.Fprint(s.out, "\x1b[H"+strings.Join(lines, "\x1b[K\n")+"\x1b[K\n\x1b[J")
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -22,18 +23,20 @@ type snapshot struct {
 	hosts    []metal3.BareMetalHost
 	records  map[types.NamespacedName]v1alpha1.HostRecord
 	machines []v1alpha1.Machine
+	rollouts []v1alpha1.Rollout
 }
 
 func observe(ctx context.Context, c client.Client) (snapshot, error) {
 	var hosts metal3.BareMetalHostList
 	var records v1alpha1.HostRecordList
 	var machines v1alpha1.MachineList
-	for _, l := range []client.ObjectList{&machines, &hosts, &records} {
+	var rollouts v1alpha1.RolloutList
+	for _, l := range []client.ObjectList{&machines, &hosts, &records, &rollouts} {
 		if err := c.List(ctx, l); err != nil {
 			return snapshot{}, fmt.Errorf("look at the fleet: %w", err)
 		}
 	}
-	s := snapshot{hosts: hosts.Items, machines: machines.Items, records: map[types.NamespacedName]v1alpha1.HostRecord{}}
+	s := snapshot{hosts: hosts.Items, machines: machines.Items, rollouts: rollouts.Items, records: map[types.NamespacedName]v1alpha1.HostRecord{}}
 	for _, r := range records.Items {
 		s.records[client.ObjectKeyFromObject(&r)] = r
 	}
@@ -88,6 +91,57 @@ func machineRow(m *v1alpha1.Machine) view.Row {
 	return row
 }
 
+// rolls tells of every Rollout that is not settled.
+func (s snapshot) rolls() []string {
+	var out []string
+	for _, r := range s.rollouts {
+		if r.Status.Phase == "" || r.Status.Phase.Settled() {
+			continue
+		}
+		n := r.Status.Targets
+		line := fmt.Sprintf("rollout %s: %s, %d of %d done", r.Name, r.Status.Phase, n.Done, n.Total)
+		if r.Status.StoppedBy != "" {
+			line += "; stopped by " + r.Status.StoppedBy
+		} else if len(r.Status.InProgress) > 0 {
+			line += "; under way: " + strings.Join(r.Status.InProgress, ", ")
+		}
+		out = append(out, line)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// active is the NodeType's Rollout that is not settled, nil when there is none.
+func (s snapshot) active(nodeType string) *v1alpha1.Rollout {
+	for i, r := range s.rollouts {
+		if r.Spec.NodeTypeRef.Name == nodeType && !r.Status.Phase.Settled() {
+			return &s.rollouts[i]
+		}
+	}
+	return nil
+}
+
+// rollout returns the one of that name, nil when it is gone.
+func (s snapshot) rollout(name string) *v1alpha1.Rollout {
+	for i, r := range s.rollouts {
+		if r.Name == name {
+			return &s.rollouts[i]
+		}
+	}
+	return nil
+}
+
+// of are the Machines of a NodeType.
+func (s snapshot) of(nodeType string) []*v1alpha1.Machine {
+	var out []*v1alpha1.Machine
+	for i, m := range s.machines {
+		if m.Spec.NodeTypeRef.Name == nodeType {
+			out = append(out, &s.machines[i])
+		}
+	}
+	return out
+}
+
 // machine returns the Machine of that name, nil when it is gone.
 func (s snapshot) machine(name string) *v1alpha1.Machine {
 	for i := range s.machines {
@@ -116,6 +170,13 @@ func (s snapshot) host(name string) *metal3.BareMetalHost {
 		}
 	}
 	return nil
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func isReady(m *v1alpha1.Machine) bool {

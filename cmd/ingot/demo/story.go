@@ -4,25 +4,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/view"
 	"github.com/ingot-dev/ingot/test/invariants"
 )
 
 // story is one run of the demo.
 type story struct {
-	o        Options
-	w        *stage.World
-	s        *screen
-	watch    *invariants.Watcher
+	o Options
+	w *stage.World
+	s *screen
+	// watchers look for broken invariants, one in each tenant.
+	watchers []*invariants.Watcher
 	promises []view.Promise
 	lives    map[string]view.Life
 	last     snapshot
 	site     site
+	// cost is what the manager wrote until the first fleet was admitted.
+	cost stage.Writes
+	// images are the OSImages of this run: the samples' own, its successor, and one that is not what it says.
+	images [3]string
 }
 
 // ErrBroken is returned when something that the demo promised did not happen.
@@ -54,12 +60,12 @@ func Run(ctx context.Context, o Options) (err error) {
 // tell runs the steps of the story in order. A broken promise ends it early: what follows would only repeat it.
 func (t *story) tell(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		t.prepare, t.populate, t.enroll, t.order, t.admit, t.proveGate, t.keepOut, t.release,
+		t.prepare, t.populate, t.enroll, t.order, t.admit, t.proveGate, t.keepOut, t.repair, t.roll, t.stopBadImage, t.undo, t.release,
 	} {
 		if err := step(ctx); err != nil {
 			return err
 		}
-		if t.broken() {
+		if t.failed() {
 			break
 		}
 	}
@@ -77,19 +83,21 @@ func (t *story) end(ctx context.Context) error {
 	for _, l := range t.lives {
 		lives = append(lives, l)
 	}
-	fmt.Fprintf(t.o.Out, "\n%d servers in %.0f s\n\n%s", t.o.Servers, t.s.elapsed().Seconds(), view.Summary(lives, t.promises))
+	fmt.Fprintf(t.o.Out, "\n%d servers in %.0f s\n\n%s", t.o.Servers, t.s.elapsed().Seconds(), view.Summary(lives, t.costs(), t.promises))
 	if t.o.Keep {
-		fmt.Fprintf(t.o.Out, "\neverything keeps running until Ctrl-C:\n  export KUBECONFIG=%s   # Ingot: kubectl get machines -A; kubectl get bmh -A\n  export KUBECONFIG=%s   # the tenant: kubectl get nodes\n",
-			t.w.Management.KubeconfigPath(), t.w.Tenant.KubeconfigPath())
+		fmt.Fprintf(t.o.Out, "\neverything keeps running until Ctrl-C:\n  export KUBECONFIG=%s   # Ingot: ingot machines; ingot rollout status; kubectl get bmh -A\n", t.w.Management.KubeconfigPath())
+		for _, tenant := range t.w.Tenants {
+			fmt.Fprintf(t.o.Out, "  export KUBECONFIG=%s   # tenant %s: kubectl get nodes,resourceslices\n", tenant.Cluster.KubeconfigPath(), tenant.Name)
+		}
 		<-ctx.Done()
 	}
-	if t.broken() {
+	if t.failed() {
 		return ErrBroken
 	}
 	return nil
 }
 
-func (t *story) broken() bool {
+func (t *story) failed() bool {
 	for _, p := range t.promises {
 		if !p.Kept {
 			return true
@@ -149,12 +157,12 @@ func (t *story) look(ctx context.Context, done func(snapshot) (bool, error)) (bo
 		return false, err
 	}
 	t.remember(snap)
-	if t.watch != nil {
-		if err := t.watch.Look(ctx); err != nil {
+	for _, w := range t.watchers {
+		if err := w.Look(ctx); err != nil {
 			return false, err
 		}
 	}
-	t.s.update(snap.rows())
+	t.s.update(snap.rows(), snap.rolls())
 	return done(snap)
 }
 
@@ -169,32 +177,29 @@ func (t *story) remember(snap snapshot) {
 	t.last = snap
 }
 
-// site is what the samples call things.
-type site struct {
-	hostNamespace, teamNamespace string
-	pool, nodeType, tenant       string
-	gate                         string
-	resource                     string
-}
-
 // pinned is the Machine that the demo pins to the first server and releases at the end.
 const pinned = "workbench"
 
-// host names.
-func (t *story) pinnedHost() string { return t.w.Rack.Servers()[0].Name() }
-func (t *story) brokenHost() string { return t.w.Rack.Servers()[t.o.Servers-1].Name() }
-
 // judge looks for broken invariants and leaked secrets in all that happened.
 func (t *story) judge(ctx context.Context) error {
-	if t.watch == nil {
+	if len(t.watchers) == 0 {
 		return nil
 	}
 	invariants.Settle(ctx, time.Second)
-	violations, err := t.watch.Violations()
-	if err != nil {
-		return err
+	var violations []string
+	for _, w := range t.watchers {
+		found, err := w.Violations()
+		if err != nil {
+			return err
+		}
+		violations = append(violations, found...)
 	}
 	t.promise(len(violations) == 0, lines(violations), "one Machine per host, no pod through a gate, no host installed over unerased disks")
+	return t.judgeSecrets(ctx)
+}
+
+// judgeSecrets looks for leaked ones.
+func (t *story) judgeSecrets(ctx context.Context) error {
 	logs := map[string][]byte{}
 	if t.w.Manager != nil {
 		text, err := os.ReadFile(t.w.Manager.Log)
@@ -211,16 +216,7 @@ func (t *story) judge(ctx context.Context) error {
 	return nil
 }
 
-func lines(all []string) string {
-	text := ""
-	for i, l := range all {
-		if i > 0 {
-			text += "\n"
-		}
-		text += l
-	}
-	return text
-}
+func lines(all []string) string { return strings.Join(all, "\n") }
 
 // gated says whether a Machine's node is behind its gate.
 func gated(m *v1alpha1.Machine) bool {

@@ -16,6 +16,14 @@ import (
 // tokenSeconds is longer than anybody watches a demo.
 const tokenSeconds = 24 * 3600
 
+// The manager runs as this service account.
+const managerNamespace, managerName = "ingot-system", "ingot-manager"
+
+// ManagerUser is who the management cluster sees in the manager.
+func (w *World) ManagerUser() string {
+	return "system:serviceaccount:" + managerNamespace + ":" + managerName
+}
+
 // managerKubeconfig writes a kubeconfig of the manager's own service account: it may do what config/rbac says, and no more.
 func (w *World) managerKubeconfig(ctx context.Context, namespace, name string) (string, error) {
 	seconds := int64(tokenSeconds)

@@ -13,22 +13,27 @@ import (
 	"time"
 )
 
+// kernel of the demo's images.
+const kernel = "6.12.107"
+
 // treeFiles are the demo's operating system: what a pipeline looks at is real, what only a processor would run is not there.
 var treeFiles = map[string]string{
-	"etc/os-release":  "PRETTY_NAME=\"Debian GNU/Linux 13 (trixie)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"13\"\nID=debian\n",
-	"etc/hostname":    "image\n",
-	"etc/machine-id":  "",
-	"usr/bin/kubelet": "#!/bin/sh\n# A simulated server has no processor: it reads what this program would read.\n",
-	"usr/lib/modules/6.12.107/updates/dkms/nvidia.ko": "simulated\n",
-	"boot/efi/EFI/BOOT/BOOTX64.EFI":                   "simulated\n",
+	"etc/os-release":            "PRETTY_NAME=\"Debian GNU/Linux 13 (trixie)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"13\"\nID=debian\n",
+	"etc/hostname":              "image\n",
+	"etc/machine-id":            "",
+	"usr/bin/kubelet":           "#!/bin/sh\n# A simulated server has no processor: it reads what this program would read.\n",
+	"usr/bin/nvidia-mig-parted": "#!/bin/sh\n# The same holds for it.\n",
+	"usr/lib/modules/" + kernel + "/updates/dkms/nvidia.ko": "simulated\n",
+	"boot/efi/EFI/BOOT/BOOTX64.EFI":                         "simulated\n",
 	"usr/lib/ingot/image.json": `{
-  "os": {"id": "debian", "version": "13", "kernel": "6.12.107"},
+  "os": {"id": "debian", "version": "13", "kernel": "` + kernel + `"},
   "kernelArguments": ["modprobe.blacklist=nouveau"],
   "software": {
-    "gpuDriver": {"vendor": "nvidia", "version": "550.163.01", "kernelModule": "Open"},
+    "gpuDriver": {"vendor": "nvidia", "version": "570.172.08", "kernelModule": "Open"},
     "containerd": "2.2.0",
     "kubelet": "1.37.0",
-    "containerToolkit": "1.18.0"
+    "containerToolkit": "1.18.0",
+    "migParted": "0.15.0"
   }
 }
 `,
@@ -115,4 +120,26 @@ func (w *slowWriter) Write(p []byte) (int, error) {
 		}
 	}
 	return done, nil
+}
+
+// Patched makes the tree that of the next image: the same software, built again.
+func Patched(dir string) error {
+	return rewrite(filepath.Join(dir, "etc/build-id"), "2\n")
+}
+
+// WrongKernel makes the tree that of an image whose kernel was updated unawares: the manifest says one, the modules are
+// another's.
+func WrongKernel(dir string) error {
+	modules := filepath.Join(dir, "usr/lib/modules")
+	if err := os.Rename(filepath.Join(modules, kernel), filepath.Join(modules, "6.12.111")); err != nil {
+		return fmt.Errorf("write the demo's image tree: %w", err)
+	}
+	return nil
+}
+
+func rewrite(path, text string) error {
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		return fmt.Errorf("write the demo's image tree: %w", err)
+	}
+	return nil
 }

@@ -43,6 +43,27 @@ func ReadManifests(files fs.FS, dir string) ([]*unstructured.Unstructured, error
 	return out, nil
 }
 
+// ReadSamples reads a folder such as config/samples: what is applied to the management cluster, and what is applied to each
+// tenant's, which lies in its folder tenant.
+func ReadSamples(files fs.FS) (management, tenants []*unstructured.Unstructured, err error) {
+	entries, err := fs.ReadDir(files, ".")
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the samples: %w", err)
+	}
+	for _, e := range entries {
+		objects, err := ReadManifests(files, e.Name())
+		if err != nil {
+			return nil, nil, err
+		}
+		if e.Name() == "tenant" {
+			tenants = objects
+		} else {
+			management = append(management, objects...)
+		}
+	}
+	return management, tenants, nil
+}
+
 // Decode reads every object of a YAML text.
 func Decode(text []byte) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -22,15 +23,25 @@ import (
 	"github.com/ingot-dev/ingot/test/rack"
 )
 
+// Tenant is a cluster that nodes join.
+type Tenant struct {
+	Name    string
+	Cluster *cluster.Cluster
+	Nodes   client.WithWatch
+}
+
 // World is everything that the demo starts.
 type World struct {
-	Dir                string
-	Management, Tenant *cluster.Cluster
-	Fleet              client.Client
-	Nodes              client.WithWatch
-	Images             *ImageServer
-	Rack               *rack.Rack
-	Manager            *Process
+	Dir        string
+	Management *cluster.Cluster
+	Fleet      client.Client
+	// Tenants in the order in which they were asked for; Tenant and Nodes are the first one's.
+	Tenants []*Tenant
+	Tenant  *cluster.Cluster
+	Nodes   client.WithWatch
+	Images  *ImageServer
+	Rack    *rack.Rack
+	Manager *Process
 	// Boot is the address of the boot service.
 	Boot string
 	// Programs is the folder of the programs that are started; empty: that of the running one.
@@ -54,33 +65,50 @@ func scheme() *runtime.Scheme {
 	return s
 }
 
-// StartClusters starts the management and the tenant's control plane side by side.
-func (w *World) StartClusters(ctx context.Context) error {
+// StartClusters starts the management and the tenants' control planes side by side.
+func (w *World) StartClusters(ctx context.Context, tenants ...string) error {
+	if len(tenants) == 0 {
+		tenants = []string{"tenant"}
+	}
 	type started struct {
 		c   *cluster.Cluster
 		err error
 	}
-	start := func(name string) chan started {
-		out := make(chan started, 1)
-		go func() {
-			c, err := cluster.Start(ctx, cluster.Options{Dir: filepath.Join(w.Dir, name), AuditLog: filepath.Join(w.Dir, name+"-audit.log")})
-			out <- started{c, err}
-		}()
-		return out
+	names := append([]string{"management"}, tenants...)
+	all := make([]started, len(names))
+	var group sync.WaitGroup
+	for i, name := range names {
+		group.Go(func() {
+			all[i].c, all[i].err = cluster.Start(ctx, cluster.Options{Dir: filepath.Join(w.Dir, name), AuditLog: w.AuditLog(name)})
+		})
 	}
-	first, second := start("management"), start("tenant")
-	m, t := <-first, <-second
-	w.Management, w.Tenant = m.c, t.c
-	if err := errors.Join(m.err, t.err); err != nil {
+	group.Wait()
+	var errs []error
+	w.Management = all[0].c
+	for i, name := range tenants {
+		w.Tenants = append(w.Tenants, &Tenant{Name: name, Cluster: all[i+1].c})
+	}
+	for _, one := range all {
+		errs = append(errs, one.err)
+	}
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	var err error
 	if w.Fleet, err = clientFor(w.Management); err != nil {
 		return err
 	}
-	w.Nodes, err = clientFor(w.Tenant)
-	return err
+	for _, t := range w.Tenants {
+		if t.Nodes, err = clientFor(t.Cluster); err != nil {
+			return err
+		}
+	}
+	w.Tenant, w.Nodes = w.Tenants[0].Cluster, w.Tenants[0].Nodes
+	return nil
 }
+
+// AuditLog is the file that every request to a cluster is written to: "management", or a tenant's name.
+func (w *World) AuditLog(name string) string { return filepath.Join(w.Dir, name+"-audit.log") }
 
 func clientFor(c *cluster.Cluster) (client.WithWatch, error) {
 	config, err := c.RESTConfig()
@@ -121,7 +149,7 @@ func (w *World) StartManager(ctx context.Context, speed float64) error {
 		return err
 	}
 	s := settings.Default()
-	s.Namespace = "ingot-system"
+	s.Namespace = managerNamespace
 	s.Health.Address, s.Metrics.Address = "127.0.0.1:0", "0"
 	s.Log.Format = "text"
 	// The servers' NodeProvider says where the boot service is; its word wins over this one.
@@ -139,7 +167,7 @@ func (w *World) StartManager(ctx context.Context, speed float64) error {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return fmt.Errorf("configure the manager: %w", err)
 	}
-	kubeconfig, err := w.managerKubeconfig(ctx, s.Namespace, "ingot-manager")
+	kubeconfig, err := w.managerKubeconfig(ctx, s.Namespace, managerName)
 	if err != nil {
 		return err
 	}
@@ -164,10 +192,13 @@ func (w *World) Stop() error {
 		errs = append(errs, w.Rack.Stop())
 	}
 	errs = append(errs, w.Images.Stop())
-	for _, c := range []*cluster.Cluster{w.Tenant, w.Management} {
-		if c != nil {
-			errs = append(errs, c.Stop())
+	for _, t := range w.Tenants {
+		if t.Cluster != nil {
+			errs = append(errs, t.Cluster.Stop())
 		}
+	}
+	if w.Management != nil {
+		errs = append(errs, w.Management.Stop())
 	}
 	return errors.Join(errs...)
 }

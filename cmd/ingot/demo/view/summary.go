@@ -24,12 +24,24 @@ type Promise struct {
 // Phases is the order in which the summary lists phases.
 var Phases = []string{"Pending", "Claiming", "Provisioning", "Joining", "Validating", "Draining", "Releasing"}
 
-// Summary renders the phases with median and slowest Machine, and the promises.
-func Summary(lives []Life, promises []Promise) string {
+// Cost is what the manager asked of its API server for one thing.
+type Cost struct {
+	// What was asked for, and how often per Machine.
+	What       string
+	PerMachine float64
+	// Detail says how it is made up.
+	Detail string
+}
+
+// Summary renders the phases with median and slowest Machine, what it cost, and the promises.
+func Summary(lives []Life, costs []Cost, promises []Promise) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-14s %8s %9s  %s\n", "PHASE", "MEDIAN", "SLOWEST", "MACHINE")
 	for _, phase := range Phases {
 		writePhase(&b, phase, lives)
+	}
+	for _, c := range costs {
+		fmt.Fprintf(&b, "%-14s %8.1f per Machine  %s\n", c.What, c.PerMachine, c.Detail)
 	}
 	b.WriteString("\n")
 	for _, p := range promises {

@@ -30,6 +30,8 @@ type Frame struct {
 	Title   string
 	Elapsed time.Duration
 	Rows    []Row
+	// Rollouts that are under way or stopped, a line each.
+	Rollouts []string
 	// Notes are the newest lines of the story, oldest first.
 	Notes []string
 }
@@ -49,7 +51,7 @@ func Draw(f Frame, width, height int) []string {
 	lines := []string{bold + clip(fmt.Sprintf("Ingot demo  %5.1fs  %s", f.Elapsed.Seconds(), f.Title), width) + reset, ""}
 	head := fmt.Sprintf("%-10s %-15s %-5s %-16s %-13s %s", "SERVER", "HOST", "POWER", "MACHINE", "PHASE", "REASON, AND WHAT IT WAITS FOR")
 	lines = append(lines, dim+clip(head, width)+reset)
-	room := height - len(lines) - 1 - min(len(f.Notes), 6)
+	room := height - len(lines) - 1 - len(f.Rollouts) - min(len(f.Notes), 6)
 	for i, r := range f.Rows {
 		if i == room-1 && len(f.Rows) > room {
 			lines = append(lines, dim+fmt.Sprintf("... and %d more servers", len(f.Rows)-i)+reset)
@@ -58,6 +60,9 @@ func Draw(f Frame, width, height int) []string {
 		lines = append(lines, r.draw(width))
 	}
 	lines = append(lines, "")
+	for _, r := range f.Rollouts {
+		lines = append(lines, yellow+clip(r, width)+reset)
+	}
 	for _, n := range f.Notes[max(0, len(f.Notes)-max(0, height-len(lines))):] {
 		lines = append(lines, clip(n, width))
 	}

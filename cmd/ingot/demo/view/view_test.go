@@ -60,8 +60,8 @@ func TestTheSummaryNamesMedianSlowestAndBrokenPromises(t *testing.T) {
 		{"b", map[string]time.Duration{"Joining": 5 * time.Second}},
 		{"c", map[string]time.Duration{"Joining": 1 * time.Second}},
 	}
-	got := Summary(lives, []Promise{{Text: "every pod runs", Kept: true}, {Text: "no gate was missed", Detail: "node x"}})
-	for _, want := range []string{"Joining            2.0s      5.0s  b", "ok    every pod runs", "FAIL  no gate was missed\n      node x"} {
+	got := Summary(lives, []Cost{{What: "API writes", PerMachine: 23.5, Detail: "machines 19.0"}}, []Promise{{Text: "every pod runs", Kept: true}, {Text: "no gate was missed", Detail: "node x"}})
+	for _, want := range []string{"Joining            2.0s      5.0s  b", "API writes         23.5 per Machine  machines 19.0", "ok    every pod runs", "FAIL  no gate was missed\n      node x"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got\n%s\nwithout %q", got, want)
 		}

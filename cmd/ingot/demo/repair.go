@@ -1,0 +1,23 @@
+package demo
+
+import (
+	"context"
+)
+
+// repair puts the missing GPU back in: the technician unplugs the server, and Ingot does the rest.
+func (t *story) repair(ctx context.Context) error {
+	server := t.broken()
+	t.s.step("a technician unplugs %s and reseats its GPU", server.Name())
+	faults := server.Faults()
+	faults.MissingGPUs = 0
+	server.SetFaults(faults)
+	server.PowerLoss()
+	err := t.until(ctx, func(s snapshot) (bool, error) { return isReady(s.on(server.Name())), nil })
+	kept := isReady(t.last.on(server.Name()))
+	detail := ""
+	if !kept {
+		detail = unmet(t.last.on(server.Name()))
+	}
+	t.promise(kept, detail, "powered on again, judged anew, and admitted with 8 of 8 GPUs")
+	return err
+}

@@ -1,0 +1,108 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// change gives a NodeType another image, and returns when the Rollout to it is there.
+func (t *story) change(ctx context.Context, nodeType, image string) (*v1alpha1.Rollout, error) {
+	err := t.patch(ctx, &v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: nodeType}}, fmt.Sprintf(`{"spec":{"osImageRef":{"name":%q}}}`, image))
+	if err != nil {
+		return nil, err
+	}
+	before := t.last.active(nodeType)
+	err = t.until(ctx, func(s snapshot) (bool, error) {
+		now := s.active(nodeType)
+		return now != nil && (before == nil || now.Name != before.Name), nil
+	})
+	r := t.last.active(nodeType)
+	if err == nil && r == nil {
+		t.promise(false, "NodeType "+nodeType+" has no Rollout that is not settled", "the changed NodeType makes a Rollout")
+	}
+	return r, err
+}
+
+// roll brings a new image to the first pool's NodeType.
+func (t *story) roll(ctx context.Context) error {
+	nodeType := t.site.first().Spec.NodeTypeRef.Name
+	t.s.step("NodeType %s gets image %s: one canary, then at most half at once", nodeType, t.images[1])
+	r, err := t.change(ctx, nodeType, t.images[1])
+	if err != nil || r == nil {
+		return err
+	}
+	worst, canaryFirst, total := 0, true, len(t.last.of(nodeType))
+	err = t.until(ctx, func(s snapshot) (bool, error) {
+		r = s.rollout(r.Name)
+		unavailable, moved := 0, 0
+		for _, m := range s.of(nodeType) {
+			unavailable += boolInt(!isReady(m))
+			moved += boolInt(m.Spec.Revision == r.Spec.To)
+		}
+		worst = max(worst, unavailable)
+		canaryFirst = canaryFirst && (r.Status.Phase != v1alpha1.RolloutCanary || moved <= 1)
+		return r.Status.Phase == v1alpha1.RolloutDone || r.Status.Phase == v1alpha1.RolloutStopped, nil
+	})
+	done := r.Status.Phase == v1alpha1.RolloutDone && int(r.Status.Targets.Done) == total
+	kept := done && canaryFirst && worst <= max(1, total/2)
+	t.promise(kept, fmt.Sprintf("%s is %s, %d of %d done, canary first: %v, at most %d unavailable; %s", r.Name, r.Status.Phase, r.Status.Targets.Done, total, canaryFirst, worst, r.Status.StoppedBy),
+		"the new image reached %d of %d Machines of %s, the canary first, never more than %d of them away", r.Status.Targets.Done, total, nodeType, worst)
+	return err
+}
+
+// stopBadImage gives the last pool's NodeType an image whose kernel is not the one that it says.
+func (t *story) stopBadImage(ctx context.Context) error {
+	nodeType := t.site.last().Spec.NodeTypeRef.Name
+	t.s.step("NodeType %s gets image %s, whose kernel is not the one that it says", nodeType, t.images[2])
+	r, err := t.change(ctx, nodeType, t.images[2])
+	if err != nil || r == nil {
+		return err
+	}
+	err = t.until(ctx, func(s snapshot) (bool, error) {
+		r = s.rollout(r.Name)
+		return r.Status.Phase == v1alpha1.RolloutStopped || r.Status.Phase == v1alpha1.RolloutDone, nil
+	})
+	ready, total := 0, len(t.last.of(nodeType))
+	for _, m := range t.last.of(nodeType) {
+		ready += boolInt(isReady(m))
+	}
+	stopped := r.Status.Phase == v1alpha1.RolloutStopped
+	if stopped {
+		t.s.note("stopped: %s", r.Status.StoppedBy)
+	}
+	t.promise(stopped && ready == total-1, fmt.Sprintf("%s is %s, %d of %d Ready; %s", r.Name, r.Status.Phase, ready, total, r.Status.StoppedBy),
+		"the bad image stopped at its canary; the other %d of %d Machines run on", ready, total)
+	return err
+}
+
+// undo sets the NodeType back.
+func (t *story) undo(ctx context.Context) error {
+	nodeType := t.site.last().Spec.NodeTypeRef.Name
+	t.s.step("undoing: NodeType %s is set back to image %s", nodeType, t.images[0])
+	r, err := t.change(ctx, nodeType, t.images[0])
+	if err != nil || r == nil {
+		return err
+	}
+	back := func(s snapshot) bool {
+		for _, m := range s.of(nodeType) {
+			if !isReady(m) || m.Status.Revision != r.Spec.To {
+				return false
+			}
+		}
+		now := s.rollout(r.Name)
+		return now != nil && now.Status.Phase == v1alpha1.RolloutDone
+	}
+	err = t.until(ctx, func(s snapshot) (bool, error) { return back(s), nil })
+	detail := ""
+	if !back(t.last) {
+		for _, m := range t.last.of(nodeType) {
+			detail += unmet(m) + "\n"
+		}
+	}
+	t.promise(back(t.last), detail, "undone: every Machine of %s is back on its stable revision, and admitted", nodeType)
+	return err
+}
