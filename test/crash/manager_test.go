@@ -1,0 +1,152 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
+	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
+	"github.com/ingot-dev/ingot/test/crash/relay"
+)
+
+// manager is the program that is killed and started again.
+type manager struct {
+	dir, program string
+	args         []string
+
+	mu      sync.Mutex
+	process *stage.Process
+	// fault is why it could not be killed or started again.
+	fault error
+}
+
+func (s *site) startManager(ctx context.Context) error {
+	program, err := s.world.Program("ingot-manager")
+	if err != nil {
+		return err
+	}
+	text, err := s.settings().YAML()
+	if err != nil {
+		return err
+	}
+	file, kubeconfig := filepath.Join(s.world.Dir, "manager.yaml"), filepath.Join(s.world.Dir, "manager.kubeconfig")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return err
+	}
+	access, err := s.kubeconfig(ctx, s.world.Fleet, s.management, s.management.CA(), systemNamespace, "ingot-manager")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(kubeconfig, access, 0o600); err != nil {
+		return err
+	}
+	s.manager = &manager{dir: s.world.Dir, program: program, args: []string{"--config", file, "--kubeconfig", kubeconfig}}
+	return s.manager.start()
+}
+
+// settings scale the manager's patience to the rack's servers. Without an election the next manager need not wait for the
+// end of a lease; that there is only one is seen to by kill, which returns when the process is no more.
+func (s *site) settings() settings.Settings {
+	d := func(seconds float64) metav1.Duration {
+		return metav1.Duration{Duration: time.Duration(seconds * float64(time.Second))}
+	}
+	c := settings.Default()
+	c.LeaderElection.Enabled = false
+	c.Health.Address, c.Metrics.Address, c.Log.Format = "0", "0", "text"
+	c.Boot.Address, c.Boot.URL, c.Boot.Files = s.boot, "http://boot.invalid", filepath.Join(s.world.Dir, "boot")
+	c.Intervals.Working, c.Intervals.Steady, c.BMC.Timeout, c.Timeouts.Provisioning = d(0.05), d(60), d(5), d(240)
+	c.Timeouts.Hosts.Install, c.Timeouts.Hosts.EraseMetadata, c.Timeouts.Hosts.Inspect = d(120), d(120), d(60)
+	c.Timeouts.Hosts.GracefulOff, c.Timeouts.Hosts.PowerChange, c.Timeouts.Hosts.BMCGrace, c.Timeouts.Hosts.Retry = d(2), d(20), d(10), d(0.2)
+	c.Timeouts.Steps = settings.StepTimeouts{PowerOff: d(20), PowerOn: d(20), PowerOnRetry: d(0.5), Boot: d(20), Load: d(20), Silence: d(60)}
+	return c
+}
+
+// tenantKubeconfig is what the tenant gives Ingot. Nodes pin its authorities when they join: the relay's, and the cluster's
+// own, because nodes speak to the API server itself.
+func (s *site) tenantKubeconfig(ctx context.Context) ([]byte, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "ingot"}}
+	if err := s.world.Nodes.Create(ctx, account); err != nil {
+		return nil, err
+	}
+	return s.kubeconfig(ctx, s.world.Nodes, s.tenant, append(s.tenant.CA(), s.world.Tenant.CA()...), account.Namespace, account.Name)
+}
+
+// kubeconfig lets a service account through a relay.
+func (s *site) kubeconfig(ctx context.Context, c client.Client, front *relay.Front, authorities []byte, namespace, name string) ([]byte, error) {
+	seconds := int64((24 * time.Hour).Seconds())
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if err := c.SubResource("token").Create(ctx, account, request); err != nil {
+		return nil, fmt.Errorf("get a token of %s/%s: %w", namespace, name, err)
+	}
+	s.world.Secrets = append(s.world.Secrets, request.Status.Token)
+	out := clientcmdapi.NewConfig()
+	out.Clusters[name] = &clientcmdapi.Cluster{Server: front.URL(), CertificateAuthorityData: authorities}
+	out.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
+	out.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	out.CurrentContext = name
+	return clientcmd.Write(*out)
+}
+
+func (m *manager) start() error {
+	process, err := stage.StartProcess(m.dir, "manager", m.program, m.args...)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.process = process
+	return nil
+}
+
+// crash kills the manager, and starts another one once it is gone.
+func (s *site) crash() {
+	if err := s.manager.running().Kill(); err != nil {
+		s.manager.fail(err)
+		return
+	}
+	for _, front := range s.bmcs {
+		if err := front.ExpireSessions(); err != nil {
+			s.manager.fail(err)
+		}
+	}
+	if err := s.manager.start(); err != nil {
+		s.manager.fail(err)
+	}
+}
+
+// fail remembers a fault, which health tells.
+func (m *manager) fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fault = errors.Join(m.fault, err)
+}
+
+func (m *manager) running() *stage.Process {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.process
+}
+
+// health is an error when no manager runs, and none will.
+func (m *manager) health() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fault != nil {
+		return m.fault
+	}
+	_, err := m.process.Ended()
+	return err
+}

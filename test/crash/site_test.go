@@ -1,0 +1,355 @@
+package crash
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
+	"github.com/ingot-dev/ingot/config"
+	"github.com/ingot-dev/ingot/imagebuilder/pack"
+	"github.com/ingot-dev/ingot/imagebuilder/ramdisk"
+	"github.com/ingot-dev/ingot/test/crash/relay"
+	"github.com/ingot-dev/ingot/test/invariants"
+	"github.com/ingot-dev/ingot/test/rack"
+	"github.com/ingot-dev/ingot/test/require"
+)
+
+//go:embed testdata
+var testdata embed.FS
+
+// What testdata calls things.
+const (
+	systemNamespace, hostNamespace, teamNamespace = "ingot-system", "metal", "research"
+	nodeType, tenantName                          = "h100", "research"
+	gateKey                                       = "ingot.dev/unvalidated"
+)
+
+// servers is how many there are: a Machine that claimed twice would find a second one.
+const servers = 3
+
+// site is everything from metal to the tenant's cluster, seen by the manager through relays.
+type site struct {
+	world *stage.World
+	watch *invariants.Watcher
+	steps *relay.Steps
+	// management, tenant and bmcs are the relays.
+	management, tenant *relay.Front
+	bmcs               map[string]*relay.Front
+	balancer           *httptest.Server
+	// boot is where the manager's boot service listens, behind the balancer.
+	boot    string
+	ledger  *ledger
+	manager *manager
+	images  []string
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	programs, err := filepath.Abs("../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"ingot-manager", "ingot-agent", "ingot-controlplane"} {
+		if _, err := os.Stat(filepath.Join(programs, name)); err != nil {
+			require.Missing(t, "bin/"+name, "make build")
+		}
+	}
+	if testing.Short() {
+		t.Skip("starts two control planes")
+	}
+	dir, err := os.MkdirTemp("", "ingot-crash-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &site{world: &stage.World{Dir: dir, Programs: programs}, steps: &relay.Steps{}, bmcs: map[string]*relay.Front{}, ledger: newLedger()}
+	t.Cleanup(func() { s.stop(t, cancel) })
+	for _, step := range []func(context.Context) error{
+		func(ctx context.Context) error { return s.world.StartClusters(ctx) },
+		s.relays, s.makeRamdisk, s.install, s.rackServers, s.applyTypes, s.applyHosts, s.startWatching, s.startManager,
+	} {
+		if err := step(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// relays start in front of both API servers and of the boot service.
+func (s *site) relays(context.Context) error {
+	var errs [3]error
+	s.management, errs[0] = s.steps.Listen("management", s.world.Management.Endpoint(), s.world.Management.CA())
+	s.tenant, errs[1] = s.steps.Listen("tenant", s.world.Tenant.Endpoint(), s.world.Tenant.CA())
+	s.boot, errs[2] = stage.FreeAddress()
+	s.balancer = relay.Balance(s.boot)
+	s.world.Boot = strings.TrimPrefix(s.balancer.URL, "http://")
+	return errors.Join(errs[:]...)
+}
+
+func (s *site) makeRamdisk(context.Context) error {
+	path, err := s.world.Program("ingot-agent")
+	if err != nil {
+		return err
+	}
+	boot := filepath.Join(s.world.Dir, "boot")
+	if err := errors.Join(os.MkdirAll(boot, 0o755), os.WriteFile(filepath.Join(boot, "vmlinuz"), []byte("simulated"), 0o600)); err != nil {
+		return err
+	}
+	agent, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer agent.Close()
+	info, err := agent.Stat()
+	if err != nil {
+		return err
+	}
+	out, err := os.Create(filepath.Join(boot, "agent.cpio.zst"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(ramdisk.Write(out, agent, info.Size()), out.Close())
+}
+
+func (s *site) install(ctx context.Context) error {
+	if err := s.world.Fleet.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: systemNamespace}}); err != nil {
+		return err
+	}
+	for _, dir := range []string{"crd", "rbac"} {
+		objects, err := stage.ReadManifests(config.Files, dir)
+		if err != nil {
+			return err
+		}
+		if err := stage.Apply(ctx, s.world.Fleet, objects); err != nil {
+			return err
+		}
+	}
+	// A relay cannot pass client certificates on: the tenant gives Ingot a token.
+	return s.world.Nodes.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "ingot"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: metav1.NamespaceSystem, Name: "ingot"}},
+	})
+}
+
+// rackServers are quick, and still pass through every state.
+func (s *site) rackServers(ctx context.Context) error {
+	profile, err := rack.ProfileNamed("hgx-h100")
+	if err != nil {
+		return err
+	}
+	options := rack.Options{
+		Name: "rack-1", Dir: filepath.Join(s.world.Dir, "disks"), BootURL: s.balancer.URL, OnStep: s.ledger.onStep,
+		Timing: rack.Timing{
+			PowerOn: 20 * time.Millisecond, PowerOff: 20 * time.Millisecond, POST: 50 * time.Millisecond, NetworkTimeout: time.Second,
+			AgentStart: 10 * time.Millisecond, OSStart: 30 * time.Millisecond, Shutdown: 20 * time.Millisecond,
+			Container: 10 * time.Millisecond, Plugin: 10 * time.Millisecond,
+		},
+	}
+	for i := range servers {
+		options.Servers = append(options.Servers, rack.ServerSpec{Name: fmt.Sprintf("server-%d", i+1), Profile: profile})
+	}
+	if s.world.Rack, err = rack.New(options); err != nil {
+		return err
+	}
+	if err := s.world.Rack.Start(ctx); err != nil {
+		return err
+	}
+	for _, server := range s.world.Rack.Servers() {
+		_, password := server.Credentials()
+		s.world.Secrets = append(s.world.Secrets, password)
+		if s.bmcs[server.Name()], err = s.steps.Listen("bmc", server.BMCAddress(), s.world.Rack.CA()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyHosts applies the rack's hosts with the addresses of their relays.
+func (s *site) applyHosts(ctx context.Context) error {
+	objects, err := s.world.RackManifests(hostNamespace)
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if o.GetKind() != "BareMetalHost" {
+			continue
+		}
+		server := s.world.Rack.Server(o.GetName())
+		address := strings.Replace(s.bmcs[server.Name()].URL(), "https", "redfish", 1) + server.SystemPath()
+		if err := unstructured.SetNestedField(o.Object, address, "spec", "bmc", "address"); err != nil {
+			return err
+		}
+	}
+	ca := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hostNamespace, Name: "bmc-ca"}, Data: map[string][]byte{"ca.crt": s.management.CA()}}
+	if err := s.world.Fleet.Create(ctx, ca); err != nil {
+		return err
+	}
+	return stage.Apply(ctx, s.world.Fleet, objects)
+}
+
+// applyTypes applies what the site's people and the tenant would, with the addresses and the images of this run.
+func (s *site) applyTypes(ctx context.Context) error {
+	plugin, err := stage.ReadManifests(testdata, "testdata/tenant.yaml")
+	if err != nil {
+		return err
+	}
+	if err := stage.Apply(ctx, s.world.Nodes, plugin); err != nil {
+		return err
+	}
+	objects, err := stage.ReadManifests(testdata, "testdata/management.yaml")
+	if err != nil {
+		return err
+	}
+	images, err := s.packImages(ctx)
+	if err != nil {
+		return err
+	}
+	objects = append(objects, images...)
+	if err := errors.Join(
+		stage.Set(objects, "NodeProvider", s.world.Boot, "spec", "redfish", "netboot", "address"),
+		stage.Set(objects, "TenantCluster", s.world.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
+		stage.Set(objects, "NodeType", s.images[0], "spec", "osImageRef", "name"),
+	); err != nil {
+		return err
+	}
+	if err := until(ctx, 30*time.Second, "the CRDs are served", func() (bool, error) {
+		err := stage.Apply(ctx, s.world.Fleet, objects)
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return true, err
+	}); err != nil {
+		return err
+	}
+	kubeconfig, err := s.tenantKubeconfig(ctx)
+	if err != nil {
+		return err
+	}
+	return s.world.Fleet.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: teamNamespace, Name: "research-admin"}, Data: map[string][]byte{"kubeconfig": kubeconfig},
+	})
+}
+
+// packImages makes two small images, one byte apart.
+func (s *site) packImages(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	out := filepath.Join(s.world.Dir, "images")
+	var err error
+	if s.world.Images, err = stage.ServeImages(out, 64<<20); err != nil {
+		return nil, err
+	}
+	s.images = []string{"image-a", "image-b"}
+	var images []*unstructured.Unstructured
+	for i, name := range s.images {
+		tree := filepath.Join(s.world.Dir, "tree", name)
+		if err := stage.WriteTree(tree, int64(64<<10+i)); err != nil {
+			return nil, err
+		}
+		packed, err := pack.Pack(ctx, pack.Options{Dir: tree, Output: out, Name: name, URLBase: s.world.Images.URL, RootOwned: true})
+		if err != nil {
+			return nil, err
+		}
+		spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&packed.OSImage.Spec)
+		if err != nil {
+			return nil, err
+		}
+		images = append(images, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "ingot.dev/v1alpha1", "kind": "OSImage", "metadata": map[string]any{"name": name}, "spec": spec,
+		}})
+	}
+	return images, nil
+}
+
+func (s *site) startWatching(ctx context.Context) error {
+	var err error
+	s.watch, err = invariants.Start(ctx, s.world.Fleet, s.world.Nodes, gateKey)
+	return err
+}
+
+// judge reports broken invariants and leaked secrets.
+func (s *site) judge(ctx context.Context, t *testing.T) {
+	t.Helper()
+	invariants.Settle(ctx, time.Second)
+	violations, err := s.watch.Violations()
+	if err != nil {
+		t.Error(err)
+	}
+	text, err := os.ReadFile(filepath.Join(s.world.Dir, "manager.log"))
+	if err != nil {
+		t.Error(err)
+	}
+	leaks, err := invariants.Leaks(ctx, s.world.Fleet, s.world.Secrets, map[string][]byte{"the manager's log": text})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, v := range append(violations, leaks...) {
+		t.Error(v)
+	}
+}
+
+// stop ends everything; the logs stay when the test has failed.
+func (s *site) stop(t *testing.T, cancel context.CancelFunc) {
+	s.steps.Begin()
+	if s.manager != nil {
+		s.world.Manager = s.manager.running()
+	}
+	cancel()
+	if err := s.world.Stop(); err != nil {
+		t.Error(err)
+	}
+	for _, front := range s.bmcs {
+		front.Close()
+	}
+	for _, front := range []*relay.Front{s.management, s.tenant} {
+		if front != nil {
+			front.Close()
+		}
+	}
+	if s.balancer != nil {
+		s.balancer.CloseClientConnections()
+		s.balancer.Close()
+	}
+	if t.Failed() {
+		if err := s.world.KeepLogs(); err != nil {
+			t.Error(err)
+		}
+		t.Logf("logs of the manager and of the control planes: %s", s.world.Dir)
+		return
+	}
+	if err := os.RemoveAll(s.world.Dir); err != nil {
+		t.Error(err)
+	}
+}
+
+// until polls: other processes do what is awaited.
+func until(ctx context.Context, limit time.Duration, what string, is func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		done, err := is()
+		if done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not within %s: %s", limit, what)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

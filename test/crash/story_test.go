@@ -1,0 +1,284 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/test/crash/relay"
+)
+
+// patience is far more than anything takes on a busy machine, the repetition of an attempt included.
+const patience = 90 * time.Second
+
+// quiet is how long the manager must have changed nothing before the next run is numbered.
+const quiet = 150 * time.Millisecond
+
+// story is what is repeated.
+type story struct {
+	// prepare is done before the requests are numbered.
+	prepare func(*site, context.Context) error
+	// tell drives one run to its end and says what was not as it must be.
+	tell func(s *site, ctx context.Context, run string) error
+}
+
+// point is where the manager is killed; the zero value is nowhere.
+type point struct {
+	story string
+	when  relay.Moment
+	n     int
+}
+
+// String is how INGOT_CRASH names it.
+func (p point) String() string { return fmt.Sprintf("%s:%s:%d", p.story, p.when, p.n) }
+
+// result is how a run went.
+type result struct {
+	requests []relay.Request
+	took     time.Duration
+	err      error
+}
+
+// at is the request at which the manager was killed; "" when there were not so many.
+func (r result) at(n int) string {
+	if n < 1 || n > len(r.requests) {
+		return ""
+	}
+	return r.requests[n-1].String()
+}
+
+// run tells the story once, with the manager killed at the point.
+func (s *site) run(ctx context.Context, st story, p point) result {
+	if err := errors.Join(st.prepare(s, ctx), s.calm(ctx)); err != nil {
+		return result{err: fmt.Errorf("before the run: %w", err)}
+	}
+	s.ledger.begin()
+	if p.n > 0 {
+		s.steps.Arm(p.n, p.when, s.crash)
+	} else {
+		s.steps.Begin()
+	}
+	began := time.Now()
+	name := fmt.Sprintf("%s-%s-%d-%d", p.story, p.when, p.n, began.UnixMilli()%1e6)
+	if p.n == 0 {
+		name = fmt.Sprintf("%s-undisturbed-%d", p.story, began.UnixMilli()%1e6)
+	}
+	err := st.tell(s, ctx, name)
+	took := time.Since(began)
+	err = errors.Join(err, s.calm(ctx), s.manager.health())
+	return result{requests: s.steps.Seen(), took: took, err: err}
+}
+
+// calm waits until the manager changes nothing any more, so that every request is counted for the run that it belongs to.
+func (s *site) calm(ctx context.Context) error {
+	last, since := -1, time.Now()
+	return until(ctx, patience, "the manager changes nothing any more", func() (bool, error) {
+		if now := len(s.steps.Seen()); now != last {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) >= quiet, nil
+	})
+}
+
+// hostsAvailable: every host is free.
+func (s *site) hostsAvailable(ctx context.Context) error {
+	return s.allHosts(ctx, "every host is available")
+}
+
+// live tells one Machine's life: made, Ready, released.
+func (s *site) live(ctx context.Context, name string) error {
+	machine := &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: teamNamespace, Name: name},
+		Spec: v1alpha1.MachineSpec{
+			NodeTypeRef: v1alpha1.LocalReference{Name: nodeType}, TenantClusterRef: v1alpha1.LocalReference{Name: tenantName},
+		},
+	}
+	if err := s.world.Fleet.Create(ctx, machine); err != nil {
+		return err
+	}
+	if err := s.machineReady(ctx, machine); err != nil {
+		return err
+	}
+	err := s.installedOnce(machine, 1)
+	if machine.Status.Attempt != 1 {
+		err = errors.Join(err, fmt.Errorf("the Machine needed %d attempts, want 1", machine.Status.Attempt))
+	}
+	err = errors.Join(err, s.noTokens(ctx), s.scrubbed(ctx, machine))
+	if err := s.world.Fleet.Delete(ctx, machine); err != nil {
+		return err
+	}
+	err = errors.Join(err, s.machineGone(ctx, machine))
+	return errors.Join(err, s.installedOnce(machine, 1), s.noTokens(ctx), s.noClaims(ctx, machine))
+}
+
+// machineReady waits until the Machine is, and its Node lets pods in.
+func (s *site) machineReady(ctx context.Context, m *v1alpha1.Machine) error {
+	err := until(ctx, patience, "Machine "+m.Name+" Ready", func() (bool, error) {
+		if err := s.look(ctx, m); err != nil {
+			return false, err
+		}
+		if m.Status.Phase != v1alpha1.MachineReady || !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionReady) {
+			return false, nil
+		}
+		var node corev1.Node
+		if err := s.world.Nodes.Get(ctx, client.ObjectKey{Name: m.Name}, &node); err != nil {
+			return false, err
+		}
+		gated := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == gateKey })
+		return !gated && !node.Spec.Unschedulable, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, s.describe(ctx, m))
+	}
+	return nil
+}
+
+// machineGone waits until nothing is left of the Machine, and every host can be claimed again.
+func (s *site) machineGone(ctx context.Context, m *v1alpha1.Machine) error {
+	err := until(ctx, patience, "Machine "+m.Name+" gone", func() (bool, error) {
+		err := s.look(ctx, m)
+		if err == nil || client.IgnoreNotFound(err) != nil {
+			return false, err
+		}
+		err = s.world.Nodes.Get(ctx, client.ObjectKey{Name: m.Name}, &corev1.Node{})
+		return err != nil, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, s.describe(ctx, m))
+	}
+	return s.allHosts(ctx, "every host is available again")
+}
+
+// look reads the Machine, and judges what must always hold.
+func (s *site) look(ctx context.Context, m *v1alpha1.Machine) error {
+	if err := errors.Join(s.manager.health(), s.watch.Look(ctx)); err != nil {
+		return err
+	}
+	return s.world.Fleet.Get(ctx, client.ObjectKeyFromObject(m), m)
+}
+
+// allHosts waits until every host is nobody's, off, and erased if it was ever installed.
+func (s *site) allHosts(ctx context.Context, what string) error {
+	var last string
+	err := until(ctx, patience, what, func() (bool, error) {
+		var hosts metal3.BareMetalHostList
+		var records v1alpha1.HostRecordList
+		if err := errors.Join(s.manager.health(), s.watch.Look(ctx), s.world.Fleet.List(ctx, &hosts), s.world.Fleet.List(ctx, &records)); err != nil {
+			return false, err
+		}
+		last = ""
+		for _, h := range hosts.Items {
+			if h.Status.Provisioning.State != metal3.StateAvailable || h.Spec.ConsumerRef != nil || h.Status.PoweredOn {
+				last += fmt.Sprintf("\n    %s is %s, powered on %v, consumer %v, error %q", h.Name, h.Status.Provisioning.State, h.Status.PoweredOn, h.Spec.ConsumerRef, h.Status.ErrorMessage)
+			}
+		}
+		for _, r := range records.Items {
+			if r.Status.Installed != nil || r.Spec.Machine != nil {
+				last += fmt.Sprintf("\n    the record of %s still has Machine %v, installed %v", r.Name, r.Spec.Machine, r.Status.Installed)
+			}
+		}
+		return last == "" && len(hosts.Items) == servers, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w:%s", err, last)
+	}
+	return nil
+}
+
+// installedOnce: since the requests are numbered agents began to write so often, all on one host, and no other was claimed.
+func (s *site) installedOnce(m *v1alpha1.Machine, want int) error {
+	var errs []error
+	installs, _ := s.ledger.count()
+	if len(installs) != 1 || slices.Max(append(slices.Collect(maps.Values(installs)), 0)) != want {
+		errs = append(errs, fmt.Errorf("agents began to write so often, by server: %v; want %d on one server", installs, want))
+	}
+	for uid, hosts := range claimed(s.steps.Seen()) {
+		if len(hosts) > 1 {
+			errs = append(errs, fmt.Errorf("machine %s (uid %s) claimed %s", m.Name, uid, strings.Join(hosts, " and ")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// noTokens waits until no bootstrap token is left in the tenant: its owner deletes it right after the join.
+func (s *site) noTokens(ctx context.Context) error {
+	var left []string
+	err := until(ctx, patience, "no bootstrap token is left", func() (bool, error) {
+		var secrets corev1.SecretList
+		if err := s.world.Nodes.List(ctx, &secrets, client.InNamespace(metav1.NamespaceSystem)); err != nil {
+			return false, err
+		}
+		left = nil
+		for i := range secrets.Items {
+			if secrets.Items[i].Type == corev1.SecretTypeBootstrapToken {
+				left = append(left, secrets.Items[i].Name)
+			}
+		}
+		return len(left) == 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %v", err, left)
+	}
+	return nil
+}
+
+// scrubbed waits until no claim Secret of the Machine holds a token any more.
+func (s *site) scrubbed(ctx context.Context, m *v1alpha1.Machine) error {
+	return until(ctx, patience, "the token is taken out of the claim Secret", func() (bool, error) {
+		secrets, err := s.claims(ctx, m)
+		return len(secrets) == 1 && secrets[0].Data["bootstrapToken"] == nil, err
+	})
+}
+
+// noClaims: no claim Secret of the Machine is left.
+func (s *site) noClaims(ctx context.Context, m *v1alpha1.Machine) error {
+	secrets, err := s.claims(ctx, m)
+	if len(secrets) > 0 {
+		return fmt.Errorf("claim Secret %s is left over", secrets[0].Name)
+	}
+	return err
+}
+
+func (s *site) claims(ctx context.Context, m *v1alpha1.Machine) ([]corev1.Secret, error) {
+	var secrets corev1.SecretList
+	err := s.world.Fleet.List(ctx, &secrets, client.InNamespace(hostNamespace), client.MatchingLabels{v1alpha1.LabelMachine: string(m.UID)})
+	return secrets.Items, err
+}
+
+// describe is for failures.
+func (s *site) describe(ctx context.Context, m *v1alpha1.Machine) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "    Machine is %s, attempt %d, waits for %q\n", m.Status.Phase, m.Status.Attempt, m.Status.WaitingFor)
+	for _, c := range m.Status.Conditions {
+		fmt.Fprintf(&out, "    %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+	}
+	if m.Status.Verdict != nil {
+		for _, c := range m.Status.Verdict.Checks {
+			if c.Result != v1alpha1.CheckPass {
+				fmt.Fprintf(&out, "    check %s %s: expected %s, observed %s\n", c.Name, c.Result, c.Expected, c.Observed)
+			}
+		}
+	}
+	var records v1alpha1.HostRecordList
+	if err := s.world.Fleet.List(ctx, &records); err != nil {
+		return out.String() + err.Error()
+	}
+	for _, r := range records.Items {
+		if a := r.Status.Attempt; a != nil {
+			fmt.Fprintf(&out, "    %s: attempt %d %s %s at %s, %d boots, %s %s; server: %s\n",
+				r.Name, a.Number, a.Operation, a.State, a.Step, a.Boots, a.Reason, a.Message, s.world.Rack.Server(r.Name).State().Doing)
+		}
+	}
+	return out.String()
+}
