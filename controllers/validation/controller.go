@@ -3,6 +3,7 @@ package validation
 import (
 	"context"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -35,7 +36,8 @@ type Reconciler struct {
 	// Clock tells the time.
 	Clock clock.PassiveClock
 
-	daemonSets daemonSets
+	recentSets    recent[types.NamespacedName, []appsv1.DaemonSet]
+	recentClasses recent[classKey, verdict.DeviceClass]
 }
 
 // SetupWithManager starts the controller with the manager.
@@ -88,7 +90,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if seen.node == nil {
 		return step.Done().Result()
 	}
-	decision := verdict.Judge(seen.input(r.Clock.Now(), &machine))
+	input := seen.input(r.Clock.Now(), &machine)
+	input.DeviceClasses = r.deviceClasses(ctx, seen, input)
+	decision := verdict.Judge(input)
 	if err := r.act(ctx, seen, decision); err != nil {
 		return step.Retry(err).Result()
 	}

@@ -5,5 +5,8 @@
 // belong to this controller, are written. A Node is patched only under the resourceVersion that was judged, so a verdict
 // never acts on a node that changed meanwhile.
 //
+// What DRA drivers publish comes from the tenant's watched ResourceSlices, and a changed slice brings its node here.
+// DeviceClasses are read on the way to the lift, for all waiting nodes of a tenant at once.
+//
 // While a tenant cannot be reached nothing is known: Validated is Unknown and no taint is touched.
 package validation

@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strconv"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -29,10 +27,14 @@ type observation struct {
 	finding *finding
 	// node is nil while the Machine has none yet.
 	node        *corev1.Node
+	key         types.NamespacedName
 	tenant      client.Client
 	expectation presentation.Expectation
 	nodeType    v1alpha1.NodeTypeSpec
 	daemonSets  []appsv1.DaemonSet
+	// slices that concern the node; served: the tenant's API knows them.
+	slices []resourcev1.ResourceSlice
+	served bool
 }
 
 // finding is a condition that is reported instead of a verdict.
@@ -65,9 +67,14 @@ func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Machine) (observat
 	if err != nil || seen.finding != nil {
 		return seen, err
 	}
-	seen.node, seen.tenant = &node, access.Client
+	seen.node, seen.key, seen.tenant, seen.served = &node, key, access.Client, access.SlicesServed
+	if e := seen.expectation; len(e.Slices)+len(e.AbsentDrivers) > 0 {
+		if seen.slices, err = access.SlicesOf(ctx, node.Name); err != nil {
+			return observation{}, fmt.Errorf("read the ResourceSlices of Node %s of TenantCluster %s: %w", node.Name, key, err)
+		}
+	}
 	if v := m.Status.Verdict; v == nil || v.Result != v1alpha1.CheckPass {
-		seen.daemonSets = r.daemonSets.of(ctx, key, access.Client, r.Clock.Now())
+		seen.daemonSets = r.daemonSets(ctx, key, access.Client)
 	}
 	return seen, nil
 }
@@ -153,7 +160,8 @@ func clipped(text string) string {
 
 func (o observation) input(now time.Time, m *v1alpha1.Machine) verdict.Input {
 	in := verdict.Input{
-		Now: now, Expectation: o.expectation, Node: o.node, DaemonSets: o.daemonSets, Previous: m.Status.Verdict,
+		Now: now, Expectation: o.expectation, Node: o.node, DaemonSets: o.daemonSets,
+		SlicesServed: o.served, Slices: o.slices, Previous: m.Status.Verdict,
 		Identity: verdict.Identity{
 			ProviderID: v1alpha1.ProviderID(m.UID, m.Status.Attempt), SystemUUID: m.Status.SystemUUID, Revision: m.Status.Revision,
 		},
@@ -166,41 +174,4 @@ func (o observation) input(now time.Time, m *v1alpha1.Machine) verdict.Input {
 		in.Deadline = d.Time
 	}
 	return in
-}
-
-// daemonSetsAge is how long a list of a tenant's DaemonSets is good for: it only serves messages.
-const daemonSetsAge = 10 * time.Second
-
-// daemonSets remembers each tenant's DaemonSets for a moment, so that many waiting nodes cost one call.
-type daemonSets struct {
-	mu    sync.Mutex
-	lists map[types.NamespacedName]daemonSetList
-}
-
-type daemonSetList struct {
-	at    time.Time
-	items []appsv1.DaemonSet
-}
-
-func (d *daemonSets) of(ctx context.Context, tenant types.NamespacedName, c client.Client, now time.Time) []appsv1.DaemonSet {
-	d.mu.Lock()
-	known, ok := d.lists[tenant]
-	d.mu.Unlock()
-	if age := now.Sub(known.at); ok && age >= 0 && age < daemonSetsAge {
-		return known.items
-	}
-	var list appsv1.DaemonSetList
-	if err := c.List(ctx, &list); err != nil {
-		// The verdict does not depend on them; the hint is left out.
-		ctrl.LoggerFrom(ctx).Info("The tenant's DaemonSets cannot be listed", "TenantCluster", tenant, "error", err.Error())
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.lists == nil {
-		d.lists = map[types.NamespacedName]daemonSetList{}
-	}
-	// Nobody says when a tenant is gone: what is too old to be used goes with the next list.
-	maps.DeleteFunc(d.lists, func(_ types.NamespacedName, l daemonSetList) bool { return now.Sub(l.at) >= daemonSetsAge })
-	d.lists[tenant] = daemonSetList{at: now, items: list.Items}
-	return list.Items
 }

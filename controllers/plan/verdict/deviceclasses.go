@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -69,7 +70,7 @@ func Compile(class *resourcev1.DeviceClass) Selectors {
 // on one device fails all claims in the scheduler, so it does here.
 func (s Selectors) selects(devices []device) (int, error) {
 	if s.problem != "" {
-		return 0, fmt.Errorf("%s", s.problem)
+		return 0, errors.New(s.problem)
 	}
 	left := uint64(maxCost)
 	n := 0
@@ -94,7 +95,11 @@ func (s Selectors) match(d device) (ok bool, cost uint64, err error) {
 	for _, p := range s.programs {
 		// The cost limit ends it; there is nothing to cancel.
 		matches, details, err := p.DeviceMatches(context.Background(), input)
-		if err != nil {
+		switch {
+		case err != nil && details == nil:
+			// Nothing was evaluated. Which of several bad attributes the library names is chance.
+			return false, cost, errors.New("an attribute has no value, or is no semantic version although it says so")
+		case err != nil:
 			return false, cost, err
 		}
 		if actual := details.ActualCost(); actual != nil && *actual < math.MaxInt64 {
