@@ -55,7 +55,7 @@ func Setup(mgr ctrl.Manager, w World) error {
 	now := func() time.Time { return w.Clock.Now() }
 	for name, controller := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
 		"osimage":  &osimage.Reconciler{Client: c, Recorder: recorder("osimage"), HTTP: w.HTTP, Clock: w.Clock, Jitter: w.Jitter},
-		"nodetype": &nodetype.Reconciler{Client: c, Recorder: recorder("nodetype"), Clock: w.Clock},
+		"nodetype": &nodetype.Reconciler{Client: c, Reader: direct, Recorder: recorder("nodetype"), Clock: w.Clock},
 		"nodepool": &nodepool.Reconciler{Client: c, Reader: direct, Recorder: recorder("nodepool"), Clock: w.Clock, Suffix: w.Suffix},
 		"tenant":   &tenant.Reconciler{Client: c, Reader: direct, Registry: w.Tenants, Recorder: recorder("tenant"), Clock: w.Clock},
 		"host": &host.Reconciler{

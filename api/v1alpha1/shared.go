@@ -33,6 +33,8 @@ const (
 	LabelZone = "topology.kubernetes.io/zone"
 	// AnnotationNodeProvider on a Namespace names the one NodeProvider whose hosts live there.
 	AnnotationNodeProvider = "ingot.dev/node-provider"
+	// AnnotationInputs on a NodeTypeRevision is a digest of what the NodeType itself gave to it, its NodeProvider's part left out.
+	AnnotationInputs = "ingot.dev/nodetype-inputs"
 	// AnnotationIPAddress on a BareMetalHost is the address of its boot NIC under the operating system, with prefix length.
 	AnnotationIPAddress = "ingot.dev/ip-address"
 	// AnnotationErase on an unclaimed BareMetalHost asks for an erase (Metadata or Full); removed when it is done.

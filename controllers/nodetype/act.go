@@ -31,7 +31,7 @@ func (r *Reconciler) createRevision(ctx context.Context, seen observation, made 
 	}
 	err := r.Client.Create(ctx, made)
 	if apierrors.IsAlreadyExists(err) {
-		return r.expectOwn(ctx, seen, made.Name)
+		return r.expectOwn(ctx, seen, "NodeTypeRevision", made.Name, &v1alpha1.NodeTypeRevision{})
 	}
 	if err != nil {
 		return fmt.Errorf("create NodeTypeRevision %s: %w", made.Name, err)
@@ -39,15 +39,14 @@ func (r *Reconciler) createRevision(ctx context.Context, seen observation, made 
 	return nil
 }
 
-// expectOwn: the cache may only lag behind our own creation, but a revision of a NodeType that was deleted and made
-// again under the same name goes away with its old owner, and the next try makes a new one.
-func (r *Reconciler) expectOwn(ctx context.Context, seen observation, name string) error {
-	var existing v1alpha1.NodeTypeRevision
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &existing); err != nil {
-		return fmt.Errorf("read NodeTypeRevision %s: %w", name, err)
+// expectOwn: the cache may only lag behind our own creation, but a revision or a Rollout of a NodeType that was deleted
+// and made again under the same name goes away with its old owner, and the next try makes a new one.
+func (r *Reconciler) expectOwn(ctx context.Context, seen observation, kind, name string, existing client.Object) error {
+	if err := r.Reader.Get(ctx, client.ObjectKey{Name: name}, existing); err != nil {
+		return fmt.Errorf("read %s %s: %w", kind, name, err)
 	}
-	if !metav1.IsControlledBy(&existing, seen.nodeType) {
-		return fmt.Errorf("NodeTypeRevision %s exists and is not owned by NodeType %s (uid %s): delete it, or wait until it is collected", name, seen.nodeType.Name, seen.nodeType.UID)
+	if !metav1.IsControlledBy(existing, seen.nodeType) {
+		return fmt.Errorf("%s %s exists and is not owned by NodeType %s (uid %s): delete it, or wait until it is collected", kind, name, seen.nodeType.Name, seen.nodeType.UID)
 	}
 	return nil
 }

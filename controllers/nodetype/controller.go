@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/succession"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
@@ -22,6 +23,8 @@ import (
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
+	// Reader reads Rollouts and Machines without a cache before a Rollout is made.
+	Reader client.Reader
 	// Recorder takes events.
 	Recorder events.EventRecorder
 	// Clock times the conditions.
@@ -31,7 +34,8 @@ type Reconciler struct {
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes;osimages;nodeproviders;machines;hostrecords,verbs=get;list;watch
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes/status,verbs=patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes/finalizers,verbs=update
-//+kubebuilder:rbac:groups=ingot.dev,resources=nodetyperevisions,verbs=get;list;watch;create
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodetyperevisions,verbs=get;list;watch;create;delete
+//+kubebuilder:rbac:groups=ingot.dev,resources=rollouts,verbs=get;list;watch;create;delete
 //+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch
 //+kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 //+kubebuilder:rbac:groups="",resources=namespaces,verbs=patch,roleName=ingot-manager-hosts
@@ -43,6 +47,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("nodetype").
 		For(&v1alpha1.NodeType{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&v1alpha1.NodeTypeRevision{}).
+		Owns(&v1alpha1.Rollout{}, builder.WithPredicates(phaseChanged)).
 		Watches(&v1alpha1.OSImage{}, r.soon(ofImage)).
 		Watches(&v1alpha1.NodeProvider{}, r.soon(ofProvider)).
 		Watches(&v1alpha1.Machine{}, r.soon(ofMachine)).
@@ -72,11 +77,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return step.Retry(err).Result()
 		}
 	}
+	decision := succession.Plan(facts(seen, found))
+	told, failed := r.follow(ctx, seen, found, decision)
 	after := seen.nodeType.DeepCopy()
-	outcome := report(after, seen, found, r.Clock.Now())
-	told := step.Changes(seen.nodeType.Status.Conditions, after.Status.Conditions, "Resolve", v1alpha1.ConditionReady)
-	if was, is := seen.nodeType.Status.TargetRevision, after.Status.TargetRevision; was != is {
-		told = append(told, step.Event{Type: step.Normal, Reason: "RevisionChanged", Action: "Resolve", Message: "the target revision is " + is})
+	outcome := report(after, seen, found, decision, r.Clock.Now())
+	if failed != nil {
+		outcome = step.Retry(failed)
 	}
+	told = append(told, step.Changes(seen.nodeType.Status.Conditions, after.Status.Conditions, "Resolve", v1alpha1.ConditionReady)...)
+	told = append(told, revisionEvents(seen.nodeType.Status, after.Status)...)
 	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, seen.nodeType, after, told, outcome)
 }

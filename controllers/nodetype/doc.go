@@ -1,4 +1,8 @@
 // Package nodetype keeps the NodeTypes: it says whether a NodeType can make nodes at all, before a machine is touched;
-// counts hosts and Machines; claims the provider's host namespace; and makes the NodeTypeRevision of what the NodeType
-// says now.
+// counts hosts and Machines; claims the provider's host namespace; makes the NodeTypeRevision of what the NodeType says
+// now and the Rollout that brings it to the Machines; and removes revisions and Rollouts that are no longer kept.
+//
+// Which revision is the target and which stable, and when a Rollout is made, controllers/plan/succession decides. The
+// status names the target before the Rollout to it is made, and the Rollout is made on what the API server itself says
+// of Rollouts and Machines, not on a cache that may lag.
 package nodetype

@@ -155,9 +155,11 @@ func nodePossible(seen observation) *obstacle {
 	return nil
 }
 
-// snapshot makes the revision of what the NodeType says now.
+// snapshot makes the revision of what the NodeType says now. Where the NodeType itself says what the target or the
+// stable revision says, it is that one: a changed NodeProvider alone neither rolls a fleet nor spoils a rollback.
 func snapshot(seen observation) (*v1alpha1.NodeTypeRevision, *obstacle) {
-	spec, err := revision.Build(revision.Inputs{NodeType: seen.nodeType, Provider: seen.provider, Image: seen.image})
+	inputs := revision.Inputs{NodeType: seen.nodeType, Provider: seen.provider, Image: seen.image}
+	spec, err := revision.Build(inputs)
 	if err != nil {
 		return nil, &obstacle{v1alpha1.ReasonOSImageNotReady, err.Error()}
 	}
@@ -165,5 +167,16 @@ func snapshot(seen observation) (*v1alpha1.NodeTypeRevision, *obstacle) {
 	if err != nil {
 		return nil, &obstacle{v1alpha1.ReasonPresentationInvalid, err.Error()}
 	}
-	return &v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Name: revision.Name(seen.nodeType.Name, digest)}, Spec: spec}, nil
+	own, err := revision.OwnDigest(inputs)
+	if err != nil {
+		return nil, &obstacle{v1alpha1.ReasonPresentationInvalid, err.Error()}
+	}
+	for _, name := range []string{seen.nodeType.Status.TargetRevision, seen.nodeType.Status.StableRevision} {
+		if kept := seen.revisions[name]; kept != nil && kept.Annotations[v1alpha1.AnnotationInputs] == own {
+			return kept, nil
+		}
+	}
+	return &v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{
+		Name: revision.Name(seen.nodeType.Name, digest), Annotations: map[string]string{v1alpha1.AnnotationInputs: own},
+	}, Spec: spec}, nil
 }

@@ -109,7 +109,7 @@ func TestEveryObstacleIsNamedBeforeAMachineIsTouched(t *testing.T) {
 func run(t *testing.T) {
 	t.Helper()
 	server.Run(t, func(mgr ctrl.Manager) error {
-		return (&Reconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("nodetype"), Clock: clock.RealClock{}}).SetupWithManager(mgr)
+		return (&Reconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("nodetype"), Clock: clock.RealClock{}}).SetupWithManager(mgr)
 	})
 }
 

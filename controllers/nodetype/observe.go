@@ -21,6 +21,8 @@ type observation struct {
 	namespace *corev1.Namespace
 	hosts     []placement.HostFacts
 	machines  []v1alpha1.Machine
+	// rollouts of this NodeType, those that its controller made.
+	rollouts []v1alpha1.Rollout
 	// revisions of this NodeType by name.
 	revisions map[string]*v1alpha1.NodeTypeRevision
 }
@@ -49,7 +51,10 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observation, err
 			return seen, err
 		}
 	}
-	if seen.machines, err = r.machines(ctx, name); err != nil {
+	if seen.machines, err = machines(ctx, r.Client, name); err != nil {
+		return seen, err
+	}
+	if seen.rollouts, err = rollouts(ctx, r.Client, seen.nodeType); err != nil {
 		return seen, err
 	}
 	seen.revisions, err = r.revisions(ctx, seen.nodeType)
@@ -77,14 +82,28 @@ func (r *Reconciler) hosts(ctx context.Context, namespace string) ([]placement.H
 	return placement.Pair(hosts.Items, records.Items), nil
 }
 
-func (r *Reconciler) machines(ctx context.Context, nodeType string) ([]v1alpha1.Machine, error) {
+func machines(ctx context.Context, reader client.Reader, nodeType string) ([]v1alpha1.Machine, error) {
 	var list v1alpha1.MachineList
-	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list Machines: %w", err)
 	}
 	var mine []v1alpha1.Machine
 	for i := range list.Items {
 		if list.Items[i].Spec.NodeTypeRef.Name == nodeType {
+			mine = append(mine, list.Items[i])
+		}
+	}
+	return mine, nil
+}
+
+func rollouts(ctx context.Context, reader client.Reader, nodeType *v1alpha1.NodeType) ([]v1alpha1.Rollout, error) {
+	var list v1alpha1.RolloutList
+	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Rollouts: %w", err)
+	}
+	var mine []v1alpha1.Rollout
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], nodeType) {
 			mine = append(mine, list.Items[i])
 		}
 	}

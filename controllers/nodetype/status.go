@@ -8,19 +8,17 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
+	"github.com/ingot-dev/ingot/controllers/plan/succession"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
 // rightsAgain: a RoleBinding is not watched.
 const rightsAgain = 15 * time.Second
 
-// report writes what was found into the status. An obstacle leaves the revisions as they are: Machines keep theirs.
-func report(after *v1alpha1.NodeType, seen observation, found finding, now time.Time) step.Outcome {
+// report writes what was found and decided into the status.
+func report(after *v1alpha1.NodeType, seen observation, found finding, decision succession.Decision, now time.Time) step.Outcome {
 	after.Status.ObservedGeneration = after.Generation
-	if found.revision != nil {
-		// Until rollouts exist, the newest revision is stable at once; Machines keep the one they have.
-		after.Status.StableRevision, after.Status.TargetRevision = found.revision.Name, found.revision.Name
-	}
+	after.Status.StableRevision, after.Status.TargetRevision = decision.Stable, decision.Target
 	after.Status.Hosts = v1alpha1.HostCounts{}
 	if seen.provider != nil {
 		after.Status.Hosts = placement.Count(placement.Request{
@@ -39,6 +37,22 @@ func report(after *v1alpha1.NodeType, seen observation, found finding, now time.
 	}
 	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionReady, status, reason, message)
 	return outcome
+}
+
+// revisionEvents tell that the revisions changed.
+func revisionEvents(before, after v1alpha1.NodeTypeStatus) []step.Event {
+	var told []step.Event
+	if before.TargetRevision != after.TargetRevision {
+		told = append(told, happened("RevisionChanged", "the target revision is "+after.TargetRevision))
+	}
+	if before.StableRevision != after.StableRevision {
+		told = append(told, happened("StableRevisionChanged", "the stable revision, which new Machines get, is "+after.StableRevision))
+	}
+	return told
+}
+
+func happened(reason, message string) step.Event {
+	return step.Event{Type: step.Normal, Reason: reason, Action: "Resolve", Message: message}
 }
 
 func count(machines []v1alpha1.Machine, target string) v1alpha1.MachineCounts {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -18,6 +19,13 @@ import (
 // settle gathers events: a hall of servers that install reports progress all the time, and counting each time that
 // one of them does would be counting all day.
 const settle = time.Second
+
+// phaseChanged leaves out how far a Rollout is: only its end concerns the NodeType.
+var phaseChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, ok1 := e.ObjectOld.(*v1alpha1.Rollout)
+	after, ok2 := e.ObjectNew.(*v1alpha1.Rollout)
+	return ok1 && ok2 && before.Status.Phase != after.Status.Phase
+}}
 
 // concern tells whether a NodeType is concerned by a changed object.
 type concern func(nodeType *v1alpha1.NodeType, changed client.Object) bool

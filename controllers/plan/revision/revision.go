@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
@@ -93,12 +94,22 @@ func Digest(spec v1alpha1.NodeTypeRevisionSpec) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
+// OwnDigest is the digest of what the NodeType itself gives to its revision, the image included: the snapshot as if the
+// NodeProvider gave nothing. Errors as of Build and Digest.
+func OwnDigest(in Inputs) (string, error) {
+	spec, err := Build(Inputs{NodeType: in.NodeType, Provider: &v1alpha1.NodeProvider{}, Image: in.Image})
+	if err != nil {
+		return "", err
+	}
+	return Digest(spec)
+}
+
 // Name of the revision of a NodeType: its name and the beginning of the digest, at most 63 bytes.
 func Name(nodeType, digest string) string {
 	room := maxName - digestLength - 1
 	if len(nodeType) > room {
 		sum := sha256.Sum256([]byte(nodeType))
-		nodeType = nodeType[:room-nameHash-1] + "-" + hex.EncodeToString(sum[:])[:nameHash]
+		nodeType = strings.TrimRight(nodeType[:room-nameHash-1], ".") + "-" + hex.EncodeToString(sum[:])[:nameHash]
 	}
 	return nodeType + "-" + digest[:min(len(digest), digestLength)]
 }

@@ -162,6 +162,39 @@ func TestANameFitsALabelAndTellsLongNodeTypesApart(t *testing.T) {
 	if len(first) != maxName || first == second {
 		t.Errorf("names %s and %s", first, second)
 	}
+	if name := Name(strings.Repeat("a", 42)+"."+long, golden); strings.Contains(name, ".-") {
+		t.Errorf("name %s is none of an object", name)
+	}
+}
+
+func TestTheNodeTypesOwnPartIsToldFromItsProviders(t *testing.T) {
+	own := func(change func(*Inputs)) string {
+		in := inputs()
+		change(&in)
+		digest, err := OwnDigest(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return digest
+	}
+	before := own(func(*Inputs) {})
+	for name, change := range map[string]func(*Inputs){
+		"user data": func(in *Inputs) { in.Provider.Spec.UserData = "#cloud-config\n" },
+		"network":   func(in *Inputs) { in.Provider.Spec.Network = nil },
+		"SSH keys":  func(in *Inputs) { in.Provider.Spec.SSHKeys = nil },
+	} {
+		if own(change) != before {
+			t.Errorf("the provider's %s is taken for the NodeType's", name)
+		}
+	}
+	if own(func(in *Inputs) { in.NodeType.Spec.UserData = "" }) == before || own(func(in *Inputs) { in.Image.Spec.Format = v1alpha1.FormatRaw }) == before {
+		t.Error("a change of the NodeType's own is not seen")
+	}
+	in := inputs()
+	in.Image.Status.Checksum = ""
+	if _, err := OwnDigest(in); err == nil {
+		t.Error("an image without a pinned checksum has a digest")
+	}
 }
 
 func TestAnImageWithoutAPinnedChecksumMakesNoRevision(t *testing.T) {

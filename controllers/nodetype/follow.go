@@ -1,0 +1,100 @@
+package nodetype
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/succession"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+// facts for the plan of which revision follows which.
+func facts(seen observation, found finding) succession.Facts {
+	f := succession.Facts{
+		Generation: seen.nodeType.Generation, Stable: seen.nodeType.Status.StableRevision, Target: seen.nodeType.Status.TargetRevision,
+	}
+	if found.revision != nil {
+		f.Wanted = found.revision.Name
+	}
+	for i := range seen.rollouts {
+		o := &seen.rollouts[i]
+		f.Rollouts = append(f.Rollouts, succession.Rollout{Name: o.Name, From: o.Spec.From, To: o.Spec.To, Phase: o.Status.Phase})
+	}
+	for i := range seen.machines {
+		m := &seen.machines[i]
+		f.Machines = append(f.Machines, succession.Machine{Asked: m.Spec.Revision, Installed: m.Status.Revision, Deleting: m.DeletionTimestamp != nil})
+	}
+	for _, revision := range seen.revisions {
+		f.Revisions = append(f.Revisions, succession.Revision{Name: revision.Name, Created: revision.CreationTimestamp.Time})
+	}
+	return f
+}
+
+// follow makes one Rollout or removes one object that is no longer kept; the event of that starts the next reconcile.
+func (r *Reconciler) follow(ctx context.Context, seen observation, found finding, decision succession.Decision) ([]step.Event, error) {
+	switch {
+	case decision.Rollout != nil:
+		return r.createRollout(ctx, seen, found)
+	case len(decision.DropRollouts) > 0:
+		return nil, r.drop(ctx, "Rollout", rolloutNamed(seen, decision.DropRollouts[0]))
+	case len(decision.DropRevisions) > 0:
+		return nil, r.drop(ctx, "NodeTypeRevision", seen.revisions[decision.DropRevisions[0]])
+	}
+	return nil, nil
+}
+
+// createRollout decides once more on what the API server itself says: the cache may not show a Rollout that was just
+// made, nor Machines that it has moved.
+func (r *Reconciler) createRollout(ctx context.Context, seen observation, found finding) ([]step.Event, error) {
+	var err error
+	if seen.rollouts, err = rollouts(ctx, r.Reader, seen.nodeType); err != nil {
+		return nil, err
+	}
+	if seen.machines, err = machines(ctx, r.Reader, seen.nodeType.Name); err != nil {
+		return nil, err
+	}
+	decided := succession.Plan(facts(seen, found)).Rollout
+	if decided == nil {
+		return nil, nil
+	}
+	made := &v1alpha1.Rollout{
+		ObjectMeta: metav1.ObjectMeta{Name: decided.Name},
+		Spec:       v1alpha1.RolloutSpec{NodeTypeRef: v1alpha1.LocalReference{Name: seen.nodeType.Name}, From: decided.From, To: decided.To},
+	}
+	if err := controllerutil.SetControllerReference(seen.nodeType, made, r.Client.Scheme()); err != nil {
+		return nil, fmt.Errorf("own Rollout %s: %w", made.Name, err)
+	}
+	err = r.Client.Create(ctx, made)
+	if apierrors.IsAlreadyExists(err) {
+		return nil, r.expectOwn(ctx, seen, "Rollout", made.Name, &v1alpha1.Rollout{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create Rollout %s: %w", made.Name, err)
+	}
+	return []step.Event{happened("RolloutCreated", fmt.Sprintf("Rollout %s moves the Machines from revision %s to %s", made.Name, decided.From, decided.To))}, nil
+}
+
+func rolloutNamed(seen observation, name string) *v1alpha1.Rollout {
+	for i := range seen.rollouts {
+		if seen.rollouts[i].Name == name {
+			return &seen.rollouts[i]
+		}
+	}
+	return &v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// drop deletes the very object that was judged.
+func (r *Reconciler) drop(ctx context.Context, kind string, object client.Object) error {
+	uid := object.GetUID()
+	err := r.Client.Delete(ctx, object, client.Preconditions{UID: &uid})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete %s %s, which is no longer kept: %w", kind, object.GetName(), err)
+	}
+	return nil
+}
