@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/dra"
+	"github.com/ingot-dev/ingot/presentation/mig"
 	"github.com/ingot-dev/ingot/presentation/passthrough"
 )
 
@@ -26,12 +28,16 @@ type mode struct {
 var modes = []mode{
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "driver from packages or the vendor's operator", matches: driverNotFromImage},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "workload VM", matches: toVMs},
-	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "advertised by DRA", matches: byDRA},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "shared (time-slicing, MPS)", matches: shared},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "containers, driver in the image, DRA", matches: byDRA, resolve: dra.Resolve},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "containers, driver in the image, device plugin", resolve: passthrough.Resolve},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeVGPU, Variant: "host and guest"},
-	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeMIG, Variant: "strategies none, single, mixed"},
-	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "devices GPU, MIG, VFIO"},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeMIG, Variant: "driver from packages or the vendor's operator", matches: driverNotFromImage},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeMIG, Variant: "strategies none, single, mixed; device plugin, DRA", resolve: mig.Resolve},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "driver from packages or the vendor's operator", matches: driverNotFromImage},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "shared (time-slicing, MPS)", matches: sharedByDRA},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "devices MIG, VFIO", matches: notWholeByDRA},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "devices GPU, driver in the image", resolve: dra.Resolve},
 	{Vendor: v1alpha1.VendorAMD, Mode: v1alpha1.ModePassthrough, Variant: "whole GPUs and partitions"},
 	{Vendor: v1alpha1.VendorAMD, Mode: v1alpha1.ModeDRA, Variant: "gpu.amd.com"},
 	{Vendor: v1alpha1.VendorGeneric, Mode: v1alpha1.ModePassthrough, Variant: "any accelerator with a device plugin"},
@@ -76,4 +82,14 @@ func byDRA(gpu *v1alpha1.GPUSpec) bool {
 func shared(gpu *v1alpha1.GPUSpec) bool {
 	p := gpu.Presentation.Passthrough
 	return p != nil && p.Sharing != nil
+}
+
+func sharedByDRA(gpu *v1alpha1.GPUSpec) bool {
+	d := gpu.Presentation.DRA
+	return d != nil && d.Sharing != nil
+}
+
+func notWholeByDRA(gpu *v1alpha1.GPUSpec) bool {
+	d := gpu.Presentation.DRA
+	return d != nil && d.Devices != "" && d.Devices != "GPU"
 }

@@ -24,6 +24,12 @@ type (
 	Resource = plan.Resource
 	// Label is a label that a vendor's software sets to tell what it found.
 	Label = plan.Label
+	// SliceExpectation is what one DRA driver must publish for a node.
+	SliceExpectation = plan.SliceExpectation
+	// DeviceClassExpectation is a DeviceClass that claims name.
+	DeviceClassExpectation = plan.DeviceClassExpectation
+	// DeviceExpectation is so many devices of one kind.
+	DeviceExpectation = plan.DeviceExpectation
 	// Refusal says why a presentation is impossible.
 	Refusal = plan.Refusal
 )
@@ -39,9 +45,16 @@ func Resolve(r Request) (Plan, error) {
 		return Plan{}, err
 	}
 	p.Expectation.AbsentPrefixes = slices.Clone(acceleratorDomains)
+	p.Expectation.AbsentDrivers = absentDrivers(p.Expectation)
 	p.Expectation.Kernel = r.Image.OS.Kernel
 	p.Expectation.Kubelet = r.Image.Software.Kubelet
 	return p, nil
+}
+
+// Validate says whether a request can be resolved. The error is a *Refusal.
+func Validate(r Request) error {
+	_, err := Resolve(r)
+	return err
 }
 
 func resolveGPU(r Request) (Plan, error) {

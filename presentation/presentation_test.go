@@ -1,12 +1,10 @@
 package presentation
 
 import (
-	"bytes"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -19,7 +17,6 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
-	"github.com/ingot-dev/ingot/test/require"
 )
 
 var update = flag.Bool("update", false, "write the golden files and the table in doc.go")
@@ -38,14 +35,23 @@ func h100() Request {
 	}
 }
 
-func TestThePlansAreAsInTheGoldenFiles(t *testing.T) {
+// requests are one of each kind that differs.
+func requests() map[string]Request {
 	plain := h100()
 	plain.GPU = nil
 	pcie := h100()
 	pcie.GPU.Model = "H100-NVL-94GB"
 	four := h100()
 	four.GPU.Model, four.GPU.Count = "A100-SXM4-40GB", 4
-	for name, r := range map[string]Request{"no-gpu": plain, "h100-sxm-8": h100(), "h100-nvl-8": pcie, "a100-sxm-4": four} {
+	out := map[string]Request{"no-gpu": plain, "h100-sxm-8": h100(), "h100-nvl-8": pcie, "a100-sxm-4": four, "h100-dra": byClaims()}
+	for name, r := range partitioned() {
+		out[name] = r
+	}
+	return out
+}
+
+func TestThePlansAreAsInTheGoldenFiles(t *testing.T) {
+	for name, r := range requests() {
 		t.Run(name, func(t *testing.T) {
 			plan, err := Resolve(r)
 			if err != nil {
@@ -113,14 +119,12 @@ func TestWhatCannotWorkIsRefusedWithItsReasonAndRule(t *testing.T) {
 		{"virtual machines", func(r *Request) {
 			r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Workload: v1alpha1.WorkloadVM}
 		}, "PresentationInvalid", "presentation/unknown", "it knows nvidia Passthrough"},
-		{"advertised by DRA", func(r *Request) {
-			r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Advertise: v1alpha1.AdvertiseDRA}
-		}, "PresentationInvalid", "presentation/unknown", "DRA"},
 		{"shared", func(r *Request) {
 			r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Sharing: &v1alpha1.SharingSpec{Strategy: "MPS", Replicas: 2}}
 		}, "PresentationInvalid", "presentation/unknown", "shared"},
 		{"the driver from the operator", func(r *Request) { r.GPU.Driver.Source = v1alpha1.DriverFromOperator }, "PresentationInvalid", "presentation/unknown", "operator"},
-		{"MIG", func(r *Request) { r.GPU.Presentation.Mode = v1alpha1.ModeMIG }, "PresentationInvalid", "presentation/unknown", "MIG"},
+		{"no GPU to present", func(r *Request) { r.GPU.Count = 0 }, "PresentationInvalid", "gpu/count", "1 to 64"},
+		{"fewer GPUs than none", func(r *Request) { r.GPU.Count = -8 }, "PresentationInvalid", "gpu/count", "-8"},
 		{"another vendor", func(r *Request) { r.GPU.Vendor = v1alpha1.VendorAMD }, "PresentationInvalid", "presentation/unknown", "amd"},
 		{"a vendor and a mode that the table does not have", func(r *Request) { r.GPU.Vendor, r.GPU.Presentation.Mode = "generic", "DRA" }, "PresentationInvalid", "presentation/unknown", "generic"},
 	}
@@ -164,136 +168,79 @@ func TestWhatAgreesIsAccepted(t *testing.T) {
 }
 
 func TestResolvingIsDeterministicAndSetsNothingTwice(t *testing.T) {
-	first, err := Resolve(h100())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 50 {
-		again, err := Resolve(h100())
+	for name, r := range requests() {
+		first, err := Resolve(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(first, again); diff != "" {
-			t.Fatal(diff)
+		for range 20 {
+			again, err := Resolve(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(first, again); diff != "" {
+				t.Fatal(diff)
+			}
 		}
-	}
-	seen := map[string]bool{}
-	for _, f := range first.Files {
-		if seen[f.Path] {
-			t.Errorf("%s is written twice", f.Path)
+		seen := map[string]bool{}
+		once := func(what string) {
+			if seen[what] {
+				t.Errorf("%s: %s is set twice", name, what)
+			}
+			seen[what] = true
 		}
-		seen[f.Path] = true
-	}
-	for _, r := range first.Expectation.Resources {
-		if seen[string(r.Name)] {
-			t.Errorf("%s is expected twice", r.Name)
+		for _, f := range first.Files {
+			once("the file " + f.Path)
 		}
-		seen[string(r.Name)] = true
+		for _, u := range first.Units {
+			once("the unit " + u.Name)
+		}
+		for _, l := range first.Expectation.Labels {
+			once("the label " + l.Key)
+			once("the check " + l.Check)
+		}
+		for _, e := range first.Expectation.Resources {
+			once("the resource " + string(e.Name))
+		}
+		if err := Validate(r); err != nil {
+			t.Errorf("%s resolves, and is invalid: %v", name, err)
+		}
 	}
 }
 
 func TestEveryNVIDIAPlanSetsTheMIGModeBeforeKubelet(t *testing.T) {
-	for _, m := range catalogue.Models() {
-		r := h100()
-		r.GPU.Model = m.Name
+	check := func(name string, r Request) {
 		plan, err := Resolve(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		last := plan.Units[len(plan.Units)-1]
-		if !strings.Contains(last.Content, "Before=kubelet.service\n") || !strings.Contains(last.Content, "RequiredBy=kubelet.service\n") || !strings.Contains(plan.Files[0].Content, "nvidia-smi -mig 0\n") {
-			t.Errorf("%s: no unit that kubelet requires sets the MIG mode: %+v", m.Name, last)
+		last, script := plan.Units[len(plan.Units)-1], plan.Files[0].Content
+		sets := strings.Contains(script, "nvidia-smi -mig 0\n") || strings.Contains(script, "\nnvidia-mig-parted apply ")
+		if !strings.Contains(last.Content, "Before=kubelet.service\n") || !strings.Contains(last.Content, "RequiredBy=kubelet.service\n") || !sets {
+			t.Errorf("%s: no unit that kubelet requires sets the MIG mode: %+v", name, last)
 		}
 	}
-}
-
-// nvidiaSMI answers as nvidia-smi does for GPUs whose MIG mode is in the file state; with stuck, even a reset does not change it.
-const nvidiaSMI = `#!/bin/sh
-echo "$*" >>"$ROOT/calls"
-case "$1" in
---query-gpu=*) while read -r mode; do echo "0, $mode"; done <"$ROOT/state" ;;
---gpu-reset) test -e "$ROOT/stuck" || echo Disabled >"$ROOT/state" ;;
-esac
-`
-
-func TestTheModeScriptEndsWellOnlyWhenTheModeIsOffAndTheFabricManagerRuns(t *testing.T) {
-	shell := require.Tool(t, "sh", "apt-get install -y dash")
-	plan, err := Resolve(h100())
-	if err != nil {
-		t.Fatal(err)
+	for _, m := range catalogue.Models() {
+		r := h100()
+		r.GPU.Model = m.Name
+		check(m.Name, r)
 	}
-	for sentence, tt := range map[string]struct {
-		state, systemctl string
-		stuck            bool
-		calls            int
-		well             bool
-	}{
-		"off already":              {"Disabled\nDisabled\n", "exit 0", false, 3, true},
-		"on, and a reset helps":    {"Enabled\nDisabled\n", "exit 0", false, 4, true},
-		"on, and stays on":         {"Enabled\n", "exit 0", true, 4, false},
-		"off, no fabric manager":   {"Disabled\n", "exit 3", false, 3, false},
-		"nvidia-smi knows no mode": {"[N/A]\n", "exit 0", true, 4, false},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			dir := t.TempDir()
-			write := func(name, text string) {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-					t.Fatal(err)
-				}
-			}
-			write("state", tt.state)
-			write("nvidia-smi", nvidiaSMI)
-			write("systemctl", "#!/bin/sh\n"+tt.systemctl+"\n")
-			write("script", plan.Files[0].Content)
-			if tt.stuck {
-				write("stuck", "")
-			}
-			cmd := exec.Command(shell, filepath.Join(dir, "script"))
-			cmd.Env = []string{"PATH=" + dir + ":/usr/bin:/bin", "ROOT=" + dir}
-			out, err := cmd.CombinedOutput()
-			if (err == nil) != tt.well {
-				t.Errorf("the script ended with %v: %s", err, out)
-			}
-			calls, _ := os.ReadFile(filepath.Join(dir, "calls"))
-			if n := bytes.Count(calls, []byte("\n")); n != tt.calls {
-				t.Errorf("%d calls of nvidia-smi, want %d:\n%s", n, tt.calls, calls)
-			}
-		})
-	}
-}
-
-func TestUnitsAreWhatSystemdTakes(t *testing.T) {
-	verify := require.Tool(t, "systemd-analyze", "apt-get install -y systemd")
-	plan, err := Resolve(h100())
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	stub := "[Unit]\nDescription=stub\n[Service]\nExecStart=/bin/true\n"
-	for _, u := range append(plan.Units, Unit{Name: "kubelet.service"}) {
-		content := strings.ReplaceAll(u.Content, "/usr/local/sbin/ingot-gpu-mode", "/bin/true")
-		if content == "" {
-			content = stub
+	for name, r := range requests() {
+		if r.GPU != nil {
+			check(name, r)
 		}
-		if err := os.WriteFile(filepath.Join(dir, u.Name), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	out, err := exec.Command(verify, "verify", filepath.Join(dir, "ingot-gpu-mode.service")).CombinedOutput()
-	if err != nil || bytes.Contains(out, []byte("ingot-gpu-mode")) {
-		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}
 }
 
 func TestTheTableOfModesInThePackageDocumentationIsCurrent(t *testing.T) {
 	var table strings.Builder
-	fmt.Fprintf(&table, "//\t%-8s %-12s %-48s %s\n", "vendor", "mode", "variant", "this version")
+	fmt.Fprintf(&table, "//\t%-8s %-12s %-52s %s\n", "vendor", "mode", "variant", "this version")
 	for _, m := range modes {
 		state := "refused"
 		if m.resolve != nil {
 			state = "known"
 		}
-		fmt.Fprintf(&table, "//\t%-8s %-12s %-48s %s\n", m.Vendor, m.Mode, m.Variant, state)
+		fmt.Fprintf(&table, "//\t%-8s %-12s %-52s %s\n", m.Vendor, m.Mode, m.Variant, state)
 	}
 	source, err := os.ReadFile("doc.go")
 	if err != nil {
@@ -308,15 +255,6 @@ func TestTheTableOfModesInThePackageDocumentationIsCurrent(t *testing.T) {
 	}
 	if want != string(source) {
 		t.Error("the table in doc.go is stale: go test ./presentation -update")
-	}
-}
-
-func BenchmarkResolve(b *testing.B) {
-	r := h100()
-	for b.Loop() {
-		if _, err := Resolve(r); err != nil {
-			b.Fatal(err)
-		}
 	}
 }
 

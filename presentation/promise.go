@@ -1,7 +1,6 @@
 package presentation
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,11 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/plan"
 )
 
 // acceleratorDomains are the domains under which accelerators are advertised. A resource there that is not promised
 // comes from another presentation, or another node's leftovers.
 var acceleratorDomains = []string{"amd.com/", "gpu.intel.com/", "habana.ai/", "nvidia.com/"}
+
+// acceleratorDrivers publish accelerators as devices of ResourceSlices. NVIDIA's driver for compute domains is none of them.
+var acceleratorDrivers = []string{"gaudi.intel.com", "gpu.amd.com", "gpu.intel.com", "gpu.nvidia.com"}
 
 // gpuNames begin the names of GPUs among them; other devices, such as network functions, may be promised beside GPUs.
 var gpuNames = []string{"amd.com/", "gpu.intel.com/", "habana.ai/", "nvidia.com/gpu", "nvidia.com/mig-"}
@@ -73,6 +76,13 @@ func promiseExtended(name corev1.ResourceName, quantity resource.Quantity, e *Ex
 	return nil
 }
 
+// absentDrivers are those that publish nothing of what is expected.
+func absentDrivers(e Expectation) []string {
+	return slices.DeleteFunc(slices.Clone(acceleratorDrivers), func(driver string) bool {
+		return slices.ContainsFunc(e.Slices, func(s SliceExpectation) bool { return s.Driver == driver })
+	})
+}
+
 func disagree(rule, format string, args ...any) error {
-	return &Refusal{Reason: v1alpha1.ReasonResourcesDisagree, Rule: rule, Message: fmt.Sprintf(format, args...)}
+	return plan.Refuse(v1alpha1.ReasonResourcesDisagree, rule, format, args...)
 }

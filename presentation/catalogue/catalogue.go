@@ -47,13 +47,13 @@ type Model struct {
 	FormFactor FormFactor
 	// MinimumDriver is the oldest driver that knows the model.
 	MinimumDriver string
-	// MIG says whether the model can be partitioned, so that its mode must be set.
-	MIG bool
+	// Geometry is how the model can be partitioned; nil: it cannot. Callers must not change it.
+	Geometry *Geometry
 }
 
 // MIGModePersists says whether the MIG mode is kept in the GPU's InfoROM. If so it survives a reboot and a re-image,
 // and changing it takes a GPU reset; from Hopper on it lives only while the driver is loaded.
-func (m Model) MIGModePersists() bool { return m.MIG && m.Architecture == Ampere }
+func (m Model) MIGModePersists() bool { return m.Geometry != nil && m.Architecture == Ampere }
 
 // HasNVSwitch says whether a server with count of these GPUs has NVSwitches, which need a fabric manager. Boards of
 // eight SXM modules have, boards of four link their modules directly, and a fabric manager started there fails with

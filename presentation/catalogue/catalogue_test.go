@@ -13,21 +13,16 @@ import (
 
 var update = flag.Bool("update", false, "write the table into doc.go")
 
-func TestTheTableInThePackageDocumentationIsCurrent(t *testing.T) {
-	var table strings.Builder
-	fmt.Fprintf(&table, "//\t%-16s %-14s %7s  %-7s %-5s %-14s %s\n", "model", "PCI ids", "memory", "arch", "form", "minimum driver", "NVSwitch")
-	for _, m := range Models() {
-		nvswitch := "no"
-		if m.HasNVSwitch(8) {
-			nvswitch = "from 5 GPUs"
-		}
-		fmt.Fprintf(&table, "//\t%-16s %-14s %4d GiB %-7s %-5s %-14s %s\n", m.Name, m.PCIVendor+":"+strings.Join(m.PCIDevices, ","), m.MemoryGiB[0], m.Architecture, m.FormFactor, m.MinimumDriver, nvswitch)
-	}
+func TestTheTablesInThePackageDocumentationAreCurrent(t *testing.T) {
 	source, err := os.ReadFile("doc.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := regexp.MustCompile(`(?s)// BEGIN MODELS\n.*// END MODELS\n`).ReplaceAllLiteralString(string(source), "// BEGIN MODELS\n//\n"+table.String()+"//\n// END MODELS\n")
+	want := string(source)
+	for name, table := range map[string]string{"MODELS": tableOfModels(), "GEOMETRIES": tableOfGeometries()} {
+		between := regexp.MustCompile(`(?s)// BEGIN ` + name + `\n.*// END ` + name + `\n`)
+		want = between.ReplaceAllLiteralString(want, "// BEGIN "+name+"\n//\n"+table+"//\n// END "+name+"\n")
+	}
 	if *update {
 		if err := os.WriteFile("doc.go", []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -35,8 +30,40 @@ func TestTheTableInThePackageDocumentationIsCurrent(t *testing.T) {
 		return
 	}
 	if want != string(source) {
-		t.Error("the table in doc.go is stale: go test ./presentation/catalogue -update")
+		t.Error("a table in doc.go is stale: go test ./presentation/catalogue -update")
 	}
+}
+
+func tableOfModels() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "//\t%-16s %-14s %7s  %-7s %-5s %-14s %-12s %-9s %s\n", "model", "PCI ids", "memory", "arch", "form", "minimum driver", "NVSwitch", "MIG", "profiles")
+	for _, m := range Models() {
+		nvswitch := "no"
+		if m.HasNVSwitch(8) {
+			nvswitch = "from 5 GPUs"
+		}
+		geometry, names := "no", []string{}
+		if m.Geometry != nil {
+			geometry = m.Geometry.Name
+			for _, p := range m.Geometry.Profiles {
+				names = append(names, strings.Join(m.ProfileNames(p), "|"))
+			}
+		}
+		fmt.Fprintf(&out, "//\t%-16s %-14s %4d GiB %-7s %-5s %-14s %-12s %-9s %s\n", m.Name, m.PCIVendor+":"+strings.Join(m.PCIDevices, ","), m.MemoryGiB[0],
+			m.Architecture, m.FormFactor, m.MinimumDriver, nvswitch, geometry, strings.Join(names, " "))
+	}
+	return out.String()
+}
+
+func tableOfGeometries() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "//\t%-9s %2s %7s %6s %3s %-6s %-6s %s\n", "MIG", "id", "compute", "memory", "max", "suffix", "driver", "starts")
+	for _, g := range Geometries() {
+		for _, p := range g.Profiles {
+			fmt.Fprintf(&out, "//\t%-9s %2d %3d / %d %2d / %d %3d %-6s %-6s %v\n", g.Name, p.ID, p.ComputeSlices, g.ComputeSlices, p.MemorySlices, g.MemorySlices, p.Max, p.Suffix, p.MinimumDriver, p.Starts)
+		}
+	}
+	return out.String()
 }
 
 func TestEveryModelIsCompleteAndUnique(t *testing.T) {
@@ -84,6 +111,67 @@ func TestOnlyAmpereKeepsTheMIGMode(t *testing.T) {
 	for _, m := range Models() {
 		if m.MIGModePersists() != strings.HasPrefix(m.Name, "A100") {
 			t.Errorf("%s: the MIG mode persists: %v", m.Name, m.MIGModePersists())
+		}
+	}
+}
+
+// profiles is the table of profiles in NVIDIA's MIG user guide, typed in by hand, from the largest.
+var profiles = map[string]string{
+	"A100-SXM4-40GB": "7g.40gb 4g.20gb 3g.20gb 2g.10gb 1g.10gb 1g.5gb 1g.5gb+me",
+	"A100-SXM4-80GB": "7g.80gb 4g.40gb 3g.40gb 2g.20gb 1g.20gb 1g.10gb 1g.10gb+me",
+	"A100-PCIe-40GB": "7g.40gb 4g.20gb 3g.20gb 2g.10gb 1g.10gb 1g.5gb 1g.5gb+me",
+	"A100-PCIe-80GB": "7g.80gb 4g.40gb 3g.40gb 2g.20gb 1g.20gb 1g.10gb 1g.10gb+me",
+	"H100-SXM5-80GB": "7g.80gb 4g.40gb 3g.40gb 2g.20gb 1g.20gb 1g.10gb 1g.10gb+me",
+	"H100-PCIe-80GB": "7g.80gb 4g.40gb 3g.40gb 2g.20gb 1g.20gb 1g.10gb 1g.10gb+me",
+	"H100-NVL-94GB":  "7g.94gb 4g.47gb 3g.47gb 2g.24gb 1g.24gb 1g.12gb 1g.12gb+me",
+	"H200-SXM-141GB": "7g.141gb 4g.71gb 3g.71gb 2g.35gb 1g.35gb 1g.18gb 1g.18gb+me",
+	"H200-NVL-141GB": "7g.141gb 4g.71gb 3g.71gb 2g.35gb 1g.35gb 1g.18gb 1g.18gb+me",
+}
+
+func TestTheNamesOfProfilesAreThoseOfTheVendorsTable(t *testing.T) {
+	for _, m := range Models() {
+		var got []string
+		for _, p := range m.Geometry.Profiles {
+			got = append(got, m.ProfileNames(p)...)
+		}
+		if strings.Join(got, " ") != profiles[m.Name] {
+			t.Errorf("%s has the profiles %v, want %s", m.Name, got, profiles[m.Name])
+		}
+	}
+}
+
+func TestAModelWhoseMemoryDiffersBetweenDriversHasBothNames(t *testing.T) {
+	grace := Model{MemoryGiB: []int{186, 189}, Geometry: sevenSlices}
+	for i, want := range []string{"7g.186gb 7g.189gb", "4g.93gb 4g.95gb", "3g.93gb 3g.95gb", "2g.47gb", "1g.47gb", "1g.23gb 1g.24gb", "1g.23gb+me 1g.24gb+me"} {
+		if got := strings.Join(grace.ProfileNames(sevenSlices.Profiles[i]), " "); got != want {
+			t.Errorf("profile %d is called %s, want %s", i, got, want)
+		}
+	}
+	if names := (Model{MemoryGiB: []int{48}}).ProfileNames(sevenSlices.Profiles[0]); names != nil {
+		t.Errorf("a model that cannot be partitioned has the profile %v", names)
+	}
+}
+
+func TestEveryPlacementOfAGeometryLiesOnTheGPU(t *testing.T) {
+	for _, g := range Geometries() {
+		ids := map[int]bool{}
+		for _, p := range g.Profiles {
+			if ids[p.ID] || len(p.Starts) < p.Max || p.ComputeSlices > g.ComputeSlices {
+				t.Errorf("%s: profile %d is there twice, or has fewer places than instances, or is larger than the GPU", g.Name, p.ID)
+			}
+			ids[p.ID] = true
+			for i, s := range p.Starts {
+				if s < 0 || s+p.MemorySlices > g.MemorySlices || i > 0 && s <= p.Starts[i-1] {
+					t.Errorf("%s: profile %d: start %d lies off the GPU, or is out of order", g.Name, p.ID, s)
+				}
+			}
+		}
+		for _, c := range g.Together {
+			for _, id := range c.IDs {
+				if !ids[id] {
+					t.Errorf("%s: a combination names profile %d, which does not exist", g.Name, id)
+				}
+			}
 		}
 	}
 }

@@ -21,6 +21,6 @@ var models = []Model{
 func nvidia(name string, arch Architecture, form FormFactor, gib int, driver string, devices ...string) Model {
 	return Model{
 		Name: name, Vendor: v1alpha1.VendorNVIDIA, PCIVendor: nvidiaPCI, PCIDevices: devices, MemoryGiB: []int{gib},
-		Architecture: arch, FormFactor: form, MinimumDriver: driver, MIG: true,
+		Architecture: arch, FormFactor: form, MinimumDriver: driver, Geometry: sevenSlices,
 	}
 }

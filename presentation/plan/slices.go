@@ -30,7 +30,7 @@ type DeviceExpectation struct {
 	// Count of such devices.
 	Count int
 	// Attributes by name, each with the values that are accepted. A device that lacks one is not as promised, unless
-	// the name is in Optional. A version, such as driverVersion, is accepted in its semantic form too: 550.163.1 for 550.163.01.
+	// the name is in Optional. Names without a domain belong to the driver's. Versions are listed in every form that is accepted.
 	Attributes map[string][]string
 	// Optional are the attributes that are compared only where the device has them.
 	Optional []string

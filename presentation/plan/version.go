@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -26,6 +27,17 @@ func OlderThan(version, minimum string) (older, ok bool) {
 		}
 	}
 	return false, true
+}
+
+// Semantic writes a version such as 550.163.01 as a semantic version, 550.163.1: three numbers without leading zeros. It
+// says false for what OlderThan cannot read.
+func Semantic(version string) (string, bool) {
+	n, ok := numbers(version)
+	if !ok || len(n) > 3 {
+		return "", false
+	}
+	n = append(n, 0, 0)
+	return fmt.Sprintf("%d.%d.%d", n[0], n[1], n[2]), true
 }
 
 func numbers(version string) ([]int, bool) {

@@ -24,3 +24,11 @@ func TestDriverVersionsAreComparedNumberByNumber(t *testing.T) {
 		}
 	}
 }
+
+func TestVersionsAreWrittenSemantically(t *testing.T) {
+	for version, want := range map[string]string{"550.163.01": "550.163.1", "580.126.20": "580.126.20", "535.54": "535.54.0", "565": "565.0.0", "570.133.20-0ubuntu1": "570.133.20", "1.2.3.4": "", "latest": "", "": ""} {
+		if got, ok := Semantic(version); got != want || ok != (want != "") {
+			t.Errorf("Semantic(%q) = %q, %v; want %q", version, got, ok, want)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package catalogue
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Geometry is how GPUs of a family can be cut into GPU instances: what sizes there are, and where on the GPU each of them
+// can sit. Memory is cut into slices on which instances must not overlap; compute slices only have to suffice.
+type Geometry struct {
+	// Name in messages and in the table.
+	Name string
+	// MemorySlices of the whole GPU.
+	MemorySlices int
+	// ComputeSlices of the whole GPU.
+	ComputeSlices int
+	// Profiles are the sizes of instances, from the largest.
+	Profiles []Profile
+	// Together are sets of profiles that only newer drivers put on one GPU.
+	Together []Combination
+}
+
+// Profile is a size of GPU instance.
+type Profile struct {
+	// ID is nvidia-smi's number of the profile.
+	ID int
+	// ComputeSlices that an instance takes.
+	ComputeSlices int
+	// MemorySlices that an instance takes, from its start upwards.
+	MemorySlices int
+	// Starts are the memory slices at which an instance can start, ascending.
+	Starts []int
+	// Max is how many instances one GPU can have.
+	Max int
+	// Suffix of the name: +me.
+	Suffix string
+	// Media says that an instance has media engines; a GPU gives them to one instance.
+	Media bool
+	// MinimumDriver is the oldest driver that knows the profile; empty: as old as the model's.
+	MinimumDriver string
+}
+
+// Combination is profiles that only newer drivers put on one GPU.
+type Combination struct {
+	// IDs of the profiles.
+	IDs []int
+	// MinimumDriver that can.
+	MinimumDriver string
+}
+
+// sevenSlices is every GPU of the A100's and H100's size class (MIG user guide, "nvidia-smi mig -lgipp"). The mocks in
+// go-nvml say otherwise for Hopper and are wrong.
+var sevenSlices = &Geometry{
+	Name: "7 slices", MemorySlices: 8, ComputeSlices: 7,
+	Profiles: []Profile{
+		{ID: 0, ComputeSlices: 7, MemorySlices: 8, Starts: []int{0}, Max: 1},
+		{ID: 5, ComputeSlices: 4, MemorySlices: 4, Starts: []int{0}, Max: 1},
+		{ID: 9, ComputeSlices: 3, MemorySlices: 4, Starts: []int{0, 4}, Max: 2},
+		{ID: 14, ComputeSlices: 2, MemorySlices: 2, Starts: []int{0, 2, 4}, Max: 3},
+		{ID: 15, ComputeSlices: 1, MemorySlices: 2, Starts: []int{0, 2, 4, 6}, Max: 4, MinimumDriver: "525"},
+		{ID: 19, ComputeSlices: 1, MemorySlices: 1, Starts: []int{0, 1, 2, 3, 4, 5, 6}, Max: 7},
+		{ID: 20, ComputeSlices: 1, MemorySlices: 1, Starts: []int{0, 1, 2, 3, 4, 5, 6}, Max: 1, Suffix: "+me", Media: true},
+	},
+	Together: []Combination{{IDs: []int{5, 9}, MinimumDriver: "510"}},
+}
+
+// Geometries returns every geometry that a model of the catalogue has.
+func Geometries() []Geometry {
+	var out []Geometry
+	for _, m := range models {
+		if m.Geometry != nil && !slices.ContainsFunc(out, func(g Geometry) bool { return g.Name == m.Geometry.Name }) {
+			out = append(out, *m.Geometry)
+		}
+	}
+	return out
+}
+
+// ProfileNames returns the names that drivers give a profile of the model's geometry. It is one, except for models whose
+// total memory differs between drivers. The rule is go-nvlib's: the share of the memory, rounded to GiB.
+func (m Model) ProfileNames(p Profile) []string {
+	if m.Geometry == nil {
+		return nil
+	}
+	var out []string
+	for _, total := range m.MemoryGiB {
+		gib := (2*p.MemorySlices*total + m.Geometry.MemorySlices) / (2 * m.Geometry.MemorySlices)
+		name := fmt.Sprintf("%dg.%dgb%s", p.ComputeSlices, gib, p.Suffix)
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}

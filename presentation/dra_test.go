@@ -1,0 +1,153 @@
+package presentation
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+func quantity(s string) *resource.Quantity {
+	q := resource.MustParse(s)
+	return &q
+}
+
+// byClaims is a request for whole GPUs that the DRA driver gives away.
+func byClaims() Request {
+	r := h100()
+	r.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeDRA}
+	r.Image.Software.Containerd, r.Image.Software.GPUDriver.Version = "2.2.0", "570.133.07"
+	return r
+}
+
+func TestTheDRADriversDevicesAreExactAndTheDevicePluginsResourcesAreForeign(t *testing.T) {
+	plan, err := Resolve(byClaims())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := plan.Expectation
+	if len(e.Slices) != 1 || e.Slices[0].Driver != "gpu.nvidia.com" || e.Slices[0].Hint == "" {
+		t.Fatalf("slices %+v", e.Slices)
+	}
+	if diff := cmp.Diff([]DeviceExpectation{{Type: "gpu", Count: 8, Attributes: map[string][]string{"architecture": {"Hopper"}, "driverVersion": {"570.133.7", "570.133.07"}}}}, e.Slices[0].Devices); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]DeviceClassExpectation{{Name: "gpu.nvidia.com", Count: 8}}, e.Slices[0].DeviceClasses); diff != "" {
+		t.Error(diff)
+	}
+	if !e.Foreign("nvidia.com/gpu") || !e.Foreign("nvidia.com/mig-1g.10gb") {
+		t.Error("the device plugin's resources are not foreign on a node whose GPUs a DRA driver gives away")
+	}
+	if diff := cmp.Diff([]string{"gaudi.intel.com", "gpu.amd.com", "gpu.intel.com"}, e.AbsentDrivers); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"nvidia.com/gpu.deploy.device-plugin": "false", "nvidia.com/dra-kubelet-plugin": "true"}, plan.NodeLabels); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestInstancesByDRAAreCountedByProfileAndByClass(t *testing.T) {
+	plan, err := Resolve(partitioned()["h200-mig-dra"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	attributes := map[string][]string{"architecture": {"Hopper"}, "driverVersion": {"580.126.9", "580.126.09"}}
+	if diff := cmp.Diff([]DeviceExpectation{
+		{Type: "gpu", Count: 5, Attributes: attributes},
+		{Type: "mig", Profiles: []string{"3g.71gb"}, Count: 2, Attributes: attributes},
+		{Type: "mig", Profiles: []string{"1g.35gb"}, Count: 4, Attributes: attributes},
+		{Type: "mig", Profiles: []string{"1g.18gb"}, Count: 6, Attributes: attributes},
+		{Type: "mig", Profiles: []string{"1g.18gb+me"}, Count: 2, Attributes: attributes},
+	}, plan.Expectation.Slices[0].Devices); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]DeviceClassExpectation{{Name: "gpu.nvidia.com", Count: 5}, {Name: "mig.nvidia.com", Count: 14}}, plan.Expectation.Slices[0].DeviceClasses); diff != "" {
+		t.Error(diff)
+	}
+	if !plan.Expectation.Foreign("nvidia.com/gpu") || plan.NodeLabels["nvidia.com/gpu.deploy.mig-manager"] != "false" || plan.NodeLabels["nvidia.com/dra-kubelet-plugin"] != "true" {
+		t.Errorf("the device plugin is not foreign, or a label is missing: %v", plan.NodeLabels)
+	}
+}
+
+func TestWholeGPUsByClaimsAreTheSameUnderEitherMode(t *testing.T) {
+	want, err := Resolve(byClaims())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for sentence, p := range map[string]v1alpha1.Presentation{
+		"passthrough advertised by DRA": {Mode: v1alpha1.ModePassthrough, Passthrough: &v1alpha1.PassthroughSpec{Advertise: v1alpha1.AdvertiseDRA}},
+		"the defaults spelled out":      {Mode: v1alpha1.ModeDRA, DRA: &v1alpha1.DRASpec{Driver: "gpu.nvidia.com", Devices: "GPU"}},
+	} {
+		r := byClaims()
+		r.GPU.Presentation = p
+		got, err := Resolve(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", sentence, diff)
+		}
+	}
+}
+
+func TestWhatTheDRADriverCannotWorkWithIsRefused(t *testing.T) {
+	for sentence, tt := range map[string]struct {
+		change       func(*Request)
+		reason, rule string
+		says         string
+	}{
+		"a driver that is too old for it":        {func(r *Request) { r.Image.Software.GPUDriver.Version = "550.163.01" }, "DriverTooOld", "dra/driver-version", "565 or newer"},
+		"a driver that is too old for the model": {func(r *Request) { r.Image.Software.GPUDriver.Version = "470.82.01" }, "DriverTooOld", "image/driver-version", "525.85.12"},
+		"a kubelet that is too old":              {func(r *Request) { r.Image.Software.Kubelet = "1.34.1" }, "PresentationInvalid", "dra/kubelet-version", "1.34.2"},
+		"a containerd without CDI":               {func(r *Request) { r.Image.Software.Containerd = "1.6.20" }, "PresentationInvalid", "dra/containerd-version", "CDI"},
+		"a containerd that the image hides":      {func(r *Request) { r.Image.Software.Containerd = "" }, "PresentationInvalid", "dra/containerd-version", "must be a version"},
+		"another driver's name":                  {func(r *Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Driver: "gpu.amd.com"} }, "PresentationInvalid", "dra/driver", "gpu.nvidia.com"},
+		"instances without a layout":             {func(r *Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG"} }, "PresentationInvalid", "presentation/unknown", "MIG"},
+		"devices for virtual machines":           {func(r *Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "VFIO"} }, "PresentationInvalid", "presentation/unknown", "VFIO"},
+		"sharing": {func(r *Request) {
+			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Sharing: &v1alpha1.SharingSpec{Strategy: "MPS", Replicas: 2}}
+		}, "PresentationInvalid", "presentation/unknown", "shared"},
+		"the driver from packages":         {func(r *Request) { r.GPU.Driver.Source = v1alpha1.DriverFromPackages }, "PresentationInvalid", "presentation/unknown", "packages"},
+		"a promise of the device plugin's": {func(r *Request) { r.Resources["nvidia.com/gpu"] = *quantity("8") }, "ResourcesDisagree", "promise/gpu", "nvidia.com/gpu"},
+		"sharing of GPUs that claims give away": {func(r *Request) {
+			r.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModePassthrough, Passthrough: &v1alpha1.PassthroughSpec{Advertise: v1alpha1.AdvertiseDRA, Sharing: &v1alpha1.SharingSpec{Strategy: "MPS", Replicas: 2}}}
+		}, "PresentationInvalid", "presentation/unknown", "shared"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			r := byClaims()
+			tt.change(&r)
+			var refusal *Refusal
+			if err := Validate(r); !errors.As(err, &refusal) {
+				t.Fatalf("error %v, want a *Refusal", err)
+			}
+			if refusal.Reason != tt.reason || refusal.Rule != tt.rule || !strings.Contains(refusal.Message, tt.says) {
+				t.Errorf("refused with %s, %s: %s; want %s, %s and a message with %q", refusal.Reason, refusal.Rule, refusal.Message, tt.reason, tt.rule, tt.says)
+			}
+		})
+	}
+}
+
+func TestTheContainerToolkitIsNotNeededForClaims(t *testing.T) {
+	r := byClaims()
+	r.Image.Software.ContainerToolkit = ""
+	if err := Validate(r); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestADevicePluginsNodeExpectsNoDRADriver(t *testing.T) {
+	for name, r := range map[string]Request{"passthrough": h100(), "MIG": partitioned()["h100-mig-mixed"], "no GPU": requests()["no-gpu"]} {
+		plan, err := Resolve(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(plan.Expectation.AbsentDrivers, "gpu.nvidia.com") || len(plan.Expectation.Slices) > 0 || plan.NodeLabels["nvidia.com/dra-kubelet-plugin"] != "" {
+			t.Errorf("%s: the DRA driver is not absent: %+v", name, plan)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package mig
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ingot-dev/ingot/presentation/mig/layout"
+	"github.com/ingot-dev/ingot/presentation/plan"
+)
+
+// What mig-parted reads: where its package has it.
+const (
+	configFile = "/etc/nvidia-mig-manager/config.yaml"
+	hooksFile  = "/etc/nvidia-mig-manager/hooks.yaml"
+	configName = "ingot"
+)
+
+// noHooks keeps mig-parted from stopping services, kubelet among them: nothing uses the GPUs yet.
+const noHooks = "version: v1\nhooks: {}\n"
+
+func (c *cutting) files() []plan.File {
+	return []plan.File{
+		{Path: configFile, Mode: "0644", Content: c.config()},
+		{Path: hooksFile, Mode: "0644", Content: noHooks},
+	}
+}
+
+// config is a configuration of mig-parted, version v1, with one entry for the GPUs of each layout.
+func (c *cutting) config() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "version: v1\nmig-configs:\n  %s:\n", configName)
+	for g, want := range c.gpus {
+		alike := func(other layout.Multiset) bool { return (other == nil) == (want == nil) && slices.Equal(other, want) }
+		if slices.ContainsFunc(c.gpus[:g], alike) {
+			continue
+		}
+		var gpus []string
+		for other := g; other < len(c.gpus); other++ {
+			if alike(c.gpus[other]) {
+				gpus = append(gpus, fmt.Sprint(other))
+			}
+		}
+		fmt.Fprintf(&out, "  - devices: [%s]\n    mig-enabled: %t\n", strings.Join(gpus, ", "), want != nil)
+		if want == nil {
+			out.WriteString("    mig-devices: {}\n")
+			continue
+		}
+		out.WriteString("    mig-devices:\n")
+		for i, n := range want {
+			if n > 0 {
+				fmt.Fprintf(&out, "      %q: %d\n", c.names[i], n)
+			}
+		}
+	}
+	return out.String()
+}

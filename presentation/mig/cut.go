@@ -1,0 +1,173 @@
+package mig
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/presentation/mig/layout"
+	"github.com/ingot-dev/ingot/presentation/plan"
+)
+
+// cutting is how each GPU of a node is partitioned.
+type cutting struct {
+	// names of the geometry's profiles, in its order, as the NodeType spells them.
+	names []string
+	// gpus by index; nil: the GPU is whole.
+	gpus []layout.Multiset
+}
+
+// cut reads the layout and refuses what no GPU of the model can be, or what the strategy does not allow.
+func cut(r plan.Request, model catalogue.Model) (cutting, error) {
+	spec := r.GPU.Presentation.MIG
+	out := cutting{gpus: make([]layout.Multiset, r.GPU.Count)}
+	if model.Geometry == nil {
+		return out, nil
+	}
+	for _, p := range model.Geometry.Profiles {
+		out.names = append(out.names, model.ProfileNames(p)[0])
+	}
+	for i, entry := range spec.Layout {
+		field := fmt.Sprintf("mig.layout[%d]", i)
+		want, err := out.read(field, entry.Profiles, model)
+		if err != nil {
+			return cutting{}, err
+		}
+		if err := out.judge(field, want, model); err != nil {
+			return cutting{}, err
+		}
+		if err := out.judgeDriver(field, want, model, r.Image.Software.GPUDriver.Version); err != nil {
+			return cutting{}, err
+		}
+		if err := out.assign(field, entry.GPUs, want); err != nil {
+			return cutting{}, err
+		}
+	}
+	if out.instances() == 0 && spec.Strategy != none {
+		return cutting{}, refuse("mig/layout", "mig.strategy is %s, and mig.layout has no profiles: say how the GPUs are partitioned", spec.Strategy)
+	}
+	if spec.Strategy == single && spec.Advertise != v1alpha1.AdvertiseDRA {
+		return out, out.uniform()
+	}
+	return out, nil
+}
+
+// read counts the profiles of an entry. Names that drivers give the same profile are accepted.
+func (c *cutting) read(field string, profiles map[string]int32, model catalogue.Model) (layout.Multiset, error) {
+	want := make(layout.Multiset, len(c.names))
+	for _, written := range slices.Sorted(maps.Keys(profiles)) {
+		name, err := layout.ParseName(written)
+		if err != nil {
+			return nil, refuse("mig/profile-name", "%s.profiles: %v; %s has %s", field, err, model.Name, strings.Join(c.names, ", "))
+		}
+		if !name.Whole() {
+			return nil, refuse("mig/compute-instance", "%s.profiles: %s is a part of a GPU instance, which is never advertised: ask for %dg.%dgb", field, written, name.Slices, name.GiB)
+		}
+		at := slices.IndexFunc(model.Geometry.Profiles, func(p catalogue.Profile) bool { return slices.Contains(model.ProfileNames(p), name.String()) })
+		if at < 0 {
+			return nil, refuse("mig/profile", "%s.profiles: %s has no profile %s; it has %s", field, model.Name, written, strings.Join(c.names, ", "))
+		}
+		if profiles[written] < 1 {
+			return nil, refuse("mig/profile-count", "%s.profiles: %s is %d: say how many of them each GPU has, or remove it", field, written, profiles[written])
+		}
+		c.names[at] = name.String()
+		want[at] += int(profiles[written])
+	}
+	if want.Instances() == 0 {
+		return nil, refuse("mig/layout", "%s.profiles is empty: a GPU in MIG mode without instances is advertised by nobody", field)
+	}
+	return want, nil
+}
+
+// judge refuses what does not fit on one GPU.
+func (c *cutting) judge(field string, want layout.Multiset, model catalogue.Model) error {
+	_, err := layout.Place(*model.Geometry, want)
+	var impossible *layout.Impossible
+	if errors.As(err, &impossible) {
+		message := fmt.Sprintf("%s.profiles: %s does not fit on one %s: %s. Of these fits %s", field, want.Format(c.names), model.Name, impossible.Message, impossible.Largest.Format(c.names))
+		for i, near := range impossible.Nearby {
+			message += []string{"; near it are ", " and "}[min(i, 1)] + near.Format(c.names)
+		}
+		return refuse("mig/"+impossible.Rule, "%s", message)
+	}
+	if err != nil {
+		return refuse("mig/layout", "%s.profiles: %v", field, err)
+	}
+	return nil
+}
+
+// judgeDriver refuses what the driver cannot make.
+func (c *cutting) judgeDriver(field string, want layout.Multiset, model catalogue.Model, driver string) error {
+	for i, p := range model.Geometry.Profiles {
+		if older, _ := plan.OlderThan(driver, p.MinimumDriver); want[i] > 0 && older {
+			return tooOld(field, c.names[i], p.MinimumDriver, driver)
+		}
+	}
+	for _, together := range model.Geometry.Together {
+		has, names := true, []string(nil)
+		for i, p := range model.Geometry.Profiles {
+			if slices.Contains(together.IDs, p.ID) {
+				has, names = has && want[i] > 0, append(names, c.names[i])
+			}
+		}
+		if older, _ := plan.OlderThan(driver, together.MinimumDriver); has && older {
+			return tooOld(field, strings.Join(names, " beside "), together.MinimumDriver, driver)
+		}
+	}
+	return nil
+}
+
+func tooOld(field, what, minimum, driver string) error {
+	return plan.Refuse(v1alpha1.ReasonDriverTooOld, "mig/profile-driver", "%s.profiles: %s needs driver %s or newer, and the OSImage's is %s", field, what, minimum, driver)
+}
+
+// assign gives the layout to the GPUs named, or to all.
+func (c *cutting) assign(field string, gpus []int32, want layout.Multiset) error {
+	if len(gpus) == 0 {
+		for i := range c.gpus {
+			gpus = append(gpus, int32(i))
+		}
+	}
+	for _, g := range gpus {
+		if g < 0 || int(g) >= len(c.gpus) {
+			return refuse("mig/gpu-index", "%s.gpus names GPU %d: gpus go from 0 to %d", field, g, len(c.gpus)-1)
+		}
+		if c.gpus[g] != nil {
+			return refuse("mig/gpu-twice", "%s gives GPU %d a layout, and it has one already: name each GPU once, and leave gpus out only in the sole entry", field, g)
+		}
+		c.gpus[g] = want
+	}
+	return nil
+}
+
+// uniform says whether the strategy single allows it: every GPU is partitioned, and all instances are of one profile.
+func (c *cutting) uniform() error {
+	profile := -1
+	for g, want := range c.gpus {
+		if want == nil {
+			return refuse("mig/single", "mig.strategy is single, and GPU %d has no layout: the device plugin then advertises no GPU at all; partition it too, or choose mixed", g)
+		}
+		for i, n := range want {
+			if n == 0 {
+				continue
+			}
+			if profile >= 0 && profile != i {
+				return refuse("mig/single", "mig.strategy is single, and mig.layout has %s and %s: the device plugin then advertises no GPU at all; use one profile on every GPU, or choose mixed", c.names[profile], c.names[i])
+			}
+			profile = i
+		}
+	}
+	return nil
+}
+
+func (c *cutting) instances() int {
+	out := 0
+	for _, want := range c.gpus {
+		out += want.Instances()
+	}
+	return out
+}

@@ -1,0 +1,152 @@
+package layout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ingot-dev/ingot/presentation/catalogue"
+)
+
+// Multiset is how many instances of each profile of a geometry one GPU has, in the order of the geometry's profiles.
+type Multiset []int
+
+// Placement is an instance and where it sits.
+type Placement struct {
+	// Profile is its index among the geometry's profiles.
+	Profile int
+	// Start is the memory slice at which it starts.
+	Start int
+}
+
+// Rules that a layout can break.
+const (
+	// RuleInstances: a profile has more instances than one GPU can have.
+	RuleInstances = "instances"
+	// RuleMedia: more than one instance has media engines.
+	RuleMedia = "media-extension"
+	// RuleCompute: the instances need more compute slices than the GPU has.
+	RuleCompute = "compute-slices"
+	// RuleMemory: the instances need more memory slices than the GPU has.
+	RuleMemory = "memory-slices"
+	// RulePlacement: there are enough slices, and no choice of starts without an overlap.
+	RulePlacement = "placement"
+)
+
+// Impossible says which rule a layout breaks, and what would fit.
+type Impossible struct {
+	// Rule that is broken.
+	Rule string
+	// Message says what was asked for and what the GPU has.
+	Message string
+	// Largest is a part of what was asked for that fits, as large as there is.
+	Largest Multiset
+	// Nearby are up to two full layouts that are closest to what was asked for.
+	Nearby []Multiset
+}
+
+// Error says the message and the rule.
+func (i *Impossible) Error() string { return i.Message + " (rule " + i.Rule + ")" }
+
+// Place finds where the instances sit. They are ordered so that they can be created one after another, each at the lowest
+// start that is free for it: a large instance that were created first at its lowest start can block what comes later.
+// The error is an *Impossible.
+func Place(g catalogue.Geometry, want Multiset) ([]Placement, error) {
+	if rule, message := broken(g, want); rule != "" {
+		return nil, refuse(g, want, rule, message)
+	}
+	left := slices.Clone(want)
+	placed, ok := place(g, left, 0, make([]Placement, 0, want.Instances()))
+	if !ok {
+		return nil, refuse(g, want, RulePlacement, "there are slices enough, and no choice of starts without an overlap")
+	}
+	return placed, nil
+}
+
+// broken tries the rules that need no search.
+func broken(g catalogue.Geometry, want Multiset) (rule, message string) {
+	media, compute, memory := 0, 0, 0
+	for i, n := range want {
+		p := g.Profiles[i]
+		if n > p.Max {
+			return RuleInstances, fmt.Sprintf("a GPU can have %d instances of %dg%s with %d/%d of the memory, not %d", p.Max, p.ComputeSlices, p.Suffix, p.MemorySlices, g.MemorySlices, n)
+		}
+		if p.Media {
+			media += n
+		}
+		compute += n * p.ComputeSlices
+		memory += n * p.MemorySlices
+	}
+	switch {
+	case media > 1:
+		return RuleMedia, fmt.Sprintf("one instance can have the media engines, not %d", media)
+	case compute > g.ComputeSlices:
+		return RuleCompute, fmt.Sprintf("the instances need %d compute slices and the GPU has %d", compute, g.ComputeSlices)
+	case memory > g.MemorySlices:
+		return RuleMemory, fmt.Sprintf("the instances need %d memory slices and the GPU has %d", memory, g.MemorySlices)
+	}
+	return "", ""
+}
+
+// place tries every order; taken has a bit for each memory slice.
+func place(g catalogue.Geometry, left Multiset, taken uint64, placed []Placement) ([]Placement, bool) {
+	if len(placed) == cap(placed) {
+		return placed, true
+	}
+	for i, p := range g.Profiles {
+		if left[i] == 0 {
+			continue
+		}
+		start, ok := lowest(p, taken)
+		if !ok {
+			continue
+		}
+		left[i]--
+		if out, ok := place(g, left, taken|bits(p, start), append(placed, Placement{Profile: i, Start: start})); ok {
+			return out, true
+		}
+		left[i]++
+	}
+	return nil, false
+}
+
+func lowest(p catalogue.Profile, taken uint64) (int, bool) {
+	for _, s := range p.Starts {
+		if taken&bits(p, s) == 0 {
+			return s, true
+		}
+	}
+	return 0, false
+}
+
+func bits(p catalogue.Profile, start int) uint64 { return (1<<p.MemorySlices - 1) << start }
+
+// Instances is how many there are.
+func (m Multiset) Instances() int {
+	out := 0
+	for _, n := range m {
+		out += n
+	}
+	return out
+}
+
+// Within says whether the other has every instance of this one.
+func (m Multiset) Within(other Multiset) bool {
+	for i, n := range m {
+		if n > other[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Format writes the multiset with the names of the profiles: {3g.40gb: 2, 1g.10gb: 1}.
+func (m Multiset) Format(names []string) string {
+	var parts []string
+	for i, n := range m {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%s: %d", names[i], n))
+		}
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}

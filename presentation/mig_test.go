@@ -1,0 +1,214 @@
+package presentation
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/catalogue"
+)
+
+// byMIG is a request for partitioned GPUs.
+func byMIG(model, strategy string, count int32, entries ...v1alpha1.MIGLayout) Request {
+	r := h100()
+	r.Image.Software.MIGParted = "0.15.0"
+	r.GPU.Model, r.GPU.Count = model, count
+	r.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeMIG, MIG: &v1alpha1.MIGSpec{Strategy: strategy, Layout: entries}}
+	return r
+}
+
+func entry(profiles map[string]int32, gpus ...int32) v1alpha1.MIGLayout {
+	return v1alpha1.MIGLayout{GPUs: gpus, Profiles: profiles}
+}
+
+type profiles = map[string]int32
+
+func partitioned() map[string]Request {
+	claims := byMIG("H200-SXM-141GB", "mixed", 8, entry(profiles{"3g.71gb": 1, "1g.18gb": 3, "1g.18gb+me": 1}, 0, 1), entry(profiles{"1g.35gb": 4}, 2))
+	claims.GPU.Presentation.MIG.Advertise = v1alpha1.AdvertiseDRA
+	claims.Image.Software.Containerd, claims.Image.Software.GPUDriver.Version = "2.2.0", "580.126.09"
+	return map[string]Request{
+		"h100-mig-none":   byMIG("H100-SXM5-80GB", "none", 8),
+		"h100-mig-mixed":  byMIG("H100-SXM5-80GB", "mixed", 8, entry(profiles{"1g.10gb": 7}, 0, 1, 2, 3), entry(profiles{"3g.40gb": 2}, 4, 5, 6, 7)),
+		"a100-mig-part":   byMIG("A100-SXM4-40GB", "mixed", 4, entry(profiles{"1g.5gb": 2, "2g.10gb": 1, "3g.20gb": 1}, 3, 1)),
+		"a100-mig-single": byMIG("A100-PCIe-80GB", "single", 2, entry(profiles{"2g.20gb": 3})),
+		"h200-mig-dra":    claims,
+	}
+}
+
+// migConfig is mig-parted's configuration file, version v1 (its api/spec/v1), as strict as mig-parted reads it.
+type migConfig struct {
+	Version    string `json:"version"`
+	MIGConfigs map[string][]struct {
+		DeviceFilter []string       `json:"device-filter,omitempty"`
+		Devices      []int          `json:"devices"`
+		MIGEnabled   bool           `json:"mig-enabled"`
+		MIGDevices   map[string]int `json:"mig-devices"`
+	} `json:"mig-configs"`
+}
+
+func TestTheConfigurationNamesEveryGPUOnceWithItsModeAndInstances(t *testing.T) {
+	for name, want := range map[string]map[int]string{
+		"h100-mig-mixed": {0: "map[1g.10gb:7]", 1: "map[1g.10gb:7]", 2: "map[1g.10gb:7]", 3: "map[1g.10gb:7]", 4: "map[3g.40gb:2]", 5: "map[3g.40gb:2]", 6: "map[3g.40gb:2]", 7: "map[3g.40gb:2]"},
+		"a100-mig-part":  {0: "off", 1: "map[1g.5gb:2 2g.10gb:1 3g.20gb:1]", 2: "off", 3: "map[1g.5gb:2 2g.10gb:1 3g.20gb:1]"},
+		"h200-mig-dra":   {0: "map[1g.18gb:3 1g.18gb+me:1 3g.71gb:1]", 1: "map[1g.18gb:3 1g.18gb+me:1 3g.71gb:1]", 2: "map[1g.35gb:4]", 3: "off", 4: "off", 5: "off", 6: "off", 7: "off"},
+	} {
+		plan, err := Resolve(partitioned()[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var config migConfig
+		if err := yaml.UnmarshalStrict([]byte(plan.Files[1].Content), &config); err != nil || config.Version != "v1" || len(config.MIGConfigs) != 1 {
+			t.Fatalf("%s: %v: %s", name, err, plan.Files[1].Content)
+		}
+		got := map[int]string{}
+		for _, e := range config.MIGConfigs["ingot"] {
+			for _, gpu := range e.Devices {
+				if got[gpu] != "" || e.MIGEnabled != (len(e.MIGDevices) > 0) {
+					t.Errorf("%s: GPU %d is there twice, or its mode and instances disagree: %+v", name, gpu, e)
+				}
+				got[gpu] = "off"
+				if e.MIGEnabled {
+					got[gpu] = fmt.Sprint(e.MIGDevices)
+				}
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestTheDevicePluginsResourcesAreExact(t *testing.T) {
+	for sentence, tt := range map[string]struct {
+		request Request
+		want    string
+		labels  string
+	}{
+		"none leaves every GPU whole": {partitioned()["h100-mig-none"], "nvidia.com/gpu=8", ""},
+		"mixed has a resource for each profile, and none for whole GPUs where there are none": {partitioned()["h100-mig-mixed"],
+			"nvidia.com/mig-1g.10gb=28 nvidia.com/mig-3g.40gb=8", "nvidia.com/mig.strategy=mixed nvidia.com/mig-3g.40gb.count=8 nvidia.com/mig-1g.10gb.count=28"},
+		"mixed counts GPUs without a layout as whole": {partitioned()["a100-mig-part"],
+			"nvidia.com/gpu=2 nvidia.com/mig-1g.5gb=4 nvidia.com/mig-2g.10gb=2 nvidia.com/mig-3g.20gb=2",
+			"nvidia.com/mig.strategy=mixed nvidia.com/mig-3g.20gb.count=2 nvidia.com/mig-2g.10gb.count=2 nvidia.com/mig-1g.5gb.count=4"},
+		"single calls instances GPUs": {partitioned()["a100-mig-single"], "nvidia.com/gpu=6", "nvidia.com/mig.strategy=single nvidia.com/gpu.count=6"},
+		"single with more of the profile on some GPUs": {byMIG("H100-SXM5-80GB", "single", 2, entry(profiles{"1g.10gb": 7}, 0), entry(profiles{"1g.10gb": 3}, 1)),
+			"nvidia.com/gpu=10", "nvidia.com/mig.strategy=single nvidia.com/gpu.count=10"},
+		"a plus sign becomes a dot": {byMIG("H100-SXM5-80GB", "mixed", 1, entry(profiles{"1g.10gb": 6, "1g.10gb+me": 1})),
+			"nvidia.com/mig-1g.10gb=6 nvidia.com/mig-1g.10gb.me=1", "nvidia.com/mig.strategy=mixed nvidia.com/mig-1g.10gb.count=6 nvidia.com/mig-1g.10gb.me.count=1"},
+		"a compute instance of the whole GPU instance is that instance": {byMIG("H100-SXM5-80GB", "mixed", 1, entry(profiles{"1c.1g.10gb": 3, "1g.10gb": 4})),
+			"nvidia.com/mig-1g.10gb=7", "nvidia.com/mig.strategy=mixed nvidia.com/mig-1g.10gb.count=7"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			tt.request.Resources = nil
+			plan, err := Resolve(tt.request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got, labels []string
+			for _, r := range plan.Expectation.Resources {
+				got = append(got, fmt.Sprintf("%s=%s", r.Name, r.Quantity.String()))
+			}
+			for _, l := range plan.Expectation.Labels[1:] {
+				labels = append(labels, l.Key+"="+l.Value)
+			}
+			if diff := cmp.Diff(tt.want, strings.Join(got, " ")); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(tt.labels, strings.Join(labels, " ")); diff != "" {
+				t.Error(diff)
+			}
+			if e := plan.Expectation; !e.Foreign("nvidia.com/mig-7g.80gb") || !slices.Contains(e.AbsentDrivers, "gpu.nvidia.com") || plan.NodeLabels["nvidia.com/gpu.deploy.mig-manager"] != "false" {
+				t.Errorf("another profile, or the DRA driver, is not foreign, or the MIG manager is not kept away: %+v", plan)
+			}
+		})
+	}
+}
+
+func TestEveryProfileOfEveryModelResolves(t *testing.T) {
+	for _, m := range catalogue.Models() {
+		for _, p := range m.Geometry.Profiles {
+			for _, name := range m.ProfileNames(p) {
+				if err := Validate(byMIG(m.Name, "single", 8, entry(profiles{name: int32(p.Max)}))); err != nil {
+					t.Errorf("%d of %s on %s: %v", p.Max, name, m.Name, err)
+				}
+			}
+		}
+	}
+}
+
+func TestAnImpossiblePartitionIsRefusedWithItsRuleAndWhatFits(t *testing.T) {
+	sxm := func(strategy string, entries ...v1alpha1.MIGLayout) Request {
+		return byMIG("H100-SXM5-80GB", strategy, 8, entries...)
+	}
+	with := func(r Request, change func(*Request)) Request { change(&r); return r }
+	full := entry(profiles{"1g.10gb": 7})
+	for sentence, tt := range map[string]struct {
+		request      Request
+		reason, rule string
+		says         string
+	}{
+		"too much memory": {sxm("mixed", entry(profiles{"3g.40gb": 2, "1g.10gb": 1})), "PresentationInvalid", "mig/memory-slices",
+			"mig.layout[0].profiles: {3g.40gb: 2, 1g.10gb: 1} does not fit on one H100-SXM5-80GB: the instances need 9 memory slices and the GPU has 8. Of these fits {3g.40gb: 2}; near it are {3g.40gb: 1, 2g.20gb: 1, 1g.10gb: 2} and {"},
+		"too much compute":                        {sxm("mixed", entry(profiles{"4g.40gb": 1, "2g.20gb": 2})), "PresentationInvalid", "mig/compute-slices", "8 compute slices and the GPU has 7. Of these fits {4g.40gb: 1, 2g.20gb: 1}"},
+		"more than there can be":                  {sxm("mixed", entry(profiles{"4g.40gb": 2})), "PresentationInvalid", "mig/instances", "fits {4g.40gb: 1}"},
+		"the second entry":                        {sxm("mixed", entry(profiles{"1g.10gb": 7}, 0), entry(profiles{"7g.80gb": 1, "1g.10gb": 1}, 1)), "PresentationInvalid", "mig/compute-slices", "mig.layout[1]"},
+		"another model's profile":                 {sxm("mixed", entry(profiles{"1g.5gb": 7})), "PresentationInvalid", "mig/profile", "it has 7g.80gb, 4g.40gb, 3g.40gb, 2g.20gb, 1g.20gb, 1g.10gb, 1g.10gb+me"},
+		"no profile at all":                       {sxm("mixed", entry(profiles{"mig-1g.10gb": 7})), "PresentationInvalid", "mig/profile-name", "such as 1g.10gb"},
+		"a part of an instance":                   {sxm("mixed", entry(profiles{"1c.2g.20gb": 2})), "PresentationInvalid", "mig/compute-instance", "ask for 2g.20gb"},
+		"none of a profile":                       {sxm("mixed", entry(profiles{"1g.10gb": 0})), "PresentationInvalid", "mig/profile-count", "is 0"},
+		"less than none":                          {sxm("mixed", entry(profiles{"1g.10gb": -1})), "PresentationInvalid", "mig/profile-count", "is -1"},
+		"an entry without profiles":               {sxm("mixed", entry(nil)), "PresentationInvalid", "mig/layout", "empty"},
+		"no layout":                               {sxm("mixed"), "PresentationInvalid", "mig/layout", "no profiles"},
+		"a GPU that is not there":                 {sxm("mixed", entry(profiles{"1g.10gb": 7}, 8)), "PresentationInvalid", "mig/gpu-index", "0 to 7"},
+		"a GPU before the first":                  {sxm("mixed", entry(profiles{"1g.10gb": 7}, -1)), "PresentationInvalid", "mig/gpu-index", "GPU -1"},
+		"a GPU in two entries":                    {sxm("mixed", full, entry(profiles{"3g.40gb": 2}, 3)), "PresentationInvalid", "mig/gpu-twice", "GPU 3"},
+		"a GPU twice in an entry":                 {sxm("mixed", entry(profiles{"3g.40gb": 2}, 3, 3)), "PresentationInvalid", "mig/gpu-twice", "GPU 3"},
+		"single with two profiles":                {sxm("single", entry(profiles{"3g.40gb": 1, "1g.10gb": 2})), "PresentationInvalid", "mig/single", "3g.40gb and 1g.10gb"},
+		"single on some GPUs":                     {sxm("single", entry(profiles{"1g.10gb": 7}, 0, 1)), "PresentationInvalid", "mig/single", "GPU 2 has no layout"},
+		"single with media engines beside others": {sxm("single", entry(profiles{"1g.10gb": 6, "1g.10gb+me": 1})), "PresentationInvalid", "mig/single", "1g.10gb+me"},
+		"none with a layout":                      {sxm("none", full), "PresentationInvalid", "mig/strategy", "remove the layout"},
+		"an unknown strategy":                     {sxm("triple", full), "PresentationInvalid", "mig/strategy", "triple"},
+		"no strategy and layout at all":           {with(sxm("none"), func(r *Request) { r.GPU.Presentation.MIG = nil }), "PresentationInvalid", "mig/missing", "presentation.mig"},
+		"no mig-parted in the image":              {with(sxm("mixed", full), func(r *Request) { r.Image.Software.MIGParted = "" }), "PresentationInvalid", "image/mig-parted", "software.migParted"},
+		"no container toolkit in the image":       {with(sxm("mixed", full), func(r *Request) { r.Image.Software.ContainerToolkit = "" }), "PresentationInvalid", "image/container-toolkit", "toolkit"},
+		"a driver older than the profile": {with(byMIG("A100-PCIe-80GB", "mixed", 1, entry(profiles{"1g.20gb": 4})), func(r *Request) { r.Image.Software.GPUDriver.Version = "515.105.01" }),
+			"DriverTooOld", "mig/profile-driver", "1g.20gb needs driver 525"},
+		"a driver older than the combination": {with(byMIG("A100-PCIe-80GB", "mixed", 1, entry(profiles{"4g.40gb": 1, "3g.40gb": 1})), func(r *Request) { r.Image.Software.GPUDriver.Version = "470.82.01" }),
+			"DriverTooOld", "mig/profile-driver", "4g.40gb beside 3g.40gb needs driver 510"},
+		"the driver from the operator": {with(sxm("mixed", full), func(r *Request) { r.GPU.Driver.Source = v1alpha1.DriverFromOperator }), "PresentationInvalid", "presentation/unknown", "operator"},
+		"a promise of another profile": {with(sxm("mixed", full), func(r *Request) { r.Resources["nvidia.com/mig-3g.40gb"] = *quantity("16") }), "ResourcesDisagree", "promise/gpu", "3g.40gb"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var refusal *Refusal
+			if err := Validate(tt.request); !errors.As(err, &refusal) {
+				t.Fatalf("error %v, want a *Refusal", err)
+			}
+			if refusal.Reason != tt.reason || refusal.Rule != tt.rule || !strings.Contains(refusal.Message, tt.says) {
+				t.Errorf("refused with %s, %s: %s; want %s, %s and a message with %q", refusal.Reason, refusal.Rule, refusal.Message, tt.reason, tt.rule, tt.says)
+			}
+		})
+	}
+}
+
+func TestNodesThatDifferInOneGPUsLayoutDifferInTheirConfiguration(t *testing.T) {
+	seen := map[string]string{}
+	for _, p := range []profiles{{"1g.10gb": 7}, {"1g.10gb": 6}, {"1g.10gb": 6, "1g.10gb+me": 1}, {"1g.20gb": 4}, {"2g.20gb": 3}} {
+		plan, err := Resolve(byMIG("H100-SXM5-80GB", "mixed", 8, entry(profiles{"1g.10gb": 7}, 0, 1, 2, 3, 4, 5, 6), entry(p, 7)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := fmt.Sprint(slices.Sorted(maps.Keys(p)), p)
+		if other, there := seen[plan.Files[1].Content]; there {
+			t.Errorf("%s and %s have the same configuration", key, other)
+		}
+		seen[plan.Files[1].Content] = key
+	}
+}
