@@ -17,6 +17,8 @@ import (
 type cutting struct {
 	// names of the geometry's profiles, in its order, as the NodeType spells them.
 	names []string
+	// variants are all names that drivers give them.
+	variants [][]string
 	// gpus by index; nil: the GPU is whole.
 	gpus []layout.Multiset
 }
@@ -29,7 +31,8 @@ func cut(r plan.Request, model catalogue.Model) (cutting, error) {
 		return out, nil
 	}
 	for _, p := range model.Geometry.Profiles {
-		out.names = append(out.names, model.ProfileNames(p)[0])
+		variants := model.ProfileNames(p)
+		out.names, out.variants = append(out.names, variants[0]), append(out.variants, variants)
 	}
 	for i, entry := range spec.Layout {
 		field := fmt.Sprintf("mig.layout[%d]", i)
@@ -67,7 +70,7 @@ func (c *cutting) read(field string, profiles map[string]int32, model catalogue.
 		if !name.Whole() {
 			return nil, refuse("mig/compute-instance", "%s.profiles: %s is a part of a GPU instance, which is never advertised: ask for %dg.%dgb", field, written, name.Slices, name.GiB)
 		}
-		at := slices.IndexFunc(model.Geometry.Profiles, func(p catalogue.Profile) bool { return slices.Contains(model.ProfileNames(p), name.String()) })
+		at := slices.IndexFunc(c.variants, func(variants []string) bool { return slices.Contains(variants, name.String()) })
 		if at < 0 {
 			return nil, refuse("mig/profile", "%s.profiles: %s has no profile %s; it has %s", field, model.Name, written, strings.Join(c.names, ", "))
 		}

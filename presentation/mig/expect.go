@@ -3,7 +3,6 @@ package mig
 import (
 	"strconv"
 
-	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/dra"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
 	"github.com/ingot-dev/ingot/presentation/plan"
@@ -74,7 +73,7 @@ func (c *cutting) labels(strategy string) []plan.Label {
 }
 
 // kinds of devices that the DRA driver publishes. A partitioned GPU is not published beside its instances.
-func (c *cutting) kinds(model catalogue.Model) []dra.Kind {
+func (c *cutting) kinds() []dra.Kind {
 	var out []dra.Kind
 	instances, whole := c.total()
 	if whole > 0 {
@@ -82,7 +81,7 @@ func (c *cutting) kinds(model catalogue.Model) []dra.Kind {
 	}
 	for i, n := range instances {
 		if n > 0 {
-			out = append(out, dra.Instances(model.ProfileNames(model.Geometry.Profiles[i]), n))
+			out = append(out, dra.Instances(c.variants[i], n))
 		}
 	}
 	return out

@@ -50,7 +50,7 @@ func Resolve(r plan.Request) (plan.Plan, error) {
 		p.Files = append(p.Files, c.files()...)
 	}
 	if spec.Advertise == v1alpha1.AdvertiseDRA {
-		dra.Publish(&p, r, model, c.kinds(model)...)
+		dra.Publish(&p, r, model, c.kinds()...)
 	} else {
 		p.Expectation.Resources = c.resources(spec.Strategy)
 		p.Expectation.Labels = append(p.Expectation.Labels, c.labels(spec.Strategy)...)
