@@ -1,10 +1,11 @@
-// Package config holds what is applied to a cluster: generated CRDs and RBAC, the manager, samples. Programs and tests read
+// Package config holds what is applied to a cluster: generated CRDs and RBAC, who may use what, the manager, alerts and a
+// dashboard, samples. Programs and tests read
 // it from here, so that what is shipped is what was tried.
 package config
 
 import "embed"
 
-// Files are the manifests: crd, rbac, samples.
+// Files are the manifests: crd, rbac, policy, samples.
 //
-//go:embed crd rbac samples
+//go:embed crd rbac policy samples
 var Files embed.FS

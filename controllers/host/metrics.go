@@ -9,7 +9,7 @@ import (
 
 // attempts has no label per host: a series for each of a thousand servers helps nobody.
 var attempts = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-	Namespace: "ingot", Subsystem: "host", Name: "attempt_duration_seconds",
+	Name:    "ingot_host_attempt_duration_seconds",
 	Help:    "Duration of ended attempts on hosts, by operation, state and reason of failure.",
 	Buckets: prometheus.ExponentialBuckets(1, 2, 16),
 }, []string{"operation", "state", "reason"})

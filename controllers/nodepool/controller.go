@@ -36,6 +36,7 @@ type Reconciler struct {
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodepools/status,verbs=patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodepools/finalizers,verbs=update
 //+kubebuilder:rbac:groups=ingot.dev,resources=machines,verbs=get;list;watch;create;delete
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes,verbs=use
 //+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager registers the controller.

@@ -8,11 +8,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/test/cluster"
@@ -66,7 +65,7 @@ func TestARealAPIServerTakesTheDefinitionsAndEnforcesThem(t *testing.T) {
 		t.Fatalf("%d definitions, %v; want 10", len(installed), err)
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -101,4 +100,5 @@ func TestARealAPIServerTakesTheDefinitionsAndEnforcesThem(t *testing.T) {
 	if provider.Spec.Erase == nil || provider.Spec.Erase.OnRelease != v1alpha1.EraseMetadata {
 		t.Errorf("the erase policy is not filled in: %+v", provider.Spec.Erase)
 	}
+	t.Run("who may use a NodeType", func(t *testing.T) { testUse(t, config, c, scheme) })
 }

@@ -345,7 +345,7 @@ func TestTwoManagersAreOneOperator(t *testing.T) {
 func (s *site) checkMetrics(t *testing.T, secure, plain *replica) {
 	t.Helper()
 	status, body := get(t, "http://"+plain.settings.Metrics.Address+"/metrics", "")
-	if status != http.StatusOK || !strings.Contains(body, "leader_election_master_status") {
+	if status != http.StatusOK || !strings.Contains(body, "leader_election_master_status") || !strings.Contains(body, `ingot_machines{phase="Ready",state="ready"}`) {
 		t.Errorf("plain metrics: %d %.200q", status, body)
 	}
 	url := "https://" + secure.settings.Metrics.Address + "/metrics"

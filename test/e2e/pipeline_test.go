@@ -146,7 +146,7 @@ func (p *pipeline) install(ctx context.Context) error {
 	if err := p.world.Fleet.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ingot-system"}}); err != nil {
 		return err
 	}
-	for _, dir := range []string{"crd", "rbac"} {
+	for _, dir := range []string{"crd", "rbac", "policy"} {
 		objects, err := stage.ReadManifests(config.Files, dir)
 		if err != nil {
 			return err

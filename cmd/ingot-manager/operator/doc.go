@@ -19,6 +19,13 @@
 //	ingot_host_attempt_duration_seconds  histogram  operation, state, reason  ended attempts on hosts; reason "" when it succeeded
 //	ingot_verdicts_total                 counter    result                    verdicts whose result changed
 //	ingot_gate_actions_total             counter    action, reason            gates lifted and placed
+//	ingot_machines                       gauge      phase, state              Machines; state is ready, working or overdue
+//	ingot_rollouts                       gauge      phase                     Rollouts
+//	ingot_hosts                          gauge      state, error              BareMetalHosts; error is empty where there is none
+//	ingot_tenants                        gauge      ready, reason             TenantClusters
+//
+// The gauges are counted from the cache when they are asked for, by every replica: read them by max. config/prometheus has
+// alerts on them, config/grafana a dashboard.
 //
 // # Rights
 //

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -95,13 +96,13 @@ func newManager(s settings.Settings, cluster *rest.Config, scheme *runtime.Schem
 	cluster = rest.CopyConfig(cluster)
 	cluster.UserAgent = "ingot-manager"
 	cluster.QPS, cluster.Burst = 100, 200
-	metrics := metricsserver.Options{BindAddress: s.Metrics.Address, SecureServing: s.Metrics.Secure}
+	endpoint := metricsserver.Options{BindAddress: s.Metrics.Address, SecureServing: s.Metrics.Secure}
 	if s.Metrics.Secure {
-		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
+		endpoint.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
 		Scheme:                        scheme,
-		Metrics:                       metrics,
+		Metrics:                       endpoint,
 		HealthProbeBindAddress:        s.Health.Address,
 		LeaderElection:                s.LeaderElection.Enabled,
 		LeaderElectionID:              s.LeaderElection.Name,
@@ -146,6 +147,9 @@ func assemble(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 		if err := mgr.Add(r); err != nil {
 			return fmt.Errorf("add %T to the manager: %w", r, err)
 		}
+	}
+	if err := metrics.Registry.Register(&census{reader: mgr.GetCache(), now: time.Now, log: mgr.GetLogger().WithName("census")}); err != nil {
+		return fmt.Errorf("register the census: %w", err)
 	}
 	return addChecks(mgr, boot)
 }

@@ -151,7 +151,7 @@ func (t *story) install(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make namespace ingot-system: %w", err)
 	}
-	for _, dir := range []string{"crd", "rbac"} {
+	for _, dir := range []string{"crd", "rbac", "policy"} {
 		objects, err := stage.ReadManifests(config.Files, dir)
 		if err != nil {
 			return err

@@ -1,0 +1,128 @@
+package operator
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// The gauges of the census.
+var (
+	machinesGauge = prometheus.NewDesc("ingot_machines", "Machines by phase; state is ready, working, or overdue: past the phase's deadline.", []string{"phase", "state"}, nil)
+	rolloutsGauge = prometheus.NewDesc("ingot_rollouts", "Rollouts by phase.", []string{"phase"}, nil)
+	hostsGauge    = prometheus.NewDesc("ingot_hosts", "BareMetalHosts by provisioning state and the type of error that they report, empty for none.", []string{"state", "error"}, nil)
+	tenantsGauge  = prometheus.NewDesc("ingot_tenants", "TenantClusters by whether they are Ready, and the reason.", []string{"ready", "reason"}, nil)
+)
+
+// census counts the fleet when it is asked for, from what the manager has in memory anyway.
+type census struct {
+	reader client.Reader
+	now    func() time.Time
+	log    logr.Logger
+}
+
+// censusLimit bounds one counting: a cache that has not synced would hold up the scrape.
+const censusLimit = 5 * time.Second
+
+// Describe implements prometheus.Collector.
+func (c *census) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{machinesGauge, rolloutsGauge, hostsGauge, tenantsGauge} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *census) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), censusLimit)
+	defer cancel()
+	for desc, count := range map[*prometheus.Desc]func(context.Context) (map[[2]string]int, error){
+		machinesGauge: c.machines, rolloutsGauge: c.rollouts, hostsGauge: c.hosts, tenantsGauge: c.tenants,
+	} {
+		counts, err := count(ctx)
+		if err != nil {
+			c.log.Info("the fleet could not be counted", "metric", desc.String(), "error", err.Error())
+			continue
+		}
+		for labels, n := range counts {
+			values := labels[:]
+			if desc == rolloutsGauge {
+				values = values[:1]
+			}
+			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), values...)
+		}
+	}
+}
+
+func (c *census) machines(ctx context.Context) (map[[2]string]int, error) {
+	var list v1alpha1.MachineList
+	if err := c.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	// Zeros keep the series there, so that an alert of nothing at all is told from an absent manager.
+	counts := map[[2]string]int{{string(v1alpha1.MachineReady), "ready"}: 0}
+	now := c.now()
+	for i := range list.Items {
+		s := &list.Items[i].Status
+		state := "working"
+		switch {
+		case meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady):
+			state = "ready"
+		case s.Deadline != nil && now.After(s.Deadline.Time):
+			state = "overdue"
+		}
+		counts[[2]string{string(s.Phase), state}]++
+	}
+	return counts, nil
+}
+
+func (c *census) rollouts(ctx context.Context) (map[[2]string]int, error) {
+	var list v1alpha1.RolloutList
+	if err := c.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	counts := map[[2]string]int{{string(v1alpha1.RolloutStopped)}: 0}
+	for i := range list.Items {
+		counts[[2]string{string(list.Items[i].Status.Phase)}]++
+	}
+	return counts, nil
+}
+
+func (c *census) hosts(ctx context.Context) (map[[2]string]int, error) {
+	var list metal3.BareMetalHostList
+	if err := c.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	counts := map[[2]string]int{}
+	for i := range list.Items {
+		s := &list.Items[i].Status
+		counts[[2]string{string(s.Provisioning.State), string(s.ErrorType)}]++
+	}
+	return counts, nil
+}
+
+func (c *census) tenants(ctx context.Context) (map[[2]string]int, error) {
+	var list v1alpha1.TenantClusterList
+	if err := c.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	counts := map[[2]string]int{}
+	for i := range list.Items {
+		key := [2]string{"false", ""}
+		if ready := meta.FindStatusCondition(list.Items[i].Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+			key[1] = ready.Reason
+			if ready.Status == metav1.ConditionTrue {
+				key[0] = "true"
+			}
+		}
+		counts[key]++
+	}
+	return counts, nil
+}
