@@ -20,6 +20,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/osimage"
 	hostplan "github.com/ingot-dev/ingot/controllers/plan/host"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/rollout"
 	"github.com/ingot-dev/ingot/controllers/tenant"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/controllers/validation"
@@ -57,6 +58,7 @@ func Setup(mgr ctrl.Manager, w World) error {
 		"osimage":  &osimage.Reconciler{Client: c, Recorder: recorder("osimage"), HTTP: w.HTTP, Clock: w.Clock, Jitter: w.Jitter},
 		"nodetype": &nodetype.Reconciler{Client: c, Reader: direct, Recorder: recorder("nodetype"), Clock: w.Clock},
 		"nodepool": &nodepool.Reconciler{Client: c, Reader: direct, Recorder: recorder("nodepool"), Clock: w.Clock, Suffix: w.Suffix},
+		"rollout":  &rollout.Reconciler{Client: c, Reader: direct, Recorder: recorder("rollout"), Clock: w.Clock},
 		"tenant":   &tenant.Reconciler{Client: c, Reader: direct, Registry: w.Tenants, Recorder: recorder("tenant"), Clock: w.Clock},
 		"host": &host.Reconciler{
 			Client: c, Direct: direct, Installer: w.Installer, BMCs: w.BMCs, Recorder: recorder("host"), Clock: now, Random: w.Jitter,

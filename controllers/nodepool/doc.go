@@ -7,4 +7,8 @@
 // Machine is the newest and not Ready, hence the first to go. Names that are derived from slots would exclude that
 // too, but a Machine that is being released keeps its slot's name for as long as an erase takes, and its replacement
 // must not wait for that.
+//
+// A Machine is made without a revision: it takes the NodeType's stable one at its claim, also while a Rollout is on its way
+// or has stopped, and the Rollout moves it later. A Machine that is being rolled is not Ready and still counts as one:
+// the pool makes none in its place. When the pool shrinks it may be the first to go, for it is worth least at that moment.
 package nodepool

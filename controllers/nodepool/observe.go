@@ -44,10 +44,10 @@ func (r *Reconciler) observe(ctx context.Context, reader client.Reader, key type
 	return seen, err
 }
 
-// machines of the pool, by ownerReference.
+// machines of the pool, by ownerReference. They may be the cache's own: they are never changed.
 func (r *Reconciler) machines(ctx context.Context, reader client.Reader, pool *v1alpha1.NodePool) ([]v1alpha1.Machine, error) {
 	var list v1alpha1.MachineList
-	if err := reader.List(ctx, &list, client.InNamespace(pool.Namespace)); err != nil {
+	if err := reader.List(ctx, &list, client.InNamespace(pool.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list Machines: %w", err)
 	}
 	var mine []v1alpha1.Machine

@@ -1,0 +1,91 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	plan "github.com/ingot-dev/ingot/controllers/plan/rollout"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+// soon is when to look again where an event of what was written is awaited and should come first.
+const soon = time.Second
+
+// Reconciler takes Rollouts further.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Reader reads a NodeType without a cache before its Rollout is given up.
+	Reader client.Reader
+	// Recorder takes events.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+}
+
+//+kubebuilder:rbac:groups=ingot.dev,resources=rollouts;nodetypes;nodepools;tenantclusters,verbs=get;list;watch
+//+kubebuilder:rbac:groups=ingot.dev,resources=rollouts/status,verbs=patch
+//+kubebuilder:rbac:groups=ingot.dev,resources=machines,verbs=get;list;watch;patch
+//+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if r.Client == nil || r.Reader == nil || r.Recorder == nil || r.Clock == nil {
+		return errors.New("rollout controller: a dependency is missing")
+	}
+	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("rollout")).Complete(r)
+}
+
+// Reconcile takes one Rollout one step further.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	seen, err := r.observe(ctx, request.Name)
+	if err != nil {
+		return step.Retry(fmt.Errorf("observe: %w", err)).Result()
+	}
+	if seen.rollout == nil {
+		return step.Done().Result()
+	}
+	if !metav1.IsControlledBy(seen.rollout, seen.nodeType) {
+		return r.refuse(ctx, seen)
+	}
+	superseded, known, err := r.superseded(ctx, seen)
+	if err != nil {
+		return step.Retry(err).Result()
+	}
+	if !known {
+		return step.Wait("the NodeType's status to be seen", soon).Result()
+	}
+	decision := plan.Plan(facts(seen, superseded, r.Clock.Now()))
+	failed := r.start(ctx, seen, decision)
+	after := seen.rollout.DeepCopy()
+	told := report(after, decision)
+	result, err := step.Finish(ctx, r.writer(), seen.rollout, after, told, outcome(decision, failed))
+	if err == nil {
+		countPhase(seen.rollout.Status.Phase, after.Status.Phase)
+	}
+	return result, err
+}
+
+func (r *Reconciler) writer() step.Writer { return step.Writer{Client: r.Client, Recorder: r.Recorder} }
+
+// outcome maps the decision. What was written wakes the controller by its own event.
+func outcome(decision plan.Decision, failed error) step.Outcome {
+	switch {
+	case failed != nil:
+		return step.Retry(failed)
+	case decision.Again:
+		return step.Wait("the next Machine is to be started", soon)
+	case decision.Requeue > 0:
+		return step.Wait("time passes", decision.Requeue)
+	}
+	return step.Done()
+}

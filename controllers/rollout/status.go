@@ -1,0 +1,37 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	plan "github.com/ingot-dev/ingot/controllers/plan/rollout"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+// action in the events of this controller.
+const action = "Roll"
+
+// report takes the decision into the status and gives the events that follow.
+func report(after *v1alpha1.Rollout, decision plan.Decision) []step.Event {
+	after.Status = decision.Status
+	told := make([]step.Event, 0, len(decision.Events))
+	for _, e := range decision.Events {
+		told = append(told, step.Told(e.Warning, e.Reason, action, e.Message))
+	}
+	return told
+}
+
+// refuse settles a Rollout that nobody but a person can have made: two that move the same Machines would each have a
+// budget of its own.
+func (r *Reconciler) refuse(ctx context.Context, seen observation) (reconcile.Result, error) {
+	after := seen.rollout.DeepCopy()
+	message := fmt.Sprintf("NodeType %s did not make this Rollout, so it moves nothing: delete it, and change the NodeType's spec, which makes one", seen.nodeType.Name)
+	after.Status.Phase = v1alpha1.RolloutSuperseded
+	step.SetCondition(&after.Status.Conditions, after.Generation, r.Clock.Now(), v1alpha1.ConditionReady, metav1.ConditionFalse, string(v1alpha1.RolloutSuperseded), message)
+	told := []step.Event{step.Told(true, string(v1alpha1.RolloutSuperseded), action, message)}
+	return step.Finish(ctx, r.writer(), seen.rollout, after, told, step.Stuck(message))
+}

@@ -1,0 +1,123 @@
+package rollout
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// settle gathers what Machines report: a hundred that move at once are looked at together.
+const settle = 200 * time.Millisecond
+
+func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
+	return b.For(&v1alpha1.Rollout{}, builder.WithPredicates(unsettled)).
+		// A Rollout waits for the one before it, and ends when a newer one is made.
+		Watches(&v1alpha1.Rollout{}, r.active(0, func(o client.Object) string { return o.(*v1alpha1.Rollout).Spec.NodeTypeRef.Name }), builder.WithPredicates(phaseChanged)).
+		Watches(&v1alpha1.NodeType{}, r.active(0, client.Object.GetName), builder.WithPredicates(nodeTypeChanged)).
+		Watches(&v1alpha1.NodePool{}, r.active(settle, func(o client.Object) string { return o.(*v1alpha1.NodePool).Spec.NodeTypeRef.Name }),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.TenantCluster{}, r.active(settle, func(client.Object) string { return "" }), builder.WithPredicates(tenantChanged)).
+		Watches(&v1alpha1.Machine{}, r.active(0, nodeTypeOf), builder.WithPredicates(machineTold)).
+		Watches(&v1alpha1.Machine{}, r.active(settle, nodeTypeOf), builder.WithPredicates(machineChanged))
+}
+
+func nodeTypeOf(o client.Object) string { return o.(*v1alpha1.Machine).Spec.NodeTypeRef.Name }
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// active enqueues, after that time, the Rollouts that are not settled of the NodeType that an object names; of every
+// NodeType when it names none.
+func (r *Reconciler) active(after time.Duration, nodeType func(client.Object) string) handler.EventHandler {
+	enqueue := func(ctx context.Context, changed client.Object, q queue) {
+		var list v1alpha1.RolloutList
+		if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+			log.FromContext(ctx).Error(err, "Listing the Rollouts that an object concerns")
+			return
+		}
+		of := nodeType(changed)
+		for i := range list.Items {
+			if o := &list.Items[i]; !o.Status.Phase.Settled() && (of == "" || o.Spec.NodeTypeRef.Name == of) {
+				q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: o.Name}}, after)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc:  func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, e.Object, q) },
+		UpdateFunc:  func(ctx context.Context, e event.UpdateEvent, q queue) { enqueue(ctx, e.ObjectNew, q) },
+		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, e.Object, q) },
+		GenericFunc: func(ctx context.Context, e event.GenericEvent, q queue) { enqueue(ctx, e.Object, q) },
+	}
+}
+
+// unsettled leaves out Rollouts that will do nothing more.
+var unsettled = predicate.NewPredicateFuncs(func(o client.Object) bool {
+	rollout, ok := o.(*v1alpha1.Rollout)
+	return ok && !rollout.Status.Phase.Settled()
+})
+
+// on makes a predicate of updates; whatever is created or deleted passes.
+func on[T client.Object](differs func(before, after T) bool) predicate.Funcs {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok1 := e.ObjectOld.(T)
+		after, ok2 := e.ObjectNew.(T)
+		return ok1 && ok2 && differs(before, after)
+	}}
+}
+
+var phaseChanged = on(func(before, after *v1alpha1.Rollout) bool { return before.Status.Phase != after.Status.Phase })
+
+// nodeTypeChanged leaves out the counts of hosts and Machines.
+var nodeTypeChanged = on(func(before, after *v1alpha1.NodeType) bool {
+	return before.Generation != after.Generation || before.Status.StableRevision != after.Status.StableRevision ||
+		before.Status.TargetRevision != after.Status.TargetRevision || troubleOf(before.Status.Conditions) != troubleOf(after.Status.Conditions)
+})
+
+var tenantChanged = on(func(before, after *v1alpha1.TenantCluster) bool {
+	return troubleOf(before.Status.Conditions) != troubleOf(after.Status.Conditions)
+})
+
+// machineTold: somebody, mostly this controller, told the Machine to move. The next may follow at once.
+var machineTold = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || rolloutOf(e.ObjectOld) != rolloutOf(e.ObjectNew)
+	},
+}
+
+func rolloutOf(o client.Object) string { return o.GetLabels()[v1alpha1.LabelRollout] }
+
+// machineChanged leaves out what the planner does not see: bytes, checks, deadlines within a phase.
+var machineChanged = on(func(before, after *v1alpha1.Machine) bool { return sightOf(before) != sightOf(after) })
+
+// sight is what a Rollout sees of a Machine that changes by itself.
+type sight struct {
+	phase              v1alpha1.MachinePhase
+	revision           string
+	ready, reason      string
+	since, generation  int64
+	deleting, unhosted bool
+}
+
+func sightOf(m *v1alpha1.Machine) sight {
+	s := sight{
+		phase: m.Status.Phase, revision: m.Status.Revision, generation: m.Status.ObservedGeneration,
+		deleting: m.DeletionTimestamp != nil, unhosted: m.Status.HostRef == nil,
+	}
+	if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+		s.ready, s.reason, s.since = string(ready.Status), ready.Reason, ready.LastTransitionTime.Unix()
+	}
+	return s
+}
