@@ -18,6 +18,7 @@ import (
 
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/demo"
+	"github.com/ingot-dev/ingot/cmd/ingot/hostimport"
 	"github.com/ingot-dev/ingot/cmd/ingot/image"
 )
 
@@ -40,6 +41,7 @@ func silence() {
 func root() *cobra.Command {
 	return cli.Group("ingot", "From racked GPU servers to admitted Kubernetes nodes",
 		demo.Command(),
+		cli.Group("host", "Bring servers in", hostimport.Command()),
 		image.Command(),
 		versionCommand(),
 	)

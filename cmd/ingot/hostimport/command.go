@@ -1,0 +1,93 @@
+package hostimport
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+)
+
+// Command is `ingot host import`.
+func Command() *cobra.Command {
+	var namespace, text string
+	c := &cobra.Command{
+		Use:   "import FILE.csv",
+		Short: "Print the BareMetalHosts and Secrets for a table of servers",
+		Long: `Reads a table of servers and prints a BareMetalHost and a Secret for each.
+
+The first line names the columns, in any order:
+
+  name           of the BareMetalHost, such as rack-a-01
+  bmc address    as Metal3 writes it, such as redfish://10.0.0.11/redfish/v1/Systems/1
+  boot mac       of the NIC that the server boots from
+  user           of the BMC
+  password file  with the BMC's password, relative to FILE.csv
+  label:KEY      a label of the host, such as label:rack; any number of such columns
+
+A line that begins with # is left out. When a line is wrong nothing is printed but
+the list of all that is wrong. Inspection then labels each host by its GPUs.`,
+		Example: "  ingot host import hosts.csv --namespace metal --labels hall=1 | kubectl apply -f -",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			common, err := parseLabels(cmd, text)
+			if err != nil {
+				return err
+			}
+			if namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0 {
+				return cli.Usagef(cmd, "--namespace %s: expected a namespace such as metal", namespace)
+			}
+			return run(cmd, args[0], namespace, common)
+		},
+	}
+	c.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the hosts, as the NodeProvider's spec.hostNamespace says (default: kubectl's)")
+	c.Flags().StringVarP(&text, "labels", "l", "", "labels of every host: KEY=VALUE,...")
+	return c
+}
+
+func parseLabels(cmd *cobra.Command, text string) (map[string]string, error) {
+	parsed, err := labels.ConvertSelectorToLabelsMap(text)
+	if err != nil {
+		return nil, cli.Usagef(cmd, "--labels %s: expected KEY=VALUE,...: %v", text, err)
+	}
+	for key := range parsed {
+		if problem := badLabel(key, parsed[key]); problem != "" {
+			return nil, cli.Usagef(cmd, "--labels: %s", problem)
+		}
+	}
+	return parsed, nil
+}
+
+func run(cmd *cobra.Command, path, namespace string, common map[string]string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read the table: %w", err)
+	}
+	defer file.Close()
+	hosts, findings := Read(file, func(name string) (fs.File, error) {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(path), name)
+		}
+		return os.Open(name)
+	})
+	if len(findings) > 0 {
+		for _, f := range findings {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s:%d: %s\n", path, f.Line, f.Message)
+		}
+		return fmt.Errorf("%s: %d wrong, nothing is printed: correct the table and run it again", path, len(findings))
+	}
+	var objects []cli.Object
+	for _, h := range hosts {
+		objects = append(objects, h.objects(namespace, common)...)
+	}
+	if err := cli.PrintObjects(cmd.OutOrStdout(), objects...); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "%d hosts\n", len(hosts))
+	return nil
+}

@@ -1,0 +1,198 @@
+package hostimport
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+	"github.com/ingot-dev/ingot/test/management"
+)
+
+const (
+	secret = "calvin-7"
+	header = "name,bmc address,boot mac,user,password file\n"
+	good   = "rack-a-01,redfish://10.0.0.11/redfish/v1/Systems/1,52-54-00-0A-00-01,root,passwords/a\n"
+)
+
+// write makes a directory with a table and two password files, and returns the table's path.
+func write(t *testing.T, table string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "passwords"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"hosts.csv": table, "passwords/a": secret + "\n", "passwords/dos": " spaced \r\n", "empty": "\n", "two": secret + "\n" + secret + "\n",
+		"long": strings.Repeat(secret, 1000),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "hosts.csv")
+}
+
+func ingot(args ...string) (status int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	status = cli.Run(context.Background(), cli.Group("ingot", "", cli.Group("host", "", Command())), append([]string{"host", "import"}, args...), &out, &err)
+	return status, out.String(), err.String()
+}
+
+// decode reads what was printed into the API's own types, and refuses a field that they do not have.
+func decode(t *testing.T, text string) ([]*metal3.BareMetalHost, []*corev1.Secret) {
+	t.Helper()
+	var hosts []*metal3.BareMetalHost
+	var secrets []*corev1.Secret
+	for documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text))); ; {
+		document, err := documents.Read()
+		if err == io.EOF {
+			return hosts, secrets
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(document), "kind: Secret") {
+			secrets = append(secrets, new(corev1.Secret))
+			err = yaml.UnmarshalStrict(document, secrets[len(secrets)-1])
+		} else {
+			hosts = append(hosts, new(metal3.BareMetalHost))
+			err = yaml.UnmarshalStrict(document, hosts[len(hosts)-1])
+		}
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, document)
+		}
+	}
+}
+
+func TestATableBecomesHostsAndSecretsThatTheAPIServerTakes(t *testing.T) {
+	table := "\xef\xbb\xbfUser, Password File ,Name,BMC Address,Boot-MAC,label:rack\n" +
+		"# the first delivery\n" +
+		"root,passwords/a,rack-a-01,redfish://10.0.0.11/redfish/v1/Systems/1,52-54-00-0A-00-01,a\n" +
+		"admin,passwords/dos,rack-a-02,https://bmc-2.example.com,5254.000a.0002,\n"
+	status, stdout, stderr := ingot(write(t, table), "--namespace", "metal", "--labels", "hall=1,rack=none")
+	if status != cli.ExitOK || strings.Contains(stderr, secret) {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	hosts, secrets := decode(t, stdout)
+	if len(hosts) != 2 || len(secrets) != 2 {
+		t.Fatalf("%d hosts, %d Secrets in\n%s", len(hosts), len(secrets), stdout)
+	}
+	first, second := hosts[0], hosts[1]
+	if first.Name != "rack-a-01" || first.Namespace != "metal" || first.Labels["rack"] != "a" || first.Labels["hall"] != "1" || first.Spec.Online ||
+		first.Spec.BootMACAddress != "52:54:00:0a:00:01" || first.Spec.BMC.Address != "redfish://10.0.0.11/redfish/v1/Systems/1" {
+		t.Errorf("%+v", first)
+	}
+	if second.Labels["rack"] != "none" || second.Spec.BMC.Address != "redfish+https://bmc-2.example.com" || second.Spec.BootMACAddress != "52:54:00:0a:00:02" {
+		t.Errorf("%+v", second)
+	}
+	for i, want := range [][2]string{{"root", secret}, {"admin", " spaced "}} {
+		if s := secrets[i]; s.Name != hosts[i].Spec.BMC.CredentialsName || s.Namespace != "metal" || string(s.Data["username"]) != want[0] || string(s.Data["password"]) != want[1] {
+			t.Errorf("%+v", s)
+		}
+	}
+	if testing.Short() {
+		return
+	}
+	server, err := management.Start(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Cluster.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	namespace := server.Namespace(t)
+	for i := range hosts {
+		for _, o := range []client.Object{secrets[i], hosts[i]} {
+			o.SetNamespace(namespace)
+			if err := server.Client.Create(t.Context(), o); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestEveryWrongLineIsToldAndNothingIsPrinted(t *testing.T) {
+	for _, c := range []struct {
+		name, table string
+		want        []string // the findings, each from its line on
+	}{
+		{"no file but a header", header, []string{":1: no host"}},
+		{"an empty file", "", []string{":1: expected a first line with the columns name, bmc address"}},
+		{"semicolons", strings.ReplaceAll(header+good, ",", ";"), []string{":1: the columns are separated by semicolons"}},
+		{"a missing column", "name,bmc address,boot mac,user\n", []string{`:1: no column "password file"`}},
+		{"a strange column", "name,colour\n", []string{`:1: unknown column "colour"`}},
+		{"a column twice", "name,Name\n", []string{`:1: column "Name" is there twice`}},
+		{"Ingot's own label", "label:gpu.ingot.dev/model,name\n", []string{":1: ", "Ingot sets it"}},
+		{"too few cells and a bad name in one table", header + "a,b\n" + strings.Replace(good, "rack-a-01", "Rack_A", 1), []string{":2: expected 5 columns", `:3: name "Rack_A"`}},
+		{"a broken quotation", header + good + "\"rack,b\n", []string{":3: not readable from here on: a double quote"}},
+		{"duplicates", header + good + "\n" + good, []string{":4: the name is that of line 2", ":4: the bmc address is that of line 2", ":4: the boot mac is that of line 2"}},
+		{"one address written in two ways", header + good + "b,redfish+https://10.0.0.11:443/redfish/v1/Systems/1/,52:54:00:0a:00:02,root,passwords/a\n", []string{":3: the bmc address is that of line 2"}},
+		{"everything in one line", header + ",10.0.0.1,ff:ff:ff:ff:ff:ff,,none\n", []string{
+			`:2: name ""`, ":2: bmc address: expected one such as redfish://", ":2: boot mac", ":2: user: expected", `:2: password file "none": no such file`,
+		}},
+		{"a password in the address", header + strings.Replace(good, "10.0.0.11", "root:"+secret+"@10.0.0.11", 1), []string{":2: bmc address: it holds a user or a password"}},
+		{"an unknown protocol", header + strings.Replace(good, "redfish://", "telnet://", 1), []string{`:2: bmc address: `, `protocol "telnet"`}},
+		{"a directory", header + strings.Replace(good, "passwords/a", "passwords", 1), []string{`:2: password file "passwords": is a directory`}},
+		{"an empty password", header + strings.Replace(good, "passwords/a", "empty", 1), []string{`:2: password file "empty": it is empty`}},
+		{"two lines", header + strings.Replace(good, "passwords/a", "two", 1), []string{`:2: password file "two": expected one line`}},
+		{"no password at all", header + strings.Replace(good, "passwords/a", "long", 1), []string{`:2: password file "long": expected a password`}},
+		{"a bad label", strings.TrimSpace(header) + ",label:rack\n" + strings.TrimSpace(good) + ",a b\n", []string{`:2: label rack: `}},
+	} {
+		path := write(t, c.table)
+		status, stdout, stderr := ingot(path)
+		if status != cli.ExitFailed || stdout != "" {
+			t.Errorf("%s: status %d, standard output %q", c.name, status, stdout)
+		}
+		rest := stderr
+		for _, want := range c.want {
+			_, after, found := strings.Cut(rest, want)
+			if !found {
+				t.Errorf("%s: %q is not told, or not in its order:\n%s", c.name, want, stderr)
+			}
+			rest = after
+		}
+		if strings.Contains(stderr, secret) {
+			t.Errorf("%s: a password is told: %s", c.name, stderr)
+		}
+		if lines := strings.Count(stderr, path+":"); lines < 1 {
+			t.Errorf("%s: no finding names the file: %s", c.name, stderr)
+		}
+	}
+}
+
+func TestWhatTheCommandLineGetsWrongIsUsage(t *testing.T) {
+	path := write(t, header+good)
+	for _, args := range [][]string{{}, {path, "--labels", "a"}, {path, "--labels", "gpu.ingot.dev/count=8"}, {path, "--namespace", "Metal"}} {
+		if status, stdout, stderr := ingot(args...); status != cli.ExitUsage || stdout != "" || !strings.Contains(stderr, "usage: ingot host import FILE.csv") {
+			t.Errorf("%v: status %d, %q, %q", args, status, stdout, stderr)
+		}
+	}
+	if status, _, stderr := ingot(filepath.Join(t.TempDir(), "none.csv")); status != cli.ExitFailed || !strings.Contains(stderr, "no such file") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+}
+
+func FuzzReadSurvivesWhateverASpreadsheetWrites(f *testing.F) {
+	f.Add(header + good)
+	f.Add("name,\"bmc address\n")
+	f.Fuzz(func(t *testing.T, table string) {
+		hosts, findings := Read(strings.NewReader(table), func(string) (fs.File, error) { return nil, os.ErrNotExist })
+		if len(hosts) > 0 || len(findings) == 0 {
+			t.Errorf("%d hosts without a password, %d findings", len(hosts), len(findings))
+		}
+	})
+}
