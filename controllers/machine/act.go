@@ -48,6 +48,7 @@ var effects = map[lifecycle.ActionKind]func(*Reconciler, context.Context, *view,
 	lifecycle.DeleteToken:       (*Reconciler).deleteToken,
 	lifecycle.FurnishNode:       (*Reconciler).furnishNode,
 	lifecycle.Cordon:            (*Reconciler).cordon,
+	lifecycle.Uncordon:          (*Reconciler).uncordon,
 	lifecycle.Evict:             (*Reconciler).evict,
 	lifecycle.DeleteNode:        (*Reconciler).deleteNode,
 }
@@ -150,7 +151,7 @@ func (r *Reconciler) writeClaimSecret(ctx context.Context, v *view, a lifecycle.
 	if err != nil {
 		return err
 	}
-	documents, err := v.render(join)
+	documents, err := v.render(v.current, join)
 	if err != nil {
 		return fmt.Errorf("render: %w", err)
 	}
@@ -158,7 +159,7 @@ func (r *Reconciler) writeClaimSecret(ctx context.Context, v *view, a lifecycle.
 }
 
 func (r *Reconciler) scrubSecret(ctx context.Context, v *view, _ lifecycle.Action) error {
-	documents, err := v.render(nil)
+	documents, err := v.render(v.current, nil)
 	if err != nil {
 		return fmt.Errorf("render: %w", err)
 	}

@@ -121,7 +121,17 @@ func withTaint(taints []corev1.Taint, want corev1.Taint) []corev1.Taint {
 }
 
 func (r *Reconciler) cordon(ctx context.Context, v *view, _ lifecycle.Action) error {
-	return v.patchNode(ctx, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	return v.patchNode(ctx, func(n *corev1.Node) {
+		n.Spec.Unschedulable = true
+		metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationCordoned, "true")
+	})
+}
+
+func (r *Reconciler) uncordon(ctx context.Context, v *view, _ lifecycle.Action) error {
+	return v.patchNode(ctx, func(n *corev1.Node) {
+		n.Spec.Unschedulable = false
+		delete(n.Annotations, v1alpha1.AnnotationCordoned)
+	})
 }
 
 // patchNode changes the Node under the version that was read: another one of its name is not touched, and the gate, which is in the

@@ -6,40 +6,52 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/presentation"
 )
 
 // layerNames are those of NodeTypeRevision.spec.userData, in its order.
 var layerNames = []string{"NodeProvider", "NodeType"}
 
-// checkRendering finds out, before a host is claimed or installed, that the documents cannot be made.
+// checkRendering finds out, before a host is claimed, drained or installed, what the documents ask of the tenant, and that
+// they cannot be made.
 func (r *Reconciler) checkRendering(v *view) {
+	v.check(v.next, &v.facts.Next)
 	switch v.machine.Status.Phase {
-	case "", v1alpha1.MachinePending, v1alpha1.MachineClaiming, v1alpha1.MachineProvisioning:
-	default:
-		return
-	}
-	if v.facts.Revision.Problem != "" || v.revision == nil {
-		return
-	}
-	if _, err := v.render(nil); err != nil {
-		v.facts.Revision.Problem = err.Error()
+	case "", v1alpha1.MachinePending, v1alpha1.MachineClaiming, v1alpha1.MachineProvisioning, v1alpha1.MachineDraining:
+		v.check(v.current, &v.facts.Revision)
 	}
 }
 
+func (v *view) check(e edition, f *lifecycle.Revision) {
+	if f.Problem != "" || e.revision == nil {
+		return
+	}
+	plan, err := v.resolve(e)
+	if err == nil {
+		f.DRA = len(plan.Expectation.Slices) > 0
+		_, err = v.render(e, nil)
+	}
+	if err != nil {
+		f.Problem = err.Error()
+	}
+}
+
+func (v *view) resolve(e edition) (presentation.Plan, error) {
+	return presentation.Resolve(presentation.Request{GPU: e.revision.Spec.GPU, Image: e.image.Spec, Resources: v.nodeType.Spec.Resources})
+}
+
 // render makes the node's documents; a nil join leaves out what is secret. Errors quote no user data.
-func (v *view) render(join *cloudinit.TLSBootstrap) (cloudinit.Documents, error) {
-	plan, err := presentation.Resolve(presentation.Request{
-		GPU: v.revision.Spec.GPU, Image: v.image.Spec, Resources: v.nodeType.Spec.Resources,
-	})
+func (v *view) render(e edition, join *cloudinit.TLSBootstrap) (cloudinit.Documents, error) {
+	plan, err := v.resolve(e)
 	if err != nil {
 		return cloudinit.Documents{}, err
 	}
-	spec := v.revision.Spec
+	spec := e.revision.Spec
 	in := cloudinit.Input{
 		Kind: spec.Image.UserData, SSHKeys: spec.SSHKeys, Plan: plan, Network: spec.Network, Join: join,
-		Machine: cloudinit.MachineInput{Name: v.machine.Name, UID: string(v.machine.UID), Revision: v.revision.Name, Attempt: v.machine.Status.Attempt},
-		Node:    cloudinit.NodeInput{Labels: v.nodeLabels(), Taints: v.nodeTaints()},
+		Machine: cloudinit.MachineInput{Name: v.machine.Name, UID: string(v.machine.UID), Revision: e.revision.Name, Attempt: v.machine.Status.Attempt},
+		Node:    cloudinit.NodeInput{Labels: v.nodeLabels(e.revision.Name), Taints: v.nodeTaints()},
 		Gate:    v.nodeType.Spec.Gate.Key(),
 	}
 	for i, text := range spec.UserData {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 )
 
@@ -31,7 +32,7 @@ func (r *Reconciler) observeHost(ctx context.Context, v *view) error {
 	if key.Name == "" {
 		return r.choose(ctx, v)
 	}
-	if v.host, v.record, err = r.readHost(ctx, key, v.machine); err != nil || v.host == nil {
+	if v.host, v.record, err = r.readHost(ctx, key, v); err != nil || v.host == nil {
 		return err
 	}
 	facts := hostFacts(v.host, v.record, v.machine.UID)
@@ -62,13 +63,19 @@ func (r *Reconciler) hostKey(ctx context.Context, v *view) (types.NamespacedName
 }
 
 // readHost reads from the cache where every decision is followed by a locked write, else from the API server itself.
-func (r *Reconciler) readHost(ctx context.Context, key types.NamespacedName, m *v1alpha1.Machine) (*metal3api.BareMetalHost, *v1alpha1.HostRecord, error) {
+func (r *Reconciler) readHost(ctx context.Context, key types.NamespacedName, v *view) (*metal3api.BareMetalHost, *v1alpha1.HostRecord, error) {
 	reader := client.Reader(r.Client)
-	if p := m.Status.Phase; p == v1alpha1.MachineClaiming || p == v1alpha1.MachineReleasing {
+	switch v.machine.Status.Phase {
+	case v1alpha1.MachineClaiming, v1alpha1.MachineReleasing, v1alpha1.MachineDraining:
 		reader = r.Direct
+	case v1alpha1.MachineProvisioning:
+		if !v.facts.Provider.Records {
+			// Only a HostRecord says for which attempt an image was written: an older status would tell of the one before.
+			reader = r.Direct
+		}
 	}
 	host, err := read(ctx, reader, key, &metal3api.BareMetalHost{})
-	if err == nil && (host == nil || consumer(host, m.UID) != lifecycle.ConsumerMine) && reader != r.Direct {
+	if err == nil && (host == nil || consumer(host, v.machine.UID) != facts.ConsumerMine) && reader != r.Direct {
 		reader = r.Direct
 		host, err = read(ctx, reader, key, &metal3api.BareMetalHost{})
 	}
@@ -114,11 +121,11 @@ func (v *view) placement() placement.Request {
 func consumer(h *metal3api.BareMetalHost, uid types.UID) lifecycle.Consumer {
 	switch ref := h.Spec.ConsumerRef; {
 	case ref == nil:
-		return lifecycle.ConsumerNone
+		return facts.ConsumerNone
 	case uid != "" && ref.UID == uid:
-		return lifecycle.ConsumerMine
+		return facts.ConsumerMine
 	default:
-		return lifecycle.ConsumerOther
+		return facts.ConsumerOther
 	}
 }
 
@@ -159,7 +166,7 @@ func secretKey(host *metal3api.BareMetalHost) types.NamespacedName {
 
 // observeSecret reads the claim Secret from the API server itself: Secrets are not cached.
 func (r *Reconciler) observeSecret(ctx context.Context, v *view) error {
-	if v.facts.Host.Consumer != lifecycle.ConsumerMine {
+	if v.facts.Host.Consumer != facts.ConsumerMine {
 		return nil
 	}
 	var err error

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
 
@@ -23,8 +24,8 @@ type view struct {
 	machine  *v1alpha1.Machine
 	nodeType *v1alpha1.NodeType
 	provider *v1alpha1.NodeProvider
-	revision *v1alpha1.NodeTypeRevision
-	image    *v1alpha1.OSImage
+	current  edition // what the Machine is, or is being, installed with
+	next     edition // what it is to be rolled to
 	tenant   *v1alpha1.TenantCluster
 	access   *tenantaccess.Access // nil: cannot be used now
 	host     *metal3api.BareMetalHost
@@ -45,7 +46,7 @@ func (r *Reconciler) observe(ctx context.Context, machine *v1alpha1.Machine) (*v
 		Spec:      machine.Spec, Status: machine.Status,
 	}
 	for _, look := range []func(context.Context, *view) error{
-		r.observeNodeType, r.observeRevision, r.observeTenant, r.observeHost, r.observeToken, r.observeNode,
+		r.observeNodeType, r.observeRevisions, r.observeTenant, r.observeHost, r.observeToken, r.observeNode,
 	} {
 		if err := look(ctx, v); err != nil {
 			return nil, err
@@ -82,11 +83,11 @@ func (r *Reconciler) observeNodeType(ctx context.Context, v *view) error {
 		return err
 	}
 	v.nodeType = t
-	facts := lifecycle.NodeType{Found: true, Ready: isReady(t), Stable: t.Status.StableRevision, Target: t.Status.TargetRevision}
+	seen := lifecycle.NodeType{Found: true, Ready: isReady(t), Stable: t.Status.StableRevision, Target: t.Status.TargetRevision}
 	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionReady); c != nil {
-		facts.Reason, facts.Message = c.Reason, c.Message
+		seen.Reason, seen.Message = c.Reason, c.Message
 	}
-	v.facts.NodeType = facts
+	v.facts.NodeType = seen
 	limits := &v.facts.Timeouts
 	if d := t.Spec.Validation.Timeout; d != nil {
 		limits.Validating = d.Duration
@@ -108,41 +109,56 @@ func (r *Reconciler) observeNodeType(ctx context.Context, v *view) error {
 	return nil
 }
 
-func (r *Reconciler) observeRevision(ctx context.Context, v *view) error {
-	facts := &v.facts.Revision
-	facts.Name = lifecycle.WantedRevision(v.facts.Machine, v.facts.NodeType)
-	if facts.Name == "" {
-		return nil
-	}
-	var err error
-	if v.revision, err = read(ctx, r.Client, named(facts.Name), &v1alpha1.NodeTypeRevision{}); err != nil {
+// edition is a revision and its image; both nil where the facts say what is missing.
+type edition struct {
+	revision *v1alpha1.NodeTypeRevision
+	image    *v1alpha1.OSImage
+}
+
+// observeRevisions reads what the Machine is installed with, and what it is to be rolled to.
+func (r *Reconciler) observeRevisions(ctx context.Context, v *view) error {
+	m, err := v.facts.Machine, error(nil)
+	if v.current, v.facts.Revision, err = r.edition(ctx, v, facts.CurrentRevision(m, v.facts.NodeType)); err != nil {
 		return err
 	}
-	if v.revision == nil {
-		facts.Problem = "it does not exist: correct spec.revision, or delete this Machine"
-		return nil
+	v.next, v.facts.Next, err = r.edition(ctx, v, facts.NextRevision(m))
+	return err
+}
+
+// edition reads a revision and its image.
+func (r *Reconciler) edition(ctx context.Context, v *view, name string) (e edition, f lifecycle.Revision, err error) {
+	f.Name = name
+	if name == "" {
+		return e, f, nil
 	}
-	if owner := v.revision.Spec.NodeTypeRef.Name; owner != v.machine.Spec.NodeTypeRef.Name {
-		facts.Problem = "it belongs to NodeType " + owner + ": correct spec.revision, or delete this Machine"
-		return nil
+	if e.revision, err = read(ctx, r.Client, named(name), &v1alpha1.NodeTypeRevision{}); err != nil {
+		return e, f, err
 	}
-	image := v.revision.Spec.Image
-	if v.image, err = read(ctx, r.Client, named(image.Name), &v1alpha1.OSImage{}); err != nil {
-		return err
+	if e.revision == nil {
+		f.Problem = "it does not exist: correct spec.revision, or delete this Machine"
+		return e, f, nil
 	}
-	if v.image == nil {
-		facts.Problem = "its OSImage " + image.Name + " does not exist: create it again"
-		return nil
+	if owner := e.revision.Spec.NodeTypeRef.Name; owner != v.machine.Spec.NodeTypeRef.Name {
+		f.Problem = "it belongs to NodeType " + owner + ": correct spec.revision, or delete this Machine"
+		return e, f, nil
 	}
-	facts.Image = v1alpha1.ExactImage{URL: v.image.Spec.URL, Checksum: image.Checksum, Format: image.Format}
-	facts.Kubelet = v.image.Spec.Software.Kubelet
+	image := e.revision.Spec.Image
+	if e.image, err = read(ctx, r.Client, named(image.Name), &v1alpha1.OSImage{}); err != nil {
+		return e, f, err
+	}
+	if e.image == nil {
+		f.Problem = "its OSImage " + image.Name + " does not exist: create it again"
+		return e, f, nil
+	}
+	f.Image = v1alpha1.ExactImage{URL: e.image.Spec.URL, Checksum: image.Checksum, Format: image.Format}
+	f.Kubelet = e.image.Spec.Software.Kubelet
 	switch {
 	case v.nodeType == nil:
-		facts.Problem = "its NodeType " + v.machine.Spec.NodeTypeRef.Name + " does not exist: create it again, or delete this Machine"
+		f.Problem = "its NodeType " + v.machine.Spec.NodeTypeRef.Name + " does not exist: create it again, or delete this Machine"
 	case v.provider == nil:
-		facts.Problem = "its NodeProvider " + v.nodeType.Spec.ProviderRef.Name + " does not exist: create it again"
+		f.Problem = "its NodeProvider " + v.nodeType.Spec.ProviderRef.Name + " does not exist: create it again"
 	}
-	return nil
+	return e, f, nil
 }
 
 func (r *Reconciler) observeTenant(ctx context.Context, v *view) error {
@@ -151,18 +167,18 @@ func (r *Reconciler) observeTenant(ctx context.Context, v *view) error {
 	if v.tenant, err = read(ctx, r.Client, key, &v1alpha1.TenantCluster{}); err != nil || v.tenant == nil {
 		return err
 	}
-	facts := lifecycle.Tenant{Found: true}
+	seen := lifecycle.Tenant{Found: true}
 	access, err := r.Tenants.For(key)
 	switch {
 	case err != nil:
-		facts.Reason, facts.Message = tenantTrouble(err)
+		seen.Reason, seen.Message = tenantTrouble(err)
 	case v.tenant.Spec.Join.TLSBootstrap == nil:
-		facts.Reason, facts.Message = v1alpha1.ReasonJoinUnsupported, "set spec.join.tlsBootstrap, the join method of this version"
+		seen.Reason, seen.Message = v1alpha1.ReasonJoinUnsupported, "set spec.join.tlsBootstrap, the join method of this version"
 	default:
 		v.access = access
-		facts.Reachable, facts.Version = true, access.Version
+		seen.Reachable, seen.Version, seen.ServesDRA = true, access.Version, access.SlicesServed
 	}
-	v.facts.Tenant = facts
+	v.facts.Tenant = seen
 	return nil
 }
 

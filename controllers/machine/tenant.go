@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/kubectl/pkg/drain"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,7 +48,7 @@ func (v *view) lost(err error) {
 // observeToken looks for the Machine's bootstrap token while there may be one. The tenant's API server itself is asked: a
 // token that was just made must be seen, or there would be two.
 func (r *Reconciler) observeToken(ctx context.Context, v *view) error {
-	scrubbed := v.facts.Secret.Found && v.facts.Secret.TokenID == ""
+	scrubbed := v.facts.Secret.Found && v.facts.Secret.TokenID == "" && v.facts.Secret.Attempt == v.machine.Status.Attempt
 	if v.access == nil || v.machine.Status.Attempt == 0 || scrubbed {
 		return nil
 	}
@@ -96,6 +100,7 @@ func (r *Reconciler) observeNode(ctx context.Context, v *view) error {
 		Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, BootID: node.Status.NodeInfo.BootID,
 		Unschedulable: node.Spec.Unschedulable, Furnished: v.furnishing(node).empty(),
 	}
+	_, v.facts.Node.Cordoned = node.Annotations[v1alpha1.AnnotationCordoned]
 	if leaving && node.Spec.Unschedulable {
 		return r.observePods(ctx, v)
 	}
@@ -113,11 +118,52 @@ func (r *Reconciler) observePods(ctx context.Context, v *view) error {
 		v.lost(fmt.Errorf("list the Node's pods: %w", utilerrors.NewAggregate(errs)))
 		return nil
 	}
-	v.pods = list.Pods()
+	v.pods, v.facts.Node.PodsKnown = list.Pods(), true
 	for i := range v.pods {
 		v.facts.Node.Pods = append(v.facts.Node.Pods, client.ObjectKeyFromObject(&v.pods[i]).String())
 	}
+	if v.machine.Status.Phase == v1alpha1.MachineDraining && v.facts.DrainOver() {
+		v.observeBudgets(ctx)
+	}
 	return nil
+}
+
+// observeBudgets names the disruption budgets that let none of the pods go now. They only serve the message: where they may not
+// be listed, it says so in their place.
+func (v *view) observeBudgets(ctx context.Context) {
+	budgets := map[string][]policyv1.PodDisruptionBudget{}
+	for i := range v.pods {
+		namespace := v.pods[i].Namespace
+		if _, known := budgets[namespace]; known {
+			continue
+		}
+		list, err := v.access.Clientset.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			v.facts.Node.Budgets = append(v.facts.Node.Budgets, fmt.Sprintf("of namespace %s (cannot be listed: %v)", namespace, err))
+			list = &policyv1.PodDisruptionBudgetList{}
+		}
+		budgets[namespace] = list.Items
+	}
+	v.facts.Node.Budgets = append(v.facts.Node.Budgets, blocking(v.pods, budgets)...)
+}
+
+// blocking names the budgets that select one of the pods and allow no disruption, each once. A pod that is leaving needs none.
+func blocking(pods []corev1.Pod, budgets map[string][]policyv1.PodDisruptionBudget) []string {
+	var names []string
+	for i := range pods {
+		pod := &pods[i]
+		for j := range budgets[pod.Namespace] {
+			b := &budgets[pod.Namespace][j]
+			selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+			if err != nil || pod.DeletionTimestamp != nil || b.Status.DisruptionsAllowed > 0 || !selector.Matches(labels.Set(pod.Labels)) {
+				continue
+			}
+			if name := b.Namespace + "/" + b.Name; !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // furniture is what a Node still lacks of what its NodeType gives it.
@@ -134,7 +180,7 @@ func (v *view) furnishing(node *corev1.Node) furniture {
 	if v.nodeType == nil {
 		return lacking
 	}
-	for key, value := range v.nodeLabels() {
+	for key, value := range v.nodeLabels(v.facts.Revision.Name) {
 		if node.Labels[key] != value {
 			lacking.labels[key] = value
 		}
@@ -152,19 +198,17 @@ func (v *view) furnishing(node *corev1.Node) furniture {
 	return lacking
 }
 
-func (v *view) nodeLabels() map[string]string {
-	labels := map[string]string{
-		v1alpha1.LabelNodeType: v.nodeType.Name, v1alpha1.LabelMachineUID: string(v.machine.UID), v1alpha1.LabelRevision: v.facts.Revision.Name,
+func (v *view) nodeLabels(revision string) map[string]string {
+	all := map[string]string{
+		v1alpha1.LabelNodeType: v.nodeType.Name, v1alpha1.LabelMachineUID: string(v.machine.UID), v1alpha1.LabelRevision: revision,
 	}
 	if v.nodeType.Spec.Zone != "" {
-		labels[v1alpha1.LabelZone] = v.nodeType.Spec.Zone
+		all[v1alpha1.LabelZone] = v.nodeType.Spec.Zone
 	}
 	if n := v.nodeType.Spec.Node; n != nil {
-		for key, value := range n.Labels {
-			labels[key] = value
-		}
+		maps.Copy(all, n.Labels)
 	}
-	return labels
+	return all
 }
 
 func (v *view) nodeTaints() []corev1.Taint {

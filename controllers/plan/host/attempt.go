@@ -147,24 +147,29 @@ func (p *planner) deadline(t task) time.Duration {
 // notRetried are failures that the same attempt would meet again.
 var notRetried = []hardware.Reason{hardware.ReasonDigestMismatch, hardware.ReasonImageInvalid, hardware.ReasonNoRootDevice}
 
-// tryAgain decides about a failed attempt.
+// tryAgain decides about a failed attempt. Until it is tried again the server is off: what an earlier installation left on
+// the disk may still boot, and a Machine's old node must not come back behind its fence.
 func (p *planner) tryAgain(t task, a *v1alpha1.HostAttempt) {
+	off := t.operation == hardware.OpInspect || p.power(hardware.PowerOff, false)
 	failures := p.d.Record.Failures
+	due := a.EndedAt.Add(p.Timeouts.RetryBase << max(failures-1, 0))
 	what := fmt.Sprintf("attempt %d failed at %s: %s", a.Number, a.Step, a.Message)
 	switch {
-	case failures == 0:
-		p.begin(t)
-	case failures >= maxFailures || slices.Contains(notRetried, hardware.Reason(a.Reason)):
+	case failures >= maxFailures || failures > 0 && slices.Contains(notRetried, hardware.Reason(a.Reason)):
 		p.fail(t.failure, a.Reason, fmt.Sprintf("%s; it is not tried again by itself: mend the cause, then give the annotation %s of this BareMetalHost a new value, or release the host", what, v1alpha1.AnnotationRetry))
-		p.d.Requeue = p.steady()
-	default:
-		due := a.EndedAt.Add(p.Timeouts.RetryBase << (failures - 1))
-		if !p.Now.Before(due) {
-			p.begin(t)
-			return
-		}
+		p.lookAgain(off, p.steady())
+	case failures > 0 && p.Now.Before(due):
 		p.fail(t.failure, a.Reason, fmt.Sprintf("%s; failure %d of %d, the next attempt is at %s", what, failures, maxFailures, due.UTC().Format(time.RFC3339)))
-		p.d.Requeue = due.Sub(p.Now)
+		p.lookAgain(off, due.Sub(p.Now))
+	case off:
+		p.begin(t)
+	}
+}
+
+// lookAgain after a time, or sooner while a change of power is under way.
+func (p *planner) lookAgain(settled bool, after time.Duration) {
+	if settled || after < p.d.Requeue {
+		p.d.Requeue = after
 	}
 }
 

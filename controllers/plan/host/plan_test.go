@@ -70,6 +70,10 @@ func (f Facts) installed() Facts {
 	return f
 }
 
+func otherImage(f *Facts) {
+	f.Spec.Image = &v1alpha1.ExactImage{URL: "https://images/b.raw", Checksum: "sha256:bb", Format: v1alpha1.FormatRaw}
+}
+
 func broken(reason string) func(*Facts) {
 	return func(f *Facts) {
 		f.Problem = &Problem{Reason: reason, Message: "no answer"}
@@ -150,24 +154,28 @@ func TestDecisions(t *testing.T) {
 			}},
 		{name: "a failed installation shows its reason and the time of the next attempt",
 			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonNoBootRequest), state: StateProvisioning,
+			action: ActionSetPower, check: asks(hardware.TurnOff),
 			error: ProvisioningError, message: "NoBootRequest: attempt 2 failed at Writing: seen; failure 1 of 3, the next attempt is at 2026-11-20T12:01:00Z"},
 		{name: "after the pause the next attempt has the next number",
-			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonNoBootRequest).ended(1).with(later(time.Minute)),
+			facts: facts(StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonNoBootRequest).ended(1).with(later(time.Minute)),
 			state: StateProvisioning, check: begins(3, hardware.OpInstall)},
+		{name: "no attempt follows a failed one before the power is off: an older system on the disk may have come up",
+			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonNoBootRequest).ended(1).with(later(time.Minute)),
+			state: StateProvisioning, action: ActionSetPower, check: asks(hardware.TurnOff)},
 		{name: "the pause doubles with each failure",
-			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonNoBootRequest).ended(2).with(later(time.Minute)),
+			facts: facts(StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonNoBootRequest).ended(2).with(later(time.Minute)),
 			state: StateProvisioning, error: ProvisioningError, message: "NoBootRequest"},
 		{name: "three failures in a row wait for a person",
-			facts: facts(StateProvisioning, on).claimed().attempted(4, hardware.OpInstall, failed, hardware.ReasonNoBootRequest).ended(3).with(later(time.Hour)),
+			facts: facts(StateProvisioning, off).claimed().attempted(4, hardware.OpInstall, failed, hardware.ReasonNoBootRequest).ended(3).with(later(time.Hour)),
 			state: StateProvisioning, error: ProvisioningError, message: "NoBootRequest: attempt 4 failed at Writing: seen; it is not tried again by itself"},
 		{name: "a wrong digest is not tried again by itself",
-			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonDigestMismatch).ended(1).with(later(time.Hour)),
+			facts: facts(StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonDigestMismatch).ended(1).with(later(time.Hour)),
 			state: StateProvisioning, error: ProvisioningError, message: "DigestMismatch"},
 		{name: "a new value of the retry annotation asks for another attempt",
-			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonDigestMismatch).ended(1).with(func(f *Facts) { f.Host.Retry = "mended" }),
+			facts: facts(StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonDigestMismatch).ended(1).with(func(f *Facts) { f.Host.Retry = "mended" }),
 			state: StateProvisioning, check: begins(3, hardware.OpInstall)},
 		{name: "an old value of the retry annotation asks for nothing",
-			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonDigestMismatch).ended(1).with(func(f *Facts) { f.Host.Retry, f.Record.RetrySeen = "x", "x" }),
+			facts: facts(StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonDigestMismatch).ended(1).with(func(f *Facts) { f.Host.Retry, f.Record.RetrySeen = "x", "x" }),
 			state: StateProvisioning, error: ProvisioningError},
 		{name: "another attempt of the Machine starts over after failures",
 			facts: facts(StateProvisioning, on).claimed().attempted(4, hardware.OpInstall, failed, hardware.ReasonDigestMismatch).ended(3).with(func(f *Facts) { f.Spec.Attempt = 2 }),
@@ -180,7 +188,28 @@ func TestDecisions(t *testing.T) {
 			state: StateProvisioning, action: ActionCancel},
 		{name: "an attempt whose installer never ends it fails at its deadline",
 			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, running, "").with(later(33 * time.Minute)),
-			state: StateProvisioning, error: ProvisioningError, message: "DeadlineExceeded"},
+			state: StateProvisioning, action: ActionSetPower, error: ProvisioningError, message: "DeadlineExceeded"},
+		{name: "a provisioned host takes its Machine's next attempt in place",
+			facts: facts(StateProvisioned, off).claimed().installed().with(func(f *Facts) { f.Spec.Attempt = 2 }), state: StateProvisioning},
+		{name: "a provisioned host takes another image in place",
+			facts: facts(StateProvisioned, off).claimed().installed().with(otherImage), state: StateProvisioning},
+		{name: "a provisioned host that is asked to be off takes nothing yet",
+			facts: facts(StateProvisioned, off).claimed().installed().with(otherImage).with(func(f *Facts) { f.Spec.Attempt, f.Host.Online = 2, false }), state: StateProvisioned},
+		{name: "the next attempt in place is an installation, not an erase",
+			facts: facts(StateProvisioning, off).claimed().installed().attempted(2, hardware.OpInstall, succeeded, "").ended(0).with(otherImage).with(func(f *Facts) { f.Spec.Attempt = 2 }),
+			state: StateProvisioning, check: func(t *testing.T, d Decision) {
+				begins(3, hardware.OpInstall)(t, d)
+				if d.Record.Installed != nil || d.Record.LastTenant != "team/research" || d.Record.Attempt.Image.Checksum != "sha256:bb" {
+					t.Errorf("record = %+v, attempt %+v", d.Record, d.Record.Attempt)
+				}
+			}},
+		{name: "a running installation gives way to another image of the same attempt",
+			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, running, "").with(otherImage), state: StateProvisioning, action: ActionCancel},
+		{name: "a cancelled installation leaves its host off",
+			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonCancelled).ended(0).with(func(f *Facts) { f.Host.Online = false }),
+			state: StateProvisioning, action: ActionSetPower, check: asks(hardware.TurnOff)},
+		{name: "a claimed host that was powered on by a person, and is asked to be off, is powered off",
+			facts: facts(StateAvailable, on).claimed().with(func(f *Facts) { f.Host.Online = false }), state: StateAvailable, action: ActionSetPower, check: asks(hardware.TurnOff)},
 		{name: "a provisioned host that lost its power is powered on",
 			facts: facts(StateProvisioned, off).claimed().installed(), state: StateProvisioned, action: ActionSetPower, check: asks(hardware.TurnOn)},
 		{name: "a host that boots what was installed is looked at soon, so that a lost power is seen",

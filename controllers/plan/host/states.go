@@ -42,7 +42,10 @@ func (p *planner) available() {
 	case p.asked() && p.Host.Online:
 		p.to(StateProvisioning)
 	case p.Host.Claimed:
-		p.d.Requeue = p.steady()
+		// Its Machine may wait for the power-off before it asks for another image.
+		if p.Host.Online || p.power(hardware.PowerOff, false) {
+			p.d.Requeue = p.steady()
+		}
 	case p.Host.ExternallyProvisioned:
 		p.to(StateExternallyProvisioned)
 	case p.Host.HasImage:
@@ -143,11 +146,10 @@ func (p *planner) provisioned() {
 			// The record was lost: what the Machine says it has is taken to be there.
 			r.Installed = p.installed(p.Now)
 		}
-		if r.Installed.MachineUID != p.Spec.Machine.UID || r.Installed.Attempt != p.Spec.Attempt {
-			if p.Host.Online {
-				p.to(StateProvisioning)
-				return
-			}
+		if in := r.Installed; p.Host.Online && (in.MachineUID != p.Spec.Machine.UID || in.Attempt != p.Spec.Attempt || in.Checksum != p.Spec.Image.Checksum) {
+			// Another attempt, or another image: in place, without an erase, since the disks stay with the Machine.
+			p.to(StateProvisioning)
+			return
 		}
 	}
 	p.holdPower()

@@ -54,8 +54,10 @@ const (
 	ScrubSecret ActionKind = "ScrubSecret"
 	// FurnishNode sets the NodeType's labels and taints on the Node.
 	FurnishNode ActionKind = "FurnishNode"
-	// Cordon makes the Node unschedulable.
+	// Cordon makes the Node unschedulable, and marks it with v1alpha1.AnnotationCordoned.
 	Cordon ActionKind = "Cordon"
+	// Uncordon takes both back.
+	Uncordon ActionKind = "Uncordon"
 	// Evict asks for the eviction of every pod of Node.Pods once.
 	Evict ActionKind = "Evict"
 	// PowerOff sets the host's online to false.
@@ -83,6 +85,6 @@ type Action struct {
 	TokenID string
 	// Expires is for CreateToken and RenewToken.
 	Expires time.Time
-	// NodeUID is for FurnishNode, Cordon, Evict and DeleteNode.
+	// NodeUID is for FurnishNode, Cordon, Uncordon, Evict and DeleteNode.
 	NodeUID types.UID
 }

@@ -24,6 +24,9 @@ func table() []edge {
 	releasing := func(from v1alpha1.MachinePhase) edge {
 		return edge{from, v1alpha1.MachineReleasing, "deleted", (*planner).deleting, nil}
 	}
+	rolling := func(from v1alpha1.MachinePhase) edge {
+		return edge{from, v1alpha1.MachineDraining, "another revision is wanted and can be installed", (*planner).rolls, (*planner).enterDraining}
+	}
 	const (
 		pending, claiming, provisioning = v1alpha1.MachinePending, v1alpha1.MachineClaiming, v1alpha1.MachineProvisioning
 		joining, validating             = v1alpha1.MachineJoining, v1alpha1.MachineValidating
@@ -36,17 +39,20 @@ func table() []edge {
 		{claiming, provisioning, "the host's consumerRef is this Machine", (*planner).hostMine, (*planner).enterProvisioning},
 		{claiming, pending, "the host is another's, gone or no longer fit", (*planner).claimLost, (*planner).enterPending},
 		releasing(provisioning),
+		rolling(provisioning),
 		{provisioning, joining, "this attempt's image is on the disk", (*planner).installed, (*planner).enterJoining},
 		releasing(joining),
+		rolling(joining),
 		{joining, validating, "a Node with this attempt's providerID exists", (*planner).joined, (*planner).enterValidating},
 		releasing(validating),
-		{validating, draining, "rolls are on, and another revision is wanted", (*planner).rolls, nil},
+		rolling(validating),
 		{validating, ready, "the verdict passes for this Node, boot and revision, and the gate is lifted", (*planner).verdictPasses, (*planner).enterReady},
 		releasing(ready),
-		{ready, draining, "rolls are on, and another revision is wanted", (*planner).rolls, nil},
+		rolling(ready),
 		{ready, validating, "the verdict no longer passes", (*planner).verdictLost, (*planner).enterValidating},
 		releasing(draining),
 		{draining, provisioning, "evicted, power-off confirmed, Node deleted", (*planner).fenced, (*planner).enterNextAttempt},
+		{draining, validating, "the roll was called off before the power-off was begun, and the Node is uncordoned", (*planner).calledOff, (*planner).enterValidating},
 		{v1alpha1.MachineReleasing, gone, "no host is this Machine's, and its token is gone", (*planner).released, nil},
 	}
 }

@@ -1,19 +1,13 @@
 package lifecycle
 
 import (
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-)
-
-// The states of a BareMetalHost that a Machine's life depends on, in Metal3's words.
-const (
-	stateAvailable    = "available"
-	stateReady        = "ready" // Metal3's older word for available
-	stateProvisioning = "provisioning"
-	stateProvisioned  = "provisioned"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
 )
 
 // timelineLength is the most phase entries that are kept.
@@ -24,6 +18,8 @@ type planner struct {
 	f Facts
 	g guards
 	d Decision
+	// entering: an edge is being taken, on facts that were gathered for the phase before.
+	entering bool
 	// reason and message of Ready=False.
 	reason, message string
 }
@@ -41,14 +37,14 @@ func plan(f Facts, g guards) Decision {
 	e := p.take()
 	if e != nil && e.to != gone {
 		// What the new phase waits for is told with the step into it; its work begins when that is written.
-		p.f.Machine.Status = *p.d.Status.DeepCopy()
+		p.f.Machine.Status, p.entering = *p.d.Status.DeepCopy(), true
 		p.work(nil)
 		p.d.Action, p.d.Again, p.d.Requeue = nil, true, 0
 	} else {
 		p.work(e)
 	}
 	p.report(f.Machine.Status)
-	if p.d.Action != nil && p.d.Again && f.Machine.Status.Phase == p.d.Status.Phase && !f.overdue() {
+	if p.d.Action != nil && p.d.Again && f.Machine.Status.Phase == p.d.Status.Phase && !f.Overdue() {
 		// The action is over in a moment: what it waits for is not worth a write.
 		p.d.Status, p.d.Events = *f.Machine.Status.DeepCopy(), nil
 	}
@@ -77,7 +73,7 @@ func (p *planner) enter(phase v1alpha1.MachinePhase) {
 	s := &p.d.Status
 	s.Phase, s.Deadline, s.WaitingFor, s.Progress = phase, nil, "", nil
 	now := metav1.NewMicroTime(p.f.Now)
-	if limit := p.f.Timeouts.of(phase); limit > 0 {
+	if limit := p.f.Timeouts.Of(phase); limit > 0 {
 		deadline := metav1.NewMicroTime(p.f.Now.Add(limit))
 		s.Deadline = &deadline
 	}
@@ -106,7 +102,11 @@ func (p *planner) event(warning bool, reason, message string) {
 func (p *planner) deleting() bool { return p.f.Machine.Deleting }
 func (p *planner) hostMine() bool { return p.g.hostIsMine(p.f) }
 func (p *planner) rolls() bool {
-	return p.g.mayRoll(p.f) && p.g.hostIsMine(p.f) && p.f.Tenant.Reachable
+	if p.f.Next.Name == "" || !p.g.hostIsMine(p.f) {
+		return false
+	}
+	reason, _ := p.rollObstacle()
+	return reason == ""
 }
 
 func (p *planner) canClaim() bool {
@@ -121,24 +121,29 @@ func (p *planner) canClaim() bool {
 }
 
 func (p *planner) claimLost() bool {
-	return p.f.Host == nil || p.f.Host.Consumer == ConsumerOther || !p.g.hostIsFit(p.f)
+	return p.f.Host == nil || p.f.Host.Consumer == facts.ConsumerOther || !p.g.hostIsFit(p.f)
 }
 
 func (p *planner) installed() bool {
 	return p.g.hostIsMine(p.f) && p.f.Revision.Problem == "" && p.g.imageIsOnDisk(p.f)
 }
 
-func (p *planner) joined() bool { return p.g.hostIsMine(p.f) && p.f.nodeOfThisAttempt() }
+func (p *planner) joined() bool { return p.g.hostIsMine(p.f) && p.f.NodeOfThisAttempt() }
 
 func (p *planner) verdictPasses() bool {
-	return p.g.hostIsMine(p.f) && p.f.nodeOfThisAttempt() && p.g.verdictHolds(p.f)
+	return p.g.hostIsMine(p.f) && p.f.NodeOfThisAttempt() && p.g.verdictHolds(p.f)
 }
 
 // verdictLost needs the tenant's word: while it cannot be reached nothing is known, and the Machine stays Ready.
 func (p *planner) verdictLost() bool { return p.f.Tenant.Reachable && !p.verdictPasses() }
 
 func (p *planner) fenced() bool {
-	return p.g.hostIsMine(p.f) && p.g.powerIsOff(p.f) && p.g.nodeIsGone(p.f)
+	return p.g.hostIsMine(p.f) && p.g.powerIsOff(p.f) && p.g.nodeIsGone(p.f) && p.f.HostTakesImage()
+}
+
+// calledOff: the roll ends before it did harm; Ingot's own cordon is lifted first.
+func (p *planner) calledOff() bool {
+	return p.g.hostIsMine(p.f) && p.g.calledOff(p.f) && !p.f.Node.Cordoned
 }
 
 // released: nothing is left to do. While the tenant cannot be reached a token may be left there; it ends by itself within
@@ -152,7 +157,7 @@ func (p *planner) released() bool {
 	case p.f.Tenant.Reachable:
 		return p.f.Token == nil
 	default:
-		return p.f.drainOver()
+		return p.f.DrainOver()
 	}
 }
 
@@ -171,9 +176,19 @@ func (p *planner) enterProvisioning() {
 	p.event(false, v1alpha1.ReasonClaimed, "claimed host "+p.hostName())
 }
 
+func (p *planner) enterDraining() {
+	p.event(false, v1alpha1.ReasonEvicting, fmt.Sprintf("is rolled from revision %s to %s: its node is being emptied", p.d.Status.Revision, p.f.Next.Name))
+}
+
+// enterNextAttempt installs what is wanted now, which is the same revision again when the roll was called off too late.
 func (p *planner) enterNextAttempt() {
-	p.d.Status.Revision, p.d.Status.Attempt = p.f.Machine.Spec.Revision, p.d.Status.Attempt+1
-	p.d.Status.NodeRef, p.d.Status.SystemUUID = nil, ""
+	if p.f.Next.Name != "" {
+		p.f.Revision, p.f.Next = p.f.Next, Revision{}
+	}
+	s := &p.d.Status
+	s.Revision, s.Attempt, s.NodeRef, s.SystemUUID = p.f.Revision.Name, s.Attempt+1, nil, ""
+	p.set(v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonWaitingForNode, fmt.Sprintf("attempt %d is being installed", s.Attempt))
+	p.event(false, v1alpha1.ReasonProvisioning, fmt.Sprintf("host %s is powered off and is installed again, with revision %s as attempt %d", p.hostName(), s.Revision, s.Attempt))
 }
 
 func (p *planner) enterJoining() {
@@ -184,12 +199,15 @@ func (p *planner) enterJoining() {
 }
 
 func (p *planner) enterValidating() {
-	if p.f.Machine.Status.Phase == v1alpha1.MachineReady {
+	switch p.f.Machine.Status.Phase {
+	case v1alpha1.MachineReady:
 		reason, message := p.verdictProblem()
 		p.event(true, reason, message)
-		return
+	case v1alpha1.MachineDraining:
+		p.event(false, v1alpha1.ReasonUpToDate, "the roll was called off; revision "+p.d.Status.Revision+" stays")
+	default:
+		p.event(false, v1alpha1.ReasonJoined, "Node "+p.f.Machine.Name+" joined")
 	}
-	p.event(false, v1alpha1.ReasonJoined, "Node "+p.f.Machine.Name+" joined")
 }
 
 func (p *planner) enterReady() {

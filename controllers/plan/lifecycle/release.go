@@ -2,12 +2,12 @@ package lifecycle
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
 )
 
 // evictionRound is how often pods that remain are asked to leave, hostRound how often a power-off or an erase is looked at.
@@ -37,13 +37,13 @@ func (p *planner) releasing() {
 func (p *planner) returnHost() {
 	f := p.f
 	switch {
-	case f.Host.ImageURL != "" && f.mayHaveBooted() && !p.fence():
+	case f.Host.ImageURL != "" && f.MayHaveBooted() && !p.fence():
 	case f.Host.ImageURL != "":
 		p.do(Deprovision)
 		p.hold("", v1alpha1.ReasonErasing, "the host to be erased", "host "+p.hostName()+" is being deprovisioned")
 	case !p.g.hostIsBack(f):
 		p.reportErase()
-	case f.nodeOfMine() && f.Tenant.Reachable && p.g.powerIsOff(f):
+	case f.NodeOfMine() && f.Tenant.Reachable && p.g.powerIsOff(f):
 		// It registered between the request to erase and the power-off.
 		p.do(DeleteNode).NodeUID = f.Node.UID
 		p.hold("", v1alpha1.ReasonDeletingNode, "", "Node "+f.Machine.Name+" is being deleted")
@@ -53,13 +53,19 @@ func (p *planner) returnHost() {
 }
 
 // fence stops the machine and takes its Node out of the cluster, and tells when both are done: cordon, evict, power
-// off, have that confirmed, delete the Node. Only behind it may a disk be touched.
+// off, have that confirmed, delete the Node. Only behind it may a disk be touched. That the power-off is begun is written
+// before it is asked for: a roll that is called off meanwhile must see it.
 func (p *planner) fence() bool {
 	switch {
-	case !p.g.powerIsOff(p.f) && !p.evicted():
+	case !p.f.PowerOffBegun() && (!p.evicted() || p.entering):
+		if p.reason == "" {
+			p.hold("", v1alpha1.ReasonEvicting, "", "the node is being emptied")
+		}
 	case p.f.Host.Online:
-		p.do(PowerOff)
 		p.hold("", v1alpha1.ReasonPoweringOff, "", "host "+p.hostName()+" is being powered off")
+		if p.d.Again = !p.f.PowerOffBegun(); !p.d.Again {
+			p.do(PowerOff)
+		}
 	case !p.g.powerIsOff(p.f):
 		p.reportPowerOff()
 	case p.g.nodeIsGone(p.f):
@@ -68,7 +74,7 @@ func (p *planner) fence() bool {
 		p.do(DeleteNode).NodeUID = p.f.Node.UID
 		p.d.Again = true
 		p.hold("", v1alpha1.ReasonDeletingNode, "", "Node "+p.f.Machine.Name+" is being deleted")
-	case p.f.Machine.Status.Phase == v1alpha1.MachineReleasing && p.f.drainOver():
+	case p.f.Machine.Status.Phase == v1alpha1.MachineReleasing && p.f.DrainOver():
 		return true // the Node object remains; leave says so
 	default:
 		p.waitForTenant()
@@ -80,46 +86,41 @@ func (p *planner) fence() bool {
 func (p *planner) evicted() bool {
 	f := p.f
 	switch {
-	case f.Machine.Status.Phase == v1alpha1.MachineReleasing && f.drainOver():
+	case f.Machine.Status.Phase == v1alpha1.MachineReleasing && f.DrainOver():
 		return true
 	case !f.Tenant.Reachable:
 		p.waitForTenant()
 		return false
-	case !f.nodeOfMine():
+	case !f.NodeOfMine():
 		return true
 	case !f.Node.Unschedulable:
 		p.do(Cordon).NodeUID = f.Node.UID
 		p.d.Again = true
 		p.hold("", v1alpha1.ReasonEvicting, "", "Node "+f.Machine.Name+" is being cordoned")
 		return false
+	case !f.Node.PodsKnown:
+		p.d.Again = true
+		p.hold("", v1alpha1.ReasonEvicting, "", "the pods of Node "+f.Machine.Name+" are being looked for")
+		return false
 	case len(f.Node.Pods) > 0:
 		p.do(Evict).NodeUID = f.Node.UID
-		p.after(evictionRound)
-		p.hold("", v1alpha1.ReasonEvicting, "", podsToLeave(f.Node.Pods))
+		p.eviction()
 		return false
 	default:
 		return true
 	}
 }
 
-// podsToLeave names at most five, so that the message stays readable.
-func podsToLeave(names []string) string {
-	const most = 5
-	switch n := len(names); {
-	case n == 1:
-		return "1 pod to leave: " + names[0]
-	case n <= most:
-		return fmt.Sprintf("%d pods to leave: %s", n, strings.Join(names, ", "))
-	default:
-		return fmt.Sprintf("%d pods to leave: %s and %d more", n, strings.Join(names[:most], ", "), n-most)
-	}
-}
-
 func (p *planner) waitForTenant() {
-	until := p.f.entered().Add(p.f.Timeouts.Draining)
+	if p.f.Machine.Status.Phase == v1alpha1.MachineDraining {
+		p.after(time.Minute)
+		p.hold("", v1alpha1.ReasonWaitingForTenant, "the tenant's API server", tenantTrouble(p.f)+"; the roll waits for it")
+		return
+	}
+	until := p.f.Entered().Add(p.f.Timeouts.Draining)
 	p.after(min(time.Minute, max(until.Sub(p.f.Now), time.Second)))
 	p.hold("", v1alpha1.ReasonEvicting, "the tenant's API server",
-		fmt.Sprintf("%s; the release goes on without it at %s", p.tenantTrouble(), until.UTC().Format(time.RFC3339)))
+		fmt.Sprintf("%s; the release goes on without it at %s", tenantTrouble(p.f), until.UTC().Format(time.RFC3339)))
 }
 
 func (p *planner) reportPowerOff() {
@@ -133,7 +134,7 @@ func (p *planner) reportPowerOff() {
 
 // wayOut tells of a release that is late how a server is given up that cannot be mended.
 func (p *planner) wayOut() string {
-	if !p.f.overdue() {
+	if !p.f.Overdue() {
 		return ""
 	}
 	return "; mend that, or give the server up as it is: annotate its BareMetalHost with baremetalhost.metal3.io/detached and delete it"
@@ -169,7 +170,7 @@ func (p *planner) giveBack() {
 // leave ends the Machine's life. When its Node may remain, that is told before the Machine can be gone.
 func (p *planner) leave() {
 	m := p.f.Machine
-	if !p.f.nodeOfMine() && (p.f.Tenant.Reachable || m.Status.NodeRef == nil) {
+	if !p.f.NodeOfMine() && (p.f.Tenant.Reachable || m.Status.NodeRef == nil) {
 		p.do(RemoveFinalizer)
 		p.hold("", v1alpha1.ReasonDeletingNode, "", "released")
 		return
@@ -188,6 +189,6 @@ func (p *planner) leave() {
 // that arrived after its Machine was gone. A host that was asked for an image is left to people.
 func Orphaned(machineExists bool, h Host) bool {
 	recorded := h.Record != nil && h.Record.Spec.Machine != nil
-	return !machineExists && h.Consumer == ConsumerOther && h.ImageURL == "" && !recorded &&
-		(h.State == stateAvailable || h.State == stateReady)
+	return !machineExists && h.Consumer == facts.ConsumerOther && h.ImageURL == "" && !recorded &&
+		(h.State == facts.StateAvailable || h.State == facts.StateReady)
 }

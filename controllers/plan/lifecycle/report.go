@@ -17,9 +17,9 @@ const (
 	maxMessage    = 1024
 )
 
-// quietAfter is how many phases a Machine enters before its further comings and goings cause no events: a Node that
-// flaps must not flood the history.
-const quietAfter = 12
+// quietAfter is how many phases a Machine enters after an installation before its further comings and goings cause no
+// events: a Node that flaps must not flood the history.
+const quietAfter = 10
 
 // hold says what the Machine waits for: the condition that is not yet True (empty: only Ready is not), the typed reason, one
 // line for people (empty: the message), and the message.
@@ -60,14 +60,27 @@ func (p *planner) report(before v1alpha1.MachineStatus) {
 	if d := p.d.Status.Deadline; d != nil && p.f.Now.Before(d.Time) {
 		p.after(d.Sub(p.f.Now))
 	}
-	if len(p.d.Status.Timeline) > quietAfter && p.d.Status.Phase != v1alpha1.MachineReleasing {
+	if sinceInstallation(p.d.Status.Timeline) > quietAfter && p.d.Status.Phase != v1alpha1.MachineReleasing {
 		p.d.Events = nil
 	}
+}
+
+// sinceInstallation counts the phases that were entered since the last installation began.
+func sinceInstallation(timeline []v1alpha1.PhaseEntry) int {
+	for i := range timeline {
+		if timeline[len(timeline)-1-i].Phase == v1alpha1.MachineProvisioning {
+			return i
+		}
+	}
+	return len(timeline)
 }
 
 func (p *planner) reportConditions() {
 	s := &p.d.Status
 	at, living := rank[s.Phase]
+	if living || s.Phase == v1alpha1.MachineDraining {
+		p.reportUpToDate()
+	}
 	if !living {
 		return
 	}
@@ -77,9 +90,21 @@ func (p *planner) reportConditions() {
 	if at >= rank[v1alpha1.MachineJoining] {
 		p.set(v1alpha1.ConditionProvisioned, metav1.ConditionTrue, v1alpha1.ReasonProvisioned, "revision "+s.Revision+" is on the disk")
 	}
-	if at >= rank[v1alpha1.MachineValidating] && p.f.nodeOfThisAttempt() {
+	if at >= rank[v1alpha1.MachineValidating] && p.f.NodeOfThisAttempt() {
 		s.NodeRef = &v1alpha1.NodeReference{Name: p.f.Machine.Name, UID: p.f.Node.UID}
 		p.set(v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonJoined, "Node "+p.f.Machine.Name+" exists")
+	}
+}
+
+// reportUpToDate compares with the NodeType's target revision, and says why a roll that is asked for does not begin.
+func (p *planner) reportUpToDate() {
+	s := p.d.Status
+	if p.f.Next.Name != "" && p.g.hostIsMine(p.f) {
+		if reason, message := p.rollObstacle(); reason != "" {
+			p.set(v1alpha1.ConditionUpToDate, metav1.ConditionFalse, reason, "cannot be rolled to revision "+p.f.Next.Name+": "+message)
+			p.after(look)
+			return
+		}
 	}
 	switch target := p.f.NodeType.Target; {
 	case s.Revision == "" || target == "":
@@ -100,7 +125,7 @@ func (p *planner) reportReady(before v1alpha1.MachineStatus) {
 	if p.reason == "" {
 		p.reason, p.message = v1alpha1.ReasonEvicting, "the node is being emptied"
 	}
-	if p.f.overdue() {
+	if p.f.Overdue() {
 		p.timedOut()
 	}
 	p.set(v1alpha1.ConditionReady, metav1.ConditionFalse, p.reason, p.message)
@@ -142,7 +167,7 @@ func (p *planner) timedOut() {
 var trouble = map[string]bool{
 	v1alpha1.ReasonHostLost: true, v1alpha1.ReasonNodeConflict: true, v1alpha1.ReasonEraseFailed: true,
 	v1alpha1.ReasonClaimTimedOut: true, v1alpha1.ReasonProvisioningTimedOut: true, v1alpha1.ReasonJoinTimedOut: true,
-	v1alpha1.ReasonVersionSkew: true,
+	v1alpha1.ReasonVersionSkew: true, v1alpha1.ReasonDRANotServed: true, v1alpha1.ReasonDrainTimedOut: true,
 }
 
 // hostAnswers tells whether the host goes on with its work, and says why when it does not. The Machine itself waits.
@@ -153,7 +178,7 @@ func (p *planner) hostAnswers() bool {
 	}
 	p.hold(v1alpha1.ConditionProvisioned, reason, "", message)
 	p.after(look)
-	if p.f.Tenant.Reachable && p.f.Token != nil && imageRequested(p.f) {
+	if p.f.Tenant.Reachable && p.f.Token != nil && p.f.ImageRequested() {
 		p.tokenRight()
 	}
 	return false
@@ -225,7 +250,7 @@ func (p *planner) reportProgress(a *v1alpha1.HostAttempt) {
 
 // waitingCheck is the first check that decides the verdict, in a few words: nvidia.com/gpu: 7 of 8.
 func (p *planner) waitingCheck() string {
-	if v := p.f.Machine.Status.Verdict; v != nil && p.f.nodeOfThisAttempt() && v.NodeUID == p.f.Node.UID {
+	if v := p.f.Machine.Status.Verdict; v != nil && p.f.NodeOfThisAttempt() && v.NodeUID == p.f.Node.UID {
 		for _, c := range v.Checks {
 			if c.Result == v.Result && c.Result != v1alpha1.CheckPass {
 				return fmt.Sprintf("%s: %s of %s", strings.TrimPrefix(c.Name, "resource/"), c.Observed, c.Expected)
@@ -242,10 +267,10 @@ func (p *planner) verdictProblem() (reason, message string) {
 	case !p.g.hostIsMine(p.f):
 		return v1alpha1.ReasonHostLost, "host " + p.hostName() + " is no longer this Machine's"
 	case !p.f.Tenant.Reachable:
-		return v1alpha1.ReasonWaitingForTenant, p.tenantTrouble()
+		return v1alpha1.ReasonWaitingForTenant, tenantTrouble(p.f)
 	case !p.f.Node.Found:
 		return v1alpha1.ReasonNodeLost, "Node " + m.Name + " was deleted in the tenant's cluster: restart kubelet on it, and it registers again"
-	case !p.f.nodeOfThisAttempt():
+	case !p.f.NodeOfThisAttempt():
 		return v1alpha1.ReasonNodeConflict, p.conflict()
 	case v == nil || v.NodeUID != p.f.Node.UID || v.Revision != m.Status.Revision:
 		return v1alpha1.ReasonChecksWaiting, "Node " + m.Name + " has not been judged yet"

@@ -27,6 +27,8 @@ type disk struct {
 	machine  types.UID
 	name     string
 	attempt  int64
+	revision string
+	image    string
 	tokenID  string
 	complete bool
 }
@@ -101,7 +103,8 @@ func (w *world) hardware(h *host, a hostplan.Action, seen bmh) {
 		if a.Kind == hostplan.ActionErase {
 			op = hardware.OpErase
 		} else if sec := w.secrets[h.name]; sec != nil && seen.spec.Machine != nil {
-			s.work = disk{machine: seen.spec.Machine.UID, name: seen.spec.Machine.Name, attempt: seen.spec.Attempt, tokenID: sec.tokenID}
+			s.work = disk{machine: seen.spec.Machine.UID, name: seen.spec.Machine.Name, attempt: seen.spec.Attempt, revision: seen.spec.Revision, image: a.Image.URL, tokenID: sec.tokenID}
+			w.checkUserData(h, sec, seen)
 		}
 		w.checkTouch(h)
 		w.power(h, false)
@@ -168,9 +171,9 @@ func (w *world) runNode(h *host) {
 	n := w.tenant.nodes[s.disk.name]
 	switch {
 	case n == nil:
-		w.tenant.nodes[s.disk.name] = &node{uid: types.UID(w.uid("node")), providerID: m.providerID(), bootID: boot, gated: true, pods: w.rng.IntN(3)}
+		w.tenant.nodes[s.disk.name] = &node{uid: types.UID(w.uid("node")), providerID: m.ProviderID(), bootID: boot, gated: true, pods: w.rng.IntN(3), kept: w.happens(30)}
 		s.credential = true
-	case n.providerID == m.providerID() && n.bootID != boot:
+	case n.providerID == m.ProviderID() && n.bootID != boot:
 		n.bootID, n.gated = boot, true
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/controllers/plan/skew"
 )
 
 // look is how often a Machine that waits for something unseen is looked at again.
@@ -25,9 +24,7 @@ func (p *planner) work(last *edge) {
 	case v1alpha1.MachineValidating, v1alpha1.MachineReady:
 		p.living()
 	case v1alpha1.MachineDraining:
-		if p.keepsHost() {
-			p.fence()
-		}
+		p.draining()
 	case v1alpha1.MachineReleasing:
 		if last != nil {
 			p.leave()
@@ -50,43 +47,6 @@ func (p *planner) pending() {
 		p.hold(v1alpha1.ConditionClaimed, v1alpha1.ReasonClaiming, "", "a host is being chosen")
 	}
 	p.after(look)
-}
-
-// obstacle is the first reason why no host may be claimed, whatever hosts there are.
-func (p *planner) obstacle() (reason, message string) {
-	nt, m, tenant := p.f.NodeType, p.f.Machine, p.f.Tenant
-	name := "NodeType " + m.Spec.NodeTypeRef.Name
-	switch {
-	case !nt.Found:
-		return v1alpha1.ReasonWaitingForNodeType, name + " does not exist: create it, or delete this Machine"
-	case !nt.Ready && nt.Reason == "":
-		return v1alpha1.ReasonWaitingForNodeType, name + " is new, and its controller has not looked at it yet"
-	case !nt.Ready:
-		return v1alpha1.ReasonWaitingForNodeType, fmt.Sprintf("%s is not Ready, %s: %s", name, nt.Reason, nt.Message)
-	case p.f.Revision.Name == "":
-		return v1alpha1.ReasonWaitingForNodeType, name + " has no stable revision yet"
-	case p.f.Revision.Problem != "":
-		return v1alpha1.ReasonWaitingForNodeType, "revision " + p.f.Revision.Name + ": " + p.f.Revision.Problem
-	case !p.f.Provider.Found:
-		return v1alpha1.ReasonWaitingForNodeType, "the NodeProvider of " + name + " does not exist"
-	case !tenant.Found || !tenant.Reachable:
-		return v1alpha1.ReasonWaitingForTenant, p.tenantTrouble()
-	}
-	if problem := skew.Check(p.f.Revision.Kubelet, tenant.Version); problem != "" {
-		return v1alpha1.ReasonVersionSkew, problem
-	}
-	return "", ""
-}
-
-func (p *planner) tenantTrouble() string {
-	name := "TenantCluster " + p.f.Machine.Namespace + "/" + p.f.Machine.Spec.TenantClusterRef.Name
-	switch {
-	case !p.f.Tenant.Found && p.deleting():
-		return name + " does not exist"
-	case !p.f.Tenant.Found:
-		return name + " does not exist: create it, or delete this Machine"
-	}
-	return fmt.Sprintf("%s cannot be used: %s: %s", name, p.f.Tenant.Reason, p.f.Tenant.Message)
 }
 
 func (p *planner) claiming() {
@@ -137,7 +97,7 @@ func (p *planner) provisioning() {
 
 // prepared makes everything that the installation needs, in the order in which one needs the other, and asks for it.
 func (p *planner) prepared() bool {
-	requested := imageRequested(p.f)
+	requested := p.f.ImageRequested()
 	if !requested && p.lacksSomething() {
 		return false
 	}
@@ -162,14 +122,11 @@ func (p *planner) prepared() bool {
 
 // lacksSomething: what an installation stands on cannot be used now.
 func (p *planner) lacksSomething() bool {
-	switch {
-	case p.f.Revision.Problem != "":
-		p.hold(v1alpha1.ConditionProvisioned, v1alpha1.ReasonWaitingForNodeType, "", "revision "+p.f.Revision.Name+": "+p.f.Revision.Problem)
-	case !p.f.Tenant.Reachable:
-		p.hold(v1alpha1.ConditionProvisioned, v1alpha1.ReasonWaitingForTenant, "", p.tenantTrouble())
-	default:
+	reason, message := p.g.unsuited(p.f, p.f.Revision)
+	if reason == "" {
 		return false
 	}
+	p.hold(v1alpha1.ConditionProvisioned, reason, "", message)
 	p.after(time.Minute)
 	return true
 }
@@ -250,18 +207,25 @@ func (p *planner) joining() {
 		return
 	}
 	if !p.f.Tenant.Reachable {
-		p.hold(v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForTenant, "", p.tenantTrouble())
+		p.hold(v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForTenant, "", tenantTrouble(p.f))
 		p.after(time.Minute)
 		return
 	}
 	p.tokenRight()
+	if p.f.NodeOfMine() {
+		// An earlier attempt's, that came back when this one failed at first. Its disk is overwritten: nothing runs as it.
+		p.do(DeleteNode).NodeUID = p.f.Node.UID
+		p.d.Again = true
+		p.hold(v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForNode, "", "Node "+p.f.Machine.Name+" of an earlier attempt is being deleted")
+		return
+	}
 	if p.f.Node.Found {
 		p.hold(v1alpha1.ConditionJoined, v1alpha1.ReasonNodeConflict, "", p.conflict())
 		p.after(time.Minute)
 		return
 	}
 	message := fmt.Sprintf("Node %s has not registered: look at the console of %s, and there at journalctl -u kubelet and -u cloud-final", p.f.Machine.Name, p.hostName())
-	if p.f.overdue() {
+	if p.f.Overdue() {
 		message += "; its bootstrap token is deleted, so a kubelet without a certificate can join no more: delete this Machine for another try"
 	}
 	p.hold(v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForNode, "Node "+p.f.Machine.Name, message)
@@ -269,7 +233,7 @@ func (p *planner) joining() {
 
 func (p *planner) conflict() string {
 	return fmt.Sprintf("Node %s exists in the tenant's cluster with providerID %q, this Machine's would be %q: delete that Node, or this Machine",
-		p.f.Machine.Name, p.f.Node.ProviderID, p.f.Machine.providerID())
+		p.f.Machine.Name, p.f.Node.ProviderID, p.f.Machine.ProviderID())
 }
 
 // living is the work on a Machine whose Node joined: what the join needed goes, what its NodeType gives the Node comes.
@@ -280,7 +244,7 @@ func (p *planner) living() {
 	if p.f.Machine.Status.Phase == v1alpha1.MachineValidating {
 		reason, message := p.verdictProblem()
 		condition := ""
-		if !p.f.nodeOfThisAttempt() {
+		if !p.f.NodeOfThisAttempt() {
 			condition = v1alpha1.ConditionJoined
 		}
 		p.hold(condition, reason, p.waitingCheck(), message)
@@ -294,7 +258,11 @@ func (p *planner) living() {
 	case p.f.Secret.Found && p.f.Secret.TokenID != "" && p.f.Revision.Problem == "":
 		p.do(ScrubSecret)
 		p.d.Again = true
-	case p.f.nodeOfThisAttempt() && !p.f.Node.Furnished:
+	case p.f.NodeOfThisAttempt() && p.f.Node.Cordoned:
+		// A request to cordon it arrived after its roll was called off.
+		p.do(Uncordon).NodeUID = p.f.Node.UID
+		p.d.Again = true
+	case p.f.NodeOfThisAttempt() && !p.f.Node.Furnished:
 		p.do(FurnishNode).NodeUID = p.f.Node.UID
 	}
 }

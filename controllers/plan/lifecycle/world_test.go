@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	hostplan "github.com/ingot-dev/ingot/controllers/plan/host"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 )
 
@@ -33,6 +35,7 @@ type world struct {
 	broken   []string // what the invariants found
 	timeouts Timeouts
 	reached  map[v1alpha1.MachinePhase]bool
+	rolls    int // re-images that succeeded
 	trace    func(format string, args ...any)
 }
 
@@ -77,10 +80,14 @@ type tenant struct {
 }
 
 type node struct {
-	uid                       types.UID
-	providerID, bootID        string
-	gated, cordoned, labelled bool
-	pods                      int
+	uid                types.UID
+	providerID, bootID string
+	gated, labelled    bool
+	// cordoned by whomever; ours: by a Machine's controller.
+	cordoned, ours bool
+	pods           int
+	// kept: a disruption budget lets no pod go.
+	kept bool
 }
 
 type token struct {
@@ -96,7 +103,34 @@ type secret struct {
 	tokenID string
 }
 
-const image = "http://images/one.raw.zst"
+// revisions are what a Machine can be asked to be. The first and the third differ in user data only; the others must never be
+// installed.
+var revisions = map[string]Revision{
+	"rev-1":    {Image: imageA, Kubelet: "1.37.0"},
+	"rev-2":    {Image: imageB, Kubelet: "1.37.0"},
+	"rev-3":    {Image: imageA, Kubelet: "1.36.2"},
+	"rev-gone": {Problem: "it does not exist"},
+	"rev-new":  {Image: imageB, Kubelet: "1.38.0"},
+	"rev-dra":  {Image: imageB, Kubelet: "1.37.0", DRA: true},
+}
+
+var revisionNames = slices.Sorted(maps.Keys(revisions))
+
+// installable: a person may want it of a Machine and expect to get it.
+func installable(revision string) bool {
+	return revision == "rev-1" || revision == "rev-2" || revision == "rev-3"
+}
+
+var (
+	imageA = v1alpha1.ExactImage{URL: "http://images/a.raw.zst", Checksum: "sha256:0a", Format: "raw.zst"}
+	imageB = v1alpha1.ExactImage{URL: "http://images/b.raw.zst", Checksum: "sha256:0b", Format: "raw.zst"}
+)
+
+func revisionOf(name string) Revision {
+	r := revisions[name]
+	r.Name = name
+	return r
+}
 
 func newWorld(seed uint64, machines, hosts int, g guards) *world {
 	w := &world{
@@ -133,6 +167,7 @@ func (w *world) addMachine(name string) {
 }
 
 func (w *world) violated(format string, args ...any) {
+	w.tell("VIOLATED "+format, args...)
 	if len(w.broken) < 5 {
 		w.broken = append(w.broken, fmt.Sprintf(format, args...))
 	}
@@ -170,7 +205,10 @@ func (w *world) facts(m *machine) (Facts, *host, bmh) {
 		Provider: Provider{Found: true, HostNamespace: "metal", Records: true, Erase: v1alpha1.EraseMetadata},
 		Tenant:   Tenant{Found: true, Reachable: w.tenant.reachable, Reason: "TenantUnreachable", Message: "no answer", Version: "v1.37.0"},
 	}
-	f.Revision = Revision{Name: WantedRevision(f.Machine, f.NodeType), Image: v1alpha1.ExactImage{URL: image, Checksum: "sha256:00", Format: "raw.zst"}, Kubelet: "1.37.0"}
+	f.Revision = revisionOf(facts.CurrentRevision(f.Machine, f.NodeType))
+	if next := facts.NextRevision(f.Machine); next != "" {
+		f.Next = revisionOf(next)
+	}
 	h := w.hostOf(f.Machine)
 	var seen bmh
 	if h == nil && f.Machine.Status.HostRef == nil {
@@ -179,7 +217,7 @@ func (w *world) facts(m *machine) (Facts, *host, bmh) {
 	if h != nil {
 		seen = h.cached
 		phase := f.Machine.Status.Phase
-		if phase == v1alpha1.MachineClaiming || phase == v1alpha1.MachineReleasing || seen.consumer != f.Machine.UID {
+		if phase == v1alpha1.MachineClaiming || phase == v1alpha1.MachineReleasing || phase == v1alpha1.MachineDraining || seen.consumer != f.Machine.UID {
 			seen = h.live // the shell asks the API server itself
 		}
 		f.Host = hostFacts(h.name, seen, f.Machine.UID)
@@ -193,15 +231,34 @@ func (w *world) facts(m *machine) (Facts, *host, bmh) {
 	if !w.tenant.reachable {
 		return f, h, seen
 	}
-	if n := w.tenant.nodes[f.Machine.Name]; n != nil {
-		f.Node = Node{Found: true, UID: n.uid, ProviderID: n.providerID, BootID: n.bootID, Unschedulable: n.cordoned, Furnished: n.labelled, Pods: make([]string, n.pods)}
+	w.seeTenant(&f)
+	return f, h, seen
+}
+
+// seeTenant looks at the Node in the phases in which there may be one, and for a token where one may be.
+func (w *world) seeTenant(f *Facts) {
+	phase, draining := f.Machine.Status.Phase, false
+	switch phase {
+	case v1alpha1.MachineReleasing, v1alpha1.MachineDraining:
+		draining = true
+		fallthrough
+	case v1alpha1.MachineJoining, v1alpha1.MachineValidating, v1alpha1.MachineReady:
+		if n := w.tenant.nodes[f.Machine.Name]; n != nil {
+			f.Node = Node{Found: true, UID: n.uid, ProviderID: n.providerID, BootID: n.bootID, Unschedulable: n.cordoned, Cordoned: n.ours, Furnished: n.labelled}
+			if f.Node.PodsKnown = draining && n.cordoned; f.Node.PodsKnown {
+				f.Node.Pods = make([]string, n.pods)
+			}
+			if n.kept && n.pods > 0 {
+				f.Node.Budgets = []string{"team/budget"}
+			}
+		}
 	}
-	for id, t := range w.tenant.tokens {
-		if t.machine == f.Machine.UID && !(f.Secret.Found && f.Secret.TokenID == "") {
+	scrubbed := f.Secret.Found && f.Secret.TokenID == "" && f.Secret.Attempt == f.Machine.Status.Attempt
+	for _, id := range slices.Sorted(maps.Keys(w.tenant.tokens)) {
+		if t := w.tenant.tokens[id]; t.machine == f.Machine.UID && !scrubbed && (f.Token == nil || id == f.Secret.TokenID) {
 			f.Token = &Token{ID: id, Expires: t.expires}
 		}
 	}
-	return f, h, seen
 }
 
 func (w *world) hostOf(m Machine) *host {
@@ -223,9 +280,9 @@ func hostFacts(name string, b bmh, uid types.UID) *Host {
 	switch b.consumer {
 	case "":
 	case uid:
-		f.Consumer = ConsumerMine
+		f.Consumer = facts.ConsumerMine
 	default:
-		f.Consumer, f.ConsumerName = ConsumerOther, b.consumerName
+		f.Consumer, f.ConsumerName = facts.ConsumerOther, b.consumerName
 	}
 	return f
 }
@@ -278,187 +335,4 @@ func (w *world) place(uid types.UID) Choice {
 		return Choice{Reason: d.Reason, Message: d.Message}
 	}
 	return Choice{Host: types.NamespacedName{Namespace: "metal", Name: d.Host}}
-}
-
-// reconcile is one turn of a Machine's controller: facts, plan, act, one status write.
-func (w *world) reconcile(m *machine) {
-	if m.gone {
-		return
-	}
-	f, h, seen := w.facts(m)
-	d := plan(f, w.guards)
-	w.tell("%s %s -> %s: action %v, waits for %q", m.live.Name, f.Machine.Status.Phase, d.Status.Phase, d.Action, d.Status.WaitingFor)
-	if d.Action != nil {
-		if d.Action.Kind == CreateToken && d.Action.TokenID == "" {
-			d.Action.TokenID = w.uid("token") // the shell's random one
-		}
-		w.checkIntent(f, d)
-		if !w.try(func() bool { return w.act(m, f, h, seen, *d.Action) }) {
-			return // the shell reports the error and starts over
-		}
-	}
-	rv := m.cached.rv
-	if d.Action != nil && (d.Action.Kind == AddFinalizer || d.Action.Kind == RemoveFinalizer) {
-		rv = m.live.rv
-	}
-	w.try(func() bool { return w.writeStatus(m, rv, f, d) })
-}
-
-// try lets an effect through, or loses it, or loses only the answer, or lets it arrive late. It says whether the caller was told
-// of success.
-func (w *world) try(effect func() bool) bool {
-	switch {
-	case w.happens(4):
-		w.tell("  lost")
-		return false
-	case w.happens(4):
-		w.tell("  answer lost")
-		effect()
-		return false
-	case w.happens(4):
-		w.tell("  late")
-		w.pending = append(w.pending, func() { effect() })
-		return false
-	case w.happens(3):
-		effect()
-		return effect()
-	default:
-		return effect()
-	}
-}
-
-func (w *world) writeStatus(m *machine, rv int, f Facts, d Decision) bool {
-	if m.gone || m.live.rv != rv {
-		return false
-	}
-	if d.Status.Phase != m.live.Status.Phase {
-		w.checkEntry(m, f, d)
-		w.reached[d.Status.Phase] = true
-	}
-	verdict := m.live.Status.Verdict
-	m.live.Status = d.Status
-	m.live.Status.Verdict = verdict
-	m.live.rv++
-	for _, e := range d.Events {
-		m.remains = m.remains || e.Reason == v1alpha1.ReasonNodeRemains
-	}
-	w.checkStatus(m)
-	return true
-}
-
-// act is what the shell's actions do to the API objects. Every write is under the version that was seen; no guard of
-// the planner is repeated here, so that its absence shows.
-func (w *world) act(m *machine, f Facts, h *host, seen bmh, a Action) bool {
-	n := w.tenant.nodes[f.Machine.Name]
-	nodeMatches := w.tenant.reachable && n != nil && n.uid == a.NodeUID
-	switch a.Kind {
-	case AddFinalizer:
-		return w.onMachine(m, func() { m.live.Finalizer = true })
-	case RemoveFinalizer:
-		return w.onMachine(m, func() { m.live.Finalizer = false; m.gone = m.live.Deleting; w.checkGone(m) })
-	case ClaimHost:
-		if r := m.live.Status.HostRef; m.gone || r == nil || r.Name != h.name || m.live.Status.Phase != v1alpha1.MachineClaiming {
-			return false // the shell reads the Machine once more before it claims
-		}
-		return w.onHost(h, seen, func() {
-			w.checkClaim(m, h)
-			h.live.consumer, h.live.consumerName = f.Machine.UID, f.Machine.Name
-		})
-	case PowerOff:
-		return w.onHost(h, seen, func() { w.checkMine(f, h, a); h.live.online = false })
-	case RequestInstall:
-		return w.onHost(h, seen, func() { w.checkMine(f, h, a); h.live.imageURL, h.live.online = image, true })
-	case Deprovision:
-		return w.onHost(h, seen, func() { w.checkDeprovision(m, f, h, a); h.live.imageURL, h.live.online = "", false })
-	case ReturnHost:
-		return w.onHost(h, seen, func() { w.checkReturn(f, h, a); h.live.consumer, h.live.consumerName = "", "" })
-	case WriteHostRecord:
-		return w.onRecord(h, seen, func() { w.checkMine(f, h, a); h.live.spec = a.Record })
-	case ClearHostRecord:
-		return w.onRecord(h, seen, func() { w.checkMine(f, h, a); h.live.spec = v1alpha1.HostRecordSpec{} })
-	case WriteClaimSecret:
-		w.checkMine(f, h, a)
-		w.secrets[h.name] = &secret{f.Machine.UID, f.Machine.Status.Attempt, a.TokenID}
-	case ScrubSecret:
-		w.secrets[h.name] = &secret{f.Machine.UID, f.Machine.Status.Attempt, ""}
-	case DeleteClaimSecret:
-		delete(w.secrets, h.name)
-	case CreateToken, RenewToken:
-		w.setToken(f, a)
-	case DeleteToken:
-		delete(w.tenant.tokens, a.TokenID)
-	case FurnishNode:
-		if nodeMatches {
-			n.labelled = true
-		}
-	case Cordon:
-		if nodeMatches {
-			n.cordoned = true
-		}
-	case Evict:
-		if nodeMatches {
-			n.pods = max(0, n.pods-1)
-		}
-	case DeleteNode:
-		if nodeMatches {
-			w.checkDeleteNode(m, h)
-			delete(w.tenant.nodes, f.Machine.Name)
-		}
-	}
-	return true
-}
-
-func (w *world) setToken(f Facts, a Action) {
-	if !w.tenant.reachable {
-		return
-	}
-	if p := f.Machine.Status.Phase; p != v1alpha1.MachineProvisioning && p != v1alpha1.MachineJoining {
-		w.violated("6: token: %s in phase %s", a.Kind, p)
-	}
-	if a.Expires.Sub(f.Now) > 15*time.Minute {
-		w.violated("6: token lives longer than 15 minutes")
-	}
-	w.tenant.tokens[a.TokenID] = &token{machine: f.Machine.UID, expires: a.Expires, late: w.late}
-}
-
-func (w *world) onMachine(m *machine, change func()) bool {
-	if m.gone || m.live.rv != m.cached.rv {
-		return false
-	}
-	change()
-	m.live.rv++
-	return true
-}
-
-func (w *world) onHost(h *host, seen bmh, change func()) bool {
-	if h.live.rv != seen.rv {
-		return false
-	}
-	image, online, consumer := h.live.imageURL, h.live.online, h.live.consumer
-	change()
-	if image != h.live.imageURL || online != h.live.online || consumer != h.live.consumer {
-		h.live.generation++
-	}
-	h.live.rv++
-	return true
-}
-
-func (w *world) onRecord(h *host, seen bmh, change func()) bool {
-	if h.live.recordRV != seen.recordRV {
-		return false
-	}
-	change()
-	h.live.recordRV++
-	return true
-}
-
-// freeOrphans is what the shell does for hosts whose Machine is gone.
-func (w *world) freeOrphans() {
-	for _, h := range w.hosts {
-		exists := slices.ContainsFunc(w.machines, func(m *machine) bool { return !m.gone && m.live.UID == h.live.consumer })
-		if h.live.consumer != "" && Orphaned(exists, *hostFacts(h.name, h.live, "nobody")) {
-			h.live.consumer, h.live.consumerName = "", ""
-			h.live.rv++
-		}
-	}
 }

@@ -1,0 +1,198 @@
+package lifecycle
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// reconcile is one turn of a Machine's controller: facts, plan, act, one status write.
+func (w *world) reconcile(m *machine) {
+	if m.gone {
+		return
+	}
+	f, h, seen := w.facts(m)
+	d := plan(f, w.guards)
+	w.tell("%s %s -> %s: action %v, waits for %q", m.live.Name, f.Machine.Status.Phase, d.Status.Phase, d.Action, d.Status.WaitingFor)
+	if d.Action != nil {
+		if d.Action.Kind == CreateToken && d.Action.TokenID == "" {
+			d.Action.TokenID = w.uid("token") // the shell's random one
+		}
+		w.checkIntent(f, d)
+		if !w.try(func() bool { return w.act(m, f, h, seen, *d.Action) }) {
+			return // the shell reports the error and starts over
+		}
+	}
+	rv := m.cached.rv
+	if d.Action != nil && (d.Action.Kind == AddFinalizer || d.Action.Kind == RemoveFinalizer) {
+		rv = m.live.rv
+	}
+	w.try(func() bool { return w.writeStatus(m, rv, f, d) })
+}
+
+// try lets an effect through, or loses it, or loses only the answer, or lets it arrive late. It says whether the caller was told
+// of success.
+func (w *world) try(effect func() bool) bool {
+	switch {
+	case w.happens(4):
+		w.tell("  lost")
+		return false
+	case w.happens(4):
+		w.tell("  answer lost")
+		effect()
+		return false
+	case w.happens(4):
+		w.tell("  late")
+		w.pending = append(w.pending, func() { effect() })
+		return false
+	case w.happens(3):
+		effect()
+		return effect()
+	default:
+		return effect()
+	}
+}
+
+func (w *world) writeStatus(m *machine, rv int, f Facts, d Decision) bool {
+	if m.gone || m.live.rv != rv {
+		return false
+	}
+	if d.Status.Phase != m.live.Status.Phase {
+		w.checkEntry(m, f, d)
+		if d.Status.Phase == v1alpha1.MachineJoining && d.Status.Attempt > 1 {
+			w.rolls++
+		}
+		w.reached[d.Status.Phase] = true
+	}
+	verdict := m.live.Status.Verdict
+	m.live.Status = d.Status
+	m.live.Status.Verdict = verdict
+	m.live.rv++
+	for _, e := range d.Events {
+		m.remains = m.remains || e.Reason == v1alpha1.ReasonNodeRemains
+	}
+	w.checkStatus(m)
+	return true
+}
+
+// act is what the shell's actions do to the API objects. Every write is under the version that was seen; no guard of
+// the planner is repeated here, so that its absence shows.
+func (w *world) act(m *machine, f Facts, h *host, seen bmh, a Action) bool {
+	n := w.tenant.nodes[f.Machine.Name]
+	nodeMatches := w.tenant.reachable && n != nil && n.uid == a.NodeUID
+	switch a.Kind {
+	case AddFinalizer:
+		return w.onMachine(m, func() { m.live.Finalizer = true })
+	case RemoveFinalizer:
+		return w.onMachine(m, func() { m.live.Finalizer = false; m.gone = m.live.Deleting; w.checkGone(m) })
+	case ClaimHost:
+		if r := m.live.Status.HostRef; m.gone || r == nil || r.Name != h.name || m.live.Status.Phase != v1alpha1.MachineClaiming {
+			return false // the shell reads the Machine once more before it claims
+		}
+		return w.onHost(h, seen, func() {
+			w.checkClaim(m, h)
+			h.live.consumer, h.live.consumerName = f.Machine.UID, f.Machine.Name
+		})
+	case PowerOff:
+		return w.onHost(h, seen, func() { w.checkMine(f, h, a); h.live.online = false })
+	case RequestInstall:
+		return w.onHost(h, seen, func() { w.checkInstall(f, h, a); h.live.imageURL, h.live.online = f.Revision.Image.URL, true })
+	case Deprovision:
+		return w.onHost(h, seen, func() { w.checkDeprovision(m, f, h, a); h.live.imageURL, h.live.online = "", false })
+	case ReturnHost:
+		return w.onHost(h, seen, func() { w.checkReturn(f, h, a); h.live.consumer, h.live.consumerName = "", "" })
+	case WriteHostRecord:
+		return w.onRecord(h, seen, func() { w.checkMine(f, h, a); h.live.spec = a.Record })
+	case ClearHostRecord:
+		return w.onRecord(h, seen, func() { w.checkMine(f, h, a); h.live.spec = v1alpha1.HostRecordSpec{} })
+	case WriteClaimSecret:
+		w.checkMine(f, h, a)
+		w.secrets[h.name] = &secret{f.Machine.UID, f.Machine.Status.Attempt, a.TokenID}
+	case ScrubSecret:
+		w.secrets[h.name] = &secret{f.Machine.UID, f.Machine.Status.Attempt, ""}
+	case DeleteClaimSecret:
+		delete(w.secrets, h.name)
+	case CreateToken, RenewToken:
+		w.setToken(f, a)
+	case DeleteToken:
+		delete(w.tenant.tokens, a.TokenID)
+	case FurnishNode:
+		if nodeMatches {
+			n.labelled = true
+		}
+	case Cordon:
+		if nodeMatches && !n.cordoned {
+			n.cordoned, n.ours = true, true
+		}
+	case Uncordon:
+		if nodeMatches && n.ours {
+			n.cordoned, n.ours = false, false
+		}
+	case Evict:
+		if nodeMatches && !n.kept {
+			n.pods = max(0, n.pods-1)
+		}
+	case DeleteNode:
+		if nodeMatches {
+			w.checkDeleteNode(m, h)
+			delete(w.tenant.nodes, f.Machine.Name)
+		}
+	}
+	return true
+}
+
+func (w *world) setToken(f Facts, a Action) {
+	if !w.tenant.reachable {
+		return
+	}
+	if p := f.Machine.Status.Phase; p != v1alpha1.MachineProvisioning && p != v1alpha1.MachineJoining {
+		w.violated("6: token: %s in phase %s", a.Kind, p)
+	}
+	if a.Expires.Sub(f.Now) > 15*time.Minute {
+		w.violated("6: token lives longer than 15 minutes")
+	}
+	w.tenant.tokens[a.TokenID] = &token{machine: f.Machine.UID, expires: a.Expires, late: w.late}
+}
+
+func (w *world) onMachine(m *machine, change func()) bool {
+	if m.gone || m.live.rv != m.cached.rv {
+		return false
+	}
+	change()
+	m.live.rv++
+	return true
+}
+
+func (w *world) onHost(h *host, seen bmh, change func()) bool {
+	if h.live.rv != seen.rv {
+		return false
+	}
+	image, online, consumer := h.live.imageURL, h.live.online, h.live.consumer
+	change()
+	if image != h.live.imageURL || online != h.live.online || consumer != h.live.consumer {
+		h.live.generation++
+	}
+	h.live.rv++
+	return true
+}
+
+func (w *world) onRecord(h *host, seen bmh, change func()) bool {
+	if h.live.recordRV != seen.recordRV {
+		return false
+	}
+	change()
+	h.live.recordRV++
+	return true
+}
+
+// freeOrphans is what the shell does for hosts whose Machine is gone.
+func (w *world) freeOrphans() {
+	for _, h := range w.hosts {
+		exists := slices.ContainsFunc(w.machines, func(m *machine) bool { return !m.gone && m.live.UID == h.live.consumer })
+		if h.live.consumer != "" && Orphaned(exists, *hostFacts(h.name, h.live, "nobody")) {
+			h.live.consumer, h.live.consumerName = "", ""
+			h.live.rv++
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package lifecycle
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	hostplan "github.com/ingot-dev/ingot/controllers/plan/host"
+)
+
+// The invariants of the design, where they can be seen to break.
+
+// checkIntent: an effect belongs to the phase that is recorded already, and to the host that is.
+func (w *world) checkIntent(f Facts, d Decision) {
+	if d.Status.Phase != f.Machine.Status.Phase && d.Action.Kind != AddFinalizer {
+		w.violated("intent: %s together with the step from %s to %s", d.Action.Kind, f.Machine.Status.Phase, d.Status.Phase)
+	}
+}
+
+func (w *world) checkClaim(m *machine, h *host) {
+	if h.live.consumer != "" && h.live.consumer != m.live.UID {
+		w.violated("1: %s takes %s from %s", m.live.Name, h.name, h.live.consumerName)
+	}
+	if !isClean(h.live) || h.hw.disk.complete || h.live.status.ErrorType != "" || h.live.paused {
+		w.violated("3: %s claims %s, which is not clean, or kept back", m.live.Name, h.name)
+	}
+	for _, other := range w.hosts {
+		if other != h && other.live.consumer == m.live.UID {
+			w.violated("1: %s has %s and claims %s", m.live.Name, other.name, h.name)
+		}
+	}
+}
+
+func (w *world) checkMine(f Facts, h *host, a Action) {
+	if (h.live.consumer == "somebody" || h.live.consumer == "") && (a.Kind == WriteHostRecord || a.Kind == ClearHostRecord || a.Kind == WriteClaimSecret) {
+		return // records and Secrets are not locked together with the host; without its consumerRef they move nothing
+	}
+	if h.live.consumer != f.Machine.UID {
+		w.violated("1: %s by %s on %s, which is %q's", a.Kind, f.Machine.Name, h.name, h.live.consumerName)
+	}
+}
+
+func (w *world) checkDeprovision(m *machine, f Facts, h *host, a Action) {
+	w.checkMine(f, h, a)
+	if !m.live.Deleting {
+		w.violated("a host was deprovisioned although its Machine %s lives", m.live.Name)
+	}
+	if h.live.status.State == hostplan.StateProvisioned {
+		w.checkFence(h, f.DrainOver())
+	}
+}
+
+// checkInstall: a revision that suits, on a host that nothing of an earlier attempt uses any more.
+func (w *world) checkInstall(f Facts, h *host, a Action) {
+	w.checkMine(f, h, a)
+	if reason, _ := unsuited(f, f.Revision); reason != "" {
+		w.violated("roll: %s is installed with %s: %s", f.Machine.Name, f.Revision.Name, reason)
+	}
+	if h.hw.disk.complete {
+		w.checkFence(h, false)
+	}
+}
+
+// checkUserData: what is installed is told of by documents of its own attempt.
+func (w *world) checkUserData(h *host, s *secret, seen bmh) {
+	if s.attempt != seen.spec.Attempt || s.machine != seen.spec.Machine.UID {
+		w.violated("7: %s is installed for attempt %d with the documents of attempt %d", h.name, seen.spec.Attempt, s.attempt)
+	}
+}
+
+// checkRoll: a drain has a reason, a re-image is the next attempt on the same host, and a drain ends without one only while
+// the machine runs.
+func (w *world) checkRoll(m *machine, f Facts, d Decision, h *host) {
+	from, s := m.live.Status, d.Status
+	switch {
+	case s.Phase == v1alpha1.MachineDraining && (m.live.Spec.Revision == "" || m.live.Spec.Revision == from.Revision):
+		w.violated("roll: %s is drained and nothing else is wanted of it", m.live.Name)
+	case s.Phase == v1alpha1.MachineDraining && !installable(f.Next.Name):
+		w.violated("roll: %s is drained for %s, which it cannot have", m.live.Name, f.Next.Name)
+	case from.Phase != v1alpha1.MachineDraining:
+	case s.Phase == v1alpha1.MachineProvisioning && (s.Attempt != from.Attempt+1 || *s.HostRef != *from.HostRef):
+		w.violated("roll: %s goes from attempt %d on %v to %d on %v", m.live.Name, from.Attempt, from.HostRef, s.Attempt, s.HostRef)
+	case s.Phase == v1alpha1.MachineValidating && (!h.live.online || h.live.consumer != m.live.UID):
+		w.violated("roll: the roll of %s was called off after its host was asked to power off", m.live.Name)
+	}
+}
+
+// checkFence: the machine is off and its Node object is gone.
+func (w *world) checkFence(h *host, nodeMayRemain bool) {
+	if h.hw.on {
+		w.violated("fence: %s runs while its disk is given away", h.name)
+	}
+	if n := w.tenant.nodes[h.hw.disk.name]; n != nil && h.hw.disk.complete && strings.Contains(n.providerID, string(h.hw.disk.machine)) && !nodeMayRemain {
+		w.violated("fence: the Node of %s exists while its disk is given away", h.name)
+	}
+}
+
+// checkTouch: nothing is written over a system that has joined and runs.
+func (w *world) checkTouch(h *host) {
+	if h.hw.booted && h.hw.credential {
+		w.violated("7: the disk of %s is written while its node runs", h.name)
+	}
+}
+
+func (w *world) checkReturn(f Facts, h *host, a Action) {
+	w.checkMine(f, h, a)
+	if !isClean(h.live) || h.hw.disk.complete || h.live.imageURL != "" || h.live.spec.Machine != nil {
+		w.violated("3: %s is returned to the pool and is not clean", h.name)
+	}
+}
+
+func (w *world) checkDeleteNode(m *machine, h *host) {
+	disk := h.hw.disk
+	if h.hw.on && h.hw.booted && w.tenant.nodes[m.live.Name].providerID == v1alpha1.ProviderID(disk.machine, disk.attempt) {
+		w.violated("fence: Node %s is deleted while its machine runs", m.live.Name)
+	}
+}
+
+// checkEntry looks at the truth when a phase is entered.
+func (w *world) checkEntry(m *machine, f Facts, d Decision) {
+	h := w.hostOf(f.Machine)
+	w.checkRoll(m, f, d, h)
+	s := m.live.Status
+	switch d.Status.Phase {
+	case v1alpha1.MachineJoining:
+		disk := h.hw.disk
+		if h.live.consumer != m.live.UID && h.live.consumer != "somebody" || !disk.complete || disk.machine != m.live.UID || disk.attempt != s.Attempt {
+			w.violated("7: %s is Joining without its image on the disk of %s", m.live.Name, h.name)
+		}
+		if disk.revision != s.Revision || disk.image != revisions[s.Revision].Image.URL {
+			w.violated("7: %s is Joining with %s on the disk of %s, not %s", m.live.Name, disk.revision, h.name, s.Revision)
+		}
+	case v1alpha1.MachineReady:
+		v := s.Verdict
+		if v == nil || v.Result != v1alpha1.CheckPass || v.NodeUID != d.Status.NodeRef.UID || v.BootID != f.Node.BootID {
+			w.violated("2: %s is Ready without a verdict on this Node and boot", m.live.Name)
+		}
+	}
+}
+
+// checkStatus: whoever is not Ready says why, and no reason is ever lost.
+func (w *world) checkStatus(m *machine) {
+	s := m.live.Status
+	ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case ready == nil || ready.Reason == "" || ready.Message == "":
+		w.violated("4: %s in %s does not say why", m.live.Name, s.Phase)
+	case ready.Status == "True" && s.Phase != v1alpha1.MachineReady:
+		w.violated("4: %s in %s says Ready", m.live.Name, s.Phase)
+	}
+	settled := s.Phase == v1alpha1.MachinePending || s.Phase == v1alpha1.MachineReady
+	if settled != (s.Deadline == nil) {
+		w.violated("4: %s in %s has deadline %v", m.live.Name, s.Phase, s.Deadline)
+	}
+}
+
+func (w *world) checkGone(m *machine) {
+	for _, h := range w.hosts {
+		if h.live.consumer == m.live.UID {
+			w.violated("4: %s is gone and keeps %s", m.live.Name, h.name)
+		}
+	}
+}
+
+// checkHosts holds at every step.
+func (w *world) checkHosts() {
+	for i, h := range w.hosts {
+		for _, other := range w.hosts[i+1:] {
+			if h.live.consumer != "" && h.live.consumer != "somebody" && h.live.consumer == other.live.consumer {
+				w.violated("1: %s has %s and %s", h.live.consumerName, h.name, other.name)
+			}
+		}
+		if h.hw.booted && !h.hw.disk.complete {
+			w.violated("7: %s boots a disk that was not written completely", h.name)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package lifecycle
+
+import (
+	"fmt"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/skew"
+)
+
+// obstacle is the first reason why no host may be claimed, whatever hosts there are.
+func (p *planner) obstacle() (reason, message string) {
+	nt, m := p.f.NodeType, p.f.Machine
+	name := "NodeType " + m.Spec.NodeTypeRef.Name
+	switch {
+	case !nt.Found:
+		return v1alpha1.ReasonWaitingForNodeType, name + " does not exist: create it, or delete this Machine"
+	case !nt.Ready && nt.Reason == "":
+		return v1alpha1.ReasonWaitingForNodeType, name + " is new, and its controller has not looked at it yet"
+	case !nt.Ready:
+		return v1alpha1.ReasonWaitingForNodeType, fmt.Sprintf("%s is not Ready, %s: %s", name, nt.Reason, nt.Message)
+	case p.f.Revision.Name == "":
+		return v1alpha1.ReasonWaitingForNodeType, name + " has no stable revision yet"
+	case !p.f.Provider.Found && p.f.Revision.Problem == "":
+		return v1alpha1.ReasonWaitingForNodeType, "the NodeProvider of " + name + " does not exist"
+	}
+	return p.g.unsuited(p.f, p.f.Revision)
+}
+
+// rollObstacle is the first reason why a roll to the revision that is wanted must not begin.
+func (p *planner) rollObstacle() (reason, message string) {
+	if reason, message = p.g.unsuited(p.f, p.f.Next); reason != "" {
+		return reason, message
+	}
+	switch p.f.Machine.Status.Phase {
+	case v1alpha1.MachineValidating, v1alpha1.MachineReady:
+		// The power-off would not be confirmed, and the pods would have left in vain.
+		return p.hostTrouble()
+	default:
+		return "", ""
+	}
+}
+
+// unsuited is why a revision must not be installed for the Machine's tenant now.
+func unsuited(f Facts, r Revision) (reason, message string) {
+	switch {
+	case r.Problem != "":
+		return v1alpha1.ReasonWaitingForNodeType, "revision " + r.Name + ": " + r.Problem
+	case !f.Tenant.Found || !f.Tenant.Reachable:
+		return v1alpha1.ReasonWaitingForTenant, tenantTrouble(f)
+	}
+	if problem := skew.Check(r.Kubelet, f.Tenant.Version); problem != "" {
+		return v1alpha1.ReasonVersionSkew, problem
+	}
+	if r.DRA && !f.Tenant.ServesDRA {
+		return v1alpha1.ReasonDRANotServed, fmt.Sprintf("revision %s advertises its GPUs by a DRA driver, and the API server of %s (%s) does not serve "+
+			"resource.k8s.io/v1: upgrade it to Kubernetes 1.34 or newer, or use a presentation that a device plugin advertises", r.Name, tenantName(f), f.Tenant.Version)
+	}
+	return "", ""
+}
+
+func tenantName(f Facts) string {
+	return "TenantCluster " + f.Machine.Namespace + "/" + f.Machine.Spec.TenantClusterRef.Name
+}
+
+func tenantTrouble(f Facts) string {
+	switch {
+	case !f.Tenant.Found && f.Machine.Deleting:
+		return tenantName(f) + " does not exist"
+	case !f.Tenant.Found:
+		return tenantName(f) + " does not exist: create it, or delete this Machine"
+	}
+	return fmt.Sprintf("%s cannot be used: %s: %s", tenantName(f), f.Tenant.Reason, f.Tenant.Message)
+}
