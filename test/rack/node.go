@@ -56,11 +56,11 @@ func (s *Server) newKubelet(system booted) (*kubelet.Kubelet, error) {
 		return nil, err
 	}
 	present := s.hardwareOfThisBoot()
-	timing := s.rack.options.Timing
+	timing, host := s.rack.options.Timing, s.plugins(system)
 	return kubelet.New(kubelet.Options{
 		Arguments: command, ReadFile: system.ReadFile, Hostname: system.Hostname, Address: s.address(),
 		Hardware: kubelet.Hardware{CPUs: present.CPUThreads, MemoryBytes: present.MemoryBytes, DiskBytes: present.Disks[0].SizeBytes},
-		NodeInfo: s.nodeInfo(system), Keep: nodeFiles{s}, Plugins: s.plugins(system), Clock: s.rack.options.Clock, Wait: s.rack.wait,
+		NodeInfo: s.nodeInfo(system), Keep: nodeFiles{s}, Plugins: host, Drivers: host, Clock: s.rack.options.Clock, Wait: s.rack.wait,
 		Container: timing.Container, Plugin: timing.Plugin, Log: s.log,
 	})
 }
@@ -87,7 +87,7 @@ func (s *Server) nodeInfo(system booted) corev1.NodeSystemInfo {
 
 // plugins are what vendors' plugins see on this boot's bus with the installed software.
 func (s *Server) plugins(system booted) vendor.Host {
-	host := vendor.Host{NVIDIAToolkit: system.Image.Software.ContainerToolkit, GPUs: system.gpus}
+	host := vendor.Host{NVIDIAToolkit: system.Image.Software.ContainerToolkit, GPUs: system.gpus, IncompletePool: s.Faults().IncompletePool}
 	if driver := system.Image.Software.GPUDriver; driver != nil && strings.EqualFold(driver.Vendor, "nvidia") {
 		host.NVIDIADriver = driver.Version
 	}

@@ -106,8 +106,8 @@ func (c *tenant) bootstrap(token string) kubelet.Identity {
 	return kubelet.Identity{Server: c.cluster.Endpoint(), CA: c.cluster.CA(), Token: token}
 }
 
-// userData is a node's, as a person would write it.
-func (c *tenant) userData(name, token string) string {
+// userData is a node's, as a person would write it, with further labels of the node.
+func (c *tenant) userData(name, token string, labels ...string) string {
 	file := func(path, content string) string {
 		return fmt.Sprintf("- {path: %s, permissions: \"0600\", encoding: b64, content: %s}\n", path, base64.StdEncoding.EncodeToString([]byte(content)))
 	}
@@ -124,7 +124,8 @@ contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `, c.cluster.Endpoint(), base64.StdEncoding.EncodeToString(c.cluster.CA()), token)) +
 		file("/etc/systemd/system/kubelet.service.d/10-ingot.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --config=/etc/kubernetes/kubelet.yaml \\\n"+
-			"  --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubeconfig --kubeconfig=/var/lib/kubelet/kubeconfig --hostname-override="+name+" --node-labels=team=research,pool=training\n") +
+			"  --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubeconfig --kubeconfig=/var/lib/kubelet/kubeconfig --hostname-override="+name+" --node-labels="+
+			strings.Join(append([]string{"team=research", "pool=training"}, labels...), ",")+"\n") +
 		"runcmd:\n- touch /tmp/users-own\n- [systemctl, daemon-reload]\n- [systemctl, enable, --now, kubelet]\n"
 }
 

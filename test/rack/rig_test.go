@@ -65,17 +65,19 @@ var testImage = sync.OnceValues(func() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, dir := range []string{"usr", "usr/lib", "usr/lib/ingot"} {
+	for _, dir := range []string{"usr", "usr/bin", "usr/lib", "usr/lib/ingot"} {
 		if err := root.Mkdir(dir); err != nil {
 			return nil, err
 		}
 	}
-	file, err := root.OpenFile("usr/lib/ingot/image.json", os.O_CREATE|os.O_RDWR)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := file.Write([]byte(manifest)); err != nil {
-		return nil, err
+	for path, content := range map[string]string{"usr/lib/ingot/image.json": manifest, "usr/bin/nvidia-mig-parted": "simulated"} {
+		file, err := root.OpenFile(path, os.O_CREATE|os.O_RDWR)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := file.Write([]byte(content)); err != nil {
+			return nil, err
+		}
 	}
 	if err := image.Close(); err != nil {
 		return nil, err

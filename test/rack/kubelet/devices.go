@@ -95,12 +95,17 @@ func (k *Kubelet) admit(worker *podWorker) (refusal string) {
 	return ""
 }
 
-// devicesOf are the devices that a pod's containers ask for.
+// devicesOf are the devices that a pod's containers ask for, without those that the scheduler has found by a claim.
 func devicesOf(pod *corev1.Pod) map[corev1.ResourceName]int64 {
-	out := map[corev1.ResourceName]int64{}
+	out, claimed := map[corev1.ResourceName]int64{}, map[corev1.ResourceName]bool{}
+	if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {
+		for _, request := range extended.RequestMappings {
+			claimed[corev1.ResourceName(request.ResourceName)] = true
+		}
+	}
 	for _, container := range pod.Spec.Containers {
 		for name, quantity := range container.Resources.Limits {
-			if isExtended(name) {
+			if isExtended(name) && !claimed[name] {
 				out[name] += quantity.Value()
 			}
 		}

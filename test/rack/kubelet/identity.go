@@ -47,14 +47,15 @@ func (i Identity) String() string { return "identity at " + i.Server }
 // GoString keeps secrets out of %#v.
 func (i Identity) GoString() string { return i.String() }
 
-// client makes a client whose connections are its own, so that none is left when it is done.
-func (i Identity) client() (client kubernetes.Interface, done func(), err error) {
+// client makes a client whose connections are its own, so that none is left when it is done. A source of bearer tokens
+// stands instead of the identity's own proof.
+func (i Identity) client(token func(context.Context) (string, error)) (client kubernetes.Interface, done func(), err error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(i.CA) {
 		return nil, nil, errors.New("the cluster's CA is no PEM certificate")
 	}
 	trust := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
-	if i.Token == "" {
+	if i.Token == "" && token == nil {
 		pair, err := tls.X509KeyPair(i.Certificate, i.Key)
 		if err != nil {
 			return nil, nil, fmt.Errorf("the node's certificate: %w", err)
@@ -62,11 +63,15 @@ func (i Identity) client() (client kubernetes.Interface, done func(), err error)
 		trust.Certificates = []tls.Certificate{pair}
 	}
 	transport := &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true, IdleConnTimeout: 2 * time.Minute, TLSHandshakeTimeout: clientTimeout}
-	client, err = kubernetes.NewForConfig(&rest.Config{
+	config := &rest.Config{
 		Host: i.Server, BearerToken: i.Token, Transport: transport, QPS: -1, UserAgent: "kubelet (rack)",
 		ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf", AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json"},
-	})
-	if err != nil {
+	}
+	if token != nil {
+		config.BearerToken, config.UserAgent = "", "pod (rack)"
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bearer{next: next, token: token} })
+	}
+	if client, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, nil, err
 	}
 	return client, transport.CloseIdleConnections, nil
@@ -146,7 +151,7 @@ func readBootstrap(text []byte) (Identity, error) {
 // RequestIdentity asks, with an identity that has a bootstrap token, for the client certificate of the node, and
 // waits until it is signed.
 func RequestIdentity(ctx context.Context, bootstrap Identity, node string) (Identity, error) {
-	client, done, err := bootstrap.client()
+	client, done, err := bootstrap.client(nil)
 	if err != nil {
 		return Identity{}, err
 	}

@@ -36,6 +36,25 @@ type Plugins interface {
 	Register(ctx context.Context, pod *corev1.Pod, configMap func(ctx context.Context, name string) (map[string]string, error)) (map[corev1.ResourceName]Devices, error)
 }
 
+// Drivers are the vendors' DRA drivers.
+type Drivers interface {
+	// Driver is the name of the DRA driver that is in the pod, "" for none.
+	Driver(pod *corev1.Pod) string
+	// Drive is the driver's life until ctx ends. An error is why its container ends.
+	Drive(ctx context.Context, in DriverPod) error
+}
+
+// DriverPod is what a DRA driver has around it.
+type DriverPod struct {
+	Pod *corev1.Pod
+	// Node is the name of the pod's node.
+	Node string
+	// Client acts as the pod's service account, with the token that is mounted into the pod.
+	Client kubernetes.Interface
+	// Retry repeats an attempt until it succeeds or ctx ends, with pauses that double.
+	Retry func(ctx context.Context, doing string, attempt func() error) error
+}
+
 // Keep is a place on the machine's disk. It keeps credentials.
 type Keep interface {
 	// Load returns nil without an error when there is nothing.
@@ -58,6 +77,7 @@ type Options struct {
 	NodeInfo corev1.NodeSystemInfo
 	Keep     Keep
 	Plugins  Plugins
+	Drivers  Drivers
 	Clock    clock.Clock
 	// Wait lets what a machine takes its time for take its time.
 	Wait func(context.Context, time.Duration) error
@@ -71,6 +91,7 @@ type Kubelet struct {
 	options  Options
 	settings settings
 	log      *slog.Logger
+	who      Identity
 	client   kubernetes.Interface
 
 	mu sync.Mutex
@@ -79,6 +100,8 @@ type Kubelet struct {
 	// devices are what plugins have registered, owners the pods of the plugins that did so last.
 	devices map[corev1.ResourceName]Devices
 	owners  map[corev1.ResourceName]types.UID
+	// drivers are the DRA drivers that have registered, with the pods that did so last.
+	drivers map[string]types.UID
 	// changed wakes the status loop.
 	changed chan struct{}
 	workers sync.WaitGroup
@@ -95,7 +118,7 @@ func New(options Options) (*Kubelet, error) {
 	}
 	return &Kubelet{
 		options: options, settings: parsed, log: options.Log.With("node", parsed.name), pods: map[types.UID]*podWorker{},
-		devices: map[corev1.ResourceName]Devices{}, owners: map[corev1.ResourceName]types.UID{}, changed: make(chan struct{}, 1),
+		devices: map[corev1.ResourceName]Devices{}, owners: map[corev1.ResourceName]types.UID{}, drivers: map[string]types.UID{}, changed: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -108,17 +131,19 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("joining: %w", err)
 	}
-	client, done, err := who.client()
+	client, done, err := who.client(nil)
 	if err != nil {
 		return fmt.Errorf("using the node's certificate: %w", err)
 	}
 	defer done()
-	k.client = client
+	k.client, k.who = client, who
 	node, err := k.register(ctx)
 	if err != nil {
 		return fmt.Errorf("registering: %w", err)
 	}
 	k.log.Info("registered", "uid", string(node.UID))
+	// What drivers published before is not true any more. Kubelet does not wait for it.
+	k.workers.Go(func() { k.wipeSlices(ctx, "") })
 	var loops sync.WaitGroup
 	loops.Go(func() { k.renewLease(ctx, node) })
 	loops.Go(func() { k.watchPods(ctx) })

@@ -131,11 +131,16 @@ func (k *Kubelet) startPod(ctx context.Context, worker *podWorker, pod *corev1.P
 		k.setStatus(ctx, pod, corev1.PodStatus{Phase: corev1.PodFailed, Reason: "UnexpectedAdmissionError", Message: refusal})
 		return true
 	}
+	k.awaitClaims(ctx, worker, pod)
 	k.pause(ctx, worker, k.options.Container)
 	if ctx.Err() != nil || worker.isEnding() {
 		return false
 	}
 	k.setStatus(ctx, pod, k.runningStatus(pod, ""))
+	if driver := k.options.Drivers.Driver(pod); driver != "" {
+		k.serveDriver(ctx, worker, pod, driver)
+		return false
+	}
 	if k.options.Plugins.Serves(pod) {
 		k.servePlugin(ctx, worker, pod)
 	}
@@ -157,6 +162,20 @@ func (k *Kubelet) remove(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
+// until is a context that ends with the pod.
+func (w *podWorker) until(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		select {
+		case <-ctx.Done():
+		case <-w.ending:
+		case <-w.gone:
+		}
+	}()
+	return ctx, cancel
+}
+
 // setStatus writes the pod's status until it is written, or there is no point any more.
 func (k *Kubelet) setStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) {
 	err := k.retry(ctx, "writing a pod's status", time.Second, 10*time.Second, func() error {
@@ -168,6 +187,8 @@ func (k *Kubelet) setStatus(ctx context.Context, pod *corev1.Pod, status corev1.
 			return err
 		}
 		status.QOSClass, status.StartTime = newest.Status.QOSClass, newest.Status.StartTime
+		// The claims' are the scheduler's and the claim controller's to write.
+		status.ResourceClaimStatuses, status.ExtendedResourceClaimStatus = newest.Status.ResourceClaimStatuses, newest.Status.ExtendedResourceClaimStatus
 		if status.StartTime == nil {
 			now := metav1.NewTime(k.options.Clock.Now())
 			status.StartTime = &now

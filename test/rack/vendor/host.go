@@ -17,6 +17,8 @@ type Host struct {
 	// NVIDIAToolkit is the version of the container toolkit, "" for none: without it a container sees no GPU.
 	NVIDIAToolkit string
 	GPUs          []*gpu.GPU
+	// IncompletePool: the DRA driver announces a slice that it never writes.
+	IncompletePool bool
 }
 
 var _ kubelet.Plugins = Host{}

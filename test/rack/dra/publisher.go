@@ -1,0 +1,140 @@
+package dra
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Publisher publishes one driver's devices on one node. All are required but Unwritten.
+type Publisher struct {
+	Client  kubernetes.Interface
+	Driver  string
+	Node    string
+	Devices []resourcev1.Device
+	// Unwritten is how many slices are announced beyond those that are written: the pool never gets complete.
+	Unwritten int
+	// Retry repeats an attempt until it succeeds or ctx ends.
+	Retry func(ctx context.Context, doing string, attempt func() error) error
+}
+
+// Run keeps the devices published until ctx ends, which is its only error. The slices stay.
+func (p Publisher) Run(ctx context.Context) error {
+	var owner metav1.OwnerReference
+	err := p.Retry(ctx, "reading the node", func() error {
+		node, err := p.Client.CoreV1().Nodes().Get(ctx, p.Node, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		controller := true
+		owner = metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: &controller}
+		return nil
+	})
+	for err == nil {
+		var version string
+		err = p.Retry(ctx, "publishing ResourceSlices", func() (err error) {
+			version, err = p.publish(ctx, owner)
+			return err
+		})
+		if err == nil {
+			err = p.Retry(ctx, "watching ResourceSlices", func() error { return p.untilChanged(ctx, version) })
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// own selects the slices of the driver on the node.
+func (p Publisher) own() string {
+	return fields.Set{resourcev1.ResourceSliceSelectorNodeName: p.Node, resourcev1.ResourceSliceSelectorDriver: p.Driver}.String()
+}
+
+// publish makes the slices what they should be, and returns the version that it has compared them at.
+func (p Publisher) publish(ctx context.Context, owner metav1.OwnerReference) (version string, err error) {
+	client := p.Client.ResourceV1().ResourceSlices()
+	list, err := client.List(ctx, metav1.ListOptions{FieldSelector: p.own()})
+	if err != nil {
+		return "", err
+	}
+	there := list.Items
+	slices.SortFunc(there, func(a, b resourcev1.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
+	wanted := p.wanted(there)
+	if wanted == nil {
+		return list.ResourceVersion, nil
+	}
+	for i, spec := range wanted {
+		if i < len(there) {
+			there[i].Spec = spec
+			if _, err = client.Update(ctx, &there[i], metav1.UpdateOptions{}); err != nil {
+				return "", fmt.Errorf("slice %s: %w", there[i].Name, err)
+			}
+			continue
+		}
+		_, err = client.Create(ctx, &resourcev1.ResourceSlice{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: fmt.Sprintf("%d-%s-%s-", i, p.Driver, p.Node), OwnerReferences: []metav1.OwnerReference{owner}}, Spec: spec,
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return "", fmt.Errorf("slice %d of node %s: %w", i, p.Node, err)
+		}
+	}
+	for i := len(wanted); i < len(there); i++ {
+		if err := client.Delete(ctx, there[i].Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return "", fmt.Errorf("slice %s: %w", there[i].Name, err)
+		}
+	}
+	return list.ResourceVersion, nil
+}
+
+// wanted are the slices of the next generation; nil when those that are there hold the devices already.
+func (p Publisher) wanted(there []resourcev1.ResourceSlice) []resourcev1.ResourceSliceSpec {
+	var generation int64
+	for _, slice := range there {
+		generation = max(generation, slice.Spec.Pool.Generation)
+	}
+	parts := slices.Collect(slices.Chunk(p.Devices, resourcev1.ResourceSliceMaxDevices))
+	if len(parts) == 0 {
+		parts = [][]resourcev1.Device{nil} // an empty pool is published too
+	}
+	count := int64(len(parts) + p.Unwritten)
+	same := len(parts) == len(there)
+	var out []resourcev1.ResourceSliceSpec
+	for i, devices := range parts {
+		out = append(out, resourcev1.ResourceSliceSpec{
+			Driver: p.Driver, NodeName: &p.Node, Devices: devices,
+			Pool: resourcev1.ResourcePool{Name: p.Node, Generation: generation + 1, ResourceSliceCount: count},
+		})
+		if same {
+			found := there[i].Spec
+			same = found.Pool.Name == p.Node && found.Pool.ResourceSliceCount == count && found.Pool.Generation == generation && apiequality.Semantic.DeepEqual(found.Devices, devices)
+		}
+	}
+	if same {
+		return nil
+	}
+	return out
+}
+
+// untilChanged returns with the first change of a slice after the version.
+func (p Publisher) untilChanged(ctx context.Context, version string) error {
+	watcher, err := p.Client.ResourceV1().ResourceSlices().Watch(ctx, metav1.ListOptions{FieldSelector: p.own(), ResourceVersion: version})
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer watcher.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-watcher.ResultChan():
+		return nil // a change, or the end of the watch: what is there is looked at again
+	}
+}

@@ -1,0 +1,167 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+)
+
+const (
+	// wipeDelay is how long kubelet keeps the slices of a driver that has gone (pkg/kubelet/cm/dra/plugin).
+	wipeDelay = 30 * time.Second
+	// leastPause and mostPause are those between attempts of what a driver tries again.
+	leastPause, mostPause = time.Second, 10 * time.Second
+)
+
+// errNotPrepared is why a pod with claims does not start yet.
+var errNotPrepared = errors.New("failed to prepare dynamic resources")
+
+// serveDriver is a DRA driver's life, from its registration to its end.
+func (k *Kubelet) serveDriver(ctx context.Context, worker *podWorker, pod *corev1.Pod, driver string) {
+	k.pause(ctx, worker, k.options.Plugin)
+	alive, cancel := worker.until(ctx)
+	defer cancel()
+	if alive.Err() != nil {
+		return
+	}
+	k.connect(driver, pod)
+	// Its container ends and is started again, until it runs or the pod ends.
+	err := k.retry(alive, "running DRA driver "+driver, leastPause, mostPause, func() error {
+		err := k.drive(alive, pod)
+		if err != nil && alive.Err() == nil {
+			k.setStatus(ctx, pod, k.runningStatus(pod, err.Error()))
+		}
+		return err
+	})
+	k.log.Info("a DRA driver has ended", "pod", nameOf(pod), "error", err)
+	if ctx.Err() == nil {
+		k.disconnect(ctx, driver, pod)
+	}
+}
+
+// drive runs the driver once.
+func (k *Kubelet) drive(ctx context.Context, pod *corev1.Pod) error {
+	client, done, err := k.podClient(pod)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return k.options.Drivers.Drive(ctx, DriverPod{Pod: pod, Node: k.settings.name, Client: client, Retry: func(ctx context.Context, doing string, attempt func() error) error {
+		return k.retry(ctx, doing, leastPause, mostPause, attempt)
+	}})
+}
+
+func (k *Kubelet) connect(driver string, pod *corev1.Pod) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.drivers[driver] = pod.UID
+}
+
+// disconnect takes the driver's slices away unless it comes back in time.
+func (k *Kubelet) disconnect(ctx context.Context, driver string, pod *corev1.Pod) {
+	k.mu.Lock()
+	last := k.drivers[driver] == pod.UID
+	if last {
+		delete(k.drivers, driver)
+	}
+	k.mu.Unlock()
+	if !last {
+		return
+	}
+	k.workers.Go(func() {
+		if k.options.Wait(ctx, wipeDelay) == nil && !k.connected(driver) {
+			k.wipeSlices(ctx, driver)
+		}
+	})
+}
+
+func (k *Kubelet) connected(driver string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, ok := k.drivers[driver]
+	return ok
+}
+
+// wipeSlices deletes the node's ResourceSlices, those of one driver or, for "", all.
+func (k *Kubelet) wipeSlices(ctx context.Context, driver string) {
+	selector := fields.Set{resourcev1.ResourceSliceSelectorNodeName: k.settings.name}
+	if driver != "" {
+		selector[resourcev1.ResourceSliceSelectorDriver] = driver
+	}
+	err := k.retry(ctx, "deleting the node's ResourceSlices", leastPause, mostPause, func() error {
+		err := k.client.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: selector.String()})
+		if apierrors.IsNotFound(err) {
+			return nil // a cluster that does not serve resource.k8s.io/v1
+		}
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		k.log.Warn("ResourceSlices remain", "error", err)
+	}
+}
+
+// awaitClaims returns when the pod's claims are ready for its containers, or the pod is to end.
+func (k *Kubelet) awaitClaims(ctx context.Context, worker *podWorker, pod *corev1.Pod) {
+	names := claimsOf(pod)
+	if len(names) == 0 {
+		return
+	}
+	alive, cancel := worker.until(ctx)
+	defer cancel()
+	err := k.retry(alive, "preparing the claims of "+nameOf(pod), leastPause, mostPause, func() error {
+		for _, name := range names {
+			if err := k.prepare(alive, pod, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil && alive.Err() == nil {
+		k.log.Warn("a pod does not start", "pod", nameOf(pod), "error", err)
+	}
+}
+
+// claimsOf are the names of the pod's claims, those included that were made of its templates and for extended resources.
+func claimsOf(pod *corev1.Pod) []string {
+	var names []string
+	for _, claim := range pod.Spec.ResourceClaims {
+		if claim.ResourceClaimName != nil {
+			names = append(names, *claim.ResourceClaimName)
+		}
+	}
+	for _, made := range pod.Status.ResourceClaimStatuses {
+		if made.ResourceClaimName != nil && !slices.Contains(names, *made.ResourceClaimName) {
+			names = append(names, *made.ResourceClaimName)
+		}
+	}
+	if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {
+		names = append(names, extended.ResourceClaimName)
+	}
+	return names
+}
+
+// prepare checks what kubelet checks before it asks the drivers, and that they are there to be asked.
+func (k *Kubelet) prepare(ctx context.Context, pod *corev1.Pod, name string) error {
+	claim, err := k.client.ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotPrepared, err)
+	}
+	reserved := slices.ContainsFunc(claim.Status.ReservedFor, func(who resourcev1.ResourceClaimConsumerReference) bool { return who.UID == pod.UID })
+	if claim.Status.Allocation == nil || !reserved {
+		return fmt.Errorf("%w: ResourceClaim %s is not allocated to pod %s", errNotPrepared, name, nameOf(pod))
+	}
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		if !k.connected(result.Driver) {
+			return fmt.Errorf("%w: DRA driver %s is not registered", errNotPrepared, result.Driver)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// errNoToken is why a pod has no credential: nothing projects one into it.
+var errNoToken = errors.New("unable to load in-cluster configuration: no service account token is mounted")
+
+// bearer sets the newest token on each request.
+type bearer struct {
+	next  http.RoundTripper
+	token func(context.Context) (string, error)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
+	token, err := b.token(request.Context())
+	if err != nil {
+		return nil, err
+	}
+	request = request.Clone(request.Context())
+	request.Header.Set("Authorization", "Bearer "+token)
+	return b.next.RoundTrip(request)
+}
+
+// WrappedRoundTripper lets client-go find the transport below.
+func (b bearer) WrappedRoundTripper() http.RoundTripper { return b.next }
+
+// podClient acts as the pod's service account. Its token is requested as kubelet does for a projected volume: bound to the
+// pod, and anew when four fifths of its time are over.
+func (k *Kubelet) podClient(pod *corev1.Pod) (kubernetes.Interface, func(), error) {
+	projection := tokenProjection(pod)
+	if projection == nil {
+		return nil, nil, errNoToken
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: projection.ExpirationSeconds,
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
+	}}
+	if projection.Audience != "" {
+		request.Spec.Audiences = []string{projection.Audience}
+	}
+	var (
+		mu      sync.Mutex
+		current string
+		renew   time.Time
+	)
+	return k.who.client(func(ctx context.Context) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		now := k.options.Clock.Now()
+		if current != "" && now.Before(renew) {
+			return current, nil
+		}
+		answer, err := k.client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName, request, metav1.CreateOptions{})
+		if err != nil {
+			return "", fmt.Errorf("requesting a token for %s: %w", nameOf(pod), err)
+		}
+		current, renew = answer.Status.Token, now.Add(answer.Status.ExpirationTimestamp.Sub(now)*4/5)
+		return current, nil
+	})
+}
+
+// tokenProjection finds the token that admission, or the pod's author, mounts into the first container.
+func tokenProjection(pod *corev1.Pod) *corev1.ServiceAccountTokenProjection {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.Projected == nil {
+			continue
+		}
+		for _, source := range volume.Projected.Sources {
+			if source.ServiceAccountToken != nil {
+				return source.ServiceAccountToken
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package vendor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/ingot-dev/ingot/test/rack/dra"
+	"github.com/ingot-dev/ingot/test/rack/gpu"
+	"github.com/ingot-dev/ingot/test/rack/kubelet"
+)
+
+// NVIDIADRA is the name of NVIDIA's DRA driver for GPUs.
+const NVIDIADRA = "gpu.nvidia.com"
+
+var _ kubelet.Drivers = Host{}
+
+// Driver implements kubelet.Drivers.
+func (h Host) Driver(pod *corev1.Pod) string {
+	if nvidiaDriver(pod) == nil {
+		return ""
+	}
+	return NVIDIADRA
+}
+
+// Drive implements kubelet.Drivers: devices are found once, when the driver starts.
+func (h Host) Drive(ctx context.Context, in kubelet.DriverPod) error {
+	container := nvidiaDriver(in.Pod)
+	node := cmp.Or(arguments(container)["node-name"], variable(in.Pod, container, "NODE_NAME"))
+	if node == "" {
+		return errors.New(`required flag "node-name" not set`)
+	}
+	for gate := range strings.SplitSeq(variable(in.Pod, container, "FEATURE_GATES"), ",") {
+		if name, on := strings.CutSuffix(gate, "=true"); on && (name == "DynamicMIG" || name == "PassthroughSupport") {
+			return fmt.Errorf("feature gate %s changes what is published, and is not simulated", name)
+		}
+	}
+	devices, err := h.nvidiaDevices()
+	if err != nil {
+		return err
+	}
+	publisher := dra.Publisher{Client: in.Client, Driver: NVIDIADRA, Node: node, Devices: devices, Retry: in.Retry}
+	if h.IncompletePool {
+		publisher.Unwritten = 1
+	}
+	return publisher.Run(ctx)
+}
+
+// nvidiaDriver finds the container of NVIDIA's DRA driver that serves GPUs. The one beside it, of the same image, serves
+// ComputeDomains.
+func nvidiaDriver(pod *corev1.Pod) *corev1.Container {
+	for i, container := range pod.Spec.Containers {
+		if _, name := repository(container.Image); name != "k8s-dra-driver-gpu" && name != "dra-driver-nvidia-gpu" {
+			continue
+		}
+		if strings.Contains(strings.Join(slices.Concat(container.Command, container.Args), " "), "gpu-kubelet-plugin") {
+			return &pod.Spec.Containers[i]
+		}
+	}
+	return nil
+}
+
+// variable is an environment variable of the container, by value or by a field of the pod.
+func variable(pod *corev1.Pod, container *corev1.Container, name string) string {
+	for _, env := range container.Env {
+		switch {
+		case env.Name != name:
+		case env.ValueFrom == nil:
+			return env.Value
+		case env.ValueFrom.FieldRef != nil && env.ValueFrom.FieldRef.FieldPath == "spec.nodeName":
+			return pod.Spec.NodeName
+		}
+	}
+	return ""
+}
+
+// nvidiaDevices are what the driver publishes (cmd/gpu-kubelet-plugin, static mode): each GPU, or, of one in MIG mode, its
+// instances; of one without any, nothing.
+func (h Host) nvidiaDevices() ([]resourcev1.Device, error) {
+	if h.NVIDIADriver == "" {
+		return nil, errors.New("kubelet-plugin-prestart: nvidia-smi: no such file: the driver is not found in the driver root")
+	}
+	var out []resourcev1.Device
+	for _, g := range h.GPUs {
+		common, err := h.commonAttributes(g)
+		if err != nil {
+			return nil, err
+		}
+		if !g.MIG {
+			common["type"], common["uuid"] = text("gpu"), text(g.UUID)
+			out = append(out, resourcev1.Device{
+				Name: fmt.Sprint("gpu-", g.Minor), Attributes: common,
+				Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": mebibytes(g.Model.MemoryMiB)},
+			})
+			continue
+		}
+		var parts []resourcev1.Device
+		for _, instance := range g.Instances {
+			parts = append(parts, migDevice(g, instance, common))
+		}
+		slices.SortFunc(parts, func(a, b resourcev1.Device) int { return strings.Compare(a.Name, b.Name) })
+		out = append(out, parts...)
+	}
+	return out, nil
+}
+
+// commonAttributes are those that a GPU and its instances share.
+func (h Host) commonAttributes(g *gpu.GPU) (map[resourcev1.QualifiedName]resourcev1.DeviceAttribute, error) {
+	out := map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
+		"productName": text(g.Model.Product), "brand": text("Nvidia"), "architecture": text(g.Model.Architecture),
+		"resource.kubernetes.io/pciBusID": text(g.Address),
+	}
+	for name, number := range map[resourcev1.QualifiedName]string{
+		"cudaComputeCapability": g.Model.ComputeCapability, "driverVersion": h.NVIDIADriver, "cudaDriverVersion": cudaVersion(h.NVIDIADriver),
+	} {
+		semantic, err := semanticVersion(number)
+		if err != nil {
+			return nil, fmt.Errorf("attribute %s: %w", name, err)
+		}
+		out[name] = resourcev1.DeviceAttribute{VersionValue: &semantic}
+	}
+	return out, nil
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9-]`)
+
+// migDevice is a static MIG device. Of its engines only the multiprocessors are told.
+func migDevice(g *gpu.GPU, instance gpu.Instance, common map[resourcev1.QualifiedName]resourcev1.DeviceAttribute) resourcev1.Device {
+	profile := instance.Profile
+	device := resourcev1.Device{
+		Name: fmt.Sprintf("gpu-%d-mig-%s-%d-%d", g.Minor, notInNames.ReplaceAllString(strings.ReplaceAll(profile.Name, ".", ""), "-"), profile.ID, instance.Start),
+		Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
+			"type": text("mig"), "uuid": text(instance.UUID), "parentUUID": text(g.UUID), "profile": text(profile.Name),
+		},
+		Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{
+			"memory": mebibytes(instance.MemoryMiB(g.Model)), "multiprocessors": {Value: *resource.NewQuantity(profile.Multiprocessors, resource.BinarySI)},
+		},
+	}
+	for name, value := range common {
+		device.Attributes[name] = value
+	}
+	for slot := instance.Start; slot < instance.Start+profile.Slots; slot++ {
+		device.Capacity[resourcev1.QualifiedName(fmt.Sprint("memorySlice", slot))] = resourcev1.DeviceCapacity{Value: *resource.NewQuantity(1, resource.BinarySI)}
+	}
+	return device
+}
+
+func text(value string) resourcev1.DeviceAttribute {
+	return resourcev1.DeviceAttribute{StringValue: &value}
+}
+
+func mebibytes(n int64) resourcev1.DeviceCapacity {
+	return resourcev1.DeviceCapacity{Value: *resource.NewQuantity(n<<20, resource.BinarySI)}
+}
+
+// semanticVersion writes a version as the driver's library does: three numbers without leading zeros, so that 550.163.01
+// becomes 550.163.1.
+func semanticVersion(version string) (string, error) {
+	out := []string{"0", "0", "0"}
+	parts := strings.Split(version, ".")
+	if len(parts) > len(out) {
+		return "", fmt.Errorf("invalid semantic version %q", version)
+	}
+	for i, part := range parts {
+		number, err := strconv.ParseUint(part, 10, 32)
+		if err != nil {
+			return "", fmt.Errorf("invalid semantic version %q", version)
+		}
+		out[i] = strconv.FormatUint(number, 10)
+	}
+	return strings.Join(out, "."), nil
+}
+
+// cudaVersions are the CUDA versions that driver branches bring (CUDA compatibility guide).
+var cudaVersions = []struct {
+	branch int
+	cuda   string
+}{{595, "13.2"}, {590, "13.1"}, {580, "13.0"}, {575, "12.9"}, {570, "12.8"}, {565, "12.7"}, {560, "12.6"}, {555, "12.5"}, {550, "12.4"}, {545, "12.3"}, {535, "12.2"}}
+
+func cudaVersion(driver string) string {
+	major, _, _ := strings.Cut(driver, ".")
+	branch, err := strconv.Atoi(major)
+	for _, known := range cudaVersions {
+		if err == nil && branch >= known.branch {
+			return known.cuda
+		}
+	}
+	return "12.0"
+}
