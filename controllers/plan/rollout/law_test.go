@@ -1,0 +1,242 @@
+package rollout
+
+import (
+	"flag"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+func (w *world) minutes(most int) time.Duration { return time.Duration(w.rng.IntN(most)) * time.Minute }
+
+// count is how many Machines are in, and how many of them are out; pool "": of the NodeType.
+type headcount struct{ size, out int }
+
+// heads counts by a question, in the NodeType and in one pool.
+func heads(machines []Machine, like Machine, out func(*Machine) bool) (all, pool headcount) {
+	for i := range machines {
+		m := &machines[i]
+		if m.Deleting {
+			continue
+		}
+		for _, c := range []*headcount{&all, &pool} {
+			if c == &pool && m.Pool != like.Pool {
+				continue
+			}
+			c.size++
+			if out(m) {
+				c.out++
+			}
+		}
+	}
+	return all, pool
+}
+
+// checkDecision holds every decision against the laws.
+func (w *world) checkDecision(r *rollout, f Facts, d Decision) {
+	w.checkBake(f, d)
+	w.checkDone(f, d)
+	for _, key := range d.Start {
+		i := slices.IndexFunc(f.Machines, func(m Machine) bool { return m.key() == key })
+		m := f.Machines[i]
+		w.checkMayStart(f, &m)
+		w.checkBudgetSeen(f, m)
+		w.checkBudgetTrue(f, m)
+	}
+}
+
+// checkMayStart: what must hold of a start besides the budgets, by what the planner could see.
+func (w *world) checkMayStart(f Facts, m *Machine) {
+	s := f.Rollout.Status
+	switch {
+	case !down(m) && !slices.Contains(s.InProgress, m.key().String()):
+		w.violated("intent: %s is started and the status does not name it", m.Name)
+	case f.Rollout.Paused || f.Rollout.Superseded || s.Phase == v1alpha1.RolloutStopped || s.Phase == v1alpha1.RolloutPaused:
+		w.violated("phase: %s is started in %s, paused=%t superseded=%t", m.Name, s.Phase, f.Rollout.Paused, f.Rollout.Superseded)
+	case m.TenantTrouble != "":
+		w.violated("tenant: %s is started", m.Name)
+	case s.Phase == v1alpha1.RolloutCanary && !slices.Contains(s.Canary, m.key().String()):
+		w.violated("canary: %s is started before the canary %v has baked", m.Name, s.Canary)
+	}
+	failed := 0
+	for i := range f.Machines {
+		o := &f.Machines[i]
+		if !o.Deleting && o.Marked && o.Wanted == f.Rollout.To && o.Installed == f.Rollout.To && o.Failed != "" && !slices.Contains(s.Forgiven, o.key().String()) {
+			failed++
+		}
+	}
+	if failed > f.Policy.FailureBudget {
+		w.violated("failures: %s is started after %d failures, of at most %d", m.Name, failed, f.Policy.FailureBudget)
+	}
+}
+
+// checkBudgetSeen: invariant 5 by what the planner could see, the names in the status included.
+func (w *world) checkBudgetSeen(f Facts, m Machine) {
+	if down(&m) {
+		return
+	}
+	all, pool := heads(f.Machines, m, func(o *Machine) bool {
+		return !o.Ready || o.Wanted != "" && o.Wanted != o.Installed || o.key() == m.key()
+	})
+	if most := limitOf(f.Policy.MaxUnavailable, all.size); all.out > most {
+		w.violated("5: %s is started, and %d of at most %d of the NodeType are unavailable", m.Name, all.out, most)
+	}
+	if most := f.Pools[m.Pool].limit(pool.size); pool.out > most {
+		w.violated("5: %s is started, and %d of at most %d of %s are unavailable", m.Name, pool.out, most, m.Pool)
+	}
+}
+
+// checkBudgetTrue: invariant 5 by the truth, for what rollouts themselves have done or may still do, however late the caches.
+func (w *world) checkBudgetTrue(f Facts, m Machine) {
+	truth := w.named(m.key())
+	if down(&truth.Machine) || truth.rv != w.rvSeen(truth) {
+		return // no harm, or a conflict
+	}
+	var alive []Machine
+	byRolls := map[string]bool{m.Name: true}
+	for _, o := range w.machines {
+		if o.gone {
+			continue
+		}
+		alive = append(alive, o.Machine)
+		byRolls[o.Name] = byRolls[o.Name] || o.rolled
+	}
+	for _, fl := range w.flying {
+		if fl.mayLand() {
+			byRolls[fl.m.Name] = true
+		}
+	}
+	out := func(o *Machine) bool { return byRolls[o.Name] }
+	all, pool := heads(alive, m, out)
+	seenAll, seenPool := heads(f.Machines, m, out)
+	if most := max(limitOf(f.Policy.MaxUnavailable, all.size), limitOf(f.Policy.MaxUnavailable, seenAll.size)); all.out > most {
+		w.violated("5: %s is started, and rollouts have %d of at most %d of the NodeType out: %v", m.Name, all.out, most, byRolls)
+	}
+	if most := max(f.Pools[m.Pool].limit(pool.size), f.Pools[m.Pool].limit(seenPool.size)); pool.out > most {
+		w.violated("5: %s is started, and rollouts have %d of at most %d of %s out: %v", m.Name, pool.out, most, m.Pool, byRolls)
+	}
+}
+
+func (w *world) rvSeen(m *machine) int {
+	o, _ := m.past.seen(w.seenMachines)
+	return o.rv
+}
+
+// checkBake: nobody leaves the canary stage before its Machines have been Ready long enough.
+func (w *world) checkBake(f Facts, d Decision) {
+	s := f.Rollout.Status
+	leaves := d.Status.Phase == v1alpha1.RolloutRolling || d.Status.Phase == v1alpha1.RolloutDone
+	if s.Phase != v1alpha1.RolloutCanary || !leaves || f.Rollout.ToStable {
+		return
+	}
+	for i := range f.Machines {
+		m := &f.Machines[i]
+		if m.Deleting || !m.Marked || m.Wanted != f.Rollout.To || !slices.Contains(s.Canary, m.key().String()) || slices.Contains(d.Status.Forgiven, m.key().String()) {
+			continue
+		}
+		if !m.Ready || f.Now.Before(m.ReadySince.Add(f.Policy.Bake)) {
+			w.violated("bake: the canary ends, and %s is Ready=%t since %s of %s", m.Name, m.Ready, m.ReadySince, f.Policy.Bake)
+		}
+	}
+}
+
+// checkDone: a rollout is Done only when nobody is left, by what the planner could see.
+func (w *world) checkDone(f Facts, d Decision) {
+	if d.Status.Phase != v1alpha1.RolloutDone {
+		return
+	}
+	for i := range f.Machines {
+		m := &f.Machines[i]
+		if m.Deleting || !m.Claimed || slices.Contains(d.Status.Forgiven, m.key().String()) {
+			continue
+		}
+		if m.Installed != f.Rollout.To || m.Marked && !m.Ready {
+			w.violated("done: %s has %s, Ready=%t", m.Name, m.Installed, m.Ready)
+		}
+	}
+}
+
+// checkRest: when all is over, every Machine has the revision that the NodeType asks for.
+func (w *world) checkRest() {
+	for _, m := range w.machines {
+		if !m.gone && !m.Deleting && m.Claimed && (m.Installed != w.target || m.Wanted != "" && m.Wanted != w.target) {
+			w.violated("settle: %s ends with %s, wanting %q, not %s", m.Name, m.Installed, m.Wanted, w.target)
+		}
+	}
+}
+
+func history(seed uint64, g guards, trace func(string, ...any)) *world {
+	w := newWorld(seed, g)
+	w.trace = trace
+	for range 150 {
+		w.step()
+		if len(w.brokenLaws) > 0 {
+			return w
+		}
+	}
+	w.settle()
+	return w
+}
+
+// histories runs them on all cores and returns the first one, if any, that broke a law.
+func histories(count int, g guards, each func(*world)) (seed uint64, broken []string) {
+	var next, worst atomic.Uint64
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	worst.Store(uint64(count))
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			for {
+				s := next.Add(1) - 1
+				if s >= worst.Load() {
+					return
+				}
+				w := history(s, g, nil)
+				mu.Lock()
+				if each != nil {
+					each(w)
+				}
+				if len(w.brokenLaws) > 0 && s < worst.Load() {
+					worst.Store(s)
+					seed, broken = s, w.brokenLaws
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	return seed, broken
+}
+
+func TestTwoThousandRandomSchedulesKeepTheBudgetsAndSettle(t *testing.T) {
+	count := 2_000
+	starts, rollouts := 0, map[v1alpha1.RolloutPhase]int{}
+	seed, broken := histories(count, realGuards(), func(w *world) {
+		starts += w.starts
+		for _, r := range w.rollouts {
+			rollouts[r.Status.Phase]++
+		}
+	})
+	if broken != nil {
+		t.Fatalf("seed %d:\n%s", seed, strings.Join(broken, "\n"))
+	}
+	t.Logf("%d schedules: %d starts, Rollouts %v", count, starts, rollouts)
+	if starts < 5*count || rollouts[v1alpha1.RolloutDone] < count/2 || rollouts[v1alpha1.RolloutSuperseded] < count/2 {
+		t.Errorf("the schedules prove little: %d starts, Rollouts %v", starts, rollouts)
+	}
+}
+
+var oneSeed = flag.Uint64("seed", 0, "the schedule that TestOneSchedule tells")
+
+func TestOneSchedule(t *testing.T) {
+	w := history(*oneSeed, realGuards(), t.Logf)
+	if len(w.brokenLaws) > 0 {
+		t.Error(strings.Join(w.brokenLaws, "\n"))
+	}
+}
