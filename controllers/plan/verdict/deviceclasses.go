@@ -175,7 +175,7 @@ func deviceClass(want plan.DeviceClassExpectation, read DeviceClass, devices []d
 		return c
 	case read.Unread != "":
 		c.Observed = clip(read.Unread, maxText)
-		c.Hint = "the user of the tenant's kubeconfig must be allowed to get deviceclasses.resource.k8s.io"
+		c.Hint = "the tenant's API did not give the DeviceClass; the user of its kubeconfig must be allowed to get deviceclasses.resource.k8s.io"
 		return c
 	}
 	n, err := read.Selectors.selects(devices)

@@ -93,6 +93,7 @@ func TestEveryCheckOfSlices(t *testing.T) {
 	}{
 		{"a driver that publishes nothing is waited for", func(in *Input) { in.Slices = nil }, pool, wait, ""},
 		{"a slice that is missing is waited for", func(in *Input) { in.Slices = []resourcev1.ResourceSlice{slice("a", 1, 2, 0, 8)} }, pool, wait, "pool n has 1 of 2 slices of generation 1"},
+		{"devices of a pool that is not complete do not count", func(in *Input) { in.Slices = []resourcev1.ResourceSlice{slice("a", 1, 2, 0, 8)} }, gpus, wait, "0"},
 		{"the newest generation must be complete, whatever an older one was", func(in *Input) { in.Slices = append(in.Slices, slice("b", 4, 2, 0, 4)) }, pool, wait, "pool n has 1 of 2 slices of generation 4"},
 		{"slices that disagree about their number are waited for", func(in *Input) { in.Slices = append(in.Slices, slice("b", 3, 2, 8, 9)) }, pool, wait,
 			"pool n: slices of generation 3 disagree whether they are 2 or 1"},
@@ -314,6 +315,11 @@ func TestAnAdmittedNodeNeedsNoDeviceClasses(t *testing.T) {
 		t.Error("a verdict that has no such check does not stand in for one")
 	}
 	in.Previous.Checks = Judge(perfectDRA()).Verdict.Checks
+	in.Previous.Admitted = false
+	if !NeedsDeviceClasses(in) {
+		t.Error("a node that passes and is about to be admitted needs them")
+	}
+	in.Previous.Admitted = true
 	ungate(&in)
 	in.DeviceClasses = nil
 	if NeedsDeviceClasses(in) {
