@@ -3,6 +3,7 @@ package rack_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,6 +61,14 @@ func pool(kind string, count int) func([]resourcev1.ResourceSlice) error {
 	}
 }
 
+// none wants no slice.
+func none(all []resourcev1.ResourceSlice) error {
+	if len(all) > 0 {
+		return fmt.Errorf("%d slices", len(all))
+	}
+	return nil
+}
+
 // claim asks for so many devices of the class, and a pod for the claim; it returns the pod.
 func (c *tenant) claim(name, node, class string, count int64) *corev1.Pod {
 	c.t.Helper()
@@ -78,23 +87,25 @@ func (c *tenant) claim(name, node, class string, count int64) *corev1.Pod {
 // settles creates the pod and waits until it runs, or until the scheduler has said that it cannot.
 func (c *tenant) settles(p *corev1.Pod, runs bool) {
 	c.t.Helper()
-	pods := c.admin.CoreV1().Pods(p.Namespace)
-	if _, err := pods.Create(c.t.Context(), p, metav1.CreateOptions{}); err != nil {
+	if _, err := c.admin.CoreV1().Pods(p.Namespace).Create(c.t.Context(), p, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
-	eventually(c.t, fmt.Sprintf("pod %s runs: %t", p.Name, runs), func() error {
-		found, err := pods.Get(c.t.Context(), p.Name, metav1.GetOptions{})
-		if err != nil {
-			return err
+	c.awaitPod(p, fmt.Sprintf("runs: %t", runs), func(found *corev1.Pod) bool {
+		unschedulable := slices.ContainsFunc(found.Status.Conditions, func(condition corev1.PodCondition) bool {
+			return condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable
+		})
+		return runs && found.Status.Phase == corev1.PodRunning || !runs && unschedulable
+	})
+}
+
+func (c *tenant) awaitPod(p *corev1.Pod, what string, check func(*corev1.Pod) bool) {
+	c.t.Helper()
+	eventually(c.t, "pod "+p.Name+" "+what, func() error {
+		found, err := c.admin.CoreV1().Pods(p.Namespace).Get(c.t.Context(), p.Name, metav1.GetOptions{})
+		if err == nil && !check(found) {
+			err = fmt.Errorf("%+v", found.Status)
 		}
-		unschedulable := false
-		for _, condition := range found.Status.Conditions {
-			unschedulable = unschedulable || condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable
-		}
-		if runs && found.Status.Phase != corev1.PodRunning || !runs && !unschedulable {
-			return fmt.Errorf("%+v", found.Status)
-		}
-		return nil
+		return err
 	})
 }
 
@@ -162,7 +173,32 @@ func TestTheDRADriverPublishesWholeGPUs(t *testing.T) {
 			}
 			return nil
 		})
-		c.settles(c.claim("dra-incomplete", name, "gpu.nvidia.com", 1), false)
+		claimed := c.claim("dra-incomplete", name, "gpu.nvidia.com", 1)
+		c.settles(claimed, false)
+		s.SetFaults(rack.Faults{})
+		s.Reset(bmc.ResetForceRestart)
+		c.awaitPod(claimed, "runs once the pool is complete", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
+	})
+	t.Run("slices go with their driver", func(t *testing.T) {
+		c := newTenant(t)
+		c.awaitSlices("the GPUs are published", name, pool("gpu", 8))
+		node, err := c.node(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		delete(node.Labels, strings.TrimSuffix(draLabel, "=true"))
+		if _, err := c.admin.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.awaitSlices("the slices are gone", name, none)
+		if node, err = c.node(name); err != nil {
+			t.Fatal(err)
+		}
+		node.Labels[strings.TrimSuffix(draLabel, "=true")] = "true"
+		if _, err := c.admin.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.awaitSlices("they are back", name, pool("gpu", 8))
 	})
 	t.Run("slices go with their node", func(t *testing.T) {
 		s.PowerLoss()
@@ -170,12 +206,7 @@ func TestTheDRADriverPublishesWholeGPUs(t *testing.T) {
 		if err := c.admin.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		c.awaitSlices("the slices are gone", name, func(all []resourcev1.ResourceSlice) error {
-			if len(all) > 0 {
-				return fmt.Errorf("%d slices", len(all))
-			}
-			return nil
-		})
+		c.awaitSlices("the slices are gone", name, none)
 	})
 }
 

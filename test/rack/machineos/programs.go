@@ -3,7 +3,6 @@ package machineos
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -77,10 +76,7 @@ func (s *System) call(words []string, environment map[string]string) (known bool
 // under `set -e`, else the last one's is the script's. A failure is not counted in `if PROGRAM` and before `|| true`;
 // `if ! PROGRAM` is taken for the begin of giving up.
 func (s *System) script(text string, environment map[string]string) error {
-	environment = maps.Clone(environment)
-	if environment == nil {
-		environment = map[string]string{}
-	}
+	environment = orEmpty(environment)
 	strict := false
 	var last error
 	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
@@ -91,9 +87,7 @@ func (s *System) script(text string, environment map[string]string) error {
 		forgiven := strings.HasSuffix(line, "|| true") || strings.HasSuffix(line, "|| :")
 		for _, part := range strings.FieldsFunc(line, func(r rune) bool { return r == ';' || r == '&' || r == '|' }) {
 			command, asked := plain(words(part, environment), environment)
-			if len(command) > 1 && command[0] == "set" && strings.HasPrefix(command[1], "-") {
-				strict = strict || strings.Contains(command[1], "e")
-			}
+			strict = strict || setsStrict(command)
 			if len(command) == 0 {
 				continue
 			}
@@ -107,6 +101,11 @@ func (s *System) script(text string, environment map[string]string) error {
 		}
 	}
 	return last
+}
+
+// setsStrict knows `set -e`, with other letters too.
+func setsStrict(command []string) bool {
+	return len(command) > 1 && command[0] == "set" && strings.HasPrefix(command[1], "-") && strings.Contains(command[1], "e")
 }
 
 // plain takes the shell's own words from before a command, and sets the variables that stand there. asked: the command is a

@@ -65,7 +65,7 @@ func strictly(text []byte, into any) error {
 	return decoder.Decode(into)
 }
 
-// complete reads the members that come in two forms, and checks what mig-parted checks before it looks at a GPU.
+// complete checks what mig-parted checks before it looks at a GPU, and reads the members that come in two forms.
 func (c *migConfig) complete() error {
 	switch {
 	case c.Devices == nil:
@@ -77,19 +77,34 @@ func (c *migConfig) complete() error {
 	case !*c.MIGEnabled && len(c.MIGDevices) > 0:
 		return errors.New("MIG devices included when 'mig-enabled' is false")
 	}
+	return errors.Join(c.readDevices(), c.readFilter(), c.checkCounts())
+}
+
+func (c *migConfig) readDevices() error {
 	var word string
-	if json.Unmarshal(c.Devices, &word) == nil {
-		c.all = word == "all"
+	if json.Unmarshal(c.Devices, &word) == nil && word == "all" {
+		c.all = true
+		return nil
 	}
-	if !c.all && json.Unmarshal(c.Devices, &c.indices) != nil {
+	if json.Unmarshal(c.Devices, &c.indices) != nil {
 		return fmt.Errorf("invalid input for 'devices': %s", c.Devices)
 	}
-	if len(c.DeviceFilter) > 0 && json.Unmarshal(c.DeviceFilter, &c.filter) != nil {
-		if json.Unmarshal(c.DeviceFilter, &word) != nil {
-			return fmt.Errorf("invalid input for 'device-filter': %s", c.DeviceFilter)
-		}
-		c.filter = []string{word}
+	return nil
+}
+
+func (c *migConfig) readFilter() error {
+	var word string
+	if len(c.DeviceFilter) == 0 || json.Unmarshal(c.DeviceFilter, &c.filter) == nil {
+		return nil
 	}
+	if json.Unmarshal(c.DeviceFilter, &word) != nil {
+		return fmt.Errorf("invalid input for 'device-filter': %s", c.DeviceFilter)
+	}
+	c.filter = []string{word}
+	return nil
+}
+
+func (c *migConfig) checkCounts() error {
 	total := 0
 	for profile, count := range c.MIGDevices {
 		if count < 0 || !strings.Contains(profile, "g.") {

@@ -23,18 +23,16 @@ func SMI(gpus []*gpu.GPU, arguments []string) error {
 	if !found {
 		return nil
 	}
-	on := mode == "1" || strings.EqualFold(mode, "enabled")
-	if !on && mode != "0" && !strings.EqualFold(mode, "disabled") {
+	on, valid := map[string]bool{"1": true, "enabled": true, "0": false, "disabled": false}[strings.ToLower(mode)]
+	if !valid {
 		return fmt.Errorf("nvidia-smi -mig: invalid value %q", mode)
 	}
 	chosen, some := option(arguments, "-i", "--id")
 	var errs []error
 	for i, g := range gpus {
-		if some && !chooses(chosen, i, g) {
+		// "Not Supported. Treating as warning and moving on."
+		if some && !chooses(chosen, i, g) || !g.CanMIG() {
 			continue
-		}
-		if !g.CanMIG() {
-			continue // "Not Supported. Treating as warning and moving on."
 		}
 		if err := g.SetMIG(on); err != nil {
 			errs = append(errs, fmt.Errorf("nvidia-smi -mig %s: %w", mode, err))
