@@ -1,0 +1,143 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/placement"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// machine that entered its phase so many minutes ago, with so many left until its deadline; 0: none.
+func machine(name string, phase v1alpha1.MachinePhase, since, left int, ready metav1.Condition) v1alpha1.Machine {
+	m := v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: name}, Spec: v1alpha1.MachineSpec{NodeTypeRef: v1alpha1.LocalReference{Name: "h100"}}}
+	m.Status.Phase = phase
+	m.Status.Timeline = []v1alpha1.PhaseEntry{{Phase: phase, At: metav1.NewMicroTime(noon.Add(-time.Duration(since) * time.Minute))}}
+	if left != 0 {
+		at := metav1.NewMicroTime(noon.Add(time.Duration(left) * time.Minute))
+		m.Status.Deadline = &at
+	}
+	ready.Type = v1alpha1.ConditionReady
+	m.Status.Conditions = []metav1.Condition{ready}
+	return m
+}
+
+func isReady() metav1.Condition {
+	return metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady}
+}
+
+func isNot(reason, message string) metav1.Condition {
+	return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+}
+
+func TestMachinesThatNeedALookComeFirst(t *testing.T) {
+	rows := Rows([]v1alpha1.Machine{
+		machine("b-ready", v1alpha1.MachineReady, 500, 0, isReady()),
+		machine("a-ready", v1alpha1.MachineReady, 100, 0, isReady()),
+		machine("young", v1alpha1.MachineJoining, 2, 10, isNot(v1alpha1.ReasonWaitingForNode, "")),
+		machine("old", v1alpha1.MachinePending, 50, 0, isNot(v1alpha1.ReasonNoHostAvailable, "")),
+		machine("late", v1alpha1.MachineProvisioning, 70, -10, isNot(v1alpha1.ReasonProvisioningTimedOut, "")),
+	}, noon)
+	var names []string
+	for _, r := range rows {
+		names = append(names, r.Name)
+	}
+	if got := strings.Join(names, " "); got != "late old young a-ready b-ready" {
+		t.Errorf("order %s", got)
+	}
+	table := machineTable(rows, noon)
+	if got := strings.Join(table[1], "|"); got != "research|late|h100|Provisioning|-|70m|10m over|ProvisioningTimedOut: " {
+		t.Errorf("line %q", got)
+	}
+	if got := table[3]; got[5] != "2m" && got[5] != "2m0s" || got[6] != "in 10m" {
+		t.Errorf("line %q", got)
+	}
+}
+
+func TestWhyGoesFromTheConditionOverTheCheckToTheHostAndTheNextStep(t *testing.T) {
+	m := machine("training-x", v1alpha1.MachineValidating, 6, 9, isNot(v1alpha1.ReasonResourcesMissing, "7 of 8"))
+	m.Status.HostRef = &v1alpha1.NamespacedReference{Namespace: "metal", Name: "server-04"}
+	m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionValidated, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonResourcesMissing, Message: "a GPU is missing"})
+	m.Status.Verdict = &v1alpha1.Verdict{Result: v1alpha1.CheckFail, Checks: []v1alpha1.Check{
+		{Name: "node/ready", Result: v1alpha1.CheckPass},
+		{Name: "resource/nvidia.com/gpu", Result: v1alpha1.CheckFail, Expected: "8", Observed: "7", Hint: "nvidia-smi -L on the node"},
+	}}
+	host := &placement.HostFacts{
+		Host:   &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "server-04"}},
+		Record: &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{Attempt: &v1alpha1.HostAttempt{Number: 2, Operation: "Install", State: "Succeeded"}}},
+	}
+	text := Explain(&m, host, &v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: "h100-2"}, Status: v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutStopped, StoppedBy: "the canary"}}, noon).text()
+	rest := text
+	for _, want := range []string{
+		"research/training-x is Validating for 6m, and not Ready: ResourcesMissing; deadline in 9m", "Validated=False ResourcesMissing: a GPU is missing",
+		"resource/nvidia.com/gpu: Fail, expected 8, observed 7", "host       metal/server-04", "attempt    2: Install Succeeded",
+		"rollout    h100-2: Stopped, 0 of 0 done; stopped by the canary", "next       nvidia-smi -L on the node",
+	} {
+		_, after, found := strings.Cut(rest, want)
+		if !found {
+			t.Fatalf("%q is missing, or out of order, in\n%s", want, text)
+		}
+		rest = after
+	}
+	if strings.Contains(text, "node/ready") {
+		t.Error("a check that passes is shown")
+	}
+}
+
+func TestEveryReasonThatNeedsAPersonHasAStep(t *testing.T) {
+	for reason := range steps {
+		m := machine("x", v1alpha1.MachineProvisioning, 1, 1, isNot(reason, "m"))
+		m.Status.HostRef = &v1alpha1.NamespacedReference{Namespace: "metal", Name: "server-04"}
+		if next := Explain(&m, nil, nil, noon).Next; next == "" || strings.Contains(next, "HOST") {
+			t.Errorf("%s: next is %q", reason, next)
+		}
+	}
+	ready := machine("x", v1alpha1.MachineReady, 1, 0, isReady())
+	if w := Explain(&ready, nil, nil, noon); w.Next != "" || !strings.Contains(w.Summary, "is Ready") {
+		t.Errorf("%+v", w)
+	}
+	fresh := v1alpha1.Machine{}
+	if w := Explain(&fresh, nil, nil, noon); !strings.Contains(w.Next, "ingot-manager") {
+		t.Errorf("%+v", w)
+	}
+}
+
+func TestHostsAreFreeClaimedBusyOrInErrorAndSayWhatTheyFit(t *testing.T) {
+	host := func(name, state string, change func(*metal3.BareMetalHost)) placement.HostFacts {
+		h := &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: name, Labels: map[string]string{"gpu": "h100"}}}
+		h.Status.Provisioning.State = metal3.ProvisioningState(state)
+		if change != nil {
+			change(h)
+		}
+		return placement.HostFacts{Host: h}
+	}
+	nodeType := v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: "h100"}, Spec: v1alpha1.NodeTypeSpec{
+		ProviderRef: v1alpha1.LocalReference{Name: "hall"}, HostSelector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "h100"}},
+	}}
+	provider := v1alpha1.NodeProvider{ObjectMeta: metav1.ObjectMeta{Name: "hall"}, Spec: v1alpha1.NodeProviderSpec{HostNamespace: "metal"}}
+	rows := Hosts([]placement.HostFacts{
+		host("d", "inspecting", nil),
+		host("c", "available", func(h *metal3.BareMetalHost) {
+			h.Status.ErrorType, h.Status.ErrorMessage = metal3.InspectionError, "BMCUnauthorized: 401"
+		}),
+		host("b", "provisioned", func(h *metal3.BareMetalHost) {
+			h.Spec.ConsumerRef = &corev1.ObjectReference{Namespace: "research", Name: "training-x"}
+		}),
+		host("a", "available", func(h *metal3.BareMetalHost) { h.Labels = nil }),
+	}, []v1alpha1.NodeType{nodeType}, []v1alpha1.NodeProvider{provider})
+	for i, want := range []string{"a free none: h100: has no label gpu", "b claimed h100", "c error h100", "d busy h100"} {
+		if got := rows[i].Name + " " + rows[i].Use + " " + rows[i].Fits; !strings.HasPrefix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if rows[1].Claimed != "research/training-x" || len(rows[0].NodeTypes) != 0 || rows[2].Error != "inspection error: BMCUnauthorized: 401" {
+		t.Errorf("%+v", rows)
+	}
+}

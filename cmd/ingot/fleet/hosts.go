@@ -1,0 +1,96 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/placement"
+)
+
+// HostRow is a host as `ingot hosts -o json` shows it.
+type HostRow struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Use is free, claimed, busy (inspected, erased or prepared) or error.
+	Use   string `json:"use"`
+	State string `json:"state"`
+	// Claimed names the Machine that has it, namespace/name.
+	Claimed string `json:"claimed,omitempty"`
+	Power   string `json:"power"`
+	// GPUs that inspection found.
+	GPUs string `json:"gpus,omitempty"`
+	// NodeTypes that it fits.
+	NodeTypes []string `json:"nodeTypes"`
+	// Fits is NodeTypes in one line, or the reason why none.
+	Fits string `json:"fits"`
+	// Error that it reports.
+	Error string `json:"error,omitempty"`
+}
+
+// Hosts are hosts by namespace and name, with the NodeTypes that each fits.
+func Hosts(hosts []placement.HostFacts, nodeTypes []v1alpha1.NodeType, providers []v1alpha1.NodeProvider) []HostRow {
+	rows := make([]HostRow, 0, len(hosts))
+	for _, h := range hosts {
+		rows = append(rows, hostRow(h, placement.Fits(h, nodeTypes, providers)))
+	}
+	slices.SortFunc(rows, func(a, b HostRow) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return rows
+}
+
+func hostRow(h placement.HostFacts, fits []placement.Fit) HostRow {
+	b := h.Host
+	row := HostRow{Namespace: b.Namespace, Name: b.Name, State: cmp.Or(string(b.Status.Provisioning.State), "new"), Power: "Off", NodeTypes: []string{}, Fits: placement.ExplainFits(fits)}
+	if b.Status.PoweredOn {
+		row.Power = "On"
+	}
+	for _, f := range fits {
+		if f.Fits() {
+			row.NodeTypes = append(row.NodeTypes, f.NodeType)
+		}
+	}
+	if ref := b.Spec.ConsumerRef; ref != nil {
+		row.Claimed = ref.Namespace + "/" + ref.Name
+	}
+	if b.Status.ErrorType != "" || b.Status.ErrorMessage != "" {
+		row.Error = strings.TrimPrefix(string(b.Status.ErrorType)+": "+b.Status.ErrorMessage, ": ")
+	}
+	switch {
+	case row.Error != "":
+		row.Use = "error"
+	case row.Claimed != "":
+		row.Use = "claimed"
+	case row.State == "available" || row.State == "ready":
+		row.Use = "free"
+	default:
+		row.Use = "busy"
+	}
+	if h.Record != nil && h.Record.Status.Inventory != nil {
+		row.GPUs = gpus(h.Record.Status.Inventory.GPUs)
+	}
+	return row
+}
+
+func gpus(found []v1alpha1.GPUInventory) string {
+	var parts []string
+	for _, g := range found {
+		parts = append(parts, fmt.Sprintf("%d x %s", g.Count, cmp.Or(g.Model, g.VendorID+":"+g.DeviceID)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func hostTable(rows []HostRow) [][]string {
+	out := [][]string{{"NAMESPACE", "NAME", "USE", "STATE", "POWER", "MACHINE", "GPUS", "NODETYPES, OR WHAT IS WRONG"}}
+	for _, r := range rows {
+		last := r.Fits
+		if r.Error != "" {
+			last = r.Error
+		}
+		out = append(out, []string{r.Namespace, r.Name, r.Use, r.State, r.Power, dash(r.Claimed), dash(r.GPUs), last})
+	}
+	return out
+}

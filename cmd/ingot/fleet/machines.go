@@ -1,0 +1,102 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// MachineRow is a Machine as `ingot machines -o json` shows it.
+type MachineRow struct {
+	Namespace string                `json:"namespace"`
+	Name      string                `json:"name"`
+	NodeType  string                `json:"nodeType"`
+	Phase     v1alpha1.MachinePhase `json:"phase"`
+	Host      string                `json:"host,omitempty"`
+	Ready     bool                  `json:"ready"`
+	// Reason is that of Ready.
+	Reason string `json:"reason,omitempty"`
+	// Since is when the phase was entered, Deadline when it should have ended.
+	Since    *time.Time `json:"since,omitempty"`
+	Deadline *time.Time `json:"deadline,omitempty"`
+	// Overdue: the deadline has passed.
+	Overdue    bool   `json:"overdue"`
+	WaitingFor string `json:"waitingFor,omitempty"`
+	Revision   string `json:"revision,omitempty"`
+	// Rollout that the Machine is a target of.
+	Rollout string `json:"rollout,omitempty"`
+}
+
+// Rows are Machines with those first that need a look: overdue, then not Ready by how long they wait, then the others by name.
+func Rows(machines []v1alpha1.Machine, now time.Time) []MachineRow {
+	rows := make([]MachineRow, 0, len(machines))
+	for i := range machines {
+		rows = append(rows, row(&machines[i], now))
+	}
+	slices.SortStableFunc(rows, func(a, b MachineRow) int {
+		return cmp.Or(
+			cmp.Compare(urgency(a), urgency(b)), byTime(a, b), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+		)
+	})
+	return rows
+}
+
+func urgency(r MachineRow) int {
+	switch {
+	case r.Overdue:
+		return 0
+	case !r.Ready:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// byTime orders Machines that are not Ready by how long they have been waiting.
+func byTime(a, b MachineRow) int {
+	if a.Ready || a.Since == nil || b.Since == nil {
+		return 0
+	}
+	return a.Since.Compare(*b.Since)
+}
+
+func row(m *v1alpha1.Machine, now time.Time) MachineRow {
+	s := &m.Status
+	r := MachineRow{
+		Namespace: m.Namespace, Name: m.Name, NodeType: m.Spec.NodeTypeRef.Name, Phase: s.Phase, WaitingFor: s.WaitingFor,
+		Revision: s.Revision, Rollout: m.Labels[v1alpha1.LabelRollout],
+	}
+	if s.HostRef != nil {
+		r.Host = s.HostRef.Name
+	}
+	if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); ready != nil {
+		r.Ready, r.Reason = ready.Status == metav1.ConditionTrue, ready.Reason
+	}
+	if n := len(s.Timeline); n > 0 {
+		at := s.Timeline[n-1].At.Time
+		r.Since = &at
+	}
+	if s.Deadline != nil {
+		at := s.Deadline.Time
+		r.Deadline, r.Overdue = &at, !r.Ready && now.After(at)
+	}
+	return r
+}
+
+// machineTable is for a terminal.
+func machineTable(rows []MachineRow, now time.Time) [][]string {
+	out := [][]string{{"NAMESPACE", "NAME", "NODETYPE", "PHASE", "HOST", "FOR", "DEADLINE", "WAITING FOR"}}
+	for _, r := range rows {
+		waiting := r.WaitingFor
+		if !r.Ready && r.Reason != "" {
+			waiting = r.Reason + ": " + waiting
+		}
+		out = append(out, []string{r.Namespace, r.Name, r.NodeType, string(r.Phase), dash(r.Host), ago(r.Since, now), until(r.Deadline, now), dash(waiting)})
+	}
+	return out
+}

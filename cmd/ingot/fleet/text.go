@@ -1,0 +1,46 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// ago is how long ago something was, in kubectl's words.
+func ago(at *time.Time, now time.Time) string {
+	if at == nil {
+		return "-"
+	}
+	return duration.HumanDuration(max(now.Sub(*at), 0))
+}
+
+// until is how long a deadline is away, or how far behind.
+func until(at *time.Time, now time.Time) string {
+	switch {
+	case at == nil:
+		return "-"
+	case now.After(*at):
+		return duration.HumanDuration(now.Sub(*at)) + " over"
+	default:
+		return "in " + duration.HumanDuration(at.Sub(now))
+	}
+}
+
+func writeJSON(w io.Writer, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return fmt.Errorf("print as JSON: %w", err)
+	}
+	_, err = fmt.Fprintf(w, "%s\n", text)
+	return err
+}

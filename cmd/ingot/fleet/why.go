@@ -1,0 +1,168 @@
+package fleet
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/placement"
+)
+
+// Why is the chain from a Machine's condition over its check to its host, as `ingot why -o json` shows it.
+type Why struct {
+	Machine MachineRow `json:"machine"`
+	// Summary is one line.
+	Summary string `json:"summary"`
+	// Conditions that are not True, in the order of a Machine's life.
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Checks that do not pass.
+	Checks []v1alpha1.Check `json:"checks,omitempty"`
+	// Host that the Machine has, and Attempt that its controller made last.
+	Host    *HostRow              `json:"host,omitempty"`
+	Attempt *v1alpha1.HostAttempt `json:"attempt,omitempty"`
+	// Rollout that the Machine is a target of.
+	Rollout *v1alpha1.Rollout `json:"rollout,omitempty"`
+	// Next is the step for a person; empty: none, it goes on by itself.
+	Next string `json:"next,omitempty"`
+}
+
+// order of a Machine's conditions.
+var order = []string{
+	v1alpha1.ConditionClaimed, v1alpha1.ConditionProvisioned, v1alpha1.ConditionJoined, v1alpha1.ConditionValidated,
+	v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate,
+}
+
+// Explain says why a Machine is as it is. host and rollout are nil when it has none.
+func Explain(m *v1alpha1.Machine, host *placement.HostFacts, rollout *v1alpha1.Rollout, now time.Time) Why {
+	w := Why{Machine: row(m, now), Rollout: rollout}
+	for _, name := range order {
+		if c := meta.FindStatusCondition(m.Status.Conditions, name); c != nil && c.Status != metav1.ConditionTrue {
+			w.Conditions = append(w.Conditions, *c)
+		}
+	}
+	if v := m.Status.Verdict; v != nil {
+		for _, c := range v.Checks {
+			if c.Result != v1alpha1.CheckPass {
+				w.Checks = append(w.Checks, c)
+			}
+		}
+	}
+	if host != nil {
+		row := hostRow(*host, nil)
+		w.Host = &row
+		if host.Record != nil {
+			w.Attempt = host.Record.Status.Attempt
+		}
+	}
+	w.Summary, w.Next = w.summary(now), w.next()
+	return w
+}
+
+func (w Why) summary(now time.Time) string {
+	m := w.Machine
+	name := m.Namespace + "/" + m.Name
+	switch {
+	case m.Phase == "":
+		return name + " is new: no controller has looked at it yet"
+	case m.Ready:
+		return fmt.Sprintf("%s is Ready, for %s", name, ago(m.Since, now))
+	}
+	text := fmt.Sprintf("%s is %s for %s, and not Ready: %s", name, m.Phase, ago(m.Since, now), m.Reason)
+	if m.Deadline != nil {
+		text += "; deadline " + until(m.Deadline, now)
+	}
+	return text
+}
+
+// next is what a person can do: what the first failing check says, else what the host or the condition says.
+func (w Why) next() string {
+	if w.Machine.Phase == "" {
+		return "is ingot-manager running? kubectl get pods -n ingot-system"
+	}
+	if w.Machine.Ready {
+		return ""
+	}
+	for _, result := range []v1alpha1.CheckResult{v1alpha1.CheckFail, v1alpha1.CheckWait} {
+		for _, c := range w.Checks {
+			if c.Result == result && c.Hint != "" && w.Machine.Phase == v1alpha1.MachineValidating {
+				return c.Hint
+			}
+		}
+	}
+	if advice := steps[w.Machine.Reason]; advice != "" {
+		return strings.ReplaceAll(advice, "HOST", w.Machine.Host)
+	}
+	if w.Host != nil && w.Host.Error != "" {
+		return "mend what the host reports, then ask for another try: kubectl annotate --overwrite bmh -n " + w.Host.Namespace + " " + w.Host.Name + " ingot.dev/retry=$(date +%s)"
+	}
+	if w.Machine.Overdue {
+		return "the phase's time is over; the condition's message says what it stopped at"
+	}
+	return ""
+}
+
+// steps are what a person does about a reason. Reasons whose own message says it all are not among them.
+var steps = map[string]string{
+	v1alpha1.ReasonNoHostAvailable:      "free a host, or register one: ingot hosts shows which fit the NodeType",
+	v1alpha1.ReasonHostNotFound:         "correct spec.hostName in a new Machine: ingot hosts lists the names",
+	v1alpha1.ReasonWaitingForNodeType:   "kubectl describe nodetype: its Ready condition says what is missing",
+	v1alpha1.ReasonWaitingForTenant:     "kubectl describe tenantcluster: its Ready condition says what is missing",
+	v1alpha1.ReasonVersionSkew:          "upgrade the tenant's API server, or take an OSImage with another kubelet",
+	v1alpha1.ReasonDRANotServed:         "serve resource.k8s.io/v1 in the tenant's API server, or take a NodeType that advertises by device plugin",
+	v1alpha1.ReasonBMCUnreachable:       "look at HOST's BMC: its network, its address in spec.bmc, and whether it hangs",
+	v1alpha1.ReasonBMCUnauthorized:      "correct the Secret of HOST's BMC: it is read again at the next step",
+	v1alpha1.ReasonProvisioningTimedOut: "look at the console of HOST; the step that it stopped at is in the condition's message",
+	v1alpha1.ReasonJoinTimedOut:         "look at the console of HOST: journalctl -u kubelet -u cloud-final",
+	v1alpha1.ReasonNodeConflict:         "delete the Node of that name in the tenant's cluster, or this Machine",
+	v1alpha1.ReasonHostLost:             "delete this Machine: its host is no longer its own",
+	v1alpha1.ReasonEraseFailed:          "the host stays out of the pool until its erase succeeds: look at the disks of HOST",
+	v1alpha1.ReasonDrainTimedOut:        "make the pods leave, or their PodDisruptionBudgets let them: the message names them",
+}
+
+// text is Why for a terminal.
+func (w Why) text() string {
+	var b strings.Builder
+	fmt.Fprintln(&b, w.Summary)
+	for _, c := range w.Conditions {
+		fmt.Fprintf(&b, "  condition  %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+	}
+	for _, c := range w.Checks {
+		fmt.Fprintf(&b, "  check      %s: %s, expected %s, observed %s\n", c.Name, c.Result, c.Expected, dash(c.Observed))
+	}
+	if h := w.Host; h != nil {
+		fmt.Fprintf(&b, "  host       %s/%s: %s, power %s", h.Namespace, h.Name, h.State, strings.ToLower(h.Power))
+		if h.Error != "" {
+			fmt.Fprintf(&b, "; %s", h.Error)
+		}
+		fmt.Fprintln(&b)
+	}
+	if a := w.Attempt; a != nil && !w.Machine.Ready {
+		fmt.Fprintf(&b, "  attempt    %d: %s %s", a.Number, a.Operation, a.State)
+		if a.Step != "" {
+			fmt.Fprintf(&b, " at %s", a.Step)
+		}
+		if a.Reason != "" {
+			fmt.Fprintf(&b, "; %s: %s", a.Reason, a.Message)
+		}
+		fmt.Fprintln(&b)
+	}
+	if r := w.Rollout; r != nil {
+		fmt.Fprintf(&b, "  rollout    %s: %s\n", r.Name, rolloutLine(r))
+	}
+	if w.Next != "" {
+		fmt.Fprintf(&b, "  next       %s\n", w.Next)
+	}
+	return b.String()
+}
+
+func rolloutLine(r *v1alpha1.Rollout) string {
+	text := fmt.Sprintf("%s, %d of %d done", dash(string(r.Status.Phase)), r.Status.Targets.Done, r.Status.Targets.Total)
+	if r.Status.StoppedBy != "" {
+		text += "; stopped by " + r.Status.StoppedBy
+	}
+	return text
+}

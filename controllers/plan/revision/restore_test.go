@@ -1,0 +1,44 @@
+package revision
+
+import (
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+func TestANodeTypeIsSetBackToARevisionUnlessItsProviderChanged(t *testing.T) {
+	image := func(name string) *v1alpha1.OSImage {
+		return &v1alpha1.OSImage{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.OSImageSpec{Format: v1alpha1.FormatRaw}, Status: v1alpha1.OSImageStatus{Checksum: "sha256:" + name}}
+	}
+	provider := &v1alpha1.NodeProvider{Spec: v1alpha1.NodeProviderSpec{SSHKeys: []string{"of the hall"}, UserData: "#cloud-config\n"}}
+	nodeType := &v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: "h100"}, Spec: v1alpha1.NodeTypeSpec{
+		OSImageRef: v1alpha1.LocalReference{Name: "one"}, SSHKeys: []string{"of the team"}, UserData: "#cloud-config\npackages: [a]\n", DisplayName: "first",
+	}}
+	first, err := Build(Inputs{NodeType: nodeType, Provider: provider, Image: image("one")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := nodeType.DeepCopy()
+	changed.Spec.OSImageRef.Name, changed.Spec.SSHKeys, changed.Spec.UserData, changed.Spec.DisplayName = "two", nil, "", "second"
+	changed.Spec.GPU = &v1alpha1.GPUSpec{Model: "H100-SXM5-80GB"}
+
+	got, err := Restore(Inputs{NodeType: changed, Provider: provider, Image: image("one")}, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.OSImageRef.Name != "one" || got.GPU != nil || got.UserData != nodeType.Spec.UserData || len(got.SSHKeys) != 1 || got.SSHKeys[0] != "of the team" {
+		t.Errorf("set back to %+v", got)
+	}
+	if got.DisplayName != "second" {
+		t.Error("what no revision holds was changed")
+	}
+
+	provider.Spec.UserData = "#cloud-config\nruncmd: [true]\n"
+	var unrestorable *UnrestorableError
+	if _, err := Restore(Inputs{NodeType: changed, Provider: provider, Image: image("one")}, first); !errors.As(err, &unrestorable) {
+		t.Errorf("with another provider: %v", err)
+	}
+}
