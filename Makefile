@@ -36,6 +36,10 @@ unit: $(BIN)/gotestsum ## Run the tests of packages that start no control plane:
 	@$(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=output -- -count=1 \
 		$$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -v ' .*ingot/test/\(management\|cluster\)' | cut -d' ' -f1)
 
+.PHONY: test-crash
+test-crash: programs ## Kill the manager at every request that it makes for a Machine's life (a quarter of an hour). make test takes a sample.
+	@INGOT_CRASH=all go test -count=1 -v -timeout 90m ./test/crash
+
 .PHONY: bench
 bench: ## Run the benchmarks. They compare within one run: say on which machine.
 	@go test -run '^$$' -bench . -benchmem $$(grep -rl --include='*_test.go' '^func Benchmark' api cloudinit controllers imagebuilder presentation | xargs -n1 dirname | sort -u | sed 's|^|./|')
@@ -67,7 +71,11 @@ clean: ## Remove what was built.
 # --- programs -----------------------------------------------------------------------------------------------------
 
 .PHONY: programs
-programs: $(BIN)/ingot $(BIN)/ingot-manager $(BIN)/ingot-agent $(BIN)/ingot-controlplane
+programs: $(BIN)/ingot $(BIN)/kubectl-ingot $(BIN)/ingot-manager $(BIN)/ingot-agent $(BIN)/ingot-controlplane
+
+# kubectl finds its plugins by this name on the PATH.
+$(BIN)/kubectl-ingot: $(BIN)/ingot
+	@ln -sf ingot $@
 
 $(BIN)/ingot $(BIN)/ingot-manager $(BIN)/ingot-agent: $(BIN)/%: $(GO_SOURCES)
 	@[ -e $@ ] || echo "building $* (the first time: about 2 minutes on 2 cores, Kubernetes' client libraries are compiled)"

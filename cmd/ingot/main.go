@@ -7,8 +7,10 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -18,8 +20,10 @@ import (
 
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/demo"
+	"github.com/ingot-dev/ingot/cmd/ingot/fleet"
 	"github.com/ingot-dev/ingot/cmd/ingot/hostimport"
 	"github.com/ingot-dev/ingot/cmd/ingot/image"
+	"github.com/ingot-dev/ingot/cmd/ingot/rollout"
 )
 
 func main() {
@@ -39,12 +43,21 @@ func silence() {
 }
 
 func root() *cobra.Command {
-	return cli.Group("ingot", "From racked GPU servers to admitted Kubernetes nodes",
+	c := cli.Group("ingot", "From racked GPU servers to admitted Kubernetes nodes",
+		fleet.MachinesCommand(),
+		fleet.WhyCommand(),
+		fleet.HostsCommand(),
+		rollout.Command(),
 		demo.Command(),
 		cli.Group("host", "Bring servers in", hostimport.Command()),
 		image.Command(),
 		versionCommand(),
 	)
+	// kubectl runs the program kubectl-ingot as `kubectl ingot`.
+	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-") {
+		c.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl ingot"}
+	}
+	return c
 }
 
 func versionCommand() *cobra.Command {
