@@ -87,12 +87,12 @@ func (p *planner) choose() (idle *Machine) {
 	return nil
 }
 
-// unstarted: a Machine was named and can be started, so the next one waits until that was seen to happen. More than one would
-// hold more room than the budgets have, when those shrink before the start.
+// unstarted: a Machine was named, and the next one waits until it was seen to be started. More than one would hold more room
+// than there is, when a budget shrinks in between, and none could go.
 func (p *planner) unstarted() bool {
 	return slices.ContainsFunc(p.s.InProgress, func(name string) bool {
 		m := p.members[parse(name)]
-		return m != nil && !p.f.Rollout.started(m) && p.g.tenantTakes(m)
+		return m != nil && !p.f.Rollout.started(m)
 	})
 }
 

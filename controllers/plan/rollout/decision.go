@@ -16,6 +16,9 @@ type Decision struct {
 	// v1alpha1.LabelRollout to Rollout.Name in one request, under the resource version of the Machine that Facts were read
 	// from. It rests on the status as read, so it does not matter which is done first, it or the write of Status.
 	Start []types.NamespacedName
+	// Mark names Machines to be marked without being started, one at most: set the label v1alpha1.LabelRollout to Rollout.Name,
+	// under the resource version of the Machine that Facts were read from. The Rollout before this one had named them.
+	Mark []types.NamespacedName
 	// Events to emit after the status was written.
 	Events []Event
 	// Again: plan again at once; what this decision wrote opens the way to the next start.

@@ -10,9 +10,10 @@
 // Three rules carry the safety of it. Intent before effect: a Machine is named in status.inProgress by one decision, and
 // only a later one that reads it there starts it. Who is named there counts as unavailable, whatever a cache shows,
 // until it is seen marked by this Rollout, installed with its revision and Ready; nobody is taken off that list
-// unstarted, because a request to start it may still be under way. And a Rollout begins only when the one before it has
-// let go for good, and takes over what that one had named: it starts those Machines itself, under their resource version,
-// so that a late request of the older Rollout finds a changed Machine and fails.
+// unstarted, because a request to start it may still be under way. Machines that are unavailable anyway need no such
+// intent: they are started under the resource version that shows them so. And a Rollout begins only when the one before
+// it has let go for good, and first marks what that one had named, under their resource version too, so that a late request
+// of the older Rollout finds a changed Machine and fails. Without that mark they count as unavailable.
 //
 // Every Machine that is not Ready, or whose wanted revision is not the installed one, counts against the budgets,
 // whatever made it so. Failures are typed reasons of Machines that this Rollout moved; a Machine that recovers counts no

@@ -1,7 +1,7 @@
 package rollout
 
 import (
-	"fmt"
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -56,12 +56,14 @@ func (w *world) reconcile(r *rollout) {
 	d := plan(f, w.g)
 	w.checkDecision(r, f, d)
 	effects := []request{}
-	if fmt.Sprint(d.Status) != fmt.Sprint(f.Rollout.Status) {
+	if !reflect.DeepEqual(d.Status, f.Rollout.Status) {
 		effects = append(effects, w.writeStatus(r, seen.rv, d.Status))
 	}
+	for _, key := range d.Mark {
+		effects = append(effects, w.markMachine(r, key))
+	}
 	for _, key := range d.Start {
-		start := w.startMachine(r, key)
-		effects = append(effects, start)
+		effects = append(effects, w.startMachine(r, key))
 	}
 	if len(effects) == 2 && w.rng.IntN(2) == 0 {
 		slices.Reverse(effects)
@@ -100,6 +102,19 @@ func (w *world) startMachine(r *rollout, key types.NamespacedName) request {
 		m.rolled = down(&m.Machine) && (m.rolled || served)
 		w.tell("%s is started by %s", m.Name, name)
 		w.starts++
+		w.changed(m)
+	}}
+}
+
+func (w *world) markMachine(r *rollout, key types.NamespacedName) request {
+	m, name := w.named(key), r.Name
+	rv := w.rvSeen(m)
+	return request{"mark of " + m.Name + " by " + name, func() {
+		if m.rv != rv || m.gone {
+			return // a conflict
+		}
+		m.label = name
+		w.tell("%s is marked by %s", m.Name, name)
 		w.changed(m)
 	}}
 }

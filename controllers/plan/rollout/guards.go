@@ -46,7 +46,7 @@ func realGuards() guards {
 		typeRoom: tally.room, poolRoom: tally.room, fits: tally.within,
 		named: func(p *planner, m *Machine) bool { return p.read[m.key()] },
 		turn:  (*planner).itsTurn, baked: baked, stops: (*planner).stopReason, moves: Rollout.moves,
-		letGo: letGo, inherits: func(b *Before) []string { return b.InProgress },
+		letGo: letGo, inherits: inherits,
 		tenantTakes: func(m *Machine) bool { return m.TenantTrouble == "" },
 		settled:     (*planner).settled,
 	}
@@ -96,6 +96,13 @@ func (r Rollout) moves(read v1alpha1.RolloutPhase) bool {
 }
 
 func letGo(b *Before) bool { return b == nil || b.Settled }
+
+func inherits(b *Before) []string {
+	if b == nil {
+		return nil
+	}
+	return b.InProgress
+}
 
 func baked(since, now time.Time, bake time.Duration) bool { return !now.Before(since.Add(bake)) }
 

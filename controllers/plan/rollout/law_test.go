@@ -156,7 +156,7 @@ func (w *world) checkDone(f Facts, d Decision) {
 		if m.Deleting || !m.Claimed || slices.Contains(d.Status.Forgiven, m.key().String()) {
 			continue
 		}
-		if m.Installed != f.Rollout.To || m.Marked && !m.Ready {
+		if m.Installed != f.Rollout.To || m.Marked && m.Wanted == f.Rollout.To && !m.Ready {
 			w.violated("done: %s has %s, Ready=%t", m.Name, m.Installed, m.Ready)
 		}
 	}

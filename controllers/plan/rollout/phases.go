@@ -11,6 +11,11 @@ func (p *planner) turn() {
 	r := p.f.Rollout
 	switch {
 	case r.Superseded:
+		for _, m := range p.handOn {
+			if !p.next[m.key()] {
+				p.s.InProgress = append(p.s.InProgress, m.key().String())
+			}
+		}
 		p.enter(v1alpha1.RolloutSuperseded, "another revision is wanted now: a newer Rollout goes on from here")
 	case p.finished():
 		p.enter(v1alpha1.RolloutDone, p.summary())

@@ -18,6 +18,10 @@ type planner struct {
 	d Decision
 	// s is the status that d will have.
 	s *v1alpha1.RolloutStatus
+	// inherited are the Machines that the Rollout before this one had named; unmarked are those of them that have not this one's
+	// mark, handOn those that a newer Rollout must know of.
+	inherited        map[types.NamespacedName]bool
+	unmarked, handOn []*Machine
 	// read are the Machines that the status as read names, next those that the new one does.
 	read, next map[types.NamespacedName]bool
 	// members are the Machines that the status names in any way; nil: gone.
@@ -43,41 +47,42 @@ func Plan(f Facts) Decision { return plan(f, realGuards()) }
 
 func plan(f Facts, g guards) Decision {
 	p := &planner{f: f, g: g, d: Decision{Status: *f.Rollout.Status.DeepCopy()}, pools: map[types.NamespacedName]*pool{}}
-	p.s = &p.d.Status
+	p.s, p.read = &p.d.Status, keys(f.Rollout.Status.InProgress)
 	if p.s.Phase.Settled() {
 		p.d.Done = true
-		return p.d
-	}
-	if begun := p.begin(); !begun {
-		p.report()
 		return p.d
 	}
 	p.survey()
 	p.letArrive()
 	p.judge()
-	if !f.Rollout.Superseded {
-		p.tendCanary()
-	}
-	p.turn()
-	if p.moving() {
-		p.start(p.choose())
+	if p.begins() {
+		if !f.Rollout.Superseded {
+			p.tendCanary()
+		}
+		p.turn()
+		if p.moving() {
+			p.start(p.choose())
+		}
 	}
 	p.report()
 	return p.d
 }
 
-// begin waits for the Rollout before this one, and takes over what that one had named.
-func (p *planner) begin() bool {
-	p.read = keys(p.f.Rollout.Status.InProgress)
+// begins waits for the Rollout before this one to let go, and then marks what that one had named, so that no request of its is
+// good any more and no cache can show those Machines as they were before it.
+func (p *planner) begins() bool {
 	if p.s.Phase != "" && p.s.Phase != v1alpha1.RolloutPending {
 		return true
 	}
+	p.s.Phase = v1alpha1.RolloutPending
 	if !p.g.letGo(p.f.Before) {
-		p.s.Phase = v1alpha1.RolloutPending
 		return false
 	}
-	if p.f.Before != nil {
-		p.s.InProgress = slices.Clone(p.g.inherits(p.f.Before))
+	if len(p.unmarked) > 0 && !p.f.Rollout.Superseded {
+		slices.SortFunc(p.unmarked, byName)
+		p.d.Mark = []types.NamespacedName{p.unmarked[0].key()}
+		p.d.Again = len(p.unmarked) > 1
+		return false
 	}
 	return true
 }
@@ -85,6 +90,7 @@ func (p *planner) begin() bool {
 // survey looks once at every Machine.
 func (p *planner) survey() {
 	p.next, p.forgiven = keys(p.s.InProgress), keys(p.s.Forgiven)
+	p.inherited = keys(p.g.inherits(p.f.Before))
 	p.members = make(map[types.NamespacedName]*Machine, len(p.next)+len(p.s.Canary)+len(p.forgiven))
 	for _, list := range [][]string{p.s.InProgress, p.s.Canary, p.s.Forgiven} {
 		for _, name := range list {
@@ -101,12 +107,27 @@ func (p *planner) survey() {
 			p.members[m.key()] = m
 			isDown = isDown || p.next[m.key()] && p.g.held(p.f.Rollout, m) && p.g.counted(m)
 		}
+		if p.inherited[m.key()] {
+			isDown = p.inherit(m, isDown)
+		}
 		p.all.add(isDown)
 		if q := p.poolOf(m); q != nil {
 			q.add(isDown)
 		}
 	}
 	p.limits()
+}
+
+// inherit tells whether a Machine that the Rollout before this one had named counts as unavailable: it does until it is seen
+// with the mark of this one.
+func (p *planner) inherit(m *Machine, isDown bool) bool {
+	if !m.Marked {
+		p.unmarked = append(p.unmarked, m)
+	}
+	if !m.Marked || isDown {
+		p.handOn = append(p.handOn, m)
+	}
+	return isDown || !m.Marked
 }
 
 // letArrive takes those off the list that have arrived or are gone, and puts those on it that were started without.

@@ -75,6 +75,9 @@ func (p *planner) report() {
 func (p *planner) message() string {
 	switch p.s.Phase {
 	case v1alpha1.RolloutPending:
+		if n := len(p.unmarked); p.g.letGo(p.f.Before) && n > 0 {
+			return fmt.Sprintf("takes over from Rollout %s: %s to be marked", p.f.Before.Name, count(n))
+		}
 		return "waits for Rollout " + p.f.Before.Name + " to end"
 	case v1alpha1.RolloutDone:
 		return p.summary()

@@ -117,6 +117,8 @@ func newWorld(seed uint64, g guards) *world {
 		m.Claimed, m.Installed, m.Phase, m.Ready, m.ReadySince = true, w.stable, v1alpha1.MachineReady, true, w.now
 		w.changed(m)
 	}
+	w.retarget()
+	w.succeed()
 	w.catchUp()
 	return w
 }
