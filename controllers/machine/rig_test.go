@@ -50,26 +50,18 @@ func newRig(t *testing.T, hosts int) *rig {
 	t.Helper()
 	r := &rig{t: t, namespace: server.Namespace(t)}
 	r.tenant = types.NamespacedName{Namespace: r.namespace, Name: "research"}
-	digest := "sha256:" + strings.Repeat("ab", 32)
+	r.addRevision(1, "1.37.0")
 	server.Create(t,
 		&v1alpha1.NodeProvider{ObjectMeta: r.global(), Spec: v1alpha1.NodeProviderSpec{
 			HostNamespace: r.namespace, Redfish: &v1alpha1.RedfishProvider{Netboot: v1alpha1.NetbootSpec{Address: "127.0.0.1"}},
 		}},
-		&v1alpha1.OSImage{ObjectMeta: r.global(), Spec: v1alpha1.OSImageSpec{
-			URL: "http://127.0.0.1/image.raw.zst", Checksum: digest, Format: v1alpha1.FormatRawZstd, UserData: v1alpha1.UserDataCloudInit,
-			OS: v1alpha1.OSImageOS{ID: "debian", Version: "13"}, Software: v1alpha1.OSImageSoftware{Kubelet: "1.37.0"},
-		}},
 		&v1alpha1.NodeType{ObjectMeta: r.global(), Spec: v1alpha1.NodeTypeSpec{
-			ProviderRef: v1alpha1.LocalReference{Name: r.namespace}, OSImageRef: v1alpha1.LocalReference{Name: r.namespace},
+			ProviderRef: v1alpha1.LocalReference{Name: r.namespace}, OSImageRef: v1alpha1.LocalReference{Name: r.namespace + "-1"},
 			HostSelector: metav1.LabelSelector{MatchLabels: map[string]string{"rack": r.namespace}},
 			Node:         &v1alpha1.NodeMetadata{Labels: map[string]string{"team": "research"}, Taints: []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}},
 		}, Status: v1alpha1.NodeTypeStatus{StableRevision: r.namespace + "-1", TargetRevision: r.namespace + "-1", Conditions: []metav1.Condition{{
 			Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, LastTransitionTime: metav1.Now(),
 		}}}},
-		&v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Name: r.namespace + "-1"}, Spec: v1alpha1.NodeTypeRevisionSpec{
-			NodeTypeRef: v1alpha1.LocalReference{Name: r.namespace}, HashVersion: 1,
-			Image: v1alpha1.RevisionImage{Name: r.namespace, Checksum: digest, Format: v1alpha1.FormatRawZstd, UserData: v1alpha1.UserDataCloudInit},
-		}},
 		&v1alpha1.TenantCluster{ObjectMeta: r.meta("research"), Spec: v1alpha1.TenantClusterSpec{
 			KubeconfigSecretRef: v1alpha1.LocalReference{Name: "admin"}, Join: v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{}},
 		}},
@@ -99,6 +91,23 @@ func (r *rig) addHost(name string) {
 		Power:     &v1alpha1.HostPower{State: "Off", ObservedGeneration: 1, ObservedAt: metav1.NowMicro()},
 		Inventory: &v1alpha1.HostInventory{SystemUUID: "dmi-" + name},
 	}})
+}
+
+// addRevision makes the NodeType's n-th revision, with an image of its own.
+func (r *rig) addRevision(n int, kubelet string) string {
+	r.t.Helper()
+	digest, name := "sha256:"+strings.Repeat(fmt.Sprintf("%02x", n), 32), fmt.Sprintf("%s-%d", r.namespace, n)
+	server.Create(r.t,
+		&v1alpha1.OSImage{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.OSImageSpec{
+			URL: fmt.Sprintf("http://127.0.0.1/image-%d.raw.zst", n), Checksum: digest, Format: v1alpha1.FormatRawZstd, UserData: v1alpha1.UserDataCloudInit,
+			OS: v1alpha1.OSImageOS{ID: "debian", Version: "13"}, Software: v1alpha1.OSImageSoftware{Kubelet: kubelet},
+		}},
+		&v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeTypeRevisionSpec{
+			NodeTypeRef: v1alpha1.LocalReference{Name: r.namespace}, HashVersion: 1,
+			Image: v1alpha1.RevisionImage{Name: name, Checksum: digest, Format: v1alpha1.FormatRawZstd, UserData: v1alpha1.UserDataCloudInit},
+		}},
+	)
+	return name
 }
 
 func (r *rig) addMachine(name string) {
@@ -207,18 +216,23 @@ func (r *rig) play(name string) {
 	}
 	record.Status.Power = &v1alpha1.HostPower{State: power, ObservedGeneration: h.Generation, ObservedAt: now}
 	h.Status.PoweredOn = power == "On"
+	installed, attempt := record.Status.Installed, record.Status.Attempt
+	wanted := h.Spec.Image != nil && h.Spec.Online && record.Spec.Machine != nil
 	switch state := &h.Status.Provisioning.State; {
-	case *state == metal3api.StateAvailable && h.Spec.Image != nil && record.Spec.Machine != nil:
+	case wanted && (*state == metal3api.StateAvailable || *state == metal3api.StateProvisioned && installed.Attempt != record.Spec.Attempt ||
+		*state == metal3api.StateProvisioning && attempt.MachineAttempt != record.Spec.Attempt):
 		*state = metal3api.StateProvisioning
-		record.Status.LastTenant, record.Status.Erased = record.Spec.Tenant, nil
+		record.Status.LastTenant, record.Status.Erased, record.Status.Installed = record.Spec.Tenant, nil, nil
 		record.Status.Attempt = &v1alpha1.HostAttempt{
-			Number: 1, Operation: "Install", State: "Running", Step: "Writing", StartedAt: now, Deadline: now,
+			Number: record.Spec.Attempt, Operation: "Install", State: "Running", Step: "Writing", StartedAt: now, Deadline: now,
 			MachineUID: record.Spec.Machine.UID, MachineAttempt: record.Spec.Attempt, DoneBytes: 400, TotalBytes: 800,
 		}
+	case *state == metal3api.StateProvisioning && !h.Spec.Online:
+		attempt.State, attempt.Reason = "Failed", "Cancelled"
 	case *state == metal3api.StateProvisioning:
 		*state = metal3api.StateProvisioned
 		h.Status.Provisioning.Image = *h.Spec.Image
-		record.Status.Attempt.State = "Succeeded"
+		attempt.State = "Succeeded"
 		record.Status.Installed = &v1alpha1.HostInstalled{
 			MachineUID: record.Spec.Machine.UID, Attempt: record.Spec.Attempt, Checksum: record.Spec.Image.Checksum, At: now,
 		}
@@ -228,7 +242,7 @@ func (r *rig) play(name string) {
 		*state = metal3api.StateAvailable
 		record.Status.Installed = nil
 		record.Status.Erased = &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseMetadata, Attempt: 2, At: now}
-		record.Status.Attempt.Operation = "Erase"
+		attempt.Operation = "Erase"
 	}
 	if err := server.Client.Status().Patch(r.t.Context(), record, client.MergeFrom(beforeRecord)); err != nil {
 		r.t.Fatal(err)
