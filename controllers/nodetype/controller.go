@@ -45,7 +45,7 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nodetype").
-		For(&v1alpha1.NodeType{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1alpha1.NodeType{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, revisionsChanged))).
 		Owns(&v1alpha1.NodeTypeRevision{}).
 		Owns(&v1alpha1.Rollout{}, builder.WithPredicates(phaseChanged)).
 		Watches(&v1alpha1.OSImage{}, r.soon(ofImage)).

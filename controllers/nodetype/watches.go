@@ -20,6 +20,13 @@ import (
 // one of them does would be counting all day.
 const settle = time.Second
 
+// revisionsChanged: the status names other revisions now, on which the Rollout between them is made.
+var revisionsChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, ok1 := e.ObjectOld.(*v1alpha1.NodeType)
+	after, ok2 := e.ObjectNew.(*v1alpha1.NodeType)
+	return ok1 && ok2 && (before.Status.StableRevision != after.Status.StableRevision || before.Status.TargetRevision != after.Status.TargetRevision)
+}}
+
 // phaseChanged leaves out how far a Rollout is: only its end concerns the NodeType.
 var phaseChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok1 := e.ObjectOld.(*v1alpha1.Rollout)

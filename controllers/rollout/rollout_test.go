@@ -91,8 +91,13 @@ func TestABadImageStopsAtTheCanaryAndIsUndone(t *testing.T) {
 
 	h.use(t, "old")
 	back := h.newest(t, 2, v1alpha1.RolloutDone)
-	if back.Spec.To != before || back.Spec.From != h.bad || len(back.Status.Canary) > 0 {
+	if back.Spec.To != before || back.Spec.From != h.bad {
 		t.Errorf("the way back is %+v", back.Spec)
+	}
+	for _, entry := range back.Status.History {
+		if strings.Contains(entry.Message, "canary") {
+			t.Errorf("the way back to what was proven has a canary: %s", entry.Message)
+		}
 	}
 	if first := h.rollouts(t)[0]; first.Status.Phase != v1alpha1.RolloutSuperseded {
 		t.Errorf("the first Rollout is %s", first.Status.Phase)

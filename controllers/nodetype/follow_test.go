@@ -1,0 +1,167 @@
+package nodetype
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+func TestAProvidersChangeWaitsForTheNodeTypesNext(t *testing.T) {
+	seen := possible()
+	stable := judge(seen).revision
+	seen.nodeType.Status.StableRevision, seen.nodeType.Status.TargetRevision = stable.Name, stable.Name
+	seen.revisions = map[string]*v1alpha1.NodeTypeRevision{stable.Name: stable}
+
+	seen.provider.Spec.UserData = "#cloud-config\npackages: [lldpd]\n"
+	if found := judge(seen); found.revision != stable {
+		t.Errorf("the provider's change alone makes revision %s", found.revision.Name)
+	}
+	seen.nodeType.Spec.SSHKeys = []string{"ssh-ed25519 AAAA ops"}
+	next := judge(seen).revision
+	if next.Name == stable.Name || next.Spec.UserData[0] != seen.provider.Spec.UserData {
+		t.Fatalf("the NodeType's change makes %s with %q", next.Name, next.Spec.UserData)
+	}
+	seen.nodeType.Status.TargetRevision, seen.revisions[next.Name] = next.Name, next
+	if found := judge(seen); found.revision != next {
+		t.Errorf("the target changed to %s by itself", found.revision.Name)
+	}
+	seen.nodeType.Spec.SSHKeys = nil
+	if found := judge(seen); found.revision != stable {
+		t.Errorf("setting the NodeType back gives %s, not the stable revision", found.revision.Name)
+	}
+}
+
+func change(t *testing.T, name string, apply func(*v1alpha1.NodeTypeSpec)) {
+	t.Helper()
+	var after v1alpha1.NodeType
+	if err := server.Client.Get(t.Context(), client.ObjectKey{Name: name}, &after); err != nil {
+		t.Fatal(err)
+	}
+	before := after.DeepCopy()
+	apply(&after.Spec)
+	if err := server.Client.Patch(t.Context(), &after, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// machineOf is a Machine that is Ready with a revision.
+func machineOf(nodeType, namespace, revision string) *v1alpha1.Machine {
+	return &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"},
+		Spec:       v1alpha1.MachineSpec{NodeTypeRef: v1alpha1.LocalReference{Name: nodeType}, TenantClusterRef: v1alpha1.LocalReference{Name: "research"}},
+		Status: v1alpha1.MachineStatus{Revision: revision, Phase: v1alpha1.MachineReady, Conditions: []metav1.Condition{{
+			Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, LastTransitionTime: metav1.Now(),
+		}}},
+	}
+}
+
+func rolloutsOf(t *testing.T, nodeType string) []v1alpha1.Rollout {
+	t.Helper()
+	var list v1alpha1.RolloutList
+	if err := server.Client.List(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	var mine []v1alpha1.Rollout
+	for i := range list.Items {
+		if list.Items[i].Spec.NodeTypeRef.Name == nodeType {
+			mine = append(mine, list.Items[i])
+		}
+	}
+	return mine
+}
+
+func TestWhileAnObstacleHoldsNeitherRevisionNorRolloutIsMade(t *testing.T) {
+	run(t)
+	namespace := server.Namespace(t)
+	create(t, provider("hall-4", namespace), image("debian-4"), nodeType("held", "hall-4", "debian-4"))
+	before := await(t, "held", "it is Ready", hasReason(v1alpha1.ReasonReady)).Status.StableRevision
+	create(t, machineOf("held", namespace, before))
+	await(t, "held", "the Machine is counted", func(n *v1alpha1.NodeType) bool { return n.Status.Machines.Ready == 1 })
+
+	change(t, "held", func(s *v1alpha1.NodeTypeSpec) { s.OSImageRef.Name = "nowhere" })
+	held := await(t, "held", "the image is missed", hasReason(v1alpha1.ReasonOSImageNotFound))
+	if held.Status.TargetRevision != before || held.Status.StableRevision != before || len(rolloutsOf(t, "held")) != 0 {
+		t.Errorf("stable %s, target %s, %d Rollouts", held.Status.StableRevision, held.Status.TargetRevision, len(rolloutsOf(t, "held")))
+	}
+	change(t, "held", func(s *v1alpha1.NodeTypeSpec) { s.UserData = "#!/bin/sh\n"; s.OSImageRef.Name = "debian-4" })
+	held = await(t, "held", "the user data is refused", hasReason(v1alpha1.ReasonUserDataInvalid))
+	if held.Status.TargetRevision != before || len(rolloutsOf(t, "held")) != 0 {
+		t.Errorf("target %s, %d Rollouts", held.Status.TargetRevision, len(rolloutsOf(t, "held")))
+	}
+	change(t, "held", func(s *v1alpha1.NodeTypeSpec) { s.UserData = "#cloud-config\npackages: [lldpd]\n" })
+	await(t, "held", "the mended user data has a Rollout", func(n *v1alpha1.NodeType) bool {
+		all := rolloutsOf(t, "held")
+		return len(all) == 1 && all[0].Spec.From == before && all[0].Spec.To == n.Status.TargetRevision && n.Status.StableRevision == before
+	})
+}
+
+func TestTenRevisionsAndTenSettledRolloutsAreKept(t *testing.T) {
+	run(t)
+	namespace := server.Namespace(t)
+	create(t, provider("hall-5", namespace), image("debian-5"), nodeType("aged", "hall-5", "debian-5"))
+	first := await(t, "aged", "it is Ready", hasReason(v1alpha1.ReasonReady)).Status.StableRevision
+	machine := machineOf("aged", namespace, first)
+	create(t, machine)
+	await(t, "aged", "the Machine is counted", func(n *v1alpha1.NodeType) bool { return n.Status.Machines.Ready == 1 })
+	previous := first
+	for i := range 14 {
+		change(t, "aged", func(s *v1alpha1.NodeTypeSpec) { s.UserData = fmt.Sprintf("#cloud-config\nbootcmd: [\"true %d\"]\n", i) })
+		target := await(t, "aged", "there is another target", func(n *v1alpha1.NodeType) bool { return n.Status.TargetRevision != previous }).Status.TargetRevision
+		await(t, "aged", "it has a Rollout", func(*v1alpha1.NodeType) bool {
+			all := rolloutsOf(t, "aged")
+			return slices.ContainsFunc(all, func(r v1alpha1.Rollout) bool { return r.Spec.To == target })
+		})
+		previous = target
+	}
+	await(t, "aged", "what is old and unused is removed", func(n *v1alpha1.NodeType) bool {
+		settled := supersede(t, "aged", previous)
+		// The target, and the stable revision that the Machine has, are in use.
+		return revisionsOf(t, n) == 10+2 && settled == 10
+	})
+	var kept v1alpha1.NodeTypeRevision
+	if err := server.Client.Get(t.Context(), client.ObjectKey{Name: first}, &kept); err != nil {
+		t.Errorf("the revision that a Machine has: %v", err)
+	}
+}
+
+// supersede settles every Rollout that does not go to the target, as the controller of Rollouts does, and counts the settled.
+func supersede(t *testing.T, nodeType, target string) int {
+	t.Helper()
+	settled, all := 0, rolloutsOf(t, nodeType)
+	for i := range all {
+		made := &all[i]
+		if made.Status.Phase.Settled() {
+			settled++
+			continue
+		}
+		before := made.DeepCopy()
+		made.Status.Phase = v1alpha1.RolloutSuperseded
+		if made.Spec.To == target {
+			continue
+		}
+		if err := server.Client.Status().Patch(t.Context(), made, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+	}
+	return settled
+}
+
+func revisionsOf(t *testing.T, nodeType *v1alpha1.NodeType) int {
+	t.Helper()
+	var list v1alpha1.NodeTypeRevisionList
+	if err := server.Client.List(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], nodeType) {
+			n++
+		}
+	}
+	return n
+}
