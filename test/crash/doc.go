@@ -8,6 +8,6 @@
 // bootstrap token and no claim Secret left over; and every promise of package invariants kept.
 //
 // By default a sample of 20 is run, seeded by INGOT_CRASH_SEED (1 when it is not set). INGOT_CRASH=all runs every n, which
-// `make test-crash` does; INGOT_CRASH=life:before:17 repeats one. What order the requests come in depends in part on time, so each
+// `make test-crash` does; INGOT_CRASH=life:before:17,life:after:17 repeats these. What order the requests come in depends in part on time, so each
 // run says which request its number was.
 package crash

@@ -16,20 +16,17 @@ import (
 // ledger counts what the servers' agents did.
 type ledger struct {
 	mu sync.Mutex
-	// installs and erases are how often an agent began to write or to erase, by server.
-	installs, erases map[string]int
+	// installs is how often an agent began to write, by server.
+	installs map[string]int
 }
 
-func newLedger() *ledger { return &ledger{installs: map[string]int{}, erases: map[string]int{}} }
+func newLedger() *ledger { return &ledger{installs: map[string]int{}} }
 
 func (l *ledger) onStep(server *rack.Server, step rack.Step) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch step {
-	case rack.StepWriting:
+	if step == rack.StepWriting {
 		l.installs[server.Name()]++
-	case rack.StepErasing:
-		l.erases[server.Name()]++
 	}
 }
 
@@ -38,13 +35,12 @@ func (l *ledger) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.installs)
-	clear(l.erases)
 }
 
-func (l *ledger) count() (installs, erases map[string]int) {
+func (l *ledger) count() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return maps.Clone(l.installs), maps.Clone(l.erases)
+	return maps.Clone(l.installs)
 }
 
 // claimed lists the hosts that the requests claimed, by the uid of the claimant.

@@ -28,6 +28,8 @@ type manager struct {
 
 	mu      sync.Mutex
 	process *stage.Process
+	// dying: it is being killed, and another one will be started.
+	dying bool
 	// fault is why it could not be killed or started again.
 	fault error
 }
@@ -107,24 +109,27 @@ func (m *manager) start() error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.process = process
+	m.process, m.dying = process, false
 	return nil
 }
 
 // crash kills the manager, and starts another one once it is gone.
 func (s *site) crash() {
-	if err := s.manager.running().Kill(); err != nil {
+	if err := s.kill(); err != nil {
 		s.manager.fail(err)
-		return
+	}
+}
+
+func (s *site) kill() error {
+	if err := s.manager.dies().Kill(); err != nil {
+		return err
 	}
 	for _, front := range s.bmcs {
 		if err := front.ExpireSessions(); err != nil {
-			s.manager.fail(err)
+			return err
 		}
 	}
-	if err := s.manager.start(); err != nil {
-		s.manager.fail(err)
-	}
+	return s.manager.start()
 }
 
 // fail remembers a fault, which health tells.
@@ -132,6 +137,13 @@ func (m *manager) fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fault = errors.Join(m.fault, err)
+}
+
+func (m *manager) dies() *stage.Process {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dying = true
+	return m.process
 }
 
 func (m *manager) running() *stage.Process {
@@ -144,7 +156,7 @@ func (m *manager) running() *stage.Process {
 func (m *manager) health() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.fault != nil {
+	if m.fault != nil || m.dying {
 		return m.fault
 	}
 	_, err := m.process.Ended()

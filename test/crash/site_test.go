@@ -20,10 +20,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
 	"github.com/ingot-dev/ingot/imagebuilder/ramdisk"
+	"github.com/ingot-dev/ingot/test/cluster"
 	"github.com/ingot-dev/ingot/test/crash/relay"
 	"github.com/ingot-dev/ingot/test/invariants"
 	"github.com/ingot-dev/ingot/test/rack"
@@ -36,12 +38,15 @@ var testdata embed.FS
 // What testdata calls things.
 const (
 	systemNamespace, hostNamespace, teamNamespace = "ingot-system", "metal", "research"
-	nodeType, tenantName                          = "h100", "research"
+	lived, rolled, tenantName                     = "lived", "rolled", "research"
 	gateKey                                       = "ingot.dev/unvalidated"
 )
 
-// servers is how many there are: a Machine that claimed twice would find a second one.
-const servers = 3
+// servers are how many of each story: a Machine that claimed twice would find a second one.
+const servers = 2
+
+// storyLabel is a host's story.
+const storyLabel = "story"
 
 // site is everything from metal to the tenant's cluster, seen by the manager through relays.
 type site struct {
@@ -57,6 +62,8 @@ type site struct {
 	ledger  *ledger
 	manager *manager
 	images  []string
+	// roller is the Machine that is rolled again and again; nil: it is still to be made.
+	roller *v1alpha1.Machine
 }
 
 func newSite(t *testing.T) *site {
@@ -93,9 +100,12 @@ func newSite(t *testing.T) *site {
 
 // relays start in front of both API servers and of the boot service.
 func (s *site) relays(context.Context) error {
+	front := func(name string, c *cluster.Cluster) (*relay.Front, error) {
+		return s.steps.Listen(name, c.Endpoint(), c.CA())
+	}
 	var errs [3]error
-	s.management, errs[0] = s.steps.Listen("management", s.world.Management.Endpoint(), s.world.Management.CA())
-	s.tenant, errs[1] = s.steps.Listen("tenant", s.world.Tenant.Endpoint(), s.world.Tenant.CA())
+	s.management, errs[0] = front("management", s.world.Management)
+	s.tenant, errs[1] = front("tenant", s.world.Tenant)
 	s.boot, errs[2] = stage.FreeAddress()
 	s.balancer = relay.Balance(s.boot)
 	s.world.Boot = strings.TrimPrefix(s.balancer.URL, "http://")
@@ -162,8 +172,10 @@ func (s *site) rackServers(ctx context.Context) error {
 			Container: 10 * time.Millisecond, Plugin: 10 * time.Millisecond,
 		},
 	}
-	for i := range servers {
-		options.Servers = append(options.Servers, rack.ServerSpec{Name: fmt.Sprintf("server-%d", i+1), Profile: profile})
+	for name := range stories() {
+		for i := range servers {
+			options.Servers = append(options.Servers, rack.ServerSpec{Name: fmt.Sprintf("%s-%d", name, i+1), Profile: profile})
+		}
 	}
 	if s.world.Rack, err = rack.New(options); err != nil {
 		return err
@@ -193,7 +205,11 @@ func (s *site) applyHosts(ctx context.Context) error {
 		}
 		server := s.world.Rack.Server(o.GetName())
 		address := strings.Replace(s.bmcs[server.Name()].URL(), "https", "redfish", 1) + server.SystemPath()
-		if err := unstructured.SetNestedField(o.Object, address, "spec", "bmc", "address"); err != nil {
+		name, _, _ := strings.Cut(o.GetName(), "-")
+		if err := errors.Join(
+			unstructured.SetNestedField(o.Object, address, "spec", "bmc", "address"),
+			unstructured.SetNestedField(o.Object, name, "metadata", "labels", storyLabel),
+		); err != nil {
 			return err
 		}
 	}

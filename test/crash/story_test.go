@@ -91,13 +91,29 @@ func (s *site) calm(ctx context.Context) error {
 	})
 }
 
-// hostsAvailable: every host is free.
-func (s *site) hostsAvailable(ctx context.Context) error {
-	return s.allHosts(ctx, "every host is available")
-}
+func (s *site) prepareLife(ctx context.Context) error { return s.hostsAvailable(ctx, "life") }
 
 // live tells one Machine's life: made, Ready, released.
 func (s *site) live(ctx context.Context, name string) error {
+	machine, err := s.order(ctx, name, lived)
+	if err != nil {
+		return err
+	}
+	if machine.Status.Attempt != 1 {
+		return fmt.Errorf("the Machine needed %d attempts, want 1", machine.Status.Attempt)
+	}
+	for _, check := range []func(context.Context, *v1alpha1.Machine) error{
+		s.installedOnce, s.noTokens, s.scrubbed, s.released, s.installedOnce, s.noTokens, s.noClaims,
+	} {
+		if err := check(ctx, machine); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// order makes a Machine, and waits until it is Ready.
+func (s *site) order(ctx context.Context, name, nodeType string) (*v1alpha1.Machine, error) {
 	machine := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: teamNamespace, Name: name},
 		Spec: v1alpha1.MachineSpec{
@@ -105,21 +121,9 @@ func (s *site) live(ctx context.Context, name string) error {
 		},
 	}
 	if err := s.world.Fleet.Create(ctx, machine); err != nil {
-		return err
+		return nil, err
 	}
-	if err := s.machineReady(ctx, machine); err != nil {
-		return err
-	}
-	err := s.installedOnce(machine, 1)
-	if machine.Status.Attempt != 1 {
-		err = errors.Join(err, fmt.Errorf("the Machine needed %d attempts, want 1", machine.Status.Attempt))
-	}
-	err = errors.Join(err, s.noTokens(ctx), s.scrubbed(ctx, machine))
-	if err := s.world.Fleet.Delete(ctx, machine); err != nil {
-		return err
-	}
-	err = errors.Join(err, s.machineGone(ctx, machine))
-	return errors.Join(err, s.installedOnce(machine, 1), s.noTokens(ctx), s.noClaims(ctx, machine))
+	return machine, s.machineReady(ctx, machine)
 }
 
 // machineReady waits until the Machine is, and its Node lets pods in.
@@ -144,8 +148,11 @@ func (s *site) machineReady(ctx context.Context, m *v1alpha1.Machine) error {
 	return nil
 }
 
-// machineGone waits until nothing is left of the Machine, and every host can be claimed again.
-func (s *site) machineGone(ctx context.Context, m *v1alpha1.Machine) error {
+// released deletes the Machine, and waits until nothing is left of it and every host can be claimed again.
+func (s *site) released(ctx context.Context, m *v1alpha1.Machine) error {
+	if err := s.world.Fleet.Delete(ctx, m); err != nil {
+		return err
+	}
 	err := until(ctx, patience, "Machine "+m.Name+" gone", func() (bool, error) {
 		err := s.look(ctx, m)
 		if err == nil || client.IgnoreNotFound(err) != nil {
@@ -157,7 +164,7 @@ func (s *site) machineGone(ctx context.Context, m *v1alpha1.Machine) error {
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, s.describe(ctx, m))
 	}
-	return s.allHosts(ctx, "every host is available again")
+	return s.hostsAvailable(ctx, "life")
 }
 
 // look reads the Machine, and judges what must always hold.
@@ -168,40 +175,40 @@ func (s *site) look(ctx context.Context, m *v1alpha1.Machine) error {
 	return s.world.Fleet.Get(ctx, client.ObjectKeyFromObject(m), m)
 }
 
-// allHosts waits until every host is nobody's, off, and erased if it was ever installed.
-func (s *site) allHosts(ctx context.Context, what string) error {
-	var last string
-	err := until(ctx, patience, what, func() (bool, error) {
+// hostsAvailable waits until every host of the stories is nobody's, off, and erased if it was ever installed.
+func (s *site) hostsAvailable(ctx context.Context, names ...string) error {
+	var missing string
+	err := until(ctx, patience, "the hosts are available", func() (bool, error) {
 		var hosts metal3.BareMetalHostList
 		var records v1alpha1.HostRecordList
 		if err := errors.Join(s.manager.health(), s.watch.Look(ctx), s.world.Fleet.List(ctx, &hosts), s.world.Fleet.List(ctx, &records)); err != nil {
 			return false, err
 		}
-		last = ""
+		missing = ""
 		for _, h := range hosts.Items {
-			if h.Status.Provisioning.State != metal3.StateAvailable || h.Spec.ConsumerRef != nil || h.Status.PoweredOn {
-				last += fmt.Sprintf("\n    %s is %s, powered on %v, consumer %v, error %q", h.Name, h.Status.Provisioning.State, h.Status.PoweredOn, h.Spec.ConsumerRef, h.Status.ErrorMessage)
+			at := slices.IndexFunc(records.Items, func(r v1alpha1.HostRecord) bool { return r.Name == h.Name })
+			if slices.Contains(names, h.Labels[storyLabel]) && (at < 0 || !available(h, records.Items[at])) {
+				missing += fmt.Sprintf("\n    %s is %s, powered on %v, consumer %v, error %q", h.Name, h.Status.Provisioning.State, h.Status.PoweredOn, h.Spec.ConsumerRef, h.Status.ErrorMessage)
 			}
 		}
-		for _, r := range records.Items {
-			if r.Status.Installed != nil || r.Spec.Machine != nil {
-				last += fmt.Sprintf("\n    the record of %s still has Machine %v, installed %v", r.Name, r.Spec.Machine, r.Status.Installed)
-			}
-		}
-		return last == "" && len(hosts.Items) == servers, nil
+		return missing == "", nil
 	})
 	if err != nil {
-		return fmt.Errorf("%w:%s", err, last)
+		return fmt.Errorf("%w:%s", err, missing)
 	}
 	return nil
 }
 
-// installedOnce: since the requests are numbered agents began to write so often, all on one host, and no other was claimed.
-func (s *site) installedOnce(m *v1alpha1.Machine, want int) error {
+func available(h metal3.BareMetalHost, r v1alpha1.HostRecord) bool {
+	return h.Status.Provisioning.State == metal3.StateAvailable && h.Spec.ConsumerRef == nil && !h.Status.PoweredOn &&
+		r.Spec.Machine == nil && r.Status.Installed == nil
+}
+
+// installedOnce: since the requests are numbered one agent began to write, once, and no Machine claimed a second host.
+func (s *site) installedOnce(_ context.Context, m *v1alpha1.Machine) error {
 	var errs []error
-	installs, _ := s.ledger.count()
-	if len(installs) != 1 || slices.Max(append(slices.Collect(maps.Values(installs)), 0)) != want {
-		errs = append(errs, fmt.Errorf("agents began to write so often, by server: %v; want %d on one server", installs, want))
+	if installs := s.ledger.count(); len(installs) != 1 || slices.Max(slices.Collect(maps.Values(installs))) != 1 {
+		errs = append(errs, fmt.Errorf("agents began to write so often, by server: %v; want 1 on one server", installs))
 	}
 	for uid, hosts := range claimed(s.steps.Seen()) {
 		if len(hosts) > 1 {
@@ -212,25 +219,38 @@ func (s *site) installedOnce(m *v1alpha1.Machine, want int) error {
 }
 
 // noTokens waits until no bootstrap token is left in the tenant: its owner deletes it right after the join.
-func (s *site) noTokens(ctx context.Context) error {
-	var left []string
-	err := until(ctx, patience, "no bootstrap token is left", func() (bool, error) {
-		var secrets corev1.SecretList
-		if err := s.world.Nodes.List(ctx, &secrets, client.InNamespace(metav1.NamespaceSystem)); err != nil {
-			return false, err
-		}
-		left = nil
-		for i := range secrets.Items {
-			if secrets.Items[i].Type == corev1.SecretTypeBootstrapToken {
-				left = append(left, secrets.Items[i].Name)
-			}
-		}
-		return len(left) == 0, nil
+func (s *site) noTokens(ctx context.Context, _ *v1alpha1.Machine) error {
+	var left []corev1.Secret
+	err := until(ctx, patience, "no bootstrap token is left", func() (found bool, err error) {
+		left, err = s.tokens(ctx)
+		return len(left) == 0, err
 	})
-	if err != nil {
-		return fmt.Errorf("%w: %v", err, left)
+	if err != nil && len(left) > 0 {
+		return fmt.Errorf("%w: there are %d, the first is %s", err, len(left), left[0].Name)
 	}
-	return nil
+	return err
+}
+
+func (s *site) tokens(ctx context.Context) ([]corev1.Secret, error) {
+	var secrets corev1.SecretList
+	err := s.world.Nodes.List(ctx, &secrets, client.InNamespace(metav1.NamespaceSystem), client.MatchingFields{"type": string(corev1.SecretTypeBootstrapToken)})
+	return secrets.Items, err
+}
+
+// mend removes what a failed run left, so that the next one begins as the others did.
+func (s *site) mend(ctx context.Context) error {
+	if err := s.world.Fleet.DeleteAllOf(ctx, &v1alpha1.Machine{}, client.InNamespace(teamNamespace)); err != nil {
+		return err
+	}
+	s.roller = nil
+	if err := s.hostsAvailable(ctx, slices.Collect(maps.Keys(stories()))...); err != nil {
+		return err
+	}
+	left, err := s.tokens(ctx)
+	for i := range left {
+		err = errors.Join(err, client.IgnoreNotFound(s.world.Nodes.Delete(ctx, &left[i])))
+	}
+	return err
 }
 
 // scrubbed waits until no claim Secret of the Machine holds a token any more.
