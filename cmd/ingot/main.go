@@ -24,6 +24,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/hostimport"
 	"github.com/ingot-dev/ingot/cmd/ingot/image"
 	"github.com/ingot-dev/ingot/cmd/ingot/rollout"
+	"github.com/ingot-dev/ingot/cmd/ingot/tenant"
 )
 
 func main() {
@@ -51,6 +52,7 @@ func root() *cobra.Command {
 		demo.Command(),
 		cli.Group("host", "Bring servers in", hostimport.Command()),
 		image.Command(),
+		tenant.Command(),
 		versionCommand(),
 	)
 	// kubectl runs the program kubectl-ingot as `kubectl ingot`.

@@ -78,6 +78,11 @@ func (s *clientSet) askVersion() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return ParseVersion(raw)
+}
+
+// ParseVersion reads what an API server answers to GET /version: its version, as in v1.37.0.
+func ParseVersion(raw []byte) (string, error) {
 	var info version.Info
 	if err := json.Unmarshal(raw, &info); err != nil || info.GitVersion == "" {
 		return "", errors.New("GET /version answered something that is no Kubernetes version")

@@ -1,0 +1,167 @@
+package tenant
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+)
+
+// options are the command line.
+type options struct {
+	name, namespace, kubeconfig, endpoint string
+	managerNamespace                      string
+	files, nodeTypes                      []string
+	includeSecret, tenantSide, tryJoin    bool
+	// answer bounds one request, issue the time until a trial's certificate is there.
+	answer, issue time.Duration
+}
+
+// Command is `ingot tenant`.
+func Command() *cobra.Command {
+	return cli.Group("tenant", "Let a cluster get nodes", addCommand())
+}
+
+func addCommand() *cobra.Command {
+	var o options
+	c := &cobra.Command{
+		Use:   "add NAME --namespace NS --kubeconfig FILE",
+		Short: "Examine a cluster and print what makes it a TenantCluster",
+		Long: `Examines the cluster of a kubeconfig: whether Ingot may use the kubeconfig, reaches
+the API, has the rights that it needs, whether nodes can join, whether versions go
+together, and whether the DaemonSets that a node needs tolerate the gate. What was
+found goes to standard error; what makes the cluster a TenantCluster, to standard
+output, to be applied in the management cluster. Exit status 1 when something must
+be mended.
+
+--tenant-side prints what must be applied in the tenant's cluster instead.
+--file names NodeTypes and OSImages that the tenant will use: their kubelets, gates
+and presentations are checked as well.
+--try-join makes a bootstrap token in the tenant's cluster, has a certificate issued
+with it as a node would, and deletes both; without it nothing is written anywhere.`,
+		Example: "  ingot tenant add research -n research --kubeconfig research.kubeconfig -f nodetype.yaml -f osimage.yaml | kubectl apply -f -",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name = args[0]
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			return run(cmd, o)
+		},
+	}
+	f := c.Flags()
+	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the TenantCluster in the management cluster")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "file with the kubeconfig of the tenant's cluster")
+	f.StringVar(&o.endpoint, "endpoint", "", "https://... of the API server as nodes reach it (default: the kubeconfig's server)")
+	f.StringArrayVarP(&o.files, "file", "f", nil, "YAML file with NodeTypes and OSImages; may be repeated")
+	f.StringArrayVar(&o.nodeTypes, "nodetype", nil, "NodeType of the files that the tenant will use; may be repeated (default: all)")
+	f.BoolVar(&o.includeSecret, "include-secret", false, "print the Secret with the kubeconfig as well")
+	f.BoolVar(&o.tenantSide, "tenant-side", false, "print what is missing in the tenant's cluster instead")
+	f.BoolVar(&o.tryJoin, "try-join", false, "join as a node would, as far as the certificate")
+	f.StringVar(&o.managerNamespace, "manager-namespace", "ingot-system", "namespace of ingot-manager")
+	f.DurationVar(&o.answer, "timeout", 10*time.Second, "limit of one request")
+	o.issue = time.Minute
+	return c
+}
+
+// check reads what flags leave as text.
+func (o *options) check(cmd *cobra.Command) error {
+	switch {
+	case o.namespace == "" || o.kubeconfig == "":
+		return cli.Usagef(cmd, "expected --namespace, where the TenantCluster will be, and --kubeconfig, the tenant's")
+	case len(validation.IsDNS1123Label(o.namespace)) > 0:
+		return cli.Usagef(cmd, "--namespace %s: expected a namespace such as research", o.namespace)
+	case len(validation.IsDNS1123Subdomain(o.name+secretSuffix)) > 0:
+		return cli.Usagef(cmd, "%s: expected a name such as research", o.name)
+	case len(o.nodeTypes) > 0 && len(o.files) == 0:
+		return cli.Usagef(cmd, "--nodetype chooses among the NodeTypes of --file, and there is none")
+	case o.answer <= 0:
+		return cli.Usagef(cmd, "--timeout %s: expected a duration such as 10s", o.answer)
+	}
+	if o.endpoint != "" {
+		u, err := url.Parse(o.endpoint)
+		if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
+			return cli.Usagef(cmd, "--endpoint: expected a URL such as https://tenant.example.com:6443")
+		}
+	}
+	return nil
+}
+
+func run(cmd *cobra.Command, o options) error {
+	wanted, err := readWishes(o.files, o.nodeTypes)
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := os.ReadFile(o.kubeconfig)
+	if err != nil {
+		return fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	t, usable := examine(cmd.Context(), o, wanted, kubeconfig)
+	t.print(cmd.ErrOrStderr())
+	if usable {
+		if err := t.printObjects(cmd, o, kubeconfig); err != nil {
+			return err
+		}
+	}
+	if n := t.unmended(); n > 0 {
+		return fmt.Errorf("%d to be mended before nodes of Ingot's can be used here", n)
+	}
+	return nil
+}
+
+func (t *tenant) printObjects(cmd *cobra.Command, o options, kubeconfig []byte) error {
+	if o.tenantSide {
+		if len(t.grants) == 0 {
+			fmt.Fprintln(cmd.ErrOrStderr(), "nothing is missing in the tenant's cluster that could be applied")
+		}
+		return cli.PrintObjects(cmd.OutOrStdout(), t.grants...)
+	}
+	objects, err := onboarding(o, kubeconfig)
+	if err != nil {
+		return err
+	}
+	if !o.includeSecret {
+		fmt.Fprintf(cmd.ErrOrStderr(), "the Secret %s/%s%s with the kubeconfig is not printed: add --include-secret, or make it of a file with that one cluster\n",
+			o.namespace, o.name, secretSuffix)
+	}
+	return cli.PrintObjects(cmd.OutOrStdout(), objects...)
+}
+
+// examine makes the checks. Without a kubeconfig that may be used there is nothing to apply.
+func examine(ctx context.Context, o options, wanted wishes, kubeconfig []byte) (t *tenant, usable bool) {
+	t = &tenant{wishes: wanted, endpoint: o.endpoint, random: rand.Reader, issue: o.issue}
+	if !t.open(kubeconfig, o.answer) {
+		return t, false
+	}
+	if !t.checkVersion(ctx) {
+		return t, true
+	}
+	t.checkUser(ctx)
+	t.checkSlices(ctx)
+	t.checkRights(ctx)
+	t.checkEndpoint(ctx)
+	t.checkDaemonSets(ctx)
+	if o.tryJoin {
+		t.tryJoin(ctx)
+	} else {
+		t.checkJoin(ctx)
+	}
+	return t, true
+}
+
+// cause is the innermost error, which tells a person more than the layers around it.
+func cause(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}

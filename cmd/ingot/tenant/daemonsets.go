@@ -1,0 +1,76 @@
+package tenant
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+)
+
+// checkDaemonSets looks for DaemonSets that the gate would keep off a new node.
+func (t *tenant) checkDaemonSets(ctx context.Context) {
+	const topic = "DaemonSets"
+	sets, err := t.api.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.add(note, topic, "cannot be read: %v", err)
+		return
+	}
+	troubled := false
+	for _, gate := range t.wishes.gates() {
+		var others []string
+		for i := range sets.Items {
+			set := &sets.Items[i]
+			if tolerates(set.Spec.Template.Spec.Tolerations, gate) {
+				continue
+			}
+			troubled = true
+			name := set.Namespace + "/" + set.Name
+			if need := neededFor(&set.Spec.Template.Spec); need != "" {
+				t.add(mend, "DaemonSet "+name, "%s, and does not tolerate the gate: add to its pods the toleration {key: %s, operator: Exists, effect: NoSchedule}", need, gate)
+			} else {
+				others = append(others, name)
+			}
+		}
+		if len(others) > 0 {
+			slices.Sort(others)
+			t.add(note, topic, "run on a new node only after its verdict, since they do not tolerate the gate %s: %s", gate, strings.Join(others, ", "))
+		}
+	}
+	if !troubled {
+		t.add(fine, topic, "all %d tolerate the gate", len(sets.Items))
+	}
+}
+
+func tolerates(tolerations []corev1.Toleration, gate string) bool {
+	taint := corev1.Taint{Key: gate, Effect: corev1.TaintEffectNoSchedule}
+	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(klog.Background(), &taint, false) })
+}
+
+// vendors are what the images and node labels of GPU software have in their names.
+var vendors = []string{"nvidia", "amd.com", "rocm", "k8s-device-plugin"}
+
+// neededFor says for what a node needs the pods before it can be admitted; empty: it does not.
+func neededFor(pod *corev1.PodSpec) string {
+	for _, v := range pod.Volumes {
+		// CNI plugins put their configuration there (kubernetes.io/docs, network plugins).
+		if v.HostPath != nil && strings.HasPrefix(v.HostPath.Path, "/etc/cni/net.d") {
+			return "gives nodes their network, without which they never become Ready"
+		}
+	}
+	names := make([]string, 0, len(pod.Containers))
+	for i := range pod.Containers {
+		names = append(names, pod.Containers[i].Image)
+	}
+	for key := range pod.NodeSelector {
+		names = append(names, key)
+	}
+	for _, name := range names {
+		if slices.ContainsFunc(vendors, func(v string) bool { return strings.Contains(name, v) }) {
+			return "looks like GPU software, without which nodes do not advertise their GPUs"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,169 @@
+package tenant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/ingot-dev/ingot/controllers/plan/skew"
+	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+)
+
+// tenant is a cluster that is examined.
+type tenant struct {
+	report
+	wishes wishes
+	// endpoint as nodes reach it; empty: the kubeconfig's server.
+	endpoint string
+	config   *rest.Config
+	api      kubernetes.Interface
+	// user of the kubeconfig; empty when it could not be found out.
+	user   string
+	random io.Reader
+	issue  time.Duration
+}
+
+// open vets the kubeconfig as the manager does.
+func (t *tenant) open(kubeconfig []byte, answer time.Duration) bool {
+	const topic = "kubeconfig"
+	config, err := tenantaccess.Vet(kubeconfig)
+	if err != nil {
+		var refused *tenantaccess.Error
+		if errors.As(err, &refused) {
+			t.add(mend, topic, "%s: %v", refused.Reason, refused.Err)
+		} else {
+			t.add(mend, topic, "%v", err)
+		}
+		return false
+	}
+	// Some thirty requests in a row are no burden, and a person waits.
+	config.Timeout, config.QPS, config.Burst = answer, 50, 100
+	t.config = config
+	if t.api, err = kubernetes.NewForConfig(config); err != nil {
+		t.add(mend, topic, "%v", err)
+		return false
+	}
+	if t.endpoint == "" {
+		t.endpoint = config.Host
+	}
+	t.add(fine, topic, "runs no program, reads no file, verifies %s", config.Host)
+	return true
+}
+
+// checkVersion reaches the API and compares its version with the images' kubelets.
+func (t *tenant) checkVersion(ctx context.Context) bool {
+	const topic = "API server"
+	raw, err := t.api.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	switch {
+	case apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err):
+		t.add(mend, topic, "%s refuses the kubeconfig's user: %v", t.config.Host, err)
+		return false
+	case err != nil:
+		t.add(mend, topic, "%s does not answer: %v: is it reachable from here, and from the management cluster?", t.config.Host, cause(err))
+		return false
+	}
+	version, err := tenantaccess.ParseVersion(raw)
+	if err != nil {
+		t.add(mend, topic, "%v", err)
+		return false
+	}
+	t.add(fine, topic, "%s answers, version %s", t.config.Host, version)
+	for i := range t.wishes.images {
+		image := &t.wishes.images[i]
+		if problem := skew.Check(image.Spec.Software.Kubelet, version); problem != "" {
+			t.add(mend, "OSImage "+image.Name, "%s", problem)
+		} else {
+			t.add(fine, "OSImage "+image.Name, "kubelet %s goes with it", image.Spec.Software.Kubelet)
+		}
+	}
+	return true
+}
+
+// checkUser finds out whose kubeconfig it is.
+func (t *tenant) checkUser(ctx context.Context) {
+	review, err := t.api.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsUnauthorized(err):
+		t.add(mend, "user", "the API server refuses the kubeconfig's credentials: %v", err)
+	case err != nil:
+		t.add(note, "user", "whose kubeconfig it is cannot be found out: %v", err)
+	default:
+		t.user = review.Status.UserInfo.Username
+		t.add(fine, "user", "%s", t.user)
+	}
+}
+
+func (t *tenant) checkSlices(ctx context.Context) {
+	const topic = "resource.k8s.io/v1"
+	served, err := tenantaccess.ServesSlices(ctx, t.api.Discovery().RESTClient())
+	names := strings.Join(t.wishes.withDRA(), ", ")
+	switch {
+	case err != nil:
+		t.add(note, topic, "cannot be found out: %v", err)
+	case served:
+		t.add(fine, topic, "is served")
+	case names != "":
+		t.add(mend, topic, "is not served, and NodeType %s publishes GPUs in it: upgrade the tenant to Kubernetes 1.34 or later, or enable the API", names)
+	default:
+		t.add(note, topic, "is not served: NodeTypes with DRA cannot be used here")
+	}
+}
+
+// checkEndpoint reaches the API server as a node would: with the kubeconfig's authority and no credentials.
+func (t *tenant) checkEndpoint(ctx context.Context) {
+	const topic = "endpoint"
+	anonymous, err := kubernetes.NewForConfig(t.asNode(""))
+	if err != nil {
+		t.add(mend, topic, "%v", err)
+		return
+	}
+	err = anonymous.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Error()
+	var status apierrors.APIStatus
+	if err != nil && !errors.As(err, &status) {
+		t.add(mend, topic, "%s does not answer with a certificate of the kubeconfig's authority, which nodes pin: %v", t.endpoint, cause(err))
+		return
+	}
+	if loopback(t.endpoint) {
+		t.add(note, topic, "%s is a node's own address when a node asks for it: set --endpoint, unless the nodes run here", t.endpoint)
+		return
+	}
+	t.add(fine, topic, "%s answers, with a certificate that nodes will accept", t.endpoint)
+}
+
+// asNode is how a node reaches the API server, with a bootstrap token or anonymously.
+func (t *tenant) asNode(token string) *rest.Config {
+	config := rest.AnonymousClientConfig(t.config)
+	config.Host, config.BearerToken, config.Timeout = t.endpoint, token, t.config.Timeout
+	if t.endpoint != t.config.Host {
+		config.ServerName = ""
+	}
+	return config
+}
+
+func loopback(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// subject is the kubeconfig's user as a binding names it.
+func (t *tenant) subject() map[string]any {
+	if parts := strings.Split(t.user, ":"); len(parts) == 4 && strings.HasPrefix(t.user, "system:serviceaccount:") {
+		return map[string]any{"kind": "ServiceAccount", "namespace": parts[2], "name": parts[3]}
+	}
+	return map[string]any{"kind": "User", "apiGroup": rbacGroup, "name": fmt.Sprint(t.user)}
+}

@@ -1,0 +1,117 @@
+package tenant
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+)
+
+const (
+	rbacGroup = "rbac.authorization.k8s.io"
+	rbacAPI   = rbacGroup + "/v1"
+	// tokenNamespace is where the API server looks for bootstrap tokens.
+	tokenNamespace = "kube-system"
+	// roleName of the roles that the tenant grants.
+	roleName = "ingot"
+)
+
+// right is something that the manager does in a tenant's cluster.
+type right struct {
+	group, resource string
+	verbs           []string
+	// namespace of it; empty: the whole cluster.
+	namespace string
+	why       string
+}
+
+// rights are all that the manager does there.
+var rights = []right{
+	{"", "nodes", []string{"get", "list", "watch", "patch", "delete"}, "", "judge, gate, label, cordon and remove nodes"},
+	{"", "pods", []string{"list"}, "", "drain a node"},
+	{"", "pods/eviction", []string{"create"}, "", "drain a node"},
+	{"apps", "daemonsets", []string{"get", "list"}, "", "drain a node, and name DaemonSets that the gate keeps off"},
+	{"resource.k8s.io", "resourceslices", []string{"get", "list", "watch"}, "", "judge the devices of a node"},
+	{"resource.k8s.io", "deviceclasses", []string{"get", "list"}, "", "judge whether a node's devices can be asked for"},
+	{"", "secrets", []string{"create", "list", "patch", "delete"}, tokenNamespace, "give a joining node its bootstrap token, and take it back"},
+}
+
+// checkRights asks for each right of the kubeconfig's user. When one is missing, the tenant is to grant all.
+func (t *tenant) checkRights(ctx context.Context) {
+	const topic = "rights"
+	missing := false
+	for _, r := range rights {
+		var denied []string
+		for _, verb := range r.verbs {
+			allowed, err := t.may(ctx, r, verb)
+			if err != nil {
+				t.add(note, topic, "cannot be asked for: %v", err)
+				return
+			}
+			if !allowed {
+				denied = append(denied, verb)
+			}
+		}
+		if len(denied) > 0 {
+			missing = true
+			t.add(mend, topic, "the user may not %s %s, to %s", strings.Join(denied, ", "), r.name(), r.why)
+		}
+	}
+	switch {
+	case !missing:
+		t.add(fine, topic, "the user may do all that Ingot does in a tenant's cluster")
+	case t.user == "":
+		t.add(note, topic, "to be granted to the kubeconfig's user, whose name is not known")
+	default:
+		t.add(note, topic, "ingot tenant add --tenant-side prints the roles for %s, to be applied in the tenant's cluster", t.user)
+		t.grants = append(t.grants, roles(t.subject())...)
+	}
+}
+
+func (r right) name() string {
+	name := r.resource
+	if r.group != "" {
+		name += "." + r.group
+	}
+	if r.namespace != "" {
+		name += " in namespace " + r.namespace
+	}
+	return name
+}
+
+func (t *tenant) may(ctx context.Context, r right, verb string) (bool, error) {
+	resource, sub, _ := strings.Cut(r.resource, "/")
+	review, err := t.api.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Group: r.group, Resource: resource, Subresource: sub, Verb: verb, Namespace: r.namespace,
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return review.Status.Allowed, nil
+}
+
+// roles are the rights as a ClusterRole and a Role, and their bindings.
+func roles(subject map[string]any) []cli.Object {
+	rules := map[string][]any{}
+	for _, r := range rights {
+		rules[r.namespace] = append(rules[r.namespace], map[string]any{"apiGroups": []string{r.group}, "resources": []string{r.resource}, "verbs": r.verbs})
+	}
+	var out []cli.Object
+	for _, namespace := range []string{"", tokenNamespace} {
+		kind, metadata := "ClusterRole", map[string]any{"name": roleName}
+		if namespace != "" {
+			kind, metadata = "Role", map[string]any{"name": roleName, "namespace": namespace}
+		}
+		out = append(out,
+			cli.Object{"apiVersion": rbacAPI, "kind": kind, "metadata": metadata, "rules": rules[namespace]},
+			cli.Object{"apiVersion": rbacAPI, "kind": kind + "Binding", "metadata": metadata,
+				"roleRef": map[string]any{"apiGroup": rbacGroup, "kind": kind, "name": roleName}, "subjects": []any{subject}})
+	}
+	return slices.Clip(out)
+}

@@ -1,0 +1,118 @@
+package tenant
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// wishes are what the tenant will use.
+type wishes struct {
+	nodeTypes []v1alpha1.NodeType
+	images    []v1alpha1.OSImage
+}
+
+// readWishes reads the NodeTypes and OSImages of files; objects of other kinds are left out. names chooses NodeTypes and,
+// through them, images.
+func readWishes(files, names []string) (wishes, error) {
+	var all wishes
+	for _, path := range files {
+		if err := all.read(path); err != nil {
+			return wishes{}, err
+		}
+	}
+	if len(files) > 0 && len(all.nodeTypes)+len(all.images) == 0 {
+		return wishes{}, fmt.Errorf("there is neither a NodeType nor an OSImage in %v", files)
+	}
+	if len(names) == 0 {
+		return all, nil
+	}
+	var chosen wishes
+	for _, name := range names {
+		at := slices.IndexFunc(all.nodeTypes, func(n v1alpha1.NodeType) bool { return n.Name == name })
+		if at < 0 {
+			return wishes{}, fmt.Errorf("there is no NodeType %s in %v", name, files)
+		}
+		chosen.nodeTypes = append(chosen.nodeTypes, all.nodeTypes[at])
+		image := all.nodeTypes[at].Spec.OSImageRef.Name
+		if at := slices.IndexFunc(all.images, func(i v1alpha1.OSImage) bool { return i.Name == image }); at >= 0 {
+			chosen.images = append(chosen.images, all.images[at])
+		}
+	}
+	return chosen, nil
+}
+
+func (w *wishes) read(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read NodeTypes and OSImages: %w", err)
+	}
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = w.add(document)
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", path, err)
+		}
+	}
+}
+
+func (w *wishes) add(document []byte) error {
+	var kind metav1.TypeMeta
+	if err := yaml.Unmarshal(document, &kind); err != nil {
+		return err
+	}
+	switch kind.Kind {
+	case "NodeType":
+		w.nodeTypes = append(w.nodeTypes, v1alpha1.NodeType{})
+		return yaml.UnmarshalStrict(document, &w.nodeTypes[len(w.nodeTypes)-1])
+	case "OSImage":
+		w.images = append(w.images, v1alpha1.OSImage{})
+		return yaml.UnmarshalStrict(document, &w.images[len(w.images)-1])
+	}
+	return nil
+}
+
+// gates are the keys of the gates' taints.
+func (w wishes) gates() []string {
+	var keys []string
+	for i := range w.nodeTypes {
+		keys = append(keys, w.nodeTypes[i].Spec.Gate.Key())
+	}
+	if len(keys) == 0 {
+		keys = []string{v1alpha1.DefaultGateTaintKey}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// withDRA names the NodeTypes whose GPUs are published in ResourceSlices.
+func (w wishes) withDRA() []string {
+	var names []string
+	for i := range w.nodeTypes {
+		gpu := w.nodeTypes[i].Spec.GPU
+		if gpu == nil {
+			continue
+		}
+		mig := gpu.Presentation.MIG
+		if gpu.Presentation.Mode == v1alpha1.ModeDRA || mig != nil && mig.Advertise == v1alpha1.AdvertiseDRA {
+			names = append(names, w.nodeTypes[i].Name)
+		}
+	}
+	return names
+}
