@@ -120,19 +120,6 @@ func TestEveryPhaseIsReachedAndDeletionFromThereEndsGone(t *testing.T) {
 	}
 }
 
-func TestARolledMachineBecomesReadyWithItsNextAttempt(t *testing.T) {
-	w := until(t, v1alpha1.MachineDraining)
-	for range 60 {
-		w.turn()
-	}
-	if s := w.machines[0].live.Status; s.Phase != v1alpha1.MachineReady || s.Attempt != 2 || s.Revision != "rev-2" {
-		t.Errorf("phase %s, attempt %d, revision %s", s.Phase, s.Attempt, s.Revision)
-	}
-	if len(w.broken) > 0 {
-		t.Error(w.broken)
-	}
-}
-
 // ready is the condition Ready after the calm world was left alone for a time.
 func readyAfter(w *world, turns int) (reason, message string) {
 	for range turns {
@@ -236,6 +223,7 @@ func TestWhatAMachineWaitsForIsNamedBeforeAHostIsClaimed(t *testing.T) {
 		{"no tenant", func(f *Facts) { f.Tenant.Found = false }, v1alpha1.ReasonWaitingForTenant},
 		{"a silent tenant", func(f *Facts) { f.Tenant.Reachable = false }, v1alpha1.ReasonWaitingForTenant},
 		{"a kubelet that is too new", func(f *Facts) { f.Revision.Kubelet = "1.38.0" }, v1alpha1.ReasonVersionSkew},
+		{"a tenant without DRA", func(f *Facts) { f.Revision.DRA = true }, v1alpha1.ReasonDRANotServed},
 		{"no host", func(f *Facts) { f.Choice = Choice{Reason: v1alpha1.ReasonNoHostAvailable, Message: "none"} }, v1alpha1.ReasonNoHostAvailable},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,0 +1,310 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
+)
+
+// story runs a calm world with one Machine and tells what it does, until nothing more is done: its steps and its actions.
+func story(w *world) []string {
+	var told []string
+	m := w.machines[0]
+	for range 80 {
+		for range 2 {
+			f, _, _ := w.facts(m)
+			d := plan(f, w.guards)
+			if d.Status.Phase != f.Machine.Status.Phase {
+				told = append(told, string(d.Status.Phase))
+			}
+			if d.Action != nil {
+				told = append(told, "  "+string(d.Action.Kind))
+			}
+			w.reconcile(m)
+			w.sync()
+		}
+		w.judge(m)
+		w.reconcileHost(w.hosts[0])
+		w.sync()
+		w.runServer(w.hosts[0])
+		w.now = w.now.Add(10 * time.Second)
+	}
+	return slices.Compact(told)
+}
+
+func tells(t *testing.T, w *world, want string) {
+	t.Helper()
+	if got := strings.Join(story(w), "\n"); got != strings.Trim(want, "\n") {
+		t.Errorf("the story is\n%s\nexpected\n%s", got, strings.Trim(want, "\n"))
+	}
+	if len(w.broken) > 0 {
+		t.Error(w.broken)
+	}
+}
+
+// settled is a Machine that is Ready and whose Node has n pods.
+func settled(t *testing.T, pods int) *world {
+	w := until(t, v1alpha1.MachineReady)
+	story(w)
+	w.tenant.nodes["m0"].pods = pods
+	return w
+}
+
+func TestARollEmptiesStopsAndReimagesTheMachineInThisOrder(t *testing.T) {
+	w := settled(t, 2)
+	w.want(w.machines[0], "rev-2")
+	w.sync()
+	tells(t, w, `
+Draining
+  Cordon
+  Evict
+  PowerOff
+  DeleteNode
+Provisioning
+  WriteHostRecord
+  CreateToken
+  WriteClaimSecret
+  RequestInstall
+Joining
+Validating
+Ready
+  DeleteToken
+  ScrubSecret
+  FurnishNode`)
+	if s := w.machines[0].live.Status; s.Attempt != 2 || s.Revision != "rev-2" || s.HostRef.Name != "host-0" {
+		t.Errorf("attempt %d, revision %s, host %v", s.Attempt, s.Revision, s.HostRef)
+	}
+}
+
+func TestAnotherRevisionIsTakenFromEveryPhaseOfAnInstallation(t *testing.T) {
+	for _, phase := range []v1alpha1.MachinePhase{v1alpha1.MachineProvisioning, v1alpha1.MachineJoining, v1alpha1.MachineValidating, v1alpha1.MachineReady} {
+		t.Run(string(phase), func(t *testing.T) {
+			w := until(t, phase)
+			w.want(w.machines[0], "rev-2")
+			w.sync()
+			told := story(w)
+			if told[0] != "Draining" {
+				t.Errorf("first of all: %s", told[0])
+			}
+			s := w.machines[0].live.Status
+			if s.Phase != v1alpha1.MachineReady || s.Attempt != 2 || w.hosts[0].hw.disk.revision != "rev-2" || len(w.broken) > 0 || len(w.tenant.tokens) > 0 {
+				t.Errorf("%s with attempt %d of %s; tokens %v, broken %v\n%s", s.Phase, s.Attempt, w.hosts[0].hw.disk.revision, w.tenant.tokens, w.broken, strings.Join(told, "\n"))
+			}
+		})
+	}
+}
+
+func TestARollThatIsCalledOffInTimeUncordonsTheNode(t *testing.T) {
+	w := settled(t, 1)
+	w.tenant.nodes["m0"].kept = true
+	w.want(w.machines[0], "rev-2")
+	w.sync()
+	readyAfter(w, 3)
+	w.want(w.machines[0], "rev-1")
+	w.sync()
+	tells(t, w, `
+  Uncordon
+Validating
+Ready`)
+	if n := w.tenant.nodes["m0"]; n.cordoned || n.pods != 1 || w.machines[0].live.Status.Attempt != 1 {
+		t.Errorf("cordoned %v, %d pods, attempt %d", n.cordoned, n.pods, w.machines[0].live.Status.Attempt)
+	}
+}
+
+func TestTheCordonOfAPersonStays(t *testing.T) {
+	w := settled(t, 1)
+	w.tenant.nodes["m0"].kept, w.tenant.nodes["m0"].cordoned = true, true
+	w.want(w.machines[0], "rev-2")
+	w.sync()
+	readyAfter(w, 3)
+	w.want(w.machines[0], "rev-1")
+	w.sync()
+	tells(t, w, `
+Validating
+Ready`)
+	if !w.tenant.nodes["m0"].cordoned {
+		t.Error("the cordon of a person was lifted")
+	}
+}
+
+func TestARollThatIsCalledOffTooLateInstallsTheSameRevisionAgain(t *testing.T) {
+	w := settled(t, 0)
+	w.want(w.machines[0], "rev-2")
+	w.sync()
+	m := w.machines[0]
+	for range 10 {
+		if c := meta.FindStatusCondition(m.live.Status.Conditions, v1alpha1.ConditionReady); c.Reason == v1alpha1.ReasonPoweringOff {
+			break
+		}
+		w.reconcile(m)
+		w.sync()
+	}
+	if !w.hosts[0].live.online {
+		t.Fatal("the power-off was asked for before the status said so")
+	}
+	w.want(m, "rev-1")
+	w.sync()
+	story(w)
+	if s := m.live.Status; s.Phase != v1alpha1.MachineReady || s.Attempt != 2 || s.Revision != "rev-1" || w.hosts[0].hw.disk.attempt != 2 || len(w.broken) > 0 {
+		t.Errorf("%s with attempt %d of %s, broken %v", s.Phase, s.Attempt, s.Revision, w.broken)
+	}
+}
+
+func TestPodsThatStayAreNamedAndNeverForced(t *testing.T) {
+	w := settled(t, 1)
+	w.tenant.nodes["m0"].kept = true
+	w.want(w.machines[0], "rev-2")
+	w.sync()
+	if reason, message := readyAfter(w, 10); reason != v1alpha1.ReasonEvicting || strings.Contains(message, "PodDisruptionBudget") {
+		t.Errorf("in time: %s: %s", reason, message)
+	}
+	reason, message := readyAfter(w, 60)
+	for _, part := range []string{"1 pod to leave", "PodDisruptionBudget team/budget", "spec.revision back to rev-1", "should have ended by"} {
+		if !strings.Contains(message, part) {
+			t.Errorf("the message lacks %q: %s", part, message)
+		}
+	}
+	if reason != v1alpha1.ReasonDrainTimedOut || w.tenant.nodes["m0"].pods != 1 || !w.hosts[0].live.online {
+		t.Errorf("%s, host online %v", reason, w.hosts[0].live.online)
+	}
+	w.tenant.nodes["m0"].kept = false
+	if reason, _ := readyAfter(w, 20); reason != v1alpha1.ReasonReady || w.machines[0].live.Status.Attempt != 2 {
+		t.Errorf("the roll does not go on: %s", reason)
+	}
+}
+
+func TestNothingIsDrainedForWhatCannotBeInstalled(t *testing.T) {
+	for _, c := range []struct {
+		name, reason, says string
+		spoil              func(*Facts)
+	}{
+		{"a revision that does not exist", v1alpha1.ReasonWaitingForNodeType, "it does not exist", func(f *Facts) { f.Next = revisionOf("rev-gone") }},
+		{"a kubelet that is too new", v1alpha1.ReasonVersionSkew, "newer than", func(f *Facts) { f.Next = revisionOf("rev-new") }},
+		{"GPUs by DRA in a tenant without it", v1alpha1.ReasonDRANotServed, "resource.k8s.io/v1", func(f *Facts) { f.Next = revisionOf("rev-dra") }},
+		{"a tenant that does not answer", v1alpha1.ReasonWaitingForTenant, "no answer", func(f *Facts) { f.Tenant.Reachable = false }},
+		{"a host that a person keeps back", v1alpha1.ReasonHostPaused, "remove its annotation", func(f *Facts) { f.Host.Paused = true }},
+		{"a host whose BMC is in error", "BMCUnreachable", "no route", func(f *Facts) {
+			f.Host.Error, f.Host.ErrorReason, f.Host.ErrorMessage = "power management error", "BMCUnreachable", "no route"
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := settled(t, 0)
+			w.want(w.machines[0], "rev-2")
+			w.sync()
+			f, _, _ := w.facts(w.machines[0])
+			c.spoil(&f)
+			d := Plan(f)
+			u := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionUpToDate)
+			if d.Status.Phase != v1alpha1.MachineReady || d.Action != nil || u.Status != metav1.ConditionFalse || u.Reason != c.reason ||
+				!strings.Contains(u.Message, f.Next.Name) || !strings.Contains(u.Message, c.says) || d.Requeue == 0 {
+				t.Errorf("phase %s, action %v, UpToDate %+v, again in %s", d.Status.Phase, d.Action, u, d.Requeue)
+			}
+		})
+	}
+	w := settled(t, 0)
+	w.want(w.machines[0], "rev-dra")
+	w.sync()
+	f, _, _ := w.facts(w.machines[0])
+	if f.Tenant.ServesDRA = true; Plan(f).Status.Phase != v1alpha1.MachineDraining {
+		t.Error("where the tenant serves DRA the roll does not begin")
+	}
+}
+
+func TestADrainStopsWhileItsRevisionCannotBeHadAndItsTenantIsLost(t *testing.T) {
+	w := settled(t, 1)
+	w.want(w.machines[0], "rev-2")
+	w.sync()
+	for w.machines[0].live.Status.Phase != v1alpha1.MachineDraining {
+		w.reconcile(w.machines[0])
+		w.sync()
+	}
+	f, _, _ := w.facts(w.machines[0])
+	for _, c := range []struct {
+		reason string
+		spoil  func(*Facts)
+	}{
+		{v1alpha1.ReasonWaitingForNodeType, func(f *Facts) { f.Next = revisionOf("rev-gone") }},
+		{v1alpha1.ReasonWaitingForTenant, func(f *Facts) { f.Tenant.Reachable, f.Node = false, Node{} }},
+		{v1alpha1.ReasonWaitingForTenant, func(f *Facts) { // after the power-off, and long after
+			f.Tenant.Reachable, f.Node, f.Host.Online, f.Now = false, Node{}, false, f.Now.Add(24*time.Hour)
+			f.Host.Record.Status.Power = &v1alpha1.HostPower{State: "Off", ObservedGeneration: f.Host.Generation}
+		}},
+	} {
+		g := f
+		host := *f.Host
+		g.Host = &host
+		c.spoil(&g)
+		d := Plan(g)
+		if ready := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionReady); d.Status.Phase != v1alpha1.MachineDraining || d.Action != nil || ready.Reason != c.reason {
+			t.Errorf("phase %s, action %v, Ready %s: %s", d.Status.Phase, d.Action, ready.Reason, ready.Message)
+		}
+	}
+}
+
+func TestAHostWithoutARecordIsDeprovisionedBeforeItTakesTheNextImage(t *testing.T) {
+	w := settled(t, 0)
+	w.want(w.machines[0], "rev-3") // of the same image
+	w.sync()
+	w.reconcile(w.machines[0])
+	w.sync()
+	f, _, _ := w.facts(w.machines[0])
+	f.Provider.Records, f.Host.Record, f.Node = false, nil, Node{}
+	f.Host.Online, f.Host.PoweredOn, f.Host.InstalledURL = false, false, f.Host.ImageURL
+	for _, c := range []struct {
+		state, image string
+		action       ActionKind
+		phase        v1alpha1.MachinePhase
+	}{
+		{facts.StateProvisioned, imageA.URL, Deprovision, v1alpha1.MachineDraining},
+		{"deprovisioning", "", "", v1alpha1.MachineDraining},
+		{facts.StateAvailable, "", "", v1alpha1.MachineProvisioning},
+	} {
+		host := *f.Host
+		host.State, host.ImageURL = c.state, c.image
+		f.Host = &host
+		d := Plan(f)
+		action := ActionKind("")
+		if d.Action != nil {
+			action = d.Action.Kind
+		}
+		if d.Status.Phase != c.phase || action != c.action {
+			t.Errorf("a host that is %s with image %q: %s, %s", c.state, c.image, d.Status.Phase, action)
+		}
+	}
+}
+
+func TestANodeOfAnEarlierAttemptMakesRoomForItsSuccessor(t *testing.T) {
+	w := until(t, v1alpha1.MachineJoining)
+	f, _, _ := w.facts(w.machines[0])
+	f.Node = Node{Found: true, UID: "old", ProviderID: v1alpha1.ProviderID(f.Machine.UID, f.Machine.Status.Attempt-1)}
+	if d := Plan(f); d.Action == nil || d.Action.Kind != DeleteNode || d.Action.NodeUID != "old" {
+		t.Errorf("action %v", d.Action)
+	}
+	f.Node.ProviderID = "ingot://another/1"
+	if d := Plan(f); d.Action != nil || !strings.Contains(d.Status.WaitingFor, "another/1") {
+		t.Errorf("action %v, waits for %s", d.Action, d.Status.WaitingFor)
+	}
+}
+
+func TestAMachineThatIsRolledOftenStillTellsOfIt(t *testing.T) {
+	w := settled(t, 0)
+	for i := range 6 {
+		w.want(w.machines[0], fmt.Sprint("rev-", 2-i%2))
+		w.sync()
+		story(w)
+	}
+	w.want(w.machines[0], "rev-3")
+	w.sync()
+	f, _, _ := w.facts(w.machines[0])
+	if d := Plan(f); len(f.Machine.Status.Timeline) < 20 || len(d.Events) != 1 || !strings.Contains(d.Events[0].Message, "rev-3") {
+		t.Errorf("%d phases, events %v", len(f.Machine.Status.Timeline), d.Events)
+	}
+}
