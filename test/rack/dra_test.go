@@ -124,7 +124,7 @@ func TestTheDRADriverPublishesWholeGPUs(t *testing.T) {
 	}
 	device, owner := first[0].Spec.Devices[0], first[0].OwnerReferences[0]
 	memory := device.Capacity["memory"].Value
-	if got := device.Attributes; device.Name != "gpu-0" || *got["productName"].StringValue != "NVIDIA H200" || *got["driverVersion"].VersionValue != "550.163.1" ||
+	if got := device.Attributes; device.Name != "gpu-0" || *got["productName"].StringValue != "NVIDIA H200" || *got["driverVersion"].VersionValue != "580.126.9" ||
 		*got["cudaComputeCapability"].VersionValue != "9.0.0" || *got["architecture"].StringValue != "Hopper" || memory.Value() != 143771<<20 || owner.UID != node.UID {
 		t.Errorf("%+v, owned by %+v", device, owner)
 	}

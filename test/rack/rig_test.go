@@ -37,7 +37,7 @@ const manifest = `{
   "os": {"id": "debian", "version": "13", "kernel": "6.12.107"},
   "kernel": "6.12.107", "kernelArguments": ["modprobe.blacklist=nouveau"],
   "software": {
-    "gpuDriver": {"vendor": "nvidia", "version": "550.163.01", "kernelModule": "Open"},
+    "gpuDriver": {"vendor": "nvidia", "version": "580.126.09", "kernelModule": "Open"},
     "containerd": "2.2.0", "kubelet": "1.37.0", "containerToolkit": "1.18.0"
   }
 }`
@@ -318,7 +318,7 @@ func eventually(t testing.TB, what string, check func() error) {
 
 func eventuallyEvery(t testing.TB, pause time.Duration, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(3 * time.Minute)
 	for {
 		err := check()
 		if err == nil {

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/direct"
 	"github.com/ingot-dev/ingot/test/rack"
 	"github.com/ingot-dev/ingot/test/rack/bmc"
 )
@@ -130,6 +131,8 @@ func layout(profiles string) string {
 func newServer(t testing.TB, profile string) (*rig, *rack.Server) {
 	t.Helper()
 	r := newRig(t, 1, func(options *rack.Options) { options.Profile = profile })
+	// Nothing here is about an installer's patience.
+	r.installer = direct.New(direct.Options{BMCs: r.client, Store: r.store})
 	return r, r.rack.Servers()[0]
 }
 

@@ -1,0 +1,122 @@
+package rack_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/plan"
+)
+
+// request is what a NodeType asks for on the rack's image.
+func request(model string, how v1alpha1.Presentation) presentation.Request {
+	return presentation.Request{
+		GPU: &v1alpha1.GPUSpec{Vendor: v1alpha1.VendorNVIDIA, Model: model, Count: 8, Driver: v1alpha1.GPUDriver{Source: v1alpha1.DriverFromImage}, Presentation: how},
+		Image: v1alpha1.OSImageSpec{
+			OS: v1alpha1.OSImageOS{ID: "debian", Version: "13", Kernel: "6.12.107"}, KernelArguments: []string{"modprobe.blacklist=nouveau"},
+			Software: v1alpha1.OSImageSoftware{
+				Kubelet: "1.37.0", ContainerToolkit: "1.18.0", Containerd: "2.2.0", MIGParted: "0.15.0",
+				GPUDriver: &v1alpha1.GPUDriverSoftware{Vendor: v1alpha1.VendorNVIDIA, Version: "580.126.09", KernelModule: "Open"},
+			},
+		},
+	}
+}
+
+// matching counts the published devices that are as expected.
+func matching(want plan.DeviceExpectation, all []resourcev1.ResourceSlice) int {
+	count := 0
+	for _, slice := range all {
+		for _, device := range slice.Spec.Devices {
+			text := func(name string) string {
+				attribute := device.Attributes[resourcev1.QualifiedName(name)]
+				for _, value := range []*string{attribute.StringValue, attribute.VersionValue} {
+					if value != nil {
+						return *value
+					}
+				}
+				return ""
+			}
+			fits := text("type") == want.Type && (len(want.Profiles) == 0 || slices.Contains(want.Profiles, text("profile")))
+			for name, accepted := range want.Attributes {
+				fits = fits && slices.Contains(accepted, text(name))
+			}
+			if fits {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// TestWhatTheProductPlansIsWhatItsNodesOffer is the one place where the product's plans meet the rack, which never saw them.
+func TestWhatTheProductPlansIsWhatItsNodesOffer(t *testing.T) {
+	t.Parallel()
+	mig := func(strategy string, advertise v1alpha1.Advertiser, layout ...v1alpha1.MIGLayout) v1alpha1.Presentation {
+		return v1alpha1.Presentation{Mode: v1alpha1.ModeMIG, MIG: &v1alpha1.MIGSpec{Strategy: strategy, Advertise: advertise, Layout: layout}}
+	}
+	for name, test := range map[string]struct {
+		profile  string
+		request  presentation.Request
+		strategy string
+	}{
+		"mixed": {"hgx-h100", request("H100-SXM5-80GB", mig("mixed", v1alpha1.AdvertiseDevicePlugin, v1alpha1.MIGLayout{
+			GPUs: []int32{0, 1, 2}, Profiles: map[string]int32{"1g.10gb": 2, "1g.10gb+me": 1, "4g.40gb": 1},
+		}, v1alpha1.MIGLayout{GPUs: []int32{7}, Profiles: map[string]int32{"2g.20gb": 3}})), "mixed"},
+		"single": {"hgx-a100", request("A100-SXM4-80GB", mig("single", v1alpha1.AdvertiseDevicePlugin, v1alpha1.MIGLayout{Profiles: map[string]int32{"3g.40gb": 2}})), "single"},
+		"none":   {"hgx-a100", request("A100-SXM4-80GB", mig("none", v1alpha1.AdvertiseDevicePlugin)), "mixed"},
+		"claims": {"hgx-h200", request("H200-SXM-141GB", v1alpha1.Presentation{Mode: v1alpha1.ModeDRA}), "mixed"},
+		"parts":  {"hgx-h200", request("H200-SXM-141GB", mig("mixed", v1alpha1.AdvertiseDRA, v1alpha1.MIGLayout{GPUs: []int32{1, 2}, Profiles: map[string]int32{"1g.18gb": 1, "3g.71gb": 1, "2g.35gb": 1}})), "mixed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newTenant(t)
+			c.driver()
+			planned, err := presentation.Resolve(test.request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			node := "product-" + name
+			rendered, err := cloudinit.Render(cloudinit.Input{
+				Machine: cloudinit.MachineInput{Name: node, UID: node, Revision: "r1", Attempt: 1}, Gate: gate, Plan: planned,
+				Join: &cloudinit.TLSBootstrap{Endpoint: c.cluster.Endpoint(), CA: c.cluster.CA(), Token: c.token((name + "00000")[:6])},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, s := newServer(t, test.profile)
+			if err := s.SetMIGMode(true); err != nil { // as the last tenant left it
+				t.Fatal(err)
+			}
+			if status := r.install(s, hardware.ConfigDrive(rendered)); status.State != hardware.AttemptSucceeded {
+				t.Fatalf("%+v", status)
+			}
+			c.samplePlugin(node, test.strategy)
+			want := map[string]int64{}
+			for _, resource := range planned.Expectation.Resources {
+				want[string(resource.Name)] = resource.Quantity.Value()
+			}
+			c.awaitNode(fmt.Sprintf("%v are offered", want), node, offers(want))
+			c.awaitSlices("the slices are as planned", node, func(all []resourcev1.ResourceSlice) error {
+				if len(all) > 0 != (len(planned.Expectation.Slices) > 0) {
+					return fmt.Errorf("%d slices", len(all))
+				}
+				var errs []error
+				for _, expected := range planned.Expectation.Slices {
+					for _, device := range expected.Devices {
+						if got := matching(device, all); got != device.Count {
+							errs = append(errs, fmt.Errorf("%d of %+v", got, device))
+						}
+					}
+				}
+				return errors.Join(errs...)
+			})
+		})
+	}
+}
