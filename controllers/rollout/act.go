@@ -5,33 +5,45 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	plan "github.com/ingot-dev/ingot/controllers/plan/rollout"
 )
 
-// start tells the Machine that the decision names to move, by one request under the version of it that was judged. A
-// Machine that is gone needs no telling.
-func (r *Reconciler) start(ctx context.Context, seen observation, decision plan.Decision) error {
+// act starts or marks the Machine that the decision names, by one request under the version of it that was judged. A Machine
+// that is gone needs neither.
+func (r *Reconciler) act(ctx context.Context, seen observation, decision plan.Decision) error {
+	for _, name := range decision.Mark {
+		if err := r.tell(ctx, seen, name, func(m *v1alpha1.Machine) { mark(m, seen.rollout) }); err != nil {
+			return fmt.Errorf("mark Machine %s: %w", name, err)
+		}
+	}
 	for _, name := range decision.Start {
-		for _, m := range seen.machines {
-			if client.ObjectKeyFromObject(m) != name {
-				continue
-			}
-			err := client.IgnoreNotFound(r.move(ctx, m, seen.rollout))
-			countStart(err)
-			if err != nil {
-				return fmt.Errorf("start Machine %s: %w", name, err)
-			}
+		err := r.tell(ctx, seen, name, func(m *v1alpha1.Machine) {
+			mark(m, seen.rollout)
+			m.Spec.Revision = seen.rollout.Spec.To
+		})
+		countStart(err)
+		if err != nil {
+			return fmt.Errorf("start Machine %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-func (r *Reconciler) move(ctx context.Context, judged *v1alpha1.Machine, rollout *v1alpha1.Rollout) error {
-	told := judged.DeepCopy()
-	told.Spec.Revision = rollout.Spec.To
-	metav1.SetMetaDataLabel(&told.ObjectMeta, v1alpha1.LabelRollout, rollout.Name)
-	return r.Client.Patch(ctx, told, client.MergeFromWithOptions(judged, client.MergeFromWithOptimisticLock{}))
+func mark(m *v1alpha1.Machine, rollout *v1alpha1.Rollout) {
+	metav1.SetMetaDataLabel(&m.ObjectMeta, v1alpha1.LabelRollout, rollout.Name)
+}
+
+func (r *Reconciler) tell(ctx context.Context, seen observation, name types.NamespacedName, change func(*v1alpha1.Machine)) error {
+	for _, judged := range seen.machines {
+		if client.ObjectKeyFromObject(judged) == name {
+			told := judged.DeepCopy()
+			change(told)
+			return client.IgnoreNotFound(r.Client.Patch(ctx, told, client.MergeFromWithOptions(judged, client.MergeFromWithOptimisticLock{})))
+		}
+	}
+	return nil
 }

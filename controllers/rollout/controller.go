@@ -65,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return step.Wait("the NodeType's status to be seen", soon).Result()
 	}
 	decision := plan.Plan(facts(seen, superseded, r.Clock.Now()))
-	failed := r.start(ctx, seen, decision)
+	failed := r.act(ctx, seen, decision)
 	after := seen.rollout.DeepCopy()
 	told := report(after, decision)
 	result, err := step.Finish(ctx, r.writer(), seen.rollout, after, told, outcome(decision, failed))
