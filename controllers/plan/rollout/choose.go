@@ -58,7 +58,7 @@ func (p *planner) choose() (idle *Machine) {
 		case !p.candidate(m):
 		case p.g.down(m):
 			idles.offer(m)
-		case p.hasRoom(m):
+		case p.hasRoom(m, 1):
 			serving.offer(m)
 		default:
 			p.waits(m)

@@ -20,7 +20,7 @@ func (f *flight) mayLand() bool { return f.m.rv == f.rv && !f.m.gone }
 // facts is what the manager sees: both kinds, each as late as its cache.
 func (w *world) facts(r *rollout, seen record) Facts {
 	f := Facts{Now: w.now, Rollout: seen.Rollout, Policy: w.policy, Pools: w.pools}
-	f.Rollout.Status = *seen.Status.DeepCopy()
+	f.Rollout.Status, f.Machines = *seen.Status.DeepCopy(), make([]Machine, 0, len(w.machines))
 	f.Rollout.ToStable = r.To == w.stable
 	for _, other := range w.rollouts {
 		o, found := other.past.seen(w.seenRollouts)
@@ -205,7 +205,7 @@ func (w *world) settle() {
 		for _, m := range w.machines {
 			w.live(m)
 		}
-		w.now = w.now.Add(w.minutes(6))
+		w.now = w.now.Add(w.minutes(20))
 		w.flying = nil
 	}
 	w.violated("settle: it does not end: %+v", w.rollouts[len(w.rollouts)-1].Status)

@@ -15,10 +15,10 @@ type guards struct {
 	held func(r Rollout, m *Machine) bool
 	// counted: a Machine on that list counts as unavailable, whatever a cache shows of it.
 	counted func(*Machine) bool
-	// typeRoom and poolRoom: one more Machine of the NodeType, of the pool, may become unavailable.
-	typeRoom, poolRoom func(tally) bool
-	// fits: the Machine that is named already may be started now without exceeding a budget.
-	fits func(tally) bool
+	// typeRoom and poolRoom: so many more Machines of the NodeType, of the pool, may become unavailable.
+	typeRoom, poolRoom func(t tally, more int) bool
+	// again: the budgets are looked at before the start too, not only when the Machine is named.
+	again func() bool
 	// named: a Machine that serves is started only when the status as read names it.
 	named func(p *planner, m *Machine) bool
 	// turn: in the canary stage only the canary is started.
@@ -43,7 +43,7 @@ func realGuards() guards {
 	return guards{
 		down: down, held: func(r Rollout, m *Machine) bool { return !r.arrived(m) },
 		counted:  func(*Machine) bool { return true },
-		typeRoom: tally.room, poolRoom: tally.room, fits: tally.within,
+		typeRoom: tally.room, poolRoom: tally.room, again: func() bool { return true },
 		named: func(p *planner, m *Machine) bool { return p.read[m.key()] },
 		turn:  (*planner).itsTurn, baked: baked, stops: (*planner).stopReason, moves: Rollout.moves,
 		letGo: letGo, inherits: inherits,
@@ -121,7 +121,7 @@ func (p *planner) settled(m *Machine) bool {
 	case r.started(m):
 		return r.arrived(m) || p.forgiven[m.key()]
 	default:
-		return true
+		return m.Installed == r.To || !m.Claimed || m.Installed == "" // else somebody has sent it there, and it is on its way
 	}
 }
 

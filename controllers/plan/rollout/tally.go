@@ -11,11 +11,8 @@ type tally struct {
 	size, down, limit int
 }
 
-// room: one more may become unavailable.
-func (t tally) room() bool { return t.down < t.limit }
-
-// within: those that are unavailable are within the limit.
-func (t tally) within() bool { return t.down <= t.limit }
+// room: so many more may become unavailable.
+func (t tally) room(more int) bool { return t.down+more <= t.limit }
 
 func (t *tally) add(down bool) {
 	t.size++
@@ -76,22 +73,21 @@ func (p *planner) limits() {
 	}
 }
 
-// hasRoom: one more Machine may become unavailable in the NodeType and in this one's pool.
-func (p *planner) hasRoom(m *Machine) bool {
+// hasRoom: so many more Machines may become unavailable in the NodeType and in this one's pool.
+func (p *planner) hasRoom(m *Machine, more int) bool {
 	q := p.poolOf(m)
-	return p.g.typeRoom(p.all) && (q == nil || p.g.poolRoom(q.tally))
+	return p.g.typeRoom(p.all, more) && (q == nil || p.g.poolRoom(q.tally, more))
 }
 
 // fits: the Machine, which is counted already, may go down now.
 func (p *planner) fits(m *Machine) bool {
-	q := p.poolOf(m)
-	return p.g.down(m) || p.g.fits(p.all) && (q == nil || p.g.fits(q.tally))
+	return p.g.down(m) || !p.g.again() || p.hasRoom(m, 0)
 }
 
 // waits notes what has no room for a Machine that is to move.
 func (p *planner) waits(m *Machine) {
-	p.blocked = p.blocked || !p.g.typeRoom(p.all)
-	if q := p.poolOf(m); q != nil && !p.g.poolRoom(q.tally) {
+	p.blocked = p.blocked || !p.all.room(1)
+	if q := p.poolOf(m); q != nil && !q.room(1) {
 		q.blocked = true
 	}
 }

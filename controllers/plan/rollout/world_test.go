@@ -161,7 +161,7 @@ func (w *world) catchUp() { w.seenMachines, w.seenRollouts = w.tickMachines, w.t
 // restart begins with caches that were filled by an API server which is behind.
 func (w *world) restart() {
 	w.tell("the manager restarts")
-	w.seenMachines = max(w.floorMachines, w.seenMachines-w.rng.IntN(8))
+	w.seenMachines = max(w.floorMachines, w.seenMachines-w.rng.IntN(16))
 	w.seenRollouts = max(0, w.seenRollouts-w.rng.IntN(4))
 	for _, r := range w.rollouts {
 		w.seenRollouts = max(w.seenRollouts, r.past[0].at)
