@@ -37,7 +37,7 @@ unit: $(BIN)/gotestsum ## Run the tests of packages that start no control plane:
 		$$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -v ' .*ingot/test/\(management\|cluster\)' | cut -d' ' -f1)
 
 .PHONY: test-crash
-test-crash: programs ## Kill the manager at every request that it makes for a Machine's life (a quarter of an hour). make test takes a sample.
+test-crash: programs ## Kill the manager at every request of a life and of a rollout (half an hour). make test takes a sample of 20.
 	@INGOT_CRASH=all go test -count=1 -v -timeout 90m ./test/crash
 
 .PHONY: bench

@@ -152,6 +152,13 @@ func (m *manager) running() *stage.Process {
 	return m.process
 }
 
+// settled is false while one manager dies and the next one is started.
+func (m *manager) settled() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.dying || m.fault != nil
+}
+
 // health is an error when no manager runs, and none will.
 func (m *manager) health() error {
 	m.mu.Lock()

@@ -50,14 +50,6 @@ type result struct {
 	err      error
 }
 
-// at is the request at which the manager was killed; "" when there were not so many.
-func (r result) at(n int) string {
-	if n < 1 || n > len(r.requests) {
-		return ""
-	}
-	return r.requests[n-1].String()
-}
-
 // run tells the story once, with the manager killed at the point.
 func (s *site) run(ctx context.Context, st story, p point) result {
 	if err := errors.Join(st.prepare(s, ctx), s.calm(ctx)); err != nil {
@@ -80,14 +72,14 @@ func (s *site) run(ctx context.Context, st story, p point) result {
 	return result{requests: s.steps.Seen(), took: took, err: err}
 }
 
-// calm waits until the manager changes nothing any more, so that every request is counted for the run that it belongs to.
+// calm waits until a manager is there and changes nothing any more, so that every request is counted for the run that it belongs to.
 func (s *site) calm(ctx context.Context) error {
 	last, since := -1, time.Now()
 	return until(ctx, patience, "the manager changes nothing any more", func() (bool, error) {
 		if now := len(s.steps.Seen()); now != last {
 			last, since = now, time.Now()
 		}
-		return time.Since(since) >= quiet, nil
+		return time.Since(since) >= quiet && s.manager.settled(), nil
 	})
 }
 
@@ -137,7 +129,7 @@ func (s *site) machineReady(ctx context.Context, m *v1alpha1.Machine) error {
 		}
 		var node corev1.Node
 		if err := s.world.Nodes.Get(ctx, client.ObjectKey{Name: m.Name}, &node); err != nil {
-			return false, err
+			return false, client.IgnoreNotFound(err) // what was read of the Machine is not the newest
 		}
 		gated := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == gateKey })
 		return !gated && !node.Spec.Unschedulable, nil

@@ -57,6 +57,15 @@ func shorten(path string) string {
 	return path[strings.Index(path, "/"+resource)+1:]
 }
 
+// kindOf leaves the object's name out as well.
+func kindOf(path string) string {
+	parts := strings.Split(shorten(path), "/")
+	if len(parts) > 1 && parts[0] != "" {
+		parts = slices.Delete(parts, 1, 2)
+	}
+	return strings.Join(parts, "/")
+}
+
 // telling are the fields whose values say what a request is for, and are no secrets.
 var telling = []string{"phase", "state", "step", "online", "unschedulable", "ResetType", "BootSourceOverrideTarget"}
 

@@ -135,6 +135,9 @@ func TestOnlyWhatChangesSomethingIsCounted(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("counted:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+	if kind, want := steps.Seen()[1].Kind(), "api PATCH baremetalhosts/status {status.errorMessage, status.provisioning.state=available}"; kind != want {
+		t.Errorf("kind %q, want %q", kind, want)
+	}
 	if len(u.seen()) != 11 {
 		t.Errorf("%d requests were passed on, want all 11", len(u.seen()))
 	}

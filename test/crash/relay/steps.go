@@ -2,6 +2,7 @@ package relay
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 )
 
@@ -39,6 +40,11 @@ func (r Request) String() string {
 		text += fmt.Sprintf(" -> %d", r.Status)
 	}
 	return text
+}
+
+// Kind is String without what differs from run to run: the object's name and the status.
+func (r Request) Kind() string {
+	return strings.TrimSpace(r.Target + " " + r.Method + " " + kindOf(r.Path) + " " + gist(r.Body))
 }
 
 // Steps numbers the requests of all Fronts. The zero value counts from 1 and kills nobody.
