@@ -2,8 +2,10 @@ package rollout
 
 import (
 	"context"
+	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -156,6 +158,66 @@ func TestAStaleRolloutOrMachineStartsNothing(t *testing.T) {
 	}
 	if n := h.count(t, toldToTake("b")); n != 1 {
 		t.Errorf("%d Machines were started while the first is on its way", n)
+	}
+}
+
+func TestARolloutBeginsWhenTheOneBeforeItHasLetGo(t *testing.T) {
+	h := newHall(t, 0, policy(1, atOnce))
+	h.targets(t, "a", "b")
+	first := h.own(t, h.name+"-b-1", "a", "b").Name
+	server.Create(t, machineIn(h, "m1", "a"), machineIn(h, "m2", "a"))
+	reconcileOnce(t, server.Client, first)
+	named := h.rollout(t, first).Status.InProgress
+	h.targets(t, "a", "c")
+	second := h.own(t, h.name+"-c-2", "a", "c").Name
+	of := func(rollout string) int {
+		return h.count(t, func(m *v1alpha1.Machine) bool { return m.Labels[v1alpha1.LabelRollout] == rollout })
+	}
+	for range 3 {
+		reconcileOnce(t, server.Client, second)
+	}
+	if s := h.rollout(t, second).Status; s.Phase != v1alpha1.RolloutPending || of(second) != 0 {
+		t.Fatalf("it is %s and has marked %d Machines before the first one has let go", s.Phase, of(second))
+	}
+	reconcileOnce(t, server.Client, first)
+	if s := h.rollout(t, first).Status; s.Phase != v1alpha1.RolloutSuperseded || len(named) != 1 {
+		t.Fatalf("the first one is %s, and had named %v", s.Phase, named)
+	}
+	reconcileOnce(t, server.Client, second)
+	if of(second) != 1 || h.count(t, toldToTake("")) != 2 {
+		t.Errorf("%d Machines are marked, %d were left alone: what the first had named is marked before anything", of(second), h.count(t, toldToTake("")))
+	}
+	for range 6 {
+		reconcileOnce(t, server.Client, second)
+	}
+	if n := h.count(t, toldToTake("c")); n != 1 || of(second) != 1 {
+		t.Errorf("%d Machines were started, %d are marked: the budget is one", n, of(second))
+	}
+}
+
+func TestNothingIsBegunWhileTheNodeTypeMakesNoNodes(t *testing.T) {
+	h := newHall(t, 0, policy(1, atOnce))
+	nodeType := h.targets(t, "a", "b")
+	name := h.own(t, h.name+"-b-1", "a", "b").Name
+	server.Create(t, machineIn(h, "m1", "a"))
+	before := nodeType.DeepCopy()
+	nodeType.Status.Conditions = condition(metav1.ConditionFalse, v1alpha1.ReasonOSImageNotReady)
+	if err := server.Client.Status().Patch(t.Context(), nodeType, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		reconcileOnce(t, server.Client, name)
+	}
+	ready := meta.FindStatusCondition(h.rollout(t, name).Status.Conditions, v1alpha1.ConditionReady)
+	if h.count(t, toldToTake("")) != 1 || ready == nil || !strings.Contains(ready.Message, v1alpha1.ReasonOSImageNotReady) {
+		t.Errorf("it says %+v", ready)
+	}
+	h.targets(t, "a", "b")
+	for range 3 {
+		reconcileOnce(t, server.Client, name)
+	}
+	if h.count(t, toldToTake("b")) != 1 {
+		t.Error("it does not go on when the NodeType is Ready again")
 	}
 }
 

@@ -211,7 +211,8 @@ func (h *hall) moved(t *testing.T) int {
 }
 
 func TestTwoManagersAtOnceKeepTheBudgetAndALaterOneGoesOn(t *testing.T) {
-	h := newHall(t, 8, policy(2, atOnce))
+	// The NodeType allows three at once, the pool two.
+	h := newHall(t, 8, policy(3, atOnce))
 	t.Run("two at once", func(t *testing.T) {
 		manage(t)
 		manage(t)
