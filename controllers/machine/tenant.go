@@ -118,7 +118,7 @@ func (r *Reconciler) observePods(ctx context.Context, v *view) error {
 		v.lost(fmt.Errorf("list the Node's pods: %w", utilerrors.NewAggregate(errs)))
 		return nil
 	}
-	v.pods, v.facts.Node.PodsKnown = list.Pods(), true
+	v.pods = list.Pods()
 	for i := range v.pods {
 		v.facts.Node.Pods = append(v.facts.Node.Pods, client.ObjectKeyFromObject(&v.pods[i]).String())
 	}

@@ -95,7 +95,7 @@ func (w *world) act(m *machine, f Facts, h *host, seen bmh, a Action) bool {
 			h.live.consumer, h.live.consumerName = f.Machine.UID, f.Machine.Name
 		})
 	case PowerOff:
-		return w.onHost(h, seen, func() { w.checkMine(f, h, a); h.live.online = false })
+		return w.onHost(h, seen, func() { w.checkMine(f, h, a); w.checkEvicted(f); h.live.online = false })
 	case RequestInstall:
 		return w.onHost(h, seen, func() { w.checkInstall(f, h, a); h.live.imageURL, h.live.online = f.Revision.Image.URL, true })
 	case Deprovision:

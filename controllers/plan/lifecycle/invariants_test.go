@@ -62,6 +62,15 @@ func (w *world) checkInstall(f Facts, h *host, a Action) {
 	}
 }
 
+// checkEvicted: the power goes when the pods went, or a release gave them their time.
+func (w *world) checkEvicted(f Facts) {
+	n, ref := w.tenant.nodes[f.Machine.Name], f.Machine.Status.NodeRef
+	if n == nil || ref == nil || n.uid != ref.UID || n.pods == 0 || f.Machine.Status.Phase == v1alpha1.MachineReleasing && f.DrainOver() {
+		return
+	}
+	w.violated("fence: %s is powered off while %d pods run on it", f.Machine.Name, n.pods)
+}
+
 // checkUserData: what is installed is told of by documents of its own attempt.
 func (w *world) checkUserData(h *host, s *secret, seen bmh) {
 	if s.attempt != seen.spec.Attempt || s.machine != seen.spec.Machine.UID {

@@ -54,7 +54,8 @@ func (p *planner) returnHost() {
 
 // fence stops the machine and takes its Node out of the cluster, and tells when both are done: cordon, evict, power
 // off, have that confirmed, delete the Node. Only behind it may a disk be touched. That the power-off is begun is written
-// before it is asked for: a roll that is called off meanwhile must see it.
+// before it is asked for: a roll that is called off meanwhile must see it. It does not begin with the step into the phase,
+// since nobody looked for the Node's pods before.
 func (p *planner) fence() bool {
 	switch {
 	case !p.f.PowerOffBegun() && (!p.evicted() || p.entering):
@@ -97,10 +98,6 @@ func (p *planner) evicted() bool {
 		p.do(Cordon).NodeUID = f.Node.UID
 		p.d.Again = true
 		p.hold("", v1alpha1.ReasonEvicting, "", "Node "+f.Machine.Name+" is being cordoned")
-		return false
-	case !f.Node.PodsKnown:
-		p.d.Again = true
-		p.hold("", v1alpha1.ReasonEvicting, "", "the pods of Node "+f.Machine.Name+" are being looked for")
 		return false
 	case len(f.Node.Pods) > 0:
 		p.do(Evict).NodeUID = f.Node.UID

@@ -94,6 +94,10 @@ func TestAnotherRevisionIsTakenFromEveryPhaseOfAnInstallation(t *testing.T) {
 			if told[0] != "Draining" {
 				t.Errorf("first of all: %s", told[0])
 			}
+			token := slices.Index(told, "  DeleteToken")
+			if hasToken := phase == v1alpha1.MachineJoining || phase == v1alpha1.MachineValidating; hasToken && token > slices.Index(told, "  PowerOff") {
+				t.Error("the token of the first attempt outlives its machine")
+			}
 			s := w.machines[0].live.Status
 			if s.Phase != v1alpha1.MachineReady || s.Attempt != 2 || w.hosts[0].hw.disk.revision != "rev-2" || len(w.broken) > 0 || len(w.tenant.tokens) > 0 {
 				t.Errorf("%s with attempt %d of %s; tokens %v, broken %v\n%s", s.Phase, s.Attempt, w.hosts[0].hw.disk.revision, w.tenant.tokens, w.broken, strings.Join(told, "\n"))
@@ -132,6 +136,20 @@ Validating
 Ready`)
 	if !w.tenant.nodes["m0"].cordoned {
 		t.Error("the cordon of a person was lifted")
+	}
+}
+
+func TestAPersonsCordonHidesNoPods(t *testing.T) {
+	for _, phase := range []v1alpha1.MachinePhase{v1alpha1.MachineDraining, v1alpha1.MachineReleasing} {
+		w := settled(t, 1)
+		w.tenant.nodes["m0"].cordoned = true
+		if w.want(w.machines[0], "rev-2"); phase == v1alpha1.MachineReleasing {
+			w.delete(w.machines[0])
+		}
+		w.sync()
+		if told := story(w); told[0] != string(phase) || told[1] != "  Evict" || len(w.broken) > 0 {
+			t.Errorf("%s; broken %v", told, w.broken)
+		}
 	}
 }
 

@@ -245,7 +245,7 @@ func (w *world) seeTenant(f *Facts) {
 	case v1alpha1.MachineJoining, v1alpha1.MachineValidating, v1alpha1.MachineReady:
 		if n := w.tenant.nodes[f.Machine.Name]; n != nil {
 			f.Node = Node{Found: true, UID: n.uid, ProviderID: n.providerID, BootID: n.bootID, Unschedulable: n.cordoned, Cordoned: n.ours, Furnished: n.labelled}
-			if f.Node.PodsKnown = draining && n.cordoned; f.Node.PodsKnown {
+			if draining && n.cordoned {
 				f.Node.Pods = make([]string, n.pods)
 			}
 			if n.kept && n.pods > 0 {

@@ -183,9 +183,7 @@ type Node struct {
 	Unschedulable, Cordoned bool
 	// Furnished: it has the labels and taints that its NodeType gives it.
 	Furnished bool
-	// PodsKnown: Pods were looked for, which is done only during an eviction.
-	PodsKnown bool
-	// Pods are namespace/name of those that an eviction must still remove.
+	// Pods are namespace/name of those that an eviction must still remove; looked for only in the phases that evict.
 	Pods []string
 	// Budgets are namespace/name of the PodDisruptionBudgets that let none of Pods go now; looked for only when a roll's
 	// eviction has had its time.
