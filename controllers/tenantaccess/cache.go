@@ -106,7 +106,7 @@ func (s *clientSet) begin(parts *sync.WaitGroup, k kind) (*watched, error) {
 // open makes the cache of a kind, with its indexes and its handler.
 func (s *clientSet) open(w *watched) error {
 	httpClient, err := newHTTPClient(s.config, s.transport, deadlines{
-		answer: s.options.Timeout, whole: listFactor * s.options.Timeout, began: func(path string, err error) { s.streamBegan(w, path, err) },
+		answer: s.options.Timeout, whole: listFactor * s.options.Timeout, size: maxList, began: func(path string, err error) { s.streamBegan(w, path, err) },
 	})
 	if err != nil {
 		return err

@@ -78,7 +78,7 @@ func (s *clientSet) connect() error {
 	if s.prober, err = newProber(s.config, s.transport, s.options.Timeout); err != nil {
 		return err
 	}
-	httpClient, err := newHTTPClient(s.config, s.transport, deadlines{answer: s.options.Timeout, whole: s.options.Timeout, began: s.fellSilent})
+	httpClient, err := newHTTPClient(s.config, s.transport, deadlines{answer: s.options.Timeout, whole: s.options.Timeout, size: maxDirect, began: s.fellSilent})
 	if err != nil {
 		return err
 	}
@@ -120,16 +120,15 @@ func (s *clientSet) obstacle() error {
 	if s.failed != nil && (s.failures >= failuresToLose || !s.answered) {
 		return s.failed
 	}
-	for _, w := range []*watched{s.nodes, s.slices} {
-		if w != nil && w.broken != nil {
-			return classifyStream(s.key, w.path, w.broken)
-		}
-	}
 	if !s.answered || s.nodes == nil {
 		return s.unreachable(fmt.Errorf("%s has not answered yet", s.config.Host))
 	}
 	for _, w := range []*watched{s.nodes, s.slices} {
-		if w != nil && !w.synced {
+		switch {
+		case w == nil:
+		case w.broken != nil:
+			return classifyStream(s.key, w.path, w.broken)
+		case !w.synced:
 			return s.unreachable(fmt.Errorf("the %s of %s have not been read yet", w.kind.plural, s.config.Host))
 		}
 	}

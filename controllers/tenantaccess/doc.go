@@ -6,7 +6,7 @@
 // its own goroutines waiting, and nobody else's.
 //
 // A tenant that falls silent later keeps waiting only those who have asked it already: the first request without an answer
-// loses the tenant for everybody, until a probe succeeds.
+// loses the tenant for everybody, until a probe succeeds. No answer may be larger than its kind can need.
 //
 // Watched are Nodes and, as long as the tenant serves resource.k8s.io/v1, ResourceSlices; both are trimmed before they are
 // kept. Every probe asks what is served, so that a tenant which is upgraded needs no restart of the manager. Everything else (Pods, Secrets, DaemonSets) is read by direct calls, so that no tenant's secrets lie in the

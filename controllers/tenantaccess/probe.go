@@ -20,7 +20,7 @@ import (
 
 // newProber makes the probe's own client: a probe neither waits behind the callers' requests nor counts as one of them.
 func newProber(config *rest.Config, transport http.RoundTripper, timeout time.Duration) (rest.Interface, error) {
-	httpClient, err := newHTTPClient(config, transport, deadlines{answer: timeout, whole: timeout})
+	httpClient, err := newHTTPClient(config, transport, deadlines{answer: timeout, whole: timeout, size: maxProbe})
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"time"
@@ -18,6 +19,16 @@ const watchLimit = 15 * time.Minute
 
 // listFactor: a list of thousands of Nodes may take longer than one object.
 const listFactor = 6
+
+// What one answer may hold, so that no tenant fills the manager's memory. A list of five thousand Nodes has some ten
+// megabytes; a watch is a stream of small frames, which client-go bounds.
+const (
+	maxProbe  = 1 << 20
+	maxDirect = 64 << 20
+	maxList   = 512 << 20
+)
+
+var errTooMuch = errors.New("the server answers with more than is taken from it")
 
 var errSilent = errors.New("the server accepted the request and did not answer in time")
 
@@ -57,15 +68,17 @@ type deadlines struct {
 	next   http.RoundTripper
 	answer time.Duration
 	whole  time.Duration
+	// size of an answer in bytes; a watch has none.
+	size int64
 	// began, when set, is told how each answer began; nil error: well.
 	began func(path string, err error)
 }
 
 // RoundTrip sends one request under its deadlines.
 func (d *deadlines) RoundTrip(request *http.Request) (*http.Response, error) {
-	whole := d.whole
+	whole, size := d.whole, d.size
 	if request.URL.Query().Has("watch") {
-		whole = watchLimit
+		whole, size = watchLimit, math.MaxInt64
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), whole)
 	timer := time.AfterFunc(d.answer, cancel)
@@ -82,7 +95,7 @@ func (d *deadlines) RoundTrip(request *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, err
 	}
-	response.Body = &body{ReadCloser: response.Body, release: cancel}
+	response.Body = &body{ReadCloser: response.Body, left: size, release: cancel}
 	return response, nil
 }
 
@@ -108,10 +121,23 @@ func (e *statusError) refused() bool {
 	return e.code == http.StatusUnauthorized || e.code == http.StatusForbidden
 }
 
-// body releases the request's context when it is closed.
+// body ends with an error after so many bytes, and releases the request's context when it is closed.
 type body struct {
 	io.ReadCloser
+	left    int64
 	release func()
+}
+
+// Read reads what is left.
+func (b *body) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return 0, errTooMuch
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errTooMuch
+	}
+	return n, err
 }
 
 // Close closes the body.

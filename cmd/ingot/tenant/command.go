@@ -86,13 +86,15 @@ func (o *options) check(cmd *cobra.Command) error {
 	case o.answer <= 0:
 		return cli.Usagef(cmd, "--timeout %s: expected a duration such as 10s", o.answer)
 	}
-	if o.endpoint != "" {
-		u, err := url.Parse(o.endpoint)
-		if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
-			return cli.Usagef(cmd, "--endpoint: expected a URL such as https://tenant.example.com:6443")
-		}
+	if o.endpoint != "" && !isHTTPS(o.endpoint) {
+		return cli.Usagef(cmd, "--endpoint: expected a URL such as https://tenant.example.com:6443")
 	}
 	return nil
+}
+
+func isHTTPS(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil
 }
 
 func run(cmd *cobra.Command, o options) error {
