@@ -50,7 +50,7 @@ func (p *planner) candidate(m *Machine) bool {
 	return !m.Deleting && p.f.Rollout.outdated(m) && p.g.tenantTakes(m) && !p.next[m.key()]
 }
 
-// choose finds who goes next: one Machine that is unavailable anyway, to be started at once, and one that is not, to be named.
+// choose finds who goes next: a Machine that is unavailable anyway, to be started at once, or else one to be named.
 func (p *planner) choose() (idle *Machine) {
 	idles, serving := pick{most: 1, order: byName}, pick{most: 1, order: byName}
 	offer := func(m *Machine) {
@@ -78,11 +78,11 @@ func (p *planner) choose() (idle *Machine) {
 	if len(p.s.InProgress) >= maxInProgress {
 		return nil
 	}
+	if len(idles.list) > 0 {
+		return idles.list[0] // the others wait until these are on their way
+	}
 	if len(serving.list) > 0 && !p.unstarted() {
 		p.name(serving.list[0])
-	}
-	if len(idles.list) > 0 {
-		return idles.list[0]
 	}
 	return nil
 }
@@ -117,7 +117,8 @@ func (p *planner) adopt(m *Machine) {
 
 // start picks the one Machine that is told to move now: the idle one or the first of those that the status as read names.
 func (p *planner) start(idle *Machine) {
-	if !p.g.moves(p.f.Rollout, p.f.Rollout.Status.Phase) || !p.moving() {
+	if !p.g.moves(p.f.Rollout, p.f.Rollout.Status.Phase) {
+		p.d.Again = true // when the phase that was decided upon is written
 		return
 	}
 	var able []*Machine

@@ -16,9 +16,9 @@ func (p *planner) turn() {
 				p.s.InProgress = append(p.s.InProgress, m.key().String())
 			}
 		}
-		p.enter(v1alpha1.RolloutSuperseded, "another revision is wanted now: a newer Rollout goes on from here")
+		p.enter(v1alpha1.RolloutSuperseded, "superseded: the NodeType asks for another revision, and a newer Rollout goes on from here")
 	case p.finished():
-		p.enter(v1alpha1.RolloutDone, p.summary())
+		p.enter(v1alpha1.RolloutDone, "done: "+p.summary())
 	case r.Paused:
 		p.enter(v1alpha1.RolloutPaused, "paused: no further Machine is started")
 	case p.s.Phase == v1alpha1.RolloutStopped:
@@ -30,14 +30,22 @@ func (p *planner) turn() {
 func (p *planner) goOn() {
 	if why := p.g.stops(p); why != "" {
 		p.s.StoppedBy = why
-		p.enter(v1alpha1.RolloutStopped, why)
+		p.enter(v1alpha1.RolloutStopped, "stopped: "+why)
 		return
 	}
 	if canaryOver(p.f.Rollout, *p.s) {
 		p.enter(v1alpha1.RolloutRolling, p.rolling())
 		return
 	}
-	p.enter(v1alpha1.RolloutCanary, fmt.Sprintf("%s to move to %s, %s first", count(int(p.s.Targets.Total)), p.f.Rollout.To, count(len(p.s.Canary))))
+	p.enter(v1alpha1.RolloutCanary, p.canaryFirst())
+}
+
+func (p *planner) canaryFirst() string {
+	left := count(int(p.s.Targets.Total - p.s.Targets.Done))
+	if len(p.s.Canary) == 0 {
+		return fmt.Sprintf("%s to move to %s; none can be the canary now", left, p.f.Rollout.To)
+	}
+	return fmt.Sprintf("%s to move to %s; the canary goes first: %s", left, p.f.Rollout.To, some(p.s.Canary))
 }
 
 // finished: every Machine is where it belongs. A rollout that stopped waits for a person even so, because it becoming Done is
@@ -55,9 +63,9 @@ func (p *planner) summary() string {
 	case t.Total == 0:
 		return "no Machine has to move"
 	case len(p.s.Forgiven) > 0:
-		return fmt.Sprintf("%d of %s Ready with %s; given up: %s", t.Done, count(int(t.Total)), p.f.Rollout.To, some(p.s.Forgiven))
+		return fmt.Sprintf("%d of %s are Ready with %s; given up: %s", t.Done, count(int(t.Total)), p.f.Rollout.To, some(p.s.Forgiven))
 	default:
-		return fmt.Sprintf("%s Ready with %s", count(int(t.Total)), p.f.Rollout.To)
+		return fmt.Sprintf("%s Ready with %s", are(int(t.Total)), p.f.Rollout.To)
 	}
 }
 

@@ -158,3 +158,10 @@ func count(n int) string {
 	}
 	return fmt.Sprintf("%d Machines", n)
 }
+
+func are(n int) string {
+	if n == 1 {
+		return "1 Machine is"
+	}
+	return count(n) + " are"
+}

@@ -1,0 +1,185 @@
+package rollout_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/rollout"
+	"github.com/ingot-dev/ingot/controllers/plan/rollout/rehearsal"
+)
+
+var update = flag.Bool("update", false, "write the stories anew")
+
+var (
+	training = types.NamespacedName{Namespace: "research", Name: "training"}
+	serving  = types.NamespacedName{Namespace: "inference", Name: "serving"}
+	begin    = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+)
+
+func named(name string) types.NamespacedName {
+	namespace, rest, _ := strings.Cut(name, "/")
+	return types.NamespacedName{Namespace: namespace, Name: rest}
+}
+
+// story is one golden file.
+type story struct {
+	file, about string
+	// policy is the NodeType's; nil: canary of one baked for 10 minutes, 2 unavailable, a failure budget of 1.
+	policy *rollout.Policy
+	// pool is the limit of the pool serving; 0: none, and the pools allow 2 as well.
+	pool int
+	// courses are of Machines by name and revision; others drain for 2 minutes and install for 13.
+	courses map[string]rehearsal.Course
+	plot    func(*rehearsal.Play)
+	ends    v1alpha1.RolloutPhase
+}
+
+var checkFailed = rehearsal.Course{Drain: 2 * time.Minute, Install: 28 * time.Minute, Failed: v1alpha1.ReasonValidationTimedOut, WaitingFor: "nvidia.com/gpu: 7 of 8"}
+
+var stories = []story{
+	{
+		file: "happy-path", about: "Five Machines in two pools move to a new revision.",
+		plot: func(*rehearsal.Play) {}, ends: v1alpha1.RolloutDone,
+	},
+	{
+		file: "canary-fails-and-undo", about: "The new revision is bad. The canary shows it, nobody else is touched, and the NodeType is set back.",
+		courses: map[string]rehearsal.Course{"*/v2": checkFailed},
+		plot:    func(p *rehearsal.Play) { p.At(40*time.Minute, func() { p.Want("v1") }) },
+		ends:    v1alpha1.RolloutDone,
+	},
+	{
+		file: "failure-budget", about: "Two Machines fail after the canary has passed, one more than the budget. A person looks, and lets the rollout go on.",
+		courses: map[string]rehearsal.Course{"research/training-2/v2": checkFailed, "research/training-3/v2": checkFailed},
+		plot: func(p *rehearsal.Play) {
+			p.At(2*time.Hour, func() { p.Pause(true) })
+			p.At(2*time.Hour+5*time.Minute, func() { p.Pause(false) })
+		},
+		ends: v1alpha1.RolloutDone,
+	},
+	{
+		file: "pool-tightens", about: "The NodeType allows three Machines at once; the pool serving only one of its two.",
+		policy: &rollout.Policy{MaxUnavailable: intstr.FromInt32(3), Canary: 1, Bake: 10 * time.Minute, FailureBudget: 1}, pool: 1,
+		plot: func(*rehearsal.Play) {}, ends: v1alpha1.RolloutDone,
+	},
+	{
+		file: "pause-and-resume", about: "Somebody pauses the rollout: who is on its way arrives, nobody else starts.",
+		plot: func(p *rehearsal.Play) {
+			p.At(30*time.Minute, func() { p.Pause(true) })
+			p.At(2*time.Hour, func() { p.Pause(false) })
+		},
+		ends: v1alpha1.RolloutDone,
+	},
+	{
+		file: "changed-in-the-middle", about: "The NodeType changes again while Machines are on their way to the revision before.",
+		plot: func(p *rehearsal.Play) { p.At(28*time.Minute, func() { p.Want("v3") }) },
+		ends: v1alpha1.RolloutDone,
+	},
+	{
+		file: "manager-restart", about: "The manager is killed twice just before it starts a Machine. The status names that Machine, so the next manager starts it.",
+		plot: func(p *rehearsal.Play) {
+			p.KillManager()
+			p.At(20*time.Minute, func() { p.KillManager() })
+		},
+		ends: v1alpha1.RolloutDone,
+	},
+	{
+		file: "not-ready-first", about: "Two Machines are not Ready when the rollout begins. They go first, since nothing is lost by it; one is the canary.",
+		plot: func(p *rehearsal.Play) {
+			p.Lose(named("inference/serving-2"), "the node does not answer", 0)
+			p.Lose(named("research/training-3"), "the node does not answer", 0)
+		},
+		ends: v1alpha1.RolloutDone,
+	},
+	{
+		file: "scale-up-and-down", about: "During the roll the pool training grows by one, which is installed with the stable revision and then rolled, and serving shrinks by one.",
+		plot: func(p *rehearsal.Play) {
+			p.At(20*time.Minute, func() { p.Grow(training, "training-4") })
+			p.At(30*time.Minute, func() { p.Delete(named("inference/serving-2")) })
+		},
+		ends: v1alpha1.RolloutDone,
+	},
+	{
+		file: "bake-begins-anew", about: "The canary loses Ready while it bakes. Its time counts from when it is Ready again.",
+		plot: func(p *rehearsal.Play) {
+			p.At(20*time.Minute, func() { p.Lose(named("inference/serving-1"), "the node rebooted", 7*time.Minute) })
+		},
+		ends: v1alpha1.RolloutDone,
+	},
+	{
+		file: "drain-times-out", about: "A PodDisruptionBudget lets nobody leave the canary, which stops the rollout. It is set back, and the Machine keeps its pods.",
+		courses: map[string]rehearsal.Course{"*/v2": {Drain: 30 * time.Minute, Failed: v1alpha1.ReasonDrainTimedOut, WaitingFor: "1 pod to leave: default/db-0"}},
+		plot:    func(p *rehearsal.Play) { p.At(time.Hour, func() { p.Want("v1") }) },
+		ends:    v1alpha1.RolloutDone,
+	},
+}
+
+func (s story) play() *rehearsal.Play {
+	policy := rollout.Policy{MaxUnavailable: intstr.FromInt32(2), Canary: 1, Bake: 10 * time.Minute, FailureBudget: 1}
+	if s.policy != nil {
+		policy = *s.policy
+	}
+	two, limit := intstr.FromInt32(2), intstr.FromInt32(2)
+	if s.pool > 0 {
+		limit = intstr.FromInt32(int32(s.pool))
+	}
+	p := rehearsal.New(rehearsal.Setting{
+		Now: begin, Stable: "v1", Policy: policy,
+		Pools: map[types.NamespacedName]rollout.Pool{training: {MaxUnavailable: &two}, serving: {MaxUnavailable: &limit}},
+		Course: func(machine types.NamespacedName, revision string) rehearsal.Course {
+			for _, name := range []string{machine.String() + "/" + revision, "*/" + revision} {
+				if c, found := s.courses[name]; found {
+					return c
+				}
+			}
+			return rehearsal.Course{Drain: 2 * time.Minute, Install: 13 * time.Minute}
+		},
+	})
+	for i := range 3 {
+		p.Add(training, training.Namespace, fmt.Sprintf("training-%d", i+1))
+	}
+	for i := range 2 {
+		p.Add(serving, serving.Namespace, fmt.Sprintf("serving-%d", i+1))
+	}
+	s.plot(p)
+	p.Want("v2")
+	return p
+}
+
+func TestTheStoriesAreAsWritten(t *testing.T) {
+	for _, s := range stories {
+		t.Run(s.file, func(t *testing.T) {
+			p := s.play()
+			if !p.Run(24 * time.Hour) {
+				t.Fatalf("the story does not end:\n%s", rehearsal.Text(begin, p.Lines()))
+			}
+			out := p.Outcome()
+			if out.Phase != s.ends {
+				t.Errorf("it ends %s, not %s", out.Phase, s.ends)
+			}
+			text := fmt.Sprintf("%s\n\n%s\nIn the end: %s after %s, at most %d unavailable at once.\n", s.about, rehearsal.Text(begin, p.Lines()), out.Phase, rehearsal.Plain(out.Took), out.MostUnavailable)
+			file := filepath.Join("testdata", s.file+".txt")
+			if *update {
+				if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatalf("%v: write it with -update and read it", err)
+			}
+			if text != string(want) {
+				t.Errorf("%s is stale: write it with -update and read it. It would be\n%s", file, text)
+			}
+		})
+	}
+}
