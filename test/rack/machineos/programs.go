@@ -81,11 +81,8 @@ func (s *System) script(text string, environment map[string]string) error {
 	var last error
 	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
 		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
 		forgiven := strings.HasSuffix(line, "|| true") || strings.HasSuffix(line, "|| :")
-		for _, part := range strings.FieldsFunc(line, func(r rune) bool { return r == ';' || r == '&' || r == '|' }) {
+		for _, part := range parts(line) {
 			command, asked := plain(words(part, environment), environment)
 			strict = strict || setsStrict(command)
 			if len(command) == 0 {
@@ -101,6 +98,14 @@ func (s *System) script(text string, environment map[string]string) error {
 		}
 	}
 	return last
+}
+
+// parts are what stands between the operators of a line; a comment has none.
+func parts(line string) []string {
+	if strings.HasPrefix(line, "#") {
+		return nil
+	}
+	return strings.FieldsFunc(line, func(r rune) bool { return r == ';' || r == '&' || r == '|' })
 }
 
 // setsStrict knows `set -e`, with other letters too.

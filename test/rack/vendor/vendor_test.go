@@ -16,7 +16,7 @@ import (
 func gpus(n int, change func(i int, g *gpu.GPU)) Host {
 	host := Host{NVIDIADriver: "550.163.01", NVIDIAToolkit: "1.18.0"}
 	for i := range n {
-		g := &gpu.GPU{DeviceID: "2330"}
+		g := &gpu.GPU{DeviceID: "2330", Model: gpu.Model{ComputeCapability: "9.0"}}
 		if change != nil {
 			change(i, g)
 		}
