@@ -7,5 +7,9 @@
 // What is read from the cache and what from the API server itself follows from what a stale answer would do. A write on
 // a BareMetalHost, HostRecord or Machine carries the resource version that was read, so a decision from a stale cache fails
 // and is made again. Where a decision is not followed by such a write (a host is given up for lost, a Machine leaves, a
-// Node is known to be gone), the API server itself is asked.
+// Node is known to be gone, a drain is called off), the API server itself is asked.
+//
+// A roll asks a host for its next image in place: HostRecord.spec names the next attempt, the claim Secret is written anew,
+// then BareMetalHost.spec gets the image and online. The installed and the wanted revision are read at every look (editions in
+// observe.go), and the wanted one is rendered before anything is drained for it.
 package machine

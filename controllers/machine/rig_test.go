@@ -141,6 +141,12 @@ func (w *writes) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
+func (w *writes) total() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.count
+}
+
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }

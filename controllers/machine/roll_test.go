@@ -27,6 +27,7 @@ func TestARollWaitsForItsPodsAndReimagesTheSameHost(t *testing.T) {
 	ctx := t.Context()
 	pod, budget := r.protectedPod()
 	before, first := r.machine(r.namespace), r.node(r.namespace)
+	written := r.writes.total()
 	r.want(r.namespace, next)
 	management.Eventually(t, "the roll names the pod and the budget that keep it past its time", func() bool {
 		c := r.condition(r.namespace, v1alpha1.ConditionReady)
@@ -69,6 +70,7 @@ func TestARollWaitsForItsPodsAndReimagesTheSameHost(t *testing.T) {
 	if s.Phase != v1alpha1.MachineReady || s.Attempt != 2 || s.Revision != next || *s.HostRef != *before.Status.HostRef || s.NodeRef.UID == first.UID {
 		t.Errorf("after the roll the Machine is %s with attempt %d of %s on %v, Node %v", s.Phase, s.Attempt, s.Revision, s.HostRef, s.NodeRef)
 	}
+	t.Logf("the roll took %d mutating requests to the management cluster", r.writes.total()-written)
 	if n := r.node(r.namespace); n.Labels[v1alpha1.LabelRevision] != next || n.Spec.Unschedulable {
 		t.Errorf("the new Node has labels %v, cordoned %v", n.Labels, n.Spec.Unschedulable)
 	}

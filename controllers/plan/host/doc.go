@@ -29,9 +29,17 @@
 // the action. A process killed between the two goes on from the record. Numbers grow by one; a record that was lost
 // begins at the seconds since 1970, above all that can have been counted.
 //
+// # In place
+//
+// A Machine rolls on the host that it has: when HostRecord.spec names another attempt or image than is installed, and
+// spec.online asks for it, a provisioned host goes to provisioning at once. Nothing is deprovisioned and nothing erased: the
+// root device is written anew, and data on other disks stays with the Machine. While spec.online is false nothing is written.
+// A running installation of something else is cancelled first.
+//
 // # Failures
 //
 // An attempt that fails is tried again with growing pauses until three have failed in a row; DigestMismatch, ImageInvalid and NoRootDevice
 // are not tried again by themselves, since nothing changes by itself. Then the host waits for a new value of the
-// annotation ingot.dev/retry, for another Machine or attempt, or for its release. A provisioned host is never taken down because of an error.
+// annotation ingot.dev/retry, for another Machine or attempt, or for its release. Between attempts the server is off, so that no
+// earlier system that is still on its disk comes back. A provisioned host is never taken down because of an error.
 package host

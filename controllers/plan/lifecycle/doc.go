@@ -10,4 +10,15 @@
 // a Machine that was interrupted between the two writes goes on with the same host. Whoever acts on a host does so
 // under its resource version as seen in Facts, so a decision about an older state never lands. And a disk is touched
 // only behind the fence: evicted or out of time, power-off confirmed, Node object gone.
+//
+// A roll is a spec.revision that differs from status.revision. It is looked at before it begins: the revision exists and can
+// be rendered, the tenant answers, takes its kubelet and serves its API, the host is well; else condition UpToDate says what
+// is in the way, and nothing is drained. Then the same host is emptied, stopped and installed again as the next attempt. That
+// holds from Provisioning on, so a bad image is undone while it is stuck. A roll forces no pod, however late it is. It can be
+// called off until the status says PoweringOff, which is written before the power-off is asked for; afterwards what is wanted
+// by then is installed, if need be the same revision again. A release differs in two things: pods and tenant have a time,
+// and the disks are erased.
+//
+// Package facts has what a Decision depends on; obstacle.go what may stand against a revision, roll.go and release.go the ways
+// out, work.go the way up, report.go what people are told.
 package lifecycle
