@@ -7,6 +7,9 @@
 // and the config drive there as an operating system and cloud-init would, package kubelet lives by them in the
 // tenant's cluster, and package vendor advertises what the vendors' plugins would on that hardware.
 //
+// GPUs are hardware with a state of their own, package gpu: what the disk's units call of nvidia-smi and nvidia-mig-parted,
+// package nvtool, cuts them before kubelet starts, and plugins and DRA drivers find what is there then.
+//
 // It imports neither presentation nor cloudinit nor controllers/plan: names and counts come from its own reading of
 // what the vendors' tools read, so that it is no mirror of the code under test.
 //
