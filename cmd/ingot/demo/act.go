@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/demo/snapshot"
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 )
 
@@ -38,19 +39,19 @@ func (t *story) order(ctx context.Context) error {
 	if err := t.w.Fleet.Create(ctx, machine); err != nil {
 		return fmt.Errorf("order the pinned Machine: %w", err)
 	}
-	if err := t.until(ctx, func(s snapshot) (bool, error) {
-		m := s.machine(pinned)
+	if err := t.until(ctx, func(s snapshot.Snapshot) (bool, error) {
+		m := s.Machine(pinned)
 		return m != nil && m.Status.HostRef != nil, nil
 	}); err != nil {
 		return err
 	}
-	m := t.last.machine(pinned)
+	m := t.last.Machine(pinned)
 	if m == nil || m.Status.HostRef == nil || m.Status.HostRef.Name != t.pinnedHost() {
-		t.promise(false, unmet(m), "the pinned Machine has its server")
+		t.promise(false, snapshot.Unmet(m), "the pinned Machine has its server")
 		return nil
 	}
 	for i, pool := range t.site.pools {
-		replicas, err := t.site.share(pool, t.last.hosts)
+		replicas, err := t.site.share(pool, t.last.Hosts)
 		if err != nil {
 			return err
 		}
@@ -94,7 +95,7 @@ func (t *story) createTrainingPod(ctx context.Context) error {
 func (t *story) admit(ctx context.Context) error {
 	t.s.step("power on, network boot, install, join, validate")
 	waited := ""
-	err := t.until(ctx, func(s snapshot) (bool, error) {
+	err := t.until(ctx, func(s snapshot.Snapshot) (bool, error) {
 		reason, err := t.podWaits(ctx)
 		if err != nil {
 			return false, err
@@ -118,14 +119,14 @@ func (t *story) admit(ctx context.Context) error {
 }
 
 // healthy counts the Ready Machines on servers that are promised to be healthy; settled when each of them is Ready or has failed.
-func (t *story) healthy(s snapshot) (ready int, settled bool) {
+func (t *story) healthy(s snapshot.Snapshot) (ready int, settled bool) {
 	done := 0
 	for _, server := range t.w.Rack.Servers() {
 		if server.Name() == t.broken().Name() {
 			continue
 		}
-		m := s.on(server.Name())
-		if isReady(m) {
+		m := s.On(server.Name())
+		if snapshot.Ready(m) {
 			ready++
 			done++
 		} else if failing(m) {
@@ -146,11 +147,11 @@ func failing(m *v1alpha1.Machine) bool {
 func (t *story) unmetHealthy() string {
 	var all []string
 	for _, server := range t.w.Rack.Servers() {
-		if m := t.last.on(server.Name()); server.Name() != t.broken().Name() && !isReady(m) {
+		if m := t.last.On(server.Name()); server.Name() != t.broken().Name() && !snapshot.Ready(m) {
 			if m == nil {
 				all = append(all, server.Name()+" has no Machine")
 			} else {
-				all = append(all, unmet(m))
+				all = append(all, snapshot.Unmet(m))
 			}
 		}
 	}
@@ -191,11 +192,11 @@ func (t *story) onlyGated(n corev1.Node) bool {
 func (t *story) proveGate(ctx context.Context) error {
 	t.s.step("the gate is open: the tenant's pod runs")
 	var pod corev1.Pod
-	err := t.until(ctx, func(snapshot) (bool, error) {
+	err := t.until(ctx, func(snapshot.Snapshot) (bool, error) {
 		err := t.w.Nodes.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: trainingPod}, &pod)
 		return pod.Status.Phase == corev1.PodRunning, err
 	})
-	admitted := isReady(t.last.machine(pod.Spec.NodeName))
+	admitted := snapshot.Ready(t.last.Machine(pod.Spec.NodeName))
 	kept, detail := pod.Status.Phase == corev1.PodRunning && admitted, ""
 	if !kept {
 		detail = fmt.Sprintf("pod %s is %s on node %q", pod.Name, pod.Status.Phase, pod.Spec.NodeName)
@@ -208,8 +209,8 @@ func (t *story) proveGate(ctx context.Context) error {
 func (t *story) keepOut(ctx context.Context) error {
 	t.s.step("%s came up with 7 of 8 GPUs: the verdict", t.broken().Name())
 	var check v1alpha1.Check
-	err := t.until(ctx, func(s snapshot) (bool, error) {
-		m := s.on(t.broken().Name())
+	err := t.until(ctx, func(s snapshot.Snapshot) (bool, error) {
+		m := s.On(t.broken().Name())
 		if m == nil || m.Status.Verdict == nil {
 			return false, nil
 		}
@@ -220,11 +221,11 @@ func (t *story) keepOut(ctx context.Context) error {
 		}
 		return check.Name != "", nil
 	})
-	m := t.last.on(t.broken().Name())
+	m := t.last.On(t.broken().Name())
 	kept := check.Name != "" && gated(m)
 	if kept {
 		t.s.note("verdict on %s: %s %s, expected %s, observed %s", t.broken().Name(), check.Result, check.Name, check.Expected, check.Observed)
 	}
-	t.promise(kept, unmet(m), "the server with a missing GPU is kept out by check resource/%s", t.site.resource())
+	t.promise(kept, snapshot.Unmet(m), "the server with a missing GPU is kept out by check resource/%s", t.site.resource())
 	return err
 }

@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"time"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/demo/snapshot"
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
@@ -98,13 +100,23 @@ func (t *story) packImages(ctx context.Context, name string) ([]*unstructured.Un
 	}
 	t.images = [3]string{name, name + "-2", name + "-3"}
 	var all []*unstructured.Unstructured
-	for i, change := range []func(string) error{func(string) error { return nil }, stage.Patched, stage.WrongKernel} {
+	for i, change := range []func(string) error{func(string) error { return nil }, stage.Patched, stage.OlderDriver} {
 		if err := change(tree); err != nil {
 			return nil, err
 		}
 		image, err := t.packImage(ctx, tree, out, t.images[i])
 		if err != nil {
 			return nil, err
+		}
+		// What the last one says of itself was written by hand.
+		if len(all) > 0 {
+			software, _, err := unstructured.NestedMap(all[0].Object, "spec", "software")
+			if err != nil {
+				return nil, fmt.Errorf("OSImage %s: %w", name, err)
+			}
+			if err := unstructured.SetNestedMap(image.Object, software, "spec", "software"); err != nil {
+				return nil, fmt.Errorf("OSImage %s: %w", image.GetName(), err)
+			}
 		}
 		all = append(all, image)
 	}
@@ -293,10 +305,12 @@ func (t *story) enroll(ctx context.Context) error {
 		return err
 	}
 	available := 0
-	err = t.until(ctx, func(s snapshot) (bool, error) {
+	err = t.until(ctx, func(s snapshot.Snapshot) (bool, error) {
 		available = 0
-		for _, h := range s.hosts {
-			available += boolInt(string(h.Status.Provisioning.State) == "available")
+		for _, h := range s.Hosts {
+			if h.Status.Provisioning.State == metal3.StateAvailable {
+				available++
+			}
 		}
 		return available == t.o.Servers, nil
 	})
@@ -325,7 +339,7 @@ func (t *story) hosts() ([]*unstructured.Unstructured, error) {
 // hostErrors lists what the hosts complain of.
 func (t *story) hostErrors() string {
 	var all []string
-	for _, h := range t.last.hosts {
+	for _, h := range t.last.Hosts {
 		if h.Status.ErrorMessage != "" {
 			all = append(all, h.Name+": "+h.Status.ErrorMessage)
 		}

@@ -9,12 +9,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/cmd/ingot/demo/snapshot"
 )
 
 // release deletes the pinned Machine and waits for its host to be back in the pool.
 func (t *story) release(ctx context.Context) error {
 	t.s.step("releasing %s: evict, power off, delete the Node, erase, return the host", pinned)
-	m := t.last.machine(pinned)
+	m := t.last.Machine(pinned)
 	if m == nil {
 		t.promise(false, "there is no Machine "+pinned, "the pinned Machine is released")
 		return nil
@@ -23,8 +25,8 @@ func (t *story) release(ctx context.Context) error {
 		return fmt.Errorf("release %s: %w", pinned, err)
 	}
 	back := false
-	err := t.until(ctx, func(s snapshot) (bool, error) {
-		back = s.machine(pinned) == nil && t.hostIsBack(s)
+	err := t.until(ctx, func(s snapshot.Snapshot) (bool, error) {
+		back = s.Machine(pinned) == nil && t.hostIsBack(s)
 		return back, nil
 	})
 	if err != nil {
@@ -39,8 +41,8 @@ func (t *story) release(ctx context.Context) error {
 	detail := ""
 	if !back || !gone {
 		detail = fmt.Sprintf("host back: %v; Node gone: %v; %s", back, gone, t.hostErrors())
-		if m := t.last.machine(pinned); m != nil {
-			detail += "\n" + unmet(m)
+		if m := t.last.Machine(pinned); m != nil {
+			detail += "\n" + snapshot.Unmet(m)
 		}
 	}
 	t.promise(back && gone, detail, "the released host is powered off, erased and available again, its Node gone")
@@ -48,11 +50,11 @@ func (t *story) release(ctx context.Context) error {
 }
 
 // hostIsBack: available, off, without a consumer, with the proof of an erase.
-func (t *story) hostIsBack(s snapshot) bool {
-	h := s.host(t.pinnedHost())
+func (t *story) hostIsBack(s snapshot.Snapshot) bool {
+	h := s.Host(t.pinnedHost())
 	if h == nil || h.Status.Provisioning.State != metal3.StateAvailable || h.Spec.ConsumerRef != nil || h.Status.PoweredOn {
 		return false
 	}
-	r, ok := s.records[types.NamespacedName{Namespace: h.Namespace, Name: h.Name}]
+	r, ok := s.Records[types.NamespacedName{Namespace: h.Namespace, Name: h.Name}]
 	return ok && r.Status.Erased != nil && r.Status.Installed == nil
 }

@@ -2,6 +2,8 @@ package demo
 
 import (
 	"context"
+
+	"github.com/ingot-dev/ingot/cmd/ingot/demo/snapshot"
 )
 
 // repair puts the missing GPU back in: the technician unplugs the server, and Ingot does the rest.
@@ -12,11 +14,11 @@ func (t *story) repair(ctx context.Context) error {
 	faults.MissingGPUs = 0
 	server.SetFaults(faults)
 	server.PowerLoss()
-	err := t.until(ctx, func(s snapshot) (bool, error) { return isReady(s.on(server.Name())), nil })
-	kept := isReady(t.last.on(server.Name()))
+	err := t.until(ctx, func(s snapshot.Snapshot) (bool, error) { return snapshot.Ready(s.On(server.Name())), nil })
+	kept := snapshot.Ready(t.last.On(server.Name()))
 	detail := ""
 	if !kept {
-		detail = unmet(t.last.on(server.Name()))
+		detail = snapshot.Unmet(t.last.On(server.Name()))
 	}
 	t.promise(kept, detail, "powered on again, judged anew, and admitted with 8 of 8 GPUs")
 	return err

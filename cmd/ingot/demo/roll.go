@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/demo/snapshot"
 )
 
 // change gives a NodeType another image, and returns when the Rollout to it is there.
@@ -15,16 +16,27 @@ func (t *story) change(ctx context.Context, nodeType, image string) (*v1alpha1.R
 	if err != nil {
 		return nil, err
 	}
-	before := t.last.active(nodeType)
-	err = t.until(ctx, func(s snapshot) (bool, error) {
-		now := s.active(nodeType)
+	before := t.last.Active(nodeType)
+	err = t.until(ctx, func(s snapshot.Snapshot) (bool, error) {
+		now := s.Active(nodeType)
 		return now != nil && (before == nil || now.Name != before.Name), nil
 	})
-	r := t.last.active(nodeType)
+	r := t.last.Active(nodeType)
 	if err == nil && r == nil {
 		t.promise(false, "NodeType "+nodeType+" has no Rollout that is not settled", "the changed NodeType makes a Rollout")
 	}
 	return r, err
+}
+
+// ready counts the Machines of a NodeType that are.
+func ready(s snapshot.Snapshot, nodeType string) int {
+	n := 0
+	for _, m := range s.Of(nodeType) {
+		if snapshot.Ready(m) {
+			n++
+		}
+	}
+	return n
 }
 
 // roll brings a new image to the first pool's NodeType.
@@ -35,15 +47,16 @@ func (t *story) roll(ctx context.Context) error {
 	if err != nil || r == nil {
 		return err
 	}
-	worst, canaryFirst, total := 0, true, len(t.last.of(nodeType))
-	err = t.until(ctx, func(s snapshot) (bool, error) {
-		r = s.rollout(r.Name)
-		unavailable, moved := 0, 0
-		for _, m := range s.of(nodeType) {
-			unavailable += boolInt(!isReady(m))
-			moved += boolInt(m.Spec.Revision == r.Spec.To)
+	worst, canaryFirst, total := 0, true, len(t.last.Of(nodeType))
+	err = t.until(ctx, func(s snapshot.Snapshot) (bool, error) {
+		r = s.Rollout(r.Name)
+		moved := 0
+		for _, m := range s.Of(nodeType) {
+			if m.Spec.Revision == r.Spec.To {
+				moved++
+			}
 		}
-		worst = max(worst, unavailable)
+		worst = max(worst, total-ready(s, nodeType))
 		canaryFirst = canaryFirst && (r.Status.Phase != v1alpha1.RolloutCanary || moved <= 1)
 		return r.Status.Phase == v1alpha1.RolloutDone || r.Status.Phase == v1alpha1.RolloutStopped, nil
 	})
@@ -54,28 +67,25 @@ func (t *story) roll(ctx context.Context) error {
 	return err
 }
 
-// stopBadImage gives the last pool's NodeType an image whose kernel is not the one that it says.
+// stopBadImage gives the last pool's NodeType an image whose driver is older than it says.
 func (t *story) stopBadImage(ctx context.Context) error {
 	nodeType := t.site.last().Spec.NodeTypeRef.Name
-	t.s.step("NodeType %s gets image %s, whose kernel is not the one that it says", nodeType, t.images[2])
+	t.s.step("NodeType %s gets image %s, whose driver is older than it says", nodeType, t.images[2])
 	r, err := t.change(ctx, nodeType, t.images[2])
 	if err != nil || r == nil {
 		return err
 	}
-	err = t.until(ctx, func(s snapshot) (bool, error) {
-		r = s.rollout(r.Name)
+	err = t.until(ctx, func(s snapshot.Snapshot) (bool, error) {
+		r = s.Rollout(r.Name)
 		return r.Status.Phase == v1alpha1.RolloutStopped || r.Status.Phase == v1alpha1.RolloutDone, nil
 	})
-	ready, total := 0, len(t.last.of(nodeType))
-	for _, m := range t.last.of(nodeType) {
-		ready += boolInt(isReady(m))
-	}
+	left, total := ready(t.last, nodeType), len(t.last.Of(nodeType))
 	stopped := r.Status.Phase == v1alpha1.RolloutStopped
 	if stopped {
 		t.s.note("stopped: %s", r.Status.StoppedBy)
 	}
-	t.promise(stopped && ready == total-1, fmt.Sprintf("%s is %s, %d of %d Ready; %s", r.Name, r.Status.Phase, ready, total, r.Status.StoppedBy),
-		"the bad image stopped at its canary; the other %d of %d Machines run on", ready, total)
+	t.promise(stopped && left == total-1, fmt.Sprintf("%s is %s, %d of %d Ready; %s", r.Name, r.Status.Phase, left, total, r.Status.StoppedBy),
+		"the bad image stopped at its canary; the other %d of %d Machines run on", left, total)
 	return err
 }
 
@@ -87,20 +97,20 @@ func (t *story) undo(ctx context.Context) error {
 	if err != nil || r == nil {
 		return err
 	}
-	back := func(s snapshot) bool {
-		for _, m := range s.of(nodeType) {
-			if !isReady(m) || m.Status.Revision != r.Spec.To {
+	back := func(s snapshot.Snapshot) bool {
+		for _, m := range s.Of(nodeType) {
+			if !snapshot.Ready(m) || m.Status.Revision != r.Spec.To {
 				return false
 			}
 		}
-		now := s.rollout(r.Name)
+		now := s.Rollout(r.Name)
 		return now != nil && now.Status.Phase == v1alpha1.RolloutDone
 	}
-	err = t.until(ctx, func(s snapshot) (bool, error) { return back(s), nil })
+	err = t.until(ctx, func(s snapshot.Snapshot) (bool, error) { return back(s), nil })
 	detail := ""
 	if !back(t.last) {
-		for _, m := range t.last.of(nodeType) {
-			detail += unmet(m) + "\n"
+		for _, m := range t.last.Of(nodeType) {
+			detail += snapshot.Unmet(m) + "\n"
 		}
 	}
 	t.promise(back(t.last), detail, "undone: every Machine of %s is back on its stable revision, and admitted", nodeType)

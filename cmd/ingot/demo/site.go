@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +57,13 @@ func readSite(samples []*unstructured.Unstructured) (site, error) {
 	// The first pool's tenant is the one whose pods are looked at.
 	first := s.pools[0].Spec.TenantClusterRef.Name
 	slices.SortStableFunc(s.tenants, func(a, b *v1alpha1.TenantCluster) int {
-		return cmp.Compare(boolInt(a.Name != first), boolInt(b.Name != first))
+		switch first {
+		case a.Name:
+			return -1
+		case b.Name:
+			return 1
+		}
+		return 0
 	})
 	return s, nil
 }
@@ -105,7 +110,9 @@ func (s site) share(pool *v1alpha1.NodePool, hosts []metal3.BareMetalHost) (int,
 	}
 	n := 0
 	for _, h := range hosts {
-		n += boolInt(selector.Matches(labels.Set(h.Labels)))
+		if selector.Matches(labels.Set(h.Labels)) {
+			n++
+		}
 	}
 	return n, nil
 }

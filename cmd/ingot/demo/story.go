@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/demo/snapshot"
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/view"
 	"github.com/ingot-dev/ingot/test/invariants"
@@ -23,7 +24,7 @@ type story struct {
 	watchers []*invariants.Watcher
 	promises []view.Promise
 	lives    map[string]view.Life
-	last     snapshot
+	last     snapshot.Snapshot
 	site     site
 	// cost is what the manager wrote until the first fleet was admitted.
 	cost stage.Writes
@@ -76,8 +77,8 @@ func (t *story) tell(ctx context.Context) error {
 func (t *story) end(ctx context.Context) error {
 	t.s.close()
 	now := time.Now()
-	for _, m := range t.last.machines {
-		t.lives[m.Name] = life(m, now)
+	for _, m := range t.last.Machines {
+		t.lives[m.Name] = snapshot.Life(m, now)
 	}
 	var lives []view.Life
 	for _, l := range t.lives {
@@ -122,7 +123,7 @@ const pollInterval = 200 * time.Millisecond
 
 // until looks at the fleet until done says so or the step's time is up, which is no error: the promise that follows tells.
 // It is one when a program of the demo ended, or an API server no longer answers.
-func (t *story) until(ctx context.Context, done func(snapshot) (bool, error)) error {
+func (t *story) until(ctx context.Context, done func(snapshot.Snapshot) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, t.o.Timeout)
 	defer cancel()
 	tick := time.NewTicker(pollInterval)
@@ -146,13 +147,13 @@ func (t *story) until(ctx context.Context, done func(snapshot) (bool, error)) er
 	}
 }
 
-func (t *story) look(ctx context.Context, done func(snapshot) (bool, error)) (bool, error) {
+func (t *story) look(ctx context.Context, done func(snapshot.Snapshot) (bool, error)) (bool, error) {
 	if t.w.Manager != nil {
 		if gone, err := t.w.Manager.Ended(); gone {
 			return false, err
 		}
 	}
-	snap, err := observe(ctx, t.w.Fleet)
+	snap, err := snapshot.Observe(ctx, t.w.Fleet)
 	if err != nil {
 		return false, err
 	}
@@ -162,16 +163,16 @@ func (t *story) look(ctx context.Context, done func(snapshot) (bool, error)) (bo
 			return false, err
 		}
 	}
-	t.s.update(snap.rows(), snap.rolls())
+	t.s.update(snap.Rows(), snap.Rolls())
 	return done(snap)
 }
 
 // remember keeps the lives of Machines that are gone later.
-func (t *story) remember(snap snapshot) {
+func (t *story) remember(snap snapshot.Snapshot) {
 	now := time.Now()
-	for _, m := range t.last.machines {
-		if snap.machine(m.Name) == nil {
-			t.lives[m.Name] = life(m, now)
+	for _, m := range t.last.Machines {
+		if snap.Machine(m.Name) == nil {
+			t.lives[m.Name] = snapshot.Life(m, now)
 		}
 	}
 	t.last = snap

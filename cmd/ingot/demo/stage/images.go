@@ -10,11 +10,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
-// kernel of the demo's images.
-const kernel = "6.12.107"
+// What is in the demo's images, and where they say so.
+const kernel, driver, manifest = "6.12.107", "570.172.08", "usr/lib/ingot/image.json"
 
 // treeFiles are the demo's operating system: what a pipeline looks at is real, what only a processor would run is not there.
 var treeFiles = map[string]string{
@@ -25,11 +26,11 @@ var treeFiles = map[string]string{
 	"usr/bin/nvidia-mig-parted": "#!/bin/sh\n# The same holds for it.\n",
 	"usr/lib/modules/" + kernel + "/updates/dkms/nvidia.ko": "simulated\n",
 	"boot/efi/EFI/BOOT/BOOTX64.EFI":                         "simulated\n",
-	"usr/lib/ingot/image.json": `{
+	manifest: `{
   "os": {"id": "debian", "version": "13", "kernel": "` + kernel + `"},
   "kernelArguments": ["modprobe.blacklist=nouveau"],
   "software": {
-    "gpuDriver": {"vendor": "nvidia", "version": "570.172.08", "kernelModule": "Open"},
+    "gpuDriver": {"vendor": "nvidia", "version": "` + driver + `", "kernelModule": "Open"},
     "containerd": "2.2.0",
     "kubelet": "1.37.0",
     "containerToolkit": "1.18.0",
@@ -127,14 +128,9 @@ func Patched(dir string) error {
 	return rewrite(filepath.Join(dir, "etc/build-id"), "2\n")
 }
 
-// WrongKernel makes the tree that of an image whose kernel was updated unawares: the manifest says one, the modules are
-// another's.
-func WrongKernel(dir string) error {
-	modules := filepath.Join(dir, "usr/lib/modules")
-	if err := os.Rename(filepath.Join(modules, kernel), filepath.Join(modules, "6.12.111")); err != nil {
-		return fmt.Errorf("write the demo's image tree: %w", err)
-	}
-	return nil
+// OlderDriver makes the tree that of an image with another driver than the one before it.
+func OlderDriver(dir string) error {
+	return rewrite(filepath.Join(dir, manifest), strings.Replace(treeFiles[manifest], driver, "570.124.06", 1))
 }
 
 func rewrite(path, text string) error {

@@ -93,7 +93,7 @@ func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstruc
 		return boolInt(first(a) < 0) - boolInt(first(b) < 0)
 	})
 	for _, o := range ordered {
-		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldOwner, client.ForceOwnership); err != nil {
+		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), fieldOwner, client.ForceOwnership); err != nil {
 			return fmt.Errorf("apply %s %s: %w", o.GetKind(), strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/"), err)
 		}
 	}

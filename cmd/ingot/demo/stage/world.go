@@ -155,7 +155,7 @@ func (w *World) StartManager(ctx context.Context, speed float64) error {
 	// The servers' NodeProvider says where the boot service is; its word wins over this one.
 	s.Boot.Address, s.Boot.URL, s.Boot.Files = w.Boot, "http://boot.invalid", filepath.Join(w.Dir, "boot")
 	fast := metav1.Duration{Duration: time.Duration(max(200, 2000/speed)) * time.Millisecond}
-	s.Boot.ProgressInterval, s.Intervals.Working = fast, fast
+	s.Boot.ProgressInterval, s.Intervals.Working = metav1.Duration{Duration: time.Second}, fast
 	if w.Tune != nil {
 		w.Tune(&s)
 	}

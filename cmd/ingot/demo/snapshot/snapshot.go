@@ -1,4 +1,5 @@
-package demo
+// Package snapshot reads what the demo shows: hosts, Machines and Rollouts at one moment.
+package snapshot
 
 import (
 	"cmp"
@@ -18,43 +19,44 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/view"
 )
 
-// snapshot is the fleet at one moment.
-type snapshot struct {
-	hosts    []metal3.BareMetalHost
-	records  map[types.NamespacedName]v1alpha1.HostRecord
-	machines []v1alpha1.Machine
-	rollouts []v1alpha1.Rollout
+// Snapshot is the fleet at one moment.
+type Snapshot struct {
+	Hosts    []metal3.BareMetalHost
+	Records  map[types.NamespacedName]v1alpha1.HostRecord
+	Machines []v1alpha1.Machine
+	Rollouts []v1alpha1.Rollout
 }
 
-func observe(ctx context.Context, c client.Client) (snapshot, error) {
+// Observe lists the fleet.
+func Observe(ctx context.Context, c client.Client) (Snapshot, error) {
 	var hosts metal3.BareMetalHostList
 	var records v1alpha1.HostRecordList
 	var machines v1alpha1.MachineList
 	var rollouts v1alpha1.RolloutList
 	for _, l := range []client.ObjectList{&machines, &hosts, &records, &rollouts} {
 		if err := c.List(ctx, l); err != nil {
-			return snapshot{}, fmt.Errorf("look at the fleet: %w", err)
+			return Snapshot{}, fmt.Errorf("look at the fleet: %w", err)
 		}
 	}
-	s := snapshot{hosts: hosts.Items, machines: machines.Items, rollouts: rollouts.Items, records: map[types.NamespacedName]v1alpha1.HostRecord{}}
+	s := Snapshot{Hosts: hosts.Items, Machines: machines.Items, Rollouts: rollouts.Items, Records: map[types.NamespacedName]v1alpha1.HostRecord{}}
 	for _, r := range records.Items {
-		s.records[client.ObjectKeyFromObject(&r)] = r
+		s.Records[client.ObjectKeyFromObject(&r)] = r
 	}
 	return s, nil
 }
 
-// rows lists hosts with their Machines, then Machines without a host.
-func (s snapshot) rows() []view.Row {
+// Rows lists hosts with their Machines, then Machines without a host.
+func (s Snapshot) Rows() []view.Row {
 	byHost := map[string]*v1alpha1.Machine{}
 	var out []view.Row
-	for i, m := range s.machines {
+	for i, m := range s.Machines {
 		if m.Status.HostRef != nil {
-			byHost[m.Status.HostRef.Name] = &s.machines[i]
+			byHost[m.Status.HostRef.Name] = &s.Machines[i]
 		} else {
-			out = append(out, machineRow(&s.machines[i]))
+			out = append(out, machineRow(&s.Machines[i]))
 		}
 	}
-	for _, h := range s.hosts {
+	for _, h := range s.Hosts {
 		row := view.Row{}
 		if m := byHost[h.Name]; m != nil {
 			row = machineRow(m)
@@ -69,10 +71,13 @@ func (s snapshot) rows() []view.Row {
 		out = append(out, row)
 	}
 	slices.SortStableFunc(out, func(a, b view.Row) int {
-		return cmp.Or(boolInt(a.Host == "")-boolInt(b.Host == ""), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Machine, b.Machine))
+		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(a.Machine, b.Machine))
 	})
 	return out
 }
+
+// last sorts rows without a host behind those with one.
+func last(r view.Row) string { return cmp.Or(r.Host, "~") }
 
 func machineRow(m *v1alpha1.Machine) view.Row {
 	row := view.Row{Machine: m.Name, Phase: string(m.Status.Phase), Waiting: m.Status.WaitingFor}
@@ -91,10 +96,10 @@ func machineRow(m *v1alpha1.Machine) view.Row {
 	return row
 }
 
-// rolls tells of every Rollout that is not settled.
-func (s snapshot) rolls() []string {
+// Rolls tells of every Rollout that is not settled.
+func (s Snapshot) Rolls() []string {
 	var out []string
-	for _, r := range s.rollouts {
+	for _, r := range s.Rollouts {
 		if r.Status.Phase == "" || r.Status.Phase.Settled() {
 			continue
 		}
@@ -111,80 +116,74 @@ func (s snapshot) rolls() []string {
 	return out
 }
 
-// active is the NodeType's Rollout that is not settled, nil when there is none.
-func (s snapshot) active(nodeType string) *v1alpha1.Rollout {
-	for i, r := range s.rollouts {
+// Active is the NodeType's Rollout that is not settled, nil when there is none.
+func (s Snapshot) Active(nodeType string) *v1alpha1.Rollout {
+	for i, r := range s.Rollouts {
 		if r.Spec.NodeTypeRef.Name == nodeType && !r.Status.Phase.Settled() {
-			return &s.rollouts[i]
+			return &s.Rollouts[i]
 		}
 	}
 	return nil
 }
 
-// rollout returns the one of that name, nil when it is gone.
-func (s snapshot) rollout(name string) *v1alpha1.Rollout {
-	for i, r := range s.rollouts {
+// Rollout returns the one of that name, nil when it is gone.
+func (s Snapshot) Rollout(name string) *v1alpha1.Rollout {
+	for i, r := range s.Rollouts {
 		if r.Name == name {
-			return &s.rollouts[i]
+			return &s.Rollouts[i]
 		}
 	}
 	return nil
 }
 
-// of are the Machines of a NodeType.
-func (s snapshot) of(nodeType string) []*v1alpha1.Machine {
+// Of are the Machines of a NodeType.
+func (s Snapshot) Of(nodeType string) []*v1alpha1.Machine {
 	var out []*v1alpha1.Machine
-	for i, m := range s.machines {
+	for i, m := range s.Machines {
 		if m.Spec.NodeTypeRef.Name == nodeType {
-			out = append(out, &s.machines[i])
+			out = append(out, &s.Machines[i])
 		}
 	}
 	return out
 }
 
-// machine returns the Machine of that name, nil when it is gone.
-func (s snapshot) machine(name string) *v1alpha1.Machine {
-	for i := range s.machines {
-		if s.machines[i].Name == name {
-			return &s.machines[i]
+// Machine returns the Machine of that name, nil when it is gone.
+func (s Snapshot) Machine(name string) *v1alpha1.Machine {
+	for i := range s.Machines {
+		if s.Machines[i].Name == name {
+			return &s.Machines[i]
 		}
 	}
 	return nil
 }
 
-// on returns the Machine that has the host, nil when none has.
-func (s snapshot) on(host string) *v1alpha1.Machine {
-	for i, m := range s.machines {
+// On returns the Machine that has the host, nil when none has.
+func (s Snapshot) On(host string) *v1alpha1.Machine {
+	for i, m := range s.Machines {
 		if m.Status.HostRef != nil && m.Status.HostRef.Name == host {
-			return &s.machines[i]
+			return &s.Machines[i]
 		}
 	}
 	return nil
 }
 
-// host returns the host of that name, nil when there is none.
-func (s snapshot) host(name string) *metal3.BareMetalHost {
-	for i := range s.hosts {
-		if s.hosts[i].Name == name {
-			return &s.hosts[i]
+// Host returns the host of that name, nil when there is none.
+func (s Snapshot) Host(name string) *metal3.BareMetalHost {
+	for i := range s.Hosts {
+		if s.Hosts[i].Name == name {
+			return &s.Hosts[i]
 		}
 	}
 	return nil
 }
 
-func boolInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-func isReady(m *v1alpha1.Machine) bool {
+// Ready says whether a Machine is.
+func Ready(m *v1alpha1.Machine) bool {
 	return m != nil && meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// life is how long a Machine was in each phase; the phase it is in counts until now.
-func life(m v1alpha1.Machine, now time.Time) view.Life {
+// Life is how long a Machine was in each phase; the phase it is in counts until now.
+func Life(m v1alpha1.Machine, now time.Time) view.Life {
 	l := view.Life{Machine: m.Name, Phases: map[string]time.Duration{}}
 	for i, e := range m.Status.Timeline {
 		end := now
@@ -197,8 +196,8 @@ func life(m v1alpha1.Machine, now time.Time) view.Life {
 	return l
 }
 
-// unmet renders the checks of a Machine's verdict that do not pass.
-func unmet(m *v1alpha1.Machine) string {
+// Unmet renders the checks of a Machine's verdict that do not pass.
+func Unmet(m *v1alpha1.Machine) string {
 	if m == nil {
 		return "there is no such Machine"
 	}
