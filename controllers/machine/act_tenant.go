@@ -9,13 +9,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/machine/eviction"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 )
 
@@ -145,26 +144,11 @@ func (v *view) patchNode(ctx context.Context, change func(*corev1.Node)) error {
 	return v.access.Client.Patch(ctx, node, client.MergeFromWithOptions(v.node, client.MergeFromWithOptimisticLock{}))
 }
 
-// evict asks once for every pod that is not leaving yet. A disruption budget that says no is no error: the next round asks again.
 func (r *Reconciler) evict(ctx context.Context, v *view, _ lifecycle.Action) error {
 	if v.access == nil {
 		return errTenantLost
 	}
-	var failures []error
-	for i := range v.pods {
-		pod := &v.pods[i]
-		if pod.DeletionTimestamp != nil {
-			continue
-		}
-		err := v.access.Clientset.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
-			ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
-			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(pod.UID)}},
-		})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsConflict(err) {
-			failures = append(failures, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err))
-		}
-	}
-	return errors.Join(failures...)
+	return eviction.Ask(ctx, v.access.Clientset, v.pods)
 }
 
 func (r *Reconciler) deleteNode(ctx context.Context, v *view, a lifecycle.Action) error {

@@ -4,20 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	"k8s.io/kubectl/pkg/drain"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/machine/eviction"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
@@ -107,63 +102,21 @@ func (r *Reconciler) observeNode(ctx context.Context, v *view) error {
 	return nil
 }
 
-// observePods selects the pods to be evicted as kubectl drain --force --ignore-daemonsets --delete-emptydir-data does.
+// observePods looks for the pods to be evicted and, when a roll's eviction has had its time, for the budgets that keep them.
 func (r *Reconciler) observePods(ctx context.Context, v *view) error {
-	helper := &drain.Helper{
-		Ctx: ctx, Client: v.access.Clientset, Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
-		GracePeriodSeconds: -1, Out: io.Discard, ErrOut: io.Discard,
-	}
-	list, errs := helper.GetPodsForDeletion(v.node.Name)
-	if len(errs) > 0 {
-		v.lost(fmt.Errorf("list the Node's pods: %w", utilerrors.NewAggregate(errs)))
+	pods, err := eviction.Pods(ctx, v.access.Clientset, v.node.Name)
+	if err != nil {
+		v.lost(err)
 		return nil
 	}
-	v.pods = list.Pods()
+	v.pods = pods
 	for i := range v.pods {
 		v.facts.Node.Pods = append(v.facts.Node.Pods, client.ObjectKeyFromObject(&v.pods[i]).String())
 	}
 	if v.machine.Status.Phase == v1alpha1.MachineDraining && v.facts.DrainOver() {
-		v.observeBudgets(ctx)
+		v.facts.Node.Budgets = eviction.Budgets(ctx, v.access.Clientset, v.pods)
 	}
 	return nil
-}
-
-// observeBudgets names the disruption budgets that let none of the pods go now. They only serve the message: where they may not
-// be listed, it says so in their place.
-func (v *view) observeBudgets(ctx context.Context) {
-	budgets := map[string][]policyv1.PodDisruptionBudget{}
-	for i := range v.pods {
-		namespace := v.pods[i].Namespace
-		if _, known := budgets[namespace]; known {
-			continue
-		}
-		list, err := v.access.Clientset.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			v.facts.Node.Budgets = append(v.facts.Node.Budgets, fmt.Sprintf("of namespace %s (cannot be listed: %v)", namespace, err))
-			list = &policyv1.PodDisruptionBudgetList{}
-		}
-		budgets[namespace] = list.Items
-	}
-	v.facts.Node.Budgets = append(v.facts.Node.Budgets, blocking(v.pods, budgets)...)
-}
-
-// blocking names the budgets that select one of the pods and allow no disruption, each once. A pod that is leaving needs none.
-func blocking(pods []corev1.Pod, budgets map[string][]policyv1.PodDisruptionBudget) []string {
-	var names []string
-	for i := range pods {
-		pod := &pods[i]
-		for j := range budgets[pod.Namespace] {
-			b := &budgets[pod.Namespace][j]
-			selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-			if err != nil || pod.DeletionTimestamp != nil || b.Status.DisruptionsAllowed > 0 || !selector.Matches(labels.Set(pod.Labels)) {
-				continue
-			}
-			if name := b.Namespace + "/" + b.Name; !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
-	return names
 }
 
 // furniture is what a Node still lacks of what its NodeType gives it.

@@ -249,6 +249,10 @@ func (p *planner) living() {
 		}
 		p.hold(condition, reason, p.waitingCheck(), message)
 	}
+	p.tidy()
+}
+
+func (p *planner) tidy() {
 	switch {
 	case !p.f.Tenant.Reachable:
 		p.after(look)
