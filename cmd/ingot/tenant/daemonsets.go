@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
@@ -42,7 +43,16 @@ func (t *tenant) checkDaemonSets(ctx context.Context) {
 	if !troubled {
 		t.add(fine, topic, "all %d tolerate the gate", len(sets.Items))
 	}
+	if !slices.ContainsFunc(sets.Items, func(s appsv1.DaemonSet) bool { return neededFor(&s.Spec.Template.Spec) == forGPUs }) {
+		t.add(note, topic, "none looks like GPU software: nodes with GPUs are admitted only once a device plugin, an operator or a DRA driver runs on them")
+	}
 }
+
+// What a node needs DaemonSets for before it can be admitted.
+const (
+	forNetwork = "gives nodes their network, without which they never become Ready"
+	forGPUs    = "looks like GPU software, without which nodes do not advertise their GPUs"
+)
 
 func tolerates(tolerations []corev1.Toleration, gate string) bool {
 	taint := corev1.Taint{Key: gate, Effect: corev1.TaintEffectNoSchedule}
@@ -57,7 +67,7 @@ func neededFor(pod *corev1.PodSpec) string {
 	for _, v := range pod.Volumes {
 		// CNI plugins put their configuration there (kubernetes.io/docs, network plugins).
 		if v.HostPath != nil && strings.HasPrefix(v.HostPath.Path, "/etc/cni/net.d") {
-			return "gives nodes their network, without which they never become Ready"
+			return forNetwork
 		}
 	}
 	names := make([]string, 0, len(pod.Containers))
@@ -69,7 +79,7 @@ func neededFor(pod *corev1.PodSpec) string {
 	}
 	for _, name := range names {
 		if slices.ContainsFunc(vendors, func(v string) bool { return strings.Contains(name, v) }) {
-			return "looks like GPU software, without which nodes do not advertise their GPUs"
+			return forGPUs
 		}
 	}
 	return ""

@@ -88,7 +88,7 @@ func TestAnAdministratorsKubeconfigIsOnboarded(t *testing.T) {
 		t.Fatalf("status %d:\n%s", status, stderr)
 	}
 	says(t, stderr, "ok    API server: "+server.Cluster.Endpoint()+" answers, version v1.37", "ok    rights:", "ok    resource.k8s.io/v1: is served",
-		"ok    trial of a join: a bootstrap token is accepted", "note  endpoint: ")
+		"ok    trial of a join: a bootstrap token is accepted", "note  endpoint: ", "note  DaemonSets: none looks like GPU software")
 	apply(t, stdout)
 	var tenant v1alpha1.TenantCluster
 	if err := server.Client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "research"}, &tenant); err != nil {
