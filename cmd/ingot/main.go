@@ -24,6 +24,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/hostimport"
 	"github.com/ingot-dev/ingot/cmd/ingot/image"
 	"github.com/ingot-dev/ingot/cmd/ingot/rollout"
+	"github.com/ingot-dev/ingot/cmd/ingot/simulate"
 	"github.com/ingot-dev/ingot/cmd/ingot/tenant"
 )
 
@@ -48,7 +49,7 @@ func root() *cobra.Command {
 		fleet.MachinesCommand(),
 		fleet.WhyCommand(),
 		fleet.HostsCommand(),
-		rollout.Command(),
+		rollout.Command(simulate.Command()),
 		demo.Command(),
 		cli.Group("host", "Bring servers in", hostimport.Command()),
 		image.Command(),

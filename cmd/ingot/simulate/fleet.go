@@ -1,0 +1,143 @@
+package simulate
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/rollout"
+	"github.com/ingot-dev/ingot/controllers/plan/rollout/rehearsal"
+)
+
+// fleet is what the rollout is played with.
+type fleet struct {
+	nodeType string
+	policy   rollout.Policy
+	limits   map[types.NamespacedName]rollout.Pool
+	shares   []share
+}
+
+// share is how many Machines a NodePool has; its zero name is that of Machines without one.
+type share struct {
+	pool types.NamespacedName
+	size int
+}
+
+func (o objects) fleet(opts options) (fleet, error) {
+	n, err := o.choose(opts)
+	if err != nil {
+		return fleet{}, err
+	}
+	f := fleet{nodeType: n.Name, policy: rollout.PolicyOf(n.Spec.Rollout), limits: rollout.PoolsOf(n.Name, o.pools)}
+	for i := range o.pools {
+		p := &o.pools[i]
+		if p.Spec.NodeTypeRef.Name != n.Name {
+			continue
+		}
+		key := types.NamespacedName{Namespace: cmp.Or(p.Namespace, "default"), Name: p.Name}
+		if p.Spec.Rollout != nil && !amount(p.Spec.Rollout.MaxUnavailable) {
+			return fleet{}, fmt.Errorf("NodePool %s: spec.rollout.maxUnavailable: expected a number of at least 1, or a percentage from 1%% to 100%%, seen %s", key, p.Spec.Rollout.MaxUnavailable)
+		}
+		size := 0
+		if p.Spec.Replicas != nil {
+			size = int(*p.Spec.Replicas)
+		}
+		f.shares = append(f.shares, share{key, size})
+		f.limits[key] = f.limits[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}]
+	}
+	return f, f.spread(opts.machines)
+}
+
+// spread gives every pool its share of so many Machines, in proportion to its replicas; 0 means the replicas themselves.
+func (f *fleet) spread(machines int) error {
+	slices.SortFunc(f.shares, func(a, b share) int { return cmp.Compare(a.pool.String(), b.pool.String()) })
+	total := 0
+	for _, s := range f.shares {
+		total += s.size
+	}
+	switch {
+	case machines == 0 && total == 0:
+		return fmt.Errorf("expected NodePools of NodeType %s with replicas, seen none: say how many Machines with --machines", f.nodeType)
+	case machines == 0 && total > mostMachines:
+		return fmt.Errorf("the NodePools of NodeType %s have %d replicas: say how many of at most %d to simulate with --machines", f.nodeType, total, mostMachines)
+	case machines == 0:
+		return nil
+	case len(f.shares) == 0:
+		f.shares = []share{{size: machines}}
+		return nil
+	}
+	// Each pool takes its part of what is left, so that rounding loses nobody.
+	for i := range f.shares {
+		weight := f.shares[i].size
+		if total == 0 {
+			f.shares[i].size = machines / (len(f.shares) - i)
+		} else {
+			f.shares[i].size = (machines*weight + total/2) / total
+			total -= weight
+		}
+		machines -= f.shares[i].size
+		if total == 0 && weight > 0 {
+			break
+		}
+	}
+	return nil
+}
+
+func (f fleet) size() int {
+	n := 0
+	for _, s := range f.shares {
+		n += s.size
+	}
+	return n
+}
+
+// begin is midnight, so that the time of day is the time that has passed.
+var begin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// play sets the stage and asks for the next revision.
+func (f fleet) play(opts options) *rehearsal.Play {
+	p := rehearsal.New(rehearsal.Setting{
+		Now: begin, Stable: f.nodeType + "-old", Policy: f.policy, Pools: f.limits, Course: courses(opts),
+	})
+	for _, s := range f.shares {
+		for i := range s.size {
+			if s.pool.Name == "" {
+				p.Add(s.pool, "default", fmt.Sprintf("%s-%d", f.nodeType, i+1))
+			} else {
+				p.Add(s.pool, s.pool.Namespace, fmt.Sprintf("%s-%d", s.pool.Name, i+1))
+			}
+		}
+	}
+	p.Want(f.nodeType + "-new")
+	return p
+}
+
+// failures are what a simulated roll fails with.
+var failures = []rehearsal.Course{
+	{Failed: v1alpha1.ReasonProvisioningTimedOut, WaitingFor: "simulated: the image is not written"},
+	{Failed: v1alpha1.ReasonJoinTimedOut, WaitingFor: "simulated: the Node does not register"},
+	{Failed: v1alpha1.ReasonValidationTimedOut, WaitingFor: "simulated: a resource is missing"},
+}
+
+// courses are drawn for each Machine by itself, so that the order of the rolls changes none of them.
+func courses(opts options) func(types.NamespacedName, string) rehearsal.Course {
+	return func(machine types.NamespacedName, revision string) rehearsal.Course {
+		h := fnv.New64a()
+		fmt.Fprint(h, machine, revision)
+		rng := rand.New(rand.NewPCG(opts.seed, h.Sum64()))
+		drain, install := time.Duration(1+rng.IntN(10))*time.Minute, time.Duration(12+rng.IntN(9))*time.Minute
+		var c rehearsal.Course
+		if rng.Float64() < opts.failRate {
+			c = failures[rng.IntN(len(failures))]
+			install += 15 * time.Minute // the deadline of the step that it hangs in
+		}
+		c.Drain, c.Install = drain, install
+		return c
+	}
+}

@@ -1,0 +1,113 @@
+package simulate
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// objects are what the files have.
+type objects struct {
+	nodeTypes []v1alpha1.NodeType
+	pools     []v1alpha1.NodePool
+}
+
+func read(files []string) (objects, error) {
+	var all objects
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return objects{}, fmt.Errorf("read the NodeType: %w", err)
+		}
+		for documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
+			document, err := documents.Read()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err == nil {
+				err = all.add(document)
+			}
+			if err != nil {
+				return objects{}, fmt.Errorf("read %s: %w", path, err)
+			}
+		}
+	}
+	return all, nil
+}
+
+// add takes NodeTypes and NodePools; whatever else a directory of samples has is no concern of a rollout.
+func (o *objects) add(document []byte) error {
+	var kind metav1.TypeMeta
+	if err := yaml.Unmarshal(document, &kind); err != nil {
+		return err
+	}
+	if kind.APIVersion != v1alpha1.GroupVersion.String() {
+		return nil
+	}
+	switch kind.Kind {
+	case "NodeType":
+		o.nodeTypes = append(o.nodeTypes, v1alpha1.NodeType{})
+		return yaml.UnmarshalStrict(document, &o.nodeTypes[len(o.nodeTypes)-1])
+	case "NodePool":
+		o.pools = append(o.pools, v1alpha1.NodePool{})
+		return yaml.UnmarshalStrict(document, &o.pools[len(o.pools)-1])
+	}
+	return nil
+}
+
+// choose finds the NodeType of that name or, without a name, the only one.
+func (o objects) choose(opts options) (*v1alpha1.NodeType, error) {
+	var names []string
+	for i := range o.nodeTypes {
+		n := &o.nodeTypes[i]
+		if n.Name == opts.nodeType || opts.nodeType == "" && len(o.nodeTypes) == 1 {
+			return n, validate(n)
+		}
+		names = append(names, n.Name)
+	}
+	switch from := strings.Join(opts.files, ", "); {
+	case len(names) == 0:
+		return nil, fmt.Errorf("expected a NodeType of %s, seen none in %s", v1alpha1.GroupVersion, from)
+	case opts.nodeType == "":
+		return nil, fmt.Errorf("expected one NodeType, seen %s in %s: say which with --nodetype", strings.Join(names, ", "), from)
+	default:
+		return nil, fmt.Errorf("expected NodeType %s, seen %s in %s", opts.nodeType, strings.Join(names, ", "), from)
+	}
+}
+
+// validate refuses what the API server would: no server looks at these files.
+func validate(n *v1alpha1.NodeType) error {
+	p := n.Spec.Rollout
+	if p == nil {
+		return nil
+	}
+	switch where := "NodeType " + n.Name + ": spec.rollout."; {
+	case !amount(p.MaxUnavailable):
+		return fmt.Errorf("%smaxUnavailable: expected a number of at least 1, or a percentage from 1%% to 100%%, seen %s", where, p.MaxUnavailable)
+	case p.Canary != nil && p.Canary.Machines < 1:
+		return fmt.Errorf("%scanary.machines: expected at least 1, seen %d", where, p.Canary.Machines)
+	case p.FailureBudget != nil && *p.FailureBudget < 0:
+		return fmt.Errorf("%sfailureBudget: expected 0 or more, seen %d", where, *p.FailureBudget)
+	}
+	return nil
+}
+
+// amount tells whether that is a number of at least 1, or a percentage from 1% to 100%, or nothing.
+func amount(v *intstr.IntOrString) bool {
+	if v == nil {
+		return true
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(v, 100, false)
+	return err == nil && n >= 1 && (v.Type == intstr.Int || n <= 100)
+}
