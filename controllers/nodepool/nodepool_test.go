@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -120,6 +121,42 @@ func TestAPoolGrowsBecomesReadyAndShrinksByWorth(t *testing.T) {
 		if m.Name != keep && m.Name != foreign.Name {
 			t.Errorf("%s remained, not %s", m.Name, keep)
 		}
+	}
+}
+
+func TestTheTargetIsWhatCountsAsUpToDate(t *testing.T) {
+	replicas := int32(3)
+	seen := observation{pool: &v1alpha1.NodePool{Spec: v1alpha1.NodePoolSpec{Replicas: &replicas}}}
+	for _, revision := range []string{"", "stable", "target"} {
+		m := v1alpha1.Machine{Status: v1alpha1.MachineStatus{Revision: revision}}
+		if revision != "" {
+			m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+		}
+		m.Name = "on-" + revision
+		seen.machines = append(seen.machines, m)
+	}
+	for name, c := range map[string]struct {
+		status *v1alpha1.NodeTypeStatus
+		want   int32
+	}{
+		"there is no NodeType":    {nil, 0},
+		"nothing is asked for":    {&v1alpha1.NodeTypeStatus{}, 0},
+		"a Rollout is on its way": {&v1alpha1.NodeTypeStatus{StableRevision: "stable", TargetRevision: "target"}, 1},
+	} {
+		seen.nodeType = nil
+		if c.status != nil {
+			seen.nodeType = &v1alpha1.NodeType{Status: *c.status}
+		}
+		after := seen.pool.DeepCopy()
+		report(after, seen, time.Time{})
+		if got := after.Status.UpToDateReplicas; got != c.want {
+			t.Errorf("%s: %d are up to date, want %d", name, got, c.want)
+		}
+	}
+	replicas, seen.nodeType = 1, &v1alpha1.NodeType{Status: v1alpha1.NodeTypeStatus{StableRevision: "stable", TargetRevision: "target"}}
+	victims := decide(seen).Delete
+	if len(victims) != 2 || victims[0].Name != "on-" || victims[1].Name != "on-stable" {
+		t.Errorf("while a Rollout is on its way the pool gives up %+v: first who is not Ready, then who is outdated", victims)
 	}
 }
 

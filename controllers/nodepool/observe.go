@@ -65,7 +65,7 @@ func decide(seen observation) scaling.Decision {
 	for i := range seen.machines {
 		m := &seen.machines[i]
 		facts[i] = scaling.Machine{
-			Name: m.Name, Ready: ready(m), UpToDate: upToDate(m, seen.nodeType), Created: m.CreationTimestamp.Time, Deleting: m.DeletionTimestamp != nil,
+			Name: m.Name, Ready: ready(m), UpToDate: !targeted(seen.nodeType) || upToDate(m, seen.nodeType), Created: m.CreationTimestamp.Time, Deleting: m.DeletionTimestamp != nil,
 		}
 	}
 	decision := scaling.Plan(replicas(seen.pool), facts)
@@ -86,7 +86,13 @@ func ready(m *v1alpha1.Machine) bool {
 	return meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// upToDate: without a target nothing is outdated.
+// upToDate: it has the target revision, as its own condition and the NodeType's count have it. Without a target it is not
+// known to.
 func upToDate(m *v1alpha1.Machine, nodeType *v1alpha1.NodeType) bool {
-	return nodeType == nil || nodeType.Status.TargetRevision == "" || m.Status.Revision == nodeType.Status.TargetRevision
+	return targeted(nodeType) && m.Status.Revision == nodeType.Status.TargetRevision
+}
+
+// targeted: there is a target; else nothing is outdated.
+func targeted(nodeType *v1alpha1.NodeType) bool {
+	return nodeType != nil && nodeType.Status.TargetRevision != ""
 }
