@@ -8,7 +8,7 @@ type RolloutPhase string
 
 // Rollout phases. The reason of its Ready condition is the phase.
 const (
-	// RolloutPending: its targets are being marked.
+	// RolloutPending: the Rollout before it lets go, and what that one had begun is being marked as this one's.
 	RolloutPending RolloutPhase = "Pending"
 	// RolloutCanary: the first Machines are moved, and must then stay Ready for the bake time.
 	RolloutCanary RolloutPhase = "Canary"
@@ -21,7 +21,8 @@ const (
 	RolloutStopped RolloutPhase = "Stopped"
 	// RolloutSuperseded: the NodeType asks for another revision now; a newer Rollout moves the Machines. Settled.
 	RolloutSuperseded RolloutPhase = "Superseded"
-	// RolloutDone: every Machine of the NodeType that is not being deleted has the revision and is Ready. Settled.
+	// RolloutDone: every Machine of the NodeType that is not being deleted has the revision and is Ready, except where a person
+	// forgave its failure. Settled.
 	RolloutDone RolloutPhase = "Done"
 )
 

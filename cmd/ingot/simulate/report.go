@@ -90,6 +90,6 @@ func ending(o rehearsal.Outcome) string {
 	case v1alpha1.RolloutDone:
 		return text
 	default:
-		return text + "\nIt waits for what failed within the failure budget: mend or delete those Machines, and it is Done."
+		return text + "\nIt waits there: what failed counts as unavailable. Mend or delete those Machines, and it goes on."
 	}
 }

@@ -1,0 +1,93 @@
+package rollout
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func notReady(reason string) []metav1.Condition {
+	return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason}}
+}
+
+func TestAFailureIsWhatDoesNotMendItself(t *testing.T) {
+	past, future := metav1.NewMicroTime(noon.Add(-time.Second)), metav1.NewMicroTime(noon.Add(time.Minute))
+	for _, c := range []struct {
+		about  string
+		status v1alpha1.MachineStatus
+		want   string
+	}{
+		{"new", v1alpha1.MachineStatus{}, ""},
+		{"at work", v1alpha1.MachineStatus{ObservedGeneration: 2, Deadline: &future, Conditions: notReady(v1alpha1.ReasonProvisioning)}, ""},
+		{"a check fails and may still pass", v1alpha1.MachineStatus{ObservedGeneration: 2, Deadline: &future, Conditions: notReady(v1alpha1.ReasonChecksFailed)}, ""},
+		{"a check fails past the deadline", v1alpha1.MachineStatus{ObservedGeneration: 2, Deadline: &past, Conditions: notReady(v1alpha1.ReasonChecksFailed)}, v1alpha1.ReasonChecksFailed},
+		{"the drain is over", v1alpha1.MachineStatus{ObservedGeneration: 2, Deadline: &past, Conditions: notReady(v1alpha1.ReasonDrainTimedOut)}, v1alpha1.ReasonDrainTimedOut},
+		{"the image is not what was asked for", v1alpha1.MachineStatus{ObservedGeneration: 2, Deadline: &future, Conditions: notReady(string(hardware.ReasonDigestMismatch))}, "DigestMismatch"},
+		{"the status speaks of an earlier spec", v1alpha1.MachineStatus{ObservedGeneration: 1, Deadline: &past, Conditions: notReady(v1alpha1.ReasonChecksFailed)}, ""},
+		{"Ready", v1alpha1.MachineStatus{ObservedGeneration: 2, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}}, ""},
+	} {
+		m := v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: c.status}
+		if got := Failure(&m, noon); got != c.want {
+			t.Errorf("%s: %q, want %q", c.about, got, c.want)
+		}
+	}
+}
+
+func TestWhatIsNotSaidOfARolloutHasItsDefault(t *testing.T) {
+	if got, want := PolicyOf(nil), (Policy{MaxUnavailable: intstr.FromString("10%"), Canary: 1, Bake: 10 * time.Minute, FailureBudget: 1}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	three, zero := intstr.FromInt32(3), int32(0)
+	p := PolicyOf(&v1alpha1.RolloutPolicy{MaxUnavailable: &three, FailureBudget: &zero, Canary: &v1alpha1.CanarySpec{Machines: 2, Bake: &metav1.Duration{Duration: time.Hour}}})
+	if want := (Policy{MaxUnavailable: three, Canary: 2, Bake: time.Hour}); p != want {
+		t.Errorf("%+v, want %+v", p, want)
+	}
+}
+
+func TestABudgetIsRoundedDownAndNeverNothing(t *testing.T) {
+	percent, wrong := intstr.FromString("34%"), intstr.FromString("many")
+	for _, c := range []struct {
+		pool Pool
+		size int
+		want int
+	}{{Pool{}, 9, 1}, {Pool{}, 29, 2}, {Pool{}, 0, 1}, {Pool{&percent}, 5, 1}, {Pool{&percent}, 6, 2}, {Pool{&wrong}, 100, 1}} {
+		if got := c.pool.limit(c.size); got != c.want {
+			t.Errorf("%v of %d: %d, want %d", c.pool.MaxUnavailable, c.size, got, c.want)
+		}
+	}
+}
+
+func TestAMachineBelongsToThePoolThatMadeIt(t *testing.T) {
+	owned := true
+	since := metav1.NewTime(noon)
+	m := v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "research", Name: "training-1", Labels: map[string]string{v1alpha1.LabelRollout: "r-1", v1alpha1.LabelNodePool: "other"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodePool", Name: "training", Controller: &owned}},
+		},
+		Spec: v1alpha1.MachineSpec{Revision: "b"},
+		Status: v1alpha1.MachineStatus{
+			Revision: "a", Phase: v1alpha1.MachineReady, HostRef: &v1alpha1.NamespacedReference{Namespace: "metal", Name: "server-1"},
+			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, LastTransitionTime: since}},
+		},
+	}
+	want := Machine{
+		Namespace: "research", Name: "training-1", Pool: types.NamespacedName{Namespace: "research", Name: "training"}, Marked: true,
+		Wanted: "b", Installed: "a", Phase: v1alpha1.MachineReady, Ready: true, ReadySince: noon, Claimed: true,
+	}
+	if got := MachineOf("r-1", &m, noon); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	m.Labels, m.OwnerReferences = map[string]string{v1alpha1.LabelRollout: "r-0", v1alpha1.LabelNodePool: "training"}, nil
+	if got := MachineOf("r-1", &m, noon); got.Marked || got.Pool.Name != "" {
+		t.Errorf("made by hand, marked by another: %+v", got)
+	}
+}
