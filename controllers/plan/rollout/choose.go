@@ -126,8 +126,7 @@ func (p *planner) start(idle *Machine) {
 		able = append(able, idle)
 	}
 	for _, name := range p.s.InProgress {
-		m := p.members[parse(name)]
-		if m != nil && !p.f.Rollout.started(m) && p.g.named(p, m) && p.g.tenantTakes(m) && p.g.turn(p, m) && p.fits(m) {
+		if m := p.members[parse(name)]; m != nil && p.startable(m) {
 			able = append(able, m)
 		}
 	}
@@ -135,4 +134,9 @@ func (p *planner) start(idle *Machine) {
 		p.d.Start = []types.NamespacedName{able[0].key()}
 		p.d.Again = p.d.Again || len(able) > 1
 	}
+}
+
+// startable: a Machine that is named goes now.
+func (p *planner) startable(m *Machine) bool {
+	return !p.f.Rollout.started(m) && p.g.named(p, m) && p.g.tenantTakes(m) && p.g.turn(p, m) && p.fits(m)
 }

@@ -160,34 +160,36 @@ func (p *planner) letArrive() {
 
 // judge counts what is done, what failed and what remains.
 func (p *planner) judge() {
-	r, t := p.f.Rollout, v1alpha1.RolloutTargets{}
+	p.s.Targets = v1alpha1.RolloutTargets{}
 	for i := range p.f.Machines {
-		m := &p.f.Machines[i]
-		if m.Deleting {
-			continue
-		}
-		started, outdated := r.started(m), r.outdated(m)
-		if started || outdated {
-			t.Total++
-		}
-		switch {
-		case started && r.arrived(m):
-			t.Done++
-		case r.failed(m) && !p.forgiven[m.key()]:
-			p.failed = append(p.failed, m)
-		}
-		if (outdated || p.next[m.key()] && !started) && !p.g.tenantTakes(m) {
-			p.troubled, p.trouble = p.troubled+1, m.TenantTrouble
-		}
-		if !p.g.settled(p, m) {
-			p.unsettled++
+		if m := &p.f.Machines[i]; !m.Deleting {
+			p.judgeOne(m)
 		}
 	}
 	slices.SortFunc(p.failed, byName)
-	t.Failed = int32(len(p.failed))
-	p.s.Targets = t
+	p.s.Targets.Failed = int32(len(p.failed))
 	if p.resumes() && p.s.StoppedBy != "" {
 		p.forgive()
+	}
+}
+
+func (p *planner) judgeOne(m *Machine) {
+	r, t := p.f.Rollout, &p.s.Targets
+	started, outdated := r.started(m), r.outdated(m)
+	if started || outdated {
+		t.Total++
+	}
+	switch {
+	case r.arrived(m):
+		t.Done++
+	case r.failed(m) && !p.forgiven[m.key()]:
+		p.failed = append(p.failed, m)
+	}
+	if (outdated || !started && p.next[m.key()]) && !p.g.tenantTakes(m) {
+		p.troubled, p.trouble = p.troubled+1, m.TenantTrouble
+	}
+	if !p.g.settled(p, m) {
+		p.unsettled++
 	}
 }
 

@@ -84,11 +84,8 @@ func (p *Play) live(m *machine) {
 	switch {
 	case m.Deleting:
 		m.gone = true
-	case m.Phase == v1alpha1.MachineDraining && m.Installed != m.Wanted && m.course.Failed == v1alpha1.ReasonDrainTimedOut:
-		p.fail(m)
 	case m.Phase == v1alpha1.MachineDraining && m.Installed != m.Wanted:
-		m.Phase, m.Installed = v1alpha1.MachineProvisioning, m.Wanted
-		m.due = p.now.Add(m.course.Install)
+		p.drained(m)
 	case m.course.Failed != "" && m.Failed == "":
 		m.Phase = v1alpha1.MachineValidating
 		p.fail(m)
@@ -98,6 +95,16 @@ func (p *Play) live(m *machine) {
 		}
 		m.Phase, m.Ready, m.ReadySince, m.Failed, m.WaitingFor = v1alpha1.MachineReady, true, p.now, "", ""
 	}
+}
+
+// drained ends the drain: either the pods have left, or they never will.
+func (p *Play) drained(m *machine) {
+	if m.course.Failed == v1alpha1.ReasonDrainTimedOut {
+		p.fail(m)
+		return
+	}
+	m.Phase, m.Installed = v1alpha1.MachineProvisioning, m.Wanted
+	m.due = p.now.Add(m.course.Install)
 }
 
 func (p *Play) fail(m *machine) {
