@@ -94,6 +94,9 @@ func (p *planner) message() string {
 		if p.s.BakedSince != nil {
 			return "the canary bakes until " + p.s.BakedSince.Add(p.f.Policy.Bake).UTC().Format(time.RFC3339)
 		}
+		if len(p.s.Canary) == 0 {
+			return "no Machine can be the canary now" + p.obstacles()
+		}
 		return fmt.Sprintf("canary: %s%s", some(p.s.Canary), p.obstacles())
 	default:
 		return p.progress() + p.obstacles()

@@ -1,0 +1,127 @@
+package rollout
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// serving is a Machine that is Ready with that revision.
+func serving(name, revision string) Machine {
+	return Machine{
+		Namespace: "research", Name: name, Installed: revision, Claimed: true, Phase: v1alpha1.MachineReady,
+		Ready: true, ReadySince: noon.Add(-time.Hour),
+	}
+}
+
+func factsOf(status v1alpha1.RolloutStatus, machines ...Machine) Facts {
+	return Facts{Now: noon, Policy: PolicyOf(nil), Machines: machines, Rollout: Rollout{Name: "new-1", From: "old", To: "new", Status: status}}
+}
+
+func message(d Decision) string {
+	return meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionReady).Message
+}
+
+func TestWithoutAnythingToMoveItIsDoneAtOnce(t *testing.T) {
+	unclaimed := Machine{Namespace: "research", Name: "waits", Phase: v1alpha1.MachinePending}
+	leaving := serving("leaves", "old")
+	leaving.Deleting = true
+	for about, machines := range map[string][]Machine{
+		"no Machine": nil, "all have it": {serving("a", "new")}, "without a host the new revision follows by itself": {unclaimed}, "it is being deleted": {leaving},
+	} {
+		d := Plan(factsOf(v1alpha1.RolloutStatus{}, machines...))
+		if d.Status.Phase != v1alpha1.RolloutDone || !d.Done || len(d.Start) > 0 || d.Status.Targets.Total != 0 {
+			t.Errorf("%s: %+v", about, d)
+		}
+	}
+}
+
+func TestAClaimedMachineThatIsNotInstalledYetIsATarget(t *testing.T) {
+	m := Machine{Namespace: "research", Name: "new", Phase: v1alpha1.MachineClaiming, Claimed: true}
+	f := factsOf(v1alpha1.RolloutStatus{}, m)
+	if d := Plan(f); d.Status.Targets.Total != 1 || d.Status.Phase != v1alpha1.RolloutCanary {
+		t.Errorf("it gets the stable revision, and is no target: %+v", d.Status)
+	}
+	f.Rollout.ToStable = true
+	if d := Plan(f); d.Status.Phase != v1alpha1.RolloutDone {
+		t.Errorf("it gets the stable revision anyway, and is a target of the way back: %+v", d.Status)
+	}
+}
+
+func TestAWayBackFirstMarksWhatWasNamedAndNotStarted(t *testing.T) {
+	f := factsOf(v1alpha1.RolloutStatus{}, serving("a", "new"), serving("b", "new"))
+	f.Rollout.ToStable = true
+	f.Before = &Before{Name: "bad-1", InProgress: []string{"research/a"}}
+	if d := Plan(f); d.Status.Phase != v1alpha1.RolloutPending || len(d.Mark) > 0 || !strings.Contains(message(d), "waits for Rollout bad-1") {
+		t.Fatalf("it does not wait: %+v", d)
+	}
+	f.Before.Settled = true
+	d := Plan(f)
+	if d.Status.Phase != v1alpha1.RolloutPending || len(d.Mark) != 1 || d.Mark[0].Name != "a" || len(d.Start) > 0 {
+		t.Fatalf("it does not mark: %+v", d)
+	}
+	f.Machines[0].Marked = true
+	if d := Plan(f); d.Status.Phase != v1alpha1.RolloutDone {
+		t.Errorf("it is %s: %s", d.Status.Phase, message(d))
+	}
+}
+
+func TestTheSameFactsInAnotherOrderGiveTheSameDecision(t *testing.T) {
+	f := factsOf(v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutRolling, BakedSince: microTime(noon)}, serving("c", "old"), serving("a", "old"), serving("b", "old"))
+	first := Plan(f)
+	slices.Reverse(f.Machines)
+	if second := Plan(f); !reflect.DeepEqual(first, second) {
+		t.Errorf("%+v\n%+v", first, second)
+	}
+	if want := []string{"research/a"}; !slices.Equal(first.Status.InProgress, want) {
+		t.Errorf("in progress %v, want %v", first.Status.InProgress, want)
+	}
+}
+
+func TestWhatTheTenantKeepsIsSaid(t *testing.T) {
+	m := serving("a", "old")
+	m.TenantTrouble = "TenantCluster research/research is not Ready"
+	d := Plan(factsOf(v1alpha1.RolloutStatus{}, m))
+	if text := message(d); len(d.Start) > 0 || len(d.Status.InProgress) > 0 || !strings.Contains(text, m.TenantTrouble) {
+		t.Errorf("%s: %+v", text, d)
+	}
+}
+
+func TestTheHistoryKeepsTheLastEntries(t *testing.T) {
+	f := factsOf(v1alpha1.RolloutStatus{}, serving("a", "old"))
+	for range 60 {
+		f.Rollout.Paused = !f.Rollout.Paused
+		f.Now = f.Now.Add(time.Minute)
+		f.Rollout.Status = Plan(f).Status
+	}
+	h := f.Rollout.Status.History
+	if len(h) != historyLength || !h[len(h)-1].At.Time.Equal(f.Now) {
+		t.Errorf("%d entries, the last of %s, want %d until %s", len(h), h[len(h)-1].At, historyLength, f.Now)
+	}
+}
+
+func TestAStoppedRolloutGoesOnWhenAPersonSaysSo(t *testing.T) {
+	failed := serving("a", "new")
+	failed.Marked, failed.Wanted, failed.Ready, failed.Phase, failed.Failed = true, "new", false, v1alpha1.MachineValidating, v1alpha1.ReasonChecksFailed
+	f := factsOf(v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutCanary, Canary: []string{"research/a"}, InProgress: []string{"research/a"}}, failed, serving("b", "old"))
+	for _, want := range []struct {
+		paused bool
+		phase  v1alpha1.RolloutPhase
+		stop   bool
+	}{{false, v1alpha1.RolloutStopped, true}, {false, v1alpha1.RolloutStopped, true}, {true, v1alpha1.RolloutPaused, true}, {false, v1alpha1.RolloutCanary, false}} {
+		f.Rollout.Paused = want.paused
+		f.Rollout.Status = Plan(f).Status
+		if s := f.Rollout.Status; s.Phase != want.phase || (s.StoppedBy != "") != want.stop {
+			t.Fatalf("paused=%t: %s, stopped by %q, want %s", want.paused, s.Phase, s.StoppedBy, want.phase)
+		}
+	}
+	if s := f.Rollout.Status; !slices.Equal(s.Forgiven, []string{"research/a"}) || !slices.Equal(s.Canary, []string{"research/b"}) {
+		t.Errorf("forgiven %v, canary %v: another Machine must prove the revision", s.Forgiven, s.Canary)
+	}
+}
