@@ -13,14 +13,14 @@ import (
 
 // canaryOver tells whether that status has the canary behind it: it was baked, and its names were taken off. A way back to
 // the stable revision has none.
-func canaryOver(r Rollout, s v1alpha1.RolloutStatus) bool {
+func canaryOver(r *Rollout, s *v1alpha1.RolloutStatus) bool {
 	return r.ToStable || len(s.Canary) == 0 && s.BakedSince != nil
 }
 
 // tendCanary keeps the canary complete: who was deleted, forgiven or cannot be started gives its place to another, since
 // otherwise nothing would be proven. Then it looks whether the canary has baked.
 func (p *planner) tendCanary() {
-	if canaryOver(p.f.Rollout, *p.s) {
+	if canaryOver(&p.f.Rollout, p.s) {
 		return
 	}
 	p.s.Canary = slices.DeleteFunc(slices.Clone(p.s.Canary), func(name string) bool {
@@ -36,7 +36,7 @@ func (p *planner) tendCanary() {
 // mayProve: the Machine is on its way, or can be sent there, and is not one that a person has given up. Whoever is named
 // already takes part even while its tenant keeps it: it holds the room that another would need.
 func (p *planner) mayProve(m *Machine) bool {
-	r := p.f.Rollout
+	r := &p.f.Rollout
 	if p.forgiven[m.key()] {
 		return false
 	}

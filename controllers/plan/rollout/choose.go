@@ -64,7 +64,7 @@ func (p *planner) choose() (idle *Machine) {
 			p.waits(m)
 		}
 	}
-	if canaryOver(p.f.Rollout, *p.s) {
+	if canaryOver(&p.f.Rollout, p.s) {
 		for i := range p.f.Machines {
 			offer(&p.f.Machines[i])
 		}
@@ -117,7 +117,7 @@ func (p *planner) adopt(m *Machine) {
 
 // start picks the one Machine that is told to move now: the idle one or the first of those that the status as read names.
 func (p *planner) start(idle *Machine) {
-	if !p.g.moves(p.f.Rollout, p.f.Rollout.Status.Phase) {
+	if !p.g.moves(&p.f.Rollout, p.f.Rollout.Status.Phase) {
 		p.d.Again = true // when the phase that was decided upon is written
 		return
 	}

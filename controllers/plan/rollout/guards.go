@@ -12,7 +12,7 @@ type guards struct {
 	// down: the Machine is unavailable, whatever made it so.
 	down func(*Machine) bool
 	// held: a Machine stays on the status's list until it has arrived.
-	held func(r Rollout, m *Machine) bool
+	held func(r *Rollout, m *Machine) bool
 	// counted: a Machine on that list counts as unavailable, whatever a cache shows of it.
 	counted func(*Machine) bool
 	// typeRoom and poolRoom: so many more Machines of the NodeType, of the pool, may become unavailable.
@@ -28,7 +28,7 @@ type guards struct {
 	// stops is why no further Machine may be started; empty: go on.
 	stops func(p *planner) string
 	// moves: a Machine may be started in a rollout whose status as read has that phase, and whose spec is such.
-	moves func(r Rollout, read v1alpha1.RolloutPhase) bool
+	moves func(r *Rollout, read v1alpha1.RolloutPhase) bool
 	// letGo: the Rollout before this one starts nothing more.
 	letGo func(*Before) bool
 	// inherits are the Machines that the Rollout before this one had named.
@@ -41,11 +41,11 @@ type guards struct {
 
 func realGuards() guards {
 	return guards{
-		down: down, held: func(r Rollout, m *Machine) bool { return !r.arrived(m) },
+		down: down, held: func(r *Rollout, m *Machine) bool { return !r.arrived(m) },
 		counted:  func(*Machine) bool { return true },
 		typeRoom: tally.room, poolRoom: tally.room, again: func() bool { return true },
 		named: func(p *planner, m *Machine) bool { return p.read[m.key()] },
-		turn:  (*planner).itsTurn, baked: baked, stops: (*planner).stopReason, moves: Rollout.moves,
+		turn:  (*planner).itsTurn, baked: baked, stops: (*planner).stopReason, moves: (*Rollout).moves,
 		letGo: letGo, inherits: inherits,
 		tenantTakes: func(m *Machine) bool { return m.TenantTrouble == "" },
 		settled:     (*planner).settled,
@@ -59,10 +59,10 @@ func down(m *Machine) bool {
 
 // started: the Machine was told to move, by this Rollout and no other. Its mark matters as much as its revision: a cache that
 // has not seen what an older Rollout did may show the right revision for the wrong reason.
-func (r Rollout) started(m *Machine) bool { return m.Marked && m.Wanted == r.To }
+func (r *Rollout) started(m *Machine) bool { return m.Marked && m.Wanted == r.To }
 
 // arrived: started, and it has become what was wanted. Without a host nothing is awaited: it will be installed with To.
-func (r Rollout) arrived(m *Machine) bool {
+func (r *Rollout) arrived(m *Machine) bool {
 	if !r.started(m) {
 		return false
 	}
@@ -71,7 +71,7 @@ func (r Rollout) arrived(m *Machine) bool {
 
 // outdated: the Machine has, or will be given, another revision. One without a host and without a wish of its own is not: it
 // gets the NodeType's stable revision at its claim, and is looked at again then.
-func (r Rollout) outdated(m *Machine) bool {
+func (r *Rollout) outdated(m *Machine) bool {
 	switch {
 	case m.Wanted != "":
 		return m.Wanted != r.To
@@ -84,14 +84,14 @@ func (r Rollout) outdated(m *Machine) bool {
 
 // failed: the Machine was moved by this Rollout, and a person has to look at it. Until the roll has reached its next step the
 // reason is still that of what was there before.
-func (r Rollout) failed(m *Machine) bool {
+func (r *Rollout) failed(m *Machine) bool {
 	if m.Failed == "" || !r.started(m) || r.arrived(m) {
 		return false
 	}
 	return (m.Installed == r.To) != (m.Phase == v1alpha1.MachineDraining)
 }
 
-func (r Rollout) moves(read v1alpha1.RolloutPhase) bool {
+func (r *Rollout) moves(read v1alpha1.RolloutPhase) bool {
 	return (read == v1alpha1.RolloutCanary || read == v1alpha1.RolloutRolling) && !r.Paused && !r.Superseded
 }
 
@@ -108,18 +108,20 @@ func baked(since, now time.Time, bake time.Duration) bool { return !now.Before(s
 
 // itsTurn goes by the status as read: whom it names, it named in the stage that it names.
 func (p *planner) itsTurn(m *Machine) bool {
-	read := p.f.Rollout.Status
-	return canaryOver(p.f.Rollout, read) || slices.Contains(read.Canary, m.key().String())
+	read := &p.f.Rollout.Status
+	return canaryOver(&p.f.Rollout, read) || slices.Contains(read.Canary, m.key().String())
 }
 
 // settled: nothing is to be done with it, or what was begun has ended, or a person has let it be.
 func (p *planner) settled(m *Machine) bool {
-	r := p.f.Rollout
+	r := &p.f.Rollout
 	switch {
-	case r.outdated(m), p.next[m.key()] && !r.started(m):
+	case r.outdated(m):
 		return false
 	case r.started(m):
 		return r.arrived(m) || p.forgiven[m.key()]
+	case p.next[m.key()]:
+		return false
 	default:
 		return m.Installed == r.To || !m.Claimed || m.Installed == "" // else somebody has sent it there, and it is on its way
 	}

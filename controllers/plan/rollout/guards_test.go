@@ -17,7 +17,7 @@ var mutations = []struct {
 }{
 	{"a Machine that is about to be rolled counts as available", func(g *guards) { g.down = func(m *Machine) bool { return !m.Ready } }, "5:"},
 	// The next Rollout knows nothing of it, and an old cache shows it as it was.
-	{"a Machine leaves the list when it was told to move", func(g *guards) { g.held = func(r Rollout, m *Machine) bool { return !r.started(m) } }, "settle:"},
+	{"a Machine leaves the list when it was told to move", func(g *guards) { g.held = func(r *Rollout, m *Machine) bool { return !r.started(m) } }, "settle:"},
 	{"a Machine on its way counts only when a cache shows it", func(g *guards) { g.counted = func(*Machine) bool { return false } }, "5:"},
 	{"the NodeType's budget is ignored", func(g *guards) { g.typeRoom = func(tally, int) bool { return true } }, "5:"},
 	{"the pools' budgets are ignored", func(g *guards) { g.poolRoom = func(tally, int) bool { return true } }, "5:"},
@@ -26,7 +26,7 @@ var mutations = []struct {
 	{"everybody may start beside the canary", func(g *guards) { g.turn = func(*planner, *Machine) bool { return true } }, "canary:"},
 	{"the canary need not bake", func(g *guards) { g.baked = func(time.Time, time.Time, time.Duration) bool { return true } }, "bake:"},
 	{"nothing stops it", func(g *guards) { g.stops = func(*planner) string { return "" } }, "failures:"},
-	{"it moves in every phase", func(g *guards) { g.moves = func(Rollout, v1alpha1.RolloutPhase) bool { return true } }, "phase:"},
+	{"it moves in every phase", func(g *guards) { g.moves = func(*Rollout, v1alpha1.RolloutPhase) bool { return true } }, "phase:"},
 	// Two Rollouts pull at one Machine.
 	{"it begins while the Rollout before it still moves Machines", func(g *guards) { g.letGo = func(*Before) bool { return true } }, "settle:"},
 	// A late request of the Rollout before it moves a Machine when all is over.

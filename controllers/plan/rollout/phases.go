@@ -8,7 +8,7 @@ import (
 
 // turn decides the phase.
 func (p *planner) turn() {
-	r := p.f.Rollout
+	r := &p.f.Rollout
 	switch {
 	case r.Superseded:
 		for _, m := range p.handOn {
@@ -33,7 +33,7 @@ func (p *planner) goOn() {
 		p.enter(v1alpha1.RolloutStopped, "stopped: "+why)
 		return
 	}
-	if canaryOver(p.f.Rollout, *p.s) {
+	if canaryOver(&p.f.Rollout, p.s) {
 		p.enter(v1alpha1.RolloutRolling, p.rolling())
 		return
 	}

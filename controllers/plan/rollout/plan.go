@@ -105,7 +105,7 @@ func (p *planner) survey() {
 		isDown := p.g.down(m)
 		if _, known := p.members[m.key()]; known {
 			p.members[m.key()] = m
-			isDown = isDown || p.next[m.key()] && p.g.held(p.f.Rollout, m) && p.g.counted(m)
+			isDown = isDown || p.next[m.key()] && p.g.held(&p.f.Rollout, m) && p.g.counted(m)
 		}
 		if p.inherited[m.key()] {
 			isDown = p.inherit(m, isDown)
@@ -137,7 +137,7 @@ func (p *planner) letArrive() {
 		switch m := p.members[parse(name)]; {
 		case m == nil:
 			gone = append(gone, name)
-		case p.g.held(p.f.Rollout, m):
+		case p.g.held(&p.f.Rollout, m):
 			stay = append(stay, name)
 		default:
 			arrived = append(arrived, name)
@@ -147,7 +147,7 @@ func (p *planner) letArrive() {
 	p.tellAll(arrived, "Ready with "+p.f.Rollout.To)
 	p.tellAll(gone, "deleted")
 	for i := range p.f.Machines {
-		if m := &p.f.Machines[i]; m.Marked && !m.Deleting && m.Installed != p.f.Rollout.To && p.g.held(p.f.Rollout, m) && p.f.Rollout.started(m) && !p.next[m.key()] {
+		if m := &p.f.Machines[i]; m.Marked && !m.Deleting && m.Installed != p.f.Rollout.To && p.g.held(&p.f.Rollout, m) && p.f.Rollout.started(m) && !p.next[m.key()] {
 			p.adopt(m)
 		}
 	}
@@ -174,7 +174,7 @@ func (p *planner) judge() {
 }
 
 func (p *planner) judgeOne(m *Machine) {
-	r, t := p.f.Rollout, &p.s.Targets
+	r, t := &p.f.Rollout, &p.s.Targets
 	started, outdated := r.started(m), r.outdated(m)
 	if started || outdated {
 		t.Total++
