@@ -17,7 +17,7 @@ import (
 )
 
 // demoLimit is far more than a demo takes on a busy machine.
-const demoLimit = 6 * time.Minute
+const demoLimit = 10 * time.Minute
 
 // demo is one run of `ingot demo --plain`.
 type demo struct {
@@ -111,10 +111,15 @@ func TestTheDemoKeepsItsPromises(t *testing.T) {
 		t.Errorf("exit status %d", status)
 	}
 	d.says(t,
-		`ok +4 of 4 servers are registered`, `ok +3 of 3 healthy servers`, `ok +the tenant's pod waited behind the gate`, `untolerated taint`,
+		`ok +8 of 8 servers are registered`, `ok +7 of 7 healthy servers`, `ok +the tenant's pod waited behind the gate`, `untolerated taint`,
 		`ok +then it ran, on admitted node`, `ok +the server with a missing GPU is kept out by check resource/nvidia.com/gpu`,
-		`Fail resource/nvidia.com/gpu: expected 8, observed 7`, `ok +the released host is powered off, erased and available again`,
-		`ok +one Machine per host`, `ok +no password or token`, `Provisioning +\d`, `Validating +\d`,
+		`Fail resource/nvidia.com/gpu: expected 8, observed 7`, `ok +powered on again, judged anew, and admitted`,
+		`ok +the new image reached 4 of 4 Machines of h100, the canary first, never more than [12] of them away`,
+		`ok +the bad image stopped at its canary; the other 1 of 2 Machines run on`, `stopped: .*driverVersion`,
+		`ok +undone: every Machine of h200-dra is back on its stable revision`,
+		`ok +the released host is powered off, erased and available again`,
+		`ok +one Machine per host`, `ok +no password or token`, `Provisioning +\d`, `Validating +\d`, `Draining +\d`,
+		`API writes +\d+\.\d per Machine`, `Events +\d+\.\d per Machine`,
 	)
 	if files, _ := filepath.Glob(filepath.Join(d.dir, "*")); len(files) != 0 {
 		t.Errorf("left behind: %v", files)
@@ -139,20 +144,36 @@ func TestWithoutTheVendorsTolerationTheDemoFailsAndNamesTheDaemonSet(t *testing.
 	if err := os.WriteFile(file, bytes.Replace(text, []byte(toleration), nil, 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d := startDemo(t, "--samples", samples)
+	d := startDemo(t, "--servers", "6", "--samples", samples)
 	if status := d.end(t); status != 1 {
 		t.Errorf("exit status %d, want 1", status)
 	}
-	d.says(t, `FAIL +0 of 3 healthy servers`, `Fail resource/nvidia.com/gpu: expected 8, observed 0`, `kube-system/nvidia-device-plugin-daemonset`)
+	d.says(t, `FAIL +2 of 5 healthy servers`, `Fail resource/nvidia.com/gpu: expected 8, observed 0`, `Fail resource/nvidia.com/mig-1g.10gb: expected 28, observed 0`, `kube-system/nvidia-device-plugin-daemonset`)
 }
 
 func TestWithAHiddenGPUTheDemoFailsAndNamesTheCheck(t *testing.T) {
 	t.Parallel()
-	d := startDemo(t, "--hide-gpus", "1")
+	d := startDemo(t, "--servers", "7", "--hide-gpus", "1")
 	if status := d.end(t); status != 1 {
 		t.Errorf("exit status %d, want 1", status)
 	}
-	d.says(t, `FAIL +2 of 3 healthy servers`, `Fail resource/nvidia.com/gpu: expected 8, observed 7`, `server-02|training-`)
+	d.says(t, `FAIL +5 of 6 healthy servers`, `Fail resource/nvidia.com/gpu: expected 8, observed 7`, `server-02|training-`)
+}
+
+func TestABrokenMIGServerMakesTheDemoFailAndNamesTheCheck(t *testing.T) {
+	for broken, checks := range map[string][]string{
+		"mig-unit":    {`Fail resource/nvidia.com/mig-1g.10gb: expected 28, observed 0`, `Fail foreign/nvidia.com/gpu: expected (absent|0|nothing).*observed 8`},
+		"mig-profile": {`Fail resource/nvidia.com/mig-3g.40gb: expected 8, observed 0`, `Fail foreign/nvidia.com/mig-2g.20gb`},
+	} {
+		t.Run(broken, func(t *testing.T) {
+			t.Parallel()
+			d := startDemo(t, "--servers", "6", "--break", broken)
+			if status := d.end(t); status != 1 {
+				t.Errorf("exit status %d, want 1", status)
+			}
+			d.says(t, append(checks, `FAIL +4 of 5 healthy servers`)...)
+		})
+	}
 }
 
 func TestAnInterruptedDemoStopsEverything(t *testing.T) {
@@ -162,12 +183,12 @@ func TestAnInterruptedDemoStopsEverything(t *testing.T) {
 	}{{"Ctrl-C", syscall.SIGINT}, {"the plug is pulled", syscall.SIGKILL}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d := startDemo(t)
+			d := startDemo(t, "--servers", "6")
 			if !d.out.await("== power on", demoLimit) {
 				t.Fatal("the demo did not come as far as to power servers on")
 			}
-			if len(processesOf(d.dir)) < 3 {
-				t.Errorf("expected two control planes and a manager, saw %v", processesOf(d.dir))
+			if len(processesOf(d.dir)) < 4 {
+				t.Errorf("expected three control planes and a manager, saw %v", processesOf(d.dir))
 			}
 			if err := d.cmd.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
@@ -186,9 +207,10 @@ func TestTheDemoRefusesFlagsThatMakeNoSense(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--servers", "2"}, `--servers 2: expected 3 to 64`},
+		{[]string{"--servers", "2"}, `--servers 2: expected 6 to 64`},
 		{[]string{"--speed", "0"}, `--speed 0: expected 1 to 1000`},
 		{[]string{"--hide-gpus", "9"}, `--hide-gpus 9: expected 0 to 2`},
+		{[]string{"--break", "all"}, `--break all: expected one of mig-profile, mig-unit`},
 		{[]string{"--samples", "/nowhere"}, `--samples /nowhere: expected a folder`},
 		{[]string{"--sever", "4"}, `unknown flag: --sever`},
 		{[]string{"fast"}, `fast`},

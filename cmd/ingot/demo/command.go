@@ -48,6 +48,7 @@ func Command() *cobra.Command {
 	f.BoolVar(&o.Keep, "keep", false, "leave everything running at the end, and print the kubeconfigs, until Ctrl-C")
 	f.BoolVar(&o.Plain, "plain", false, "tell the story line by line, also on a terminal")
 	f.IntVar(&o.HideGPUs, "hide-gpus", 0, "take a GPU from so many servers of the first pool that should be healthy, and see the demo fail")
+	f.StringVar(&o.Break, "break", "", "spoil one MIG server, and see the demo fail: mig-unit or mig-profile")
 	f.StringVar(&samples, "samples", "", "folder to use in place of the built-in config/samples")
 	f.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "time for each step of the story")
 	return c

@@ -36,8 +36,9 @@ func serverSpecs(o Options) ([]rack.ServerSpec, error) {
 		switch {
 		case i >= whole+migServers:
 			specs[i].Profile = h200
-		case i >= whole:
+		case i == whole:
 			o.breakMIG(&specs[i].Faults)
+		case i > whole:
 		case i == whole-1 || i > 0 && i <= o.HideGPUs:
 			specs[i].Faults.MissingGPUs = 1
 		}
@@ -55,5 +56,17 @@ func (t *story) isMIG(i int) bool {
 	return i >= t.o.wholeGPUServers() && i < t.o.wholeGPUServers()+migServers
 }
 
+// What --break knows, each with what it does to the first MIG server.
+var breakages = map[string]func(*rack.Faults){
+	"mig-unit": func(f *rack.Faults) { f.RemoveUnit = "ingot-gpu-mode.service" },
+	"mig-profile": func(f *rack.Faults) {
+		f.ChangeProfile = rack.ProfileChange{From: "3g.40gb", To: "2g.20gb"}
+	},
+}
+
 // breakMIG spoils a MIG server as Break asks for.
-func (o Options) breakMIG(*rack.Faults) {}
+func (o Options) breakMIG(f *rack.Faults) {
+	if spoil := breakages[o.Break]; spoil != nil {
+		spoil(f)
+	}
+}

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -19,6 +22,9 @@ type Options struct {
 	Plain bool
 	// HideGPUs takes a GPU from so many servers that were promised to be healthy: the demo then fails, and says by which check.
 	HideGPUs int
+	// Break spoils one MIG server: mig-unit takes the unit off its disk, mig-profile cuts its GPUs otherwise than it was told.
+	// The demo then fails, and says by which check. Empty: nothing.
+	Break string
 	// Samples replaces the samples that are built in: the folder config/samples of a checkout.
 	Samples fs.FS
 	// Timeout bounds each step of the story.
@@ -36,6 +42,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("--speed %g: expected 1 to 1000; 60 makes a self-test of four minutes last four seconds", o.Speed)
 	case o.HideGPUs < 0 || o.HideGPUs > o.wholeGPUServers()-2:
 		return fmt.Errorf("--hide-gpus %d: expected 0 to %d, the servers of the first pool that are not broken anyway", o.HideGPUs, o.wholeGPUServers()-2)
+	case o.Break != "" && breakages[o.Break] == nil:
+		return fmt.Errorf("--break %s: expected one of %s", o.Break, strings.Join(slices.Sorted(maps.Keys(breakages)), ", "))
 	case o.Timeout <= 0:
 		return fmt.Errorf("--timeout %s: expected more than 0", o.Timeout)
 	}

@@ -46,16 +46,11 @@ func readSite(samples []*unstructured.Unstructured) (site, error) {
 			return site{}, err
 		}
 	}
-	if len(s.pools) < 2 || len(s.tenants) == 0 {
-		return site{}, fmt.Errorf("%w: they hold %d NodePools and %d TenantClusters, and the story needs two pools and a tenant", errSamples, len(s.pools), len(s.tenants))
-	}
-	for _, p := range s.pools {
-		if s.nodeTypes[p.Spec.NodeTypeRef.Name] == nil {
-			return site{}, fmt.Errorf("%w: NodePool %s names NodeType %s, which is not among them", errSamples, p.Name, p.Spec.NodeTypeRef.Name)
-		}
+	if err := s.check(); err != nil {
+		return site{}, err
 	}
 	// The first pool's tenant is the one whose pods are looked at.
-	first := s.pools[0].Spec.TenantClusterRef.Name
+	first := s.first().Spec.TenantClusterRef.Name
 	slices.SortStableFunc(s.tenants, func(a, b *v1alpha1.TenantCluster) int {
 		switch first {
 		case a.Name:
@@ -66,6 +61,19 @@ func readSite(samples []*unstructured.Unstructured) (site, error) {
 		return 0
 	})
 	return s, nil
+}
+
+// check says what the samples lack.
+func (s site) check() error {
+	if len(s.pools) < 2 || len(s.tenants) == 0 {
+		return fmt.Errorf("%w: they hold %d NodePools and %d TenantClusters, and the story needs two pools and a tenant", errSamples, len(s.pools), len(s.tenants))
+	}
+	for _, p := range s.pools {
+		if s.nodeTypes[p.Spec.NodeTypeRef.Name] == nil {
+			return fmt.Errorf("%w: NodePool %s names NodeType %s, which is not among them", errSamples, p.Name, p.Spec.NodeTypeRef.Name)
+		}
+	}
+	return nil
 }
 
 func typed[T any](o *unstructured.Unstructured, into *T) (*T, error) {

@@ -59,20 +59,24 @@ func hostRow(h placement.HostFacts, fits []placement.Fit) HostRow {
 	if b.Status.ErrorType != "" || b.Status.ErrorMessage != "" {
 		row.Error = strings.TrimPrefix(string(b.Status.ErrorType)+": "+b.Status.ErrorMessage, ": ")
 	}
-	switch {
-	case row.Error != "":
-		row.Use = "error"
-	case row.Claimed != "":
-		row.Use = "claimed"
-	case row.State == "available" || row.State == "ready":
-		row.Use = "free"
-	default:
-		row.Use = "busy"
-	}
+	row.Use = use(row)
 	if h.Record != nil && h.Record.Status.Inventory != nil {
 		row.GPUs = gpus(h.Record.Status.Inventory.GPUs)
 	}
 	return row
+}
+
+func use(row HostRow) string {
+	switch {
+	case row.Error != "":
+		return "error"
+	case row.Claimed != "":
+		return "claimed"
+	case row.State == "available" || row.State == "ready":
+		return "free"
+	default:
+		return "busy"
+	}
 }
 
 func gpus(found []v1alpha1.GPUInventory) string {
