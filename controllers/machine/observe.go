@@ -167,7 +167,7 @@ func (r *Reconciler) observeTenant(ctx context.Context, v *view) error {
 	if v.tenant, err = read(ctx, r.Client, key, &v1alpha1.TenantCluster{}); err != nil || v.tenant == nil {
 		return err
 	}
-	seen := lifecycle.Tenant{Found: true}
+	seen := lifecycle.Tenant{Found: true, Deleting: v.tenant.DeletionTimestamp != nil}
 	access, err := r.Tenants.For(key)
 	switch {
 	case err != nil:

@@ -19,6 +19,8 @@
 //	ingot_host_attempt_duration_seconds  histogram  operation, state, reason  ended attempts on hosts; reason "" when it succeeded
 //	ingot_verdicts_total                 counter    result                    verdicts whose result changed
 //	ingot_gate_actions_total             counter    action, reason            gates lifted and placed
+//	ingot_rollout_phases_total           counter    phase                     phases that Rollouts entered
+//	ingot_rollout_starts_total           counter    result                    Machines that Rollouts told to move: told, conflict or error
 //	ingot_machines                       gauge      phase, state              Machines; state is ready, working or overdue
 //	ingot_rollouts                       gauge      phase                     Rollouts
 //	ingot_hosts                          gauge      state, error              BareMetalHosts; error is empty where there is none

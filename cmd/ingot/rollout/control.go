@@ -225,7 +225,7 @@ func undo(ctx context.Context, s session, args []string) error {
 	if err := s.client.Get(ctx, client.ObjectKey{Name: to.Spec.Image.Name}, in.Image); err != nil {
 		return fmt.Errorf("read OSImage %s of revision %s: %w", to.Spec.Image.Name, stable, err)
 	}
-	spec, err := revision.Restore(in, to.Spec)
+	spec, err := revision.Restore(in, to)
 	if err != nil {
 		return fmt.Errorf("set NodeType %s back to %s: %w", args[0], stable, err)
 	}

@@ -53,7 +53,12 @@ func newSite(t *testing.T) *site {
 		HostSelector: metav1.LabelSelector{MatchLabels: map[string]string{"rack": "1"}},
 	}}
 	first := image("1")
-	stable, err := revision.Build(revision.Inputs{NodeType: nodeType, Provider: provider, Image: first})
+	inputs := revision.Inputs{NodeType: nodeType, Provider: provider, Image: first}
+	stable, err := revision.Build(inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := revision.OwnDigest(inputs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +66,7 @@ func newSite(t *testing.T) *site {
 	nodeType.Status = v1alpha1.NodeTypeStatus{StableRevision: s.name + "-one", TargetRevision: s.name + "-two"}
 	s.rollout = s.name + "-two-3"
 	server.Create(t, first, image("2"), provider, nodeType,
-		&v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-one"}, Spec: stable},
+		&v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-one", Annotations: map[string]string{v1alpha1.AnnotationInputs: own}}, Spec: stable},
 		&v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: s.rollout}, Spec: v1alpha1.RolloutSpec{
 			NodeTypeRef: v1alpha1.LocalReference{Name: s.name}, From: s.name + "-one", To: s.name + "-two",
 		}, Status: v1alpha1.RolloutStatus{

@@ -33,6 +33,7 @@ type right struct {
 var rights = []right{
 	{"", "nodes", []string{"get", "list", "watch", "patch", "delete"}, "", "judge, gate, label, cordon and remove nodes"},
 	{"", "pods", []string{"list"}, "", "drain a node"},
+	{"policy", "poddisruptionbudgets", []string{"list"}, "", "name the budgets that keep pods on a node"},
 	{"", "pods/eviction", []string{"create"}, "", "drain a node"},
 	{"apps", "daemonsets", []string{"get", "list"}, "", "drain a node, and name DaemonSets that the gate keeps off"},
 	{"resource.k8s.io", "resourceslices", []string{"get", "list", "watch"}, "", "judge the devices of a node"},

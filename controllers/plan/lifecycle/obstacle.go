@@ -47,6 +47,8 @@ func unsuited(f Facts, r Revision) (reason, message string) {
 		return v1alpha1.ReasonWaitingForNodeType, "revision " + r.Name + ": " + r.Problem
 	case !f.Tenant.Found || !f.Tenant.Reachable:
 		return v1alpha1.ReasonWaitingForTenant, tenantTrouble(f)
+	case f.Tenant.Deleting:
+		return v1alpha1.ReasonWaitingForTenant, tenantName(f) + " is being deleted and takes no further nodes: delete this Machine"
 	}
 	if problem := skew.Check(r.Kubelet, f.Tenant.Version); problem != "" {
 		return v1alpha1.ReasonVersionSkew, problem

@@ -221,6 +221,7 @@ func TestWhatAMachineWaitsForIsNamedBeforeAHostIsClaimed(t *testing.T) {
 		{"a revision without image", func(f *Facts) { f.Revision.Problem = "OSImage x does not exist" }, v1alpha1.ReasonWaitingForNodeType},
 		{"no provider", func(f *Facts) { f.Provider.Found = false }, v1alpha1.ReasonWaitingForNodeType},
 		{"no tenant", func(f *Facts) { f.Tenant.Found = false }, v1alpha1.ReasonWaitingForTenant},
+		{"a tenant that is being deleted", func(f *Facts) { f.Tenant.Deleting = true }, v1alpha1.ReasonWaitingForTenant},
 		{"a silent tenant", func(f *Facts) { f.Tenant.Reachable = false }, v1alpha1.ReasonWaitingForTenant},
 		{"a kubelet that is too new", func(f *Facts) { f.Revision.Kubelet = "1.38.0" }, v1alpha1.ReasonVersionSkew},
 		{"a tenant without DRA", func(f *Facts) { f.Revision.DRA = true }, v1alpha1.ReasonDRANotServed},

@@ -17,9 +17,11 @@ type UnrestorableError struct {
 func (e *UnrestorableError) Error() string { return e.Reason }
 
 // Restore is the NodeType's spec with what a revision froze of it put back, and all else as it is. The inputs are as they
-// are now, with the OSImage that the revision names. When that would make another revision, because the NodeProvider
-// changed since, the error is an *UnrestorableError.
-func Restore(in Inputs, to v1alpha1.NodeTypeRevisionSpec) (v1alpha1.NodeTypeSpec, error) {
+// are now, with the OSImage that the revision names. What the NodeProvider gave is kept in the revision and needs no
+// restoring. When the NodeType would give something else than it did, because sshKeys went from it to the provider or the
+// OSImage is another, the error is an *UnrestorableError.
+func Restore(in Inputs, revision *v1alpha1.NodeTypeRevision) (v1alpha1.NodeTypeSpec, error) {
+	to := revision.Spec
 	restored := in.NodeType.DeepCopy()
 	spec := &restored.Spec
 	spec.OSImageRef.Name, spec.GPU, spec.UserData = to.Image.Name, to.GPU.DeepCopy(), ""
@@ -27,26 +29,13 @@ func Restore(in Inputs, to v1alpha1.NodeTypeRevisionSpec) (v1alpha1.NodeTypeSpec
 		spec.UserData = to.UserData[1]
 	}
 	spec.SSHKeys = slices.DeleteFunc(slices.Clone(to.SSHKeys), func(key string) bool { return slices.Contains(in.Provider.Spec.SSHKeys, key) })
-	now, err := Build(Inputs{NodeType: restored, Provider: in.Provider, Image: in.Image})
+	own, err := OwnDigest(Inputs{NodeType: restored, Image: in.Image})
 	if err != nil {
 		return v1alpha1.NodeTypeSpec{}, err
 	}
-	same, err := equal(now, to)
-	if err != nil {
-		return v1alpha1.NodeTypeSpec{}, err
-	}
-	if !same {
+	if own != revision.Annotations[v1alpha1.AnnotationInputs] {
 		return v1alpha1.NodeTypeSpec{}, &UnrestorableError{Reason: fmt.Sprintf(
-			"NodeProvider %s or OSImage %s is not what it was: compare its network, sshKeys and userData, and the image's checksum, with the revision's", in.Provider.Name, in.Image.Name)}
+			"what it gave to the revision cannot be told from what NodeProvider %s gave: set the NodeType back by hand, and compare sshKeys and the checksum of OSImage %s with the revision's", in.Provider.Name, in.Image.Name)}
 	}
 	return *spec, nil
-}
-
-func equal(a, b v1alpha1.NodeTypeRevisionSpec) (bool, error) {
-	first, err := Digest(a)
-	if err != nil {
-		return false, err
-	}
-	second, err := Digest(b)
-	return first == second, err
 }

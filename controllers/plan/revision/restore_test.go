@@ -9,7 +9,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-func TestANodeTypeIsSetBackToARevisionUnlessItsProviderChanged(t *testing.T) {
+func TestANodeTypeIsSetBackToARevision(t *testing.T) {
 	image := func(name string) *v1alpha1.OSImage {
 		return &v1alpha1.OSImage{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.OSImageSpec{Format: v1alpha1.FormatRaw}, Status: v1alpha1.OSImageStatus{Checksum: "sha256:" + name}}
 	}
@@ -17,10 +17,16 @@ func TestANodeTypeIsSetBackToARevisionUnlessItsProviderChanged(t *testing.T) {
 	nodeType := &v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: "h100"}, Spec: v1alpha1.NodeTypeSpec{
 		OSImageRef: v1alpha1.LocalReference{Name: "one"}, SSHKeys: []string{"of the team"}, UserData: "#cloud-config\npackages: [a]\n", DisplayName: "first",
 	}}
-	first, err := Build(Inputs{NodeType: nodeType, Provider: provider, Image: image("one")})
+	inputs := Inputs{NodeType: nodeType, Provider: provider, Image: image("one")}
+	spec, err := Build(inputs)
 	if err != nil {
 		t.Fatal(err)
 	}
+	own, err := OwnDigest(inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := &v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationInputs: own}}, Spec: spec}
 	changed := nodeType.DeepCopy()
 	changed.Spec.OSImageRef.Name, changed.Spec.SSHKeys, changed.Spec.UserData, changed.Spec.DisplayName = "two", nil, "", "second"
 	changed.Spec.GPU = &v1alpha1.GPUSpec{Model: "H100-SXM5-80GB"}
@@ -37,8 +43,12 @@ func TestANodeTypeIsSetBackToARevisionUnlessItsProviderChanged(t *testing.T) {
 	}
 
 	provider.Spec.UserData = "#cloud-config\nruncmd: [true]\n"
+	if _, err := Restore(Inputs{NodeType: changed, Provider: provider, Image: image("one")}, first); err != nil {
+		t.Errorf("the provider's own part changed: %v", err)
+	}
+	provider.Spec.SSHKeys = append(provider.Spec.SSHKeys, "of the team")
 	var unrestorable *UnrestorableError
 	if _, err := Restore(Inputs{NodeType: changed, Provider: provider, Image: image("one")}, first); !errors.As(err, &unrestorable) {
-		t.Errorf("with another provider: %v", err)
+		t.Errorf("the team's key is the provider's now: %v", err)
 	}
 }

@@ -92,8 +92,8 @@ type Provider struct {
 
 // Tenant is the cluster that the Machine joins.
 type Tenant struct {
-	// Found: the object exists.
-	Found bool
+	// Found: the object exists. Deleting: it is on its way out, and takes no further nodes.
+	Found, Deleting bool
 	// Reachable: its API server answered and its Nodes are known; else Reason and Message say why not.
 	Reachable       bool
 	Reason, Message string
