@@ -3,6 +3,9 @@ package demo
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -10,14 +13,19 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/snapshot"
 )
 
-// change gives a NodeType another image, and returns when the Rollout to it is there.
-func (t *story) change(ctx context.Context, nodeType, image string) (*v1alpha1.Rollout, error) {
-	err := t.patch(ctx, &v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: nodeType}}, fmt.Sprintf(`{"spec":{"osImageRef":{"name":%q}}}`, image))
-	if err != nil {
+// setImage gives a NodeType another image, and returns when the Rollout to it is there.
+func (t *story) setImage(ctx context.Context, nodeType, image string) (*v1alpha1.Rollout, error) {
+	change := fmt.Sprintf(`{"spec":{"osImageRef":{"name":%q}}}`, image)
+	if err := t.patch(ctx, &v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: nodeType}}, change); err != nil {
 		return nil, err
 	}
+	return t.newRollout(ctx, nodeType)
+}
+
+// newRollout waits for a Rollout of the NodeType that was not under way when the fleet was last looked at.
+func (t *story) newRollout(ctx context.Context, nodeType string) (*v1alpha1.Rollout, error) {
 	before := t.last.Active(nodeType)
-	err = t.until(ctx, func(s snapshot.Snapshot) (bool, error) {
+	err := t.until(ctx, func(s snapshot.Snapshot) (bool, error) {
 		now := s.Active(nodeType)
 		return now != nil && (before == nil || now.Name != before.Name), nil
 	})
@@ -43,7 +51,7 @@ func ready(s snapshot.Snapshot, nodeType string) int {
 func (t *story) roll(ctx context.Context) error {
 	nodeType := t.site.first().Spec.NodeTypeRef.Name
 	t.s.step("NodeType %s gets image %s: one canary, then at most half at once", nodeType, t.images[1])
-	r, err := t.change(ctx, nodeType, t.images[1])
+	r, err := t.setImage(ctx, nodeType, t.images[1])
 	if err != nil || r == nil {
 		return err
 	}
@@ -61,8 +69,11 @@ func (t *story) roll(ctx context.Context) error {
 		return r.Status.Phase == v1alpha1.RolloutDone || r.Status.Phase == v1alpha1.RolloutStopped, nil
 	})
 	done := r.Status.Phase == v1alpha1.RolloutDone && int(r.Status.Targets.Done) == total
-	kept := done && canaryFirst && worst <= max(1, total/2)
-	t.promise(kept, fmt.Sprintf("%s is %s, %d of %d done, canary first: %v, at most %d unavailable; %s", r.Name, r.Status.Phase, r.Status.Targets.Done, total, canaryFirst, worst, r.Status.StoppedBy),
+	kept, detail := done && canaryFirst && worst <= max(1, total/2), ""
+	if !kept {
+		detail = fmt.Sprintf("%s is %s, %d of %d done, canary first: %v, at most %d unavailable; %s", r.Name, r.Status.Phase, r.Status.Targets.Done, total, canaryFirst, worst, r.Status.StoppedBy)
+	}
+	t.promise(kept, detail,
 		"the new image reached %d of %d Machines of %s, the canary first, never more than %d of them away", r.Status.Targets.Done, total, nodeType, worst)
 	return err
 }
@@ -71,7 +82,7 @@ func (t *story) roll(ctx context.Context) error {
 func (t *story) stopBadImage(ctx context.Context) error {
 	nodeType := t.site.last().Spec.NodeTypeRef.Name
 	t.s.step("NodeType %s gets image %s, whose driver is older than it says", nodeType, t.images[2])
-	r, err := t.change(ctx, nodeType, t.images[2])
+	r, err := t.setImage(ctx, nodeType, t.images[2])
 	if err != nil || r == nil {
 		return err
 	}
@@ -80,20 +91,25 @@ func (t *story) stopBadImage(ctx context.Context) error {
 		return r.Status.Phase == v1alpha1.RolloutStopped || r.Status.Phase == v1alpha1.RolloutDone, nil
 	})
 	left, total := ready(t.last, nodeType), len(t.last.Of(nodeType))
-	stopped := r.Status.Phase == v1alpha1.RolloutStopped
-	if stopped {
+	kept, detail := r.Status.Phase == v1alpha1.RolloutStopped && left == total-1, r.Status.StoppedBy
+	if kept {
 		t.s.note("stopped: %s", r.Status.StoppedBy)
+	} else {
+		detail = fmt.Sprintf("%s is %s, %d of %d Ready; %s", r.Name, r.Status.Phase, left, total, r.Status.StoppedBy)
 	}
-	t.promise(stopped && left == total-1, fmt.Sprintf("%s is %s, %d of %d Ready; %s", r.Name, r.Status.Phase, left, total, r.Status.StoppedBy),
+	t.promise(kept, detail,
 		"the bad image stopped at its canary; the other %d of %d Machines run on", left, total)
 	return err
 }
 
-// undo sets the NodeType back.
+// undo sets the NodeType back, as its owner would.
 func (t *story) undo(ctx context.Context) error {
 	nodeType := t.site.last().Spec.NodeTypeRef.Name
-	t.s.step("undoing: NodeType %s is set back to image %s", nodeType, t.images[0])
-	r, err := t.change(ctx, nodeType, t.images[0])
+	t.s.step("undoing: ingot rollout undo %s", nodeType)
+	if err := t.ingot(ctx, "rollout", "undo", nodeType); err != nil {
+		return err
+	}
+	r, err := t.newRollout(ctx, nodeType)
 	if err != nil || r == nil {
 		return err
 	}
@@ -115,4 +131,18 @@ func (t *story) undo(ctx context.Context) error {
 	}
 	t.promise(back(t.last), detail, "undone: every Machine of %s is back on its stable revision, and admitted", nodeType)
 	return err
+}
+
+// ingot runs this program's own command on the management cluster, and tells what it says.
+func (t *story) ingot(ctx context.Context, args ...string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find ingot: %w", err)
+	}
+	said, err := exec.CommandContext(ctx, self, append(args, "--kubeconfig", t.w.Management.KubeconfigPath())...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("ingot %s: %w: %s", strings.Join(args, " "), err, said)
+	}
+	t.s.note("%s", strings.TrimSpace(string(said)))
+	return nil
 }

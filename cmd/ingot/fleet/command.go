@@ -112,7 +112,7 @@ func why(ctx context.Context, k client.Client, namespace, name string, now time.
 		return Why{}, fmt.Errorf("there is no Machine %s%s: ingot machines lists them", name, in(namespace))
 	case 1:
 	default:
-		return Why{}, fmt.Errorf("Machine %s is in namespaces %s and %s: say which with -n", name, list.Items[0].Namespace, list.Items[1].Namespace)
+		return Why{}, fmt.Errorf("several Machines are called %s, in namespaces %s and %s: say which with -n", name, list.Items[0].Namespace, list.Items[1].Namespace)
 	}
 	m := &list.Items[0]
 	var host *placement.HostFacts
