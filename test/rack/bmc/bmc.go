@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -67,6 +68,8 @@ type BMC struct {
 	stopping chan struct{}
 	// listening is done when the listener is closed.
 	listening sync.WaitGroup
+	// requests counts what came in.
+	requests atomic.Int64
 
 	mu       sync.Mutex
 	address  string
@@ -163,6 +166,9 @@ func (b *BMC) SetPassword(password string) {
 	defer b.mu.Unlock()
 	b.password = password
 }
+
+// Requests is how many requests have come in, those that were refused or never answered among them.
+func (b *BMC) Requests() int64 { return b.requests.Load() }
 
 // Sessions is how many sessions are open.
 func (b *BMC) Sessions() int {

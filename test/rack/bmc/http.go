@@ -22,6 +22,7 @@ const (
 )
 
 func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
+	b.requests.Add(1)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		return // the client is gone, or sends nonsense
