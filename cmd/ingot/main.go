@@ -20,6 +20,7 @@ import (
 
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/demo"
+	"github.com/ingot-dev/ingot/cmd/ingot/explain"
 	"github.com/ingot-dev/ingot/cmd/ingot/fleet"
 	"github.com/ingot-dev/ingot/cmd/ingot/hostimport"
 	"github.com/ingot-dev/ingot/cmd/ingot/image"
@@ -50,6 +51,7 @@ func root() *cobra.Command {
 		fleet.WhyCommand(),
 		fleet.HostsCommand(),
 		rollout.Command(simulate.Command()),
+		explain.Command(),
 		demo.Command(),
 		cli.Group("host", "Bring servers in", hostimport.Command()),
 		image.Command(),

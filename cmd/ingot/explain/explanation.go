@@ -1,0 +1,168 @@
+package explain
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/ingot-dev/ingot/cmd/ingot/offline"
+	"github.com/ingot-dev/ingot/presentation"
+)
+
+// Explanation is what `-o json` prints. Lists and maps are there also when they are empty.
+type Explanation struct {
+	NodeType string `json:"nodeType"`
+	OSImage  string `json:"osImage"`
+	// GPU in short; absent: the nodes have none.
+	GPU *GPU `json:"gpu,omitempty"`
+
+	// Resources that capacity and allocatable must both equal, by name.
+	Resources map[string]int64 `json:"resources"`
+	// Promised of the node's own resources: cpu is exact, memory may be up to 5% less, ephemeral-storage may be more.
+	Promised map[string]string `json:"promised"`
+	// Absent are resources that must not be advertised; a name that ends in / stands for all that begin with it and are
+	// not in Resources.
+	Absent []string `json:"absent"`
+	// AbsentDrivers are DRA drivers that must publish no device for the node.
+	AbsentDrivers []string `json:"absentDrivers"`
+	// Slices that DRA drivers must publish.
+	Slices []Slice `json:"slices"`
+	// Kernel and Kubelet are the versions that must run; absent: any.
+	Kernel  string `json:"kernel,omitempty"`
+	Kubelet string `json:"kubelet,omitempty"`
+
+	// Labels are NodeLabels and ExpectedLabels together.
+	Labels map[string]string `json:"labels"`
+	// NodeLabels that kubelet registers with.
+	NodeLabels map[string]string `json:"nodeLabels"`
+	// ExpectedLabels are compared where the node has them.
+	ExpectedLabels []Label `json:"expectedLabels"`
+
+	KernelArguments []string `json:"kernelArguments"`
+	Modules         Modules  `json:"modules"`
+	Packages        []string `json:"packages"`
+	Files           []File   `json:"files"`
+	// Units in the order in which they are started.
+	Units []Unit `json:"units"`
+}
+
+// GPU is what a server has, and how it is presented.
+type GPU struct {
+	Vendor string `json:"vendor"`
+	Model  string `json:"model"`
+	Count  int32  `json:"count"`
+	Mode   string `json:"mode"`
+}
+
+// Slice is what one DRA driver must publish.
+type Slice struct {
+	Driver        string        `json:"driver"`
+	DeviceClasses []DeviceClass `json:"deviceClasses"`
+	Devices       []Device      `json:"devices"`
+	Hint          string        `json:"hint,omitempty"`
+}
+
+// DeviceClass must select so many devices of the node.
+type DeviceClass struct {
+	Name  string `json:"name"`
+	Count int    `json:"count"`
+}
+
+// Device is so many devices of one kind.
+type Device struct {
+	Type string `json:"type"`
+	// Profiles are the accepted names of the profile.
+	Profiles []string `json:"profiles,omitempty"`
+	Count    int      `json:"count"`
+	// Attributes with the values that are accepted; those in Optional are compared only where a device has them.
+	Attributes map[string][]string `json:"attributes,omitempty"`
+	Optional   []string            `json:"optional,omitempty"`
+}
+
+// Label is compared where the node has it.
+type Label struct {
+	Check string `json:"check"`
+	Key   string `json:"key"`
+	Value string `json:"value"`
+	Hint  string `json:"hint,omitempty"`
+}
+
+// Modules of the kernel.
+type Modules struct {
+	Load      []string `json:"load"`
+	Blacklist []string `json:"blacklist"`
+}
+
+// File is a file of the node.
+type File struct {
+	Path    string `json:"path"`
+	Mode    string `json:"mode"`
+	Content string `json:"content"`
+}
+
+// Unit is a systemd unit; without content the image has it.
+type Unit struct {
+	Name    string `json:"name"`
+	Content string `json:"content,omitempty"`
+}
+
+// Explain puts a plan into words of its own, which stay when the plan's change.
+func Explain(s offline.Shape, plan presentation.Plan) Explanation {
+	e := plan.Expectation
+	out := Explanation{
+		NodeType: s.NodeType.Name, OSImage: s.Image.Name,
+		Resources: map[string]int64{}, Promised: promised(e), Absent: list(e.AbsentPrefixes), AbsentDrivers: list(e.AbsentDrivers),
+		Slices: []Slice{}, Kernel: e.Kernel, Kubelet: e.Kubelet,
+		Labels: map[string]string{}, NodeLabels: map[string]string{}, ExpectedLabels: []Label{},
+		KernelArguments: list(plan.KernelArguments), Packages: list(plan.Packages),
+		Modules: Modules{Load: list(plan.Modules.Load), Blacklist: list(plan.Modules.Blacklist)},
+		Files:   []File{}, Units: []Unit{},
+	}
+	if g := s.NodeType.Spec.GPU; g != nil {
+		out.GPU = &GPU{Vendor: string(g.Vendor), Model: g.Model, Count: g.Count, Mode: string(g.Presentation.Mode)}
+	}
+	for _, r := range e.Resources {
+		out.Resources[string(r.Name)] = r.Quantity.Value()
+	}
+	maps.Copy(out.NodeLabels, plan.NodeLabels)
+	maps.Copy(out.Labels, plan.NodeLabels)
+	for _, l := range e.Labels {
+		out.Labels[l.Key] = l.Value
+		out.ExpectedLabels = append(out.ExpectedLabels, Label{Check: l.Check, Key: l.Key, Value: l.Value, Hint: l.Hint})
+	}
+	for _, s := range e.Slices {
+		out.Slices = append(out.Slices, slice(s))
+	}
+	for _, f := range plan.Files {
+		out.Files = append(out.Files, File{Path: f.Path, Mode: f.Mode, Content: f.Content})
+	}
+	for _, u := range plan.Units {
+		out.Units = append(out.Units, Unit{Name: u.Name, Content: u.Content})
+	}
+	return out
+}
+
+func slice(s presentation.SliceExpectation) Slice {
+	out := Slice{Driver: s.Driver, DeviceClasses: []DeviceClass{}, Devices: []Device{}, Hint: s.Hint}
+	for _, c := range s.DeviceClasses {
+		out.DeviceClasses = append(out.DeviceClasses, DeviceClass{Name: c.Name, Count: c.Count})
+	}
+	for _, d := range s.Devices {
+		out.Devices = append(out.Devices, Device{Type: d.Type, Profiles: d.Profiles, Count: d.Count, Attributes: d.Attributes, Optional: d.Optional})
+	}
+	return out
+}
+
+func promised(e presentation.Expectation) map[string]string {
+	out := map[string]string{}
+	for name, quantity := range map[string]*resource.Quantity{"cpu": e.CPU, "memory": e.Memory, "ephemeral-storage": e.EphemeralStorage} {
+		if quantity != nil {
+			out[name] = quantity.String()
+		}
+	}
+	return out
+}
+
+// list is never nil, so that it is [] and not null in JSON.
+func list(of []string) []string { return append([]string{}, slices.Clone(of)...) }

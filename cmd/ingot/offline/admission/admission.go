@@ -1,0 +1,215 @@
+// Package admission does with an object what an API server that has Ingot's definitions does when it is created: unknown
+// fields, defaults, schema and rules. It needs no server.
+package admission
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/install"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+)
+
+// Definitions are CustomResourceDefinitions by apiVersion and kind. They may be used from several goroutines.
+type Definitions struct {
+	known map[string]*definition
+}
+
+// definition is compiled when the first object of its kind comes.
+type definition struct {
+	namespaced bool
+	kind       string
+	once       sync.Once
+	props      *apiextensions.JSONSchemaProps
+	err        error
+	structural *schema.Structural
+	schema     validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// Load reads the CustomResourceDefinitions in the folders. An error is one of the files, not of an object.
+func Load(files fs.FS, folders ...string) (*Definitions, error) {
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	out := &Definitions{known: map[string]*definition{}}
+	for _, folder := range folders {
+		paths, err := fs.Glob(files, path.Join(folder, "*.yaml"))
+		if err != nil {
+			return nil, fmt.Errorf("list the definitions: %w", err)
+		}
+		for _, p := range paths {
+			if path.Base(p) == "kustomization.yaml" {
+				continue
+			}
+			if err := out.read(scheme, files, p); err != nil {
+				return nil, fmt.Errorf("read the definition %s: %w", p, err)
+			}
+		}
+	}
+	return out, nil
+}
+
+func (d *Definitions) read(scheme *runtime.Scheme, files fs.FS, path string) error {
+	text, err := fs.ReadFile(files, path)
+	if err != nil {
+		return err
+	}
+	var v1 apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(text, &v1); err != nil {
+		return err
+	}
+	scheme.Default(&v1)
+	var all apiextensions.CustomResourceDefinition
+	if err := scheme.Convert(&v1, &all, nil); err != nil {
+		return err
+	}
+	for _, v := range all.Spec.Versions {
+		served := all.Spec.Validation
+		if served == nil {
+			served = v.Schema
+		}
+		out := &definition{namespaced: all.Spec.Scope == apiextensions.NamespaceScoped, kind: all.Spec.Names.Kind, props: served.OpenAPIV3Schema}
+		d.known[all.Spec.Group+"/"+v.Name+" "+out.kind] = out
+	}
+	return nil
+}
+
+// Knows says whether there is a definition of the object's kind.
+func (d *Definitions) Knows(apiVersion, kind string) bool { return d.known[apiVersion+" "+kind] != nil }
+
+// Kinds of an API group's version, sorted.
+func (d *Definitions) Kinds(apiVersion string) []string {
+	var out []string
+	for key, definition := range d.known {
+		if key == apiVersion+" "+definition.kind {
+			out = append(out, definition.kind)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Finding is one thing that the API server would refuse.
+type Finding struct {
+	// Field is its path in the object, such as spec.gpu.count; empty: the whole object.
+	Field string
+	// Rule that is broken: schema/unknown-field, schema/required, schema/invalid and the like, metadata/invalid, or rule
+	// for one of the definition's own rules.
+	Rule string
+	// Message says what was expected.
+	Message string
+}
+
+// Admit fills in the object's defaults and reports all that the API server would refuse. The object's numbers must be
+// int64 or float64. The error is of the definition, or that there is none.
+func (d *Definitions) Admit(apiVersion, kind string, object map[string]any) ([]Finding, error) {
+	c := d.known[apiVersion+" "+kind]
+	if c == nil {
+		return nil, fmt.Errorf("there is no definition of %s %s", apiVersion, kind)
+	}
+	c.once.Do(c.compile)
+	if c.err != nil {
+		return nil, fmt.Errorf("compile the definition of %s: %w", kind, c.err)
+	}
+	out := c.metadata(object)
+	unknown := pruning.PruneWithOptions(object, c.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	for _, p := range unknown {
+		out = append(out, Finding{Field: p, Rule: "schema/unknown-field", Message: "there is no such field: correct or remove it"})
+	}
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, c.structural)
+	defaulting.Default(object, c.structural)
+	broken := validation.ValidateCustomResource(nil, object, c.schema)
+	broken = append(broken, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
+	for _, err := range broken {
+		out = append(out, Finding{Field: fieldOf(err), Rule: ruleOf("schema", err), Message: err.ErrorBody()})
+	}
+	if len(broken) > 0 || c.rules == nil {
+		return out, nil // as the server: rules see only what the schema lets pass
+	}
+	found, _ := c.rules.Validate(context.Background(), nil, c.structural, object, nil, celconfig.RuntimeCELCostBudget)
+	for _, err := range found {
+		out = append(out, Finding{Field: fieldOf(err), Rule: "rule", Message: err.Detail})
+	}
+	return out, nil
+}
+
+func (c *definition) compile() {
+	if c.structural, c.err = schema.NewStructural(c.props); c.err != nil {
+		return
+	}
+	if c.schema, _, c.err = validation.NewSchemaValidator(c.props); c.err != nil {
+		return
+	}
+	c.rules = cel.NewValidator(c.structural, true, celconfig.PerCallLimit)
+}
+
+// metadata is judged by the types of the API server, not by the definition.
+func (c *definition) metadata(object map[string]any) []Finding {
+	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	if err != nil {
+		return []Finding{{Field: "metadata", Rule: "metadata/invalid", Message: err.Error()}}
+	}
+	if !found {
+		meta = &metav1.ObjectMeta{}
+	}
+	var out []Finding
+	for _, p := range unknown {
+		out = append(out, Finding{Field: p, Rule: "metadata/unknown-field", Message: "there is no such field: correct or remove it"})
+	}
+	if meta.Namespace == "" && c.namespaced {
+		meta.Namespace = metav1.NamespaceDefault
+	}
+	for _, err := range apivalidation.ValidateObjectMeta(meta, c.namespaced, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata")) {
+		out = append(out, Finding{Field: fieldOf(err), Rule: ruleOf("metadata", err), Message: err.ErrorBody()})
+	}
+	return out
+}
+
+func fieldOf(err *field.Error) string {
+	if err.Field == "<nil>" {
+		return ""
+	}
+	return err.Field
+}
+
+// rules are the short names of the kinds of errors.
+var rules = map[field.ErrorType]string{
+	field.ErrorTypeRequired: "required", field.ErrorTypeDuplicate: "duplicate", field.ErrorTypeNotSupported: "not-supported",
+	field.ErrorTypeForbidden: "forbidden", field.ErrorTypeTooLong: "too-long", field.ErrorTypeTooMany: "too-many",
+	field.ErrorTypeTooFew: "too-few", field.ErrorTypeTooShort: "too-short", field.ErrorTypeTypeInvalid: "type",
+}
+
+func ruleOf(domain string, err *field.Error) string {
+	if name := rules[err.Type]; name != "" {
+		return domain + "/" + name
+	}
+	return domain + "/invalid"
+}
+
+// Decode decodes JSON as the API server does: whole numbers become int64.
+func Decode(text []byte) (map[string]any, error) {
+	var out map[string]any
+	if err := utiljson.Unmarshal(text, &out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}

@@ -1,0 +1,198 @@
+package offline
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/ingot-dev/ingot/cmd/ingot/offline/admission"
+)
+
+// standardInput is what stands for standard input among the files.
+const standardInput = "-"
+
+// extensions of the files that are read of a folder, as kubectl does.
+var extensions = []string{".json", ".yaml", ".yml"}
+
+// ReadError is a file that cannot be read as manifests.
+type ReadError struct {
+	// File as it was given.
+	File string
+	// Line at which the document begins; 0: it is about the whole file.
+	Line int
+	Err  error
+}
+
+// Error names the place.
+func (e *ReadError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %v", e.File, e.Err)
+	}
+	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *ReadError) Unwrap() error { return e.Err }
+
+// Read reads the objects of files, of the manifests that lie in folders themselves, and of standard input for "-", in that
+// order. A list's items are objects of their own. The error is a *ReadError.
+func Read(paths []string, stdin io.Reader) ([]Manifest, error) {
+	var out []Manifest
+	for _, path := range paths {
+		files, err := filesOf(path)
+		if err != nil {
+			return nil, &ReadError{File: path, Err: err}
+		}
+		for _, file := range files {
+			found, err := readFile(file, stdin)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, found...)
+		}
+	}
+	return out, nil
+}
+
+// filesOf lists the manifests in a folder; a file is itself.
+func filesOf(path string) ([]string, error) {
+	if path == standardInput {
+		return []string{path}, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, cause(err)
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, cause(err)
+	}
+	var out []string
+	for _, e := range entries {
+		if !e.IsDir() && slices.Contains(extensions, filepath.Ext(e.Name())) {
+			out = append(out, filepath.Join(path, e.Name()))
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("expected files that end in %s, seen none in this folder; folders below it are not read", strings.Join(extensions, ", "))
+	}
+	return out, nil
+}
+
+// cause leaves out the path, which the caller says.
+func cause(err error) error {
+	if p, ok := err.(*os.PathError); ok {
+		return p.Err
+	}
+	return err
+}
+
+func readFile(path string, stdin io.Reader) ([]Manifest, error) {
+	name, text, err := path, []byte(nil), error(nil)
+	if path == standardInput {
+		name = "standard input"
+		text, err = io.ReadAll(stdin)
+	} else {
+		text, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, &ReadError{File: name, Err: cause(err)}
+	}
+	var out []Manifest
+	for _, d := range split(text) {
+		found, err := objectsOf(d.text)
+		if err != nil {
+			return nil, &ReadError{File: name, Line: d.line, Err: err}
+		}
+		for i := range found {
+			found[i].File, found[i].first, found[i].text = name, d.line, d.text
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// document is a part of a file and the line at which it begins, from 1.
+type document struct {
+	line int
+	text []byte
+}
+
+// split cuts a file at its lines that begin a document. What is blank or only comments is left out.
+func split(text []byte) []document {
+	var out []document
+	current, blank := document{line: 1}, true
+	flush := func() {
+		if !blank {
+			out = append(out, current)
+		}
+	}
+	for i, line := range bytes.SplitAfter(text, []byte("\n")) {
+		if rest, ok := bytes.CutPrefix(line, []byte("---")); ok && insignificant(rest) {
+			flush()
+			current, blank = document{line: i + 2}, true
+			continue
+		}
+		current.text = append(current.text, line...)
+		blank = blank && insignificant(line)
+	}
+	flush()
+	return out
+}
+
+func insignificant(line []byte) bool {
+	line = bytes.TrimSpace(line)
+	return len(line) == 0 || line[0] == '#'
+}
+
+// objectsOf decodes a document: an object, or the items of a list.
+func objectsOf(text []byte) ([]Manifest, error) {
+	asJSON, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return nil, err
+	}
+	object, err := admission.Decode(asJSON)
+	if err != nil {
+		return nil, fmt.Errorf("expected an object with apiVersion and kind: %w", err)
+	}
+	m := Manifest{Object: object}
+	items, isList := object["items"].([]any)
+	if !isList || !strings.HasSuffix(m.Kind(), "List") {
+		return []Manifest{m}, check(m)
+	}
+	var out []Manifest
+	for i, item := range items {
+		inner, ok := item.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("items[%d]: expected an object", i)
+		}
+		m := Manifest{Object: inner, within: fmt.Sprintf("items[%d]", i)}
+		// Items of typed lists need not say what they are.
+		for key, value := range map[string]any{"apiVersion": object["apiVersion"], "kind": strings.TrimSuffix(Manifest{Object: object}.Kind(), "List")} {
+			if _, said := inner[key]; !said && value != "" {
+				inner[key] = value
+			}
+		}
+		if err := check(m); err != nil {
+			return nil, fmt.Errorf("items[%d]: %w", i, err)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+func check(m Manifest) error {
+	if m.APIVersion() == "" || m.Kind() == "" {
+		return fmt.Errorf("expected an object with apiVersion and kind, seen apiVersion %q and kind %q", m.APIVersion(), m.Kind())
+	}
+	return nil
+}

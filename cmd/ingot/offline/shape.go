@@ -1,0 +1,103 @@
+package offline
+
+import (
+	"errors"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/presentation"
+)
+
+// Shape is what shapes a node, as an API server would store it.
+type Shape struct {
+	// NodeType of the node, and the OSImage that it names.
+	NodeType *v1alpha1.NodeType
+	Image    *v1alpha1.OSImage
+	// Provider that the NodeType names; nil: the files do not have it.
+	Provider *v1alpha1.NodeProvider
+}
+
+// ShapeOf finds the NodeType of that name or, without a name, the only one, with its OSImage and NodeProvider. Errors are
+// *MissingError, *SeveralError and *RefusedError.
+func (f Files) ShapeOf(nodeType string) (Shape, error) {
+	if nodeType == "" {
+		var names []string
+		for _, m := range f.Manifests {
+			if m.Kind() == "NodeType" && m.APIVersion() == v1alpha1.GroupVersion.String() {
+				names = append(names, m.Name())
+			}
+		}
+		switch len(names) {
+		case 0:
+			return Shape{}, &MissingError{Kind: "a NodeType", Files: f.Names}
+		case 1:
+			nodeType = names[0]
+		default:
+			return Shape{}, &SeveralError{Kind: "NodeType", Seen: names, Flag: "--nodetype"}
+		}
+	}
+	s := Shape{NodeType: &v1alpha1.NodeType{}, Image: &v1alpha1.OSImage{}, Provider: &v1alpha1.NodeProvider{}}
+	if err := find(f, "NodeType", nodeType, "", s.NodeType); err != nil {
+		return Shape{}, err
+	}
+	spec := s.NodeType.Spec
+	if err := find(f, "OSImage", spec.OSImageRef.Name, "NodeType "+nodeType+": spec.osImageRef", s.Image); err != nil {
+		return Shape{}, err
+	}
+	err := find(f, "NodeProvider", spec.ProviderRef.Name, "NodeType "+nodeType+": spec.providerRef", s.Provider)
+	var missing *MissingError
+	if errors.As(err, &missing) {
+		s.Provider = nil
+		return s, nil
+	}
+	return s, err
+}
+
+// Needs is an error when the files do not have the NodeProvider.
+func (f Files) Needs(s Shape) error {
+	if s.Provider != nil {
+		return nil
+	}
+	return find(f, "NodeProvider", s.NodeType.Spec.ProviderRef.Name, "NodeType "+s.NodeType.Name+": spec.providerRef", &v1alpha1.NodeProvider{})
+}
+
+// Machine finds the Machine of that name. Errors as of ShapeOf.
+func (f Files) Machine(name string) (*v1alpha1.Machine, error) {
+	out := &v1alpha1.Machine{}
+	return out, find(f, "Machine", name, "", out)
+}
+
+// Host finds the BareMetalHost of that name. Errors as of ShapeOf.
+func (f Files) Host(name string) (*metal3.BareMetalHost, error) {
+	out := &metal3.BareMetalHost{}
+	return out, find(f, "BareMetalHost", name, "", out)
+}
+
+// Plan resolves the presentation and judges people's user data with it, as the manager does before it touches a machine.
+// Errors are those of presentation.Resolve and cloudinit.Validate.
+func (s Shape) Plan() (presentation.Plan, error) {
+	plan, err := presentation.Resolve(presentation.Request{GPU: s.NodeType.Spec.GPU, Image: s.Image.Spec, Resources: s.NodeType.Spec.Resources})
+	if err != nil {
+		return presentation.Plan{}, err
+	}
+	return plan, cloudinit.Validate(s.Layers(), s.SSHKeys(), plan)
+}
+
+// Layers of people's user data, the farthest first.
+func (s Shape) Layers() []cloudinit.Layer {
+	own := cloudinit.Layer{Name: "NodeType " + s.NodeType.Name, Text: s.NodeType.Spec.UserData}
+	if s.Provider == nil {
+		return []cloudinit.Layer{own}
+	}
+	return []cloudinit.Layer{{Name: "NodeProvider " + s.Provider.Name, Text: s.Provider.Spec.UserData}, own}
+}
+
+// SSHKeys of provider and node type.
+func (s Shape) SSHKeys() []string {
+	if s.Provider == nil {
+		return s.NodeType.Spec.SSHKeys
+	}
+	return append(append([]string(nil), s.Provider.Spec.SSHKeys...), s.NodeType.Spec.SSHKeys...)
+}
