@@ -30,8 +30,8 @@ func isNotServed(err error) bool {
 
 // order pins one Machine to the first server and asks the pools for the rest.
 func (t *story) order(ctx context.Context) error {
-	first := t.site.first()
-	t.s.step("ordering: one Machine pinned to %s, the others from %d pools", t.pinnedHost(), len(t.site.pools))
+	first := t.site.First()
+	t.s.step("ordering: one Machine pinned to %s, the others from %d pools", t.pinnedHost(), len(t.site.Pools))
 	machine := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: first.Namespace, Name: pinned},
 		Spec:       v1alpha1.MachineSpec{NodeTypeRef: first.Spec.NodeTypeRef, TenantClusterRef: first.Spec.TenantClusterRef, HostName: t.pinnedHost()},
@@ -50,8 +50,8 @@ func (t *story) order(ctx context.Context) error {
 		t.promise(false, snapshot.Unmet(m), "the pinned Machine has its server")
 		return nil
 	}
-	for i, pool := range t.site.pools {
-		replicas, err := t.site.share(pool, t.last.Hosts)
+	for i, pool := range t.site.Pools {
+		replicas, err := t.site.Share(pool, t.last.Hosts)
 		if err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (t *story) patch(ctx context.Context, o client.Object, merge string) error 
 const trainingPod = "training"
 
 func (t *story) createTrainingPod(ctx context.Context) error {
-	one := corev1.ResourceList{corev1.ResourceName(t.site.resource()): resource.MustParse("1")}
+	one := corev1.ResourceList{corev1.ResourceName(t.site.Resource()): resource.MustParse("1")}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: trainingPod},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
@@ -184,8 +184,8 @@ func (t *story) podWaits(ctx context.Context) (string, error) {
 
 // onlyGated: the node advertises GPUs, and its one taint is the gate.
 func (t *story) onlyGated(n corev1.Node) bool {
-	gpus := n.Status.Allocatable[corev1.ResourceName(t.site.resource())]
-	return gpus.Value() > 0 && len(n.Spec.Taints) == 1 && n.Spec.Taints[0].Key == t.site.gate()
+	gpus := n.Status.Allocatable[corev1.ResourceName(t.site.Resource())]
+	return gpus.Value() > 0 && len(n.Spec.Taints) == 1 && n.Spec.Taints[0].Key == t.site.Gate()
 }
 
 // proveGate waits for the tenant's pod to run on an admitted node.
@@ -215,7 +215,7 @@ func (t *story) keepOut(ctx context.Context) error {
 			return false, nil
 		}
 		for _, c := range m.Status.Verdict.Checks {
-			if c.Name == "resource/"+t.site.resource() && c.Result == v1alpha1.CheckFail {
+			if c.Name == "resource/"+t.site.Resource() && c.Result == v1alpha1.CheckFail {
 				check = c
 			}
 		}
@@ -226,6 +226,12 @@ func (t *story) keepOut(ctx context.Context) error {
 	if kept {
 		t.s.note("verdict on %s: %s %s, expected %s, observed %s", t.broken().Name(), check.Result, check.Name, check.Expected, check.Observed)
 	}
-	t.promise(kept, snapshot.Unmet(m), "the server with a missing GPU is kept out by check resource/%s", t.site.resource())
+	t.promise(kept, snapshot.Unmet(m), "the server with a missing GPU is kept out by check resource/%s", t.site.Resource())
 	return err
+}
+
+// scale asks a pool for so many Machines.
+func (t *story) scale(ctx context.Context, pool *v1alpha1.NodePool, replicas int) error {
+	return t.patch(ctx, &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Namespace: pool.Namespace, Name: pool.Name}},
+		fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
 }

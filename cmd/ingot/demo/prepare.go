@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/demo/site"
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/snapshot"
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/config"
@@ -40,11 +41,11 @@ func (t *story) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if t.site, err = readSite(samples); err != nil {
+	if t.site, err = site.Read(samples); err != nil {
 		return err
 	}
-	t.s.step("starting %d control planes: Ingot's own and those of %d tenants", 1+len(t.site.tenants), len(t.site.tenants))
-	if err := t.w.StartClusters(ctx, t.site.tenantNames()...); err != nil {
+	t.s.step("starting %d control planes: Ingot's own and those of %d tenants", 1+len(t.site.Tenants), len(t.site.Tenants))
+	if err := t.w.StartClusters(ctx, t.site.TenantNames()...); err != nil {
 		return err
 	}
 	if t.w.Boot, err = stage.FreeAddress(); err != nil {
@@ -247,7 +248,7 @@ func (t *story) tenant(name string) *stage.Tenant {
 
 // introduceTenants stores their kubeconfigs, applies the vendor's DaemonSets to them, and begins to watch the invariants.
 func (t *story) introduceTenants(ctx context.Context, vendors []*unstructured.Unstructured) error {
-	for _, c := range t.site.tenants {
+	for _, c := range t.site.Tenants {
 		tenant := t.tenant(c.Name)
 		if err := t.storeKubeconfig(ctx, c, tenant); err != nil {
 			return err
@@ -255,7 +256,7 @@ func (t *story) introduceTenants(ctx context.Context, vendors []*unstructured.Un
 		if err := stage.Apply(ctx, tenant.Nodes, vendors); err != nil {
 			return err
 		}
-		watcher, err := invariants.Start(ctx, t.w.Fleet, tenant.Nodes, t.site.gate())
+		watcher, err := invariants.Start(ctx, t.w.Fleet, tenant.Nodes, t.site.Gate())
 		if err != nil {
 			return err
 		}
@@ -294,7 +295,7 @@ func (t *story) enroll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ca := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.site.hostNamespace, Name: "bmc-ca"}, Data: map[string][]byte{"ca.crt": t.w.Rack.CA()}}
+	ca := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.site.HostNamespace, Name: "bmc-ca"}, Data: map[string][]byte{"ca.crt": t.w.Rack.CA()}}
 	if err := t.w.Fleet.Create(ctx, ca); err != nil {
 		return fmt.Errorf("store the BMCs' CA: %w", err)
 	}
@@ -320,7 +321,7 @@ func (t *story) enroll(ctx context.Context) error {
 
 // hosts are the rack's BareMetalHosts and Secrets; those for MIG have the label that the samples tell them by.
 func (t *story) hosts() ([]*unstructured.Unstructured, error) {
-	objects, err := t.w.RackManifests(t.site.hostNamespace)
+	objects, err := t.w.RackManifests(t.site.HostNamespace)
 	if err != nil {
 		return nil, err
 	}

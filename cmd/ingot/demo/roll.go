@@ -49,7 +49,7 @@ func ready(s snapshot.Snapshot, nodeType string) int {
 
 // roll brings a new image to the first pool's NodeType.
 func (t *story) roll(ctx context.Context) error {
-	nodeType := t.site.first().Spec.NodeTypeRef.Name
+	nodeType := t.site.First().Spec.NodeTypeRef.Name
 	t.s.step("NodeType %s gets image %s: one canary, then at most half at once", nodeType, t.images[1])
 	r, err := t.setImage(ctx, nodeType, t.images[1])
 	if err != nil || r == nil {
@@ -80,7 +80,7 @@ func (t *story) roll(ctx context.Context) error {
 
 // stopBadImage gives the last pool's NodeType an image whose driver is older than it says.
 func (t *story) stopBadImage(ctx context.Context) error {
-	nodeType := t.site.last().Spec.NodeTypeRef.Name
+	nodeType := t.site.Last().Spec.NodeTypeRef.Name
 	t.s.step("NodeType %s gets image %s, whose driver is older than it says", nodeType, t.images[2])
 	r, err := t.setImage(ctx, nodeType, t.images[2])
 	if err != nil || r == nil {
@@ -104,7 +104,7 @@ func (t *story) stopBadImage(ctx context.Context) error {
 
 // undo sets the NodeType back, as its owner would.
 func (t *story) undo(ctx context.Context) error {
-	nodeType := t.site.last().Spec.NodeTypeRef.Name
+	nodeType := t.site.Last().Spec.NodeTypeRef.Name
 	t.s.step("undoing: ingot rollout undo %s", nodeType)
 	if err := t.ingot(ctx, "rollout", "undo", nodeType); err != nil {
 		return err

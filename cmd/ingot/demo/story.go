@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/demo/site"
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/snapshot"
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/view"
@@ -25,7 +26,7 @@ type story struct {
 	promises []view.Promise
 	lives    map[string]view.Life
 	last     snapshot.Snapshot
-	site     site
+	site     site.Site
 	// cost is what the manager wrote until the first fleet was admitted.
 	cost stage.Writes
 	// images are the OSImages of this run: the samples' own, its successor, and one that is not what it says.
