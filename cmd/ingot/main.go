@@ -24,6 +24,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/fleet"
 	"github.com/ingot-dev/ingot/cmd/ingot/hostimport"
 	"github.com/ingot-dev/ingot/cmd/ingot/image"
+	"github.com/ingot-dev/ingot/cmd/ingot/mig"
 	"github.com/ingot-dev/ingot/cmd/ingot/rollout"
 	"github.com/ingot-dev/ingot/cmd/ingot/simulate"
 	"github.com/ingot-dev/ingot/cmd/ingot/tenant"
@@ -52,6 +53,7 @@ func root() *cobra.Command {
 		fleet.HostsCommand(),
 		rollout.Command(simulate.Command()),
 		explain.Command(),
+		mig.Command(),
 		demo.Command(),
 		cli.Group("host", "Bring servers in", hostimport.Command()),
 		image.Command(),

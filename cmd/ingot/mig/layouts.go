@@ -1,0 +1,192 @@
+package mig
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/presentation/mig/layout"
+)
+
+// Layouts is what `-o json` prints.
+type Layouts struct {
+	GPU string `json:"gpu"`
+	// ComputeSlices and MemorySlices of the whole GPU.
+	ComputeSlices int `json:"computeSlices"`
+	MemorySlices  int `json:"memorySlices"`
+	// Profiles of the model, from the largest.
+	Profiles []Profile `json:"profiles"`
+	// Layouts to which no instance can be added.
+	Layouts []Layout `json:"layouts"`
+}
+
+// Profile is a size of instance.
+type Profile struct {
+	Name string `json:"name"`
+	// OtherNames that drivers give it.
+	OtherNames    []string `json:"otherNames,omitempty"`
+	ComputeSlices int      `json:"computeSlices"`
+	MemorySlices  int      `json:"memorySlices"`
+	// Starts are the memory slices at which an instance can start.
+	Starts []int `json:"starts"`
+	// Max instances on one GPU.
+	Max int `json:"max"`
+	// MinimumDriver that knows it; absent: as old as the model's.
+	MinimumDriver string `json:"minimumDriver,omitempty"`
+}
+
+// Layout is what a GPU can be cut into.
+type Layout struct {
+	// Profiles and how many of each.
+	Profiles map[string]int `json:"profiles"`
+	// Placements in an order in which the instances can be created.
+	Placements []Placement `json:"placements"`
+
+	text string
+}
+
+// Placement is an instance and where it sits.
+type Placement struct {
+	Profile string `json:"profile"`
+	// Start and Size in memory slices.
+	Start int `json:"start"`
+	Size  int `json:"size"`
+}
+
+// Find lists the layouts of a model that have what is wanted. An unknown model, a model or a profile that does not exist,
+// and instances that do not fit together are errors that say what there is.
+func Find(name string, wanted []wish) (Layouts, error) {
+	model, err := catalogue.Lookup(v1alpha1.VendorNVIDIA, name)
+	if err != nil {
+		return Layouts{}, err
+	}
+	if model.Geometry == nil {
+		return Layouts{}, fmt.Errorf("%s cannot be partitioned; these can: %s", name, strings.Join(partitionable(), ", "))
+	}
+	g := *model.Geometry
+	out := Layouts{GPU: model.Name, ComputeSlices: g.ComputeSlices, MemorySlices: g.MemorySlices, Layouts: []Layout{}}
+	var names []string
+	for _, p := range g.Profiles {
+		variants := model.ProfileNames(p)
+		names = append(names, variants[0])
+		out.Profiles = append(out.Profiles, Profile{
+			Name: variants[0], OtherNames: variants[1:], ComputeSlices: p.ComputeSlices, MemorySlices: p.MemorySlices,
+			Starts: p.Starts, Max: p.Max, MinimumDriver: p.MinimumDriver,
+		})
+	}
+	least, err := out.read(wanted)
+	if err != nil {
+		return Layouts{}, err
+	}
+	if err := fits(g, least, names, name); err != nil {
+		return Layouts{}, err
+	}
+	for _, m := range layout.Maximal(g) {
+		if !least.Within(m) {
+			continue
+		}
+		placed, err := layout.Place(g, m)
+		if err != nil {
+			return Layouts{}, fmt.Errorf("place %s on %s: %w", m.Format(names), name, err)
+		}
+		out.Layouts = append(out.Layouts, out.layout(g, m, placed, names))
+	}
+	return out, nil
+}
+
+func partitionable() []string {
+	var out []string
+	for _, m := range catalogue.Models() {
+		if m.Geometry != nil {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+// read counts what is wanted. Every name that drivers give a profile is accepted.
+func (l Layouts) read(wanted []wish) (layout.Multiset, error) {
+	out := make(layout.Multiset, len(l.Profiles))
+	for _, w := range wanted {
+		at := slices.IndexFunc(l.Profiles, func(p Profile) bool {
+			return p.Name == w.profile || slices.Contains(p.OtherNames, w.profile)
+		})
+		if at < 0 {
+			var known []string
+			for _, p := range l.Profiles {
+				known = append(known, p.Name)
+			}
+			return nil, fmt.Errorf("%s has no MIG profile %q; it has %s", l.GPU, w.profile, strings.Join(known, ", "))
+		}
+		out[at] += w.count
+	}
+	return out, nil
+}
+
+// fits explains instances that no layout has.
+func fits(g catalogue.Geometry, least layout.Multiset, names []string, model string) error {
+	_, err := layout.Place(g, least)
+	var impossible *layout.Impossible
+	if !errors.As(err, &impossible) {
+		return err
+	}
+	text := fmt.Sprintf("%s does not fit on one %s: %s (rule mig/%s); of these fits %s", least.Format(names), model, impossible.Message, impossible.Rule, impossible.Largest.Format(names))
+	for i, near := range impossible.Nearby {
+		text += []string{"; near it are ", " and "}[min(i, 1)] + near.Format(names)
+	}
+	return errors.New(text)
+}
+
+func (l Layouts) layout(g catalogue.Geometry, m layout.Multiset, placed []layout.Placement, names []string) Layout {
+	out := Layout{Profiles: map[string]int{}, text: strings.Trim(m.Format(names), "{}")}
+	for i, n := range m {
+		if n > 0 {
+			out.Profiles[names[i]] = n
+		}
+	}
+	for _, p := range placed {
+		out.Placements = append(out.Placements, Placement{Profile: names[p.Profile], Start: p.Start, Size: g.Profiles[p.Profile].MemorySlices})
+	}
+	return out
+}
+
+func (l Layouts) write(w io.Writer) error {
+	if _, err := fmt.Fprintf(w, "%s: %d compute slices, %d memory slices; %d layouts\n\n", l.GPU, l.ComputeSlices, l.MemorySlices, len(l.Layouts)); err != nil {
+		return err
+	}
+	table := [][]string{{"LAYOUT", "PLACEMENTS"}}
+	for _, one := range l.Layouts {
+		var placed []string
+		for _, p := range one.Placements {
+			placed = append(placed, fmt.Sprintf("%s@%d", p.Profile, p.Start))
+		}
+		table = append(table, []string{one.text, strings.Join(placed, " ")})
+	}
+	if err := cli.WriteTable(w, table); err != nil {
+		return err
+	}
+	return l.notes(w)
+}
+
+// notes tells what the names and the driver's version have to do with it.
+func (l Layouts) notes(w io.Writer) error {
+	for _, p := range l.Profiles {
+		if p.MinimumDriver != "" {
+			if _, err := fmt.Fprintf(w, "\n%s needs driver %s or newer.", p.Name, p.MinimumDriver); err != nil {
+				return err
+			}
+		}
+		if len(p.OtherNames) > 0 {
+			if _, err := fmt.Fprintf(w, "\n%s is called %s by some drivers.", p.Name, strings.Join(p.OtherNames, " or ")); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := fmt.Fprintln(w)
+	return err
+}
