@@ -41,8 +41,15 @@ test-crash: programs ## Kill the manager at every request of a life and of a rol
 	@INGOT_CRASH=all go test -count=1 -v -timeout 90m ./test/crash
 
 .PHONY: bench
-bench: ## Run the benchmarks. They compare within one run: say on which machine.
+bench: bench-micro bench-fleet ## Run the benchmarks, the fleet's with 1,000 servers (half an hour). They compare within one run: say on which machine.
+
+.PHONY: bench-micro
+bench-micro: ## Run the benchmarks of single functions.
 	@go test -run '^$$' -bench . -benchmem $$(grep -rl --include='*_test.go' '^func Benchmark' api cloudinit controllers imagebuilder presentation | xargs -n1 dirname | sort -u | sed 's|^|./|')
+
+.PHONY: bench-fleet
+bench-fleet: programs $(BIN)/ingot-bench ## Measure a fleet. ARGS="-machines 30 -steady 1m" are its flags; 1,000 servers need 40 GB of disk.
+	@$(BIN)/ingot-bench $(ARGS)
 
 .PHONY: lint
 lint: $(BIN)/staticcheck ## Check format, vet, staticcheck, the import law and the budgets.
@@ -76,6 +83,9 @@ programs: $(BIN)/ingot $(BIN)/kubectl-ingot $(BIN)/ingot-manager $(BIN)/ingot-ag
 # kubectl finds its plugins by this name on the PATH.
 $(BIN)/kubectl-ingot: $(BIN)/ingot
 	@ln -sf ingot $@
+
+$(BIN)/ingot-bench: $(GO_SOURCES)
+	@go build -ldflags '$(LDFLAGS)' -o $@ ./test/bench
 
 $(BIN)/ingot $(BIN)/ingot-manager $(BIN)/ingot-agent: $(BIN)/%: $(GO_SOURCES)
 	@[ -e $@ ] || echo "building $* (the first time: about 2 minutes on 2 cores, Kubernetes' client libraries are compiled)"

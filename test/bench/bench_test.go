@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
+	"github.com/ingot-dev/ingot/imagebuilder/pack"
+)
+
+func TestAProcessTellsWhatItHasTaken(t *testing.T) {
+	stat := "42 (a ) name) S 7 42 42 0 -1 4194560 1 2 3 4 250 150 0 0 20 0 9 0 100 1000 10\n"
+	proc := fstest.MapFS{
+		"42/stat":    {Data: []byte(stat)},
+		"42/status":  {Data: []byte("Name:\ta ) name\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\n")},
+		"42/cmdline": {Data: []byte("program\x00--dir\x00/x\x00")},
+		"43/stat":    {Data: []byte(strings.Replace(stat, " 7 ", " 8 ", 1))},
+		"self/stat":  {Data: []byte(stat)},
+	}
+	got, err := readUsage(proc, 42)
+	if want := (usage{CPU: 4 * time.Second, Peak: 2 << 20, Resident: 1 << 20}); err != nil || got != want {
+		t.Errorf("got %v, %v; want %v", got, err, want)
+	}
+	of, err := children(proc, 7)
+	if err != nil || len(of) != 1 || of[42] != "program --dir /x" {
+		t.Errorf("children: got %v, %v", of, err)
+	}
+	if _, err := readUsage(proc, 44); err == nil {
+		t.Error("a process that is gone has a usage")
+	}
+}
+
+func TestRequestsThatFollowEachOtherAreOneRead(t *testing.T) {
+	var r reads
+	for _, look := range []struct {
+		second int64
+		a, b   int64
+	}{{0, 5, 5}, {10, 8, 5}, {11, 9, 5}, {100, 12, 5}, {101, 12, 5}} {
+		r.see(time.Duration(look.second)*time.Second, map[string]int64{"a": look.a, "b": look.b})
+	}
+	r.end(130 * time.Second)
+	if r.requests != 7 || r.count != 2 || !slices.Equal(r.gaps, []time.Duration{89 * time.Second}) || !slices.Equal(r.perMinute, []int{1, 1}) {
+		t.Errorf("got %+v", r)
+	}
+	if r.never() != 1 || r.open != 130*time.Second {
+		t.Errorf("b was never read: got %d, %s", r.never(), r.open)
+	}
+}
+
+func TestGrowthIsASlope(t *testing.T) {
+	if got := growth([]int64{10, 20, 30, 40}, time.Minute); math.Abs(got-600) > 1e-6 {
+		t.Errorf("10 bytes each minute: got %f per hour", got)
+	}
+	for _, flat := range [][]int64{nil, {7}, {7, 7, 7}} {
+		if got := growth(flat, time.Minute); got != 0 {
+			t.Errorf("%v: got %f", flat, got)
+		}
+	}
+}
+
+func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
+	for _, args := range [][]string{{"-machines", "2"}, {"-timeout", "0s"}, {"-steady", "-1s"}, {"-profile"}, {"more"}} {
+		if _, err := parse(args); err == nil {
+			t.Errorf("%q: no error", args)
+		}
+	}
+	if o, err := parse(nil); err != nil || o.machines != 1000 || o.steady != 10*time.Minute {
+		t.Errorf("got %+v, %v", o, err)
+	}
+}
+
+func TestTheReportCountsWhatIsInEachPartOfTheRun(t *testing.T) {
+	begin := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
+	at := func(s int) mark {
+		return mark{at: begin.Add(time.Duration(s) * time.Second), usage: map[string]usage{manager: {CPU: time.Duration(s) * time.Second / 10, Peak: 64 * mib}}}
+	}
+	f := &fleet{options: options{machines: 2}, image: pack.Result{DiskBytes: imageSize, SizeBytes: imageSize / 2}, world: &stage.World{Dir: t.TempDir()}}
+	f.started, f.registered, f.ordered, f.admitted = at(0), at(10), at(20), at(60)
+	f.steady = &steady{from: at(100), to: at(200), resident: []int64{mib, mib}}
+	var log bytes.Buffer
+	for _, w := range []struct {
+		second         int
+		resource, code string
+	}{{5, "secrets", "200"}, {30, "machines", "200"}, {31, "machines", "409"}, {32, "events", "201"}, {150, "machines", "200"}} {
+		log.WriteString(`{"stage":"ResponseComplete","verb":"patch","user":{"username":"` + f.world.ManagerUser() + `"},"objectRef":{"resource":"` + w.resource +
+			`","subresource":"status"},"responseStatus":{"code":` + w.code + `},"requestReceivedTimestamp":"` + begin.Add(time.Duration(w.second)*time.Second).Format(time.RFC3339Nano) + "\"}\n")
+	}
+	for name, text := range map[string][]byte{"management": log.Bytes(), tenantName: nil} {
+		if err := os.WriteFile(f.world.AuditLog(name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out strings.Builder
+	if err := f.report(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"last Ready: 40.0 s; before it, from the manager's start to the last host available: 10.0 s",
+		"| manager | 1.0 | 4.0 | 2000 | 64 |",
+		"| patch machines/status | 0.00 | 1.00 | 0.50 |",
+		"| patch secrets/status | 0.50 | 0.00 | 0.00 |",
+		"To admit a Machine: 1.00 mutating requests beside Events, 0.50 Events",
+		"| manager | 10.00 |",
+		"beside its lease: 1, 0.010 per second",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the report lacks %q:\n%s", want, &out)
+		}
+	}
+}
+
+func TestARackAnswersUntilItsInputEnds(t *testing.T) {
+	dir := t.TempDir()
+	in, ask := io.Pipe()
+	answers, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- serveRack(t.Context(), in, out) }()
+	write, read := json.NewEncoder(ask), json.NewDecoder(answers)
+	if err := write.Encode(rackSpec{Servers: 3, Disks: filepath.Join(dir, "disks"), Images: dir, Boot: "127.0.0.1:1", Namespace: "metal"}); err != nil {
+		t.Fatal(err)
+	}
+	var ready rackReady
+	if err := read.Decode(&ready); err != nil {
+		t.Fatal(err)
+	}
+	if len(ready.Hosts) != 6 || len(ready.CA) == 0 || !strings.HasPrefix(ready.Images, "http://127.0.0.1:") {
+		t.Errorf("got %d objects, images at %q", len(ready.Hosts), ready.Images)
+	}
+	var counts map[string]int64
+	if err := write.Encode("requests"); err != nil {
+		t.Fatal(err)
+	}
+	if err := read.Decode(&counts); err != nil || len(counts) != 3 {
+		t.Errorf("got %v, %v", counts, err)
+	}
+	if err := ask.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
+	"github.com/ingot-dev/ingot/imagebuilder/pack"
+)
+
+// The processes that are measured, in the order of the report.
+const manager, management, tenant, racked, observer = "manager", "management cluster", "tenant's cluster", "rack and image server", "this program"
+
+var processes = []string{manager, management, tenant, racked, observer}
+
+// mark is a point of the run.
+type mark struct {
+	at    time.Time
+	usage map[string]usage
+}
+
+// fleet is one run.
+type fleet struct {
+	options  options
+	progress io.Writer
+	world    *stage.World
+	rack     *rackProcess
+	image    pack.Result
+	pids     map[string]int
+	// started, registered, ordered, admitted: before the manager starts, when every host is available, before the first
+	// Machine is made, when the last one is Ready.
+	started, registered, ordered, admitted mark
+	steady                                 *steady
+	machines                               []v1alpha1.Machine
+}
+
+func newFleet(o options, dir string, progress io.Writer) *fleet {
+	return &fleet{options: o, progress: progress, world: &stage.World{Dir: dir}}
+}
+
+// stop ends every process in the order in which they lean on each other. What did not start is not stopped.
+func (f *fleet) stop() error {
+	return errors.Join(f.world.Manager.Stop(), f.rack.stop(), f.world.Stop())
+}
+
+// run does all that is measured.
+func (f *fleet) run(ctx context.Context) error {
+	if err := f.build(ctx); err != nil {
+		return err
+	}
+	var err error
+	if err := f.startManager(ctx); err != nil {
+		return err
+	}
+	if f.pids, err = f.find(); err != nil {
+		return err
+	}
+	if f.started, err = f.mark(); err != nil {
+		return err
+	}
+	say(f.progress, "the manager registers and inspects the hosts")
+	if err := f.awaitHosts(ctx); err != nil {
+		return err
+	}
+	if err := f.admit(ctx); err != nil {
+		return err
+	}
+	if f.options.steady == 0 {
+		return nil
+	}
+	return f.watch(ctx)
+}
+
+// admit orders every Machine and waits until all are Ready.
+func (f *fleet) admit(ctx context.Context) error {
+	var err error
+	if f.ordered, err = f.mark(); err != nil {
+		return err
+	}
+	if err := f.order(ctx); err != nil {
+		return err
+	}
+	if err := f.awaitMachines(ctx); err != nil {
+		return err
+	}
+	if f.admitted, err = f.mark(); err != nil {
+		return err
+	}
+	say(f.progress, "all Ready after %s", f.admitted.at.Sub(f.ordered.at).Round(100*time.Millisecond))
+	var list v1alpha1.MachineList
+	if err := f.world.Fleet.List(ctx, &list); err != nil {
+		return err
+	}
+	f.machines = list.Items
+	if f.options.profile {
+		return syscall.Kill(f.pids[manager], syscall.SIGUSR1) // the next profile is of the steady state
+	}
+	return nil
+}
+
+// find tells the processes by their command lines.
+func (f *fleet) find() (map[string]int, error) {
+	all, err := children(os.DirFS("/proc"), os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]int{observer: os.Getpid(), racked: f.rack.cmd.Process.Pid}
+	for name, sign := range map[string]string{manager: managerProgram + " --config", management: "/management ", tenant: "/" + tenantName + " "} {
+		for pid, line := range all {
+			if strings.Contains(line, sign) {
+				out[name] = pid
+			}
+		}
+		if out[name] == 0 {
+			return nil, fmt.Errorf("find the process of the %s: none of %q has %q", name, slices.Collect(maps.Values(all)), sign)
+		}
+	}
+	return out, nil
+}
+
+func (f *fleet) mark() (mark, error) {
+	m := mark{at: time.Now(), usage: map[string]usage{}}
+	for name, pid := range f.pids {
+		u, err := readUsage(os.DirFS("/proc"), pid)
+		if err != nil {
+			return m, fmt.Errorf("%s: %w", name, err)
+		}
+		m.usage[name] = u
+	}
+	return m, nil
+}
+
+// awaitHosts waits until every host may be claimed.
+func (f *fleet) awaitHosts(ctx context.Context) error {
+	err := f.until(ctx, 2*time.Second, func() (int, error) {
+		var list metal3.BareMetalHostList
+		if err := f.world.Fleet.List(ctx, &list); err != nil {
+			return 0, err
+		}
+		available := 0
+		for _, h := range list.Items {
+			if h.Status.Provisioning.State == metal3.StateAvailable {
+				available++
+			}
+		}
+		return available, nil
+	}, "hosts are available")
+	if err != nil {
+		return err
+	}
+	f.registered, err = f.mark()
+	return err
+}
+
+// order asks each pool for a Machine for each host that fits: a third each.
+func (f *fleet) order(ctx context.Context) error {
+	var pools v1alpha1.NodePoolList
+	if err := f.world.Fleet.List(ctx, &pools); err != nil {
+		return err
+	}
+	share := map[string]int{"h100": (f.options.machines + 2) / 3, "h100-mig": (f.options.machines + 1) / 3, "h200-dra": f.options.machines / 3}
+	for i := range pools.Items {
+		pool := &pools.Items[i]
+		patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, share[pool.Spec.NodeTypeRef.Name])
+		if err := f.world.Fleet.Patch(ctx, pool, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			return err
+		}
+	}
+	say(f.progress, "ordered %v", share)
+	return nil
+}
+
+// awaitMachines looks at the pools alone: to list a thousand Machines again and again would be work of its own.
+func (f *fleet) awaitMachines(ctx context.Context) error {
+	err := f.until(ctx, 200*time.Millisecond, func() (int, error) {
+		var pools v1alpha1.NodePoolList
+		if err := f.world.Fleet.List(ctx, &pools); err != nil {
+			return 0, err
+		}
+		ready := 0
+		for _, p := range pools.Items {
+			ready += int(p.Status.ReadyReplicas)
+		}
+		return ready, nil
+	}, "Machines are Ready")
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return errors.Join(err, f.unready(ctx))
+}
+
+// unready says what the Machines that are not Ready wait for.
+func (f *fleet) unready(ctx context.Context) error {
+	var list v1alpha1.MachineList
+	if err := f.world.Fleet.List(ctx, &list); err != nil {
+		return err
+	}
+	var errs []error
+	for _, m := range list.Items {
+		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
+		if c == nil {
+			errs = append(errs, fmt.Errorf("%s: no condition Ready yet", m.Name))
+		} else if c.Status != "True" {
+			errs = append(errs, fmt.Errorf("%s: %s: %s: %s", m.Name, m.Status.Phase, c.Reason, c.Message))
+		}
+	}
+	return errors.Join(errs[:min(len(errs), 20)]...)
+}
+
+// until waits until as many are as there are Machines, and tells how far that is.
+func (f *fleet) until(ctx context.Context, interval time.Duration, count func() (int, error), what string) error {
+	told := time.Now()
+	last := 0
+	return until(ctx, f.options.timeout, fmt.Sprintf("all %d %s", f.options.machines, what), func() (bool, error) {
+		if ended, err := f.world.Manager.Ended(); ended {
+			return false, err
+		}
+		var err error
+		if last, err = count(); err != nil {
+			return false, err
+		}
+		if time.Since(told) > 10*time.Second {
+			told = time.Now()
+			say(f.progress, "%d of %d %s", last, f.options.machines, what)
+		}
+		if last < f.options.machines {
+			return false, pause(ctx, interval)
+		}
+		return true, nil
+	})
+}
+
+// until polls: other processes do what is awaited.
+func until(ctx context.Context, limit time.Duration, what string, is func() (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %s: %s", limit, what))
+	defer cancel()
+	for {
+		done, err := is()
+		if done || err != nil {
+			return err
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

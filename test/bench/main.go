@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	machines        int
+	steady, timeout time.Duration
+	dir             string
+	profile         bool
+}
+
+func main() { os.Exit(run(os.Args)) }
+
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	switch {
+	case filepath.Base(args[0]) == managerProgram:
+		err = profiledManager(ctx, args[1:])
+	case len(args) == 2 && args[1] == rackCommand:
+		err = serveRack(ctx, os.Stdin, os.Stdout)
+	default:
+		err = measure(ctx, args[1:])
+	}
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "ingot-bench:", err)
+		return 1
+	}
+	return 0
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	set := flag.NewFlagSet("ingot-bench", flag.ContinueOnError)
+	set.IntVar(&o.machines, "machines", 1000, "servers and `Machines`, a third each as whole GPUs, as MIG and by DRA")
+	set.DurationVar(&o.steady, "steady", 10*time.Minute, "how long to watch the fleet after the last Machine is Ready; 0: not at all")
+	set.DurationVar(&o.timeout, "timeout", 30*time.Minute, "how long the Machines may take")
+	set.StringVar(&o.dir, "dir", "", "`folder` for disks, logs and profiles, which is kept; empty: one that is removed, unless the run fails")
+	set.BoolVar(&o.profile, "profile", false, "keep CPU profiles and a heap profile of the manager; needs -dir")
+	if err := set.Parse(args); err != nil {
+		return o, err
+	}
+	switch {
+	case set.NArg() > 0:
+		return o, fmt.Errorf("unexpected argument %q", set.Arg(0))
+	case o.machines < 3 || o.machines > 5000:
+		return o, fmt.Errorf("-machines %d: expected 3 to 5000", o.machines)
+	case o.steady < 0 || o.timeout <= 0:
+		return o, errors.New("-steady and -timeout: expected no negative duration")
+	case o.profile && o.dir == "":
+		return o, errors.New("-profile: give -dir too, for the profiles would be removed")
+	}
+	return o, nil
+}
+
+// measure runs the benchmark and prints its report.
+func measure(ctx context.Context, args []string) (err error) {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	dir := o.dir
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "ingot-bench-"); err != nil {
+			return err
+		}
+	}
+	f := newFleet(o, dir, os.Stderr)
+	defer func() {
+		// Disks and images are large; logs are what explains a failure.
+		err = errors.Join(err, f.stop(), f.world.KeepLogs())
+		switch {
+		case err != nil:
+			err = fmt.Errorf("%w; logs of all processes: %s", err, dir)
+		case o.dir == "":
+			err = os.RemoveAll(dir)
+		}
+	}()
+	if err := f.run(ctx); err != nil {
+		return err
+	}
+	return f.report(os.Stdout)
+}
+
+// say tells how far the run has come.
+func say(w io.Writer, format string, args ...any) {
+	fmt.Fprintf(w, "%s  %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
+	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
+	"github.com/ingot-dev/ingot/config"
+	"github.com/ingot-dev/ingot/imagebuilder/pack"
+	"github.com/ingot-dev/ingot/imagebuilder/ramdisk"
+)
+
+// What the samples call things.
+const (
+	systemNamespace, hostNamespace, tenantName = "ingot-system", "metal", "research"
+	imageName                                  = "debian-13-nvidia-570"
+)
+
+// tenantUser is who the tenant sees in the manager.
+const tenantUser = "system:serviceaccount:" + metav1.NamespaceSystem + ":ingot"
+
+// The image: half of it does not compress, the other half is zeros.
+const (
+	imageSize = 64 << 20
+	// ballast is that half, less what the system itself has.
+	ballast = imageSize/2 - 1<<20
+)
+
+// build starts everything but the manager, and applies all but the Machines.
+func (f *fleet) build(ctx context.Context) error {
+	for _, step := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"starting the management and the tenant's control plane", func(ctx context.Context) error { return f.world.StartClusters(ctx, tenantName) }},
+		{fmt.Sprintf("racking %d servers", f.options.machines), f.startRack},
+		{"making the installer's ramdisk", f.makeRamdisk},
+		{"applying CRDs, roles and policies", f.install},
+		{"packing the image and applying the samples", f.applySamples},
+		{"introducing the tenant", f.introduceTenant},
+		{"applying the hosts", f.applyHosts},
+	} {
+		say(f.progress, "%s", step.what)
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.what, err)
+		}
+	}
+	return nil
+}
+
+func (f *fleet) startRack(context.Context) error {
+	var err error
+	if f.world.Boot, err = stage.FreeAddress(); err != nil {
+		return err
+	}
+	images := filepath.Join(f.world.Dir, "images")
+	f.rack, err = startRack(f.world.Dir, rackSpec{
+		Servers: f.options.machines, Disks: filepath.Join(f.world.Dir, "disks"), Images: images, Boot: f.world.Boot, Namespace: hostNamespace,
+	})
+	return err
+}
+
+func (f *fleet) makeRamdisk(context.Context) error {
+	path, err := f.world.Program("ingot-agent")
+	if err != nil {
+		return err
+	}
+	boot := filepath.Join(f.world.Dir, "boot")
+	// A simulated server has no processor for a kernel to run on; it fetches one all the same.
+	if err := errors.Join(os.MkdirAll(boot, 0o755), os.WriteFile(filepath.Join(boot, "vmlinuz"), []byte("simulated"), 0o600)); err != nil {
+		return err
+	}
+	agent, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer agent.Close()
+	info, err := agent.Stat()
+	if err != nil {
+		return err
+	}
+	out, err := os.Create(filepath.Join(boot, "agent.cpio.zst"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(ramdisk.Write(out, agent, info.Size()), out.Close())
+}
+
+func (f *fleet) install(ctx context.Context) error {
+	if err := f.world.Fleet.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: systemNamespace}}); err != nil {
+		return err
+	}
+	for _, dir := range []string{"crd", "rbac", "policy"} {
+		objects, err := stage.ReadManifests(config.Files, dir)
+		if err != nil {
+			return err
+		}
+		if err := stage.Apply(ctx, f.world.Fleet, objects); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applySamples applies config/samples with this run's addresses: all pools for one tenant, as large as nothing yet.
+func (f *fleet) applySamples(ctx context.Context) error {
+	files, err := fs.Sub(config.Files, "samples")
+	if err != nil {
+		return err
+	}
+	samples, vendors, err := stage.ReadSamples(files)
+	if err != nil {
+		return err
+	}
+	image, err := f.packImage(ctx)
+	if err != nil {
+		return err
+	}
+	var objects []*unstructured.Unstructured
+	for _, o := range samples {
+		if o.GetKind() == "TenantCluster" && o.GetName() != tenantName {
+			continue
+		}
+		switch o.GetKind() {
+		case "OSImage":
+			o.Object["spec"] = image
+		case "NodePool":
+			o.SetNamespace(tenantName)
+		}
+		objects = append(objects, o)
+	}
+	if err := errors.Join(
+		stage.Set(objects, "NodeProvider", f.world.Boot, "spec", "redfish", "netboot", "address"),
+		stage.Set(objects, "TenantCluster", f.world.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
+		stage.Set(objects, "NodeType", "0s", "spec", "validation", "settle"),
+		stage.Set(objects, "NodePool", int64(0), "spec", "replicas"),
+		stage.Set(objects, "NodePool", tenantName, "spec", "tenantClusterRef", "name"),
+	); err != nil {
+		return err
+	}
+	if err := stage.Apply(ctx, f.world.Nodes, vendors); err != nil {
+		return err
+	}
+	return until(ctx, time.Minute, "the API server knows the CRDs", func() (bool, error) {
+		err := stage.Apply(ctx, f.world.Fleet, objects)
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return true, err
+	})
+}
+
+// packImage packs the image into the folder that the rack serves, and returns the spec of its OSImage.
+func (f *fleet) packImage(ctx context.Context) (map[string]any, error) {
+	tree := filepath.Join(f.world.Dir, "tree")
+	if err := stage.WriteTree(tree, ballast); err != nil {
+		return nil, err
+	}
+	packed, err := pack.Pack(ctx, pack.Options{
+		Dir: tree, Output: filepath.Join(f.world.Dir, "images"), Name: imageName, URLBase: f.rack.ready.Images, RootOwned: true, Size: imageSize, NoESP: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.image = packed
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(&packed.OSImage.Spec)
+}
+
+// introduceTenant gives Ingot an account in the tenant's cluster, so that its requests there can be told from others'.
+func (f *fleet) introduceTenant(ctx context.Context) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "ingot"}}
+	if err := f.world.Nodes.Create(ctx, account); err != nil {
+		return err
+	}
+	if err := f.world.Nodes.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "ingot"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
+	}); err != nil {
+		return err
+	}
+	seconds := int64((24 * time.Hour).Seconds())
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	if err := f.world.Nodes.SubResource("token").Create(ctx, account, request); err != nil {
+		return err
+	}
+	access := clientcmdapi.NewConfig()
+	access.Clusters[tenantName] = &clientcmdapi.Cluster{Server: f.world.Tenant.Endpoint(), CertificateAuthorityData: f.world.Tenant.CA()}
+	access.AuthInfos[tenantName] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
+	access.Contexts[tenantName] = &clientcmdapi.Context{Cluster: tenantName, AuthInfo: tenantName}
+	access.CurrentContext = tenantName
+	kubeconfig, err := clientcmd.Write(*access)
+	if err != nil {
+		return err
+	}
+	return f.world.Fleet.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: tenantName, Name: "research-admin"}, Data: map[string][]byte{"kubeconfig": kubeconfig},
+	})
+}
+
+func (f *fleet) applyHosts(ctx context.Context) error {
+	ca := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hostNamespace, Name: "bmc-ca"}, Data: map[string][]byte{"ca.crt": f.rack.ready.CA}}
+	if err := f.world.Fleet.Create(ctx, ca); err != nil {
+		return err
+	}
+	var objects []*unstructured.Unstructured
+	for _, o := range f.rack.ready.Hosts {
+		objects = append(objects, &unstructured.Unstructured{Object: o})
+	}
+	f.rack.ready.Hosts = nil
+	return stage.Apply(ctx, f.world.Fleet, objects)
+}
+
+// startManager starts the manager with its defaults, where the demo's would be impatient.
+func (f *fleet) startManager(ctx context.Context) error {
+	f.world.Tune = func(s *settings.Settings) {
+		plain := settings.Default()
+		s.Boot.ProgressInterval, s.Intervals = plain.Boot.ProgressInterval, plain.Intervals
+	}
+	if f.options.profile {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		f.world.Programs = filepath.Join(f.world.Dir, "programs")
+		if err := errors.Join(os.MkdirAll(f.world.Programs, 0o755), os.Symlink(self, filepath.Join(f.world.Programs, managerProgram))); err != nil {
+			return err
+		}
+	}
+	return f.world.StartManager(ctx, 1)
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// userHZ is the kernel's unit of process times on every architecture that Go runs Linux on.
+const userHZ = 100
+
+// usage is what a process has taken so far.
+type usage struct {
+	CPU time.Duration
+	// Peak and Resident are bytes: the most that was resident at a time, and what is now.
+	Peak, Resident int64
+}
+
+// readUsage reads /proc/PID/stat and status, see proc(5).
+func readUsage(proc fs.FS, pid int) (usage, error) {
+	fields, err := statFields(proc, pid)
+	if err != nil {
+		return usage{}, err
+	}
+	var u usage
+	for _, i := range []int{utime, stime} {
+		ticks, err := strconv.ParseInt(fields[i], 10, 64)
+		if err != nil {
+			return usage{}, fmt.Errorf("times of process %d: %w", pid, err)
+		}
+		u.CPU += time.Duration(ticks) * time.Second / userHZ
+	}
+	status, err := fs.ReadFile(proc, path.Join(strconv.Itoa(pid), "status"))
+	if err != nil {
+		return usage{}, err
+	}
+	for line := range strings.Lines(string(status)) {
+		var kib int64
+		if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kib); n == 1 {
+			u.Peak = kib << 10
+		}
+		if n, _ := fmt.Sscanf(line, "VmRSS: %d kB", &kib); n == 1 {
+			u.Resident = kib << 10
+		}
+	}
+	return u, nil
+}
+
+// Places in what statFields returns, which begins with the state, field 3 of proc(5).
+const (
+	parent = 4 - 3
+	utime  = 14 - 3
+	stime  = 15 - 3
+)
+
+// statFields are those behind the program's name, which may itself hold blanks and brackets.
+func statFields(proc fs.FS, pid int) ([]string, error) {
+	name := path.Join(strconv.Itoa(pid), "stat")
+	text, err := fs.ReadFile(proc, name)
+	if err != nil {
+		return nil, err
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(fields) <= stime {
+		return nil, fmt.Errorf("%s: expected at least %d fields behind the name, seen %d", name, stime+1, len(fields))
+	}
+	return fields, nil
+}
+
+// children are the processes that a process has started, each with its command line.
+func children(proc fs.FS, of int) (map[int]string, error) {
+	entries, err := fs.ReadDir(proc, ".")
+	if err != nil {
+		return nil, err
+	}
+	out := map[int]string{}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		fields, err := statFields(proc, pid)
+		if err != nil || fields[parent] != strconv.Itoa(of) {
+			continue // another one's, or gone meanwhile
+		}
+		line, err := fs.ReadFile(proc, path.Join(e.Name(), "cmdline"))
+		if err != nil {
+			continue
+		}
+		out[pid] = strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " "))
+	}
+	return out, nil
+}
