@@ -28,6 +28,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/rollout"
 	"github.com/ingot-dev/ingot/cmd/ingot/simulate"
 	"github.com/ingot-dev/ingot/cmd/ingot/tenant"
+	"github.com/ingot-dev/ingot/cmd/ingot/validate"
 )
 
 func main() {
@@ -53,6 +54,7 @@ func root() *cobra.Command {
 		fleet.HostsCommand(),
 		rollout.Command(simulate.Command()),
 		explain.Command(),
+		validate.Command(),
 		mig.Command(),
 		demo.Command(),
 		cli.Group("host", "Bring servers in", hostimport.Command()),

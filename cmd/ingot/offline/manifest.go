@@ -24,25 +24,25 @@ type Manifest struct {
 }
 
 // APIVersion of the object; empty: it says none.
-func (m Manifest) APIVersion() string { return m.word("apiVersion") }
+func (m Manifest) APIVersion() string { return m.Word("apiVersion") }
 
 // Kind of the object; empty: it says none.
-func (m Manifest) Kind() string { return m.word("kind") }
+func (m Manifest) Kind() string { return m.Word("kind") }
 
 // Name of the object.
-func (m Manifest) Name() string { return m.meta("name") }
+func (m Manifest) Name() string { return m.Word("metadata", "name") }
 
 // Namespace of the object; empty: that of whoever applies it.
-func (m Manifest) Namespace() string { return m.meta("namespace") }
+func (m Manifest) Namespace() string { return m.Word("metadata", "namespace") }
 
-func (m Manifest) word(key string) string {
-	text, _ := m.Object[key].(string)
-	return text
-}
-
-func (m Manifest) meta(key string) string {
-	metadata, _ := m.Object["metadata"].(map[string]any)
-	text, _ := metadata[key].(string)
+// Word is the text of a field; empty: it is not there, or no text.
+func (m Manifest) Word(field ...string) string {
+	var at any = m.Object
+	for _, step := range field {
+		inner, _ := at.(map[string]any)
+		at = inner[step]
+	}
+	text, _ := at.(string)
 	return text
 }
 

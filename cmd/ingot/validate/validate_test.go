@@ -1,0 +1,142 @@
+package validate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+)
+
+const samples = "../../../config/samples"
+
+func validate(stdin string, args ...string) (status int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	c := Command()
+	c.SetIn(strings.NewReader(stdin))
+	status = cli.Run(context.Background(), c, args, &out, &err)
+	return status, out.String(), err.String()
+}
+
+// all is every sample in one stream, with one text replaced everywhere.
+func all(t *testing.T, old, new string) string {
+	t.Helper()
+	files, err := filepath.Glob(samples + "/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no samples: %v", err)
+	}
+	var out strings.Builder
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.WriteString(string(text) + "---\n")
+	}
+	if !strings.Contains(out.String(), old) {
+		t.Fatalf("the samples have no %q", old)
+	}
+	return strings.ReplaceAll(out.String(), old, new)
+}
+
+func TestNothingIsWrongWithTheSamples(t *testing.T) {
+	for _, args := range [][]string{{"-f", samples}, {"-f", "-"}} {
+		status, stdout, stderr := validate(all(t, "", ""), args...)
+		if status != cli.ExitOK || stdout != "" || !strings.Contains(stderr, "objects judged, 6 of other kinds passed over") {
+			t.Errorf("%v: status %d: %s%s", args, status, stdout, stderr)
+		}
+	}
+}
+
+func TestEachThingThatIsWrongIsOneLine(t *testing.T) {
+	for sentence, c := range map[string]struct{ old, new, want string }{
+		"a reference to nothing":           {"osImageRef: {name: debian-13-nvidia-570}\n  # Promised", "osImageRef: {name: ubuntu}\n  # Promised", "NodeType h100: spec.osImageRef.name: there is no OSImage ubuntu in the files: correct the name, add its file, or say --allow-missing if it is applied already (reference/missing)"},
+		"a tenant of another namespace":    {"tenantClusterRef: {name: inference}", "tenantClusterRef: {name: research}", "NodePool inference/serving: spec.tenantClusterRef.name: there is no TenantCluster research in namespace inference"},
+		"a quantity below the minimum":     {"failureBudget: 1", "failureBudget: -1", "NodeType h100: spec.rollout.failureBudget: Invalid value: -1"},
+		"a value that is none of the enum": {"mode: Passthrough", "mode: Pass", `NodeType h100: spec.gpu.presentation.mode: Unsupported value: "Pass"`},
+		"a rule about one field":           {"kubelet: 1.37.0", "kubelet: v1.37.0", "OSImage debian-13-nvidia-570: spec.software.kubelet: kubelet must be a version such as 1.37.0, without a leading v (rule)"},
+		"a layout that does not fit":       {"{3g.40gb: 2}", "{3g.40gb: 2, 1g.10gb: 1}", "NodeType h100-mig: spec.gpu: mig.layout[1].profiles:"},
+		"a promise that disagrees":         {"resources: {cpu: \"192\", memory: 2048Gi}", "resources: {cpu: \"192\", nvidia.com/gpu: 8}", "NodeType h200-dra: spec.resources: resources[nvidia.com/gpu] is promised, and no such resource follows from spec.gpu"},
+		"user data that fights":            {"packages: [lldpd]", "hostname: x", "NodeType h100: spec.userData: hostname: the host name is the Machine's name, which the Node must have: remove it (user-data/conflict)"},
+		"user data that is none":           {"#cloud-config", "#!/bin/sh", "NodeType h100: spec.userData: the first line must be #cloud-config"},
+		"a provider's user data":           {"  hostNamespace: metal\n", "  hostNamespace: metal\n  userData: \"#cloud-config\\nruncmd: no\"\n", "NodeProvider hall-1: spec.userData: runcmd: it must be a list (user-data/invalid)"},
+		"a selector against itself":        {"{key: use, operator: NotIn, values: [mig]}", "{key: gpu-model, operator: NotIn, values: [h100]}", "NodeType h100: spec.hostSelector: no value of the label gpu-model fits all that is asked of it, so that no host can be selected (selector/contradiction)"},
+		"a selector against the GPUs":      {"{gpu-model: h200, gpu-count: \"8\"}", "{gpu.ingot.dev/model: H100-SXM5-80GB}", "NodeType h200-dra: spec.hostSelector: gpu.ingot.dev/model=H100-SXM5-80GB selects no host that also has spec.gpu.model H200-SXM-141GB"},
+		"a selector with a bad operator":   {"operator: NotIn, values: [mig]", "operator: NotIn", "NodeType h100: spec.hostSelector:"},
+		"an object that is there twice":    {"  name: notebooks\n", "  name: training\n", "NodePool research/training: metadata.name: NodePool research/training is at standard input:"},
+		"a name that no server takes":      {"name: notebooks", "name: Note_books", "NodePool research/Note_books: metadata.name: Invalid value"},
+		"a kind that does not exist":       {"kind: NodePool\nmetadata:\n  name: training", "kind: NodePol\nmetadata:\n  name: training", "NodePol research/training: kind: expected ingot.dev/v1alpha1 of kind HostRecord"},
+		"metadata that does not exist":     {"  name: hall-1\n", "  name: hall-1\n  label: {a: b}\n", "NodeProvider hall-1: metadata.label: there is no such field: correct or remove it (metadata/unknown-field)"},
+		"a namespace for what has none":    {"  name: hall-1\n", "  name: hall-1\n  namespace: metal\n", "NodeProvider metal/hall-1: metadata.namespace: Forbidden"},
+	} {
+		status, stdout, stderr := validate(all(t, c.old, c.new), "-f", "-")
+		lines := strings.Split(strings.TrimSpace(stdout), "\n")
+		if status != cli.ExitFailed || len(lines) != 1 || !strings.Contains(stdout, c.want) || !strings.HasPrefix(stdout, "standard input:") || !strings.HasSuffix(lines[0], ")") {
+			t.Errorf("%s: status %d, want one line with %q, got\n%s%s", sentence, status, c.want, stdout, stderr)
+		}
+		if !strings.Contains(stderr, "ingot: 1 thing is wrong in ") {
+			t.Errorf("%s: standard error %q", sentence, stderr)
+		}
+	}
+}
+
+func TestSeveralThingsKeepTheirLines(t *testing.T) {
+	text := all(t, "kernelModule: Open", "kernelModul: Open")
+	text = strings.Replace(text, "failureBudget: 1", "failureBudget: -1", 1)
+	_, stdout, _ := validate(text, "-f", "-", "-o", "json")
+	var report Report
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+		t.Fatalf("%v in %s", err, stdout)
+	}
+	lines := strings.Split(text, "\n")
+	for _, f := range report.Findings {
+		last := f.Field[strings.LastIndexByte(f.Field, '.')+1:]
+		if f.Line < 1 || f.Line > len(lines) || !strings.Contains(lines[f.Line-1], last) {
+			t.Errorf("%s: line %d does not have it", f, f.Line)
+		}
+	}
+	if len(report.Findings) != 2 || report.Findings[0].Object != "NodeType h100" || report.Findings[1].Rule != "schema/unknown-field" {
+		t.Errorf("findings %v", report.Findings)
+	}
+}
+
+func TestWhatIsElsewhereIsNotMissed(t *testing.T) {
+	status, stdout, stderr := validate("", "-f", samples+"/nodetype.yaml", "-f", samples+"/nodepool.yaml", "--allow-missing")
+	if status != cli.ExitOK || stdout != "" {
+		t.Errorf("status %d: %s%s", status, stdout, stderr)
+	}
+	status, stdout, _ = validate("", "-f", samples+"/nodetype.yaml")
+	if status != cli.ExitFailed || strings.Count(stdout, "reference/missing") != 6 {
+		t.Errorf("status %d: %s", status, stdout)
+	}
+}
+
+func TestABareMetalHostIsJudgedToo(t *testing.T) {
+	const host = "apiVersion: metal3.io/v1alpha1\nkind: BareMetalHost\nmetadata: {name: s1, namespace: metal}\nspec:\n  bootMACAddres: 02:00:00:00:00:01\n  online: true\n"
+	status, stdout, _ := validate(host, "-f", "-")
+	if status != cli.ExitFailed || !strings.HasPrefix(stdout, "standard input:5: BareMetalHost metal/s1: spec.bootMACAddres: there is no such field") {
+		t.Errorf("status %d: %s", status, stdout)
+	}
+}
+
+func TestTheCommandLineIsJudged(t *testing.T) {
+	for _, c := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{nil, cli.ExitUsage, "expected -f"},
+		{[]string{"-f", "none"}, cli.ExitFailed, "none: no such file"},
+		{[]string{"-f", samples, "-o", "xml"}, cli.ExitUsage, "text or json"},
+		{[]string{"-f", "validate_test.go"}, cli.ExitFailed, "validate_test.go:1:"},
+	} {
+		status, stdout, stderr := validate("", c.args...)
+		if status != c.status || stdout != "" || !strings.Contains(stderr, c.want) {
+			t.Errorf("%v: status %d: %s%s", c.args, status, stdout, stderr)
+		}
+	}
+}
