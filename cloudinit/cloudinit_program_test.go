@@ -9,31 +9,58 @@ import (
 	"github.com/ingot-dev/ingot/test/require"
 )
 
-// readBack runs cloud-init's own code over all golden files in one process: its schema over the user data, its converter
-// and its netplan renderer over the network data. It prints a line for every file that is wrong.
+// readBack runs cloud-init's own code over all golden files in one process: its MIME reader and its schema over the user
+// data, its converter and its renderers for netplan and networkd over the network data, and the latter over the
+// network-config beside it, which must say the same. It prints a line for every file that is wrong.
 const readBack = `
-import glob, io, json, os, sys, tempfile
-from cloudinit import safeyaml
+import email, glob, io, json, os, sys, tempfile
+from cloudinit import helpers, safeyaml, user_data
 from cloudinit.config.schema import validate_cloudconfig_schema, SchemaValidationError
 from cloudinit.sources.helpers import openstack
-from cloudinit.net import network_state, netplan
-for name in sorted(glob.glob(os.path.join(sys.argv[1], "*.user-data.yaml"))):
+from cloudinit.net import network_state, netplan, networkd
+
+def schema(name, text):
     try:
-        validate_cloudconfig_schema(safeyaml.load(open(name).read()), strict=True)
+        validate_cloudconfig_schema(safeyaml.load(text), strict=True)
     except SchemaValidationError as e:
         print(os.path.basename(name), e)
+
+def units(config):
+    state = network_state.parse_net_config_data(config)
+    out = networkd.Renderer({})._render_content(state)
+    # Where a bond's MAC stands, to which NICs resolvers are given, and how a default route is spelled differs, and means the same.
+    left_out = ("DNS=", "MACAddress=", "Destination=::/0")
+    return {k: sorted(l for l in v.splitlines() if l and not l.startswith(left_out)) for k, v in out.items()}
+
+for name in sorted(glob.glob(os.path.join(sys.argv[1], "*.user-data.yaml"))):
+    schema(name, open(name).read())
+for name in sorted(glob.glob(os.path.join(sys.argv[1], "*.user-data.mime"))):
+    with tempfile.TemporaryDirectory() as root:
+        message = user_data.UserDataProcessor(helpers.Paths({"cloud_dir": root, "run_dir": root})).process(open(name, "rb").read())
+    for part in message.walk():
+        text = part.get_payload(decode=True)
+        if part.get_content_type() == "text/cloud-config":
+            schema(name, text)
+        if part.get_content_maintype() != "multipart":
+            print("PART", os.path.basename(name), part.get_content_type(), part.get_filename(), len(text))
 for name in sorted(glob.glob(os.path.join(sys.argv[1], "*.network_data.json"))):
     data = json.load(open(name))
-    config = openstack.convert_net_json(data, known_macs={data["links"][0]["ethernet_mac_address"]: "eno1"})
+    macs = {l["ethernet_mac_address"]: l["id"] for l in data["links"] if l["type"] == "phy"}
+    config = openstack.convert_net_json(data, known_macs=macs)
+    other = safeyaml.load(open(name.replace(".network_data.json", ".network-config.yaml")).read())
+    if units(config) != units(other):
+        print(os.path.basename(name), "and its network-config differ:", units(config), units(other))
     state = network_state.parse_net_config_data(config)
     with tempfile.TemporaryDirectory() as root:
         renderer = netplan.Renderer({"netplan_path": "out.yaml", "netplan_header": None, "postcmds": False})
         renderer.render_network_state(state, target=root)
-        out = safeyaml.load(open(os.path.join(root, "out.yaml")).read())["network"]["ethernets"]["eno1"]
-    # What other versions add, such as an empty list of search domains, says nothing.
-    kept = {k: v for k, v in out.items() if k in ("addresses", "dhcp4", "dhcp6", "match", "routes", "set-name")}
-    kept["dns"] = out.get("nameservers", {}).get("addresses", [])
-    print("NETWORK", os.path.basename(name), json.dumps(kept, sort_keys=True))
+        network = safeyaml.load(open(os.path.join(root, "out.yaml")).read())["network"]
+    for kind in ("ethernets", "bonds", "vlans"):
+        for link, out in sorted(network.get(kind, {}).items()):
+            # What other versions add, such as an empty list of search domains, says nothing.
+            kept = {k: v for k, v in out.items() if k in ("addresses", "dhcp4", "dhcp6", "match", "routes", "set-name", "interfaces", "parameters", "id", "link")}
+            kept["dns"] = out.get("nameservers", {}).get("addresses", [])
+            print("NETWORK", os.path.basename(name) + "/" + link, json.dumps(kept, sort_keys=True))
 `
 
 func TestCloudInitReadsTheGoldenFiles(t *testing.T) {
@@ -43,13 +70,22 @@ func TestCloudInitReadsTheGoldenFiles(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	want := map[string]string{
-		"full.network_data.json":      `{"addresses": ["10.20.5.17/22"], "dns": ["10.20.0.1", "fd00::1"], "match": {"macaddress": "52:54:00:aa:bb:01"}, "routes": [{"to": "0.0.0.0/0", "via": "10.20.4.1"}], "set-name": "eno1"}`,
-		"plain.network_data.json":     `{"dhcp4": true, "dns": [], "match": {"macaddress": "52:54:00:aa:bb:01"}, "set-name": "eno1"}`,
-		"ipv6-dhcp.network_data.json": `{"dhcp6": true, "dns": [], "match": {"macaddress": "52:54:00:aa:bb:01"}, "set-name": "eno1"}`,
-		"ipv6.network_data.json":      `{"addresses": ["fd00:20::17/64"], "dns": [], "match": {"macaddress": "52:54:00:aa:bb:01"}, "routes": [{"to": "::/0", "via": "fd00:20::1"}], "set-name": "eno1"}`,
+		"described.network_data.json/eno1":      `{"dns": [], "match": {"macaddress": "52:54:00:aa:bb:01"}, "set-name": "eno1"}`,
+		"described.network_data.json/eno2":      `{"dns": [], "match": {"macaddress": "52:54:00:aa:bb:02"}, "set-name": "eno2"}`,
+		"described.network_data.json/bond0":     `{"addresses": ["10.20.5.17/22"], "dns": ["10.20.0.1"], "interfaces": ["eno1", "eno2"], "parameters": {"mii-monitor-interval": 100, "mode": "802.3ad"}, "routes": [{"to": "0.0.0.0/0", "via": "10.20.4.1"}]}`,
+		"described.network_data.json/bond0.120": `{"addresses": ["10.30.0.17/24"], "dns": ["10.20.0.1"], "id": 120, "link": "bond0"}`,
+		"full.network_data.json/boot0":          `{"addresses": ["10.20.5.17/22"], "dns": ["10.20.0.1", "fd00::1"], "match": {"macaddress": "52:54:00:aa:bb:01"}, "routes": [{"to": "0.0.0.0/0", "via": "10.20.4.1"}], "set-name": "boot0"}`,
+		"plain.network_data.json/boot0":         `{"dhcp4": true, "dns": [], "match": {"macaddress": "52:54:00:aa:bb:01"}, "set-name": "boot0"}`,
+		"ipv6-dhcp.network_data.json/boot0":     `{"dhcp6": true, "dns": [], "match": {"macaddress": "52:54:00:aa:bb:01"}, "set-name": "boot0"}`,
+		"ipv6.network_data.json/boot0":          `{"addresses": ["fd00:20::17/64"], "dns": [], "match": {"macaddress": "52:54:00:aa:bb:01"}, "routes": [{"to": "::/0", "via": "fd00:20::1"}], "set-name": "boot0"}`,
 	}
-	want["joined.network_data.json"] = want["full.network_data.json"]
+	want["joined.network_data.json/boot0"] = want["full.network_data.json/boot0"]
+	var parts []string
 	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		if strings.HasPrefix(line, "PART ") {
+			parts = append(parts, line)
+			continue
+		}
 		rest, ok := strings.CutPrefix(line, "NETWORK ")
 		if !ok {
 			t.Errorf("cloud-init says: %s", line)
@@ -63,6 +99,10 @@ func TestCloudInitReadsTheGoldenFiles(t *testing.T) {
 	}
 	for name := range want {
 		t.Errorf("cloud-init did not read %s", name)
+	}
+	if len(parts) != 2 || !strings.HasPrefix(parts[0], "PART described.user-data.mime text/cloud-config cloud-config.yaml ") ||
+		!strings.HasPrefix(parts[1], "PART described.user-data.mime text/x-shellscript layer-00 ") {
+		t.Errorf("cloud-init finds the parts %q", parts)
 	}
 	if files, err := filepath.Glob("testdata/*.user-data.yaml"); err != nil || len(files) == 0 {
 		t.Errorf("no user data was read: %v", err)

@@ -29,21 +29,28 @@ var lists = []string{"runcmd", "write_files", "packages", "ssh_authorized_keys"}
 // Validate reports what is wrong with people's user data whatever the machine: an *Invalid, else a *Conflict, that names
 // every path in every layer. Render finds nothing more in the same layers, whatever plan it is given the result for.
 func Validate(layers []Layer, sshKeys []string, plan presentation.Plan) error {
-	_, err := mergeLayers(layers, len(sshKeys) > 0, reserved(plan))
+	_, _, err := mergeLayers(layers, len(sshKeys) > 0, reserved(plan))
 	return err
 }
 
-// mergeLayers parses, checks and merges people's layers. files are the paths that are Ingot's.
-func mergeLayers(layers []Layer, keys bool, files []string) (Document, error) {
+// mergeLayers parses, checks and merges people's layers. files are the paths that are Ingot's. Scripts are left as they
+// are.
+func mergeLayers(layers []Layer, keys bool, files []string) (Document, []Layer, error) {
 	merged := Document{root: mapping()}
+	var scripts []Layer
 	var invalid Invalid
 	var conflict Conflict
 	for _, layer := range layers {
+		if isScript(layer.Text) {
+			invalid.Findings = append(invalid.Findings, scriptFindings(layer)...)
+			scripts = append(scripts, layer)
+			continue
+		}
 		doc, err := Parse(layer)
 		if err != nil {
 			bad, ok := err.(*Invalid)
 			if !ok {
-				return Document{}, err
+				return Document{}, nil, err
 			}
 			invalid.Findings = append(invalid.Findings, bad.Findings...)
 			continue
@@ -53,12 +60,12 @@ func mergeLayers(layers []Layer, keys bool, files []string) (Document, error) {
 		merged = Merge(merged, doc)
 	}
 	if len(invalid.Findings) > 0 {
-		return Document{}, &invalid
+		return Document{}, nil, &invalid
 	}
 	if len(conflict.Findings) > 0 {
-		return Document{}, &conflict
+		return Document{}, nil, &conflict
 	}
-	return merged, nil
+	return merged, scripts, nil
 }
 
 func kinds(layer string, root *yaml.Node) []Finding {

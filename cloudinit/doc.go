@@ -1,13 +1,18 @@
 // Package cloudinit renders what a node's first boot reads: user data, network data and meta-data, as a config drive
 // carries them.
 //
-// User data is built in layers: the provider's, the node type's, then Ingot's own. Among people's layers mappings merge,
-// lists append and the later scalar wins. What Ingot needs is never overwritten by them and never overwrites them: where
+// User data is built in layers: the provider's, the node type's, the one that properties give, then Ingot's own. Among
+// people's layers mappings merge, lists append and the later scalar wins; a layer that is a script is left as it is and
+// becomes a part of its own in a MIME message, where cloud-init runs it before all of runcmd. What Ingot needs is never overwritten by them and never overwrites them: where
 // the two fight, Render returns a *Conflict that names every path. People's runcmd runs first, then Ingot's, so that a node
 // joins only after its own preparation.
 //
 // Rendering works on YAML nodes and not on decoded values: cloud-init reads YAML 1.1, where 0644 and yes mean something
 // else than in YAML 1.2, and a scalar keeps its spelling this way.
+//
+// Properties (package properties) override by precedence, may be templates (package templates), and say what the fields
+// do not: bonds and VLANs. The network (package network) is rendered as OpenStack's network_data.json, which is what a
+// config drive's reader takes, and as network-config version 2, for a NoCloud seed.
 //
 // Everything is deterministic, and secrets enter at the last step: Render builds the whole document without the
 // bootstrap token and then appends the one file that has it.

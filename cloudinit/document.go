@@ -34,7 +34,7 @@ func Parse(layer Layer) (Document, error) {
 	}
 	first, _, _ := strings.Cut(layer.Text, "\n")
 	if strings.TrimRight(first, " \t\r") != header {
-		return Document{}, invalid("", "the first line must be %s: scripts, MIME parts and templates cannot be merged with what the node needs", header)
+		return Document{}, invalid("", "the first line must be %s: only it and a script that begins with #! can be put together with what the node needs, and not MIME messages and templates", header)
 	}
 	decoder := yaml.NewDecoder(strings.NewReader(layer.Text))
 	var parsed yaml.Node

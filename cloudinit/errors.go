@@ -70,14 +70,3 @@ type Unsupported struct {
 func (u *Unsupported) Error() string {
 	return fmt.Sprintf("this version does not render user data of kind %s; it renders CloudInit", u.Kind)
 }
-
-// NetworkInvalid is a network that the node cannot have.
-type NetworkInvalid struct {
-	// Field that is wrong: the host's address, network.cidr.
-	Field string
-	// Message says why.
-	Message string
-}
-
-// Error names the field.
-func (n *NetworkInvalid) Error() string { return n.Field + ": " + n.Message }

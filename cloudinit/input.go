@@ -4,18 +4,27 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/presentation"
 )
 
 // Limit of all documents of a node together, in bytes: they share one Secret, of which the API server takes 1 MiB.
 const Limit = 512 << 10
 
+// LargeUserData is the size in bytes above which some clouds' and BMCs' paths refuse user data, or become slow.
+const LargeUserData = 16 << 10
+
 // Input is everything that a node's documents follow from.
 type Input struct {
 	// Kind of user data that the image reads; empty means cloud-init.
 	Kind v1alpha1.UserDataKind
+	// OS is the image's operating system, as ID of its os-release; only Ignition asks for it.
+	OS string
 	// Layers are people's user data, the farthest first.
 	Layers []Layer
+	// Properties of NodeProvider, NodeType and Machine, of which a later level wins. They may add a last layer, SSH keys
+	// and the network.
+	Properties []properties.Level
 	// SSHKeys are authorized for the image's default user.
 	SSHKeys []string
 	// Plan is what the presentation must tell the operating system.
@@ -26,6 +35,10 @@ type Input struct {
 	Host HostInput
 	// Network of the nodes; nil or empty: DHCP and no resolvers.
 	Network *v1alpha1.NetworkSpec
+	// Ranges that the host's address must lie in, IP1-IP2,IP3-IP4; empty: any.
+	Ranges string
+	// NetworkData is an OpenStack network_data document that is taken in place of Network; empty: none.
+	NetworkData Layer
 	// Node is what kubelet registers with.
 	Node NodeInput
 	// Gate is the key of the taint that keeps pods off until the verdict; empty: none.
@@ -38,7 +51,8 @@ type Input struct {
 type Layer struct {
 	// Name for messages: NodeProvider hall-1.
 	Name string
-	// Text is a #cloud-config document; empty or blank: nothing.
+	// Text is a #cloud-config document or a script that begins with #!, and with Ignition a butane document; empty or
+	// blank: nothing.
 	Text string
 }
 
@@ -46,6 +60,8 @@ type Layer struct {
 type MachineInput struct {
 	// Name of the Machine, its Node and its host name.
 	Name string
+	// Namespace of the Machine; only templates ask for it.
+	Namespace string
 	// UID of the Machine.
 	UID string
 	// Revision names the NodeTypeRevision.
@@ -60,6 +76,16 @@ type HostInput struct {
 	BootMAC string
 	// IPAddress of that NIC, with or without prefix length; empty: DHCP.
 	IPAddress string
+	// Gateway of the host; empty: the network's.
+	Gateway string
+	// Resolvers of the host; empty: the network's.
+	Resolvers []string
+	// Name of the BareMetalHost. It, Labels and Annotations are for templates alone.
+	Name string
+	// Labels of the BareMetalHost.
+	Labels map[string]string
+	// Annotations of the BareMetalHost.
+	Annotations map[string]string
 }
 
 // NodeInput is what kubelet registers with.
@@ -82,10 +108,13 @@ type TLSBootstrap struct {
 
 // Documents are what a node's first boot reads.
 type Documents struct {
-	// UserData is a #cloud-config. It holds the bootstrap token while Input.Join is set: secret.
+	// UserData is a #cloud-config, a MIME message of one and people's scripts, or an Ignition configuration. It holds the
+	// bootstrap token while Input.Join is set: secret.
 	UserData []byte
 	// NetworkData is an OpenStack network_data.json; nil: none, the image's default holds.
 	NetworkData []byte
 	// MetaData is an OpenStack meta_data.json.
 	MetaData []byte
+	// Warnings are what an operator should know and nothing must be done about.
+	Warnings []string
 }

@@ -19,16 +19,17 @@ const (
 )
 
 // Render makes a node's documents. The same input gives the same bytes. Errors are *Invalid, *Conflict, *TooLarge,
-// *Unsupported or *NetworkInvalid, and none of them quotes a secret.
+// *Unsupported, *NetworkInvalid, *properties.Invalid or *templates.Invalid, and none of them quotes a secret.
 func Render(in Input) (Documents, error) {
-	if in.Kind != "" && in.Kind != v1alpha1.UserDataCloudInit {
-		return Documents{}, &Unsupported{Kind: string(in.Kind)}
-	}
-	userData, err := renderUserData(in)
+	in, err := resolve(in)
 	if err != nil {
 		return Documents{}, err
 	}
-	networkData, err := renderNetworkData(in.Host, in.Network)
+	networkData, err := renderNetworkData(in)
+	if err != nil {
+		return Documents{}, err
+	}
+	userData, err := renderUserData(in)
 	if err != nil {
 		return Documents{}, err
 	}
@@ -39,11 +40,24 @@ func Render(in Input) (Documents, error) {
 	if n := len(userData) + len(networkData) + len(metaData); n > Limit {
 		return Documents{}, &TooLarge{Bytes: n}
 	}
-	return Documents{UserData: userData, NetworkData: networkData, MetaData: metaData}, nil
+	out := Documents{UserData: userData, NetworkData: networkData, MetaData: metaData}
+	if len(userData) > LargeUserData {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("the user data has %d bytes, more than %d: fetch large files at the first boot, or bake them into the image", len(userData), LargeUserData))
+	}
+	return out, nil
 }
 
 func renderUserData(in Input) ([]byte, error) {
-	doc, err := mergeLayers(in.Layers, len(in.SSHKeys) > 0, reserved(in.Plan))
+	switch in.Kind {
+	case "", v1alpha1.UserDataCloudInit:
+		return renderCloudInit(in)
+	default:
+		return nil, &Unsupported{Kind: string(in.Kind)}
+	}
+}
+
+func renderCloudInit(in Input) ([]byte, error) {
+	doc, scripts, err := mergeLayers(in.Layers, len(in.SSHKeys) > 0, reserved(in.Plan))
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +72,11 @@ func renderUserData(in Input) ([]byte, error) {
 		}
 		appendFiles(doc.root, files)
 	}
-	return doc.bytes()
+	config, err := doc.bytes()
+	if err != nil || len(scripts) == 0 {
+		return config, err
+	}
+	return mixed(config, scripts), nil
 }
 
 func addOurs(root *yaml.Node, in Input) error {

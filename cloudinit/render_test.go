@@ -74,7 +74,7 @@ func cases(t testing.TB) map[string]Input {
 	dynamic.Network = six.Network
 	unknownNIC := plain()
 	unknownNIC.Host = HostInput{}
-	return map[string]Input{"plain": plain(), "full": full(t), "joined": joined, "ipv6": six, "ipv6-dhcp": dynamic, "unknown-nic": unknownNIC}
+	return map[string]Input{"plain": plain(), "full": full(t), "joined": joined, "ipv6": six, "ipv6-dhcp": dynamic, "unknown-nic": unknownNIC, "described": described(t)}
 }
 
 func TestDocumentsAreAsInTheGoldenFiles(t *testing.T) {
@@ -84,8 +84,17 @@ func TestDocumentsAreAsInTheGoldenFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name+".user-data.yaml", docs.UserData)
+			config, err := NetworkConfig(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kind := ".user-data.yaml"
+			if !bytes.HasPrefix(docs.UserData, []byte(header)) {
+				kind = ".user-data.mime"
+			}
+			golden(t, name+kind, docs.UserData)
 			golden(t, name+".network_data.json", docs.NetworkData)
+			golden(t, name+".network-config.yaml", config)
 			golden(t, name+".meta_data.json", docs.MetaData)
 		})
 	}
@@ -228,7 +237,9 @@ func TestWhatCannotStandIsRefusedByPath(t *testing.T) {
 		sentence, text, path string
 		conflict             bool
 	}{
-		{"a script", "#!/bin/sh\necho\n", "", false},
+		{"a script for another system", "#!/bin/sh\r\necho\r\n", "", false},
+		{"a script without an interpreter", "#!sh\necho\n", "", false},
+		{"a MIME message", "Content-Type: multipart/mixed; boundary=x\n\n--x--\n", "", false},
 		{"a template", "## template: jinja\n#cloud-config\n", "", false},
 		{"no header", "packages: []\n", "", false},
 		{"no YAML", head + "a: [\n", "", false},
@@ -349,69 +360,4 @@ func TestNetworksThatCannotWorkAreRefused(t *testing.T) {
 			}
 		})
 	}
-}
-
-func FuzzUserData(f *testing.F) {
-	for _, s := range []string{"#cloud-config\na: 1\n", "#cloud-config\nruncmd: [[a, b], 'c: d']\n", "#cloud-config\nw: |\n   x\n  y\n", "#cloud-config\nw: >\n x\n y\n", "#cloud-config\na: &a [1]\nb: *a\n<<: {c: d}\n", "#cloud-config\non: yes\nt: 2020-01-01\np: 0644\n", "#cloud-config\n{a: {b: [c]}}\n", "#cloud-config\nb: !!binary aGk=\n"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		doc, err := Parse(Layer{Name: "l", Text: text})
-		if err != nil {
-			return
-		}
-		// What is written again must read the same.
-		out, err := doc.bytes()
-		if err != nil {
-			t.Fatalf("%q cannot be written: %v", text, err)
-		}
-		again, err := Parse(Layer{Name: "l", Text: string(out)})
-		if err != nil {
-			t.Fatalf("%q was written as %q, which cannot be read: %v", text, out, err)
-		}
-		if !equal(doc.root, again.root) {
-			t.Fatalf("%q was written as %q, which says something else", text, out)
-		}
-		in := plain()
-		in.Layers = []Layer{{Name: "l", Text: text}}
-		_, _ = Render(in)
-	})
-}
-
-func equal(a, b *yaml.Node) bool {
-	if a.Kind != b.Kind || a.Value != b.Value || a.ShortTag() != b.ShortTag() || len(a.Content) != len(b.Content) {
-		return false
-	}
-	for i := range a.Content {
-		if !equal(a.Content[i], b.Content[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func BenchmarkRender(b *testing.B) {
-	in := full(b)
-	docs, err := Render(in)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Run("render", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := Render(in); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("bare-yaml", func(b *testing.B) {
-		for b.Loop() {
-			var v any
-			if err := yaml.Unmarshal(docs.UserData, &v); err != nil {
-				b.Fatal(err)
-			}
-			if _, err := yaml.Marshal(v); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
 }

@@ -1,0 +1,188 @@
+package cloudinit
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/mail"
+	"strings"
+	"testing"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit/properties"
+	"github.com/ingot-dev/ingot/cloudinit/templates"
+)
+
+const networkTemplate = `links:
+- {id: eno1, type: phy, ethernet_mac_address: "{{ .Values.BareMetalHost.spec.bootMACAddress }}"}
+- {id: eno2, type: phy, ethernet_mac_address: "{{ index .Values.BareMetalHost.metadata.annotations "hall.example.com/second-mac" }}"}
+- {id: bond0, type: bond, bond_links: [eno1, eno2], bond_mode: 802.3ad, bond_miimon: 100, ethernet_mac_address: "{{ .Values.BareMetalHost.spec.bootMACAddress }}"}
+- {id: bond0.{{ .Values.Properties.vlan }}, type: vlan, vlan_link: bond0, vlan_id: {{ .Values.Properties.vlan }}, vlan_mac_address: "{{ .Values.BareMetalHost.spec.bootMACAddress }}"}
+networks:
+- id: n0
+  link: bond0
+  type: ipv4
+  ip_address: {{ .Values.AllocatedIP }}/{{ .Values.PrefixLength }}
+  routes: [{network: 0.0.0.0, netmask: 0.0.0.0, gateway: {{ .Values.Gateway }}}]
+- {id: n1, link: bond0.{{ .Values.Properties.vlan }}, type: ipv4, ip_address: 10.30.0.17/24}
+services:
+- {type: dns, address: 10.20.0.1}
+`
+
+// described is a node most of which is said by properties: its network by a template, and user data that is a script.
+func described(t testing.TB) Input {
+	in := full(t)
+	in.Machine.Namespace = "research"
+	in.Host.BootMAC = strings.ToLower(in.Host.BootMAC)
+	in.Host.Name, in.Host.Annotations = "rack1-n1", map[string]string{"hall.example.com/second-mac": "52:54:00:aa:bb:02"}
+	in.Properties = []properties.Level{
+		{Name: "NodeProvider hall-1", Values: map[string]string{properties.NetworkDataTemplate: networkTemplate, "vlan": "100", "motd": "provider"}},
+		{Name: "NodeType h100", Values: map[string]string{"vlan": "120", properties.SSHKeys: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDev dev\n",
+			properties.UserDataTemplate: "#!/bin/sh\n# für {{ .Values.NodeClaim.Name }} in {{ .Values.Project.Name }}\necho {{ .Values.Properties.motd | quote }} > /etc/motd\n"}},
+		{Name: "Machine training-7xk2p", Values: map[string]string{"motd": "machine"}, NoTemplates: true},
+	}
+	return in
+}
+
+// parts are those of a MIME message, by the name of their files.
+func parts(t *testing.T, message []byte) (names []string, contents map[string]string) {
+	t.Helper()
+	m, err := mail.ReadMessage(bytes.NewReader(message))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	contents = map[string]string{}
+	reader := multipart.NewReader(m.Body, params["boundary"])
+	for {
+		p, err := reader.NextPart()
+		if errors.Is(err, io.EOF) {
+			return names, contents
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(base64.NewDecoder(base64.StdEncoding, p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, p.FileName())
+		contents[p.FileName()] = string(text)
+	}
+}
+
+func TestAScriptIsAPartOfItsOwnAndRunsBeforeIngotsCommands(t *testing.T) {
+	docs, err := Render(described(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, contents := parts(t, docs.UserData)
+	if len(names) != 2 || names[1] >= "runcmd" {
+		t.Fatalf("the parts are %v: a script must sort before runcmd, the name under which cloud-init runs all of runcmd", names)
+	}
+	const want = "#!/bin/sh\n# für training-7xk2p in research\necho \"machine\" > /etc/motd\n"
+	if contents[names[1]] != want {
+		t.Errorf("the script is %q, want %q", contents[names[1]], want)
+	}
+	in := described(t)
+	in.Properties[1].Values[properties.UserDataTemplate] = ""
+	plain, err := Render(in)
+	if err != nil || string(plain.UserData) != contents[names[0]] {
+		t.Errorf("the cloud-config beside the script is another than without it: %v", err)
+	}
+	if !strings.Contains(contents[names[0]], "IDev dev") || !strings.Contains(contents[names[0]], "IOps ops") {
+		t.Error("the SSH keys of the spec and of the property must both be authorized")
+	}
+}
+
+func TestUserDataBeatsItsTemplateAndComesLast(t *testing.T) {
+	in := described(t)
+	in.Properties[0].Values[properties.UserData] = "#cloud-config\ntimezone: Asia/Tokyo\nruncmd:\n- echo property\n"
+	docs, err := Render(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(docs.UserData)
+	if !strings.HasPrefix(text, "#cloud-config\n") || !strings.Contains(text, "timezone: Asia/Tokyo\n") || strings.Index(text, "echo property") < strings.Index(text, "echo node type") {
+		t.Errorf("the property must be the last layer:\n%s", text)
+	}
+	in.Properties[2].Values[properties.UserData] = "#cloud-config\nhostname: mine\n"
+	var conflict *Conflict
+	if _, err := Render(in); !errors.As(err, &conflict) || conflict.Findings[0].Layer != "Machine training-7xk2p: property "+properties.UserData {
+		t.Errorf("error %v, want a conflict that names the property", err)
+	}
+}
+
+func TestNetworkDataBeatsItsTemplateAndTheTemplateTheCIDR(t *testing.T) {
+	in := described(t)
+	docs, err := Render(in)
+	if err != nil || !strings.Contains(string(docs.NetworkData), `"vlan_id": 120`) {
+		t.Fatalf("%v, the template was not used:\n%s", err, docs.NetworkData)
+	}
+	in.Properties[0].Values[properties.NetworkData] = `{"links": [{"id": "x", "type": "phy", "ethernet_mac_address": "52:54:00:aa:bb:09"}], "networks": [], "services": []}`
+	if docs, err = Render(in); err != nil || !strings.Contains(string(docs.NetworkData), "bb:09") || strings.Contains(string(docs.NetworkData), "vlan") {
+		t.Errorf("%v, the document was not used:\n%s", err, docs.NetworkData)
+	}
+	in = full(t)
+	in.Properties = []properties.Level{{Name: "l", Values: map[string]string{properties.NetworkCIDR: "10.20.5.1/24", properties.DNSServers: "10.20.0.9"}}}
+	in.Host.IPAddress = "10.20.5.17"
+	if docs, err = Render(in); err != nil || !strings.Contains(string(docs.NetworkData), `"gateway": "10.20.5.1"`) || !strings.Contains(string(docs.NetworkData), "10.20.0.9") {
+		t.Errorf("%v, the properties did not win over the NodeProvider's network:\n%s", err, docs.NetworkData)
+	}
+	in.Properties[0].Values[properties.NetworkIPRange] = "10.20.5.20-10.20.5.29"
+	var bad *NetworkInvalid
+	if _, err := Render(in); !errors.As(err, &bad) {
+		t.Errorf("error %v, want one about an address outside of the ranges", err)
+	}
+}
+
+func TestMistakesInPropertiesAndTemplatesAreTypedErrors(t *testing.T) {
+	in := described(t)
+	in.Properties[1].Values["vcluster.com/user-dat"] = "x"
+	var wrong *properties.Invalid
+	if _, err := Render(in); !errors.As(err, &wrong) {
+		t.Errorf("error %v, want *properties.Invalid", err)
+	}
+	in = described(t)
+	delete(in.Host.Annotations, "hall.example.com/second-mac")
+	in.Properties[1].Values[properties.UserDataTemplate] = "{{ .Values.Properties.nosuch }}"
+	var template *templates.Invalid
+	if _, err := Render(in); !errors.As(err, &template) {
+		t.Errorf("error %v, want *templates.Invalid", err)
+	}
+	if _, err := NetworkConfig(in); err == nil {
+		t.Error("the same mistakes are no errors for network-config")
+	}
+}
+
+func TestAWarningAboveSixteenKiB(t *testing.T) {
+	in := plain()
+	in.Layers = []Layer{{Name: "l", Text: "#cloud-config\nbig: " + strings.Repeat("x", LargeUserData) + "\n"}}
+	docs, err := Render(in)
+	if err != nil || len(docs.Warnings) != 1 {
+		t.Errorf("%v, warnings %v, want one", err, docs.Warnings)
+	}
+	if docs, err = Render(plain()); err != nil || len(docs.Warnings) != 0 {
+		t.Errorf("%v, warnings %v, want none", err, docs.Warnings)
+	}
+}
+
+func TestRenderingLeavesItsInputAlone(t *testing.T) {
+	in := described(t)
+	in.Network = &v1alpha1.NetworkSpec{CIDR: "10.20.4.1/22"}
+	in.Layers = append(make([]Layer, 0, 8), in.Layers...)
+	in.Properties[0].Values[properties.UserData] = "#cloud-config\n"
+	in.Properties[0].Values[properties.NetworkCIDR] = "10.20.4.2/22"
+	if _, err := Render(in); err != nil {
+		t.Fatal(err)
+	}
+	if in.Network.CIDR != "10.20.4.1/22" || in.Layers[:3][2].Name != "" {
+		t.Error("Render changed what it was given")
+	}
+}

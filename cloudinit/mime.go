@@ -1,0 +1,61 @@
+package cloudinit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// isScript says whether a layer is a program of its own, which cloud-init runs as it is.
+func isScript(text string) bool { return strings.HasPrefix(text, "#!") }
+
+// scriptFindings are what keeps a script from running.
+func scriptFindings(layer Layer) []Finding {
+	first, _, _ := strings.Cut(layer.Text, "\n")
+	switch {
+	case strings.HasSuffix(first, "\r"):
+		return []Finding{{Layer: layer.Name, Message: "the first line of the script ends with a carriage return, which the kernel would take for a part of the interpreter's name: remove it"}}
+	case !strings.HasPrefix(strings.TrimLeft(first[2:], " \t"), "/"):
+		return []Finding{{Layer: layer.Name, Message: "the first line of the script must name its interpreter by an absolute path, such as #!/bin/sh"}}
+	case !utf8.ValidString(layer.Text):
+		return []Finding{{Layer: layer.Name, Message: "the script is not UTF-8 text"}}
+	}
+	return nil
+}
+
+// lineLength of base64 in MIME messages.
+const lineLength = 76
+
+// mixed is a MIME message of the cloud-config and people's scripts. cloud-init runs scripts in the order of their
+// file names, and all of runcmd as a script named runcmd: theirs sort before it.
+func mixed(config []byte, scripts []Layer) []byte {
+	parts := [][]byte{part("text/cloud-config", "cloud-config.yaml", config)}
+	for i, s := range scripts {
+		parts = append(parts, part("text/x-shellscript", fmt.Sprintf("layer-%02d", i), []byte(s.Text)))
+	}
+	// The same parts have the same boundary, and base64 has no two dashes.
+	boundary := fmt.Sprintf("ingot-%x", sha256.Sum256(bytes.Join(parts, nil)))[:38]
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "Content-Type: multipart/mixed; boundary=\"%s\"\nMIME-Version: 1.0\n\n", boundary)
+	for _, p := range parts {
+		fmt.Fprintf(&out, "--%s\n%s", boundary, p)
+	}
+	fmt.Fprintf(&out, "--%s--\n", boundary)
+	return out.Bytes()
+}
+
+// part is base64: lines of any length, and text that no mail was ever allowed to have, pass as they are.
+func part(kind, name string, content []byte) []byte {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "Content-Type: %s; charset=\"utf-8\"\nMIME-Version: 1.0\nContent-Transfer-Encoding: base64\nContent-Disposition: attachment; filename=\"%s\"\n\n", kind, name)
+	text := base64.StdEncoding.EncodeToString(content)
+	for len(text) > 0 {
+		n := min(len(text), lineLength)
+		out.WriteString(text[:n] + "\n")
+		text = text[n:]
+	}
+	return out.Bytes()
+}

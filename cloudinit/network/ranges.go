@@ -1,0 +1,75 @@
+package network
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// maxRanges of one network.
+const maxRanges = 64
+
+// Range is a run of addresses, both ends included.
+type Range struct {
+	// First address.
+	First netip.Addr
+	// Last address.
+	Last netip.Addr
+}
+
+// Ranges are runs of addresses that do not overlap, in the order in which they were written.
+type Ranges []Range
+
+// ParseRanges reads IP1-IP2,IP3-IP4; a single address is a range of one. The error is an *Invalid.
+func ParseRanges(text string) (Ranges, error) {
+	const field = "the address ranges"
+	parts := strings.Split(text, ",")
+	if len(parts) > maxRanges {
+		return nil, invalid(field, "there are %d, the limit is %d", len(parts), maxRanges)
+	}
+	var out Ranges
+	for _, part := range parts {
+		begin, end, two := strings.Cut(strings.TrimSpace(part), "-")
+		if !two {
+			end = begin
+		}
+		first, err1 := netip.ParseAddr(strings.TrimSpace(begin))
+		last, err2 := netip.ParseAddr(strings.TrimSpace(end))
+		if err1 != nil || err2 != nil || first.Zone() != "" || last.Zone() != "" {
+			return nil, invalid(field, "%q must be two addresses such as 10.20.4.17-10.20.4.99", part)
+		}
+		if first.BitLen() != last.BitLen() || last.Less(first) {
+			return nil, invalid(field, "%q must go from a lower address to a higher one of the same IP version", part)
+		}
+		for _, o := range out {
+			if o.First.BitLen() == first.BitLen() && !last.Less(o.First) && !o.Last.Less(first) {
+				return nil, invalid(field, "%q overlaps %s-%s", part, o.First, o.Last)
+			}
+		}
+		out = append(out, Range{First: first, Last: last})
+	}
+	return out, nil
+}
+
+// Contains says whether the address is in one of the ranges.
+func (r Ranges) Contains(a netip.Addr) bool {
+	for _, one := range r {
+		if a.BitLen() == one.First.BitLen() && !a.Less(one.First) && !one.Last.Less(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// Within says whether all ranges lie in the network whose gateway is given, and leave the gateway out. The error is an
+// *Invalid.
+func (r Ranges) Within(gateway netip.Prefix) error {
+	for _, one := range r {
+		if !gateway.Masked().Contains(one.First) || !gateway.Masked().Contains(one.Last) {
+			return invalid("the address ranges", "%s-%s is not in the network %s", one.First, one.Last, gateway.Masked())
+		}
+	}
+	if r.Contains(gateway.Addr()) {
+		return invalid("the address ranges", "they hold the gateway %s", gateway.Addr())
+	}
+	return nil
+}

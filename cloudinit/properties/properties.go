@@ -1,0 +1,186 @@
+package properties
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/ingot-dev/ingot/cloudinit/network"
+	"github.com/ingot-dev/ingot/cloudinit/templates"
+)
+
+// Level is the properties of one object.
+type Level struct {
+	// Name for messages: NodeProvider hall-1.
+	Name string
+	// Values by key.
+	Values map[string]string
+	// NoTemplates: whoever writes this object may give values, and no templates, which run in the controller.
+	NoTemplates bool
+}
+
+// Text is a document and where it comes from.
+type Text struct {
+	// Name for messages: Machine a-1: property vcluster.com/user-data.
+	Name string
+	// Text of the document; empty: none.
+	Text string
+}
+
+// Resolved is what the properties say together.
+type Resolved struct {
+	// Values by key, people's own included.
+	Values map[string]string
+	// UserData is the last layer of user data, or the template of it.
+	UserData, UserDataTemplate Text
+	// NetworkData is a network_data document, or the template of it.
+	NetworkData, NetworkDataTemplate Text
+	// CIDR is the gateway with the prefix length; empty: not said.
+	CIDR string
+	// Ranges that the hosts' addresses lie in; empty: not said.
+	Ranges string
+	// Resolvers of the node; empty: not said.
+	Resolvers []string
+	// SSHKeys are public keys.
+	SSHKeys []string
+}
+
+// Finding is a property that cannot stand.
+type Finding struct {
+	// Level that it is of, and its key.
+	Level, Key string
+	// Message says why, and what to do instead. It quotes no value but addresses.
+	Message string
+}
+
+// String is the level, the key and the message.
+func (f Finding) String() string { return f.Level + ": property " + f.Key + ": " + f.Message }
+
+// Invalid is properties that cannot stand.
+type Invalid struct {
+	// Findings in the order of levels and keys.
+	Findings []Finding
+}
+
+// Error names every finding.
+func (i *Invalid) Error() string {
+	parts := make([]string, len(i.Findings))
+	for n, f := range i.Findings {
+		parts[n] = f.String()
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Resolve reads the levels, of which a later one wins over an earlier one. The error is an *Invalid.
+func Resolve(levels []Level) (Resolved, error) {
+	r := reader{out: Resolved{Values: map[string]string{}}, from: map[string]string{}}
+	for _, level := range levels {
+		for _, key := range slices.Sorted(maps.Keys(level.Values)) {
+			if why := refused(key, level.NoTemplates); why != "" {
+				r.find(level.Name, key, "%s", why)
+				continue
+			}
+			r.out.Values[key], r.from[key] = level.Values[key], level.Name
+		}
+	}
+	r.out.UserData, r.out.UserDataTemplate = r.text(UserData), r.template(UserDataTemplate)
+	r.out.NetworkData, r.out.NetworkDataTemplate = r.text(NetworkData), r.template(NetworkDataTemplate)
+	r.network()
+	r.sshKeys()
+	if len(r.findings) > 0 {
+		return Resolved{}, &Invalid{Findings: r.findings}
+	}
+	return r.out, nil
+}
+
+func refused(key string, noTemplates bool) string {
+	if why := elsewhere[key]; why != "" {
+		return why
+	}
+	template, known := keys[key]
+	switch {
+	case template && noTemplates:
+		return "a Machine gives values, and no templates: set it on the NodeType or the NodeProvider"
+	case known || !slices.ContainsFunc(domains, func(d string) bool { return strings.HasPrefix(key, d) }):
+		return ""
+	}
+	return "it is not known; known are " + strings.Join(slices.Sorted(maps.Keys(keys)), ", ") + ", and every key outside of " + strings.Join(domains, ", ")
+}
+
+type reader struct {
+	out      Resolved
+	from     map[string]string
+	findings []Finding
+}
+
+func (r *reader) find(level, key, format string, args ...any) {
+	r.findings = append(r.findings, Finding{Level: level, Key: key, Message: fmt.Sprintf(format, args...)})
+}
+
+func (r *reader) wrong(key, format string, args ...any) { r.find(r.from[key], key, format, args...) }
+
+func (r *reader) text(key string) Text {
+	value := r.out.Values[key]
+	if strings.TrimSpace(value) == "" {
+		return Text{}
+	}
+	return Text{Name: r.from[key] + ": property " + key, Text: value}
+}
+
+func (r *reader) template(key string) Text {
+	t := r.text(key)
+	if err := templates.Check("it", t.Text); err != nil {
+		r.wrong(key, "%s", err)
+	}
+	return t
+}
+
+func (r *reader) network() {
+	var gateway netip.Prefix
+	if cidr := r.trimmed(NetworkCIDR); cidr != "" {
+		p, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			r.wrong(NetworkCIDR, "it must be the gateway's address with a prefix length, such as 10.20.4.1/22")
+		}
+		gateway, r.out.CIDR = p, cidr
+	}
+	if ranges := r.trimmed(NetworkIPRange); ranges != "" {
+		parsed, err := network.ParseRanges(ranges)
+		if err == nil && gateway.IsValid() {
+			err = parsed.Within(gateway)
+		}
+		if err != nil {
+			r.wrong(NetworkIPRange, "%s", err)
+		}
+		r.out.Ranges = ranges
+	}
+	for _, s := range strings.Split(r.trimmed(DNSServers), ",") {
+		if s = strings.TrimSpace(s); s == "" {
+			continue
+		}
+		if _, err := netip.ParseAddr(s); err != nil {
+			r.wrong(DNSServers, "%q must be an IP address; separate several by commas", s)
+		}
+		r.out.Resolvers = append(r.out.Resolvers, s)
+	}
+}
+
+func (r *reader) trimmed(key string) string { return strings.TrimSpace(r.out.Values[key]) }
+
+// keyTypes begin a line of an authorized_keys file.
+var keyTypes = []string{"ssh-", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"}
+
+func (r *reader) sshKeys() {
+	for _, line := range strings.Split(r.out.Values[SSHKeys], "\n") {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if !slices.ContainsFunc(keyTypes, func(t string) bool { return strings.HasPrefix(line, t) }) || len(strings.Fields(line)) < 2 {
+			r.wrong(SSHKeys, "it must hold public keys themselves, one a line, such as ssh-ed25519 AAAA...: there are no SSHKey objects here")
+			return
+		}
+		r.out.SSHKeys = append(r.out.SSHKeys, line)
+	}
+}
