@@ -10,18 +10,13 @@
 // BEGIN MODES
 //
 //	vendor   mode         variant                                              this version
-//	nvidia   Passthrough  driver from packages or the vendor's operator        refused
-//	nvidia   Passthrough  workload VM                                          refused
-//	nvidia   Passthrough  shared (time-slicing, MPS)                           refused
-//	nvidia   Passthrough  containers, driver in the image, DRA                 known
-//	nvidia   Passthrough  containers, driver in the image, device plugin       known
+//	nvidia   Passthrough  virtual machines                                     refused
+//	nvidia   Passthrough  containers, whole or shared, DRA                     known
+//	nvidia   Passthrough  containers, whole or shared, device plugin           known
 //	nvidia   VGPU         host and guest                                       refused
-//	nvidia   MIG          driver from packages or the vendor's operator        refused
 //	nvidia   MIG          strategies none, single, mixed; device plugin, DRA   known
-//	nvidia   DRA          driver from packages or the vendor's operator        refused
-//	nvidia   DRA          shared (time-slicing, MPS)                           refused
-//	nvidia   DRA          devices MIG, VFIO                                    refused
-//	nvidia   DRA          devices GPU, driver in the image                     known
+//	nvidia   DRA          partitioned by layout                                known
+//	nvidia   DRA          whole, shared, VFIO, partitioned by claims           known
 //	amd      Passthrough  whole GPUs and partitions                            refused
 //	amd      DRA          gpu.amd.com                                          refused
 //	generic  Passthrough  any accelerator with a device plugin                 refused

@@ -107,16 +107,37 @@ func TestWhatTheDRADriverCannotWorkWithIsRefused(t *testing.T) {
 		"a containerd without CDI":               {func(r *Request) { r.Image.Software.Containerd = "1.6.20" }, "PresentationInvalid", "dra/containerd-version", "CDI"},
 		"a containerd that the image hides":      {func(r *Request) { r.Image.Software.Containerd = "" }, "PresentationInvalid", "dra/containerd-version", "must be a version"},
 		"another driver's name":                  {func(r *Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Driver: "gpu.amd.com"} }, "PresentationInvalid", "dra/driver", "gpu.nvidia.com"},
-		"instances without a layout":             {func(r *Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG"} }, "PresentationInvalid", "presentation/unknown", "MIG"},
-		"devices for virtual machines":           {func(r *Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "VFIO"} }, "PresentationInvalid", "presentation/unknown", "VFIO"},
-		"sharing": {func(r *Request) {
-			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Sharing: &v1alpha1.SharingSpec{Strategy: "MPS", Replicas: 2}}
-		}, "PresentationInvalid", "presentation/unknown", "shared"},
-		"the driver from packages":         {func(r *Request) { r.GPU.Driver.Source = v1alpha1.DriverFromPackages }, "PresentationInvalid", "presentation/unknown", "packages"},
+		"instances without a layout":             {func(r *Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG"} }, "PresentationInvalid", "dra/mig-layout", "dra.layout"},
+		"virtual machines without an IOMMU":      {func(r *Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "VFIO"} }, "KernelArgumentMissing", "image/iommu", "intel_iommu=on"},
+		"gates that exclude each other": {func(r *Request) {
+			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "VFIO", FeatureGates: []string{"NVMLDeviceHealthCheck"}}
+		}, "PresentationInvalid", "dra/gates-exclude", "dra.devices: VFIO needs the feature gate PassthroughSupport, dra.featureGates has NVMLDeviceHealthCheck"},
+		"sharing that excludes a gate": {func(r *Request) {
+			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Sharing: &v1alpha1.SharingSpec{Strategy: "MPS", Replicas: 2}, FeatureGates: []string{"ConsumableShares"}}
+		}, "PresentationInvalid", "dra/gates-exclude", "MPSSupport"},
+		"a gate that needs another":      {func(r *Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{FeatureGates: []string{"DeviceMetadata"}} }, "PresentationInvalid", "dra/gate-needs", "PassthroughSupport"},
+		"a gate that the driver has not": {func(r *Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{FeatureGates: []string{"DynamicMig"}} }, "PresentationInvalid", "dra/feature-gate", "DynamicMIG"},
+		"partitions beside whole GPUs":   {func(r *Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{FeatureGates: []string{"DynamicMIG"}} }, "PresentationInvalid", "dra/dynamic-mig", "devices: MIG"},
+		"a layout that claims take apart": {func(r *Request) {
+			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG", Layout: []v1alpha1.MIGLayout{entry(profiles{"1g.10gb": 7})}, FeatureGates: []string{"DynamicMIG"}}
+		}, "PresentationInvalid", "dra/static-mig", "DynamicMIG"},
+		"a layout that is impossible": {func(r *Request) {
+			r.Image.Software.MIGParted = "0.15.0"
+			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG", Layout: []v1alpha1.MIGLayout{entry(profiles{"3g.40gb": 2, "1g.10gb": 1})}}
+		}, "PresentationInvalid", "mig/memory-slices", "dra.layout[0]"},
+		"a layout that nobody would make": {func(r *Request) {
+			byOperator(r, "580.126.09")
+			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG", Layout: []v1alpha1.MIGLayout{entry(profiles{"1g.10gb": 7})}}
+		}, "PresentationInvalid", "mig/operator-dra", "nobody"},
+		"a driver that the operator does not pair with claims": {func(r *Request) { byOperator(r, "570.133.20") }, "DriverTooOld", "dra/driver-version", "580 or newer"},
+		"partitions of a GPU that has none": {func(r *Request) {
+			r.GPU.Model = "L40S-48GB"
+			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG", FeatureGates: []string{"DynamicMIG"}}
+		}, "PresentationInvalid", "mig/model", "L40S"},
+		"an unknown way to share": {func(r *Request) {
+			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Sharing: &v1alpha1.SharingSpec{Strategy: "Luck", Replicas: 2}}
+		}, "PresentationInvalid", "sharing/strategy", "Luck"},
 		"a promise of the device plugin's": {func(r *Request) { r.Resources["nvidia.com/gpu"] = *quantity("8") }, "ResourcesDisagree", "promise/gpu", "nvidia.com/gpu"},
-		"sharing of GPUs that claims give away": {func(r *Request) {
-			r.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModePassthrough, Passthrough: &v1alpha1.PassthroughSpec{Advertise: v1alpha1.AdvertiseDRA, Sharing: &v1alpha1.SharingSpec{Strategy: "MPS", Replicas: 2}}}
-		}, "PresentationInvalid", "presentation/unknown", "shared"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r := byClaims()

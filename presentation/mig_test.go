@@ -134,9 +134,15 @@ func TestTheDevicePluginsResourcesAreExact(t *testing.T) {
 
 func TestEveryProfileOfEveryModelResolves(t *testing.T) {
 	for _, m := range catalogue.Models() {
+		if m.Geometry == nil {
+			continue
+		}
 		for _, p := range m.Geometry.Profiles {
 			for _, name := range m.ProfileNames(p) {
-				if err := Validate(byMIG(m.Name, "single", 8, entry(profiles{name: int32(p.Max)}))); err != nil {
+				r := requestFor(m)
+				r.Image.Software.MIGParted = "0.15.0"
+				r.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeMIG, MIG: &v1alpha1.MIGSpec{Strategy: "single", Layout: []v1alpha1.MIGLayout{entry(profiles{name: int32(p.Max)})}}}
+				if err := Validate(r); err != nil {
 					t.Errorf("%d of %s on %s: %v", p.Max, name, m.Name, err)
 				}
 			}
@@ -183,7 +189,10 @@ func TestAnImpossiblePartitionIsRefusedWithItsRuleAndWhatFits(t *testing.T) {
 			"DriverTooOld", "mig/profile-driver", "1g.20gb needs driver 525"},
 		"a driver older than the combination": {with(byMIG("A100-PCIe-80GB", "mixed", 1, entry(profiles{"4g.40gb": 1, "3g.40gb": 1})), func(r *Request) { r.Image.Software.GPUDriver.Version = "470.82.01" }),
 			"DriverTooOld", "mig/profile-driver", "4g.40gb beside 3g.40gb needs driver 510"},
-		"the driver from the operator": {with(sxm("mixed", full), func(r *Request) { r.GPU.Driver.Source = v1alpha1.DriverFromOperator }), "PresentationInvalid", "presentation/unknown", "operator"},
+		"a GPU that cannot be partitioned": {with(sxm("mixed", full), func(r *Request) { r.GPU.Model = "L4-24GB" }), "PresentationInvalid", "mig/model", "Passthrough"},
+		"graphics beside none": {with(sxm("mixed", entry(profiles{"1g.24gb+gfx": 1, "1g.24gb": 1})), func(r *Request) {
+			r.GPU.Model, r.Image.Software.GPUDriver.Version = "RTX-PRO-6000-Blackwell-Server-96GB", "580.126.09"
+		}), "PresentationInvalid", "mig/graphics", "one kind on each GPU"},
 		"a promise of another profile": {with(sxm("mixed", full), func(r *Request) { r.Resources["nvidia.com/mig-3g.40gb"] = *quantity("16") }), "ResourcesDisagree", "promise/gpu", "3g.40gb"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -26,18 +26,13 @@ type mode struct {
 
 // modes is the table. Order matters: what is special stands before what is general.
 var modes = []mode{
-	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "driver from packages or the vendor's operator", matches: driverNotFromImage},
-	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "workload VM", matches: toVMs},
-	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "shared (time-slicing, MPS)", matches: shared},
-	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "containers, driver in the image, DRA", matches: byDRA, resolve: dra.Resolve},
-	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "containers, driver in the image, device plugin", resolve: passthrough.Resolve},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "virtual machines", matches: toVMs},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "containers, whole or shared, DRA", matches: byDRA, resolve: dra.Resolve},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "containers, whole or shared, device plugin", resolve: passthrough.Resolve},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeVGPU, Variant: "host and guest"},
-	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeMIG, Variant: "driver from packages or the vendor's operator", matches: driverNotFromImage},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeMIG, Variant: "strategies none, single, mixed; device plugin, DRA", resolve: mig.Resolve},
-	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "driver from packages or the vendor's operator", matches: driverNotFromImage},
-	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "shared (time-slicing, MPS)", matches: sharedByDRA},
-	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "devices MIG, VFIO", matches: notWholeByDRA},
-	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "devices GPU, driver in the image", resolve: dra.Resolve},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "partitioned by layout", matches: partitionedByLayout, resolve: mig.ResolveClaims},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "whole, shared, VFIO, partitioned by claims", resolve: dra.Resolve},
 	{Vendor: v1alpha1.VendorAMD, Mode: v1alpha1.ModePassthrough, Variant: "whole GPUs and partitions"},
 	{Vendor: v1alpha1.VendorAMD, Mode: v1alpha1.ModeDRA, Variant: "gpu.amd.com"},
 	{Vendor: v1alpha1.VendorGeneric, Mode: v1alpha1.ModePassthrough, Variant: "any accelerator with a device plugin"},
@@ -65,10 +60,6 @@ func unknown(m mode) error {
 	}
 }
 
-func driverNotFromImage(gpu *v1alpha1.GPUSpec) bool {
-	return gpu.Driver.Source != v1alpha1.DriverFromImage && gpu.Driver.Source != ""
-}
-
 func toVMs(gpu *v1alpha1.GPUSpec) bool {
 	p := gpu.Presentation.Passthrough
 	return p != nil && p.Workload == v1alpha1.WorkloadVM
@@ -79,17 +70,7 @@ func byDRA(gpu *v1alpha1.GPUSpec) bool {
 	return p != nil && p.Advertise == v1alpha1.AdvertiseDRA
 }
 
-func shared(gpu *v1alpha1.GPUSpec) bool {
-	p := gpu.Presentation.Passthrough
-	return p != nil && p.Sharing != nil
-}
-
-func sharedByDRA(gpu *v1alpha1.GPUSpec) bool {
+func partitionedByLayout(gpu *v1alpha1.GPUSpec) bool {
 	d := gpu.Presentation.DRA
-	return d != nil && d.Sharing != nil
-}
-
-func notWholeByDRA(gpu *v1alpha1.GPUSpec) bool {
-	d := gpu.Presentation.DRA
-	return d != nil && d.Devices != "" && d.Devices != "GPU"
+	return d != nil && len(d.Layout) > 0
 }

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +37,20 @@ func h100() Request {
 	}
 }
 
+// requestFor is a request for a model of the catalogue, with a driver that knows it.
+func requestFor(m catalogue.Model) Request {
+	r := h100()
+	r.GPU.Vendor, r.GPU.Model, r.Image.Software.GPUDriver.Vendor = m.Vendor, m.Name, m.Vendor
+	r.Image.Software.GPUDriver.Version = "595.91.07"
+	return r
+}
+
+// byOperator makes the vendor's operator the source of the driver.
+func byOperator(r *Request, version string) {
+	r.GPU.Driver = v1alpha1.GPUDriver{Source: v1alpha1.DriverFromOperator, Version: version}
+	r.Image.Software.GPUDriver, r.Image.Software.ContainerToolkit, r.Image.Software.MIGParted = nil, "", ""
+}
+
 // requests are one of each kind that differs.
 func requests() map[string]Request {
 	plain := h100()
@@ -44,8 +60,8 @@ func requests() map[string]Request {
 	four := h100()
 	four.GPU.Model, four.GPU.Count = "A100-SXM4-40GB", 4
 	out := map[string]Request{"no-gpu": plain, "h100-sxm-8": h100(), "h100-nvl-8": pcie, "a100-sxm-4": four, "h100-dra": byClaims()}
-	for name, r := range partitioned() {
-		out[name] = r
+	for _, more := range []map[string]Request{partitioned(), sourced()} {
+		maps.Copy(out, more)
 	}
 	return out
 }
@@ -81,14 +97,19 @@ func TestThePlansAreAsInTheGoldenFiles(t *testing.T) {
 
 func TestEveryModelOfTheCatalogueResolves(t *testing.T) {
 	for _, m := range catalogue.Models() {
-		r := h100()
-		r.GPU.Model = m.Name
-		plan, err := Resolve(r)
+		if m.Vendor == v1alpha1.VendorAMD {
+			continue
+		}
+		plan, err := Resolve(requestFor(m))
 		if err != nil {
 			t.Errorf("%s: %v", m.Name, err)
 			continue
 		}
-		if e := plan.Expectation; !e.Foreign("nvidia.com/mig-1g.5gb") || !e.Foreign("amd.com/gpu") || e.Foreign("nvidia.com/gpu") || e.Foreign("rdma/hca") {
+		own, other := corev1.ResourceName(m.Vendor+".com/gpu"), corev1.ResourceName("amd.com/gpu")
+		if own == other {
+			other = "nvidia.com/gpu"
+		}
+		if e := plan.Expectation; !e.Foreign("nvidia.com/mig-1g.5gb") || !e.Foreign(other) || e.Foreign(own) || e.Foreign("rdma/hca") {
 			t.Errorf("%s: wrong resources are foreign", m.Name)
 		}
 	}
@@ -119,10 +140,6 @@ func TestWhatCannotWorkIsRefusedWithItsReasonAndRule(t *testing.T) {
 		{"virtual machines", func(r *Request) {
 			r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Workload: v1alpha1.WorkloadVM}
 		}, "PresentationInvalid", "presentation/unknown", "it knows nvidia Passthrough"},
-		{"shared", func(r *Request) {
-			r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Sharing: &v1alpha1.SharingSpec{Strategy: "MPS", Replicas: 2}}
-		}, "PresentationInvalid", "presentation/unknown", "shared"},
-		{"the driver from the operator", func(r *Request) { r.GPU.Driver.Source = v1alpha1.DriverFromOperator }, "PresentationInvalid", "presentation/unknown", "operator"},
 		{"no GPU to present", func(r *Request) { r.GPU.Count = 0 }, "PresentationInvalid", "gpu/count", "1 to 64"},
 		{"fewer GPUs than none", func(r *Request) { r.GPU.Count = -8 }, "PresentationInvalid", "gpu/count", "-8"},
 		{"another vendor", func(r *Request) { r.GPU.Vendor = v1alpha1.VendorAMD }, "PresentationInvalid", "presentation/unknown", "amd"},
@@ -215,18 +232,18 @@ func TestEveryNVIDIAPlanSetsTheMIGModeBeforeKubelet(t *testing.T) {
 			t.Fatal(err)
 		}
 		last, script := plan.Units[len(plan.Units)-1], plan.Files[0].Content
-		sets := strings.Contains(script, "nvidia-smi -mig 0\n") || strings.Contains(script, "\nnvidia-mig-parted apply ")
+		sets := slices.ContainsFunc([]string{"nvidia-smi -mig 0\n", "nvidia-smi -mig 1\n", "\nnvidia-mig-parted apply ", "# GPUs of this model have no MIG mode."}, func(s string) bool { return strings.Contains(script, s) })
 		if !strings.Contains(last.Content, "Before=kubelet.service\n") || !strings.Contains(last.Content, "RequiredBy=kubelet.service\n") || !sets {
 			t.Errorf("%s: no unit that kubelet requires sets the MIG mode: %+v", name, last)
 		}
 	}
 	for _, m := range catalogue.Models() {
-		r := h100()
-		r.GPU.Model = m.Name
-		check(m.Name, r)
+		if m.Geometry != nil {
+			check(m.Name, requestFor(m))
+		}
 	}
 	for name, r := range requests() {
-		if r.GPU != nil {
+		if r.GPU != nil && r.GPU.Vendor == v1alpha1.VendorNVIDIA && r.GPU.Driver.Source != v1alpha1.DriverFromOperator {
 			check(name, r)
 		}
 	}

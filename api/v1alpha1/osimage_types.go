@@ -116,6 +116,18 @@ type OSImageSoftware struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	MIGParted string `json:"migParted,omitempty"`
+	// fabricManager is the version of NVIDIA's fabric manager, which must be the driver's.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	FabricManager string `json:"fabricManager,omitempty"`
+	// imex is the version of NVIDIA's IMEX service, which must be the driver's.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	IMEX string `json:"imex,omitempty"`
+	// vgpuDeviceManager is the version of nvidia-vgpu-dm, which makes mediated devices before kubelet starts.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	VGPUDeviceManager string `json:"vgpuDeviceManager,omitempty"`
 }
 
 // GPUDriverSoftware is a GPU driver.
@@ -132,6 +144,10 @@ type GPUDriverSoftware struct {
 	// +optional
 	// +kubebuilder:validation:Enum=Open;Proprietary
 	KernelModule string `json:"kernelModule,omitempty"`
+	// kind of driver: GPU, which is the default, VGPUManager on hosts of virtual GPUs, VGPUGuest in their guests.
+	// +optional
+	// +kubebuilder:validation:Enum=GPU;VGPUManager;VGPUGuest
+	Kind string `json:"kind,omitempty"`
 }
 
 // OSImageStatus is what was found at the image's URL.

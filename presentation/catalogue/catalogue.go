@@ -13,8 +13,12 @@ type Architecture string
 
 // Architectures.
 const (
-	Ampere Architecture = "ampere"
-	Hopper Architecture = "hopper"
+	Turing    Architecture = "turing"
+	Ampere    Architecture = "ampere"
+	Ada       Architecture = "ada-lovelace"
+	Hopper    Architecture = "hopper"
+	Blackwell Architecture = "blackwell"
+	CDNA3     Architecture = "cdna3"
 )
 
 // FormFactor is how a GPU is mounted; it decides how GPUs reach each other.
@@ -26,6 +30,27 @@ const (
 	SXM FormFactor = "SXM"
 	// PCIe cards, with or without NVLink bridges between pairs, have no switch between them.
 	PCIe FormFactor = "PCIe"
+	// Superchip modules carry an Arm CPU beside the GPU.
+	Superchip FormFactor = "Superchip"
+	// OAM modules sit on a board of eight that links them directly.
+	OAM FormFactor = "OAM"
+)
+
+// Link is how the GPUs of a server, or of several, reach each other, as far as software must be told.
+type Link string
+
+// Links.
+const (
+	// LinkNone needs no software: PCIe, bridges, or links from module to module.
+	LinkNone Link = "none"
+	// LinkNVSwitch is NVSwitches of the first three generations on boards of eight, which the fabric manager sets up.
+	LinkNVSwitch Link = "NVSwitch"
+	// LinkNVLink5 is NVLink 5 on boards of eight: the fabric manager, and the NVLink subnet manager that it starts, which
+	// speaks to the switches through InfiniBand devices.
+	LinkNVLink5 Link = "NVLink 5"
+	// LinkRack is NVLink 5 across a rack of compute trays. The fabric manager runs on the switch trays; compute trays
+	// share memory through IMEX.
+	LinkRack Link = "NVL72"
 )
 
 // Model is a GPU model.
@@ -45,8 +70,21 @@ type Model struct {
 	Architecture Architecture
 	// FormFactor of the GPU.
 	FormFactor FormFactor
-	// MinimumDriver is the oldest driver that knows the model.
+	// Link between the GPUs.
+	Link Link
+	// MinimumDriver is the oldest driver that knows the model; empty: not verified, and not judged.
 	MinimumDriver string
+	// SureDriver is from which driver on the vendor's documents name the model, where MinimumDriver is that of its
+	// nearest relative; empty: MinimumDriver is the model's own.
+	SureDriver string
+	// OpenModules says that only the open kernel modules drive the model.
+	OpenModules bool
+	// VGPUName begins the names of the model's vGPU types: H100XM; empty: it has none that are known.
+	VGPUName string
+	// vgpu is the types, as VGPUTypes reads them.
+	vgpu string
+	// XCC is how many compute dies an AMD GPU has, into which it can be partitioned; 0: it cannot.
+	XCC int
 	// Geometry is how the model can be partitioned; nil: it cannot. Callers must not change it.
 	Geometry *Geometry
 }
@@ -58,7 +96,9 @@ func (m Model) MIGModePersists() bool { return m.Geometry != nil && m.Architectu
 // HasNVSwitch says whether a server with count of these GPUs has NVSwitches, which need a fabric manager. Boards of
 // eight SXM modules have, boards of four link their modules directly, and a fabric manager started there fails with
 // NV_WARN_NOTHING_TO_DO.
-func (m Model) HasNVSwitch(count int32) bool { return m.FormFactor == SXM && count > 4 }
+func (m Model) HasNVSwitch(count int32) bool {
+	return (m.Link == LinkNVSwitch || m.Link == LinkNVLink5) && count > 4
+}
 
 // Lookup finds a model by its name. The error names the models that this version knows.
 func Lookup(vendor v1alpha1.GPUVendor, name string) (Model, error) {

@@ -36,31 +36,38 @@ func TestTheTablesInThePackageDocumentationAreCurrent(t *testing.T) {
 
 func tableOfModels() string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "//\t%-16s %-14s %7s  %-7s %-5s %-14s %-12s %-9s %s\n", "model", "PCI ids", "memory", "arch", "form", "minimum driver", "NVSwitch", "MIG", "profiles")
+	row := func(cells ...any) {
+		out.WriteString(strings.TrimRight(fmt.Sprintf("//\t%-34s %-14s %-11s %-12s %-9s %-9s %-14s %-4s %-9s %-6s %s", cells...), " ") + "\n")
+	}
+	row("model", "PCI ids", "memory", "arch", "form", "link", "minimum driver", "open", "MIG", "vGPU", "profiles")
 	for _, m := range Models() {
-		nvswitch := "no"
-		if m.HasNVSwitch(8) {
-			nvswitch = "from 5 GPUs"
-		}
-		geometry, names := "no", []string{}
+		geometry, names, totals, open, driver := "no", []string{}, []string{}, "", m.MinimumDriver
 		if m.Geometry != nil {
 			geometry = m.Geometry.Name
 			for _, p := range m.Geometry.Profiles {
 				names = append(names, strings.Join(m.ProfileNames(p), "|"))
 			}
 		}
-		fmt.Fprintf(&out, "//\t%-16s %-14s %4d GiB %-7s %-5s %-14s %-12s %-9s %s\n", m.Name, m.PCIVendor+":"+strings.Join(m.PCIDevices, ","), m.MemoryGiB[0],
-			m.Architecture, m.FormFactor, m.MinimumDriver, nvswitch, geometry, strings.Join(names, " "))
+		for _, total := range m.MemoryGiB {
+			totals = append(totals, fmt.Sprint(total))
+		}
+		if m.OpenModules {
+			open = "only"
+		}
+		if driver == "" {
+			driver = "not verified"
+		}
+		row(m.Name, m.PCIVendor+":"+strings.Join(m.PCIDevices, ","), strings.Join(totals, "|")+" GiB", m.Architecture, m.FormFactor, m.Link, driver, open, geometry, m.VGPUName, strings.Join(names, " "))
 	}
 	return out.String()
 }
 
 func tableOfGeometries() string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "//\t%-9s %2s %7s %6s %3s %-6s %-6s %s\n", "MIG", "id", "compute", "memory", "max", "suffix", "driver", "starts")
+	fmt.Fprintf(&out, "//\t%-9s %2s %7s %6s %3s %-7s %-6s %s\n", "MIG", "id", "compute", "memory", "max", "suffix", "driver", "starts")
 	for _, g := range Geometries() {
 		for _, p := range g.Profiles {
-			fmt.Fprintf(&out, "//\t%-9s %2d %3d / %d %2d / %d %3d %-6s %-6s %v\n", g.Name, p.ID, p.ComputeSlices, g.ComputeSlices, p.MemorySlices, g.MemorySlices, p.Max, p.Suffix, p.MinimumDriver, p.Starts)
+			fmt.Fprintf(&out, "//\t%-9s %2d %3d / %d %2d / %d %3d %-7s %-6s %v\n", g.Name, p.ID, p.ComputeSlices, g.ComputeSlices, p.MemorySlices, g.MemorySlices, p.Max, p.Suffix, p.MinimumDriver, p.Starts)
 		}
 	}
 	return out.String()
@@ -69,11 +76,11 @@ func tableOfGeometries() string {
 func TestEveryModelIsCompleteAndUnique(t *testing.T) {
 	hex, names, ids := regexp.MustCompile(`^[0-9a-f]{4}$`), map[string]bool{}, map[string]bool{}
 	for _, m := range Models() {
-		if names[m.Name] || m.Vendor == "" || len(m.MemoryGiB) == 0 || m.Architecture == "" || m.FormFactor == "" || m.MinimumDriver == "" {
+		if names[m.Name] || m.Vendor == "" || len(m.MemoryGiB) == 0 || m.Architecture == "" || m.FormFactor == "" || m.Link == "" || len(m.PCIDevices) == 0 {
 			t.Errorf("%s is there twice, or lacks something: %+v", m.Name, m)
 		}
 		names[m.Name] = true
-		if !strings.Contains(m.Name, fmt.Sprintf("%dGB", m.MemoryGiB[0])) || !strings.Contains(m.Name, string(m.FormFactor)) && !strings.Contains(m.Name, "NVL") {
+		if !strings.HasSuffix(m.Name, fmt.Sprintf("-%dGB", m.MemoryGiB[0])) || strings.Contains(m.Name, "SXM") != (m.FormFactor == SXM) {
 			t.Errorf("%s is called otherwise than what it is: %+v", m.Name, m)
 		}
 		for _, id := range m.PCIDevices {
@@ -82,6 +89,14 @@ func TestEveryModelIsCompleteAndUnique(t *testing.T) {
 			}
 			ids[id] = true
 		}
+		if (m.Geometry != nil || m.XCC > 0) && m.Architecture == Turing || m.OpenModules && m.Vendor != v1alpha1.VendorNVIDIA {
+			t.Errorf("%s has what its architecture has not: %+v", m.Name, m)
+		}
+	}
+	for id := range pciNames {
+		if !ids[id] {
+			t.Errorf("the PCI id %s has a name and no model", id)
+		}
 	}
 }
 
@@ -89,7 +104,10 @@ func TestLookupNamesWhatItKnows(t *testing.T) {
 	if _, err := Lookup(v1alpha1.VendorNVIDIA, "h100"); err == nil || !strings.Contains(err.Error(), "H100-SXM5-80GB") {
 		t.Errorf("error %v does not name the models", err)
 	}
-	if _, err := Lookup(v1alpha1.VendorAMD, "MI300X"); err == nil {
+	if _, err := Lookup(v1alpha1.VendorAMD, "H100-SXM5-80GB"); err == nil || !strings.Contains(err.Error(), "MI300X-192GB") {
+		t.Errorf("another vendor's model was found, or error %v does not name the models", err)
+	}
+	if _, err := Lookup(v1alpha1.VendorGeneric, "H100-SXM5-80GB"); err == nil {
 		t.Error("a model of a vendor that the catalogue does not have was found")
 	}
 }
@@ -109,7 +127,7 @@ func TestModelsAreKnownByTheirPCIIds(t *testing.T) {
 
 func TestOnlyAmpereKeepsTheMIGMode(t *testing.T) {
 	for _, m := range Models() {
-		if m.MIGModePersists() != strings.HasPrefix(m.Name, "A100") {
+		if m.MIGModePersists() != (strings.HasPrefix(m.Name, "A100") || m.Name == "A30-24GB") {
 			t.Errorf("%s: the MIG mode persists: %v", m.Name, m.MIGModePersists())
 		}
 	}
@@ -124,6 +142,16 @@ var profiles = map[string]string{
 	"H100-SXM5-80GB": "7g.80gb 4g.40gb 3g.40gb 2g.20gb 1g.20gb 1g.10gb 1g.10gb+me",
 	"H100-PCIe-80GB": "7g.80gb 4g.40gb 3g.40gb 2g.20gb 1g.20gb 1g.10gb 1g.10gb+me",
 	"H100-NVL-94GB":  "7g.94gb 4g.47gb 3g.47gb 2g.24gb 1g.24gb 1g.12gb 1g.12gb+me",
+	"H100-SXM5-96GB": "7g.96gb 4g.48gb 3g.48gb 2g.24gb 1g.24gb 1g.12gb 1g.12gb+me",
+	"GH200-96GB":     "7g.96gb 4g.48gb 3g.48gb 2g.24gb 1g.24gb 1g.12gb 1g.12gb+me",
+	"GH200-144GB":    "7g.144gb 4g.72gb 3g.72gb 2g.36gb 1g.36gb 1g.18gb 1g.18gb+me",
+	"B200-SXM-180GB": "7g.180gb 4g.90gb 3g.90gb 2g.45gb 1g.45gb 1g.23gb 1g.23gb+me",
+	"B300-SXM-269GB": "7g.269gb 4g.135gb 3g.135gb 2g.67gb 1g.67gb 1g.34gb 1g.34gb+me",
+	"GB200-186GB":    "7g.186gb 7g.189gb 4g.93gb 4g.95gb 3g.93gb 3g.95gb 2g.47gb 1g.47gb 1g.23gb 1g.24gb 1g.23gb+me 1g.24gb+me",
+	"GB300-278GB":    "7g.278gb 4g.139gb 3g.139gb 2g.70gb 1g.70gb 1g.35gb 1g.35gb+me",
+	"A30-24GB":       "4g.24gb 2g.12gb 2g.12gb+me 1g.6gb 1g.6gb+me",
+	"RTX-PRO-6000-Blackwell-Server-96GB": "4g.96gb 4g.96gb+gfx 2g.48gb 2g.48gb+gfx 2g.48gb-me 2g.48gb+me.all " +
+		"1g.24gb 1g.24gb+gfx 1g.24gb-me 1g.24gb+me 1g.24gb+me.all",
 	"H200-SXM-141GB": "7g.141gb 4g.71gb 3g.71gb 2g.35gb 1g.35gb 1g.18gb 1g.18gb+me",
 	"H200-NVL-141GB": "7g.141gb 4g.71gb 3g.71gb 2g.35gb 1g.35gb 1g.18gb 1g.18gb+me",
 }
@@ -131,6 +159,12 @@ var profiles = map[string]string{
 func TestTheNamesOfProfilesAreThoseOfTheVendorsTable(t *testing.T) {
 	for _, m := range Models() {
 		var got []string
+		if m.Geometry == nil {
+			if profiles[m.Name] != "" {
+				t.Errorf("%s cannot be partitioned, want %s", m.Name, profiles[m.Name])
+			}
+			continue
+		}
 		for _, p := range m.Geometry.Profiles {
 			got = append(got, m.ProfileNames(p)...)
 		}
@@ -171,6 +205,50 @@ func TestEveryPlacementOfAGeometryLiesOnTheGPU(t *testing.T) {
 				if !ids[id] {
 					t.Errorf("%s: a combination names profile %d, which does not exist", g.Name, id)
 				}
+			}
+		}
+	}
+}
+
+func TestTheNamesOfPassedThroughGPUsAreTheDevicePlugins(t *testing.T) {
+	for model, want := range map[string]string{
+		"A100-SXM4-40GB": "GA100_A100_SXM4_40GB", "A100-PCIe-40GB": "GA100_A100_PCIE_40GB", "A30-24GB": "GA100GL_A30_PCIE", "T4-16GB": "TU104GL_TESLA_T4",
+		"H100-SXM5-80GB": "GH100_H100_SXM5_80GB", "H100-PCIe-80GB": "GH100_H100_PCIE", "H100-NVL-94GB": "GH100_H100L_94GB", "GH200-96GB": "GH100_GH200_120GB___480GB",
+		"GH200-144GB": "GH100_GH200_144G_HBM3E", "L40S-48GB": "AD102GL_L40S", "GB200-186GB": "GB100_HGX_GB200",
+		"RTX-PRO-6000-Blackwell-Server-96GB": "GB202GL_RTX_PRO_6000_BLACKWELL_SERVER_EDITION",
+	} {
+		m, err := Lookup(v1alpha1.VendorNVIDIA, model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if names, unlisted := m.ResourceNames(); strings.Join(names, " ") != want || len(unlisted) > 0 {
+			t.Errorf("%s is advertised as %v, and %v is unlisted; want %s", model, names, unlisted, want)
+		}
+	}
+	b300, err := Lookup(v1alpha1.VendorNVIDIA, "B300-SXM-269GB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names, unlisted := b300.ResourceNames(); len(names) > 0 || strings.Join(unlisted, " ") != "3182" {
+		t.Errorf("the plugin's file does not list B300: %v, %v", names, unlisted)
+	}
+}
+
+func TestEveryVGPUTypeIsReadAndFitsOnItsGPU(t *testing.T) {
+	for _, m := range Models() {
+		types := m.VGPUTypes()
+		if len(types) != len(strings.Fields(m.vgpu)) || (m.VGPUName == "") != (len(types) == 0) {
+			t.Errorf("%s: %d types were read of %q", m.Name, len(types), m.vgpu)
+		}
+		seen := map[string]bool{}
+		for _, v := range types {
+			total := m.MemoryGiB[len(m.MemoryGiB)-1]
+			if seen[v.Name] || v.Slices == 0 && (v.GiB*v.Max > total+1 || v.Media) {
+				t.Errorf("%s: %+v is there twice, or does not fit in %d GiB", m.Name, v, total)
+			}
+			seen[v.Name] = true
+			if v.Slices > 0 && m.ProfileOf(v) < 0 {
+				t.Errorf("%s: %s has no MIG profile behind it", m.Name, v.Name)
 			}
 		}
 	}

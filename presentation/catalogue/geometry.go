@@ -34,8 +34,14 @@ type Profile struct {
 	Max int
 	// Suffix of the name: +me.
 	Suffix string
-	// Media says that an instance has media engines; a GPU gives them to one instance.
+	// Media says that an instance has the GPU's media engines, which one instance can have.
 	Media bool
+	// AllMedia says that an instance has every media engine, so that all others must be without.
+	AllMedia bool
+	// NoMedia says that an instance is without media engines where others of its size have some.
+	NoMedia bool
+	// Graphics says that an instance can draw.
+	Graphics bool
 	// MinimumDriver is the oldest driver that knows the profile; empty: as old as the model's.
 	MinimumDriver string
 }
@@ -48,7 +54,7 @@ type Combination struct {
 	MinimumDriver string
 }
 
-// sevenSlices is every GPU of the A100's and H100's size class (MIG user guide, "nvidia-smi mig -lgipp"). The mocks in
+// sevenSlices is every GPU of the A100's, H100's and B200's size class (MIG user guide, "nvidia-smi mig -lgipp"). The mocks in
 // go-nvml say otherwise for Hopper and are wrong.
 var sevenSlices = &Geometry{
 	Name: "7 slices", MemorySlices: 8, ComputeSlices: 7,
@@ -62,6 +68,36 @@ var sevenSlices = &Geometry{
 		{ID: 20, ComputeSlices: 1, MemorySlices: 1, Starts: []int{0, 1, 2, 3, 4, 5, 6}, Max: 1, Suffix: "+me", Media: true},
 	},
 	Together: []Combination{{IDs: []int{5, 9}, MinimumDriver: "510"}},
+}
+
+// fourSlices is the A30.
+var fourSlices = &Geometry{
+	Name: "4 slices", MemorySlices: 4, ComputeSlices: 4,
+	Profiles: []Profile{
+		{ID: 0, ComputeSlices: 4, MemorySlices: 4, Starts: []int{0}, Max: 1},
+		{ID: 5, ComputeSlices: 2, MemorySlices: 2, Starts: []int{0, 2}, Max: 2},
+		{ID: 6, ComputeSlices: 2, MemorySlices: 2, Starts: []int{0, 2}, Max: 1, Suffix: "+me", Media: true},
+		{ID: 14, ComputeSlices: 1, MemorySlices: 1, Starts: []int{0, 1, 2, 3}, Max: 4},
+		{ID: 21, ComputeSlices: 1, MemorySlices: 1, Starts: []int{0, 1, 2, 3}, Max: 1, Suffix: "+me", Media: true},
+	},
+}
+
+// twelveSlices is the RTX PRO 6000 Blackwell.
+var twelveSlices = &Geometry{
+	Name: "12 slices", MemorySlices: 12, ComputeSlices: 4,
+	Profiles: []Profile{
+		{ID: 0, ComputeSlices: 4, MemorySlices: 12, Starts: []int{0}, Max: 1},
+		{ID: 32, ComputeSlices: 4, MemorySlices: 12, Starts: []int{0}, Max: 1, Suffix: "+gfx", Graphics: true},
+		{ID: 5, ComputeSlices: 2, MemorySlices: 6, Starts: []int{0, 6}, Max: 2},
+		{ID: 35, ComputeSlices: 2, MemorySlices: 6, Starts: []int{0, 6}, Max: 2, Suffix: "+gfx", Graphics: true},
+		{ID: 66, ComputeSlices: 2, MemorySlices: 6, Starts: []int{0, 6}, Max: 2, Suffix: "-me", NoMedia: true},
+		{ID: 64, ComputeSlices: 2, MemorySlices: 6, Starts: []int{0, 6}, Max: 1, Suffix: "+me.all", Media: true, AllMedia: true},
+		{ID: 14, ComputeSlices: 1, MemorySlices: 3, Starts: []int{0, 3, 6, 9}, Max: 4},
+		{ID: 47, ComputeSlices: 1, MemorySlices: 3, Starts: []int{0, 3, 6, 9}, Max: 4, Suffix: "+gfx", Graphics: true},
+		{ID: 67, ComputeSlices: 1, MemorySlices: 3, Starts: []int{0, 3, 6, 9}, Max: 4, Suffix: "-me", NoMedia: true},
+		{ID: 21, ComputeSlices: 1, MemorySlices: 3, Starts: []int{0, 3, 6, 9}, Max: 1, Suffix: "+me", Media: true},
+		{ID: 65, ComputeSlices: 1, MemorySlices: 3, Starts: []int{0, 3, 6, 9}, Max: 1, Suffix: "+me.all", Media: true, AllMedia: true},
+	},
 }
 
 // Geometries returns every geometry that a model of the catalogue has.

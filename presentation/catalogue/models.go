@@ -2,25 +2,116 @@ package catalogue
 
 import "github.com/ingot-dev/ingot/api/v1alpha1"
 
-// nvidiaPCI is NVIDIA's PCI vendor id.
-const nvidiaPCI = "10de"
+// PCI vendor ids.
+const (
+	nvidiaPCI = "10de"
+	amdPCI    = "1002"
+)
+
+// Types of vGPU by size class, as VGPUTypes reads them.
+const (
+	vgpu24 = "4C6 6C4 8C3 12C2 24C1 1Q24 2Q12 3Q8 4Q6 6Q4 8Q3 12Q2 24Q1"
+	vgpu48 = "4C12 6C8 8C6 12C4 16C3 24C2 48C1 1Q32 2Q24 3Q16 4Q12 6Q8 8Q6 12Q4 16Q3 24Q2 48Q1"
+	vgpu80 = " 10C8 16C5 20C4 40C2 80C1 1-10C7 1-10CME1 1-20C4 2-20C3 3-40C2 4-40C1 7-80C1"
+	vgpu40 = "4C10 5C8 8C5 10C4 20C2 40C1 1-5C7 1-5CME1 1-10C4 2-10C3 3-20C2 4-20C1 7-40C1"
+
+	vgpuA100D = "4C20 8C10" + vgpu80
+	vgpuH100  = "4C20 5C16 8C10" + vgpu80
+	vgpuH200  = "4C32 7C20 8C16 14C10 17C8 28C5 35C4 70C2 141C1 1-18C7 1-18CME1 1-35C4 2-35C3 3-71C2 4-71C1 7-141C1"
+)
 
 // models is the catalogue.
 var models = []Model{
-	nvidia("A100-SXM4-40GB", Ampere, SXM, 40, "450.80.02", "20b0"),
-	nvidia("A100-SXM4-80GB", Ampere, SXM, 80, "450.80.02", "20b2"),
-	nvidia("A100-PCIe-40GB", Ampere, PCIe, 40, "450.80.02", "20b1", "20f1"),
-	nvidia("A100-PCIe-80GB", Ampere, PCIe, 80, "450.80.02", "20b5"),
-	nvidia("H100-SXM5-80GB", Hopper, SXM, 80, "525.85.12", "2330"),
-	nvidia("H100-PCIe-80GB", Hopper, PCIe, 80, "525.85.12", "2331"),
-	nvidia("H100-NVL-94GB", Hopper, PCIe, 94, "525.85.12", "2321"),
-	nvidia("H200-SXM-141GB", Hopper, SXM, 141, "550.90.07", "2335"),
-	nvidia("H200-NVL-141GB", Hopper, PCIe, 141, "550.90.07", "233b"),
+	nvidia("T4-16GB", Turing, PCIe, gib(16), "", "1eb8").vgpus("T4", "4C4 8C2 16C1 1Q16 2Q8 4Q4 8Q2 16Q1"),
+	nvidia("A10-24GB", Ampere, PCIe, gib(24), "", "2236").vgpus("A10", vgpu24),
+	nvidia("A30-24GB", Ampere, PCIe, gib(24), "460.73.01", "20b7").mig(fourSlices).vgpus("A30", "4C6 6C4 8C3 12C2 24C1 1-6C4 1-6CME1 2-12C2 2-12CME1 4-24C1"),
+	nvidia("A40-48GB", Ampere, PCIe, gib(48), "", "2235").vgpus("A40", vgpu48),
+	nvidia("A100-SXM4-40GB", Ampere, SXM, gib(40), "450.80.02", "20b0").mig(sevenSlices).vgpus("A100X", vgpu40),
+	nvidia("A100-SXM4-80GB", Ampere, SXM, gib(80), "450.80.02", "20b2").mig(sevenSlices).vgpus("A100DX", vgpuA100D),
+	nvidia("A100-PCIe-40GB", Ampere, PCIe, gib(40), "450.80.02", "20b1", "20f1").mig(sevenSlices).vgpus("A100", vgpu40),
+	nvidia("A100-PCIe-80GB", Ampere, PCIe, gib(80), "450.80.02", "20b5").mig(sevenSlices).vgpus("A100D", vgpuA100D),
+	nvidia("L4-24GB", Ada, PCIe, gib(24), "", "27b8").vgpus("L4", vgpu24),
+	nvidia("L40S-48GB", Ada, PCIe, gib(48), "", "26b9").vgpus("L40S", vgpu48),
+	nvidia("H100-SXM5-80GB", Hopper, SXM, gib(80), "525.85.12", "2330").mig(sevenSlices).vgpus("H100XM", vgpuH100),
+	nvidia("H100-SXM5-96GB", Hopper, SXM, gib(96), "525.85.12", "233d", "2338").mig(sevenSlices),
+	nvidia("H100-PCIe-80GB", Hopper, PCIe, gib(80), "525.85.12", "2331").mig(sevenSlices).vgpus("H100", vgpuH100),
+	nvidia("H100-NVL-94GB", Hopper, PCIe, gib(94), "525.85.12", "2321").mig(sevenSlices).
+		vgpus("H100L", "4C23 6C15 11C8 15C6 23C4 47C2 94C1 1-12C7 1-12CME1 1-24C4 2-24C3 3-47C2 4-47C1 7-94C1"),
+	nvidia("H200-SXM-141GB", Hopper, SXM, gib(141), "550.90.07", "2335").mig(sevenSlices).vgpus("H200X", vgpuH200),
+	nvidia("H200-NVL-141GB", Hopper, PCIe, gib(141), "550.90.07", "233b").mig(sevenSlices).vgpus("H200", vgpuH200),
+	nvidia("GH200-96GB", Hopper, Superchip, gib(96), "", "2342").mig(sevenSlices).open().vgpus("GH200", "96C1 1-12C7 1-12CME1 1-24C4 2-24C3 3-48C2 4-48C1 7-96C1"),
+	nvidia("GH200-144GB", Hopper, Superchip, gib(144), "", "2348").mig(sevenSlices).open().vgpus("GH200L", "144C1 1-18C7 1-36C4 2-36C3 3-72C2 4-72C1 7-144C1"),
+	nvidia("B200-SXM-180GB", Blackwell, SXM, gib(180), "570.133.20", "2901").mig(sevenSlices).open().
+		vgpus("B200X", "180C1 1-23C7 1-23CME1 1-45C4 2-45C3 3-90C2 4-90C1 7-180C1"),
+	nvidia("B300-SXM-269GB", Blackwell, SXM, gib(269), "580.82.07", "3182").mig(sevenSlices).open().
+		vgpus("B300X", "269C1 1-34C7 1-34CME1 1-67C4 2-67C3 3-135C2 4-135C1 7-269C1"),
+	// Drivers disagree about the memory of GB200, and so about the names of its profiles.
+	nvidia("GB200-186GB", Blackwell, Superchip, gib(186, 189), "570.133.20", "2941").mig(sevenSlices).open().
+		vgpus("GB200", "189C1 1-24C7 1-24CME1 1-47C4 2-47C3 3-95C2 4-95C1 7-189C1"),
+	// The guide's minimum for GB300 is that of a DGX Station; B300's is taken for the same silicon in a rack.
+	nvidia("GB300-278GB", Blackwell, Superchip, gib(278), "580.82.07", "31c2").mig(sevenSlices).open().sure("595.58.03"),
+	nvidia("RTX-PRO-6000-Blackwell-Server-96GB", Blackwell, PCIe, gib(96), "575.51.03", "2bb5").mig(twelveSlices).open().
+		vgpus("DC", "8C12 12C8 16C6 24C4 32C3 48C2 96C1 3Q32 4Q24 6Q16 8Q12 12Q8 16Q6 24Q4 32Q3 48Q2 96Q1 1-24C4 2-48C2 4-96C1"),
+	amd("MI300X-192GB", 192, 8, "74a1"),
+	amd("MI325X-256GB", 256, 8, "74a5"),
 }
 
-func nvidia(name string, arch Architecture, form FormFactor, gib int, driver string, devices ...string) Model {
+// pciNames are the names of devices in the pci.ids file of NVIDIA's KubeVirt device plugin 1.6.0, dated 2025-07-11. What is
+// not there is advertised by its number, until a newer file has it.
+var pciNames = map[string]string{
+	"1eb8": "TU104GL [Tesla T4]",
+	"20b0": "GA100 [A100 SXM4 40GB]",
+	"20b1": "GA100 [A100 PCIe 40GB]",
+	"20b2": "GA100 [A100 SXM4 80GB]",
+	"20b5": "GA100 [A100 PCIe 80GB]",
+	"20b7": "GA100GL [A30 PCIe]",
+	"20f1": "GA100 [A100 PCIe 40GB]",
+	"2235": "GA102GL [A40]",
+	"2236": "GA102GL [A10]",
+	"2321": "GH100 [H100L 94GB]",
+	"2330": "GH100 [H100 SXM5 80GB]",
+	"2331": "GH100 [H100 PCIe]",
+	"2335": "GH100 [H200 SXM 141GB]",
+	"233b": "GH100 [H200 NVL]",
+	"233d": "GH100 [H100 96GB]",
+	"2342": "GH100 [GH200 120GB / 480GB]",
+	"2348": "GH100 [GH200 144G HBM3e]",
+	"26b9": "AD102GL [L40S]",
+	"27b8": "AD104GL [L4]",
+	"2901": "GB100 [B200]",
+	"2941": "GB100 [HGX GB200]",
+	"2bb5": "GB202GL [RTX PRO 6000 Blackwell Server Edition]",
+}
+
+func gib(totals ...int) []int { return totals }
+
+func nvidia(name string, arch Architecture, form FormFactor, memory []int, driver string, devices ...string) Model {
+	link := LinkNone
+	switch {
+	case form == SXM && arch == Blackwell:
+		link = LinkNVLink5
+	case form == SXM:
+		link = LinkNVSwitch
+	case form == Superchip && arch == Blackwell:
+		link = LinkRack
+	}
 	return Model{
-		Name: name, Vendor: v1alpha1.VendorNVIDIA, PCIVendor: nvidiaPCI, PCIDevices: devices, MemoryGiB: []int{gib},
-		Architecture: arch, FormFactor: form, MinimumDriver: driver, Geometry: sevenSlices,
+		Name: name, Vendor: v1alpha1.VendorNVIDIA, PCIVendor: nvidiaPCI, PCIDevices: devices, MemoryGiB: memory,
+		Architecture: arch, FormFactor: form, Link: link, MinimumDriver: driver,
 	}
 }
+
+func amd(name string, memory, xcc int, device string) Model {
+	return Model{
+		Name: name, Vendor: v1alpha1.VendorAMD, PCIVendor: amdPCI, PCIDevices: []string{device}, MemoryGiB: gib(memory),
+		Architecture: CDNA3, FormFactor: OAM, Link: LinkNone, XCC: xcc,
+	}
+}
+
+func (m Model) mig(g *Geometry) Model { m.Geometry = g; return m }
+
+func (m Model) open() Model { m.OpenModules = true; return m }
+
+func (m Model) sure(driver string) Model { m.SureDriver = driver; return m }
+
+func (m Model) vgpus(name, types string) Model { m.VGPUName, m.vgpu = name, types; return m }

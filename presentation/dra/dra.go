@@ -2,6 +2,7 @@ package dra
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
@@ -23,10 +24,12 @@ const (
 	minimumDriver     = "565"
 	minimumKubelet    = "1.34.2"
 	minimumContainerd = "1.7"
+	// operatorDriver is what NVIDIA's operator asks for where it runs the DRA driver.
+	operatorDriver = "580"
 )
 
 // architectures are how the driver spells them.
-var architectures = map[catalogue.Architecture]string{catalogue.Ampere: "Ampere", catalogue.Hopper: "Hopper"}
+var architectures = map[catalogue.Architecture]string{catalogue.Ampere: "Ampere", catalogue.Hopper: "Hopper", catalogue.Blackwell: "Blackwell"}
 
 // Kind is devices of one kind that the driver publishes.
 type Kind struct {
@@ -38,6 +41,8 @@ type Kind struct {
 	Profiles []string
 	// Count of devices.
 	Count int
+	// Attributes that tell such devices apart; nil: architecture and driver version.
+	Attributes map[string][]string
 }
 
 // GPUs are whole GPUs.
@@ -48,18 +53,59 @@ func Instances(profiles []string, count int) Kind {
 	return Kind{Type: "mig", Class: "mig.nvidia.com", Profiles: profiles, Count: count}
 }
 
-// Resolve plans whole GPUs that the DRA driver gives away. The error is a *plan.Refusal.
+// Functions are whole GPUs for virtual machines, which the driver binds to vfio-pci when a claim asks for one.
+func Functions(model catalogue.Model, count int) Kind {
+	var ids []string
+	for _, id := range model.PCIDevices {
+		ids = append(ids, "0x"+id, "0x"+strings.ToUpper(id))
+	}
+	slices.Sort(ids)
+	return Kind{Type: "vfio", Class: "vfio.gpu.nvidia.com", Count: count, Attributes: map[string][]string{"deviceID": slices.Compact(ids)}}
+}
+
+// Resolve plans GPUs that the DRA driver gives away: whole, whole and to virtual machines too, or partitioned as claims
+// ask for it. The error is a *plan.Refusal.
 func Resolve(r plan.Request) (plan.Plan, error) {
-	if spec := r.GPU.Presentation.DRA; spec != nil && spec.Driver != "" && spec.Driver != Driver {
-		return plan.Plan{}, plan.Refuse(v1alpha1.ReasonPresentationInvalid, "dra/driver", "dra.driver is %s, and GPUs of vendor %s are published by %s: correct it, or leave it out", spec.Driver, r.GPU.Vendor, Driver)
+	spec := v1alpha1.DRASpec{}
+	if s := r.GPU.Presentation.DRA; s != nil {
+		spec = *s
+	} else if s := r.GPU.Presentation.Passthrough; s != nil {
+		spec.Sharing = s.Sharing
+	}
+	gates, err := Gates(r, spec)
+	if err != nil {
+		return plan.Plan{}, err
 	}
 	model, err := Judge(r)
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	p := nvidia.Node(r, model, nvidia.MIGOff())
-	Publish(&p, r, model, GPUs(int(r.GPU.Count)))
+	if spec.Devices == "MIG" {
+		return dynamic(r, model, gates)
+	}
+	if slices.Contains(gates, GateDynamicMIG) {
+		return plan.Plan{}, refuse("dra/dynamic-mig", "the feature gate DynamicMIG makes the driver publish partitions too: choose dra.devices: MIG, or remove the gate")
+	}
+	p := node(r, model, nvidia.Whole(model, r.GPU.Count))
+	kinds := []Kind{GPUs(int(r.GPU.Count))}
+	if slices.Contains(gates, GatePassthrough) {
+		if err := nvidia.JudgeIOMMU(r.Image); err != nil {
+			return plan.Plan{}, err
+		}
+		p.KernelArguments = append(p.KernelArguments, nvidia.IOMMU(r.Image)...)
+		p.Modules.Load = append(p.Modules.Load, "vfio_pci")
+		kinds = append(kinds, Functions(model, int(r.GPU.Count)))
+	}
+	p.Tenant.FeatureGates = gates
+	Publish(&p, r, model, kinds...)
 	return p, nil
+}
+
+func node(r plan.Request, model catalogue.Model, mode []string) plan.Plan {
+	if nvidia.FromOperator(r) {
+		return nvidia.ByOperator(r, model, "container")
+	}
+	return nvidia.Node(r, model, mode)
 }
 
 // Judge finds the model, and refuses an image with which the DRA driver does not work. The error is a *plan.Refusal.
@@ -68,18 +114,21 @@ func Judge(r plan.Request) (catalogue.Model, error) {
 	if err != nil {
 		return catalogue.Model{}, err
 	}
-	software := r.Image.Software
+	software, driver, where := r.Image.Software, minimumDriver, "the OSImage's software."
+	if nvidia.FromOperator(r) {
+		driver = operatorDriver
+	}
 	for _, need := range []struct{ rule, reason, field, version, minimum, why string }{
-		{"dra/driver-version", v1alpha1.ReasonDriverTooOld, "gpuDriver.version", software.GPUDriver.Version, minimumDriver, "NVIDIA's DRA driver does not work with older drivers"},
+		{"dra/driver-version", v1alpha1.ReasonDriverTooOld, "gpuDriver.version", nvidia.DriverVersion(r), driver, "NVIDIA's DRA driver does not work with older drivers"},
 		{"dra/kubelet-version", v1alpha1.ReasonPresentationInvalid, "kubelet", software.Kubelet, minimumKubelet, "NVIDIA's DRA driver does not work with older kubelets"},
 		{"dra/containerd-version", v1alpha1.ReasonPresentationInvalid, "containerd", software.Containerd, minimumContainerd, "devices reach containers by CDI, which older ones ignore without an error; before 2.0 its configuration must say enable_cdi"},
 	} {
 		older, ok := plan.OlderThan(need.version, need.minimum)
 		if !ok {
-			return catalogue.Model{}, plan.Refuse(v1alpha1.ReasonPresentationInvalid, need.rule, "the OSImage's software.%s is %q, and must be a version, %s or newer: %s", need.field, need.version, need.minimum, need.why)
+			return catalogue.Model{}, refuse(need.rule, where+"%s is %q, and must be a version, %s or newer: %s", need.field, need.version, need.minimum, need.why)
 		}
 		if older {
-			return catalogue.Model{}, plan.Refuse(need.reason, need.rule, "the OSImage's software.%s is %s, and %s or newer is needed: %s", need.field, need.version, need.minimum, need.why)
+			return catalogue.Model{}, plan.Refuse(need.reason, need.rule, where+"%s is %s, and %s or newer is needed: %s", need.field, need.version, need.minimum, need.why)
 		}
 	}
 	return model, nil
@@ -87,16 +136,20 @@ func Judge(r plan.Request) (catalogue.Model, error) {
 
 // Publish makes the DRA driver the advertiser of a plan, with these devices. The request has passed Judge.
 func Publish(p *plan.Plan, r plan.Request, model catalogue.Model, kinds ...Kind) {
-	p.NodeLabels = map[string]string{labelDevicePlugin: "false", labelKubeletPlugin: "true"}
+	if p.NodeLabels == nil {
+		p.NodeLabels = map[string]string{}
+	}
+	p.NodeLabels[labelDevicePlugin], p.NodeLabels[labelKubeletPlugin] = "false", "true"
 	slice := plan.SliceExpectation{
 		Driver: Driver,
 		Hint: "is the pod of the DRA driver's kubelet plugin on the node, and does it tolerate the gate? It looks for devices when it starts, and never again. " +
 			"On the node: nvidia-smi -L; journalctl -u " + nvidia.ModeUnit,
 	}
 	for _, k := range kinds {
-		slice.Devices = append(slice.Devices, plan.DeviceExpectation{
-			Type: k.Type, Profiles: k.Profiles, Count: k.Count, Attributes: attributes(model, r.Image.Software.GPUDriver.Version),
-		})
+		if k.Attributes == nil {
+			k.Attributes = attributes(model, nvidia.DriverVersion(r))
+		}
+		slice.Devices = append(slice.Devices, plan.DeviceExpectation{Type: k.Type, Profiles: k.Profiles, Count: k.Count, Attributes: k.Attributes})
 		at := slices.IndexFunc(slice.DeviceClasses, func(c plan.DeviceClassExpectation) bool { return c.Name == k.Class })
 		if at < 0 {
 			at, slice.DeviceClasses = len(slice.DeviceClasses), append(slice.DeviceClasses, plan.DeviceClassExpectation{Name: k.Class})
@@ -121,4 +174,8 @@ func versions(driver string) []string {
 		return []string{semantic, driver}
 	}
 	return []string{driver}
+}
+
+func refuse(rule, format string, args ...any) error {
+	return plan.Refuse(v1alpha1.ReasonPresentationInvalid, rule, format, args...)
 }

@@ -21,15 +21,15 @@ const noHooks = "version: v1\nhooks: {}\n"
 
 func (c *cutting) files() []plan.File {
 	return []plan.File{
-		{Path: configFile, Mode: "0644", Content: c.config()},
+		{Path: configFile, Mode: "0644", Content: c.config(configName)},
 		{Path: hooksFile, Mode: "0644", Content: noHooks},
 	}
 }
 
-// config is a configuration of mig-parted, version v1, with one entry for the GPUs of each layout.
-func (c *cutting) config() string {
+// config is a configuration of mig-parted, version v1, of that name, with one entry for the GPUs of each layout.
+func (c *cutting) config(name string) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "version: v1\nmig-configs:\n  %s:\n", configName)
+	fmt.Fprintf(&out, "version: v1\nmig-configs:\n  %s:\n", name)
 	for g, want := range c.gpus {
 		alike := func(other layout.Multiset) bool { return (other == nil) == (want == nil) && slices.Equal(other, want) }
 		if slices.ContainsFunc(c.gpus[:g], alike) {

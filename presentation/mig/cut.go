@@ -10,6 +10,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/mig/layout"
+	"github.com/ingot-dev/ingot/presentation/nvidia"
 	"github.com/ingot-dev/ingot/presentation/plan"
 )
 
@@ -24,8 +25,7 @@ type cutting struct {
 }
 
 // cut reads the layout and refuses what no GPU of the model can be, or what the strategy does not allow.
-func cut(r plan.Request, model catalogue.Model) (cutting, error) {
-	spec := r.GPU.Presentation.MIG
+func cut(r plan.Request, spec v1alpha1.MIGSpec, model catalogue.Model) (cutting, error) {
 	out := cutting{gpus: make([]layout.Multiset, r.GPU.Count)}
 	if model.Geometry == nil {
 		return out, nil
@@ -35,7 +35,7 @@ func cut(r plan.Request, model catalogue.Model) (cutting, error) {
 		out.names, out.variants = append(out.names, variants[0]), append(out.variants, variants)
 	}
 	for i, entry := range spec.Layout {
-		field := fmt.Sprintf("mig.layout[%d]", i)
+		field := fmt.Sprintf("%s.layout[%d]", member(r), i)
 		want, err := out.read(field, entry.Profiles, model)
 		if err != nil {
 			return cutting{}, err
@@ -43,7 +43,10 @@ func cut(r plan.Request, model catalogue.Model) (cutting, error) {
 		if err := out.judge(field, want, model); err != nil {
 			return cutting{}, err
 		}
-		if err := out.judgeDriver(field, want, model, r.Image.Software.GPUDriver.Version); err != nil {
+		if err := out.judgeGraphics(field, want, model); err != nil {
+			return cutting{}, err
+		}
+		if err := out.judgeDriver(field, want, model, nvidia.DriverVersion(r)); err != nil {
 			return cutting{}, err
 		}
 		if err := out.assign(field, entry.GPUs, want); err != nil {
@@ -58,6 +61,9 @@ func cut(r plan.Request, model catalogue.Model) (cutting, error) {
 	}
 	return out, nil
 }
+
+// member of the presentation that has the layout.
+func member(r plan.Request) string { return strings.ToLower(string(r.GPU.Presentation.Mode)) }
 
 // read counts the profiles of an entry. Names that drivers give the same profile are accepted.
 func (c *cutting) read(field string, profiles map[string]int32, model catalogue.Model) (layout.Multiset, error) {
@@ -99,6 +105,24 @@ func (c *cutting) judge(field string, want layout.Multiset, model catalogue.Mode
 	}
 	if err != nil {
 		return refuse("mig/layout", "%s.profiles: %v", field, err)
+	}
+	return nil
+}
+
+// judgeGraphics refuses instances with and without graphics on one GPU: whether that works is not documented.
+func (c *cutting) judgeGraphics(field string, want layout.Multiset, model catalogue.Model) error {
+	with, without := "", ""
+	for i, p := range model.Geometry.Profiles {
+		switch {
+		case want[i] == 0:
+		case p.Graphics:
+			with = c.names[i]
+		default:
+			without = c.names[i]
+		}
+	}
+	if with != "" && without != "" {
+		return refuse("mig/graphics", "%s.profiles has %s and %s: whether instances with and without graphics share a GPU is not documented; use one kind on each GPU", field, with, without)
 	}
 	return nil
 }

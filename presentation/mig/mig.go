@@ -1,6 +1,7 @@
 package mig
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,46 +25,84 @@ func ResourceName(profile string) corev1.ResourceName {
 	return corev1.ResourceName("nvidia.com/mig-" + strings.ReplaceAll(profile, "+", "."))
 }
 
-// Resolve plans partitioned GPUs with driver and mig-parted baked into the image. The error is a *plan.Refusal.
+// Resolve plans partitioned GPUs, with mig-parted on the node, or with the operator's MIG manager where the driver comes
+// from the operator. The error is a *plan.Refusal.
 func Resolve(r plan.Request) (plan.Plan, error) {
-	spec := r.GPU.Presentation.MIG
-	if spec == nil {
+	if r.GPU.Presentation.MIG == nil {
 		return plan.Plan{}, refuse("mig/missing", "presentation.mode is MIG, and presentation.mig is missing: say which strategy and layout")
 	}
+	return resolve(r, *r.GPU.Presentation.MIG)
+}
+
+// ResolveClaims plans GPUs of presentation mode DRA that are partitioned before the DRA driver starts. The error is a
+// *plan.Refusal.
+func ResolveClaims(r plan.Request) (plan.Plan, error) {
+	spec := r.GPU.Presentation.DRA
+	gates, err := dra.Gates(r, *spec)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	for _, gate := range []string{dra.GateDynamicMIG, dra.GatePassthrough} {
+		if slices.Contains(gates, gate) {
+			return plan.Plan{}, refuse("dra/static-mig", "dra.layout partitions the GPUs, and the feature gate %s lets the driver take them apart again: remove one of them", gate)
+		}
+	}
+	p, err := resolve(r, v1alpha1.MIGSpec{Strategy: mixed, Advertise: v1alpha1.AdvertiseDRA, Layout: spec.Layout})
+	p.Tenant.FeatureGates = gates
+	return p, err
+}
+
+func resolve(r plan.Request, spec v1alpha1.MIGSpec) (plan.Plan, error) {
 	model, err := judge(r, spec)
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	c, err := cut(r, model)
+	c, err := cut(r, spec, model)
 	if err != nil {
 		return plan.Plan{}, err
+	}
+	p := c.node(r, spec, model)
+	if spec.Advertise == v1alpha1.AdvertiseDRA {
+		dra.Publish(&p, r, model, c.kinds()...)
+	} else {
+		p.Tenant.MIGStrategy = spec.Strategy
+		p.Expectation.Resources = c.resources(spec.Strategy)
+		p.Expectation.Labels = append(p.Expectation.Labels, c.labels(spec.Strategy)...)
+	}
+	return p, nil
+}
+
+// node plans who partitions the GPUs, and when.
+func (c *cutting) node(r plan.Request, spec v1alpha1.MIGSpec, model catalogue.Model) plan.Plan {
+	if nvidia.FromOperator(r) {
+		p := nvidia.ByOperator(r, model, "container")
+		name := nvidia.AllDisabled
+		if spec.Strategy != none {
+			name = plan.Named(c.config(configName))
+			p.Tenant.MIGConfig = &plan.Configuration{Name: name, Content: c.config(name)}
+		}
+		if model.Geometry != nil {
+			nvidia.ByMIGManager(&p, name)
+		}
+		return p
 	}
 	mode := []string{
 		"# Partition the GPUs as ordered before kubelet starts. The instances are gone after every boot.",
 		"nvidia-mig-parted apply --config-file " + configFile + " --hooks-file " + hooksFile + " --selected-config " + configName,
 	}
 	if spec.Strategy == none {
-		mode = nvidia.MIGOff()
+		mode = nvidia.Whole(model, r.GPU.Count)
 	}
 	p := nvidia.Node(r, model, mode)
 	if spec.Strategy != none {
 		p.Files = append(p.Files, c.files()...)
 	}
-	if spec.Advertise == v1alpha1.AdvertiseDRA {
-		dra.Publish(&p, r, model, c.kinds()...)
-	} else {
-		p.Expectation.Resources = c.resources(spec.Strategy)
-		p.Expectation.Labels = append(p.Expectation.Labels, c.labels(spec.Strategy)...)
-	}
-	if p.NodeLabels == nil {
-		p.NodeLabels = map[string]string{}
-	}
-	p.NodeLabels[labelMIGManager] = "false"
-	return p, nil
+	p.NodeLabels = map[string]string{labelMIGManager: "false"}
+	return p
 }
 
 // judge finds the model, and refuses a strategy and an image with which no layout can be applied.
-func judge(r plan.Request, spec *v1alpha1.MIGSpec) (catalogue.Model, error) {
+func judge(r plan.Request, spec v1alpha1.MIGSpec) (catalogue.Model, error) {
 	judge := nvidia.Judge
 	if spec.Advertise == v1alpha1.AdvertiseDRA {
 		judge = dra.Judge
@@ -73,7 +112,7 @@ func judge(r plan.Request, spec *v1alpha1.MIGSpec) (catalogue.Model, error) {
 		return catalogue.Model{}, err
 	}
 	if spec.Advertise != v1alpha1.AdvertiseDRA {
-		if err := nvidia.JudgeToolkit(r.Image); err != nil {
+		if err := nvidia.JudgeToolkit(r); err != nil {
 			return catalogue.Model{}, err
 		}
 	}
@@ -90,7 +129,13 @@ func judge(r plan.Request, spec *v1alpha1.MIGSpec) (catalogue.Model, error) {
 	if model.Geometry == nil {
 		return catalogue.Model{}, refuse("mig/model", "%s cannot be partitioned: choose another model, or presentation.mode: Passthrough", model.Name)
 	}
-	if r.Image.Software.MIGParted == "" {
+	if nvidia.FromOperator(r) {
+		if spec.Advertise == v1alpha1.AdvertiseDRA {
+			return catalogue.Model{}, refuse("mig/operator-dra", "gpu.driver.source is Operator and the DRA driver advertises: the operator then runs no MIG manager, and nobody would partition the GPUs; use source: Image or Packages, or advertise: DevicePlugin")
+		}
+		return model, nil
+	}
+	if r.Image.Software.MIGParted == "" && !nvidia.Installs(r, "mig-manager") && !nvidia.Installs(r, "mig-parted") {
 		return catalogue.Model{}, refuse("image/mig-parted", "the OSImage's software.migParted is empty: without nvidia-mig-parted the GPUs cannot be partitioned before kubelet starts; bake it in and name its version")
 	}
 	return model, nil

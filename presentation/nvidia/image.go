@@ -11,8 +11,29 @@ import (
 // maxGPUs of one server, as the API has it.
 const maxGPUs = 64
 
-// Judge finds the model, and refuses an image that cannot drive it. The error is a *plan.Refusal.
-func Judge(r plan.Request) (catalogue.Model, error) {
+// Judge finds the model, and refuses an image and a driver that cannot drive it. The error is a *plan.Refusal.
+func Judge(r plan.Request) (catalogue.Model, error) { return JudgeKind(r, KindGPU) }
+
+// JudgeKind is Judge for another kind of driver in the image.
+func JudgeKind(r plan.Request, kind string) (catalogue.Model, error) {
+	model, err := Find(r)
+	if err != nil {
+		return catalogue.Model{}, err
+	}
+	if err := judgeDriver(r, model, kind); err != nil {
+		return catalogue.Model{}, err
+	}
+	if err := judgePackages(r, model); err != nil {
+		return catalogue.Model{}, err
+	}
+	if err := judgeFabric(r, model); err != nil {
+		return catalogue.Model{}, err
+	}
+	return model, JudgeNouveau(r.Image)
+}
+
+// Find finds the model, whatever the image has.
+func Find(r plan.Request) (catalogue.Model, error) {
 	model, err := catalogue.Lookup(r.GPU.Vendor, r.GPU.Model)
 	if err != nil {
 		return catalogue.Model{}, refuse("gpu/model", "gpu.model: %v", err)
@@ -20,36 +41,39 @@ func Judge(r plan.Request) (catalogue.Model, error) {
 	if r.GPU.Count < 1 || r.GPU.Count > maxGPUs {
 		return catalogue.Model{}, refuse("gpu/count", "gpu.count is %d: a server has 1 to %d GPUs", r.GPU.Count, maxGPUs)
 	}
-	if err := judgeDriver(model, r.Image.Software.GPUDriver); err != nil {
-		return catalogue.Model{}, err
-	}
-	if r.Image.UserData != v1alpha1.UserDataIgnition && !blacklists(r.Image.KernelArguments, "nouveau") {
-		return catalogue.Model{}, plan.Refuse(v1alpha1.ReasonKernelArgumentMissing, "image/kernel-arguments", "the OSImage's kernelArguments %v do not keep nouveau off the GPUs, and user data cannot change the kernel's command line before it boots: bake in %s", r.Image.KernelArguments, blacklistNouveau)
-	}
 	return model, nil
 }
 
-func judgeDriver(model catalogue.Model, driver *v1alpha1.GPUDriverSoftware) error {
-	if driver == nil {
-		return plan.Refuse(v1alpha1.ReasonDriverMissing, "image/driver", "gpu.driver.source: Image needs a driver in the image, and the OSImage's software.gpuDriver names none: bake the %s driver in, %s or newer", model.Vendor, model.MinimumDriver)
-	}
-	if driver.Vendor != model.Vendor {
-		return plan.Refuse(v1alpha1.ReasonDriverMissing, "image/driver-vendor", "the OSImage's software.gpuDriver is of vendor %s, and %s needs one of vendor %s", driver.Vendor, model.Name, model.Vendor)
-	}
-	older, ok := plan.OlderThan(driver.Version, model.MinimumDriver)
-	if !ok {
-		return refuse("image/driver-version", "the OSImage's software.gpuDriver.version %q is not a driver version such as %s", driver.Version, model.MinimumDriver)
-	}
-	if older {
-		return plan.Refuse(v1alpha1.ReasonDriverTooOld, "image/driver-version", "the OSImage's driver is %s, and %s needs %s or newer", driver.Version, model.Name, model.MinimumDriver)
+// JudgeNouveau refuses an image in which the free driver takes the GPUs first.
+func JudgeNouveau(image v1alpha1.OSImageSpec) error {
+	if image.UserData != v1alpha1.UserDataIgnition && !blacklists(image.KernelArguments, "nouveau") {
+		return plan.Refuse(v1alpha1.ReasonKernelArgumentMissing, "image/kernel-arguments", "the OSImage's kernelArguments %v do not keep nouveau off the GPUs, and user data cannot change the kernel's command line before it boots: bake in %s", image.KernelArguments, blacklistNouveau)
 	}
 	return nil
 }
 
 // JudgeToolkit refuses an image in which containers could not see GPUs that the device plugin gives them.
-func JudgeToolkit(image v1alpha1.OSImageSpec) error {
-	if image.Software.ContainerToolkit == "" {
+func JudgeToolkit(r plan.Request) error {
+	if r.Image.Software.ContainerToolkit == "" && !FromOperator(r) && !Installs(r, "nvidia-container-toolkit") {
 		return refuse("image/container-toolkit", "the OSImage's software.containerToolkit is empty: without the NVIDIA container toolkit containers cannot see the GPUs; bake it in and name its version")
+	}
+	return nil
+}
+
+// judgeFabric refuses companions of another version than the driver's, and an IMEX that the model has not.
+func judgeFabric(r plan.Request, model catalogue.Model) error {
+	software, driver := r.Image.Software, DriverVersion(r)
+	if v := software.FabricManager; v != "" && model.HasNVSwitch(r.GPU.Count) && !FromOperator(r) && !plan.Same(v, driver) {
+		return refuse("image/fabric-manager", "the OSImage's software.fabricManager is %s, and the driver is %s: the fabric manager refuses a driver of another version, and no GPU can be used; install both with the same version", v, driver)
+	}
+	if r.GPU.IMEX == "" {
+		return nil
+	}
+	if model.Link != catalogue.LinkRack {
+		return refuse("gpu/imex", "gpu.imex is %s, and %s shares no memory beyond its server: remove it", r.GPU.IMEX, model.Name)
+	}
+	if r.GPU.IMEX == imexHost && !FromOperator(r) && !plan.Same(software.IMEX, driver) && !Installs(r, "imex") {
+		return refuse("image/imex", "gpu.imex is Host, the OSImage's software.imex is %q, and the driver is %s: bake nvidia-imex in with the driver's version, or leave gpu.imex out", software.IMEX, driver)
 	}
 	return nil
 }

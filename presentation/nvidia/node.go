@@ -1,6 +1,7 @@
 package nvidia
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -10,15 +11,21 @@ import (
 
 // Names on the node.
 const (
+	// LabelWorkload tells the vendor's operator what the GPUs are for.
+	LabelWorkload = "nvidia.com/gpu.workload.config"
 	// ModeUnit sets the mode of the GPUs at every boot before kubelet.
 	ModeUnit = "ingot-gpu-mode.service"
 
 	fabricManager = "nvidia-fabricmanager.service"
+	imexService   = "nvidia-imex.service"
 	modeScript    = "/usr/local/sbin/ingot-gpu-mode"
 )
 
 // blacklistNouveau keeps the free driver off the GPUs, in the initramfs too.
 const blacklistNouveau = "modprobe.blacklist=nouveau"
+
+// imexHost is gpu.imex where the image's own service runs IMEX.
+const imexHost = "Host"
 
 // Node plans a node whose GPUs get their mode from a script before kubelet starts. The mode is the script's lines, the
 // first of them a comment that says what it does. The expectation has the driver; what is advertised is up to the caller.
@@ -28,27 +35,61 @@ func Node(r plan.Request, model catalogue.Model, mode []string) plan.Plan {
 	if fabric {
 		units = append(units, plan.Unit{Name: fabricManager})
 	}
+	if model.Link == catalogue.LinkRack && r.GPU.IMEX == imexHost {
+		units = append(units, plan.Unit{Name: imexService})
+	}
+	load := []string{"nvidia", "nvidia_uvm", "nvidia_modeset"}
+	if fabric && model.Link == catalogue.LinkNVLink5 {
+		// Without them the fabric manager takes the way of older boards, and fails (NVIDIA/gpu-operator#2781).
+		load = append([]string{"mlx5_core", "mlx5_ib", "ib_umad"}, load...)
+	}
 	blacklist := []string{"nouveau"}
 	if model.MIGModePersists() {
 		blacklist = append(blacklist, "nvidia_drm")
 	}
 	return plan.Plan{
 		KernelArguments: []string{blacklistNouveau},
-		Modules:         plan.Modules{Load: []string{"nvidia", "nvidia_uvm", "nvidia_modeset"}, Blacklist: blacklist},
-		Files:           []plan.File{{Path: modeScript, Mode: "0755", Content: script(mode, fabric)}},
-		Units:           append(units, plan.Unit{Name: ModeUnit, Content: unit(fabric)}),
-		Expectation: plan.Expectation{Labels: []plan.Label{{
-			Check: "software/gpu-driver", Key: "nvidia.com/cuda.driver-version.full", Value: r.Image.Software.GPUDriver.Version,
-			Hint: "the driver that runs is not the one that the OSImage names: correct software.gpuDriver.version, or rebuild the image with the driver held",
-		}}},
+		Modules:         plan.Modules{Load: load, Blacklist: blacklist},
+		Packages:        r.GPU.Driver.Packages,
+		Files:           []plan.File{{Path: modeScript, Mode: "0755", Content: script(append(mode, closing(r, model)...))}},
+		Units:           append(units, plan.Unit{Name: ModeUnit, Content: unit(units)}),
+		Expectation:     plan.Expectation{Labels: []plan.Label{driverLabel(r)}},
+		Warnings:        unsure(r, model),
 	}
 }
 
-// unit applies the GPU mode at every boot before kubelet, as a oneshot that kubelet requires.
-func unit(fabric bool) string {
-	after := "systemd-modules-load.service nvidia-persistenced.service"
-	if fabric {
-		after += " " + fabricManager
+// ByOperator plans a node on which the vendor's operator installs the driver in a pod, after the node has joined. What is
+// advertised is up to the caller.
+func ByOperator(r plan.Request, model catalogue.Model, workload string) plan.Plan {
+	return plan.Plan{
+		KernelArguments: []string{blacklistNouveau},
+		Modules:         plan.Modules{Blacklist: []string{"nouveau"}},
+		NodeLabels:      map[string]string{LabelWorkload: workload},
+		Expectation:     plan.Expectation{Labels: []plan.Label{driverLabel(r)}},
+		Tenant:          plan.Tenant{DriverVersion: r.GPU.Driver.Version, KernelModule: r.GPU.Driver.KernelModule, WorkloadConfig: workload},
+		Warnings:        unsure(r, model),
+	}
+}
+
+func driverLabel(r plan.Request) plan.Label {
+	return plan.Label{
+		Check: "software/gpu-driver", Key: "nvidia.com/cuda.driver-version.full", Value: plan.Upstream(DriverVersion(r)),
+		Hint: "the driver that runs is not the one that was ordered: correct the OSImage's software.gpuDriver.version or gpu.driver.version, or rebuild the image with the driver held",
+	}
+}
+
+func unsure(r plan.Request, model catalogue.Model) []plan.Warning {
+	if older, _ := plan.OlderThan(DriverVersion(r), model.SureDriver); !older {
+		return nil
+	}
+	return []plan.Warning{{Rule: "unverified/minimum-driver", Message: "the driver is " + DriverVersion(r) + "; the vendor's documents name " + model.Name + " from " + model.SureDriver + " on"}}
+}
+
+// unit applies the GPU mode at every boot before kubelet, as a oneshot that kubelet requires. The vendor's units come first.
+func unit(vendors []plan.Unit) string {
+	after := "systemd-modules-load.service"
+	for _, u := range vendors {
+		after += " " + u.Name
 	}
 	return strings.Join([]string{
 		"[Unit]",
@@ -70,33 +111,72 @@ func unit(fabric bool) string {
 	}, "\n")
 }
 
-func script(mode []string, fabric bool) string {
+func script(mode []string) string {
 	lines := append([]string{"#!/bin/sh", mode[0], "set -eu"}, mode[1:]...)
-	if fabric {
-		lines = append(lines,
-			"if ! systemctl is-active --quiet "+fabricManager+"; then",
-			"\techo 'the fabric manager does not run; its version must equal the driver'\"'\"'s: journalctl -u "+fabricManager+"' >&2",
+	return strings.Join(append(lines, ""), "\n")
+}
+
+// closing makes sure of what links the GPUs.
+func closing(r plan.Request, model catalogue.Model) []string {
+	switch {
+	case model.HasNVSwitch(r.GPU.Count):
+		return []string{
+			"if ! systemctl is-active --quiet " + fabricManager + "; then",
+			"\techo 'the fabric manager does not run; its version must equal the driver'\"'\"'s: journalctl -u " + fabricManager + "' >&2",
 			"\texit 1",
 			"fi",
-		)
+		}
+	case model.Link == catalogue.LinkRack && r.GPU.IMEX != imexHost:
+		return []string{
+			"# The DRA driver's compute domains run IMEX; a second one would take its place.",
+			"systemctl mask " + imexService,
+			"if systemctl is-active --quiet " + imexService + "; then",
+			"\tsystemctl stop " + imexService,
+			"fi",
+		}
 	}
-	return strings.Join(append(lines, ""), "\n")
+	return nil
+}
+
+// Whole is the mode in which every GPU is whole, and makes sure of it.
+func Whole(model catalogue.Model, count int32) []string {
+	if model.Geometry != nil {
+		return MIGOff()
+	}
+	n := strconv.Itoa(int(count))
+	return []string{
+		"# GPUs of this model have no MIG mode. Make sure that the driver has all of them before kubelet starts.",
+		"seen=$(nvidia-smi --query-gpu=index --format=csv,noheader | wc -l)",
+		"if [ \"$seen\" -ne " + n + " ]; then",
+		"\techo \"the driver has $seen GPUs, and " + n + " were ordered: journalctl -k | grep -i xid\" >&2",
+		"\texit 1",
+		"fi",
+	}
 }
 
 // MIGOff is the mode in which every GPU is whole, and makes sure of it. On Ampere a new mode takes effect at a GPU reset
 // only, which nvidia-smi does itself unless something uses the GPU.
 func MIGOff() []string {
+	return migMode("# Turn the MIG mode off on every GPU before kubelet starts. It outlives a re-image on some GPUs.", "0", "Disabled", "off")
+}
+
+// MIGOn is the mode in which GPUs are ready to be partitioned, and makes sure of it.
+func MIGOn() []string {
+	return migMode("# Turn the MIG mode on on every GPU before kubelet starts. The DRA driver partitions them.", "1", "Enabled", "on")
+}
+
+func migMode(comment, mode, state, word string) []string {
 	return []string{
-		"# Turn the MIG mode off on every GPU before kubelet starts. It outlives a re-image on some GPUs.",
+		comment,
 		"wrong() {",
-		"\tnvidia-smi --query-gpu=index,mig.mode.current --format=csv,noheader | grep -v ', Disabled$'",
+		"\tnvidia-smi --query-gpu=index,mig.mode.current --format=csv,noheader | grep -v ', " + state + "$'",
 		"}",
-		"nvidia-smi -mig 0",
+		"nvidia-smi -mig " + mode,
 		"if wrong >/dev/null; then",
 		"\tnvidia-smi --gpu-reset",
 		"fi",
 		"if left=$(wrong); then",
-		"\techo \"MIG mode is not off (GPU, mode): $left\" >&2",
+		"\techo \"MIG mode is not " + word + " (GPU, mode): $left\" >&2",
 		"\texit 1",
 		"fi",
 	}

@@ -52,6 +52,8 @@ type Label struct {
 	Key string
 	// Value expected.
 	Value string
+	// Passing are values that the label has while the software that sets it still works.
+	Passing []string
 	// Hint says where to look when it differs.
 	Hint string
 }

@@ -28,8 +28,14 @@ type Plan struct {
 	Files []File
 	// Units of systemd, in the order in which they are started.
 	Units []Unit
+	// SecretFiles are files whose content is a Secret's: it enters at the last step of rendering, and no plan holds it.
+	SecretFiles []SecretFile
 	// NodeLabels that kubelet registers with.
 	NodeLabels map[string]string
+	// Tenant is what the vendor's software in the tenant cluster must be told to agree with the node.
+	Tenant Tenant
+	// Warnings are what people must know although it was not refused.
+	Warnings []Warning
 	// Expectation is what the node must advertise.
 	Expectation Expectation
 }
@@ -50,6 +56,26 @@ type File struct {
 	Mode string
 	// Content of the file.
 	Content string
+}
+
+// SecretFile is a file of the node whose content is a key of a Secret.
+type SecretFile struct {
+	// Path is absolute.
+	Path string
+	// Mode is its permissions in octal, 0600.
+	Mode string
+	// Secret in the host namespace.
+	Secret string
+	// Key of the Secret.
+	Key string
+}
+
+// Warning is something that was accepted and is not certain, such as what a vendor calls alpha.
+type Warning struct {
+	// Rule names it: experimental/dynamic-mig.
+	Rule string
+	// Message says what is uncertain and what to look at.
+	Message string
 }
 
 // Unit is a systemd unit that is enabled and started.

@@ -40,11 +40,23 @@ func Semantic(version string) (string, bool) {
 	return fmt.Sprintf("%d.%d.%d", n[0], n[1], n[2]), true
 }
 
-func numbers(version string) ([]int, bool) {
+// Same says whether two versions have the same numbers, whatever a distribution added behind them.
+func Same(a, b string) bool {
+	older, ok := OlderThan(a, b)
+	newer, _ := OlderThan(b, a)
+	return ok && !older && !newer
+}
+
+// Upstream is the version without what a distribution added behind it.
+func Upstream(version string) string {
 	core, _, _ := strings.Cut(version, "-")
 	core, _, _ = strings.Cut(core, "+")
+	return core
+}
+
+func numbers(version string) ([]int, bool) {
 	var out []int
-	for _, part := range strings.Split(core, ".") {
+	for _, part := range strings.Split(Upstream(version), ".") {
 		n, err := strconv.Atoi(part)
 		if err != nil || n < 0 {
 			return nil, false

@@ -50,11 +50,48 @@ func gpuV1(gpu *v1alpha1.GPUSpec) object {
 	form.text("model", gpu.Model, "")
 	form.number("count", int64(gpu.Count), 0)
 	form.text("driver.source", string(gpu.Driver.Source), string(v1alpha1.DriverFromImage))
+	form.text("driver.version", gpu.Driver.Version, "")
+	form.text("driver.kernelModule", gpu.Driver.KernelModule, "")
+	form.texts("driver.packages", gpu.Driver.Packages)
+	form.text("imex", gpu.IMEX, "ComputeDomain")
+	form.nested("generic", genericV1(gpu.Generic))
 	form.text("mode", string(gpu.Presentation.Mode), "")
 	form.nested("passthrough", passthroughV1(gpu.Presentation.Passthrough))
 	form.nested("vgpu", vgpuV1(gpu.Presentation.VGPU))
 	form.nested("mig", migV1(gpu.Presentation.MIG))
 	form.nested("dra", draV1(gpu.Presentation.DRA))
+	form.nested("partitions", partitionsV1(gpu.Presentation.Partitions))
+	return form
+}
+
+func genericV1(generic *v1alpha1.GenericSpec) object {
+	form := object{}
+	if generic == nil {
+		return form
+	}
+	form.text("resourceName", generic.ResourceName, "")
+	form.number("resourcesPerDevice", int64(max(generic.ResourcesPerDevice, 1)), 1)
+	form.texts("kernelArguments", generic.KernelArguments)
+	form.texts("modules", generic.Modules)
+	form.texts("blacklist", generic.Blacklist)
+	form.texts("packages", generic.Packages)
+	if generic.DRA != nil {
+		dra := object{}
+		dra.text("driver", generic.DRA.Driver, "")
+		dra.text("deviceClass", generic.DRA.DeviceClass, "")
+		dra.text("type", generic.DRA.Type, "")
+		form.nested("dra", dra)
+	}
+	return form
+}
+
+func partitionsV1(partitions *v1alpha1.PartitionSpec) object {
+	form := object{}
+	if partitions != nil {
+		form.text("compute", partitions.Compute, "")
+		form.text("memory", partitions.Memory, "")
+		form.text("resourceNaming", partitions.ResourceNaming, "single")
+	}
 	return form
 }
 
@@ -64,6 +101,8 @@ func passthroughV1(passthrough *v1alpha1.PassthroughSpec) object {
 		form.text("workload", string(passthrough.Workload), string(v1alpha1.WorkloadContainer))
 		form.text("advertise", string(passthrough.Advertise), string(v1alpha1.AdvertiseDevicePlugin))
 		form.nested("sharing", sharingV1(passthrough.Sharing))
+		form.texts("addresses", sorted(passthrough.Addresses))
+		form.text("resourceName", passthrough.ResourceName, "")
 	}
 	return form
 }
@@ -84,6 +123,8 @@ func vgpuV1(vgpu *v1alpha1.VGPUSpec) object {
 	}
 	form.text("role", vgpu.Role, "")
 	form.counts("types", vgpu.Types)
+	form.text("framework", vgpu.Framework, "")
+	form.text("namePrefix", vgpu.NamePrefix, "")
 	if vgpu.Licence != nil {
 		licence := object{}
 		licence.text("tokenSecretRef", vgpu.Licence.TokenSecretRef.Name, "")
@@ -100,18 +141,7 @@ func migV1(mig *v1alpha1.MIGSpec) object {
 	}
 	form.text("strategy", mig.Strategy, "")
 	form.text("advertise", string(mig.Advertise), string(v1alpha1.AdvertiseDevicePlugin))
-	var layout []object
-	for _, part := range mig.Layout {
-		entry := object{}
-		if len(part.GPUs) > 0 {
-			entry["gpus"] = part.GPUs
-		}
-		entry.counts("profiles", part.Profiles)
-		layout = append(layout, entry)
-	}
-	if len(layout) > 0 {
-		form["layout"] = layout
-	}
+	form.layout(mig.Layout)
 	return form
 }
 
@@ -121,9 +151,30 @@ func draV1(dra *v1alpha1.DRASpec) object {
 		form.text("driver", dra.Driver, "")
 		form.text("devices", dra.Devices, "GPU")
 		form.nested("sharing", sharingV1(dra.Sharing))
+		form.layout(dra.Layout)
+		form.texts("featureGates", sorted(dra.FeatureGates))
 	}
 	return form
 }
+
+// layout sets the member layout, a list of GPUs and their MIG profiles.
+func (o object) layout(parts []v1alpha1.MIGLayout) {
+	var layout []object
+	for _, part := range parts {
+		entry := object{}
+		if len(part.GPUs) > 0 {
+			entry["gpus"] = part.GPUs
+		}
+		entry.counts("profiles", part.Profiles)
+		layout = append(layout, entry)
+	}
+	if len(layout) > 0 {
+		o["layout"] = layout
+	}
+}
+
+// sorted is a set in its canonical order.
+func sorted(set []string) []string { return slices.Sorted(slices.Values(set)) }
 
 // text sets a member unless it is empty or has its default.
 func (o object) text(key, value, standard string) {

@@ -62,11 +62,29 @@ func TestTheDigestNeverChanges(t *testing.T) {
 
 func TestTheDigestSeesWhatShapesANodeAndNothingElse(t *testing.T) {
 	for name, change := range map[string]func(*Inputs){
-		"the image's digest":        func(in *Inputs) { in.Image.Status.Checksum = "sha256:" + strings.Repeat("00", 32) },
-		"the image's format":        func(in *Inputs) { in.Image.Spec.Format = v1alpha1.FormatRaw },
-		"the kind of user data":     func(in *Inputs) { in.Image.Spec.UserData = v1alpha1.UserDataIgnition },
-		"no GPUs":                   func(in *Inputs) { in.NodeType.Spec.GPU = nil },
-		"the driver's source":       func(in *Inputs) { in.NodeType.Spec.GPU.Driver.Source = v1alpha1.DriverFromOperator },
+		"the image's digest":    func(in *Inputs) { in.Image.Status.Checksum = "sha256:" + strings.Repeat("00", 32) },
+		"the image's format":    func(in *Inputs) { in.Image.Spec.Format = v1alpha1.FormatRaw },
+		"the kind of user data": func(in *Inputs) { in.Image.Spec.UserData = v1alpha1.UserDataIgnition },
+		"no GPUs":               func(in *Inputs) { in.NodeType.Spec.GPU = nil },
+		"the driver's source":   func(in *Inputs) { in.NodeType.Spec.GPU.Driver.Source = v1alpha1.DriverFromOperator },
+		"the driver's version":  func(in *Inputs) { in.NodeType.Spec.GPU.Driver.Version = "580.126.09" },
+		"the driver's packages": func(in *Inputs) { in.NodeType.Spec.GPU.Driver.Packages = []string{"nvidia-driver=580.126.09-1"} },
+		"who runs IMEX":         func(in *Inputs) { in.NodeType.Spec.GPU.IMEX = "Host" },
+		"an accelerator's modules": func(in *Inputs) {
+			in.NodeType.Spec.GPU.Generic = &v1alpha1.GenericSpec{Modules: []string{"habanalabs"}}
+		},
+		"a claimed layout": func(in *Inputs) {
+			in.NodeType.Spec.GPU.Presentation.DRA = &v1alpha1.DRASpec{Layout: []v1alpha1.MIGLayout{{Profiles: map[string]int32{"1g.10gb": 7}}}}
+		},
+		"a feature gate": func(in *Inputs) {
+			in.NodeType.Spec.GPU.Presentation.DRA = &v1alpha1.DRASpec{FeatureGates: []string{"DynamicMIG"}}
+		},
+		"partitions": func(in *Inputs) {
+			in.NodeType.Spec.GPU.Presentation.Partitions = &v1alpha1.PartitionSpec{Compute: "CPX", Memory: "NPS1"}
+		},
+		"an address": func(in *Inputs) {
+			in.NodeType.Spec.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Addresses: []string{"0000:17:00.0"}}
+		},
 		"a MIG profile's count":     func(in *Inputs) { in.NodeType.Spec.GPU.Presentation.MIG.Layout[0].Profiles["1g.10gb"] = 6 },
 		"which GPUs are split":      func(in *Inputs) { in.NodeType.Spec.GPU.Presentation.MIG.Layout[0].GPUs = nil },
 		"the node type's user data": func(in *Inputs) { in.NodeType.Spec.UserData += "\n" },
@@ -128,16 +146,19 @@ var known = []struct {
 }{
 	{v1alpha1.NodeTypeRevisionSpec{}, "(NodeTypeRef) Image GPU UserData Network SSHKeys HashVersion"},
 	{v1alpha1.RevisionImage{}, "(Name) Checksum Format UserData"},
-	{v1alpha1.GPUSpec{}, "Vendor Model Count Driver Presentation"},
-	{v1alpha1.GPUDriver{}, "Source"},
-	{v1alpha1.Presentation{}, "Mode Passthrough VGPU MIG DRA"},
-	{v1alpha1.PassthroughSpec{}, "Workload Advertise Sharing"},
+	{v1alpha1.GPUSpec{}, "Vendor Model Count Driver IMEX Generic Presentation"},
+	{v1alpha1.GPUDriver{}, "Source Version KernelModule Packages"},
+	{v1alpha1.Presentation{}, "Mode Passthrough VGPU MIG DRA Partitions"},
+	{v1alpha1.PassthroughSpec{}, "Workload Advertise Sharing Addresses ResourceName"},
 	{v1alpha1.SharingSpec{}, "Strategy Replicas"},
-	{v1alpha1.VGPUSpec{}, "Role Types Licence"},
+	{v1alpha1.VGPUSpec{}, "Role Types Framework NamePrefix Licence"},
 	{v1alpha1.VGPULicence{}, "TokenSecretRef FeatureType"},
 	{v1alpha1.MIGSpec{}, "Strategy Advertise Layout"},
 	{v1alpha1.MIGLayout{}, "GPUs Profiles"},
-	{v1alpha1.DRASpec{}, "Driver Devices Sharing"},
+	{v1alpha1.DRASpec{}, "Driver Devices Sharing Layout FeatureGates"},
+	{v1alpha1.PartitionSpec{}, "Compute Memory ResourceNaming"},
+	{v1alpha1.GenericSpec{}, "ResourceName ResourcesPerDevice KernelArguments Modules Blacklist Packages DRA"},
+	{v1alpha1.GenericDRA{}, "Driver DeviceClass Type"},
 	{v1alpha1.NetworkSpec{}, "CIDR DNSServers"},
 }
 

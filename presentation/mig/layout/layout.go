@@ -23,7 +23,7 @@ type Placement struct {
 const (
 	// RuleInstances: a profile has more instances than one GPU can have.
 	RuleInstances = "instances"
-	// RuleMedia: more than one instance has media engines.
+	// RuleMedia: more than one instance has media engines that one can have.
 	RuleMedia = "media-extension"
 	// RuleCompute: the instances need more compute slices than the GPU has.
 	RuleCompute = "compute-slices"
@@ -65,7 +65,7 @@ func Place(g catalogue.Geometry, want Multiset) ([]Placement, error) {
 
 // broken tries the rules that need no search.
 func broken(g catalogue.Geometry, want Multiset) (rule, message string) {
-	media, compute, memory := 0, 0, 0
+	media, all, others, compute, memory := 0, 0, 0, 0, 0
 	for i, n := range want {
 		p := g.Profiles[i]
 		if n > p.Max {
@@ -74,12 +74,19 @@ func broken(g catalogue.Geometry, want Multiset) (rule, message string) {
 		if p.Media {
 			media += n
 		}
+		if p.AllMedia {
+			all += n
+		} else if !p.NoMedia {
+			others += n
+		}
 		compute += n * p.ComputeSlices
 		memory += n * p.MemorySlices
 	}
 	switch {
 	case media > 1:
 		return RuleMedia, fmt.Sprintf("one instance can have the media engines, not %d", media)
+	case all > 0 && others > 0:
+		return RuleMedia, fmt.Sprintf("an instance with +me.all has all media engines, and %d others would have some: they must be profiles with -me", others)
 	case compute > g.ComputeSlices:
 		return RuleCompute, fmt.Sprintf("the instances need %d compute slices and the GPU has %d", compute, g.ComputeSlices)
 	case memory > g.MemorySlices:

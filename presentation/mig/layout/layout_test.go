@@ -11,39 +11,27 @@ import (
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 )
 
-// others are geometries of GPUs that the catalogue has not, so that nothing here is right for one family only.
+// others are geometries that no GPU has, so that nothing here is right for real ones only.
 var others = []catalogue.Geometry{
-	{Name: "A30", MemorySlices: 4, ComputeSlices: 4, Profiles: []catalogue.Profile{
-		{ID: 0, ComputeSlices: 4, MemorySlices: 4, Starts: []int{0}, Max: 1},
-		{ID: 5, ComputeSlices: 2, MemorySlices: 2, Starts: []int{0, 2}, Max: 2},
-		{ID: 6, ComputeSlices: 2, MemorySlices: 2, Starts: []int{0, 2}, Max: 1, Suffix: "+me", Media: true},
-		{ID: 14, ComputeSlices: 1, MemorySlices: 1, Starts: []int{0, 1, 2, 3}, Max: 4},
-		{ID: 21, ComputeSlices: 1, MemorySlices: 1, Starts: []int{0, 1, 2, 3}, Max: 1, Suffix: "+me", Media: true},
-	}},
-	{Name: "RTX PRO 6000", MemorySlices: 12, ComputeSlices: 4, Profiles: []catalogue.Profile{
-		{ID: 0, ComputeSlices: 4, MemorySlices: 12, Starts: []int{0}, Max: 1},
-		{ID: 5, ComputeSlices: 2, MemorySlices: 6, Starts: []int{0, 6}, Max: 2},
-		{ID: 14, ComputeSlices: 1, MemorySlices: 3, Starts: []int{0, 3, 6, 9}, Max: 4},
-	}},
 	{Name: "one whose slices suffice and whose starts do not", MemorySlices: 4, ComputeSlices: 4, Profiles: []catalogue.Profile{
 		{ID: 0, ComputeSlices: 1, MemorySlices: 2, Starts: []int{1}, Max: 1},
 		{ID: 1, ComputeSlices: 1, MemorySlices: 2, Starts: []int{0, 2}, Max: 2},
 	}},
 }
 
-func geometries() []catalogue.Geometry { return append(catalogue.Geometries(), others...) }
-
-// sevenSlices is the A100's and H100's: 7g, 4g, 3g, 2g, 1g of double memory, 1g, 1g+me.
-func sevenSlices(t *testing.T) catalogue.Geometry {
+// geometry of the catalogue.
+func geometry(t *testing.T, name string) catalogue.Geometry {
 	t.Helper()
 	for _, g := range catalogue.Geometries() {
-		if g.Name == "7 slices" {
+		if g.Name == name {
 			return g
 		}
 	}
-	t.Fatal("the catalogue has no geometry of 7 slices")
+	t.Fatalf("the catalogue has no geometry of %s", name)
 	return catalogue.Geometry{}
 }
+
+func geometries() []catalogue.Geometry { return append(catalogue.Geometries(), others...) }
 
 // bruteForce tries every set of places, one place after the other in or out, and nothing cleverer.
 func bruteForce(g catalogue.Geometry) map[string]bool {
@@ -60,7 +48,9 @@ func bruteForce(g catalogue.Geometry) map[string]bool {
 	var try func(next, compute, media int)
 	try = func(next, compute, media int) {
 		if next == len(places) {
-			found[counts.key()] = true
+			if mediaSuffice(g, counts) {
+				found[counts.key()] = true
+			}
 			return
 		}
 		try(next+1, compute, media)
@@ -83,6 +73,18 @@ func bruteForce(g catalogue.Geometry) map[string]bool {
 	}
 	try(0, 0, 0)
 	return found
+}
+
+// mediaSuffice: whoever has all media engines has them alone.
+func mediaSuffice(g catalogue.Geometry, m Multiset) bool {
+	with, all := 0, false
+	for i, n := range m {
+		if !g.Profiles[i].NoMedia {
+			with += n
+		}
+		all = all || n > 0 && g.Profiles[i].AllMedia
+	}
+	return !all || with == 1
 }
 
 // everyMultiset visits all multisets with up to one instance more than a profile's maximum.
@@ -163,7 +165,7 @@ func TestInstancesCanBeCreatedInTheOrderGivenEachAtItsLowestFreeStart(t *testing
 }
 
 func TestTheLayoutsOfTheVendorsGuideAreValidAndItsCounterexamplesAreNot(t *testing.T) {
-	g := sevenSlices(t)
+	g := geometry(t, "7 slices")
 	index := map[string]int{"7": 0, "4": 1, "3": 2, "2": 3, "D": 4, "1": 5, "m": 6}
 	read := func(s string) Multiset {
 		m := make(Multiset, len(g.Profiles))
@@ -196,16 +198,26 @@ func TestTheLayoutsOfTheVendorsGuideAreValidAndItsCounterexamplesAreNot(t *testi
 
 func TestOneInstanceHasTheMediaEnginesOfAGPUWhateverItsSize(t *testing.T) {
 	var impossible *Impossible
-	if _, err := Place(others[0], Multiset{0, 0, 1, 0, 1}); !errors.As(err, &impossible) || impossible.Rule != RuleMedia {
+	if _, err := Place(geometry(t, "4 slices"), Multiset{0, 0, 1, 0, 1}); !errors.As(err, &impossible) || impossible.Rule != RuleMedia {
 		t.Errorf("2g.12gb+me beside 1g.6gb+me: %v", err)
 	}
-	if _, err := Place(others[2], Multiset{1, 1}); !errors.As(err, &impossible) || impossible.Rule != RulePlacement {
+	pro := geometry(t, "12 slices")
+	all, plain, without := Multiset{0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0}, Multiset{0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0}, Multiset{0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 0}
+	if _, err := Place(pro, all); !errors.As(err, &impossible) || impossible.Rule != RuleMedia {
+		t.Errorf("2g.48gb+me.all beside 1g.24gb: %v", err)
+	}
+	for _, fits := range []Multiset{plain, without} {
+		if _, err := Place(pro, fits); err != nil {
+			t.Errorf("%v: %v", fits, err)
+		}
+	}
+	if _, err := Place(others[0], Multiset{1, 1}); !errors.As(err, &impossible) || impossible.Rule != RulePlacement {
 		t.Errorf("slices that suffice and starts that do not: %v", err)
 	}
 }
 
 func TestARefusalSaysWhatFits(t *testing.T) {
-	g := sevenSlices(t)
+	g := geometry(t, "7 slices")
 	names := []string{"7g", "4g", "3g", "2g", "1gD", "1g", "1g+me"}
 	for _, tt := range []struct {
 		want             Multiset

@@ -1,0 +1,40 @@
+package dra
+
+import (
+	"slices"
+
+	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/presentation/nvidia"
+	"github.com/ingot-dev/ingot/presentation/plan"
+)
+
+// dynamic plans GPUs that the driver itself partitions as claims ask for it. It then publishes every place that a profile
+// has, and what is taken is left to the scheduler's counters. From Hopper on the whole GPU is published too; on Ampere
+// the MIG mode decides which of the two, so it is turned on before kubelet starts.
+func dynamic(r plan.Request, model catalogue.Model, gates []string) (plan.Plan, error) {
+	if !slices.Contains(gates, GateDynamicMIG) {
+		return plan.Plan{}, refuse("dra/mig-layout", "dra.devices is MIG: say in dra.layout how the GPUs are partitioned, or add the feature gate %s, with which the driver partitions them as claims ask for it (alpha)", GateDynamicMIG)
+	}
+	if model.Geometry == nil {
+		return plan.Plan{}, refuse("mig/model", "%s cannot be partitioned: choose another model, or dra.devices: GPU", model.Name)
+	}
+	if model.MIGModePersists() && nvidia.FromOperator(r) {
+		return plan.Plan{}, refuse("mig/operator-dra", "gpu.driver.source is Operator: nobody would turn the MIG mode of %s on before the DRA driver looks for devices; use source: Image or Packages", model.Name)
+	}
+	count, mode := int(r.GPU.Count), nvidia.MIGOff()
+	var kinds []Kind
+	if model.MIGModePersists() {
+		mode = nvidia.MIGOn()
+	} else {
+		kinds = append(kinds, GPUs(count))
+	}
+	for _, p := range model.Geometry.Profiles {
+		kinds = append(kinds, Instances(model.ProfileNames(p), count*len(p.Starts)))
+	}
+	p := node(r, model, mode)
+	p.Tenant.FeatureGates = gates
+	p.Warnings = append(p.Warnings, plan.Warning{Rule: experimentalGate, Message: "dynamic MIG is alpha in the DRA driver: it needs the tenant's feature gate DRAPartitionableDevices, " +
+		"it deletes partitions that it does not know, and the number of devices expected is derived from the places that profiles have"})
+	Publish(&p, r, model, kinds...)
+	return p, nil
+}

@@ -1,0 +1,96 @@
+package dra
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/nvidia"
+	"github.com/ingot-dev/ingot/presentation/plan"
+)
+
+// Feature gates of the driver that change what is published.
+const (
+	GateDynamicMIG   = "DynamicMIG"
+	GatePassthrough  = "PassthroughSupport"
+	gateTimeSlicing  = "TimeSlicingSettings"
+	gateMPS          = "MPSSupport"
+	gateHealth       = "NVMLDeviceHealthCheck"
+	gateMetadata     = "DeviceMetadata"
+	gateConsumable   = "ConsumableShares"
+	gateHostIMEX     = "HostManagedIMEXDaemon"
+	deviceMIG        = "MIG"
+	deviceVFIO       = "VFIO"
+	experimentalGate = "experimental/dynamic-mig"
+)
+
+// gates that the driver has (its pkg/featuregates).
+var gates = []string{
+	"ComputeDomainCliques", gateConsumable, "CrashOnNVLinkFabricErrors", "DRAListTypeAttributes", gateMetadata, GateDynamicMIG,
+	"FabricManagerPartitioning", gateHostIMEX, "IMEXDaemonsWithDNSNames", gateMPS, gateHealth, GatePassthrough, gateTimeSlicing,
+}
+
+// exclusions are gates that the driver does not start with together.
+var exclusions = [][2]string{
+	{GateDynamicMIG, GatePassthrough}, {GateDynamicMIG, gateHealth}, {GateDynamicMIG, gateMPS},
+	{GatePassthrough, gateHealth}, {gateConsumable, gateMPS},
+}
+
+// Gates are the feature gates that the driver must run with: those of the spec, and those that follow from it. The error
+// is a *plan.Refusal.
+func Gates(r plan.Request, spec v1alpha1.DRASpec) ([]string, error) {
+	if spec.Driver != "" && spec.Driver != Driver {
+		return nil, refuse("dra/driver", "dra.driver is %s, and GPUs of vendor %s are published by %s: correct it, or leave it out", spec.Driver, r.GPU.Vendor, Driver)
+	}
+	for _, gate := range spec.FeatureGates {
+		if !slices.Contains(gates, gate) {
+			return nil, refuse("dra/feature-gate", "dra.featureGates has %s, which the driver does not: it has %s", gate, strings.Join(gates, ", "))
+		}
+	}
+	why := map[string]string{}
+	for _, gate := range spec.FeatureGates {
+		why[gate] = "dra.featureGates has"
+	}
+	add := func(because string, implied ...string) {
+		for _, gate := range implied {
+			if why[gate] == "" {
+				why[gate] = because + " needs"
+			}
+		}
+	}
+	if spec.Devices == deviceVFIO {
+		add("dra.devices: VFIO", GatePassthrough, gateMetadata)
+	}
+	if err := sharing(spec.Sharing, add); err != nil {
+		return nil, err
+	}
+	if why[gateMetadata] != "" && why[GatePassthrough] == "" {
+		return nil, refuse("dra/gate-needs", "dra.featureGates has %s, and the driver only starts with it beside %s: add that, or choose dra.devices: VFIO", gateMetadata, GatePassthrough)
+	}
+	for _, pair := range exclusions {
+		if why[pair[0]] != "" && why[pair[1]] != "" {
+			return nil, refuse("dra/gates-exclude", "%s the feature gate %s, %s %s, and the driver does not start with both: give one of them up", why[pair[0]], pair[0], why[pair[1]], pair[1])
+		}
+	}
+	var out []string
+	for _, gate := range gates {
+		if why[gate] != "" {
+			out = append(out, gate)
+		}
+	}
+	return out, nil
+}
+
+// sharing is a matter of each claim: the driver publishes the same devices, and must be able to.
+func sharing(spec *v1alpha1.SharingSpec, add func(string, ...string)) error {
+	if spec == nil {
+		return nil
+	}
+	gate, known := map[string]string{nvidia.TimeSlicing: gateTimeSlicing, nvidia.MPS: gateMPS}[spec.Strategy]
+	if !known {
+		return refuse("sharing/strategy", "dra.sharing.strategy %q is not one of TimeSlicing, MPS", spec.Strategy)
+	}
+	add(fmt.Sprintf("dra.sharing.strategy: %s", spec.Strategy), gate)
+	return nil
+}

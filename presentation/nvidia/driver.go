@@ -1,0 +1,139 @@
+package nvidia
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/presentation/plan"
+)
+
+// Kinds of driver, as the OSImage names them.
+const (
+	KindGPU         = "GPU"
+	KindVGPUManager = "VGPUManager"
+	KindVGPUGuest   = "VGPUGuest"
+)
+
+const (
+	moduleOpen        = "Open"
+	moduleProprietary = "Proprietary"
+)
+
+// DriverVersion is the version of the driver that will run, wherever it comes from.
+func DriverVersion(r plan.Request) string {
+	if FromImage(r) {
+		if d := r.Image.Software.GPUDriver; d != nil {
+			return d.Version
+		}
+		return ""
+	}
+	return r.GPU.Driver.Version
+}
+
+// FromImage says whether the driver is baked into the image.
+func FromImage(r plan.Request) bool {
+	return r.GPU.Driver.Source == "" || r.GPU.Driver.Source == v1alpha1.DriverFromImage
+}
+
+// FromOperator says whether the vendor's operator installs the driver, in a pod.
+func FromOperator(r plan.Request) bool { return r.GPU.Driver.Source == v1alpha1.DriverFromOperator }
+
+// judgeDriver refuses a driver that does not run the model. kind is what the image must have baked in.
+func judgeDriver(r plan.Request, model catalogue.Model, kind string) error {
+	where := "the OSImage's software.gpuDriver"
+	if FromImage(r) {
+		if err := judgeBaked(r.Image.Software.GPUDriver, model, kind); err != nil {
+			return err
+		}
+	} else {
+		where = "gpu.driver"
+		if r.Image.Software.GPUDriver != nil {
+			return refuse("driver/two", "gpu.driver.source is %s, and the OSImage has the driver %s baked in: two drivers would fight for the GPUs; use an image without, or source: Image", r.GPU.Driver.Source, r.Image.Software.GPUDriver.Version)
+		}
+	}
+	version := DriverVersion(r)
+	if _, ok := plan.OlderThan(version, "1"); !ok {
+		return refuse("image/driver-version", "%s.version %q is not a driver version such as 580.126.09", where, version)
+	}
+	if older, _ := plan.OlderThan(version, model.MinimumDriver); older {
+		return plan.Refuse(v1alpha1.ReasonDriverTooOld, "image/driver-version", "%s is %s, and %s needs %s or newer", where, version, model.Name, model.MinimumDriver)
+	}
+	return judgeModules(r, model, where)
+}
+
+func judgeBaked(driver *v1alpha1.GPUDriverSoftware, model catalogue.Model, kind string) error {
+	if driver == nil {
+		return plan.Refuse(v1alpha1.ReasonDriverMissing, "image/driver", "gpu.driver.source: Image needs a driver in the image, and the OSImage's software.gpuDriver names none: bake the %s driver in%s", model.Vendor, orNewer(model.MinimumDriver))
+	}
+	if driver.Vendor != model.Vendor {
+		return plan.Refuse(v1alpha1.ReasonDriverMissing, "image/driver-vendor", "the OSImage's software.gpuDriver is of vendor %s, and %s needs one of vendor %s", driver.Vendor, model.Name, model.Vendor)
+	}
+	has := driver.Kind
+	if has == "" {
+		has = KindGPU
+	}
+	if has != kind {
+		return plan.Refuse(v1alpha1.ReasonDriverMissing, "image/driver-kind", "the OSImage's software.gpuDriver.kind is %s, and the presentation needs %s: they are different drivers; use an image with that one", has, kind)
+	}
+	return nil
+}
+
+func orNewer(minimum string) string {
+	if minimum == "" {
+		return ""
+	}
+	return ", " + minimum + " or newer"
+}
+
+// judgeModules refuses kernel modules that do not drive the model. The operator chooses the right ones unless it is told.
+func judgeModules(r plan.Request, model catalogue.Model, where string) error {
+	kind := r.GPU.Driver.KernelModule
+	if FromImage(r) {
+		kind = r.Image.Software.GPUDriver.KernelModule
+	}
+	if !model.OpenModules || kind == moduleOpen || kind == "" && FromOperator(r) {
+		return nil
+	}
+	if kind == moduleProprietary {
+		return refuse("image/kernel-module", "%s.kernelModule is Proprietary, and only the open kernel modules drive %s: install those", where, model.Name)
+	}
+	return refuse("image/kernel-module", "only the open kernel modules drive %s, and %s.kernelModule does not say which are installed: make sure, and write Open", model.Name, where)
+}
+
+// companions are packages whose version must be the driver's: they refuse another one, or worse.
+var companions = []string{"fabricmanager", "imex", "nscq", "nvsdm"}
+
+// judgePackages refuses packages that would install something else than the version that nodes must show.
+func judgePackages(r plan.Request, model catalogue.Model) error {
+	if r.GPU.Driver.Source != v1alpha1.DriverFromPackages {
+		return nil
+	}
+	packages, version := r.GPU.Driver.Packages, plan.Upstream(r.GPU.Driver.Version)
+	if i := slices.IndexFunc(packages, func(p string) bool { return strings.Contains(p, "*") }); i >= 0 {
+		return refuse("packages/wildcard", "gpu.driver.packages[%d] is %s: a wildcard takes other branches too; write the whole version", i, packages[i])
+	}
+	if !has(packages, version) {
+		return refuse("packages/version", "gpu.driver.packages has nothing of version %s, which gpu.driver.version promises: write each package with its exact version", version)
+	}
+	for i, p := range packages {
+		if slices.ContainsFunc(companions, func(c string) bool { return strings.Contains(p, c) }) && !strings.Contains(p, version) {
+			return refuse("packages/companion-version", "gpu.driver.packages[%d] is %s, and it only works beside a driver of its own version: write it with %s", i, p, version)
+		}
+	}
+	if model.HasNVSwitch(r.GPU.Count) && !has(packages, "fabricmanager") && r.Image.Software.FabricManager == "" {
+		return refuse("packages/fabric-manager", "%d %s need the fabric manager, and neither gpu.driver.packages nor the OSImage's software.fabricManager has it: add nvidia-fabricmanager with version %s", r.GPU.Count, model.Name, version)
+	}
+	return nil
+}
+
+// has says whether a package's name or version has the part.
+func has(packages []string, part string) bool {
+	return slices.ContainsFunc(packages, func(p string) bool { return strings.Contains(p, part) })
+}
+
+// Installs says whether the driver comes from packages, and one of them is the named one.
+func Installs(r plan.Request, part string) bool {
+	return r.GPU.Driver.Source == v1alpha1.DriverFromPackages && has(r.GPU.Driver.Packages, part)
+}

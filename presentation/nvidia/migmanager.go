@@ -1,0 +1,18 @@
+package nvidia
+
+import "github.com/ingot-dev/ingot/presentation/plan"
+
+// AllDisabled is the MIG manager's own configuration in which every GPU is whole.
+const AllDisabled = "all-disabled"
+
+// ByMIGManager has the operator's MIG manager apply a configuration of that name, after the node has joined and before it
+// is admitted.
+func ByMIGManager(p *plan.Plan, name string) {
+	p.NodeLabels["nvidia.com/mig.config"] = name
+	p.Expectation.Labels = append(p.Expectation.Labels, ManagerState("nvidia.com/mig.config.state", "kubectl logs of the pod nvidia-mig-manager on the node: its reason for failing is told there alone"))
+}
+
+// ManagerState is the label by which one of the operator's managers tells how far it is.
+func ManagerState(key, hint string) plan.Label {
+	return plan.Label{Check: "label/" + key, Key: key, Value: "success", Passing: []string{"pending", "rebooting"}, Hint: hint}
+}
