@@ -29,6 +29,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/simulate"
 	"github.com/ingot-dev/ingot/cmd/ingot/tenant"
 	"github.com/ingot-dev/ingot/cmd/ingot/validate"
+	"github.com/ingot-dev/ingot/cmd/ingot/verify"
 )
 
 func main() {
@@ -55,6 +56,7 @@ func root() *cobra.Command {
 		rollout.Command(simulate.Command()),
 		explain.Command(),
 		validate.Command(),
+		verify.Command(),
 		mig.Command(),
 		demo.Command(),
 		cli.Group("host", "Bring servers in", hostimport.Command()),
