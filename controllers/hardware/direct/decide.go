@@ -62,15 +62,15 @@ type facts struct {
 	timeouts   Timeouts
 }
 
-// act is what a decision asks for. Each is at most one call to the BMC and one change of the session.
+// act is what a decision asks for. Each is at most one change of the session, and at most one change of the host's power.
 type act string
 
 const (
 	actWait        act = "wait"
 	actReport      act = "report"        // return powerErr: nothing can be done without the BMC
 	actPowerOff    act = "power off"     // asks again at every call: cutting the power twice does no harm
-	actBootNetwork act = "boot network"  // sets the override, then enters PoweringOn
-	actPowerOn     act = "power on"      // writes OpenedAt, then asks
+	actBootNetwork act = "boot network"  // sets the override, enters PoweringOn with OpenedAt, then asks for power-on
+	actPowerOn     act = "power on"      // writes OpenedAt, then asks again
 	actBooting     act = "enter Booting" // power-on is confirmed
 	actSucceed     act = "succeed"
 	actFail        act = "fail" // with reason and message

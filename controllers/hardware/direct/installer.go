@@ -80,6 +80,10 @@ func (i *Installer) Observe(ctx context.Context, host hardware.Host) (hardware.O
 		return seen, err
 	}
 	seen.Inventory = s.Inventory
+	if written(s) {
+		// Nothing is left to be done for it: the caller's record of the end is the only one that is needed.
+		s.State = hardware.AttemptSucceeded
+	}
 	if s.Attempt > 0 {
 		seen.Attempt = &hardware.AttemptStatus{
 			Number: s.Attempt, Operation: s.Operation, State: s.State, Step: s.Step, DoneBytes: s.DoneBytes, TotalBytes: s.TotalBytes,
@@ -150,7 +154,10 @@ func (i *Installer) Cancel(ctx context.Context, host hardware.Host, attempt hard
 		case s.Attempt < attempt.Number:
 			fresh(s, host, attempt, netboot.Session{}, now)
 		}
-		if s.State == hardware.AttemptRunning {
+		switch {
+		case written(*s):
+			settle(s, hardware.AttemptSucceeded, "", "") // as Observe has said
+		case s.State == hardware.AttemptRunning:
 			settle(s, hardware.AttemptFailed, hardware.ReasonCancelled, "cancelled at "+string(s.Step))
 		}
 		return nil
@@ -223,6 +230,8 @@ func (i *Installer) do(ctx context.Context, host hardware.Host, s netboot.Sessio
 	return nil
 }
 
+// bootNetwork sets the boot override and then powers the host on. Both belong to one record: an override that is
+// set twice, or for a host that is not powered on then, does no harm.
 func (i *Installer) bootNetwork(ctx context.Context, host hardware.Host, s netboot.Session) error {
 	bmc, err := i.options.BMCs.BMC(ctx, host.BMC)
 	if err != nil {
@@ -231,13 +240,18 @@ func (i *Installer) bootNetwork(ctx context.Context, host hardware.Host, s netbo
 	if err := bmc.BootOnce(ctx, hardware.BootNetwork); err != nil {
 		return err
 	}
-	return i.enter(ctx, host, s, hardware.StepPoweringOn)
+	return i.powerOn(ctx, host, s)
 }
 
 // powerOn records the power-on before it asks for it, since the boot service answers from then on.
 func (i *Installer) powerOn(ctx context.Context, host hardware.Host, s netboot.Session) error {
-	opened, err := i.change(ctx, host, s, func(s *netboot.Session) { s.OpenedAt = i.options.Clock() })
-	if err != nil || opened.Attempt != s.Attempt || opened.State != hardware.AttemptRunning || opened.Step != s.Step {
+	now := i.options.Clock()
+	opened, err := i.change(ctx, host, s, func(s *netboot.Session) {
+		if s.OpenedAt = now; s.Step != hardware.StepPoweringOn {
+			s.Step, s.StepAt = hardware.StepPoweringOn, now
+		}
+	})
+	if err != nil || opened.Attempt != s.Attempt || opened.State != hardware.AttemptRunning || opened.Step != hardware.StepPoweringOn {
 		return err // settled or moved on meanwhile: nothing is powered on
 	}
 	return i.setPower(ctx, host, hardware.TurnOn)

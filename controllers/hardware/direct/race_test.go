@@ -61,9 +61,19 @@ func raceAt(t *testing.T, step hardware.Step, meanwhile func(*rig, *netboot.Sess
 }
 
 func TestNothingIsPoweredOnAfterACancelInBetween(t *testing.T) {
-	r := raceAt(t, hardware.StepPoweringOn, func(_ *rig, s *netboot.Session) {
-		s.State, s.Reason = hardware.AttemptFailed, hardware.ReasonCancelled
-	})
+	r := newRig(t, conformance.Faults{})
+	race := &racing{store: r.store}
+	r.installer = direct.New(direct.Options{BMCs: r.client, Store: race, Clock: r.Now})
+	for r.Power() != hardware.PowerOff {
+		if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
+			t.Fatal(err)
+		}
+		r.Advance(10 * time.Second)
+	}
+	race.meanwhile = func(s *netboot.Session) { s.State, s.Reason = hardware.AttemptFailed, hardware.ReasonCancelled }
+	if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
+		t.Fatal(err)
+	}
 	if r.Power() != hardware.PowerOff || !r.store.session.OpenedAt.IsZero() {
 		t.Errorf("power is %s, opened at %v, expected Off and never", r.Power(), r.store.session.OpenedAt)
 	}

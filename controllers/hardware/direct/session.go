@@ -57,6 +57,12 @@ func superseded(op string, host hardware.Host, s *netboot.Session, attempt hardw
 	return hardware.Errorf(hardware.Conflict, op, host.String(), "attempt %d is over, the host is at attempt %d", attempt.Number, s.Attempt)
 }
 
+// written: the agent's word is there that the image is on the disk and verified. An installation has succeeded with it; it is
+// written as Succeeded with the next change, whoever makes that.
+func written(s netboot.Session) bool {
+	return s.Operation == hardware.OpInstall && s.State == hardware.AttemptRunning && s.Step == hardware.StepFinishing
+}
+
 // settle ends the attempt. The step stays: it says how far the attempt came.
 func settle(s *netboot.Session, state hardware.AttemptState, reason hardware.Reason, message string) {
 	s.State, s.Reason, s.Message = state, reason, message

@@ -149,32 +149,75 @@ func (s *Service) serveProgress(r agentRequest) (any, error) {
 	if !slices.Contains(agentSteps, progress.Step) || progress.DoneBytes < 0 || progress.TotalBytes < 0 {
 		return nil, protocol.Refuse(protocol.BadRequest, "progress at step %q with %d of %d bytes makes no sense", progress.Step, progress.DoneBytes, progress.TotalBytes)
 	}
-	if r.session.Step == progress.Step && !s.due(r.session.HostUID, r.now) {
+	if !s.due(r, progress) {
 		return nil, nil
 	}
 	_, err := s.update(r, func(session *Session) error {
 		if err := unfinished(session); err != nil {
 			return err
 		}
-		enter(session, progress.Step, r.now)
-		session.DoneBytes, session.TotalBytes = progress.DoneBytes, progress.TotalBytes
+		progressed(session, progress, r.now)
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.written[r.session.HostUID] = r.now
-	return nil, nil
+	return nil, err
 }
 
-// due says whether enough time has passed since the host's progress was written.
-func (s *Service) due(hostUID string, now time.Time) bool {
+func progressed(session *Session, progress protocol.Progress, now time.Time) {
+	enter(session, progress.Step, now)
+	session.DoneBytes, session.TotalBytes = progress.DoneBytes, progress.TotalBytes
+}
+
+// keepAlive is after how many intervals progress is written however little it is: what waits for a sign of life waits for
+// minutes.
+const keepAlive = 6
+
+// due remembers what was reported, and says whether it is worth a write now. An agent reports every step at once and again every
+// interval: a step that takes less is told with the next one. Of the bytes a quarter at a time is told, or what several
+// intervals brought.
+func (s *Service) due(r agentRequest, progress protocol.Progress) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last, known := s.written[hostUID]
-	return !known || now.Sub(last) >= s.options.ProgressInterval
+	last := s.reported[r.session.HostUID]
+	if !last.of(r.session) {
+		last = report{attempt: r.session.Attempt, boots: r.session.Boots}
+	}
+	if r.session.StepAt.After(last.written) {
+		last.written = r.session.StepAt
+	}
+	last.progress = progress
+	due, since := false, r.now.Sub(last.written)
+	switch {
+	case since < s.options.ProgressInterval:
+	case r.session.Step != progress.Step, r.session.TotalBytes != progress.TotalBytes, since >= keepAlive*s.options.ProgressInterval:
+		due = true
+	default:
+		due = progress.DoneBytes-r.session.DoneBytes >= max(progress.TotalBytes/4, 1)
+	}
+	if due {
+		last.written = r.now
+	}
+	s.reported[r.session.HostUID] = last
+	return due
+}
+
+// report is what this replica last heard of an agent.
+type report struct {
+	attempt  int64
+	boots    int
+	progress protocol.Progress
+	// written is when progress was last written.
+	written time.Time
+}
+
+// of says whether the report is of the session's current boot.
+func (r report) of(session Session) bool { return r.attempt == session.Attempt && r.boots == session.Boots }
+
+// heard is what an agent reported last, so that the step is named at which it failed, and the last byte counts.
+func (s *Service) heard(session Session) (protocol.Progress, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.reported[session.HostUID]
+	return last.progress, last.of(session) && last.progress.Step != ""
 }
 
 func (s *Service) serveResult(r agentRequest) (any, error) {
@@ -186,12 +229,16 @@ func (s *Service) serveResult(r agentRequest) (any, error) {
 		return nil, protocol.Refuse(protocol.BadRequest, "reason %q is not the agent's to give", printable(string(result.Reason)))
 	}
 	session, err := s.update(r, func(session *Session) error {
+		finished := unfinished(session)
+		if last, known := s.heard(*session); known && finished == nil {
+			progressed(session, last, r.now)
+		}
 		if result.Reason == "" {
 			enter(session, hardware.StepFinishing, r.now)
 			return nil
 		}
-		if err := unfinished(session); err != nil {
-			return err
+		if finished != nil {
+			return finished
 		}
 		session.State, session.Reason, session.Message = hardware.AttemptFailed, result.Reason, printable(result.Message)
 		return nil
@@ -200,7 +247,7 @@ func (s *Service) serveResult(r agentRequest) (any, error) {
 		return nil, err
 	}
 	s.mu.Lock()
-	delete(s.written, session.HostUID)
+	delete(s.reported, session.HostUID)
 	s.mu.Unlock()
 	s.log(session).Info("agent finished", "operation", session.Operation, "step", session.Step, "reason", session.Reason, "message", session.Message)
 	return nil, nil

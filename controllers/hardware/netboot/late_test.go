@@ -35,6 +35,7 @@ func TestNothingThatArrivesDuringTheResultTakesTheAttemptBack(t *testing.T) {
 func arrivesLate(t *testing.T, path, body string) {
 	s := newSite(t)
 	token := s.boot()
+	s.now = s.now.Add(time.Minute) // so that progress is worth a write
 	service, err := New(Options{
 		Store: &lateStore{oneHost: s.store, before: func() { s.host().Step = hardware.StepFinishing }},
 		Key:   func(context.Context) ([]byte, error) { return s.key, nil }, Clock: func() time.Time { return s.now },
@@ -51,5 +52,19 @@ func arrivesLate(t *testing.T, path, body string) {
 	}
 	if s.host().Step != hardware.StepFinishing || s.host().State != hardware.AttemptRunning {
 		t.Errorf("step %s, %s", s.host().Step, s.host().State)
+	}
+}
+
+func TestAFailureNamesTheStepAlthoughThatWasNotWritten(t *testing.T) {
+	s := newSite(t)
+	token := s.boot()
+	if got := s.call("POST", protocol.PathProgress, token, `{"step":"Verifying","doneBytes":7,"totalBytes":9}`); got != "" || s.host().Step != hardware.StepLoading {
+		t.Errorf("progress: %q, at %s", got, s.host().Step)
+	}
+	if got := s.call("POST", protocol.PathResult, token, `{"reason":"DigestMismatch"}`); got != "" {
+		t.Errorf("result: %q", got)
+	}
+	if h := s.host(); h.State != hardware.AttemptFailed || h.Step != hardware.StepVerifying || h.DoneBytes != 7 {
+		t.Errorf("session: %s at %s with %d bytes", h.State, h.Step, h.DoneBytes)
 	}
 }

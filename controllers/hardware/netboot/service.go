@@ -43,7 +43,7 @@ type Options struct {
 	KernelArguments []string
 	// Log gets one line for each boot document, refusal and result; nil: none.
 	Log *slog.Logger
-	// ProgressInterval is the least time between two writes of progress of one host; a change of step is always written. 0: 10 seconds.
+	// ProgressInterval is the least time between two writes of one host's progress, steps that the agent reports included. 0: 10 seconds.
 	ProgressInterval time.Duration
 }
 
@@ -53,8 +53,8 @@ type Service struct {
 	mux     *http.ServeMux
 
 	mu sync.Mutex
-	// written is when this replica last wrote a running host's progress.
-	written map[string]time.Time
+	// reported is what this replica last heard of the agents that work, by host uid.
+	reported map[string]report
 }
 
 // New checks the options and makes the service.
@@ -71,7 +71,7 @@ func New(options Options) (*Service, error) {
 	if options.ProgressInterval <= 0 {
 		options.ProgressInterval = defaultProgressInterval
 	}
-	s := &Service{options: options, mux: http.NewServeMux(), written: map[string]time.Time{}}
+	s := &Service{options: options, mux: http.NewServeMux(), reported: map[string]report{}}
 	s.routes()
 	return s, nil
 }

@@ -286,7 +286,7 @@ func (s *site) forged(uid string) string {
 	return signToken(s.key, claims{hostUID: uid, attempt: 3, boot: 1, expires: start.Add(time.Hour)})
 }
 
-func TestProgressIsWrittenAtIntervalsAndAtEveryChangeOfStep(t *testing.T) {
+func TestProgressIsWrittenByQuartersAndNoStepForLessThanAnInterval(t *testing.T) {
 	s := newSite(t)
 	token := s.boot()
 	for i, c := range []struct {
@@ -295,10 +295,14 @@ func TestProgressIsWrittenAtIntervalsAndAtEveryChangeOfStep(t *testing.T) {
 		writes int
 		want   protocol.Code
 	}{
-		{0, `{"step":"Writing","doneBytes":0,"totalBytes":100}`, 1, ""},
-		{time.Second, `{"step":"Writing","doneBytes":10,"totalBytes":100}`, 0, ""},
-		{9 * time.Second, `{"step":"Writing","doneBytes":20,"totalBytes":100}`, 1, ""},
-		{time.Second, `{"step":"Verifying","doneBytes":100,"totalBytes":100}`, 1, ""},
+		{0, `{"step":"Writing","doneBytes":0,"totalBytes":100}`, 0, ""},
+		{10 * time.Second, `{"step":"Writing","doneBytes":10,"totalBytes":100}`, 1, ""},
+		{9 * time.Second, `{"step":"Writing","doneBytes":60,"totalBytes":100}`, 0, ""},
+		{time.Second, `{"step":"Writing","doneBytes":60,"totalBytes":100}`, 1, ""},
+		{10 * time.Second, `{"step":"Writing","doneBytes":70,"totalBytes":100}`, 0, ""},
+		{50 * time.Second, `{"step":"Writing","doneBytes":71,"totalBytes":100}`, 1, ""},
+		{time.Second, `{"step":"Verifying","doneBytes":100,"totalBytes":100}`, 0, ""},
+		{10 * time.Second, `{"step":"Verifying","doneBytes":100,"totalBytes":100}`, 1, ""},
 		{time.Second, `{"step":"Finishing","doneBytes":100,"totalBytes":100}`, 0, protocol.BadRequest},
 		{time.Second, `{"step":"Writing","doneBytes":-1,"totalBytes":100}`, 0, protocol.BadRequest},
 		{time.Second, `{"step":"Writing","doneBytes":1,"totalBytes":100,"extra":1}`, 0, protocol.BadRequest},
