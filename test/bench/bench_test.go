@@ -108,7 +108,7 @@ func TestTheReportCountsWhatIsInEachPartOfTheRun(t *testing.T) {
 		"| manager | 1.0 | 4.0 | 2000 | 64 |",
 		"| patch machines/status | 0.00 | 1.00 | 0.50 |",
 		"| patch secrets/status | 0.50 | 0.00 | 0.00 |",
-		"To admit a Machine: 1.00 mutating requests beside Events, 0.50 Events",
+		"To admit a Machine: 1.00 mutating requests beside Events, 0.50 Events; 0.00 reads",
 		"| manager | 10.00 |",
 		"beside its lease: 1, 0.010 per second",
 	} {

@@ -20,7 +20,7 @@ const mib = 1 << 20
 
 // report prints what was measured. The processes have to run still, for nothing to be written to the audit logs twice.
 func (f *fleet) report(w io.Writer) error {
-	management, tenants, err := f.writes()
+	management, tenants, err := f.requests()
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (f *fleet) report(w io.Writer) error {
 		register, admit := f.registered.usage[name].CPU-f.started.usage[name].CPU, f.admitted.usage[name].CPU-f.ordered.usage[name].CPU
 		p.row(name, seconds(register), seconds(admit), fmt.Sprintf("%.0f", admit.Seconds()*1000/float64(n)), fmt.Sprintf("%d", f.admitted.usage[name].Peak/mib))
 	}
-	p.line("\nThe manager's writes, per Machine, by the API servers' audit logs:\n")
+	p.line("\nThe manager's requests, per Machine, by the API servers' audit logs:\n")
 	f.kinds(p, "management", management)
 	f.kinds(p, "tenant", tenants)
 	f.totals(p, append(slices.Clone(management), tenants...))
@@ -45,10 +45,11 @@ func (f *fleet) report(w io.Writer) error {
 	return p.err
 }
 
-// writes are those of the manager at either cluster.
-func (f *fleet) writes() (management, tenants []stage.Write, err error) {
-	collect := func(log, user string) (out []stage.Write, err error) {
-		return out, stage.ReadWrites(f.world.AuditLog(log), user, func(w stage.Write) { out = append(out, w) })
+// requests are those of the manager at either cluster.
+func (f *fleet) requests() (management, tenants []stage.Request, err error) {
+	collect := func(log, user string) (out []stage.Request, err error) {
+		err = stage.ReadRequests(f.world.AuditLog(log), user, func(w stage.Request) { out = append(out, w) })
+		return out, err
 	}
 	if management, err = collect("management", f.world.ManagerUser()); err != nil {
 		return nil, nil, err
@@ -73,17 +74,15 @@ func (f *fleet) spread(p *printer) {
 }
 
 // kind of a request, as the tables name it.
-func kind(w stage.Write) string {
+func kind(w stage.Request) string {
 	return w.Verb + " " + w.Resource + strings.TrimSuffix("/"+w.Subresource, "/")
 }
 
-func isEvent(w stage.Write) bool { return w.Resource == "events" }
-
-// kinds lists the writes to one cluster, the most frequent first.
-func (f *fleet) kinds(p *printer, cluster string, writes []stage.Write) {
+// kinds lists the requests to one cluster, the most frequent first.
+func (f *fleet) kinds(p *printer, cluster string, requests []stage.Request) {
 	type counts struct{ register, admit, refused int }
 	all := map[string]*counts{}
-	for _, w := range writes {
+	for _, w := range requests {
 		c := all[kind(w)]
 		if c == nil {
 			c = &counts{}
@@ -117,21 +116,24 @@ func (f *fleet) each(n int) string {
 }
 
 // totals sums up what a Machine costs.
-func (f *fleet) totals(p *printer, writes []stage.Write) {
-	requests, events := 0, 0
-	for _, w := range within(writes, f.ordered.at, f.admitted.at) {
-		if isEvent(w) {
+func (f *fleet) totals(p *printer, all []stage.Request) {
+	requests, events, reads := 0, 0, 0
+	for _, w := range within(all, f.ordered.at, f.admitted.at) {
+		switch {
+		case !w.Mutates():
+			reads++
+		case w.Resource == "events":
 			events++
-		} else {
+		default:
 			requests++
 		}
 	}
-	p.line("To admit a Machine: %s mutating requests beside Events, %s Events", f.each(requests), f.each(events))
+	p.line("To admit a Machine: %s mutating requests beside Events, %s Events; %s reads", f.each(requests), f.each(events), f.each(reads))
 }
 
-func within(writes []stage.Write, from, to time.Time) []stage.Write {
-	var out []stage.Write
-	for _, w := range writes {
+func within(all []stage.Request, from, to time.Time) []stage.Request {
+	var out []stage.Request
+	for _, w := range all {
 		if !w.At.Before(from) && w.At.Before(to) {
 			out = append(out, w)
 		}
@@ -140,7 +142,7 @@ func within(writes []stage.Write, from, to time.Time) []stage.Write {
 }
 
 // atRest prints the steady state.
-func (f *fleet) atRest(p *printer, writes []stage.Write) {
+func (f *fleet) atRest(p *printer, all []stage.Request) {
 	s := f.steady
 	span := s.to.at.Sub(s.from.at)
 	p.line("\nSteady state, watched for %.0f s:\n", span.Seconds())
@@ -152,12 +154,14 @@ func (f *fleet) atRest(p *printer, writes []stage.Write) {
 	quarter := max(len(s.resident)/4, 1)
 	p.line("\nThe manager's memory: %.1f MiB in the first quarter, %.1f MiB in the last; slope %+.1f MiB per hour",
 		mean(s.resident[:quarter])/mib, mean(s.resident[len(s.resident)-quarter:])/mib, growth(s.resident, span/time.Duration(len(s.resident)))/mib)
-	rest := within(writes, s.from.at, s.to.at)
-	counts := map[string]int{}
-	for _, w := range rest {
+	writes, counts := 0, map[string]int{}
+	for _, w := range within(all, s.from.at, s.to.at) {
 		counts[kind(w)]++
+		if w.Mutates() {
+			writes++
+		}
 	}
-	p.line("Writes of the manager, beside its lease: %d, %.3f per second %v", len(rest), float64(len(rest))/span.Seconds(), counts)
+	p.line("Writes of the manager, beside its lease: %d, %.3f per second; all its requests: %v", writes, float64(writes)/span.Seconds(), counts)
 	r := &s.reads
 	p.line("BMCs: %d requests in %d reads; per minute %v; not read at all: %d", r.requests, r.count, r.perMinute, r.never())
 	if len(r.gaps) > 0 {

@@ -25,8 +25,8 @@ func (w Writes) Total() int {
 	return n
 }
 
-// Write is a mutating request that an API server has answered.
-type Write struct {
+// Request is one that an API server has answered.
+type Request struct {
 	// At is when it came in.
 	At time.Time
 	// Resource, Subresource (empty for none) and Verb are the kind of request.
@@ -34,6 +34,9 @@ type Write struct {
 	// Code is the answer's HTTP status.
 	Code int
 }
+
+// Mutates says whether the request may change something.
+func (r Request) Mutates() bool { return slices.Contains(mutating, r.Verb) }
 
 // auditEvent is the part of an audit.k8s.io/v1 Event that says who did what.
 type auditEvent struct {
@@ -62,12 +65,16 @@ const maxAuditLine = 8 << 20
 // asked by a create, such as whether one may do something, count too: they cost the server as much.
 func CountWrites(path, user string) (Writes, error) {
 	out := Writes{}
-	return out, ReadWrites(path, user, func(w Write) { out[w.Resource]++ })
+	return out, ReadRequests(path, user, func(r Request) {
+		if r.Mutates() {
+			out[r.Resource]++
+		}
+	})
 }
 
-// ReadWrites hands every mutating request of a user over that an API server has answered, by its audit log: the file that
-// is being written, and those that the server has put aside when they had grown large.
-func ReadWrites(path, user string, each func(Write)) error {
+// ReadRequests hands every request of a user over that an API server has answered, by its audit log: the file that is being
+// written, and those that the server has put aside when they had grown large.
+func ReadRequests(path, user string, each func(Request)) error {
 	older, err := filepath.Glob(strings.TrimSuffix(path, ".log") + "-*.log")
 	if err != nil {
 		return fmt.Errorf("read the audit log: %w", err)
@@ -81,7 +88,7 @@ func ReadWrites(path, user string, each func(Write)) error {
 	return nil
 }
 
-func readAuditLog(file, user string, each func(Write)) error {
+func readAuditLog(file, user string, each func(Request)) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
@@ -97,8 +104,8 @@ func readAuditLog(file, user string, each func(Write)) error {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			continue // the line that is being written now
 		}
-		if e.Stage == "ResponseComplete" && e.User.Username == user && slices.Contains(mutating, e.Verb) {
-			each(Write{At: e.Received, Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource, Verb: e.Verb, Code: e.ResponseStatus.Code})
+		if e.Stage == "ResponseComplete" && e.User.Username == user {
+			each(Request{At: e.Received, Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource, Verb: e.Verb, Code: e.ResponseStatus.Code})
 		}
 	}
 	return errors.Join(lines.Err(), f.Close())

@@ -16,7 +16,7 @@ func line(stage, verb, user, resource, subresource, code string) string {
 		`","subresource":"` + subresource + `"},"responseStatus":{"code":` + code + `},"requestReceivedTimestamp":"2026-01-02T03:04:05.000006Z"}` + "\n"
 }
 
-func TestAnAuditLogTellsWhatAUserWrote(t *testing.T) {
+func TestAnAuditLogTellsWhatAUserAskedFor(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"tenant-audit-2026-01-02T00-00-00.000.log": line("ResponseComplete", "create", manager, "nodes", "", "201"),
@@ -34,7 +34,7 @@ func TestAnAuditLogTellsWhatAUserWrote(t *testing.T) {
 	}
 	var got []string
 	log := filepath.Join(dir, "tenant-audit.log")
-	if err := stage.ReadWrites(log, manager, func(w stage.Write) {
+	if err := stage.ReadRequests(log, manager, func(w stage.Request) {
 		if w.At.Year() != 2026 {
 			t.Errorf("%v came in at %s", w, w.At)
 		}
@@ -45,7 +45,7 @@ func TestAnAuditLogTellsWhatAUserWrote(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"create nodes/", "patch machines/status", "delete events/"}; !slices.Equal(got, want) {
+	if want := []string{"create nodes/", "patch machines/status", "list machines/", "delete events/"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	writes, err := stage.CountWrites(log, manager)
