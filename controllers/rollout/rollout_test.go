@@ -226,7 +226,7 @@ func TestTwoManagersAtOnceKeepTheBudgetAndALaterOneGoesOn(t *testing.T) {
 	})
 	left := h.rollouts(t)
 	if len(left) != 1 || left[0].Status.Phase.Settled() {
-		t.Fatalf("the managers left %d Rollouts, the first %+v", len(left), left[0].Status)
+		t.Fatalf("the managers left %+v", left)
 	}
 	t.Run("a later one", func(t *testing.T) {
 		manage(t)

@@ -115,7 +115,7 @@ func (t *tenant) joinAs(ctx context.Context, node kubernetes.Interface, id strin
 	requests := node.CertificatesV1().CertificateSigningRequests()
 	var last error
 	// The API server's view of the token's Secret may be a moment old.
-	err = wait.PollUntilContextTimeout(ctx, pollEvery, t.issue/4, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, pollEvery, t.issue/4, true, func(context.Context) (bool, error) {
 		_, last = requests.Create(ctx, request, metav1.CreateOptions{})
 		if apierrors.IsUnauthorized(last) {
 			return false, nil
@@ -126,7 +126,8 @@ func (t *tenant) joinAs(ctx context.Context, node kubernetes.Interface, id strin
 		return errors.Join(last, ctx.Err())
 	}
 	last = errNotApproved
-	err = wait.PollUntilContextTimeout(ctx, pollEvery, t.issue, true, func(ctx context.Context) (bool, error) {
+	// A look that the end of the waiting cuts short would say less than what was seen before it.
+	err = wait.PollUntilContextTimeout(ctx, pollEvery, t.issue, true, func(context.Context) (bool, error) {
 		seen, err := requests.Get(ctx, request.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
