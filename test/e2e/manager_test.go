@@ -367,7 +367,7 @@ func (s *site) checkMetrics(t *testing.T, secure, plain *replica) {
 // checkRights: what a namespace was not given for is named, and the samples' bindings mend it.
 func (s *site) checkRights(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{"metal", "research"} {
+	for _, name := range []string{"metal", "research", "inference"} {
 		s.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	for _, name := range []string{"nodeprovider", "nodetype", "tenantcluster"} {
