@@ -136,7 +136,7 @@ func TestARackAnswersUntilItsInputEnds(t *testing.T) {
 		t.Errorf("got %d objects, images at %q", len(ready.Hosts), ready.Images)
 	}
 	var counts map[string]int64
-	if err := write.Encode("requests"); err != nil {
+	if err := write.Encode("reads"); err != nil {
 		t.Fatal(err)
 	}
 	if err := read.Decode(&counts); err != nil || len(counts) != 3 {

@@ -81,7 +81,7 @@ func serveRack(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 		if err := questions.Decode(&question); err != nil {
 			return ignoreEnd(err)
 		}
-		if err := answers.Encode(requests(r)); err != nil {
+		if err := answers.Encode(bmcReads(r)); err != nil {
 			return err
 		}
 	}
@@ -133,11 +133,11 @@ func label(o *unstructured.Unstructured, name, value string) {
 	o.SetLabels(labels)
 }
 
-// requests counts what each BMC was asked, by its server.
-func requests(r *rack.Rack) map[string]int64 {
+// bmcReads counts what was read of each BMC, by its server.
+func bmcReads(r *rack.Rack) map[string]int64 {
 	out := map[string]int64{}
 	for _, s := range r.Servers() {
-		out[s.Name()] = s.BMC().Requests()
+		out[s.Name()] = s.BMC().Reads()
 	}
 	return out
 }

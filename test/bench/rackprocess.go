@@ -58,10 +58,10 @@ func startRack(dir string, spec rackSpec) (*rackProcess, error) {
 	return p, nil
 }
 
-// requests asks how many requests each BMC has had.
-func (p *rackProcess) requests() (map[string]int64, error) {
+// reads asks how many requests each BMC has had that read something.
+func (p *rackProcess) reads() (map[string]int64, error) {
 	var counts map[string]int64
-	err := json.NewEncoder(p.in).Encode("requests")
+	err := json.NewEncoder(p.in).Encode("reads")
 	if err == nil {
 		err = p.out.Decode(&counts)
 	}

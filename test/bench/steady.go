@@ -33,7 +33,7 @@ func (f *fleet) watch(ctx context.Context) error {
 		return err
 	}
 	for s.to = s.from; s.to.at.Sub(s.from.at) < f.options.steady; {
-		counts, err := f.rack.requests()
+		counts, err := f.rack.reads()
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (f *fleet) watch(ctx context.Context) error {
 	return nil
 }
 
-// reads is when BMCs were read. Requests that follow each other closer than a look are one read.
+// reads is when BMCs were read. Requests that follow each other within seconds are one read; logins and logouts are none.
 type reads struct {
 	requests int64
 	// count of reads, and the gaps between two of one BMC.

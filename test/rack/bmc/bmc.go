@@ -68,8 +68,8 @@ type BMC struct {
 	stopping chan struct{}
 	// listening is done when the listener is closed.
 	listening sync.WaitGroup
-	// requests counts what came in.
-	requests atomic.Int64
+	// reads counts the GETs that came in.
+	reads atomic.Int64
 
 	mu       sync.Mutex
 	address  string
@@ -167,8 +167,8 @@ func (b *BMC) SetPassword(password string) {
 	b.password = password
 }
 
-// Requests is how many requests have come in, those that were refused or never answered among them.
-func (b *BMC) Requests() int64 { return b.requests.Load() }
+// Reads is how many GETs have come in, those that were refused or never answered among them.
+func (b *BMC) Reads() int64 { return b.reads.Load() }
 
 // Sessions is how many sessions are open.
 func (b *BMC) Sessions() int {

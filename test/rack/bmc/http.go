@@ -22,7 +22,9 @@ const (
 )
 
 func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
-	b.requests.Add(1)
+	if r.Method == http.MethodGet {
+		b.reads.Add(1)
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		return // the client is gone, or sends nonsense
