@@ -133,6 +133,24 @@ func (f *fleet) applySamples(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	objects, err := f.adapt(samples, image)
+	if err != nil {
+		return err
+	}
+	if err := stage.Apply(ctx, f.world.Nodes, vendors); err != nil {
+		return err
+	}
+	return until(ctx, time.Minute, "the API server knows the CRDs", func() (bool, error) {
+		err := stage.Apply(ctx, f.world.Fleet, objects)
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return true, err
+	})
+}
+
+// adapt puts this run's addresses and image into the samples, and all pools into the hands of one tenant.
+func (f *fleet) adapt(samples []*unstructured.Unstructured, image map[string]any) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, o := range samples {
 		if o.GetKind() == "TenantCluster" && o.GetName() != tenantName {
@@ -146,25 +164,13 @@ func (f *fleet) applySamples(ctx context.Context) error {
 		}
 		objects = append(objects, o)
 	}
-	if err := errors.Join(
+	return objects, errors.Join(
 		stage.Set(objects, "NodeProvider", f.world.Boot, "spec", "redfish", "netboot", "address"),
 		stage.Set(objects, "TenantCluster", f.world.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
 		stage.Set(objects, "NodeType", "0s", "spec", "validation", "settle"),
 		stage.Set(objects, "NodePool", int64(0), "spec", "replicas"),
 		stage.Set(objects, "NodePool", tenantName, "spec", "tenantClusterRef", "name"),
-	); err != nil {
-		return err
-	}
-	if err := stage.Apply(ctx, f.world.Nodes, vendors); err != nil {
-		return err
-	}
-	return until(ctx, time.Minute, "the API server knows the CRDs", func() (bool, error) {
-		err := stage.Apply(ctx, f.world.Fleet, objects)
-		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		return true, err
-	})
+	)
 }
 
 // packImage packs the image into the folder that the rack serves, and returns the spec of its OSImage.
