@@ -10,7 +10,7 @@
 // BEGIN MODES
 //
 //	vendor   mode         variant                                              this version
-//	nvidia   Passthrough  virtual machines                                     refused
+//	nvidia   Passthrough  virtual machines                                     known
 //	nvidia   Passthrough  containers, whole or shared, DRA                     known
 //	nvidia   Passthrough  containers, whole or shared, device plugin           known
 //	nvidia   VGPU         host and guest                                       refused

@@ -8,6 +8,7 @@ import (
 	"github.com/ingot-dev/ingot/presentation/dra"
 	"github.com/ingot-dev/ingot/presentation/mig"
 	"github.com/ingot-dev/ingot/presentation/passthrough"
+	"github.com/ingot-dev/ingot/presentation/vm"
 )
 
 // mode is a row of the table of modes: the first row that fits a GPU spec resolves it.
@@ -26,7 +27,7 @@ type mode struct {
 
 // modes is the table. Order matters: what is special stands before what is general.
 var modes = []mode{
-	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "virtual machines", matches: toVMs},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "virtual machines", matches: toVMs, resolve: vm.Resolve},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "containers, whole or shared, DRA", matches: byDRA, resolve: dra.Resolve},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "containers, whole or shared, device plugin", resolve: passthrough.Resolve},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeVGPU, Variant: "host and guest"},

@@ -60,7 +60,7 @@ func requests() map[string]Request {
 	four := h100()
 	four.GPU.Model, four.GPU.Count = "A100-SXM4-40GB", 4
 	out := map[string]Request{"no-gpu": plain, "h100-sxm-8": h100(), "h100-nvl-8": pcie, "a100-sxm-4": four, "h100-dra": byClaims()}
-	for _, more := range []map[string]Request{partitioned(), sourced()} {
+	for _, more := range []map[string]Request{partitioned(), sourced(), toMachines()} {
 		maps.Copy(out, more)
 	}
 	return out
@@ -137,9 +137,6 @@ func TestWhatCannotWorkIsRefusedWithItsReasonAndRule(t *testing.T) {
 		{"half a device", func(r *Request) { r.Resources["rdma/hca"] = resource.MustParse("500m") }, "ResourcesDisagree", "promise/fraction", "whole"},
 		{"less than nothing", func(r *Request) { r.Resources["cpu"] = resource.MustParse("-1") }, "ResourcesDisagree", "promise/negative", "negative"},
 		{"a resource that no node has", func(r *Request) { r.Resources["gpus"] = resource.MustParse("8") }, "ResourcesDisagree", "promise/unknown-resource", "gpus"},
-		{"virtual machines", func(r *Request) {
-			r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Workload: v1alpha1.WorkloadVM}
-		}, "PresentationInvalid", "presentation/unknown", "it knows nvidia Passthrough"},
 		{"no GPU to present", func(r *Request) { r.GPU.Count = 0 }, "PresentationInvalid", "gpu/count", "1 to 64"},
 		{"fewer GPUs than none", func(r *Request) { r.GPU.Count = -8 }, "PresentationInvalid", "gpu/count", "-8"},
 		{"another vendor", func(r *Request) { r.GPU.Vendor = v1alpha1.VendorAMD }, "PresentationInvalid", "presentation/unknown", "amd"},
@@ -243,7 +240,7 @@ func TestEveryNVIDIAPlanSetsTheMIGModeBeforeKubelet(t *testing.T) {
 		}
 	}
 	for name, r := range requests() {
-		if r.GPU != nil && r.GPU.Vendor == v1alpha1.VendorNVIDIA && r.GPU.Driver.Source != v1alpha1.DriverFromOperator {
+		if r.GPU != nil && r.GPU.Vendor == v1alpha1.VendorNVIDIA && r.GPU.Driver.Source != v1alpha1.DriverFromOperator && r.GPU.Presentation.Mode != v1alpha1.ModeVGPU && !toVMs(r.GPU) {
 			check(name, r)
 		}
 	}

@@ -47,7 +47,7 @@ func Find(r plan.Request) (catalogue.Model, error) {
 // JudgeNouveau refuses an image in which the free driver takes the GPUs first.
 func JudgeNouveau(image v1alpha1.OSImageSpec) error {
 	if image.UserData != v1alpha1.UserDataIgnition && !blacklists(image.KernelArguments, "nouveau") {
-		return plan.Refuse(v1alpha1.ReasonKernelArgumentMissing, "image/kernel-arguments", "the OSImage's kernelArguments %v do not keep nouveau off the GPUs, and user data cannot change the kernel's command line before it boots: bake in %s", image.KernelArguments, blacklistNouveau)
+		return plan.Refuse(v1alpha1.ReasonKernelArgumentMissing, "image/kernel-arguments", "the OSImage's kernelArguments %v do not keep nouveau off the GPUs, and user data cannot change the kernel's command line before it boots: bake in %s", image.KernelArguments, BlacklistNouveau)
 	}
 	return nil
 }

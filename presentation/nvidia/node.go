@@ -2,9 +2,9 @@ package nvidia
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/boot"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/plan"
 )
@@ -14,15 +14,14 @@ const (
 	// LabelWorkload tells the vendor's operator what the GPUs are for.
 	LabelWorkload = "nvidia.com/gpu.workload.config"
 	// ModeUnit sets the mode of the GPUs at every boot before kubelet.
-	ModeUnit = "ingot-gpu-mode.service"
+	ModeUnit = boot.Unit
 
 	fabricManager = "nvidia-fabricmanager.service"
 	imexService   = "nvidia-imex.service"
-	modeScript    = "/usr/local/sbin/ingot-gpu-mode"
 )
 
-// blacklistNouveau keeps the free driver off the GPUs, in the initramfs too.
-const blacklistNouveau = "modprobe.blacklist=nouveau"
+// BlacklistNouveau keeps the free driver off the GPUs, in the initramfs too.
+const BlacklistNouveau = "modprobe.blacklist=nouveau"
 
 // imexHost is gpu.imex where the image's own service runs IMEX.
 const imexHost = "Host"
@@ -47,12 +46,13 @@ func Node(r plan.Request, model catalogue.Model, mode []string) plan.Plan {
 	if model.MIGModePersists() {
 		blacklist = append(blacklist, "nvidia_drm")
 	}
+	file, unit := boot.Mode(append(mode, closing(r, model)...), units...)
 	return plan.Plan{
-		KernelArguments: []string{blacklistNouveau},
+		KernelArguments: []string{BlacklistNouveau},
 		Modules:         plan.Modules{Load: load, Blacklist: blacklist},
 		Packages:        r.GPU.Driver.Packages,
-		Files:           []plan.File{{Path: modeScript, Mode: "0755", Content: script(append(mode, closing(r, model)...))}},
-		Units:           append(units, plan.Unit{Name: ModeUnit, Content: unit(units)}),
+		Files:           []plan.File{file},
+		Units:           append(units, unit),
 		Expectation:     plan.Expectation{Labels: []plan.Label{driverLabel(r)}},
 		Warnings:        unsure(r, model),
 	}
@@ -62,7 +62,7 @@ func Node(r plan.Request, model catalogue.Model, mode []string) plan.Plan {
 // advertised is up to the caller.
 func ByOperator(r plan.Request, model catalogue.Model, workload string) plan.Plan {
 	return plan.Plan{
-		KernelArguments: []string{blacklistNouveau},
+		KernelArguments: []string{BlacklistNouveau},
 		Modules:         plan.Modules{Blacklist: []string{"nouveau"}},
 		NodeLabels:      map[string]string{LabelWorkload: workload},
 		Expectation:     plan.Expectation{Labels: []plan.Label{driverLabel(r)}},
@@ -83,37 +83,6 @@ func unsure(r plan.Request, model catalogue.Model) []plan.Warning {
 		return nil
 	}
 	return []plan.Warning{{Rule: "unverified/minimum-driver", Message: "the driver is " + DriverVersion(r) + "; the vendor's documents name " + model.Name + " from " + model.SureDriver + " on"}}
-}
-
-// unit applies the GPU mode at every boot before kubelet, as a oneshot that kubelet requires. The vendor's units come first.
-func unit(vendors []plan.Unit) string {
-	after := "systemd-modules-load.service"
-	for _, u := range vendors {
-		after += " " + u.Name
-	}
-	return strings.Join([]string{
-		"[Unit]",
-		"Description=Set the GPU mode that this node was ordered with",
-		"Wants=" + after,
-		"After=" + after,
-		"Before=kubelet.service",
-		"",
-		"[Service]",
-		"Type=oneshot",
-		"RemainAfterExit=yes",
-		"TimeoutStartSec=480",
-		"ExecStart=" + modeScript,
-		"",
-		"[Install]",
-		"WantedBy=multi-user.target",
-		"RequiredBy=kubelet.service",
-		"",
-	}, "\n")
-}
-
-func script(mode []string) string {
-	lines := append([]string{"#!/bin/sh", mode[0], "set -eu"}, mode[1:]...)
-	return strings.Join(append(lines, ""), "\n")
 }
 
 // closing makes sure of what links the GPUs.
