@@ -54,6 +54,8 @@ type Reconciler struct {
 	Random func() float64
 	// Timeouts bound the work.
 	Timeouts plan.Timeouts
+
+	generations generations
 }
 
 // SetupWithManager registers the controller.
@@ -126,6 +128,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	host := &metal3.BareMetalHost{}
 	if err := r.Direct.Get(ctx, request.NamespacedName, host); err != nil || provider == nil {
+		if apierrors.IsNotFound(err) {
+			r.generations.forget(request.NamespacedName)
+		}
 		return step.Retry(client.IgnoreNotFound(err)).Result()
 	}
 	if stranger, err := r.foreign(ctx, host); err != nil || stranger != "" {

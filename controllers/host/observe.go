@@ -109,7 +109,8 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 	s := sight{
 		facts: plan.Facts{
 			Now: r.Clock(), Random: r.Random(), Timeouts: r.Timeouts, Host: hostFacts(host), Spec: record.Spec, Record: record.Status,
-			ErasePolicy: v1alpha1.EraseMetadata,
+			ErasePolicy:    v1alpha1.EraseMetadata,
+			GenerationSeen: r.generations.seen(client.ObjectKeyFromObject(host), host.Generation, r.Clock()),
 		},
 		target: hardware.Host{UID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress)},
 	}

@@ -210,7 +210,9 @@ type report struct {
 }
 
 // of says whether the report is of the session's current boot.
-func (r report) of(session Session) bool { return r.attempt == session.Attempt && r.boots == session.Boots }
+func (r report) of(session Session) bool {
+	return r.attempt == session.Attempt && r.boots == session.Boots
+}
 
 // heard is what an agent reported last, so that the step is named at which it failed, and the last byte counts.
 func (s *Service) heard(session Session) (protocol.Progress, bool) {

@@ -8,6 +8,7 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -140,6 +141,9 @@ func (s *Store) writeDetails(ctx context.Context, host *metal3.BareMetalHost, in
 	before := host.DeepCopy()
 	after := host.DeepCopy()
 	after.Status.HardwareDetails = Details(inventory)
+	if equality.Semantic.DeepEqual(before.Status.HardwareDetails, after.Status.HardwareDetails) {
+		return nil
+	}
 	return s.Client.Status().Patch(ctx, after, client.MergeFrom(before))
 }
 

@@ -87,6 +87,8 @@ type Facts struct {
 	Timeouts Timeouts
 	// Host is the BareMetalHost.
 	Host Host
+	// GenerationSeen is when Host.Generation was first seen; zero when that is not known.
+	GenerationSeen time.Time
 	// Spec and Record are the HostRecord's spec and status.
 	Spec   v1alpha1.HostRecordSpec
 	Record v1alpha1.HostRecordStatus

@@ -1,10 +1,13 @@
 package host
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -206,12 +209,51 @@ func (p *planner) recordPower() {
 	if seen := p.seen(); seen != hardware.PowerUnknown {
 		p.d.Status.PoweredOn = seen != hardware.PowerOff
 	}
+	if p.powerCanWait(string(state)) {
+		return
+	}
 	next := v1alpha1.HostPower{State: string(state), ObservedGeneration: p.Host.Generation, ObservedAt: metav1.NewMicroTime(p.Now)}
 	if before != nil && before.State == next.State && before.ObservedGeneration == next.ObservedGeneration {
 		next.ObservedAt = before.ObservedAt
 	}
 	p.d.Record.Power = &next
 }
+
+// claimTime is how long a claim may take from the consumerRef to the image.
+const claimTime = 2 * time.Second
+
+// powerCanWait says whether the power is worth no write of its own. An installer switches it as its work needs, and the
+// record tells the steps; whoever wants the server off makes a new generation, and gets its answer. A claim is a new
+// generation too, and is followed by the image at once; only when it is not, the power is confirmed for it.
+func (p *planner) powerCanWait(state string) bool {
+	before := p.Record.Power
+	switch {
+	case before == nil || p.changing != "":
+		return false
+	case before.ObservedGeneration == p.Host.Generation:
+		return p.installerSwitches(before.State)
+	case p.Host.HasImage || state != before.State || p.GenerationSeen.IsZero():
+		return false
+	}
+	left := claimTime - p.Now.Sub(p.GenerationSeen)
+	if left <= 0 || !p.stays(StateAvailable) {
+		return false
+	}
+	p.d.Requeue = min(cmp.Or(p.d.Requeue, left), left)
+	return true
+}
+
+// installerSwitches: nothing but the power differs, during an installation.
+func (p *planner) installerSwitches(before string) bool {
+	settled := before == string(hardware.PowerOn) || before == string(hardware.PowerOff)
+	if !settled || p.seen() == hardware.PowerUnknown || !p.running() || !p.stays(StateProvisioning) || !equality.Semantic.DeepEqual(p.Record, p.d.Record) {
+		return false
+	}
+	p.d.Status.PoweredOn = p.Host.Status.PoweredOn
+	return true
+}
+
+func (p *planner) stays(s State) bool { return p.Host.Status.State == s && p.d.Status.State == s }
 
 // seen is the power as the BMC says now.
 func (p *planner) seen() hardware.PowerState {
@@ -224,10 +266,17 @@ func (p *planner) seen() hardware.PowerState {
 // report counts errors and makes the events that follow from what changed.
 func (p *planner) report() {
 	p.reportError()
-	if before, after := p.Host.Status.State, p.d.Status.State; after != before {
+	if before, after := p.Host.Status.State, p.d.Status.State; after != before && !p.told() {
 		p.d.Events = append(p.d.Events, Event{Reason: reasonOf(after), Action: "Serve",
 			Message: fmt.Sprintf("the host is %s now, it was %s", named(after), named(before))})
 	}
+}
+
+// told says whether the beginning or the end of an attempt is told, with which the state changes.
+func (p *planner) told() bool {
+	return slices.ContainsFunc(p.d.Events, func(e Event) bool {
+		return e.Action == string(hardware.OpInstall) || e.Action == string(hardware.OpInspect)
+	})
 }
 
 func (p *planner) reportError() {

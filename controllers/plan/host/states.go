@@ -20,6 +20,7 @@ func (p *planner) register() {
 		p.free()
 	default:
 		p.to(StateInspecting)
+		p.inspect()
 	}
 }
 
@@ -41,6 +42,12 @@ func (p *planner) available() {
 		p.to(StateDeprovisioning)
 	case p.asked() && p.Host.Online:
 		p.to(StateProvisioning)
+		if t := p.installation(); len(p.Host.UnsupportedHints) == 0 && !t.is(p.d.Record.Attempt, p.d.Record) {
+			// The intent, in one write with the state; nothing acts on it before the state is provisioning.
+			p.retryAsked()
+			p.d.Record.Failures = 0
+			p.begin(t)
+		}
 	case p.Host.Claimed:
 		// Its Machine may wait for the power-off before it asks for another image.
 		if p.Host.Online || p.power(hardware.PowerOff, false) {
@@ -64,6 +71,10 @@ func (p *planner) resume() {
 	case hardware.OpInspect:
 		p.to(StateInspecting)
 	default:
+		if p.asked() && p.Host.Online && p.installation().is(p.d.Record.Attempt, p.d.Record) {
+			p.to(StateProvisioning)
+			return
+		}
 		p.cancel()
 	}
 }

@@ -1,0 +1,56 @@
+package host
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+func TestThePowerOfAnInstallationIsNoWriteOfItsOwn(t *testing.T) {
+	f := facts(StateProvisioning, hardware.PowerOff).claimed().attempted(1, hardware.OpInstall, hardware.AttemptRunning, "")
+	f.Observed.Power = hardware.PowerOn
+	d := Plan(f)
+	if !equality.Semantic.DeepEqual(d.Record, f.Record) || d.Status != f.Host.Status || d.Action.Kind != ActionInstall {
+		t.Errorf("the power alone: %+v, %+v", d.Record.Power, d.Status)
+	}
+	f.Host.Generation++
+	if d := Plan(f); d.Record.Power.State != "On" || d.Record.Power.ObservedGeneration != 4 || !d.Status.PoweredOn {
+		t.Errorf("somebody may want it off: %+v", d.Record.Power)
+	}
+	f.Host.Generation--
+	f.Record.Attempt.Step = string(hardware.StepFinishing)
+	f.Observed.Attempt = &hardware.AttemptStatus{Number: 1, State: hardware.AttemptSucceeded, Step: hardware.StepFinishing}
+	d = Plan(f)
+	if d.Record.Installed == nil || d.Record.Attempt.EndedAt == nil || d.Record.Power.State != "On" || d.Status.State != StateProvisioned || !d.Status.PoweredOn {
+		t.Errorf("the end is one write with all of it: %+v, %+v", d.Record, d.Status)
+	}
+}
+
+func TestAClaimThatIsFollowedByAnImageConfirmsNoPower(t *testing.T) {
+	f := facts(StateAvailable, hardware.PowerOff).claimed()
+	f.Host.Generation, f.Host.HasImage, f.Host.Online, f.GenerationSeen = 4, false, false, noon
+	if d := Plan(f); d.Record.Power.ObservedGeneration != 3 || d.Requeue != claimTime {
+		t.Errorf("at once: generation %d, again in %s", d.Record.Power.ObservedGeneration, d.Requeue)
+	}
+	f.Now = noon.Add(claimTime)
+	if d := Plan(f); d.Record.Power.ObservedGeneration != 4 {
+		t.Error("a power-off may be waited for, and is not confirmed")
+	}
+	f.Now, f.Host.Generation, f.Host.HasImage, f.Host.Online = noon.Add(time.Second), 5, true, true
+	d := Plan(f)
+	if a := d.Record.Attempt; a == nil || d.Record.Power.ObservedGeneration != 5 || d.Status.State != StateProvisioning || d.Action.Kind != ActionNone || d.Record.LastTenant == "" {
+		t.Errorf("the intent is one write: %+v, state %s, action %s", d.Record, d.Status.State, d.Action.Kind)
+	}
+	// The state's write was lost.
+	f.Record = d.Record
+	if d = Plan(f); d.Status.State != StateProvisioning || d.Action.Kind != ActionNone || d.Record.Attempt.Number != f.Record.Attempt.Number {
+		t.Errorf("state %s, action %s", d.Status.State, d.Action.Kind)
+	}
+	f.Host.HasImage = false
+	if d = Plan(f); d.Action.Kind != ActionCancel {
+		t.Errorf("the image is wanted no more: action %s", d.Action.Kind)
+	}
+}
