@@ -25,6 +25,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/hostimport"
 	"github.com/ingot-dev/ingot/cmd/ingot/image"
 	"github.com/ingot-dev/ingot/cmd/ingot/mig"
+	"github.com/ingot-dev/ingot/cmd/ingot/render"
 	"github.com/ingot-dev/ingot/cmd/ingot/rollout"
 	"github.com/ingot-dev/ingot/cmd/ingot/simulate"
 	"github.com/ingot-dev/ingot/cmd/ingot/tenant"
@@ -56,6 +57,7 @@ func root() *cobra.Command {
 		rollout.Command(simulate.Command()),
 		explain.Command(),
 		validate.Command(),
+		render.Command(),
 		verify.Command(),
 		mig.Command(),
 		demo.Command(),

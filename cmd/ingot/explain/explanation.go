@@ -45,6 +45,11 @@ type Explanation struct {
 	Files           []File   `json:"files"`
 	// Units in the order in which they are started.
 	Units []Unit `json:"units"`
+
+	// SecretFiles are written at the last step; no plan has their content.
+	SecretFiles []SecretFile `json:"secretFiles"`
+	// Warnings are what people must know although it was not refused.
+	Warnings []Warning `json:"warnings"`
 }
 
 // GPU is what a server has, and how it is presented.
@@ -85,7 +90,23 @@ type Label struct {
 	Check string `json:"check"`
 	Key   string `json:"key"`
 	Value string `json:"value"`
-	Hint  string `json:"hint,omitempty"`
+	// Passing are further values that the label has while the software that sets it still works.
+	Passing []string `json:"passing,omitempty"`
+	Hint    string   `json:"hint,omitempty"`
+}
+
+// SecretFile is a file of the node whose content is a key of a Secret in the host namespace.
+type SecretFile struct {
+	Path   string `json:"path"`
+	Mode   string `json:"mode"`
+	Secret string `json:"secret"`
+	Key    string `json:"key"`
+}
+
+// Warning is what is not certain, although it is not refused.
+type Warning struct {
+	Rule    string `json:"rule"`
+	Message string `json:"message"`
 }
 
 // Modules of the kernel.
@@ -117,7 +138,7 @@ func Explain(s offline.Shape, plan presentation.Plan) Explanation {
 		Labels: map[string]string{}, NodeLabels: map[string]string{}, ExpectedLabels: []Label{},
 		KernelArguments: list(plan.KernelArguments), Packages: list(plan.Packages),
 		Modules: Modules{Load: list(plan.Modules.Load), Blacklist: list(plan.Modules.Blacklist)},
-		Files:   []File{}, Units: []Unit{},
+		Files:   []File{}, Units: []Unit{}, SecretFiles: []SecretFile{}, Warnings: []Warning{},
 	}
 	if g := s.NodeType.Spec.GPU; g != nil {
 		out.GPU = &GPU{Vendor: string(g.Vendor), Model: g.Model, Count: g.Count, Mode: string(g.Presentation.Mode)}
@@ -129,7 +150,7 @@ func Explain(s offline.Shape, plan presentation.Plan) Explanation {
 	maps.Copy(out.Labels, plan.NodeLabels)
 	for _, l := range e.Labels {
 		out.Labels[l.Key] = l.Value
-		out.ExpectedLabels = append(out.ExpectedLabels, Label{Check: l.Check, Key: l.Key, Value: l.Value, Hint: l.Hint})
+		out.ExpectedLabels = append(out.ExpectedLabels, Label{Check: l.Check, Key: l.Key, Value: l.Value, Passing: l.Passing, Hint: l.Hint})
 	}
 	for _, s := range e.Slices {
 		out.Slices = append(out.Slices, slice(s))
@@ -139,6 +160,12 @@ func Explain(s offline.Shape, plan presentation.Plan) Explanation {
 	}
 	for _, u := range plan.Units {
 		out.Units = append(out.Units, Unit{Name: u.Name, Content: u.Content})
+	}
+	for _, f := range plan.SecretFiles {
+		out.SecretFiles = append(out.SecretFiles, SecretFile{Path: f.Path, Mode: f.Mode, Secret: f.Secret, Key: f.Key})
+	}
+	for _, w := range plan.Warnings {
+		out.Warnings = append(out.Warnings, Warning{Rule: w.Rule, Message: w.Message})
 	}
 	return out
 }

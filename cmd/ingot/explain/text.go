@@ -60,6 +60,7 @@ func (e Explanation) sections() []section {
 		section{"Packages installed at the first boot", column(e.Packages)},
 		section{"Files (their content is in -o json)", e.files()},
 		section{"systemd units, in the order of their start", e.units()},
+		section{"What to know", e.warnings()},
 	)
 }
 
@@ -118,6 +119,17 @@ func (e Explanation) files() [][]string {
 	var out [][]string
 	for _, f := range e.Files {
 		out = append(out, []string{f.Path, f.Mode})
+	}
+	for _, f := range e.SecretFiles {
+		out = append(out, []string{f.Path, f.Mode, "key " + f.Key + " of Secret " + f.Secret})
+	}
+	return out
+}
+
+func (e Explanation) warnings() [][]string {
+	var out [][]string
+	for _, w := range e.Warnings {
+		out = append(out, []string{w.Message + " (" + w.Rule + ")"})
 	}
 	return out
 }

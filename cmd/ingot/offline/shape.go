@@ -2,6 +2,8 @@ package offline
 
 import (
 	"errors"
+	"slices"
+	"strings"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 
@@ -69,6 +71,17 @@ func (f Files) Machine(name string) (*v1alpha1.Machine, error) {
 	return out, find(f, "Machine", name, "", out)
 }
 
+// Tenant finds the TenantCluster of that name in a namespace. Errors as of ShapeOf.
+func (f Files) Tenant(namespace, name string) (*v1alpha1.TenantCluster, error) {
+	out := &v1alpha1.TenantCluster{}
+	within := f
+	within.Manifests = slices.DeleteFunc(slices.Clone(f.Manifests), func(m Manifest) bool { return m.Namespace() != namespace })
+	return out, find(within, "TenantCluster", name, "", out)
+}
+
+// IsURL says whether an OSImage's checksum is where a checksum file lies, and not the checksum itself.
+func IsURL(checksum string) bool { return strings.Contains(checksum, "://") }
+
 // Host finds the BareMetalHost of that name. Errors as of ShapeOf.
 func (f Files) Host(name string) (*metal3.BareMetalHost, error) {
 	out := &metal3.BareMetalHost{}
@@ -94,10 +107,16 @@ func (s Shape) Layers() []cloudinit.Layer {
 	return []cloudinit.Layer{{Name: "NodeProvider " + s.Provider.Name, Text: s.Provider.Spec.UserData}, own}
 }
 
-// SSHKeys of provider and node type.
+// SSHKeys of provider and node type, each once.
 func (s Shape) SSHKeys() []string {
 	if s.Provider == nil {
 		return s.NodeType.Spec.SSHKeys
 	}
-	return append(append([]string(nil), s.Provider.Spec.SSHKeys...), s.NodeType.Spec.SSHKeys...)
+	var out []string
+	for _, key := range slices.Concat(s.Provider.Spec.SSHKeys, s.NodeType.Spec.SSHKeys) {
+		if !slices.Contains(out, key) {
+			out = append(out, key)
+		}
+	}
+	return out
 }

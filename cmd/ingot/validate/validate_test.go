@@ -62,7 +62,7 @@ func TestEachThingThatIsWrongIsOneLine(t *testing.T) {
 		"a layout that does not fit":       {"{3g.40gb: 2}", "{3g.40gb: 2, 1g.10gb: 1}", "NodeType h100-mig: spec.gpu: mig.layout[1].profiles:"},
 		"a promise that disagrees":         {"resources: {cpu: \"192\", memory: 2048Gi}", "resources: {cpu: \"192\", nvidia.com/gpu: 8}", "NodeType h200-dra: spec.resources: resources[nvidia.com/gpu] is promised, and no such resource follows from spec.gpu"},
 		"user data that fights":            {"packages: [lldpd]", "hostname: x", "NodeType h100: spec.userData: hostname: the host name is the Machine's name, which the Node must have: remove it (user-data/conflict)"},
-		"user data that is none":           {"#cloud-config", "#!/bin/sh", "NodeType h100: spec.userData: the first line must be #cloud-config"},
+		"user data that is none":           {"#cloud-config", "#include", "NodeType h100: spec.userData: the first line must be #cloud-config"},
 		"a provider's user data":           {"  hostNamespace: metal\n", "  hostNamespace: metal\n  userData: \"#cloud-config\\nruncmd: no\"\n", "NodeProvider hall-1: spec.userData: runcmd: it must be a list (user-data/invalid)"},
 		"a selector against itself":        {"{key: use, operator: NotIn, values: [mig]}", "{key: gpu-model, operator: NotIn, values: [h100]}", "NodeType h100: spec.hostSelector: no value of the label gpu-model fits all that is asked of it, so that no host can be selected (selector/contradiction)"},
 		"a selector against the GPUs":      {"{gpu-model: h200, gpu-count: \"8\"}", "{gpu.ingot.dev/model: H100-SXM5-80GB}", "NodeType h200-dra: spec.hostSelector: gpu.ingot.dev/model=H100-SXM5-80GB selects no host that also has spec.gpu.model H200-SXM-141GB"},

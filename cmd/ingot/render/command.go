@@ -1,0 +1,83 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+	"github.com/ingot-dev/ingot/cmd/ingot/offline"
+)
+
+// options of the command line.
+type options struct {
+	flags                 offline.Flags
+	machine, host, output string
+}
+
+// Command is `ingot render`.
+func Command() *cobra.Command {
+	var opts options
+	c := &cobra.Command{
+		Use:   "render -f FILE... --machine NAME --output WHAT",
+		Short: "Print a document that a Machine's first boot would read",
+		Long: `Reads a NodeType with its OSImage and NodeProvider from files and prints one document of a
+Machine of it:
+
+  user-data        #cloud-config or MIME, for images that read cloud-init's
+  ignition         an Ignition configuration, for images that read that
+  network-data     OpenStack network_data.json, which Ingot delivers
+  network-config   the same network as cloud-init's version 2, for a NoCloud seed
+  meta-data        OpenStack meta_data.json
+  operator-values  what the tenant's GPU software must be told
+
+The Machine, its TenantCluster and its BareMetalHost are taken from the files where they are
+there. No cluster is asked: what is not known is a placeholder, which standard error lists.`,
+		Example: "  ingot render -f manifests/ --nodetype h100 --machine training-1 --output user-data",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd, opts) },
+	}
+	offline.AddFiles(c, &opts.flags)
+	offline.AddNodeType(c, &opts.flags)
+	f := c.Flags()
+	f.StringVar(&opts.machine, "machine", "", "name of the Machine, which need not be in the files")
+	f.StringVar(&opts.host, "host", "", "name of the BareMetalHost in the files (default: the Machine's)")
+	f.StringVarP(&opts.output, "output", "o", "", strings.Join(outputs, ", "))
+	return c
+}
+
+func run(cmd *cobra.Command, opts options) error {
+	if !slices.Contains(outputs, opts.output) {
+		return cli.Usagef(cmd, "--output %s: expected %s", opts.output, strings.Join(outputs, ", "))
+	}
+	if problems := validation.IsDNS1123Subdomain(opts.machine); len(problems) > 0 {
+		return cli.Usagef(cmd, "--machine %s: expected the name of a Machine such as training-1", opts.machine)
+	}
+	files, err := opts.flags.Open(cmd)
+	if err != nil {
+		return err
+	}
+	node, err := nodeOf(files, opts)
+	if err != nil {
+		return err
+	}
+	text, warnings, err := node.document(opts.output)
+	if err != nil {
+		return fmt.Errorf("render %s of Machine %s: %w", opts.output, opts.machine, err)
+	}
+	for _, p := range node.placeholders {
+		// Ignition may have its files compressed.
+		if opts.output == ignition || bytes.Contains(text, []byte(p.text)) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "placeholder: %q stands for %s\n", p.text, p.what)
+		}
+	}
+	for _, w := range warnings {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", w)
+	}
+	_, err = cmd.OutOrStdout().Write(text)
+	return err
+}
