@@ -96,6 +96,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.act(ctx, seen, decision); err != nil {
 		return step.Retry(err).Result()
 	}
+	if machine.Status.Phase == v1alpha1.MachineJoining && decision.Gate == verdict.Keep && len(decision.Events) == 0 {
+		// The machine controller is about to write that the Node joined, which brings us back: two writers at once only
+		// cost one of them its request. The gate does not wait.
+		return step.Done().Result()
+	}
 	return r.write(ctx, &machine, decision)
 }
 

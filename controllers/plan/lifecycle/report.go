@@ -207,12 +207,36 @@ func (p *planner) reportInstallation() {
 		p.hold(v1alpha1.ConditionProvisioned, a.Reason, "", fmt.Sprintf("host %s: %s at %s", p.hostName(), a.Message, a.Step))
 		return
 	}
-	message := "host " + p.hostName() + " is " + p.f.Host.State
-	if a != nil {
-		message = fmt.Sprintf("host %s: attempt %d is at %s", p.hostName(), a.Number, a.Step)
+	if a == nil || !writes[a.Step] {
+		p.beforeWriting(a)
+		return
 	}
-	p.hold(v1alpha1.ConditionProvisioned, v1alpha1.ReasonProvisioning, "the installation"+p.step(), message)
+	message := "host " + p.hostName() + " writes the image" + p.stuckAt(a)
+	p.hold(v1alpha1.ConditionProvisioned, v1alpha1.ReasonProvisioning, "the image to be written", message)
 	p.reportProgress(a)
+}
+
+// writes are the steps from the first byte on.
+var writes = map[string]bool{"Writing": true, "Verifying": true, "Finishing": true}
+
+// beforeWriting says the same from the claim until the first byte: a status write is a request, of which a Machine has a
+// budget, and each step is in HostRecord.status.
+func (p *planner) beforeWriting(a *v1alpha1.HostAttempt) {
+	p.d.Status.Progress = nil
+	p.hold(v1alpha1.ConditionProvisioned, v1alpha1.ReasonProvisioning, "the installer to begin",
+		"host "+p.hostName()+" is prepared and boots the installer"+p.stuckAt(a))
+}
+
+// stuckAt names the step when that is what people must know: the phase is late.
+func (p *planner) stuckAt(a *v1alpha1.HostAttempt) string {
+	switch {
+	case !p.f.Overdue():
+		return ""
+	case a == nil:
+		return ": it is " + p.f.Host.State
+	default:
+		return fmt.Sprintf(": attempt %d is at %s", a.Number, a.Step)
+	}
 }
 
 // attempt is the host's current installation for this Machine.
@@ -232,20 +256,16 @@ func (p *planner) step() string {
 	return ""
 }
 
-// reportProgress copies bytes at every quarter and at every new step only: a status write is a request, and a Machine
-// has a budget of them; HostRecord.status has every byte.
+// reportProgress copies bytes at every quarter only; HostRecord.status has more.
 func (p *planner) reportProgress(a *v1alpha1.HostAttempt) {
-	if a == nil {
-		return
-	}
 	old, quarter := p.d.Status.Progress, a.TotalBytes/4
 	if quarter == 0 {
 		quarter = 1 << 28
 	}
-	if old != nil && old.Step == a.Step && a.DoneBytes-old.DoneBytes < quarter && a.DoneBytes >= old.DoneBytes {
+	if old != nil && a.DoneBytes-old.DoneBytes < quarter && a.DoneBytes >= old.DoneBytes {
 		return
 	}
-	p.d.Status.Progress = &v1alpha1.Progress{Step: a.Step, DoneBytes: a.DoneBytes, TotalBytes: a.TotalBytes}
+	p.d.Status.Progress = &v1alpha1.Progress{Step: "Writing", DoneBytes: a.DoneBytes, TotalBytes: a.TotalBytes}
 }
 
 // waitingCheck is the first check that decides the verdict, in a few words: nvidia.com/gpu: 7 of 8.

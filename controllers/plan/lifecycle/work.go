@@ -101,7 +101,7 @@ func (p *planner) prepared() bool {
 	if !requested && p.lacksSomething() {
 		return false
 	}
-	p.hold(v1alpha1.ConditionProvisioned, v1alpha1.ReasonProvisioning, "the installation to begin", "the installation is being prepared")
+	p.beforeWriting(nil)
 	switch {
 	case p.f.Revision.Problem == "" && !p.recordWritten(), p.f.Tenant.Reachable && !p.tokenRight():
 		return false
@@ -242,14 +242,35 @@ func (p *planner) living() {
 		return
 	}
 	if p.f.Machine.Status.Phase == v1alpha1.MachineValidating {
-		reason, message := p.verdictProblem()
-		condition := ""
-		if !p.f.NodeOfThisAttempt() {
-			condition = v1alpha1.ConditionJoined
-		}
-		p.hold(condition, reason, p.waitingCheck(), message)
+		p.reportVerdict()
 	}
 	p.tidy()
+}
+
+func (p *planner) reportVerdict() {
+	reason, message := p.verdictProblem()
+	switch left := p.untilChecksTell(); {
+	case !p.f.NodeOfThisAttempt():
+		p.hold(v1alpha1.ConditionJoined, reason, p.waitingCheck(), message)
+	case left > 0 && p.g.hostIsMine(p.f):
+		p.after(left)
+		p.hold("", v1alpha1.ReasonChecksWaiting, "the first checks", "Node "+p.f.Machine.Name+" has joined and is being checked")
+	default:
+		p.hold("", reason, p.waitingCheck(), message)
+	}
+}
+
+// firstChecks is how long what a new Node lacks is not worth telling: kubelet and device plugins come up one after the other.
+const firstChecks = 5 * time.Second
+
+// untilChecksTell is how long that still is; a check that has failed for good is told at once.
+func (p *planner) untilChecksTell() time.Duration {
+	m := p.f.Machine.Status
+	at := len(m.Timeline) - 1
+	if at < 1 || m.Timeline[at-1].Phase != v1alpha1.MachineJoining || m.Verdict != nil && m.Verdict.Result == v1alpha1.CheckFail {
+		return 0
+	}
+	return m.Timeline[at].At.Add(firstChecks).Sub(p.f.Now)
 }
 
 func (p *planner) tidy() {
