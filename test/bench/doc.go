@@ -2,7 +2,7 @@
 // process of its own, share this machine while every server goes from powered off to admitted node, and then stay as they
 // are for a while.
 //
-//	ingot-bench [-machines N] [-steady D] [-timeout D] [-dir DIR] [-profile]
+//	ingot-bench [-machines N] [-steady D] [-timeout D] [-dir DIR] [-profile] [-tenant-qps N]
 //
 // It prints what it measured as the tables of README.md, and asserts nothing about time: it fails when a Machine does not
 // become Ready. Everything listens on loopback, and whatever was started ends with it.

@@ -19,6 +19,7 @@ type options struct {
 	steady, timeout time.Duration
 	dir             string
 	profile         bool
+	tenantQPS       int
 }
 
 func main() { os.Exit(run(os.Args)) }
@@ -53,6 +54,7 @@ func parse(args []string) (options, error) {
 	set.DurationVar(&o.timeout, "timeout", 30*time.Minute, "how long the Machines may take")
 	set.StringVar(&o.dir, "dir", "", "`folder` for disks, logs and profiles, which is kept; empty: one that is removed, unless the run fails")
 	set.BoolVar(&o.profile, "profile", false, "keep CPU profiles and a heap profile of the manager; needs -dir")
+	set.IntVar(&o.tenantQPS, "tenant-qps", 0, "the manager's limit of requests a `second` to one tenant; 0: its default")
 	if err := set.Parse(args); err != nil {
 		return o, err
 	}
@@ -61,8 +63,8 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("unexpected argument %q", set.Arg(0))
 	case o.machines < 3 || o.machines > 5000:
 		return o, fmt.Errorf("-machines %d: expected 3 to 5000", o.machines)
-	case o.steady < 0 || o.timeout <= 0:
-		return o, errors.New("-steady and -timeout: expected no negative duration")
+	case o.steady < 0 || o.timeout <= 0 || o.tenantQPS < 0:
+		return o, errors.New("-steady, -timeout and -tenant-qps: expected no negative number")
 	case o.profile && o.dir == "":
 		return o, errors.New("-profile: give -dir too, for the profiles would be removed")
 	}

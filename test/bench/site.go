@@ -239,6 +239,9 @@ func (f *fleet) startManager(ctx context.Context) error {
 	f.world.Tune = func(s *settings.Settings) {
 		plain := settings.Default()
 		s.Boot.ProgressInterval, s.Intervals = plain.Boot.ProgressInterval, plain.Intervals
+		if n := f.options.tenantQPS; n > 0 {
+			s.Tenants.QPS, s.Tenants.Burst = float32(n), 2*n
+		}
 	}
 	if f.options.profile {
 		self, err := os.Executable()
