@@ -9,17 +9,17 @@
 //
 // BEGIN MODES
 //
-//	vendor   mode         variant                                              this version
-//	nvidia   Passthrough  virtual machines                                     known
-//	nvidia   Passthrough  containers, whole or shared, DRA                     known
-//	nvidia   Passthrough  containers, whole or shared, device plugin           known
-//	nvidia   VGPU         host and guest                                       refused
-//	nvidia   MIG          strategies none, single, mixed; device plugin, DRA   known
-//	nvidia   DRA          partitioned by layout                                known
-//	nvidia   DRA          whole, shared, VFIO, partitioned by claims           known
-//	amd      Passthrough  whole GPUs and partitions                            refused
-//	amd      DRA          gpu.amd.com                                          refused
-//	generic  Passthrough  any accelerator with a device plugin                 refused
+//	vendor   mode         variant                                                      this version
+//	nvidia   Passthrough  virtual machines                                             known
+//	nvidia   Passthrough  containers, whole or shared, DRA                             known
+//	nvidia   Passthrough  containers, whole or shared, device plugin                   known
+//	nvidia   VGPU         host and guest                                               refused
+//	nvidia   MIG          strategies none, single, mixed; device plugin, DRA           known
+//	nvidia   DRA          partitioned by layout                                        known
+//	nvidia   DRA          whole, shared, VFIO, partitioned by claims                   known
+//	amd      Passthrough  containers, whole and partitioned, device plugin and DRA     known
+//	amd      DRA          whole and partitioned, gpu.amd.com                           known
+//	generic  Passthrough  any accelerator with a device plugin                         refused
 //
 // END MODES
 package presentation

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/amd"
 	"github.com/ingot-dev/ingot/presentation/dra"
 	"github.com/ingot-dev/ingot/presentation/mig"
 	"github.com/ingot-dev/ingot/presentation/passthrough"
@@ -34,8 +35,8 @@ var modes = []mode{
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeMIG, Variant: "strategies none, single, mixed; device plugin, DRA", resolve: mig.Resolve},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "partitioned by layout", matches: partitionedByLayout, resolve: mig.ResolveClaims},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "whole, shared, VFIO, partitioned by claims", resolve: dra.Resolve},
-	{Vendor: v1alpha1.VendorAMD, Mode: v1alpha1.ModePassthrough, Variant: "whole GPUs and partitions"},
-	{Vendor: v1alpha1.VendorAMD, Mode: v1alpha1.ModeDRA, Variant: "gpu.amd.com"},
+	{Vendor: v1alpha1.VendorAMD, Mode: v1alpha1.ModePassthrough, Variant: "containers, whole and partitioned, device plugin and DRA", resolve: amd.Resolve},
+	{Vendor: v1alpha1.VendorAMD, Mode: v1alpha1.ModeDRA, Variant: "whole and partitioned, gpu.amd.com", resolve: amd.Resolve},
 	{Vendor: v1alpha1.VendorGeneric, Mode: v1alpha1.ModePassthrough, Variant: "any accelerator with a device plugin"},
 }
 

@@ -60,7 +60,7 @@ func requests() map[string]Request {
 	four := h100()
 	four.GPU.Model, four.GPU.Count = "A100-SXM4-40GB", 4
 	out := map[string]Request{"no-gpu": plain, "h100-sxm-8": h100(), "h100-nvl-8": pcie, "a100-sxm-4": four, "h100-dra": byClaims()}
-	for _, more := range []map[string]Request{partitioned(), sourced(), toMachines()} {
+	for _, more := range []map[string]Request{partitioned(), sourced(), toMachines(), instincts()} {
 		maps.Copy(out, more)
 	}
 	return out
@@ -97,9 +97,6 @@ func TestThePlansAreAsInTheGoldenFiles(t *testing.T) {
 
 func TestEveryModelOfTheCatalogueResolves(t *testing.T) {
 	for _, m := range catalogue.Models() {
-		if m.Vendor == v1alpha1.VendorAMD {
-			continue
-		}
 		plan, err := Resolve(requestFor(m))
 		if err != nil {
 			t.Errorf("%s: %v", m.Name, err)
@@ -139,7 +136,7 @@ func TestWhatCannotWorkIsRefusedWithItsReasonAndRule(t *testing.T) {
 		{"a resource that no node has", func(r *Request) { r.Resources["gpus"] = resource.MustParse("8") }, "ResourcesDisagree", "promise/unknown-resource", "gpus"},
 		{"no GPU to present", func(r *Request) { r.GPU.Count = 0 }, "PresentationInvalid", "gpu/count", "1 to 64"},
 		{"fewer GPUs than none", func(r *Request) { r.GPU.Count = -8 }, "PresentationInvalid", "gpu/count", "-8"},
-		{"another vendor", func(r *Request) { r.GPU.Vendor = v1alpha1.VendorAMD }, "PresentationInvalid", "presentation/unknown", "amd"},
+		{"another vendor's model", func(r *Request) { r.GPU.Vendor = v1alpha1.VendorAMD }, "PresentationInvalid", "gpu/model", "MI300X"},
 		{"a vendor and a mode that the table does not have", func(r *Request) { r.GPU.Vendor, r.GPU.Presentation.Mode = "generic", "DRA" }, "PresentationInvalid", "presentation/unknown", "generic"},
 	}
 	for _, tt := range tests {
@@ -248,13 +245,13 @@ func TestEveryNVIDIAPlanSetsTheMIGModeBeforeKubelet(t *testing.T) {
 
 func TestTheTableOfModesInThePackageDocumentationIsCurrent(t *testing.T) {
 	var table strings.Builder
-	fmt.Fprintf(&table, "//\t%-8s %-12s %-52s %s\n", "vendor", "mode", "variant", "this version")
+	fmt.Fprintf(&table, "//\t%-8s %-12s %-60s %s\n", "vendor", "mode", "variant", "this version")
 	for _, m := range modes {
 		state := "refused"
 		if m.resolve != nil {
 			state = "known"
 		}
-		fmt.Fprintf(&table, "//\t%-8s %-12s %-52s %s\n", m.Vendor, m.Mode, m.Variant, state)
+		fmt.Fprintf(&table, "//\t%-8s %-12s %-60s %s\n", m.Vendor, m.Mode, m.Variant, state)
 	}
 	source, err := os.ReadFile("doc.go")
 	if err != nil {

@@ -1,0 +1,171 @@
+package amd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/boot"
+	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/presentation/plan"
+)
+
+// Driver is the name of AMD's DRA driver, and of its DeviceClass.
+const Driver = "gpu.amd.com"
+
+// minimumContainerd is the oldest that hands CDI devices to containers.
+const minimumContainerd = "1.7"
+
+// Resolve plans AMD GPUs for containers. The error is a *plan.Refusal.
+func Resolve(r plan.Request) (plan.Plan, error) {
+	model, err := judge(r)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	spec := r.GPU.Presentation.Partitions
+	parted, err := read(spec, model)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	p, err := node(r, model, parted)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	if !parted.isDocumented() {
+		p.Warnings = append(p.Warnings, plan.Warning{Rule: "unverified/amd-partition", Message: fmt.Sprintf("%s with %s is what the kernel takes and AMD does not document for %s", parted.compute, parted.memory, model.Name)})
+	}
+	count := int(r.GPU.Count) * parted.parts(model.XCC)
+	if byClaims(r.GPU) {
+		publish(&p, r, parted, count)
+		return p, nil
+	}
+	name, naming := "gpu", "single"
+	if spec != nil && spec.ResourceNaming == "mixed" {
+		name, naming = parted.String(), "mixed"
+	}
+	p.Tenant.ResourceNaming = naming
+	p.Expectation.Resources = []plan.Resource{{
+		Name: corev1.ResourceName("amd.com/" + name), Quantity: *resource.NewQuantity(int64(count), resource.DecimalSI), Waits: true,
+		Hint: "is the pod of AMD's device plugin on the node, does it tolerate the gate, and is its resource_naming_strategy " + naming + "? It counts devices only when it starts. On the node: amd-smi partition; journalctl -u " + boot.Unit,
+	}}
+	return p, nil
+}
+
+func byClaims(gpu *v1alpha1.GPUSpec) bool {
+	p := gpu.Presentation.Passthrough
+	return gpu.Presentation.Mode == v1alpha1.ModeDRA || p != nil && p.Advertise == v1alpha1.AdvertiseDRA
+}
+
+// node plans who partitions the GPUs, and when.
+func node(r plan.Request, model catalogue.Model, parted partition) (plan.Plan, error) {
+	if r.GPU.Driver.Source == v1alpha1.DriverFromOperator {
+		return byOperator(r, parted)
+	}
+	file, unit := boot.Mode(parted.mode(model, r.GPU.Count))
+	p := plan.Plan{
+		Modules:  plan.Modules{Load: []string{"amdgpu"}},
+		Packages: r.GPU.Driver.Packages, Files: []plan.File{file}, Units: []plan.Unit{unit},
+	}
+	if parted.compute == "CPX" {
+		p.Modules.Blacklist = []string{"ast"}
+	}
+	return p, nil
+}
+
+func byOperator(r plan.Request, parted partition) (plan.Plan, error) {
+	profile, known := profiles[parted]
+	if !known {
+		return plan.Plan{}, refuse("amd/profile", "gpu.driver.source is Operator, and the default configuration of its device config manager has no profile for %s with %s: use source: Image or Packages", parted.compute, parted.memory)
+	}
+	p := plan.Plan{
+		Modules: plan.Modules{Blacklist: []string{"amdgpu"}}, // The operator loads its own.
+		Tenant:  plan.Tenant{DriverVersion: r.GPU.Driver.Version},
+	}
+	if parted == whole {
+		return p, nil
+	}
+	p.NodeLabels = map[string]string{"dcm.amd.com/gpu-config-profile": profile}
+	const state = "dcm.amd.com/gpu-config-profile-state"
+	p.Expectation.Labels = []plan.Label{{Check: "label/" + state, Key: state, Value: "success", Hint: "kubectl logs of the pod of AMD's device config manager on the node; the device plugin must start again after it"}}
+	if parted.compute == "CPX" {
+		p.Modules.Blacklist = append(p.Modules.Blacklist, "ast")
+	}
+	return p, nil
+}
+
+// publish expects the devices of AMD's DRA driver, as its code of October 2025 has them.
+func publish(p *plan.Plan, r plan.Request, parted partition, count int) {
+	device := plan.DeviceExpectation{Type: "amdgpu", Count: count, Attributes: map[string][]string{"partitionProfile": {parted.String()}}, Optional: []string{"partitionProfile"}}
+	if parted != whole {
+		device.Type, device.Optional = "amdgpu-partition", nil
+	}
+	p.Expectation.Slices = []plan.SliceExpectation{{
+		Driver: Driver, DeviceClasses: []plan.DeviceClassExpectation{{Name: Driver, Count: count}}, Devices: []plan.DeviceExpectation{device},
+		Hint: "is the pod of AMD's DRA driver on the node, and does it tolerate the gate? On the node: amd-smi partition; journalctl -u " + boot.Unit,
+	}}
+	p.Warnings = append(p.Warnings, plan.Warning{Rule: "unverified/amd-dra", Message: "the devices of " + Driver + " are expected as its code of October 2025 publishes them; a newer driver may differ"})
+}
+
+// judge finds the model, and refuses what its driver or AMD's software cannot do.
+func judge(r plan.Request) (catalogue.Model, error) {
+	model, err := catalogue.Lookup(r.GPU.Vendor, r.GPU.Model)
+	if err != nil {
+		return catalogue.Model{}, refuse("gpu/model", "gpu.model: %v", err)
+	}
+	if r.GPU.Count < 1 || r.GPU.Count > 64 {
+		return catalogue.Model{}, refuse("gpu/count", "gpu.count is %d: a server has 1 to 64 GPUs", r.GPU.Count)
+	}
+	if err := judgeMode(r); err != nil {
+		return catalogue.Model{}, err
+	}
+	return model, judgeDriver(r)
+}
+
+func judgeMode(r plan.Request) error {
+	if p := r.GPU.Presentation.Passthrough; p != nil && p.Workload == v1alpha1.WorkloadVM {
+		return refuse("amd/vm", "passthrough.workload: VM: this version does not present AMD GPUs to virtual machines; choose Container")
+	}
+	d := r.GPU.Presentation.DRA
+	if p := r.GPU.Presentation.Passthrough; p != nil && p.Sharing != nil || d != nil && d.Sharing != nil {
+		return refuse("amd/sharing", "AMD's software shares no GPU between pods: partition them with presentation.partitions, or remove sharing")
+	}
+	if d != nil && (d.Driver != "" && d.Driver != Driver || d.Devices != "" && d.Devices != "GPU" || len(d.FeatureGates)+len(d.Layout) > 0) {
+		return refuse("dra/driver", "GPUs of vendor amd are published by %s, as devices: GPU, without feature gates or a layout: correct presentation.dra; partitions are in presentation.partitions", Driver)
+	}
+	if c := r.Image.Software.Containerd; byClaims(r.GPU) {
+		if older, ok := plan.OlderThan(c, minimumContainerd); older || !ok {
+			return refuse("dra/containerd-version", "the OSImage's software.containerd is %q, and %s or newer is needed: devices reach containers by CDI", c, minimumContainerd)
+		}
+	}
+	return nil
+}
+
+func judgeDriver(r plan.Request) error {
+	baked, source, version := r.Image.Software.GPUDriver, r.GPU.Driver.Source, r.GPU.Driver.Version
+	fromImage := source == "" || source == v1alpha1.DriverFromImage
+	switch {
+	case fromImage && baked == nil:
+		return plan.Refuse(v1alpha1.ReasonDriverMissing, "image/driver", "gpu.driver.source: Image needs a driver in the image, and the OSImage's software.gpuDriver names none: bake amdgpu in, or name the kernel's own")
+	case fromImage && baked.Vendor != v1alpha1.VendorAMD:
+		return plan.Refuse(v1alpha1.ReasonDriverMissing, "image/driver-vendor", "the OSImage's software.gpuDriver is of vendor %s, and the GPUs need one of vendor amd", baked.Vendor)
+	case fromImage:
+		version = baked.Version
+	case baked != nil:
+		return refuse("driver/two", "gpu.driver.source is %s, and the OSImage has the driver %s baked in: use an image without, or source: Image", source, baked.Version)
+	}
+	if _, ok := plan.OlderThan(version, "1"); !ok {
+		return refuse("image/driver-version", "the driver's version %q is not one such as 30.20.1", version)
+	}
+	if source == v1alpha1.DriverFromPackages && !slices.ContainsFunc(r.GPU.Driver.Packages, func(p string) bool { return strings.Contains(p, version) && !strings.Contains(p, "*") }) {
+		return refuse("packages/version", "gpu.driver.packages has nothing of version %s, which gpu.driver.version promises: write each package with its exact version", version)
+	}
+	return nil
+}
+
+func refuse(rule, format string, args ...any) error {
+	return plan.Refuse(v1alpha1.ReasonPresentationInvalid, rule, format, args...)
+}

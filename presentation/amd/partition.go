@@ -1,0 +1,137 @@
+package amd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/catalogue"
+)
+
+// partition is how every GPU of a node is partitioned.
+type partition struct{ compute, memory string }
+
+// whole is what every GPU is after a boot.
+var whole = partition{"SPX", "NPS1"}
+
+// Words of the kernel, in the order in which they are told.
+var (
+	computes = []string{"SPX", "DPX", "TPX", "QPX", "CPX"}
+	memories = map[string]int{"NPS1": 1, "NPS2": 2, "NPS3": 3, "NPS4": 4}
+)
+
+// documented are the combinations that AMD documents for the MI300X class (its partitioning guide of 2025-09).
+var documented = []partition{whole, {"CPX", "NPS1"}, {"CPX", "NPS4"}}
+
+// profiles of the device config manager's default configuration.
+var profiles = map[partition]string{
+	whole: "default", {"CPX", "NPS1"}: "cpx_nps1_all", {"CPX", "NPS4"}: "cpx_nps4_all", {"DPX", "NPS2"}: "dpx_nps2_all", {"QPX", "NPS1"}: "qpx_nps1_all",
+}
+
+// parts is how many devices one GPU becomes; 0: it cannot be.
+func (p partition) parts(xcc int) int {
+	switch p.compute {
+	case "SPX":
+		return 1
+	case "DPX":
+		return 2
+	case "TPX":
+		return 3
+	case "QPX":
+		return 4
+	case "CPX":
+		return xcc
+	}
+	return 0
+}
+
+// valid is the kernel's rule (amdgpu's __aqua_vanjaram_is_valid_mode), and AMD's that memory is not parted more than compute.
+func (p partition) valid(xcc int) bool {
+	nps, known := memories[p.memory]
+	if !known || xcc == 0 || nps > p.parts(xcc) {
+		return false
+	}
+	switch p.compute {
+	case "SPX":
+		return nps == 1
+	case "DPX":
+		return nps <= 2 && xcc%4 == 0
+	case "TPX":
+		return (nps == 1 || nps == 3) && xcc%3 == 0
+	case "QPX":
+		return (nps == 1 || nps == 4) && xcc/4 >= 2
+	case "CPX":
+		return (nps == 1 || nps == 4) && xcc%nps == 0
+	}
+	return false
+}
+
+// String is how the device plugin and the labels write it: cpx_nps4.
+func (p partition) String() string { return strings.ToLower(p.compute + "_" + p.memory) }
+
+// read finds the partition that is ordered, and refuses what the kernel does.
+func read(spec *v1alpha1.PartitionSpec, model catalogue.Model) (partition, error) {
+	if spec == nil {
+		return whole, nil
+	}
+	p := partition{spec.Compute, spec.Memory}
+	if p.valid(model.XCC) {
+		return p, nil
+	}
+	var fits []string
+	for _, c := range computes {
+		for _, m := range []string{"NPS1", "NPS2", "NPS3", "NPS4"} {
+			if (partition{c, m}).valid(model.XCC) {
+				fits = append(fits, c+" with "+m)
+			}
+		}
+	}
+	return partition{}, refuse("amd/partition", "partitions.compute %s with memory %s is not possible on %s, which has %d compute dies: it can be %s", spec.Compute, spec.Memory, model.Name, model.XCC, strings.Join(fits, ", "))
+}
+
+// mode writes the partitions of every GPU of the model, and makes sure of them.
+func (p partition) mode(model catalogue.Model, count int32) []string {
+	var ids []string
+	for _, id := range model.PCIDevices {
+		ids = append(ids, "0x"+model.PCIVendor+":0x"+id)
+	}
+	return []string{
+		"# Partition every GPU as " + p.compute + " with " + p.memory + " before kubelet starts. GPUs are whole again after every boot.",
+		"gpus=$(for device in /sys/bus/pci/devices/*; do",
+		"\tcase \"$(cat \"$device/vendor\"):$(cat \"$device/device\")\" in",
+		"\t" + strings.Join(ids, " | ") + ") echo \"$device\" ;;",
+		"\tesac",
+		"done)",
+		"seen=$(echo \"$gpus\" | grep -c .) || :",
+		fmt.Sprintf("if [ \"$seen\" -ne %d ]; then", count),
+		fmt.Sprintf("\techo \"$seen GPUs of the model %s are there, and %d were ordered: lspci -nn\" >&2", model.Name, count),
+		"\texit 1",
+		"fi",
+		"wrong() {",
+		"\tfor device in $gpus; do",
+		"\t\tif [ \"$(cat \"$device/current_$1_partition\")\" != \"$2\" ]; then",
+		"\t\t\techo \"$device\"",
+		"\t\tfi",
+		"\tdone",
+		"}",
+		"apply() {",
+		"\tfor device in $(wrong \"$1\" \"$2\"); do",
+		"\t\techo \"$2\" >\"$device/current_$1_partition\"",
+		"\tdone",
+		"}",
+		"apply memory " + p.memory,
+		"if [ -n \"$(wrong memory " + p.memory + ")\" ]; then",
+		"\tmodprobe -r amdgpu",
+		"\tmodprobe amdgpu",
+		"fi",
+		"apply compute " + p.compute,
+		"left=\"$(wrong memory " + p.memory + ")$(wrong compute " + p.compute + ")\"",
+		"if [ -n \"$left\" ]; then",
+		"\techo \"not " + p.compute + " with " + p.memory + ": $left; what it can be is in available_compute_partition and available_memory_partition there\" >&2",
+		"\texit 1",
+		"fi",
+	}
+}
+
+func (p partition) isDocumented() bool { return slices.Contains(documented, p) }

@@ -1,0 +1,40 @@
+package amd
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestWhatIsValidIsTheVendorsTable has the kernel's rule written out by hand, for eight compute dies and for the six of an MI300A.
+func TestWhatIsValidIsTheVendorsTable(t *testing.T) {
+	for xcc, want := range map[int]string{
+		8: "spx_nps1=1 dpx_nps1=2 dpx_nps2=2 qpx_nps1=4 qpx_nps4=4 cpx_nps1=8 cpx_nps4=8",
+		6: "spx_nps1=1 tpx_nps1=3 tpx_nps3=3 cpx_nps1=6",
+		0: "",
+	} {
+		var got []string
+		for _, c := range append(computes, "", "MPX") {
+			for _, m := range []string{"", "NPS1", "NPS2", "NPS3", "NPS4", "NPS8"} {
+				if p := (partition{c, m}); p.valid(xcc) {
+					got = append(got, p.String()+"="+string(rune('0'+p.parts(xcc))))
+				}
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%d dies: %v, want %s", xcc, got, want)
+		}
+	}
+}
+
+func TestEveryDocumentedPartitionAndEveryProfileIsValid(t *testing.T) {
+	for _, p := range documented {
+		if !p.valid(8) {
+			t.Errorf("%s is documented and not valid", p)
+		}
+	}
+	for p, name := range profiles {
+		if !p.valid(8) || p != whole && !strings.HasPrefix(name, p.String()) {
+			t.Errorf("%s is not valid, or not what the profile %s says", p, name)
+		}
+	}
+}
