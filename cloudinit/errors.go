@@ -60,13 +60,18 @@ func (t *TooLarge) Error() string {
 	return fmt.Sprintf("the node's documents have %d bytes, the limit is %d: fetch large files at the first boot, or bake them into the image", t.Bytes, Limit)
 }
 
-// Unsupported is a kind of user data that this version does not render.
+// Unsupported is what the image's kind of user data lacks and the node needs.
 type Unsupported struct {
 	// Kind of user data.
 	Kind string
+	// What is lacking, and what to do instead; empty: this version does not render the kind at all.
+	What string
 }
 
-// Error names the kind and what this version renders.
+// Error says what is lacking.
 func (u *Unsupported) Error() string {
-	return fmt.Sprintf("this version does not render user data of kind %s; it renders CloudInit", u.Kind)
+	if u.What != "" {
+		return u.What
+	}
+	return fmt.Sprintf("this version does not render user data of kind %s; it renders CloudInit and Ignition", u.Kind)
 }

@@ -20,6 +20,8 @@ type Input struct {
 	Kind v1alpha1.UserDataKind
 	// OS is the image's operating system, as ID of its os-release; only Ignition asks for it.
 	OS string
+	// KernelArguments are baked into the image; only Ignition asks for them, and sets what is missing.
+	KernelArguments []string
 	// Layers are people's user data, the farthest first.
 	Layers []Layer
 	// Properties of NodeProvider, NodeType and Machine, of which a later level wins. They may add a last layer, SSH keys

@@ -51,6 +51,8 @@ func renderUserData(in Input) ([]byte, error) {
 	switch in.Kind {
 	case "", v1alpha1.UserDataCloudInit:
 		return renderCloudInit(in)
+	case v1alpha1.UserDataIgnition:
+		return renderIgnition(in)
 	default:
 		return nil, &Unsupported{Kind: string(in.Kind)}
 	}
@@ -94,6 +96,17 @@ func addOurs(root *yaml.Node, in Input) error {
 
 // planFiles are the files of the presentation: its own, its kernel modules' and its units'.
 func planFiles(p presentation.Plan) []presentation.File {
+	out := plainFiles(p)
+	for _, u := range p.Units {
+		if u.Content != "" {
+			out = append(out, presentation.File{Path: unitDirectory + u.Name, Mode: "0644", Content: u.Content})
+		}
+	}
+	return out
+}
+
+// plainFiles are those of them that are no units.
+func plainFiles(p presentation.Plan) []presentation.File {
 	var out []presentation.File
 	if len(p.Modules.Load) > 0 {
 		out = append(out, presentation.File{Path: pathModulesLoad, Mode: "0644", Content: strings.Join(p.Modules.Load, "\n") + "\n"})
@@ -101,13 +114,7 @@ func planFiles(p presentation.Plan) []presentation.File {
 	if len(p.Modules.Blacklist) > 0 {
 		out = append(out, presentation.File{Path: pathModprobe, Mode: "0644", Content: "blacklist " + strings.Join(p.Modules.Blacklist, "\nblacklist ") + "\n"})
 	}
-	out = append(out, p.Files...)
-	for _, u := range p.Units {
-		if u.Content != "" {
-			out = append(out, presentation.File{Path: unitDirectory + u.Name, Mode: "0644", Content: u.Content})
-		}
-	}
-	return out
+	return append(out, p.Files...)
 }
 
 // reserved are the paths that are Ingot's.

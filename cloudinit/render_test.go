@@ -74,7 +74,8 @@ func cases(t testing.TB) map[string]Input {
 	dynamic.Network = six.Network
 	unknownNIC := plain()
 	unknownNIC.Host = HostInput{}
-	return map[string]Input{"plain": plain(), "full": full(t), "joined": joined, "ipv6": six, "ipv6-dhcp": dynamic, "unknown-nic": unknownNIC, "described": described(t)}
+	return map[string]Input{"plain": plain(), "full": full(t), "joined": joined, "ipv6": six, "ipv6-dhcp": dynamic, "unknown-nic": unknownNIC, "described": described(t),
+		"fcos": ignited(t, "fedora"), "flatcar": ignited(t, "flatcar"), "openshift": ignited(t, "rhcos")}
 }
 
 func TestDocumentsAreAsInTheGoldenFiles(t *testing.T) {
@@ -89,7 +90,9 @@ func TestDocumentsAreAsInTheGoldenFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			kind := ".user-data.yaml"
-			if !bytes.HasPrefix(docs.UserData, []byte(header)) {
+			if in.Kind == v1alpha1.UserDataIgnition {
+				kind = ".user-data.ign"
+			} else if !bytes.HasPrefix(docs.UserData, []byte(header)) {
 				kind = ".user-data.mime"
 			}
 			golden(t, name+kind, docs.UserData)
@@ -333,7 +336,7 @@ func TestTooLargeAndUnknownKindsAreTypedErrors(t *testing.T) {
 		t.Errorf("error %v, want *TooLarge", err)
 	}
 	in = plain()
-	in.Kind = v1alpha1.UserDataIgnition
+	in.Kind = "Kickstart"
 	var unsupported *Unsupported
 	if _, err := Render(in); !errors.As(err, &unsupported) {
 		t.Errorf("error %v, want *Unsupported", err)

@@ -1,0 +1,97 @@
+package cloudinit
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit/ignition"
+	"github.com/ingot-dev/ingot/cloudinit/network"
+	"github.com/ingot-dev/ingot/presentation"
+)
+
+// kubeletUnit is what a join starts.
+const kubeletUnit = "kubelet.service"
+
+// renderIgnition renders for an image that reads Ignition from a config drive, which is the platform openstack.
+func renderIgnition(in Input) ([]byte, error) {
+	config, err := ignitionConfig(in)
+	if err != nil {
+		return nil, err
+	}
+	if in.Join != nil {
+		if config.Secret, err = joinFiles(*in.Join); err != nil {
+			return nil, err
+		}
+	}
+	out, err := ignition.Render(config)
+	return out, translated(err)
+}
+
+// ignitionConfig is the node without what is secret.
+func ignitionConfig(in Input) (ignition.Config, error) {
+	variant, err := ignition.VariantOf(in.OS)
+	if err != nil {
+		return ignition.Config{}, translated(err)
+	}
+	files, err := kubeletFiles(in)
+	if err != nil {
+		return ignition.Config{}, err
+	}
+	networkFiles, err := ignitionNetwork(in, variant)
+	if err != nil {
+		return ignition.Config{}, err
+	}
+	c := ignition.Config{
+		Variant: variant, Hostname: in.Machine.Name, SSHKeys: in.SSHKeys,
+		KernelArguments: in.Plan.KernelArguments, Baked: in.KernelArguments, Packages: in.Plan.Packages,
+		Files:    slices.Concat(plainFiles(in.Plan), files, networkFiles),
+		Units:    append(slices.Clone(in.Plan.Units), presentation.Unit{Name: kubeletUnit}),
+		Reserved: reserved(in.Plan),
+	}
+	for _, l := range in.Layers {
+		c.Layers = append(c.Layers, ignition.Layer(l))
+	}
+	return c, nil
+}
+
+// ignitionNetwork are the files of a network: images that read Ignition read no network data.
+func ignitionNetwork(in Input, variant ignition.Variant) ([]presentation.File, error) {
+	data, ok, err := networkOf(in)
+	if err != nil || !ok || plainDHCP(data) {
+		return nil, err
+	}
+	if variant == ignition.Flatcar {
+		return data.Networkd()
+	}
+	return data.NetworkManager()
+}
+
+// plainDHCP is what an image does by itself.
+func plainDHCP(d network.Data) bool {
+	return len(d.Links) == 1 && d.Links[0].MTU == 0 && len(d.Services) == 0 && len(d.Networks) == 1 && d.Networks[0].Type == "ipv4_dhcp" && len(d.Networks[0].Routes) == 0
+}
+
+// translated gives errors of Ignition the types of this package.
+func translated(err error) error {
+	var lacks *ignition.Unsupported
+	var bad *ignition.Invalid
+	var conflict *ignition.Conflict
+	switch {
+	case errors.As(err, &lacks):
+		return &Unsupported{Kind: string(v1alpha1.UserDataIgnition), What: lacks.What}
+	case errors.As(err, &bad):
+		return &Invalid{Findings: findings(bad.Findings)}
+	case errors.As(err, &conflict):
+		return &Conflict{Findings: findings(conflict.Findings)}
+	}
+	return err
+}
+
+func findings(from []ignition.Finding) []Finding {
+	out := make([]Finding, len(from))
+	for i, f := range from {
+		out[i] = Finding(f)
+	}
+	return out
+}

@@ -1,0 +1,117 @@
+package ignition
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/coreos/ignition/v2/config/v3_4/types"
+)
+
+const unitDirectory = "/etc/systemd/system/"
+
+// fights finds what Ingot cannot live with. It looks at one layer, so that the message can name it.
+func (c Config) fights(layer string, read types.Config, ours butane) []Finding {
+	reserved := slices.Clone(c.Reserved)
+	for _, f := range ours.Storage.Files {
+		reserved = append(reserved, f.Path)
+	}
+	for _, u := range ours.Systemd.Units {
+		if u.Contents != "" {
+			reserved = append(reserved, unitDirectory+u.Name)
+		}
+	}
+	out := slices.Concat(fightingConfigs(read), fightingPaths(read.Storage, reserved), c.fightingArguments(read), c.fightingUsers(read))
+	for i, u := range read.Systemd.Units {
+		if why := unitFights(u, ours.Systemd.Units, reserved); why != "" {
+			out = append(out, Finding{Path: fmt.Sprintf("systemd.units[%d]", i), Message: why})
+		}
+	}
+	for i := range out {
+		out[i].Layer = layer
+	}
+	return out
+}
+
+func fightingConfigs(read types.Config) []Finding {
+	var out []Finding
+	if read.Ignition.Config.Replace.Source != nil {
+		out = append(out, Finding{Path: "ignition.config.replace", Message: "it would replace everything that the node needs: remove it"})
+	}
+	if len(read.Ignition.Config.Merge) > 0 {
+		out = append(out, Finding{Path: "ignition.config.merge", Message: "what it fetches would win over what the node needs, unseen: put it into the layer itself"})
+	}
+	return out
+}
+
+func fightingPaths(read types.Storage, reserved []string) []Finding {
+	var out []Finding
+	for i, f := range read.Files {
+		if p := covers(f.Path, reserved); p != "" {
+			out = append(out, Finding{Path: fmt.Sprintf("storage.files[%d].path", i), Message: p + " is written by Ingot: remove the entry"})
+		}
+	}
+	for i, l := range read.Links {
+		if p := covers(l.Path, reserved); p != "" {
+			out = append(out, Finding{Path: fmt.Sprintf("storage.links[%d].path", i), Message: p + " is written by Ingot, and would go elsewhere: remove the entry"})
+		}
+	}
+	for i, d := range read.Directories {
+		if p := path.Clean(d.Path); slices.Contains(reserved, p) {
+			out = append(out, Finding{Path: fmt.Sprintf("storage.directories[%d].path", i), Message: p + " is a file that is written by Ingot: remove the entry"})
+		}
+	}
+	return out
+}
+
+// covers is the reserved path that lies at or below a path; empty: none.
+func covers(p string, reserved []string) string {
+	p = path.Clean(p)
+	for _, r := range reserved {
+		if r == p || strings.HasPrefix(r, p+"/") {
+			return r
+		}
+	}
+	return ""
+}
+
+func (c Config) fightingArguments(read types.Config) []Finding {
+	var out []Finding
+	for i, a := range read.KernelArguments.ShouldNotExist {
+		if slices.Contains(c.KernelArguments, string(a)) {
+			out = append(out, Finding{Path: fmt.Sprintf("kernel_arguments.should_not_exist[%d]", i), Message: "the GPUs' presentation needs " + string(a) + ": remove the entry"})
+		}
+	}
+	return out
+}
+
+func (c Config) fightingUsers(read types.Config) []Finding {
+	var out []Finding
+	for i, u := range read.Passwd.Users {
+		if u.Name == user && len(c.SSHKeys) > 0 && u.ShouldExist != nil && !*u.ShouldExist {
+			out = append(out, Finding{Path: fmt.Sprintf("passwd.users[%d]", i), Message: "it removes " + user + ", the user that sshKeys are authorized for: remove the entry"})
+		}
+	}
+	return out
+}
+
+func unitFights(u types.Unit, ours []unit, reserved []string) string {
+	for _, d := range u.Dropins {
+		if slices.Contains(reserved, unitDirectory+u.Name+".d/"+d.Name) {
+			return "its drop-in " + d.Name + " is written by Ingot: remove it, or give it another name"
+		}
+	}
+	for _, o := range ours {
+		switch {
+		case o.Name != u.Name:
+		case u.Mask != nil && *u.Mask:
+			return u.Name + " must run: remove mask"
+		case u.Enabled != nil && !*u.Enabled:
+			return u.Name + " must be enabled: remove enabled"
+		case u.Contents != nil && o.Contents != "":
+			return u.Name + " is written by Ingot: remove its contents; a drop-in is possible"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,223 @@
+package ignition
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/clarketm/json"
+	"github.com/coreos/ignition/v2/config/v3_4"
+	"github.com/coreos/ignition/v2/config/v3_4/types"
+	"gopkg.in/yaml.v3"
+
+	"github.com/ingot-dev/ingot/presentation"
+)
+
+// Config is a node.
+type Config struct {
+	// Variant of the image.
+	Variant Variant
+	// Layers are people's butane documents, the farthest first.
+	Layers []Layer
+	// Hostname of the node.
+	Hostname string
+	// SSHKeys are authorized for the user core.
+	SSHKeys []string
+	// KernelArguments that the node needs, and Baked, those that the image has already.
+	KernelArguments, Baked []string
+	// Packages that the node needs; no variant can install any.
+	Packages []string
+	// Files of the node that hold no secret.
+	Files []presentation.File
+	// Units that are enabled; with their content where the image lacks them.
+	Units []presentation.Unit
+	// Reserved are paths that people may not write to, beside those of Files.
+	Reserved []string
+	// Secret are the files that hold secrets. They are added last.
+	Secret []presentation.File
+}
+
+// Layer is a butane document of people's.
+type Layer struct {
+	// Name for messages.
+	Name string
+	// Text of the document; blank: nothing.
+	Text string
+}
+
+// user is the one that every variant has, and the only one that openshift takes.
+const user = "core"
+
+// Render makes the Ignition configuration. Errors are *Unsupported, *Invalid or *Conflict.
+func Render(c Config) ([]byte, error) {
+	merged, err := c.withoutSecrets()
+	if err != nil {
+		return nil, err
+	}
+	if len(c.Secret) > 0 {
+		// The last step: only from here on the document holds a secret.
+		secret, err := c.ours(butane{Storage: storage{Files: files(c.Secret)}})
+		if err != nil {
+			return nil, err
+		}
+		merged = v3_4.Merge(merged, secret)
+	}
+	out, err := json.MarshalIndent(merged, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("render Ignition: %w", err)
+	}
+	return append(out, '\n'), nil
+}
+
+// Validate reports what is wrong with people's layers, and what the variant lacks. Errors as of Render.
+func Validate(c Config) error {
+	_, err := c.withoutSecrets()
+	return err
+}
+
+func (c Config) withoutSecrets() (types.Config, error) {
+	c, err := c.placed()
+	if err != nil {
+		return types.Config{}, err
+	}
+	document, err := c.butane()
+	if err != nil {
+		return types.Config{}, err
+	}
+	people, err := c.people(document)
+	if err != nil {
+		return types.Config{}, err
+	}
+	ours, err := c.ours(document)
+	if err != nil {
+		return types.Config{}, err
+	}
+	return v3_4.Merge(people, ours), nil
+}
+
+// placed moves files to where the variant can hold them, and their names in all texts with them.
+func (c Config) placed() (Config, error) {
+	var moves []string
+	out := c
+	out.Files = slices.Clone(c.Files)
+	for i, f := range c.Files {
+		to, err := c.Variant.place(f.Path)
+		if err != nil {
+			return c, err
+		}
+		if to != f.Path {
+			moves = append(moves, f.Path, to)
+			out.Files[i].Path = to
+		}
+	}
+	if len(moves) == 0 {
+		return out, nil
+	}
+	move := strings.NewReplacer(moves...)
+	for i := range out.Files {
+		out.Files[i].Content = move.Replace(out.Files[i].Content)
+	}
+	out.Units = slices.Clone(c.Units)
+	for i := range out.Units {
+		out.Units[i].Content = move.Replace(out.Units[i].Content)
+	}
+	return out, nil
+}
+
+// butane is the part of its format that Ingot writes.
+type butane struct {
+	Passwd  passwd          `yaml:"passwd,omitempty"`
+	Storage storage         `yaml:"storage,omitempty"`
+	Systemd systemd         `yaml:"systemd,omitempty"`
+	Kernel  kernelArguments `yaml:"kernel_arguments,omitempty"`
+}
+
+type passwd struct {
+	Users []account `yaml:"users,omitempty"`
+}
+
+type account struct {
+	Name string   `yaml:"name"`
+	Keys []string `yaml:"ssh_authorized_keys"`
+}
+
+type storage struct {
+	Files []file `yaml:"files,omitempty"`
+}
+
+type file struct {
+	Path      string   `yaml:"path"`
+	Overwrite bool     `yaml:"overwrite"`
+	Mode      int      `yaml:"mode"`
+	Contents  contents `yaml:"contents"`
+}
+
+type contents struct {
+	Inline string `yaml:"inline"`
+}
+
+type systemd struct {
+	Units []unit `yaml:"units,omitempty"`
+}
+
+type unit struct {
+	Name     string `yaml:"name"`
+	Enabled  bool   `yaml:"enabled"`
+	Contents string `yaml:"contents,omitempty"`
+}
+
+type kernelArguments struct {
+	ShouldExist []string `yaml:"should_exist,omitempty"`
+}
+
+func (c Config) butane() (butane, error) {
+	if len(c.Packages) > 0 {
+		return butane{}, unsupported("the node needs the packages %s, and %s has no package manager that Ignition could call: bake them into the image", strings.Join(c.Packages, ", "), c.Variant)
+	}
+	var out butane
+	for _, a := range c.KernelArguments {
+		if !slices.Contains(c.Baked, a) {
+			out.Kernel.ShouldExist = append(out.Kernel.ShouldExist, a)
+		}
+	}
+	if len(out.Kernel.ShouldExist) > 0 && c.Variant == OpenShift {
+		return butane{}, unsupported("the node needs the kernel arguments %s, which openshift takes from a MachineConfig and not from Ignition: bake them into the image, and add them to its kernelArguments",
+			strings.Join(out.Kernel.ShouldExist, " "))
+	}
+	if len(c.SSHKeys) > 0 {
+		out.Passwd.Users = []account{{Name: user, Keys: c.SSHKeys}}
+	}
+	out.Storage.Files = append(files([]presentation.File{{Path: pathHostname, Mode: "0644", Content: c.Hostname + "\n"}}), files(c.Files)...)
+	for _, u := range c.Units {
+		out.Systemd.Units = append(out.Systemd.Units, unit{Name: u.Name, Enabled: true, Contents: u.Content})
+	}
+	return out, nil
+}
+
+const pathHostname = "/etc/hostname"
+
+func files(from []presentation.File) []file {
+	out := make([]file, len(from))
+	for i, f := range from {
+		mode, err := strconv.ParseInt(f.Mode, 8, 0)
+		if err != nil {
+			mode = 0o600
+		}
+		out[i] = file{Path: f.Path, Overwrite: true, Mode: int(mode), Contents: contents{Inline: f.Content}}
+	}
+	return out
+}
+
+// ours translates what Ingot wrote. What butane says of it may quote it, so it is not told.
+func (c Config) ours(b butane) (types.Config, error) {
+	text, err := yaml.Marshal(b)
+	if err != nil {
+		return types.Config{}, fmt.Errorf("render butane: %w", err)
+	}
+	out, findings := translate(c.Variant, Layer{Name: "Ingot", Text: header[c.Variant] + string(text)})
+	if len(findings) > 0 {
+		return types.Config{}, unsupported("%s does not take what the node needs: %s", c.Variant, findings[0])
+	}
+	return out, nil
+}

@@ -1,0 +1,145 @@
+package network
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ingot-dev/ingot/presentation"
+)
+
+// section is one of an ini file.
+type section struct {
+	name  string
+	lines []string
+}
+
+func (s *section) set(key, value string) {
+	if value != "" && value != "0" {
+		s.lines = append(s.lines, key+"="+value)
+	}
+}
+
+func ini(sections ...section) string {
+	var parts []string
+	for _, s := range sections {
+		if len(s.lines) > 0 {
+			parts = append(parts, "["+s.name+"]\n"+strings.Join(s.lines, "\n")+"\n")
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// Networkd renders the files of systemd-networkd.
+func (d Data) Networkd() ([]presentation.File, error) {
+	const directory = "/etc/systemd/network/"
+	names := d.Names()
+	var out []presentation.File
+	for i, l := range d.Links {
+		base := fmt.Sprintf("%s%02d-ingot-%s", directory, 10+i, names[l.ID])
+		if dev := l.netdev(names[l.ID]); dev != "" {
+			out = append(out, presentation.File{Path: base + ".netdev", Mode: "0644", Content: dev})
+		}
+		text, err := d.networkdFile(l, names)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, presentation.File{Path: base + ".network", Mode: "0644", Content: text})
+	}
+	return out, nil
+}
+
+func (l Link) netdev(name string) string {
+	dev, kind := section{name: "NetDev"}, section{name: "Bond"}
+	dev.set("Name", name)
+	switch l.Type {
+	case LinkBond:
+		dev.set("Kind", "bond")
+		dev.set("MACAddress", l.MAC)
+		kind.set("Mode", l.BondMode)
+		if l.BondMIIMon > 0 {
+			kind.set("MIIMonitorSec", fmt.Sprintf("%dms", l.BondMIIMon))
+		}
+		kind.set("TransmitHashPolicy", l.BondHash)
+	case LinkVLAN:
+		kind.name = "VLAN"
+		dev.set("Kind", "vlan")
+		dev.set("MACAddress", l.VLANMAC)
+		kind.set("Id", fmt.Sprint(l.VLANID))
+	default:
+		return ""
+	}
+	return ini(dev, kind)
+}
+
+func (d Data) networkdFile(l Link, names map[string]string) (string, error) {
+	match, device, network := section{name: "Match"}, section{name: "Link"}, section{name: "Network"}
+	if l.Type == LinkPhysical {
+		match.set("PermanentMACAddress", strings.ToLower(l.MAC))
+	} else {
+		match.set("Name", names[l.ID])
+	}
+	device.set("MTUBytes", fmt.Sprint(l.MTU))
+	for _, o := range d.Links {
+		switch {
+		case o.Type == LinkBond && slices.Contains(o.BondLinks, l.ID):
+			network.set("Bond", names[o.ID])
+		case o.Type == LinkVLAN && o.VLANLink == l.ID:
+			network.set("VLAN", names[o.ID])
+		}
+	}
+	var routes []section
+	dhcp, configured := dhcpOf(d.on(l.ID))
+	network.set("DHCP", dhcp)
+	for _, n := range d.on(l.ID) {
+		if n.Type == "ipv4" || n.Type == "ipv6" {
+			p, err := n.Prefix()
+			if err != nil {
+				return "", err
+			}
+			network.set("Address", p.String())
+		}
+		for _, r := range n.Routes {
+			to, err := join(r.Network, r.Netmask)
+			if err != nil {
+				return "", err
+			}
+			routes = append(routes, section{name: "Route", lines: []string{"Destination=" + to.String(), "Gateway=" + r.Gateway}})
+		}
+	}
+	if configured {
+		for _, s := range d.Services {
+			network.set("DNS", s.Address)
+		}
+	}
+	return ini(append([]section{match, device, network}, routes...)...), nil
+}
+
+// dhcpOf is networkd's word for the networks' ways to get an address, and whether there is any network.
+func dhcpOf(networks []Network) (word string, configured bool) {
+	four, six := false, false
+	for _, n := range networks {
+		four = four || n.Type == "ipv4_dhcp"
+		six = six || n.Type == "ipv6_dhcp" || strings.HasPrefix(n.Type, "ipv6_dhcpv6")
+	}
+	switch {
+	case four && six:
+		word = "yes"
+	case four:
+		word = "ipv4"
+	case six:
+		word = "ipv6"
+	}
+	return word, len(networks) > 0
+}
+
+// on are the networks of a link.
+func (d Data) on(link string) []Network {
+	var out []Network
+	for _, n := range d.Networks {
+		if n.Link == link {
+			out = append(out, n)
+		}
+	}
+	return out
+}
