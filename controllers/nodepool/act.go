@@ -31,7 +31,7 @@ func (r *Reconciler) act(ctx context.Context, seen observation, decision scaling
 		if err != nil {
 			return told, step.Retry(err)
 		}
-		told = append(told, event("MachineCreated", "created Machine "+name))
+		told = append(told, happened("MachineCreated", "created Machine "+name))
 	}
 	for i, victim := range decision.Delete {
 		if i == batch {
@@ -40,12 +40,12 @@ func (r *Reconciler) act(ctx context.Context, seen observation, decision scaling
 		if err := r.remove(ctx, seen, victim.Name); err != nil {
 			return told, step.Retry(err)
 		}
-		told = append(told, event("MachineDeleted", fmt.Sprintf("deleted Machine %s: %s", victim.Name, victim.Why)))
+		told = append(told, happened("MachineDeleted", fmt.Sprintf("deleted Machine %s: %s", victim.Name, victim.Why)))
 	}
 	return told, step.Done()
 }
 
-func event(reason, message string) step.Event {
+func happened(reason, message string) step.Event {
 	return step.Event{Type: step.Normal, Reason: reason, Action: "Scale", Message: message}
 }
 
@@ -54,6 +54,8 @@ func (r *Reconciler) create(ctx context.Context, pool *v1alpha1.NodePool) (strin
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pool.Namespace, Name: pool.Name + "-" + r.Suffix(),
 			Labels: map[string]string{v1alpha1.LabelNodePool: pool.Name},
+			// The Machine's own controller would set it first of all.
+			Finalizers: []string{v1alpha1.MachineFinalizer},
 		},
 		Spec: v1alpha1.MachineSpec{NodeTypeRef: pool.Spec.NodeTypeRef, TenantClusterRef: pool.Spec.TenantClusterRef},
 	}

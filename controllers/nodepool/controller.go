@@ -2,13 +2,17 @@ package nodepool
 
 import (
 	"context"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -44,10 +48,29 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nodepool").
 		For(&v1alpha1.NodePool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Owns(&v1alpha1.Machine{}).
+		Owns(&v1alpha1.Machine{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})).
+		Watches(&v1alpha1.Machine{}, soon).
 		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.ofNodeType)).
 		Complete(r)
 }
+
+// settle gathers what happens to a pool's Machines: an installation changes each of them several times, and a fleet that
+// starts would have its pool counted, and written, at each of those.
+const settle = 2 * time.Second
+
+// soon enqueues the pool of a Machine that changed a little later; that one came or went is seen at once.
+var soon = handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	owner := metav1.GetControllerOf(e.ObjectNew)
+	if owner == nil || owner.Kind != "NodePool" {
+		return
+	}
+	key := types.NamespacedName{Namespace: e.ObjectNew.GetNamespace(), Name: owner.Name}
+	if e.ObjectNew.GetDeletionTimestamp() != nil && e.ObjectOld.GetDeletionTimestamp() == nil {
+		q.Add(reconcile.Request{NamespacedName: key})
+		return
+	}
+	q.AddAfter(reconcile.Request{NamespacedName: key}, settle)
+}}
 
 func (r *Reconciler) ofNodeType(ctx context.Context, changed client.Object) []reconcile.Request {
 	var pools v1alpha1.NodePoolList
