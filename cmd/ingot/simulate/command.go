@@ -40,7 +40,7 @@ NodePools none limits them. The same files, flags and seed give the same story.`
 			if err := complete(cmd, &opts, rate, output); err != nil {
 				return err
 			}
-			return run(opts, cmd.OutOrStdout())
+			return run(opts, cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 	f := c.Flags()
@@ -81,8 +81,8 @@ func parseRate(text string) (rate float64, known bool) {
 	return rate, err == nil && rate >= 0 && rate <= 1
 }
 
-func run(opts options, out io.Writer) error {
-	objects, err := read(opts.files)
+func run(opts options, stdin io.Reader, out io.Writer) error {
+	objects, err := read(opts.files, stdin)
 	if err != nil {
 		return err
 	}

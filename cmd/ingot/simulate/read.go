@@ -1,20 +1,15 @@
 package simulate
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 )
 
 // objects are what the files have.
@@ -23,45 +18,36 @@ type objects struct {
 	pools     []v1alpha1.NodePool
 }
 
-func read(files []string) (objects, error) {
+func read(files []string, stdin io.Reader) (objects, error) {
 	var all objects
-	for _, path := range files {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return objects{}, fmt.Errorf("read the NodeType: %w", err)
-		}
-		for documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
-			document, err := documents.Read()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err == nil {
-				err = all.add(document)
-			}
-			if err != nil {
-				return objects{}, fmt.Errorf("read %s: %w", path, err)
-			}
+	manifests, err := offline.Read(files, stdin)
+	if err != nil {
+		return objects{}, fmt.Errorf("read the NodeType: %w", err)
+	}
+	for _, m := range manifests {
+		if err := all.add(m); err != nil {
+			return objects{}, fmt.Errorf("read %s: %w", m.File, err)
 		}
 	}
 	return all, nil
 }
 
 // add takes NodeTypes and NodePools; whatever else a directory of samples has is no concern of a rollout.
-func (o *objects) add(document []byte) error {
-	var kind metav1.TypeMeta
-	if err := yaml.Unmarshal(document, &kind); err != nil {
-		return err
-	}
-	if kind.APIVersion != v1alpha1.GroupVersion.String() {
+func (o *objects) add(m offline.Manifest) error {
+	if m.APIVersion() != v1alpha1.GroupVersion.String() {
 		return nil
 	}
-	switch kind.Kind {
+	text, err := yaml.Marshal(m.Object)
+	if err != nil {
+		return err
+	}
+	switch m.Kind() {
 	case "NodeType":
 		o.nodeTypes = append(o.nodeTypes, v1alpha1.NodeType{})
-		return yaml.UnmarshalStrict(document, &o.nodeTypes[len(o.nodeTypes)-1])
+		return yaml.UnmarshalStrict(text, &o.nodeTypes[len(o.nodeTypes)-1])
 	case "NodePool":
 		o.pools = append(o.pools, v1alpha1.NodePool{})
-		return yaml.UnmarshalStrict(document, &o.pools[len(o.pools)-1])
+		return yaml.UnmarshalStrict(text, &o.pools[len(o.pools)-1])
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func TestTheSeedDecidesTheStoryAndNothingElseDoes(t *testing.T) {
 }
 
 func TestTheMachinesAreSpreadAsTheReplicasAre(t *testing.T) {
-	all, err := read([]string{"testdata/fleet.yaml"})
+	all, err := read([]string{"testdata/fleet.yaml"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
