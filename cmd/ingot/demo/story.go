@@ -87,9 +87,9 @@ func (t *story) end(ctx context.Context) error {
 	}
 	fmt.Fprintf(t.o.Out, "\n%d servers in %.0f s\n\n%s", t.o.Servers, t.s.elapsed().Seconds(), view.Summary(lives, t.costs(), t.promises))
 	if t.o.Keep {
-		fmt.Fprintf(t.o.Out, "\neverything keeps running until Ctrl-C:\n  export KUBECONFIG=%s   # Ingot: ingot machines; ingot rollout status; kubectl get bmh -A\n", t.w.Management.KubeconfigPath())
+		fmt.Fprintf(t.o.Out, "\neverything keeps running until Ctrl-C:\n\n  # Ingot: ingot machines; ingot rollout status; kubectl get bmh -A\n  export KUBECONFIG=%s\n", t.w.Management.KubeconfigPath())
 		for _, tenant := range t.w.Tenants {
-			fmt.Fprintf(t.o.Out, "  export KUBECONFIG=%s   # tenant %s: kubectl get nodes,resourceslices\n", tenant.Cluster.KubeconfigPath(), tenant.Name)
+			fmt.Fprintf(t.o.Out, "  # tenant %s: kubectl get nodes,resourceslices\n  export KUBECONFIG=%s\n", tenant.Name, tenant.Cluster.KubeconfigPath())
 		}
 		<-ctx.Done()
 	}
