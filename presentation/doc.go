@@ -13,7 +13,7 @@
 //	nvidia   Passthrough  virtual machines                                             known
 //	nvidia   Passthrough  containers, whole or shared, DRA                             known
 //	nvidia   Passthrough  containers, whole or shared, device plugin                   known
-//	nvidia   VGPU         host and guest                                               refused
+//	nvidia   VGPU         host and guest                                               known
 //	nvidia   MIG          strategies none, single, mixed; device plugin, DRA           known
 //	nvidia   DRA          partitioned by layout                                        known
 //	nvidia   DRA          whole, shared, VFIO, partitioned by claims                   known

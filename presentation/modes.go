@@ -9,6 +9,7 @@ import (
 	"github.com/ingot-dev/ingot/presentation/dra"
 	"github.com/ingot-dev/ingot/presentation/mig"
 	"github.com/ingot-dev/ingot/presentation/passthrough"
+	"github.com/ingot-dev/ingot/presentation/vgpu"
 	"github.com/ingot-dev/ingot/presentation/vm"
 )
 
@@ -31,7 +32,7 @@ var modes = []mode{
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "virtual machines", matches: toVMs, resolve: vm.Resolve},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "containers, whole or shared, DRA", matches: byDRA, resolve: dra.Resolve},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "containers, whole or shared, device plugin", resolve: passthrough.Resolve},
-	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeVGPU, Variant: "host and guest"},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeVGPU, Variant: "host and guest", resolve: vgpu.Resolve},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeMIG, Variant: "strategies none, single, mixed; device plugin, DRA", resolve: mig.Resolve},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "partitioned by layout", matches: partitionedByLayout, resolve: mig.ResolveClaims},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "whole, shared, VFIO, partitioned by claims", resolve: dra.Resolve},

@@ -60,7 +60,7 @@ func requests() map[string]Request {
 	four := h100()
 	four.GPU.Model, four.GPU.Count = "A100-SXM4-40GB", 4
 	out := map[string]Request{"no-gpu": plain, "h100-sxm-8": h100(), "h100-nvl-8": pcie, "a100-sxm-4": four, "h100-dra": byClaims()}
-	for _, more := range []map[string]Request{partitioned(), sourced(), toMachines(), instincts()} {
+	for _, more := range []map[string]Request{partitioned(), sourced(), toMachines(), instincts(), virtual()} {
 		maps.Copy(out, more)
 	}
 	return out

@@ -53,7 +53,7 @@ func Node(r plan.Request, model catalogue.Model, mode []string) plan.Plan {
 		Packages:        r.GPU.Driver.Packages,
 		Files:           []plan.File{file},
 		Units:           append(units, unit),
-		Expectation:     plan.Expectation{Labels: []plan.Label{driverLabel(r)}},
+		Expectation:     plan.Expectation{Labels: []plan.Label{DriverLabel(r)}},
 		Warnings:        unsure(r, model),
 	}
 }
@@ -65,13 +65,14 @@ func ByOperator(r plan.Request, model catalogue.Model, workload string) plan.Pla
 		KernelArguments: []string{BlacklistNouveau},
 		Modules:         plan.Modules{Blacklist: []string{"nouveau"}},
 		NodeLabels:      map[string]string{LabelWorkload: workload},
-		Expectation:     plan.Expectation{Labels: []plan.Label{driverLabel(r)}},
+		Expectation:     plan.Expectation{Labels: []plan.Label{DriverLabel(r)}},
 		Tenant:          plan.Tenant{DriverVersion: r.GPU.Driver.Version, KernelModule: r.GPU.Driver.KernelModule, WorkloadConfig: workload},
 		Warnings:        unsure(r, model),
 	}
 }
 
-func driverLabel(r plan.Request) plan.Label {
+// DriverLabel expects the driver that was ordered, where feature discovery tells of it.
+func DriverLabel(r plan.Request) plan.Label {
 	return plan.Label{
 		Check: "software/gpu-driver", Key: "nvidia.com/cuda.driver-version.full", Value: plan.Upstream(DriverVersion(r)),
 		Hint: "the driver that runs is not the one that was ordered: correct the OSImage's software.gpuDriver.version or gpu.driver.version, or rebuild the image with the driver held",

@@ -1,0 +1,80 @@
+package vgpu
+
+import (
+	"fmt"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/boot"
+	"github.com/ingot-dev/ingot/presentation/nvidia"
+	"github.com/ingot-dev/ingot/presentation/plan"
+)
+
+const (
+	gridd     = "nvidia-gridd.service"
+	griddFile = "/etc/nvidia/gridd.conf"
+	tokenFile = "/etc/nvidia/ClientConfigToken/client_configuration_token.tok"
+	// TokenKey is the key of the Secret that has a guest's licence token.
+	TokenKey = "client_configuration_token.tok"
+)
+
+// guest plans a node whose GPUs are virtual. Without a licence they are slowed down and then refuse work, while the node
+// advertises them; so the node does not join before it has one.
+func guest(r plan.Request, spec v1alpha1.VGPUSpec) (plan.Plan, error) {
+	if spec.Licence == nil {
+		return plan.Plan{}, refuse("vgpu/licence", "vgpu.role is Guest, and vgpu.licence is missing: name the Secret with the client configuration token")
+	}
+	if t := spec.Licence.FeatureType; t < 0 || t > 4 || t == 3 {
+		return plan.Plan{}, refuse("vgpu/feature-type", "vgpu.licence.featureType is %d: it is 1 for NVIDIA vGPU, 2 for RTX Virtual Workstation, 4 for Virtual Compute Server, or left out", t)
+	}
+	if !nvidia.FromImage(r) {
+		return plan.Plan{}, refuse("vgpu/driver-source", "gpu.driver.source is %s, and a guest's licence is set up where the driver is baked in: use source: Image; NVIDIA's operator has its own driver.licensingConfig", r.GPU.Driver.Source)
+	}
+	model, err := nvidia.JudgeKind(r, nvidia.KindVGPUGuest)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	if err := nvidia.JudgeToolkit(r); err != nil {
+		return plan.Plan{}, err
+	}
+	units := []plan.Unit{{Name: gridd}}
+	file, unit := boot.Mode(licensed(r.GPU.Count), units...)
+	conf := "# Written by Ingot.\n"
+	if t := spec.Licence.FeatureType; t != 0 {
+		conf += fmt.Sprintf("FeatureType=%d\n", t)
+	}
+	p := plan.Plan{
+		KernelArguments: []string{nvidia.BlacklistNouveau},
+		Modules:         plan.Modules{Load: []string{"nvidia", "nvidia_uvm"}, Blacklist: []string{"nouveau"}},
+		Files:           []plan.File{file, {Path: griddFile, Mode: "0644", Content: conf}},
+		SecretFiles:     []plan.SecretFile{{Path: tokenFile, Mode: "0600", Secret: spec.Licence.TokenSecretRef.Name, Key: TokenKey}},
+		Units:           append(units, unit),
+		Expectation: plan.Expectation{
+			Resources: []plan.Resource{nvidia.WholeGPUs(int(r.GPU.Count))},
+			Labels: []plan.Label{nvidia.DriverLabel(r), {
+				Check: "label/nvidia.com/vgpu.present", Key: "nvidia.com/vgpu.present", Value: "true",
+				Hint: "the node's GPUs are not virtual: " + model.Name + " was passed through whole, or the node is no guest",
+			}},
+		},
+	}
+	return p, nil
+}
+
+// licensed is the mode in which every GPU has its licence. A licence server answers within minutes, or not at all.
+func licensed(count int32) []string {
+	return []string{
+		"# Wait for the licence of every virtual GPU before kubelet starts.",
+		"if [ ! -s " + tokenFile + " ]; then",
+		"\techo 'the client configuration token is missing: " + tokenFile + "' >&2",
+		"\texit 1",
+		"fi",
+		"tries=0",
+		fmt.Sprintf("while [ \"$(nvidia-smi -q | grep -c 'License Status *: Licensed')\" -ne %d ]; do", count),
+		"\ttries=$((tries + 1))",
+		"\tif [ \"$tries\" -gt 60 ]; then",
+		"\t\techo 'not every GPU is licensed: nvidia-smi -q; journalctl -u " + gridd + "' >&2",
+		"\t\texit 1",
+		"\tfi",
+		"\tsleep 5",
+		"done",
+	}
+}

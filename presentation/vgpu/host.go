@@ -1,0 +1,210 @@
+package vgpu
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/boot"
+	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/presentation/nvidia"
+	"github.com/ingot-dev/ingot/presentation/plan"
+)
+
+// Frameworks.
+const (
+	mdev       = "Mdev"
+	vendorVFIO = "VendorVFIO"
+)
+
+const (
+	workload   = "vm-vgpu"
+	configFile = "/etc/nvidia-vgpu-dm/config.yaml"
+	configName = "ingot"
+	// vendorKernel is the kernel from which on NVIDIA's driver hands out virtual functions itself.
+	vendorKernel = "6.8"
+)
+
+// Resolve plans a host or a guest. The error is a *plan.Refusal.
+func Resolve(r plan.Request) (plan.Plan, error) {
+	spec := r.GPU.Presentation.VGPU
+	switch {
+	case spec == nil:
+		return plan.Plan{}, refuse("vgpu/missing", "presentation.mode is VGPU, and presentation.vgpu is missing: say role: Host with types, or role: Guest with a licence")
+	case spec.Role == "Host":
+		return host(r, *spec)
+	case spec.Role == "Guest":
+		return guest(r, *spec)
+	}
+	return plan.Plan{}, refuse("vgpu/role", "vgpu.role %q is not one of Host, Guest", spec.Role)
+}
+
+func host(r plan.Request, spec v1alpha1.VGPUSpec) (plan.Plan, error) {
+	model, err := judgeHost(r)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	types, err := read(spec.Types, model)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	prefix, err := prefixOf(spec, model)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	framework, err := frameworkOf(r, spec, model)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	p, err := node(r, model, types, framework)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	p.Tenant.WorkloadConfig = workload
+	hint := "is the pod of NVIDIA's KubeVirt device plugin on the node, and does it tolerate the gate? It looks for devices only when it starts. On the node: ls /sys/bus/mdev/devices; journalctl -u " + boot.Unit
+	if framework == vendorVFIO {
+		hint = "is virt-handler of KubeVirt 1.9 or newer on the node, and does the KubeVirt object permit the PCI device? On the node: journalctl -u " + boot.Unit
+	}
+	for _, t := range types {
+		name := corev1.ResourceName("nvidia.com/" + prefix + "_" + t.Name)
+		p.Expectation.Resources = append(p.Expectation.Resources, plan.Resource{Name: name, Quantity: *resource.NewQuantity(int64(t.count)*int64(r.GPU.Count), resource.DecimalSI), Waits: true, Hint: hint})
+		p.Tenant.HostDevices = append(p.Tenant.HostDevices, permitted(model, prefix+" "+t.Name, name, framework)...)
+	}
+	if model.HasNVSwitch(r.GPU.Count) {
+		p.Warnings = append(p.Warnings, plan.Warning{Rule: "unverified/vgpu-nvswitch", Message: "guests that have whole GPUs of a board with NVSwitches need a fabric manager with FABRIC_MODE=2 on the host, which the vGPU manager does not bring, and this plan does not set up"})
+	}
+	return p, nil
+}
+
+func judgeHost(r plan.Request) (catalogue.Model, error) {
+	if r.GPU.Driver.Source == v1alpha1.DriverFromPackages {
+		return catalogue.Model{}, refuse("vgpu/driver-source", "gpu.driver.source is Packages, and the vGPU manager is in no package repository: bake it into the image, or use source: Operator")
+	}
+	model, err := nvidia.JudgeKind(r, nvidia.KindVGPUManager)
+	if err != nil {
+		return catalogue.Model{}, err
+	}
+	return model, nvidia.JudgeIOMMU(r.Image)
+}
+
+// prefixOf is how the vGPU manager begins the names of types: older GPUs kept the older word, in some releases.
+func prefixOf(spec v1alpha1.VGPUSpec, model catalogue.Model) (string, error) {
+	if spec.NamePrefix == "" && model.Architecture == catalogue.Turing {
+		return "", refuse("vgpu/name-prefix", "releases of the vGPU manager call the types of %s NVIDIA or GRID: set vgpu.namePrefix to what yours writes in /sys/class/mdev_bus/*/mdev_supported_types/*/name", model.Name)
+	}
+	if spec.NamePrefix == "" {
+		return "NVIDIA", nil
+	}
+	return spec.NamePrefix, nil
+}
+
+// frameworkOf is the kernel's way to make virtual GPUs, where it is certain.
+func frameworkOf(r plan.Request, spec v1alpha1.VGPUSpec, model catalogue.Model) (string, error) {
+	if model.Architecture == catalogue.Turing {
+		if spec.Framework == vendorVFIO {
+			return "", refuse("vgpu/framework", "vgpu.framework is VendorVFIO, and %s has no virtual functions: use Mdev", model.Name)
+		}
+		return mdev, nil
+	}
+	older, known := plan.OlderThan(r.Image.OS.Kernel, vendorKernel)
+	switch {
+	case !known && spec.Framework == "":
+		return "", refuse("vgpu/framework", "whether %s has mediated devices follows from the kernel, and the OSImage's os.kernel is %q: name its release there, or set vgpu.framework", model.Name, r.Image.OS.Kernel)
+	case !known:
+		return spec.Framework, nil
+	case older && spec.Framework == vendorVFIO:
+		return "", refuse("vgpu/framework", "vgpu.framework is VendorVFIO, which kernels from %s on have, and the OSImage's os.kernel is %s: use Mdev", vendorKernel, r.Image.OS.Kernel)
+	case older:
+		return mdev, nil
+	case model.Architecture == catalogue.Ampere && spec.Framework == "":
+		return "", refuse("vgpu/framework", "some kernels from %s on have mediated devices for %s and some have not, and the OSImage's os.kernel is %s: set vgpu.framework to Mdev where /sys/class/mdev_bus lists the GPU, else to VendorVFIO", vendorKernel, model.Name, r.Image.OS.Kernel)
+	case model.Architecture == catalogue.Ampere:
+		return spec.Framework, nil
+	case spec.Framework == mdev:
+		return "", refuse("vgpu/framework", "vgpu.framework is Mdev, and %s has no mediated devices with kernel %s: use VendorVFIO, or a kernel older than %s", model.Name, r.Image.OS.Kernel, vendorKernel)
+	}
+	return vendorVFIO, nil
+}
+
+// node plans who makes the virtual GPUs, and when.
+func node(r plan.Request, model catalogue.Model, types []want, framework string) (plan.Plan, error) {
+	if framework == vendorVFIO {
+		return functions(r, model, types)
+	}
+	if nvidia.FromOperator(r) {
+		p := nvidia.ByOperator(r, model, workload)
+		p.KernelArguments = append(p.KernelArguments, nvidia.IOMMU(r.Image)...)
+		name := plan.Named(config(configName, types))
+		p.Tenant.VGPUConfig = &plan.Configuration{Name: name, Content: config(name, types)}
+		p.NodeLabels["nvidia.com/vgpu.config"] = name
+		p.Expectation.Labels = []plan.Label{nvidia.ManagerState("nvidia.com/vgpu.config.state", "kubectl logs of the pod nvidia-vgpu-device-manager on the node")}
+		return p, nil
+	}
+	if r.Image.Software.VGPUDeviceManager == "" {
+		return plan.Plan{}, refuse("image/vgpu-device-manager", "the OSImage's software.vgpuDeviceManager is empty: without nvidia-vgpu-dm no virtual GPU can be made before kubelet starts; bake it in and name its version")
+	}
+	p := baked(r, model, makeMdevs(model, types))
+	p.Files = append(p.Files, plan.File{Path: configFile, Mode: "0644", Content: config(configName, types)})
+	return p, nil
+}
+
+// functions plans virtual functions of NVIDIA's driver's own.
+func functions(r plan.Request, model catalogue.Model, types []want) (plan.Plan, error) {
+	if nvidia.FromOperator(r) {
+		return plan.Plan{}, refuse("vgpu/vendor-vfio", "gpu.driver.source is Operator, and its vGPU device manager makes mediated devices only, which %s does not have with kernel %s: bake the vGPU manager into the image, or use an older kernel", model.Name, r.Image.OS.Kernel)
+	}
+	if len(types) > 1 || types[0].Slices > 0 {
+		return plan.Plan{}, refuse("vgpu/vendor-vfio", "virtual functions of all types have one PCI id, so that KubeVirt cannot tell them apart, and this version makes none with MIG instances behind them: order one type that shares the GPU in time")
+	}
+	p := baked(r, model, setTypes(model, r.GPU.Count, types[0]))
+	p.Warnings = append(p.Warnings, plan.Warning{Rule: "experimental/vendor-vfio", Message: "virtual functions of NVIDIA's own driver are advertised by KubeVirt 1.9 or newer alone, and how the driver lists their types is read from reports, not from its documentation"})
+	return p, nil
+}
+
+// baked plans a host whose vGPU manager is in the image.
+func baked(r plan.Request, model catalogue.Model, mode []string) plan.Plan {
+	units := []plan.Unit{{Name: "nvidia-vgpud.service"}, {Name: "nvidia-vgpu-mgr.service"}}
+	file, unit := boot.Mode(mode, units...)
+	blacklist := []string{"nouveau"}
+	if model.MIGModePersists() {
+		blacklist = append(blacklist, "nvidia_drm")
+	}
+	return plan.Plan{
+		KernelArguments: append([]string{nvidia.BlacklistNouveau}, nvidia.IOMMU(r.Image)...),
+		Modules:         plan.Modules{Load: []string{"nvidia", "nvidia_vgpu_vfio"}, Blacklist: blacklist},
+		Files:           []plan.File{file},
+		Units:           append(units, unit),
+		NodeLabels: map[string]string{
+			nvidia.LabelWorkload: workload, "nvidia.com/gpu.deploy.vgpu-manager": "false", "nvidia.com/gpu.deploy.vgpu-device-manager": "false",
+		},
+	}
+}
+
+func permitted(model catalogue.Model, mdevName string, name corev1.ResourceName, framework string) []plan.HostDevice {
+	if framework == mdev {
+		return []plan.HostDevice{{MdevName: mdevName, ResourceName: string(name), External: true}}
+	}
+	var out []plan.HostDevice
+	for _, id := range slices.Sorted(slices.Values(model.PCIDevices)) {
+		out = append(out, plan.HostDevice{PCISelector: strings.ToUpper(model.PCIVendor + ":" + id), ResourceName: string(name)})
+	}
+	return out
+}
+
+// config is a configuration of the vGPU device manager, version v1, of that name.
+func config(name string, types []want) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "version: v1\nvgpu-configs:\n  %s:\n  - devices: all\n    vgpu-devices:\n", name)
+	for _, t := range types {
+		fmt.Fprintf(&out, "      %q: %d\n", t.Name, t.count)
+	}
+	return out.String()
+}
+
+func refuse(rule, format string, args ...any) error {
+	return plan.Refuse(v1alpha1.ReasonPresentationInvalid, rule, format, args...)
+}

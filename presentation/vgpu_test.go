@@ -1,0 +1,260 @@
+package presentation
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/test/require"
+)
+
+// hosting is a request for a host of virtual GPUs.
+func hosting(name, kernel string, types map[string]int32, changes ...func(*Request)) Request {
+	r := model(name, 2, "570.158.02")
+	r.Image.OS.Kernel, r.Image.Software.VGPUDeviceManager, r.Image.Software.GPUDriver.Kind = kernel, "0.5.0", "VGPUManager"
+	r.Image.KernelArguments = append(r.Image.KernelArguments, "intel_iommu=on")
+	r.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeVGPU, VGPU: &v1alpha1.VGPUSpec{Role: "Host", Types: types}}
+	for _, change := range changes {
+		change(&r)
+	}
+	return r
+}
+
+func licensedGuest() Request {
+	r := model("A40-48GB", 1, "550.163.01")
+	r.Image.Software.GPUDriver.Kind = "VGPUGuest"
+	r.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeVGPU, VGPU: &v1alpha1.VGPUSpec{Role: "Guest", Licence: &v1alpha1.VGPULicence{
+		TokenSecretRef: v1alpha1.LocalReference{Name: "licence"}, FeatureType: 4,
+	}}}
+	return r
+}
+
+func virtual() map[string]Request {
+	return map[string]Request{
+		"a100-vgpu":          hosting("A100-PCIe-40GB", "5.15.0-91-generic", map[string]int32{"A100-20C": 2}),
+		"a100-vgpu-mig":      hosting("A100-PCIe-40GB", "5.15.0", map[string]int32{"A100-3-20C": 1, "A100-1-5C": 4}),
+		"t4-vgpu":            hosting("T4-16GB", "6.8.0", map[string]int32{"T4-4Q": 4}, func(r *Request) { r.GPU.Presentation.VGPU.NamePrefix = "GRID" }),
+		"l40s-vgpu-vfio":     hosting("L40S-48GB", "6.8.0-45-generic", map[string]int32{"L40S-24Q": 2}),
+		"a40-vgpu-operator":  hosting("A40-48GB", "5.15.0", map[string]int32{"A40-12Q": 4}, operator("550.163.02")),
+		"a40-vgpu-guest":     licensedGuest(),
+		"h100-vgpu-nvswitch": hosting("H100-SXM5-80GB", "5.15.0", map[string]int32{"H100XM-80C": 1}, func(r *Request) { r.GPU.Count = 8 }),
+	}
+}
+
+func TestVirtualGPUsAreNamedAndPermittedByTheirFramework(t *testing.T) {
+	for name, want := range map[string]string{
+		"a100-vgpu":          "nvidia.com/NVIDIA_A100-20C=4; mdev NVIDIA A100-20C true",
+		"a100-vgpu-mig":      "nvidia.com/NVIDIA_A100-1-5C=8 nvidia.com/NVIDIA_A100-3-20C=2; mdev NVIDIA A100-1-5C true; mdev NVIDIA A100-3-20C true",
+		"t4-vgpu":            "nvidia.com/GRID_T4-4Q=8; mdev GRID T4-4Q true",
+		"l40s-vgpu-vfio":     "nvidia.com/NVIDIA_L40S-24Q=4; pci 10DE:26B9 false; experimental/vendor-vfio",
+		"a40-vgpu-operator":  "nvidia.com/NVIDIA_A40-12Q=8; mdev NVIDIA A40-12Q true",
+		"a40-vgpu-guest":     "nvidia.com/gpu=1",
+		"h100-vgpu-nvswitch": "nvidia.com/NVIDIA_H100XM-80C=8; mdev NVIDIA H100XM-80C true; unverified/vgpu-nvswitch",
+	} {
+		r := virtual()[name]
+		r.Resources = nil
+		plan, err := Resolve(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, r := range plan.Expectation.Resources {
+			names = append(names, fmt.Sprintf("%s=%s", r.Name, r.Quantity.String()))
+		}
+		got := strings.Join(names, " ")
+		for _, d := range plan.Tenant.HostDevices {
+			kind := "mdev " + d.MdevName
+			if d.PCISelector != "" {
+				kind = "pci " + d.PCISelector
+			}
+			got += fmt.Sprintf("; %s %t", kind, d.External)
+		}
+		for _, w := range plan.Warnings {
+			got += "; " + w.Rule
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestTheVGPUDeviceManagerIsToldTheTypes(t *testing.T) {
+	var config struct {
+		Version string `json:"version"`
+		Configs map[string][]struct {
+			Devices string         `json:"devices"`
+			VGPUs   map[string]int `json:"vgpu-devices"`
+		} `json:"vgpu-configs"`
+	}
+	plan, err := Resolve(virtual()["a100-vgpu-mig"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict([]byte(plan.Files[1].Content), &config); err != nil || fmt.Sprint(config.Configs["ingot"][0].VGPUs) != "map[A100-1-5C:4 A100-3-20C:1]" {
+		t.Errorf("the configuration: %v: %s", err, plan.Files[1].Content)
+	}
+	byOperator, err := Resolve(virtual()["a40-vgpu-operator"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	tenant := byOperator.Tenant.VGPUConfig
+	if err := yaml.UnmarshalStrict([]byte(tenant.Content), &config); err != nil || len(config.Configs[tenant.Name]) != 1 || byOperator.NodeLabels["nvidia.com/vgpu.config"] != tenant.Name {
+		t.Errorf("the operator's configuration: %v: %s, and the node names %v", err, tenant.Content, byOperator.NodeLabels)
+	}
+}
+
+func TestEveryVGPUTypeOfEveryModelResolves(t *testing.T) {
+	for _, m := range catalogue.Models() {
+		for _, v := range m.VGPUTypes() {
+			r := hosting(m.Name, "5.15.0", map[string]int32{v.Name: int32(v.Max)}, func(r *Request) {
+				r.Image.Software.GPUDriver.Version, r.GPU.Presentation.VGPU.NamePrefix = "595.91.07", "NVIDIA"
+			})
+			if err := Validate(r); err != nil {
+				t.Errorf("%d of %s: %v", v.Max, v.Name, err)
+			}
+		}
+	}
+}
+
+func TestVirtualGPUsThatCannotBeAreRefused(t *testing.T) {
+	types := func(types map[string]int32) func(*Request) {
+		return func(r *Request) { r.GPU.Presentation.VGPU.Types = types }
+	}
+	for sentence, tt := range map[string]struct {
+		base         string
+		change       func(*Request)
+		reason, rule string
+		says         string
+	}{
+		"another model's type":          {"a100-vgpu", types(map[string]int32{"A100D-20C": 2}), "PresentationInvalid", "vgpu/type", "A100-40C"},
+		"no type":                       {"a100-vgpu", types(nil), "PresentationInvalid", "vgpu/type", "A100-40C"},
+		"more than there can be":        {"a100-vgpu", types(map[string]int32{"A100-20C": 3}), "PresentationInvalid", "vgpu/count", "1 to 2"},
+		"two sizes":                     {"a100-vgpu", types(map[string]int32{"A100-20C": 1, "A100-10C": 1}), "PresentationInvalid", "vgpu/equal-size", "one size"},
+		"time and instances":            {"a100-vgpu", types(map[string]int32{"A100-20C": 1, "A100-1-5C": 1}), "PresentationInvalid", "vgpu/mixed-kinds", "not both"},
+		"instances that do not fit":     {"a100-vgpu-mig", types(map[string]int32{"A100-3-20C": 2, "A100-1-5C": 1}), "PresentationInvalid", "vgpu/memory-slices", "9 memory slices"},
+		"a model without types":         {"a100-vgpu", func(r *Request) { r.GPU.Model = "GB300-278GB"; r.Image.Software.GPUDriver.Version = "595.91.07" }, "PresentationInvalid", "vgpu/type", "no vGPU type"},
+		"a plain driver":                {"a100-vgpu", func(r *Request) { r.Image.Software.GPUDriver.Kind = "" }, "DriverMissing", "image/driver-kind", "VGPUManager"},
+		"no device manager":             {"a100-vgpu", func(r *Request) { r.Image.Software.VGPUDeviceManager = "" }, "PresentationInvalid", "image/vgpu-device-manager", "nvidia-vgpu-dm"},
+		"no IOMMU":                      {"a100-vgpu", func(r *Request) { r.Image.KernelArguments = h100().Image.KernelArguments }, "KernelArgumentMissing", "image/iommu", "amd_iommu=on"},
+		"packages":                      {"a40-vgpu-operator", func(r *Request) { r.GPU.Driver.Source = "Packages" }, "PresentationInvalid", "vgpu/driver-source", "Operator"},
+		"a kernel that leaves it open":  {"a100-vgpu", func(r *Request) { r.Image.OS.Kernel = "6.8.0" }, "PresentationInvalid", "vgpu/framework", "set vgpu.framework"},
+		"a kernel that nobody names":    {"l40s-vgpu-vfio", func(r *Request) { r.Image.OS.Kernel = "" }, "PresentationInvalid", "vgpu/framework", "os.kernel"},
+		"mediated devices that are not": {"l40s-vgpu-vfio", func(r *Request) { r.GPU.Presentation.VGPU.Framework = "Mdev" }, "PresentationInvalid", "vgpu/framework", "VendorVFIO"},
+		"functions of an old kernel":    {"a100-vgpu", func(r *Request) { r.GPU.Presentation.VGPU.Framework = "VendorVFIO" }, "PresentationInvalid", "vgpu/framework", "use Mdev"},
+		"functions of an old GPU":       {"t4-vgpu", func(r *Request) { r.GPU.Presentation.VGPU.Framework = "VendorVFIO" }, "PresentationInvalid", "vgpu/framework", "no virtual functions"},
+		"functions with instances":      {"l40s-vgpu-vfio", func(r *Request) { r.GPU.Model = "H100-PCIe-80GB"; types(map[string]int32{"H100-1-10C": 7})(r) }, "PresentationInvalid", "vgpu/vendor-vfio", "shares the GPU in time"},
+		"functions by the operator":     {"a40-vgpu-operator", func(r *Request) { r.Image.OS.Kernel, r.GPU.Presentation.VGPU.Framework = "6.8.0", "VendorVFIO" }, "PresentationInvalid", "vgpu/vendor-vfio", "mediated devices only"},
+		"a word that nobody names":      {"t4-vgpu", func(r *Request) { r.GPU.Presentation.VGPU.NamePrefix = "" }, "PresentationInvalid", "vgpu/name-prefix", "GRID"},
+		"neither host nor guest":        {"a100-vgpu", func(r *Request) { r.GPU.Presentation.VGPU.Role = "Both" }, "PresentationInvalid", "vgpu/role", "Both"},
+		"nothing said":                  {"a100-vgpu", func(r *Request) { r.GPU.Presentation.VGPU = nil }, "PresentationInvalid", "vgpu/missing", "role"},
+		"a guest without a licence":     {"a40-vgpu-guest", func(r *Request) { r.GPU.Presentation.VGPU.Licence = nil }, "PresentationInvalid", "vgpu/licence", "Secret"},
+		"a feature that is none":        {"a40-vgpu-guest", func(r *Request) { r.GPU.Presentation.VGPU.Licence.FeatureType = 3 }, "PresentationInvalid", "vgpu/feature-type", "RTX"},
+		"a guest of the operator's":     {"a40-vgpu-guest", operator("550.163.02"), "PresentationInvalid", "vgpu/driver-source", "licensingConfig"},
+		"a guest with a plain driver":   {"a40-vgpu-guest", func(r *Request) { r.Image.Software.GPUDriver.Kind = "GPU" }, "DriverMissing", "image/driver-kind", "VGPUGuest"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			r := virtual()[tt.base]
+			tt.change(&r)
+			var refusal *Refusal
+			if err := Validate(r); !errors.As(err, &refusal) {
+				t.Fatalf("error %v, want a *Refusal", err)
+			}
+			if refusal.Reason != tt.reason || refusal.Rule != tt.rule || !strings.Contains(refusal.Message, tt.says) {
+				t.Errorf("refused with %s, %s: %s; want %s, %s and a message with %q", refusal.Reason, refusal.Rule, refusal.Message, tt.reason, tt.rule, tt.says)
+			}
+		})
+	}
+}
+
+func TestAGuestHasItsTokenFromTheSecretAndWaitsForItsLicence(t *testing.T) {
+	shell := require.Tool(t, "sh", "apt-get install -y dash")
+	plan, err := Resolve(licensedGuest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := plan.SecretFiles; len(s) != 1 || s[0].Secret != "licence" || s[0].Key != "client_configuration_token.tok" || s[0].Mode != "0600" || !strings.Contains(plan.Files[1].Content, "FeatureType=4\n") {
+		t.Errorf("the licence: %+v, %s", plan.SecretFiles, plan.Files[1].Content)
+	}
+	for sentence, tt := range map[string]struct {
+		token, state string
+		well         bool
+	}{
+		"licensed":   {"token", "    License Status                    : Licensed (Expiry: Permanent)", true},
+		"unlicensed": {"token", "    License Status                    : Unlicensed (Restricted)", false},
+		"no token":   {"", "    License Status                    : Licensed", false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, text := range map[string]string{
+				"token": tt.token, "nvidia-smi": "#!/bin/sh\necho '" + tt.state + "'\n", "sleep": "#!/bin/sh\n",
+				"script": strings.ReplaceAll(plan.Files[0].Content, plan.SecretFiles[0].Path, filepath.Join(dir, "token")),
+			} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cmd := exec.Command(shell, filepath.Join(dir, "script"))
+			cmd.Env = []string{"PATH=" + dir + ":/usr/bin:/bin"}
+			if out, err := cmd.CombinedOutput(); (err == nil) != tt.well {
+				t.Errorf("the script ended with %v: %s", err, out)
+			}
+		})
+	}
+}
+
+func TestFunctionsGetTheTypeThatTheDriverListsForThem(t *testing.T) {
+	shell := require.Tool(t, "sh", "apt-get install -y dash")
+	plan, err := Resolve(virtual()["l40s-vgpu-vfio"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for sentence, tt := range map[string]struct {
+		list string
+		well bool
+	}{
+		"listed":                  {"ID    : vGPU Name\n1155  : NVIDIA L40S-2Q\n1159  : NVIDIA L40S-24Q\n1160  : NVIDIA L40S-48Q\n", true},
+		"listed without a vendor": {"1159 : L40S-24Q\n", true},
+		"not listed":              {"1155 : NVIDIA L40S-2Q\n", false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			dir := t.TempDir()
+			write := func(path, text string) {
+				if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, path), []byte(text), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for g := range 2 {
+				for f := range 3 {
+					gpu := fmt.Sprintf("bus/pci/devices/0000:%d0:00.0/", g+1)
+					write(gpu+"vendor", "0x10de\n")
+					write(gpu+"device", "0x26b9\n")
+					write(fmt.Sprintf("%svirtfn%d/nvidia/current_vgpu_type", gpu, f), "0\n")
+					write(fmt.Sprintf("%svirtfn%d/nvidia/creatable_vgpu_types", gpu, f), tt.list)
+				}
+			}
+			write("sriov-manage", "#!/bin/sh\n")
+			write("script", strings.NewReplacer("/sys/", dir+"/", "/usr/lib/nvidia/", dir+"/").Replace(plan.Files[0].Content))
+			out, err := exec.Command(shell, filepath.Join(dir, "script")).CombinedOutput()
+			if (err == nil) != tt.well {
+				t.Fatalf("the script ended with %v: %s", err, out)
+			}
+			for f, want := range []string{"1159\n", "1159\n", "0\n"} {
+				path := filepath.Join(dir, fmt.Sprintf("bus/pci/devices/0000:20:00.0/virtfn%d/nvidia/current_vgpu_type", f))
+				if got, err := os.ReadFile(path); tt.well && (err != nil || string(got) != want) {
+					t.Errorf("function %d has the type %q, want %q: %v", f, got, want, err)
+				}
+			}
+		})
+	}
+}
