@@ -19,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+	"github.com/ingot-dev/ingot/cmd/ingot/convert"
 	"github.com/ingot-dev/ingot/cmd/ingot/demo"
 	"github.com/ingot-dev/ingot/cmd/ingot/explain"
 	"github.com/ingot-dev/ingot/cmd/ingot/fleet"
@@ -64,6 +65,7 @@ func root() *cobra.Command {
 		cli.Group("host", "Bring servers in", hostimport.Command()),
 		image.Command(),
 		tenant.Command(),
+		convert.Command(),
 		versionCommand(),
 	)
 	// kubectl runs the program kubectl-ingot as `kubectl ingot`.

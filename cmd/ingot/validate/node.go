@@ -2,12 +2,12 @@ package validate
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -118,30 +118,20 @@ func keys(all labels.Requirements) []string {
 
 // possible says whether any value of a label, or its absence, fits all requirements.
 func possible(all labels.Requirements, key string) bool {
-	other := "x"
-	for _, r := range all {
+	own := slices.DeleteFunc(slices.Clone(all), func(r labels.Requirement) bool { return r.Key() != key })
+	return slices.ContainsFunc(candidates(own, key), func(candidate labels.Set) bool {
+		return !slices.ContainsFunc(own, func(r labels.Requirement) bool { return !r.Matches(candidate) })
+	})
+}
+
+// candidates are the absence of a label, every value that is named, and one that is not: requirements tell no others apart.
+func candidates(own labels.Requirements, key string) []labels.Set {
+	out, other := []labels.Set{{}}, "x"
+	for _, r := range own {
 		for value := range r.Values() {
+			out = append(out, labels.Set{key: value})
 			other += value // longer than every value that is named
 		}
 	}
-	candidates := []labels.Set{{}, {key: other}}
-	for _, r := range all {
-		if r.Key() == key && (r.Operator() == selection.In || r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals) {
-			candidates = nil
-			for value := range r.Values() {
-				candidates = append(candidates, labels.Set{key: value})
-			}
-			break
-		}
-	}
-	for _, candidate := range candidates {
-		fits := true
-		for _, r := range all {
-			fits = fits && (r.Key() != key || r.Matches(candidate))
-		}
-		if fits {
-			return true
-		}
-	}
-	return false
+	return append(out, labels.Set{key: other})
 }

@@ -1,0 +1,71 @@
+package convert
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+	"github.com/ingot-dev/ingot/cmd/ingot/offline"
+)
+
+// Command is `ingot convert`.
+func Command() *cobra.Command {
+	return cli.Group("convert", "Carry manifests of other systems over", vmetalCommand())
+}
+
+func vmetalCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "vmetal FILE...",
+		Short: "Print Ingot's objects for vMetal's",
+		Long: `Reads vMetal's objects (management.loft.sh/v1) from files, folders or standard input (-), and
+prints Ingot's: an OSImage for an OSImage, a NodeProvider of kind metal3 for a NodeProvider,
+a NodeType for each of its node types with the user data, SSH keys and network that its
+properties name, and BareMetalHosts with Ingot's annotations.
+
+What must be added, checked or was not carried over is a comment above each object, and a
+line on standard error. Then: ingot validate -f the result.`,
+		Example: "  ingot convert vmetal vmetal/ > ingot.yaml && ingot validate -f ingot.yaml",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			all, err := offline.Read(args, cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			out := Convert(all)
+			for _, f := range out.Findings {
+				fmt.Fprintln(cmd.ErrOrStderr(), f)
+			}
+			if len(out.Objects) == 0 {
+				return fmt.Errorf("expected objects of %s such as NodeProvider and OSImage, seen none that could be converted in %s", group, strings.Join(args, ", "))
+			}
+			return out.write(cmd.OutOrStdout())
+		},
+	}
+}
+
+func (r Result) write(w io.Writer) error {
+	for i, o := range r.Objects {
+		if i > 0 {
+			if _, err := fmt.Fprintln(w, "---"); err != nil {
+				return err
+			}
+		}
+		for _, f := range o.Findings {
+			if _, err := fmt.Fprintf(w, "# %s\n", strings.TrimPrefix(f.String(), fmt.Sprintf("%s:%d: %s: ", f.File, f.Line, f.Object))); err != nil {
+				return err
+			}
+		}
+		text, err := yaml.Marshal(o.Object)
+		if err != nil {
+			return fmt.Errorf("print %v: %w", o.Object["kind"], err)
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
