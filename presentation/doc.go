@@ -19,7 +19,7 @@
 //	nvidia   DRA          whole, shared, VFIO, partitioned by claims                   known
 //	amd      Passthrough  containers, whole and partitioned, device plugin and DRA     known
 //	amd      DRA          whole and partitioned, gpu.amd.com                           known
-//	generic  Passthrough  any accelerator with a device plugin                         refused
+//	generic  Passthrough  any accelerator with a device plugin or a DRA driver         known
 //
 // END MODES
 package presentation

@@ -7,6 +7,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/amd"
 	"github.com/ingot-dev/ingot/presentation/dra"
+	"github.com/ingot-dev/ingot/presentation/generic"
 	"github.com/ingot-dev/ingot/presentation/mig"
 	"github.com/ingot-dev/ingot/presentation/passthrough"
 	"github.com/ingot-dev/ingot/presentation/vgpu"
@@ -38,7 +39,7 @@ var modes = []mode{
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "whole, shared, VFIO, partitioned by claims", resolve: dra.Resolve},
 	{Vendor: v1alpha1.VendorAMD, Mode: v1alpha1.ModePassthrough, Variant: "containers, whole and partitioned, device plugin and DRA", resolve: amd.Resolve},
 	{Vendor: v1alpha1.VendorAMD, Mode: v1alpha1.ModeDRA, Variant: "whole and partitioned, gpu.amd.com", resolve: amd.Resolve},
-	{Vendor: v1alpha1.VendorGeneric, Mode: v1alpha1.ModePassthrough, Variant: "any accelerator with a device plugin"},
+	{Vendor: v1alpha1.VendorGeneric, Mode: v1alpha1.ModePassthrough, Variant: "any accelerator with a device plugin or a DRA driver", resolve: generic.Resolve},
 }
 
 func (m mode) fits(gpu *v1alpha1.GPUSpec) bool {

@@ -16,8 +16,18 @@ type (
 	Modules = plan.Modules
 	// File is a file of the node.
 	File = plan.File
+	// SecretFile is a file of the node whose content is a key of a Secret.
+	SecretFile = plan.SecretFile
 	// Unit is a systemd unit that is enabled and started.
 	Unit = plan.Unit
+	// Tenant is what the vendor's software in a tenant cluster must be told.
+	Tenant = plan.Tenant
+	// Configuration is one of several that a tenant's software knows by name.
+	Configuration = plan.Configuration
+	// HostDevice is an entry of KubeVirt's permittedHostDevices.
+	HostDevice = plan.HostDevice
+	// Warning is something that was accepted and is not certain.
+	Warning = plan.Warning
 	// Expectation is everything that a node must show before it is admitted.
 	Expectation = plan.Expectation
 	// Resource is a resource that a node must advertise.
@@ -44,7 +54,7 @@ func Resolve(r Request) (Plan, error) {
 	if err := promise(r, &p.Expectation); err != nil {
 		return Plan{}, err
 	}
-	p.Expectation.AbsentPrefixes = slices.Clone(acceleratorDomains)
+	p.Expectation.AbsentPrefixes = append(slices.Clone(acceleratorDomains), p.Expectation.AbsentPrefixes...)
 	p.Expectation.AbsentDrivers = absentDrivers(p.Expectation)
 	p.Expectation.Kernel = r.Image.OS.Kernel
 	p.Expectation.Kubelet = r.Image.Software.Kubelet

@@ -60,7 +60,7 @@ func requests() map[string]Request {
 	four := h100()
 	four.GPU.Model, four.GPU.Count = "A100-SXM4-40GB", 4
 	out := map[string]Request{"no-gpu": plain, "h100-sxm-8": h100(), "h100-nvl-8": pcie, "a100-sxm-4": four, "h100-dra": byClaims()}
-	for _, more := range []map[string]Request{partitioned(), sourced(), toMachines(), instincts(), virtual()} {
+	for _, more := range []map[string]Request{partitioned(), sourced(), toMachines(), instincts(), virtual(), others()} {
 		maps.Copy(out, more)
 	}
 	return out
@@ -203,8 +203,17 @@ func TestResolvingIsDeterministicAndSetsNothingTwice(t *testing.T) {
 		for _, f := range first.Files {
 			once("the file " + f.Path)
 		}
+		for _, f := range first.SecretFiles {
+			once("the file " + f.Path)
+		}
 		for _, u := range first.Units {
 			once("the unit " + u.Name)
+		}
+		for _, m := range append(slices.Clone(first.Modules.Load), first.Modules.Blacklist...) {
+			once("the module " + m)
+		}
+		for _, a := range first.KernelArguments {
+			once("the kernel argument " + a)
 		}
 		for _, l := range first.Expectation.Labels {
 			once("the label " + l.Key)

@@ -76,9 +76,11 @@ func promiseExtended(name corev1.ResourceName, quantity resource.Quantity, e *Ex
 	return nil
 }
 
-// absentDrivers are those that publish nothing of what is expected.
+// absentDrivers are those that publish nothing of what is expected, beside those that a mode itself knows.
 func absentDrivers(e Expectation) []string {
-	return slices.DeleteFunc(slices.Clone(acceleratorDrivers), func(driver string) bool {
+	all := append(slices.Clone(acceleratorDrivers), e.AbsentDrivers...)
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(driver string) bool {
 		return slices.ContainsFunc(e.Slices, func(s SliceExpectation) bool { return s.Driver == driver })
 	})
 }

@@ -106,6 +106,18 @@ func TestASharedGPUIsAdvertisedOnceForEachReplica(t *testing.T) {
 	}
 }
 
+func TestARackByClaimsNeedsWhatRunsIMEX(t *testing.T) {
+	r := model("GB200-186GB", 4, "570.133.20", claims(v1alpha1.DRASpec{}))
+	var refusal *Refusal
+	if err := Validate(r); !errors.As(err, &refusal) || refusal.Rule != "dra/driver-version" || !strings.Contains(refusal.Message, "570.158.01") {
+		t.Errorf("compute domains with an old driver: %v", err)
+	}
+	r.GPU.IMEX, r.Image.Software.IMEX = "Host", "570.133.20"
+	if plan, err := Resolve(r); err != nil || !slices.Equal(plan.Tenant.FeatureGates, []string{"HostManagedIMEXDaemon"}) {
+		t.Errorf("IMEX on the host: %v, gates %v", err, plan.Tenant.FeatureGates)
+	}
+}
+
 func TestTheOperatorIsToldWhatTheNodeNames(t *testing.T) {
 	plan, err := Resolve(sourced()["h100-mig-operator"])
 	if err != nil {

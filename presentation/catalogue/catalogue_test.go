@@ -253,3 +253,36 @@ func TestEveryVGPUTypeIsReadAndFitsOnItsGPU(t *testing.T) {
 		}
 	}
 }
+
+func FuzzVGPUTypes(f *testing.F) {
+	for _, m := range Models() {
+		f.Add(m.vgpu)
+	}
+	f.Add("0C1 1-C1 8-1C1 1-10CMEME1 9999C1 1C0 -")
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, v := range (Model{VGPUName: "X", vgpu: s}).VGPUTypes() {
+			name := fmt.Sprintf("X-%d%s", v.GiB, v.Series)
+			if v.Slices > 0 {
+				name = fmt.Sprintf("X-%d-%d%s", v.Slices, v.GiB, v.Series)
+			}
+			if v.Media {
+				name += "ME"
+			}
+			if v.Name != name || v.GiB < 1 || v.Max < 1 || v.Slices > 7 {
+				t.Errorf("%q has the type %+v, want %s", s, v, name)
+			}
+		}
+	})
+}
+
+func FuzzIdentify(f *testing.F) {
+	f.Add("10de", "2330")
+	f.Add("10DE", "2330")
+	f.Add("", "")
+	f.Fuzz(func(t *testing.T, vendor, device string) {
+		m, known := Identify(vendor, device)
+		if known && (m.PCIVendor != vendor || !strings.Contains(strings.Join(m.PCIDevices, " "), device) || len(device) != 4) {
+			t.Errorf("%q:%q is %s", vendor, device, m.Name)
+		}
+	})
+}

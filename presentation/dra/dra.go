@@ -24,6 +24,8 @@ const (
 	minimumDriver     = "565"
 	minimumKubelet    = "1.34.2"
 	minimumContainerd = "1.7"
+	// domainDriver is what compute domains need, which run IMEX.
+	domainDriver = "570.158.01"
 	// operatorDriver is what NVIDIA's operator asks for where it runs the DRA driver.
 	operatorDriver = "580"
 )
@@ -115,8 +117,11 @@ func Judge(r plan.Request) (catalogue.Model, error) {
 		return catalogue.Model{}, err
 	}
 	software, driver, where := r.Image.Software, minimumDriver, "the OSImage's software."
-	if nvidia.FromOperator(r) {
+	switch {
+	case nvidia.FromOperator(r):
 		driver = operatorDriver
+	case model.Link == catalogue.LinkRack && r.GPU.IMEX != nvidia.IMEXHost:
+		driver = domainDriver
 	}
 	for _, need := range []struct{ rule, reason, field, version, minimum, why string }{
 		{"dra/driver-version", v1alpha1.ReasonDriverTooOld, "gpuDriver.version", nvidia.DriverVersion(r), driver, "NVIDIA's DRA driver does not work with older drivers"},

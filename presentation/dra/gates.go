@@ -62,6 +62,9 @@ func Gates(r plan.Request, spec v1alpha1.DRASpec) ([]string, error) {
 	if spec.Devices == deviceVFIO {
 		add("dra.devices: VFIO", GatePassthrough, gateMetadata)
 	}
+	if r.GPU.IMEX == nvidia.IMEXHost {
+		add("gpu.imex: Host", gateHostIMEX)
+	}
 	if err := sharing(spec.Sharing, add); err != nil {
 		return nil, err
 	}

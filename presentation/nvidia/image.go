@@ -72,7 +72,7 @@ func judgeFabric(r plan.Request, model catalogue.Model) error {
 	if model.Link != catalogue.LinkRack {
 		return refuse("gpu/imex", "gpu.imex is %s, and %s shares no memory beyond its server: remove it", r.GPU.IMEX, model.Name)
 	}
-	if r.GPU.IMEX == imexHost && !FromOperator(r) && !plan.Same(software.IMEX, driver) && !Installs(r, "imex") {
+	if r.GPU.IMEX == IMEXHost && !FromOperator(r) && !plan.Same(software.IMEX, driver) && !Installs(r, "imex") {
 		return refuse("image/imex", "gpu.imex is Host, the OSImage's software.imex is %q, and the driver is %s: bake nvidia-imex in with the driver's version, or leave gpu.imex out", software.IMEX, driver)
 	}
 	return nil

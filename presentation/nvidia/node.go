@@ -23,8 +23,8 @@ const (
 // BlacklistNouveau keeps the free driver off the GPUs, in the initramfs too.
 const BlacklistNouveau = "modprobe.blacklist=nouveau"
 
-// imexHost is gpu.imex where the image's own service runs IMEX.
-const imexHost = "Host"
+// IMEXHost is gpu.imex where the image's own service runs IMEX.
+const IMEXHost = "Host"
 
 // Node plans a node whose GPUs get their mode from a script before kubelet starts. The mode is the script's lines, the
 // first of them a comment that says what it does. The expectation has the driver; what is advertised is up to the caller.
@@ -34,7 +34,7 @@ func Node(r plan.Request, model catalogue.Model, mode []string) plan.Plan {
 	if fabric {
 		units = append(units, plan.Unit{Name: fabricManager})
 	}
-	if model.Link == catalogue.LinkRack && r.GPU.IMEX == imexHost {
+	if model.Link == catalogue.LinkRack && r.GPU.IMEX == IMEXHost {
 		units = append(units, plan.Unit{Name: imexService})
 	}
 	load := []string{"nvidia", "nvidia_uvm", "nvidia_modeset"}
@@ -96,7 +96,7 @@ func closing(r plan.Request, model catalogue.Model) []string {
 			"\texit 1",
 			"fi",
 		}
-	case model.Link == catalogue.LinkRack && r.GPU.IMEX != imexHost:
+	case model.Link == catalogue.LinkRack && r.GPU.IMEX != IMEXHost:
 		return []string{
 			"# The DRA driver's compute domains run IMEX; a second one would take its place.",
 			"systemctl mask " + imexService,

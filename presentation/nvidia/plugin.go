@@ -1,9 +1,12 @@
 package nvidia
 
 import (
+	"strconv"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/plan"
 )
 
@@ -15,6 +18,15 @@ func Advertised(name corev1.ResourceName, count int, hint string) plan.Resource 
 	return plan.Resource{
 		Name: name, Quantity: *resource.NewQuantity(int64(count), resource.DecimalSI), Waits: true,
 		Hint: "is the NVIDIA device plugin's pod on the node, and does it tolerate the gate? On the node: " + hint + "; journalctl -u " + ModeUnit,
+	}
+}
+
+// Discovered are the labels that feature discovery sets of whole GPUs, where it runs.
+func Discovered(model catalogue.Model, count int32) []plan.Label {
+	const hint = "the GPUs are not those that were ordered. On the node: nvidia-smi -L"
+	return []plan.Label{
+		{Check: "label/nvidia.com/gpu.family", Key: "nvidia.com/gpu.family", Value: string(model.Architecture), Hint: hint},
+		{Check: "label/nvidia.com/gpu.count", Key: "nvidia.com/gpu.count", Value: strconv.Itoa(int(count)), Hint: hint},
 	}
 }
 

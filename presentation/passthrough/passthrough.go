@@ -23,9 +23,12 @@ func Resolve(r plan.Request) (plan.Plan, error) {
 	} else {
 		p = nvidia.Node(r, model, nvidia.Whole(model, r.GPU.Count))
 	}
+	p.Expectation.Labels = append(p.Expectation.Labels, nvidia.Discovered(model, r.GPU.Count)...)
 	p.Expectation.Resources = []plan.Resource{nvidia.WholeGPUs(int(r.GPU.Count))}
 	if spec := r.GPU.Presentation.Passthrough; spec != nil {
-		err = nvidia.Share(&p, spec.Sharing)
+		if err := nvidia.Share(&p, spec.Sharing); err != nil {
+			return plan.Plan{}, err
+		}
 	}
-	return p, err
+	return p, nil
 }
