@@ -156,7 +156,7 @@ type machine struct {
 	shape  v1alpha1.NodeTypeSpec
 }
 
-// join makes a Machine of the sample h100 in Joining and its Node as kubelet registers it, gated or not.
+// join makes a Machine of the sample h100 in Validating and its Node as kubelet registers it, gated or not.
 func (w *world) join(t *testing.T, name string, gated bool) *machine {
 	t.Helper()
 	m := w.register(t, name, "h100", w.tenant, gated)
@@ -176,7 +176,7 @@ func (w *world) register(t *testing.T, name, nodeType string, tenant types.Names
 		Spec:       v1alpha1.MachineSpec{NodeTypeRef: v1alpha1.LocalReference{Name: nodeType}, TenantClusterRef: v1alpha1.LocalReference{Name: tenant.Name}},
 	}
 	must(t, w.c.Create(ctx, m))
-	m.Status = v1alpha1.MachineStatus{Phase: v1alpha1.MachineJoining, Revision: nodeType + "-1", Attempt: 1, SystemUUID: "4c4c4544-0042-3010-8053-b8c04f334432"}
+	m.Status = v1alpha1.MachineStatus{Phase: v1alpha1.MachineValidating, Revision: nodeType + "-1", Attempt: 1, SystemUUID: "4c4c4544-0042-3010-8053-b8c04f334432"}
 	must(t, w.c.Status().Update(ctx, m))
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: v1alpha1.ProviderID(m.UID, 1)}}
 	if gated {
