@@ -1,9 +1,13 @@
 package cloudinit
 
 import (
+	"cmp"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit/network"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/presentation"
 )
@@ -88,6 +92,28 @@ type HostInput struct {
 	Labels map[string]string
 	// Annotations of the BareMetalHost.
 	Annotations map[string]string
+}
+
+// vMetal's annotations of a BareMetalHost, for hosts that come from there.
+const (
+	annotationAddress   = "metal3.vcluster.com/ip-address"
+	annotationResolvers = "metal3.vcluster.com/dns-servers"
+)
+
+// HostOf is a BareMetalHost. Its address is the annotation ingot.dev/ip-address, else vMetal's; gateway and resolvers are
+// vMetal's annotations.
+func HostOf(name, bootMAC string, labels, annotations map[string]string) HostInput {
+	out := HostInput{
+		Name: name, BootMAC: bootMAC, Labels: labels, Annotations: annotations,
+		IPAddress: cmp.Or(annotations[v1alpha1.AnnotationIPAddress], annotations[annotationAddress]),
+		Gateway:   annotations[network.AnnotationGateway],
+	}
+	for _, s := range strings.Split(annotations[annotationResolvers], ",") {
+		if s = strings.TrimSpace(s); s != "" {
+			out.Resolvers = append(out.Resolvers, s)
+		}
+	}
+	return out
 }
 
 // NodeInput is what kubelet registers with.

@@ -186,3 +186,62 @@ func TestRenderingLeavesItsInputAlone(t *testing.T) {
 		t.Error("Render changed what it was given")
 	}
 }
+
+func TestWhatIsWrongWhateverTheMachineIsFoundBeforeThereIsOne(t *testing.T) {
+	good := func() Input {
+		in := described(t)
+		in.Machine, in.Host, in.Join = MachineInput{}, HostInput{}, nil
+		return in
+	}
+	if err := Check(good()); err != nil {
+		t.Errorf("a good node: %v", err)
+	}
+	for _, system := range []string{"flatcar", "rhcos"} {
+		in := ignited(t, system)
+		in.Machine, in.Host, in.Join = MachineInput{}, HostInput{}, nil
+		if err := Check(in); err != nil {
+			t.Errorf("%s: %v", system, err)
+		}
+	}
+	for sentence, change := range map[string]func(*Input){
+		"a key that is not known":     func(in *Input) { in.Properties[0].Values["ingot.dev/x"] = "y" },
+		"a template that is none":     func(in *Input) { in.Properties[1].Values[properties.UserDataTemplate] = "{{" },
+		"user data that fights":       func(in *Input) { in.Properties[0].Values[properties.UserData] = "#cloud-config\nhostname: x\n" },
+		"a layer that fights":         func(in *Input) { in.Layers[0].Text = "#cloud-config\nfqdn: x\n" },
+		"network data of netplan":     func(in *Input) { in.Properties[0].Values[properties.NetworkData] = "version: 2\n" },
+		"ranges outside":              func(in *Input) { in.Properties[0].Values[properties.NetworkIPRange] = "10.99.0.1-10.99.0.9" },
+		"ranges without a network":    func(in *Input) { in.Network, in.Properties[0].Values[properties.NetworkIPRange] = nil, "10.99.0.1" },
+		"an unknown kind":             func(in *Input) { in.Kind = "Kickstart" },
+		"cloud-config for Ignition":   func(in *Input) { in.Kind, in.OS = v1alpha1.UserDataIgnition, "flatcar" },
+		"a system Ignition knows not": func(in *Input) { in.Kind, in.OS, in.Layers = v1alpha1.UserDataIgnition, "debian", nil },
+		"kernel arguments, openshift": func(in *Input) { in.Kind, in.OS, in.Layers = v1alpha1.UserDataIgnition, "rhcos", nil },
+		"packages for Ignition": func(in *Input) {
+			in.Kind, in.OS, in.Layers, in.Plan.Packages = v1alpha1.UserDataIgnition, "fedora", nil, []string{"x"}
+		},
+	} {
+		in := good()
+		change(&in)
+		if err := Check(in); err == nil {
+			t.Errorf("%s was taken", sentence)
+		}
+	}
+}
+
+func TestAHostThatComesFromVMetalKeepsItsAnnotations(t *testing.T) {
+	in := full(t)
+	in.Host = HostOf("rack1-n1", "52:54:00:aa:bb:01", nil, map[string]string{
+		"metal3.vcluster.com/ip-address": "10.20.5.18/22", "metal3.vcluster.com/gateway": "10.20.4.2", "metal3.vcluster.com/dns-servers": "10.20.0.7, 10.20.0.8",
+	})
+	docs, err := Render(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"ip_address": "10.20.5.18"`, `"gateway": "10.20.4.2"`, "10.20.0.7", "10.20.0.8"} {
+		if !strings.Contains(string(docs.NetworkData), want) {
+			t.Errorf("the network data lacks %s:\n%s", want, docs.NetworkData)
+		}
+	}
+	if got := HostOf("n", "m", nil, map[string]string{v1alpha1.AnnotationIPAddress: "10.0.0.1", "metal3.vcluster.com/ip-address": "10.0.0.2"}); got.IPAddress != "10.0.0.1" {
+		t.Errorf("the address is %s: Ingot's own annotation must win", got.IPAddress)
+	}
+}

@@ -159,6 +159,12 @@ type MachineSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	HostName string `json:"hostName,omitempty"`
+	// properties win over those of NodeType and NodeProvider, key by key; see NodeProvider. They may be no templates, and
+	// take effect with the Machine's next installation.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['ingot.dev/user-data-template', 'ingot.dev/network-data-template']))",message="a Machine's properties must be values, and no templates: set ingot.dev/user-data-template and ingot.dev/network-data-template on the NodeType"
+	Properties map[string]string `json:"properties,omitempty"`
 }
 
 // NodeReference binds a Machine to a Node object.

@@ -39,6 +39,12 @@ type NodeProviderSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	UserData string `json:"userData,omitempty"`
+	// properties of every node of this provider: vMetal's keys, such as metal3.vcluster.com/network-cidr, templates of user
+	// data and network data (ingot.dev/user-data-template, ingot.dev/network-data-template), and values for them under keys
+	// of one's own. Those of NodeType and Machine win, key by key.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Properties map[string]string `json:"properties,omitempty"`
 }
 
 // RedfishProvider drives BMCs by Redfish and installs by network boot.

@@ -93,6 +93,10 @@ type NodeTypeSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=131072
 	UserData string `json:"userData,omitempty"`
+	// properties win over those of the NodeProvider, key by key; see there. They shape the node: a change makes a revision.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Properties map[string]string `json:"properties,omitempty"`
 	// node is what Ingot sets on the Node object, in place, without a roll.
 	// +optional
 	Node *NodeMetadata `json:"node,omitempty"`

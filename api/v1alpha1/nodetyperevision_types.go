@@ -20,6 +20,11 @@ type NodeTypeRevisionSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=131072
 	UserData []string `json:"userData,omitempty"`
+	// properties in order: those of the provider, of the node type.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=2
+	Properties []map[string]string `json:"properties,omitempty"`
 	// network of the provider.
 	// +optional
 	Network *NetworkSpec `json:"network,omitempty"`

@@ -138,6 +138,8 @@ func ruleCases() []ruleCase {
 			bad: "{status: {hostRef: {namespace: metal, name: server-1}}}", good: "{spec: {hostName: server-1}}"},
 		{rule: "Machine spec: nodeTypeRef and tenantClusterRef are immutable: delete the Machine and create another",
 			old: "{}", bad: "{spec: {tenantClusterRef: {name: other}}}", good: "{spec: {hostName: server-2}}"},
+		{rule: "Machine spec.properties: a Machine's properties must be values, and no templates: set ingot.dev/user-data-template and ingot.dev/network-data-template on the NodeType",
+			bad: "{spec: {properties: {ingot.dev/network-data-template: x}}}", good: "{spec: {properties: {rack: r1, metal3.vcluster.com/network-cidr: 10.20.4.1/22}}}"},
 
 		{rule: "Rollout spec: only paused may change: change the NodeType instead",
 			old: "{}", bad: "{spec: {to: h100-9999}}", good: "{spec: {paused: true}}"},

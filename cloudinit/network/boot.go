@@ -105,7 +105,7 @@ func (b Boot) network() (netip.Prefix, error) {
 	}
 	g, err := netip.ParseAddr(b.Gateway)
 	if err != nil {
-		return of, invalid("the host's annotation "+annotationGateway, "%q must be an address", b.Gateway)
+		return of, invalid("the host's annotation "+AnnotationGateway, "%q must be an address", b.Gateway)
 	}
 	bits := of.Bits()
 	if own, err := netip.ParsePrefix(b.Address); err == nil {
@@ -116,8 +116,8 @@ func (b Boot) network() (netip.Prefix, error) {
 	return netip.PrefixFrom(g, bits), nil
 }
 
-// annotationGateway is vMetal's, on a BareMetalHost.
-const annotationGateway = "metal3.vcluster.com/gateway"
+// AnnotationGateway is vMetal's, on a BareMetalHost: the gateway of that host.
+const AnnotationGateway = "metal3.vcluster.com/gateway"
 
 func (b Boot) static() (Network, error) {
 	own, gateway, err := b.Own()

@@ -6,11 +6,12 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/presentation"
 )
 
-// layerNames are those of NodeTypeRevision.spec.userData, in its order.
+// layerNames are those of NodeTypeRevision.spec.userData and properties, in their order.
 var layerNames = []string{"NodeProvider", "NodeType"}
 
 // checkRendering finds out, before a host is claimed, drained or installed, what the documents ask of the tenant, and that
@@ -49,8 +50,9 @@ func (v *view) render(e edition, join *cloudinit.TLSBootstrap) (cloudinit.Docume
 	}
 	spec := e.revision.Spec
 	in := cloudinit.Input{
-		Kind: spec.Image.UserData, SSHKeys: spec.SSHKeys, Plan: plan, Network: spec.Network, Join: join,
-		Machine: cloudinit.MachineInput{Name: v.machine.Name, UID: string(v.machine.UID), Revision: e.revision.Name, Attempt: v.machine.Status.Attempt},
+		Kind: spec.Image.UserData, OS: e.image.Spec.OS.ID, KernelArguments: e.image.Spec.KernelArguments,
+		SSHKeys: spec.SSHKeys, Plan: plan, Network: spec.Network, Join: join, Properties: v.properties(spec),
+		Machine: cloudinit.MachineInput{Name: v.machine.Name, Namespace: v.machine.Namespace, UID: string(v.machine.UID), Revision: e.revision.Name, Attempt: v.machine.Status.Attempt},
 		Node:    cloudinit.NodeInput{Labels: v.nodeLabels(e.revision.Name), Taints: v.nodeTaints()},
 		Gate:    v.nodeType.Spec.Gate.Key(),
 	}
@@ -62,9 +64,25 @@ func (v *view) render(e edition, join *cloudinit.TLSBootstrap) (cloudinit.Docume
 		in.Layers = append(in.Layers, layer)
 	}
 	if v.host != nil {
-		in.Host = cloudinit.HostInput{BootMAC: v.host.Spec.BootMACAddress, IPAddress: v.host.Annotations[v1alpha1.AnnotationIPAddress]}
+		in.Host = cloudinit.HostOf(v.host.Name, v.host.Spec.BootMACAddress, v.host.Labels, v.host.Annotations)
 	}
 	return cloudinit.Render(in)
+}
+
+// properties are those of the revision and the Machine's own. Only who may write NodeTypes writes templates.
+func (v *view) properties(spec v1alpha1.NodeTypeRevisionSpec) []properties.Level {
+	var out []properties.Level
+	for i, values := range spec.Properties {
+		level := properties.Level{Name: "level " + strconv.Itoa(i+1), Values: values}
+		if i < len(layerNames) {
+			level.Name = layerNames[i]
+		}
+		out = append(out, level)
+	}
+	if len(v.machine.Spec.Properties) > 0 {
+		out = append(out, properties.Level{Name: "Machine " + v.machine.Name, Values: v.machine.Spec.Properties, NoTemplates: true})
+	}
+	return out
 }
 
 // join is how the node joins with the token that was observed.

@@ -88,7 +88,7 @@ func TestWhileAnObstacleHoldsNeitherRevisionNorRolloutIsMade(t *testing.T) {
 	if held.Status.TargetRevision != before || held.Status.StableRevision != before || len(rolloutsOf(t, "held")) != 0 {
 		t.Errorf("stable %s, target %s, %d Rollouts", held.Status.StableRevision, held.Status.TargetRevision, len(rolloutsOf(t, "held")))
 	}
-	change(t, "held", func(s *v1alpha1.NodeTypeSpec) { s.UserData = "#!/bin/sh\n"; s.OSImageRef.Name = "debian-4" })
+	change(t, "held", func(s *v1alpha1.NodeTypeSpec) { s.UserData = "packages: []\n"; s.OSImageRef.Name = "debian-4" })
 	held = await(t, "held", "the user data is refused", hasReason(v1alpha1.ReasonUserDataInvalid))
 	if held.Status.TargetRevision != before || len(rolloutsOf(t, "held")) != 0 {
 		t.Errorf("target %s, %d Rollouts", held.Status.TargetRevision, len(rolloutsOf(t, "held")))

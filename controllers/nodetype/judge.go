@@ -12,6 +12,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/controllers/plan/revision"
 	"github.com/ingot-dev/ingot/presentation"
 )
@@ -142,14 +143,14 @@ func nodePossible(seen observation) *obstacle {
 	if err != nil {
 		return &obstacle{v1alpha1.ReasonPresentationInvalid, err.Error()}
 	}
-	if kind := seen.image.Spec.UserData; kind != "" && kind != v1alpha1.UserDataCloudInit {
-		return &obstacle{v1alpha1.ReasonUserDataInvalid, (&cloudinit.Unsupported{Kind: string(kind)}).Error()}
-	}
-	layers := []cloudinit.Layer{
-		{Name: "NodeProvider " + seen.provider.Name, Text: seen.provider.Spec.UserData},
-		{Name: "NodeType " + seen.nodeType.Name, Text: seen.nodeType.Spec.UserData},
-	}
-	if err := cloudinit.Validate(layers, slices.Concat(seen.provider.Spec.SSHKeys, seen.nodeType.Spec.SSHKeys), plan); err != nil {
+	provider, nodeType, image := seen.provider, seen.nodeType, seen.image.Spec
+	names := []string{"NodeProvider " + provider.Name, "NodeType " + nodeType.Name}
+	if err := cloudinit.Check(cloudinit.Input{
+		Kind: image.UserData, OS: image.OS.ID, KernelArguments: image.KernelArguments, Plan: plan, Network: provider.Spec.Network,
+		Layers:     []cloudinit.Layer{{Name: names[0], Text: provider.Spec.UserData}, {Name: names[1], Text: nodeType.Spec.UserData}},
+		Properties: []properties.Level{{Name: names[0], Values: provider.Spec.Properties}, {Name: names[1], Values: nodeType.Spec.Properties}},
+		SSHKeys:    slices.Concat(provider.Spec.SSHKeys, nodeType.Spec.SSHKeys),
+	}); err != nil {
 		return &obstacle{v1alpha1.ReasonUserDataInvalid, err.Error()}
 	}
 	return nil

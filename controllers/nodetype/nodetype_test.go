@@ -86,7 +86,8 @@ func TestEveryObstacleIsNamedBeforeAMachineIsTouched(t *testing.T) {
 		{"GPUs without a driver", func(o *observation) {
 			o.nodeType.Spec.GPU = &v1alpha1.GPUSpec{Vendor: v1alpha1.VendorNVIDIA, Model: "H100-SXM5-80GB", Count: 8, Presentation: v1alpha1.Presentation{Mode: v1alpha1.ModePassthrough}}
 		}, v1alpha1.ReasonDriverMissing, ""},
-		{"user data that is none", func(o *observation) { o.nodeType.Spec.UserData = "#!/bin/sh\n" }, v1alpha1.ReasonUserDataInvalid, "NodeType h100"},
+		{"user data that is none", func(o *observation) { o.nodeType.Spec.UserData = "packages: []\n" }, v1alpha1.ReasonUserDataInvalid, "NodeType h100"},
+		{"a property that is misspelt", func(o *observation) { o.nodeType.Spec.Properties = map[string]string{"ingot.dev/user-data": "x"} }, v1alpha1.ReasonUserDataInvalid, "ingot.dev/user-data"},
 		{"user data of another kind", func(o *observation) { o.image.Spec.UserData = v1alpha1.UserDataIgnition }, v1alpha1.ReasonUserDataInvalid, "Ignition"},
 	} {
 		seen := possible()

@@ -19,6 +19,7 @@ func encodeV1(spec v1alpha1.NodeTypeRevisionSpec) object {
 	form.nested("image", imageV1(spec.Image))
 	form.nested("gpu", gpuV1(spec.GPU))
 	form.texts("userData", layers)
+	form.nested("properties", propertiesV1(spec.Properties))
 	form.nested("network", networkV1(spec.Network))
 	form.texts("sshKeys", keys)
 	return form
@@ -29,6 +30,17 @@ func imageV1(image v1alpha1.RevisionImage) object {
 	form.text("checksum", image.Checksum, "")
 	form.text("format", string(image.Format), "")
 	form.text("userData", string(image.UserData), string(v1alpha1.UserDataCloudInit))
+	return form
+}
+
+// propertiesV1 is what a node sees: a later level wins, and where a property comes from does not matter.
+func propertiesV1(levels []map[string]string) object {
+	form := object{}
+	for _, level := range levels {
+		for key, value := range level {
+			form[key] = value
+		}
+	}
 	return form
 }
 

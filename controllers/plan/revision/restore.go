@@ -2,6 +2,7 @@ package revision
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -24,7 +25,10 @@ func Restore(in Inputs, revision *v1alpha1.NodeTypeRevision) (v1alpha1.NodeTypeS
 	to := revision.Spec
 	restored := in.NodeType.DeepCopy()
 	spec := &restored.Spec
-	spec.OSImageRef.Name, spec.GPU, spec.UserData = to.Image.Name, to.GPU.DeepCopy(), ""
+	spec.OSImageRef.Name, spec.GPU, spec.UserData, spec.Properties = to.Image.Name, to.GPU.DeepCopy(), "", nil
+	if len(to.Properties) == 2 {
+		spec.Properties = maps.Clone(to.Properties[1])
+	}
 	if len(to.UserData) == 2 {
 		spec.UserData = to.UserData[1]
 	}

@@ -2,6 +2,7 @@ package revision
 
 import (
 	"errors"
+	"maps"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +16,7 @@ func TestANodeTypeIsSetBackToARevision(t *testing.T) {
 	}
 	provider := &v1alpha1.NodeProvider{Spec: v1alpha1.NodeProviderSpec{SSHKeys: []string{"of the hall"}, UserData: "#cloud-config\n"}}
 	nodeType := &v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: "h100"}, Spec: v1alpha1.NodeTypeSpec{
-		OSImageRef: v1alpha1.LocalReference{Name: "one"}, SSHKeys: []string{"of the team"}, UserData: "#cloud-config\npackages: [a]\n", DisplayName: "first",
+		OSImageRef: v1alpha1.LocalReference{Name: "one"}, SSHKeys: []string{"of the team"}, UserData: "#cloud-config\npackages: [a]\n", Properties: map[string]string{"vlan": "120"}, DisplayName: "first",
 	}}
 	inputs := Inputs{NodeType: nodeType, Provider: provider, Image: image("one")}
 	spec, err := Build(inputs)
@@ -29,13 +30,14 @@ func TestANodeTypeIsSetBackToARevision(t *testing.T) {
 	first := &v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationInputs: own}}, Spec: spec}
 	changed := nodeType.DeepCopy()
 	changed.Spec.OSImageRef.Name, changed.Spec.SSHKeys, changed.Spec.UserData, changed.Spec.DisplayName = "two", nil, "", "second"
+	changed.Spec.Properties = map[string]string{"vlan": "130", "new": "x"}
 	changed.Spec.GPU = &v1alpha1.GPUSpec{Model: "H100-SXM5-80GB"}
 
 	got, err := Restore(Inputs{NodeType: changed, Provider: provider, Image: image("one")}, first)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.OSImageRef.Name != "one" || got.GPU != nil || got.UserData != nodeType.Spec.UserData || len(got.SSHKeys) != 1 || got.SSHKeys[0] != "of the team" {
+	if got.OSImageRef.Name != "one" || got.GPU != nil || got.UserData != nodeType.Spec.UserData || !maps.Equal(got.Properties, nodeType.Spec.Properties) || len(got.SSHKeys) != 1 || got.SSHKeys[0] != "of the team" {
 		t.Errorf("set back to %+v", got)
 	}
 	if got.DisplayName != "second" {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -44,8 +45,8 @@ func (e *UnpinnedError) Error() string {
 	return fmt.Sprintf("OSImage %s: its checksum is not pinned in status.checksum yet", e.Image)
 }
 
-// Build makes the snapshot. UserData has two layers, the provider's and the NodeType's, either of which may be empty,
-// or none. The error is an *UnpinnedError.
+// Build makes the snapshot. UserData and Properties have two layers, the provider's and the NodeType's, either of which may
+// be empty, or none. The error is an *UnpinnedError.
 func Build(in Inputs) (v1alpha1.NodeTypeRevisionSpec, error) {
 	if in.Image.Status.Checksum == "" {
 		return v1alpha1.NodeTypeRevisionSpec{}, &UnpinnedError{Image: in.Image.Name}
@@ -66,7 +67,17 @@ func Build(in Inputs) (v1alpha1.NodeTypeRevisionSpec, error) {
 	if layers := []string{in.Provider.Spec.UserData, in.NodeType.Spec.UserData}; layers[0] != "" || layers[1] != "" {
 		spec.UserData = layers
 	}
+	if provider, nodeType := in.Provider.Spec.Properties, in.NodeType.Spec.Properties; len(provider) > 0 || len(nodeType) > 0 {
+		spec.Properties = []map[string]string{copied(provider), copied(nodeType)}
+	}
 	return spec, nil
+}
+
+// copied is never nil: the API server drops members of a list that are null.
+func copied(m map[string]string) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, m)
+	return out
 }
 
 // unique joins two lists in order, without what is there already.

@@ -89,6 +89,8 @@ func TestTheDigestSeesWhatShapesANodeAndNothingElse(t *testing.T) {
 		"which GPUs are split":      func(in *Inputs) { in.NodeType.Spec.GPU.Presentation.MIG.Layout[0].GPUs = nil },
 		"the node type's user data": func(in *Inputs) { in.NodeType.Spec.UserData += "\n" },
 		"the provider's user data":  func(in *Inputs) { in.Provider.Spec.UserData = "#cloud-config\n" },
+		"the provider's property":   func(in *Inputs) { in.Provider.Spec.Properties = map[string]string{"vlan": "100"} },
+		"the node type's property":  func(in *Inputs) { in.NodeType.Spec.Properties = map[string]string{"vlan": "120"} },
 		"the network":               func(in *Inputs) { in.Provider.Spec.Network.DNSServers[0] = "10.20.0.2" },
 		"an SSH key less":           func(in *Inputs) { in.Provider.Spec.SSHKeys = nil },
 	} {
@@ -144,7 +146,7 @@ var known = []struct {
 	of     any
 	fields string
 }{
-	{v1alpha1.NodeTypeRevisionSpec{}, "(NodeTypeRef) Image GPU UserData Network SSHKeys HashVersion"},
+	{v1alpha1.NodeTypeRevisionSpec{}, "(NodeTypeRef) Image GPU UserData Properties Network SSHKeys HashVersion"},
 	{v1alpha1.RevisionImage{}, "(Name) Checksum Format UserData"},
 	{v1alpha1.GPUSpec{}, "Vendor Model Count Driver IMEX Generic Presentation"},
 	{v1alpha1.GPUDriver{}, "Source Version KernelModule Packages"},
