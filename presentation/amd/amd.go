@@ -1,6 +1,7 @@
 package amd
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -126,16 +127,31 @@ func judge(r plan.Request) (catalogue.Model, error) {
 }
 
 func judgeMode(r plan.Request) error {
-	if p := r.GPU.Presentation.Passthrough; p != nil && p.Workload == v1alpha1.WorkloadVM {
-		return refuse("amd/vm", "passthrough.workload: VM: this version does not present AMD GPUs to virtual machines; choose Container")
+	if p := r.GPU.Presentation.Passthrough; p != nil {
+		if p.Workload == v1alpha1.WorkloadVM {
+			return refuse("amd/vm", "passthrough.workload: VM: this version does not present AMD GPUs to virtual machines; choose Container")
+		}
+		if p.Sharing != nil {
+			return unshared()
+		}
 	}
-	d := r.GPU.Presentation.DRA
-	if p := r.GPU.Presentation.Passthrough; p != nil && p.Sharing != nil || d != nil && d.Sharing != nil {
-		return refuse("amd/sharing", "AMD's software shares no GPU between pods: partition them with presentation.partitions, or remove sharing")
+	if d := r.GPU.Presentation.DRA; d != nil {
+		if d.Sharing != nil {
+			return unshared()
+		}
+		plain := v1alpha1.DRASpec{Driver: cmp.Or(d.Driver, Driver), Devices: cmp.Or(d.Devices, "GPU")}
+		if plain.Driver != Driver || plain.Devices != "GPU" || len(d.FeatureGates)+len(d.Layout) > 0 {
+			return refuse("dra/driver", "GPUs of vendor amd are published by %s, as devices: GPU, without feature gates or a layout: correct presentation.dra; partitions are in presentation.partitions", Driver)
+		}
 	}
-	if d != nil && (d.Driver != "" && d.Driver != Driver || d.Devices != "" && d.Devices != "GPU" || len(d.FeatureGates)+len(d.Layout) > 0) {
-		return refuse("dra/driver", "GPUs of vendor amd are published by %s, as devices: GPU, without feature gates or a layout: correct presentation.dra; partitions are in presentation.partitions", Driver)
-	}
+	return judgeClaims(r)
+}
+
+func unshared() error {
+	return refuse("amd/sharing", "AMD's software shares no GPU between pods: partition them with presentation.partitions, or remove sharing")
+}
+
+func judgeClaims(r plan.Request) error {
 	if c := r.Image.Software.Containerd; byClaims(r.GPU) {
 		if older, ok := plan.OlderThan(c, minimumContainerd); older || !ok {
 			return refuse("dra/containerd-version", "the OSImage's software.containerd is %q, and %s or newer is needed: devices reach containers by CDI", c, minimumContainerd)

@@ -52,19 +52,20 @@ func (p partition) valid(xcc int) bool {
 	if !known || xcc == 0 || nps > p.parts(xcc) {
 		return false
 	}
-	switch p.compute {
-	case "SPX":
-		return nps == 1
-	case "DPX":
-		return nps <= 2 && xcc%4 == 0
-	case "TPX":
-		return (nps == 1 || nps == 3) && xcc%3 == 0
-	case "QPX":
-		return (nps == 1 || nps == 4) && xcc/4 >= 2
-	case "CPX":
-		return (nps == 1 || nps == 4) && xcc%nps == 0
-	}
-	return false
+	rule, known := rules[p.compute]
+	return known && slices.Contains(rule.memories, nps) && rule.dies(xcc, nps)
+}
+
+// rules are by compute partition: with how many memory partitions, and of how many compute dies.
+var rules = map[string]struct {
+	memories []int
+	dies     func(xcc, nps int) bool
+}{
+	"SPX": {[]int{1}, func(int, int) bool { return true }},
+	"DPX": {[]int{1, 2}, func(xcc, _ int) bool { return xcc%4 == 0 }},
+	"TPX": {[]int{1, 3}, func(xcc, _ int) bool { return xcc%3 == 0 }},
+	"QPX": {[]int{1, 4}, func(xcc, _ int) bool { return xcc/4 >= 2 }},
+	"CPX": {[]int{1, 4}, func(xcc, nps int) bool { return xcc%nps == 0 }},
 }
 
 // String is how the device plugin and the labels write it: cpx_nps4.

@@ -1,7 +1,7 @@
 package dra
 
 import (
-	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,7 +20,6 @@ const (
 	gateMetadata     = "DeviceMetadata"
 	gateConsumable   = "ConsumableShares"
 	gateHostIMEX     = "HostManagedIMEXDaemon"
-	deviceMIG        = "MIG"
 	deviceVFIO       = "VFIO"
 	experimentalGate = "experimental/dynamic-mig"
 )
@@ -43,50 +42,55 @@ func Gates(r plan.Request, spec v1alpha1.DRASpec) ([]string, error) {
 	if spec.Driver != "" && spec.Driver != Driver {
 		return nil, refuse("dra/driver", "dra.driver is %s, and GPUs of vendor %s are published by %s: correct it, or leave it out", spec.Driver, r.GPU.Vendor, Driver)
 	}
+	on := reasons{}
 	for _, gate := range spec.FeatureGates {
 		if !slices.Contains(gates, gate) {
 			return nil, refuse("dra/feature-gate", "dra.featureGates has %s, which the driver does not: it has %s", gate, strings.Join(gates, ", "))
 		}
-	}
-	why := map[string]string{}
-	for _, gate := range spec.FeatureGates {
-		why[gate] = "dra.featureGates has"
-	}
-	add := func(because string, implied ...string) {
-		for _, gate := range implied {
-			if why[gate] == "" {
-				why[gate] = because + " needs"
-			}
-		}
+		on[gate] = "dra.featureGates has"
 	}
 	if spec.Devices == deviceVFIO {
-		add("dra.devices: VFIO", GatePassthrough, gateMetadata)
+		on.need("dra.devices: VFIO", GatePassthrough, gateMetadata)
 	}
 	if r.GPU.IMEX == nvidia.IMEXHost {
-		add("gpu.imex: Host", gateHostIMEX)
+		on.need("gpu.imex: Host", gateHostIMEX)
 	}
-	if err := sharing(spec.Sharing, add); err != nil {
+	if err := sharing(spec.Sharing, on); err != nil {
 		return nil, err
 	}
-	if why[gateMetadata] != "" && why[GatePassthrough] == "" {
-		return nil, refuse("dra/gate-needs", "dra.featureGates has %s, and the driver only starts with it beside %s: add that, or choose dra.devices: VFIO", gateMetadata, GatePassthrough)
+	if err := on.judge(); err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(on)), nil
+}
+
+// reasons say of each feature gate that is on why it is, as the beginning of a sentence.
+type reasons map[string]string
+
+// need turns gates on for a reason, unless they are on already.
+func (on reasons) need(why string, implied ...string) {
+	for _, gate := range implied {
+		if on[gate] == "" {
+			on[gate] = why + " needs"
+		}
+	}
+}
+
+// judge refuses gates with which the driver does not start.
+func (on reasons) judge() error {
+	if on[gateMetadata] != "" && on[GatePassthrough] == "" {
+		return refuse("dra/gate-needs", "dra.featureGates has %s, and the driver only starts with it beside %s: add that, or choose dra.devices: VFIO", gateMetadata, GatePassthrough)
 	}
 	for _, pair := range exclusions {
-		if why[pair[0]] != "" && why[pair[1]] != "" {
-			return nil, refuse("dra/gates-exclude", "%s the feature gate %s, %s %s, and the driver does not start with both: give one of them up", why[pair[0]], pair[0], why[pair[1]], pair[1])
+		if on[pair[0]] != "" && on[pair[1]] != "" {
+			return refuse("dra/gates-exclude", "%s the feature gate %s, %s %s, and the driver does not start with both: give one of them up", on[pair[0]], pair[0], on[pair[1]], pair[1])
 		}
 	}
-	var out []string
-	for _, gate := range gates {
-		if why[gate] != "" {
-			out = append(out, gate)
-		}
-	}
-	return out, nil
+	return nil
 }
 
 // sharing is a matter of each claim: the driver publishes the same devices, and must be able to.
-func sharing(spec *v1alpha1.SharingSpec, add func(string, ...string)) error {
+func sharing(spec *v1alpha1.SharingSpec, on reasons) error {
 	if spec == nil {
 		return nil
 	}
@@ -94,6 +98,6 @@ func sharing(spec *v1alpha1.SharingSpec, add func(string, ...string)) error {
 	if !known {
 		return refuse("sharing/strategy", "dra.sharing.strategy %q is not one of TimeSlicing, MPS", spec.Strategy)
 	}
-	add(fmt.Sprintf("dra.sharing.strategy: %s", spec.Strategy), gate)
+	on.need("dra.sharing.strategy: "+spec.Strategy, gate)
 	return nil
 }

@@ -40,13 +40,7 @@ func cut(r plan.Request, spec v1alpha1.MIGSpec, model catalogue.Model) (cutting,
 		if err != nil {
 			return cutting{}, err
 		}
-		if err := out.judge(field, want, model); err != nil {
-			return cutting{}, err
-		}
-		if err := out.judgeGraphics(field, want, model); err != nil {
-			return cutting{}, err
-		}
-		if err := out.judgeDriver(field, want, model, nvidia.DriverVersion(r)); err != nil {
+		if err := out.judge(field, want, model, nvidia.DriverVersion(r)); err != nil {
 			return cutting{}, err
 		}
 		if err := out.assign(field, entry.GPUs, want); err != nil {
@@ -92,8 +86,19 @@ func (c *cutting) read(field string, profiles map[string]int32, model catalogue.
 	return want, nil
 }
 
-// judge refuses what does not fit on one GPU.
-func (c *cutting) judge(field string, want layout.Multiset, model catalogue.Model) error {
+// judge refuses what one GPU cannot be, or its driver cannot make.
+func (c *cutting) judge(field string, want layout.Multiset, model catalogue.Model, driver string) error {
+	if err := c.judgePlaces(field, want, model); err != nil {
+		return err
+	}
+	if err := c.judgeGraphics(field, want, model); err != nil {
+		return err
+	}
+	return c.judgeDriver(field, want, model, driver)
+}
+
+// judgePlaces refuses what does not fit on one GPU.
+func (c *cutting) judgePlaces(field string, want layout.Multiset, model catalogue.Model) error {
 	_, err := layout.Place(*model.Geometry, want)
 	var impossible *layout.Impossible
 	if errors.As(err, &impossible) {

@@ -103,18 +103,9 @@ func (c *cutting) node(r plan.Request, spec v1alpha1.MIGSpec, model catalogue.Mo
 
 // judge finds the model, and refuses a strategy and an image with which no layout can be applied.
 func judge(r plan.Request, spec v1alpha1.MIGSpec) (catalogue.Model, error) {
-	judge := nvidia.Judge
-	if spec.Advertise == v1alpha1.AdvertiseDRA {
-		judge = dra.Judge
-	}
-	model, err := judge(r)
+	model, err := judgeNode(r, spec)
 	if err != nil {
 		return catalogue.Model{}, err
-	}
-	if spec.Advertise != v1alpha1.AdvertiseDRA {
-		if err := nvidia.JudgeToolkit(r); err != nil {
-			return catalogue.Model{}, err
-		}
 	}
 	switch spec.Strategy {
 	case none:
@@ -129,16 +120,33 @@ func judge(r plan.Request, spec v1alpha1.MIGSpec) (catalogue.Model, error) {
 	if model.Geometry == nil {
 		return catalogue.Model{}, refuse("mig/model", "%s cannot be partitioned: choose another model, or presentation.mode: Passthrough", model.Name)
 	}
+	return model, judgePartitioner(r, spec)
+}
+
+// judgeNode refuses a driver and an image that do not suit the GPUs or who advertises them.
+func judgeNode(r plan.Request, spec v1alpha1.MIGSpec) (catalogue.Model, error) {
+	if spec.Advertise == v1alpha1.AdvertiseDRA {
+		return dra.Judge(r)
+	}
+	model, err := nvidia.Judge(r)
+	if err != nil {
+		return catalogue.Model{}, err
+	}
+	return model, nvidia.JudgeToolkit(r)
+}
+
+// judgePartitioner refuses a node on which nothing would partition the GPUs.
+func judgePartitioner(r plan.Request, spec v1alpha1.MIGSpec) error {
 	if nvidia.FromOperator(r) {
 		if spec.Advertise == v1alpha1.AdvertiseDRA {
-			return catalogue.Model{}, refuse("mig/operator-dra", "gpu.driver.source is Operator and the DRA driver advertises: the operator then runs no MIG manager, and nobody would partition the GPUs; use source: Image or Packages, or advertise: DevicePlugin")
+			return refuse("mig/operator-dra", "gpu.driver.source is Operator and the DRA driver advertises: the operator then runs no MIG manager, and nobody would partition the GPUs; use source: Image or Packages, or advertise: DevicePlugin")
 		}
-		return model, nil
+		return nil
 	}
 	if r.Image.Software.MIGParted == "" && !nvidia.Installs(r, "mig-manager") && !nvidia.Installs(r, "mig-parted") {
-		return catalogue.Model{}, refuse("image/mig-parted", "the OSImage's software.migParted is empty: without nvidia-mig-parted the GPUs cannot be partitioned before kubelet starts; bake it in and name its version")
+		return refuse("image/mig-parted", "the OSImage's software.migParted is empty: without nvidia-mig-parted the GPUs cannot be partitioned before kubelet starts; bake it in and name its version")
 	}
-	return model, nil
+	return nil
 }
 
 func refuse(rule, format string, args ...any) error {

@@ -120,14 +120,20 @@ func frameworkOf(r plan.Request, spec v1alpha1.VGPUSpec, model catalogue.Model) 
 		return "", refuse("vgpu/framework", "vgpu.framework is VendorVFIO, which kernels from %s on have, and the OSImage's os.kernel is %s: use Mdev", vendorKernel, r.Image.OS.Kernel)
 	case older:
 		return mdev, nil
-	case model.Architecture == catalogue.Ampere && spec.Framework == "":
-		return "", refuse("vgpu/framework", "some kernels from %s on have mediated devices for %s and some have not, and the OSImage's os.kernel is %s: set vgpu.framework to Mdev where /sys/class/mdev_bus lists the GPU, else to VendorVFIO", vendorKernel, model.Name, r.Image.OS.Kernel)
 	case model.Architecture == catalogue.Ampere:
-		return spec.Framework, nil
+		return spec.Framework, judgeAmpere(r, spec, model)
 	case spec.Framework == mdev:
 		return "", refuse("vgpu/framework", "vgpu.framework is Mdev, and %s has no mediated devices with kernel %s: use VendorVFIO, or a kernel older than %s", model.Name, r.Image.OS.Kernel, vendorKernel)
 	}
 	return vendorVFIO, nil
+}
+
+// judgeAmpere asks for what does not follow from the kernel.
+func judgeAmpere(r plan.Request, spec v1alpha1.VGPUSpec, model catalogue.Model) error {
+	if spec.Framework != "" {
+		return nil
+	}
+	return refuse("vgpu/framework", "some kernels from %s on have mediated devices for %s and some have not, and the OSImage's os.kernel is %s: set vgpu.framework to Mdev where /sys/class/mdev_bus lists the GPU, else to VendorVFIO", vendorKernel, model.Name, r.Image.OS.Kernel)
 }
 
 // node plans who makes the virtual GPUs, and when.
