@@ -5,6 +5,17 @@
 // One package per mode resolves a Request; the table of modes in modes.go picks it. Models of GPUs are data in package
 // catalogue. Everything here is pure: the same request gives the same plan.
 //
+// What a vendor's documents leave open is never taken for certain. Either every known variant is accepted (the names of
+// GB200's profiles, the forms of a driver version), or the NodeType is asked (vgpu.framework, vgpu.namePrefix,
+// passthrough.resourceName, the OSImage's kernelModule), or it is refused with what to set instead, or it is planned with a
+// Warning that says what to look at (Plan.Warnings: experimental/dynamic-mig, experimental/vendor-vfio,
+// unverified/minimum-driver, unverified/vm-nvswitch, unverified/vgpu-nvswitch, unverified/amd-partition,
+// unverified/amd-dra). Minimum drivers that no document names are empty in the catalogue and not judged.
+//
+// A Plan says to the node what the node must do, and to the tenant cluster's software what that must be told to agree
+// (Plan.Tenant): names of configurations that nodes choose by label, with their content, feature gates of DRA drivers, and
+// what KubeVirt must permit. Names of configurations follow from their content, so that NodeTypes can share a cluster.
+//
 // The table of modes, generated from modes.go:
 //
 // BEGIN MODES
