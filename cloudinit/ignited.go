@@ -6,6 +6,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit/ignition"
+	"github.com/ingot-dev/ingot/cloudinit/kubelet"
 	"github.com/ingot-dev/ingot/cloudinit/network"
 	"github.com/ingot-dev/ingot/presentation"
 )
@@ -20,7 +21,7 @@ func renderIgnition(in Input) ([]byte, error) {
 		return nil, err
 	}
 	if in.Join != nil {
-		if config.Secret, err = joinFiles(*in.Join); err != nil {
+		if config.Secret, err = kubelet.JoinFiles(*in.Join); err != nil {
 			return nil, err
 		}
 	}
@@ -34,7 +35,7 @@ func ignitionConfig(in Input) (ignition.Config, error) {
 	if err != nil {
 		return ignition.Config{}, translated(err)
 	}
-	files, err := kubeletFiles(in)
+	files, err := kubelet.Files(nodeOf(in))
 	if err != nil {
 		return ignition.Config{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit/kubelet"
 	"github.com/ingot-dev/ingot/cloudinit/network"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/presentation"
@@ -125,14 +126,7 @@ type NodeInput struct {
 }
 
 // TLSBootstrap joins with a bootstrap token.
-type TLSBootstrap struct {
-	// Endpoint of the API server, https://HOST:PORT.
-	Endpoint string
-	// CA of the API server, PEM.
-	CA []byte
-	// Token is a bootstrap token, ID.SECRET. Secret.
-	Token string
-}
+type TLSBootstrap = kubelet.TLSBootstrap
 
 // Documents are what a node's first boot reads.
 type Documents struct {

@@ -3,11 +3,15 @@ package cloudinit
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit/kubelet"
 	"github.com/ingot-dev/ingot/presentation"
 )
 
@@ -68,7 +72,7 @@ func renderCloudInit(in Input) ([]byte, error) {
 	}
 	if in.Join != nil {
 		// The last step: only from here on the document holds a secret.
-		files, err := joinFiles(*in.Join)
+		files, err := kubelet.JoinFiles(*in.Join)
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +87,7 @@ func renderCloudInit(in Input) ([]byte, error) {
 
 func addOurs(root *yaml.Node, in Input) error {
 	root.Style = 0
-	files, err := kubeletFiles(in)
+	files, err := kubelet.Files(nodeOf(in))
 	if err != nil {
 		return err
 	}
@@ -92,6 +96,17 @@ func addOurs(root *yaml.Node, in Input) error {
 	appendFiles(root, append(planFiles(in.Plan), files...))
 	appendTo(root, "runcmd", commands(in.Plan)...)
 	return nil
+}
+
+// nodeOf is the Node that kubelet registers.
+func nodeOf(in Input) kubelet.Node {
+	labels := map[string]string{}
+	maps.Copy(labels, in.Node.Labels)
+	maps.Copy(labels, in.Plan.NodeLabels)
+	return kubelet.Node{
+		Name: in.Machine.Name, ProviderID: v1alpha1.ProviderID(types.UID(in.Machine.UID), in.Machine.Attempt),
+		Gate: in.Gate, Labels: labels, Taints: in.Node.Taints,
+	}
 }
 
 // planFiles are the files of the presentation: its own, its kernel modules' and its units'.
@@ -119,7 +134,7 @@ func plainFiles(p presentation.Plan) []presentation.File {
 
 // reserved are the paths that are Ingot's.
 func reserved(p presentation.Plan) []string {
-	out := []string{pathKubeletConfig, pathCA, pathBootstrap, pathKubeconfig, pathDropIn}
+	out := slices.Clone(kubelet.Paths)
 	for _, f := range planFiles(p) {
 		out = append(out, f.Path)
 	}

@@ -24,18 +24,13 @@ func resolve(in Input) (Input, error) {
 	if said.Ranges != "" {
 		in.Ranges = said.Ranges
 	}
-	userData, networkData := said.UserData, said.NetworkData
-	if userData.Text == "" && said.UserDataTemplate.Text != "" || networkData.Text == "" && said.NetworkDataTemplate.Text != "" {
-		values, err := templateValues(in, said.Values)
-		if err != nil {
-			return in, err
-		}
-		if userData, err = rendered(userData, said.UserDataTemplate, values); err != nil {
-			return in, err
-		}
-		if networkData, err = rendered(networkData, said.NetworkDataTemplate, values); err != nil {
-			return in, err
-		}
+	userData, err := rendered(in, said, said.UserData, said.UserDataTemplate)
+	if err != nil {
+		return in, err
+	}
+	networkData, err := rendered(in, said, said.NetworkData, said.NetworkDataTemplate)
+	if err != nil {
+		return in, err
 	}
 	if userData.Text != "" {
 		in.Layers = append(slices.Clone(in.Layers), Layer(userData))
@@ -47,9 +42,13 @@ func resolve(in Input) (Input, error) {
 }
 
 // rendered is the document itself where there is one, else what its template renders to.
-func rendered(document, template properties.Text, values map[string]any) (properties.Text, error) {
+func rendered(in Input, said properties.Resolved, document, template properties.Text) (properties.Text, error) {
 	if document.Text != "" || template.Text == "" {
 		return document, nil
+	}
+	values, err := templateValues(in, said.Values)
+	if err != nil {
+		return document, err
 	}
 	text, err := templates.Render(template.Name, template.Text, values)
 	return properties.Text{Name: template.Name, Text: text}, err

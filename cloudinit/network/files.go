@@ -88,21 +88,27 @@ func (d Data) networkdFile(l Link, names map[string]string) (string, error) {
 			network.set("VLAN", names[o.ID])
 		}
 	}
+	routes, err := d.addressing(&network, l.ID)
+	return ini(append([]section{match, device, network}, routes...)...), err
+}
+
+// addressing says how a link gets its addresses, and returns its routes.
+func (d Data) addressing(network *section, link string) ([]section, error) {
 	var routes []section
-	dhcp, configured := dhcpOf(d.on(l.ID))
+	dhcp, configured := dhcpOf(d.on(link))
 	network.set("DHCP", dhcp)
-	for _, n := range d.on(l.ID) {
+	for _, n := range d.on(link) {
 		if n.Type == "ipv4" || n.Type == "ipv6" {
 			p, err := n.Prefix()
 			if err != nil {
-				return "", err
+				return nil, err
 			}
 			network.set("Address", p.String())
 		}
 		for _, r := range n.Routes {
 			to, err := join(r.Network, r.Netmask)
 			if err != nil {
-				return "", err
+				return nil, err
 			}
 			routes = append(routes, section{name: "Route", lines: []string{"Destination=" + to.String(), "Gateway=" + r.Gateway}})
 		}
@@ -112,7 +118,7 @@ func (d Data) networkdFile(l Link, names map[string]string) (string, error) {
 			network.set("DNS", s.Address)
 		}
 	}
-	return ini(append([]section{match, device, network}, routes...)...), nil
+	return routes, nil
 }
 
 // dhcpOf is networkd's word for the networks' ways to get an address, and whether there is any network.

@@ -28,26 +28,34 @@ func ParseRanges(text string) (Ranges, error) {
 	}
 	var out Ranges
 	for _, part := range parts {
-		begin, end, two := strings.Cut(strings.TrimSpace(part), "-")
-		if !two {
-			end = begin
-		}
-		first, err1 := netip.ParseAddr(strings.TrimSpace(begin))
-		last, err2 := netip.ParseAddr(strings.TrimSpace(end))
-		if err1 != nil || err2 != nil || first.Zone() != "" || last.Zone() != "" {
-			return nil, invalid(field, "%q must be two addresses such as 10.20.4.17-10.20.4.99", part)
-		}
-		if first.BitLen() != last.BitLen() || last.Less(first) {
-			return nil, invalid(field, "%q must go from a lower address to a higher one of the same IP version", part)
+		one, err := parseRange(field, strings.TrimSpace(part))
+		if err != nil {
+			return nil, err
 		}
 		for _, o := range out {
-			if o.First.BitLen() == first.BitLen() && !last.Less(o.First) && !o.Last.Less(first) {
+			if o.First.BitLen() == one.First.BitLen() && !one.Last.Less(o.First) && !o.Last.Less(one.First) {
 				return nil, invalid(field, "%q overlaps %s-%s", part, o.First, o.Last)
 			}
 		}
-		out = append(out, Range{First: first, Last: last})
+		out = append(out, one)
 	}
 	return out, nil
+}
+
+func parseRange(field, text string) (Range, error) {
+	begin, end, two := strings.Cut(text, "-")
+	if !two {
+		end = begin
+	}
+	first, err1 := netip.ParseAddr(strings.TrimSpace(begin))
+	last, err2 := netip.ParseAddr(strings.TrimSpace(end))
+	if err1 != nil || err2 != nil || first.Zone() != "" || last.Zone() != "" {
+		return Range{}, invalid(field, "%q must be two addresses such as 10.20.4.17-10.20.4.99", text)
+	}
+	if first.BitLen() != last.BitLen() || last.Less(first) {
+		return Range{}, invalid(field, "%q must go from a lower address to a higher one of the same IP version", text)
+	}
+	return Range{First: first, Last: last}, nil
 }
 
 // Contains says whether the address is in one of the ranges.

@@ -1,4 +1,4 @@
-package cloudinit
+package kubelet
 
 import (
 	"bytes"
@@ -10,29 +10,53 @@ import (
 
 	"gopkg.in/yaml.v3"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation"
 )
 
-// Files of the node that are kubelet's.
+// Paths are the files of the node that are kubelet's; nobody else may write them.
+var Paths = []string{pathConfig, pathCA, pathBootstrap, pathKubeconfig, pathDropIn}
+
 const (
-	pathKubeletConfig = "/etc/kubernetes/kubelet.yaml"
-	pathCA            = "/etc/kubernetes/pki/ca.crt"
-	pathBootstrap     = "/etc/kubernetes/bootstrap-kubeconfig"
-	pathKubeconfig    = "/var/lib/kubelet/kubeconfig"
-	pathDropIn        = "/etc/systemd/system/kubelet.service.d/90-ingot.conf"
+	pathConfig     = "/etc/kubernetes/kubelet.yaml"
+	pathCA         = "/etc/kubernetes/pki/ca.crt"
+	pathBootstrap  = "/etc/kubernetes/bootstrap-kubeconfig"
+	pathKubeconfig = "/var/lib/kubelet/kubeconfig"
+	pathDropIn     = "/etc/systemd/system/kubelet.service.d/90-ingot.conf"
 )
 
-// kubeletFiles are the files that hold no secret.
-func kubeletFiles(in Input) ([]presentation.File, error) {
-	config, err := kubeletConfig(in)
+// Node is what kubelet registers.
+type Node struct {
+	// Name of the Node and its host.
+	Name string
+	// ProviderID of the Node.
+	ProviderID string
+	// Gate is the key of the taint that keeps pods off until the verdict; empty: none.
+	Gate string
+	// Labels of the Node. Those that kubelet may not set on itself are left out: the controllers set them.
+	Labels map[string]string
+	// Taints of the Node, beside the gate.
+	Taints []corev1.Taint
+}
+
+// TLSBootstrap joins with a bootstrap token.
+type TLSBootstrap struct {
+	// Endpoint of the API server, https://HOST:PORT.
+	Endpoint string
+	// CA of the API server, PEM.
+	CA []byte
+	// Token is a bootstrap token, ID.SECRET. Secret.
+	Token string
+}
+
+// Files are those that hold no secret.
+func Files(in Node) ([]presentation.File, error) {
+	config, err := renderConfig(in)
 	if err != nil {
 		return nil, err
 	}
 	return []presentation.File{
-		{Path: pathKubeletConfig, Mode: "0644", Content: config},
+		{Path: pathConfig, Mode: "0644", Content: config},
 		{Path: pathDropIn, Mode: "0644", Content: dropIn(in)},
 	}, nil
 }
@@ -72,10 +96,10 @@ type authorization struct {
 	Mode string `yaml:"mode"`
 }
 
-func kubeletConfig(in Input) (string, error) {
+func renderConfig(in Node) (string, error) {
 	c := kubeletConfiguration{
 		APIVersion: "kubelet.config.k8s.io/v1beta1", Kind: "KubeletConfiguration",
-		ProviderID: v1alpha1.ProviderID(types.UID(in.Machine.UID), in.Machine.Attempt), Taints: taints(in), Rotate: true,
+		ProviderID: in.ProviderID, Taints: taints(in), Rotate: true,
 		Authorization: authorization{Mode: "Webhook"}, CgroupDriver: "systemd", Runtime: "unix:///run/containerd/containerd.sock",
 	}
 	c.Authentication.Webhook.Enabled = true
@@ -84,12 +108,12 @@ func kubeletConfig(in Input) (string, error) {
 }
 
 // taints that kubelet registers with, the gate first. They count only when the Node object is created.
-func taints(in Input) []taint {
+func taints(in Node) []taint {
 	var out []taint
 	if in.Gate != "" {
 		out = append(out, taint{Key: in.Gate, Effect: string(corev1.TaintEffectNoSchedule)})
 	}
-	for _, t := range in.Node.Taints {
+	for _, t := range in.Taints {
 		// With the same taint twice kubelet does not start.
 		if !slices.ContainsFunc(out, func(o taint) bool { return o.Key == t.Key && o.Effect == string(t.Effect) }) {
 			out = append(out, taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
@@ -98,13 +122,13 @@ func taints(in Input) []taint {
 	return out
 }
 
-func dropIn(in Input) string {
+func dropIn(in Node) string {
 	arguments := []string{
 		"/usr/bin/kubelet",
-		"--config=" + pathKubeletConfig,
+		"--config=" + pathConfig,
 		"--bootstrap-kubeconfig=" + pathBootstrap,
 		"--kubeconfig=" + pathKubeconfig,
-		"--hostname-override=" + in.Machine.Name,
+		"--hostname-override=" + in.Name,
 	}
 	if labels := nodeLabels(in); labels != "" {
 		arguments = append(arguments, "--node-labels="+labels)
@@ -113,24 +137,19 @@ func dropIn(in Input) string {
 		"[Service]\nExecStart=\nExecStart=" + strings.Join(arguments, " ") + "\nRestart=always\nRestartSec=10\n"
 }
 
-func nodeLabels(in Input) string {
-	all := maps.Clone(in.Node.Labels)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, in.Plan.NodeLabels)
+func nodeLabels(in Node) string {
 	var out []string
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if kubeletMaySet(key) {
-			out = append(out, key+"="+all[key])
+	for _, key := range slices.Sorted(maps.Keys(in.Labels)) {
+		if maySet(key) {
+			out = append(out, key+"="+in.Labels[key])
 		}
 	}
 	return strings.Join(out, ",")
 }
 
-// kubeletMaySet says whether kubelet takes a label on its command line. With any other label of Kubernetes' own domains
+// maySet says whether kubelet takes a label on its command line. With any other label of Kubernetes' own domains
 // it does not start.
-func kubeletMaySet(key string) bool {
+func maySet(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
 	if !ok || !inDomain(domain, "kubernetes.io") && !inDomain(domain, "k8s.io") {
 		return true
@@ -179,8 +198,8 @@ type namedContext struct {
 	} `yaml:"context"`
 }
 
-// joinFiles are what a node needs to join; the second holds the token.
-func joinFiles(join TLSBootstrap) ([]presentation.File, error) {
+// JoinFiles are what a node needs to join; the second holds the token.
+func JoinFiles(join TLSBootstrap) ([]presentation.File, error) {
 	c := kubeconfig{APIVersion: "v1", Kind: "Config", Current: "bootstrap"}
 	cluster := namedCluster{Name: "bootstrap"}
 	cluster.Cluster.Server, cluster.Cluster.CA = join.Endpoint, base64.StdEncoding.EncodeToString(join.CA)
