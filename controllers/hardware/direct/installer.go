@@ -176,7 +176,7 @@ func (i *Installer) Cancel(ctx context.Context, host hardware.Host, attempt hard
 // advance does the next thing for an attempt that boots the agent.
 func (i *Installer) advance(ctx context.Context, host hardware.Host, attempt hardware.Attempt, work netboot.Session) error {
 	s, err := i.begin(ctx, host, attempt, work)
-	if err != nil || s.State != hardware.AttemptRunning {
+	if err != nil || s.State != hardware.AttemptRunning || written(s) {
 		return err
 	}
 	// Power is read before the session: a power-off that follows the agent's result is then never taken for a loss of power.
@@ -191,7 +191,7 @@ func (i *Installer) advance(ctx context.Context, host hardware.Host, attempt har
 	if s.Attempt != attempt.Number {
 		return superseded("advance attempt", host, &s, attempt)
 	}
-	if s.State != hardware.AttemptRunning {
+	if s.State != hardware.AttemptRunning || written(s) {
 		return nil
 	}
 	now := i.options.Clock()

@@ -128,7 +128,7 @@ func TestAHostThatIsNotKnownIsNotFound(t *testing.T) {
 
 func TestASettledAttemptCostsNoRequestToTheBMC(t *testing.T) {
 	r := newRig(t, conformance.Faults{})
-	for r.store.session.State != hardware.AttemptSucceeded {
+	for r.store.session.Step != hardware.StepFinishing {
 		if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
 			t.Fatal(err)
 		}

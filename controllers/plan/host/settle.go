@@ -17,7 +17,7 @@ func (p *planner) settle() {
 	if a == nil {
 		return
 	}
-	if p.Observed != nil && p.Observed.Attempt != nil && p.Observed.Attempt.Number == a.Number && a.EndedAt == nil {
+	if p.Observed != nil && p.Observed.Attempt != nil && p.Observed.Attempt.Number == a.Number && a.EndedAt == nil && !p.onTheWay(p.Observed.Attempt) {
 		takeOver(a, p.Observed.Attempt, p.Now)
 	}
 	if a.State == string(hardware.AttemptRunning) || a.EndedAt != nil {
@@ -27,6 +27,12 @@ func (p *planner) settle() {
 		return
 	}
 	p.account(a)
+}
+
+// onTheWay: the attempt runs, and its installer keeps in this very record how far it is. What differs was written there after
+// the record was read, and to write it again would only be refused.
+func (p *planner) onTheWay(o *hardware.AttemptStatus) bool {
+	return p.running() && o.State == hardware.AttemptRunning
 }
 
 func takeOver(a *v1alpha1.HostAttempt, o *hardware.AttemptStatus, now time.Time) {

@@ -216,8 +216,10 @@ func (p *planner) reportInstallation() {
 	p.reportProgress(a)
 }
 
-// writes are the steps from the first byte on.
-var writes = map[string]bool{"Writing": true, "Verifying": true, "Finishing": true}
+// writing is the step at which bytes flow, writes those from the first byte on.
+const writing = "Writing"
+
+var writes = map[string]bool{writing: true, "Verifying": true, "Finishing": true}
 
 // beforeWriting says the same from the claim until the first byte: a status write is a request, of which a Machine has a
 // budget, and each step is in HostRecord.status.
@@ -256,16 +258,16 @@ func (p *planner) step() string {
 	return ""
 }
 
-// reportProgress copies bytes at every quarter only; HostRecord.status has more.
+// reportProgress copies the first bytes and then those of every half of the image; HostRecord.status has more.
 func (p *planner) reportProgress(a *v1alpha1.HostAttempt) {
-	old, quarter := p.d.Status.Progress, a.TotalBytes/4
-	if quarter == 0 {
-		quarter = 1 << 28
+	old, half := p.d.Status.Progress, a.TotalBytes/2
+	if half == 0 {
+		half = 1 << 28
 	}
-	if old != nil && a.DoneBytes-old.DoneBytes < quarter && a.DoneBytes >= old.DoneBytes {
+	if old != nil && (a.Step != writing || a.DoneBytes-old.DoneBytes < half && a.DoneBytes >= old.DoneBytes) {
 		return
 	}
-	p.d.Status.Progress = &v1alpha1.Progress{Step: "Writing", DoneBytes: a.DoneBytes, TotalBytes: a.TotalBytes}
+	p.d.Status.Progress = &v1alpha1.Progress{Step: writing, DoneBytes: a.DoneBytes, TotalBytes: a.TotalBytes}
 }
 
 // waitingCheck is the first check that decides the verdict, in a few words: nvidia.com/gpu: 7 of 8.
