@@ -2,6 +2,7 @@ package cloudinit
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -137,6 +138,12 @@ type Documents struct {
 	NetworkData []byte
 	// MetaData is an OpenStack meta_data.json.
 	MetaData []byte
-	// Warnings are what an operator should know and nothing must be done about.
-	Warnings []string
+}
+
+// Warnings are what an operator should know, and what is no error.
+func (d Documents) Warnings() []string {
+	if len(d.UserData) <= LargeUserData {
+		return nil
+	}
+	return []string{fmt.Sprintf("the user data has %d bytes, more than %d: fetch large files at the first boot, or bake them into the image", len(d.UserData), LargeUserData)}
 }

@@ -165,11 +165,11 @@ func TestAWarningAboveSixteenKiB(t *testing.T) {
 	in := plain()
 	in.Layers = []Layer{{Name: "l", Text: "#cloud-config\nbig: " + strings.Repeat("x", LargeUserData) + "\n"}}
 	docs, err := Render(in)
-	if err != nil || len(docs.Warnings) != 1 {
-		t.Errorf("%v, warnings %v, want one", err, docs.Warnings)
+	if err != nil || len(docs.Warnings()) != 1 {
+		t.Errorf("%v, warnings %v, want one", err, docs.Warnings())
 	}
-	if docs, err = Render(plain()); err != nil || len(docs.Warnings) != 0 {
-		t.Errorf("%v, warnings %v, want none", err, docs.Warnings)
+	if docs, err = Render(plain()); err != nil || len(docs.Warnings()) != 0 {
+		t.Errorf("%v, warnings %v, want none", err, docs.Warnings())
 	}
 }
 

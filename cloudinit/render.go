@@ -44,11 +44,7 @@ func Render(in Input) (Documents, error) {
 	if n := len(userData) + len(networkData) + len(metaData); n > Limit {
 		return Documents{}, &TooLarge{Bytes: n}
 	}
-	out := Documents{UserData: userData, NetworkData: networkData, MetaData: metaData}
-	if len(userData) > LargeUserData {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("the user data has %d bytes, more than %d: fetch large files at the first boot, or bake them into the image", len(userData), LargeUserData))
-	}
-	return out, nil
+	return Documents{UserData: userData, NetworkData: networkData, MetaData: metaData}, nil
 }
 
 func renderUserData(in Input) ([]byte, error) {
