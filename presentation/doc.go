@@ -9,7 +9,7 @@
 // GB200's profiles, the forms of a driver version), or the NodeType is asked (vgpu.framework, vgpu.namePrefix,
 // passthrough.resourceName, the OSImage's kernelModule), or it is refused with what to set instead, or it is planned with a
 // Warning that says what to look at (Plan.Warnings: experimental/dynamic-mig, experimental/vendor-vfio,
-// unverified/minimum-driver, unverified/vm-nvswitch, unverified/vgpu-nvswitch, unverified/amd-partition,
+// unverified/minimum-driver, unverified/mig-places, unverified/vm-nvswitch, unverified/vgpu-nvswitch, unverified/amd-partition,
 // unverified/amd-dra). Minimum drivers that no document names are empty in the catalogue and not judged.
 //
 // A Plan says to the node what the node must do, and to the tenant cluster's software what that must be told to agree

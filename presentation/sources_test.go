@@ -106,6 +106,18 @@ func TestASharedGPUIsAdvertisedOnceForEachReplica(t *testing.T) {
 	}
 }
 
+func TestPlacesThatWereInferredAreToldOf(t *testing.T) {
+	r := byMIG("B200-SXM-180GB", "mixed", 8, entry(profiles{"1g.23gb": 7}))
+	r.Image.Software.GPUDriver.Version = "580.126.09"
+	plan, err := Resolve(r)
+	if err != nil || len(plan.Warnings) != 1 || plan.Warnings[0].Rule != "unverified/mig-places" {
+		t.Errorf("B200: %v, %+v", err, plan.Warnings)
+	}
+	if plan, err := Resolve(partitioned()["h100-mig-mixed"]); err != nil || len(plan.Warnings) > 0 {
+		t.Errorf("H100: %v, %+v", err, plan.Warnings)
+	}
+}
+
 func TestARackByClaimsNeedsWhatRunsIMEX(t *testing.T) {
 	r := model("GB200-186GB", 4, "570.133.20", claims(v1alpha1.DRASpec{}))
 	var refusal *Refusal

@@ -36,7 +36,7 @@ func Resolve(r plan.Request) (plan.Plan, error) {
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	if !parted.isDocumented() {
+	if !parted.isDocumented(model) {
 		p.Warnings = append(p.Warnings, plan.Warning{Rule: "unverified/amd-partition", Message: fmt.Sprintf("%s with %s is what the kernel takes and AMD does not document for %s", parted.compute, parted.memory, model.Name)})
 	}
 	count := int(r.GPU.Count) * parted.parts(model.XCC)

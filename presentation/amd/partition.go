@@ -21,8 +21,8 @@ var (
 	memories = map[string]int{"NPS1": 1, "NPS2": 2, "NPS3": 3, "NPS4": 4}
 )
 
-// documented are the combinations that AMD documents for the MI300X class (its partitioning guide of 2025-09).
-var documented = []partition{whole, {"CPX", "NPS1"}, {"CPX", "NPS4"}}
+// documented are the combinations that AMD documents by model, beside whole GPUs (its partitioning guide of 2025-09).
+var documented = map[string][]partition{"MI300X-192GB": {{"CPX", "NPS1"}, {"CPX", "NPS4"}}}
 
 // profiles of the device config manager's default configuration.
 var profiles = map[partition]string{
@@ -135,4 +135,6 @@ func (p partition) mode(model catalogue.Model, count int32) []string {
 	}
 }
 
-func (p partition) isDocumented() bool { return slices.Contains(documented, p) }
+func (p partition) isDocumented(model catalogue.Model) bool {
+	return p == whole || slices.Contains(documented[model.Name], p)
+}

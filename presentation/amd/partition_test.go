@@ -3,6 +3,9 @@ package amd
 import (
 	"strings"
 	"testing"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/catalogue"
 )
 
 // TestWhatIsValidIsTheVendorsTable has the kernel's rule written out by hand, for eight compute dies and for the six of an MI300A.
@@ -27,9 +30,15 @@ func TestWhatIsValidIsTheVendorsTable(t *testing.T) {
 }
 
 func TestEveryDocumentedPartitionAndEveryProfileIsValid(t *testing.T) {
-	for _, p := range documented {
-		if !p.valid(8) {
-			t.Errorf("%s is documented and not valid", p)
+	for name, all := range documented {
+		model, err := catalogue.Lookup(v1alpha1.VendorAMD, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range all {
+			if !p.valid(model.XCC) {
+				t.Errorf("%s is documented for %s and not valid", p, name)
+			}
 		}
 	}
 	for p, name := range profiles {

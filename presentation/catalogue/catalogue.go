@@ -87,6 +87,8 @@ type Model struct {
 	XCC int
 	// Geometry is how the model can be partitioned; nil: it cannot. Callers must not change it.
 	Geometry *Geometry
+	// PlacesInferred says that the geometry's places were never seen listed for the model, but follow from its relatives'.
+	PlacesInferred bool
 }
 
 // MIGModePersists says whether the MIG mode is kept in the GPU's InfoROM. If so it survives a reboot and a re-image,

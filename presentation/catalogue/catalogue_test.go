@@ -44,6 +44,9 @@ func tableOfModels() string {
 		geometry, names, totals, open, driver := "no", []string{}, []string{}, "", m.MinimumDriver
 		if m.Geometry != nil {
 			geometry = m.Geometry.Name
+			if m.PlacesInferred {
+				geometry += "?"
+			}
 			for _, p := range m.Geometry.Profiles {
 				names = append(names, strings.Join(m.ProfileNames(p), "|"))
 			}

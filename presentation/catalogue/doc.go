@@ -3,6 +3,9 @@
 // Every fact is read from the vendor's own configuration files and guides: PCI ids from mig-parted's device filters and
 // the pci.ids file of the KubeVirt device plugin, minimum drivers, memory and geometries from the MIG user guide.
 //
+// Types of vGPU are those of the configuration that NVIDIA's operator ships. A question mark behind a geometry says that its
+// places follow from the model's relatives, and were not seen listed for the model itself.
+//
 // The tables below are generated from the data. The names of MIG profiles are those of the geometry's, in its order.
 //
 // BEGIN MODELS
@@ -26,10 +29,10 @@
 //	H200-NVL-141GB                     10de:233b      141 GiB     hopper       PCIe      none      550.90.07           7 slices  H200   7g.141gb 4g.71gb 3g.71gb 2g.35gb 1g.35gb 1g.18gb 1g.18gb+me
 //	GH200-96GB                         10de:2342      96 GiB      hopper       Superchip none      not verified   only 7 slices  GH200  7g.96gb 4g.48gb 3g.48gb 2g.24gb 1g.24gb 1g.12gb 1g.12gb+me
 //	GH200-144GB                        10de:2348      144 GiB     hopper       Superchip none      not verified   only 7 slices  GH200L 7g.144gb 4g.72gb 3g.72gb 2g.36gb 1g.36gb 1g.18gb 1g.18gb+me
-//	B200-SXM-180GB                     10de:2901      180 GiB     blackwell    SXM       NVLink 5  570.133.20     only 7 slices  B200X  7g.180gb 4g.90gb 3g.90gb 2g.45gb 1g.45gb 1g.23gb 1g.23gb+me
-//	B300-SXM-269GB                     10de:3182      269 GiB     blackwell    SXM       NVLink 5  580.82.07      only 7 slices  B300X  7g.269gb 4g.135gb 3g.135gb 2g.67gb 1g.67gb 1g.34gb 1g.34gb+me
-//	GB200-186GB                        10de:2941      186|189 GiB blackwell    Superchip NVL72     570.133.20     only 7 slices  GB200  7g.186gb|7g.189gb 4g.93gb|4g.95gb 3g.93gb|3g.95gb 2g.47gb 1g.47gb 1g.23gb|1g.24gb 1g.23gb+me|1g.24gb+me
-//	GB300-278GB                        10de:31c2      278 GiB     blackwell    Superchip NVL72     580.82.07      only 7 slices         7g.278gb 4g.139gb 3g.139gb 2g.70gb 1g.70gb 1g.35gb 1g.35gb+me
+//	B200-SXM-180GB                     10de:2901      180 GiB     blackwell    SXM       NVLink 5  570.133.20     only 7 slices? B200X  7g.180gb 4g.90gb 3g.90gb 2g.45gb 1g.45gb 1g.23gb 1g.23gb+me
+//	B300-SXM-269GB                     10de:3182      269 GiB     blackwell    SXM       NVLink 5  580.82.07      only 7 slices? B300X  7g.269gb 4g.135gb 3g.135gb 2g.67gb 1g.67gb 1g.34gb 1g.34gb+me
+//	GB200-186GB                        10de:2941      186|189 GiB blackwell    Superchip NVL72     570.133.20     only 7 slices? GB200  7g.186gb|7g.189gb 4g.93gb|4g.95gb 3g.93gb|3g.95gb 2g.47gb 1g.47gb 1g.23gb|1g.24gb 1g.23gb+me|1g.24gb+me
+//	GB300-278GB                        10de:31c2      278 GiB     blackwell    Superchip NVL72     580.82.07      only 7 slices?        7g.278gb 4g.139gb 3g.139gb 2g.70gb 1g.70gb 1g.35gb 1g.35gb+me
 //	RTX-PRO-6000-Blackwell-Server-96GB 10de:2bb5      96 GiB      blackwell    PCIe      none      575.51.03      only 12 slices DC     4g.96gb 4g.96gb+gfx 2g.48gb 2g.48gb+gfx 2g.48gb-me 2g.48gb+me.all 1g.24gb 1g.24gb+gfx 1g.24gb-me 1g.24gb+me 1g.24gb+me.all
 //	MI300X-192GB                       1002:74a1      192 GiB     cdna3        OAM       none      not verified        no
 //	MI325X-256GB                       1002:74a5      256 GiB     cdna3        OAM       none      not verified        no

@@ -41,15 +41,15 @@ var models = []Model{
 	nvidia("H200-NVL-141GB", Hopper, PCIe, gib(141), "550.90.07", "233b").mig(sevenSlices).vgpus("H200", vgpuH200),
 	nvidia("GH200-96GB", Hopper, Superchip, gib(96), "", "2342").mig(sevenSlices).open().vgpus("GH200", "96C1 1-12C7 1-12CME1 1-24C4 2-24C3 3-48C2 4-48C1 7-96C1"),
 	nvidia("GH200-144GB", Hopper, Superchip, gib(144), "", "2348").mig(sevenSlices).open().vgpus("GH200L", "144C1 1-18C7 1-36C4 2-36C3 3-72C2 4-72C1 7-144C1"),
-	nvidia("B200-SXM-180GB", Blackwell, SXM, gib(180), "570.133.20", "2901").mig(sevenSlices).open().
+	nvidia("B200-SXM-180GB", Blackwell, SXM, gib(180), "570.133.20", "2901").mig(sevenSlices).inferred().open().
 		vgpus("B200X", "180C1 1-23C7 1-23CME1 1-45C4 2-45C3 3-90C2 4-90C1 7-180C1"),
-	nvidia("B300-SXM-269GB", Blackwell, SXM, gib(269), "580.82.07", "3182").mig(sevenSlices).open().
+	nvidia("B300-SXM-269GB", Blackwell, SXM, gib(269), "580.82.07", "3182").mig(sevenSlices).inferred().open().
 		vgpus("B300X", "269C1 1-34C7 1-34CME1 1-67C4 2-67C3 3-135C2 4-135C1 7-269C1"),
 	// Drivers disagree about the memory of GB200, and so about the names of its profiles.
-	nvidia("GB200-186GB", Blackwell, Superchip, gib(186, 189), "570.133.20", "2941").mig(sevenSlices).open().
+	nvidia("GB200-186GB", Blackwell, Superchip, gib(186, 189), "570.133.20", "2941").mig(sevenSlices).inferred().open().
 		vgpus("GB200", "189C1 1-24C7 1-24CME1 1-47C4 2-47C3 3-95C2 4-95C1 7-189C1"),
 	// The guide's minimum for GB300 is that of a DGX Station; B300's is taken for the same silicon in a rack.
-	nvidia("GB300-278GB", Blackwell, Superchip, gib(278), "580.82.07", "31c2").mig(sevenSlices).open().sure("595.58.03"),
+	nvidia("GB300-278GB", Blackwell, Superchip, gib(278), "580.82.07", "31c2").mig(sevenSlices).inferred().open().sure("595.58.03"),
 	nvidia("RTX-PRO-6000-Blackwell-Server-96GB", Blackwell, PCIe, gib(96), "575.51.03", "2bb5").mig(twelveSlices).open().
 		vgpus("DC", "8C12 12C8 16C6 24C4 32C3 48C2 96C1 3Q32 4Q24 6Q16 8Q12 12Q8 16Q6 24Q4 32Q3 48Q2 96Q1 1-24C4 2-48C2 4-96C1"),
 	amd("MI300X-192GB", 192, 8, "74a1"),
@@ -109,6 +109,8 @@ func amd(name string, memory, xcc int, device string) Model {
 }
 
 func (m Model) mig(g *Geometry) Model { m.Geometry = g; return m }
+
+func (m Model) inferred() Model { m.PlacesInferred = true; return m }
 
 func (m Model) open() Model { m.OpenModules = true; return m }
 

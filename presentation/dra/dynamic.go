@@ -35,6 +35,9 @@ func dynamic(r plan.Request, model catalogue.Model, gates []string) (plan.Plan, 
 	p.Tenant.FeatureGates = gates
 	p.Warnings = append(p.Warnings, plan.Warning{Rule: experimentalGate, Message: "dynamic MIG is alpha in the DRA driver: it needs the tenant's feature gate DRAPartitionableDevices, " +
 		"it deletes partitions that it does not know, and the number of devices expected is derived from the places that profiles have"})
+	if model.PlacesInferred {
+		p.Warnings = append(p.Warnings, nvidia.InferredPlaces(model))
+	}
 	Publish(&p, r, model, kinds...)
 	return p, nil
 }

@@ -62,6 +62,9 @@ func resolve(r plan.Request, spec v1alpha1.MIGSpec) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	p := c.node(r, spec, model)
+	if model.PlacesInferred && spec.Strategy != none {
+		p.Warnings = append(p.Warnings, nvidia.InferredPlaces(model))
+	}
 	if spec.Advertise == v1alpha1.AdvertiseDRA {
 		dra.Publish(&p, r, model, c.kinds()...)
 	} else {

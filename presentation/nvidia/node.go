@@ -79,6 +79,11 @@ func DriverLabel(r plan.Request) plan.Label {
 	}
 }
 
+// InferredPlaces warns of partitions whose places follow from the model's relatives.
+func InferredPlaces(model catalogue.Model) plan.Warning {
+	return plan.Warning{Rule: "unverified/mig-places", Message: "where the partitions of " + model.Name + " can sit is taken from GPUs of the same size class: compare with nvidia-smi mig -lgipp on the first node"}
+}
+
 func unsure(r plan.Request, model catalogue.Model) []plan.Warning {
 	if older, _ := plan.OlderThan(DriverVersion(r), model.SureDriver); !older {
 		return nil
