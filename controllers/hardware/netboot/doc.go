@@ -34,5 +34,6 @@
 //
 // A failed result settles the attempt (AttemptFailed, the step stays where it failed). A good result moves the step to
 // StepFinishing and leaves the attempt running: whoever drives the BMC settles it, for an erase only after the
-// confirmed power-off.
+// confirmed power-off. Of what an agent reports in between not all is written: a step that takes less than
+// Options.ProgressInterval goes with the next one, bytes are written by quarters.
 package netboot

@@ -29,6 +29,12 @@
 // the action. A process killed between the two goes on from the record. Numbers grow by one; a record that was lost
 // begins at the seconds since 1970, above all that can have been counted.
 //
+// # Few writes
+//
+// Every write is a request to the management cluster, of which a Machine has a budget. The first intent for a host goes with its
+// new state. Power is confirmed when somebody may wait for it: not while an installer switches it, and not for
+// a claim that its image follows within claimTime. How far a running attempt is, its installer writes.
+//
 // # In place
 //
 // A Machine rolls on the host that it has: when HostRecord.spec names another attempt or image than is installed, and
