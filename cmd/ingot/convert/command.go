@@ -23,8 +23,9 @@ func vmetalCommand() *cobra.Command {
 		Short: "Print Ingot's objects for vMetal's",
 		Long: `Reads vMetal's objects (management.loft.sh/v1) from files, folders or standard input (-), and
 prints Ingot's: an OSImage for an OSImage, a NodeProvider of kind metal3 for a NodeProvider,
-a NodeType for each of its node types with the user data, SSH keys and network that its
-properties name, and BareMetalHosts with Ingot's annotations.
+and a NodeType for each of its node types. Properties keep their keys, so that the nearest
+still wins; templates and SSH keys that they name are put in their place. BareMetalHosts can
+stay as they are.
 
 What must be added, checked or was not carried over is a comment above each object, and a
 line on standard error. Then: ingot validate -f the result.`,

@@ -3,10 +3,7 @@ package convert
 import (
 	"strings"
 
-	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
-
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 )
 
@@ -71,40 +68,12 @@ func formatOf(url string) v1alpha1.ImageFormat {
 	return ""
 }
 
-// host gives a BareMetalHost Ingot's annotation of its address. What a claim wrote is left out.
+// host: a BareMetalHost stays as it is, because vMetal's annotations of its address, gateway and resolvers are read here too.
 func (c *converter) host(m offline.Manifest) {
-	annotations, kept := at[map[string]any](m.Object, "metadata", "annotations"), map[string]any{}
-	ours := false
-	for key, value := range annotations {
-		switch name, vmetal := strings.CutPrefix(key, domain); {
-		case vmetal && name == "ip-address":
-			kept[v1alpha1.AnnotationIPAddress], ours = value, true
-		case vmetal:
-		case !strings.HasPrefix(key, "kubectl.kubernetes.io/"):
-			kept[key] = value
-		}
+	if m.Word("metadata", "annotations", domain+"ntp-servers") != "" {
+		c.add(m, "metadata.annotations", RuleLost, "%sntp-servers: say it in the user data, ntp.servers", domain)
 	}
-	for _, name := range []string{"gateway", "dns-servers", "ntp-servers"} {
-		if annotations[domain+name] != nil {
-			ours = true
-			where := map[string]string{"gateway": "network.cidr of the NodeProvider is the gateway", "dns-servers": "say it in network.dnsServers of the NodeProvider", "ntp-servers": "say it in the user data, ntp.servers"}[name]
-			c.add(m, "metadata.annotations", RuleLost, "%s of one host: %s", domain+name, where)
-		}
+	if at[map[string]any](m.Object, "spec", "consumerRef") != nil {
+		c.add(m, "spec.consumerRef", RuleCheck, "vMetal has claimed it: delete its Machine there, so that the host is available before a Machine of Ingot's claims it")
 	}
-	if !ours {
-		return // it can stay as it is
-	}
-	metadata := map[string]any{"name": m.Name()}
-	carried(metadata, "namespace", m.Namespace())
-	carried(metadata, "labels", at[map[string]any](m.Object, "metadata", "labels"))
-	carried(metadata, "annotations", kept)
-	spec := map[string]any{}
-	for key, value := range at[map[string]any](m.Object, "spec") {
-		switch key {
-		case "consumerRef", "image", "userData", "networkData", "metaData", "customDeploy":
-		default:
-			spec[key] = value
-		}
-	}
-	c.object(cli.Object{"apiVersion": metal3.GroupVersion.String(), "kind": "BareMetalHost", "metadata": metadata, "spec": spec})
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
-	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 )
 
@@ -24,92 +24,94 @@ func (c *converter) nodeProvider(m offline.Manifest) {
 	c.add(m, "spec.metal3.clusterRef", RuleCheck, "the BareMetalHosts must be in this namespace of the cluster that Ingot runs in, and the baremetal-operator there stays yours to run")
 	c.lost(m, at[map[string]any](m.Object, "spec"), "spec", map[string]string{"displayName": "a NodeProvider has none"})
 	c.lost(m, metal, "spec.metal3", map[string]string{"deploy": "Ingot installs neither Multus nor DHCP nor Metal3: leave them installed, or use a NodeProvider of the kind redfish, which needs none"})
-	properties := at[map[string]any](m.Object, "spec", "properties")
-	c.network(m, spec, properties)
-	c.people(m, "spec.properties", spec, properties)
+	said := at[map[string]any](m.Object, "spec", "properties")
+	c.properties(m, "spec.properties", spec, said)
 	c.made("NodeProvider", map[string]any{"name": m.Name()}, spec)
 	for i, item := range at[[]any](metal, "nodeTypes") {
 		if one, ok := item.(map[string]any); ok {
-			c.nodeType(m, fmt.Sprintf("spec.metal3.nodeTypes[%d]", i), one, properties)
+			c.nodeType(m, fmt.Sprintf("spec.metal3.nodeTypes[%d]", i), one, said)
 		}
 	}
 }
 
-func (c *converter) network(m offline.Manifest, spec, properties map[string]any) {
-	network := map[string]any{}
-	carried(network, "cidr", at[string](properties, domain+"network-cidr"))
-	var resolvers []any
-	for _, s := range strings.FieldsFunc(at[string](properties, domain+"dns-servers"), func(r rune) bool { return r == ',' || r == ' ' }) {
-		resolvers = append(resolvers, s)
-	}
-	carried(network, "dnsServers", resolvers)
-	carried(spec, "network", network)
+// elsewhereSaid are properties that Ingot has a field for, or no use.
+var elsewhereSaid = map[string]string{
+	domain + "server-name":             "set hostName of the Machine",
+	domain + "image-url":               "make an OSImage of it, and name it in osImageRef",
+	domain + "image-checksum":          "make an OSImage of it, and name it in osImageRef",
+	domain + "image-checksum-type":     "it is part of an OSImage's checksum",
+	"vcluster.com/network-environment": "say what the network is with network of the NodeProvider",
 }
 
-// notHere are properties without a place, and what to do instead.
-var notHere = map[string]string{
-	domain + "network-ip-range":                 "Ingot gives out no addresses: annotate each BareMetalHost with " + v1alpha1.AnnotationIPAddress + ", or use DHCP",
-	domain + "network-data":                     "the network follows from network.cidr and the host's annotation " + v1alpha1.AnnotationIPAddress,
-	domain + "server-name":                      "set hostName of the Machine",
-	"vcluster.com/network-data-template-config": "the network follows from network.cidr and the host's annotation " + v1alpha1.AnnotationIPAddress,
-	"vcluster.com/network-environment":          "say what the network is with network of the NodeProvider",
-}
-
-// understood are the properties that have a place.
-var understood = []string{
-	domain + "network-cidr", domain + "dns-servers",
-	"vcluster.com/os-image", "vcluster.com/ssh-keys", "vcluster.com/user-data", "vcluster.com/user-data-template-config",
-}
-
-// people's properties: SSH keys and user data. All others are told.
-func (c *converter) people(m offline.Manifest, field string, spec, properties map[string]any) {
-	for _, key := range slices.Sorted(maps.Keys(properties)) {
-		switch why := notHere[key]; {
-		case why != "":
-			c.add(m, field, RuleLost, "%s: %s", key, why)
-		case !slices.Contains(understood, key):
-			c.add(m, field, RuleLost, "%s: properties for templates have no place here", key)
+// properties keep their keys, so that the nearest still wins; what they name is put in their place.
+func (c *converter) properties(m offline.Manifest, field string, spec, all map[string]any) {
+	kept := map[string]any{}
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		text := at[string](all, key)
+		switch {
+		case elsewhereSaid[key] != "":
+			c.add(m, field, RuleLost, "%s: %s", key, elsewhereSaid[key])
+		case key == "vcluster.com/os-image":
+		case key == properties.SSHKeys:
+			carried(kept, key, strings.Join(c.sshKeys(m, field, text), "\n"))
+		case key == "vcluster.com/user-data-template-config":
+			carried(kept, properties.UserDataTemplate, c.template(m, field, text, "cloudInitTemplate"))
+		case key == "vcluster.com/network-data-template-config":
+			carried(kept, properties.NetworkDataTemplate, c.networkData(m, field, key, c.template(m, field, text, "networkDataTemplate")))
+		case key == properties.NetworkData:
+			carried(kept, key, c.networkData(m, field, key, text))
+		default:
+			carried(kept, key, text)
 		}
 	}
-	if names := at[string](properties, "vcluster.com/ssh-keys"); names != "" {
-		carried(spec, "sshKeys", c.sshKeys(m, field, names))
+	carried(spec, "properties", kept)
+	c.check(m, field, kept)
+}
+
+// networkData is taken in OpenStack's form, which a config drive carries; vMetal's own examples are cloud-init's.
+func (c *converter) networkData(m offline.Manifest, field, key, text string) string {
+	if strings.Contains(text, "ethernets:") || strings.Contains(text, "version: 2") {
+		c.add(m, field, RuleLost, "%s is a network-config of cloud-init's version 2, and a config drive has OpenStack's network_data.json: say network.cidr and annotate the hosts, or write it as links, networks and services", key)
+		return ""
 	}
-	text, where := at[string](properties, "vcluster.com/user-data"), "vcluster.com/user-data"
-	if name := at[string](properties, "vcluster.com/user-data-template-config"); text == "" && name != "" {
-		text, where = c.template(m, field, name), "MachineConfigTemplate "+name
+	return text
+}
+
+// check tells whoever reads the result what the manager would refuse, for a machine that could be.
+func (c *converter) check(m offline.Manifest, field string, kept map[string]any) {
+	level := properties.Level{Name: field, Values: map[string]string{}}
+	for key, value := range kept {
+		level.Values[key], _ = value.(string)
 	}
-	if strings.TrimSpace(text) == "" {
-		return
+	in := cloudinit.Input{Properties: []properties.Level{level}, Network: &v1alpha1.NetworkSpec{CIDR: level.Values[properties.NetworkCIDR]}}
+	err := cloudinit.Check(in)
+	if err == nil {
+		in.Machine, in.Host.BootMAC = cloudinit.MachineInput{Name: "machine-1", UID: "1", Revision: "revision-1", Attempt: 1}, "02:00:00:00:00:01"
+		_, err = cloudinit.Render(in)
 	}
-	if strings.Contains(text, "{{") {
-		c.add(m, field, RuleLost, "%s is a template: write spec.userData without its {{ }}; the host name, the join and the SSH keys are Ingot's to add", where)
-		return
-	}
-	spec["userData"] = text
-	// Whoever reads the result must know what the manager will refuse.
-	if err := cloudinit.Validate([]cloudinit.Layer{{Name: where, Text: text}}, nil, presentation.Plan{}); err != nil {
+	if err != nil {
 		c.add(m, field, RuleCheck, "%v", err)
 	}
 }
 
 // template is the text of a MachineConfigTemplate; empty: it could not be carried over.
-func (c *converter) template(m offline.Manifest, field, name string) string {
+func (c *converter) template(m offline.Manifest, field, name, of string) string {
 	t, there := c.templates[name]
 	if !there {
 		c.add(m, field, RuleLost, "MachineConfigTemplate %s is not in the files: give its file too", name)
 		return ""
 	}
 	c.used[t.String()] = true
-	text := t.Word("spec", "cloudInitTemplate")
+	text := t.Word("spec", of)
 	if text == "" {
-		c.add(m, field, RuleLost, "MachineConfigTemplate %s has no cloudInitTemplate", name)
+		c.add(m, field, RuleLost, "MachineConfigTemplate %s has no %s", name, of)
 	}
 	return text
 }
 
 // sshKeys are public keys that are written out, or the names of SSHKeys.
-func (c *converter) sshKeys(m offline.Manifest, field, text string) []any {
-	var out []any
+func (c *converter) sshKeys(m offline.Manifest, field, text string) []string {
+	var out []string
 	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' }) {
 		part = strings.TrimSpace(part)
 		key, there := c.keys[part]
@@ -121,14 +123,14 @@ func (c *converter) sshKeys(m offline.Manifest, field, text string) []any {
 			c.used[key.String()] = true
 			out = append(out, strings.TrimSpace(key.Word("spec", "publicKey")))
 		default:
-			c.add(m, field, RuleLost, "SSHKey %s is not in the files, or has no spec.publicKey: add the public key to sshKeys", part)
+			c.add(m, field, RuleLost, "SSHKey %s is not in the files, or has no spec.publicKey: add the public key to the property", part)
 		}
 	}
 	return out
 }
 
 func (c *converter) nodeType(m offline.Manifest, field string, one, inherited map[string]any) {
-	properties, name := at[map[string]any](one, "properties"), at[string](one, "name")
+	said, name := at[map[string]any](one, "properties"), at[string](one, "name")
 	spec := map[string]any{"providerRef": map[string]any{"name": m.Name()}}
 	carried(spec, "displayName", at[string](one, "displayName"))
 	carried(spec, "zone", at[string](one, "zone"))
@@ -136,7 +138,7 @@ func (c *converter) nodeType(m offline.Manifest, field string, one, inherited ma
 	if spec["hostSelector"] == nil {
 		c.add(m, field+".bareMetalHosts", RuleAdd, "NodeType %s has no selector, and one that selects every host is refused here: add spec.hostSelector", name)
 	}
-	image := at[string](properties, "vcluster.com/os-image")
+	image := at[string](said, "vcluster.com/os-image")
 	if image == "" {
 		image = at[string](inherited, "vcluster.com/os-image")
 	}
@@ -146,12 +148,7 @@ func (c *converter) nodeType(m offline.Manifest, field string, one, inherited ma
 		spec["osImageRef"] = map[string]any{"name": image}
 	}
 	c.resources(m, field, name, spec, one)
-	for _, key := range []string{domain + "network-cidr", domain + "dns-servers"} {
-		if properties[key] != nil {
-			c.add(m, field+".properties", RuleLost, "%s of one node type: only a NodeProvider has a network; make one of its own for these hosts", key)
-		}
-	}
-	c.people(m, field+".properties", spec, properties)
+	c.properties(m, field+".properties", spec, said)
 	c.lost(m, one, field, map[string]string{
 		"overhead": "nothing is scheduled by it here", "kubeReserved": "say it in the kubelet's configuration in the image", "cost": "NodePools name their NodeType; none is chosen by cost",
 		"maxCapacity": "say it in replicas of the NodePools",

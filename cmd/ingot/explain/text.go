@@ -110,7 +110,7 @@ func (s Slice) lines() [][]string {
 func (e Explanation) expected() [][]string {
 	var out [][]string
 	for _, l := range e.ExpectedLabels {
-		out = append(out, []string{l.Key, l.Value})
+		out = append(out, []string{l.Key, strings.Join(append([]string{l.Value}, l.Passing...), " or ")})
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/presentation"
 )
 
@@ -88,35 +89,33 @@ func (f Files) Host(name string) (*metal3.BareMetalHost, error) {
 	return out, find(f, "BareMetalHost", name, "", out)
 }
 
-// Plan resolves the presentation and judges people's user data with it, as the manager does before it touches a machine.
-// Errors are those of presentation.Resolve and cloudinit.Validate.
+// Plan resolves the presentation and judges people's user data and properties with it, as the manager does before it
+// touches a machine. Errors are those of presentation.Resolve and cloudinit.Check.
 func (s Shape) Plan() (presentation.Plan, error) {
 	plan, err := presentation.Resolve(presentation.Request{GPU: s.NodeType.Spec.GPU, Image: s.Image.Spec, Resources: s.NodeType.Spec.Resources})
 	if err != nil {
 		return presentation.Plan{}, err
 	}
-	return plan, cloudinit.Validate(s.Layers(), s.SSHKeys(), plan)
+	return plan, cloudinit.Check(s.Input(plan))
 }
 
-// Layers of people's user data, the farthest first.
-func (s Shape) Layers() []cloudinit.Layer {
-	own := cloudinit.Layer{Name: "NodeType " + s.NodeType.Name, Text: s.NodeType.Spec.UserData}
-	if s.Provider == nil {
-		return []cloudinit.Layer{own}
+// Input is what the documents of every node follow from. Machine, host and join are the caller's to add.
+func (s Shape) Input(plan presentation.Plan) cloudinit.Input {
+	own, image := s.NodeType.Spec, s.Image.Spec
+	in := cloudinit.Input{Kind: image.UserData, OS: image.OS.ID, KernelArguments: image.KernelArguments, Plan: plan, Gate: own.Gate.Key()}
+	if s.Provider != nil {
+		name, spec := "NodeProvider "+s.Provider.Name, s.Provider.Spec
+		in.Network, in.SSHKeys = spec.Network, slices.Clone(spec.SSHKeys)
+		in.Layers = append(in.Layers, cloudinit.Layer{Name: name, Text: spec.UserData})
+		in.Properties = append(in.Properties, properties.Level{Name: name, Values: spec.Properties})
 	}
-	return []cloudinit.Layer{{Name: "NodeProvider " + s.Provider.Name, Text: s.Provider.Spec.UserData}, own}
-}
-
-// SSHKeys of provider and node type, each once.
-func (s Shape) SSHKeys() []string {
-	if s.Provider == nil {
-		return s.NodeType.Spec.SSHKeys
-	}
-	var out []string
-	for _, key := range slices.Concat(s.Provider.Spec.SSHKeys, s.NodeType.Spec.SSHKeys) {
-		if !slices.Contains(out, key) {
-			out = append(out, key)
+	name := "NodeType " + s.NodeType.Name
+	in.Layers = append(in.Layers, cloudinit.Layer{Name: name, Text: own.UserData})
+	in.Properties = append(in.Properties, properties.Level{Name: name, Values: own.Properties})
+	for _, key := range own.SSHKeys {
+		if !slices.Contains(in.SSHKeys, key) {
+			in.SSHKeys = append(in.SSHKeys, key)
 		}
 	}
-	return out
+	return in
 }

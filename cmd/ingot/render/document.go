@@ -56,11 +56,11 @@ func (n *node) document(output string) (text []byte, warnings []string, err erro
 	}
 	switch output {
 	case networkData:
-		return n.known(output, documents.NetworkData, documents.Warnings, nil)
+		return n.known(output, documents.NetworkData, documents.Warnings(), nil)
 	case metaData:
-		return documents.MetaData, documents.Warnings, nil
+		return documents.MetaData, documents.Warnings(), nil
 	default:
-		return documents.UserData, documents.Warnings, nil
+		return documents.UserData, documents.Warnings(), nil
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 	"github.com/ingot-dev/ingot/controllers/plan/revision"
 	"github.com/ingot-dev/ingot/presentation"
@@ -59,18 +60,15 @@ func nodeOf(files offline.Files, opts options) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.in = cloudinit.Input{
-		Kind: shape.Image.Spec.UserData, OS: shape.Image.Spec.OS.ID, Layers: shape.Layers(), SSHKeys: shape.SSHKeys(), Plan: n.plan,
-		Network: shape.Provider.Spec.Network, Gate: shape.NodeType.Spec.Gate.Key(),
-		Machine: cloudinit.MachineInput{Name: machine.Name, Namespace: machine.Namespace, UID: string(machine.UID), Revision: name, Attempt: max(machine.Status.Attempt, 1)},
-		Node:    cloudinit.NodeInput{Labels: nodeLabels(shape.NodeType, string(machine.UID), name), Taints: nodeTaints(shape.NodeType)},
-		Join:    n.join(files, machine),
+	n.in = shape.Input(n.plan)
+	n.in.Machine = cloudinit.MachineInput{Name: machine.Name, Namespace: machine.Namespace, UID: string(machine.UID), Revision: name, Attempt: max(machine.Status.Attempt, 1)}
+	n.in.Node = cloudinit.NodeInput{Labels: nodeLabels(shape.NodeType, string(machine.UID), name), Taints: nodeTaints(shape.NodeType)}
+	n.in.Join = n.join(files, machine)
+	if len(machine.Spec.Properties) > 0 {
+		n.in.Properties = append(n.in.Properties, properties.Level{Name: "Machine " + machine.Name, Values: machine.Spec.Properties, NoTemplates: true})
 	}
 	if host != nil {
-		n.in.Host = cloudinit.HostInput{
-			BootMAC: host.Spec.BootMACAddress, IPAddress: host.Annotations[v1alpha1.AnnotationIPAddress],
-			Name: host.Name, Labels: host.Labels, Annotations: host.Annotations,
-		}
+		n.in.Host = cloudinit.HostOf(host.Name, host.Spec.BootMACAddress, host.Labels, host.Annotations)
 	}
 	return n, nil
 }

@@ -125,6 +125,46 @@ func TestTheNetworkIsThatOfTheHost(t *testing.T) {
 	}
 }
 
+func TestPropertiesOfTheMachineWin(t *testing.T) {
+	machine := strings.Replace(site, "tenantClusterRef: {name: research}}", `tenantClusterRef: {name: research}, properties: {vcluster.com/user-data: "#cloud-config\npackages: [mine]\n"}}`, 1)
+	status, stdout, stderr := render(machine, "-f", samples, "-f", "-", "--nodetype", "h100-mig", "--machine", "training-7xk2p", "-o", "user-data")
+	if status != cli.ExitOK || !strings.Contains(stdout, "mine") {
+		t.Errorf("status %d: %s%s", status, stdout, stderr)
+	}
+}
+
+func TestIgnitionIsForImagesThatReadIt(t *testing.T) {
+	const flatcar = `
+apiVersion: ingot.dev/v1alpha1
+kind: OSImage
+metadata: {name: flatcar}
+spec:
+  url: https://images.example.com/flatcar.raw.zst
+  checksum: sha256:9b74c9897bac770ffc029102a200c5de9b74c9897bac770ffc029102a200c5de
+  format: raw.zst
+  userData: Ignition
+  ignitionPlatform: openstack
+  os: {id: flatcar, version: "4230.2.1"}
+  software: {kubelet: 1.37.0}
+---
+apiVersion: ingot.dev/v1alpha1
+kind: NodeType
+metadata: {name: plain}
+spec: {providerRef: {name: hall-1}, hostSelector: {matchLabels: {use: plain}}, osImageRef: {name: flatcar}}
+`
+	args := []string{"-f", "-", "-f", samples + "/nodeprovider.yaml", "--machine", "a", "-o"}
+	status, stdout, stderr := render(flatcar, append(args, "ignition")...)
+	var config struct {
+		Ignition struct{ Version string }
+	}
+	if err := json.Unmarshal([]byte(stdout), &config); status != cli.ExitOK || err != nil || config.Ignition.Version == "" {
+		t.Errorf("status %d, %v: %s%s", status, err, stdout, stderr)
+	}
+	if status, _, stderr := render(flatcar, append(args, "user-data")...); status != cli.ExitFailed || !strings.Contains(stderr, "OSImage flatcar reads user data of kind Ignition: use --output ignition") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+}
+
 func TestAChecksumFileLeavesTheRevisionOpen(t *testing.T) {
 	text, err := os.ReadFile(samples + "/osimage.yaml")
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 	"github.com/ingot-dev/ingot/presentation"
 )
@@ -43,6 +44,8 @@ func (j *judge) node(n found[v1alpha1.NodeType]) {
 	var refusal *presentation.Refusal
 	var invalid *cloudinit.Invalid
 	var conflict *cloudinit.Conflict
+	var said *properties.Invalid
+	var network *cloudinit.NetworkInvalid
 	switch {
 	case err == nil:
 	case errors.As(err, &refusal):
@@ -51,6 +54,12 @@ func (j *judge) node(n found[v1alpha1.NodeType]) {
 		j.userData(n, provider, "user-data/invalid", invalid.Findings)
 	case errors.As(err, &conflict):
 		j.userData(n, provider, "user-data/conflict", conflict.Findings)
+	case errors.As(err, &said):
+		for _, f := range said.Findings {
+			j.add(layer(n, provider, f.Level).Finding("spec.properties["+f.Key+"]", "properties/invalid", "%s", f.Message))
+		}
+	case errors.As(err, &network) && provider != nil:
+		j.add(provider.Finding("spec.network", "network/invalid", "%v", network))
 	default:
 		j.add(n.Finding("spec", "node/impossible", "%v", err))
 	}
@@ -71,16 +80,24 @@ func fieldOf(rule string) string {
 // userData puts findings where their layer is.
 func (j *judge) userData(n found[v1alpha1.NodeType], provider *found[v1alpha1.NodeProvider], rule string, all []cloudinit.Finding) {
 	for _, f := range all {
-		at := n.Manifest
-		if provider != nil && f.Layer == provider.String() {
-			at = provider.Manifest
-		}
 		message := f.Message
 		if f.Path != "" {
 			message = f.Path + ": " + message
 		}
-		j.add(at.Finding("spec.userData", rule, "%s", message))
+		field := "spec.userData"
+		if _, property, found := strings.Cut(f.Layer, ": property "); found {
+			field = "spec.properties[" + property + "]"
+		}
+		j.add(layer(n, provider, f.Layer).Finding(field, rule, "%s", message))
 	}
+}
+
+// layer is the object that gives the layer of that name.
+func layer(n found[v1alpha1.NodeType], provider *found[v1alpha1.NodeProvider], name string) offline.Manifest {
+	if provider != nil && strings.HasPrefix(name, provider.String()) {
+		return provider.Manifest
+	}
+	return n.Manifest
 }
 
 // selector finds a hostSelector that no host can match, whatever its labels are.
