@@ -188,6 +188,9 @@ func TestAMachineLivesFromPendingToReadyAndIsReleased(t *testing.T) {
 	if !bytes.Contains(claim.Data["userData"], []byte(id+"."+secret)) || len(claim.OwnerReferences) != 1 || claim.OwnerReferences[0].UID != h.UID {
 		t.Error("the claim Secret has no user data with the token, or no owner")
 	}
+	if !bytes.Contains(claim.Data["userData"], []byte("final_message: one of the hall\n")) {
+		t.Errorf("the revision's properties did not reach the node:\n%s", claim.Data["userData"])
+	}
 
 	r.play("server-00")
 	management.Eventually(t, "progress is shown", func() bool { p := r.machine("one").Status.Progress; return p != nil && p.DoneBytes == 400 })

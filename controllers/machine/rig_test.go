@@ -104,6 +104,9 @@ func (r *rig) addRevision(n int, kubelet string) string {
 		}},
 		&v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeTypeRevisionSpec{
 			NodeTypeRef: v1alpha1.LocalReference{Name: r.namespace}, HashVersion: 1,
+			Properties: []map[string]string{
+				{"message": "of the hall"}, {"ingot.dev/user-data-template": "#cloud-config\nfinal_message: {{ .Values.NodeClaim.Name }} {{ .Values.Properties.message }}\n"},
+			},
 			Image: v1alpha1.RevisionImage{Name: name, Checksum: digest, Format: v1alpha1.FormatRawZstd, UserData: v1alpha1.UserDataCloudInit},
 		}},
 	)
