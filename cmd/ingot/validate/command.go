@@ -24,7 +24,8 @@ Each of Ingot's objects, and each BareMetalHost, is judged as an API server woul
 fields, schema, rules. Then what needs several objects: references among them, the GPU
 presentation against the OSImage, layers of user data against what the node needs, host
 selectors that no host can match. Objects of other kinds are passed over, and so are
-references to Secrets. No cluster is asked.
+references to Secrets. What is not wrong and not certain is a warning on standard error.
+No cluster is asked.
 
 Exit status: 0 nothing is wrong, 1 something is, 2 the command line was not understood.`,
 		Example: "  ingot validate -f manifests/",
@@ -64,6 +65,11 @@ Exit status: 0 nothing is wrong, 1 something is, 2 the command line was not unde
 func (r Report) write(cmd *cobra.Command) error {
 	for _, f := range r.Findings {
 		if _, err := fmt.Fprintln(cmd.OutOrStdout(), f); err != nil {
+			return err
+		}
+	}
+	for _, w := range r.Warnings {
+		if _, err := fmt.Fprintln(cmd.ErrOrStderr(), "warning:", w); err != nil {
 			return err
 		}
 	}

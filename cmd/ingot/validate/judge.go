@@ -21,6 +21,8 @@ type Report struct {
 	PassedOver int `json:"passedOver"`
 	// Findings in the order of files and lines.
 	Findings []offline.Finding `json:"findings"`
+	// Warnings are what people must know although it is not wrong, such as what a vendor calls experimental.
+	Warnings []offline.Finding `json:"warnings"`
 }
 
 // found is an object that an API server would take, and where it was read.
@@ -55,7 +57,7 @@ func keyOf(m offline.Manifest) key {
 
 // Judge finds all that is wrong with the files' objects. The error is not about them: the definitions cannot be read.
 func Judge(files offline.Files, opts Options) (Report, error) {
-	j := &judge{opts: opts, all: map[key]offline.Manifest{}, report: Report{Findings: []offline.Finding{}}}
+	j := &judge{opts: opts, all: map[key]offline.Manifest{}, report: Report{Findings: []offline.Finding{}, Warnings: []offline.Finding{}}}
 	var admitted []offline.Manifest
 	for _, m := range files.Manifests {
 		ok, err := j.admit(m)

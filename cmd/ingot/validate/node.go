@@ -40,7 +40,7 @@ func (j *judge) node(n found[v1alpha1.NodeType]) {
 	if provider != nil {
 		shape.Provider = &provider.object
 	}
-	_, err := shape.Plan()
+	plan, err := shape.Plan()
 	var refusal *presentation.Refusal
 	var invalid *cloudinit.Invalid
 	var conflict *cloudinit.Conflict
@@ -48,6 +48,9 @@ func (j *judge) node(n found[v1alpha1.NodeType]) {
 	var network *cloudinit.NetworkInvalid
 	switch {
 	case err == nil:
+		for _, w := range plan.Warnings {
+			j.report.Warnings = append(j.report.Warnings, n.Finding("spec.gpu", w.Rule, "%s", w.Message))
+		}
 	case errors.As(err, &refusal):
 		j.add(n.Finding(fieldOf(refusal.Rule), refusal.Rule, "%s", refusal.Message))
 	case errors.As(err, &invalid):

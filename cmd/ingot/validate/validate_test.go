@@ -118,6 +118,15 @@ func TestWhatIsElsewhereIsNotMissed(t *testing.T) {
 	}
 }
 
+func TestWhatIsNotCertainIsAWarning(t *testing.T) {
+	text := all(t, "      mode: DRA\n", "      mode: DRA\n      dra: {devices: MIG, featureGates: [DynamicMIG]}\n")
+	text = strings.ReplaceAll(text, "570.172.08", "580.126.09")
+	status, stdout, stderr := validate(text, "-f", "-")
+	if status != cli.ExitOK || stdout != "" || !strings.Contains(stderr, "warning: standard input:") || !strings.Contains(stderr, "NodeType h200-dra: spec.gpu: ") {
+		t.Errorf("status %d: %s%s", status, stdout, stderr)
+	}
+}
+
 func TestABareMetalHostIsJudgedToo(t *testing.T) {
 	const host = "apiVersion: metal3.io/v1alpha1\nkind: BareMetalHost\nmetadata: {name: s1, namespace: metal}\nspec:\n  bootMACAddres: 02:00:00:00:00:01\n  online: true\n"
 	status, stdout, _ := validate(host, "-f", "-")
