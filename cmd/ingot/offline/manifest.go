@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
-	kjson "sigs.k8s.io/json"
+	sigsyaml "sigs.k8s.io/yaml"
 )
 
 // Manifest is an object and where it was read.
@@ -64,14 +64,7 @@ func (m Manifest) Decode(into any) error {
 	if err != nil {
 		return err
 	}
-	strict, err := kjson.UnmarshalStrict(text, into)
-	if err != nil {
-		return err
-	}
-	if len(strict) > 0 {
-		return strict[0]
-	}
-	return nil
+	return sigsyaml.UnmarshalStrict(text, into)
 }
 
 // Line of a field in the file, from 1: that of its nearest part that is there.
