@@ -209,6 +209,7 @@ func (p *planner) reportInstallation() {
 	}
 	if a == nil || !writes[a.Step] {
 		p.beforeWriting(a)
+		p.d.Status.Progress = nil
 		return
 	}
 	message := "host " + p.hostName() + " writes the image" + p.stuckAt(a)
@@ -224,7 +225,6 @@ var writes = map[string]bool{writing: true, "Verifying": true, "Finishing": true
 // beforeWriting says the same from the claim until the first byte: a status write is a request, of which a Machine has a
 // budget, and each step is in HostRecord.status.
 func (p *planner) beforeWriting(a *v1alpha1.HostAttempt) {
-	p.d.Status.Progress = nil
 	p.hold(v1alpha1.ConditionProvisioned, v1alpha1.ReasonProvisioning, "the installer to begin",
 		"host "+p.hostName()+" is prepared and boots the installer"+p.stuckAt(a))
 }

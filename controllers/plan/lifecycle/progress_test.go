@@ -1,0 +1,42 @@
+package lifecycle
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+func TestAMachineSaysHalvesOfItsImageAndNoSteps(t *testing.T) {
+	attempt := &v1alpha1.HostAttempt{Number: 4, Operation: "Install", State: "Running", MachineUID: "m", MachineAttempt: 1, TotalBytes: 100}
+	f := Facts{Now: time.Unix(1000, 0), Machine: Machine{Name: "a", UID: "m", Status: v1alpha1.MachineStatus{Phase: v1alpha1.MachineProvisioning, Attempt: 1}},
+		Host: &Host{Record: &Record{Status: v1alpha1.HostRecordStatus{Attempt: attempt}}}}
+	for i, c := range []struct {
+		step   string
+		done   int64
+		writes bool
+	}{
+		{"PoweringOff", 0, true}, {"PoweringOn", 0, false}, {"Booting", 0, false}, {"Loading", 0, false}, {"Registered", 0, false},
+		{writing, 10, true}, {writing, 59, false}, {writing, 60, true}, {"Verifying", 100, false}, {"Finishing", 100, false},
+		{"Loading", 0, true}, {writing, 5, true},
+	} {
+		attempt.Step, attempt.DoneBytes = c.step, c.done
+		p := &planner{f: f, g: realGuards(), d: Decision{Status: *f.Machine.Status.DeepCopy()}}
+		p.beforeWriting(nil) // as while everything else is prepared
+		p.reportInstallation()
+		if changed := !equality.Semantic.DeepEqual(f.Machine.Status, p.d.Status); changed != c.writes {
+			t.Errorf("report %d, %s at %d: %+v, expected a write: %t", i, c.step, c.done, p.d.Status, c.writes)
+		}
+		f.Machine.Status = p.d.Status
+	}
+	late := metav1.NewMicroTime(f.Now)
+	f.Machine.Status.Deadline, attempt.Step = &late, "Booting"
+	p := &planner{f: f, g: realGuards(), d: Decision{Status: f.Machine.Status}}
+	if p.reportInstallation(); !strings.Contains(p.message, "attempt 4 is at Booting") {
+		t.Errorf("a late Machine does not name the step: %s", p.message)
+	}
+}
