@@ -91,7 +91,7 @@ $(BIN)/ingot $(BIN)/ingot-manager $(BIN)/ingot-agent: $(BIN)/%: $(GO_SOURCES)
 	@[ -e $@ ] || echo "building $* (the first time: about 2 minutes on 2 cores, Kubernetes' client libraries are compiled)"
 	@go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/$*
 
-$(BIN)/ingot-controlplane: $(wildcard test/controlplane/*.go test/controlplane/*/*.go) test/controlplane/go.mod test/controlplane/build.sh
+$(BIN)/ingot-controlplane: $(shell find test/controlplane -name "*.go" -o -name "*.yaml") test/controlplane/go.mod test/controlplane/build.sh
 	@[ -e $@ ] || echo "building the test control plane: etcd, kube-apiserver, scheduler and controller-manager (the first time: about 8 minutes on 2 cores, later 15 seconds)"
 	@test/controlplane/build.sh $(CURDIR)/$@
 

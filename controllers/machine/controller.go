@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -50,6 +51,9 @@ type Reconciler struct {
 	Timeouts lifecycle.Timeouts
 	// Workers serve that many Machines at once.
 	Workers int
+
+	// tokens are the bootstrap tokens that were seen, as a lifecycle.Token without any secret, by the Machine's uid.
+	tokens sync.Map
 }
 
 // SetupWithManager registers the controller and its indexes.
