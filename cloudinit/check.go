@@ -31,6 +31,9 @@ func Check(in Input) error {
 	if _, _, err := networkOf(in); err != nil {
 		return err
 	}
+	if len(in.Plan.SecretFiles) > 0 {
+		return &Unsupported{Kind: string(in.Kind), What: "this version writes no file from a Secret, and the presentation needs " + in.Plan.SecretFiles[0].Path}
+	}
 	switch in.Kind {
 	case "", v1alpha1.UserDataCloudInit:
 		return Validate(in.Layers, in.SSHKeys, in.Plan)

@@ -164,9 +164,15 @@ func kubelet(in Input) []v1alpha1.Check {
 func labels(in Input) []v1alpha1.Check {
 	var out []v1alpha1.Check
 	for _, l := range in.Expectation.Labels {
-		if seen, ok := in.Node.Labels[l.Key]; ok {
-			out = append(out, compare(l.Check, l.Value, seen, seen == l.Value, l.Hint))
+		seen, ok := in.Node.Labels[l.Key]
+		if !ok {
+			continue
 		}
+		c := compare(l.Check, l.Value, seen, seen == l.Value, l.Hint)
+		if slices.Contains(l.Passing, seen) {
+			c.Result = v1alpha1.CheckWait
+		}
+		out = append(out, c)
 	}
 	return out
 }

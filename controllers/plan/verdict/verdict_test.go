@@ -89,6 +89,7 @@ func TestEveryCheck(t *testing.T) {
 		{"another kernel fails", func(in *Input) { in.Node.Status.NodeInfo.KernelVersion = "6.12.1070-amd64" }, "software/kernel", v1alpha1.CheckFail, "6.12.1070-amd64"},
 		{"another kubelet fails", func(in *Input) { in.Node.Status.NodeInfo.KubeletVersion = "v1.36.4" }, "software/kubelet", v1alpha1.CheckFail, "1.36.4"},
 		{"another driver fails where feature discovery shows it", func(in *Input) { in.Node.Labels["nvidia.com/cuda.driver-version.full"] = "570.1.2" }, "software/gpu-driver", v1alpha1.CheckFail, "570.1.2"},
+		{"a label that tells of work under way waits", underWay, "software/gpu-driver", v1alpha1.CheckWait, "pending"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.sentence, func(t *testing.T) {
