@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"time"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/machine/tokens"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
@@ -52,8 +52,7 @@ type Reconciler struct {
 	// Workers serve that many Machines at once.
 	Workers int
 
-	// tokens are the bootstrap tokens that were seen, as a lifecycle.Token without any secret, by the Machine's uid.
-	tokens sync.Map
+	tokens tokens.Memory
 }
 
 // SetupWithManager registers the controller and its indexes.

@@ -44,9 +44,18 @@ func (v *view) lost(err error) {
 // token that was just made must be seen, or there would be two.
 func (r *Reconciler) observeToken(ctx context.Context, v *view) error {
 	scrubbed := v.facts.Secret.Found && v.facts.Secret.TokenID == "" && v.facts.Secret.Attempt == v.machine.Status.Attempt
-	if v.access == nil || v.machine.Status.Attempt == 0 || scrubbed || r.rememberedToken(v) {
+	if v.access == nil || v.machine.Status.Attempt == 0 || scrubbed {
 		return nil
 	}
+	if token, enough := r.tokens.Enough(v.machine, v.facts.Secret, r.Timeouts.TokenRenew, r.Clock()); enough {
+		v.facts.Token = &token
+		return nil
+	}
+	return r.readToken(ctx, v)
+}
+
+// readToken asks the tenant's API server.
+func (r *Reconciler) readToken(ctx context.Context, v *view) error {
 	tokens, err := v.access.Clientset.CoreV1().Secrets(tokenNamespace).List(ctx, metav1.ListOptions{
 		LabelSelector: v1alpha1.LabelMachine + "=" + string(v.machine.UID),
 	})
@@ -69,30 +78,8 @@ func (r *Reconciler) observeToken(ctx context.Context, v *view) error {
 		expires = time.Time{}
 	}
 	v.facts.Token = &lifecycle.Token{ID: string(v.token.Data[keyTokenID]), Expires: expires}
-	r.tokens.Store(v.machine.UID, *v.facts.Token)
+	r.tokens.Saw(v.machine.UID, *v.facts.Token)
 	return nil
-}
-
-// rememberedToken spares the tenant's API server the question while nothing can follow from the answer: the token was seen,
-// the claim Secret holds it, and it is neither to be renewed nor to be deleted. Only its id and its end are remembered.
-func (r *Reconciler) rememberedToken(v *view) bool {
-	uid, s := v.machine.UID, &v.machine.Status
-	waiting := s.Phase == v1alpha1.MachineProvisioning || s.Phase == v1alpha1.MachineJoining
-	if !waiting || v.machine.DeletionTimestamp != nil {
-		r.tokens.Delete(uid)
-		return false
-	}
-	known, found := r.tokens.Load(uid)
-	if !found {
-		return false
-	}
-	token := known.(lifecycle.Token)
-	now := r.Clock()
-	if token.ID != v.facts.Secret.TokenID || v.facts.Secret.Attempt != s.Attempt || token.Expires.Sub(now) <= r.Timeouts.TokenRenew || s.Deadline == nil || !now.Before(s.Deadline.Time) {
-		return false
-	}
-	v.facts.Token = &token
-	return true
 }
 
 // observeNode reads the Node; during a release from the tenant's API server itself, because "gone" is acted upon.
