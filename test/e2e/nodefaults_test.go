@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,8 +20,9 @@ func reboots(ctx context.Context, s *scene) error {
 		return err
 	}
 	s.server.Reset(bmc.ResetForceRestart)
-	if _, err := s.await(ctx, "the gate back after a reboot", func(v view) bool {
-		return v.phase() == v1alpha1.MachineValidating && isGated(v.node) && v.condition(v1alpha1.ConditionReady).Status == metav1.ConditionFalse
+	// The gate may be gone again when this looks; the watched invariants see to it that it was there.
+	if _, err := s.await(ctx, "the Machine validated anew after a reboot", func(v view) bool {
+		return v.entered(v1alpha1.MachineValidating) > before.entered(v1alpha1.MachineValidating)
 	}); err != nil {
 		return err
 	}
@@ -103,6 +103,19 @@ func (s *scene) taint(ctx context.Context, name string, taint corev1.Taint, on b
 		}
 		return s.world.Nodes.Update(ctx, &node)
 	})
+}
+
+// entered counts how often the Machine has entered a phase.
+func (v view) entered(phase v1alpha1.MachinePhase) int {
+	n := 0
+	if v.machine != nil {
+		for _, e := range v.machine.Status.Timeline {
+			if e.Phase == phase {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func (v view) check(name string) v1alpha1.Check {

@@ -33,10 +33,10 @@ func TestAHostIsLabelledByWhatWasFoundInIt(t *testing.T) {
 		{"labelled already", map[string]string{model: "H100-SXM5-80GB", count: "8", "rack": "a"}, h100, map[string]string{model: "H100-SXM5-80GB", count: "8", "rack": "a"}, false, ""},
 		{"a GPU was lost", map[string]string{model: "H100-SXM5-80GB", count: "8"}, h100[1:], map[string]string{model: "H100-SXM5-80GB", count: "7"}, true, "said gpu.ingot.dev/count=8"},
 		{"a person's value", map[string]string{model: "B200", count: "8"}, h100, map[string]string{model: "H100-SXM5-80GB", count: "8"}, true, "said gpu.ingot.dev/model=B200"},
-		{"not in the catalogue", nil, []hardware.PCIDevice{device("26b9")}, map[string]string{count: "1"}, true, "PCI id 10de:26b9 is not in Ingot's catalogue"},
-		{"a person named what the catalogue lacks", map[string]string{model: "L40S", count: "1"}, []hardware.PCIDevice{device("26b9")}, map[string]string{count: "1"}, true, "said gpu.ingot.dev/model=L40S"},
+		{"not in the catalogue", nil, []hardware.PCIDevice{device("2fff")}, map[string]string{count: "1"}, true, "PCI id 10de:2fff is not in Ingot's catalogue"},
+		{"a person named what the catalogue lacks", map[string]string{model: "X1", count: "1"}, []hardware.PCIDevice{device("2fff")}, map[string]string{count: "1"}, true, "said gpu.ingot.dev/model=X1"},
 		{"two models", nil, append([]hardware.PCIDevice{device("20b2")}, h100...), map[string]string{count: "9"}, true, "the models differ: 1 A100-SXM4-80GB, 8 H100-SXM5-80GB"},
-		{"one known, one not", nil, append([]hardware.PCIDevice{device("26b9")}, h100...), map[string]string{count: "9"}, true, "10de:26b9"},
+		{"one known, one not", nil, append([]hardware.PCIDevice{device("2fff")}, h100...), map[string]string{count: "9"}, true, "10de:2fff"},
 		{"one model under two ids", nil, []hardware.PCIDevice{device("20b1"), device("20f1")}, map[string]string{model: "A100-PCIe-40GB", count: "2"}, false, "A100-PCIe-40GB"},
 		{"no GPU", nil, []hardware.PCIDevice{{VendorID: "8086", DeviceID: "1572", Class: "020000"}}, map[string]string{count: "0"}, false, "gpu.ingot.dev/count=0"},
 	} {

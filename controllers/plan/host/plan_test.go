@@ -437,7 +437,7 @@ func TestGPUsAreCountedByVendorAndDevice(t *testing.T) {
 		h100, h100, {VendorID: "10de", DeviceID: "22a3", Class: "068000"}, {VendorID: "1002", DeviceID: "74a1", Class: "120000"},
 		{VendorID: "1a03", DeviceID: "2000", Class: "030000"}, {VendorID: "10de", DeviceID: "10fa", Class: "040300"}, {VendorID: "10de"},
 	}}).GPUs
-	want := []v1alpha1.GPUInventory{{VendorID: "1002", DeviceID: "74a1", Count: 1}, {VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 2}}
+	want := []v1alpha1.GPUInventory{{VendorID: "1002", DeviceID: "74a1", Model: "MI300X-192GB", Count: 1}, {VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 2}}
 	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("GPUs = %+v, expected %+v: no switch, no audio, no console graphics of the BMC", got, want)
 	}

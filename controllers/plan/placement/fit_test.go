@@ -26,9 +26,9 @@ func inspected(gpus ...v1alpha1.GPUInventory) HostFacts {
 }
 
 var (
-	eightH100 = v1alpha1.GPUInventory{VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 8}
-	fourL40S  = v1alpha1.GPUInventory{VendorID: "10de", DeviceID: "26b9", Count: 4}
-	halls     = []v1alpha1.NodeProvider{{ObjectMeta: metav1.ObjectMeta{Name: "hall-1"}, Spec: v1alpha1.NodeProviderSpec{HostNamespace: "metal"}}}
+	eightH100   = v1alpha1.GPUInventory{VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 8}
+	fourUnknown = v1alpha1.GPUInventory{VendorID: "10de", DeviceID: "2fff", Count: 4}
+	halls       = []v1alpha1.NodeProvider{{ObjectMeta: metav1.ObjectMeta{Name: "hall-1"}, Spec: v1alpha1.NodeProviderSpec{HostNamespace: "metal"}}}
 )
 
 func TestAHostFitsByProviderLabelsZoneAndHardware(t *testing.T) {
@@ -54,8 +54,8 @@ func TestAHostFitsByProviderLabelsZoneAndHardware(t *testing.T) {
 		{"a provider that is not there", inspected(eightH100), func(_ *HostFacts, n *v1alpha1.NodeType) { n.Spec.ProviderRef.Name = "gone" }, OtherProvider, "NodeProvider gone"},
 		{"a GPU is missing", inspected(v1alpha1.GPUInventory{VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 7}), nil, HardwareDiffers, "has 7 H100-SXM5-80GB, and 8 H100-SXM5-80GB are promised"},
 		{"no GPU at all", inspected(), nil, HardwareDiffers, "has no GPU"},
-		{"a GPU nobody knows", inspected(fourL40S), nil, HardwareDiffers, "PCI id 10de:26b9, which is not in the catalogue"},
-		{"two models", inspected(eightH100, fourL40S), nil, HardwareDiffers, "8 H100-SXM5-80GB and 4 GPUs"},
+		{"a GPU nobody knows", inspected(fourUnknown), nil, HardwareDiffers, "PCI id 10de:2fff, which is not in the catalogue"},
+		{"two models", inspected(eightH100, fourUnknown), nil, HardwareDiffers, "8 H100-SXM5-80GB and 4 GPUs"},
 	} {
 		nodeType := h100s("h100")
 		if c.change != nil {
