@@ -113,7 +113,7 @@ func (r Report) failure() error {
 	if r.Result == v1alpha1.CheckWait {
 		what = "does not pass yet"
 	}
-	return fmt.Errorf("Node %s %s: %s: expected %s, observed %s", r.Node, what, c.Name, c.Expected, or(c.Observed))
+	return fmt.Errorf("the Node %s %s: %s: expected %s, observed %s", r.Node, what, c.Name, c.Expected, or(c.Observed))
 }
 
 func or(observed string) string {
