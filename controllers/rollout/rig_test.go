@@ -186,6 +186,10 @@ func (h *hall) play(t *testing.T) {
 	}
 	for i := range all {
 		m := &all[i]
+		if m.DeletionTimestamp != nil {
+			h.letGo(t, m)
+			continue
+		}
 		before := m.DeepCopy()
 		h.live(m, cmp.Or(m.Spec.Revision, m.Status.Revision, stable))
 		if m.Status.Phase == before.Status.Phase && m.Status.Revision == before.Status.Revision {
@@ -197,6 +201,16 @@ func (h *hall) play(t *testing.T) {
 		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 			t.Fatal(err)
 		}
+	}
+}
+
+// letGo is the end of a Machine that is released.
+func (h *hall) letGo(t *testing.T, m *v1alpha1.Machine) {
+	t.Helper()
+	m.Finalizers = nil
+	err := server.Client.Update(t.Context(), m)
+	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		t.Fatal(err)
 	}
 }
 
