@@ -24,7 +24,6 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
-	"github.com/ingot-dev/ingot/imagebuilder/ramdisk"
 )
 
 // What the samples call things.
@@ -77,31 +76,7 @@ func (f *fleet) startRack(context.Context) error {
 	return err
 }
 
-func (f *fleet) makeRamdisk(context.Context) error {
-	path, err := f.world.Program("ingot-agent")
-	if err != nil {
-		return err
-	}
-	boot := filepath.Join(f.world.Dir, "boot")
-	// A simulated server has no processor for a kernel to run on; it fetches one all the same.
-	if err := errors.Join(os.MkdirAll(boot, 0o755), os.WriteFile(filepath.Join(boot, "vmlinuz"), []byte("simulated"), 0o600)); err != nil {
-		return err
-	}
-	agent, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer agent.Close()
-	info, err := agent.Stat()
-	if err != nil {
-		return err
-	}
-	out, err := os.Create(filepath.Join(boot, "agent.cpio.zst"))
-	if err != nil {
-		return err
-	}
-	return errors.Join(ramdisk.Write(out, agent, info.Size()), out.Close())
-}
+func (f *fleet) makeRamdisk(context.Context) error { return f.world.WriteBootFiles() }
 
 func (f *fleet) install(ctx context.Context) error {
 	if err := f.world.Fleet.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: systemNamespace}}); err != nil {

@@ -24,7 +24,6 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
-	"github.com/ingot-dev/ingot/imagebuilder/ramdisk"
 	"github.com/ingot-dev/ingot/test/cluster"
 	"github.com/ingot-dev/ingot/test/crash/relay"
 	"github.com/ingot-dev/ingot/test/invariants"
@@ -112,30 +111,7 @@ func (s *site) relays(context.Context) error {
 	return errors.Join(errs[:]...)
 }
 
-func (s *site) makeRamdisk(context.Context) error {
-	path, err := s.world.Program("ingot-agent")
-	if err != nil {
-		return err
-	}
-	boot := filepath.Join(s.world.Dir, "boot")
-	if err := errors.Join(os.MkdirAll(boot, 0o755), os.WriteFile(filepath.Join(boot, "vmlinuz"), []byte("simulated"), 0o600)); err != nil {
-		return err
-	}
-	agent, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer agent.Close()
-	info, err := agent.Stat()
-	if err != nil {
-		return err
-	}
-	out, err := os.Create(filepath.Join(boot, "agent.cpio.zst"))
-	if err != nil {
-		return err
-	}
-	return errors.Join(ramdisk.Write(out, agent, info.Size()), out.Close())
-}
+func (s *site) makeRamdisk(context.Context) error { return s.world.WriteBootFiles() }
 
 func (s *site) install(ctx context.Context) error {
 	if err := s.world.Fleet.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: systemNamespace}}); err != nil {

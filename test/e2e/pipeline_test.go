@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
@@ -25,7 +24,6 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
-	"github.com/ingot-dev/ingot/imagebuilder/ramdisk"
 	"github.com/ingot-dev/ingot/test/cluster"
 	"github.com/ingot-dev/ingot/test/invariants"
 	"github.com/ingot-dev/ingot/test/rack"
@@ -117,30 +115,7 @@ func (p *pipeline) startClusters(ctx context.Context) error {
 	return err
 }
 
-func (p *pipeline) makeRamdisk(context.Context) error {
-	path, err := p.world.Program("ingot-agent")
-	if err != nil {
-		return err
-	}
-	boot := filepath.Join(p.world.Dir, "boot")
-	if err := errors.Join(os.MkdirAll(boot, 0o755), os.WriteFile(filepath.Join(boot, "vmlinuz"), []byte("simulated"), 0o600)); err != nil {
-		return err
-	}
-	agent, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer agent.Close()
-	info, err := agent.Stat()
-	if err != nil {
-		return err
-	}
-	out, err := os.Create(filepath.Join(boot, "agent.cpio.zst"))
-	if err != nil {
-		return err
-	}
-	return errors.Join(ramdisk.Write(out, agent, info.Size()), out.Close())
-}
+func (p *pipeline) makeRamdisk(context.Context) error { return p.world.WriteBootFiles() }
 
 func (p *pipeline) install(ctx context.Context) error {
 	if err := p.world.Fleet.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ingot-system"}}); err != nil {

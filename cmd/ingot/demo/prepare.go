@@ -2,10 +2,8 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -21,7 +19,6 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
-	"github.com/ingot-dev/ingot/imagebuilder/ramdisk"
 	"github.com/ingot-dev/ingot/test/invariants"
 )
 
@@ -53,40 +50,7 @@ func (t *story) prepare(ctx context.Context) error {
 	}
 	t.s.note("all answer, each with etcd, kube-apiserver, scheduler and controller-manager")
 	t.s.step("packing three OS images and the installer's ramdisk")
-	return t.makeRamdisk()
-}
-
-func (t *story) makeRamdisk() error {
-	agent, err := stage.Beside("ingot-agent")
-	if err != nil {
-		return err
-	}
-	boot := filepath.Join(t.w.Dir, "boot")
-	if err := os.MkdirAll(boot, 0o755); err != nil {
-		return fmt.Errorf("make the boot folder: %w", err)
-	}
-	// A simulated server has no processor for a kernel to run on; it fetches one all the same.
-	if err := os.WriteFile(filepath.Join(boot, "vmlinuz"), []byte("simulated"), 0o644); err != nil {
-		return fmt.Errorf("make the boot folder: %w", err)
-	}
-	return writeRamdisk(agent, filepath.Join(boot, "agent.cpio.zst"))
-}
-
-func writeRamdisk(agent, path string) error {
-	program, err := os.Open(agent)
-	if err != nil {
-		return fmt.Errorf("make the ramdisk: %w", err)
-	}
-	defer program.Close()
-	info, err := program.Stat()
-	if err != nil {
-		return fmt.Errorf("make the ramdisk: %w", err)
-	}
-	out, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("make the ramdisk: %w", err)
-	}
-	return errors.Join(ramdisk.Write(out, program, info.Size()), out.Close())
+	return t.w.WriteBootFiles()
 }
 
 // packImages makes the image that the samples' OSImage stands for, its successor, and one that is not what it says.
