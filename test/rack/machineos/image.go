@@ -53,6 +53,7 @@ type Software struct {
 	Containerd       string     `json:"containerd"`
 	Kubelet          string     `json:"kubelet"`
 	ContainerToolkit string     `json:"containerToolkit"`
+	FabricManager    string     `json:"fabricManager"`
 }
 
 // GPUDriver is an installed GPU driver.
@@ -60,6 +61,8 @@ type GPUDriver struct {
 	Vendor       string `json:"vendor"`
 	Version      string `json:"version"`
 	KernelModule string `json:"kernelModule"`
+	// Kind of driver: GPU, VGPUManager, VGPUGuest; empty: GPU.
+	Kind string `json:"kind"`
 }
 
 // ReadImage boots the disk as far as its root file system and returns what that says of itself. Every error is an

@@ -20,6 +20,10 @@ type Machine struct {
 	Programs map[string]Program
 	// Missing are units that did not get onto the disk, whatever the user data says.
 	Missing []string
+	// Services are what the image's own units do when they start, by name. All others start and do nothing.
+	Services map[string]func(*System) error
+	// Shell runs a script; nil: its known programs are called line by line, whichever branch they stand in.
+	Shell func(system *System, text string, environment map[string]string) error
 }
 
 var (
@@ -77,6 +81,9 @@ func (s *System) call(words []string, environment map[string]string) (known bool
 // `if ! PROGRAM` is taken for the begin of giving up.
 func (s *System) script(text string, environment map[string]string) error {
 	environment = orEmpty(environment)
+	if s.machine.Shell != nil {
+		return s.machine.Shell(s, text, environment)
+	}
 	strict := false
 	var last error
 	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {

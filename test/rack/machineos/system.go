@@ -130,6 +130,20 @@ func (s *System) run(command any) {
 	}
 }
 
+// Systemctl is the program, with the words behind its name. Its error is that of a question with the answer no.
+func (s *System) Systemctl(words []string) error {
+	if len(words) > 1 && words[0] == "is-active" {
+		for _, unit := range words[1:] {
+			if !strings.HasPrefix(unit, "-") && !s.Running(unit) {
+				return fmt.Errorf("%s: inactive", unit)
+			}
+		}
+		return nil
+	}
+	s.systemctl(words)
+	return nil
+}
+
 func (s *System) systemctl(words []string) {
 	verb, now := "", false
 	var units []string
