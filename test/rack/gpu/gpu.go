@@ -41,6 +41,8 @@ type GPU struct {
 	Unhealthy bool
 	// InUse: something holds the GPU, so that neither its mode nor its layout changes.
 	InUse bool
+	// Virtual: it is a part of a GPU that a hypervisor gives to this machine, and needs a licence.
+	Virtual bool
 	// MIG: the GPU is in MIG mode.
 	MIG       bool
 	Instances []Instance

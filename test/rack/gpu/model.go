@@ -4,8 +4,11 @@ import "slices"
 
 // Architectures, in NVML's words.
 const (
-	Ampere = "Ampere"
-	Hopper = "Hopper"
+	Turing    = "Turing"
+	Ampere    = "Ampere"
+	Ada       = "Ada Lovelace"
+	Hopper    = "Hopper"
+	Blackwell = "Blackwell"
 )
 
 // Model is a kind of GPU.
@@ -64,11 +67,13 @@ func sevenSlices(names [7]string, multiprocessors [7]int64) []Profile {
 }
 
 var (
-	ampereSMs = [7]int64{14, 14, 14, 28, 42, 56, 98}
-	hopperSMs = [7]int64{16, 16, 26, 32, 60, 64, 132}
-	cut40     = [7]string{"1g.5gb", "1g.5gb+me", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"}
-	cut80     = [7]string{"1g.10gb", "1g.10gb+me", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"}
-	cut141    = [7]string{"1g.18gb", "1g.18gb+me", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb"}
+	ampereSMs    = [7]int64{14, 14, 14, 28, 42, 56, 98}
+	hopperSMs    = [7]int64{16, 16, 26, 32, 60, 64, 132}
+	blackwellSMs = [7]int64{18, 18, 30, 36, 70, 72, 148}
+	cut180       = [7]string{"1g.23gb", "1g.23gb+me", "1g.45gb", "2g.45gb", "3g.90gb", "4g.90gb", "7g.180gb"}
+	cut40        = [7]string{"1g.5gb", "1g.5gb+me", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"}
+	cut80        = [7]string{"1g.10gb", "1g.10gb+me", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"}
+	cut141       = [7]string{"1g.18gb", "1g.18gb+me", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb"}
 )
 
 // models are the known ones by PCI device id.
@@ -81,7 +86,11 @@ var models = map[string]Model{
 	"2331": {"NVIDIA H100 PCIe", Hopper, "9.0", 81559, sevenSlices(cut80, hopperSMs)},
 	"2335": {"NVIDIA H200", Hopper, "9.0", 143771, sevenSlices(cut141, hopperSMs)},
 	"233b": {"NVIDIA H200 NVL", Hopper, "9.0", 143771, sevenSlices(cut141, hopperSMs)},
-	"26b9": {"NVIDIA L40S", "Ada Lovelace", "8.9", 46068, nil},
+	"2901": {"NVIDIA B200", Blackwell, "10.0", 183359, sevenSlices(cut180, blackwellSMs)},
+	"26b9": {"NVIDIA L40S", Ada, "8.9", 46068, nil},
+	"2235": {"NVIDIA A40", Ampere, "8.6", 46068, nil},
+	"2236": {"NVIDIA A10", Ampere, "8.6", 23028, nil},
+	"1eb8": {"Tesla T4", Turing, "7.5", 15360, nil},
 }
 
 // KeepsMIGMode says whether the mode outlives the driver, in the InfoROM (MIG user guide, "Enable MIG Mode").

@@ -1,0 +1,76 @@
+package pci
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// dies are the compute dies of AMD's GPUs that can be partitioned, by device id.
+var dies = map[string]int{"74a0": 6, "74a1": 8, "74a2": 4, "74a5": 8, "74a8": 4, "75a0": 8}
+
+// startAMD is the driver's start: every GPU is whole, but for a memory partition that was asked for.
+func (d *Device) startAMD() {
+	if dies[d.DeviceID] == 0 {
+		return
+	}
+	d.compute, d.memory = "SPX", "NPS1"
+	if d.memoryOfNextStart != "" {
+		d.memory, d.memoryOfNextStart = d.memoryOfNextStart, ""
+		if !validAMD(d.compute, d.memory, dies[d.DeviceID]) {
+			d.compute = "CPX" // the only one that every memory partition allows
+		}
+	}
+}
+
+// Partition is how AMD's driver has partitioned the GPU, as the kernel writes it; empty: it cannot be.
+func (d *Device) Partition() (compute, memory string) {
+	if d.Driver != "amdgpu" {
+		return "", ""
+	}
+	return d.compute, d.memory
+}
+
+// Parts is how many devices one GPU becomes with the compute partition.
+func (d *Device) Parts() int {
+	compute, _ := d.Partition()
+	return max(1, map[string]int{"SPX": 1, "DPX": 2, "TPX": 3, "QPX": 4, "CPX": dies[d.DeviceID]}[compute])
+}
+
+// validAMD is __aqua_vanjaram_is_valid_mode of the kernel's driver.
+func validAMD(compute, memory string, dies int) bool {
+	nps, known := map[string]int{"NPS1": 1, "NPS2": 2, "NPS3": 3, "NPS4": 4}[memory]
+	if !known {
+		return false
+	}
+	switch compute {
+	case "SPX":
+		return nps == 1
+	case "DPX":
+		return nps <= 2 && dies%4 == 0
+	case "TPX":
+		return (nps == 1 || nps == 3) && dies%3 == 0
+	case "QPX":
+		return (nps == 1 || nps == 4) && dies/4 >= 2
+	case "CPX":
+		return (nps == 1 || nps == 4) && dies%nps == 0
+	}
+	return false
+}
+
+// SetPartition is what writing to one of the two files does: of compute at once, of memory at the driver's next start.
+func (d *Device) SetPartition(kind, value string) error {
+	value = strings.TrimSpace(value)
+	if kind == "compute" {
+		if !validAMD(value, d.memory, dies[d.DeviceID]) {
+			return fmt.Errorf("write error: invalid argument: %s does not go with %s", value, d.memory)
+		}
+		d.compute = value
+		return nil
+	}
+	if !slices.ContainsFunc([]string{"SPX", "DPX", "TPX", "QPX", "CPX"}, func(c string) bool { return validAMD(c, value, dies[d.DeviceID]) }) {
+		return fmt.Errorf("write error: invalid argument: %s", value)
+	}
+	d.memoryOfNextStart = value
+	return nil
+}

@@ -1,0 +1,223 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// errNoMatch is grep's and test's answer no: nothing is told of it.
+var errNoMatch = errors.New("no match")
+
+// tools are the programs that every system has.
+func (r *run) tools() map[string]Program {
+	return map[string]Program{
+		"cat": r.cat, "grep": grep, "sed": r.sed, "wc": wc, "readlink": r.readlink,
+		"basename": func(c Call) error {
+			if len(c.Arguments) == 0 {
+				return errors.New("missing operand")
+			}
+			return say(c, path.Base(c.Arguments[0]))
+		},
+		"sleep": func(Call) error { return nil },
+		"sh":    r.sh, "bash": r.sh, "dash": r.sh,
+	}
+}
+
+func say(c Call, line string) error {
+	_, err := fmt.Fprintln(c.Stdout, line)
+	return err
+}
+
+// inputs are the files that are named, or the standard input.
+func (r *run) inputs(c Call, names []string) (string, error) {
+	if len(names) == 0 {
+		text, err := io.ReadAll(c.Stdin)
+		return string(text), err
+	}
+	var out strings.Builder
+	for _, name := range names {
+		text, err := r.machine.Files.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		out.Write(text)
+	}
+	return out.String(), nil
+}
+
+func (r *run) cat(c Call) error {
+	text, err := r.inputs(c, c.Arguments)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(c.Stdout, text)
+	return err
+}
+
+// sh runs a script of its own: of -c, of a file.
+func (r *run) sh(c Call) error {
+	for i, word := range c.Arguments {
+		if strings.HasPrefix(word, "-") && strings.HasSuffix(word, "c") && i+1 < len(c.Arguments) {
+			return r.machine.Run(c.Arguments[i+1], c.Environment)
+		}
+		if !strings.HasPrefix(word, "-") {
+			text, err := r.machine.Files.ReadFile(word)
+			if err != nil {
+				return err
+			}
+			return r.machine.Run(string(text), c.Environment)
+		}
+	}
+	return nil
+}
+
+// readlink follows links; with -f the path of what is no link is its own.
+func (r *run) readlink(c Call) error {
+	follow := false
+	for _, word := range c.Arguments {
+		if word == "-f" {
+			follow = true
+			continue
+		}
+		target, ok := r.machine.Files.Readlink(path.Clean(word))
+		if !ok && !follow {
+			return errNoMatch
+		}
+		if !ok {
+			target = path.Clean(word)
+		}
+		return say(c, target)
+	}
+	return errors.New("missing operand")
+}
+
+// grep knows -v, -c, -q, -i, -e and patterns of basic syntax, over the standard input.
+func grep(c Call) error {
+	var invert, count, quiet, fold bool
+	var patterns []string
+	for i := 0; i < len(c.Arguments); i++ {
+		word := c.Arguments[i]
+		if !strings.HasPrefix(word, "-") || len(word) == 1 {
+			if len(patterns) == 0 {
+				patterns = append(patterns, word)
+			}
+			continue
+		}
+		for _, letter := range word[1:] {
+			switch letter {
+			case 'v':
+				invert = true
+			case 'c':
+				count = true
+			case 'q':
+				quiet = true
+			case 'i':
+				fold = true
+			case 'e':
+				if i++; i < len(c.Arguments) {
+					patterns = append(patterns, c.Arguments[i])
+				}
+			default:
+				return fmt.Errorf("option -%c is not simulated", letter)
+			}
+		}
+	}
+	for i, p := range patterns {
+		patterns[i] = basic(p)
+	}
+	expression := strings.Join(patterns, "|")
+	if fold {
+		expression = "(?i)" + expression
+	}
+	matcher, err := regexp.Compile(expression)
+	if err != nil {
+		return err
+	}
+	return selectLines(c, count, quiet, func(line string) bool { return matcher.MatchString(line) != invert })
+}
+
+func selectLines(c Call, count, quiet bool, chosen func(string) bool) error {
+	text, err := io.ReadAll(c.Stdin)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if !chosen(line) {
+			continue
+		}
+		n++
+		if !count && !quiet {
+			_ = say(c, line)
+		}
+	}
+	if count {
+		_ = say(c, fmt.Sprint(n))
+	}
+	if n == 0 {
+		return errNoMatch
+	}
+	return nil
+}
+
+// basic turns a basic regular expression into Go's: there, what has a backslash is special.
+func basic(pattern string) string {
+	var out strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		switch ch := pattern[i]; {
+		case ch == '\\' && i+1 < len(pattern):
+			i++
+			if !strings.ContainsRune("(){}|+?", rune(pattern[i])) {
+				out.WriteByte('\\')
+			}
+			out.WriteByte(pattern[i])
+		case strings.ContainsRune("(){}|+?", rune(ch)):
+			out.WriteByte('\\')
+			out.WriteByte(ch)
+		default:
+			out.WriteByte(ch)
+		}
+	}
+	return out.String()
+}
+
+// sed knows `sed -n 's/PATTERN/REPLACEMENT/p' [FILE]`.
+func (r *run) sed(c Call) error {
+	if len(c.Arguments) < 2 || c.Arguments[0] != "-n" {
+		return errors.New("only sed -n s///p is simulated")
+	}
+	parts := strings.Split(c.Arguments[1], "/")
+	if len(parts) != 4 || parts[0] != "s" || parts[3] != "p" {
+		return fmt.Errorf("only s///p is simulated, not %s", c.Arguments[1])
+	}
+	matcher, err := regexp.Compile(basic(parts[1]))
+	if err != nil {
+		return err
+	}
+	text, err := r.inputs(c, c.Arguments[2:])
+	if err != nil {
+		return err
+	}
+	replacement := regexp.MustCompile(`\\([0-9])`).ReplaceAllString(parts[2], "$${$1}")
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if matcher.MatchString(line) {
+			_ = say(c, matcher.ReplaceAllString(line, replacement))
+		}
+	}
+	return nil
+}
+
+// wc counts lines.
+func wc(c Call) error {
+	text, err := io.ReadAll(c.Stdin)
+	if err != nil {
+		return err
+	}
+	return say(c, fmt.Sprint(strings.Count(string(text), "\n")))
+}
