@@ -8,11 +8,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
+	"strings"
 
 	"github.com/diskfs/go-diskfs/backend"
 	"github.com/diskfs/go-diskfs/filesystem/ext4"
 	"github.com/diskfs/go-diskfs/filesystem/squashfs"
 	"github.com/diskfs/go-diskfs/partition/gpt"
+
+	"github.com/ingot-dev/ingot/test/rack/machineos/kernel"
 )
 
 // ErrNotBootable is what ReadImage returns for a disk that the firmware does not boot.
@@ -34,6 +38,10 @@ type Image struct {
 	Software        Software `json:"software"`
 	// Programs are those of the looked-for ones that lie in /usr/bin.
 	Programs []string `json:"-"`
+	// Ignition says that the image is provisioned by Ignition, and not by cloud-init.
+	Ignition bool `json:"-"`
+	// Files are those that configure the kernel's modules, by absolute path.
+	Files map[string][]byte `json:"-"`
 }
 
 // lookedFor are the programs that no manifest needs to speak of.
@@ -96,6 +104,7 @@ func ReadImage(disk io.ReaderAt, size int64) (Image, error) {
 			}
 		}
 		image.Kernel = kernelRelease(root, cmp.Or(image.Kernel, image.OS.Kernel))
+		image.Files, image.Ignition = configuration(root), ignites(root, image.OS.ID)
 		return image, nil
 	}
 	return Image{}, fmt.Errorf("%w: no ext4 or squashfs partition holds /%s", ErrNotBootable, ManifestPath)
@@ -145,6 +154,44 @@ func kernelRelease(root fs.FS, manifest string) string {
 		}
 	}
 	return manifest
+}
+
+// ignites says whether Ignition is in the image: its dracut module is, or the system is one that has nothing else. A root
+// without os-release is what its manifest calls it.
+func ignites(root fs.FS, id string) bool {
+	if file, err := root.Open("usr/lib/dracut/modules.d/30ignition"); err == nil {
+		_ = file.Close() // it was only looked at
+		return true
+	}
+	release := map[string]string{}
+	for _, path := range []string{"etc/os-release", "usr/lib/os-release"} {
+		text, err := readAll(root, path, maxManifest)
+		if err != nil {
+			continue // a link that leads nowhere, or no such file
+		}
+		for line := range strings.Lines(string(text)) {
+			setVariable(release, strings.TrimSpace(line))
+		}
+	}
+	id = cmp.Or(release["ID"], id)
+	return slices.Contains([]string{"flatcar", "fcos", "fedora-coreos", "rhcos", "scos"}, id) || release["VARIANT_ID"] == "coreos"
+}
+
+// configuration reads what configures kernel modules. What cannot be read is not there, as for the programs that look.
+func configuration(root fs.FS) map[string][]byte {
+	out := map[string][]byte{}
+	for _, folder := range slices.Concat(kernel.Folders("modprobe.d"), kernel.Folders("modules-load.d")) {
+		entries, err := fs.ReadDir(root, folder[1:])
+		if err != nil {
+			continue
+		}
+		for _, entry := range entries {
+			if content, err := readAll(root, folder[1:]+"/"+entry.Name(), maxManifest); err == nil {
+				out[folder+"/"+entry.Name()] = content
+			}
+		}
+	}
+	return out
 }
 
 func readAll(root fs.FS, path string, limit int64) ([]byte, error) {

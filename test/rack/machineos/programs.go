@@ -20,6 +20,8 @@ type Machine struct {
 	Programs map[string]Program
 	// Missing are units that did not get onto the disk, whatever the user data says.
 	Missing []string
+	// MACs are the addresses of its network interfaces; none: whatever the network data says is there.
+	MACs []string
 	// Services are what the image's own units do when they start, by name. All others start and do nothing.
 	Services map[string]func(*System) error
 	// Shell runs a script; nil: its known programs are called line by line, whichever branch they stand in.
@@ -63,17 +65,21 @@ func (s *System) execute(words []string, environment map[string]string) error {
 	return nil
 }
 
-// call runs a known program.
+// call runs a known program: the machine's, or one of the two that every system has.
 func (s *System) call(words []string, environment map[string]string) (known bool, err error) {
 	name := path.Base(words[0])
 	program, known := s.machine.Programs[name]
-	if known && program == nil {
+	switch {
+	case known && program == nil:
 		return true, fmt.Errorf("%s: %w", words[0], errNoCommand)
+	case known:
+		return true, program(words[1:], environment, s.ReadFile)
+	case name == "systemctl":
+		return true, s.Systemctl(words[1:])
+	case name == "modprobe":
+		return true, s.Modprobe(words[1:])
 	}
-	if !known {
-		return false, nil
-	}
-	return true, program(words[1:], environment, s.ReadFile)
+	return false, nil
 }
 
 // script reads a shell script for the known programs, line by line, whichever branch they stand in. A failure ends it

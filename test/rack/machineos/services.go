@@ -13,6 +13,7 @@ var (
 	errNotFound   = errors.New("unit not found")
 	errMasked     = errors.New("unit is masked")
 	errDependency = errors.New("dependency failed")
+	errInactive   = errors.New("unit is inactive")
 )
 
 // transaction is a start of units with all that they pull in (systemd.unit(5), Requires=, Wants=, After=, Before=).
@@ -123,6 +124,9 @@ func (t *transaction) settle(unit string) error {
 		if err := service(s); err != nil {
 			return fmt.Errorf("%s: %w", unit, err)
 		}
+	}
+	if unit == modulesLoad {
+		s.loadModules()
 	}
 	for _, command := range file.commands {
 		if err := s.execute(words(command.text, file.environment), file.environment); err != nil && !command.mayFail {

@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/ingot-dev/ingot/test/rack/machineos/kernel"
+	"github.com/ingot-dev/ingot/test/rack/machineos/netdata"
 )
 
 // State is what an installed system keeps on its disk.
@@ -12,11 +15,24 @@ type State struct {
 	// InstanceID is cloud-init's: its once-per-instance work is done for this one.
 	InstanceID string `json:"instanceID"`
 	Hostname   string `json:"hostname"`
-	// Files were written by cloud-init.
+	// Ignited says that Ignition has done its work, which it does once.
+	Ignited bool `json:"ignited"`
+	// Files were written by cloud-init, or by Ignition.
 	Files map[string]File `json:"files"`
+	// Links and Directories are Ignition's, by path: a link's target, a directory's mode.
+	Links       map[string]string `json:"links"`
+	Directories map[string]string `json:"directories"`
 	// Enabled are the units that start with every boot, masked those that never do; with their suffix.
 	Enabled map[string]bool `json:"enabled"`
 	Masked  map[string]bool `json:"masked"`
+	// Arguments are what was changed of the kernel's command line.
+	Arguments Arguments `json:"arguments"`
+}
+
+// Arguments are changes of the kernel's command line.
+type Arguments struct {
+	Added   []string `json:"added"`
+	Removed []string `json:"removed"`
 }
 
 // File is a written file. It may hold secrets.
@@ -33,68 +49,45 @@ type System struct {
 	// running are the units that were started in this boot, failures why others were not.
 	running  map[string]bool
 	failures map[string]error
-	// Ignored are the commands that do nothing here, Failed why others of cloud-init's failed.
+	// Network is what cloud-init took from the config drive.
+	Network netdata.Network
+	// modules are those that were loaded in this boot, coldplug is what applied when it found the devices.
+	modules  kernel.Modules
+	coldplug kernel.Config
+	// Ignored are the commands that do nothing here, Failed why others failed.
 	Ignored []string
 	Failed  []error
 }
 
-// Boot starts the image: with what is left of earlier boots (nil: the first), and with what cloud-init makes of the
-// drive (nil: there is none). The error tells what cloud-init would have put into its log; the system runs all the same.
+// Boot starts the image: with what is left of earlier boots (nil: the first), and with what cloud-init or Ignition makes of
+// the drive (nil: there is none). The error tells what cloud-init would have put into its log; the system runs all the same.
+// Not so one that is an ErrEmergency: then nothing runs, and nothing is left of this boot.
 func Boot(image Image, drive *ConfigDrive, earlier *State, machine Machine) (*System, error) {
 	s := &System{Image: image, machine: machine, running: map[string]bool{}, failures: map[string]error{}}
 	if earlier != nil {
 		s.State = *earlier
 	}
 	s.Files, s.Enabled, s.Masked = orEmpty(s.Files), orEmpty(s.Enabled), orEmpty(s.Masked)
+	if image.Ignition {
+		if err := s.ignite(drive); err != nil {
+			return s, fmt.Errorf("%w: %w", ErrEmergency, err)
+		}
+	}
 	for _, unit := range machine.Missing {
 		delete(s.Files, unitDirectory+unit)
 		delete(s.Enabled, unit)
 	}
+	s.bootKernel()
 	s.start(slices.Collect(maps.Keys(s.Enabled))...)
-	if drive == nil {
+	if image.Ignition {
 		return s, nil
 	}
-	if drive.MetaData.UUID == "" {
-		return s, fmt.Errorf("%w: meta_data.json has no uuid", ErrNoConfigDrive)
-	}
-	config, err := parseUserData(drive.UserData)
-	if err != nil {
-		return s, err
-	}
-	for _, command := range config.BootCmd {
-		s.run(command)
-	}
-	if drive.MetaData.UUID == s.InstanceID {
-		return s, nil
-	}
-	s.InstanceID = drive.MetaData.UUID
-	s.Hostname = firstOf(config.Hostname, config.FQDN, drive.MetaData.Hostname, drive.MetaData.LocalHostname, "localhost")
-	return s, s.configure(config)
+	return s, s.cloudInit(drive)
 }
 
-// configure does what cloud-init does once per instance.
-func (s *System) configure(config cloudConfig) error {
-	var failed error
-	for _, late := range []bool{false, true} {
-		for _, file := range config.Files {
-			if file.Defer != late || slices.ContainsFunc(s.machine.Missing, func(unit string) bool { return file.Path == unitDirectory+unit }) {
-				continue
-			}
-			content, err := file.decoded()
-			if err != nil {
-				failed = err // cloud-init goes on with the next module
-				break
-			}
-			if file.Append {
-				content = append(slices.Clone(s.Files[file.Path].Content), content...)
-			}
-			s.Files[file.Path] = File{Content: content, Mode: file.mode()}
-		}
-	}
-	for _, command := range config.RunCmd {
-		s.run(command)
-	}
-	return failed
+// isMissing says whether the path is that of a unit that does not get onto the disk.
+func (s *System) isMissing(path string) bool {
+	return slices.ContainsFunc(s.machine.Missing, func(unit string) bool { return path == unitDirectory+unit })
 }
 
 func orEmpty[V any](m map[string]V) map[string]V {
@@ -113,38 +106,9 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// run interprets the commands that change what runs, those of systemctl, and those that change the machine.
-func (s *System) run(command any) {
-	for _, words := range commandLines(command) {
-		if len(words) > 1 && strings.TrimPrefix(words[0], "/usr/bin/") == "systemctl" {
-			s.systemctl(words[1:])
-			continue
-		}
-		if known, err := s.call(words, nil); known {
-			if err != nil {
-				s.Failed = append(s.Failed, err)
-			}
-			continue
-		}
-		s.Ignored = append(s.Ignored, words[0])
-	}
-}
-
-// Systemctl is the program, with the words behind its name. Its error is that of a question with the answer no.
+// Systemctl is the program, with the words behind its name. It fails where that would: when a unit does not start, or is not
+// what was asked.
 func (s *System) Systemctl(words []string) error {
-	if len(words) > 1 && words[0] == "is-active" {
-		for _, unit := range words[1:] {
-			if !strings.HasPrefix(unit, "-") && !s.Running(unit) {
-				return fmt.Errorf("%s: inactive", unit)
-			}
-		}
-		return nil
-	}
-	s.systemctl(words)
-	return nil
-}
-
-func (s *System) systemctl(words []string) {
 	verb, now := "", false
 	var units []string
 	for _, word := range words {
@@ -159,30 +123,41 @@ func (s *System) systemctl(words []string) {
 		}
 	}
 	if verb == "start" || verb == "restart" || verb == "reload-or-restart" {
-		for _, unit := range units {
-			if verb != "start" {
-				delete(s.running, unit)
-			}
-		}
-		s.start(units...)
-		return
+		return s.startAll(units, verb != "start")
 	}
+	var failed error
 	for _, unit := range units {
-		s.change(verb, unit, now)
+		if err := s.change(verb, unit, now); err != nil && failed == nil {
+			failed = err
+		}
 	}
+	return failed
 }
 
-func (s *System) change(verb, unit string, now bool) {
+// startAll starts the units together. The error is the first one's that is not up.
+func (s *System) startAll(units []string, again bool) error {
+	for _, unit := range units {
+		if again {
+			delete(s.running, unit)
+		}
+	}
+	s.start(units...)
+	for _, unit := range units {
+		if err := s.failures[unit]; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *System) change(verb, unit string, now bool) error {
 	switch verb {
+	case "is-active":
+		if !s.running[unit] {
+			return fmt.Errorf("%s: %w", unit, errInactive)
+		}
 	case "enable":
-		if slices.Contains(s.machine.Missing, unit) {
-			s.failures[unit] = fmt.Errorf("%s: %w", unit, errNotFound)
-			return
-		}
-		s.Enabled[unit] = true
-		if now {
-			s.start(unit)
-		}
+		return s.enable(unit, now)
 	case "disable", "mask":
 		if verb == "mask" {
 			s.Masked[unit] = true // what it was linked into stays as it is
@@ -197,6 +172,22 @@ func (s *System) change(verb, unit string, now bool) {
 	case "stop":
 		delete(s.running, unit)
 	}
+	return nil
+}
+
+func (s *System) enable(unit string, now bool) error {
+	if slices.Contains(s.machine.Missing, unit) {
+		s.failures[unit] = fmt.Errorf("%s: %w", unit, errNotFound)
+		return s.failures[unit]
+	}
+	if s.installable(unit) {
+		s.Enabled[unit] = true
+	}
+	if !now {
+		return nil
+	}
+	s.start(unit)
+	return s.failures[unit]
 }
 
 func unitName(word string) string {
@@ -206,17 +197,17 @@ func unitName(word string) string {
 	return word + ".service"
 }
 
-// ReadFile returns a file that cloud-init wrote.
+// ReadFile returns a file that File knows.
 func (s *System) ReadFile(path string) ([]byte, error) {
-	file, ok := s.Files[path]
+	content, ok := s.File(path)
 	if !ok {
 		return nil, fmt.Errorf("open %s: no such file or directory", path)
 	}
-	return file.Content, nil
+	return content, nil
 }
 
 // PrettyName is how the system calls itself, PRETTY_NAME of os-release.
 func (s *System) PrettyName() string {
-	names := map[string]string{"debian": "Debian GNU/Linux", "ubuntu": "Ubuntu", "flatcar": "Flatcar Container Linux by Kinvolk", "rocky": "Rocky Linux"}
+	names := map[string]string{"debian": "Debian GNU/Linux", "ubuntu": "Ubuntu", "fedora": "Fedora CoreOS", "flatcar": "Flatcar Container Linux by Kinvolk", "rhcos": "Red Hat Enterprise Linux CoreOS", "rocky": "Rocky Linux"}
 	return strings.TrimSpace(firstOf(names[s.Image.OS.ID], s.Image.OS.ID) + " " + s.Image.OS.Version)
 }

@@ -94,7 +94,7 @@ func TestACommandLineIsPutTogetherAsSystemdDoes(t *testing.T) {
 
 func TestUserDataThatIsNoneDoesNothingAndIsNotQuoted(t *testing.T) {
 	for name, text := range map[string]string{
-		"a script": "#!/bin/sh\nsecret-token\n", "nonsense": "#cloud-config\nwrite_files: secret-token\n", "ignition": `{"ignition": {"version": "3.4.0"}, "x": "secret-token"}`,
+		"text": "secret-token\n", "nonsense": "#cloud-config\nwrite_files: secret-token\n", "ignition": `{"ignition": {"version": "3.4.0"}, "x": "secret-token"}`,
 		"bad base64": "#cloud-config\nwrite_files: [{path: /x, encoding: b64, content: secret-token}]\nruncmd: [[systemctl, start, one]]\n",
 	} {
 		s, err := Boot(Image{}, drive("a", text), nil, Machine{})

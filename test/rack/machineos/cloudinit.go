@@ -1,0 +1,103 @@
+package machineos
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ingot-dev/ingot/test/rack/machineos/netdata"
+	"github.com/ingot-dev/ingot/test/rack/machineos/userdata"
+)
+
+// cloudInit is its work in one boot. The error tells what its log would; it does all the same what it can.
+func (s *System) cloudInit(drive *ConfigDrive) error {
+	if drive == nil {
+		return nil
+	}
+	if drive.MetaData.UUID == "" {
+		return fmt.Errorf("%w: meta_data.json has no uuid", ErrNoConfigDrive)
+	}
+	network, failed := netdata.Parse(drive.NetworkData, s.machine.MACs)
+	s.Network = network
+	document, err := userdata.Parse(drive.UserData)
+	failed = errors.Join(failed, err)
+	for _, command := range document.BootCmd {
+		s.run(command)
+	}
+	if drive.MetaData.UUID == s.InstanceID {
+		return failed
+	}
+	s.InstanceID = drive.MetaData.UUID
+	s.Hostname = firstOf(document.Hostname, document.FQDN, drive.MetaData.Hostname, drive.MetaData.LocalHostname, "localhost")
+	return errors.Join(failed, s.configure(document))
+}
+
+// configure does what cloud-init does once per instance.
+func (s *System) configure(document userdata.Document) error {
+	err := s.writeFiles(document.Files, false)
+	if len(document.SSHKeys) > 0 {
+		// The image's user is called as the distribution.
+		s.Files["/home/"+firstOf(s.Image.OS.ID, "cloud-user")+"/.ssh/authorized_keys"] = File{Content: []byte(strings.Join(document.SSHKeys, "\n") + "\n"), Mode: "0600"}
+	}
+	if late := s.writeFiles(document.Files, true); err == nil {
+		err = late
+	}
+	s.scripts(document)
+	return err
+}
+
+// writeFiles is the module write_files, or write_files_deferred. It ends with the first file that cannot be written.
+func (s *System) writeFiles(files []userdata.File, late bool) error {
+	for _, file := range files {
+		if file.Defer != late || s.isMissing(file.Path) {
+			continue
+		}
+		content, err := file.Decoded()
+		if err != nil {
+			return err
+		}
+		if before, there := s.File(file.Path); there && file.Append {
+			content = append(slices.Clone(before), content...)
+		}
+		s.Files[file.Path] = File{Content: content, Mode: file.Mode()}
+	}
+	return nil
+}
+
+// scripts runs people's, and runcmd as one of them, in the order of their files' names. One's failure is not the others'.
+func (s *System) scripts(document userdata.Document) {
+	const runcmd = "runcmd"
+	texts := map[string]string{}
+	for _, script := range document.Scripts {
+		texts[script.Name] = script.Text
+	}
+	if len(document.RunCmd) > 0 {
+		texts[runcmd] = "" // written later, over a script of that name
+	}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if name != runcmd || texts[name] != "" {
+			if err := s.script(texts[name], nil); err != nil {
+				s.Failed = append(s.Failed, fmt.Errorf("the script %s: %w", name, err))
+			}
+			continue
+		}
+		for _, command := range document.RunCmd {
+			s.run(command)
+		}
+	}
+}
+
+// run interprets the commands that change what runs, those of systemctl, and those that change the machine.
+func (s *System) run(command any) {
+	for _, words := range userdata.CommandLines(command) {
+		known, err := s.call(words, nil)
+		switch {
+		case !known:
+			s.Ignored = append(s.Ignored, words[0])
+		case err != nil:
+			s.Failed = append(s.Failed, err)
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package ignition
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	failures "github.com/coreos/ignition/v2/config/shared/errors"
+	"github.com/coreos/ignition/v2/config/v3_4"
+	"github.com/coreos/ignition/v2/config/v3_4/types"
+	"github.com/coreos/vcontext/report"
+)
+
+// ErrRefused is what a configuration that makes no system ends with.
+var ErrRefused = errors.New("ignition")
+
+const unitDirectory = "/etc/systemd/system/"
+
+// Root is the root file system before Ignition came.
+type Root struct {
+	// OS is its ID of os-release.
+	OS string
+	// Read returns the content of a file.
+	Read func(path string) ([]byte, bool)
+}
+
+// Changes are what Ignition makes.
+type Changes struct {
+	// Files by path.
+	Files map[string]File
+	// Links are symbolic ones, by path; hard links are files.
+	Links map[string]string
+	// Directories are those that were asked for, and their mode in octal.
+	Directories map[string]string
+	// Units that are enabled, disabled, masked and unmasked, in the order of the configuration.
+	Enabled, Disabled, Masked, Unmasked []string
+	// Added and Removed are arguments of the kernel.
+	Added, Removed []string
+}
+
+// File is a file that was made.
+type File struct {
+	Content []byte
+	// Mode in octal.
+	Mode string
+}
+
+// Apply reads the configuration and makes it. Empty text is none. The error is an ErrRefused.
+func Apply(text []byte, root Root) (Changes, error) {
+	out := Changes{Files: map[string]File{}, Links: map[string]string{}, Directories: map[string]string{}}
+	config, said, err := parsed(text)
+	if errors.Is(err, failures.ErrEmpty) {
+		return out, nil
+	}
+	if err != nil {
+		return out, fmt.Errorf("%w: %w%s", ErrRefused, err, entries(said))
+	}
+	if config.Ignition.Config.Replace.Source != nil || len(config.Ignition.Config.Merge) > 0 {
+		return out, fmt.Errorf("%w: ignition.config names another configuration, and nothing is fetched here", ErrRefused)
+	}
+	m := maker{root: root, Changes: out}
+	for _, step := range []func(types.Config) error{m.directories, m.files, m.links, m.users, m.units} {
+		if err := step(config); err != nil {
+			return m.Changes, err
+		}
+	}
+	for _, argument := range config.KernelArguments.ShouldExist {
+		m.Added = append(m.Added, strings.Fields(string(argument))...)
+	}
+	for _, argument := range config.KernelArguments.ShouldNotExist {
+		m.Removed = append(m.Removed, strings.Fields(string(argument))...)
+	}
+	return m.Changes, nil
+}
+
+// parsed is Ignition's parser, which has panicked on malformed text before; such text is refused like any other.
+func parsed(text []byte) (config types.Config, said report.Report, err error) {
+	defer func() {
+		if recover() != nil {
+			err = failures.ErrInvalid
+		}
+	}()
+	return v3_4.ParseCompatibleVersion(text)
+}
+
+// entries are the places of what is wrong and the validator's words for it. Words in quotes may be content.
+func entries(said report.Report) string {
+	var out strings.Builder
+	for _, e := range said.Entries {
+		if e.Kind != report.Error {
+			continue
+		}
+		message, _, _ := strings.Cut(e.Message, ":")
+		if strings.ContainsAny(message, "\"'`") {
+			message = "it is not what Ignition takes"
+		}
+		fmt.Fprintf(&out, "; %s: %s", e.Context.String(), message)
+	}
+	return out.String()
+}
+
+// maker makes one thing after the other.
+type maker struct {
+	Changes
+	root Root
+}
+
+// writable refuses a path below what is mounted read-only.
+func (m *maker) writable(name string) error {
+	local := strings.HasPrefix(name, "/usr/local/") && m.root.OS != "flatcar"
+	if strings.HasPrefix(path.Clean(name)+"/", "/usr/") && !local {
+		return fmt.Errorf("%w: creating %s: read-only file system", ErrRefused, name)
+	}
+	return nil
+}
+
+// taken says whether something is at the path that may not be replaced.
+func (m *maker) taken(node types.Node) bool {
+	if node.Overwrite != nil && *node.Overwrite {
+		return false
+	}
+	_, written := m.Files[node.Path]
+	_, there := m.root.Read(node.Path)
+	return written || there
+}
+
+func (m *maker) directories(config types.Config) error {
+	for _, d := range config.Storage.Directories {
+		if err := m.writable(d.Path); err != nil {
+			return err
+		}
+		if _, file := m.root.Read(d.Path); file && (d.Overwrite == nil || !*d.Overwrite) {
+			return fmt.Errorf("%w: error creating directory %s: a non-directory already exists and overwrite is false", ErrRefused, d.Path)
+		}
+		m.Directories[d.Path] = octal(d.Mode, 0o755)
+	}
+	return nil
+}
+
+func (m *maker) files(config types.Config) error {
+	sorted := slices.Clone(config.Storage.Files)
+	slices.SortStableFunc(sorted, func(a, b types.File) int { return strings.Compare(a.Path, b.Path) })
+	for _, f := range sorted {
+		if err := m.writable(f.Path); err != nil {
+			return err
+		}
+		if err := m.file(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *maker) file(f types.File) error {
+	var content []byte
+	before, there := m.root.Read(f.Path)
+	switch {
+	case f.Contents.Source != nil && m.taken(f.Node):
+		return fmt.Errorf("%w: error creating file %s: a file exists there already and overwrite is false", ErrRefused, f.Path)
+	case f.Contents.Source != nil:
+		var err error
+		if content, err = fetched(f.Path, f.Contents); err != nil {
+			return err
+		}
+	case there && (f.Overwrite == nil || !*f.Overwrite):
+		content = slices.Clone(before)
+	}
+	for _, more := range f.Append {
+		next, err := fetched(f.Path, more)
+		if err != nil {
+			return err
+		}
+		content = append(content, next...)
+	}
+	m.Files[f.Path] = File{Content: content, Mode: octal(f.Mode, 0o644)}
+	return nil
+}
+
+func (m *maker) links(config types.Config) error {
+	for _, l := range config.Storage.Links {
+		if err := m.writable(l.Path); err != nil {
+			return err
+		}
+		if m.taken(l.Node) {
+			return fmt.Errorf("%w: error creating link %s: a file exists there already and overwrite is false", ErrRefused, l.Path)
+		}
+		if l.Target == nil {
+			continue
+		}
+		if l.Hard == nil || !*l.Hard {
+			m.Links[l.Path] = *l.Target
+			continue
+		}
+		content, ok := m.Files[*l.Target]
+		if before, there := m.root.Read(*l.Target); !ok && there {
+			content, ok = File{Content: before, Mode: "0644"}, true
+		}
+		if !ok {
+			return fmt.Errorf("%w: error creating hard link %s: no file at its target", ErrRefused, l.Path)
+		}
+		m.Files[l.Path] = content
+	}
+	return nil
+}
+
+// users get their keys, which are files of their home.
+func (m *maker) users(config types.Config) error {
+	for _, u := range config.Passwd.Users {
+		var keys strings.Builder
+		for _, key := range u.SSHAuthorizedKeys {
+			keys.WriteString(string(key) + "\n")
+		}
+		if keys.Len() == 0 || u.ShouldExist != nil && !*u.ShouldExist {
+			continue
+		}
+		home := "/home/" + u.Name
+		if u.Name == "root" {
+			home = "/root"
+		}
+		if u.HomeDir != nil && *u.HomeDir != "" {
+			home = *u.HomeDir
+		}
+		name := home + "/.ssh/authorized_keys.d/ignition"
+		if m.root.OS == "flatcar" {
+			name = home + "/.ssh/authorized_keys"
+		}
+		m.Files[name] = File{Content: []byte(keys.String()), Mode: "0600"}
+	}
+	return nil
+}
+
+func (m *maker) units(config types.Config) error {
+	for _, u := range config.Systemd.Units {
+		if u.Contents != nil && *u.Contents != "" {
+			m.Files[unitDirectory+u.Name] = File{Content: []byte(*u.Contents), Mode: "0644"}
+		}
+		for _, d := range u.Dropins {
+			if d.Contents != nil && *d.Contents != "" {
+				m.Files[unitDirectory+u.Name+".d/"+d.Name] = File{Content: []byte(*d.Contents), Mode: "0644"}
+			}
+		}
+		switch {
+		case u.Mask != nil && *u.Mask:
+			m.Masked = append(m.Masked, u.Name)
+		case u.Mask != nil:
+			m.Unmasked = append(m.Unmasked, u.Name)
+		}
+		switch {
+		case u.Enabled != nil && *u.Enabled:
+			m.Enabled = append(m.Enabled, u.Name)
+		case u.Enabled != nil:
+			m.Disabled = append(m.Disabled, u.Name)
+		}
+	}
+	return nil
+}
+
+func octal(mode *int, otherwise int) string {
+	if mode != nil {
+		otherwise = *mode
+	}
+	return fmt.Sprintf("%04o", otherwise)
+}

@@ -1,0 +1,151 @@
+package kernel
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Denied is the error of a module that may not be loaded.
+type Denied struct{ Module, Why string }
+
+// Error says why.
+func (d *Denied) Error() string {
+	return fmt.Sprintf("could not insert %q: %s", d.Module, d.Why)
+}
+
+// Modules are the loaded modules of a boot. The zero value has none.
+type Modules struct {
+	// Exists says whether the image has a module; nil: it has all.
+	Exists func(module string) bool
+	loaded map[string]map[string]string
+}
+
+// Loaded says whether the module is loaded.
+func (m *Modules) Loaded(module string) bool {
+	_, ok := m.loaded[Name(module)]
+	return ok
+}
+
+// Options are the parameters that a loaded module was loaded with. What is configured later no longer reaches it.
+func (m *Modules) Options(module string) map[string]string {
+	return maps.Clone(m.loaded[Name(module)])
+}
+
+// Configure is systemd-modules-load: it loads what the command line and modules-load.d name, unless it is blacklisted.
+// The error joins nothing: it is the first, and the others are loaded all the same.
+func (m *Modules) Configure(c Config, arguments []string, files map[string][]byte) error {
+	var names []string
+	for _, argument := range arguments {
+		if list, ok := strings.CutPrefix(argument, "modules_load="); ok {
+			names = append(names, strings.Split(list, ",")...)
+		}
+	}
+	for _, path := range inOrder(files, "modules-load.d") {
+		for line := range strings.Lines(string(files[path])) {
+			if line = strings.TrimSpace(line); line != "" && !strings.ContainsAny(line[:1], "#;") {
+				names = append(names, line)
+			}
+		}
+	}
+	var first error
+	for _, name := range names {
+		if name = c.resolve(name); c.Blacklisted(name) {
+			continue
+		}
+		if err := m.insert(c, name, nil); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// Probe is modprobe: with -r modules go, with -b a blacklisted one is left alone, and without either they are loaded with
+// the parameters that follow the first.
+func (m *Modules) Probe(c Config, arguments []string) error {
+	var words []string
+	all, remove, obedient := false, false, false
+	for _, argument := range arguments {
+		switch {
+		case argument == "-r" || argument == "--remove":
+			remove = true
+		case argument == "-b" || argument == "--use-blacklist":
+			obedient = true
+		case argument == "-a" || argument == "--all":
+			all = true
+		case !strings.HasPrefix(argument, "-"):
+			words = append(words, argument)
+		}
+	}
+	if len(words) == 0 {
+		return fmt.Errorf("missing parameters")
+	}
+	names, parameters := words, []string(nil)
+	if !remove && !all {
+		names, parameters = words[:1], words[1:]
+	}
+	for _, name := range names {
+		name = c.resolve(name)
+		switch {
+		case remove:
+			delete(m.loaded, name)
+		case obedient && c.Blacklisted(name):
+		default:
+			if err := m.insert(c, name, parameters); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// resolve finds the module behind an alias.
+func (c Config) resolve(name string) string {
+	name = Name(name)
+	if to, ok := c.aliases[name]; ok {
+		return to
+	}
+	return name
+}
+
+// insert loads a module with its soft dependencies around it, whose failure does not count.
+func (m *Modules) insert(c Config, module string, parameters []string) error {
+	return m.insertBelow(c, module, parameters, nil)
+}
+
+func (m *Modules) insertBelow(c Config, module string, parameters, above []string) error {
+	if m.Loaded(module) || slices.Contains(above, module) {
+		return nil
+	}
+	above = append(slices.Clone(above), module)
+	depends := func(names []string) {
+		for _, name := range names {
+			_ = m.insertBelow(c, name, nil, above)
+		}
+	}
+	if command, ok := c.installed[module]; ok && !strings.Contains(command, "--ignore-install") && !strings.Contains(command, " -i ") {
+		return nil // the command ran instead
+	}
+	if m.Exists != nil && !m.Exists(module) {
+		return &Denied{module, "the image has no such module"}
+	}
+	depends(c.before[module])
+	if c.denied[module] {
+		return &Denied{module, "module_blacklist= is on the kernel's command line"}
+	}
+	options := c.Options(module)
+	if options == nil {
+		options = map[string]string{}
+	}
+	for _, word := range parameters {
+		key, value, _ := strings.Cut(word, "=")
+		options[key] = value
+	}
+	if m.loaded == nil {
+		m.loaded = map[string]map[string]string{}
+	}
+	m.loaded[module] = options
+	depends(c.after[module])
+	return nil
+}

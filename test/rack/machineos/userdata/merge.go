@@ -1,0 +1,164 @@
+package userdata
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// merger says how two cloud-configs become one: for each kind of value (dict, list, str) its settings.
+type merger map[string][]string
+
+// byDefault is cloud-init's: of the same key the later value counts.
+const byDefault = "dict(replace)+list()+str()"
+
+var mergerForm = regexp.MustCompile(`^([a-z_][a-z0-9_]*)\((.*?)\)$`)
+
+// mergerOf takes merge_how or merge_type out of the config; header is what the part's says.
+func mergerOf(config map[string]any, header string) (merger, error) {
+	how := config["merge_how"]
+	if how == nil {
+		how = config["merge_type"]
+	}
+	delete(config, "merge_how")
+	delete(config, "merge_type")
+	out := merger{}
+	if text, ok := how.(string); ok {
+		if err := out.read(text); err != nil {
+			return nil, err
+		}
+	}
+	list, _ := how.([]any)
+	for _, entry := range list {
+		named, ok := entry.(map[string]any)
+		settings, isList := named["settings"].([]any)
+		if !ok || !isList {
+			return nil, fmt.Errorf("%w: merge_how is no list of names with settings", ErrUserData)
+		}
+		var words []string
+		for _, setting := range settings {
+			words = append(words, fmt.Sprint(setting))
+		}
+		out.add(fmt.Sprint(named["name"]), words)
+	}
+	if err := out.read(header); err != nil {
+		return nil, err
+	}
+	if len(out) == 0 {
+		return out, out.read(byDefault)
+	}
+	return out, nil
+}
+
+// read reads the short form, dict(replace)+list(append).
+func (m merger) read(text string) error {
+	for word := range strings.SplitSeq(text, "+") {
+		word = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(word)), "-", "_")
+		if word == "" {
+			continue
+		}
+		found := mergerForm.FindStringSubmatch(word)
+		if found == nil {
+			return fmt.Errorf("%w: a way to merge is not of the form name(settings)", ErrUserData)
+		}
+		var settings []string
+		for setting := range strings.SplitSeq(found[2], ",") {
+			settings = append(settings, strings.TrimSpace(setting))
+		}
+		m.add(found[1], settings)
+	}
+	return nil
+}
+
+// add adds a way to merge; the first of a kind counts.
+func (m merger) add(name string, settings []string) {
+	if _, there := m[name]; !there {
+		m[name] = settings
+	}
+}
+
+func (m merger) has(kind, setting string) bool { return slices.Contains(m[kind], setting) }
+
+// merge merges a later value into an earlier one of the same place.
+func (m merger) merge(earlier, later any) any {
+	switch earlier := earlier.(type) {
+	case map[string]any:
+		if later, ok := later.(map[string]any); ok && m["dict"] != nil {
+			return m.dicts(earlier, later)
+		}
+	case []any:
+		if m["list"] != nil {
+			return m.lists(earlier, later)
+		}
+	case string:
+		text, ok := later.(string)
+		switch {
+		case ok && m.has("str", "append"):
+			return earlier + text
+		case m["str"] != nil:
+			return later
+		}
+	}
+	return earlier
+}
+
+func (m merger) dicts(earlier, later map[string]any) map[string]any {
+	out := map[string]any{}
+	for key, value := range earlier {
+		out[key] = value
+	}
+	for key, value := range later {
+		old, there := out[key]
+		switch {
+		case there && value == nil && m.has("dict", "allow_delete"):
+			delete(out, key)
+		case !there || m.has("dict", "replace"):
+			out[key] = value
+		default:
+			out[key] = m.inside("dict", old, value)
+		}
+	}
+	return out
+}
+
+// inside merges what is in a dictionary or a list, where the settings of that say so.
+func (m merger) inside(kind string, old, value any) any {
+	recurse := false
+	switch value.(type) {
+	case []any:
+		recurse = m.has(kind, "recurse_array") || m.has(kind, "recurse_list")
+	case string:
+		recurse = m.has(kind, "recurse_str")
+	case map[string]any:
+		recurse = kind == "dict" || m.has(kind, "recurse_dict")
+	}
+	switch {
+	case recurse:
+		return m.merge(old, value)
+	case kind == "list":
+		return value
+	}
+	return old
+}
+
+func (m merger) lists(earlier []any, later any) any {
+	list, ok := later.([]any)
+	switch {
+	case !ok && !m.has("list", "append") && !m.has("list", "prepend") && !m.has("list", "no_replace"):
+		return later
+	case !ok:
+		return earlier
+	case m.has("list", "append"):
+		return slices.Concat(earlier, list)
+	case m.has("list", "prepend"):
+		return slices.Concat(list, earlier)
+	case m.has("list", "no_replace"):
+		return earlier
+	}
+	out := slices.Clone(earlier)
+	for i := range min(len(out), len(list)) {
+		out[i] = m.inside("list", out[i], list[i])
+	}
+	return out
+}

@@ -1,0 +1,184 @@
+package userdata
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"mime/quotedprintable"
+	"net/mail"
+	"net/textproto"
+	"slices"
+	"strings"
+)
+
+// ErrUserData is what user data that cloud-init would not take ends with.
+var ErrUserData = errors.New("user data")
+
+const (
+	// maxDocument bounds what is unpacked.
+	maxDocument = 64 << 20
+	// maxNested bounds messages in messages.
+	maxNested = 8
+	kindConf  = "text/cloud-config"
+	kindShell = "text/x-shellscript"
+)
+
+// kinds are told by how a text begins, the longest first.
+var kinds = []struct{ prefix, kind string }{
+	{"#cloud-config-archive", "text/cloud-config-archive"}, {"#cloud-config-jsonp", "text/cloud-config-jsonp"}, {"## template: jinja", "text/jinja2"},
+	{"#cloud-boothook", "text/cloud-boothook"}, {"#include-once", "text/x-include-once-url"}, {"#part-handler", "text/part-handler"},
+	{"#cloud-config", kindConf}, {"#include", "text/x-include-url"}, {"#!", kindShell},
+}
+
+// examined are the types that say nothing of the content; that of a script is not believed either.
+var examined = []string{"", "text/plain", "text/x-not-multipart", kindShell}
+
+// compressed are types of content that is unpacked and then examined.
+var compressed = []string{
+	"application/gzip", "application/gzip-compressed", "application/gzipped", "application/x-compress", "application/x-compressed",
+	"application/x-gunzip", "application/x-gzip", "application/x-gzip-compressed",
+}
+
+// part is a document in user data.
+type part struct {
+	kind, name, merge string
+	text              []byte
+}
+
+// split takes user data apart.
+func split(text []byte) ([]part, error) {
+	text, err := unpacked(text)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Contains(bytes.ToLower(text[:min(len(text), 4096)]), []byte("mime-version:")) {
+		return attach(nil, part{text: text})
+	}
+	message, err := mail.ReadMessage(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("%w: its MIME header cannot be read", ErrUserData)
+	}
+	return walk(nil, textproto.MIMEHeader(message.Header), message.Body, 0)
+}
+
+// walk adds the parts of a message.
+func walk(parts []part, header textproto.MIMEHeader, body io.Reader, depth int) ([]part, error) {
+	kind, parameters, err := mime.ParseMediaType(header.Get("Content-Type"))
+	if err != nil && header.Get("Content-Type") != "" {
+		return nil, fmt.Errorf("%w: a part's Content-Type cannot be read", ErrUserData)
+	}
+	if !strings.HasPrefix(kind, "multipart/") {
+		return one(parts, kind, header, body)
+	}
+	if depth == maxNested {
+		return nil, fmt.Errorf("%w: messages are nested more than %d deep", ErrUserData, maxNested)
+	}
+	reader := multipart.NewReader(body, parameters["boundary"])
+	for {
+		next, err := reader.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			return parts, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: the MIME message ends before its last boundary", ErrUserData)
+		}
+		if parts, err = walk(parts, next.Header, next, depth+1); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func one(parts []part, kind string, header textproto.MIMEHeader, body io.Reader) ([]part, error) {
+	text, err := decoded(header.Get("Content-Transfer-Encoding"), body)
+	if err != nil {
+		return nil, err
+	}
+	p := part{kind: kind, text: text, merge: header.Get("Merge-Type")}
+	if p.merge == "" {
+		p.merge = header.Get("X-Merge-Type")
+	}
+	if _, parameters, err := mime.ParseMediaType(header.Get("Content-Disposition")); err == nil && parameters["filename"] != "" {
+		p.name = parameters["filename"]
+	}
+	return attach(parts, p)
+}
+
+// decoded undoes the encoding of a part.
+func decoded(encoding string, body io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(body, maxDocument))
+	if err != nil {
+		return nil, fmt.Errorf("%w: the MIME message ends before its last boundary", ErrUserData)
+	}
+	switch strings.ToLower(strings.TrimSpace(encoding)) {
+	case "base64":
+		return FromBase64(string(text))
+	case "quoted-printable":
+		if text, err = io.ReadAll(quotedprintable.NewReader(bytes.NewReader(text))); err != nil {
+			return nil, fmt.Errorf("%w: a part is not encoded as it says", ErrUserData)
+		}
+	}
+	return text, nil
+}
+
+// attach finds the part's kind and adds it.
+func attach(parts []part, p part) ([]part, error) {
+	if slices.Contains(compressed, p.kind) {
+		text, err := unzip(p.text)
+		if err != nil {
+			return nil, err
+		}
+		p.kind, p.text = "", text
+	}
+	if slices.Contains(examined, p.kind) {
+		begin := bytes.ToLower(bytes.TrimSpace(p.text[:min(len(p.text), 4096)]))
+		if len(begin) == 0 {
+			return parts, nil
+		}
+		for _, known := range kinds {
+			if bytes.HasPrefix(begin, []byte(known.prefix)) {
+				p.kind = known.kind
+				break
+			}
+		}
+	}
+	if p.kind != kindConf && p.kind != kindShell {
+		return nil, fmt.Errorf("%w: a part of the kind %q, which does not begin with #cloud-config or #!", ErrUserData, p.kind)
+	}
+	if p.name == "" {
+		p.name = fmt.Sprintf("part-%03d", len(parts)+1)
+	}
+	return append(parts, p), nil
+}
+
+// unpacked undoes gzip, where the text is packed.
+func unpacked(text []byte) ([]byte, error) {
+	if !bytes.HasPrefix(text, []byte{0x1f, 0x8b}) {
+		return text, nil
+	}
+	return unzip(text)
+}
+
+func unzip(text []byte) ([]byte, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(text))
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(reader, maxDocument))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: something is not compressed as it says", ErrUserData)
+	}
+	return text, nil
+}
+
+// FromBase64 undoes base64 with line breaks.
+func FromBase64(text string) ([]byte, error) {
+	out, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
+	if err != nil {
+		return nil, fmt.Errorf("%w: something is not base64 as it says", ErrUserData)
+	}
+	return out, nil
+}
