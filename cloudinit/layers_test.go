@@ -42,7 +42,7 @@ func described(t testing.TB) Input {
 		{Name: "NodeProvider hall-1", Values: map[string]string{properties.NetworkDataTemplate: networkTemplate, "vlan": "100", "motd": "provider"}},
 		{Name: "NodeType h100", Values: map[string]string{"vlan": "120", properties.SSHKeys: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDev dev\n",
 			properties.UserDataTemplate: "#!/bin/sh\n# für {{ .Values.NodeClaim.Name }} in {{ .Values.Project.Name }}\necho {{ .Values.Properties.motd | quote }} > /etc/motd\n"}},
-		{Name: "Machine training-7xk2p", Values: map[string]string{"motd": "machine"}, NoTemplates: true},
+		{Name: "Machine training-7xk2p", Values: map[string]string{"motd": "machine"}, Tenant: true},
 	}
 	return in
 }

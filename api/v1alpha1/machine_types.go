@@ -81,6 +81,12 @@ const (
 	// ReasonBMCUnreachable, ReasonBMCUnauthorized: the BMC does not answer, or refuses the credentials.
 	ReasonBMCUnreachable  = "BMCUnreachable"
 	ReasonBMCUnauthorized = "BMCUnauthorized"
+	// ReasonNodeSecretMissing: a file of the node is a key of a Secret in the host namespace, such as a licence token, and it
+	// cannot be read; the message says which, and what to do.
+	ReasonNodeSecretMissing = "NodeSecretMissing"
+	// ReasonAcceptedWithWarnings is of an event alone: what the node's first boot reads is larger than some ways to it take,
+	// or follows from what the vendor calls experimental.
+	ReasonAcceptedWithWarnings = "AcceptedWithWarnings"
 )
 
 // Reasons of Machine's Joined condition.
@@ -159,11 +165,12 @@ type MachineSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	HostName string `json:"hostName,omitempty"`
-	// properties win over those of NodeType and NodeProvider, key by key; see NodeProvider. They may be no templates, and
-	// take effect with the Machine's next installation.
+	// properties win over those of NodeType and NodeProvider, key by key; see NodeProvider. They may be neither
+	// templates nor the network, and take effect with the Machine's next installation.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['ingot.dev/user-data-template', 'ingot.dev/network-data-template']))",message="a Machine's properties must be values, and no templates: set ingot.dev/user-data-template and ingot.dev/network-data-template on the NodeType"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['metal3.vcluster.com/network-data', 'metal3.vcluster.com/network-cidr', 'metal3.vcluster.com/network-ip-range']))",message="a Machine's properties must not say what the network is: whoever runs the hosts sets metal3.vcluster.com/network-data, network-cidr and network-ip-range on the NodeType or the NodeProvider, and a host's own address as ingot.dev/ip-address on its BareMetalHost"
 	Properties map[string]string `json:"properties,omitempty"`
 }
 

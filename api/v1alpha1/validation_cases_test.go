@@ -139,7 +139,9 @@ func ruleCases() []ruleCase {
 		{rule: "Machine spec: nodeTypeRef and tenantClusterRef are immutable: delete the Machine and create another",
 			old: "{}", bad: "{spec: {tenantClusterRef: {name: other}}}", good: "{spec: {hostName: server-2}}"},
 		{rule: "Machine spec.properties: a Machine's properties must be values, and no templates: set ingot.dev/user-data-template and ingot.dev/network-data-template on the NodeType",
-			bad: "{spec: {properties: {ingot.dev/network-data-template: x}}}", good: "{spec: {properties: {rack: r1, metal3.vcluster.com/network-cidr: 10.20.4.1/22}}}"},
+			bad: "{spec: {properties: {ingot.dev/network-data-template: x}}}", good: "{spec: {properties: {rack: r1, metal3.vcluster.com/dns-servers: 10.20.0.1}}}"},
+		{rule: "Machine spec.properties: a Machine's properties must not say what the network is: whoever runs the hosts sets metal3.vcluster.com/network-data, network-cidr and network-ip-range on the NodeType or the NodeProvider, and a host's own address as ingot.dev/ip-address on its BareMetalHost",
+			bad: "{spec: {properties: {metal3.vcluster.com/network-data: x}}}", good: "{spec: {properties: {rack: r1, vcluster.com/user-data: x}}}"},
 
 		{rule: "Rollout spec: only paused may change: change the NodeType instead",
 			old: "{}", bad: "{spec: {to: h100-9999}}", good: "{spec: {paused: true}}"},

@@ -29,6 +29,9 @@ var keys = map[string]bool{
 	NetworkCIDR: false, NetworkIPRange: false, DNSServers: false,
 }
 
+// infrastructure are keys that say what the network is, which a tenant may not.
+var infrastructure = []string{NetworkData, NetworkCIDR, NetworkIPRange}
+
 // elsewhere are vMetal's keys for which Ingot has a field, and where it is.
 var elsewhere = map[string]string{
 	"vcluster.com/os-image":                     "set osImageRef of the NodeType",

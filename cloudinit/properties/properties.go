@@ -17,8 +17,8 @@ type Level struct {
 	Name string
 	// Values by key.
 	Values map[string]string
-	// NoTemplates: whoever writes this object may give values, and no templates, which run in the controller.
-	NoTemplates bool
+	// Tenant: a tenant writes this object, who gives neither templates, which run in the controller, nor the network.
+	Tenant bool
 }
 
 // Text is a document and where it comes from.
@@ -78,7 +78,7 @@ func Resolve(levels []Level) (Resolved, error) {
 	r := reader{out: Resolved{Values: map[string]string{}}, from: map[string]string{}}
 	for _, level := range levels {
 		for _, key := range slices.Sorted(maps.Keys(level.Values)) {
-			if why := refused(key, level.NoTemplates); why != "" {
+			if why := refused(key, level.Tenant); why != "" {
 				r.find(level.Name, key, "%s", why)
 				continue
 			}
@@ -95,14 +95,17 @@ func Resolve(levels []Level) (Resolved, error) {
 	return r.out, nil
 }
 
-func refused(key string, noTemplates bool) string {
+func refused(key string, tenant bool) string {
 	if why := elsewhere[key]; why != "" {
 		return why
 	}
 	template, known := keys[key]
 	switch {
-	case template && noTemplates:
+	case template && tenant:
 		return "a Machine gives values, and no templates: set it on the NodeType or the NodeProvider"
+	case tenant && slices.Contains(infrastructure, key):
+		return "a Machine does not say what the network is, or its author could take another's address: whoever runs the hosts sets it on the NodeType or the NodeProvider; " +
+			"a host's own address is the annotation ingot.dev/ip-address of its BareMetalHost"
 	case known || !slices.ContainsFunc(domains, func(d string) bool { return strings.HasPrefix(key, d) }):
 		return ""
 	}

@@ -80,7 +80,7 @@ func (v *view) properties(spec v1alpha1.NodeTypeRevisionSpec) []properties.Level
 		out = append(out, level)
 	}
 	if len(v.machine.Spec.Properties) > 0 {
-		out = append(out, properties.Level{Name: "Machine " + v.machine.Name, Values: v.machine.Spec.Properties, NoTemplates: true})
+		out = append(out, properties.Level{Name: "Machine " + v.machine.Name, Values: v.machine.Spec.Properties, Tenant: true})
 	}
 	return out
 }

@@ -65,7 +65,7 @@ func nodeOf(files offline.Files, opts options) (*node, error) {
 	n.in.Node = cloudinit.NodeInput{Labels: nodeLabels(shape.NodeType, string(machine.UID), name), Taints: nodeTaints(shape.NodeType)}
 	n.in.Join = n.join(files, machine)
 	if len(machine.Spec.Properties) > 0 {
-		n.in.Properties = append(n.in.Properties, properties.Level{Name: "Machine " + machine.Name, Values: machine.Spec.Properties, NoTemplates: true})
+		n.in.Properties = append(n.in.Properties, properties.Level{Name: "Machine " + machine.Name, Values: machine.Spec.Properties, Tenant: true})
 	}
 	if host != nil {
 		n.in.Host = cloudinit.HostOf(host.Name, host.Spec.BootMACAddress, host.Labels, host.Annotations)
