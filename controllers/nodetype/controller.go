@@ -85,6 +85,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		outcome = step.Retry(failed)
 	}
 	told = append(told, step.Changes(seen.nodeType.Status.Conditions, after.Status.Conditions, "Resolve", v1alpha1.ConditionReady)...)
-	told = append(told, revisionEvents(seen.nodeType.Status, after.Status)...)
+	told = append(told, revisionEvents(seen.nodeType.Status, after.Status, found.warnings)...)
 	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, seen.nodeType, after, told, outcome)
 }

@@ -1,5 +1,5 @@
-// Package nodetype keeps the NodeTypes: it says whether a NodeType can make nodes at all, before a machine is touched;
-// counts hosts and Machines; claims the provider's host namespace; makes the NodeTypeRevision of what the NodeType says
+// Package nodetype keeps the NodeTypes: it says whether a NodeType can make nodes at all, before a machine is touched, and
+// what is not certain about them; counts hosts and Machines; claims the provider's host namespace; makes the NodeTypeRevision of what the NodeType says
 // now and the Rollout that brings it to the Machines; and removes revisions and Rollouts that are no longer kept.
 //
 // Which revision is the target and which stable, and when a Rollout is made, controllers/plan/succession decides. The

@@ -1,7 +1,6 @@
 package nodetype
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,10 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/cloudinit"
-	"github.com/ingot-dev/ingot/cloudinit/properties"
+	"github.com/ingot-dev/ingot/controllers/plan/feasibility"
 	"github.com/ingot-dev/ingot/controllers/plan/revision"
-	"github.com/ingot-dev/ingot/presentation"
 )
 
 // finding is what follows from an observation.
@@ -23,6 +20,8 @@ type finding struct {
 	claimNamespace bool
 	// obstacle keeps the NodeType from making nodes; nil: none.
 	obstacle *obstacle
+	// warnings are what was accepted and is not certain.
+	warnings []feasibility.Finding
 	// revision of what the NodeType says now; nil while there is an obstacle.
 	revision *v1alpha1.NodeTypeRevision
 }
@@ -33,32 +32,55 @@ type obstacle struct {
 	message string
 }
 
-// judge decides, without a client.
+// judge decides, without a client. What the manifests alone tell, controllers/plan/feasibility says; here it is joined
+// with what only the cluster knows.
 func judge(seen observation) finding {
-	for _, check := range []func(observation) *obstacle{providerServed, namespaceFree, imageReady, formatTaken} {
-		if o := check(seen); o != nil {
+	told := feasibility.Judge(feasibility.Inputs{NodeType: seen.nodeType, Image: seen.image, Provider: seen.provider})
+	for _, o := range []func() *obstacle{
+		func() *obstacle { return providerServed(seen, told) },
+		func() *obstacle { return namespaceFree(seen) },
+		func() *obstacle { return imageReady(seen, told) },
+	} {
+		if o := o(); o != nil {
 			return finding{obstacle: o}
 		}
 	}
 	if seen.namespace.Annotations[v1alpha1.AnnotationNodeProvider] == "" {
 		return finding{claimNamespace: true}
 	}
-	if o := nodePossible(seen); o != nil {
+	if o := refused(told.Refusals); o != nil {
 		return finding{obstacle: o}
 	}
 	made, o := snapshot(seen)
-	return finding{obstacle: o, revision: made}
+	return finding{obstacle: o, warnings: told.Warnings, revision: made}
 }
 
-func providerServed(seen observation) *obstacle {
-	name := seen.nodeType.Spec.ProviderRef.Name
-	switch {
-	case seen.provider == nil:
-		return &obstacle{v1alpha1.ReasonProviderNotFound, fmt.Sprintf("spec.providerRef names the NodeProvider %s, which does not exist: create it", name)}
-	case seen.provider.Spec.Ironic != nil:
-		return &obstacle{v1alpha1.ReasonProviderUnsupported, fmt.Sprintf("NodeProvider %s is of the kind ironic, which this version does not serve: use redfish or metal3", name)}
-	case seen.namespace == nil:
-		return &obstacle{v1alpha1.ReasonProviderNotFound, fmt.Sprintf("the host namespace %s of NodeProvider %s does not exist: create it", seen.provider.Spec.HostNamespace, name)}
+// refused makes one obstacle of findings; nil: there are none. The first gives the reason.
+func refused(found []feasibility.Finding) *obstacle {
+	if len(found) == 0 {
+		return nil
+	}
+	texts := make([]string, len(found))
+	for i, f := range found {
+		texts[i] = f.String()
+	}
+	return &obstacle{found[0].Reason, strings.Join(texts, "; ")}
+}
+
+// with keeps the findings that have that reason.
+func with(reason string, found []feasibility.Finding) []feasibility.Finding {
+	return slices.DeleteFunc(slices.Clone(found), func(f feasibility.Finding) bool { return f.Reason != reason })
+}
+
+func providerServed(seen observation, told feasibility.Judgement) *obstacle {
+	if o := refused(with(v1alpha1.ReasonProviderNotFound, told.Missing)); o != nil {
+		return o
+	}
+	if o := refused(with(v1alpha1.ReasonProviderUnsupported, told.Refusals)); o != nil {
+		return o
+	}
+	if seen.namespace == nil {
+		return &obstacle{v1alpha1.ReasonProviderNotFound, fmt.Sprintf("the host namespace %s of NodeProvider %s does not exist: create it", seen.provider.Spec.HostNamespace, seen.provider.Name)}
 	}
 	return nil
 }
@@ -90,9 +112,9 @@ func denied(seen observation) *obstacle {
 			"as config/samples/00-namespaces.yaml does", namespace, seen.provider.Name)}
 }
 
-func imageReady(seen observation) *obstacle {
-	if seen.image == nil {
-		return &obstacle{v1alpha1.ReasonOSImageNotFound, fmt.Sprintf("spec.osImageRef names the OSImage %s, which does not exist: create it", seen.nodeType.Spec.OSImageRef.Name)}
+func imageReady(seen observation, told feasibility.Judgement) *obstacle {
+	if o := refused(with(v1alpha1.ReasonOSImageNotFound, told.Missing)); o != nil {
+		return o
 	}
 	ready := meta.FindStatusCondition(seen.image.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil {
@@ -100,58 +122,6 @@ func imageReady(seen observation) *obstacle {
 	}
 	if ready.Status != metav1.ConditionTrue || seen.image.Status.Checksum == "" {
 		return &obstacle{v1alpha1.ReasonOSImageNotReady, fmt.Sprintf("OSImage %s: %s: %s", seen.image.Name, ready.Reason, ready.Message)}
-	}
-	return nil
-}
-
-// formats that each kind of provider writes.
-var formats = []struct {
-	kind  string
-	is    func(v1alpha1.NodeProviderSpec) bool
-	takes []v1alpha1.ImageFormat
-}{
-	{"redfish", func(p v1alpha1.NodeProviderSpec) bool { return p.Redfish != nil }, []v1alpha1.ImageFormat{v1alpha1.FormatRaw, v1alpha1.FormatRawGzip, v1alpha1.FormatRawZstd}},
-	{"metal3", func(p v1alpha1.NodeProviderSpec) bool { return p.Metal3 != nil }, []v1alpha1.ImageFormat{v1alpha1.FormatRaw, v1alpha1.FormatQCOW2}},
-}
-
-func formatTaken(seen observation) *obstacle {
-	format := seen.image.Spec.Format
-	var kind string
-	var others []string
-	for _, f := range formats {
-		takes := slices.Contains(f.takes, format)
-		if f.is(seen.provider.Spec) {
-			if takes {
-				return nil
-			}
-			kind = f.kind
-		} else if takes {
-			others = append(others, f.kind)
-		}
-	}
-	return &obstacle{v1alpha1.ReasonFormatUnsupported, fmt.Sprintf("OSImage %s has the format %s, which the %s provider %s cannot write; %s can",
-		seen.image.Name, format, kind, seen.provider.Name, strings.Join(others, ", "))}
-}
-
-// nodePossible asks presentation and cloudinit, so that an impossible node is refused before a machine is touched.
-func nodePossible(seen observation) *obstacle {
-	plan, err := presentation.Resolve(presentation.Request{GPU: seen.nodeType.Spec.GPU, Image: seen.image.Spec, Resources: seen.nodeType.Spec.Resources})
-	var refusal *presentation.Refusal
-	if errors.As(err, &refusal) {
-		return &obstacle{refusal.Reason, refusal.Message}
-	}
-	if err != nil {
-		return &obstacle{v1alpha1.ReasonPresentationInvalid, err.Error()}
-	}
-	provider, nodeType, image := seen.provider, seen.nodeType, seen.image.Spec
-	names := []string{"NodeProvider " + provider.Name, "NodeType " + nodeType.Name}
-	if err := cloudinit.Check(cloudinit.Input{
-		Kind: image.UserData, OS: image.OS.ID, KernelArguments: image.KernelArguments, Plan: plan, Network: provider.Spec.Network,
-		Layers:     []cloudinit.Layer{{Name: names[0], Text: provider.Spec.UserData}, {Name: names[1], Text: nodeType.Spec.UserData}},
-		Properties: []properties.Level{{Name: names[0], Values: provider.Spec.Properties}, {Name: names[1], Values: nodeType.Spec.Properties}},
-		SSHKeys:    slices.Concat(provider.Spec.SSHKeys, nodeType.Spec.SSHKeys),
-	}); err != nil {
-		return &obstacle{v1alpha1.ReasonUserDataInvalid, err.Error()}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
+	"github.com/ingot-dev/ingot/controllers/plan/succession"
+	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -86,7 +89,7 @@ func TestEveryObstacleIsNamedBeforeAMachineIsTouched(t *testing.T) {
 		{"GPUs without a driver", func(o *observation) {
 			o.nodeType.Spec.GPU = &v1alpha1.GPUSpec{Vendor: v1alpha1.VendorNVIDIA, Model: "H100-SXM5-80GB", Count: 8, Presentation: v1alpha1.Presentation{Mode: v1alpha1.ModePassthrough}}
 		}, v1alpha1.ReasonDriverMissing, ""},
-		{"user data that is none", func(o *observation) { o.nodeType.Spec.UserData = "packages: []\n" }, v1alpha1.ReasonUserDataInvalid, "NodeType h100"},
+		{"user data that is none", func(o *observation) { o.nodeType.Spec.UserData = "packages: []\n" }, v1alpha1.ReasonUserDataInvalid, "spec.userData: "},
 		{"a property that is misspelt", func(o *observation) { o.nodeType.Spec.Properties = map[string]string{"ingot.dev/user-data": "x"} }, v1alpha1.ReasonUserDataInvalid, "ingot.dev/user-data"},
 		{"user data of another kind", func(o *observation) { o.image.Spec.UserData = v1alpha1.UserDataIgnition }, v1alpha1.ReasonUserDataInvalid, "Ignition"},
 	} {
@@ -104,6 +107,28 @@ func TestEveryObstacleIsNamedBeforeAMachineIsTouched(t *testing.T) {
 	unclaimed.namespace.Annotations = nil
 	if found := judge(unclaimed); !found.claimNamespace {
 		t.Error("a namespace that is nobody's is not claimed")
+	}
+}
+
+func TestWhatIsUncertainIsSaidInTheConditionAndOnceForARevision(t *testing.T) {
+	seen := possible()
+	seen.nodeType.Spec.UserData = "#cloud-config\nfinal_message: " + strings.Repeat("x", 20<<10) + "\n"
+	found := judge(seen)
+	if found.revision == nil || len(found.warnings) != 1 {
+		t.Fatalf("found %+v", found)
+	}
+	after := seen.nodeType.DeepCopy()
+	report(after, seen, found, succession.Decision{Target: "h100-1"}, time.Time{})
+	ready := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady)
+	if ready.Reason != v1alpha1.ReasonReady || !strings.Contains(ready.Message, "nodes can be made; not certain: spec.userData: the user data has ") {
+		t.Errorf("the condition is %+v", ready)
+	}
+	told := revisionEvents(seen.nodeType.Status, after.Status, found.warnings)
+	if len(told) != 2 || told[1].Type != step.Warning || told[1].Reason != reasonUncertain || !strings.HasSuffix(told[1].Message, "(user-data/large)") {
+		t.Errorf("of a new revision is told %+v", told)
+	}
+	if told := revisionEvents(after.Status, after.Status, found.warnings); len(told) != 0 {
+		t.Errorf("of a revision that is not new is told %+v", told)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/feasibility"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 	"github.com/ingot-dev/ingot/controllers/plan/succession"
 	"github.com/ingot-dev/ingot/controllers/step"
@@ -27,6 +28,9 @@ func report(after *v1alpha1.NodeType, seen observation, found finding, decision 
 	}
 	after.Status.Machines = count(seen.machines, after.Status.TargetRevision)
 	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonReady, "nodes can be made"
+	for _, w := range found.warnings {
+		message += "; not certain: " + w.String()
+	}
 	outcome := step.Done()
 	if o := found.obstacle; o != nil {
 		status, reason, message = metav1.ConditionFalse, o.reason, o.message
@@ -39,11 +43,17 @@ func report(after *v1alpha1.NodeType, seen observation, found finding, decision 
 	return outcome
 }
 
-// revisionEvents tell that the revisions changed.
-func revisionEvents(before, after v1alpha1.NodeTypeStatus) []step.Event {
+// reasonUncertain is the reason of events about what was accepted and is not certain.
+const reasonUncertain = "Uncertain"
+
+// revisionEvents tell that the revisions changed, and once for each new one what is uncertain about it.
+func revisionEvents(before, after v1alpha1.NodeTypeStatus, warnings []feasibility.Finding) []step.Event {
 	var told []step.Event
 	if before.TargetRevision != after.TargetRevision {
 		told = append(told, happened("RevisionChanged", "the target revision is "+after.TargetRevision))
+		for _, w := range warnings {
+			told = append(told, step.Told(true, reasonUncertain, "Resolve", w.String()+" ("+w.Rule+")"))
+		}
 	}
 	if before.StableRevision != after.StableRevision {
 		told = append(told, happened("StableRevisionChanged", "the stable revision, which new Machines get, is "+after.StableRevision))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
-	"github.com/ingot-dev/ingot/cloudinit/properties"
+	"github.com/ingot-dev/ingot/controllers/plan/feasibility"
 	"github.com/ingot-dev/ingot/presentation"
 )
 
@@ -89,33 +89,16 @@ func (f Files) Host(name string) (*metal3.BareMetalHost, error) {
 	return out, find(f, "BareMetalHost", name, "", out)
 }
 
-// Plan resolves the presentation and judges people's user data and properties with it, as the manager does before it
-// touches a machine. Errors are those of presentation.Resolve and cloudinit.Check.
+// Plan is what the node must be told and what it then advertises. The error is a *feasibility.Impossible: the manager would
+// refuse the NodeType with the same words.
 func (s Shape) Plan() (presentation.Plan, error) {
-	plan, err := presentation.Resolve(presentation.Request{GPU: s.NodeType.Spec.GPU, Image: s.Image.Spec, Resources: s.NodeType.Spec.Resources})
-	if err != nil {
-		return presentation.Plan{}, err
-	}
-	return plan, cloudinit.Check(s.Input(plan))
+	judged := feasibility.Judge(s.inputs())
+	return judged.Plan, judged.Err()
 }
 
 // Input is what the documents of every node follow from. Machine, host and join are the caller's to add.
-func (s Shape) Input(plan presentation.Plan) cloudinit.Input {
-	own, image := s.NodeType.Spec, s.Image.Spec
-	in := cloudinit.Input{Kind: image.UserData, OS: image.OS.ID, KernelArguments: image.KernelArguments, Plan: plan, Gate: own.Gate.Key()}
-	if s.Provider != nil {
-		name, spec := "NodeProvider "+s.Provider.Name, s.Provider.Spec
-		in.Network, in.SSHKeys = spec.Network, slices.Clone(spec.SSHKeys)
-		in.Layers = append(in.Layers, cloudinit.Layer{Name: name, Text: spec.UserData})
-		in.Properties = append(in.Properties, properties.Level{Name: name, Values: spec.Properties})
-	}
-	name := "NodeType " + s.NodeType.Name
-	in.Layers = append(in.Layers, cloudinit.Layer{Name: name, Text: own.UserData})
-	in.Properties = append(in.Properties, properties.Level{Name: name, Values: own.Properties})
-	for _, key := range own.SSHKeys {
-		if !slices.Contains(in.SSHKeys, key) {
-			in.SSHKeys = append(in.SSHKeys, key)
-		}
-	}
-	return in
+func (s Shape) Input(plan presentation.Plan) cloudinit.Input { return s.inputs().Documents(plan) }
+
+func (s Shape) inputs() feasibility.Inputs {
+	return feasibility.Inputs{NodeType: s.NodeType, Image: s.Image, Provider: s.Provider}
 }

@@ -1,20 +1,16 @@
 package validate
 
 import (
-	"errors"
 	"slices"
 	"strconv"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/cloudinit"
-	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
-	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/controllers/plan/feasibility"
 )
 
 // namespaces: two providers would drive the same BMCs.
@@ -30,77 +26,30 @@ func (j *judge) namespaces() {
 	}
 }
 
-// node asks presentation and cloudinit about the nodes of a NodeType.
+// node asks whether the NodeType can make nodes. What it refers to and is not there, references tells.
 func (j *judge) node(n found[v1alpha1.NodeType]) {
-	image, provider := named(j.images, n.object.Spec.OSImageRef.Name), named(j.providers, n.object.Spec.ProviderRef.Name)
-	if image == nil {
-		return
-	}
-	shape := offline.Shape{NodeType: &n.object, Image: &image.object}
+	in := feasibility.Inputs{NodeType: &n.object}
+	provider := named(j.providers, n.object.Spec.ProviderRef.Name)
 	if provider != nil {
-		shape.Provider = &provider.object
+		in.Provider = &provider.object
 	}
-	plan, err := shape.Plan()
-	var refusal *presentation.Refusal
-	var invalid *cloudinit.Invalid
-	var conflict *cloudinit.Conflict
-	var said *properties.Invalid
-	var network *cloudinit.NetworkInvalid
-	switch {
-	case err == nil:
-		for _, w := range plan.Warnings {
-			j.report.Warnings = append(j.report.Warnings, n.Finding("spec.gpu", w.Rule, "%s", w.Message))
+	if image := named(j.images, n.object.Spec.OSImageRef.Name); image != nil {
+		in.Image = &image.object
+	}
+	place := func(f feasibility.Finding) offline.Finding {
+		at := n.Manifest
+		if f.Kind == feasibility.KindNodeProvider && provider != nil {
+			at = provider.Manifest
 		}
-	case errors.As(err, &refusal):
-		j.add(n.Finding(fieldOf(refusal.Rule), refusal.Rule, "%s", refusal.Message))
-	case errors.As(err, &invalid):
-		j.userData(n, provider, "user-data/invalid", invalid.Findings)
-	case errors.As(err, &conflict):
-		j.userData(n, provider, "user-data/conflict", conflict.Findings)
-	case errors.As(err, &said):
-		for _, f := range said.Findings {
-			j.add(layer(n, provider, f.Level).Finding("spec.properties["+f.Key+"]", "properties/invalid", "%s", f.Message))
-		}
-	case errors.As(err, &network) && provider != nil:
-		j.add(provider.Finding("spec.network", "network/invalid", "%v", network))
-	default:
-		j.add(n.Finding("spec", "node/impossible", "%v", err))
+		return at.Finding(f.Field, f.Rule, "%s", f.Message)
 	}
-}
-
-// fieldOf is the part of a NodeType that a rule of presentation is about.
-func fieldOf(rule string) string {
-	switch domain, _, _ := strings.Cut(rule, "/"); domain {
-	case "promise":
-		return "spec.resources"
-	case "image":
-		return "spec.osImageRef"
-	default:
-		return "spec.gpu"
+	judged := feasibility.Judge(in)
+	for _, f := range judged.Refusals {
+		j.add(place(f))
 	}
-}
-
-// userData puts findings where their layer is.
-func (j *judge) userData(n found[v1alpha1.NodeType], provider *found[v1alpha1.NodeProvider], rule string, all []cloudinit.Finding) {
-	for _, f := range all {
-		message := f.Message
-		if f.Path != "" {
-			message = f.Path + ": " + message
-		}
-		field := "spec.userData"
-		if _, property, found := strings.Cut(f.Layer, ": property "); found {
-			field = "spec.properties[" + property + "]"
-		}
-		j.add(layer(n, provider, f.Layer).Finding(field, rule, "%s", message))
+	for _, w := range judged.Warnings {
+		j.report.Warnings = append(j.report.Warnings, place(w))
 	}
-}
-
-// layer is the object that gives the layer of that name.
-func layer(n found[v1alpha1.NodeType], provider *found[v1alpha1.NodeProvider], name string) offline.Manifest {
-	if provider != nil && strings.HasPrefix(name, provider.String()) {
-		return provider.Manifest
-	}
-	return n.Manifest
 }
 
 // selector finds a hostSelector that no host can match, whatever its labels are.

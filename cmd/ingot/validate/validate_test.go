@@ -59,8 +59,8 @@ func TestEachThingThatIsWrongIsOneLine(t *testing.T) {
 		"a quantity below the minimum":     {"failureBudget: 1", "failureBudget: -1", "NodeType h100: spec.rollout.failureBudget: Invalid value: -1"},
 		"a value that is none of the enum": {"mode: Passthrough", "mode: Pass", `NodeType h100: spec.gpu.presentation.mode: Unsupported value: "Pass"`},
 		"a rule about one field":           {"kubelet: 1.37.0", "kubelet: v1.37.0", "OSImage debian-13-nvidia-570: spec.software.kubelet: kubelet must be a version such as 1.37.0, without a leading v (rule)"},
-		"a layout that does not fit":       {"{3g.40gb: 2}", "{3g.40gb: 2, 1g.10gb: 1}", "NodeType h100-mig: spec.gpu: mig.layout[1].profiles:"},
-		"a promise that disagrees":         {"resources: {cpu: \"192\", memory: 2048Gi}", "resources: {cpu: \"192\", nvidia.com/gpu: 8}", "NodeType h200-dra: spec.resources: resources[nvidia.com/gpu] is promised, and no such resource follows from spec.gpu"},
+		"a layout that does not fit":       {"{3g.40gb: 2}", "{3g.40gb: 2, 1g.10gb: 1}", "NodeType h100-mig: spec.gpu.presentation.mig.layout[1].profiles: "},
+		"a promise that disagrees":         {"resources: {cpu: \"192\", memory: 2048Gi}", "resources: {cpu: \"192\", nvidia.com/gpu: 8}", "NodeType h200-dra: spec.resources[nvidia.com/gpu]: resources[nvidia.com/gpu] is promised, and no such resource follows from spec.gpu"},
 		"user data that fights":            {"packages: [lldpd]", "hostname: x", "NodeType h100: spec.userData: hostname: the host name is the Machine's name, which the Node must have: remove it (user-data/conflict)"},
 		"user data that is none":           {"#cloud-config", "#include", "NodeType h100: spec.userData: the first line must be #cloud-config"},
 		"a provider's user data":           {"  hostNamespace: metal\n", "  hostNamespace: metal\n  userData: \"#cloud-config\\nruncmd: no\"\n", "NodeProvider hall-1: spec.userData: runcmd: it must be a list (user-data/invalid)"},
@@ -83,6 +83,19 @@ func TestEachThingThatIsWrongIsOneLine(t *testing.T) {
 		}
 		if !strings.Contains(stderr, "ingot: 1 thing is wrong in ") {
 			t.Errorf("%s: standard error %q", sentence, stderr)
+		}
+	}
+}
+
+func TestTheProviderMustBeServedAndWriteTheImage(t *testing.T) {
+	const redfish = "  redfish:\n    caBundleSecretRef: {name: bmc-ca}\n    netboot: {address: 10.20.0.2}\n"
+	for old, c := range map[string]struct{ new, want string }{
+		"format: raw.zst": {"format: qcow2", ": spec.osImageRef: the OSImage debian-13-nvidia-570 has the format qcow2, which the redfish provider hall-1 cannot write; metal3 can (image/format)"},
+		redfish:           {"  ironic: {endpoint: https://ironic.example.com}\n", ": spec.providerRef: the NodeProvider hall-1 is of the kind ironic, which this version does not serve: use redfish or metal3 (provider/unsupported)"},
+	} {
+		status, stdout, stderr := validate(all(t, old, c.new), "-f", "-")
+		if status != cli.ExitFailed || strings.Count(stdout, "\n") != 3 || strings.Count(stdout, c.want) != 3 {
+			t.Errorf("want it of each of the three NodeTypes: %q, got status %d\n%s%s", c.want, status, stdout, stderr)
 		}
 	}
 }

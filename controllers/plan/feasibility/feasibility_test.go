@@ -1,0 +1,139 @@
+package feasibility
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// possible is a NodeType that can make nodes: eight H100 in MIG mode.
+func possible() Inputs {
+	return Inputs{
+		NodeType: &v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: "h100-mig"}, Spec: v1alpha1.NodeTypeSpec{
+			ProviderRef: v1alpha1.LocalReference{Name: "hall-1"}, OSImageRef: v1alpha1.LocalReference{Name: "debian"},
+			GPU: &v1alpha1.GPUSpec{Vendor: v1alpha1.VendorNVIDIA, Model: "H100-SXM5-80GB", Count: 8, Presentation: v1alpha1.Presentation{
+				Mode: v1alpha1.ModeMIG, MIG: &v1alpha1.MIGSpec{Strategy: "single", Layout: []v1alpha1.MIGLayout{{Profiles: map[string]int32{"3g.40gb": 2}}}},
+			}},
+		}},
+		Provider: &v1alpha1.NodeProvider{ObjectMeta: metav1.ObjectMeta{Name: "hall-1"}, Spec: v1alpha1.NodeProviderSpec{
+			HostNamespace: "metal", Redfish: &v1alpha1.RedfishProvider{Netboot: v1alpha1.NetbootSpec{Address: "10.20.0.2"}},
+		}},
+		Image: &v1alpha1.OSImage{ObjectMeta: metav1.ObjectMeta{Name: "debian"}, Spec: v1alpha1.OSImageSpec{
+			Format: v1alpha1.FormatRawZstd, UserData: v1alpha1.UserDataCloudInit, OS: v1alpha1.OSImageOS{ID: "debian", Version: "13"},
+			KernelArguments: []string{"modprobe.blacklist=nouveau"},
+			Software: v1alpha1.OSImageSoftware{
+				Kubelet: "1.37.0", Containerd: "2.1.4", ContainerToolkit: "1.17.8", MIGParted: "0.12.1", FabricManager: "570.172.08",
+				GPUDriver: &v1alpha1.GPUDriverSoftware{Vendor: v1alpha1.VendorNVIDIA, Version: "570.172.08", KernelModule: "Open"},
+			},
+		}},
+	}
+}
+
+func TestANodeTypeThatCanMakeNodesHasAPlan(t *testing.T) {
+	j := Judge(possible())
+	if err := j.Err(); err != nil || len(j.Missing)+len(j.Warnings) > 0 || len(j.Plan.Expectation.Resources) == 0 {
+		t.Errorf("got %v, missing %v, warnings %v, plan %+v", err, j.Missing, j.Warnings, j.Plan.Expectation.Resources)
+	}
+}
+
+func TestEveryRefusalNamesTheFieldTheRuleAndTheReason(t *testing.T) {
+	for _, c := range []struct {
+		name                    string
+		change                  func(*Inputs)
+		at, field, reason, rule string
+		says                    string
+	}{
+		{"a provider that is not served", func(in *Inputs) {
+			in.Provider.Spec.Redfish, in.Provider.Spec.Ironic = nil, &v1alpha1.IronicProvider{}
+		}, "NodeType h100-mig", "spec.providerRef", v1alpha1.ReasonProviderUnsupported, "provider/unsupported", "use redfish or metal3"},
+		{"a format that redfish cannot write", func(in *Inputs) { in.Image.Spec.Format = v1alpha1.FormatQCOW2 },
+			"NodeType h100-mig", "spec.osImageRef", v1alpha1.ReasonFormatUnsupported, "image/format", "metal3 can"},
+		{"a layout that does not fit", func(in *Inputs) { in.NodeType.Spec.GPU.Presentation.MIG.Layout[0].Profiles["1g.10gb"] = 1 },
+			"NodeType h100-mig", "spec.gpu.presentation.mig.layout[0].profiles", v1alpha1.ReasonPresentationInvalid, "mig/", ""},
+		{"too many GPUs", func(in *Inputs) { in.NodeType.Spec.GPU.Count = 99 },
+			"NodeType h100-mig", "spec.gpu.count", v1alpha1.ReasonPresentationInvalid, "gpu/count", "99"},
+		{"an image without the driver", func(in *Inputs) { in.Image.Spec.Software.GPUDriver = nil },
+			"NodeType h100-mig", "spec.gpu.driver.source", v1alpha1.ReasonDriverMissing, "image/driver", "bake"},
+		{"an image without mig-parted", func(in *Inputs) { in.Image.Spec.Software.MIGParted = "" },
+			"NodeType h100-mig", "spec.osImageRef", v1alpha1.ReasonPresentationInvalid, "image/mig-parted", "migParted"},
+		{"user data that fights", func(in *Inputs) { in.NodeType.Spec.UserData = "#cloud-config\nhostname: x\n" },
+			"NodeType h100-mig", "spec.userData", v1alpha1.ReasonUserDataInvalid, "user-data/conflict", "hostname"},
+		{"the provider's user data", func(in *Inputs) { in.Provider.Spec.UserData = "#cloud-config\nruncmd: no\n" },
+			"NodeProvider hall-1", "spec.userData", v1alpha1.ReasonUserDataInvalid, "user-data/invalid", "runcmd"},
+		{"a property that is not known", func(in *Inputs) { in.NodeType.Spec.Properties = map[string]string{"ingot.dev/x": "z"} },
+			"NodeType h100-mig", "spec.properties[ingot.dev/x]", v1alpha1.ReasonUserDataInvalid, "properties/invalid", ""},
+		{"a property that fights", func(in *Inputs) {
+			in.NodeType.Spec.Properties = map[string]string{"vcluster.com/user-data": "#cloud-config\nhostname: x\n"}
+		}, "NodeType h100-mig", "spec.properties[vcluster.com/user-data]", v1alpha1.ReasonUserDataInvalid, "user-data/conflict", "hostname"},
+		{"more user data than a Secret holds", func(in *Inputs) {
+			in.NodeType.Spec.UserData = "#cloud-config\nfinal_message: " + strings.Repeat("x", 600<<10) + "\n"
+		},
+			"NodeType h100-mig", "spec.userData", v1alpha1.ReasonUserDataInvalid, "user-data/too-large", "the limit is"},
+	} {
+		in := possible()
+		c.change(&in)
+		j := Judge(in)
+		if len(j.Refusals) != 1 {
+			t.Errorf("%s: got %v, want one refusal", c.name, j.Refusals)
+			continue
+		}
+		f := j.Refusals[0]
+		if f.Kind+" "+f.Name != c.at || f.Field != c.field || f.Reason != c.reason || !strings.HasPrefix(f.Rule, c.rule) || !strings.Contains(f.Message, c.says) {
+			t.Errorf("%s: got %+v", c.name, f)
+		}
+		var impossible *Impossible
+		if !errors.As(j.Err(), &impossible) || !strings.Contains(impossible.Error(), "(rule "+f.Rule+")") {
+			t.Errorf("%s: the error is %v", c.name, j.Err())
+		}
+	}
+}
+
+func TestWhatDoesNotExistYetIsMissingAndTheRestIsJudged(t *testing.T) {
+	in := possible()
+	in.Provider = nil
+	in.NodeType.Spec.GPU.Count = 99
+	j := Judge(in)
+	if len(j.Missing) != 1 || j.Missing[0].Reason != v1alpha1.ReasonProviderNotFound || len(j.Refusals) != 1 {
+		t.Errorf("without the provider: missing %v, refused %v", j.Missing, j.Refusals)
+	}
+	in = possible()
+	in.Image = nil
+	in.Provider.Spec.Redfish, in.Provider.Spec.Ironic = nil, &v1alpha1.IronicProvider{}
+	j = Judge(in)
+	if len(j.Missing) != 1 || j.Missing[0].Reason != v1alpha1.ReasonOSImageNotFound || len(j.Refusals) != 1 || j.Refusals[0].Rule != "provider/unsupported" {
+		t.Errorf("without the image: missing %v, refused %v", j.Missing, j.Refusals)
+	}
+}
+
+func TestWhatIsAcceptedAndNotCertainIsAWarning(t *testing.T) {
+	in := possible()
+	in.NodeType.Spec.UserData = "#cloud-config\nfinal_message: " + strings.Repeat("x", 20<<10) + "\n"
+	j := Judge(in)
+	if j.Err() != nil || len(j.Warnings) != 1 || j.Warnings[0].Rule != "user-data/large" {
+		t.Errorf("large user data: %v, warnings %v", j.Err(), j.Warnings)
+	}
+	in = possible()
+	in.Image.Spec.Software.GPUDriver.Version, in.Image.Spec.Software.FabricManager = "580.126.09", "580.126.09"
+	in.NodeType.Spec.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeDRA, DRA: &v1alpha1.DRASpec{Devices: "MIG", FeatureGates: []string{"DynamicMIG"}}}
+	j = Judge(in)
+	if j.Err() != nil || len(j.Warnings) == 0 || j.Warnings[0].Field != "spec.gpu" || !strings.HasPrefix(j.Warnings[0].Rule, "experimental/") {
+		t.Errorf("dynamic MIG: %v, warnings %v", j.Err(), j.Warnings)
+	}
+}
+
+func TestAFindingReadsAsOneSentence(t *testing.T) {
+	for want, f := range map[string]Finding{
+		"spec.gpu.presentation.mig.layout[0].profiles: 3g.40gb does not fit": {Kind: KindNodeType, Field: "spec.gpu.presentation.mig.layout[0].profiles", Message: "mig.layout[0].profiles: 3g.40gb does not fit"},
+		"spec.gpu.count is 99: a server has 1 to 8 GPUs":                     {Kind: KindNodeType, Field: "spec.gpu.count", Message: "gpu.count is 99: a server has 1 to 8 GPUs"},
+		"spec.osImageRef: the OSImage debian does not exist":                 {Kind: KindNodeType, Field: "spec.osImageRef", Message: "the OSImage debian does not exist"},
+		"NodeProvider hall-1: spec.userData: runcmd: it must be a list":      {Kind: KindNodeProvider, Name: "hall-1", Field: "spec.userData", Message: "runcmd: it must be a list"},
+	} {
+		if got := f.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package feasibility
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/cloudinit/properties"
+	"github.com/ingot-dev/ingot/presentation"
+)
+
+// node asks presentation and cloudinit about the nodes.
+func (j *judge) node() {
+	spec := j.NodeType.Spec
+	plan, err := presentation.Resolve(presentation.Request{GPU: spec.GPU, Image: j.Image.Spec, Resources: spec.Resources})
+	var refusal *presentation.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		j.refuse(j.of(fieldOf(refusal), refusal.Reason, refusal.Rule, "%s", refusal.Message))
+		return
+	case err != nil:
+		j.refuse(j.of("spec.gpu", v1alpha1.ReasonPresentationInvalid, "gpu/invalid", "%v", err))
+		return
+	}
+	j.Plan = plan
+	for _, w := range plan.Warnings {
+		j.Warnings = append(j.Warnings, j.of("spec.gpu", "", w.Rule, "%s", w.Message))
+	}
+	documents := j.Documents(plan)
+	if err := cloudinit.Check(documents); err != nil {
+		j.refuse(j.documents(err)...)
+		return
+	}
+	// A node of no particular Machine and host shows how large the documents become. Where a template wants more than that,
+	// only the Machine's own controller can tell.
+	documents.Machine.Name = j.NodeType.Name
+	rendered, err := cloudinit.Render(documents)
+	var large *cloudinit.TooLarge
+	if errors.As(err, &large) {
+		j.refuse(j.of("spec.userData", v1alpha1.ReasonUserDataInvalid, "user-data/too-large", "%v", large))
+		return
+	}
+	for _, w := range rendered.Warnings() {
+		j.Warnings = append(j.Warnings, j.of("spec.userData", "", "user-data/large", "%s", w))
+	}
+}
+
+// modes are the fields of spec.gpu.presentation that messages of package presentation begin with.
+var modes = []string{"passthrough.", "vgpu.", "mig.", "dra.", "partitions."}
+
+// leading splits a message into its first word, where that is a path, and the rest.
+func leading(message string) (path, rest string) {
+	path, rest, _ = strings.Cut(message, " ")
+	if !strings.ContainsAny(path, ".[") {
+		return "", message
+	}
+	return strings.TrimSuffix(path, ":"), rest
+}
+
+// fieldOf is the field that a refusal is about: the one that its message begins with, else what its rule is about.
+func fieldOf(r *presentation.Refusal) string {
+	path, _ := leading(r.Message)
+	for _, mode := range modes {
+		if strings.HasPrefix(path, mode) {
+			return "spec.gpu.presentation." + path
+		}
+	}
+	switch {
+	case strings.HasPrefix(path, "gpu.") || strings.HasPrefix(path, "resources["):
+		return "spec." + path
+	case strings.HasPrefix(path, "presentation.") || strings.HasPrefix(path, "generic."):
+		return "spec.gpu." + path
+	}
+	switch domain, _, _ := strings.Cut(r.Rule, "/"); domain {
+	case "promise":
+		return "spec.resources"
+	case "image":
+		return "spec.osImageRef"
+	default:
+		return "spec.gpu"
+	}
+}
+
+// documents names the fields that an error of cloudinit.Check is about.
+func (j *judge) documents(err error) []Finding {
+	var invalid *cloudinit.Invalid
+	var conflict *cloudinit.Conflict
+	var said *properties.Invalid
+	var network *cloudinit.NetworkInvalid
+	var lacking *cloudinit.Unsupported
+	switch {
+	case errors.As(err, &invalid):
+		return j.layers("user-data/invalid", invalid.Findings)
+	case errors.As(err, &conflict):
+		return j.layers("user-data/conflict", conflict.Findings)
+	case errors.As(err, &said):
+		var out []Finding
+		for _, f := range said.Findings {
+			out = append(out, j.layer(f.Level, "spec.properties["+f.Key+"]", "properties/invalid", f.Message))
+		}
+		return out
+	case errors.As(err, &network) && j.Provider != nil:
+		return []Finding{j.layer(KindNodeProvider+" "+j.Provider.Name, "spec.network", "network/invalid", network.Error())}
+	case errors.As(err, &lacking):
+		return []Finding{j.of("spec.osImageRef", v1alpha1.ReasonUserDataInvalid, "user-data/unsupported", "%v", lacking)}
+	default:
+		return []Finding{j.of("spec.userData", v1alpha1.ReasonUserDataInvalid, "user-data/invalid", "%v", err)}
+	}
+}
+
+func (j *judge) layers(rule string, all []cloudinit.Finding) []Finding {
+	var out []Finding
+	for _, f := range all {
+		message := f.Message
+		if f.Path != "" {
+			message = f.Path + ": " + message
+		}
+		field := "spec.userData"
+		if _, property, found := strings.Cut(f.Layer, ": property "); found {
+			field = "spec.properties[" + property + "]"
+		}
+		out = append(out, j.layer(f.Layer, field, rule, message))
+	}
+	return out
+}
+
+// layer makes a finding about a field of the object that gives the layer of that name.
+func (j *judge) layer(name, field, rule, message string) Finding {
+	f := j.of(field, v1alpha1.ReasonUserDataInvalid, rule, "%s", message)
+	if p := j.Provider; p != nil && (name == KindNodeProvider+" "+p.Name || strings.HasPrefix(name, KindNodeProvider+" "+p.Name+":")) {
+		f.Kind, f.Name = KindNodeProvider, p.Name
+	}
+	return f
+}
