@@ -42,6 +42,9 @@ func (s *Server) runOS(ctx context.Context, image machineos.Image, drive *machin
 		s.log.Warn("what the system kept is lost", "error", err)
 	}
 	system, err := s.start(image, drive, state)
+	if errors.Is(err, machineos.ErrEmergency) {
+		return s.hang(ctx, "the operating system did not come up", err)
+	}
 	if err != nil {
 		s.log.Warn("cloud-init", "error", err)
 	}

@@ -19,6 +19,9 @@ const modulesLoad = "systemd-modules-load.service"
 func (s *System) bootKernel() {
 	s.modules = kernel.Modules{Exists: s.Image.hasModule}
 	s.coldplug = s.kernelConfig()
+	if s.machine.Coldplug != nil {
+		s.machine.Coldplug(s)
+	}
 	s.start(modulesLoad)
 }
 

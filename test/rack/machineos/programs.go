@@ -22,6 +22,8 @@ type Machine struct {
 	Missing []string
 	// MACs are the addresses of its network interfaces; none: whatever the network data says is there.
 	MACs []string
+	// Coldplug is what happens when the kernel has its command line and finds the machine's devices, before any unit.
+	Coldplug func(*System)
 	// Services are what the image's own units do when they start, by name. All others start and do nothing.
 	Services map[string]func(*System) error
 	// Shell runs a script; nil: its known programs are called line by line, whichever branch they stand in.

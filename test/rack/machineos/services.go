@@ -120,18 +120,24 @@ func (t *transaction) settle(unit string) error {
 			return fmt.Errorf("%s: %w: %s: %w", unit, errDependency, needed, cmp.Or(s.failures[needed], errMasked))
 		}
 	}
-	if service := s.machine.Services[unit]; service != nil {
-		if err := service(s); err != nil {
-			return fmt.Errorf("%s: %w", unit, err)
-		}
-	}
-	if unit == modulesLoad {
-		s.loadModules()
+	if err := s.own(unit); err != nil {
+		return fmt.Errorf("%s: %w", unit, err)
 	}
 	for _, command := range file.commands {
 		if err := s.execute(words(command.text, file.environment), file.environment); err != nil && !command.mayFail {
 			return fmt.Errorf("%s: %w", unit, err)
 		}
+	}
+	return nil
+}
+
+// own is what the image's own service does.
+func (s *System) own(unit string) error {
+	if unit == modulesLoad {
+		s.loadModules()
+	}
+	if service := s.machine.Services[unit]; service != nil {
+		return service(s)
 	}
 	return nil
 }

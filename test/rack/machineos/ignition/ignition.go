@@ -140,9 +140,9 @@ func (m *maker) directories(config types.Config) error {
 }
 
 func (m *maker) files(config types.Config) error {
-	sorted := slices.Clone(config.Storage.Files)
-	slices.SortStableFunc(sorted, func(a, b types.File) int { return strings.Compare(a.Path, b.Path) })
-	for _, f := range sorted {
+	inOrder := slices.Clone(config.Storage.Files)
+	slices.SortStableFunc(inOrder, func(a, b types.File) int { return strings.Compare(a.Path, b.Path) })
+	for _, f := range inOrder {
 		if err := m.writable(f.Path); err != nil {
 			return err
 		}
@@ -241,20 +241,21 @@ func (m *maker) units(config types.Config) error {
 				m.Files[unitDirectory+u.Name+".d/"+d.Name] = File{Content: []byte(*d.Contents), Mode: "0644"}
 			}
 		}
-		switch {
-		case u.Mask != nil && *u.Mask:
-			m.Masked = append(m.Masked, u.Name)
-		case u.Mask != nil:
-			m.Unmasked = append(m.Unmasked, u.Name)
-		}
-		switch {
-		case u.Enabled != nil && *u.Enabled:
-			m.Enabled = append(m.Enabled, u.Name)
-		case u.Enabled != nil:
-			m.Disabled = append(m.Disabled, u.Name)
-		}
+		sorted(u.Name, u.Mask, &m.Masked, &m.Unmasked)
+		sorted(u.Name, u.Enabled, &m.Enabled, &m.Disabled)
 	}
 	return nil
+}
+
+// sorted adds the name to one of the lists, where something is said.
+func sorted(name string, said *bool, yes, no *[]string) {
+	switch {
+	case said == nil:
+	case *said:
+		*yes = append(*yes, name)
+	default:
+		*no = append(*no, name)
+	}
 }
 
 func octal(mode *int, otherwise int) string {

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -54,7 +55,7 @@ func (m *Modules) Configure(c Config, arguments []string, files map[string][]byt
 		if name = c.resolve(name); c.Blacklisted(name) {
 			continue
 		}
-		if err := m.insert(c, name, nil); err != nil && first == nil {
+		if err := m.insert(c, name, nil, nil); err != nil && first == nil {
 			first = err
 		}
 	}
@@ -62,39 +63,37 @@ func (m *Modules) Configure(c Config, arguments []string, files map[string][]byt
 }
 
 // Probe is modprobe: with -r modules go, with -b a blacklisted one is left alone, and without either they are loaded with
-// the parameters that follow the first.
+// the parameters that follow the first, or all of them with -a.
 func (m *Modules) Probe(c Config, arguments []string) error {
 	var words []string
-	all, remove, obedient := false, false, false
+	flags := map[string]bool{}
 	for _, argument := range arguments {
-		switch {
-		case argument == "-r" || argument == "--remove":
-			remove = true
-		case argument == "-b" || argument == "--use-blacklist":
-			obedient = true
-		case argument == "-a" || argument == "--all":
-			all = true
-		case !strings.HasPrefix(argument, "-"):
+		if strings.HasPrefix(argument, "-") {
+			flags[argument] = true
+		} else {
 			words = append(words, argument)
 		}
 	}
 	if len(words) == 0 {
-		return fmt.Errorf("missing parameters")
+		return errors.New("missing parameters. See -h")
 	}
-	names, parameters := words, []string(nil)
-	if !remove && !all {
-		names, parameters = words[:1], words[1:]
+	if flags["-r"] || flags["--remove"] {
+		for _, name := range words {
+			delete(m.loaded, c.resolve(name))
+		}
+		return nil
+	}
+	names, parameters := words[:1], words[1:]
+	if flags["-a"] || flags["--all"] {
+		names, parameters = words, nil
 	}
 	for _, name := range names {
 		name = c.resolve(name)
-		switch {
-		case remove:
-			delete(m.loaded, name)
-		case obedient && c.Blacklisted(name):
-		default:
-			if err := m.insert(c, name, parameters); err != nil {
-				return err
-			}
+		if c.Blacklisted(name) && (flags["-b"] || flags["--use-blacklist"]) {
+			continue
+		}
+		if err := m.insert(c, name, parameters, nil); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -109,28 +108,19 @@ func (c Config) resolve(name string) string {
 	return name
 }
 
-// insert loads a module with its soft dependencies around it, whose failure does not count.
-func (m *Modules) insert(c Config, module string, parameters []string) error {
-	return m.insertBelow(c, module, parameters, nil)
-}
-
-func (m *Modules) insertBelow(c Config, module string, parameters, above []string) error {
-	if m.Loaded(module) || slices.Contains(above, module) {
+// insert loads a module with its soft dependencies around it, whose failure does not count. above are the modules that
+// are being loaded, so that a circle ends.
+func (m *Modules) insert(c Config, module string, parameters, above []string) error {
+	if m.Loaded(module) || slices.Contains(above, module) || c.replaced(module) {
 		return nil
-	}
-	above = append(slices.Clone(above), module)
-	depends := func(names []string) {
-		for _, name := range names {
-			_ = m.insertBelow(c, name, nil, above)
-		}
-	}
-	if command, ok := c.installed[module]; ok && !strings.Contains(command, "--ignore-install") && !strings.Contains(command, " -i ") {
-		return nil // the command ran instead
 	}
 	if m.Exists != nil && !m.Exists(module) {
 		return &Denied{module, "the image has no such module"}
 	}
-	depends(c.before[module])
+	above = append(slices.Clone(above), module)
+	for _, name := range c.before[module] {
+		_ = m.insert(c, name, nil, above)
+	}
 	if c.denied[module] {
 		return &Denied{module, "module_blacklist= is on the kernel's command line"}
 	}
@@ -146,6 +136,14 @@ func (m *Modules) insertBelow(c Config, module string, parameters, above []strin
 		m.loaded = map[string]map[string]string{}
 	}
 	m.loaded[module] = options
-	depends(c.after[module])
+	for _, name := range c.after[module] {
+		_ = m.insert(c, name, nil, above)
+	}
 	return nil
+}
+
+// replaced says whether a command runs instead of loading the module, and does not load it in its turn.
+func (c Config) replaced(module string) bool {
+	command, ok := c.installed[module]
+	return ok && !strings.Contains(command, "--ignore-install") && !strings.Contains(command, " -i ")
 }
