@@ -151,7 +151,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		{changed("{1g.10gb: 7}", "{1g.10gb: 5, 3g.40gb: 2}"), mig, cli.ExitFailed, []string{"impossible", "does not fit on one H100-SXM5-80GB", "rule mig/"}},
 		{changed("H100-SXM5-80GB", "H100"), whole, cli.ExitFailed, []string{`"H100" is not in the catalogue`, "H100-SXM5-80GB"}},
 		{changed("count: 8", "cuont: 8"), whole, cli.ExitFailed, []string{"standard input:", "NodeType h100: spec.gpu.cuont", "and 1 more"}},
-		{changed("packages: [lldpd]", "hostname: x"), whole, cli.ExitFailed, []string{"NodeType h100: hostname", "remove it"}},
+		{changed("packages: [lldpd]", "hostname: x"), whole, cli.ExitFailed, []string{"NodeType h100 is impossible: spec.userData: hostname", "remove it"}},
 		{"kind: NodeType\n", []string{"-f", "-"}, cli.ExitFailed, []string{"standard input:1:", "apiVersion"}},
 	} {
 		status, stdout, stderr := explain(c.stdin, c.args...)
