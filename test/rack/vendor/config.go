@@ -3,6 +3,7 @@ package vendor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -23,6 +24,8 @@ type pluginConfig struct {
 type sharing struct {
 	replicas int64
 	name     string
+	// kind is how: time-slicing, mps.
+	kind string
 }
 
 // configFile is the plugin's configuration file, version v1 (api/config/v1). Its member resources is left out: the plugin
@@ -71,12 +74,10 @@ func nvidiaConfig(ctx context.Context, pod *corev1.Pod, container *corev1.Contai
 	if text := setting(container, "fail-on-init-error", "FAIL_ON_INIT_ERROR"); text != "" {
 		config.failOnInitError = text != "false"
 	}
-	for _, kind := range []replicated{file.Sharing.TimeSlicing, file.Sharing.MPS} {
-		if err := config.share(kind); err != nil {
-			return config, err
-		}
+	if len(file.Sharing.MPS.Resources) > 0 && config.migStrategy == "mixed" {
+		return config, errors.New("using --mig-strategy=mixed is not supported with MPS")
 	}
-	return config, nil
+	return config, errors.Join(config.share("time-slicing", file.Sharing.TimeSlicing), config.share("mps", file.Sharing.MPS))
 }
 
 // setting is a flag of the command line, or else the variable that stands for it.
@@ -92,7 +93,7 @@ func setting(container *corev1.Container, flag, variable string) string {
 	return ""
 }
 
-func (c *pluginConfig) share(kind replicated) error {
+func (c *pluginConfig) share(word string, kind replicated) error {
 	for _, resource := range kind.Resources {
 		name := prefix + strings.TrimPrefix(resource.Name, prefix)
 		if resource.Replicas < 2 {
@@ -105,7 +106,7 @@ func (c *pluginConfig) share(kind replicated) error {
 		if resource.Rename != "" {
 			renamed = prefix + strings.TrimPrefix(resource.Rename, prefix)
 		}
-		c.sharing[name] = sharing{replicas: resource.Replicas, name: renamed}
+		c.sharing[name] = sharing{replicas: resource.Replicas, name: renamed, kind: word}
 	}
 	return nil
 }

@@ -39,12 +39,7 @@ func (h Host) Drive(ctx context.Context, in kubelet.DriverPod) error {
 	if node == "" {
 		return errors.New(`required flag "node-name" not set`)
 	}
-	for gate := range strings.SplitSeq(variable(in.Pod, container, "FEATURE_GATES"), ",") {
-		if name, on := strings.CutSuffix(gate, "=true"); on && (name == "DynamicMIG" || name == "PassthroughSupport") {
-			return fmt.Errorf("feature gate %s changes what is published, and is not simulated", name)
-		}
-	}
-	devices, err := h.nvidiaDevices()
+	devices, err := h.Published(in.Pod)
 	if err != nil {
 		return err
 	}
@@ -53,6 +48,32 @@ func (h Host) Drive(ctx context.Context, in kubelet.DriverPod) error {
 		publisher.Unwritten = 1
 	}
 	return publisher.Run(ctx)
+}
+
+// Published are the devices that the driver in the pod publishes.
+func (h Host) Published(pod *corev1.Pod) ([]resourcev1.Device, error) {
+	on := map[string]bool{}
+	for gate := range strings.SplitSeq(variable(pod, nvidiaDriver(pod), "FEATURE_GATES"), ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(gate), "=")
+		on[name] = value == "true"
+	}
+	for _, pair := range exclusive {
+		if on[pair[0]] && on[pair[1]] {
+			return nil, fmt.Errorf("feature gates %s and %s are mutually exclusive", pair[0], pair[1])
+		}
+	}
+	if on[gateMetadata] && !on[gatePassthrough] {
+		return nil, fmt.Errorf("feature gate %s requires %s", gateMetadata, gatePassthrough)
+	}
+	if on[gateDynamic] {
+		return h.dynamicDevices()
+	}
+	devices, err := h.nvidiaDevices()
+	if err != nil || !on[gatePassthrough] {
+		return devices, err
+	}
+	functions, err := h.functions()
+	return append(devices, functions...), err
 }
 
 // nvidiaDriver finds the container of NVIDIA's DRA driver that serves GPUs. The one beside it, of the same image, serves

@@ -53,9 +53,11 @@ func TestTheDRADriverEndsWithoutWhatItNeeds(t *testing.T) {
 		change func(*corev1.Container)
 		want   string
 	}{
-		"no node name": {gpus(8, nil), func(c *corev1.Container) { c.Env = nil }, "node-name"},
-		"no driver":    {Host{NVIDIAToolkit: "1.18.0"}, nil, "driver root"},
-		"dynamic MIG":  {gpus(8, nil), env("FEATURE_GATES", "IMEXDaemonsWithDNSNames=true,DynamicMIG=true,"), "not simulated"},
+		"no node name":                      {gpus(8, nil), func(c *corev1.Container) { c.Env = nil }, "node-name"},
+		"no driver":                         {Host{NVIDIAToolkit: "1.18.0"}, nil, "driver root"},
+		"gates that exclude each other":     {gpus(8, nil), env("FEATURE_GATES", "DynamicMIG=true,PassthroughSupport=true"), "mutually exclusive"},
+		"a gate without the one it needs":   {gpus(8, nil), env("FEATURE_GATES", "DeviceMetadata=true"), "requires PassthroughSupport"},
+		"virtual machines without an IOMMU": {gpus(8, nil), env("FEATURE_GATES", "PassthroughSupport=true"), "IOMMU is off"},
 		"an odd driver": {Host{NVIDIADriver: "five", GPUs: []*gpu.GPU{{Model: gpu.Model{ComputeCapability: "9.0"}}}}, nil,
 			"invalid semantic version"},
 	} {

@@ -17,6 +17,8 @@ type Host struct {
 	// NVIDIAToolkit is the version of the container toolkit, "" for none: without it a container sees no GPU.
 	NVIDIAToolkit string
 	GPUs          []*gpu.GPU
+	// IOMMU: it is on, so that devices can be given to virtual machines.
+	IOMMU bool
 	// IncompletePool: the DRA driver announces a slice that it never writes.
 	IncompletePool bool
 }

@@ -1,0 +1,160 @@
+package machine
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/test/rack/gpu"
+	"github.com/ingot-dev/ingot/test/rack/machineos"
+	"github.com/ingot-dev/ingot/test/rack/pci"
+)
+
+// Options are what a boot follows from.
+type Options struct {
+	Image machineos.Image
+	// Drive holds the documents; nil: there is none.
+	Drive *machineos.ConfigDrive
+	// State is what earlier boots left; nil: none was.
+	State *machineos.State
+	// Devices on the PCI bus of this boot. The model of a GPU that a hypervisor made begins with vGPU.
+	Devices []hardware.PCIDevice
+	// CPU is the processor's name, Architecture the machine's: amd64, arm64.
+	CPU, Architecture string
+	// Owner names the server and Boot this boot: UUIDs follow from them.
+	Owner, Boot string
+	// InfoROM keeps MIG modes; empty: nothing is kept.
+	InfoROM gpu.InfoROM
+	// Missing are units that did not get onto the disk.
+	Missing []string
+	// Change turns the name of a MIG profile that is to be made into that of another; nil: none is.
+	Change func(profile string) string
+	// InUse: something holds every GPU. Unhealthy is how many have reported an error.
+	InUse     bool
+	Unhealthy int
+}
+
+// Machine is a server that has booted.
+type Machine struct {
+	*machineos.System
+	Bus *pci.Bus
+	// Toolkit is the version of NVIDIA's container toolkit, which may come in a pod.
+	Toolkit string
+
+	options Options
+	driver  *machineos.GPUDriver
+	gpus    []*gpu.GPU
+	// licensed: the guest's licence service has one.
+	licensed bool
+	// removed are modules that were taken out by hand.
+	removed map[string]bool
+}
+
+// Boot boots the image on the machine. The error tells what went wrong on the way; the machine runs all the same.
+func Boot(options Options) (*Machine, error) {
+	m := &Machine{options: options, driver: options.Image.Software.GPUDriver, Toolkit: options.Image.Software.ContainerToolkit, removed: map[string]bool{}}
+	gpus, failed := gpu.Discover(options.Devices, options.Owner, options.Boot, options.InfoROM)
+	m.gpus = gpus
+	for i, g := range m.gpus {
+		g.InUse, g.Unhealthy = options.InUse, i < options.Unhealthy
+		g.Virtual = slices.ContainsFunc(options.Devices, func(d hardware.PCIDevice) bool { return d.Address == g.Address && strings.HasPrefix(d.Model, "vGPU") })
+	}
+	m.Bus = pci.New(pci.Options{
+		Devices: options.Devices, Kernel: options.Image.Kernel, Arguments: options.Image.KernelArguments,
+		IOMMU: options.Architecture == "arm64" || strings.Contains(options.CPU, "AMD"), Types: gpu.VirtualTypes,
+		Manager: m.driver != nil && m.driver.Kind == kindManager,
+	})
+	system, err := machineos.Boot(options.Image, options.Drive, options.State, machineos.Machine{
+		Programs: m.programs(), Missing: options.Missing, Services: m.services(), Shell: m.shell,
+	})
+	m.System = system
+	m.sync(system)
+	return m, errors.Join(failed, err)
+}
+
+// Kinds of NVIDIA's driver in an image.
+const (
+	kindManager = "VGPUManager"
+	kindGuest   = "VGPUGuest"
+)
+
+// asked are the modules of accelerators that something may ask for, beside those that their devices ask for themselves.
+var asked = []string{"vfio_pci", "nvgrace_gpu_vfio_pci", "nvidia", "amdgpu", "nouveau", "habanalabs", "xocl"}
+
+// sync has the bus follow the modules that the system has loaded by now.
+func (m *Machine) sync(system *machineos.System) {
+	for _, module := range m.Bus.Loads() {
+		if !system.ModuleBlacklisted(module) {
+			m.load(system, module)
+		}
+	}
+	for _, module := range asked {
+		if system.ModuleLoaded(module) {
+			m.load(system, module)
+		}
+	}
+}
+
+func (m *Machine) load(system *machineos.System, module string) {
+	if !m.removed[module] && m.has(module) {
+		m.Bus.Loaded(module, system.ModuleOptions(module))
+	}
+}
+
+// has says whether the machine has the module: NVIDIA's comes with its driver, all others are Linux's own.
+func (m *Machine) has(module string) bool { return module != "nvidia" || m.driven("nvidia") }
+
+// driven says whether the vendor's driver is installed.
+func (m *Machine) driven(vendor string) bool {
+	return m.driver != nil && strings.EqualFold(m.driver.Vendor, vendor)
+}
+
+// GPUs are those that NVIDIA's driver holds and can use.
+func (m *Machine) GPUs() []*gpu.GPU {
+	var out []*gpu.GPU
+	for _, g := range m.gpus {
+		if d := m.Bus.Find(g.Address); d != nil && d.Driver == "nvidia" && m.drives(g) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// drives says whether the driver's kind suits the GPU.
+func (m *Machine) drives(g *gpu.GPU) bool {
+	switch {
+	case g.Virtual:
+		return m.driver.Kind == kindGuest
+	case m.driver.KernelModule == "Proprietary":
+		return g.Model.Architecture != gpu.Blackwell
+	}
+	return true
+}
+
+// NVIDIADriver is the version of NVIDIA's driver, "" where it drives nothing.
+func (m *Machine) NVIDIADriver() string {
+	if !m.driven("nvidia") || len(m.GPUs()) == 0 {
+		return ""
+	}
+	return m.driver.Version
+}
+
+// Manager says whether NVIDIA's driver is the vGPU manager.
+func (m *Machine) Manager() bool { return m.driven("nvidia") && m.driver.Kind == kindManager }
+
+// Install is a driver that comes in a pod: it loads its module, unless the image has a driver already.
+func (m *Machine) Install(driver machineos.GPUDriver) error {
+	if m.driver != nil {
+		return nil // the pod finds it and waits
+	}
+	for _, d := range m.Bus.Devices() {
+		if d.Driver == "nouveau" {
+			return errors.New("nouveau holds the GPUs: could not unload it")
+		}
+	}
+	m.driver = &driver
+	m.Bus.Manage(driver.Kind == kindManager)
+	m.Bus.Loaded(map[string]string{"nvidia": "nvidia", "amd": "amdgpu"}[strings.ToLower(driver.Vendor)], nil)
+	return nil
+}

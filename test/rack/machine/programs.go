@@ -1,0 +1,206 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ingot-dev/ingot/test/rack/machineos"
+	"github.com/ingot-dev/ingot/test/rack/nvtool"
+	"github.com/ingot-dev/ingot/test/rack/shell"
+)
+
+// programs are those that change something on accelerators, as services start them without a shell.
+func (m *Machine) programs() map[string]machineos.Program {
+	out := map[string]machineos.Program{}
+	for name, program := range m.commands(nil) {
+		if program == nil {
+			out[name] = nil
+			continue
+		}
+		out[name] = func(arguments []string, environment map[string]string, _ func(string) ([]byte, error)) error {
+			return program(shell.Call{Arguments: arguments, Environment: environment, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard})
+		}
+	}
+	return out
+}
+
+// shell runs a script of the system.
+func (m *Machine) shell(system *machineos.System, text string, environment map[string]string) error {
+	m.System = system
+	m.sync(system)
+	return shell.Machine{Files: files{m, system}, Programs: m.commands(system)}.Run(text, environment)
+}
+
+// commands are the programs that change something, or print what scripts look at. Those of NVIDIA's come with its driver.
+func (m *Machine) commands(system *machineos.System) map[string]shell.Program {
+	out := map[string]shell.Program{"nvidia-smi": nil, "nvidia-mig-parted": nil, "nvidia-vgpu-dm": nil, "sriov-manage": nil}
+	read := func(path string) ([]byte, error) { return m.System.ReadFile(path) }
+	if system != nil {
+		read = system.ReadFile
+		out["systemctl"] = func(c shell.Call) error { return system.Systemctl(c.Arguments) }
+		out["modprobe"] = func(c shell.Call) error { return m.modprobe(system, c.Arguments) }
+	}
+	if !m.driven("nvidia") {
+		return out
+	}
+	out["nvidia-smi"] = m.smi
+	if slices.Contains(m.options.Image.Programs, "nvidia-mig-parted") {
+		out["nvidia-mig-parted"] = func(c shell.Call) error {
+			return nvtool.MIGParted{GPUs: m.GPUs(), Change: m.options.Change}.Run(c.Arguments, c.Environment, read)
+		}
+	}
+	if m.Manager() {
+		out["sriov-manage"] = func(shell.Call) error { return m.Bus.EnableFunctions() }
+		if slices.Contains(m.options.Image.Programs, "nvidia-vgpu-dm") {
+			out["nvidia-vgpu-dm"] = func(c shell.Call) error { return m.VGPUDM().Run(c.Arguments, read) }
+		}
+	}
+	return out
+}
+
+// VGPUDM is nvidia-vgpu-dm on the machine.
+func (m *Machine) VGPUDM() nvtool.VGPUDM { return nvtool.VGPUDM{Bus: m.Bus, GPUs: m.GPUs()} }
+
+// MIGParted is nvidia-mig-parted on the machine.
+func (m *Machine) MIGParted() nvtool.MIGParted {
+	return nvtool.MIGParted{GPUs: m.GPUs(), Change: m.options.Change}
+}
+
+func (m *Machine) smi(c shell.Call) error {
+	if err := nvtool.SMI(m.GPUs(), c.Arguments); err != nil {
+		return err
+	}
+	text, err := nvtool.Query(m.GPUs(), c.Arguments, m.licensed)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(c.Stdout, text)
+	return err
+}
+
+// modprobe loads and unloads by hand, which a blacklist does not keep from happening.
+func (m *Machine) modprobe(system *machineos.System, words []string) error {
+	for i, word := range words {
+		if strings.HasPrefix(word, "-") {
+			continue
+		}
+		module := strings.ReplaceAll(word, "-", "_")
+		switch {
+		case i > 0 && (words[0] == "-r" || words[0] == "--remove"):
+			m.removed[module] = true
+			m.Bus.Unloaded(module)
+		case !m.has(module):
+			return fmt.Errorf("FATAL: Module %s not found in directory /lib/modules/%s", word, m.options.Image.Kernel)
+		default:
+			delete(m.removed, module)
+			m.load(system, module)
+		}
+	}
+	return nil
+}
+
+// services are what the image's own services of vendors do.
+func (m *Machine) services() map[string]func(*machineos.System) error {
+	nvidia := func(system *machineos.System) error {
+		m.sync(system)
+		if len(m.GPUs()) == 0 {
+			return errors.New("NVIDIA's driver drives no GPU")
+		}
+		return nil
+	}
+	return map[string]func(*machineos.System) error{
+		"nvidia-persistenced.service": nvidia,
+		"nvidia-fabricmanager.service": func(system *machineos.System) error {
+			version := m.options.Image.Software.FabricManager
+			if err := nvidia(system); err != nil || version == "" || version == m.driver.Version {
+				return err
+			}
+			return fmt.Errorf("fabric manager %s: the driver is %s, and the versions do not match", version, m.driver.Version)
+		},
+		"nvidia-gridd.service": m.license,
+		"nvidia-vgpu-mgr.service": func(system *machineos.System) error {
+			if err := nvidia(system); err != nil || m.Manager() {
+				return err
+			}
+			return errors.New("the driver is no vGPU manager")
+		},
+	}
+}
+
+// license asks the licence server with the token, for the feature of gridd.conf.
+func (m *Machine) license(system *machineos.System) error {
+	m.sync(system)
+	token, err := system.ReadFile("/etc/nvidia/ClientConfigToken/client_configuration_token.tok")
+	if err != nil || len(token) == 0 {
+		return nil // the service runs and waits for one
+	}
+	config, err := system.ReadFile("/etc/nvidia/gridd.conf")
+	if err != nil {
+		return nil
+	}
+	feature := "0"
+	for line := range strings.Lines(string(config)) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && key == "FeatureType" {
+			feature = value
+		}
+	}
+	// Without a feature type the driver asks for that of its vGPU type.
+	m.licensed = slices.Contains([]string{"1", "2", "4"}, feature) || !strings.Contains(string(config), "FeatureType")
+	return nil
+}
+
+// files are sysfs and what was written to the disk.
+type files struct {
+	machine *Machine
+	system  *machineos.System
+}
+
+// ReadFile implements shell.Files.
+func (f files) ReadFile(path string) ([]byte, error) {
+	if virtual(path) {
+		return f.machine.Bus.ReadFile(path)
+	}
+	if content, ok := f.system.File(path); ok {
+		return content, nil
+	}
+	return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+}
+
+// WriteFile implements shell.Files.
+func (f files) WriteFile(path string, content []byte) error {
+	if virtual(path) {
+		return f.machine.Bus.WriteFile(path, content)
+	}
+	f.system.Files[path] = machineos.File{Content: slices.Clone(content), Mode: "0644"}
+	return nil
+}
+
+// List implements shell.Files.
+func (f files) List(path string) ([]string, error) {
+	if virtual(path) {
+		return f.machine.Bus.List(path)
+	}
+	found := map[string]bool{}
+	for name := range f.system.Files {
+		if below, ok := strings.CutPrefix(name, strings.TrimSuffix(path, "/")+"/"); ok {
+			first, _, _ := strings.Cut(below, "/")
+			found[first] = true
+		}
+	}
+	if len(found) == 0 {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// Readlink implements shell.Files.
+func (f files) Readlink(path string) (string, bool) { return f.machine.Bus.Readlink(path) }
+
+func virtual(path string) bool {
+	return strings.HasPrefix(path, "/sys/") || strings.HasPrefix(path, "/proc/")
+}

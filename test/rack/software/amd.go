@@ -1,0 +1,214 @@
+package software
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/ingot-dev/ingot/test/rack/machineos"
+	"github.com/ingot-dev/ingot/test/rack/pci"
+)
+
+const amdDRA = "gpu.amd.com"
+
+// videoDriver is the driver of the BMC's display, which takes device numbers that partitions need.
+const videoDriver = "ast"
+
+// installAMD is the driver of AMD's operator.
+func (h Host) installAMD(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
+	_, _, tag := reference(pod.Spec.Containers[0].Image)
+	version, _, _ := strings.Cut(tag, "-")
+	return Result{}, h.Machine.Install(machineos.GPUDriver{Vendor: "amd", Version: version})
+}
+
+// instincts are the GPUs that AMD's driver holds.
+func (h Host) instincts() []*pci.Device {
+	var out []*pci.Device
+	for _, d := range h.Machine.Bus.Devices() {
+		if d.Driver == "amdgpu" {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// partitionOf is how the plugin and the labels write it: cpx_nps4.
+func partitionOf(d *pci.Device) string {
+	compute, memory := d.Partition()
+	if compute == "" {
+		return ""
+	}
+	return strings.ToLower(compute + "_" + memory)
+}
+
+// plugAMD is AMD's device plugin (cmd/k8s-device-plugin): of a node with several kinds of partitions strategy single makes
+// nothing.
+func (h Host) plugAMD(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
+	strategy := option(pod, "resource_naming_strategy", "")
+	if strategy == "" {
+		strategy = "single"
+	}
+	kinds, parts := map[string]bool{}, h.amdParts()
+	var names []string
+	for _, d := range h.instincts() {
+		name, kind := "gpu", partitionOf(d)
+		kinds[kind] = true
+		if strategy == "mixed" && kind != "" {
+			name = kind
+		}
+		for range parts[d.Address] {
+			names = append(names, name)
+		}
+	}
+	switch {
+	case strategy != "single" && strategy != "mixed":
+		return Result{}, fmt.Errorf("unknown resource_naming_strategy %s", strategy)
+	case len(names) == 0:
+		return Result{}, errors.New("no GPU: /sys/class/kfd is not there")
+	case strategy == "single" && len(kinds) > 1:
+		return Result{}, errors.New("partitions of different styles are on the node, and the strategy is single")
+	}
+	return Result{Devices: counted("amd.com/", names)}, nil
+}
+
+// amdParts are the devices that each GPU has. Where the display's driver runs beside CPX, some have no number left.
+func (h Host) amdParts() map[string]int {
+	out, total := map[string]int{}, 0
+	for _, d := range h.instincts() {
+		out[d.Address] = d.Parts()
+		total += d.Parts()
+	}
+	const numbers = 64 // of render nodes
+	if total >= numbers && !h.Machine.ModuleBlacklisted(videoDriver) && h.hasVideo() {
+		for _, d := range h.instincts() {
+			out[d.Address]--
+			break
+		}
+	}
+	return out
+}
+
+// hasVideo: the BMC's display is on the bus.
+func (h Host) hasVideo() bool {
+	for _, d := range h.Machine.Bus.Devices() {
+		if d.VendorID == "1a03" {
+			return true
+		}
+	}
+	return false
+}
+
+// labelAMD is AMD's node labeller.
+func (h Host) labelAMD(context.Context, *corev1.Pod, Reader) (Result, error) {
+	gpus := h.instincts()
+	if len(gpus) == 0 {
+		return Result{}, nil
+	}
+	out := map[string]string{"amd.com/gpu.device-id": gpus[0].DeviceID, "amd.com/gpu.mode": "container"}
+	if kind := partitionOf(gpus[0]); kind != "" {
+		out["amd.com/gpu.compute-memory-partition"] = kind
+	}
+	return Result{Labels: out}, nil
+}
+
+// publishAMD is AMD's DRA driver, as its code of October 2025 has it.
+func (h Host) publishAMD(context.Context, *corev1.Pod, Reader) (Result, error) {
+	out := Result{Driver: amdDRA}
+	parts := h.amdParts()
+	for i, d := range h.instincts() {
+		for n := range parts[d.Address] {
+			kind, profile := "amdgpu", partitionOf(d)
+			if profile != "" && profile != "spx_nps1" {
+				kind = "amdgpu-partition"
+			}
+			card, render := int64(i*8+n), int64(128+i*8+n)
+			attributes := map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
+				"type": text(kind), "deviceID": text(d.DeviceID), "cardIndex": {IntValue: &card}, "renderIndex": {IntValue: &render}, "pciAddr": text(d.Address),
+			}
+			if profile != "" {
+				attributes["partitionProfile"] = text(profile)
+			}
+			out.Published = append(out.Published, resourcev1.Device{
+				Name: fmt.Sprintf("gpu-%d-%d", card, render), Attributes: attributes,
+				Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: resource.MustParse("24Gi")}},
+			})
+		}
+	}
+	if len(out.Published) == 0 {
+		return Result{}, errors.New("no GPU that amdgpu holds")
+	}
+	return out, nil
+}
+
+func text(value string) resourcev1.DeviceAttribute {
+	return resourcev1.DeviceAttribute{StringValue: &value}
+}
+
+// profileOf is an entry of the device config manager's configuration, as far as it is read here.
+type profileOf struct {
+	Profiles []struct {
+		Compute string `json:"computePartition"`
+		Memory  string `json:"memoryPartition"`
+	} `json:"profiles"`
+}
+
+// applyAMD is AMD's device config manager.
+func (h Host) applyAMD(ctx context.Context, pod *corev1.Pod, read Reader) (Result, error) {
+	const key = "dcm.amd.com/gpu-config-profile"
+	name := h.Node.Labels[key]
+	if name == "" {
+		return Result{}, nil
+	}
+	result := func(state string, err error) (Result, error) {
+		return Result{Labels: map[string]string{key + "-state": state}}, err
+	}
+	compute, memory, err := dcmProfile(ctx, pod, read, name)
+	if err != nil {
+		return result("failure", err)
+	}
+	for _, d := range h.instincts() {
+		if err := d.SetPartition("memory", memory); err != nil {
+			return result("failure", err)
+		}
+	}
+	// It has the driver start anew, and then sets what takes effect at once.
+	h.Machine.Bus.Unloaded("amdgpu")
+	h.Machine.Bus.Loaded("amdgpu", nil)
+	gpus := h.instincts()
+	if len(gpus) == 0 {
+		return result("failure", errors.New("no GPU"))
+	}
+	for _, d := range gpus {
+		if err := d.SetPartition("compute", compute); err != nil {
+			return result("failure", err)
+		}
+	}
+	return result("success", nil)
+}
+
+// dcmProfile is the profile of that name: of the ConfigMap that is mounted, or else of the default one.
+func dcmProfile(ctx context.Context, pod *corev1.Pod, read Reader, name string) (compute, memory string, err error) {
+	standard := map[string][2]string{
+		"default": {"SPX", "NPS1"}, "cpx_nps1_all": {"CPX", "NPS1"}, "cpx_nps4_all": {"CPX", "NPS4"}, "dpx_nps2_all": {"DPX", "NPS2"}, "qpx_nps1_all": {"QPX", "NPS1"},
+	}
+	if config, err := configOf(ctx, pod, read, "config.json"); err == nil {
+		var file struct {
+			Profiles map[string]profileOf `json:"gpu-config-profiles"`
+		}
+		if err := json.Unmarshal([]byte(config), &file); err != nil {
+			return "", "", err
+		}
+		if p, ok := file.Profiles[name]; ok && len(p.Profiles) > 0 {
+			return p.Profiles[0].Compute, p.Profiles[0].Memory, nil
+		}
+	} else if p, ok := standard[name]; ok {
+		return p[0], p[1], nil
+	}
+	return "", "", fmt.Errorf("no profile %s", name)
+}

@@ -1,0 +1,164 @@
+package software
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/ingot-dev/ingot/test/rack/kubelet"
+	"github.com/ingot-dev/ingot/test/rack/machine"
+	"github.com/ingot-dev/ingot/test/rack/vendor"
+)
+
+// Reader reads a ConfigMap of a pod's namespace.
+type Reader = func(ctx context.Context, name string) (map[string]string, error)
+
+// Result is what a pod does to its node.
+type Result struct {
+	// Devices that a device plugin registers.
+	Devices map[corev1.ResourceName]kubelet.Devices
+	// Driver is the DRA driver's name, and Published what it publishes; empty: the pod is none.
+	Driver    string
+	Published []resourcev1.Device
+	// Labels that it sets on its node.
+	Labels map[string]string
+}
+
+// Host is a machine on which pods run.
+type Host struct {
+	Machine *machine.Machine
+	// Permitted are KubeVirt's permittedHostDevices; nil: there is no KubeVirt.
+	Permitted *Permitted
+	// Node is the machine's node.
+	Node *corev1.Node
+	// IncompletePool: a DRA driver announces a slice that it never writes.
+	IncompletePool bool
+}
+
+// role is what a pod can be. Those that change the machine come before those that look at it.
+type role struct {
+	name  string
+	is    func(*corev1.Pod) bool
+	run   func(Host, context.Context, *corev1.Pod, Reader) (Result, error)
+	first bool
+}
+
+// roles are all that are known. A pod is the first that fits.
+func roles() []role {
+	return []role{
+		{"driver", image("driver", "vgpu-manager"), Host.installDriver, true},
+		{"AMD's driver", image("amdgpu-driver"), Host.installAMD, true},
+		{"container toolkit", image("container-toolkit"), Host.installToolkit, true},
+		{"VFIO manager", image("k8s-driver-manager"), Host.bindAll, true},
+		{"MIG manager", image("k8s-mig-manager"), Host.applyMIG, true},
+		{"vGPU device manager", image("vgpu-device-manager"), Host.applyVGPU, true},
+		{"AMD's device config manager", image("device-config-manager"), Host.applyAMD, true},
+		{"feature discovery", vendor.Discovers, Host.discover, false},
+		{"AMD's labeller", image("k8s-node-labeller"), Host.labelAMD, false},
+		{"KubeVirt device plugin", image("kubevirt-gpu-device-plugin"), Host.devicesForVMs, false},
+		{"virt-handler", image("virt-handler"), Host.permitted, false},
+		{"NVIDIA's DRA driver", func(p *corev1.Pod) bool { return vendor.Host{}.Driver(p) != "" }, Host.publishNVIDIA, false},
+		{"NVIDIA's device plugin", vendor.Host{}.Serves, Host.plugNVIDIA, false},
+		{"AMD's device plugin", amdImage("k8s-device-plugin"), Host.plugAMD, false},
+		{"AMD's DRA driver", image("k8s-gpu-dra-driver"), Host.publishAMD, false},
+		{"a device plugin", image("device-plugin"), Host.plug, false},
+		{"a DRA driver", image("dra-driver"), Host.publish, false},
+	}
+}
+
+func roleOf(pod *corev1.Pod) (role, bool) {
+	all := roles()
+	at := slices.IndexFunc(all, func(r role) bool { return r.is(pod) })
+	if at < 0 {
+		return role{}, false
+	}
+	return all[at], true
+}
+
+// Order says when a pod runs among others: those that change the machine before those that look at it, else as they are
+// listed here. Pods that nobody knows do nothing and are last.
+func Order(pod *corev1.Pod) int {
+	all := roles()
+	at := slices.IndexFunc(all, func(r role) bool { return r.is(pod) })
+	if at < 0 {
+		return len(all)
+	}
+	return at
+}
+
+// Run is what the pod does. An error is why its container ends.
+func (h Host) Run(ctx context.Context, pod *corev1.Pod, read Reader) (Result, error) {
+	r, ok := roleOf(pod)
+	if !ok {
+		return Result{}, nil
+	}
+	out, err := r.run(h, ctx, pod, read)
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", r.name, err)
+	}
+	return out, nil
+}
+
+// image says whether a pod has a container of an image of one of these names, in whatever repository.
+func image(names ...string) func(*corev1.Pod) bool {
+	return func(pod *corev1.Pod) bool {
+		return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+			_, name, _ := reference(c.Image)
+			return slices.Contains(names, name)
+		})
+	}
+}
+
+func amdImage(want string) func(*corev1.Pod) bool {
+	return func(pod *corev1.Pod) bool {
+		return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+			path, name, _ := reference(c.Image)
+			return name == want && strings.Contains(path, "rocm")
+		})
+	}
+}
+
+// reference takes an image's name apart: docker.io/rocm, k8s-device-plugin, 1.31.
+func reference(image string) (path, name, tag string) {
+	name, _, _ = strings.Cut(image, "@")
+	if at := strings.LastIndex(name, "/"); at >= 0 {
+		path, name = name[:at], name[at+1:]
+	}
+	name, tag, _ = strings.Cut(name, ":")
+	return path, name, tag
+}
+
+// nvidia is what NVIDIA's plugins see.
+func (h Host) nvidia() vendor.Host {
+	m := h.Machine
+	return vendor.Host{NVIDIADriver: m.NVIDIADriver(), NVIDIAToolkit: m.Toolkit, GPUs: m.GPUs(), IOMMU: m.Bus.IOMMU(), IncompletePool: h.IncompletePool}
+}
+
+// option is a value of a container's command line, or else of its environment.
+func option(pod *corev1.Pod, flag, variable string) string {
+	for _, c := range pod.Spec.Containers {
+		words := slices.Concat(c.Command, c.Args)
+		for i, word := range words {
+			name, value, joined := strings.Cut(strings.TrimLeft(word, "-"), "=")
+			if name != flag || !strings.HasPrefix(word, "-") {
+				continue
+			}
+			if joined {
+				return value
+			}
+			if i+1 < len(words) {
+				return words[i+1]
+			}
+		}
+		for _, env := range c.Env {
+			if env.Name == variable && variable != "" {
+				return env.Value
+			}
+		}
+	}
+	return ""
+}

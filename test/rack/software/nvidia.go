@@ -1,0 +1,197 @@
+package software
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ingot-dev/ingot/test/rack/machineos"
+	"github.com/ingot-dev/ingot/test/rack/pci"
+	"github.com/ingot-dev/ingot/test/rack/vendor"
+)
+
+// installDriver is the driver of NVIDIA's operator: the image's tag begins with the version.
+func (h Host) installDriver(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
+	c := pod.Spec.Containers[0]
+	_, name, tag := reference(c.Image)
+	version, _, _ := strings.Cut(tag, "-")
+	driver := machineos.GPUDriver{Vendor: "nvidia", Version: version}
+	if name == "vgpu-manager" {
+		driver.Kind = "VGPUManager"
+	}
+	if option(pod, "kernel-module-type", "KERNEL_MODULE_TYPE") == "proprietary" {
+		driver.KernelModule = "Proprietary"
+	}
+	if err := h.Machine.Install(driver); err != nil {
+		return Result{}, err
+	}
+	if h.Machine.Manager() && name == "vgpu-manager" {
+		return Result{}, h.Machine.Bus.EnableFunctions()
+	}
+	return Result{}, nil
+}
+
+func (h Host) installToolkit(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
+	if h.Machine.Toolkit == "" {
+		_, _, h.Machine.Toolkit = reference(pod.Spec.Containers[0].Image)
+	}
+	return Result{}, nil
+}
+
+// bindAll is `vfio-manage bind --all`.
+func (h Host) bindAll(context.Context, *corev1.Pod, Reader) (Result, error) {
+	bus := h.Machine.Bus
+	bus.Loaded("vfio_pci", nil)
+	for _, d := range bus.Devices() {
+		if d.VendorID != "10de" || !strings.HasPrefix(d.Class, "03") || d.Driver == pci.VFIO || d.Driver == pci.Grace {
+			continue
+		}
+		files := "/sys/bus/pci/devices/" + d.Address
+		err := bus.WriteFile(files+"/driver_override", []byte(pci.VFIO))
+		if err == nil && d.Driver != "" {
+			err = bus.WriteFile(files+"/driver/unbind", []byte(d.Address))
+		}
+		if err == nil {
+			err = bus.WriteFile("/sys/bus/pci/drivers_probe", []byte(d.Address))
+		}
+		if err == nil && d.Driver != pci.VFIO {
+			err = fmt.Errorf("%s is not bound to vfio-pci: is the IOMMU on?", d.Address)
+		}
+		if err != nil {
+			return Result{}, err
+		}
+	}
+	return Result{}, nil
+}
+
+// managed runs a manager that goes by a label of its node and tells its state by another.
+func (h Host) managed(pod *corev1.Pod, key, fallback, failed string, apply func(name string) error) (Result, error) {
+	name := h.Node.Labels[key]
+	if name == "" {
+		name = fallback
+	}
+	if name == "" {
+		return Result{}, nil
+	}
+	if err := apply(name); err != nil {
+		return Result{Labels: map[string]string{key + ".state": failed}}, fmt.Errorf("%s %s: %w", pod.Name, name, err)
+	}
+	return Result{Labels: map[string]string{key + ".state": "success"}}, nil
+}
+
+func (h Host) applyMIG(ctx context.Context, pod *corev1.Pod, read Reader) (Result, error) {
+	return h.managed(pod, "nvidia.com/mig.config", option(pod, "", "DEFAULT_CONFIG"), "failed", func(name string) error {
+		if h.Machine.NVIDIADriver() == "" {
+			return errors.New("the driver is not ready")
+		}
+		text, err := configOf(ctx, pod, read, "config.yaml")
+		if err != nil {
+			return err
+		}
+		file := func(string) ([]byte, error) { return []byte(text), nil }
+		return h.Machine.MIGParted().Run([]string{"apply", "-f", "config.yaml", "-c", name}, nil, file)
+	})
+}
+
+func (h Host) applyVGPU(ctx context.Context, pod *corev1.Pod, read Reader) (Result, error) {
+	return h.managed(pod, "nvidia.com/vgpu.config", option(pod, "", "DEFAULT_VGPU_CONFIG"), "failed", func(name string) error {
+		text, err := configOf(ctx, pod, read, "config.yaml")
+		if err != nil {
+			return err
+		}
+		return h.Machine.VGPUDM().Do("apply", []byte(text), name)
+	})
+}
+
+// configOf is a file of a ConfigMap that the pod mounts.
+func configOf(ctx context.Context, pod *corev1.Pod, read Reader, key string) (string, error) {
+	for _, v := range pod.Spec.Volumes {
+		if v.ConfigMap == nil {
+			continue
+		}
+		data, err := read(ctx, v.ConfigMap.Name)
+		if err != nil {
+			return "", err
+		}
+		if text, ok := data[key]; ok {
+			return text, nil
+		}
+	}
+	return "", fmt.Errorf("no mounted ConfigMap has %s", key)
+}
+
+func (h Host) discover(ctx context.Context, pod *corev1.Pod, read Reader) (Result, error) {
+	labels, err := h.nvidia().Discovered(ctx, h.chosen(pod), read)
+	return Result{Labels: labels}, err
+}
+
+func (h Host) plugNVIDIA(ctx context.Context, pod *corev1.Pod, read Reader) (Result, error) {
+	devices, err := h.nvidia().Register(ctx, h.chosen(pod), read)
+	return Result{Devices: devices}, err
+}
+
+func (h Host) publishNVIDIA(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
+	devices, err := h.nvidia().Published(pod)
+	return Result{Driver: vendor.NVIDIADRA, Published: devices}, err
+}
+
+// chosen is the pod as its configuration manager makes it: of several configurations the one that the node's label names.
+func (h Host) chosen(pod *corev1.Pod) *corev1.Pod {
+	label := option(pod, "node-label", "NODE_LABEL")
+	if label == "" {
+		return pod
+	}
+	name := h.Node.Labels[label]
+	if name == "" {
+		name = option(pod, "default-config", "DEFAULT_CONFIG")
+	}
+	out := pod.DeepCopy()
+	for i, v := range out.Spec.Volumes {
+		if v.ConfigMap != nil && v.Name == "available-configs" {
+			out.Spec.Volumes[i].Name = "config"
+			out.Spec.Volumes[i].ConfigMap.Items = []corev1.KeyToPath{{Key: name, Path: "config.yaml"}}
+		}
+	}
+	out.Spec.Volumes = slices.DeleteFunc(out.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "config" && v.ConfigMap == nil })
+	return out
+}
+
+// pciNames are lines of the file pci.ids that the KubeVirt device plugin's image 1.6.0 has (utils/pci.ids 2025.07.11).
+var pciNames = map[string]string{
+	"20b0": "GA100 [A100 SXM4 40GB]", "20b2": "GA100 [A100 SXM4 80GB]", "20b5": "GA100 [A100 PCIe 80GB]", "20f1": "GA100 [A100 PCIe 40GB]",
+	"2330": "GH100 [H100 SXM5 80GB]", "2331": "GH100 [H100 PCIe]", "2335": "GH100 [H200 SXM 141GB]", "233b": "GH100 [H200 NVL]",
+	"2235": "GA102GL [A40]", "2236": "GA102GL [A10]", "26b9": "AD102GL [L40S]", "1eb8": "TU104GL [Tesla T4]", "2901": "GB100 [B200]",
+	"22a3": "GH100 [H100 NVSwitch]", "1af1": "GA100 [A100 NVSwitch]", "2342": "GH100 [GH200 120GB / 480GB]",
+}
+
+var notInResources = regexp.MustCompile(`[^A-Z0-9_.]`)
+
+// devicesForVMs is NVIDIA's KubeVirt device plugin: every function of NVIDIA's that is held for virtual machines, NVSwitches
+// included, and every mediated device. It knows no types of virtual functions.
+func (h Host) devicesForVMs(context.Context, *corev1.Pod, Reader) (Result, error) {
+	var names []string
+	for _, d := range h.Machine.Bus.Devices() {
+		if d.VendorID == "10de" && (d.Driver == pci.VFIO || d.Driver == pci.Grace) {
+			names = append(names, resourceOf(d.DeviceID))
+		}
+		for _, mediated := range d.Mediated {
+			names = append(names, strings.Join(strings.Fields(mediated), "_"))
+		}
+	}
+	return Result{Devices: counted("nvidia.com/", names)}, nil
+}
+
+// resourceOf follows pkg/device_plugin: upper case, slashes, dots and white space become underscores, all else goes.
+func resourceOf(id string) string {
+	name, ok := pciNames[id]
+	if !ok {
+		return id
+	}
+	name = strings.NewReplacer("/", "_", ".", "_").Replace(strings.ToUpper(name))
+	return notInResources.ReplaceAllString(regexp.MustCompile(`\s+`).ReplaceAllString(name, "_"), "")
+}
