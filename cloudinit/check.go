@@ -11,7 +11,7 @@ import (
 )
 
 // Check reports what is wrong whatever the machine and the host: with layers, properties, templates as such, the network,
-// and with what the image's kind of user data lacks. Machine, Host and Join are not asked for. Errors as of Render.
+// and with what the image's kind of user data lacks. Machine, Host, Join and Secrets are not asked for. Errors as of Render.
 func Check(in Input) error {
 	said, err := properties.Resolve(in.Properties)
 	if err != nil {
@@ -30,9 +30,6 @@ func Check(in Input) error {
 	}
 	if _, _, err := networkOf(in); err != nil {
 		return err
-	}
-	if len(in.Plan.SecretFiles) > 0 {
-		return &Unsupported{Kind: string(in.Kind), What: "this version writes no file from a Secret, and the presentation needs " + in.Plan.SecretFiles[0].Path}
 	}
 	switch in.Kind {
 	case "", v1alpha1.UserDataCloudInit:

@@ -14,8 +14,12 @@
 // do not: bonds and VLANs. The network (package network) is rendered as OpenStack's network_data.json, which is what a
 // config drive's reader takes, and as network-config version 2, for a NoCloud seed.
 //
-// Everything is deterministic, and secrets enter at the last step: Render builds the whole document without the
-// bootstrap token and then appends the one file that has it.
+// Everything is deterministic, and secrets enter at the last step: Render builds the whole document without them, and then
+// appends the files that hold them: those of the presentation that are keys of Secrets (a virtual GPU's licence token), in
+// base64, and the one with the bootstrap token. After the join the document is rendered without any of these. What reads
+// user data reads it once for an installation (cloud-init by its instance-id, Ignition at the first boot), so the files
+// stay on the disk, and no copy of a secret that has been delivered remains in the cluster. The next installation reads
+// the Secrets again: a licence token is changed in its Secret, and reaches the node with its next revision.
 //
 // Files that a node gets, beside those of its presentation:
 //

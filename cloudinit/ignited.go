@@ -20,10 +20,13 @@ func renderIgnition(in Input) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in.Join != nil {
-		if config.Secret, err = kubelet.JoinFiles(*in.Join); err != nil {
-			return nil, err
-		}
+	files, join, err := secret(in)
+	if err != nil {
+		return nil, err
+	}
+	config.Secret = join
+	for _, f := range files {
+		config.SecretData = append(config.SecretData, ignition.Data(f))
 	}
 	out, err := ignition.Render(config)
 	return out, translated(err)

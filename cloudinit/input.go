@@ -53,6 +53,8 @@ type Input struct {
 	Gate string
 	// Join is how the node joins; nil renders the same without what is secret, for the time after the join.
 	Join *TLSBootstrap
+	// Secrets are the contents of Plan.SecretFiles. They are asked for only where Join is set.
+	Secrets Secrets
 }
 
 // Layer is one layer of people's user data.
@@ -132,7 +134,7 @@ type TLSBootstrap = kubelet.TLSBootstrap
 // Documents are what a node's first boot reads.
 type Documents struct {
 	// UserData is a #cloud-config, a MIME message of one and people's scripts, or an Ignition configuration. It holds the
-	// bootstrap token while Input.Join is set: secret.
+	// bootstrap token and the contents of Secrets while Input.Join is set: secret.
 	UserData []byte
 	// NetworkData is an OpenStack network_data.json; nil: none, the image's default holds.
 	NetworkData []byte

@@ -29,7 +29,8 @@ func modes(t testing.TB) map[string]Input {
 	return map[string]Input{
 		"mig": presented(t, "A100-SXM4-80GB", v1alpha1.Presentation{Mode: v1alpha1.ModeMIG, MIG: &v1alpha1.MIGSpec{Strategy: "mixed",
 			Layout: []v1alpha1.MIGLayout{{GPUs: []int32{0, 1, 2}, Profiles: map[string]int32{"1g.10gb+me": 1, "1g.10gb": 6}}, {GPUs: []int32{3}, Profiles: map[string]int32{"3g.40gb": 2}}}}}),
-		"dra": presented(t, "H200-NVL-141GB", v1alpha1.Presentation{Mode: v1alpha1.ModeDRA}),
+		"vgpu-guest": guest(t, "", ""),
+		"dra":        presented(t, "H200-NVL-141GB", v1alpha1.Presentation{Mode: v1alpha1.ModeDRA}),
 	}
 }
 

@@ -23,7 +23,8 @@ const (
 )
 
 // Render makes a node's documents. The same input gives the same bytes. Errors are *Invalid, *Conflict, *TooLarge,
-// *Unsupported, *NetworkInvalid, *properties.Invalid or *templates.Invalid, and none of them quotes a secret.
+// *Unsupported, *SecretMissing, *NetworkInvalid, *properties.Invalid or *templates.Invalid, and none of them quotes a
+// secret.
 func Render(in Input) (Documents, error) {
 	in, err := resolve(in)
 	if err != nil {
@@ -66,14 +67,13 @@ func renderCloudInit(in Input) ([]byte, error) {
 	if err := addOurs(doc.root, in); err != nil {
 		return nil, err
 	}
-	if in.Join != nil {
-		// The last step: only from here on the document holds a secret.
-		files, err := kubelet.JoinFiles(*in.Join)
-		if err != nil {
-			return nil, err
-		}
-		appendFiles(doc.root, files)
+	// The last step: only from here on the document holds a secret.
+	files, join, err := secret(in)
+	if err != nil {
+		return nil, err
 	}
+	appendSecrets(doc.root, files)
+	appendFiles(doc.root, join)
 	config, err := doc.bytes()
 	if err != nil || len(scripts) == 0 {
 		return config, err
@@ -134,6 +134,9 @@ func reserved(p presentation.Plan) []string {
 	for _, f := range planFiles(p) {
 		out = append(out, f.Path)
 	}
+	for _, f := range p.SecretFiles {
+		out = append(out, f.Path)
+	}
 	return out
 }
 
@@ -158,13 +161,19 @@ func command(words ...string) *yaml.Node {
 
 func appendFiles(root *yaml.Node, files []presentation.File) {
 	for _, f := range files {
-		n := mapping()
-		set(n, "path", scalar(f.Path))
-		set(n, "permissions", scalar(f.Mode))
-		set(n, "owner", scalar("root:root"))
+		n := entry(f.Path, f.Mode)
 		set(n, "content", scalar(f.Content))
 		appendTo(root, "write_files", n)
 	}
+}
+
+// entry is one of write_files, without its content.
+func entry(path, mode string) *yaml.Node {
+	n := mapping()
+	set(n, "path", scalar(path))
+	set(n, "permissions", scalar(mode))
+	set(n, "owner", scalar("root:root"))
+	return n
 }
 
 // appendTo appends to a top-level list, which it makes where there is none.

@@ -1,6 +1,7 @@
 package ignition
 
 import (
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strconv"
@@ -36,6 +37,16 @@ type Config struct {
 	Reserved []string
 	// Secret are the files that hold secrets. They are added last.
 	Secret []presentation.File
+	// SecretData are those of them that are no text, and come before the others.
+	SecretData []Data
+}
+
+// Data is a file of bytes.
+type Data struct {
+	// Path is absolute; Mode is its permissions in octal, 0600.
+	Path, Mode string
+	// Content of the file.
+	Content []byte
 }
 
 // Layer is a butane document of people's.
@@ -55,9 +66,9 @@ func Render(c Config) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(c.Secret) > 0 {
+	if len(c.Secret)+len(c.SecretData) > 0 {
 		// The last step: only from here on the document holds a secret.
-		secret, err := c.ours(butane{Storage: storage{Files: files(c.Secret)}})
+		secret, err := c.ours(butane{Storage: storage{Files: append(dataFiles(c.SecretData), files(c.Secret)...)}})
 		if err != nil {
 			return nil, err
 		}
@@ -153,8 +164,10 @@ type file struct {
 	Contents  contents `yaml:"contents"`
 }
 
+// contents has one of the two.
 type contents struct {
-	Inline string `yaml:"inline"`
+	Inline *string `yaml:"inline,omitempty"`
+	Source *string `yaml:"source,omitempty"`
 }
 
 type systemd struct {
@@ -200,13 +213,27 @@ const pathHostname = "/etc/hostname"
 func files(from []presentation.File) []file {
 	out := make([]file, len(from))
 	for i, f := range from {
-		mode, err := strconv.ParseInt(f.Mode, 8, 0)
-		if err != nil {
-			mode = 0o600
-		}
-		out[i] = file{Path: f.Path, Overwrite: true, Mode: int(mode), Contents: contents{Inline: f.Content}}
+		out[i] = file{Path: f.Path, Overwrite: true, Mode: permissions(f.Mode), Contents: contents{Inline: &f.Content}}
 	}
 	return out
+}
+
+// dataFiles are data URLs: text of YAML cannot hold every byte.
+func dataFiles(from []Data) []file {
+	out := make([]file, len(from))
+	for i, f := range from {
+		source := "data:;base64," + base64.StdEncoding.EncodeToString(f.Content)
+		out[i] = file{Path: f.Path, Overwrite: true, Mode: permissions(f.Mode), Contents: contents{Source: &source}}
+	}
+	return out
+}
+
+func permissions(octal string) int {
+	mode, err := strconv.ParseInt(octal, 8, 0)
+	if err != nil {
+		return 0o600
+	}
+	return int(mode)
 }
 
 // ours translates what Ingot wrote. What butane says of it may quote it, so it is not told.

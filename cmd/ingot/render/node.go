@@ -1,17 +1,18 @@
 package render
 
 import (
+	"encoding/base64"
 	"errors"
-	"maps"
+	"fmt"
 	"strings"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
+	"github.com/ingot-dev/ingot/controllers/plan/registration"
 	"github.com/ingot-dev/ingot/controllers/plan/revision"
 	"github.com/ingot-dev/ingot/presentation"
 )
@@ -62,8 +63,9 @@ func nodeOf(files offline.Files, opts options) (*node, error) {
 	}
 	n.in = shape.Input(n.plan)
 	n.in.Machine = cloudinit.MachineInput{Name: machine.Name, Namespace: machine.Namespace, UID: string(machine.UID), Revision: name, Attempt: max(machine.Status.Attempt, 1)}
-	n.in.Node = cloudinit.NodeInput{Labels: nodeLabels(shape.NodeType, string(machine.UID), name), Taints: nodeTaints(shape.NodeType)}
+	n.in.Node = cloudinit.NodeInput{Labels: registration.Labels(shape.NodeType, string(machine.UID), name), Taints: registration.Taints(shape.NodeType)}
 	n.in.Join = n.join(files, machine)
+	n.in.Secrets = n.secrets()
 	if len(machine.Spec.Properties) > 0 {
 		n.in.Properties = append(n.in.Properties, properties.Level{Name: "Machine " + machine.Name, Values: machine.Spec.Properties, Tenant: true})
 	}
@@ -142,21 +144,14 @@ func (n *node) join(files offline.Files, machine *v1alpha1.Machine) *cloudinit.T
 	return out
 }
 
-// nodeLabels are those that the manager gives, as far as kubelet may set them.
-func nodeLabels(nodeType *v1alpha1.NodeType, uid, revision string) map[string]string {
-	out := map[string]string{v1alpha1.LabelNodeType: nodeType.Name, v1alpha1.LabelMachineUID: uid, v1alpha1.LabelRevision: revision}
-	if nodeType.Spec.Zone != "" {
-		out[v1alpha1.LabelZone] = nodeType.Spec.Zone
-	}
-	if nodeType.Spec.Node != nil {
-		maps.Copy(out, nodeType.Spec.Node.Labels)
+// secrets stand for what only Secrets hold; in the documents they are in base64.
+func (n *node) secrets() cloudinit.Secrets {
+	out := cloudinit.Secrets{Namespace: n.shape.Provider.Spec.HostNamespace, Contents: map[cloudinit.SecretKey][]byte{}}
+	for _, f := range n.plan.SecretFiles {
+		what := fmt.Sprintf("%s of Secret %s/%s", f.Key, out.Namespace, f.Secret)
+		text := []byte("PLACEHOLDER: " + what + "\n")
+		out.Contents[cloudinit.SecretKey{Secret: f.Secret, Key: f.Key}] = text
+		n.placeholders = append(n.placeholders, placeholder{base64.StdEncoding.EncodeToString(text), what + ", which is secret"})
 	}
 	return out
-}
-
-func nodeTaints(nodeType *v1alpha1.NodeType) []corev1.Taint {
-	if nodeType.Spec.Node == nil {
-		return nil
-	}
-	return nodeType.Spec.Node.Taints
 }
