@@ -34,7 +34,7 @@ func prune(content map[string]any) {
 		case nil:
 			delete(content, key)
 		case map[string]any:
-			full := len(v) > 0
+			full := len(v) > 0 || key == "resources"
 			prune(v)
 			if full && len(v) == 0 {
 				delete(content, key)
