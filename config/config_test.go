@@ -3,6 +3,7 @@ package config
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -173,7 +174,7 @@ func TestTheDeploymentAgreesWithTheConfigurationThatItMounts(t *testing.T) {
 	for _, p := range container.Ports {
 		ports[p.Name] = p.ContainerPort
 	}
-	for name, address := range map[string]string{"boot": s.Boot.Address, "health": s.Health.Address, "metrics": s.Metrics.Address} {
+	for name, address := range map[string]string{"boot": s.Boot.Address, "health": s.Health.Address, "metrics": s.Metrics.Address, "webhook": s.Webhook.Address} {
 		_, port, err := net.SplitHostPort(address)
 		if err != nil || port != strconv.Itoa(int(ports[name])) {
 			t.Errorf("port %s: the container says %d, the configuration %s", name, ports[name], address)
@@ -189,7 +190,7 @@ func TestTheDeploymentAgreesWithTheConfigurationThatItMounts(t *testing.T) {
 	}
 }
 
-// granted flattens rules to "group/resource verb".
+// granted flattens rules to "group/resource verb", or "group/resource/name verb" where a rule is about one object.
 func granted(t *testing.T, rules []rbacv1.PolicyRule) []string {
 	t.Helper()
 	var out []string
@@ -201,6 +202,9 @@ func granted(t *testing.T, rules []rbacv1.PolicyRule) []string {
 		}
 		for _, g := range rule.APIGroups {
 			for _, r := range rule.Resources {
+				if len(rule.ResourceNames) > 0 {
+					r += "/" + strings.Join(rule.ResourceNames, ";")
+				}
 				for _, v := range rule.Verbs {
 					out = append(out, fmt.Sprintf("%s/%s %s", g, r, v))
 				}
@@ -214,10 +218,12 @@ func granted(t *testing.T, rules []rbacv1.PolicyRule) []string {
 func asked(t *testing.T) map[string][]string {
 	t.Helper()
 	files, err := filepath.Glob("../controllers/*/*.go")
-	if err != nil {
+	deeper, err2 := filepath.Glob("../controllers/*/*/*.go")
+	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
-	marker := regexp.MustCompile(`(?m)^//\+kubebuilder:rbac:groups=([^,]*),resources=([^,]*),verbs=([^,\n]*)(?:,roleName=(\S+))?$`)
+	files = append(files, deeper...)
+	marker := regexp.MustCompile(`(?m)^//\+kubebuilder:rbac:groups=([^,]*),resources=([^,]*),(?:resourceNames=([^,]*),)?verbs=([^,\n]*)(?:,roleName=(\S+))?$`)
 	out := map[string][]string{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -225,12 +231,15 @@ func asked(t *testing.T) map[string][]string {
 			t.Fatal(err)
 		}
 		for _, m := range marker.FindAllStringSubmatch(string(text), -1) {
-			role := m[4]
+			role := m[5]
 			if role == "" {
 				role = "ingot-manager"
 			}
 			for r := range strings.SplitSeq(m[2], ";") {
-				for v := range strings.SplitSeq(m[3], ";") {
+				if m[3] != "" {
+					r += "/" + m[3]
+				}
+				for v := range strings.SplitSeq(m[4], ";") {
 					out[role] = append(out[role], fmt.Sprintf("%s/%s %s", strings.Trim(m[1], `"`), r, v))
 				}
 			}
@@ -246,6 +255,7 @@ func inItsNamespace(s settings.Settings) []rbacv1.PolicyRule {
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{s.LeaderElection.Name}, Verbs: []string{"get", "update"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{s.Boot.KeySecret}, Verbs: []string{"get"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{s.Webhook.CertificateSecret}, Verbs: []string{"get", "update"}},
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
 }

@@ -1,11 +1,10 @@
-// Package config holds what is applied to a cluster: generated CRDs and RBAC, who may use what, the manager, alerts and a
-// dashboard, samples. Programs and tests read
-// it from here, so that what is shipped is what was tried.
+// Package config holds what is applied to a cluster: generated CRDs and RBAC, who may use what, the manager and its webhook,
+// alerts and a dashboard, samples. Programs and tests read it from here, so that what is shipped is what was tried.
 package config
 
 import "embed"
 
-// Files are the manifests: crd, rbac, policy, samples.
+// Files are the manifests: crd, rbac, policy, webhook, samples.
 //
-//go:embed crd rbac policy samples
+//go:embed crd rbac policy webhook samples
 var Files embed.FS

@@ -9,6 +9,13 @@
 // lease ends with status 1, so that Kubernetes starts it anew; asked to end, it finishes what runs, gives the lease back and
 // ends with status 0. The log is one stream of records on standard error, the words of client-go and net/http included.
 //
+// # The webhook
+//
+// Every replica answers API servers that ask whether a NodeType may be written (controllers/admission), with a certificate
+// that the leading replica keeps in a Secret (controllers/admission/certificate). webhook.address turns it on, and
+// config/webhook has API servers ask. While no manager answers nobody makes a NodeType or changes one's spec; nothing else
+// waits for it.
+//
 // # Metrics
 //
 // Beside those of controller-runtime, client-go and the Go runtime. No label names a machine, a host or a tenant: the
@@ -33,6 +40,7 @@
 //
 // config/rbac/role.yaml is generated from the controllers' markers: ClusterRole ingot-manager holds in the whole cluster and
 // covers no Secret. ingot-manager-hosts is bound in each host namespace (the BMCs' credentials, the claims' Secrets, the
-// claim of the namespace itself), ingot-manager-tenants in each namespace with TenantClusters (their kubeconfigs). The lease
-// and the boot key are in the manager's own namespace, by a Role of that namespace.
+// claim of the namespace itself), ingot-manager-tenants in each namespace with TenantClusters (their kubeconfigs). The lease,
+// the boot key and the webhook's certificate are in the manager's own namespace, by a Role of that namespace. Of the
+// ValidatingWebhookConfigurations the manager may read and patch its own alone.
 package operator

@@ -151,6 +151,9 @@ func assemble(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	if err := metrics.Registry.Register(&census{reader: mgr.GetCache(), now: time.Now, log: mgr.GetLogger().WithName("census")}); err != nil {
 		return fmt.Errorf("register the census: %w", err)
 	}
+	if err := addWebhook(mgr, s); err != nil {
+		return err
+	}
 	return addChecks(mgr, boot)
 }
 

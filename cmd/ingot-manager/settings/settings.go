@@ -23,7 +23,7 @@ const (
 type Settings struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Namespace is the manager's own: its lease and its boot key live there.
+	// Namespace is the manager's own: its lease, its boot key and its webhook's certificate live there.
 	Namespace string `json:"namespace"`
 	// LeaderElection lets several replicas run, one of which acts. The boot service answers from every replica.
 	LeaderElection LeaderElection `json:"leaderElection"`
@@ -33,6 +33,8 @@ type Settings struct {
 	Metrics Metrics `json:"metrics"`
 	// Log is the structured log on standard error.
 	Log Log `json:"log"`
+	// Webhook answers API servers that ask whether a NodeType may be written.
+	Webhook Webhook `json:"webhook"`
 	// Boot is the boot service.
 	Boot Boot `json:"boot"`
 	// BMC is how management controllers are spoken to.
@@ -73,6 +75,17 @@ type Log struct {
 	Format string `json:"format"`
 }
 
+// Webhook is the admission webhook, with a certificate of its own that follows from who asks: the name of the Service, or
+// the host of the URL, in the ValidatingWebhookConfiguration.
+type Webhook struct {
+	// Address to listen on, in every replica; "0", the default, turns it off: without config/webhook nobody asks.
+	Address string `json:"address"`
+	// CertificateSecret names the Secret with the certificate; made when it does not exist.
+	CertificateSecret string `json:"certificateSecret"`
+	// Configuration names the ValidatingWebhookConfiguration whose caBundle the manager keeps.
+	Configuration string `json:"configuration"`
+}
+
 // Boot is the boot service.
 type Boot struct {
 	// Address to listen on.
@@ -111,7 +124,7 @@ type Tenants struct {
 type Intervals struct {
 	// Working: a host while something runs on it.
 	Working metav1.Duration `json:"working"`
-	// Steady: a host while nothing does.
+	// Steady: a host while nothing does; each is looked at at least that often.
 	Steady metav1.Duration `json:"steady"`
 }
 
@@ -138,6 +151,7 @@ func Default() Settings {
 		Health:         Listener{Address: ":8081"},
 		Metrics:        Metrics{Address: ":8443", Secure: true},
 		Log:            Log{Level: "info", Format: "json"},
+		Webhook:        Webhook{Address: "0", CertificateSecret: "ingot-webhook-certificate", Configuration: "ingot-nodetype"},
 		Boot: Boot{
 			Address: ":8090", Files: "/var/lib/ingot/boot", Kernel: "vmlinuz", Initrd: "agent.cpio.zst",
 			KernelArguments: []string{}, KeySecret: "ingot-boot-key", ProgressInterval: d(10 * time.Second),
@@ -180,6 +194,9 @@ func (s Settings) validate() error {
 		{s.Namespace == "", "namespace", s.Namespace, "the name of the manager's own namespace"},
 		{!listens(s.Health.Address) && s.Health.Address != "0", "health.address", s.Health.Address, "HOST:PORT or :PORT, or 0 for none"},
 		{!listens(s.Metrics.Address) && s.Metrics.Address != "0", "metrics.address", s.Metrics.Address, "HOST:PORT or :PORT, or 0 for none"},
+		{!listens(s.Webhook.Address) && s.Webhook.Address != "0", "webhook.address", s.Webhook.Address, "HOST:PORT or :PORT, or 0 for none"},
+		{s.Webhook.CertificateSecret == "", "webhook.certificateSecret", "", "the name of a Secret in the manager's own namespace"},
+		{s.Webhook.Configuration == "", "webhook.configuration", "", "the name of a ValidatingWebhookConfiguration"},
 		{!listens(s.Boot.Address), "boot.address", s.Boot.Address, "HOST:PORT or :PORT"},
 		{!isURL(s.Boot.URL), "boot.url", s.Boot.URL, "the URL where servers reach boot.address, such as http://10.20.0.2:8090"},
 		{!slices.Contains([]string{"debug", "info", "warn", "error"}, s.Log.Level), "log.level", s.Log.Level, "debug, info, warn or error"},

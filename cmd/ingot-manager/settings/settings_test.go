@@ -30,6 +30,8 @@ func TestWhatMakesNoSenseIsRefusedByItsName(t *testing.T) {
 		{"another kind", "apiVersion: v1\nkind: ConfigMap\n" + url, "apiVersion, kind: got"},
 		{"no boot URL", head, "boot.url: got \"\""},
 		{"an address without a port", head + url + "health: {address: localhost}\n", "health.address: got \"localhost\""},
+		{"a webhook's address without a port", head + url + "webhook: {address: localhost}\n", "webhook.address: got \"localhost\""},
+		{"a webhook without a Secret", head + url + "webhook: {certificateSecret: \"\"}\n", "webhook.certificateSecret: got \"\""},
 		{"a level that does not exist", head + url + "log: {level: loud}\n", "log.level: got \"loud\""},
 		{"a negative time-out", head + url + "timeouts: {joining: -1s}\n", "timeouts.joining: got -1s"},
 		{"a drain longer than the release", head + url + "timeouts: {drain: 2h}\n", "timeouts.drain: got 2h0m0s"},

@@ -1,0 +1,138 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/feasibility"
+)
+
+// NodeTypes judges NodeTypes that are written.
+type NodeTypes struct {
+	// Cache is asked first, and Direct, which has none, for what is not there: it may have been made a moment ago.
+	Cache, Direct client.Reader
+	// Decoder of the objects.
+	Decoder admission.Decoder
+}
+
+//+kubebuilder:rbac:groups=ingot.dev,resources=osimages;nodeproviders,verbs=get;list;watch
+
+// Handle answers one question.
+func (n *NodeTypes) Handle(ctx context.Context, request admission.Request) admission.Response {
+	written, err := n.written(request)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	if written == nil {
+		return admission.Allowed("")
+	}
+	in, err := n.inputs(ctx, written)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	return answer(written, feasibility.Judge(in))
+}
+
+// written is the NodeType to judge; nil: its spec is not written.
+func (n *NodeTypes) written(request admission.Request) (*v1alpha1.NodeType, error) {
+	if request.SubResource != "" || request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
+		return nil, nil
+	}
+	after := &v1alpha1.NodeType{}
+	if err := n.Decoder.DecodeRaw(request.Object, after); err != nil {
+		return nil, fmt.Errorf("decode the NodeType: %w", err)
+	}
+	if request.Operation == admissionv1.Create {
+		return after, nil
+	}
+	before := &v1alpha1.NodeType{}
+	if err := n.Decoder.DecodeRaw(request.OldObject, before); err != nil {
+		return nil, fmt.Errorf("decode the NodeType as it was: %w", err)
+	}
+	if after.DeletionTimestamp != nil || equality.Semantic.DeepEqual(before.Spec, after.Spec) {
+		return nil, nil
+	}
+	return after, nil
+}
+
+func (n *NodeTypes) inputs(ctx context.Context, written *v1alpha1.NodeType) (feasibility.Inputs, error) {
+	in := feasibility.Inputs{NodeType: written}
+	image, provider := &v1alpha1.OSImage{}, &v1alpha1.NodeProvider{}
+	there, err := n.get(ctx, written.Spec.OSImageRef.Name, image)
+	if err != nil {
+		return in, fmt.Errorf("read OSImage %s: %w", written.Spec.OSImageRef.Name, err)
+	}
+	if there {
+		in.Image = image
+	}
+	there, err = n.get(ctx, written.Spec.ProviderRef.Name, provider)
+	if err != nil {
+		return in, fmt.Errorf("read NodeProvider %s: %w", written.Spec.ProviderRef.Name, err)
+	}
+	if there {
+		in.Provider = provider
+	}
+	return in, nil
+}
+
+func (n *NodeTypes) get(ctx context.Context, name string, object client.Object) (bool, error) {
+	err := n.Cache.Get(ctx, client.ObjectKey{Name: name}, object)
+	if apierrors.IsNotFound(err) {
+		err = n.Direct.Get(ctx, client.ObjectKey{Name: name}, object)
+	}
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// answer makes the response of a judgement.
+func answer(written *v1alpha1.NodeType, judged feasibility.Judgement) admission.Response {
+	var own feasibility.Judgement
+	var warnings []string
+	warn := func(f feasibility.Finding, more string) {
+		warnings = append(warnings, fmt.Sprintf("%s%s (rule %s)", f, more, f.Rule))
+	}
+	for _, f := range judged.Missing {
+		warn(f, "; no node can be made until then, and what depends on it has not been judged")
+	}
+	for _, f := range judged.Refusals {
+		if f.Kind == feasibility.KindNodeType {
+			own.Refusals = append(own.Refusals, f)
+		} else {
+			warn(f, "; no node can be made until that is mended")
+		}
+	}
+	for _, f := range judged.Warnings {
+		warn(f, "")
+	}
+	response := admission.Allowed("")
+	if err := own.Err(); err != nil {
+		response = refused(written, own.Refusals, err)
+	}
+	return response.WithWarnings(warnings...)
+}
+
+// refused says what is wrong in words, and field by field for programs.
+func refused(written *v1alpha1.NodeType, found []feasibility.Finding, err error) admission.Response {
+	status := &metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+		Message: fmt.Sprintf("NodeType %s can make no nodes: %v", written.Name, err),
+		Details: &metav1.StatusDetails{Name: written.Name, Group: v1alpha1.GroupVersion.Group, Kind: feasibility.KindNodeType},
+	}
+	for _, f := range found {
+		status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{
+			Type: metav1.CauseTypeFieldValueInvalid, Field: f.Field, Message: f.Message + " (rule " + f.Rule + ")",
+		})
+	}
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: status}}
+}
