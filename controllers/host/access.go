@@ -7,7 +7,6 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"github.com/metal3-io/baremetal-operator/pkg/hardwareutils/bmc"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,8 +46,8 @@ func (r *Reconciler) secret(ctx context.Context, namespace, name, reason string,
 	if name == "" {
 		return nil, "", problem("spec.bmc.credentialsName is empty: name a Secret of this namespace with %s", strings.Join(keys, " and ")), nil
 	}
-	var secret corev1.Secret
-	if err := r.Direct.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &secret); err != nil {
+	secret, err := r.readSecret(ctx, client.ObjectKey{Namespace: namespace, Name: name})
+	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, "", problem("Secret %s/%s does not exist: create it with %s", namespace, name, strings.Join(keys, " and ")), nil
 		}
@@ -64,6 +63,7 @@ func (r *Reconciler) secret(ctx context.Context, namespace, name, reason string,
 		}
 		values = append(values, secret.Data[key])
 	}
+	r.secrets.remember(secret, r.Clock())
 	return values, secret.ResourceVersion, nil, nil
 }
 

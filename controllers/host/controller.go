@@ -30,6 +30,7 @@ import (
 //+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts/finalizers,verbs=update
 //+kubebuilder:rbac:groups=ingot.dev,resources=hostrecords,verbs=get;list;watch;create;patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=hostrecords/status,verbs=patch
+//+kubebuilder:rbac:groups=ingot.dev,resources=machines,verbs=get;list;watch
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodeproviders,verbs=get;list;watch
 //+kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 //+kubebuilder:rbac:groups="",resources=secrets,verbs=get,roleName=ingot-manager-hosts
@@ -40,9 +41,9 @@ const workers = 32
 
 // Reconciler serves BareMetalHosts. All fields are required.
 type Reconciler struct {
-	// Client reads from the cache and writes.
+	// Client writes, and reads from the cache what is not older than its own writes (package newest).
 	Client client.Client
-	// Direct reads from the API server: hosts, records, and Secrets, of which nothing is cached.
+	// Direct reads Secrets from the API server.
 	Direct client.Reader
 	// Installer and BMCs touch the hardware.
 	Installer hardware.Installer
@@ -56,6 +57,7 @@ type Reconciler struct {
 	Timeouts plan.Timeouts
 
 	generations generations
+	secrets     secrets
 }
 
 // SetupWithManager registers the controller.
@@ -65,6 +67,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	if r.Timeouts.Poll <= 0 || r.Timeouts.Steady <= 0 || r.Timeouts.RetryBase <= 0 {
 		return errors.New("host controller: Timeouts are not set: start from plan/host.DefaultTimeouts")
+	}
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &metal3.BareMetalHost{}, indexForeign, foreignIndex); err != nil {
+		return fmt.Errorf("host controller: index BareMetalHosts by their finalizer: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("host").
 		For(&metal3.BareMetalHost{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
@@ -127,7 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return step.Retry(err).Result()
 	}
 	host := &metal3.BareMetalHost{}
-	if err := r.Direct.Get(ctx, request.NamespacedName, host); err != nil || provider == nil {
+	if err := r.Client.Get(ctx, request.NamespacedName, host); err != nil || provider == nil {
 		if apierrors.IsNotFound(err) {
 			r.generations.forget(request.NamespacedName)
 		}

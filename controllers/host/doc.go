@@ -19,10 +19,13 @@
 // The record comes first since it alone says whether a host is clean: "available" is never published before the
 // proof of the erase is kept, nor is a disk touched before the record says for whom. A process killed between 1 and 5 leaves a
 // BareMetalHost that is one state behind; the next reconcile derives it again from the record.
-// Both writes are under an optimistic lock, and both objects are read from the API server, not from the cache.
+// Both writes are under an optimistic lock. Both objects come from the cache, but never older than this process's last write of
+// them (package newest): what the machine controller asks for arrives with the cache, and whoever else writes the record, as the
+// boot service of another replica does, makes the write of a decision without it fail.
 //
 // # Credentials
 //
-// The Secret of a BMC is read from the API server with get at every reconcile and cached nowhere, so a changed Secret is used
-// at the next step. Secrets are not watched: a host whose credentials are refused is looked at again after a pause.
+// The Secret of a BMC is read from the API server with get and kept for a tenth of Timeouts.Steady, half a minute, unless the BMC
+// refuses it: a changed Secret is used within that time. Secrets are not watched: a host whose credentials are refused is looked at
+// again after a pause.
 package host

@@ -10,6 +10,7 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -39,20 +40,28 @@ func (r *Reconciler) provider(ctx context.Context, namespace string) (*v1alpha1.
 	return &provider, nil
 }
 
+// indexForeign is the cache's index of BareMetalHosts that a baremetal-operator has in charge.
+const indexForeign = "ingot.foreign"
+
+func foreignIndex(o client.Object) []string {
+	if slices.Contains(o.GetFinalizers(), metal3.BareMetalHostFinalizer) {
+		return []string{metal3.BareMetalHostFinalizer}
+	}
+	return nil
+}
+
 // foreign names a host of the namespace that a baremetal-operator has in charge.
 func (r *Reconciler) foreign(ctx context.Context, host *metal3.BareMetalHost) (string, error) {
-	var hosts metal3.BareMetalHostList
-	// Asked at every look at every host: nothing is copied.
-	if err := r.Client.List(ctx, &hosts, client.InNamespace(host.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return "", fmt.Errorf("list the namespace's hosts: %w", err)
-	}
-	if slices.Contains(host.Finalizers, metal3.BareMetalHostFinalizer) {
+	if len(foreignIndex(host)) > 0 {
 		return host.Name, nil
 	}
-	for i := range hosts.Items {
-		if slices.Contains(hosts.Items[i].Finalizers, metal3.BareMetalHostFinalizer) {
-			return hosts.Items[i].Name, nil
-		}
+	var hosts metal3.BareMetalHostList
+	err := r.Client.List(ctx, &hosts, client.InNamespace(host.Namespace), client.MatchingFields{indexForeign: metal3.BareMetalHostFinalizer}, client.Limit(1))
+	if err != nil {
+		return "", fmt.Errorf("list the namespace's hosts: %w", err)
+	}
+	if len(hosts.Items) > 0 {
+		return hosts.Items[0].Name, nil
 	}
 	return "", nil
 }
@@ -65,7 +74,7 @@ func ours(host *metal3.BareMetalHost) bool {
 // not be forgotten.
 func (r *Reconciler) record(ctx context.Context, host *metal3.BareMetalHost) (*v1alpha1.HostRecord, error) {
 	record := &v1alpha1.HostRecord{}
-	err := r.Direct.Get(ctx, client.ObjectKeyFromObject(host), record)
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(host), record)
 	switch {
 	case err == nil && !isOwned(record, host):
 		return nil, fmt.Errorf("HostRecord %s/%s belongs to an earlier host of that name: delete it, and remove its finalizer if nothing else does", record.Namespace, record.Name)
@@ -121,6 +130,9 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 		return s, nil
 	}
 	var err error
+	if s.facts.Joined, err = r.joined(ctx, host); err != nil {
+		return s, err
+	}
 	if s.target.BMC, s.secretVersion, s.facts.Problem, err = r.access(ctx, provider, host); err != nil || s.facts.Problem != nil {
 		return s, err
 	}
@@ -133,8 +145,24 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 	if err != nil {
 		s.facts.Problem = bmcProblem(host, err)
 	}
+	if hardware.KindOf(err) == hardware.Unauthorized {
+		r.secrets.forget(client.ObjectKey{Namespace: host.Namespace, Name: host.Spec.BMC.CredentialsName})
+	}
 	s.facts.Now = r.Clock()
 	return s, nil
+}
+
+// joined says whether the node of the Machine that has the host is known to be up.
+func (r *Reconciler) joined(ctx context.Context, host *metal3.BareMetalHost) (bool, error) {
+	ref := host.Spec.ConsumerRef
+	if ref == nil || ref.Kind != "Machine" || host.Status.Provisioning.State != metal3.StateProvisioned {
+		return false, nil
+	}
+	var machine v1alpha1.Machine
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &machine); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return machine.UID == ref.UID && meta.IsStatusConditionTrue(machine.Status.Conditions, v1alpha1.ConditionJoined), nil
 }
 
 // refused spares the BMC a login that it has just refused: BMCs lock accounts out after a few. The same version of the Secret is

@@ -37,6 +37,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
 	"github.com/ingot-dev/ingot/controllers/host"
 	"github.com/ingot-dev/ingot/controllers/host/sessions"
+	"github.com/ingot-dev/ingot/controllers/newest"
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
 	"github.com/ingot-dev/ingot/test/management"
 	"github.com/ingot-dev/ingot/test/rack"
@@ -160,7 +161,11 @@ func (r *rig) start() {
 	skip := true
 	mgr, err := ctrl.NewManager(server.Config, ctrl.Options{
 		Scheme: server.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
-		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{r.namespace: {}}},
+		Cache: cache.Options{
+			DefaultNamespaces: map[string]cache.Config{r.namespace: {}},
+			ByObject:          map[client.Object]cache.ByObject{&v1alpha1.Machine{}: {Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}}},
+		},
+		NewClient: newest.ForManager,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +174,7 @@ func (r *rig) start() {
 	if err := sessions.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
-	store := &sessions.Store{Cache: mgr.GetCache(), Direct: mgr.GetAPIReader(), Client: mgr.GetClient()}
+	store := &sessions.Store{Direct: mgr.GetAPIReader(), Client: mgr.GetClient()}
 	bmcs := redfish.New(redfish.Options{Timeout: 5 * time.Second})
 	service, err := netboot.New(netboot.Options{
 		Store: store, Key: func(context.Context) ([]byte, error) { return bytes.Repeat([]byte{7}, 32), nil }, BaseURL: r.bootURL,

@@ -8,6 +8,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/ingot-dev/ingot/controllers/newest"
 )
 
 // Run runs controllers until the test ends. setup registers them.
@@ -15,7 +17,7 @@ func (s *Server) Run(t *testing.T, setup func(ctrl.Manager) error) {
 	t.Helper()
 	again := true
 	mgr, err := ctrl.NewManager(s.Config, ctrl.Options{
-		Scheme: s.Scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: s.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: newest.ForManager,
 		// Controllers of one name run in several tests, one after the other.
 		Controller: config.Controller{SkipNameValidation: &again},
 	})

@@ -33,6 +33,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
 	"github.com/ingot-dev/ingot/controllers/host/sessions"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/newest"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
 
@@ -111,7 +112,8 @@ func newManager(s settings.Settings, cluster *rest.Config, scheme *runtime.Schem
 		GracefulShutdownTimeout:       &shutdownLimit,
 		Controller:                    config.Controller{MaxConcurrentReconciles: s.Concurrency},
 		// Nobody's Secrets lie in the manager's memory.
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		NewClient: newest.ForManager,
+		Client:    client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)
@@ -124,7 +126,7 @@ func assemble(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	if err := sessions.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	store := &sessions.Store{Cache: mgr.GetCache(), Direct: mgr.GetAPIReader(), Client: mgr.GetClient()}
+	store := &sessions.Store{Direct: mgr.GetAPIReader(), Client: mgr.GetClient()}
 	boot, err := newBootService(mgr, s, store, log)
 	if err != nil {
 		return err

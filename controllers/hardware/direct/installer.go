@@ -75,7 +75,7 @@ func (i *Installer) Observe(ctx context.Context, host hardware.Host) (hardware.O
 	if powerErr == nil {
 		seen.Power = power
 	}
-	s, err := i.options.Store.ByUID(ctx, host.UID)
+	s, err := i.options.Store.Recent(ctx, host.UID)
 	if err != nil {
 		return seen, err
 	}

@@ -22,6 +22,10 @@ func (i *Installer) begin(ctx context.Context, host hardware.Host, attempt hardw
 		return netboot.Session{}, hardware.Errorf(hardware.Invalid, op, host.String(),
 			"boot MAC address %q: expected six hexadecimal pairs in lower case with colons", host.BootMAC)
 	}
+	// An attempt that has begun is found begun at every look; what it has come to since is read where that decides.
+	if s, err := i.options.Store.Recent(ctx, host.UID); err == nil && s.Attempt == attempt.Number && sameWork(&s, work) {
+		return s, nil
+	}
 	now := i.options.Clock()
 	return i.options.Store.Update(ctx, host.UID, func(s *netboot.Session) error {
 		switch {

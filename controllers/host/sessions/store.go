@@ -50,12 +50,11 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 
 // Store implements netboot.Store. It is safe for concurrent use.
 type Store struct {
-	// Cache finds BareMetalHosts by the indexes that Index adds.
-	Cache client.Reader
-	// Direct reads from the API server: HostRecords, and the Secrets of a claim.
-	Direct client.Reader
-	// Client writes status.
+	// Client writes status, finds BareMetalHosts by the indexes that Index adds, and reads HostRecords as they were a moment
+	// ago; what this process wrote is in what it reads (package newest).
 	Client client.Client
+	// Direct reads from the API server: HostRecords where others' writes decide, and the Secrets of a claim.
+	Direct client.Reader
 }
 
 var _ netboot.Store = (*Store)(nil)
@@ -69,7 +68,7 @@ func (s *Store) ByMAC(ctx context.Context, mac string) (netboot.Session, error) 
 	}
 	var found []netboot.Session
 	for i := range hosts {
-		record, err := s.record(ctx, op, &hosts[i])
+		record, err := s.record(ctx, s.Direct, op, &hosts[i])
 		if hardware.KindOf(err) == hardware.NotFound {
 			continue // somebody else serves this one
 		}
@@ -90,29 +89,46 @@ func (s *Store) ByMAC(ctx context.Context, mac string) (netboot.Session, error) 
 
 // ByUID implements netboot.Store.
 func (s *Store) ByUID(ctx context.Context, hostUID string) (netboot.Session, error) {
-	host, record, err := s.byUID(ctx, "find host", hostUID)
+	return s.find(ctx, s.Direct, hostUID)
+}
+
+// Recent implements netboot.Store.
+func (s *Store) Recent(ctx context.Context, hostUID string) (netboot.Session, error) {
+	return s.find(ctx, s.Client, hostUID)
+}
+
+func (s *Store) find(ctx context.Context, reader client.Reader, hostUID string) (netboot.Session, error) {
+	host, record, err := s.byUID(ctx, reader, "find host", hostUID)
 	if err != nil {
 		return netboot.Session{}, err
 	}
 	return session(host, record), nil
 }
 
-// Update implements netboot.Store.
+// Update implements netboot.Store. The first try is on what was seen last, and counts when its write succeeds; any other end of it
+// is confirmed on what the API server has.
 func (s *Store) Update(ctx context.Context, hostUID string, change func(*netboot.Session) error) (netboot.Session, error) {
 	const op = "update session"
+	reader := client.Reader(s.Client)
 	for range maxConflicts {
-		host, record, err := s.byUID(ctx, op, hostUID)
+		host, record, err := s.byUID(ctx, reader, op, hostUID)
 		if err != nil {
 			return netboot.Session{}, err
 		}
 		before := session(host, record)
 		after := before
-		if err := change(&after); err != nil {
+		err = change(&after)
+		if reader != s.Direct && (err != nil || after == before) {
+			reader = s.Direct
+			continue
+		}
+		if err != nil {
 			return netboot.Session{}, err
 		}
 		if after == before {
 			return after, nil
 		}
+		reader = s.Direct
 		err = s.write(ctx, host, record, before, after)
 		if apierrors.IsConflict(err) {
 			continue
@@ -150,7 +166,7 @@ func (s *Store) writeDetails(ctx context.Context, host *metal3.BareMetalHost, in
 // ConfigDrive implements netboot.Store.
 func (s *Store) ConfigDrive(ctx context.Context, hostUID string, attempt int64) (hardware.ConfigDrive, error) {
 	const op = "read config drive"
-	host, record, err := s.byUID(ctx, op, hostUID)
+	host, record, err := s.byUID(ctx, s.Direct, op, hostUID)
 	if err != nil {
 		return hardware.ConfigDrive{}, err
 	}
@@ -212,15 +228,15 @@ func (s *Store) document(ctx context.Context, host *metal3.BareMetalHost, ref *c
 
 func (s *Store) hosts(ctx context.Context, op, index, value string) ([]metal3.BareMetalHost, error) {
 	var list metal3.BareMetalHostList
-	if err := s.Cache.List(ctx, &list, client.MatchingFields{index: value}); err != nil {
+	if err := s.Client.List(ctx, &list, client.MatchingFields{index: value}); err != nil {
 		return nil, failure(op, value, err)
 	}
 	return list.Items, nil
 }
 
-func (s *Store) record(ctx context.Context, op string, host *metal3.BareMetalHost) (*v1alpha1.HostRecord, error) {
+func (s *Store) record(ctx context.Context, reader client.Reader, op string, host *metal3.BareMetalHost) (*v1alpha1.HostRecord, error) {
 	record := &v1alpha1.HostRecord{}
-	if err := s.Direct.Get(ctx, client.ObjectKeyFromObject(host), record); err != nil {
+	if err := reader.Get(ctx, client.ObjectKeyFromObject(host), record); err != nil {
 		return nil, failure(op, host.Namespace+"/"+host.Name, err)
 	}
 	for _, owner := range record.OwnerReferences {
@@ -231,7 +247,7 @@ func (s *Store) record(ctx context.Context, op string, host *metal3.BareMetalHos
 	return nil, hardware.Errorf(hardware.NotFound, op, host.Namespace+"/"+host.Name, "its HostRecord is of an earlier host of that name")
 }
 
-func (s *Store) byUID(ctx context.Context, op, uid string) (*metal3.BareMetalHost, *v1alpha1.HostRecord, error) {
+func (s *Store) byUID(ctx context.Context, reader client.Reader, op, uid string) (*metal3.BareMetalHost, *v1alpha1.HostRecord, error) {
 	hosts, err := s.hosts(ctx, op, indexUID, uid)
 	if err != nil {
 		return nil, nil, err
@@ -240,7 +256,7 @@ func (s *Store) byUID(ctx context.Context, op, uid string) (*metal3.BareMetalHos
 		return nil, nil, hardware.Errorf(hardware.NotFound, op, uid, "no host has this uid")
 	}
 	host := hosts[0].DeepCopy()
-	record, err := s.record(ctx, op, host)
+	record, err := s.record(ctx, reader, op, host)
 	if err != nil {
 		return nil, nil, err
 	}

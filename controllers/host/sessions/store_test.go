@@ -22,6 +22,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 	"github.com/ingot-dev/ingot/controllers/host/sessions"
+	"github.com/ingot-dev/ingot/controllers/newest"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -54,6 +55,13 @@ func newRig(t *testing.T) *rig {
 // newStore is what a replica has, its cache filled.
 func newStore(t *testing.T, namespace string) *sessions.Store {
 	t.Helper()
+	store, _ := newReplica(t, namespace)
+	return store
+}
+
+// newReplica also gives what makes its cache stand still.
+func newReplica(t *testing.T, namespace string) (*sessions.Store, func()) {
+	t.Helper()
 	c, err := cache.New(server.Config, cache.Options{Scheme: server.Scheme, DefaultNamespaces: map[string]cache.Config{namespace: {}}})
 	if err != nil {
 		t.Fatal(err)
@@ -61,11 +69,17 @@ func newStore(t *testing.T, namespace string) *sessions.Store {
 	if err := sessions.Index(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = c.Start(t.Context()) }()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { _ = c.Start(ctx); close(ended) }()
 	if !c.WaitForCacheSync(t.Context()) {
 		t.Fatal("the cache does not fill")
 	}
-	return &sessions.Store{Cache: c, Direct: server.Client, Client: server.Client}
+	cached, err := client.New(server.Config, client.Options{Scheme: server.Scheme, Cache: &client.CacheOptions{Reader: c}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &sessions.Store{Direct: server.Client, Client: newest.New(cached, server.Client)}, func() { stop(); <-ended }
 }
 
 func (r *rig) add(namespace, name, bootMAC string) (*metal3.BareMetalHost, *v1alpha1.HostRecord) {
@@ -179,6 +193,34 @@ func TestUpdatesOfTwoReplicasAreNeverLost(t *testing.T) {
 	expect(t, err, "")
 	if s.Boots != 2*each {
 		t.Errorf("%d boots are counted, expected %d", s.Boots, 2*each)
+	}
+}
+
+func TestAReplicaBehindTheOthersRefusesNothing(t *testing.T) {
+	r := newRig(t)
+	behind, stop := newReplica(t, r.host.Namespace)
+	if _, err := behind.Recent(t.Context(), r.uid()); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	count := func(s *netboot.Session) error { s.Boots++; return nil }
+	if _, err := r.store.Update(t.Context(), r.uid(), count); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := behind.Recent(t.Context(), r.uid()); err != nil || s.Boots != 0 {
+		t.Fatalf("the cache does not stand still: %d boots, %v", s.Boots, err)
+	}
+	s, err := behind.Update(t.Context(), r.uid(), func(s *netboot.Session) error {
+		if s.Boots != 1 {
+			return hardware.Errorf(hardware.Conflict, "count", "", "%d boots", s.Boots)
+		}
+		return count(s)
+	})
+	expect(t, err, "")
+	recent, err := behind.Recent(t.Context(), r.uid())
+	expect(t, err, "")
+	if s.Boots != 2 || recent.Boots != 2 {
+		t.Errorf("%d boots after the update, %d when read again, want 2 and 2", s.Boots, recent.Boots)
 	}
 }
 

@@ -65,7 +65,7 @@ type Timeouts struct {
 	RetryBase time.Duration
 	// Poll is the interval of looking while work runs.
 	Poll time.Duration
-	// Steady is the least interval of looking while nothing runs; up to a tenth more is added as jitter.
+	// Steady is the longest interval of looking while nothing runs; up to a tenth less is jitter.
 	Steady time.Duration
 }
 
@@ -87,6 +87,8 @@ type Facts struct {
 	Timeouts Timeouts
 	// Host is the BareMetalHost.
 	Host Host
+	// Joined: the Machine that has the host knows its Node, so that no boot is awaited.
+	Joined bool
 	// GenerationSeen is when Host.Generation was first seen; zero when that is not known.
 	GenerationSeen time.Time
 	// Spec and Record are the HostRecord's spec and status.

@@ -178,14 +178,14 @@ func (p *planner) fail(kind ErrorType, reason, message string) {
 
 // steady is when to look again at a host where nothing runs.
 func (p *planner) steady() time.Duration {
-	return p.Timeouts.Steady + time.Duration(p.Random*float64(p.Timeouts.Steady)/10)
+	return p.Timeouts.Steady - time.Duration(p.Random*float64(p.Timeouts.Steady)/10)
 }
 
 // settling is when to look again at a host that runs what was installed: sooner while it boots for the first time, since a
 // power loss then keeps a Machine waiting for its Node.
 func (p *planner) settling() time.Duration {
 	in := p.d.Record.Installed
-	if in == nil || p.Now.Sub(in.At.Time) > firstBoot {
+	if in == nil || p.Joined || p.Now.Sub(in.At.Time) > firstBoot {
 		return p.steady()
 	}
 	return p.steady() / 10
