@@ -57,6 +57,14 @@ func (k *Kubelet) newNode() *corev1.Node {
 	return node
 }
 
+// Settled is the Node as kubelet would have registered it, once plugins have registered these devices. It asks no API server.
+func (k *Kubelet) Settled(devices map[corev1.ResourceName]Devices) *corev1.Node {
+	k.mu.Lock()
+	k.devices = devices
+	k.mu.Unlock()
+	return k.newNode()
+}
+
 func (k *Kubelet) defaultLabels() map[string]string {
 	info := k.options.NodeInfo
 	return map[string]string{

@@ -41,6 +41,8 @@ type Machine struct {
 	Bus *pci.Bus
 	// Toolkit is the version of NVIDIA's container toolkit, which may come in a pod.
 	Toolkit string
+	// MPS: NVIDIA's control daemon runs.
+	MPS bool
 
 	options Options
 	driver  *machineos.GPUDriver

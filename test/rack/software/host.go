@@ -39,34 +39,35 @@ type Host struct {
 	IncompletePool bool
 }
 
-// role is what a pod can be. Those that change the machine come before those that look at it.
+// role is what a pod can be.
 type role struct {
-	name  string
-	is    func(*corev1.Pod) bool
-	run   func(Host, context.Context, *corev1.Pod, Reader) (Result, error)
-	first bool
+	name string
+	is   func(*corev1.Pod) bool
+	run  func(Host, context.Context, *corev1.Pod, Reader) (Result, error)
 }
 
 // roles are all that are known. A pod is the first that fits.
 func roles() []role {
 	return []role{
-		{"driver", image("driver", "vgpu-manager"), Host.installDriver, true},
-		{"AMD's driver", image("amdgpu-driver"), Host.installAMD, true},
-		{"container toolkit", image("container-toolkit"), Host.installToolkit, true},
-		{"VFIO manager", image("k8s-driver-manager"), Host.bindAll, true},
-		{"MIG manager", image("k8s-mig-manager"), Host.applyMIG, true},
-		{"vGPU device manager", image("vgpu-device-manager"), Host.applyVGPU, true},
-		{"AMD's device config manager", image("device-config-manager"), Host.applyAMD, true},
-		{"feature discovery", vendor.Discovers, Host.discover, false},
-		{"AMD's labeller", image("k8s-node-labeller"), Host.labelAMD, false},
-		{"KubeVirt device plugin", image("kubevirt-gpu-device-plugin"), Host.devicesForVMs, false},
-		{"virt-handler", image("virt-handler"), Host.permitted, false},
-		{"NVIDIA's DRA driver", func(p *corev1.Pod) bool { return vendor.Host{}.Driver(p) != "" }, Host.publishNVIDIA, false},
-		{"NVIDIA's device plugin", vendor.Host{}.Serves, Host.plugNVIDIA, false},
-		{"AMD's device plugin", amdImage("k8s-device-plugin"), Host.plugAMD, false},
-		{"AMD's DRA driver", image("k8s-gpu-dra-driver"), Host.publishAMD, false},
-		{"a device plugin", image("device-plugin"), Host.plug, false},
-		{"a DRA driver", image("dra-driver"), Host.publish, false},
+		{"node feature discovery", image("node-feature-discovery"), Host.discoverPCI},
+		{"driver", image("driver", "vgpu-manager"), Host.installDriver},
+		{"AMD's driver", image("amdgpu-driver"), Host.installAMD},
+		{"container toolkit", image("container-toolkit"), Host.installToolkit},
+		{"VFIO manager", image("k8s-driver-manager"), Host.bindAll},
+		{"MIG manager", image("k8s-mig-manager"), Host.applyMIG},
+		{"vGPU device manager", image("vgpu-device-manager"), Host.applyVGPU},
+		{"AMD's device config manager", image("device-config-manager"), Host.applyAMD},
+		{"MPS control daemon", isMPSDaemon, Host.startMPS},
+		{"feature discovery", vendor.Discovers, Host.discover},
+		{"AMD's labeller", isAMDLabeller, Host.labelAMD},
+		{"KubeVirt device plugin", image("kubevirt-gpu-device-plugin"), Host.devicesForVMs},
+		{"virt-handler", image("virt-handler"), Host.permitted},
+		{"NVIDIA's DRA driver", func(p *corev1.Pod) bool { return vendor.Host{}.Driver(p) != "" }, Host.publishNVIDIA},
+		{"NVIDIA's device plugin", vendor.Host{}.Serves, Host.plugNVIDIA},
+		{"AMD's device plugin", amdImage("k8s-device-plugin"), Host.plugAMD},
+		{"AMD's DRA driver", image("k8s-gpu-dra-driver"), Host.publishAMD},
+		{"a device plugin", image("device-plugin"), Host.plug},
+		{"a DRA driver", image("dra-driver"), Host.publish},
 	}
 }
 
@@ -79,8 +80,8 @@ func roleOf(pod *corev1.Pod) (role, bool) {
 	return all[at], true
 }
 
-// Order says when a pod runs among others: those that change the machine before those that look at it, else as they are
-// listed here. Pods that nobody knows do nothing and are last.
+// Order says when a pod runs among others: those that change the machine before those that look at it. Pods that nobody
+// knows do nothing and are last.
 func Order(pod *corev1.Pod) int {
 	all := roles()
 	at := slices.IndexFunc(all, func(r role) bool { return r.is(pod) })
@@ -101,6 +102,23 @@ func (h Host) Run(ctx context.Context, pod *corev1.Pod, read Reader) (Result, er
 		return out, fmt.Errorf("%s: %w", r.name, err)
 	}
 	return out, nil
+}
+
+// commands are the words with which the pod's containers start.
+func commands(pod *corev1.Pod) string {
+	var out []string
+	for _, c := range pod.Spec.Containers {
+		out = append(out, slices.Concat(c.Command, c.Args)...)
+	}
+	return strings.Join(out, " ")
+}
+
+func isMPSDaemon(pod *corev1.Pod) bool {
+	return image("k8s-device-plugin")(pod) && strings.Contains(commands(pod), "mps-control-daemon")
+}
+
+func isAMDLabeller(pod *corev1.Pod) bool {
+	return image("k8s-node-labeller")(pod) || amdImage("k8s-device-plugin")(pod) && strings.Contains(commands(pod), "k8s-node-labeller")
 }
 
 // image says whether a pod has a container of an image of one of these names, in whatever repository.

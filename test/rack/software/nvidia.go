@@ -130,7 +130,30 @@ func (h Host) discover(ctx context.Context, pod *corev1.Pod, read Reader) (Resul
 	return Result{Labels: labels}, err
 }
 
+// discoverPCI is node-feature-discovery as far as it tells of PCI devices, as the operators' charts have it do.
+func (h Host) discoverPCI(context.Context, *corev1.Pod, Reader) (Result, error) {
+	out := map[string]string{}
+	for _, d := range h.Machine.Bus.Devices() {
+		if strings.HasPrefix(d.Class, "03") || strings.HasPrefix(d.Class, "12") {
+			out["feature.node.kubernetes.io/pci-"+d.VendorID+".present"] = "true"
+		}
+	}
+	return Result{Labels: out}, nil
+}
+
+// startMPS is the MPS control daemon.
+func (h Host) startMPS(context.Context, *corev1.Pod, Reader) (Result, error) {
+	if h.Machine.NVIDIADriver() == "" {
+		return Result{}, errors.New("the driver is not ready")
+	}
+	h.Machine.MPS = true
+	return Result{}, nil
+}
+
 func (h Host) plugNVIDIA(ctx context.Context, pod *corev1.Pod, read Reader) (Result, error) {
+	if uses, err := vendor.UsesMPS(ctx, h.chosen(pod), read); err != nil || uses && !h.Machine.MPS {
+		return Result{}, errors.Join(err, errors.New("waiting for the MPS daemon: /mps/nvidia.com/gpu/.started: no such file or directory"))
+	}
 	devices, err := h.nvidia().Register(ctx, h.chosen(pod), read)
 	return Result{Devices: devices}, err
 }

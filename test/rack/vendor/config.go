@@ -80,6 +80,17 @@ func nvidiaConfig(ctx context.Context, pod *corev1.Pod, container *corev1.Contai
 	return config, errors.Join(config.share("time-slicing", file.Sharing.TimeSlicing), config.share("mps", file.Sharing.MPS))
 }
 
+// UsesMPS says whether NVIDIA's device plugin in the pod shares GPUs by MPS, for which it waits for the control daemon.
+func UsesMPS(ctx context.Context, pod *corev1.Pod, configMap func(context.Context, string) (map[string]string, error)) (bool, error) {
+	config, err := nvidiaConfig(ctx, pod, nvidiaPlugin(pod), configMap)
+	for _, shared := range config.sharing {
+		if shared.kind == "mps" {
+			return true, err
+		}
+	}
+	return false, err
+}
+
 // setting is a flag of the command line, or else the variable that stands for it.
 func setting(container *corev1.Container, flag, variable string) string {
 	if text, ok := arguments(container)[flag]; ok {

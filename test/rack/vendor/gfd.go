@@ -39,6 +39,7 @@ func (h Host) Discovered(ctx context.Context, pod *corev1.Pod, configMap func(co
 		"nvidia.com/cuda.driver-version.full": h.NVIDIADriver,
 		"nvidia.com/gpu.family":               strings.ReplaceAll(strings.ToLower(first.Model.Architecture), " ", "-"),
 		"nvidia.com/mig.capable":              fmt.Sprint(first.CanMIG()),
+		"nvidia.com/mps.capable":              fmt.Sprint(!first.MIG),
 		"nvidia.com/vgpu.present":             fmt.Sprint(first.Virtual),
 	}
 	for i, part := range strings.SplitN(h.NVIDIADriver, ".", 3) {

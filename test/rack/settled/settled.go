@@ -1,0 +1,122 @@
+package settled
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	scheduling "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+
+	"github.com/ingot-dev/ingot/test/rack/kubelet"
+	"github.com/ingot-dev/ingot/test/rack/machine"
+	"github.com/ingot-dev/ingot/test/rack/operator"
+	"github.com/ingot-dev/ingot/test/rack/software"
+)
+
+// Outcome is what the tenant sees.
+type Outcome struct {
+	// Node as it is registered; nil: kubelet did not start, and Problems say why.
+	Node *corev1.Node
+	// Slices of the node.
+	Slices []resourcev1.ResourceSlice
+	// Problems are what pods, or the machine, ended with.
+	Problems []string
+}
+
+// rounds are enough for labels that follow from labels.
+const rounds = 12
+
+// Settle lets the DaemonSets' pods run on the machine until nothing changes. kubelet has read the machine's disk.
+func Settle(ctx context.Context, m *machine.Machine, k *kubelet.Kubelet, cluster *operator.Cluster) Outcome {
+	s := settling{machine: m, cluster: cluster, node: k.Settled(nil)}
+	labels := s.node.Labels
+	for range rounds {
+		before := maps.Clone(labels)
+		maps.Copy(labels, cluster.Label(labels))
+		s.devices, s.out = map[corev1.ResourceName]kubelet.Devices{}, Outcome{}
+		s.node.Labels = labels
+		s.run(ctx)
+		if maps.Equal(before, labels) {
+			break
+		}
+	}
+	node := k.Settled(s.devices)
+	node.Labels = labels
+	s.out.Node = node
+	return s.out
+}
+
+type settling struct {
+	machine *machine.Machine
+	cluster *operator.Cluster
+	node    *corev1.Node
+	devices map[corev1.ResourceName]kubelet.Devices
+	out     Outcome
+}
+
+// run runs every pod once, those that change the machine first.
+func (s *settling) run(ctx context.Context) {
+	sets := slices.Clone(s.cluster.DaemonSets)
+	slices.SortStableFunc(sets, func(a, b appsv1.DaemonSet) int {
+		return cmp.Compare(software.Order(podOf(a, s.node.Name)), software.Order(podOf(b, s.node.Name)))
+	})
+	for _, set := range sets {
+		pod := podOf(set, s.node.Name)
+		if !s.fits(pod) {
+			continue
+		}
+		host := software.Host{Machine: s.machine, Permitted: s.cluster.Permitted, Node: s.node}
+		result, err := host.Run(ctx, pod, s.cluster.Read(set.Namespace))
+		if err != nil {
+			s.out.Problems = append(s.out.Problems, fmt.Sprintf("%s/%s: %v", set.Namespace, set.Name, err))
+		}
+		maps.Copy(s.node.Labels, result.Labels)
+		maps.Copy(s.devices, result.Devices)
+		if result.Driver != "" {
+			s.publish(result)
+		}
+	}
+}
+
+func podOf(set appsv1.DaemonSet, node string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name}, Spec: *set.Spec.Template.Spec.DeepCopy()}
+	pod.Spec.NodeName = node
+	return pod
+}
+
+// fits says whether a DaemonSet's pod runs on the node.
+func (s *settling) fits(pod *corev1.Pod) bool {
+	matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(s.node)
+	if err != nil || !matches {
+		return false
+	}
+	_, refused := scheduling.FindMatchingUntoleratedTaint(klog.Background(), s.node.Spec.Taints, pod.Spec.Tolerations, func(t *corev1.Taint) bool {
+		return t.Effect != corev1.TaintEffectPreferNoSchedule
+	}, false)
+	return !refused
+}
+
+// publish makes slices of a driver's devices.
+func (s *settling) publish(result software.Result) {
+	parts := slices.Collect(slices.Chunk(result.Published, resourcev1.ResourceSliceMaxDevices))
+	if len(parts) == 0 {
+		parts = [][]resourcev1.Device{nil}
+	}
+	for i, devices := range parts {
+		s.out.Slices = append(s.out.Slices, resourcev1.ResourceSlice{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%d-%s-%s", i, result.Driver, s.node.Name)},
+			Spec: resourcev1.ResourceSliceSpec{
+				Driver: result.Driver, NodeName: &s.node.Name, Devices: devices,
+				Pool: resourcev1.ResourcePool{Name: s.node.Name, Generation: 1, ResourceSliceCount: int64(len(parts))},
+			},
+		})
+	}
+}
