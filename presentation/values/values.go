@@ -131,3 +131,12 @@ func Notes(nodeTypes []NodeType) []string {
 	}
 	return out
 }
+
+// Of is a NodeType with what its image has, and the plan that was resolved from both.
+func Of(n *v1alpha1.NodeType, image v1alpha1.OSImageSpec, p plan.Plan) NodeType {
+	out := NodeType{Name: n.Name, GPU: n.Spec.GPU, Image: image, Plan: p, Gate: corev1.Taint{Key: n.Spec.Gate.Key(), Effect: corev1.TaintEffectNoSchedule}}
+	if n.Spec.Node != nil {
+		out.Taints, out.Labels = n.Spec.Node.Taints, n.Spec.Node.Labels
+	}
+	return out
+}

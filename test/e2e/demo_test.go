@@ -137,11 +137,11 @@ func TestWithoutTheVendorsTolerationTheDemoFailsAndNamesTheDaemonSet(t *testing.
 	if err != nil {
 		t.Fatal(err)
 	}
-	toleration := "      - key: ingot.dev/unvalidated\n        operator: Exists\n        effect: NoSchedule\n"
+	toleration := "      - effect: NoSchedule\n        key: ingot.dev/unvalidated\n        operator: Exists\n"
 	if !bytes.Contains(text, []byte(toleration)) {
 		t.Fatal("the sample's toleration looks different: change this test with it")
 	}
-	if err := os.WriteFile(file, bytes.Replace(text, []byte(toleration), nil, 1), 0o600); err != nil {
+	if err := os.WriteFile(file, bytes.ReplaceAll(text, []byte(toleration), nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d := startDemo(t, "--servers", "6", "--samples", samples)

@@ -67,6 +67,9 @@ func (c *tenant) driver() {
 			c.t.Fatal(err)
 		}
 		for _, object := range sample(c.t, "nvidia-dra-driver.yaml") {
+			if set, ok := object.(*appsv1.DaemonSet); ok {
+				set.Spec.Template.Spec.Affinity = nil // Nodes of these tests are of no NodeType.
+			}
 			if err := tenant.Create(context.Background(), object); err != nil {
 				c.t.Fatal(err)
 			}
@@ -74,16 +77,16 @@ func (c *tenant) driver() {
 	})
 }
 
-// samplePlugin starts the sample's device plugin on one node, with a MIG strategy of its own.
+// samplePlugin starts the sample's device plugin for partitioned GPUs on one node, with a MIG strategy of its own.
 func (c *tenant) samplePlugin(node, strategy string) *appsv1.DaemonSet {
 	c.t.Helper()
-	set, ok := sample(c.t, "nvidia-device-plugin.yaml")[0].(*appsv1.DaemonSet)
+	set, ok := sample(c.t, "nvidia-device-plugin.yaml")[1].(*appsv1.DaemonSet)
 	if !ok {
 		c.t.Fatal("the sample is no DaemonSet")
 	}
 	labels := map[string]string{"name": "plugin-" + node}
 	set.Name, set.Spec.Selector.MatchLabels, set.Spec.Template.Labels = "plugin-"+node, labels, labels
-	set.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+	set.Spec.Template.Spec.NodeSelector, set.Spec.Template.Spec.Affinity = map[string]string{corev1.LabelHostname: node}, nil
 	for i := range set.Spec.Template.Spec.Containers[0].Env {
 		if env := &set.Spec.Template.Spec.Containers[0].Env[i]; env.Name == "MIG_STRATEGY" && strategy != "" {
 			env.Value = strategy

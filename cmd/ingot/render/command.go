@@ -17,14 +17,15 @@ import (
 type options struct {
 	flags                 offline.Flags
 	machine, host, output string
+	tenant, chart         string
 }
 
 // Command is `ingot render`.
 func Command() *cobra.Command {
 	var opts options
 	c := &cobra.Command{
-		Use:   "render -f FILE... --machine NAME --output WHAT",
-		Short: "Print a document that a Machine's first boot would read",
+		Use:   "render -f FILE... [--machine NAME] --output WHAT",
+		Short: "Print a document that a Machine's first boot, or a tenant's GPU software, would read",
 		Long: `Reads a NodeType with its OSImage and NodeProvider from files and prints one document of a
 Machine of it:
 
@@ -33,19 +34,27 @@ Machine of it:
   network-data     OpenStack network_data.json, which Ingot delivers
   network-config   the same network as cloud-init's version 2, for a NoCloud seed
   meta-data        OpenStack meta_data.json
-  operator-values  what the tenant's GPU software must be told
+
+and, without a Machine, of NodeTypes - those that --nodetype names, those of the NodePools of
+--tenant, or all - what the GPU software of the cluster must be told that their nodes join:
+
+  operator-values     values of the vendors' Helm charts, and the objects that go with them
+  operator-manifests  device plugins and DRA drivers as plain objects, without Helm
 
 The Machine, its TenantCluster and its BareMetalHost are taken from the files where they are
 there. No cluster is asked: what is not known is a placeholder, which standard error lists.`,
-		Example: "  ingot render -f manifests/ --nodetype h100 --machine training-1 --output user-data",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd, opts) },
+		Example: "  ingot render -f manifests/ --nodetype h100 --machine training-1 --output user-data\n" +
+			"  ingot render -f manifests/ --tenant research --output operator-manifests | kubectl apply -f -",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd, opts) },
 	}
 	offline.AddFiles(c, &opts.flags)
 	offline.AddNodeType(c, &opts.flags)
 	f := c.Flags()
 	f.StringVar(&opts.machine, "machine", "", "name of the Machine, which need not be in the files")
 	f.StringVar(&opts.host, "host", "", "name of the BareMetalHost in the files (default: the Machine's)")
+	f.StringVar(&opts.tenant, "tenant", "", "TenantCluster whose NodePools say which NodeTypes, for operator-values and operator-manifests")
+	f.StringVar(&opts.chart, "chart", "", "chart or release whose values are printed alone")
 	f.StringVarP(&opts.output, "output", "o", "", strings.Join(outputs, ", "))
 	return c
 }
@@ -53,6 +62,12 @@ there. No cluster is asked: what is not known is a placeholder, which standard e
 func run(cmd *cobra.Command, opts options) error {
 	if !slices.Contains(outputs, opts.output) {
 		return cli.Usagef(cmd, "--output %s: expected %s", opts.output, strings.Join(outputs, ", "))
+	}
+	if slices.Contains(software, opts.output) {
+		return runSoftware(cmd, opts)
+	}
+	if opts.tenant != "" || opts.chart != "" {
+		return cli.Usagef(cmd, "--tenant and --chart: expected --output %s", strings.Join(software, " or "))
 	}
 	if problems := validation.IsDNS1123Subdomain(opts.machine); len(problems) > 0 {
 		return cli.Usagef(cmd, "--machine %s: expected the name of a Machine such as training-1", opts.machine)

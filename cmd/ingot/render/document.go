@@ -15,9 +15,11 @@ const (
 	networkConfig  = "network-config"
 	metaData       = "meta-data"
 	operatorValues = "operator-values"
+
+	operatorManifests = "operator-manifests"
 )
 
-var outputs = []string{userData, networkData, networkConfig, metaData, ignition, operatorValues}
+var outputs = []string{userData, networkData, networkConfig, metaData, ignition, operatorValues, operatorManifests}
 
 // NotOffered is a document that this node does not have, or that this version does not render.
 type NotOffered struct {
@@ -37,8 +39,6 @@ func (n *node) document(output string) (text []byte, warnings []string, err erro
 		reads = v1alpha1.UserDataCloudInit
 	}
 	switch {
-	case output == operatorValues:
-		return nil, nil, &NotOffered{output, "this version does not render values for the tenant's GPU software"}
 	case output == ignition && reads != v1alpha1.UserDataIgnition, output == userData && reads == v1alpha1.UserDataIgnition:
 		other := map[string]string{ignition: userData, userData: ignition}[output]
 		return nil, nil, &NotOffered{output, fmt.Sprintf("OSImage %s reads user data of kind %s: use --output %s", n.shape.Image.Name, reads, other)}

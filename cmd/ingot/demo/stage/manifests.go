@@ -44,22 +44,33 @@ func ReadManifests(files fs.FS, dir string) ([]*unstructured.Unstructured, error
 }
 
 // ReadSamples reads a folder such as config/samples: what is applied to the management cluster, and what is applied to each
-// tenant's, which lies in its folder tenant.
+// tenant's. That lies in its folder tenant; without one it is what the NodeTypes need of the vendors' software.
 func ReadSamples(files fs.FS) (management, tenants []*unstructured.Unstructured, err error) {
 	entries, err := fs.ReadDir(files, ".")
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the samples: %w", err)
 	}
+	given := false
 	for _, e := range entries {
 		objects, err := ReadManifests(files, e.Name())
 		if err != nil {
 			return nil, nil, err
 		}
 		if e.Name() == "tenant" {
-			tenants = objects
+			tenants, given = objects, true
 		} else {
 			management = append(management, objects...)
 		}
+	}
+	if given {
+		return management, tenants, nil
+	}
+	parts, err := Vendors(management)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make the vendors' software of the samples: %w", err)
+	}
+	for _, p := range parts {
+		tenants = append(tenants, p.Objects...)
 	}
 	return management, tenants, nil
 }

@@ -1,0 +1,177 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+	"github.com/ingot-dev/ingot/cmd/ingot/offline"
+	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/values"
+	"github.com/ingot-dev/ingot/presentation/values/manifest"
+)
+
+// software are the documents that are about a tenant and not about a Machine.
+var software = []string{operatorValues, operatorManifests}
+
+// runSoftware prints what the tenant's GPU software must be told.
+func runSoftware(cmd *cobra.Command, opts options) error {
+	if opts.machine != "" || opts.host != "" {
+		return cli.Usagef(cmd, "--output %s is about a tenant: expected neither --machine nor --host", opts.output)
+	}
+	if opts.chart != "" && opts.output != operatorValues {
+		return cli.Usagef(cmd, "--chart %s: expected --output %s", opts.chart, operatorValues)
+	}
+	files, err := opts.flags.Open(cmd)
+	if err != nil {
+		return err
+	}
+	nodeTypes, err := nodeTypesOf(files, opts)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if opts.output == operatorManifests {
+		err = manifests(&out, nodeTypes)
+	} else {
+		err = charts(&out, nodeTypes, opts.chart)
+	}
+	if err != nil {
+		return fmt.Errorf("render %s: %w", opts.output, err)
+	}
+	for _, note := range values.Notes(nodeTypes) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", note)
+	}
+	for _, n := range nodeTypes {
+		for _, w := range n.Plan.Warnings {
+			fmt.Fprintf(cmd.ErrOrStderr(), "warning: NodeType %s: %s (%s)\n", n.Name, w.Message, w.Rule)
+		}
+	}
+	_, err = cmd.OutOrStdout().Write(out.Bytes())
+	return err
+}
+
+func manifests(out *bytes.Buffer, nodeTypes []values.NodeType) error {
+	parts, err := values.Parts(nodeTypes)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		text, err := p.YAML()
+		if err != nil {
+			return err
+		}
+		document(out, text)
+	}
+	return nil
+}
+
+// charts are each a document with the values, and one for each object that goes with them.
+func charts(out *bytes.Buffer, nodeTypes []values.NodeType, named string) error {
+	all, err := values.Charts(nodeTypes)
+	if err != nil {
+		return err
+	}
+	var seen []string
+	for _, c := range all {
+		seen = append(seen, c.Name)
+		if named != "" && c.Name != named && c.Release != named {
+			continue
+		}
+		text, err := c.YAML()
+		if err != nil {
+			return err
+		}
+		if len(c.Values) > 0 {
+			document(out, text)
+		}
+		if len(c.Objects) == 0 {
+			continue
+		}
+		about := "Apply once " + c.Name + " is installed."
+		if len(c.Values) == 0 {
+			about = strings.TrimPrefix(strings.TrimRight(string(text), "\n"), "# ")
+		}
+		if text, err = manifest.YAML(about, c.Objects); err != nil {
+			return err
+		}
+		document(out, text)
+	}
+	if named != "" && out.Len() == 0 {
+		return &NotOffered{operatorValues, fmt.Sprintf("--chart %s: the NodeTypes need %s", named, strings.Join(append(seen, "no other"), ", "))}
+	}
+	return nil
+}
+
+func document(out *bytes.Buffer, text []byte) {
+	if out.Len() > 0 {
+		out.WriteString("---\n")
+	}
+	out.Write(text)
+}
+
+// nodeTypesOf are the NodeTypes that were asked for: by name, those of a tenant's pools, or all.
+func nodeTypesOf(files offline.Files, opts options) ([]values.NodeType, error) {
+	var chosen []string
+	switch {
+	case opts.flags.NodeType != "":
+		chosen = strings.Split(opts.flags.NodeType, ",")
+	case opts.tenant != "":
+		chosen = namesOf(files, "NodePool", "spec", "nodeTypeRef", "name")
+	default:
+		chosen = namesOf(files, "NodeType", "metadata", "name")
+	}
+	if opts.tenant != "" {
+		pools := files
+		pools.Manifests = slices.DeleteFunc(slices.Clone(files.Manifests), func(m offline.Manifest) bool {
+			return m.Kind() != "NodePool" || m.Word("spec", "tenantClusterRef", "name") != opts.tenant
+		})
+		of := namesOf(pools, "NodePool", "spec", "nodeTypeRef", "name")
+		chosen = slices.DeleteFunc(chosen, func(name string) bool { return !slices.Contains(of, name) })
+	}
+	if len(chosen) == 0 && opts.tenant != "" {
+		return nil, &offline.MissingError{Kind: "a NodePool of TenantCluster " + opts.tenant, Files: files.Names}
+	}
+	if len(chosen) == 0 {
+		return nil, &offline.MissingError{Kind: "a NodeType", Files: files.Names}
+	}
+	var out []values.NodeType
+	for _, name := range chosen {
+		n, err := nodeTypeOf(files, name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+func nodeTypeOf(files offline.Files, name string) (values.NodeType, error) {
+	shape, err := files.ShapeOf(name)
+	if err != nil {
+		return values.NodeType{}, err
+	}
+	spec := shape.NodeType.Spec
+	plan, err := presentation.Resolve(presentation.Request{GPU: spec.GPU, Image: shape.Image.Spec, Resources: spec.Resources})
+	if err != nil {
+		return values.NodeType{}, fmt.Errorf("NodeType %s: %w", name, err)
+	}
+	return values.Of(shape.NodeType, shape.Image.Spec, plan), nil
+}
+
+// namesOf are the words of a field of all objects of the kind, each once.
+func namesOf(files offline.Files, kind string, field ...string) []string {
+	var out []string
+	for _, m := range files.Manifests {
+		word := m.Word(field...)
+		if m.Kind() == kind && m.APIVersion() == v1alpha1.GroupVersion.String() && word != "" && !slices.Contains(out, word) {
+			out = append(out, word)
+		}
+	}
+	return out
+}
