@@ -27,7 +27,7 @@ const (
 
 // How often the Keeper looks, and how soon after it has done something.
 const (
-	lookAgain = 30 * time.Second
+	lookAgain = 10 * time.Second
 	goOn      = time.Second
 )
 

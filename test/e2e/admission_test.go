@@ -1,0 +1,122 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
+	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
+	"github.com/ingot-dev/ingot/config"
+)
+
+// askedAt has the API server ask a replica, by the configuration that is shipped and a URL in place of the Service.
+func (s *site) askedAt(t *testing.T, r *replica) {
+	t.Helper()
+	objects, err := stage.ReadManifests(config.Files, "webhook/nodetype.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	webhooks, _, err := unstructured.NestedSlice(objects[0].Object, "webhooks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := webhooks[0].(map[string]any)
+	path, _, err := unstructured.NestedString(to, "clientConfig", "service", "path")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to["clientConfig"], to["timeoutSeconds"] = map[string]any{"url": "https://" + r.settings.Webhook.Address + path}, int64(30)
+	if err := errors.Join(unstructured.SetNestedSlice(objects[0].Object, webhooks, "webhooks"), stage.Apply(t.Context(), s.Client, objects)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sliced is the sample that is cut into slices, in those profiles, under another name.
+func sliced(t *testing.T, name string, profiles map[string]any) *unstructured.Unstructured {
+	t.Helper()
+	objects, err := stage.ReadManifests(config.Files, "samples/nodetype.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		if o.GetName() == "h100-mig" {
+			o.SetName(name)
+			if err := unstructured.SetNestedSlice(o.Object, []any{map[string]any{"profiles": profiles}}, "spec", "gpu", "presentation", "mig", "layout"); err != nil {
+				t.Fatal(err)
+			}
+			return o
+		}
+	}
+	t.Fatal("the samples have no NodeType h100-mig")
+	return nil
+}
+
+// refuses waits until an impossible layout is refused by the manager itself.
+func (s *site) refuses(t *testing.T, when string) {
+	t.Helper()
+	impossible := map[string]any{"3g.40gb": int64(2), "1g.10gb": int64(1)}
+	eventually(t, takeoverLimit, "an impossible layout is refused "+when, func() bool {
+		err := s.Client.Create(t.Context(), sliced(t, "impossible", impossible), client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), "can make no nodes: spec.gpu.presentation.mig.layout[0].profiles: ")
+	})
+	if err := s.Client.Create(t.Context(), sliced(t, "possible", map[string]any{"3g.40gb": int64(2)}), client.DryRunAll); err != nil {
+		t.Errorf("a layout that fits is refused %s: %v", when, err)
+	}
+}
+
+func TestTheManagersRefuseWhatCanMakeNoNodes(t *testing.T) {
+	s := newSite(t)
+	for _, name := range []string{"osimage", "nodeprovider"} {
+		s.apply(t, "samples/"+name+".yaml")
+	}
+	listening := func(c *settings.Settings) {
+		var err error
+		if c.Webhook.Address, err = stage.FreeAddress(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leader := s.replica(t, listening)
+	eventually(t, takeoverLimit, "the first manager leads", leader.leads)
+	other := s.replica(t, listening)
+	leader.awaitReady(t)
+	other.awaitReady(t)
+	s.askedAt(t, leader)
+	s.refuses(t, "by the replica that leads")
+	s.askedAt(t, other)
+	s.refuses(t, "by the other")
+
+	// The service account may make, read and replace this one Secret, and no log has seen its key.
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: leader.settings.Webhook.CertificateSecret}}
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
+		t.Fatal(err)
+	}
+	first := secret.DeepCopy()
+	delete(secret.Data, "tls.key")
+	if err := s.Client.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, takeoverLimit, "a spoilt certificate is replaced", func() bool {
+		err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(secret), secret)
+		return err == nil && len(secret.Data["tls.key"]) > 0
+	})
+	s.refuses(t, "with another certificate")
+	for _, r := range []*replica{leader, other} {
+		for _, key := range [][]byte{first.Data["tls.key"], secret.Data["tls.key"]} {
+			quoted, err := json.Marshal(string(key))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out := r.out.String(); strings.Contains(out, string(key)) || strings.Contains(out, strings.Trim(string(quoted), `"`)) {
+				t.Error("a key is in the log")
+			}
+		}
+		r.endsInOrder(t)
+	}
+}
