@@ -3,7 +3,6 @@ package machine
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -17,16 +16,9 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/controllers/machine/documents"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
-)
-
-// Keys of the claim Secret. The token is kept beside the user data that holds it, so that one that ran out can be made again.
-const (
-	keyUserData    = "userData"
-	keyNetworkData = "networkData"
-	keyMetaData    = "metaData"
-	keyToken       = "bootstrapToken"
 )
 
 // effects are all that a Machine's life does to the world.
@@ -111,7 +103,7 @@ func (r *Reconciler) writeHostRecord(ctx context.Context, v *view, a lifecycle.A
 }
 
 func (r *Reconciler) requestInstall(ctx context.Context, v *view, _ lifecycle.Action) error {
-	key := secretKey(v.host)
+	key := documents.ClaimKey(v.host)
 	ref := func(present []byte) *corev1.SecretReference {
 		if len(present) == 0 {
 			return nil
@@ -120,7 +112,7 @@ func (r *Reconciler) requestInstall(ctx context.Context, v *view, _ lifecycle.Ac
 	}
 	return r.patchHost(ctx, v.host, func(h *metal3api.BareMetalHost) {
 		h.Spec.Image, h.Spec.Online = v.hostImage(), true
-		h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData = ref(v.secret.Data[keyUserData]), ref(v.secret.Data[keyNetworkData]), ref(v.secret.Data[keyMetaData])
+		h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData = ref(v.secret.Data[documents.KeyUserData]), ref(v.secret.Data[documents.KeyNetworkData]), ref(v.secret.Data[documents.KeyMetaData])
 	})
 }
 
@@ -151,38 +143,42 @@ func (r *Reconciler) writeClaimSecret(ctx context.Context, v *view, a lifecycle.
 	if err != nil {
 		return err
 	}
-	documents, err := v.render(v.current, join)
+	node := v.documents(v.current)
+	plan, err := node.Plan()
 	if err != nil {
 		return fmt.Errorf("render: %w", err)
 	}
-	return r.putSecret(ctx, v, documents, a.TokenID, join.Token)
+	secrets, err := documents.Secrets(ctx, r.Direct, v.host.Namespace, plan)
+	if err != nil {
+		return err
+	}
+	rendered, err := node.Render(plan, join, secrets)
+	if err != nil {
+		return fmt.Errorf("render: %w", err)
+	}
+	if err := r.putSecret(ctx, v, node.Claim(rendered, a.TokenID, join.Token)); err != nil {
+		return err
+	}
+	v.warn(plan, rendered)
+	return nil
 }
 
+// scrubSecret leaves user data without what is secret: what has been delivered is kept nowhere else.
 func (r *Reconciler) scrubSecret(ctx context.Context, v *view, _ lifecycle.Action) error {
-	documents, err := v.render(v.current, nil)
+	node := v.documents(v.current)
+	plan, err := node.Plan()
 	if err != nil {
 		return fmt.Errorf("render: %w", err)
 	}
-	return r.putSecret(ctx, v, documents, "", "")
+	rendered, err := node.Render(plan, nil, cloudinit.Secrets{})
+	if err != nil {
+		return fmt.Errorf("render: %w", err)
+	}
+	return r.putSecret(ctx, v, node.Claim(rendered, "", ""))
 }
 
 // putSecret writes the claim Secret, over an earlier one under the version that was read.
-func (r *Reconciler) putSecret(ctx context.Context, v *view, d cloudinit.Documents, tokenID, token string) error {
-	key := secretKey(v.host)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Namespace: key.Namespace, Name: key.Name,
-		Labels:      map[string]string{v1alpha1.LabelMachine: string(v.machine.UID)},
-		Annotations: map[string]string{annotationAttempt: strconv.FormatInt(v.machine.Status.Attempt, 10), annotationTokenID: tokenID},
-		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: metal3api.GroupVersion.String(), Kind: "BareMetalHost", Name: v.host.Name, UID: v.host.UID,
-		}},
-	}, Data: map[string][]byte{keyUserData: d.UserData, keyMetaData: d.MetaData}}
-	if len(d.NetworkData) > 0 {
-		secret.Data[keyNetworkData] = d.NetworkData
-	}
-	if token != "" {
-		secret.Data[keyToken] = []byte(token)
-	}
+func (r *Reconciler) putSecret(ctx context.Context, v *view, secret *corev1.Secret) error {
 	if v.secret == nil {
 		return r.Client.Create(ctx, secret)
 	}

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/controllers/machine/documents"
 	"github.com/ingot-dev/ingot/controllers/machine/eviction"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 )
@@ -48,9 +50,9 @@ func (r *Reconciler) createToken(ctx context.Context, v *view, a lifecycle.Actio
 // tokenFor makes a token, or finds the one that the claim Secret holds.
 func (r *Reconciler) tokenFor(v *view, id string) (tokenID, secret string, err error) {
 	if id != "" {
-		kept, secret, found := strings.Cut(string(v.secret.Data[keyToken]), ".")
+		kept, secret, found := strings.Cut(string(v.secret.Data[documents.KeyToken]), ".")
 		if !found || kept != id {
-			return "", "", fmt.Errorf("the claim Secret %s does not hold the token that its annotation names: delete it, and the installation begins anew", secretKey(v.host))
+			return "", "", fmt.Errorf("the claim Secret %s does not hold the token that its annotation names: delete it, and the installation begins anew", documents.ClaimKey(v.host))
 		}
 		return id, secret, nil
 	}
@@ -75,6 +77,19 @@ func (r *Reconciler) random(n int) (string, error) {
 		}
 	}
 	return string(text), nil
+}
+
+// join is how the node joins with the token that was observed.
+func (v *view) join() (*cloudinit.TLSBootstrap, error) {
+	if v.token == nil || v.access == nil || v.tenant == nil || v.tenant.Spec.Join.TLSBootstrap == nil {
+		return nil, errors.New("the bootstrap token or the tenant was lost meanwhile")
+	}
+	endpoint := v.tenant.Spec.Join.TLSBootstrap.Endpoint
+	if endpoint == "" {
+		endpoint = v.access.Server
+	}
+	token := string(v.token.Data[keyTokenID]) + "." + string(v.token.Data[keyTokenSecret])
+	return &cloudinit.TLSBootstrap{Endpoint: endpoint, CA: v.access.CA, Token: token}, nil
 }
 
 func (r *Reconciler) renewToken(ctx context.Context, v *view, a lifecycle.Action) error {

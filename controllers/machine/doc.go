@@ -12,4 +12,9 @@
 // A roll asks a host for its next image in place: HostRecord.spec names the next attempt, the claim Secret is written anew,
 // then BareMetalHost.spec gets the image and online. The installed and the wanted revision are read at every look (editions in
 // observe.go), and the wanted one is rendered before anything is drained for it.
+//
+// What is secret is in the claim Secret alone, from the moment that it is written (render.go, package documents) until the node
+// has joined: the bootstrap token, and files that are keys of Secrets in the host namespace, such as a licence token. Those
+// Secrets are read at that moment from the API server itself, and named in no status but by their names. A Secret that is
+// missing is looked for again, and no roll begins without it.
 package machine

@@ -3,7 +3,6 @@ package machine
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -12,15 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/machine/documents"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
-)
-
-// Marks on the claim Secret; they say what its data is without showing it.
-const (
-	annotationAttempt = "ingot.dev/attempt"
-	annotationTokenID = "ingot.dev/bootstrap-token-id"
 )
 
 // observeHost reads the host that the Machine has, or lets placement choose one.
@@ -160,26 +154,19 @@ func errorReason(message string) string {
 	return reason
 }
 
-func secretKey(host *metal3api.BareMetalHost) types.NamespacedName {
-	return types.NamespacedName{Namespace: host.Namespace, Name: host.Name + "-claim"}
-}
-
 // observeSecret reads the claim Secret from the API server itself: Secrets are not cached.
 func (r *Reconciler) observeSecret(ctx context.Context, v *view) error {
 	if v.facts.Host.Consumer != facts.ConsumerMine {
 		return nil
 	}
 	var err error
-	if v.secret, err = read(ctx, r.Direct, secretKey(v.host), &corev1.Secret{}); err != nil || v.secret == nil {
+	if v.secret, err = read(ctx, r.Direct, documents.ClaimKey(v.host), &corev1.Secret{}); err != nil || v.secret == nil {
 		return err
 	}
 	if v.secret.Labels[v1alpha1.LabelMachine] != string(v.machine.UID) {
 		return nil // an earlier claim's; it is overwritten
 	}
-	attempt, err := strconv.ParseInt(v.secret.Annotations[annotationAttempt], 10, 64)
-	if err != nil {
-		attempt = 0 // marks that were tampered with are written again
-	}
-	v.facts.Secret = lifecycle.Secret{Found: true, Attempt: attempt, TokenID: v.secret.Annotations[annotationTokenID]}
+	attempt, tokenID := documents.Marks(v.secret)
+	v.facts.Secret = lifecycle.Secret{Found: true, Attempt: attempt, TokenID: tokenID}
 	return nil
 }

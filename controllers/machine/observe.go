@@ -15,6 +15,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
+	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
 
@@ -34,6 +35,7 @@ type view struct {
 	node     *corev1.Node
 	token    *corev1.Secret // in the tenant's cluster
 	pods     []corev1.Pod   // that an eviction must still remove
+	told     []step.Event   // that the action has to say
 }
 
 // observe reads what the Machine's phase needs.
@@ -52,7 +54,9 @@ func (r *Reconciler) observe(ctx context.Context, machine *v1alpha1.Machine) (*v
 			return nil, err
 		}
 	}
-	r.checkRendering(v)
+	if err := r.checkRendering(ctx, v); err != nil {
+		return nil, err
+	}
 	return v, nil
 }
 

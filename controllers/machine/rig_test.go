@@ -44,6 +44,11 @@ type rig struct {
 	namespace string
 	tenant    types.NamespacedName
 	writes    writes
+	// log of the manager; zero: none.
+	log logr.Logger
+	// direct is as whom the controller reads past its cache; nil: as the manager.
+	direct     *rest.Config
+	controller *machine.Reconciler
 }
 
 func newRig(t *testing.T, hosts int) *rig {
@@ -94,10 +99,10 @@ func (r *rig) addHost(name string) {
 }
 
 // addRevision makes the NodeType's n-th revision, with an image of its own.
-func (r *rig) addRevision(n int, kubelet string) string {
+func (r *rig) addRevision(n int, kubelet string, changes ...func(*v1alpha1.OSImage, *v1alpha1.NodeTypeRevision)) string {
 	r.t.Helper()
 	digest, name := "sha256:"+strings.Repeat(fmt.Sprintf("%02x", n), 32), fmt.Sprintf("%s-%d", r.namespace, n)
-	server.Create(r.t,
+	image, revision :=
 		&v1alpha1.OSImage{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.OSImageSpec{
 			URL: fmt.Sprintf("http://127.0.0.1/image-%d.raw.zst", n), Checksum: digest, Format: v1alpha1.FormatRawZstd, UserData: v1alpha1.UserDataCloudInit,
 			OS: v1alpha1.OSImageOS{ID: "debian", Version: "13"}, Software: v1alpha1.OSImageSoftware{Kubelet: kubelet},
@@ -108,8 +113,11 @@ func (r *rig) addRevision(n int, kubelet string) string {
 				{"message": "of the hall"}, {"ingot.dev/user-data-template": "#cloud-config\nfinal_message: {{ .Values.NodeClaim.Name }} {{ .Values.Properties.message }}\n"},
 			},
 			Image: v1alpha1.RevisionImage{Name: name, Checksum: digest, Format: v1alpha1.FormatRawZstd, UserData: v1alpha1.UserDataCloudInit},
-		}},
-	)
+		}}
+	for _, change := range changes {
+		change(image, revision)
+	}
+	server.Create(r.t, image, revision)
 	return name
 }
 
@@ -163,7 +171,7 @@ func (r *rig) start() {
 	limited.Wrap(r.writes.wrap)
 	mgr, err := ctrl.NewManager(limited, ctrl.Options{
 		Scheme: server.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
-		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{r.namespace: {}}},
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{r.namespace: {}}}, Logger: r.log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -175,11 +183,17 @@ func (r *rig) start() {
 	if err := tenants.Set(t.Context(), r.tenant, server.Cluster.Kubeconfig()); err != nil {
 		t.Fatal(err)
 	}
-	controller := &machine.Reconciler{
-		Client: mgr.GetClient(), Direct: mgr.GetAPIReader(), Tenants: tenants, Recorder: mgr.GetEventRecorder("ingot"),
+	direct := mgr.GetAPIReader()
+	if r.direct != nil {
+		if direct, err = client.New(r.direct, client.Options{Scheme: server.Scheme}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.controller = &machine.Reconciler{
+		Client: mgr.GetClient(), Direct: direct, Tenants: tenants, Recorder: mgr.GetEventRecorder("ingot"),
 		Clock: time.Now, Random: rand.Reader, Timeouts: lifecycle.DefaultTimeouts(),
 	}
-	if err := controller.SetupWithManager(mgr); err != nil {
+	if err := r.controller.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

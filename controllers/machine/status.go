@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -9,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/machine/documents"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
@@ -16,22 +18,32 @@ import (
 // soon gives the cache time to see what was just written.
 const soon = 50 * time.Millisecond
 
+// untilMended is how often a Secret is looked for that a person must create: Secrets are not watched.
+const untilMended = 15 * time.Second
+
 // finish writes the status, tells the events and says when to look again.
 func (r *Reconciler) finish(ctx context.Context, v *view, d lifecycle.Decision, failure error) (reconcile.Result, error) {
 	before, after := v.machine, v.machine.DeepCopy()
 	after.Status = d.Status
-	if failure != nil {
-		if step.IsConflict(failure) {
-			// What was decided rests on an older state: nothing of it is told.
-			return step.Retry(failure).Result()
-		}
-		tellFailure(&after.Status, v.facts, failure)
+	if step.IsConflict(failure) {
+		// What was decided rests on an older state: nothing of it is told.
+		return step.Retry(failure).Result()
 	}
 	told := make([]step.Event, 0, len(d.Events))
 	for _, e := range d.Events {
 		told = append(told, step.Told(e.Warning, e.Reason, string(d.Status.Phase), e.Message))
 	}
-	result, err := step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, before, after, told, outcome(d, failure))
+	told = append(told, v.told...)
+	end := outcome(d, failure)
+	var lacks *documents.Unreadable
+	switch {
+	case errors.As(failure, &lacks):
+		tellLack(&after.Status, v.facts, lacks)
+		told, end = step.Changes(before.Status.Conditions, after.Status.Conditions, string(d.Status.Phase), v1alpha1.ConditionReady), step.Wait(lacks.Message, untilMended)
+	case failure != nil:
+		tellFailure(&after.Status, v.facts, failure)
+	}
+	result, err := step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, before, after, told, end)
 	if err == nil && before.Status.Phase != after.Status.Phase {
 		observePhase(before.Status, v.facts.Now)
 	}
@@ -48,6 +60,14 @@ func outcome(d lifecycle.Decision, failure error) step.Outcome {
 		return step.Wait(d.Status.WaitingFor, d.Requeue)
 	default:
 		return step.Done()
+	}
+}
+
+// tellLack says which Secret the installation waits for. It is the same however often it is looked at, and however late it is.
+func tellLack(s *v1alpha1.MachineStatus, f lifecycle.Facts, lacks *documents.Unreadable) {
+	s.WaitingFor = step.Trim(lacks.Message, lifecycle.MaxWaitingFor)
+	for _, condition := range []string{v1alpha1.ConditionProvisioned, v1alpha1.ConditionReady} {
+		step.SetCondition(&s.Conditions, f.Machine.Generation, f.Now, condition, metav1.ConditionFalse, v1alpha1.ReasonNodeSecretMissing, lacks.Message)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +13,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/machine/eviction"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/plan/registration"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
 
@@ -143,12 +143,12 @@ func (v *view) furnishing(node *corev1.Node) furniture {
 	if v.nodeType == nil {
 		return lacking
 	}
-	for key, value := range v.nodeLabels(v.facts.Revision.Name) {
+	for key, value := range registration.Labels(v.nodeType, string(v.machine.UID), v.facts.Revision.Name) {
 		if node.Labels[key] != value {
 			lacking.labels[key] = value
 		}
 	}
-	for _, want := range v.nodeTaints() {
+	for _, want := range registration.Taints(v.nodeType) {
 		found := false
 		for i := range node.Spec.Taints {
 			have := &node.Spec.Taints[i]
@@ -159,24 +159,4 @@ func (v *view) furnishing(node *corev1.Node) furniture {
 		}
 	}
 	return lacking
-}
-
-func (v *view) nodeLabels(revision string) map[string]string {
-	all := map[string]string{
-		v1alpha1.LabelNodeType: v.nodeType.Name, v1alpha1.LabelMachineUID: string(v.machine.UID), v1alpha1.LabelRevision: revision,
-	}
-	if v.nodeType.Spec.Zone != "" {
-		all[v1alpha1.LabelZone] = v.nodeType.Spec.Zone
-	}
-	if n := v.nodeType.Spec.Node; n != nil {
-		maps.Copy(all, n.Labels)
-	}
-	return all
-}
-
-func (v *view) nodeTaints() []corev1.Taint {
-	if v.nodeType.Spec.Node == nil {
-		return nil
-	}
-	return v.nodeType.Spec.Node.Taints
 }
