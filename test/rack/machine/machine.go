@@ -62,17 +62,24 @@ func Boot(options Options) (*Machine, error) {
 		g.InUse, g.Unhealthy = options.InUse, i < options.Unhealthy
 		g.Virtual = slices.ContainsFunc(options.Devices, func(d hardware.PCIDevice) bool { return d.Address == g.Address && strings.HasPrefix(d.Model, "vGPU") })
 	}
-	m.Bus = pci.New(pci.Options{
-		Devices: options.Devices, Kernel: options.Image.Kernel, Arguments: options.Image.KernelArguments,
-		IOMMU: options.Architecture == "arm64" || strings.Contains(options.CPU, "AMD"), Types: gpu.VirtualTypes,
-		Manager: m.driver != nil && m.driver.Kind == kindManager,
-	})
+	m.Bus = m.bus(options.Image.KernelArguments)
 	system, err := machineos.Boot(options.Image, options.Drive, options.State, machineos.Machine{
-		Programs: m.programs(), Missing: options.Missing, Services: m.services(), Shell: m.shell,
+		Programs: m.programs(), Missing: options.Missing, Services: m.services(), Shell: m.shell, Coldplug: func(system *machineos.System) {
+			m.System, m.Bus = system, m.bus(system.KernelArguments())
+			m.sync(system)
+		},
 	})
 	m.System = system
 	m.sync(system)
 	return m, errors.Join(failed, err)
+}
+
+// bus is the PCI bus of a boot with this command line.
+func (m *Machine) bus(arguments []string) *pci.Bus {
+	return pci.New(pci.Options{
+		Devices: m.options.Devices, Kernel: m.options.Image.Kernel, Arguments: arguments, IOMMU: m.options.Architecture == "arm64" || strings.Contains(m.options.CPU, "AMD"),
+		Types: gpu.VirtualTypes, Manager: m.driver != nil && m.driver.Kind == kindManager,
+	})
 }
 
 // Kinds of NVIDIA's driver in an image.
