@@ -245,7 +245,7 @@ var schemaCases = []struct{ kind, bad, want string }{
 	{"OSImage", "{spec: {software: {kubelet: null}}}", "spec.software.kubelet"},
 	{"OSImage", "{spec: {os: {id: ''}}}", "spec.os.id"},
 	{"OSImage", "{spec: {architecture: riscv64}}", "spec.architecture"},
-	{"OSImage", "{spec: {sotfware: {}}}", "unknown field"},
+	{"OSImage", "{spec: {sotfware: {}}}", "unknown-field"},
 	{"NodeType", "{spec: {gpu: {count: 0}}}", "spec.gpu.count"},
 	{"NodeType", "{spec: {gpu: {presentation: {mode: SRIOV}}}}", "spec.gpu.presentation.mode"},
 	{"NodeType", "{spec: {resources: {cpu: lots}}}", "spec.resources.cpu"},

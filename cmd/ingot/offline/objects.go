@@ -38,7 +38,7 @@ func Admit(m Manifest) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := all.Admit(m.APIVersion(), m.Kind(), m.Object)
+	found, err := all.Admit(m.APIVersion(), m.Kind(), m.Object, nil)
 	if err != nil {
 		return nil, err
 	}

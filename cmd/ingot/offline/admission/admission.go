@@ -1,5 +1,5 @@
-// Package admission does with an object what an API server that has Ingot's definitions does when it is created: unknown
-// fields, defaults, schema and rules. It needs no server.
+// Package admission does with an object what an API server that has Ingot's definitions does when it is created or changed:
+// unknown fields, defaults, schema and rules. It needs no server.
 package admission
 
 import (
@@ -48,8 +48,6 @@ type definition struct {
 
 // Load reads the CustomResourceDefinitions in the folders. An error is one of the files, not of an object.
 func Load(files fs.FS, folders ...string) (*Definitions, error) {
-	scheme := runtime.NewScheme()
-	install.Install(scheme)
 	out := &Definitions{known: map[string]*definition{}}
 	for _, folder := range folders {
 		paths, err := fs.Glob(files, path.Join(folder, "*.yaml"))
@@ -60,7 +58,7 @@ func Load(files fs.FS, folders ...string) (*Definitions, error) {
 			if path.Base(p) == "kustomization.yaml" {
 				continue
 			}
-			if err := out.read(scheme, files, p); err != nil {
+			if err := out.read(files, p); err != nil {
 				return nil, fmt.Errorf("read the definition %s: %w", p, err)
 			}
 		}
@@ -68,29 +66,42 @@ func Load(files fs.FS, folders ...string) (*Definitions, error) {
 	return out, nil
 }
 
-func (d *Definitions) read(scheme *runtime.Scheme, files fs.FS, path string) error {
+func (d *Definitions) read(files fs.FS, path string) error {
 	text, err := fs.ReadFile(files, path)
 	if err != nil {
 		return err
 	}
-	var v1 apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(text, &v1); err != nil {
-		return err
-	}
-	scheme.Default(&v1)
-	var all apiextensions.CustomResourceDefinition
-	if err := scheme.Convert(&v1, &all, nil); err != nil {
+	all, err := Read(text)
+	if err != nil {
 		return err
 	}
 	for _, v := range all.Spec.Versions {
-		served := all.Spec.Validation
-		if served == nil {
-			served = v.Schema
-		}
-		out := &definition{namespaced: all.Spec.Scope == apiextensions.NamespaceScoped, kind: all.Spec.Names.Kind, props: served.OpenAPIV3Schema}
+		props := Schema(all, v)
+		out := &definition{namespaced: all.Spec.Scope == apiextensions.NamespaceScoped, kind: all.Spec.Names.Kind, props: props}
 		d.known[all.Spec.Group+"/"+v.Name+" "+out.kind] = out
 	}
 	return nil
+}
+
+// Read reads a CustomResourceDefinition as an API server does, with its defaults.
+func Read(text []byte) (*apiextensions.CustomResourceDefinition, error) {
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	var v1 apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(text, &v1); err != nil {
+		return nil, err
+	}
+	scheme.Default(&v1)
+	out := &apiextensions.CustomResourceDefinition{}
+	return out, scheme.Convert(&v1, out, nil)
+}
+
+// Schema is that of one version. What all versions have in common stands in one place.
+func Schema(all *apiextensions.CustomResourceDefinition, version apiextensions.CustomResourceDefinitionVersion) *apiextensions.JSONSchemaProps {
+	if all.Spec.Validation != nil {
+		return all.Spec.Validation.OpenAPIV3Schema
+	}
+	return version.Schema.OpenAPIV3Schema
 }
 
 // Knows says whether there is a definition of the object's kind.
@@ -119,9 +130,9 @@ type Finding struct {
 	Message string
 }
 
-// Admit fills in the object's defaults and reports all that the API server would refuse. The object's numbers must be
-// int64 or float64. The error is of the definition, or that there is none.
-func (d *Definitions) Admit(apiVersion, kind string, object map[string]any) ([]Finding, error) {
+// Admit fills in the object's defaults and reports all that the API server would refuse. Old is the object as it was before
+// the change; nil: it is created. Their numbers must be int64 or float64. The error is of the definition, or that there is none.
+func (d *Definitions) Admit(apiVersion, kind string, object, old map[string]any) ([]Finding, error) {
 	c := d.known[apiVersion+" "+kind]
 	if c == nil {
 		return nil, fmt.Errorf("there is no definition of %s %s", apiVersion, kind)
@@ -137,7 +148,15 @@ func (d *Definitions) Admit(apiVersion, kind string, object map[string]any) ([]F
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, c.structural)
 	defaulting.Default(object, c.structural)
-	broken := validation.ValidateCustomResource(nil, object, c.schema)
+	var broken field.ErrorList
+	var before any
+	if old == nil {
+		broken = validation.ValidateCustomResource(nil, object, c.schema)
+	} else {
+		defaulting.Default(old, c.structural)
+		broken = validation.ValidateCustomResourceUpdate(nil, object, old, c.schema)
+		before = old
+	}
 	broken = append(broken, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
 	for _, err := range broken {
 		out = append(out, Finding{Field: fieldOf(err), Rule: ruleOf("schema", err), Message: err.ErrorBody()})
@@ -145,7 +164,7 @@ func (d *Definitions) Admit(apiVersion, kind string, object map[string]any) ([]F
 	if len(broken) > 0 || c.rules == nil {
 		return out, nil // as the server: rules see only what the schema lets pass
 	}
-	found, _ := c.rules.Validate(context.Background(), nil, c.structural, object, nil, celconfig.RuntimeCELCostBudget)
+	found, _ := c.rules.Validate(context.Background(), nil, c.structural, object, before, celconfig.RuntimeCELCostBudget)
 	for _, err := range found {
 		out = append(out, Finding{Field: fieldOf(err), Rule: "rule", Message: err.Detail})
 	}
