@@ -6,6 +6,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -18,6 +20,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -182,19 +185,49 @@ func TestTwoManagersShareOneSecret(t *testing.T) {
 	}
 }
 
-// serves checks that another replica serves that certificate.
-func serves(t *testing.T, other *certificate.Source, raw []byte) {
-	t.Helper()
-	listener := httptest.NewUnstartedServer(http.NotFoundHandler())
-	listener.TLS = &tls.Config{GetCertificate: other.GetCertificate}
-	listener.StartTLS()
-	defer listener.Close()
-	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, ServerName: "webhook"}}).DialContext(t.Context(), "tcp", listener.Listener.Addr().String())
+func TestTheLastCertificateIsServedWhileTheAPIServerIsAway(t *testing.T) {
+	k, now := answering(t)
+	expected := handshake(t, k)
+	source := &certificate.Source{Reader: server.Client, Secret: k.Secret, Clock: now.Now, Log: logr.Discard()}
+	serves(t, source, expected)
+	away := rest.CopyConfig(server.Config)
+	away.Host = "https://" + freeAddress(t)
+	nobody, err := client.New(away, client.Options{Scheme: server.Scheme, Mapper: server.Client.RESTMapper()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	if got := conn.(*tls.Conn).ConnectionState().PeerCertificates[0].Raw; !bytes.Equal(got, raw) {
-		t.Error("another replica serves another certificate")
+	source.Reader = nobody
+	now.advance(time.Hour)
+	serves(t, source, expected)
+	fresh := &certificate.Source{Reader: nobody, Secret: k.Secret, Clock: now.Now, Log: logr.Discard()}
+	if _, err := connect(t, fresh); err == nil {
+		t.Error("a process that has never read one serves one")
 	}
+}
+
+// serves checks that a replica serves that certificate.
+func serves(t *testing.T, source *certificate.Source, raw []byte) {
+	t.Helper()
+	if got, err := connect(t, source); err != nil || !bytes.Equal(got, raw) {
+		t.Errorf("another certificate is served, or none: %v", err)
+	}
+}
+
+// connect gives the certificate that a replica serves.
+func connect(t *testing.T, source *certificate.Source) ([]byte, error) {
+	t.Helper()
+	listener := httptest.NewUnstartedServer(http.NotFoundHandler())
+	listener.TLS = &tls.Config{GetCertificate: source.GetCertificate}
+	listener.Config.ErrorLog = log.New(io.Discard, "", 0)
+	// Not StartTLS, which would add a certificate of its own.
+	plain := listener.Listener
+	listener.Listener = tls.NewListener(plain, listener.TLS)
+	listener.Start()
+	defer listener.Close()
+	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, ServerName: "webhook"}}).DialContext(t.Context(), "tcp", plain.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0].Raw, nil
 }

@@ -2,6 +2,8 @@ package certificate
 
 import (
 	"bytes"
+	"crypto/x509"
+	"slices"
 	"time"
 )
 
@@ -78,16 +80,9 @@ type Decision struct {
 
 // Decide says what has to be done next.
 func Decide(f Facts) Decision {
-	serving, err := f.Stored.Serving.usable(f.Names)
-	switch {
-	case err != nil:
-		return Decision{Replace, err.Error()}
-	case f.Now.After(serving.NotAfter):
-		return Decision{Replace, "the certificate has ended"}
-	case f.Now.Before(serving.NotBefore):
-		return Decision{Replace, "the certificate is of the future: was the clock set back?"}
-	case !trusts(f.Stored.Trusted, serving):
-		return Decision{Replace, "no trusted authority has signed the certificate"}
+	serving, why := served(f)
+	if why != "" {
+		return Decision{Replace, why}
 	}
 	next, err := f.Stored.Next.usable(f.Names)
 	pending := err == nil && trusts(f.Stored.Trusted, next) && next.NotAfter.After(serving.NotAfter)
@@ -97,13 +92,32 @@ func Decide(f Facts) Decision {
 	if kept := trusted(f.Stored.Trusted, f.Now); !bytes.Equal(kept, f.Stored.Trusted) {
 		return Decision{Forget, "an authority has ended, or is there twice"}
 	}
-	for _, bundle := range f.Injected {
-		if !bytes.Equal(bundle, f.Stored.Trusted) {
-			return Decision{Inject, "API servers do not trust what is trusted here"}
-		}
+	if !f.injected() {
+		return Decision{Inject, "API servers do not trust what is trusted here"}
 	}
 	if pending && !f.Now.Before(f.Since.Add(f.Times.Spread)) {
 		return Decision{Promote, "API servers trust the next certificate"}
 	}
 	return Decision{}
+}
+
+// served is the certificate that is served, or why it cannot be.
+func served(f Facts) (*x509.Certificate, string) {
+	serving, err := f.Stored.Serving.usable(f.Names)
+	switch {
+	case err != nil:
+		return nil, err.Error()
+	case f.Now.After(serving.NotAfter):
+		return nil, "the certificate has ended"
+	case f.Now.Before(serving.NotBefore):
+		return nil, "the certificate is of the future: was the clock set back?"
+	case !trusts(f.Stored.Trusted, serving):
+		return nil, "no trusted authority has signed the certificate"
+	}
+	return serving, ""
+}
+
+// injected says whether API servers trust for each webhook what is trusted here.
+func (f Facts) injected() bool {
+	return !slices.ContainsFunc(f.Injected, func(bundle []byte) bool { return !bytes.Equal(bundle, f.Stored.Trusted) })
 }

@@ -118,7 +118,7 @@ func (k *Keeper) Step(ctx context.Context) (Decision, error) {
 
 // observe notes since when API servers can have seen what is trusted.
 func (k *Keeper) observe(f Facts) {
-	inForce := !slices.ContainsFunc(f.Injected, func(b []byte) bool { return !bytes.Equal(b, f.Stored.Trusted) })
+	inForce := f.injected()
 	if !inForce || !bytes.Equal(k.injected, f.Stored.Trusted) {
 		k.injected, k.since = nil, f.Now
 	}
