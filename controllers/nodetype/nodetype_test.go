@@ -3,12 +3,14 @@ package nodetype
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -199,6 +201,27 @@ func TestANodeTypeBecomesReadyInAnyOrderAndMakesRevisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "h100", "setting it back gives the first revision again", func(n *v1alpha1.NodeType) bool { return n.Status.TargetRevision == made.Name })
+}
+
+func TestWhatIsUncertainIsToldToWhoeverLooks(t *testing.T) {
+	run(t)
+	namespace := server.Namespace(t)
+	large := nodeType("large", "hall-4", "debian-4")
+	large.Spec.UserData = "#cloud-config\nfinal_message: " + strings.Repeat("x", 20<<10) + "\n"
+	create(t, provider("hall-4", namespace), image("debian-4"), large)
+	stored := await(t, "large", "it is Ready", hasReason(v1alpha1.ReasonReady))
+	if ready := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionReady); !strings.Contains(ready.Message, "not certain: spec.userData: ") {
+		t.Errorf("the condition says %q", ready.Message)
+	}
+	management.Eventually(t, "a warning is told", func() bool {
+		var told eventsv1.EventList
+		if err := server.Client.List(t.Context(), &told); err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(told.Items, func(e eventsv1.Event) bool {
+			return e.Regarding.Name == "large" && e.Reason == reasonUncertain && e.Type == step.Warning
+		})
+	})
 }
 
 func TestCapacityFollowsHostsAndMachines(t *testing.T) {

@@ -137,3 +137,12 @@ func TestAFindingReadsAsOneSentence(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkJudge(b *testing.B) {
+	in := possible()
+	for b.Loop() {
+		if err := Judge(in).Err(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
