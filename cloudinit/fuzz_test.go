@@ -44,29 +44,3 @@ func equal(a, b *yaml.Node) bool {
 	}
 	return true
 }
-
-func BenchmarkRender(b *testing.B) {
-	in := full(b)
-	docs, err := Render(in)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Run("render", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := Render(in); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("bare-yaml", func(b *testing.B) {
-		for b.Loop() {
-			var v any
-			if err := yaml.Unmarshal(docs.UserData, &v); err != nil {
-				b.Fatal(err)
-			}
-			if _, err := yaml.Marshal(v); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}

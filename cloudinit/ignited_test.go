@@ -93,12 +93,3 @@ func TestIgnitionHoldsTheTokenBeforeTheJoinAlone(t *testing.T) {
 		t.Error("the token's file must be in the user data before the join, and in none after it")
 	}
 }
-
-func BenchmarkIgnition(b *testing.B) {
-	in := ignited(b, "flatcar")
-	for b.Loop() {
-		if _, err := Render(in); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -104,7 +104,8 @@ func ignitionWrites(t *testing.T, userData []byte, path string) (content, mode s
 	return "", "", false
 }
 
-func cloudConfig(t *testing.T, userData []byte) []byte {
+// cloudConfig of user data, alone or as the first part of a MIME message.
+func cloudConfig(t testing.TB, userData []byte) []byte {
 	t.Helper()
 	if bytes.HasPrefix(userData, []byte(header)) {
 		return userData

@@ -21,13 +21,16 @@ func Parse(field, text string) (Data, error) {
 	if len(text) > maxSize {
 		return Data{}, invalid(field, "it has %d bytes, the limit is %d", len(text), maxSize)
 	}
-	if err := foreign(field, text); err != nil {
-		return Data{}, err
-	}
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	decoder.KnownFields(true)
 	var d Data
-	if err := decode(decoder, &d); err != nil {
+	err := decode(decoder, &d)
+	if err != nil || len(d.Links) == 0 {
+		if other := foreign(field, text); other != nil {
+			return Data{}, other
+		}
+	}
+	if err != nil {
 		return Data{}, invalid(field, "it is not OpenStack's network_data (links, networks, services): %s", reason(err))
 	}
 	if err := decode(decoder, &yaml.Node{}); !errors.Is(err, io.EOF) {
