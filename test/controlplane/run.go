@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -19,6 +20,9 @@ import (
 
 // exitGrace bounds an orderly end: whoever lost its parent must not stay because a component hangs.
 const exitGrace = 45 * time.Second
+
+// gcPercent lets the heap grow to three times what is in use.
+const gcPercent = 200
 
 type runOptions struct {
 	plane          plane.Options
@@ -63,6 +67,10 @@ func run(args []string, stdin io.Reader, stdout io.Writer) error {
 		if err := logTo(filepath.Join(options.plane.Dir, "controlplane.log")); err != nil {
 			return err
 		}
+	}
+	if os.Getenv("GOGC") == "" {
+		// Several control planes share a developer's machine, which is short of processors before it is short of memory.
+		debug.SetGCPercent(gcPercent)
 	}
 	// The components use deprecated APIs on purpose.
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
