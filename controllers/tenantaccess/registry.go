@@ -28,7 +28,7 @@ type Options struct {
 	Log logr.Logger
 	// Timeout of one request; default 10 s.
 	Timeout time.Duration
-	// QPS and Burst limit the direct calls to one tenant; default 20 and 40.
+	// QPS and Burst limit the direct calls to one tenant; default 50 and 100.
 	QPS float32
 	// Burst goes with QPS.
 	Burst int
@@ -89,10 +89,10 @@ func New(options Options) *Registry {
 		options.Timeout = 10 * time.Second
 	}
 	if options.QPS <= 0 {
-		options.QPS = 20
+		options.QPS = 50
 	}
 	if options.Burst <= 0 {
-		options.Burst = 40
+		options.Burst = 100
 	}
 	if options.ProbeInterval <= 0 {
 		options.ProbeInterval = 15 * time.Second

@@ -157,7 +157,7 @@ func Default() Settings {
 			KernelArguments: []string{}, KeySecret: "ingot-boot-key", ProgressInterval: d(10 * time.Second),
 		},
 		BMC:       BMC{Timeout: d(30 * time.Second)},
-		Tenants:   Tenants{Timeout: d(15 * time.Second), QPS: 20, Burst: 40},
+		Tenants:   Tenants{Timeout: d(15 * time.Second), QPS: 50, Burst: 100},
 		Intervals: Intervals{Working: d(2 * time.Second), Steady: d(5 * time.Minute)},
 		Timeouts: Timeouts{
 			Claiming: d(time.Minute), Provisioning: d(time.Hour), Joining: d(20 * time.Minute), Releasing: d(time.Hour), Drain: d(30 * time.Minute),

@@ -165,7 +165,7 @@ func (s *Store) writeDetails(ctx context.Context, host *metal3.BareMetalHost, in
 
 // ConfigDrive implements netboot.Store.
 func (s *Store) ConfigDrive(ctx context.Context, hostUID string, attempt int64) (hardware.ConfigDrive, error) {
-	const op = "read config drive"
+	const op = opConfigDrive
 	host, record, err := s.byUID(ctx, s.Direct, op, hostUID)
 	if err != nil {
 		return hardware.ConfigDrive{}, err
@@ -186,6 +186,7 @@ func (s *Store) ConfigDrive(ctx context.Context, hostUID string, attempt int64) 
 
 func (s *Store) documents(ctx context.Context, host *metal3.BareMetalHost) (hardware.ConfigDrive, error) {
 	var drive hardware.ConfigDrive
+	read := map[corev1.SecretReference]*corev1.Secret{} // usually one for all documents
 	for _, document := range []struct {
 		key  string
 		ref  *corev1.SecretReference
@@ -198,7 +199,15 @@ func (s *Store) documents(ctx context.Context, host *metal3.BareMetalHost) (hard
 		if document.ref == nil {
 			continue
 		}
-		data, err := s.document(ctx, host, document.ref, document.key)
+		secret := read[*document.ref]
+		if secret == nil {
+			var err error
+			if secret, err = s.secret(ctx, host, document.ref, document.key); err != nil {
+				return hardware.ConfigDrive{}, err
+			}
+			read[*document.ref] = secret
+		}
+		data, err := documentIn(secret, host, document.key)
 		if err != nil {
 			return hardware.ConfigDrive{}, err
 		}
@@ -207,23 +216,28 @@ func (s *Store) documents(ctx context.Context, host *metal3.BareMetalHost) (hard
 	return drive, nil
 }
 
-// document reads one document from its Secret, under its own key or, as the baremetal-operator does, under "value".
-func (s *Store) document(ctx context.Context, host *metal3.BareMetalHost, ref *corev1.SecretReference, key string) ([]byte, error) {
-	const op = "read config drive"
+const opConfigDrive = "read config drive"
+
+func (s *Store) secret(ctx context.Context, host *metal3.BareMetalHost, ref *corev1.SecretReference, key string) (*corev1.Secret, error) {
 	target := host.Namespace + "/" + host.Name
 	if ref.Namespace != "" && ref.Namespace != host.Namespace {
-		return nil, hardware.Errorf(hardware.Invalid, op, target, "spec.%s refers to namespace %s: it must be the host's own", key, ref.Namespace)
+		return nil, hardware.Errorf(hardware.Invalid, opConfigDrive, target, "spec.%s refers to namespace %s: it must be the host's own", key, ref.Namespace)
 	}
 	var secret corev1.Secret
 	if err := s.Direct.Get(ctx, client.ObjectKey{Namespace: host.Namespace, Name: ref.Name}, &secret); err != nil {
-		return nil, failure(op, target, fmt.Errorf("the Secret %s for %s: %w", ref.Name, key, err))
+		return nil, failure(opConfigDrive, target, fmt.Errorf("the Secret %s for %s: %w", ref.Name, key, err))
 	}
+	return &secret, nil
+}
+
+// documentIn finds one document in its Secret, under its own key or, as the baremetal-operator does, under "value".
+func documentIn(secret *corev1.Secret, host *metal3.BareMetalHost, key string) ([]byte, error) {
 	for _, name := range []string{key, "value"} {
 		if data, ok := secret.Data[name]; ok {
 			return data, nil
 		}
 	}
-	return nil, hardware.Errorf(hardware.Invalid, op, target, "Secret %s has no key %s", ref.Name, key)
+	return nil, hardware.Errorf(hardware.Invalid, opConfigDrive, host.Namespace+"/"+host.Name, "Secret %s has no key %s", secret.Name, key)
 }
 
 func (s *Store) hosts(ctx context.Context, op, index, value string) ([]metal3.BareMetalHost, error) {
