@@ -41,11 +41,28 @@ func (s *System) configure(document userdata.Document) error {
 		// The image's user is called as the distribution.
 		s.Files["/home/"+firstOf(s.Image.OS.ID, "cloud-user")+"/.ssh/authorized_keys"] = File{Content: []byte(strings.Join(document.SSHKeys, "\n") + "\n"), Mode: "0600"}
 	}
+	for _, wanted := range document.Packages {
+		for _, words := range userdata.CommandLines(wanted) {
+			s.Packages = append(s.Packages, strings.Join(words, "="))
+		}
+	}
+	s.install()
 	if late := s.writeFiles(document.Files, true); err == nil {
 		err = late
 	}
 	s.scripts(document)
 	return err
+}
+
+// install puts the packages that the system has, beside the image's own, in place.
+func (s *System) install() {
+	if s.machine.Install == nil || len(s.Packages) == 0 {
+		return
+	}
+	if err := s.machine.Install(&s.Image, s.Packages); err != nil {
+		s.Failed = append(s.Failed, err)
+	}
+	s.modules.Exists = s.Image.hasModule
 }
 
 // writeFiles is the module write_files, or write_files_deferred. It ends with the first file that cannot be written.

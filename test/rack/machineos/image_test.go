@@ -56,11 +56,13 @@ func TestAnImageSaysByItsFilesWhoProvisionsIt(t *testing.T) {
 			t.Errorf("%s: %+v", system, image)
 		}
 	}
-	server := read(t, "fedora", map[string]string{
-		"usr/lib/os-release": "ID=fedora\nVERSION_ID=43\nVARIANT_ID=server\n", "etc/os-release": "ID=fedora\nVERSION_ID=43\nVARIANT_ID=server\n",
-		"usr/lib/dracut/modules.d/30ignition/ignition": "", "usr/lib/dracut/modules.d/30ignition/README": "",
-	})
-	if !server.Ignition {
+	for variant, want := range map[string]bool{"coreos": true, "server": false} {
+		release := "ID=fedora\nVERSION_ID=43\nVARIANT_ID=" + variant + "\n"
+		if image := read(t, "debian", map[string]string{"usr/lib/os-release": release, "etc/os-release": release}); image.Ignition != want {
+			t.Errorf("Fedora's variant %s has Ignition: %t", variant, image.Ignition)
+		}
+	}
+	if image := read(t, "debian", map[string]string{"usr/lib/dracut/modules.d/30ignition/ignition": "simulated\n"}); !image.Ignition {
 		t.Error("a system with Ignition's dracut module has Ignition, whatever it calls itself")
 	}
 }

@@ -24,6 +24,9 @@ type Machine struct {
 	MACs []string
 	// Coldplug is what happens when the kernel has its command line and finds the machine's devices, before any unit.
 	Coldplug func(*System)
+	// Install changes what the image brings by packages, NAME or NAME=VERSION, in every boot since they are there; nil: they
+	// bring nothing that counts.
+	Install func(image *Image, packages []string) error
 	// Services are what the image's own units do when they start, by name. All others start and do nothing.
 	Services map[string]func(*System) error
 	// Shell runs a script; nil: its known programs are called line by line, whichever branch they stand in.

@@ -25,6 +25,8 @@ type State struct {
 	// Enabled are the units that start with every boot, masked those that never do; with their suffix.
 	Enabled map[string]bool `json:"enabled"`
 	Masked  map[string]bool `json:"masked"`
+	// Packages are those that cloud-init installed, NAME or NAME=VERSION.
+	Packages []string `json:"packages"`
 	// Arguments are what was changed of the kernel's command line.
 	Arguments Arguments `json:"arguments"`
 }
@@ -76,6 +78,9 @@ func Boot(image Image, drive *ConfigDrive, earlier *State, machine Machine) (*Sy
 	for _, unit := range machine.Missing {
 		delete(s.Files, unitDirectory+unit)
 		delete(s.Enabled, unit)
+	}
+	if s.Packages = slices.Clone(s.Packages); len(s.Packages) > 0 {
+		s.install()
 	}
 	s.bootKernel()
 	s.start(slices.Collect(maps.Keys(s.Enabled))...)

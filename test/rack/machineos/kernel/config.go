@@ -119,7 +119,7 @@ func (c *Config) argument(word string) {
 		}
 		return
 	}
-	if module, _, ok := strings.Cut(key, "."); ok && module != "rd" {
+	if module, _, ok := strings.Cut(key, "."); ok {
 		c.option(Name(module), word[len(module)+1:])
 	}
 }

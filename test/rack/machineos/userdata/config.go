@@ -24,6 +24,8 @@ type Config struct {
 	BootCmd  []any    `json:"bootcmd"`
 	RunCmd   []any    `json:"runcmd"`
 	SSHKeys  []string `json:"ssh_authorized_keys"`
+	// Packages to install: names, or lists of a name and a version.
+	Packages []any `json:"packages"`
 }
 
 // File is an entry of write_files.
