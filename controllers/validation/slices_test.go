@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -142,12 +143,18 @@ func TestTheGateOfRealNodesWithDRA(t *testing.T) {
 		m.expect("complete", true, false, v1alpha1.ReasonSettling)
 	})
 	t.Run("stays while a device plugin gives the GPUs away too, and the verdict names it", func(t *testing.T) {
+		everywhere := &appsv1.DaemonSet{}
+		must(t, w.c.Get(context.Background(), client.ObjectKey{Namespace: "kube-system", Name: "nvidia-device-plugin-daemonset"}, everywhere))
+		everywhere.ObjectMeta = metav1.ObjectMeta{Namespace: "kube-system", Name: "plugin-everywhere"}
+		everywhere.Spec.Template.Spec.Affinity = nil
+		must(t, w.c.Create(context.Background(), everywhere))
+		w.clock.SetTime(w.clock.Now().Add(time.Minute)) // DaemonSets are read now and then.
 		m := w.joinDRA(t, "dra-d")
 		m.publish("0", 1, 1, 0, 8)
 		m.report("boot-1", "8")
 		m.reconcile()
 		m.expect("beside a device plugin", true, false, v1alpha1.ReasonChecksFailed)
-		m.shows("foreign/nvidia.com/gpu", v1alpha1.CheckFail, "8", "kube-system/nvidia-device-plugin-daemonset")
+		m.shows("foreign/nvidia.com/gpu", v1alpha1.CheckFail, "8", "kube-system/plugin-everywhere")
 		m.report("boot-1", "0")
 		m.reconcile()
 		m.expect("with its residue", true, false, v1alpha1.ReasonSettling)

@@ -178,7 +178,7 @@ func (w *world) register(t *testing.T, name, nodeType string, tenant types.Names
 	must(t, w.c.Create(ctx, m))
 	m.Status = v1alpha1.MachineStatus{Phase: v1alpha1.MachineValidating, Revision: nodeType + "-1", Attempt: 1, SystemUUID: "4c4c4544-0042-3010-8053-b8c04f334432"}
 	must(t, w.c.Status().Update(ctx, m))
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: v1alpha1.ProviderID(m.UID, 1)}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.LabelNodeType: nodeType}}, Spec: corev1.NodeSpec{ProviderID: v1alpha1.ProviderID(m.UID, 1)}}
 	if gated {
 		node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.DefaultGateTaintKey, Effect: corev1.TaintEffectNoSchedule}}
 	}

@@ -19,7 +19,9 @@ const (
 	pluginCharts  = "https://nvidia.github.io/k8s-device-plugin"
 	pluginConfigs = "nvidia-device-plugin-configs"
 	mpsRoot       = "/run/nvidia/mps"
-	migNone       = "none"
+	// deployPlugin is the node label by which NVIDIA's operator keeps its device plugin off a node, and others go by.
+	deployPlugin = "nvidia.com/gpu.deploy.device-plugin"
+	migNone      = "none"
 )
 
 // pluginWant is what tells device plugins apart.
@@ -118,7 +120,7 @@ func pluginSet(g group[pluginWant]) any {
 		container.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}}}
 	}
 	pod := corev1.PodSpec{
-		Affinity: nodesOf(g.nodes), Tolerations: tolerations("nvidia.com/gpu", g.nodes),
+		Affinity: unlessKeptOff(nodesOf(g.nodes)), Tolerations: tolerations("nvidia.com/gpu", g.nodes),
 		Volumes: []corev1.Volume{manifest.HostPath("kubelet-device-plugins-dir", "/var/lib/kubelet/device-plugins", corev1.HostPathDirectory)},
 	}
 	g.want.configure(&container, &pod)
@@ -129,6 +131,13 @@ func pluginSet(g group[pluginWant]) any {
 	pod.Containers = []corev1.Container{container}
 	name := "nvidia-device-plugin-ds" + g.want.suffix()
 	return manifest.DaemonSet("nvidia-device-plugin-daemonset"+g.want.suffix(), map[string]string{"name": name}, pod)
+}
+
+// unlessKeptOff leaves out nodes whose label keeps the device plugin off.
+func unlessKeptOff(affinity *corev1.Affinity) *corev1.Affinity {
+	term := &affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0]
+	term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{Key: deployPlugin, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"false"}})
+	return affinity
 }
 
 // configure mounts the configuration of the group's where the program looks for it.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/direct"
 	"github.com/ingot-dev/ingot/test/rack"
@@ -68,7 +70,7 @@ func (c *tenant) driver() {
 		}
 		for _, object := range sample(c.t, "nvidia-dra-driver.yaml") {
 			if set, ok := object.(*appsv1.DaemonSet); ok {
-				set.Spec.Template.Spec.Affinity = nil // Nodes of these tests are of no NodeType.
+				anyNodeType(set)
 			}
 			if err := tenant.Create(context.Background(), object); err != nil {
 				c.t.Fatal(err)
@@ -86,7 +88,8 @@ func (c *tenant) samplePlugin(node, strategy string) *appsv1.DaemonSet {
 	}
 	labels := map[string]string{"name": "plugin-" + node}
 	set.Name, set.Spec.Selector.MatchLabels, set.Spec.Template.Labels = "plugin-"+node, labels, labels
-	set.Spec.Template.Spec.NodeSelector, set.Spec.Template.Spec.Affinity = map[string]string{corev1.LabelHostname: node}, nil
+	set.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+	anyNodeType(set)
 	for i := range set.Spec.Template.Spec.Containers[0].Env {
 		if env := &set.Spec.Template.Spec.Containers[0].Env[i]; env.Name == "MIG_STRATEGY" && strategy != "" {
 			env.Value = strategy
@@ -97,6 +100,15 @@ func (c *tenant) samplePlugin(node, strategy string) *appsv1.DaemonSet {
 		c.t.Fatal(err)
 	}
 	return created
+}
+
+// anyNodeType has the DaemonSet run on nodes of no NodeType too, as those of these tests are.
+func anyNodeType(set *appsv1.DaemonSet) {
+	term := &set.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0]
+	term.MatchExpressions = slices.DeleteFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return r.Key == v1alpha1.LabelNodeType })
+	if len(term.MatchExpressions) == 0 {
+		set.Spec.Template.Spec.Affinity = nil
+	}
 }
 
 // modeUnit applies the GPU mode before kubelet, which requires it.
