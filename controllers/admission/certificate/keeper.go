@@ -65,9 +65,12 @@ func (k *Keeper) NeedLeaderElection() bool { return true }
 func (k *Keeper) Start(ctx context.Context) error {
 	for {
 		wait := lookAgain
-		switch done, err := k.Step(ctx); {
-		case ctx.Err() != nil:
+		done, err := k.Step(ctx)
+		if ctx.Err() != nil {
 			return nil
+		}
+		count(done, err)
+		switch {
 		case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 			wait = goOn // somebody was faster
 		case err != nil:
