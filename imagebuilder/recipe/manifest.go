@@ -19,10 +19,12 @@ const ManifestPath = "usr/lib/ingot/image.json"
 
 // Manifest is what an image says of itself; its fields are those of the same names in OSImage.spec.
 type Manifest struct {
-	Architecture    string                   `json:"architecture,omitempty"`
-	OS              v1alpha1.OSImageOS       `json:"os"`
-	KernelArguments []string                 `json:"kernelArguments,omitempty"`
-	Software        v1alpha1.OSImageSoftware `json:"software"`
+	Architecture    string             `json:"architecture,omitempty"`
+	OS              v1alpha1.OSImageOS `json:"os"`
+	KernelArguments []string           `json:"kernelArguments,omitempty"`
+	// UserData is found in os-release where it is not said; empty: cloud-init.
+	UserData v1alpha1.UserDataKind    `json:"userData,omitempty"`
+	Software v1alpha1.OSImageSoftware `json:"software"`
 }
 
 // Facts are what was found in a tree.
@@ -61,7 +63,7 @@ func Describe(f Facts) (Manifest, error) {
 	if err != nil {
 		return m, err
 	}
-	for _, complete := range []func(*Manifest, Facts) error{completeOS, completeKernel, completeArchitecture, checkSoftware} {
+	for _, complete := range []func(*Manifest, Facts) error{completeOS, completeKernel, completeArchitecture, completeUserData, checkSoftware} {
 		if err := complete(&m, f); err != nil {
 			return m, err
 		}
@@ -90,7 +92,7 @@ func parse(raw []byte) (Manifest, error) {
 		}
 	}
 	if err != nil {
-		return m, &Problem{ManifestPath, "JSON with architecture, os, kernelArguments and software as in OSImage.spec", err.Error(), "correct the file"}
+		return m, &Problem{ManifestPath, "JSON with architecture, os, userData, kernelArguments and software as in OSImage.spec", err.Error(), "correct the file"}
 	}
 	return m, nil
 }
@@ -178,6 +180,36 @@ func completeArchitecture(m *Manifest, f Facts) error {
 		return contradiction("boot/efi/EFI/BOOT", strings.Join(found, ", "), m.Architecture)
 	}
 	return nil
+}
+
+// ignited are the systems that have Ignition and no cloud-init, by ID of os-release; others say VARIANT_ID=coreos.
+var ignited = []string{"flatcar", "rhcos", "scos"}
+
+func completeUserData(m *Manifest, f Facts) error {
+	release := osRelease(f.OSRelease)
+	switch m.UserData {
+	case "":
+		if slices.Contains(ignited, release["ID"]) || release["VARIANT_ID"] == "coreos" {
+			m.UserData = v1alpha1.UserDataIgnition
+		}
+	case v1alpha1.UserDataCloudInit, v1alpha1.UserDataIgnition:
+	default:
+		return &Problem{ManifestPath, "userData CloudInit or Ignition", string(m.UserData), "correct it, or remove it: it is found by os-release"}
+	}
+	return nil
+}
+
+// platformArguments are those by which the kernel's command line names Ignition's platform.
+var platformArguments = []string{"ignition.platform.id", "flatcar.oem.id", "coreos.oem.id"}
+
+// ignitionPlatform is what the kernel's arguments say; empty: nothing, and whoever applies the object has to say it.
+func (m Manifest) ignitionPlatform() string {
+	for _, argument := range m.KernelArguments {
+		if key, value, _ := strings.Cut(argument, "="); m.UserData == v1alpha1.UserDataIgnition && slices.Contains(platformArguments, key) {
+			return value
+		}
+	}
+	return ""
 }
 
 // versions are as the API takes them.

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 
@@ -38,7 +39,8 @@ func (m Manifest) Object(name, urlBase, file, sha256 string) v1alpha1.OSImage {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.OSImageSpec{
 			URL: strings.TrimSuffix(urlBase, "/") + "/" + file, Checksum: "sha256:" + sha256, Format: v1alpha1.FormatRawZstd,
-			Architecture: m.Architecture, UserData: v1alpha1.UserDataCloudInit, OS: m.OS,
+			Architecture: m.Architecture, OS: m.OS,
+			UserData: cmp.Or(m.UserData, v1alpha1.UserDataCloudInit), IgnitionPlatform: m.ignitionPlatform(),
 			KernelArguments: m.KernelArguments, Software: m.Software,
 		},
 	}

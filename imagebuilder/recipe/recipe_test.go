@@ -68,6 +68,32 @@ func TestAKernelIsNamedByItsLeadingNumbers(t *testing.T) {
 	}
 }
 
+func TestWhoReadsTheUserDataIsFoundInTheTree(t *testing.T) {
+	for release, want := range map[string]v1alpha1.UserDataKind{
+		"ID=debian\nVERSION_ID=13\n": v1alpha1.UserDataCloudInit, "ID=flatcar\nVERSION_ID=4459.2.0\n": v1alpha1.UserDataIgnition,
+		"ID=fedora\nVERSION_ID=43\nVARIANT_ID=coreos\n": v1alpha1.UserDataIgnition, "ID=fedora\nVERSION_ID=43\nVARIANT_ID=server\n": v1alpha1.UserDataCloudInit,
+	} {
+		for argument, platform := range map[string]string{"ignition.platform.id=openstack": "openstack", "flatcar.oem.id=metal": "metal", "quiet": ""} {
+			if want == v1alpha1.UserDataCloudInit {
+				platform = ""
+			}
+			m, err := recipe.Describe(recipe.Facts{OSRelease: []byte(release), Manifest: []byte(`{"kernelArguments": ["` + argument + `"], "software": {"kubelet": "1.37.0"}}`)})
+			spec := m.Object("x", "", "x", "x").Spec
+			if err != nil || spec.UserData != want || spec.IgnitionPlatform != platform {
+				t.Errorf("%q with %s: %s on %q, want %s on %q: %v", release, argument, spec.UserData, spec.IgnitionPlatform, want, platform, err)
+			}
+		}
+	}
+	said := recipe.Facts{OSRelease: []byte("ID=fedora\nVERSION_ID=43\n"), Manifest: []byte(`{"userData": "Ignition", "software": {"kubelet": "1.37.0"}}`)}
+	if m, err := recipe.Describe(said); err != nil || m.UserData != v1alpha1.UserDataIgnition {
+		t.Errorf("what the tree says became %q: %v", m.UserData, err)
+	}
+	said.Manifest = []byte(`{"userData": "ignition", "software": {"kubelet": "1.37.0"}}`)
+	if _, err := recipe.Describe(said); err == nil {
+		t.Error("a kind that is none was taken")
+	}
+}
+
 func TestProblemsSayWhatToDo(t *testing.T) {
 	for want, change := range map[string]func(*recipe.Facts){
 		"say architecture":         func(f *recipe.Facts) { f.Loaders = []string{"EFI/BOOT/BOOTX64.EFI", "EFI/BOOT/BOOTAA64.EFI"} },

@@ -36,8 +36,9 @@ func packCommand() *cobra.Command {
 DIR/boot/efi becomes the EFI system partition (FAT32, label ESP), everything else
 the root file system (ext4, label root). DIR/usr/lib/ingot/image.json says what is
 baked in; the least is {"software": {"kubelet": "1.37.0"}}. The operating system,
-the kernel and the architecture are found in DIR. The same tree gives the same bytes;
-times in the image are SOURCE_DATE_EPOCH, or 1970.`,
+the kernel, the architecture and whether cloud-init or Ignition reads user data are
+found in DIR. The same tree gives the same bytes; times in the image are
+SOURCE_DATE_EPOCH, or 1970.`,
 		Example: "  ingot image pack rootfs --url-base https://images.example.com | kubectl apply -f -",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

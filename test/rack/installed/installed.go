@@ -44,6 +44,10 @@ func Write(dir, system string, more map[string]string) error {
 	if system == "fedora" || system == "rhcos" {
 		files[ignition] = "simulated\n"
 	}
+	if system != "debian" {
+		// The platform whose images read a config drive.
+		files[Manifest] = `{"kernelArguments": ["ignition.platform.id=openstack"], "software": {"containerd": "2.2.0", "kubelet": "1.37.0"}}`
+	}
 	maps.Copy(files, more)
 	for name, text := range files {
 		path := filepath.Join(dir, name)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
 	"github.com/ingot-dev/ingot/test/rack/installed"
 	"github.com/ingot-dev/ingot/test/rack/machineos"
@@ -45,6 +46,9 @@ func read(t *testing.T, system string, more map[string]string) machineos.Image {
 	image, err := machineos.ReadImage(disk, size)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if said := packed.OSImage.Spec.UserData == v1alpha1.UserDataIgnition; said != image.Ignition && system != "debian" {
+		t.Errorf("the OSImage says %s, and the server has Ignition: %t", packed.OSImage.Spec.UserData, image.Ignition)
 	}
 	return image
 }

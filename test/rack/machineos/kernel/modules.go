@@ -65,17 +65,9 @@ func (m *Modules) Configure(c Config, arguments []string, files map[string][]byt
 // Probe is modprobe: with -r modules go, with -b a blacklisted one is left alone, and without either they are loaded with
 // the parameters that follow the first, or all of them with -a.
 func (m *Modules) Probe(c Config, arguments []string) error {
-	var words []string
-	flags := map[string]bool{}
-	for _, argument := range arguments {
-		if strings.HasPrefix(argument, "-") {
-			flags[argument] = true
-		} else {
-			words = append(words, argument)
-		}
-	}
+	words, flags := parsed(arguments)
 	if len(words) == 0 {
-		return errors.New("missing parameters. See -h")
+		return errors.New("missing parameters, see -h")
 	}
 	if flags["-r"] || flags["--remove"] {
 		for _, name := range words {
@@ -97,6 +89,19 @@ func (m *Modules) Probe(c Config, arguments []string) error {
 		}
 	}
 	return nil
+}
+
+// parsed takes flags, which have no values, from between the words.
+func parsed(arguments []string) (words []string, flags map[string]bool) {
+	flags = map[string]bool{}
+	for _, argument := range arguments {
+		if strings.HasPrefix(argument, "-") {
+			flags[argument] = true
+		} else {
+			words = append(words, argument)
+		}
+	}
+	return words, flags
 }
 
 // resolve finds the module behind an alias.

@@ -147,7 +147,7 @@ func attach(parts []part, p part) ([]part, error) {
 		}
 	}
 	if p.kind != kindConf && p.kind != kindShell {
-		return nil, fmt.Errorf("%w: a part of the kind %q, which does not begin with #cloud-config or #!", ErrUserData, p.kind)
+		return nil, fmt.Errorf("%w: a part of the kind %q, which is neither a #cloud-config nor a script", ErrUserData, p.kind)
 	}
 	if p.name == "" {
 		p.name = fmt.Sprintf("part-%03d", len(parts)+1)
