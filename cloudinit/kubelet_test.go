@@ -1,6 +1,9 @@
 package cloudinit
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,6 +13,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/ingot-dev/ingot/test/require"
 )
 
 // written returns the files of a node by path.
@@ -73,5 +78,30 @@ func TestKubeletIsGivenOnlyLabelsThatItTakes(t *testing.T) {
 	const want = "--node-labels=a.kubelet.kubernetes.io/y=2,ingot.dev/nodetype=h100,node.kubernetes.io/x=1,notkubernetes.io/v=5,team=a,topology.kubernetes.io/zone=z\n"
 	if got := written(t, in)["/etc/systemd/system/kubelet.service.d/90-ingot.conf"]; !strings.Contains(got, want) {
 		t.Errorf("the drop-in lacks %s:\n%s", want, got)
+	}
+}
+
+// TestSystemdTakesKubeletsDropIn puts it over the unit and the drop-in of Kubernetes' own packages, whose command line must not win.
+func TestSystemdTakesKubeletsDropIn(t *testing.T) {
+	verify := require.Tool(t, "systemd-analyze", "apt-get install -y systemd")
+	const ours = "/etc/systemd/system/kubelet.service.d/90-ingot.conf"
+	text := written(t, full(t))[ours]
+	directory := t.TempDir()
+	for name, content := range map[string]string{
+		"kubelet.service":                   "[Unit]\nDescription=kubelet: The Kubernetes Node Agent\nWants=network-online.target\nAfter=network-online.target\n\n[Service]\nExecStart=/bin/true\nRestart=always\nStartLimitInterval=0\nRestartSec=10\n\n[Install]\nWantedBy=multi-user.target\n",
+		"kubelet.service.d/10-kubeadm.conf": "[Service]\nExecStart=\nExecStart=/nonexistent/kubeadms-kubelet\n",
+		"kubelet.service.d/90-ingot.conf":   strings.ReplaceAll(text, "/usr/bin/kubelet", "/bin/true"),
+	} {
+		path := filepath.Join(directory, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.Command(verify, "verify", filepath.Join(directory, "kubelet.service")).CombinedOutput()
+	if err != nil || strings.Contains(string(out), "kubelet") || !strings.Contains(text, "/usr/bin/kubelet --config=") {
+		t.Errorf("systemd-analyze verify: %v\n%s\n%s", err, out, text)
 	}
 }
