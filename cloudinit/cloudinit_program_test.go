@@ -11,9 +11,10 @@ import (
 
 // readBack runs cloud-init's own code over all golden files in one process: its MIME reader and its schema over the user
 // data, its converter and its renderers for netplan and networkd over the network data, and the latter over the
-// network-config beside it, which must say the same. It prints a line for every file that is wrong.
+// network-config beside it, which must say the same, and its reader of config drives over each node's documents together. It
+// prints a line for every file that is wrong.
 const readBack = `
-import email, glob, io, json, os, sys, tempfile
+import email, glob, io, json, os, shutil, sys, tempfile
 from cloudinit import helpers, safeyaml, user_data
 from cloudinit.config.schema import validate_cloudconfig_schema, SchemaValidationError
 from cloudinit.sources.helpers import openstack
@@ -61,6 +62,19 @@ for name in sorted(glob.glob(os.path.join(sys.argv[1], "*.network_data.json"))):
             kept = {k: v for k, v in out.items() if k in ("addresses", "dhcp4", "dhcp6", "match", "routes", "set-name", "interfaces", "parameters", "id", "link")}
             kept["dns"] = out.get("nameservers", {}).get("addresses", [])
             print("NETWORK", os.path.basename(name) + "/" + link, json.dumps(kept, sort_keys=True))
+for name in sorted(glob.glob(os.path.join(sys.argv[1], "*.meta_data.json"))):
+    stem = name[:-len(".meta_data.json")]
+    with tempfile.TemporaryDirectory() as root:
+        latest = os.path.join(root, "openstack", "latest")
+        os.makedirs(latest)
+        shutil.copy(name, os.path.join(latest, "meta_data.json"))
+        shutil.copy(glob.glob(stem + ".user-data.*")[0], os.path.join(latest, "user_data"))
+        if os.path.exists(stem + ".network_data.json"):
+            shutil.copy(stem + ".network_data.json", os.path.join(latest, "network_data.json"))
+        drive = openstack.ConfigDriveReader(root).read_v2()
+    if drive["metadata"]["instance-id"] != json.load(open(name))["uuid"] or not drive["userdata"]:
+        print(os.path.basename(name), "is read as", drive["metadata"])
+    print("DRIVE", os.path.basename(stem), drive["metadata"]["local-hostname"], *sorted(drive.get("networkdata", {})))
 `
 
 func TestCloudInitReadsTheGoldenFiles(t *testing.T) {
@@ -86,9 +100,18 @@ func TestCloudInitReadsTheGoldenFiles(t *testing.T) {
 		want["fcos.network_data.json/"+link] = want["described.network_data.json/"+link]
 	}
 	var parts []string
+	drives := 0
 	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
 		if strings.HasPrefix(line, "PART ") {
 			parts = append(parts, line)
+			continue
+		}
+		if node, ok := strings.CutPrefix(line, "DRIVE "); ok {
+			drives++
+			name, said, _ := strings.Cut(node, " ")
+			if said != "training-7xk2p links networks services" && (name != "unknown-nic" || said != "training-7xk2p") {
+				t.Errorf("a config drive of %s is read as %s", name, said)
+			}
 			continue
 		}
 		rest, ok := strings.CutPrefix(line, "NETWORK ")
@@ -108,6 +131,9 @@ func TestCloudInitReadsTheGoldenFiles(t *testing.T) {
 	if len(parts) != 2 || !strings.HasPrefix(parts[0], "PART described.user-data.mime text/cloud-config cloud-config.yaml ") ||
 		!strings.HasPrefix(parts[1], "PART described.user-data.mime text/x-shellscript layer-00 ") {
 		t.Errorf("cloud-init finds the parts %q", parts)
+	}
+	if files, err := filepath.Glob("testdata/*.meta_data.json"); err != nil || len(files) != drives || drives == 0 {
+		t.Errorf("%d config drives were read of %d: %v", drives, len(files), err)
 	}
 	if files, err := filepath.Glob("testdata/*.user-data.yaml"); err != nil || len(files) == 0 {
 		t.Errorf("no user data was read: %v", err)
