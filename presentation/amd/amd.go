@@ -72,7 +72,7 @@ func node(r plan.Request, model catalogue.Model, parted partition) (plan.Plan, e
 		Packages: r.GPU.Driver.Packages, Files: []plan.File{file}, Units: []plan.Unit{unit},
 	}
 	if parted.compute == "CPX" {
-		p.Modules.Blacklist = []string{"ast"}
+		p.Modules.Blacklist = []string{display}
 	}
 	return p, nil
 }
@@ -93,7 +93,10 @@ func byOperator(r plan.Request, parted partition) (plan.Plan, error) {
 	const state = "dcm.amd.com/gpu-config-profile-state"
 	p.Expectation.Labels = []plan.Label{{Check: "label/" + state, Key: state, Value: "success", Hint: "kubectl logs of the pod of AMD's device config manager on the node; the device plugin must start again after it"}}
 	if parted.compute == "CPX" {
-		p.Modules.Blacklist = append(p.Modules.Blacklist, "ast")
+		p.Modules.Blacklist = append(p.Modules.Blacklist, display)
+		// The operator starts the GPUs' driver later.
+		file, unit := boot.Mode(append([]string{"# Free the device number of the BMC's display before the GPUs' driver starts."}, freeNumbers()...))
+		p.Files, p.Units = []plan.File{file}, []plan.Unit{unit}
 	}
 	return p, nil
 }

@@ -12,6 +12,9 @@ import (
 // partition is how every GPU of a node is partitioned.
 type partition struct{ compute, memory string }
 
+// display is the driver of the display that BMCs show.
+const display = "ast"
+
 // whole is what every GPU is after a boot.
 var whole = partition{"SPX", "NPS1"}
 
@@ -97,11 +100,14 @@ func (p partition) mode(model catalogue.Model, count int32) []string {
 	for _, id := range model.PCIDevices {
 		ids = append(ids, "0x"+model.PCIVendor+":0x"+id)
 	}
-	return []string{
-		"# Partition every GPU as " + p.compute + " with " + p.memory + " before kubelet starts. GPUs are whole again after every boot.",
+	lines := []string{"# Partition every GPU as " + p.compute + " with " + p.memory + " before kubelet starts. GPUs are whole again after every boot."}
+	if p.compute == "CPX" {
+		lines = append(lines, freeNumbers("\tmodprobe -r amdgpu", "\tmodprobe amdgpu")...)
+	}
+	return append(lines,
 		"gpus=$(for device in /sys/bus/pci/devices/*; do",
 		"\tcase \"$(cat \"$device/vendor\"):$(cat \"$device/device\")\" in",
-		"\t" + strings.Join(ids, " | ") + ") echo \"$device\" ;;",
+		"\t"+strings.Join(ids, " | ")+") echo \"$device\" ;;",
 		"\tesac",
 		"done)",
 		"seen=$(echo \"$gpus\" | grep -c .) || :",
@@ -121,18 +127,25 @@ func (p partition) mode(model catalogue.Model, count int32) []string {
 		"\t\techo \"$2\" >\"$device/current_$1_partition\"",
 		"\tdone",
 		"}",
-		"apply memory " + p.memory,
-		"if [ -n \"$(wrong memory " + p.memory + ")\" ]; then",
+		"apply memory "+p.memory,
+		"if [ -n \"$(wrong memory "+p.memory+")\" ]; then",
 		"\tmodprobe -r amdgpu",
 		"\tmodprobe amdgpu",
 		"fi",
-		"apply compute " + p.compute,
-		"left=\"$(wrong memory " + p.memory + ")$(wrong compute " + p.compute + ")\"",
+		"apply compute "+p.compute,
+		"left=\"$(wrong memory "+p.memory+")$(wrong compute "+p.compute+")\"",
 		"if [ -n \"$left\" ]; then",
-		"\techo \"not " + p.compute + " with " + p.memory + ": $left; what it can be is in available_compute_partition and available_memory_partition there\" >&2",
+		"\techo \"not "+p.compute+" with "+p.memory+": $left; what it can be is in available_compute_partition and available_memory_partition there\" >&2",
 		"\texit 1",
 		"fi",
-	}
+	)
+}
+
+// freeNumbers takes the driver of the BMC's display out, which has a device number that partitions need. At the first boot
+// it came before the blacklist was written. Numbers are given away when the GPUs' driver starts, which follows.
+func freeNumbers(start ...string) []string {
+	lines := []string{"if [ -e /sys/module/" + display + " ]; then", "\tmodprobe -r " + display}
+	return append(append(lines, start...), "fi")
 }
 
 func (p partition) isDocumented(model catalogue.Model) bool {

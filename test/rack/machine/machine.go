@@ -45,8 +45,10 @@ type Machine struct {
 	MPS bool
 
 	options Options
-	driver  *machineos.GPUDriver
-	gpus    []*gpu.GPU
+	// installed is the image with the packages that were added.
+	installed *machineos.Image
+	driver    *machineos.GPUDriver
+	gpus      []*gpu.GPU
 	// licensed: the guest's licence service has one.
 	licensed bool
 	// removed are modules that were taken out by hand.
@@ -56,6 +58,7 @@ type Machine struct {
 // Boot boots the image on the machine. The error tells what went wrong on the way; the machine runs all the same.
 func Boot(options Options) (*Machine, error) {
 	m := &Machine{options: options, driver: options.Image.Software.GPUDriver, Toolkit: options.Image.Software.ContainerToolkit, removed: map[string]bool{}}
+	m.installed = &options.Image
 	gpus, failed := gpu.Discover(options.Devices, options.Owner, options.Boot, options.InfoROM)
 	m.gpus = gpus
 	for i, g := range m.gpus {
@@ -64,7 +67,7 @@ func Boot(options Options) (*Machine, error) {
 	}
 	m.Bus = m.bus(options.Image.KernelArguments)
 	system, err := machineos.Boot(options.Image, options.Drive, options.State, machineos.Machine{
-		Programs: m.programs(), Missing: options.Missing, Services: m.services(), Shell: m.shell, Coldplug: func(system *machineos.System) {
+		Programs: m.programs(), Missing: options.Missing, Install: m.install, Services: m.services(), Shell: m.shell, Coldplug: func(system *machineos.System) {
 			m.System, m.Bus = system, m.bus(system.KernelArguments())
 			m.sync(system)
 		},

@@ -49,14 +49,14 @@ func (m *Machine) commands(system *machineos.System) map[string]shell.Program {
 		return out
 	}
 	out["nvidia-smi"] = m.smi
-	if slices.Contains(m.options.Image.Programs, "nvidia-mig-parted") {
+	if slices.Contains(m.installed.Programs, "nvidia-mig-parted") {
 		out["nvidia-mig-parted"] = func(c shell.Call) error {
 			return nvtool.MIGParted{GPUs: m.GPUs(), Change: m.options.Change}.Run(c.Arguments, c.Environment, read)
 		}
 	}
 	if m.Manager() {
 		out["sriov-manage"] = func(shell.Call) error { return m.Bus.EnableFunctions() }
-		if slices.Contains(m.options.Image.Programs, "nvidia-vgpu-dm") {
+		if slices.Contains(m.installed.Programs, "nvidia-vgpu-dm") {
 			out["nvidia-vgpu-dm"] = func(c shell.Call) error { return m.VGPUDM().Run(c.Arguments, read) }
 		}
 	}
@@ -85,21 +85,22 @@ func (m *Machine) smi(c shell.Call) error {
 
 // modprobe loads and unloads by hand, which a blacklist does not keep from happening.
 func (m *Machine) modprobe(system *machineos.System, words []string) error {
-	for i, word := range words {
+	if err := system.Modprobe(words); err != nil {
+		return err
+	}
+	remove := len(words) > 0 && (words[0] == "-r" || words[0] == "--remove")
+	for _, word := range words {
 		if strings.HasPrefix(word, "-") {
 			continue
 		}
 		module := strings.ReplaceAll(word, "-", "_")
-		switch {
-		case i > 0 && (words[0] == "-r" || words[0] == "--remove"):
+		if remove {
 			m.removed[module] = true
 			m.Bus.Unloaded(module)
-		case !m.has(module):
-			return fmt.Errorf("FATAL: Module %s not found in directory /lib/modules/%s", word, m.options.Image.Kernel)
-		default:
-			delete(m.removed, module)
-			m.load(system, module)
+			continue
 		}
+		delete(m.removed, module)
+		m.load(system, module)
 	}
 	return nil
 }
@@ -116,7 +117,7 @@ func (m *Machine) services() map[string]func(*machineos.System) error {
 	return map[string]func(*machineos.System) error{
 		"nvidia-persistenced.service": nvidia,
 		"nvidia-fabricmanager.service": func(system *machineos.System) error {
-			version := m.options.Image.Software.FabricManager
+			version := m.installed.Software.FabricManager
 			if err := nvidia(system); err != nil || version == "" || version == m.driver.Version {
 				return err
 			}
@@ -202,5 +203,5 @@ func (f files) List(path string) ([]string, error) {
 func (f files) Readlink(path string) (string, bool) { return f.machine.Bus.Readlink(path) }
 
 func virtual(path string) bool {
-	return strings.HasPrefix(path, "/sys/") || strings.HasPrefix(path, "/proc/")
+	return path == "/sys" || strings.HasPrefix(path, "/sys/") || strings.HasPrefix(path, "/proc/")
 }

@@ -64,6 +64,8 @@ type Bus struct {
 	iommu   bool
 	// drivers are the registered ones, by the module that brought them.
 	drivers map[string]map[string]string
+	// crowded: a display had its device number when AMD's driver started.
+	crowded bool
 }
 
 // New is the bus before any module is loaded.
@@ -111,6 +113,7 @@ var known = map[string]struct{ driver, vendor, class, device string }{
 	"nouveau":              {"nouveau", nvidiaVendor, "03", ""},
 	"nvidia":               {"nvidia", nvidiaVendor, "03", ""},
 	"amdgpu":               {"amdgpu", amdVendor, "", "74"},
+	"ast":                  {"ast", "1a03", "03", ""},
 	"habanalabs":           {"habanalabs", "1da3", "", ""},
 	"xocl":                 {"xocl", "10ee", "", "50"},
 	"vfio_pci":             {VFIO, "-", "", ""},
@@ -172,6 +175,10 @@ func driverOf(module string) string {
 	return module
 }
 
+// Crowded says whether a display took one of the device numbers that the partitions of AMD's GPUs share (ROCm, "MI300X
+// troubleshooting").
+func (b *Bus) Crowded() bool { return b.crowded }
+
 // probe finds a driver for a device that has none.
 func (b *Bus) probe(d *Device) {
 	if d.Driver != "" {
@@ -204,6 +211,7 @@ func (b *Bus) bind(module string, d *Device) error {
 	d.Driver = driver
 	if driver == "amdgpu" {
 		d.startAMD()
+		b.crowded = slices.ContainsFunc(b.devices, func(d *Device) bool { return d.Driver == "ast" })
 	}
 	return nil
 }

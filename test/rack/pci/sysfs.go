@@ -12,6 +12,7 @@ import (
 const (
 	devicesFolder = "/sys/bus/pci/devices"
 	driversFolder = "/sys/bus/pci/drivers/"
+	modulesFolder = "/sys/module/"
 	probeFile     = "/sys/bus/pci/drivers_probe"
 )
 
@@ -138,6 +139,13 @@ func (b *Bus) command(driver, action, address string) error {
 // List are the names in a directory of sysfs.
 func (b *Bus) List(path string) ([]string, error) {
 	path = strings.TrimSuffix(path, "/")
+	if below, ok := strings.CutPrefix(devicesFolder, path+"/"); ok {
+		first, _, _ := strings.Cut(below, "/")
+		return []string{first}, nil
+	}
+	if module, ok := strings.CutPrefix(path, modulesFolder); ok && slices.Contains(b.Modules(), module) {
+		return []string{"parameters"}, nil
+	}
 	if path == devicesFolder {
 		var out []string
 		for _, d := range b.Devices() {

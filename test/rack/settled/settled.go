@@ -79,6 +79,9 @@ func (s *settling) run(ctx context.Context) {
 			s.out.Problems = append(s.out.Problems, fmt.Sprintf("%s/%s: %v", set.Namespace, set.Name, err))
 		}
 		maps.Copy(s.node.Labels, result.Labels)
+		if err != nil {
+			continue
+		}
 		maps.Copy(s.devices, result.Devices)
 		if result.Driver != "" {
 			s.publish(result)

@@ -61,7 +61,7 @@ func (m Machine) Run(text string, environment map[string]string) error {
 	r := &run{machine: m}
 	runner, err := interp.New(
 		interp.Env(expand.ListEnviron(list(environment)...)), interp.Dir("/"), interp.StdIO(nil, io.Discard, &r.said),
-		interp.ExecHandlers(func(interp.ExecHandlerFunc) interp.ExecHandlerFunc { return r.exec }),
+		interp.CallHandler(ownEcho), interp.ExecHandlers(func(interp.ExecHandlerFunc) interp.ExecHandlerFunc { return r.exec }),
 		interp.OpenHandler(r.open), interp.StatHandler(r.stat), interp.ReadDirHandler2(r.list),
 	)
 	if err != nil {
@@ -71,6 +71,17 @@ func (m Machine) Run(text string, environment map[string]string) error {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(r.said.String()))
 	}
 	return nil
+}
+
+// echo is the name under which echo is a program here: the shell's own does not look whether its line was taken, and sysfs
+// tells by that of what cannot be.
+const echo = "echo "
+
+func ownEcho(_ context.Context, words []string) ([]string, error) {
+	if words[0] == "echo" {
+		words = append([]string{echo}, words[1:]...)
+	}
+	return words, nil
 }
 
 func list(environment map[string]string) []string {
@@ -132,7 +143,7 @@ func (r *run) open(_ context.Context, name string, flag int, _ os.FileMode) (io.
 		if err != nil {
 			return nil, asPathError(name, err)
 		}
-		return &handle{Buffer: *bytes.NewBuffer(content)}, nil
+		return &handle{content: *bytes.NewBuffer(content)}, nil
 	}
 	opened := &handle{}
 	if flag&os.O_APPEND != 0 {
@@ -140,7 +151,7 @@ func (r *run) open(_ context.Context, name string, flag int, _ os.FileMode) (io.
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, asPathError(name, err)
 		}
-		opened.Write(content)
+		opened.content.Write(content)
 	}
 	opened.write = func(content []byte) error { return r.machine.Files.WriteFile(name, content) }
 	return opened, nil
@@ -157,16 +168,19 @@ func asPathError(name string, err error) error {
 
 // handle is an open file.
 type handle struct {
-	bytes.Buffer
-	write func([]byte) error
-	wrote bool
+	content bytes.Buffer
+	write   func([]byte) error
+	wrote   bool
 }
+
+// Read reads on.
+func (h *handle) Read(into []byte) (int, error) { return h.content.Read(into) }
 
 // Write writes at once: a shell's builtin does not look at the error of closing.
 func (h *handle) Write(content []byte) (int, error) {
-	n, err := h.Buffer.Write(content)
+	n, err := h.content.Write(content)
 	if err == nil && h.write != nil {
-		err = h.write(h.Bytes())
+		err = h.write(h.content.Bytes())
 		h.wrote = true
 	}
 	return n, err
@@ -197,6 +211,9 @@ func (r *run) stat(_ context.Context, name string, _ bool) (fs.FileInfo, error) 
 func (r *run) list(ctx context.Context, name string) ([]fs.DirEntry, error) {
 	names, err := r.machine.Files.List(path.Clean(name))
 	if err != nil {
+		if _, isFile := r.machine.Files.ReadFile(name); isFile == nil {
+			return nil, fmt.Errorf("%s: not a directory", name)
+		}
 		return nil, err
 	}
 	var out []fs.DirEntry

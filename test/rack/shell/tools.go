@@ -15,7 +15,7 @@ var errNoMatch = errors.New("no match")
 // tools are the programs that every system has.
 func (r *run) tools() map[string]Program {
 	return map[string]Program{
-		"cat": r.cat, "grep": grep, "sed": r.sed, "wc": wc, "readlink": r.readlink,
+		echo: func(c Call) error { return say(c, strings.Join(c.Arguments, " ")) }, "cat": r.cat, "grep": grep, "sed": r.sed, "wc": wc, "readlink": r.readlink,
 		"basename": func(c Call) error {
 			if len(c.Arguments) == 0 {
 				return errors.New("missing operand")

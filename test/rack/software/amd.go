@@ -17,9 +17,6 @@ import (
 
 const amdDRA = "gpu.amd.com"
 
-// videoDriver is the driver of the BMC's display, which takes device numbers that partitions need.
-const videoDriver = "ast"
-
 // installAMD is the driver of AMD's operator.
 func (h Host) installAMD(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
 	_, _, tag := reference(pod.Spec.Containers[0].Image)
@@ -85,23 +82,10 @@ func (h Host) amdParts() map[string]int {
 		total += d.Parts()
 	}
 	const numbers = 64 // of render nodes
-	if total >= numbers && !h.Machine.ModuleBlacklisted(videoDriver) && h.hasVideo() {
-		for _, d := range h.instincts() {
-			out[d.Address]--
-			break
-		}
+	if total >= numbers && h.Machine.Bus.Crowded() {
+		out[h.instincts()[0].Address]--
 	}
 	return out
-}
-
-// hasVideo: the BMC's display is on the bus.
-func (h Host) hasVideo() bool {
-	for _, d := range h.Machine.Bus.Devices() {
-		if d.VendorID == "1a03" {
-			return true
-		}
-	}
-	return false
 }
 
 // labelAMD is AMD's node labeller.
@@ -169,6 +153,9 @@ func (h Host) applyAMD(ctx context.Context, pod *corev1.Pod, read Reader) (Resul
 		return Result{Labels: map[string]string{key + "-state": state}}, err
 	}
 	compute, memory, err := dcmProfile(ctx, pod, read, name)
+	if err == nil && len(h.instincts()) == 0 {
+		err = errors.New("no GPU that amdgpu holds")
+	}
 	if err != nil {
 		return result("failure", err)
 	}
@@ -180,11 +167,7 @@ func (h Host) applyAMD(ctx context.Context, pod *corev1.Pod, read Reader) (Resul
 	// It has the driver start anew, and then sets what takes effect at once.
 	h.Machine.Bus.Unloaded("amdgpu")
 	h.Machine.Bus.Loaded("amdgpu", nil)
-	gpus := h.instincts()
-	if len(gpus) == 0 {
-		return result("failure", errors.New("no GPU"))
-	}
-	for _, d := range gpus {
+	for _, d := range h.instincts() {
 		if err := d.SetPartition("compute", compute); err != nil {
 			return result("failure", err)
 		}
