@@ -151,7 +151,7 @@ func (t tenant) amdChart() ([]Chart, error) {
 		Values: map[string]any{
 			"crds":                   map[string]any{"defaultCR": map[string]any{"install": false}},
 			"kmm":                    map[string]any{"enabled": len(drivers) > 0},
-			"node-feature-discovery": map[string]any{"worker": map[string]any{"tolerations": listed(tolerations(amdTaint, all))}},
+			"node-feature-discovery": map[string]any{"worker": map[string]any{"tolerations": manifest.Tolerations(tolerations(amdTaint, all))}},
 		},
 	}
 	for _, n := range all {
@@ -171,11 +171,11 @@ func profiled(n NodeType) bool { return n.Plan.NodeLabels[amdProfile] != "" }
 
 func deviceConfig(n NodeType) *unstructured.Unstructured {
 	one, claims := []NodeType{n}, published(n, amdDRA)
-	tolerated := listed(amdTolerations(one))
+	tolerated := manifest.Tolerations(amdTolerations(one))
 	driver := map[string]any{"enable": operated(n)}
 	if operated(n) {
 		// The node blacklists the kernel's own already.
-		driver["version"], driver["blacklist"], driver["tolerations"] = n.Plan.Tenant.DriverVersion, false, listed(tolerations(amdTaint, one))
+		driver["version"], driver["blacklist"], driver["tolerations"] = n.Plan.Tenant.DriverVersion, false, manifest.Tolerations(tolerations(amdTaint, one))
 	}
 	plugin := map[string]any{"enableDevicePlugin": !claims, "enableNodeLabeller": true, "nodeLabellerTolerations": tolerated}
 	if !claims {
@@ -186,11 +186,11 @@ func deviceConfig(n NodeType) *unstructured.Unstructured {
 		"draDriver": map[string]any{"enable": claims},
 	}
 	if claims {
-		spec["draDriver"] = map[string]any{"enable": true, "tolerations": listed(tolerations(amdTaint, one))}
+		spec["draDriver"] = map[string]any{"enable": true, "tolerations": manifest.Tolerations(tolerations(amdTaint, one))}
 	}
 	if profiled(n) {
 		busy := append(tolerations(amdTaint, one), corev1.Toleration{Key: amdBusy, Operator: corev1.TolerationOpEqual, Value: "up", Effect: corev1.TaintEffectNoExecute})
-		spec["configManager"] = map[string]any{"enable": true, "config": map[string]any{"name": "default-dcm-config"}, "configManagerTolerations": listed(busy)}
+		spec["configManager"] = map[string]any{"enable": true, "config": map[string]any{"name": "default-dcm-config"}, "configManagerTolerations": manifest.Tolerations(busy)}
 	}
 	return manifest.Custom("amd.com/v1alpha1", "DeviceConfig", amdOperatorSpace, n.Name, spec)
 }

@@ -2,11 +2,13 @@ package values
 
 import (
 	"cmp"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/ingot-dev/ingot/presentation/values/manifest"
 )
@@ -81,7 +83,7 @@ func (t tenant) draPart() (Part, error) {
 	if len(t.domains) > 0 {
 		about += "\nCompute domains, by which IMEX runs on the racks of " + strings.Join(names(t.domains), ", ") + ", take the driver's chart: ingot render --output operator-values."
 	}
-	typed := append(draAccount(), draPolicy()...)
+	typed := append(draAccount(), manifest.OwnSlices("resourceslices-policy-"+draName, draName+"-service-account-kubeletplugin")...)
 	typed = append(typed, draClasses(t.dra)...)
 	for _, g := range draGroups(t.dra) {
 		typed = append(typed, draSet(g))
@@ -149,4 +151,37 @@ func alive(failures, period int32) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 51516, Service: &service}}, FailureThreshold: failures, PeriodSeconds: period, TimeoutSeconds: 10,
 	}
+}
+
+// draAccount is the driver's account and its rights.
+func draAccount() []any {
+	account, role := draName+"-service-account-kubeletplugin", draName+"-clusterrole-kubeletplugin"
+	return []any{manifest.ServiceAccount(account), manifest.ClusterRole(role,
+		manifest.Rule(resourcev1.GroupName, "resourceclaims", "get", "list", "watch"),
+		manifest.Rule(resourcev1.GroupName, "resourceslices", "get", "list", "watch", "create", "update", "delete"),
+		manifest.Rule("", "nodes", "get", "list", "watch"),
+		manifest.Rule("", "pods", "get", "list", "watch"),
+		manifest.Rule("", "events", "create"),
+	), manifest.ClusterRoleBinding(draName+"-clusterrole-binding-kubeletplugin", role, account)}
+}
+
+// draClasses are the DeviceClasses that the plans expect, and those that the driver's chart always makes.
+func draClasses(nodeTypes []NodeType) []any {
+	types := map[string]string{"gpu.nvidia.com": "gpu", "mig.nvidia.com": "mig"}
+	for _, n := range nodeTypes {
+		if slices.Contains(n.Plan.Tenant.FeatureGates, gatePassthrough) {
+			types["vfio.gpu.nvidia.com"] = "vfio"
+		}
+	}
+	var out []any
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		class := manifest.DeviceClass(name, "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == '"+types[name]+"'")
+		if name == nvidiaDRA {
+			// Pods that ask for nvidia.com/gpu get a whole GPU of these nodes too, as the driver's chart has it.
+			extended := "nvidia.com/gpu"
+			class.Spec.ExtendedResourceName = &extended
+		}
+		out = append(out, class)
+	}
+	return out
 }

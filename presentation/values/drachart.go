@@ -3,6 +3,9 @@ package values
 import (
 	"slices"
 	"strings"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/values/manifest"
 )
 
 // draChart is the one release of the driver: its cluster's objects have fixed names. The error is a *Conflict.
@@ -50,7 +53,7 @@ func (t tenant) draRelease(want draWant) Chart {
 			"nvidiaDriverRoot": want.root, "gpuResourcesEnabledOverride": gpus,
 			"resources":     map[string]any{"gpus": map[string]any{"enabled": gpus}, "computeDomains": map[string]any{"enabled": len(t.domains) > 0}},
 			"featureGates":  gates,
-			"kubeletPlugin": map[string]any{"affinity": affinity(nodes), "tolerations": listed(tolerations("nvidia.com/gpu", nodes))},
+			"kubeletPlugin": map[string]any{"affinity": manifest.Affinity(v1alpha1.LabelNodeType, names(nodes)), "tolerations": manifest.Tolerations(tolerations("nvidia.com/gpu", nodes))},
 		},
 	}
 	if len(t.domains) == 0 {

@@ -97,7 +97,7 @@ func (t tenant) kubeVirt() (*unstructured.Unstructured, error) {
 	if mediated != nil {
 		permitted["mediatedDevices"] = mediated
 	}
-	configuration := map[string]any{"developerConfiguration": map[string]any{"featureGates": words(slices.Sorted(maps.Keys(gates)))}}
+	configuration := map[string]any{"developerConfiguration": map[string]any{"featureGates": manifest.Words(slices.Sorted(maps.Keys(gates)))}}
 	if len(permitted) > 0 {
 		configuration["permittedHostDevices"] = permitted
 	}
@@ -132,13 +132,4 @@ func hostDevices(nodeTypes []NodeType) ([]plan.HostDevice, error) {
 		return cmp.Or(strings.Compare(a.ResourceName, b.ResourceName), strings.Compare(a.PCISelector, b.PCISelector), strings.Compare(a.MdevName, b.MdevName))
 	})
 	return out, nil
-}
-
-// words are strings as a chart's values have them.
-func words(all []string) []any {
-	out := make([]any, 0, len(all))
-	for _, w := range all {
-		out = append(out, w)
-	}
-	return out
 }

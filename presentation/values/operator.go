@@ -7,11 +7,10 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation/plan"
 
+	"github.com/ingot-dev/ingot/presentation/plan"
 	"github.com/ingot-dev/ingot/presentation/values/manifest"
 )
 
@@ -81,7 +80,7 @@ func (t tenant) operatorValues() (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	tolerated := listed(tolerations("nvidia.com/gpu", all))
+	tolerated := manifest.Tolerations(tolerations("nvidia.com/gpu", all))
 	values := map[string]any{
 		"daemonsets":             map[string]any{"tolerations": tolerated},
 		"node-feature-discovery": map[string]any{"worker": map[string]any{"tolerations": tolerated}},
@@ -213,7 +212,7 @@ func (t tenant) operatorObjects() ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, file := range []struct {
 		name, member string
-		entries      []*plan.Configuration
+		entries      []string
 		also         map[string]any
 	}{
 		{migConfigs, "mig-configs", t.migEntries(), map[string]any{allDisabled: []any{map[string]any{"devices": "all", "mig-enabled": false}}}},
@@ -222,7 +221,7 @@ func (t tenant) operatorObjects() ([]*unstructured.Unstructured, error) {
 		if len(file.entries) == 0 {
 			continue
 		}
-		text, err := merged(file.member, file.entries, file.also)
+		text, err := manifest.Merge(file.member, file.entries, file.also)
 		if err != nil {
 			return nil, err
 		}
@@ -238,54 +237,27 @@ func (t tenant) operatorObjects() ([]*unstructured.Unstructured, error) {
 	for _, n := range t.drivers() {
 		out = append(out, manifest.Custom("nvidia.com/v1alpha1", "NVIDIADriver", "", "ingot-"+n.Name, map[string]any{
 			"driverType": "gpu", "repository": "nvcr.io/nvidia", "image": "driver", "version": n.Plan.Tenant.DriverVersion, "kernelModuleType": moduleType(n), "usePrecompiled": false,
-			"nodeSelector": map[string]any{v1alpha1.LabelNodeType: n.Name}, "tolerations": listed(tolerations("nvidia.com/gpu", []NodeType{n})),
+			"nodeSelector": map[string]any{v1alpha1.LabelNodeType: n.Name}, "tolerations": manifest.Tolerations(tolerations("nvidia.com/gpu", []NodeType{n})),
 		}))
 	}
 	return out, nil
 }
 
-func (t tenant) migEntries() []*plan.Configuration {
-	var out []*plan.Configuration
-	for _, n := range t.plugin {
-		if c := n.Plan.Tenant.MIGConfig; c != nil {
-			out = append(out, c)
+// migEntries and vgpuEntries are configurations that nodes name, for the operator's managers.
+func (t tenant) migEntries() []string {
+	return contents(t.plugin, func(p plan.Tenant) *plan.Configuration { return p.MIGConfig })
+}
+
+func (t tenant) vgpuEntries() []string {
+	return contents(t.vms, func(p plan.Tenant) *plan.Configuration { return p.VGPUConfig })
+}
+
+func contents(nodeTypes []NodeType, of func(plan.Tenant) *plan.Configuration) []string {
+	var out []string
+	for _, n := range nodeTypes {
+		if c := of(n.Plan.Tenant); c != nil {
+			out = append(out, c.Content)
 		}
 	}
 	return out
-}
-
-func (t tenant) vgpuEntries() []*plan.Configuration {
-	var out []*plan.Configuration
-	for _, n := range t.vms {
-		if c := n.Plan.Tenant.VGPUConfig; c != nil {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
-// merged is one configuration file with the entries of all.
-func merged(member string, all []*plan.Configuration, also map[string]any) (string, error) {
-	entries := map[string]any{}
-	for _, c := range all {
-		var file map[string]any
-		if err := yaml.Unmarshal([]byte(c.Content), &file); err != nil {
-			return "", fmt.Errorf("read configuration %s: %w", c.Name, err)
-		}
-		some, ok := file[member].(map[string]any)
-		if !ok {
-			return "", fmt.Errorf("read configuration %s: it has no %s", c.Name, member)
-		}
-		for name, entry := range some {
-			entries[name] = entry
-		}
-	}
-	for name, entry := range also {
-		entries[name] = entry
-	}
-	text, err := yaml.Marshal(map[string]any{"version": "v1", member: entries})
-	if err != nil {
-		return "", fmt.Errorf("write %s: %w", member, err)
-	}
-	return string(text), nil
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/values/manifest"
 )
 
@@ -195,12 +196,12 @@ func (t tenant) pluginCharts() ([]Chart, error) {
 	groups := pluginGroups(t.plugin)
 	var out []Chart
 	for _, g := range groups {
-		tolerated := listed(tolerations("nvidia.com/gpu", g.nodes))
+		tolerated := manifest.Tolerations(tolerations("nvidia.com/gpu", g.nodes))
 		c := Chart{
 			Name: "nvidia-device-plugin", Repository: pluginCharts, Version: pluginVersion,
 			Release: "nvidia-device-plugin" + g.want.suffix(), Namespace: "nvidia-device-plugin" + g.want.suffix(),
 			Values: map[string]any{
-				"migStrategy": g.want.strategy, "affinity": affinity(g.nodes), "tolerations": tolerated,
+				"migStrategy": g.want.strategy, "affinity": manifest.Affinity(v1alpha1.LabelNodeType, names(g.nodes)), "tolerations": tolerated,
 				"gfd": map[string]any{"enabled": true},
 				"nfd": map[string]any{"worker": map[string]any{"tolerations": tolerated}},
 			},

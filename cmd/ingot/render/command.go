@@ -72,6 +72,11 @@ func run(cmd *cobra.Command, opts options) error {
 	if problems := validation.IsDNS1123Subdomain(opts.machine); len(problems) > 0 {
 		return cli.Usagef(cmd, "--machine %s: expected the name of a Machine such as training-1", opts.machine)
 	}
+	return runMachine(cmd, opts)
+}
+
+// runMachine prints a document of a Machine's first boot.
+func runMachine(cmd *cobra.Command, opts options) error {
 	files, err := opts.flags.Open(cmd)
 	if err != nil {
 		return err

@@ -83,28 +83,35 @@ func charts(out *bytes.Buffer, nodeTypes []values.NodeType, named string) error 
 		if named != "" && c.Name != named && c.Release != named {
 			continue
 		}
-		text, err := c.YAML()
-		if err != nil {
+		if err := chart(out, c); err != nil {
 			return err
 		}
-		if len(c.Values) > 0 {
-			document(out, text)
-		}
-		if len(c.Objects) == 0 {
-			continue
-		}
-		about := "Apply once " + c.Name + " is installed."
-		if len(c.Values) == 0 {
-			about = strings.TrimPrefix(strings.TrimRight(string(text), "\n"), "# ")
-		}
-		if text, err = manifest.YAML(about, c.Objects); err != nil {
-			return err
-		}
-		document(out, text)
 	}
 	if named != "" && out.Len() == 0 {
 		return &NotOffered{operatorValues, fmt.Sprintf("--chart %s: the NodeTypes need %s", named, strings.Join(append(seen, "no other"), ", "))}
 	}
+	return nil
+}
+
+// chart is a document with the values, and those of the objects. Software without a chart has objects only.
+func chart(out *bytes.Buffer, c values.Chart) error {
+	text, err := c.YAML()
+	if err != nil {
+		return err
+	}
+	about := "Apply once " + c.Name + " is installed."
+	if len(c.Values) > 0 {
+		document(out, text)
+	} else {
+		about = strings.TrimPrefix(strings.TrimRight(string(text), "\n"), "# ")
+	}
+	if len(c.Objects) == 0 {
+		return nil
+	}
+	if text, err = manifest.YAML(about, c.Objects); err != nil {
+		return err
+	}
+	document(out, text)
 	return nil
 }
 
