@@ -92,6 +92,25 @@ func TestCloudConfigsBecomeOneAsTheyAsk(t *testing.T) {
 	}
 }
 
+func TestEntriesOfListsBecomeOneWhereAsked(t *testing.T) {
+	const first = "write_files: [{path: /a, content: x}]\n"
+	const second = "merge_how: dict(recurse_list)+list(recurse_dict)\nwrite_files: [{content: y, permissions: '0600'}]\n"
+	got, err := Parse([]byte(message(config(first), config(second))))
+	if want := (File{Path: "/a", Content: "x", Permissions: "0600"}); err != nil || len(got.Files) != 1 || got.Files[0] != want {
+		t.Errorf("%+v, want %+v: %v", got.Files, want, err)
+	}
+}
+
+func TestMessagesInMessagesEnd(t *testing.T) {
+	text := config("hostname: x\n")
+	for i := range maxNested + 1 {
+		text = fmt.Sprintf("Content-Type: multipart/mixed; boundary=\"b%d\"\nMIME-Version: 1.0\n\n--b%d\n%s\n--b%d--", i, i, text, i)
+		if got, err := Parse([]byte(text)); (err != nil) != (i == maxNested) || (got.Hostname == "x") != (i < maxNested) {
+			t.Errorf("%d messages: %+v, %v", i+1, got, err)
+		}
+	}
+}
+
 func TestScriptsKeepTheNamesThatTheyRunBy(t *testing.T) {
 	got, err := Parse([]byte(message(script("b", "#!/bin/sh\nb\n"), config("hostname: x\n"), script("../a b", "#!/bin/bash\na\n"), "Content-Type: text/plain\n\n#!/bin/sh\nunnamed\n")))
 	var names []string
