@@ -53,7 +53,7 @@ func parse(args []string) (options, error) {
 	set.DurationVar(&o.steady, "steady", 10*time.Minute, "how long to watch the fleet after the last Machine is Ready; 0: not at all")
 	set.DurationVar(&o.timeout, "timeout", 30*time.Minute, "how long the Machines may take")
 	set.StringVar(&o.dir, "dir", "", "`folder` for disks, logs and profiles, which is kept; empty: one that is removed, unless the run fails")
-	set.BoolVar(&o.profile, "profile", false, "keep CPU profiles and a heap profile of the manager; needs -dir")
+	set.BoolVar(&o.profile, "profile", false, "keep CPU profiles of manager and rack, and a heap profile of the manager; needs -dir")
 	set.IntVar(&o.tenantQPS, "tenant-qps", 0, "the manager's limit of requests a `second` to one tenant; 0: its default")
 	if err := set.Parse(args); err != nil {
 		return o, err

@@ -96,3 +96,21 @@ func profile(dir string) (end func() error, err error) {
 		return errors.Join(<-stopped, pprof.WriteHeapProfile(heap), heap.Close())
 	}, nil
 }
+
+// profileTo writes a CPU profile from now until end; without a file it does nothing.
+func profileTo(file string) (end func() error, err error) {
+	if file == "" {
+		return func() error { return nil }, nil
+	}
+	out, err := os.Create(file)
+	if err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(out); err != nil {
+		return nil, errors.Join(fmt.Errorf("profile: %w", err), out.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return out.Close()
+	}, nil
+}

@@ -31,6 +31,8 @@ type rackSpec struct {
 	// Boot is the address of the boot service, and Namespace that of the hosts.
 	Boot      string `json:"boot"`
 	Namespace string `json:"namespace"`
+	// Profile is the file that gets a CPU profile of the rack; empty: none.
+	Profile string `json:"profile,omitempty"`
 }
 
 // rackReady is what a rack that listens says.
@@ -56,6 +58,11 @@ func serveRack(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	if err := questions.Decode(&spec); err != nil {
 		return fmt.Errorf("what rack: %w", err)
 	}
+	end, err := profileTo(spec.Profile)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
 	servers, err := serverSpecs(spec.Servers)
 	if err != nil {
 		return err

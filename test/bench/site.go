@@ -69,10 +69,14 @@ func (f *fleet) startRack(context.Context) error {
 	if f.world.Boot, err = stage.FreeAddress(); err != nil {
 		return err
 	}
-	images := filepath.Join(f.world.Dir, "images")
-	f.rack, err = startRack(f.world.Dir, rackSpec{
-		Servers: f.options.machines, Disks: filepath.Join(f.world.Dir, "disks"), Images: images, Boot: f.world.Boot, Namespace: hostNamespace,
-	})
+	spec := rackSpec{
+		Servers: f.options.machines, Disks: filepath.Join(f.world.Dir, "disks"), Images: filepath.Join(f.world.Dir, "images"),
+		Boot: f.world.Boot, Namespace: hostNamespace,
+	}
+	if f.options.profile {
+		spec.Profile = filepath.Join(f.world.Dir, "rack.cpu")
+	}
+	f.rack, err = startRack(f.world.Dir, spec)
 	return err
 }
 
