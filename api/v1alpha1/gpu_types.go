@@ -303,7 +303,8 @@ type VGPUSpec struct {
 
 // VGPULicence is how a vGPU guest is licensed.
 type VGPULicence struct {
-	// tokenSecretRef names a Secret in the host namespace with the client configuration token.
+	// tokenSecretRef names a Secret in the host namespace whose key client_configuration_token.tok is the client configuration
+	// token. It is read when a node is installed: a changed token reaches a node with its next installation.
 	// +required
 	TokenSecretRef LocalReference `json:"tokenSecretRef"`
 	// featureType as in gridd.conf.
