@@ -39,6 +39,11 @@ func mixed(config []byte, scripts []Layer) []byte {
 	// The same parts have the same boundary, and base64 has no two dashes.
 	boundary := fmt.Sprintf("ingot-%x", sha256.Sum256(bytes.Join(parts, nil)))[:38]
 	var out bytes.Buffer
+	size := 256
+	for _, p := range parts {
+		size += len(p) + 64
+	}
+	out.Grow(size)
 	fmt.Fprintf(&out, "Content-Type: multipart/mixed; boundary=\"%s\"\nMIME-Version: 1.0\n\n", boundary)
 	for _, p := range parts {
 		fmt.Fprintf(&out, "--%s\n%s", boundary, p)
@@ -50,11 +55,14 @@ func mixed(config []byte, scripts []Layer) []byte {
 // part is base64: lines of any length, and text that no mail was ever allowed to have, pass as they are.
 func part(kind, name string, content []byte) []byte {
 	var out bytes.Buffer
+	size := base64.StdEncoding.EncodedLen(len(content))
+	out.Grow(size + size/lineLength + 256)
 	fmt.Fprintf(&out, "Content-Type: %s; charset=\"utf-8\"\nMIME-Version: 1.0\nContent-Transfer-Encoding: base64\nContent-Disposition: attachment; filename=\"%s\"\n\n", kind, name)
 	text := base64.StdEncoding.EncodeToString(content)
 	for len(text) > 0 {
 		n := min(len(text), lineLength)
-		out.WriteString(text[:n] + "\n")
+		out.WriteString(text[:n])
+		out.WriteByte('\n')
 		text = text[n:]
 	}
 	return out.Bytes()
