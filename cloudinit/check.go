@@ -20,10 +20,10 @@ func Check(in Input) error {
 	in.Properties, in.Host = nil, HostInput{}
 	in.SSHKeys = withoutRepeats(in.SSHKeys, said.SSHKeys)
 	if said.UserData.Text != "" {
-		in.Layers = append(slices.Clone(in.Layers), Layer(said.UserData))
+		in.Layers = append(slices.Clone(in.Layers), layer(said.UserData))
 	}
 	if said.NetworkData.Text != "" {
-		in.NetworkData = Layer(said.NetworkData)
+		in.NetworkData = layer(said.NetworkData)
 	}
 	if err := checkNetwork(overridden(in.Network, said), said.Ranges); err != nil {
 		return err

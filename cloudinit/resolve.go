@@ -6,7 +6,6 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
-	"github.com/ingot-dev/ingot/cloudinit/templates"
 )
 
 // resolve puts what the properties say into the input, which has none afterwards.
@@ -33,24 +32,26 @@ func resolve(in Input) (Input, error) {
 		return in, err
 	}
 	if userData.Text != "" {
-		in.Layers = append(slices.Clone(in.Layers), Layer(userData))
+		in.Layers = append(slices.Clone(in.Layers), layer(userData))
 	}
 	if networkData.Text != "" {
-		in.NetworkData = Layer(networkData)
+		in.NetworkData = layer(networkData)
 	}
 	return in, nil
 }
 
+func layer(t properties.Text) Layer { return Layer{Name: t.Name, Text: t.Text} }
+
 // rendered is the document itself where there is one, else what its template renders to.
 func rendered(in Input, said properties.Resolved, document, template properties.Text) (properties.Text, error) {
-	if document.Text != "" || template.Text == "" {
+	if document.Text != "" || template.Template == nil {
 		return document, nil
 	}
 	values, err := templateValues(in, said.Values)
 	if err != nil {
 		return document, err
 	}
-	text, err := templates.Render(template.Name, template.Text, values)
+	text, err := template.Template.Render(values)
 	return properties.Text{Name: template.Name, Text: text}, err
 }
 

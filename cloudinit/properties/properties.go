@@ -1,6 +1,7 @@
 package properties
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -27,6 +28,8 @@ type Text struct {
 	Name string
 	// Text of the document; empty: none.
 	Text string
+	// Template that the Text is; nil: it is none, or there is no Text.
+	Template *templates.Template
 }
 
 // Resolved is what the properties say together.
@@ -134,7 +137,15 @@ func (r *reader) text(key string) Text {
 
 func (r *reader) template(key string) Text {
 	t := r.text(key)
-	if err := templates.Check("it", t.Text); err != nil {
+	if t.Text == "" {
+		return t
+	}
+	var err error
+	if t.Template, err = templates.Parse(t.Name, t.Text); err != nil {
+		var bad *templates.Invalid
+		if errors.As(err, &bad) {
+			err = errors.New("it: " + bad.Message)
+		}
 		r.wrong(key, "%s", err)
 	}
 	return t

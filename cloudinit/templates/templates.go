@@ -103,21 +103,24 @@ type Invalid struct {
 // Error names the template.
 func (i *Invalid) Error() string { return i.Name + ": " + i.Message }
 
-// Check parses a template. The error is an *Invalid.
-func Check(name, text string) error {
-	_, err := read(name, text)
-	return err
+// Template is one that was parsed. It is executed by one caller at a time.
+type Template struct {
+	name string
+	tree *template.Template
+	left int
 }
 
-func read(name, text string) (*template.Template, error) {
+// Parse reads a template. The error is an *Invalid.
+func Parse(name, text string) (*Template, error) {
 	if len(text) > maxText {
 		return nil, &Invalid{Name: name, Message: fmt.Sprintf("the template has %d bytes, the limit is %d", len(text), maxText)}
 	}
-	t, err := template.New("template").Option("missingkey=error").Funcs(named(text)).Parse(text)
-	if err != nil {
+	t := &Template{name: name}
+	var err error
+	if t.tree, err = template.New("template").Option("missingkey=error").Funcs(named(text, t.tick)).Parse(text); err != nil {
 		return nil, &Invalid{Name: name, Message: strings.TrimPrefix(err.Error(), "template: ")}
 	}
-	for _, one := range t.Templates() {
+	for _, one := range t.tree.Templates() {
 		if one.Tree != nil {
 			bound(one.Root)
 		}
@@ -127,8 +130,8 @@ func read(name, text string) (*template.Template, error) {
 
 // named are the functions whose names are in the text, and tick: a template has maps of its own of the functions that it is
 // given, and to fill them with all of sprig's takes longer than everything else.
-func named(text string) template.FuncMap {
-	out := template.FuncMap{tick: ticker()}
+func named(text string, count func() (string, error)) template.FuncMap {
+	out := template.FuncMap{tick: count}
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
 		if f, ok := functions[word]; ok {
 			out[word] = f
@@ -137,15 +140,12 @@ func named(text string) template.FuncMap {
 	return out
 }
 
-// ticker counts the steps of one execution, and ends it when they are too many.
-func ticker() func() (string, error) {
-	left := maxSteps
-	return func() (string, error) {
-		if left--; left < 0 {
-			return "", errEndless
-		}
-		return "", nil
+// tick counts the steps of one execution, and ends it when they are too many.
+func (t *Template) tick() (string, error) {
+	if t.left--; t.left < 0 {
+		return "", errEndless
 	}
+	return "", nil
 }
 
 // bound lets every template and every round of a loop count: a loop over a number, or templates that call each other,
@@ -171,23 +171,20 @@ func bound(list *parse.ListNode) {
 }
 
 // count is the node {{tick}}.
-var count = template.Must(template.New("").Funcs(template.FuncMap{tick: ticker()}).Parse("{{" + tick + "}}")).Root.Nodes[0]
+var count = template.Must(template.New("").Funcs(template.FuncMap{tick: (&Template{}).tick}).Parse("{{" + tick + "}}")).Root.Nodes[0]
 
-// Render executes a template with .Values. A value that is not there is an error, not <no value>. The error is an *Invalid.
-func Render(name, text string, with map[string]any) (out string, err error) {
-	t, err := read(name, text)
-	if err != nil {
-		return "", err
-	}
+// Render executes the template with .Values. A value that is not there is an error, not <no value>. The error is an *Invalid.
+func (t *Template) Render(with map[string]any) (out string, err error) {
+	t.left = maxSteps
 	defer func() {
 		// Some of sprig's functions panic on values of another type than they expect.
 		if recover() != nil {
-			out, err = "", &Invalid{Name: name, Message: "a function was given a value that it cannot take"}
+			out, err = "", &Invalid{Name: t.name, Message: "a function was given a value that it cannot take"}
 		}
 	}()
 	var buffer limited
-	if err := t.Execute(&buffer, map[string]any{"Values": with}); err != nil {
-		return "", &Invalid{Name: name, Message: place(err)}
+	if err := t.tree.Execute(&buffer, map[string]any{"Values": with}); err != nil {
+		return "", &Invalid{Name: t.name, Message: place(err)}
 	}
 	return buffer.String(), nil
 }

@@ -2,6 +2,7 @@ package templates
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -32,7 +33,7 @@ func TestTemplatesSeeTheirValues(t *testing.T) {
 		`{{ regexReplaceAll "-.*" .Values.NodeClaim.Name "" }}{{/* a comment */}}`: "training",
 	} {
 		for range 3 {
-			got, err := Render("the template", text, machine())
+			got, err := render("the template", text)
 			if err != nil || got != want {
 				t.Errorf("%s gives %q, %v, want %q", text, got, err, want)
 			}
@@ -61,7 +62,7 @@ func TestWhatATemplateMayNotDo(t *testing.T) {
 		"a failure":                `{{ fail .Values.Properties.secret }}`,
 		"a secret as a number":     `{{ mustFromJson .Values.Properties.secret }}`,
 	} {
-		_, err := Render("the template", text, machine())
+		_, err := render("the template", text)
 		var bad *Invalid
 		if !errors.As(err, &bad) || bad.Name != "the template" {
 			t.Errorf("%s: error %v, want *Invalid", sentence, err)
@@ -74,12 +75,26 @@ func TestWhatATemplateMayNotDo(t *testing.T) {
 }
 
 func TestCheckFindsWhatIsNoTemplate(t *testing.T) {
-	if err := Check("the template", `{{ .Values.X }}`); err != nil {
+	if _, err := Parse("the template", `{{ .Values.X }}`); err != nil {
 		t.Error(err)
 	}
-	if err := Check("the template", `{{ nosuch }}`); err == nil || !strings.Contains(err.Error(), "nosuch") {
+	if _, err := Parse("the template", `{{ nosuch }}`); err == nil || !strings.Contains(err.Error(), "nosuch") {
 		t.Errorf("error %v, want one that names the function", err)
 	}
+}
+
+// render parses and executes a template, twice: an execution leaves nothing behind.
+func render(name, text string) (string, error) {
+	t, err := Parse(name, text)
+	if err != nil {
+		return "", err
+	}
+	first, firstErr := t.Render(machine())
+	second, err := t.Render(machine())
+	if first != second || (firstErr == nil) != (err == nil) {
+		return "", fmt.Errorf("%s renders to %q and then to %q, with %w and then %w", name, first, second, firstErr, err)
+	}
+	return second, err
 }
 
 func FuzzRender(f *testing.F) {
@@ -90,8 +105,8 @@ func FuzzRender(f *testing.F) {
 		if strings.Contains(text, "printf") || strings.Contains(text, "regex") || len(text) > 200 {
 			return
 		}
-		one, err1 := Render("t", text, machine())
-		two, err2 := Render("t", text, machine())
+		one, err1 := render("t", text)
+		two, err2 := render("t", text)
 		if one != two || (err1 == nil) != (err2 == nil) {
 			t.Fatalf("%q gave %q and %q", text, one, two)
 		}
