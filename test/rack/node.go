@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ingot-dev/ingot/test/rack/kubelet"
-	"github.com/ingot-dev/ingot/test/rack/vendor"
+	"github.com/ingot-dev/ingot/test/rack/software"
 )
 
 // kubeletUnit is the unit file that images bring, in which kubelet has nowhere to register yet.
@@ -85,13 +85,9 @@ func (s *Server) nodeInfo(system booted) corev1.NodeSystemInfo {
 	}
 }
 
-// plugins are what vendors' plugins see on this boot's bus with the installed software.
-func (s *Server) plugins(system booted) vendor.Host {
-	host := vendor.Host{NVIDIAToolkit: system.Image.Software.ContainerToolkit, GPUs: system.gpus, IncompletePool: s.Faults().IncompletePool}
-	if driver := system.Image.Software.GPUDriver; driver != nil && strings.EqualFold(driver.Vendor, "nvidia") {
-		host.NVIDIADriver = driver.Version
-	}
-	return host
+// plugins are what vendors' pods are on this boot's machine.
+func (s *Server) plugins(system booted) software.Host {
+	return software.Host{Machine: system.Machine, IncompletePool: s.Faults().IncompletePool}
 }
 
 // newUUID is a random one (RFC 9562 version 4).

@@ -70,6 +70,8 @@ var (
 	ampereSMs    = [7]int64{14, 14, 14, 28, 42, 56, 98}
 	hopperSMs    = [7]int64{16, 16, 26, 32, 60, 64, 132}
 	blackwellSMs = [7]int64{18, 18, 30, 36, 70, 72, 148}
+	cut186       = [7]string{"1g.23gb", "1g.23gb+me", "1g.47gb", "2g.47gb", "3g.93gb", "4g.93gb", "7g.186gb"}
+	cut269       = [7]string{"1g.34gb", "1g.34gb+me", "1g.67gb", "2g.67gb", "3g.135gb", "4g.135gb", "7g.269gb"}
 	cut180       = [7]string{"1g.23gb", "1g.23gb+me", "1g.45gb", "2g.45gb", "3g.90gb", "4g.90gb", "7g.180gb"}
 	cut40        = [7]string{"1g.5gb", "1g.5gb+me", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"}
 	cut80        = [7]string{"1g.10gb", "1g.10gb+me", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"}
@@ -87,6 +89,8 @@ var models = map[string]Model{
 	"2335": {"NVIDIA H200", Hopper, "9.0", 143771, sevenSlices(cut141, hopperSMs)},
 	"233b": {"NVIDIA H200 NVL", Hopper, "9.0", 143771, sevenSlices(cut141, hopperSMs)},
 	"2901": {"NVIDIA B200", Blackwell, "10.0", 183359, sevenSlices(cut180, blackwellSMs)},
+	"2941": {"NVIDIA GB200", Blackwell, "10.0", 189471, sevenSlices(cut186, blackwellSMs)},
+	"3182": {"NVIDIA B300 SXM6 AC", Blackwell, "10.3", 275040, sevenSlices(cut269, blackwellSMs)},
 	"26b9": {"NVIDIA L40S", Ada, "8.9", 46068, nil},
 	"2235": {"NVIDIA A40", Ampere, "8.6", 46068, nil},
 	"2236": {"NVIDIA A10", Ampere, "8.6", 23028, nil},

@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,13 +21,7 @@ func (k *Kubelet) servePlugin(ctx context.Context, worker *podWorker, pod *corev
 	if ctx.Err() != nil || worker.isEnding() {
 		return
 	}
-	registered, err := k.options.Plugins.Register(ctx, pod, func(ctx context.Context, name string) (map[string]string, error) {
-		found, err := k.client.CoreV1().ConfigMaps(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return nil, err
-		}
-		return found.Data, nil
-	})
+	registered, err := k.registerPod(ctx, worker, pod)
 	if err != nil {
 		k.log.Warn("a device plugin ends again and again", "pod", nameOf(pod), "error", err)
 		k.setStatus(ctx, pod, k.runningStatus(pod, err.Error()))
@@ -41,6 +36,58 @@ func (k *Kubelet) servePlugin(ctx context.Context, worker *podWorker, pod *corev
 	case <-worker.gone:
 	}
 	k.withdraw(ctx, pod.UID)
+}
+
+// registerPod has the pod do its work, until it succeeds where that may take time.
+func (k *Kubelet) registerPod(ctx context.Context, worker *podWorker, pod *corev1.Pod) (devices map[corev1.ResourceName]Devices, err error) {
+	read := func(ctx context.Context, name string) (map[string]string, error) {
+		found, err := k.client.CoreV1().ConfigMaps(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return found.Data, nil
+	}
+	acting, ok := k.options.Plugins.(Acting)
+	if !ok {
+		return k.options.Plugins.Register(ctx, pod, read)
+	}
+	alive, cancel := worker.until(ctx)
+	defer cancel()
+	err = k.retry(alive, "running a vendor's pod", leastPause, mostPause, func() error {
+		node, err := k.client.CoreV1().Nodes().Get(alive, k.settings.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		labels, found, err := acting.Act(alive, pod, node, read)
+		err = errors.Join(err, k.label(alive, pod, node, labels))
+		if devices = found; err != nil && alive.Err() == nil {
+			k.setStatus(ctx, pod, k.runningStatus(pod, err.Error()))
+		}
+		return err
+	})
+	if err == nil {
+		k.setStatus(ctx, pod, k.runningStatus(pod, ""))
+	}
+	return devices, err
+}
+
+// label sets labels of the node as the pod, by its service account's right.
+func (k *Kubelet) label(ctx context.Context, pod *corev1.Pod, node *corev1.Node, labels map[string]string) error {
+	changed := false
+	for key, value := range labels {
+		changed = changed || node.Labels[key] != value
+		metav1.SetMetaDataLabel(&node.ObjectMeta, key, value)
+	}
+	if !changed {
+		return nil
+	}
+	client, done, err := k.podClient(pod)
+	if err != nil {
+		return err
+	}
+	defer done()
+	_, err = client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
+	return err
 }
 
 // setDevices gives the resources to the plugin that has registered them last.

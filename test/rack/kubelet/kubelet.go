@@ -36,6 +36,14 @@ type Plugins interface {
 	Register(ctx context.Context, pod *corev1.Pod, configMap func(ctx context.Context, name string) (map[string]string, error)) (map[corev1.ResourceName]Devices, error)
 }
 
+// Acting are Plugins whose pods may change the machine and its node beside what they register. Such a pod is tried again and
+// again, as its container would be.
+type Acting interface {
+	// Act is what the pod does on this node: the labels that it sets, which stay when it fails, and the devices that it
+	// registers.
+	Act(ctx context.Context, pod *corev1.Pod, node *corev1.Node, configMap func(ctx context.Context, name string) (map[string]string, error)) (labels map[string]string, devices map[corev1.ResourceName]Devices, err error)
+}
+
 // Drivers are the vendors' DRA drivers.
 type Drivers interface {
 	// Driver is the name of the DRA driver that is in the pod, "" for none.

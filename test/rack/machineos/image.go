@@ -45,7 +45,7 @@ type Image struct {
 }
 
 // lookedFor are the programs that no manifest needs to speak of.
-var lookedFor = []string{"nvidia-mig-parted"}
+var lookedFor = []string{"nvidia-mig-parted", "nvidia-vgpu-dm"}
 
 // OS is an operating system in the words of os-release.
 type OS struct {

@@ -48,6 +48,10 @@ func (c *Cluster) gpuOperator(r Release) {
 	plugin := c.plugin(v)
 	if on(v, true, "devicePlugin", "enabled") {
 		c.operand(v, "nvidia-device-plugin-daemonset", "device-plugin", pluginImage, plugin("nvidia-device-plugin"))
+		c.operand(v, "nvidia-device-plugin-mps-control-daemon", "device-plugin", pluginImage, func(pod *corev1.PodSpec) {
+			pod.NodeSelector["nvidia.com/mps.capable"] = "true"
+			pod.Containers[0].Command = []string{"mps-control-daemon"}
+		})
 	}
 	if on(v, true, "gfd", "enabled") {
 		c.operand(v, "gpu-feature-discovery", "gpu-feature-discovery", pluginImage, plugin("gpu-feature-discovery"))

@@ -46,6 +46,13 @@ type role struct {
 	run  func(Host, context.Context, *corev1.Pod, Reader) (Result, error)
 }
 
+// Names of DRA drivers' roles.
+const (
+	roleNVIDIADRA = "NVIDIA's DRA driver"
+	roleAMDDRA    = "AMD's DRA driver"
+	roleDRA       = "a DRA driver"
+)
+
 // roles are all that are known. A pod is the first that fits.
 func roles() []role {
 	return []role{
@@ -62,12 +69,12 @@ func roles() []role {
 		{"AMD's labeller", isAMDLabeller, Host.labelAMD},
 		{"KubeVirt device plugin", image("kubevirt-gpu-device-plugin"), Host.devicesForVMs},
 		{"virt-handler", image("virt-handler"), Host.permitted},
-		{"NVIDIA's DRA driver", func(p *corev1.Pod) bool { return vendor.Host{}.Driver(p) != "" }, Host.publishNVIDIA},
+		{roleNVIDIADRA, func(p *corev1.Pod) bool { return vendor.Host{}.Driver(p) != "" }, Host.publishNVIDIA},
 		{"NVIDIA's device plugin", vendor.Host{}.Serves, Host.plugNVIDIA},
 		{"AMD's device plugin", amdImage("k8s-device-plugin"), Host.plugAMD},
-		{"AMD's DRA driver", image("k8s-gpu-dra-driver"), Host.publishAMD},
+		{roleAMDDRA, image("k8s-gpu-dra-driver"), Host.publishAMD},
 		{"a device plugin", image("device-plugin"), Host.plug},
-		{"a DRA driver", image("dra-driver"), Host.publish},
+		{roleDRA, image("dra-driver"), Host.publish},
 	}
 }
 
