@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -89,6 +90,9 @@ func (t tenant) pluginPart() (Part, error) {
 		"the gate until it advertises what was promised, and it advertises nothing until this pod runs on it: so the pod tolerates the gate.\n" +
 		"The image's containerd must have the nvidia runtime as its default; else add runtimeClassName: nvidia. Feature discovery, whose\n" +
 		"labels are judged where they are, comes with the plugin's chart: ingot render --output operator-values."}
+	if racks := t.counted(); len(racks) > 0 {
+		out.About += "\nCompute domains, by which IMEX runs on the racks of " + strings.Join(names(racks), ", ") + ", take the DRA driver's chart."
+	}
 	data, err := configs(t.plugin)
 	if err != nil {
 		return Part{}, err
