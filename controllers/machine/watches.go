@@ -7,19 +7,17 @@ import (
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/machine/changes"
 )
 
 // Indexes of the manager's cache.
@@ -93,13 +91,13 @@ func waiting(m *v1alpha1.Machine) string {
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&v1alpha1.Machine{}).
 		Watches(&metal3api.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost)).
-		Watches(&v1alpha1.HostRecord{}, handler.EnqueueRequestsFromMapFunc(r.ofRecord), builder.WithPredicates(recordChanged)).
+		Watches(&v1alpha1.HostRecord{}, handler.EnqueueRequestsFromMapFunc(r.ofRecord), builder.WithPredicates(changes.OfRecord)).
 		Watches(&v1alpha1.TenantCluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return r.ofTenant(ctx, client.ObjectKeyFromObject(o))
 		}), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return r.machines(ctx, client.MatchingFields{indexNodeType: o.GetName()})
-		}), builder.WithPredicates(nodeTypeChanged)).
+		}), builder.WithPredicates(changes.OfNodeType)).
 		// A NodeType may be seen to name a revision before that is seen itself.
 		Watches(&v1alpha1.NodeTypeRevision{}, handler.EnqueueRequestsFromMapFunc(r.ofRevision)).
 		WatchesRawSource(r.Tenants.NodeSource(name, ofNode)).
@@ -107,50 +105,6 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 			return r.ofTenant(context.Background(), tenant)
 		})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
-}
-
-// nodeTypeChanged leaves out the counts of hosts and Machines in the status, but not why it is not Ready: a Machine that
-// waits for it quotes that.
-var nodeTypeChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, ok1 := e.ObjectOld.(*v1alpha1.NodeType)
-	after, ok2 := e.ObjectNew.(*v1alpha1.NodeType)
-	return ok1 && ok2 && (before.Generation != after.Generation || before.Status.StableRevision != after.Status.StableRevision ||
-		before.Status.TargetRevision != after.Status.TargetRevision || trouble(before) != trouble(after))
-}}
-
-// trouble is why the NodeType is not Ready; empty when it is.
-func trouble(t *v1alpha1.NodeType) string {
-	switch c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionReady); {
-	case c == nil:
-		return "not judged"
-	case c.Status == metav1.ConditionTrue:
-		return ""
-	default:
-		return c.Reason + c.Message
-	}
-}
-
-// recordChanged leaves out bytes: only every quarter of an image reaches a Machine's status.
-var recordChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, ok1 := e.ObjectOld.(*v1alpha1.HostRecord)
-	after, ok2 := e.ObjectNew.(*v1alpha1.HostRecord)
-	return ok1 && ok2 && (before.Generation != after.Generation || recordDigest(before) != recordDigest(after))
-}}
-
-func recordDigest(r *v1alpha1.HostRecord) string {
-	s := r.Status
-	text := fmt.Sprint(s.Installed != nil, s.Erased != nil, s.LastTenant)
-	if s.Power != nil {
-		text += fmt.Sprint(" ", s.Power.State, s.Power.ObservedGeneration)
-	}
-	if a := s.Attempt; a != nil {
-		quarter := int64(0)
-		if a.TotalBytes > 0 {
-			quarter = 4 * a.DoneBytes / a.TotalBytes
-		}
-		text += fmt.Sprint(" ", a.Number, a.State, a.Step, quarter)
-	}
-	return text
 }
 
 // ofHost finds who is concerned by a host: whoever has or had it, and when it can be claimed whoever waits for one.
