@@ -2,6 +2,7 @@ package pci
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -37,25 +38,23 @@ func (d *Device) Parts() int {
 	return max(1, map[string]int{"SPX": 1, "DPX": 2, "TPX": 3, "QPX": 4, "CPX": dies[d.DeviceID]}[compute])
 }
 
-// validAMD is __aqua_vanjaram_is_valid_mode of the kernel's driver.
+// combinations are the compute partitions with the memory partitions and the dies that each goes with:
+// __aqua_vanjaram_is_valid_mode of the kernel's driver.
+var combinations = map[string]struct {
+	memories []int
+	dies     func(dies, memories int) bool
+}{
+	"SPX": {[]int{1}, func(int, int) bool { return true }},
+	"DPX": {[]int{1, 2}, func(dies, _ int) bool { return dies%4 == 0 }},
+	"TPX": {[]int{1, 3}, func(dies, _ int) bool { return dies%3 == 0 }},
+	"QPX": {[]int{1, 4}, func(dies, _ int) bool { return dies/4 >= 2 }},
+	"CPX": {[]int{1, 4}, func(dies, memories int) bool { return dies%memories == 0 }},
+}
+
 func validAMD(compute, memory string, dies int) bool {
-	nps, known := map[string]int{"NPS1": 1, "NPS2": 2, "NPS3": 3, "NPS4": 4}[memory]
-	if !known {
-		return false
-	}
-	switch compute {
-	case "SPX":
-		return nps == 1
-	case "DPX":
-		return nps <= 2 && dies%4 == 0
-	case "TPX":
-		return (nps == 1 || nps == 3) && dies%3 == 0
-	case "QPX":
-		return (nps == 1 || nps == 4) && dies/4 >= 2
-	case "CPX":
-		return (nps == 1 || nps == 4) && dies%nps == 0
-	}
-	return false
+	memories, known := map[string]int{"NPS1": 1, "NPS2": 2, "NPS3": 3, "NPS4": 4}[memory]
+	c, exists := combinations[compute]
+	return known && exists && slices.Contains(c.memories, memories) && c.dies(dies, memories)
 }
 
 // SetPartition is what writing to one of the two files does: of compute at once, of memory at the driver's next start.
@@ -68,7 +67,7 @@ func (d *Device) SetPartition(kind, value string) error {
 		d.compute = value
 		return nil
 	}
-	if !slices.ContainsFunc([]string{"SPX", "DPX", "TPX", "QPX", "CPX"}, func(c string) bool { return validAMD(c, value, dies[d.DeviceID]) }) {
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(combinations)), func(c string) bool { return validAMD(c, value, dies[d.DeviceID]) }) {
 		return fmt.Errorf("write error: invalid argument: %s", value)
 	}
 	d.memoryOfNextStart = value

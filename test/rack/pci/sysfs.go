@@ -154,21 +154,27 @@ func (b *Bus) List(path string) ([]string, error) {
 		slices.Sort(out)
 		return out, nil
 	}
-	d, rest := b.locate(path)
-	if d == nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	if d, rest := b.locate(path); d != nil {
+		if out := b.entries(d, rest); len(out) > 0 {
+			return out, nil
+		}
 	}
-	if rest != "" {
-		rest += "/"
+	return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+}
+
+// entries are the names in a directory of the device's.
+func (b *Bus) entries(d *Device, directory string) []string {
+	if directory != "" {
+		directory += "/"
 	}
 	var out []string
 	for name := range b.attributes(d) {
-		if below, ok := strings.CutPrefix(name, rest); ok {
+		if below, ok := strings.CutPrefix(name, directory); ok {
 			first, _, _ := strings.Cut(below, "/")
 			out = append(out, first)
 		}
 	}
-	if rest == "" {
+	if directory == "" {
 		for n := range d.Functions {
 			out = append(out, fmt.Sprint("virtfn", n))
 		}
@@ -177,11 +183,7 @@ func (b *Bus) List(path string) ([]string, error) {
 		}
 	}
 	slices.Sort(out)
-	out = slices.Compact(out)
-	if len(out) == 0 {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
-	}
-	return out, nil
+	return slices.Compact(out)
 }
 
 // Readlink is where a link of sysfs leads to.

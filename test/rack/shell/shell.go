@@ -115,7 +115,7 @@ func (r *run) exec(ctx context.Context, words []string) error {
 	program, known := r.machine.Programs[name]
 	if known && program == nil {
 		fmt.Fprintf(shell.Stderr, "%s: command not found\n", name)
-		return interp.NewExitStatus(127)
+		return interp.ExitStatus(127)
 	}
 	if !known {
 		program, known = r.tools()[name]
@@ -125,10 +125,10 @@ func (r *run) exec(ctx context.Context, words []string) error {
 	}
 	switch err := program(call); {
 	case errors.Is(err, errNoMatch):
-		return interp.NewExitStatus(1)
+		return interp.ExitStatus(1)
 	case err != nil:
 		fmt.Fprintf(shell.Stderr, "%s: %v\n", name, err)
-		return interp.NewExitStatus(1)
+		return interp.ExitStatus(1)
 	}
 	return nil
 }

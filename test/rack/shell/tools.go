@@ -97,47 +97,42 @@ func (r *run) readlink(c Call) error {
 
 // grep knows -v, -c, -q, -i, -e and patterns of basic syntax, over the standard input.
 func grep(c Call) error {
-	var invert, count, quiet, fold bool
-	var patterns []string
-	for i := 0; i < len(c.Arguments); i++ {
-		word := c.Arguments[i]
-		if !strings.HasPrefix(word, "-") || len(word) == 1 {
-			if len(patterns) == 0 {
-				patterns = append(patterns, word)
-			}
-			continue
-		}
-		for _, letter := range word[1:] {
-			switch letter {
-			case 'v':
-				invert = true
-			case 'c':
-				count = true
-			case 'q':
-				quiet = true
-			case 'i':
-				fold = true
-			case 'e':
-				if i++; i < len(c.Arguments) {
-					patterns = append(patterns, c.Arguments[i])
-				}
-			default:
-				return fmt.Errorf("option -%c is not simulated", letter)
-			}
-		}
-	}
-	for i, p := range patterns {
-		patterns[i] = basic(p)
+	options, patterns, err := grepOptions(c.Arguments)
+	if err != nil {
+		return err
 	}
 	expression := strings.Join(patterns, "|")
-	if fold {
+	if options['i'] {
 		expression = "(?i)" + expression
 	}
 	matcher, err := regexp.Compile(expression)
 	if err != nil {
 		return err
 	}
-	return selectLines(c, count, quiet, func(line string) bool { return matcher.MatchString(line) != invert })
+	return selectLines(c, options['c'], options['q'], func(line string) bool { return matcher.MatchString(line) != options['v'] })
+}
+
+func grepOptions(words []string) (options map[rune]bool, patterns []string, err error) {
+	options = map[rune]bool{}
+	for i := 0; i < len(words); i++ {
+		if !strings.HasPrefix(words[i], "-") || len(words[i]) == 1 {
+			if len(patterns) == 0 {
+				patterns = append(patterns, basic(words[i]))
+			}
+			continue
+		}
+		for _, letter := range words[i][1:] {
+			if !strings.ContainsRune("vcqie", letter) {
+				return nil, nil, fmt.Errorf("option -%c is not simulated", letter)
+			}
+			options[letter] = true
+			if letter == 'e' && i+1 < len(words) {
+				i++
+				patterns = append(patterns, basic(words[i]))
+			}
+		}
+	}
+	return options, patterns, nil
 }
 
 func selectLines(c Call, count, quiet bool, chosen func(string) bool) error {

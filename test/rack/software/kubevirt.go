@@ -53,24 +53,29 @@ func (h Host) permitted(_ context.Context, pod *corev1.Pod, _ Reader) (Result, e
 	}
 	_, _, tag := reference(pod.Spec.Containers[0].Image)
 	var names []string
-	for _, p := range h.Permitted.PCI {
-		for _, d := range h.Machine.Bus.Devices() {
-			held := d.Driver == pci.VFIO || d.Driver == pci.Grace || d.Driver == "nvidia" && d.VirtualType != 0 && knowsFunctions(tag)
-			if !p.External && held && strings.EqualFold(p.Selector, d.VendorID+":"+d.DeviceID) {
-				names = append(names, p.Resource)
-			}
-		}
-	}
-	for _, p := range h.Permitted.Mediated {
-		for _, d := range h.Machine.Bus.Devices() {
-			for _, mediated := range d.Mediated {
-				if !p.External && mediated == p.Selector {
-					names = append(names, p.Resource)
-				}
-			}
-		}
+	for _, d := range h.Machine.Bus.Devices() {
+		names = append(names, h.Permitted.of(d, knowsFunctions(tag))...)
 	}
 	return Result{Devices: counted("", names)}, nil
+}
+
+// of are the resources that one device counts for.
+func (p Permitted) of(d *pci.Device, functions bool) []string {
+	var out []string
+	held := d.Driver == pci.VFIO || d.Driver == pci.Grace || functions && d.Driver == "nvidia" && d.VirtualType != 0
+	for _, entry := range p.PCI {
+		if held && !entry.External && strings.EqualFold(entry.Selector, d.VendorID+":"+d.DeviceID) {
+			out = append(out, entry.Resource)
+		}
+	}
+	for _, entry := range p.Mediated {
+		for _, mediated := range d.Mediated {
+			if !entry.External && mediated == entry.Selector {
+				out = append(out, entry.Resource)
+			}
+		}
+	}
+	return out
 }
 
 // knowsFunctions: v1.9 and newer.
