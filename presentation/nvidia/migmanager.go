@@ -8,8 +8,12 @@ const AllDisabled = "all-disabled"
 // ByMIGManager has the operator's MIG manager apply a configuration of that name, after the node has joined and before it
 // is admitted.
 func ByMIGManager(p *plan.Plan, name string) {
-	p.NodeLabels["nvidia.com/mig.config"] = name
-	p.Expectation.Labels = append(p.Expectation.Labels, ManagerState("nvidia.com/mig.config.state", "kubectl logs of the pod nvidia-mig-manager on the node: its reason for failing is told there alone"))
+	const key = "nvidia.com/mig.config"
+	p.NodeLabels[key] = name
+	p.Expectation.Labels = append(p.Expectation.Labels, plan.Label{
+		Check: "label/" + key, Key: key, Value: name,
+		Hint: "somebody gave the node another label, and the MIG manager partitions by it: GPUs in MIG mode without instances are still counted as whole; correct the label",
+	}, ManagerState("nvidia.com/mig.config.state", "kubectl logs of the pod nvidia-mig-manager on the node: its reason for failing is told there alone"))
 }
 
 // ManagerState is the label by which one of the operator's managers tells how far it is.

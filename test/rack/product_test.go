@@ -6,13 +6,17 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/values"
 )
 
 // request is what a NodeType asks for on the rack's image.
@@ -55,6 +59,31 @@ func matching(want plan.DeviceExpectation, all []resourcev1.ResourceSlice) int {
 	return count
 }
 
+// ownPlugin stands for the device plugin that follows from the NodeType, in place of the sample with a strategy.
+const ownPlugin = "own"
+
+// apply applies what the tenant's software is told for the NodeType, and no other has.
+func (c *tenant) apply(nodeType values.NodeType) {
+	c.t.Helper()
+	config, err := c.cluster.RESTConfig()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	tenant, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	all, err := values.Manifests([]values.NodeType{nodeType})
+	if err != nil || len(all) == 0 {
+		c.t.Fatalf("%d objects: %v", len(all), err)
+	}
+	for _, object := range all {
+		if err := tenant.Create(c.t.Context(), object); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
 // TestWhatTheProductPlansIsWhatItsNodesOffer is the one place where the product's plans meet the rack, which never saw them.
 func TestWhatTheProductPlansIsWhatItsNodesOffer(t *testing.T) {
 	t.Parallel()
@@ -70,6 +99,9 @@ func TestWhatTheProductPlansIsWhatItsNodesOffer(t *testing.T) {
 			GPUs: []int32{0, 1, 2}, Profiles: map[string]int32{"1g.10gb": 2, "1g.10gb+me": 1, "4g.40gb": 1},
 		}, v1alpha1.MIGLayout{GPUs: []int32{7}, Profiles: map[string]int32{"2g.20gb": 3}})), "mixed"},
 		"single": {"hgx-a100", request("A100-SXM4-80GB", mig("single", v1alpha1.AdvertiseDevicePlugin, v1alpha1.MIGLayout{Profiles: map[string]int32{"3g.40gb": 2}})), "single"},
+		"shared": {"hgx-h100", request("H100-SXM5-80GB", v1alpha1.Presentation{Mode: v1alpha1.ModePassthrough, Passthrough: &v1alpha1.PassthroughSpec{
+			Sharing: &v1alpha1.SharingSpec{Strategy: "TimeSlicing", Replicas: 4},
+		}}), ownPlugin},
 		"none":   {"hgx-a100", request("A100-SXM4-80GB", mig("none", v1alpha1.AdvertiseDevicePlugin)), "mixed"},
 		"claims": {"hgx-h200", request("H200-SXM-141GB", v1alpha1.Presentation{Mode: v1alpha1.ModeDRA}), "mixed"},
 		"parts":  {"hgx-h200", request("H200-SXM-141GB", mig("mixed", v1alpha1.AdvertiseDRA, v1alpha1.MIGLayout{GPUs: []int32{1, 2}, Profiles: map[string]int32{"1g.18gb": 1, "3g.71gb": 1, "2g.35gb": 1}})), "mixed"},
@@ -85,6 +117,7 @@ func TestWhatTheProductPlansIsWhatItsNodesOffer(t *testing.T) {
 			node := "product-" + name
 			rendered, err := cloudinit.Render(cloudinit.Input{
 				Machine: cloudinit.MachineInput{Name: node, UID: node, Revision: "r1", Attempt: 1}, Gate: gate, Plan: planned,
+				Node: cloudinit.NodeInput{Labels: map[string]string{v1alpha1.LabelNodeType: node}},
 				Join: &cloudinit.TLSBootstrap{Endpoint: c.cluster.Endpoint(), CA: c.cluster.CA(), Token: c.token((name + "00000")[:6])},
 			})
 			if err != nil {
@@ -97,7 +130,11 @@ func TestWhatTheProductPlansIsWhatItsNodesOffer(t *testing.T) {
 			if status := r.install(s, hardware.ConfigDrive(rendered)); status.State != hardware.AttemptSucceeded {
 				t.Fatalf("%+v", status)
 			}
-			c.samplePlugin(node, test.strategy)
+			if test.strategy == ownPlugin {
+				c.apply(values.NodeType{Name: node, GPU: test.request.GPU, Image: test.request.Image, Plan: planned, Gate: corev1.Taint{Key: gate}})
+			} else {
+				c.samplePlugin(node, test.strategy)
+			}
 			want := map[string]int64{}
 			for _, resource := range planned.Expectation.Resources {
 				want[string(resource.Name)] = resource.Quantity.Value()
