@@ -30,6 +30,8 @@ type mode struct {
 	Own []map[string]any `json:"own"`
 	// Shows are facts of the settled node, name=value: resources, labels, devices of drivers.
 	Shows []string `json:"shows"`
+	// Unseen is text of lines of the documents without which the verdict passes for another node.
+	Unseen []string `json:"unseen"`
 	// Changes each break one thing.
 	Changes []change `json:"changes"`
 }
@@ -54,7 +56,8 @@ type change struct {
 	// Line is text of the line that is changed, and To what it becomes; empty: it goes.
 	Line string `json:"line"`
 	To   string `json:"to"`
-	// Fails are the checks that fail then, in order, separated by blanks; or "no node: " and text of the reason.
+	// Fails are the checks that fail then, in order, separated by blanks; or "no node: " and text of the reason; or nothing where
+	// the mode stands it.
 	Fails string `json:"fails"`
 }
 

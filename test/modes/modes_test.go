@@ -92,6 +92,8 @@ type seen struct {
 	broken  string
 	outcome settled.Outcome
 	verdict v1alpha1.Verdict
+	// truth is what became of the hardware, whatever is told of it.
+	truth []string
 }
 
 // failed are the names of the checks that do not pass, for ever.
@@ -131,13 +133,19 @@ func (s seen) shows() []string {
 	return out
 }
 
-// live renders, boots, settles and judges, with one change.
-func (m mode) live(t *testing.T, how string, c change) seen {
+func (m mode) plan(t *testing.T) presentation.Plan {
 	t.Helper()
 	plan, err := presentation.Resolve(presentation.Request{GPU: m.NodeType.GPU, Image: m.OSImage, Resources: m.NodeType.Resources})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return plan
+}
+
+// live renders, boots, settles and judges, with one change.
+func (m mode) live(t *testing.T, how string, c change) seen {
+	t.Helper()
+	plan := m.plan(t)
 	booted, broken := m.boot(t, plan, c)
 	if broken != nil {
 		return seen{broken: broken.Error()}
@@ -148,11 +156,24 @@ func (m mode) live(t *testing.T, how string, c change) seen {
 	}
 	cluster := m.cluster(t, how, plan, c)
 	outcome := settled.Settle(t.Context(), booted, k, cluster)
-	return seen{outcome: outcome, verdict: judge(plan, outcome, cluster)}
+	return seen{outcome: outcome, verdict: judge(plan, outcome, cluster), truth: truth(booted)}
 }
 
-// boot boots the documents. The error is why kubelet does not start.
-func (m mode) boot(t *testing.T, plan presentation.Plan, c change) (*machine.Machine, error) {
+// truth is which driver holds each device of a GPU's vendor, and how each GPU is cut.
+func truth(m *machine.Machine) []string {
+	var out []string
+	for _, d := range m.Bus.Devices() {
+		compute, memory := d.Partition()
+		out = append(out, fmt.Sprint(d.Address, " ", d.Driver, " ", compute, memory, " ", d.VirtualType, d.Mediated))
+	}
+	for _, g := range m.GPUs() {
+		out = append(out, fmt.Sprint(g.Address, " MIG ", g.MIG, " ", g.Layout()))
+	}
+	return out
+}
+
+// render renders the documents.
+func (m mode) render(t *testing.T, plan presentation.Plan) cloudinit.Documents {
 	t.Helper()
 	documents, err := cloudinit.Render(cloudinit.Input{
 		Kind: m.OSImage.UserData, OS: m.OSImage.OS.ID, KernelArguments: m.OSImage.KernelArguments, Plan: plan, Gate: gate, Secrets: m.secrets(),
@@ -163,6 +184,13 @@ func (m mode) boot(t *testing.T, plan presentation.Plan, c change) (*machine.Mac
 	if err != nil {
 		t.Fatal(err)
 	}
+	return documents
+}
+
+// boot boots the documents. The error is why kubelet does not start.
+func (m mode) boot(t *testing.T, plan presentation.Plan, c change) (*machine.Machine, error) {
+	t.Helper()
+	documents := m.render(t, plan)
 	drive := &machineos.ConfigDrive{UserData: []byte(c.edited(t, "documents", string(documents.UserData))), MetaData: machineos.MetaData{UUID: uid + "/r-1"}}
 	options := machine.Options{Image: m.image(t, c), Drive: drive, Owner: uid, Boot: "boot-1"}
 	hardwareOf(t, rewritten(t, c, "server", m.Server), &options)
