@@ -5,10 +5,13 @@
 // runs its power-on self-test, fetches its boot document, interprets it as iPXE would, fetches kernel and initrd, and runs
 // the real agent against its own disk. Without one it boots what is on the disk: package machineos reads the image
 // and the config drive there as an operating system and cloud-init would, package kubelet lives by them in the
-// tenant's cluster, and package vendor advertises what the vendors' plugins would on that hardware.
+// tenant's cluster, and package software advertises what the vendors' plugins would on that hardware.
 //
-// GPUs are hardware with a state of their own, package gpu: what the disk's units call of nvidia-smi and nvidia-mig-parted,
-// package nvtool, cuts them before kubelet starts, and plugins and DRA drivers find what is there then.
+// Accelerators are hardware with a state of their own: package pci is the bus with its drivers and sysfs, package gpu NVIDIA's
+// GPUs. What the disk's units and scripts do to them, in a shell of package shell and by the programs of package nvtool, package machine
+// puts together; what vendors' pods then find and do is package software's: drivers, managers, feature discovery, device
+// plugins and DRA drivers, for containers and virtual machines. Package operator makes DaemonSets of Helm values, and package
+// settled shows a node without any API server.
 //
 // It imports neither presentation nor cloudinit nor controllers/plan: names and counts come from its own reading of
 // what the vendors' tools read, so that it is no mirror of the code under test.

@@ -47,7 +47,7 @@ var profiles = sync.OnceValues(func() (map[string]Profile, error) {
 	return all, nil
 })
 
-// ProfileNamed returns a profile that comes with the rack: hgx-h100, hgx-h200, hgx-a100, no-gpu.
+// ProfileNamed returns a profile that comes with the rack: hgx-h100, hgx-h200, hgx-a100, oam-mi300x, pcie-l40s, no-gpu.
 func ProfileNamed(name string) (Profile, error) {
 	all, err := profiles()
 	if err != nil {

@@ -62,9 +62,8 @@ func (h Host) permitted(_ context.Context, pod *corev1.Pod, _ Reader) (Result, e
 // of are the resources that one device counts for.
 func (p Permitted) of(d *pci.Device, functions bool) []string {
 	var out []string
-	held := d.Driver == pci.VFIO || d.Driver == pci.Grace || functions && d.Driver == "nvidia" && d.VirtualType != 0
 	for _, entry := range p.PCI {
-		if held && !entry.External && strings.EqualFold(entry.Selector, d.VendorID+":"+d.DeviceID) {
+		if !entry.External && strings.EqualFold(entry.Selector, d.VendorID+":"+d.DeviceID) && given(d, functions) {
 			out = append(out, entry.Resource)
 		}
 	}
@@ -76,6 +75,11 @@ func (p Permitted) of(d *pci.Device, functions bool) []string {
 		}
 	}
 	return out
+}
+
+// given: the device is held for virtual machines.
+func given(d *pci.Device, functions bool) bool {
+	return d.Driver == pci.VFIO || d.Driver == pci.Grace || functions && d.Driver == "nvidia" && d.VirtualType != 0
 }
 
 // knowsFunctions: v1.9 and newer.
