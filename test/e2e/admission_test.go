@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
@@ -16,24 +15,10 @@ import (
 	"github.com/ingot-dev/ingot/config"
 )
 
-// askedAt has the API server ask a replica, by the configuration that is shipped and a URL in place of the Service.
+// askedAt has the API server ask a replica.
 func (s *site) askedAt(t *testing.T, r *replica) {
 	t.Helper()
-	objects, err := stage.ReadManifests(config.Files, "webhook/nodetype.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	webhooks, _, err := unstructured.NestedSlice(objects[0].Object, "webhooks")
-	if err != nil {
-		t.Fatal(err)
-	}
-	to := webhooks[0].(map[string]any)
-	path, _, err := unstructured.NestedString(to, "clientConfig", "service", "path")
-	if err != nil {
-		t.Fatal(err)
-	}
-	to["clientConfig"], to["timeoutSeconds"] = map[string]any{"url": "https://" + r.settings.Webhook.Address + path}, int64(30)
-	if err := errors.Join(unstructured.SetNestedSlice(objects[0].Object, webhooks, "webhooks"), stage.Apply(t.Context(), s.Client, objects)); err != nil {
+	if err := stage.AskManager(t.Context(), s.Client, r.settings.Webhook.Address); err != nil {
 		t.Fatal(err)
 	}
 }

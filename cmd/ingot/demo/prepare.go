@@ -48,6 +48,9 @@ func (t *story) prepare(ctx context.Context) error {
 	if t.w.Boot, err = stage.FreeAddress(); err != nil {
 		return err
 	}
+	if t.w.Admission, err = stage.FreeAddress(); err != nil {
+		return err
+	}
 	t.s.note("all answer, each with etcd, kube-apiserver, scheduler and controller-manager")
 	t.s.step("packing three OS images and the installer's ramdisk")
 	return t.w.WriteBootFiles()
@@ -117,6 +120,10 @@ func (t *story) populate(ctx context.Context) error {
 		return err
 	}
 	if err := t.applyEstablished(ctx, samples); err != nil {
+		return err
+	}
+	// From here on a NodeType is written only when a manager agrees; it gives the API server its certificate when it starts.
+	if err := stage.AskManager(ctx, t.w.Fleet, t.w.Admission); err != nil {
 		return err
 	}
 	return t.introduceTenants(ctx, vendors)

@@ -62,7 +62,7 @@ func Run(ctx context.Context, o Options) (err error) {
 // tell runs the steps of the story in order. A broken promise ends it early: what follows would only repeat it.
 func (t *story) tell(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		t.prepare, t.populate, t.enroll, t.order, t.admit, t.proveGate, t.keepOut, t.repair, t.roll, t.stopBadImage, t.undo, t.release,
+		t.prepare, t.populate, t.enroll, t.refuse, t.order, t.admit, t.proveGate, t.keepOut, t.repair, t.roll, t.stopBadImage, t.undo, t.release,
 	} {
 		if err := step(ctx); err != nil {
 			return err

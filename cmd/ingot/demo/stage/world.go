@@ -44,6 +44,8 @@ type World struct {
 	Manager *Process
 	// Boot is the address of the boot service.
 	Boot string
+	// Admission is the address at which the manager is asked before a NodeType is written; empty: it is not.
+	Admission string
 	// Programs is the folder of the programs that are started; empty: that of the running one.
 	Programs string
 	// Timing of the servers, before speed; zero: that of real ones.
@@ -156,6 +158,9 @@ func (w *World) StartManager(ctx context.Context, speed float64) error {
 	s.Boot.Address, s.Boot.URL, s.Boot.Files = w.Boot, "http://boot.invalid", filepath.Join(w.Dir, "boot")
 	fast := metav1.Duration{Duration: time.Duration(max(200, 2000/speed)) * time.Millisecond}
 	s.Boot.ProgressInterval, s.Intervals.Working = metav1.Duration{Duration: time.Second}, fast
+	if w.Admission != "" {
+		s.Webhook.Address = w.Admission
+	}
 	if w.Tune != nil {
 		w.Tune(&s)
 	}
