@@ -22,8 +22,7 @@ func (i *Installer) begin(ctx context.Context, host hardware.Host, attempt hardw
 		return netboot.Session{}, hardware.Errorf(hardware.Invalid, op, host.String(),
 			"boot MAC address %q: expected six hexadecimal pairs in lower case with colons", host.BootMAC)
 	}
-	// An attempt that has begun is found begun at every look; what it has come to since is read where that decides.
-	if s, err := i.options.Store.Recent(ctx, host.UID); err == nil && s.Attempt == attempt.Number && sameWork(&s, work) {
+	if s, err := i.options.Store.Recent(ctx, host.UID); err == nil && begun(s, attempt, work) {
 		return s, nil
 	}
 	now := i.options.Clock()
@@ -42,6 +41,11 @@ func (i *Installer) begin(ctx context.Context, host hardware.Host, attempt hardw
 		}
 		return nil
 	})
+}
+
+// begun: an attempt is found begun at every look but the first; what it has come to since is read where that decides.
+func begun(s netboot.Session, attempt hardware.Attempt, work netboot.Session) bool {
+	return s.Attempt == attempt.Number && sameWork(&s, work)
 }
 
 // fresh makes s the session of a new attempt. What is known about the hardware stays.

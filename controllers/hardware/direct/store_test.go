@@ -25,7 +25,9 @@ func (s *store) ByMAC(_ context.Context, mac string) (netboot.Session, error) {
 	return s.copy(), nil
 }
 
-func (s *store) Recent(ctx context.Context, uid string) (netboot.Session, error) { return s.ByUID(ctx, uid) }
+func (s *store) Recent(ctx context.Context, uid string) (netboot.Session, error) {
+	return s.ByUID(ctx, uid)
+}
 
 func (s *store) ByUID(_ context.Context, uid string) (netboot.Session, error) {
 	s.mu.Lock()
