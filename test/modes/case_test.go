@@ -59,6 +59,8 @@ type change struct {
 	// Fails are the checks that fail then, in order, separated by blanks; or "no node: " and text of the reason; or nothing where
 	// the mode stands it.
 	Fails string `json:"fails"`
+	// Reboots: the machine boots once more before it is looked at.
+	Reboots bool `json:"reboots"`
 }
 
 // cases are all files of testdata.

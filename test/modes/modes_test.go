@@ -60,6 +60,20 @@ func TestEveryModesVerdictPasses(t *testing.T) {
 	}
 }
 
+// TestEveryModeStandsAReboot boots twice: what cloud-init does once per instance was done by the first boot, and the GPUs have forgotten
+// what they forget.
+func TestEveryModeStandsAReboot(t *testing.T) {
+	for _, m := range cases(t) {
+		t.Run(m.name, func(t *testing.T) {
+			how := m.installs()[0]
+			first, again := m.live(t, how, change{}), m.live(t, how, change{Reboots: true})
+			if failed := again.failed(); again.broken != "" || failed != "" || !slices.Equal(first.truth, again.truth) {
+				t.Errorf("after a reboot: %q, %q fails, %q; before %q", again.broken, failed, again.truth, first.truth)
+			}
+		})
+	}
+}
+
 func TestOneLineElseFailsTheCheckThatIsNamed(t *testing.T) {
 	for _, m := range cases(t) {
 		for _, c := range m.Changes {
@@ -195,6 +209,11 @@ func (m mode) boot(t *testing.T, plan presentation.Plan, c change) (*machine.Mac
 	options := machine.Options{Image: m.image(t, c), Drive: drive, Owner: uid, Boot: "boot-1"}
 	hardwareOf(t, rewritten(t, c, "server", m.Server), &options)
 	booted, err := machine.Boot(options)
+	if err == nil && c.Reboots {
+		left := booted.State
+		options.State, options.Boot = &left, "boot-2"
+		booted, err = machine.Boot(options)
+	}
 	if err != nil {
 		return nil, err
 	}
