@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -275,11 +276,22 @@ func (p *planner) waitingCheck() string {
 	if v := p.f.Machine.Status.Verdict; v != nil && p.f.NodeOfThisAttempt() && v.NodeUID == p.f.Node.UID {
 		for _, c := range v.Checks {
 			if c.Result == v.Result && c.Result != v1alpha1.CheckPass {
-				return fmt.Sprintf("%s: %s of %s", strings.TrimPrefix(c.Name, "resource/"), c.Observed, c.Expected)
+				return strings.TrimPrefix(c.Name, "resource/") + ": " + compared(c)
 			}
 		}
 	}
 	return ""
+}
+
+// compared says what was seen and what was expected: numbers as a part of the whole.
+func compared(c v1alpha1.Check) string {
+	if c.Observed == "" {
+		return "nothing seen, expected " + c.Expected
+	}
+	if _, err := resource.ParseQuantity(c.Observed); err == nil {
+		return c.Observed + " of " + c.Expected
+	}
+	return c.Observed + ", expected " + c.Expected
 }
 
 // verdictProblem is why the Machine is not Ready once it had a Node.
