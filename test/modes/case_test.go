@@ -2,6 +2,7 @@ package modes
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,7 @@ import (
 // mode is a file of testdata.
 type mode struct {
 	name string
+	made *made
 	// Server is the hardware.
 	Server server `json:"server"`
 	// NodeType and OSImage are the specs that people write.
@@ -61,6 +63,8 @@ type change struct {
 	Fails string `json:"fails"`
 	// Reboots: the machine boots once more before it is looked at.
 	Reboots bool `json:"reboots"`
+	// number of the line, from 1; 0: the first that has the text.
+	number int
 }
 
 // cases are all files of testdata.
@@ -76,7 +80,7 @@ func cases(t *testing.T) []mode {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := mode{name: strings.TrimSuffix(filepath.Base(path), ".yaml")}
+		m := mode{name: strings.TrimSuffix(filepath.Base(path), ".yaml"), made: &made{tenant: map[string]string{}}}
 		if err := yaml.UnmarshalStrict(text, &m); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
@@ -93,7 +97,7 @@ func (c change) edited(t *testing.T, of, text string) string {
 	}
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if !strings.Contains(line, c.Line) {
+		if c.number > 0 && c.number != i+1 || !strings.Contains(line, c.Line) {
 			continue
 		}
 		if c.To == "" {
@@ -106,21 +110,26 @@ func (c change) edited(t *testing.T, of, text string) string {
 	return ""
 }
 
-// rewritten is a value with the change of its YAML.
-func rewritten[T any](t *testing.T, c change, of string, value T) T {
+// rewritten is a value with the change of its YAML. The error is that of what is no YAML any more, or of another shape.
+func rewritten[T any](t *testing.T, c change, of string, value T) (T, error) {
 	t.Helper()
 	if c.Of != of {
-		return value
+		return value, nil
 	}
+	var out T
+	if err := yaml.Unmarshal([]byte(c.edited(t, of, asYAML(t, value))), &out); err != nil {
+		return value, fmt.Errorf("after the change of %q: %w", c.Line, err)
+	}
+	return out, nil
+}
+
+func asYAML(t *testing.T, value any) string {
+	t.Helper()
 	text, err := yaml.Marshal(value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out T
-	if err := yaml.Unmarshal([]byte(c.edited(t, of, string(text))), &out); err != nil {
-		t.Fatalf("after the change of %q: %v", c.Line, err)
-	}
-	return out
+	return string(text)
 }
 
 // plainly is a value as JSON has it.

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/yaml"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
@@ -107,7 +108,8 @@ type seen struct {
 	outcome settled.Outcome
 	verdict v1alpha1.Verdict
 	// truth is what became of the hardware, whatever is told of it.
-	truth []string
+	truth   []string
+	cluster *operator.Cluster
 }
 
 // failed are the names of the checks that do not pass, for ever.
@@ -147,17 +149,39 @@ func (s seen) shows() []string {
 	return out
 }
 
+// made is what follows from a mode alone: it is made once, and nobody changes it.
+type made struct {
+	plan      *presentation.Plan
+	documents *cloudinit.Documents
+	// tenant is the YAML of what is installed, by how.
+	tenant map[string]string
+}
+
 func (m mode) plan(t *testing.T) presentation.Plan {
 	t.Helper()
+	if m.made.plan != nil {
+		return *m.made.plan
+	}
 	plan, err := presentation.Resolve(presentation.Request{GPU: m.NodeType.GPU, Image: m.OSImage, Resources: m.NodeType.Resources})
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.made.plan = &plan
 	return plan
 }
 
 // live renders, boots, settles and judges, with one change.
 func (m mode) live(t *testing.T, how string, c change) seen {
+	t.Helper()
+	out := m.settle(t, how, c)
+	if out.broken == "" {
+		out.verdict = judge(m.plan(t), out.outcome, out.cluster)
+	}
+	return out
+}
+
+// settle is live without the verdict.
+func (m mode) settle(t *testing.T, how string, c change) seen {
 	t.Helper()
 	plan := m.plan(t)
 	booted, broken := m.boot(t, plan, c)
@@ -168,9 +192,11 @@ func (m mode) live(t *testing.T, how string, c change) seen {
 	if err != nil {
 		return seen{broken: err.Error()}
 	}
-	cluster := m.cluster(t, how, plan, c)
-	outcome := settled.Settle(t.Context(), booted, k, cluster)
-	return seen{outcome: outcome, verdict: judge(plan, outcome, cluster), truth: truth(booted)}
+	cluster, err := m.cluster(t, how, plan, c)
+	if err != nil {
+		return seen{broken: err.Error()}
+	}
+	return seen{outcome: settled.Settle(t.Context(), booted, k, cluster), cluster: cluster, truth: truth(booted)}
 }
 
 // truth is which driver holds each device of a GPU's vendor, and how each GPU is cut.
@@ -189,6 +215,9 @@ func truth(m *machine.Machine) []string {
 // render renders the documents.
 func (m mode) render(t *testing.T, plan presentation.Plan) cloudinit.Documents {
 	t.Helper()
+	if m.made.documents != nil {
+		return *m.made.documents
+	}
 	documents, err := cloudinit.Render(cloudinit.Input{
 		Kind: m.OSImage.UserData, OS: m.OSImage.OS.ID, KernelArguments: m.OSImage.KernelArguments, Plan: plan, Gate: gate, Secrets: m.secrets(),
 		Machine: cloudinit.MachineInput{Name: nodeName, Namespace: "default", UID: uid, Revision: "r-1", Attempt: 1},
@@ -198,6 +227,7 @@ func (m mode) render(t *testing.T, plan presentation.Plan) cloudinit.Documents {
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.made.documents = &documents
 	return documents
 }
 
@@ -207,7 +237,11 @@ func (m mode) boot(t *testing.T, plan presentation.Plan, c change) (*machine.Mac
 	documents := m.render(t, plan)
 	drive := &machineos.ConfigDrive{UserData: []byte(c.edited(t, "documents", string(documents.UserData))), MetaData: machineos.MetaData{UUID: uid + "/r-1"}}
 	options := machine.Options{Image: m.image(t, c), Drive: drive, Owner: uid, Boot: "boot-1"}
-	hardwareOf(t, rewritten(t, c, "server", m.Server), &options)
+	hardware, err := rewritten(t, c, "server", m.Server)
+	if err != nil {
+		return nil, err
+	}
+	hardwareOf(t, hardware, &options)
 	booted, err := machine.Boot(options)
 	if err == nil && c.Reboots {
 		left := booted.State
@@ -236,7 +270,10 @@ func (m mode) secrets() cloudinit.Secrets {
 // image is what is baked in, which is not what the OSImage says once it is changed.
 func (m mode) image(t *testing.T, c change) machineos.Image {
 	t.Helper()
-	baked := rewritten(t, c, "image", m.OSImage)
+	baked, err := rewritten(t, c, "image", m.OSImage)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var out machineos.Image
 	plainly(t, baked, &out)
 	out.Kernel, out.Ignition = baked.OS.Kernel, baked.UserData == v1alpha1.UserDataIgnition
@@ -290,14 +327,39 @@ func (m mode) kubelet(booted *machine.Machine) (*kubelet.Kubelet, error) {
 	})
 }
 
-// cluster is the tenant with its software installed.
-func (m mode) cluster(t *testing.T, how string, plan presentation.Plan, c change) *operator.Cluster {
+// cluster is the tenant with its software installed. The error is that of what cannot be installed as changed.
+func (m mode) cluster(t *testing.T, how string, plan presentation.Plan, c change) (*operator.Cluster, error) {
+	t.Helper()
+	text, made := m.made.tenant[how]
+	if !made {
+		releases, applied := m.software(t, how, plan)
+		text = asYAML(t, installed{releases, applied})
+		m.made.tenant[how] = text
+	}
+	var all installed
+	if err := yaml.Unmarshal([]byte(c.edited(t, "tenant", text)), &all); err != nil {
+		return nil, fmt.Errorf("after the change of %q: %w", c.Line, err)
+	}
+	out := &operator.Cluster{}
+	for _, r := range all.Charts {
+		if err := out.Install(r.release()); err != nil {
+			return nil, err
+		}
+	}
+	return out, out.Apply(objects(all.Objects)...)
+}
+
+// installed is what is in the tenant.
+type installed struct {
+	Charts  []release        `json:"charts"`
+	Objects []map[string]any `json:"objects"`
+}
+
+// software is what is installed in the tenant, as charts or as objects.
+func (m mode) software(t *testing.T, how string, plan presentation.Plan) ([]release, []map[string]any) {
 	t.Helper()
 	nodeTypes := []values.NodeType{{Name: m.name, GPU: m.NodeType.GPU, Image: m.OSImage, Plan: plan}}
-	out := &operator.Cluster{}
-	var applied []map[string]any
-	switch how {
-	case "charts":
+	if how == "charts" {
 		charts, err := values.Charts(nodeTypes)
 		if err != nil {
 			t.Fatal(err)
@@ -306,30 +368,17 @@ func (m mode) cluster(t *testing.T, how string, plan presentation.Plan, c change
 		for _, chart := range charts {
 			releases = append(releases, operator.Release{Chart: chart.Name, Name: chart.Release, Namespace: chart.Namespace, Values: chart.Values, Objects: chart.Objects})
 		}
-		for _, r := range rewritten(t, c, "tenant", asPlain(t, releases)) {
-			if err := out.Install(r.release()); err != nil {
-				t.Fatal(err)
-			}
-		}
-	case "manifests":
-		all, err := values.Manifests(nodeTypes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, o := range all {
-			applied = append(applied, o.Object)
-		}
-	default:
-		t.Fatalf("install %q", how)
+		return asPlain(t, releases), m.Own
 	}
-	applied = append(applied, m.Own...)
-	if how == "manifests" || len(m.Own) > 0 {
-		applied = rewritten(t, c, "tenant", applied)
-	}
-	if err := out.Apply(objects(applied)...); err != nil {
+	all, err := values.Manifests(nodeTypes)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return out
+	var applied []map[string]any
+	for _, o := range all {
+		applied = append(applied, o.Object)
+	}
+	return nil, append(applied, m.Own...)
 }
 
 // release is an operator.Release as text has it.
