@@ -82,21 +82,7 @@ func (f *fleet) startRack(context.Context) error {
 
 func (f *fleet) makeRamdisk(context.Context) error { return f.world.WriteBootFiles() }
 
-func (f *fleet) install(ctx context.Context) error {
-	if err := f.world.Fleet.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: systemNamespace}}); err != nil {
-		return err
-	}
-	for _, dir := range []string{"crd", "rbac", "policy"} {
-		objects, err := stage.ReadManifests(config.Files, dir)
-		if err != nil {
-			return err
-		}
-		if err := stage.Apply(ctx, f.world.Fleet, objects); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (f *fleet) install(ctx context.Context) error { return f.world.Install(ctx) }
 
 // applySamples applies config/samples with this run's addresses: all pools for one tenant, as large as nothing yet.
 func (f *fleet) applySamples(ctx context.Context) error {

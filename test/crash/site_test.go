@@ -22,7 +22,6 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
-	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
 	"github.com/ingot-dev/ingot/test/cluster"
 	"github.com/ingot-dev/ingot/test/crash/relay"
@@ -114,17 +113,8 @@ func (s *site) relays(context.Context) error {
 func (s *site) makeRamdisk(context.Context) error { return s.world.WriteBootFiles() }
 
 func (s *site) install(ctx context.Context) error {
-	if err := s.world.Fleet.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: systemNamespace}}); err != nil {
+	if err := s.world.Install(ctx); err != nil {
 		return err
-	}
-	for _, dir := range []string{"crd", "rbac"} {
-		objects, err := stage.ReadManifests(config.Files, dir)
-		if err != nil {
-			return err
-		}
-		if err := stage.Apply(ctx, s.world.Fleet, objects); err != nil {
-			return err
-		}
 	}
 	// A relay cannot pass client certificates on: the tenant gives Ingot a token.
 	return s.world.Nodes.Create(ctx, &rbacv1.ClusterRoleBinding{

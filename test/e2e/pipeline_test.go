@@ -117,21 +117,7 @@ func (p *pipeline) startClusters(ctx context.Context) error {
 
 func (p *pipeline) makeRamdisk(context.Context) error { return p.world.WriteBootFiles() }
 
-func (p *pipeline) install(ctx context.Context) error {
-	if err := p.world.Fleet.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ingot-system"}}); err != nil {
-		return err
-	}
-	for _, dir := range []string{"crd", "rbac", "policy"} {
-		objects, err := stage.ReadManifests(config.Files, dir)
-		if err != nil {
-			return err
-		}
-		if err := stage.Apply(ctx, p.world.Fleet, objects); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (p *pipeline) install(ctx context.Context) error { return p.world.Install(ctx) }
 
 // applySamples applies config/samples, with the addresses and the image of this run.
 func (p *pipeline) applySamples(ctx context.Context) error {

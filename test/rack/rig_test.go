@@ -133,7 +133,9 @@ func (s *store) ByMAC(_ context.Context, mac string) (netboot.Session, error) {
 	return s.find(func(session netboot.Session) bool { return session.BootMAC == mac })
 }
 
-func (s *store) Recent(ctx context.Context, uid string) (netboot.Session, error) { return s.ByUID(ctx, uid) }
+func (s *store) Recent(ctx context.Context, uid string) (netboot.Session, error) {
+	return s.ByUID(ctx, uid)
+}
 
 func (s *store) ByUID(_ context.Context, uid string) (netboot.Session, error) {
 	return s.find(func(session netboot.Session) bool { return session.HostUID == uid })

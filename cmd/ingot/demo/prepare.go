@@ -105,7 +105,7 @@ func (t *story) packImage(ctx context.Context, tree, out, name string) (*unstruc
 // populate applies CRDs and samples to both clusters, with the addresses of this run.
 func (t *story) populate(ctx context.Context) error {
 	t.s.step("applying CRDs and config/samples")
-	if err := t.install(ctx); err != nil {
+	if err := t.w.Install(ctx); err != nil {
 		return err
 	}
 	files, err := t.samples()
@@ -127,24 +127,6 @@ func (t *story) populate(ctx context.Context) error {
 		return err
 	}
 	return t.introduceTenants(ctx, vendors)
-}
-
-// install applies what an installation of Ingot is, but for the Deployment: here the manager is a process.
-func (t *story) install(ctx context.Context) error {
-	err := t.w.Fleet.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ingot-system"}})
-	if err != nil {
-		return fmt.Errorf("make namespace ingot-system: %w", err)
-	}
-	for _, dir := range []string{"crd", "rbac", "policy"} {
-		objects, err := stage.ReadManifests(config.Files, dir)
-		if err != nil {
-			return err
-		}
-		if err := stage.Apply(ctx, t.w.Fleet, objects); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // applyEstablished applies objects of kinds that the API server has only just been told of.

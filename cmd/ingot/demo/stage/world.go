@@ -11,6 +11,7 @@ import (
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
+	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/test/cluster"
 	"github.com/ingot-dev/ingot/test/rack"
 )
@@ -178,6 +180,23 @@ func (w *World) StartManager(ctx context.Context, speed float64) error {
 	}
 	w.Manager, err = StartProcess(w.Dir, "manager", program, "--config", file, "--kubeconfig", kubeconfig)
 	return err
+}
+
+// Install applies what an installation of Ingot is, but for the Deployment and what asks its webhook: here the manager is a process.
+func (w *World) Install(ctx context.Context) error {
+	if err := w.Fleet.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: managerNamespace}}); err != nil {
+		return fmt.Errorf("make namespace %s: %w", managerNamespace, err)
+	}
+	for _, dir := range []string{"crd", "rbac", "policy"} {
+		objects, err := ReadManifests(config.Files, dir)
+		if err != nil {
+			return err
+		}
+		if err := Apply(ctx, w.Fleet, objects); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // RackManifests returns the BareMetalHosts and the Secrets of their BMCs.
