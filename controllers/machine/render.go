@@ -29,22 +29,36 @@ func (r *Reconciler) checkRendering(ctx context.Context, v *view) error {
 	}
 	switch v.machine.Status.Phase {
 	case "", v1alpha1.MachinePending, v1alpha1.MachineClaiming, v1alpha1.MachineProvisioning, v1alpha1.MachineDraining:
+		if s := v.facts.Secret; s.Found && s.Attempt == v.machine.Status.Attempt {
+			v.resolve(v.current, &v.facts.Revision) // its documents have been made: at every look again is work for nothing
+			break
+		}
 		v.check(v.current, &v.facts.Revision)
 	}
 	return nil
 }
 
-func (v *view) check(e edition, f *lifecycle.Revision) presentation.Plan {
+// resolve asks presentation about an edition; false: there is none, or it has a problem.
+func (v *view) resolve(e edition, f *lifecycle.Revision) (presentation.Plan, bool) {
 	if f.Problem != "" || e.revision == nil {
-		return presentation.Plan{}
+		return presentation.Plan{}, false
 	}
-	node := v.documents(e)
-	plan, err := node.Plan()
-	if err == nil {
-		f.DRA = len(plan.Expectation.Slices) > 0
-		_, err = node.Render(plan, nil, cloudinit.Secrets{})
-	}
+	plan, err := v.documents(e).Plan()
 	if err != nil {
+		f.Problem = err.Error()
+		return plan, false
+	}
+	f.DRA = len(plan.Expectation.Slices) > 0
+	return plan, true
+}
+
+// check asks cloudinit too.
+func (v *view) check(e edition, f *lifecycle.Revision) presentation.Plan {
+	plan, ok := v.resolve(e, f)
+	if !ok {
+		return plan
+	}
+	if _, err := v.documents(e).Render(plan, nil, cloudinit.Secrets{}); err != nil {
 		f.Problem = err.Error()
 	}
 	return plan
