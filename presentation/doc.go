@@ -9,8 +9,9 @@
 // GB200's profiles, the forms of a driver version), or the NodeType is asked (vgpu.framework, vgpu.namePrefix,
 // passthrough.resourceName, the OSImage's kernelModule), or it is refused with what to set instead, or it is planned with a
 // Warning that says what to look at (Plan.Warnings: experimental/dynamic-mig, experimental/vendor-vfio,
-// unverified/minimum-driver, unverified/mig-places, unverified/vm-nvswitch, unverified/vgpu-nvswitch, unverified/amd-partition,
-// unverified/amd-dra). Minimum drivers that no document names are empty in the catalogue and not judged.
+// unverified/minimum-driver, unverified/mig-places, unverified/mig-names, unverified/vm-nvswitch, unverified/vgpu-nvswitch,
+// unverified/amd-partition, unverified/amd-dra). Where a GPU may keep a mode that nothing on the node sets, unset/mig-mode says
+// so. Minimum drivers that no document names are empty in the catalogue and not judged.
 //
 // A Plan says to the node what the node must do, and to the tenant cluster's software what that must be told to agree
 // (Plan.Tenant): names of configurations that nodes choose by label, with their content, feature gates of DRA drivers, and

@@ -119,11 +119,32 @@ func (m Model) ProfileNames(p Profile) []string {
 	}
 	var out []string
 	for _, total := range m.MemoryGiB {
-		gib := (2*p.MemorySlices*total + m.Geometry.MemorySlices) / (2 * m.Geometry.MemorySlices)
-		name := fmt.Sprintf("%dg.%dgb%s", p.ComputeSlices, gib, p.Suffix)
-		if !slices.Contains(out, name) {
+		if name := m.profileName(p, total); !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}
 	return out
+}
+
+// NamesTogether are the names of all profiles of the model's geometry, in its order: one list for each of the drivers that
+// disagree about the total memory.
+func (m Model) NamesTogether() [][]string {
+	if m.Geometry == nil {
+		return nil
+	}
+	var out [][]string
+	for _, total := range m.MemoryGiB {
+		var names []string
+		for _, p := range m.Geometry.Profiles {
+			names = append(names, m.profileName(p, total))
+		}
+		out = append(out, names)
+	}
+	return out
+}
+
+// profileName is what a driver calls a profile that reports so many GiB of memory.
+func (m Model) profileName(p Profile, total int) string {
+	gib := (2*p.MemorySlices*total + m.Geometry.MemorySlices) / (2 * m.Geometry.MemorySlices)
+	return fmt.Sprintf("%dg.%dgb%s", p.ComputeSlices, gib, p.Suffix)
 }

@@ -105,7 +105,9 @@ func Resolve(r plan.Request) (plan.Plan, error) {
 
 func node(r plan.Request, model catalogue.Model, mode []string) plan.Plan {
 	if nvidia.FromOperator(r) {
-		return nvidia.ByOperator(r, model, "container")
+		p := nvidia.ByOperator(r, model, "container")
+		p.Warnings = append(p.Warnings, nvidia.KeptMode(model, "the DRA driver publishes no such GPU, and the node is not admitted; nvidia-smi -mig 0 in the pod of the driver helps, or driver.source: Image or Packages")...)
+		return p
 	}
 	return nvidia.Node(r, model, mode)
 }

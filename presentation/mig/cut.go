@@ -20,6 +20,8 @@ type cutting struct {
 	names []string
 	// variants are all names that drivers give them.
 	variants [][]string
+	// written are the names in the NodeType.
+	written []string
 	// gpus by index; nil: the GPU is whole.
 	gpus []layout.Multiset
 }
@@ -46,6 +48,9 @@ func cut(r plan.Request, spec v1alpha1.MIGSpec, model catalogue.Model) (cutting,
 		if err := out.assign(field, entry.GPUs, want); err != nil {
 			return cutting{}, err
 		}
+	}
+	if err := out.judgeNames(member(r), model); err != nil {
+		return cutting{}, err
 	}
 	if out.instances() == 0 && spec.Strategy != none {
 		return cutting{}, refuse("mig/layout", "mig.strategy is %s, and mig.layout has no profiles: say how the GPUs are partitioned", spec.Strategy)
@@ -77,7 +82,7 @@ func (c *cutting) read(field string, profiles map[string]int32, model catalogue.
 		if profiles[written] < 1 {
 			return nil, refuse("mig/profile-count", "%s.profiles: %s is %d: say how many of them each GPU has, or remove it", field, written, profiles[written])
 		}
-		c.names[at] = name.String()
+		c.names[at], c.written = name.String(), append(c.written, name.String())
 		want[at] += int(profiles[written])
 	}
 	if want.Instances() == 0 {

@@ -62,6 +62,7 @@ func resolve(r plan.Request, spec v1alpha1.MIGSpec) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	p := c.node(r, spec, model)
+	p.Warnings = append(p.Warnings, c.warnings(model)...)
 	if model.PlacesInferred && spec.Strategy != none {
 		p.Warnings = append(p.Warnings, nvidia.InferredPlaces(model))
 	}

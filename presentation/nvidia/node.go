@@ -84,6 +84,14 @@ func InferredPlaces(model catalogue.Model) plan.Warning {
 	return plan.Warning{Rule: "unverified/mig-places", Message: "where the partitions of " + model.Name + " can sit is taken from GPUs of the same size class: compare with nvidia-smi mig -lgipp on the first node"}
 }
 
+// KeptMode warns of a MIG mode that GPUs keep from an earlier installation, where nothing on the node turns it off.
+func KeptMode(model catalogue.Model, then string) []plan.Warning {
+	if !model.MIGModePersists() {
+		return nil
+	}
+	return []plan.Warning{{Rule: "unset/mig-mode", Message: model.Name + " keeps the MIG mode of an earlier installation, and nothing here turns it off: " + then}}
+}
+
 func unsure(r plan.Request, model catalogue.Model) []plan.Warning {
 	if older, _ := plan.OlderThan(DriverVersion(r), model.SureDriver); !older {
 		return nil

@@ -53,6 +53,7 @@ func Resolve(r plan.Request) (plan.Plan, error) {
 				"and looks for them only when it starts. On the node: journalctl -u " + boot.Unit,
 		}}},
 	}
+	p.Warnings = append(p.Warnings, nvidia.KeptMode(model, "virtual machines find it on, and turn it off with nvidia-smi -mig 0")...)
 	if model.HasNVSwitch(r.GPU.Count) {
 		p.Warnings = append(p.Warnings, plan.Warning{Rule: "unverified/vm-nvswitch", Message: fmt.Sprintf("no fabric manager serves %d %s of virtual machines: "+
 			"how a virtual machine with some of the GPUs of a board with NVSwitches uses them is up to its own driver", r.GPU.Count, model.Name)})
