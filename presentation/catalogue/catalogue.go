@@ -102,9 +102,10 @@ func (m Model) HasNVSwitch(count int32) bool {
 	return (m.Link == LinkNVSwitch || m.Link == LinkNVLink5) && count > 4
 }
 
-// Lookup finds a model by its name. The error names the models that this version knows.
+// Lookup finds a model by its name. The error names the models that this version knows, or those
+// of them that begin like the name.
 func Lookup(vendor v1alpha1.GPUVendor, name string) (Model, error) {
-	var names []string
+	var names, near []string
 	for _, m := range models {
 		if m.Vendor != vendor {
 			continue
@@ -113,9 +114,15 @@ func Lookup(vendor v1alpha1.GPUVendor, name string) (Model, error) {
 			return m, nil
 		}
 		names = append(names, m.Name)
+		if name != "" && strings.HasPrefix(strings.ToUpper(m.Name), strings.ToUpper(name)) {
+			near = append(near, m.Name)
+		}
 	}
-	if len(names) == 0 {
+	switch {
+	case len(names) == 0:
 		return Model{}, fmt.Errorf("no GPU of vendor %q is in the catalogue", vendor)
+	case len(near) > 0:
+		return Model{}, fmt.Errorf("%q is not in the catalogue of %s GPUs, where these begin so: %s", name, vendor, strings.Join(near, ", "))
 	}
 	return Model{}, fmt.Errorf("%q is not in the catalogue of %s GPUs: %s", name, vendor, strings.Join(names, ", "))
 }

@@ -104,8 +104,11 @@ func TestEveryModelIsCompleteAndUnique(t *testing.T) {
 }
 
 func TestLookupNamesWhatItKnows(t *testing.T) {
-	if _, err := Lookup(v1alpha1.VendorNVIDIA, "h100"); err == nil || !strings.Contains(err.Error(), "H100-SXM5-80GB") {
+	if _, err := Lookup(v1alpha1.VendorNVIDIA, "h100"); err == nil || !strings.Contains(err.Error(), "H100-SXM5-80GB") || strings.Contains(err.Error(), "GH200") {
 		t.Errorf("error %v does not name the models", err)
+	}
+	if _, err := Lookup(v1alpha1.VendorNVIDIA, ""); err == nil || !strings.Contains(err.Error(), "GH200") {
+		t.Errorf("got %v", err)
 	}
 	if _, err := Lookup(v1alpha1.VendorAMD, "H100-SXM5-80GB"); err == nil || !strings.Contains(err.Error(), "MI300X-192GB") {
 		t.Errorf("another vendor's model was found, or error %v does not name the models", err)

@@ -153,11 +153,21 @@ func carried(into map[string]any, key string, value any) {
 	}
 }
 
-// lost tells of fields that have no place here.
-func (c *converter) lost(m offline.Manifest, object map[string]any, within string, why map[string]string) {
-	for _, field := range slices.Sorted(maps.Keys(why)) {
-		if _, there := object[field]; there {
+// lost tells of fields that have no place here, and of all but the ones that somebody else reads.
+func (c *converter) lost(m offline.Manifest, object map[string]any, within string, why map[string]string, read ...string) {
+	for _, field := range slices.Sorted(maps.Keys(object)) {
+		switch {
+		case why[field] != "":
 			c.add(m, within+"."+field, RuleLost, "%s", why[field])
+		case !slices.Contains(read, field):
+			c.add(m, within+"."+field, RuleLost, "this version does not know what to make of it")
 		}
 	}
+}
+
+// named is the metadata of an object that is made of a manifest.
+func named(m offline.Manifest) map[string]any {
+	out := map[string]any{"name": m.Name()}
+	carried(out, "labels", at[map[string]any](m.Object, "metadata", "labels"))
+	return out
 }

@@ -125,6 +125,29 @@ func TestOtherKindsAndFilesAreTold(t *testing.T) {
 	}
 }
 
+func TestNoFieldIsDroppedInSilence(t *testing.T) {
+	manifest := strings.NewReplacer(
+		"  displayName: Metal3\n", "  displayName: Metal3\n  quota: 3\n",
+		"    clusterRef: {cluster: hall", "    region: north\n    clusterRef: {cluster: hall",
+		"      displayName: 8x H100\n", "      displayName: 8x H100\n      startupTaints: []\n",
+		"    metal3.vcluster.com/image-checksum-type: md5\n", "    metal3.vcluster.com/image-checksum-type: md5\n    metal3.vcluster.com/image-key: k\n",
+		"metadata: {name: metal3-provider}", "metadata: {name: metal3-provider, labels: {hall: north}}",
+	)
+	raw, err := os.ReadFile("testdata/vmetal.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, stdout, stderr := convert(manifest.Replace(string(raw)), "-")
+	if status != cli.ExitOK || !strings.Contains(stdout, "    hall: north\n") {
+		t.Errorf("status %d, and labels are lost: %s", status, stdout)
+	}
+	for _, field := range []string{"spec.quota", "spec.metal3.region", "spec.metal3.nodeTypes[0].startupTaints", "spec.properties.metal3.vcluster.com/image-key"} {
+		if !strings.Contains(stderr, field+": this version does not know what to make of it ("+RuleLost+")") {
+			t.Errorf("nobody tells of %s: %s", field, stderr)
+		}
+	}
+}
+
 func TestNothingOfAnotherShapeStopsIt(t *testing.T) {
 	for _, spec := range []string{"3", "{metal3: x}", "{metal3: {nodeTypes: [1, {}, {resources: 3, properties: []}]}}", "{metal3: {nodeTypes: {}}, properties: [a]}", "null"} {
 		for _, kind := range []string{"NodeProvider", "OSImage", "MachineConfigTemplate"} {

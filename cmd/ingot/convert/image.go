@@ -28,8 +28,9 @@ func (c *converter) osImage(m offline.Manifest) {
 	c.add(m, "spec", RuleAdd, "add spec.os (id and version, as /etc/os-release of the image has them) and spec.software: the kubelet's version, and those of the GPU driver and the container toolkit where they are baked in")
 	c.lost(m, at[map[string]any](m.Object, "spec"), "spec", map[string]string{
 		"description": "say it in displayName", "owner": "who may use an image is up to RBAC", "access": "who may use an image is up to RBAC",
-	})
-	c.made("OSImage", map[string]any{"name": m.Name()}, spec)
+	}, "displayName", "properties")
+	c.lost(m, at[map[string]any](m.Object, "spec", "properties"), "spec.properties", nil, domain+"image-url", domain+"image-checksum", domain+"image-checksum-type")
+	c.made("OSImage", named(m), spec)
 }
 
 // digits of the digests that can be pinned.

@@ -22,11 +22,11 @@ func (c *converter) nodeProvider(m offline.Manifest) {
 	spec := map[string]any{"metal3": map[string]any{}}
 	carried(spec, "hostNamespace", at[string](metal, "clusterRef", "namespace"))
 	c.add(m, "spec.metal3.clusterRef", RuleCheck, "the BareMetalHosts must be in this namespace of the cluster that Ingot runs in, and the baremetal-operator there stays yours to run")
-	c.lost(m, at[map[string]any](m.Object, "spec"), "spec", map[string]string{"displayName": "a NodeProvider has none"})
-	c.lost(m, metal, "spec.metal3", map[string]string{"deploy": "Ingot installs neither Multus nor DHCP nor Metal3: leave them installed, or use a NodeProvider of the kind redfish, which needs none"})
+	c.lost(m, at[map[string]any](m.Object, "spec"), "spec", map[string]string{"displayName": "a NodeProvider has none"}, "metal3", "properties")
+	c.lost(m, metal, "spec.metal3", map[string]string{"deploy": "Ingot installs neither Multus nor DHCP nor Metal3: leave them installed, or use a NodeProvider of the kind redfish, which needs none"}, "clusterRef", "nodeTypes")
 	said := at[map[string]any](m.Object, "spec", "properties")
 	c.properties(m, "spec.properties", spec, said)
-	c.made("NodeProvider", map[string]any{"name": m.Name()}, spec)
+	c.made("NodeProvider", named(m), spec)
 	for i, item := range at[[]any](metal, "nodeTypes") {
 		if one, ok := item.(map[string]any); ok {
 			c.nodeType(m, fmt.Sprintf("spec.metal3.nodeTypes[%d]", i), one, said)
@@ -152,7 +152,7 @@ func (c *converter) nodeType(m offline.Manifest, field string, one, inherited ma
 	c.lost(m, one, field, map[string]string{
 		"overhead": "nothing is scheduled by it here", "kubeReserved": "say it in the kubelet's configuration in the image", "cost": "NodePools name their NodeType; none is chosen by cost",
 		"maxCapacity": "say it in replicas of the NodePools",
-	})
+	}, "name", "displayName", "zone", "bareMetalHosts", "resources", "properties", "metadata")
 	metadata := map[string]any{"name": name}
 	for _, key := range []string{"labels", "annotations"} {
 		carried(metadata, key, at[map[string]any](one, "metadata", key))

@@ -35,7 +35,10 @@ func (o options) read(stdin io.Reader) (Seen, error) {
 	if err != nil {
 		return out, err
 	}
-	if len(nodes) != 1 {
+	if len(nodes) == 0 {
+		return out, fmt.Errorf("%s: expected one Node, seen none: kubectl get node NAME -o json writes it", o.node)
+	}
+	if len(nodes) > 1 {
 		var names []string
 		for _, n := range nodes {
 			names = append(names, n.Name)

@@ -73,6 +73,15 @@ func unknown(e presentation.Expectation, seen Seen) []string {
 	if !seen.slicesRead && len(e.AbsentDrivers) > 0 {
 		out = append(out, "that no DRA driver gives the same GPUs away: give --slices")
 	}
+	var missing []string
+	for _, l := range e.Labels {
+		if _, there := seen.node.Labels[l.Key]; !there {
+			missing = append(missing, l.Key)
+		}
+	}
+	if len(missing) > 0 {
+		out = append(out, "what labels tell that the Node does not have, because the software that sets them does not run or has not finished: "+strings.Join(missing, ", "))
+	}
 	if seen.classes == nil && len(e.Slices) > 0 {
 		out = append(out, "what the DeviceClasses select: give --deviceclasses")
 	}

@@ -126,6 +126,17 @@ func TestWhatIsNotToldIsNotCompared(t *testing.T) {
 	if status != cli.ExitOK || strings.Contains(stdout, "deviceclass/") || !strings.Contains(stdout, "not compared: what the DeviceClasses select") {
 		t.Errorf("status %d: %s", status, stdout)
 	}
+	const driver = "nvidia.com/cuda.driver-version.full"
+	node := text(t, "node-h100.yaml")
+	if !strings.Contains(node, driver) {
+		t.Fatalf("the node has no label %s", driver)
+	}
+	for stdin, want := range map[string]bool{node: false, strings.ReplaceAll(node, driver, "another"): true} {
+		status, stdout, _ = verify(stdin, "--nodetype", "h100", "--node", "-")
+		if got := strings.Contains(stdout, "not compared: what labels tell") && strings.Contains(stdout, driver); status != cli.ExitOK || got != want {
+			t.Errorf("status %d, told that the driver is not compared: %v, want %v: %s", status, got, want, stdout)
+		}
+	}
 }
 
 func TestTheCommandLineIsJudged(t *testing.T) {
@@ -142,7 +153,7 @@ func TestTheCommandLineIsJudged(t *testing.T) {
 		{"", []string{"--node", node}, cli.ExitFailed, "--nodetype"},
 		{"", []string{"--nodetype", "h100", "--node", samples + "/osimage.yaml"}, cli.ExitFailed, "expected v1 Node, seen ingot.dev/v1alpha1 OSImage: get it with kubectl get nodes -o json"},
 		{"", []string{"--nodetype", "h100", "--node", node, "--slices", node}, cli.ExitFailed, "kubectl get resourceslices.v1.resource.k8s.io -o json"},
-		{"{apiVersion: v1, kind: List, items: []}", []string{"--nodetype", "h100", "--node", "-"}, cli.ExitFailed, "expected one Node, seen 0"},
+		{"{apiVersion: v1, kind: List, items: []}", []string{"--nodetype", "h100", "--node", "-"}, cli.ExitFailed, "expected one Node, seen none: kubectl get node"},
 		{"{apiVersion: v1, kind: Node, status: 3}", []string{"--nodetype", "h100", "--node", "-"}, cli.ExitFailed, "standard input:1: Node"},
 		{"", []string{"--nodetype", "h100", "--node", node, "--machine", "x"}, cli.ExitFailed, "expected Machine x in " + samples},
 		{"", []string{"--nodetype", "h100", "--node", node, "-o", "table"}, cli.ExitUsage, "text or json"},
