@@ -46,7 +46,7 @@ func (r *Reconciler) secret(ctx context.Context, namespace, name, reason string,
 	if name == "" {
 		return nil, "", problem("spec.bmc.credentialsName is empty: name a Secret of this namespace with %s", strings.Join(keys, " and ")), nil
 	}
-	secret, err := r.readSecret(ctx, client.ObjectKey{Namespace: namespace, Name: name})
+	read, err := r.readSecret(ctx, client.ObjectKey{Namespace: namespace, Name: name})
 	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, "", problem("Secret %s/%s does not exist: create it with %s", namespace, name, strings.Join(keys, " and ")), nil
@@ -56,6 +56,7 @@ func (r *Reconciler) secret(ctx context.Context, namespace, name, reason string,
 		}
 		return nil, "", nil, fmt.Errorf("read Secret %s/%s: %w", namespace, name, err)
 	}
+	secret := read.secret
 	var values [][]byte
 	for _, key := range keys {
 		if len(secret.Data[key]) == 0 {
@@ -63,7 +64,7 @@ func (r *Reconciler) secret(ctx context.Context, namespace, name, reason string,
 		}
 		values = append(values, secret.Data[key])
 	}
-	r.secrets.remember(secret, r.Clock())
+	r.secrets.remember(read)
 	return values, secret.ResourceVersion, nil, nil
 }
 

@@ -32,6 +32,9 @@ func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider,
 	if err := r.writeRecord(ctx, record, decision.Record); err != nil {
 		return step.Retry(err).Result()
 	}
+	if err := r.confirm(ctx, record, decision); err != nil {
+		return step.Retry(err).Result()
+	}
 	told, err := r.label(ctx, host, decision.Record.Inventory)
 	if err != nil {
 		return step.Retry(err).Result()

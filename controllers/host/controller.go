@@ -43,7 +43,7 @@ const workers = 32
 type Reconciler struct {
 	// Client writes, and reads from the cache what is not older than its own writes (package newest).
 	Client client.Client
-	// Direct reads Secrets from the API server.
+	// Direct reads from the API server: Secrets, and what another process is known, or must not be overlooked, to have changed.
 	Direct client.Reader
 	// Installer and BMCs touch the hardware.
 	Installer hardware.Installer
@@ -151,6 +151,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	record, err := r.record(ctx, host)
 	if err != nil {
 		return step.Retry(err).Result()
+	}
+	if overtaken(host, record) {
+		if host, err = r.newest(ctx, host); err != nil || host == nil {
+			return step.Retry(err).Result()
+		}
 	}
 	return r.serve(ctx, provider, host, record)
 }

@@ -96,6 +96,8 @@ type rig struct {
 	bootURL   string
 	boot      sync.Map // "handler": the boot service of the controller that runs
 	stop      func()
+	// stale fills in objects as the controller's cache still shows them; nil: it keeps up.
+	stale func(client.ObjectKey, client.Object) bool
 }
 
 func newRig(t *testing.T, servers int) *rig {
@@ -186,7 +188,7 @@ func (r *rig) start() {
 	}
 	r.boot.Store("handler", service)
 	reconciler := &host.Reconciler{
-		Client: mgr.GetClient(), Direct: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("ingot"), BMCs: bmcs, Clock: time.Now, Random: rand.Float64,
+		Client: behind{mgr.GetClient(), r.stale}, Direct: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("ingot"), BMCs: bmcs, Clock: time.Now, Random: rand.Float64,
 		Timeouts: quick(), Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: direct.Timeouts{PowerOnRetry: 300 * time.Millisecond}}),
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {

@@ -22,8 +22,8 @@ type keptSecret struct {
 	at     time.Time
 }
 
-// recent is the Secret, if it was read within the time.
-func (s *secrets) recent(key types.NamespacedName, now time.Time, within time.Duration) *corev1.Secret {
+// recent is the Secret and when it was read, if that was within the time.
+func (s *secrets) recent(key types.NamespacedName, now time.Time, within time.Duration) keptSecret {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, kept := range s.known {
@@ -31,21 +31,21 @@ func (s *secrets) recent(key types.NamespacedName, now time.Time, within time.Du
 			delete(s.known, key) // nobody's credentials stay longer in memory
 		}
 	}
-	return s.known[key].secret
+	return s.known[key]
 }
 
-// remember keeps the Secret from when it was read.
-func (s *secrets) remember(secret *corev1.Secret, now time.Time) {
+// remember keeps the Secret from when it was read, unless it was read again meanwhile: many hosts share one.
+func (s *secrets) remember(read keptSecret) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := client.ObjectKeyFromObject(secret)
-	if s.known[key].secret == secret {
+	key := client.ObjectKeyFromObject(read.secret)
+	if known := s.known[key]; known.secret != nil && !read.at.After(known.at) {
 		return
 	}
 	if s.known == nil {
 		s.known = map[types.NamespacedName]keptSecret{}
 	}
-	s.known[key] = keptSecret{secret: secret, at: now}
+	s.known[key] = read
 }
 
 func (s *secrets) forget(key types.NamespacedName) {
@@ -55,13 +55,11 @@ func (s *secrets) forget(key types.NamespacedName) {
 }
 
 // readSecret reads from the API server what was not read within the last tenth of Timeouts.Steady.
-func (r *Reconciler) readSecret(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
-	if kept := r.secrets.recent(key, r.Clock(), r.Timeouts.Steady/10); kept != nil {
+func (r *Reconciler) readSecret(ctx context.Context, key types.NamespacedName) (keptSecret, error) {
+	read := keptSecret{at: r.Clock()}
+	if kept := r.secrets.recent(key, read.at, r.Timeouts.Steady/10); kept.secret != nil {
 		return kept, nil
 	}
-	var secret corev1.Secret
-	if err := r.Direct.Get(ctx, key, &secret); err != nil {
-		return nil, err
-	}
-	return &secret, nil
+	read.secret = &corev1.Secret{}
+	return read, r.Direct.Get(ctx, key, read.secret)
 }

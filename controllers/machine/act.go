@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/controllers/machine/documents"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 )
 
@@ -143,6 +145,9 @@ func (r *Reconciler) writeClaimSecret(ctx context.Context, v *view, a lifecycle.
 	if err != nil {
 		return err
 	}
+	if err := r.holdsHost(ctx, v); err != nil {
+		return err
+	}
 	node := v.documents(v.current)
 	plan, err := node.Plan()
 	if err != nil {
@@ -160,6 +165,19 @@ func (r *Reconciler) writeClaimSecret(ctx context.Context, v *view, a lifecycle.
 		return err
 	}
 	v.warn(plan, rendered)
+	return nil
+}
+
+// holdsHost asks the API server itself whose the host is. The write of a claim Secret is under the version of that Secret, which
+// may be the next Machine's by now, and not under the host's.
+func (r *Reconciler) holdsHost(ctx context.Context, v *view) error {
+	live := &metal3api.BareMetalHost{}
+	if err := r.Direct.Get(ctx, client.ObjectKeyFromObject(v.host), live); err != nil {
+		return fmt.Errorf("read the host: %w", err)
+	}
+	if live.UID != v.host.UID || consumer(live, v.machine.UID) != facts.ConsumerMine {
+		return apierrors.NewConflict(metal3api.GroupVersion.WithResource("baremetalhosts").GroupResource(), v.host.Name, errors.New("it is not this Machine's any more"))
+	}
 	return nil
 }
 

@@ -114,7 +114,7 @@ func (r *Reconciler) freeOrphans(ctx context.Context, key types.NamespacedName, 
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read the Machine: %w", err)
 		}
-		record, err := r.record(ctx, r.Client, host)
+		record, err := r.record(ctx, r.Direct, host)
 		if err != nil {
 			return err
 		}

@@ -47,7 +47,9 @@ type rig struct {
 	// log of the manager; zero: none.
 	log logr.Logger
 	// direct is as whom the controller reads past its cache; nil: as the manager.
-	direct     *rest.Config
+	direct *rest.Config
+	// stale fills in objects as the controller's cache still shows them; nil: it keeps up.
+	stale      func(client.ObjectKey, client.Object) bool
 	controller *machine.Reconciler
 }
 
@@ -190,7 +192,7 @@ func (r *rig) start() {
 		}
 	}
 	r.controller = &machine.Reconciler{
-		Client: mgr.GetClient(), Direct: direct, Tenants: tenants, Recorder: mgr.GetEventRecorder("ingot"),
+		Client: behind{mgr.GetClient(), r.stale}, Direct: direct, Tenants: tenants, Recorder: mgr.GetEventRecorder("ingot"),
 		Clock: time.Now, Random: rand.Reader, Timeouts: lifecycle.DefaultTimeouts(),
 	}
 	if err := r.controller.SetupWithManager(mgr); err != nil {

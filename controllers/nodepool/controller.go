@@ -26,7 +26,8 @@ import (
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Reader reads Machines without a cache before anything is created or deleted.
+	// Reader reads pool, NodeType and Machines without a cache before anything is created or deleted: nothing else would stop what
+	// an older wish asks for.
 	Reader client.Reader
 	// Recorder takes events.
 	Recorder events.EventRecorder
@@ -97,7 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	var told []step.Event
 	outcome := step.Done()
 	if decision.Create > 0 || len(decision.Delete) > 0 {
-		if seen.machines, err = r.machines(ctx, r.Reader, seen.pool); err != nil {
+		if seen, err = r.observe(ctx, r.Reader, request.NamespacedName); err != nil || seen.pool == nil {
 			return step.Retry(err).Result()
 		}
 		told, outcome = r.act(ctx, seen, decide(seen))

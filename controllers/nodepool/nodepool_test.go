@@ -196,6 +196,35 @@ func TestACacheThatLagsCreatesNoMachineTwice(t *testing.T) {
 	}
 }
 
+func TestACacheThatShowsAFormerWishDeletesNoMachine(t *testing.T) {
+	newNodeType(t, "wished")
+	pool := newPool(t, "wished", 1)
+	former := pool.DeepCopy()
+	scale(t, pool, 3)
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pool)}
+	if _, err := reconciler(server.Client).Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	watching, err := client.NewWithWatch(server.Config, client.Options{Scheme: server.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The next leader's cache has seen the Machines, and not yet what they were made for.
+	lagging := interceptor.NewClient(watching, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+		if pool, ok := object.(*v1alpha1.NodePool); ok {
+			former.DeepCopyInto(pool)
+			return nil
+		}
+		return c.Get(ctx, key, object, options...)
+	}})
+	if _, err := reconciler(lagging).Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(machines(t, pool)); n != 3 {
+		t.Errorf("%d Machines, want the 3 that are asked for", n)
+	}
+}
+
 func TestAPoolWithoutItsNodeTypeCreatesNothing(t *testing.T) {
 	pool := newPool(t, "gone", 2)
 	if _, err := reconciler(server.Client).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pool)}); err != nil {

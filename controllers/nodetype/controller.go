@@ -23,7 +23,7 @@ import (
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Reader reads Rollouts and Machines without a cache before a Rollout is made.
+	// Reader reads Rollouts and Machines without a cache before a Rollout is made or a revision is deleted.
 	Reader client.Reader
 	// Recorder takes events.
 	Recorder events.EventRecorder

@@ -3,6 +3,7 @@ package nodetype
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,7 +45,7 @@ func (r *Reconciler) follow(ctx context.Context, seen observation, found finding
 	case len(decision.DropRollouts) > 0:
 		return nil, r.drop(ctx, "Rollout", rolloutNamed(seen, decision.DropRollouts[0]))
 	case len(decision.DropRevisions) > 0:
-		return nil, r.drop(ctx, "NodeTypeRevision", seen.revisions[decision.DropRevisions[0]])
+		return nil, r.dropRevision(ctx, seen, found, decision.DropRevisions[0])
 	}
 	return nil, nil
 }
@@ -78,6 +79,22 @@ func (r *Reconciler) createRollout(ctx context.Context, seen observation, found 
 		return nil, fmt.Errorf("create Rollout %s: %w", made.Name, err)
 	}
 	return []step.Event{happened("RolloutCreated", fmt.Sprintf("Rollout %s moves the Machines from revision %s to %s", made.Name, decided.From, decided.To))}, nil
+}
+
+// dropRevision decides once more on the Machines and Rollouts that the API server itself has: one that the cache does not show may
+// need the revision, and nothing would make it again.
+func (r *Reconciler) dropRevision(ctx context.Context, seen observation, found finding, name string) error {
+	var err error
+	if seen.rollouts, err = rollouts(ctx, r.Reader, seen.nodeType); err != nil {
+		return err
+	}
+	if seen.machines, err = machines(ctx, r.Reader, seen.nodeType.Name); err != nil {
+		return err
+	}
+	if !slices.Contains(succession.Plan(facts(seen, found)).DropRevisions, name) {
+		return nil
+	}
+	return r.drop(ctx, "NodeTypeRevision", seen.revisions[name])
 }
 
 func rolloutNamed(seen observation, name string) *v1alpha1.Rollout {

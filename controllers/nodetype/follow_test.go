@@ -3,12 +3,14 @@ package nodetype
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/succession"
 )
 
 func TestAProvidersChangeWaitsForTheNodeTypesNext(t *testing.T) {
@@ -164,4 +166,43 @@ func revisionsOf(t *testing.T, nodeType *v1alpha1.NodeType) int {
 		}
 	}
 	return n
+}
+
+func TestARevisionThatAMachineTheCacheLacksAsksForIsKept(t *testing.T) {
+	namespace := server.Namespace(t)
+	owner := nodeType("behind", "hall-6", "debian-6")
+	create(t, owner)
+	seen := observation{nodeType: owner, revisions: map[string]*v1alpha1.NodeTypeRevision{}}
+	for i := range 11 {
+		made := &v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("behind-%02d", i)}, Spec: v1alpha1.NodeTypeRevisionSpec{
+			NodeTypeRef: v1alpha1.LocalReference{Name: owner.Name}, HashVersion: 1,
+			Image: v1alpha1.RevisionImage{Name: "debian-6", Checksum: "sha256:" + strings.Repeat("ab", 32), Format: v1alpha1.FormatRaw, UserData: v1alpha1.UserDataCloudInit},
+		}}
+		create(t, made)
+		seen.revisions[made.Name] = made
+	}
+	r := &Reconciler{Client: server.Client, Reader: server.Client}
+	asking := machineOf(owner.Name, namespace, "")
+	asking.Spec.Revision = "behind-00"
+	create(t, asking)
+	exists := func() bool {
+		err := server.Client.Get(t.Context(), client.ObjectKey{Name: "behind-00"}, &v1alpha1.NodeTypeRevision{})
+		if client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	decision := succession.Plan(facts(seen, finding{}))
+	if drop := decision.DropRevisions; len(drop) != 1 || drop[0] != "behind-00" {
+		t.Fatalf("to be deleted by what the cache shows: %v", drop)
+	}
+	if _, err := r.follow(t.Context(), seen, finding{}, decision); err != nil || !exists() {
+		t.Fatalf("the revision that a Machine asks for is there: %v, %v", exists(), err)
+	}
+	if err := server.Client.Delete(t.Context(), asking); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.follow(t.Context(), seen, finding{}, decision); err != nil || exists() {
+		t.Errorf("the revision that nobody asks for is there: %v, %v", exists(), err)
+	}
 }
