@@ -44,7 +44,7 @@ func runSoftware(cmd *cobra.Command, opts options) error {
 	if err != nil {
 		return fmt.Errorf("render %s: %w", opts.output, err)
 	}
-	for _, note := range values.Notes(nodeTypes) {
+	for _, note := range append(values.Notes(nodeTypes), byChart(nodeTypes, opts.output)...) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note:", note)
 	}
 	for _, n := range nodeTypes {
@@ -54,6 +54,20 @@ func runSoftware(cmd *cobra.Command, opts options) error {
 	}
 	_, err = cmd.OutOrStdout().Write(out.Bytes())
 	return err
+}
+
+// byChart are notes about NodeTypes for which what is printed does not suffice, or for which nothing is needed.
+func byChart(nodeTypes []values.NodeType, output string) []string {
+	var out []string
+	for _, n := range nodeTypes {
+		switch {
+		case n.GPU == nil:
+			out = append(out, "NodeType "+n.Name+" has no GPU, and needs no software")
+		case output == operatorManifests && n.GPU.Driver.Source == v1alpha1.DriverFromOperator:
+			out = append(out, "NodeType "+n.Name+" takes its driver from the vendor's operator, which only a chart installs: --output "+operatorValues)
+		}
+	}
+	return out
 }
 
 func manifests(out *bytes.Buffer, nodeTypes []values.NodeType) error {
@@ -103,7 +117,7 @@ func chart(out *bytes.Buffer, c values.Chart) error {
 	if len(c.Values) > 0 {
 		document(out, text)
 	} else {
-		about = strings.TrimPrefix(strings.TrimRight(string(text), "\n"), "# ")
+		about = strings.ReplaceAll(strings.TrimPrefix(strings.TrimRight(string(text), "\n"), "# "), "\n# ", "\n")
 	}
 	if len(c.Objects) == 0 {
 		return nil

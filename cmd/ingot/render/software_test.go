@@ -51,6 +51,38 @@ spec:
     count: 8
     generic: {resourceName: habana.ai/gaudi}
     presentation: {mode: Passthrough}
+---
+apiVersion: ingot.dev/v1alpha1
+kind: NodeType
+metadata: {name: bare}
+spec:
+  providerRef: {name: hall-1}
+  hostSelector: {matchLabels: {use: bare}}
+  osImageRef: {name: plain}
+---
+apiVersion: ingot.dev/v1alpha1
+kind: OSImage
+metadata: {name: iommu}
+spec:
+  url: https://images.example.com/iommu.raw.zst
+  checksum: sha256:9b74c9897bac770ffc029102a200c5de9b74c9897bac770ffc029102a200c5de
+  format: raw.zst
+  os: {id: debian, version: "13", kernel: 6.12.107}
+  kernelArguments: [modprobe.blacklist=nouveau, intel_iommu=on]
+  software: {kubelet: 1.37.0, containerd: 2.2.0}
+---
+apiVersion: ingot.dev/v1alpha1
+kind: NodeType
+metadata: {name: machines}
+spec:
+  providerRef: {name: hall-1}
+  hostSelector: {matchLabels: {use: machines}}
+  osImageRef: {name: iommu}
+  gpu:
+    vendor: nvidia
+    model: L40S-48GB
+    count: 4
+    presentation: {mode: Passthrough, passthrough: {workload: VM}}
 `
 
 func TestOperatorValuesAreThoseOfTheChart(t *testing.T) {
@@ -105,6 +137,9 @@ func TestTheSoftwareIsThatOfTheChosenNodeTypes(t *testing.T) {
 		"a chart":            {[]string{"-f", samples, "-o", "operator-values", "--chart", "dra-driver-nvidia-gpu"}, []string{"gpuResourcesEnabledOverride: true"}, []string{"migStrategy"}, nil},
 		"a release":          {[]string{"-f", samples, "-o", "operator-values", "--chart", "nvidia-device-plugin-mig-mixed"}, []string{"migStrategy: mixed"}, []string{"migStrategy: none"}, nil},
 		"what is one's own":  {[]string{"-f", "-", "--nodetype", "gaudi", "-o", "operator-values"}, nil, nil, []string{"note: NodeType gaudi: the device plugin that advertises habana.ai/gaudi is yours", "tolerate ingot.dev/unvalidated:NoSchedule"}},
+		"the operator alone": {[]string{"-f", "-", "--nodetype", "operated", "-o", "operator-manifests"}, []string{"ingot-mig-parted-config"}, nil, []string{"note: NodeType operated takes its driver from the vendor's operator, which only a chart installs: --output operator-values"}},
+		"no GPU":             {[]string{"-f", "-", "--nodetype", "bare", "-o", "operator-values"}, nil, nil, []string{"note: NodeType bare has no GPU"}},
+		"a chart of objects": {[]string{"-f", "-", "--nodetype", "machines", "-o", "operator-values"}, []string{"\n# Note: the KubeVirt object"}, []string{"# # "}, nil},
 		"those of a tenant":  {[]string{"-f", samples, "--tenant", "research", "-o", "operator-values"}, []string{"migStrategy"}, nil, nil},
 		"without any notice": {[]string{"-f", samples, "--nodetype", "h100", "-o", "operator-values"}, []string{"migStrategy: none"}, []string{"\n---\n"}, nil},
 	} {
