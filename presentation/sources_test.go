@@ -212,6 +212,7 @@ func TestASourceThatWouldInstallSomethingElseIsRefused(t *testing.T) {
 		"a wildcard":                        {"h100-packages", func(r *Request) { r.GPU.Driver.Packages[0] = "nvidia-driver=580.126.09*" }, "PresentationInvalid", "packages/wildcard"},
 		"another version":                   {"h100-packages", func(r *Request) { r.GPU.Driver.Version = "580.95.05" }, "PresentationInvalid", "packages/version"},
 		"another version beside the driver": {"h100-packages", func(r *Request) { r.GPU.Driver.Packages[1] = "nvidia-fabricmanager-590=590.48.01" }, "PresentationInvalid", "packages/companion-version"},
+		"a version of companions only":      {"h100-packages", func(r *Request) { r.GPU.Driver.Packages[0] = "nvidia-open=590.48.01-1" }, "PresentationInvalid", "packages/version"},
 		"no fabric manager":                 {"h100-packages", func(r *Request) { r.GPU.Driver.Packages = r.GPU.Driver.Packages[:1] }, "PresentationInvalid", "packages/fabric-manager"},
 		"no toolkit":                        {"h100-packages", func(r *Request) { r.GPU.Driver.Packages = r.GPU.Driver.Packages[:2] }, "PresentationInvalid", "image/container-toolkit"},
 		"closed modules":                    {"b200-sxm-8", func(r *Request) { r.Image.Software.GPUDriver.KernelModule = "Proprietary" }, "PresentationInvalid", "image/kernel-module"},

@@ -77,6 +77,20 @@ func TestAMIGModeThatNothingTurnsOffIsToldOf(t *testing.T) {
 	}
 }
 
+func TestASubnetManagerThatNoPackageBringsIsToldOf(t *testing.T) {
+	for name, want := range map[string]bool{"B200-SXM-180GB": true, "H100-SXM5-80GB": false, "GB200-186GB": false} {
+		r := model(name, 8, "580.126.09")
+		byPackages(&r)
+		if got := slices.Contains(warned(t, r), "unverified/nvlsm"); got != want {
+			t.Errorf("%s: told of: %v, want %v", name, got, want)
+		}
+		r.GPU.Driver.Packages = append(r.GPU.Driver.Packages, "nvlsm=2025.03.1-1")
+		if slices.Contains(warned(t, r), "unverified/nvlsm") {
+			t.Errorf("%s: a package brings it", name)
+		}
+	}
+}
+
 func find(t *testing.T, name string) catalogue.Model {
 	t.Helper()
 	m, err := catalogue.Lookup(v1alpha1.VendorNVIDIA, name)

@@ -105,6 +105,10 @@ func judgeModules(r plan.Request, model catalogue.Model, where string) error {
 // companions are packages whose version must be the driver's: they refuse another one, or worse.
 var companions = []string{"fabricmanager", "imex", "nscq", "nvsdm"}
 
+func isCompanion(name string) bool {
+	return slices.ContainsFunc(companions, func(c string) bool { return strings.Contains(name, c) })
+}
+
 // judgePackages refuses packages that would install something else than the version that nodes must show.
 func judgePackages(r plan.Request, model catalogue.Model) error {
 	if r.GPU.Driver.Source != v1alpha1.DriverFromPackages {
@@ -114,11 +118,11 @@ func judgePackages(r plan.Request, model catalogue.Model) error {
 	if i := slices.IndexFunc(packages, func(p string) bool { return strings.Contains(p, "*") }); i >= 0 {
 		return refuse("packages/wildcard", "gpu.driver.packages[%d] is %s: a wildcard takes other branches too; write the whole version", i, packages[i])
 	}
-	if !has(packages, version) {
-		return refuse("packages/version", "gpu.driver.packages has nothing of version %s, which gpu.driver.version promises: write each package with its exact version", version)
+	if !has(slices.DeleteFunc(slices.Clone(packages), isCompanion), version) {
+		return refuse("packages/version", "gpu.driver.packages has no driver of version %s, which gpu.driver.version promises: write each package with its exact version", version)
 	}
 	for i, p := range packages {
-		if slices.ContainsFunc(companions, func(c string) bool { return strings.Contains(p, c) }) && !strings.Contains(p, version) {
+		if isCompanion(p) && !strings.Contains(p, version) {
 			return refuse("packages/companion-version", "gpu.driver.packages[%d] is %s, and it only works beside a driver of its own version: write it with %s", i, p, version)
 		}
 	}

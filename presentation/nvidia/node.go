@@ -93,10 +93,14 @@ func KeptMode(model catalogue.Model, then string) []plan.Warning {
 }
 
 func unsure(r plan.Request, model catalogue.Model) []plan.Warning {
-	if older, _ := plan.OlderThan(DriverVersion(r), model.SureDriver); !older {
-		return nil
+	var out []plan.Warning
+	if older, _ := plan.OlderThan(DriverVersion(r), model.SureDriver); older {
+		out = append(out, plan.Warning{Rule: "unverified/minimum-driver", Message: "the driver is " + DriverVersion(r) + "; the vendor's documents name " + model.Name + " from " + model.SureDriver + " on"})
 	}
-	return []plan.Warning{{Rule: "unverified/minimum-driver", Message: "the driver is " + DriverVersion(r) + "; the vendor's documents name " + model.Name + " from " + model.SureDriver + " on"}}
+	if packaged := r.GPU.Driver.Source == v1alpha1.DriverFromPackages; packaged && model.Link == catalogue.LinkNVLink5 && model.HasNVSwitch(r.GPU.Count) && !Installs(r, "nvlsm") {
+		out = append(out, plan.Warning{Rule: "unverified/nvlsm", Message: "the fabric manager of " + model.Name + " starts NVLSM, and gpu.driver.packages has no nvlsm: the image must have it, or the fabric manager's package must bring it"})
+	}
+	return out
 }
 
 // closing makes sure of what links the GPUs.
