@@ -23,6 +23,10 @@
 // them (package newest): what the machine controller asks for arrives with the cache, and whoever else writes the record, as the
 // boot service of another replica does, makes the write of a decision without it fail.
 //
+// What another process knew and this one's cache does not show yet, after a restart or a change of leaders, is found out before it
+// does harm: a host of an older generation than the record was written for is read from the API server, and so is the record
+// before power is switched without a write.
+//
 // # Credentials
 //
 // The Secret of a BMC is read from the API server with get and kept for a tenth of Timeouts.Steady, half a minute, unless the BMC

@@ -39,9 +39,13 @@ type newest struct {
 	direct client.Reader
 
 	mu sync.Mutex
-	// written are the resource versions of writes that were not seen in the cache yet.
-	written map[object]uint64
+	// written are the resource versions of writes that were not seen in the cache yet, before those of an earlier time.
+	written, before map[object]uint64
 }
+
+// enough writes are remembered, and as many of an earlier time. What is written and never read again, as the revision that no
+// Machine takes, would stay for ever otherwise. With so many objects written after it, minutes have passed: no cache is behind by that.
+const enough = 1 << 15
 
 // object names an object of the cluster.
 type object struct {
@@ -125,7 +129,10 @@ func (n *newest) note(o client.Object, err error) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.written[id] = max(n.written[id], version(o))
+	if len(n.written) >= enough {
+		n.written, n.before = map[object]uint64{}, n.written
+	}
+	n.written[id] = max(n.written[id], n.before[id], version(o))
 	return nil
 }
 
@@ -140,7 +147,9 @@ func (n *newest) id(o client.Object, key types.NamespacedName) (object, error) {
 func (n *newest) waiting(id object) (wanted uint64, is bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	wanted, is = n.written[id]
+	if wanted, is = n.written[id]; !is {
+		wanted, is = n.before[id]
+	}
 	return wanted, is
 }
 
@@ -148,8 +157,9 @@ func (n *newest) waiting(id object) (wanted uint64, is bool) {
 func (n *newest) forget(id object, seen uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.written[id] <= seen {
+	if max(n.written[id], n.before[id]) <= seen {
 		delete(n.written, id)
+		delete(n.before, id)
 	}
 }
 

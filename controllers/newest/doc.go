@@ -6,6 +6,8 @@
 // seen this process's last write of it. What others write shows up as late as with any cache: a decision that must not
 // miss it is followed by a write under an optimistic lock, or reads from the API server.
 //
+// A delete is not waited for: what it took away is still there for a cache, as for anybody who looked a moment before.
+//
 // Resource versions of one API server are compared as numbers, as Kubernetes allows from 1.35 on; one that is no number
 // counts as too old.
 package newest

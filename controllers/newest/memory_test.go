@@ -1,0 +1,55 @@
+package newest
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestWhatIsNeverReadAgainIsForgottenInTime(t *testing.T) {
+	// Nothing is asked of an API server here.
+	c, err := client.New(&rest.Config{}, client.Options{Scheme: scheme.Scheme, Mapper: meta.NewDefaultRESTMapper(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := New(c, c).(*newest)
+	write := func(name string, version int) object {
+		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: strconv.Itoa(version)}}
+		if err := n.note(o, nil); err != nil {
+			t.Fatal(err)
+		}
+		id, err := n.id(o, client.ObjectKeyFromObject(o))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	first := write("first", 7)
+	for i := range enough {
+		write(fmt.Sprintf("other-%d", i), i)
+	}
+	if wanted, is := n.waiting(first); !is || wanted != 7 {
+		t.Errorf("of the first object %d is awaited (%v), want 7: it is forgotten too early", wanted, is)
+	}
+	n.forget(first, 6)
+	if _, is := n.waiting(first); !is {
+		t.Error("an older version than was written ended the wait")
+	}
+	n.forget(first, 7)
+	if _, is := n.waiting(first); is {
+		t.Error("the version that was written did not end the wait")
+	}
+	for i := range 4 * enough {
+		write(fmt.Sprintf("further-%d", i), i)
+	}
+	if held := len(n.written) + len(n.before); held > 2*enough {
+		t.Errorf("%d writes are remembered, want no more than %d", held, 2*enough)
+	}
+}
