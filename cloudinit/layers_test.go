@@ -5,11 +5,15 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"maps"
 	"mime"
 	"mime/multipart"
 	"net/mail"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
@@ -243,5 +247,15 @@ func TestAHostThatComesFromVMetalKeepsItsAnnotations(t *testing.T) {
 	}
 	if got := HostOf("n", "m", nil, map[string]string{v1alpha1.AnnotationIPAddress: "10.0.0.1", "metal3.vcluster.com/ip-address": "10.0.0.2"}); got.IPAddress != "10.0.0.1" {
 		t.Errorf("the address is %s: Ingot's own annotation must win", got.IPAddress)
+	}
+}
+
+func TestTemplatesAreCheckedAgainstTheValuesThatTheySee(t *testing.T) {
+	values, err := templateValues(Input{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(templates.Values, slices.Sorted(maps.Keys(values))); diff != "" {
+		t.Errorf("package templates knows other names: %s", diff)
 	}
 }

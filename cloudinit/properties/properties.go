@@ -89,7 +89,7 @@ func Resolve(levels []Level) (Resolved, error) {
 		}
 	}
 	r.out.UserData, r.out.UserDataTemplate = r.text(UserData), r.template(UserDataTemplate)
-	r.out.NetworkData, r.out.NetworkDataTemplate = r.text(NetworkData), r.template(NetworkDataTemplate)
+	r.out.NetworkData, r.out.NetworkDataTemplate = r.networkData(), r.template(NetworkDataTemplate)
 	r.network()
 	r.sshKeys()
 	if len(r.findings) > 0 {
@@ -144,9 +144,21 @@ func (r *reader) template(key string) Text {
 	if t.Template, err = templates.Parse(t.Name, t.Text); err != nil {
 		var bad *templates.Invalid
 		if errors.As(err, &bad) {
-			err = errors.New("it: " + bad.Message)
+			err = errors.New("the template, " + bad.Message)
 		}
 		r.wrong(key, "%s", err)
+	}
+	return t
+}
+
+// networkData is judged here, because here is known who wrote it.
+func (r *reader) networkData() Text {
+	t := r.text(NetworkData)
+	if t.Text == "" {
+		return t
+	}
+	if _, err := network.Parse("", t.Text); err != nil {
+		r.wrong(NetworkData, "%s", strings.TrimLeft(err.Error(), ": "))
 	}
 	return t
 }

@@ -53,7 +53,7 @@ func TestPropertiesThatCannotStandAreNamed(t *testing.T) {
 			t.Errorf("%s: error %v, want one finding of the Machine", key, err)
 		}
 	}
-	for key, value := range map[string]string{NetworkCIDR: "10.20.4.0", NetworkIPRange: "10.20.4.9-10.20.4.1"} {
+	for key, value := range map[string]string{NetworkCIDR: "10.20.4.0", NetworkIPRange: "10.20.4.9-10.20.4.1", NetworkData: `{"links": []}`, NetworkDataTemplate: "{{ .Values.Nope }}"} {
 		_, err := Resolve(levels(nil, map[string]string{key: value}, nil))
 		var bad *Invalid
 		if !errors.As(err, &bad) || len(bad.Findings) != 1 || bad.Findings[0].Level != "NodeType h100" {

@@ -118,7 +118,10 @@ func Parse(name, text string) (*Template, error) {
 	t := &Template{name: name}
 	var err error
 	if t.tree, err = template.New("template").Option("missingkey=error").Funcs(named(text, t.tick)).Parse(text); err != nil {
-		return nil, &Invalid{Name: name, Message: strings.TrimPrefix(err.Error(), "template: ")}
+		return nil, &Invalid{Name: name, Message: line(err.Error())}
+	}
+	if problem := unknown(t.tree.Tree); problem != "" {
+		return nil, &Invalid{Name: name, Message: problem}
 	}
 	for _, one := range t.tree.Templates() {
 		if one.Tree != nil {
@@ -189,6 +192,14 @@ func (t *Template) Render(with map[string]any) (out string, err error) {
 	return buffer.String(), nil
 }
 
+// line is what package template says, without the name that every template has.
+func line(text string) string {
+	if rest, ok := strings.CutPrefix(strings.TrimPrefix(text, "template: "), "template:"); ok {
+		return "line " + rest
+	}
+	return text
+}
+
 // place is where an execution stopped, without what the function said: it may quote a value.
 func place(err error) string {
 	for _, known := range []error{errFull, errEndless} {
@@ -200,7 +211,7 @@ func place(err error) string {
 	if !errors.As(err, &failed) {
 		return "it cannot be rendered"
 	}
-	text := strings.TrimPrefix(failed.Error(), "template: ")
+	text := line(failed.Error())
 	if before, _, ok := strings.Cut(text, ">: "); ok && !strings.Contains(text, "map has no entry for key") {
 		text = before + ">: the function or the field does not take what it is given"
 	}

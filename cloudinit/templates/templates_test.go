@@ -75,11 +75,37 @@ func TestWhatATemplateMayNotDo(t *testing.T) {
 }
 
 func TestCheckFindsWhatIsNoTemplate(t *testing.T) {
-	if _, err := Parse("the template", `{{ .Values.X }}`); err != nil {
+	if _, err := Parse("the template", `{{ .Values.Properties.X }}`); err != nil {
 		t.Error(err)
 	}
 	if _, err := Parse("the template", `{{ nosuch }}`); err == nil || !strings.Contains(err.Error(), "nosuch") {
 		t.Errorf("error %v, want one that names the function", err)
+	}
+}
+
+func TestNamesThatNoMachineHasAreFoundBeforeThereIsOne(t *testing.T) {
+	for text, want := range map[string]string{
+		`a
+{{ .Values.Nope }}`: "line 2:10: no machine has .Values.Nope: there are .Values.AllocatedIP",
+		`{{ if .Values.Gateway }}{{ upper .Values.Gatway }}{{ end }}`:           ".Values.Gatway",
+		`{{ range .Values.SSHKeys }}{{ $.Values.Keys }}{{ end }}`:               "$.Values.Keys",
+		`{{ with .Values.Nope.Deep }}{{ end }}`:                                 ".Values.Nope.Deep",
+		`{{ (upper (lower .Values.Nope)) }}`:                                    ".Values.Nope",
+		`{{ define "x" }}{{ . }}{{ end }}{{ template "x" .Values.Nope }}`:       ".Values.Nope",
+		`{{ .NodeClaim.Name }}`:                                                 ".NodeClaim.Name",
+		`{{ $v := .Values }}{{ $v.Gateway }}{{ .Values }}`:                      "",
+		`{{ with .Values.Machine }}{{ .metadata.name }}{{ else }}-{{ end }}`:    "",
+		`{{ range $i, $k := .Values.SSHKeys }}{{ $k }}{{ end }}`:                "",
+		`{{ if hasKey .Values "Rack" }}{{ .Values.Rack }}{{ end }}`:             "",
+		`{{ define "x" }}{{ .Values.Own }}{{ end }}{{ dict "Values" 1 | len }}`: "",
+		`{{ .Values.BareMetalHost.Labels.rack }}{{ .Values.Project.Name }}`:     "",
+		``:                             "",
+		`{{ define "only" }}{{ end }}`: "",
+	} {
+		_, err := Parse("the template", text)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", text, err, want)
+		}
 	}
 }
 
