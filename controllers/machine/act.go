@@ -2,15 +2,13 @@ package machine
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -18,8 +16,8 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/controllers/machine/documents"
+	"github.com/ingot-dev/ingot/controllers/machine/recheck"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
-	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 )
 
@@ -52,12 +50,24 @@ func (r *Reconciler) act(ctx context.Context, v *view, a lifecycle.Action) error
 	if !known {
 		return fmt.Errorf("no effect is known for action %s", a.Kind)
 	}
-	err := effect(r, ctx, v, a)
+	var err error
+	if slices.Contains(final, a.Kind) {
+		err = recheck.Machine(ctx, r.Direct, v.machine)
+	}
+	if err == nil {
+		err = effect(r, ctx, v, a)
+	}
 	countAction(a.Kind, err)
 	if err != nil {
 		return fmt.Errorf("%s: %w", a.Kind, err)
 	}
 	return nil
+}
+
+// final are effects on hosts and in tenants whose own locks do not tell that the Machine has gone on.
+var final = []lifecycle.ActionKind{
+	lifecycle.Cordon, lifecycle.Evict, lifecycle.PowerOff, lifecycle.DeleteNode, lifecycle.Deprovision,
+	lifecycle.WriteHostRecord, lifecycle.WriteClaimSecret, lifecycle.ScrubSecret, lifecycle.RequestInstall,
 }
 
 func (r *Reconciler) addFinalizer(ctx context.Context, v *view, _ lifecycle.Action) error {
@@ -83,7 +93,7 @@ func (r *Reconciler) claimHost(ctx context.Context, v *view, _ lifecycle.Action)
 	}
 	ref := live.Status.HostRef
 	if live.UID != v.machine.UID || live.Status.Phase != v1alpha1.MachineClaiming || ref == nil || ref.Name != v.host.Name || ref.Namespace != v.host.Namespace {
-		return apierrors.NewConflict(schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "machines"}, v.machine.Name, fmt.Errorf("it claims another host now"))
+		return recheck.Conflict("machines", v.machine.Name, "it claims another host now")
 	}
 	return r.patchHost(ctx, v.host, func(h *metal3api.BareMetalHost) {
 		h.Spec.ConsumerRef = claimRef(v.machine)
@@ -145,7 +155,8 @@ func (r *Reconciler) writeClaimSecret(ctx context.Context, v *view, a lifecycle.
 	if err != nil {
 		return err
 	}
-	if err := r.holdsHost(ctx, v); err != nil {
+	// The write is under the version of a Secret that may be the next Machine's by now.
+	if err := recheck.Host(ctx, r.Direct, v.host, v.machine.UID); err != nil {
 		return err
 	}
 	node := v.documents(v.current)
@@ -165,19 +176,6 @@ func (r *Reconciler) writeClaimSecret(ctx context.Context, v *view, a lifecycle.
 		return err
 	}
 	v.warn(plan, rendered)
-	return nil
-}
-
-// holdsHost asks the API server itself whose the host is. The write of a claim Secret is under the version of that Secret, which
-// may be the next Machine's by now, and not under the host's.
-func (r *Reconciler) holdsHost(ctx context.Context, v *view) error {
-	live := &metal3api.BareMetalHost{}
-	if err := r.Direct.Get(ctx, client.ObjectKeyFromObject(v.host), live); err != nil {
-		return fmt.Errorf("read the host: %w", err)
-	}
-	if live.UID != v.host.UID || consumer(live, v.machine.UID) != facts.ConsumerMine {
-		return apierrors.NewConflict(metal3api.GroupVersion.WithResource("baremetalhosts").GroupResource(), v.host.Name, errors.New("it is not this Machine's any more"))
-	}
 	return nil
 }
 

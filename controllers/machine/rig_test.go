@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,8 +49,9 @@ type rig struct {
 	log logr.Logger
 	// direct is as whom the controller reads past its cache; nil: as the manager.
 	direct *rest.Config
-	// stale fills in objects as the controller's cache still shows them; nil: it keeps up.
-	stale      func(client.ObjectKey, client.Object) bool
+	// frozen are objects as the controller's cache shows them for ever, by kind; looks counts how often it did.
+	frozen     sync.Map
+	looks      atomic.Int32
 	controller *machine.Reconciler
 }
 
@@ -192,7 +194,7 @@ func (r *rig) start() {
 		}
 	}
 	r.controller = &machine.Reconciler{
-		Client: behind{mgr.GetClient(), r.stale}, Direct: direct, Tenants: tenants, Recorder: mgr.GetEventRecorder("ingot"),
+		Client: behind{mgr.GetClient(), r}, Direct: direct, Tenants: tenants, Recorder: mgr.GetEventRecorder("ingot"),
 		Clock: time.Now, Random: rand.Reader, Timeouts: lifecycle.DefaultTimeouts(),
 	}
 	if err := r.controller.SetupWithManager(mgr); err != nil {

@@ -2,10 +2,9 @@ package machine_test
 
 import (
 	"context"
-	"sync/atomic"
+	"reflect"
 	"testing"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,52 +12,67 @@ import (
 	"github.com/ingot-dev/ingot/test/management"
 )
 
-// behind is a client whose cache lags.
+// behind is a client whose cache stands still where the rig says so.
 type behind struct {
 	client.Client
-	stale func(client.ObjectKey, client.Object) bool
+	rig *rig
 }
 
 func (b behind) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
-	if b.stale != nil && b.stale(key, into) {
+	if old, is := b.rig.frozen.Load(reflect.TypeOf(into)); is && client.ObjectKeyFromObject(old.(client.Object)) == key {
+		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(old.(client.Object).DeepCopyObject()).Elem())
+		b.rig.looks.Add(1)
 		return nil
 	}
 	return b.Client.Get(ctx, key, into, options...)
 }
 
+// freeze lets the controller's cache show the object as it is given here.
+func (r *rig) freeze(o client.Object) { r.frozen.Store(reflect.TypeOf(o), o) }
+
+// looked waits until the controller has acted on what is frozen, several times: a look of one Machine ends before the next begins.
+func (r *rig) looked(machine string) {
+	r.t.Helper()
+	until := r.looks.Load() + 4
+	management.Eventually(r.t, "the controller has looked at what its cache shows", func() bool {
+		r.poke(machine)
+		return r.looks.Load() > until
+	})
+}
+
 func TestTheNextMachinesDocumentsAreNotOverwrittenOnAnOldViewOfTheHost(t *testing.T) {
 	r := newRig(t, 1)
-	var before atomic.Pointer[metal3api.BareMetalHost]
-	var looks atomic.Int32
-	r.stale = func(_ client.ObjectKey, into client.Object) bool {
-		h, is := into.(*metal3api.BareMetalHost)
-		if old := before.Load(); is && old != nil {
-			looks.Add(1)
-			old.DeepCopyInto(h)
-			return true
-		}
-		return false
-	}
 	r.start()
 	r.addMachine("first")
 	management.Eventually(t, "the installation is asked for", func() bool { h, _ := r.host("server-00"); return h.Spec.Image != nil })
 	h, _ := r.host("server-00")
-	before.Store(h.DeepCopy())
-	old := h.DeepCopy()
+	r.freeze(h.DeepCopy())
+	before := h.DeepCopy()
 	h.Spec.ConsumerRef = &corev1.ObjectReference{Kind: "Machine", Namespace: r.namespace, Name: "second", UID: "second"}
-	if err := server.Client.Patch(t.Context(), h, client.MergeFrom(old)); err != nil {
+	if err := server.Client.Patch(t.Context(), h, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	mine := r.claim()
-	theirs := mine.DeepCopy()
+	theirs := r.claim()
 	theirs.Labels[v1alpha1.LabelMachine] = "second"
 	theirs.Data["userData"] = []byte("of another tenant")
 	if err := server.Client.Update(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
-	looks.Store(0)
-	management.Eventually(t, "the first Machine has looked at its host as it was", func() bool { r.poke("first"); return looks.Load() > 4 })
+	r.looked("first")
 	if now := r.claim(); now.ResourceVersion != theirs.ResourceVersion {
-		t.Errorf("the claim Secret of Machine %q was written for %q", "second", now.Labels[v1alpha1.LabelMachine])
+		t.Errorf("the claim Secret of Machine second was written for %q", now.Labels[v1alpha1.LabelMachine])
+	}
+}
+
+func TestANodeIsNotEmptiedForARollThatWasCalledOff(t *testing.T) {
+	r, next := readyRig(t)
+	_, _ = r.protectedPod()
+	// Another leader has taken the roll back; this one's cache shows the Machine as it was in the middle of it.
+	m := r.machine(r.namespace)
+	m.Spec.Revision, m.Status.Phase, m.ResourceVersion = next, v1alpha1.MachineDraining, "1"
+	r.freeze(m)
+	r.looked(r.namespace)
+	if n := r.node(r.namespace); n.Spec.Unschedulable || n.DeletionTimestamp != nil {
+		t.Errorf("the Node of a Machine that is %s was cordoned", r.machine(r.namespace).Status.Phase)
 	}
 }
