@@ -121,6 +121,16 @@ spec: {providerRef: {name: x}, hostSelector: {matchLabels: {a: b}}, osImageRef: 
 	}
 }
 
+func TestDevicesWithoutATypeAreNamed(t *testing.T) {
+	var out bytes.Buffer
+	for _, line := range (Slice{Driver: "gaudi.intel.com", Devices: []Device{{Count: 8}}}).lines() {
+		out.WriteString(strings.Join(line, "|"))
+	}
+	if out.String() != "devices without a type|8|" {
+		t.Errorf("got %s", out.String())
+	}
+}
+
 func TestWhatIsWrongIsSaid(t *testing.T) {
 	changed := func(old, new string) string {
 		text, err := os.ReadFile(samples + "/nodetype.yaml")

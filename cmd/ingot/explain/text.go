@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -91,7 +92,7 @@ func (e Explanation) absent() [][]string {
 func (s Slice) lines() [][]string {
 	var out [][]string
 	for _, d := range s.Devices {
-		what := d.Type
+		what := cmp.Or(d.Type, "devices without a type")
 		if len(d.Profiles) > 0 {
 			what += " " + strings.Join(d.Profiles, " or ")
 		}
