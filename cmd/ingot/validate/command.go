@@ -23,10 +23,10 @@ func Command() *cobra.Command {
 Each of Ingot's objects, and each BareMetalHost, is judged as an API server would: unknown
 fields, schema, rules. Then what needs several objects: references among them, the kind of
 provider, the format of the OSImage, the GPU presentation against the OSImage, layers of
-user data against what the node needs, as the manager judges them too; and host selectors
-that no host can match. Objects of other kinds are passed over, and so are
-references to Secrets. What is not wrong and not certain is a warning on standard error.
-No cluster is asked.
+user data against what the node needs, as the manager judges them too; host selectors that
+no host can match; and addresses of hosts that their network does not have, or that two have.
+Objects of other kinds are passed over, and so are references to Secrets. What is not wrong
+and not certain is a warning on standard error. No cluster is asked.
 
 Exit status: 0 nothing is wrong, 1 something is, 2 the command line was not understood.`,
 		Example: "  ingot validate -f manifests/",

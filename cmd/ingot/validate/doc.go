@@ -1,4 +1,4 @@
 // Package validate is `ingot validate`: all that is wrong with manifests, one line each, before they are applied. It does what
 // an API server with Ingot's definitions does, and then judges what needs several objects: references, GPU presentations,
-// user data and selectors, by the code that the manager uses.
+// user data, selectors and addresses of hosts, by the code that the manager uses.
 package validate

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 )
@@ -39,6 +41,7 @@ type judge struct {
 	nodeTypes []found[v1alpha1.NodeType]
 	providers []found[v1alpha1.NodeProvider]
 	images    []found[v1alpha1.OSImage]
+	hosts     []found[metal3.BareMetalHost]
 	report    Report
 }
 
@@ -77,6 +80,7 @@ func Judge(files offline.Files, opts Options) (Report, error) {
 		j.references(m)
 	}
 	j.namespaces()
+	j.addresses()
 	for _, n := range j.nodeTypes {
 		j.selector(n)
 		j.node(n)
@@ -133,6 +137,8 @@ func (j *judge) take(m offline.Manifest) (err error) {
 		j.providers, err = decode(j.providers, m)
 	case "OSImage":
 		j.images, err = decode(j.images, m)
+	case "BareMetalHost":
+		j.hosts, err = decode(j.hosts, m)
 	}
 	return err
 }

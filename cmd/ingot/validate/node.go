@@ -50,6 +50,9 @@ func (j *judge) node(n found[v1alpha1.NodeType]) {
 	for _, w := range judged.Warnings {
 		j.report.Warnings = append(j.report.Warnings, place(w))
 	}
+	if len(judged.Refusals) == 0 {
+		j.hostsOf(in, judged.Plan)
+	}
 }
 
 // selector finds a hostSelector that no host can match, whatever its labels are.

@@ -148,6 +148,28 @@ func TestABareMetalHostIsJudgedToo(t *testing.T) {
 	}
 }
 
+func TestHostsHaveAddressesThatTheirNetworkTakes(t *testing.T) {
+	host := func(name, address, mac, labels string) string {
+		return "---\napiVersion: metal3.io/v1alpha1\nkind: BareMetalHost\nmetadata:\n  name: " + name + "\n  namespace: metal\n  labels: " + labels +
+			"\n  annotations: {ingot.dev/ip-address: " + address + "}\nspec: {online: true, bootMACAddress: '" + mac + "'}\n"
+	}
+	const h100, other = `{gpu-model: h100, gpu-count: "8"}`, `{gpu-model: other}`
+	good := host("a", "10.20.4.7", "02:00:00:00:00:01", h100)
+	for sentence, c := range map[string]struct{ hosts, want string }{
+		"as the network takes them": {good + host("b", "10.20.4.8/22", "02:00:00:00:00:02", h100), ""},
+		"another network":           {host("a", "10.99.0.1/22", "02:00:00:00:00:01", h100), "BareMetalHost metal/a: metadata.annotations: as NodeType h100 of NodeProvider hall-1: the host's annotation ingot.dev/ip-address: "},
+		"no address":                {host("a", "soon", "02:00:00:00:00:01", h100), "(host/network)"},
+		"no NodeType selects it":    {host("a", "10.99.0.1/22", "02:00:00:00:00:01", other), ""},
+		"one address twice":         {good + host("b", "10.20.4.7/22", "02:00:00:00:00:02", h100), "BareMetalHost metal/b: metadata.annotations: 10.20.4.7 is that of BareMetalHost a too: correct one of them (host/address-twice)"},
+		"one NIC twice":             {good + host("b", "10.20.4.8", "02:00:00:00:00:01", h100), "BareMetalHost metal/b: spec.bootMACAddress: 02:00:00:00:00:01 is that of BareMetalHost a too"},
+	} {
+		status, stdout, stderr := validate(c.hosts, "-f", samples, "-f", "-")
+		if (status == cli.ExitOK) != (c.want == "") || !strings.Contains(stdout, c.want) || c.want == "" && stdout != "" {
+			t.Errorf("%s: status %d, want %q: %s%s", sentence, status, c.want, stdout, stderr)
+		}
+	}
+}
+
 func TestTheCommandLineIsJudged(t *testing.T) {
 	for _, c := range []struct {
 		args   []string

@@ -1,0 +1,52 @@
+package validate
+
+import (
+	"errors"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/controllers/plan/feasibility"
+	"github.com/ingot-dev/ingot/presentation"
+)
+
+// hostsOf asks whether the hosts that a NodeType selects can have the network that their annotations and the NodeType say.
+func (j *judge) hostsOf(in feasibility.Inputs, plan presentation.Plan) {
+	selector, err := metav1.LabelSelectorAsSelector(&in.NodeType.Spec.HostSelector)
+	if err != nil || in.Image == nil || in.Provider == nil {
+		return
+	}
+	for _, h := range j.hosts {
+		if h.object.Namespace != in.Provider.Spec.HostNamespace || !selector.Matches(labels.Set(h.object.Labels)) {
+			continue
+		}
+		documents := in.Documents(plan)
+		documents.Host = cloudinit.HostOf(h.object.Name, h.object.Spec.BootMACAddress, h.object.Labels, h.object.Annotations)
+		var invalid *cloudinit.NetworkInvalid
+		if _, err := cloudinit.NetworkConfig(documents); errors.As(err, &invalid) {
+			j.add(h.Finding("metadata.annotations", "host/network", "as NodeType %s of NodeProvider %s: %v", in.NodeType.Name, in.Provider.Name, invalid))
+		}
+	}
+}
+
+// addresses: two hosts with one address, or one NIC, would be taken for each other.
+func (j *judge) addresses() {
+	seen := map[key]string{}
+	for _, h := range j.hosts {
+		host := cloudinit.HostOf(h.object.Name, h.object.Spec.BootMACAddress, nil, h.object.Annotations)
+		address, _, _ := strings.Cut(host.IPAddress, "/")
+		for _, one := range []struct{ field, value string }{{"metadata.annotations", address}, {"spec.bootMACAddress", strings.ToLower(host.BootMAC)}} {
+			if one.value == "" {
+				continue
+			}
+			at := key{kind: one.field, namespace: h.object.Namespace, name: one.value}
+			if other := seen[at]; other != "" {
+				j.add(h.Finding(one.field, "host/address-twice", "%s is that of BareMetalHost %s too: correct one of them", one.value, other))
+				continue
+			}
+			seen[at] = h.object.Name
+		}
+	}
+}
