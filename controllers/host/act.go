@@ -21,6 +21,10 @@ import (
 
 // serve looks, decides and acts, in the order that doc.go explains.
 func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) (reconcile.Result, error) {
+	host, err := r.current(ctx, host, record)
+	if err != nil || host == nil {
+		return step.Retry(err).Result()
+	}
 	seen, err := r.observe(ctx, provider, host, record)
 	if err != nil {
 		return step.Retry(err).Result()

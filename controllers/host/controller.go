@@ -152,11 +152,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return step.Retry(err).Result()
 	}
-	if overtaken(host, record) {
-		if host, err = r.newest(ctx, host); err != nil || host == nil {
-			return step.Retry(err).Result()
-		}
-	}
 	return r.serve(ctx, provider, host, record)
 }
 

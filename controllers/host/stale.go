@@ -20,8 +20,12 @@ func overtaken(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
 	return record.Status.Power != nil && record.Status.Power.ObservedGeneration > host.Generation
 }
 
-// newest reads the host from the API server itself; nil: there is nothing to be served any more.
-func (r *Reconciler) newest(ctx context.Context, host *metal3.BareMetalHost) (*metal3.BareMetalHost, error) {
+// current is the host, read from the API server itself where the record has overtaken it; nil: there is nothing to be served any
+// more.
+func (r *Reconciler) current(ctx context.Context, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) (*metal3.BareMetalHost, error) {
+	if !overtaken(host, record) {
+		return host, nil
+	}
 	now := &metal3.BareMetalHost{}
 	if err := r.Direct.Get(ctx, client.ObjectKeyFromObject(host), now); err != nil {
 		return nil, client.IgnoreNotFound(err)

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
@@ -135,6 +137,7 @@ func newSite(t *testing.T) *site {
 	if testing.Short() {
 		t.Skip("starts a control plane")
 	}
+	log.SetLogger(logr.Discard()) // the clients' own; without one they print a stack
 	s := &site{dir: t.TempDir()}
 	var err error
 	if s.Server, err = management.Start(t.Context(), filepath.Join(s.dir, "management")); err != nil {
