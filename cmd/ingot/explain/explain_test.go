@@ -153,6 +153,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	}{
 		{"", nil, cli.ExitUsage, []string{"expected -f", "usage: explain -f FILE"}},
 		{"", []string{"-f", "none.yaml"}, cli.ExitFailed, []string{"none.yaml", "no such file"}},
+		{"", []string{"-f", "-", "--nodetype", "x"}, cli.ExitFailed, []string{"expected NodeType x in standard input, seen none"}},
 		{"", []string{"-f", samples}, cli.ExitFailed, []string{"h100, h100-mig, h200-dra", "--nodetype"}},
 		{"", []string{"-f", samples, "--nodetype", "b200"}, cli.ExitFailed, []string{"expected NodeType b200", "seen h100, h100-mig, h200-dra"}},
 		{"", []string{"-f", samples + "/nodetype.yaml", "--nodetype", "h100"}, cli.ExitFailed, []string{"spec.osImageRef", "OSImage debian-13-nvidia-570", "add its file with -f"}},

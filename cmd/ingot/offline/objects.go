@@ -51,7 +51,7 @@ func Admit(m Manifest) ([]Finding, error) {
 
 // Files are manifests that were read together.
 type Files struct {
-	// Names of the files, as they were given.
+	// Names of the files, as they were given, for messages.
 	Names []string
 	// Manifests in the order in which they were read.
 	Manifests []Manifest
@@ -60,7 +60,11 @@ type Files struct {
 // Open reads manifests; see Read.
 func Open(paths []string, stdin io.Reader) (Files, error) {
 	all, err := Read(paths, stdin)
-	return Files{Names: paths, Manifests: all}, err
+	out := Files{Manifests: all}
+	for _, p := range paths {
+		out.Names = append(out.Names, called(p))
+	}
+	return out, err
 }
 
 // MissingError: the files do not have the object that is needed.

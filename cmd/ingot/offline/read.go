@@ -96,10 +96,17 @@ func cause(err error) error {
 	return err
 }
 
-func readFile(path string, stdin io.Reader) ([]Manifest, error) {
-	name, text, err := path, []byte(nil), error(nil)
+// called is what messages call a file.
+func called(path string) string {
 	if path == standardInput {
-		name = "standard input"
+		return "standard input"
+	}
+	return path
+}
+
+func readFile(path string, stdin io.Reader) ([]Manifest, error) {
+	name, text, err := called(path), []byte(nil), error(nil)
+	if path == standardInput {
 		text, err = io.ReadAll(stdin)
 	} else {
 		text, err = os.ReadFile(path)
