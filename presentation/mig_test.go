@@ -221,3 +221,25 @@ func TestNodesThatDifferInOneGPUsLayoutDifferInTheirConfiguration(t *testing.T) 
 		seen[plan.Files[1].Content] = key
 	}
 }
+
+func TestTheServiceOfMIGPartedsPackageNeitherAppliesNorOverwritesALayout(t *testing.T) {
+	const packaged = "/etc/systemd/system/nvidia-mig-manager.service.d/90-ingot.conf"
+	for name, r := range partitioned() {
+		plan, err := Resolve(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := map[string]string{}
+		for _, f := range plan.Files {
+			files[f.Path] = f.Content
+		}
+		if name == "h100-mig-none" {
+			continue
+		}
+		_, path, _ := strings.Cut(files[packaged], "\nConditionPathExists=!")
+		path = strings.TrimSpace(path)
+		if files[path] == "" || path == "/etc/nvidia-mig-manager/config.yaml" || !strings.Contains(files["/usr/local/sbin/ingot-gpu-mode"], "--config-file "+path+" ") {
+			t.Errorf("%s: its condition is about %q, which is not what is applied: %q", name, path, files[packaged])
+		}
+	}
+}

@@ -79,7 +79,7 @@ func TestTheModeScriptOfPartitionedGPUsEndsWellOnlyWhenTheLayoutIsAppliedAndTheF
 	if err != nil {
 		t.Fatal(err)
 	}
-	const call = "apply --config-file /etc/nvidia-mig-manager/config.yaml --hooks-file /etc/nvidia-mig-manager/hooks.yaml --selected-config ingot\n"
+	const call = "apply --config-file /etc/nvidia-mig-manager/ingot.yaml --hooks-file /etc/nvidia-mig-manager/hooks.yaml --selected-config ingot\n"
 	for sentence, tt := range map[string]struct {
 		state, systemctl string
 		well             bool

@@ -6,15 +6,19 @@ import (
 	"strings"
 
 	"github.com/ingot-dev/ingot/presentation/mig/layout"
+	"github.com/ingot-dev/ingot/presentation/nvidia"
 	"github.com/ingot-dev/ingot/presentation/plan"
 )
 
-// What mig-parted reads: where its package has it.
+// What mig-parted reads. Its package's own service writes config.yaml in this directory anew at every boot.
 const (
-	configFile = "/etc/nvidia-mig-manager/config.yaml"
+	configFile = "/etc/nvidia-mig-manager/ingot.yaml"
 	hooksFile  = "/etc/nvidia-mig-manager/hooks.yaml"
 	configName = "ingot"
 )
+
+// packaged keeps the service of mig-parted's package, where the image has it, from applying a configuration of its own.
+const packaged = "/etc/systemd/system/nvidia-mig-manager.service.d/90-ingot.conf"
 
 // noHooks keeps mig-parted from stopping services, kubelet among them: nothing uses the GPUs yet.
 const noHooks = "version: v1\nhooks: {}\n"
@@ -23,6 +27,7 @@ func (c *cutting) files() []plan.File {
 	return []plan.File{
 		{Path: configFile, Mode: "0644", Content: c.config(configName)},
 		{Path: hooksFile, Mode: "0644", Content: noHooks},
+		{Path: packaged, Mode: "0644", Content: "[Unit]\nBefore=" + nvidia.ModeUnit + "\nConditionPathExists=!" + configFile + "\n"},
 	}
 }
 
