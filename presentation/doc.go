@@ -10,8 +10,9 @@
 // passthrough.resourceName, the OSImage's kernelModule), or it is refused with what to set instead, or it is planned with a
 // Warning that says what to look at (Plan.Warnings: experimental/dynamic-mig, experimental/vendor-vfio,
 // unverified/minimum-driver, unverified/mig-places, unverified/mig-names, unverified/vm-nvswitch, unverified/vgpu-nvswitch,
-// unverified/amd-partition, unverified/amd-dra, unverified/nvlsm). Where a GPU may keep a mode that nothing on the node sets, unset/mig-mode says
-// so. Minimum drivers that no document names are empty in the catalogue and not judged.
+// unverified/amd-partition, unverified/amd-dra, unverified/nvlsm). Where a GPU may keep a mode that nothing on the node sets,
+// unset/mig-mode says so; where an OSImage does not say that it can partition GPUs, unstated/mig-parted does. Minimum drivers
+// that no document names are empty in the catalogue and not judged.
 //
 // A Plan says to the node what the node must do, and to the tenant cluster's software what that must be told to agree
 // (Plan.Tenant): names of configurations that nodes choose by label, with their content, feature gates of DRA drivers, and

@@ -183,7 +183,6 @@ func TestAnImpossiblePartitionIsRefusedWithItsRuleAndWhatFits(t *testing.T) {
 		"none with a layout":                      {sxm("none", full), "PresentationInvalid", "mig/strategy", "remove the layout"},
 		"an unknown strategy":                     {sxm("triple", full), "PresentationInvalid", "mig/strategy", "triple"},
 		"no strategy and layout at all":           {with(sxm("none"), func(r *Request) { r.GPU.Presentation.MIG = nil }), "PresentationInvalid", "mig/missing", "presentation.mig"},
-		"no mig-parted in the image":              {with(sxm("mixed", full), func(r *Request) { r.Image.Software.MIGParted = "" }), "PresentationInvalid", "image/mig-parted", "software.migParted"},
 		"no container toolkit in the image":       {with(sxm("mixed", full), func(r *Request) { r.Image.Software.ContainerToolkit = "" }), "PresentationInvalid", "image/container-toolkit", "toolkit"},
 		"a driver older than the profile": {with(byMIG("A100-PCIe-80GB", "mixed", 1, entry(profiles{"1g.20gb": 4})), func(r *Request) { r.Image.Software.GPUDriver.Version = "515.105.01" }),
 			"DriverTooOld", "mig/profile-driver", "1g.20gb needs driver 525"},
@@ -219,6 +218,21 @@ func TestNodesThatDifferInOneGPUsLayoutDifferInTheirConfiguration(t *testing.T) 
 			t.Errorf("%s and %s have the same configuration", key, other)
 		}
 		seen[plan.Files[1].Content] = key
+	}
+}
+
+func TestAnImageThatDoesNotSayItCanPartitionIsWarnedOf(t *testing.T) {
+	r := byMIG("H100-SXM5-80GB", "mixed", 8, entry(profiles{"3g.40gb": 2}))
+	r.Image.Software.MIGParted = ""
+	p, err := Resolve(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(p.Warnings); n != 1 || p.Warnings[0].Rule != "unstated/mig-parted" || !strings.Contains(p.Warnings[0].Message, "software.migParted") {
+		t.Errorf("the warnings are %v", p.Warnings)
+	}
+	if p, err = Resolve(byMIG("H100-SXM5-80GB", "mixed", 8, entry(profiles{"3g.40gb": 2}))); err != nil || len(p.Warnings) != 0 {
+		t.Errorf("an image that says so: %v, %v", p.Warnings, err)
 	}
 }
 

@@ -203,7 +203,9 @@ func warned(t *testing.T, o client.Object) []string {
 
 func TestWhatCanMakeNoNodesIsRefused(t *testing.T) {
 	answering(t)
-	create(t, image("debian"), provider("hall-1", ""), provider("hall-2", "#cloud-config\nruncmd: no\n"))
+	old := image("old")
+	old.Spec.Software.GPUDriver.Version, old.Spec.Software.FabricManager = "450.80.02", "450.80.02"
+	create(t, image("debian"), old, provider("hall-1", ""), provider("hall-2", "#cloud-config\nruncmd: no\n"))
 	err := server.Client.Create(t.Context(), nodeType("h100-mig", "hall-1", "debian", impossible))
 	var status *apierrors.StatusError
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || len(status.ErrStatus.Details.Causes) != 1 {
@@ -229,6 +231,7 @@ func TestWhatCanMakeNoNodesIsRefused(t *testing.T) {
 		"what a vendor calls experimental":      {uncertain, "(rule experimental/dynamic-mig)"},
 		"an OSImage that does not exist yet":    {nodeType("h100", "hall-1", "later", impossible), "spec.osImageRef: the OSImage later does not exist: create it"},
 		"a provider that does not exist yet":    {nodeType("h100", "later", "debian", nil), "spec.providerRef: the NodeProvider later does not exist: create it"},
+		"an OSImage with too old a driver":      {nodeType("h100", "hall-1", "old", nil), "; no node can be made until that is mended (rule image/driver-version)"},
 		"a provider that must be mended itself": {nodeType("h100", "hall-2", "debian", nil), "NodeProvider hall-2: spec.userData: runcmd: it must be a list"},
 	} {
 		if got := strings.Join(warned(t, c.nodeType), "\n"); !strings.Contains(got, c.says) {

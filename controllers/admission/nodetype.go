@@ -106,7 +106,7 @@ func answer(written *v1alpha1.NodeType, judged feasibility.Judgement) admission.
 		warn(f, "; no node can be made until then, and what depends on it has not been judged")
 	}
 	for _, f := range judged.Refusals {
-		if f.Kind == feasibility.KindNodeType {
+		if f.Own() {
 			own.Refusals = append(own.Refusals, f)
 		} else {
 			warn(f, "; no node can be made until that is mended")

@@ -63,6 +63,7 @@ func resolve(r plan.Request, spec v1alpha1.MIGSpec) (plan.Plan, error) {
 	}
 	p := c.node(r, spec, model)
 	p.Warnings = append(p.Warnings, c.warnings(model)...)
+	p.Warnings = append(p.Warnings, partitioner(r)...)
 	if model.PlacesInferred && spec.Strategy != none {
 		p.Warnings = append(p.Warnings, nvidia.InferredPlaces(model))
 	}
@@ -147,10 +148,17 @@ func judgePartitioner(r plan.Request, spec v1alpha1.MIGSpec) error {
 		}
 		return nil
 	}
-	if r.Image.Software.MIGParted == "" && !nvidia.Installs(r, "mig-manager") && !nvidia.Installs(r, "mig-parted") {
-		return refuse("image/mig-parted", "the OSImage's software.migParted is empty: without nvidia-mig-parted the GPUs cannot be partitioned before kubelet starts; bake it in and name its version")
-	}
 	return nil
+}
+
+// partitioner warns of an image that does not say that it can partition GPUs. It may all the same: the program comes with no
+// driver, and images were described before anybody asked for it.
+func partitioner(r plan.Request) []plan.Warning {
+	if nvidia.FromOperator(r) || r.Image.Software.MIGParted != "" || nvidia.Installs(r, "mig-manager") || nvidia.Installs(r, "mig-parted") {
+		return nil
+	}
+	return []plan.Warning{{Rule: "unstated/mig-parted", Message: "the OSImage's software.migParted is empty: without nvidia-mig-parted in the image " +
+		"ingot-gpu-mode.service fails, kubelet does not start and the node does not join; bake it in and name its version"}}
 }
 
 func refuse(rule, format string, args ...any) error {

@@ -53,6 +53,20 @@ func (f Finding) String() string {
 	return text
 }
 
+// Own says that the NodeType alone shows it: no other OSImage or NodeProvider of that name would mend it.
+func (f Finding) Own() bool {
+	domain, _, _ := strings.Cut(f.Rule, "/")
+	if f.Kind != KindNodeType || slices.Contains([]string{"image", "provider", "reference"}, domain) || f.Rule == ruleUnsupported {
+		return false
+	}
+	return !slices.Contains([]string{
+		v1alpha1.ReasonDriverMissing, v1alpha1.ReasonDriverTooOld, v1alpha1.ReasonKernelArgumentMissing, v1alpha1.ReasonFormatUnsupported,
+	}, f.Reason)
+}
+
+// ruleUnsupported: the operating system of the image lacks what the documents need.
+const ruleUnsupported = "user-data/unsupported"
+
 // Judgement is all that is known before a machine is touched.
 type Judgement struct {
 	// Missing are references to what does not exist.

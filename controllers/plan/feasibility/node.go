@@ -103,7 +103,7 @@ func (j *judge) documents(err error) []Finding {
 	case errors.As(err, &network) && j.Provider != nil:
 		return []Finding{j.layer(KindNodeProvider+" "+j.Provider.Name, "spec.network", "network/invalid", network.Error())}
 	case errors.As(err, &lacking):
-		return []Finding{j.of("spec.osImageRef", v1alpha1.ReasonUserDataInvalid, "user-data/unsupported", "%v", lacking)}
+		return []Finding{j.of("spec.osImageRef", v1alpha1.ReasonUserDataInvalid, ruleUnsupported, "%v", lacking)}
 	default:
 		return []Finding{j.of("spec.userData", v1alpha1.ReasonUserDataInvalid, "user-data/invalid", "%v", err)}
 	}
