@@ -69,7 +69,7 @@ func TestUserDataIsThatOfTheMachine(t *testing.T) {
 		"/etc/kubernetes/bootstrap-kubeconfig":                {"server: https://research.example.com:6443", "token: PLACEHOLDER-BOOTSTRAP-TOKEN"},
 		"/etc/kubernetes/pki/ca.crt":                          {"PLACEHOLDER"},
 		"/etc/systemd/system/kubelet.service.d/90-ingot.conf": {"--hostname-override=training-7xk2p", "ingot.dev/nodetype=h100-mig", "ingot.dev/machine-uid=6f1c"},
-		"/etc/nvidia-mig-manager/ingot.yaml":                 {"1g.10gb"},
+		"/etc/nvidia-mig-manager/ingot.yaml":                  {"1g.10gb"},
 	} {
 		for _, want := range wants {
 			if !strings.Contains(got[path], want) {
