@@ -91,6 +91,12 @@ func TestAMachineWhoseNodeTypeIsGoneWaitsForItAndCanBeReleased(t *testing.T) {
 			if err := client.IgnoreNotFound(server.Client.Delete(ctx, &v1alpha1.NodeType{ObjectMeta: r.global()})); err != nil {
 				t.Error(err)
 			}
+			// The next look is to find it gone, however late the watch is.
+			for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(time.Millisecond) {
+				if r.controller.Client.Get(ctx, types.NamespacedName{Name: r.namespace}, &v1alpha1.NodeType{}) != nil {
+					break
+				}
+			}
 		}
 		return 0
 	}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/machine"
+	"github.com/ingot-dev/ingot/controllers/newest"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/test/management"
@@ -175,7 +176,7 @@ func (r *rig) start() {
 	limited.Wrap(r.writes.wrap)
 	mgr, err := ctrl.NewManager(limited, ctrl.Options{
 		Scheme: server.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
-		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{r.namespace: {}}}, Logger: r.log,
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{r.namespace: {}}}, Logger: r.log, NewClient: newest.ForManager,
 	})
 	if err != nil {
 		t.Fatal(err)
