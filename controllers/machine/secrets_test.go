@@ -30,12 +30,14 @@ import (
 	"github.com/ingot-dev/ingot/test/management"
 )
 
-const (
-	licenceToken = "LICENCE-eyJhbGciOiJSUzI1NiJ9-nobody-else-may-see-this"
-	licenceKey   = "client_configuration_token.tok"
-)
+const licenceKey = "client_configuration_token.tok"
 
-var encodedLicence = base64.StdEncoding.EncodeToString([]byte(licenceToken))
+// licence is the rig's own token: another's in the same API server is none of it.
+func (r *rig) licence() string {
+	return "LICENCE-eyJhbGciOiJSUzI1NiJ9-nobody-sees-that-of-" + r.namespace + "-or-it-leaks"
+}
+
+func (r *rig) encodedLicence() string { return base64.StdEncoding.EncodeToString([]byte(r.licence())) }
 
 // licensed makes a revision one of a vGPU guest, which needs a licence token.
 func licensed(image *v1alpha1.OSImage, revision *v1alpha1.NodeTypeRevision) {
@@ -61,27 +63,27 @@ func TestALicenceTokenReachesItsNodeAndIsNowhereElse(t *testing.T) {
 	r.lacks("must not be read", "binds ClusterRole ingot-manager-hosts")
 	grant()
 	r.lacks("does not exist", "creates it with that key")
-	secret := &corev1.Secret{ObjectMeta: r.meta("licence"), Data: map[string][]byte{"another": []byte(licenceToken)}}
+	secret := &corev1.Secret{ObjectMeta: r.meta("licence"), Data: map[string][]byte{"another": []byte(r.licence())}}
 	server.Create(t, secret)
 	r.lacks("lacks the key", "puts the content there")
 	r.looksAgain()
 	if h, _ := r.host("server-00"); h.Spec.Image != nil {
 		t.Error("an installation was asked for that cannot have a licence")
 	}
-	secret.Data = map[string][]byte{licenceKey: []byte(licenceToken)}
+	secret.Data = map[string][]byte{licenceKey: []byte(r.licence())}
 	if err := server.Client.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	r.poke(r.namespace)
 	r.awaitInstallation(1)
-	if claim := r.claim(); !bytes.Contains(claim.Data["userData"], []byte(`content: "`+encodedLicence+`"`)) {
+	if claim := r.claim(); !bytes.Contains(claim.Data["userData"], []byte(`content: "`+r.encodedLicence()+`"`)) {
 		t.Errorf("the node gets\n%s", claim.Data["userData"])
 	}
 	r.seenNowhere(&log, "server-00-claim")
 	r.install(r.namespace, 1)
 	management.Eventually(t, "the claim Secret has no token of any kind", func() bool {
 		claim := r.claim()
-		return claim.Data["bootstrapToken"] == nil && len(claim.Data["userData"]) > 0 && !bytes.Contains(claim.Data["userData"], []byte(encodedLicence))
+		return claim.Data["bootstrapToken"] == nil && len(claim.Data["userData"]) > 0 && !bytes.Contains(claim.Data["userData"], []byte(r.encodedLicence()))
 	})
 	r.seenNowhere(&log)
 	if events := r.events(v1alpha1.ReasonNodeSecretMissing); len(events) != 1 || events[0].Series != nil {
@@ -100,7 +102,7 @@ func TestARollBeginsNoSoonerThanItsLicenceTokenIsThere(t *testing.T) {
 	if s := r.machine(r.namespace).Status; s.Phase != v1alpha1.MachineReady || r.node(r.namespace).Spec.Unschedulable {
 		t.Errorf("the Machine is %s, its Node cordoned: %v", s.Phase, r.node(r.namespace).Spec.Unschedulable)
 	}
-	server.Create(t, &corev1.Secret{ObjectMeta: r.meta("licence"), Data: map[string][]byte{licenceKey: []byte(licenceToken)}})
+	server.Create(t, &corev1.Secret{ObjectMeta: r.meta("licence"), Data: map[string][]byte{licenceKey: []byte(r.licence())}})
 	r.poke(r.namespace)
 	management.Eventually(t, "the roll begins", func() bool { return r.machine(r.namespace).Status.Phase == v1alpha1.MachineDraining })
 }
@@ -275,7 +277,7 @@ func (r *rig) secretsUnseen(ctx context.Context, but []string) {
 
 func (r *rig) unseen(where, text string) {
 	r.t.Helper()
-	if strings.Contains(text, licenceToken) || strings.Contains(text, encodedLicence) {
+	if strings.Contains(text, r.licence()) || strings.Contains(text, r.encodedLicence()) {
 		r.t.Errorf("%s shows the licence token", where)
 	}
 }
