@@ -2,6 +2,7 @@ package feasibility
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,5 +145,18 @@ func BenchmarkJudge(b *testing.B) {
 		if err := Judge(in).Err(); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func TestUserDataIsJudgedBesideAPresentationThatIsRefused(t *testing.T) {
+	in := possible()
+	in.NodeType.Spec.GPU.Count = 99
+	in.NodeType.Spec.UserData = "#cloud-config\nruncmd: no\n"
+	var rules []string
+	for _, f := range Judge(in).Refusals {
+		rules = append(rules, f.Rule)
+	}
+	if want := []string{"gpu/count", "user-data/invalid"}; !slices.Equal(rules, want) {
+		t.Errorf("the rules are %v, want %v", rules, want)
 	}
 }

@@ -18,9 +18,14 @@ func (j *judge) node() {
 	switch {
 	case errors.As(err, &refusal):
 		j.refuse(j.of(fieldOf(refusal), refusal.Reason, refusal.Rule, "%s", refusal.Message))
-		return
 	case err != nil:
 		j.refuse(j.of("spec.gpu", v1alpha1.ReasonPresentationInvalid, "gpu/invalid", "%v", err))
+	}
+	if err != nil {
+		// What people wrote is judged all the same, so that nobody mends one thing only to hear of the next.
+		if err := cloudinit.Check(j.Documents(presentation.Plan{})); err != nil {
+			j.refuse(j.documents(err)...)
+		}
 		return
 	}
 	j.Plan = plan

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,7 +76,7 @@ func promised(in Input, e plan.SliceExpectation) []v1alpha1.Check {
 	}
 	var out []v1alpha1.Check
 	for i, want := range e.Devices {
-		name := PrefixSlices + e.Driver + "/" + want.Type
+		name := PrefixSlices + e.Driver + "/" + cmp.Or(want.Type, "device") // not every driver tells types
 		if len(want.Profiles) > 0 {
 			name += "/" + want.Profiles[0]
 		}
