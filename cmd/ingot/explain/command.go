@@ -39,6 +39,9 @@ registers (nodeLabels) and those that vendors' software sets where it runs (expe
 			if err != nil {
 				return err
 			}
+			if err := shape.Tell(cmd.ErrOrStderr()); err != nil {
+				return err
+			}
 			plan, err := shape.Plan()
 			if err != nil {
 				return fmt.Errorf("NodeType %s is impossible: %w", shape.NodeType.Name, err)

@@ -131,6 +131,27 @@ func TestDevicesWithoutATypeAreNamed(t *testing.T) {
 	}
 }
 
+func TestANodeProviderThatIsWrongIsLeftOutAndTold(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"nodetype.yaml", "osimage.yaml", "nodeprovider.yaml"} {
+		text, err := os.ReadFile(samples + "/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "nodeprovider.yaml" {
+			text = bytes.Replace(text, []byte("spec:\n"), []byte("spec:\n  rack: 7\n"), 1)
+		}
+		if err := os.WriteFile(dir+"/"+name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, want, _ := explain("", "-f", samples, "--nodetype", "h100-mig")
+	status, stdout, stderr := explain("", "-f", dir, "--nodetype", "h100-mig")
+	if status != cli.ExitOK || stdout != want || !strings.Contains(stderr, "spec.rack: there is no such field") || !strings.Contains(stderr, "is left out here") {
+		t.Errorf("status %d: %s: %s", status, stderr, cmp.Diff(want, stdout))
+	}
+}
+
 func TestWhatIsWrongIsSaid(t *testing.T) {
 	changed := func(old, new string) string {
 		text, err := os.ReadFile(samples + "/nodetype.yaml")

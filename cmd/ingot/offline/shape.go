@@ -2,6 +2,8 @@ package offline
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -18,8 +20,19 @@ type Shape struct {
 	// NodeType of the node, and the OSImage that it names.
 	NodeType *v1alpha1.NodeType
 	Image    *v1alpha1.OSImage
-	// Provider that the NodeType names; nil: the files do not have it.
+	// Provider that the NodeType names; nil: the files do not have it, or Refused says what is wrong with it.
 	Provider *v1alpha1.NodeProvider
+	// Refused is why no API server would take the NodeProvider; nil: it would.
+	Refused *RefusedError
+}
+
+// Tell warns of what is left out: neither the Plan nor the Expectation follows from the NodeProvider.
+func (s Shape) Tell(w io.Writer) error {
+	if s.Refused == nil {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "ingot: warning: %v; the NodeProvider is left out here, and no API server would take it\n", s.Refused)
+	return err
 }
 
 // ShapeOf finds the NodeType of that name or, without a name, the only one, with its OSImage and NodeProvider. Errors are
@@ -51,15 +64,18 @@ func (f Files) ShapeOf(nodeType string) (Shape, error) {
 	}
 	err := find(f, "NodeProvider", spec.ProviderRef.Name, "NodeType "+nodeType+": spec.providerRef", s.Provider)
 	var missing *MissingError
-	if errors.As(err, &missing) {
+	if errors.As(err, &missing) || errors.As(err, &s.Refused) {
 		s.Provider = nil
 		return s, nil
 	}
 	return s, err
 }
 
-// Needs is an error when the files do not have the NodeProvider.
+// Needs is an error when the files do not have the NodeProvider, or one that no API server would take.
 func (f Files) Needs(s Shape) error {
+	if s.Refused != nil {
+		return s.Refused
+	}
 	if s.Provider != nil {
 		return nil
 	}

@@ -82,6 +82,9 @@ func run(cmd *cobra.Command, opts options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	if err := shape.Tell(cmd.ErrOrStderr()); err != nil {
+		return Report{}, err
+	}
 	plan, err := shape.Plan()
 	if err != nil {
 		return Report{}, fmt.Errorf("NodeType %s is impossible: %w", shape.NodeType.Name, err)
