@@ -60,10 +60,10 @@ func (n *newest) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 		return err
 	}
 	wanted, waiting := n.waiting(id)
-	if !waiting {
-		return n.Client.Get(ctx, key, into, options...)
-	}
 	err = n.Client.Get(ctx, key, into, options...)
+	if !waiting {
+		return err
+	}
 	if err == nil && version(into) >= wanted {
 		n.forget(id, wanted)
 		return nil
