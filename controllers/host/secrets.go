@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 type secrets struct {
 	mu    sync.Mutex
 	known map[types.NamespacedName]keptSecret
+	// swept is when what was too old was let go of last.
+	swept time.Time
 }
 
 type keptSecret struct {
@@ -26,12 +29,15 @@ type keptSecret struct {
 func (s *secrets) recent(key types.NamespacedName, now time.Time, within time.Duration) keptSecret {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for key, kept := range s.known {
-		if now.Sub(kept.at) >= within {
-			delete(s.known, key) // nobody's credentials stay longer in memory
-		}
+	if now.Sub(s.swept) >= within {
+		// Nobody's credentials stay in memory for good. Every host's look comes here: not each looks through all.
+		maps.DeleteFunc(s.known, func(_ types.NamespacedName, kept keptSecret) bool { return now.Sub(kept.at) >= within })
+		s.swept = now
 	}
-	return s.known[key]
+	if kept := s.known[key]; now.Sub(kept.at) < within {
+		return kept
+	}
+	return keptSecret{}
 }
 
 // remember keeps the Secret from when it was read, unless it was read again meanwhile: many hosts share one.
