@@ -102,17 +102,19 @@ func (p *planner) reportUpToDate() {
 	s := p.d.Status
 	if p.f.Next.Name != "" && p.g.hostIsMine(p.f) {
 		if reason, message := p.rollObstacle(); reason != "" {
-			p.set(v1alpha1.ConditionUpToDate, metav1.ConditionFalse, reason, "cannot be rolled to revision "+p.f.Next.Name+": "+message)
+			p.set(v1alpha1.ConditionUpToDate, metav1.ConditionFalse, reason, "cannot be rolled to "+installed(p.f.Next.Rendered(), s.Installed())+": "+message)
 			p.after(look)
 			return
 		}
 	}
 	switch target := p.f.NodeType.Target; {
-	case s.Revision == "" || target == "":
-	case s.Revision == target:
+	case s.Revision == "" || target.IsZero():
+	case s.Installed() == target:
 		p.set(v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonUpToDate, "has the NodeType's target revision")
+	case s.Revision == target.Revision:
+		p.set(v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRenderingOutdated, "the NodeType's target rendering of this revision is "+target.Rendering)
 	default:
-		p.set(v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRevisionOutdated, "the NodeType's target revision is "+target)
+		p.set(v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRevisionOutdated, "the NodeType's target revision is "+target.Revision)
 	}
 }
 
@@ -306,7 +308,7 @@ func (p *planner) verdictProblem() (reason, message string) {
 		return v1alpha1.ReasonNodeLost, "Node " + m.Name + " was deleted in the tenant's cluster: restart kubelet on it, and it registers again"
 	case !p.f.NodeOfThisAttempt():
 		return v1alpha1.ReasonNodeConflict, p.conflict()
-	case v == nil || v.NodeUID != p.f.Node.UID || v.Revision != m.Status.Revision:
+	case v == nil || v.NodeUID != p.f.Node.UID || v.Revision != m.Status.Revision || v.Rendering != m.Status.Rendering:
 		return v1alpha1.ReasonChecksWaiting, "Node " + m.Name + " has not been judged yet"
 	case v.BootID != p.f.Node.BootID:
 		return v1alpha1.ReasonNodeRebooted, "Node " + m.Name + " booted since it was judged"
