@@ -56,6 +56,16 @@ const (
 	ReasonResourcesDisagree = "ResourcesDisagree"
 )
 
+// Reasons of NodeType's Ready condition that are about its rendering.
+const (
+	// ReasonRenderingLost: the NodeTypeRendering that nodes are judged by was deleted.
+	ReasonRenderingLost = "RenderingLost"
+	// ReasonRenderingUnreadable: a newer version of Ingot wrote the NodeTypeRendering.
+	ReasonRenderingUnreadable = "RenderingUnreadable"
+	// ReasonOlderShape: the object was written by a version of Ingot that kept less than this one needs; nothing is done with it.
+	ReasonOlderShape = "OlderShape"
+)
+
 // FailurePolicy is what a verdict does.
 // +kubebuilder:validation:Enum=Hold;Observe
 type FailurePolicy string

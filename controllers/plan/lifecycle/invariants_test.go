@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
 	hostplan "github.com/ingot-dev/ingot/controllers/plan/host"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
 )
 
 // The invariants of the design, where they can be seen to break.
