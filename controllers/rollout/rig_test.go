@@ -36,10 +36,16 @@ func TestMain(m *testing.M) { os.Exit(management.Main(m, &server)) }
 // manage runs a manager with the controllers of NodeTypes, NodePools and Rollouts until the test ends.
 func manage(t *testing.T) {
 	t.Helper()
-	server.Run(t, func(mgr ctrl.Manager) error {
+	manageAs(t, presentation.Resolve)
+}
+
+// manageAs is manage for a version of Ingot with another resolver. stop ends it.
+func manageAs(t *testing.T, resolve presentation.Resolver) (stop func()) {
+	t.Helper()
+	return server.Run(t, func(mgr ctrl.Manager) error {
 		c, direct, real := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
 		for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
-			&nodetype.Reconciler{Client: c, Reader: direct, Recorder: mgr.GetEventRecorder("nodetype"), Clock: real, Resolve: presentation.Resolve},
+			&nodetype.Reconciler{Client: c, Reader: direct, Recorder: mgr.GetEventRecorder("nodetype"), Clock: real, Resolve: resolve},
 			&nodepool.Reconciler{Client: c, Reader: direct, Recorder: mgr.GetEventRecorder("nodepool"), Clock: real, Suffix: func() string { return rand.String(5) }},
 			&Reconciler{Client: c, Reader: direct, Recorder: mgr.GetEventRecorder("rollout"), Clock: real},
 		} {
