@@ -32,10 +32,7 @@ func refresh(ctx context.Context, s session, args []string) error {
 	if err := s.patch(ctx, nodeType, before); err != nil {
 		return fmt.Errorf("set NodeType %s to rendering %s: %w", args[0], to, err)
 	}
-	if err := s.say("NodeType %s asks for rendering %s instead of %s; its Machines are installed again, the canary first", args[0], to, has); err != nil || current == nil || s.json {
-		return err
-	}
-	return s.say("%s", current.Message)
+	return s.say("NodeType %s asks for rendering %s instead of %s; its Machines are installed again, the canary first: ingot rollout status %s", args[0], to, has, args[0])
 }
 
 // undo sets the NodeType back to what is stable.
@@ -45,8 +42,14 @@ func undo(ctx context.Context, s session, args []string) error {
 		return err
 	}
 	stable, target := nodeType.Status.Stable(), nodeType.Status.Target()
+	if stable == target {
+		// A refresh that was completed is undone too: the rendering before it is still kept.
+		if stable, err = s.beforeRefresh(ctx, args[0], target); err != nil {
+			return err
+		}
+	}
 	if stable.IsZero() || stable == target {
-		return fmt.Errorf("NodeType %s has nothing to undo: its stable revision, %s, is what it asks for", args[0], stable.Revision)
+		return fmt.Errorf("NodeType %s has nothing to undo: its stable revision, %s, is what it asks for", args[0], target.Revision)
 	}
 	before := nodeType.DeepCopy()
 	done := fmt.Sprintf("rendering %s", stable.Rendering)
@@ -62,6 +65,19 @@ func undo(ctx context.Context, s session, args []string) error {
 		return fmt.Errorf("set NodeType %s back to %s: %w", args[0], stable.Revision, err)
 	}
 	return s.say("NodeType %s is set back to %s; Machines that had moved are moved back", args[0], done)
+}
+
+// beforeRefresh is what the NodeType's newest Rollout moved its Machines from, if that was another rendering of the target's revision;
+// zero: it was not.
+func (s session) beforeRefresh(ctx context.Context, nodeType string, target v1alpha1.RenderedRevision) (v1alpha1.RenderedRevision, error) {
+	all, err := s.rollouts(ctx, nodeType)
+	if err != nil || len(all) == 0 {
+		return v1alpha1.RenderedRevision{}, err
+	}
+	if last := all[len(all)-1].Spec; last.Target() == target && last.From == last.To {
+		return last.Source(), nil
+	}
+	return v1alpha1.RenderedRevision{}, nil
 }
 
 // restore puts back into the NodeType's spec what a revision froze of it, and gives the name of its OSImage.
