@@ -24,7 +24,6 @@ import (
 	"github.com/ingot-dev/ingot/controllers/tenant"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/controllers/validation"
-	"github.com/ingot-dev/ingot/presentation"
 )
 
 // World is what the controllers act on and with, beside the management cluster.
@@ -49,7 +48,7 @@ type World struct {
 	// Workers serve that many Machines at once.
 	Workers int
 	// Resolve makes of a revision what its nodes are told and must advertise: presentation.Resolve.
-	Resolve presentation.Resolver
+	Resolve nodetype.Resolver
 }
 
 // Setup adds every controller to the manager.

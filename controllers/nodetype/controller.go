@@ -21,6 +21,9 @@ import (
 	"github.com/ingot-dev/ingot/presentation"
 )
 
+// Resolver makes the plan of a revision's nodes.
+type Resolver = presentation.Resolver
+
 // Reconciler keeps the NodeTypes.
 type Reconciler struct {
 	// Client reads from the cache and writes.
@@ -33,7 +36,7 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Resolve makes the plan of a new revision's nodes, and tells whether this version of Ingot would make the same of an older
 	// one: presentation.Resolve.
-	Resolve presentation.Resolver
+	Resolve Resolver
 }
 
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes;osimages;nodeproviders;machines;hostrecords,verbs=get;list;watch

@@ -308,7 +308,7 @@ func (p *planner) verdictProblem() (reason, message string) {
 		return v1alpha1.ReasonNodeLost, "Node " + m.Name + " was deleted in the tenant's cluster: restart kubelet on it, and it registers again"
 	case !p.f.NodeOfThisAttempt():
 		return v1alpha1.ReasonNodeConflict, p.conflict()
-	case v == nil || v.NodeUID != p.f.Node.UID || v.Revision != m.Status.Revision || v.Rendering != m.Status.Rendering:
+	case !p.f.VerdictIsOfNode():
 		return v1alpha1.ReasonChecksWaiting, "Node " + m.Name + " has not been judged yet"
 	case v.BootID != p.f.Node.BootID:
 		return v1alpha1.ReasonNodeRebooted, "Node " + m.Name + " booted since it was judged"

@@ -39,28 +39,17 @@ type Choice struct {
 // that is stable and has been lost is never replaced by another one: all Machines would be rolled because an object was deleted.
 func Choose(f Facts) (Choice, error) {
 	var c Choice
-	name := Of(f.Revision, f.Status, f.Kept)
-	if stable := f.Status.Stable(); stable.Revision == f.Revision && stable.Rendering != "" && f.kept(stable.Rendering) == nil {
-		name, c.Lost = "", stable.Rendering
-	}
-	switch asked := f.kept(f.Asked); {
-	case asked != nil && asked.Spec.RevisionRef.Name == f.Revision:
-		name, c.Lost = f.Asked, ""
-	case f.Made != nil && f.Made.Name == f.Asked:
-		name, c.Lost = "", ""
-	case asked == nil && strings.HasPrefix(f.Asked, f.Revision+"-"):
-		c.Unknown = f.Asked
-	}
-	if f.Made != nil && f.Made.Name == c.Lost {
-		c.Lost = ""
-	}
+	asked := f.kept(f.Asked)
 	switch {
-	case c.Lost != "":
-		return c, nil
-	case name != "":
-		c.Rendering = f.kept(name)
+	case asked != nil && asked.Spec.RevisionRef.Name == f.Revision:
+		c.Rendering = asked
+	case f.isMade(f.Asked):
+		c.Rendering, c.New = f.Made, true
 	default:
-		c.Rendering, c.New = f.Made, f.Made != nil
+		if asked == nil && strings.HasPrefix(f.Asked, f.Revision+"-") {
+			c.Unknown = f.Asked
+		}
+		f.keepOrMake(&c)
 	}
 	if c.Rendering == nil || f.Made == nil {
 		return c, nil
@@ -72,6 +61,31 @@ func Choose(f Facts) (Choice, error) {
 	c.Differences, err = Differences(plan, f.Made.Spec.Plan)
 	return c, err
 }
+
+// keepOrMake chooses where nobody has asked for a rendering.
+func (f Facts) keepOrMake(c *Choice) {
+	if lost := f.lost(); lost != "" && !f.isMade(lost) {
+		c.Lost = lost
+		return
+	}
+	if name := Of(f.Revision, f.Status, f.Kept); name != "" && f.lost() == "" {
+		c.Rendering = f.kept(name)
+		return
+	}
+	c.Rendering, c.New = f.Made, f.Made != nil
+}
+
+// lost names the stable rendering of the revision where it does not exist; empty: it does, or another revision is stable.
+func (f Facts) lost() string {
+	stable := f.Status.Stable()
+	if stable.Revision != f.Revision || f.kept(stable.Rendering) != nil {
+		return ""
+	}
+	return stable.Rendering
+}
+
+// isMade says whether the version that runs makes the rendering of that name.
+func (f Facts) isMade(name string) bool { return f.Made != nil && f.Made.Name == name }
 
 // kept is the rendering of that name; nil: there is none.
 func (f Facts) kept(name string) *v1alpha1.NodeTypeRendering {

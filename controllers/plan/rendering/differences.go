@@ -42,19 +42,16 @@ func compare(path string, was, would any) []string {
 	if reflect.DeepEqual(was, would) {
 		return nil
 	}
-	before, beforeHas := members(was)
-	after, afterHas := members(would)
-	if !beforeHas && !afterHas || was != nil && would != nil && beforeHas != afterHas {
+	before, after := members(was), members(would)
+	if isTold(path, was, would) {
 		return []string{sentence(path, was, would)}
 	}
-	if path != "" && (was == nil || would == nil) && isItem(path) {
-		return []string{sentence(path, was, would)}
+	keys := map[string]bool{}
+	for _, side := range []map[string]any{before, after} {
+		for key := range side {
+			keys[key] = true
+		}
 	}
-	keys := maps.Clone(before)
-	if keys == nil {
-		keys = map[string]any{}
-	}
-	maps.Copy(keys, after)
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		out = append(out, compare(join(path, key), before[key], after[key])...)
@@ -63,6 +60,15 @@ func compare(path string, was, would any) []string {
 		return []string{path + " would be in another order"}
 	}
 	return out
+}
+
+// isTold says whether a difference is told at this path, and not at the members below it: there are none on one side that has a
+// value, or an item of a list comes or goes as a whole.
+func isTold(path string, was, would any) bool {
+	if was == nil || would == nil {
+		return isItem(path) || members(was) == nil && members(would) == nil
+	}
+	return members(was) == nil || members(would) == nil
 }
 
 // isItem says whether the path ends with an item of a list: one that comes or goes is told as a whole.
@@ -79,11 +85,11 @@ func join(path, key string) string {
 // identities are the members that tell the items of a list apart, the first that an item has.
 var identities = []string{"name", "path", "key", "driver", "resourceName", "type"}
 
-// members of an object, and of a list whose items are objects or texts. The values of other things are compared as they are.
-func members(value any) (map[string]any, bool) {
+// members of an object, or of a list by what tells its items apart; nil: the value is neither.
+func members(value any) map[string]any {
 	switch v := value.(type) {
 	case map[string]any:
-		return v, true
+		return v
 	case []any:
 		out := make(map[string]any, len(v))
 		for i, item := range v {
@@ -93,9 +99,9 @@ func members(value any) (map[string]any, bool) {
 			}
 			out[key] = item
 		}
-		return out, true
+		return out
 	}
-	return nil, false
+	return nil
 }
 
 func itemKey(item any, at int) string {
