@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/connect"
+	"github.com/ingot-dev/ingot/controllers/plan/succession"
 )
 
 // control are the commands that act on rollouts of a cluster.
@@ -64,7 +66,13 @@ func (s session) rollouts(ctx context.Context, nodeType string) ([]v1alpha1.Roll
 		return nil, fmt.Errorf("list Rollouts: %w", err)
 	}
 	mine := slices.DeleteFunc(list.Items, func(r v1alpha1.Rollout) bool { return nodeType != "" && r.Spec.NodeTypeRef.Name != nodeType })
-	slices.SortStableFunc(mine, func(a, b v1alpha1.Rollout) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	slices.SortFunc(mine, func(a, b v1alpha1.Rollout) int {
+		if nodeType == "" && !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+			return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+		}
+		// Two Rollouts of a NodeType may be made within the second that creation times are told in.
+		return cmp.Or(cmp.Compare(succession.Number(a.Name), succession.Number(b.Name)), cmp.Compare(a.Name, b.Name))
+	})
 	return mine, nil
 }
 
