@@ -51,13 +51,20 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1alpha1.NodePool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&v1alpha1.Machine{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})).
 		Watches(&v1alpha1.Machine{}, soon).
-		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.ofNodeType)).
+		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.ofNodeType), builder.WithPredicates(targetChanged)).
 		Complete(r)
 }
 
-// settle gathers what happens to a pool's Machines: an installation changes each of them several times, and a fleet that
-// starts would have its pool counted, and written, at each of those.
-const settle = 2 * time.Second
+// countingInterval gathers what happens to a pool's Machines: an installation changes each of them several times, and a fleet
+// that starts would have its pool counted, and written, at each of those.
+const countingInterval = 5 * time.Second
+
+// targetChanged leaves out what a NodeType counts.
+var targetChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, ok1 := e.ObjectOld.(*v1alpha1.NodeType)
+	after, ok2 := e.ObjectNew.(*v1alpha1.NodeType)
+	return ok1 && ok2 && (before.Generation != after.Generation || before.Status.Stable() != after.Status.Stable() || before.Status.Target() != after.Status.Target())
+}}
 
 // soon enqueues the pool of a Machine that changed a little later; that one came or went is seen at once.
 var soon = handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
@@ -70,7 +77,7 @@ var soon = handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent
 		q.Add(reconcile.Request{NamespacedName: key})
 		return
 	}
-	q.AddAfter(reconcile.Request{NamespacedName: key}, settle)
+	q.AddAfter(reconcile.Request{NamespacedName: key}, countingInterval)
 }}
 
 func (r *Reconciler) ofNodeType(ctx context.Context, changed client.Object) []reconcile.Request {

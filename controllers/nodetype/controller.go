@@ -64,9 +64,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Owns(&v1alpha1.Rollout{}, builder.WithPredicates(phaseChanged)).
 		Watches(&v1alpha1.OSImage{}, r.soon(ofImage)).
 		Watches(&v1alpha1.NodeProvider{}, r.soon(ofProvider)).
-		Watches(&v1alpha1.Machine{}, r.soon(ofMachine)).
-		Watches(&metal3api.BareMetalHost{}, r.soon(all)).
-		Watches(&v1alpha1.HostRecord{}, r.soon(all)).
+		Watches(&v1alpha1.Machine{}, r.counted(ofMachine)).
+		Watches(&metal3api.BareMetalHost{}, r.counted(all)).
+		Watches(&v1alpha1.HostRecord{}, r.counted(all)).
 		Watches(&corev1.Namespace{}, r.soon(all), builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
 		Complete(r)
 }

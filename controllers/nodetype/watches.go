@@ -16,9 +16,13 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// settle gathers events: a hall of servers that install reports progress all the time, and counting each time that
-// one of them does would be counting all day.
-const settle = time.Second
+const (
+	// settle gathers events about what a NodeType refers to.
+	settle = time.Second
+	// countingInterval gathers events that change what is counted: a hall of servers that install reports progress all the
+	// time, and each count that differs is a write.
+	countingInterval = 5 * time.Second
+)
 
 // revisionsChanged: the status names other revisions or renderings now, on which the Rollout between them is made.
 var revisionsChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -55,7 +59,12 @@ func all(*v1alpha1.NodeType, client.Object) bool { return true }
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // soon enqueues the concerned NodeTypes a little later.
-func (r *Reconciler) soon(is concern) handler.EventHandler {
+func (r *Reconciler) soon(is concern) handler.EventHandler { return r.after(settle, is) }
+
+// counted enqueues the concerned NodeTypes when they are counted next.
+func (r *Reconciler) counted(is concern) handler.EventHandler { return r.after(countingInterval, is) }
+
+func (r *Reconciler) after(pause time.Duration, is concern) handler.EventHandler {
 	enqueue := func(ctx context.Context, changed client.Object, q queue) {
 		var nodeTypes v1alpha1.NodeTypeList
 		if err := r.Client.List(ctx, &nodeTypes, client.UnsafeDisableDeepCopy); err != nil {
@@ -64,7 +73,7 @@ func (r *Reconciler) soon(is concern) handler.EventHandler {
 		}
 		for i := range nodeTypes.Items {
 			if is(&nodeTypes.Items[i], changed) {
-				q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: nodeTypes.Items[i].Name}}, settle)
+				q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: nodeTypes.Items[i].Name}}, pause)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package validation
 
 import (
 	"context"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -118,7 +119,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		// cost one of them its request. The gate does not wait.
 		return step.Done().Result()
 	}
+	if left := untilWorthTelling(&machine, decision, r.Clock.Now()); left > 0 {
+		return step.Wait("what a new node still lacks is not told at once", left).Result()
+	}
 	return r.write(ctx, &machine, decision)
+}
+
+// untilWorthTelling is how long the first verdict on a node that has just joined, and waits for what is still to come up, is not
+// written: most nodes are complete before. What has failed, and what concerns the gate, is told at once.
+func untilWorthTelling(m *v1alpha1.Machine, d verdict.Decision, now time.Time) time.Duration {
+	at := len(m.Status.Timeline) - 1
+	if m.Status.Verdict != nil || d.Gate != verdict.Keep || len(d.Events) > 0 || d.Verdict.Result != v1alpha1.CheckWait ||
+		at < 1 || m.Status.Timeline[at].Phase != v1alpha1.MachineValidating || m.Status.Timeline[at-1].Phase != v1alpha1.MachineJoining {
+		return 0
+	}
+	return m.Status.Timeline[at].At.Add(verdict.FirstChecks).Sub(now)
 }
 
 // judged says whether the Machine is in a phase in which its node is judged. Before there is none, and afterwards the
