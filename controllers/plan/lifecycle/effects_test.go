@@ -14,6 +14,9 @@ func (w *world) reconcile(m *machine) {
 	}
 	f, h, seen := w.facts(m)
 	d := plan(f, w.guards)
+	if w.plans++; w.plans%8 == 0 {
+		w.checkMemory(f, d)
+	}
 	w.tell("%s %s -> %s: action %v, waits for %q", m.live.Name, f.Machine.Status.Phase, d.Status.Phase, d.Action, d.Status.WaitingFor)
 	if d.Action != nil {
 		if d.Action.Kind == CreateToken && d.Action.TokenID == "" {

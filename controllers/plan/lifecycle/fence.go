@@ -83,13 +83,13 @@ func (s situation) awaitObservation() result {
 	return wait(notice{reason: v1alpha1.ReasonEvicting, message: "the node is being emptied"})
 }
 
-// beginPowerOff has the status say that the power-off is begun before the host is asked for it: a roll that is called off
-// meanwhile must see it.
+// beginPowerOff records that the power-off is begun before the host is asked for it: a roll that is called off meanwhile must see
+// it.
 func (s situation) beginPowerOff() result {
 	if s.PowerOffBegun() {
 		return next
 	}
-	return wait(s.powerOffNotice()).planAgain()
+	return record(powerOffRequested, s.powerOffNotice())
 }
 
 func (s situation) powerOff() result {

@@ -56,7 +56,7 @@ var phases = map[v1alpha1.MachinePhase][]step{
 		goal("the tenant's API server answers, or had its time", situation.awaitRelease),
 	},
 	gone: {
-		goal("it is told that a Node may remain", situation.reportRemainingNode),
+		goal("it is reported that a Node may remain", situation.reportRemainingNode),
 		goal("the finalizer is removed", situation.removeFinalizer),
 	},
 }

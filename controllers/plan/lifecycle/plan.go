@@ -81,17 +81,25 @@ func (p *planner) apply(r result) {
 	default:
 		p.d.Status.Progress = r.progress.DeepCopy()
 	}
-	if n := r.notice; n.reason != "" {
-		p.tell(n)
-		if r.warn {
-			p.event(true, n.reason, n.message)
-		}
+	if r.isFinal() {
+		p.tell(r.notice)
+	}
+	now := metav1.NewMicroTime(p.Now)
+	switch r.mark {
+	case powerOffRequested:
+		p.d.Status.PowerOffRequestedAt = &now
+	case nodeRemainsReported:
+		p.d.Status.NodeRemainsReportedAt = &now
+		p.event(true, r.notice.reason, r.notice.message)
 	}
 }
 
 func (p *planner) enter(phase v1alpha1.MachinePhase) {
 	s := &p.d.Status
 	s.Phase, s.Deadline, s.WaitingFor, s.Progress = phase, nil, "", nil
+	if phase != v1alpha1.MachineReleasing {
+		s.PowerOffRequestedAt = nil // what was begun for a roll goes on in a release
+	}
 	now := metav1.NewMicroTime(p.Now)
 	if limit := p.Timeouts.Of(phase); limit > 0 {
 		deadline := metav1.NewMicroTime(p.Now.Add(limit))

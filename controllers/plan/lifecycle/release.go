@@ -3,8 +3,6 @@ package lifecycle
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
 )
@@ -97,13 +95,10 @@ func (s situation) remainsNotice() notice {
 
 // reportRemainingNode tells that the Node may remain before the Machine can be gone.
 func (s situation) reportRemainingNode() result {
-	ready := meta.FindStatusCondition(s.Machine.Status.Conditions, v1alpha1.ConditionReady)
-	if !s.canNodeRemain() || ready != nil && ready.Reason == v1alpha1.ReasonNodeRemains {
+	if !s.canNodeRemain() || s.Machine.Status.NodeRemainsReportedAt != nil {
 		return next
 	}
-	r := wait(s.remainsNotice()).planAgain()
-	r.warn = true
-	return r
+	return record(nodeRemainsReported, s.remainsNotice())
 }
 
 func (s situation) removeFinalizer() result {

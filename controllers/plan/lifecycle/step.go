@@ -25,14 +25,14 @@ func while(condition string, applies func(situation) bool, group ...step) step {
 	return step{goal: condition, applies: applies, group: group}
 }
 
-// result is what a step returns: next, wait or act. A step changes nothing; the planner applies the result to the Decision.
+// result is what a step returns: next, wait, record or act. A step changes nothing; the planner applies the result to the Decision.
 type result struct {
 	// action to try; nil: none.
 	action *Action
 	// notice is what people are told. The first notice ends the list; without one the following step is taken.
 	notice notice
-	// warn: the notice is also an event of type Warning.
-	warn bool
+	// mark is the status field to write; empty: none.
+	mark mark
 	// progress of the installation that people are shown; nil: as it was, the zero value: none.
 	progress *v1alpha1.Progress
 	// requeue is when to look again although nothing is seen to change; 0: only when something changes.
@@ -40,6 +40,16 @@ type result struct {
 	// again: plan again as soon as the action is done or, without one, as soon as the status is written.
 	again bool
 }
+
+// mark is a status field that remembers what was begun: the next decision rests on it, and on no condition.
+type mark string
+
+const (
+	// powerOffRequested is status.powerOffRequestedAt.
+	powerOffRequested mark = "powerOffRequestedAt"
+	// nodeRemainsReported is status.nodeRemainsReportedAt. The notice is an event too, of type Warning.
+	nodeRemainsReported mark = "nodeRemainsReportedAt"
+)
 
 // notice is what people are told about a Machine that waits.
 type notice struct {
@@ -57,6 +67,10 @@ var next = result{}
 
 // wait is the result of a step that can only wait: it ends the list.
 func wait(n notice) result { return result{notice: n} }
+
+// record is the result of a step that has the status remember something before anything follows from it: it ends the list, and
+// the next step is planned when the status is written.
+func record(m mark, n notice) result { return result{mark: m, notice: n, again: true} }
 
 // act is the result of a step that has a side effect to try. With an empty notice the following steps say what the Machine
 // waits for, and none of their actions is tried.
@@ -84,7 +98,7 @@ func (r result) then(following result) result {
 	}
 	both := following
 	if r.action != nil {
-		both.action, both.again = r.action, r.again
+		both.action, both.again, both.mark = r.action, r.again, ""
 	}
 	if r.requeue > 0 && (both.requeue == 0 || r.requeue < both.requeue) {
 		both.requeue = r.requeue

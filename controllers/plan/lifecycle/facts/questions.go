@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
@@ -142,8 +140,7 @@ func (f Facts) MayHaveBooted() bool {
 // PowerOffBegun: the power-off was asked for, or the status says that it will be: from there on there is no way back. The
 // status says so before the host is asked, so that no request on its way can be overlooked.
 func (f Facts) PowerOffBegun() bool {
-	ready := meta.FindStatusCondition(f.Machine.Status.Conditions, v1alpha1.ConditionReady)
-	return !f.Host.Online || ready != nil && ready.Reason == v1alpha1.ReasonPoweringOff
+	return !f.Host.Online || f.Machine.Status.PowerOffRequestedAt != nil
 }
 
 // CalledOff: no other revision is wanted any more, and what is installed still runs as it did before the roll.
