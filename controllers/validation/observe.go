@@ -17,6 +17,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
+	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/presentation"
 )
@@ -94,11 +95,11 @@ func (r *Reconciler) promise(ctx context.Context, m *v1alpha1.Machine) (observat
 		if apierrors.IsNotFound(err) {
 			return observation{finding: &finding{
 				status: metav1.ConditionUnknown, reason: v1alpha1.ReasonWaitingForNodeType, again: time.Minute,
-				message: fmt.Sprintf("what the node promises is not known: %T %q does not exist", into, name),
+				message: fmt.Sprintf("what the node promises is not known: %s %s does not exist", step.Kind(into), name),
 			}}, nil
 		}
 		if err != nil {
-			return observation{}, fmt.Errorf("read %T %q: %w", into, name, err)
+			return observation{}, fmt.Errorf("read %s %s: %w", step.Kind(into), name, err)
 		}
 	}
 	plan, err := presentation.Resolve(presentation.Request{GPU: revision.Spec.GPU, Image: image.Spec, Resources: nodeType.Spec.Resources})
