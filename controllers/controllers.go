@@ -47,6 +47,8 @@ type World struct {
 	MachineTimeouts lifecycle.Timeouts
 	// Workers serve that many Machines at once.
 	Workers int
+	// Resolve makes of a revision what its nodes are told and must advertise: presentation.Resolve.
+	Resolve nodetype.Resolver
 }
 
 // Setup adds every controller to the manager.
@@ -56,7 +58,7 @@ func Setup(mgr ctrl.Manager, w World) error {
 	now := func() time.Time { return w.Clock.Now() }
 	for name, controller := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
 		"osimage":  &osimage.Reconciler{Client: c, Recorder: recorder("osimage"), HTTP: w.HTTP, Clock: w.Clock, Jitter: w.Jitter},
-		"nodetype": &nodetype.Reconciler{Client: c, Reader: direct, Recorder: recorder("nodetype"), Clock: w.Clock},
+		"nodetype": &nodetype.Reconciler{Client: c, Reader: direct, Recorder: recorder("nodetype"), Clock: w.Clock, Resolve: w.Resolve},
 		"nodepool": &nodepool.Reconciler{Client: c, Reader: direct, Recorder: recorder("nodepool"), Clock: w.Clock, Suffix: w.Suffix},
 		"rollout":  &rollout.Reconciler{Client: c, Reader: direct, Recorder: recorder("rollout"), Clock: w.Clock},
 		"tenant":   &tenant.Reconciler{Client: c, Reader: direct, Registry: w.Tenants, Recorder: recorder("tenant"), Clock: w.Clock},

@@ -44,6 +44,9 @@ type (
 	Refusal = plan.Refusal
 )
 
+// Resolver is the type of Resolve.
+type Resolver func(Request) (Plan, error)
+
 // Resolve says what the operating system of a node must be told, and what the node must then advertise. It is
 // deterministic. An impossible request, and one that this version does not know, is a *Refusal.
 func Resolve(r Request) (Plan, error) {
@@ -51,7 +54,7 @@ func Resolve(r Request) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	if err := promise(r, &p.Expectation); err != nil {
+	if p.Expectation, err = Declare(p.Expectation, r.Resources); err != nil {
 		return Plan{}, err
 	}
 	p.Expectation.AbsentPrefixes = append(slices.Clone(acceleratorDomains), p.Expectation.AbsentPrefixes...)

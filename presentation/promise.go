@@ -22,20 +22,22 @@ var acceleratorDrivers = []string{"gaudi.intel.com", "gpu.amd.com", "gpu.intel.c
 // gpuNames begin the names of GPUs among them; other devices, such as network functions, may be promised beside GPUs.
 var gpuNames = []string{"amd.com/", "gpu.intel.com/", "habana.ai/", "nvidia.com/gpu", "nvidia.com/mig-"}
 
-// promise adds what the NodeType promises to what follows from its GPUs, and refuses when the two disagree.
-func promise(r Request, e *Expectation) error {
+// Declare is the expectation with the resources that a NodeType declares beside what follows from its GPUs. When the two
+// disagree, the error is a *Refusal. The expectation that is given stays as it is.
+func Declare(e Expectation, declared corev1.ResourceList) (Expectation, error) {
 	derived := len(e.Resources)
-	for _, name := range slices.Sorted(maps.Keys(r.Resources)) {
-		quantity := r.Resources[name]
+	e.Resources = slices.Clone(e.Resources)
+	for _, name := range slices.Sorted(maps.Keys(declared)) {
+		quantity := declared[name]
 		if quantity.Sign() < 0 {
-			return disagree(name, "promise/negative", "it is %s, and a promise cannot be negative", quantity.String())
+			return Expectation{}, disagree(name, "promise/negative", "it is %s, and a promise cannot be negative", quantity.String())
 		}
-		if err := promiseOne(name, quantity, e, derived); err != nil {
-			return err
+		if err := promiseOne(name, quantity, &e, derived); err != nil {
+			return Expectation{}, err
 		}
 	}
 	slices.SortFunc(e.Resources, func(a, b Resource) int { return strings.Compare(string(a.Name), string(b.Name)) })
-	return nil
+	return e, nil
 }
 
 func promiseOne(name corev1.ResourceName, quantity resource.Quantity, e *Expectation, derived int) error {

@@ -23,6 +23,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&NodeProvider{}, &NodeProviderList{},
 		&NodeType{}, &NodeTypeList{},
 		&NodeTypeRevision{}, &NodeTypeRevisionList{},
+		&NodeTypeRendering{}, &NodeTypeRenderingList{},
 		&NodePool{}, &NodePoolList{},
 		&Machine{}, &MachineList{},
 		&TenantCluster{}, &TenantClusterList{},

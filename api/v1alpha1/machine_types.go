@@ -40,7 +40,7 @@ const (
 	ConditionJoined = "Joined"
 	// ConditionValidated: the verdict passes. The validation controller writes it, and status.verdict.
 	ConditionValidated = "Validated"
-	// ConditionUpToDate: the Machine has its NodeType's target revision.
+	// ConditionUpToDate: the Machine has its NodeType's target revision, and that one's target rendering.
 	ConditionUpToDate = "UpToDate"
 )
 
@@ -128,6 +128,8 @@ const (
 	ReasonUpToDate = "UpToDate"
 	// ReasonRevisionOutdated: the NodeType has a newer revision.
 	ReasonRevisionOutdated = "RevisionOutdated"
+	// ReasonRenderingOutdated: the NodeType has another rendering of the same revision.
+	ReasonRenderingOutdated = "RenderingOutdated"
 )
 
 // Reasons of Machine's Ready condition while it is rolled or released, in order.
@@ -149,6 +151,7 @@ const (
 )
 
 // MachineSpec is one host given to one NodeType.
+// +kubebuilder:validation:XValidation:rule="!has(self.rendering) || has(self.revision)",message="rendering needs revision: it is a rendering of that one"
 // +kubebuilder:validation:XValidation:rule="self.nodeTypeRef == oldSelf.nodeTypeRef && self.tenantClusterRef == oldSelf.tenantClusterRef",message="nodeTypeRef and tenantClusterRef are immutable: delete the Machine and create another"
 type MachineSpec struct {
 	// nodeTypeRef names the NodeType.
@@ -161,6 +164,10 @@ type MachineSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Revision string `json:"revision,omitempty"`
+	// rendering names the NodeTypeRendering of revision; absent: the one that the NodeType has for it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Rendering string `json:"rendering,omitempty"`
 	// hostName pins one BareMetalHost; absent: any that fits.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
@@ -257,6 +264,9 @@ type Verdict struct {
 	// revision of the Machine.
 	// +optional
 	Revision string `json:"revision,omitempty"`
+	// rendering that was judged by.
+	// +optional
+	Rendering string `json:"rendering,omitempty"`
 	// since when the result is what it is; for Pass, the start of the settle time.
 	// +optional
 	Since *metav1.MicroTime `json:"since,omitempty"`
@@ -290,6 +300,9 @@ type MachineStatus struct {
 	// revision that the Machine is being, or was, installed with.
 	// +optional
 	Revision string `json:"revision,omitempty"`
+	// rendering of revision that the Machine is being, or was, installed with: its promise.
+	// +optional
+	Rendering string `json:"rendering,omitempty"`
 	// attempt counts this Machine's installations; part of the Node's providerID.
 	// +optional
 	Attempt int64 `json:"attempt,omitempty"`
@@ -320,6 +333,16 @@ type MachineStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Asked is what the Machine is to be installed with; a part that the spec leaves open is empty.
+func (s MachineSpec) Asked() RenderedRevision {
+	return RenderedRevision{Revision: s.Revision, Rendering: s.Rendering}
+}
+
+// Installed is what the Machine is being, or was, installed with.
+func (s MachineStatus) Installed() RenderedRevision {
+	return RenderedRevision{Revision: s.Revision, Rendering: s.Rendering}
 }
 
 // Machine is one host given to one NodeType: claimed, installed, joined, validated, admitted, released.

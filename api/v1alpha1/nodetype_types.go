@@ -8,8 +8,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// NodeType's conditions: Ready.
-//
+// NodeType's conditions: Ready, RenderingCurrent.
+
+// ConditionRenderingCurrent of a NodeType: the version of Ingot that runs would make of the target revision what its rendering
+// says. False gates no node and stops nothing: the message says what differs, and ingot rollout refresh brings it to the Machines.
+const ConditionRenderingCurrent = "RenderingCurrent"
+
+// Reasons of NodeType's RenderingCurrent condition.
+const (
+	// ReasonRenderingCurrent: nothing differs.
+	ReasonRenderingCurrent = "RenderingCurrent"
+	// ReasonRenderingDiffers: this version would tell the operating system, or expect of the node, something else.
+	ReasonRenderingDiffers = "RenderingDiffers"
+	// ReasonRenderingRefused: this version refuses what an earlier one accepted; nodes are made as that one said.
+	ReasonRenderingRefused = "RenderingRefused"
+	// ReasonRenderingUnknown: spec.rendering names what neither exists nor would be made; it is ignored.
+	ReasonRenderingUnknown = "RenderingUnknown"
+)
+
 // Reasons of NodeType's Ready condition.
 const (
 	// ReasonOSImageNotFound: spec.osImageRef names no OSImage.
@@ -38,6 +54,16 @@ const (
 	ReasonUserDataInvalid = "UserDataInvalid"
 	// ReasonResourcesDisagree: spec.resources contradicts what follows from spec.gpu.
 	ReasonResourcesDisagree = "ResourcesDisagree"
+)
+
+// Reasons of NodeType's Ready condition that are about its rendering.
+const (
+	// ReasonRenderingLost: the NodeTypeRendering that nodes are judged by was deleted.
+	ReasonRenderingLost = "RenderingLost"
+	// ReasonRenderingUnreadable: a newer version of Ingot wrote the NodeTypeRendering.
+	ReasonRenderingUnreadable = "RenderingUnreadable"
+	// ReasonOlderShape: the object was written by a version of Ingot that kept less than this one needs; nothing is done with it.
+	ReasonOlderShape = "OlderShape"
 )
 
 // FailurePolicy is what a verdict does.
@@ -111,6 +137,11 @@ type NodeTypeSpec struct {
 	// rollout is how a change reaches the fleet.
 	// +optional
 	Rollout *RolloutPolicy `json:"rollout,omitempty"`
+	// rendering asks for one NodeTypeRendering of the revision that this spec makes; ingot rollout refresh and undo set it. It is
+	// ignored when it is of another revision. Absent: the revision keeps the rendering that it has.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Rendering string `json:"rendering,omitempty"`
 }
 
 // NodeMetadata is what Ingot sets on the Node object.
@@ -223,20 +254,40 @@ type NodeTypeStatus struct {
 	// stableRevision is what new Machines get.
 	// +optional
 	StableRevision string `json:"stableRevision,omitempty"`
+	// stableRendering of stableRevision is what new Machines get.
+	// +optional
+	StableRendering string `json:"stableRendering,omitempty"`
 	// targetRevision is what the spec asks for.
 	// +optional
 	TargetRevision string `json:"targetRevision,omitempty"`
+	// targetRendering of targetRevision is what the Machines are moved to.
+	// +optional
+	TargetRendering string `json:"targetRendering,omitempty"`
+	// refreshedRendering names what the version of Ingot that runs would make of targetRevision, where that differs from
+	// targetRendering; ingot rollout refresh asks for it.
+	// +optional
+	RefreshedRendering string `json:"refreshedRendering,omitempty"`
 	// hosts that match.
 	// +optional
 	Hosts HostCounts `json:"hosts,omitempty"`
 	// machines of this NodeType.
 	// +optional
 	Machines MachineCounts `json:"machines,omitempty"`
-	// conditions: Ready.
+	// conditions: Ready, RenderingCurrent.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Stable is what new Machines get.
+func (s NodeTypeStatus) Stable() RenderedRevision {
+	return RenderedRevision{Revision: s.StableRevision, Rendering: s.StableRendering}
+}
+
+// Target is what the Machines are moved to.
+func (s NodeTypeStatus) Target() RenderedRevision {
+	return RenderedRevision{Revision: s.TargetRevision, Rendering: s.TargetRendering}
 }
 
 // HostCounts counts the BareMetalHosts that match a NodeType.
@@ -269,7 +320,7 @@ type MachineCounts struct {
 	// +optional
 	// +default=0
 	Ready int32 `json:"ready"`
-	// upToDate Machines have the target revision.
+	// upToDate Machines have the target revision and its target rendering.
 	// +optional
 	// +default=0
 	UpToDate int32 `json:"upToDate"`

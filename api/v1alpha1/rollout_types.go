@@ -34,8 +34,8 @@ func RolloutSelector(rollout string) map[string]string {
 	return map[string]string{LabelRollout: rollout}
 }
 
-// RolloutSpec moves Machines from one revision to the next. The NodeType's controller makes it; users set paused only.
-// +kubebuilder:validation:XValidation:rule="self.nodeTypeRef == oldSelf.nodeTypeRef && self.from == oldSelf.from && self.to == oldSelf.to",message="only paused may change: change the NodeType instead"
+// RolloutSpec moves Machines from one revision, and one rendering of it, to the next. The NodeType's controller makes it; users set paused only.
+// +kubebuilder:validation:XValidation:rule="self.nodeTypeRef == oldSelf.nodeTypeRef && self.from == oldSelf.from && self.to == oldSelf.to && has(self.fromRendering) == has(oldSelf.fromRendering) && (!has(self.fromRendering) || self.fromRendering == oldSelf.fromRendering) && has(self.toRendering) == has(oldSelf.toRendering) && (!has(self.toRendering) || self.toRendering == oldSelf.toRendering)",message="only paused may change: change the NodeType instead"
 type RolloutSpec struct {
 	// nodeTypeRef names the NodeType.
 	// +required
@@ -44,14 +44,32 @@ type RolloutSpec struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	From string `json:"from"`
+	// fromRendering of from that those Machines have.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	FromRendering string `json:"fromRendering,omitempty"`
 	// to is the target revision.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	To string `json:"to"`
+	// toRendering of to is what the Machines are installed with. When to is the revision that they have already, it alone changes.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ToRendering string `json:"toRendering,omitempty"`
 	// paused starts no further Machine.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
+}
+
+// Source is what most Machines come from.
+func (s RolloutSpec) Source() RenderedRevision {
+	return RenderedRevision{Revision: s.From, Rendering: s.FromRendering}
+}
+
+// Target is what the Machines are moved to.
+func (s RolloutSpec) Target() RenderedRevision {
+	return RenderedRevision{Revision: s.To, Rendering: s.ToRendering}
 }
 
 // RolloutTargets counts the Machines of a rollout.
@@ -122,7 +140,7 @@ type RolloutEntry struct {
 	Message string `json:"message"`
 }
 
-// Rollout moves Machines from one revision to the next.
+// Rollout moves Machines from one revision, and one rendering of it, to the next.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=ro,categories=ingot

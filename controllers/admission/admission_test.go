@@ -282,3 +282,45 @@ func secretOf(t *testing.T, k *certificate.Keeper) *corev1.Secret {
 	}
 	return &s
 }
+
+// TestWhatAnEarlierVersionRenderedMayBeKept: this version refuses the layout, and nodes are made of it all the same.
+func TestWhatAnEarlierVersionRenderedMayBeKept(t *testing.T) {
+	answering(t)
+	accepted := nodeType("accepted", "hall-4", "debian-4", impossible)
+	revision := &v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Name: "accepted-1"}, Spec: v1alpha1.NodeTypeRevisionSpec{
+		NodeTypeRef: v1alpha1.LocalReference{Name: "accepted"}, HashVersion: 1, GPU: accepted.Spec.GPU.DeepCopy(),
+		Image: v1alpha1.RevisionImage{Name: "debian-4", Checksum: "sha256:" + strings.Repeat("9b", 32), Format: v1alpha1.FormatRawZstd, UserData: v1alpha1.UserDataCloudInit},
+	}}
+	create(t, accepted, revision, &v1alpha1.NodeTypeRendering{ObjectMeta: metav1.ObjectMeta{Name: "accepted-1-a"}, Spec: v1alpha1.NodeTypeRenderingSpec{
+		RevisionRef: v1alpha1.LocalReference{Name: "accepted-1"}, Encoding: v1alpha1.RenderingEncoding,
+	}})
+	before := accepted.DeepCopy()
+	accepted.Status.TargetRevision, accepted.Status.TargetRendering = "accepted-1", "accepted-1-a"
+	if err := server.Client.Status().Patch(t.Context(), accepted, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	create(t, image("debian-4"), provider("hall-4", ""))
+	edit := func(change func(*v1alpha1.NodeTypeSpec)) error {
+		patch := client.MergeFrom(accepted.DeepCopy())
+		change(&accepted.Spec)
+		return server.Client.Patch(t.Context(), accepted, patch)
+	}
+	if err := edit(func(s *v1alpha1.NodeTypeSpec) { s.DisplayName = "x" }); err != nil {
+		t.Errorf("something else is changed: %v", err)
+	}
+	if err := edit(func(s *v1alpha1.NodeTypeSpec) {
+		s.GPU.Presentation.MIG.Layout[0].Profiles = map[string]int32{"7g.80gb": 2}
+	}); !apierrors.IsInvalid(err) {
+		t.Errorf("another impossible layout: %v", err)
+	}
+	if err := edit(func(s *v1alpha1.NodeTypeSpec) {
+		s.GPU.Presentation.MIG.Layout[0].Profiles = map[string]int32{"3g.40gb": 2}
+	}); err != nil {
+		t.Fatalf("a possible one: %v", err)
+	}
+	if err := edit(func(s *v1alpha1.NodeTypeSpec) {
+		s.GPU, s.Rendering = revision.Spec.GPU.DeepCopy(), "accepted-1-a"
+	}); err != nil {
+		t.Errorf("it is set back to what has a rendering: %v", err)
+	}
+}

@@ -24,11 +24,11 @@ type NodeTypes struct {
 	Decoder admission.Decoder
 }
 
-//+kubebuilder:rbac:groups=ingot.dev,resources=osimages;nodeproviders,verbs=get;list;watch
+//+kubebuilder:rbac:groups=ingot.dev,resources=osimages;nodeproviders;nodetyperevisions;nodetyperenderings,verbs=get;list;watch
 
 // Handle answers one question.
 func (n *NodeTypes) Handle(ctx context.Context, request admission.Request) admission.Response {
-	written, err := n.written(request)
+	before, written, err := n.written(request)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
@@ -39,29 +39,55 @@ func (n *NodeTypes) Handle(ctx context.Context, request admission.Request) admis
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
+	if in.Pinned, err = n.pinned(ctx, before, written); err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
 	return answer(written, feasibility.Judge(in))
 }
 
-// written is the NodeType to judge; nil: its spec is not written.
-func (n *NodeTypes) written(request admission.Request) (*v1alpha1.NodeType, error) {
+// written is the NodeType to judge, and as it was before; both nil: its spec is not written.
+func (n *NodeTypes) written(request admission.Request) (before, after *v1alpha1.NodeType, err error) {
 	if request.SubResource != "" || request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
-		return nil, nil
+		return nil, nil, nil
 	}
-	after := &v1alpha1.NodeType{}
+	before, after = &v1alpha1.NodeType{}, &v1alpha1.NodeType{}
 	if err := n.Decoder.DecodeRaw(request.Object, after); err != nil {
-		return nil, fmt.Errorf("decode the NodeType: %w", err)
+		return nil, nil, fmt.Errorf("decode the NodeType: %w", err)
 	}
 	if request.Operation == admissionv1.Create {
-		return after, nil
+		return before, after, nil
 	}
-	before := &v1alpha1.NodeType{}
 	if err := n.Decoder.DecodeRaw(request.OldObject, before); err != nil {
-		return nil, fmt.Errorf("decode the NodeType as it was: %w", err)
+		return nil, nil, fmt.Errorf("decode the NodeType as it was: %w", err)
 	}
 	if after.DeletionTimestamp != nil || equality.Semantic.DeepEqual(before.Spec, after.Spec) {
-		return nil, nil
+		return nil, nil, nil
 	}
-	return after, nil
+	return before, after, nil
+}
+
+// pinned is the plan that the NodeType has for these GPUs and this OSImage already; nil: it has none. A version of Ingot that refuses
+// what an earlier one accepted must not keep people from changing something else, or from setting the NodeType back.
+func (n *NodeTypes) pinned(ctx context.Context, before, written *v1alpha1.NodeType) (*v1alpha1.NodePlan, error) {
+	for _, name := range []string{written.Spec.Rendering, before.Status.TargetRendering, before.Status.StableRendering} {
+		made, revision := &v1alpha1.NodeTypeRendering{}, &v1alpha1.NodeTypeRevision{}
+		if name == "" {
+			continue
+		}
+		there, err := n.get(ctx, name, made)
+		if err != nil {
+			return nil, fmt.Errorf("read NodeTypeRendering %s: %w", name, err)
+		}
+		if there {
+			if there, err = n.get(ctx, made.Spec.RevisionRef.Name, revision); err != nil {
+				return nil, fmt.Errorf("read NodeTypeRevision %s: %w", made.Spec.RevisionRef.Name, err)
+			}
+		}
+		if there && revision.Spec.Image.Name == written.Spec.OSImageRef.Name && equality.Semantic.DeepEqual(revision.Spec.GPU, written.Spec.GPU) {
+			return &made.Spec.Plan, nil
+		}
+	}
+	return nil, nil
 }
 
 func (n *NodeTypes) inputs(ctx context.Context, written *v1alpha1.NodeType) (feasibility.Inputs, error) {

@@ -160,33 +160,25 @@ func (r *Reconciler) writeClaimSecret(ctx context.Context, v *view, a lifecycle.
 		return err
 	}
 	node := v.documents(v.current)
-	plan, err := node.Plan()
-	if err != nil {
-		return fmt.Errorf("render: %w", err)
-	}
-	secrets, err := documents.Secrets(ctx, r.Direct, v.host.Namespace, plan)
+	secrets, err := documents.Secrets(ctx, r.Direct, v.host.Namespace, node.Plan)
 	if err != nil {
 		return err
 	}
-	rendered, err := node.Render(plan, join, secrets)
+	rendered, err := node.Render(join, secrets)
 	if err != nil {
 		return fmt.Errorf("render: %w", err)
 	}
 	if err := r.putSecret(ctx, v, node.Claim(rendered, a.TokenID, join.Token)); err != nil {
 		return err
 	}
-	v.warn(plan, rendered)
+	v.warn(node.Plan, rendered)
 	return nil
 }
 
 // scrubSecret leaves user data without what is secret: what has been delivered is kept nowhere else.
 func (r *Reconciler) scrubSecret(ctx context.Context, v *view, _ lifecycle.Action) error {
 	node := v.documents(v.current)
-	plan, err := node.Plan()
-	if err != nil {
-		return fmt.Errorf("render: %w", err)
-	}
-	rendered, err := node.Render(plan, nil, cloudinit.Secrets{})
+	rendered, err := node.Render(nil, cloudinit.Secrets{})
 	if err != nil {
 		return fmt.Errorf("render: %w", err)
 	}

@@ -227,18 +227,18 @@ func TestAMachineLivesFromPendingToReadyAndIsReleased(t *testing.T) {
 		return node.Labels["team"] == "research" && node.Labels[v1alpha1.LabelMachineUID] == string(m.UID) &&
 			strings.Contains(keys, "gpu ") && strings.Contains(keys, v1alpha1.DefaultGateTaintKey)
 	})
-	r.judge("one", v1alpha1.Verdict{Result: v1alpha1.CheckPass, Admitted: true, NodeUID: node.UID, BootID: "boot-1", Revision: r.namespace + "-1"})
+	r.judge("one", v1alpha1.Verdict{Result: v1alpha1.CheckPass, Admitted: true, NodeUID: node.UID, BootID: "boot-1", Revision: r.namespace + "-1", Rendering: r.namespace + "-1-made"})
 	phase(v1alpha1.MachineReady)
 	if !meta.IsStatusConditionTrue(r.machine("one").Status.Conditions, v1alpha1.ConditionReady) {
 		t.Error("Ready is not True")
 	}
-	r.judge("one", v1alpha1.Verdict{Result: v1alpha1.CheckFail, NodeUID: node.UID, BootID: "boot-1", Revision: r.namespace + "-1",
+	r.judge("one", v1alpha1.Verdict{Result: v1alpha1.CheckFail, NodeUID: node.UID, BootID: "boot-1", Revision: r.namespace + "-1", Rendering: r.namespace + "-1-made",
 		Checks: []v1alpha1.Check{{Name: "resource/nvidia.com/gpu", Result: v1alpha1.CheckFail, Expected: "8", Observed: "7"}}})
 	phase(v1alpha1.MachineValidating)
 	if got := r.machine("one").Status.WaitingFor; got != "nvidia.com/gpu: 7 of 8" {
 		t.Errorf("waits for %q", got)
 	}
-	r.judge("one", v1alpha1.Verdict{Result: v1alpha1.CheckPass, Admitted: true, NodeUID: node.UID, BootID: "boot-1", Revision: r.namespace + "-1"})
+	r.judge("one", v1alpha1.Verdict{Result: v1alpha1.CheckPass, Admitted: true, NodeUID: node.UID, BootID: "boot-1", Revision: r.namespace + "-1", Rendering: r.namespace + "-1-made"})
 	phase(v1alpha1.MachineReady)
 
 	server.Create(t, &corev1.Pod{ObjectMeta: r.meta("tenants-own"), Spec: corev1.PodSpec{

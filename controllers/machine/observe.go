@@ -15,6 +15,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
+	"github.com/ingot-dev/ingot/controllers/plan/rendering"
 	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
@@ -87,7 +88,7 @@ func (r *Reconciler) observeNodeType(ctx context.Context, v *view) error {
 		return err
 	}
 	v.nodeType = t
-	seen := lifecycle.NodeType{Found: true, Ready: isReady(t), Stable: t.Status.StableRevision, Target: t.Status.TargetRevision}
+	seen := lifecycle.NodeType{Found: true, Ready: isReady(t), Stable: t.Status.Stable(), Target: t.Status.Target()}
 	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionReady); c != nil {
 		seen.Reason, seen.Message = c.Reason, c.Message
 	}
@@ -113,10 +114,11 @@ func (r *Reconciler) observeNodeType(ctx context.Context, v *view) error {
 	return nil
 }
 
-// edition is a revision and its image; both nil where the facts say what is missing.
+// edition is a revision, the rendering of it and its image; nil where the facts say what is missing.
 type edition struct {
-	revision *v1alpha1.NodeTypeRevision
-	image    *v1alpha1.OSImage
+	revision  *v1alpha1.NodeTypeRevision
+	rendering *v1alpha1.NodeTypeRendering
+	image     *v1alpha1.OSImage
 }
 
 // observeRevisions reads what the Machine is installed with, and what it is to be rolled to.
@@ -129,13 +131,13 @@ func (r *Reconciler) observeRevisions(ctx context.Context, v *view) error {
 	return err
 }
 
-// edition reads a revision and its image.
-func (r *Reconciler) edition(ctx context.Context, v *view, name string) (e edition, f lifecycle.Revision, err error) {
-	f.Name = name
-	if name == "" {
+// edition reads a revision, its rendering and its image.
+func (r *Reconciler) edition(ctx context.Context, v *view, asked v1alpha1.RenderedRevision) (e edition, f lifecycle.Revision, err error) {
+	f.Name, f.Rendering = asked.Revision, asked.Rendering
+	if f.Name == "" {
 		return e, f, nil
 	}
-	if e.revision, err = read(ctx, r.Client, named(name), &v1alpha1.NodeTypeRevision{}); err != nil {
+	if e.revision, err = read(ctx, r.Client, named(f.Name), &v1alpha1.NodeTypeRevision{}); err != nil {
 		return e, f, err
 	}
 	if e.revision == nil {
@@ -146,6 +148,9 @@ func (r *Reconciler) edition(ctx context.Context, v *view, name string) (e editi
 		f.Problem = "it belongs to NodeType " + owner + ": correct spec.revision, or delete this Machine"
 		return e, f, nil
 	}
+	if e.rendering, err = r.observeRendering(ctx, v, &f); err != nil || f.Problem != "" {
+		return e, f, err
+	}
 	image := e.revision.Spec.Image
 	if e.image, err = read(ctx, r.Client, named(image.Name), &v1alpha1.OSImage{}); err != nil {
 		return e, f, err
@@ -155,7 +160,7 @@ func (r *Reconciler) edition(ctx context.Context, v *view, name string) (e editi
 		return e, f, nil
 	}
 	f.Image = v1alpha1.ExactImage{URL: e.image.Spec.URL, Checksum: image.Checksum, Format: image.Format}
-	f.Kubelet = e.image.Spec.Software.Kubelet
+	f.Kubelet, f.DRA = e.image.Spec.Software.Kubelet, len(e.rendering.Spec.Plan.Expectation.Slices) > 0
 	switch {
 	case v.nodeType == nil:
 		f.Problem = "its NodeType " + v.machine.Spec.NodeTypeRef.Name + " does not exist: create it again, or delete this Machine"
@@ -163,6 +168,36 @@ func (r *Reconciler) edition(ctx context.Context, v *view, name string) (e editi
 		f.Problem = "its NodeProvider " + v.nodeType.Spec.ProviderRef.Name + " does not exist: create it again"
 	}
 	return e, f, nil
+}
+
+// observeRendering reads the rendering that the facts name or, where a revision alone is asked for, the one that the NodeType has for it.
+func (r *Reconciler) observeRendering(ctx context.Context, v *view, f *lifecycle.Revision) (*v1alpha1.NodeTypeRendering, error) {
+	if f.Rendering == "" && f.Name == v.machine.Status.Revision {
+		f.Problem = "this Machine was installed by an earlier version of Ingot, which kept no rendering, so what it is to be judged by is not known: delete this Machine and make it again"
+		return nil, nil
+	}
+	if f.Rendering == "" && v.nodeType != nil {
+		var kept v1alpha1.NodeTypeRenderingList
+		if err := r.Client.List(ctx, &kept, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list NodeTypeRenderings: %w", err)
+		}
+		f.Rendering = rendering.Of(f.Name, v.nodeType.Status, kept.Items)
+	}
+	kept, err := read(ctx, r.Client, named(f.Rendering), &v1alpha1.NodeTypeRendering{})
+	switch {
+	case err != nil:
+	case kept == nil && f.Rendering == "":
+		f.Problem = "it has no NodeTypeRendering: name one in spec.rendering, or correct spec.revision"
+	case kept == nil:
+		f.Problem = "its NodeTypeRendering " + f.Rendering + " does not exist: restore it from a backup, correct spec.rendering, or delete this Machine"
+	case kept.Spec.RevisionRef.Name != f.Name:
+		f.Problem = "NodeTypeRendering " + f.Rendering + " is of revision " + kept.Spec.RevisionRef.Name + ": correct spec.rendering"
+	default:
+		if _, err := rendering.Plan(kept); err != nil {
+			f.Problem = err.Error()
+		}
+	}
+	return kept, err
 }
 
 func (r *Reconciler) observeTenant(ctx context.Context, v *view) error {

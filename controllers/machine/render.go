@@ -30,43 +30,27 @@ func (r *Reconciler) checkRendering(ctx context.Context, v *view) error {
 	switch v.machine.Status.Phase {
 	case "", v1alpha1.MachinePending, v1alpha1.MachineClaiming, v1alpha1.MachineProvisioning, v1alpha1.MachineDraining:
 		if s := v.facts.Secret; s.Found && s.Attempt == v.machine.Status.Attempt {
-			v.resolve(v.current, &v.facts.Revision) // its documents have been made: at every look again is work for nothing
-			break
+			break // its documents have been made: at every look again is work for nothing
 		}
 		v.check(v.current, &v.facts.Revision)
 	}
 	return nil
 }
 
-// resolve asks presentation about an edition; false: there is none, or it has a problem.
-func (v *view) resolve(e edition, f *lifecycle.Revision) (presentation.Plan, bool) {
-	if f.Problem != "" || e.revision == nil {
-		return presentation.Plan{}, false
-	}
-	plan, err := v.documents(e).Plan()
-	if err != nil {
-		f.Problem = err.Error()
-		return plan, false
-	}
-	f.DRA = len(plan.Expectation.Slices) > 0
-	return plan, true
-}
-
-// check asks cloudinit too.
+// check makes the documents of an edition without what is secret, and gives the plan that they carry out.
 func (v *view) check(e edition, f *lifecycle.Revision) presentation.Plan {
-	plan, ok := v.resolve(e, f)
-	if !ok {
-		return plan
+	if f.Problem != "" || e.rendering == nil {
+		return presentation.Plan{}
 	}
-	if _, err := v.documents(e).Render(plan, nil, cloudinit.Secrets{}); err != nil {
+	if _, err := v.documents(e).Render(nil, cloudinit.Secrets{}); err != nil {
 		f.Problem = err.Error()
 	}
-	return plan
+	return e.rendering.Spec.Plan
 }
 
 // documents of the Machine's node with an edition.
 func (v *view) documents(e edition) documents.Node {
-	return documents.Node{Machine: v.machine, NodeType: v.nodeType, Revision: e.revision, Image: e.image, Host: v.host}
+	return documents.Node{Machine: v.machine, NodeType: v.nodeType, Revision: e.revision, Plan: e.rendering.Spec.Plan, Image: e.image, Host: v.host}
 }
 
 // warn has told, once for an attempt, what was accepted and people must know. A claim Secret that is written again for the

@@ -30,6 +30,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/newest"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -69,7 +70,7 @@ func newRig(t *testing.T, hosts int) *rig {
 			ProviderRef: v1alpha1.LocalReference{Name: r.namespace}, OSImageRef: v1alpha1.LocalReference{Name: r.namespace + "-1"},
 			HostSelector: metav1.LabelSelector{MatchLabels: map[string]string{"rack": r.namespace}},
 			Node:         &v1alpha1.NodeMetadata{Labels: map[string]string{"team": "research"}, Taints: []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}},
-		}, Status: v1alpha1.NodeTypeStatus{StableRevision: r.namespace + "-1", TargetRevision: r.namespace + "-1", Conditions: []metav1.Condition{{
+		}, Status: v1alpha1.NodeTypeStatus{StableRevision: r.namespace + "-1", StableRendering: r.namespace + "-1-made", TargetRevision: r.namespace + "-1", TargetRendering: r.namespace + "-1-made", Conditions: []metav1.Condition{{
 			Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, LastTransitionTime: metav1.Now(),
 		}}}},
 		&v1alpha1.TenantCluster{ObjectMeta: r.meta("research"), Spec: v1alpha1.TenantClusterSpec{
@@ -103,7 +104,7 @@ func (r *rig) addHost(name string) {
 	}})
 }
 
-// addRevision makes the NodeType's n-th revision, with an image of its own.
+// addRevision makes the NodeType's n-th revision, with an image of its own, and its rendering.
 func (r *rig) addRevision(n int, kubelet string, changes ...func(*v1alpha1.OSImage, *v1alpha1.NodeTypeRevision)) string {
 	r.t.Helper()
 	digest, name := "sha256:"+strings.Repeat(fmt.Sprintf("%02x", n), 32), fmt.Sprintf("%s-%d", r.namespace, n)
@@ -122,7 +123,13 @@ func (r *rig) addRevision(n int, kubelet string, changes ...func(*v1alpha1.OSIma
 	for _, change := range changes {
 		change(image, revision)
 	}
-	server.Create(r.t, image, revision)
+	plan, err := presentation.Resolve(presentation.Request{GPU: revision.Spec.GPU, Image: image.Spec})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	server.Create(r.t, image, revision, &v1alpha1.NodeTypeRendering{ObjectMeta: metav1.ObjectMeta{Name: name + "-made"}, Spec: v1alpha1.NodeTypeRenderingSpec{
+		RevisionRef: v1alpha1.LocalReference{Name: name}, Encoding: v1alpha1.RenderingEncoding, Plan: plan,
+	}})
 	return name
 }
 

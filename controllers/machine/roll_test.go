@@ -185,7 +185,7 @@ func (r *rig) install(name string, attempt int) {
 		}
 	})
 	management.Eventually(r.t, "the Machine is Validating", func() bool { return r.machine(name).Status.Phase == v1alpha1.MachineValidating })
-	r.judge(name, v1alpha1.Verdict{Result: v1alpha1.CheckPass, Admitted: true, NodeUID: node.UID, BootID: node.Status.NodeInfo.BootID, Revision: m.Status.Revision})
+	r.judge(name, v1alpha1.Verdict{Result: v1alpha1.CheckPass, Admitted: true, NodeUID: node.UID, BootID: node.Status.NodeInfo.BootID, Revision: m.Status.Revision, Rendering: m.Status.Rendering})
 	management.Eventually(r.t, "the Machine is Ready and its Node furnished", func() bool {
 		return r.machine(name).Status.Phase == v1alpha1.MachineReady && r.node(name).Labels[v1alpha1.LabelMachineUID] == string(m.UID)
 	})

@@ -100,6 +100,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		}), builder.WithPredicates(changes.OfNodeType)).
 		// A NodeType may be seen to name a revision before that is seen itself.
 		Watches(&v1alpha1.NodeTypeRevision{}, handler.EnqueueRequestsFromMapFunc(r.ofRevision)).
+		Watches(&v1alpha1.NodeTypeRendering{}, handler.EnqueueRequestsFromMapFunc(r.ofRendering)).
 		WatchesRawSource(r.Tenants.NodeSource(name, ofNode)).
 		WatchesRawSource(r.Tenants.TenantSource(name, func(tenant types.NamespacedName) []reconcile.Request {
 			return r.ofTenant(context.Background(), tenant)
@@ -147,6 +148,18 @@ func (r *Reconciler) ofRevision(ctx context.Context, o client.Object) []reconcil
 		return nil
 	}
 	return r.machines(ctx, client.MatchingFields{indexNodeType: revision.Spec.NodeTypeRef.Name})
+}
+
+func (r *Reconciler) ofRendering(ctx context.Context, o client.Object) []reconcile.Request {
+	made, ok := o.(*v1alpha1.NodeTypeRendering)
+	if !ok {
+		return nil
+	}
+	revision, err := read(ctx, r.Client, named(made.Spec.RevisionRef.Name), &v1alpha1.NodeTypeRevision{})
+	if err != nil || revision == nil {
+		return nil // the revision's own event comes, and finds the rendering
+	}
+	return r.ofRevision(ctx, revision)
 }
 
 func (r *Reconciler) ofTenant(ctx context.Context, tenant types.NamespacedName) []reconcile.Request {

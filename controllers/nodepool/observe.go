@@ -89,7 +89,7 @@ func ready(m *v1alpha1.Machine) bool {
 // upToDate: it has the target revision, as its own condition and the NodeType's count have it. Without a target it is not
 // known to.
 func upToDate(m *v1alpha1.Machine, nodeType *v1alpha1.NodeType) bool {
-	return targeted(nodeType) && m.Status.Revision == nodeType.Status.TargetRevision
+	return targeted(nodeType) && m.Status.Installed() == nodeType.Status.Target()
 }
 
 // targeted: there is a target; else nothing is outdated.

@@ -24,6 +24,42 @@ func (r *Reconciler) claimNamespace(ctx context.Context, seen observation) error
 	return nil
 }
 
+// keep makes the revision and the rendering that were found and are not kept yet.
+func (r *Reconciler) keep(ctx context.Context, seen observation, found finding) error {
+	if found.revision == nil {
+		return nil
+	}
+	if seen.revisions[found.revision.Name] == nil {
+		if err := r.createRevision(ctx, seen, found.revision); err != nil {
+			return err
+		}
+	}
+	if !found.rendered.New {
+		return nil
+	}
+	return r.createRendering(ctx, found)
+}
+
+// createRendering makes the rendering under its revision. Its name follows from its content, as the revision's does.
+func (r *Reconciler) createRendering(ctx context.Context, found finding) error {
+	owner := found.revision
+	if owner.UID == "" {
+		// The revision was made before, and the cache does not show it yet.
+		owner = &v1alpha1.NodeTypeRevision{}
+		if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(found.revision), owner); err != nil {
+			return fmt.Errorf("read NodeTypeRevision %s: %w", found.revision.Name, err)
+		}
+	}
+	made := found.rendered.Rendering.DeepCopy()
+	if err := controllerutil.SetControllerReference(owner, made, r.Client.Scheme()); err != nil {
+		return fmt.Errorf("own NodeTypeRendering %s: %w", made.Name, err)
+	}
+	if err := r.Client.Create(ctx, made); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create NodeTypeRendering %s: %w", made.Name, err)
+	}
+	return nil
+}
+
 // createRevision makes the revision. Its name follows from its content, so making it twice is impossible.
 func (r *Reconciler) createRevision(ctx context.Context, seen observation, made *v1alpha1.NodeTypeRevision) error {
 	if err := controllerutil.SetControllerReference(seen.nodeType, made, r.Client.Scheme()); err != nil {

@@ -2,6 +2,7 @@ package nodetype
 
 import (
 	"context"
+	"errors"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +18,11 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/succession"
 	"github.com/ingot-dev/ingot/controllers/step"
+	"github.com/ingot-dev/ingot/presentation"
 )
+
+// Resolver makes the plan of a revision's nodes.
+type Resolver = presentation.Resolver
 
 // Reconciler keeps the NodeTypes.
 type Reconciler struct {
@@ -29,12 +34,17 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock times the conditions.
 	Clock clock.PassiveClock
+	// Resolve makes the plan of a new revision's nodes, and tells whether this version of Ingot would make the same of an older
+	// one: presentation.Resolve.
+	Resolve Resolver
 }
 
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes;osimages;nodeproviders;machines;hostrecords,verbs=get;list;watch
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes/status,verbs=patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes/finalizers,verbs=update
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodetyperevisions,verbs=get;list;watch;create;delete
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodetyperevisions/finalizers,verbs=update
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodetyperenderings,verbs=get;list;watch;create
 //+kubebuilder:rbac:groups=ingot.dev,resources=rollouts,verbs=get;list;watch;create;delete
 //+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch
 //+kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
@@ -43,10 +53,14 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if r.Client == nil || r.Reader == nil || r.Recorder == nil || r.Clock == nil || r.Resolve == nil {
+		return errors.New("nodetype controller: a dependency is missing")
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nodetype").
 		For(&v1alpha1.NodeType{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, revisionsChanged))).
 		Owns(&v1alpha1.NodeTypeRevision{}).
+		Watches(&v1alpha1.NodeTypeRendering{}, r.soon(all)).
 		Owns(&v1alpha1.Rollout{}, builder.WithPredicates(phaseChanged)).
 		Watches(&v1alpha1.OSImage{}, r.soon(ofImage)).
 		Watches(&v1alpha1.NodeProvider{}, r.soon(ofProvider)).
@@ -63,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || seen.nodeType == nil {
 		return step.Retry(err).Result()
 	}
-	found := judge(seen)
+	found := judge(seen, r.Resolve)
 	if found.claimNamespace {
 		// Nothing else follows before the claim is known to be ours: its event starts the next reconcile.
 		err := r.claimNamespace(ctx, seen)
@@ -72,10 +86,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		found.obstacle = denied(seen)
 	}
-	if found.revision != nil && seen.revisions[found.revision.Name] == nil {
-		if err := r.createRevision(ctx, seen, found.revision); err != nil {
-			return step.Retry(err).Result()
-		}
+	if err := r.keep(ctx, seen, found); err != nil {
+		return step.Retry(err).Result()
 	}
 	decision := succession.Plan(facts(seen, found))
 	told, failed := r.follow(ctx, seen, found, decision)
@@ -84,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if failed != nil {
 		outcome = step.Retry(failed)
 	}
-	told = append(told, step.Changes(seen.nodeType.Status.Conditions, after.Status.Conditions, "Resolve", v1alpha1.ConditionReady)...)
+	told = append(told, step.Changes(seen.nodeType.Status.Conditions, after.Status.Conditions, "Resolve", v1alpha1.ConditionReady, v1alpha1.ConditionRenderingCurrent)...)
 	told = append(told, revisionEvents(seen.nodeType.Status, after.Status, found.warnings)...)
 	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, seen.nodeType, after, told, outcome)
 }

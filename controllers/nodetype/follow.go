@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/rollout"
 	"github.com/ingot-dev/ingot/controllers/plan/succession"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
@@ -18,18 +19,18 @@ import (
 // facts for the plan of which revision follows which.
 func facts(seen observation, found finding) succession.Facts {
 	f := succession.Facts{
-		Generation: seen.nodeType.Generation, Stable: seen.nodeType.Status.StableRevision, Target: seen.nodeType.Status.TargetRevision,
+		Generation: seen.nodeType.Generation, Stable: seen.nodeType.Status.Stable(), Target: seen.nodeType.Status.Target(),
 	}
 	if found.revision != nil {
-		f.Wanted = found.revision.Name
+		f.Wanted = v1alpha1.RenderedRevision{Revision: found.revision.Name, Rendering: found.rendered.Rendering.Name}
 	}
 	for i := range seen.rollouts {
 		o := &seen.rollouts[i]
-		f.Rollouts = append(f.Rollouts, succession.Rollout{Name: o.Name, From: o.Spec.From, To: o.Spec.To, Phase: o.Status.Phase})
+		f.Rollouts = append(f.Rollouts, succession.Rollout{Name: o.Name, From: o.Spec.Source(), To: o.Spec.Target(), Phase: o.Status.Phase})
 	}
 	for i := range seen.machines {
 		m := &seen.machines[i]
-		f.Machines = append(f.Machines, succession.Machine{Asked: m.Spec.Revision, Installed: m.Status.Revision, Deleting: m.DeletionTimestamp != nil})
+		f.Machines = append(f.Machines, succession.Machine{Asked: rollout.Wanted(m, f.Target), Installed: m.Status.Installed(), Deleting: m.DeletionTimestamp != nil})
 	}
 	for _, revision := range seen.revisions {
 		f.Revisions = append(f.Revisions, succession.Revision{Name: revision.Name, Created: revision.CreationTimestamp.Time})
@@ -66,7 +67,10 @@ func (r *Reconciler) createRollout(ctx context.Context, seen observation, found 
 	}
 	made := &v1alpha1.Rollout{
 		ObjectMeta: metav1.ObjectMeta{Name: decided.Name},
-		Spec:       v1alpha1.RolloutSpec{NodeTypeRef: v1alpha1.LocalReference{Name: seen.nodeType.Name}, From: decided.From, To: decided.To},
+		Spec: v1alpha1.RolloutSpec{
+			NodeTypeRef: v1alpha1.LocalReference{Name: seen.nodeType.Name},
+			From:        decided.From.Revision, FromRendering: decided.From.Rendering, To: decided.To.Revision, ToRendering: decided.To.Rendering,
+		},
 	}
 	if err := controllerutil.SetControllerReference(seen.nodeType, made, r.Client.Scheme()); err != nil {
 		return nil, fmt.Errorf("own Rollout %s: %w", made.Name, err)
@@ -78,7 +82,15 @@ func (r *Reconciler) createRollout(ctx context.Context, seen observation, found 
 	if err != nil {
 		return nil, fmt.Errorf("create Rollout %s: %w", made.Name, err)
 	}
-	return []step.Event{happened("RolloutCreated", fmt.Sprintf("Rollout %s moves the Machines from revision %s to %s", made.Name, decided.From, decided.To))}, nil
+	return []step.Event{happened("RolloutCreated", fmt.Sprintf("Rollout %s moves the Machines from %s", made.Name, between(decided.From, decided.To)))}, nil
+}
+
+// between says what a Rollout moves Machines from and to: revisions or, where that stays, renderings.
+func between(from, to v1alpha1.RenderedRevision) string {
+	if from.Revision == to.Revision {
+		return fmt.Sprintf("rendering %s to %s", from.Rendering, to.Rendering)
+	}
+	return fmt.Sprintf("revision %s to %s", from.Revision, to.Revision)
 }
 
 // dropRevision decides once more on the Machines and Rollouts that the API server itself has: one that the cache does not show may

@@ -11,29 +11,33 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/succession"
+	"github.com/ingot-dev/ingot/presentation"
 )
 
 func TestAProvidersChangeWaitsForTheNodeTypesNext(t *testing.T) {
 	seen := possible()
-	stable := judge(seen).revision
-	seen.nodeType.Status.StableRevision, seen.nodeType.Status.TargetRevision = stable.Name, stable.Name
+	first := judge(seen, presentation.Resolve)
+	stable := first.revision
+	s := &seen.nodeType.Status
+	s.StableRevision, s.StableRendering, s.TargetRevision, s.TargetRendering = stable.Name, first.rendered.Rendering.Name, stable.Name, first.rendered.Rendering.Name
+	seen.renderings = append(seen.renderings, *first.rendered.Rendering)
 	seen.revisions = map[string]*v1alpha1.NodeTypeRevision{stable.Name: stable}
 
 	seen.provider.Spec.UserData = "#cloud-config\npackages: [lldpd]\n"
-	if found := judge(seen); found.revision != stable {
+	if found := judge(seen, presentation.Resolve); found.revision != stable {
 		t.Errorf("the provider's change alone makes revision %s", found.revision.Name)
 	}
 	seen.nodeType.Spec.SSHKeys = []string{"ssh-ed25519 AAAA ops"}
-	next := judge(seen).revision
+	next := judge(seen, presentation.Resolve).revision
 	if next.Name == stable.Name || next.Spec.UserData[0] != seen.provider.Spec.UserData {
 		t.Fatalf("the NodeType's change makes %s with %q", next.Name, next.Spec.UserData)
 	}
 	seen.nodeType.Status.TargetRevision, seen.revisions[next.Name] = next.Name, next
-	if found := judge(seen); found.revision != next {
+	if found := judge(seen, presentation.Resolve); found.revision != next {
 		t.Errorf("the target changed to %s by itself", found.revision.Name)
 	}
 	seen.nodeType.Spec.SSHKeys = nil
-	if found := judge(seen); found.revision != stable {
+	if found := judge(seen, presentation.Resolve); found.revision != stable {
 		t.Errorf("setting the NodeType back gives %s, not the stable revision", found.revision.Name)
 	}
 }
@@ -51,12 +55,12 @@ func change(t *testing.T, name string, apply func(*v1alpha1.NodeTypeSpec)) {
 	}
 }
 
-// machineOf is a Machine that is Ready with a revision.
-func machineOf(nodeType, namespace, revision string) *v1alpha1.Machine {
+// machineOf is a Machine that is Ready with a revision and its rendering.
+func machineOf(nodeType, namespace string, has v1alpha1.RenderedRevision) *v1alpha1.Machine {
 	return &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"},
 		Spec:       v1alpha1.MachineSpec{NodeTypeRef: v1alpha1.LocalReference{Name: nodeType}, TenantClusterRef: v1alpha1.LocalReference{Name: "research"}},
-		Status: v1alpha1.MachineStatus{Revision: revision, Phase: v1alpha1.MachineReady, Conditions: []metav1.Condition{{
+		Status: v1alpha1.MachineStatus{Revision: has.Revision, Rendering: has.Rendering, Phase: v1alpha1.MachineReady, Conditions: []metav1.Condition{{
 			Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, LastTransitionTime: metav1.Now(),
 		}}},
 	}
@@ -81,8 +85,9 @@ func TestWhileAnObstacleHoldsNeitherRevisionNorRolloutIsMade(t *testing.T) {
 	run(t)
 	namespace := server.Namespace(t)
 	create(t, provider("hall-4", namespace), image("debian-4"), nodeType("held", "hall-4", "debian-4"))
-	before := await(t, "held", "it is Ready", hasReason(v1alpha1.ReasonReady)).Status.StableRevision
-	create(t, machineOf("held", namespace, before))
+	first := await(t, "held", "it is Ready", hasReason(v1alpha1.ReasonReady)).Status.Stable()
+	before := first.Revision
+	create(t, machineOf("held", namespace, first))
 	await(t, "held", "the Machine is counted", func(n *v1alpha1.NodeType) bool { return n.Status.Machines.Ready == 1 })
 
 	change(t, "held", func(s *v1alpha1.NodeTypeSpec) { s.OSImageRef.Name = "nowhere" })
@@ -106,11 +111,11 @@ func TestTenRevisionsAndTenSettledRolloutsAreKept(t *testing.T) {
 	run(t)
 	namespace := server.Namespace(t)
 	create(t, provider("hall-5", namespace), image("debian-5"), nodeType("aged", "hall-5", "debian-5"))
-	first := await(t, "aged", "it is Ready", hasReason(v1alpha1.ReasonReady)).Status.StableRevision
+	first := await(t, "aged", "it is Ready", hasReason(v1alpha1.ReasonReady)).Status.Stable()
 	machine := machineOf("aged", namespace, first)
 	create(t, machine)
 	await(t, "aged", "the Machine is counted", func(n *v1alpha1.NodeType) bool { return n.Status.Machines.Ready == 1 })
-	previous := first
+	previous := first.Revision
 	for i := range 14 {
 		change(t, "aged", func(s *v1alpha1.NodeTypeSpec) { s.UserData = fmt.Sprintf("#cloud-config\nbootcmd: [\"true %d\"]\n", i) })
 		target := await(t, "aged", "there is another target", func(n *v1alpha1.NodeType) bool { return n.Status.TargetRevision != previous }).Status.TargetRevision
@@ -126,7 +131,7 @@ func TestTenRevisionsAndTenSettledRolloutsAreKept(t *testing.T) {
 		return revisionsOf(t, n) == 10+2 && settled == 10
 	})
 	var kept v1alpha1.NodeTypeRevision
-	if err := server.Client.Get(t.Context(), client.ObjectKey{Name: first}, &kept); err != nil {
+	if err := server.Client.Get(t.Context(), client.ObjectKey{Name: first.Revision}, &kept); err != nil {
 		t.Errorf("the revision that a Machine has: %v", err)
 	}
 }
@@ -182,7 +187,7 @@ func TestARevisionThatAMachineTheCacheLacksAsksForIsKept(t *testing.T) {
 		seen.revisions[made.Name] = made
 	}
 	r := &Reconciler{Client: server.Client, Reader: server.Client}
-	asking := machineOf(owner.Name, namespace, "")
+	asking := machineOf(owner.Name, namespace, v1alpha1.RenderedRevision{})
 	asking.Spec.Revision = "behind-00"
 	create(t, asking)
 	exists := func() bool {

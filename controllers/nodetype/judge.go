@@ -11,7 +11,9 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/feasibility"
+	"github.com/ingot-dev/ingot/controllers/plan/rendering"
 	"github.com/ingot-dev/ingot/controllers/plan/revision"
+	"github.com/ingot-dev/ingot/presentation"
 )
 
 // finding is what follows from an observation.
@@ -24,6 +26,10 @@ type finding struct {
 	warnings []feasibility.Finding
 	// revision of what the NodeType says now; nil while there is an obstacle.
 	revision *v1alpha1.NodeTypeRevision
+	// rendered is which rendering the revision has; made names what this version of Ingot makes of it, and refusal is why it makes
+	// none.
+	rendered      rendering.Choice
+	made, refusal string
 }
 
 // obstacle is a reason of NodeType's Ready condition.
@@ -33,9 +39,14 @@ type obstacle struct {
 }
 
 // judge decides, without a client. What the manifests alone tell, controllers/plan/feasibility says; here it is joined
-// with what only the cluster knows.
-func judge(seen observation) finding {
-	told := feasibility.Judge(feasibility.Inputs{NodeType: seen.nodeType, Image: seen.image, Provider: seen.provider})
+// with what only the cluster knows. What a revision has been rendered to is judged as it is, whatever resolve would say now.
+func judge(seen observation, resolve presentation.Resolver) finding {
+	out := shape(seen, resolve)
+	in := feasibility.Inputs{NodeType: seen.nodeType, Image: seen.image, Provider: seen.provider, Resolve: resolve}
+	if r := out.rendered.Rendering; r != nil && !out.rendered.New {
+		in.Pinned = &r.Spec.Plan
+	}
+	told := feasibility.Judge(in)
 	for _, o := range []func() *obstacle{
 		func() *obstacle { return providerServed(seen, told) },
 		func() *obstacle { return namespaceFree(seen) },
@@ -51,8 +62,48 @@ func judge(seen observation) finding {
 	if o := refused(told.Refusals); o != nil {
 		return finding{obstacle: o}
 	}
-	made, o := snapshot(seen)
-	return finding{obstacle: o, warnings: told.Warnings, revision: made}
+	if out.obstacle != nil {
+		return finding{obstacle: out.obstacle, made: out.made}
+	}
+	out.warnings = told.Warnings
+	return out
+}
+
+// shape finds the revision of what the NodeType says now, and its rendering. Without an OSImage that was checked there is none.
+func shape(seen observation, resolve presentation.Resolver) finding {
+	if seen.image == nil || seen.provider == nil || seen.image.Status.Checksum == "" {
+		return finding{}
+	}
+	if s := seen.nodeType.Status; s.StableRevision != "" && s.StableRendering == "" {
+		return finding{obstacle: &obstacle{v1alpha1.ReasonOlderShape, fmt.Sprintf(
+			"status.stableRevision %s has no rendering: an earlier version of Ingot installed its Machines and kept none, so what they are to be judged by is not known, and nothing is done with them: delete Machines and NodeType, and make them again", s.StableRevision)}}
+	}
+	revised, o := snapshot(seen)
+	if o != nil {
+		return finding{obstacle: o}
+	}
+	out := finding{revision: revised}
+	facts := rendering.Facts{Revision: revised.Name, Asked: seen.nodeType.Spec.Rendering, Status: seen.nodeType.Status, Kept: seen.renderings}
+	plan, err := resolve(presentation.Request{GPU: revised.Spec.GPU, Image: seen.image.Spec})
+	if err == nil {
+		facts.Made, err = rendering.New(revised.Name, plan)
+	}
+	if err != nil {
+		out.refusal = err.Error()
+	} else {
+		out.made = facts.Made.Name
+	}
+	out.rendered, err = rendering.Choose(facts)
+	switch {
+	case err != nil:
+		return finding{obstacle: &obstacle{v1alpha1.ReasonRenderingUnreadable, err.Error()}}
+	case out.rendered.Lost != "":
+		return finding{made: out.made, obstacle: &obstacle{v1alpha1.ReasonRenderingLost, fmt.Sprintf(
+			"NodeTypeRendering %s, by which the Machines are judged, does not exist, and this version of Ingot makes another one: restore it from a backup, or run the version that made it; ingot rollout refresh %s installs all Machines anew", out.rendered.Lost, seen.nodeType.Name)}}
+	case out.rendered.Rendering == nil:
+		return finding{obstacle: &obstacle{v1alpha1.ReasonPresentationInvalid, out.refusal}}
+	}
+	return out
 }
 
 // refused makes one obstacle of findings; nil: there are none. The first gives the reason.

@@ -21,6 +21,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 	"github.com/ingot-dev/ingot/controllers/plan/succession"
 	"github.com/ingot-dev/ingot/controllers/step"
+	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -97,17 +98,17 @@ func TestEveryObstacleIsNamedBeforeAMachineIsTouched(t *testing.T) {
 	} {
 		seen := possible()
 		c.change(&seen)
-		found := judge(seen)
+		found := judge(seen, presentation.Resolve)
 		if found.obstacle == nil || found.obstacle.reason != c.reason || !strings.Contains(found.obstacle.message, c.says) || found.revision != nil {
 			t.Errorf("%s: %+v", c.name, found.obstacle)
 		}
 	}
-	if found := judge(possible()); found.obstacle != nil || found.revision == nil || found.claimNamespace {
+	if found := judge(possible(), presentation.Resolve); found.obstacle != nil || found.revision == nil || found.claimNamespace {
 		t.Errorf("without an obstacle: %+v", found)
 	}
 	unclaimed := possible()
 	unclaimed.namespace.Annotations = nil
-	if found := judge(unclaimed); !found.claimNamespace {
+	if found := judge(unclaimed, presentation.Resolve); !found.claimNamespace {
 		t.Error("a namespace that is nobody's is not claimed")
 	}
 }
@@ -115,12 +116,12 @@ func TestEveryObstacleIsNamedBeforeAMachineIsTouched(t *testing.T) {
 func TestWhatIsUncertainIsSaidInTheConditionAndOnceForARevision(t *testing.T) {
 	seen := possible()
 	seen.nodeType.Spec.UserData = "#cloud-config\nfinal_message: " + strings.Repeat("x", 20<<10) + "\n"
-	found := judge(seen)
+	found := judge(seen, presentation.Resolve)
 	if found.revision == nil || len(found.warnings) != 1 {
 		t.Fatalf("found %+v", found)
 	}
 	after := seen.nodeType.DeepCopy()
-	report(after, seen, found, succession.Decision{Target: "h100-1"}, time.Time{})
+	report(after, seen, found, succession.Decision{Target: v1alpha1.RenderedRevision{Revision: "h100-1", Rendering: "h100-1-a"}}, time.Time{})
 	ready := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady)
 	if ready.Reason != v1alpha1.ReasonReady || !strings.Contains(ready.Message, "nodes can be made; not certain: spec.userData: the user data has ") {
 		t.Errorf("the condition is %+v", ready)
@@ -137,7 +138,7 @@ func TestWhatIsUncertainIsSaidInTheConditionAndOnceForARevision(t *testing.T) {
 func run(t *testing.T) {
 	t.Helper()
 	server.Run(t, func(mgr ctrl.Manager) error {
-		return (&Reconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("nodetype"), Clock: clock.RealClock{}}).SetupWithManager(mgr)
+		return (&Reconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("nodetype"), Clock: clock.RealClock{}, Resolve: presentation.Resolve}).SetupWithManager(mgr)
 	})
 }
 
@@ -241,7 +242,7 @@ func TestCapacityFollowsHostsAndMachines(t *testing.T) {
 		&v1alpha1.Machine{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"},
 			Spec:       v1alpha1.MachineSpec{NodeTypeRef: v1alpha1.LocalReference{Name: "counted"}, TenantClusterRef: v1alpha1.LocalReference{Name: "research"}},
-			Status:     v1alpha1.MachineStatus{Revision: ready.Status.TargetRevision},
+			Status:     v1alpha1.MachineStatus{Revision: ready.Status.TargetRevision, Rendering: ready.Status.TargetRendering},
 		})
 	await(t, "counted", "hosts and Machines are counted", func(n *v1alpha1.NodeType) bool {
 		return n.Status.Hosts == v1alpha1.HostCounts{Matching: 2, Available: 1} && n.Status.Machines == v1alpha1.MachineCounts{Total: 1, UpToDate: 1}

@@ -3,6 +3,7 @@ package nodetype
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,8 @@ type observation struct {
 	rollouts []v1alpha1.Rollout
 	// revisions of this NodeType by name.
 	revisions map[string]*v1alpha1.NodeTypeRevision
+	// renderings of those revisions.
+	renderings []v1alpha1.NodeTypeRendering
 }
 
 func (r *Reconciler) observe(ctx context.Context, name string) (observation, error) {
@@ -57,7 +60,10 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observation, err
 	if seen.rollouts, err = rollouts(ctx, r.Client, seen.nodeType); err != nil {
 		return seen, err
 	}
-	seen.revisions, err = r.revisions(ctx, seen.nodeType)
+	if seen.revisions, err = r.revisions(ctx, seen.nodeType); err != nil {
+		return seen, err
+	}
+	seen.renderings, err = r.renderings(ctx, seen.revisions)
 	return seen, err
 }
 
@@ -122,4 +128,14 @@ func (r *Reconciler) revisions(ctx context.Context, nodeType *v1alpha1.NodeType)
 		}
 	}
 	return mine, nil
+}
+
+func (r *Reconciler) renderings(ctx context.Context, of map[string]*v1alpha1.NodeTypeRevision) ([]v1alpha1.NodeTypeRendering, error) {
+	var list v1alpha1.NodeTypeRenderingList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list NodeTypeRenderings: %w", err)
+	}
+	return slices.DeleteFunc(list.Items, func(r v1alpha1.NodeTypeRendering) bool {
+		return of[r.Spec.RevisionRef.Name] == nil || r.DeletionTimestamp != nil
+	}), nil
 }

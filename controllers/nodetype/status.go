@@ -1,6 +1,8 @@
 package nodetype
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,14 +21,16 @@ const rightsAgain = 15 * time.Second
 // report writes what was found and decided into the status.
 func report(after *v1alpha1.NodeType, seen observation, found finding, decision succession.Decision, now time.Time) step.Outcome {
 	after.Status.ObservedGeneration = after.Generation
-	after.Status.StableRevision, after.Status.TargetRevision = decision.Stable, decision.Target
+	after.Status.StableRevision, after.Status.StableRendering = decision.Stable.Revision, decision.Stable.Rendering
+	after.Status.TargetRevision, after.Status.TargetRendering = decision.Target.Revision, decision.Target.Rendering
+	reportRendering(after, found, now)
 	after.Status.Hosts = v1alpha1.HostCounts{}
 	if seen.provider != nil {
 		after.Status.Hosts = placement.Count(placement.Request{
 			Selector: seen.nodeType.Spec.HostSelector, Zone: seen.nodeType.Spec.Zone, Provider: seen.provider.Spec,
 		}, seen.hosts)
 	}
-	after.Status.Machines = count(seen.machines, after.Status.TargetRevision)
+	after.Status.Machines = count(seen.machines, after.Status.Target())
 	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonReady, "nodes can be made"
 	for _, w := range found.warnings {
 		message += "; not certain: " + w.String()
@@ -55,6 +59,9 @@ func revisionEvents(before, after v1alpha1.NodeTypeStatus, warnings []feasibilit
 			told = append(told, step.Told(true, reasonUncertain, "Resolve", w.String()+" ("+w.Rule+")"))
 		}
 	}
+	if before.TargetRevision == after.TargetRevision && before.TargetRendering != after.TargetRendering && before.TargetRendering != "" {
+		told = append(told, happened("RenderingChanged", "the target rendering of revision "+after.TargetRevision+" is "+after.TargetRendering))
+	}
 	if before.StableRevision != after.StableRevision {
 		told = append(told, happened("StableRevisionChanged", "the stable revision, which new Machines get, is "+after.StableRevision))
 	}
@@ -65,14 +72,42 @@ func happened(reason, message string) step.Event {
 	return step.Event{Type: step.Normal, Reason: reason, Action: "Resolve", Message: message}
 }
 
-func count(machines []v1alpha1.Machine, target string) v1alpha1.MachineCounts {
+// reportRendering says whether this version of Ingot would make of the revision what its rendering says.
+func reportRendering(after *v1alpha1.NodeType, found finding, now time.Time) {
+	if found.revision == nil {
+		if found.made != "" {
+			after.Status.RefreshedRendering = found.made // for a rendering that was lost
+		}
+		return // nothing is known beyond what was reported before
+	}
+	c := found.rendered
+	after.Status.RefreshedRendering = ""
+	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonRenderingCurrent, "this version of Ingot makes the same of revision "+found.revision.Name
+	switch {
+	case found.refusal != "":
+		status, reason = metav1.ConditionFalse, v1alpha1.ReasonRenderingRefused
+		message = "this version of Ingot refuses what an earlier one accepted, and nodes are made as that one said: " + found.refusal
+	case len(c.Differences) > 0:
+		status, reason = metav1.ConditionFalse, v1alpha1.ReasonRenderingDiffers
+		after.Status.RefreshedRendering = found.made
+		message = fmt.Sprintf("nodes are made and judged as rendering %s says; by this version of Ingot %s. ingot rollout refresh %s brings that to the Machines",
+			c.Rendering.Name, strings.Join(c.Differences, "; "), after.Name)
+	}
+	if c.Unknown != "" {
+		status, reason = metav1.ConditionFalse, v1alpha1.ReasonRenderingUnknown
+		message = fmt.Sprintf("spec.rendering %s neither exists nor is what this version of Ingot makes, and is ignored: correct it, or remove it; %s", c.Unknown, message)
+	}
+	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionRenderingCurrent, status, reason, message)
+}
+
+func count(machines []v1alpha1.Machine, target v1alpha1.RenderedRevision) v1alpha1.MachineCounts {
 	var counts v1alpha1.MachineCounts
 	for i := range machines {
 		counts.Total++
 		if meta.IsStatusConditionTrue(machines[i].Status.Conditions, v1alpha1.ConditionReady) {
 			counts.Ready++
 		}
-		if target != "" && machines[i].Status.Revision == target {
+		if !target.IsZero() && machines[i].Status.Installed() == target {
 			counts.UpToDate++
 		}
 	}

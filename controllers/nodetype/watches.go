@@ -20,11 +20,11 @@ import (
 // one of them does would be counting all day.
 const settle = time.Second
 
-// revisionsChanged: the status names other revisions now, on which the Rollout between them is made.
+// revisionsChanged: the status names other revisions or renderings now, on which the Rollout between them is made.
 var revisionsChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok1 := e.ObjectOld.(*v1alpha1.NodeType)
 	after, ok2 := e.ObjectNew.(*v1alpha1.NodeType)
-	return ok1 && ok2 && (before.Status.StableRevision != after.Status.StableRevision || before.Status.TargetRevision != after.Status.TargetRevision)
+	return ok1 && ok2 && (before.Status.Stable() != after.Status.Stable() || before.Status.Target() != after.Status.Target())
 }}
 
 // phaseChanged leaves out how far a Rollout is: only its end concerns the NodeType.

@@ -23,7 +23,7 @@ func (r *Reconciler) act(ctx context.Context, seen observation, decision plan.De
 	for _, name := range decision.Start {
 		err := r.tell(ctx, seen, name, func(m *v1alpha1.Machine) {
 			mark(m, seen.rollout)
-			m.Spec.Revision = seen.rollout.Spec.To
+			m.Spec.Revision, m.Spec.Rendering = seen.rollout.Spec.To, seen.rollout.Spec.ToRendering
 		})
 		countStart(err)
 		if err != nil {

@@ -126,14 +126,14 @@ func troubleOf(conditions []metav1.Condition) string {
 // superseded tells whether another Rollout moves the Machines now, or will. known is false while that cannot be said: the
 // cache still shows what the NodeType asked for before this Rollout was made, or its status was lost.
 func (r *Reconciler) superseded(ctx context.Context, seen observation) (superseded, known bool, err error) {
-	if seen.newer || seen.nodeType.Status.TargetRevision == seen.rollout.Spec.To {
+	if seen.newer || seen.nodeType.Status.Target() == seen.rollout.Spec.Target() {
 		return seen.newer, true, nil
 	}
 	var now v1alpha1.NodeType
 	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(seen.nodeType), &now); err != nil {
 		return false, false, fmt.Errorf("read NodeType %s: %w", seen.nodeType.Name, err)
 	}
-	if target := now.Status.TargetRevision; target == "" || target == seen.rollout.Spec.To {
+	if target := now.Status.Target(); target.IsZero() || target == seen.rollout.Spec.Target() {
 		return false, false, nil
 	}
 	return true, true, nil
@@ -145,8 +145,8 @@ func facts(seen observation, superseded bool, now time.Time) plan.Facts {
 		Now: now, Before: plan.BeforeOf(seen.before), Policy: plan.PolicyOf(seen.nodeType.Spec.Rollout), Pools: seen.pools,
 		Machines: make([]plan.Machine, len(seen.machines)),
 		Rollout: plan.Rollout{
-			Name: seen.rollout.Name, From: seen.rollout.Spec.From, To: seen.rollout.Spec.To, Paused: seen.rollout.Spec.Paused,
-			ToStable: seen.nodeType.Status.StableRevision == seen.rollout.Spec.To, Superseded: superseded, Status: seen.rollout.Status,
+			Name: seen.rollout.Name, From: seen.rollout.Spec.Source(), To: seen.rollout.Spec.Target(), Paused: seen.rollout.Spec.Paused,
+			ToStable: seen.nodeType.Status.Stable() == seen.rollout.Spec.Target(), Superseded: superseded, Status: seen.rollout.Status,
 		},
 	}
 	// What cannot be installed now is not begun: a drained Machine would wait without a node.
@@ -155,7 +155,7 @@ func facts(seen observation, superseded bool, now time.Time) plan.Facts {
 		obstacle = fmt.Sprintf("NodeType %s is not Ready: %s", seen.nodeType.Name, obstacle)
 	}
 	for i, m := range seen.machines {
-		f.Machines[i] = plan.MachineOf(seen.rollout.Name, m, now)
+		f.Machines[i] = plan.MachineOf(seen.rollout.Name, seen.rollout.Spec.Target(), m, now)
 		f.Machines[i].TenantTrouble = obstacle
 		if obstacle == "" {
 			f.Machines[i].TenantTrouble = seen.tenantTrouble(m)

@@ -25,6 +25,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/nodepool"
 	"github.com/ingot-dev/ingot/controllers/nodetype"
 	"github.com/ingot-dev/ingot/controllers/plan/succession"
+	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -35,10 +36,16 @@ func TestMain(m *testing.M) { os.Exit(management.Main(m, &server)) }
 // manage runs a manager with the controllers of NodeTypes, NodePools and Rollouts until the test ends.
 func manage(t *testing.T) {
 	t.Helper()
-	server.Run(t, func(mgr ctrl.Manager) error {
+	manageAs(t, presentation.Resolve)
+}
+
+// manageAs is manage for a version of Ingot with another resolver. stop ends it.
+func manageAs(t *testing.T, resolve presentation.Resolver) (stop func()) {
+	t.Helper()
+	return server.Run(t, func(mgr ctrl.Manager) error {
 		c, direct, real := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
 		for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
-			&nodetype.Reconciler{Client: c, Reader: direct, Recorder: mgr.GetEventRecorder("nodetype"), Clock: real},
+			&nodetype.Reconciler{Client: c, Reader: direct, Recorder: mgr.GetEventRecorder("nodetype"), Clock: real, Resolve: resolve},
 			&nodepool.Reconciler{Client: c, Reader: direct, Recorder: mgr.GetEventRecorder("nodepool"), Clock: real, Suffix: func() string { return rand.String(5) }},
 			&Reconciler{Client: c, Reader: direct, Recorder: mgr.GetEventRecorder("rollout"), Clock: real},
 		} {
@@ -175,9 +182,9 @@ func ready(m *v1alpha1.Machine) bool {
 // play takes every Machine one step further in its life, once it has seen that the budget is kept.
 func (h *hall) play(t *testing.T) {
 	t.Helper()
-	stable, all, down := h.nodeType(t).Status.StableRevision, h.machines(t), 0
+	stable, all, down := h.nodeType(t).Status.Stable(), h.machines(t), 0
 	for i := range all {
-		if m := &all[i]; !ready(m) || m.Spec.Revision != "" && m.Spec.Revision != m.Status.Revision {
+		if m := &all[i]; !ready(m) || !m.Spec.Asked().IsZero() && m.Spec.Asked() != m.Status.Installed() {
 			down++
 		}
 	}
@@ -191,8 +198,8 @@ func (h *hall) play(t *testing.T) {
 			continue
 		}
 		before := m.DeepCopy()
-		h.live(m, cmp.Or(m.Spec.Revision, m.Status.Revision, stable))
-		if m.Status.Phase == before.Status.Phase && m.Status.Revision == before.Status.Revision {
+		h.live(m, cmp.Or(m.Spec.Asked(), m.Status.Installed(), stable))
+		if m.Status.Phase == before.Status.Phase && m.Status.Installed() == before.Status.Installed() {
 			continue
 		}
 		m.Status.ObservedGeneration = m.Generation
@@ -215,14 +222,14 @@ func (h *hall) letGo(t *testing.T, m *v1alpha1.Machine) {
 }
 
 // live is what the controllers of Machines and hosts make of one.
-func (h *hall) live(m *v1alpha1.Machine, revision string) {
+func (h *hall) live(m *v1alpha1.Machine, wanted v1alpha1.RenderedRevision) {
 	s := &m.Status
 	switch {
-	case revision == "":
-	case s.Revision != revision:
-		s.Revision, s.Phase, s.Conditions = revision, v1alpha1.MachineProvisioning, condition(metav1.ConditionFalse, v1alpha1.ReasonProvisioning)
+	case wanted.IsZero():
+	case s.Installed() != wanted:
+		s.Revision, s.Rendering, s.Phase, s.Conditions = wanted.Revision, wanted.Rendering, v1alpha1.MachineProvisioning, condition(metav1.ConditionFalse, v1alpha1.ReasonProvisioning)
 		s.HostRef = &v1alpha1.NamespacedReference{Namespace: h.name, Name: "host-" + m.Name}
-	case h.bad != "" && revision == h.bad:
+	case h.bad != "" && wanted.Revision == h.bad:
 		s.Phase, s.Conditions = v1alpha1.MachineJoining, condition(metav1.ConditionFalse, v1alpha1.ReasonJoinTimedOut)
 	default:
 		s.Phase, s.Conditions = v1alpha1.MachineReady, condition(metav1.ConditionTrue, v1alpha1.ReasonReady)

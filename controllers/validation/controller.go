@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -21,7 +22,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
 
-//+kubebuilder:rbac:groups=ingot.dev,resources=machines;nodetypes;nodetyperevisions;osimages,verbs=get;list;watch
+//+kubebuilder:rbac:groups=ingot.dev,resources=machines;nodetypes;nodetyperenderings,verbs=get;list;watch
 //+kubebuilder:rbac:groups=ingot.dev,resources=machines/status,verbs=patch
 //+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -45,6 +46,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("validation").
 		For(&v1alpha1.Machine{}).
+		Watches(&v1alpha1.NodeTypeRendering{}, handler.EnqueueRequestsFromMapFunc(r.machinesWith), builder.WithPredicates(created)).
 		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.machinesOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(r.Tenants.NodeSource("validation", machineOf)).
 		Complete(r)
@@ -57,18 +59,33 @@ func machineOf(tenant types.NamespacedName, node *corev1.Node) []reconcile.Reque
 
 // machinesOf are the Machines of a NodeType: its promise may have changed.
 func (r *Reconciler) machinesOf(ctx context.Context, nodeType client.Object) []reconcile.Request {
+	return r.machinesWhere(ctx, func(m *v1alpha1.Machine) bool { return m.Spec.NodeTypeRef.Name == nodeType.GetName() })
+}
+
+func (r *Reconciler) machinesWhere(ctx context.Context, are func(*v1alpha1.Machine) bool) []reconcile.Request {
 	var machines v1alpha1.MachineList
 	if err := r.Client.List(ctx, &machines, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "List the Machines of a NodeType", "NodeType", nodeType.GetName())
+		ctrl.LoggerFrom(ctx).Error(err, "Listing Machines")
 		return nil
 	}
 	var out []reconcile.Request
 	for i := range machines.Items {
-		if machines.Items[i].Spec.NodeTypeRef.Name == nodeType.GetName() {
+		if are(&machines.Items[i]) {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&machines.Items[i])})
 		}
 	}
 	return out
+}
+
+// created: a rendering never changes. One that is seen after a Machine that was installed with it is what that Machine waits for.
+var created = predicate.Funcs{
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}
+
+// machinesWith are the Machines that were installed with a rendering.
+func (r *Reconciler) machinesWith(ctx context.Context, rendering client.Object) []reconcile.Request {
+	return r.machinesWhere(ctx, func(m *v1alpha1.Machine) bool { return m.Status.Rendering == rendering.GetName() })
 }
 
 // Reconcile judges one Machine's node.

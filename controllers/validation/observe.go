@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/rendering"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
-	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/presentation"
 )
@@ -80,34 +80,41 @@ func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Machine) (observat
 	return seen, nil
 }
 
-// promise is what the Machine's revision and its NodeType promise.
+// promise is what the Machine was installed for, with what its NodeType declares now.
 func (r *Reconciler) promise(ctx context.Context, m *v1alpha1.Machine) (observation, error) {
+	if m.Status.Rendering == "" {
+		return observation{finding: &finding{
+			status: metav1.ConditionUnknown, reason: v1alpha1.ReasonOlderShape,
+			message: "the Machine was installed by an earlier version of Ingot, which kept no rendering, so what the node promises is not known, and nothing is done to it: delete the Machine and make it again",
+		}}, nil
+	}
 	var nodeType v1alpha1.NodeType
-	var revision v1alpha1.NodeTypeRevision
-	var image v1alpha1.OSImage
-	for _, get := range []func() (string, client.Object){
-		func() (string, client.Object) { return m.Spec.NodeTypeRef.Name, &nodeType },
-		func() (string, client.Object) { return m.Status.Revision, &revision },
-		func() (string, client.Object) { return revision.Spec.Image.Name, &image },
-	} {
-		name, into := get()
-		err := r.Client.Get(ctx, client.ObjectKey{Name: name}, into)
+	var promised v1alpha1.NodeTypeRendering
+	for _, o := range []struct {
+		kind, name string
+		into       client.Object
+	}{{"NodeType", m.Spec.NodeTypeRef.Name, &nodeType}, {"NodeTypeRendering", m.Status.Rendering, &promised}} {
+		err := r.Client.Get(ctx, client.ObjectKey{Name: o.name}, o.into)
 		if apierrors.IsNotFound(err) {
 			return observation{finding: &finding{
 				status: metav1.ConditionUnknown, reason: v1alpha1.ReasonWaitingForNodeType, again: time.Minute,
-				message: fmt.Sprintf("what the node promises is not known: %s %s does not exist", step.Kind(into), name),
+				message: fmt.Sprintf("what the node promises is not known: %s %s does not exist: create it again, or restore it from a backup", o.kind, o.name),
 			}}, nil
 		}
 		if err != nil {
-			return observation{}, fmt.Errorf("read %s %s: %w", step.Kind(into), name, err)
+			return observation{}, fmt.Errorf("read %s %s: %w", o.kind, o.name, err)
 		}
 	}
-	plan, err := presentation.Resolve(presentation.Request{GPU: revision.Spec.GPU, Image: image.Spec, Resources: nodeType.Spec.Resources})
+	plan, err := rendering.Plan(&promised)
+	if err != nil {
+		return observation{finding: &finding{status: metav1.ConditionUnknown, reason: v1alpha1.ReasonRenderingUnreadable, message: err.Error()}}, nil
+	}
+	expectation, err := presentation.Declare(plan.Expectation, nodeType.Spec.Resources)
 	var refusal *presentation.Refusal
 	if errors.As(err, &refusal) {
 		return observation{finding: &finding{status: metav1.ConditionUnknown, reason: refusal.Reason, message: refusal.Error()}}, nil
 	}
-	return observation{expectation: plan.Expectation, nodeType: nodeType.Spec}, err
+	return observation{expectation: expectation, nodeType: nodeType.Spec}, err
 }
 
 func unreachable(err error) *finding {
@@ -164,7 +171,7 @@ func (o observation) input(now time.Time, m *v1alpha1.Machine) verdict.Input {
 		Now: now, Expectation: o.expectation, Node: o.node, DaemonSets: o.daemonSets,
 		SlicesServed: o.served, Slices: o.slices, Previous: m.Status.Verdict,
 		Identity: verdict.Identity{
-			ProviderID: v1alpha1.ProviderID(m.UID, m.Status.Attempt), SystemUUID: m.Status.SystemUUID, Revision: m.Status.Revision,
+			ProviderID: v1alpha1.ProviderID(m.UID, m.Status.Attempt), SystemUUID: m.Status.SystemUUID, Revision: m.Status.Revision, Rendering: m.Status.Rendering,
 		},
 		Gate: o.nodeType.Gate.Key(), Settle: verdict.DefaultSettle, OnFailure: o.nodeType.Validation.OnFailure,
 	}

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -133,6 +134,47 @@ func TestTheGateOfRealNodes(t *testing.T) {
 		if hint := m.hint(); !strings.Contains(hint, "kube-system/nvidia-device-plugin-daemonset") {
 			t.Errorf("hint %q does not name the DaemonSet", hint)
 		}
+	})
+	t.Run("is not touched while it is not known what was promised", func(t *testing.T) {
+		for name, change := range map[string]struct {
+			rendering, reason string
+		}{
+			"node-j": {"", v1alpha1.ReasonOlderShape},
+			"node-k": {"h100-1-lost", v1alpha1.ReasonWaitingForNodeType},
+		} {
+			m := w.join(t, name, true)
+			m.reconcile()
+			m.after(30 * time.Second)
+			m.expect("settled", false, true, v1alpha1.ReasonValidated)
+			changed := m.get()
+			changed.Status.Rendering = change.rendering
+			must(t, w.c.Status().Update(context.Background(), changed))
+			m.report("boot-1", "7")
+			m.reconcile()
+			c := meta.FindStatusCondition(m.get().Status.Conditions, v1alpha1.ConditionValidated)
+			if c.Status != metav1.ConditionUnknown || c.Reason != change.reason || m.gated() {
+				t.Errorf("%s: condition %+v, gate %v", name, c, m.gated())
+			}
+		}
+	})
+	t.Run("follows what the NodeType declares now", func(t *testing.T) {
+		ctx := context.Background()
+		var nodeType v1alpha1.NodeType
+		must(t, w.c.Get(ctx, client.ObjectKey{Name: "h100"}, &nodeType))
+		declared := nodeType.DeepCopy().Spec.Resources
+		m := w.join(t, "node-l", true)
+		m.reconcile()
+		m.after(30 * time.Second)
+		m.expect("as declared", false, true, v1alpha1.ReasonValidated)
+		nodeType.Spec.Resources[corev1.ResourceCPU] = resource.MustParse("1")
+		must(t, w.c.Update(ctx, &nodeType))
+		m.reconcile()
+		m.expect("with another number of CPUs declared", true, false, v1alpha1.ReasonChecksFailed)
+		nodeType.Spec.Resources = declared
+		must(t, w.c.Update(ctx, &nodeType))
+		m.reconcile()
+		m.after(30 * time.Second)
+		m.expect("declared as before", false, true, v1alpha1.ReasonValidated)
 	})
 	t.Run("is lifted at the join by Observe, which only reports", func(t *testing.T) {
 		ctx := context.Background()

@@ -31,6 +31,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/test/cluster"
 	"github.com/ingot-dev/ingot/test/require"
 )
@@ -116,7 +117,7 @@ func apply(t *testing.T, c client.Client, pattern string) {
 	}
 }
 
-// revision makes the NodeTypeRevision that the nodetype controller would make of a sample.
+// revision makes the NodeTypeRevision and its NodeTypeRendering that the nodetype controller would make of a sample.
 func (w *world) revision(ctx context.Context, name string) {
 	w.t.Helper()
 	var nodeType v1alpha1.NodeType
@@ -128,6 +129,14 @@ func (w *world) revision(ctx context.Context, name string) {
 		Spec: v1alpha1.NodeTypeRevisionSpec{
 			NodeTypeRef: v1alpha1.LocalReference{Name: name}, GPU: nodeType.Spec.GPU, HashVersion: 1,
 			Image: v1alpha1.RevisionImage{Name: image.Name, Checksum: image.Spec.Checksum, Format: image.Spec.Format, UserData: v1alpha1.UserDataCloudInit},
+		},
+	}))
+	plan, err := presentation.Resolve(presentation.Request{GPU: nodeType.Spec.GPU, Image: image.Spec})
+	must(w.t, err)
+	must(w.t, w.c.Create(ctx, &v1alpha1.NodeTypeRendering{
+		ObjectMeta: metav1.ObjectMeta{Name: name + "-1-made"},
+		Spec: v1alpha1.NodeTypeRenderingSpec{
+			RevisionRef: v1alpha1.LocalReference{Name: name + "-1"}, Encoding: v1alpha1.RenderingEncoding, Plan: plan,
 		},
 	}))
 }
@@ -176,7 +185,7 @@ func (w *world) register(t *testing.T, name, nodeType string, tenant types.Names
 		Spec:       v1alpha1.MachineSpec{NodeTypeRef: v1alpha1.LocalReference{Name: nodeType}, TenantClusterRef: v1alpha1.LocalReference{Name: tenant.Name}},
 	}
 	must(t, w.c.Create(ctx, m))
-	m.Status = v1alpha1.MachineStatus{Phase: v1alpha1.MachineValidating, Revision: nodeType + "-1", Attempt: 1, SystemUUID: "4c4c4544-0042-3010-8053-b8c04f334432"}
+	m.Status = v1alpha1.MachineStatus{Phase: v1alpha1.MachineValidating, Revision: nodeType + "-1", Rendering: nodeType + "-1-made", Attempt: 1, SystemUUID: "4c4c4544-0042-3010-8053-b8c04f334432"}
 	must(t, w.c.Status().Update(ctx, m))
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.LabelNodeType: nodeType}}, Spec: corev1.NodeSpec{ProviderID: v1alpha1.ProviderID(m.UID, 1)}}
 	if gated {

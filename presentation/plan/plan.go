@@ -12,79 +12,43 @@ type Request struct {
 	GPU *v1alpha1.GPUSpec
 	// Image is what is baked into the operating system.
 	Image v1alpha1.OSImageSpec
-	// Resources promised by the NodeType.
+	// Resources that the NodeType declares. A NodeTypeRendering is made without them, since they are applied in place.
 	Resources corev1.ResourceList
 }
 
-// Plan is what the operating system must be told, and what the node must then advertise.
-type Plan struct {
-	// KernelArguments that the presentation needs, baked into the image or set by Ignition.
-	KernelArguments []string
+// What a NodeTypeRendering keeps is what a mode makes: the types are those of the API, under short names.
+type (
+	// Plan is what the operating system must be told, and what the node must then advertise.
+	Plan = v1alpha1.NodePlan
 	// Modules of the kernel.
-	Modules Modules
-	// Packages to install at the first boot.
-	Packages []string
-	// Files to write before kubelet starts.
-	Files []File
-	// Units of systemd, in the order in which they are started.
-	Units []Unit
-	// SecretFiles are files whose content is a Secret's: it enters at the last step of rendering, and no plan holds it.
-	SecretFiles []SecretFile
-	// NodeLabels that kubelet registers with.
-	NodeLabels map[string]string
-	// Tenant is what the vendor's software in the tenant cluster must be told to agree with the node.
-	Tenant Tenant
-	// Warnings are what people must know although it was not refused.
-	Warnings []Warning
-	// Expectation is what the node must advertise.
-	Expectation Expectation
-}
-
-// Modules of the kernel.
-type Modules struct {
-	// Load at every boot, in this order.
-	Load []string
-	// Blacklist is never loaded on its own.
-	Blacklist []string
-}
-
-// File is a file of the node.
-type File struct {
-	// Path is absolute.
-	Path string
-	// Mode is its permissions in octal, 0644.
-	Mode string
-	// Content of the file.
-	Content string
-}
-
-// SecretFile is a file of the node whose content is a key of a Secret.
-type SecretFile struct {
-	// Path is absolute.
-	Path string
-	// Mode is its permissions in octal, 0600.
-	Mode string
-	// Secret in the host namespace.
-	Secret string
-	// Key of the Secret.
-	Key string
-}
-
-// Warning is something that was accepted and is not certain, such as what a vendor calls alpha.
-type Warning struct {
-	// Rule names it: experimental/dynamic-mig.
-	Rule string
-	// Message says what is uncertain and what to look at.
-	Message string
-}
-
-// Unit is a systemd unit that is enabled and started.
-type Unit struct {
-	// Name with its suffix: ingot-gpu-mode.service.
-	Name string
-	// Content of the unit file; empty: the image has the unit.
-	Content string
-}
+	Modules = v1alpha1.KernelModules
+	// File is a file of the node.
+	File = v1alpha1.NodeFile
+	// SecretFile is a file of the node whose content is a key of a Secret.
+	SecretFile = v1alpha1.NodeSecretFile
+	// Unit is a systemd unit that is enabled and started.
+	Unit = v1alpha1.SystemdUnit
+	// Warning is something that was accepted and is not certain, such as what a vendor calls alpha.
+	Warning = v1alpha1.PlanWarning
+	// Tenant is what the vendor's software in a tenant's cluster must be told.
+	Tenant = v1alpha1.TenantSoftware
+	// Configuration is one of several that a tenant's software knows by name.
+	Configuration = v1alpha1.SoftwareConfiguration
+	// HostDevice is an entry of KubeVirt's permittedHostDevices.
+	HostDevice = v1alpha1.PermittedHostDevice
+	// Expectation is everything that a node must show before it is admitted.
+	Expectation = v1alpha1.NodeExpectation
+	// Resource is a resource that a node must advertise.
+	Resource = v1alpha1.ExpectedResource
+	// Label is a label that a vendor's software sets to tell what it found.
+	Label = v1alpha1.ExpectedLabel
+	// SliceExpectation is what one DRA driver must publish for a node.
+	SliceExpectation = v1alpha1.ExpectedSlices
+	// DeviceClassExpectation is a DeviceClass that claims name.
+	DeviceClassExpectation = v1alpha1.ExpectedDeviceClass
+	// DeviceExpectation is so many devices of one kind.
+	DeviceExpectation = v1alpha1.ExpectedDevices
+)
 
 // Refusal says why a presentation is impossible. It is found before a machine is touched.
 type Refusal struct {

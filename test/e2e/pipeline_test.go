@@ -54,10 +54,22 @@ type pipeline struct {
 // startPipeline starts it with these servers, and ends it with the test. wrongPassword names servers whose Secret is wrong.
 func startPipeline(t *testing.T, servers []rack.ServerSpec, wrongPassword ...string) *pipeline {
 	t.Helper()
+	return startPipelineFrom(t, programFolder(t), servers, wrongPassword...)
+}
+
+// programFolder is bin.
+func programFolder(t *testing.T) string {
+	t.Helper()
 	programs, err := filepath.Abs("../../bin")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return programs
+}
+
+// startPipelineFrom is startPipeline with the programs of that folder.
+func startPipelineFrom(t *testing.T, programs string, servers []rack.ServerSpec, wrongPassword ...string) *pipeline {
+	t.Helper()
 	for _, name := range []string{"ingot-manager", "ingot-agent", "ingot-controlplane"} {
 		if _, err := os.Stat(filepath.Join(programs, name)); err != nil {
 			require.Missing(t, "bin/"+name, "make build")

@@ -91,7 +91,7 @@ func Leaks(ctx context.Context, c client.Client, secrets []string, texts map[str
 	}
 	for _, l := range []client.ObjectList{
 		&corev1.EventList{}, &v1alpha1.MachineList{}, &v1alpha1.HostRecordList{}, &metal3.BareMetalHostList{},
-		&v1alpha1.NodeTypeList{}, &v1alpha1.NodeTypeRevisionList{}, &v1alpha1.TenantClusterList{}, &v1alpha1.NodePoolList{}, &v1alpha1.OSImageList{},
+		&v1alpha1.NodeTypeList{}, &v1alpha1.NodeTypeRevisionList{}, &v1alpha1.NodeTypeRenderingList{}, &v1alpha1.TenantClusterList{}, &v1alpha1.NodePoolList{}, &v1alpha1.OSImageList{},
 	} {
 		if err := c.List(ctx, l); err != nil {
 			return nil, fmt.Errorf("look for leaked secrets: %w", err)

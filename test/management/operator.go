@@ -2,6 +2,7 @@ package management
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 	"github.com/ingot-dev/ingot/controllers/newest"
 )
 
-// Run runs controllers until the test ends. setup registers them.
-func (s *Server) Run(t *testing.T, setup func(ctrl.Manager) error) {
+// Run runs controllers until stop is called or the test ends. setup registers them.
+func (s *Server) Run(t *testing.T, setup func(ctrl.Manager) error) (stop func()) {
 	t.Helper()
 	again := true
 	mgr, err := ctrl.NewManager(s.Config, ctrl.Options{
@@ -30,12 +31,14 @@ func (s *Server) Run(t *testing.T, setup func(ctrl.Manager) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("the controllers: %v", err)
 		}
 	})
+	t.Cleanup(stop)
+	return stop
 }
 
 // Eventually polls for up to half a minute: what is awaited happens in other goroutines and in the API server.

@@ -36,6 +36,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/newest"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
+	"github.com/ingot-dev/ingot/presentation"
 )
 
 // Ended is why the manager ended, which is in its log already.
@@ -49,10 +50,15 @@ func (e *Ended) Unwrap() error { return e.Err }
 
 // Run runs the manager until the context ends. An error is an *Ended, and the last line of the log.
 func Run(ctx context.Context, s settings.Settings, cluster *rest.Config, version string) error {
+	return RunWith(ctx, s, cluster, version, presentation.Resolve)
+}
+
+// RunWith is Run with another resolver in the place of this version's.
+func RunWith(ctx context.Context, s settings.Settings, cluster *rest.Config, version string, resolve presentation.Resolver) error {
 	log := newLog(s.Log)
 	route(log)
 	log.Info("Starting ingot-manager", "version", version)
-	if err := operate(ctx, s, cluster, log); err != nil {
+	if err := operate(ctx, s, cluster, log, resolve); err != nil {
 		log.Error("ingot-manager ends", "err", err)
 		return &Ended{err}
 	}
@@ -60,7 +66,7 @@ func Run(ctx context.Context, s settings.Settings, cluster *rest.Config, version
 	return nil
 }
 
-func operate(ctx context.Context, s settings.Settings, cluster *rest.Config, log *slog.Logger) error {
+func operate(ctx context.Context, s settings.Settings, cluster *rest.Config, log *slog.Logger, resolve presentation.Resolver) error {
 	scheme, err := newScheme()
 	if err != nil {
 		return err
@@ -72,7 +78,7 @@ func operate(ctx context.Context, s settings.Settings, cluster *rest.Config, log
 	if err != nil {
 		return err
 	}
-	if err := assemble(ctx, mgr, s, log); err != nil {
+	if err := assemble(ctx, mgr, s, log, resolve); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -123,7 +129,7 @@ func newManager(s settings.Settings, cluster *rest.Config, scheme *runtime.Schem
 }
 
 // assemble adds the boot service, the adapters and the controllers to the manager.
-func assemble(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *slog.Logger) error {
+func assemble(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *slog.Logger, resolve presentation.Resolver) error {
 	if err := sessions.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -141,7 +147,7 @@ func assemble(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 		BMCs:      bmcs, Tenants: tenants,
 		HTTP:  &http.Client{Timeout: 30 * time.Second},
 		Clock: clock.RealClock{}, Secret: rand.Reader, Jitter: mathrand.Float64, Suffix: func() string { return utilrand.String(5) },
-		HostTimeouts: s.HostPlan(), MachineTimeouts: machineTimeouts(s), Workers: s.Concurrency,
+		HostTimeouts: s.HostPlan(), MachineTimeouts: machineTimeouts(s), Workers: s.Concurrency, Resolve: resolve,
 	})
 	if err != nil {
 		return err

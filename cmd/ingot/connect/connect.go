@@ -44,7 +44,7 @@ func (f *Flags) Namespace() string { return *f.kube.Namespace }
 // JSON says whether the answer is to be JSON. The error is one of usage.
 func (f *Flags) JSON(c *cobra.Command) (bool, error) {
 	if f.Output != "text" && f.Output != "json" {
-		return false, cli.Usagef(c, "--output %s: expected text or json", f.Output)
+		return false, cli.Usagef(c, "-o %s: expected text or json", f.Output)
 	}
 	return f.Output == "json", nil
 }

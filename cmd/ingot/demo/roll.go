@@ -60,7 +60,7 @@ func (t *story) roll(ctx context.Context) error {
 		r = s.Rollout(r.Name)
 		moved := 0
 		for _, m := range s.Of(nodeType) {
-			if m.Spec.Revision == r.Spec.To {
+			if m.Spec.Asked() == r.Spec.Target() {
 				moved++
 			}
 		}
@@ -115,7 +115,7 @@ func (t *story) undo(ctx context.Context) error {
 	}
 	back := func(s snapshot.Snapshot) bool {
 		for _, m := range s.Of(nodeType) {
-			if !snapshot.Ready(m) || m.Status.Revision != r.Spec.To {
+			if !snapshot.Ready(m) || m.Status.Installed() != r.Spec.Target() {
 				return false
 			}
 		}

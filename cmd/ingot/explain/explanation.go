@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 	"github.com/ingot-dev/ingot/presentation"
 )
@@ -14,6 +15,8 @@ import (
 type Explanation struct {
 	NodeType string `json:"nodeType"`
 	OSImage  string `json:"osImage"`
+	// Installed is what a Machine was installed with; absent where a NodeType of manifests is explained.
+	Installed *Installed `json:"installed,omitempty"`
 	// GPU in short; absent: the nodes have none.
 	GPU *GPU `json:"gpu,omitempty"`
 
@@ -50,6 +53,21 @@ type Explanation struct {
 	SecretFiles []SecretFile `json:"secretFiles"`
 	// Warnings are what people must know although it was not refused.
 	Warnings []Warning `json:"warnings"`
+}
+
+// Installed is what a Machine was installed with, and what would change.
+type Installed struct {
+	// Machine is namespace/name.
+	Machine string `json:"machine"`
+	// Revision and Rendering name what it was installed with.
+	Revision  string `json:"revision"`
+	Rendering string `json:"rendering"`
+	// Target is the rendering that the NodeType asks for, and Differences are what it would change, in words.
+	Target      string   `json:"target"`
+	Differences []string `json:"differences"`
+	// Current says whether the manager's version of Ingot would make the target rendering again: True, False or Unknown, and why.
+	Current string `json:"current"`
+	Message string `json:"message"`
 }
 
 // GPU is what a server has, and how it is presented.
@@ -130,9 +148,13 @@ type Unit struct {
 
 // Explain puts a plan into words of its own, which stay when the plan's change.
 func Explain(s offline.Shape, plan presentation.Plan) Explanation {
+	return explanation(s.NodeType.Name, s.Image.Name, s.NodeType.Spec.GPU, plan)
+}
+
+func explanation(nodeType, image string, gpu *v1alpha1.GPUSpec, plan presentation.Plan) Explanation {
 	e := plan.Expectation
 	out := Explanation{
-		NodeType: s.NodeType.Name, OSImage: s.Image.Name,
+		NodeType: nodeType, OSImage: image,
 		Resources: map[string]int64{}, Promised: promised(e), Absent: list(e.AbsentPrefixes), AbsentDrivers: list(e.AbsentDrivers),
 		Slices: []Slice{}, Kernel: e.Kernel, Kubelet: e.Kubelet,
 		Labels: map[string]string{}, NodeLabels: map[string]string{}, ExpectedLabels: []Label{},
@@ -140,8 +162,8 @@ func Explain(s offline.Shape, plan presentation.Plan) Explanation {
 		Modules: Modules{Load: list(plan.Modules.Load), Blacklist: list(plan.Modules.Blacklist)},
 		Files:   []File{}, Units: []Unit{}, SecretFiles: []SecretFile{}, Warnings: []Warning{},
 	}
-	if g := s.NodeType.Spec.GPU; g != nil {
-		out.GPU = &GPU{Vendor: string(g.Vendor), Model: g.Model, Count: g.Count, Mode: string(g.Presentation.Mode)}
+	if gpu != nil {
+		out.GPU = &GPU{Vendor: string(gpu.Vendor), Model: gpu.Model, Count: gpu.Count, Mode: string(gpu.Presentation.Mode)}
 	}
 	for _, r := range e.Resources {
 		out.Resources[string(r.Name)] = r.Quantity.Value()

@@ -38,6 +38,18 @@ func (e Explanation) write(w io.Writer) error {
 	return nil
 }
 
+// sections say what a Machine was installed with; of manifests there are none.
+func (i *Installed) sections() []section {
+	if i == nil {
+		return nil
+	}
+	return []section{
+		{"Installed", [][]string{{"Machine", i.Machine}, {"revision", i.Revision}, {"rendering", i.Rendering}, {"the NodeType's target rendering", i.Target}}},
+		{"What the target rendering would change", column(i.Differences)},
+		{"Whether the manager's version of Ingot makes the target rendering again", [][]string{{i.Current, i.Message}}},
+	}
+}
+
 func (e Explanation) heading() string {
 	gpus := "no GPUs"
 	if g := e.GPU; g != nil {
@@ -47,7 +59,7 @@ func (e Explanation) heading() string {
 }
 
 func (e Explanation) sections() []section {
-	out := []section{{"The node must advertise", e.advertised()}}
+	out := append(e.Installed.sections(), section{"The node must advertise", e.advertised()})
 	for _, s := range e.Slices {
 		out = append(out, section{"Driver " + s.Driver + " must publish, in ResourceSlices of the node", s.lines()})
 	}

@@ -98,24 +98,12 @@ func WhyCommand() *cobra.Command {
 	return c
 }
 
-// why fetches what Explain needs. A name in several namespaces is an error that names them.
+// why fetches what Explain needs.
 func why(ctx context.Context, k client.Client, namespace, name string, now time.Time) (Why, error) {
-	if ns, rest, found := strings.Cut(name, "/"); found {
-		namespace, name = ns, rest
+	m, err := connect.FindMachine(ctx, k, namespace, name)
+	if err != nil {
+		return Why{}, err
 	}
-	var list v1alpha1.MachineList
-	if err := k.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-		return Why{}, fmt.Errorf("list Machines: %w", err)
-	}
-	list.Items = slices.DeleteFunc(list.Items, func(m v1alpha1.Machine) bool { return m.Name != name })
-	switch len(list.Items) {
-	case 0:
-		return Why{}, fmt.Errorf("there is no Machine %s%s: ingot machines lists them", name, in(namespace))
-	case 1:
-	default:
-		return Why{}, fmt.Errorf("several Machines are called %s, in namespaces %s and %s: say which with -n", name, list.Items[0].Namespace, list.Items[1].Namespace)
-	}
-	m := &list.Items[0]
 	var host *placement.HostFacts
 	if ref := m.Status.HostRef; ref != nil {
 		facts, err := hosts(ctx, k, ref.Namespace)
@@ -138,13 +126,6 @@ func why(ctx context.Context, k client.Client, namespace, name string, now time.
 		}
 	}
 	return Explain(m, host, rollout, now), nil
-}
-
-func in(namespace string) string {
-	if namespace == "" {
-		return " in any namespace that you may see"
-	}
-	return " in namespace " + namespace
 }
 
 // answer fetches and computes what is shown: as JSON, and as a table.

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/connect"
-	"github.com/ingot-dev/ingot/controllers/plan/revision"
+	"github.com/ingot-dev/ingot/controllers/plan/succession"
 )
 
 // control are the commands that act on rollouts of a cluster.
@@ -24,7 +25,8 @@ func control() []*cobra.Command {
 		command("status [NODETYPE]", "Show rollouts; with a NodeType, the history of its latest", cobra.MaximumNArgs(1), status),
 		command("pause NODETYPE", "Start no further Machine", cobra.ExactArgs(1), pause),
 		command("resume NODETYPE", "Go on, also after a stop; failures so far are forgiven", cobra.ExactArgs(1), resume),
-		command("undo NODETYPE", "Set the NodeType back to its stable revision", cobra.ExactArgs(1), undo),
+		command("undo NODETYPE", "Set the NodeType back to its stable revision and rendering", cobra.ExactArgs(1), undo),
+		command("refresh NODETYPE", "Move the Machines to what this version of Ingot makes of their revision", cobra.ExactArgs(1), refresh),
 	}
 }
 
@@ -64,7 +66,13 @@ func (s session) rollouts(ctx context.Context, nodeType string) ([]v1alpha1.Roll
 		return nil, fmt.Errorf("list Rollouts: %w", err)
 	}
 	mine := slices.DeleteFunc(list.Items, func(r v1alpha1.Rollout) bool { return nodeType != "" && r.Spec.NodeTypeRef.Name != nodeType })
-	slices.SortStableFunc(mine, func(a, b v1alpha1.Rollout) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	slices.SortFunc(mine, func(a, b v1alpha1.Rollout) int {
+		if nodeType == "" && !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+			return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+		}
+		// Two Rollouts of a NodeType may be made within the second that creation times are told in.
+		return cmp.Or(cmp.Compare(succession.Number(a.Name), succession.Number(b.Name)), cmp.Compare(a.Name, b.Name))
+	})
 	return mine, nil
 }
 
@@ -124,6 +132,9 @@ func detail(r *v1alpha1.Rollout) string {
 	n := r.Status.Targets
 	fmt.Fprintf(&b, "%s: %s, %d of %d done, %d under way, %d failed\n", r.Name, r.Status.Phase, n.Done, n.Total, n.InProgress, n.Failed)
 	fmt.Fprintf(&b, "  from       %s\n  to         %s\n", r.Spec.From, r.Spec.To)
+	if r.Spec.From == r.Spec.To {
+		fmt.Fprintf(&b, "  rendering  %s, was %s\n", r.Spec.ToRendering, r.Spec.FromRendering)
+	}
 	if len(r.Status.Canary) > 0 {
 		fmt.Fprintf(&b, "  canary     %s\n", strings.Join(r.Status.Canary, ", "))
 	}
@@ -202,40 +213,6 @@ func (s session) awaitPaused(ctx context.Context, name string) (*v1alpha1.Rollou
 		case <-time.After(s.pollInterval):
 		}
 	}
-}
-
-func undo(ctx context.Context, s session, args []string) error {
-	var in revision.Inputs
-	in.NodeType = &v1alpha1.NodeType{}
-	if err := s.client.Get(ctx, client.ObjectKey{Name: args[0]}, in.NodeType); err != nil {
-		return fmt.Errorf("read NodeType %s: %w", args[0], err)
-	}
-	stable := in.NodeType.Status.StableRevision
-	if stable == "" || stable == in.NodeType.Status.TargetRevision {
-		return fmt.Errorf("NodeType %s has nothing to undo: its stable revision, %s, is what it asks for", args[0], stable)
-	}
-	to := &v1alpha1.NodeTypeRevision{}
-	if err := s.client.Get(ctx, client.ObjectKey{Name: stable}, to); err != nil {
-		return fmt.Errorf("read NodeTypeRevision %s: %w", stable, err)
-	}
-	in.Provider, in.Image = &v1alpha1.NodeProvider{}, &v1alpha1.OSImage{}
-	if err := s.client.Get(ctx, client.ObjectKey{Name: in.NodeType.Spec.ProviderRef.Name}, in.Provider); err != nil {
-		return fmt.Errorf("read NodeProvider %s: %w", in.NodeType.Spec.ProviderRef.Name, err)
-	}
-	if err := s.client.Get(ctx, client.ObjectKey{Name: to.Spec.Image.Name}, in.Image); err != nil {
-		return fmt.Errorf("read OSImage %s of revision %s: %w", to.Spec.Image.Name, stable, err)
-	}
-	spec, err := revision.Restore(in, to)
-	if err != nil {
-		return fmt.Errorf("set NodeType %s back to %s: %w", args[0], stable, err)
-	}
-	before := in.NodeType.DeepCopy()
-	in.NodeType.Spec = spec
-	// Whoever changed the NodeType meanwhile is not overruled.
-	if err := s.client.Patch(ctx, in.NodeType, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("set NodeType %s back to %s: %w", args[0], stable, err)
-	}
-	return s.say("NodeType %s is set back to revision %s, image %s; Machines that had moved are moved back", args[0], stable, to.Spec.Image.Name)
 }
 
 // say tells the outcome.

@@ -63,7 +63,7 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	nodeType.Spec.OSImageRef.Name, nodeType.Spec.UserData = s.name+"-2", "#cloud-config\npackages: [x]\n"
-	nodeType.Status = v1alpha1.NodeTypeStatus{StableRevision: s.name + "-one", TargetRevision: s.name + "-two"}
+	nodeType.Status = v1alpha1.NodeTypeStatus{StableRevision: s.name + "-one", StableRendering: s.name + "-one-a", TargetRevision: s.name + "-two", TargetRendering: s.name + "-two-a"}
 	s.rollout = s.name + "-two-3"
 	server.Create(t, first, image("2"), provider, nodeType,
 		&v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-one", Annotations: map[string]string{v1alpha1.AnnotationInputs: own}}, Spec: stable},
@@ -159,10 +159,10 @@ func TestUndoSetsTheNodeTypeBackToItsStableRevision(t *testing.T) {
 	if err := server.Client.Get(t.Context(), client.ObjectKey{Name: s.name}, nodeType); err != nil {
 		t.Fatal(err)
 	}
-	if status != cli.ExitOK || nodeType.Spec.OSImageRef.Name != s.name+"-1" || nodeType.Spec.UserData != "#cloud-config\n" {
+	if status != cli.ExitOK || nodeType.Spec.OSImageRef.Name != s.name+"-1" || nodeType.Spec.UserData != "#cloud-config\n" || nodeType.Spec.Rendering != s.name+"-one-a" {
 		t.Errorf("status %d: %s%s; image %s", status, out, stderr, nodeType.Spec.OSImageRef.Name)
 	}
-	nodeType.Status.TargetRevision = nodeType.Status.StableRevision
+	nodeType.Status.TargetRevision, nodeType.Status.TargetRendering = nodeType.Status.StableRevision, nodeType.Status.StableRendering
 	if err := server.Client.Status().Update(t.Context(), nodeType); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestWrongCommandLines(t *testing.T) {
 		want   string
 	}{
 		{[]string{"undo"}, cli.ExitUsage, "accepts 1 arg"},
-		{[]string{"status", "-o", "yaml"}, cli.ExitUsage, "--output yaml: expected text or json"},
+		{[]string{"status", "-o", "yaml"}, cli.ExitUsage, "-o yaml: expected text or json"},
 		{[]string{"undo", "nothing"}, cli.ExitFailed, `read NodeType nothing`},
 		{[]string{"pause", "nothing"}, cli.ExitFailed, "has had no rollout"},
 		{[]string{"halt"}, cli.ExitUsage, "unknown"},
@@ -187,5 +187,64 @@ func TestWrongCommandLines(t *testing.T) {
 		if status, _, stderr := s.run(c.args...); status != c.status || !strings.Contains(stderr, c.want) {
 			t.Errorf("%v: status %d: %s", c.args, status, stderr)
 		}
+	}
+}
+
+// judged sets what the NodeType's controller says of its rendering.
+func (s *site) judged(change func(*v1alpha1.NodeTypeStatus)) {
+	s.t.Helper()
+	nodeType := s.nodeType()
+	change(&nodeType.Status)
+	if err := server.Client.Status().Update(s.t.Context(), nodeType); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *site) nodeType() *v1alpha1.NodeType {
+	s.t.Helper()
+	nodeType := &v1alpha1.NodeType{}
+	if err := server.Client.Get(s.t.Context(), client.ObjectKey{Name: s.name}, nodeType); err != nil {
+		s.t.Fatal(err)
+	}
+	return nodeType
+}
+
+func TestRefreshAsksForTheManagersRenderingAndUndoForTheOneBefore(t *testing.T) {
+	s := newSite(t)
+	one := v1alpha1.RenderedRevision{Revision: s.name + "-one", Rendering: s.name + "-one-a"}
+	s.judged(func(n *v1alpha1.NodeTypeStatus) { n.TargetRevision, n.TargetRendering = one.Revision, one.Rendering })
+	if status, _, stderr := s.run("refresh", s.name); status != cli.ExitFailed || !strings.Contains(stderr, "is ingot-manager running?") {
+		t.Errorf("before anybody judged it: status %d: %s", status, stderr)
+	}
+	current := metav1.Condition{
+		Type: v1alpha1.ConditionRenderingCurrent, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRenderingCurrent, Message: "the same", LastTransitionTime: metav1.Now(),
+	}
+	s.judged(func(n *v1alpha1.NodeTypeStatus) { n.Conditions = []metav1.Condition{current} })
+	if status, _, stderr := s.run("refresh", s.name); status != cli.ExitFailed || !strings.Contains(stderr, "has nothing to refresh: the same") {
+		t.Errorf("when it is current: status %d: %s", status, stderr)
+	}
+	s.judged(func(n *v1alpha1.NodeTypeStatus) { n.RefreshedRendering = s.name + "-one-b" })
+	if status, out, stderr := s.run("refresh", s.name); status != cli.ExitOK || s.nodeType().Spec.Rendering != s.name+"-one-b" || !strings.Contains(out, s.name+"-one-b instead of "+one.Rendering) {
+		t.Errorf("status %d: %s%s; spec.rendering %s", status, out, stderr, s.nodeType().Spec.Rendering)
+	}
+
+	s.judged(func(n *v1alpha1.NodeTypeStatus) { n.TargetRendering = s.name + "-one-b" })
+	if status, out, stderr := s.run("undo", s.name); status != cli.ExitOK || s.nodeType().Spec.Rendering != one.Rendering || s.nodeType().Spec.OSImageRef.Name != s.name+"-2" {
+		t.Errorf("under way: status %d: %s%s; spec %+v", status, out, stderr, s.nodeType().Spec)
+	}
+
+	// Done: what was refreshed is stable, and the rendering before it is where the Rollout came from.
+	s.judged(func(n *v1alpha1.NodeTypeStatus) { n.StableRendering = s.name + "-one-b" })
+	if status, _, stderr := s.run("undo", s.name); status != cli.ExitFailed || !strings.Contains(stderr, "has nothing to undo") {
+		t.Errorf("without a Rollout that refreshed: status %d: %s", status, stderr)
+	}
+	server.Create(t, &v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-one-4"}, Spec: v1alpha1.RolloutSpec{
+		NodeTypeRef: v1alpha1.LocalReference{Name: s.name}, From: one.Revision, FromRendering: one.Rendering, To: one.Revision, ToRendering: s.name + "-one-b",
+	}, Status: v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutDone}})
+	if status, out, stderr := s.run("undo", s.name); status != cli.ExitOK || s.nodeType().Spec.Rendering != one.Rendering {
+		t.Errorf("done: status %d: %s%s; spec.rendering %s", status, out, stderr, s.nodeType().Spec.Rendering)
+	}
+	if _, out, _ := s.run("status", s.name); !strings.Contains(out, "rendering  "+s.name+"-one-b, was "+one.Rendering) {
+		t.Errorf("the status is\n%s", out)
 	}
 }

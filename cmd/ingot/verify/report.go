@@ -35,7 +35,7 @@ func Judge(s offline.Shape, e presentation.Expectation, seen Seen, now time.Time
 		Identity: verdict.Identity{ProviderID: seen.node.Spec.ProviderID},
 	}
 	if m := seen.machine; m != nil {
-		in.Identity = verdict.Identity{ProviderID: v1alpha1.ProviderID(m.UID, m.Status.Attempt), SystemUUID: m.Status.SystemUUID, Revision: m.Status.Revision}
+		in.Identity = verdict.Identity{ProviderID: v1alpha1.ProviderID(m.UID, m.Status.Attempt), SystemUUID: m.Status.SystemUUID, Revision: m.Status.Revision, Rendering: m.Status.Rendering}
 	}
 	checks := verdict.Judge(in).Verdict.Checks
 	out := Report{NodeType: s.NodeType.Name, Node: seen.node.Name, NotCompared: unknown(e, seen)}

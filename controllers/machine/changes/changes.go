@@ -17,8 +17,8 @@ import (
 var OfNodeType = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok1 := e.ObjectOld.(*v1alpha1.NodeType)
 	after, ok2 := e.ObjectNew.(*v1alpha1.NodeType)
-	return ok1 && ok2 && (before.Generation != after.Generation || before.Status.StableRevision != after.Status.StableRevision ||
-		before.Status.TargetRevision != after.Status.TargetRevision || trouble(before) != trouble(after))
+	return ok1 && ok2 && (before.Generation != after.Generation || before.Status.Stable() != after.Status.Stable() ||
+		before.Status.Target() != after.Status.Target() || trouble(before) != trouble(after))
 }}
 
 // trouble is why the NodeType is not Ready; empty when it is.

@@ -23,23 +23,20 @@ type Node struct {
 	NodeType *v1alpha1.NodeType
 	// Revision that is installed, and its Image.
 	Revision *v1alpha1.NodeTypeRevision
+	// Plan of the rendering that is installed.
+	Plan presentation.Plan
 	// Image of the Revision.
 	Image *v1alpha1.OSImage
 	// Host that the Machine has; nil: none yet.
 	Host *metal3api.BareMetalHost
 }
 
-// Plan resolves the presentation of the node's GPUs.
-func (n Node) Plan() (presentation.Plan, error) {
-	return presentation.Resolve(presentation.Request{GPU: n.Revision.Spec.GPU, Image: n.Image.Spec, Resources: n.NodeType.Spec.Resources})
-}
-
 // Render makes the documents; a nil join leaves out what is secret, and needs no secrets. Errors quote no user data.
-func (n Node) Render(plan presentation.Plan, join *cloudinit.TLSBootstrap, secrets cloudinit.Secrets) (cloudinit.Documents, error) {
+func (n Node) Render(join *cloudinit.TLSBootstrap, secrets cloudinit.Secrets) (cloudinit.Documents, error) {
 	spec := n.Revision.Spec
 	in := cloudinit.Input{
 		Kind: spec.Image.UserData, OS: n.Image.Spec.OS.ID, KernelArguments: n.Image.Spec.KernelArguments,
-		SSHKeys: spec.SSHKeys, Plan: plan, Network: spec.Network, Join: join, Secrets: secrets, Properties: n.properties(),
+		SSHKeys: spec.SSHKeys, Plan: n.Plan, Network: spec.Network, Join: join, Secrets: secrets, Properties: n.properties(),
 		Machine: cloudinit.MachineInput{Name: n.Machine.Name, Namespace: n.Machine.Namespace, UID: string(n.Machine.UID), Revision: n.Revision.Name, Attempt: n.Machine.Status.Attempt},
 		Node:    cloudinit.NodeInput{Labels: registration.Labels(n.NodeType, string(n.Machine.UID), n.Revision.Name), Taints: registration.Taints(n.NodeType)},
 		Gate:    n.NodeType.Spec.Gate.Key(),

@@ -27,6 +27,10 @@ type Inputs struct {
 	// Image and Provider that it names; nil: they do not exist, and what needs them is not judged.
 	Image    *v1alpha1.OSImage
 	Provider *v1alpha1.NodeProvider
+	// Resolve makes the plan of the nodes; nil: presentation.Resolve.
+	Resolve presentation.Resolver
+	// Pinned is the plan that nodes of this NodeType are made from already, whatever Resolve would say; nil: there is none.
+	Pinned *presentation.Plan
 }
 
 // Finding is one thing about one field.

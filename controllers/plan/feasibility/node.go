@@ -9,10 +9,24 @@ import (
 	"github.com/ingot-dev/ingot/presentation"
 )
 
+// plan is what a node is made from, with what the NodeType declares beside it.
+func (j *judge) plan() (presentation.Plan, error) {
+	spec := j.NodeType.Spec
+	if j.Pinned == nil {
+		resolve := j.Resolve
+		if resolve == nil {
+			resolve = presentation.Resolve
+		}
+		return resolve(presentation.Request{GPU: spec.GPU, Image: j.Image.Spec, Resources: spec.Resources})
+	}
+	plan, err := *j.Pinned, error(nil)
+	plan.Expectation, err = presentation.Declare(plan.Expectation, spec.Resources)
+	return plan, err
+}
+
 // node asks presentation and cloudinit about the nodes.
 func (j *judge) node() {
-	spec := j.NodeType.Spec
-	plan, err := presentation.Resolve(presentation.Request{GPU: spec.GPU, Image: j.Image.Spec, Resources: spec.Resources})
+	plan, err := j.plan()
 	var refusal *presentation.Refusal
 	switch {
 	case errors.As(err, &refusal):

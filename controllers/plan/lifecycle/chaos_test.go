@@ -95,10 +95,10 @@ func (w *world) disturb() {
 	}
 }
 
-// want sets spec.revision.
-func (w *world) want(m *machine, revision string) {
-	if !m.gone {
-		m.live.Spec.Revision = revision
+// want sets spec.revision and spec.rendering.
+func (w *world) want(m *machine, name string) {
+	if asked := rendered(name); !m.gone {
+		m.live.Spec.Revision, m.live.Spec.Rendering = asked.Revision, asked.Rendering
 		m.live.Generation++
 		m.live.rv++
 	}
@@ -220,8 +220,8 @@ func (w *world) checkReadyAtRest(m *machine) {
 	if m.gone || s.Phase != v1alpha1.MachineReady {
 		return
 	}
-	if want := m.live.Spec.Revision; installable(want) && want != s.Revision {
-		w.violated("roll: %s rests with %s, %s is wanted", m.live.Name, s.Revision, want)
+	if want := m.live.Spec.Asked(); installable(want.Revision) && (want.Revision != s.Revision || want.Rendering != "" && want.Rendering != s.Rendering) {
+		w.violated("roll: %s rests with %s, %s is wanted", m.live.Name, text(s.Installed()), text(want))
 	}
 	upToDate := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionUpToDate)
 	if want := m.live.Spec.Revision; want != "" && !installable(want) && (upToDate == nil || upToDate.Status == "True" || !strings.Contains(upToDate.Message, want)) {

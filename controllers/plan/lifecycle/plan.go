@@ -133,12 +133,20 @@ func (p *planner) enterClaiming() {
 }
 
 func (p *planner) enterProvisioning() {
-	p.d.Status.Revision, p.d.Status.Attempt = p.Revision.Name, p.d.Status.Attempt+1
+	p.d.Status.Revision, p.d.Status.Rendering, p.d.Status.Attempt = p.Revision.Name, p.Revision.Rendering, p.d.Status.Attempt+1
 	p.event(false, v1alpha1.ReasonClaimed, "claimed host "+p.hostName())
 }
 
 func (p *planner) enterDraining() {
-	p.event(false, v1alpha1.ReasonEvicting, fmt.Sprintf("is rolled from revision %s to %s: its node is being emptied", p.d.Status.Revision, p.Next.Name))
+	p.event(false, v1alpha1.ReasonEvicting, fmt.Sprintf("is rolled from %s to %s: its node is being emptied", installed(p.d.Status.Installed(), p.Next.Rendered()), installed(p.Next.Rendered(), p.d.Status.Installed())))
+}
+
+// installed names what a Machine has or gets beside the other: the revision or, where both have the same, the rendering.
+func installed(this, other v1alpha1.RenderedRevision) string {
+	if this.Revision == other.Revision && this.Rendering != other.Rendering {
+		return "rendering " + this.Rendering
+	}
+	return "revision " + this.Revision
 }
 
 // enterNextAttempt installs what is wanted now, which is the same revision again when the roll was called off too late.
@@ -147,7 +155,7 @@ func (p *planner) enterNextAttempt() {
 		p.Revision, p.Next = p.Next, Revision{}
 	}
 	s := &p.d.Status
-	s.Revision, s.Attempt, s.NodeRef, s.SystemUUID = p.Revision.Name, s.Attempt+1, nil, ""
+	s.Revision, s.Rendering, s.Attempt, s.NodeRef, s.SystemUUID = p.Revision.Name, p.Revision.Rendering, s.Attempt+1, nil, ""
 	p.set(v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonWaitingForNode, fmt.Sprintf("attempt %d is being installed", s.Attempt))
 	p.event(false, v1alpha1.ReasonProvisioning, fmt.Sprintf("host %s is powered off and is installed again, with revision %s as attempt %d", p.hostName(), s.Revision, s.Attempt))
 }

@@ -100,17 +100,19 @@ func (p *planner) reportUpToDate() {
 	s := p.d.Status
 	if p.Next.Name != "" && p.hasHost() {
 		if reason, message := p.rollObstacle(); reason != "" {
-			p.set(v1alpha1.ConditionUpToDate, metav1.ConditionFalse, reason, "cannot be rolled to revision "+p.Next.Name+": "+message)
+			p.set(v1alpha1.ConditionUpToDate, metav1.ConditionFalse, reason, "cannot be rolled to "+installed(p.Next.Rendered(), s.Installed())+": "+message)
 			p.after(look)
 			return
 		}
 	}
 	switch target := p.NodeType.Target; {
-	case s.Revision == "" || target == "":
-	case s.Revision == target:
+	case s.Revision == "" || target.IsZero():
+	case s.Installed() == target:
 		p.set(v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonUpToDate, "has the NodeType's target revision")
+	case s.Revision == target.Revision:
+		p.set(v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRenderingOutdated, "the NodeType's target rendering of this revision is "+target.Rendering)
 	default:
-		p.set(v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRevisionOutdated, "the NodeType's target revision is "+target)
+		p.set(v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRevisionOutdated, "the NodeType's target revision is "+target.Revision)
 	}
 }
 

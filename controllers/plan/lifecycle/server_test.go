@@ -189,7 +189,7 @@ func (w *world) judge(m *machine) {
 	if w.happens(20) {
 		result = v1alpha1.CheckFail
 	}
-	v := v1alpha1.Verdict{Result: result, Admitted: result == v1alpha1.CheckPass, NodeUID: n.uid, BootID: n.bootID, Revision: s.Revision}
+	v := v1alpha1.Verdict{Result: result, Admitted: result == v1alpha1.CheckPass, NodeUID: n.uid, BootID: n.bootID, Revision: s.Revision, Rendering: s.Rendering}
 	n.gated = !v.Admitted
 	if s.Verdict == nil || s.Verdict.Result != v.Result || s.Verdict.NodeUID != v.NodeUID || s.Verdict.BootID != v.BootID {
 		s.Verdict = &v

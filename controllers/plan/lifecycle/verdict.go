@@ -45,7 +45,7 @@ func (s situation) verdictProblem() (reason, message string) {
 		return v1alpha1.ReasonNodeLost, "Node " + m.Name + " was deleted in the tenant's cluster: restart kubelet on it, and it registers again"
 	case !s.NodeOfThisAttempt():
 		return v1alpha1.ReasonNodeConflict, s.conflict()
-	case v == nil || v.NodeUID != s.Node.UID || v.Revision != m.Status.Revision:
+	case !s.VerdictIsOfNode():
 		return v1alpha1.ReasonChecksWaiting, "Node " + m.Name + " has not been judged yet"
 	case v.BootID != s.Node.BootID:
 		return v1alpha1.ReasonNodeRebooted, "Node " + m.Name + " booted since it was judged"

@@ -1,10 +1,12 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -115,7 +117,8 @@ var revisions = map[string]Revision{
 	"rev-dra":  {Image: imageB, Kubelet: "1.37.0", DRA: true},
 }
 
-var revisionNames = slices.Sorted(maps.Keys(revisions))
+// revisionNames are what may be wanted of a Machine; some name another rendering of a revision.
+var revisionNames = append(slices.Sorted(maps.Keys(revisions)), "rev-1/second", "rev-3/first", "rev-3/second")
 
 // installable: a person may want it of a Machine and expect to get it.
 func installable(revision string) bool {
@@ -127,10 +130,22 @@ var (
 	imageB = v1alpha1.ExactImage{URL: "http://images/b.raw.zst", Checksum: "sha256:0b", Format: "raw.zst"}
 )
 
+// revisionOf reads revision or revision/rendering; every revision has a rendering called first.
 func revisionOf(name string) Revision {
-	r := revisions[name]
-	r.Name = name
+	named := rendered(name)
+	r := revisions[named.Revision]
+	r.Name, r.Rendering = named.Revision, cmp.Or(named.Rendering, "first")
 	return r
+}
+
+func rendered(name string) v1alpha1.RenderedRevision {
+	revision, rendering, _ := strings.Cut(name, "/")
+	return v1alpha1.RenderedRevision{Revision: revision, Rendering: rendering}
+}
+
+// text is what rendered reads.
+func text(r v1alpha1.RenderedRevision) string {
+	return strings.TrimSuffix(r.Revision+"/"+r.Rendering, "/")
 }
 
 func newWorld(seed uint64, machines, hosts int, g guards) *world {
@@ -202,13 +217,13 @@ func (w *world) sync() {
 func (w *world) facts(m *machine) (Facts, *host, bmh) {
 	f := Facts{
 		Now: w.now, Timeouts: w.timeouts, Machine: m.cached.Machine,
-		NodeType: NodeType{Found: true, Ready: true, Stable: "rev-1", Target: "rev-1"},
+		NodeType: NodeType{Found: true, Ready: true, Stable: rendered("rev-1"), Target: rendered("rev-1")},
 		Provider: Provider{Found: true, HostNamespace: "metal", Records: true, Erase: v1alpha1.EraseMetadata},
 		Tenant:   Tenant{Found: true, Reachable: w.tenant.reachable, Reason: "TenantUnreachable", Message: "no answer", Version: "v1.37.0"},
 	}
-	f.Revision = revisionOf(facts.CurrentRevision(f.Machine, f.NodeType))
-	if next := facts.NextRevision(f.Machine); next != "" {
-		f.Next = revisionOf(next)
+	f.Revision = revisionOf(text(facts.CurrentRevision(f.Machine, f.NodeType)))
+	if next := facts.NextRevision(f.Machine); !next.IsZero() {
+		f.Next = revisionOf(text(next))
 	}
 	h := w.hostOf(f.Machine)
 	var seen bmh

@@ -67,11 +67,26 @@ func PoolsOf(nodeType string, pools []v1alpha1.NodePool) map[types.NamespacedNam
 	return of
 }
 
-// MachineOf is a Machine as the planner of the Rollout of that name sees it; TenantTrouble is the caller's to fill in.
-func MachineOf(rollout string, m *v1alpha1.Machine, now time.Time) Machine {
+// Wanted is what a Machine's spec asks for. A spec that names a revision alone leaves the rendering to the NodeType: to what the
+// Machine has of that revision, else to the target.
+func Wanted(m *v1alpha1.Machine, target v1alpha1.RenderedRevision) v1alpha1.RenderedRevision {
+	asked := m.Spec.Asked()
+	if asked.Rendering != "" || asked.Revision == "" {
+		return asked
+	}
+	for _, has := range []v1alpha1.RenderedRevision{m.Status.Installed(), target} {
+		if has.Revision == asked.Revision {
+			return has
+		}
+	}
+	return asked
+}
+
+// MachineOf is a Machine as the planner of the Rollout of that name and target sees it; TenantTrouble is the caller's to fill in.
+func MachineOf(rollout string, target v1alpha1.RenderedRevision, m *v1alpha1.Machine, now time.Time) Machine {
 	out := Machine{
 		Namespace: m.Namespace, Name: m.Name, Marked: m.Labels[v1alpha1.LabelRollout] == rollout,
-		Wanted: m.Spec.Revision, Installed: m.Status.Revision, Phase: m.Status.Phase,
+		Wanted: Wanted(m, target), Installed: m.Status.Installed(), Phase: m.Status.Phase,
 		Deleting: m.DeletionTimestamp != nil, Claimed: m.Status.HostRef != nil,
 		Failed: Failure(m, now), WaitingFor: m.Status.WaitingFor,
 	}

@@ -81,13 +81,32 @@ func TestAMachineBelongsToThePoolThatMadeIt(t *testing.T) {
 	}
 	want := Machine{
 		Namespace: "research", Name: "training-1", Pool: types.NamespacedName{Namespace: "research", Name: "training"}, Marked: true,
-		Wanted: "b", Installed: "a", Phase: v1alpha1.MachineReady, Ready: true, ReadySince: noon, Claimed: true,
+		Wanted: rendered("b"), Installed: rendered("a"), Phase: v1alpha1.MachineReady, Ready: true, ReadySince: noon, Claimed: true,
 	}
-	if got := MachineOf("r-1", &m, noon); got != want {
+	if got := MachineOf("r-1", rendered("c/1"), &m, noon); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	m.Labels, m.OwnerReferences = map[string]string{v1alpha1.LabelRollout: "r-0", v1alpha1.LabelNodePool: "training"}, nil
-	if got := MachineOf("r-1", &m, noon); got.Marked || got.Pool.Name != "" {
+	if got := MachineOf("r-1", rendered("c/1"), &m, noon); got.Marked || got.Pool.Name != "" {
 		t.Errorf("made by hand, marked by another: %+v", got)
+	}
+}
+
+func TestARevisionAskedForAloneLeavesTheRenderingToTheNodeType(t *testing.T) {
+	for _, c := range []struct{ asked, installed, want string }{
+		{"", "a/1", ""},
+		{"a", "a/1", "a/1"},
+		{"b", "a/1", "b/2"},
+		{"b/1", "a/1", "b/1"},
+		{"c", "a/1", "c"},
+	} {
+		asked, installed := rendered(c.asked), rendered(c.installed)
+		m := v1alpha1.Machine{
+			Spec:   v1alpha1.MachineSpec{Revision: asked.Revision, Rendering: asked.Rendering},
+			Status: v1alpha1.MachineStatus{Revision: installed.Revision, Rendering: installed.Rendering},
+		}
+		if got := Wanted(&m, rendered("b/2")); got != rendered(c.want) {
+			t.Errorf("asked for %q with %q installed: %v, want %q", c.asked, c.installed, got, c.want)
+		}
 	}
 }

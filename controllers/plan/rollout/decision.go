@@ -12,7 +12,7 @@ import (
 type Decision struct {
 	// Status is the Rollout's next status, to be written under the resource version of the Rollout that Facts were read from.
 	Status v1alpha1.RolloutStatus
-	// Start names the Machines to be started now, one at most: set spec.revision to Rollout.To and the label
+	// Start names the Machines to be started now, one at most: set spec.revision and spec.rendering to Rollout.To and the label
 	// v1alpha1.LabelRollout to Rollout.Name in one request, under the resource version of the Machine that Facts were read
 	// from. It rests on the status as read, so it does not matter which is done first, it or the write of Status.
 	Start []types.NamespacedName

@@ -29,11 +29,11 @@ type Facts struct {
 type Rollout struct {
 	// Name of the Rollout: the value of v1alpha1.LabelRollout on the Machines that it started.
 	Name string
-	// From and To are revisions.
-	From, To string
+	// From and To are what Machines are moved between.
+	From, To v1alpha1.RenderedRevision
 	// Paused is spec.paused.
 	Paused bool
-	// ToStable: To is the NodeType's stable revision, so this is a way back and needs no canary.
+	// ToStable: To is what is stable for the NodeType, so this is a way back and needs no canary.
 	ToStable bool
 	// Superseded: a newer Rollout of the NodeType exists, or its target is another revision.
 	Superseded bool
@@ -76,10 +76,10 @@ type Machine struct {
 	Pool types.NamespacedName
 	// Marked: its label v1alpha1.LabelRollout names this Rollout.
 	Marked bool
-	// Wanted is spec.revision; empty: the installed one or, before the claim, the NodeType's stable one.
-	Wanted string
-	// Installed is status.revision: what it was, or is being, installed with.
-	Installed string
+	// Wanted is what the spec asks for; zero: what is installed or, before the claim, what is stable for the NodeType.
+	Wanted v1alpha1.RenderedRevision
+	// Installed is what it was, or is being, installed with.
+	Installed v1alpha1.RenderedRevision
 	// Phase of its life.
 	Phase v1alpha1.MachinePhase
 	// Ready is its condition, ReadySince when that became true.
@@ -95,6 +95,14 @@ type Machine struct {
 	WaitingFor string
 	// TenantTrouble is why no roll may start in its tenant's cluster now (not reachable, version skew). Empty: it may.
 	TenantTrouble string
+}
+
+// target is what Machines are moved to, for people: the revision or, where they have that already, its rendering.
+func (r *Rollout) target() string {
+	if r.From.Revision == r.To.Revision && r.To.Rendering != "" {
+		return "rendering " + r.To.Rendering
+	}
+	return r.To.Revision
 }
 
 func (m *Machine) key() types.NamespacedName {

@@ -54,7 +54,7 @@ func realGuards() guards {
 
 // down: not Ready, or about to be: its wanted revision is not the installed one.
 func down(m *Machine) bool {
-	return !m.Ready || m.Wanted != "" && m.Wanted != m.Installed
+	return !m.Ready || !m.Wanted.IsZero() && m.Wanted != m.Installed
 }
 
 // started: the Machine was told to move, by this Rollout and no other. Its mark matters as much as its revision: a cache that
@@ -66,16 +66,16 @@ func (r *Rollout) arrived(m *Machine) bool {
 	if !r.started(m) {
 		return false
 	}
-	return m.Installed == r.To && m.Ready || m.Installed == "" && !m.Claimed
+	return m.Installed == r.To && m.Ready || m.Installed.IsZero() && !m.Claimed
 }
 
 // outdated: the Machine has, or will be given, another revision. One without a host and without a wish of its own is not: it
 // gets the NodeType's stable revision at its claim, and is looked at again then.
 func (r *Rollout) outdated(m *Machine) bool {
 	switch {
-	case m.Wanted != "":
+	case !m.Wanted.IsZero():
 		return m.Wanted != r.To
-	case m.Installed != "":
+	case !m.Installed.IsZero():
 		return m.Installed != r.To
 	default:
 		return m.Claimed && !r.ToStable
@@ -123,7 +123,7 @@ func (p *planner) settled(m *Machine) bool {
 	case p.next[m.key()]:
 		return false
 	default:
-		return m.Installed == r.To || !m.Claimed || m.Installed == "" // else somebody has sent it there, and it is on its way
+		return m.Installed == r.To || !m.Claimed || m.Installed.IsZero() // else somebody has sent it there, and it is on its way
 	}
 }
 

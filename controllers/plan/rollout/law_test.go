@@ -82,7 +82,7 @@ func (w *world) checkBudgetSeen(f Facts, m Machine) {
 		return
 	}
 	all, pool := heads(f.Machines, m, func(o *Machine) bool {
-		return !o.Ready || o.Wanted != "" && o.Wanted != o.Installed || o.key() == m.key()
+		return !o.Ready || !o.Wanted.IsZero() && o.Wanted != o.Installed || o.key() == m.key()
 	})
 	if most := limitOf(f.Policy.MaxUnavailable, all.size); all.out > most {
 		w.violated("5: %s is started, and %d of at most %d of the NodeType are unavailable", m.Name, all.out, most)
@@ -165,7 +165,7 @@ func (w *world) checkDone(f Facts, d Decision) {
 // checkRest: when all is over, every Machine has the revision that the NodeType asks for.
 func (w *world) checkRest() {
 	for _, m := range w.machines {
-		if !m.gone && !m.Deleting && m.Claimed && (m.Installed != w.target || m.Wanted != "" && m.Wanted != w.target) {
+		if !m.gone && !m.Deleting && m.Claimed && (m.Installed != w.target || !m.Wanted.IsZero() && m.Wanted != w.target) {
 			w.violated("settle: %s ends with %s, wanting %q, not %s", m.Name, m.Installed, m.Wanted, w.target)
 		}
 	}

@@ -43,9 +43,9 @@ func (p *planner) goOn() {
 func (p *planner) canaryFirst() string {
 	left := count(int(p.s.Targets.Total - p.s.Targets.Done))
 	if len(p.s.Canary) == 0 {
-		return fmt.Sprintf("%s to move to %s; none can be the canary now", left, p.f.Rollout.To)
+		return fmt.Sprintf("%s to move to %s; none can be the canary now", left, p.f.Rollout.target())
 	}
-	return fmt.Sprintf("%s to move to %s; the canary goes first: %s", left, p.f.Rollout.To, some(p.s.Canary))
+	return fmt.Sprintf("%s to move to %s; the canary goes first: %s", left, p.f.Rollout.target(), some(p.s.Canary))
 }
 
 // finished: every Machine is where it belongs. A rollout that stopped waits for a person even so, because it becoming Done is
@@ -63,16 +63,16 @@ func (p *planner) summary() string {
 	case t.Total == 0:
 		return "no Machine has to move"
 	case len(p.s.Forgiven) > 0:
-		return fmt.Sprintf("%d of %s are Ready with %s; given up: %s", t.Done, count(int(t.Total)), p.f.Rollout.To, some(p.s.Forgiven))
+		return fmt.Sprintf("%d of %s are Ready with %s; given up: %s", t.Done, count(int(t.Total)), p.f.Rollout.target(), some(p.s.Forgiven))
 	default:
-		return fmt.Sprintf("%s Ready with %s", are(int(t.Total)), p.f.Rollout.To)
+		return fmt.Sprintf("%s Ready with %s", are(int(t.Total)), p.f.Rollout.target())
 	}
 }
 
 func (p *planner) rolling() string {
 	left := int(p.s.Targets.Total - p.s.Targets.Done)
 	if p.f.Rollout.ToStable && p.f.Rollout.Status.Phase != v1alpha1.RolloutPaused {
-		return fmt.Sprintf("%s to move back to %s, at most %d at once", count(left), p.f.Rollout.To, p.all.limit)
+		return fmt.Sprintf("%s to move back to %s, at most %d at once", count(left), p.f.Rollout.target(), p.all.limit)
 	}
 	return fmt.Sprintf("the others follow: %d more, at most %d at once", left, p.all.limit)
 }

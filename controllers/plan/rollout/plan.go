@@ -144,7 +144,7 @@ func (p *planner) letArrive() {
 		}
 	}
 	p.s.InProgress, p.next = stay, keys(stay)
-	p.tellAll(arrived, "Ready with "+p.f.Rollout.To)
+	p.tellAll(arrived, "Ready with "+p.f.Rollout.target())
 	p.tellAll(gone, "deleted")
 	for i := range p.f.Machines {
 		if m := &p.f.Machines[i]; m.Marked && !m.Deleting && m.Installed != p.f.Rollout.To && p.g.held(&p.f.Rollout, m) && p.f.Rollout.started(m) && !p.next[m.key()] {

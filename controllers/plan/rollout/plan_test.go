@@ -13,15 +13,21 @@ import (
 )
 
 // serving is a Machine that is Ready with that revision.
+// rendered reads revision or revision/rendering.
+func rendered(name string) v1alpha1.RenderedRevision {
+	revision, rendering, _ := strings.Cut(name, "/")
+	return v1alpha1.RenderedRevision{Revision: revision, Rendering: rendering}
+}
+
 func serving(name, revision string) Machine {
 	return Machine{
-		Namespace: "research", Name: name, Installed: revision, Claimed: true, Phase: v1alpha1.MachineReady,
+		Namespace: "research", Name: name, Installed: rendered(revision), Claimed: true, Phase: v1alpha1.MachineReady,
 		Ready: true, ReadySince: noon.Add(-time.Hour),
 	}
 }
 
 func factsOf(status v1alpha1.RolloutStatus, machines ...Machine) Facts {
-	return Facts{Now: noon, Policy: PolicyOf(nil), Machines: machines, Rollout: Rollout{Name: "new-1", From: "old", To: "new", Status: status}}
+	return Facts{Now: noon, Policy: PolicyOf(nil), Machines: machines, Rollout: Rollout{Name: "new-1", From: rendered("old"), To: rendered("new"), Status: status}}
 }
 
 func message(d Decision) string {
@@ -108,7 +114,7 @@ func TestTheHistoryKeepsTheLastEntries(t *testing.T) {
 
 func TestAStoppedRolloutGoesOnWhenAPersonSaysSo(t *testing.T) {
 	failed := serving("a", "new")
-	failed.Marked, failed.Wanted, failed.Ready, failed.Phase, failed.Failed = true, "new", false, v1alpha1.MachineValidating, v1alpha1.ReasonChecksFailed
+	failed.Marked, failed.Wanted, failed.Ready, failed.Phase, failed.Failed = true, rendered("new"), false, v1alpha1.MachineValidating, v1alpha1.ReasonChecksFailed
 	f := factsOf(v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutCanary, Canary: []string{"research/a"}, InProgress: []string{"research/a"}}, failed, serving("b", "old"))
 	for _, want := range []struct {
 		paused bool

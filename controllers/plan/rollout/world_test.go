@@ -71,7 +71,7 @@ type world struct {
 	rng            *rand.Rand
 	g              guards
 	now            time.Time
-	stable, target string
+	stable, target v1alpha1.RenderedRevision
 	policy         Policy
 	pools          map[types.NamespacedName]Pool
 	want           map[types.NamespacedName]int
@@ -97,7 +97,7 @@ var poolNames = []types.NamespacedName{{Namespace: "research", Name: "batch"}, {
 func newWorld(seed uint64, g guards) *world {
 	w := &world{
 		rng: rand.New(rand.NewPCG(seed, 11)), g: g, now: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC),
-		stable: "r0", target: "r0", pools: map[types.NamespacedName]Pool{}, want: map[types.NamespacedName]int{}, chaos: true,
+		stable: numbered(0), target: numbered(0), pools: map[types.NamespacedName]Pool{}, want: map[types.NamespacedName]int{}, chaos: true,
 		permanent: seed%4 == 0,
 	}
 	w.policy = Policy{MaxUnavailable: intstr.FromInt32(int32(1 + w.rng.IntN(4))), Canary: 1 + w.rng.IntN(2), Bake: time.Duration(w.rng.IntN(3)) * 5 * time.Minute, FailureBudget: w.rng.IntN(3)}
@@ -202,13 +202,13 @@ func (w *world) live(m *machine) {
 	case m.gone:
 	case m.Deleting:
 		m.gone, m.Ready = true, false
-	case m.Wanted != "" && m.Claimed && m.Wanted != m.Installed && m.Phase != v1alpha1.MachineDraining && m.Phase != v1alpha1.MachinePending:
+	case !m.Wanted.IsZero() && m.Claimed && m.Wanted != m.Installed && m.Phase != v1alpha1.MachineDraining && m.Phase != v1alpha1.MachinePending:
 		m.Phase, m.Ready, m.Failed = v1alpha1.MachineDraining, false, ""
 		m.due = w.now.Add(time.Duration(w.rng.IntN(10)) * time.Minute)
 	case w.now.Before(m.due):
 	case m.Phase == v1alpha1.MachinePending:
 		m.Claimed, m.Phase, m.Installed = true, v1alpha1.MachineProvisioning, m.Wanted
-		if m.Installed == "" {
+		if m.Installed.IsZero() {
 			m.Installed = w.stable
 		}
 		m.due = w.now.Add(time.Duration(w.rng.IntN(20)) * time.Minute)
@@ -229,17 +229,22 @@ func (w *world) live(m *machine) {
 	}
 }
 
-// bad revisions fail everywhere, until somebody sets the NodeType to another one.
-func (w *world) bad(revision string) bool {
-	return w.chaos && revision != "r0" && revision[len(revision)-1] == '3'
+// numbered is what the NodeType asks for the nth time: every other time it is the same revision with another rendering.
+func numbered(n int) v1alpha1.RenderedRevision {
+	return rendered(fmt.Sprintf("r%d/%d", n/2, n))
+}
+
+// bad renderings fail everywhere, until somebody sets the NodeType to another one.
+func (w *world) bad(of v1alpha1.RenderedRevision) bool {
+	return w.chaos && of != numbered(0) && of.Rendering[len(of.Rendering)-1] == '3'
 }
 
 // want another revision: a new one, or an older one again.
 func (w *world) retarget() {
-	w.target = "r" + fmt.Sprint(w.rng.IntN(w.revisions+1))
+	w.target = numbered(w.rng.IntN(w.revisions + 1))
 	if w.rng.IntN(3) > 0 {
 		w.revisions++
-		w.target = "r" + fmt.Sprint(w.revisions)
+		w.target = numbered(w.revisions)
 	}
 	if w.rng.IntN(4) == 0 {
 		w.target = w.stable
@@ -259,7 +264,7 @@ func (w *world) succeed() {
 	if to == w.target && !w.leftBehind() {
 		return
 	}
-	r := &rollout{record: record{Rollout: Rollout{Name: fmt.Sprintf("%s-%d", w.target, len(w.rollouts)), From: to, To: w.target}}}
+	r := &rollout{record: record{Rollout: Rollout{Name: fmt.Sprintf("%s-%d", w.target.Revision, len(w.rollouts)), From: to, To: w.target}}}
 	w.rollouts = append(w.rollouts, r)
 	w.wrote(r)
 	w.tell("Rollout %s", r.Name)
@@ -271,7 +276,7 @@ func (w *world) leftBehind() bool {
 		return false
 	}
 	return slices.ContainsFunc(w.machines, func(m *machine) bool {
-		return !m.gone && !m.Deleting && m.Installed != "" && m.Installed != w.target
+		return !m.gone && !m.Deleting && !m.Installed.IsZero() && m.Installed != w.target
 	})
 }
 

@@ -25,13 +25,13 @@ func (w *world) reconcile() string {
 	before := w.facts
 	d := Plan(before)
 	w.facts.Stable, w.facts.Target = d.Stable, d.Target
-	if d.Stable != before.Stable && before.Stable != "" {
+	if d.Stable != before.Stable && !before.Stable.IsZero() {
 		if wrong := w.promotion(before); wrong != "" {
 			return wrong
 		}
 	}
 	if d.Rollout != nil {
-		if Number(d.Rollout.Name) <= w.highest || d.Stable != before.Stable || d.Target != before.Target || before.Wanted == "" {
+		if Number(d.Rollout.Name) <= w.highest || d.Stable != before.Stable || d.Target != before.Target || before.Wanted.IsZero() {
 			return fmt.Sprintf("Rollout %+v was made too early or has an old number", d.Rollout)
 		}
 		w.highest = Number(d.Rollout.Name)
@@ -54,7 +54,7 @@ func (w *world) promotion(before Facts) string {
 	latest := Latest(before.Rollouts)
 	done := latest.Phase == v1alpha1.RolloutDone && latest.To == w.facts.Stable
 	for _, m := range before.Machines {
-		if m.revision() == "" || m.Deleting {
+		if m.revision().IsZero() || m.Deleting {
 			continue
 		}
 		if !done || m.revision() != w.facts.Stable {
@@ -66,13 +66,13 @@ func (w *world) promotion(before Facts) string {
 }
 
 func (w *world) inUse(name string) bool {
-	if name == w.facts.Stable || name == w.facts.Target {
+	if name == w.facts.Stable.Revision || name == w.facts.Target.Revision {
 		return true
 	}
-	if slices.ContainsFunc(w.facts.Machines, func(m Machine) bool { return m.Asked == name || m.Installed == name }) {
+	if slices.ContainsFunc(w.facts.Machines, func(m Machine) bool { return m.Asked.Revision == name || m.Installed.Revision == name }) {
 		return true
 	}
-	return slices.ContainsFunc(w.facts.Rollouts, func(r Rollout) bool { return !r.Phase.Settled() && (r.To == name || r.From == name) })
+	return slices.ContainsFunc(w.facts.Rollouts, func(r Rollout) bool { return !r.Phase.Settled() && (r.To.Revision == name || r.From.Revision == name) })
 }
 
 // roll does one step of the rollout controller.
@@ -89,11 +89,11 @@ func (w *world) roll() {
 		}
 		for j := range w.facts.Machines {
 			m := &w.facts.Machines[j]
-			if m.revision() != "" && m.revision() != r.To && !m.Deleting {
+			if !m.revision().IsZero() && m.revision() != r.To && !m.Deleting {
 				m.Asked, r.Phase = r.To, v1alpha1.RolloutRolling
 				return
 			}
-			if m.Asked != "" {
+			if !m.Asked.IsZero() {
 				m.Installed = m.Asked
 			}
 		}
@@ -101,19 +101,20 @@ func (w *world) roll() {
 	}
 }
 
-func (w *world) ask(name string) {
+func (w *world) ask(asked v1alpha1.RenderedRevision) {
+	name := asked.Revision
 	w.asked, w.facts.Generation = name, w.facts.Generation+1
 	if name != "" && !slices.ContainsFunc(w.facts.Revisions, func(r Revision) bool { return r.Name == name }) {
 		w.clock++
 		w.facts.Revisions = append(w.facts.Revisions, Revision{Name: name, Created: time.Unix(w.clock, 0)})
 	}
-	w.facts.Wanted = name
+	w.facts.Wanted = asked
 }
 
 // claim lets the Machines that have no revision yet take the stable one.
 func (w *world) claim() {
 	for i := range w.facts.Machines {
-		if m := &w.facts.Machines[i]; m.revision() == "" {
+		if m := &w.facts.Machines[i]; m.revision().IsZero() {
 			m.Installed = w.facts.Stable
 		}
 	}
@@ -122,9 +123,9 @@ func (w *world) claim() {
 func (w *world) happen(random *rand.Rand) {
 	switch random.IntN(12) {
 	case 0:
-		w.ask(fmt.Sprintf("r%d", random.IntN(40)))
+		w.ask(of(fmt.Sprintf("r%d/%d", random.IntN(40), random.IntN(3))))
 	case 1:
-		w.ask("")
+		w.ask(v1alpha1.RenderedRevision{})
 	case 2, 3:
 		w.facts.Machines = append(w.facts.Machines, Machine{})
 	case 4:
@@ -152,7 +153,8 @@ func TestEveryHistoryEndsWithAllMachinesOnTheTarget(t *testing.T) {
 				}
 			}
 		}
-		w.ask("last")
+		last := of("last/2")
+		w.ask(last)
 		for range 20 + 4*len(w.facts.Machines) + 2*len(w.facts.Rollouts) {
 			if wrong := w.reconcile(); wrong != "" {
 				t.Fatalf("seed %d: %s", seed, wrong)
@@ -161,8 +163,8 @@ func TestEveryHistoryEndsWithAllMachinesOnTheTarget(t *testing.T) {
 			w.roll()
 		}
 		f := w.facts
-		if f.Stable != "last" || f.Target != "last" || len(f.outdated("last")) > 0 {
-			t.Fatalf("seed %d: it ends with stable %s, target %s, outdated %v, Rollouts %+v", seed, f.Stable, f.Target, f.outdated("last"), f.Rollouts)
+		if f.Stable != last || f.Target != last || len(f.outdated(last)) > 0 {
+			t.Fatalf("seed %d: it ends with stable %s, target %s, outdated %v, Rollouts %+v", seed, f.Stable, f.Target, f.outdated(last), f.Rollouts)
 		}
 		if len(f.Rollouts) > keptRollouts || len(f.Revisions) > keptRevisions+1+len(f.Machines) {
 			t.Fatalf("seed %d: %d Rollouts and %d revisions are kept", seed, len(f.Rollouts), len(f.Revisions))

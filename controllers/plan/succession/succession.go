@@ -13,9 +13,9 @@ type Facts struct {
 	// Generation of the NodeType.
 	Generation int64
 	// Stable and Target as the NodeType's status says.
-	Stable, Target string
-	// Wanted is the revision of the spec; empty while an obstacle keeps the NodeType from having one.
-	Wanted string
+	Stable, Target v1alpha1.RenderedRevision
+	// Wanted is what the spec asks for; zero while an obstacle keeps the NodeType from having a revision.
+	Wanted v1alpha1.RenderedRevision
 	// Rollouts of the NodeType, in any order.
 	Rollouts []Rollout
 	// Machines of the NodeType.
@@ -28,30 +28,30 @@ type Facts struct {
 type Rollout struct {
 	// Name of the Rollout; see Number.
 	Name string
-	// From and To are the revisions between which it moves Machines.
-	From, To string
+	// From and To are what it moves Machines between.
+	From, To v1alpha1.RenderedRevision
 	// Phase of the Rollout; empty when nobody has looked at it yet.
 	Phase v1alpha1.RolloutPhase
 }
 
 // Machine is what counts of one.
 type Machine struct {
-	// Asked is its spec.revision; empty: the stable one at the time of the claim.
-	Asked string
-	// Installed is its status.revision; empty before the claim.
-	Installed string
+	// Asked is what its spec asks for; zero: what is stable at the time of the claim.
+	Asked v1alpha1.RenderedRevision
+	// Installed is what its status says; zero before the claim.
+	Installed v1alpha1.RenderedRevision
 	// Deleting Machines are on their way out: nothing moves them, yet they use their revision to the end.
 	Deleting bool
 }
 
-// revision that the Machine has or is on its way to; empty while it has none.
-func (m Machine) revision() string { return cmp.Or(m.Asked, m.Installed) }
+// revision that the Machine has or is on its way to; zero while it has none.
+func (m Machine) revision() v1alpha1.RenderedRevision { return cmp.Or(m.Asked, m.Installed) }
 
 // Decision says what the NodeType's status should name and what is to be made or removed. Rollout is set only once the
 // status names what leads to it: a Rollout whose NodeType asked for something else would be superseded at birth.
 type Decision struct {
 	// Stable and Target for the NodeType's status.
-	Stable, Target string
+	Stable, Target v1alpha1.RenderedRevision
 	// Rollout to be made; nil: none.
 	Rollout *Rollout
 	// DropRevisions and DropRollouts name what is no longer kept, the oldest first.
@@ -63,7 +63,7 @@ func Plan(f Facts) Decision {
 	latest := Latest(f.Rollouts)
 	d := Decision{Target: cmp.Or(f.Wanted, f.Target)}
 	d.Stable = f.stable(d.Target, latest)
-	if f.Wanted != "" && d.Target == f.Target && d.Stable == f.Stable {
+	if !f.Wanted.IsZero() && d.Target == f.Target && d.Stable == f.Stable {
 		d.Rollout = f.rollout(latest)
 	}
 	d.DropRevisions, d.DropRollouts = f.surplusRevisions(d), f.surplusRollouts()
@@ -81,32 +81,32 @@ func Latest(rollouts []Rollout) Rollout {
 	return latest
 }
 
-// stable revision from now on.
-func (f Facts) stable(target string, latest Rollout) string {
+// stable is what new Machines get from now on.
+func (f Facts) stable(target v1alpha1.RenderedRevision, latest Rollout) v1alpha1.RenderedRevision {
 	outdated := f.outdated(target)
 	switch {
-	case target == "":
+	case target.IsZero():
 		return f.Stable
-	case !slices.ContainsFunc(f.Machines, func(m Machine) bool { return !m.Deleting && m.revision() != "" }):
+	case !slices.ContainsFunc(f.Machines, func(m Machine) bool { return !m.Deleting && !m.revision().IsZero() }):
 		return target
 	case latest.To == target && latest.Phase == v1alpha1.RolloutDone && len(outdated) == 0:
 		return target
-	case f.Stable == "":
+	case f.Stable.IsZero():
 		return f.recovered(target, latest, outdated)
 	}
 	return f.Stable
 }
 
-// recovered is the stable revision of a NodeType whose status was lost, in a restored backup for instance, but whose
+// recovered is what is stable for a NodeType whose status was lost, in a restored backup for instance, but whose
 // Machines live: were it the target, their number would change revision without a Rollout.
-func (f Facts) recovered(target string, latest Rollout, outdated map[string]int) string {
-	exists := func(name string) bool {
-		return slices.ContainsFunc(f.Revisions, func(r Revision) bool { return r.Name == name })
+func (f Facts) recovered(target v1alpha1.RenderedRevision, latest Rollout, outdated map[v1alpha1.RenderedRevision]int) v1alpha1.RenderedRevision {
+	exists := func(has v1alpha1.RenderedRevision) bool {
+		return slices.ContainsFunc(f.Revisions, func(r Revision) bool { return r.Name == has.Revision })
 	}
 	if latest.To == target && !latest.Phase.Settled() && exists(latest.From) {
 		return latest.From
 	}
-	maps.DeleteFunc(outdated, func(name string, _ int) bool { return !exists(name) })
+	maps.DeleteFunc(outdated, func(has v1alpha1.RenderedRevision, _ int) bool { return !exists(has) })
 	return cmp.Or(commonest(outdated), target)
 }
 
@@ -131,26 +131,27 @@ func (f Facts) rollout(latest Rollout) *Rollout {
 	if latest.Name != "" {
 		number = max(number, Number(latest.Name)+1)
 	}
-	return &Rollout{Name: Name(f.Target, number), From: from, To: f.Target}
+	return &Rollout{Name: Name(f.Target.Revision, number), From: from, To: f.Target}
 }
 
 // outdated counts the Machines that neither have the target nor are on their way to it, by what they have.
-func (f Facts) outdated(target string) map[string]int {
-	counts := map[string]int{}
+func (f Facts) outdated(target v1alpha1.RenderedRevision) map[v1alpha1.RenderedRevision]int {
+	counts := map[v1alpha1.RenderedRevision]int{}
 	for _, m := range f.Machines {
-		if has := m.revision(); !m.Deleting && has != "" && has != target {
+		if has := m.revision(); !m.Deleting && !has.IsZero() && has != target {
 			counts[has]++
 		}
 	}
 	return counts
 }
 
-// commonest of the revisions, the first by name among equals; empty when there is none.
-func commonest(counts map[string]int) string {
-	names := slices.Sorted(maps.Keys(counts))
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(counts[b], counts[a]) })
-	if len(names) == 0 {
-		return ""
+// commonest of them, the first by name among equals; zero when there is none.
+func commonest(counts map[v1alpha1.RenderedRevision]int) v1alpha1.RenderedRevision {
+	all := slices.SortedFunc(maps.Keys(counts), func(a, b v1alpha1.RenderedRevision) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Rendering, b.Rendering))
+	})
+	if len(all) == 0 {
+		return v1alpha1.RenderedRevision{}
 	}
-	return names[0]
+	return all[0]
 }

@@ -13,10 +13,21 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
+// of reads revision or revision/rendering.
+func of(name string) v1alpha1.RenderedRevision {
+	revision, rendering, _ := strings.Cut(name, "/")
+	return v1alpha1.RenderedRevision{Revision: revision, Rendering: rendering}
+}
+
+// text is what of reads.
+func text(r v1alpha1.RenderedRevision) string {
+	return strings.TrimSuffix(r.Revision+"/"+r.Rendering, "/")
+}
+
 func machines(revisions ...string) []Machine {
 	var all []Machine
 	for _, r := range revisions {
-		all = append(all, Machine{Installed: r})
+		all = append(all, Machine{Installed: of(r)})
 	}
 	return all
 }
@@ -25,7 +36,7 @@ func machines(revisions ...string) []Machine {
 func moved(to string, installed ...string) []Machine {
 	all := machines(installed...)
 	for i := range all {
-		all[i].Asked = to
+		all[i].Asked = of(to)
 	}
 	return all
 }
@@ -44,46 +55,56 @@ var sentences = []struct {
 	stable, target string
 	rollout        string
 }{
-	{"the first revision is stable at once", Facts{Wanted: "a"}, "a", "a", ""},
-	{"while no Machine has a revision the target is stable at once", Facts{Stable: "a", Target: "a", Wanted: "b", Machines: machines("", "")}, "b", "b", ""},
+	{"the first revision is stable at once", Facts{Wanted: of("a")}, "a", "a", ""},
+	{"while no Machine has a revision the target is stable at once", Facts{Stable: of("a"), Target: of("a"), Wanted: of("b"), Machines: machines("", "")}, "b", "b", ""},
 	{"a Machine that is on its way out holds the stable revision no longer",
-		Facts{Stable: "a", Target: "a", Wanted: "b", Machines: []Machine{{Installed: "a", Deleting: true}}}, "b", "b", ""},
-	{"the target is named before a Rollout is made", Facts{Stable: "a", Target: "a", Wanted: "b", Machines: machines("a")}, "a", "b", ""},
-	{"then the Rollout is made", Facts{Generation: 4, Stable: "a", Target: "b", Wanted: "b", Machines: machines("a")}, "a", "b", "b-4 from a"},
+		Facts{Stable: of("a"), Target: of("a"), Wanted: of("b"), Machines: []Machine{{Installed: of("a"), Deleting: true}}}, "b", "b", ""},
+	{"the target is named before a Rollout is made", Facts{Stable: of("a"), Target: of("a"), Wanted: of("b"), Machines: machines("a")}, "a", "b", ""},
+	{"then the Rollout is made", Facts{Generation: 4, Stable: of("a"), Target: of("b"), Wanted: of("b"), Machines: machines("a")}, "a", "b", "b-4 from a"},
 	{"a Rollout that is on its way is not made again",
-		Facts{Generation: 4, Stable: "a", Target: "b", Wanted: "b", Machines: machines("a"), Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutStopped}}}, "a", "b", ""},
+		Facts{Generation: 4, Stable: of("a"), Target: of("b"), Wanted: of("b"), Machines: machines("a"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutStopped}}}, "a", "b", ""},
 	{"nor while nobody has looked at it",
-		Facts{Generation: 4, Stable: "a", Target: "b", Wanted: "b", Machines: machines("a"), Rollouts: []Rollout{{"b-4", "a", "b", ""}}}, "a", "b", ""},
+		Facts{Generation: 4, Stable: of("a"), Target: of("b"), Wanted: of("b"), Machines: machines("a"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), ""}}}, "a", "b", ""},
 	{"a Rollout that is done makes its target stable",
-		Facts{Generation: 4, Stable: "a", Target: "b", Wanted: "b", Machines: moved("b", "b"), Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutDone}}}, "b", "b", ""},
+		Facts{Generation: 4, Stable: of("a"), Target: of("b"), Wanted: of("b"), Machines: moved("b", "b"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutDone}}}, "b", "b", ""},
 	{"also while an obstacle holds",
-		Facts{Generation: 5, Stable: "a", Target: "b", Machines: moved("b", "b"), Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutDone}}}, "b", "b", ""},
+		Facts{Generation: 5, Stable: of("a"), Target: of("b"), Machines: moved("b", "b"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutDone}}}, "b", "b", ""},
 	{"but not one that was done long ago, before the Machines went back",
-		Facts{Generation: 9, Stable: "a", Target: "b", Wanted: "b", Machines: machines("a"), Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutDone}}}, "a", "b", "b-9 from a"},
+		Facts{Generation: 9, Stable: of("a"), Target: of("b"), Wanted: of("b"), Machines: machines("a"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutDone}}}, "a", "b", "b-9 from a"},
 	{"a Machine that claimed the old revision while the Rollout ended is fetched by another one",
-		Facts{Generation: 4, Stable: "a", Target: "b", Wanted: "b", Machines: append(moved("b", "b"), machines("a")...),
-			Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutDone}}}, "a", "b", "b-5 from a"},
+		Facts{Generation: 4, Stable: of("a"), Target: of("b"), Wanted: of("b"), Machines: append(moved("b", "b"), machines("a")...),
+			Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutDone}}}, "a", "b", "b-5 from a"},
 	{"setting the NodeType back undoes a Rollout",
-		Facts{Generation: 5, Stable: "a", Target: "a", Wanted: "a", Machines: append(moved("b", "b"), machines("a", "a")...),
-			Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutStopped}}}, "a", "a", "a-5 from b"},
+		Facts{Generation: 5, Stable: of("a"), Target: of("a"), Wanted: of("a"), Machines: append(moved("b", "b"), machines("a", "a")...),
+			Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutStopped}}}, "a", "a", "a-5 from b"},
 	{"even when it had moved nothing yet",
-		Facts{Generation: 5, Stable: "a", Target: "a", Wanted: "a", Machines: machines("a"), Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutPending}}}, "a", "a", "a-5 from b"},
+		Facts{Generation: 5, Stable: of("a"), Target: of("a"), Wanted: of("a"), Machines: machines("a"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutPending}}}, "a", "a", "a-5 from b"},
 	{"a mend while a Rollout is stopped moves on from the stable revision",
-		Facts{Generation: 5, Stable: "a", Target: "c", Wanted: "c", Machines: append(moved("b", "b"), machines("a")...),
-			Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutStopped}}}, "a", "c", "c-5 from a"},
+		Facts{Generation: 5, Stable: of("a"), Target: of("c"), Wanted: of("c"), Machines: append(moved("b", "b"), machines("a")...),
+			Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutStopped}}}, "a", "c", "c-5 from a"},
 	{"an obstacle makes no Rollout and leaves the target",
-		Facts{Generation: 6, Stable: "a", Target: "b", Machines: machines("a")}, "a", "b", ""},
+		Facts{Generation: 6, Stable: of("a"), Target: of("b"), Machines: machines("a")}, "a", "b", ""},
 	{"when all is as asked for nothing is made",
-		Facts{Generation: 6, Stable: "b", Target: "b", Wanted: "b", Machines: moved("b", "b", "a"), Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutDone}}}, "b", "b", ""},
+		Facts{Generation: 6, Stable: of("b"), Target: of("b"), Wanted: of("b"), Machines: moved("b", "b", "a"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutDone}}}, "b", "b", ""},
 	{"the number grows though the generation does not: the image was made anew",
-		Facts{Generation: 4, Stable: "a", Target: "c", Wanted: "c", Machines: machines("a"), Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutRolling}}}, "a", "c", "c-5 from a"},
+		Facts{Generation: 4, Stable: of("a"), Target: of("c"), Wanted: of("c"), Machines: machines("a"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutRolling}}}, "a", "c", "c-5 from a"},
 	{"a lost status is recovered from the Rollout on its way",
-		Facts{Generation: 4, Target: "b", Wanted: "b", Machines: moved("b", "b", "b", "b"), Revisions: revisions("a", "b"),
-			Rollouts: []Rollout{{"b-4", "a", "b", v1alpha1.RolloutRolling}}}, "a", "b", ""},
+		Facts{Generation: 4, Target: of("b"), Wanted: of("b"), Machines: moved("b", "b", "b", "b"), Revisions: revisions("a", "b"),
+			Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutRolling}}}, "a", "b", ""},
 	{"or from what most Machines have",
-		Facts{Generation: 4, Wanted: "c", Machines: machines("a", "b", "b", "gone", "gone", "gone"), Revisions: revisions("a", "b", "c")}, "b", "c", ""},
+		Facts{Generation: 4, Wanted: of("c"), Machines: machines("a", "b", "b", "gone", "gone", "gone"), Revisions: revisions("a", "b", "c")}, "b", "c", ""},
 	{"or is the target when nothing else is known",
-		Facts{Generation: 4, Wanted: "c", Machines: machines("gone"), Revisions: revisions("c")}, "c", "c", ""},
+		Facts{Generation: 4, Wanted: of("c"), Machines: machines("gone"), Revisions: revisions("c")}, "c", "c", ""},
+	{"another rendering of the stable revision is named first",
+		Facts{Generation: 4, Stable: of("a/1"), Target: of("a/1"), Wanted: of("a/2"), Machines: machines("a/1")}, "a/1", "a/2", ""},
+	{"then it reaches the Machines by a Rollout",
+		Facts{Generation: 4, Stable: of("a/1"), Target: of("a/2"), Wanted: of("a/2"), Machines: machines("a/1")}, "a/1", "a/2", "a-4 from a/1"},
+	{"a rendering is stable when its Rollout is done",
+		Facts{Generation: 4, Stable: of("a/1"), Target: of("a/2"), Wanted: of("a/2"), Machines: moved("a/2", "a/2"),
+			Rollouts: []Rollout{{"a-4", of("a/1"), of("a/2"), v1alpha1.RolloutDone}}}, "a/2", "a/2", ""},
+	{"setting the rendering back is a Rollout back",
+		Facts{Generation: 5, Stable: of("a/1"), Target: of("a/1"), Wanted: of("a/1"), Machines: append(moved("a/2", "a/2"), machines("a/1")...),
+			Rollouts: []Rollout{{"a-4", of("a/1"), of("a/2"), v1alpha1.RolloutStopped}}}, "a/1", "a/1", "a-5 from a/2"},
 }
 
 func TestOneRevisionFollowsAnother(t *testing.T) {
@@ -91,12 +112,12 @@ func TestOneRevisionFollowsAnother(t *testing.T) {
 		d := Plan(s.facts)
 		var made string
 		if d.Rollout != nil {
-			made = d.Rollout.Name + " from " + d.Rollout.From
+			made = d.Rollout.Name + " from " + text(d.Rollout.From)
 			if d.Rollout.To != d.Target {
 				t.Errorf("%s: the Rollout goes to %s, not to the target %s", s.name, d.Rollout.To, d.Target)
 			}
 		}
-		if d.Stable != s.stable || d.Target != s.target || made != s.rollout {
+		if d.Stable != of(s.stable) || d.Target != of(s.target) || made != s.rollout {
 			t.Errorf("%s: stable %q, target %q, Rollout %q; want %q, %q, %q", s.name, d.Stable, d.Target, made, s.stable, s.target, s.rollout)
 		}
 	}
@@ -108,9 +129,9 @@ func TestTenRevisionsAreKeptBesideThoseInUse(t *testing.T) {
 		names = append(names, fmt.Sprintf("r%02d", i))
 	}
 	f := Facts{
-		Stable: "r00", Target: "r19", Wanted: "r19", Revisions: revisions(names...),
-		Machines: []Machine{{Installed: "r01"}, {Installed: "r00", Asked: "r02"}, {Installed: "r03", Deleting: true}},
-		Rollouts: []Rollout{{"r19-7", "r04", "r19", v1alpha1.RolloutRolling}, {"r05-1", "r06", "r05", v1alpha1.RolloutDone}},
+		Stable: of("r00"), Target: of("r19"), Wanted: of("r19"), Revisions: revisions(names...),
+		Machines: []Machine{{Installed: of("r01")}, {Installed: of("r00"), Asked: of("r02")}, {Installed: of("r03"), Deleting: true}},
+		Rollouts: []Rollout{{"r19-7", of("r04"), of("r19"), v1alpha1.RolloutRolling}, {"r05-1", of("r06"), of("r05"), v1alpha1.RolloutDone}},
 	}
 	slices.Reverse(f.Revisions)
 	// In use: r00 to r04 and r19. Of the fourteen others the oldest four go.

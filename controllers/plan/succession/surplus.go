@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
 const (
@@ -35,17 +37,20 @@ func (f Facts) surplusRevisions(d Decision) []string {
 
 // used revisions: some Machine, the status as it is or will be, or a Rollout that is not settled names them.
 func (f Facts) used(d Decision) map[string]bool {
-	used := map[string]bool{f.Stable: true, f.Target: true, f.Wanted: true, d.Stable: true, d.Target: true}
+	used := map[string]bool{}
+	for _, named := range []v1alpha1.RenderedRevision{f.Stable, f.Target, f.Wanted, d.Stable, d.Target} {
+		used[named.Revision] = true
+	}
 	for _, m := range f.Machines {
-		used[m.Asked], used[m.Installed] = true, true
+		used[m.Asked.Revision], used[m.Installed.Revision] = true, true
 	}
 	for _, r := range f.Rollouts {
 		if !r.Phase.Settled() {
-			used[r.From], used[r.To] = true, true
+			used[r.From.Revision], used[r.To.Revision] = true, true
 		}
 	}
 	if d.Rollout != nil {
-		used[d.Rollout.From], used[d.Rollout.To] = true, true
+		used[d.Rollout.From.Revision], used[d.Rollout.To.Revision] = true, true
 	}
 	return used
 }

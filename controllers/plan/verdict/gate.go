@@ -65,7 +65,7 @@ func (d *decider) admitted(g Gate) bool {
 // rebooted: the same Node object shows another boot than the one that was judged.
 func (d *decider) rebooted() bool {
 	p := d.in.Previous
-	return p != nil && p.NodeUID == d.verdict.NodeUID && p.Revision == d.verdict.Revision && p.BootID != "" && p.BootID != d.verdict.BootID && d.verdict.BootID != ""
+	return p != nil && p.NodeUID == d.verdict.NodeUID && p.Revision == d.verdict.Revision && p.Rendering == d.verdict.Rendering && p.BootID != "" && p.BootID != d.verdict.BootID && d.verdict.BootID != ""
 }
 
 // lifted: the gate is off because of what the previous verdict said.

@@ -61,8 +61,8 @@ type Identity struct {
 	ProviderID string
 	// SystemUUID that the agent read from DMI; empty: the host was not inventoried by the agent, and it is not compared.
 	SystemUUID string
-	// Revision of the Machine.
-	Revision string
+	// Revision of the Machine, and the Rendering of it that the node was installed with.
+	Revision, Rendering string
 }
 
 // Gate is what is to be done to the gate.
@@ -122,7 +122,7 @@ func Judge(in Input) Decision {
 
 // blank is a verdict that says only what it speaks of.
 func blank(in Input) v1alpha1.Verdict {
-	return v1alpha1.Verdict{NodeUID: in.Node.UID, BootID: in.Node.Status.NodeInfo.BootID, Revision: in.Identity.Revision}
+	return v1alpha1.Verdict{NodeUID: in.Node.UID, BootID: in.Node.Status.NodeInfo.BootID, Revision: in.Identity.Revision, Rendering: in.Identity.Rendering}
 }
 
 // gated says whether the gate is on the node.
@@ -137,7 +137,7 @@ func gated(node *corev1.Node, gate string) bool {
 
 // same says whether the previous verdict speaks of the same Node object, boot and revision.
 func same(previous *v1alpha1.Verdict, v v1alpha1.Verdict) bool {
-	return previous != nil && previous.NodeUID == v.NodeUID && previous.BootID == v.BootID && previous.Revision == v.Revision
+	return previous != nil && previous.NodeUID == v.NodeUID && previous.BootID == v.BootID && previous.Revision == v.Revision && previous.Rendering == v.Rendering
 }
 
 func summary(checks []v1alpha1.Check) v1alpha1.CheckResult {

@@ -60,14 +60,14 @@ type NodeType struct {
 	// there is none.
 	Found, Ready    bool
 	Reason, Message string
-	// Stable and Target name its revisions.
-	Stable, Target string
+	// Stable is what new Machines get, Target what they are moved to.
+	Stable, Target v1alpha1.RenderedRevision
 }
 
 // Revision is what a Machine can be installed with.
 type Revision struct {
-	// Name of the NodeTypeRevision.
-	Name string
+	// Name of the NodeTypeRevision, and of the NodeTypeRendering of it.
+	Name, Rendering string
 	// Problem says why it cannot be installed now: it or its image is missing, or cannot be rendered. Empty: it can.
 	Problem string
 	// Image to be written.
@@ -223,24 +223,30 @@ func (t Timeouts) Of(phase v1alpha1.MachinePhase) time.Duration {
 	}[phase]
 }
 
-// CurrentRevision names the revision of Facts.Revision: the one that is or is being installed or, before a claim, the one asked
-// for or the NodeType's stable one.
-func CurrentRevision(m Machine, t NodeType) string {
+// CurrentRevision names Facts.Revision: what is or is being installed or, before a claim, what is asked for or what is stable for
+// the NodeType. The rendering is empty where spec names a revision alone.
+func CurrentRevision(m Machine, t NodeType) v1alpha1.RenderedRevision {
 	switch {
 	case m.Status.Revision != "":
-		return m.Status.Revision
+		return m.Status.Installed()
 	case m.Spec.Revision != "":
-		return m.Spec.Revision
+		return m.Spec.Asked()
 	default:
 		return t.Stable
 	}
 }
 
-// NextRevision names the revision of Facts.Next: the one asked for when it is another than the current one. Empty: none is.
-// A Machine without spec.revision keeps what it has.
-func NextRevision(m Machine) string {
-	if m.Status.Revision == "" || m.Spec.Revision == m.Status.Revision {
-		return ""
+// NextRevision names Facts.Next: what is asked for when it is another than the current one; zero: none is. A Machine without
+// spec.revision keeps what it has, and so does one whose spec names its revision without a rendering.
+func NextRevision(m Machine) v1alpha1.RenderedRevision {
+	asked, has := m.Spec.Asked(), m.Status.Installed()
+	if has.Revision == "" || asked == has || asked.Revision == has.Revision && asked.Rendering == "" {
+		return v1alpha1.RenderedRevision{}
 	}
-	return m.Spec.Revision
+	return asked
+}
+
+// Rendered names the revision and its rendering.
+func (r Revision) Rendered() v1alpha1.RenderedRevision {
+	return v1alpha1.RenderedRevision{Revision: r.Name, Rendering: r.Rendering}
 }

@@ -78,11 +78,16 @@ func (f Facts) HostIsBack() bool {
 	return r.Installed == nil && (r.LastTenant == "" || r.Erased != nil)
 }
 
-// VerdictHolds: the verdict passed and speaks of this Node, this boot and this revision.
+// VerdictHolds: the verdict passed and speaks of this Node, this boot and what the Machine was installed with.
 func (f Facts) VerdictHolds() bool {
 	v := f.Machine.Status.Verdict
-	return v != nil && v.Result == v1alpha1.CheckPass && v.Admitted && f.Node.Found &&
-		v.NodeUID == f.Node.UID && v.BootID == f.Node.BootID && v.Revision == f.Machine.Status.Revision
+	return f.VerdictIsOfNode() && v.Result == v1alpha1.CheckPass && v.Admitted && f.Node.Found && v.BootID == f.Node.BootID
+}
+
+// VerdictIsOfNode says whether there is a verdict on this Node, as it was installed, whatever it says and whichever boot it saw.
+func (f Facts) VerdictIsOfNode() bool {
+	v, s := f.Machine.Status.Verdict, f.Machine.Status
+	return v != nil && v.NodeUID == f.Node.UID && v.Revision == s.Revision && v.Rendering == s.Rendering
 }
 
 // TokenMayLive: while an installation is on its way to a Node. When Provisioning ran out of time before anything was asked of

@@ -25,7 +25,7 @@ type machine struct {
 // Add puts a Machine into the play that is Ready with the stable revision.
 func (p *Play) Add(pool types.NamespacedName, namespace, name string) {
 	p.machines = append(p.machines, &machine{Machine: rollout.Machine{
-		Namespace: namespace, Name: name, Pool: pool, Installed: p.set.Stable, Claimed: true,
+		Namespace: namespace, Name: name, Pool: pool, Installed: rendered(p.set.Stable), Claimed: true,
 		Phase: v1alpha1.MachineReady, Ready: true, ReadySince: p.now,
 	}})
 }
@@ -35,9 +35,9 @@ func (p *Play) Grow(pool types.NamespacedName, name string) {
 	p.Add(pool, pool.Namespace, name)
 	m := p.machines[len(p.machines)-1]
 	m.Phase, m.Ready = v1alpha1.MachineProvisioning, false
-	m.course = p.set.Course(key(m), m.Installed)
+	m.course = p.set.Course(key(m), m.Installed.Revision)
 	m.due = p.now.Add(m.course.Install)
-	p.Say("%s is new and is being installed with %s", key(m), m.Installed)
+	p.Say("%s is new and is being installed with %s", key(m), m.Installed.Revision)
 }
 
 // Delete takes a Machine out of the play.
@@ -61,7 +61,7 @@ func (p *Play) Lose(machine types.NamespacedName, why string, mends time.Duratio
 // start is what the manager's request does to a Machine.
 func (p *Play) start(r *record, m *machine) {
 	m.Wanted, m.label = r.To, r.Name
-	m.course = p.set.Course(key(m), r.To)
+	m.course = p.set.Course(key(m), r.To.Revision)
 	switch {
 	case m.Installed == r.To && m.Phase == v1alpha1.MachineDraining: // called off
 		m.due = p.now
@@ -123,7 +123,7 @@ func (p *Play) fail(m *machine) {
 func (p *Play) unavailable() int {
 	n := 0
 	for _, m := range p.machines {
-		if !m.Deleting && (!m.Ready || m.Wanted != "" && m.Wanted != m.Installed) {
+		if !m.Deleting && (!m.Ready || !m.Wanted.IsZero() && m.Wanted != m.Installed) {
 			n++
 		}
 	}

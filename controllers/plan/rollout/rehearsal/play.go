@@ -82,6 +82,11 @@ func (p *Play) Say(format string, args ...any) {
 	p.lines = append(p.lines, Line{p.now, fmt.Sprintf(format, args...)})
 }
 
+// rendered is a revision as a rehearsal has it: each has one rendering, which needs no name.
+func rendered(revision string) v1alpha1.RenderedRevision {
+	return v1alpha1.RenderedRevision{Revision: revision}
+}
+
 // Want sets the NodeType to a revision: a new Rollout is made, and the ones before it are superseded.
 func (p *Play) Want(revision string) {
 	if revision == p.target {
@@ -93,7 +98,7 @@ func (p *Play) Want(revision string) {
 		r.Superseded = true
 	}
 	name := fmt.Sprintf("%s-%d", revision, len(p.rollouts)+1)
-	p.rollouts = append(p.rollouts, &record{Rollout: rollout.Rollout{Name: name, From: from, To: revision, ToStable: revision == p.set.Stable}})
+	p.rollouts = append(p.rollouts, &record{Rollout: rollout.Rollout{Name: name, From: rendered(from), To: rendered(revision), ToStable: revision == p.set.Stable}})
 	p.Say("the NodeType asks for %s instead of %s: Rollout %s", revision, from, name)
 }
 
@@ -173,7 +178,7 @@ func (p *Play) reconcile(i int) bool {
 	}
 	r.Status = d.Status
 	if d.Status.Phase == v1alpha1.RolloutDone {
-		p.set.Stable = r.To
+		p.set.Stable = r.To.Revision
 	}
 	if d.Requeue > 0 {
 		r.look = p.now.Add(d.Requeue)

@@ -1,0 +1,78 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/connect"
+	"github.com/ingot-dev/ingot/controllers/plan/rendering"
+	"github.com/ingot-dev/ingot/presentation"
+)
+
+// explainInstalled explains what a Machine of a cluster was installed with, and by what it is judged. Nothing is resolved: all of
+// it is what the cluster keeps.
+func explainInstalled(ctx context.Context, k client.Reader, namespace, name string) (Explanation, error) {
+	machine, err := connect.FindMachine(ctx, k, namespace, name)
+	if err != nil {
+		return Explanation{}, err
+	}
+	has := machine.Status.Installed()
+	if has.Rendering == "" {
+		return Explanation{}, fmt.Errorf("Machine %s/%s has not been installed yet: ingot why %s says what it waits for", machine.Namespace, machine.Name, machine.Name)
+	}
+	nodeType, revision := &v1alpha1.NodeType{}, &v1alpha1.NodeTypeRevision{}
+	if err := k.Get(ctx, client.ObjectKey{Name: machine.Spec.NodeTypeRef.Name}, nodeType); err != nil {
+		return Explanation{}, fmt.Errorf("read NodeType %s: %w", machine.Spec.NodeTypeRef.Name, err)
+	}
+	if err := k.Get(ctx, client.ObjectKey{Name: has.Revision}, revision); err != nil {
+		return Explanation{}, fmt.Errorf("read NodeTypeRevision %s: %w", has.Revision, err)
+	}
+	plan, err := readPlan(ctx, k, has.Rendering)
+	if err != nil {
+		return Explanation{}, err
+	}
+	installed, err := compareWithTarget(ctx, k, machine, nodeType, plan)
+	if err != nil {
+		return Explanation{}, err
+	}
+	if plan.Expectation, err = presentation.Declare(plan.Expectation, nodeType.Spec.Resources); err != nil {
+		return Explanation{}, fmt.Errorf("NodeType %s declares what does not go with rendering %s: %w", nodeType.Name, has.Rendering, err)
+	}
+	out := explanation(nodeType.Name, revision.Spec.Image.Name, revision.Spec.GPU, plan)
+	out.Installed = installed
+	return out, nil
+}
+
+func compareWithTarget(ctx context.Context, k client.Reader, machine *v1alpha1.Machine, nodeType *v1alpha1.NodeType, plan v1alpha1.NodePlan) (*Installed, error) {
+	has := machine.Status.Installed()
+	out := &Installed{
+		Machine: machine.Namespace + "/" + machine.Name, Revision: has.Revision, Rendering: has.Rendering, Target: nodeType.Status.TargetRendering,
+		Differences: []string{}, Current: string(metav1.ConditionUnknown), Message: "the NodeType has not been judged: is ingot-manager running?",
+	}
+	if c := meta.FindStatusCondition(nodeType.Status.Conditions, v1alpha1.ConditionRenderingCurrent); c != nil {
+		out.Current, out.Message = string(c.Status), c.Message
+	}
+	if out.Target == "" || out.Target == has.Rendering {
+		return out, nil
+	}
+	target, err := readPlan(ctx, k, out.Target)
+	if err != nil {
+		return nil, err
+	}
+	told, err := rendering.Differences(plan, target)
+	out.Differences = list(told)
+	return out, err
+}
+
+func readPlan(ctx context.Context, k client.Reader, name string) (v1alpha1.NodePlan, error) {
+	var made v1alpha1.NodeTypeRendering
+	if err := k.Get(ctx, client.ObjectKey{Name: name}, &made); err != nil {
+		return v1alpha1.NodePlan{}, fmt.Errorf("read NodeTypeRendering %s: %w", name, err)
+	}
+	return rendering.Plan(&made)
+}

@@ -1,0 +1,113 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/revision"
+)
+
+// refresh makes what the manager's version of Ingot would make of the target revision the NodeType's target.
+func refresh(ctx context.Context, s session, args []string) error {
+	nodeType, err := s.nodeType(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	to, has := nodeType.Status.RefreshedRendering, nodeType.Status.TargetRendering
+	current := meta.FindStatusCondition(nodeType.Status.Conditions, v1alpha1.ConditionRenderingCurrent)
+	switch {
+	case to == "" && current == nil:
+		return fmt.Errorf("NodeType %s has not been judged yet: is ingot-manager running? ingot rollout status shows what is under way", args[0])
+	case to == "":
+		return fmt.Errorf("NodeType %s has nothing to refresh: %s", args[0], current.Message)
+	case nodeType.Spec.Rendering == to:
+		return s.say("NodeType %s asks for rendering %s already", args[0], to)
+	}
+	before := nodeType.DeepCopy()
+	nodeType.Spec.Rendering = to
+	if err := s.patch(ctx, nodeType, before); err != nil {
+		return fmt.Errorf("set NodeType %s to rendering %s: %w", args[0], to, err)
+	}
+	return s.say("NodeType %s asks for rendering %s instead of %s; its Machines are installed again, the canary first: ingot rollout status %s", args[0], to, has, args[0])
+}
+
+// undo sets the NodeType back to what is stable.
+func undo(ctx context.Context, s session, args []string) error {
+	nodeType, err := s.nodeType(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	stable, target := nodeType.Status.Stable(), nodeType.Status.Target()
+	if stable == target {
+		// A refresh that was completed is undone too: the rendering before it is still kept.
+		if stable, err = s.beforeRefresh(ctx, args[0], target); err != nil {
+			return err
+		}
+	}
+	if stable.IsZero() || stable == target {
+		return fmt.Errorf("NodeType %s has nothing to undo: its stable revision, %s, is what it asks for", args[0], target.Revision)
+	}
+	before := nodeType.DeepCopy()
+	done := fmt.Sprintf("rendering %s", stable.Rendering)
+	if stable.Revision != target.Revision {
+		image, err := s.restore(ctx, nodeType, stable.Revision)
+		if err != nil {
+			return err
+		}
+		done = fmt.Sprintf("revision %s, image %s", stable.Revision, image)
+	}
+	nodeType.Spec.Rendering = stable.Rendering
+	if err := s.patch(ctx, nodeType, before); err != nil {
+		return fmt.Errorf("set NodeType %s back to %s: %w", args[0], stable.Revision, err)
+	}
+	return s.say("NodeType %s is set back to %s; Machines that had moved are moved back", args[0], done)
+}
+
+// beforeRefresh is what the NodeType's newest Rollout moved its Machines from, if that was another rendering of the target's revision;
+// zero: it was not.
+func (s session) beforeRefresh(ctx context.Context, nodeType string, target v1alpha1.RenderedRevision) (v1alpha1.RenderedRevision, error) {
+	all, err := s.rollouts(ctx, nodeType)
+	if err != nil || len(all) == 0 {
+		return v1alpha1.RenderedRevision{}, err
+	}
+	if last := all[len(all)-1].Spec; last.Target() == target && last.From == last.To {
+		return last.Source(), nil
+	}
+	return v1alpha1.RenderedRevision{}, nil
+}
+
+// restore puts back into the NodeType's spec what a revision froze of it, and gives the name of its OSImage.
+func (s session) restore(ctx context.Context, nodeType *v1alpha1.NodeType, name string) (image string, err error) {
+	to := &v1alpha1.NodeTypeRevision{}
+	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, to); err != nil {
+		return "", fmt.Errorf("read NodeTypeRevision %s: %w", name, err)
+	}
+	in := revision.Inputs{NodeType: nodeType, Provider: &v1alpha1.NodeProvider{}, Image: &v1alpha1.OSImage{}}
+	if err := s.client.Get(ctx, client.ObjectKey{Name: nodeType.Spec.ProviderRef.Name}, in.Provider); err != nil {
+		return "", fmt.Errorf("read NodeProvider %s: %w", nodeType.Spec.ProviderRef.Name, err)
+	}
+	if err := s.client.Get(ctx, client.ObjectKey{Name: to.Spec.Image.Name}, in.Image); err != nil {
+		return "", fmt.Errorf("read OSImage %s of revision %s: %w", to.Spec.Image.Name, name, err)
+	}
+	if nodeType.Spec, err = revision.Restore(in, to); err != nil {
+		return "", fmt.Errorf("set NodeType %s back to %s: %w", nodeType.Name, name, err)
+	}
+	return to.Spec.Image.Name, nil
+}
+
+func (s session) nodeType(ctx context.Context, name string) (*v1alpha1.NodeType, error) {
+	nodeType := &v1alpha1.NodeType{}
+	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, nodeType); err != nil {
+		return nil, fmt.Errorf("read NodeType %s: %w", name, err)
+	}
+	return nodeType, nil
+}
+
+// patch writes the NodeType. Whoever changed it meanwhile is not overruled.
+func (s session) patch(ctx context.Context, nodeType, before *v1alpha1.NodeType) error {
+	return s.client.Patch(ctx, nodeType, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}

@@ -1,0 +1,175 @@
+package nodetype
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation"
+)
+
+// otherwise is a version of Ingot that resolves everything with one kernel argument more.
+func otherwise(r presentation.Request) (presentation.Plan, error) {
+	plan, err := presentation.Resolve(r)
+	plan.KernelArguments = append(plan.KernelArguments, "iommu=pt")
+	return plan, err
+}
+
+// stricter is a version of Ingot that refuses everything.
+func stricter(presentation.Request) (presentation.Plan, error) {
+	return presentation.Plan{}, &presentation.Refusal{Reason: v1alpha1.ReasonPresentationInvalid, Rule: "new/rule", Message: "no longer"}
+}
+
+// pinned is an observation whose NodeType has a stable rendering.
+func pinned() observation {
+	seen := possible()
+	first := judge(seen, presentation.Resolve)
+	revision, made := first.revision.Name, first.rendered.Rendering
+	seen.revisions = map[string]*v1alpha1.NodeTypeRevision{revision: first.revision}
+	seen.renderings = []v1alpha1.NodeTypeRendering{*made}
+	s := &seen.nodeType.Status
+	s.StableRevision, s.StableRendering, s.TargetRevision, s.TargetRendering = revision, made.Name, revision, made.Name
+	return seen
+}
+
+func TestARevisionKeepsItsRenderingWhateverVersionRuns(t *testing.T) {
+	seen := pinned()
+	has := seen.nodeType.Status.StableRendering
+	found := judge(seen, otherwise)
+	if found.obstacle != nil || found.rendered.Rendering.Name != has || found.rendered.New || found.made == has {
+		t.Fatalf("with another version: %+v", found)
+	}
+	if told := strings.Join(found.rendered.Differences, "; "); told != "kernelArguments[iommu=pt] would be added" {
+		t.Errorf("told %q", told)
+	}
+	if found := judge(seen, stricter); found.obstacle != nil || found.rendered.Rendering.Name != has || !strings.Contains(found.refusal, "no longer") {
+		t.Errorf("with a stricter version: %+v, %+v", found.obstacle, found)
+	}
+	seen.nodeType.Spec.SSHKeys = []string{"ssh-ed25519 AAAA ops"}
+	if found := judge(seen, stricter); found.obstacle == nil || !strings.Contains(found.obstacle.message, "no longer") || found.revision != nil {
+		t.Errorf("a new revision with a stricter version: %+v", found.obstacle)
+	}
+}
+
+func TestARenderingIsWhatTheSpecAsksForIfItCanBe(t *testing.T) {
+	seen := pinned()
+	has, made := seen.nodeType.Status.StableRendering, judge(seen, otherwise).made
+	seen.nodeType.Spec.Rendering = made
+	if found := judge(seen, otherwise); found.rendered.Rendering.Name != made || !found.rendered.New || len(found.rendered.Differences) > 0 {
+		t.Errorf("the refreshed one: %+v", found.rendered)
+	}
+	seen.nodeType.Spec.Rendering = has
+	if found := judge(seen, otherwise); found.rendered.Rendering.Name != has || found.rendered.New {
+		t.Errorf("set back: %+v", found.rendered)
+	}
+	seen.nodeType.Spec.Rendering = seen.nodeType.Status.StableRevision + "-00000000"
+	if found := judge(seen, presentation.Resolve); found.rendered.Rendering.Name != has || found.rendered.Unknown == "" {
+		t.Errorf("one that nobody makes: %+v", found.rendered)
+	}
+	seen.nodeType.Spec.Rendering = "another-revision-00000000"
+	if found := judge(seen, presentation.Resolve); found.rendered.Rendering.Name != has || found.rendered.Unknown != "" {
+		t.Errorf("one of another revision: %+v", found.rendered)
+	}
+}
+
+// TestALostRenderingRollsNobody: an object that was deleted must not become a roll of the fleet.
+func TestALostRenderingRollsNobody(t *testing.T) {
+	seen := pinned()
+	has := seen.nodeType.Status.StableRendering
+	seen.renderings = nil
+	if found := judge(seen, presentation.Resolve); found.obstacle != nil || found.rendered.Rendering.Name != has || !found.rendered.New {
+		t.Errorf("the version that made it makes it again: %+v, %+v", found.obstacle, found.rendered)
+	}
+	found := judge(seen, otherwise)
+	if found.obstacle == nil || found.obstacle.reason != v1alpha1.ReasonRenderingLost || !strings.Contains(found.obstacle.message, has) || found.revision != nil {
+		t.Fatalf("another version: %+v", found.obstacle)
+	}
+	seen.nodeType.Spec.Rendering = found.made
+	if found := judge(seen, otherwise); found.obstacle != nil || found.rendered.Rendering.Name == has {
+		t.Errorf("the other one was asked for: %+v", found.obstacle)
+	}
+}
+
+func TestAStatusWithoutARenderingIsLeftAlone(t *testing.T) {
+	seen := pinned()
+	seen.nodeType.Status.StableRendering = ""
+	found := judge(seen, presentation.Resolve)
+	if found.obstacle == nil || found.obstacle.reason != v1alpha1.ReasonOlderShape || found.revision != nil {
+		t.Errorf("%+v", found.obstacle)
+	}
+}
+
+func TestARenderingOfANewerVersionIsNotGuessedAt(t *testing.T) {
+	seen := pinned()
+	seen.renderings[0].Spec.Encoding = v1alpha1.RenderingEncoding + 1
+	found := judge(seen, presentation.Resolve)
+	if found.obstacle == nil || found.obstacle.reason != v1alpha1.ReasonRenderingUnreadable {
+		t.Errorf("%+v", found.obstacle)
+	}
+}
+
+// runWith starts the controller as a version of Ingot with that resolver. The function ends it.
+func runWith(t *testing.T, resolve presentation.Resolver) (stop func()) {
+	t.Helper()
+	return server.Run(t, func(mgr ctrl.Manager) error {
+		return (&Reconciler{
+			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("nodetype"), Clock: clock.RealClock{}, Resolve: resolve,
+		}).SetupWithManager(mgr)
+	})
+}
+
+func renderingCurrent(n *v1alpha1.NodeType) *metav1.Condition {
+	return meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionRenderingCurrent)
+}
+
+func TestAnotherVersionSaysWhatItWouldDoAndDoesItWhenAsked(t *testing.T) {
+	stop := runWith(t, presentation.Resolve)
+	namespace := server.Namespace(t)
+	create(t, provider("hall-7", namespace), image("debian-7"), nodeType("pinned", "hall-7", "debian-7"))
+	first := await(t, "pinned", "it is Ready and current", func(n *v1alpha1.NodeType) bool {
+		c := renderingCurrent(n)
+		return n.Status.StableRendering != "" && c != nil && c.Status == metav1.ConditionTrue
+	}).Status.Stable()
+	var kept v1alpha1.NodeTypeRendering
+	if err := server.Client.Get(t.Context(), client.ObjectKey{Name: first.Rendering}, &kept); err != nil || kept.OwnerReferences[0].Name != first.Revision {
+		t.Fatalf("%v, owners %+v", err, kept.OwnerReferences)
+	}
+	changed := kept.DeepCopy()
+	changed.Spec.Plan.KernelArguments = []string{"other"}
+	if err := server.Client.Update(t.Context(), changed); err == nil || !strings.Contains(err.Error(), "immutable") {
+		t.Errorf("a changed rendering: %v", err)
+	}
+	create(t, machineOf("pinned", namespace, first))
+	stop()
+
+	runWith(t, otherwise)
+	told := await(t, "pinned", "it says what differs", func(n *v1alpha1.NodeType) bool {
+		return renderingCurrent(n).Status == metav1.ConditionFalse && n.Status.RefreshedRendering != ""
+	})
+	if m := renderingCurrent(told).Message; !strings.Contains(m, "kernelArguments[iommu=pt] would be added") || !strings.Contains(m, "ingot rollout refresh pinned") {
+		t.Errorf("the message is %q", m)
+	}
+	if told.Status.Stable() != first || told.Status.Target() != first || !meta.IsStatusConditionTrue(told.Status.Conditions, v1alpha1.ConditionReady) || len(rolloutsOf(t, "pinned")) > 0 {
+		t.Errorf("something was moved: %+v", told.Status)
+	}
+	err := server.Client.Get(t.Context(), client.ObjectKey{Name: told.Status.RefreshedRendering}, &v1alpha1.NodeTypeRendering{})
+	if client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("what nobody asked for is kept: %v", err)
+	}
+	change(t, "pinned", func(s *v1alpha1.NodeTypeSpec) { s.Rendering = told.Status.RefreshedRendering })
+	await(t, "pinned", "it has a Rollout to the other rendering", func(n *v1alpha1.NodeType) bool {
+		all := rolloutsOf(t, "pinned")
+		return len(all) == 1 && all[0].Spec.Source() == first && all[0].Spec.To == first.Revision && all[0].Spec.ToRendering == told.Status.RefreshedRendering &&
+			n.Status.Stable() == first && n.Status.RefreshedRendering == "" && renderingCurrent(n).Status == metav1.ConditionTrue
+	})
+	change(t, "pinned", func(s *v1alpha1.NodeTypeSpec) { s.Rendering = first.Rendering })
+	await(t, "pinned", "it is set back, and says again what differs", func(n *v1alpha1.NodeType) bool {
+		return n.Status.Target() == first && renderingCurrent(n).Status == metav1.ConditionFalse
+	})
+}
