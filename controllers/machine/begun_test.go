@@ -135,7 +135,7 @@ func (r *rig) interrupted(phase v1alpha1.MachinePhase) *v1alpha1.Machine {
 		}
 	})
 	r.setStatus(m, func(s *v1alpha1.MachineStatus) {
-		s.Phase, s.Revision, s.Attempt = phase, r.namespace+"-1", 1
+		s.Phase, s.Revision, s.Rendering, s.Attempt = phase, r.namespace+"-1", r.namespace+"-1-made", 1
 		s.HostRef = &v1alpha1.NamespacedReference{Namespace: r.namespace, Name: "server-00"}
 		s.NodeRef = &v1alpha1.NodeReference{Name: node.Name, UID: node.UID}
 		s.Timeline = []v1alpha1.PhaseEntry{{Phase: v1alpha1.MachineReady, At: now}, {Phase: phase, At: now}}
