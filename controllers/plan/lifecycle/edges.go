@@ -50,7 +50,7 @@ func table() []edge {
 		{ready, validating, "the verdict no longer passes", situation.hasFailed, (*planner).enterValidating},
 		releasing(draining),
 		{draining, provisioning, "evicted, power-off confirmed, Node deleted", situation.isFenced, (*planner).enterNextAttempt},
-		{draining, validating, "the roll was called off before the power-off was begun, and the Node is uncordoned", situation.isCalledOff, (*planner).enterValidating},
+		{draining, validating, "the roll was called off before the power-off was begun, and the Node is uncordoned", situation.canEndRoll, (*planner).enterValidating},
 		{v1alpha1.MachineReleasing, gone, "no host is this Machine's, and its token is gone", situation.isReleased, nil},
 	}
 }

@@ -193,7 +193,7 @@ func (w *world) onRecord(h *host, seen bmh, change func()) bool {
 func (w *world) freeOrphans() {
 	for _, h := range w.hosts {
 		exists := slices.ContainsFunc(w.machines, func(m *machine) bool { return !m.gone && m.live.UID == h.live.consumer })
-		if h.live.consumer != "" && Orphaned(exists, *hostFacts(h.name, h.live, "nobody")) {
+		if h.live.consumer != "" && IsOrphaned(exists, *hostFacts(h.name, h.live, "nobody")) {
 			h.live.consumer, h.live.consumerName = "", ""
 			h.live.rv++
 		}

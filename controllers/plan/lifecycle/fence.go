@@ -19,7 +19,7 @@ const mostNames = 5
 
 // canEvict: the machine still runs; a roll waits for its pods without end, a release for the time that they are given.
 func (s situation) canEvict() bool {
-	return !s.PowerOffBegun() && !(s.Machine.Status.Phase == v1alpha1.MachineReleasing && s.DrainOver())
+	return !s.HasPowerOffBegun() && !(s.Machine.Status.Phase == v1alpha1.MachineReleasing && s.IsDrainOver())
 }
 
 func (s situation) awaitTenant() result {
@@ -39,7 +39,7 @@ func (s situation) awaitTenant() result {
 }
 
 func (s situation) cordonNode() result {
-	if !s.NodeOfMine() || s.Node.Unschedulable {
+	if !s.HasOwnNode() || s.Node.Unschedulable {
 		return next
 	}
 	return act(Action{Kind: Cordon, NodeUID: s.Node.UID}, notice{
@@ -49,11 +49,11 @@ func (s situation) cordonNode() result {
 
 // evictPods says which pods remain. Past its time a roll waits on, and names what does not let them go.
 func (s situation) evictPods() result {
-	if !s.NodeOfMine() || len(s.Node.Pods) == 0 {
+	if !s.HasOwnNode() || len(s.Node.Pods) == 0 {
 		return next
 	}
 	evict, pods := Action{Kind: Evict, NodeUID: s.Node.UID}, podsToLeave(s.Node.Pods)
-	if s.Machine.Status.Phase != v1alpha1.MachineDraining || !s.DrainOver() {
+	if s.Machine.Status.Phase != v1alpha1.MachineDraining || !s.IsDrainOver() {
 		return act(evict, notice{reason: v1alpha1.ReasonEvicting, message: pods}).lookAgain(evictionRound)
 	}
 	message := pods
@@ -77,7 +77,7 @@ func podsToLeave(names []string) string {
 
 // awaitObservation keeps the step into a phase from beginning the power-off: nobody looked for the Node's pods before it.
 func (s situation) awaitObservation() result {
-	if !s.entering || s.PowerOffBegun() {
+	if !s.entering || s.HasPowerOffBegun() {
 		return next
 	}
 	return wait(notice{reason: v1alpha1.ReasonEvicting, message: "the node is being emptied"})
@@ -86,7 +86,7 @@ func (s situation) awaitObservation() result {
 // beginPowerOff records that the power-off is begun before the host is asked for it: a roll that is called off meanwhile must see
 // it.
 func (s situation) beginPowerOff() result {
-	if s.PowerOffBegun() {
+	if s.HasPowerOffBegun() {
 		return next
 	}
 	return record(powerOffRequested, s.powerOffNotice())
@@ -104,7 +104,7 @@ func (s situation) powerOffNotice() notice {
 }
 
 func (s situation) awaitPowerOff() result {
-	if s.guards.powerIsOff(s.Facts) {
+	if s.guards.isPoweredOff(s.Facts) {
 		return next
 	}
 	reason, message := s.hostTrouble()
@@ -118,7 +118,7 @@ func (s situation) awaitPowerOff() result {
 
 // wayOut tells of a release that is late how a server is given up that cannot be mended.
 func (s situation) wayOut() string {
-	if !s.Overdue() {
+	if !s.IsOverdue() {
 		return ""
 	}
 	return "; mend that, or give the server up as it is: annotate its BareMetalHost with baremetalhost.metal3.io/detached and delete it"
@@ -128,11 +128,11 @@ func (s situation) wayOut() string {
 // then remains, and reportRemainingNode says so.
 func (s situation) deleteNode() result {
 	switch {
-	case s.guards.nodeIsGone(s.Facts):
+	case s.guards.isNodeGone(s.Facts):
 		return next
 	case s.Tenant.Reachable:
 		return act(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, s.nodeDeletionNotice()).planAgain()
-	case s.Machine.Status.Phase == v1alpha1.MachineReleasing && s.DrainOver():
+	case s.Machine.Status.Phase == v1alpha1.MachineReleasing && s.IsDrainOver():
 		return next
 	default:
 		return s.awaitTenant()

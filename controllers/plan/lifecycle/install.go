@@ -15,7 +15,7 @@ func (s situation) awaitHostController() result {
 		return next
 	}
 	trouble := wait(notice{condition: v1alpha1.ConditionProvisioned, reason: reason, message: message}).lookAgain(look)
-	if s.Token != nil && s.ImageRequested() {
+	if s.Token != nil && s.HasImageRequested() {
 		return s.keepToken(notice{}).then(trouble)
 	}
 	return trouble
@@ -23,7 +23,7 @@ func (s situation) awaitHostController() result {
 
 // awaitRevision waits for what the revision refers to when the disk is written already.
 func (s situation) awaitRevision() result {
-	if !s.guards.imageIsOnDisk(s.Facts) {
+	if !s.guards.hasImageOnDisk(s.Facts) {
 		return next
 	}
 	return wait(notice{condition: v1alpha1.ConditionProvisioned, reason: v1alpha1.ReasonWaitingForNodeType, message: s.Revision.Problem}).lookAgain(look)
@@ -31,7 +31,7 @@ func (s situation) awaitRevision() result {
 
 // awaitSuitability waits, before the installation is requested, until what it stands on can be used.
 func (s situation) awaitSuitability() result {
-	if s.ImageRequested() {
+	if s.HasImageRequested() {
 		return next
 	}
 	reason, message := s.guards.unsuited(s.Facts, s.Revision)
@@ -80,7 +80,7 @@ func (s situation) writeClaimSecret() result {
 }
 
 func (s situation) requestInstall() result {
-	if s.ImageRequested() || !s.hasClaimSecret() {
+	if s.HasImageRequested() || !s.hasClaimSecret() {
 		return next
 	}
 	return act(Action{Kind: RequestInstall}, s.installerNotice(nil))
@@ -125,7 +125,7 @@ func (s situation) installerNotice(a *v1alpha1.HostAttempt) notice {
 // stuckAt names the step when that is what people must know: the phase is late.
 func (s situation) stuckAt(a *v1alpha1.HostAttempt) string {
 	switch {
-	case !s.Overdue():
+	case !s.IsOverdue():
 		return ""
 	case a == nil:
 		return ": it is " + s.Host.State

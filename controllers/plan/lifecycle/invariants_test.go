@@ -71,7 +71,7 @@ func (w *world) checkDeprovision(m *machine, f Facts, h *host, a Action) {
 		w.violated("a host was deprovisioned although its Machine %s lives", m.live.Name)
 	}
 	if h.live.status.State == hostplan.StateProvisioned {
-		w.checkFence(h, f.DrainOver())
+		w.checkFence(h, f.IsDrainOver())
 	}
 }
 
@@ -89,7 +89,7 @@ func (w *world) checkInstall(f Facts, h *host, a Action) {
 // checkEvicted: the power goes when the pods went, or a release gave them their time.
 func (w *world) checkEvicted(f Facts) {
 	n, ref := w.tenant.nodes[f.Machine.Name], f.Machine.Status.NodeRef
-	if n == nil || ref == nil || n.uid != ref.UID || n.pods == 0 || f.Machine.Status.Phase == v1alpha1.MachineReleasing && f.DrainOver() {
+	if n == nil || ref == nil || n.uid != ref.UID || n.pods == 0 || f.Machine.Status.Phase == v1alpha1.MachineReleasing && f.IsDrainOver() {
 		return
 	}
 	w.violated("fence: %s is powered off while %d pods run on it", f.Machine.Name, n.pods)

@@ -20,7 +20,7 @@ func (s situation) awaitTenantToJoin() result {
 // deleteEarlierNode deletes the Node of an earlier attempt, which came back when this one failed at first. Its disk is
 // overwritten: nothing runs as it.
 func (s situation) deleteEarlierNode() result {
-	if !s.NodeOfMine() {
+	if !s.HasOwnNode() {
 		return next
 	}
 	return act(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, notice{
@@ -34,7 +34,7 @@ func (s situation) awaitNode() result {
 		return wait(notice{condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonNodeConflict, message: s.conflict()}).lookAgain(time.Minute)
 	}
 	message := fmt.Sprintf("Node %s has not registered: look at the console of %s, and there at journalctl -u kubelet and -u cloud-final", s.Machine.Name, s.hostName())
-	if s.Overdue() {
+	if s.IsOverdue() {
 		message += "; its bootstrap token is deleted, so a kubelet without a certificate can join no more: delete this Machine for another try"
 	}
 	return wait(notice{v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForNode, "Node " + s.Machine.Name, message})
@@ -64,14 +64,14 @@ func (s situation) scrubSecret() result {
 
 // uncordonNode takes back a cordon that was requested for a roll, and arrived after the roll was called off.
 func (s situation) uncordonNode() result {
-	if !s.NodeOfThisAttempt() || !s.Node.Cordoned {
+	if !s.HasNodeOfThisAttempt() || !s.Node.Cordoned {
 		return next
 	}
 	return act(Action{Kind: Uncordon, NodeUID: s.Node.UID}, notice{}).planAgain()
 }
 
 func (s situation) furnishNode() result {
-	if !s.NodeOfThisAttempt() || s.Node.Furnished {
+	if !s.HasNodeOfThisAttempt() || s.Node.Furnished {
 		return next
 	}
 	return act(Action{Kind: FurnishNode, NodeUID: s.Node.UID}, notice{})
@@ -81,7 +81,7 @@ func (s situation) furnishNode() result {
 func (s situation) awaitVerdict() result {
 	reason, message := s.verdictProblem()
 	switch left := s.untilChecksTell(); {
-	case !s.NodeOfThisAttempt():
+	case !s.HasNodeOfThisAttempt():
 		return wait(notice{v1alpha1.ConditionJoined, reason, s.waitingCheck(), message})
 	case left > 0 && s.hasHost():
 		return wait(notice{

@@ -43,7 +43,7 @@ func plan(f Facts, g guards) Decision {
 		p.d.Action, p.d.Again, p.d.Requeue = nil, true, 0
 	}
 	p.report(f.Machine.Status)
-	if p.d.Action != nil && p.d.Again && f.Machine.Status.Phase == p.d.Status.Phase && !f.Overdue() {
+	if p.d.Action != nil && p.d.Again && f.Machine.Status.Phase == p.d.Status.Phase && !f.IsOverdue() {
 		// The action is over in a moment: what it waits for is not worth a write.
 		p.d.Status, p.d.Events = *f.Machine.Status.DeepCopy(), nil
 	}

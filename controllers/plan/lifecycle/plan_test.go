@@ -297,11 +297,11 @@ func TestAPowerOffIsConfirmedByTheRecordThoughTheProviderIsGone(t *testing.T) {
 	f, _, _ := w.facts(w.machines[0])
 	f.Provider, f.Host.Online, f.Host.PoweredOn = Provider{}, false, false
 	f.Host.Record.Status.Power = &v1alpha1.HostPower{State: "Off", ObservedGeneration: f.Host.Generation - 1}
-	if f.PowerIsOff() {
+	if f.IsPoweredOff() {
 		t.Error("a state that was read before the power-off was asked for counts as its confirmation")
 	}
 	f.Host.Record.Status.Power.ObservedGeneration++
-	if !f.PowerIsOff() {
+	if !f.IsPoweredOff() {
 		t.Error("the confirmed power-off does not count")
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // canBeRunning: the system that was installed on the host may run.
-func (s situation) canBeRunning() bool { return s.Host.ImageURL != "" && s.MayHaveBooted() }
+func (s situation) canBeRunning() bool { return s.Host.ImageURL != "" && s.CanHaveBooted() }
 
 func (s situation) deprovision() result {
 	if s.Host.ImageURL == "" {
@@ -20,7 +20,7 @@ func (s situation) deprovision() result {
 }
 
 func (s situation) awaitErase() result {
-	if s.guards.hostIsBack(s.Facts) {
+	if s.guards.isHostBack(s.Facts) {
 		return next
 	}
 	reason, message := s.hostTrouble()
@@ -42,7 +42,7 @@ func (s situation) runningStep() string {
 
 // deleteLateNode deletes a Node that registered between the request to erase and the power-off.
 func (s situation) deleteLateNode() result {
-	if !s.NodeOfMine() || !s.Tenant.Reachable || !s.guards.powerIsOff(s.Facts) {
+	if !s.HasOwnNode() || !s.Tenant.Reachable || !s.guards.isPoweredOff(s.Facts) {
 		return next
 	}
 	return act(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, s.nodeDeletionNotice())
@@ -82,7 +82,7 @@ func (s situation) awaitRelease() result {
 
 // canNodeRemain: a Node object of this Machine is, or may be, left in the tenant's cluster.
 func (s situation) canNodeRemain() bool {
-	return s.NodeOfMine() || !s.Tenant.Reachable && s.Machine.Status.NodeRef != nil
+	return s.HasOwnNode() || !s.Tenant.Reachable && s.Machine.Status.NodeRef != nil
 }
 
 func (s situation) remainsNotice() notice {
@@ -108,9 +108,9 @@ func (s situation) removeFinalizer() result {
 	return act(Action{Kind: RemoveFinalizer}, notice{reason: v1alpha1.ReasonDeletingNode, message: "released"})
 }
 
-// Orphaned tells whether a host that a Machine claimed may be freed although no Machine is there to return it: a claim
+// IsOrphaned tells whether a host that a Machine claimed may be freed although no Machine is there to return it: a claim
 // that arrived after its Machine was gone. A host that was asked for an image is left to people.
-func Orphaned(machineExists bool, h Host) bool {
+func IsOrphaned(machineExists bool, h Host) bool {
 	recorded := h.Record != nil && h.Record.Spec.Machine != nil
 	return !machineExists && h.Consumer == facts.ConsumerOther && h.ImageURL == "" && !recorded &&
 		(h.State == facts.StateAvailable || h.State == facts.StateReady)

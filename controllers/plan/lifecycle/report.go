@@ -89,7 +89,7 @@ func (p *planner) reportConditions() {
 	if at >= rank[v1alpha1.MachineJoining] {
 		p.set(v1alpha1.ConditionProvisioned, metav1.ConditionTrue, v1alpha1.ReasonProvisioned, "revision "+s.Revision+" is on the disk")
 	}
-	if at >= rank[v1alpha1.MachineValidating] && p.NodeOfThisAttempt() {
+	if at >= rank[v1alpha1.MachineValidating] && p.HasNodeOfThisAttempt() {
 		s.NodeRef = &v1alpha1.NodeReference{Name: p.Machine.Name, UID: p.Node.UID}
 		p.set(v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonJoined, "Node "+p.Machine.Name+" exists")
 	}
@@ -126,7 +126,7 @@ func (p *planner) reportReady(before v1alpha1.MachineStatus) {
 	if p.reason == "" {
 		p.reason, p.message = v1alpha1.ReasonEvicting, "the node is being emptied"
 	}
-	if p.Overdue() {
+	if p.IsOverdue() {
 		p.timedOut()
 	}
 	p.set(v1alpha1.ConditionReady, metav1.ConditionFalse, p.reason, p.message)

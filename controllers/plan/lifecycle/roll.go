@@ -8,10 +8,10 @@ import (
 )
 
 // isBeforePowerOff: the machine still runs, and the roll can be called off.
-func (s situation) isBeforePowerOff() bool { return !s.PowerOffBegun() }
+func (s situation) isBeforePowerOff() bool { return !s.HasPowerOffBegun() }
 
 func (s situation) uncordonCalledOff() result {
-	if !s.guards.calledOff(s.Facts) {
+	if !s.guards.isCalledOff(s.Facts) {
 		return next
 	}
 	return act(Action{Kind: Uncordon, NodeUID: s.Node.UID}, notice{
@@ -33,7 +33,7 @@ func (s situation) awaitNextRevision() result {
 
 // takeImageOff is for hosts without HostRecords: a baremetal-operator installs only on what it has deprovisioned.
 func (s situation) takeImageOff() result {
-	if s.HostTakesImage() {
+	if s.CanTakeImage() {
 		return next
 	}
 	reason, message := s.hostTrouble()

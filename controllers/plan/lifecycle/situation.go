@@ -19,7 +19,7 @@ func (s situation) hostName() string {
 }
 
 func (s situation) isDeleted() bool { return s.Machine.Deleting }
-func (s situation) hasHost() bool   { return s.guards.hostIsMine(s.Facts) }
+func (s situation) hasHost() bool   { return s.guards.hasClaimedHost(s.Facts) }
 
 // mustRoll: another revision is wanted, and nothing stands against it.
 func (s situation) mustRoll() bool {
@@ -42,27 +42,27 @@ func (s situation) canClaim() bool {
 }
 
 func (s situation) hasLostClaim() bool {
-	return s.Host == nil || s.Host.Consumer == facts.ConsumerOther || !s.guards.hostIsFit(s.Facts)
+	return s.Host == nil || s.Host.Consumer == facts.ConsumerOther || !s.guards.isHostFit(s.Facts)
 }
 
 func (s situation) hasInstalled() bool {
-	return s.hasHost() && s.Revision.Problem == "" && s.guards.imageIsOnDisk(s.Facts)
+	return s.hasHost() && s.Revision.Problem == "" && s.guards.hasImageOnDisk(s.Facts)
 }
 
-func (s situation) hasJoined() bool { return s.hasHost() && s.NodeOfThisAttempt() }
+func (s situation) hasJoined() bool { return s.hasHost() && s.HasNodeOfThisAttempt() }
 
-func (s situation) hasPassed() bool { return s.hasJoined() && s.guards.verdictHolds(s.Facts) }
+func (s situation) hasPassed() bool { return s.hasJoined() && s.guards.hasPassingVerdict(s.Facts) }
 
 // hasFailed needs the tenant's word: while it cannot be reached nothing is known, and the Machine stays Ready.
 func (s situation) hasFailed() bool { return s.Tenant.Reachable && !s.hasPassed() }
 
 func (s situation) isFenced() bool {
-	return s.hasHost() && s.guards.powerIsOff(s.Facts) && s.guards.nodeIsGone(s.Facts) && s.HostTakesImage()
+	return s.hasHost() && s.guards.isPoweredOff(s.Facts) && s.guards.isNodeGone(s.Facts) && s.CanTakeImage()
 }
 
-// isCalledOff: the roll ends before it did harm; Ingot's own cordon is lifted first.
-func (s situation) isCalledOff() bool {
-	return s.hasHost() && s.guards.calledOff(s.Facts) && !s.Node.Cordoned
+// canEndRoll: the roll ends before it did harm; Ingot's own cordon is lifted first.
+func (s situation) canEndRoll() bool {
+	return s.hasHost() && s.guards.isCalledOff(s.Facts) && !s.Node.Cordoned
 }
 
 // isReleased: nothing is left to do. While the tenant cannot be reached a token may be left there; it ends by itself within
@@ -76,6 +76,6 @@ func (s situation) isReleased() bool {
 	case s.Tenant.Reachable:
 		return s.Token == nil
 	default:
-		return s.DrainOver()
+		return s.IsDrainOver()
 	}
 }

@@ -8,9 +8,9 @@ func (s situation) keepToken(n notice) result {
 	switch {
 	case !s.Tenant.Reachable:
 		return next
-	case !s.guards.tokenMayLive(s.Facts) && token == nil:
+	case !s.guards.needsToken(s.Facts) && token == nil:
 		return next
-	case !s.guards.tokenMayLive(s.Facts):
+	case !s.guards.needsToken(s.Facts):
 		return act(Action{Kind: DeleteToken, TokenID: token.ID}, n)
 	case token == nil:
 		return s.createToken(n)

@@ -12,7 +12,7 @@ import (
 
 // waitingCheck is the first check that decides the verdict, in a few words: nvidia.com/gpu: 7 of 8.
 func (s situation) waitingCheck() string {
-	if v := s.Machine.Status.Verdict; v != nil && s.NodeOfThisAttempt() && v.NodeUID == s.Node.UID {
+	if v := s.Machine.Status.Verdict; v != nil && s.HasNodeOfThisAttempt() && v.NodeUID == s.Node.UID {
 		for _, c := range v.Checks {
 			if c.Result == v.Result && c.Result != v1alpha1.CheckPass {
 				return strings.TrimPrefix(c.Name, "resource/") + ": " + compared(c)
@@ -43,9 +43,9 @@ func (s situation) verdictProblem() (reason, message string) {
 		return v1alpha1.ReasonWaitingForTenant, tenantTrouble(s.Facts)
 	case !s.Node.Found:
 		return v1alpha1.ReasonNodeLost, "Node " + m.Name + " was deleted in the tenant's cluster: restart kubelet on it, and it registers again"
-	case !s.NodeOfThisAttempt():
+	case !s.HasNodeOfThisAttempt():
 		return v1alpha1.ReasonNodeConflict, s.conflict()
-	case !s.VerdictIsOfNode():
+	case !s.HasVerdictOfNode():
 		return v1alpha1.ReasonChecksWaiting, "Node " + m.Name + " has not been judged yet"
 	case v.BootID != s.Node.BootID:
 		return v1alpha1.ReasonNodeRebooted, "Node " + m.Name + " booted since it was judged"
