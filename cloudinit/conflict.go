@@ -42,7 +42,7 @@ func mergeLayers(layers []Layer, keys bool, files []string) (Document, []Layer, 
 	var conflict Conflict
 	for _, layer := range layers {
 		if isScript(layer.Text) {
-			invalid.Findings = append(invalid.Findings, of(layer, scriptFindings(layer))...)
+			invalid.Findings = append(invalid.Findings, findingsOf(layer, scriptFindings(layer))...)
 			scripts = append(scripts, layer)
 			continue
 		}
@@ -52,11 +52,11 @@ func mergeLayers(layers []Layer, keys bool, files []string) (Document, []Layer, 
 			if !ok {
 				return Document{}, nil, err
 			}
-			invalid.Findings = append(invalid.Findings, of(layer, bad.Findings)...)
+			invalid.Findings = append(invalid.Findings, findingsOf(layer, bad.Findings)...)
 			continue
 		}
-		invalid.Findings = append(invalid.Findings, of(layer, kinds(doc.root))...)
-		conflict.Findings = append(conflict.Findings, of(layer, fights(doc.root, keys, files))...)
+		invalid.Findings = append(invalid.Findings, findingsOf(layer, kinds(doc.root))...)
+		conflict.Findings = append(conflict.Findings, findingsOf(layer, fights(doc.root, keys, files))...)
 		merged = Merge(merged, doc)
 	}
 	if len(invalid.Findings) > 0 {
@@ -68,8 +68,8 @@ func mergeLayers(layers []Layer, keys bool, files []string) (Document, []Layer, 
 	return merged, scripts, nil
 }
 
-// of are the findings of that layer.
-func of(layer Layer, findings []Finding) []Finding {
+// findingsOf are the findings with the layer that they are in.
+func findingsOf(layer Layer, findings []Finding) []Finding {
 	for i := range findings {
 		findings[i].Layer, findings[i].Property = layer.Name, layer.Property
 	}

@@ -60,8 +60,8 @@ func (c Config) people(ours butane) (types.Config, error) {
 			continue
 		}
 		read, findings := translate(c.Variant, layer)
-		wrong.Findings = append(wrong.Findings, of(layer, findings)...)
-		conflict.Findings = append(conflict.Findings, of(layer, c.fights(read, ours))...)
+		wrong.Findings = append(wrong.Findings, findingsOf(layer, findings)...)
+		conflict.Findings = append(conflict.Findings, findingsOf(layer, c.fights(read, ours))...)
 		merged = v3_4.Merge(merged, read)
 	}
 	if len(wrong.Findings) > 0 {
@@ -73,8 +73,8 @@ func (c Config) people(ours butane) (types.Config, error) {
 	return merged, nil
 }
 
-// of are the findings of that layer.
-func of(layer Layer, findings []Finding) []Finding {
+// findingsOf are the findings with the layer that they are in.
+func findingsOf(layer Layer, findings []Finding) []Finding {
 	for i := range findings {
 		findings[i].Layer, findings[i].Property = layer.Name, layer.Property
 	}

@@ -26,18 +26,18 @@ const (
 )
 
 // GPUField is a field of the NodeType's spec.gpu, such as driver.source; empty: spec.gpu itself.
-func GPUField(path string) Field { return Field{KindNodeType, below("spec.gpu", path)} }
+func GPUField(path string) Field { return Field{KindNodeType, pathBelow("spec.gpu", path)} }
 
 // PresentationField is a field of the NodeType's spec.gpu.presentation, such as mig.layout[0].profiles.
 func PresentationField(path string) Field {
-	return Field{KindNodeType, below("spec.gpu.presentation", path)}
+	return Field{KindNodeType, pathBelow("spec.gpu.presentation", path)}
 }
 
 // ResourceField is the promise of that resource in the NodeType.
 func ResourceField(name string) Field { return Field{KindNodeType, "spec.resources[" + name + "]"} }
 
 // ImageField is a field of the OSImage's spec, such as software.containerd.
-func ImageField(path string) Field { return Field{KindOSImage, below("spec", path)} }
+func ImageField(path string) Field { return Field{KindOSImage, pathBelow("spec", path)} }
 
 // DriverField is where the version of the GPU driver is written, or another field beside it: in the NodeType or, when the driver
 // is baked in, in the OSImage.
@@ -48,7 +48,7 @@ func DriverField(source v1alpha1.DriverSource, path string) Field {
 	return GPUField("driver." + path)
 }
 
-func below(parent, path string) string {
+func pathBelow(parent, path string) string {
 	if path == "" {
 		return parent
 	}

@@ -30,7 +30,7 @@ func (j *judge) node() {
 	var refusal *presentation.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		j.refuse(j.presented(refusal))
+		j.refuse(j.refusalFinding(refusal))
 	case err != nil:
 		j.refuse(j.of("spec.gpu", v1alpha1.ReasonPresentationInvalid, "gpu/invalid", "%v", err))
 	}
@@ -64,8 +64,8 @@ func (j *judge) node() {
 	}
 }
 
-// presented makes a finding of a refusal. What the OSImage has is told at the NodeType's reference to it.
-func (j *judge) presented(r *presentation.Refusal) Finding {
+// refusalFinding is the finding of a refusal. What the OSImage has is told at the NodeType's reference to it.
+func (j *judge) refusalFinding(r *presentation.Refusal) Finding {
 	if r.Field.IsOfImage() {
 		return j.of(fieldImage, r.Reason, r.Rule, "%s: %s", r.Field, r.Message)
 	}
