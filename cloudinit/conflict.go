@@ -42,7 +42,7 @@ func mergeLayers(layers []Layer, keys bool, files []string) (Document, []Layer, 
 	var conflict Conflict
 	for _, layer := range layers {
 		if isScript(layer.Text) {
-			invalid.Findings = append(invalid.Findings, scriptFindings(layer)...)
+			invalid.Findings = append(invalid.Findings, findingsOf(layer, scriptFindings(layer))...)
 			scripts = append(scripts, layer)
 			continue
 		}
@@ -52,11 +52,11 @@ func mergeLayers(layers []Layer, keys bool, files []string) (Document, []Layer, 
 			if !ok {
 				return Document{}, nil, err
 			}
-			invalid.Findings = append(invalid.Findings, bad.Findings...)
+			invalid.Findings = append(invalid.Findings, findingsOf(layer, bad.Findings)...)
 			continue
 		}
-		invalid.Findings = append(invalid.Findings, kinds(layer.Name, doc.root)...)
-		conflict.Findings = append(conflict.Findings, fights(layer.Name, doc.root, keys, files)...)
+		invalid.Findings = append(invalid.Findings, findingsOf(layer, kinds(doc.root))...)
+		conflict.Findings = append(conflict.Findings, findingsOf(layer, fights(doc.root, keys, files))...)
 		merged = Merge(merged, doc)
 	}
 	if len(invalid.Findings) > 0 {
@@ -68,26 +68,31 @@ func mergeLayers(layers []Layer, keys bool, files []string) (Document, []Layer, 
 	return merged, scripts, nil
 }
 
-func kinds(layer string, root *yaml.Node) []Finding {
+// findingsOf are the findings with the layer that they are in.
+func findingsOf(layer Layer, findings []Finding) []Finding {
+	for i := range findings {
+		findings[i].Layer, findings[i].Property = layer.Name, layer.Property
+	}
+	return findings
+}
+
+func kinds(root *yaml.Node) []Finding {
 	var out []Finding
 	for _, key := range lists {
 		if n := get(root, key); n != nil && n.Kind != yaml.SequenceNode && !isNull(n) {
-			out = append(out, Finding{Layer: layer, Path: key, Message: "it must be a list"})
+			out = append(out, Finding{Path: key, Message: "it must be a list"})
 		}
 	}
 	return out
 }
 
 // fights finds what Ingot cannot live with. It looks at one layer, so that the message can name it.
-func fights(layer string, root *yaml.Node, keys bool, files []string) []Finding {
+func fights(root *yaml.Node, keys bool, files []string) []Finding {
 	out := fightingKeys(root)
 	out = append(out, fightingFiles(get(root, "write_files"), files)...)
 	out = append(out, fightingCommands(get(root, "runcmd"))...)
 	if n := get(root, "users"); keys && n != nil && n.Kind == yaml.SequenceNode && !hasDefaultUser(n) {
 		out = append(out, Finding{Path: "users", Message: "it leaves out default, the user that sshKeys are authorized for: add - default"})
-	}
-	for i := range out {
-		out[i].Layer = layer
 	}
 	return out
 }

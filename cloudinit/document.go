@@ -30,7 +30,7 @@ func Parse(layer Layer) (Document, error) {
 		return Document{root: mapping()}, nil
 	}
 	invalid := func(path, format string, args ...any) error {
-		return &Invalid{Findings: []Finding{{Layer: layer.Name, Path: path, Message: fmt.Sprintf(format, args...)}}}
+		return &Invalid{Findings: []Finding{{Layer: layer.Name, Property: layer.Property, Path: path, Message: fmt.Sprintf(format, args...)}}}
 	}
 	first, _, _ := strings.Cut(layer.Text, "\n")
 	if strings.TrimRight(first, " \t\r") != header {

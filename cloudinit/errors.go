@@ -7,8 +7,10 @@ import (
 
 // Finding is one place of people's user data that cannot stand.
 type Finding struct {
-	// Layer that it is in.
+	// Layer that it is in: NodeProvider hall-1.
 	Layer string
+	// Property of that object which has the layer; empty: its userData.
+	Property string
 	// Path within the layer: write_files[2].path; empty: the whole layer.
 	Path string
 	// Message says why, and what to do instead. It never quotes a value of the user data, which may be secret.
@@ -17,10 +19,11 @@ type Finding struct {
 
 // String is the layer, the path and the message.
 func (f Finding) String() string {
-	if f.Path == "" {
-		return f.Layer + ": " + f.Message
+	text := Layer{Name: f.Layer, Property: f.Property}.String() + ": "
+	if f.Path != "" {
+		text += f.Path + ": "
 	}
-	return f.Layer + ": " + f.Path + ": " + f.Message
+	return text + f.Message
 }
 
 // Conflict is user data that fights what Ingot needs.

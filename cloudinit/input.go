@@ -59,11 +59,21 @@ type Input struct {
 
 // Layer is one layer of people's user data.
 type Layer struct {
-	// Name for messages: NodeProvider hall-1.
+	// Name of the object that has it: NodeProvider hall-1.
 	Name string
+	// Property of the object that has it; empty: its userData.
+	Property string
 	// Text is a #cloud-config document or a script that begins with #!, and with Ignition a butane document; empty or
 	// blank: nothing.
 	Text string
+}
+
+// String is how messages name the layer.
+func (l Layer) String() string {
+	if l.Property == "" {
+		return l.Name
+	}
+	return l.Name + ": property " + l.Property
 }
 
 // MachineInput is the machine that a node is.

@@ -118,7 +118,7 @@ func TestUserDataBeatsItsTemplateAndComesLast(t *testing.T) {
 	}
 	in.Properties[2].Values[properties.UserData] = "#cloud-config\nhostname: mine\n"
 	var conflict *Conflict
-	if _, err := Render(in); !errors.As(err, &conflict) || conflict.Findings[0].Layer != "Machine training-7xk2p: property "+properties.UserData {
+	if _, err := Render(in); !errors.As(err, &conflict) || conflict.Findings[0].Layer != "Machine training-7xk2p" || conflict.Findings[0].Property != properties.UserData {
 		t.Errorf("error %v, want a conflict that names the property", err)
 	}
 }

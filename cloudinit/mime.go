@@ -17,11 +17,11 @@ func scriptFindings(layer Layer) []Finding {
 	first, _, _ := strings.Cut(layer.Text, "\n")
 	switch {
 	case strings.HasSuffix(first, "\r"):
-		return []Finding{{Layer: layer.Name, Message: "the first line of the script ends with a carriage return, which the kernel would take for a part of the interpreter's name: remove it"}}
+		return []Finding{{Message: "the first line of the script ends with a carriage return, which the kernel would take for a part of the interpreter's name: remove it"}}
 	case !strings.HasPrefix(strings.TrimLeft(first[2:], " \t"), "/"):
-		return []Finding{{Layer: layer.Name, Message: "the first line of the script must name its interpreter by an absolute path, such as #!/bin/sh"}}
+		return []Finding{{Message: "the first line of the script must name its interpreter by an absolute path, such as #!/bin/sh"}}
 	case !utf8.ValidString(layer.Text):
-		return []Finding{{Layer: layer.Name, Message: "the script is not UTF-8 text"}}
+		return []Finding{{Message: "the script is not UTF-8 text"}}
 	}
 	return nil
 }

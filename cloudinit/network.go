@@ -34,7 +34,7 @@ func renderNetworkData(in Input) ([]byte, error) {
 // is to be configured.
 func networkOf(in Input) (data network.Data, ok bool, err error) {
 	if in.NetworkData.Text != "" {
-		data, err := network.Parse(in.NetworkData.Name, in.NetworkData.Text)
+		data, err := network.Parse(in.NetworkData.String(), in.NetworkData.Text)
 		return data, err == nil, err
 	}
 	return boot(in).Data()

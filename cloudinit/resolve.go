@@ -40,7 +40,7 @@ func resolve(in Input) (Input, error) {
 	return in, nil
 }
 
-func layer(t properties.Text) Layer { return Layer{Name: t.Name, Text: t.Text} }
+func layer(t properties.Text) Layer { return Layer{Name: t.Level, Property: t.Key, Text: t.Text} }
 
 // rendered is the document itself where there is one, else what its template renders to.
 func rendered(in Input, said properties.Resolved, document, template properties.Text) (properties.Text, error) {
@@ -52,7 +52,7 @@ func rendered(in Input, said properties.Resolved, document, template properties.
 		return document, err
 	}
 	text, err := template.Template.Render(values)
-	return properties.Text{Name: template.Name, Text: text}, err
+	return properties.Text{Level: template.Level, Key: template.Key, Text: text}, err
 }
 
 func withoutRepeats(first, second []string) []string {

@@ -146,8 +146,9 @@ func TestWhatTheDRADriverCannotWorkWithIsRefused(t *testing.T) {
 			if err := Validate(r); !errors.As(err, &refusal) {
 				t.Fatalf("error %v, want a *Refusal", err)
 			}
-			if refusal.Reason != tt.reason || refusal.Rule != tt.rule || !strings.Contains(refusal.Message, tt.says) {
-				t.Errorf("refused with %s, %s: %s; want %s, %s and a message with %q", refusal.Reason, refusal.Rule, refusal.Message, tt.reason, tt.rule, tt.says)
+			checkField(t, refusal)
+			if refusal.Reason != tt.reason || refusal.Rule != tt.rule || !strings.Contains(refusal.Error(), tt.says) {
+				t.Errorf("refused with %s, %s: %s; want %s, %s and a message with %q", refusal.Reason, refusal.Rule, refusal, tt.reason, tt.rule, tt.says)
 			}
 		})
 	}

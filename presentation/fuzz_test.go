@@ -13,6 +13,7 @@ func FuzzResolve(f *testing.F) {
 	f.Add(uint8(0), uint8(0), int32(8), int32(2), "1g.10gb", int32(7), "A100-20C", "DynamicMIG", "6.8.0", "580.126.09")
 	f.Add(uint8(4), uint8(6), int32(-1), int32(0), "7g.80gb", int32(-7), "", "PassthroughSupport", "", "")
 	f.Add(uint8(24), uint8(9), int32(64), int32(48), "CPX", int32(1<<30), "x", "x", "5.15.0-91", "latest")
+	f.Add(uint8(0), uint8(9), int32(8), int32(2), "Both", int32(1), "", "", "6.8.0", "580.126.09")
 	models := catalogue.Models()
 	f.Fuzz(func(t *testing.T, model, mode uint8, count, replicas int32, profile string, n int32, vgpu, gate, kernel, driver string) {
 		m := models[int(model)%len(models)]
@@ -45,6 +46,9 @@ func FuzzResolve(f *testing.F) {
 		var refusal *Refusal
 		if err != nil && (!errors.As(err, &refusal) || refusal.Rule == "" || refusal.Message == "") {
 			t.Fatalf("error %v, want a *Refusal", err)
+		}
+		if refusal != nil {
+			checkField(t, refusal)
 		}
 		if err == nil && len(plan.Expectation.Resources)+len(plan.Expectation.Slices) == 0 {
 			t.Fatalf("a plan that expects nothing: %+v", plan)

@@ -199,8 +199,9 @@ func TestAnImpossiblePartitionIsRefusedWithItsRuleAndWhatFits(t *testing.T) {
 			if err := Validate(tt.request); !errors.As(err, &refusal) {
 				t.Fatalf("error %v, want a *Refusal", err)
 			}
-			if refusal.Reason != tt.reason || refusal.Rule != tt.rule || !strings.Contains(refusal.Message, tt.says) {
-				t.Errorf("refused with %s, %s: %s; want %s, %s and a message with %q", refusal.Reason, refusal.Rule, refusal.Message, tt.reason, tt.rule, tt.says)
+			checkField(t, refusal)
+			if refusal.Reason != tt.reason || refusal.Rule != tt.rule || !strings.Contains(refusal.Error(), tt.says) {
+				t.Errorf("refused with %s, %s: %s; want %s, %s and a message with %q", refusal.Reason, refusal.Rule, refusal, tt.reason, tt.rule, tt.says)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ingot-dev/ingot/presentation/generic"
 	"github.com/ingot-dev/ingot/presentation/mig"
 	"github.com/ingot-dev/ingot/presentation/passthrough"
+	"github.com/ingot-dev/ingot/presentation/plan"
 	"github.com/ingot-dev/ingot/presentation/vgpu"
 	"github.com/ingot-dev/ingot/presentation/vm"
 )
@@ -59,7 +60,7 @@ func unknown(m mode) error {
 		}
 	}
 	return &Refusal{
-		Reason: v1alpha1.ReasonPresentationInvalid, Rule: "presentation/unknown",
+		Field: plan.GPUField(""), Reason: v1alpha1.ReasonPresentationInvalid, Rule: "presentation/unknown",
 		Message: fmt.Sprintf("this version does not know the presentation %s; it knows %s", m, strings.Join(known, "; ")),
 	}
 }

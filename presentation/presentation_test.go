@@ -148,8 +148,9 @@ func TestWhatCannotWorkIsRefusedWithItsReasonAndRule(t *testing.T) {
 			if !errors.As(err, &refusal) {
 				t.Fatalf("error %v, want a *Refusal", err)
 			}
+			checkField(t, refusal)
 			if refusal.Reason != tt.reason || refusal.Rule != tt.rule || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("refused with %s, %s: %s; want %s, %s and a message with %q", refusal.Reason, refusal.Rule, refusal.Message, tt.reason, tt.rule, tt.says)
+				t.Errorf("refused with %s, %s: %s; want %s, %s and a message with %q", refusal.Reason, refusal.Rule, refusal, tt.reason, tt.rule, tt.says)
 			}
 		})
 	}

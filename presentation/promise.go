@@ -30,7 +30,7 @@ func Declare(e Expectation, declared corev1.ResourceList) (Expectation, error) {
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
 		quantity := declared[name]
 		if quantity.Sign() < 0 {
-			return Expectation{}, disagree("promise/negative", "resources[%s] is %s: a promise cannot be negative", name, quantity.String())
+			return Expectation{}, disagree(name, "promise/negative", "it is %s, and a promise cannot be negative", quantity.String())
 		}
 		if err := promiseOne(name, quantity, &e, derived); err != nil {
 			return Expectation{}, err
@@ -53,26 +53,26 @@ func promiseOne(name corev1.ResourceName, quantity resource.Quantity, e *Expecta
 	case strings.Contains(string(name), "/"):
 		return promiseExtended(name, quantity, e, derived)
 	default:
-		return disagree("promise/unknown-resource", "resources[%s]: no node advertises a resource of that name that could be checked; use cpu, memory, ephemeral-storage, hugepages-SIZE or an extended resource such as vendor.example/device", name)
+		return disagree(name, "promise/unknown-resource", "no node advertises a resource of that name that could be checked; use cpu, memory, ephemeral-storage, hugepages-SIZE or an extended resource such as vendor.example/device")
 	}
 	return nil
 }
 
 func promiseExtended(name corev1.ResourceName, quantity resource.Quantity, e *Expectation, derived int) error {
 	if quantity.MilliValue()%1000 != 0 {
-		return disagree("promise/fraction", "resources[%s] is %s: extended resources are whole numbers", name, quantity.String())
+		return disagree(name, "promise/fraction", "it is %s, and extended resources are whole numbers", quantity.String())
 	}
 	for _, d := range e.Resources[:derived] {
 		if d.Name != name {
 			continue
 		}
 		if d.Quantity.Cmp(quantity) != 0 {
-			return disagree("promise/gpu", "resources[%s] is %s, and %s follows from spec.gpu: correct one of them, or leave the resource out", name, quantity.String(), d.Quantity.String())
+			return disagree(name, "promise/gpu", "it is %s, and %s follows from spec.gpu: correct one of them, or leave the resource out", quantity.String(), d.Quantity.String())
 		}
 		return nil
 	}
 	if slices.ContainsFunc(gpuNames, func(p string) bool { return strings.HasPrefix(string(name), p) }) {
-		return disagree("promise/gpu", "resources[%s] is promised, and no such resource follows from spec.gpu: remove it, or change the presentation", name)
+		return disagree(name, "promise/gpu", "it is promised, and no such resource follows from spec.gpu: remove it, or change the presentation")
 	}
 	e.Resources = append(e.Resources, Resource{Name: name, Quantity: quantity, Waits: true, Hint: "the device plugin that advertises it: is its pod on the node, and what does it log?"})
 	return nil
@@ -87,6 +87,6 @@ func absentDrivers(e Expectation) []string {
 	})
 }
 
-func disagree(rule, format string, args ...any) error {
-	return plan.Refuse(v1alpha1.ReasonResourcesDisagree, rule, format, args...)
+func disagree(name corev1.ResourceName, rule, format string, args ...any) error {
+	return plan.Refuse(plan.ResourceField(string(name)), v1alpha1.ReasonResourcesDisagree, rule, format, args...)
 }

@@ -145,7 +145,7 @@ func TestVirtualGPUsThatCannotBeAreRefused(t *testing.T) {
 		"no device manager":             {"a100-vgpu", func(r *Request) { r.Image.Software.VGPUDeviceManager = "" }, "PresentationInvalid", "image/vgpu-device-manager", "nvidia-vgpu-dm"},
 		"no IOMMU":                      {"a100-vgpu", func(r *Request) { r.Image.KernelArguments = h100().Image.KernelArguments }, "KernelArgumentMissing", "image/iommu", "amd_iommu=on"},
 		"packages":                      {"a40-vgpu-operator", func(r *Request) { r.GPU.Driver.Source = "Packages" }, "PresentationInvalid", "vgpu/driver-source", "Operator"},
-		"a kernel that leaves it open":  {"a100-vgpu", func(r *Request) { r.Image.OS.Kernel = "6.8.0" }, "PresentationInvalid", "vgpu/framework", "set vgpu.framework"},
+		"a kernel that leaves it open":  {"a100-vgpu", func(r *Request) { r.Image.OS.Kernel = "6.8.0" }, "PresentationInvalid", "vgpu/framework", "vgpu.framework: it is missing"},
 		"a kernel that nobody names":    {"l40s-vgpu-vfio", func(r *Request) { r.Image.OS.Kernel = "" }, "PresentationInvalid", "vgpu/framework", "os.kernel"},
 		"mediated devices that are not": {"l40s-vgpu-vfio", func(r *Request) { r.GPU.Presentation.VGPU.Framework = "Mdev" }, "PresentationInvalid", "vgpu/framework", "VendorVFIO"},
 		"functions of an old kernel":    {"a100-vgpu", func(r *Request) { r.GPU.Presentation.VGPU.Framework = "VendorVFIO" }, "PresentationInvalid", "vgpu/framework", "use Mdev"},
@@ -167,8 +167,9 @@ func TestVirtualGPUsThatCannotBeAreRefused(t *testing.T) {
 			if err := Validate(r); !errors.As(err, &refusal) {
 				t.Fatalf("error %v, want a *Refusal", err)
 			}
-			if refusal.Reason != tt.reason || refusal.Rule != tt.rule || !strings.Contains(refusal.Message, tt.says) {
-				t.Errorf("refused with %s, %s: %s; want %s, %s and a message with %q", refusal.Reason, refusal.Rule, refusal.Message, tt.reason, tt.rule, tt.says)
+			checkField(t, refusal)
+			if refusal.Reason != tt.reason || refusal.Rule != tt.rule || !strings.Contains(refusal.Error(), tt.says) {
+				t.Errorf("refused with %s, %s: %s; want %s, %s and a message with %q", refusal.Reason, refusal.Rule, refusal, tt.reason, tt.rule, tt.says)
 			}
 		})
 	}

@@ -312,6 +312,14 @@ type MachineStatus struct {
 	// progress of the installation.
 	// +optional
 	Progress *Progress `json:"progress,omitempty"`
+	// powerOffRequestedAt is when the power-off of the host was begun for a roll or a release. It is written before the host is
+	// requested to power off, and from then on a roll cannot be called off. Absent again with the next attempt.
+	// +optional
+	PowerOffRequestedAt *metav1.MicroTime `json:"powerOffRequestedAt,omitempty"`
+	// nodeRemainsReportedAt is when it was reported that the Node object may remain in the tenant's cluster. The Machine can be gone
+	// only after that.
+	// +optional
+	NodeRemainsReportedAt *metav1.MicroTime `json:"nodeRemainsReportedAt,omitempty"`
 	// verdict on the node; written by the validation controller.
 	// +optional
 	Verdict *Verdict `json:"verdict,omitempty"`

@@ -934,6 +934,14 @@ func (in *MachineStatus) DeepCopyInto(out *MachineStatus) {
 		*out = new(Progress)
 		**out = **in
 	}
+	if in.PowerOffRequestedAt != nil {
+		in, out := &in.PowerOffRequestedAt, &out.PowerOffRequestedAt
+		*out = (*in).DeepCopy()
+	}
+	if in.NodeRemainsReportedAt != nil {
+		in, out := &in.NodeRemainsReportedAt, &out.NodeRemainsReportedAt
+		*out = (*in).DeepCopy()
+	}
 	if in.Verdict != nil {
 		in, out := &in.Verdict, &out.Verdict
 		*out = new(Verdict)

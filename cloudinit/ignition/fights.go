@@ -12,7 +12,7 @@ import (
 const unitDirectory = "/etc/systemd/system/"
 
 // fights finds what Ingot cannot live with. It looks at one layer, so that the message can name it.
-func (c Config) fights(layer string, read types.Config, ours butane) []Finding {
+func (c Config) fights(read types.Config, ours butane) []Finding {
 	reserved := slices.Clone(c.Reserved)
 	for _, f := range ours.Storage.Files {
 		reserved = append(reserved, f.Path)
@@ -27,9 +27,6 @@ func (c Config) fights(layer string, read types.Config, ours butane) []Finding {
 		if why := unitFights(u, ours.Systemd.Units, reserved); why != "" {
 			out = append(out, Finding{Path: fmt.Sprintf("systemd.units[%d]", i), Message: why})
 		}
-	}
-	for i := range out {
-		out[i].Layer = layer
 	}
 	return out
 }

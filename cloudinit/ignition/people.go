@@ -16,8 +16,8 @@ import (
 
 // Finding is one place of people's layers that cannot stand.
 type Finding struct {
-	// Layer that it is in.
-	Layer string
+	// Layer that it is in, and the property of the object that has it.
+	Layer, Property string
 	// Path within the layer; empty: the whole layer.
 	Path string
 	// Message says why, and what to do instead. It quotes no value.
@@ -60,8 +60,8 @@ func (c Config) people(ours butane) (types.Config, error) {
 			continue
 		}
 		read, findings := translate(c.Variant, layer)
-		wrong.Findings = append(wrong.Findings, findings...)
-		conflict.Findings = append(conflict.Findings, c.fights(layer.Name, read, ours)...)
+		wrong.Findings = append(wrong.Findings, findingsOf(layer, findings)...)
+		conflict.Findings = append(conflict.Findings, findingsOf(layer, c.fights(read, ours))...)
 		merged = v3_4.Merge(merged, read)
 	}
 	if len(wrong.Findings) > 0 {
@@ -73,13 +73,21 @@ func (c Config) people(ours butane) (types.Config, error) {
 	return merged, nil
 }
 
+// findingsOf are the findings with the layer that they are in.
+func findingsOf(layer Layer, findings []Finding) []Finding {
+	for i := range findings {
+		findings[i].Layer, findings[i].Property = layer.Name, layer.Property
+	}
+	return findings
+}
+
 // maxAliases of YAML in one layer: a few lines of nested ones can mean billions of values.
 const maxAliases = 100
 
 // translate reads one layer.
 func translate(variant Variant, layer Layer) (out types.Config, findings []Finding) {
 	one := func(at, format string, args ...any) []Finding {
-		return []Finding{{Layer: layer.Name, Path: at, Message: fmt.Sprintf(format, args...)}}
+		return []Finding{{Path: at, Message: fmt.Sprintf(format, args...)}}
 	}
 	defer func() {
 		// Parsers of YAML have panicked on malformed text before.
@@ -106,14 +114,14 @@ func translate(variant Variant, layer Layer) (out types.Config, findings []Findi
 		Raw: true, TranslateOptions: common.TranslateOptions{NoResourceAutoCompression: true},
 	})
 	if err != nil || len(said.Entries) > 0 {
-		return out, reported(layer.Name, said, err)
+		return out, reported(said, err)
 	}
 	out, said, err = v3_4.ParseCompatibleVersion(text)
 	if err != nil {
 		if !said.IsFatal() {
 			return out, one("version", "it becomes an Ignition version that is newer than 3.4.0: use %s or older", newest[variant])
 		}
-		return out, reported(layer.Name, said, err)
+		return out, reported(said, err)
 	}
 	return out, nil
 }
@@ -133,20 +141,20 @@ func aliases(n *yaml.Node) int {
 var quoted = regexp.MustCompile("\"[^\"]*\"|'[^']*'|`[^`]*`")
 
 // reported are the translators' errors, and their warnings: a misspelt key and a section that is left out are no more.
-func reported(layer string, said report.Report, err error) []Finding {
+func reported(said report.Report, err error) []Finding {
 	var out []Finding
 	for _, e := range said.Entries {
-		out = append(out, Finding{Layer: layer, Path: strings.TrimPrefix(e.Context.String(), "$."), Message: quoted.ReplaceAllString(e.Message, "...")})
+		out = append(out, Finding{Path: strings.TrimPrefix(e.Context.String(), "$."), Message: quoted.ReplaceAllString(e.Message, "...")})
 	}
 	if len(out) > 0 {
 		return out
 	}
 	var version common.ErrUnknownVersion
 	if errors.As(err, &version) {
-		return []Finding{{Layer: layer, Path: "version", Message: "butane does not know it for this variant"}}
+		return []Finding{{Path: "version", Message: "butane does not know it for this variant"}}
 	}
 	if errors.Is(err, common.ErrInvalidVersion) {
-		return []Finding{{Layer: layer, Path: "version", Message: "it must be a version such as 1.5.0"}}
+		return []Finding{{Path: "version", Message: "it must be a version such as 1.5.0"}}
 	}
-	return []Finding{{Layer: layer, Message: "butane cannot read it: a value is of the wrong kind, or a key is there twice"}}
+	return []Finding{{Message: "butane cannot read it: a value is of the wrong kind, or a key is there twice"}}
 }

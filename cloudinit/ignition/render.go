@@ -51,8 +51,8 @@ type Data struct {
 
 // Layer is a butane document of people's.
 type Layer struct {
-	// Name for messages.
-	Name string
+	// Name of the object that has it, and the property of the object; without one it is the object's userData.
+	Name, Property string
 	// Text of the document; blank: nothing.
 	Text string
 }

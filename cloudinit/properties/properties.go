@@ -24,8 +24,8 @@ type Level struct {
 
 // Text is a document and where it comes from.
 type Text struct {
-	// Name for messages: Machine a-1: property vcluster.com/user-data.
-	Name string
+	// Level that has it, and the key of the property.
+	Level, Key string
 	// Text of the document; empty: none.
 	Text string
 	// Template that the Text is; nil: it is none, or there is no Text.
@@ -132,7 +132,7 @@ func (r *reader) text(key string) Text {
 	if strings.TrimSpace(value) == "" {
 		return Text{}
 	}
-	return Text{Name: r.from[key] + ": property " + key, Text: value}
+	return Text{Level: r.from[key], Key: key, Text: value}
 }
 
 func (r *reader) template(key string) Text {
@@ -141,7 +141,7 @@ func (r *reader) template(key string) Text {
 		return t
 	}
 	var err error
-	if t.Template, err = templates.Parse(t.Name, t.Text); err != nil {
+	if t.Template, err = templates.Parse(t.Level+": property "+t.Key, t.Text); err != nil {
 		var bad *templates.Invalid
 		if errors.As(err, &bad) {
 			err = errors.New("the template, " + bad.Message)

@@ -29,8 +29,8 @@ func TestTheNearestPropertyWinsKeyByKey(t *testing.T) {
 		t.Errorf("the values are %v", got.Values)
 	}
 	want := Resolved{
-		Values: got.Values, UserData: Text{Name: "Machine a-1: property vcluster.com/user-data", Text: "#cloud-config\n"},
-		UserDataTemplate: Text{Name: "NodeProvider hall-1: property ingot.dev/user-data-template", Text: "#cloud-config\n{{ .Values.Gateway }}"},
+		Values: got.Values, UserData: Text{Level: "Machine a-1", Key: "vcluster.com/user-data", Text: "#cloud-config\n"},
+		UserDataTemplate: Text{Level: "NodeProvider hall-1", Key: "ingot.dev/user-data-template", Text: "#cloud-config\n{{ .Values.Gateway }}"},
 		CIDR:             "10.20.4.2/22", Ranges: "10.20.4.17-10.20.4.99,10.20.5.1-10.20.5.9", Resolvers: []string{"10.20.0.9"}, SSHKeys: []string{"ssh-ed25519 AAAA ops"},
 	}
 	if diff := cmp.Diff(want, got, texts); diff != "" {

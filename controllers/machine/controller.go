@@ -119,7 +119,7 @@ func (r *Reconciler) freeOrphans(ctx context.Context, key types.NamespacedName, 
 			return err
 		}
 		exists := live.UID == host.Spec.ConsumerRef.UID
-		if !lifecycle.Orphaned(exists, hostFacts(host, record, "")) {
+		if !lifecycle.IsOrphaned(exists, hostFacts(host, record, "")) {
 			continue
 		}
 		if err := r.patchHost(ctx, host, func(h *metal3api.BareMetalHost) { h.Spec.ConsumerRef = nil }); err != nil {

@@ -71,7 +71,7 @@ func read[T client.Object](ctx context.Context, reader client.Reader, key types.
 		if client.IgnoreNotFound(err) == nil {
 			return none, nil
 		}
-		return none, fmt.Errorf("read %T %s: %w", into, key, err)
+		return none, fmt.Errorf("read %s %s: %w", step.Kind(into), key, err)
 	}
 	return into, nil
 }

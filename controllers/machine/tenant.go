@@ -123,7 +123,7 @@ func (r *Reconciler) observePods(ctx context.Context, v *view) error {
 	for i := range v.pods {
 		v.facts.Node.Pods = append(v.facts.Node.Pods, client.ObjectKeyFromObject(&v.pods[i]).String())
 	}
-	if v.machine.Status.Phase == v1alpha1.MachineDraining && v.facts.DrainOver() {
+	if v.machine.Status.Phase == v1alpha1.MachineDraining && v.facts.IsDrainOver() {
 		v.facts.Node.Budgets = eviction.Budgets(ctx, v.access.Clientset, v.pods)
 	}
 	return nil

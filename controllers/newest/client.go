@@ -71,7 +71,7 @@ func (n *newest) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 	// What the cache filled in must not shine through.
 	fresh, ok := reflect.New(reflect.TypeOf(into).Elem()).Interface().(client.Object)
 	if !ok {
-		return fmt.Errorf("read %s: %T makes no object", key, into)
+		return fmt.Errorf("read %s %s: no other object of this kind can be made", id.kind.Kind, key)
 	}
 	if err := n.direct.Get(ctx, key, fresh); err != nil {
 		if errors.IsNotFound(err) {
@@ -139,7 +139,7 @@ func (n *newest) note(o client.Object, err error) error {
 func (n *newest) id(o client.Object, key types.NamespacedName) (object, error) {
 	kind, err := n.GroupVersionKindFor(o)
 	if err != nil {
-		return object{}, fmt.Errorf("find the kind of %T: %w", o, err)
+		return object{}, fmt.Errorf("find the kind of the object %s: %w", key, err)
 	}
 	return object{kind: kind.GroupKind(), key: key}, nil
 }

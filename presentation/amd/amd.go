@@ -80,7 +80,7 @@ func node(r plan.Request, model catalogue.Model, parted partition) (plan.Plan, e
 func byOperator(r plan.Request, parted partition) (plan.Plan, error) {
 	profile, known := profiles[parted]
 	if !known {
-		return plan.Plan{}, refuse("amd/profile", "gpu.driver.source is Operator, and the default configuration of its device config manager has no profile for %s with %s: use source: Image or Packages", parted.compute, parted.memory)
+		return plan.Plan{}, refuse(plan.GPUField("driver.source"), "amd/profile", "it is Operator, and the default configuration of its device config manager has no profile for %s with %s: use source: Image or Packages", parted.compute, parted.memory)
 	}
 	p := plan.Plan{
 		Modules: plan.Modules{Blacklist: []string{"amdgpu"}}, // The operator loads its own.
@@ -118,10 +118,10 @@ func publish(p *plan.Plan, r plan.Request, parted partition, count int) {
 func judge(r plan.Request) (catalogue.Model, error) {
 	model, err := catalogue.Lookup(r.GPU.Vendor, r.GPU.Model)
 	if err != nil {
-		return catalogue.Model{}, refuse("gpu/model", "gpu.model: %v", err)
+		return catalogue.Model{}, refuse(plan.GPUField("model"), "gpu/model", "%v", err)
 	}
 	if r.GPU.Count < 1 || r.GPU.Count > 64 {
-		return catalogue.Model{}, refuse("gpu/count", "gpu.count is %d: a server has 1 to 64 GPUs", r.GPU.Count)
+		return catalogue.Model{}, refuse(plan.GPUField("count"), "gpu/count", "it is %d, and a server has 1 to 64 GPUs", r.GPU.Count)
 	}
 	if err := judgeMode(r); err != nil {
 		return catalogue.Model{}, err
@@ -132,32 +132,32 @@ func judge(r plan.Request) (catalogue.Model, error) {
 func judgeMode(r plan.Request) error {
 	if p := r.GPU.Presentation.Passthrough; p != nil {
 		if p.Workload == v1alpha1.WorkloadVM {
-			return refuse("amd/vm", "passthrough.workload: VM: this version does not present AMD GPUs to virtual machines; choose Container")
+			return refuse(plan.PresentationField("passthrough.workload"), "amd/vm", "it is VM, and this version does not present AMD GPUs to virtual machines: choose Container")
 		}
 		if p.Sharing != nil {
-			return unshared()
+			return unshared("passthrough")
 		}
 	}
 	if d := r.GPU.Presentation.DRA; d != nil {
 		if d.Sharing != nil {
-			return unshared()
+			return unshared("dra")
 		}
 		plain := v1alpha1.DRASpec{Driver: cmp.Or(d.Driver, Driver), Devices: cmp.Or(d.Devices, "GPU")}
 		if plain.Driver != Driver || plain.Devices != "GPU" || len(d.FeatureGates)+len(d.Layout) > 0 {
-			return refuse("dra/driver", "GPUs of vendor amd are published by %s, as devices: GPU, without feature gates or a layout: correct presentation.dra; partitions are in presentation.partitions", Driver)
+			return refuse(plan.PresentationField("dra"), "dra/driver", "GPUs of vendor amd are published by %s, as devices: GPU, without feature gates or a layout: correct it; partitions are in presentation.partitions", Driver)
 		}
 	}
 	return judgeClaims(r)
 }
 
-func unshared() error {
-	return refuse("amd/sharing", "AMD's software shares no GPU between pods: partition them with presentation.partitions, or remove sharing")
+func unshared(mode string) error {
+	return refuse(plan.PresentationField(mode+".sharing"), "amd/sharing", "AMD's software shares no GPU between pods: remove it, or partition them with presentation.partitions")
 }
 
 func judgeClaims(r plan.Request) error {
 	if c := r.Image.Software.Containerd; byClaims(r.GPU) {
 		if older, ok := plan.OlderThan(c, minimumContainerd); older || !ok {
-			return refuse("dra/containerd-version", "the OSImage's software.containerd is %q, and %s or newer is needed: devices reach containers by CDI", c, minimumContainerd)
+			return refuse(plan.ImageField("software.containerd"), "dra/containerd-version", "it is %q, and %s or newer is needed: devices reach containers by CDI", c, minimumContainerd)
 		}
 	}
 	return nil
@@ -168,23 +168,23 @@ func judgeDriver(r plan.Request) error {
 	fromImage := source == "" || source == v1alpha1.DriverFromImage
 	switch {
 	case fromImage && baked == nil:
-		return plan.Refuse(v1alpha1.ReasonDriverMissing, "image/driver", "gpu.driver.source: Image needs a driver in the image, and the OSImage's software.gpuDriver names none: bake amdgpu in, or name the kernel's own")
+		return plan.Refuse(plan.GPUField("driver.source"), v1alpha1.ReasonDriverMissing, "image/driver", "Image needs a driver in the image, and the OSImage's software.gpuDriver names none: bake amdgpu in, or name the kernel's own")
 	case fromImage && baked.Vendor != v1alpha1.VendorAMD:
-		return plan.Refuse(v1alpha1.ReasonDriverMissing, "image/driver-vendor", "the OSImage's software.gpuDriver is of vendor %s, and the GPUs need one of vendor amd", baked.Vendor)
+		return plan.Refuse(plan.ImageField("software.gpuDriver.vendor"), v1alpha1.ReasonDriverMissing, "image/driver-vendor", "it is %s, and the GPUs need a driver of vendor amd", baked.Vendor)
 	case fromImage:
 		version = baked.Version
 	case baked != nil:
-		return refuse("driver/two", "gpu.driver.source is %s, and the OSImage has the driver %s baked in: use an image without, or source: Image", source, baked.Version)
+		return refuse(plan.GPUField("driver.source"), "driver/two", "it is %s, and the OSImage has the driver %s baked in: use an image without, or source: Image", source, baked.Version)
 	}
 	if _, ok := plan.OlderThan(version, "1"); !ok {
-		return refuse("image/driver-version", "the driver's version %q is not one such as 30.20.1", version)
+		return refuse(plan.DriverField(source, "version"), "image/driver-version", "%q is not a version such as 30.20.1", version)
 	}
 	if source == v1alpha1.DriverFromPackages && !slices.ContainsFunc(r.GPU.Driver.Packages, func(p string) bool { return strings.Contains(p, version) && !strings.Contains(p, "*") }) {
-		return refuse("packages/version", "gpu.driver.packages has nothing of version %s, which gpu.driver.version promises: write each package with its exact version", version)
+		return refuse(plan.GPUField("driver.packages"), "packages/version", "it has nothing of version %s, which gpu.driver.version promises: write each package with its exact version", version)
 	}
 	return nil
 }
 
-func refuse(rule, format string, args ...any) error {
-	return plan.Refuse(v1alpha1.ReasonPresentationInvalid, rule, format, args...)
+func refuse(field plan.Field, rule, format string, args ...any) error {
+	return plan.Refuse(field, v1alpha1.ReasonPresentationInvalid, rule, format, args...)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/presentation/plan"
 )
 
 // partition is how every GPU of a node is partitioned.
@@ -91,7 +92,7 @@ func read(spec *v1alpha1.PartitionSpec, model catalogue.Model) (partition, error
 			}
 		}
 	}
-	return partition{}, refuse("amd/partition", "partitions.compute %s with memory %s is not possible on %s, which has %d compute dies: it can be %s", spec.Compute, spec.Memory, model.Name, model.XCC, strings.Join(fits, ", "))
+	return partition{}, refuse(plan.PresentationField("partitions.compute"), "amd/partition", "%s with memory %s is not possible on %s, which has %d compute dies: it can be %s", spec.Compute, spec.Memory, model.Name, model.XCC, strings.Join(fits, ", "))
 }
 
 // mode writes the partitions of every GPU of the model, and makes sure of them.

@@ -86,7 +86,7 @@ func Resolve(r plan.Request) (plan.Plan, error) {
 		return dynamic(r, model, gates)
 	}
 	if slices.Contains(gates, GateDynamicMIG) {
-		return plan.Plan{}, refuse("dra/dynamic-mig", "the feature gate DynamicMIG makes the driver publish partitions too: choose dra.devices: MIG, or remove the gate")
+		return plan.Plan{}, refuse(plan.PresentationField("dra.featureGates"), "dra/dynamic-mig", "it has DynamicMIG, which makes the driver publish partitions too: choose dra.devices: MIG, or remove it")
 	}
 	p := node(r, model, nvidia.Whole(model, r.GPU.Count))
 	kinds := []Kind{GPUs(int(r.GPU.Count))}
@@ -118,24 +118,27 @@ func Judge(r plan.Request) (catalogue.Model, error) {
 	if err != nil {
 		return catalogue.Model{}, err
 	}
-	software, driver, where := r.Image.Software, minimumDriver, "the OSImage's software."
+	software, driver := r.Image.Software, minimumDriver
 	switch {
 	case nvidia.FromOperator(r):
 		driver = operatorDriver
 	case model.Link == catalogue.LinkRack && r.GPU.IMEX != nvidia.IMEXHost:
 		driver = domainDriver
 	}
-	for _, need := range []struct{ rule, reason, field, version, minimum, why string }{
-		{"dra/driver-version", v1alpha1.ReasonDriverTooOld, "gpuDriver.version", nvidia.DriverVersion(r), driver, "NVIDIA's DRA driver does not work with older drivers"},
-		{"dra/kubelet-version", v1alpha1.ReasonPresentationInvalid, "kubelet", software.Kubelet, minimumKubelet, "NVIDIA's DRA driver does not work with older kubelets"},
-		{"dra/containerd-version", v1alpha1.ReasonPresentationInvalid, "containerd", software.Containerd, minimumContainerd, "devices reach containers by CDI, which older ones ignore without an error; before 2.0 its configuration must say enable_cdi"},
+	for _, need := range []struct {
+		field                               plan.Field
+		rule, reason, version, minimum, why string
+	}{
+		{plan.DriverField(r.GPU.Driver.Source, "version"), "dra/driver-version", v1alpha1.ReasonDriverTooOld, nvidia.DriverVersion(r), driver, "NVIDIA's DRA driver does not work with older drivers"},
+		{plan.ImageField("software.kubelet"), "dra/kubelet-version", v1alpha1.ReasonPresentationInvalid, software.Kubelet, minimumKubelet, "NVIDIA's DRA driver does not work with older kubelets"},
+		{plan.ImageField("software.containerd"), "dra/containerd-version", v1alpha1.ReasonPresentationInvalid, software.Containerd, minimumContainerd, "devices reach containers by CDI, which older ones ignore without an error; before 2.0 its configuration must say enable_cdi"},
 	} {
 		older, ok := plan.OlderThan(need.version, need.minimum)
 		if !ok {
-			return catalogue.Model{}, refuse(need.rule, where+"%s is %q, and must be a version, %s or newer: %s", need.field, need.version, need.minimum, need.why)
+			return catalogue.Model{}, refuse(need.field, need.rule, "it is %q, and must be a version, %s or newer: %s", need.version, need.minimum, need.why)
 		}
 		if older {
-			return catalogue.Model{}, plan.Refuse(need.reason, need.rule, where+"%s is %s, and %s or newer is needed: %s", need.field, need.version, need.minimum, need.why)
+			return catalogue.Model{}, plan.Refuse(need.field, need.reason, need.rule, "it is %s, and %s or newer is needed: %s", need.version, need.minimum, need.why)
 		}
 	}
 	return model, nil
@@ -183,6 +186,6 @@ func versions(driver string) []string {
 	return []string{driver}
 }
 
-func refuse(rule, format string, args ...any) error {
-	return plan.Refuse(v1alpha1.ReasonPresentationInvalid, rule, format, args...)
+func refuse(field plan.Field, rule, format string, args ...any) error {
+	return plan.Refuse(field, v1alpha1.ReasonPresentationInvalid, rule, format, args...)
 }

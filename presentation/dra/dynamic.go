@@ -13,13 +13,13 @@ import (
 // the MIG mode decides which of the two, so it is turned on before kubelet starts.
 func dynamic(r plan.Request, model catalogue.Model, gates []string) (plan.Plan, error) {
 	if !slices.Contains(gates, GateDynamicMIG) {
-		return plan.Plan{}, refuse("dra/mig-layout", "dra.devices is MIG: say in dra.layout how the GPUs are partitioned, or add the feature gate %s, with which the driver partitions them as claims ask for it (alpha)", GateDynamicMIG)
+		return plan.Plan{}, refuse(plan.PresentationField("dra.devices"), "dra/mig-layout", "it is MIG: say in dra.layout how the GPUs are partitioned, or add the feature gate %s, with which the driver partitions them as claims ask for it (alpha)", GateDynamicMIG)
 	}
 	if model.Geometry == nil {
-		return plan.Plan{}, refuse("mig/model", "%s cannot be partitioned: choose another model, or dra.devices: GPU", model.Name)
+		return plan.Plan{}, refuse(plan.GPUField("model"), "mig/model", "%s cannot be partitioned: choose another model, or dra.devices: GPU", model.Name)
 	}
 	if model.MIGModePersists() && nvidia.FromOperator(r) {
-		return plan.Plan{}, refuse("mig/operator-dra", "gpu.driver.source is Operator: nobody would turn the MIG mode of %s on before the DRA driver looks for devices; use source: Image or Packages", model.Name)
+		return plan.Plan{}, refuse(plan.GPUField("driver.source"), "mig/operator-dra", "it is Operator: nobody would turn the MIG mode of %s on before the DRA driver looks for devices; use source: Image or Packages", model.Name)
 	}
 	count, mode := int(r.GPU.Count), nvidia.MIGOff()
 	var kinds []Kind

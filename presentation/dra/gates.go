@@ -1,6 +1,7 @@
 package dra
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -40,22 +41,22 @@ var exclusions = [][2]string{
 // is a *plan.Refusal.
 func Gates(r plan.Request, spec v1alpha1.DRASpec) ([]string, error) {
 	if spec.Driver != "" && spec.Driver != Driver {
-		return nil, refuse("dra/driver", "dra.driver is %s, and GPUs of vendor %s are published by %s: correct it, or leave it out", spec.Driver, r.GPU.Vendor, Driver)
+		return nil, refuse(plan.PresentationField("dra.driver"), "dra/driver", "it is %s, and GPUs of vendor %s are published by %s: correct it, or leave it out", spec.Driver, r.GPU.Vendor, Driver)
 	}
 	on := reasons{}
 	for _, gate := range spec.FeatureGates {
 		if !slices.Contains(gates, gate) {
-			return nil, refuse("dra/feature-gate", "dra.featureGates has %s, which the driver does not: it has %s", gate, strings.Join(gates, ", "))
+			return nil, refuse(featureGates, "dra/feature-gate", "it has %s, which the driver does not: it has %s", gate, strings.Join(gates, ", "))
 		}
-		on[gate] = "dra.featureGates has"
+		on[gate] = reason{featureGates, "it has", "dra.featureGates has"}
 	}
 	if spec.Devices == deviceVFIO {
-		on.need("dra.devices: VFIO", GatePassthrough, gateMetadata)
+		on.need(reason{plan.PresentationField("dra.devices"), "VFIO needs", "dra.devices: VFIO needs"}, GatePassthrough, gateMetadata)
 	}
 	if r.GPU.IMEX == nvidia.IMEXHost {
-		on.need("gpu.imex: Host", gateHostIMEX)
+		on.need(reason{plan.GPUField("imex"), "Host needs", "gpu.imex: Host needs"}, gateHostIMEX)
 	}
-	if err := sharing(spec.Sharing, on); err != nil {
+	if err := sharing(r, spec.Sharing, on); err != nil {
 		return nil, err
 	}
 	if err := on.judge(); err != nil {
@@ -64,40 +65,65 @@ func Gates(r plan.Request, spec v1alpha1.DRASpec) ([]string, error) {
 	return slices.Sorted(maps.Keys(on)), nil
 }
 
-// reasons say of each feature gate that is on why it is, as the beginning of a sentence.
-type reasons map[string]string
+var featureGates = plan.PresentationField("dra.featureGates")
+
+// reason is why a feature gate is on.
+type reason struct {
+	// field that turns it on.
+	field plan.Field
+	// words about the field, as the beginning of a sentence: VFIO needs; whole with the field's name: dra.devices: VFIO needs.
+	words, whole string
+}
+
+// reasons say of each feature gate that is on why it is.
+type reasons map[string]reason
+
+func (on reasons) has(gate string) bool {
+	_, is := on[gate]
+	return is
+}
 
 // need turns gates on for a reason, unless they are on already.
-func (on reasons) need(why string, implied ...string) {
+func (on reasons) need(why reason, implied ...string) {
 	for _, gate := range implied {
-		if on[gate] == "" {
-			on[gate] = why + " needs"
+		if !on.has(gate) {
+			on[gate] = why
 		}
 	}
 }
 
 // judge refuses gates with which the driver does not start.
 func (on reasons) judge() error {
-	if on[gateMetadata] != "" && on[GatePassthrough] == "" {
-		return refuse("dra/gate-needs", "dra.featureGates has %s, and the driver only starts with it beside %s: add that, or choose dra.devices: VFIO", gateMetadata, GatePassthrough)
+	if on.has(gateMetadata) && !on.has(GatePassthrough) {
+		return refuse(featureGates, "dra/gate-needs", "it has %s, and the driver only starts with it beside %s: add that, or choose dra.devices: VFIO", gateMetadata, GatePassthrough)
 	}
 	for _, pair := range exclusions {
-		if on[pair[0]] != "" && on[pair[1]] != "" {
-			return refuse("dra/gates-exclude", "%s the feature gate %s, %s %s, and the driver does not start with both: give one of them up", on[pair[0]], pair[0], on[pair[1]], pair[1])
+		if !on.has(pair[0]) || !on.has(pair[1]) {
+			continue
 		}
+		first, second := on[pair[0]], on[pair[1]]
+		gates := fmt.Sprintf("feature gate %s, %s %s", pair[0], second.whole, pair[1])
+		if first == second {
+			gates = fmt.Sprintf("feature gates %s and %s", pair[0], pair[1])
+		}
+		return refuse(first.field, "dra/gates-exclude", "%s the %s, and the driver does not start with both: give one of them up", first.words, gates)
 	}
 	return nil
 }
 
 // sharing is a matter of each claim: the driver publishes the same devices, and must be able to.
-func sharing(spec *v1alpha1.SharingSpec, on reasons) error {
+func sharing(r plan.Request, spec *v1alpha1.SharingSpec, on reasons) error {
 	if spec == nil {
 		return nil
 	}
+	strategy := "dra.sharing.strategy"
+	if r.GPU.Presentation.DRA == nil {
+		strategy = "passthrough.sharing.strategy"
+	}
 	gate, known := map[string]string{nvidia.TimeSlicing: gateTimeSlicing, nvidia.MPS: gateMPS}[spec.Strategy]
 	if !known {
-		return refuse("sharing/strategy", "dra.sharing.strategy %q is not one of TimeSlicing, MPS", spec.Strategy)
+		return refuse(plan.PresentationField(strategy), "sharing/strategy", "%q is not one of TimeSlicing, MPS", spec.Strategy)
 	}
-	on.need("dra.sharing.strategy: "+spec.Strategy, gate)
+	on.need(reason{plan.PresentationField(strategy), spec.Strategy + " needs", strategy + ": " + spec.Strategy + " needs"}, gate)
 	return nil
 }

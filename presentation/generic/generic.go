@@ -15,7 +15,7 @@ import (
 func Resolve(r plan.Request) (plan.Plan, error) {
 	spec := r.GPU.Generic
 	if spec == nil {
-		return plan.Plan{}, refuse("generic/missing", "gpu.vendor is generic, and gpu.generic is missing: say what Ingot cannot know of %s, the resourceName at least", r.GPU.Model)
+		return plan.Plan{}, refuse(plan.GPUField("vendor"), "generic/missing", "it is generic, and gpu.generic is missing: say what Ingot cannot know of %s, the resourceName at least", r.GPU.Model)
 	}
 	if err := judge(r, *spec); err != nil {
 		return plan.Plan{}, err
@@ -66,19 +66,19 @@ func judge(r plan.Request, spec v1alpha1.GenericSpec) error {
 	how := passthrough(r)
 	switch {
 	case r.GPU.Count < 1 || r.GPU.Count > 64:
-		return refuse("gpu/count", "gpu.count is %d: a server has 1 to 64 accelerators", r.GPU.Count)
+		return refuse(plan.GPUField("count"), "gpu/count", "it is %d, and a server has 1 to 64 accelerators", r.GPU.Count)
 	case how.Workload == v1alpha1.WorkloadVM:
-		return refuse("generic/vm", "passthrough.workload: VM: this version does not present generic accelerators to virtual machines; choose Container")
+		return refuse(plan.PresentationField("passthrough.workload"), "generic/vm", "it is VM, and this version does not present generic accelerators to virtual machines: choose Container")
 	case how.Sharing != nil:
-		return refuse("generic/sharing", "passthrough.sharing is of NVIDIA's software: remove it; a plugin that shares devices of its own is described by generic.resourcesPerDevice")
+		return refuse(plan.PresentationField("passthrough.sharing"), "generic/sharing", "it is of NVIDIA's software: remove it; a plugin that shares devices of its own is described by generic.resourcesPerDevice")
 	case how.Advertise == v1alpha1.AdvertiseDRA && spec.DRA == nil:
-		return refuse("generic/dra", "passthrough.advertise is DRA, and generic.dra is missing: name the driver")
+		return refuse(plan.PresentationField("passthrough.advertise"), "generic/dra", "it is DRA, and generic.dra is missing: name the driver")
 	case how.Advertise != v1alpha1.AdvertiseDRA && spec.ResourceName == "":
-		return refuse("generic/resource-name", "a device plugin advertises, and generic.resourceName is missing: name the resource, or set passthrough.advertise: DRA")
+		return refuse(plan.GPUField("generic.resourceName"), "generic/resource-name", "it is missing, and a device plugin advertises: name the resource, or set passthrough.advertise: DRA")
 	}
 	for _, module := range spec.Modules {
 		if slices.Contains(spec.Blacklist, module) {
-			return refuse("generic/modules", "generic.modules and generic.blacklist both have %s: remove one of them", module)
+			return refuse(plan.GPUField("generic.modules"), "generic/modules", "it has %s, and generic.blacklist has it too: remove one of them", module)
 		}
 	}
 	return judgeArguments(r.Image, spec.KernelArguments)
@@ -98,9 +98,9 @@ func judgeArguments(image v1alpha1.OSImageSpec, needed []string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return plan.Refuse(v1alpha1.ReasonKernelArgumentMissing, "image/kernel-arguments", "the OSImage's kernelArguments %v lack %s, which generic.kernelArguments needs: bake them in", image.KernelArguments, strings.Join(missing, " "))
+	return plan.Refuse(plan.ImageField("kernelArguments"), v1alpha1.ReasonKernelArgumentMissing, "image/kernel-arguments", "%v lack %s, which generic.kernelArguments needs: bake them in", image.KernelArguments, strings.Join(missing, " "))
 }
 
-func refuse(rule, format string, args ...any) error {
-	return plan.Refuse(v1alpha1.ReasonPresentationInvalid, rule, format, args...)
+func refuse(field plan.Field, rule, format string, args ...any) error {
+	return plan.Refuse(field, v1alpha1.ReasonPresentationInvalid, rule, format, args...)
 }

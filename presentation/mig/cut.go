@@ -53,7 +53,7 @@ func cut(r plan.Request, spec v1alpha1.MIGSpec, model catalogue.Model) (cutting,
 		return cutting{}, err
 	}
 	if out.instances() == 0 && spec.Strategy != none {
-		return cutting{}, refuse("mig/layout", "mig.strategy is %s, and mig.layout has no profiles: say how the GPUs are partitioned", spec.Strategy)
+		return cutting{}, refuse(plan.PresentationField("mig.strategy"), "mig/layout", "it is %s, and mig.layout has no profiles: say how the GPUs are partitioned", spec.Strategy)
 	}
 	if spec.Strategy == single && spec.Advertise != v1alpha1.AdvertiseDRA {
 		return out, out.uniform()
@@ -70,23 +70,23 @@ func (c *cutting) read(field string, profiles map[string]int32, model catalogue.
 	for _, written := range slices.Sorted(maps.Keys(profiles)) {
 		name, err := layout.ParseName(written)
 		if err != nil {
-			return nil, refuse("mig/profile-name", "%s.profiles: %v; %s has %s", field, err, model.Name, strings.Join(c.names, ", "))
+			return nil, refuse(plan.PresentationField(field+".profiles"), "mig/profile-name", "%v; %s has %s", err, model.Name, strings.Join(c.names, ", "))
 		}
 		if !name.Whole() {
-			return nil, refuse("mig/compute-instance", "%s.profiles: %s is a part of a GPU instance, which is never advertised: ask for %dg.%dgb", field, written, name.Slices, name.GiB)
+			return nil, refuse(plan.PresentationField(field+".profiles"), "mig/compute-instance", "%s is a part of a GPU instance, which is never advertised: ask for %dg.%dgb", written, name.Slices, name.GiB)
 		}
 		at := slices.IndexFunc(c.variants, func(variants []string) bool { return slices.Contains(variants, name.String()) })
 		if at < 0 {
-			return nil, refuse("mig/profile", "%s.profiles: %s has no profile %s; it has %s", field, model.Name, written, strings.Join(c.names, ", "))
+			return nil, refuse(plan.PresentationField(field+".profiles"), "mig/profile", "%s has no profile %s; it has %s", model.Name, written, strings.Join(c.names, ", "))
 		}
 		if profiles[written] < 1 {
-			return nil, refuse("mig/profile-count", "%s.profiles: %s is %d: say how many of them each GPU has, or remove it", field, written, profiles[written])
+			return nil, refuse(plan.PresentationField(field+".profiles"), "mig/profile-count", "%s is %d: say how many of them each GPU has, or remove it", written, profiles[written])
 		}
 		c.names[at], c.written = name.String(), append(c.written, name.String())
 		want[at] += int(profiles[written])
 	}
 	if want.Instances() == 0 {
-		return nil, refuse("mig/layout", "%s.profiles is empty: a GPU in MIG mode without instances is advertised by nobody", field)
+		return nil, refuse(plan.PresentationField(field+".profiles"), "mig/layout", "it is empty: a GPU in MIG mode without instances is advertised by nobody")
 	}
 	return want, nil
 }
@@ -107,14 +107,14 @@ func (c *cutting) judgePlaces(field string, want layout.Multiset, model catalogu
 	_, err := layout.Place(*model.Geometry, want)
 	var impossible *layout.Impossible
 	if errors.As(err, &impossible) {
-		message := fmt.Sprintf("%s.profiles: %s does not fit on one %s: %s. Of these fits %s", field, want.Format(c.names), model.Name, impossible.Message, impossible.Largest.Format(c.names))
+		message := fmt.Sprintf("%s does not fit on one %s: %s. Of these fits %s", want.Format(c.names), model.Name, impossible.Message, impossible.Largest.Format(c.names))
 		for i, near := range impossible.Nearby {
 			message += []string{"; near it are ", " and "}[min(i, 1)] + near.Format(c.names)
 		}
-		return refuse("mig/"+impossible.Rule, "%s", message)
+		return refuse(plan.PresentationField(field+".profiles"), "mig/"+impossible.Rule, "%s", message)
 	}
 	if err != nil {
-		return refuse("mig/layout", "%s.profiles: %v", field, err)
+		return refuse(plan.PresentationField(field+".profiles"), "mig/layout", "%v", err)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (c *cutting) judgeGraphics(field string, want layout.Multiset, model catalo
 		}
 	}
 	if with != "" && without != "" {
-		return refuse("mig/graphics", "%s.profiles has %s and %s: whether instances with and without graphics share a GPU is not documented; use one kind on each GPU", field, with, without)
+		return refuse(plan.PresentationField(field+".profiles"), "mig/graphics", "it has %s and %s: whether instances with and without graphics share a GPU is not documented; use one kind on each GPU", with, without)
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (c *cutting) judgeDriver(field string, want layout.Multiset, model catalogu
 }
 
 func tooOld(field, what, minimum, driver string) error {
-	return plan.Refuse(v1alpha1.ReasonDriverTooOld, "mig/profile-driver", "%s.profiles: %s needs driver %s or newer, and the OSImage's is %s", field, what, minimum, driver)
+	return plan.Refuse(plan.PresentationField(field+".profiles"), v1alpha1.ReasonDriverTooOld, "mig/profile-driver", "%s needs driver %s or newer, and the OSImage's is %s", what, minimum, driver)
 }
 
 // assign gives the layout to the GPUs named, or to all.
@@ -171,10 +171,10 @@ func (c *cutting) assign(field string, gpus []int32, want layout.Multiset) error
 	}
 	for _, g := range gpus {
 		if g < 0 || int(g) >= len(c.gpus) {
-			return refuse("mig/gpu-index", "%s.gpus names GPU %d: gpus go from 0 to %d", field, g, len(c.gpus)-1)
+			return refuse(plan.PresentationField(field+".gpus"), "mig/gpu-index", "it names GPU %d: gpus go from 0 to %d", g, len(c.gpus)-1)
 		}
 		if c.gpus[g] != nil {
-			return refuse("mig/gpu-twice", "%s gives GPU %d a layout, and it has one already: name each GPU once, and leave gpus out only in the sole entry", field, g)
+			return refuse(plan.PresentationField(field), "mig/gpu-twice", "it gives GPU %d a layout, and that GPU has one already: name each GPU once, and leave gpus out only in the sole entry", g)
 		}
 		c.gpus[g] = want
 	}
@@ -186,14 +186,14 @@ func (c *cutting) uniform() error {
 	profile := -1
 	for g, want := range c.gpus {
 		if want == nil {
-			return refuse("mig/single", "mig.strategy is single, and GPU %d has no layout: the device plugin then advertises no GPU at all; partition it too, or choose mixed", g)
+			return refuse(plan.PresentationField("mig.strategy"), "mig/single", "it is single, and GPU %d has no layout: the device plugin then advertises no GPU at all; partition it too, or choose mixed", g)
 		}
 		for i, n := range want {
 			if n == 0 {
 				continue
 			}
 			if profile >= 0 && profile != i {
-				return refuse("mig/single", "mig.strategy is single, and mig.layout has %s and %s: the device plugin then advertises no GPU at all; use one profile on every GPU, or choose mixed", c.names[profile], c.names[i])
+				return refuse(plan.PresentationField("mig.strategy"), "mig/single", "it is single, and mig.layout has %s and %s: the device plugin then advertises no GPU at all; use one profile on every GPU, or choose mixed", c.names[profile], c.names[i])
 			}
 			profile = i
 		}

@@ -29,7 +29,7 @@ func ResourceName(profile string) corev1.ResourceName {
 // from the operator. The error is a *plan.Refusal.
 func Resolve(r plan.Request) (plan.Plan, error) {
 	if r.GPU.Presentation.MIG == nil {
-		return plan.Plan{}, refuse("mig/missing", "presentation.mode is MIG, and presentation.mig is missing: say which strategy and layout")
+		return plan.Plan{}, refuse(plan.PresentationField("mode"), "mig/missing", "it is MIG, and presentation.mig is missing: say which strategy and layout")
 	}
 	return resolve(r, *r.GPU.Presentation.MIG)
 }
@@ -44,7 +44,7 @@ func ResolveClaims(r plan.Request) (plan.Plan, error) {
 	}
 	for _, gate := range []string{dra.GateDynamicMIG, dra.GatePassthrough} {
 		if slices.Contains(gates, gate) {
-			return plan.Plan{}, refuse("dra/static-mig", "dra.layout partitions the GPUs, and the feature gate %s lets the driver take them apart again: remove one of them", gate)
+			return plan.Plan{}, refuse(plan.PresentationField("dra.layout"), "dra/static-mig", "it partitions the GPUs, and the feature gate %s lets the driver take them apart again: remove one of them", gate)
 		}
 	}
 	p, err := resolve(r, v1alpha1.MIGSpec{Strategy: mixed, Advertise: v1alpha1.AdvertiseDRA, Layout: spec.Layout})
@@ -115,15 +115,15 @@ func judge(r plan.Request, spec v1alpha1.MIGSpec) (catalogue.Model, error) {
 	switch spec.Strategy {
 	case none:
 		if len(spec.Layout) > 0 {
-			return catalogue.Model{}, refuse("mig/strategy", "mig.strategy is none, which leaves every GPU whole, and mig.layout partitions them: remove the layout, or choose single or mixed")
+			return catalogue.Model{}, refuse(plan.PresentationField("mig.strategy"), "mig/strategy", "it is none, which leaves every GPU whole, and mig.layout partitions them: remove the layout, or choose single or mixed")
 		}
 		return model, nil
 	case single, mixed:
 	default:
-		return catalogue.Model{}, refuse("mig/strategy", "mig.strategy %q is not one of none, single, mixed", spec.Strategy)
+		return catalogue.Model{}, refuse(plan.PresentationField("mig.strategy"), "mig/strategy", "%q is not one of none, single, mixed", spec.Strategy)
 	}
 	if model.Geometry == nil {
-		return catalogue.Model{}, refuse("mig/model", "%s cannot be partitioned: choose another model, or presentation.mode: Passthrough", model.Name)
+		return catalogue.Model{}, refuse(plan.GPUField("model"), "mig/model", "%s cannot be partitioned: choose another model, or presentation.mode: Passthrough", model.Name)
 	}
 	return model, judgePartitioner(r, spec)
 }
@@ -144,7 +144,7 @@ func judgeNode(r plan.Request, spec v1alpha1.MIGSpec) (catalogue.Model, error) {
 func judgePartitioner(r plan.Request, spec v1alpha1.MIGSpec) error {
 	if nvidia.FromOperator(r) {
 		if spec.Advertise == v1alpha1.AdvertiseDRA {
-			return refuse("mig/operator-dra", "gpu.driver.source is Operator and the DRA driver advertises: the operator then runs no MIG manager, and nobody would partition the GPUs; use source: Image or Packages, or advertise: DevicePlugin")
+			return refuse(plan.GPUField("driver.source"), "mig/operator-dra", "it is Operator and the DRA driver advertises: the operator then runs no MIG manager, and nobody would partition the GPUs; use source: Image or Packages, or advertise: DevicePlugin")
 		}
 		return nil
 	}
@@ -161,6 +161,6 @@ func partitioner(r plan.Request) []plan.Warning {
 		"ingot-gpu-mode.service fails, kubelet does not start and the node does not join; bake it in and name its version"}}
 }
 
-func refuse(rule, format string, args ...any) error {
-	return plan.Refuse(v1alpha1.ReasonPresentationInvalid, rule, format, args...)
+func refuse(field plan.Field, rule, format string, args ...any) error {
+	return plan.Refuse(field, v1alpha1.ReasonPresentationInvalid, rule, format, args...)
 }

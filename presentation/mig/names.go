@@ -18,8 +18,8 @@ func (c *cutting) judgeNames(member string, model catalogue.Model) error {
 	for _, names := range together {
 		all = append(all, strings.Join(names, ", "))
 	}
-	return refuse("mig/profile-names", "%s.layout has %s, and no driver of %s has all of these profiles: they are %s; take the names of one driver, as nvidia-smi mig -lgip lists them",
-		member, c.list(), model.Name, strings.Join(all, " or "))
+	return refuse(plan.PresentationField(member+".layout"), "mig/profile-names", "it has %s, and no driver of %s has all of these profiles: they are %s; take the names of one driver, as nvidia-smi mig -lgip lists them",
+		c.list(), model.Name, strings.Join(all, " or "))
 }
 
 // spoken are the drivers, by the names that they use, that know every name in the NodeType.

@@ -1,6 +1,7 @@
 package nvidia
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -42,40 +43,36 @@ func FromOperator(r plan.Request) bool { return r.GPU.Driver.Source == v1alpha1.
 
 // judgeDriver refuses a driver that does not run the model. kind is what the image must have baked in.
 func judgeDriver(r plan.Request, model catalogue.Model, kind string) error {
-	where := "the OSImage's software.gpuDriver"
 	if FromImage(r) {
 		if err := judgeBaked(r.Image.Software.GPUDriver, model, kind); err != nil {
 			return err
 		}
-	} else {
-		where = "gpu.driver"
-		if r.Image.Software.GPUDriver != nil {
-			return refuse("driver/two", "gpu.driver.source is %s, and the OSImage has the driver %s baked in: two drivers would fight for the GPUs; use an image without, or source: Image", r.GPU.Driver.Source, r.Image.Software.GPUDriver.Version)
-		}
+	} else if baked := r.Image.Software.GPUDriver; baked != nil {
+		return refuse(plan.GPUField("driver.source"), "driver/two", "it is %s, and the OSImage has the driver %s baked in: two drivers would fight for the GPUs; use an image without, or source: Image", r.GPU.Driver.Source, baked.Version)
 	}
-	version := DriverVersion(r)
+	version, field := DriverVersion(r), plan.DriverField(r.GPU.Driver.Source, "version")
 	if _, ok := plan.OlderThan(version, "1"); !ok {
-		return refuse("image/driver-version", "%s.version %q is not a driver version such as 580.126.09", where, version)
+		return refuse(field, "image/driver-version", "%q is not a driver version such as 580.126.09", version)
 	}
 	if older, _ := plan.OlderThan(version, model.MinimumDriver); older {
-		return plan.Refuse(v1alpha1.ReasonDriverTooOld, "image/driver-version", "%s is %s, and %s needs %s or newer", where, version, model.Name, model.MinimumDriver)
+		return plan.Refuse(field, v1alpha1.ReasonDriverTooOld, "image/driver-version", "it is %s, and %s needs %s or newer", version, model.Name, model.MinimumDriver)
 	}
-	return judgeModules(r, model, where)
+	return judgeModules(r, model)
 }
 
 func judgeBaked(driver *v1alpha1.GPUDriverSoftware, model catalogue.Model, kind string) error {
 	if driver == nil {
-		return plan.Refuse(v1alpha1.ReasonDriverMissing, "image/driver", "gpu.driver.source: Image needs a driver in the image, and the OSImage's software.gpuDriver names none: bake the %s driver in%s", model.Vendor, orNewer(model.MinimumDriver))
+		return plan.Refuse(plan.GPUField("driver.source"), v1alpha1.ReasonDriverMissing, "image/driver", "Image needs a driver in the image, and the OSImage's software.gpuDriver names none: bake the %s driver in%s", model.Vendor, orNewer(model.MinimumDriver))
 	}
 	if driver.Vendor != model.Vendor {
-		return plan.Refuse(v1alpha1.ReasonDriverMissing, "image/driver-vendor", "the OSImage's software.gpuDriver is of vendor %s, and %s needs one of vendor %s", driver.Vendor, model.Name, model.Vendor)
+		return plan.Refuse(plan.ImageField("software.gpuDriver.vendor"), v1alpha1.ReasonDriverMissing, "image/driver-vendor", "it is %s, and %s needs a driver of vendor %s", driver.Vendor, model.Name, model.Vendor)
 	}
 	has := driver.Kind
 	if has == "" {
 		has = KindGPU
 	}
 	if has != kind {
-		return plan.Refuse(v1alpha1.ReasonDriverMissing, "image/driver-kind", "the OSImage's software.gpuDriver.kind is %s, and the presentation needs %s: they are different drivers; use an image with that one", has, kind)
+		return plan.Refuse(plan.ImageField("software.gpuDriver.kind"), v1alpha1.ReasonDriverMissing, "image/driver-kind", "it is %s, and the presentation needs %s: they are different drivers; use an image with that one", has, kind)
 	}
 	return nil
 }
@@ -88,7 +85,7 @@ func orNewer(minimum string) string {
 }
 
 // judgeModules refuses kernel modules that do not drive the model. The operator chooses the right ones unless it is told.
-func judgeModules(r plan.Request, model catalogue.Model, where string) error {
+func judgeModules(r plan.Request, model catalogue.Model) error {
 	kind := r.GPU.Driver.KernelModule
 	if FromImage(r) {
 		kind = r.Image.Software.GPUDriver.KernelModule
@@ -96,10 +93,11 @@ func judgeModules(r plan.Request, model catalogue.Model, where string) error {
 	if !model.OpenModules || kind == moduleOpen || kind == "" && FromOperator(r) {
 		return nil
 	}
+	field := plan.DriverField(r.GPU.Driver.Source, "kernelModule")
 	if kind == moduleProprietary {
-		return refuse("image/kernel-module", "%s.kernelModule is Proprietary, and only the open kernel modules drive %s: install those", where, model.Name)
+		return refuse(field, "image/kernel-module", "it is Proprietary, and only the open kernel modules drive %s: install those", model.Name)
 	}
-	return refuse("image/kernel-module", "only the open kernel modules drive %s, and %s.kernelModule does not say which are installed: make sure, and write Open", model.Name, where)
+	return refuse(field, "image/kernel-module", "it does not say which kernel modules are installed, and only the open ones drive %s: make sure, and write Open", model.Name)
 }
 
 // companions are packages whose version must be the driver's: they refuse another one, or worse.
@@ -116,21 +114,23 @@ func judgePackages(r plan.Request, model catalogue.Model) error {
 	}
 	packages, version := r.GPU.Driver.Packages, plan.Upstream(r.GPU.Driver.Version)
 	if i := slices.IndexFunc(packages, func(p string) bool { return strings.Contains(p, "*") }); i >= 0 {
-		return refuse("packages/wildcard", "gpu.driver.packages[%d] is %s: a wildcard takes other branches too; write the whole version", i, packages[i])
+		return refuse(packageField(i), "packages/wildcard", "it is %s: a wildcard takes other branches too; write the whole version", packages[i])
 	}
 	if !has(slices.DeleteFunc(slices.Clone(packages), isCompanion), version) {
-		return refuse("packages/version", "gpu.driver.packages has no driver of version %s, which gpu.driver.version promises: write each package with its exact version", version)
+		return refuse(plan.GPUField("driver.packages"), "packages/version", "it has no driver of version %s, which gpu.driver.version promises: write each package with its exact version", version)
 	}
 	for i, p := range packages {
 		if isCompanion(p) && !strings.Contains(p, version) {
-			return refuse("packages/companion-version", "gpu.driver.packages[%d] is %s, and it only works beside a driver of its own version: write it with %s", i, p, version)
+			return refuse(packageField(i), "packages/companion-version", "it is %s, which only works beside a driver of its own version: write it with %s", p, version)
 		}
 	}
 	if model.HasNVSwitch(r.GPU.Count) && !has(packages, "fabricmanager") && r.Image.Software.FabricManager == "" {
-		return refuse("packages/fabric-manager", "%d %s need the fabric manager, and neither gpu.driver.packages nor the OSImage's software.fabricManager has it: add nvidia-fabricmanager with version %s", r.GPU.Count, model.Name, version)
+		return refuse(plan.GPUField("driver.packages"), "packages/fabric-manager", "%d %s need the fabric manager, and neither these packages nor the OSImage's software.fabricManager has it: add nvidia-fabricmanager with version %s", r.GPU.Count, model.Name, version)
 	}
 	return nil
 }
+
+func packageField(i int) plan.Field { return plan.GPUField(fmt.Sprintf("driver.packages[%d]", i)) }
 
 // has says whether a package's name or version has the part.
 func has(packages []string, part string) bool {

@@ -36,10 +36,10 @@ func JudgeKind(r plan.Request, kind string) (catalogue.Model, error) {
 func Find(r plan.Request) (catalogue.Model, error) {
 	model, err := catalogue.Lookup(r.GPU.Vendor, r.GPU.Model)
 	if err != nil {
-		return catalogue.Model{}, refuse("gpu/model", "gpu.model: %v", err)
+		return catalogue.Model{}, refuse(plan.GPUField("model"), "gpu/model", "%v", err)
 	}
 	if r.GPU.Count < 1 || r.GPU.Count > maxGPUs {
-		return catalogue.Model{}, refuse("gpu/count", "gpu.count is %d: a server has 1 to %d GPUs", r.GPU.Count, maxGPUs)
+		return catalogue.Model{}, refuse(plan.GPUField("count"), "gpu/count", "it is %d, and a server has 1 to %d GPUs", r.GPU.Count, maxGPUs)
 	}
 	return model, nil
 }
@@ -47,7 +47,7 @@ func Find(r plan.Request) (catalogue.Model, error) {
 // JudgeNouveau refuses an image in which the free driver takes the GPUs first.
 func JudgeNouveau(image v1alpha1.OSImageSpec) error {
 	if image.UserData != v1alpha1.UserDataIgnition && !blacklists(image.KernelArguments, "nouveau") {
-		return plan.Refuse(v1alpha1.ReasonKernelArgumentMissing, "image/kernel-arguments", "the OSImage's kernelArguments %v do not keep nouveau off the GPUs, and user data cannot change the kernel's command line before it boots: bake in %s", image.KernelArguments, BlacklistNouveau)
+		return plan.Refuse(plan.ImageField("kernelArguments"), v1alpha1.ReasonKernelArgumentMissing, "image/kernel-arguments", "%v do not keep nouveau off the GPUs, and user data cannot change the kernel's command line before it boots: bake in %s", image.KernelArguments, BlacklistNouveau)
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func JudgeNouveau(image v1alpha1.OSImageSpec) error {
 // JudgeToolkit refuses an image in which containers could not see GPUs that the device plugin gives them.
 func JudgeToolkit(r plan.Request) error {
 	if r.Image.Software.ContainerToolkit == "" && !FromOperator(r) && !Installs(r, "nvidia-container-toolkit") {
-		return refuse("image/container-toolkit", "the OSImage's software.containerToolkit is empty: without the NVIDIA container toolkit containers cannot see the GPUs; bake it in and name its version")
+		return refuse(plan.ImageField("software.containerToolkit"), "image/container-toolkit", "it is empty: without the NVIDIA container toolkit containers cannot see the GPUs; bake it in and name its version")
 	}
 	return nil
 }
@@ -64,16 +64,16 @@ func JudgeToolkit(r plan.Request) error {
 func judgeFabric(r plan.Request, model catalogue.Model) error {
 	software, driver := r.Image.Software, DriverVersion(r)
 	if v := software.FabricManager; v != "" && model.HasNVSwitch(r.GPU.Count) && !FromOperator(r) && !plan.Same(v, driver) {
-		return refuse("image/fabric-manager", "the OSImage's software.fabricManager is %s, and the driver is %s: the fabric manager refuses a driver of another version, and no GPU can be used; install both with the same version", v, driver)
+		return refuse(plan.ImageField("software.fabricManager"), "image/fabric-manager", "it is %s, and the driver is %s: the fabric manager refuses a driver of another version, and no GPU can be used; install both with the same version", v, driver)
 	}
 	if r.GPU.IMEX == "" {
 		return nil
 	}
 	if model.Link != catalogue.LinkRack {
-		return refuse("gpu/imex", "gpu.imex is %s, and %s shares no memory beyond its server: remove it", r.GPU.IMEX, model.Name)
+		return refuse(plan.GPUField("imex"), "gpu/imex", "it is %s, and %s shares no memory beyond its server: remove it", r.GPU.IMEX, model.Name)
 	}
 	if r.GPU.IMEX == IMEXHost && !FromOperator(r) && !plan.Same(software.IMEX, driver) && !Installs(r, "imex") {
-		return refuse("image/imex", "gpu.imex is Host, the OSImage's software.imex is %q, and the driver is %s: bake nvidia-imex in with the driver's version, or leave gpu.imex out", software.IMEX, driver)
+		return refuse(plan.GPUField("imex"), "image/imex", "it is Host, the OSImage's software.imex is %q, and the driver is %s: bake nvidia-imex in with the driver's version, or leave it out", software.IMEX, driver)
 	}
 	return nil
 }

@@ -28,5 +28,5 @@ func JudgeIOMMU(image v1alpha1.OSImageSpec) error {
 	if image.Architecture == "arm64" || len(IOMMU(image)) > 0 {
 		return nil
 	}
-	return plan.Refuse(v1alpha1.ReasonKernelArgumentMissing, "image/iommu", "the OSImage's kernelArguments %v do not turn the IOMMU on, without which no virtual machine gets a device: bake in %s", image.KernelArguments, strings.Join(iommuArguments, " or "))
+	return plan.Refuse(plan.ImageField("kernelArguments"), v1alpha1.ReasonKernelArgumentMissing, "image/iommu", "%v do not turn the IOMMU on, without which no virtual machine gets a device: bake in %s", image.KernelArguments, strings.Join(iommuArguments, " or "))
 }

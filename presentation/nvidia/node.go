@@ -170,6 +170,6 @@ func migMode(comment, mode, state, word string) []string {
 }
 
 // refuse is a refusal for which the NodeType's condition has no reason of its own.
-func refuse(rule, format string, args ...any) error {
-	return plan.Refuse(v1alpha1.ReasonPresentationInvalid, rule, format, args...)
+func refuse(field plan.Field, rule, format string, args ...any) error {
+	return plan.Refuse(field, v1alpha1.ReasonPresentationInvalid, rule, format, args...)
 }

@@ -32,10 +32,10 @@ func Share(p *plan.Plan, sharing *v1alpha1.SharingSpec) error {
 	}
 	words, known := sharingWords[sharing.Strategy]
 	if !known {
-		return refuse("sharing/strategy", "sharing.strategy %q is not one of TimeSlicing, MPS", sharing.Strategy)
+		return refuse(plan.PresentationField("passthrough.sharing.strategy"), "sharing/strategy", "%q is not one of TimeSlicing, MPS", sharing.Strategy)
 	}
 	if sharing.Replicas < 2 || sharing.Replicas > maxReplicas {
-		return refuse("sharing/replicas", "sharing.replicas is %d: a shared GPU has 2 to %d", sharing.Replicas, maxReplicas)
+		return refuse(plan.PresentationField("passthrough.sharing.replicas"), "sharing/replicas", "it is %d, and a shared GPU has 2 to %d", sharing.Replicas, maxReplicas)
 	}
 	for i, r := range p.Expectation.Resources {
 		p.Expectation.Resources[i].Quantity = *resource.NewQuantity(r.Quantity.Value()*int64(sharing.Replicas), resource.DecimalSI)

@@ -52,13 +52,17 @@ type (
 
 // Refusal says why a presentation is impossible. It is found before a machine is touched.
 type Refusal struct {
+	// Field that has to be changed, in the NodeType or in the OSImage.
+	Field Field
 	// Reason is the NodeType's condition reason.
 	Reason string
 	// Rule names the rule that was broken, such as passthrough/driver-version.
 	Rule string
-	// Message says what was expected, what was found, and what would fit.
+	// Message says of the field what was expected, what was found, and what would fit. It does not name the field itself.
 	Message string
 }
 
-// Error says the message and the rule.
-func (r *Refusal) Error() string { return r.Message + " (rule " + r.Rule + ")" }
+// Error says the field, the message and the rule.
+func (r *Refusal) Error() string {
+	return r.Field.String() + ": " + r.Message + " (rule " + r.Rule + ")"
+}

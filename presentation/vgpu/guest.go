@@ -21,13 +21,13 @@ const (
 // advertises them; so the node does not join before it has one.
 func guest(r plan.Request, spec v1alpha1.VGPUSpec) (plan.Plan, error) {
 	if spec.Licence == nil {
-		return plan.Plan{}, refuse("vgpu/licence", "vgpu.role is Guest, and vgpu.licence is missing: name the Secret with the client configuration token")
+		return plan.Plan{}, refuse(plan.PresentationField("vgpu.role"), "vgpu/licence", "it is Guest, and vgpu.licence is missing: name the Secret with the client configuration token")
 	}
 	if t := spec.Licence.FeatureType; t < 0 || t > 4 || t == 3 {
-		return plan.Plan{}, refuse("vgpu/feature-type", "vgpu.licence.featureType is %d: it is 1 for NVIDIA vGPU, 2 for RTX Virtual Workstation, 4 for Virtual Compute Server, or left out", t)
+		return plan.Plan{}, refuse(plan.PresentationField("vgpu.licence.featureType"), "vgpu/feature-type", "it is %d: write 1 for NVIDIA vGPU, 2 for RTX Virtual Workstation, 4 for Virtual Compute Server, or leave it out", t)
 	}
 	if !nvidia.FromImage(r) {
-		return plan.Plan{}, refuse("vgpu/driver-source", "gpu.driver.source is %s, and a guest's licence is set up where the driver is baked in: use source: Image; NVIDIA's operator has its own driver.licensingConfig", r.GPU.Driver.Source)
+		return plan.Plan{}, refuse(plan.GPUField("driver.source"), "vgpu/driver-source", "it is %s, and a guest's licence is set up where the driver is baked in: use source: Image; NVIDIA's operator has its own driver.licensingConfig", r.GPU.Driver.Source)
 	}
 	model, err := nvidia.JudgeKind(r, nvidia.KindVGPUGuest)
 	if err != nil {

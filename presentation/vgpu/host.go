@@ -34,13 +34,13 @@ func Resolve(r plan.Request) (plan.Plan, error) {
 	spec := r.GPU.Presentation.VGPU
 	switch {
 	case spec == nil:
-		return plan.Plan{}, refuse("vgpu/missing", "presentation.mode is VGPU, and presentation.vgpu is missing: say role: Host with types, or role: Guest with a licence")
+		return plan.Plan{}, refuse(plan.PresentationField("mode"), "vgpu/missing", "it is VGPU, and presentation.vgpu is missing: say role: Host with types, or role: Guest with a licence")
 	case spec.Role == "Host":
 		return host(r, *spec)
 	case spec.Role == "Guest":
 		return guest(r, *spec)
 	}
-	return plan.Plan{}, refuse("vgpu/role", "vgpu.role %q is not one of Host, Guest", spec.Role)
+	return plan.Plan{}, refuse(plan.PresentationField("vgpu.role"), "vgpu/role", "%q is not one of Host, Guest", spec.Role)
 }
 
 func host(r plan.Request, spec v1alpha1.VGPUSpec) (plan.Plan, error) {
@@ -82,7 +82,7 @@ func host(r plan.Request, spec v1alpha1.VGPUSpec) (plan.Plan, error) {
 
 func judgeHost(r plan.Request) (catalogue.Model, error) {
 	if r.GPU.Driver.Source == v1alpha1.DriverFromPackages {
-		return catalogue.Model{}, refuse("vgpu/driver-source", "gpu.driver.source is Packages, and the vGPU manager is in no package repository: bake it into the image, or use source: Operator")
+		return catalogue.Model{}, refuse(plan.GPUField("driver.source"), "vgpu/driver-source", "it is Packages, and the vGPU manager is in no package repository: bake it into the image, or use source: Operator")
 	}
 	model, err := nvidia.JudgeKind(r, nvidia.KindVGPUManager)
 	if err != nil {
@@ -94,7 +94,7 @@ func judgeHost(r plan.Request) (catalogue.Model, error) {
 // prefixOf is how the vGPU manager begins the names of types: older GPUs kept the older word, in some releases.
 func prefixOf(spec v1alpha1.VGPUSpec, model catalogue.Model) (string, error) {
 	if spec.NamePrefix == "" && model.Architecture == catalogue.Turing {
-		return "", refuse("vgpu/name-prefix", "releases of the vGPU manager call the types of %s NVIDIA or GRID: set vgpu.namePrefix to what yours writes in /sys/class/mdev_bus/*/mdev_supported_types/*/name", model.Name)
+		return "", refuse(plan.PresentationField("vgpu.namePrefix"), "vgpu/name-prefix", "it is missing, and releases of the vGPU manager call the types of %s NVIDIA or GRID: set it to what yours writes in /sys/class/mdev_bus/*/mdev_supported_types/*/name", model.Name)
 	}
 	if spec.NamePrefix == "" {
 		return "NVIDIA", nil
@@ -106,24 +106,24 @@ func prefixOf(spec v1alpha1.VGPUSpec, model catalogue.Model) (string, error) {
 func frameworkOf(r plan.Request, spec v1alpha1.VGPUSpec, model catalogue.Model) (string, error) {
 	if model.Architecture == catalogue.Turing {
 		if spec.Framework == vendorVFIO {
-			return "", refuse("vgpu/framework", "vgpu.framework is VendorVFIO, and %s has no virtual functions: use Mdev", model.Name)
+			return "", refuse(plan.PresentationField("vgpu.framework"), "vgpu/framework", "it is VendorVFIO, and %s has no virtual functions: use Mdev", model.Name)
 		}
 		return mdev, nil
 	}
 	older, known := plan.OlderThan(r.Image.OS.Kernel, vendorKernel)
 	switch {
 	case !known && spec.Framework == "":
-		return "", refuse("vgpu/framework", "whether %s has mediated devices follows from the kernel, and the OSImage's os.kernel is %q: name its release there, or set vgpu.framework", model.Name, r.Image.OS.Kernel)
+		return "", refuse(plan.PresentationField("vgpu.framework"), "vgpu/framework", "it is missing, and whether %s has mediated devices follows from the kernel, while the OSImage's os.kernel is %q: name its release there, or set the framework", model.Name, r.Image.OS.Kernel)
 	case !known:
 		return spec.Framework, nil
 	case older && spec.Framework == vendorVFIO:
-		return "", refuse("vgpu/framework", "vgpu.framework is VendorVFIO, which kernels from %s on have, and the OSImage's os.kernel is %s: use Mdev", vendorKernel, r.Image.OS.Kernel)
+		return "", refuse(plan.PresentationField("vgpu.framework"), "vgpu/framework", "it is VendorVFIO, which kernels from %s on have, and the OSImage's os.kernel is %s: use Mdev", vendorKernel, r.Image.OS.Kernel)
 	case older:
 		return mdev, nil
 	case model.Architecture == catalogue.Ampere:
 		return spec.Framework, judgeAmpere(r, spec, model)
 	case spec.Framework == mdev:
-		return "", refuse("vgpu/framework", "vgpu.framework is Mdev, and %s has no mediated devices with kernel %s: use VendorVFIO, or a kernel older than %s", model.Name, r.Image.OS.Kernel, vendorKernel)
+		return "", refuse(plan.PresentationField("vgpu.framework"), "vgpu/framework", "it is Mdev, and %s has no mediated devices with kernel %s: use VendorVFIO, or a kernel older than %s", model.Name, r.Image.OS.Kernel, vendorKernel)
 	}
 	return vendorVFIO, nil
 }
@@ -133,7 +133,7 @@ func judgeAmpere(r plan.Request, spec v1alpha1.VGPUSpec, model catalogue.Model) 
 	if spec.Framework != "" {
 		return nil
 	}
-	return refuse("vgpu/framework", "some kernels from %s on have mediated devices for %s and some have not, and the OSImage's os.kernel is %s: set vgpu.framework to Mdev where /sys/class/mdev_bus lists the GPU, else to VendorVFIO", vendorKernel, model.Name, r.Image.OS.Kernel)
+	return refuse(plan.PresentationField("vgpu.framework"), "vgpu/framework", "it is missing, and some kernels from %s on have mediated devices for %s and some have not, while the OSImage's os.kernel is %s: set it to Mdev where /sys/class/mdev_bus lists the GPU, else to VendorVFIO", vendorKernel, model.Name, r.Image.OS.Kernel)
 }
 
 // node plans who makes the virtual GPUs, and when.
@@ -151,7 +151,7 @@ func node(r plan.Request, model catalogue.Model, types []want, framework string)
 		return p, nil
 	}
 	if r.Image.Software.VGPUDeviceManager == "" {
-		return plan.Plan{}, refuse("image/vgpu-device-manager", "the OSImage's software.vgpuDeviceManager is empty: without nvidia-vgpu-dm no virtual GPU can be made before kubelet starts; bake it in and name its version")
+		return plan.Plan{}, refuse(plan.ImageField("software.vgpuDeviceManager"), "image/vgpu-device-manager", "it is empty: without nvidia-vgpu-dm no virtual GPU can be made before kubelet starts; bake it in and name its version")
 	}
 	p := baked(r, model, makeMdevs(model, types))
 	p.Files = append(p.Files, plan.File{Path: configFile, Mode: "0644", Content: config(configName, types)})
@@ -161,10 +161,10 @@ func node(r plan.Request, model catalogue.Model, types []want, framework string)
 // functions plans virtual functions of NVIDIA's driver's own.
 func functions(r plan.Request, model catalogue.Model, types []want) (plan.Plan, error) {
 	if nvidia.FromOperator(r) {
-		return plan.Plan{}, refuse("vgpu/vendor-vfio", "gpu.driver.source is Operator, and its vGPU device manager makes mediated devices only, which %s does not have with kernel %s: bake the vGPU manager into the image, or use an older kernel", model.Name, r.Image.OS.Kernel)
+		return plan.Plan{}, refuse(plan.GPUField("driver.source"), "vgpu/vendor-vfio", "it is Operator, and its vGPU device manager makes mediated devices only, which %s does not have with kernel %s: bake the vGPU manager into the image, or use an older kernel", model.Name, r.Image.OS.Kernel)
 	}
 	if len(types) > 1 || types[0].Slices > 0 {
-		return plan.Plan{}, refuse("vgpu/vendor-vfio", "virtual functions of all types have one PCI id, so that KubeVirt cannot tell them apart, and this version makes none with MIG instances behind them: order one type that shares the GPU in time")
+		return plan.Plan{}, refuse(plan.PresentationField("vgpu.types"), "vgpu/vendor-vfio", "virtual functions of all types have one PCI id, so that KubeVirt cannot tell them apart, and this version makes none with MIG instances behind them: order one type that shares the GPU in time")
 	}
 	p := baked(r, model, setTypes(model, r.GPU.Count, types[0]))
 	p.Warnings = append(p.Warnings, plan.Warning{Rule: "experimental/vendor-vfio", Message: "virtual functions of NVIDIA's own driver are advertised by KubeVirt 1.9 or newer alone, and how the driver lists their types is read from reports, not from its documentation"})
@@ -211,6 +211,6 @@ func config(name string, types []want) string {
 	return out.String()
 }
 
-func refuse(rule, format string, args ...any) error {
-	return plan.Refuse(v1alpha1.ReasonPresentationInvalid, rule, format, args...)
+func refuse(field plan.Field, rule, format string, args ...any) error {
+	return plan.Refuse(field, v1alpha1.ReasonPresentationInvalid, rule, format, args...)
 }

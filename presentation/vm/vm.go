@@ -67,16 +67,16 @@ func judge(r plan.Request, spec v1alpha1.PassthroughSpec) (catalogue.Model, erro
 		return catalogue.Model{}, err
 	}
 	if spec.Advertise == v1alpha1.AdvertiseDRA {
-		return catalogue.Model{}, refuse("vm/advertise", "passthrough.workload is VM and advertise is DRA: use presentation.mode: DRA with dra.devices: VFIO, which gives the same GPUs to containers and virtual machines")
+		return catalogue.Model{}, refuse(plan.PresentationField("passthrough.workload"), "vm/advertise", "it is VM and passthrough.advertise is DRA: use presentation.mode: DRA with dra.devices: VFIO, which gives the same GPUs to containers and virtual machines")
 	}
 	if spec.Sharing != nil {
-		return catalogue.Model{}, refuse("vm/sharing", "passthrough.sharing: a virtual machine owns its GPU; remove it, or choose presentation.mode: VGPU")
+		return catalogue.Model{}, refuse(plan.PresentationField("passthrough.sharing"), "vm/sharing", "a virtual machine owns its GPU; remove it, or choose presentation.mode: VGPU")
 	}
 	if d := r.Image.Software.GPUDriver; d != nil {
-		return catalogue.Model{}, refuse("image/driver-unwanted", "the OSImage has the driver %s of %s baked in, which takes the GPUs before they are bound for virtual machines: use an image without", d.Version, d.Vendor)
+		return catalogue.Model{}, refuse(plan.ImageField("software.gpuDriver"), "image/driver-unwanted", "the driver %s of %s is baked in, which takes the GPUs before they are bound for virtual machines: use an image without", d.Version, d.Vendor)
 	}
 	if r.GPU.Driver.Source == v1alpha1.DriverFromPackages {
-		return catalogue.Model{}, refuse("vm/driver-source", "gpu.driver.source is Packages, and GPUs for virtual machines take no driver on the node: leave gpu.driver out")
+		return catalogue.Model{}, refuse(plan.GPUField("driver.source"), "vm/driver-source", "it is Packages, and GPUs for virtual machines take no driver on the node: leave gpu.driver out")
 	}
 	if err := nvidia.JudgeNouveau(r.Image); err != nil {
 		return catalogue.Model{}, err
@@ -89,11 +89,11 @@ func judge(r plan.Request, spec v1alpha1.PassthroughSpec) (catalogue.Model, erro
 
 func judgeAddresses(r plan.Request, addresses []string) error {
 	if len(addresses) > 0 && len(addresses) != int(r.GPU.Count) {
-		return refuse("vm/addresses", "passthrough.addresses has %d addresses, and gpu.count is %d: name each GPU of a server once", len(addresses), r.GPU.Count)
+		return refuse(plan.PresentationField("passthrough.addresses"), "vm/addresses", "it has %d addresses, and gpu.count is %d: name each GPU of a server once", len(addresses), r.GPU.Count)
 	}
 	for i, a := range addresses {
 		if !Address(a) || slices.Contains(addresses[:i], a) {
-			return refuse("vm/addresses", "passthrough.addresses[%d] %q is there twice, or is not a PCI address such as 0000:17:00.0", i, a)
+			return refuse(plan.PresentationField(fmt.Sprintf("passthrough.addresses[%d]", i)), "vm/addresses", "%q is there twice, or is not a PCI address such as 0000:17:00.0", a)
 		}
 	}
 	return nil
@@ -128,7 +128,7 @@ func resourceName(model catalogue.Model, ordered string) (corev1.ResourceName, e
 	if len(names) == 1 && len(unlisted) == 0 {
 		return corev1.ResourceName("nvidia.com/" + names[0]), nil
 	}
-	return "", refuse("vm/resource-name", "the pci.ids file of NVIDIA's KubeVirt device plugin 1.6.0 names %s %s, and lacks its PCI ids %s, which that release advertises by number, as nvidia.com/3182: set passthrough.resourceName to what yours advertises", model.Name, orNothing(names), orNothing(unlisted))
+	return "", refuse(plan.PresentationField("passthrough.resourceName"), "vm/resource-name", "it is missing, and the pci.ids file of NVIDIA's KubeVirt device plugin 1.6.0 names %s %s, and lacks its PCI ids %s, which that release advertises by number, as nvidia.com/3182: set it to what yours advertises", model.Name, orNothing(names), orNothing(unlisted))
 }
 
 func orNothing(words []string) string {
@@ -146,6 +146,6 @@ func hostDevices(model catalogue.Model, name corev1.ResourceName) []plan.HostDev
 	return out
 }
 
-func refuse(rule, format string, args ...any) error {
-	return plan.Refuse(v1alpha1.ReasonPresentationInvalid, rule, format, args...)
+func refuse(field plan.Field, rule, format string, args ...any) error {
+	return plan.Refuse(field, v1alpha1.ReasonPresentationInvalid, rule, format, args...)
 }

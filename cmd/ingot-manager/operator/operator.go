@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -151,9 +152,12 @@ func assemble(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	if err != nil {
 		return err
 	}
-	for _, r := range []interface{ Start(context.Context) error }{boot, bmcs, tenants} {
-		if err := mgr.Add(r); err != nil {
-			return fmt.Errorf("add %T to the manager: %w", r, err)
+	for _, part := range []struct {
+		name string
+		manager.Runnable
+	}{{"the boot service", boot}, {"the BMC clients", bmcs}, {"the tenants' clients", tenants}} {
+		if err := mgr.Add(part.Runnable); err != nil {
+			return fmt.Errorf("add %s to the manager: %w", part.name, err)
 		}
 	}
 	if err := metrics.Registry.Register(&census{reader: mgr.GetCache(), now: time.Now, log: mgr.GetLogger().WithName("census")}); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/snapshot"
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
+	"github.com/ingot-dev/ingot/controllers/step"
 )
 
 var unstructuredConverter = runtime.DefaultUnstructuredConverter
@@ -69,7 +70,7 @@ func (t *story) order(ctx context.Context) error {
 // patch changes an object.
 func (t *story) patch(ctx context.Context, o client.Object, merge string) error {
 	if err := t.w.Fleet.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(merge))); err != nil {
-		return fmt.Errorf("change %T %s: %w", o, o.GetName(), err)
+		return fmt.Errorf("change %s %s: %w", step.Kind(o), o.GetName(), err)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/snapshot"
 	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/config"
+	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
 	"github.com/ingot-dev/ingot/test/invariants"
 )
@@ -304,7 +305,7 @@ func (t *story) hostErrors() string {
 func toUnstructured(o client.Object) (*unstructured.Unstructured, error) {
 	fields, err := unstructuredConverter.ToUnstructured(o)
 	if err != nil {
-		return nil, fmt.Errorf("convert %T: %w", o, err)
+		return nil, fmt.Errorf("convert %s %s: %w", step.Kind(o), o.GetName(), err)
 	}
 	return &unstructured.Unstructured{Object: fields}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -14,6 +15,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/connect"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
+	"github.com/ingot-dev/ingot/controllers/step"
 )
 
 // MachinesCommand is `ingot machines`.
@@ -44,7 +46,7 @@ func HostsCommand() *cobra.Command {
 		var providers v1alpha1.NodeProviderList
 		for _, l := range []client.ObjectList{&nodeTypes, &providers} {
 			if err := k.List(ctx, l); err != nil {
-				return nil, nil, fmt.Errorf("list %T: %w", l, err)
+				return nil, nil, fmt.Errorf("list %ss: %w", strings.TrimSuffix(step.Kind(l), "List"), err)
 			}
 		}
 		facts, err := hosts(ctx, k, flags.Namespace())
@@ -62,7 +64,7 @@ func hosts(ctx context.Context, k client.Client, namespace string) ([]placement.
 	var records v1alpha1.HostRecordList
 	for _, l := range []client.ObjectList{&all, &records} {
 		if err := k.List(ctx, l, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("list %T: %w", l, err)
+			return nil, fmt.Errorf("list %ss: %w", strings.TrimSuffix(step.Kind(l), "List"), err)
 		}
 	}
 	return placement.Pair(all.Items, records.Items), nil

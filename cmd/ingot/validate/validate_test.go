@@ -60,7 +60,7 @@ func TestEachThingThatIsWrongIsOneLine(t *testing.T) {
 		"a value that is none of the enum": {"mode: Passthrough", "mode: Pass", `NodeType h100: spec.gpu.presentation.mode: Unsupported value: "Pass"`},
 		"a rule about one field":           {"kubelet: 1.37.0", "kubelet: v1.37.0", "OSImage debian-13-nvidia-570: spec.software.kubelet: kubelet must be a version such as 1.37.0, without a leading v (rule)"},
 		"a layout that does not fit":       {"{3g.40gb: 2}", "{3g.40gb: 2, 1g.10gb: 1}", "NodeType h100-mig: spec.gpu.presentation.mig.layout[1].profiles: "},
-		"a promise that disagrees":         {"resources: {cpu: \"192\", memory: 2048Gi}", "resources: {cpu: \"192\", nvidia.com/gpu: 8}", "NodeType h200-dra: spec.resources[nvidia.com/gpu]: resources[nvidia.com/gpu] is promised, and no such resource follows from spec.gpu"},
+		"a promise that disagrees":         {"resources: {cpu: \"192\", memory: 2048Gi}", "resources: {cpu: \"192\", nvidia.com/gpu: 8}", "NodeType h200-dra: spec.resources[nvidia.com/gpu]: it is promised, and no such resource follows from spec.gpu"},
 		"user data that fights":            {"packages: [lldpd]", "hostname: x", "NodeType h100: spec.userData: hostname: the host name is the Machine's name, which the Node must have: remove it (user-data/conflict)"},
 		"user data that is none":           {"#cloud-config", "#include", "NodeType h100: spec.userData: the first line must be #cloud-config"},
 		"a provider's user data":           {"  hostNamespace: metal\n", "  hostNamespace: metal\n  userData: \"#cloud-config\\nruncmd: no\"\n", "NodeProvider hall-1: spec.userData: runcmd: it must be a list (user-data/invalid)"},

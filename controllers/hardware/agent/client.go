@@ -44,7 +44,7 @@ func newClient(config Config) *client {
 func (c *client) post(ctx context.Context, path string, body, into any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
-		return fmt.Errorf("encoding %T: %w", body, err)
+		return fmt.Errorf("encoding the body of %s: %w", path, err)
 	}
 	return c.retry(ctx, func() error { return c.try(ctx, http.MethodPost, path, data, into) })
 }

@@ -17,6 +17,9 @@ const (
 	KindNodeProvider = "NodeProvider"
 )
 
+// fieldImage is the NodeType's reference to the OSImage.
+const fieldImage = "spec.osImageRef"
+
 // Inputs are what shapes the nodes of a NodeType.
 type Inputs struct {
 	// NodeType that is judged.
@@ -40,17 +43,13 @@ type Finding struct {
 	Reason string
 	// Rule that is broken, or that warns: mig/placement.
 	Rule string
-	// Message says what was expected and seen, and what would fit. It quotes no user data, which may be secret.
+	// Message says of the field what was expected and seen, and what would fit. It quotes no user data, which may be secret.
 	Message string
 }
 
 // String is where and what, in one sentence. The NodeType itself is not named: whoever reads it looks at one.
 func (f Finding) String() string {
 	text := f.Field + ": " + f.Message
-	// A message of package presentation begins with the end of the field's path. Said whole, it is said once.
-	if first, _ := leading(f.Message); first != "" && strings.HasSuffix(f.Field, first) {
-		text = strings.TrimSuffix(f.Field, first) + f.Message
-	}
 	if f.Kind != KindNodeType {
 		text = f.Kind + " " + f.Name + ": " + text
 	}
@@ -60,16 +59,13 @@ func (f Finding) String() string {
 // Own says that the NodeType alone shows it: no other OSImage or NodeProvider of that name would mend it.
 func (f Finding) Own() bool {
 	domain, _, _ := strings.Cut(f.Rule, "/")
-	if f.Kind != KindNodeType || slices.Contains([]string{"image", "provider", "reference"}, domain) || f.Rule == ruleUnsupported {
+	if f.Kind != KindNodeType || f.Field == fieldImage || slices.Contains([]string{"image", "provider", "reference"}, domain) {
 		return false
 	}
 	return !slices.Contains([]string{
 		v1alpha1.ReasonDriverMissing, v1alpha1.ReasonDriverTooOld, v1alpha1.ReasonKernelArgumentMissing, v1alpha1.ReasonFormatUnsupported,
 	}, f.Reason)
 }
-
-// ruleUnsupported: the operating system of the image lacks what the documents need.
-const ruleUnsupported = "user-data/unsupported"
 
 // Judgement is all that is known before a machine is touched.
 type Judgement struct {
@@ -136,7 +132,7 @@ func (j *judge) references() {
 			"the NodeProvider %s does not exist: create it", spec.ProviderRef.Name))
 	}
 	if j.Image == nil {
-		j.Missing = append(j.Missing, j.of("spec.osImageRef", v1alpha1.ReasonOSImageNotFound, "reference/missing",
+		j.Missing = append(j.Missing, j.of(fieldImage, v1alpha1.ReasonOSImageNotFound, "reference/missing",
 			"the OSImage %s does not exist: create it", spec.OSImageRef.Name))
 	}
 }
@@ -178,7 +174,7 @@ func (j *judge) provider() {
 			others = append(others, f.kind)
 		}
 	}
-	j.refuse(j.of("spec.osImageRef", v1alpha1.ReasonFormatUnsupported, "image/format", "the OSImage %s has the format %s, which the %s provider %s cannot write; %s can",
+	j.refuse(j.of(fieldImage, v1alpha1.ReasonFormatUnsupported, "image/format", "the OSImage %s has the format %s, which the %s provider %s cannot write; %s can",
 		j.Image.Name, format, kind, j.Provider.Name, strings.Join(others, ", ")))
 }
 

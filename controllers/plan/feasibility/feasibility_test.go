@@ -128,14 +128,29 @@ func TestWhatIsAcceptedAndNotCertainIsAWarning(t *testing.T) {
 
 func TestAFindingReadsAsOneSentence(t *testing.T) {
 	for want, f := range map[string]Finding{
-		"spec.gpu.presentation.mig.layout[0].profiles: 3g.40gb does not fit": {Kind: KindNodeType, Field: "spec.gpu.presentation.mig.layout[0].profiles", Message: "mig.layout[0].profiles: 3g.40gb does not fit"},
-		"spec.gpu.count is 99: a server has 1 to 8 GPUs":                     {Kind: KindNodeType, Field: "spec.gpu.count", Message: "gpu.count is 99: a server has 1 to 8 GPUs"},
+		"spec.gpu.presentation.mig.layout[0].profiles: 3g.40gb does not fit": {Kind: KindNodeType, Field: "spec.gpu.presentation.mig.layout[0].profiles", Message: "3g.40gb does not fit"},
+		"spec.gpu.count: it is 99, and a server has 1 to 8 GPUs":             {Kind: KindNodeType, Field: "spec.gpu.count", Message: "it is 99, and a server has 1 to 8 GPUs"},
 		"spec.osImageRef: the OSImage debian does not exist":                 {Kind: KindNodeType, Field: "spec.osImageRef", Message: "the OSImage debian does not exist"},
 		"NodeProvider hall-1: spec.userData: runcmd: it must be a list":      {Kind: KindNodeProvider, Name: "hall-1", Field: "spec.userData", Message: "runcmd: it must be a list"},
 	} {
 		if got := f.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+func TestWhatTheImageLacksIsToldAtTheReferenceToIt(t *testing.T) {
+	in := possible()
+	in.NodeType.Spec.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeDRA, DRA: &v1alpha1.DRASpec{Devices: "GPU"}}
+	in.Image.Spec.Software.GPUDriver.Version, in.Image.Spec.Software.FabricManager = "580.126.09", "580.126.09"
+	in.Image.Spec.Software.Containerd = "1.6.0"
+	j := Judge(in)
+	if len(j.Refusals) != 1 {
+		t.Fatalf("refused for %v", j.Refusals)
+	}
+	f := j.Refusals[0]
+	if f.Own() || !strings.HasPrefix(f.String(), "spec.osImageRef: the OSImage's spec.software.containerd: it is 1.6.0, and ") {
+		t.Errorf("the NodeType's own %t: %s", f.Own(), f)
 	}
 }
 

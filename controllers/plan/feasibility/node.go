@@ -2,7 +2,6 @@ package feasibility
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
@@ -31,7 +30,7 @@ func (j *judge) node() {
 	var refusal *presentation.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		j.refuse(j.of(fieldOf(refusal), refusal.Reason, refusal.Rule, "%s", refusal.Message))
+		j.refuse(j.refusalFinding(refusal))
 	case err != nil:
 		j.refuse(j.of("spec.gpu", v1alpha1.ReasonPresentationInvalid, "gpu/invalid", "%v", err))
 	}
@@ -65,40 +64,12 @@ func (j *judge) node() {
 	}
 }
 
-// modes are the fields of spec.gpu.presentation that messages of package presentation begin with.
-var modes = []string{"passthrough.", "vgpu.", "mig.", "dra.", "partitions."}
-
-// leading splits a message into its first word, where that is a path, and the rest.
-func leading(message string) (path, rest string) {
-	path, rest, _ = strings.Cut(message, " ")
-	if !strings.ContainsAny(path, ".[") {
-		return "", message
+// refusalFinding is the finding of a refusal. What the OSImage has is told at the NodeType's reference to it.
+func (j *judge) refusalFinding(r *presentation.Refusal) Finding {
+	if r.Field.IsOfImage() {
+		return j.of(fieldImage, r.Reason, r.Rule, "%s: %s", r.Field, r.Message)
 	}
-	return strings.TrimSuffix(path, ":"), rest
-}
-
-// fieldOf is the field that a refusal is about: the one that its message begins with, else what its rule is about.
-func fieldOf(r *presentation.Refusal) string {
-	path, _ := leading(r.Message)
-	for _, mode := range modes {
-		if strings.HasPrefix(path, mode) {
-			return "spec.gpu.presentation." + path
-		}
-	}
-	switch {
-	case strings.HasPrefix(path, "gpu.") || strings.HasPrefix(path, "resources["):
-		return "spec." + path
-	case strings.HasPrefix(path, "presentation.") || strings.HasPrefix(path, "generic."):
-		return "spec.gpu." + path
-	}
-	switch domain, _, _ := strings.Cut(r.Rule, "/"); domain {
-	case "promise":
-		return "spec.resources"
-	case "image":
-		return "spec.osImageRef"
-	default:
-		return "spec.gpu"
-	}
+	return j.of(r.Field.Path, r.Reason, r.Rule, "%s", r.Message)
 }
 
 // documents names the fields that an error of cloudinit.Check is about.
@@ -122,7 +93,7 @@ func (j *judge) documents(err error) []Finding {
 	case errors.As(err, &network) && j.Provider != nil:
 		return []Finding{j.layer(KindNodeProvider+" "+j.Provider.Name, "spec.network", "network/invalid", network.Error())}
 	case errors.As(err, &lacking):
-		return []Finding{j.of("spec.osImageRef", v1alpha1.ReasonUserDataInvalid, ruleUnsupported, "%v", lacking)}
+		return []Finding{j.of(fieldImage, v1alpha1.ReasonUserDataInvalid, "user-data/unsupported", "%v", lacking)}
 	default:
 		return []Finding{j.of("spec.userData", v1alpha1.ReasonUserDataInvalid, "user-data/invalid", "%v", err)}
 	}
@@ -136,8 +107,8 @@ func (j *judge) layers(rule string, all []cloudinit.Finding) []Finding {
 			message = f.Path + ": " + message
 		}
 		field := "spec.userData"
-		if _, property, found := strings.Cut(f.Layer, ": property "); found {
-			field = "spec.properties[" + property + "]"
+		if f.Property != "" {
+			field = "spec.properties[" + f.Property + "]"
 		}
 		out = append(out, j.layer(f.Layer, field, rule, message))
 	}
@@ -147,7 +118,7 @@ func (j *judge) layers(rule string, all []cloudinit.Finding) []Finding {
 // layer makes a finding about a field of the object that gives the layer of that name.
 func (j *judge) layer(name, field, rule, message string) Finding {
 	f := j.of(field, v1alpha1.ReasonUserDataInvalid, rule, "%s", message)
-	if p := j.Provider; p != nil && (name == KindNodeProvider+" "+p.Name || strings.HasPrefix(name, KindNodeProvider+" "+p.Name+":")) {
+	if p := j.Provider; p != nil && name == KindNodeProvider+" "+p.Name {
 		f.Kind, f.Name = KindNodeProvider, p.Name
 	}
 	return f

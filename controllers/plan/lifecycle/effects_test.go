@@ -14,6 +14,9 @@ func (w *world) reconcile(m *machine) {
 	}
 	f, h, seen := w.facts(m)
 	d := plan(f, w.guards)
+	if w.plans++; w.plans%8 == 0 {
+		w.checkMemory(f, d)
+	}
 	w.tell("%s %s -> %s: action %v, waits for %q", m.live.Name, f.Machine.Status.Phase, d.Status.Phase, d.Action, d.Status.WaitingFor)
 	if d.Action != nil {
 		if d.Action.Kind == CreateToken && d.Action.TokenID == "" {
@@ -190,7 +193,7 @@ func (w *world) onRecord(h *host, seen bmh, change func()) bool {
 func (w *world) freeOrphans() {
 	for _, h := range w.hosts {
 		exists := slices.ContainsFunc(w.machines, func(m *machine) bool { return !m.gone && m.live.UID == h.live.consumer })
-		if h.live.consumer != "" && Orphaned(exists, *hostFacts(h.name, h.live, "nobody")) {
+		if h.live.consumer != "" && IsOrphaned(exists, *hostFacts(h.name, h.live, "nobody")) {
 			h.live.consumer, h.live.consumerName = "", ""
 			h.live.rv++
 		}

@@ -2,32 +2,32 @@ package lifecycle
 
 // guards are the questions that safety hangs on, each in one place. Tests take one away and see the harm.
 type guards struct {
-	// hostIsMine: nothing is asked of a host, and nothing concluded from it, without.
-	hostIsMine func(Facts) bool
-	// hostIsFit: a host is claimed only while placement finds it fit.
-	hostIsFit func(Facts) bool
-	// imageIsOnDisk: the host reports this attempt's image, written and verified.
-	imageIsOnDisk func(Facts) bool
-	// powerIsOff: the BMC confirmed the power-off after it was asked for.
-	powerIsOff func(Facts) bool
-	// nodeIsGone: the Machine's Node object is known not to exist.
-	nodeIsGone func(Facts) bool
-	// hostIsBack: the host is available again, erased as was asked.
-	hostIsBack func(Facts) bool
-	// verdictHolds: the verdict passed and speaks of this Node, this boot and this revision.
-	verdictHolds func(Facts) bool
-	// tokenMayLive: a bootstrap token is needed, and may be made or renewed.
-	tokenMayLive func(Facts) bool
-	// unsuited: nothing is drained for a revision that cannot be installed, or that the tenant's cluster cannot take.
+	// hasClaimedHost: without it nothing is requested of a host, and nothing is concluded from what it reports.
+	hasClaimedHost func(Facts) bool
+	// isHostFit: a host is claimed only while placement finds it fit.
+	isHostFit func(Facts) bool
+	// hasImageOnDisk: a Machine is Joining only when the host reports this attempt's image, written and verified.
+	hasImageOnDisk func(Facts) bool
+	// isPoweredOff: a Node is deleted, and a disk touched, only when the BMC has confirmed the power-off after it was requested.
+	isPoweredOff func(Facts) bool
+	// isNodeGone: a disk is touched only when the Machine's Node object is known not to exist.
+	isNodeGone func(Facts) bool
+	// isHostBack: a host is returned only when it is available again, erased as was requested.
+	isHostBack func(Facts) bool
+	// hasPassingVerdict: a Machine is Ready only when the verdict passed and speaks of this Node, this boot and this installation.
+	hasPassingVerdict func(Facts) bool
+	// needsToken: a bootstrap token is made or renewed only while an installation needs it.
+	needsToken func(Facts) bool
+	// unsuited: no Node is drained for a revision that cannot be installed, or that the tenant's cluster cannot take.
 	unsuited func(Facts, Revision) (reason, message string)
-	// calledOff: a roll ends without a re-image only while what is installed still runs.
-	calledOff func(Facts) bool
+	// isCalledOff: a roll ends without a new installation only while the one before it still runs.
+	isCalledOff func(Facts) bool
 }
 
 func realGuards() guards {
 	return guards{
-		hostIsMine: Facts.HostIsMine, hostIsFit: Facts.HostIsFit, imageIsOnDisk: Facts.ImageIsOnDisk, powerIsOff: Facts.PowerIsOff,
-		nodeIsGone: Facts.NodeIsGone, hostIsBack: Facts.HostIsBack, verdictHolds: Facts.VerdictHolds, tokenMayLive: Facts.TokenMayLive,
-		unsuited: unsuited, calledOff: Facts.CalledOff,
+		hasClaimedHost: Facts.HasClaimedHost, isHostFit: Facts.IsHostFit, hasImageOnDisk: Facts.HasImageOnDisk, isPoweredOff: Facts.IsPoweredOff,
+		isNodeGone: Facts.IsNodeGone, isHostBack: Facts.IsHostBack, hasPassingVerdict: Facts.HasPassingVerdict, needsToken: Facts.NeedsToken,
+		unsuited: unsuited, isCalledOff: Facts.IsCalledOff,
 	}
 }

@@ -1,9 +1,11 @@
 package lifecycle
 
 import (
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	hostplan "github.com/ingot-dev/ingot/controllers/plan/host"
@@ -16,6 +18,27 @@ import (
 func (w *world) checkIntent(f Facts, d Decision) {
 	if d.Status.Phase != f.Machine.Status.Phase && d.Action.Kind != AddFinalizer {
 		w.violated("intent: %s together with the step from %s to %s", d.Action.Kind, f.Machine.Status.Phase, d.Status.Phase)
+	}
+}
+
+// misleading are conditions as a Machine may have them when somebody else wrote or lost them.
+var misleading = [][]metav1.Condition{
+	nil,
+	{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonPoweringOff}},
+	{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeRemains}},
+	{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady}, {Type: v1alpha1.ConditionClaimed, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHostLost}},
+}
+
+// checkMemory: nothing that is done depends on what a condition says.
+func (w *world) checkMemory(f Facts, d Decision) {
+	for _, conditions := range misleading {
+		f.Machine.Status.Conditions = conditions
+		other := plan(f, w.guards)
+		s, o := d.Status, other.Status
+		if o.Phase != s.Phase || !reflect.DeepEqual(other.Action, d.Action) || other.Again != d.Again || other.Requeue != d.Requeue ||
+			!o.PowerOffRequestedAt.Equal(s.PowerOffRequestedAt) || !o.NodeRemainsReportedAt.Equal(s.NodeRemainsReportedAt) {
+			w.violated("memory: with conditions %v %s goes to %s with action %v, and else to %s with action %v", conditions, f.Machine.Name, o.Phase, other.Action, s.Phase, d.Action)
+		}
 	}
 }
 
@@ -48,7 +71,7 @@ func (w *world) checkDeprovision(m *machine, f Facts, h *host, a Action) {
 		w.violated("a host was deprovisioned although its Machine %s lives", m.live.Name)
 	}
 	if h.live.status.State == hostplan.StateProvisioned {
-		w.checkFence(h, f.DrainOver())
+		w.checkFence(h, f.IsDrainOver())
 	}
 }
 
@@ -66,7 +89,7 @@ func (w *world) checkInstall(f Facts, h *host, a Action) {
 // checkEvicted: the power goes when the pods went, or a release gave them their time.
 func (w *world) checkEvicted(f Facts) {
 	n, ref := w.tenant.nodes[f.Machine.Name], f.Machine.Status.NodeRef
-	if n == nil || ref == nil || n.uid != ref.UID || n.pods == 0 || f.Machine.Status.Phase == v1alpha1.MachineReleasing && f.DrainOver() {
+	if n == nil || ref == nil || n.uid != ref.UID || n.pods == 0 || f.Machine.Status.Phase == v1alpha1.MachineReleasing && f.IsDrainOver() {
 		return
 	}
 	w.violated("fence: %s is powered off while %d pods run on it", f.Machine.Name, n.pods)

@@ -8,8 +8,8 @@ import (
 )
 
 // obstacle is the first reason why no host may be claimed, whatever hosts there are.
-func (p *planner) obstacle() (reason, message string) {
-	nt, m := p.f.NodeType, p.f.Machine
+func (s situation) obstacle() (reason, message string) {
+	nt, m := s.NodeType, s.Machine
 	name := "NodeType " + m.Spec.NodeTypeRef.Name
 	switch {
 	case !nt.Found:
@@ -18,23 +18,40 @@ func (p *planner) obstacle() (reason, message string) {
 		return v1alpha1.ReasonWaitingForNodeType, name + " is new, and its controller has not looked at it yet"
 	case !nt.Ready:
 		return v1alpha1.ReasonWaitingForNodeType, fmt.Sprintf("%s is not Ready, %s: %s", name, nt.Reason, nt.Message)
-	case p.f.Revision.Name == "":
+	case s.Revision.Name == "":
 		return v1alpha1.ReasonWaitingForNodeType, name + " has no stable revision yet"
-	case !p.f.Provider.Found && p.f.Revision.Problem == "":
+	case !s.Provider.Found && s.Revision.Problem == "":
 		return v1alpha1.ReasonWaitingForNodeType, "the NodeProvider of " + name + " does not exist"
 	}
-	return p.g.unsuited(p.f, p.f.Revision)
+	return s.guards.unsuited(s.Facts, s.Revision)
 }
 
 // rollObstacle is the first reason why a roll to the revision that is wanted must not begin.
-func (p *planner) rollObstacle() (reason, message string) {
-	if reason, message = p.g.unsuited(p.f, p.f.Next); reason != "" {
+func (s situation) rollObstacle() (reason, message string) {
+	if reason, message = s.guards.unsuited(s.Facts, s.Next); reason != "" {
 		return reason, message
 	}
-	switch p.f.Machine.Status.Phase {
+	switch s.Machine.Status.Phase {
 	case v1alpha1.MachineValidating, v1alpha1.MachineReady:
 		// The power-off would not be confirmed, and the pods would have left in vain.
-		return p.hostTrouble()
+		return s.hostTrouble()
+	default:
+		return "", ""
+	}
+}
+
+// hostTrouble is why the host's controller does not go on.
+func (s situation) hostTrouble() (reason, message string) {
+	h := s.Host
+	switch {
+	case h.Paused:
+		return v1alpha1.ReasonHostPaused, "host " + s.hostName() + " is paused: remove its annotation baremetalhost.metal3.io/paused"
+	case h.Detached:
+		return v1alpha1.ReasonHostDetached, "host " + s.hostName() + " is detached: remove its annotation baremetalhost.metal3.io/detached"
+	case h.Error != "" && h.ErrorReason != "":
+		return h.ErrorReason, "host " + s.hostName() + ": " + h.ErrorMessage
+	case h.Error != "":
+		return v1alpha1.ReasonHostError, fmt.Sprintf("host %s reports a %s: %s", s.hostName(), h.Error, h.ErrorMessage)
 	default:
 		return "", ""
 	}

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,8 +38,57 @@ func diagram() string {
 	return b.String()
 }
 
-func TestTheCheckedInDiagramIsThatOfTheTable(t *testing.T) {
-	want := "# The life of a Machine\n\nRendered from edges.go; `go test ./controllers/plan/lifecycle -update` writes it anew.\n\n```mermaid\n" + diagram() + "```\n"
+// stepLists renders what is done in each phase as Markdown.
+func stepLists() string {
+	var b strings.Builder
+	for _, phase := range append(orderedPhases(), gone) {
+		title := string(phase)
+		if phase == gone {
+			title = "Releasing, when no host is this Machine's and its token is gone"
+		}
+		fmt.Fprintf(&b, "\n### %s\n\n", title)
+		writeSteps(&b, "", phases[phase])
+	}
+	return b.String()
+}
+
+func writeSteps(b *strings.Builder, indent string, steps []step) {
+	for i, s := range steps {
+		if s.take != nil {
+			fmt.Fprintf(b, "%s%d. %s\n", indent, i+1, s.goal)
+			continue
+		}
+		fmt.Fprintf(b, "%s%d. while %s:\n", indent, i+1, s.goal)
+		writeSteps(b, indent+"   ", s.group)
+	}
+}
+
+// orderedPhases are all phases, in the order in which the edges have them.
+func orderedPhases() []v1alpha1.MachinePhase {
+	var phases []v1alpha1.MachinePhase
+	for _, e := range edges {
+		if !slices.Contains(phases, e.from) {
+			phases = append(phases, e.from)
+		}
+	}
+	return phases
+}
+
+const document = `# The life of a Machine
+
+Rendered from edges.go and phases.go; %[1]sgo test ./controllers/plan/lifecycle -update%[1]s writes it anew.
+
+%[1]s%[1]s%[1]smermaid
+%[2]s%[1]s%[1]s%[1]s
+
+## What is done in each phase
+
+While none of the ways out of a phase is open, its steps are taken in this order, up to the first that has something to do or to wait
+for. Each line says what holds when the step has nothing to do.
+%[3]s`
+
+func TestTheCheckedInLifeIsThatOfTheTables(t *testing.T) {
+	want := fmt.Sprintf(document, "`", diagram(), stepLists())
 	if *update {
 		if err := os.WriteFile("lifecycle.md", []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -247,11 +297,11 @@ func TestAPowerOffIsConfirmedByTheRecordThoughTheProviderIsGone(t *testing.T) {
 	f, _, _ := w.facts(w.machines[0])
 	f.Provider, f.Host.Online, f.Host.PoweredOn = Provider{}, false, false
 	f.Host.Record.Status.Power = &v1alpha1.HostPower{State: "Off", ObservedGeneration: f.Host.Generation - 1}
-	if f.PowerIsOff() {
+	if f.IsPoweredOff() {
 		t.Error("a state that was read before the power-off was asked for counts as its confirmation")
 	}
 	f.Host.Record.Status.Power.ObservedGeneration++
-	if !f.PowerIsOff() {
+	if !f.IsPoweredOff() {
 		t.Error("the confirmed power-off does not count")
 	}
 }

@@ -25,9 +25,8 @@ func TestAMachineSaysHalvesOfItsImageAndNoSteps(t *testing.T) {
 		{"Loading", 0, true}, {writing, 5, true},
 	} {
 		attempt.Step, attempt.DoneBytes = c.step, c.done
-		p := &planner{f: f, g: realGuards(), d: Decision{Status: *f.Machine.Status.DeepCopy()}}
-		p.beforeWriting(nil) // as while everything else is prepared
-		p.reportInstallation()
+		p := &planner{situation: situation{Facts: f, guards: realGuards()}, d: Decision{Status: *f.Machine.Status.DeepCopy()}}
+		p.apply(p.awaitInstallation())
 		if changed := !equality.Semantic.DeepEqual(f.Machine.Status, p.d.Status); changed != c.writes {
 			t.Errorf("report %d, %s at %d: %+v, expected a write: %t", i, c.step, c.done, p.d.Status, c.writes)
 		}
@@ -35,8 +34,7 @@ func TestAMachineSaysHalvesOfItsImageAndNoSteps(t *testing.T) {
 	}
 	late := metav1.NewMicroTime(f.Now)
 	f.Machine.Status.Deadline, attempt.Step = &late, "Booting"
-	p := &planner{f: f, g: realGuards(), d: Decision{Status: f.Machine.Status}}
-	if p.reportInstallation(); !strings.Contains(p.message, "attempt 4 is at Booting") {
-		t.Errorf("a late Machine does not name the step: %s", p.message)
+	if r := (situation{Facts: f, guards: realGuards()}).awaitInstallation(); !strings.Contains(r.notice.message, "attempt 4 is at Booting") {
+		t.Errorf("a late Machine does not name the step: %s", r.notice.message)
 	}
 }

@@ -2,189 +2,115 @@ package lifecycle
 
 import (
 	"fmt"
-	"time"
-
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
 )
 
-// evictionRound is how often pods that remain are asked to leave, hostRound how often a power-off or an erase is looked at.
-const (
-	evictionRound = 5 * time.Second
-	hostRound     = 30 * time.Second
-)
+// canBeRunning: the system that was installed on the host may run.
+func (s situation) canBeRunning() bool { return s.Host.ImageURL != "" && s.CanHaveBooted() }
 
-// releasing gives the host back, step by step.
-func (p *planner) releasing() {
-	f := p.f
-	switch {
-	case f.Token != nil && f.Tenant.Reachable:
-		// First of all: from now on nothing of this Machine joins.
-		p.do(DeleteToken).TokenID = f.Token.ID
-		p.d.Again = true
-		p.hold("", v1alpha1.ReasonEvicting, "", "the bootstrap token is being deleted")
-	case p.g.hostIsMine(f):
-		p.returnHost()
-	case f.Tenant.Reachable || f.Machine.Status.Attempt == 0:
-		p.hold("", v1alpha1.ReasonDeletingNode, "", "no host is left to be returned")
-	default:
-		p.waitForTenant()
+func (s situation) deprovision() result {
+	if s.Host.ImageURL == "" {
+		return next
 	}
+	return act(Action{Kind: Deprovision}, notice{
+		reason: v1alpha1.ReasonErasing, waitingFor: "the host to be erased", message: "host " + s.hostName() + " is being deprovisioned",
+	})
 }
 
-func (p *planner) returnHost() {
-	f := p.f
-	switch {
-	case f.Host.ImageURL != "" && f.MayHaveBooted() && !p.fence():
-	case f.Host.ImageURL != "":
-		p.do(Deprovision)
-		p.hold("", v1alpha1.ReasonErasing, "the host to be erased", "host "+p.hostName()+" is being deprovisioned")
-	case !p.g.hostIsBack(f):
-		p.reportErase()
-	case f.NodeOfMine() && f.Tenant.Reachable && p.g.powerIsOff(f):
-		// It registered between the request to erase and the power-off.
-		p.do(DeleteNode).NodeUID = f.Node.UID
-		p.hold("", v1alpha1.ReasonDeletingNode, "", "Node "+f.Machine.Name+" is being deleted")
-	default:
-		p.giveBack()
+func (s situation) awaitErase() result {
+	if s.guards.isHostBack(s.Facts) {
+		return next
 	}
-}
-
-// fence stops the machine and takes its Node out of the cluster, and tells when both are done: cordon, evict, power
-// off, have that confirmed, delete the Node. Only behind it may a disk be touched. That the power-off is begun is written
-// before it is asked for: a roll that is called off meanwhile must see it. It does not begin with the step into the phase,
-// since nobody looked for the Node's pods before.
-func (p *planner) fence() bool {
-	switch {
-	case !p.f.PowerOffBegun() && (!p.evicted() || p.entering):
-		if p.reason == "" {
-			p.hold("", v1alpha1.ReasonEvicting, "", "the node is being emptied")
-		}
-	case p.f.Host.Online:
-		p.hold("", v1alpha1.ReasonPoweringOff, "", "host "+p.hostName()+" is being powered off")
-		if p.d.Again = !p.f.PowerOffBegun(); !p.d.Again {
-			p.do(PowerOff)
-		}
-	case !p.g.powerIsOff(p.f):
-		p.reportPowerOff()
-	case p.g.nodeIsGone(p.f):
-		return true
-	case p.f.Tenant.Reachable:
-		p.do(DeleteNode).NodeUID = p.f.Node.UID
-		p.d.Again = true
-		p.hold("", v1alpha1.ReasonDeletingNode, "", "Node "+p.f.Machine.Name+" is being deleted")
-	case p.f.Machine.Status.Phase == v1alpha1.MachineReleasing && p.f.DrainOver():
-		return true // the Node object remains; leave says so
-	default:
-		p.waitForTenant()
-	}
-	return false
-}
-
-// evicted tells whether the pods left, or had their time to.
-func (p *planner) evicted() bool {
-	f := p.f
-	switch {
-	case f.Machine.Status.Phase == v1alpha1.MachineReleasing && f.DrainOver():
-		return true
-	case !f.Tenant.Reachable:
-		p.waitForTenant()
-		return false
-	case !f.NodeOfMine():
-		return true
-	case !f.Node.Unschedulable:
-		p.do(Cordon).NodeUID = f.Node.UID
-		p.d.Again = true
-		p.hold("", v1alpha1.ReasonEvicting, "", "Node "+f.Machine.Name+" is being cordoned")
-		return false
-	case len(f.Node.Pods) > 0:
-		p.do(Evict).NodeUID = f.Node.UID
-		p.eviction()
-		return false
-	default:
-		return true
-	}
-}
-
-func (p *planner) waitForTenant() {
-	if p.f.Machine.Status.Phase == v1alpha1.MachineDraining {
-		p.after(time.Minute)
-		p.hold("", v1alpha1.ReasonWaitingForTenant, "the tenant's API server", tenantTrouble(p.f)+"; the roll waits for it")
-		return
-	}
-	until := p.f.Entered().Add(p.f.Timeouts.Draining)
-	p.after(min(time.Minute, max(until.Sub(p.f.Now), time.Second)))
-	p.hold("", v1alpha1.ReasonEvicting, "the tenant's API server",
-		fmt.Sprintf("%s; the release goes on without it at %s", tenantTrouble(p.f), until.UTC().Format(time.RFC3339)))
-}
-
-func (p *planner) reportPowerOff() {
-	p.after(hostRound)
-	reason, message := p.hostTrouble()
-	if reason == "" {
-		reason, message = v1alpha1.ReasonPoweringOff, "the BMC has not confirmed the power-off of "+p.hostName()
-	}
-	p.hold("", reason, "the confirmed power-off", message+"; nothing touches its disk before"+p.wayOut())
-}
-
-// wayOut tells of a release that is late how a server is given up that cannot be mended.
-func (p *planner) wayOut() string {
-	if !p.f.Overdue() {
-		return ""
-	}
-	return "; mend that, or give the server up as it is: annotate its BareMetalHost with baremetalhost.metal3.io/detached and delete it"
-}
-
-func (p *planner) reportErase() {
-	p.after(hostRound)
-	reason, message := p.hostTrouble()
+	reason, message := s.hostTrouble()
 	switch {
 	case reason == "":
-		p.hold("", v1alpha1.ReasonErasing, "the host to be erased", "host "+p.hostName()+" is "+p.f.Host.State+p.step())
-	case p.f.Host.Error != "":
-		p.hold("", v1alpha1.ReasonEraseFailed, "the host to be erased", message+"; the host stays out of the pool"+p.wayOut())
-	default:
-		p.hold("", reason, "the host to be erased", message)
+		reason, message = v1alpha1.ReasonErasing, "host "+s.hostName()+" is "+s.Host.State+s.runningStep()
+	case s.Host.Error != "":
+		reason, message = v1alpha1.ReasonEraseFailed, message+"; the host stays out of the pool"+s.wayOut()
+	}
+	return wait(notice{reason: reason, waitingFor: "the host to be erased", message: message}).lookAgain(hostRound)
+}
+
+func (s situation) runningStep() string {
+	if r := s.Host.Record; r != nil && r.Status.Attempt != nil && r.Status.Attempt.State == "Running" {
+		return ": " + r.Status.Attempt.Step
+	}
+	return ""
+}
+
+// deleteLateNode deletes a Node that registered between the request to erase and the power-off.
+func (s situation) deleteLateNode() result {
+	if !s.HasOwnNode() || !s.Tenant.Reachable || !s.guards.isPoweredOff(s.Facts) {
+		return next
+	}
+	return act(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, s.nodeDeletionNotice())
+}
+
+// clearHostRecord, deleteClaimSecret and returnHost empty what was written for the claim, and last of all the claim: whoever
+// claims next finds nothing of it.
+func (s situation) clearHostRecord() result {
+	if s.Host.Record == nil || s.Host.Record.Spec.Machine == nil {
+		return next
+	}
+	return act(Action{Kind: ClearHostRecord}, s.returnNotice()).planAgain()
+}
+
+func (s situation) deleteClaimSecret() result {
+	if !s.Secret.Found {
+		return next
+	}
+	return act(Action{Kind: DeleteClaimSecret}, s.returnNotice()).planAgain()
+}
+
+func (s situation) returnHost() result {
+	return act(Action{Kind: ReturnHost}, s.returnNotice()).planAgain()
+}
+
+func (s situation) returnNotice() notice {
+	return notice{reason: v1alpha1.ReasonErasing, message: "host " + s.hostName() + " is clean and goes back to the pool"}
+}
+
+// awaitRelease waits for the tenant when no host is left: a bootstrap token may be left there.
+func (s situation) awaitRelease() result {
+	if s.Tenant.Reachable || s.Machine.Status.Attempt == 0 {
+		return wait(notice{reason: v1alpha1.ReasonDeletingNode, message: "no host is left to be returned"})
+	}
+	return s.awaitTenant()
+}
+
+// canNodeRemain: a Node object of this Machine is, or may be, left in the tenant's cluster.
+func (s situation) canNodeRemain() bool {
+	return s.HasOwnNode() || !s.Tenant.Reachable && s.Machine.Status.NodeRef != nil
+}
+
+func (s situation) remainsNotice() notice {
+	name := s.Machine.Name
+	return notice{
+		reason:  v1alpha1.ReasonNodeRemains,
+		message: fmt.Sprintf("Node %s may remain in the tenant's cluster: delete it there with kubectl delete node %s", name, name),
 	}
 }
 
-// giveBack empties what was written for the claim, and last of all the claim: whoever claims next finds nothing of it.
-func (p *planner) giveBack() {
-	p.hold("", v1alpha1.ReasonErasing, "", "host "+p.hostName()+" is clean and goes back to the pool")
-	p.d.Again = true
-	switch {
-	case p.f.Host.Record != nil && p.f.Host.Record.Spec.Machine != nil:
-		p.do(ClearHostRecord)
-	case p.f.Secret.Found:
-		p.do(DeleteClaimSecret)
-	default:
-		p.do(ReturnHost)
+// reportRemainingNode tells that the Node may remain before the Machine can be gone.
+func (s situation) reportRemainingNode() result {
+	if !s.canNodeRemain() || s.Machine.Status.NodeRemainsReportedAt != nil {
+		return next
 	}
+	return record(nodeRemainsReported, s.remainsNotice())
 }
 
-// leave ends the Machine's life. When its Node may remain, that is told before the Machine can be gone.
-func (p *planner) leave() {
-	m := p.f.Machine
-	if !p.f.NodeOfMine() && (p.f.Tenant.Reachable || m.Status.NodeRef == nil) {
-		p.do(RemoveFinalizer)
-		p.hold("", v1alpha1.ReasonDeletingNode, "", "released")
-		return
+func (s situation) removeFinalizer() result {
+	if s.canNodeRemain() {
+		return act(Action{Kind: RemoveFinalizer}, s.remainsNotice())
 	}
-	message := fmt.Sprintf("Node %s may remain in the tenant's cluster: delete it there with kubectl delete node %s", m.Name, m.Name)
-	p.hold("", v1alpha1.ReasonNodeRemains, "", message)
-	if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == v1alpha1.ReasonNodeRemains {
-		p.do(RemoveFinalizer)
-		return
-	}
-	p.event(true, v1alpha1.ReasonNodeRemains, message)
-	p.d.Again = true
+	return act(Action{Kind: RemoveFinalizer}, notice{reason: v1alpha1.ReasonDeletingNode, message: "released"})
 }
 
-// Orphaned tells whether a host that a Machine claimed may be freed although no Machine is there to return it: a claim
+// IsOrphaned tells whether a host that a Machine claimed may be freed although no Machine is there to return it: a claim
 // that arrived after its Machine was gone. A host that was asked for an image is left to people.
-func Orphaned(machineExists bool, h Host) bool {
+func IsOrphaned(machineExists bool, h Host) bool {
 	recorded := h.Record != nil && h.Record.Spec.Machine != nil
 	return !machineExists && h.Consumer == facts.ConsumerOther && h.ImageURL == "" && !recorded &&
 		(h.State == facts.StateAvailable || h.State == facts.StateReady)

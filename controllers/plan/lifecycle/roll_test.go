@@ -159,7 +159,7 @@ func TestARollThatIsCalledOffTooLateInstallsTheSameRevisionAgain(t *testing.T) {
 	w.sync()
 	m := w.machines[0]
 	for range 10 {
-		if c := meta.FindStatusCondition(m.live.Status.Conditions, v1alpha1.ConditionReady); c.Reason == v1alpha1.ReasonPoweringOff {
+		if m.live.Status.PowerOffRequestedAt != nil {
 			break
 		}
 		w.reconcile(m)
@@ -171,8 +171,8 @@ func TestARollThatIsCalledOffTooLateInstallsTheSameRevisionAgain(t *testing.T) {
 	w.want(m, "rev-1")
 	w.sync()
 	story(w)
-	if s := m.live.Status; s.Phase != v1alpha1.MachineReady || s.Attempt != 2 || s.Revision != "rev-1" || w.hosts[0].hw.disk.attempt != 2 || len(w.broken) > 0 {
-		t.Errorf("%s with attempt %d of %s, broken %v", s.Phase, s.Attempt, s.Revision, w.broken)
+	if s := m.live.Status; s.Phase != v1alpha1.MachineReady || s.Attempt != 2 || s.Revision != "rev-1" || w.hosts[0].hw.disk.attempt != 2 || s.PowerOffRequestedAt != nil || len(w.broken) > 0 {
+		t.Errorf("%s with attempt %d of %s, power-off requested at %v, broken %v", s.Phase, s.Attempt, s.Revision, s.PowerOffRequestedAt, w.broken)
 	}
 }
 

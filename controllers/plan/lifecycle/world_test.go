@@ -38,6 +38,7 @@ type world struct {
 	timeouts Timeouts
 	reached  map[v1alpha1.MachinePhase]bool
 	rolls    int // re-images that succeeded
+	plans    int // decisions that were made
 	trace    func(format string, args ...any)
 }
 

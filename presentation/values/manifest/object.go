@@ -20,7 +20,7 @@ const Namespace = metav1.NamespaceSystem
 func Object(typed any) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
-		return nil, fmt.Errorf("write %T: %w", typed, err)
+		return nil, fmt.Errorf("write a manifest for the tenant's cluster: %w", err)
 	}
 	delete(content, "status")
 	prune(content)

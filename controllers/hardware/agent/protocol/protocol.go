@@ -166,7 +166,7 @@ func Decode(r io.Reader, limit int64, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
-		return fmt.Errorf("decoding body as %T: %w", into, err)
+		return fmt.Errorf("decoding the body: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return errTrailing

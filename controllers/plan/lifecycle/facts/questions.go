@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
@@ -18,18 +16,18 @@ const (
 	StateProvisioned  = "provisioned"
 )
 
-// HostIsMine: the host is there, and its consumerRef has this Machine's uid.
-func (f Facts) HostIsMine() bool { return f.Host != nil && f.Host.Consumer == ConsumerMine }
+// HasClaimedHost: the host is there, and its consumerRef has this Machine's uid.
+func (f Facts) HasClaimedHost() bool { return f.Host != nil && f.Host.Consumer == ConsumerMine }
 
-// HostIsFit: the host is nobody's, and placement finds it fit.
-func (f Facts) HostIsFit() bool {
+// IsHostFit: the host is nobody's, and placement finds it fit.
+func (f Facts) IsHostFit() bool {
 	return f.Host != nil && f.Host.Consumer == ConsumerNone && f.Host.Unfit == ""
 }
 
-// ImageIsOnDisk: the host reports this attempt's image, written and verified.
-func (f Facts) ImageIsOnDisk() bool {
+// HasImageOnDisk: the host reports this attempt's image, written and verified.
+func (f Facts) HasImageOnDisk() bool {
 	h := f.Host
-	if h.State != StateProvisioned || h.Error != "" || !f.ImageRequested() {
+	if h.State != StateProvisioned || h.Error != "" || !f.HasImageRequested() {
 		return false
 	}
 	if !f.HasRecord() {
@@ -39,13 +37,13 @@ func (f Facts) ImageIsOnDisk() bool {
 		h.Record.Status.Installed.MachineUID == f.Machine.UID && h.Record.Status.Installed.Attempt == f.Machine.Status.Attempt
 }
 
-// ImageRequested: the host was asked for this Machine's image.
-func (f Facts) ImageRequested() bool {
+// HasImageRequested: the host was asked for this Machine's image.
+func (f Facts) HasImageRequested() bool {
 	return f.Host.ImageURL != "" && f.Host.ImageURL == f.Revision.Image.URL && f.Host.Online
 }
 
-// PowerIsOff: the BMC confirmed the power-off after it was asked for.
-func (f Facts) PowerIsOff() bool {
+// IsPoweredOff: the BMC confirmed the power-off after it was asked for.
+func (f Facts) IsPoweredOff() bool {
 	h := f.Host
 	if h == nil || h.Online {
 		return false
@@ -61,11 +59,11 @@ func (f Facts) PowerIsOff() bool {
 // HasRecord: the host has a HostRecord, or should have one. The provider may be gone while its hosts are still there.
 func (f Facts) HasRecord() bool { return f.Provider.Records || f.Host.Record != nil }
 
-// NodeIsGone: the Machine's Node object is known not to exist.
-func (f Facts) NodeIsGone() bool { return f.Tenant.Reachable && !f.NodeOfMine() }
+// IsNodeGone: the Machine's Node object is known not to exist.
+func (f Facts) IsNodeGone() bool { return f.Tenant.Reachable && !f.HasOwnNode() }
 
-// HostIsBack: the host is available again, erased as was asked.
-func (f Facts) HostIsBack() bool {
+// IsHostBack: the host is available again, erased as was asked.
+func (f Facts) IsHostBack() bool {
 	h := f.Host
 	if h.ImageURL != "" || h.Error != "" || (h.State != StateAvailable && h.State != StateReady) {
 		return false
@@ -80,36 +78,36 @@ func (f Facts) HostIsBack() bool {
 	return r.Installed == nil && (r.LastTenant == "" || r.Erased != nil)
 }
 
-// VerdictHolds: the verdict passed and speaks of this Node, this boot and what the Machine was installed with.
-func (f Facts) VerdictHolds() bool {
+// HasPassingVerdict: the verdict passed and speaks of this Node, this boot and what the Machine was installed with.
+func (f Facts) HasPassingVerdict() bool {
 	v := f.Machine.Status.Verdict
-	return f.VerdictIsOfNode() && v.Result == v1alpha1.CheckPass && v.Admitted && f.Node.Found && v.BootID == f.Node.BootID
+	return f.HasVerdictOfNode() && v.Result == v1alpha1.CheckPass && v.Admitted && f.Node.Found && v.BootID == f.Node.BootID
 }
 
-// VerdictIsOfNode says whether there is a verdict on this Node, as it was installed, whatever it says and whichever boot it saw.
-func (f Facts) VerdictIsOfNode() bool {
+// HasVerdictOfNode says whether there is a verdict on this Node, as it was installed, whatever it says and whichever boot it saw.
+func (f Facts) HasVerdictOfNode() bool {
 	v, s := f.Machine.Status.Verdict, f.Machine.Status
 	return v != nil && v.NodeUID == f.Node.UID && v.Revision == s.Revision && v.Rendering == s.Rendering
 }
 
-// TokenMayLive: while an installation is on its way to a Node. When Provisioning ran out of time before anything was asked of
+// NeedsToken: while an installation is on its way to a Node. When Provisioning ran out of time before anything was asked of
 // the host, the token is still to be made, or the Machine could never go on.
-func (f Facts) TokenMayLive() bool {
-	if !f.HostIsMine() {
+func (f Facts) NeedsToken() bool {
+	if !f.HasClaimedHost() {
 		return false
 	}
 	switch f.Machine.Status.Phase {
 	case v1alpha1.MachineProvisioning:
-		return !f.Overdue() || !f.ImageRequested()
+		return !f.IsOverdue() || !f.HasImageRequested()
 	case v1alpha1.MachineJoining:
-		return !f.Overdue()
+		return !f.IsOverdue()
 	default:
 		return false
 	}
 }
 
-// Overdue: the deadline of the phase has passed.
-func (f Facts) Overdue() bool {
+// IsOverdue: the deadline of the phase has passed.
+func (f Facts) IsOverdue() bool {
 	d := f.Machine.Status.Deadline
 	return d != nil && !f.Now.Before(d.Time)
 }
@@ -122,43 +120,42 @@ func (f Facts) Entered() time.Time {
 	return f.Machine.Created
 }
 
-// DrainOver: pods had their time to leave.
-func (f Facts) DrainOver() bool { return !f.Now.Before(f.Entered().Add(f.Timeouts.Draining)) }
+// IsDrainOver: pods had their time to leave.
+func (f Facts) IsDrainOver() bool { return !f.Now.Before(f.Entered().Add(f.Timeouts.Draining)) }
 
 // ProviderID is that of what this attempt installs.
 func (m Machine) ProviderID() string { return v1alpha1.ProviderID(m.UID, m.Status.Attempt) }
 
-// NodeOfMine: the Node is this Machine's, of this attempt or of an earlier one.
-func (f Facts) NodeOfMine() bool {
+// HasOwnNode: the Node is this Machine's, of this attempt or of an earlier one.
+func (f Facts) HasOwnNode() bool {
 	return f.Node.Found && strings.HasPrefix(f.Node.ProviderID, v1alpha1.ProviderIDPrefix+string(f.Machine.UID)+"/")
 }
 
-// NodeOfThisAttempt: the Node was registered by what this attempt installed.
-func (f Facts) NodeOfThisAttempt() bool {
+// HasNodeOfThisAttempt: the Node was registered by what this attempt installed.
+func (f Facts) HasNodeOfThisAttempt() bool {
 	return f.Tenant.Reachable && f.Node.Found && f.Node.ProviderID == f.Machine.ProviderID()
 }
 
-// MayHaveBooted: the installed system may run, or nobody knows.
-func (f Facts) MayHaveBooted() bool {
+// CanHaveBooted: the installed system may run, or nobody knows.
+func (f Facts) CanHaveBooted() bool {
 	installing := []string{"registering", "inspecting", "preparing", StateAvailable, StateReady, StateProvisioning}
-	return f.NodeOfMine() || !slices.Contains(installing, f.Host.State)
+	return f.HasOwnNode() || !slices.Contains(installing, f.Host.State)
 }
 
-// PowerOffBegun: the power-off was asked for, or the status says that it will be: from there on there is no way back. The
+// HasPowerOffBegun: the power-off was asked for, or the status says that it will be: from there on there is no way back. The
 // status says so before the host is asked, so that no request on its way can be overlooked.
-func (f Facts) PowerOffBegun() bool {
-	ready := meta.FindStatusCondition(f.Machine.Status.Conditions, v1alpha1.ConditionReady)
-	return !f.Host.Online || ready != nil && ready.Reason == v1alpha1.ReasonPoweringOff
+func (f Facts) HasPowerOffBegun() bool {
+	return !f.Host.Online || f.Machine.Status.PowerOffRequestedAt != nil
 }
 
-// CalledOff: no other revision is wanted any more, and what is installed still runs as it did before the roll.
-func (f Facts) CalledOff() bool {
-	return f.Next.Name == "" && f.Machine.Status.NodeRef != nil && f.NodeOfThisAttempt() && !f.PowerOffBegun()
+// IsCalledOff: no other revision is wanted any more, and what is installed still runs as it did before the roll.
+func (f Facts) IsCalledOff() bool {
+	return f.Next.Name == "" && f.Machine.Status.NodeRef != nil && f.HasNodeOfThisAttempt() && !f.HasPowerOffBegun()
 }
 
-// HostTakesImage: the host can be asked for another image. With a HostRecord it always can; a baremetal-operator installs
+// CanTakeImage: the host can be asked for another image. With a HostRecord it always can; a baremetal-operator installs
 // anew only what it has deprovisioned.
-func (f Facts) HostTakesImage() bool {
+func (f Facts) CanTakeImage() bool {
 	h := f.Host
 	return f.HasRecord() || h.ImageURL == "" && h.Error == "" && (h.State == StateAvailable || h.State == StateReady)
 }

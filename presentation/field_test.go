@@ -1,0 +1,80 @@
+package presentation
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/plan"
+)
+
+// checkField fails a test whose refusal names no field of the object.
+func checkField(t *testing.T, r *Refusal) {
+	t.Helper()
+	object := reflect.TypeFor[v1alpha1.NodeType]()
+	if r.Field.IsOfImage() {
+		object = reflect.TypeFor[v1alpha1.OSImage]()
+	}
+	if (r.Field.Kind != plan.KindNodeType && !r.Field.IsOfImage()) || !strings.HasPrefix(r.Field.Path, "spec.") || !hasField(object, r.Field.Path) {
+		t.Errorf("rule %s: the %s has no field %q", r.Rule, r.Field.Kind, r.Field.Path)
+	}
+	// What is said of the field must not begin with its name once more.
+	if last := r.Field.Path[strings.LastIndex(r.Field.Path, ".")+1:]; strings.HasPrefix(r.Message, last) {
+		t.Errorf("rule %s says %q twice: %s", r.Rule, last, r)
+	}
+}
+
+// hasField says whether a value of the type can have the path: spec.gpu.presentation.mig.layout[0].profiles.
+func hasField(object reflect.Type, path string) bool {
+	for path != "" {
+		for object.Kind() == reflect.Pointer {
+			object = object.Elem()
+		}
+		inside, rest, indexed := strings.Cut(strings.TrimPrefix(path, "["), "]")
+		switch {
+		case strings.HasPrefix(path, "[") && indexed && object.Kind() == reflect.Map:
+			object, path = object.Elem(), rest
+		case strings.HasPrefix(path, "[") && indexed && object.Kind() == reflect.Slice:
+			if _, err := strconv.Atoi(inside); err != nil {
+				return false
+			}
+			object, path = object.Elem(), rest
+		case object.Kind() == reflect.Struct:
+			path = strings.TrimPrefix(path, ".")
+			end := strings.IndexAny(path+".", ".[")
+			field, ok := fieldNamed(object, path[:end])
+			if !ok {
+				return false
+			}
+			object, path = field, path[end:]
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func fieldNamed(object reflect.Type, name string) (reflect.Type, bool) {
+	for i := range object.NumField() {
+		if tag, _, _ := strings.Cut(object.Field(i).Tag.Get("json"), ","); tag == name && name != "" {
+			return object.Field(i).Type, true
+		}
+	}
+	return nil, false
+}
+
+func TestOnlyFieldsOfTheTypesAreFields(t *testing.T) {
+	object := reflect.TypeFor[v1alpha1.NodeType]()
+	for path, want := range map[string]bool{
+		"spec.gpu.presentation.mig.layout[0].profiles": true, "spec.gpu.presentation.mig.layout[0].profiles[3g.40gb]": true,
+		"spec.resources[nvidia.com/gpu]": true, "spec.gpu.driver.packages[12]": true, "spec.gpu": true,
+		"spec.gpu.presentation.mig.layout.profiles": false, "spec.gpu.presentation.mig.layout[x].profiles": false, "spec.gpus": false,
+		"spec.gpu.": false, "spec.gpu.count.x": false, "spec.gpu.count[0]": false, "spec.resources[nvidia.com/gpu": false,
+	} {
+		if got := hasField(object, path); got != want {
+			t.Errorf("%s: %t, want %t", path, got, want)
+		}
+	}
+}
