@@ -33,6 +33,13 @@ spec:
   gpu: {vendor: nvidia, model: H100-SXM5-80GB, count: 8, presentation: {mode: Passthrough}}
   hashVersion: 1
 `,
+	"NodeTypeRendering": `
+metadata: {name: h100-77aa-1f2e3d4c}
+spec:
+  revisionRef: {name: h100-77aa}
+  encoding: 1
+  plan: {kernelArguments: [quiet], expectation: {resources: [{name: nvidia.com/gpu, quantity: "8"}]}}
+`,
 	"NodePool": `
 metadata: {name: training, namespace: research}
 spec: {nodeTypeRef: {name: h100}, tenantClusterRef: {name: research}}
@@ -145,6 +152,12 @@ func ruleCases() []ruleCase {
 
 		{rule: "Rollout spec: only paused may change: change the NodeType instead",
 			old: "{}", bad: "{spec: {to: h100-9999}}", good: "{spec: {paused: true}}"},
+		{rule: "Rollout spec: only paused may change: change the NodeType instead",
+			old: "{spec: {fromRendering: a, toRendering: b}}", bad: "{spec: {fromRendering: a, toRendering: c}}", good: "{spec: {fromRendering: a, toRendering: b, paused: true}}"},
+		{rule: "Machine spec: rendering needs revision: it is a rendering of that one",
+			bad: "{spec: {rendering: h100-77aa-1f2e3d4c}}", good: "{spec: {revision: h100-77aa, rendering: h100-77aa-1f2e3d4c}}"},
+		{rule: "NodeTypeRendering spec: spec is immutable: run ingot rollout refresh, which makes a new rendering",
+			old: "{}", bad: "{spec: {plan: {kernelArguments: [other]}}}", good: "{metadata: {labels: {a: b}}}"},
 
 		{rule: "TenantCluster spec.join: set exactly one of tlsBootstrap, kubeadm, vcluster, script",
 			bad: "{spec: {join: {kubeadm: {}}}}", good: "{spec: {join: {tlsBootstrap: null, script: {secretRef: {name: s}}}}}"},
