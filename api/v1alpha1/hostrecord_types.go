@@ -216,8 +216,23 @@ type GPUInventory struct {
 	Count int32 `json:"count"`
 }
 
+// HostError is why a host is in error.
+type HostError struct {
+	// reason in UpperCamel: BMCUnreachable, PowerOffIgnored, DigestMismatch.
+	// +required
+	// +kubebuilder:validation:MaxLength=128
+	Reason string `json:"reason"`
+	// message says what was expected, what was seen and where to look.
+	// +optional
+	// +kubebuilder:validation:MaxLength=8192
+	Message string `json:"message,omitempty"`
+}
+
 // HostRecordStatus is what the host controller did and saw.
 type HostRecordStatus struct {
+	// error that the host is in; absent while it is well. BareMetalHost.status.errorMessage shows the same as "reason: message".
+	// +optional
+	Error *HostError `json:"error,omitempty"`
 	// power as the BMC said.
 	// +optional
 	Power *HostPower `json:"power,omitempty"`

@@ -21,6 +21,10 @@ type Installer interface {
 	Erase(ctx context.Context, host Host, attempt Attempt, mode EraseMode) error
 	// Cancel ends the attempt, whatever it does, and powers the host off. Settled when Observe reports PowerOff.
 	Cancel(ctx context.Context, host Host, attempt Attempt) error
+	// SetPower advances a change of power on a host where no attempt runs: it decides when the power is asked for, asked for
+	// again, and cut instead of asked for. When the time for the change is over it goes on, and returns an *Error of the kind
+	// Ignored with ReasonPowerOffIgnored or ReasonPowerOnIgnored. Settled when Observe reports the power.
+	SetPower(ctx context.Context, host Host, change PowerChange) error
 }
 
 // Capabilities says what an Installer can do.
@@ -54,6 +58,16 @@ type Attempt struct {
 	Number int64
 	// Deadline is when the attempt fails, whatever it does then.
 	Deadline time.Time
+}
+
+// PowerChange is a state of power that is wanted of a host.
+type PowerChange struct {
+	// Want is PowerOn or PowerOff.
+	Want PowerState
+	// Graceful lets the operating system stop before the power is cut. It holds for PowerOff.
+	Graceful bool
+	// Since is when the change was wanted first; every call for the same change has the same one.
+	Since time.Time
 }
 
 // InstallSpec says what to write.

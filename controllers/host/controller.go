@@ -45,9 +45,8 @@ type Reconciler struct {
 	Client client.Client
 	// Direct reads from the API server: Secrets, and what another process is known, or must not be overlooked, to have changed.
 	Direct client.Reader
-	// Installer and BMCs touch the hardware.
+	// Installer touches the hardware.
 	Installer hardware.Installer
-	BMCs      hardware.BMCs
 	// Recorder takes events.
 	Recorder events.EventRecorder
 	// Clock tells the time, Random a number in [0, 1).
@@ -62,7 +61,7 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if r.Client == nil || r.Direct == nil || r.Installer == nil || r.BMCs == nil || r.Recorder == nil || r.Clock == nil || r.Random == nil {
+	if r.Client == nil || r.Direct == nil || r.Installer == nil || r.Recorder == nil || r.Clock == nil || r.Random == nil {
 		return errors.New("host controller: a dependency is missing")
 	}
 	if r.Timeouts.Poll <= 0 || r.Timeouts.Steady <= 0 || r.Timeouts.RetryBase <= 0 {

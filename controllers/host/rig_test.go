@@ -32,6 +32,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/direct"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
@@ -57,7 +58,7 @@ const speed = 1000
 func quick() plan.Timeouts {
 	t := plan.DefaultTimeouts()
 	t.Install, t.EraseMetadata, t.EraseFull = time.Minute, time.Minute, time.Minute
-	t.GracefulOff, t.PowerChange, t.BMCGrace = 50*time.Millisecond, 5*time.Second, 200*time.Millisecond
+	t.BMCGrace = 200 * time.Millisecond
 	t.RetryBase, t.Poll, t.Steady = 50*time.Millisecond, 20*time.Millisecond, 100*time.Millisecond
 	return t
 }
@@ -188,8 +189,8 @@ func (r *rig) start() {
 	}
 	r.boot.Store("handler", service)
 	reconciler := &host.Reconciler{
-		Client: behind{mgr.GetClient(), r.stale}, Direct: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("ingot"), BMCs: bmcs, Clock: time.Now, Random: rand.Float64,
-		Timeouts: quick(), Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: direct.Timeouts{PowerOnRetry: 300 * time.Millisecond}}),
+		Client: behind{mgr.GetClient(), r.stale}, Direct: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("ingot"), Clock: time.Now, Random: rand.Float64,
+		Timeouts: quick(), Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: hardware.Timeouts{GracefulOff: 50 * time.Millisecond, PowerOnRetry: 300 * time.Millisecond}}),
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)

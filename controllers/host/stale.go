@@ -38,13 +38,13 @@ func (r *Reconciler) current(ctx context.Context, host *metal3.BareMetalHost, re
 
 // confirm is for what switches the power and comes without a write of the record, whose optimistic lock would tell that others
 // have gone on: the record must be the one that was read.
-func (r *Reconciler) confirm(ctx context.Context, record *v1alpha1.HostRecord, d plan.Decision) error {
-	switch d.Action.Kind {
+func (r *Reconciler) confirm(ctx context.Context, record *v1alpha1.HostRecord, action plan.ActionKind, intent v1alpha1.HostRecordStatus) error {
+	switch action {
 	case plan.ActionSetPower, plan.ActionCancel:
 	default:
 		return nil // the installer compares with the attempt that the API server has
 	}
-	if record.UID == "" || !equality.Semantic.DeepEqual(record.Status, d.Record) {
+	if record.UID == "" || !equality.Semantic.DeepEqual(record.Status, intent) {
 		return nil
 	}
 	var now v1alpha1.HostRecord

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/host/sessions"
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
 )
@@ -30,7 +30,7 @@ func applyStatus(host *metal3.BareMetalHost, seen sight, d plan.Decision) {
 	applyHardware(host, seen, d)
 	applyCredentials(host, seen)
 	// LastUpdated also says when credentials were refused last.
-	refused := seen.secretVersion != "" && seen.facts.Problem != nil && seen.facts.Problem.Reason == plan.ReasonOf(hardware.Unauthorized)
+	refused := seen.secretVersion != "" && seen.facts.Problem != nil && seen.facts.Problem.Reason == v1alpha1.ReasonBMCUnauthorized
 	if refused || !equality.Semantic.DeepEqual(before, s) {
 		now := metav1.NewTime(seen.facts.Now)
 		s.LastUpdated = &now

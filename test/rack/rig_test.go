@@ -212,7 +212,7 @@ func newRig(t testing.TB, servers int, change func(*rack.Options)) *rig {
 		}
 	})
 	r.installer = direct.New(direct.Options{
-		BMCs: r.client, Store: r.store, Timeouts: direct.Timeouts{PowerOn: 2 * time.Second, PowerOnRetry: 300 * time.Millisecond, Boot: 3 * time.Second},
+		BMCs: r.client, Store: r.store, Timeouts: hardware.Timeouts{PowerOn: 2 * time.Second, PowerOnRetry: 300 * time.Millisecond, Boot: 3 * time.Second},
 	})
 	for _, server := range r.rack.Servers() {
 		r.store.sessions[server.UUID()] = netboot.Session{HostUID: server.UUID(), Namespace: "metal", Name: server.Name(), BootMAC: server.BootMAC()}

@@ -8,43 +8,6 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 )
 
-// Timeouts bound the steps of an attempt; zero values take the defaults. The attempt's deadline bounds all of them.
-type Timeouts struct {
-	// PowerOff is how long a BMC may take to confirm power-off; 0: 3 minutes.
-	PowerOff time.Duration
-	// PowerOn is how long a BMC may take to report power-on; 0: 5 minutes.
-	PowerOn time.Duration
-	// PowerOnRetry is the interval at which a power-on without effect is asked for again; 0: 30 seconds.
-	PowerOnRetry time.Duration
-	// Boot is from power-on to the request for the boot document; 0: 20 minutes, since an HGX server's POST takes more than 10.
-	Boot time.Duration
-	// Load is from the boot document to the agent's registration; 0: 10 minutes.
-	Load time.Duration
-	// Silence is how long an agent may report no progress; 0: 15 minutes.
-	Silence time.Duration
-}
-
-// DefaultTimeouts are those for real servers.
-func DefaultTimeouts() Timeouts {
-	return Timeouts{
-		PowerOff: 3 * time.Minute, PowerOn: 5 * time.Minute, PowerOnRetry: 30 * time.Second,
-		Boot: 20 * time.Minute, Load: 10 * time.Minute, Silence: 15 * time.Minute,
-	}
-}
-
-func (t Timeouts) withDefaults() Timeouts {
-	d := DefaultTimeouts()
-	for value, standard := range map[*time.Duration]time.Duration{
-		&t.PowerOff: d.PowerOff, &t.PowerOn: d.PowerOn, &t.PowerOnRetry: d.PowerOnRetry,
-		&t.Boot: d.Boot, &t.Load: d.Load, &t.Silence: d.Silence,
-	} {
-		if *value <= 0 {
-			*value = standard
-		}
-	}
-	return t
-}
-
 // silent is how long an agent must have been quiet at the deadline for the reason to be its silence: agents report
 // every few seconds.
 const silent = time.Minute
@@ -59,7 +22,7 @@ type facts struct {
 	// quietSince is when the agent last reported something new, or the step was entered.
 	quietSince time.Time
 	now        time.Time
-	timeouts   Timeouts
+	timeouts   hardware.Timeouts
 }
 
 // act is what a decision asks for. Each is at most one change of the session, and at most one change of the host's power.
@@ -122,8 +85,10 @@ func (f facts) poweringOff() decision {
 			return decision{act: actSucceed}
 		}
 		return decision{act: actBootNetwork}
-	case !f.now.Before(s.StepAt.Add(f.timeouts.PowerOff)):
-		return f.fail(hardware.ReasonPowerOffIgnored, fmt.Sprintf("the BMC accepts power-off and reports %s", f.power))
+	}
+	next := nextPower(hardware.PowerChange{Want: hardware.PowerOff, Since: s.StepAt}, f.power, time.Time{}, f.now, f.timeouts)
+	if next.ignored != "" {
+		return f.fail(next.ignored, fmt.Sprintf("the BMC accepts power-off and reports %s", f.power))
 	}
 	return decision{act: actPowerOff}
 }
@@ -135,9 +100,14 @@ func (f facts) poweringOn() decision {
 		return decision{act: actReport}
 	case f.power == hardware.PowerOn && !s.OpenedAt.Before(s.StepAt):
 		return decision{act: actBooting}
-	case !f.now.Before(s.StepAt.Add(f.timeouts.PowerOn)):
-		return f.fail(hardware.ReasonPowerOnIgnored, fmt.Sprintf("the BMC accepts power-on and reports %s: look at the server's power supplies and the BMC's log", f.power))
-	case s.OpenedAt.Before(s.StepAt) || !f.now.Before(s.OpenedAt.Add(f.timeouts.PowerOnRetry)):
+	case s.OpenedAt.Before(s.StepAt):
+		return decision{act: actPowerOn}
+	}
+	next := nextPower(hardware.PowerChange{Want: hardware.PowerOn, Since: s.StepAt}, f.power, s.OpenedAt, f.now, f.timeouts)
+	switch {
+	case next.ignored != "":
+		return f.fail(next.ignored, fmt.Sprintf("the BMC accepts power-on and reports %s: look at the server's power supplies and the BMC's log", f.power))
+	case next.ask != "":
 		return decision{act: actPowerOn}
 	}
 	return decision{act: actWait}

@@ -67,7 +67,7 @@ func TestDecisionsFollowFromPowerStepAndTime(t *testing.T) {
 		{reason: "silent at the deadline", step: hardware.StepVerifying, power: hardware.PowerOn, after: time.Hour, quiet: 2 * time.Minute, want: actFail, fails: hardware.ReasonAgentSilent},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			f := facts{power: c.power, powerErr: c.err, session: running(hardware.OpInstall, c.step), now: start.Add(c.after), timeouts: Timeouts{}.withDefaults()}
+			f := facts{power: c.power, powerErr: c.err, session: running(hardware.OpInstall, c.step), now: start.Add(c.after), timeouts: hardware.DefaultTimeouts()}
 			f.quietSince = f.now.Add(-c.quiet)
 			if c.err != nil {
 				f.power = hardware.PowerUnknown
@@ -101,7 +101,7 @@ func TestDecisionsKeepTheLaws(t *testing.T) {
 						if err != nil && power != hardware.PowerUnknown {
 							continue
 						}
-						f := facts{power: power, powerErr: err, session: running(operation, step), quietSince: start, now: start.Add(after), timeouts: Timeouts{}.withDefaults()}
+						f := facts{power: power, powerErr: err, session: running(operation, step), quietSince: start, now: start.Add(after), timeouts: hardware.DefaultTimeouts()}
 						for _, broken := range laws(f, decide(f)) {
 							t.Errorf("%s at %s, power %s (%v), after %s: %s", operation, step, power, err, after, broken)
 						}

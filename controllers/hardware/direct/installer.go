@@ -19,7 +19,7 @@ type Options struct {
 	// Clock tells the time; nil: time.Now.
 	Clock func() time.Time
 	// Timeouts bound the steps.
-	Timeouts Timeouts
+	Timeouts hardware.Timeouts
 	// Log gets one line for every act; nil: none.
 	Log *slog.Logger
 }
@@ -32,6 +32,8 @@ type Installer struct {
 	// heard remembers when each host's agent last reported something new. It is not kept: after a restart
 	// an agent gets its time anew, within the deadline.
 	heard map[string]heard
+	// asked remembers what power was last asked for outside attempts.
+	asked map[string]asked
 }
 
 var _ hardware.Installer = (*Installer)(nil)
@@ -53,8 +55,8 @@ func New(options Options) *Installer {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
-	options.Timeouts = options.Timeouts.withDefaults()
-	return &Installer{options: options, heard: map[string]heard{}}
+	options.Timeouts = options.Timeouts.WithDefaults()
+	return &Installer{options: options, heard: map[string]heard{}, asked: map[string]asked{}}
 }
 
 // Capabilities implements hardware.Installer.

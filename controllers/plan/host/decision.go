@@ -59,7 +59,7 @@ type Action struct {
 	// Erase mode of an Erase.
 	Erase hardware.EraseMode
 	// Power of a SetPower.
-	Power hardware.PowerAction
+	Power hardware.PowerChange
 }
 
 // Event is for people.

@@ -106,7 +106,7 @@ func (w *world) do(a Action) {
 	switch a.Kind {
 	case ActionSetPower:
 		if !w.chance(20) {
-			w.power = map[bool]hardware.PowerState{true: hardware.PowerOn, false: hardware.PowerOff}[a.Power == hardware.TurnOn]
+			w.power = a.Power.Want
 		}
 	case ActionCancel:
 		if w.attempt.State == hardware.AttemptRunning || w.attempt.Number < a.Attempt.Number {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -145,6 +144,7 @@ func (p *planner) problem() {
 	if left := p.Timeouts.BMCGrace - p.Now.Sub(since); left > 0 {
 		was := p.Host.Status
 		p.d.Status.OperationalStatus, p.d.Status.ErrorType, p.d.Status.ErrorMessage = was.OperationalStatus, was.ErrorType, was.ErrorMessage
+		p.d.Record.Error = p.Record.Error
 		p.d.Requeue = min(p.d.Requeue, left)
 		return
 	}
@@ -168,12 +168,22 @@ func (p *planner) free() {
 
 func (p *planner) clearError() {
 	p.d.Status.OperationalStatus = OperationalOK
-	p.d.Status.ErrorType, p.d.Status.ErrorMessage = NoError, ""
+	p.d.Status.ErrorType, p.d.Status.ErrorMessage, p.d.Record.Error = NoError, "", nil
 }
 
 func (p *planner) fail(kind ErrorType, reason, message string) {
 	p.d.Status.OperationalStatus = OperationalError
+	message = cut(message, maxError)
 	p.d.Status.ErrorType, p.d.Status.ErrorMessage = kind, reason+": "+message
+	p.d.Record.Error = &v1alpha1.HostError{Reason: reason, Message: message}
+}
+
+// errorReason is the reason of an error; "" when there is none.
+func errorReason(e *v1alpha1.HostError) string {
+	if e == nil {
+		return ""
+	}
+	return e.Reason
 }
 
 // steady is when to look again at a host where nothing runs.
@@ -284,18 +294,13 @@ func (p *planner) reportError() {
 	switch {
 	case after.ErrorType == NoError:
 		after.ErrorCount = 0
-	case after.ErrorType != before.ErrorType || errorReason(after.ErrorMessage) != errorReason(before.ErrorMessage):
-		// The rest of a message may change with every look, and is no new error then.
+	case after.ErrorType != before.ErrorType || errorReason(p.d.Record.Error) != errorReason(p.Record.Error):
+		// The message may change with every look, and is no new error then.
 		after.ErrorCount = before.ErrorCount + 1
-		reason := errorReason(after.ErrorMessage)
-		p.d.Events = append(p.d.Events, Event{Warning: true, Reason: reason, Action: "Serve", Message: after.ErrorMessage})
+		p.d.Events = append(p.d.Events, Event{Warning: true, Reason: errorReason(p.d.Record.Error), Action: "Serve", Message: after.ErrorMessage})
+	default:
+		after.ErrorCount = before.ErrorCount
 	}
-}
-
-// errorReason is the typed reason that fail puts before a message.
-func errorReason(message string) string {
-	reason, _, _ := strings.Cut(message, ":")
-	return reason
 }
 
 func named(s State) string {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -154,14 +155,14 @@ func TestDecisions(t *testing.T) {
 			}},
 		{name: "a failed installation shows its reason and the time of the next attempt",
 			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonNoBootRequest), state: StateProvisioning,
-			action: ActionSetPower, check: asks(hardware.TurnOff),
+			action: ActionSetPower, check: asks(off, false),
 			error: ProvisioningError, message: "NoBootRequest: attempt 2 failed at Writing: seen; failure 1 of 3, the next attempt is at 2026-11-20T12:01:00Z"},
 		{name: "after the pause the next attempt has the next number",
 			facts: facts(StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonNoBootRequest).ended(1).with(later(time.Minute)),
 			state: StateProvisioning, check: begins(3, hardware.OpInstall)},
 		{name: "no attempt follows a failed one before the power is off: an older system on the disk may have come up",
 			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonNoBootRequest).ended(1).with(later(time.Minute)),
-			state: StateProvisioning, action: ActionSetPower, check: asks(hardware.TurnOff)},
+			state: StateProvisioning, action: ActionSetPower, check: asks(off, false)},
 		{name: "the pause doubles with each failure",
 			facts: facts(StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonNoBootRequest).ended(2).with(later(time.Minute)),
 			state: StateProvisioning, error: ProvisioningError, message: "NoBootRequest"},
@@ -207,11 +208,11 @@ func TestDecisions(t *testing.T) {
 			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, running, "").with(otherImage), state: StateProvisioning, action: ActionCancel},
 		{name: "a cancelled installation leaves its host off",
 			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonCancelled).ended(0).with(func(f *Facts) { f.Host.Online = false }),
-			state: StateProvisioning, action: ActionSetPower, check: asks(hardware.TurnOff)},
+			state: StateProvisioning, action: ActionSetPower, check: asks(off, false)},
 		{name: "a claimed host that was powered on by a person, and is asked to be off, is powered off",
-			facts: facts(StateAvailable, on).claimed().with(func(f *Facts) { f.Host.Online = false }), state: StateAvailable, action: ActionSetPower, check: asks(hardware.TurnOff)},
+			facts: facts(StateAvailable, on).claimed().with(func(f *Facts) { f.Host.Online = false }), state: StateAvailable, action: ActionSetPower, check: asks(off, false)},
 		{name: "a provisioned host that lost its power is powered on",
-			facts: facts(StateProvisioned, off).claimed().installed(), state: StateProvisioned, action: ActionSetPower, check: asks(hardware.TurnOn)},
+			facts: facts(StateProvisioned, off).claimed().installed(), state: StateProvisioned, action: ActionSetPower, check: asks(on, false)},
 		{name: "a host that boots what was installed is looked at soon, so that a lost power is seen",
 			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Record.Installed.At = at(-time.Minute) }), state: StateProvisioned,
 			check: looksWithin(27*time.Second, 30*time.Second)},
@@ -238,15 +239,22 @@ func TestDecisions(t *testing.T) {
 			state: StateProvisioning},
 		{name: "a provisioned host taken offline is shut down first",
 			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Online = false }),
-			state: StateProvisioned, action: ActionSetPower, check: asks(hardware.ShutDown)},
-		{name: "an operating system gets its time to stop",
-			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Online = false }).with(poweringOff(-time.Minute)), state: StateProvisioned},
-		{name: "an operating system that does not stop loses its power",
-			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Online = false }).with(poweringOff(-2 * time.Minute)),
-			state: StateProvisioned, action: ActionSetPower, check: asks(hardware.TurnOff)},
-		{name: "a power-off that a BMC ignores becomes an error and is asked for again",
-			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Online = false }).with(poweringOff(-time.Hour)),
-			state: StateProvisioned, action: ActionSetPower, error: PowerManagementError, message: "PowerOffIgnored"},
+			state: StateProvisioned, action: ActionSetPower, check: asks(off, true)},
+		{name: "a change of power under way goes on from when it began",
+			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Online = false }).with(poweringOff(-time.Minute)),
+			state: StateProvisioned, action: ActionSetPower, check: func(t *testing.T, d Decision) {
+				asks(off, true)(t, d)
+				if !d.Action.Power.Since.Equal(noon.Add(-time.Minute)) || !d.Record.Power.ObservedAt.Time.Equal(d.Action.Power.Since) {
+					t.Errorf("since %s, recorded %s", d.Action.Power.Since, d.Record.Power.ObservedAt)
+				}
+			}},
+		{name: "a change of power for an earlier generation is another one",
+			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Online, f.Host.Generation = false, 4 }).with(poweringOff(-time.Minute)),
+			state: StateProvisioned, action: ActionSetPower, check: func(t *testing.T, d Decision) {
+				if !d.Action.Power.Since.Equal(noon) {
+					t.Errorf("since %s", d.Action.Power.Since)
+				}
+			}},
 		{name: "a confirmed power-off is recorded for this generation",
 			facts: facts(StateProvisioned, off).claimed().installed().with(func(f *Facts) { f.Host.Online, f.Host.Generation = false, 4 }), state: StateProvisioned,
 			check: func(t *testing.T, d Decision) {
@@ -255,7 +263,7 @@ func TestDecisions(t *testing.T) {
 				}
 			}},
 		{name: "a hard reboot cuts the power", facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Reboot, f.Host.RebootHard, f.Host.RebootOnce = true, true, true }),
-			state: StateProvisioned, action: ActionSetPower, check: asks(hardware.TurnOff)},
+			state: StateProvisioned, action: ActionSetPower, check: asks(off, false)},
 		{name: "the reboot annotation goes when the host is off", facts: facts(StateProvisioned, off).claimed().installed().with(func(f *Facts) { f.Host.Reboot, f.Host.RebootOnce = true, true }),
 			state: StateProvisioned, check: func(t *testing.T, d Decision) {
 				if len(d.DropAnnotations) != 1 || d.DropAnnotations[0] != AnnotationReboot {
@@ -275,7 +283,7 @@ func TestDecisions(t *testing.T) {
 				}
 			}},
 		{name: "no disk is erased before the power-off is confirmed", facts: facts(StateDeprovisioning, on).claimed().installed(), state: StateDeprovisioning,
-			action: ActionSetPower, check: asks(hardware.ShutDown)},
+			action: ActionSetPower, check: asks(off, true)},
 		{name: "an erase begins as the Machine asked for it", facts: facts(StateDeprovisioning, off).claimed().installed(), state: StateDeprovisioning,
 			check: func(t *testing.T, d Decision) {
 				begins(noon.Unix()+1, hardware.OpErase)(t, d)
@@ -350,7 +358,7 @@ func TestDecisions(t *testing.T) {
 		{name: "a deleted host's running erase is brought to its end",
 			facts: facts(StatePreparing, on).attempted(1, hardware.OpErase, running, "").with(deleting), state: StateDeprovisioning, action: ActionErase},
 		{name: "a deleted clean host is powered off", facts: facts(StateAvailable, on).attempted(1, hardware.OpInspect, succeeded, "").ended(0).with(deleting),
-			state: StatePoweringOff, action: ActionSetPower, check: asks(hardware.TurnOff)},
+			state: StatePoweringOff, action: ActionSetPower, check: asks(off, false)},
 		{name: "a deleted clean host that is off is deleted", facts: facts(StateAvailable, off).attempted(1, hardware.OpInspect, succeeded, "").ended(0).with(deleting), state: StateDeleting},
 		{name: "a deleted host that was never worked on needs no BMC", facts: facts(StateRegistering, off).with(broken("CredentialsMissing")).with(deleting), state: StateDeleting},
 	} {
@@ -382,11 +390,11 @@ func begins(number int64, op hardware.Operation) func(*testing.T, Decision) {
 	}
 }
 
-func asks(power hardware.PowerAction) func(*testing.T, Decision) {
+func asks(want hardware.PowerState, graceful bool) func(*testing.T, Decision) {
 	return func(t *testing.T, d Decision) {
 		t.Helper()
-		if d.Action.Power != power {
-			t.Errorf("asks for %q, expected %q", d.Action.Power, power)
+		if p := d.Action.Power; p.Want != want || p.Graceful != graceful || p.Since.IsZero() {
+			t.Errorf("asks for %+v, expected %s, graceful %t", p, want, graceful)
 		}
 	}
 }
@@ -411,12 +419,37 @@ func TestAPausedHostIsNotTouchedAtAll(t *testing.T) {
 func TestARefusedActionShowsWhatAPersonMustMend(t *testing.T) {
 	f := facts(StateProvisioning, hardware.PowerOff).claimed().attempted(2, hardware.OpInstall, hardware.AttemptRunning, "")
 	d := Plan(f)
-	if busy := d.Refused(f, hardware.Busy, "later"); busy.Status.ErrorType != NoError || busy.Requeue <= 0 {
+	if busy := d.Refused(f, hardware.Errorf(hardware.Busy, "install", "host", "later")); busy.Status.ErrorType != NoError || busy.Requeue <= 0 {
 		t.Errorf("busy: %+v", busy)
 	}
-	refused := d.Refused(f, hardware.Unsupported, "no network boot")
-	if refused.Status.ErrorType != ProvisioningError || refused.Status.ErrorMessage != "BMCUnsupported: no network boot" || len(refused.Events) != 1 {
-		t.Errorf("unsupported: %+v", refused)
+	refused := d.Refused(f, hardware.Errorf(hardware.Unsupported, "boot", "host", "no network boot"))
+	if refused.Status.ErrorType != ProvisioningError || refused.Status.ErrorMessage != "BMCUnsupported: boot on host: Unsupported: no network boot" || len(refused.Events) != 1 ||
+		*refused.Record.Error != (v1alpha1.HostError{Reason: "BMCUnsupported", Message: "boot on host: Unsupported: no network boot"}) {
+		t.Errorf("unsupported: %+v, %+v", refused, refused.Record.Error)
+	}
+}
+
+func TestAPowerOffThatIsIgnoredIsAnErrorUntilThePowerIsOff(t *testing.T) {
+	f := facts(StateProvisioned, hardware.PowerOn).claimed().installed().with(poweringOff(-time.Hour))
+	f.Host.Online = false
+	ignored := &hardware.Error{Kind: hardware.Ignored, Reason: hardware.ReasonPowerOffIgnored, Op: "set power Off", Err: errors.New("it still reports On")}
+	d := Plan(f).Refused(f, ignored)
+	if d.Status.ErrorType != PowerManagementError || d.Status.ErrorMessage != "PowerOffIgnored: it still reports On" || d.Record.Error.Reason != "PowerOffIgnored" || d.Requeue != f.Timeouts.RetryBase {
+		t.Errorf("first: %+v, %+v, again in %s", d.Status, d.Record.Error, d.Requeue)
+	}
+	f.Host.Status, f.Record = d.Status, d.Record
+	again := Plan(f).Refused(f, ignored)
+	if again.Status.ErrorCount != 1 || len(again.Events) != 0 {
+		t.Errorf("the same error is told again: %d, %+v", again.Status.ErrorCount, again.Events)
+	}
+	f.Observed.Power = hardware.PowerOff
+	if d = Plan(f); d.Record.Error != nil || d.Status.ErrorType != NoError {
+		t.Errorf("off: %+v, %+v", d.Status, d.Record.Error)
+	}
+	f = facts(StatePoweringOff, hardware.PowerOn).attempted(1, hardware.OpInspect, hardware.AttemptSucceeded, "").ended(0).with(deleting)
+	f.Record.Error = &v1alpha1.HostError{Reason: "PowerOffIgnored"}
+	if d = Plan(f); d.Status.State != StateDeleting {
+		t.Errorf("a clean host that cannot be powered off is kept for ever in state %s", d.Status.State)
 	}
 }
 

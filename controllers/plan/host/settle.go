@@ -47,9 +47,10 @@ func takeOver(a *v1alpha1.HostAttempt, o *hardware.AttemptStatus, now time.Time)
 	a.Reason, a.Message = string(o.Reason), AttemptMessage(o.Message)
 }
 
-// The limits of HostAttempt.message and HostRecordStatus.retrySeen, in bytes.
+// The limits of HostAttempt.message, HostError.message and HostRecordStatus.retrySeen, in bytes.
 const (
 	maxMessage = 4096
+	maxError   = 8192
 	maxRetry   = 256
 )
 

@@ -278,8 +278,8 @@ func (p *planner) remove() {
 }
 
 func (p *planner) hintDetach() {
-	if p.d.Status.ErrorType != NoError {
-		p.d.Status.ErrorMessage += "; the host is deleted when its disks are erased: to give it up as it is, annotate it with baremetalhost.metal3.io/detached"
+	if e := p.d.Record.Error; e != nil {
+		p.fail(p.d.Status.ErrorType, e.Reason, e.Message+"; the host is deleted when its disks are erased: to give it up as it is, annotate it with baremetalhost.metal3.io/detached")
 	}
 }
 
@@ -290,7 +290,7 @@ func (p *planner) powerOffBeforeDelete() {
 		return
 	}
 	p.d.Status.State = StatePoweringOff
-	if p.power(hardware.PowerOff, false) || p.d.Status.ErrorType != NoError {
+	if p.power(hardware.PowerOff, false) || errorReason(p.Record.Error) == string(hardware.ReasonPowerOffIgnored) {
 		p.gone()
 	}
 }
