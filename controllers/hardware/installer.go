@@ -191,18 +191,15 @@ type Observation struct {
 	Inventory *Inventory
 }
 
-// AttemptStatus is how an attempt stands.
+// AttemptStatus is how an attempt stands, as its Installer says.
 type AttemptStatus struct {
-	Number    int64
-	Operation Operation
-	State     AttemptState
-	Step      Step
+	Number int64
+	State  AttemptState
+	Step   Step
 	// DoneBytes and TotalBytes are of the file as served; TotalBytes is 0 while unknown.
 	DoneBytes, TotalBytes int64
 	// Boots counts how often the boot document was served in this attempt.
 	Boots int
-	// StartedAt and Deadline bound it.
-	StartedAt, Deadline time.Time
 	// Reason and Message say why it failed.
 	Reason  Reason
 	Message string

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,10 +38,7 @@ func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider,
 	if decision.Action.Kind != plan.ActionNone {
 		intent.Error = record.Status.Error // what becomes of it is known after the action
 	}
-	if err := r.writeRecord(ctx, record, intent); err != nil {
-		return step.Retry(err).Result()
-	}
-	if err := r.confirm(ctx, record, decision.Action.Kind, intent); err != nil {
+	if err := r.writeIntent(ctx, record, decision.Action.Kind, intent); err != nil {
 		return step.Retry(err).Result()
 	}
 	told, err := r.label(ctx, host, decision.Record.Inventory)
@@ -60,15 +58,19 @@ func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider,
 	decision.Events = append(decision.Events, told...)
 	result, err := r.finish(ctx, host, seen, decision)
 	if err == nil {
-		count(record.Status.Attempt, decision.Record.Attempt)
+		count(record.Status.Wanted, decision.Record.Wanted)
 	}
 	return result, err
 }
 
-// writeRecord writes the record's status. The caller's record stays what was read.
-func (r *Reconciler) writeRecord(ctx context.Context, record *v1alpha1.HostRecord, status v1alpha1.HostRecordStatus) error {
-	if record.UID == "" || equality.Semantic.DeepEqual(record.Status, status) {
+// writeIntent writes the record's status before the action, or makes sure that it still is what was read. The caller's record stays
+// that.
+func (r *Reconciler) writeIntent(ctx context.Context, record *v1alpha1.HostRecord, action plan.ActionKind, status v1alpha1.HostRecordStatus) error {
+	if record.UID == "" {
 		return nil
+	}
+	if equality.Semantic.DeepEqual(record.Status, status) {
+		return r.confirm(ctx, record, action)
 	}
 	changed := record.DeepCopy()
 	changed.Status = status
@@ -141,7 +143,7 @@ func (r *Reconciler) finish(ctx context.Context, host *metal3.BareMetalHost, see
 	}
 	outcome := step.Done()
 	if d.Requeue > 0 {
-		outcome = step.Wait(string(d.Status.State), d.Requeue)
+		outcome = step.Wait(cmp.Or(d.WaitsFor, string(d.Status.State)), d.Requeue)
 	}
 	if host.Status.OperationalStatus == "" {
 		if err := r.writeFirstStatus(ctx, after); err != nil {

@@ -89,16 +89,17 @@ var recordChanged = predicate.Funcs{
 		if !ok1 || !ok2 {
 			return false
 		}
-		return before.Generation != after.Generation || attemptState(before) != attemptState(after)
+		return before.Generation != after.Generation || attemptEnd(before) != attemptEnd(after)
 	},
 }
 
-func attemptState(r *v1alpha1.HostRecord) string {
-	if r.Status.Attempt == nil {
+// attemptEnd is whether the attempt has ended, as its installer keeps it. The last step is the agent's word that it is done.
+func attemptEnd(r *v1alpha1.HostRecord) string {
+	a := r.Status.Progress()
+	if a == nil {
 		return ""
 	}
-	// The last step is the agent's word that it is done.
-	return r.Status.Attempt.State + "/" + fmt.Sprint(r.Status.Attempt.Step == string(hardware.StepFinishing))
+	return a.State + "/" + fmt.Sprint(a.Step == string(hardware.StepFinishing))
 }
 
 func hostNamespace(o client.Object) string {

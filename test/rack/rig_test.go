@@ -158,7 +158,7 @@ func (s *store) Update(_ context.Context, uid string, change func(*netboot.Sessi
 func (s *store) ConfigDrive(_ context.Context, uid string, attempt int64) (hardware.ConfigDrive, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sessions[uid].Attempt != attempt {
+	if s.sessions[uid].Number != attempt {
 		return hardware.ConfigDrive{}, hardware.Errorf(hardware.Conflict, "read config drive", "store", "another attempt")
 	}
 	return s.drives[uid], nil

@@ -19,10 +19,10 @@ type facts struct {
 	// powerErr is why reading the power failed.
 	powerErr error
 	session  netboot.Session
-	// quietSince is when the agent last reported something new, or the step was entered.
-	quietSince time.Time
-	now        time.Time
-	timeouts   hardware.Timeouts
+	// watched is what this process has seen of the attempt.
+	watched  watched
+	now      time.Time
+	timeouts hardware.Timeouts
 }
 
 // act is what a decision asks for. Each is at most one change of the session, and at most one change of the host's power.
@@ -30,11 +30,10 @@ type act string
 
 const (
 	actWait        act = "wait"
-	actReport      act = "report"        // return powerErr: nothing can be done without the BMC
-	actPowerOff    act = "power off"     // asks again at every call: cutting the power twice does no harm
-	actBootNetwork act = "boot network"  // sets the override, enters PoweringOn with OpenedAt, then asks for power-on
-	actPowerOn     act = "power on"      // writes OpenedAt, then asks again
-	actBooting     act = "enter Booting" // power-on is confirmed
+	actReport      act = "report"       // return powerErr: nothing can be done without the BMC
+	actPowerOff    act = "power off"    // asks again at every call: cutting the power twice does no harm
+	actBootNetwork act = "boot network" // sets the override, enters Booting with OpenedAt, then asks for power-on
+	actPowerOn     act = "power on"     // the same again, within the same step
 	actSucceed     act = "succeed"
 	actFail        act = "fail" // with reason and message
 )
@@ -44,6 +43,8 @@ type decision struct {
 	act     act
 	reason  hardware.Reason
 	message string
+	// step at which it failed.
+	step hardware.Step
 }
 
 // decide looks at a running attempt. It is pure.
@@ -54,13 +55,13 @@ func decide(f facts) decision {
 		return decision{act: actSucceed}
 	}
 	if !f.now.Before(s.Deadline) {
-		return f.fail(f.deadlineReason(), fmt.Sprintf("the deadline passed after %s in total", span(s.StartedAt, f.now)))
+		return f.fail(f.deadlineReason(), fmt.Sprintf("the deadline passed after %s in total", span(s.Since, f.now)))
 	}
 	switch s.Step {
 	case hardware.StepPoweringOff, hardware.StepFinishing:
 		return f.poweringOff()
-	case hardware.StepPoweringOn:
-		return f.poweringOn()
+	case hardware.StepBooting:
+		return f.booting()
 	}
 	if reason, limit, since := f.stepLimit(); limit > 0 && !f.now.Before(since.Add(limit)) {
 		return f.fail(reason, fmt.Sprintf("the time-out of this step is %s", limit))
@@ -93,19 +94,34 @@ func (f facts) poweringOff() decision {
 	return decision{act: actPowerOff}
 }
 
-func (f facts) poweringOn() decision {
+// booting serves a host that was powered on, until it fetches its boot document. Power-on is asked for again while the power stays
+// off, and a power that is lost is restored. The override is set each time: one that was used up would let the disk boot.
+func (f facts) booting() decision {
 	s := f.session
+	late := !f.now.Before(s.OpenedAt.Add(f.timeouts.Boot))
 	switch {
+	case s.OpenedAt.Before(s.StepAt) && f.powerErr == nil:
+		return decision{act: actPowerOn} // a power-on of an earlier boot does not count
+	case late && (f.power == hardware.PowerOn || f.powerErr != nil):
+		return f.fail(hardware.ReasonNoBootRequest, fmt.Sprintf("the time-out of this step is %s", f.timeouts.Boot))
 	case f.powerErr != nil:
 		return decision{act: actReport}
-	case f.power == hardware.PowerOn && !s.OpenedAt.Before(s.StepAt):
-		return decision{act: actBooting}
-	case s.OpenedAt.Before(s.StepAt):
-		return decision{act: actPowerOn}
+	case f.power == hardware.PowerOn:
+		return decision{act: actWait}
+	case f.watched.cameOn && f.power == hardware.PowerOff:
+		return decision{act: actBootNetwork, message: "the power was lost at " + string(s.Step)}
+	case f.watched.cameOn:
+		return decision{act: actWait}
 	}
+	return f.poweringOn()
+}
+
+// poweringOn serves a host that was not seen to power on since that was asked for.
+func (f facts) poweringOn() decision {
+	s := f.session
 	next := nextPower(hardware.PowerChange{Want: hardware.PowerOn, Since: s.StepAt}, f.power, s.OpenedAt, f.now, f.timeouts)
 	switch {
-	case next.ignored != "":
+	case next.ignored != "" && !f.now.Before(f.watched.since.Add(f.timeouts.PowerOn)):
 		return f.fail(next.ignored, fmt.Sprintf("the BMC accepts power-on and reports %s: look at the server's power supplies and the BMC's log", f.power))
 	case next.ask != "":
 		return decision{act: actPowerOn}
@@ -116,12 +132,10 @@ func (f facts) poweringOn() decision {
 // stepLimit is the time-out of a step that the server itself has to end, the reason when it passes, and since when it runs.
 func (f facts) stepLimit() (hardware.Reason, time.Duration, time.Time) {
 	switch f.session.Step {
-	case hardware.StepBooting:
-		return hardware.ReasonNoBootRequest, f.timeouts.Boot, f.session.StepAt
 	case hardware.StepLoading:
 		return hardware.ReasonAgentMissing, f.timeouts.Load, f.session.StepAt
 	case hardware.StepRegistered, hardware.StepWriting, hardware.StepErasing, hardware.StepVerifying:
-		return hardware.ReasonAgentSilent, f.timeouts.Silence, f.quietSince
+		return hardware.ReasonAgentSilent, f.timeouts.Silence, f.watched.changedAt
 	}
 	return hardware.ReasonDeadlineExceeded, 0, time.Time{}
 }
@@ -133,18 +147,17 @@ func (f facts) deadlineReason() hardware.Reason {
 		if f.powerErr == nil && f.power != hardware.PowerOff {
 			return hardware.ReasonPowerOffIgnored
 		}
-	case hardware.StepPoweringOn:
-		if f.powerErr == nil && f.power != hardware.PowerOn {
+	case hardware.StepBooting:
+		if f.powerErr == nil && f.shownStep() == hardware.StepPoweringOn {
 			return hardware.ReasonPowerOnIgnored
 		}
-	case hardware.StepBooting:
 		return hardware.ReasonNoBootRequest
 	case hardware.StepLoading:
 		return hardware.ReasonAgentMissing
 	case hardware.StepRegistered:
 		return hardware.ReasonAgentSilent
 	case hardware.StepWriting, hardware.StepErasing, hardware.StepVerifying:
-		if f.now.Sub(f.quietSince) >= silent {
+		if f.now.Sub(f.watched.changedAt) >= silent {
 			return hardware.ReasonAgentSilent
 		}
 	}
@@ -160,7 +173,7 @@ var hints = map[hardware.Reason]string{
 
 func (f facts) fail(reason hardware.Reason, detail string) decision {
 	s := f.session
-	message := fmt.Sprintf("%s for %s; %s", s.Step, span(s.StepAt, f.now), detail)
+	message := fmt.Sprintf("%s for %s; %s", f.shownStep(), span(s.StepAt, f.now), detail)
 	if hint := hints[reason]; hint != "" {
 		message += "; " + hint
 	}
@@ -172,7 +185,9 @@ func (f facts) fail(reason hardware.Reason, detail string) decision {
 	} else if f.power != "" {
 		message += fmt.Sprintf("; power is %s", f.power)
 	}
-	return decision{act: actFail, reason: reason, message: message}
+	return decision{act: actFail, reason: reason, message: message, step: f.shownStep()}
 }
+
+func (f facts) shownStep() hardware.Step { return shownStep(f.session, f.power, f.watched.cameOn) }
 
 func span(from, to time.Time) time.Duration { return to.Sub(from).Round(time.Second) }

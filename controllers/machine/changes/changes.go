@@ -49,6 +49,9 @@ func recordDigest(r *v1alpha1.HostRecord) string {
 	if s.Power != nil {
 		text += fmt.Sprint(" ", s.Power.State, s.Power.ObservedGeneration)
 	}
+	if w := s.Wanted; w != nil {
+		text += fmt.Sprint(" ", w.Number, w.Outcome)
+	}
 	if a := s.Attempt; a != nil {
 		quarter := int64(0)
 		if a.TotalBytes > 0 {

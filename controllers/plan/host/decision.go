@@ -20,6 +20,8 @@ type Decision struct {
 	DropAnnotations []Annotation
 	// DropFinalizer lets a deleted host go.
 	DropFinalizer bool
+	// WaitsFor says in words what is awaited until then, for logs.
+	WaitsFor string
 	// Requeue is when to look again; 0 means that only an event changes anything.
 	Requeue time.Duration
 	// Events to be published after the writes.

@@ -22,8 +22,9 @@ type world struct {
 	spec   v1alpha1.HostRecordSpec
 	record v1alpha1.HostRecordStatus
 
-	power   hardware.PowerState
-	attempt hardware.AttemptStatus
+	power     hardware.PowerState
+	attempt   hardware.AttemptStatus
+	operation hardware.Operation
 	// data says that a tenant's bytes are on the disk; wiped that the last erase was complete.
 	data, erasing bool
 	bmcDown       bool
@@ -116,7 +117,8 @@ func (w *world) do(a Action) {
 		w.power = hardware.PowerOff
 	case ActionInspect, ActionInstall, ActionErase:
 		if a.Attempt.Number > w.attempt.Number {
-			w.attempt = hardware.AttemptStatus{Number: a.Attempt.Number, Operation: hardware.Operation(a.Kind), State: hardware.AttemptRunning}
+			w.attempt = hardware.AttemptStatus{Number: a.Attempt.Number, State: hardware.AttemptRunning}
+			w.operation = hardware.Operation(a.Kind)
 		} else if a.Attempt.Number < w.attempt.Number {
 			w.fail("attempt %d after attempt %d", a.Attempt.Number, w.attempt.Number)
 		}
@@ -129,7 +131,7 @@ func (w *world) advance() {
 	if w.attempt.State != hardware.AttemptRunning {
 		return
 	}
-	switch w.attempt.Operation {
+	switch w.operation {
 	case hardware.OpInstall:
 		w.data, w.power = true, hardware.PowerOn
 	case hardware.OpErase:
@@ -143,7 +145,7 @@ func (w *world) advance() {
 		}
 	case 1, 2:
 		w.attempt.State = hardware.AttemptSucceeded
-		if w.attempt.Operation == hardware.OpErase {
+		if w.operation == hardware.OpErase {
 			w.data, w.erasing = false, false
 			if !w.chance(30) {
 				w.power = hardware.PowerOff
@@ -170,7 +172,7 @@ func (w *world) reconcile() {
 	f := w.facts()
 	d := Plan(f)
 	w.check(f, d)
-	w.note("%s -> %s action %q error %q attempt %+v", f.Host.Status.State, d.Status.State, d.Action.Kind, d.Status.ErrorMessage, d.Record.Attempt)
+	w.note("%s -> %s action %q error %q attempt %+v", f.Host.Status.State, d.Status.State, d.Action.Kind, d.Status.ErrorMessage, d.Record.Wanted)
 	if w.chance(5) {
 		return
 	}
@@ -204,14 +206,14 @@ func (w *world) check(f Facts, d Decision) {
 		w.fail("a provisioned host was taken down: %s", d.Status.ErrorMessage)
 	case d.Action.Kind == ActionErase && after != StateDeprovisioning && after != StatePreparing:
 		w.fail("an erase in state %s", after)
-	case d.Action.Kind != ActionNone && f.Record.Attempt != nil && d.Record.Attempt.Number != f.Record.Attempt.Number:
+	case d.Action.Kind != ActionNone && f.Record.Wanted != nil && d.Record.Wanted.Number != f.Record.Wanted.Number:
 		w.fail("an effect before its intent")
 	}
-	if a := d.Record.Attempt; a != nil {
-		if old := f.Record.Attempt; old != nil && a.Number != old.Number && a.Number <= w.highest {
+	if a := d.Record.Wanted; a != nil {
+		if old := f.Record.Wanted; old != nil && a.Number != old.Number && a.Number <= w.highest {
 			w.fail("number %d was used before, up to %d", a.Number, w.highest)
 		}
-		if a.State == "Running" && d.Action.Kind != ActionNone {
+		if a.IsOpen() && d.Action.Kind != ActionNone {
 			w.highest = max(w.highest, a.Number)
 		}
 	}

@@ -38,11 +38,13 @@ func (f Facts) claimed() Facts {
 	return f
 }
 
-// attempted adds an attempt that ended a moment ago, or runs.
+// attempted adds an attempt that ended a moment ago, or runs, as its installer says.
 func (f Facts) attempted(number int64, op hardware.Operation, state hardware.AttemptState, reason hardware.Reason) Facts {
 	i := image
-	a := &v1alpha1.HostAttempt{Number: number, Operation: string(op), State: string(state), Reason: string(reason),
-		StartedAt: at(-10 * time.Minute), Deadline: at(30 * time.Minute), Step: string(hardware.StepWriting), Message: "seen"}
+	a := &v1alpha1.WantedAttempt{Number: number, Operation: string(op), Since: at(-10 * time.Minute), Deadline: at(30 * time.Minute)}
+	seen := *f.Observed
+	seen.Attempt = &hardware.AttemptStatus{Number: number, State: state, Step: hardware.StepWriting, Reason: reason, Message: "seen"}
+	f.Observed = &seen
 	switch op {
 	case hardware.OpInstall:
 		a.MachineUID, a.MachineAttempt, a.Image = "m1", 1, &i
@@ -50,13 +52,17 @@ func (f Facts) attempted(number int64, op hardware.Operation, state hardware.Att
 	case hardware.OpErase:
 		a.Erase = v1alpha1.EraseFull
 	}
-	f.Record.Attempt = a
+	f.Record.Wanted = a
 	return f
 }
 
+// ended says that the consequences of the attempt's end are drawn.
 func (f Facts) ended(failures int32) Facts {
-	t := at(0)
-	f.Record.Attempt.EndedAt, f.Record.Failures = &t, failures
+	t, w, seen := at(0), f.Record.Wanted, f.Observed.Attempt
+	w.EndedAt, w.Outcome, f.Record.Failures = &t, v1alpha1.AttemptOutcome(seen.State), failures
+	if w.Outcome == v1alpha1.AttemptFailed {
+		w.Step, w.Reason, w.Message = string(seen.Step), string(seen.Reason), seen.Message
+	}
 	return f
 }
 
@@ -78,7 +84,7 @@ func otherImage(f *Facts) {
 func broken(reason string) func(*Facts) {
 	return func(f *Facts) {
 		f.Problem = &Problem{Reason: reason, Message: "no answer"}
-		f.Observed = &hardware.Observation{Power: hardware.PowerUnknown}
+		f.Observed = &hardware.Observation{Power: hardware.PowerUnknown, Attempt: f.Observed.Attempt}
 	}
 }
 
@@ -127,8 +133,8 @@ func TestDecisions(t *testing.T) {
 		{name: "a claim by another Machine than the record's waits",
 			facts: facts(StateProvisioning, off).claimed().with(func(f *Facts) { f.Host.ConsumerUID = "m2" }), state: StateProvisioning,
 			check: func(t *testing.T, d Decision) {
-				if d.Record.Attempt != nil {
-					t.Errorf("attempt = %+v", d.Record.Attempt)
+				if d.Record.Wanted != nil {
+					t.Errorf("attempt = %+v", d.Record.Wanted)
 				}
 			}},
 		{name: "a running installation gives way to another attempt of the Machine",
@@ -138,7 +144,7 @@ func TestDecisions(t *testing.T) {
 			facts: facts(StateProvisioning, off).claimed().with(func(f *Facts) { f.Record.Erased = &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseFull} }),
 			state: StateProvisioning, check: func(t *testing.T, d Decision) {
 				begins(1, hardware.OpInstall)(t, d)
-				if d.Record.LastTenant != "team/research" || d.Record.Erased != nil || d.Record.Attempt.MachineUID != "m1" {
+				if d.Record.LastTenant != "team/research" || d.Record.Erased != nil || d.Record.Wanted.MachineUID != "m1" {
 					t.Errorf("record = %+v", d.Record)
 				}
 			}},
@@ -200,8 +206,8 @@ func TestDecisions(t *testing.T) {
 			facts: facts(StateProvisioning, off).claimed().installed().attempted(2, hardware.OpInstall, succeeded, "").ended(0).with(otherImage).with(func(f *Facts) { f.Spec.Attempt = 2 }),
 			state: StateProvisioning, check: func(t *testing.T, d Decision) {
 				begins(3, hardware.OpInstall)(t, d)
-				if d.Record.Installed != nil || d.Record.LastTenant != "team/research" || d.Record.Attempt.Image.Checksum != "sha256:bb" {
-					t.Errorf("record = %+v, attempt %+v", d.Record, d.Record.Attempt)
+				if d.Record.Installed != nil || d.Record.LastTenant != "team/research" || d.Record.Wanted.Image.Checksum != "sha256:bb" {
+					t.Errorf("record = %+v, attempt %+v", d.Record, d.Record.Wanted)
 				}
 			}},
 		{name: "a running installation gives way to another image of the same attempt",
@@ -287,14 +293,14 @@ func TestDecisions(t *testing.T) {
 		{name: "an erase begins as the Machine asked for it", facts: facts(StateDeprovisioning, off).claimed().installed(), state: StateDeprovisioning,
 			check: func(t *testing.T, d Decision) {
 				begins(noon.Unix()+1, hardware.OpErase)(t, d)
-				if a := d.Record.Attempt; a.Erase != v1alpha1.EraseFull || a.Deadline.Sub(noon) != 24*time.Hour {
+				if a := d.Record.Wanted; a.Erase != v1alpha1.EraseFull || a.Deadline.Sub(noon) != 24*time.Hour {
 					t.Errorf("attempt = %+v", a)
 				}
 			}},
 		{name: "the provider's policy holds when the Machine asks for nothing",
 			facts: facts(StateDeprovisioning, off).installed(), state: StateDeprovisioning, check: func(t *testing.T, d Decision) {
-				if d.Record.Attempt == nil || d.Record.Attempt.Erase != v1alpha1.EraseMetadata {
-					t.Errorf("attempt = %+v", d.Record.Attempt)
+				if d.Record.Wanted == nil || d.Record.Wanted.Erase != v1alpha1.EraseMetadata {
+					t.Errorf("attempt = %+v", d.Record.Wanted)
 				}
 			}},
 		{name: "policy None releases a host with a proof that says None",
@@ -330,8 +336,8 @@ func TestDecisions(t *testing.T) {
 				with(func(f *Facts) { f.Spec.Erase = v1alpha1.EraseNone }).with(later(time.Hour)),
 			state: StateDeprovisioning, check: func(t *testing.T, d Decision) {
 				begins(4, hardware.OpErase)(t, d)
-				if d.Record.Attempt.Erase != v1alpha1.EraseFull {
-					t.Errorf("mode = %s", d.Record.Attempt.Erase)
+				if d.Record.Wanted.Erase != v1alpha1.EraseFull {
+					t.Errorf("mode = %s", d.Record.Wanted.Erase)
 				}
 			}},
 		{name: "an erase by annotation prepares an unclaimed host", facts: facts(StateAvailable, off).with(func(f *Facts) { f.Host.Erase = "Full" }),
@@ -383,8 +389,8 @@ func TestDecisions(t *testing.T) {
 func begins(number int64, op hardware.Operation) func(*testing.T, Decision) {
 	return func(t *testing.T, d Decision) {
 		t.Helper()
-		a := d.Record.Attempt
-		if a == nil || a.Number != number || a.Operation != string(op) || a.State != "Running" || d.Action.Kind != ActionNone {
+		a := d.Record.Wanted
+		if a == nil || a.Number != number || a.Operation != string(op) || !a.IsOpen() || d.Action.Kind != ActionNone {
 			t.Errorf("attempt = %+v with action %q, expected the record of number %d, %s, alone", a, d.Action.Kind, number, op)
 		}
 	}
@@ -460,22 +466,10 @@ func TestTextsAreCutBetweenCharacters(t *testing.T) {
 	if seen := Plan(f).Record.RetrySeen; !utf8.ValidString(seen) {
 		t.Errorf("retrySeen %q: what the API server keeps of it would differ from the annotation, and be another request for ever", seen[250:])
 	}
-	f = facts(StateProvisioning, hardware.PowerOn).claimed().attempted(4, hardware.OpInstall, hardware.AttemptRunning, "")
-	f.Observed.Attempt = &hardware.AttemptStatus{Number: 4, State: hardware.AttemptFailed, Reason: hardware.ReasonDiskError, Message: long}
-	if message := Plan(f).Record.Attempt.Message; !utf8.ValidString(message) || len(message) > 4096 {
+	f = facts(StateProvisioning, hardware.PowerOn).claimed().attempted(4, hardware.OpInstall, hardware.AttemptFailed, hardware.ReasonDiskError)
+	f.Observed.Attempt.Message = long
+	if message := Plan(f).Record.Wanted.Message; !utf8.ValidString(message) || len(message) > 4096 {
 		t.Errorf("message of %d bytes is cut within a character", len(message))
-	}
-}
-
-func TestGPUsAreCountedByVendorAndDevice(t *testing.T) {
-	h100 := hardware.PCIDevice{VendorID: "10DE", DeviceID: "2330", Class: "030200"}
-	got := Inventory(hardware.Inventory{PCIDevices: []hardware.PCIDevice{
-		h100, h100, {VendorID: "10de", DeviceID: "22a3", Class: "068000"}, {VendorID: "1002", DeviceID: "74a1", Class: "120000"},
-		{VendorID: "1a03", DeviceID: "2000", Class: "030000"}, {VendorID: "10de", DeviceID: "10fa", Class: "040300"}, {VendorID: "10de"},
-	}}).GPUs
-	want := []v1alpha1.GPUInventory{{VendorID: "1002", DeviceID: "74a1", Model: "MI300X-192GB", Count: 1}, {VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 2}}
-	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
-		t.Errorf("GPUs = %+v, expected %+v: no switch, no audio, no console graphics of the BMC", got, want)
 	}
 }
 

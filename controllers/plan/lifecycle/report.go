@@ -203,9 +203,9 @@ func (p *planner) hostTrouble() (reason, message string) {
 }
 
 func (p *planner) reportInstallation() {
-	a := p.attempt()
-	if a != nil && a.State == "Failed" && a.Reason != "" {
-		p.hold(v1alpha1.ConditionProvisioned, a.Reason, "", fmt.Sprintf("host %s: %s at %s", p.hostName(), a.Message, a.Step))
+	w, a := p.attempt()
+	if w != nil && w.Outcome == v1alpha1.AttemptFailed && w.Reason != "" {
+		p.hold(v1alpha1.ConditionProvisioned, w.Reason, "", fmt.Sprintf("host %s: %s at %s", p.hostName(), w.Message, w.Step))
 		return
 	}
 	if a == nil || !writes[a.Step] {
@@ -242,19 +242,21 @@ func (p *planner) stuckAt(a *v1alpha1.HostAttempt) string {
 	}
 }
 
-// attempt is the host's current installation for this Machine.
-func (p *planner) attempt() *v1alpha1.HostAttempt {
+// attempt is the host's current installation for this Machine, and what is kept of its progress; nil where there is none.
+func (p *planner) attempt() (*v1alpha1.WantedAttempt, *v1alpha1.HostAttempt) {
 	r := p.f.Host.Record
-	if r == nil || r.Status.Attempt == nil || r.Status.Attempt.Operation != "Install" ||
-		r.Status.Attempt.MachineUID != p.f.Machine.UID || r.Status.Attempt.MachineAttempt != p.f.Machine.Status.Attempt {
-		return nil
+	if r == nil || r.Status.Wanted == nil || r.Status.Wanted.Operation != "Install" ||
+		r.Status.Wanted.MachineUID != p.f.Machine.UID || r.Status.Wanted.MachineAttempt != p.f.Machine.Status.Attempt {
+		return nil, nil
 	}
-	return r.Status.Attempt
+	return r.Status.Wanted, r.Status.Progress()
 }
 
 func (p *planner) step() string {
-	if r := p.f.Host.Record; r != nil && r.Status.Attempt != nil && r.Status.Attempt.State == "Running" {
-		return ": " + r.Status.Attempt.Step
+	if r := p.f.Host.Record; r != nil && r.Status.Wanted.IsOpen() {
+		if a := r.Status.Progress(); a != nil {
+			return ": " + a.Step
+		}
 	}
 	return ""
 }
