@@ -26,6 +26,9 @@ type Decision struct {
 	Requeue time.Duration
 	// Events to be published after the writes.
 	Events []Event
+
+	// way is the edges that were taken.
+	way []*edge
 }
 
 // Annotation is a request by annotation.

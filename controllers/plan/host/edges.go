@@ -40,11 +40,11 @@ var removal = []edge{
 // edges is the life of a host. The first edge of a state that holds is taken, until none holds.
 var edges = []edge{
 	{StateRegistering, StateExternallyProvisioned, "the BMC answers, and somebody else installs it", (*planner).isExternal, nil},
-	{StateRegistering, StateAvailable, "the BMC answers, its hardware is known, and its disks are clean", all((*planner).isKnown, (*planner).isClean), nil},
+	{StateRegistering, StateAvailable, "the BMC answers, its hardware is known, and its disks are clean", all((*planner).isKnown, (*planner).isReady), nil},
 	{StateRegistering, StateDeprovisioning, "the BMC answers, its hardware is known, and its disks are not clean", (*planner).isKnown, nil},
 	{StateRegistering, StateInspecting, "the BMC answers", always, nil},
 
-	{StateInspecting, StateAvailable, "inspected, or not to be inspected, and clean", all((*planner).isInspected, (*planner).isClean), nil},
+	{StateInspecting, StateAvailable, "inspected, or not to be inspected, and clean", all((*planner).isInspected, (*planner).isReady), nil},
 	{StateInspecting, StateDeprovisioning, "inspected, or not to be inspected, and not clean", (*planner).isInspected, nil},
 
 	{StateAvailable, StateProvisioning, "its Machine asks for an image", (*planner).mustInstall, nil},
@@ -53,7 +53,7 @@ var edges = []edge{
 	{StateAvailable, StateDeprovisioning, "its disks are not clean", (*planner).isIdleAndDirty, nil},
 	{StateAvailable, StateExternallyProvisioned, "somebody else installs it", (*planner).isFreeAndExternal, nil},
 
-	{StatePreparing, StateAvailable, "the erase is proven", all((*planner).isPrepared, (*planner).isClean), (*planner).dropEraseAnnotation},
+	{StatePreparing, StateAvailable, "the erase is proven", all((*planner).isPrepared, (*planner).isReady), (*planner).dropEraseAnnotation},
 	{StatePreparing, StateDeprovisioning, "no erase is under way, and its disks are not clean", (*planner).isPrepared, nil},
 
 	{StateProvisioning, StateProvisioned, "the image that its Machine asks for is on the disk", (*planner).isInstalled, nil},
@@ -64,14 +64,14 @@ var edges = []edge{
 
 	{StateExternallyProvisioned, StateDeprovisioning, "nobody else installs it any more", not((*planner).isExternal), (*planner).enterUnknownContent},
 
-	{StateDeprovisioning, StateAvailable, "its disks are clean", (*planner).isIdleAndClean, nil},
+	{StateDeprovisioning, StateAvailable, "its disks are clean", all((*planner).isIdle, (*planner).isReady), nil},
 	{StateDeprovisioning, StateAvailable, "the power is off, and the policy asks for no erase", (*planner).needsNoErase, (*planner).proveNoErase},
 
-	{StatePoweringOff, StateAvailable, "wanted again, and clean", (*planner).isClean, nil},
+	{StatePoweringOff, StateAvailable, "wanted again, and clean", (*planner).isReady, nil},
 	{StatePoweringOff, StateDeprovisioning, "wanted again, and not clean", always, nil},
-	{StateDeleting, StateAvailable, "wanted again, and clean", (*planner).isClean, nil},
+	{StateDeleting, StateAvailable, "wanted again, and clean", (*planner).isReady, nil},
 	{StateDeleting, StateDeprovisioning, "wanted again, and not clean", always, nil},
-	{foreignState, StateAvailable, "clean", (*planner).isClean, nil},
+	{foreignState, StateAvailable, "clean", (*planner).isReady, nil},
 	{foreignState, StateDeprovisioning, "not clean", always, nil},
 }
 
@@ -95,10 +95,11 @@ func (p *planner) tableState() State {
 func (p *planner) follow() {
 	for range edges {
 		e := p.nextEdge()
-		switch {
-		case e == nil:
+		if e == nil {
 			return
-		case e.to == goneState:
+		}
+		p.d.way = append(p.d.way, e)
+		if e.to == goneState {
 			p.d.DropFinalizer = true
 			return
 		}
@@ -157,6 +158,9 @@ func (p *planner) isClean() bool {
 	r := p.d.Record
 	return r.Installed == nil && (r.LastTenant == "" || r.Erased != nil)
 }
+
+// isReady says whether the host may go to the pool: clean, and without an erase that was begun and not brought to its end.
+func (p *planner) isReady() bool { return p.isClean() && !p.isEraseBegun() }
 
 func (p *planner) isIdle() bool         { return !p.d.Record.Wanted.IsOpen() }
 func (p *planner) isIdleAndClean() bool { return p.isIdle() && p.isClean() }
