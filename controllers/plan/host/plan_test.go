@@ -350,6 +350,8 @@ func TestDecisions(t *testing.T) {
 					t.Errorf("drops %v, erased %+v", d.DropAnnotations, d.Record.Erased)
 				}
 			}},
+		{name: "an erase by annotation without its proof is done again",
+			facts: facts(StatePreparing, off).attempted(1, hardware.OpErase, succeeded, "").ended(0), state: StatePreparing, check: begins(2, hardware.OpErase)},
 		{name: "a detached host shows its last state and is not touched",
 			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Detached, f.Host.HasImage, f.Observed = true, false, nil }),
 			state: StateProvisioned, check: func(t *testing.T, d Decision) {
