@@ -41,15 +41,19 @@ func TestAHostGoesThroughItsLife(t *testing.T) {
 	// Wrong credentials are a typed error, and a changed Secret heals it.
 	r.credentials(s, username, "wrong")
 	r.register(s, nil)
-	h, _ := r.await(s, "the credentials are refused", func(h *metal3.BareMetalHost, _ *v1alpha1.HostRecord) bool {
+	h, record := r.await(s, "the credentials are refused", func(h *metal3.BareMetalHost, _ *v1alpha1.HostRecord) bool {
 		return h.Status.ErrorType == metal3.RegistrationError
 	})
 	if !strings.HasPrefix(h.Status.ErrorMessage, "BMCUnauthorized: ") || strings.Contains(h.Status.ErrorMessage, "wrong") ||
+		record.Status.Error == nil || h.Status.ErrorMessage != "BMCUnauthorized: "+record.Status.Error.Message || record.Status.Error.Reason != "BMCUnauthorized" ||
 		h.Status.Provisioning.State != metal3.StateRegistering || h.Status.OperationalStatus != metal3.OperationalStatusError {
 		t.Errorf("status = %+v", h.Status)
 	}
 	r.credentials(s, username, password)
-	h, record := r.await(s, "it is available", inState(metal3.StateAvailable))
+	h, record = r.await(s, "it is available", inState(metal3.StateAvailable))
+	if record.Status.Error != nil {
+		t.Errorf("available with the error %+v", record.Status.Error)
+	}
 	want := v1alpha1.GPUInventory{VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 8}
 	if i := record.Status.Inventory; i == nil || len(i.GPUs) != 1 || i.GPUs[0] != want {
 		t.Errorf("inventory = %+v, expected the GPUs %+v", i, want)

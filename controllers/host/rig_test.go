@@ -103,6 +103,8 @@ type rig struct {
 	writes writes
 	// progress is the boot service's ProgressInterval.
 	progress time.Duration
+	// powerOff is the installer's; 0: as by default.
+	powerOff time.Duration
 }
 
 func newRig(t *testing.T, servers int) *rig {
@@ -195,7 +197,7 @@ func (r *rig) start() {
 	r.boot.Store("handler", service)
 	reconciler := &host.Reconciler{
 		Client: behind{counted, r.stale}, Direct: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("ingot"), Clock: time.Now, Random: rand.Float64,
-		Timeouts: quick(), Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: hardware.Timeouts{GracefulOff: 50 * time.Millisecond, PowerOnRetry: 300 * time.Millisecond}}),
+		Timeouts: quick(), Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: hardware.Timeouts{GracefulOff: 50 * time.Millisecond, PowerOff: r.powerOff, PowerOnRetry: 300 * time.Millisecond}}),
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
