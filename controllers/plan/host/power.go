@@ -90,7 +90,7 @@ func (p *planner) isInstallersPower() bool {
 }
 
 // claimTime is how long a claim may take from the consumerRef to the image.
-const claimTime = 2 * time.Second
+const claimTime = 5 * time.Second
 
 // isPowerOfClaim says whether the power is as it was before a claim. That is a new generation too, and is followed by the image at
 // once; only when it is not, the power is confirmed for it.
