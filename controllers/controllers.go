@@ -28,9 +28,8 @@ import (
 
 // World is what the controllers act on and with, beside the management cluster.
 type World struct {
-	// Installer and BMCs touch the metal.
+	// Installer touches the metal.
 	Installer hardware.Installer
-	BMCs      hardware.BMCs
 	// Tenants gives access to the tenants' clusters.
 	Tenants *tenantaccess.Registry
 	// HTTP asks image servers.
@@ -63,7 +62,7 @@ func Setup(mgr ctrl.Manager, w World) error {
 		"rollout":  &rollout.Reconciler{Client: c, Reader: direct, Recorder: recorder("rollout"), Clock: w.Clock},
 		"tenant":   &tenant.Reconciler{Client: c, Reader: direct, Registry: w.Tenants, Recorder: recorder("tenant"), Clock: w.Clock},
 		"host": &host.Reconciler{
-			Client: c, Direct: direct, Installer: w.Installer, BMCs: w.BMCs, Recorder: recorder("host"), Clock: now, Random: w.Jitter,
+			Client: c, Direct: direct, Installer: w.Installer, Recorder: recorder("host"), Clock: now, Random: w.Jitter,
 			Timeouts: w.HostTimeouts,
 		},
 		"machine": &machine.Reconciler{

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -69,8 +71,18 @@ type HostPower struct {
 	ObservedAt metav1.MicroTime `json:"observedAt"`
 }
 
-// HostAttempt is one piece of work on a host: an inspection, an installation, an erase.
-type HostAttempt struct {
+// AttemptOutcome is how an attempt ended.
+type AttemptOutcome string
+
+// Outcomes of attempts.
+const (
+	AttemptSucceeded AttemptOutcome = "Succeeded"
+	AttemptFailed    AttemptOutcome = "Failed"
+)
+
+// WantedAttempt is one piece of work that is wanted of a host: an inspection, an installation, an erase. How it goes is its
+// installer's to know; what it came to is written here, for every installer.
+type WantedAttempt struct {
 	// number of the attempt; grows by one and is never used again on this host.
 	// +required
 	Number int64 `json:"number"`
@@ -80,45 +92,70 @@ type HostAttempt struct {
 	// machineUID and machineAttempt say for whom.
 	// +optional
 	MachineUID types.UID `json:"machineUID,omitempty"`
-	// machineAttempt is spec.attempt when it began.
+	// machineAttempt is spec.attempt when it was wanted first.
 	// +optional
 	MachineAttempt int64 `json:"machineAttempt,omitempty"`
-	// image that is installed.
+	// image that is to be installed.
 	// +optional
 	Image *ExactImage `json:"image,omitempty"`
 	// erase mode of an erase.
 	// +optional
 	Erase EraseMode `json:"erase,omitempty"`
+	// since is when it was wanted first.
+	// +required
+	Since metav1.MicroTime `json:"since"`
+	// deadline by which it fails, whatever it does then.
+	// +required
+	Deadline metav1.MicroTime `json:"deadline"`
+	// outcome, once it has ended: Succeeded, Failed.
+	// +optional
+	// +kubebuilder:validation:Enum=Succeeded;Failed
+	Outcome AttemptOutcome `json:"outcome,omitempty"`
+	// endedAt is when it was seen to have ended.
+	// +optional
+	EndedAt *metav1.MicroTime `json:"endedAt,omitempty"`
+	// step at which it failed.
+	// +optional
+	Step string `json:"step,omitempty"`
+	// reason why it failed.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Message string `json:"message,omitempty"`
+}
+
+// IsOpen says whether the attempt is wanted and has not ended.
+func (w *WantedAttempt) IsOpen() bool { return w != nil && w.Outcome == "" }
+
+// HostAttempt is what Ingot's own installer keeps of the attempt that is wanted. It is absent until there is something to keep, and
+// with an installer that keeps its state elsewhere; identity and outcome are those of status.wanted.
+type HostAttempt struct {
+	// number of the attempt; while it differs from that of status.wanted, nothing is kept of that one yet.
+	// +required
+	Number int64 `json:"number"`
 	// state: Running, Succeeded, Failed.
 	// +required
 	State string `json:"state"`
 	// step that it is at, or failed at.
 	// +optional
 	Step string `json:"step,omitempty"`
-	// doneBytes of the image file, or of the disks that are erased.
-	// +optional
-	DoneBytes int64 `json:"doneBytes,omitempty"`
-	// totalBytes; 0 while unknown.
-	// +optional
-	TotalBytes int64 `json:"totalBytes,omitempty"`
-	// boots counts how often the boot document was served.
-	// +optional
-	Boots int32 `json:"boots,omitempty"`
-	// startedAt is when the attempt began.
-	// +required
-	StartedAt metav1.MicroTime `json:"startedAt"`
 	// stepAt is when the step was entered.
 	// +optional
 	StepAt *metav1.MicroTime `json:"stepAt,omitempty"`
 	// openedAt is when the host was powered on for this attempt; the boot service answers from then until the deadline.
 	// +optional
 	OpenedAt *metav1.MicroTime `json:"openedAt,omitempty"`
-	// deadline of the attempt.
-	// +required
-	Deadline metav1.MicroTime `json:"deadline"`
-	// endedAt is when it succeeded or failed.
+	// boots counts how often the boot document was served.
 	// +optional
-	EndedAt *metav1.MicroTime `json:"endedAt,omitempty"`
+	Boots int32 `json:"boots,omitempty"`
+	// doneBytes of the image file, or of the disks that are erased.
+	// +optional
+	DoneBytes int64 `json:"doneBytes,omitempty"`
+	// totalBytes; 0 while unknown.
+	// +optional
+	TotalBytes int64 `json:"totalBytes,omitempty"`
 	// reason why it failed.
 	// +optional
 	Reason string `json:"reason,omitempty"`
@@ -186,18 +223,59 @@ type HostInventory struct {
 	// memoryBytes of memory.
 	// +optional
 	MemoryBytes int64 `json:"memoryBytes,omitempty"`
-	// diskBytes of each disk.
+	// biosVersion of the server.
+	// +optional
+	BIOSVersion string `json:"biosVersion,omitempty"`
+	// architecture of the processors.
+	// +optional
+	Architecture string `json:"architecture,omitempty"`
+	// disks of the server.
 	// +optional
 	// +listType=atomic
-	DiskBytes []int64 `json:"diskBytes,omitempty"`
-	// macs of the network interfaces.
+	Disks []DiskInventory `json:"disks,omitempty"`
+	// nics are the network interfaces.
 	// +optional
 	// +listType=atomic
-	MACs []string `json:"macs,omitempty"`
+	NICs []NICInventory `json:"nics,omitempty"`
 	// gpus found on the PCI bus, by vendor and device id.
 	// +optional
 	// +listType=atomic
 	GPUs []GPUInventory `json:"gpus,omitempty"`
+}
+
+// DiskInventory is a disk.
+type DiskInventory struct {
+	// name is the device's path, where an operating system reported it.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// model of the disk.
+	// +optional
+	Model string `json:"model,omitempty"`
+	// serialNumber of the disk.
+	// +optional
+	SerialNumber string `json:"serialNumber,omitempty"`
+	// wwn is the disk's World Wide Name.
+	// +optional
+	WWN string `json:"wwn,omitempty"`
+	// sizeBytes of the disk.
+	// +optional
+	SizeBytes int64 `json:"sizeBytes,omitempty"`
+	// rotational says that it is no solid-state disk.
+	// +optional
+	Rotational bool `json:"rotational,omitempty"`
+}
+
+// NICInventory is a network interface.
+type NICInventory struct {
+	// name of the interface, where an operating system reported it.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// mac address in lower case with colons.
+	// +optional
+	MAC string `json:"mac,omitempty"`
+	// speedMbps of the link.
+	// +optional
+	SpeedMbps int32 `json:"speedMbps,omitempty"`
 }
 
 // GPUInventory counts GPUs of one kind.
@@ -216,12 +294,47 @@ type GPUInventory struct {
 	Count int32 `json:"count"`
 }
 
-// HostRecordStatus is what the host controller did and saw.
+// HostError is why a host is in error.
+type HostError struct {
+	// reason in UpperCamel: BMCUnreachable, PowerOffIgnored, DigestMismatch.
+	// +required
+	// +kubebuilder:validation:MaxLength=128
+	Reason string `json:"reason"`
+	// message says what was expected, what was seen and where to look.
+	// +optional
+	// +kubebuilder:validation:MaxLength=8192
+	Message string `json:"message,omitempty"`
+}
+
+// The limits of WantedAttempt.message and HostAttempt.message, of HostError.message, and of HostRecordStatus.retrySeen, in bytes.
+const (
+	MaxAttemptMessage = 4096
+	MaxHostError      = 8192
+	MaxRetrySeen      = 256
+)
+
+// Clipped is as much of the text as a field of that limit takes. It ends at a character: half of one would be replaced on its way to
+// the API server, and differ for ever.
+func Clipped(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "")
+}
+
+// HostRecordStatus is what was wanted of a host and seen of it. The host controller writes it, but for attempt: that is its
+// installer's, and nobody else writes it. An inventory is written by whoever read it from the hardware.
 type HostRecordStatus struct {
+	// error that the host is in; absent while it is well. BareMetalHost.status.errorMessage shows the same as "reason: message".
+	// +optional
+	Error *HostError `json:"error,omitempty"`
 	// power as the BMC said.
 	// +optional
 	Power *HostPower `json:"power,omitempty"`
-	// attempt is the current or last one.
+	// wanted is the attempt that is wanted, or was last.
+	// +optional
+	Wanted *WantedAttempt `json:"wanted,omitempty"`
+	// attempt is what Ingot's own installer keeps of it.
 	// +optional
 	Attempt *HostAttempt `json:"attempt,omitempty"`
 	// failures of attempts in a row; a success, another Machine or a retry sets it to 0.
@@ -245,18 +358,26 @@ type HostRecordStatus struct {
 	RetrySeen string `json:"retrySeen,omitempty"`
 }
 
+// Progress is what is kept of the attempt that is wanted; nil when that is nothing.
+func (s *HostRecordStatus) Progress() *HostAttempt {
+	if s.Wanted == nil || s.Attempt == nil || s.Attempt.Number != s.Wanted.Number {
+		return nil
+	}
+	return s.Attempt
+}
+
 // HostRecord carries what BareMetalHost has no field for, under the same name and namespace. spec is the machine
-// controller's, status the host controller's.
+// controller's, status the host controller's and its installer's.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=hr,categories=ingot
 // +kubebuilder:printcolumn:name="Machine",type=string,JSONPath=".spec.machine.name"
 // +kubebuilder:printcolumn:name="Power",type=string,JSONPath=".status.power.state"
-// +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=".status.attempt.number"
-// +kubebuilder:printcolumn:name="Operation",type=string,JSONPath=".status.attempt.operation"
-// +kubebuilder:printcolumn:name="State",type=string,JSONPath=".status.attempt.state"
+// +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=".status.wanted.number"
+// +kubebuilder:printcolumn:name="Operation",type=string,JSONPath=".status.wanted.operation"
+// +kubebuilder:printcolumn:name="Outcome",type=string,JSONPath=".status.wanted.outcome"
 // +kubebuilder:printcolumn:name="Step",type=string,JSONPath=".status.attempt.step"
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=".status.attempt.reason"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=".status.error.reason"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 type HostRecord struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -9,7 +9,7 @@ import (
 type Kind string
 
 // The kinds of failure. A caller retries Unreachable and Busy, asks a person for Unauthorized, Invalid and Unsupported,
-// and re-observes after NotFound and Conflict.
+// re-observes after NotFound and Conflict, and goes on asking after Ignored while a person looks.
 const (
 	// Unreachable: no answer, a broken connection, a TLS failure, or a 5xx that says nothing more.
 	Unreachable Kind = "Unreachable"
@@ -25,12 +25,16 @@ const (
 	Unsupported Kind = "Unsupported"
 	// Conflict: the state changed between looking and acting, or another attempt is in charge.
 	Conflict Kind = "Conflict"
+	// Ignored: the hardware accepted what was asked, and its time is over without an effect. Error.Reason says which.
+	Ignored Kind = "Ignored"
 )
 
 // Error is the failure of one hardware call. Its text never carries a credential or a token.
 type Error struct {
 	// Kind is what the caller can do about it.
 	Kind Kind
+	// Reason is set with the kind Ignored: ReasonPowerOnIgnored, ReasonPowerOffIgnored.
+	Reason Reason
 	// Op is what was tried, in the imperative: "set boot override", "open session".
 	Op string
 	// Target is the BMC address or the host's name.
@@ -65,6 +69,15 @@ func KindOf(err error) Kind {
 	var e *Error
 	if errors.As(err, &e) {
 		return e.Kind
+	}
+	return ""
+}
+
+// ReasonOf returns the reason of the first *Error in err's chain, and "" when it has none.
+func ReasonOf(err error) Reason {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Reason
 	}
 	return ""
 }

@@ -21,6 +21,10 @@ type Installer interface {
 	Erase(ctx context.Context, host Host, attempt Attempt, mode EraseMode) error
 	// Cancel ends the attempt, whatever it does, and powers the host off. Settled when Observe reports PowerOff.
 	Cancel(ctx context.Context, host Host, attempt Attempt) error
+	// SetPower advances a change of power on a host where no attempt runs: it decides when the power is asked for, asked for
+	// again, and cut instead of asked for. When the time for the change is over it goes on, and returns an *Error of the kind
+	// Ignored with ReasonPowerOffIgnored or ReasonPowerOnIgnored. Settled when Observe reports the power.
+	SetPower(ctx context.Context, host Host, change PowerChange) error
 }
 
 // Capabilities says what an Installer can do.
@@ -54,6 +58,16 @@ type Attempt struct {
 	Number int64
 	// Deadline is when the attempt fails, whatever it does then.
 	Deadline time.Time
+}
+
+// PowerChange is a state of power that is wanted of a host.
+type PowerChange struct {
+	// Want is PowerOn or PowerOff.
+	Want PowerState
+	// Graceful lets the operating system stop before the power is cut. It holds for PowerOff.
+	Graceful bool
+	// Since is when the change was wanted first; every call for the same change has the same one.
+	Since time.Time
 }
 
 // InstallSpec says what to write.
@@ -177,18 +191,15 @@ type Observation struct {
 	Inventory *Inventory
 }
 
-// AttemptStatus is how an attempt stands.
+// AttemptStatus is how an attempt stands, as its Installer says.
 type AttemptStatus struct {
-	Number    int64
-	Operation Operation
-	State     AttemptState
-	Step      Step
+	Number int64
+	State  AttemptState
+	Step   Step
 	// DoneBytes and TotalBytes are of the file as served; TotalBytes is 0 while unknown.
 	DoneBytes, TotalBytes int64
 	// Boots counts how often the boot document was served in this attempt.
 	Boots int
-	// StartedAt and Deadline bound it.
-	StartedAt, Deadline time.Time
 	// Reason and Message say why it failed.
 	Reason  Reason
 	Message string

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,10 +34,11 @@ func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider,
 	if decision.DropFinalizer {
 		return step.Retry(r.letGo(ctx, host, record)).Result()
 	}
-	if err := r.writeRecord(ctx, record, decision.Record); err != nil {
-		return step.Retry(err).Result()
+	intent := decision.Record
+	if decision.Action.Kind != plan.ActionNone {
+		intent.Error = record.Status.Error // what becomes of it is known after the action
 	}
-	if err := r.confirm(ctx, record, decision); err != nil {
+	if err := r.writeIntent(ctx, record, decision.Action.Kind, intent); err != nil {
 		return step.Retry(err).Result()
 	}
 	told, err := r.label(ctx, host, decision.Record.Inventory)
@@ -44,8 +46,11 @@ func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider,
 		return step.Retry(err).Result()
 	}
 	if err := r.do(ctx, seen.target, host, decision.Action); err != nil {
-		ctrl.LoggerFrom(ctx).Info("Action refused", "action", decision.Action.Kind, "reason", plan.ReasonOf(hardware.KindOf(err)), "error", err.Error())
-		decision = decision.Refused(seen.facts, hardware.KindOf(err), err.Error())
+		ctrl.LoggerFrom(ctx).Info("Action refused", "action", decision.Action.Kind, "reason", plan.ReasonOf(err), "error", err.Error())
+		decision = decision.Refused(seen.facts, err)
+	}
+	if err := r.writeError(ctx, record, intent.Error, decision.Record.Error); err != nil {
+		return step.Retry(err).Result()
 	}
 	if err := r.dropAnnotations(ctx, host, decision.DropAnnotations); err != nil {
 		return step.Retry(err).Result()
@@ -53,15 +58,19 @@ func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider,
 	decision.Events = append(decision.Events, told...)
 	result, err := r.finish(ctx, host, seen, decision)
 	if err == nil {
-		count(record.Status.Attempt, decision.Record.Attempt)
+		count(record.Status.Wanted, decision.Record.Wanted)
 	}
 	return result, err
 }
 
-// writeRecord writes the record's status. The caller's record stays what was read.
-func (r *Reconciler) writeRecord(ctx context.Context, record *v1alpha1.HostRecord, status v1alpha1.HostRecordStatus) error {
-	if record.UID == "" || equality.Semantic.DeepEqual(record.Status, status) {
+// writeIntent writes the record's status before the action, or makes sure that it still is what was read. The caller's record stays
+// that.
+func (r *Reconciler) writeIntent(ctx context.Context, record *v1alpha1.HostRecord, action plan.ActionKind, status v1alpha1.HostRecordStatus) error {
+	if record.UID == "" {
 		return nil
+	}
+	if equality.Semantic.DeepEqual(record.Status, status) {
+		return r.confirm(ctx, record, action)
 	}
 	changed := record.DeepCopy()
 	changed.Status = status
@@ -82,7 +91,7 @@ func (r *Reconciler) do(ctx context.Context, target hardware.Host, host *metal3.
 	case plan.ActionCancel:
 		return r.Installer.Cancel(ctx, target, a.Attempt)
 	case plan.ActionSetPower:
-		return r.setPower(ctx, target, a.Power)
+		return r.Installer.SetPower(ctx, target, a.Power)
 	case plan.ActionInstall:
 		device, _ := sessions.RootDevice(host.Spec.RootDeviceHints)
 		// The boot service reads the config drive itself, from the claim's Secret, when the agent asks for it.
@@ -91,17 +100,20 @@ func (r *Reconciler) do(ctx context.Context, target hardware.Host, host *metal3.
 	return nil
 }
 
-// setPower asks the BMC. One that knows no graceful shutdown gets the power cut instead.
-func (r *Reconciler) setPower(ctx context.Context, target hardware.Host, action hardware.PowerAction) error {
-	controller, err := r.BMCs.BMC(ctx, target.BMC)
+// writeError writes the error as it is after an action. It comes without a lock: nobody else writes this field, and the installer
+// may have written others meanwhile.
+func (r *Reconciler) writeError(ctx context.Context, record *v1alpha1.HostRecord, before, failed *v1alpha1.HostError) error {
+	if record.UID == "" || equality.Semantic.DeepEqual(before, failed) {
+		return nil
+	}
+	change, err := json.Marshal(map[string]any{"status": map[string]any{"error": failed}})
 	if err != nil {
-		return err
+		return fmt.Errorf("write the error of HostRecord: %w", err)
 	}
-	err = controller.SetPower(ctx, action)
-	if action == hardware.ShutDown && hardware.KindOf(err) == hardware.Unsupported {
-		return controller.SetPower(ctx, hardware.TurnOff)
+	if err := r.Client.Status().Patch(ctx, record.DeepCopy(), client.RawPatch(types.MergePatchType, change)); err != nil {
+		return fmt.Errorf("write the error of HostRecord: %w", err)
 	}
-	return err
+	return nil
 }
 
 // dropAnnotations removes the requests that were served.
@@ -131,7 +143,7 @@ func (r *Reconciler) finish(ctx context.Context, host *metal3.BareMetalHost, see
 	}
 	outcome := step.Done()
 	if d.Requeue > 0 {
-		outcome = step.Wait(string(d.Status.State), d.Requeue)
+		outcome = step.Wait(cmp.Or(d.WaitsFor, string(d.Status.State)), d.Requeue)
 	}
 	if host.Status.OperationalStatus == "" {
 		if err := r.writeFirstStatus(ctx, after); err != nil {

@@ -45,9 +45,8 @@ type Reconciler struct {
 	Client client.Client
 	// Direct reads from the API server: Secrets, and what another process is known, or must not be overlooked, to have changed.
 	Direct client.Reader
-	// Installer and BMCs touch the hardware.
+	// Installer touches the hardware.
 	Installer hardware.Installer
-	BMCs      hardware.BMCs
 	// Recorder takes events.
 	Recorder events.EventRecorder
 	// Clock tells the time, Random a number in [0, 1).
@@ -62,7 +61,7 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if r.Client == nil || r.Direct == nil || r.Installer == nil || r.BMCs == nil || r.Recorder == nil || r.Clock == nil || r.Random == nil {
+	if r.Client == nil || r.Direct == nil || r.Installer == nil || r.Recorder == nil || r.Clock == nil || r.Random == nil {
 		return errors.New("host controller: a dependency is missing")
 	}
 	if r.Timeouts.Poll <= 0 || r.Timeouts.Steady <= 0 || r.Timeouts.RetryBase <= 0 {
@@ -90,16 +89,17 @@ var recordChanged = predicate.Funcs{
 		if !ok1 || !ok2 {
 			return false
 		}
-		return before.Generation != after.Generation || attemptState(before) != attemptState(after)
+		return before.Generation != after.Generation || attemptEnd(before) != attemptEnd(after)
 	},
 }
 
-func attemptState(r *v1alpha1.HostRecord) string {
-	if r.Status.Attempt == nil {
+// attemptEnd is whether the attempt has ended, as its installer keeps it. The last step is the agent's word that it is done.
+func attemptEnd(r *v1alpha1.HostRecord) string {
+	a := r.Status.Progress()
+	if a == nil {
 		return ""
 	}
-	// The last step is the agent's word that it is done.
-	return r.Status.Attempt.State + "/" + fmt.Sprint(r.Status.Attempt.Step == string(hardware.StepFinishing))
+	return a.State + "/" + fmt.Sprint(a.Step == string(hardware.StepFinishing))
 }
 
 func hostNamespace(o client.Object) string {

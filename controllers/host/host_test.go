@@ -41,15 +41,19 @@ func TestAHostGoesThroughItsLife(t *testing.T) {
 	// Wrong credentials are a typed error, and a changed Secret heals it.
 	r.credentials(s, username, "wrong")
 	r.register(s, nil)
-	h, _ := r.await(s, "the credentials are refused", func(h *metal3.BareMetalHost, _ *v1alpha1.HostRecord) bool {
+	h, record := r.await(s, "the credentials are refused", func(h *metal3.BareMetalHost, _ *v1alpha1.HostRecord) bool {
 		return h.Status.ErrorType == metal3.RegistrationError
 	})
 	if !strings.HasPrefix(h.Status.ErrorMessage, "BMCUnauthorized: ") || strings.Contains(h.Status.ErrorMessage, "wrong") ||
+		record.Status.Error == nil || h.Status.ErrorMessage != "BMCUnauthorized: "+record.Status.Error.Message || record.Status.Error.Reason != "BMCUnauthorized" ||
 		h.Status.Provisioning.State != metal3.StateRegistering || h.Status.OperationalStatus != metal3.OperationalStatusError {
 		t.Errorf("status = %+v", h.Status)
 	}
 	r.credentials(s, username, password)
-	h, record := r.await(s, "it is available", inState(metal3.StateAvailable))
+	h, record = r.await(s, "it is available", inState(metal3.StateAvailable))
+	if record.Status.Error != nil {
+		t.Errorf("available with the error %+v", record.Status.Error)
+	}
 	want := v1alpha1.GPUInventory{VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 8}
 	if i := record.Status.Inventory; i == nil || len(i.GPUs) != 1 || i.GPUs[0] != want {
 		t.Errorf("inventory = %+v, expected the GPUs %+v", i, want)
@@ -109,10 +113,10 @@ func TestAHostWhoseEraseFailsIsNeverAvailable(t *testing.T) {
 		}
 		return record.Status.Failures == 3 && h.Status.ErrorType != ""
 	})
-	if h.Status.ErrorType != metal3.ProvisioningError || !strings.HasPrefix(h.Status.ErrorMessage, "DiskError: ") || record.Status.Attempt.Reason != "DiskError" {
-		t.Errorf("status = %+v, attempt %+v", h.Status, record.Status.Attempt)
+	if h.Status.ErrorType != metal3.ProvisioningError || !strings.HasPrefix(h.Status.ErrorMessage, "DiskError: ") || record.Status.Wanted.Reason != "DiskError" || record.Status.Error.Reason != "DiskError" {
+		t.Errorf("status = %+v, attempt %+v", h.Status, record.Status.Wanted)
 	}
-	number := record.Status.Attempt.Number
+	number := record.Status.Wanted.Number
 
 	s.SetFaults(rack.Faults{})
 	r.edit(s, func(h *metal3.BareMetalHost) {
@@ -148,11 +152,11 @@ func TestAnotherProcessGoesOnWhereOneWasKilled(t *testing.T) {
 	r := newRig(t, 1)
 	s := r.rack.Servers()[0]
 	r.available(s)
-	for uid, state := range []hardware.Step{hardware.StepPoweringOff, hardware.StepPoweringOn, hardware.StepRegistered} {
+	for uid, state := range []hardware.Step{hardware.StepPoweringOff, hardware.StepBooting, hardware.StepWriting} {
 		r.claim(s, "m1", int64(uid)+1, v1alpha1.EraseMetadata)
 		r.await(s, "the installation has come far enough", func(_ *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
-			a := record.Status.Attempt
-			return a.MachineAttempt == int64(uid)+1 && (a.Step == string(state) || a.Step != string(hardware.StepPoweringOff) && a.StepAt != nil)
+			w, a := record.Status.Wanted, record.Status.Progress()
+			return w.MachineAttempt == int64(uid)+1 && (a == nil && state == hardware.StepPoweringOff || a != nil && a.StepAt != nil)
 		})
 		r.stop()
 		r.start()
@@ -160,7 +164,7 @@ func TestAnotherProcessGoesOnWhereOneWasKilled(t *testing.T) {
 			i := record.Status.Installed
 			return inState(metal3.StateProvisioned)(h, record) && i != nil && i.Attempt == int64(uid)+1
 		})
-		if a := record.Status.Attempt; a.MachineAttempt != int64(uid)+1 {
+		if a := record.Status.Wanted; a.MachineAttempt != int64(uid)+1 {
 			t.Errorf("attempt = %+v", a)
 		}
 	}
@@ -187,8 +191,8 @@ func TestPausedAndDetachedHostsAreNotTouched(t *testing.T) {
 		t.Errorf("paused: %v, finalizers %v, status %+v, record %+v", err, h.Finalizers, h.Status, record)
 	}
 	h, record, err = r.get(detached)
-	if err != nil || h.Status.Provisioning.State != metal3.StateAvailable || record.Status.Attempt.Number != before.Status.Attempt.Number || detached.State().Power != hardware.PowerOff {
-		t.Errorf("detached: %v, status %+v, attempt %+v", err, h.Status, record.Status.Attempt)
+	if err != nil || h.Status.Provisioning.State != metal3.StateAvailable || record.Status.Wanted.Number != before.Status.Wanted.Number || detached.State().Power != hardware.PowerOff {
+		t.Errorf("detached: %v, status %+v, attempt %+v", err, h.Status, record.Status.Wanted)
 	}
 	r.edit(detached, func(h *metal3.BareMetalHost) { delete(h.Annotations, metal3.DetachedAnnotation) })
 	r.await(detached, "it is served again", inState(metal3.StateProvisioned))

@@ -9,12 +9,13 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
+	"github.com/ingot-dev/ingot/controllers/plan/inventory"
 )
 
 // label sets the host's labels by what was found in it, and gives the event to be told with the status.
 func (r *Reconciler) label(ctx context.Context, host *metal3.BareMetalHost, found *v1alpha1.HostInventory) ([]plan.Event, error) {
-	labelling := plan.Label(host.Labels, found)
-	if labelling.Empty() || !host.DeletionTimestamp.IsZero() {
+	labelling := inventory.Label(host.Labels, found)
+	if labelling.IsEmpty() || !host.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
 	before := host.DeepCopy()
@@ -32,5 +33,5 @@ func (r *Reconciler) label(ctx context.Context, host *metal3.BareMetalHost, foun
 		return nil, fmt.Errorf("label the host by its GPUs: %w", err)
 	}
 	host.Status = status
-	return []plan.Event{*labelling.Event}, nil
+	return []plan.Event{{Warning: labelling.Warning, Reason: labelling.Reason, Action: "Inspect", Message: labelling.Message}}, nil
 }

@@ -17,9 +17,9 @@ var attempts = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 func init() { metrics.Registry.MustRegister(attempts) }
 
 // count counts an attempt when its end is accounted.
-func count(before, after *v1alpha1.HostAttempt) {
+func count(before, after *v1alpha1.WantedAttempt) {
 	if after == nil || after.EndedAt == nil || before != nil && before.Number == after.Number && before.EndedAt != nil {
 		return
 	}
-	attempts.WithLabelValues(after.Operation, after.State, after.Reason).Observe(after.EndedAt.Sub(after.StartedAt.Time).Seconds())
+	attempts.WithLabelValues(after.Operation, string(after.Outcome), after.Reason).Observe(after.EndedAt.Sub(after.Since.Time).Seconds())
 }

@@ -136,7 +136,7 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 	if s.target.BMC, s.secretVersion, s.facts.Problem, err = r.access(ctx, provider, host); err != nil || s.facts.Problem != nil {
 		return s, err
 	}
-	if s.facts.Problem = r.refused(host, s.secretVersion); s.facts.Problem != nil {
+	if s.facts.Problem = r.refused(host, record, s.secretVersion); s.facts.Problem != nil {
 		s.secretVersion = ""
 		return s, nil
 	}
@@ -167,25 +167,22 @@ func (r *Reconciler) joined(ctx context.Context, host *metal3.BareMetalHost) (bo
 
 // refused spares the BMC a login that it has just refused: BMCs lock accounts out after a few. The same version of the Secret is
 // tried again only after Timeouts.Steady.
-func (r *Reconciler) refused(host *metal3.BareMetalHost, secretVersion string) *plan.Problem {
-	tried := host.Status.TriedCredentials
-	reason := plan.ReasonOf(hardware.Unauthorized)
-	message, was := strings.CutPrefix(host.Status.ErrorMessage, reason+": ")
-	if !was || tried.Version != secretVersion || tried.Reference == nil || tried.Reference.Name != host.Spec.BMC.CredentialsName ||
+func (r *Reconciler) refused(host *metal3.BareMetalHost, record *v1alpha1.HostRecord, secretVersion string) *plan.Problem {
+	tried, failed := host.Status.TriedCredentials, record.Status.Error
+	if failed == nil || failed.Reason != v1alpha1.ReasonBMCUnauthorized || tried.Version != secretVersion || tried.Reference == nil || tried.Reference.Name != host.Spec.BMC.CredentialsName ||
 		host.Status.LastUpdated == nil || !r.Clock().Before(host.Status.LastUpdated.Add(r.Timeouts.Steady)) {
 		return nil
 	}
-	return &plan.Problem{Reason: reason, Message: message}
+	return &plan.Problem{Reason: failed.Reason, Message: failed.Message}
 }
 
 // bmcProblem says what an operator has to do about a BMC's failure.
 func bmcProblem(host *metal3.BareMetalHost, err error) *plan.Problem {
-	kind := hardware.KindOf(err)
 	message := err.Error()
-	if kind == hardware.Unauthorized {
+	if hardware.KindOf(err) == hardware.Unauthorized {
 		message = fmt.Sprintf("the BMC refuses username and password of Secret %s: correct them, they are read again at every step (%v)", host.Spec.BMC.CredentialsName, err)
 	}
-	return &plan.Problem{Reason: plan.ReasonOf(kind), Message: message}
+	return &plan.Problem{Reason: plan.ReasonOf(err), Message: message}
 }
 
 // hostFacts reads the BareMetalHost.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
 )
 
@@ -57,27 +58,29 @@ func TestRebootAnnotationsAreReadAsMetal3Does(t *testing.T) {
 func TestCredentialsThatWereJustRefusedAreNotTriedAgain(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	r := &Reconciler{Clock: func() time.Time { return now }, Timeouts: plan.DefaultTimeouts()}
-	host := func(age time.Duration, message string) *metal3.BareMetalHost {
+	host := func(age time.Duration) *metal3.BareMetalHost {
 		at := metav1.NewTime(now.Add(-age))
 		h := &metal3.BareMetalHost{}
 		h.Spec.BMC.CredentialsName = "bmc"
-		h.Status.ErrorMessage, h.Status.LastUpdated = message, &at
+		h.Status.LastUpdated = &at
 		h.Status.TriedCredentials = metal3.CredentialsStatus{Reference: &corev1.SecretReference{Name: "bmc"}, Version: "1"}
 		return h
 	}
-	const message = "BMCUnauthorized: the BMC refuses them"
+	refused, silent := &v1alpha1.HostError{Reason: "BMCUnauthorized", Message: "the BMC refuses them"}, &v1alpha1.HostError{Reason: "BMCUnreachable", Message: "no answer"}
 	for _, c := range []struct {
 		name    string
 		host    *metal3.BareMetalHost
+		failed  *v1alpha1.HostError
 		version string
 		refused bool
 	}{
-		{"the same Secret a moment later", host(time.Minute, message), "1", true},
-		{"the same Secret after a while", host(5*time.Minute, message), "1", false},
-		{"a changed Secret", host(time.Minute, message), "2", false},
-		{"another failure", host(time.Minute, "BMCUnreachable: no answer"), "1", false},
+		{"the same Secret a moment later", host(time.Minute), refused, "1", true},
+		{"the same Secret after a while", host(5 * time.Minute), refused, "1", false},
+		{"a changed Secret", host(time.Minute), refused, "2", false},
+		{"another failure", host(time.Minute), silent, "1", false},
+		{"no failure", host(time.Minute), nil, "1", false},
 	} {
-		problem := r.refused(c.host, c.version)
+		problem := r.refused(c.host, &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{Error: c.failed}}, c.version)
 		if (problem != nil) != c.refused || problem != nil && problem.Message != "the BMC refuses them" {
 			t.Errorf("%s: %+v", c.name, problem)
 		}

@@ -32,6 +32,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/direct"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
@@ -57,7 +58,7 @@ const speed = 1000
 func quick() plan.Timeouts {
 	t := plan.DefaultTimeouts()
 	t.Install, t.EraseMetadata, t.EraseFull = time.Minute, time.Minute, time.Minute
-	t.GracefulOff, t.PowerChange, t.BMCGrace = 50*time.Millisecond, 5*time.Second, 200*time.Millisecond
+	t.BMCGrace = 200 * time.Millisecond
 	t.RetryBase, t.Poll, t.Steady = 50*time.Millisecond, 20*time.Millisecond, 100*time.Millisecond
 	return t
 }
@@ -98,6 +99,12 @@ type rig struct {
 	stop      func()
 	// stale fills in objects as the controller's cache still shows them; nil: it keeps up.
 	stale func(client.ObjectKey, client.Object) bool
+	// writes of the process.
+	writes writes
+	// progress is the boot service's ProgressInterval.
+	progress time.Duration
+	// powerOff is the installer's; 0: as by default.
+	powerOff time.Duration
 }
 
 func newRig(t *testing.T, servers int) *rig {
@@ -106,7 +113,7 @@ func newRig(t *testing.T, servers int) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, namespace: server.Namespace(t)}
+	r := &rig{t: t, namespace: server.Namespace(t), progress: 20 * time.Millisecond}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.URL.Path == "/image.raw" {
 			http.ServeContent(w, q, "", time.Time{}, bytes.NewReader(raw))
@@ -176,20 +183,21 @@ func (r *rig) start() {
 	if err := sessions.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
-	store := &sessions.Store{Direct: mgr.GetAPIReader(), Client: mgr.GetClient()}
+	counted := counting{mgr.GetClient(), &r.writes}
+	store := &sessions.Store{Direct: mgr.GetAPIReader(), Client: counted}
 	bmcs := redfish.New(redfish.Options{Timeout: 5 * time.Second})
 	service, err := netboot.New(netboot.Options{
 		Store: store, Key: func(context.Context) ([]byte, error) { return bytes.Repeat([]byte{7}, 32), nil }, BaseURL: r.bootURL,
 		Files: fstest.MapFS{"vmlinuz": {Data: []byte("kernel")}, "initrd": {Data: cpio("init", "the agent")}}, Kernel: "vmlinuz", Initrd: "initrd",
-		ProgressInterval: 20 * time.Millisecond,
+		ProgressInterval: r.progress,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.boot.Store("handler", service)
 	reconciler := &host.Reconciler{
-		Client: behind{mgr.GetClient(), r.stale}, Direct: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("ingot"), BMCs: bmcs, Clock: time.Now, Random: rand.Float64,
-		Timeouts: quick(), Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: direct.Timeouts{PowerOnRetry: 300 * time.Millisecond}}),
+		Client: behind{counted, r.stale}, Direct: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("ingot"), Clock: time.Now, Random: rand.Float64,
+		Timeouts: quick(), Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: hardware.Timeouts{GracefulOff: 50 * time.Millisecond, PowerOff: r.powerOff, PowerOnRetry: 300 * time.Millisecond}}),
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
@@ -280,7 +288,7 @@ func (r *rig) await(s *rack.Server, what string, check func(*metal3.BareMetalHos
 			return h, record
 		}
 		if time.Now().After(deadline) {
-			r.t.Fatalf("not in time: %s\nhost: %+v\nrecord: %+v\nattempt: %+v\nserver: %+v", what, h.Status, record.Status, record.Status.Attempt, s.State())
+			r.t.Fatalf("not in time: %s\nhost: %+v\nrecord: %+v\nwanted: %+v\nattempt: %+v\nserver: %+v", what, h.Status, record.Status, record.Status.Wanted, record.Status.Attempt, s.State())
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,14 +37,11 @@ func (r *Reconciler) current(ctx context.Context, host *metal3.BareMetalHost, re
 
 // confirm is for what switches the power and comes without a write of the record, whose optimistic lock would tell that others
 // have gone on: the record must be the one that was read.
-func (r *Reconciler) confirm(ctx context.Context, record *v1alpha1.HostRecord, d plan.Decision) error {
-	switch d.Action.Kind {
+func (r *Reconciler) confirm(ctx context.Context, record *v1alpha1.HostRecord, action plan.ActionKind) error {
+	switch action {
 	case plan.ActionSetPower, plan.ActionCancel:
 	default:
 		return nil // the installer compares with the attempt that the API server has
-	}
-	if record.UID == "" || !equality.Semantic.DeepEqual(record.Status, d.Record) {
-		return nil
 	}
 	var now v1alpha1.HostRecord
 	if err := r.Direct.Get(ctx, client.ObjectKeyFromObject(record), &now); err != nil {

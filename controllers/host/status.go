@@ -6,8 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ingot-dev/ingot/controllers/hardware"
-	"github.com/ingot-dev/ingot/controllers/host/sessions"
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
 )
 
@@ -27,24 +26,21 @@ func applyStatus(host *metal3.BareMetalHost, seen sight, d plan.Decision) {
 	case plan.StateAvailable, plan.StatePreparing:
 		s.Provisioning.Image = metal3.Image{}
 	}
-	applyHardware(host, seen, d)
+	applyHardware(host, d)
 	applyCredentials(host, seen)
 	// LastUpdated also says when credentials were refused last.
-	refused := seen.secretVersion != "" && seen.facts.Problem != nil && seen.facts.Problem.Reason == plan.ReasonOf(hardware.Unauthorized)
+	refused := seen.secretVersion != "" && seen.facts.Problem != nil && seen.facts.Problem.Reason == v1alpha1.ReasonBMCUnauthorized
 	if refused || !equality.Semantic.DeepEqual(before, s) {
 		now := metav1.NewTime(seen.facts.Now)
 		s.LastUpdated = &now
 	}
 }
 
-// applyHardware shows a new inventory in the fields that Metal3 has for it.
-func applyHardware(host *metal3.BareMetalHost, seen sight, d plan.Decision) {
-	observed := seen.facts.Observed
-	if observed == nil || observed.Inventory == nil || d.Record.Inventory == nil {
-		return
-	}
-	if host.Status.HardwareDetails == nil || !equality.Semantic.DeepEqual(d.Record.Inventory, seen.facts.Record.Inventory) {
-		host.Status.HardwareDetails = sessions.Details(*observed.Inventory)
+// applyHardware shows the inventory in the fields that Metal3 has for it. While an attempt runs it waits for the status that is
+// written at the end: it is worth no write of its own.
+func applyHardware(host *metal3.BareMetalHost, d plan.Decision) {
+	if d.Record.Inventory != nil && (host.Status.HardwareDetails == nil || !d.Record.Wanted.IsOpen()) {
+		host.Status.HardwareDetails = hardwareDetails(d.Record.Inventory)
 	}
 }
 

@@ -139,20 +139,13 @@ func hostFacts(h *metal3api.BareMetalHost, record *v1alpha1.HostRecord, uid type
 	}
 	_, facts.Paused = h.Annotations[metal3api.PausedAnnotation]
 	_, facts.Detached = h.Annotations[metal3api.DetachedAnnotation]
-	facts.ErrorReason = errorReason(h.Status.ErrorMessage)
 	if record != nil {
+		if failed := record.Status.Error; failed != nil {
+			facts.ErrorReason = failed.Reason
+		}
 		facts.Record = &lifecycle.Record{Spec: record.Spec, Status: record.Status}
 	}
 	return facts
-}
-
-// errorReason is the typed reason that the host controller puts before a message: "BMCUnauthorized: ...".
-func errorReason(message string) string {
-	reason, _, found := strings.Cut(message, ": ")
-	if !found || reason == "" || reason[0] < 'A' || reason[0] > 'Z' || strings.ContainsAny(reason, " .,;/'\"()[]{}=-") {
-		return ""
-	}
-	return reason
 }
 
 // observeSecret reads the claim Secret from the API server itself: Secrets are not cached.

@@ -251,23 +251,23 @@ func (r *rig) play(name string) {
 	}
 	record.Status.Power = &v1alpha1.HostPower{State: power, ObservedGeneration: h.Generation, ObservedAt: now}
 	h.Status.PoweredOn = power == "On"
-	installed, attempt := record.Status.Installed, record.Status.Attempt
+	installed, attempt := record.Status.Installed, record.Status.Wanted
 	wanted := h.Spec.Image != nil && h.Spec.Online && record.Spec.Machine != nil
 	switch state := &h.Status.Provisioning.State; {
 	case wanted && (*state == metal3api.StateAvailable || *state == metal3api.StateProvisioned && installed.Attempt != record.Spec.Attempt ||
 		*state == metal3api.StateProvisioning && attempt.MachineAttempt != record.Spec.Attempt):
 		*state = metal3api.StateProvisioning
 		record.Status.LastTenant, record.Status.Erased, record.Status.Installed = record.Spec.Tenant, nil, nil
-		record.Status.Attempt = &v1alpha1.HostAttempt{
-			Number: record.Spec.Attempt, Operation: "Install", State: "Running", Step: "Writing", StartedAt: now, Deadline: now,
-			MachineUID: record.Spec.Machine.UID, MachineAttempt: record.Spec.Attempt, DoneBytes: 400, TotalBytes: 800,
+		record.Status.Wanted = &v1alpha1.WantedAttempt{
+			Number: record.Spec.Attempt, Operation: "Install", Since: now, Deadline: now, MachineUID: record.Spec.Machine.UID, MachineAttempt: record.Spec.Attempt,
 		}
+		record.Status.Attempt = &v1alpha1.HostAttempt{Number: record.Spec.Attempt, State: "Running", Step: "Writing", DoneBytes: 400, TotalBytes: 800}
 	case *state == metal3api.StateProvisioning && !h.Spec.Online:
-		attempt.State, attempt.Reason = "Failed", "Cancelled"
+		attempt.Outcome, attempt.Reason = v1alpha1.AttemptFailed, "Cancelled"
 	case *state == metal3api.StateProvisioning:
 		*state = metal3api.StateProvisioned
 		h.Status.Provisioning.Image = *h.Spec.Image
-		attempt.State = "Succeeded"
+		attempt.Outcome = v1alpha1.AttemptSucceeded
 		record.Status.Installed = &v1alpha1.HostInstalled{
 			MachineUID: record.Spec.Machine.UID, Attempt: record.Spec.Attempt, Checksum: record.Spec.Image.Checksum, At: now,
 		}

@@ -136,7 +136,7 @@ func (r *Reconciler) ofRecord(ctx context.Context, o client.Object) []reconcile.
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: m.Namespace, Name: m.Name}}}
 	}
 	requests := r.machines(ctx, client.MatchingFields{indexHost: record.Namespace + "/" + record.Name})
-	if a := record.Status.Attempt; len(requests) == 0 && (a == nil || a.State != "Running") {
+	if len(requests) == 0 && !record.Status.Wanted.IsOpen() {
 		return r.machines(ctx, client.MatchingFields{indexWaiting: "true"})
 	}
 	return requests

@@ -70,8 +70,8 @@ func (s *site) settings() settings.Settings {
 	c.Boot.Address, c.Boot.URL, c.Boot.Files = s.boot, "http://boot.invalid", filepath.Join(s.world.Dir, "boot")
 	c.Intervals.Working, c.Intervals.Steady, c.BMC.Timeout, c.Timeouts.Provisioning = d(0.05), d(60), d(5), d(240)
 	c.Timeouts.Hosts.Install, c.Timeouts.Hosts.EraseMetadata, c.Timeouts.Hosts.Inspect = d(120), d(120), d(60)
-	c.Timeouts.Hosts.GracefulOff, c.Timeouts.Hosts.PowerChange, c.Timeouts.Hosts.BMCGrace, c.Timeouts.Hosts.Retry = d(2), d(20), d(10), d(0.2)
-	c.Timeouts.Steps = settings.StepTimeouts{PowerOff: d(20), PowerOn: d(20), PowerOnRetry: d(0.5), Boot: d(20), Load: d(20), Silence: d(60)}
+	c.Timeouts.Hosts.BMCGrace, c.Timeouts.Hosts.Retry = d(10), d(0.2)
+	c.Timeouts.Steps = settings.StepTimeouts{GracefulOff: d(2), PowerOff: d(20), PowerOn: d(20), PowerOnRetry: d(0.5), Boot: d(20), Load: d(20), Silence: d(60)}
 	return c
 }
 

@@ -287,9 +287,9 @@ func (s *site) describe(ctx context.Context, m *v1alpha1.Machine) string {
 		return out.String() + err.Error()
 	}
 	for _, r := range records.Items {
-		if a := r.Status.Attempt; a != nil {
-			fmt.Fprintf(&out, "    %s: attempt %d %s %s at %s, %d boots, %s %s; server: %s\n",
-				r.Name, a.Number, a.Operation, a.State, a.Step, a.Boots, a.Reason, a.Message, s.world.Rack.Server(r.Name).State().Doing)
+		if w := r.Status.Wanted; w != nil {
+			fmt.Fprintf(&out, "    %s: attempt %d %s %q, %s %s; kept of it: %+v; server: %s\n",
+				r.Name, w.Number, w.Operation, w.Outcome, w.Reason, w.Message, r.Status.Progress(), s.world.Rack.Server(r.Name).State().Doing)
 		}
 	}
 	return out.String()

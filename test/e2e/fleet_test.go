@@ -113,11 +113,11 @@ func byName[T any, P interface {
 
 func (f *fleet) remember() {
 	for _, r := range f.records {
-		if a := r.Status.Attempt; a != nil && a.Operation == "Install" {
-			key := installation{a.MachineUID, a.MachineAttempt}
-			add(f.began, key, a.Number)
-			if a.State == "Succeeded" {
-				add(f.succeeded, key, a.Number)
+		if w := r.Status.Wanted; w != nil && w.Operation == "Install" {
+			key := installation{w.MachineUID, w.MachineAttempt}
+			add(f.began, key, w.Number)
+			if w.Outcome == v1alpha1.AttemptSucceeded {
+				add(f.succeeded, key, w.Number)
 			}
 		}
 	}
@@ -194,9 +194,9 @@ func (v view) String() string {
 	if h := v.host; h != nil {
 		say("host is %s, powered on %v, error %q", h.Status.Provisioning.State, h.Status.PoweredOn, h.Status.ErrorMessage)
 	}
-	if v.record != nil && v.record.Status.Attempt != nil {
-		a := v.record.Status.Attempt
-		say("attempt %d %s %s at %s, %d boots, %d of %d bytes, %s %s; %d failures", a.Number, a.Operation, a.State, a.Step, a.Boots, a.DoneBytes, a.TotalBytes, a.Reason, a.Message, v.record.Status.Failures)
+	if v.record != nil && v.record.Status.Wanted != nil {
+		w := v.record.Status.Wanted
+		say("attempt %d %s %q, %s %s; kept of it: %+v; %d failures", w.Number, w.Operation, w.Outcome, w.Reason, w.Message, v.record.Status.Progress(), v.record.Status.Failures)
 	}
 	if v.node != nil {
 		say("Node %s gated %v", v.node.UID, isGated(v.node))
@@ -237,10 +237,10 @@ func (v view) is(condition, reason string) bool {
 
 // step is where the host's attempt is.
 func (v view) step() string {
-	if v.record == nil || v.record.Status.Attempt == nil || v.record.Status.Attempt.State != "Running" {
+	if v.record == nil || !v.record.Status.Wanted.IsOpen() || v.record.Status.Progress() == nil {
 		return ""
 	}
-	return v.record.Status.Attempt.Step
+	return v.record.Status.Progress().Step
 }
 
 // isBack: the host is in the pool again: off, erased, nobody's.

@@ -114,8 +114,8 @@ func tune(s *settings.Settings) {
 	s.Intervals.Working, s.Boot.ProgressInterval, s.BMC.Timeout = d(0.4), d(0.4), d(2)
 	s.Intervals.Steady, s.Timeouts.Provisioning = d(5), d(240)
 	s.Timeouts.Hosts.Install, s.Timeouts.Hosts.EraseMetadata, s.Timeouts.Hosts.Inspect = d(90), d(60), d(30)
-	s.Timeouts.Hosts.GracefulOff, s.Timeouts.Hosts.PowerChange, s.Timeouts.Hosts.BMCGrace, s.Timeouts.Hosts.Retry = d(2), d(10), d(5), d(1.5)
-	s.Timeouts.Steps = settings.StepTimeouts{PowerOff: d(10), PowerOn: d(6), PowerOnRetry: d(1), Boot: d(8), Load: d(15), Silence: d(20)}
+	s.Timeouts.Hosts.BMCGrace, s.Timeouts.Hosts.Retry = d(5), d(1.5)
+	s.Timeouts.Steps = settings.StepTimeouts{GracefulOff: d(2), PowerOff: d(10), PowerOn: d(6), PowerOnRetry: d(1), Boot: d(8), Load: d(15), Silence: d(20)}
 }
 
 func (p *pipeline) startClusters(ctx context.Context) error {

@@ -40,11 +40,11 @@ func Claims(hosts []metal3.BareMetalHost, records []v1alpha1.HostRecord, machine
 func installsOverErase(records []v1alpha1.HostRecord) []string {
 	var out []string
 	for _, r := range records {
-		a, in := r.Status.Attempt, r.Status.Installed
-		if a == nil || in == nil || a.Operation != "Install" || a.State != "Running" {
+		w, in := r.Status.Wanted, r.Status.Installed
+		if in == nil || !w.IsOpen() || w.Operation != "Install" {
 			continue
 		}
-		if a.MachineUID != in.MachineUID {
+		if w.MachineUID != in.MachineUID {
 			out = append(out, fmt.Sprintf("host %s is installed for another Machine before the disks of the one before were erased", r.Name))
 		}
 	}

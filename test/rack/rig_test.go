@@ -158,7 +158,7 @@ func (s *store) Update(_ context.Context, uid string, change func(*netboot.Sessi
 func (s *store) ConfigDrive(_ context.Context, uid string, attempt int64) (hardware.ConfigDrive, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sessions[uid].Attempt != attempt {
+	if s.sessions[uid].Number != attempt {
 		return hardware.ConfigDrive{}, hardware.Errorf(hardware.Conflict, "read config drive", "store", "another attempt")
 	}
 	return s.drives[uid], nil
@@ -212,7 +212,7 @@ func newRig(t testing.TB, servers int, change func(*rack.Options)) *rig {
 		}
 	})
 	r.installer = direct.New(direct.Options{
-		BMCs: r.client, Store: r.store, Timeouts: direct.Timeouts{PowerOn: 2 * time.Second, PowerOnRetry: 300 * time.Millisecond, Boot: 3 * time.Second},
+		BMCs: r.client, Store: r.store, Timeouts: hardware.Timeouts{PowerOn: 2 * time.Second, PowerOnRetry: 300 * time.Millisecond, Boot: 3 * time.Second},
 	})
 	for _, server := range r.rack.Servers() {
 		r.store.sessions[server.UUID()] = netboot.Session{HostUID: server.UUID(), Namespace: "metal", Name: server.Name(), BootMAC: server.BootMAC()}

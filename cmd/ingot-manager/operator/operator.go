@@ -144,9 +144,9 @@ func assemble(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	})
 	err = controllers.Setup(mgr, controllers.World{
 		Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: s.Installer(), Log: log.With("logger", "installer")}),
-		BMCs:      bmcs, Tenants: tenants,
-		HTTP:  &http.Client{Timeout: 30 * time.Second},
-		Clock: clock.RealClock{}, Secret: rand.Reader, Jitter: mathrand.Float64, Suffix: func() string { return utilrand.String(5) },
+		Tenants:   tenants,
+		HTTP:      &http.Client{Timeout: 30 * time.Second},
+		Clock:     clock.RealClock{}, Secret: rand.Reader, Jitter: mathrand.Float64, Suffix: func() string { return utilrand.String(5) },
 		HostTimeouts: s.HostPlan(), MachineTimeouts: machineTimeouts(s), Workers: s.Concurrency, Resolve: resolve,
 	})
 	if err != nil {

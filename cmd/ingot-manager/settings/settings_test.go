@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ingot-dev/ingot/controllers/hardware/direct"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 	hostplan "github.com/ingot-dev/ingot/controllers/plan/host"
 )
 
@@ -67,7 +67,7 @@ func TestTimeOutsReachTheHostControllerAndTheInstaller(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantPlan, wantSteps := hostplan.DefaultTimeouts(), direct.DefaultTimeouts()
+	wantPlan, wantSteps := hostplan.DefaultTimeouts(), hardware.DefaultTimeouts()
 	wantPlan.Install, wantPlan.RetryBase, wantPlan.Poll = 2*time.Hour, 7*time.Second, 3*time.Second
 	wantSteps.Boot = 40 * time.Minute
 	if got := s.HostPlan(); got != wantPlan {

@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ingot-dev/ingot/controllers/hardware/direct"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 	hostplan "github.com/ingot-dev/ingot/controllers/plan/host"
 )
 
@@ -18,18 +18,17 @@ type HostTimeouts struct {
 	Install       metav1.Duration `json:"install"`
 	EraseMetadata metav1.Duration `json:"eraseMetadata"`
 	EraseFull     metav1.Duration `json:"eraseFull"`
-	// GracefulOff is how long an operating system may take to stop before the power is cut.
-	GracefulOff metav1.Duration `json:"gracefulOff"`
-	// PowerChange is how long a BMC may take for a change of power, outside attempts, before that is an error.
-	PowerChange metav1.Duration `json:"powerChange"`
 	// BMCGrace is how long a registered host's BMC may fail before that is shown as an error.
 	BMCGrace metav1.Duration `json:"bmcGrace"`
 	// Retry is the pause after a first failed attempt; it doubles with each further one.
 	Retry metav1.Duration `json:"retry"`
 }
 
-// StepTimeouts bound the steps of an attempt that boots the agent. The attempt's deadline bounds all of them together.
+// StepTimeouts bound what the installer waits for: changes of power, and the steps of an attempt that boots the agent. The
+// attempt's deadline bounds all of them together.
 type StepTimeouts struct {
+	// GracefulOff is how long an operating system may take to stop before the power is cut.
+	GracefulOff metav1.Duration `json:"gracefulOff"`
 	// PowerOff and PowerOn are how long a BMC may take to confirm a change of power.
 	PowerOff metav1.Duration `json:"powerOff"`
 	PowerOn  metav1.Duration `json:"powerOn"`
@@ -48,15 +47,15 @@ func defaultHosts() HostTimeouts {
 	return HostTimeouts{
 		Inspect: metav1.Duration{Duration: t.Inspect}, Install: metav1.Duration{Duration: t.Install},
 		EraseMetadata: metav1.Duration{Duration: t.EraseMetadata}, EraseFull: metav1.Duration{Duration: t.EraseFull},
-		GracefulOff: metav1.Duration{Duration: t.GracefulOff}, PowerChange: metav1.Duration{Duration: t.PowerChange},
 		BMCGrace: metav1.Duration{Duration: t.BMCGrace}, Retry: metav1.Duration{Duration: t.RetryBase},
 	}
 }
 
 func defaultSteps() StepTimeouts {
-	t := direct.DefaultTimeouts()
+	t := hardware.DefaultTimeouts()
 	return StepTimeouts{
-		PowerOff: metav1.Duration{Duration: t.PowerOff}, PowerOn: metav1.Duration{Duration: t.PowerOn},
+		GracefulOff: metav1.Duration{Duration: t.GracefulOff},
+		PowerOff:    metav1.Duration{Duration: t.PowerOff}, PowerOn: metav1.Duration{Duration: t.PowerOn},
 		PowerOnRetry: metav1.Duration{Duration: t.PowerOnRetry}, Boot: metav1.Duration{Duration: t.Boot},
 		Load: metav1.Duration{Duration: t.Load}, Silence: metav1.Duration{Duration: t.Silence},
 	}
@@ -67,16 +66,16 @@ func (s Settings) HostPlan() hostplan.Timeouts {
 	h := s.Timeouts.Hosts
 	return hostplan.Timeouts{
 		Inspect: h.Inspect.Duration, Install: h.Install.Duration, EraseMetadata: h.EraseMetadata.Duration, EraseFull: h.EraseFull.Duration,
-		GracefulOff: h.GracefulOff.Duration, PowerChange: h.PowerChange.Duration, BMCGrace: h.BMCGrace.Duration, RetryBase: h.Retry.Duration,
+		BMCGrace: h.BMCGrace.Duration, RetryBase: h.Retry.Duration,
 		Poll: s.Intervals.Working.Duration, Steady: s.Intervals.Steady.Duration,
 	}
 }
 
 // Installer is what the installer goes by.
-func (s Settings) Installer() direct.Timeouts {
+func (s Settings) Installer() hardware.Timeouts {
 	t := s.Timeouts.Steps
-	return direct.Timeouts{
-		PowerOff: t.PowerOff.Duration, PowerOn: t.PowerOn.Duration, PowerOnRetry: t.PowerOnRetry.Duration,
+	return hardware.Timeouts{
+		GracefulOff: t.GracefulOff.Duration, PowerOff: t.PowerOff.Duration, PowerOn: t.PowerOn.Duration, PowerOnRetry: t.PowerOnRetry.Duration,
 		Boot: t.Boot.Duration, Load: t.Load.Duration, Silence: t.Silence.Duration,
 	}
 }
@@ -90,9 +89,9 @@ func (s Settings) validateDurations() []error {
 		"timeouts.claiming": t.Claiming, "timeouts.provisioning": t.Provisioning,
 		"timeouts.joining": t.Joining, "timeouts.releasing": t.Releasing, "timeouts.drain": t.Drain,
 		"timeouts.hosts.inspect": hosts.Inspect, "timeouts.hosts.install": hosts.Install, "timeouts.hosts.eraseMetadata": hosts.EraseMetadata,
-		"timeouts.hosts.eraseFull": hosts.EraseFull, "timeouts.hosts.gracefulOff": hosts.GracefulOff, "timeouts.hosts.powerChange": hosts.PowerChange,
-		"timeouts.hosts.bmcGrace": hosts.BMCGrace, "timeouts.hosts.retry": hosts.Retry,
-		"timeouts.steps.powerOff": steps.PowerOff, "timeouts.steps.powerOn": steps.PowerOn, "timeouts.steps.powerOnRetry": steps.PowerOnRetry,
+		"timeouts.hosts.eraseFull": hosts.EraseFull,
+		"timeouts.hosts.bmcGrace":  hosts.BMCGrace, "timeouts.hosts.retry": hosts.Retry,
+		"timeouts.steps.gracefulOff": steps.GracefulOff, "timeouts.steps.powerOff": steps.PowerOff, "timeouts.steps.powerOn": steps.PowerOn, "timeouts.steps.powerOnRetry": steps.PowerOnRetry,
 		"timeouts.steps.boot": steps.Boot, "timeouts.steps.load": steps.Load, "timeouts.steps.silence": steps.Silence,
 	} {
 		if d.Duration <= 0 {

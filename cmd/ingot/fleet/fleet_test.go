@@ -71,7 +71,7 @@ func TestWhyGoesFromTheConditionOverTheCheckToTheHostAndTheNextStep(t *testing.T
 	}}
 	host := &placement.HostFacts{
 		Host:   &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "server-04"}},
-		Record: &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{Attempt: &v1alpha1.HostAttempt{Number: 2, Operation: "Install", State: "Succeeded"}}},
+		Record: &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{Wanted: &v1alpha1.WantedAttempt{Number: 2, Operation: "Install", Outcome: "Succeeded"}}},
 	}
 	text := Explain(&m, host, &v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: "h100-2"}, Status: v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutStopped, StoppedBy: "the canary"}}, noon).text()
 	rest := text

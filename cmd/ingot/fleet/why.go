@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -21,9 +22,10 @@ type Why struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Checks that do not pass.
 	Checks []v1alpha1.Check `json:"checks,omitempty"`
-	// Host that the Machine has, and Attempt that its controller made last.
-	Host    *HostRow              `json:"host,omitempty"`
-	Attempt *v1alpha1.HostAttempt `json:"attempt,omitempty"`
+	// Host that the Machine has, Attempt that was wanted of it last, and Progress that its installer keeps of that.
+	Host     *HostRow                `json:"host,omitempty"`
+	Attempt  *v1alpha1.WantedAttempt `json:"attempt,omitempty"`
+	Progress *v1alpha1.HostAttempt   `json:"progress,omitempty"`
 	// Rollout that the Machine is a target of.
 	Rollout *v1alpha1.Rollout `json:"rollout,omitempty"`
 	// Next is the step for a person; empty: none, it goes on by itself.
@@ -55,7 +57,7 @@ func Explain(m *v1alpha1.Machine, host *placement.HostFacts, rollout *v1alpha1.R
 		row := hostRow(*host, nil)
 		w.Host = &row
 		if host.Record != nil {
-			w.Attempt = host.Record.Status.Attempt
+			w.Attempt, w.Progress = host.Record.Status.Wanted, host.Record.Status.Progress()
 		}
 	}
 	w.Summary, w.Next = w.summary(now), w.next()
@@ -141,9 +143,9 @@ func (w Why) text() string {
 		fmt.Fprintln(&b)
 	}
 	if a := w.Attempt; a != nil && !w.Machine.Ready {
-		fmt.Fprintf(&b, "  attempt    %d: %s %s", a.Number, a.Operation, a.State)
-		if a.Step != "" {
-			fmt.Fprintf(&b, " at %s", a.Step)
+		fmt.Fprintf(&b, "  attempt    %d: %s %s", a.Number, a.Operation, cmp.Or(string(a.Outcome), "Running"))
+		if step := w.step(); step != "" {
+			fmt.Fprintf(&b, " at %s", step)
 		}
 		if a.Reason != "" {
 			fmt.Fprintf(&b, "; %s: %s", a.Reason, a.Message)
@@ -157,6 +159,14 @@ func (w Why) text() string {
 		fmt.Fprintf(&b, "  next       %s\n", w.Next)
 	}
 	return b.String()
+}
+
+// step is where the attempt failed, or is.
+func (w Why) step() string {
+	if w.Progress == nil || !w.Attempt.IsOpen() {
+		return w.Attempt.Step
+	}
+	return w.Progress.Step
 }
 
 func rolloutLine(r *v1alpha1.Rollout) string {

@@ -137,11 +137,11 @@ func Run(ctx context.Context, config Config) (Outcome, error) {
 	}
 	config.Log.Info("registered", "attempt", instructions.Attempt, "operation", instructions.Operation)
 	client.deadline = config.Clock.Now().Add(time.Duration(instructions.RemainingMillis) * time.Millisecond)
-	return perform(ctx, config, client, instructions)
+	return perform(ctx, config, client, instructions, inventory)
 }
 
 // perform does the work and reports how it ended.
-func perform(ctx context.Context, config Config, client *client, instructions protocol.Instructions) (Outcome, error) {
+func perform(ctx context.Context, config Config, client *client, instructions protocol.Instructions, inventory hardware.Inventory) (Outcome, error) {
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	go func() {
@@ -164,10 +164,10 @@ func perform(ctx context.Context, config Config, client *client, instructions pr
 	if err != nil && !errors.As(err, &failure) {
 		return PowerOff, err
 	}
-	result := protocol.Result{}
+	result := protocol.Result{Inventory: &inventory}
 	if failure != nil {
 		config.Log.Error("failed", "reason", failure.Reason, "error", failure)
-		result = protocol.Result{Reason: failure.Reason, Message: strings.TrimPrefix(failure.Error(), string(failure.Reason)+": ")}
+		result.Reason, result.Message = failure.Reason, strings.TrimPrefix(failure.Error(), string(failure.Reason)+": ")
 	}
 	if reportErr := client.post(ctx, protocol.PathResult, result, nil); reportErr != nil {
 		return PowerOff, errors.Join(err, fmt.Errorf("reporting the result: %w", reportErr))

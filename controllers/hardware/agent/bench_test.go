@@ -25,7 +25,7 @@ func BenchmarkInstall(b *testing.B) {
 			b.SetBytes(int64(len(image)))
 			for n := range b.N {
 				r.change(func(s *netboot.Session) {
-					s.Attempt, s.Boots, s.Step, s.State = s.Attempt+1, 0, hardware.StepBooting, hardware.AttemptRunning
+					s.Number, s.Boots, s.Step, s.State = s.Number+1, 0, hardware.StepBooting, hardware.AttemptRunning
 				})
 				path := filepath.Join(b.TempDir(), fmt.Sprint(n))
 				disk, err := blockdev.OpenFile(path, hardware.Disk{Name: path, SizeBytes: int64(len(image))})

@@ -138,7 +138,7 @@ type reporter struct {
 
 // startReporter reports until ctx ends.
 func startReporter(ctx context.Context, client *client, interval time.Duration, stop context.CancelCauseFunc) *reporter {
-	r := &reporter{client: client, stop: stop, ended: make(chan struct{})}
+	r := &reporter{client: client, stop: stop, ended: make(chan struct{}), step: hardware.StepRegistered}
 	go func() {
 		defer close(r.ended)
 		for client.config.Clock.Sleep(ctx, max(interval, 10*time.Millisecond)) == nil {
@@ -160,7 +160,7 @@ func (r *reporter) enter(ctx context.Context, step hardware.Step) {
 func (r *reporter) report(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.step == "" || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return
 	}
 	body, err := json.Marshal(protocol.Progress{Step: r.step, DoneBytes: r.done.Load(), TotalBytes: r.total.Load()})

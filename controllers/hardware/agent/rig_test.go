@@ -82,7 +82,7 @@ func (s *memoryStore) Update(_ context.Context, uid string, change func(*netboot
 func (s *memoryStore) ConfigDrive(_ context.Context, uid string, attempt int64) (hardware.ConfigDrive, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sessions[uid].Attempt != attempt {
+	if s.sessions[uid].Number != attempt {
 		return hardware.ConfigDrive{}, hardware.Errorf(hardware.Conflict, "read config drive", "store", "another attempt")
 	}
 	return s.drives[uid], nil
@@ -109,10 +109,10 @@ func newRig(t testing.TB, served []byte, format string, drive hardware.ConfigDri
 	now := time.Now()
 	r.store = &memoryStore{
 		sessions: map[string]netboot.Session{hostUID: {
-			HostUID: hostUID, Namespace: "metal", Name: "gpu-1", BootMAC: bootMAC, Attempt: 7, Operation: hardware.OpInstall,
-			Image: hardware.Image{URL: r.images.URL + "/image", Checksum: sha256Of(served), Format: format},
-			State: hardware.AttemptRunning, Step: hardware.StepBooting,
-			StartedAt: now.Add(-time.Minute), OpenedAt: now.Add(-time.Second), Deadline: now.Add(time.Hour),
+			HostUID: hostUID, Namespace: "metal", Name: "gpu-1", BootMAC: bootMAC,
+			Work:          netboot.Work{Operation: hardware.OpInstall, Image: hardware.Image{URL: r.images.URL + "/image", Checksum: sha256Of(served), Format: format}},
+			AttemptStatus: hardware.AttemptStatus{Number: 7, State: hardware.AttemptRunning, Step: hardware.StepBooting},
+			Since:         now.Add(-time.Minute), OpenedAt: now.Add(-time.Second), Deadline: now.Add(time.Hour),
 		}},
 		drives: map[string]hardware.ConfigDrive{hostUID: drive},
 	}

@@ -203,7 +203,7 @@ var interruptions = map[string]func(*testing.T, Harness){
 		}
 	},
 	"a BMC that is silent for a while changes nothing": func(t *testing.T, h Harness) {
-		w := build(t, h, Faults{})
+		w := build(t, h, Faults{IgnorePowerOn: 1}) // so that the power-on takes a while
 		attempt := w.attempt(1)
 		for _, reached := range []func(hardware.AttemptStatus) bool{
 			func(s hardware.AttemptStatus) bool { return s.Number == 1 },

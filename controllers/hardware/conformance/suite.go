@@ -25,7 +25,7 @@ var image = hardware.Image{
 // Run runs the suite.
 func Run(t *testing.T, harness Harness) {
 	t.Helper()
-	for _, group := range []map[string]func(*testing.T, Harness){outcomes, keys, interruptions} {
+	for _, group := range []map[string]func(*testing.T, Harness){outcomes, keys, interruptions, powers} {
 		for name, test := range group {
 			t.Run(name, func(t *testing.T) { test(t, harness) })
 		}

@@ -8,43 +8,6 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 )
 
-// Timeouts bound the steps of an attempt; zero values take the defaults. The attempt's deadline bounds all of them.
-type Timeouts struct {
-	// PowerOff is how long a BMC may take to confirm power-off; 0: 3 minutes.
-	PowerOff time.Duration
-	// PowerOn is how long a BMC may take to report power-on; 0: 5 minutes.
-	PowerOn time.Duration
-	// PowerOnRetry is the interval at which a power-on without effect is asked for again; 0: 30 seconds.
-	PowerOnRetry time.Duration
-	// Boot is from power-on to the request for the boot document; 0: 20 minutes, since an HGX server's POST takes more than 10.
-	Boot time.Duration
-	// Load is from the boot document to the agent's registration; 0: 10 minutes.
-	Load time.Duration
-	// Silence is how long an agent may report no progress; 0: 15 minutes.
-	Silence time.Duration
-}
-
-// DefaultTimeouts are those for real servers.
-func DefaultTimeouts() Timeouts {
-	return Timeouts{
-		PowerOff: 3 * time.Minute, PowerOn: 5 * time.Minute, PowerOnRetry: 30 * time.Second,
-		Boot: 20 * time.Minute, Load: 10 * time.Minute, Silence: 15 * time.Minute,
-	}
-}
-
-func (t Timeouts) withDefaults() Timeouts {
-	d := DefaultTimeouts()
-	for value, standard := range map[*time.Duration]time.Duration{
-		&t.PowerOff: d.PowerOff, &t.PowerOn: d.PowerOn, &t.PowerOnRetry: d.PowerOnRetry,
-		&t.Boot: d.Boot, &t.Load: d.Load, &t.Silence: d.Silence,
-	} {
-		if *value <= 0 {
-			*value = standard
-		}
-	}
-	return t
-}
-
 // silent is how long an agent must have been quiet at the deadline for the reason to be its silence: agents report
 // every few seconds.
 const silent = time.Minute
@@ -56,10 +19,10 @@ type facts struct {
 	// powerErr is why reading the power failed.
 	powerErr error
 	session  netboot.Session
-	// quietSince is when the agent last reported something new, or the step was entered.
-	quietSince time.Time
-	now        time.Time
-	timeouts   Timeouts
+	// watched is what this process has seen of the attempt.
+	watched  watched
+	now      time.Time
+	timeouts hardware.Timeouts
 }
 
 // act is what a decision asks for. Each is at most one change of the session, and at most one change of the host's power.
@@ -67,11 +30,10 @@ type act string
 
 const (
 	actWait        act = "wait"
-	actReport      act = "report"        // return powerErr: nothing can be done without the BMC
-	actPowerOff    act = "power off"     // asks again at every call: cutting the power twice does no harm
-	actBootNetwork act = "boot network"  // sets the override, enters PoweringOn with OpenedAt, then asks for power-on
-	actPowerOn     act = "power on"      // writes OpenedAt, then asks again
-	actBooting     act = "enter Booting" // power-on is confirmed
+	actReport      act = "report"       // return powerErr: nothing can be done without the BMC
+	actPowerOff    act = "power off"    // asks again at every call: cutting the power twice does no harm
+	actBootNetwork act = "boot network" // sets the override, enters Booting with OpenedAt, then asks for power-on
+	actPowerOn     act = "power on"     // the same again, within the same step
 	actSucceed     act = "succeed"
 	actFail        act = "fail" // with reason and message
 )
@@ -81,6 +43,8 @@ type decision struct {
 	act     act
 	reason  hardware.Reason
 	message string
+	// step at which it failed.
+	step hardware.Step
 }
 
 // decide looks at a running attempt. It is pure.
@@ -91,13 +55,13 @@ func decide(f facts) decision {
 		return decision{act: actSucceed}
 	}
 	if !f.now.Before(s.Deadline) {
-		return f.fail(f.deadlineReason(), fmt.Sprintf("the deadline passed after %s in total", span(s.StartedAt, f.now)))
+		return f.fail(f.deadlineReason(), fmt.Sprintf("the deadline passed after %s in total", span(s.Since, f.now)))
 	}
 	switch s.Step {
 	case hardware.StepPoweringOff, hardware.StepFinishing:
 		return f.poweringOff()
-	case hardware.StepPoweringOn:
-		return f.poweringOn()
+	case hardware.StepBooting:
+		return f.booting()
 	}
 	if reason, limit, since := f.stepLimit(); limit > 0 && !f.now.Before(since.Add(limit)) {
 		return f.fail(reason, fmt.Sprintf("the time-out of this step is %s", limit))
@@ -122,22 +86,44 @@ func (f facts) poweringOff() decision {
 			return decision{act: actSucceed}
 		}
 		return decision{act: actBootNetwork}
-	case !f.now.Before(s.StepAt.Add(f.timeouts.PowerOff)):
-		return f.fail(hardware.ReasonPowerOffIgnored, fmt.Sprintf("the BMC accepts power-off and reports %s", f.power))
+	}
+	next := nextPower(hardware.PowerChange{Want: hardware.PowerOff, Since: s.StepAt}, f.power, time.Time{}, f.now, f.timeouts)
+	if next.ignored != "" {
+		return f.fail(next.ignored, fmt.Sprintf("the BMC accepts power-off and reports %s", f.power))
 	}
 	return decision{act: actPowerOff}
 }
 
-func (f facts) poweringOn() decision {
+// booting serves a host that was powered on, until it fetches its boot document. Power-on is asked for again while the power stays
+// off, and a power that is lost is restored. The override is set each time: one that was used up would let the disk boot.
+func (f facts) booting() decision {
 	s := f.session
+	late := !f.now.Before(s.OpenedAt.Add(f.timeouts.Boot))
 	switch {
+	case s.OpenedAt.Before(s.StepAt) && f.powerErr == nil:
+		return decision{act: actPowerOn} // a power-on of an earlier boot does not count
+	case late && (f.power == hardware.PowerOn || f.powerErr != nil):
+		return f.fail(hardware.ReasonNoBootRequest, fmt.Sprintf("the time-out of this step is %s", f.timeouts.Boot))
 	case f.powerErr != nil:
 		return decision{act: actReport}
-	case f.power == hardware.PowerOn && !s.OpenedAt.Before(s.StepAt):
-		return decision{act: actBooting}
-	case !f.now.Before(s.StepAt.Add(f.timeouts.PowerOn)):
-		return f.fail(hardware.ReasonPowerOnIgnored, fmt.Sprintf("the BMC accepts power-on and reports %s: look at the server's power supplies and the BMC's log", f.power))
-	case s.OpenedAt.Before(s.StepAt) || !f.now.Before(s.OpenedAt.Add(f.timeouts.PowerOnRetry)):
+	case f.power == hardware.PowerOn:
+		return decision{act: actWait}
+	case f.watched.cameOn && f.power == hardware.PowerOff:
+		return decision{act: actBootNetwork, message: "the power was lost at " + string(s.Step)}
+	case f.watched.cameOn:
+		return decision{act: actWait}
+	}
+	return f.poweringOn()
+}
+
+// poweringOn serves a host that was not seen to power on since that was asked for.
+func (f facts) poweringOn() decision {
+	s := f.session
+	next := nextPower(hardware.PowerChange{Want: hardware.PowerOn, Since: s.StepAt}, f.power, s.OpenedAt, f.now, f.timeouts)
+	switch {
+	case next.ignored != "" && !f.now.Before(f.watched.since.Add(f.timeouts.PowerOn)):
+		return f.fail(next.ignored, fmt.Sprintf("the BMC accepts power-on and reports %s: look at the server's power supplies and the BMC's log", f.power))
+	case next.ask != "":
 		return decision{act: actPowerOn}
 	}
 	return decision{act: actWait}
@@ -146,12 +132,10 @@ func (f facts) poweringOn() decision {
 // stepLimit is the time-out of a step that the server itself has to end, the reason when it passes, and since when it runs.
 func (f facts) stepLimit() (hardware.Reason, time.Duration, time.Time) {
 	switch f.session.Step {
-	case hardware.StepBooting:
-		return hardware.ReasonNoBootRequest, f.timeouts.Boot, f.session.StepAt
 	case hardware.StepLoading:
 		return hardware.ReasonAgentMissing, f.timeouts.Load, f.session.StepAt
 	case hardware.StepRegistered, hardware.StepWriting, hardware.StepErasing, hardware.StepVerifying:
-		return hardware.ReasonAgentSilent, f.timeouts.Silence, f.quietSince
+		return hardware.ReasonAgentSilent, f.timeouts.Silence, f.watched.changedAt
 	}
 	return hardware.ReasonDeadlineExceeded, 0, time.Time{}
 }
@@ -163,18 +147,17 @@ func (f facts) deadlineReason() hardware.Reason {
 		if f.powerErr == nil && f.power != hardware.PowerOff {
 			return hardware.ReasonPowerOffIgnored
 		}
-	case hardware.StepPoweringOn:
-		if f.powerErr == nil && f.power != hardware.PowerOn {
+	case hardware.StepBooting:
+		if f.powerErr == nil && f.shownStep() == hardware.StepPoweringOn {
 			return hardware.ReasonPowerOnIgnored
 		}
-	case hardware.StepBooting:
 		return hardware.ReasonNoBootRequest
 	case hardware.StepLoading:
 		return hardware.ReasonAgentMissing
 	case hardware.StepRegistered:
 		return hardware.ReasonAgentSilent
 	case hardware.StepWriting, hardware.StepErasing, hardware.StepVerifying:
-		if f.now.Sub(f.quietSince) >= silent {
+		if f.now.Sub(f.watched.changedAt) >= silent {
 			return hardware.ReasonAgentSilent
 		}
 	}
@@ -190,7 +173,7 @@ var hints = map[hardware.Reason]string{
 
 func (f facts) fail(reason hardware.Reason, detail string) decision {
 	s := f.session
-	message := fmt.Sprintf("%s for %s; %s", s.Step, span(s.StepAt, f.now), detail)
+	message := fmt.Sprintf("%s for %s; %s", f.shownStep(), span(s.StepAt, f.now), detail)
 	if hint := hints[reason]; hint != "" {
 		message += "; " + hint
 	}
@@ -202,7 +185,9 @@ func (f facts) fail(reason hardware.Reason, detail string) decision {
 	} else if f.power != "" {
 		message += fmt.Sprintf("; power is %s", f.power)
 	}
-	return decision{act: actFail, reason: reason, message: message}
+	return decision{act: actFail, reason: reason, message: message, step: f.shownStep()}
 }
+
+func (f facts) shownStep() hardware.Step { return shownStep(f.session, f.power, f.watched.cameOn) }
 
 func span(from, to time.Time) time.Duration { return to.Sub(from).Round(time.Second) }

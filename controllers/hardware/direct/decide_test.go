@@ -15,8 +15,9 @@ var start = time.Date(2026, 6, 1, 8, 0, 0, 0, time.UTC)
 // running is an attempt that entered the step at start and was powered on then.
 func running(operation hardware.Operation, step hardware.Step) netboot.Session {
 	return netboot.Session{
-		HostUID: "u", Attempt: 1, Operation: operation, Erase: hardware.EraseFull, State: hardware.AttemptRunning, Step: step,
-		StartedAt: start, StepAt: start, OpenedAt: start, Deadline: start.Add(time.Hour),
+		HostUID: "u", Work: netboot.Work{Operation: operation, Erase: hardware.EraseFull},
+		AttemptStatus: hardware.AttemptStatus{Number: 1, State: hardware.AttemptRunning, Step: step},
+		Since:         start, StepAt: start, OpenedAt: start, Deadline: start.Add(time.Hour),
 	}
 }
 
@@ -30,6 +31,9 @@ func TestDecisionsFollowFromPowerStepAndTime(t *testing.T) {
 		err    error
 		after  time.Duration
 		quiet  time.Duration
+		// seen is for how long this process has seen the step; 0: from its beginning.
+		seen   time.Duration
+		cameOn bool
 		change func(*netboot.Session)
 		want   act
 		fails  hardware.Reason
@@ -44,15 +48,18 @@ func TestDecisionsFollowFromPowerStepAndTime(t *testing.T) {
 		{reason: "that ends with the deadline", step: hardware.StepPoweringOff, err: broken, after: time.Hour, want: actFail, fails: hardware.ReasonDeadlineExceeded},
 		{reason: "an override that is refused is not an ignored power-off", step: hardware.StepPoweringOff, power: hardware.PowerOff, after: time.Hour, want: actFail, fails: hardware.ReasonDeadlineExceeded},
 
-		{reason: "power-on is asked for once recorded", step: hardware.StepPoweringOn, power: hardware.PowerOff, change: never, want: actPowerOn},
-		{reason: "a power-on of an earlier boot does not count", step: hardware.StepPoweringOn, power: hardware.PowerOff, change: func(s *netboot.Session) { s.OpenedAt = start.Add(-time.Second) }, want: actPowerOn},
-		{reason: "then it is given time", step: hardware.StepPoweringOn, power: hardware.PowerOff, after: 29 * time.Second, want: actWait},
-		{reason: "and asked for again", step: hardware.StepPoweringOn, power: hardware.PowerOff, after: 30 * time.Second, want: actPowerOn},
-		{reason: "powering on is waited for", step: hardware.StepPoweringOn, power: hardware.PowerTurningOn, after: 20 * time.Second, want: actWait},
-		{reason: "on is confirmed", step: hardware.StepPoweringOn, power: hardware.PowerOn, want: actBooting},
-		{reason: "somebody else's power-on opens nothing", step: hardware.StepPoweringOn, power: hardware.PowerOn, change: never, want: actPowerOn},
-		{reason: "power-on has a time-out", step: hardware.StepPoweringOn, power: hardware.PowerOff, after: 5 * time.Minute, want: actFail, fails: hardware.ReasonPowerOnIgnored},
-		{reason: "which is not the BMC's silence either", step: hardware.StepPoweringOn, err: broken, after: 6 * time.Minute, want: actReport},
+		{reason: "power-on is asked for once recorded", step: hardware.StepBooting, power: hardware.PowerOff, change: never, want: actPowerOn},
+		{reason: "a power-on of an earlier boot does not count", step: hardware.StepBooting, power: hardware.PowerOff, change: func(s *netboot.Session) { s.OpenedAt = start.Add(-time.Second) }, want: actPowerOn},
+		{reason: "then it is given time", step: hardware.StepBooting, power: hardware.PowerOff, after: 29 * time.Second, want: actWait},
+		{reason: "and asked for again", step: hardware.StepBooting, power: hardware.PowerOff, after: 30 * time.Second, want: actPowerOn},
+		{reason: "powering on is waited for", step: hardware.StepBooting, power: hardware.PowerTurningOn, after: 20 * time.Second, want: actWait},
+		{reason: "on is waited with", step: hardware.StepBooting, power: hardware.PowerOn, want: actWait},
+		{reason: "somebody else's power-on opens nothing", step: hardware.StepBooting, power: hardware.PowerOn, change: never, want: actPowerOn},
+		{reason: "power-on has a time-out", step: hardware.StepBooting, power: hardware.PowerOff, after: 5 * time.Minute, want: actFail, fails: hardware.ReasonPowerOnIgnored},
+		{reason: "which begins anew with the process, that may have missed the power come and go", step: hardware.StepBooting, power: hardware.PowerOff, after: 5 * time.Minute, seen: time.Minute, want: actPowerOn},
+		{reason: "which is not the BMC's silence either", step: hardware.StepBooting, err: broken, after: 6 * time.Minute, want: actReport},
+		{reason: "a power that came on and is lost is restored at once", step: hardware.StepBooting, power: hardware.PowerOff, after: 6 * time.Minute, cameOn: true, want: actBootNetwork},
+		{reason: "and is not taken for lost when the BMC does not say", step: hardware.StepBooting, power: hardware.PowerUnknown, after: 6 * time.Minute, cameOn: true, want: actWait},
 
 		{reason: "POST takes its time", step: hardware.StepBooting, power: hardware.PowerOn, after: 19 * time.Minute, want: actWait},
 		{reason: "no boot request", step: hardware.StepBooting, power: hardware.PowerOn, after: 20 * time.Minute, want: actFail, fails: hardware.ReasonNoBootRequest},
@@ -67,8 +74,11 @@ func TestDecisionsFollowFromPowerStepAndTime(t *testing.T) {
 		{reason: "silent at the deadline", step: hardware.StepVerifying, power: hardware.PowerOn, after: time.Hour, quiet: 2 * time.Minute, want: actFail, fails: hardware.ReasonAgentSilent},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			f := facts{power: c.power, powerErr: c.err, session: running(hardware.OpInstall, c.step), now: start.Add(c.after), timeouts: Timeouts{}.withDefaults()}
-			f.quietSince = f.now.Add(-c.quiet)
+			f := facts{power: c.power, powerErr: c.err, session: running(hardware.OpInstall, c.step), now: start.Add(c.after), timeouts: hardware.DefaultTimeouts()}
+			f.watched = watched{changedAt: f.now.Add(-c.quiet), since: start, cameOn: c.cameOn}
+			if c.seen > 0 {
+				f.watched.since = f.now.Add(-c.seen)
+			}
 			if c.err != nil {
 				f.power = hardware.PowerUnknown
 			}
@@ -89,7 +99,7 @@ func TestDecisionsFollowFromPowerStepAndTime(t *testing.T) {
 // TestDecisionsKeepTheLaws goes through every combination of operation, step, power and time.
 func TestDecisionsKeepTheLaws(t *testing.T) {
 	steps := []hardware.Step{
-		hardware.StepPoweringOff, hardware.StepPoweringOn, hardware.StepBooting, hardware.StepLoading, hardware.StepRegistered,
+		hardware.StepPoweringOff, hardware.StepBooting, hardware.StepLoading, hardware.StepRegistered,
 		hardware.StepWriting, hardware.StepErasing, hardware.StepVerifying, hardware.StepFinishing,
 	}
 	powers := []hardware.PowerState{hardware.PowerOn, hardware.PowerOff, hardware.PowerTurningOn, hardware.PowerTurningOff, hardware.PowerUnknown}
@@ -101,7 +111,7 @@ func TestDecisionsKeepTheLaws(t *testing.T) {
 						if err != nil && power != hardware.PowerUnknown {
 							continue
 						}
-						f := facts{power: power, powerErr: err, session: running(operation, step), quietSince: start, now: start.Add(after), timeouts: Timeouts{}.withDefaults()}
+						f := facts{power: power, powerErr: err, session: running(operation, step), watched: watched{changedAt: start, since: start}, now: start.Add(after), timeouts: hardware.DefaultTimeouts()}
 						for _, broken := range laws(f, decide(f)) {
 							t.Errorf("%s at %s, power %s (%v), after %s: %s", operation, step, power, err, after, broken)
 						}
@@ -123,8 +133,8 @@ func laws(f facts, d decision) []string {
 		"an install succeeds by the agent's word":     d.act != actSucceed || s.Step == hardware.StepFinishing,
 		"an erase succeeds with the power off":        d.act != actSucceed || s.Operation != hardware.OpErase || confirmedOff,
 		"an agent at work is not powered off":         d.act != actPowerOff || !writing,
-		"the override is set on a server that is off": d.act != actBootNetwork || confirmedOff,
-		"power-on comes after power-off":              d.act != actPowerOn || s.Step == hardware.StepPoweringOn,
+		"a boot begins on a server that is off":       d.act != actBootNetwork || confirmedOff,
+		"power-on comes after power-off":              d.act != actPowerOn || s.Step == hardware.StepBooting,
 		"a BMC's failure is reported":                 f.powerErr == nil || d.act == actReport || d.act == actFail || d.act == actSucceed,
 		"a failure has a reason and a message":        d.act != actFail || d.reason != "" && d.message != "",
 		"a reason belongs to a failure":               d.act == actFail || d.reason == "",

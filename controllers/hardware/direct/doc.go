@@ -3,14 +3,19 @@
 //
 //	PoweringOff  until the BMC confirms Off: nothing else may write to the disks
 //	             then the boot override Network, once
-//	PoweringOn   OpenedAt is written first, then the power is turned on; asked again at intervals
-//	Booting      until the boot document is fetched                         (netboot moves on)
+//	Booting      OpenedAt is written first, then the power is turned on, and again at intervals;
+//	             until the boot document is fetched                         (netboot moves on)
 //	Loading      until the agent registers                                  (netboot moves on)
 //	Registered   Writing | Erasing, Verifying: the agent reports            (netboot moves on)
 //	Finishing    the agent is done. Install: succeeded, the agent reboots from the disk by itself.
 //	             Erase: the power is turned off; succeeded when the BMC confirms it
 //
-// What to do next is decided by a pure function (decide) from power, session and time; the Installer does one
+// Whether a host at Booting has powered on is seen and not written: until then Observe shows PoweringOn. What was seen is remembered by
+// the process alone, so that a power that came on and went is restored at once; a process that did not see it gives the power-on its
+// time anew.
+//
+// How a change of power is asked for, and when it counts as ignored, is decided by one function (nextPower) for attempts and for
+// SetPower. What to do next is decided by a pure function (decide) from power, session and time; the Installer does one
 // thing of it per call. Nothing sleeps: the caller calls again. A call to the BMC that fails is returned with its type
 // and changes nothing in the session, save that a power-on which was recorded before it was asked for stays recorded; time-outs
 // and the deadline apply nevertheless. Power that is lost under way is restored with a network boot, within the same attempt.

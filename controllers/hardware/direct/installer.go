@@ -19,7 +19,7 @@ type Options struct {
 	// Clock tells the time; nil: time.Now.
 	Clock func() time.Time
 	// Timeouts bound the steps.
-	Timeouts Timeouts
+	Timeouts hardware.Timeouts
 	// Log gets one line for every act; nil: none.
 	Log *slog.Logger
 }
@@ -29,21 +29,13 @@ type Installer struct {
 	options Options
 
 	mu sync.Mutex
-	// heard remembers when each host's agent last reported something new. It is not kept: after a restart
-	// an agent gets its time anew, within the deadline.
-	heard map[string]heard
+	// watched is what this process has seen of each host's attempt.
+	watched map[string]watched
+	// asked remembers what power was last asked for outside attempts.
+	asked map[string]asked
 }
 
 var _ hardware.Installer = (*Installer)(nil)
-
-// heard is what an agent last reported, and when we saw it.
-type heard struct {
-	attempt int64
-	boots   int
-	step    hardware.Step
-	bytes   int64
-	at      time.Time
-}
 
 // New makes an Installer.
 func New(options Options) *Installer {
@@ -53,8 +45,8 @@ func New(options Options) *Installer {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
-	options.Timeouts = options.Timeouts.withDefaults()
-	return &Installer{options: options, heard: map[string]heard{}}
+	options.Timeouts = options.Timeouts.WithDefaults()
+	return &Installer{options: options, watched: map[string]watched{}, asked: map[string]asked{}}
 }
 
 // Capabilities implements hardware.Installer.
@@ -80,15 +72,14 @@ func (i *Installer) Observe(ctx context.Context, host hardware.Host) (hardware.O
 		return seen, err
 	}
 	seen.Inventory = s.Inventory
-	if written(s) {
-		// Nothing is left to be done for it: the caller's record of the end is the only one that is needed.
-		s.State = hardware.AttemptSucceeded
-	}
-	if s.Attempt > 0 {
-		seen.Attempt = &hardware.AttemptStatus{
-			Number: s.Attempt, Operation: s.Operation, State: s.State, Step: s.Step, DoneBytes: s.DoneBytes, TotalBytes: s.TotalBytes,
-			Boots: s.Boots, StartedAt: s.StartedAt, Deadline: s.Deadline, Reason: s.Reason, Message: s.Message,
+	if s.Number > 0 {
+		status := s.AttemptStatus
+		status.Step = shownStep(s, seen.Power, i.watch(s, seen.Power, i.options.Clock()).cameOn)
+		if isWritten(s) {
+			// Nothing is left to be done for it: the caller's record of the end is the only one that is needed.
+			status.State = hardware.AttemptSucceeded
 		}
+		seen.Attempt = &status
 	}
 	return seen, powerErr
 }
@@ -98,7 +89,7 @@ func (i *Installer) Install(ctx context.Context, host hardware.Host, attempt har
 	if err := checkSpec(host, spec); err != nil {
 		return err
 	}
-	return i.advance(ctx, host, attempt, netboot.Session{Operation: hardware.OpInstall, Image: spec.Image, RootDevice: spec.RootDevice})
+	return i.advance(ctx, host, attempt, netboot.Work{Operation: hardware.OpInstall, Image: spec.Image, RootDevice: spec.RootDevice})
 }
 
 // Erase implements hardware.Installer. EraseNone is the confirmed power-off alone.
@@ -108,12 +99,12 @@ func (i *Installer) Erase(ctx context.Context, host hardware.Host, attempt hardw
 	default:
 		return hardware.Errorf(hardware.Unsupported, "erase", host.String(), "unknown erase mode %q", mode)
 	}
-	return i.advance(ctx, host, attempt, netboot.Session{Operation: hardware.OpErase, Erase: mode})
+	return i.advance(ctx, host, attempt, netboot.Work{Operation: hardware.OpErase, Erase: mode})
 }
 
 // Inspect implements hardware.Installer: the BMC's inventory, without a boot and whatever the power.
 func (i *Installer) Inspect(ctx context.Context, host hardware.Host, attempt hardware.Attempt) error {
-	s, err := i.begin(ctx, host, attempt, netboot.Session{Operation: hardware.OpInspect})
+	s, err := i.begin(ctx, host, attempt, netboot.Work{Operation: hardware.OpInspect})
 	if err != nil || s.State != hardware.AttemptRunning {
 		return err
 	}
@@ -149,13 +140,13 @@ func (i *Installer) Cancel(ctx context.Context, host hardware.Host, attempt hard
 		switch {
 		case attempt.Number <= 0:
 			return hardware.Errorf(hardware.Invalid, op, host.String(), "attempt %d: numbers begin with 1", attempt.Number)
-		case s.Attempt > attempt.Number:
+		case s.Number > attempt.Number:
 			return superseded(op, host, s, attempt)
-		case s.Attempt < attempt.Number:
-			fresh(s, host, attempt, netboot.Session{}, now)
+		case s.Number < attempt.Number:
+			*s = freshSession(s.Inventory, host, attempt, netboot.Work{}, now)
 		}
 		switch {
-		case written(*s):
+		case isWritten(*s):
 			settle(s, hardware.AttemptSucceeded, "", "") // as Observe has said
 		case s.State == hardware.AttemptRunning:
 			settle(s, hardware.AttemptFailed, hardware.ReasonCancelled, "cancelled at "+string(s.Step))
@@ -174,9 +165,9 @@ func (i *Installer) Cancel(ctx context.Context, host hardware.Host, attempt hard
 }
 
 // advance does the next thing for an attempt that boots the agent.
-func (i *Installer) advance(ctx context.Context, host hardware.Host, attempt hardware.Attempt, work netboot.Session) error {
+func (i *Installer) advance(ctx context.Context, host hardware.Host, attempt hardware.Attempt, work netboot.Work) error {
 	s, err := i.begin(ctx, host, attempt, work)
-	if err != nil || s.State != hardware.AttemptRunning || written(s) {
+	if err != nil || s.State != hardware.AttemptRunning || isWritten(s) {
 		return err
 	}
 	// Power is read before the session: a power-off that follows the agent's result is then never taken for a loss of power.
@@ -188,22 +179,22 @@ func (i *Installer) advance(ctx context.Context, host hardware.Host, attempt har
 	if err != nil {
 		return err
 	}
-	if s.Attempt != attempt.Number {
+	if s.Number != attempt.Number {
 		return superseded("advance attempt", host, &s, attempt)
 	}
-	if s.State != hardware.AttemptRunning || written(s) {
+	if s.State != hardware.AttemptRunning || isWritten(s) {
 		return nil
 	}
 	now := i.options.Clock()
 	d := decide(facts{
-		power: power, powerErr: powerErr, session: s, quietSince: i.quietSince(s, now), now: now, timeouts: i.options.Timeouts,
+		power: power, powerErr: powerErr, session: s, watched: i.watch(s, power, now), now: now, timeouts: i.options.Timeouts,
 	})
 	return i.do(ctx, host, s, d, powerErr)
 }
 
 // do carries out a decision.
 func (i *Installer) do(ctx context.Context, host hardware.Host, s netboot.Session, d decision, powerErr error) error {
-	log := i.options.Log.With("host", host.String(), "attempt", s.Attempt, "step", s.Step)
+	log := i.options.Log.With("host", host.String(), "attempt", s.Number, "step", s.Step)
 	if d.act != actWait && d.act != actReport {
 		log.Info(string(d.act), "reason", string(d.reason), "message", d.message)
 	}
@@ -212,27 +203,28 @@ func (i *Installer) do(ctx context.Context, host hardware.Host, s netboot.Sessio
 		return powerErr
 	case actPowerOff:
 		return i.setPower(ctx, host, hardware.TurnOff)
-	case actBootNetwork:
-		return i.bootNetwork(ctx, host, s)
-	case actPowerOn:
-		return i.powerOn(ctx, host, s)
-	case actBooting:
-		return i.enter(ctx, host, s, hardware.StepBooting)
+	case actBootNetwork, actPowerOn:
+		return i.bootNetwork(ctx, host, s, d.act == actBootNetwork)
 	case actSucceed, actFail:
 		state := hardware.AttemptSucceeded
 		if d.act == actFail {
 			state = hardware.AttemptFailed
 		}
-		_, err := i.change(ctx, host, s, func(s *netboot.Session) { settle(s, state, d.reason, d.message) })
+		_, err := i.change(ctx, host, s, func(s *netboot.Session) {
+			settle(s, state, d.reason, d.message)
+			if d.step != "" {
+				s.Step = d.step
+			}
+		})
 		i.forget(host)
 		return err
 	}
 	return nil
 }
 
-// bootNetwork sets the boot override and then powers the host on. Both belong to one record: an override that is
-// set twice, or for a host that is not powered on then, does no harm.
-func (i *Installer) bootNetwork(ctx context.Context, host hardware.Host, s netboot.Session) error {
+// bootNetwork sets the boot override and then powers the host on; anew says whether the step begins with it. Both belong to one
+// record: an override that is set twice, or for a host that is not powered on then, does no harm.
+func (i *Installer) bootNetwork(ctx context.Context, host hardware.Host, s netboot.Session, anew bool) error {
 	bmc, err := i.options.BMCs.BMC(ctx, host.BMC)
 	if err != nil {
 		return err
@@ -240,26 +232,17 @@ func (i *Installer) bootNetwork(ctx context.Context, host hardware.Host, s netbo
 	if err := bmc.BootOnce(ctx, hardware.BootNetwork); err != nil {
 		return err
 	}
-	return i.powerOn(ctx, host, s)
-}
-
-// powerOn records the power-on before it asks for it, since the boot service answers from then on.
-func (i *Installer) powerOn(ctx context.Context, host hardware.Host, s netboot.Session) error {
 	now := i.options.Clock()
+	// The power-on is recorded before it is asked for, since the boot service answers from then on.
 	opened, err := i.change(ctx, host, s, func(s *netboot.Session) {
-		if s.OpenedAt = now; s.Step != hardware.StepPoweringOn {
-			s.Step, s.StepAt = hardware.StepPoweringOn, now
+		if s.OpenedAt = now; anew || s.Step != hardware.StepBooting {
+			s.Step, s.StepAt = hardware.StepBooting, now
 		}
 	})
-	if err != nil || opened.Attempt != s.Attempt || opened.State != hardware.AttemptRunning || opened.Step != hardware.StepPoweringOn {
+	if err != nil || opened.Number != s.Number || opened.State != hardware.AttemptRunning || opened.Step != hardware.StepBooting {
 		return err // settled or moved on meanwhile: nothing is powered on
 	}
-	return i.setPower(ctx, host, hardware.TurnOn)
-}
-
-func (i *Installer) enter(ctx context.Context, host hardware.Host, s netboot.Session, step hardware.Step) error {
-	_, err := i.change(ctx, host, s, func(s *netboot.Session) { s.Step, s.StepAt = step, i.options.Clock() })
-	return err
+	return bmc.SetPower(ctx, hardware.TurnOn)
 }
 
 func (i *Installer) power(ctx context.Context, host hardware.Host) (hardware.PowerState, error) {

@@ -13,7 +13,7 @@ import (
 )
 
 // begin finds the attempt's session or makes it. An attempt that is over, or that does something else, is Conflict.
-func (i *Installer) begin(ctx context.Context, host hardware.Host, attempt hardware.Attempt, work netboot.Session) (netboot.Session, error) {
+func (i *Installer) begin(ctx context.Context, host hardware.Host, attempt hardware.Attempt, work netboot.Work) (netboot.Session, error) {
 	const op = "begin attempt"
 	if attempt.Number <= 0 || attempt.Deadline.IsZero() {
 		return netboot.Session{}, hardware.Errorf(hardware.Invalid, op, host.String(), "attempt %d: expected a number from 1 and a deadline", attempt.Number)
@@ -22,52 +22,49 @@ func (i *Installer) begin(ctx context.Context, host hardware.Host, attempt hardw
 		return netboot.Session{}, hardware.Errorf(hardware.Invalid, op, host.String(),
 			"boot MAC address %q: expected six hexadecimal pairs in lower case with colons", host.BootMAC)
 	}
-	if s, err := i.options.Store.Recent(ctx, host.UID); err == nil && begun(s, attempt, work) {
+	if s, err := i.options.Store.Recent(ctx, host.UID); err == nil && isBegun(s, attempt, work) {
 		return s, nil
 	}
 	now := i.options.Clock()
 	return i.options.Store.Update(ctx, host.UID, func(s *netboot.Session) error {
 		switch {
-		case s.Attempt > attempt.Number:
+		case s.Number > attempt.Number:
 			return superseded(op, host, s, attempt)
-		case s.Attempt < attempt.Number:
-			fresh(s, host, attempt, work, now)
+		case s.Number < attempt.Number:
+			*s = freshSession(s.Inventory, host, attempt, work, now)
 			return nil
 		}
 		// A cancelled attempt that never began has no operation.
-		if s.State == hardware.AttemptRunning && !sameWork(s, work) {
+		if s.State == hardware.AttemptRunning && s.Work != work {
 			return hardware.Errorf(hardware.Conflict, op, host.String(),
-				"attempt %d is under way as %s with other particulars: another piece of work needs another number", s.Attempt, s.Operation)
+				"attempt %d is under way as %s with other particulars: another piece of work needs another number", s.Number, s.Operation)
 		}
 		return nil
 	})
 }
 
-// begun: an attempt is found begun at every look but the first; what it has come to since is read where that decides.
-func begun(s netboot.Session, attempt hardware.Attempt, work netboot.Session) bool {
-	return s.Attempt == attempt.Number && sameWork(&s, work)
+// isBegun says whether the session is that of the attempt. It is at every look but the first, and with a store that knows what
+// is wanted at that too; what the attempt has come to since is read where that decides.
+func isBegun(s netboot.Session, attempt hardware.Attempt, work netboot.Work) bool {
+	return s.Number == attempt.Number && s.Work == work
 }
 
-// fresh makes s the session of a new attempt. What is known about the hardware stays.
-func fresh(s *netboot.Session, host hardware.Host, attempt hardware.Attempt, work netboot.Session, now time.Time) {
-	work.HostUID, work.Namespace, work.Name, work.BootMAC = host.UID, host.Namespace, host.Name, host.BootMAC
-	work.Attempt, work.Deadline = attempt.Number, attempt.Deadline
-	work.State, work.Step, work.StartedAt, work.StepAt = hardware.AttemptRunning, hardware.StepPoweringOff, now, now
-	work.Inventory = s.Inventory
-	*s = work
-}
-
-func sameWork(s *netboot.Session, work netboot.Session) bool {
-	return s.Operation == work.Operation && s.Image == work.Image && s.RootDevice == work.RootDevice && s.Erase == work.Erase
+// freshSession is the session of a new attempt. What is known about the hardware stays.
+func freshSession(known *hardware.Inventory, host hardware.Host, attempt hardware.Attempt, work netboot.Work, now time.Time) netboot.Session {
+	return netboot.Session{
+		HostUID: host.UID, Namespace: host.Namespace, Name: host.Name, BootMAC: host.BootMAC, Work: work, Since: now, Deadline: attempt.Deadline,
+		AttemptStatus: hardware.AttemptStatus{Number: attempt.Number, State: hardware.AttemptRunning, Step: hardware.StepPoweringOff},
+		StepAt:        now, Inventory: known,
+	}
 }
 
 func superseded(op string, host hardware.Host, s *netboot.Session, attempt hardware.Attempt) error {
-	return hardware.Errorf(hardware.Conflict, op, host.String(), "attempt %d is over, the host is at attempt %d", attempt.Number, s.Attempt)
+	return hardware.Errorf(hardware.Conflict, op, host.String(), "attempt %d is over, the host is at attempt %d", attempt.Number, s.Number)
 }
 
-// written: the agent's word is there that the image is on the disk and verified. An installation has succeeded with it; it is
-// written as Succeeded with the next change, whoever makes that.
-func written(s netboot.Session) bool {
+// isWritten says whether the agent's word is there that the image is on the disk and verified. An installation has succeeded with
+// it; it is kept as Succeeded with the next change, whoever makes that.
+func isWritten(s netboot.Session) bool {
 	return s.Operation == hardware.OpInstall && s.State == hardware.AttemptRunning && s.Step == hardware.StepFinishing
 }
 
@@ -80,29 +77,11 @@ func settle(s *netboot.Session, state hardware.AttemptState, reason hardware.Rea
 // nothing is written, and the next call decides anew.
 func (i *Installer) change(ctx context.Context, host hardware.Host, seen netboot.Session, change func(*netboot.Session)) (netboot.Session, error) {
 	return i.options.Store.Update(ctx, host.UID, func(s *netboot.Session) error {
-		if s.Attempt == seen.Attempt && s.State == hardware.AttemptRunning && s.Step == seen.Step && s.Boots == seen.Boots {
+		if s.Number == seen.Number && s.State == hardware.AttemptRunning && s.Step == seen.Step && s.Boots == seen.Boots {
 			change(s)
 		}
 		return nil
 	})
-}
-
-// quietSince is when the host's agent last reported something new, as far as we saw.
-func (i *Installer) quietSince(s netboot.Session, now time.Time) time.Time {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	last, known := i.heard[s.HostUID]
-	if !known || last.attempt != s.Attempt || last.boots != s.Boots || last.step != s.Step || last.bytes != s.DoneBytes {
-		last = heard{attempt: s.Attempt, boots: s.Boots, step: s.Step, bytes: s.DoneBytes, at: now}
-		i.heard[s.HostUID] = last
-	}
-	return last.at
-}
-
-func (i *Installer) forget(host hardware.Host) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	delete(i.heard, host.UID)
 }
 
 // digestBytes are the lengths of the digests that an image may be pinned with.

@@ -55,7 +55,7 @@ func (s *store) Update(_ context.Context, uid string, change func(*netboot.Sessi
 	if err := change(&next); err != nil {
 		return netboot.Session{}, err
 	}
-	for _, instant := range []*time.Time{&next.StartedAt, &next.StepAt, &next.OpenedAt, &next.Deadline} {
+	for _, instant := range []*time.Time{&next.Since, &next.StepAt, &next.OpenedAt, &next.Deadline} {
 		*instant = instant.Truncate(time.Second)
 	}
 	s.session = next
@@ -66,7 +66,7 @@ func (s *store) Update(_ context.Context, uid string, change func(*netboot.Sessi
 func (s *store) ConfigDrive(_ context.Context, uid string, attempt int64) (hardware.ConfigDrive, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.session.HostUID != uid || s.session.Attempt != attempt {
+	if s.session.HostUID != uid || s.session.Number != attempt {
 		return hardware.ConfigDrive{}, hardware.Errorf(hardware.Conflict, "read config drive", uid, "not the current attempt")
 	}
 	return hardware.ConfigDrive{UserData: []byte("#cloud-config\n")}, nil

@@ -15,7 +15,7 @@ import (
 )
 
 // agentSteps are the steps an agent may report as progress.
-var agentSteps = []hardware.Step{hardware.StepWriting, hardware.StepErasing, hardware.StepVerifying}
+var agentSteps = []hardware.Step{hardware.StepRegistered, hardware.StepWriting, hardware.StepErasing, hardware.StepVerifying}
 
 // agentReasons are the reasons an agent may fail with; the others are ours to find.
 var agentReasons = []hardware.Reason{
@@ -80,12 +80,12 @@ func (s *Service) authorize(r *http.Request, handler func(agentRequest) (any, er
 
 // current says whether the token's claims are the session's.
 func current(session Session, c claims, now time.Time) error {
-	if session.Attempt != c.attempt || int64(session.Boots) != c.boot {
+	if session.Number != c.attempt || int64(session.Boots) != c.boot {
 		return protocol.Refuse(protocol.TokenSuperseded, "the token is of attempt %d boot %d, the host is at attempt %d boot %d",
-			c.attempt, c.boot, session.Attempt, session.Boots)
+			c.attempt, c.boot, session.Number, session.Boots)
 	}
 	if !open(session, now) {
-		return protocol.Refuse(protocol.AttemptClosed, "attempt %d is %s and was open from %s to %s", session.Attempt, session.State,
+		return protocol.Refuse(protocol.AttemptClosed, "attempt %d is %s and was open from %s to %s", session.Number, session.State,
 			session.OpenedAt.UTC().Format(time.RFC3339), session.Deadline.UTC().Format(time.RFC3339))
 	}
 	return nil
@@ -106,20 +106,21 @@ func (s *Service) serveRegister(r agentRequest) (any, error) {
 	if err := decode(r, &registration); err != nil {
 		return nil, err
 	}
-	session, err := s.update(r, func(session *Session) error {
-		if err := unfinished(session); err != nil {
-			return err
-		}
-		enter(session, hardware.StepRegistered, r.now)
-		session.Inventory = &registration.Inventory
-		return nil
-	})
+	// The newest state decides, and nothing is written: what the agent has said goes with its next report, or with its result.
+	session, err := s.options.Store.ByUID(r.Context(), r.claims.hostUID)
 	if err != nil {
 		return nil, err
 	}
+	if err := current(session, r.claims, r.now); err != nil {
+		return nil, err
+	}
+	if err := refusalOfFinished(&session); err != nil {
+		return nil, err
+	}
+	s.remember(session, registration.Inventory)
 	s.log(session).Info("agent registered", "boot", session.Boots, "operation", session.Operation)
 	instructions := protocol.Instructions{
-		Attempt: session.Attempt, Operation: session.Operation, RootDevice: session.RootDevice, Erase: session.Erase,
+		Attempt: session.Number, Operation: session.Operation, RootDevice: session.RootDevice, Erase: session.Erase,
 		ProgressMillis:  s.options.ProgressInterval.Milliseconds(),
 		RemainingMillis: session.Deadline.Sub(r.now).Milliseconds(),
 	}
@@ -157,18 +158,44 @@ func (s *Service) serveProgress(r agentRequest) (any, error) {
 		return nil, nil
 	}
 	_, err := s.update(r, func(session *Session) error {
-		if err := unfinished(session); err != nil {
+		if err := refusalOfFinished(session); err != nil {
 			return err
 		}
-		progressed(session, progress, r.now)
+		s.noteProgress(session, progress, r.now)
 		return nil
 	})
+	if err == nil {
+		s.forgetInventory(r.claims.hostUID)
+	}
 	return nil, err
 }
 
-func progressed(session *Session, progress protocol.Progress, now time.Time) {
+// noteProgress enters into the session what its agent reported last, and what it found when it registered.
+func (s *Service) noteProgress(session *Session, progress protocol.Progress, now time.Time) {
 	enter(session, progress.Step, now)
 	session.DoneBytes, session.TotalBytes = progress.DoneBytes, progress.TotalBytes
+	if last, known := s.heard(*session); known && last.inventory != nil {
+		session.Inventory = last.inventory
+	}
+}
+
+// remember keeps what an agent said when it registered until it is written with something else.
+func (s *Service) remember(session Session, inventory hardware.Inventory) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reported[session.HostUID] = report{
+		attempt: session.Number, boots: session.Boots, inventory: &inventory, written: session.StepAt, progress: protocol.Progress{Step: hardware.StepRegistered},
+	}
+}
+
+// forgetInventory ends the memory of an inventory that is written.
+func (s *Service) forgetInventory(hostUID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last, known := s.reported[hostUID]; known {
+		last.inventory = nil
+		s.reported[hostUID] = last
+	}
 }
 
 // keepAlive is after how many intervals progress is written however little it is: what waits for a sign of life waits for
@@ -183,7 +210,7 @@ func (s *Service) due(r agentRequest, progress protocol.Progress) bool {
 	defer s.mu.Unlock()
 	last := s.reported[r.session.HostUID]
 	if !last.of(r.session) {
-		last = report{attempt: r.session.Attempt, boots: r.session.Boots}
+		last = report{attempt: r.session.Number, boots: r.session.Boots}
 	}
 	if r.session.StepAt.After(last.written) {
 		last.written = r.session.StepAt
@@ -211,19 +238,21 @@ type report struct {
 	progress protocol.Progress
 	// written is when progress was last written.
 	written time.Time
+	// inventory is what the agent found; nil once it is written.
+	inventory *hardware.Inventory
 }
 
 // of says whether the report is of the session's current boot.
 func (r report) of(session Session) bool {
-	return r.attempt == session.Attempt && r.boots == session.Boots
+	return r.attempt == session.Number && r.boots == session.Boots
 }
 
 // heard is what an agent reported last, so that the step is named at which it failed, and the last byte counts.
-func (s *Service) heard(session Session) (protocol.Progress, bool) {
+func (s *Service) heard(session Session) (report, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.reported[session.HostUID]
-	return last.progress, last.of(session) && last.progress.Step != ""
+	return last, last.of(session) && last.progress.Step != ""
 }
 
 func (s *Service) serveResult(r agentRequest) (any, error) {
@@ -235,9 +264,12 @@ func (s *Service) serveResult(r agentRequest) (any, error) {
 		return nil, protocol.Refuse(protocol.BadRequest, "reason %q is not the agent's to give", printable(string(result.Reason)))
 	}
 	session, err := s.update(r, func(session *Session) error {
-		finished := unfinished(session)
+		finished := refusalOfFinished(session)
 		if last, known := s.heard(*session); known && finished == nil {
-			progressed(session, last, r.now)
+			s.noteProgress(session, last.progress, r.now)
+		}
+		if result.Inventory != nil && finished == nil {
+			session.Inventory = result.Inventory // whichever replica the agent registered with
 		}
 		if result.Reason == "" {
 			enter(session, hardware.StepFinishing, r.now)
@@ -259,11 +291,11 @@ func (s *Service) serveResult(r agentRequest) (any, error) {
 	return nil, nil
 }
 
-// unfinished refuses what comes after the agent's good result: a request that was under way meanwhile must not take the
-// attempt back. It is asked within an update, of the newest state.
-func unfinished(session *Session) error {
+// refusalOfFinished refuses what comes after the agent's good result: a request that was under way meanwhile must not take the
+// attempt back. It is asked of the newest state.
+func refusalOfFinished(session *Session) error {
 	if session.Step == hardware.StepFinishing {
-		return protocol.Refuse(protocol.AttemptClosed, "attempt %d is done", session.Attempt)
+		return protocol.Refuse(protocol.AttemptClosed, "attempt %d is done", session.Number)
 	}
 	return nil
 }
@@ -319,5 +351,5 @@ func (s *Service) refuse(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func (s *Service) log(session Session) *slog.Logger {
-	return s.options.Log.With("host", session.Namespace+"/"+session.Name, "attempt", session.Attempt)
+	return s.options.Log.With("host", session.Namespace+"/"+session.Name, "attempt", session.Number)
 }

@@ -124,7 +124,7 @@ func (s *Service) bootDocument(ctx context.Context, mac string) (string, error) 
 // answerFor decides which of the three scripts the server gets.
 func answerFor(session Session, mac string, now time.Time) answer {
 	switch {
-	case session.BootMAC != mac, session.Attempt <= 0, session.Operation == "":
+	case session.BootMAC != mac, session.Number <= 0, session.Operation == "":
 		return answerLeave
 	case open(session, now) && session.Step != hardware.StepFinishing:
 		return answerBoot
@@ -146,7 +146,7 @@ func countBoot(session *Session, now time.Time) answer {
 	if session.Boots > maxBoots {
 		session.State, session.Reason = hardware.AttemptFailed, hardware.ReasonBootLoop
 		session.Message = fmt.Sprintf("the agent was booted %d times in attempt %d without a result, the last time it came as far as %s: "+
-			"look at the server's console", maxBoots, session.Attempt, session.Step)
+			"look at the server's console", maxBoots, session.Number, session.Step)
 		return answerHold
 	}
 	session.Step, session.StepAt = hardware.StepLoading, now
@@ -157,7 +157,7 @@ func countBoot(session *Session, now time.Time) answer {
 // bootScript is the iPXE script that boots the agent. A load that fails asks for the document again: that counts, and
 // so ends as BootLoop instead of booting whatever is on the disk.
 func (s *Service) bootScript(session Session, key []byte, base string) string {
-	token := signToken(key, claims{hostUID: session.HostUID, attempt: session.Attempt, boot: int64(session.Boots), expires: session.Deadline})
+	token := signToken(key, claims{hostUID: session.HostUID, attempt: session.Number, boot: int64(session.Boots), expires: session.Deadline})
 	arguments := append([]string{"initrd=initrd", protocol.ArgURL + "=" + base, protocol.ArgToken + "=" + token}, s.options.KernelArguments...)
 	return fmt.Sprintf(`#!ipxe
 kernel %[1]s/files/kernel %[2]s || goto again

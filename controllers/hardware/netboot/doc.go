@@ -35,5 +35,7 @@
 // A failed result settles the attempt (AttemptFailed, the step stays where it failed). A good result moves the step to
 // StepFinishing and leaves the attempt running: whoever drives the BMC settles it, for an erase only after the
 // confirmed power-off. Of what an agent reports in between not all is written: a step that takes less than
-// Options.ProgressInterval goes with the next one, bytes are written by quarters.
+// Options.ProgressInterval goes with the next one, bytes are written by quarters. Its registration is no write of its own: what it
+// found goes with its first progress or its result. An agent repeats that in its result, so that nothing is lost when the replica that
+// it registered with ends.
 package netboot

@@ -11,10 +11,15 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 )
 
-// lateStore lets something happen between a request's look at the session and its change of it.
+// lateStore lets something happen between a request's look at the session and its change of it, or its look at the newest state.
 type lateStore struct {
 	*oneHost
 	before func()
+}
+
+func (s *lateStore) ByUID(ctx context.Context, uid string) (Session, error) {
+	s.before()
+	return s.oneHost.ByUID(ctx, uid)
 }
 
 func (s *lateStore) Update(ctx context.Context, uid string, change func(*Session) error) (Session, error) {
@@ -66,5 +71,40 @@ func TestAFailureNamesTheStepAlthoughThatWasNotWritten(t *testing.T) {
 	}
 	if h := s.host(); h.State != hardware.AttemptFailed || h.Step != hardware.StepVerifying || h.DoneBytes != 7 {
 		t.Errorf("session: %s at %s with %d bytes", h.State, h.Step, h.DoneBytes)
+	}
+}
+
+func TestWhatAnAgentFoundIsWrittenWithItsNextReportOrItsResult(t *testing.T) {
+	register := `{"inventory":{"systemUUID":"dmi"}}`
+	for name, c := range map[string]struct {
+		// registered: with the process that gets the rest.
+		registered bool
+		path, body string
+		step       hardware.Step
+	}{
+		"first bytes":                         {true, protocol.PathProgress, `{"step":"Writing","doneBytes":1,"totalBytes":9}`, hardware.StepWriting},
+		"a wait before the first bytes":       {true, protocol.PathProgress, `{"step":"Registered","doneBytes":0,"totalBytes":0}`, hardware.StepRegistered},
+		"a quick result":                      {true, protocol.PathResult, `{}`, hardware.StepFinishing},
+		"a failure at once":                   {true, protocol.PathResult, `{"reason":"NoRootDevice","message":"none"}`, hardware.StepRegistered},
+		"the result, after the process died":  {false, protocol.PathResult, `{"inventory":{"systemUUID":"dmi"}}`, hardware.StepFinishing},
+		"the failure, after the process died": {false, protocol.PathResult, `{"reason":"DiskError","inventory":{"systemUUID":"dmi"}}`, hardware.StepLoading},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			token := s.boot()
+			updates := s.store.updates
+			if c.registered {
+				if got := s.call("POST", protocol.PathRegister, token, register); got != "" || s.store.updates != updates {
+					t.Errorf("registering: %q with %d writes, expected none", got, s.store.updates-updates)
+				}
+			}
+			s.now = s.now.Add(time.Minute)
+			if got := s.call("POST", c.path, token, c.body); got != "" || s.store.updates != updates+1 {
+				t.Errorf("%q with %d writes, expected one", got, s.store.updates-updates)
+			}
+			if h := s.host(); h.Inventory == nil || h.Inventory.SystemUUID != "dmi" || h.Step != c.step {
+				t.Errorf("inventory %+v at %s, expected that of the registration at %s", h.Inventory, h.Step, c.step)
+			}
+		})
 	}
 }

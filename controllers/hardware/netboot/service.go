@@ -147,6 +147,6 @@ func (s *Service) key(ctx context.Context) ([]byte, error) {
 
 // open says whether the session is one the service answers for: running, powered on by us, and in time.
 func open(session Session, now time.Time) bool {
-	return session.Attempt > 0 && session.State == hardware.AttemptRunning &&
+	return session.Number > 0 && session.State == hardware.AttemptRunning &&
 		!session.OpenedAt.IsZero() && !now.Before(session.OpenedAt) && now.Before(session.Deadline)
 }

@@ -74,8 +74,8 @@ func newSite(t *testing.T) *site {
 	s := &site{T: t, now: start.Add(time.Minute), key: bytes.Repeat([]byte{1}, 32), store: &oneHost{sessions: map[string]*Session{}}}
 	for i, uid := range []string{"host-a", "host-b"} {
 		s.store.sessions[uid] = &Session{
-			HostUID: uid, BootMAC: "0c:42:a1:00:00:0" + string(rune('a'+i)), Attempt: 3, Operation: hardware.OpInstall,
-			State: hardware.AttemptRunning, Step: hardware.StepBooting, StartedAt: start, OpenedAt: start, Deadline: start.Add(time.Hour),
+			HostUID: uid, BootMAC: "0c:42:a1:00:00:0" + string(rune('a'+i)), Work: Work{Operation: hardware.OpInstall},
+			AttemptStatus: hardware.AttemptStatus{Number: 3, State: hardware.AttemptRunning, Step: hardware.StepBooting}, Since: start, OpenedAt: start, Deadline: start.Add(time.Hour),
 		}
 	}
 	var service http.Handler
@@ -187,7 +187,7 @@ func TestAServerThatIsNotToBeInstalledGetsNoAgent(t *testing.T) {
 		change func(*Session)
 		want   string
 	}{
-		"no attempt":                 {func(s *Session) { s.Attempt = 0 }, leaveScript},
+		"no attempt":                 {func(s *Session) { s.Number = 0 }, leaveScript},
 		"not powered on by us yet":   {func(s *Session) { s.OpenedAt = time.Time{} }, leaveScript},
 		"opened later":               {func(s *Session) { s.OpenedAt = start.Add(2 * time.Minute) }, leaveScript},
 		"succeeded":                  {func(s *Session) { s.State = hardware.AttemptSucceeded }, leaveScript},
@@ -258,7 +258,7 @@ func TestUserDataIsServedToNoOneButTheCurrentBoot(t *testing.T) {
 		"key too short":       {func(s *site, token string) string { s.key = s.key[:16]; return token }, protocol.Unavailable},
 		"expired":             {func(s *site, token string) string { s.now = start.Add(time.Hour); return token }, protocol.TokenExpired},
 		"deadline moved up":   {func(s *site, token string) string { s.host().Deadline = s.now; return token }, protocol.AttemptClosed},
-		"earlier attempt":     {func(s *site, token string) string { s.host().Attempt++; return token }, protocol.TokenSuperseded},
+		"earlier attempt":     {func(s *site, token string) string { s.host().Number++; return token }, protocol.TokenSuperseded},
 		"earlier boot":        {func(s *site, token string) string { s.boot(); return token }, protocol.TokenSuperseded},
 		"settled":             {func(s *site, token string) string { s.host().State = hardware.AttemptFailed; return token }, protocol.AttemptClosed},
 		"not opened":          {func(s *site, token string) string { s.host().OpenedAt = time.Time{}; return token }, protocol.AttemptClosed},

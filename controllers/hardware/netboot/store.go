@@ -14,8 +14,20 @@ type Session struct {
 	HostUID, Namespace, Name string
 	// BootMAC is the address the host network-boots with.
 	BootMAC string
-	// Attempt numbers the attempt.
-	Attempt int64
+	// Work is what the attempt is to do.
+	Work
+	// Since is when the attempt was wanted first. The boot service answers only between OpenedAt and Deadline.
+	Since, Deadline time.Time
+	// AttemptStatus is how the attempt stands; its Number is 0 while the host has none. It is what an Observation shows.
+	hardware.AttemptStatus
+	// StepAt is when the step was entered, OpenedAt when we powered the host on.
+	StepAt, OpenedAt time.Time
+	// Inventory is what is known of the hardware; nil while that is nothing.
+	Inventory *hardware.Inventory
+}
+
+// Work is what an attempt is to do. Two calls for one attempt must name the same.
+type Work struct {
 	// Operation is what the agent is told to do.
 	Operation hardware.Operation
 	// Image and RootDevice are set for Install.
@@ -23,24 +35,11 @@ type Session struct {
 	RootDevice hardware.RootDevice
 	// Erase is set for Erase.
 	Erase hardware.EraseMode
-	// State, Step, DoneBytes, TotalBytes, Reason and Message are as in hardware.AttemptStatus.
-	State                 hardware.AttemptState
-	Step                  hardware.Step
-	DoneBytes, TotalBytes int64
-	Reason                hardware.Reason
-	Message               string
-	// Boots counts how often the boot document was served; the token of an earlier boot is refused.
-	Boots int
-	// StartedAt is when the attempt began, StepAt when the step was entered, OpenedAt when we powered the host on.
-	// The boot service answers only between OpenedAt and Deadline.
-	StartedAt, StepAt, OpenedAt, Deadline time.Time
-	// Inventory is what the agent reported last; nil before.
-	Inventory *hardware.Inventory
 }
 
 // Store keeps Sessions and config drives. Errors are *hardware.Error; a host that is not known is NotFound.
 type Store interface {
-	// ByMAC finds the host that boots with the MAC (lower case, colons). A host without an attempt has Attempt 0.
+	// ByMAC finds the host that boots with the MAC (lower case, colons). A host without an attempt has Number 0.
 	ByMAC(ctx context.Context, mac string) (Session, error)
 	// ByUID finds the host by its uid.
 	ByUID(ctx context.Context, hostUID string) (Session, error)

@@ -11,58 +11,57 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
-	plan "github.com/ingot-dev/ingot/controllers/plan/host"
+	"github.com/ingot-dev/ingot/controllers/plan/inventory"
 )
 
-// session reads a session from the two objects.
+// session reads a session from the two objects: what is wanted, what is kept of it, and what the BareMetalHost says of the server.
 func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Session {
 	s := netboot.Session{
-		HostUID: string(host.UID), Namespace: host.Namespace, Name: host.Name,
-		BootMAC:   strings.ToLower(host.Spec.BootMACAddress),
-		Inventory: inventory(record.Status.Inventory, host.Status.HardwareDetails),
+		HostUID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress),
+		Inventory: inventory.Hardware(record.Status.Inventory),
 	}
-	a := record.Status.Attempt
-	if a == nil {
+	w := record.Status.Wanted
+	if w == nil {
 		return s
 	}
-	s.Attempt, s.Operation, s.Erase = a.Number, hardware.Operation(a.Operation), hardware.EraseMode(a.Erase)
-	s.State, s.Step = hardware.AttemptState(a.State), hardware.Step(a.Step)
-	s.DoneBytes, s.TotalBytes, s.Boots = a.DoneBytes, a.TotalBytes, int(a.Boots)
-	s.Reason, s.Message = hardware.Reason(a.Reason), a.Message
-	s.StartedAt, s.Deadline = a.StartedAt.Time, a.Deadline.Time
-	s.StepAt, s.OpenedAt = timeOf(a.StepAt), timeOf(a.OpenedAt)
-	if a.Image != nil {
-		s.Image = hardware.Image{URL: a.Image.URL, Checksum: a.Image.Checksum, Format: string(a.Image.Format)}
+	s.Since, s.Deadline, s.Operation, s.Erase = w.Since.Time, w.Deadline.Time, hardware.Operation(w.Operation), hardware.EraseMode(w.Erase)
+	if w.Image != nil {
+		s.Image = hardware.Image{URL: w.Image.URL, Checksum: w.Image.Checksum, Format: string(w.Image.Format)}
 	}
 	if s.Operation == hardware.OpInstall {
 		s.RootDevice, _ = RootDevice(host.Spec.RootDeviceHints)
 	}
+	a := record.Status.Progress()
+	if a == nil {
+		// Nothing has happened yet. What comes first is written with its first change.
+		s.AttemptStatus = hardware.AttemptStatus{Number: w.Number, State: hardware.AttemptRunning, Step: hardware.StepPoweringOff}
+		s.StepAt = s.Since
+		return s
+	}
+	s.AttemptStatus = hardware.AttemptStatus{
+		Number: a.Number, State: hardware.AttemptState(a.State), Step: hardware.Step(a.Step), DoneBytes: a.DoneBytes, TotalBytes: a.TotalBytes,
+		Boots: int(a.Boots), Reason: hardware.Reason(a.Reason), Message: a.Message,
+	}
+	s.StepAt, s.OpenedAt = timeOf(a.StepAt), timeOf(a.OpenedAt)
 	return s
 }
 
-// keep writes what changed into the record.
-func keep(record *v1alpha1.HostRecord, before, after netboot.Session) {
+// keep writes what changed into the record. Only of the attempt that is wanted anything is kept.
+func keep(record *v1alpha1.HostRecord, before, after netboot.Session) error {
 	if after.Inventory != before.Inventory && after.Inventory != nil {
-		record.Status.Inventory = plan.Inventory(*after.Inventory)
+		record.Status.Inventory = inventory.Record(*after.Inventory)
 	}
-	if after.Attempt == 0 {
-		return
+	if after.Number != before.Number || after.Work != before.Work {
+		return hardware.Errorf(hardware.Conflict, opUpdate, after.Namespace+"/"+after.Name, "attempt %d is not the one that is wanted of the host, %d", after.Number, before.Number)
 	}
-	a := record.Status.Attempt
-	if a == nil || a.Number != after.Attempt {
-		a = &v1alpha1.HostAttempt{}
-		record.Status.Attempt = a
+	if after.AttemptStatus == before.AttemptStatus && after.StepAt.Equal(before.StepAt) && after.OpenedAt.Equal(before.OpenedAt) {
+		return nil
 	}
-	a.Number, a.Operation, a.Erase = after.Attempt, string(after.Operation), v1alpha1.EraseMode(after.Erase)
-	a.State, a.Step = string(after.State), string(after.Step)
-	a.DoneBytes, a.TotalBytes, a.Boots = after.DoneBytes, after.TotalBytes, int32(after.Boots)
-	a.Reason, a.Message = string(after.Reason), plan.AttemptMessage(after.Message)
-	a.StartedAt, a.Deadline = metav1.NewMicroTime(after.StartedAt), metav1.NewMicroTime(after.Deadline)
-	a.StepAt, a.OpenedAt = microTime(after.StepAt), microTime(after.OpenedAt)
-	a.Image = nil
-	if after.Image != (hardware.Image{}) {
-		a.Image = &v1alpha1.ExactImage{URL: after.Image.URL, Checksum: after.Image.Checksum, Format: v1alpha1.ImageFormat(after.Image.Format)}
+	record.Status.Attempt = &v1alpha1.HostAttempt{
+		Number: after.Number, State: string(after.State), Step: string(after.Step), StepAt: microTime(after.StepAt), OpenedAt: microTime(after.OpenedAt),
+		Boots: int32(after.Boots), DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: v1alpha1.Clipped(after.Message, v1alpha1.MaxAttemptMessage),
 	}
+	return nil
 }
 
 func timeOf(t *metav1.MicroTime) time.Time {

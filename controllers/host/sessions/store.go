@@ -8,7 +8,6 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -108,16 +107,18 @@ func (s *Store) find(ctx context.Context, reader client.Reader, hostUID string) 
 // Update implements netboot.Store. The first try is on what was seen last, and counts when its write succeeds; any other end of it
 // is confirmed on what the API server has.
 func (s *Store) Update(ctx context.Context, hostUID string, change func(*netboot.Session) error) (netboot.Session, error) {
-	const op = "update session"
 	reader := client.Reader(s.Client)
 	for range maxConflicts {
-		host, record, err := s.byUID(ctx, reader, op, hostUID)
+		host, record, err := s.byUID(ctx, reader, opUpdate, hostUID)
 		if err != nil {
 			return netboot.Session{}, err
 		}
 		before := session(host, record)
 		after := before
-		err = change(&after)
+		changed := record.DeepCopy()
+		if err = change(&after); err == nil {
+			err = keep(changed, before, after)
+		}
 		if reader != s.Direct && (err != nil || after == before) {
 			reader = s.Direct
 			continue
@@ -129,38 +130,16 @@ func (s *Store) Update(ctx context.Context, hostUID string, change func(*netboot
 			return after, nil
 		}
 		reader = s.Direct
-		err = s.write(ctx, host, record, before, after)
+		err = s.Client.Status().Patch(ctx, changed, client.MergeFromWithOptions(record, client.MergeFromWithOptimisticLock{}))
 		if apierrors.IsConflict(err) {
 			continue
 		}
 		if err != nil {
-			return netboot.Session{}, failure(op, host.Namespace+"/"+host.Name, err)
+			return netboot.Session{}, failure(opUpdate, host.Namespace+"/"+host.Name, err)
 		}
 		return after, nil
 	}
-	return netboot.Session{}, hardware.Errorf(hardware.Busy, op, hostUID, "the HostRecord was changed by others %d times meanwhile", maxConflicts)
-}
-
-// write keeps the session. The details of the hardware come first: the record is what says that there is a new inventory.
-func (s *Store) write(ctx context.Context, host *metal3.BareMetalHost, record *v1alpha1.HostRecord, before, after netboot.Session) error {
-	if after.Inventory != before.Inventory && after.Inventory != nil {
-		if err := s.writeDetails(ctx, host, *after.Inventory); err != nil {
-			return err
-		}
-	}
-	changed := record.DeepCopy()
-	keep(changed, before, after)
-	return s.Client.Status().Patch(ctx, changed, client.MergeFromWithOptions(record, client.MergeFromWithOptimisticLock{}))
-}
-
-func (s *Store) writeDetails(ctx context.Context, host *metal3.BareMetalHost, inventory hardware.Inventory) error {
-	before := host.DeepCopy()
-	after := host.DeepCopy()
-	after.Status.HardwareDetails = Details(inventory)
-	if equality.Semantic.DeepEqual(before.Status.HardwareDetails, after.Status.HardwareDetails) {
-		return nil
-	}
-	return s.Client.Status().Patch(ctx, after, client.MergeFrom(before))
+	return netboot.Session{}, hardware.Errorf(hardware.Busy, opUpdate, hostUID, "the HostRecord was changed by others %d times meanwhile", maxConflicts)
 }
 
 // ConfigDrive implements netboot.Store.
@@ -174,11 +153,11 @@ func (s *Store) ConfigDrive(ctx context.Context, hostUID string, attempt int64) 
 	if err := s.Direct.Get(ctx, client.ObjectKeyFromObject(host), host); err != nil {
 		return hardware.ConfigDrive{}, failure(op, host.Name, err)
 	}
-	a := record.Status.Attempt
-	if a == nil || a.Number != attempt || a.Operation != string(hardware.OpInstall) || a.State != string(hardware.AttemptRunning) {
+	now := session(host, record)
+	if now.Number != attempt || now.Operation != hardware.OpInstall || now.State != hardware.AttemptRunning || !record.Status.Wanted.IsOpen() {
 		return hardware.ConfigDrive{}, hardware.Errorf(hardware.Conflict, op, host.Namespace+"/"+host.Name, "attempt %d is not the installation under way", attempt)
 	}
-	if host.Spec.ConsumerRef == nil || host.Spec.ConsumerRef.UID != a.MachineUID {
+	if host.Spec.ConsumerRef == nil || host.Spec.ConsumerRef.UID != record.Status.Wanted.MachineUID {
 		return hardware.ConfigDrive{}, hardware.Errorf(hardware.Conflict, op, host.Namespace+"/"+host.Name, "the Machine of attempt %d has this host no more", attempt)
 	}
 	return s.documents(ctx, host)
@@ -216,7 +195,11 @@ func (s *Store) documents(ctx context.Context, host *metal3.BareMetalHost) (hard
 	return drive, nil
 }
 
-const opConfigDrive = "read config drive"
+// What is tried, as errors name it.
+const (
+	opUpdate      = "update session"
+	opConfigDrive = "read config drive"
+)
 
 func (s *Store) secret(ctx context.Context, host *metal3.BareMetalHost, ref *corev1.SecretReference, key string) (*corev1.Secret, error) {
 	target := host.Namespace + "/" + host.Name

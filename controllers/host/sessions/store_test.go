@@ -98,8 +98,8 @@ func (r *rig) add(namespace, name, bootMAC string) (*metal3.BareMetalHost, *v1al
 	record := &v1alpha1.HostRecord{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: "metal3.io/v1alpha1", Kind: "BareMetalHost", Name: name, UID: host.UID}}},
-		Status: v1alpha1.HostRecordStatus{Attempt: &v1alpha1.HostAttempt{
-			Number: 7, Operation: "Install", State: "Running", Step: "PoweringOff", MachineUID: "m1", MachineAttempt: 2, StartedAt: now, StepAt: &now,
+		Status: v1alpha1.HostRecordStatus{Wanted: &v1alpha1.WantedAttempt{
+			Number: 7, Operation: "Install", MachineUID: "m1", MachineAttempt: 2, Since: now,
 			Deadline: metav1.NewMicroTime(now.Add(time.Hour)), Image: &v1alpha1.ExactImage{URL: "http://images/a", Checksum: "sha256:aa", Format: "raw"},
 		}},
 	}
@@ -130,7 +130,7 @@ func expect(t *testing.T, err error, kind hardware.Kind) {
 	}
 }
 
-func TestAnAttemptOfARecordIsASession(t *testing.T) {
+func TestAnAttemptThatIsWantedIsASessionBeforeAnythingIsKeptOfIt(t *testing.T) {
 	r := newRig(t)
 	byMAC, err := r.store.ByMAC(t.Context(), mac)
 	expect(t, err, "")
@@ -138,9 +138,10 @@ func TestAnAttemptOfARecordIsASession(t *testing.T) {
 	expect(t, err, "")
 	started := time.Date(2026, 11, 20, 12, 0, 0, 1000, time.UTC)
 	want := netboot.Session{
-		HostUID: r.uid(), Namespace: r.host.Namespace, Name: "server-1", BootMAC: mac, Attempt: 7, Operation: hardware.OpInstall,
-		Image: hardware.Image{URL: "http://images/a", Checksum: "sha256:aa", Format: "raw"}, RootDevice: hardware.RootDevice{MinSizeBytes: 2 << 30},
-		State: hardware.AttemptRunning, Step: hardware.StepPoweringOff, StartedAt: started, StepAt: started, Deadline: started.Add(time.Hour),
+		HostUID: r.uid(), Namespace: r.host.Namespace, Name: "server-1", BootMAC: mac,
+		Work: netboot.Work{Operation: hardware.OpInstall,
+			Image: hardware.Image{URL: "http://images/a", Checksum: "sha256:aa", Format: "raw"}, RootDevice: hardware.RootDevice{MinSizeBytes: 2 << 30}},
+		AttemptStatus: hardware.AttemptStatus{Number: 7, State: hardware.AttemptRunning, Step: hardware.StepPoweringOff}, Since: started, StepAt: started, Deadline: started.Add(time.Hour),
 	}
 	for _, got := range []netboot.Session{byMAC, byUID} {
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -227,7 +228,7 @@ func TestAReplicaBehindTheOthersRefusesNothing(t *testing.T) {
 func TestAnUpdateKeepsWhatTheHostControllerWroteAndWritesNothingForNothing(t *testing.T) {
 	r := newRig(t)
 	_, err := r.store.Update(t.Context(), r.uid(), func(s *netboot.Session) error {
-		s.Step, s.OpenedAt, s.DoneBytes = hardware.StepWriting, s.StartedAt.Add(time.Minute), 12
+		s.Step, s.OpenedAt, s.DoneBytes = hardware.StepWriting, s.Since.Add(time.Minute), 12
 		s.Inventory = &hardware.Inventory{SystemUUID: "dmi", Architecture: "amd64", BIOSVersion: "2.4",
 			NICs:       []hardware.NIC{{Name: "eno1", MAC: mac, SpeedMbps: 10000}},
 			Disks:      []hardware.Disk{{Name: "/dev/nvme0n1", SerialNumber: "S1", SizeBytes: 1 << 40}},
@@ -239,8 +240,8 @@ func TestAnUpdateKeepsWhatTheHostControllerWroteAndWritesNothingForNothing(t *te
 	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(r.record), record); err != nil {
 		t.Fatal(err)
 	}
-	if a := record.Status.Attempt; a.MachineUID != "m1" || a.MachineAttempt != 2 || a.Step != "Writing" || a.DoneBytes != 12 || a.OpenedAt == nil {
-		t.Errorf("attempt = %+v", a)
+	if w, a := record.Status.Wanted, record.Status.Progress(); w.MachineUID != "m1" || w.MachineAttempt != 2 || a == nil || a.Step != "Writing" || a.DoneBytes != 12 || a.OpenedAt == nil {
+		t.Errorf("wanted = %+v, attempt = %+v", w, a)
 	}
 	version := record.ResourceVersion
 	var seen netboot.Session
@@ -262,28 +263,52 @@ func TestAnUpdateKeepsWhatTheHostControllerWroteAndWritesNothingForNothing(t *te
 	}
 }
 
-func TestTheNamesOfNICsAndDisksAreKeptInTheBareMetalHost(t *testing.T) {
+func TestAnInventoryIsKeptWithTheNamesOfNICsAndDisks(t *testing.T) {
 	r := newRig(t)
-	inventory := hardware.Inventory{Manufacturer: "Acme", Model: "G8", SerialNumber: "1", BIOSVersion: "2.4", Architecture: "amd64", CPUThreads: 8, MemoryBytes: 8 << 30,
+	found := hardware.Inventory{Manufacturer: "Acme", Model: "G8", SerialNumber: "1", BIOSVersion: "2.4", Architecture: "amd64", CPUThreads: 8, MemoryBytes: 8 << 30,
 		NICs:  []hardware.NIC{{Name: "eno1", MAC: mac, SpeedMbps: 10000}},
 		Disks: []hardware.Disk{{Name: "/dev/nvme0n1", Model: "M", SerialNumber: "S1", WWN: "w", SizeBytes: 1 << 40, Rotational: true}}}
 	_, err := r.store.Update(t.Context(), r.uid(), func(s *netboot.Session) error {
-		s.Inventory = &inventory
+		s.Inventory = &found
 		return nil
 	})
 	expect(t, err, "")
-	host := &metal3.BareMetalHost{}
-	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(r.host), host); err != nil {
-		t.Fatal(err)
-	}
-	if d := host.Status.HardwareDetails; d == nil || d.NIC[0].Name != "eno1" || d.NIC[0].SpeedGbps != 10 || d.Storage[0].WWN != "w" || d.RAMMebibytes != 8<<10 || d.CPU.Count != 8 {
-		t.Errorf("hardware = %+v", d)
-	}
 	got, err := newStore(t, r.host.Namespace).ByUID(t.Context(), r.uid())
 	expect(t, err, "")
-	if diff := cmp.Diff(&inventory, got.Inventory); diff != "" {
+	if diff := cmp.Diff(&found, got.Inventory); diff != "" {
 		t.Error(diff)
 	}
+}
+
+func TestNothingIsKeptOfAnAttemptThatIsNotWanted(t *testing.T) {
+	r := newRig(t)
+	opened := func(number int64) func(*netboot.Session) error {
+		return func(s *netboot.Session) error { s.Number, s.OpenedAt = number, s.Since; return nil }
+	}
+	_, err := r.store.Update(t.Context(), r.uid(), opened(8))
+	expect(t, err, hardware.Conflict)
+	_, err = r.store.Update(t.Context(), r.uid(), opened(7))
+	expect(t, err, "")
+
+	// Another one is wanted now: what was kept is no part of it.
+	record := &v1alpha1.HostRecord{}
+	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(r.record), record); err != nil {
+		t.Fatal(err)
+	}
+	before := record.DeepCopy()
+	record.Status.Wanted.Number = 8
+	if err := server.Client.Status().Patch(t.Context(), record, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := r.store.ByUID(t.Context(), r.uid())
+	expect(t, err, "")
+	if s.Number != 8 || s.State != hardware.AttemptRunning || !s.OpenedAt.IsZero() || record.Status.Progress() != nil {
+		t.Errorf("session = %+v", s)
+	}
+	_, err = r.store.Update(t.Context(), r.uid(), opened(7))
+	expect(t, err, hardware.Conflict)
+	_, err = r.store.ConfigDrive(t.Context(), r.uid(), 7)
+	expect(t, err, hardware.Conflict)
 }
 
 func TestTheConfigDriveIsForTheCurrentInstallationOnly(t *testing.T) {

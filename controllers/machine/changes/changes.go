@@ -43,8 +43,14 @@ var OfRecord = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 func recordDigest(r *v1alpha1.HostRecord) string {
 	s := r.Status
 	text := fmt.Sprint(s.Installed != nil, s.Erased != nil, s.LastTenant)
+	if s.Error != nil {
+		text += " " + s.Error.Reason
+	}
 	if s.Power != nil {
 		text += fmt.Sprint(" ", s.Power.State, s.Power.ObservedGeneration)
+	}
+	if w := s.Wanted; w != nil {
+		text += fmt.Sprint(" ", w.Number, w.Outcome)
 	}
 	if a := s.Attempt; a != nil {
 		quarter := int64(0)

@@ -9,120 +9,155 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/outcome"
 )
 
-// task is a piece of work that is wanted of a host.
-type task struct {
-	operation hardware.Operation
-	// failure is the error type while it fails.
-	failure ErrorType
-	// erase mode of an erase.
-	erase v1alpha1.EraseMode
-	// for whom an installation is, and of what.
-	machine *v1alpha1.MachineReference
-	attempt int64
-	image   *v1alpha1.ExactImage
+// The work that is wanted, as an attempt without a number and times.
+
+func inspection() v1alpha1.WantedAttempt {
+	return v1alpha1.WantedAttempt{Operation: string(hardware.OpInspect)}
 }
 
-var inspection = task{operation: hardware.OpInspect, failure: InspectionError}
-
-func erasure(failure ErrorType, mode v1alpha1.EraseMode) task {
-	return task{operation: hardware.OpErase, failure: failure, erase: mode}
+func erasure(mode v1alpha1.EraseMode) v1alpha1.WantedAttempt {
+	return v1alpha1.WantedAttempt{Operation: string(hardware.OpErase), Erase: mode}
 }
 
-func (p *planner) installation() task {
-	return task{operation: hardware.OpInstall, failure: ProvisioningError, machine: p.Spec.Machine, attempt: p.Spec.Attempt, image: p.Spec.Image}
+// installation is what the Machine that has the host asks for; it holds when isAsked does.
+func (p *planner) installation() v1alpha1.WantedAttempt {
+	image := *p.Spec.Image
+	return v1alpha1.WantedAttempt{Operation: string(hardware.OpInstall), MachineUID: p.Spec.Machine.UID, MachineAttempt: p.Spec.Attempt, Image: &image}
 }
 
-// is says whether the attempt is this piece of work.
-func (t task) is(a *v1alpha1.HostAttempt, r v1alpha1.HostRecordStatus) bool {
-	if a == nil || a.Operation != string(t.operation) {
+// stateWork is the work of the state that the host is in.
+func (p *planner) stateWork() v1alpha1.WantedAttempt {
+	switch p.tableState() {
+	case StateInspecting:
+		return inspection()
+	case StatePreparing:
+		return erasure(p.d.Record.Wanted.Erase)
+	case StateProvisioning:
+		return p.installation()
+	default:
+		return erasure(p.eraseMode())
+	}
+}
+
+// failureTypes are the error types of states whose work fails.
+var failureTypes = map[State]ErrorType{
+	StateInspecting: InspectionError, StatePreparing: PreparationError, StateProvisioning: ProvisioningError, StateDeprovisioning: ProvisioningError,
+}
+
+// strength orders erase modes.
+var strength = map[v1alpha1.EraseMode]int{v1alpha1.EraseNone: 0, v1alpha1.EraseMetadata: 1, v1alpha1.EraseFull: 2}
+
+// eraseMode is what the Machine asks for, else the provider; never weaker than what was begun, and never None
+// when the content is unknown.
+func (p *planner) eraseMode() v1alpha1.EraseMode {
+	mode := p.Spec.Erase
+	if mode == "" {
+		mode = p.ErasePolicy
+	}
+	if mode == "" || p.d.Record.LastTenant == UnknownTenant && mode == v1alpha1.EraseNone {
+		mode = v1alpha1.EraseMetadata
+	}
+	if p.isEraseBegun() && strength[p.d.Record.Wanted.Erase] > strength[mode] {
+		mode = p.d.Record.Wanted.Erase
+	}
+	return mode
+}
+
+// isWanted says whether the attempt of the record is this piece of work.
+func (p *planner) isWanted(work v1alpha1.WantedAttempt) bool {
+	w, proof := p.d.Record.Wanted, p.d.Record.Erased
+	if w == nil || w.Operation != work.Operation {
 		return false
 	}
-	switch t.operation {
+	switch hardware.Operation(w.Operation) {
 	case hardware.OpInstall:
-		return a.MachineUID == t.machine.UID && a.MachineAttempt == t.attempt && a.Image != nil && *a.Image == *t.image
+		return w.MachineUID == work.MachineUID && w.MachineAttempt == work.MachineAttempt && w.Image != nil && *w.Image == *work.Image
 	case hardware.OpErase:
 		// A success counts only with its proof: an older one says nothing about what came later.
-		if a.State == string(hardware.AttemptSucceeded) && a.EndedAt != nil && (r.Erased == nil || r.Erased.Attempt != a.Number) {
-			return false
-		}
-		return strength[a.Erase] >= strength[t.erase]
+		isProven := proof != nil && proof.Attempt == w.Number
+		return strength[w.Erase] >= strength[work.Erase] && (w.Outcome != v1alpha1.AttemptSucceeded || isProven)
 	}
 	return true
 }
 
-func (p *planner) running() bool {
-	a := p.d.Record.Attempt
-	return a != nil && a.State == string(hardware.AttemptRunning)
+func (p *planner) hasSucceeded(work v1alpha1.WantedAttempt) bool {
+	return p.isWanted(work) && p.d.Record.Wanted.Outcome == v1alpha1.AttemptSucceeded
 }
 
-// work brings a task to its end and says whether it has succeeded.
-func (p *planner) work(t task) bool {
-	a := p.d.Record.Attempt
-	p.retryAsked()
-	switch {
-	case !t.is(a, p.d.Record) && p.running():
-		p.cancel()
-	case !t.is(a, p.d.Record):
-		p.d.Record.Failures = 0
-		p.begin(t)
-	case p.running():
-		p.d.Action = p.call(a)
-		p.d.Requeue = p.Timeouts.Poll
-	case a.State == string(hardware.AttemptSucceeded):
-		if a.EndedAt != nil {
-			return true
-		}
-		// An erase is proven only with the power off.
-		p.power(hardware.PowerOff, false)
-	default:
-		p.tryAgain(t, a)
+// recordIntent: an attempt that this decision wants is asked of the installer by the next one, which finds it in the record.
+func (p *planner) recordIntent() result {
+	w, before := p.d.Record.Wanted, p.Record.Wanted
+	if w == nil || before != nil && before.Number == w.Number {
+		return next()
 	}
-	return false
+	return wait("", soon)
 }
 
-func (p *planner) call(a *v1alpha1.HostAttempt) Action {
-	action := Action{Kind: ActionKind(a.Operation), Attempt: hardware.Attempt{Number: a.Number, Deadline: a.Deadline.Time}, Erase: hardware.EraseMode(a.Erase)}
-	if a.Image != nil {
-		action.Image = hardware.Image{URL: a.Image.URL, Checksum: a.Image.Checksum, Format: string(a.Image.Format)}
+func (p *planner) cancelOther() result {
+	if p.isIdle() || p.isWanted(p.stateWork()) {
+		return next()
 	}
-	return action
+	return p.cancel()
 }
 
-func (p *planner) cancel() {
-	a := p.d.Record.Attempt
-	p.d.Action = Action{Kind: ActionCancel, Attempt: hardware.Attempt{Number: a.Number, Deadline: a.Deadline.Time}}
-	p.d.Requeue = p.Timeouts.Poll
+func (p *planner) wantFirst() result {
+	work := p.stateWork()
+	if p.isWanted(work) {
+		return next()
+	}
+	p.d.Record.Failures = 0
+	p.begin(work)
+	return wait("", soon)
 }
 
-// begin records the intent. The next Plan that finds it asks for the action.
-func (p *planner) begin(t task) {
+// powerOffErased: an erase is proven only with the power off.
+func (p *planner) powerOffErased() result {
+	if !outcome.AwaitsPowerOff(&p.d.Record, p.outcomeFacts()) {
+		return next()
+	}
+	return p.powerOff()
+}
+
+// askInstaller asks for the next part of the attempt. How it goes is not looked at here. Nothing is installed before the state says
+// so: its write fails when the claim was changed meanwhile.
+func (p *planner) askInstaller() result {
+	if p.isIdle() {
+		return next()
+	}
+	w := p.d.Record.Wanted
+	if w.Operation == string(hardware.OpInstall) && !p.isStayingIn(StateProvisioning) {
+		return wait("the state to be written", soon)
+	}
+	action := Action{Kind: ActionKind(w.Operation), Attempt: hardware.Attempt{Number: w.Number, Deadline: w.Deadline.Time}, Erase: hardware.EraseMode(w.Erase)}
+	if w.Image != nil {
+		action.Image = hardware.Image{URL: w.Image.URL, Checksum: w.Image.Checksum, Format: string(w.Image.Format)}
+	}
+	return act(action, p.Timeouts.Poll)
+}
+
+// begin records the intent.
+func (p *planner) begin(work v1alpha1.WantedAttempt) {
 	r := &p.d.Record
-	now := metav1.NewMicroTime(p.Now)
-	a := &v1alpha1.HostAttempt{
-		Number: p.nextNumber(), Operation: string(t.operation), State: string(hardware.AttemptRunning), Step: string(hardware.StepPoweringOff),
-		StartedAt: now, StepAt: &now, Deadline: metav1.NewMicroTime(p.Now.Add(p.deadline(t))), Erase: t.erase,
-	}
-	if t.operation == hardware.OpInstall {
-		image := *t.image
-		a.MachineUID, a.MachineAttempt, a.Image = t.machine.UID, t.attempt, &image
+	work.Number, work.Since, work.Deadline = p.nextNumber(), microTime(p.Now), microTime(p.Now.Add(p.timeLimit(work)))
+	if work.Operation == string(hardware.OpInstall) {
 		r.LastTenant, r.Erased, r.Installed = p.Spec.Tenant, nil, nil
 		if r.LastTenant == "" {
 			r.LastTenant = UnknownTenant
 		}
 	}
-	r.Attempt = a
-	p.d.Requeue = time.Millisecond
-	p.d.Events = append(p.d.Events, Event{Reason: string(t.operation) + "Started", Action: string(t.operation),
-		Message: fmt.Sprintf("attempt %d, until %s", a.Number, a.Deadline.UTC().Format(time.RFC3339))})
+	r.Wanted = &work
+	p.d.Events = append(p.d.Events, Event{Reason: work.Operation + "Started", Action: work.Operation,
+		Message: fmt.Sprintf("attempt %d, until %s", work.Number, work.Deadline.UTC().Format(time.RFC3339))})
 }
 
 // nextNumber never repeats: after a record was lost it begins above all that can have been counted.
 func (p *planner) nextNumber() int64 {
 	last := int64(0)
-	if a := p.d.Record.Attempt; a != nil {
-		last = a.Number
+	if w := p.d.Record.Wanted; w != nil {
+		last = w.Number
 	} else if p.d.Record.LastTenant != "" {
 		last = p.Now.Unix()
 	}
@@ -132,13 +167,13 @@ func (p *planner) nextNumber() int64 {
 	return last + 1
 }
 
-func (p *planner) deadline(t task) time.Duration {
+func (p *planner) timeLimit(work v1alpha1.WantedAttempt) time.Duration {
 	switch {
-	case t.operation == hardware.OpInspect:
+	case work.Operation == string(hardware.OpInspect):
 		return p.Timeouts.Inspect
-	case t.operation == hardware.OpInstall:
+	case work.Operation == string(hardware.OpInstall):
 		return p.Timeouts.Install
-	case t.erase == v1alpha1.EraseFull:
+	case work.Erase == v1alpha1.EraseFull:
 		return p.Timeouts.EraseFull
 	}
 	return p.Timeouts.EraseMetadata
@@ -147,50 +182,69 @@ func (p *planner) deadline(t task) time.Duration {
 // notRetried are failures that the same attempt would meet again.
 var notRetried = []hardware.Reason{hardware.ReasonDigestMismatch, hardware.ReasonImageInvalid, hardware.ReasonNoRootDevice}
 
-// tryAgain decides about a failed attempt. Until it is tried again the server is off: what an earlier installation left on
-// the disk may still boot, and a Machine's old node must not come back behind its fence.
-func (p *planner) tryAgain(t task, a *v1alpha1.HostAttempt) {
-	off := t.operation == hardware.OpInspect || p.power(hardware.PowerOff, false)
+// needsPerson says whether the failed attempt is not tried again by itself.
+func (p *planner) needsPerson() bool {
 	failures := p.d.Record.Failures
-	due := a.EndedAt.Add(p.Timeouts.RetryBase << max(failures-1, 0))
-	what := fmt.Sprintf("attempt %d failed at %s: %s", a.Number, a.Step, a.Message)
+	return failures >= maxFailures || failures > 0 && slices.Contains(notRetried, hardware.Reason(p.d.Record.Wanted.Reason))
+}
+
+// retryAt is when the failed attempt is tried again: at once when it was cancelled, else after a pause that doubles.
+func (p *planner) retryAt() time.Time {
+	failures := p.d.Record.Failures
+	if failures == 0 {
+		return p.Now
+	}
+	return p.d.Record.Wanted.EndedAt.Add(p.Timeouts.RetryBase << (failures - 1))
+}
+
+func (p *planner) showFailure() result {
+	w, failures := p.d.Record.Wanted, p.d.Record.Failures
+	what := fmt.Sprintf("attempt %d failed at %s: %s", w.Number, w.Step, w.Message)
 	switch {
-	case failures >= maxFailures || failures > 0 && slices.Contains(notRetried, hardware.Reason(a.Reason)):
-		p.fail(t.failure, a.Reason, fmt.Sprintf("%s; it is not tried again by itself: mend the cause, then give the annotation %s of this BareMetalHost a new value, or release the host", what, v1alpha1.AnnotationRetry))
-		p.lookAgain(off, p.steady())
-	case failures > 0 && p.Now.Before(due):
-		p.fail(t.failure, a.Reason, fmt.Sprintf("%s; failure %d of %d, the next attempt is at %s", what, failures, maxFailures, due.UTC().Format(time.RFC3339)))
-		p.lookAgain(off, due.Sub(p.Now))
-	case off:
-		p.begin(t)
+	case p.needsPerson():
+		p.fail(failureTypes[p.tableState()], w.Reason, fmt.Sprintf("%s; it is not tried again by itself: mend the cause, then give the annotation %s of this BareMetalHost a new value, or release the host", what, v1alpha1.AnnotationRetry))
+	case p.Now.Before(p.retryAt()):
+		p.fail(failureTypes[p.tableState()], w.Reason, fmt.Sprintf("%s; failure %d of %d, the next attempt is at %s", what, failures, maxFailures, p.retryAt().UTC().Format(time.RFC3339)))
 	}
+	return next()
 }
 
-// lookAgain after a time, or sooner while a change of power is under way.
-func (p *planner) lookAgain(settled bool, after time.Duration) {
-	if settled || after < p.d.Requeue {
-		p.d.Requeue = after
+// powerOffFailed keeps the server off until the next attempt: what an earlier installation left on the disk may still boot, and a
+// Machine's old node must not come back behind its fence.
+func (p *planner) powerOffFailed() result {
+	if p.d.Record.Wanted.Operation == string(hardware.OpInspect) {
+		return next()
 	}
+	return p.powerOff()
 }
 
-// retryAsked takes note of a new value of the retry annotation.
-func (p *planner) retryAsked() {
+func (p *planner) awaitPerson() result {
+	if !p.needsPerson() {
+		return next()
+	}
+	return wait("", p.steady())
+}
+
+func (p *planner) awaitPause() result {
+	if left := p.retryAt().Sub(p.Now); left > 0 {
+		return wait("", left)
+	}
+	return next()
+}
+
+func (p *planner) wantAgain() result {
+	p.begin(p.stateWork())
+	return wait("", soon)
+}
+
+// noteRetry takes note of a new value of the retry annotation.
+func (p *planner) noteRetry() result {
 	r := &p.d.Record
-	value := cut(p.Host.Retry, maxRetry)
-	if value != "" && value != r.RetrySeen && !p.running() {
+	value := v1alpha1.Clipped(p.Host.Retry, v1alpha1.MaxRetrySeen)
+	if value != "" && value != r.RetrySeen && p.isIdle() {
 		r.RetrySeen, r.Failures = value, 0
 	}
+	return next()
 }
 
-// overdue ends an attempt that its installer has not ended: it cannot be asked, or refuses to begin.
-func (p *planner) overdue() {
-	a := p.d.Record.Attempt
-	if p.running() && p.Now.After(a.Deadline.Add(p.Timeouts.BMCGrace)) {
-		a.State, a.Reason = string(hardware.AttemptFailed), string(hardware.ReasonDeadlineExceeded)
-		a.Message = fmt.Sprintf("the deadline passed at step %s and the installer did not say why", a.Step)
-		if p.Problem != nil {
-			a.Message = fmt.Sprintf("the deadline passed at step %s; %s: %s", a.Step, p.Problem.Reason, p.Problem.Message)
-		}
-		p.account(a)
-	}
-}
+func microTime(t time.Time) metav1.MicroTime { return metav1.NewMicroTime(t) }

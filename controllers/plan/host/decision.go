@@ -20,10 +20,15 @@ type Decision struct {
 	DropAnnotations []Annotation
 	// DropFinalizer lets a deleted host go.
 	DropFinalizer bool
+	// WaitsFor says in words what is awaited until then, for logs.
+	WaitsFor string
 	// Requeue is when to look again; 0 means that only an event changes anything.
 	Requeue time.Duration
 	// Events to be published after the writes.
 	Events []Event
+
+	// way is the edges that were taken.
+	way []*edge
 }
 
 // Annotation is a request by annotation.
@@ -59,7 +64,7 @@ type Action struct {
 	// Erase mode of an Erase.
 	Erase hardware.EraseMode
 	// Power of a SetPower.
-	Power hardware.PowerAction
+	Power hardware.PowerChange
 }
 
 // Event is for people.

@@ -1,11 +1,14 @@
 // Package host decides what happens next to a BareMetalHost that Ingot itself serves. Plan takes one value, Facts, and
 // returns one, Decision; it holds no client, no clock and no randomness.
 //
-// States, annotations and error types are Metal3's, so that people and programs that know BareMetalHosts need learn nothing:
+// States, annotations and error types are Metal3's, so that people and programs that know BareMetalHosts need learn nothing. The life
+// of a host is the tables in edges.go; host.md is rendered from them. Plan first draws the consequences of an attempt that has ended
+// (package plan/outcome). Then it takes the edges that hold, one after the other; a host that becomes available stays so
+// until that is written. Then it takes the steps of the state that the host is in (steps.go), until one of them waits or acts: a Decision
+// has at most one Action.
 //
-//	registering -> inspecting -> available -> provisioning -> provisioned -> deprovisioning -> available
-//	available -> preparing -> available            an erase asked for by annotation
-//	any -> (deprovisioning) -> powering off before delete -> deleting
+// Which attempt is wanted of a host is decided here. How it goes is its installer's: package hardware says who owns what. The same holds
+// for power: a state of power is wanted here, and since when is recorded; the installer asks for it.
 //
 // # Unknown is not clean
 //
@@ -25,15 +28,17 @@
 //
 // # Intent before effect
 //
-// An attempt begins as a record alone (Decision.Record.Attempt, Running, no Action); the next Plan that finds it there asks for
-// the action. A process killed between the two goes on from the record. Numbers grow by one; a record that was lost
+// An attempt begins as a record alone (Decision.Record.Wanted, no Action); the next Plan that finds it there asks for
+// the action. A process killed between the two goes on from the record. An installation is asked for only once the state
+// provisioning is written, since that write fails when the claim was changed meanwhile. Numbers grow by one; a record that was lost
 // begins at the seconds since 1970, above all that can have been counted.
 //
 // # Few writes
 //
 // Every write is a request to the management cluster, of which a Machine has a budget. The first intent for a host goes with its
-// new state. Power is confirmed when somebody may wait for it: not while an installer switches it, and not for
-// a claim that its image follows within claimTime. How far a running attempt is, its installer writes.
+// new state, and a state that is only passed through is not written. Power is confirmed when somebody may wait for it: not while an
+// installer switches it, and not for a claim that its image follows within claimTime. How far a running attempt is, its
+// installer keeps.
 //
 // # In place
 //

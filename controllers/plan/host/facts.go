@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -51,14 +52,11 @@ const UnknownTenant = "unknown"
 // maxFailures is how many failed attempts in a row are made before a person has to ask for another.
 const maxFailures = 3
 
-// Timeouts bound the work on hosts and pace the looking.
+// Timeouts are how long attempts may take, and how often hosts are looked at. What an installer waits for within an attempt, or
+// of a change of power, is hardware.Timeouts.
 type Timeouts struct {
 	// Inspect, Install, EraseMetadata and EraseFull are the deadlines of attempts.
 	Inspect, Install, EraseMetadata, EraseFull time.Duration
-	// GracefulOff is how long an operating system may take to stop before the power is cut.
-	GracefulOff time.Duration
-	// PowerChange is how long a BMC may take for a change of power before that is an error.
-	PowerChange time.Duration
 	// BMCGrace is how long a registered host's BMC may fail before that is shown as an error.
 	BMCGrace time.Duration
 	// RetryBase is the pause after the first failure; it doubles with each further one.
@@ -73,8 +71,7 @@ type Timeouts struct {
 func DefaultTimeouts() Timeouts {
 	return Timeouts{
 		Inspect: 10 * time.Minute, Install: 45 * time.Minute, EraseMetadata: 20 * time.Minute, EraseFull: 24 * time.Hour,
-		GracefulOff: 2 * time.Minute, PowerChange: 5 * time.Minute, BMCGrace: 2 * time.Minute,
-		RetryBase: time.Minute, Poll: 2 * time.Second, Steady: 5 * time.Minute,
+		BMCGrace: 2 * time.Minute, RetryBase: time.Minute, Poll: 2 * time.Second, Steady: 5 * time.Minute,
 	}
 }
 
@@ -110,12 +107,12 @@ type Problem struct {
 	Message string
 }
 
-// ReasonOf is the reason for a failure of a call to a BMC.
-func ReasonOf(kind hardware.Kind) string {
-	if kind == "" {
-		kind = hardware.Unreachable
+// ReasonOf is the reason for a failure of a call to the hardware: its own where it has one, else its kind.
+func ReasonOf(err error) string {
+	if reason := hardware.ReasonOf(err); reason != "" {
+		return string(reason)
 	}
-	return "BMC" + string(kind)
+	return "BMC" + string(cmp.Or(hardware.KindOf(err), hardware.Unreachable))
 }
 
 // Host is what matters of a BareMetalHost.

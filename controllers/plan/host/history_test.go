@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -22,8 +23,9 @@ type world struct {
 	spec   v1alpha1.HostRecordSpec
 	record v1alpha1.HostRecordStatus
 
-	power   hardware.PowerState
-	attempt hardware.AttemptStatus
+	power     hardware.PowerState
+	attempt   hardware.AttemptStatus
+	operation hardware.Operation
 	// data says that a tenant's bytes are on the disk; wiped that the last erase was complete.
 	data, erasing bool
 	bmcDown       bool
@@ -31,12 +33,21 @@ type world struct {
 	claims        int
 	retries       int
 	highest       int64
-	trace         []func() string
+	// taken counts the edges of all histories; reborn says that the host's status was lost once.
+	taken  map[*edge]int
+	reborn bool
+	trace  []func() string
 }
 
-func newWorld(t *testing.T, seed int64) *world {
-	w := &world{t: t, rand: rand.New(rand.NewSource(seed)), now: noon, power: hardware.PowerOff}
+func newWorld(t *testing.T, seed int64, taken map[*edge]int) *world {
+	w := &world{t: t, rand: rand.New(rand.NewSource(seed)), now: noon, power: hardware.PowerOff, taken: taken}
 	w.host.Generation = 1
+	switch seed % 10 {
+	case 0:
+		w.host.ExternallyProvisioned = true
+	case 1:
+		w.host.Status.State, w.data = "matching", w.rand.Intn(2) == 0 // of another system
+	}
 	return w
 }
 
@@ -68,7 +79,7 @@ func (w *world) people() {
 	case h.Claimed && w.spec.Machine == nil && h.Status.State == StateAvailable:
 		i := image
 		w.spec = v1alpha1.HostRecordSpec{Machine: &v1alpha1.MachineReference{UID: types.UID(h.ConsumerUID)}, Attempt: 1, Image: &i,
-			Tenant: fmt.Sprint("t/", w.claims), Erase: []v1alpha1.EraseMode{"", v1alpha1.EraseMetadata, v1alpha1.EraseFull}[w.rand.Intn(3)]}
+			Tenant: fmt.Sprint("t/", w.claims), Erase: []v1alpha1.EraseMode{"", v1alpha1.EraseMetadata, v1alpha1.EraseFull, v1alpha1.EraseNone}[w.rand.Intn(4)]}
 		h.HasImage, h.Online = true, true
 		h.Generation++
 	case h.HasImage && (w.calm || w.chance(2)):
@@ -90,11 +101,33 @@ func (w *world) people() {
 		w.retries++
 		h.Retry = fmt.Sprint(w.retries)
 	}
+	w.oddities()
 	if w.chance(3) {
 		w.bmcDown = !w.bmcDown
 	}
 	if w.calm {
 		w.bmcDown, h.Online = false, h.Online && h.HasImage
+	}
+}
+
+// isKept says whether a tenant's data was left on the disks by decision.
+func isKept(r v1alpha1.HostRecordStatus) bool {
+	return r.Erased != nil && r.Erased.Mode == v1alpha1.EraseNone
+}
+
+// oddities are what people do seldom.
+func (w *world) oddities() {
+	h := &w.host
+	switch {
+	case h.ExternallyProvisioned && (w.calm || w.chance(5)), !h.ExternallyProvisioned && !h.Claimed && w.chance(1):
+		h.ExternallyProvisioned = !h.ExternallyProvisioned
+	case !w.reborn && !w.erasing && !h.Claimed && w.record.Inventory != nil && !w.record.Wanted.IsOpen() && w.chance(2):
+		// Its status was lost, or comes from an old backup, and its record is still there.
+		w.reborn, h.Status = true, Status{State: []State{StateNone, StateInspecting, StatePreparing, "matching"}[w.rand.Intn(4)]}
+	case h.Status.State == StateAvailable && !h.Claimed && w.chance(2):
+		h.InspectionAsked = true
+	case w.calm:
+		h.InspectionAsked = false
 	}
 }
 
@@ -106,7 +139,7 @@ func (w *world) do(a Action) {
 	switch a.Kind {
 	case ActionSetPower:
 		if !w.chance(20) {
-			w.power = map[bool]hardware.PowerState{true: hardware.PowerOn, false: hardware.PowerOff}[a.Power == hardware.TurnOn]
+			w.power = a.Power.Want
 		}
 	case ActionCancel:
 		if w.attempt.State == hardware.AttemptRunning || w.attempt.Number < a.Attempt.Number {
@@ -116,7 +149,8 @@ func (w *world) do(a Action) {
 		w.power = hardware.PowerOff
 	case ActionInspect, ActionInstall, ActionErase:
 		if a.Attempt.Number > w.attempt.Number {
-			w.attempt = hardware.AttemptStatus{Number: a.Attempt.Number, Operation: hardware.Operation(a.Kind), State: hardware.AttemptRunning}
+			w.attempt = hardware.AttemptStatus{Number: a.Attempt.Number, State: hardware.AttemptRunning}
+			w.operation = hardware.Operation(a.Kind)
 		} else if a.Attempt.Number < w.attempt.Number {
 			w.fail("attempt %d after attempt %d", a.Attempt.Number, w.attempt.Number)
 		}
@@ -129,7 +163,7 @@ func (w *world) advance() {
 	if w.attempt.State != hardware.AttemptRunning {
 		return
 	}
-	switch w.attempt.Operation {
+	switch w.operation {
 	case hardware.OpInstall:
 		w.data, w.power = true, hardware.PowerOn
 	case hardware.OpErase:
@@ -143,7 +177,7 @@ func (w *world) advance() {
 		}
 	case 1, 2:
 		w.attempt.State = hardware.AttemptSucceeded
-		if w.attempt.Operation == hardware.OpErase {
+		if w.operation == hardware.OpErase {
 			w.data, w.erasing = false, false
 			if !w.chance(30) {
 				w.power = hardware.PowerOff
@@ -170,7 +204,7 @@ func (w *world) reconcile() {
 	f := w.facts()
 	d := Plan(f)
 	w.check(f, d)
-	w.note("%s -> %s action %q error %q attempt %+v", f.Host.Status.State, d.Status.State, d.Action.Kind, d.Status.ErrorMessage, d.Record.Attempt)
+	w.note("%s -> %s action %q error %q attempt %+v", f.Host.Status.State, d.Status.State, d.Action.Kind, d.Status.ErrorMessage, d.Record.Wanted)
 	if w.chance(5) {
 		return
 	}
@@ -183,8 +217,11 @@ func (w *world) reconcile() {
 		return
 	}
 	for _, a := range d.DropAnnotations {
-		if a == AnnotationErase {
+		switch a {
+		case AnnotationErase:
 			w.host.Erase = ""
+		case AnnotationInspect:
+			w.host.InspectionAsked = false
 		}
 	}
 	w.host.Status = d.Status
@@ -193,10 +230,21 @@ func (w *world) reconcile() {
 
 func (w *world) check(f Facts, d Decision) {
 	before, after := f.Host.Status.State, d.Status.State
+	entered := map[State]bool{}
+	for _, e := range d.way {
+		w.taken[e]++
+		if entered[e.to] {
+			w.fail("a circle: %s is entered twice", e.to)
+		}
+		entered[e.to] = true
+	}
+	if !equality.Semantic.DeepEqual(f.Record.Attempt, d.Record.Attempt) {
+		w.fail("the installer's state is changed to %+v", d.Record.Attempt)
+	}
 	switch {
 	case d.Action.Kind == ActionInstall && (f.Spec.Machine == nil || !f.Host.Claimed || f.Host.ConsumerUID != string(f.Spec.Machine.UID)):
 		w.fail("an installation without a claim")
-	case after == StateAvailable && (w.data || w.erasing) && before != StateAvailable:
+	case after == StateAvailable && (w.data && !isKept(d.Record) || w.erasing) && before != StateAvailable:
 		w.fail("available with data %v, erasing %v", w.data, w.erasing)
 	case after == StateAvailable && f.Host.Claimed && w.data && d.Action.Kind == ActionInstall:
 		w.fail("installing while available")
@@ -204,14 +252,14 @@ func (w *world) check(f Facts, d Decision) {
 		w.fail("a provisioned host was taken down: %s", d.Status.ErrorMessage)
 	case d.Action.Kind == ActionErase && after != StateDeprovisioning && after != StatePreparing:
 		w.fail("an erase in state %s", after)
-	case d.Action.Kind != ActionNone && f.Record.Attempt != nil && d.Record.Attempt.Number != f.Record.Attempt.Number:
+	case d.Action.Kind != ActionNone && f.Record.Wanted != nil && d.Record.Wanted.Number != f.Record.Wanted.Number:
 		w.fail("an effect before its intent")
 	}
-	if a := d.Record.Attempt; a != nil {
-		if old := f.Record.Attempt; old != nil && a.Number != old.Number && a.Number <= w.highest {
+	if a := d.Record.Wanted; a != nil {
+		if old := f.Record.Wanted; old != nil && a.Number != old.Number && a.Number <= w.highest {
 			w.fail("number %d was used before, up to %d", a.Number, w.highest)
 		}
-		if a.State == "Running" && d.Action.Kind != ActionNone {
+		if a.IsOpen() && d.Action.Kind != ActionNone {
 			w.highest = max(w.highest, a.Number)
 		}
 	}
@@ -224,10 +272,15 @@ func (w *world) check(f Facts, d Decision) {
 // then lets the world calm down: every host comes back to the pool.
 func TestNoHistoryMakesADirtyHostAvailable(t *testing.T) {
 	const histories, steps = 500, 150
-	installs, erases := 0, 0
+	installs, erases, taken := 0, 0, map[*edge]int{}
 	for seed := range int64(histories) {
-		w := newWorld(t, seed)
+		w := newWorld(t, seed, taken)
 		w.note("seed %d", seed)
+		if seed%20 == 2 {
+			w.host.InspectionDisabled = true
+			w.remove()
+			continue
+		}
 		for range steps {
 			w.people()
 			w.reconcile()
@@ -243,11 +296,73 @@ func TestNoHistoryMakesADirtyHostAvailable(t *testing.T) {
 			w.people()
 			w.reconcile()
 		}
-		if w.host.Status.State != StateAvailable || w.data {
+		if w.host.Status.State != StateAvailable || w.data && !isKept(w.record) {
 			w.fail("seed %d does not settle: %+v", seed, w.host.Status)
+		}
+		w.remove()
+	}
+	for _, table := range [][]edge{removal, edges} {
+		for i, e := range table {
+			if taken[&table[i]] == 0 {
+				t.Errorf("no history goes from %s to %s because %q: nothing shows that the edge is needed, or the world is too kind", e.from, e.to, e.when)
+			}
 		}
 	}
 	if installs < histories || erases < histories {
 		t.Errorf("the histories show too little: %d steps with an installation, %d with a proof", installs, erases)
 	}
+}
+
+// remove deletes the host, at some point of its life, until it is gone. Only a detached one goes with a tenant's data.
+func (w *world) remove() {
+	w.calm = w.rand.Intn(2) == 0
+	for range w.rand.Intn(60) {
+		w.people()
+		w.reconcile()
+	}
+	h := &w.host
+	if !h.Claimed && h.Status.State == StateAvailable {
+		h.Erase = "Metadata"
+		for range w.rand.Intn(6) {
+			w.reconcile()
+		}
+	}
+	h.Deleting, h.ExternallyProvisioned, h.InspectionAsked, h.Erase = true, false, false, ""
+	h.Detached = w.rand.Intn(4) == 0
+	if !h.Detached {
+		h.Claimed, h.ConsumerUID, h.HasImage, w.spec = false, "", false, v1alpha1.HostRecordSpec{}
+	}
+	for range 400 {
+		w.bmcDown = w.rand.Intn(10) == 0
+		if w.record.Failures > 0 {
+			w.retries++
+			h.Retry = fmt.Sprint(w.retries)
+		}
+		if leaving := h.Status.State == StatePoweringOff || h.Status.State == StateDeleting; leaving && w.rand.Intn(2) == 0 {
+			w.claimAgain()
+		}
+		f := w.facts()
+		if d := Plan(f); d.DropFinalizer {
+			w.check(f, d)
+			if w.data && !h.Detached && !isKept(d.Record) {
+				w.fail("gone with a tenant's data")
+			}
+			return
+		}
+		w.reconcile()
+	}
+	w.fail("the host does not go: %+v", h.Status)
+}
+
+// claimAgain has a Machine take a host that is about to go, and leave it after a while.
+func (w *world) claimAgain() {
+	h := &w.host
+	if h.Detached {
+		return
+	}
+	h.Claimed = true
+	for range 5 {
+		w.reconcile()
+	}
+	h.Claimed = false
 }

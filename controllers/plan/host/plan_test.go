@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -37,11 +38,13 @@ func (f Facts) claimed() Facts {
 	return f
 }
 
-// attempted adds an attempt that ended a moment ago, or runs.
+// attempted adds an attempt that ended a moment ago, or runs, as its installer says.
 func (f Facts) attempted(number int64, op hardware.Operation, state hardware.AttemptState, reason hardware.Reason) Facts {
 	i := image
-	a := &v1alpha1.HostAttempt{Number: number, Operation: string(op), State: string(state), Reason: string(reason),
-		StartedAt: at(-10 * time.Minute), Deadline: at(30 * time.Minute), Step: string(hardware.StepWriting), Message: "seen"}
+	a := &v1alpha1.WantedAttempt{Number: number, Operation: string(op), Since: at(-10 * time.Minute), Deadline: at(30 * time.Minute)}
+	seen := *f.Observed
+	seen.Attempt = &hardware.AttemptStatus{Number: number, State: state, Step: hardware.StepWriting, Reason: reason, Message: "seen"}
+	f.Observed = &seen
 	switch op {
 	case hardware.OpInstall:
 		a.MachineUID, a.MachineAttempt, a.Image = "m1", 1, &i
@@ -49,13 +52,17 @@ func (f Facts) attempted(number int64, op hardware.Operation, state hardware.Att
 	case hardware.OpErase:
 		a.Erase = v1alpha1.EraseFull
 	}
-	f.Record.Attempt = a
+	f.Record.Wanted = a
 	return f
 }
 
+// ended says that the consequences of the attempt's end are drawn.
 func (f Facts) ended(failures int32) Facts {
-	t := at(0)
-	f.Record.Attempt.EndedAt, f.Record.Failures = &t, failures
+	t, w, seen := at(0), f.Record.Wanted, f.Observed.Attempt
+	w.EndedAt, w.Outcome, f.Record.Failures = &t, v1alpha1.AttemptOutcome(seen.State), failures
+	if w.Outcome == v1alpha1.AttemptFailed {
+		w.Step, w.Reason, w.Message = string(seen.Step), string(seen.Reason), seen.Message
+	}
 	return f
 }
 
@@ -77,7 +84,7 @@ func otherImage(f *Facts) {
 func broken(reason string) func(*Facts) {
 	return func(f *Facts) {
 		f.Problem = &Problem{Reason: reason, Message: "no answer"}
-		f.Observed = &hardware.Observation{Power: hardware.PowerUnknown}
+		f.Observed = &hardware.Observation{Power: hardware.PowerUnknown, Attempt: f.Observed.Attempt}
 	}
 }
 
@@ -126,8 +133,8 @@ func TestDecisions(t *testing.T) {
 		{name: "a claim by another Machine than the record's waits",
 			facts: facts(StateProvisioning, off).claimed().with(func(f *Facts) { f.Host.ConsumerUID = "m2" }), state: StateProvisioning,
 			check: func(t *testing.T, d Decision) {
-				if d.Record.Attempt != nil {
-					t.Errorf("attempt = %+v", d.Record.Attempt)
+				if d.Record.Wanted != nil {
+					t.Errorf("attempt = %+v", d.Record.Wanted)
 				}
 			}},
 		{name: "a running installation gives way to another attempt of the Machine",
@@ -137,7 +144,7 @@ func TestDecisions(t *testing.T) {
 			facts: facts(StateProvisioning, off).claimed().with(func(f *Facts) { f.Record.Erased = &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseFull} }),
 			state: StateProvisioning, check: func(t *testing.T, d Decision) {
 				begins(1, hardware.OpInstall)(t, d)
-				if d.Record.LastTenant != "team/research" || d.Record.Erased != nil || d.Record.Attempt.MachineUID != "m1" {
+				if d.Record.LastTenant != "team/research" || d.Record.Erased != nil || d.Record.Wanted.MachineUID != "m1" {
 					t.Errorf("record = %+v", d.Record)
 				}
 			}},
@@ -154,14 +161,14 @@ func TestDecisions(t *testing.T) {
 			}},
 		{name: "a failed installation shows its reason and the time of the next attempt",
 			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonNoBootRequest), state: StateProvisioning,
-			action: ActionSetPower, check: asks(hardware.TurnOff),
+			action: ActionSetPower, check: asks(off, false),
 			error: ProvisioningError, message: "NoBootRequest: attempt 2 failed at Writing: seen; failure 1 of 3, the next attempt is at 2026-11-20T12:01:00Z"},
 		{name: "after the pause the next attempt has the next number",
 			facts: facts(StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonNoBootRequest).ended(1).with(later(time.Minute)),
 			state: StateProvisioning, check: begins(3, hardware.OpInstall)},
 		{name: "no attempt follows a failed one before the power is off: an older system on the disk may have come up",
 			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonNoBootRequest).ended(1).with(later(time.Minute)),
-			state: StateProvisioning, action: ActionSetPower, check: asks(hardware.TurnOff)},
+			state: StateProvisioning, action: ActionSetPower, check: asks(off, false)},
 		{name: "the pause doubles with each failure",
 			facts: facts(StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonNoBootRequest).ended(2).with(later(time.Minute)),
 			state: StateProvisioning, error: ProvisioningError, message: "NoBootRequest"},
@@ -199,19 +206,19 @@ func TestDecisions(t *testing.T) {
 			facts: facts(StateProvisioning, off).claimed().installed().attempted(2, hardware.OpInstall, succeeded, "").ended(0).with(otherImage).with(func(f *Facts) { f.Spec.Attempt = 2 }),
 			state: StateProvisioning, check: func(t *testing.T, d Decision) {
 				begins(3, hardware.OpInstall)(t, d)
-				if d.Record.Installed != nil || d.Record.LastTenant != "team/research" || d.Record.Attempt.Image.Checksum != "sha256:bb" {
-					t.Errorf("record = %+v, attempt %+v", d.Record, d.Record.Attempt)
+				if d.Record.Installed != nil || d.Record.LastTenant != "team/research" || d.Record.Wanted.Image.Checksum != "sha256:bb" {
+					t.Errorf("record = %+v, attempt %+v", d.Record, d.Record.Wanted)
 				}
 			}},
 		{name: "a running installation gives way to another image of the same attempt",
 			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, running, "").with(otherImage), state: StateProvisioning, action: ActionCancel},
 		{name: "a cancelled installation leaves its host off",
 			facts: facts(StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonCancelled).ended(0).with(func(f *Facts) { f.Host.Online = false }),
-			state: StateProvisioning, action: ActionSetPower, check: asks(hardware.TurnOff)},
+			state: StateProvisioning, action: ActionSetPower, check: asks(off, false)},
 		{name: "a claimed host that was powered on by a person, and is asked to be off, is powered off",
-			facts: facts(StateAvailable, on).claimed().with(func(f *Facts) { f.Host.Online = false }), state: StateAvailable, action: ActionSetPower, check: asks(hardware.TurnOff)},
+			facts: facts(StateAvailable, on).claimed().with(func(f *Facts) { f.Host.Online = false }), state: StateAvailable, action: ActionSetPower, check: asks(off, false)},
 		{name: "a provisioned host that lost its power is powered on",
-			facts: facts(StateProvisioned, off).claimed().installed(), state: StateProvisioned, action: ActionSetPower, check: asks(hardware.TurnOn)},
+			facts: facts(StateProvisioned, off).claimed().installed(), state: StateProvisioned, action: ActionSetPower, check: asks(on, false)},
 		{name: "a host that boots what was installed is looked at soon, so that a lost power is seen",
 			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Record.Installed.At = at(-time.Minute) }), state: StateProvisioned,
 			check: looksWithin(27*time.Second, 30*time.Second)},
@@ -238,15 +245,22 @@ func TestDecisions(t *testing.T) {
 			state: StateProvisioning},
 		{name: "a provisioned host taken offline is shut down first",
 			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Online = false }),
-			state: StateProvisioned, action: ActionSetPower, check: asks(hardware.ShutDown)},
-		{name: "an operating system gets its time to stop",
-			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Online = false }).with(poweringOff(-time.Minute)), state: StateProvisioned},
-		{name: "an operating system that does not stop loses its power",
-			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Online = false }).with(poweringOff(-2 * time.Minute)),
-			state: StateProvisioned, action: ActionSetPower, check: asks(hardware.TurnOff)},
-		{name: "a power-off that a BMC ignores becomes an error and is asked for again",
-			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Online = false }).with(poweringOff(-time.Hour)),
-			state: StateProvisioned, action: ActionSetPower, error: PowerManagementError, message: "PowerOffIgnored"},
+			state: StateProvisioned, action: ActionSetPower, check: asks(off, true)},
+		{name: "a change of power under way goes on from when it began",
+			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Online = false }).with(poweringOff(-time.Minute)),
+			state: StateProvisioned, action: ActionSetPower, check: func(t *testing.T, d Decision) {
+				asks(off, true)(t, d)
+				if !d.Action.Power.Since.Equal(noon.Add(-time.Minute)) || !d.Record.Power.ObservedAt.Time.Equal(d.Action.Power.Since) {
+					t.Errorf("since %s, recorded %s", d.Action.Power.Since, d.Record.Power.ObservedAt)
+				}
+			}},
+		{name: "a change of power for an earlier generation is another one",
+			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Online, f.Host.Generation = false, 4 }).with(poweringOff(-time.Minute)),
+			state: StateProvisioned, action: ActionSetPower, check: func(t *testing.T, d Decision) {
+				if !d.Action.Power.Since.Equal(noon) {
+					t.Errorf("since %s", d.Action.Power.Since)
+				}
+			}},
 		{name: "a confirmed power-off is recorded for this generation",
 			facts: facts(StateProvisioned, off).claimed().installed().with(func(f *Facts) { f.Host.Online, f.Host.Generation = false, 4 }), state: StateProvisioned,
 			check: func(t *testing.T, d Decision) {
@@ -255,7 +269,7 @@ func TestDecisions(t *testing.T) {
 				}
 			}},
 		{name: "a hard reboot cuts the power", facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Reboot, f.Host.RebootHard, f.Host.RebootOnce = true, true, true }),
-			state: StateProvisioned, action: ActionSetPower, check: asks(hardware.TurnOff)},
+			state: StateProvisioned, action: ActionSetPower, check: asks(off, false)},
 		{name: "the reboot annotation goes when the host is off", facts: facts(StateProvisioned, off).claimed().installed().with(func(f *Facts) { f.Host.Reboot, f.Host.RebootOnce = true, true }),
 			state: StateProvisioned, check: func(t *testing.T, d Decision) {
 				if len(d.DropAnnotations) != 1 || d.DropAnnotations[0] != AnnotationReboot {
@@ -275,18 +289,18 @@ func TestDecisions(t *testing.T) {
 				}
 			}},
 		{name: "no disk is erased before the power-off is confirmed", facts: facts(StateDeprovisioning, on).claimed().installed(), state: StateDeprovisioning,
-			action: ActionSetPower, check: asks(hardware.ShutDown)},
+			action: ActionSetPower, check: asks(off, true)},
 		{name: "an erase begins as the Machine asked for it", facts: facts(StateDeprovisioning, off).claimed().installed(), state: StateDeprovisioning,
 			check: func(t *testing.T, d Decision) {
 				begins(noon.Unix()+1, hardware.OpErase)(t, d)
-				if a := d.Record.Attempt; a.Erase != v1alpha1.EraseFull || a.Deadline.Sub(noon) != 24*time.Hour {
+				if a := d.Record.Wanted; a.Erase != v1alpha1.EraseFull || a.Deadline.Sub(noon) != 24*time.Hour {
 					t.Errorf("attempt = %+v", a)
 				}
 			}},
 		{name: "the provider's policy holds when the Machine asks for nothing",
 			facts: facts(StateDeprovisioning, off).installed(), state: StateDeprovisioning, check: func(t *testing.T, d Decision) {
-				if d.Record.Attempt == nil || d.Record.Attempt.Erase != v1alpha1.EraseMetadata {
-					t.Errorf("attempt = %+v", d.Record.Attempt)
+				if d.Record.Wanted == nil || d.Record.Wanted.Erase != v1alpha1.EraseMetadata {
+					t.Errorf("attempt = %+v", d.Record.Wanted)
 				}
 			}},
 		{name: "policy None releases a host with a proof that says None",
@@ -322,8 +336,8 @@ func TestDecisions(t *testing.T) {
 				with(func(f *Facts) { f.Spec.Erase = v1alpha1.EraseNone }).with(later(time.Hour)),
 			state: StateDeprovisioning, check: func(t *testing.T, d Decision) {
 				begins(4, hardware.OpErase)(t, d)
-				if d.Record.Attempt.Erase != v1alpha1.EraseFull {
-					t.Errorf("mode = %s", d.Record.Attempt.Erase)
+				if d.Record.Wanted.Erase != v1alpha1.EraseFull {
+					t.Errorf("mode = %s", d.Record.Wanted.Erase)
 				}
 			}},
 		{name: "an erase by annotation prepares an unclaimed host", facts: facts(StateAvailable, off).with(func(f *Facts) { f.Host.Erase = "Full" }),
@@ -336,6 +350,8 @@ func TestDecisions(t *testing.T) {
 					t.Errorf("drops %v, erased %+v", d.DropAnnotations, d.Record.Erased)
 				}
 			}},
+		{name: "an erase by annotation without its proof is done again",
+			facts: facts(StatePreparing, off).attempted(1, hardware.OpErase, succeeded, "").ended(0), state: StatePreparing, check: begins(2, hardware.OpErase)},
 		{name: "a detached host shows its last state and is not touched",
 			facts: facts(StateProvisioned, on).claimed().installed().with(func(f *Facts) { f.Host.Detached, f.Host.HasImage, f.Observed = true, false, nil }),
 			state: StateProvisioned, check: func(t *testing.T, d Decision) {
@@ -350,7 +366,7 @@ func TestDecisions(t *testing.T) {
 		{name: "a deleted host's running erase is brought to its end",
 			facts: facts(StatePreparing, on).attempted(1, hardware.OpErase, running, "").with(deleting), state: StateDeprovisioning, action: ActionErase},
 		{name: "a deleted clean host is powered off", facts: facts(StateAvailable, on).attempted(1, hardware.OpInspect, succeeded, "").ended(0).with(deleting),
-			state: StatePoweringOff, action: ActionSetPower, check: asks(hardware.TurnOff)},
+			state: StatePoweringOff, action: ActionSetPower, check: asks(off, false)},
 		{name: "a deleted clean host that is off is deleted", facts: facts(StateAvailable, off).attempted(1, hardware.OpInspect, succeeded, "").ended(0).with(deleting), state: StateDeleting},
 		{name: "a deleted host that was never worked on needs no BMC", facts: facts(StateRegistering, off).with(broken("CredentialsMissing")).with(deleting), state: StateDeleting},
 	} {
@@ -375,18 +391,18 @@ func TestDecisions(t *testing.T) {
 func begins(number int64, op hardware.Operation) func(*testing.T, Decision) {
 	return func(t *testing.T, d Decision) {
 		t.Helper()
-		a := d.Record.Attempt
-		if a == nil || a.Number != number || a.Operation != string(op) || a.State != "Running" || d.Action.Kind != ActionNone {
+		a := d.Record.Wanted
+		if a == nil || a.Number != number || a.Operation != string(op) || !a.IsOpen() || d.Action.Kind != ActionNone {
 			t.Errorf("attempt = %+v with action %q, expected the record of number %d, %s, alone", a, d.Action.Kind, number, op)
 		}
 	}
 }
 
-func asks(power hardware.PowerAction) func(*testing.T, Decision) {
+func asks(want hardware.PowerState, graceful bool) func(*testing.T, Decision) {
 	return func(t *testing.T, d Decision) {
 		t.Helper()
-		if d.Action.Power != power {
-			t.Errorf("asks for %q, expected %q", d.Action.Power, power)
+		if p := d.Action.Power; p.Want != want || p.Graceful != graceful || p.Since.IsZero() {
+			t.Errorf("asks for %+v, expected %s, graceful %t", p, want, graceful)
 		}
 	}
 }
@@ -411,12 +427,37 @@ func TestAPausedHostIsNotTouchedAtAll(t *testing.T) {
 func TestARefusedActionShowsWhatAPersonMustMend(t *testing.T) {
 	f := facts(StateProvisioning, hardware.PowerOff).claimed().attempted(2, hardware.OpInstall, hardware.AttemptRunning, "")
 	d := Plan(f)
-	if busy := d.Refused(f, hardware.Busy, "later"); busy.Status.ErrorType != NoError || busy.Requeue <= 0 {
+	if busy := d.Refused(f, hardware.Errorf(hardware.Busy, "install", "host", "later")); busy.Status.ErrorType != NoError || busy.Requeue <= 0 {
 		t.Errorf("busy: %+v", busy)
 	}
-	refused := d.Refused(f, hardware.Unsupported, "no network boot")
-	if refused.Status.ErrorType != ProvisioningError || refused.Status.ErrorMessage != "BMCUnsupported: no network boot" || len(refused.Events) != 1 {
-		t.Errorf("unsupported: %+v", refused)
+	refused := d.Refused(f, hardware.Errorf(hardware.Unsupported, "boot", "host", "no network boot"))
+	if refused.Status.ErrorType != ProvisioningError || refused.Status.ErrorMessage != "BMCUnsupported: boot on host: Unsupported: no network boot" || len(refused.Events) != 1 ||
+		*refused.Record.Error != (v1alpha1.HostError{Reason: "BMCUnsupported", Message: "boot on host: Unsupported: no network boot"}) {
+		t.Errorf("unsupported: %+v, %+v", refused, refused.Record.Error)
+	}
+}
+
+func TestAPowerOffThatIsIgnoredIsAnErrorUntilThePowerIsOff(t *testing.T) {
+	f := facts(StateProvisioned, hardware.PowerOn).claimed().installed().with(poweringOff(-time.Hour))
+	f.Host.Online = false
+	ignored := &hardware.Error{Kind: hardware.Ignored, Reason: hardware.ReasonPowerOffIgnored, Op: "set power Off", Err: errors.New("it still reports On")}
+	d := Plan(f).Refused(f, ignored)
+	if d.Status.ErrorType != PowerManagementError || d.Status.ErrorMessage != "PowerOffIgnored: it still reports On" || d.Record.Error.Reason != "PowerOffIgnored" || d.Requeue != f.Timeouts.RetryBase {
+		t.Errorf("first: %+v, %+v, again in %s", d.Status, d.Record.Error, d.Requeue)
+	}
+	f.Host.Status, f.Record = d.Status, d.Record
+	again := Plan(f).Refused(f, ignored)
+	if again.Status.ErrorCount != 1 || len(again.Events) != 0 {
+		t.Errorf("the same error is told again: %d, %+v", again.Status.ErrorCount, again.Events)
+	}
+	f.Observed.Power = hardware.PowerOff
+	if d = Plan(f); d.Record.Error != nil || d.Status.ErrorType != NoError {
+		t.Errorf("off: %+v, %+v", d.Status, d.Record.Error)
+	}
+	f = facts(StatePoweringOff, hardware.PowerOn).attempted(1, hardware.OpInspect, hardware.AttemptSucceeded, "").ended(0).with(deleting)
+	f.Record.Error = &v1alpha1.HostError{Reason: "PowerOffIgnored"}
+	if d = Plan(f); d.Status.State != StateDeleting {
+		t.Errorf("a clean host that cannot be powered off is kept for ever in state %s", d.Status.State)
 	}
 }
 
@@ -427,22 +468,10 @@ func TestTextsAreCutBetweenCharacters(t *testing.T) {
 	if seen := Plan(f).Record.RetrySeen; !utf8.ValidString(seen) {
 		t.Errorf("retrySeen %q: what the API server keeps of it would differ from the annotation, and be another request for ever", seen[250:])
 	}
-	f = facts(StateProvisioning, hardware.PowerOn).claimed().attempted(4, hardware.OpInstall, hardware.AttemptRunning, "")
-	f.Observed.Attempt = &hardware.AttemptStatus{Number: 4, State: hardware.AttemptFailed, Reason: hardware.ReasonDiskError, Message: long}
-	if message := Plan(f).Record.Attempt.Message; !utf8.ValidString(message) || len(message) > 4096 {
+	f = facts(StateProvisioning, hardware.PowerOn).claimed().attempted(4, hardware.OpInstall, hardware.AttemptFailed, hardware.ReasonDiskError)
+	f.Observed.Attempt.Message = long
+	if message := Plan(f).Record.Wanted.Message; !utf8.ValidString(message) || len(message) > 4096 {
 		t.Errorf("message of %d bytes is cut within a character", len(message))
-	}
-}
-
-func TestGPUsAreCountedByVendorAndDevice(t *testing.T) {
-	h100 := hardware.PCIDevice{VendorID: "10DE", DeviceID: "2330", Class: "030200"}
-	got := Inventory(hardware.Inventory{PCIDevices: []hardware.PCIDevice{
-		h100, h100, {VendorID: "10de", DeviceID: "22a3", Class: "068000"}, {VendorID: "1002", DeviceID: "74a1", Class: "120000"},
-		{VendorID: "1a03", DeviceID: "2000", Class: "030000"}, {VendorID: "10de", DeviceID: "10fa", Class: "040300"}, {VendorID: "10de"},
-	}}).GPUs
-	want := []v1alpha1.GPUInventory{{VendorID: "1002", DeviceID: "74a1", Model: "MI300X-192GB", Count: 1}, {VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 2}}
-	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
-		t.Errorf("GPUs = %+v, expected %+v: no switch, no audio, no console graphics of the BMC", got, want)
 	}
 }
 

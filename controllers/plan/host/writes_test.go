@@ -21,10 +21,9 @@ func TestThePowerOfAnInstallationIsNoWriteOfItsOwn(t *testing.T) {
 		t.Errorf("somebody may want it off: %+v", d.Record.Power)
 	}
 	f.Host.Generation--
-	f.Record.Attempt.Step = string(hardware.StepFinishing)
 	f.Observed.Attempt = &hardware.AttemptStatus{Number: 1, State: hardware.AttemptSucceeded, Step: hardware.StepFinishing}
 	d = Plan(f)
-	if d.Record.Installed == nil || d.Record.Attempt.EndedAt == nil || d.Record.Power.State != "On" || d.Status.State != StateProvisioned || !d.Status.PoweredOn {
+	if d.Record.Installed == nil || d.Record.Wanted.EndedAt == nil || d.Record.Power.State != "On" || d.Status.State != StateProvisioned || !d.Status.PoweredOn {
 		t.Errorf("the end is one write with all of it: %+v, %+v", d.Record, d.Status)
 	}
 }
@@ -41,12 +40,12 @@ func TestAClaimThatIsFollowedByAnImageConfirmsNoPower(t *testing.T) {
 	}
 	f.Now, f.Host.Generation, f.Host.HasImage, f.Host.Online = noon.Add(time.Second), 5, true, true
 	d := Plan(f)
-	if a := d.Record.Attempt; a == nil || d.Record.Power.ObservedGeneration != 5 || d.Status.State != StateProvisioning || d.Action.Kind != ActionNone || d.Record.LastTenant == "" {
+	if a := d.Record.Wanted; a == nil || d.Record.Power.ObservedGeneration != 5 || d.Status.State != StateProvisioning || d.Action.Kind != ActionNone || d.Record.LastTenant == "" {
 		t.Errorf("the intent is one write: %+v, state %s, action %s", d.Record, d.Status.State, d.Action.Kind)
 	}
 	// The state's write was lost.
 	f.Record = d.Record
-	if d = Plan(f); d.Status.State != StateProvisioning || d.Action.Kind != ActionNone || d.Record.Attempt.Number != f.Record.Attempt.Number {
+	if d = Plan(f); d.Status.State != StateProvisioning || d.Action.Kind != ActionNone || d.Record.Wanted.Number != f.Record.Wanted.Number {
 		t.Errorf("state %s, action %s", d.Status.State, d.Action.Kind)
 	}
 	f.Host.HasImage = false

@@ -88,12 +88,12 @@ func (s situation) requestInstall() result {
 
 // awaitInstallation says how far the host's installer is.
 func (s situation) awaitInstallation() result {
-	a := s.attempt()
+	wanted, a := s.attempt()
 	switch {
-	case a != nil && a.State == "Failed" && a.Reason != "":
+	case wanted != nil && wanted.Outcome == v1alpha1.AttemptFailed && wanted.Reason != "":
 		return wait(notice{
-			condition: v1alpha1.ConditionProvisioned, reason: a.Reason,
-			message: fmt.Sprintf("host %s: %s at %s", s.hostName(), a.Message, a.Step),
+			condition: v1alpha1.ConditionProvisioned, reason: wanted.Reason,
+			message: fmt.Sprintf("host %s: %s at %s", s.hostName(), wanted.Message, wanted.Step),
 		})
 	case a == nil || !writes[a.Step]:
 		r := wait(s.installerNotice(a))
@@ -134,14 +134,14 @@ func (s situation) stuckAt(a *v1alpha1.HostAttempt) string {
 	}
 }
 
-// attempt is the host's current installation for this Machine.
-func (s situation) attempt() *v1alpha1.HostAttempt {
+// attempt is the host's current installation for this Machine, and what is kept of its progress; nil where there is none.
+func (s situation) attempt() (*v1alpha1.WantedAttempt, *v1alpha1.HostAttempt) {
 	r := s.Host.Record
-	if r == nil || r.Status.Attempt == nil || r.Status.Attempt.Operation != "Install" ||
-		r.Status.Attempt.MachineUID != s.Machine.UID || r.Status.Attempt.MachineAttempt != s.Machine.Status.Attempt {
-		return nil
+	if r == nil || r.Status.Wanted == nil || r.Status.Wanted.Operation != "Install" ||
+		r.Status.Wanted.MachineUID != s.Machine.UID || r.Status.Wanted.MachineAttempt != s.Machine.Status.Attempt {
+		return nil, nil
 	}
-	return r.Status.Attempt
+	return r.Status.Wanted, r.Status.Progress()
 }
 
 // progress is the first bytes and then those of every half of the image; HostRecord.status has more.

@@ -12,9 +12,10 @@ import (
 )
 
 func TestAMachineSaysHalvesOfItsImageAndNoSteps(t *testing.T) {
-	attempt := &v1alpha1.HostAttempt{Number: 4, Operation: "Install", State: "Running", MachineUID: "m", MachineAttempt: 1, TotalBytes: 100}
+	wanted := &v1alpha1.WantedAttempt{Number: 4, Operation: "Install", MachineUID: "m", MachineAttempt: 1}
+	attempt := &v1alpha1.HostAttempt{Number: 4, State: "Running", TotalBytes: 100}
 	f := Facts{Now: time.Unix(1000, 0), Machine: Machine{Name: "a", UID: "m", Status: v1alpha1.MachineStatus{Phase: v1alpha1.MachineProvisioning, Attempt: 1}},
-		Host: &Host{Record: &Record{Status: v1alpha1.HostRecordStatus{Attempt: attempt}}}}
+		Host: &Host{Record: &Record{Status: v1alpha1.HostRecordStatus{Wanted: wanted, Attempt: attempt}}}}
 	for i, c := range []struct {
 		step   string
 		done   int64

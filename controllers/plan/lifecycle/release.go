@@ -34,8 +34,10 @@ func (s situation) awaitErase() result {
 }
 
 func (s situation) runningStep() string {
-	if r := s.Host.Record; r != nil && r.Status.Attempt != nil && r.Status.Attempt.State == "Running" {
-		return ": " + r.Status.Attempt.Step
+	if r := s.Host.Record; r != nil && r.Status.Wanted.IsOpen() {
+		if a := r.Status.Progress(); a != nil {
+			return ": " + a.Step
+		}
 	}
 	return ""
 }

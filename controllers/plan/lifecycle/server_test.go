@@ -10,9 +10,10 @@ import (
 
 // server is the hardware behind a host, with what its installer does to it.
 type server struct {
-	on      bool
-	disk    disk
-	attempt *hardware.AttemptStatus
+	on        bool
+	disk      disk
+	attempt   *hardware.AttemptStatus
+	operation hardware.Operation
 	// work is whose installation the attempt is.
 	work disk
 	boot int
@@ -86,7 +87,7 @@ func (w *world) hardware(h *host, a hostplan.Action, seen bmh) {
 	s := &h.hw
 	switch a.Kind {
 	case hostplan.ActionSetPower:
-		w.power(h, a.Power == hardware.TurnOn)
+		w.power(h, a.Power.Want == hardware.PowerOn)
 	case hostplan.ActionCancel:
 		if s.attempt != nil && s.attempt.Number == a.Attempt.Number {
 			s.attempt.State, s.attempt.Reason = hardware.AttemptFailed, hardware.ReasonCancelled
@@ -108,7 +109,8 @@ func (w *world) hardware(h *host, a hostplan.Action, seen bmh) {
 		}
 		w.checkTouch(h)
 		w.power(h, false)
-		s.attempt = &hardware.AttemptStatus{Number: a.Attempt.Number, Operation: op, State: hardware.AttemptRunning, Step: hardware.StepBooting}
+		s.operation = op
+		s.attempt = &hardware.AttemptStatus{Number: a.Attempt.Number, State: hardware.AttemptRunning, Step: hardware.StepBooting}
 	}
 }
 
@@ -147,7 +149,7 @@ func (w *world) runAttempt(h *host, a *hardware.AttemptStatus) {
 	case a.Step == hardware.StepBooting:
 		a.Step = hardware.StepWriting
 		s.disk, s.credential = disk{}, false // the first MiB is gone
-	case a.Operation == hardware.OpErase:
+	case s.operation == hardware.OpErase:
 		a.State = hardware.AttemptSucceeded
 		w.power(h, false)
 	default:

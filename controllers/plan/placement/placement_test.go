@@ -76,17 +76,17 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 		}, NotReleased, "other/m"},
 		{"a host that is to be erased is passed over", func(_ *Request, f *HostFacts) { f.Host.Annotations[v1alpha1.AnnotationErase] = "Full" }, EraseUnfinished, "Full"},
 		{"a host whose erase runs is passed over", func(_ *Request, f *HostFacts) {
-			f.Record.Status.Attempt = &v1alpha1.HostAttempt{Operation: "Erase", State: "Running"}
+			f.Record.Status.Wanted = &v1alpha1.WantedAttempt{Operation: "Erase"}
 		}, EraseUnfinished, "being erased"},
 		{"a host whose erase failed is passed over, also for the same tenant", func(_ *Request, f *HostFacts) {
 			f.Record.Status.LastTenant = "research/research"
-			f.Record.Status.Attempt = &v1alpha1.HostAttempt{Operation: "Erase", State: "Failed", Message: "sda: I/O error"}
+			f.Record.Status.Wanted = &v1alpha1.WantedAttempt{Operation: "Erase", Outcome: "Failed", Message: "sda: I/O error"}
 		}, EraseUnfinished, "sda: I/O error"},
 		{"a host whose erase succeeded is chosen", func(_ *Request, f *HostFacts) {
-			f.Record.Status.Attempt = &v1alpha1.HostAttempt{Operation: "Erase", State: "Succeeded"}
+			f.Record.Status.Wanted = &v1alpha1.WantedAttempt{Operation: "Erase", Outcome: "Succeeded"}
 		}, Chosen, ""},
 		{"a host at work is passed over", func(_ *Request, f *HostFacts) {
-			f.Record.Status.Attempt = &v1alpha1.HostAttempt{Operation: "Inspect", State: "Running"}
+			f.Record.Status.Wanted = &v1alpha1.WantedAttempt{Operation: "Inspect"}
 		}, Busy, "Inspect"},
 		{"the same tenant's host is chosen without an erase", func(_ *Request, f *HostFacts) {
 			f.Record.Status.LastTenant, f.Record.Status.Installed = "research/research", &v1alpha1.HostInstalled{}

@@ -154,22 +154,21 @@ func erased(_ Request, f HostFacts) Considered {
 	if mode, asked := f.Host.Annotations[v1alpha1.AnnotationErase]; asked {
 		return when(true, EraseUnfinished, "is to be erased first (%s)", cut(mode))
 	}
-	if f.Record == nil || f.Record.Status.Attempt == nil || f.Record.Status.Attempt.Operation != "Erase" {
+	if f.Record == nil || f.Record.Status.Wanted == nil || f.Record.Status.Wanted.Operation != "Erase" {
 		return Considered{}
 	}
-	attempt := f.Record.Status.Attempt
-	if attempt.State == "Failed" {
+	attempt := f.Record.Status.Wanted
+	if attempt.Outcome == v1alpha1.AttemptFailed {
 		return when(true, EraseUnfinished, "was not erased: %s", cut(or(attempt.Message, attempt.Reason)))
 	}
-	return when(attempt.State != "Succeeded", EraseUnfinished, "is being erased")
+	return when(attempt.IsOpen(), EraseUnfinished, "is being erased")
 }
 
 func idle(_ Request, f HostFacts) Considered {
-	if f.Record == nil || f.Record.Status.Attempt == nil {
+	if f.Record == nil || !f.Record.Status.Wanted.IsOpen() {
 		return Considered{}
 	}
-	attempt := f.Record.Status.Attempt
-	return when(attempt.State == "Running", Busy, "is busy: %s", attempt.Operation)
+	return when(true, Busy, "is busy: %s", f.Record.Status.Wanted.Operation)
 }
 
 // sameTenant: what another tenant left behind must be gone. With a metal3 provider there is no proof of an erase: the

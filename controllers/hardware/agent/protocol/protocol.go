@@ -78,7 +78,7 @@ func (ConfigDrive) String() string { return "config drive" }
 // GoString keeps secrets out of %#v.
 func (ConfigDrive) GoString() string { return "config drive" }
 
-// Progress says how far the agent is: Step is Writing, Erasing or Verifying.
+// Progress says how far the agent is: Step is Registered, Writing, Erasing or Verifying.
 type Progress struct {
 	Step hardware.Step `json:"step"`
 	// DoneBytes and TotalBytes are of the image file as served, or of the disks when erasing; TotalBytes is 0 while unknown.
@@ -90,6 +90,8 @@ type Progress struct {
 type Result struct {
 	Reason  hardware.Reason `json:"reason,omitempty"`
 	Message string          `json:"message,omitempty"`
+	// Inventory is that of the registration once more: the process that heard it may have ended before it was written.
+	Inventory *hardware.Inventory `json:"inventory,omitempty"`
 }
 
 // Code says why a request was refused.

@@ -142,7 +142,7 @@ type Host struct {
 	State string
 	// InstalledURL is status.provisioning.image.url.
 	InstalledURL string
-	// Error is status.errorType; ErrorReason is the typed reason within ErrorMessage, when there is one.
+	// Error is status.errorType; ErrorReason is HostRecord.status.error.reason, when there is one.
 	Error, ErrorReason, ErrorMessage string
 	// Paused and Detached are Metal3's annotations.
 	Paused, Detached bool

@@ -72,7 +72,7 @@ func (f Facts) IsHostBack() bool {
 		return !f.Provider.Records
 	}
 	r := h.Record.Status
-	if r.Attempt != nil && r.Attempt.State == "Running" {
+	if r.Wanted.IsOpen() {
 		return false
 	}
 	return r.Installed == nil && (r.LastTenant == "" || r.Erased != nil)

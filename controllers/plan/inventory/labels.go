@@ -1,4 +1,4 @@
-package host
+package inventory
 
 import (
 	"fmt"
@@ -15,12 +15,13 @@ type Labelling struct {
 	// Set are labels to be written, Remove keys to be removed.
 	Set    map[string]string
 	Remove []string
-	// Event tells of the change; nil when nothing changes.
-	Event *Event
+	// Reason and Message tell of the change; Warning says that a person should look. They are empty when nothing changes.
+	Reason, Message string
+	Warning         bool
 }
 
-// Empty says whether nothing is to be changed.
-func (l Labelling) Empty() bool { return len(l.Set) == 0 && len(l.Remove) == 0 }
+// IsEmpty says whether nothing is to be changed.
+func (l Labelling) IsEmpty() bool { return len(l.Set) == 0 && len(l.Remove) == 0 }
 
 // Label compares the labels of a host with what inspection found in it. The keys gpu.ingot.dev/model and
 // gpu.ingot.dev/count are Ingot's own:
@@ -54,11 +55,10 @@ func Label(have map[string]string, found *v1alpha1.HostInventory) Labelling {
 			l.Remove = append(l.Remove, key)
 		}
 	}
-	if l.Empty() {
+	if l.IsEmpty() {
 		return Labelling{}
 	}
-	l.Event = labelled(found.GPUs, want, was)
-	return l
+	return explained(l, found.GPUs, want, was)
 }
 
 func gpuLabels(found []v1alpha1.GPUInventory) map[string]string {
@@ -79,22 +79,22 @@ func gpuLabels(found []v1alpha1.GPUInventory) map[string]string {
 	return labels
 }
 
-// labelled tells what the labels are now, what they were, and why there is no model.
-func labelled(found []v1alpha1.GPUInventory, now map[string]string, was []string) *Event {
+// explained is the labelling with what the labels are now, what they were, and why there is no model.
+func explained(l Labelling, found []v1alpha1.GPUInventory, now map[string]string, was []string) Labelling {
 	var pairs []string
 	for _, key := range slices.Sorted(maps.Keys(now)) {
 		pairs = append(pairs, key+"="+now[key])
 	}
-	e := &Event{Reason: "Labelled", Action: "Inspect", Message: "inspection found " + strings.Join(pairs, ", ")}
+	l.Reason, l.Message = "Labelled", "inspection found "+strings.Join(pairs, ", ")
 	if len(was) > 0 {
-		e.Warning, e.Reason = true, "Relabelled"
-		e.Message += fmt.Sprintf("; the labels said %s. Ingot sets these labels by what it finds: select by a label of your own to overrule it", strings.Join(was, ", "))
+		l.Warning, l.Reason = true, "Relabelled"
+		l.Message += fmt.Sprintf("; the labels said %s. Ingot sets these labels by what it finds: select by a label of your own to overrule it", strings.Join(was, ", "))
 	}
 	if note := withoutModel(found, now); note != "" {
-		e.Warning = true
-		e.Message += "; " + note
+		l.Warning = true
+		l.Message += "; " + note
 	}
-	return e
+	return l
 }
 
 // withoutModel says why a host with GPUs has no label for their model.

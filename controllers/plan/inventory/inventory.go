@@ -1,4 +1,5 @@
-package host
+// Package inventory is what Ingot keeps of a server's hardware: in its HostRecord, and in the labels that NodeTypes select hosts by.
+package inventory
 
 import (
 	"cmp"
@@ -13,6 +14,9 @@ import (
 // gpuVendors are NVIDIA and AMD, by PCI vendor id (pci-ids.ucw.cz).
 var gpuVendors = []string{"10de", "1002"}
 
+// classGPU stands for every GPU that comes out of a count; 0302 is a 3D controller.
+const classGPU = "030200"
+
 // isGPU goes by PCI class: 03 is a display controller (VGA, 3D), 1200 a processing accelerator, as AMD's MI300 calls itself.
 // A GPU's other functions (audio, USB) and NVSwitches (0680) are none.
 func isGPU(d hardware.PCIDevice) bool {
@@ -20,18 +24,43 @@ func isGPU(d hardware.PCIDevice) bool {
 	return slices.Contains(gpuVendors, strings.ToLower(d.VendorID)) && (strings.HasPrefix(class, "03") || strings.HasPrefix(class, "1200"))
 }
 
-// Inventory is what a HostRecord keeps of an inventory.
-func Inventory(i hardware.Inventory) *v1alpha1.HostInventory {
+// Record is what a HostRecord keeps of an inventory. Of PCI devices only GPUs are kept, as counts.
+func Record(i hardware.Inventory) *v1alpha1.HostInventory {
 	out := &v1alpha1.HostInventory{
 		Manufacturer: i.Manufacturer, Model: i.Model, SerialNumber: i.SerialNumber, SystemUUID: i.SystemUUID,
+		BIOSVersion: i.BIOSVersion, Architecture: i.Architecture,
 		CPUModel: i.CPUModel, CPUThreads: int32(i.CPUThreads), MemoryBytes: i.MemoryBytes,
 		GPUs: gpus(i.PCIDevices),
 	}
 	for _, d := range i.Disks {
-		out.DiskBytes = append(out.DiskBytes, d.SizeBytes)
+		out.Disks = append(out.Disks, v1alpha1.DiskInventory(d))
 	}
 	for _, n := range i.NICs {
-		out.MACs = append(out.MACs, n.MAC)
+		out.NICs = append(out.NICs, v1alpha1.NICInventory{Name: n.Name, MAC: n.MAC, SpeedMbps: int32(n.SpeedMbps)})
+	}
+	return out
+}
+
+// Hardware is the inventory that a HostRecord keeps; nil when it keeps none.
+func Hardware(kept *v1alpha1.HostInventory) *hardware.Inventory {
+	if kept == nil {
+		return nil
+	}
+	out := &hardware.Inventory{
+		Manufacturer: kept.Manufacturer, Model: kept.Model, SerialNumber: kept.SerialNumber, SystemUUID: kept.SystemUUID,
+		BIOSVersion: kept.BIOSVersion, Architecture: kept.Architecture,
+		CPUModel: kept.CPUModel, CPUThreads: int(kept.CPUThreads), MemoryBytes: kept.MemoryBytes,
+	}
+	for _, d := range kept.Disks {
+		out.Disks = append(out.Disks, hardware.Disk(d))
+	}
+	for _, n := range kept.NICs {
+		out.NICs = append(out.NICs, hardware.NIC{Name: n.Name, MAC: n.MAC, SpeedMbps: int(n.SpeedMbps)})
+	}
+	for _, g := range kept.GPUs {
+		for range g.Count {
+			out.PCIDevices = append(out.PCIDevices, hardware.PCIDevice{VendorID: g.VendorID, DeviceID: g.DeviceID, Class: classGPU})
+		}
 	}
 	return out
 }

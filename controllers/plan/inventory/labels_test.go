@@ -1,4 +1,4 @@
-package host
+package inventory
 
 import (
 	"maps"
@@ -27,7 +27,7 @@ func TestAHostIsLabelledByWhatWasFoundInIt(t *testing.T) {
 		found   []hardware.PCIDevice
 		want    map[string]string
 		warning bool
-		says    string // empty: no event
+		says    string // empty: nothing changes
 	}{
 		{"new", nil, h100, map[string]string{model: "H100-SXM5-80GB", count: "8"}, false, "gpu.ingot.dev/count=8, gpu.ingot.dev/model=H100-SXM5-80GB"},
 		{"labelled already", map[string]string{model: "H100-SXM5-80GB", count: "8", "rack": "a"}, h100, map[string]string{model: "H100-SXM5-80GB", count: "8", "rack": "a"}, false, ""},
@@ -40,7 +40,7 @@ func TestAHostIsLabelledByWhatWasFoundInIt(t *testing.T) {
 		{"one model under two ids", nil, []hardware.PCIDevice{device("20b1"), device("20f1")}, map[string]string{model: "A100-PCIe-40GB", count: "2"}, false, "A100-PCIe-40GB"},
 		{"no GPU", nil, []hardware.PCIDevice{{VendorID: "8086", DeviceID: "1572", Class: "020000"}}, map[string]string{count: "0"}, false, "gpu.ingot.dev/count=0"},
 	} {
-		l := Label(c.have, Inventory(hardware.Inventory{PCIDevices: c.found}))
+		l := Label(c.have, Record(hardware.Inventory{PCIDevices: c.found}))
 		got := maps.Clone(c.have)
 		if got == nil {
 			got = map[string]string{}
@@ -52,16 +52,14 @@ func TestAHostIsLabelledByWhatWasFoundInIt(t *testing.T) {
 		if !maps.Equal(got, c.want) {
 			t.Errorf("%s: labels %v, want %v", c.name, got, c.want)
 		}
-		if (l.Event == nil) != (c.says == "") || l.Empty() != (c.says == "") {
-			t.Errorf("%s: event %+v", c.name, l.Event)
-		} else if l.Event != nil && (l.Event.Warning != c.warning || !strings.Contains(l.Event.Message, c.says)) {
-			t.Errorf("%s: event %+v, want %q", c.name, *l.Event, c.says)
+		if (l.Message == "") != (c.says == "") || l.IsEmpty() != (c.says == "") || l.Warning != c.warning || !strings.Contains(l.Message, c.says) {
+			t.Errorf("%s: %+v, want %q", c.name, l, c.says)
 		}
 	}
 }
 
 func TestAHostThatWasNeverInspectedKeepsItsLabels(t *testing.T) {
-	if l := Label(map[string]string{v1alpha1.LabelGPUModel: "anything"}, nil); !l.Empty() || l.Event != nil {
+	if l := Label(map[string]string{v1alpha1.LabelGPUModel: "anything"}, nil); !l.IsEmpty() || l.Message != "" {
 		t.Errorf("%+v", l)
 	}
 }

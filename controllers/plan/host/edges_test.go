@@ -1,0 +1,92 @@
+package host
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write host.md anew")
+
+// diagram renders the life as a Mermaid state diagram. anyState is drawn once.
+func diagram() string {
+	var b strings.Builder
+	b.WriteString("stateDiagram-v2\n    [*] --> registering : created\n")
+	for _, s := range []State{StateExternallyProvisioned, StatePoweringOff, anyState, foreignState} {
+		fmt.Fprintf(&b, "    state \"%s\" as %s\n", titles[s], node(s))
+	}
+	for _, table := range [][]edge{edges, removal} {
+		for _, e := range table {
+			fmt.Fprintf(&b, "    %s --> %s : %s\n", node(e.from), node(e.to), e.when)
+		}
+	}
+	return b.String()
+}
+
+var titles = map[State]string{
+	StateExternallyProvisioned: string(StateExternallyProvisioned), StatePoweringOff: string(StatePoweringOff),
+	anyState: "any state but deleting", foreignState: "a state of another system",
+}
+
+func node(s State) string {
+	if s == goneState {
+		return "[*]"
+	}
+	return strings.ReplaceAll(string(s), " ", "_")
+}
+
+func TestTheCheckedInDiagramIsThatOfTheTables(t *testing.T) {
+	want := "# The life of a host\n\nRendered from edges.go; `go test ./controllers/plan/host -update` writes it anew. Of the edges of a state the first that holds is\n" +
+		"taken; those at the end, of a host that was deleted, come before all others.\n\n```mermaid\n" + diagram() + "```\n"
+	if *update {
+		if err := os.WriteFile("host.md", []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile("host.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Error("host.md is stale: run go test ./controllers/plan/host -update")
+	}
+}
+
+// reached are the states that edges lead to from one.
+func reached(from State) map[State]bool {
+	found, next := map[State]bool{from: true}, []State{from}
+	for len(next) > 0 {
+		at := next[0]
+		next = next[1:]
+		for _, table := range [][]edge{edges, removal} {
+			for _, e := range table {
+				if e.leadsFrom(at) && !found[e.to] {
+					found[e.to] = true
+					next = append(next, e.to)
+				}
+			}
+		}
+	}
+	return found
+}
+
+func TestEveryStateIsReachedAndLeft(t *testing.T) {
+	fromTheStart := reached(StateRegistering)
+	for _, s := range []State{
+		StateRegistering, StateInspecting, StateAvailable, StatePreparing, StateProvisioning, StateProvisioned, StateExternallyProvisioned,
+		StateDeprovisioning, StatePoweringOff, StateDeleting, foreignState,
+	} {
+		if !fromTheStart[s] && s != foreignState {
+			t.Errorf("no way leads to %s", s)
+		}
+		ways := reached(s)
+		if !ways[goneState] || !ways[StateAvailable] {
+			t.Errorf("from %s no way leads to the pool, or none out", s)
+		}
+		if (len(work[s]) == 0) != (s == StateRegistering || s == foreignState) {
+			t.Errorf("%s has %d steps: a state either passes on at once or says what is done in it", s, len(work[s]))
+		}
+	}
+}
