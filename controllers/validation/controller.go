@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
 	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
@@ -133,7 +134,7 @@ func untilWorthTelling(m *v1alpha1.Machine, d verdict.Decision, now time.Time) t
 		at < 1 || m.Status.Timeline[at].Phase != v1alpha1.MachineValidating || m.Status.Timeline[at-1].Phase != v1alpha1.MachineJoining {
 		return 0
 	}
-	return m.Status.Timeline[at].At.Add(verdict.FirstChecks).Sub(now)
+	return m.Status.Timeline[at].At.Add(lifecycle.FirstChecks).Sub(now)
 }
 
 // judged says whether the Machine is in a phase in which its node is judged. Before there is none, and afterwards the

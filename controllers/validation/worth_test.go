@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
 )
 
@@ -19,8 +20,8 @@ func TestWhatANewNodeStillLacksIsNotToldAtOnce(t *testing.T) {
 		after  time.Duration
 		want   time.Duration
 	}{
-		{"it waits", func(*v1alpha1.Machine, *verdict.Decision) {}, time.Second, verdict.FirstChecks - time.Second},
-		{"it has waited long enough", func(*v1alpha1.Machine, *verdict.Decision) {}, verdict.FirstChecks, 0},
+		{"it waits", func(*v1alpha1.Machine, *verdict.Decision) {}, time.Second, lifecycle.FirstChecks - time.Second},
+		{"it has waited long enough", func(*v1alpha1.Machine, *verdict.Decision) {}, lifecycle.FirstChecks, 0},
 		{"it has failed", func(_ *v1alpha1.Machine, d *verdict.Decision) { d.Verdict.Result = v1alpha1.CheckFail }, 0, 0},
 		{"it passes", func(_ *v1alpha1.Machine, d *verdict.Decision) { d.Verdict.Result = v1alpha1.CheckPass }, 0, 0},
 		{"the gate is placed", func(_ *v1alpha1.Machine, d *verdict.Decision) { d.Gate = verdict.Place }, 0, 0},

@@ -100,6 +100,9 @@ func (s situation) awaitInstallation() result {
 		r.progress = &v1alpha1.Progress{}
 		return r
 	}
+	if left := s.untilWriteTold(a); left > 0 {
+		return wait(s.installerNotice(a)).lookAgain(left)
+	}
 	r := wait(notice{
 		v1alpha1.ConditionProvisioned, v1alpha1.ReasonProvisioning, "the image to be written",
 		"host " + s.hostName() + " writes the image" + s.stuckAt(a),
@@ -112,6 +115,18 @@ func (s situation) awaitInstallation() result {
 const writing = "Writing"
 
 var writes = map[string]bool{writing: true, "Verifying": true, "Finishing": true}
+
+// quickWrite is how long an image may be written without people being told: each telling is a write of the status, and an image
+// that is on the disk by then is told of as installed.
+const quickWrite = 5 * time.Second
+
+// untilWriteTold is how long people are not told yet that the image is written; 0: they are, or have been.
+func (s situation) untilWriteTold(a *v1alpha1.HostAttempt) time.Duration {
+	if s.Machine.Status.Progress != nil || a.StepAt == nil {
+		return 0
+	}
+	return a.StepAt.Add(quickWrite).Sub(s.Now)
+}
 
 // installerNotice is the same from the claim until the first byte: a status write is a request, of which a Machine has a
 // budget, and each step is in HostRecord.status.

@@ -7,8 +7,8 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// firstChecks is how long what a new Node lacks is not worth telling: kubelet and device plugins come up one after the other.
-const firstChecks = 5 * time.Second
+// FirstChecks is how long what a new Node lacks is not worth telling: kubelet and device plugins come up one after the other.
+const FirstChecks = 5 * time.Second
 
 func (s situation) awaitTenantToJoin() result {
 	if s.Tenant.Reachable {
@@ -99,5 +99,5 @@ func (s situation) untilChecksTell() time.Duration {
 	if at < 1 || m.Timeline[at-1].Phase != v1alpha1.MachineJoining || m.Verdict != nil && m.Verdict.Result == v1alpha1.CheckFail {
 		return 0
 	}
-	return m.Timeline[at].At.Add(firstChecks).Sub(s.Now)
+	return m.Timeline[at].At.Add(FirstChecks).Sub(s.Now)
 }

@@ -39,3 +39,27 @@ func TestAMachineSaysHalvesOfItsImageAndNoSteps(t *testing.T) {
 		t.Errorf("a late Machine does not name the step: %s", r.notice.message)
 	}
 }
+
+func TestAQuickWriteIsNotTold(t *testing.T) {
+	began := time.Unix(1000, 0)
+	at := metav1.NewMicroTime(began)
+	wanted := &v1alpha1.WantedAttempt{Number: 4, Operation: "Install", MachineUID: "m", MachineAttempt: 1}
+	attempt := &v1alpha1.HostAttempt{Number: 4, State: "Running", Step: writing, StepAt: &at, TotalBytes: 100, DoneBytes: 100}
+	for _, c := range []struct {
+		after    time.Duration
+		progress *v1alpha1.Progress
+		told     bool
+		requeue  time.Duration
+	}{
+		{time.Second, nil, false, quickWrite - time.Second},
+		{quickWrite, nil, true, 0},
+		{time.Second, &v1alpha1.Progress{Step: writing, DoneBytes: 10}, true, 0},
+	} {
+		f := Facts{Now: began.Add(c.after), Machine: Machine{Name: "a", UID: "m", Status: v1alpha1.MachineStatus{Phase: v1alpha1.MachineProvisioning, Attempt: 1, Progress: c.progress}},
+			Host: &Host{Record: &Record{Status: v1alpha1.HostRecordStatus{Wanted: wanted, Attempt: attempt}}}}
+		r := (situation{Facts: f, guards: realGuards()}).awaitInstallation()
+		if told := r.notice.waitingFor == "the image to be written"; told != c.told || r.requeue != c.requeue {
+			t.Errorf("after %s with progress %v: told %t, again after %s", c.after, c.progress, told, r.requeue)
+		}
+	}
+}

@@ -78,9 +78,6 @@ const (
 	Place Gate = "Place"
 )
 
-// FirstChecks is how long what a new node lacks is not worth telling: kubelet and device plugins come up one after the other.
-const FirstChecks = 5 * time.Second
-
 // Event is told once the verdict is written.
 type Event struct {
 	// Warning or, if false, normal.
