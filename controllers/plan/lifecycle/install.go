@@ -118,7 +118,7 @@ var writes = map[string]bool{writing: true, "Verifying": true, "Finishing": true
 
 // quickWrite is how long an image may be written without people being told: each telling is a write of the status, and an image
 // that is on the disk by then is told of as installed.
-const quickWrite = 5 * time.Second
+const quickWrite = 30 * time.Second
 
 // untilWriteTold is how long people are not told yet that the image is written; 0: they are, or have been.
 func (s situation) untilWriteTold(a *v1alpha1.HostAttempt) time.Duration {

@@ -8,7 +8,7 @@ import (
 )
 
 // FirstChecks is how long what a new Node lacks is not worth telling: kubelet and device plugins come up one after the other.
-const FirstChecks = 5 * time.Second
+const FirstChecks = 10 * time.Second
 
 func (s situation) awaitTenantToJoin() result {
 	if s.Tenant.Reachable {
