@@ -117,7 +117,11 @@ func (s *Service) serveRegister(r agentRequest) (any, error) {
 	if err := refusalOfFinished(&session); err != nil {
 		return nil, err
 	}
-	s.remember(session, registration.Inventory)
+	// It is kept until it is written with something else.
+	s.rememberReport(session.HostUID, report{
+		attempt: session.Number, boots: session.Boots, inventory: &registration.Inventory, written: session.StepAt,
+		progress: protocol.Progress{Step: hardware.StepRegistered},
+	})
 	s.log(session).Info("agent registered", "boot", session.Boots, "operation", session.Operation)
 	instructions := protocol.Instructions{
 		Attempt: session.Number, Operation: session.Operation, RootDevice: session.RootDevice, Erase: session.Erase,
@@ -154,7 +158,14 @@ func (s *Service) serveProgress(r agentRequest) (any, error) {
 	if !slices.Contains(agentSteps, progress.Step) || progress.DoneBytes < 0 || progress.TotalBytes < 0 {
 		return nil, protocol.Refuse(protocol.BadRequest, "progress at step %q with %d of %d bytes makes no sense", progress.Step, progress.DoneBytes, progress.TotalBytes)
 	}
-	if !s.due(r, progress) {
+	last := s.lastReport(r.session)
+	isDue := last.isDue(r.session, progress, r.now, s.options.ProgressInterval)
+	last.progress = progress
+	if isDue {
+		last.written = r.now
+	}
+	s.rememberReport(r.claims.hostUID, last)
+	if !isDue {
 		return nil, nil
 	}
 	_, err := s.update(r, func(session *Session) error {
@@ -179,15 +190,6 @@ func (s *Service) noteProgress(session *Session, progress protocol.Progress, now
 	}
 }
 
-// remember keeps what an agent said when it registered until it is written with something else.
-func (s *Service) remember(session Session, inventory hardware.Inventory) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reported[session.HostUID] = report{
-		attempt: session.Number, boots: session.Boots, inventory: &inventory, written: session.StepAt, progress: protocol.Progress{Step: hardware.StepRegistered},
-	}
-}
-
 // forgetInventory ends the memory of an inventory that is written.
 func (s *Service) forgetInventory(hostUID string) {
 	s.mu.Lock()
@@ -202,33 +204,38 @@ func (s *Service) forgetInventory(hostUID string) {
 // minutes.
 const keepAlive = 6
 
-// due remembers what was reported, and says whether it is worth a write now. An agent reports every step at once and again every
-// interval: a step that takes less is told with the next one. Of the bytes a quarter at a time is told, or what several
-// intervals brought.
-func (s *Service) due(r agentRequest, progress protocol.Progress) bool {
+// lastReport is what this replica last heard of the current boot of the session's host.
+func (s *Service) lastReport(session Session) report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last := s.reported[r.session.HostUID]
-	if !last.of(r.session) {
-		last = report{attempt: r.session.Number, boots: r.session.Boots}
+	last := s.reported[session.HostUID]
+	if !last.of(session) {
+		last = report{attempt: session.Number, boots: session.Boots}
 	}
-	if r.session.StepAt.After(last.written) {
-		last.written = r.session.StepAt
+	if session.StepAt.After(last.written) {
+		last.written = session.StepAt
 	}
-	last.progress = progress
-	due, since := false, r.now.Sub(last.written)
+	return last
+}
+
+// isDue says whether progress is worth a write now. An agent reports every step at once and again every interval: a step that takes
+// less is told with the next one. Of the bytes a quarter at a time is told, or what several intervals brought.
+func (r report) isDue(session Session, progress protocol.Progress, now time.Time, interval time.Duration) bool {
+	since := now.Sub(r.written)
 	switch {
-	case since < s.options.ProgressInterval:
-	case r.session.Step != progress.Step, r.session.TotalBytes != progress.TotalBytes, since >= keepAlive*s.options.ProgressInterval:
-		due = true
-	default:
-		due = progress.DoneBytes-r.session.DoneBytes >= max(progress.TotalBytes/4, 1)
+	case since < interval:
+		return false
+	case session.Step != progress.Step, session.TotalBytes != progress.TotalBytes, since >= keepAlive*interval:
+		return true
 	}
-	if due {
-		last.written = r.now
-	}
-	s.reported[r.session.HostUID] = last
-	return due
+	return progress.DoneBytes-session.DoneBytes >= max(progress.TotalBytes/4, 1)
+}
+
+// rememberReport keeps what was heard of an agent.
+func (s *Service) rememberReport(hostUID string, last report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reported[hostUID] = last
 }
 
 // report is what this replica last heard of an agent.
