@@ -23,7 +23,7 @@ func explainInstalled(ctx context.Context, k client.Reader, namespace, name stri
 	}
 	has := machine.Status.Installed()
 	if has.Rendering == "" {
-		return Explanation{}, fmt.Errorf("Machine %s/%s has not been installed yet: ingot why %s says what it waits for", machine.Namespace, machine.Name, machine.Name)
+		return Explanation{}, fmt.Errorf("nothing is installed for Machine %s/%s yet: ingot why %s says what it waits for", machine.Namespace, machine.Name, machine.Name)
 	}
 	nodeType, revision := &v1alpha1.NodeType{}, &v1alpha1.NodeTypeRevision{}
 	if err := k.Get(ctx, client.ObjectKey{Name: machine.Spec.NodeTypeRef.Name}, nodeType); err != nil {

@@ -54,7 +54,7 @@ func TestWhatAMachineWasInstalledWithIsExplainedFromTheCluster(t *testing.T) {
 		status := cli.Run(context.Background(), Command(), append(args, "--kubeconfig", kubeconfig), &out, &err)
 		return status, out.String(), err.String()
 	}
-	if status, _, stderr := run("--installed", namespace+"/m1"); status != cli.ExitFailed || !strings.Contains(stderr, "has not been installed yet") {
+	if status, _, stderr := run("--installed", namespace+"/m1"); status != cli.ExitFailed || !strings.Contains(stderr, "nothing is installed for Machine") {
 		t.Errorf("before it is installed: status %d: %s", status, stderr)
 	}
 	before := machine.DeepCopy()
