@@ -63,7 +63,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observation, err
 	if seen.revisions, err = r.revisions(ctx, seen.nodeType); err != nil {
 		return seen, err
 	}
-	seen.renderings, err = r.renderings(ctx, seen.revisions)
+	seen.renderings, err = r.renderings(ctx, seen)
 	return seen, err
 }
 
@@ -130,12 +130,28 @@ func (r *Reconciler) revisions(ctx context.Context, nodeType *v1alpha1.NodeType)
 	return mine, nil
 }
 
-func (r *Reconciler) renderings(ctx context.Context, of map[string]*v1alpha1.NodeTypeRevision) ([]v1alpha1.NodeTypeRendering, error) {
+// renderings of the NodeType's revisions. One that the status names and the cache does not show is looked for in the API server
+// itself: it may have been made a moment ago, and one that is lost is a serious thing to say.
+func (r *Reconciler) renderings(ctx context.Context, seen observation) ([]v1alpha1.NodeTypeRendering, error) {
 	var list v1alpha1.NodeTypeRenderingList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list NodeTypeRenderings: %w", err)
 	}
-	return slices.DeleteFunc(list.Items, func(r v1alpha1.NodeTypeRendering) bool {
-		return of[r.Spec.RevisionRef.Name] == nil || r.DeletionTimestamp != nil
-	}), nil
+	status := seen.nodeType.Status
+	all := slices.DeleteFunc(list.Items, func(r v1alpha1.NodeTypeRendering) bool {
+		return seen.revisions[r.Spec.RevisionRef.Name] == nil || r.DeletionTimestamp != nil
+	})
+	for _, name := range slices.Compact([]string{status.StableRendering, status.TargetRendering}) {
+		if name == "" || slices.ContainsFunc(all, func(r v1alpha1.NodeTypeRendering) bool { return r.Name == name }) {
+			continue
+		}
+		made, err := get(ctx, r.Reader, name, &v1alpha1.NodeTypeRendering{})
+		if err != nil {
+			return nil, fmt.Errorf("read NodeTypeRendering %s: %w", name, err)
+		}
+		if made != nil && made.DeletionTimestamp == nil {
+			all = append(all, *made)
+		}
+	}
+	return all, nil
 }

@@ -12,7 +12,6 @@ import (
 var resolvers = map[string]string{
 	"cmd/ingot-manager/operator":   "gives it to the NodeType controller, which resolves a new revision once and compares later",
 	"controllers/plan/feasibility": "judges a NodeType that has no rendering yet",
-	"cmd/ingot/offline":            "reads manifests, of which there is no revision",
 	"cmd/ingot/render":             "reads manifests, of which there is no revision",
 	"cmd/ingot/demo/stage":         "makes the demo's software of manifests",
 }
