@@ -24,7 +24,7 @@ type NodeTypeRenderingSpec struct {
 	// revisionRef names the NodeTypeRevision.
 	// +required
 	RevisionRef LocalReference `json:"revisionRef"`
-	// encoding of plan: the meaning of its members. Absent members mean that nothing is asked of the node and nothing promised.
+	// encoding of plan: the meaning of its members. A member that is absent asks nothing of the node and promises nothing.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Encoding int32 `json:"encoding"`

@@ -24,6 +24,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/controllers/admission/certificate"
+	"github.com/ingot-dev/ingot/controllers/plan/revision"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -286,12 +287,18 @@ func secretOf(t *testing.T, k *certificate.Keeper) *corev1.Secret {
 // TestWhatAnEarlierVersionRenderedMayBeKept: this version refuses the layout, and nodes are made of it all the same.
 func TestWhatAnEarlierVersionRenderedMayBeKept(t *testing.T) {
 	answering(t)
-	accepted := nodeType("accepted", "hall-4", "debian-4", impossible)
-	revision := &v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Name: "accepted-1"}, Spec: v1alpha1.NodeTypeRevisionSpec{
+	accepted := nodeType("accepted", "hall-pinned", "debian-pinned", impossible)
+	pinned := image("debian-pinned")
+	pinned.Status.Checksum = pinned.Spec.Checksum
+	own, err := revision.OwnDigest(revision.Inputs{NodeType: accepted, Image: pinned})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := &v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Name: "accepted-1", Annotations: map[string]string{v1alpha1.AnnotationInputs: own}}, Spec: v1alpha1.NodeTypeRevisionSpec{
 		NodeTypeRef: v1alpha1.LocalReference{Name: "accepted"}, HashVersion: 1, GPU: accepted.Spec.GPU.DeepCopy(),
-		Image: v1alpha1.RevisionImage{Name: "debian-4", Checksum: "sha256:" + strings.Repeat("9b", 32), Format: v1alpha1.FormatRawZstd, UserData: v1alpha1.UserDataCloudInit},
+		Image: v1alpha1.RevisionImage{Name: "debian-pinned", Checksum: "sha256:" + strings.Repeat("9b", 32), Format: v1alpha1.FormatRawZstd, UserData: v1alpha1.UserDataCloudInit},
 	}}
-	create(t, accepted, revision, &v1alpha1.NodeTypeRendering{ObjectMeta: metav1.ObjectMeta{Name: "accepted-1-a"}, Spec: v1alpha1.NodeTypeRenderingSpec{
+	create(t, accepted, kept, &v1alpha1.NodeTypeRendering{ObjectMeta: metav1.ObjectMeta{Name: "accepted-1-a"}, Spec: v1alpha1.NodeTypeRenderingSpec{
 		RevisionRef: v1alpha1.LocalReference{Name: "accepted-1"}, Encoding: v1alpha1.RenderingEncoding,
 	}})
 	before := accepted.DeepCopy()
@@ -299,7 +306,9 @@ func TestWhatAnEarlierVersionRenderedMayBeKept(t *testing.T) {
 	if err := server.Client.Status().Patch(t.Context(), accepted, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	create(t, image("debian-4"), provider("hall-4", ""))
+	server.Create(t, pinned)
+	t.Cleanup(func() { _ = server.Client.Delete(context.Background(), pinned) })
+	create(t, provider("hall-pinned", ""))
 	edit := func(change func(*v1alpha1.NodeTypeSpec)) error {
 		patch := client.MergeFrom(accepted.DeepCopy())
 		change(&accepted.Spec)
@@ -308,6 +317,10 @@ func TestWhatAnEarlierVersionRenderedMayBeKept(t *testing.T) {
 	if err := edit(func(s *v1alpha1.NodeTypeSpec) { s.DisplayName = "x" }); err != nil {
 		t.Errorf("something else is changed: %v", err)
 	}
+	if err := edit(func(s *v1alpha1.NodeTypeSpec) { s.UserData = "#cloud-config\npackages: [x]\n" }); !apierrors.IsInvalid(err) {
+		t.Errorf("what makes another revision, which could not be rendered: %v", err)
+	}
+	accepted.Spec.UserData = ""
 	if err := edit(func(s *v1alpha1.NodeTypeSpec) {
 		s.GPU.Presentation.MIG.Layout[0].Profiles = map[string]int32{"7g.80gb": 2}
 	}); !apierrors.IsInvalid(err) {
@@ -319,7 +332,7 @@ func TestWhatAnEarlierVersionRenderedMayBeKept(t *testing.T) {
 		t.Fatalf("a possible one: %v", err)
 	}
 	if err := edit(func(s *v1alpha1.NodeTypeSpec) {
-		s.GPU, s.Rendering = revision.Spec.GPU.DeepCopy(), "accepted-1-a"
+		s.GPU, s.Rendering = kept.Spec.GPU.DeepCopy(), "accepted-1-a"
 	}); err != nil {
 		t.Errorf("it is set back to what has a rendering: %v", err)
 	}

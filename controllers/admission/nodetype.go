@@ -14,6 +14,8 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/feasibility"
+	"github.com/ingot-dev/ingot/controllers/plan/rendering"
+	"github.com/ingot-dev/ingot/controllers/plan/revision"
 )
 
 // NodeTypes judges NodeTypes that are written.
@@ -39,7 +41,7 @@ func (n *NodeTypes) Handle(ctx context.Context, request admission.Request) admis
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	if in.Pinned, err = n.pinned(ctx, before, written); err != nil {
+	if in.Pinned, err = n.pinned(ctx, before, in); err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	return answer(written, feasibility.Judge(in))
@@ -66,11 +68,18 @@ func (n *NodeTypes) written(request admission.Request) (before, after *v1alpha1.
 	return before, after, nil
 }
 
-// pinned is the plan that the NodeType has for these GPUs and this OSImage already; nil: it has none. A version of Ingot that refuses
-// what an earlier one accepted must not keep people from changing something else, or from setting the NodeType back.
-func (n *NodeTypes) pinned(ctx context.Context, before, written *v1alpha1.NodeType) (*v1alpha1.NodePlan, error) {
-	for _, name := range []string{written.Spec.Rendering, before.Status.TargetRendering, before.Status.StableRendering} {
-		made, revision := &v1alpha1.NodeTypeRendering{}, &v1alpha1.NodeTypeRevision{}
+// pinned is the plan that the NodeType has already for all that shapes its nodes as it is written; nil: it has none. A version of Ingot
+// that refuses what an earlier one accepted must not keep people from changing something else, or from setting the NodeType back.
+func (n *NodeTypes) pinned(ctx context.Context, before *v1alpha1.NodeType, in feasibility.Inputs) (*v1alpha1.NodePlan, error) {
+	if in.Image == nil {
+		return nil, nil
+	}
+	own, err := revision.OwnDigest(revision.Inputs{NodeType: in.NodeType, Image: in.Image})
+	if err != nil {
+		return nil, nil // what cannot be digested has no revision, and is judged as it is
+	}
+	for _, name := range []string{in.NodeType.Spec.Rendering, before.Status.TargetRendering, before.Status.StableRendering} {
+		made, of := &v1alpha1.NodeTypeRendering{}, &v1alpha1.NodeTypeRevision{}
 		if name == "" {
 			continue
 		}
@@ -79,12 +88,15 @@ func (n *NodeTypes) pinned(ctx context.Context, before, written *v1alpha1.NodeTy
 			return nil, fmt.Errorf("read NodeTypeRendering %s: %w", name, err)
 		}
 		if there {
-			if there, err = n.get(ctx, made.Spec.RevisionRef.Name, revision); err != nil {
+			if there, err = n.get(ctx, made.Spec.RevisionRef.Name, of); err != nil {
 				return nil, fmt.Errorf("read NodeTypeRevision %s: %w", made.Spec.RevisionRef.Name, err)
 			}
 		}
-		if there && revision.Spec.Image.Name == written.Spec.OSImageRef.Name && equality.Semantic.DeepEqual(revision.Spec.GPU, written.Spec.GPU) {
-			return &made.Spec.Plan, nil
+		if !there || of.Annotations[v1alpha1.AnnotationInputs] != own {
+			continue
+		}
+		if plan, err := rendering.Plan(made); err == nil {
+			return &plan, nil
 		}
 	}
 	return nil, nil

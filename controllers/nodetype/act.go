@@ -24,8 +24,8 @@ func (r *Reconciler) claimNamespace(ctx context.Context, seen observation) error
 	return nil
 }
 
-// keep makes the revision and the rendering that were found and are not kept yet.
-func (r *Reconciler) keep(ctx context.Context, seen observation, found finding) error {
+// createMissing makes the revision and the rendering that were found and are not kept yet.
+func (r *Reconciler) createMissing(ctx context.Context, seen observation, found finding) error {
 	if found.revision == nil {
 		return nil
 	}
@@ -54,7 +54,19 @@ func (r *Reconciler) createRendering(ctx context.Context, found finding) error {
 	if err := controllerutil.SetControllerReference(owner, made, r.Client.Scheme()); err != nil {
 		return fmt.Errorf("own NodeTypeRendering %s: %w", made.Name, err)
 	}
-	if err := r.Client.Create(ctx, made); err != nil && !apierrors.IsAlreadyExists(err) {
+	err := r.Client.Create(ctx, made)
+	if apierrors.IsAlreadyExists(err) {
+		// It may go away with a revision of the same name that was deleted.
+		existing := &v1alpha1.NodeTypeRendering{}
+		if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(made), existing); err != nil {
+			return fmt.Errorf("read NodeTypeRendering %s: %w", made.Name, err)
+		}
+		if !metav1.IsControlledBy(existing, owner) {
+			return fmt.Errorf("NodeTypeRendering %s exists and is not owned by NodeTypeRevision %s (uid %s): delete it, or wait until it is collected", made.Name, owner.Name, owner.UID)
+		}
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("create NodeTypeRendering %s: %w", made.Name, err)
 	}
 	return nil

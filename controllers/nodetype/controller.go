@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		found.obstacle = denied(seen)
 	}
-	if err := r.keep(ctx, seen, found); err != nil {
+	if err := r.createMissing(ctx, seen, found); err != nil {
 		return step.Retry(err).Result()
 	}
 	decision := succession.Plan(facts(seen, found))

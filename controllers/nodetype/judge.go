@@ -41,7 +41,7 @@ type obstacle struct {
 // judge decides, without a client. What the manifests alone tell, controllers/plan/feasibility says; here it is joined
 // with what only the cluster knows. What a revision has been rendered to is judged as it is, whatever resolve would say now.
 func judge(seen observation, resolve presentation.Resolver) finding {
-	out := shape(seen, resolve)
+	out := findRendering(seen, resolve)
 	in := feasibility.Inputs{NodeType: seen.nodeType, Image: seen.image, Provider: seen.provider, Resolve: resolve}
 	if r := out.rendered.Rendering; r != nil && !out.rendered.New {
 		in.Pinned = &r.Spec.Plan
@@ -69,8 +69,8 @@ func judge(seen observation, resolve presentation.Resolver) finding {
 	return out
 }
 
-// shape finds the revision of what the NodeType says now, and its rendering. Without an OSImage that was checked there is none.
-func shape(seen observation, resolve presentation.Resolver) finding {
+// findRendering finds the revision of what the NodeType says now, and its rendering. Without an OSImage that was checked there is none.
+func findRendering(seen observation, resolve presentation.Resolver) finding {
 	if seen.image == nil || seen.provider == nil || seen.image.Status.Checksum == "" {
 		return finding{}
 	}
@@ -83,7 +83,7 @@ func shape(seen observation, resolve presentation.Resolver) finding {
 		return finding{obstacle: o}
 	}
 	out := finding{revision: revised}
-	facts := rendering.Facts{Revision: revised.Name, Asked: seen.nodeType.Spec.Rendering, Status: seen.nodeType.Status, Kept: seen.renderings}
+	facts := rendering.Facts{Revision: revised.Name, Asked: seen.nodeType.Spec.Rendering, Status: seen.nodeType.Status, Kept: seen.renderings, Used: seen.isUsed}
 	plan, err := resolve(presentation.Request{GPU: revised.Spec.GPU, Image: seen.image.Spec})
 	if err == nil {
 		facts.Made, err = rendering.New(revised.Name, plan)

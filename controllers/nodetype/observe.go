@@ -30,6 +30,13 @@ type observation struct {
 	renderings []v1alpha1.NodeTypeRendering
 }
 
+// isUsed says whether a Machine has, or is to have, the rendering of that name.
+func (seen observation) isUsed(rendering string) bool {
+	return slices.ContainsFunc(seen.machines, func(m v1alpha1.Machine) bool {
+		return m.Status.Rendering == rendering || m.Spec.Rendering == rendering
+	})
+}
+
 func (r *Reconciler) observe(ctx context.Context, name string) (observation, error) {
 	var seen observation
 	var err error

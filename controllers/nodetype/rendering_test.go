@@ -86,6 +86,10 @@ func TestALostRenderingRollsNobody(t *testing.T) {
 	if found := judge(seen, presentation.Resolve); found.obstacle != nil || found.rendered.Rendering.Name != has || !found.rendered.New {
 		t.Errorf("the version that made it makes it again: %+v, %+v", found.obstacle, found.rendered)
 	}
+	if found := judge(seen, otherwise); found.obstacle != nil {
+		t.Errorf("nobody is judged by it: %+v", found.obstacle)
+	}
+	seen.machines = []v1alpha1.Machine{*machineOf("h100", "research", seen.nodeType.Status.Stable())}
 	found := judge(seen, otherwise)
 	if found.obstacle == nil || found.obstacle.reason != v1alpha1.ReasonRenderingLost || !strings.Contains(found.obstacle.message, has) || found.revision != nil {
 		t.Fatalf("another version: %+v", found.obstacle)
@@ -93,6 +97,23 @@ func TestALostRenderingRollsNobody(t *testing.T) {
 	seen.nodeType.Spec.Rendering = found.made
 	if found := judge(seen, otherwise); found.obstacle != nil || found.rendered.Rendering.Name == has {
 		t.Errorf("the other one was asked for: %+v", found.obstacle)
+	}
+}
+
+// TestALostTargetRollsNobodyBack: the rendering that a refresh is moving Machines to is deleted under a third version.
+func TestALostTargetRollsNobodyBack(t *testing.T) {
+	seen := pinned()
+	target := seen.nodeType.Status.StableRevision + "-0badc0de"
+	moved := machineOf("h100", "research", v1alpha1.RenderedRevision{Revision: seen.nodeType.Status.StableRevision, Rendering: target})
+	seen.machines = []v1alpha1.Machine{*machineOf("h100", "research", seen.nodeType.Status.Stable()), *moved}
+	seen.nodeType.Status.TargetRendering, seen.nodeType.Spec.Rendering = target, target
+	found := judge(seen, otherwise)
+	if found.obstacle == nil || found.obstacle.reason != v1alpha1.ReasonRenderingLost || !strings.Contains(found.obstacle.message, target) {
+		t.Fatalf("%+v", found.obstacle)
+	}
+	seen.nodeType.Spec.Rendering = seen.nodeType.Status.StableRendering
+	if found := judge(seen, otherwise); found.obstacle != nil || found.rendered.Rendering.Name != seen.nodeType.Status.StableRendering {
+		t.Errorf("it is undone: %+v", found.obstacle)
 	}
 }
 

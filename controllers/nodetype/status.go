@@ -74,15 +74,17 @@ func happened(reason, message string) step.Event {
 
 // reportRendering says whether this version of Ingot would make of the revision what its rendering says.
 func reportRendering(after *v1alpha1.NodeType, found finding, now time.Time) {
+	after.Status.RefreshedRendering = ""
+	if o := found.obstacle; o != nil && o.reason == v1alpha1.ReasonRenderingLost {
+		after.Status.RefreshedRendering = found.made
+		step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionRenderingCurrent, metav1.ConditionFalse, o.reason, o.message)
+		return
+	}
 	if found.revision == nil {
-		if found.made != "" {
-			after.Status.RefreshedRendering = found.made // for a rendering that was lost
-		}
-		return // nothing is known beyond what was reported before
+		return // there is nothing to compare; the condition says what was compared last
 	}
 	c := found.rendered
-	after.Status.RefreshedRendering = ""
-	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonRenderingCurrent, "this version of Ingot makes the same of revision "+found.revision.Name
+	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonRenderingCurrent, "this version of Ingot would render revision "+found.revision.Name+" the same way"
 	switch {
 	case found.refusal != "":
 		status, reason = metav1.ConditionFalse, v1alpha1.ReasonRenderingRefused

@@ -1,5 +1,6 @@
-// Package rollout moves the Machines of a NodeType to its target revision, as far as controllers/plan/rollout says. It only
-// sets spec.revision of a Machine, together with the label that names the Rollout; what follows is the Machine's own life.
+// Package rollout moves the Machines of a NodeType to its target revision and rendering, as far as controllers/plan/rollout says.
+// It only sets spec.revision and spec.rendering of a Machine, together with the label that names the Rollout; what follows is the
+// Machine's own life.
 //
 // A Rollout is read with the Machines, the NodePools and the TenantClusters from the cache, which may lag. That is safe,
 // because everything is written under the version that was read: the status, which names a Machine before it is started, and

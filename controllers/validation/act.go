@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
 )
 
@@ -29,6 +30,14 @@ func (r *Reconciler) act(ctx context.Context, seen observation, decision verdict
 	}
 	gateActions.WithLabelValues(string(decision.Gate), decision.Reason).Inc()
 	return nil
+}
+
+// gateUnjudged keeps tenants' pods off a node that booted, or registered, while it is not known what it promises.
+func (r *Reconciler) gateUnjudged(ctx context.Context, seen observation, m *v1alpha1.Machine) error {
+	if seen.node == nil || !seen.gateKnown || !verdict.MustPlaceGate(seen.input(r.Clock.Now(), m)) {
+		return nil
+	}
+	return r.act(ctx, seen, verdict.Decision{Gate: verdict.Place, Reason: seen.finding.reason})
 }
 
 // taintPatch replaces the Node's taints. It holds for the very object that was judged: with another uid or

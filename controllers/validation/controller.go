@@ -79,7 +79,7 @@ func (r *Reconciler) machinesWhere(ctx context.Context, are func(*v1alpha1.Machi
 	return out
 }
 
-// created: a rendering never changes. One that is seen after a Machine that was installed with it is what that Machine waits for.
+// created lets through new renderings alone: they never change. A Machine may be seen before the rendering that it was installed with.
 var created = predicate.Funcs{
 	UpdateFunc: func(event.UpdateEvent) bool { return false },
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -104,6 +104,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return step.Retry(err).Result()
 	}
 	if seen.finding != nil {
+		if err := r.gateUnjudged(ctx, seen, &machine); err != nil {
+			return step.Retry(err).Result()
+		}
 		return r.report(ctx, &machine, *seen.finding)
 	}
 	if seen.node == nil {
@@ -120,15 +123,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		// cost one of them its request. The gate does not wait.
 		return step.Done().Result()
 	}
-	if left := untilWorthTelling(&machine, decision, r.Clock.Now()); left > 0 {
+	if left := firstVerdictDelay(&machine, decision, r.Clock.Now()); left > 0 {
 		return step.Wait("what a new node still lacks is not told at once", left).Result()
 	}
 	return r.write(ctx, &machine, decision)
 }
 
-// untilWorthTelling is how long the first verdict on a node that has just joined, and waits for what is still to come up, is not
+// firstVerdictDelay is how long the first verdict on a node that has just joined, and waits for what is still to come up, is not
 // written: most nodes are complete before. What has failed, and what concerns the gate, is told at once.
-func untilWorthTelling(m *v1alpha1.Machine, d verdict.Decision, now time.Time) time.Duration {
+func firstVerdictDelay(m *v1alpha1.Machine, d verdict.Decision, now time.Time) time.Duration {
 	at := len(m.Status.Timeline) - 1
 	if m.Status.Verdict != nil || d.Gate != verdict.Keep || len(d.Events) > 0 || d.Verdict.Result != v1alpha1.CheckWait ||
 		at < 1 || m.Status.Timeline[at].Phase != v1alpha1.MachineValidating || m.Status.Timeline[at-1].Phase != v1alpha1.MachineJoining {

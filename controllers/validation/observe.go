@@ -24,15 +24,17 @@ import (
 
 // observation is what a reconcile saw.
 type observation struct {
-	// finding: the node cannot be judged, and why; nothing else is set.
+	// finding: the node cannot be judged, and why; of the rest only node, tenant and nodeType may be set.
 	finding *finding
 	// node is nil while the Machine has none yet.
 	node        *corev1.Node
 	key         types.NamespacedName
 	tenant      client.Client
 	expectation presentation.Expectation
-	nodeType    v1alpha1.NodeTypeSpec
-	daemonSets  []appsv1.DaemonSet
+	// nodeType, and whether it is known which gate it has.
+	nodeType   v1alpha1.NodeTypeSpec
+	gateKnown  bool
+	daemonSets []appsv1.DaemonSet
 	// slices that concern the node; served: the tenant's API knows them.
 	slices []resourcev1.ResourceSlice
 	served bool
@@ -65,10 +67,10 @@ func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Machine) (observat
 		return observation{finding: conflict(m, &node)}, nil
 	}
 	seen, err := r.promise(ctx, m)
+	seen.node, seen.key, seen.tenant, seen.served = &node, key, access.Client, access.SlicesServed
 	if err != nil || seen.finding != nil {
 		return seen, err
 	}
-	seen.node, seen.key, seen.tenant, seen.served = &node, key, access.Client, access.SlicesServed
 	if e := seen.expectation; len(e.Slices)+len(e.AbsentDrivers) > 0 {
 		if seen.slices, err = access.SlicesOf(ctx, node.Name); err != nil {
 			return observation{}, fmt.Errorf("read the ResourceSlices of Node %s of TenantCluster %s: %w", node.Name, key, err)
@@ -82,39 +84,48 @@ func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Machine) (observat
 
 // promise is what the Machine was installed for, with what its NodeType declares now.
 func (r *Reconciler) promise(ctx context.Context, m *v1alpha1.Machine) (observation, error) {
-	if m.Status.Rendering == "" {
-		return observation{finding: &finding{
-			status: metav1.ConditionUnknown, reason: v1alpha1.ReasonOlderShape,
-			message: "the Machine was installed by an earlier version of Ingot, which kept no rendering, so what the node promises is not known, and nothing is done to it: delete the Machine and make it again",
-		}}, nil
-	}
 	var nodeType v1alpha1.NodeType
 	var promised v1alpha1.NodeTypeRendering
-	for _, o := range []struct {
-		kind, name string
-		into       client.Object
-	}{{"NodeType", m.Spec.NodeTypeRef.Name, &nodeType}, {"NodeTypeRendering", m.Status.Rendering, &promised}} {
-		err := r.Client.Get(ctx, client.ObjectKey{Name: o.name}, o.into)
-		if apierrors.IsNotFound(err) {
-			return observation{finding: &finding{
-				status: metav1.ConditionUnknown, reason: v1alpha1.ReasonWaitingForNodeType, again: time.Minute,
-				message: fmt.Sprintf("what the node promises is not known: %s %s does not exist: create it again, or restore it from a backup", o.kind, o.name),
-			}}, nil
-		}
-		if err != nil {
-			return observation{}, fmt.Errorf("read %s %s: %w", o.kind, o.name, err)
-		}
+	missing, err := r.read(ctx, "NodeType", m.Spec.NodeTypeRef.Name, &nodeType)
+	if missing != nil || err != nil {
+		return observation{finding: missing}, err
+	}
+	seen := observation{nodeType: nodeType.Spec, gateKnown: true}
+	unknown := func(reason, message string) (observation, error) {
+		seen.finding = &finding{status: metav1.ConditionUnknown, reason: reason, message: message}
+		return seen, nil
+	}
+	if m.Status.Rendering == "" {
+		return unknown(v1alpha1.ReasonOlderShape, "the Machine was installed by an earlier version of Ingot, which kept no rendering, so what the node promises is not known, and nothing is done to it: delete the Machine and make it again")
+	}
+	if seen.finding, err = r.read(ctx, "NodeTypeRendering", m.Status.Rendering, &promised); seen.finding != nil || err != nil {
+		return seen, err
 	}
 	plan, err := rendering.Plan(&promised)
 	if err != nil {
-		return observation{finding: &finding{status: metav1.ConditionUnknown, reason: v1alpha1.ReasonRenderingUnreadable, message: err.Error()}}, nil
+		return unknown(v1alpha1.ReasonRenderingUnreadable, err.Error())
 	}
-	expectation, err := presentation.Declare(plan.Expectation, nodeType.Spec.Resources)
+	seen.expectation, err = presentation.Declare(plan.Expectation, nodeType.Spec.Resources)
 	var refusal *presentation.Refusal
 	if errors.As(err, &refusal) {
-		return observation{finding: &finding{status: metav1.ConditionUnknown, reason: refusal.Reason, message: refusal.Error()}}, nil
+		return unknown(refusal.Reason, refusal.Error())
 	}
-	return observation{expectation: expectation, nodeType: nodeType.Spec}, err
+	return seen, err
+}
+
+// read reads a cluster-scoped object that the promise depends on, and finds when it is missing.
+func (r *Reconciler) read(ctx context.Context, kind, name string, into client.Object) (missing *finding, err error) {
+	err = r.Client.Get(ctx, client.ObjectKey{Name: name}, into)
+	if apierrors.IsNotFound(err) {
+		return &finding{
+			status: metav1.ConditionUnknown, reason: v1alpha1.ReasonWaitingForNodeType, again: time.Minute,
+			message: fmt.Sprintf("what the node promises is not known: %s %s does not exist: restore it from a backup", kind, name),
+		}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", kind, name, err)
+	}
+	return nil, nil
 }
 
 func unreachable(err error) *finding {

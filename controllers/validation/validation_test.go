@@ -155,6 +155,11 @@ func TestTheGateOfRealNodes(t *testing.T) {
 			if c.Status != metav1.ConditionUnknown || c.Reason != change.reason || m.gated() {
 				t.Errorf("%s: condition %+v, gate %v", name, c, m.gated())
 			}
+			m.report("boot-2", "8")
+			m.reconcile()
+			if !m.gated() {
+				t.Errorf("%s: it booted again, nobody can judge it, and its gate is off", name)
+			}
 		}
 	})
 	t.Run("follows what the NodeType declares now", func(t *testing.T) {

@@ -33,7 +33,7 @@ func TestWhatANewNodeStillLacksIsNotToldAtOnce(t *testing.T) {
 		}}}
 		d := waits
 		c.change(m, &d)
-		if got := untilWorthTelling(m, d, joined.Add(c.after)); got != c.want {
+		if got := firstVerdictDelay(m, d, joined.Add(c.after)); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}

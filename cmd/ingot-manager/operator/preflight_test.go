@@ -46,8 +46,8 @@ func TestMissingKindsAreNamedWithWhatToApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	ours := kindsOf(scheme, v1alpha1.GroupVersion)
-	if len(ours) != 9 {
-		t.Errorf("Ingot's kinds are %v, want nine", ours)
+	if len(ours) != 10 {
+		t.Errorf("Ingot's kinds are %v, want ten", ours)
 	}
 	for _, c := range []struct {
 		name   string
@@ -59,7 +59,7 @@ func TestMissingKindsAreNamedWithWhatToApply(t *testing.T) {
 			"does not serve ingot.dev/v1alpha1 HostRecord: apply the CRDs: kubectl apply --server-side -k config/crd",
 		}},
 		{"no CRD at all", nil, []string{
-			"does not serve ingot.dev/v1alpha1 HostRecord, Machine, NodePool, NodeProvider, NodeType, NodeTypeRevision, OSImage, Rollout, TenantCluster: ",
+			"does not serve ingot.dev/v1alpha1 HostRecord, Machine, NodePool, NodeProvider, NodeType, NodeTypeRendering, NodeTypeRevision, OSImage, Rollout, TenantCluster: ",
 			"does not serve metal3.io/v1alpha1 BareMetalHost: install the baremetal-operator",
 		}},
 	} {

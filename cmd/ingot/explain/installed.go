@@ -22,7 +22,10 @@ func explainInstalled(ctx context.Context, k client.Reader, namespace, name stri
 		return Explanation{}, err
 	}
 	has := machine.Status.Installed()
-	if has.Rendering == "" {
+	switch {
+	case has.Revision != "" && has.Rendering == "":
+		return Explanation{}, fmt.Errorf("of Machine %s/%s no rendering is kept: an earlier version of Ingot installed it; delete the Machine and make it again", machine.Namespace, machine.Name)
+	case has.Rendering == "":
 		return Explanation{}, fmt.Errorf("nothing is installed for Machine %s/%s yet: ingot why %s says what it waits for", machine.Namespace, machine.Name, machine.Name)
 	}
 	nodeType, revision := &v1alpha1.NodeType{}, &v1alpha1.NodeTypeRevision{}
@@ -62,7 +65,8 @@ func compareWithTarget(ctx context.Context, k client.Reader, machine *v1alpha1.M
 	}
 	target, err := readPlan(ctx, k, out.Target)
 	if err != nil {
-		return nil, err
+		out.Differences = []string{fmt.Sprintf("not known: %v", err)}
+		return out, nil
 	}
 	told, err := rendering.Differences(plan, target)
 	out.Differences = list(told)

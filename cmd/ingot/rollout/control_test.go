@@ -66,6 +66,9 @@ func newSite(t *testing.T) *site {
 	nodeType.Status = v1alpha1.NodeTypeStatus{StableRevision: s.name + "-one", StableRendering: s.name + "-one-a", TargetRevision: s.name + "-two", TargetRendering: s.name + "-two-a"}
 	s.rollout = s.name + "-two-3"
 	server.Create(t, first, image("2"), provider, nodeType,
+		&v1alpha1.NodeTypeRendering{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-one-a"}, Spec: v1alpha1.NodeTypeRenderingSpec{
+			RevisionRef: v1alpha1.LocalReference{Name: s.name + "-one"}, Encoding: v1alpha1.RenderingEncoding,
+		}},
 		&v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-one", Annotations: map[string]string{v1alpha1.AnnotationInputs: own}}, Spec: stable},
 		&v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: s.rollout}, Spec: v1alpha1.RolloutSpec{
 			NodeTypeRef: v1alpha1.LocalReference{Name: s.name}, From: s.name + "-one", To: s.name + "-two",
@@ -194,6 +197,7 @@ func TestWrongCommandLines(t *testing.T) {
 func (s *site) judged(change func(*v1alpha1.NodeTypeStatus)) {
 	s.t.Helper()
 	nodeType := s.nodeType()
+	nodeType.Status.ObservedGeneration = nodeType.Generation
 	change(&nodeType.Status)
 	if err := server.Client.Status().Update(s.t.Context(), nodeType); err != nil {
 		s.t.Fatal(err)
@@ -223,16 +227,28 @@ func TestRefreshAsksForTheManagersRenderingAndUndoForTheOneBefore(t *testing.T) 
 	if status, _, stderr := s.run("refresh", s.name); status != cli.ExitFailed || !strings.Contains(stderr, "has nothing to refresh: the same") {
 		t.Errorf("when it is current: status %d: %s", status, stderr)
 	}
-	s.judged(func(n *v1alpha1.NodeTypeStatus) { n.RefreshedRendering = s.name + "-one-b" })
+	s.judged(func(n *v1alpha1.NodeTypeStatus) { n.RefreshedRendering, n.ObservedGeneration = s.name+"-one-b", 0 })
+	if status, _, stderr := s.run("refresh", s.name); status != cli.ExitFailed || !strings.Contains(stderr, "has not looked at it since") {
+		t.Errorf("after a change that nobody has looked at: status %d: %s", status, stderr)
+	}
+	s.judged(func(*v1alpha1.NodeTypeStatus) {})
 	if status, out, stderr := s.run("refresh", s.name); status != cli.ExitOK || s.nodeType().Spec.Rendering != s.name+"-one-b" || !strings.Contains(out, s.name+"-one-b instead of "+one.Rendering) {
 		t.Errorf("status %d: %s%s; spec.rendering %s", status, out, stderr, s.nodeType().Spec.Rendering)
 	}
 
+	if status, out, stderr := s.run("undo", s.name); status != cli.ExitOK || s.nodeType().Spec.Rendering != one.Rendering {
+		t.Errorf("before the manager has followed: status %d: %s%s; spec %+v", status, out, stderr, s.nodeType().Spec)
+	}
 	s.judged(func(n *v1alpha1.NodeTypeStatus) { n.TargetRendering = s.name + "-one-b" })
 	if status, out, stderr := s.run("undo", s.name); status != cli.ExitOK || s.nodeType().Spec.Rendering != one.Rendering || s.nodeType().Spec.OSImageRef.Name != s.name+"-2" {
 		t.Errorf("under way: status %d: %s%s; spec %+v", status, out, stderr, s.nodeType().Spec)
 	}
 
+	again := s.nodeType()
+	again.Spec.Rendering = s.name + "-one-b"
+	if err := server.Client.Update(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
 	// Done: what was refreshed is stable, and the rendering before it is where the Rollout came from.
 	s.judged(func(n *v1alpha1.NodeTypeStatus) { n.StableRendering = s.name + "-one-b" })
 	if status, _, stderr := s.run("undo", s.name); status != cli.ExitFailed || !strings.Contains(stderr, "has nothing to undo") {

@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,8 @@ func refresh(ctx context.Context, s session, args []string) error {
 	to, has := nodeType.Status.RefreshedRendering, nodeType.Status.TargetRendering
 	current := meta.FindStatusCondition(nodeType.Status.Conditions, v1alpha1.ConditionRenderingCurrent)
 	switch {
+	case nodeType.Status.ObservedGeneration < nodeType.Generation:
+		return fmt.Errorf("NodeType %s was changed, and the manager has not looked at it since: is ingot-manager running? Try again", args[0])
 	case to == "" && current == nil:
 		return fmt.Errorf("NodeType %s has not been judged yet: is ingot-manager running? ingot rollout status shows what is under way", args[0])
 	case to == "":
@@ -42,7 +45,12 @@ func undo(ctx context.Context, s session, args []string) error {
 		return err
 	}
 	stable, target := nodeType.Status.Stable(), nodeType.Status.Target()
-	if stable == target {
+	switch asked := nodeType.Spec.Rendering; {
+	case stable != target:
+	case strings.HasPrefix(asked, target.Revision+"-") && asked != target.Rendering:
+		// A refresh was asked for, and the manager has not followed yet. What it has not begun is not done.
+		target.Rendering = asked
+	default:
 		// A refresh that was completed is undone too: the rendering before it is still kept.
 		if stable, err = s.beforeRefresh(ctx, args[0], target); err != nil {
 			return err
@@ -50,6 +58,9 @@ func undo(ctx context.Context, s session, args []string) error {
 	}
 	if stable.IsZero() || stable == target {
 		return fmt.Errorf("NodeType %s has nothing to undo: its stable revision, %s, is what it asks for", args[0], target.Revision)
+	}
+	if err := s.client.Get(ctx, client.ObjectKey{Name: stable.Rendering}, &v1alpha1.NodeTypeRendering{}); err != nil {
+		return fmt.Errorf("read NodeTypeRendering %s, to which NodeType %s is to be set back: %w", stable.Rendering, args[0], err)
 	}
 	before := nodeType.DeepCopy()
 	done := fmt.Sprintf("rendering %s", stable.Rendering)

@@ -61,6 +61,8 @@ type Quirks struct {
 	IgnorePowerOn int
 	// IgnorePowerOff is the same for ForceOff.
 	IgnorePowerOff int
+	// BusyReset: every reset is answered with 503, while reads are answered.
+	BusyReset bool
 	// RefuseSame: asking for the present power state is answered with 409 (iDRAC).
 	RefuseSame bool
 	// MediaUnderSystem: virtual media are under the system and not under the manager.

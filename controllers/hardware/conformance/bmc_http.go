@@ -149,6 +149,10 @@ func (b *BMC) reset(w http.ResponseWriter, body []byte) {
 		refuse(w, http.StatusBadRequest, "ActionParameterNotSupported", "The parameter ResetType for the action Reset is not supported.")
 		return
 	}
+	if b.quirks.BusyReset {
+		refuse(w, http.StatusServiceUnavailable, "ServiceTemporarilyUnavailable", "The service is temporarily unavailable. Retry in 30 seconds.")
+		return
+	}
 	wanted := map[string]hardware.PowerState{
 		"On": hardware.PowerOn, "ForceOn": hardware.PowerOn, "ForceOff": hardware.PowerOff, "GracefulShutdown": hardware.PowerOff,
 	}[request.ResetType]

@@ -31,6 +31,19 @@ var powers = map[string]func(*testing.T, Harness){
 		w.CutPower()
 		w.ignored(hardware.PowerOn, hardware.ReasonPowerOnIgnored)
 	},
+	"a change of power that is refused until its time is over is ignored": func(t *testing.T, h Harness) {
+		w := build(t, h, Faults{RefusePower: true})
+		change := hardware.PowerChange{Want: hardware.PowerOff, Graceful: true, Since: w.Now()}
+		for _, c := range []struct {
+			after time.Duration
+			kind  hardware.Kind
+		}{{0, hardware.Busy}, {time.Hour, hardware.Ignored}, {beat, hardware.Ignored}} {
+			w.Advance(c.after)
+			if err := w.Installer().SetPower(t.Context(), w.Host(), change); hardware.KindOf(err) != c.kind {
+				t.Errorf("%s later: %v, expected %s", c.after, err, c.kind)
+			}
+		}
+	},
 	"a change of power survives its process": func(t *testing.T, h Harness) {
 		w := build(t, h, Faults{IgnorePowerOff: 2})
 		change := hardware.PowerChange{Want: hardware.PowerOff, Graceful: true, Since: w.Now()}

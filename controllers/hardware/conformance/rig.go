@@ -21,6 +21,8 @@ const (
 type Faults struct {
 	// IgnorePowerOn and IgnorePowerOff are how many requests the BMC accepts without effect; -1: all.
 	IgnorePowerOn, IgnorePowerOff int
+	// RefusePower: the BMC answers, and refuses every change of power as busy.
+	RefusePower bool
 	// DeadBootNIC: it never asks for a boot document.
 	DeadBootNIC bool
 	// NoAgent: kernel or initrd never come up.

@@ -63,18 +63,31 @@ func (i *Installer) SetPower(ctx context.Context, host hardware.Host, change har
 	}
 	now := i.options.Clock()
 	next := nextPower(change, seen, i.askedAt(host, change), now, i.options.Timeouts)
+	var refused error
 	if next.ask != "" {
-		i.noteAsked(host, change, now)
 		i.options.Log.Info("set power", "host", host.String(), "ask", string(next.ask), "reason", string(next.ignored))
-		if err := i.askPower(ctx, host, next.ask); err != nil {
-			return err
+		if refused = i.askPower(ctx, host, next.ask); refused == nil {
+			i.noteAsked(host, change, now)
 		}
 	}
-	if next.ignored != "" {
-		return &hardware.Error{Kind: hardware.Ignored, Reason: next.ignored, Op: op, Target: host.String(), Err: fmt.Errorf(
-			"the BMC was asked for power %s at %s and still reports %s: look at its log and at the server", change.Want, change.Since.UTC().Format("15:04:05Z"), seen)}
+	if next.ignored == "" || needsPerson(refused) {
+		return refused
 	}
-	return nil
+	answer := ""
+	if refused != nil {
+		answer = fmt.Sprintf(" (asked again, it answers: %v)", refused)
+	}
+	return &hardware.Error{Kind: hardware.Ignored, Reason: next.ignored, Op: op, Target: host.String(), Err: fmt.Errorf(
+		"power %s is wanted since %s and the BMC still reports %s%s: look at its log and at the server", change.Want, change.Since.UTC().Format("15:04:05Z"), seen, answer)}
+}
+
+// needsPerson says whether the BMC refused for a reason that only a person can mend, which is worth more than that time is over.
+func needsPerson(refused error) bool {
+	switch hardware.KindOf(refused) {
+	case hardware.Unauthorized, hardware.Invalid, hardware.Unsupported:
+		return true
+	}
+	return false
 }
 
 // askPower asks the BMC. One that knows no graceful shutdown is asked to cut the power instead.
@@ -96,7 +109,7 @@ type asked struct {
 func (i *Installer) askedAt(host hardware.Host, change hardware.PowerChange) time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if last := i.asked[host.UID]; last.change == change {
+	if last := i.asked[host.UID]; last.change.Want == change.Want && last.change.Graceful == change.Graceful && last.change.Since.Equal(change.Since) {
 		return last.at
 	}
 	return time.Time{}

@@ -68,7 +68,7 @@ type rig struct {
 func newRig(t *testing.T, faults conformance.Faults) *rig {
 	r := &rig{
 		t: t, faults: faults, now: time.Date(2026, 6, 1, 8, 0, 0, 123456789, time.UTC), holds: conformance.DiskForeign,
-		bmc:   conformance.StartBMC(t, conformance.Quirks{IgnorePowerOn: faults.IgnorePowerOn, IgnorePowerOff: faults.IgnorePowerOff, RefuseSame: true}),
+		bmc:   conformance.StartBMC(t, conformance.Quirks{IgnorePowerOn: faults.IgnorePowerOn, IgnorePowerOff: faults.IgnorePowerOff, BusyReset: faults.RefusePower, RefuseSame: true}),
 		store: &store{session: netboot.Session{HostUID: "uid-1", BootMAC: bootMAC}},
 	}
 	service, err := netboot.New(netboot.Options{

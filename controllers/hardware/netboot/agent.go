@@ -119,7 +119,7 @@ func (s *Service) serveRegister(r agentRequest) (any, error) {
 	}
 	// It is kept until it is written with something else.
 	s.rememberReport(session.HostUID, report{
-		attempt: session.Number, boots: session.Boots, inventory: &registration.Inventory, written: session.StepAt,
+		attempt: session.Number, boots: session.Boots, inventory: &registration.Inventory, heard: r.now, written: session.StepAt,
 		progress: protocol.Progress{Step: hardware.StepRegistered},
 	})
 	s.log(session).Info("agent registered", "boot", session.Boots, "operation", session.Operation)
@@ -160,7 +160,7 @@ func (s *Service) serveProgress(r agentRequest) (any, error) {
 	}
 	last := s.lastReport(r.session)
 	isDue := last.isDue(r.session, progress, r.now, s.options.ProgressInterval)
-	last.progress = progress
+	last.progress, last.heard = progress, r.now
 	if isDue {
 		last.written = r.now
 	}
@@ -243,8 +243,8 @@ type report struct {
 	attempt  int64
 	boots    int
 	progress protocol.Progress
-	// written is when progress was last written.
-	written time.Time
+	// heard is when progress was reported, written when it was last written.
+	heard, written time.Time
 	// inventory is what the agent found; nil once it is written.
 	inventory *hardware.Inventory
 }
@@ -272,7 +272,8 @@ func (s *Service) serveResult(r agentRequest) (any, error) {
 	}
 	session, err := s.update(r, func(session *Session) error {
 		finished := refusalOfFinished(session)
-		if last, known := s.heard(*session); known && finished == nil {
+		// Another replica may have heard more, and written it.
+		if last, known := s.heard(*session); known && finished == nil && !last.heard.Before(session.StepAt) {
 			s.noteProgress(session, last.progress, r.now)
 		}
 		if result.Inventory != nil && finished == nil {

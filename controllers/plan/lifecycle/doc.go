@@ -12,7 +12,7 @@
 // under its resource version as seen in Facts, so a decision about an older state never lands. And a disk is touched
 // only behind the fence: evicted or out of time, power-off confirmed, Node object gone.
 //
-// A roll is a spec.revision that differs from status.revision. It is looked at before it begins: the revision exists and can
+// A roll is a spec.revision, or a spec.rendering, that differs from the status's. It is looked at before it begins: the revision exists and can
 // be rendered, the tenant answers, takes its kubelet and serves its API, the host is well; else condition UpToDate says what
 // is in the way, and nothing is drained. Then the same host is emptied, stopped and installed again as the next attempt. That
 // holds from Provisioning on, so a bad image is undone while it is stuck. A roll forces no pod, however late it is. It can be

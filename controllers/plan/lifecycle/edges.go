@@ -34,7 +34,7 @@ func table() []edge {
 		releasing(pending),
 		{pending, claiming, "all it refers to is ready, and placement chose a host", situation.canClaim, (*planner).enterClaiming},
 		releasing(claiming),
-		{claiming, provisioning, "the host's consumerRef is this Machine", situation.hasHost, (*planner).enterProvisioning},
+		{claiming, provisioning, "the host's consumerRef is this Machine, and its revision has a rendering", situation.canBeginInstall, (*planner).enterProvisioning},
 		{claiming, pending, "the host is another's, gone or no longer fit", situation.hasLostClaim, (*planner).enterPending},
 		releasing(provisioning),
 		rolling(provisioning),
@@ -49,7 +49,7 @@ func table() []edge {
 		rolling(ready),
 		{ready, validating, "the verdict no longer passes", situation.hasFailed, (*planner).enterValidating},
 		releasing(draining),
-		{draining, provisioning, "evicted, power-off confirmed, Node deleted", situation.isFenced, (*planner).enterNextAttempt},
+		{draining, provisioning, "evicted, power-off confirmed, Node deleted, and the next revision has a rendering", situation.isFenced, (*planner).enterNextAttempt},
 		{draining, validating, "the roll was called off before the power-off was begun, and the Node is uncordoned", situation.canEndRoll, (*planner).enterValidating},
 		{v1alpha1.MachineReleasing, gone, "no host is this Machine's, and its token is gone", situation.isReleased, nil},
 	}

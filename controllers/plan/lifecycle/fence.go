@@ -61,7 +61,7 @@ func (s situation) evictPods() result {
 		message += "; no eviction is allowed by PodDisruptionBudget " + strings.Join(b[:min(len(b), mostNames)], ", ")
 	}
 	return act(evict, notice{reason: v1alpha1.ReasonDrainTimedOut, waitingFor: pods, message: message +
-		"; a roll forces no pod: mend what keeps them, delete the pods, or set spec.revision back to " + s.Machine.Status.Revision}).lookAgain(hostRound)
+		"; a roll forces no pod: mend what keeps them, delete the pods, or call the roll off: ingot rollout undo " + s.Machine.Spec.NodeTypeRef.Name}).lookAgain(hostRound)
 }
 
 func podsToLeave(names []string) string {

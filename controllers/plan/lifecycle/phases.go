@@ -13,6 +13,7 @@ var phases = map[v1alpha1.MachinePhase][]step{
 	v1alpha1.MachineClaiming: {
 		goal("everything that it refers to can be used", situation.awaitReferences),
 		goal("the host's consumerRef is this Machine", situation.claimHost),
+		goal("its revision has a rendering", situation.awaitRendering),
 	},
 	v1alpha1.MachineProvisioning: {
 		goal("the host is this Machine's", situation.reportLostHost),
@@ -42,7 +43,8 @@ var phases = map[v1alpha1.MachinePhase][]step{
 			goal("the Node of a roll that was called off is uncordoned", situation.uncordonCalledOff),
 			goal("the wanted revision suits the tenant's cluster", situation.awaitNextRevision))},
 		append(fenceSteps(),
-			goal("the host can take another image", situation.takeImageOff))...),
+			goal("the host can take another image", situation.takeImageOff),
+			goal("the next revision has a rendering", situation.awaitRendering))...),
 	v1alpha1.MachineReleasing: {
 		goal("no bootstrap token is left", situation.deleteToken),
 		while("the host is this Machine's", situation.hasHost,

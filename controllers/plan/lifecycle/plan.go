@@ -151,9 +151,7 @@ func installed(this, other v1alpha1.RenderedRevision) string {
 
 // enterNextAttempt installs what is wanted now, which is the same revision again when the roll was called off too late.
 func (p *planner) enterNextAttempt() {
-	if p.Next.Name != "" {
-		p.Revision, p.Next = p.Next, Revision{}
-	}
+	p.Revision, p.Next = p.installedNext(), Revision{}
 	s := &p.d.Status
 	s.Revision, s.Rendering, s.Attempt, s.NodeRef, s.SystemUUID = p.Revision.Name, p.Revision.Rendering, s.Attempt+1, nil, ""
 	p.set(v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonWaitingForNode, fmt.Sprintf("attempt %d is being installed", s.Attempt))

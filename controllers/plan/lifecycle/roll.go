@@ -31,6 +31,17 @@ func (s situation) awaitNextRevision() result {
 	return wait(notice{reason: reason, message: message + "; the roll waits, and its Node stays cordoned"}).lookAgain(time.Minute)
 }
 
+// awaitRendering waits until what is installed next is named whole.
+func (s situation) awaitRendering() result {
+	of := s.installedNext()
+	if of.Rendering != "" {
+		return next
+	}
+	return wait(notice{
+		reason: v1alpha1.ReasonWaitingForNodeType, message: "revision " + of.Name + ": " + of.Problem + "; nothing is installed before that",
+	}).lookAgain(time.Minute)
+}
+
 // takeImageOff is for hosts without HostRecords: a baremetal-operator installs only on what it has deprovisioned.
 func (s situation) takeImageOff() result {
 	if s.CanTakeImage() {

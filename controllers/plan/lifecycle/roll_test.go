@@ -185,7 +185,7 @@ func TestPodsThatStayAreNamedAndNeverForced(t *testing.T) {
 		t.Errorf("in time: %s: %s", reason, message)
 	}
 	reason, message := readyAfter(w, 60)
-	for _, part := range []string{"1 pod to leave", "PodDisruptionBudget team/budget", "spec.revision back to rev-1", "should have ended by"} {
+	for _, part := range []string{"1 pod to leave", "PodDisruptionBudget team/budget", "ingot rollout undo h100", "should have ended by"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("the message lacks %q: %s", part, message)
 		}

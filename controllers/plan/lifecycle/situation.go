@@ -56,8 +56,20 @@ func (s situation) hasPassed() bool { return s.hasJoined() && s.guards.hasPassin
 // hasFailed needs the tenant's word: while it cannot be reached nothing is known, and the Machine stays Ready.
 func (s situation) hasFailed() bool { return s.Tenant.Reachable && !s.hasPassed() }
 
+// canBeginInstall: the host is this Machine's, and what is to be installed is named whole. The name is kept for good, so a
+// rendering that is missed must be waited for here.
+func (s situation) canBeginInstall() bool { return s.hasHost() && s.Revision.Rendering != "" }
+
+// installedNext is what a host that is fenced takes: what is wanted or, when the roll was called off too late, the same again.
+func (s situation) installedNext() Revision {
+	if s.Next.Name != "" {
+		return s.Next
+	}
+	return s.Revision
+}
+
 func (s situation) isFenced() bool {
-	return s.hasHost() && s.guards.isPoweredOff(s.Facts) && s.guards.isNodeGone(s.Facts) && s.CanTakeImage()
+	return s.installedNext().Rendering != "" && s.hasHost() && s.guards.isPoweredOff(s.Facts) && s.guards.isNodeGone(s.Facts) && s.CanTakeImage()
 }
 
 // canEndRoll: the roll ends before it did harm; Ingot's own cordon is lifted first.

@@ -17,6 +17,8 @@ type Facts struct {
 	Status v1alpha1.NodeTypeStatus
 	// Kept are the NodeTypeRenderings that exist; those of other revisions may be among them.
 	Kept []v1alpha1.NodeTypeRendering
+	// Used says whether a Machine has, or is to have, the rendering of that name.
+	Used func(rendering string) bool
 	// Made is what the version that runs makes of the revision; nil: it refuses.
 	Made *v1alpha1.NodeTypeRendering
 }
@@ -36,7 +38,7 @@ type Choice struct {
 }
 
 // Choose picks the rendering that was asked for, else the one that the revision has, else the one that was just made. A rendering
-// that is stable and has been lost is never replaced by another one: all Machines would be rolled because an object was deleted.
+// that Machines have and that has been lost is never replaced by another one: they would be rolled because an object was deleted.
 func Choose(f Facts) (Choice, error) {
 	var c Choice
 	asked := f.kept(f.Asked)
@@ -51,11 +53,11 @@ func Choose(f Facts) (Choice, error) {
 		}
 		f.keepOrMake(&c)
 	}
-	if c.Rendering == nil || f.Made == nil {
+	if c.Rendering == nil {
 		return c, nil
 	}
 	plan, err := Plan(c.Rendering)
-	if err != nil {
+	if err != nil || f.Made == nil {
 		return c, err
 	}
 	c.Differences, err = Differences(plan, f.Made.Spec.Plan)
@@ -68,20 +70,21 @@ func (f Facts) keepOrMake(c *Choice) {
 		c.Lost = lost
 		return
 	}
-	if name := Of(f.Revision, f.Status, f.Kept); name != "" && f.lost() == "" {
+	if name := OfRevision(f.Revision, f.Status, f.Kept); name != "" && f.lost() == "" {
 		c.Rendering = f.kept(name)
 		return
 	}
 	c.Rendering, c.New = f.Made, f.Made != nil
 }
 
-// lost names the stable rendering of the revision where it does not exist; empty: it does, or another revision is stable.
+// lost names the rendering of the revision that the status names and Machines use where it does not exist; empty: there is none.
 func (f Facts) lost() string {
-	stable := f.Status.Stable()
-	if stable.Revision != f.Revision || f.kept(stable.Rendering) != nil {
-		return ""
+	for _, has := range []v1alpha1.RenderedRevision{f.Status.Stable(), f.Status.Target()} {
+		if has.Revision == f.Revision && has.Rendering != "" && f.kept(has.Rendering) == nil && f.Used(has.Rendering) {
+			return has.Rendering
+		}
 	}
-	return stable.Rendering
+	return ""
 }
 
 // isMade says whether the version that runs makes the rendering of that name.

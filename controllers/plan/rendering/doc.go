@@ -6,6 +6,6 @@
 // installed for. Differences says in words what the new version would do, and a Rollout brings that to the Machines when a
 // person asks for it.
 //
-// A rendering is named by a digest of what shapes or judges a node. What only people read, hints and warnings, is not in it: a
-// better sentence is no other promise.
+// A rendering is named by a digest of what shapes or judges a node. Hints and warnings, which only people read, are not in it, so
+// that a version with better sentences does not make another rendering.
 package rendering

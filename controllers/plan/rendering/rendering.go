@@ -48,9 +48,9 @@ func shaping(plan v1alpha1.NodePlan) v1alpha1.NodePlan {
 	return out
 }
 
-// Of names the rendering that a revision has: the NodeType's stable one, else its target one, else the newest that was kept of it.
+// OfRevision names the rendering that a revision has: the NodeType's stable one, else its target one, else the newest that was kept of it.
 // Empty: it has none.
-func Of(revision string, status v1alpha1.NodeTypeStatus, kept []v1alpha1.NodeTypeRendering) string {
+func OfRevision(revision string, status v1alpha1.NodeTypeStatus, kept []v1alpha1.NodeTypeRendering) string {
 	mine := slices.DeleteFunc(slices.Clone(kept), func(r v1alpha1.NodeTypeRendering) bool { return r.Spec.RevisionRef.Name != revision })
 	for _, has := range []v1alpha1.RenderedRevision{status.Stable(), status.Target()} {
 		if has.Revision == revision && slices.ContainsFunc(mine, func(r v1alpha1.NodeTypeRendering) bool { return r.Name == has.Rendering }) {

@@ -101,12 +101,19 @@ func (f Facts) stable(target v1alpha1.RenderedRevision, latest Rollout) v1alpha1
 // Machines live: were it the target, their number would change revision without a Rollout.
 func (f Facts) recovered(target v1alpha1.RenderedRevision, latest Rollout, outdated map[v1alpha1.RenderedRevision]int) v1alpha1.RenderedRevision {
 	exists := func(has v1alpha1.RenderedRevision) bool {
-		return slices.ContainsFunc(f.Revisions, func(r Revision) bool { return r.Name == has.Revision })
+		// The target's revision may have been made a moment ago.
+		return has.Revision == target.Revision || slices.ContainsFunc(f.Revisions, func(r Revision) bool { return r.Name == has.Revision })
+	}
+	// A wish that leaves the rendering open is no rendering that was ever stable.
+	isOpen := func(has v1alpha1.RenderedRevision) bool {
+		return has.Rendering == "" && !slices.ContainsFunc(f.Machines, func(m Machine) bool { return m.Installed == has })
 	}
 	if latest.To == target && !latest.Phase.Settled() && exists(latest.From) {
 		return latest.From
 	}
-	maps.DeleteFunc(outdated, func(has v1alpha1.RenderedRevision, _ int) bool { return !exists(has) })
+	maps.DeleteFunc(outdated, func(has v1alpha1.RenderedRevision, _ int) bool {
+		return !exists(has) || target.Rendering != "" && isOpen(has)
+	})
 	return cmp.Or(commonest(outdated), target)
 }
 

@@ -62,6 +62,14 @@ func (d *decider) admitted(g Gate) bool {
 	return !d.tainted && g == Keep && (d.settled() || d.standing())
 }
 
+// MustPlaceGate says whether the gate must be put on a node that cannot be judged, because what it promises is not known: it has no
+// gate, and nothing that was judged before speaks of this Node object and this boot.
+func MustPlaceGate(in Input) bool {
+	p := in.Previous
+	isJudged := p != nil && p.NodeUID == in.Node.UID && p.BootID == in.Node.Status.NodeInfo.BootID
+	return in.OnFailure != v1alpha1.OnFailureObserve && !gated(in.Node, in.Gate) && !isJudged
+}
+
 // rebooted: the same Node object shows another boot than the one that was judged.
 func (d *decider) rebooted() bool {
 	p := d.in.Previous
