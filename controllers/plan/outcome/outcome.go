@@ -45,7 +45,9 @@ func Conclude(r *v1alpha1.HostRecordStatus, f Facts) {
 	case !w.IsOpen():
 	case status != nil && status.State == hardware.AttemptFailed:
 		fail(r, f, status.Step, status.Reason, status.Message)
-	case status != nil && status.State == hardware.AttemptSucceeded && !AwaitsPowerOff(r, f):
+	case AwaitsPowerOff(r, f):
+		// Only the power-off is missing, whatever the deadline: doing the erase again would not bring it.
+	case status != nil && status.State == hardware.AttemptSucceeded:
 		succeed(r, f)
 	case f.Now.After(w.Deadline.Add(f.Grace)):
 		failOverdue(r, f)

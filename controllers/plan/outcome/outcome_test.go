@@ -40,6 +40,7 @@ func TestNothingIsConcludedWhileAnAttemptGoesOn(t *testing.T) {
 		"it runs":                                   {Now: noon, Observed: observed(4, hardware.AttemptRunning, "")},
 		"it runs, and its installer may end it yet": {Now: noon.Add(time.Hour + time.Minute), Grace: 2 * time.Minute, Observed: observed(4, hardware.AttemptRunning, "")},
 		"an erase without its power-off":            {Now: noon, Power: hardware.PowerOn, Observed: observed(4, hardware.AttemptSucceeded, "")},
+		"the same, long after the deadline":         {Now: noon.Add(24 * time.Hour), Power: hardware.PowerUnknown, Observed: observed(4, hardware.AttemptSucceeded, "")},
 	} {
 		r := wanted(hardware.OpErase)
 		if Conclude(&r, f); !equality.Semantic.DeepEqual(r, wanted(hardware.OpErase)) {
