@@ -68,17 +68,28 @@ func (p *planner) eraseMode() v1alpha1.EraseMode {
 
 // isWanted says whether the attempt of the record is this piece of work.
 func (p *planner) isWanted(work v1alpha1.WantedAttempt) bool {
-	w, proof := p.d.Record.Wanted, p.d.Record.Erased
-	if w == nil || w.Operation != work.Operation {
+	w := p.d.Record.Wanted
+	if w == nil || w.Operation != work.Operation || w.Outcome == v1alpha1.AttemptSucceeded && !p.isProven() {
 		return false
 	}
 	switch hardware.Operation(w.Operation) {
 	case hardware.OpInstall:
 		return w.MachineUID == work.MachineUID && w.MachineAttempt == work.MachineAttempt && w.Image != nil && *w.Image == *work.Image
 	case hardware.OpErase:
-		// A success counts only with its proof: an older one says nothing about what came later.
-		isProven := proof != nil && proof.Attempt == w.Number
-		return strength[w.Erase] >= strength[work.Erase] && (w.Outcome != v1alpha1.AttemptSucceeded || isProven)
+		return strength[w.Erase] >= strength[work.Erase]
+	}
+	return true
+}
+
+// isProven says whether what the attempt of the record has done still stands. A success alone says nothing about what came later: a
+// release without an erase, for one, leaves the installation in the record.
+func (p *planner) isProven() bool {
+	w, erased, in := p.d.Record.Wanted, p.d.Record.Erased, p.d.Record.Installed
+	switch hardware.Operation(w.Operation) {
+	case hardware.OpInstall:
+		return in != nil && w.Image != nil && in.MachineUID == w.MachineUID && in.Attempt == w.MachineAttempt && in.Checksum == w.Image.Checksum
+	case hardware.OpErase:
+		return erased != nil && erased.Attempt == w.Number
 	}
 	return true
 }
@@ -153,13 +164,17 @@ func (p *planner) begin(work v1alpha1.WantedAttempt) {
 		Message: fmt.Sprintf("attempt %d, until %s", work.Number, work.Deadline.UTC().Format(time.RFC3339))})
 }
 
-// nextNumber never repeats: after a record was lost it begins above all that can have been counted.
+// nextNumber never repeats: after a record was lost it begins above all that can have been counted. A number that an installer keeps
+// something under is not used either, since that would be taken for the new attempt's.
 func (p *planner) nextNumber() int64 {
 	last := int64(0)
 	if w := p.d.Record.Wanted; w != nil {
 		last = w.Number
 	} else if p.d.Record.LastTenant != "" {
 		last = p.Now.Unix()
+	}
+	if kept := p.d.Record.Attempt; kept != nil {
+		last = max(last, kept.Number)
 	}
 	if p.Observed != nil && p.Observed.Attempt != nil {
 		last = max(last, p.Observed.Attempt.Number)

@@ -22,6 +22,9 @@
 //     system) has unknown content: its lastTenant becomes UnknownTenant, which is no TenantCluster's name, so that the rules for
 //     crossing tenants hold for whoever is next. When it is not provisioned it is erased first, by at least Metadata.
 //   - Policy None is a decision too: it leaves a proof with mode None.
+//   - A host whose BareMetalHost.status was lost while a Machine runs on it is provisioned: its record says what is installed and for
+//     whom, and nothing is erased under a Machine.
+//   - A record that an earlier version of Ingot wrote says too little: the host is in error (OlderShape), and nothing is done with it.
 //
 // lastTenant is written, and the proof of the last erase withdrawn, with the intent to install, before the first byte.
 // An erase that was begun is never replaced by a weaker one. It counts when the installer says so and the BMC confirms power-off.

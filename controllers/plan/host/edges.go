@@ -39,20 +39,24 @@ var removal = []edge{
 
 // edges is the life of a host. The first edge of a state that holds is taken, until none holds.
 var edges = []edge{
+	{StateRegistering, StateProvisioned, "its status was lost, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
 	{StateRegistering, StateExternallyProvisioned, "the BMC answers, and somebody else installs it", (*planner).isExternal, nil},
 	{StateRegistering, StateAvailable, "the BMC answers, its hardware is known, and its disks are clean", all((*planner).isKnown, (*planner).isReady), nil},
 	{StateRegistering, StateDeprovisioning, "the BMC answers, its hardware is known, and its disks are not clean", (*planner).isKnown, nil},
 	{StateRegistering, StateInspecting, "the BMC answers", always, nil},
 
+	{StateInspecting, StateProvisioned, "its status is out of date, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
 	{StateInspecting, StateAvailable, "inspected, or not to be inspected, and clean", all((*planner).isInspected, (*planner).isReady), nil},
 	{StateInspecting, StateDeprovisioning, "inspected, or not to be inspected, and not clean", (*planner).isInspected, nil},
 
+	{StateAvailable, StateProvisioned, "its status is out of date, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
 	{StateAvailable, StateProvisioning, "its Machine asks for an image", (*planner).mustInstall, nil},
 	{StateAvailable, StatePreparing, "an erase is asked for by annotation, or under way", (*planner).mustErase, (*planner).enterPreparing},
 	{StateAvailable, StateInspecting, "an inspection is asked for by annotation, or under way", (*planner).mustInspect, (*planner).enterInspecting},
 	{StateAvailable, StateDeprovisioning, "its disks are not clean", (*planner).isIdleAndDirty, nil},
 	{StateAvailable, StateExternallyProvisioned, "somebody else installs it", (*planner).isFreeAndExternal, nil},
 
+	{StatePreparing, StateProvisioned, "its status is out of date, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
 	{StatePreparing, StateAvailable, "the erase is proven", all((*planner).isPrepared, (*planner).isReady), (*planner).dropEraseAnnotation},
 	{StatePreparing, StateDeprovisioning, "no erase is under way, and its disks are not clean", (*planner).isPrepared, nil},
 
@@ -71,6 +75,7 @@ var edges = []edge{
 	{StatePoweringOff, StateDeprovisioning, "wanted again, and not clean", always, nil},
 	{StateDeleting, StateAvailable, "wanted again, and clean", (*planner).isReady, nil},
 	{StateDeleting, StateDeprovisioning, "wanted again, and not clean", always, nil},
+	{foreignState, StateProvisioned, "it has what its Machine had installed", (*planner).isStillInstalled, nil},
 	{foreignState, StateAvailable, "clean", (*planner).isReady, nil},
 	{foreignState, StateDeprovisioning, "not clean", always, nil},
 }
@@ -248,8 +253,11 @@ func (p *planner) isPrepared() bool {
 	return p.isIdle() && (w == nil || w.Operation != string(hardware.OpErase) || p.hasSucceeded(erasure(w.Erase)))
 }
 
+// dropEraseAnnotation drops the annotation when the erase that has succeeded is at least as strong as it asks. It may have been changed
+// while a weaker one ran, or ask for a mode that is not known.
 func (p *planner) dropEraseAnnotation() {
-	if w := p.d.Record.Wanted; w != nil && w.Operation == string(hardware.OpErase) {
+	asked, isKnown := strength[v1alpha1.EraseMode(p.Host.Erase)]
+	if w := p.d.Record.Wanted; isKnown && w != nil && w.Operation == string(hardware.OpErase) && strength[w.Erase] >= asked {
 		p.d.DropAnnotations = []Annotation{AnnotationErase}
 	}
 }
@@ -257,6 +265,15 @@ func (p *planner) dropEraseAnnotation() {
 func (p *planner) isInstalled() bool {
 	return p.isAsked() && p.Host.Online && p.hasSucceeded(p.installation())
 }
+
+// isStillInstalled says whether a Machine has the host and runs on what was installed for it, whatever the state says. Without this a
+// host whose BareMetalHost.status was lost, or restored from a backup, would be erased under its Machine. Where an erase was begun
+// nothing is sure to be left.
+func (p *planner) isStillInstalled() bool {
+	in := p.d.Record.Installed
+	return p.isAsked() && p.isIdle() && !p.isEraseBegun() && in != nil && in.MachineUID == p.Spec.Machine.UID
+}
+
 func (p *planner) hasImage() bool { return p.Host.HasImage }
 
 // isUnwanted says whether nobody wants what is being installed: the host was released, or its image was never meant.

@@ -85,6 +85,10 @@ func (w *world) people() {
 	case h.HasImage && (w.calm || w.chance(2)):
 		h.HasImage = false
 		h.Generation++
+	case h.Claimed && w.spec.Machine != nil && !h.HasImage && h.Status.State == StateAvailable && w.chance(30):
+		// The image was taken off and is put back.
+		h.HasImage, h.Online = true, true
+		h.Generation++
 	case h.Claimed && w.spec.Machine != nil && !h.HasImage && h.Status.State == StateAvailable:
 		h.Claimed, h.ConsumerUID, w.spec = false, "", v1alpha1.HostRecordSpec{}
 	case w.chance(1):
@@ -115,15 +119,22 @@ func isKept(r v1alpha1.HostRecordStatus) bool {
 	return r.Erased != nil && r.Erased.Mode == v1alpha1.EraseNone
 }
 
+// isRunning says whether a Machine runs on what was installed for it, and no erase was begun since.
+func isRunning(f Facts) bool {
+	in, w := f.Record.Installed, f.Record.Wanted
+	return f.Host.HasImage && f.Host.Claimed && f.Spec.Machine != nil && f.Host.ConsumerUID == string(f.Spec.Machine.UID) &&
+		in != nil && in.MachineUID == f.Spec.Machine.UID && w != nil && w.Operation == string(hardware.OpInstall)
+}
+
 // oddities are what people do seldom.
 func (w *world) oddities() {
 	h := &w.host
 	switch {
 	case h.ExternallyProvisioned && (w.calm || w.chance(5)), !h.ExternallyProvisioned && !h.Claimed && w.chance(1):
 		h.ExternallyProvisioned = !h.ExternallyProvisioned
-	case !w.reborn && !w.erasing && !h.Claimed && w.record.Inventory != nil && !w.record.Wanted.IsOpen() && w.chance(2):
+	case !w.reborn && !w.erasing && w.record.Inventory != nil && !w.record.Wanted.IsOpen() && w.chance(2):
 		// Its status was lost, or comes from an old backup, and its record is still there.
-		w.reborn, h.Status = true, Status{State: []State{StateNone, StateInspecting, StatePreparing, "matching"}[w.rand.Intn(4)]}
+		w.reborn, h.Status = true, Status{State: []State{StateNone, StateInspecting, StateAvailable, StatePreparing, "matching"}[w.rand.Intn(5)]}
 	case h.Status.State == StateAvailable && !h.Claimed && w.chance(2):
 		h.InspectionAsked = true
 	case w.calm:
@@ -250,6 +261,8 @@ func (w *world) check(f Facts, d Decision) {
 		w.fail("installing while available")
 	case before == StateProvisioned && after == StateDeprovisioning && f.Host.HasImage:
 		w.fail("a provisioned host was taken down: %s", d.Status.ErrorMessage)
+	case before != StateDeprovisioning && after == StateDeprovisioning && isRunning(f):
+		w.fail("a host is taken down from %q under its Machine", before)
 	case d.Action.Kind == ActionErase && after != StateDeprovisioning && after != StatePreparing:
 		w.fail("an erase in state %s", after)
 	case d.Action.Kind != ActionNone && f.Record.Wanted != nil && d.Record.Wanted.Number != f.Record.Wanted.Number:
@@ -326,6 +339,9 @@ func (w *world) remove() {
 		for range w.rand.Intn(6) {
 			w.reconcile()
 		}
+	}
+	if w.rand.Intn(3) == 0 {
+		w.power = hardware.PowerOn // a person wanted to look at it once more
 	}
 	h.Deleting, h.ExternallyProvisioned, h.InspectionAsked, h.Erase = true, false, false, ""
 	h.Detached = w.rand.Intn(4) == 0

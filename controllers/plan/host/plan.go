@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -26,6 +27,8 @@ func Plan(f Facts) Decision {
 		return p.d
 	case f.Host.Detached:
 		p.decideDetached()
+	case p.hasOlderShape():
+		p.refuseOlderShape()
 	default:
 		p.adopt()
 		p.conclude()
@@ -50,6 +53,17 @@ func (p *planner) decideDetached() {
 	p.takeSteps()
 }
 
+// hasOlderShape says whether an earlier version of Ingot wrote the record. It kept in status.attempt what is in status.wanted now.
+func (p *planner) hasOlderShape() bool { return p.Record.Wanted == nil && p.Record.Attempt != nil }
+
+// refuseOlderShape does nothing with the hardware: what is on the disks, and which attempt runs, cannot be told from the record.
+func (p *planner) refuseOlderShape() {
+	p.clearError()
+	p.fail(RegistrationError, v1alpha1.ReasonOlderShape, "an earlier version of Ingot wrote the HostRecord of this host: it has status.attempt and no status.wanted. "+
+		"Nothing is done with the host. Delete the HostRecord and remove its finalizer: the host is then taken as one of unknown content")
+	p.d.Requeue, p.d.WaitsFor = p.steady(), "the HostRecord to be deleted"
+}
+
 // decide goes where an edge leads, does what the state asks for, and shows a BMC that cannot be read.
 func (p *planner) decide() {
 	p.follow()
@@ -62,10 +76,14 @@ func (p *planner) decide() {
 	if p.Problem != nil && p.tableState() != StateDeleting {
 		p.showProblem()
 	}
-	if e := p.d.Record.Error; e != nil && p.isDeleted() {
-		p.fail(p.d.Status.ErrorType, e.Reason, e.Message+"; the host is deleted when its disks are erased: to give it up as it is, annotate it with baremetalhost.metal3.io/detached")
+	// While a silent BMC is borne with, the error is the record's, which has the hint already.
+	if e := p.d.Record.Error; e != nil && p.isDeleted() && !strings.Contains(e.Message, detachHint) {
+		p.fail(p.d.Status.ErrorType, e.Reason, e.Message+detachHint)
 	}
 }
+
+// detachHint ends the message of an error that keeps a deleted host.
+const detachHint = "; the host is deleted when its disks are erased: to give it up as it is, annotate it with baremetalhost.metal3.io/detached"
 
 // outcomeFacts are what the outcome of the attempt that is wanted follows from.
 func (p *planner) outcomeFacts() outcome.Facts {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -281,6 +282,33 @@ func TestDecisions(t *testing.T) {
 			facts: facts(StateProvisioned, off).claimed().installed().with(func(f *Facts) { f.Spec.Attempt = 2 }), state: StateProvisioning},
 		{name: "a provisioned host without an image is deprovisioned",
 			facts: facts(StateProvisioned, off).claimed().installed().with(func(f *Facts) { f.Host.HasImage = false }), state: StateDeprovisioning},
+		{name: "a host whose status was lost stays with the Machine that runs on it", facts: inUse(StateNone), state: StateProvisioned},
+		{name: "a host whose status says inspecting stays with the Machine that runs on it", facts: inUse(StateInspecting), state: StateProvisioned},
+		{name: "a host whose status says available stays with the Machine that runs on it", facts: inUse(StateAvailable), state: StateProvisioned},
+		{name: "a host whose status says preparing stays with the Machine that runs on it", facts: inUse(StatePreparing), state: StateProvisioned},
+		{name: "a host whose state is another system's stays with the Machine that runs on it", facts: inUse("matching"), state: StateProvisioned},
+		{name: "a host whose status was lost and that another Machine left is erased",
+			facts: inUse(StateNone).with(func(f *Facts) { f.Record.Installed.MachineUID = "m0" }), state: StateDeprovisioning, action: ActionSetPower},
+		{name: "a host whose status was lost while it was erased is erased",
+			facts: inUse(StateNone).attempted(3, hardware.OpErase, failed, hardware.ReasonDiskError).ended(0), state: StateDeprovisioning, action: ActionSetPower},
+		{name: "an image that is put back after a release without an erase is installed",
+			facts: facts(StateAvailable, off).claimed().attempted(2, hardware.OpInstall, succeeded, "").ended(0).with(func(f *Facts) {
+				f.Record.Erased = &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseNone, Attempt: 2}
+			}), state: StateProvisioning, check: begins(3, hardware.OpInstall)},
+		{name: "an attempt has no number that an installer keeps something under",
+			facts: facts(StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, failed, hardware.ReasonNoBootRequest).ended(1).with(later(time.Minute)).
+				with(func(f *Facts) { f.Record.Attempt = &v1alpha1.HostAttempt{Number: 7, State: "Succeeded"} }),
+			state: StateProvisioning, check: begins(8, hardware.OpInstall)},
+		{name: "nothing is done with a host whose record an earlier version of Ingot wrote",
+			facts: facts(StateProvisioning, on).claimed().with(func(f *Facts) {
+				f.Record.Attempt = &v1alpha1.HostAttempt{Number: 1, State: "Succeeded"}
+				f.Observed.Attempt = &hardware.AttemptStatus{Number: 1, State: succeeded}
+			}),
+			state: StateProvisioning, error: RegistrationError, message: "OlderShape: an earlier version of Ingot wrote the HostRecord", check: func(t *testing.T, d Decision) {
+				if d.Record.Wanted != nil || d.Record.Installed != nil || d.Record.Error.Reason != v1alpha1.ReasonOlderShape || len(d.Events) != 1 {
+					t.Errorf("record = %+v, events %+v", d.Record, d.Events)
+				}
+			}},
 		{name: "a provisioned host whose record was lost stays, and its numbers begin anew above all earlier ones",
 			facts: facts(StateProvisioned, on).claimed().with(func(f *Facts) { f.Record = v1alpha1.HostRecordStatus{} }), state: StateProvisioned,
 			check: func(t *testing.T, d Decision) {
@@ -344,10 +372,31 @@ func TestDecisions(t *testing.T) {
 			state: StatePreparing, check: begins(1, hardware.OpErase)},
 		{name: "an unknown erase mode is refused", facts: facts(StateAvailable, off).with(func(f *Facts) { f.Host.Erase = "Everything" }),
 			state: StateAvailable, error: PreparationError, message: `EraseModeInvalid: annotation ingot.dev/erase is "Everything"`},
-		{name: "the annotation goes when its erase is proven", facts: facts(StatePreparing, off).attempted(1, hardware.OpErase, succeeded, ""), state: StateAvailable,
+		{name: "the annotation goes when its erase is proven", facts: facts(StatePreparing, off).attempted(1, hardware.OpErase, succeeded, "").with(func(f *Facts) { f.Host.Erase = "Full" }), state: StateAvailable,
 			check: func(t *testing.T, d Decision) {
 				if len(d.DropAnnotations) != 1 || d.Record.Erased == nil {
 					t.Errorf("drops %v, erased %+v", d.DropAnnotations, d.Record.Erased)
+				}
+			}},
+		{name: "the annotation stays when a weaker erase is proven, and the host is looked at at once",
+			facts: facts(StatePreparing, off).attempted(1, hardware.OpErase, succeeded, "").with(func(f *Facts) { f.Host.Erase, f.Record.Wanted.Erase = "Full", v1alpha1.EraseMetadata }),
+			state: StateAvailable, check: func(t *testing.T, d Decision) {
+				if len(d.DropAnnotations) != 0 || d.Record.Erased == nil || d.Requeue != soon {
+					t.Errorf("drops %v, erased %+v, again in %s", d.DropAnnotations, d.Record.Erased, d.Requeue)
+				}
+			}},
+		{name: "an annotation with an unknown mode is not served by any erase",
+			facts: facts(StatePreparing, off).attempted(1, hardware.OpErase, succeeded, "").with(func(f *Facts) { f.Host.Erase = "Everything" }),
+			state: StateAvailable, error: PreparationError, message: "EraseModeInvalid", check: func(t *testing.T, d Decision) {
+				if len(d.DropAnnotations) != 0 {
+					t.Errorf("drops %v", d.DropAnnotations)
+				}
+			}},
+		{name: "a proven erase waits for its power-off beyond the deadline, and is not done again",
+			facts: facts(StateDeprovisioning, on).claimed().installed().attempted(3, hardware.OpErase, succeeded, "").with(later(24 * time.Hour)),
+			state: StateDeprovisioning, action: ActionSetPower, check: func(t *testing.T, d Decision) {
+				if w := d.Record.Wanted; w.Number != 3 || !w.IsOpen() {
+					t.Errorf("attempt = %+v", w)
 				}
 			}},
 		{name: "an erase by annotation without its proof is done again",
@@ -368,6 +417,10 @@ func TestDecisions(t *testing.T) {
 		{name: "a deleted clean host is powered off", facts: facts(StateAvailable, on).attempted(1, hardware.OpInspect, succeeded, "").ended(0).with(deleting),
 			state: StatePoweringOff, action: ActionSetPower, check: asks(off, false)},
 		{name: "a deleted clean host that is off is deleted", facts: facts(StateAvailable, off).attempted(1, hardware.OpInspect, succeeded, "").ended(0).with(deleting), state: StateDeleting},
+		{name: "a host that is deleted no more waits for its BMC, and not for its removal",
+			facts: facts(StateDeleting, off).claimed().with(deleting).with(broken("CredentialsMissing")), state: StateDeleting, check: looksWithin(270*time.Second, 5*time.Minute)},
+		{name: "a deleted host that goes is looked at at once",
+			facts: facts(StateAvailable, off).with(deleting), state: StateDeleting, check: looksWithin(soon, soon)},
 		{name: "a deleted host that was never worked on needs no BMC", facts: facts(StateRegistering, off).with(broken("CredentialsMissing")).with(deleting), state: StateDeleting},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -396,6 +449,13 @@ func begins(number int64, op hardware.Operation) func(*testing.T, Decision) {
 			t.Errorf("attempt = %+v with action %q, expected the record of number %d, %s, alone", a, d.Action.Kind, number, op)
 		}
 	}
+}
+
+// inUse is a host that a Machine runs on since its first attempt, in a state that says otherwise.
+func inUse(state State) Facts {
+	f := facts(state, hardware.PowerOn).claimed().installed().attempted(2, hardware.OpInstall, hardware.AttemptSucceeded, "").ended(0)
+	f.Record.Inventory = &v1alpha1.HostInventory{}
+	return f
 }
 
 func asks(want hardware.PowerState, graceful bool) func(*testing.T, Decision) {
@@ -458,6 +518,73 @@ func TestAPowerOffThatIsIgnoredIsAnErrorUntilThePowerIsOff(t *testing.T) {
 	f.Record.Error = &v1alpha1.HostError{Reason: "PowerOffIgnored"}
 	if d = Plan(f); d.Status.State != StateDeleting {
 		t.Errorf("a clean host that cannot be powered off is kept for ever in state %s", d.Status.State)
+	}
+}
+
+func TestAFailedAttemptWhosePowerOffIsIgnoredIsOneError(t *testing.T) {
+	for _, reason := range []hardware.Reason{hardware.ReasonDigestMismatch, hardware.ReasonPowerOffIgnored} {
+		f := facts(StateProvisioning, hardware.PowerOn).claimed().attempted(2, hardware.OpInstall, hardware.AttemptFailed, reason).ended(3)
+		ignored := &hardware.Error{Kind: hardware.Ignored, Reason: hardware.ReasonPowerOffIgnored, Op: "set power Off", Err: errors.New("it still reports On")}
+		warnings := 0
+		for look := range 3 {
+			d := Plan(f).Refused(f, ignored)
+			if e := d.Record.Error; e.Reason != string(reason) || !strings.HasPrefix(e.Message, "attempt 2 failed at Writing: seen; it is not tried again by itself") ||
+				!strings.HasSuffix(e.Message, "; besides, PowerOffIgnored: it still reports On") || d.Status.ErrorType != ProvisioningError || d.Status.ErrorCount != 1 {
+				t.Errorf("look %d: %+v, %+v", look, e, d.Status)
+			}
+			warnings += len(d.Events)
+			f.Host.Status, f.Record = d.Status, d.Record
+		}
+		if warnings != 1 {
+			t.Errorf("%s is told %d times", reason, warnings)
+		}
+		if e := Plan(f).Refused(f, hardware.Errorf(hardware.Unauthorized, "power", "host", "401")).Record.Error; e.Reason != v1alpha1.ReasonBMCUnauthorized {
+			t.Errorf("the login is not known as refused, and is tried again with every look: %+v", e)
+		}
+	}
+}
+
+func TestAnErrorThatIsKeptWhileItsBMCIsSilentDoesNotGrow(t *testing.T) {
+	f := facts(StateProvisioning, hardware.PowerOn).claimed().attempted(2, hardware.OpInstall, hardware.AttemptRunning, "")
+	unsupported := hardware.Errorf(hardware.Unsupported, "boot", "host", "no network boot")
+	d := Plan(f).Refused(f, unsupported)
+	want := *d.Record.Error
+	for look := range 3 {
+		f.Host.Status, f.Record = d.Status, d.Record
+		f = f.with(broken("BMCUnreachable"))
+		if d = Plan(f).Refused(f, unsupported); *d.Record.Error != want || len(d.Events) != 0 {
+			t.Errorf("look %d: %+v, %+v", look, d.Record.Error, d.Events)
+		}
+	}
+	f = facts(StateDeprovisioning, hardware.PowerOff).installed().attempted(2, hardware.OpErase, hardware.AttemptFailed, hardware.ReasonDiskError).ended(3).with(deleting)
+	d = Plan(f)
+	want = *d.Record.Error
+	if !strings.HasSuffix(want.Message, detachHint) {
+		t.Errorf("a deleted host is kept without a word: %s", want.Message)
+	}
+	for look := range 3 {
+		f.Host.Status, f.Record = d.Status, d.Record
+		f = f.with(broken("BMCUnreachable"))
+		if d = Plan(f); *d.Record.Error != want {
+			t.Errorf("look %d: %d bytes, %d before: %s", look, len(d.Record.Error.Message), len(want.Message), d.Record.Error.Message)
+		}
+	}
+}
+
+func TestAChangeOfPowerIsTheSameAfterItsRecordWasRead(t *testing.T) {
+	f := facts(StateProvisioned, hardware.PowerOn).claimed().installed().with(later(1234 * time.Nanosecond))
+	f.Host.Online = false
+	first := Plan(f)
+	stored, err := json.Marshal(first.Record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Record = v1alpha1.HostRecordStatus{}
+	if err := json.Unmarshal(stored, &f.Record); err != nil {
+		t.Fatal(err)
+	}
+	if second := Plan(f.with(later(time.Second))); !second.Action.Power.Since.Equal(first.Action.Power.Since) {
+		t.Errorf("since %s, then %s: the installer takes it for another change, and asks again", first.Action.Power.Since, second.Action.Power.Since)
 	}
 }
 

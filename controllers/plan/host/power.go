@@ -23,7 +23,8 @@ func (p *planner) bringPower(want hardware.PowerState, graceful bool) result {
 		return next()
 	}
 	p.changing = transitions[want]
-	since, after := p.Now, p.Timeouts.Poll
+	// The record keeps microseconds, and every call for the same change has the same time.
+	since, after := p.Now.Truncate(time.Microsecond), p.Timeouts.Poll
 	before := p.Record.Power
 	if before != nil && before.State == string(p.changing) && before.ObservedGeneration == p.Host.Generation {
 		since = before.ObservedAt.Time
@@ -79,10 +80,10 @@ func (p *planner) recordedPower() hardware.PowerState {
 
 // isInstallersPower says whether nothing but the power differs during an installation. An installer switches it as its work needs,
 // and its own progress tells of it, so that it is worth no write; whoever wants the server off makes a new generation, and gets its
-// answer.
+// answer: while spec.online is false the power is recorded as it is, since an Off of this generation is a proof.
 func (p *planner) isInstallersPower() bool {
 	before := p.Record.Power
-	if before == nil || before.ObservedGeneration != p.Host.Generation || before.State != string(hardware.PowerOn) && before.State != string(hardware.PowerOff) {
+	if !p.Host.Online || before == nil || before.ObservedGeneration != p.Host.Generation || before.State != string(hardware.PowerOn) && before.State != string(hardware.PowerOff) {
 		return false
 	}
 	return p.seenPower() != hardware.PowerUnknown && p.changing == "" && !p.isIdle() && p.isStayingIn(StateProvisioning) &&

@@ -114,7 +114,13 @@ func (p *planner) isNewlyAvailable() bool {
 
 func (p *planner) rest() result { return wait("", p.steady()) }
 
-func (p *planner) awaitRemoval() result { return wait("", soon) }
+// awaitRemoval looks at once at a host that goes. One that is wanted again, and whose BMC cannot be read, waits for that.
+func (p *planner) awaitRemoval() result {
+	if p.isDeleted() || p.isGivenUp() {
+		return wait("", soon)
+	}
+	return wait("the BMC to be read", p.steady())
+}
 
 // cancel ends the attempt that is under way.
 func (p *planner) cancel() result {

@@ -16,6 +16,11 @@ func TestThePowerOfAnInstallationIsNoWriteOfItsOwn(t *testing.T) {
 	if !equality.Semantic.DeepEqual(d.Record, f.Record) || d.Status != f.Host.Status || d.Action.Kind != ActionInstall {
 		t.Errorf("the power alone: %+v, %+v", d.Record.Power, d.Status)
 	}
+	f.Host.Online = false
+	if d := Plan(f); d.Record.Power.State != "On" {
+		t.Errorf("it is wanted off, and is not: %+v", d.Record.Power)
+	}
+	f.Host.Online = true
 	f.Host.Generation++
 	if d := Plan(f); d.Record.Power.State != "On" || d.Record.Power.ObservedGeneration != 4 || !d.Status.PoweredOn {
 		t.Errorf("somebody may want it off: %+v", d.Record.Power)
