@@ -66,7 +66,7 @@ func (f *fleet) run(ctx context.Context) error {
 	if err := f.startManager(ctx); err != nil {
 		return err
 	}
-	if f.pids, err = f.find(); err != nil {
+	if f.pids, err = f.findAll(ctx); err != nil {
 		return err
 	}
 	if f.started, err = f.mark(); err != nil {
@@ -110,6 +110,26 @@ func (f *fleet) admit(ctx context.Context) error {
 		return syscall.Kill(f.pids[manager], syscall.SIGUSR1) // the next profile is of the steady state
 	}
 	return nil
+}
+
+// startLimit is how long a process that was started may take to have its command line.
+const startLimit = 10 * time.Second
+
+// findAll is find, repeated while a process that was just started is not to be seen yet.
+func (f *fleet) findAll(ctx context.Context) (map[string]int, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	for {
+		found, err := f.find()
+		if err == nil {
+			return found, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // find tells the processes by their command lines.

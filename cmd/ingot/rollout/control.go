@@ -26,7 +26,7 @@ func control() []*cobra.Command {
 		command("pause NODETYPE", "Start no further Machine", cobra.ExactArgs(1), pause),
 		command("resume NODETYPE", "Go on, also after a stop; failures so far are forgiven", cobra.ExactArgs(1), resume),
 		command("undo NODETYPE", "Set the NodeType back to its stable revision and rendering", cobra.ExactArgs(1), undo),
-		command("refresh NODETYPE", "Move the Machines to what this version of Ingot makes of their revision", cobra.ExactArgs(1), refresh),
+		command("refresh NODETYPE", "Have the Machines installed as the version of Ingot that runs would do it", cobra.ExactArgs(1), refresh),
 	}
 }
 
