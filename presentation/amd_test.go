@@ -73,7 +73,7 @@ func TestAMDGPUsAreCountedByTheirPartitions(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %v, want %s", name, got, want)
 		}
-		if e := plan.Expectation; !e.Foreign("nvidia.com/gpu") || !e.Foreign("amd.com/cpx_nps2") || slices.Contains(e.AbsentDrivers, "gpu.amd.com") != (len(e.Slices) == 0) {
+		if e := plan.Expectation; !e.IsForeign("nvidia.com/gpu") || !e.IsForeign("amd.com/cpx_nps2") || slices.Contains(e.AbsentDrivers, "gpu.amd.com") != (len(e.Slices) == 0) {
 			t.Errorf("%s: wrong things are foreign: %+v", name, e)
 		}
 	}

@@ -40,7 +40,7 @@ func TestTheDRADriversDevicesAreExactAndTheDevicePluginsResourcesAreForeign(t *t
 	if diff := cmp.Diff([]DeviceClassExpectation{{Name: "gpu.nvidia.com", Count: 8}}, e.Slices[0].DeviceClasses); diff != "" {
 		t.Error(diff)
 	}
-	if !e.Foreign("nvidia.com/gpu") || !e.Foreign("nvidia.com/mig-1g.10gb") {
+	if !e.IsForeign("nvidia.com/gpu") || !e.IsForeign("nvidia.com/mig-1g.10gb") {
 		t.Error("the device plugin's resources are not foreign on a node whose GPUs a DRA driver gives away")
 	}
 	if diff := cmp.Diff([]string{"gaudi.intel.com", "gpu.amd.com", "gpu.intel.com"}, e.AbsentDrivers); diff != "" {
@@ -69,7 +69,7 @@ func TestInstancesByDRAAreCountedByProfileAndByClass(t *testing.T) {
 	if diff := cmp.Diff([]DeviceClassExpectation{{Name: "gpu.nvidia.com", Count: 5}, {Name: "mig.nvidia.com", Count: 14}}, plan.Expectation.Slices[0].DeviceClasses); diff != "" {
 		t.Error(diff)
 	}
-	if !plan.Expectation.Foreign("nvidia.com/gpu") || plan.NodeLabels["nvidia.com/gpu.deploy.mig-manager"] != "false" || plan.NodeLabels["nvidia.com/dra-kubelet-plugin"] != "true" {
+	if !plan.Expectation.IsForeign("nvidia.com/gpu") || plan.NodeLabels["nvidia.com/gpu.deploy.mig-manager"] != "false" || plan.NodeLabels["nvidia.com/dra-kubelet-plugin"] != "true" {
 		t.Errorf("the device plugin is not foreign, or a label is missing: %v", plan.NodeLabels)
 	}
 }

@@ -35,7 +35,7 @@ func TestAGenericAcceleratorIsWhatItsNodeTypeSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := plan.Expectation
-	if r := e.Resources[0]; r.Name != "habana.ai/gaudi" || r.Quantity.String() != "8" || !e.Foreign("habana.ai/other") || len(e.Slices) > 0 {
+	if r := e.Resources[0]; r.Name != "habana.ai/gaudi" || r.Quantity.String() != "8" || !e.IsForeign("habana.ai/other") || len(e.Slices) > 0 {
 		t.Errorf("the plugin's resource: %+v", e)
 	}
 	if diff := cmp.Diff([]string{"gaudi.example.com", "gaudi.intel.com", "gpu.amd.com", "gpu.intel.com", "gpu.nvidia.com"}, e.AbsentDrivers); diff != "" {
@@ -45,12 +45,12 @@ func TestAGenericAcceleratorIsWhatItsNodeTypeSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := claimed.Expectation.Slices; len(s) != 1 || s[0].Driver != "gaudi.example.com" || s[0].Devices[0].Count != 8 || !claimed.Expectation.Foreign("habana.ai/gaudi") {
+	if s := claimed.Expectation.Slices; len(s) != 1 || s[0].Driver != "gaudi.example.com" || s[0].Devices[0].Count != 8 || !claimed.Expectation.IsForeign("habana.ai/gaudi") {
 		t.Errorf("the driver's devices: %+v", claimed.Expectation)
 	}
 	fabric := others()["gaudi-dra"]
 	fabric.GPU.Generic.ResourceName = "example.com/gaudi"
-	if plan, err := Resolve(fabric); err != nil || !plan.Expectation.Foreign("example.com/gaudi") {
+	if plan, err := Resolve(fabric); err != nil || !plan.Expectation.IsForeign("example.com/gaudi") {
 		t.Errorf("the device plugin's resource is not foreign beside the driver's devices: %v", err)
 	}
 	region, err := Resolve(others()["fpga"])

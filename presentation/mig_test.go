@@ -125,7 +125,7 @@ func TestTheDevicePluginsResourcesAreExact(t *testing.T) {
 			if diff := cmp.Diff(tt.labels, strings.Join(labels, " ")); diff != "" {
 				t.Error(diff)
 			}
-			if e := plan.Expectation; !e.Foreign("nvidia.com/mig-7g.80gb") || !slices.Contains(e.AbsentDrivers, "gpu.nvidia.com") || plan.NodeLabels["nvidia.com/gpu.deploy.mig-manager"] != "false" {
+			if e := plan.Expectation; !e.IsForeign("nvidia.com/mig-7g.80gb") || !slices.Contains(e.AbsentDrivers, "gpu.nvidia.com") || plan.NodeLabels["nvidia.com/gpu.deploy.mig-manager"] != "false" {
 				t.Errorf("another profile, or the DRA driver, is not foreign, or the MIG manager is not kept away: %+v", plan)
 			}
 		})

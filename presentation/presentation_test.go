@@ -106,7 +106,7 @@ func TestEveryModelOfTheCatalogueResolves(t *testing.T) {
 		if own == other {
 			other = "nvidia.com/gpu"
 		}
-		if e := plan.Expectation; !e.Foreign("nvidia.com/mig-1g.5gb") || !e.Foreign(other) || e.Foreign(own) || e.Foreign("rdma/hca") {
+		if e := plan.Expectation; !e.IsForeign("nvidia.com/mig-1g.5gb") || !e.IsForeign(other) || e.IsForeign(own) || e.IsForeign("rdma/hca") {
 			t.Errorf("%s: wrong resources are foreign", m.Name)
 		}
 	}

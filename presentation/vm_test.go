@@ -63,7 +63,7 @@ func TestGPUsOfVirtualMachinesAreNamedAndPermittedAsTheDevicePluginHasThem(t *te
 				t.Error(diff)
 			}
 		}
-		if got != want || resolved.NodeLabels["nvidia.com/gpu.workload.config"] != "vm-passthrough" || !e.Foreign("nvidia.com/gpu") {
+		if got != want || resolved.NodeLabels["nvidia.com/gpu.workload.config"] != "vm-passthrough" || !e.IsForeign("nvidia.com/gpu") {
 			t.Errorf("%s: %s, want %s; labels %v", name, got, want, resolved.NodeLabels)
 		}
 	}

@@ -47,8 +47,8 @@ type NodeExpectation struct {
 	AbsentDrivers []string `json:"absentDrivers,omitempty"`
 }
 
-// Foreign says whether a resource of that name must be absent from the node.
-func (e NodeExpectation) Foreign(name corev1.ResourceName) bool {
+// IsForeign says whether a resource of that name must be absent from the node.
+func (e NodeExpectation) IsForeign(name corev1.ResourceName) bool {
 	for _, r := range e.Resources {
 		if r.Name == name {
 			return false

@@ -39,11 +39,11 @@ type obstacle struct {
 }
 
 // judge decides, without a client. What the manifests alone tell, controllers/plan/feasibility says; here it is joined
-// with what only the cluster knows. What a revision has been rendered to is judged as it is, whatever resolve would say now.
+// with what only the cluster knows. What a revision has been rendered to, before or just now, is judged as it is.
 func judge(seen observation, resolve presentation.Resolver) finding {
 	out := findRendering(seen, resolve)
 	in := feasibility.Inputs{NodeType: seen.nodeType, Image: seen.image, Provider: seen.provider, Resolve: resolve}
-	if r := out.rendered.Rendering; r != nil && !out.rendered.New {
+	if r := out.rendered.Rendering; r != nil {
 		in.Pinned = &r.Spec.Plan
 	}
 	told := feasibility.Judge(in)

@@ -126,7 +126,7 @@ func (p *planner) wantFirst() result {
 
 // powerOffErased: an erase is proven only with the power off.
 func (p *planner) powerOffErased() result {
-	if !outcome.AwaitsPowerOff(&p.d.Record, p.outcomeFacts()) {
+	if !outcome.MustAwaitPowerOff(&p.d.Record, p.outcomeFacts()) {
 		return next()
 	}
 	return p.powerOff()

@@ -45,7 +45,7 @@ func Conclude(r *v1alpha1.HostRecordStatus, f Facts) {
 	case !w.IsOpen():
 	case status != nil && status.State == hardware.AttemptFailed:
 		fail(r, f, status.Step, status.Reason, status.Message)
-	case AwaitsPowerOff(r, f):
+	case MustAwaitPowerOff(r, f):
 		// Only the power-off is missing, whatever the deadline: doing the erase again would not bring it.
 	case status != nil && status.State == hardware.AttemptSucceeded:
 		succeed(r, f)
@@ -54,9 +54,9 @@ func Conclude(r *v1alpha1.HostRecordStatus, f Facts) {
 	}
 }
 
-// AwaitsPowerOff says whether the attempt is an erase that has succeeded, while the BMC does not confirm the power-off. It is proven
+// MustAwaitPowerOff says whether the attempt is an erase that has succeeded, while the BMC does not confirm the power-off. It is proven
 // only with that.
-func AwaitsPowerOff(r *v1alpha1.HostRecordStatus, f Facts) bool {
+func MustAwaitPowerOff(r *v1alpha1.HostRecordStatus, f Facts) bool {
 	w, status := r.Wanted, f.status(r.Wanted)
 	return w.IsOpen() && w.Operation == string(hardware.OpErase) && status != nil && status.State == hardware.AttemptSucceeded && f.Power != hardware.PowerOff
 }

@@ -79,10 +79,10 @@ func (e *UnreadableError) Error() string {
 		e.Rendering, e.Encoding, v1alpha1.RenderingEncoding)
 }
 
-// Plan is the plan of a rendering, whichever version of Ingot made it. The error is an *UnreadableError.
+// Plan is the plan of a rendering, whichever version of Ingot made it; it shares the rendering's memory, and nobody changes it. The error is an *UnreadableError.
 func Plan(r *v1alpha1.NodeTypeRendering) (v1alpha1.NodePlan, error) {
 	if r.Spec.Encoding < 1 || r.Spec.Encoding > v1alpha1.RenderingEncoding {
 		return v1alpha1.NodePlan{}, &UnreadableError{Rendering: r.Name, Encoding: r.Spec.Encoding}
 	}
-	return *r.Spec.Plan.DeepCopy(), nil
+	return r.Spec.Plan, nil
 }

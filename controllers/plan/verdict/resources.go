@@ -92,7 +92,7 @@ func foreign(in Input) []v1alpha1.Check {
 	names := map[corev1.ResourceName]bool{}
 	for _, list := range []corev1.ResourceList{in.Node.Status.Capacity, in.Node.Status.Allocatable} {
 		for name := range list {
-			if in.Expectation.Foreign(name) {
+			if in.Expectation.IsForeign(name) {
 				names[name] = true
 			}
 		}
