@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -95,7 +95,7 @@ func (r *Reconciler) claimHost(ctx context.Context, v *view, _ lifecycle.Action)
 	if live.UID != v.machine.UID || live.Status.Phase != v1alpha1.MachineClaiming || ref == nil || ref.Name != v.host.Name || ref.Namespace != v.host.Namespace {
 		return recheck.Conflict("machines", v.machine.Name, "it claims another host now")
 	}
-	return r.patchHost(ctx, v.host, func(h *metal3api.BareMetalHost) {
+	return r.patchHost(ctx, v.host, func(h *metal3.BareMetalHost) {
 		h.Spec.ConsumerRef = claimRef(v.machine)
 		if !v.facts.Provider.Records {
 			metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenant, tenantKey(v.machine).String())
@@ -104,7 +104,7 @@ func (r *Reconciler) claimHost(ctx context.Context, v *view, _ lifecycle.Action)
 }
 
 func (r *Reconciler) returnHost(ctx context.Context, v *view, _ lifecycle.Action) error {
-	return r.patchHost(ctx, v.host, func(h *metal3api.BareMetalHost) { h.Spec.ConsumerRef = nil })
+	return r.patchHost(ctx, v.host, func(h *metal3.BareMetalHost) { h.Spec.ConsumerRef = nil })
 }
 
 // writeHostRecord also empties the record, when the action carries none.
@@ -122,29 +122,29 @@ func (r *Reconciler) requestInstall(ctx context.Context, v *view, _ lifecycle.Ac
 		}
 		return &corev1.SecretReference{Name: key.Name, Namespace: key.Namespace}
 	}
-	return r.patchHost(ctx, v.host, func(h *metal3api.BareMetalHost) {
+	return r.patchHost(ctx, v.host, func(h *metal3.BareMetalHost) {
 		h.Spec.Image, h.Spec.Online = v.hostImage(), true
 		h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData = ref(v.secret.Data[documents.KeyUserData]), ref(v.secret.Data[documents.KeyNetworkData]), ref(v.secret.Data[documents.KeyMetaData])
 	})
 }
 
 // hostImage is the image in Metal3's words. Its formats know no compression; the exact image is in the HostRecord.
-func (v *view) hostImage() *metal3api.Image {
+func (v *view) hostImage() *metal3.Image {
 	image := v.facts.Revision.Image
 	algorithm, digest, _ := strings.Cut(image.Checksum, ":")
 	format := "raw"
 	if image.Format == v1alpha1.FormatQCOW2 {
 		format = "qcow2"
 	}
-	return &metal3api.Image{URL: image.URL, Checksum: digest, ChecksumType: metal3api.ChecksumType(algorithm), DiskFormat: ptr.To(format)}
+	return &metal3.Image{URL: image.URL, Checksum: digest, ChecksumType: metal3.ChecksumType(algorithm), DiskFormat: ptr.To(format)}
 }
 
 func (r *Reconciler) powerOff(ctx context.Context, v *view, _ lifecycle.Action) error {
-	return r.patchHost(ctx, v.host, func(h *metal3api.BareMetalHost) { h.Spec.Online = false })
+	return r.patchHost(ctx, v.host, func(h *metal3.BareMetalHost) { h.Spec.Online = false })
 }
 
 func (r *Reconciler) deprovision(ctx context.Context, v *view, _ lifecycle.Action) error {
-	return r.patchHost(ctx, v.host, func(h *metal3api.BareMetalHost) {
+	return r.patchHost(ctx, v.host, func(h *metal3.BareMetalHost) {
 		h.Spec.Image, h.Spec.Online = nil, false
 		h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData = nil, nil, nil
 	})

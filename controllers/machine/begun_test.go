@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -114,7 +114,7 @@ func (r *rig) interrupted(phase v1alpha1.MachinePhase) *v1alpha1.Machine {
 	h, record := r.host("server-00")
 	before, beforeRecord := h.DeepCopy(), record.DeepCopy()
 	h.Spec.ConsumerRef = &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Machine", Namespace: m.Namespace, Name: m.Name, UID: m.UID}
-	h.Spec.Online, h.Spec.Image = true, &metal3api.Image{URL: "http://127.0.0.1/image-1.raw.zst"}
+	h.Spec.Online, h.Spec.Image = true, &metal3.Image{URL: "http://127.0.0.1/image-1.raw.zst"}
 	record.Spec = v1alpha1.HostRecordSpec{
 		Machine: &v1alpha1.MachineReference{Namespace: m.Namespace, Name: m.Name, UID: m.UID}, Tenant: r.tenant.String(), Revision: r.namespace + "-1", Attempt: 1,
 		Image: &v1alpha1.ExactImage{URL: h.Spec.Image.URL, Checksum: "sha256:01", Format: v1alpha1.FormatRawZstd}, Erase: v1alpha1.EraseMetadata,

@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -100,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // freeOrphans frees hosts that name a Machine of that name which does not exist: a claim can arrive after its Machine is
 // gone. Whether it exists is asked of the API server itself, since the cache may lag behind a claim.
 func (r *Reconciler) freeOrphans(ctx context.Context, key types.NamespacedName, uid types.UID) error {
-	hosts := &metal3api.BareMetalHostList{}
+	hosts := &metal3.BareMetalHostList{}
 	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerName: key.String()}); err != nil {
 		return fmt.Errorf("list the Machine's hosts: %w", err)
 	}
@@ -122,7 +122,7 @@ func (r *Reconciler) freeOrphans(ctx context.Context, key types.NamespacedName, 
 		if !lifecycle.IsOrphaned(exists, hostFacts(host, record, "")) {
 			continue
 		}
-		if err := r.patchHost(ctx, host, func(h *metal3api.BareMetalHost) { h.Spec.ConsumerRef = nil }); err != nil {
+		if err := r.patchHost(ctx, host, func(h *metal3.BareMetalHost) { h.Spec.ConsumerRef = nil }); err != nil {
 			return fmt.Errorf("free host %s/%s, whose Machine is gone: %w", host.Namespace, host.Name, err)
 		}
 	}
@@ -135,7 +135,7 @@ func tenantKey(m *v1alpha1.Machine) types.NamespacedName {
 }
 
 // patchHost changes a BareMetalHost under the resource version that was read.
-func (r *Reconciler) patchHost(ctx context.Context, host *metal3api.BareMetalHost, change func(*metal3api.BareMetalHost)) error {
+func (r *Reconciler) patchHost(ctx context.Context, host *metal3.BareMetalHost, change func(*metal3.BareMetalHost)) error {
 	before := host.DeepCopy()
 	change(host)
 	return r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))

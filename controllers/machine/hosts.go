@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,7 +46,7 @@ func (r *Reconciler) hostKey(ctx context.Context, v *view) (types.NamespacedName
 	if ref := v.machine.Status.HostRef; ref != nil {
 		return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, nil
 	}
-	hosts := &metal3api.BareMetalHostList{}
+	hosts := &metal3.BareMetalHostList{}
 	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerUID: string(v.machine.UID)}); err != nil {
 		return types.NamespacedName{}, fmt.Errorf("list the Machine's hosts: %w", err)
 	}
@@ -58,7 +58,7 @@ func (r *Reconciler) hostKey(ctx context.Context, v *view) (types.NamespacedName
 
 // readHost reads from the cache where every decision is followed by a write under the host's or its record's lock, or by another
 // look (package recheck), else from the API server itself.
-func (r *Reconciler) readHost(ctx context.Context, key types.NamespacedName, v *view) (*metal3api.BareMetalHost, *v1alpha1.HostRecord, error) {
+func (r *Reconciler) readHost(ctx context.Context, key types.NamespacedName, v *view) (*metal3.BareMetalHost, *v1alpha1.HostRecord, error) {
 	reader := client.Reader(r.Client)
 	switch v.machine.Status.Phase {
 	case v1alpha1.MachineClaiming, v1alpha1.MachineReleasing, v1alpha1.MachineDraining:
@@ -69,10 +69,10 @@ func (r *Reconciler) readHost(ctx context.Context, key types.NamespacedName, v *
 			reader = r.Direct
 		}
 	}
-	host, err := read(ctx, reader, key, &metal3api.BareMetalHost{})
+	host, err := read(ctx, reader, key, &metal3.BareMetalHost{})
 	if err == nil && (host == nil || consumer(host, v.machine.UID) != facts.ConsumerMine) && reader != r.Direct {
 		reader = r.Direct
-		host, err = read(ctx, reader, key, &metal3api.BareMetalHost{})
+		host, err = read(ctx, reader, key, &metal3.BareMetalHost{})
 	}
 	if err != nil || host == nil {
 		return nil, nil, err
@@ -81,7 +81,7 @@ func (r *Reconciler) readHost(ctx context.Context, key types.NamespacedName, v *
 	return host, record, err
 }
 
-func (r *Reconciler) record(ctx context.Context, reader client.Reader, host *metal3api.BareMetalHost) (*v1alpha1.HostRecord, error) {
+func (r *Reconciler) record(ctx context.Context, reader client.Reader, host *metal3.BareMetalHost) (*v1alpha1.HostRecord, error) {
 	return read(ctx, reader, client.ObjectKeyFromObject(host), &v1alpha1.HostRecord{})
 }
 
@@ -91,7 +91,7 @@ func (r *Reconciler) choose(ctx context.Context, v *view) error {
 		return nil
 	}
 	namespace := client.InNamespace(v.provider.Spec.HostNamespace)
-	hosts, records := &metal3api.BareMetalHostList{}, &v1alpha1.HostRecordList{}
+	hosts, records := &metal3.BareMetalHostList{}, &v1alpha1.HostRecordList{}
 	if err := r.Client.List(ctx, hosts, namespace, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list hosts: %w", err)
 	}
@@ -113,7 +113,7 @@ func (v *view) placement() placement.Request {
 	}
 }
 
-func consumer(h *metal3api.BareMetalHost, uid types.UID) lifecycle.Consumer {
+func consumer(h *metal3.BareMetalHost, uid types.UID) lifecycle.Consumer {
 	switch ref := h.Spec.ConsumerRef; {
 	case ref == nil:
 		return facts.ConsumerNone
@@ -125,7 +125,7 @@ func consumer(h *metal3api.BareMetalHost, uid types.UID) lifecycle.Consumer {
 }
 
 // hostFacts are a host's as the Machine of that uid sees them.
-func hostFacts(h *metal3api.BareMetalHost, record *v1alpha1.HostRecord, uid types.UID) lifecycle.Host {
+func hostFacts(h *metal3.BareMetalHost, record *v1alpha1.HostRecord, uid types.UID) lifecycle.Host {
 	facts := lifecycle.Host{
 		Namespace: h.Namespace, Name: h.Name, Generation: h.Generation, Consumer: consumer(h, uid), Online: h.Spec.Online,
 		State: string(h.Status.Provisioning.State), InstalledURL: h.Status.Provisioning.Image.URL,
@@ -137,8 +137,8 @@ func hostFacts(h *metal3api.BareMetalHost, record *v1alpha1.HostRecord, uid type
 	if h.Spec.Image != nil {
 		facts.ImageURL = h.Spec.Image.URL
 	}
-	_, facts.Paused = h.Annotations[metal3api.PausedAnnotation]
-	_, facts.Detached = h.Annotations[metal3api.DetachedAnnotation]
+	_, facts.Paused = h.Annotations[metal3.PausedAnnotation]
+	_, facts.Detached = h.Annotations[metal3.DetachedAnnotation]
 	if record != nil {
 		if failed := record.Status.Error; failed != nil {
 			facts.ErrorReason = failed.Reason

@@ -3,13 +3,13 @@ package machine
 import (
 	"testing"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
 func TestTheReasonOfAHostsErrorIsRecordedAndNeverReadFromText(t *testing.T) {
-	host := &metal3api.BareMetalHost{Status: metal3api.BareMetalHostStatus{ErrorType: metal3api.PowerManagementError, ErrorMessage: "BMCUnreachable: no answer"}}
+	host := &metal3.BareMetalHost{Status: metal3.BareMetalHostStatus{ErrorType: metal3.PowerManagementError, ErrorMessage: "BMCUnreachable: no answer"}}
 	record := &v1alpha1.HostRecord{}
 	for name, c := range map[string]struct {
 		record *v1alpha1.HostRecord

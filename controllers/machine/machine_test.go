@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,7 +40,7 @@ func TestThirtyMachinesOfThreeManagersShareTenHosts(t *testing.T) {
 	}
 	ctx := t.Context()
 	management.Eventually(t, "ten Machines have a host and twenty say why not", func() bool {
-		machines, hosts := &v1alpha1.MachineList{}, &metal3api.BareMetalHostList{}
+		machines, hosts := &v1alpha1.MachineList{}, &metal3.BareMetalHostList{}
 		// The Machines first: whoever says that it has a host has it for good.
 		if err := server.Client.List(ctx, machines, client.InNamespace(r.namespace)); err != nil {
 			t.Fatal(err)
@@ -179,7 +179,7 @@ func TestAMachineLivesFromPendingToReadyAndIsReleased(t *testing.T) {
 	management.Eventually(t, "the installation is asked for", func() bool { h, _ := r.host("server-00"); return h.Spec.Image != nil })
 	h, record := r.host("server-00")
 	m := r.machine("one")
-	if h.Spec.ConsumerRef.UID != m.UID || !h.Spec.Online || *h.Spec.Image.DiskFormat != "raw" || h.Spec.Image.ChecksumType != metal3api.SHA256 {
+	if h.Spec.ConsumerRef.UID != m.UID || !h.Spec.Online || *h.Spec.Image.DiskFormat != "raw" || h.Spec.Image.ChecksumType != metal3.SHA256 {
 		t.Errorf("the host is asked for %+v", h.Spec)
 	}
 	if s := record.Spec; s.Machine.UID != m.UID || s.Attempt != 1 || s.Image.Format != v1alpha1.FormatRawZstd || s.Tenant != r.tenant.String() || s.Erase != v1alpha1.EraseMetadata {

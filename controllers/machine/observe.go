@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,7 +30,7 @@ type view struct {
 	next     edition // what it is to be rolled to
 	tenant   *v1alpha1.TenantCluster
 	access   *tenantaccess.Access // nil: cannot be used now
-	host     *metal3api.BareMetalHost
+	host     *metal3.BareMetalHost
 	record   *v1alpha1.HostRecord
 	secret   *corev1.Secret // the claim Secret, whoever it was written for
 	node     *corev1.Node

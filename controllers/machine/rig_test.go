@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -95,9 +95,9 @@ func (r *rig) addHost(name string) {
 	r.t.Helper()
 	meta := r.meta(name)
 	meta.Labels = map[string]string{"rack": r.namespace}
-	h := &metal3api.BareMetalHost{ObjectMeta: meta, Spec: metal3api.BareMetalHostSpec{BootMACAddress: "52:54:00:00:00:01"}}
-	h.Status.OperationalStatus = metal3api.OperationalStatusOK
-	h.Status.Provisioning.State = metal3api.StateAvailable
+	h := &metal3.BareMetalHost{ObjectMeta: meta, Spec: metal3.BareMetalHostSpec{BootMACAddress: "52:54:00:00:00:01"}}
+	h.Status.OperationalStatus = metal3.OperationalStatusOK
+	h.Status.Provisioning.State = metal3.StateAvailable
 	server.Create(r.t, h, &v1alpha1.HostRecord{ObjectMeta: r.meta(name), Status: v1alpha1.HostRecordStatus{
 		Power:     &v1alpha1.HostPower{State: "Off", ObservedGeneration: 1, ObservedAt: metav1.NowMicro()},
 		Inventory: &v1alpha1.HostInventory{SystemUUID: "dmi-" + name},
@@ -227,9 +227,9 @@ func (r *rig) machine(name string) *v1alpha1.Machine {
 	return m
 }
 
-func (r *rig) host(name string) (*metal3api.BareMetalHost, *v1alpha1.HostRecord) {
+func (r *rig) host(name string) (*metal3.BareMetalHost, *v1alpha1.HostRecord) {
 	r.t.Helper()
-	h, record := &metal3api.BareMetalHost{}, &v1alpha1.HostRecord{}
+	h, record := &metal3.BareMetalHost{}, &v1alpha1.HostRecord{}
 	if err := server.Client.Get(r.t.Context(), r.key(name), h); err != nil {
 		r.t.Fatal(err)
 	}
@@ -254,27 +254,27 @@ func (r *rig) play(name string) {
 	installed, attempt := record.Status.Installed, record.Status.Wanted
 	wanted := h.Spec.Image != nil && h.Spec.Online && record.Spec.Machine != nil
 	switch state := &h.Status.Provisioning.State; {
-	case wanted && (*state == metal3api.StateAvailable || *state == metal3api.StateProvisioned && installed.Attempt != record.Spec.Attempt ||
-		*state == metal3api.StateProvisioning && attempt.MachineAttempt != record.Spec.Attempt):
-		*state = metal3api.StateProvisioning
+	case wanted && (*state == metal3.StateAvailable || *state == metal3.StateProvisioned && installed.Attempt != record.Spec.Attempt ||
+		*state == metal3.StateProvisioning && attempt.MachineAttempt != record.Spec.Attempt):
+		*state = metal3.StateProvisioning
 		record.Status.LastTenant, record.Status.Erased, record.Status.Installed = record.Spec.Tenant, nil, nil
 		record.Status.Wanted = &v1alpha1.WantedAttempt{
 			Number: record.Spec.Attempt, Operation: "Install", Since: now, Deadline: now, MachineUID: record.Spec.Machine.UID, MachineAttempt: record.Spec.Attempt,
 		}
 		record.Status.Attempt = &v1alpha1.HostAttempt{Number: record.Spec.Attempt, State: "Running", Step: "Writing", DoneBytes: 400, TotalBytes: 800}
-	case *state == metal3api.StateProvisioning && !h.Spec.Online:
+	case *state == metal3.StateProvisioning && !h.Spec.Online:
 		attempt.Outcome, attempt.Reason = v1alpha1.AttemptFailed, "Cancelled"
-	case *state == metal3api.StateProvisioning:
-		*state = metal3api.StateProvisioned
+	case *state == metal3.StateProvisioning:
+		*state = metal3.StateProvisioned
 		h.Status.Provisioning.Image = *h.Spec.Image
 		attempt.Outcome = v1alpha1.AttemptSucceeded
 		record.Status.Installed = &v1alpha1.HostInstalled{
 			MachineUID: record.Spec.Machine.UID, Attempt: record.Spec.Attempt, Checksum: record.Spec.Image.Checksum, At: now,
 		}
-	case *state == metal3api.StateProvisioned && h.Spec.Image == nil:
-		*state = metal3api.StateDeprovisioning
-	case *state == metal3api.StateDeprovisioning:
-		*state = metal3api.StateAvailable
+	case *state == metal3.StateProvisioned && h.Spec.Image == nil:
+		*state = metal3.StateDeprovisioning
+	case *state == metal3.StateDeprovisioning:
+		*state = metal3.StateAvailable
 		record.Status.Installed = nil
 		record.Status.Erased = &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseMetadata, Attempt: 2, At: now}
 		attempt.Operation = "Erase"

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -192,7 +192,7 @@ func (r *rig) install(name string, attempt int) {
 }
 
 // awaitInstallation waits until the host is asked to install the attempt.
-func (r *rig) awaitInstallation(attempt int64) (*metal3api.BareMetalHost, *v1alpha1.HostRecord) {
+func (r *rig) awaitInstallation(attempt int64) (*metal3.BareMetalHost, *v1alpha1.HostRecord) {
 	r.t.Helper()
 	management.Eventually(r.t, fmt.Sprintf("attempt %d is asked for", attempt), func() bool {
 		h, record := r.host("server-00")

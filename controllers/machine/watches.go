@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,7 +31,7 @@ const (
 )
 
 func (r *Reconciler) addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	host, machine := &metal3api.BareMetalHost{}, &v1alpha1.Machine{}
+	host, machine := &metal3.BareMetalHost{}, &v1alpha1.Machine{}
 	for _, index := range []struct {
 		object client.Object
 		field  string
@@ -53,7 +53,7 @@ func (r *Reconciler) addIndexes(ctx context.Context, indexer client.FieldIndexer
 
 func ofConsumer(value func(*corev1.ObjectReference) string) client.IndexerFunc {
 	return func(o client.Object) []string {
-		h, ok := o.(*metal3api.BareMetalHost)
+		h, ok := o.(*metal3.BareMetalHost)
 		if !ok || h.Spec.ConsumerRef == nil || h.Spec.ConsumerRef.Kind != "Machine" ||
 			h.Spec.ConsumerRef.APIVersion != v1alpha1.GroupVersion.String() {
 			return nil
@@ -90,7 +90,7 @@ func waiting(m *v1alpha1.Machine) string {
 
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&v1alpha1.Machine{}).
-		Watches(&metal3api.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost)).
+		Watches(&metal3.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost)).
 		Watches(&v1alpha1.HostRecord{}, handler.EnqueueRequestsFromMapFunc(r.ofRecord), builder.WithPredicates(changes.OfRecord)).
 		Watches(&v1alpha1.TenantCluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return r.ofTenant(ctx, client.ObjectKeyFromObject(o))
@@ -110,7 +110,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 
 // ofHost finds who is concerned by a host: whoever has or had it, and when it can be claimed whoever waits for one.
 func (r *Reconciler) ofHost(ctx context.Context, o client.Object) []reconcile.Request {
-	host, ok := o.(*metal3api.BareMetalHost)
+	host, ok := o.(*metal3.BareMetalHost)
 	if !ok {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (r *Reconciler) ofHost(ctx context.Context, o client.Object) []reconcile.Re
 		}
 		return requests
 	}
-	if s := host.Status.Provisioning.State; (s == metal3api.StateAvailable || s == metal3api.StateReady) && host.Spec.Image == nil {
+	if s := host.Status.Provisioning.State; (s == metal3.StateAvailable || s == metal3.StateReady) && host.Spec.Image == nil {
 		requests = append(requests, r.machines(ctx, client.MatchingFields{indexWaiting: "true"})...)
 	}
 	return requests

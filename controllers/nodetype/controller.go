@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -65,7 +65,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.OSImage{}, r.soon(ofImage)).
 		Watches(&v1alpha1.NodeProvider{}, r.soon(ofProvider)).
 		Watches(&v1alpha1.Machine{}, r.counted(ofMachine)).
-		Watches(&metal3api.BareMetalHost{}, r.counted(all)).
+		Watches(&metal3.BareMetalHost{}, r.counted(all)).
 		Watches(&v1alpha1.HostRecord{}, r.counted(all)).
 		Watches(&corev1.Namespace{}, r.soon(all), builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
 		Complete(r)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -147,7 +147,7 @@ func namespaceFree(seen observation) *obstacle {
 		return nil
 	}
 	for _, facts := range seen.hosts {
-		if slices.Contains(facts.Host.Finalizers, metal3api.BareMetalHostFinalizer) {
+		if slices.Contains(facts.Host.Finalizers, metal3.BareMetalHostFinalizer) {
 			return &obstacle{v1alpha1.ReasonHostNamespaceTaken, fmt.Sprintf(
 				"BareMetalHost %s/%s carries the finalizer of a baremetal-operator, which serves this namespace: use a metal3 provider, or another namespace", namespace, facts.Host.Name)}
 		}

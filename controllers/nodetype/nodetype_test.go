@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -78,7 +78,7 @@ func TestEveryObstacleIsNamedBeforeAMachineIsTouched(t *testing.T) {
 		{"no host namespace", func(o *observation) { o.namespace = nil }, v1alpha1.ReasonProviderNotFound, "metal"},
 		{"another provider's namespace", func(o *observation) { o.namespace.Annotations[v1alpha1.AnnotationNodeProvider] = "hall-2" }, v1alpha1.ReasonHostNamespaceTaken, "hall-2"},
 		{"a baremetal-operator's namespace", func(o *observation) {
-			o.hosts = []placement.HostFacts{{Host: &metal3api.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Name: "s1", Finalizers: []string{metal3api.BareMetalHostFinalizer}}}}}
+			o.hosts = []placement.HostFacts{{Host: &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Name: "s1", Finalizers: []string{metal3.BareMetalHostFinalizer}}}}}
 		}, v1alpha1.ReasonHostNamespaceTaken, "metal/s1"},
 		{"no image", func(o *observation) { o.image = nil }, v1alpha1.ReasonOSImageNotFound, "debian"},
 		{"an image that nobody has checked", func(o *observation) { o.image.Status = v1alpha1.OSImageStatus{} }, v1alpha1.ReasonOSImageNotReady, "checked"},
@@ -232,13 +232,13 @@ func TestCapacityFollowsHostsAndMachines(t *testing.T) {
 	ready := await(t, "counted", "it is Ready", hasReason(v1alpha1.ReasonReady))
 	labels := map[string]string{"gpu-model": "h100"}
 	create(t,
-		&metal3api.BareMetalHost{
+		&metal3.BareMetalHost{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "free", Labels: labels},
-			Status: metal3api.BareMetalHostStatus{OperationalStatus: metal3api.OperationalStatusOK, ErrorMessage: "", HardwareProfile: "",
-				Provisioning: metal3api.ProvisionStatus{State: metal3api.StateAvailable, ID: ""}},
+			Status: metal3.BareMetalHostStatus{OperationalStatus: metal3.OperationalStatusOK, ErrorMessage: "", HardwareProfile: "",
+				Provisioning: metal3.ProvisionStatus{State: metal3.StateAvailable, ID: ""}},
 		},
 		&v1alpha1.HostRecord{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "free"}},
-		&metal3api.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "new", Labels: labels}},
+		&metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "new", Labels: labels}},
 		&v1alpha1.Machine{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"},
 			Spec:       v1alpha1.MachineSpec{NodeTypeRef: v1alpha1.LocalReference{Name: "counted"}, TenantClusterRef: v1alpha1.LocalReference{Name: "research"}},

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -84,7 +84,7 @@ func get[T client.Object](ctx context.Context, c client.Reader, name string, obj
 }
 
 func (r *Reconciler) hosts(ctx context.Context, namespace string) ([]placement.HostFacts, error) {
-	var hosts metal3api.BareMetalHostList
+	var hosts metal3.BareMetalHostList
 	if err := r.Client.List(ctx, &hosts, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list BareMetalHosts: %w", err)
 	}

@@ -3,7 +3,7 @@ package documents
 import (
 	"strconv"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,7 +27,7 @@ const (
 )
 
 // ClaimKey names the claim Secret of a host.
-func ClaimKey(host *metal3api.BareMetalHost) types.NamespacedName {
+func ClaimKey(host *metal3.BareMetalHost) types.NamespacedName {
 	return types.NamespacedName{Namespace: host.Namespace, Name: host.Name + "-claim"}
 }
 
@@ -39,7 +39,7 @@ func (n Node) Claim(d cloudinit.Documents, tokenID, token string) *corev1.Secret
 		Labels:      map[string]string{v1alpha1.LabelMachine: string(n.Machine.UID)},
 		Annotations: map[string]string{annotationAttempt: strconv.FormatInt(n.Machine.Status.Attempt, 10), annotationTokenID: tokenID},
 		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: metal3api.GroupVersion.String(), Kind: "BareMetalHost", Name: n.Host.Name, UID: n.Host.UID,
+			APIVersion: metal3.GroupVersion.String(), Kind: "BareMetalHost", Name: n.Host.Name, UID: n.Host.UID,
 		}},
 	}, Data: map[string][]byte{KeyUserData: d.UserData, KeyMetaData: d.MetaData}}
 	if len(d.NetworkData) > 0 {

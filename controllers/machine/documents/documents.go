@@ -3,7 +3,7 @@ package documents
 import (
 	"strconv"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
@@ -28,7 +28,7 @@ type Node struct {
 	// Image of the Revision.
 	Image *v1alpha1.OSImage
 	// Host that the Machine has; nil: none yet.
-	Host *metal3api.BareMetalHost
+	Host *metal3.BareMetalHost
 }
 
 // Render makes the documents; a nil join leaves out what is secret, and needs no secrets. Errors quote no user data.

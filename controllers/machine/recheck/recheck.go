@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,8 +30,8 @@ func Machine(ctx context.Context, reader client.Reader, planned *v1alpha1.Machin
 }
 
 // Host is a conflict when the host is not the Machine's of that uid any more.
-func Host(ctx context.Context, reader client.Reader, host *metal3api.BareMetalHost, machine types.UID) error {
-	live := &metal3api.BareMetalHost{}
+func Host(ctx context.Context, reader client.Reader, host *metal3.BareMetalHost, machine types.UID) error {
+	live := &metal3.BareMetalHost{}
 	if err := client.IgnoreNotFound(reader.Get(ctx, client.ObjectKeyFromObject(host), live)); err != nil {
 		return fmt.Errorf("read the host: %w", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -305,22 +305,22 @@ func hostFacts(name string, b bmh, uid types.UID) *Host {
 
 // placeable is the host as placement sees it.
 func placeable(name string, b bmh) placement.HostFacts {
-	h := &metal3api.BareMetalHost{}
+	h := &metal3.BareMetalHost{}
 	h.Name, h.Namespace, h.Labels = name, "metal", map[string]string{"gpu-model": "h100"}
 	if b.consumer != "" {
 		h.Spec.ConsumerRef = &corev1.ObjectReference{Kind: "Machine", Name: b.consumerName, UID: b.consumer}
 	}
 	if b.imageURL != "" {
-		h.Spec.Image = &metal3api.Image{URL: b.imageURL}
+		h.Spec.Image = &metal3.Image{URL: b.imageURL}
 	}
 	if b.paused {
-		h.Annotations = map[string]string{metal3api.PausedAnnotation: ""}
+		h.Annotations = map[string]string{metal3.PausedAnnotation: ""}
 	}
 	h.Spec.Online = b.online
-	h.Status.ErrorType, h.Status.ErrorMessage = metal3api.ErrorType(b.status.ErrorType), b.status.ErrorMessage
-	h.Status.OperationalStatus = metal3api.OperationalStatus(b.status.OperationalStatus)
+	h.Status.ErrorType, h.Status.ErrorMessage = metal3.ErrorType(b.status.ErrorType), b.status.ErrorMessage
+	h.Status.OperationalStatus = metal3.OperationalStatus(b.status.OperationalStatus)
 	h.Status.PoweredOn = b.status.PoweredOn
-	h.Status.Provisioning.State = metal3api.ProvisioningState(b.status.State)
+	h.Status.Provisioning.State = metal3.ProvisioningState(b.status.State)
 	return placement.HostFacts{Host: h, Record: &v1alpha1.HostRecord{Spec: b.spec, Status: b.record}}
 }
 

@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,7 +37,7 @@ type Request struct {
 // HostFacts is one host of the provider's namespace.
 type HostFacts struct {
 	// Host is the BareMetalHost.
-	Host *metal3api.BareMetalHost
+	Host *metal3.BareMetalHost
 	// Record is its HostRecord; nil: there is none.
 	Record *v1alpha1.HostRecord
 }
@@ -65,7 +65,7 @@ type Decision struct {
 }
 
 // Pair puts each host together with its record, which has the same name. All are of one namespace.
-func Pair(hosts []metal3api.BareMetalHost, records []v1alpha1.HostRecord) []HostFacts {
+func Pair(hosts []metal3.BareMetalHost, records []v1alpha1.HostRecord) []HostFacts {
 	recorded := make(map[string]*v1alpha1.HostRecord, len(records))
 	for i := range records {
 		recorded[records[i].Name] = &records[i]
@@ -136,7 +136,7 @@ func score(machine types.UID, host string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-func selects(selector metav1.LabelSelector, host *metal3api.BareMetalHost) bool {
+func selects(selector metav1.LabelSelector, host *metal3.BareMetalHost) bool {
 	compiled, err := metav1.LabelSelectorAsSelector(&selector)
 	return err == nil && !compiled.Empty() && compiled.Matches(labels.Set(host.Labels))
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,9 +23,9 @@ func request() Request {
 // free is a host that may be claimed.
 func free(name string) HostFacts {
 	return HostFacts{
-		Host: &metal3api.BareMetalHost{
+		Host: &metal3.BareMetalHost{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"gpu-model": "h100", v1alpha1.LabelZone: "hall-1"}, Annotations: map[string]string{}},
-			Status:     metal3api.BareMetalHostStatus{OperationalStatus: metal3api.OperationalStatusOK, Provisioning: metal3api.ProvisionStatus{State: metal3api.StateAvailable}},
+			Status:     metal3.BareMetalHostStatus{OperationalStatus: metal3.OperationalStatusOK, Provisioning: metal3.ProvisionStatus{State: metal3.StateAvailable}},
 		},
 		Record: &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{Power: &v1alpha1.HostPower{State: "Off"}}},
 	}
@@ -57,17 +57,17 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 		}, Claimed, "Metal3Machine capi/m"},
 		{"the host that the Machine has already is chosen, whatever its state", func(r *Request, f *HostFacts) {
 			f.Host.Spec.ConsumerRef = &corev1.ObjectReference{UID: r.MachineUID}
-			f.Host.Status.OperationalStatus, f.Host.Labels = metal3api.OperationalStatusError, nil
+			f.Host.Status.OperationalStatus, f.Host.Labels = metal3.OperationalStatusError, nil
 		}, Chosen, "already"},
 		{"a host that is being deleted is passed over", func(_ *Request, f *HostFacts) { f.Host.DeletionTimestamp = &metav1.Time{} }, Deleting, ""},
-		{"a paused host is passed over", func(_ *Request, f *HostFacts) { f.Host.Annotations[metal3api.PausedAnnotation] = "" }, Paused, "paused"},
-		{"a detached host is passed over", func(_ *Request, f *HostFacts) { f.Host.Annotations[metal3api.DetachedAnnotation] = "" }, Detached, "detached"},
+		{"a paused host is passed over", func(_ *Request, f *HostFacts) { f.Host.Annotations[metal3.PausedAnnotation] = "" }, Paused, "paused"},
+		{"a detached host is passed over", func(_ *Request, f *HostFacts) { f.Host.Annotations[metal3.DetachedAnnotation] = "" }, Detached, "detached"},
 		{"a host in error is passed over with its error", func(_ *Request, f *HostFacts) {
-			f.Host.Status.ErrorType, f.Host.Status.ErrorMessage = metal3api.PowerManagementError, "BMCUnauthorized: 401"
+			f.Host.Status.ErrorType, f.Host.Status.ErrorMessage = metal3.PowerManagementError, "BMCUnauthorized: 401"
 		}, InError, "BMCUnauthorized: 401"},
-		{"a host that is still inspected is passed over", func(_ *Request, f *HostFacts) { f.Host.Status.Provisioning.State = metal3api.StateInspecting }, NotAvailable, "inspecting"},
+		{"a host that is still inspected is passed over", func(_ *Request, f *HostFacts) { f.Host.Status.Provisioning.State = metal3.StateInspecting }, NotAvailable, "inspecting"},
 		{"a host that nobody has registered is passed over", func(_ *Request, f *HostFacts) { f.Host.Status.Provisioning.State = "" }, NotAvailable, "not registered yet"},
-		{"a host with an image written by hand is passed over", func(_ *Request, f *HostFacts) { f.Host.Spec.Image = &metal3api.Image{} }, InUse, "spec.image"},
+		{"a host with an image written by hand is passed over", func(_ *Request, f *HostFacts) { f.Host.Spec.Image = &metal3.Image{} }, InUse, "spec.image"},
 		{"a host powered on by hand is passed over", func(_ *Request, f *HostFacts) { f.Host.Status.PoweredOn = true }, PoweredOn, "power it off"},
 		{"a host whose power state nobody knows is passed over", func(_ *Request, f *HostFacts) { f.Record.Status.Power.State = "Unknown" }, PoweredOn, "Unknown"},
 		{"a host without its record is passed over", func(_ *Request, f *HostFacts) { f.Record = nil }, NoRecord, ""},
@@ -119,7 +119,7 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 		{"a metal3 host that is never cleaned stays its tenant's", func(r *Request, f *HostFacts) {
 			asMetal3(r, f)
 			f.Host.Annotations[AnnotationLastTenant] = "other/other"
-			f.Host.Spec.AutomatedCleaningMode = metal3api.CleaningModeDisabled
+			f.Host.Spec.AutomatedCleaningMode = metal3.CleaningModeDisabled
 			r.Provider.Erase = &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
 		}, OtherTenant, ""},
 	} {
@@ -196,7 +196,7 @@ func TestAPinnedHostThatDoesNotExistIsSaidSo(t *testing.T) {
 func TestCountingFollowsTheRulesOfChoosing(t *testing.T) {
 	claimed, broken, other, tenant := free("b"), free("c"), free("d"), free("e")
 	claimed.Host.Spec.ConsumerRef = &corev1.ObjectReference{UID: "machine-1"}
-	broken.Host.Status.OperationalStatus = metal3api.OperationalStatusError
+	broken.Host.Status.OperationalStatus = metal3.OperationalStatusError
 	other.Host.Labels[v1alpha1.LabelZone] = "hall-2"
 	tenant.Record.Status.LastTenant = "other/other"
 	want := v1alpha1.HostCounts{Matching: 4, Available: 2, Claimed: 1, Error: 1}

@@ -3,7 +3,7 @@ package placement
 import (
 	"fmt"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
@@ -102,18 +102,18 @@ func present(_ Request, f HostFacts) Considered {
 }
 
 func unpaused(_ Request, f HostFacts) Considered {
-	_, is := f.Host.Annotations[metal3api.PausedAnnotation]
-	return when(is, Paused, "is paused by the annotation %s", metal3api.PausedAnnotation)
+	_, is := f.Host.Annotations[metal3.PausedAnnotation]
+	return when(is, Paused, "is paused by the annotation %s", metal3.PausedAnnotation)
 }
 
 func attached(_ Request, f HostFacts) Considered {
-	_, is := f.Host.Annotations[metal3api.DetachedAnnotation]
-	return when(is || f.Host.Status.OperationalStatus == metal3api.OperationalStatusDetached, Detached,
-		"is detached by the annotation %s", metal3api.DetachedAnnotation)
+	_, is := f.Host.Annotations[metal3.DetachedAnnotation]
+	return when(is || f.Host.Status.OperationalStatus == metal3.OperationalStatusDetached, Detached,
+		"is detached by the annotation %s", metal3.DetachedAnnotation)
 }
 
-func inError(host *metal3api.BareMetalHost) bool {
-	return host.Status.OperationalStatus == metal3api.OperationalStatusError || host.Status.ErrorType != ""
+func inError(host *metal3.BareMetalHost) bool {
+	return host.Status.OperationalStatus == metal3.OperationalStatusError || host.Status.ErrorType != ""
 }
 
 func sound(_ Request, f HostFacts) Considered {
@@ -122,7 +122,7 @@ func sound(_ Request, f HostFacts) Considered {
 
 func available(_ Request, f HostFacts) Considered {
 	state := f.Host.Status.Provisioning.State
-	return when(state != metal3api.StateAvailable && state != metal3api.StateReady, NotAvailable, "is %s, not available", or(string(state), "not registered yet"))
+	return when(state != metal3.StateAvailable && state != metal3.StateReady, NotAvailable, "is %s, not available", or(string(state), "not registered yet"))
 }
 
 func unused(_ Request, f HostFacts) Considered {
@@ -180,7 +180,7 @@ func sameTenant(r Request, f HostFacts) Considered {
 		if f.Record.Status.Erased != nil && f.Record.Status.Installed == nil {
 			evidence = f.Record.Status.Erased.Mode
 		}
-	} else if f.Host.Spec.AutomatedCleaningMode != metal3api.CleaningModeDisabled {
+	} else if f.Host.Spec.AutomatedCleaningMode != metal3.CleaningModeDisabled {
 		evidence = v1alpha1.EraseMetadata
 	}
 	if r.Tenant == "" || last == "" || last == r.Tenant || evidence == v1alpha1.EraseFull {
