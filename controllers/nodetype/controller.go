@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/controllers/plan/succession"
+	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/presentation"
 )
@@ -89,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.createMissing(ctx, seen, found); err != nil {
 		return step.Retry(err).Result()
 	}
-	decision := succession.Plan(facts(seen, found))
+	decision := revisionrollout.Plan(facts(seen, found))
 	told, failed := r.follow(ctx, seen, found, decision)
 	after := seen.nodeType.DeepCopy()
 	outcome := report(after, seen, found, decision, r.Clock.Now())

@@ -5,7 +5,7 @@
 // A revision is rendered once. What this version of Ingot would make of it now is only compared with what is kept, and told in the
 // condition RenderingCurrent; spec.rendering asks for it.
 //
-// Which revision is the target and which stable, and when a Rollout is made, controllers/plan/succession decides. The
+// Which revision is the target and which stable, and when a Rollout is made, controllers/plan/revisionrollout decides. The
 // status names the target before the Rollout to it is made, and the Rollout is made on what the API server itself says
 // of Rollouts and Machines, not on a cache that may lag.
 package nodetype

@@ -11,14 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 	"github.com/ingot-dev/ingot/controllers/plan/rollout"
-	"github.com/ingot-dev/ingot/controllers/plan/succession"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
 // facts for the plan of which revision follows which.
-func facts(seen observation, found finding) succession.Facts {
-	f := succession.Facts{
+func facts(seen observation, found finding) revisionrollout.Facts {
+	f := revisionrollout.Facts{
 		Generation: seen.nodeType.Generation, Stable: seen.nodeType.Status.Stable(), Target: seen.nodeType.Status.Target(),
 	}
 	if found.revision != nil {
@@ -26,20 +26,20 @@ func facts(seen observation, found finding) succession.Facts {
 	}
 	for i := range seen.rollouts {
 		o := &seen.rollouts[i]
-		f.Rollouts = append(f.Rollouts, succession.Rollout{Name: o.Name, From: o.Spec.Source(), To: o.Spec.Target(), Phase: o.Status.Phase})
+		f.Rollouts = append(f.Rollouts, revisionrollout.Rollout{Name: o.Name, From: o.Spec.Source(), To: o.Spec.Target(), Phase: o.Status.Phase})
 	}
 	for i := range seen.machines {
 		m := &seen.machines[i]
-		f.Machines = append(f.Machines, succession.Machine{Asked: rollout.Wanted(m, f.Target), Installed: m.Status.Installed(), Deleting: m.DeletionTimestamp != nil})
+		f.Machines = append(f.Machines, revisionrollout.Machine{Asked: rollout.Wanted(m, f.Target), Installed: m.Status.Installed(), Deleting: m.DeletionTimestamp != nil})
 	}
 	for _, revision := range seen.revisions {
-		f.Revisions = append(f.Revisions, succession.Revision{Name: revision.Name, Created: revision.CreationTimestamp.Time})
+		f.Revisions = append(f.Revisions, revisionrollout.Revision{Name: revision.Name, Created: revision.CreationTimestamp.Time})
 	}
 	return f
 }
 
 // follow makes one Rollout or removes one object that is no longer kept; the event of that starts the next reconcile.
-func (r *Reconciler) follow(ctx context.Context, seen observation, found finding, decision succession.Decision) ([]step.Event, error) {
+func (r *Reconciler) follow(ctx context.Context, seen observation, found finding, decision revisionrollout.Decision) ([]step.Event, error) {
 	switch {
 	case decision.Rollout != nil:
 		return r.createRollout(ctx, seen, found)
@@ -61,7 +61,7 @@ func (r *Reconciler) createRollout(ctx context.Context, seen observation, found 
 	if seen.machines, err = machines(ctx, r.Reader, seen.nodeType.Name); err != nil {
 		return nil, err
 	}
-	decided := succession.Plan(facts(seen, found)).Rollout
+	decided := revisionrollout.Plan(facts(seen, found)).Rollout
 	if decided == nil {
 		return nil, nil
 	}
@@ -103,7 +103,7 @@ func (r *Reconciler) dropRevision(ctx context.Context, seen observation, found f
 	if seen.machines, err = machines(ctx, r.Reader, seen.nodeType.Name); err != nil {
 		return err
 	}
-	if !slices.Contains(succession.Plan(facts(seen, found)).DropRevisions, name) {
+	if !slices.Contains(revisionrollout.Plan(facts(seen, found)).DropRevisions, name) {
 		return nil
 	}
 	return r.drop(ctx, "NodeTypeRevision", seen.revisions[name])

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/controllers/plan/succession"
+	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 	"github.com/ingot-dev/ingot/presentation"
 )
 
@@ -197,7 +197,7 @@ func TestARevisionThatAMachineTheCacheLacksAsksForIsKept(t *testing.T) {
 		}
 		return err == nil
 	}
-	decision := succession.Plan(facts(seen, finding{}))
+	decision := revisionrollout.Plan(facts(seen, finding{}))
 	if drop := decision.DropRevisions; len(drop) != 1 || drop[0] != "behind-00" {
 		t.Fatalf("to be deleted by what the cache shows: %v", drop)
 	}

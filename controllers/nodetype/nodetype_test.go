@@ -19,7 +19,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
-	"github.com/ingot-dev/ingot/controllers/plan/succession"
+	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/test/management"
@@ -121,7 +121,7 @@ func TestWhatIsUncertainIsSaidInTheConditionAndOnceForARevision(t *testing.T) {
 		t.Fatalf("found %+v", found)
 	}
 	after := seen.nodeType.DeepCopy()
-	report(after, seen, found, succession.Decision{Target: v1alpha1.RenderedRevision{Revision: "h100-1", Rendering: "h100-1-a"}}, time.Time{})
+	report(after, seen, found, revisionrollout.Decision{Target: v1alpha1.RenderedRevision{Revision: "h100-1", Rendering: "h100-1-a"}}, time.Time{})
 	ready := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady)
 	if ready.Reason != v1alpha1.ReasonReady || !strings.Contains(ready.Message, "nodes can be made; not certain: spec.userData: the user data has ") {
 		t.Errorf("the condition is %+v", ready)

@@ -11,7 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/feasibility"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
-	"github.com/ingot-dev/ingot/controllers/plan/succession"
+	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
@@ -19,7 +19,7 @@ import (
 const rightsAgain = 15 * time.Second
 
 // report writes what was found and decided into the status.
-func report(after *v1alpha1.NodeType, seen observation, found finding, decision succession.Decision, now time.Time) step.Outcome {
+func report(after *v1alpha1.NodeType, seen observation, found finding, decision revisionrollout.Decision, now time.Time) step.Outcome {
 	after.Status.ObservedGeneration = after.Generation
 	after.Status.StableRevision, after.Status.StableRendering = decision.Stable.Revision, decision.Stable.Rendering
 	after.Status.TargetRevision, after.Status.TargetRendering = decision.Target.Revision, decision.Target.Rendering

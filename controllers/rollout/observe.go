@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 	plan "github.com/ingot-dev/ingot/controllers/plan/rollout"
-	"github.com/ingot-dev/ingot/controllers/plan/succession"
 )
 
 // observation is what a reconcile knows. The objects of the lists are the cache's own: they are never changed.
@@ -65,9 +65,9 @@ func (r *Reconciler) siblings(ctx context.Context, seen *observation) error {
 		other := &list.Items[i]
 		switch {
 		case other.Name == seen.rollout.Name || !metav1.IsControlledBy(other, seen.nodeType):
-		case succession.Newer(other.Name, seen.rollout.Name):
+		case revisionrollout.Newer(other.Name, seen.rollout.Name):
 			seen.newer = true
-		case seen.before == nil || succession.Newer(other.Name, seen.before.Name):
+		case seen.before == nil || revisionrollout.Newer(other.Name, seen.before.Name):
 			seen.before = other
 		}
 	}

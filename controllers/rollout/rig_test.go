@@ -24,7 +24,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/nodepool"
 	"github.com/ingot-dev/ingot/controllers/nodetype"
-	"github.com/ingot-dev/ingot/controllers/plan/succession"
+	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/test/management"
 )
@@ -161,7 +161,7 @@ func (h *hall) rollouts(t *testing.T) []v1alpha1.Rollout {
 	}
 	mine := slices.DeleteFunc(list.Items, func(r v1alpha1.Rollout) bool { return r.Spec.NodeTypeRef.Name != h.name })
 	slices.SortFunc(mine, func(a, b v1alpha1.Rollout) int {
-		return cmp.Compare(succession.Number(a.Name), succession.Number(b.Name))
+		return cmp.Compare(revisionrollout.Number(a.Name), revisionrollout.Number(b.Name))
 	})
 	return mine
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/connect"
-	"github.com/ingot-dev/ingot/controllers/plan/succession"
+	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 )
 
 // control are the commands that act on rollouts of a cluster.
@@ -71,7 +71,7 @@ func (s session) rollouts(ctx context.Context, nodeType string) ([]v1alpha1.Roll
 			return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 		}
 		// Two Rollouts of a NodeType may be made within the second that creation times are told in.
-		return cmp.Or(cmp.Compare(succession.Number(a.Name), succession.Number(b.Name)), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(revisionrollout.Number(a.Name), revisionrollout.Number(b.Name)), cmp.Compare(a.Name, b.Name))
 	})
 	return mine, nil
 }

@@ -1,4 +1,4 @@
-// Package succession decides how one revision of a NodeType follows another: which is its target and which its stable
+// Package revisionrollout decides how one revision of a NodeType follows another: which is its target and which its stable
 // one, which Rollout must be made, and which revisions and Rollouts are no longer kept. A revision goes with its rendering
 // everywhere here: another rendering of the same revision follows like another revision.
 //
@@ -8,4 +8,4 @@
 //
 // Of a NodeType's Rollouts only the newest moves Machines. Its number, the end of its name, tells: creation times have
 // seconds, and a NodeType may change twice in one.
-package succession
+package revisionrollout

@@ -1,4 +1,4 @@
-package succession
+package revisionrollout
 
 import (
 	"fmt"
