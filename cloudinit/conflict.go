@@ -8,7 +8,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
 // owned are top-level keys that people's user data may not have, and what to do instead.
@@ -28,7 +28,7 @@ var lists = []string{"runcmd", "write_files", "packages", "ssh_authorized_keys"}
 
 // Validate reports what is wrong with people's user data whatever the machine: an *Invalid, else a *Conflict, that names
 // every path in every layer. Render finds nothing more in the same layers, whatever plan it is given the result for.
-func Validate(layers []Layer, sshKeys []string, plan presentation.Plan) error {
+func Validate(layers []Layer, sshKeys []string, plan v1alpha1.NodePlan) error {
 	_, _, err := mergeLayers(layers, len(sshKeys) > 0, reserved(plan))
 	return err
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/ingot-dev/ingot/cloudinit/ignition"
 	"github.com/ingot-dev/ingot/cloudinit/kubelet"
 	"github.com/ingot-dev/ingot/cloudinit/network"
-	"github.com/ingot-dev/ingot/presentation"
 )
 
 // kubeletUnit is what a join starts.
@@ -50,7 +49,7 @@ func ignitionConfig(in Input) (ignition.Config, error) {
 		Variant: variant, Hostname: in.Machine.Name, SSHKeys: in.SSHKeys,
 		KernelArguments: in.Plan.KernelArguments, Baked: in.KernelArguments, Packages: in.Plan.Packages,
 		Files:    slices.Concat(plainFiles(in.Plan), files, networkFiles),
-		Units:    append(slices.Clone(in.Plan.Units), presentation.Unit{Name: kubeletUnit}),
+		Units:    append(slices.Clone(in.Plan.Units), v1alpha1.SystemdUnit{Name: kubeletUnit}),
 		Reserved: reserved(in.Plan),
 	}
 	for _, l := range in.Layers {
@@ -60,7 +59,7 @@ func ignitionConfig(in Input) (ignition.Config, error) {
 }
 
 // ignitionNetwork are the files of a network: images that read Ignition read no network data.
-func ignitionNetwork(in Input, variant ignition.Variant) ([]presentation.File, error) {
+func ignitionNetwork(in Input, variant ignition.Variant) ([]v1alpha1.NodeFile, error) {
 	data, ok, err := networkOf(in)
 	if err != nil || !ok || plainDHCP(data) {
 		return nil, err

@@ -11,7 +11,6 @@ import (
 	"github.com/ingot-dev/ingot/cloudinit/kubelet"
 	"github.com/ingot-dev/ingot/cloudinit/network"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
-	"github.com/ingot-dev/ingot/presentation"
 )
 
 // Limit of all documents of a node together, in bytes: they share one Secret, of which the API server takes 1 MiB.
@@ -36,7 +35,7 @@ type Input struct {
 	// SSHKeys are authorized for the image's default user.
 	SSHKeys []string
 	// Plan is what the presentation must tell the operating system.
-	Plan presentation.Plan
+	Plan v1alpha1.NodePlan
 	// Machine that the node is.
 	Machine MachineInput
 	// Host that the machine runs on.

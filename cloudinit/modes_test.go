@@ -6,12 +6,13 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // presented is a joining node whose GPUs are presented in a mode, resolved as the controllers do.
 func presented(t testing.TB, model string, p v1alpha1.Presentation) Input {
 	t.Helper()
-	plan, err := presentation.Resolve(presentation.Request{
+	plan, err := presentation.Resolve(spec.Request{
 		GPU: &v1alpha1.GPUSpec{Vendor: v1alpha1.VendorNVIDIA, Model: model, Count: 8, Presentation: p},
 		Image: v1alpha1.OSImageSpec{KernelArguments: []string{"modprobe.blacklist=nouveau"}, Software: v1alpha1.OSImageSoftware{
 			Kubelet: "1.37.0", Containerd: "2.2.0", ContainerToolkit: "1.18.0", MIGParted: "0.15.0",

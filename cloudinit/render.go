@@ -12,7 +12,6 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit/kubelet"
-	"github.com/ingot-dev/ingot/presentation"
 )
 
 // Files of the node that are the presentation's kernel modules.
@@ -106,30 +105,30 @@ func nodeOf(in Input) kubelet.Node {
 }
 
 // planFiles are the files of the presentation: its own, its kernel modules' and its units'.
-func planFiles(p presentation.Plan) []presentation.File {
+func planFiles(p v1alpha1.NodePlan) []v1alpha1.NodeFile {
 	out := plainFiles(p)
 	for _, u := range p.Units {
 		if u.Content != "" {
-			out = append(out, presentation.File{Path: unitDirectory + u.Name, Mode: "0644", Content: u.Content})
+			out = append(out, v1alpha1.NodeFile{Path: unitDirectory + u.Name, Mode: "0644", Content: u.Content})
 		}
 	}
 	return out
 }
 
 // plainFiles are those of them that are no units.
-func plainFiles(p presentation.Plan) []presentation.File {
-	var out []presentation.File
+func plainFiles(p v1alpha1.NodePlan) []v1alpha1.NodeFile {
+	var out []v1alpha1.NodeFile
 	if len(p.Modules.Load) > 0 {
-		out = append(out, presentation.File{Path: pathModulesLoad, Mode: "0644", Content: strings.Join(p.Modules.Load, "\n") + "\n"})
+		out = append(out, v1alpha1.NodeFile{Path: pathModulesLoad, Mode: "0644", Content: strings.Join(p.Modules.Load, "\n") + "\n"})
 	}
 	if len(p.Modules.Blacklist) > 0 {
-		out = append(out, presentation.File{Path: pathModprobe, Mode: "0644", Content: "blacklist " + strings.Join(p.Modules.Blacklist, "\nblacklist ") + "\n"})
+		out = append(out, v1alpha1.NodeFile{Path: pathModprobe, Mode: "0644", Content: "blacklist " + strings.Join(p.Modules.Blacklist, "\nblacklist ") + "\n"})
 	}
 	return append(out, p.Files...)
 }
 
 // reserved are the paths that are Ingot's.
-func reserved(p presentation.Plan) []string {
+func reserved(p v1alpha1.NodePlan) []string {
 	out := slices.Clone(kubelet.Paths)
 	for _, f := range planFiles(p) {
 		out = append(out, f.Path)
@@ -142,7 +141,7 @@ func reserved(p presentation.Plan) []string {
 
 // commands run after people's. Modules and units are loaded by hand once: systemd read its directories before
 // cloud-init wrote to them.
-func commands(p presentation.Plan) []*yaml.Node {
+func commands(p v1alpha1.NodePlan) []*yaml.Node {
 	out := []*yaml.Node{command("systemctl", "daemon-reload")}
 	if len(p.Modules.Load) > 0 {
 		out = append(out, command("systemctl", "restart", "systemd-modules-load.service"))
@@ -159,7 +158,7 @@ func command(words ...string) *yaml.Node {
 	return n
 }
 
-func appendFiles(root *yaml.Node, files []presentation.File) {
+func appendFiles(root *yaml.Node, files []v1alpha1.NodeFile) {
 	for _, f := range files {
 		n := entry(f.Path, f.Mode)
 		set(n, "content", scalar(f.Content))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -23,9 +24,9 @@ var update = flag.Bool("update", false, "write the golden files")
 const secretToken = "abcdef.0123456789abcdef"
 
 // h100 is the plan of a server with eight H100, resolved as the controllers do.
-func h100(t testing.TB) presentation.Plan {
+func h100(t testing.TB) v1alpha1.NodePlan {
 	t.Helper()
-	plan, err := presentation.Resolve(presentation.Request{
+	plan, err := presentation.Resolve(spec.Request{
 		GPU: &v1alpha1.GPUSpec{Vendor: v1alpha1.VendorNVIDIA, Model: "H100-SXM5-80GB", Count: 8, Presentation: v1alpha1.Presentation{Mode: v1alpha1.ModePassthrough}},
 		Image: v1alpha1.OSImageSpec{KernelArguments: []string{"modprobe.blacklist=nouveau"}, Software: v1alpha1.OSImageSoftware{
 			Kubelet: "1.37.0", ContainerToolkit: "1.18.0", GPUDriver: &v1alpha1.GPUDriverSoftware{Vendor: v1alpha1.VendorNVIDIA, Version: "550.163.01"}}},

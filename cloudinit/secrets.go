@@ -6,8 +6,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit/kubelet"
-	"github.com/ingot-dev/ingot/presentation"
 )
 
 // SecretKey names a key of a Secret.
@@ -67,7 +67,7 @@ func secretFiles(in Input) ([]secretFile, error) {
 }
 
 // secret is all that only a node which is yet to join gets. It is asked for last: before, no document holds a secret.
-func secret(in Input) (files []secretFile, join []presentation.File, err error) {
+func secret(in Input) (files []secretFile, join []v1alpha1.NodeFile, err error) {
 	if in.Join == nil {
 		return nil, nil, nil
 	}

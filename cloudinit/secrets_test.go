@@ -17,6 +17,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // licence is a token as bytes that no text could hold.
@@ -29,7 +30,7 @@ const (
 func guest(t testing.TB, kind v1alpha1.UserDataKind, system string) Input {
 	t.Helper()
 	baked := []string{"modprobe.blacklist=nouveau"}
-	plan, err := presentation.Resolve(presentation.Request{
+	plan, err := presentation.Resolve(spec.Request{
 		GPU: &v1alpha1.GPUSpec{Vendor: v1alpha1.VendorNVIDIA, Model: "A40-48GB", Count: 1, Presentation: v1alpha1.Presentation{
 			Mode: v1alpha1.ModeVGPU, VGPU: &v1alpha1.VGPUSpec{Role: "Guest", Licence: &v1alpha1.VGPULicence{TokenSecretRef: v1alpha1.LocalReference{Name: "licence"}, FeatureType: 4}}}},
 		Image: v1alpha1.OSImageSpec{KernelArguments: baked, Software: v1alpha1.OSImageSoftware{

@@ -11,11 +11,12 @@ import (
 	"testing"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/test/require"
 )
 
 // instinct is a request for AMD GPUs.
-func instinct(compute, memory, naming string, changes ...func(*Request)) Request {
+func instinct(compute, memory, naming string, changes ...func(*spec.Request)) spec.Request {
 	r := model("MI300X-192GB", 8, "30.20.1", changes...)
 	r.GPU.Vendor = v1alpha1.VendorAMD
 	r.Image.KernelArguments, r.Image.Software.ContainerToolkit = nil, ""
@@ -28,12 +29,12 @@ func instinct(compute, memory, naming string, changes ...func(*Request)) Request
 	return r
 }
 
-func amdClaims(r *Request) {
+func amdClaims(r *spec.Request) {
 	r.GPU.Presentation.Mode, r.Image.Software.Containerd = v1alpha1.ModeDRA, "2.2.0"
 }
 
-func instincts() map[string]Request {
-	return map[string]Request{
+func instincts() map[string]spec.Request {
+	return map[string]spec.Request{
 		"mi300x":              instinct("", "", ""),
 		"mi300x-cpx":          instinct("CPX", "NPS4", ""),
 		"mi300x-dpx-mixed":    instinct("DPX", "NPS2", "mixed"),
@@ -82,28 +83,28 @@ func TestAMDGPUsAreCountedByTheirPartitions(t *testing.T) {
 func TestWhatAMDsSoftwareCannotDoIsRefused(t *testing.T) {
 	sharing := &v1alpha1.SharingSpec{Strategy: "MPS", Replicas: 2}
 	for sentence, tt := range map[string]struct {
-		request      Request
+		request      spec.Request
 		reason, rule string
 		says         string
 	}{
 		"more memory partitions than compute": {instinct("SPX", "NPS4", ""), "PresentationInvalid", "amd/partition", "SPX with NPS1, DPX with NPS1, DPX with NPS2, QPX with NPS1, QPX with NPS4, CPX with NPS1, CPX with NPS4"},
 		"three parts of eight dies":           {instinct("TPX", "NPS1", ""), "PresentationInvalid", "amd/partition", "8 compute dies"},
 		"a profile that the manager has not":  {instinct("QPX", "NPS4", "", operator("30.20.1")), "PresentationInvalid", "amd/profile", "source: Image"},
-		"virtual machines":                    {instinct("", "", "", func(r *Request) { r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Workload: "VM"} }), "PresentationInvalid", "amd/vm", "Container"},
-		"sharing":                             {instinct("", "", "", func(r *Request) { r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Sharing: sharing} }), "PresentationInvalid", "amd/sharing", "partitions"},
-		"another vendor's partitions":         {instinct("", "", "", amdClaims, func(r *Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG"} }), "PresentationInvalid", "dra/driver", "gpu.amd.com"},
-		"claims without CDI":                  {instinct("", "", "", func(r *Request) { r.GPU.Presentation.Mode = v1alpha1.ModeDRA }), "PresentationInvalid", "dra/containerd-version", "1.7"},
-		"no driver":                           {instinct("", "", "", func(r *Request) { r.Image.Software.GPUDriver = nil }), "DriverMissing", "image/driver", "amdgpu"},
-		"another model's name":                {instinct("", "", "", func(r *Request) { r.GPU.Model = "MI300X" }), "PresentationInvalid", "gpu/model", "MI300X-192GB"},
-		"two drivers": {instinct("", "", "", func(r *Request) {
+		"virtual machines":                    {instinct("", "", "", func(r *spec.Request) { r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Workload: "VM"} }), "PresentationInvalid", "amd/vm", "Container"},
+		"sharing":                             {instinct("", "", "", func(r *spec.Request) { r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Sharing: sharing} }), "PresentationInvalid", "amd/sharing", "partitions"},
+		"another vendor's partitions":         {instinct("", "", "", amdClaims, func(r *spec.Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG"} }), "PresentationInvalid", "dra/driver", "gpu.amd.com"},
+		"claims without CDI":                  {instinct("", "", "", func(r *spec.Request) { r.GPU.Presentation.Mode = v1alpha1.ModeDRA }), "PresentationInvalid", "dra/containerd-version", "1.7"},
+		"no driver":                           {instinct("", "", "", func(r *spec.Request) { r.Image.Software.GPUDriver = nil }), "DriverMissing", "image/driver", "amdgpu"},
+		"another model's name":                {instinct("", "", "", func(r *spec.Request) { r.GPU.Model = "MI300X" }), "PresentationInvalid", "gpu/model", "MI300X-192GB"},
+		"two drivers": {instinct("", "", "", func(r *spec.Request) {
 			r.GPU.Driver = v1alpha1.GPUDriver{Source: "Operator", Version: "30.20.1"}
 		}), "PresentationInvalid", "driver/two", "30.20.1"},
-		"packages of another version": {instinct("", "", "", operator("30.20.1"), func(r *Request) {
+		"packages of another version": {instinct("", "", "", operator("30.20.1"), func(r *spec.Request) {
 			r.GPU.Driver.Source, r.GPU.Driver.Packages = "Packages", []string{"amdgpu-dkms=30.10"}
 		}), "PresentationInvalid", "packages/version", "30.20.1"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			var refusal *Refusal
+			var refusal *spec.Refusal
 			if err := Validate(tt.request); !errors.As(err, &refusal) {
 				t.Fatalf("error %v, want a *Refusal", err)
 			}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 func quantity(s string) *resource.Quantity {
@@ -18,7 +19,7 @@ func quantity(s string) *resource.Quantity {
 }
 
 // byClaims is a request for whole GPUs that the DRA driver gives away.
-func byClaims() Request {
+func byClaims() spec.Request {
 	r := h100()
 	r.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeDRA}
 	r.Image.Software.Containerd, r.Image.Software.GPUDriver.Version = "2.2.0", "570.133.07"
@@ -34,10 +35,10 @@ func TestTheDRADriversDevicesAreExactAndTheDevicePluginsResourcesAreForeign(t *t
 	if len(e.Slices) != 1 || e.Slices[0].Driver != "gpu.nvidia.com" || e.Slices[0].Hint == "" {
 		t.Fatalf("slices %+v", e.Slices)
 	}
-	if diff := cmp.Diff([]DeviceExpectation{{Type: "gpu", Count: 8, Attributes: map[string][]string{"architecture": {"Hopper"}, "driverVersion": {"570.133.7", "570.133.07"}}}}, e.Slices[0].Devices); diff != "" {
+	if diff := cmp.Diff([]v1alpha1.ExpectedDevices{{Type: "gpu", Count: 8, Attributes: map[string][]string{"architecture": {"Hopper"}, "driverVersion": {"570.133.7", "570.133.07"}}}}, e.Slices[0].Devices); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]DeviceClassExpectation{{Name: "gpu.nvidia.com", Count: 8}}, e.Slices[0].DeviceClasses); diff != "" {
+	if diff := cmp.Diff([]v1alpha1.ExpectedDeviceClass{{Name: "gpu.nvidia.com", Count: 8}}, e.Slices[0].DeviceClasses); diff != "" {
 		t.Error(diff)
 	}
 	if !e.IsForeign("nvidia.com/gpu") || !e.IsForeign("nvidia.com/mig-1g.10gb") {
@@ -57,7 +58,7 @@ func TestInstancesByDRAAreCountedByProfileAndByClass(t *testing.T) {
 		t.Fatal(err)
 	}
 	attributes := map[string][]string{"architecture": {"Hopper"}, "driverVersion": {"580.126.9", "580.126.09"}}
-	if diff := cmp.Diff([]DeviceExpectation{
+	if diff := cmp.Diff([]v1alpha1.ExpectedDevices{
 		{Type: "gpu", Count: 5, Attributes: attributes},
 		{Type: "mig", Profiles: []string{"3g.71gb"}, Count: 2, Attributes: attributes},
 		{Type: "mig", Profiles: []string{"1g.35gb"}, Count: 4, Attributes: attributes},
@@ -66,7 +67,7 @@ func TestInstancesByDRAAreCountedByProfileAndByClass(t *testing.T) {
 	}, plan.Expectation.Slices[0].Devices); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]DeviceClassExpectation{{Name: "gpu.nvidia.com", Count: 5}, {Name: "mig.nvidia.com", Count: 14}}, plan.Expectation.Slices[0].DeviceClasses); diff != "" {
+	if diff := cmp.Diff([]v1alpha1.ExpectedDeviceClass{{Name: "gpu.nvidia.com", Count: 5}, {Name: "mig.nvidia.com", Count: 14}}, plan.Expectation.Slices[0].DeviceClasses); diff != "" {
 		t.Error(diff)
 	}
 	if !plan.Expectation.IsForeign("nvidia.com/gpu") || plan.NodeLabels["nvidia.com/gpu.deploy.mig-manager"] != "false" || plan.NodeLabels["nvidia.com/dra-kubelet-plugin"] != "true" {
@@ -97,52 +98,58 @@ func TestWholeGPUsByClaimsAreTheSameUnderEitherMode(t *testing.T) {
 
 func TestWhatTheDRADriverCannotWorkWithIsRefused(t *testing.T) {
 	for sentence, tt := range map[string]struct {
-		change       func(*Request)
+		change       func(*spec.Request)
 		reason, rule string
 		says         string
 	}{
-		"a driver that is too old for it":        {func(r *Request) { r.Image.Software.GPUDriver.Version = "550.163.01" }, "DriverTooOld", "dra/driver-version", "565 or newer"},
-		"a driver that is too old for the model": {func(r *Request) { r.Image.Software.GPUDriver.Version = "470.82.01" }, "DriverTooOld", "image/driver-version", "525.85.12"},
-		"a kubelet that is too old":              {func(r *Request) { r.Image.Software.Kubelet = "1.34.1" }, "PresentationInvalid", "dra/kubelet-version", "1.34.2"},
-		"a containerd without CDI":               {func(r *Request) { r.Image.Software.Containerd = "1.6.20" }, "PresentationInvalid", "dra/containerd-version", "CDI"},
-		"a containerd that the image hides":      {func(r *Request) { r.Image.Software.Containerd = "" }, "PresentationInvalid", "dra/containerd-version", "must be a version"},
-		"another driver's name":                  {func(r *Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Driver: "gpu.amd.com"} }, "PresentationInvalid", "dra/driver", "gpu.nvidia.com"},
-		"instances without a layout":             {func(r *Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG"} }, "PresentationInvalid", "dra/mig-layout", "dra.layout"},
-		"virtual machines without an IOMMU":      {func(r *Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "VFIO"} }, "KernelArgumentMissing", "image/iommu", "intel_iommu=on"},
-		"gates that exclude each other": {func(r *Request) {
+		"a driver that is too old for it":        {func(r *spec.Request) { r.Image.Software.GPUDriver.Version = "550.163.01" }, "DriverTooOld", "dra/driver-version", "565 or newer"},
+		"a driver that is too old for the model": {func(r *spec.Request) { r.Image.Software.GPUDriver.Version = "470.82.01" }, "DriverTooOld", "image/driver-version", "525.85.12"},
+		"a kubelet that is too old":              {func(r *spec.Request) { r.Image.Software.Kubelet = "1.34.1" }, "PresentationInvalid", "dra/kubelet-version", "1.34.2"},
+		"a containerd without CDI":               {func(r *spec.Request) { r.Image.Software.Containerd = "1.6.20" }, "PresentationInvalid", "dra/containerd-version", "CDI"},
+		"a containerd that the image hides":      {func(r *spec.Request) { r.Image.Software.Containerd = "" }, "PresentationInvalid", "dra/containerd-version", "must be a version"},
+		"another driver's name":                  {func(r *spec.Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Driver: "gpu.amd.com"} }, "PresentationInvalid", "dra/driver", "gpu.nvidia.com"},
+		"instances without a layout":             {func(r *spec.Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG"} }, "PresentationInvalid", "dra/mig-layout", "dra.layout"},
+		"virtual machines without an IOMMU":      {func(r *spec.Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "VFIO"} }, "KernelArgumentMissing", "image/iommu", "intel_iommu=on"},
+		"gates that exclude each other": {func(r *spec.Request) {
 			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "VFIO", FeatureGates: []string{"NVMLDeviceHealthCheck"}}
 		}, "PresentationInvalid", "dra/gates-exclude", "dra.devices: VFIO needs the feature gate PassthroughSupport, dra.featureGates has NVMLDeviceHealthCheck"},
-		"sharing that excludes a gate": {func(r *Request) {
+		"sharing that excludes a gate": {func(r *spec.Request) {
 			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Sharing: &v1alpha1.SharingSpec{Strategy: "MPS", Replicas: 2}, FeatureGates: []string{"ConsumableShares"}}
 		}, "PresentationInvalid", "dra/gates-exclude", "MPSSupport"},
-		"a gate that needs another":      {func(r *Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{FeatureGates: []string{"DeviceMetadata"}} }, "PresentationInvalid", "dra/gate-needs", "PassthroughSupport"},
-		"a gate that the driver has not": {func(r *Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{FeatureGates: []string{"DynamicMig"}} }, "PresentationInvalid", "dra/feature-gate", "DynamicMIG"},
-		"partitions beside whole GPUs":   {func(r *Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{FeatureGates: []string{"DynamicMIG"}} }, "PresentationInvalid", "dra/dynamic-mig", "devices: MIG"},
-		"a layout that claims take apart": {func(r *Request) {
+		"a gate that needs another": {func(r *spec.Request) {
+			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{FeatureGates: []string{"DeviceMetadata"}}
+		}, "PresentationInvalid", "dra/gate-needs", "PassthroughSupport"},
+		"a gate that the driver has not": {func(r *spec.Request) {
+			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{FeatureGates: []string{"DynamicMig"}}
+		}, "PresentationInvalid", "dra/feature-gate", "DynamicMIG"},
+		"partitions beside whole GPUs": {func(r *spec.Request) {
+			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{FeatureGates: []string{"DynamicMIG"}}
+		}, "PresentationInvalid", "dra/dynamic-mig", "devices: MIG"},
+		"a layout that claims take apart": {func(r *spec.Request) {
 			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG", Layout: []v1alpha1.MIGLayout{entry(profiles{"1g.10gb": 7})}, FeatureGates: []string{"DynamicMIG"}}
 		}, "PresentationInvalid", "dra/static-mig", "DynamicMIG"},
-		"a layout that is impossible": {func(r *Request) {
+		"a layout that is impossible": {func(r *spec.Request) {
 			r.Image.Software.MIGParted = "0.15.0"
 			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG", Layout: []v1alpha1.MIGLayout{entry(profiles{"3g.40gb": 2, "1g.10gb": 1})}}
 		}, "PresentationInvalid", "mig/memory-slices", "dra.layout[0]"},
-		"a layout that nobody would make": {func(r *Request) {
+		"a layout that nobody would make": {func(r *spec.Request) {
 			byOperator(r, "580.126.09")
 			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG", Layout: []v1alpha1.MIGLayout{entry(profiles{"1g.10gb": 7})}}
 		}, "PresentationInvalid", "mig/operator-dra", "nobody"},
-		"a driver that the operator does not pair with claims": {func(r *Request) { byOperator(r, "570.133.20") }, "DriverTooOld", "dra/driver-version", "580 or newer"},
-		"partitions of a GPU that has none": {func(r *Request) {
+		"a driver that the operator does not pair with claims": {func(r *spec.Request) { byOperator(r, "570.133.20") }, "DriverTooOld", "dra/driver-version", "580 or newer"},
+		"partitions of a GPU that has none": {func(r *spec.Request) {
 			r.GPU.Model = "L40S-48GB"
 			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG", FeatureGates: []string{"DynamicMIG"}}
 		}, "PresentationInvalid", "mig/model", "L40S"},
-		"an unknown way to share": {func(r *Request) {
+		"an unknown way to share": {func(r *spec.Request) {
 			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Sharing: &v1alpha1.SharingSpec{Strategy: "Luck", Replicas: 2}}
 		}, "PresentationInvalid", "sharing/strategy", "Luck"},
-		"a promise of the device plugin's": {func(r *Request) { r.Resources["nvidia.com/gpu"] = *quantity("8") }, "ResourcesDisagree", "promise/gpu", "nvidia.com/gpu"},
+		"a promise of the device plugin's": {func(r *spec.Request) { r.Resources["nvidia.com/gpu"] = *quantity("8") }, "ResourcesDisagree", "promise/gpu", "nvidia.com/gpu"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r := byClaims()
 			tt.change(&r)
-			var refusal *Refusal
+			var refusal *spec.Refusal
 			if err := Validate(r); !errors.As(err, &refusal) {
 				t.Fatalf("error %v, want a *Refusal", err)
 			}
@@ -163,7 +170,7 @@ func TestTheContainerToolkitIsNotNeededForClaims(t *testing.T) {
 }
 
 func TestADevicePluginsNodeExpectsNoDRADriver(t *testing.T) {
-	for name, r := range map[string]Request{"passthrough": h100(), "MIG": partitioned()["h100-mig-mixed"], "no GPU": requests()["no-gpu"]} {
+	for name, r := range map[string]spec.Request{"passthrough": h100(), "MIG": partitioned()["h100-mig-mixed"], "no GPU": requests()["no-gpu"]} {
 		plan, err := Resolve(r)
 		if err != nil {
 			t.Fatal(err)

@@ -7,17 +7,17 @@ import (
 	"testing"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // checkField fails a test whose refusal names no field of the object.
-func checkField(t *testing.T, r *Refusal) {
+func checkField(t *testing.T, r *spec.Refusal) {
 	t.Helper()
 	object := reflect.TypeFor[v1alpha1.NodeType]()
-	if r.Field.IsOfImage() {
+	if r.Field.IsInOSImage() {
 		object = reflect.TypeFor[v1alpha1.OSImage]()
 	}
-	if (r.Field.Kind != plan.KindNodeType && !r.Field.IsOfImage()) || !strings.HasPrefix(r.Field.Path, "spec.") || !hasField(object, r.Field.Path) {
+	if (r.Field.Kind != spec.KindNodeType && !r.Field.IsInOSImage()) || !strings.HasPrefix(r.Field.Path, "spec.") || !hasField(object, r.Field.Path) {
 		t.Errorf("rule %s: the %s has no field %q", r.Rule, r.Field.Kind, r.Field.Path)
 	}
 	// What is said of the field must not begin with its name once more.

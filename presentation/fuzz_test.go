@@ -6,6 +6,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // FuzzResolve asks for what no API server lets through, of every model in every mode: it is planned or refused.
@@ -43,7 +44,7 @@ func FuzzResolve(f *testing.F) {
 			r.Image.Software.GPUDriver.Kind = "VGPUManager"
 		}
 		plan, err := Resolve(r)
-		var refusal *Refusal
+		var refusal *spec.Refusal
 		if err != nil && (!errors.As(err, &refusal) || refusal.Rule == "" || refusal.Message == "") {
 			t.Fatalf("error %v, want a *Refusal", err)
 		}

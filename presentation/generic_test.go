@@ -7,10 +7,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // gaudi is a request for an accelerator that is not in the catalogue.
-func gaudi() Request {
+func gaudi() spec.Request {
 	r := model("Gaudi-3", 8, "")
 	r.GPU.Vendor, r.Image.Software.GPUDriver, r.Image.Software.ContainerToolkit = v1alpha1.VendorGeneric, nil, ""
 	r.Image.KernelArguments = []string{"hugepages=9000"}
@@ -22,11 +23,11 @@ func gaudi() Request {
 	return r
 }
 
-func others() map[string]Request {
+func others() map[string]spec.Request {
 	claimed, region := gaudi(), gaudi()
 	claimed.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Advertise: v1alpha1.AdvertiseDRA}
 	region.GPU.Generic = &v1alpha1.GenericSpec{ResourceName: "fpga.intel.com/region-0a", ResourcesPerDevice: 4}
-	return map[string]Request{"gaudi": gaudi(), "gaudi-dra": claimed, "fpga": region}
+	return map[string]spec.Request{"gaudi": gaudi(), "gaudi-dra": claimed, "fpga": region}
 }
 
 func TestAGenericAcceleratorIsWhatItsNodeTypeSays(t *testing.T) {
@@ -64,28 +65,28 @@ func TestAGenericAcceleratorIsWhatItsNodeTypeSays(t *testing.T) {
 
 func TestAGenericAcceleratorThatIsNotDescribedIsRefused(t *testing.T) {
 	for sentence, tt := range map[string]struct {
-		change       func(*Request)
+		change       func(*spec.Request)
 		reason, rule string
 	}{
-		"nothing said": {func(r *Request) { r.GPU.Generic = nil }, "PresentationInvalid", "generic/missing"},
-		"none at all":  {func(r *Request) { r.GPU.Count = 0 }, "PresentationInvalid", "gpu/count"},
-		"no resource":  {func(r *Request) { r.GPU.Generic.ResourceName = "" }, "PresentationInvalid", "generic/resource-name"},
-		"no driver": {func(r *Request) {
+		"nothing said": {func(r *spec.Request) { r.GPU.Generic = nil }, "PresentationInvalid", "generic/missing"},
+		"none at all":  {func(r *spec.Request) { r.GPU.Count = 0 }, "PresentationInvalid", "gpu/count"},
+		"no resource":  {func(r *spec.Request) { r.GPU.Generic.ResourceName = "" }, "PresentationInvalid", "generic/resource-name"},
+		"no driver": {func(r *spec.Request) {
 			r.GPU.Generic.DRA = nil
 			r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Advertise: "DRA"}
 		}, "PresentationInvalid", "generic/dra"},
-		"virtual machines": {func(r *Request) { r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Workload: "VM"} }, "PresentationInvalid", "generic/vm"},
-		"sharing": {func(r *Request) {
+		"virtual machines": {func(r *spec.Request) { r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Workload: "VM"} }, "PresentationInvalid", "generic/vm"},
+		"sharing": {func(r *spec.Request) {
 			r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Sharing: &v1alpha1.SharingSpec{}}
 		}, "PresentationInvalid", "generic/sharing"},
-		"a module that must and must not": {func(r *Request) { r.GPU.Generic.Blacklist = []string{"habanalabs"} }, "PresentationInvalid", "generic/modules"},
-		"an image without its arguments":  {func(r *Request) { r.Image.KernelArguments = nil }, "KernelArgumentMissing", "image/kernel-arguments"},
-		"another count promised":          {func(r *Request) { r.Resources["habana.ai/gaudi"] = *quantity("4") }, "ResourcesDisagree", "promise/gpu"},
+		"a module that must and must not": {func(r *spec.Request) { r.GPU.Generic.Blacklist = []string{"habanalabs"} }, "PresentationInvalid", "generic/modules"},
+		"an image without its arguments":  {func(r *spec.Request) { r.Image.KernelArguments = nil }, "KernelArgumentMissing", "image/kernel-arguments"},
+		"another count promised":          {func(r *spec.Request) { r.Resources["habana.ai/gaudi"] = *quantity("4") }, "ResourcesDisagree", "promise/gpu"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r := gaudi()
 			tt.change(&r)
-			var refusal *Refusal
+			var refusal *spec.Refusal
 			if err := Validate(r); !errors.As(err, &refusal) || refusal.Reason != tt.reason || refusal.Rule != tt.rule {
 				t.Fatalf("error %v, want a *Refusal with %s, %s", err, tt.reason, tt.rule)
 			}
@@ -94,7 +95,7 @@ func TestAGenericAcceleratorThatIsNotDescribedIsRefused(t *testing.T) {
 }
 
 func TestWhatIgnitionSetsNeedsNotBeInTheImage(t *testing.T) {
-	for name, r := range map[string]Request{"generic": gaudi(), "virtual machines": toMachines()["h100-vm"], "virtual GPUs": virtual()["a100-vgpu"]} {
+	for name, r := range map[string]spec.Request{"generic": gaudi(), "virtual machines": toMachines()["h100-vm"], "virtual GPUs": virtual()["a100-vgpu"]} {
 		r.Image.UserData, r.Image.KernelArguments = v1alpha1.UserDataIgnition, nil
 		plan, err := Resolve(r)
 		if err != nil || len(plan.KernelArguments) == 0 {

@@ -13,10 +13,11 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // byMIG is a request for partitioned GPUs.
-func byMIG(model, strategy string, count int32, entries ...v1alpha1.MIGLayout) Request {
+func byMIG(model, strategy string, count int32, entries ...v1alpha1.MIGLayout) spec.Request {
 	r := h100()
 	r.Image.Software.MIGParted = "0.15.0"
 	r.GPU.Model, r.GPU.Count = model, count
@@ -30,11 +31,11 @@ func entry(profiles map[string]int32, gpus ...int32) v1alpha1.MIGLayout {
 
 type profiles = map[string]int32
 
-func partitioned() map[string]Request {
+func partitioned() map[string]spec.Request {
 	claims := byMIG("H200-SXM-141GB", "mixed", 8, entry(profiles{"3g.71gb": 1, "1g.18gb": 3, "1g.18gb+me": 1}, 0, 1), entry(profiles{"1g.35gb": 4}, 2))
 	claims.GPU.Presentation.MIG.Advertise = v1alpha1.AdvertiseDRA
 	claims.Image.Software.Containerd, claims.Image.Software.GPUDriver.Version = "2.2.0", "580.126.09"
-	return map[string]Request{
+	return map[string]spec.Request{
 		"h100-mig-none":   byMIG("H100-SXM5-80GB", "none", 8),
 		"h100-mig-mixed":  byMIG("H100-SXM5-80GB", "mixed", 8, entry(profiles{"1g.10gb": 7}, 0, 1, 2, 3), entry(profiles{"3g.40gb": 2}, 4, 5, 6, 7)),
 		"a100-mig-part":   byMIG("A100-SXM4-40GB", "mixed", 4, entry(profiles{"1g.5gb": 2, "2g.10gb": 1, "3g.20gb": 1}, 3, 1)),
@@ -88,7 +89,7 @@ func TestTheConfigurationNamesEveryGPUOnceWithItsModeAndInstances(t *testing.T) 
 
 func TestTheDevicePluginsResourcesAreExact(t *testing.T) {
 	for sentence, tt := range map[string]struct {
-		request Request
+		request spec.Request
 		want    string
 		labels  string
 	}{
@@ -151,13 +152,13 @@ func TestEveryProfileOfEveryModelResolves(t *testing.T) {
 }
 
 func TestAnImpossiblePartitionIsRefusedWithItsRuleAndWhatFits(t *testing.T) {
-	sxm := func(strategy string, entries ...v1alpha1.MIGLayout) Request {
+	sxm := func(strategy string, entries ...v1alpha1.MIGLayout) spec.Request {
 		return byMIG("H100-SXM5-80GB", strategy, 8, entries...)
 	}
-	with := func(r Request, change func(*Request)) Request { change(&r); return r }
+	with := func(r spec.Request, change func(*spec.Request)) spec.Request { change(&r); return r }
 	full := entry(profiles{"1g.10gb": 7})
 	for sentence, tt := range map[string]struct {
-		request      Request
+		request      spec.Request
 		reason, rule string
 		says         string
 	}{
@@ -182,20 +183,20 @@ func TestAnImpossiblePartitionIsRefusedWithItsRuleAndWhatFits(t *testing.T) {
 		"single with media engines beside others": {sxm("single", entry(profiles{"1g.10gb": 6, "1g.10gb+me": 1})), "PresentationInvalid", "mig/single", "1g.10gb+me"},
 		"none with a layout":                      {sxm("none", full), "PresentationInvalid", "mig/strategy", "remove the layout"},
 		"an unknown strategy":                     {sxm("triple", full), "PresentationInvalid", "mig/strategy", "triple"},
-		"no strategy and layout at all":           {with(sxm("none"), func(r *Request) { r.GPU.Presentation.MIG = nil }), "PresentationInvalid", "mig/missing", "presentation.mig"},
-		"no container toolkit in the image":       {with(sxm("mixed", full), func(r *Request) { r.Image.Software.ContainerToolkit = "" }), "PresentationInvalid", "image/container-toolkit", "toolkit"},
-		"a driver older than the profile": {with(byMIG("A100-PCIe-80GB", "mixed", 1, entry(profiles{"1g.20gb": 4})), func(r *Request) { r.Image.Software.GPUDriver.Version = "515.105.01" }),
+		"no strategy and layout at all":           {with(sxm("none"), func(r *spec.Request) { r.GPU.Presentation.MIG = nil }), "PresentationInvalid", "mig/missing", "presentation.mig"},
+		"no container toolkit in the image":       {with(sxm("mixed", full), func(r *spec.Request) { r.Image.Software.ContainerToolkit = "" }), "PresentationInvalid", "image/container-toolkit", "toolkit"},
+		"a driver older than the profile": {with(byMIG("A100-PCIe-80GB", "mixed", 1, entry(profiles{"1g.20gb": 4})), func(r *spec.Request) { r.Image.Software.GPUDriver.Version = "515.105.01" }),
 			"DriverTooOld", "mig/profile-driver", "1g.20gb needs driver 525"},
-		"a driver older than the combination": {with(byMIG("A100-PCIe-80GB", "mixed", 1, entry(profiles{"4g.40gb": 1, "3g.40gb": 1})), func(r *Request) { r.Image.Software.GPUDriver.Version = "470.82.01" }),
+		"a driver older than the combination": {with(byMIG("A100-PCIe-80GB", "mixed", 1, entry(profiles{"4g.40gb": 1, "3g.40gb": 1})), func(r *spec.Request) { r.Image.Software.GPUDriver.Version = "470.82.01" }),
 			"DriverTooOld", "mig/profile-driver", "4g.40gb beside 3g.40gb needs driver 510"},
-		"a GPU that cannot be partitioned": {with(sxm("mixed", full), func(r *Request) { r.GPU.Model = "L4-24GB" }), "PresentationInvalid", "mig/model", "Passthrough"},
-		"graphics beside none": {with(sxm("mixed", entry(profiles{"1g.24gb+gfx": 1, "1g.24gb": 1})), func(r *Request) {
+		"a GPU that cannot be partitioned": {with(sxm("mixed", full), func(r *spec.Request) { r.GPU.Model = "L4-24GB" }), "PresentationInvalid", "mig/model", "Passthrough"},
+		"graphics beside none": {with(sxm("mixed", entry(profiles{"1g.24gb+gfx": 1, "1g.24gb": 1})), func(r *spec.Request) {
 			r.GPU.Model, r.Image.Software.GPUDriver.Version = "RTX-PRO-6000-Blackwell-Server-96GB", "580.126.09"
 		}), "PresentationInvalid", "mig/graphics", "one kind on each GPU"},
-		"a promise of another profile": {with(sxm("mixed", full), func(r *Request) { r.Resources["nvidia.com/mig-3g.40gb"] = *quantity("16") }), "ResourcesDisagree", "promise/gpu", "3g.40gb"},
+		"a promise of another profile": {with(sxm("mixed", full), func(r *spec.Request) { r.Resources["nvidia.com/mig-3g.40gb"] = *quantity("16") }), "ResourcesDisagree", "promise/gpu", "3g.40gb"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			var refusal *Refusal
+			var refusal *spec.Refusal
 			if err := Validate(tt.request); !errors.As(err, &refusal) {
 				t.Fatalf("error %v, want a *Refusal", err)
 			}

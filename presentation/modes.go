@@ -10,7 +10,7 @@ import (
 	"github.com/ingot-dev/ingot/presentation/generic"
 	"github.com/ingot-dev/ingot/presentation/mig"
 	"github.com/ingot-dev/ingot/presentation/passthrough"
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/presentation/vgpu"
 	"github.com/ingot-dev/ingot/presentation/vm"
 )
@@ -26,7 +26,7 @@ type mode struct {
 	// matches tells the variant from others of the same vendor and mode; nil: every one.
 	matches func(*v1alpha1.GPUSpec) bool
 	// resolve plans it; nil: this version does not know it.
-	resolve func(Request) (Plan, error)
+	resolve func(spec.Request) (v1alpha1.NodePlan, error)
 }
 
 // modes is the table. Order matters: what is special stands before what is general.
@@ -59,8 +59,8 @@ func unknown(m mode) error {
 			known = append(known, row.String())
 		}
 	}
-	return &Refusal{
-		Field: plan.GPUField(""), Reason: v1alpha1.ReasonPresentationInvalid, Rule: "presentation/unknown",
+	return &spec.Refusal{
+		Field: spec.GPUField(""), Reason: v1alpha1.ReasonPresentationInvalid, Rule: "presentation/unknown",
 		Message: fmt.Sprintf("this version does not know the presentation %s; it knows %s", m, strings.Join(known, "; ")),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/test/require"
 )
 
@@ -144,7 +145,7 @@ func TestUnitsAreWhatSystemdTakes(t *testing.T) {
 		}
 		seen[key] = true
 		dir := t.TempDir()
-		for _, u := range append(plan.Units, Unit{Name: "kubelet.service"}) {
+		for _, u := range append(plan.Units, v1alpha1.SystemdUnit{Name: "kubelet.service"}) {
 			content := strings.ReplaceAll(u.Content, "/usr/local/sbin/ingot-gpu-mode", "/bin/true")
 			if content == "" {
 				content = stub

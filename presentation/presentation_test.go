@@ -19,13 +19,14 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 var update = flag.Bool("update", false, "write the golden files and the table in doc.go")
 
 // h100 is a request that fits.
-func h100() Request {
-	return Request{
+func h100() spec.Request {
+	return spec.Request{
 		GPU: &v1alpha1.GPUSpec{Vendor: v1alpha1.VendorNVIDIA, Model: "H100-SXM5-80GB", Count: 8,
 			Driver: v1alpha1.GPUDriver{Source: v1alpha1.DriverFromImage}, Presentation: v1alpha1.Presentation{Mode: v1alpha1.ModePassthrough}},
 		Image: v1alpha1.OSImageSpec{
@@ -38,7 +39,7 @@ func h100() Request {
 }
 
 // requestFor is a request for a model of the catalogue, with a driver that knows it.
-func requestFor(m catalogue.Model) Request {
+func requestFor(m catalogue.Model) spec.Request {
 	r := h100()
 	r.GPU.Vendor, r.GPU.Model, r.Image.Software.GPUDriver.Vendor = m.Vendor, m.Name, m.Vendor
 	r.Image.Software.GPUDriver.Version = "595.91.07"
@@ -46,21 +47,21 @@ func requestFor(m catalogue.Model) Request {
 }
 
 // byOperator makes the vendor's operator the source of the driver.
-func byOperator(r *Request, version string) {
+func byOperator(r *spec.Request, version string) {
 	r.GPU.Driver = v1alpha1.GPUDriver{Source: v1alpha1.DriverFromOperator, Version: version}
 	r.Image.Software.GPUDriver, r.Image.Software.ContainerToolkit, r.Image.Software.MIGParted = nil, "", ""
 }
 
 // requests are one of each kind that differs.
-func requests() map[string]Request {
+func requests() map[string]spec.Request {
 	plain := h100()
 	plain.GPU = nil
 	pcie := h100()
 	pcie.GPU.Model = "H100-NVL-94GB"
 	four := h100()
 	four.GPU.Model, four.GPU.Count = "A100-SXM4-40GB", 4
-	out := map[string]Request{"no-gpu": plain, "h100-sxm-8": h100(), "h100-nvl-8": pcie, "a100-sxm-4": four, "h100-dra": byClaims()}
-	for _, more := range []map[string]Request{partitioned(), sourced(), toMachines(), instincts(), virtual(), others()} {
+	out := map[string]spec.Request{"no-gpu": plain, "h100-sxm-8": h100(), "h100-nvl-8": pcie, "a100-sxm-4": four, "h100-dra": byClaims()}
+	for _, more := range []map[string]spec.Request{partitioned(), sourced(), toMachines(), instincts(), virtual(), others()} {
 		maps.Copy(out, more)
 	}
 	return out
@@ -115,36 +116,36 @@ func TestEveryModelOfTheCatalogueResolves(t *testing.T) {
 func TestWhatCannotWorkIsRefusedWithItsReasonAndRule(t *testing.T) {
 	tests := []struct {
 		sentence string
-		change   func(*Request)
+		change   func(*spec.Request)
 		reason   string
 		rule     string
 		says     string
 	}{
-		{"an unknown model", func(r *Request) { r.GPU.Model = "H100" }, "PresentationInvalid", "gpu/model", "H100-SXM5-80GB"},
-		{"no driver in the image", func(r *Request) { r.Image.Software.GPUDriver = nil }, "DriverMissing", "image/driver", "525.85.12"},
-		{"another vendor's driver", func(r *Request) { r.Image.Software.GPUDriver.Vendor = "amd" }, "DriverMissing", "image/driver-vendor", "amd"},
-		{"a driver that is too old", func(r *Request) { r.Image.Software.GPUDriver.Version = "525.85.11" }, "DriverTooOld", "image/driver-version", "525.85.12"},
-		{"a driver that is no version", func(r *Request) { r.Image.Software.GPUDriver.Version = "latest" }, "PresentationInvalid", "image/driver-version", "latest"},
-		{"no container toolkit", func(r *Request) { r.Image.Software.ContainerToolkit = "" }, "PresentationInvalid", "image/container-toolkit", "toolkit"},
-		{"nouveau not kept away", func(r *Request) { r.Image.KernelArguments = []string{"quiet"} }, "KernelArgumentMissing", "image/kernel-arguments", "modprobe.blacklist=nouveau"},
-		{"nouveau kept away in the initramfs only", func(r *Request) { r.Image.KernelArguments = []string{"rd.driver.blacklist=nouveau"} }, "KernelArgumentMissing", "image/kernel-arguments", "nouveau"},
-		{"fewer GPUs promised than ordered", func(r *Request) { r.Resources["nvidia.com/gpu"] = resource.MustParse("4") }, "ResourcesDisagree", "promise/gpu", "8 follows"},
-		{"partitions promised of whole GPUs", func(r *Request) { r.Resources["nvidia.com/mig-1g.10gb"] = resource.MustParse("7") }, "ResourcesDisagree", "promise/gpu", "mig-1g.10gb"},
-		{"GPUs promised without any", func(r *Request) { r.GPU = nil; r.Resources["nvidia.com/gpu"] = resource.MustParse("8") }, "ResourcesDisagree", "promise/gpu", "nvidia.com/gpu"},
-		{"half a device", func(r *Request) { r.Resources["rdma/hca"] = resource.MustParse("500m") }, "ResourcesDisagree", "promise/fraction", "whole"},
-		{"less than nothing", func(r *Request) { r.Resources["cpu"] = resource.MustParse("-1") }, "ResourcesDisagree", "promise/negative", "negative"},
-		{"a resource that no node has", func(r *Request) { r.Resources["gpus"] = resource.MustParse("8") }, "ResourcesDisagree", "promise/unknown-resource", "gpus"},
-		{"no GPU to present", func(r *Request) { r.GPU.Count = 0 }, "PresentationInvalid", "gpu/count", "1 to 64"},
-		{"fewer GPUs than none", func(r *Request) { r.GPU.Count = -8 }, "PresentationInvalid", "gpu/count", "-8"},
-		{"another vendor's model", func(r *Request) { r.GPU.Vendor = v1alpha1.VendorAMD }, "PresentationInvalid", "gpu/model", "MI300X"},
-		{"a vendor and a mode that the table does not have", func(r *Request) { r.GPU.Vendor, r.GPU.Presentation.Mode = "generic", "DRA" }, "PresentationInvalid", "presentation/unknown", "generic"},
+		{"an unknown model", func(r *spec.Request) { r.GPU.Model = "H100" }, "PresentationInvalid", "gpu/model", "H100-SXM5-80GB"},
+		{"no driver in the image", func(r *spec.Request) { r.Image.Software.GPUDriver = nil }, "DriverMissing", "image/driver", "525.85.12"},
+		{"another vendor's driver", func(r *spec.Request) { r.Image.Software.GPUDriver.Vendor = "amd" }, "DriverMissing", "image/driver-vendor", "amd"},
+		{"a driver that is too old", func(r *spec.Request) { r.Image.Software.GPUDriver.Version = "525.85.11" }, "DriverTooOld", "image/driver-version", "525.85.12"},
+		{"a driver that is no version", func(r *spec.Request) { r.Image.Software.GPUDriver.Version = "latest" }, "PresentationInvalid", "image/driver-version", "latest"},
+		{"no container toolkit", func(r *spec.Request) { r.Image.Software.ContainerToolkit = "" }, "PresentationInvalid", "image/container-toolkit", "toolkit"},
+		{"nouveau not kept away", func(r *spec.Request) { r.Image.KernelArguments = []string{"quiet"} }, "KernelArgumentMissing", "image/kernel-arguments", "modprobe.blacklist=nouveau"},
+		{"nouveau kept away in the initramfs only", func(r *spec.Request) { r.Image.KernelArguments = []string{"rd.driver.blacklist=nouveau"} }, "KernelArgumentMissing", "image/kernel-arguments", "nouveau"},
+		{"fewer GPUs promised than ordered", func(r *spec.Request) { r.Resources["nvidia.com/gpu"] = resource.MustParse("4") }, "ResourcesDisagree", "promise/gpu", "8 follows"},
+		{"partitions promised of whole GPUs", func(r *spec.Request) { r.Resources["nvidia.com/mig-1g.10gb"] = resource.MustParse("7") }, "ResourcesDisagree", "promise/gpu", "mig-1g.10gb"},
+		{"GPUs promised without any", func(r *spec.Request) { r.GPU = nil; r.Resources["nvidia.com/gpu"] = resource.MustParse("8") }, "ResourcesDisagree", "promise/gpu", "nvidia.com/gpu"},
+		{"half a device", func(r *spec.Request) { r.Resources["rdma/hca"] = resource.MustParse("500m") }, "ResourcesDisagree", "promise/fraction", "whole"},
+		{"less than nothing", func(r *spec.Request) { r.Resources["cpu"] = resource.MustParse("-1") }, "ResourcesDisagree", "promise/negative", "negative"},
+		{"a resource that no node has", func(r *spec.Request) { r.Resources["gpus"] = resource.MustParse("8") }, "ResourcesDisagree", "promise/unknown-resource", "gpus"},
+		{"no GPU to present", func(r *spec.Request) { r.GPU.Count = 0 }, "PresentationInvalid", "gpu/count", "1 to 64"},
+		{"fewer GPUs than none", func(r *spec.Request) { r.GPU.Count = -8 }, "PresentationInvalid", "gpu/count", "-8"},
+		{"another vendor's model", func(r *spec.Request) { r.GPU.Vendor = v1alpha1.VendorAMD }, "PresentationInvalid", "gpu/model", "MI300X"},
+		{"a vendor and a mode that the table does not have", func(r *spec.Request) { r.GPU.Vendor, r.GPU.Presentation.Mode = "generic", "DRA" }, "PresentationInvalid", "presentation/unknown", "generic"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.sentence, func(t *testing.T) {
 			r := h100()
 			tt.change(&r)
 			_, err := Resolve(r)
-			var refusal *Refusal
+			var refusal *spec.Refusal
 			if !errors.As(err, &refusal) {
 				t.Fatalf("error %v, want a *Refusal", err)
 			}
@@ -157,15 +158,15 @@ func TestWhatCannotWorkIsRefusedWithItsReasonAndRule(t *testing.T) {
 }
 
 func TestWhatAgreesIsAccepted(t *testing.T) {
-	for sentence, change := range map[string]func(*Request){
-		"the GPUs promised too":                  func(r *Request) { r.Resources["nvidia.com/gpu"] = resource.MustParse("8") },
-		"a network function of the same vendor":  func(r *Request) { r.Resources["nvidia.com/hostdev"] = resource.MustParse("8") },
-		"nouveau in a list":                      func(r *Request) { r.Image.KernelArguments = []string{"modprobe.blacklist=nova_core,nouveau"} },
-		"nouveau by the kernel's own argument":   func(r *Request) { r.Image.KernelArguments = []string{"module_blacklist=nouveau"} },
-		"kernel arguments that Ignition can set": func(r *Request) { r.Image.UserData = v1alpha1.UserDataIgnition; r.Image.KernelArguments = nil },
-		"exactly the minimum driver":             func(r *Request) { r.Image.Software.GPUDriver.Version = "525.85.12" },
-		"a distribution's driver version":        func(r *Request) { r.Image.Software.GPUDriver.Version = "550.163.01-2" },
-		"the defaults spelled out": func(r *Request) {
+	for sentence, change := range map[string]func(*spec.Request){
+		"the GPUs promised too":                  func(r *spec.Request) { r.Resources["nvidia.com/gpu"] = resource.MustParse("8") },
+		"a network function of the same vendor":  func(r *spec.Request) { r.Resources["nvidia.com/hostdev"] = resource.MustParse("8") },
+		"nouveau in a list":                      func(r *spec.Request) { r.Image.KernelArguments = []string{"modprobe.blacklist=nova_core,nouveau"} },
+		"nouveau by the kernel's own argument":   func(r *spec.Request) { r.Image.KernelArguments = []string{"module_blacklist=nouveau"} },
+		"kernel arguments that Ignition can set": func(r *spec.Request) { r.Image.UserData = v1alpha1.UserDataIgnition; r.Image.KernelArguments = nil },
+		"exactly the minimum driver":             func(r *spec.Request) { r.Image.Software.GPUDriver.Version = "525.85.12" },
+		"a distribution's driver version":        func(r *spec.Request) { r.Image.Software.GPUDriver.Version = "550.163.01-2" },
+		"the defaults spelled out": func(r *spec.Request) {
 			r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Workload: v1alpha1.WorkloadContainer, Advertise: v1alpha1.AdvertiseDevicePlugin}
 		},
 	} {
@@ -230,7 +231,7 @@ func TestResolvingIsDeterministicAndSetsNothingTwice(t *testing.T) {
 }
 
 func TestEveryNVIDIAPlanSetsTheMIGModeBeforeKubelet(t *testing.T) {
-	check := func(name string, r Request) {
+	check := func(name string, r spec.Request) {
 		plan, err := Resolve(r)
 		if err != nil {
 			t.Fatal(err)
@@ -280,7 +281,7 @@ func TestTheTableOfModesInThePackageDocumentationIsCurrent(t *testing.T) {
 }
 
 func TestTheSameOfSeveralMistakesIsToldEveryTime(t *testing.T) {
-	r := Request{Resources: corev1.ResourceList{
+	r := spec.Request{Resources: corev1.ResourceList{
 		"a.example/x": resource.MustParse("500m"), "b.example/x": resource.MustParse("500m"), "c.example/x": resource.MustParse("-1"), "pods": resource.MustParse("1"),
 	}}
 	_, first := Resolve(r)

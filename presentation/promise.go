@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // acceleratorDomains are the domains under which accelerators are advertised. A resource there that is not promised
@@ -24,23 +24,23 @@ var gpuNames = []string{"amd.com/", "gpu.intel.com/", "habana.ai/", "nvidia.com/
 
 // Declare is the expectation with the resources that a NodeType declares beside what follows from its GPUs. When the two
 // disagree, the error is a *Refusal. The expectation that is given stays as it is.
-func Declare(e Expectation, declared corev1.ResourceList) (Expectation, error) {
+func Declare(e v1alpha1.NodeExpectation, declared corev1.ResourceList) (v1alpha1.NodeExpectation, error) {
 	derived := len(e.Resources)
 	e.Resources = slices.Clone(e.Resources)
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
 		quantity := declared[name]
 		if quantity.Sign() < 0 {
-			return Expectation{}, disagree(name, "promise/negative", "it is %s, and a promise cannot be negative", quantity.String())
+			return v1alpha1.NodeExpectation{}, disagree(name, "promise/negative", "it is %s, and a promise cannot be negative", quantity.String())
 		}
 		if err := promiseOne(name, quantity, &e, derived); err != nil {
-			return Expectation{}, err
+			return v1alpha1.NodeExpectation{}, err
 		}
 	}
-	slices.SortFunc(e.Resources, func(a, b Resource) int { return strings.Compare(string(a.Name), string(b.Name)) })
+	slices.SortFunc(e.Resources, func(a, b v1alpha1.ExpectedResource) int { return strings.Compare(string(a.Name), string(b.Name)) })
 	return e, nil
 }
 
-func promiseOne(name corev1.ResourceName, quantity resource.Quantity, e *Expectation, derived int) error {
+func promiseOne(name corev1.ResourceName, quantity resource.Quantity, e *v1alpha1.NodeExpectation, derived int) error {
 	switch {
 	case name == corev1.ResourceCPU:
 		e.CPU = &quantity
@@ -49,7 +49,7 @@ func promiseOne(name corev1.ResourceName, quantity resource.Quantity, e *Expecta
 	case name == corev1.ResourceEphemeralStorage:
 		e.EphemeralStorage = &quantity
 	case strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
-		e.Resources = append(e.Resources, Resource{Name: name, Quantity: quantity, Hint: "on the node: cat /proc/cmdline; the image's kernel arguments reserve hugepages"})
+		e.Resources = append(e.Resources, v1alpha1.ExpectedResource{Name: name, Quantity: quantity, Hint: "on the node: cat /proc/cmdline; the image's kernel arguments reserve hugepages"})
 	case strings.Contains(string(name), "/"):
 		return promiseExtended(name, quantity, e, derived)
 	default:
@@ -58,7 +58,7 @@ func promiseOne(name corev1.ResourceName, quantity resource.Quantity, e *Expecta
 	return nil
 }
 
-func promiseExtended(name corev1.ResourceName, quantity resource.Quantity, e *Expectation, derived int) error {
+func promiseExtended(name corev1.ResourceName, quantity resource.Quantity, e *v1alpha1.NodeExpectation, derived int) error {
 	if quantity.MilliValue()%1000 != 0 {
 		return disagree(name, "promise/fraction", "it is %s, and extended resources are whole numbers", quantity.String())
 	}
@@ -74,19 +74,19 @@ func promiseExtended(name corev1.ResourceName, quantity resource.Quantity, e *Ex
 	if slices.ContainsFunc(gpuNames, func(p string) bool { return strings.HasPrefix(string(name), p) }) {
 		return disagree(name, "promise/gpu", "it is promised, and no such resource follows from spec.gpu: remove it, or change the presentation")
 	}
-	e.Resources = append(e.Resources, Resource{Name: name, Quantity: quantity, Waits: true, Hint: "the device plugin that advertises it: is its pod on the node, and what does it log?"})
+	e.Resources = append(e.Resources, v1alpha1.ExpectedResource{Name: name, Quantity: quantity, Waits: true, Hint: "the device plugin that advertises it: is its pod on the node, and what does it log?"})
 	return nil
 }
 
 // absentDrivers are those that publish nothing of what is expected, beside those that a mode itself knows.
-func absentDrivers(e Expectation) []string {
+func absentDrivers(e v1alpha1.NodeExpectation) []string {
 	all := append(slices.Clone(acceleratorDrivers), e.AbsentDrivers...)
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(driver string) bool {
-		return slices.ContainsFunc(e.Slices, func(s SliceExpectation) bool { return s.Driver == driver })
+		return slices.ContainsFunc(e.Slices, func(s v1alpha1.ExpectedSlices) bool { return s.Driver == driver })
 	})
 }
 
 func disagree(name corev1.ResourceName, rule, format string, args ...any) error {
-	return plan.Refuse(plan.ResourceField(string(name)), v1alpha1.ReasonResourcesDisagree, rule, format, args...)
+	return spec.Refuse(spec.ResourceField(string(name)), v1alpha1.ReasonResourcesDisagree, rule, format, args...)
 }

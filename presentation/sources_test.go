@@ -11,10 +11,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // model is a request for whole GPUs of a model.
-func model(name string, count int32, driver string, changes ...func(*Request)) Request {
+func model(name string, count int32, driver string, changes ...func(*spec.Request)) spec.Request {
 	r := h100()
 	r.GPU.Model, r.GPU.Count, r.Image.Software.GPUDriver.Version = name, count, driver
 	for _, change := range changes {
@@ -23,36 +24,38 @@ func model(name string, count int32, driver string, changes ...func(*Request)) R
 	return r
 }
 
-func shareBy(strategy string, replicas int32) func(*Request) {
-	return func(r *Request) {
+func shareBy(strategy string, replicas int32) func(*spec.Request) {
+	return func(r *spec.Request) {
 		r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Sharing: &v1alpha1.SharingSpec{Strategy: strategy, Replicas: replicas}}
 	}
 }
 
-func operator(version string) func(*Request) { return func(r *Request) { byOperator(r, version) } }
+func operator(version string) func(*spec.Request) {
+	return func(r *spec.Request) { byOperator(r, version) }
+}
 
 // byPackages installs the driver and what belongs to it at the first boot.
-func byPackages(r *Request) {
+func byPackages(r *spec.Request) {
 	r.GPU.Driver = v1alpha1.GPUDriver{Source: v1alpha1.DriverFromPackages, Version: "580.126.09", KernelModule: "Open", Packages: []string{
 		"nvidia-driver-580-server-open=580.126.09-0ubuntu1", "nvidia-fabricmanager-580=580.126.09-0ubuntu1", "nvidia-container-toolkit=1.18.0-1",
 	}}
 	r.Image.Software.GPUDriver, r.Image.Software.ContainerToolkit = nil, ""
 }
 
-func claims(spec v1alpha1.DRASpec) func(*Request) {
-	return func(r *Request) {
-		r.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeDRA, DRA: &spec}
+func claims(draSpec v1alpha1.DRASpec) func(*spec.Request) {
+	return func(r *spec.Request) {
+		r.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeDRA, DRA: &draSpec}
 		r.Image.Software.Containerd, r.Image.Software.MIGParted = "2.2.0", "0.15.0"
 		r.Image.KernelArguments = append(r.Image.KernelArguments, "intel_iommu=on", "iommu=pt")
 	}
 }
 
 // sourced differ by where the driver comes from, by what links the GPUs, and by how they are shared.
-func sourced() map[string]Request {
+func sourced() map[string]spec.Request {
 	migByOperator := byMIG("H100-SXM5-80GB", "mixed", 8, entry(profiles{"1g.10gb": 7}))
 	byOperator(&migByOperator, "580.126.09")
 	dynamic := v1alpha1.DRASpec{Devices: "MIG", FeatureGates: []string{"DynamicMIG"}}
-	return map[string]Request{
+	return map[string]spec.Request{
 		"h100-time-slicing":       model("H100-SXM5-80GB", 8, "580.126.09", shareBy("TimeSlicing", 4)),
 		"l40s-mps":                model("L40S-48GB", 4, "580.126.09", shareBy("MPS", 8)),
 		"a100-operator":           model("A100-SXM4-80GB", 8, "", operator("580.126.09")),
@@ -62,7 +65,7 @@ func sourced() map[string]Request {
 		"h100-dra-operator":       model("H100-SXM5-80GB", 8, "", claims(v1alpha1.DRASpec{}), operator("580.126.09")),
 		"b200-sxm-8":              model("B200-SXM-180GB", 8, "580.126.09"),
 		"gb200-4":                 model("GB200-186GB", 4, "580.126.09"),
-		"gb300-imex-host":         model("GB300-278GB", 4, "580.126.09", func(r *Request) { r.GPU.IMEX, r.Image.Software.IMEX = "Host", "580.126.09-1" }),
+		"gb300-imex-host":         model("GB300-278GB", 4, "580.126.09", func(r *spec.Request) { r.GPU.IMEX, r.Image.Software.IMEX = "Host", "580.126.09-1" }),
 		"h100-dra-vfio":           model("H100-PCIe-80GB", 8, "580.126.09", claims(v1alpha1.DRASpec{Devices: "VFIO"})),
 		"h100-dra-time-slicing":   model("H100-PCIe-80GB", 2, "580.126.09", claims(v1alpha1.DRASpec{Sharing: &v1alpha1.SharingSpec{Strategy: "TimeSlicing", Replicas: 2}})),
 		"h100-dra-mig-layout":     model("H100-PCIe-80GB", 2, "580.126.09", claims(v1alpha1.DRASpec{Devices: "MIG", Layout: []v1alpha1.MIGLayout{entry(profiles{"1g.10gb": 7}, 1)}})),
@@ -72,7 +75,7 @@ func sourced() map[string]Request {
 	}
 }
 
-func rtxPRO(r *Request) {
+func rtxPRO(r *spec.Request) {
 	r.Image.Software.MIGParted = "0.15.0"
 	r.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeMIG, MIG: &v1alpha1.MIGSpec{Strategy: "mixed", Layout: []v1alpha1.MIGLayout{entry(profiles{"1g.24gb-me": 3, "1g.24gb+me.all": 1})}}}
 }
@@ -87,7 +90,7 @@ func TestASharedGPUIsAdvertisedOnceForEachReplica(t *testing.T) {
 		}
 		got := fmt.Sprintf("%s=%s", plan.Expectation.Resources[0].Name, plan.Expectation.Resources[0].Quantity.String())
 		for _, key := range []string{"nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.replicas"} {
-			i := slices.IndexFunc(plan.Expectation.Labels, func(l Label) bool { return l.Key == key })
+			i := slices.IndexFunc(plan.Expectation.Labels, func(l v1alpha1.ExpectedLabel) bool { return l.Key == key })
 			got += " " + plan.Expectation.Labels[i].Value
 		}
 		if got != want {
@@ -120,7 +123,7 @@ func TestPlacesThatWereInferredAreToldOf(t *testing.T) {
 
 func TestARackByClaimsNeedsWhatRunsIMEX(t *testing.T) {
 	r := model("GB200-186GB", 4, "570.133.20", claims(v1alpha1.DRASpec{}))
-	var refusal *Refusal
+	var refusal *spec.Refusal
 	if err := Validate(r); !errors.As(err, &refusal) || refusal.Rule != "dra/driver-version" || !strings.Contains(refusal.Message, "570.158.01") {
 		t.Errorf("compute domains with an old driver: %v", err)
 	}
@@ -146,7 +149,7 @@ func TestTheOperatorIsToldWhatTheNodeNames(t *testing.T) {
 	if plan.NodeLabels["nvidia.com/mig.config"] != config.Name || plan.NodeLabels["nvidia.com/gpu.deploy.mig-manager"] != "" || plan.Tenant.DriverVersion != "580.126.09" {
 		t.Errorf("the node's labels disagree with what the tenant is told: %v, %+v", plan.NodeLabels, plan.Tenant)
 	}
-	i := slices.IndexFunc(plan.Expectation.Labels, func(l Label) bool { return l.Key == "nvidia.com/mig.config.state" })
+	i := slices.IndexFunc(plan.Expectation.Labels, func(l v1alpha1.ExpectedLabel) bool { return l.Key == "nvidia.com/mig.config.state" })
 	if i < 0 || plan.Expectation.Labels[i].Value != "success" || !slices.Contains(plan.Expectation.Labels[i].Passing, "pending") {
 		t.Errorf("the manager's state is not expected: %+v", plan.Expectation.Labels)
 	}
@@ -203,32 +206,32 @@ func TestWhatLinksTheGPUsIsSetUp(t *testing.T) {
 func TestASourceThatWouldInstallSomethingElseIsRefused(t *testing.T) {
 	for sentence, tt := range map[string]struct {
 		base         string
-		change       func(*Request)
+		change       func(*spec.Request)
 		reason, rule string
 	}{
-		"two drivers":                       {"a100-operator", func(r *Request) { r.Image = h100().Image }, "PresentationInvalid", "driver/two"},
-		"a driver that is too old":          {"a100-operator", func(r *Request) { r.GPU.Driver.Version = "440.33" }, "DriverTooOld", "image/driver-version"},
-		"no version":                        {"a100-operator", func(r *Request) { r.GPU.Driver.Version = "" }, "PresentationInvalid", "image/driver-version"},
-		"a wildcard":                        {"h100-packages", func(r *Request) { r.GPU.Driver.Packages[0] = "nvidia-driver=580.126.09*" }, "PresentationInvalid", "packages/wildcard"},
-		"another version":                   {"h100-packages", func(r *Request) { r.GPU.Driver.Version = "580.95.05" }, "PresentationInvalid", "packages/version"},
-		"another version beside the driver": {"h100-packages", func(r *Request) { r.GPU.Driver.Packages[1] = "nvidia-fabricmanager-590=590.48.01" }, "PresentationInvalid", "packages/companion-version"},
-		"a version of companions only":      {"h100-packages", func(r *Request) { r.GPU.Driver.Packages[0] = "nvidia-open=590.48.01-1" }, "PresentationInvalid", "packages/version"},
-		"no fabric manager":                 {"h100-packages", func(r *Request) { r.GPU.Driver.Packages = r.GPU.Driver.Packages[:1] }, "PresentationInvalid", "packages/fabric-manager"},
-		"no toolkit":                        {"h100-packages", func(r *Request) { r.GPU.Driver.Packages = r.GPU.Driver.Packages[:2] }, "PresentationInvalid", "image/container-toolkit"},
-		"closed modules":                    {"b200-sxm-8", func(r *Request) { r.Image.Software.GPUDriver.KernelModule = "Proprietary" }, "PresentationInvalid", "image/kernel-module"},
-		"modules that nobody names":         {"b200-sxm-8", func(r *Request) { r.Image.Software.GPUDriver.KernelModule = "" }, "PresentationInvalid", "image/kernel-module"},
-		"another fabric manager":            {"b200-sxm-8", func(r *Request) { r.Image.Software.FabricManager = "580.95.05" }, "PresentationInvalid", "image/fabric-manager"},
-		"IMEX without a rack":               {"b200-sxm-8", func(r *Request) { r.GPU.IMEX = "Host" }, "PresentationInvalid", "gpu/imex"},
-		"IMEX of another version":           {"gb300-imex-host", func(r *Request) { r.Image.Software.IMEX = "580.95.05" }, "PresentationInvalid", "image/imex"},
-		"a guest's driver":                  {"b200-sxm-8", func(r *Request) { r.Image.Software.GPUDriver.Kind = "VGPUGuest" }, "DriverMissing", "image/driver-kind"},
+		"two drivers":                       {"a100-operator", func(r *spec.Request) { r.Image = h100().Image }, "PresentationInvalid", "driver/two"},
+		"a driver that is too old":          {"a100-operator", func(r *spec.Request) { r.GPU.Driver.Version = "440.33" }, "DriverTooOld", "image/driver-version"},
+		"no version":                        {"a100-operator", func(r *spec.Request) { r.GPU.Driver.Version = "" }, "PresentationInvalid", "image/driver-version"},
+		"a wildcard":                        {"h100-packages", func(r *spec.Request) { r.GPU.Driver.Packages[0] = "nvidia-driver=580.126.09*" }, "PresentationInvalid", "packages/wildcard"},
+		"another version":                   {"h100-packages", func(r *spec.Request) { r.GPU.Driver.Version = "580.95.05" }, "PresentationInvalid", "packages/version"},
+		"another version beside the driver": {"h100-packages", func(r *spec.Request) { r.GPU.Driver.Packages[1] = "nvidia-fabricmanager-590=590.48.01" }, "PresentationInvalid", "packages/companion-version"},
+		"a version of companions only":      {"h100-packages", func(r *spec.Request) { r.GPU.Driver.Packages[0] = "nvidia-open=590.48.01-1" }, "PresentationInvalid", "packages/version"},
+		"no fabric manager":                 {"h100-packages", func(r *spec.Request) { r.GPU.Driver.Packages = r.GPU.Driver.Packages[:1] }, "PresentationInvalid", "packages/fabric-manager"},
+		"no toolkit":                        {"h100-packages", func(r *spec.Request) { r.GPU.Driver.Packages = r.GPU.Driver.Packages[:2] }, "PresentationInvalid", "image/container-toolkit"},
+		"closed modules":                    {"b200-sxm-8", func(r *spec.Request) { r.Image.Software.GPUDriver.KernelModule = "Proprietary" }, "PresentationInvalid", "image/kernel-module"},
+		"modules that nobody names":         {"b200-sxm-8", func(r *spec.Request) { r.Image.Software.GPUDriver.KernelModule = "" }, "PresentationInvalid", "image/kernel-module"},
+		"another fabric manager":            {"b200-sxm-8", func(r *spec.Request) { r.Image.Software.FabricManager = "580.95.05" }, "PresentationInvalid", "image/fabric-manager"},
+		"IMEX without a rack":               {"b200-sxm-8", func(r *spec.Request) { r.GPU.IMEX = "Host" }, "PresentationInvalid", "gpu/imex"},
+		"IMEX of another version":           {"gb300-imex-host", func(r *spec.Request) { r.Image.Software.IMEX = "580.95.05" }, "PresentationInvalid", "image/imex"},
+		"a guest's driver":                  {"b200-sxm-8", func(r *spec.Request) { r.Image.Software.GPUDriver.Kind = "VGPUGuest" }, "DriverMissing", "image/driver-kind"},
 		"one replica":                       {"l40s-mps", shareBy("MPS", 1), "PresentationInvalid", "sharing/replicas"},
 		"an unknown way to share":           {"l40s-mps", shareBy("Luck", 2), "PresentationInvalid", "sharing/strategy"},
-		"the plain count of a shared GPU":   {"l40s-mps", func(r *Request) { r.Resources["nvidia.com/gpu"] = *quantity("4") }, "ResourcesDisagree", "promise/gpu"},
+		"the plain count of a shared GPU":   {"l40s-mps", func(r *spec.Request) { r.Resources["nvidia.com/gpu"] = *quantity("4") }, "ResourcesDisagree", "promise/gpu"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r := sourced()[tt.base]
 			tt.change(&r)
-			var refusal *Refusal
+			var refusal *spec.Refusal
 			if err := Validate(r); !errors.As(err, &refusal) || refusal.Reason != tt.reason || refusal.Rule != tt.rule {
 				t.Fatalf("error %v, want a *Refusal with %s, %s", err, tt.reason, tt.rule)
 			}

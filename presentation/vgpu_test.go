@@ -13,11 +13,12 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/test/require"
 )
 
 // hosting is a request for a host of virtual GPUs.
-func hosting(name, kernel string, types map[string]int32, changes ...func(*Request)) Request {
+func hosting(name, kernel string, types map[string]int32, changes ...func(*spec.Request)) spec.Request {
 	r := model(name, 2, "570.158.02")
 	r.Image.OS.Kernel, r.Image.Software.VGPUDeviceManager, r.Image.Software.GPUDriver.Kind = kernel, "0.5.0", "VGPUManager"
 	r.Image.KernelArguments = append(r.Image.KernelArguments, "intel_iommu=on")
@@ -28,7 +29,7 @@ func hosting(name, kernel string, types map[string]int32, changes ...func(*Reque
 	return r
 }
 
-func licensedGuest() Request {
+func licensedGuest() spec.Request {
 	r := model("A40-48GB", 1, "550.163.01")
 	r.Image.Software.GPUDriver.Kind = "VGPUGuest"
 	r.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeVGPU, VGPU: &v1alpha1.VGPUSpec{Role: "Guest", Licence: &v1alpha1.VGPULicence{
@@ -37,15 +38,15 @@ func licensedGuest() Request {
 	return r
 }
 
-func virtual() map[string]Request {
-	return map[string]Request{
+func virtual() map[string]spec.Request {
+	return map[string]spec.Request{
 		"a100-vgpu":          hosting("A100-PCIe-40GB", "5.15.0-91-generic", map[string]int32{"A100-20C": 2}),
 		"a100-vgpu-mig":      hosting("A100-PCIe-40GB", "5.15.0", map[string]int32{"A100-3-20C": 1, "A100-1-5C": 4}),
-		"t4-vgpu":            hosting("T4-16GB", "6.8.0", map[string]int32{"T4-4Q": 4}, func(r *Request) { r.GPU.Presentation.VGPU.NamePrefix = "GRID" }),
+		"t4-vgpu":            hosting("T4-16GB", "6.8.0", map[string]int32{"T4-4Q": 4}, func(r *spec.Request) { r.GPU.Presentation.VGPU.NamePrefix = "GRID" }),
 		"l40s-vgpu-vfio":     hosting("L40S-48GB", "6.8.0-45-generic", map[string]int32{"L40S-24Q": 2}),
 		"a40-vgpu-operator":  hosting("A40-48GB", "5.15.0", map[string]int32{"A40-12Q": 4}, operator("550.163.02")),
 		"a40-vgpu-guest":     licensedGuest(),
-		"h100-vgpu-nvswitch": hosting("H100-SXM5-80GB", "5.15.0", map[string]int32{"H100XM-80C": 1}, func(r *Request) { r.GPU.Count = 8 }),
+		"h100-vgpu-nvswitch": hosting("H100-SXM5-80GB", "5.15.0", map[string]int32{"H100XM-80C": 1}, func(r *spec.Request) { r.GPU.Count = 8 }),
 	}
 }
 
@@ -114,7 +115,7 @@ func TestTheVGPUDeviceManagerIsToldTheTypes(t *testing.T) {
 func TestEveryVGPUTypeOfEveryModelResolves(t *testing.T) {
 	for _, m := range catalogue.Models() {
 		for _, v := range m.VGPUTypes() {
-			r := hosting(m.Name, "5.15.0", map[string]int32{v.Name: int32(v.Max)}, func(r *Request) {
+			r := hosting(m.Name, "5.15.0", map[string]int32{v.Name: int32(v.Max)}, func(r *spec.Request) {
 				r.Image.Software.GPUDriver.Version, r.GPU.Presentation.VGPU.NamePrefix = "595.91.07", "NVIDIA"
 			})
 			if err := Validate(r); err != nil {
@@ -125,12 +126,12 @@ func TestEveryVGPUTypeOfEveryModelResolves(t *testing.T) {
 }
 
 func TestVirtualGPUsThatCannotBeAreRefused(t *testing.T) {
-	types := func(types map[string]int32) func(*Request) {
-		return func(r *Request) { r.GPU.Presentation.VGPU.Types = types }
+	types := func(types map[string]int32) func(*spec.Request) {
+		return func(r *spec.Request) { r.GPU.Presentation.VGPU.Types = types }
 	}
 	for sentence, tt := range map[string]struct {
 		base         string
-		change       func(*Request)
+		change       func(*spec.Request)
 		reason, rule string
 		says         string
 	}{
@@ -140,30 +141,30 @@ func TestVirtualGPUsThatCannotBeAreRefused(t *testing.T) {
 		"two sizes":                     {"a100-vgpu", types(map[string]int32{"A100-20C": 1, "A100-10C": 1}), "PresentationInvalid", "vgpu/equal-size", "one size"},
 		"time and instances":            {"a100-vgpu", types(map[string]int32{"A100-20C": 1, "A100-1-5C": 1}), "PresentationInvalid", "vgpu/mixed-kinds", "not both"},
 		"instances that do not fit":     {"a100-vgpu-mig", types(map[string]int32{"A100-3-20C": 2, "A100-1-5C": 1}), "PresentationInvalid", "vgpu/memory-slices", "9 memory slices"},
-		"a model without types":         {"a100-vgpu", func(r *Request) { r.GPU.Model = "GB300-278GB"; r.Image.Software.GPUDriver.Version = "595.91.07" }, "PresentationInvalid", "vgpu/type", "no vGPU type"},
-		"a plain driver":                {"a100-vgpu", func(r *Request) { r.Image.Software.GPUDriver.Kind = "" }, "DriverMissing", "image/driver-kind", "VGPUManager"},
-		"no device manager":             {"a100-vgpu", func(r *Request) { r.Image.Software.VGPUDeviceManager = "" }, "PresentationInvalid", "image/vgpu-device-manager", "nvidia-vgpu-dm"},
-		"no IOMMU":                      {"a100-vgpu", func(r *Request) { r.Image.KernelArguments = h100().Image.KernelArguments }, "KernelArgumentMissing", "image/iommu", "amd_iommu=on"},
-		"packages":                      {"a40-vgpu-operator", func(r *Request) { r.GPU.Driver.Source = "Packages" }, "PresentationInvalid", "vgpu/driver-source", "Operator"},
-		"a kernel that leaves it open":  {"a100-vgpu", func(r *Request) { r.Image.OS.Kernel = "6.8.0" }, "PresentationInvalid", "vgpu/framework", "vgpu.framework: it is missing"},
-		"a kernel that nobody names":    {"l40s-vgpu-vfio", func(r *Request) { r.Image.OS.Kernel = "" }, "PresentationInvalid", "vgpu/framework", "os.kernel"},
-		"mediated devices that are not": {"l40s-vgpu-vfio", func(r *Request) { r.GPU.Presentation.VGPU.Framework = "Mdev" }, "PresentationInvalid", "vgpu/framework", "VendorVFIO"},
-		"functions of an old kernel":    {"a100-vgpu", func(r *Request) { r.GPU.Presentation.VGPU.Framework = "VendorVFIO" }, "PresentationInvalid", "vgpu/framework", "use Mdev"},
-		"functions of an old GPU":       {"t4-vgpu", func(r *Request) { r.GPU.Presentation.VGPU.Framework = "VendorVFIO" }, "PresentationInvalid", "vgpu/framework", "no virtual functions"},
-		"functions with instances":      {"l40s-vgpu-vfio", func(r *Request) { r.GPU.Model = "H100-PCIe-80GB"; types(map[string]int32{"H100-1-10C": 7})(r) }, "PresentationInvalid", "vgpu/vendor-vfio", "shares the GPU in time"},
-		"functions by the operator":     {"a40-vgpu-operator", func(r *Request) { r.Image.OS.Kernel, r.GPU.Presentation.VGPU.Framework = "6.8.0", "VendorVFIO" }, "PresentationInvalid", "vgpu/vendor-vfio", "mediated devices only"},
-		"a word that nobody names":      {"t4-vgpu", func(r *Request) { r.GPU.Presentation.VGPU.NamePrefix = "" }, "PresentationInvalid", "vgpu/name-prefix", "GRID"},
-		"neither host nor guest":        {"a100-vgpu", func(r *Request) { r.GPU.Presentation.VGPU.Role = "Both" }, "PresentationInvalid", "vgpu/role", "Both"},
-		"nothing said":                  {"a100-vgpu", func(r *Request) { r.GPU.Presentation.VGPU = nil }, "PresentationInvalid", "vgpu/missing", "role"},
-		"a guest without a licence":     {"a40-vgpu-guest", func(r *Request) { r.GPU.Presentation.VGPU.Licence = nil }, "PresentationInvalid", "vgpu/licence", "Secret"},
-		"a feature that is none":        {"a40-vgpu-guest", func(r *Request) { r.GPU.Presentation.VGPU.Licence.FeatureType = 3 }, "PresentationInvalid", "vgpu/feature-type", "RTX"},
+		"a model without types":         {"a100-vgpu", func(r *spec.Request) { r.GPU.Model = "GB300-278GB"; r.Image.Software.GPUDriver.Version = "595.91.07" }, "PresentationInvalid", "vgpu/type", "no vGPU type"},
+		"a plain driver":                {"a100-vgpu", func(r *spec.Request) { r.Image.Software.GPUDriver.Kind = "" }, "DriverMissing", "image/driver-kind", "VGPUManager"},
+		"no device manager":             {"a100-vgpu", func(r *spec.Request) { r.Image.Software.VGPUDeviceManager = "" }, "PresentationInvalid", "image/vgpu-device-manager", "nvidia-vgpu-dm"},
+		"no IOMMU":                      {"a100-vgpu", func(r *spec.Request) { r.Image.KernelArguments = h100().Image.KernelArguments }, "KernelArgumentMissing", "image/iommu", "amd_iommu=on"},
+		"packages":                      {"a40-vgpu-operator", func(r *spec.Request) { r.GPU.Driver.Source = "Packages" }, "PresentationInvalid", "vgpu/driver-source", "Operator"},
+		"a kernel that leaves it open":  {"a100-vgpu", func(r *spec.Request) { r.Image.OS.Kernel = "6.8.0" }, "PresentationInvalid", "vgpu/framework", "vgpu.framework: it is missing"},
+		"a kernel that nobody names":    {"l40s-vgpu-vfio", func(r *spec.Request) { r.Image.OS.Kernel = "" }, "PresentationInvalid", "vgpu/framework", "os.kernel"},
+		"mediated devices that are not": {"l40s-vgpu-vfio", func(r *spec.Request) { r.GPU.Presentation.VGPU.Framework = "Mdev" }, "PresentationInvalid", "vgpu/framework", "VendorVFIO"},
+		"functions of an old kernel":    {"a100-vgpu", func(r *spec.Request) { r.GPU.Presentation.VGPU.Framework = "VendorVFIO" }, "PresentationInvalid", "vgpu/framework", "use Mdev"},
+		"functions of an old GPU":       {"t4-vgpu", func(r *spec.Request) { r.GPU.Presentation.VGPU.Framework = "VendorVFIO" }, "PresentationInvalid", "vgpu/framework", "no virtual functions"},
+		"functions with instances":      {"l40s-vgpu-vfio", func(r *spec.Request) { r.GPU.Model = "H100-PCIe-80GB"; types(map[string]int32{"H100-1-10C": 7})(r) }, "PresentationInvalid", "vgpu/vendor-vfio", "shares the GPU in time"},
+		"functions by the operator":     {"a40-vgpu-operator", func(r *spec.Request) { r.Image.OS.Kernel, r.GPU.Presentation.VGPU.Framework = "6.8.0", "VendorVFIO" }, "PresentationInvalid", "vgpu/vendor-vfio", "mediated devices only"},
+		"a word that nobody names":      {"t4-vgpu", func(r *spec.Request) { r.GPU.Presentation.VGPU.NamePrefix = "" }, "PresentationInvalid", "vgpu/name-prefix", "GRID"},
+		"neither host nor guest":        {"a100-vgpu", func(r *spec.Request) { r.GPU.Presentation.VGPU.Role = "Both" }, "PresentationInvalid", "vgpu/role", "Both"},
+		"nothing said":                  {"a100-vgpu", func(r *spec.Request) { r.GPU.Presentation.VGPU = nil }, "PresentationInvalid", "vgpu/missing", "role"},
+		"a guest without a licence":     {"a40-vgpu-guest", func(r *spec.Request) { r.GPU.Presentation.VGPU.Licence = nil }, "PresentationInvalid", "vgpu/licence", "Secret"},
+		"a feature that is none":        {"a40-vgpu-guest", func(r *spec.Request) { r.GPU.Presentation.VGPU.Licence.FeatureType = 3 }, "PresentationInvalid", "vgpu/feature-type", "RTX"},
 		"a guest of the operator's":     {"a40-vgpu-guest", operator("550.163.02"), "PresentationInvalid", "vgpu/driver-source", "licensingConfig"},
-		"a guest with a plain driver":   {"a40-vgpu-guest", func(r *Request) { r.Image.Software.GPUDriver.Kind = "GPU" }, "DriverMissing", "image/driver-kind", "VGPUGuest"},
+		"a guest with a plain driver":   {"a40-vgpu-guest", func(r *spec.Request) { r.Image.Software.GPUDriver.Kind = "GPU" }, "DriverMissing", "image/driver-kind", "VGPUGuest"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r := virtual()[tt.base]
 			tt.change(&r)
-			var refusal *Refusal
+			var refusal *spec.Refusal
 			if err := Validate(r); !errors.As(err, &refusal) {
 				t.Fatalf("error %v, want a *Refusal", err)
 			}

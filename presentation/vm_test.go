@@ -12,13 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/presentation/vm"
 	"github.com/ingot-dev/ingot/test/require"
 )
 
 // machines is a request for GPUs of virtual machines.
-func machines(name string, count int32, change func(*v1alpha1.PassthroughSpec)) Request {
+func machines(name string, count int32, change func(*v1alpha1.PassthroughSpec)) spec.Request {
 	r := model(name, count, "")
 	r.Image.Software.GPUDriver, r.Image.Software.ContainerToolkit = nil, ""
 	r.Image.KernelArguments = append(r.Image.KernelArguments, "amd_iommu=on")
@@ -29,10 +29,10 @@ func machines(name string, count int32, change func(*v1alpha1.PassthroughSpec)) 
 	return r
 }
 
-func toMachines() map[string]Request {
+func toMachines() map[string]spec.Request {
 	grace := machines("GH200-96GB", 1, nil)
 	grace.Image.Architecture = "arm64"
-	return map[string]Request{
+	return map[string]spec.Request{
 		"h100-vm":  machines("H100-PCIe-80GB", 2, nil),
 		"gh200-vm": grace,
 		"a10-vm-addresses": machines("A10-24GB", 2, func(p *v1alpha1.PassthroughSpec) {
@@ -59,7 +59,7 @@ func TestGPUsOfVirtualMachinesAreNamedAndPermittedAsTheDevicePluginHasThem(t *te
 		got := fmt.Sprintf("%s=%s", e.Resources[0].Name, e.Resources[0].Quantity.String())
 		for _, d := range resolved.Tenant.HostDevices {
 			got += " " + d.PCISelector
-			if diff := cmp.Diff(plan.HostDevice{PCISelector: d.PCISelector, ResourceName: string(e.Resources[0].Name), External: true}, d); diff != "" {
+			if diff := cmp.Diff(v1alpha1.PermittedHostDevice{PCISelector: d.PCISelector, ResourceName: string(e.Resources[0].Name), External: true}, d); diff != "" {
 				t.Error(diff)
 			}
 		}
@@ -72,26 +72,26 @@ func TestGPUsOfVirtualMachinesAreNamedAndPermittedAsTheDevicePluginHasThem(t *te
 func TestWhatVirtualMachinesCannotHaveIsRefused(t *testing.T) {
 	for sentence, tt := range map[string]struct {
 		base         string
-		change       func(*Request)
+		change       func(*spec.Request)
 		reason, rule string
 	}{
-		"no IOMMU":                    {"h100-vm", func(r *Request) { r.Image.KernelArguments = []string{"modprobe.blacklist=nouveau"} }, "KernelArgumentMissing", "image/iommu"},
-		"nouveau":                     {"h100-vm", func(r *Request) { r.Image.KernelArguments = []string{"intel_iommu=on"} }, "KernelArgumentMissing", "image/kernel-arguments"},
-		"a driver":                    {"h100-vm", func(r *Request) { r.Image.Software.GPUDriver = h100().Image.Software.GPUDriver }, "PresentationInvalid", "image/driver-unwanted"},
-		"a driver from packages":      {"h100-vm", func(r *Request) { r.GPU.Driver.Source = "Packages" }, "PresentationInvalid", "vm/driver-source"},
-		"claims":                      {"h100-vm", func(r *Request) { r.GPU.Presentation.Passthrough.Advertise = "DRA" }, "PresentationInvalid", "vm/advertise"},
-		"sharing":                     {"h100-vm", func(r *Request) { r.GPU.Presentation.Passthrough.Sharing = &v1alpha1.SharingSpec{} }, "PresentationInvalid", "vm/sharing"},
-		"fewer addresses than GPUs":   {"a10-vm-addresses", func(r *Request) { r.GPU.Count = 3 }, "PresentationInvalid", "vm/addresses"},
-		"an address twice":            {"a10-vm-addresses", func(r *Request) { r.GPU.Presentation.Passthrough.Addresses[1] = "0000:17:00.0" }, "PresentationInvalid", "vm/addresses"},
-		"no address":                  {"a10-vm-addresses", func(r *Request) { r.GPU.Presentation.Passthrough.Addresses[1] = "17:00.0" }, "PresentationInvalid", "vm/addresses"},
-		"a name that nobody knows":    {"b300-vm", func(r *Request) { r.GPU.Presentation.Passthrough.ResourceName = "" }, "PresentationInvalid", "vm/resource-name"},
-		"two names":                   {"h100-vm", func(r *Request) { r.GPU.Model = "H100-SXM5-96GB" }, "PresentationInvalid", "vm/resource-name"},
-		"GPUs of containers promised": {"h100-vm", func(r *Request) { r.Resources["nvidia.com/gpu"] = *quantity("2") }, "ResourcesDisagree", "promise/gpu"},
+		"no IOMMU":                    {"h100-vm", func(r *spec.Request) { r.Image.KernelArguments = []string{"modprobe.blacklist=nouveau"} }, "KernelArgumentMissing", "image/iommu"},
+		"nouveau":                     {"h100-vm", func(r *spec.Request) { r.Image.KernelArguments = []string{"intel_iommu=on"} }, "KernelArgumentMissing", "image/kernel-arguments"},
+		"a driver":                    {"h100-vm", func(r *spec.Request) { r.Image.Software.GPUDriver = h100().Image.Software.GPUDriver }, "PresentationInvalid", "image/driver-unwanted"},
+		"a driver from packages":      {"h100-vm", func(r *spec.Request) { r.GPU.Driver.Source = "Packages" }, "PresentationInvalid", "vm/driver-source"},
+		"claims":                      {"h100-vm", func(r *spec.Request) { r.GPU.Presentation.Passthrough.Advertise = "DRA" }, "PresentationInvalid", "vm/advertise"},
+		"sharing":                     {"h100-vm", func(r *spec.Request) { r.GPU.Presentation.Passthrough.Sharing = &v1alpha1.SharingSpec{} }, "PresentationInvalid", "vm/sharing"},
+		"fewer addresses than GPUs":   {"a10-vm-addresses", func(r *spec.Request) { r.GPU.Count = 3 }, "PresentationInvalid", "vm/addresses"},
+		"an address twice":            {"a10-vm-addresses", func(r *spec.Request) { r.GPU.Presentation.Passthrough.Addresses[1] = "0000:17:00.0" }, "PresentationInvalid", "vm/addresses"},
+		"no address":                  {"a10-vm-addresses", func(r *spec.Request) { r.GPU.Presentation.Passthrough.Addresses[1] = "17:00.0" }, "PresentationInvalid", "vm/addresses"},
+		"a name that nobody knows":    {"b300-vm", func(r *spec.Request) { r.GPU.Presentation.Passthrough.ResourceName = "" }, "PresentationInvalid", "vm/resource-name"},
+		"two names":                   {"h100-vm", func(r *spec.Request) { r.GPU.Model = "H100-SXM5-96GB" }, "PresentationInvalid", "vm/resource-name"},
+		"GPUs of containers promised": {"h100-vm", func(r *spec.Request) { r.Resources["nvidia.com/gpu"] = *quantity("2") }, "ResourcesDisagree", "promise/gpu"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r := toMachines()[tt.base]
 			tt.change(&r)
-			var refusal *Refusal
+			var refusal *spec.Refusal
 			if err := Validate(r); !errors.As(err, &refusal) || refusal.Reason != tt.reason || refusal.Rule != tt.rule {
 				t.Fatalf("error %v, want a *Refusal with %s, %s", err, tt.reason, tt.rule)
 			}

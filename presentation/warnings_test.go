@@ -8,10 +8,11 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // warned are the rules of what a plan warns of.
-func warned(t *testing.T, r Request) (rules []string) {
+func warned(t *testing.T, r spec.Request) (rules []string) {
 	t.Helper()
 	plan, err := Resolve(r)
 	if err != nil {
@@ -24,13 +25,13 @@ func warned(t *testing.T, r Request) (rules []string) {
 }
 
 func TestNamesThatOnlySomeDriversGiveProfilesAreToldOf(t *testing.T) {
-	named := func(entries ...v1alpha1.MIGLayout) Request {
+	named := func(entries ...v1alpha1.MIGLayout) spec.Request {
 		r := byMIG("GB200-186GB", "mixed", 4, entries...)
 		r.Image.Software.GPUDriver.Version = "580.126.09"
 		return r
 	}
 	for _, tell := range []struct {
-		r    Request
+		r    spec.Request
 		want bool
 	}{
 		{named(entry(profiles{"1g.23gb": 7})), true},
@@ -42,12 +43,12 @@ func TestNamesThatOnlySomeDriversGiveProfilesAreToldOf(t *testing.T) {
 			t.Errorf("%+v: told of: %v", tell.r.GPU.Presentation.MIG.Layout, got)
 		}
 	}
-	for _, mix := range []Request{
+	for _, mix := range []spec.Request{
 		named(entry(profiles{"1g.24gb": 3, "4g.93gb": 1})),
 		named(entry(profiles{"1g.23gb": 1, "1g.24gb": 1})),
 		named(entry(profiles{"1g.23gb": 7}, 0), entry(profiles{"1g.24gb": 7}, 1)),
 	} {
-		var refusal *Refusal
+		var refusal *spec.Refusal
 		if err := Validate(mix); !errors.As(err, &refusal) || refusal.Rule != "mig/profile-names" || !strings.Contains(refusal.Message, "1g.24gb") {
 			t.Errorf("names of two drivers: %+v: %v", mix.GPU.Presentation.MIG.Layout, err)
 		}
@@ -66,7 +67,7 @@ func TestAMIGModeThatNothingTurnsOffIsToldOf(t *testing.T) {
 		if m.FormFactor == catalogue.Superchip {
 			byClaims.GPU.Count, toVMs.GPU.Count = 4, 4
 		}
-		for what, r := range map[string]Request{"DRA": byClaims, "virtual machines": toVMs} {
+		for what, r := range map[string]spec.Request{"DRA": byClaims, "virtual machines": toVMs} {
 			if got := slices.Contains(warned(t, r), "unset/mig-mode"); got != m.MIGModePersists() {
 				t.Errorf("%s, %s: told of: %v, and the mode persists: %v", m.Name, what, got, m.MIGModePersists())
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/coreos/ignition/v2/config/v3_4/types"
 	"github.com/vincent-petithory/dataurl"
 
-	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
 var versions = map[Variant]string{
@@ -22,16 +22,16 @@ func node(v Variant) Config {
 	c := Config{
 		Variant: v, Hostname: "training-7xk2p", SSHKeys: []string{"ssh-ed25519 AAAA ops"},
 		KernelArguments: []string{"modprobe.blacklist=nouveau", "iommu=pt"}, Baked: []string{"iommu=pt"},
-		Files: []presentation.File{
+		Files: []v1alpha1.NodeFile{
 			{Path: "/usr/local/sbin/ingot-gpu-mode", Mode: "0755", Content: "#!/bin/sh\necho /usr/local/sbin/ingot-gpu-mode\n"},
 			{Path: "/etc/kubernetes/kubelet.yaml", Mode: "0644", Content: "kind: KubeletConfiguration\n"},
 		},
-		Units: []presentation.Unit{
+		Units: []v1alpha1.SystemdUnit{
 			{Name: "ingot-gpu-mode.service", Content: "[Service]\nType=oneshot\nExecStart=/usr/local/sbin/ingot-gpu-mode\n[Install]\nRequiredBy=kubelet.service\n"},
 			{Name: "kubelet.service"},
 		},
 		Reserved: []string{"/var/lib/kubelet/kubeconfig", "/etc/systemd/system/kubelet.service.d/90-ingot.conf"},
-		Secret:   []presentation.File{{Path: "/etc/kubernetes/bootstrap-kubeconfig", Mode: "0600", Content: "token: abcdef.0123456789abcdef\n"}},
+		Secret:   []v1alpha1.NodeFile{{Path: "/etc/kubernetes/bootstrap-kubeconfig", Mode: "0600", Content: "token: abcdef.0123456789abcdef\n"}},
 		Layers: []Layer{{Name: "NodeType h100", Text: versions[v] + "storage:\n  files:\n  - path: /etc/motd\n    mode: 0644\n    overwrite: true\n    contents:\n      inline: hello\n" +
 			"systemd:\n  units:\n  - name: team.service\n    enabled: true\n    contents: |\n      [Service]\n      ExecStart=/bin/true\n      [Install]\n      WantedBy=multi-user.target\n" +
 			"passwd:\n  users:\n  - name: core\n    ssh_authorized_keys: [ssh-ed25519 BBBB team]\n"}},

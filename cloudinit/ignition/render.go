@@ -12,7 +12,7 @@ import (
 	"github.com/coreos/ignition/v2/config/v3_4/types"
 	"gopkg.in/yaml.v3"
 
-	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
 // Config is a node.
@@ -30,13 +30,13 @@ type Config struct {
 	// Packages that the node needs; no variant can install any.
 	Packages []string
 	// Files of the node that hold no secret.
-	Files []presentation.File
+	Files []v1alpha1.NodeFile
 	// Units that are enabled; with their content where the image lacks them.
-	Units []presentation.Unit
+	Units []v1alpha1.SystemdUnit
 	// Reserved are paths that people may not write to, beside those of Files.
 	Reserved []string
 	// Secret are the files that hold secrets. They are added last.
-	Secret []presentation.File
+	Secret []v1alpha1.NodeFile
 	// SecretData are those of them that are no text, and come before the others.
 	SecretData []Data
 }
@@ -201,7 +201,7 @@ func (c Config) butane() (butane, error) {
 	if len(c.SSHKeys) > 0 {
 		out.Passwd.Users = []account{{Name: user, Keys: c.SSHKeys}}
 	}
-	out.Storage.Files = append(files([]presentation.File{{Path: pathHostname, Mode: "0644", Content: c.Hostname + "\n"}}), files(c.Files)...)
+	out.Storage.Files = append(files([]v1alpha1.NodeFile{{Path: pathHostname, Mode: "0644", Content: c.Hostname + "\n"}}), files(c.Files)...)
 	for _, u := range c.Units {
 		out.Systemd.Units = append(out.Systemd.Units, unit{Name: u.Name, Enabled: true, Contents: u.Content})
 	}
@@ -210,7 +210,7 @@ func (c Config) butane() (butane, error) {
 
 const pathHostname = "/etc/hostname"
 
-func files(from []presentation.File) []file {
+func files(from []v1alpha1.NodeFile) []file {
 	out := make([]file, len(from))
 	for i, f := range from {
 		out[i] = file{Path: f.Path, Overwrite: true, Mode: permissions(f.Mode), Contents: contents{Inline: &f.Content}}

@@ -11,7 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
 // Paths are the files of the node that are kubelet's; nobody else may write them.
@@ -50,12 +50,12 @@ type TLSBootstrap struct {
 }
 
 // Files are those that hold no secret.
-func Files(in Node) ([]presentation.File, error) {
+func Files(in Node) ([]v1alpha1.NodeFile, error) {
 	config, err := renderConfig(in)
 	if err != nil {
 		return nil, err
 	}
-	return []presentation.File{
+	return []v1alpha1.NodeFile{
 		{Path: pathConfig, Mode: "0644", Content: config},
 		{Path: pathDropIn, Mode: "0644", Content: dropIn(in)},
 	}, nil
@@ -199,7 +199,7 @@ type namedContext struct {
 }
 
 // JoinFiles are what a node needs to join; the second holds the token.
-func JoinFiles(join TLSBootstrap) ([]presentation.File, error) {
+func JoinFiles(join TLSBootstrap) ([]v1alpha1.NodeFile, error) {
 	c := kubeconfig{APIVersion: "v1", Kind: "Config", Current: "bootstrap"}
 	cluster := namedCluster{Name: "bootstrap"}
 	cluster.Cluster.Server, cluster.Cluster.CA = join.Endpoint, base64.StdEncoding.EncodeToString(join.CA)
@@ -212,7 +212,7 @@ func JoinFiles(join TLSBootstrap) ([]presentation.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []presentation.File{
+	return []v1alpha1.NodeFile{
 		{Path: pathCA, Mode: "0644", Content: string(join.CA)},
 		{Path: pathBootstrap, Mode: "0600", Content: text},
 	}, nil

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
 // section is one of an ini file.
@@ -31,20 +31,20 @@ func ini(sections ...section) string {
 }
 
 // Networkd renders the files of systemd-networkd.
-func (d Data) Networkd() ([]presentation.File, error) {
+func (d Data) Networkd() ([]v1alpha1.NodeFile, error) {
 	const directory = "/etc/systemd/network/"
 	names := d.Names()
-	var out []presentation.File
+	var out []v1alpha1.NodeFile
 	for i, l := range d.Links {
 		base := fmt.Sprintf("%s%02d-ingot-%s", directory, 10+i, names[l.ID])
 		if dev := l.netdev(names[l.ID]); dev != "" {
-			out = append(out, presentation.File{Path: base + ".netdev", Mode: "0644", Content: dev})
+			out = append(out, v1alpha1.NodeFile{Path: base + ".netdev", Mode: "0644", Content: dev})
 		}
 		text, err := d.networkdFile(l, names)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, presentation.File{Path: base + ".network", Mode: "0644", Content: text})
+		out = append(out, v1alpha1.NodeFile{Path: base + ".network", Mode: "0644", Content: text})
 	}
 	return out, nil
 }

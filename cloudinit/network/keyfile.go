@@ -5,19 +5,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
 // NetworkManager renders its keyfiles. It reads only those that nobody else may read.
-func (d Data) NetworkManager() ([]presentation.File, error) {
+func (d Data) NetworkManager() ([]v1alpha1.NodeFile, error) {
 	names := d.Names()
-	var out []presentation.File
+	var out []v1alpha1.NodeFile
 	for _, l := range d.Links {
 		text, err := d.keyfile(l, names)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, presentation.File{Path: "/etc/NetworkManager/system-connections/ingot-" + names[l.ID] + ".nmconnection", Mode: "0600", Content: text})
+		out = append(out, v1alpha1.NodeFile{Path: "/etc/NetworkManager/system-connections/ingot-" + names[l.ID] + ".nmconnection", Mode: "0600", Content: text})
 	}
 	return out, nil
 }

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/test/require"
 )
 
 // written puts the files of every golden network, and of the one with a bond, a VLAN and large frames, into one directory.
-func written(t *testing.T, render func(Data) ([]presentation.File, error)) (directory string, files []string) {
+func written(t *testing.T, render func(Data) ([]v1alpha1.NodeFile, error)) (directory string, files []string) {
 	t.Helper()
 	texts := map[string]string{"bonded": bonded}
 	names, err := filepath.Glob("../testdata/*.network_data.json")

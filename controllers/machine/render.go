@@ -10,7 +10,6 @@ import (
 	"github.com/ingot-dev/ingot/controllers/machine/documents"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/step"
-	"github.com/ingot-dev/ingot/presentation"
 )
 
 // checkRendering finds out, before a host is claimed, drained or installed, what the documents ask of the tenant, and that
@@ -38,9 +37,9 @@ func (r *Reconciler) checkRendering(ctx context.Context, v *view) error {
 }
 
 // check makes the documents of an edition without what is secret, and gives the plan that they carry out.
-func (v *view) check(e edition, f *lifecycle.Revision) presentation.Plan {
+func (v *view) check(e edition, f *lifecycle.Revision) v1alpha1.NodePlan {
 	if f.Problem != "" || e.rendering == nil {
-		return presentation.Plan{}
+		return v1alpha1.NodePlan{}
 	}
 	if _, err := v.documents(e).Render(nil, cloudinit.Secrets{}); err != nil {
 		f.Problem = err.Error()
@@ -55,7 +54,7 @@ func (v *view) documents(e edition) documents.Node {
 
 // warn has told, once for an attempt, what was accepted and people must know. A claim Secret that is written again for the
 // same attempt, because its token was lost, is nothing new.
-func (v *view) warn(plan presentation.Plan, d cloudinit.Documents) {
+func (v *view) warn(plan v1alpha1.NodePlan, d cloudinit.Documents) {
 	warnings := documents.Warnings(plan, d)
 	if s := v.facts.Secret; len(warnings) == 0 || s.Found && s.Attempt == v.machine.Status.Attempt {
 		return

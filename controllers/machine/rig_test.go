@@ -31,6 +31,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -123,7 +124,7 @@ func (r *rig) addRevision(n int, kubelet string, changes ...func(*v1alpha1.OSIma
 	for _, change := range changes {
 		change(image, revision)
 	}
-	plan, err := presentation.Resolve(presentation.Request{GPU: revision.Spec.GPU, Image: image.Spec})
+	plan, err := presentation.Resolve(spec.Request{GPU: revision.Spec.GPU, Image: image.Spec})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/rendering"
 	"github.com/ingot-dev/ingot/controllers/plan/revision"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // finding is what follows from an observation.
@@ -84,7 +85,7 @@ func findRendering(seen observation, resolve presentation.Resolver) finding {
 	}
 	out := finding{revision: revised}
 	facts := rendering.Facts{Revision: revised.Name, Asked: seen.nodeType.Spec.Rendering, Status: seen.nodeType.Status, Kept: seen.renderings, Used: seen.isUsed}
-	plan, err := resolve(presentation.Request{GPU: revised.Spec.GPU, Image: seen.image.Spec})
+	plan, err := resolve(spec.Request{GPU: revised.Spec.GPU, Image: seen.image.Spec})
 	if err == nil {
 		facts.Made, err = rendering.New(revised.Name, plan)
 	}

@@ -12,18 +12,19 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // otherwise is a version of Ingot that resolves everything with one kernel argument more.
-func otherwise(r presentation.Request) (presentation.Plan, error) {
+func otherwise(r spec.Request) (v1alpha1.NodePlan, error) {
 	plan, err := presentation.Resolve(r)
 	plan.KernelArguments = append(plan.KernelArguments, "iommu=pt")
 	return plan, err
 }
 
 // stricter is a version of Ingot that refuses everything.
-func stricter(presentation.Request) (presentation.Plan, error) {
-	return presentation.Plan{}, &presentation.Refusal{Reason: v1alpha1.ReasonPresentationInvalid, Rule: "new/rule", Message: "no longer"}
+func stricter(spec.Request) (v1alpha1.NodePlan, error) {
+	return v1alpha1.NodePlan{}, &spec.Refusal{Reason: v1alpha1.ReasonPresentationInvalid, Rule: "new/rule", Message: "no longer"}
 }
 
 // pinned is an observation whose NodeType has a stable rendering.

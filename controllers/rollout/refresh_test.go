@@ -7,10 +7,11 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // otherwise is a version of Ingot that resolves everything with one kernel argument more.
-func otherwise(r presentation.Request) (presentation.Plan, error) {
+func otherwise(r spec.Request) (v1alpha1.NodePlan, error) {
 	plan, err := presentation.Resolve(r)
 	plan.KernelArguments = append(plan.KernelArguments, "iommu=pt")
 	return plan, err

@@ -20,6 +20,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // observation is what a reconcile saw.
@@ -30,7 +31,7 @@ type observation struct {
 	node        *corev1.Node
 	key         types.NamespacedName
 	tenant      client.Client
-	expectation presentation.Expectation
+	expectation v1alpha1.NodeExpectation
 	// nodeType, and whether it is known which gate it has.
 	nodeType   v1alpha1.NodeTypeSpec
 	gateKnown  bool
@@ -106,7 +107,7 @@ func (r *Reconciler) promise(ctx context.Context, m *v1alpha1.Machine) (observat
 		return unknown(v1alpha1.ReasonRenderingUnreadable, err.Error())
 	}
 	seen.expectation, err = presentation.Declare(plan.Expectation, nodeType.Spec.Resources)
-	var refusal *presentation.Refusal
+	var refusal *spec.Refusal
 	if errors.As(err, &refusal) {
 		return unknown(refusal.Reason, refusal.Error())
 	}

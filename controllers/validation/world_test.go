@@ -32,6 +32,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/test/cluster"
 	"github.com/ingot-dev/ingot/test/require"
 )
@@ -131,7 +132,7 @@ func (w *world) revision(ctx context.Context, name string) {
 			Image: v1alpha1.RevisionImage{Name: image.Name, Checksum: image.Spec.Checksum, Format: image.Spec.Format, UserData: v1alpha1.UserDataCloudInit},
 		},
 	}))
-	plan, err := presentation.Resolve(presentation.Request{GPU: nodeType.Spec.GPU, Image: image.Spec})
+	plan, err := presentation.Resolve(spec.Request{GPU: nodeType.Spec.GPU, Image: image.Spec})
 	must(w.t, err)
 	must(w.t, w.c.Create(ctx, &v1alpha1.NodeTypeRendering{
 		ObjectMeta: metav1.ObjectMeta{Name: name + "-1-made"},

@@ -12,7 +12,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/boot"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // Driver is the name of AMD's DRA driver, and of its DeviceClass.
@@ -21,23 +21,23 @@ const Driver = "gpu.amd.com"
 // minimumContainerd is the oldest that hands CDI devices to containers.
 const minimumContainerd = "1.7"
 
-// Resolve plans AMD GPUs for containers. The error is a *plan.Refusal.
-func Resolve(r plan.Request) (plan.Plan, error) {
+// Resolve plans AMD GPUs for containers. The error is a *spec.Refusal.
+func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	model, err := judge(r)
 	if err != nil {
-		return plan.Plan{}, err
+		return v1alpha1.NodePlan{}, err
 	}
-	spec := r.GPU.Presentation.Partitions
-	parted, err := read(spec, model)
+	partitions := r.GPU.Presentation.Partitions
+	parted, err := read(partitions, model)
 	if err != nil {
-		return plan.Plan{}, err
+		return v1alpha1.NodePlan{}, err
 	}
 	p, err := node(r, model, parted)
 	if err != nil {
-		return plan.Plan{}, err
+		return v1alpha1.NodePlan{}, err
 	}
 	if !parted.isDocumented(model) {
-		p.Warnings = append(p.Warnings, plan.Warning{Rule: "unverified/amd-partition", Message: fmt.Sprintf("%s with %s is what the kernel takes and AMD does not document for %s", parted.compute, parted.memory, model.Name)})
+		p.Warnings = append(p.Warnings, v1alpha1.PlanWarning{Rule: "unverified/amd-partition", Message: fmt.Sprintf("%s with %s is what the kernel takes and AMD does not document for %s", parted.compute, parted.memory, model.Name)})
 	}
 	count := int(r.GPU.Count) * parted.parts(model.XCC)
 	if byClaims(r.GPU) {
@@ -45,11 +45,11 @@ func Resolve(r plan.Request) (plan.Plan, error) {
 		return p, nil
 	}
 	name, naming := "gpu", "single"
-	if spec != nil && spec.ResourceNaming == "mixed" {
+	if partitions != nil && partitions.ResourceNaming == "mixed" {
 		name, naming = parted.String(), "mixed"
 	}
 	p.Tenant.ResourceNaming = naming
-	p.Expectation.Resources = []plan.Resource{{
+	p.Expectation.Resources = []v1alpha1.ExpectedResource{{
 		Name: corev1.ResourceName("amd.com/" + name), Quantity: *resource.NewQuantity(int64(count), resource.DecimalSI), Waits: true,
 		Hint: "is the pod of AMD's device plugin on the node, does it tolerate the gate, and is its resource_naming_strategy " + naming + "? It counts devices only when it starts. On the node: amd-smi partition; journalctl -u " + boot.Unit,
 	}}
@@ -62,14 +62,14 @@ func byClaims(gpu *v1alpha1.GPUSpec) bool {
 }
 
 // node plans who partitions the GPUs, and when.
-func node(r plan.Request, model catalogue.Model, parted partition) (plan.Plan, error) {
+func node(r spec.Request, model catalogue.Model, parted partition) (v1alpha1.NodePlan, error) {
 	if r.GPU.Driver.Source == v1alpha1.DriverFromOperator {
 		return byOperator(r, parted)
 	}
 	file, unit := boot.Mode(parted.mode(model, r.GPU.Count))
-	p := plan.Plan{
-		Modules:  plan.Modules{Load: []string{"amdgpu"}},
-		Packages: r.GPU.Driver.Packages, Files: []plan.File{file}, Units: []plan.Unit{unit},
+	p := v1alpha1.NodePlan{
+		Modules:  v1alpha1.KernelModules{Load: []string{"amdgpu"}},
+		Packages: r.GPU.Driver.Packages, Files: []v1alpha1.NodeFile{file}, Units: []v1alpha1.SystemdUnit{unit},
 	}
 	if parted.compute == "CPX" {
 		p.Modules.Blacklist = []string{display}
@@ -77,51 +77,51 @@ func node(r plan.Request, model catalogue.Model, parted partition) (plan.Plan, e
 	return p, nil
 }
 
-func byOperator(r plan.Request, parted partition) (plan.Plan, error) {
+func byOperator(r spec.Request, parted partition) (v1alpha1.NodePlan, error) {
 	profile, known := profiles[parted]
 	if !known {
-		return plan.Plan{}, refuse(plan.GPUField("driver.source"), "amd/profile", "it is Operator, and the default configuration of its device config manager has no profile for %s with %s: use source: Image or Packages", parted.compute, parted.memory)
+		return v1alpha1.NodePlan{}, spec.Invalid(spec.GPUField("driver.source"), "amd/profile", "it is Operator, and the default configuration of its device config manager has no profile for %s with %s: use source: Image or Packages", parted.compute, parted.memory)
 	}
-	p := plan.Plan{
-		Modules: plan.Modules{Blacklist: []string{"amdgpu"}}, // The operator loads its own.
-		Tenant:  plan.Tenant{DriverVersion: r.GPU.Driver.Version},
+	p := v1alpha1.NodePlan{
+		Modules: v1alpha1.KernelModules{Blacklist: []string{"amdgpu"}}, // The operator loads its own.
+		Tenant:  v1alpha1.TenantSoftware{DriverVersion: r.GPU.Driver.Version},
 	}
 	if parted == whole {
 		return p, nil
 	}
 	p.NodeLabels = map[string]string{"dcm.amd.com/gpu-config-profile": profile}
 	const state = "dcm.amd.com/gpu-config-profile-state"
-	p.Expectation.Labels = []plan.Label{{Check: "label/" + state, Key: state, Value: "success", Hint: "kubectl logs of the pod of AMD's device config manager on the node; the device plugin must start again after it"}}
+	p.Expectation.Labels = []v1alpha1.ExpectedLabel{{Check: "label/" + state, Key: state, Value: "success", Hint: "kubectl logs of the pod of AMD's device config manager on the node; the device plugin must start again after it"}}
 	if parted.compute == "CPX" {
 		p.Modules.Blacklist = append(p.Modules.Blacklist, display)
 		// The operator starts the GPUs' driver later.
 		file, unit := boot.Mode(append([]string{"# Free the device number of the BMC's display before the GPUs' driver starts."}, freeNumbers()...))
-		p.Files, p.Units = []plan.File{file}, []plan.Unit{unit}
+		p.Files, p.Units = []v1alpha1.NodeFile{file}, []v1alpha1.SystemdUnit{unit}
 	}
 	return p, nil
 }
 
 // publish expects the devices of AMD's DRA driver, as its code of October 2025 has them.
-func publish(p *plan.Plan, r plan.Request, parted partition, count int) {
-	device := plan.DeviceExpectation{Type: "amdgpu", Count: count, Attributes: map[string][]string{"partitionProfile": {parted.String()}}, Optional: []string{"partitionProfile"}}
+func publish(p *v1alpha1.NodePlan, r spec.Request, parted partition, count int) {
+	device := v1alpha1.ExpectedDevices{Type: "amdgpu", Count: count, Attributes: map[string][]string{"partitionProfile": {parted.String()}}, Optional: []string{"partitionProfile"}}
 	if parted != whole {
 		device.Type, device.Optional = "amdgpu-partition", nil
 	}
-	p.Expectation.Slices = []plan.SliceExpectation{{
-		Driver: Driver, DeviceClasses: []plan.DeviceClassExpectation{{Name: Driver, Count: count}}, Devices: []plan.DeviceExpectation{device},
+	p.Expectation.Slices = []v1alpha1.ExpectedSlices{{
+		Driver: Driver, DeviceClasses: []v1alpha1.ExpectedDeviceClass{{Name: Driver, Count: count}}, Devices: []v1alpha1.ExpectedDevices{device},
 		Hint: "is the pod of AMD's DRA driver on the node, and does it tolerate the gate? On the node: amd-smi partition; journalctl -u " + boot.Unit,
 	}}
-	p.Warnings = append(p.Warnings, plan.Warning{Rule: "unverified/amd-dra", Message: "the devices of " + Driver + " are expected as its code of October 2025 publishes them; a newer driver may differ"})
+	p.Warnings = append(p.Warnings, v1alpha1.PlanWarning{Rule: "unverified/amd-dra", Message: "the devices of " + Driver + " are expected as its code of October 2025 publishes them; a newer driver may differ"})
 }
 
 // judge finds the model, and refuses what its driver or AMD's software cannot do.
-func judge(r plan.Request) (catalogue.Model, error) {
+func judge(r spec.Request) (catalogue.Model, error) {
 	model, err := catalogue.Lookup(r.GPU.Vendor, r.GPU.Model)
 	if err != nil {
-		return catalogue.Model{}, refuse(plan.GPUField("model"), "gpu/model", "%v", err)
+		return catalogue.Model{}, spec.Invalid(spec.GPUField("model"), "gpu/model", "%v", err)
 	}
 	if r.GPU.Count < 1 || r.GPU.Count > 64 {
-		return catalogue.Model{}, refuse(plan.GPUField("count"), "gpu/count", "it is %d, and a server has 1 to 64 GPUs", r.GPU.Count)
+		return catalogue.Model{}, spec.Invalid(spec.GPUField("count"), "gpu/count", "it is %d, and a server has 1 to 64 GPUs", r.GPU.Count)
 	}
 	if err := judgeMode(r); err != nil {
 		return catalogue.Model{}, err
@@ -129,10 +129,10 @@ func judge(r plan.Request) (catalogue.Model, error) {
 	return model, judgeDriver(r)
 }
 
-func judgeMode(r plan.Request) error {
+func judgeMode(r spec.Request) error {
 	if p := r.GPU.Presentation.Passthrough; p != nil {
 		if p.Workload == v1alpha1.WorkloadVM {
-			return refuse(plan.PresentationField("passthrough.workload"), "amd/vm", "it is VM, and this version does not present AMD GPUs to virtual machines: choose Container")
+			return spec.Invalid(spec.PresentationField("passthrough.workload"), "amd/vm", "it is VM, and this version does not present AMD GPUs to virtual machines: choose Container")
 		}
 		if p.Sharing != nil {
 			return unshared("passthrough")
@@ -144,47 +144,43 @@ func judgeMode(r plan.Request) error {
 		}
 		plain := v1alpha1.DRASpec{Driver: cmp.Or(d.Driver, Driver), Devices: cmp.Or(d.Devices, "GPU")}
 		if plain.Driver != Driver || plain.Devices != "GPU" || len(d.FeatureGates)+len(d.Layout) > 0 {
-			return refuse(plan.PresentationField("dra"), "dra/driver", "GPUs of vendor amd are published by %s, as devices: GPU, without feature gates or a layout: correct it; partitions are in presentation.partitions", Driver)
+			return spec.Invalid(spec.PresentationField("dra"), "dra/driver", "GPUs of vendor amd are published by %s, as devices: GPU, without feature gates or a layout: correct it; partitions are in presentation.partitions", Driver)
 		}
 	}
 	return judgeClaims(r)
 }
 
 func unshared(mode string) error {
-	return refuse(plan.PresentationField(mode+".sharing"), "amd/sharing", "AMD's software shares no GPU between pods: remove it, or partition them with presentation.partitions")
+	return spec.Invalid(spec.PresentationField(mode+".sharing"), "amd/sharing", "AMD's software shares no GPU between pods: remove it, or partition them with presentation.partitions")
 }
 
-func judgeClaims(r plan.Request) error {
+func judgeClaims(r spec.Request) error {
 	if c := r.Image.Software.Containerd; byClaims(r.GPU) {
-		if older, ok := plan.OlderThan(c, minimumContainerd); older || !ok {
-			return refuse(plan.ImageField("software.containerd"), "dra/containerd-version", "it is %q, and %s or newer is needed: devices reach containers by CDI", c, minimumContainerd)
+		if older, ok := spec.IsOlderVersion(c, minimumContainerd); older || !ok {
+			return spec.Invalid(spec.ImageField("software.containerd"), "dra/containerd-version", "it is %q, and %s or newer is needed: devices reach containers by CDI", c, minimumContainerd)
 		}
 	}
 	return nil
 }
 
-func judgeDriver(r plan.Request) error {
+func judgeDriver(r spec.Request) error {
 	baked, source, version := r.Image.Software.GPUDriver, r.GPU.Driver.Source, r.GPU.Driver.Version
 	fromImage := source == "" || source == v1alpha1.DriverFromImage
 	switch {
 	case fromImage && baked == nil:
-		return plan.Refuse(plan.GPUField("driver.source"), v1alpha1.ReasonDriverMissing, "image/driver", "Image needs a driver in the image, and the OSImage's software.gpuDriver names none: bake amdgpu in, or name the kernel's own")
+		return spec.Refuse(spec.GPUField("driver.source"), v1alpha1.ReasonDriverMissing, "image/driver", "Image needs a driver in the image, and the OSImage's software.gpuDriver names none: bake amdgpu in, or name the kernel's own")
 	case fromImage && baked.Vendor != v1alpha1.VendorAMD:
-		return plan.Refuse(plan.ImageField("software.gpuDriver.vendor"), v1alpha1.ReasonDriverMissing, "image/driver-vendor", "it is %s, and the GPUs need a driver of vendor amd", baked.Vendor)
+		return spec.Refuse(spec.ImageField("software.gpuDriver.vendor"), v1alpha1.ReasonDriverMissing, "image/driver-vendor", "it is %s, and the GPUs need a driver of vendor amd", baked.Vendor)
 	case fromImage:
 		version = baked.Version
 	case baked != nil:
-		return refuse(plan.GPUField("driver.source"), "driver/two", "it is %s, and the OSImage has the driver %s baked in: use an image without, or source: Image", source, baked.Version)
+		return spec.Invalid(spec.GPUField("driver.source"), "driver/two", "it is %s, and the OSImage has the driver %s baked in: use an image without, or source: Image", source, baked.Version)
 	}
-	if _, ok := plan.OlderThan(version, "1"); !ok {
-		return refuse(plan.DriverField(source, "version"), "image/driver-version", "%q is not a version such as 30.20.1", version)
+	if _, ok := spec.IsOlderVersion(version, "1"); !ok {
+		return spec.Invalid(spec.DriverField(source, "version"), "image/driver-version", "%q is not a version such as 30.20.1", version)
 	}
 	if source == v1alpha1.DriverFromPackages && !slices.ContainsFunc(r.GPU.Driver.Packages, func(p string) bool { return strings.Contains(p, version) && !strings.Contains(p, "*") }) {
-		return refuse(plan.GPUField("driver.packages"), "packages/version", "it has nothing of version %s, which gpu.driver.version promises: write each package with its exact version", version)
+		return spec.Invalid(spec.GPUField("driver.packages"), "packages/version", "it has nothing of version %s, which gpu.driver.version promises: write each package with its exact version", version)
 	}
 	return nil
-}
-
-func refuse(field plan.Field, rule, format string, args ...any) error {
-	return plan.Refuse(field, v1alpha1.ReasonPresentationInvalid, rule, format, args...)
 }

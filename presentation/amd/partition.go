@@ -7,7 +7,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // partition is how every GPU of a node is partitioned.
@@ -76,11 +76,11 @@ var rules = map[string]struct {
 func (p partition) String() string { return strings.ToLower(p.compute + "_" + p.memory) }
 
 // read finds the partition that is ordered, and refuses what the kernel does.
-func read(spec *v1alpha1.PartitionSpec, model catalogue.Model) (partition, error) {
-	if spec == nil {
+func read(partitions *v1alpha1.PartitionSpec, model catalogue.Model) (partition, error) {
+	if partitions == nil {
 		return whole, nil
 	}
-	p := partition{spec.Compute, spec.Memory}
+	p := partition{partitions.Compute, partitions.Memory}
 	if p.valid(model.XCC) {
 		return p, nil
 	}
@@ -92,7 +92,7 @@ func read(spec *v1alpha1.PartitionSpec, model catalogue.Model) (partition, error
 			}
 		}
 	}
-	return partition{}, refuse(plan.PresentationField("partitions.compute"), "amd/partition", "%s with memory %s is not possible on %s, which has %d compute dies: it can be %s", spec.Compute, spec.Memory, model.Name, model.XCC, strings.Join(fits, ", "))
+	return partition{}, spec.Invalid(spec.PresentationField("partitions.compute"), "amd/partition", "%s with memory %s is not possible on %s, which has %d compute dies: it can be %s", partitions.Compute, partitions.Memory, model.Name, model.XCC, strings.Join(fits, ", "))
 }
 
 // mode writes the partitions of every GPU of the model, and makes sure of them.

@@ -3,7 +3,7 @@ package boot
 import (
 	"strings"
 
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
 // Unit sets the mode of the accelerators.
@@ -13,12 +13,12 @@ const script = "/usr/local/sbin/ingot-gpu-mode"
 
 // Mode is the script and the unit that set a mode. The mode is lines of shell, the first of them a comment that says what
 // it does. The vendor's units come first.
-func Mode(mode []string, vendors ...plan.Unit) (plan.File, plan.Unit) {
+func Mode(mode []string, vendors ...v1alpha1.SystemdUnit) (v1alpha1.NodeFile, v1alpha1.SystemdUnit) {
 	lines := append([]string{"#!/bin/sh", mode[0], "set -eu"}, mode[1:]...)
-	return plan.File{Path: script, Mode: "0755", Content: strings.Join(append(lines, ""), "\n")}, plan.Unit{Name: Unit, Content: unit(vendors)}
+	return v1alpha1.NodeFile{Path: script, Mode: "0755", Content: strings.Join(append(lines, ""), "\n")}, v1alpha1.SystemdUnit{Name: Unit, Content: unit(vendors)}
 }
 
-func unit(vendors []plan.Unit) string {
+func unit(vendors []v1alpha1.SystemdUnit) string {
 	after := "systemd-modules-load.service"
 	for _, u := range vendors {
 		after += " " + u.Name

@@ -7,7 +7,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // Driver is the name of NVIDIA's DRA driver for GPUs.
@@ -66,33 +66,33 @@ func Functions(model catalogue.Model, count int) Kind {
 }
 
 // Resolve plans GPUs that the DRA driver gives away: whole, whole and to virtual machines too, or partitioned as claims
-// ask for it. The error is a *plan.Refusal.
-func Resolve(r plan.Request) (plan.Plan, error) {
-	spec := v1alpha1.DRASpec{}
+// ask for it. The error is a *spec.Refusal.
+func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
+	draSpec := v1alpha1.DRASpec{}
 	if s := r.GPU.Presentation.DRA; s != nil {
-		spec = *s
+		draSpec = *s
 	} else if s := r.GPU.Presentation.Passthrough; s != nil {
-		spec.Sharing = s.Sharing
+		draSpec.Sharing = s.Sharing
 	}
-	gates, err := Gates(r, spec)
+	gates, err := Gates(r, draSpec)
 	if err != nil {
-		return plan.Plan{}, err
+		return v1alpha1.NodePlan{}, err
 	}
 	model, err := Judge(r)
 	if err != nil {
-		return plan.Plan{}, err
+		return v1alpha1.NodePlan{}, err
 	}
-	if spec.Devices == "MIG" {
+	if draSpec.Devices == "MIG" {
 		return dynamic(r, model, gates)
 	}
 	if slices.Contains(gates, GateDynamicMIG) {
-		return plan.Plan{}, refuse(plan.PresentationField("dra.featureGates"), "dra/dynamic-mig", "it has DynamicMIG, which makes the driver publish partitions too: choose dra.devices: MIG, or remove it")
+		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("dra.featureGates"), "dra/dynamic-mig", "it has DynamicMIG, which makes the driver publish partitions too: choose dra.devices: MIG, or remove it")
 	}
 	p := node(r, model, nvidia.Whole(model, r.GPU.Count))
 	kinds := []Kind{GPUs(int(r.GPU.Count))}
 	if slices.Contains(gates, GatePassthrough) {
 		if err := nvidia.JudgeIOMMU(r.Image); err != nil {
-			return plan.Plan{}, err
+			return v1alpha1.NodePlan{}, err
 		}
 		p.KernelArguments = append(p.KernelArguments, nvidia.IOMMU(r.Image)...)
 		p.Modules.Load = append(p.Modules.Load, "vfio_pci")
@@ -103,7 +103,7 @@ func Resolve(r plan.Request) (plan.Plan, error) {
 	return p, nil
 }
 
-func node(r plan.Request, model catalogue.Model, mode []string) plan.Plan {
+func node(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePlan {
 	if nvidia.FromOperator(r) {
 		p := nvidia.ByOperator(r, model, "container")
 		p.Warnings = append(p.Warnings, nvidia.KeptMode(model, "the DRA driver publishes no such GPU, and the node is not admitted; nvidia-smi -mig 0 in the pod of the driver helps, or driver.source: Image or Packages")...)
@@ -112,8 +112,8 @@ func node(r plan.Request, model catalogue.Model, mode []string) plan.Plan {
 	return nvidia.Node(r, model, mode)
 }
 
-// Judge finds the model, and refuses an image with which the DRA driver does not work. The error is a *plan.Refusal.
-func Judge(r plan.Request) (catalogue.Model, error) {
+// Judge finds the model, and refuses an image with which the DRA driver does not work. The error is a *spec.Refusal.
+func Judge(r spec.Request) (catalogue.Model, error) {
 	model, err := nvidia.Judge(r)
 	if err != nil {
 		return catalogue.Model{}, err
@@ -126,31 +126,31 @@ func Judge(r plan.Request) (catalogue.Model, error) {
 		driver = domainDriver
 	}
 	for _, need := range []struct {
-		field                               plan.Field
+		field                               spec.Field
 		rule, reason, version, minimum, why string
 	}{
-		{plan.DriverField(r.GPU.Driver.Source, "version"), "dra/driver-version", v1alpha1.ReasonDriverTooOld, nvidia.DriverVersion(r), driver, "NVIDIA's DRA driver does not work with older drivers"},
-		{plan.ImageField("software.kubelet"), "dra/kubelet-version", v1alpha1.ReasonPresentationInvalid, software.Kubelet, minimumKubelet, "NVIDIA's DRA driver does not work with older kubelets"},
-		{plan.ImageField("software.containerd"), "dra/containerd-version", v1alpha1.ReasonPresentationInvalid, software.Containerd, minimumContainerd, "devices reach containers by CDI, which older ones ignore without an error; before 2.0 its configuration must say enable_cdi"},
+		{spec.DriverField(r.GPU.Driver.Source, "version"), "dra/driver-version", v1alpha1.ReasonDriverTooOld, nvidia.DriverVersion(r), driver, "NVIDIA's DRA driver does not work with older drivers"},
+		{spec.ImageField("software.kubelet"), "dra/kubelet-version", v1alpha1.ReasonPresentationInvalid, software.Kubelet, minimumKubelet, "NVIDIA's DRA driver does not work with older kubelets"},
+		{spec.ImageField("software.containerd"), "dra/containerd-version", v1alpha1.ReasonPresentationInvalid, software.Containerd, minimumContainerd, "devices reach containers by CDI, which older ones ignore without an error; before 2.0 its configuration must say enable_cdi"},
 	} {
-		older, ok := plan.OlderThan(need.version, need.minimum)
+		older, ok := spec.IsOlderVersion(need.version, need.minimum)
 		if !ok {
-			return catalogue.Model{}, refuse(need.field, need.rule, "it is %q, and must be a version, %s or newer: %s", need.version, need.minimum, need.why)
+			return catalogue.Model{}, spec.Invalid(need.field, need.rule, "it is %q, and must be a version, %s or newer: %s", need.version, need.minimum, need.why)
 		}
 		if older {
-			return catalogue.Model{}, plan.Refuse(need.field, need.reason, need.rule, "it is %s, and %s or newer is needed: %s", need.version, need.minimum, need.why)
+			return catalogue.Model{}, spec.Refuse(need.field, need.reason, need.rule, "it is %s, and %s or newer is needed: %s", need.version, need.minimum, need.why)
 		}
 	}
 	return model, nil
 }
 
 // Publish makes the DRA driver the advertiser of a plan, with these devices. The request has passed Judge.
-func Publish(p *plan.Plan, r plan.Request, model catalogue.Model, kinds ...Kind) {
+func Publish(p *v1alpha1.NodePlan, r spec.Request, model catalogue.Model, kinds ...Kind) {
 	if p.NodeLabels == nil {
 		p.NodeLabels = map[string]string{}
 	}
 	p.NodeLabels[labelDevicePlugin], p.NodeLabels[labelKubeletPlugin] = "false", "true"
-	slice := plan.SliceExpectation{
+	slice := v1alpha1.ExpectedSlices{
 		Driver: Driver,
 		Hint: "is the pod of the DRA driver's kubelet plugin on the node, and does it tolerate the gate? It looks for devices when it starts, and never again. " +
 			"On the node: nvidia-smi -L; journalctl -u " + nvidia.ModeUnit,
@@ -159,14 +159,14 @@ func Publish(p *plan.Plan, r plan.Request, model catalogue.Model, kinds ...Kind)
 		if k.Attributes == nil {
 			k.Attributes = attributes(model, nvidia.DriverVersion(r))
 		}
-		slice.Devices = append(slice.Devices, plan.DeviceExpectation{Type: k.Type, Profiles: k.Profiles, Count: k.Count, Attributes: k.Attributes})
-		at := slices.IndexFunc(slice.DeviceClasses, func(c plan.DeviceClassExpectation) bool { return c.Name == k.Class })
+		slice.Devices = append(slice.Devices, v1alpha1.ExpectedDevices{Type: k.Type, Profiles: k.Profiles, Count: k.Count, Attributes: k.Attributes})
+		at := slices.IndexFunc(slice.DeviceClasses, func(c v1alpha1.ExpectedDeviceClass) bool { return c.Name == k.Class })
 		if at < 0 {
-			at, slice.DeviceClasses = len(slice.DeviceClasses), append(slice.DeviceClasses, plan.DeviceClassExpectation{Name: k.Class})
+			at, slice.DeviceClasses = len(slice.DeviceClasses), append(slice.DeviceClasses, v1alpha1.ExpectedDeviceClass{Name: k.Class})
 		}
 		slice.DeviceClasses[at].Count += k.Count
 	}
-	p.Expectation.Slices = []plan.SliceExpectation{slice}
+	p.Expectation.Slices = []v1alpha1.ExpectedSlices{slice}
 }
 
 // attributes that every device of the driver's has.
@@ -180,12 +180,8 @@ func attributes(model catalogue.Model, driver string) map[string][]string {
 
 // versions are the forms of the driver's version in an attribute, which is a semantic version.
 func versions(driver string) []string {
-	if semantic, ok := plan.Semantic(driver); ok && semantic != driver {
+	if semantic, ok := spec.SemanticVersion(driver); ok && semantic != driver {
 		return []string{semantic, driver}
 	}
 	return []string{driver}
-}
-
-func refuse(field plan.Field, rule, format string, args ...any) error {
-	return plan.Refuse(field, v1alpha1.ReasonPresentationInvalid, rule, format, args...)
 }

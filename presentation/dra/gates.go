@@ -8,7 +8,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // Feature gates of the driver that change what is published.
@@ -38,25 +38,25 @@ var exclusions = [][2]string{
 }
 
 // Gates are the feature gates that the driver must run with: those of the spec, and those that follow from it. The error
-// is a *plan.Refusal.
-func Gates(r plan.Request, spec v1alpha1.DRASpec) ([]string, error) {
-	if spec.Driver != "" && spec.Driver != Driver {
-		return nil, refuse(plan.PresentationField("dra.driver"), "dra/driver", "it is %s, and GPUs of vendor %s are published by %s: correct it, or leave it out", spec.Driver, r.GPU.Vendor, Driver)
+// is a *spec.Refusal.
+func Gates(r spec.Request, draSpec v1alpha1.DRASpec) ([]string, error) {
+	if draSpec.Driver != "" && draSpec.Driver != Driver {
+		return nil, spec.Invalid(spec.PresentationField("dra.driver"), "dra/driver", "it is %s, and GPUs of vendor %s are published by %s: correct it, or leave it out", draSpec.Driver, r.GPU.Vendor, Driver)
 	}
 	on := reasons{}
-	for _, gate := range spec.FeatureGates {
+	for _, gate := range draSpec.FeatureGates {
 		if !slices.Contains(gates, gate) {
-			return nil, refuse(featureGates, "dra/feature-gate", "it has %s, which the driver does not: it has %s", gate, strings.Join(gates, ", "))
+			return nil, spec.Invalid(featureGates, "dra/feature-gate", "it has %s, which the driver does not: it has %s", gate, strings.Join(gates, ", "))
 		}
 		on[gate] = reason{featureGates, "it has", "dra.featureGates has"}
 	}
-	if spec.Devices == deviceVFIO {
-		on.need(reason{plan.PresentationField("dra.devices"), "VFIO needs", "dra.devices: VFIO needs"}, GatePassthrough, gateMetadata)
+	if draSpec.Devices == deviceVFIO {
+		on.need(reason{spec.PresentationField("dra.devices"), "VFIO needs", "dra.devices: VFIO needs"}, GatePassthrough, gateMetadata)
 	}
 	if r.GPU.IMEX == nvidia.IMEXHost {
-		on.need(reason{plan.GPUField("imex"), "Host needs", "gpu.imex: Host needs"}, gateHostIMEX)
+		on.need(reason{spec.GPUField("imex"), "Host needs", "gpu.imex: Host needs"}, gateHostIMEX)
 	}
-	if err := sharing(r, spec.Sharing, on); err != nil {
+	if err := sharing(r, draSpec.Sharing, on); err != nil {
 		return nil, err
 	}
 	if err := on.judge(); err != nil {
@@ -65,12 +65,12 @@ func Gates(r plan.Request, spec v1alpha1.DRASpec) ([]string, error) {
 	return slices.Sorted(maps.Keys(on)), nil
 }
 
-var featureGates = plan.PresentationField("dra.featureGates")
+var featureGates = spec.PresentationField("dra.featureGates")
 
 // reason is why a feature gate is on.
 type reason struct {
 	// field that turns it on.
-	field plan.Field
+	field spec.Field
 	// words about the field, as the beginning of a sentence: VFIO needs; whole with the field's name: dra.devices: VFIO needs.
 	words, whole string
 }
@@ -95,7 +95,7 @@ func (on reasons) need(why reason, implied ...string) {
 // judge refuses gates with which the driver does not start.
 func (on reasons) judge() error {
 	if on.has(gateMetadata) && !on.has(GatePassthrough) {
-		return refuse(featureGates, "dra/gate-needs", "it has %s, and the driver only starts with it beside %s: add that, or choose dra.devices: VFIO", gateMetadata, GatePassthrough)
+		return spec.Invalid(featureGates, "dra/gate-needs", "it has %s, and the driver only starts with it beside %s: add that, or choose dra.devices: VFIO", gateMetadata, GatePassthrough)
 	}
 	for _, pair := range exclusions {
 		if !on.has(pair[0]) || !on.has(pair[1]) {
@@ -106,24 +106,24 @@ func (on reasons) judge() error {
 		if first == second {
 			gates = fmt.Sprintf("feature gates %s and %s", pair[0], pair[1])
 		}
-		return refuse(first.field, "dra/gates-exclude", "%s the %s, and the driver does not start with both: give one of them up", first.words, gates)
+		return spec.Invalid(first.field, "dra/gates-exclude", "%s the %s, and the driver does not start with both: give one of them up", first.words, gates)
 	}
 	return nil
 }
 
 // sharing is a matter of each claim: the driver publishes the same devices, and must be able to.
-func sharing(r plan.Request, spec *v1alpha1.SharingSpec, on reasons) error {
-	if spec == nil {
+func sharing(r spec.Request, draSpec *v1alpha1.SharingSpec, on reasons) error {
+	if draSpec == nil {
 		return nil
 	}
 	strategy := "dra.sharing.strategy"
 	if r.GPU.Presentation.DRA == nil {
 		strategy = "passthrough.sharing.strategy"
 	}
-	gate, known := map[string]string{nvidia.TimeSlicing: gateTimeSlicing, nvidia.MPS: gateMPS}[spec.Strategy]
+	gate, known := map[string]string{nvidia.TimeSlicing: gateTimeSlicing, nvidia.MPS: gateMPS}[draSpec.Strategy]
 	if !known {
-		return refuse(plan.PresentationField(strategy), "sharing/strategy", "%q is not one of TimeSlicing, MPS", spec.Strategy)
+		return spec.Invalid(spec.PresentationField(strategy), "sharing/strategy", "%q is not one of TimeSlicing, MPS", draSpec.Strategy)
 	}
-	on.need(reason{plan.PresentationField(strategy), spec.Strategy + " needs", strategy + ": " + spec.Strategy + " needs"}, gate)
+	on.need(reason{spec.PresentationField(strategy), draSpec.Strategy + " needs", strategy + ": " + draSpec.Strategy + " needs"}, gate)
 	return nil
 }

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/mig/layout"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
-	"github.com/ingot-dev/ingot/presentation/plan"
 )
 
 // What mig-parted reads. Its package's own service writes config.yaml in this directory anew at every boot.
@@ -23,8 +23,8 @@ const packaged = "/etc/systemd/system/nvidia-mig-manager.service.d/90-ingot.conf
 // noHooks keeps mig-parted from stopping services, kubelet among them: nothing uses the GPUs yet.
 const noHooks = "version: v1\nhooks: {}\n"
 
-func (c *cutting) files() []plan.File {
-	return []plan.File{
+func (c *cutting) files() []v1alpha1.NodeFile {
+	return []v1alpha1.NodeFile{
 		{Path: configFile, Mode: "0644", Content: c.config(configName)},
 		{Path: hooksFile, Mode: "0644", Content: noHooks},
 		{Path: packaged, Mode: "0644", Content: "[Unit]\nBefore=" + nvidia.ModeUnit + "\nConditionPathExists=!" + configFile + "\n"},

@@ -11,7 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/mig/layout"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // cutting is how each GPU of a node is partitioned.
@@ -27,7 +27,7 @@ type cutting struct {
 }
 
 // cut reads the layout and refuses what no GPU of the model can be, or what the strategy does not allow.
-func cut(r plan.Request, spec v1alpha1.MIGSpec, model catalogue.Model) (cutting, error) {
+func cut(r spec.Request, migSpec v1alpha1.MIGSpec, model catalogue.Model) (cutting, error) {
 	out := cutting{gpus: make([]layout.Multiset, r.GPU.Count)}
 	if model.Geometry == nil {
 		return out, nil
@@ -36,7 +36,7 @@ func cut(r plan.Request, spec v1alpha1.MIGSpec, model catalogue.Model) (cutting,
 		variants := model.ProfileNames(p)
 		out.names, out.variants = append(out.names, variants[0]), append(out.variants, variants)
 	}
-	for i, entry := range spec.Layout {
+	for i, entry := range migSpec.Layout {
 		field := fmt.Sprintf("%s.layout[%d]", member(r), i)
 		want, err := out.read(field, entry.Profiles, model)
 		if err != nil {
@@ -52,17 +52,17 @@ func cut(r plan.Request, spec v1alpha1.MIGSpec, model catalogue.Model) (cutting,
 	if err := out.judgeNames(member(r), model); err != nil {
 		return cutting{}, err
 	}
-	if out.instances() == 0 && spec.Strategy != none {
-		return cutting{}, refuse(plan.PresentationField("mig.strategy"), "mig/layout", "it is %s, and mig.layout has no profiles: say how the GPUs are partitioned", spec.Strategy)
+	if out.instances() == 0 && migSpec.Strategy != none {
+		return cutting{}, spec.Invalid(spec.PresentationField("mig.strategy"), "mig/layout", "it is %s, and mig.layout has no profiles: say how the GPUs are partitioned", migSpec.Strategy)
 	}
-	if spec.Strategy == single && spec.Advertise != v1alpha1.AdvertiseDRA {
+	if migSpec.Strategy == single && migSpec.Advertise != v1alpha1.AdvertiseDRA {
 		return out, out.uniform()
 	}
 	return out, nil
 }
 
 // member of the presentation that has the layout.
-func member(r plan.Request) string { return strings.ToLower(string(r.GPU.Presentation.Mode)) }
+func member(r spec.Request) string { return strings.ToLower(string(r.GPU.Presentation.Mode)) }
 
 // read counts the profiles of an entry. Names that drivers give the same profile are accepted.
 func (c *cutting) read(field string, profiles map[string]int32, model catalogue.Model) (layout.Multiset, error) {
@@ -70,23 +70,23 @@ func (c *cutting) read(field string, profiles map[string]int32, model catalogue.
 	for _, written := range slices.Sorted(maps.Keys(profiles)) {
 		name, err := layout.ParseName(written)
 		if err != nil {
-			return nil, refuse(plan.PresentationField(field+".profiles"), "mig/profile-name", "%v; %s has %s", err, model.Name, strings.Join(c.names, ", "))
+			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/profile-name", "%v; %s has %s", err, model.Name, strings.Join(c.names, ", "))
 		}
 		if !name.Whole() {
-			return nil, refuse(plan.PresentationField(field+".profiles"), "mig/compute-instance", "%s is a part of a GPU instance, which is never advertised: ask for %dg.%dgb", written, name.Slices, name.GiB)
+			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/compute-instance", "%s is a part of a GPU instance, which is never advertised: ask for %dg.%dgb", written, name.Slices, name.GiB)
 		}
 		at := slices.IndexFunc(c.variants, func(variants []string) bool { return slices.Contains(variants, name.String()) })
 		if at < 0 {
-			return nil, refuse(plan.PresentationField(field+".profiles"), "mig/profile", "%s has no profile %s; it has %s", model.Name, written, strings.Join(c.names, ", "))
+			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/profile", "%s has no profile %s; it has %s", model.Name, written, strings.Join(c.names, ", "))
 		}
 		if profiles[written] < 1 {
-			return nil, refuse(plan.PresentationField(field+".profiles"), "mig/profile-count", "%s is %d: say how many of them each GPU has, or remove it", written, profiles[written])
+			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/profile-count", "%s is %d: say how many of them each GPU has, or remove it", written, profiles[written])
 		}
 		c.names[at], c.written = name.String(), append(c.written, name.String())
 		want[at] += int(profiles[written])
 	}
 	if want.Instances() == 0 {
-		return nil, refuse(plan.PresentationField(field+".profiles"), "mig/layout", "it is empty: a GPU in MIG mode without instances is advertised by nobody")
+		return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/layout", "it is empty: a GPU in MIG mode without instances is advertised by nobody")
 	}
 	return want, nil
 }
@@ -111,10 +111,10 @@ func (c *cutting) judgePlaces(field string, want layout.Multiset, model catalogu
 		for i, near := range impossible.Nearby {
 			message += []string{"; near it are ", " and "}[min(i, 1)] + near.Format(c.names)
 		}
-		return refuse(plan.PresentationField(field+".profiles"), "mig/"+impossible.Rule, "%s", message)
+		return spec.Invalid(spec.PresentationField(field+".profiles"), "mig/"+impossible.Rule, "%s", message)
 	}
 	if err != nil {
-		return refuse(plan.PresentationField(field+".profiles"), "mig/layout", "%v", err)
+		return spec.Invalid(spec.PresentationField(field+".profiles"), "mig/layout", "%v", err)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (c *cutting) judgeGraphics(field string, want layout.Multiset, model catalo
 		}
 	}
 	if with != "" && without != "" {
-		return refuse(plan.PresentationField(field+".profiles"), "mig/graphics", "it has %s and %s: whether instances with and without graphics share a GPU is not documented; use one kind on each GPU", with, without)
+		return spec.Invalid(spec.PresentationField(field+".profiles"), "mig/graphics", "it has %s and %s: whether instances with and without graphics share a GPU is not documented; use one kind on each GPU", with, without)
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (c *cutting) judgeGraphics(field string, want layout.Multiset, model catalo
 // judgeDriver refuses what the driver cannot make.
 func (c *cutting) judgeDriver(field string, want layout.Multiset, model catalogue.Model, driver string) error {
 	for i, p := range model.Geometry.Profiles {
-		if older, _ := plan.OlderThan(driver, p.MinimumDriver); want[i] > 0 && older {
+		if older, _ := spec.IsOlderVersion(driver, p.MinimumDriver); want[i] > 0 && older {
 			return tooOld(field, c.names[i], p.MinimumDriver, driver)
 		}
 	}
@@ -151,7 +151,7 @@ func (c *cutting) judgeDriver(field string, want layout.Multiset, model catalogu
 				has, names = has && want[i] > 0, append(names, c.names[i])
 			}
 		}
-		if older, _ := plan.OlderThan(driver, together.MinimumDriver); has && older {
+		if older, _ := spec.IsOlderVersion(driver, together.MinimumDriver); has && older {
 			return tooOld(field, strings.Join(names, " beside "), together.MinimumDriver, driver)
 		}
 	}
@@ -159,7 +159,7 @@ func (c *cutting) judgeDriver(field string, want layout.Multiset, model catalogu
 }
 
 func tooOld(field, what, minimum, driver string) error {
-	return plan.Refuse(plan.PresentationField(field+".profiles"), v1alpha1.ReasonDriverTooOld, "mig/profile-driver", "%s needs driver %s or newer, and the OSImage's is %s", what, minimum, driver)
+	return spec.Refuse(spec.PresentationField(field+".profiles"), v1alpha1.ReasonDriverTooOld, "mig/profile-driver", "%s needs driver %s or newer, and the OSImage's is %s", what, minimum, driver)
 }
 
 // assign gives the layout to the GPUs named, or to all.
@@ -171,10 +171,10 @@ func (c *cutting) assign(field string, gpus []int32, want layout.Multiset) error
 	}
 	for _, g := range gpus {
 		if g < 0 || int(g) >= len(c.gpus) {
-			return refuse(plan.PresentationField(field+".gpus"), "mig/gpu-index", "it names GPU %d: gpus go from 0 to %d", g, len(c.gpus)-1)
+			return spec.Invalid(spec.PresentationField(field+".gpus"), "mig/gpu-index", "it names GPU %d: gpus go from 0 to %d", g, len(c.gpus)-1)
 		}
 		if c.gpus[g] != nil {
-			return refuse(plan.PresentationField(field), "mig/gpu-twice", "it gives GPU %d a layout, and that GPU has one already: name each GPU once, and leave gpus out only in the sole entry", g)
+			return spec.Invalid(spec.PresentationField(field), "mig/gpu-twice", "it gives GPU %d a layout, and that GPU has one already: name each GPU once, and leave gpus out only in the sole entry", g)
 		}
 		c.gpus[g] = want
 	}
@@ -186,14 +186,14 @@ func (c *cutting) uniform() error {
 	profile := -1
 	for g, want := range c.gpus {
 		if want == nil {
-			return refuse(plan.PresentationField("mig.strategy"), "mig/single", "it is single, and GPU %d has no layout: the device plugin then advertises no GPU at all; partition it too, or choose mixed", g)
+			return spec.Invalid(spec.PresentationField("mig.strategy"), "mig/single", "it is single, and GPU %d has no layout: the device plugin then advertises no GPU at all; partition it too, or choose mixed", g)
 		}
 		for i, n := range want {
 			if n == 0 {
 				continue
 			}
 			if profile >= 0 && profile != i {
-				return refuse(plan.PresentationField("mig.strategy"), "mig/single", "it is single, and mig.layout has %s and %s: the device plugin then advertises no GPU at all; use one profile on every GPU, or choose mixed", c.names[profile], c.names[i])
+				return spec.Invalid(spec.PresentationField("mig.strategy"), "mig/single", "it is single, and mig.layout has %s and %s: the device plugin then advertises no GPU at all; use one profile on every GPU, or choose mixed", c.names[profile], c.names[i])
 			}
 			profile = i
 		}

@@ -3,9 +3,9 @@ package mig
 import (
 	"strconv"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/dra"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
-	"github.com/ingot-dev/ingot/presentation/plan"
 )
 
 // labelMIGManager keeps the GPU operator's MIG manager off the node.
@@ -26,12 +26,12 @@ func (c *cutting) total() (instances []int, whole int) {
 }
 
 // resources that the device plugin advertises.
-func (c *cutting) resources(strategy string) []plan.Resource {
+func (c *cutting) resources(strategy string) []v1alpha1.ExpectedResource {
 	hint := "nvidia-smi mig -lgi; the plugin's MIG_STRATEGY must be " + strategy
 	if strategy == single {
-		return []plan.Resource{nvidia.Advertised(nvidia.ResourceGPU, c.instances(), hint)}
+		return []v1alpha1.ExpectedResource{nvidia.Advertised(nvidia.ResourceGPU, c.instances(), hint)}
 	}
-	var out []plan.Resource
+	var out []v1alpha1.ExpectedResource
 	instances, whole := c.total()
 	if whole > 0 {
 		out = append(out, nvidia.WholeGPUs(whole))
@@ -45,16 +45,16 @@ func (c *cutting) resources(strategy string) []plan.Resource {
 }
 
 // labels that GPU feature discovery sets, where it runs.
-func (c *cutting) labels(strategy string) []plan.Label {
+func (c *cutting) labels(strategy string) []v1alpha1.ExpectedLabel {
 	if strategy == none {
 		return nil
 	}
-	out := []plan.Label{{
+	out := []v1alpha1.ExpectedLabel{{
 		Check: "software/mig-strategy", Key: "nvidia.com/mig.strategy", Value: strategy,
 		Hint: "feature discovery runs with another strategy than the NodeType's mig.strategy: its MIG_STRATEGY, and the device plugin's, must be " + strategy,
 	}}
 	count := func(key string, n int) {
-		out = append(out, plan.Label{
+		out = append(out, v1alpha1.ExpectedLabel{
 			Check: "label/" + key, Key: key, Value: strconv.Itoa(n),
 			Hint: "the GPUs are partitioned otherwise than ordered. On the node: nvidia-smi mig -lgi; journalctl -u " + nvidia.ModeUnit,
 		})

@@ -10,7 +10,7 @@ import (
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/dra"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // Strategies in the device plugin's own words.
@@ -26,65 +26,65 @@ func ResourceName(profile string) corev1.ResourceName {
 }
 
 // Resolve plans partitioned GPUs, with mig-parted on the node, or with the operator's MIG manager where the driver comes
-// from the operator. The error is a *plan.Refusal.
-func Resolve(r plan.Request) (plan.Plan, error) {
+// from the operator. The error is a *spec.Refusal.
+func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	if r.GPU.Presentation.MIG == nil {
-		return plan.Plan{}, refuse(plan.PresentationField("mode"), "mig/missing", "it is MIG, and presentation.mig is missing: say which strategy and layout")
+		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("mode"), "mig/missing", "it is MIG, and presentation.mig is missing: say which strategy and layout")
 	}
 	return resolve(r, *r.GPU.Presentation.MIG)
 }
 
 // ResolveClaims plans GPUs of presentation mode DRA that are partitioned before the DRA driver starts. The error is a
-// *plan.Refusal.
-func ResolveClaims(r plan.Request) (plan.Plan, error) {
-	spec := r.GPU.Presentation.DRA
-	gates, err := dra.Gates(r, *spec)
+// *spec.Refusal.
+func ResolveClaims(r spec.Request) (v1alpha1.NodePlan, error) {
+	migSpec := r.GPU.Presentation.DRA
+	gates, err := dra.Gates(r, *migSpec)
 	if err != nil {
-		return plan.Plan{}, err
+		return v1alpha1.NodePlan{}, err
 	}
 	for _, gate := range []string{dra.GateDynamicMIG, dra.GatePassthrough} {
 		if slices.Contains(gates, gate) {
-			return plan.Plan{}, refuse(plan.PresentationField("dra.layout"), "dra/static-mig", "it partitions the GPUs, and the feature gate %s lets the driver take them apart again: remove one of them", gate)
+			return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("dra.layout"), "dra/static-mig", "it partitions the GPUs, and the feature gate %s lets the driver take them apart again: remove one of them", gate)
 		}
 	}
-	p, err := resolve(r, v1alpha1.MIGSpec{Strategy: mixed, Advertise: v1alpha1.AdvertiseDRA, Layout: spec.Layout})
+	p, err := resolve(r, v1alpha1.MIGSpec{Strategy: mixed, Advertise: v1alpha1.AdvertiseDRA, Layout: migSpec.Layout})
 	p.Tenant.FeatureGates = gates
 	return p, err
 }
 
-func resolve(r plan.Request, spec v1alpha1.MIGSpec) (plan.Plan, error) {
-	model, err := judge(r, spec)
+func resolve(r spec.Request, migSpec v1alpha1.MIGSpec) (v1alpha1.NodePlan, error) {
+	model, err := judge(r, migSpec)
 	if err != nil {
-		return plan.Plan{}, err
+		return v1alpha1.NodePlan{}, err
 	}
-	c, err := cut(r, spec, model)
+	c, err := cut(r, migSpec, model)
 	if err != nil {
-		return plan.Plan{}, err
+		return v1alpha1.NodePlan{}, err
 	}
-	p := c.node(r, spec, model)
+	p := c.node(r, migSpec, model)
 	p.Warnings = append(p.Warnings, c.warnings(model)...)
 	p.Warnings = append(p.Warnings, partitioner(r)...)
-	if model.PlacesInferred && spec.Strategy != none {
+	if model.PlacesInferred && migSpec.Strategy != none {
 		p.Warnings = append(p.Warnings, nvidia.InferredPlaces(model))
 	}
-	if spec.Advertise == v1alpha1.AdvertiseDRA {
+	if migSpec.Advertise == v1alpha1.AdvertiseDRA {
 		dra.Publish(&p, r, model, c.kinds()...)
 	} else {
-		p.Tenant.MIGStrategy = spec.Strategy
-		p.Expectation.Resources = c.resources(spec.Strategy)
-		p.Expectation.Labels = append(p.Expectation.Labels, c.labels(spec.Strategy)...)
+		p.Tenant.MIGStrategy = migSpec.Strategy
+		p.Expectation.Resources = c.resources(migSpec.Strategy)
+		p.Expectation.Labels = append(p.Expectation.Labels, c.labels(migSpec.Strategy)...)
 	}
 	return p, nil
 }
 
 // node plans who partitions the GPUs, and when.
-func (c *cutting) node(r plan.Request, spec v1alpha1.MIGSpec, model catalogue.Model) plan.Plan {
+func (c *cutting) node(r spec.Request, migSpec v1alpha1.MIGSpec, model catalogue.Model) v1alpha1.NodePlan {
 	if nvidia.FromOperator(r) {
 		p := nvidia.ByOperator(r, model, "container")
 		name := nvidia.AllDisabled
-		if spec.Strategy != none {
-			name = plan.Named(c.config(configName))
-			p.Tenant.MIGConfig = &plan.Configuration{Name: name, Content: c.config(name)}
+		if migSpec.Strategy != none {
+			name = spec.ConfigurationName(c.config(configName))
+			p.Tenant.MIGConfig = &v1alpha1.SoftwareConfiguration{Name: name, Content: c.config(name)}
 		}
 		if model.Geometry != nil {
 			nvidia.ByMIGManager(&p, name)
@@ -95,11 +95,11 @@ func (c *cutting) node(r plan.Request, spec v1alpha1.MIGSpec, model catalogue.Mo
 		"# Partition the GPUs as ordered before kubelet starts. The instances are gone after every boot.",
 		"nvidia-mig-parted apply --config-file " + configFile + " --hooks-file " + hooksFile + " --selected-config " + configName,
 	}
-	if spec.Strategy == none {
+	if migSpec.Strategy == none {
 		mode = nvidia.Whole(model, r.GPU.Count)
 	}
 	p := nvidia.Node(r, model, mode)
-	if spec.Strategy != none {
+	if migSpec.Strategy != none {
 		p.Files = append(p.Files, c.files()...)
 	}
 	p.NodeLabels = map[string]string{labelMIGManager: "false"}
@@ -107,30 +107,30 @@ func (c *cutting) node(r plan.Request, spec v1alpha1.MIGSpec, model catalogue.Mo
 }
 
 // judge finds the model, and refuses a strategy and an image with which no layout can be applied.
-func judge(r plan.Request, spec v1alpha1.MIGSpec) (catalogue.Model, error) {
-	model, err := judgeNode(r, spec)
+func judge(r spec.Request, migSpec v1alpha1.MIGSpec) (catalogue.Model, error) {
+	model, err := judgeNode(r, migSpec)
 	if err != nil {
 		return catalogue.Model{}, err
 	}
-	switch spec.Strategy {
+	switch migSpec.Strategy {
 	case none:
-		if len(spec.Layout) > 0 {
-			return catalogue.Model{}, refuse(plan.PresentationField("mig.strategy"), "mig/strategy", "it is none, which leaves every GPU whole, and mig.layout partitions them: remove the layout, or choose single or mixed")
+		if len(migSpec.Layout) > 0 {
+			return catalogue.Model{}, spec.Invalid(spec.PresentationField("mig.strategy"), "mig/strategy", "it is none, which leaves every GPU whole, and mig.layout partitions them: remove the layout, or choose single or mixed")
 		}
 		return model, nil
 	case single, mixed:
 	default:
-		return catalogue.Model{}, refuse(plan.PresentationField("mig.strategy"), "mig/strategy", "%q is not one of none, single, mixed", spec.Strategy)
+		return catalogue.Model{}, spec.Invalid(spec.PresentationField("mig.strategy"), "mig/strategy", "%q is not one of none, single, mixed", migSpec.Strategy)
 	}
 	if model.Geometry == nil {
-		return catalogue.Model{}, refuse(plan.GPUField("model"), "mig/model", "%s cannot be partitioned: choose another model, or presentation.mode: Passthrough", model.Name)
+		return catalogue.Model{}, spec.Invalid(spec.GPUField("model"), "mig/model", "%s cannot be partitioned: choose another model, or presentation.mode: Passthrough", model.Name)
 	}
-	return model, judgePartitioner(r, spec)
+	return model, judgePartitioner(r, migSpec)
 }
 
 // judgeNode refuses a driver and an image that do not suit the GPUs or who advertises them.
-func judgeNode(r plan.Request, spec v1alpha1.MIGSpec) (catalogue.Model, error) {
-	if spec.Advertise == v1alpha1.AdvertiseDRA {
+func judgeNode(r spec.Request, migSpec v1alpha1.MIGSpec) (catalogue.Model, error) {
+	if migSpec.Advertise == v1alpha1.AdvertiseDRA {
 		return dra.Judge(r)
 	}
 	model, err := nvidia.Judge(r)
@@ -141,10 +141,10 @@ func judgeNode(r plan.Request, spec v1alpha1.MIGSpec) (catalogue.Model, error) {
 }
 
 // judgePartitioner refuses a node on which nothing would partition the GPUs.
-func judgePartitioner(r plan.Request, spec v1alpha1.MIGSpec) error {
+func judgePartitioner(r spec.Request, migSpec v1alpha1.MIGSpec) error {
 	if nvidia.FromOperator(r) {
-		if spec.Advertise == v1alpha1.AdvertiseDRA {
-			return refuse(plan.GPUField("driver.source"), "mig/operator-dra", "it is Operator and the DRA driver advertises: the operator then runs no MIG manager, and nobody would partition the GPUs; use source: Image or Packages, or advertise: DevicePlugin")
+		if migSpec.Advertise == v1alpha1.AdvertiseDRA {
+			return spec.Invalid(spec.GPUField("driver.source"), "mig/operator-dra", "it is Operator and the DRA driver advertises: the operator then runs no MIG manager, and nobody would partition the GPUs; use source: Image or Packages, or advertise: DevicePlugin")
 		}
 		return nil
 	}
@@ -153,14 +153,10 @@ func judgePartitioner(r plan.Request, spec v1alpha1.MIGSpec) error {
 
 // partitioner warns of an image that does not say that it can partition GPUs. It may all the same: the program comes with no
 // driver, and images were described before anybody asked for it.
-func partitioner(r plan.Request) []plan.Warning {
+func partitioner(r spec.Request) []v1alpha1.PlanWarning {
 	if nvidia.FromOperator(r) || r.Image.Software.MIGParted != "" || nvidia.Installs(r, "mig-manager") || nvidia.Installs(r, "mig-parted") {
 		return nil
 	}
-	return []plan.Warning{{Rule: "unstated/mig-parted", Message: "the OSImage's software.migParted is empty: without nvidia-mig-parted in the image " +
+	return []v1alpha1.PlanWarning{{Rule: "unstated/mig-parted", Message: "the OSImage's software.migParted is empty: without nvidia-mig-parted in the image " +
 		"ingot-gpu-mode.service fails, kubelet does not start and the node does not join; bake it in and name its version"}}
-}
-
-func refuse(field plan.Field, rule, format string, args ...any) error {
-	return plan.Refuse(field, v1alpha1.ReasonPresentationInvalid, rule, format, args...)
 }

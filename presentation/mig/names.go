@@ -4,8 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // judgeNames refuses names of profiles that no driver uses side by side: nvidia-mig-parted finds some of them on no GPU.
@@ -18,7 +19,7 @@ func (c *cutting) judgeNames(member string, model catalogue.Model) error {
 	for _, names := range together {
 		all = append(all, strings.Join(names, ", "))
 	}
-	return refuse(plan.PresentationField(member+".layout"), "mig/profile-names", "it has %s, and no driver of %s has all of these profiles: they are %s; take the names of one driver, as nvidia-smi mig -lgip lists them",
+	return spec.Invalid(spec.PresentationField(member+".layout"), "mig/profile-names", "it has %s, and no driver of %s has all of these profiles: they are %s; take the names of one driver, as nvidia-smi mig -lgip lists them",
 		c.list(), model.Name, strings.Join(all, " or "))
 }
 
@@ -34,12 +35,12 @@ func (c *cutting) spoken(together [][]string) [][]string {
 }
 
 // warnings tell of names that only some drivers give the profiles.
-func (c *cutting) warnings(model catalogue.Model) []plan.Warning {
+func (c *cutting) warnings(model catalogue.Model) []v1alpha1.PlanWarning {
 	together := model.NamesTogether()
 	if len(c.spoken(together)) == len(together) {
 		return nil
 	}
-	return []plan.Warning{{Rule: "unverified/mig-names", Message: "drivers disagree about the memory of " + model.Name + ", and so about the names of its profiles, of which the NodeType has " +
+	return []v1alpha1.PlanWarning{{Rule: "unverified/mig-names", Message: "drivers disagree about the memory of " + model.Name + ", and so about the names of its profiles, of which the NodeType has " +
 		c.list() + ": compare with nvidia-smi mig -lgip on the first node, which cannot be partitioned when its driver has other names"}}
 }
 

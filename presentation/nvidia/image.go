@@ -5,17 +5,17 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // maxGPUs of one server, as the API has it.
 const maxGPUs = 64
 
-// Judge finds the model, and refuses an image and a driver that cannot drive it. The error is a *plan.Refusal.
-func Judge(r plan.Request) (catalogue.Model, error) { return JudgeKind(r, KindGPU) }
+// Judge finds the model, and refuses an image and a driver that cannot drive it. The error is a *spec.Refusal.
+func Judge(r spec.Request) (catalogue.Model, error) { return JudgeKind(r, KindGPU) }
 
 // JudgeKind is Judge for another kind of driver in the image.
-func JudgeKind(r plan.Request, kind string) (catalogue.Model, error) {
+func JudgeKind(r spec.Request, kind string) (catalogue.Model, error) {
 	model, err := Find(r)
 	if err != nil {
 		return catalogue.Model{}, err
@@ -33,13 +33,13 @@ func JudgeKind(r plan.Request, kind string) (catalogue.Model, error) {
 }
 
 // Find finds the model, whatever the image has.
-func Find(r plan.Request) (catalogue.Model, error) {
+func Find(r spec.Request) (catalogue.Model, error) {
 	model, err := catalogue.Lookup(r.GPU.Vendor, r.GPU.Model)
 	if err != nil {
-		return catalogue.Model{}, refuse(plan.GPUField("model"), "gpu/model", "%v", err)
+		return catalogue.Model{}, spec.Invalid(spec.GPUField("model"), "gpu/model", "%v", err)
 	}
 	if r.GPU.Count < 1 || r.GPU.Count > maxGPUs {
-		return catalogue.Model{}, refuse(plan.GPUField("count"), "gpu/count", "it is %d, and a server has 1 to %d GPUs", r.GPU.Count, maxGPUs)
+		return catalogue.Model{}, spec.Invalid(spec.GPUField("count"), "gpu/count", "it is %d, and a server has 1 to %d GPUs", r.GPU.Count, maxGPUs)
 	}
 	return model, nil
 }
@@ -47,33 +47,33 @@ func Find(r plan.Request) (catalogue.Model, error) {
 // JudgeNouveau refuses an image in which the free driver takes the GPUs first.
 func JudgeNouveau(image v1alpha1.OSImageSpec) error {
 	if image.UserData != v1alpha1.UserDataIgnition && !blacklists(image.KernelArguments, "nouveau") {
-		return plan.Refuse(plan.ImageField("kernelArguments"), v1alpha1.ReasonKernelArgumentMissing, "image/kernel-arguments", "%v do not keep nouveau off the GPUs, and user data cannot change the kernel's command line before it boots: bake in %s", image.KernelArguments, BlacklistNouveau)
+		return spec.Refuse(spec.ImageField("kernelArguments"), v1alpha1.ReasonKernelArgumentMissing, "image/kernel-arguments", "%v do not keep nouveau off the GPUs, and user data cannot change the kernel's command line before it boots: bake in %s", image.KernelArguments, BlacklistNouveau)
 	}
 	return nil
 }
 
 // JudgeToolkit refuses an image in which containers could not see GPUs that the device plugin gives them.
-func JudgeToolkit(r plan.Request) error {
+func JudgeToolkit(r spec.Request) error {
 	if r.Image.Software.ContainerToolkit == "" && !FromOperator(r) && !Installs(r, "nvidia-container-toolkit") {
-		return refuse(plan.ImageField("software.containerToolkit"), "image/container-toolkit", "it is empty: without the NVIDIA container toolkit containers cannot see the GPUs; bake it in and name its version")
+		return spec.Invalid(spec.ImageField("software.containerToolkit"), "image/container-toolkit", "it is empty: without the NVIDIA container toolkit containers cannot see the GPUs; bake it in and name its version")
 	}
 	return nil
 }
 
 // judgeFabric refuses companions of another version than the driver's, and an IMEX that the model has not.
-func judgeFabric(r plan.Request, model catalogue.Model) error {
+func judgeFabric(r spec.Request, model catalogue.Model) error {
 	software, driver := r.Image.Software, DriverVersion(r)
-	if v := software.FabricManager; v != "" && model.HasNVSwitch(r.GPU.Count) && !FromOperator(r) && !plan.Same(v, driver) {
-		return refuse(plan.ImageField("software.fabricManager"), "image/fabric-manager", "it is %s, and the driver is %s: the fabric manager refuses a driver of another version, and no GPU can be used; install both with the same version", v, driver)
+	if v := software.FabricManager; v != "" && model.HasNVSwitch(r.GPU.Count) && !FromOperator(r) && !spec.IsSameVersion(v, driver) {
+		return spec.Invalid(spec.ImageField("software.fabricManager"), "image/fabric-manager", "it is %s, and the driver is %s: the fabric manager refuses a driver of another version, and no GPU can be used; install both with the same version", v, driver)
 	}
 	if r.GPU.IMEX == "" {
 		return nil
 	}
 	if model.Link != catalogue.LinkRack {
-		return refuse(plan.GPUField("imex"), "gpu/imex", "it is %s, and %s shares no memory beyond its server: remove it", r.GPU.IMEX, model.Name)
+		return spec.Invalid(spec.GPUField("imex"), "gpu/imex", "it is %s, and %s shares no memory beyond its server: remove it", r.GPU.IMEX, model.Name)
 	}
-	if r.GPU.IMEX == IMEXHost && !FromOperator(r) && !plan.Same(software.IMEX, driver) && !Installs(r, "imex") {
-		return refuse(plan.GPUField("imex"), "image/imex", "it is Host, the OSImage's software.imex is %q, and the driver is %s: bake nvidia-imex in with the driver's version, or leave it out", software.IMEX, driver)
+	if r.GPU.IMEX == IMEXHost && !FromOperator(r) && !spec.IsSameVersion(software.IMEX, driver) && !Installs(r, "imex") {
+		return spec.Invalid(spec.GPUField("imex"), "image/imex", "it is Host, the OSImage's software.imex is %q, and the driver is %s: bake nvidia-imex in with the driver's version, or leave it out", software.IMEX, driver)
 	}
 	return nil
 }

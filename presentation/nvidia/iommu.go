@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // iommuArguments turn the IOMMU on, each on one vendor's CPUs; the other's ignore it.
@@ -28,5 +28,5 @@ func JudgeIOMMU(image v1alpha1.OSImageSpec) error {
 	if image.Architecture == "arm64" || len(IOMMU(image)) > 0 {
 		return nil
 	}
-	return plan.Refuse(plan.ImageField("kernelArguments"), v1alpha1.ReasonKernelArgumentMissing, "image/iommu", "%v do not turn the IOMMU on, without which no virtual machine gets a device: bake in %s", image.KernelArguments, strings.Join(iommuArguments, " or "))
+	return spec.Refuse(spec.ImageField("kernelArguments"), v1alpha1.ReasonKernelArgumentMissing, "image/iommu", "%v do not turn the IOMMU on, without which no virtual machine gets a device: bake in %s", image.KernelArguments, strings.Join(iommuArguments, " or "))
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/boot"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // Names on the node.
@@ -28,14 +28,14 @@ const IMEXHost = "Host"
 
 // Node plans a node whose GPUs get their mode from a script before kubelet starts. The mode is the script's lines, the
 // first of them a comment that says what it does. The expectation has the driver; what is advertised is up to the caller.
-func Node(r plan.Request, model catalogue.Model, mode []string) plan.Plan {
+func Node(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePlan {
 	fabric := model.HasNVSwitch(r.GPU.Count)
-	units := []plan.Unit{{Name: "nvidia-persistenced.service"}}
+	units := []v1alpha1.SystemdUnit{{Name: "nvidia-persistenced.service"}}
 	if fabric {
-		units = append(units, plan.Unit{Name: fabricManager})
+		units = append(units, v1alpha1.SystemdUnit{Name: fabricManager})
 	}
 	if model.Link == catalogue.LinkRack && r.GPU.IMEX == IMEXHost {
-		units = append(units, plan.Unit{Name: imexService})
+		units = append(units, v1alpha1.SystemdUnit{Name: imexService})
 	}
 	load := []string{"nvidia", "nvidia_uvm", "nvidia_modeset"}
 	if fabric && model.Link == catalogue.LinkNVLink5 {
@@ -47,64 +47,64 @@ func Node(r plan.Request, model catalogue.Model, mode []string) plan.Plan {
 		blacklist = append(blacklist, "nvidia_drm")
 	}
 	file, unit := boot.Mode(append(mode, closing(r, model)...), units...)
-	return plan.Plan{
+	return v1alpha1.NodePlan{
 		KernelArguments: []string{BlacklistNouveau},
-		Modules:         plan.Modules{Load: load, Blacklist: blacklist},
+		Modules:         v1alpha1.KernelModules{Load: load, Blacklist: blacklist},
 		Packages:        r.GPU.Driver.Packages,
-		Files:           []plan.File{file},
+		Files:           []v1alpha1.NodeFile{file},
 		Units:           append(units, unit),
-		Expectation:     plan.Expectation{Labels: []plan.Label{DriverLabel(r)}},
+		Expectation:     v1alpha1.NodeExpectation{Labels: []v1alpha1.ExpectedLabel{DriverLabel(r)}},
 		Warnings:        unsure(r, model),
 	}
 }
 
 // ByOperator plans a node on which the vendor's operator installs the driver in a pod, after the node has joined. What is
 // advertised is up to the caller.
-func ByOperator(r plan.Request, model catalogue.Model, workload string) plan.Plan {
-	return plan.Plan{
+func ByOperator(r spec.Request, model catalogue.Model, workload string) v1alpha1.NodePlan {
+	return v1alpha1.NodePlan{
 		KernelArguments: []string{BlacklistNouveau},
-		Modules:         plan.Modules{Blacklist: []string{"nouveau"}},
+		Modules:         v1alpha1.KernelModules{Blacklist: []string{"nouveau"}},
 		NodeLabels:      map[string]string{LabelWorkload: workload},
-		Expectation:     plan.Expectation{Labels: []plan.Label{DriverLabel(r)}},
-		Tenant:          plan.Tenant{DriverVersion: r.GPU.Driver.Version, KernelModule: r.GPU.Driver.KernelModule, WorkloadConfig: workload},
+		Expectation:     v1alpha1.NodeExpectation{Labels: []v1alpha1.ExpectedLabel{DriverLabel(r)}},
+		Tenant:          v1alpha1.TenantSoftware{DriverVersion: r.GPU.Driver.Version, KernelModule: r.GPU.Driver.KernelModule, WorkloadConfig: workload},
 		Warnings:        unsure(r, model),
 	}
 }
 
 // DriverLabel expects the driver that was ordered, where feature discovery tells of it.
-func DriverLabel(r plan.Request) plan.Label {
-	return plan.Label{
-		Check: "software/gpu-driver", Key: "nvidia.com/cuda.driver-version.full", Value: plan.Upstream(DriverVersion(r)),
+func DriverLabel(r spec.Request) v1alpha1.ExpectedLabel {
+	return v1alpha1.ExpectedLabel{
+		Check: "software/gpu-driver", Key: "nvidia.com/cuda.driver-version.full", Value: spec.UpstreamVersion(DriverVersion(r)),
 		Hint: "the driver that runs is not the one that was ordered: correct the OSImage's software.gpuDriver.version or gpu.driver.version, or rebuild the image with the driver held",
 	}
 }
 
 // InferredPlaces warns of partitions whose places follow from the model's relatives.
-func InferredPlaces(model catalogue.Model) plan.Warning {
-	return plan.Warning{Rule: "unverified/mig-places", Message: "where the partitions of " + model.Name + " can sit is taken from GPUs of the same size class: compare with nvidia-smi mig -lgipp on the first node"}
+func InferredPlaces(model catalogue.Model) v1alpha1.PlanWarning {
+	return v1alpha1.PlanWarning{Rule: "unverified/mig-places", Message: "where the partitions of " + model.Name + " can sit is taken from GPUs of the same size class: compare with nvidia-smi mig -lgipp on the first node"}
 }
 
 // KeptMode warns of a MIG mode that GPUs keep from an earlier installation, where nothing on the node turns it off.
-func KeptMode(model catalogue.Model, then string) []plan.Warning {
+func KeptMode(model catalogue.Model, then string) []v1alpha1.PlanWarning {
 	if !model.MIGModePersists() {
 		return nil
 	}
-	return []plan.Warning{{Rule: "unset/mig-mode", Message: model.Name + " keeps the MIG mode of an earlier installation, and nothing here turns it off: " + then}}
+	return []v1alpha1.PlanWarning{{Rule: "unset/mig-mode", Message: model.Name + " keeps the MIG mode of an earlier installation, and nothing here turns it off: " + then}}
 }
 
-func unsure(r plan.Request, model catalogue.Model) []plan.Warning {
-	var out []plan.Warning
-	if older, _ := plan.OlderThan(DriverVersion(r), model.SureDriver); older {
-		out = append(out, plan.Warning{Rule: "unverified/minimum-driver", Message: "the driver is " + DriverVersion(r) + "; the vendor's documents name " + model.Name + " from " + model.SureDriver + " on"})
+func unsure(r spec.Request, model catalogue.Model) []v1alpha1.PlanWarning {
+	var out []v1alpha1.PlanWarning
+	if older, _ := spec.IsOlderVersion(DriverVersion(r), model.SureDriver); older {
+		out = append(out, v1alpha1.PlanWarning{Rule: "unverified/minimum-driver", Message: "the driver is " + DriverVersion(r) + "; the vendor's documents name " + model.Name + " from " + model.SureDriver + " on"})
 	}
 	if packaged := r.GPU.Driver.Source == v1alpha1.DriverFromPackages; packaged && model.Link == catalogue.LinkNVLink5 && model.HasNVSwitch(r.GPU.Count) && !Installs(r, "nvlsm") {
-		out = append(out, plan.Warning{Rule: "unverified/nvlsm", Message: "the fabric manager of " + model.Name + " starts NVLSM, and gpu.driver.packages has no nvlsm: the image must have it, or the fabric manager's package must bring it"})
+		out = append(out, v1alpha1.PlanWarning{Rule: "unverified/nvlsm", Message: "the fabric manager of " + model.Name + " starts NVLSM, and gpu.driver.packages has no nvlsm: the image must have it, or the fabric manager's package must bring it"})
 	}
 	return out
 }
 
 // closing makes sure of what links the GPUs.
-func closing(r plan.Request, model catalogue.Model) []string {
+func closing(r spec.Request, model catalogue.Model) []string {
 	switch {
 	case model.HasNVSwitch(r.GPU.Count):
 		return []string{
@@ -167,9 +167,4 @@ func migMode(comment, mode, state, word string) []string {
 		"\texit 1",
 		"fi",
 	}
-}
-
-// refuse is a refusal for which the NodeType's condition has no reason of its own.
-func refuse(field plan.Field, rule, format string, args ...any) error {
-	return plan.Refuse(field, v1alpha1.ReasonPresentationInvalid, rule, format, args...)
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // LabelPluginConfig names the device plugin's configuration for a node.
@@ -26,22 +26,22 @@ const maxReplicas = 48
 var sharingWords = map[string][2]string{TimeSlicing: {"timeSlicing", "time-slicing"}, MPS: {"mps", "mps"}}
 
 // Share lets several pods use one GPU: the device plugin advertises every GPU of the plan so many times.
-func Share(p *plan.Plan, sharing *v1alpha1.SharingSpec) error {
+func Share(p *v1alpha1.NodePlan, sharing *v1alpha1.SharingSpec) error {
 	if sharing == nil {
 		return nil
 	}
 	words, known := sharingWords[sharing.Strategy]
 	if !known {
-		return refuse(plan.PresentationField("passthrough.sharing.strategy"), "sharing/strategy", "%q is not one of TimeSlicing, MPS", sharing.Strategy)
+		return spec.Invalid(spec.PresentationField("passthrough.sharing.strategy"), "sharing/strategy", "%q is not one of TimeSlicing, MPS", sharing.Strategy)
 	}
 	if sharing.Replicas < 2 || sharing.Replicas > maxReplicas {
-		return refuse(plan.PresentationField("passthrough.sharing.replicas"), "sharing/replicas", "it is %d, and a shared GPU has 2 to %d", sharing.Replicas, maxReplicas)
+		return spec.Invalid(spec.PresentationField("passthrough.sharing.replicas"), "sharing/replicas", "it is %d, and a shared GPU has 2 to %d", sharing.Replicas, maxReplicas)
 	}
 	for i, r := range p.Expectation.Resources {
 		p.Expectation.Resources[i].Quantity = *resource.NewQuantity(r.Quantity.Value()*int64(sharing.Replicas), resource.DecimalSI)
 	}
 	content := fmt.Sprintf("version: v1\nsharing:\n  %s:\n    renameByDefault: false\n    resources:\n    - name: %s\n      replicas: %d\n", words[0], ResourceGPU, sharing.Replicas)
-	config := &plan.Configuration{Name: fmt.Sprintf("ingot-%s-%d", words[1], sharing.Replicas), Content: content}
+	config := &v1alpha1.SoftwareConfiguration{Name: fmt.Sprintf("ingot-%s-%d", words[1], sharing.Replicas), Content: content}
 	if p.NodeLabels == nil {
 		p.NodeLabels = map[string]string{}
 	}
@@ -49,8 +49,8 @@ func Share(p *plan.Plan, sharing *v1alpha1.SharingSpec) error {
 	p.Tenant.PluginConfig = config
 	hint := "feature discovery, and so the device plugin, reads another configuration than the node's label " + LabelPluginConfig + " names: " + config.Name
 	p.Expectation.Labels = append(p.Expectation.Labels,
-		plan.Label{Check: "software/gpu-sharing", Key: "nvidia.com/gpu.sharing-strategy", Value: words[1], Hint: hint},
-		plan.Label{Check: "label/nvidia.com/gpu.replicas", Key: "nvidia.com/gpu.replicas", Value: strconv.Itoa(int(sharing.Replicas)), Hint: hint},
+		v1alpha1.ExpectedLabel{Check: "software/gpu-sharing", Key: "nvidia.com/gpu.sharing-strategy", Value: words[1], Hint: hint},
+		v1alpha1.ExpectedLabel{Check: "label/nvidia.com/gpu.replicas", Key: "nvidia.com/gpu.replicas", Value: strconv.Itoa(int(sharing.Replicas)), Hint: hint},
 	)
 	return nil
 }

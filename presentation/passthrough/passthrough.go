@@ -1,20 +1,21 @@
 package passthrough
 
 import (
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
-// Resolve plans whole GPUs for containers, each for one pod or shared by several. The error is a *plan.Refusal.
-func Resolve(r plan.Request) (plan.Plan, error) {
+// Resolve plans whole GPUs for containers, each for one pod or shared by several. The error is a *spec.Refusal.
+func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	model, err := nvidia.Judge(r)
 	if err != nil {
-		return plan.Plan{}, err
+		return v1alpha1.NodePlan{}, err
 	}
 	if err := nvidia.JudgeToolkit(r); err != nil {
-		return plan.Plan{}, err
+		return v1alpha1.NodePlan{}, err
 	}
-	var p plan.Plan
+	var p v1alpha1.NodePlan
 	if nvidia.FromOperator(r) {
 		p = nvidia.ByOperator(r, model, "container")
 		if model.Geometry != nil {
@@ -24,10 +25,10 @@ func Resolve(r plan.Request) (plan.Plan, error) {
 		p = nvidia.Node(r, model, nvidia.Whole(model, r.GPU.Count))
 	}
 	p.Expectation.Labels = append(p.Expectation.Labels, nvidia.Discovered(model, r.GPU.Count)...)
-	p.Expectation.Resources = []plan.Resource{nvidia.WholeGPUs(int(r.GPU.Count))}
-	if spec := r.GPU.Presentation.Passthrough; spec != nil {
-		if err := nvidia.Share(&p, spec.Sharing); err != nil {
-			return plan.Plan{}, err
+	p.Expectation.Resources = []v1alpha1.ExpectedResource{nvidia.WholeGPUs(int(r.GPU.Count))}
+	if passthroughSpec := r.GPU.Presentation.Passthrough; passthroughSpec != nil {
+		if err := nvidia.Share(&p, passthroughSpec.Sharing); err != nil {
+			return v1alpha1.NodePlan{}, err
 		}
 	}
 	return p, nil

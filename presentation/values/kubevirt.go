@@ -9,8 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/ingot-dev/ingot/presentation/plan"
-
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/values/manifest"
 )
 
@@ -105,30 +104,30 @@ func (t tenant) kubeVirt() (*unstructured.Unstructured, error) {
 }
 
 // hostDevices that KubeVirt must permit, each once.
-func hostDevices(nodeTypes []NodeType) ([]plan.HostDevice, error) {
+func hostDevices(nodeTypes []NodeType) ([]v1alpha1.PermittedHostDevice, error) {
 	type owned struct {
-		plan.HostDevice
+		v1alpha1.PermittedHostDevice
 		owner string
 	}
 	var all []owned
 	for _, n := range nodeTypes {
 		for _, d := range n.Plan.Tenant.HostDevices {
 			for _, was := range all {
-				if d.PCISelector != "" && was.PCISelector == d.PCISelector && was.HostDevice != d && (!d.External || !was.External) {
+				if d.PCISelector != "" && was.PCISelector == d.PCISelector && was.PermittedHostDevice != d && (!d.External || !was.External) {
 					return nil, &Conflict{NodeTypes: pair(was.owner, n.Name), Software: "KubeVirt", Message: "PCI device " + d.PCISelector + " would be advertised by KubeVirt itself and under another name too (" +
 						was.ResourceName + ", " + d.ResourceName + "): choose one presentation for GPUs of one model, or a TenantCluster for each"}
 				}
 			}
-			if !slices.ContainsFunc(all, func(was owned) bool { return was.HostDevice == d }) {
+			if !slices.ContainsFunc(all, func(was owned) bool { return was.PermittedHostDevice == d }) {
 				all = append(all, owned{d, n.Name})
 			}
 		}
 	}
-	var out []plan.HostDevice
+	var out []v1alpha1.PermittedHostDevice
 	for _, o := range all {
-		out = append(out, o.HostDevice)
+		out = append(out, o.PermittedHostDevice)
 	}
-	slices.SortFunc(out, func(a, b plan.HostDevice) int {
+	slices.SortFunc(out, func(a, b v1alpha1.PermittedHostDevice) int {
 		return cmp.Or(strings.Compare(a.ResourceName, b.ResourceName), strings.Compare(a.PCISelector, b.PCISelector), strings.Compare(a.MdevName, b.MdevName))
 	})
 	return out, nil

@@ -10,7 +10,6 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 
-	"github.com/ingot-dev/ingot/presentation/plan"
 	"github.com/ingot-dev/ingot/presentation/values/manifest"
 )
 
@@ -245,14 +244,14 @@ func (t tenant) operatorObjects() ([]*unstructured.Unstructured, error) {
 
 // migEntries and vgpuEntries are configurations that nodes name, for the operator's managers.
 func (t tenant) migEntries() []string {
-	return contents(t.plugin, func(p plan.Tenant) *plan.Configuration { return p.MIGConfig })
+	return contents(t.plugin, func(p v1alpha1.TenantSoftware) *v1alpha1.SoftwareConfiguration { return p.MIGConfig })
 }
 
 func (t tenant) vgpuEntries() []string {
-	return contents(t.vms, func(p plan.Tenant) *plan.Configuration { return p.VGPUConfig })
+	return contents(t.vms, func(p v1alpha1.TenantSoftware) *v1alpha1.SoftwareConfiguration { return p.VGPUConfig })
 }
 
-func contents(nodeTypes []NodeType, of func(plan.Tenant) *plan.Configuration) []string {
+func contents(nodeTypes []NodeType, of func(v1alpha1.TenantSoftware) *v1alpha1.SoftwareConfiguration) []string {
 	var out []string
 	for _, n := range nodeTypes {
 		if c := of(n.Plan.Tenant); c != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
-	"github.com/ingot-dev/ingot/presentation/plan"
 )
 
 // Drivers of DRA.
@@ -77,7 +76,7 @@ func (t *tenant) addNVIDIA(n NodeType) error {
 }
 
 func published(n NodeType, driver string) bool {
-	return slices.ContainsFunc(n.Plan.Expectation.Slices, func(s plan.SliceExpectation) bool { return s.Driver == driver })
+	return slices.ContainsFunc(n.Plan.Expectation.Slices, func(s v1alpha1.ExpectedSlices) bool { return s.Driver == driver })
 }
 
 func sorted(nodeTypes []NodeType) []NodeType {
@@ -100,7 +99,7 @@ func itself(n NodeType) bool { return !operated(n) }
 
 // external says whether NVIDIA's KubeVirt device plugin advertises the NodeType's devices, and not KubeVirt's own.
 func external(n NodeType) bool {
-	return slices.ContainsFunc(n.Plan.Tenant.HostDevices, func(d plan.HostDevice) bool { return d.External })
+	return slices.ContainsFunc(n.Plan.Tenant.HostDevices, func(d v1alpha1.PermittedHostDevice) bool { return d.External })
 }
 
 func only(nodeTypes []NodeType, is func(NodeType) bool) []NodeType {

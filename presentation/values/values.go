@@ -5,7 +5,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation/plan"
 )
 
 // NodeType is one of the tenant's, with its plan.
@@ -17,7 +16,7 @@ type NodeType struct {
 	// Image is what is baked into the operating system.
 	Image v1alpha1.OSImageSpec
 	// Plan that was resolved from them.
-	Plan plan.Plan
+	Plan v1alpha1.NodePlan
 	// Gate is the taint that a node carries until it is admitted; without a key: the default.
 	Gate corev1.Taint
 	// Taints are the NodeType's own.
@@ -133,7 +132,7 @@ func Notes(nodeTypes []NodeType) []string {
 }
 
 // Of is a NodeType with what its image has, and the plan that was resolved from both.
-func Of(n *v1alpha1.NodeType, image v1alpha1.OSImageSpec, p plan.Plan) NodeType {
+func Of(n *v1alpha1.NodeType, image v1alpha1.OSImageSpec, p v1alpha1.NodePlan) NodeType {
 	out := NodeType{Name: n.Name, GPU: n.Spec.GPU, Image: image, Plan: p, Gate: corev1.Taint{Key: n.Spec.Gate.Key(), Effect: corev1.TaintEffectNoSchedule}}
 	if n.Spec.Node != nil {
 		out.Taints, out.Labels = n.Spec.Node.Taints, n.Spec.Node.Labels

@@ -6,7 +6,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/boot"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 const (
@@ -19,38 +19,38 @@ const (
 
 // guest plans a node whose GPUs are virtual. Without a licence they are slowed down and then refuse work, while the node
 // advertises them; so the node does not join before it has one.
-func guest(r plan.Request, spec v1alpha1.VGPUSpec) (plan.Plan, error) {
-	if spec.Licence == nil {
-		return plan.Plan{}, refuse(plan.PresentationField("vgpu.role"), "vgpu/licence", "it is Guest, and vgpu.licence is missing: name the Secret with the client configuration token")
+func guest(r spec.Request, vgpuSpec v1alpha1.VGPUSpec) (v1alpha1.NodePlan, error) {
+	if vgpuSpec.Licence == nil {
+		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("vgpu.role"), "vgpu/licence", "it is Guest, and vgpu.licence is missing: name the Secret with the client configuration token")
 	}
-	if t := spec.Licence.FeatureType; t < 0 || t > 4 || t == 3 {
-		return plan.Plan{}, refuse(plan.PresentationField("vgpu.licence.featureType"), "vgpu/feature-type", "it is %d: write 1 for NVIDIA vGPU, 2 for RTX Virtual Workstation, 4 for Virtual Compute Server, or leave it out", t)
+	if t := vgpuSpec.Licence.FeatureType; t < 0 || t > 4 || t == 3 {
+		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("vgpu.licence.featureType"), "vgpu/feature-type", "it is %d: write 1 for NVIDIA vGPU, 2 for RTX Virtual Workstation, 4 for Virtual Compute Server, or leave it out", t)
 	}
 	if !nvidia.FromImage(r) {
-		return plan.Plan{}, refuse(plan.GPUField("driver.source"), "vgpu/driver-source", "it is %s, and a guest's licence is set up where the driver is baked in: use source: Image; NVIDIA's operator has its own driver.licensingConfig", r.GPU.Driver.Source)
+		return v1alpha1.NodePlan{}, spec.Invalid(spec.GPUField("driver.source"), "vgpu/driver-source", "it is %s, and a guest's licence is set up where the driver is baked in: use source: Image; NVIDIA's operator has its own driver.licensingConfig", r.GPU.Driver.Source)
 	}
 	model, err := nvidia.JudgeKind(r, nvidia.KindVGPUGuest)
 	if err != nil {
-		return plan.Plan{}, err
+		return v1alpha1.NodePlan{}, err
 	}
 	if err := nvidia.JudgeToolkit(r); err != nil {
-		return plan.Plan{}, err
+		return v1alpha1.NodePlan{}, err
 	}
-	units := []plan.Unit{{Name: gridd}}
+	units := []v1alpha1.SystemdUnit{{Name: gridd}}
 	file, unit := boot.Mode(licensed(r.GPU.Count), units...)
 	conf := "# Written by Ingot.\n"
-	if t := spec.Licence.FeatureType; t != 0 {
+	if t := vgpuSpec.Licence.FeatureType; t != 0 {
 		conf += fmt.Sprintf("FeatureType=%d\n", t)
 	}
-	p := plan.Plan{
+	p := v1alpha1.NodePlan{
 		KernelArguments: []string{nvidia.BlacklistNouveau},
-		Modules:         plan.Modules{Load: []string{"nvidia", "nvidia_uvm"}, Blacklist: []string{"nouveau"}},
-		Files:           []plan.File{file, {Path: griddFile, Mode: "0644", Content: conf}},
-		SecretFiles:     []plan.SecretFile{{Path: tokenFile, Mode: "0600", Secret: spec.Licence.TokenSecretRef.Name, Key: TokenKey}},
+		Modules:         v1alpha1.KernelModules{Load: []string{"nvidia", "nvidia_uvm"}, Blacklist: []string{"nouveau"}},
+		Files:           []v1alpha1.NodeFile{file, {Path: griddFile, Mode: "0644", Content: conf}},
+		SecretFiles:     []v1alpha1.NodeSecretFile{{Path: tokenFile, Mode: "0600", Secret: vgpuSpec.Licence.TokenSecretRef.Name, Key: TokenKey}},
 		Units:           append(units, unit),
-		Expectation: plan.Expectation{
-			Resources: []plan.Resource{nvidia.WholeGPUs(int(r.GPU.Count))},
-			Labels: []plan.Label{nvidia.DriverLabel(r), {
+		Expectation: v1alpha1.NodeExpectation{
+			Resources: []v1alpha1.ExpectedResource{nvidia.WholeGPUs(int(r.GPU.Count))},
+			Labels: []v1alpha1.ExpectedLabel{nvidia.DriverLabel(r), {
 				Check: "label/nvidia.com/vgpu.present", Key: "nvidia.com/vgpu.present", Value: "true",
 				Hint: "the node's GPUs are not virtual: " + model.Name + " was passed through whole, or the node is no guest",
 			}},

@@ -12,7 +12,7 @@ import (
 	"github.com/ingot-dev/ingot/presentation/boot"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // Frameworks.
@@ -29,40 +29,40 @@ const (
 	vendorKernel = "6.8"
 )
 
-// Resolve plans a host or a guest. The error is a *plan.Refusal.
-func Resolve(r plan.Request) (plan.Plan, error) {
-	spec := r.GPU.Presentation.VGPU
+// Resolve plans a host or a guest. The error is a *spec.Refusal.
+func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
+	vgpuSpec := r.GPU.Presentation.VGPU
 	switch {
-	case spec == nil:
-		return plan.Plan{}, refuse(plan.PresentationField("mode"), "vgpu/missing", "it is VGPU, and presentation.vgpu is missing: say role: Host with types, or role: Guest with a licence")
-	case spec.Role == "Host":
-		return host(r, *spec)
-	case spec.Role == "Guest":
-		return guest(r, *spec)
+	case vgpuSpec == nil:
+		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("mode"), "vgpu/missing", "it is VGPU, and presentation.vgpu is missing: say role: Host with types, or role: Guest with a licence")
+	case vgpuSpec.Role == "Host":
+		return host(r, *vgpuSpec)
+	case vgpuSpec.Role == "Guest":
+		return guest(r, *vgpuSpec)
 	}
-	return plan.Plan{}, refuse(plan.PresentationField("vgpu.role"), "vgpu/role", "%q is not one of Host, Guest", spec.Role)
+	return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("vgpu.role"), "vgpu/role", "%q is not one of Host, Guest", vgpuSpec.Role)
 }
 
-func host(r plan.Request, spec v1alpha1.VGPUSpec) (plan.Plan, error) {
+func host(r spec.Request, vgpuSpec v1alpha1.VGPUSpec) (v1alpha1.NodePlan, error) {
 	model, err := judgeHost(r)
 	if err != nil {
-		return plan.Plan{}, err
+		return v1alpha1.NodePlan{}, err
 	}
-	types, err := read(spec.Types, model)
+	types, err := read(vgpuSpec.Types, model)
 	if err != nil {
-		return plan.Plan{}, err
+		return v1alpha1.NodePlan{}, err
 	}
-	prefix, err := prefixOf(spec, model)
+	prefix, err := prefixOf(vgpuSpec, model)
 	if err != nil {
-		return plan.Plan{}, err
+		return v1alpha1.NodePlan{}, err
 	}
-	framework, err := frameworkOf(r, spec, model)
+	framework, err := frameworkOf(r, vgpuSpec, model)
 	if err != nil {
-		return plan.Plan{}, err
+		return v1alpha1.NodePlan{}, err
 	}
 	p, err := node(r, model, types, framework)
 	if err != nil {
-		return plan.Plan{}, err
+		return v1alpha1.NodePlan{}, err
 	}
 	p.Tenant.WorkloadConfig = workload
 	hint := "is the pod of NVIDIA's KubeVirt device plugin on the node, and does it tolerate the gate? It looks for devices only when it starts. On the node: ls /sys/bus/mdev/devices; journalctl -u " + boot.Unit
@@ -71,18 +71,18 @@ func host(r plan.Request, spec v1alpha1.VGPUSpec) (plan.Plan, error) {
 	}
 	for _, t := range types {
 		name := corev1.ResourceName("nvidia.com/" + prefix + "_" + t.Name)
-		p.Expectation.Resources = append(p.Expectation.Resources, plan.Resource{Name: name, Quantity: *resource.NewQuantity(int64(t.count)*int64(r.GPU.Count), resource.DecimalSI), Waits: true, Hint: hint})
+		p.Expectation.Resources = append(p.Expectation.Resources, v1alpha1.ExpectedResource{Name: name, Quantity: *resource.NewQuantity(int64(t.count)*int64(r.GPU.Count), resource.DecimalSI), Waits: true, Hint: hint})
 		p.Tenant.HostDevices = append(p.Tenant.HostDevices, permitted(model, prefix+" "+t.Name, name, framework)...)
 	}
 	if model.HasNVSwitch(r.GPU.Count) {
-		p.Warnings = append(p.Warnings, plan.Warning{Rule: "unverified/vgpu-nvswitch", Message: "guests that have whole GPUs of a board with NVSwitches need a fabric manager with FABRIC_MODE=2 on the host, which the vGPU manager does not bring, and this plan does not set up"})
+		p.Warnings = append(p.Warnings, v1alpha1.PlanWarning{Rule: "unverified/vgpu-nvswitch", Message: "guests that have whole GPUs of a board with NVSwitches need a fabric manager with FABRIC_MODE=2 on the host, which the vGPU manager does not bring, and this plan does not set up"})
 	}
 	return p, nil
 }
 
-func judgeHost(r plan.Request) (catalogue.Model, error) {
+func judgeHost(r spec.Request) (catalogue.Model, error) {
 	if r.GPU.Driver.Source == v1alpha1.DriverFromPackages {
-		return catalogue.Model{}, refuse(plan.GPUField("driver.source"), "vgpu/driver-source", "it is Packages, and the vGPU manager is in no package repository: bake it into the image, or use source: Operator")
+		return catalogue.Model{}, spec.Invalid(spec.GPUField("driver.source"), "vgpu/driver-source", "it is Packages, and the vGPU manager is in no package repository: bake it into the image, or use source: Operator")
 	}
 	model, err := nvidia.JudgeKind(r, nvidia.KindVGPUManager)
 	if err != nil {
@@ -92,97 +92,97 @@ func judgeHost(r plan.Request) (catalogue.Model, error) {
 }
 
 // prefixOf is how the vGPU manager begins the names of types: older GPUs kept the older word, in some releases.
-func prefixOf(spec v1alpha1.VGPUSpec, model catalogue.Model) (string, error) {
-	if spec.NamePrefix == "" && model.Architecture == catalogue.Turing {
-		return "", refuse(plan.PresentationField("vgpu.namePrefix"), "vgpu/name-prefix", "it is missing, and releases of the vGPU manager call the types of %s NVIDIA or GRID: set it to what yours writes in /sys/class/mdev_bus/*/mdev_supported_types/*/name", model.Name)
+func prefixOf(vgpuSpec v1alpha1.VGPUSpec, model catalogue.Model) (string, error) {
+	if vgpuSpec.NamePrefix == "" && model.Architecture == catalogue.Turing {
+		return "", spec.Invalid(spec.PresentationField("vgpu.namePrefix"), "vgpu/name-prefix", "it is missing, and releases of the vGPU manager call the types of %s NVIDIA or GRID: set it to what yours writes in /sys/class/mdev_bus/*/mdev_supported_types/*/name", model.Name)
 	}
-	if spec.NamePrefix == "" {
+	if vgpuSpec.NamePrefix == "" {
 		return "NVIDIA", nil
 	}
-	return spec.NamePrefix, nil
+	return vgpuSpec.NamePrefix, nil
 }
 
 // frameworkOf is the kernel's way to make virtual GPUs, where it is certain.
-func frameworkOf(r plan.Request, spec v1alpha1.VGPUSpec, model catalogue.Model) (string, error) {
+func frameworkOf(r spec.Request, vgpuSpec v1alpha1.VGPUSpec, model catalogue.Model) (string, error) {
 	if model.Architecture == catalogue.Turing {
-		if spec.Framework == vendorVFIO {
-			return "", refuse(plan.PresentationField("vgpu.framework"), "vgpu/framework", "it is VendorVFIO, and %s has no virtual functions: use Mdev", model.Name)
+		if vgpuSpec.Framework == vendorVFIO {
+			return "", spec.Invalid(spec.PresentationField("vgpu.framework"), "vgpu/framework", "it is VendorVFIO, and %s has no virtual functions: use Mdev", model.Name)
 		}
 		return mdev, nil
 	}
-	older, known := plan.OlderThan(r.Image.OS.Kernel, vendorKernel)
+	older, known := spec.IsOlderVersion(r.Image.OS.Kernel, vendorKernel)
 	switch {
-	case !known && spec.Framework == "":
-		return "", refuse(plan.PresentationField("vgpu.framework"), "vgpu/framework", "it is missing, and whether %s has mediated devices follows from the kernel, while the OSImage's os.kernel is %q: name its release there, or set the framework", model.Name, r.Image.OS.Kernel)
+	case !known && vgpuSpec.Framework == "":
+		return "", spec.Invalid(spec.PresentationField("vgpu.framework"), "vgpu/framework", "it is missing, and whether %s has mediated devices follows from the kernel, while the OSImage's os.kernel is %q: name its release there, or set the framework", model.Name, r.Image.OS.Kernel)
 	case !known:
-		return spec.Framework, nil
-	case older && spec.Framework == vendorVFIO:
-		return "", refuse(plan.PresentationField("vgpu.framework"), "vgpu/framework", "it is VendorVFIO, which kernels from %s on have, and the OSImage's os.kernel is %s: use Mdev", vendorKernel, r.Image.OS.Kernel)
+		return vgpuSpec.Framework, nil
+	case older && vgpuSpec.Framework == vendorVFIO:
+		return "", spec.Invalid(spec.PresentationField("vgpu.framework"), "vgpu/framework", "it is VendorVFIO, which kernels from %s on have, and the OSImage's os.kernel is %s: use Mdev", vendorKernel, r.Image.OS.Kernel)
 	case older:
 		return mdev, nil
 	case model.Architecture == catalogue.Ampere:
-		return spec.Framework, judgeAmpere(r, spec, model)
-	case spec.Framework == mdev:
-		return "", refuse(plan.PresentationField("vgpu.framework"), "vgpu/framework", "it is Mdev, and %s has no mediated devices with kernel %s: use VendorVFIO, or a kernel older than %s", model.Name, r.Image.OS.Kernel, vendorKernel)
+		return vgpuSpec.Framework, judgeAmpere(r, vgpuSpec, model)
+	case vgpuSpec.Framework == mdev:
+		return "", spec.Invalid(spec.PresentationField("vgpu.framework"), "vgpu/framework", "it is Mdev, and %s has no mediated devices with kernel %s: use VendorVFIO, or a kernel older than %s", model.Name, r.Image.OS.Kernel, vendorKernel)
 	}
 	return vendorVFIO, nil
 }
 
 // judgeAmpere asks for what does not follow from the kernel.
-func judgeAmpere(r plan.Request, spec v1alpha1.VGPUSpec, model catalogue.Model) error {
-	if spec.Framework != "" {
+func judgeAmpere(r spec.Request, vgpuSpec v1alpha1.VGPUSpec, model catalogue.Model) error {
+	if vgpuSpec.Framework != "" {
 		return nil
 	}
-	return refuse(plan.PresentationField("vgpu.framework"), "vgpu/framework", "it is missing, and some kernels from %s on have mediated devices for %s and some have not, while the OSImage's os.kernel is %s: set it to Mdev where /sys/class/mdev_bus lists the GPU, else to VendorVFIO", vendorKernel, model.Name, r.Image.OS.Kernel)
+	return spec.Invalid(spec.PresentationField("vgpu.framework"), "vgpu/framework", "it is missing, and some kernels from %s on have mediated devices for %s and some have not, while the OSImage's os.kernel is %s: set it to Mdev where /sys/class/mdev_bus lists the GPU, else to VendorVFIO", vendorKernel, model.Name, r.Image.OS.Kernel)
 }
 
 // node plans who makes the virtual GPUs, and when.
-func node(r plan.Request, model catalogue.Model, types []want, framework string) (plan.Plan, error) {
+func node(r spec.Request, model catalogue.Model, types []want, framework string) (v1alpha1.NodePlan, error) {
 	if framework == vendorVFIO {
 		return functions(r, model, types)
 	}
 	if nvidia.FromOperator(r) {
 		p := nvidia.ByOperator(r, model, workload)
 		p.KernelArguments = append(p.KernelArguments, nvidia.IOMMU(r.Image)...)
-		name := plan.Named(config(configName, types))
-		p.Tenant.VGPUConfig = &plan.Configuration{Name: name, Content: config(name, types)}
+		name := spec.ConfigurationName(config(configName, types))
+		p.Tenant.VGPUConfig = &v1alpha1.SoftwareConfiguration{Name: name, Content: config(name, types)}
 		p.NodeLabels["nvidia.com/vgpu.config"] = name
-		p.Expectation.Labels = []plan.Label{nvidia.ManagerState("nvidia.com/vgpu.config.state", "kubectl logs of the pod nvidia-vgpu-device-manager on the node")}
+		p.Expectation.Labels = []v1alpha1.ExpectedLabel{nvidia.ManagerState("nvidia.com/vgpu.config.state", "kubectl logs of the pod nvidia-vgpu-device-manager on the node")}
 		return p, nil
 	}
 	if r.Image.Software.VGPUDeviceManager == "" {
-		return plan.Plan{}, refuse(plan.ImageField("software.vgpuDeviceManager"), "image/vgpu-device-manager", "it is empty: without nvidia-vgpu-dm no virtual GPU can be made before kubelet starts; bake it in and name its version")
+		return v1alpha1.NodePlan{}, spec.Invalid(spec.ImageField("software.vgpuDeviceManager"), "image/vgpu-device-manager", "it is empty: without nvidia-vgpu-dm no virtual GPU can be made before kubelet starts; bake it in and name its version")
 	}
 	p := baked(r, model, makeMdevs(model, types))
-	p.Files = append(p.Files, plan.File{Path: configFile, Mode: "0644", Content: config(configName, types)})
+	p.Files = append(p.Files, v1alpha1.NodeFile{Path: configFile, Mode: "0644", Content: config(configName, types)})
 	return p, nil
 }
 
 // functions plans virtual functions of NVIDIA's driver's own.
-func functions(r plan.Request, model catalogue.Model, types []want) (plan.Plan, error) {
+func functions(r spec.Request, model catalogue.Model, types []want) (v1alpha1.NodePlan, error) {
 	if nvidia.FromOperator(r) {
-		return plan.Plan{}, refuse(plan.GPUField("driver.source"), "vgpu/vendor-vfio", "it is Operator, and its vGPU device manager makes mediated devices only, which %s does not have with kernel %s: bake the vGPU manager into the image, or use an older kernel", model.Name, r.Image.OS.Kernel)
+		return v1alpha1.NodePlan{}, spec.Invalid(spec.GPUField("driver.source"), "vgpu/vendor-vfio", "it is Operator, and its vGPU device manager makes mediated devices only, which %s does not have with kernel %s: bake the vGPU manager into the image, or use an older kernel", model.Name, r.Image.OS.Kernel)
 	}
 	if len(types) > 1 || types[0].Slices > 0 {
-		return plan.Plan{}, refuse(plan.PresentationField("vgpu.types"), "vgpu/vendor-vfio", "virtual functions of all types have one PCI id, so that KubeVirt cannot tell them apart, and this version makes none with MIG instances behind them: order one type that shares the GPU in time")
+		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("vgpu.types"), "vgpu/vendor-vfio", "virtual functions of all types have one PCI id, so that KubeVirt cannot tell them apart, and this version makes none with MIG instances behind them: order one type that shares the GPU in time")
 	}
 	p := baked(r, model, setTypes(model, r.GPU.Count, types[0]))
-	p.Warnings = append(p.Warnings, plan.Warning{Rule: "experimental/vendor-vfio", Message: "virtual functions of NVIDIA's own driver are advertised by KubeVirt 1.9 or newer alone, and how the driver lists their types is read from reports, not from its documentation"})
+	p.Warnings = append(p.Warnings, v1alpha1.PlanWarning{Rule: "experimental/vendor-vfio", Message: "virtual functions of NVIDIA's own driver are advertised by KubeVirt 1.9 or newer alone, and how the driver lists their types is read from reports, not from its documentation"})
 	return p, nil
 }
 
 // baked plans a host whose vGPU manager is in the image.
-func baked(r plan.Request, model catalogue.Model, mode []string) plan.Plan {
-	units := []plan.Unit{{Name: "nvidia-vgpud.service"}, {Name: "nvidia-vgpu-mgr.service"}}
+func baked(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePlan {
+	units := []v1alpha1.SystemdUnit{{Name: "nvidia-vgpud.service"}, {Name: "nvidia-vgpu-mgr.service"}}
 	file, unit := boot.Mode(mode, units...)
 	blacklist := []string{"nouveau"}
 	if model.MIGModePersists() {
 		blacklist = append(blacklist, "nvidia_drm")
 	}
-	return plan.Plan{
+	return v1alpha1.NodePlan{
 		KernelArguments: append([]string{nvidia.BlacklistNouveau}, nvidia.IOMMU(r.Image)...),
-		Modules:         plan.Modules{Load: []string{"nvidia", "nvidia_vgpu_vfio"}, Blacklist: blacklist},
-		Files:           []plan.File{file},
+		Modules:         v1alpha1.KernelModules{Load: []string{"nvidia", "nvidia_vgpu_vfio"}, Blacklist: blacklist},
+		Files:           []v1alpha1.NodeFile{file},
 		Units:           append(units, unit),
 		NodeLabels: map[string]string{
 			nvidia.LabelWorkload: workload, "nvidia.com/gpu.deploy.vgpu-manager": "false", "nvidia.com/gpu.deploy.vgpu-device-manager": "false",
@@ -190,13 +190,13 @@ func baked(r plan.Request, model catalogue.Model, mode []string) plan.Plan {
 	}
 }
 
-func permitted(model catalogue.Model, mdevName string, name corev1.ResourceName, framework string) []plan.HostDevice {
+func permitted(model catalogue.Model, mdevName string, name corev1.ResourceName, framework string) []v1alpha1.PermittedHostDevice {
 	if framework == mdev {
-		return []plan.HostDevice{{MdevName: mdevName, ResourceName: string(name), External: true}}
+		return []v1alpha1.PermittedHostDevice{{MdevName: mdevName, ResourceName: string(name), External: true}}
 	}
-	var out []plan.HostDevice
+	var out []v1alpha1.PermittedHostDevice
 	for _, id := range slices.Sorted(slices.Values(model.PCIDevices)) {
-		out = append(out, plan.HostDevice{PCISelector: strings.ToUpper(model.PCIVendor + ":" + id), ResourceName: string(name)})
+		out = append(out, v1alpha1.PermittedHostDevice{PCISelector: strings.ToUpper(model.PCIVendor + ":" + id), ResourceName: string(name)})
 	}
 	return out
 }
@@ -209,8 +209,4 @@ func config(name string, types []want) string {
 		fmt.Fprintf(&out, "      %q: %d\n", t.Name, t.count)
 	}
 	return out.String()
-}
-
-func refuse(field plan.Field, rule, format string, args ...any) error {
-	return plan.Refuse(field, v1alpha1.ReasonPresentationInvalid, rule, format, args...)
 }

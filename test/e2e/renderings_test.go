@@ -23,6 +23,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/operator"
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/test/rack"
 )
 
@@ -64,13 +65,13 @@ func runManager(generation string, args []string) error {
 	if err != nil {
 		return err
 	}
-	return operator.RunWith(ctrl.SetupSignalHandler(), s, cluster, "generation "+generation, func(r presentation.Request) (presentation.Plan, error) {
+	return operator.RunWith(ctrl.SetupSignalHandler(), s, cluster, "generation "+generation, func(r spec.Request) (v1alpha1.NodePlan, error) {
 		plan, err := presentation.Resolve(r)
 		if plan.NodeLabels == nil {
 			plan.NodeLabels = map[string]string{}
 		}
 		plan.NodeLabels[generationLabel] = generation
-		plan.Expectation.Labels = append(plan.Expectation.Labels, presentation.Label{Check: "software/generation", Key: generationLabel, Value: generation})
+		plan.Expectation.Labels = append(plan.Expectation.Labels, v1alpha1.ExpectedLabel{Check: "software/generation", Key: generationLabel, Value: generation})
 		return plan, err
 	})
 }

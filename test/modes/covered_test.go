@@ -6,46 +6,47 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // TestEveryWayToPresentIsProved names what there is to be proved by what its plan or NodeType has, so that a mode without a case is
 // seen. Each must have a change that breaks it, too.
 func TestEveryWayToPresentIsProved(t *testing.T) {
-	type of = func(*v1alpha1.GPUSpec, presentation.Plan) bool
+	type of = func(*v1alpha1.GPUSpec, v1alpha1.NodePlan) bool
 	mode := func(vendor v1alpha1.GPUVendor, m v1alpha1.PresentationMode, further ...of) of {
-		return func(g *v1alpha1.GPUSpec, p presentation.Plan) bool {
+		return func(g *v1alpha1.GPUSpec, p v1alpha1.NodePlan) bool {
 			return g.Vendor == vendor && g.Presentation.Mode == m && !slices.ContainsFunc(further, func(f of) bool { return !f(g, p) })
 		}
 	}
 	source := func(s v1alpha1.DriverSource) of {
-		return func(g *v1alpha1.GPUSpec, _ presentation.Plan) bool { return g.Driver.Source == s }
+		return func(g *v1alpha1.GPUSpec, _ v1alpha1.NodePlan) bool { return g.Driver.Source == s }
 	}
 	strategy := func(s string) of {
-		return func(_ *v1alpha1.GPUSpec, p presentation.Plan) bool { return p.Tenant.MIGStrategy == s }
+		return func(_ *v1alpha1.GPUSpec, p v1alpha1.NodePlan) bool { return p.Tenant.MIGStrategy == s }
 	}
 	gate := func(name string) of {
-		return func(_ *v1alpha1.GPUSpec, p presentation.Plan) bool {
+		return func(_ *v1alpha1.GPUSpec, p v1alpha1.NodePlan) bool {
 			return slices.Contains(p.Tenant.FeatureGates, name)
 		}
 	}
-	shared := func(g *v1alpha1.GPUSpec, _ presentation.Plan) bool {
+	shared := func(g *v1alpha1.GPUSpec, _ v1alpha1.NodePlan) bool {
 		return g.Presentation.Passthrough != nil && g.Presentation.Passthrough.Sharing != nil
 	}
-	byClaims := func(_ *v1alpha1.GPUSpec, p presentation.Plan) bool { return len(p.Expectation.Slices) > 0 }
-	mediated := func(_ *v1alpha1.GPUSpec, p presentation.Plan) bool {
+	byClaims := func(_ *v1alpha1.GPUSpec, p v1alpha1.NodePlan) bool { return len(p.Expectation.Slices) > 0 }
+	mediated := func(_ *v1alpha1.GPUSpec, p v1alpha1.NodePlan) bool {
 		return len(p.Tenant.HostDevices) > 0 && p.Tenant.HostDevices[0].MdevName != ""
 	}
-	functions := func(_ *v1alpha1.GPUSpec, p presentation.Plan) bool {
+	functions := func(_ *v1alpha1.GPUSpec, p v1alpha1.NodePlan) bool {
 		return len(p.Tenant.HostDevices) > 0 && !p.Tenant.HostDevices[0].External
 	}
 	named := func(s string) of {
-		return func(_ *v1alpha1.GPUSpec, p presentation.Plan) bool { return p.Tenant.ResourceNaming == s }
+		return func(_ *v1alpha1.GPUSpec, p v1alpha1.NodePlan) bool { return p.Tenant.ResourceNaming == s }
 	}
-	licensed := func(_ *v1alpha1.GPUSpec, p presentation.Plan) bool { return len(p.SecretFiles) > 0 }
-	vms := func(_ *v1alpha1.GPUSpec, p presentation.Plan) bool {
+	licensed := func(_ *v1alpha1.GPUSpec, p v1alpha1.NodePlan) bool { return len(p.SecretFiles) > 0 }
+	vms := func(_ *v1alpha1.GPUSpec, p v1alpha1.NodePlan) bool {
 		return p.Tenant.WorkloadConfig == "vm-passthrough"
 	}
-	chosen := func(g *v1alpha1.GPUSpec, _ presentation.Plan) bool {
+	chosen := func(g *v1alpha1.GPUSpec, _ v1alpha1.NodePlan) bool {
 		return g.Presentation.Passthrough != nil && len(g.Presentation.Passthrough.Addresses) > 0
 	}
 	const nvidia, amd, other = v1alpha1.VendorNVIDIA, v1alpha1.VendorAMD, v1alpha1.VendorGeneric
@@ -68,7 +69,7 @@ func TestEveryWayToPresentIsProved(t *testing.T) {
 		if m.NodeType.GPU == nil || len(m.Changes) == 0 {
 			continue
 		}
-		plan, err := presentation.Resolve(presentation.Request{GPU: m.NodeType.GPU, Image: m.OSImage, Resources: m.NodeType.Resources})
+		plan, err := presentation.Resolve(spec.Request{GPU: m.NodeType.GPU, Image: m.OSImage, Resources: m.NodeType.Resources})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/presentation/values"
 	"github.com/ingot-dev/ingot/test/rack/gpu"
 	"github.com/ingot-dev/ingot/test/rack/kubelet"
@@ -151,18 +152,18 @@ func (s seen) shows() []string {
 
 // made is what follows from a mode alone: it is made once, and nobody changes it.
 type made struct {
-	plan      *presentation.Plan
+	plan      *v1alpha1.NodePlan
 	documents *cloudinit.Documents
 	// tenant is the YAML of what is installed, by how.
 	tenant map[string]string
 }
 
-func (m mode) plan(t *testing.T) presentation.Plan {
+func (m mode) plan(t *testing.T) v1alpha1.NodePlan {
 	t.Helper()
 	if m.made.plan != nil {
 		return *m.made.plan
 	}
-	plan, err := presentation.Resolve(presentation.Request{GPU: m.NodeType.GPU, Image: m.OSImage, Resources: m.NodeType.Resources})
+	plan, err := presentation.Resolve(spec.Request{GPU: m.NodeType.GPU, Image: m.OSImage, Resources: m.NodeType.Resources})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +214,7 @@ func truth(m *machine.Machine) []string {
 }
 
 // render renders the documents.
-func (m mode) render(t *testing.T, plan presentation.Plan) cloudinit.Documents {
+func (m mode) render(t *testing.T, plan v1alpha1.NodePlan) cloudinit.Documents {
 	t.Helper()
 	if m.made.documents != nil {
 		return *m.made.documents
@@ -232,7 +233,7 @@ func (m mode) render(t *testing.T, plan presentation.Plan) cloudinit.Documents {
 }
 
 // boot boots the documents. The error is why kubelet does not start.
-func (m mode) boot(t *testing.T, plan presentation.Plan, c change) (*machine.Machine, error) {
+func (m mode) boot(t *testing.T, plan v1alpha1.NodePlan, c change) (*machine.Machine, error) {
 	t.Helper()
 	documents := m.render(t, plan)
 	drive := &machineos.ConfigDrive{UserData: []byte(c.edited(t, "documents", string(documents.UserData))), MetaData: machineos.MetaData{UUID: uid + "/r-1"}}
@@ -328,7 +329,7 @@ func (m mode) kubelet(booted *machine.Machine) (*kubelet.Kubelet, error) {
 }
 
 // cluster is the tenant with its software installed. The error is that of what cannot be installed as changed.
-func (m mode) cluster(t *testing.T, how string, plan presentation.Plan, c change) (*operator.Cluster, error) {
+func (m mode) cluster(t *testing.T, how string, plan v1alpha1.NodePlan, c change) (*operator.Cluster, error) {
 	t.Helper()
 	text, made := m.made.tenant[how]
 	if !made {
@@ -356,7 +357,7 @@ type installed struct {
 }
 
 // software is what is installed in the tenant, as charts or as objects.
-func (m mode) software(t *testing.T, how string, plan presentation.Plan) ([]release, []map[string]any) {
+func (m mode) software(t *testing.T, how string, plan v1alpha1.NodePlan) ([]release, []map[string]any) {
 	t.Helper()
 	nodeTypes := []values.NodeType{{Name: m.name, GPU: m.NodeType.GPU, Image: m.OSImage, Plan: plan}}
 	if how == "charts" {
@@ -409,7 +410,7 @@ func (r release) release() operator.Release {
 }
 
 // judge is the verdict when its time is up, so that what waits has failed.
-func judge(plan presentation.Plan, outcome settled.Outcome, cluster *operator.Cluster) v1alpha1.Verdict {
+func judge(plan v1alpha1.NodePlan, outcome settled.Outcome, cluster *operator.Cluster) v1alpha1.Verdict {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	classes := map[string]verdict.DeviceClass{}
 	for _, s := range plan.Expectation.Slices {

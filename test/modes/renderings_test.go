@@ -15,6 +15,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/rendering"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 var update = flag.Bool("update", false, "write the golden NodeTypeRenderings that are missing; those that are there are never written again")
@@ -36,7 +37,7 @@ func TestEveryModeHasAGoldenRenderingOfThisEncoding(t *testing.T) {
 			t.Errorf("%v: write it with -update", err)
 			continue
 		}
-		plan, err := presentation.Resolve(presentation.Request{GPU: m.NodeType.GPU, Image: m.OSImage})
+		plan, err := presentation.Resolve(spec.Request{GPU: m.NodeType.GPU, Image: m.OSImage})
 		if err != nil {
 			t.Fatal(err)
 		}

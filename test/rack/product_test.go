@@ -15,13 +15,13 @@ import (
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/presentation"
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/presentation/values"
 )
 
 // request is what a NodeType asks for on the rack's image.
-func request(model string, how v1alpha1.Presentation) presentation.Request {
-	return presentation.Request{
+func request(model string, how v1alpha1.Presentation) spec.Request {
+	return spec.Request{
 		GPU: &v1alpha1.GPUSpec{Vendor: v1alpha1.VendorNVIDIA, Model: model, Count: 8, Driver: v1alpha1.GPUDriver{Source: v1alpha1.DriverFromImage}, Presentation: how},
 		Image: v1alpha1.OSImageSpec{
 			OS: v1alpha1.OSImageOS{ID: "debian", Version: "13", Kernel: "6.12.107"}, KernelArguments: []string{"modprobe.blacklist=nouveau"},
@@ -34,7 +34,7 @@ func request(model string, how v1alpha1.Presentation) presentation.Request {
 }
 
 // matching counts the published devices that are as expected.
-func matching(want plan.DeviceExpectation, all []resourcev1.ResourceSlice) int {
+func matching(want v1alpha1.ExpectedDevices, all []resourcev1.ResourceSlice) int {
 	count := 0
 	for _, slice := range all {
 		for _, device := range slice.Spec.Devices {
@@ -92,7 +92,7 @@ func TestWhatTheProductPlansIsWhatItsNodesOffer(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		profile  string
-		request  presentation.Request
+		request  spec.Request
 		strategy string
 	}{
 		"mixed": {"hgx-h100", request("H100-SXM5-80GB", mig("mixed", v1alpha1.AdvertiseDevicePlugin, v1alpha1.MIGLayout{

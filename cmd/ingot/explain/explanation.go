@@ -8,7 +8,6 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
-	"github.com/ingot-dev/ingot/presentation"
 )
 
 // Explanation is what `-o json` prints. Lists and maps are there also when they are empty.
@@ -147,11 +146,11 @@ type Unit struct {
 }
 
 // Explain puts a plan into words of its own, which stay when the plan's change.
-func Explain(s offline.Shape, plan presentation.Plan) Explanation {
+func Explain(s offline.Shape, plan v1alpha1.NodePlan) Explanation {
 	return explanation(s.NodeType.Name, s.Image.Name, s.NodeType.Spec.GPU, plan)
 }
 
-func explanation(nodeType, image string, gpu *v1alpha1.GPUSpec, plan presentation.Plan) Explanation {
+func explanation(nodeType, image string, gpu *v1alpha1.GPUSpec, plan v1alpha1.NodePlan) Explanation {
 	e := plan.Expectation
 	out := Explanation{
 		NodeType: nodeType, OSImage: image,
@@ -192,7 +191,7 @@ func explanation(nodeType, image string, gpu *v1alpha1.GPUSpec, plan presentatio
 	return out
 }
 
-func slice(s presentation.SliceExpectation) Slice {
+func slice(s v1alpha1.ExpectedSlices) Slice {
 	out := Slice{Driver: s.Driver, DeviceClasses: []DeviceClass{}, Devices: []Device{}, Hint: s.Hint}
 	for _, c := range s.DeviceClasses {
 		out.DeviceClasses = append(out.DeviceClasses, DeviceClass{Name: c.Name, Count: c.Count})
@@ -203,7 +202,7 @@ func slice(s presentation.SliceExpectation) Slice {
 	return out
 }
 
-func promised(e presentation.Expectation) map[string]string {
+func promised(e v1alpha1.NodeExpectation) map[string]string {
 	out := map[string]string{}
 	for name, quantity := range map[string]*resource.Quantity{"cpu": e.CPU, "memory": e.Memory, "ephemeral-storage": e.EphemeralStorage} {
 		if quantity != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/controllers/plan/feasibility"
-	"github.com/ingot-dev/ingot/presentation"
 )
 
 // Shape is what shapes a node, as an API server would store it.
@@ -107,13 +106,13 @@ func (f Files) Host(name string) (*metal3.BareMetalHost, error) {
 
 // Plan is what the node must be told and what it then advertises. The error is a *feasibility.Impossible: the manager would
 // refuse the NodeType with the same words.
-func (s Shape) Plan() (presentation.Plan, error) {
+func (s Shape) Plan() (v1alpha1.NodePlan, error) {
 	judged := feasibility.Judge(s.inputs())
 	return judged.Plan, judged.Err()
 }
 
 // Input is what the documents of every node follow from. Machine, host and join are the caller's to add.
-func (s Shape) Input(plan presentation.Plan) cloudinit.Input { return s.inputs().Documents(plan) }
+func (s Shape) Input(plan v1alpha1.NodePlan) cloudinit.Input { return s.inputs().Documents(plan) }
 
 func (s Shape) inputs() feasibility.Inputs {
 	return feasibility.Inputs{NodeType: s.NodeType, Image: s.Image, Provider: s.Provider}

@@ -15,6 +15,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/registration"
 	"github.com/ingot-dev/ingot/controllers/plan/revision"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // Placeholders stand for what only a cluster knows. None of them can be mistaken for the real thing.
@@ -29,7 +30,7 @@ const (
 // node is what the documents follow from.
 type node struct {
 	shape        offline.Shape
-	plan         presentation.Plan
+	plan         v1alpha1.NodePlan
 	in           cloudinit.Input
 	placeholders []placeholder
 }
@@ -46,7 +47,7 @@ func nodeOf(files offline.Files, opts options) (*node, error) {
 		return nil, err
 	}
 	n := &node{shape: shape}
-	if n.plan, err = presentation.Resolve(presentation.Request{GPU: shape.NodeType.Spec.GPU, Image: shape.Image.Spec, Resources: shape.NodeType.Spec.Resources}); err != nil {
+	if n.plan, err = presentation.Resolve(spec.Request{GPU: shape.NodeType.Spec.GPU, Image: shape.Image.Spec, Resources: shape.NodeType.Spec.Resources}); err != nil {
 		return nil, err
 	}
 	machine, err := n.machine(files, opts.machine)

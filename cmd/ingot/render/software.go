@@ -12,6 +12,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/presentation/values"
 	"github.com/ingot-dev/ingot/presentation/values/manifest"
 )
@@ -177,8 +178,8 @@ func nodeTypeOf(files offline.Files, name string) (values.NodeType, error) {
 	if err != nil {
 		return values.NodeType{}, err
 	}
-	spec := shape.NodeType.Spec
-	plan, err := presentation.Resolve(presentation.Request{GPU: spec.GPU, Image: shape.Image.Spec, Resources: spec.Resources})
+	nodeType := shape.NodeType.Spec
+	plan, err := presentation.Resolve(spec.Request{GPU: nodeType.GPU, Image: shape.Image.Spec, Resources: nodeType.Resources})
 	if err != nil {
 		return values.NodeType{}, fmt.Errorf("NodeType %s: %w", name, err)
 	}

@@ -7,13 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/controllers/plan/feasibility"
-	"github.com/ingot-dev/ingot/presentation"
 )
 
 // hostsOf asks whether the hosts that a NodeType selects can have the network that their annotations and the NodeType say.
-func (j *judge) hostsOf(in feasibility.Inputs, plan presentation.Plan) {
+func (j *judge) hostsOf(in feasibility.Inputs, plan v1alpha1.NodePlan) {
 	selector, err := metav1.LabelSelectorAsSelector(&in.NodeType.Spec.HostSelector)
 	if err != nil || in.Image == nil || in.Provider == nil {
 		return

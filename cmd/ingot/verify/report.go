@@ -11,7 +11,6 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
-	"github.com/ingot-dev/ingot/presentation"
 )
 
 // Report is what `-o json` prints.
@@ -27,7 +26,7 @@ type Report struct {
 }
 
 // Judge gives the verdict on a node.
-func Judge(s offline.Shape, e presentation.Expectation, seen Seen, now time.Time) Report {
+func Judge(s offline.Shape, e v1alpha1.NodeExpectation, seen Seen, now time.Time) Report {
 	in := verdict.Input{
 		Now: now, Expectation: e, Node: &seen.node, DaemonSets: seen.daemonSets, Gate: s.NodeType.Spec.Gate.Key(),
 		// Where nobody gave the slices, none are expected: nothing is said about them.
@@ -47,7 +46,7 @@ func Judge(s offline.Shape, e presentation.Expectation, seen Seen, now time.Time
 }
 
 // classesOf marks the classes that are needed and not in the file as missing in the cluster.
-func classesOf(e presentation.Expectation, seen Seen) map[string]verdict.DeviceClass {
+func classesOf(e v1alpha1.NodeExpectation, seen Seen) map[string]verdict.DeviceClass {
 	if seen.classes == nil {
 		return nil
 	}
@@ -65,7 +64,7 @@ func classesOf(e presentation.Expectation, seen Seen) map[string]verdict.DeviceC
 }
 
 // unknown is what the files do not tell.
-func unknown(e presentation.Expectation, seen Seen) []string {
+func unknown(e v1alpha1.NodeExpectation, seen Seen) []string {
 	out := []string{}
 	if seen.machine == nil {
 		out = append(out, "which installation the Node is: give its Machine with -f and --machine")

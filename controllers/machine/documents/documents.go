@@ -9,7 +9,6 @@ import (
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/controllers/plan/registration"
-	"github.com/ingot-dev/ingot/presentation"
 )
 
 // layerNames are those of NodeTypeRevision.spec.userData and properties, in their order.
@@ -24,7 +23,7 @@ type Node struct {
 	// Revision that is installed, and its Image.
 	Revision *v1alpha1.NodeTypeRevision
 	// Plan of the rendering that is installed.
-	Plan presentation.Plan
+	Plan v1alpha1.NodePlan
 	// Image of the Revision.
 	Image *v1alpha1.OSImage
 	// Host that the Machine has; nil: none yet.
@@ -70,7 +69,7 @@ func layerName(kind string, i int) string {
 }
 
 // Warnings are what people must know of documents that were made and of the presentation that they carry out.
-func Warnings(plan presentation.Plan, d cloudinit.Documents) []string {
+func Warnings(plan v1alpha1.NodePlan, d cloudinit.Documents) []string {
 	out := d.Warnings()
 	for _, w := range plan.Warnings {
 		out = append(out, w.Message+" (rule "+w.Rule+")")

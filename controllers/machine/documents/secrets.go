@@ -8,8 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
-	"github.com/ingot-dev/ingot/presentation"
 )
 
 // Unreadable is a Secret that the node needs and that only a person can mend.
@@ -23,7 +23,7 @@ func (u *Unreadable) Error() string { return u.Message }
 
 // Secrets reads what the plan's files are from the Secrets of the host namespace. The reader must be the API server itself:
 // Secrets are never cached. The error is an *Unreadable where a person must do something.
-func Secrets(ctx context.Context, reader client.Reader, namespace string, plan presentation.Plan) (cloudinit.Secrets, error) {
+func Secrets(ctx context.Context, reader client.Reader, namespace string, plan v1alpha1.NodePlan) (cloudinit.Secrets, error) {
 	out := cloudinit.Secrets{Namespace: namespace, Contents: map[cloudinit.SecretKey][]byte{}}
 	for _, f := range plan.SecretFiles {
 		lacks := func(what, do string) error {

@@ -30,7 +30,7 @@ type Inputs struct {
 	// Resolve makes the plan of the nodes; nil: presentation.Resolve.
 	Resolve presentation.Resolver
 	// Pinned is the plan that nodes of this NodeType are made from already, whatever Resolve would say; nil: there is none.
-	Pinned *presentation.Plan
+	Pinned *v1alpha1.NodePlan
 }
 
 // Finding is one thing about one field.
@@ -76,7 +76,7 @@ type Judgement struct {
 	// Warnings are accepted and not certain, or not wise.
 	Warnings []Finding
 	// Plan of the nodes; empty where the image is missing or the presentation is refused.
-	Plan presentation.Plan
+	Plan v1alpha1.NodePlan
 }
 
 // Err is an *Impossible with the refusals; nil: there are none.
@@ -179,7 +179,7 @@ func (j *judge) provider() {
 }
 
 // Documents are what every node's documents follow from. Machine, host and join are the caller's to add.
-func (in Inputs) Documents(plan presentation.Plan) cloudinit.Input {
+func (in Inputs) Documents(plan v1alpha1.NodePlan) cloudinit.Input {
 	own, image := in.NodeType.Spec, in.Image.Spec
 	out := cloudinit.Input{Kind: image.UserData, OS: image.OS.ID, KernelArguments: image.KernelArguments, Plan: plan, Gate: own.Gate.Key()}
 	if in.Provider != nil {

@@ -7,27 +7,28 @@ import (
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // plan is what a node is made from, with what the NodeType declares beside it.
-func (j *judge) plan() (presentation.Plan, error) {
-	spec := j.NodeType.Spec
+func (j *judge) plan() (v1alpha1.NodePlan, error) {
+	nodeType := j.NodeType.Spec
 	if j.Pinned == nil {
 		resolve := j.Resolve
 		if resolve == nil {
 			resolve = presentation.Resolve
 		}
-		return resolve(presentation.Request{GPU: spec.GPU, Image: j.Image.Spec, Resources: spec.Resources})
+		return resolve(spec.Request{GPU: nodeType.GPU, Image: j.Image.Spec, Resources: nodeType.Resources})
 	}
 	plan, err := *j.Pinned, error(nil)
-	plan.Expectation, err = presentation.Declare(plan.Expectation, spec.Resources)
+	plan.Expectation, err = presentation.Declare(plan.Expectation, nodeType.Resources)
 	return plan, err
 }
 
 // node asks presentation and cloudinit about the nodes.
 func (j *judge) node() {
 	plan, err := j.plan()
-	var refusal *presentation.Refusal
+	var refusal *spec.Refusal
 	switch {
 	case errors.As(err, &refusal):
 		j.refuse(j.refusalFinding(refusal))
@@ -36,7 +37,7 @@ func (j *judge) node() {
 	}
 	if err != nil {
 		// What people wrote is judged all the same, so that nobody mends one thing only to hear of the next.
-		if err := cloudinit.Check(j.Documents(presentation.Plan{})); err != nil {
+		if err := cloudinit.Check(j.Documents(v1alpha1.NodePlan{})); err != nil {
 			j.refuse(j.documents(err)...)
 		}
 		return
@@ -65,8 +66,8 @@ func (j *judge) node() {
 }
 
 // refusalFinding is the finding of a refusal. What the OSImage has is told at the NodeType's reference to it.
-func (j *judge) refusalFinding(r *presentation.Refusal) Finding {
-	if r.Field.IsOfImage() {
+func (j *judge) refusalFinding(r *spec.Refusal) Finding {
+	if r.Field.IsInOSImage() {
 		return j.of(fieldImage, r.Reason, r.Rule, "%s: %s", r.Field, r.Message)
 	}
 	return j.of(r.Field.Path, r.Reason, r.Rule, "%s", r.Message)

@@ -11,7 +11,6 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation/plan"
 )
 
 // PrefixDeviceClass begins the checks of the classes by which pods claim the devices: deviceclass/<name>.
@@ -166,7 +165,7 @@ func deviceClasses(in Input) []v1alpha1.Check {
 	return out
 }
 
-func deviceClass(want plan.DeviceClassExpectation, read DeviceClass, devices []device) v1alpha1.Check {
+func deviceClass(want v1alpha1.ExpectedDeviceClass, read DeviceClass, devices []device) v1alpha1.Check {
 	c := v1alpha1.Check{Name: PrefixDeviceClass + want.Name, Result: v1alpha1.CheckWait, Expected: fmt.Sprintf("selects %d devices of the node", want.Count)}
 	switch {
 	case read.Missing:

@@ -8,7 +8,7 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 
-	"github.com/ingot-dev/ingot/presentation/plan"
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
 // Attributes by which NVIDIA's driver tells devices apart.
@@ -79,7 +79,7 @@ func (d device) text(name string) string {
 }
 
 // is says whether the device is of the expected kind.
-func (d device) is(e plan.DeviceExpectation) bool {
+func (d device) is(e v1alpha1.ExpectedDevices) bool {
 	return d.text(attributeType) == e.Type && (len(e.Profiles) == 0 || slices.Contains(e.Profiles, d.text(attributeProfile)))
 }
 

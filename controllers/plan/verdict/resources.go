@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation"
-	"github.com/ingot-dev/ingot/presentation/plan"
 )
 
 // exact compares resources of which capacity, allocatable and promise must be equal. Capacity counts every device, and
@@ -24,7 +22,7 @@ func exact(in Input) []v1alpha1.Check {
 	return out
 }
 
-func exactOne(node *corev1.Node, r presentation.Resource) v1alpha1.Check {
+func exactOne(node *corev1.Node, r v1alpha1.ExpectedResource) v1alpha1.Check {
 	capacity, reported := node.Status.Capacity[r.Name]
 	allocatable := node.Status.Allocatable[r.Name]
 	c := v1alpha1.Check{Name: PrefixResource + string(r.Name), Result: v1alpha1.CheckPass, Expected: r.Quantity.String(), Observed: capacity.String()}
@@ -121,7 +119,7 @@ func foreignOne(in Input, name corev1.ResourceName) v1alpha1.Check {
 	}
 	c.Result = v1alpha1.CheckFail
 	c.Hint = "the NodeType does not promise it: another vendor's or mode's plugin runs on the node, or the GPUs have another mode than ordered; promise it in NodeType.spec.resources if it is wanted"
-	if slices.ContainsFunc(in.Expectation.Slices, func(e plan.SliceExpectation) bool { return vendor(e.Driver) == vendor(string(name)) }) {
+	if slices.ContainsFunc(in.Expectation.Slices, func(e v1alpha1.ExpectedSlices) bool { return vendor(e.Driver) == vendor(string(name)) }) {
 		c.Hint = "a DRA driver and the device plugin give away the same GPUs: keep the device plugin off this node" +
 			named(suspects(in, string(name), roleDevicePlugin)) + "; NVIDIA's operator does that by the label nvidia.com/gpu.deploy.device-plugin=false"
 	}

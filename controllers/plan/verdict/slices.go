@@ -11,7 +11,6 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation/plan"
 )
 
 // PrefixSlices begins the checks of what DRA drivers must publish: slices/<driver> for its pools, then
@@ -41,7 +40,7 @@ func notServed(driver string) v1alpha1.Check {
 }
 
 // complete: nothing can be said about the devices of a pool before all slices of its newest generation are there.
-func complete(in Input, e plan.SliceExpectation) v1alpha1.Check {
+func complete(in Input, e v1alpha1.ExpectedSlices) v1alpha1.Check {
 	c := v1alpha1.Check{Name: PrefixSlices + e.Driver, Result: v1alpha1.CheckPass, Expected: "complete", Observed: "complete"}
 	all := in.inventory[e.Driver]
 	if len(all) == 0 {
@@ -62,7 +61,7 @@ func complete(in Input, e plan.SliceExpectation) v1alpha1.Check {
 }
 
 // promised compares the devices, kind by kind, and finds those that belong to no kind that was promised.
-func promised(in Input, e plan.SliceExpectation) []v1alpha1.Check {
+func promised(in Input, e v1alpha1.ExpectedSlices) []v1alpha1.Check {
 	all := in.inventory.usable(e.Driver, in.Node.Name)
 	kinds := make([][]device, len(e.Devices))
 	var others []device
@@ -111,7 +110,7 @@ func count(name string, want, seen int, hint string) v1alpha1.Check {
 }
 
 // attributes compares one attribute of all devices of a kind. A wrong value fails; a missing one may still be published.
-func attributes(name string, want plan.DeviceExpectation, attribute string, devices []device, hint string) []v1alpha1.Check {
+func attributes(name string, want v1alpha1.ExpectedDevices, attribute string, devices []device, hint string) []v1alpha1.Check {
 	c := v1alpha1.Check{Name: name, Result: v1alpha1.CheckPass, Expected: strings.Join(want.Attributes[attribute], " or ")}
 	seen, missing, wrong := map[string]bool{}, sample{}, sample{}
 	for _, d := range devices {

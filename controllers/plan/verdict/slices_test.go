@@ -15,8 +15,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation"
-	"github.com/ingot-dev/ingot/presentation/plan"
 )
 
 const (
@@ -32,10 +30,10 @@ func perfectDRA() Input {
 	delete(in.Node.Status.Capacity, gpu)
 	delete(in.Node.Status.Allocatable, gpu)
 	in.Expectation.Resources = nil
-	in.Expectation.Slices = []plan.SliceExpectation{{
+	in.Expectation.Slices = []v1alpha1.ExpectedSlices{{
 		Driver: draDriver, Hint: "look at the driver's pod",
-		DeviceClasses: []plan.DeviceClassExpectation{{Name: draClass, Count: 8}},
-		Devices: []plan.DeviceExpectation{{Type: "gpu", Count: 8, Optional: []string{"addressingMode"}, Attributes: map[string][]string{
+		DeviceClasses: []v1alpha1.ExpectedDeviceClass{{Name: draClass, Count: 8}},
+		Devices: []v1alpha1.ExpectedDevices{{Type: "gpu", Count: 8, Optional: []string{"addressingMode"}, Attributes: map[string][]string{
 			"productName": {"NVIDIA H100 80GB HBM3", "NVIDIA H100"}, "driverVersion": {"550.163.01"}, "addressingMode": {"HMM"}}}},
 	}}
 	in.SlicesServed = true
@@ -224,7 +222,7 @@ func TestTheReasonsOfSlices(t *testing.T) {
 func TestTwoChecksOfOneNameAreToldApart(t *testing.T) {
 	in := perfectDRA()
 	e := in.Expectation.Slices[0].Devices[0]
-	in.Expectation.Slices[0].Devices = []plan.DeviceExpectation{e, e}
+	in.Expectation.Slices[0].Devices = []v1alpha1.ExpectedDevices{e, e}
 	d := Judge(in)
 	names := map[string]bool{}
 	for _, c := range d.Verdict.Checks {
@@ -241,7 +239,7 @@ func TestTwoChecksOfOneNameAreToldApart(t *testing.T) {
 func TestAMIGProfileIsPartOfTheCheck(t *testing.T) {
 	in := perfectDRA()
 	in.DeviceClasses, in.Expectation.Slices[0].DeviceClasses = nil, nil
-	in.Expectation.Slices[0].Devices = []plan.DeviceExpectation{{Type: "mig", Profiles: []string{"1g.10gb", "1g.12gb"}, Count: 7}, {Type: "gpu", Count: 1}}
+	in.Expectation.Slices[0].Devices = []v1alpha1.ExpectedDevices{{Type: "mig", Profiles: []string{"1g.10gb", "1g.12gb"}, Count: 7}, {Type: "gpu", Count: 1}}
 	for i := range 7 {
 		attribute(&in, i, "type", "mig")
 		attribute(&in, i, "profile", []string{"1g.10gb", "1g.12gb"}[i%2])
@@ -343,7 +341,7 @@ func TestAnAdmittedNodeNeedsNoDeviceClasses(t *testing.T) {
 			t.Errorf("%s needs them anew", sentence)
 		}
 	}
-	in.Expectation = presentation.Expectation{}
+	in.Expectation = v1alpha1.NodeExpectation{}
 	if NeedsDeviceClasses(in) {
 		t.Error("a node without DRA needs none")
 	}

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation"
 )
 
 // DefaultSettle holds where the NodeType does not say.
@@ -27,7 +26,7 @@ type Input struct {
 	// Now is the time of the decision.
 	Now time.Time
 	// Expectation is the promise.
-	Expectation presentation.Expectation
+	Expectation v1alpha1.NodeExpectation
 	// Identity is who the node must be.
 	Identity Identity
 	// Node as the tenant's API server shows it.

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation"
 )
 
 var start = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -29,11 +28,11 @@ func perfect() Input {
 	quantity := func(s string) *resource.Quantity { q := resource.MustParse(s); return &q }
 	return Input{
 		Now: start,
-		Expectation: presentation.Expectation{
-			Resources: []presentation.Resource{{Name: gpu, Quantity: resource.MustParse("8"), Waits: true, Hint: "look at nvidia-smi -L"}},
+		Expectation: v1alpha1.NodeExpectation{
+			Resources: []v1alpha1.ExpectedResource{{Name: gpu, Quantity: resource.MustParse("8"), Waits: true, Hint: "look at nvidia-smi -L"}},
 			CPU:       quantity("96"), Memory: quantity("100Gi"), EphemeralStorage: quantity("1Ti"),
 			AbsentPrefixes: []string{"amd.com/", "nvidia.com/"}, Kernel: "6.12.107", Kubelet: "1.37.0",
-			Labels: []presentation.Label{{Check: "software/gpu-driver", Key: "nvidia.com/cuda.driver-version.full", Value: "550.163.01", Hint: "hold the driver"}},
+			Labels: []v1alpha1.ExpectedLabel{{Check: "software/gpu-driver", Key: "nvidia.com/cuda.driver-version.full", Value: "550.163.01", Hint: "hold the driver"}},
 		},
 		Identity: Identity{ProviderID: "ingot://u/1", SystemUUID: "4c4c4544-0042-3010-8053-b8c04f334432", Revision: "h100-a"},
 		Node: &corev1.Node{

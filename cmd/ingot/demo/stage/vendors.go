@@ -8,6 +8,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/presentation/values"
 )
 
@@ -34,7 +35,7 @@ func Vendors(samples []*unstructured.Unstructured) ([]values.Part, error) {
 	var all []values.NodeType
 	for _, n := range nodeTypes {
 		image := images[n.Spec.OSImageRef.Name]
-		plan, err := presentation.Resolve(presentation.Request{GPU: n.Spec.GPU, Image: image, Resources: n.Spec.Resources})
+		plan, err := presentation.Resolve(spec.Request{GPU: n.Spec.GPU, Image: image, Resources: n.Spec.Resources})
 		if err != nil {
 			return nil, fmt.Errorf("NodeType %s: %w", n.Name, err)
 		}

@@ -1,4 +1,4 @@
-package plan
+package spec
 
 import "testing"
 
@@ -19,16 +19,16 @@ func TestDriverVersionsAreComparedNumberByNumber(t *testing.T) {
 		{"525..12", "525.85.12", false, false},
 		{"99999999999999999999.1", "525.85.12", false, false},
 	} {
-		if older, ok := OlderThan(tt.version, tt.minimum); older != tt.older || ok != tt.ok {
-			t.Errorf("OlderThan(%q, %q) = %v, %v; want %v, %v", tt.version, tt.minimum, older, ok, tt.older, tt.ok)
+		if older, ok := IsOlderVersion(tt.version, tt.minimum); older != tt.older || ok != tt.ok {
+			t.Errorf("IsOlderVersion(%q, %q) = %v, %v; want %v, %v", tt.version, tt.minimum, older, ok, tt.older, tt.ok)
 		}
 	}
 }
 
 func TestVersionsAreWrittenSemantically(t *testing.T) {
 	for version, want := range map[string]string{"550.163.01": "550.163.1", "580.126.20": "580.126.20", "535.54": "535.54.0", "565": "565.0.0", "570.133.20-0ubuntu1": "570.133.20", "1.2.3.4": "", "latest": "", "": ""} {
-		if got, ok := Semantic(version); got != want || ok != (want != "") {
-			t.Errorf("Semantic(%q) = %q, %v; want %q", version, got, ok, want)
+		if got, ok := SemanticVersion(version); got != want || ok != (want != "") {
+			t.Errorf("SemanticVersion(%q) = %q, %v; want %q", version, got, ok, want)
 		}
 	}
 }
