@@ -11,38 +11,6 @@ const (
 	VendorGeneric GPUVendor = "generic"
 )
 
-// PresentationMode is how GPUs appear to pods.
-// +kubebuilder:validation:Enum=Passthrough;VGPU;MIG;DRA
-type PresentationMode string
-
-// Presentation modes.
-const (
-	ModePassthrough PresentationMode = "Passthrough"
-	ModeVGPU        PresentationMode = "VGPU"
-	ModeMIG         PresentationMode = "MIG"
-	ModeDRA         PresentationMode = "DRA"
-)
-
-// Workload is what a passed-through GPU is given to.
-// +kubebuilder:validation:Enum=Container;VM
-type Workload string
-
-// Workloads.
-const (
-	WorkloadContainer Workload = "Container"
-	WorkloadVM        Workload = "VM"
-)
-
-// Advertiser is what tells Kubernetes of the GPUs.
-// +kubebuilder:validation:Enum=DevicePlugin;DRA
-type Advertiser string
-
-// Advertisers.
-const (
-	AdvertiseDevicePlugin Advertiser = "DevicePlugin"
-	AdvertiseDRA          Advertiser = "DRA"
-)
-
 // DriverSource is where the GPU driver comes from.
 // +kubebuilder:validation:Enum=Image;Packages;Operator
 type DriverSource string
@@ -64,7 +32,11 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.presentation.partitions) || self.vendor == 'amd'",message="presentation.partitions is only for vendor: amd; remove it"
 // +kubebuilder:validation:XValidation:rule="!has(self.presentation.mig) || !has(self.presentation.mig.layout) || self.presentation.mig.layout.all(l, !has(l.gpus) || l.gpus.all(g, g < self.count))",message="presentation.mig.layout names GPUs that a server does not have: gpus go from 0 to count - 1"
 type GPUSpec struct {
-	// vendor of the GPUs.
+	// vendor of the GPUs:
+	//   - nvidia: GPUs of NVIDIA.
+	//   - amd: GPUs of AMD.
+	//   - generic: any other accelerator, such as an FPGA, a DPU or a Gaudi, which generic describes.
+	//
 	// +required
 	Vendor GPUVendor `json:"vendor"`
 	// model as in Ingot's catalogue: H100-SXM5-80GB.
@@ -81,8 +53,10 @@ type GPUSpec struct {
 	// +optional
 	// +default={}
 	Driver GPUDriver `json:"driver,omitempty"`
-	// imex says who runs IMEX, by which the trays of a GB200 or GB300 rack share memory: ComputeDomain, the DRA driver's
-	// compute domains, which is the default, or Host, the image's own service. For other models it must be absent.
+	// imex says who runs IMEX, by which the trays of a GB200 or GB300 rack share memory. For other models it must be absent.
+	//   - ComputeDomain: the DRA driver runs it for each of its compute domains. This is the default.
+	//   - Host: the image runs it as a service of its own.
+	//
 	// +optional
 	// +kubebuilder:validation:Enum=ComputeDomain;Host
 	IMEX string `json:"imex,omitempty"`
@@ -98,7 +72,11 @@ type GPUSpec struct {
 // +kubebuilder:validation:XValidation:rule="has(self.version) == (has(self.source) && self.source != 'Image')",message="version must be set for source: Packages and Operator, and for no other source: the OSImage says which driver is baked in"
 // +kubebuilder:validation:XValidation:rule="has(self.packages) == (has(self.source) && self.source == 'Packages')",message="packages must be set for source: Packages, and for no other source"
 type GPUDriver struct {
-	// source of the driver.
+	// source of the driver:
+	//   - Image: the driver is baked into the OSImage.
+	//   - Packages: cloud-init installs the driver at the first boot, from packages.
+	//   - Operator: the vendor's operator installs the driver, in a pod.
+	//
 	// +optional
 	// +default="Image"
 	Source DriverSource `json:"source,omitempty"`
@@ -107,7 +85,10 @@ type GPUDriver struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Version string `json:"version,omitempty"`
-	// kernelModule is the kind of NVIDIA's kernel modules that the packages or the operator install.
+	// kernelModule is the kind of NVIDIA's kernel modules that the packages or the operator install:
+	//   - Open: the open kernel modules.
+	//   - Proprietary: the proprietary kernel modules.
+	//
 	// +optional
 	// +kubebuilder:validation:Enum=Open;Proprietary
 	KernelModule string `json:"kernelModule,omitempty"`
@@ -182,199 +163,4 @@ type GenericDRA struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Type string `json:"type,omitempty"`
-}
-
-// Presentation is how GPUs appear: a mode, and the member of that name.
-// +kubebuilder:validation:XValidation:rule="!has(self.passthrough) || self.mode == 'Passthrough'",message="passthrough is only for mode: Passthrough; remove it or change mode"
-// +kubebuilder:validation:XValidation:rule="has(self.vgpu) == (self.mode == 'VGPU')",message="vgpu must be set for mode: VGPU, and for no other mode"
-// +kubebuilder:validation:XValidation:rule="has(self.mig) == (self.mode == 'MIG')",message="mig must be set for mode: MIG, and for no other mode"
-// +kubebuilder:validation:XValidation:rule="!has(self.dra) || self.mode == 'DRA'",message="dra is only for mode: DRA; remove it or change mode"
-type Presentation struct {
-	// mode of presentation.
-	// +required
-	Mode PresentationMode `json:"mode"`
-	// passthrough says how whole GPUs are given away; absent: to containers, by the device plugin, one pod each.
-	// +optional
-	Passthrough *PassthroughSpec `json:"passthrough,omitempty"`
-	// vgpu says which virtual GPUs.
-	// +optional
-	VGPU *VGPUSpec `json:"vgpu,omitempty"`
-	// mig says how GPUs are partitioned.
-	// +optional
-	MIG *MIGSpec `json:"mig,omitempty"`
-	// dra says which devices a DRA driver publishes; absent: whole GPUs.
-	// +optional
-	DRA *DRASpec `json:"dra,omitempty"`
-	// partitions of AMD GPUs; absent: whole GPUs.
-	// +optional
-	Partitions *PartitionSpec `json:"partitions,omitempty"`
-}
-
-// PartitionSpec is how every AMD GPU of a node is partitioned.
-type PartitionSpec struct {
-	// compute partitions of a GPU: SPX is one, DPX two, TPX three, QPX four, CPX one for each compute die.
-	// +required
-	// +kubebuilder:validation:Enum=SPX;DPX;TPX;QPX;CPX
-	Compute string `json:"compute"`
-	// memory partitions of a GPU.
-	// +required
-	// +kubebuilder:validation:Enum=NPS1;NPS2;NPS3;NPS4
-	Memory string `json:"memory"`
-	// resourceNaming is the device plugin's strategy: single is amd.com/gpu for all, mixed amd.com/cpx_nps4.
-	// +optional
-	// +default="single"
-	// +kubebuilder:validation:Enum=single;mixed
-	ResourceNaming string `json:"resourceNaming,omitempty"`
-}
-
-// SharingSpec lets several pods use one device.
-type SharingSpec struct {
-	// strategy of sharing.
-	// +required
-	// +kubebuilder:validation:Enum=TimeSlicing;MPS
-	Strategy string `json:"strategy"`
-	// replicas advertised per device.
-	// +required
-	// +kubebuilder:validation:Minimum=2
-	// +kubebuilder:validation:Maximum=48
-	Replicas int32 `json:"replicas"`
-}
-
-// PassthroughSpec gives whole GPUs away.
-// +kubebuilder:validation:XValidation:rule="(!has(self.addresses) && !has(self.resourceName)) || (has(self.workload) && self.workload == 'VM')",message="addresses and resourceName are for workload: VM only; remove them"
-// +kubebuilder:validation:XValidation:rule="!has(self.sharing) || !has(self.workload) || self.workload == 'Container'",message="sharing is for workload: Container only: a virtual machine owns its GPU"
-type PassthroughSpec struct {
-	// workload that gets the GPUs.
-	// +optional
-	// +default="Container"
-	Workload Workload `json:"workload,omitempty"`
-	// advertise by the device plugin or by a DRA driver.
-	// +optional
-	// +default="DevicePlugin"
-	Advertise Advertiser `json:"advertise,omitempty"`
-	// sharing of one GPU by several pods; absent: none.
-	// +optional
-	Sharing *SharingSpec `json:"sharing,omitempty"`
-	// addresses are the PCI addresses of the GPUs for virtual machines, 0000:17:00.0, the same on every server; absent: every
-	// GPU of the model, by its PCI ids.
-	// +optional
-	// +listType=set
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:Pattern=`^[0-9a-f]{4}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$`
-	// +kubebuilder:validation:items:MaxLength=12
-	Addresses []string `json:"addresses,omitempty"`
-	// resourceName under which virtual machines' GPUs are advertised; absent: the name that NVIDIA's KubeVirt device plugin
-	// gives them, where it is known.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="resourceName must be a qualified name such as nvidia.com/GA102GL_A10"
-	ResourceName string `json:"resourceName,omitempty"`
-}
-
-// VGPUSpec is virtual GPUs: host says which types it offers, a guest how it is licensed.
-// +kubebuilder:validation:XValidation:rule="self.role == 'Host' ? (has(self.types) && self.types.size() > 0 && !has(self.licence)) : (has(self.licence) && !has(self.types))",message="role: Host needs types and no licence; role: Guest needs licence and no types"
-// +kubebuilder:validation:XValidation:rule="self.role == 'Host' || (!has(self.framework) && !has(self.namePrefix))",message="framework and namePrefix are for role: Host only; remove them"
-type VGPUSpec struct {
-	// role of the node.
-	// +required
-	// +kubebuilder:validation:Enum=Host;Guest
-	Role string `json:"role"`
-	// types and how many of each per GPU: H100XM-20C: 4.
-	// +optional
-	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k] >= 1 && self[k] <= 64)",message="types must say how many of each per GPU, from 1 to 64"
-	Types map[string]int32 `json:"types,omitempty"`
-	// framework of the host's kernel by which virtual GPUs are made: Mdev, mediated devices, or VendorVFIO, virtual functions
-	// that NVIDIA's driver itself hands out, which is experimental. Absent: what follows from the model and the OSImage's
-	// kernel, where that is certain.
-	// +optional
-	// +kubebuilder:validation:Enum=Mdev;VendorVFIO
-	Framework string `json:"framework,omitempty"`
-	// namePrefix is how the vGPU manager begins the names of mediated devices: NVIDIA A10-12Q, or GRID T4-1Q. Absent: NVIDIA,
-	// from Ampere on; older GPUs must say.
-	// +optional
-	// +kubebuilder:validation:Enum=NVIDIA;GRID
-	NamePrefix string `json:"namePrefix,omitempty"`
-	// licence of a guest.
-	// +optional
-	Licence *VGPULicence `json:"licence,omitempty"`
-}
-
-// VGPULicence is how a vGPU guest is licensed.
-type VGPULicence struct {
-	// tokenSecretRef names a Secret in the host namespace whose key client_configuration_token.tok is the client configuration
-	// token. It is read when a node is installed: a changed token reaches a node with its next installation.
-	// +required
-	TokenSecretRef LocalReference `json:"tokenSecretRef"`
-	// featureType as in gridd.conf.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=4
-	FeatureType int32 `json:"featureType,omitempty"`
-}
-
-// MIGSpec partitions GPUs.
-// +kubebuilder:validation:XValidation:rule="self.strategy == 'none' || (has(self.layout) && self.layout.size() > 0)",message="layout must say which profiles: strategy single and mixed partition the GPUs"
-// +kubebuilder:validation:XValidation:rule="self.strategy != 'none' || !has(self.layout) || self.layout.size() == 0",message="strategy: none has no layout: remove it"
-type MIGSpec struct {
-	// strategy in the device plugin's own words.
-	// +required
-	// +kubebuilder:validation:Enum=none;single;mixed
-	Strategy string `json:"strategy"`
-	// advertise by the device plugin or by a DRA driver.
-	// +optional
-	// +default="DevicePlugin"
-	Advertise Advertiser `json:"advertise,omitempty"`
-	// layout of the GPUs.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=64
-	Layout []MIGLayout `json:"layout,omitempty"`
-}
-
-// MIGLayout is the profiles of some GPUs.
-type MIGLayout struct {
-	// gpus are the indices; absent: all.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:Minimum=0
-	// +kubebuilder:validation:items:Maximum=63
-	GPUs []int32 `json:"gpus,omitempty"`
-	// profiles and how many of each on every GPU: 1g.10gb: 7.
-	// +required
-	// +kubebuilder:validation:MinProperties=1
-	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k] >= 1 && self[k] <= 7)",message="profiles must say how many of each per GPU, from 1 to 7, which is all that a GPU has"
-	Profiles map[string]int32 `json:"profiles"`
-}
-
-// DRASpec publishes devices by a DRA driver.
-// +kubebuilder:validation:XValidation:rule="!has(self.layout) || (has(self.devices) && self.devices == 'MIG')",message="layout is for devices: MIG only; remove it"
-type DRASpec struct {
-	// driver name; absent: the vendor's, gpu.nvidia.com or gpu.amd.com.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	Driver string `json:"driver,omitempty"`
-	// devices that are published.
-	// +optional
-	// +default="GPU"
-	// +kubebuilder:validation:Enum=GPU;MIG;VFIO
-	Devices string `json:"devices,omitempty"`
-	// sharing of one device by several pods; absent: none.
-	// +optional
-	Sharing *SharingSpec `json:"sharing,omitempty"`
-	// layout of the GPUs for devices: MIG. Absent: the driver partitions them as claims ask for it, which is experimental and
-	// needs its feature gate DynamicMIG.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=64
-	Layout []MIGLayout `json:"layout,omitempty"`
-	// featureGates are those that the tenant's DRA driver runs with beyond its defaults: PassthroughSupport.
-	// +optional
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:items:MaxLength=64
-	FeatureGates []string `json:"featureGates,omitempty"`
 }

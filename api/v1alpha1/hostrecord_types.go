@@ -27,7 +27,11 @@ type HostRecordSpec struct {
 	// image to be installed, exactly.
 	// +optional
 	Image *ExactImage `json:"image,omitempty"`
-	// erase asked for when the host is released.
+	// erase says how much of the disks is erased when the host is released:
+	//   - None: the disks are left as they are.
+	//   - Metadata: partition tables and file-system signatures are removed.
+	//   - Full: every byte is cleared.
+	//
 	// +optional
 	Erase EraseMode `json:"erase,omitempty"`
 }
@@ -53,7 +57,12 @@ type ExactImage struct {
 	// checksum of the file as served: sha256:HEX or sha512:HEX.
 	// +required
 	Checksum string `json:"checksum"`
-	// format of the file.
+	// format of the file:
+	//   - raw: not compressed.
+	//   - raw.gz: a raw image compressed with gzip.
+	//   - raw.zst: a raw image compressed with Zstandard.
+	//   - qcow2: the format of QEMU's copy-on-write images.
+	//
 	// +required
 	Format ImageFormat `json:"format"`
 }
@@ -98,7 +107,11 @@ type WantedAttempt struct {
 	// image that is to be installed.
 	// +optional
 	Image *ExactImage `json:"image,omitempty"`
-	// erase mode of an erase.
+	// erase says how much of the disks is erased:
+	//   - None: the disks are left as they are.
+	//   - Metadata: partition tables and file-system signatures are removed.
+	//   - Full: every byte is cleared.
+	//
 	// +optional
 	Erase EraseMode `json:"erase,omitempty"`
 	// since is when it was wanted first.
@@ -107,7 +120,10 @@ type WantedAttempt struct {
 	// deadline by which it fails, whatever it does then.
 	// +required
 	Deadline metav1.MicroTime `json:"deadline"`
-	// outcome, once it has ended: Succeeded, Failed.
+	// outcome of the attempt; absent until it has ended:
+	//   - Succeeded: the image is installed, or the disks are erased, as was asked.
+	//   - Failed: reason and message say why.
+	//
 	// +optional
 	// +kubebuilder:validation:Enum=Succeeded;Failed
 	Outcome AttemptOutcome `json:"outcome,omitempty"`
@@ -186,7 +202,11 @@ type HostInstalled struct {
 
 // EraseEvidence is the proof of the last completed erase.
 type EraseEvidence struct {
-	// mode of the erase.
+	// mode says how much of the disks was erased:
+	//   - None: the disks are left as they are.
+	//   - Metadata: partition tables and file-system signatures are removed.
+	//   - Full: every byte is cleared.
+	//
 	// +required
 	Mode EraseMode `json:"mode"`
 	// attempt number of the erase.
@@ -198,100 +218,6 @@ type EraseEvidence struct {
 	// tenant whose data was erased.
 	// +optional
 	Tenant string `json:"tenant,omitempty"`
-}
-
-// HostInventory is what the agent and the BMC found. Sizes are in bytes.
-type HostInventory struct {
-	// manufacturer of the server.
-	// +optional
-	Manufacturer string `json:"manufacturer,omitempty"`
-	// model of the server.
-	// +optional
-	Model string `json:"model,omitempty"`
-	// serialNumber of the server.
-	// +optional
-	SerialNumber string `json:"serialNumber,omitempty"`
-	// systemUUID is the DMI product UUID as the agent read it; empty when only the BMC was asked.
-	// +optional
-	SystemUUID string `json:"systemUUID,omitempty"`
-	// cpuModel of the processors.
-	// +optional
-	CPUModel string `json:"cpuModel,omitempty"`
-	// cpuThreads of all processors.
-	// +optional
-	CPUThreads int32 `json:"cpuThreads,omitempty"`
-	// memoryBytes of memory.
-	// +optional
-	MemoryBytes int64 `json:"memoryBytes,omitempty"`
-	// biosVersion of the server.
-	// +optional
-	BIOSVersion string `json:"biosVersion,omitempty"`
-	// architecture of the processors.
-	// +optional
-	Architecture string `json:"architecture,omitempty"`
-	// disks of the server.
-	// +optional
-	// +listType=atomic
-	Disks []DiskInventory `json:"disks,omitempty"`
-	// nics are the network interfaces.
-	// +optional
-	// +listType=atomic
-	NICs []NICInventory `json:"nics,omitempty"`
-	// gpus found on the PCI bus, by vendor and device id.
-	// +optional
-	// +listType=atomic
-	GPUs []GPUInventory `json:"gpus,omitempty"`
-}
-
-// DiskInventory is a disk.
-type DiskInventory struct {
-	// name is the device's path, where an operating system reported it.
-	// +optional
-	Name string `json:"name,omitempty"`
-	// model of the disk.
-	// +optional
-	Model string `json:"model,omitempty"`
-	// serialNumber of the disk.
-	// +optional
-	SerialNumber string `json:"serialNumber,omitempty"`
-	// wwn is the disk's World Wide Name.
-	// +optional
-	WWN string `json:"wwn,omitempty"`
-	// sizeBytes of the disk.
-	// +optional
-	SizeBytes int64 `json:"sizeBytes,omitempty"`
-	// rotational says that it is no solid-state disk.
-	// +optional
-	Rotational bool `json:"rotational,omitempty"`
-}
-
-// NICInventory is a network interface.
-type NICInventory struct {
-	// name of the interface, where an operating system reported it.
-	// +optional
-	Name string `json:"name,omitempty"`
-	// mac address in lower case with colons.
-	// +optional
-	MAC string `json:"mac,omitempty"`
-	// speedMbps of the link.
-	// +optional
-	SpeedMbps int32 `json:"speedMbps,omitempty"`
-}
-
-// GPUInventory counts GPUs of one kind.
-type GPUInventory struct {
-	// vendorID and deviceID are PCI ids, four lower-case hex digits.
-	// +required
-	VendorID string `json:"vendorID"`
-	// deviceID of the GPU.
-	// +required
-	DeviceID string `json:"deviceID"`
-	// model as in Ingot's catalogue; absent when it does not know the ids.
-	// +optional
-	Model string `json:"model,omitempty"`
-	// count of such GPUs.
-	// +required
-	Count int32 `json:"count"`
 }
 
 // HostError is why a host is in error.

@@ -206,7 +206,16 @@ type Progress struct {
 
 // PhaseEntry is when a phase was entered.
 type PhaseEntry struct {
-	// phase that was entered.
+	// phase that was entered:
+	//   - Pending: the Machine waits for what it refers to, which is its NodeType, image and tenant, and for a host.
+	//   - Claiming: a host was chosen and is being claimed.
+	//   - Provisioning: the image is being installed.
+	//   - Joining: the image was installed and verified; the Node object is awaited.
+	//   - Validating: the Node exists behind its gate; the verdict has not passed.
+	//   - Ready: the verdict passed for this Node, this boot and this revision; the gate is lifted.
+	//   - Draining: pods are being evicted before the Machine is installed anew.
+	//   - Releasing: the Machine is being deleted: pods are evicted, the host is powered off, the Node is deleted, the disks are erased and the host is returned.
+	//
 	// +required
 	Phase MachinePhase `json:"phase"`
 	// at what time.
@@ -214,75 +223,21 @@ type PhaseEntry struct {
 	At metav1.MicroTime `json:"at"`
 }
 
-// CheckResult is the outcome of one check, or of all.
-// +kubebuilder:validation:Enum=Pass;Wait;Fail
-type CheckResult string
-
-// Check results.
-const (
-	// CheckPass: as promised.
-	CheckPass CheckResult = "Pass"
-	// CheckWait: not yet as promised, and may still become so.
-	CheckWait CheckResult = "Wait"
-	// CheckFail: not as promised.
-	CheckFail CheckResult = "Fail"
-)
-
-// Check compares one promise with what the node shows.
-type Check struct {
-	// name of the check: resource/nvidia.com/gpu, identity/system-uuid.
-	// +required
-	Name string `json:"name"`
-	// result of the check.
-	// +required
-	Result CheckResult `json:"result"`
-	// expected value.
-	// +optional
-	Expected string `json:"expected,omitempty"`
-	// observed value.
-	// +optional
-	Observed string `json:"observed,omitempty"`
-	// hint says where to look.
-	// +optional
-	Hint string `json:"hint,omitempty"`
-}
-
-// Verdict compares a node with its promise, check by check.
-type Verdict struct {
-	// result: Fail when a check fails, else Wait when one waits, else Pass.
-	// +required
-	Result CheckResult `json:"result"`
-	// admitted: the gate was lifted on the strength of this verdict.
-	// +optional
-	Admitted bool `json:"admitted,omitempty"`
-	// nodeUID, bootID and revision are what the verdict speaks of.
-	// +optional
-	NodeUID types.UID `json:"nodeUID,omitempty"`
-	// bootID of the Node.
-	// +optional
-	BootID string `json:"bootID,omitempty"`
-	// revision of the Machine.
-	// +optional
-	Revision string `json:"revision,omitempty"`
-	// rendering that was judged by.
-	// +optional
-	Rendering string `json:"rendering,omitempty"`
-	// since when the result is what it is; for Pass, the start of the settle time.
-	// +optional
-	Since *metav1.MicroTime `json:"since,omitempty"`
-	// checks, in the order of their importance.
-	// +optional
-	// +listType=map
-	// +listMapKey=name
-	Checks []Check `json:"checks,omitempty"`
-}
-
 // MachineStatus is where a Machine is in its life.
 type MachineStatus struct {
 	// observedGeneration is the spec that this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// phase of its life.
+	// phase of its life:
+	//   - Pending: the Machine waits for what it refers to, which is its NodeType, image and tenant, and for a host.
+	//   - Claiming: a host was chosen and is being claimed.
+	//   - Provisioning: the image is being installed.
+	//   - Joining: the image was installed and verified; the Node object is awaited.
+	//   - Validating: the Node exists behind its gate; the verdict has not passed.
+	//   - Ready: the verdict passed for this Node, this boot and this revision; the gate is lifted.
+	//   - Draining: pods are being evicted before the Machine is installed anew.
+	//   - Releasing: the Machine is being deleted: pods are evicted, the host is powered off, the Node is deleted, the disks are erased and the host is returned.
+	//
 	// +optional
 	Phase MachinePhase `json:"phase,omitempty"`
 	// waitingFor is one line for people: what it waits for.

@@ -87,7 +87,11 @@ type Metal3Provider struct{}
 
 // ErasePolicy is what happens to the disks of a released host.
 type ErasePolicy struct {
-	// onRelease is how much is erased before a released host is available again.
+	// onRelease is how much is erased before a released host is available again:
+	//   - None: the disks are left as they are.
+	//   - Metadata: partition tables and file-system signatures are removed.
+	//   - Full: every byte is cleared.
+	//
 	// +optional
 	// +default="Metadata"
 	OnRelease EraseMode `json:"onRelease,omitempty"`

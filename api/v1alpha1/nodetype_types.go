@@ -193,7 +193,10 @@ type ValidationSpec struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:MaxLength=32
 	Settle *metav1.Duration `json:"settle,omitempty"`
-	// onFailure: Hold keeps the gate until the verdict passes; Observe lifts it at the join and only reports.
+	// onFailure says what happens to the gate while the verdict does not pass:
+	//   - Hold: the gate stays until the verdict passes.
+	//   - Observe: the gate is lifted when the node joins, and the verdict is only reported.
+	//
 	// +optional
 	// +default="Hold"
 	OnFailure FailurePolicy `json:"onFailure,omitempty"`

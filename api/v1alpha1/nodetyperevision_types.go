@@ -51,10 +51,18 @@ type RevisionImage struct {
 	// +required
 	// +kubebuilder:validation:Pattern=`^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$`
 	Checksum string `json:"checksum"`
-	// format of the file.
+	// format of the file:
+	//   - raw: not compressed.
+	//   - raw.gz: a raw image compressed with gzip.
+	//   - raw.zst: a raw image compressed with Zstandard.
+	//   - qcow2: the format of QEMU's copy-on-write images.
+	//
 	// +required
 	Format ImageFormat `json:"format"`
-	// userData is how the image reads its user data.
+	// userData is how the image reads its user data:
+	//   - CloudInit: by cloud-init, as a #cloud-config document.
+	//   - Ignition: by Ignition, as an Ignition configuration.
+	//
 	// +required
 	UserData UserDataKind `json:"userData"`
 }

@@ -46,15 +46,26 @@ type OSImageSpec struct {
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="self.matches('^sha256:[0-9a-f]{64}$') || self.matches('^sha512:[0-9a-f]{128}$') || self.startsWith('http://') || self.startsWith('https://')",message="checksum must be sha256: and 64, or sha512: and 128, lower-case hex digits, or the http(s) URL of a checksum file"
 	Checksum string `json:"checksum"`
-	// format of the file.
+	// format of the file:
+	//   - raw: not compressed.
+	//   - raw.gz: a raw image compressed with gzip.
+	//   - raw.zst: a raw image compressed with Zstandard.
+	//   - qcow2: the format of QEMU's copy-on-write images.
+	//
 	// +required
 	Format ImageFormat `json:"format"`
-	// architecture that the image runs on.
+	// architecture that the image runs on:
+	//   - amd64: 64-bit x86.
+	//   - arm64: 64-bit Arm.
+	//
 	// +optional
 	// +default="amd64"
 	// +kubebuilder:validation:Enum=amd64;arm64
 	Architecture string `json:"architecture,omitempty"`
-	// userData is how the image reads its user data.
+	// userData is how the image reads its user data:
+	//   - CloudInit: by cloud-init, as a #cloud-config document.
+	//   - Ignition: by Ignition, as an Ignition configuration.
+	//
 	// +optional
 	// +default="CloudInit"
 	UserData UserDataKind `json:"userData,omitempty"`
@@ -132,7 +143,11 @@ type OSImageSoftware struct {
 
 // GPUDriverSoftware is a GPU driver.
 type GPUDriverSoftware struct {
-	// vendor of the GPUs.
+	// vendor of the GPUs:
+	//   - nvidia: GPUs of NVIDIA.
+	//   - amd: GPUs of AMD.
+	//   - generic: any other accelerator.
+	//
 	// +required
 	Vendor GPUVendor `json:"vendor"`
 	// version of the driver.
@@ -140,11 +155,18 @@ type GPUDriverSoftware struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Version string `json:"version"`
-	// kernelModule is the kind of NVIDIA's kernel modules.
+	// kernelModule is the kind of NVIDIA's kernel modules:
+	//   - Open: the open kernel modules.
+	//   - Proprietary: the proprietary kernel modules.
+	//
 	// +optional
 	// +kubebuilder:validation:Enum=Open;Proprietary
 	KernelModule string `json:"kernelModule,omitempty"`
-	// kind of driver: GPU, which is the default, VGPUManager on hosts of virtual GPUs, VGPUGuest in their guests.
+	// kind of driver:
+	//   - GPU: the driver of whole GPUs and of MIG instances. This is the default.
+	//   - VGPUManager: the driver of hosts of virtual GPUs.
+	//   - VGPUGuest: the driver of guests with virtual GPUs.
+	//
 	// +optional
 	// +kubebuilder:validation:Enum=GPU;VGPUManager;VGPUGuest
 	Kind string `json:"kind,omitempty"`

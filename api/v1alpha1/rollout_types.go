@@ -94,7 +94,15 @@ type RolloutTargets struct {
 
 // RolloutStatus is how far a rollout is.
 type RolloutStatus struct {
-	// phase of the rollout.
+	// phase of the rollout:
+	//   - Pending: the Rollout before this one has not stopped yet, or the Machines that it had begun are being taken over.
+	//   - Canary: the first Machines are moved, and must then stay Ready for the bake time.
+	//   - Rolling: the other Machines are moved.
+	//   - Paused: spec.paused is true; no further Machine is started.
+	//   - Stopped: no further Machine is started, and stoppedBy says why. A person must decide: setting the NodeType back undoes the rollout; setting spec.paused to true and then to false continues it and forgives the failures so far.
+	//   - Superseded: the NodeType asks for another revision now, and a newer Rollout moves the Machines. This phase is final.
+	//   - Done: every Machine of the NodeType that is not being deleted has the revision and is Ready, except where a person forgave its failure. This phase is final.
+	//
 	// +optional
 	Phase RolloutPhase `json:"phase,omitempty"`
 	// targets are the Machines to be moved.

@@ -40,20 +40,27 @@ func read(t *testing.T, path string) *apiextensions.CustomResourceDefinition {
 	return definition
 }
 
-// definitions are our own, by kind.
-func definitions(t *testing.T) map[string]*crd {
+const definitionFolder = "../../config/crd"
+
+// definitionPaths returns the files of Ingot's CRDs.
+func definitionPaths(t *testing.T) []string {
 	t.Helper()
-	const folder = "../../config/crd"
-	all, err := admission.Load(os.DirFS(folder), "bases")
-	if err != nil {
-		t.Fatal(err)
-	}
-	paths, err := filepath.Glob(folder + "/bases/ingot.dev_*.yaml")
+	paths, err := filepath.Glob(definitionFolder + "/bases/ingot.dev_*.yaml")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no definitions: %v", err)
 	}
+	return paths
+}
+
+// definitions are our own, by kind.
+func definitions(t *testing.T) map[string]*crd {
+	t.Helper()
+	all, err := admission.Load(os.DirFS(definitionFolder), "bases")
+	if err != nil {
+		t.Fatal(err)
+	}
 	out := map[string]*crd{}
-	for _, p := range paths {
+	for _, p := range definitionPaths(t) {
 		definition := read(t, p)
 		structural, err := schema.NewStructural(admission.Schema(definition, definition.Spec.Versions[0]))
 		if err != nil {
