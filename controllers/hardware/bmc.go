@@ -2,47 +2,47 @@ package hardware
 
 import "context"
 
-// Endpoint says where a BMC is and how to talk to it. It holds credentials: never log or print it.
+// Endpoint is the address of a BMC and the credentials for it. It holds secrets: never log or print it.
 type Endpoint struct {
 	// Address is the URL of the Redfish service, scheme and host only: "https://10.0.0.7".
 	Address string
-	// SystemPath is the resource of the computer system, "/redfish/v1/Systems/1"; empty: the adapter finds it.
+	// SystemPath is the resource of the computer system, "/redfish/v1/Systems/1". When it is empty the adapter finds it.
 	SystemPath string
-	// Username and Password are read from the Secret at every step, so that a changed Secret is used at the next one.
+	// Username and Password are read from the Secret at every reconcile, so that a changed Secret is used by the next one.
 	Username, Password string
-	// CABundle is PEM; empty: the system's roots.
+	// CABundle holds PEM certificates. When it is empty the root certificates of the system are used.
 	CABundle []byte
-	// InsecureSkipVerify turns certificate verification off. Only an explicit opt-out sets it.
+	// InsecureSkipVerify turns certificate verification off. Only an explicit setting of the user sets it.
 	InsecureSkipVerify bool
 }
 
-// String keeps credentials out of anything that is printed.
+// String returns the address without the credentials, so that printing an Endpoint shows no secret.
 func (e Endpoint) String() string { return e.Address + e.SystemPath }
 
-// GoString keeps credentials out of %#v.
+// GoString does the same for the verb %#v.
 func (e Endpoint) GoString() string { return e.String() }
 
-// BMCs opens BMCs. Implementations may keep sessions between calls.
-type BMCs interface {
-	// BMC returns the management controller at the endpoint. It may log in; the session is the implementation's to keep and end.
-	BMC(ctx context.Context, endpoint Endpoint) (BMC, error)
+// BMCOpener opens BMCs. An implementation may keep sessions between calls.
+type BMCOpener interface {
+	// OpenBMC returns the management controller at the endpoint. It may log in; the implementation keeps and ends the session.
+	OpenBMC(ctx context.Context, endpoint Endpoint) (BMC, error)
 }
 
-// BMC is one server's management controller.
+// BMC is the management controller of one server.
 type BMC interface {
-	// Power reads the power state as the BMC reports it.
-	Power(ctx context.Context) (PowerState, error)
-	// SetPower asks for a power change and returns when the BMC has accepted it. Asking for what is the case already is no error.
+	// PowerState returns the power state that the BMC reports.
+	PowerState(ctx context.Context) (PowerState, error)
+	// SetPower requests a change of power and returns when the BMC has accepted it. It succeeds when the server is already in that state.
 	SetPower(ctx context.Context, action PowerAction) error
-	// BootOnce makes the next boot, and only the next, come from the source.
-	BootOnce(ctx context.Context, source BootSource) error
-	// Media inserts a boot image as virtual media; an empty URL ejects. Unsupported where there is none.
-	Media(ctx context.Context, imageURL string) error
-	// Inventory reads what the BMC knows about the hardware. Members it does not report are left empty.
+	// SetBootOnce makes the next boot come from the source. It does not affect later boots.
+	SetBootOnce(ctx context.Context, source BootSource) error
+	// SetVirtualMedia inserts a boot image as virtual media; an empty URL ejects it. It fails with Unsupported where the BMC has none.
+	SetVirtualMedia(ctx context.Context, imageURL string) error
+	// Inventory returns the hardware that the BMC reports. Fields that it does not report are empty.
 	Inventory(ctx context.Context) (Inventory, error)
 }
 
-// PowerState is the state of a server's power.
+// PowerState is the power state of a server.
 type PowerState string
 
 // Power states.
@@ -54,7 +54,7 @@ const (
 	PowerUnknown    PowerState = "Unknown"
 )
 
-// PowerAction is a change of a server's power.
+// PowerAction is a change of power that a BMC can carry out.
 type PowerAction string
 
 // Power actions.
@@ -63,13 +63,13 @@ const (
 	TurnOn PowerAction = "On"
 	// TurnOff cuts the power at once.
 	TurnOff PowerAction = "ForceOff"
-	// ShutDown asks the operating system to stop.
+	// ShutDown requests that the operating system stops.
 	ShutDown PowerAction = "GracefulShutdown"
-	// Restart cuts the power and powers on again.
+	// Restart cuts the power and then powers the server on.
 	Restart PowerAction = "ForceRestart"
 )
 
-// BootSource is where a server boots from.
+// BootSource is a device that a server boots from.
 type BootSource string
 
 // Boot sources.
@@ -79,12 +79,12 @@ const (
 	BootMedia   BootSource = "VirtualMedia"
 )
 
-// Inventory is what is known about a server's hardware. Sizes are in bytes, clock in MHz.
+// Inventory describes the hardware of a server, as far as it is known. An empty field is unknown.
 type Inventory struct {
 	Manufacturer string `json:"manufacturer,omitempty"`
 	Model        string `json:"model,omitempty"`
 	SerialNumber string `json:"serialNumber,omitempty"`
-	// SystemUUID is the DMI product UUID as the agent reads it; the BMC's own is never compared with it.
+	// SystemUUID is the DMI product UUID that the agent reads. The UUID that a BMC reports is never compared with it.
 	SystemUUID   string      `json:"systemUUID,omitempty"`
 	BIOSVersion  string      `json:"biosVersion,omitempty"`
 	Architecture string      `json:"architecture,omitempty"`
@@ -99,7 +99,7 @@ type Inventory struct {
 // NIC is a network interface.
 type NIC struct {
 	Name string `json:"name,omitempty"`
-	// MAC is in lower case with colons.
+	// MAC is the address in lower case with colons.
 	MAC       string `json:"mac"`
 	SpeedMbps int    `json:"speedMbps,omitempty"`
 	Up        bool   `json:"up,omitempty"`
@@ -107,7 +107,7 @@ type NIC struct {
 
 // Disk is a block device.
 type Disk struct {
-	// Name is the device's path, "/dev/nvme0n1", where an operating system reported it.
+	// Name is the path of the device, "/dev/nvme0n1". It is empty when a BMC reported the disk.
 	Name         string `json:"name,omitempty"`
 	Model        string `json:"model,omitempty"`
 	SerialNumber string `json:"serialNumber,omitempty"`
@@ -116,9 +116,9 @@ type Disk struct {
 	Rotational   bool   `json:"rotational,omitempty"`
 }
 
-// PCIDevice is a PCI function. Ids are four lower-case hex digits without 0x, the class six ("030200" is a 3D controller).
+// PCIDevice is a PCI function. The ids have four lower-case hexadecimal digits without 0x, the class has six ("030200" is a 3D controller).
 type PCIDevice struct {
-	// Address is domain:bus:device.function where an operating system reported it.
+	// Address is domain:bus:device.function. It may be empty when a BMC reported the device.
 	Address  string `json:"address,omitempty"`
 	VendorID string `json:"vendorID"`
 	DeviceID string `json:"deviceID"`

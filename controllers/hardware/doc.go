@@ -1,44 +1,46 @@
-// Package hardware defines the two ports through which Ingot touches metal: BMC, a server's management
-// controller, and Installer, whatever puts an image on a server's disk.
+// Package hardware defines the two ports through which Ingot controls servers: BMC, the management controller of one
+// server, and Installer, a service that writes an image to the disk of a server.
 //
-// Only values cross these ports: no Kubernetes object, no vendor type. Every call is idempotent, is keyed by host and
-// attempt, and returns at once; long work is observed, never awaited. Failures are *Error with one of the closed
-// set of kinds, so that a caller decides by kind and never by text.
+// Only values cross these ports: no Kubernetes object and no vendor type. Every call is idempotent, is identified by host and
+// attempt, and returns at once; the caller observes long work and does not wait for it. A failed call returns an *Error of one of
+// the Kinds, so that the caller decides by the kind and never by the text.
 //
-// Adapters live in the packages below: redfish (BMC), direct (Installer made of a BMC, the boot service of netboot
-// and the agent), and the suite every Installer passes, conformance.
+// The adapters are in the packages below: redfish implements BMC; direct implements Installer with a BMC, the boot service of
+// package netboot and the agent. Every Installer passes the conformance suite.
 //
-// # Who owns what
+// # Ownership of state
 //
-// The course of an attempt belongs to its Installer: which step comes next, what is asked of the hardware and when it is asked again,
-// how long a step may take, when the server has ignored a change of power, and what is kept of it all. controllers/plan/host
-// decides which attempt is wanted of a host, and controllers/plan/outcome what its end means: what is installed, what is proven
-// to be erased, what is tried again. Neither looks at how it goes.
+// The progress of an attempt belongs to its Installer: the order of the steps, which requests are sent to the hardware and when they
+// are repeated, the time-out of each step, when a change of power counts as ignored, and what is stored of all this.
+// controllers/plan/host decides which attempt a host needs. controllers/plan/outcome decides what the end of an attempt means: which
+// image is installed, which erase is proven, what is tried again. Neither of them reads the steps of an attempt.
 //
-//	fact                                         owner                                kept in
-//	which attempt is wanted, until when, for     controllers/plan/host                HostRecord.status.wanted
-//	whom, and what it came to
-//	how the attempt stands                       the Installer                        its own place: for direct HostRecord.status.attempt,
-//	                                                                                  for Ironic its nodes
-//	that a change of power is wanted, and        controllers/plan/host                HostRecord.status.power (PoweringOn, PoweringOff)
+//	fact                                         owner                                stored in
+//	which attempt a host needs, its deadline,    controllers/plan/host                HostRecord.status.wanted
+//	its Machine and its outcome
+//	the progress of the attempt                  the Installer                        chosen by the Installer: for direct
+//	                                                                                  HostRecord.status.attempt, for Ironic its nodes
+//	that a change of power is needed, and        controllers/plan/host                HostRecord.status.power (PoweringOn, PoweringOff)
 //	since when
-//	how a change of power is asked for, and      the Installer                        nowhere, or in Ironic's node
-//	that it was ignored
+//	how a change of power is requested, and      the Installer                        not stored, or in Ironic's node
+//	whether the hardware ignored it
 //	why a host is in error                       controllers/plan/host                HostRecord.status.error
-//	how long things may take                     Timeouts here; the deadlines of      the manager's configuration
-//	                                             attempts in controllers/plan/host
+//	time-outs                                    Timeouts in this package; the        the configuration of the manager
+//	                                             deadlines of attempts in
+//	                                             controllers/plan/host
 //
-// An Installer that keeps its state elsewhere is asked there at every Observe. Its answer is compared with the attempt that is wanted by
-// the number alone, and nothing of it is written to the HostRecord but the outcome, once. There is no status.attempt then; whoever shows
-// progress must do without.
+// An Installer that stores its state elsewhere reads it from there at every Observe. The caller compares the result with the attempt
+// that the host needs by the number alone, and writes only the outcome to the HostRecord, once. Such an Installer has no
+// HostRecord.status.attempt, so no progress is displayed for it.
 //
-// # An Installer that keeps its state in Ironic
+// # Mapping to Ironic
 //
-// This is how the port maps to Ironic's API, call by call. The node is found by its name, NAMESPACE~NAME. node.extra.ingot_attempt is
-// the number of the attempt, node.extra.ingot_work its operation; both are patched together with instance_info, before the target
-// that begins the work: a process that is killed between the two finds the number with nothing begun, and asks for the target again.
+// An Installer that uses Ironic maps each call of the port to Ironic's API as follows. The name of the node is NAMESPACE~NAME.
+// node.extra.ingot_attempt is the number of the attempt and node.extra.ingot_work its operation. Both are patched together with
+// instance_info, before the provision target that starts the work. When the process is killed between the two requests, the next one
+// reads the number on a node where no work has started, and requests the target again.
 //
-//	call       asks of Ironic                                       is done when, and how it fails
+//	call       requests to Ironic                                   completion and failure
 //	Observe    GET /v1/nodes/NODE                                   power_state: "power on" On, "power off" Off, null Unknown; with a
 //	                                                                target_power_state PoweringOn or PoweringOff.
 //	                                                                Number: extra.ingot_attempt. Running: while target_provision_state is
@@ -65,14 +67,14 @@
 //	           deploy.erase_devices; then PUT .../states/power
 //	           target "power off"
 //	Cancel     deploying and "wait call-back": target deleted;      Observe reports Failed by Cancelled, and "power off". A node that was
-//	           "clean wait", "inspect wait": target abort; then     locked meanwhile goes to error: deleted is asked for again.
+//	           "clean wait", "inspect wait": target abort; then     locked meanwhile goes to error: request deleted again.
 //	           PUT .../states/power target "power off"
-//	SetPower   PUT .../states/power target "power on",              power_state. Ironic itself asks again: while target_power_state is set
-//	           "power off", or "soft power off" with timeout        nothing is asked. last_error of a power change, or Since and the time-out
-//	           Timeouts.GracefulOff                                 passed: Ignored, with PowerOnIgnored or PowerOffIgnored.
+//	SetPower   PUT .../states/power target "power on",              power_state. Ironic repeats the request itself: while target_power_state
+//	           "power off", or "soft power off" with timeout        is set, send nothing. last_error of a power change, or Since and the
+//	           Timeouts.GracefulOff                                 time-out passed: Ignored, with PowerOnIgnored or PowerOffIgnored.
 //
-// A 409 while a conductor has locked the node is Busy, a provision_state that does not allow the target Conflict, no node NotFound.
-// Automated cleaning is off, so that only an Erase cleans. Ironic knows no deadline for an attempt: when it has passed, plan/outcome ends
-// the attempt, and the next call of a higher number begins with what Cancel does. Power must not be switched behind Ironic's back: its
-// power sync undoes that.
+// A 409 while a conductor has locked the node is Busy, a provision_state that does not allow the target is Conflict, a missing node is
+// NotFound. Automated cleaning is disabled, so that only Erase cleans. Ironic has no deadline for an attempt: when the deadline has
+// passed, plan/outcome ends the attempt, and the next call with a higher number first does what Cancel does. The power must not be
+// switched without Ironic, because Ironic's power synchronization reverts such a change.
 package hardware

@@ -5,45 +5,45 @@ import (
 	"fmt"
 )
 
-// Kind classifies a failure of a hardware call by what its caller can do about it.
+// Kind classifies the failure of a hardware call by what the caller can do about it.
 type Kind string
 
-// The kinds of failure. A caller retries Unreachable and Busy, asks a person for Unauthorized, Invalid and Unsupported,
-// re-observes after NotFound and Conflict, and goes on asking after Ignored while a person looks.
+// The kinds of failure. A caller retries after Unreachable and Busy, and observes again after NotFound and Conflict. A person must
+// act on Unauthorized, Invalid and Unsupported. After Ignored the caller goes on retrying, and a person must look at the server.
 const (
-	// Unreachable: no answer, a broken connection, a TLS failure, or a 5xx that says nothing more.
+	// Unreachable means no response, a broken connection, a TLS failure, or a 5xx status without details.
 	Unreachable Kind = "Unreachable"
-	// Unauthorized: the credentials were refused.
+	// Unauthorized means that the credentials were refused.
 	Unauthorized Kind = "Unauthorized"
-	// Busy: the other side asks to come back later (429, 503 with a job running, a lazily loaded resource).
+	// Busy means that the server asks the client to try later (429, 503 while a job runs, a resource that is not loaded yet).
 	Busy Kind = "Busy"
-	// NotFound: the system, attempt or resource does not exist there.
+	// NotFound means that the system, the attempt or the resource does not exist.
 	NotFound Kind = "NotFound"
-	// Invalid: the answer, or the request, makes no sense (nonsense JSON, a missing member, a malformed address).
+	// Invalid means that the request or the response is malformed (broken JSON, a missing field, a malformed address).
 	Invalid Kind = "Invalid"
-	// Unsupported: this hardware or firmware cannot do what was asked.
+	// Unsupported means that this hardware or firmware cannot do what was requested.
 	Unsupported Kind = "Unsupported"
-	// Conflict: the state changed between looking and acting, or another attempt is in charge.
+	// Conflict means that the state changed between observation and action, or that the host is at another attempt.
 	Conflict Kind = "Conflict"
-	// Ignored: the hardware accepted what was asked, and its time is over without an effect. Error.Reason says which.
+	// Ignored means that the hardware accepted the request and that it had no effect within the time-out. Error.Reason says which request.
 	Ignored Kind = "Ignored"
 )
 
-// Error is the failure of one hardware call. Its text never carries a credential or a token.
+// Error is the failure of one hardware call. Its text never contains a credential or a token.
 type Error struct {
-	// Kind is what the caller can do about it.
+	// Kind says what the caller can do about the failure.
 	Kind Kind
 	// Reason is set with the kind Ignored: ReasonPowerOnIgnored, ReasonPowerOffIgnored.
 	Reason Reason
-	// Op is what was tried, in the imperative: "set boot override", "open session".
+	// Op is the operation that failed, in the imperative: "set boot override", "open session".
 	Op string
-	// Target is the BMC address or the host's name.
+	// Target is the address of the BMC or the name of the host.
 	Target string
-	// Err is the cause; may be nil.
+	// Err is the cause; it may be nil.
 	Err error
 }
 
-// Error implements error: "set boot override on https://10.0.0.7: Busy: cause".
+// Error returns the failure as text, such as "set boot override on https://10.0.0.7: Busy: cause".
 func (e *Error) Error() string {
 	text := e.Op
 	if e.Target != "" {
@@ -59,7 +59,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf makes an *Error whose cause is formatted as fmt.Errorf does.
+// Errorf returns an *Error whose cause is formatted as by fmt.Errorf.
 func Errorf(kind Kind, op, target, format string, args ...any) *Error {
 	return &Error{Kind: kind, Op: op, Target: target, Err: fmt.Errorf(format, args...)}
 }

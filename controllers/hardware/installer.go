@@ -5,90 +5,91 @@ import (
 	"time"
 )
 
-// Installer puts images on servers' disks and takes them off. Every call is idempotent for the same host and attempt and
-// returns at once, after at most one side effect on the hardware; the caller repeats the call until Observe
-// reports the attempt settled.
+// Installer writes images to the disks of servers and erases them. Every call is idempotent for the same host and attempt and
+// returns at once, after at most one side effect on the hardware. The caller repeats the call until Observe reports that the
+// attempt has ended, which means that its state is Succeeded or Failed.
 type Installer interface {
-	// Capabilities says what this installer can do.
+	// Capabilities returns what this Installer can do.
 	Capabilities() Capabilities
-	// Observe reads power and, when the host has one, its current attempt. No side effect.
+	// Observe returns the power state of the host and its current attempt, if there is one. It has no side effect on the hardware.
 	Observe(ctx context.Context, host Host) (Observation, error)
-	// Inspect advances an inventory of the host.
+	// Inspect advances an attempt that reads the inventory of the host.
 	Inspect(ctx context.Context, host Host, attempt Attempt) error
-	// Install advances the installation of the image.
+	// Install advances an attempt that installs the image.
 	Install(ctx context.Context, host Host, attempt Attempt, spec InstallSpec) error
-	// Erase advances the erasure of the host's disks; settled only after a confirmed power-off.
+	// Erase advances an attempt that erases the disks of the host. It succeeds only after the BMC has confirmed the power-off.
 	Erase(ctx context.Context, host Host, attempt Attempt, mode EraseMode) error
-	// Cancel ends the attempt, whatever it does, and powers the host off. Settled when Observe reports PowerOff.
+	// Cancel ends the attempt at any step and powers the host off. It is complete when Observe reports PowerOff.
 	Cancel(ctx context.Context, host Host, attempt Attempt) error
-	// SetPower advances a change of power on a host where no attempt runs: it decides when the power is asked for, asked for
-	// again, and cut instead of asked for. When the time for the change is over it goes on, and returns an *Error of the kind
-	// Ignored with ReasonPowerOffIgnored or ReasonPowerOnIgnored. Settled when Observe reports the power.
+	// SetPower advances a change of power on a host where no attempt runs: it decides when the change is requested, when it is
+	// requested again, and when the power is cut instead of shutting the operating system down. When the time-out of the change has
+	// passed, it goes on and returns an *Error of the kind Ignored with ReasonPowerOffIgnored or ReasonPowerOnIgnored. It is
+	// complete when Observe reports the desired power state.
 	SetPower(ctx context.Context, host Host, change PowerChange) error
 }
 
-// Capabilities says what an Installer can do.
+// Capabilities lists what an Installer can do.
 type Capabilities struct {
-	// Formats are the image formats it writes: "raw", "raw.gz", "raw.zst", "qcow2".
+	// Formats are the image formats that it can write: "raw", "raw.gz", "raw.zst", "qcow2".
 	Formats []string
-	// EraseModes are the modes it knows.
+	// EraseModes are the modes that it supports.
 	EraseModes []EraseMode
-	// ByteProgress: Observation carries bytes written.
+	// ByteProgress is true when an Observation contains the number of bytes written.
 	ByteProgress bool
-	// AgentInventory: an inventory read by an agent on the host, DMI UUID included.
+	// AgentInventory is true when an agent on the host reads the inventory, including the DMI UUID.
 	AgentInventory bool
 }
 
-// Host names one server towards an Installer.
+// Host identifies one server to an Installer.
 type Host struct {
-	// UID is unique for ever; Namespace and Name are for people.
+	// UID is never used for another host. Namespace and Name are for messages and logs.
 	UID, Namespace, Name string
-	// BootMAC is the MAC address the host network-boots with, lower case with colons.
+	// BootMAC is the MAC address of the NIC that the host boots from over the network, in lower case with colons.
 	BootMAC string
-	// BMC is the management controller.
+	// BMC is the endpoint of the management controller.
 	BMC Endpoint
 }
 
-// String is namespace/name.
+// String returns namespace/name.
 func (h Host) String() string { return h.Namespace + "/" + h.Name }
 
-// Attempt keys one piece of work on a host.
+// Attempt identifies one inspection, installation or erasure of a host.
 type Attempt struct {
-	// Number grows by one with every attempt on this host and is never used again.
+	// Number is greater than that of every earlier attempt on this host and is never used again.
 	Number int64
-	// Deadline is when the attempt fails, whatever it does then.
+	// Deadline is the time at which the attempt fails, whatever its step.
 	Deadline time.Time
 }
 
-// PowerChange is a state of power that is wanted of a host.
+// PowerChange is a change of the power state of a host.
 type PowerChange struct {
-	// Want is PowerOn or PowerOff.
-	Want PowerState
-	// Graceful lets the operating system stop before the power is cut. It holds for PowerOff.
+	// Desired is the state to reach: PowerOn or PowerOff.
+	Desired PowerState
+	// Graceful gives the operating system time to stop before the power is cut. It applies to PowerOff only.
 	Graceful bool
-	// Since is when the change was wanted first; every call for the same change has the same one.
+	// Since is the time from which the change is desired. Every call for the same change has the same value.
 	Since time.Time
 }
 
-// InstallSpec says what to write.
+// InstallSpec describes what an installation writes and to which disk.
 type InstallSpec struct {
 	Image Image
-	// RootDevice selects the disk; the zero value takes the smallest disk of at least 4 GiB that is not removable.
+	// RootDevice selects the disk. The zero value selects the smallest disk of at least 4 GiB that is not removable.
 	RootDevice RootDevice
-	// ConfigDrive is delivered on a partition labelled config-2, at most 64 MiB as an ISO 9660 file system.
+	// ConfigDrive is written to a partition labelled config-2 as an ISO 9660 file system of at most 64 MiB.
 	ConfigDrive ConfigDrive
 }
 
-// Image is an image to be written.
+// Image is a disk image.
 type Image struct {
 	URL string
-	// Checksum is "sha256:HEX" or "sha512:HEX", always of the file as served.
+	// Checksum is "sha256:HEX" or "sha512:HEX" of the file as the server sends it, before decompression.
 	Checksum string
 	// Format is "raw", "raw.gz", "raw.zst" or "qcow2".
 	Format string
 }
 
-// RootDevice selects a disk: every hint given must hold.
+// RootDevice selects a disk. The disk must match every hint that is set.
 type RootDevice struct {
 	DeviceName   string `json:"deviceName,omitempty"`
 	SerialNumber string `json:"serialNumber,omitempty"`
@@ -97,7 +98,7 @@ type RootDevice struct {
 	MinSizeBytes int64  `json:"minSizeBytes,omitempty"`
 }
 
-// ConfigDrive holds the documents of an OpenStack config drive, openstack/latest. It holds secrets: never log it.
+// ConfigDrive holds the documents of an OpenStack config drive. It holds secrets: never log it.
 type ConfigDrive struct {
 	// UserData is openstack/latest/user_data.
 	UserData []byte
@@ -107,26 +108,26 @@ type ConfigDrive struct {
 	MetaData []byte
 }
 
-// String keeps secrets out of anything that is printed.
+// String returns a fixed text, so that printing a ConfigDrive shows no secret.
 func (ConfigDrive) String() string { return "config drive" }
 
-// GoString keeps secrets out of %#v.
+// GoString does the same for the verb %#v.
 func (ConfigDrive) GoString() string { return "config drive" }
 
-// EraseMode says how much of a host's disks is erased.
+// EraseMode is how much of the disks of a host is erased.
 type EraseMode string
 
 // Erase modes.
 const (
 	// EraseNone leaves the disks as they are.
 	EraseNone EraseMode = "None"
-	// EraseMetadata makes every disk unbootable and unreadable by name: partition tables, file-system signatures, the first and last MiB.
+	// EraseMetadata clears the first and last MiB of every disk and of every partition: boot sectors, partition tables and file-system signatures.
 	EraseMetadata EraseMode = "Metadata"
 	// EraseFull clears every byte of every disk.
 	EraseFull EraseMode = "Full"
 )
 
-// Operation is the kind of work an attempt does.
+// Operation is what an attempt does.
 type Operation string
 
 // Operations.
@@ -136,7 +137,7 @@ const (
 	OpErase   Operation = "Erase"
 )
 
-// AttemptState is how far an attempt is.
+// AttemptState says whether an attempt is running or how it ended.
 type AttemptState string
 
 // Attempt states.
@@ -146,61 +147,101 @@ const (
 	AttemptFailed    AttemptState = "Failed"
 )
 
-// Step is the hop an attempt is at; when it fails or runs out of time, it names the failed hop.
+// Step is the step that an attempt has reached. When the attempt fails, it is the step that failed.
 type Step string
 
 // Steps, in order.
 const (
-	StepPoweringOff Step = "PoweringOff" // waits for the BMC to confirm power-off
-	StepPoweringOn  Step = "PoweringOn"  // boot override set, waits for power
-	StepBooting     Step = "Booting"     // waits for the boot document to be fetched: POST, DHCP, iPXE
-	StepLoading     Step = "Loading"     // boot document served, waits for the agent to register
-	StepRegistered  Step = "Registered"  // the agent has its instructions
-	StepWriting     Step = "Writing"     // bytes flow
-	StepErasing     Step = "Erasing"     // bytes are cleared
-	StepVerifying   Step = "Verifying"   // digest, held-back first MiB, config drive
-	StepFinishing   Step = "Finishing"   // waits for the reboot or the confirmed power-off
+	StepPoweringOff Step = "PoweringOff" // waits until the BMC confirms the power-off
+	StepPoweringOn  Step = "PoweringOn"  // the boot override is set; waits for power
+	StepBooting     Step = "Booting"     // waits until the server fetches the boot document: POST, DHCP, iPXE
+	StepLoading     Step = "Loading"     // the boot document was served; waits until the agent registers
+	StepRegistered  Step = "Registered"  // the agent has registered and received its instructions
+	StepWriting     Step = "Writing"     // the agent writes the image
+	StepErasing     Step = "Erasing"     // the agent clears the disks
+	StepVerifying   Step = "Verifying"   // the agent checks the digest, then writes the config drive and the first MiB
+	StepFinishing   Step = "Finishing"   // the agent is done; waits for the reboot or the confirmed power-off
 )
 
-// Reason says why an attempt failed, in UpperCamel.
+// Reason says why an attempt failed, in CamelCase.
 type Reason string
 
 // Reasons of failed attempts.
 const (
-	ReasonPowerOnIgnored   Reason = "PowerOnIgnored"   // the BMC accepted power-on, and the power stayed off
-	ReasonPowerOffIgnored  Reason = "PowerOffIgnored"  // the same for power-off
-	ReasonNoBootRequest    Reason = "NoBootRequest"    // powered on, but never asked for a boot document: POST, NIC, cable, DHCP
-	ReasonAgentMissing     Reason = "AgentMissing"     // fetched the boot document, but no agent registered
-	ReasonAgentSilent      Reason = "AgentSilent"      // the agent registered and then said no more until the deadline
+	ReasonPowerOnIgnored   Reason = "PowerOnIgnored"   // the BMC accepted the power-on and the power stayed off
+	ReasonPowerOffIgnored  Reason = "PowerOffIgnored"  // the BMC accepted the power-off and the power stayed on
+	ReasonNoBootRequest    Reason = "NoBootRequest"    // the server was powered on and never requested its boot document: POST, NIC, cable, DHCP
+	ReasonAgentMissing     Reason = "AgentMissing"     // the server fetched its boot document and no agent registered
+	ReasonAgentSilent      Reason = "AgentSilent"      // the agent registered and then stopped reporting
 	ReasonBootLoop         Reason = "BootLoop"         // the agent was booted three times in one attempt without a result
 	ReasonImageUnreachable Reason = "ImageUnreachable" // the agent could not read the image
-	ReasonDigestMismatch   Reason = "DigestMismatch"   // the image as served is not the one that was asked for
-	ReasonImageInvalid     Reason = "ImageInvalid"     // damaged compression, or larger than the disk
-	ReasonNoRootDevice     Reason = "NoRootDevice"     // no disk fits the hints
+	ReasonDigestMismatch   Reason = "DigestMismatch"   // the image as served does not have the expected digest
+	ReasonImageInvalid     Reason = "ImageInvalid"     // the image cannot be decompressed, or is larger than the disk
+	ReasonNoRootDevice     Reason = "NoRootDevice"     // no disk matches the hints
 	ReasonDiskError        Reason = "DiskError"        // reading, writing or clearing a disk failed
-	ReasonCancelled        Reason = "Cancelled"        // ended by Cancel
-	ReasonDeadlineExceeded Reason = "DeadlineExceeded" // ran out of time in a step that names no better reason
+	ReasonCancelled        Reason = "Cancelled"        // Cancel ended the attempt
+	ReasonDeadlineExceeded Reason = "DeadlineExceeded" // the deadline passed in a step without a more specific reason
 )
 
-// Observation is what an Installer sees of a host.
+// Observation is the state of a host as an Installer observes it.
 type Observation struct {
 	Power PowerState
-	// Attempt is the current or last attempt; nil when there has been none.
+	// Attempt is the current or the last attempt; nil when there has been none.
 	Attempt *AttemptStatus
-	// Inventory is the newest one known; nil when there is none.
+	// Inventory is the last known inventory; nil when there is none.
 	Inventory *Inventory
 }
 
-// AttemptStatus is how an attempt stands, as its Installer says.
+// AttemptStatus is the status of an attempt as its Installer reports it.
 type AttemptStatus struct {
 	Number int64
 	State  AttemptState
 	Step   Step
-	// DoneBytes and TotalBytes are of the file as served; TotalBytes is 0 while unknown.
+	// DoneBytes and TotalBytes count bytes of the image as served, or of the disks for an erase. TotalBytes is 0 while unknown.
 	DoneBytes, TotalBytes int64
-	// Boots counts how often the boot document was served in this attempt.
+	// Boots is the number of boot documents that were served in this attempt.
 	Boots int
-	// Reason and Message say why it failed.
+	// Reason and Message say why the attempt failed.
 	Reason  Reason
 	Message string
+}
+
+// Timeouts are the time-outs of an Installer. The deadline of an attempt applies in addition to them.
+type Timeouts struct {
+	// GracefulOff is how long the operating system may take to stop before the power is cut.
+	GracefulOff time.Duration
+	// PowerOff is how long the BMC may take to report PowerOff after the power was cut.
+	PowerOff time.Duration
+	// PowerOn is how long the BMC may take to report PowerOn.
+	PowerOn time.Duration
+	// PowerOnRetry is the interval at which a power-on without effect is requested again.
+	PowerOnRetry time.Duration
+	// Boot is the time from power-on to the request for the boot document. The self-test of an HGX server takes more than 10 minutes.
+	Boot time.Duration
+	// Load is the time from the boot document to the registration of the agent.
+	Load time.Duration
+	// Silence is how long the agent may report no progress.
+	Silence time.Duration
+}
+
+// DefaultTimeouts returns the time-outs for real servers.
+func DefaultTimeouts() Timeouts {
+	return Timeouts{
+		GracefulOff: 2 * time.Minute, PowerOff: 3 * time.Minute, PowerOn: 5 * time.Minute, PowerOnRetry: 30 * time.Second,
+		Boot: 20 * time.Minute, Load: 10 * time.Minute, Silence: 15 * time.Minute,
+	}
+}
+
+// WithDefaults returns the time-outs, with the default for each one that is not positive.
+func (t Timeouts) WithDefaults() Timeouts {
+	d := DefaultTimeouts()
+	for value, fallback := range map[*time.Duration]time.Duration{
+		&t.GracefulOff: d.GracefulOff, &t.PowerOff: d.PowerOff, &t.PowerOn: d.PowerOn, &t.PowerOnRetry: d.PowerOnRetry,
+		&t.Boot: d.Boot, &t.Load: d.Load, &t.Silence: d.Silence,
+	} {
+		if *value <= 0 {
+			*value = fallback
+		}
+	}
+	return t
 }

@@ -24,18 +24,18 @@ func TestTheRedfishClientDrivesABMC(t *testing.T) {
 	s := r.rack.Servers()[0]
 	endpoint := r.endpoint(s)
 	endpoint.SystemPath = "" // found beside HGX_Baseboard_0
-	b, err := r.client.BMC(t.Context(), endpoint)
+	b, err := r.client.OpenBMC(t.Context(), endpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.BootOnce(t.Context(), hardware.BootNetwork); err != nil {
+	if err := b.SetBootOnce(t.Context(), hardware.BootNetwork); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.SetPower(t.Context(), hardware.TurnOn); err != nil {
 		t.Fatal(err)
 	}
 	awaitPower(t, s, hardware.PowerOn)
-	if power, err := b.Power(t.Context()); err != nil || power != hardware.PowerOn {
+	if power, err := b.PowerState(t.Context()); err != nil || power != hardware.PowerOn {
 		t.Errorf("power %s: %v", power, err)
 	}
 	eventually(t, "the override is used up", func() error {
@@ -75,9 +75,9 @@ func TestABMCIsKnownByItsOwnCertificateAndCredentials(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			endpoint := r.endpoint(s)
 			spoil.change(&endpoint)
-			b, err := r.client.BMC(t.Context(), endpoint)
+			b, err := r.client.OpenBMC(t.Context(), endpoint)
 			if err == nil {
-				_, err = b.Power(t.Context())
+				_, err = b.PowerState(t.Context())
 			}
 			if hardware.KindOf(err) != spoil.want {
 				t.Errorf("error %v", err)
@@ -99,10 +99,10 @@ func TestABMCsFaultsAreThoseOfTheField(t *testing.T) {
 		"5xx":      {bmc.Faults{ServerErrors: 1}, readPower, hardware.Unreachable, ""},
 		"busy":     {bmc.Faults{Busy: 1}, readPower, hardware.Busy, ""},
 		"null boot override": {bmc.Faults{NullBootTarget: true}, func(t *testing.T, b hardware.BMC) error {
-			return b.BootOnce(t.Context(), hardware.BootNetwork)
+			return b.SetBootOnce(t.Context(), hardware.BootNetwork)
 		}, hardware.Unsupported, hardware.Unsupported},
 		"no boot mode": {bmc.Faults{NoBootMode: true}, func(t *testing.T, b hardware.BMC) error {
-			return b.BootOnce(t.Context(), hardware.BootNetwork)
+			return b.SetBootOnce(t.Context(), hardware.BootNetwork)
 		}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestABMCsFaultsAreThoseOfTheField(t *testing.T) {
 }
 
 func readPower(t *testing.T, b hardware.BMC) error {
-	_, err := b.Power(t.Context())
+	_, err := b.PowerState(t.Context())
 	return err
 }
 

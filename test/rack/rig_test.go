@@ -133,7 +133,7 @@ func (s *store) ByMAC(_ context.Context, mac string) (netboot.Session, error) {
 	return s.find(func(session netboot.Session) bool { return session.BootMAC == mac })
 }
 
-func (s *store) Recent(ctx context.Context, uid string) (netboot.Session, error) {
+func (s *store) CachedByUID(ctx context.Context, uid string) (netboot.Session, error) {
 	return s.ByUID(ctx, uid)
 }
 
@@ -243,7 +243,7 @@ func (r *rig) endpoint(s *rack.Server) hardware.Endpoint {
 
 func (r *rig) bmc(s *rack.Server) hardware.BMC {
 	r.t.Helper()
-	bmc, err := r.client.BMC(r.t.Context(), r.endpoint(s))
+	bmc, err := r.client.OpenBMC(r.t.Context(), r.endpoint(s))
 	if err != nil {
 		r.t.Fatal(err)
 	}

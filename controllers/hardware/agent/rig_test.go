@@ -56,7 +56,7 @@ func (s *memoryStore) ByMAC(_ context.Context, mac string) (netboot.Session, err
 	return s.find(func(session netboot.Session) bool { return session.BootMAC == mac })
 }
 
-func (s *memoryStore) Recent(ctx context.Context, uid string) (netboot.Session, error) {
+func (s *memoryStore) CachedByUID(ctx context.Context, uid string) (netboot.Session, error) {
 	return s.ByUID(ctx, uid)
 }
 

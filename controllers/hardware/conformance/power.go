@@ -13,7 +13,7 @@ var powers = map[string]func(*testing.T, Harness){
 		for name, faults := range map[string]Faults{"sound": {}, "ignores the first requests": {IgnorePowerOn: 2, IgnorePowerOff: 2}} {
 			w := build(t, h, faults)
 			for _, want := range []hardware.PowerState{hardware.PowerOff, hardware.PowerOn, hardware.PowerOff} {
-				if err := w.change(hardware.PowerChange{Want: want, Since: w.Now()}); err != nil || w.Power() != want {
+				if err := w.change(hardware.PowerChange{Desired: want, Since: w.Now()}); err != nil || w.Power() != want {
 					t.Errorf("%s: power %s (%v), expected %s", name, w.Power(), err, want)
 				}
 			}
@@ -21,7 +21,7 @@ var powers = map[string]func(*testing.T, Harness){
 	},
 	"an operating system that does not stop loses its power": func(t *testing.T, h Harness) {
 		w := build(t, h, Faults{})
-		if err := w.change(hardware.PowerChange{Want: hardware.PowerOff, Graceful: true, Since: w.Now()}); err != nil || w.Power() != hardware.PowerOff {
+		if err := w.change(hardware.PowerChange{Desired: hardware.PowerOff, Graceful: true, Since: w.Now()}); err != nil || w.Power() != hardware.PowerOff {
 			t.Errorf("power %s (%v), expected Off", w.Power(), err)
 		}
 	},
@@ -33,7 +33,7 @@ var powers = map[string]func(*testing.T, Harness){
 	},
 	"a change of power that is refused until its time is over is ignored": func(t *testing.T, h Harness) {
 		w := build(t, h, Faults{RefusePower: true})
-		change := hardware.PowerChange{Want: hardware.PowerOff, Graceful: true, Since: w.Now()}
+		change := hardware.PowerChange{Desired: hardware.PowerOff, Graceful: true, Since: w.Now()}
 		for _, c := range []struct {
 			after time.Duration
 			kind  hardware.Kind
@@ -46,7 +46,7 @@ var powers = map[string]func(*testing.T, Harness){
 	},
 	"a change of power survives its process": func(t *testing.T, h Harness) {
 		w := build(t, h, Faults{IgnorePowerOff: 2})
-		change := hardware.PowerChange{Want: hardware.PowerOff, Graceful: true, Since: w.Now()}
+		change := hardware.PowerChange{Desired: hardware.PowerOff, Graceful: true, Since: w.Now()}
 		for range 60 {
 			w.Restart()
 			if err := w.Installer().SetPower(t.Context(), w.Host(), change); err != nil {
@@ -58,7 +58,7 @@ var powers = map[string]func(*testing.T, Harness){
 	},
 	"a silent BMC is unreachable, and nothing is ignored": func(t *testing.T, h Harness) {
 		w := build(t, h, Faults{})
-		change := hardware.PowerChange{Want: hardware.PowerOff, Since: w.Now()}
+		change := hardware.PowerChange{Desired: hardware.PowerOff, Since: w.Now()}
 		w.SilenceBMC(true)
 		w.Advance(time.Hour)
 		if err := w.Installer().SetPower(t.Context(), w.Host(), change); hardware.KindOf(err) != hardware.Unreachable {
@@ -67,7 +67,7 @@ var powers = map[string]func(*testing.T, Harness){
 	},
 	"a change to what is no state of power is refused": func(t *testing.T, h Harness) {
 		w := build(t, h, Faults{})
-		for _, change := range []hardware.PowerChange{{Want: hardware.PowerTurningOff, Since: w.Now()}, {Want: hardware.PowerOff}} {
+		for _, change := range []hardware.PowerChange{{Desired: hardware.PowerTurningOff, Since: w.Now()}, {Desired: hardware.PowerOff}} {
 			if err := w.Installer().SetPower(t.Context(), w.Host(), change); hardware.KindOf(err) != hardware.Invalid {
 				t.Errorf("%+v: %v, expected Invalid", change, err)
 			}
@@ -83,7 +83,7 @@ func (w *world) change(change hardware.PowerChange) error {
 			return err
 		}
 		w.Advance(beat)
-		if seen, err := w.Installer().Observe(w.t.Context(), w.Host()); err != nil || seen.Power == change.Want {
+		if seen, err := w.Installer().Observe(w.t.Context(), w.Host()); err != nil || seen.Power == change.Desired {
 			return err
 		}
 	}
@@ -93,7 +93,7 @@ func (w *world) change(change hardware.PowerChange) error {
 // ignored expects that a change of power is reported as ignored, at every further call as well.
 func (w *world) ignored(want hardware.PowerState, reason hardware.Reason) {
 	w.t.Helper()
-	change := hardware.PowerChange{Want: want, Since: w.Now()}
+	change := hardware.PowerChange{Desired: want, Since: w.Now()}
 	err := w.change(change)
 	for range 2 {
 		if hardware.KindOf(err) != hardware.Ignored || hardware.ReasonOf(err) != reason {

@@ -87,7 +87,7 @@ func (f facts) poweringOff() decision {
 		}
 		return decision{act: actBootNetwork}
 	}
-	next := nextPower(hardware.PowerChange{Want: hardware.PowerOff, Since: s.StepAt}, f.power, time.Time{}, f.now, f.timeouts)
+	next := nextPower(hardware.PowerChange{Desired: hardware.PowerOff, Since: s.StepAt}, f.power, time.Time{}, f.now, f.timeouts)
 	if next.ignored != "" {
 		return f.fail(next.ignored, fmt.Sprintf("the BMC accepts power-off and reports %s", f.power))
 	}
@@ -119,7 +119,7 @@ func (f facts) booting() decision {
 // poweringOn serves a host that was not seen to power on since that was asked for.
 func (f facts) poweringOn() decision {
 	s := f.session
-	next := nextPower(hardware.PowerChange{Want: hardware.PowerOn, Since: s.StepAt}, f.power, s.OpenedAt, f.now, f.timeouts)
+	next := nextPower(hardware.PowerChange{Desired: hardware.PowerOn, Since: s.StepAt}, f.power, s.OpenedAt, f.now, f.timeouts)
 	switch {
 	case next.ignored != "" && !f.now.Before(f.watched.since.Add(f.timeouts.PowerOn)):
 		return f.fail(next.ignored, fmt.Sprintf("the BMC accepts power-on and reports %s: look at the server's power supplies and the BMC's log", f.power))

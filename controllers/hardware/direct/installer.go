@@ -13,7 +13,7 @@ import (
 // Options configure an Installer. BMCs and Store are required.
 type Options struct {
 	// BMCs opens the servers' management controllers.
-	BMCs hardware.BMCs
+	BMCs hardware.BMCOpener
 	// Store keeps the sessions, and serves the config drives: InstallSpec.ConfigDrive itself is not written anywhere here.
 	Store netboot.Store
 	// Clock tells the time; nil: time.Now.
@@ -67,7 +67,7 @@ func (i *Installer) Observe(ctx context.Context, host hardware.Host) (hardware.O
 	if powerErr == nil {
 		seen.Power = power
 	}
-	s, err := i.options.Store.Recent(ctx, host.UID)
+	s, err := i.options.Store.CachedByUID(ctx, host.UID)
 	if err != nil {
 		return seen, err
 	}
@@ -109,7 +109,7 @@ func (i *Installer) Inspect(ctx context.Context, host hardware.Host, attempt har
 		return err
 	}
 	var inventory hardware.Inventory
-	bmc, bmcErr := i.options.BMCs.BMC(ctx, host.BMC)
+	bmc, bmcErr := i.options.BMCs.OpenBMC(ctx, host.BMC)
 	if bmcErr == nil {
 		inventory, bmcErr = bmc.Inventory(ctx)
 	}
@@ -225,11 +225,11 @@ func (i *Installer) do(ctx context.Context, host hardware.Host, s netboot.Sessio
 // bootNetwork sets the boot override and then powers the host on; anew says whether the step begins with it. Both belong to one
 // record: an override that is set twice, or for a host that is not powered on then, does no harm.
 func (i *Installer) bootNetwork(ctx context.Context, host hardware.Host, s netboot.Session, anew bool) error {
-	bmc, err := i.options.BMCs.BMC(ctx, host.BMC)
+	bmc, err := i.options.BMCs.OpenBMC(ctx, host.BMC)
 	if err != nil {
 		return err
 	}
-	if err := bmc.BootOnce(ctx, hardware.BootNetwork); err != nil {
+	if err := bmc.SetBootOnce(ctx, hardware.BootNetwork); err != nil {
 		return err
 	}
 	now := i.options.Clock()
@@ -246,15 +246,15 @@ func (i *Installer) bootNetwork(ctx context.Context, host hardware.Host, s netbo
 }
 
 func (i *Installer) power(ctx context.Context, host hardware.Host) (hardware.PowerState, error) {
-	bmc, err := i.options.BMCs.BMC(ctx, host.BMC)
+	bmc, err := i.options.BMCs.OpenBMC(ctx, host.BMC)
 	if err != nil {
 		return hardware.PowerUnknown, err
 	}
-	return bmc.Power(ctx)
+	return bmc.PowerState(ctx)
 }
 
 func (i *Installer) setPower(ctx context.Context, host hardware.Host, action hardware.PowerAction) error {
-	bmc, err := i.options.BMCs.BMC(ctx, host.BMC)
+	bmc, err := i.options.BMCs.OpenBMC(ctx, host.BMC)
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,8 @@ func nextPower(c hardware.PowerChange, seen hardware.PowerState, asked, now time
 	var next powerStep
 	never := asked.Before(c.Since)
 	switch {
-	case seen == c.Want:
-	case c.Want == hardware.PowerOn:
+	case seen == c.Desired:
+	case c.Desired == hardware.PowerOn:
 		if never || !now.Before(asked.Add(t.PowerOnRetry)) {
 			next.ask = hardware.TurnOn
 		}
@@ -53,8 +53,8 @@ func nextPower(c hardware.PowerChange, seen hardware.PowerState, asked, now time
 
 // SetPower implements hardware.Installer. When a change was last asked for is not kept: after a restart it is asked for once more.
 func (i *Installer) SetPower(ctx context.Context, host hardware.Host, change hardware.PowerChange) error {
-	op := "set power " + string(change.Want)
-	if change.Want != hardware.PowerOn && change.Want != hardware.PowerOff || change.Since.IsZero() {
+	op := "set power " + string(change.Desired)
+	if change.Desired != hardware.PowerOn && change.Desired != hardware.PowerOff || change.Since.IsZero() {
 		return hardware.Errorf(hardware.Invalid, op, host.String(), "expected power On or Off and since when it is wanted")
 	}
 	seen, err := i.power(ctx, host)
@@ -78,7 +78,7 @@ func (i *Installer) SetPower(ctx context.Context, host hardware.Host, change har
 		answer = fmt.Sprintf(" (asked again, it answers: %v)", refused)
 	}
 	return &hardware.Error{Kind: hardware.Ignored, Reason: next.ignored, Op: op, Target: host.String(), Err: fmt.Errorf(
-		"power %s is wanted since %s and the BMC still reports %s%s: look at its log and at the server", change.Want, change.Since.UTC().Format("15:04:05Z"), seen, answer)}
+		"power %s is wanted since %s and the BMC still reports %s%s: look at its log and at the server", change.Desired, change.Since.UTC().Format("15:04:05Z"), seen, answer)}
 }
 
 // needsPerson says whether the BMC refused for a reason that only a person can mend, which is worth more than that time is over.
@@ -109,7 +109,7 @@ type asked struct {
 func (i *Installer) askedAt(host hardware.Host, change hardware.PowerChange) time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if last := i.asked[host.UID]; last.change.Want == change.Want && last.change.Graceful == change.Graceful && last.change.Since.Equal(change.Since) {
+	if last := i.asked[host.UID]; last.change.Desired == change.Desired && last.change.Graceful == change.Graceful && last.change.Since.Equal(change.Since) {
 		return last.at
 	}
 	return time.Time{}

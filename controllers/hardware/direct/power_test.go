@@ -37,7 +37,7 @@ func TestAChangeOfPowerIsDecidedInOnePlace(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			asked := start.Add(c.asked)
-			got := nextPower(hardware.PowerChange{Want: c.want, Graceful: c.graceful, Since: start}, c.seen, asked, start.Add(c.after), hardware.DefaultTimeouts())
+			got := nextPower(hardware.PowerChange{Desired: c.want, Graceful: c.graceful, Since: start}, c.seen, asked, start.Add(c.after), hardware.DefaultTimeouts())
 			if got.ask != c.ask || got.ignored != c.ignored {
 				t.Errorf("asks for %q, ignored %q; expected %q, %q", got.ask, got.ignored, c.ask, c.ignored)
 			}

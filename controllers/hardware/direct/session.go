@@ -22,7 +22,7 @@ func (i *Installer) begin(ctx context.Context, host hardware.Host, attempt hardw
 		return netboot.Session{}, hardware.Errorf(hardware.Invalid, op, host.String(),
 			"boot MAC address %q: expected six hexadecimal pairs in lower case with colons", host.BootMAC)
 	}
-	if s, err := i.options.Store.Recent(ctx, host.UID); err == nil && isBegun(s, attempt, work) {
+	if s, err := i.options.Store.CachedByUID(ctx, host.UID); err == nil && isBegun(s, attempt, work) {
 		return s, nil
 	}
 	now := i.options.Clock()

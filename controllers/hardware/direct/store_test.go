@@ -25,7 +25,7 @@ func (s *store) ByMAC(_ context.Context, mac string) (netboot.Session, error) {
 	return s.copy(), nil
 }
 
-func (s *store) Recent(ctx context.Context, uid string) (netboot.Session, error) {
+func (s *store) CachedByUID(ctx context.Context, uid string) (netboot.Session, error) {
 	return s.ByUID(ctx, uid)
 }
 

@@ -64,7 +64,7 @@ func (s *Service) authorize(r *http.Request, handler func(agentRequest) (any, er
 	if err != nil {
 		return nil, err
 	}
-	session, err := s.options.Store.Recent(r.Context(), claims.hostUID)
+	session, err := s.options.Store.CachedByUID(r.Context(), claims.hostUID)
 	if err != nil || current(session, claims, now) != nil {
 		// Nobody is refused for what another replica has written since.
 		session, err = s.options.Store.ByUID(r.Context(), claims.hostUID)

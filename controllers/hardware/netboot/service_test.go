@@ -35,7 +35,9 @@ func (s *oneHost) ByMAC(_ context.Context, mac string) (Session, error) {
 	return Session{}, hardware.Errorf(hardware.NotFound, "find host", "", "unknown")
 }
 
-func (s *oneHost) Recent(ctx context.Context, uid string) (Session, error) { return s.ByUID(ctx, uid) }
+func (s *oneHost) CachedByUID(ctx context.Context, uid string) (Session, error) {
+	return s.ByUID(ctx, uid)
+}
 
 func (s *oneHost) ByUID(_ context.Context, uid string) (Session, error) {
 	if session := s.sessions[uid]; session != nil {

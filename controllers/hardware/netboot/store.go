@@ -43,9 +43,9 @@ type Store interface {
 	ByMAC(ctx context.Context, mac string) (Session, error)
 	// ByUID finds the host by its uid.
 	ByUID(ctx context.Context, hostUID string) (Session, error)
-	// Recent is what ByUID answers, as it was a moment ago: what this process wrote is in it, what another replica wrote may be
+	// CachedByUID is what ByUID answers, as it was a moment ago: what this process wrote is in it, what another replica wrote may be
 	// missing still. It costs less.
-	Recent(ctx context.Context, hostUID string) (Session, error)
+	CachedByUID(ctx context.Context, hostUID string) (Session, error)
 	// Update changes the host's session under an optimistic lock: change sees the newest state and may run more than
 	// once; when it returns an error nothing is written. When it changes nothing, nothing is written.
 	Update(ctx context.Context, hostUID string, change func(*Session) error) (Session, error)

@@ -22,9 +22,9 @@ var bootTargets = map[hardware.BootSource][]schemas.BootSource{
 	hardware.BootMedia:   {schemas.CdBootSource, schemas.UsbBootSource},
 }
 
-// BootOnce implements hardware.BMC. It reads the override back: firmware that accepts one and then reports none, or
+// SetBootOnce implements hardware.BMC. It reads the override back: firmware that accepts one and then reports none, or
 // another, is Unsupported or Conflict, since the server would silently boot something else.
-func (b *bmc) BootOnce(ctx context.Context, source hardware.BootSource) error {
+func (b *bmc) SetBootOnce(ctx context.Context, source hardware.BootSource) error {
 	return b.do(ctx, opBoot, func(c *conn) error {
 		s, err := c.system()
 		if err != nil {

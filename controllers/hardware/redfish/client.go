@@ -20,9 +20,9 @@ type Options struct {
 	Timeout time.Duration
 	// IdleTimeout is how long an unused session is kept; 0: 5 minutes. BMCs allow few sessions (often 8 to 16) at a time.
 	IdleTimeout time.Duration
-	// RefusalHold is how long refused credentials are not tried again, so that a wrong Secret does not lock the account
+	// CredentialBackoff is how long refused credentials are not tried again, so that a wrong Secret does not lock the account
 	// out; changed credentials are tried at once; 0: 30 s.
-	RefusalHold time.Duration
+	CredentialBackoff time.Duration
 	// Clock tells the time; nil: time.Now.
 	Clock func() time.Time
 	// Log receives what no caller sees: failed logouts, inventory members left empty; nil: discarded.
@@ -41,7 +41,7 @@ type Client struct {
 	refused map[sessionKey]time.Time
 }
 
-var _ hardware.BMCs = (*Client)(nil)
+var _ hardware.BMCOpener = (*Client)(nil)
 
 // sessionKey is a digest over address, credentials and trust; it is never stored or printed.
 type sessionKey [sha256.Size]byte
@@ -54,8 +54,8 @@ func New(options Options) *Client {
 	if options.IdleTimeout <= 0 {
 		options.IdleTimeout = 5 * time.Minute
 	}
-	if options.RefusalHold <= 0 {
-		options.RefusalHold = 30 * time.Second
+	if options.CredentialBackoff <= 0 {
+		options.CredentialBackoff = 30 * time.Second
 	}
 	if options.Clock == nil {
 		options.Clock = time.Now
@@ -71,8 +71,8 @@ func New(options Options) *Client {
 	}
 }
 
-// BMC returns the BMC at the endpoint without contacting it: the first call logs in. A malformed endpoint is Invalid.
-func (c *Client) BMC(_ context.Context, endpoint hardware.Endpoint) (hardware.BMC, error) {
+// OpenBMC returns the BMC at the endpoint without contacting it: the first call logs in. A malformed endpoint is Invalid.
+func (c *Client) OpenBMC(_ context.Context, endpoint hardware.Endpoint) (hardware.BMC, error) {
 	const op = "open BMC"
 	address, err := url.Parse(endpoint.Address)
 	if err != nil || !bare(address) {
@@ -109,7 +109,7 @@ func (c *Client) Start(ctx context.Context) error {
 	for {
 		select {
 		case <-ticker.C:
-			c.EndIdle(ctx)
+			c.EndIdleSessions(ctx)
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.options.Timeout)
 			defer cancel()
@@ -118,8 +118,8 @@ func (c *Client) Start(ctx context.Context) error {
 	}
 }
 
-// EndIdle logs out the sessions that nobody used for the idle time-out. Start calls it.
-func (c *Client) EndIdle(ctx context.Context) {
+// EndIdleSessions logs out the sessions that nobody used for the idle time-out. Start calls it.
+func (c *Client) EndIdleSessions(ctx context.Context) {
 	limit := c.options.Clock().Add(-c.options.IdleTimeout)
 	for _, s := range c.take(func(_ sessionKey, s *session) bool { return s.inFlight == 0 && !s.usedAt.After(limit) }) {
 		c.logoutQuietly(ctx, s)

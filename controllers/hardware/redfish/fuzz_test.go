@@ -63,13 +63,13 @@ func (n *nonsense) survive(t testing.TB, path string, status int, body []byte) {
 	n.path, n.status, n.body, n.requests = path, status, body, 0
 	n.mu.Unlock()
 	n.clock.Advance(1 << 40) // ends idle sessions and forgets refusals
-	n.client.EndIdle(t.Context())
+	n.client.EndIdleSessions(t.Context())
 	tokens := n.Tokens()
 	for name, call := range map[string]func() error{
-		"Power":     func() error { _, err := n.bmc.Power(t.Context()); return err },
+		"Power":     func() error { _, err := n.bmc.PowerState(t.Context()); return err },
 		"SetPower":  func() error { return n.bmc.SetPower(t.Context(), hardware.Restart) },
-		"BootOnce":  func() error { return n.bmc.BootOnce(t.Context(), hardware.BootNetwork) },
-		"Media":     func() error { return n.bmc.Media(t.Context(), "http://h/a.iso") },
+		"BootOnce":  func() error { return n.bmc.SetBootOnce(t.Context(), hardware.BootNetwork) },
+		"Media":     func() error { return n.bmc.SetVirtualMedia(t.Context(), "http://h/a.iso") },
 		"Inventory": func() error { _, err := n.bmc.Inventory(t.Context()); return err },
 	} {
 		err := call()

@@ -109,7 +109,7 @@ func TestASessionLostWhileTheInventoryIsReadIsOpenedAgain(t *testing.T) {
 		}
 		return false
 	})
-	_, err := f.bmc.Power(t.Context())
+	_, err := f.bmc.PowerState(t.Context())
 	must(t, err)
 	got, err := f.bmc.Inventory(t.Context())
 	must(t, err)

@@ -14,8 +14,8 @@ import (
 
 const opMedia = "set virtual media"
 
-// Media implements hardware.BMC.
-func (b *bmc) Media(ctx context.Context, imageURL string) error {
+// SetVirtualMedia implements hardware.BMC.
+func (b *bmc) SetVirtualMedia(ctx context.Context, imageURL string) error {
 	return b.do(ctx, opMedia, func(c *conn) error {
 		slot, err := c.mediaSlot()
 		if err != nil {

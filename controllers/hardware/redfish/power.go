@@ -12,8 +12,8 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish/wire"
 )
 
-// Power implements hardware.BMC.
-func (b *bmc) Power(ctx context.Context) (hardware.PowerState, error) {
+// PowerState implements hardware.BMC.
+func (b *bmc) PowerState(ctx context.Context) (hardware.PowerState, error) {
 	state := hardware.PowerUnknown
 	err := b.do(ctx, "read power state", func(c *conn) error {
 		s, err := c.system()

@@ -109,7 +109,7 @@ func TestBootOnceCopesWithTheFieldsFirmware(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := start(t, c.quirks)
-			err := f.bmc.BootOnce(t.Context(), c.source)
+			err := f.bmc.SetBootOnce(t.Context(), c.source)
 			if c.kind != "" {
 				expect(t, err, c.kind, c.says)
 				return
@@ -119,7 +119,7 @@ func TestBootOnceCopesWithTheFieldsFirmware(t *testing.T) {
 				t.Errorf("override is %s %s, expected Once %s", enabled, target, c.target)
 			}
 			f.Requests()
-			must(t, f.bmc.BootOnce(t.Context(), c.source))
+			must(t, f.bmc.SetBootOnce(t.Context(), c.source))
 			if n := count(f.Requests(), "PATCH"); n != 0 {
 				t.Errorf("an override that is set already was sent %d times again", n)
 			}
@@ -129,7 +129,7 @@ func TestBootOnceCopesWithTheFieldsFirmware(t *testing.T) {
 
 func TestAnOverrideThatIsSomethingElseIsAConflict(t *testing.T) {
 	f := start(t, conformance.Quirks{})
-	must(t, f.bmc.BootOnce(t.Context(), hardware.BootDisk))
+	must(t, f.bmc.SetBootOnce(t.Context(), hardware.BootDisk))
 	f.Overlay(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodPatch {
 			w.WriteHeader(http.StatusNoContent) // accepted, and forgotten
@@ -137,7 +137,7 @@ func TestAnOverrideThatIsSomethingElseIsAConflict(t *testing.T) {
 		}
 		return false
 	})
-	expect(t, f.bmc.BootOnce(t.Context(), hardware.BootNetwork), hardware.Conflict, "Hdd", "Pxe")
+	expect(t, f.bmc.SetBootOnce(t.Context(), hardware.BootNetwork), hardware.Conflict, "Hdd", "Pxe")
 }
 
 func TestTheServerIsFoundAmongSeveralSystems(t *testing.T) {
@@ -150,18 +150,18 @@ func TestTheServerIsFoundAmongSeveralSystems(t *testing.T) {
 	})
 	t.Run("two servers are ambiguous", func(t *testing.T) {
 		f := start(t, conformance.Quirks{SecondSystem: true, HGXBaseboard: true})
-		_, err := f.bmc.Power(t.Context())
+		_, err := f.bmc.PowerState(t.Context())
 		expect(t, err, hardware.Invalid, conformance.SystemPath, "/redfish/v1/Systems/2", "HGX_Baseboard_0")
 		e := f.Endpoint()
 		e.SystemPath = conformance.SystemPath + "/"
-		_, err = f.open(t, e).Power(t.Context())
+		_, err = f.open(t, e).PowerState(t.Context())
 		must(t, err)
 	})
 	t.Run("a path that is not there", func(t *testing.T) {
 		f := start(t, conformance.Quirks{})
 		e := f.Endpoint()
 		e.SystemPath = "/redfish/v1/Systems/9"
-		_, err := f.open(t, e).Power(t.Context())
+		_, err := f.open(t, e).PowerState(t.Context())
 		expect(t, err, hardware.NotFound, "404")
 	})
 }
@@ -173,7 +173,7 @@ func TestMediaAreInsertedWhereTheyAreAndStaleOnesEjected(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := start(t, quirks)
 			for _, image := range []string{"http://h/a.iso", "http://h/a.iso", "http://h/b.iso", "", ""} {
-				must(t, f.bmc.Media(t.Context(), image))
+				must(t, f.bmc.SetVirtualMedia(t.Context(), image))
 				if f.Media() != image {
 					t.Errorf("inserted is %q, expected %q", f.Media(), image)
 				}
@@ -182,12 +182,12 @@ func TestMediaAreInsertedWhereTheyAreAndStaleOnesEjected(t *testing.T) {
 	}
 	f := start(t, conformance.Quirks{})
 	f.Remove("/redfish/v1/Managers/1/VirtualMedia")
-	expect(t, f.bmc.Media(t.Context(), "http://h/a.iso"), hardware.Unsupported)
+	expect(t, f.bmc.SetVirtualMedia(t.Context(), "http://h/a.iso"), hardware.Unsupported)
 }
 
 func TestAnswersBecomeTypedErrors(t *testing.T) {
 	f := start(t, conformance.Quirks{})
-	_, err := f.bmc.Power(t.Context())
+	_, err := f.bmc.PowerState(t.Context())
 	must(t, err)
 	message := func(key string) string {
 		return `{"error":{"code":"Base.1.0.GeneralError","message":"x","@Message.ExtendedInfo":[{"MessageId":"Base.1.0.` + key + `","Message":"BMC text"}]}}`
@@ -232,7 +232,7 @@ func TestAnswersBecomeTypedErrors(t *testing.T) {
 				fmt.Fprint(w, c.body)
 				return true
 			})
-			_, err := f.bmc.Power(t.Context())
+			_, err := f.bmc.PowerState(t.Context())
 			expect(t, err, c.kind, c.after)
 			if strings.Contains(err.Error(), "html") {
 				t.Errorf("error %q holds a page that is no Redfish", err)
@@ -246,12 +246,12 @@ func TestABMCThatDoesNotAnswerIsUnreachable(t *testing.T) {
 	t.Run("nobody listens", func(t *testing.T) {
 		e := f.Endpoint()
 		e.Address = "https://127.0.0.1:1"
-		_, err := f.open(t, e).Power(t.Context())
+		_, err := f.open(t, e).PowerState(t.Context())
 		expect(t, err, hardware.Unreachable, "127.0.0.1:1")
 	})
 	t.Run("the connection breaks", func(t *testing.T) {
 		f.Overlay(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
-		_, err := f.bmc.Power(t.Context())
+		_, err := f.bmc.PowerState(t.Context())
 		expect(t, err, hardware.Unreachable)
 	})
 	t.Run("the answer breaks off", func(t *testing.T) {
@@ -260,19 +260,19 @@ func TestABMCThatDoesNotAnswerIsUnreachable(t *testing.T) {
 			fmt.Fprint(w, "{")
 			return true
 		})
-		_, err := f.bmc.Power(t.Context())
+		_, err := f.bmc.PowerState(t.Context())
 		expect(t, err, hardware.Unreachable)
 	})
 	t.Run("it hangs", func(t *testing.T) {
 		f.Overlay(func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true })
 		hasty := redfish.New(redfish.Options{Timeout: 50 * time.Millisecond})
-		bmc, err := hasty.BMC(t.Context(), f.Endpoint())
+		bmc, err := hasty.OpenBMC(t.Context(), f.Endpoint())
 		must(t, err)
-		_, err = bmc.Power(t.Context())
+		_, err = bmc.PowerState(t.Context())
 		expect(t, err, hardware.Unreachable, "no answer in time")
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err = f.bmc.Power(ctx)
+		_, err = f.bmc.PowerState(ctx)
 		expect(t, err, hardware.Unreachable)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%v is not context.Canceled", err)
@@ -333,7 +333,7 @@ func TestARedirectedReadIsFollowedOnTheSameHost(t *testing.T) {
 		http.Redirect(w, r, "/redfish/v1", http.StatusMovedPermanently)
 		return true
 	})
-	_, err := f.bmc.Power(t.Context())
+	_, err := f.bmc.PowerState(t.Context())
 	must(t, err)
 }
 

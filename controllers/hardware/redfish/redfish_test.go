@@ -58,7 +58,7 @@ func start(t testing.TB, quirks conformance.Quirks) *fixture {
 
 func (f *fixture) open(t testing.TB, endpoint hardware.Endpoint) hardware.BMC {
 	t.Helper()
-	bmc, err := f.client.BMC(t.Context(), endpoint)
+	bmc, err := f.client.OpenBMC(t.Context(), endpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func count(requests []string, want string) int {
 func TestASessionIsSharedByCallsAndEndedByClose(t *testing.T) {
 	f := start(t, conformance.Quirks{})
 	for range 3 {
-		state, err := f.bmc.Power(t.Context())
+		state, err := f.bmc.PowerState(t.Context())
 		must(t, err)
 		if state != hardware.PowerOff {
 			t.Fatalf("power is %s, expected Off", state)
@@ -111,10 +111,10 @@ func TestASessionIsSharedByCallsAndEndedByClose(t *testing.T) {
 
 func TestASessionThatTheBMCForgotIsOpenedAgainOnce(t *testing.T) {
 	f := start(t, conformance.Quirks{})
-	_, err := f.bmc.Power(t.Context())
+	_, err := f.bmc.PowerState(t.Context())
 	must(t, err)
 	f.ForgetSessions()
-	_, err = f.bmc.Power(t.Context())
+	_, err = f.bmc.PowerState(t.Context())
 	must(t, err)
 	if n := f.Sessions(); n != 1 {
 		t.Errorf("%d sessions, expected 1", n)
@@ -128,7 +128,7 @@ func TestASessionThatTheBMCForgotIsOpenedAgainOnce(t *testing.T) {
 		return false
 	})
 	f.Requests()
-	_, err = f.bmc.Power(t.Context())
+	_, err = f.bmc.PowerState(t.Context())
 	expect(t, err, hardware.Unauthorized)
 	if n := count(f.Requests(), "POST "); n != 1 {
 		t.Errorf("%d logins after a refusal that stays, expected 1", n)
@@ -137,25 +137,25 @@ func TestASessionThatTheBMCForgotIsOpenedAgainOnce(t *testing.T) {
 
 func TestIdleSessionsAreLoggedOut(t *testing.T) {
 	f := start(t, conformance.Quirks{})
-	_, err := f.bmc.Power(t.Context())
+	_, err := f.bmc.PowerState(t.Context())
 	must(t, err)
 	f.clock.Advance(time.Minute)
-	f.client.EndIdle(t.Context())
+	f.client.EndIdleSessions(t.Context())
 	if n := f.Sessions(); n != 1 {
 		t.Errorf("%d sessions after a minute, expected 1", n)
 	}
 	f.clock.Advance(5 * time.Minute)
-	f.client.EndIdle(t.Context())
+	f.client.EndIdleSessions(t.Context())
 	if n := f.Sessions(); n != 0 {
 		t.Errorf("%d sessions after the idle time-out, expected 0", n)
 	}
-	_, err = f.bmc.Power(t.Context())
+	_, err = f.bmc.PowerState(t.Context())
 	must(t, err)
 }
 
 func TestStartEndsAllSessionsWhenItsContextIsDone(t *testing.T) {
 	f := start(t, conformance.Quirks{})
-	_, err := f.bmc.Power(t.Context())
+	_, err := f.bmc.PowerState(t.Context())
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -163,16 +163,16 @@ func TestStartEndsAllSessionsWhenItsContextIsDone(t *testing.T) {
 	if n := f.Sessions(); n != 0 {
 		t.Errorf("%d sessions, expected 0", n)
 	}
-	_, err = f.bmc.Power(t.Context())
+	_, err = f.bmc.PowerState(t.Context())
 	expect(t, err, hardware.Invalid, "closed")
 }
 
 func TestASessionThatCannotBeEndedIsReported(t *testing.T) {
 	f := start(t, conformance.Quirks{})
 	client := redfish.New(redfish.Options{})
-	bmc, err := client.BMC(t.Context(), f.Endpoint())
+	bmc, err := client.OpenBMC(t.Context(), f.Endpoint())
 	must(t, err)
-	_, err = bmc.Power(t.Context())
+	_, err = bmc.PowerState(t.Context())
 	must(t, err)
 	f.Overlay(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodDelete {
@@ -187,31 +187,31 @@ func TestASessionThatCannotBeEndedIsReported(t *testing.T) {
 
 func TestASessionNamedOnlyInTheBodyIsLoggedOutToo(t *testing.T) {
 	f := start(t, conformance.Quirks{NoLocation: true})
-	_, err := f.bmc.Power(t.Context())
+	_, err := f.bmc.PowerState(t.Context())
 	must(t, err) // start's clean-up counts the sessions
 }
 
 func TestChangedCredentialsAreUsedAtTheNextCallAndRefusedOnesAreNotRepeated(t *testing.T) {
 	f := start(t, conformance.Quirks{})
 	old := f.Endpoint()
-	_, err := f.bmc.Power(t.Context())
+	_, err := f.bmc.PowerState(t.Context())
 	must(t, err)
 	f.SetPassword("another-secret")
 	f.ForgetSessions()
 	f.Requests()
 	for range 3 {
-		_, err = f.open(t, old).Power(t.Context())
+		_, err = f.open(t, old).PowerState(t.Context())
 		expect(t, err, hardware.Unauthorized)
 		noSecrets(t, err, old.Password, old.Username)
 	}
 	if n := count(f.Requests(), "POST "); n != 1 {
 		t.Errorf("refused credentials were tried %d times, expected 1: the account would be locked out", n)
 	}
-	_, err = f.open(t, f.Endpoint()).Power(t.Context())
+	_, err = f.open(t, f.Endpoint()).PowerState(t.Context())
 	must(t, err)
 	f.SetPassword(old.Password)
 	f.clock.Advance(31 * time.Second)
-	_, err = f.open(t, old).Power(t.Context())
+	_, err = f.open(t, old).PowerState(t.Context())
 	must(t, err)
 	if n := f.Sessions(); n != 1 {
 		t.Errorf("%d sessions, expected 1: those with former credentials are ended", n)
@@ -236,10 +236,10 @@ func TestCertificatesAreVerifiedUnlessTurnedOff(t *testing.T) {
 	f := start(t, conformance.Quirks{})
 	e := f.Endpoint()
 	e.CABundle = nil
-	_, err := f.open(t, e).Power(t.Context())
+	_, err := f.open(t, e).PowerState(t.Context())
 	expect(t, err, hardware.Unreachable, "CA bundle")
 	e.InsecureSkipVerify = true
-	_, err = f.open(t, e).Power(t.Context())
+	_, err = f.open(t, e).PowerState(t.Context())
 	must(t, err)
 }
 
@@ -258,13 +258,13 @@ func TestMalformedEndpointsAreInvalidAndNotContacted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := good
 			spoil(&e)
-			_, err := client.BMC(t.Context(), e)
+			_, err := client.OpenBMC(t.Context(), e)
 			expect(t, err, hardware.Invalid)
 			noSecrets(t, err, "hidden")
 		})
 	}
 	e := good
 	e.Password = ""
-	_, err := client.BMC(t.Context(), e)
+	_, err := client.OpenBMC(t.Context(), e)
 	expect(t, err, hardware.Unauthorized, "Secret")
 }

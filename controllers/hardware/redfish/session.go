@@ -177,7 +177,7 @@ func (c *Client) remember(b *bmc, err error) {
 			delete(c.refused, key)
 		}
 	}
-	c.refused[b.key] = now.Add(c.options.RefusalHold)
+	c.refused[b.key] = now.Add(c.options.CredentialBackoff)
 }
 
 func (c *Client) logIn(ctx context.Context, b *bmc) (*login, error) {

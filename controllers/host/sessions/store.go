@@ -91,8 +91,8 @@ func (s *Store) ByUID(ctx context.Context, hostUID string) (netboot.Session, err
 	return s.find(ctx, s.Direct, hostUID)
 }
 
-// Recent implements netboot.Store.
-func (s *Store) Recent(ctx context.Context, hostUID string) (netboot.Session, error) {
+// CachedByUID implements netboot.Store.
+func (s *Store) CachedByUID(ctx context.Context, hostUID string) (netboot.Session, error) {
 	return s.find(ctx, s.Client, hostUID)
 }
 

@@ -200,7 +200,7 @@ func TestUpdatesOfTwoReplicasAreNeverLost(t *testing.T) {
 func TestAReplicaBehindTheOthersRefusesNothing(t *testing.T) {
 	r := newRig(t)
 	behind, stop := newReplica(t, r.host.Namespace)
-	if _, err := behind.Recent(t.Context(), r.uid()); err != nil {
+	if _, err := behind.CachedByUID(t.Context(), r.uid()); err != nil {
 		t.Fatal(err)
 	}
 	stop()
@@ -208,7 +208,7 @@ func TestAReplicaBehindTheOthersRefusesNothing(t *testing.T) {
 	if _, err := r.store.Update(t.Context(), r.uid(), count); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := behind.Recent(t.Context(), r.uid()); err != nil || s.Boots != 0 {
+	if s, err := behind.CachedByUID(t.Context(), r.uid()); err != nil || s.Boots != 0 {
 		t.Fatalf("the cache does not stand still: %d boots, %v", s.Boots, err)
 	}
 	s, err := behind.Update(t.Context(), r.uid(), func(s *netboot.Session) error {
@@ -218,7 +218,7 @@ func TestAReplicaBehindTheOthersRefusesNothing(t *testing.T) {
 		return count(s)
 	})
 	expect(t, err, "")
-	recent, err := behind.Recent(t.Context(), r.uid())
+	recent, err := behind.CachedByUID(t.Context(), r.uid())
 	expect(t, err, "")
 	if s.Boots != 2 || recent.Boots != 2 {
 		t.Errorf("%d boots after the update, %d when read again, want 2 and 2", s.Boots, recent.Boots)

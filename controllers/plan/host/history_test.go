@@ -150,7 +150,7 @@ func (w *world) do(a Action) {
 	switch a.Kind {
 	case ActionSetPower:
 		if !w.chance(20) {
-			w.power = a.Power.Want
+			w.power = a.Power.Desired
 		}
 	case ActionCancel:
 		if w.attempt.State == hardware.AttemptRunning || w.attempt.Number < a.Attempt.Number {

@@ -461,7 +461,7 @@ func inUse(state State) Facts {
 func asks(want hardware.PowerState, graceful bool) func(*testing.T, Decision) {
 	return func(t *testing.T, d Decision) {
 		t.Helper()
-		if p := d.Action.Power; p.Want != want || p.Graceful != graceful || p.Since.IsZero() {
+		if p := d.Action.Power; p.Desired != want || p.Graceful != graceful || p.Since.IsZero() {
 			t.Errorf("asks for %+v, expected %s, graceful %t", p, want, graceful)
 		}
 	}

@@ -32,7 +32,7 @@ func (p *planner) bringPower(want hardware.PowerState, graceful bool) result {
 	if p.Now.Sub(since) > longChange {
 		after = 5 * p.Timeouts.Poll
 	}
-	return act(Action{Kind: ActionSetPower, Power: hardware.PowerChange{Want: want, Graceful: graceful, Since: since}}, after)
+	return act(Action{Kind: ActionSetPower, Power: hardware.PowerChange{Desired: want, Graceful: graceful, Since: since}}, after)
 }
 
 // seenPower is the power as the BMC says now.

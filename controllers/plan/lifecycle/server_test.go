@@ -87,7 +87,7 @@ func (w *world) hardware(h *host, a hostplan.Action, seen bmh) {
 	s := &h.hw
 	switch a.Kind {
 	case hostplan.ActionSetPower:
-		w.power(h, a.Power.Want == hardware.PowerOn)
+		w.power(h, a.Power.Desired == hardware.PowerOn)
 	case hostplan.ActionCancel:
 		if s.attempt != nil && s.attempt.Number == a.Attempt.Number {
 			s.attempt.State, s.attempt.Reason = hardware.AttemptFailed, hardware.ReasonCancelled
