@@ -40,6 +40,10 @@ unit: $(BIN)/gotestsum ## Run the tests of packages that start no control plane:
 test-crash: programs ## Kill the manager at every request of a life and of a rollout (half an hour). make test takes a sample of 20.
 	@INGOT_CRASH=all go test -count=1 -v -timeout 90m ./test/crash
 
+.PHONY: mutants
+mutants: ## Change the pure packages in one place at a time; print what no test notices. ARGS="-budget 10m ./controllers/plan/host" narrows it.
+	@go run ./test/mutants $(ARGS)
+
 .PHONY: bench
 bench: bench-micro bench-fleet ## Run the benchmarks, the fleet's with 1,000 servers (half an hour). They compare within one run: say on which machine.
 
