@@ -13,7 +13,6 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/machine/documents"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
-	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 )
 
@@ -70,7 +69,7 @@ func (r *Reconciler) readHost(ctx context.Context, key types.NamespacedName, v *
 		}
 	}
 	host, err := read(ctx, reader, key, &metal3.BareMetalHost{})
-	if err == nil && (host == nil || consumer(host, v.machine.UID) != facts.ConsumerMine) && reader != r.Direct {
+	if err == nil && (host == nil || consumer(host, v.machine.UID) != lifecycle.ConsumerMine) && reader != r.Direct {
 		reader = r.Direct
 		host, err = read(ctx, reader, key, &metal3.BareMetalHost{})
 	}
@@ -116,11 +115,11 @@ func (v *view) placement() placement.Request {
 func consumer(h *metal3.BareMetalHost, uid types.UID) lifecycle.Consumer {
 	switch ref := h.Spec.ConsumerRef; {
 	case ref == nil:
-		return facts.ConsumerNone
+		return lifecycle.ConsumerNone
 	case uid != "" && ref.UID == uid:
-		return facts.ConsumerMine
+		return lifecycle.ConsumerMine
 	default:
-		return facts.ConsumerOther
+		return lifecycle.ConsumerOther
 	}
 }
 
@@ -150,7 +149,7 @@ func hostFacts(h *metal3.BareMetalHost, record *v1alpha1.HostRecord, uid types.U
 
 // observeSecret reads the claim Secret from the API server itself: Secrets are not cached.
 func (r *Reconciler) observeSecret(ctx context.Context, v *view) error {
-	if v.facts.Host.Consumer != facts.ConsumerMine {
+	if v.facts.Host.Consumer != lifecycle.ConsumerMine {
 		return nil
 	}
 	var err error

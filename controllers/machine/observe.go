@@ -14,7 +14,6 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
-	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
 	"github.com/ingot-dev/ingot/controllers/plan/rendering"
 	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
@@ -124,10 +123,10 @@ type edition struct {
 // observeRevisions reads what the Machine is installed with, and what it is to be rolled to.
 func (r *Reconciler) observeRevisions(ctx context.Context, v *view) error {
 	m, err := v.facts.Machine, error(nil)
-	if v.current, v.facts.Revision, err = r.edition(ctx, v, facts.CurrentRevision(m, v.facts.NodeType)); err != nil {
+	if v.current, v.facts.Revision, err = r.edition(ctx, v, lifecycle.CurrentRevision(m, v.facts.NodeType)); err != nil {
 		return err
 	}
-	v.next, v.facts.Next, err = r.edition(ctx, v, facts.NextRevision(m))
+	v.next, v.facts.Next, err = r.edition(ctx, v, lifecycle.NextRevision(m))
 	return err
 }
 

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/machine/documents"
 	"github.com/ingot-dev/ingot/controllers/machine/eviction"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
-	"github.com/ingot-dev/ingot/controllers/plan/registration"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
 
@@ -143,12 +143,12 @@ func (v *view) furnishing(node *corev1.Node) furniture {
 	if v.nodeType == nil {
 		return lacking
 	}
-	for key, value := range registration.Labels(v.nodeType, string(v.machine.UID), v.facts.Revision.Name) {
+	for key, value := range documents.NodeLabels(v.nodeType, string(v.machine.UID), v.facts.Revision.Name) {
 		if node.Labels[key] != value {
 			lacking.labels[key] = value
 		}
 	}
-	for _, want := range registration.Taints(v.nodeType) {
+	for _, want := range documents.NodeTaints(v.nodeType) {
 		found := false
 		for i := range node.Spec.Taints {
 			have := &node.Spec.Taints[i]

@@ -12,7 +12,7 @@ import (
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
-	"github.com/ingot-dev/ingot/controllers/plan/registration"
+	"github.com/ingot-dev/ingot/controllers/machine/documents"
 	"github.com/ingot-dev/ingot/controllers/plan/revision"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
@@ -64,7 +64,7 @@ func nodeOf(files offline.Files, opts options) (*node, error) {
 	}
 	n.in = shape.Input(n.plan)
 	n.in.Machine = cloudinit.MachineInput{Name: machine.Name, Namespace: machine.Namespace, UID: string(machine.UID), Revision: name, Attempt: max(machine.Status.Attempt, 1)}
-	n.in.Node = cloudinit.NodeInput{Labels: registration.Labels(shape.NodeType, string(machine.UID), name), Taints: registration.Taints(shape.NodeType)}
+	n.in.Node = cloudinit.NodeInput{Labels: documents.NodeLabels(shape.NodeType, string(machine.UID), name), Taints: documents.NodeTaints(shape.NodeType)}
 	n.in.Join = n.join(files, machine)
 	n.in.Secrets = n.secrets()
 	if len(machine.Spec.Properties) > 0 {

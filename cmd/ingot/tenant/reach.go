@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/ingot-dev/ingot/controllers/plan/skew"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
 
@@ -81,7 +81,7 @@ func (t *tenant) checkVersion(ctx context.Context) bool {
 	t.add(fine, topic, "%s answers, version %s", t.config.Host, version)
 	for i := range t.wishes.images {
 		image := &t.wishes.images[i]
-		if problem := skew.Check(image.Spec.Software.Kubelet, version); problem != "" {
+		if problem := lifecycle.VersionSkewProblem(image.Spec.Software.Kubelet, version); problem != "" {
 			t.add(mend, "OSImage "+image.Name, "%s", problem)
 		} else {
 			t.add(fine, "OSImage "+image.Name, "kubelet %s goes with it", image.Spec.Software.Kubelet)

@@ -8,7 +8,6 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
-	"github.com/ingot-dev/ingot/controllers/plan/registration"
 )
 
 // layerNames are those of NodeTypeRevision.spec.userData and properties, in their order.
@@ -37,7 +36,7 @@ func (n Node) Render(join *cloudinit.TLSBootstrap, secrets cloudinit.Secrets) (c
 		Kind: spec.Image.UserData, OS: n.Image.Spec.OS.ID, KernelArguments: n.Image.Spec.KernelArguments,
 		SSHKeys: spec.SSHKeys, Plan: n.Plan, Network: spec.Network, Join: join, Secrets: secrets, Properties: n.properties(),
 		Machine: cloudinit.MachineInput{Name: n.Machine.Name, Namespace: n.Machine.Namespace, UID: string(n.Machine.UID), Revision: n.Revision.Name, Attempt: n.Machine.Status.Attempt},
-		Node:    cloudinit.NodeInput{Labels: registration.Labels(n.NodeType, string(n.Machine.UID), n.Revision.Name), Taints: registration.Taints(n.NodeType)},
+		Node:    cloudinit.NodeInput{Labels: NodeLabels(n.NodeType, string(n.Machine.UID), n.Revision.Name), Taints: NodeTaints(n.NodeType)},
 		Gate:    n.NodeType.Spec.Gate.Key(),
 	}
 	for i, text := range spec.UserData {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	hostplan "github.com/ingot-dev/ingot/controllers/plan/host"
-	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
 )
 
 // The invariants of the design, where they can be seen to break.
@@ -107,7 +106,7 @@ func (w *world) checkUserData(h *host, s *secret, seen bmh) {
 func (w *world) checkRoll(m *machine, f Facts, d Decision, h *host) {
 	from, s := m.live.Status, d.Status
 	switch {
-	case s.Phase == v1alpha1.MachineDraining && facts.NextRevision(m.live.Machine).IsZero():
+	case s.Phase == v1alpha1.MachineDraining && NextRevision(m.live.Machine).IsZero():
 		w.violated("roll: %s is drained and nothing else is wanted of it", m.live.Name)
 	case s.Phase == v1alpha1.MachineDraining && !installable(f.Next.Name):
 		w.violated("roll: %s is drained for %s, which it cannot have", m.live.Name, f.Next.Name)

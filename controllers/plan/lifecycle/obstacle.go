@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/controllers/plan/skew"
 )
 
 // obstacle is the first reason why no host may be claimed, whatever hosts there are.
@@ -67,7 +66,7 @@ func unsuited(f Facts, r Revision) (reason, message string) {
 	case f.Tenant.Deleting:
 		return v1alpha1.ReasonWaitingForTenant, tenantName(f) + " is being deleted and takes no further nodes: delete this Machine"
 	}
-	if problem := skew.Check(r.Kubelet, f.Tenant.Version); problem != "" {
+	if problem := VersionSkewProblem(r.Kubelet, f.Tenant.Version); problem != "" {
 		return v1alpha1.ReasonVersionSkew, problem
 	}
 	if r.DRA && !f.Tenant.ServesDRA {

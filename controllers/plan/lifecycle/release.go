@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
 )
 
 // canBeRunning: the system that was installed on the host may run.
@@ -114,6 +113,6 @@ func (s situation) removeFinalizer() result {
 // that arrived after its Machine was gone. A host that was asked for an image is left to people.
 func IsOrphaned(machineExists bool, h Host) bool {
 	recorded := h.Record != nil && h.Record.Spec.Machine != nil
-	return !machineExists && h.Consumer == facts.ConsumerOther && h.ImageURL == "" && !recorded &&
-		(h.State == facts.StateAvailable || h.State == facts.StateReady)
+	return !machineExists && h.Consumer == ConsumerOther && h.ImageURL == "" && !recorded &&
+		(h.State == StateAvailable || h.State == StateReady)
 }

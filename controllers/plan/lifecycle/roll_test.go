@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
 )
 
 // story runs a calm world with one Machine and tells what it does, until nothing more is done: its steps and its actions.
@@ -281,9 +280,9 @@ func TestAHostWithoutARecordIsDeprovisionedBeforeItTakesTheNextImage(t *testing.
 		action       ActionKind
 		phase        v1alpha1.MachinePhase
 	}{
-		{facts.StateProvisioned, imageA.URL, Deprovision, v1alpha1.MachineDraining},
+		{StateProvisioned, imageA.URL, Deprovision, v1alpha1.MachineDraining},
 		{"deprovisioning", "", "", v1alpha1.MachineDraining},
-		{facts.StateAvailable, "", "", v1alpha1.MachineProvisioning},
+		{StateAvailable, "", "", v1alpha1.MachineProvisioning},
 	} {
 		host := *f.Host
 		host.State, host.ImageURL = c.state, c.image

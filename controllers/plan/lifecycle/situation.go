@@ -1,7 +1,5 @@
 package lifecycle
 
-import "github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
-
 // situation is what steps and edges decide from. It is passed by value, so that neither can change the Decision.
 type situation struct {
 	Facts
@@ -42,7 +40,7 @@ func (s situation) canClaim() bool {
 }
 
 func (s situation) hasLostClaim() bool {
-	return s.Host == nil || s.Host.Consumer == facts.ConsumerOther || !s.guards.isHostFit(s.Facts)
+	return s.Host == nil || s.Host.Consumer == ConsumerOther || !s.guards.isHostFit(s.Facts)
 }
 
 func (s situation) hasInstalled() bool {

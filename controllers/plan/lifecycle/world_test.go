@@ -16,7 +16,6 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	hostplan "github.com/ingot-dev/ingot/controllers/plan/host"
-	"github.com/ingot-dev/ingot/controllers/plan/lifecycle/facts"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 )
 
@@ -221,8 +220,8 @@ func (w *world) facts(m *machine) (Facts, *host, bmh) {
 		Provider: Provider{Found: true, HostNamespace: "metal", Records: true, Erase: v1alpha1.EraseMetadata},
 		Tenant:   Tenant{Found: true, Reachable: w.tenant.reachable, Reason: "TenantUnreachable", Message: "no answer", Version: "v1.37.0"},
 	}
-	f.Revision = revisionOf(text(facts.CurrentRevision(f.Machine, f.NodeType)))
-	if next := facts.NextRevision(f.Machine); !next.IsZero() {
+	f.Revision = revisionOf(text(CurrentRevision(f.Machine, f.NodeType)))
+	if next := NextRevision(f.Machine); !next.IsZero() {
 		f.Next = revisionOf(text(next))
 	}
 	h := w.hostOf(f.Machine)
@@ -296,9 +295,9 @@ func hostFacts(name string, b bmh, uid types.UID) *Host {
 	switch b.consumer {
 	case "":
 	case uid:
-		f.Consumer = facts.ConsumerMine
+		f.Consumer = ConsumerMine
 	default:
-		f.Consumer, f.ConsumerName = facts.ConsumerOther, b.consumerName
+		f.Consumer, f.ConsumerName = ConsumerOther, b.consumerName
 	}
 	return f
 }
