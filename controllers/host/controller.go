@@ -41,7 +41,7 @@ const workers = 32
 
 // Reconciler serves BareMetalHosts. All fields are required.
 type Reconciler struct {
-	// Client writes, and reads from the cache what is not older than its own writes (package newest).
+	// Client writes, and reads from the cache what is not older than its own writes (package readyourwrites).
 	Client client.Client
 	// Direct reads from the API server: Secrets, and what another process is known, or must not be overlooked, to have changed.
 	Direct client.Reader

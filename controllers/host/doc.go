@@ -21,7 +21,7 @@
 // BareMetalHost that is one state behind; the next reconcile derives it again from the record.
 // status.attempt of the record is not the host controller's: Ingot's own installer keeps its state there (package sessions).
 // The writes of 1 and 5 are under an optimistic lock. Both objects come from the cache, but never older than this process's last write of
-// them (package newest): what the machine controller asks for arrives with the cache, and whoever else writes the record, as the
+// them (package readyourwrites): what the machine controller asks for arrives with the cache, and whoever else writes the record, as the
 // boot service of another replica does, makes the write of a decision without it fail.
 //
 // What another process knew and this one's cache does not show yet, after a restart or a change of leaders, is found out before it

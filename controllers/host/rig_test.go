@@ -38,8 +38,8 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
 	"github.com/ingot-dev/ingot/controllers/host"
 	"github.com/ingot-dev/ingot/controllers/host/sessions"
-	"github.com/ingot-dev/ingot/controllers/newest"
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
+	"github.com/ingot-dev/ingot/controllers/readyourwrites"
 	"github.com/ingot-dev/ingot/test/management"
 	"github.com/ingot-dev/ingot/test/rack"
 )
@@ -174,7 +174,7 @@ func (r *rig) start() {
 			DefaultNamespaces: map[string]cache.Config{r.namespace: {}},
 			ByObject:          map[client.Object]cache.ByObject{&v1alpha1.Machine{}: {Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}}},
 		},
-		NewClient: newest.ForManager,
+		NewClient: readyourwrites.NewClient,
 	})
 	if err != nil {
 		t.Fatal(err)

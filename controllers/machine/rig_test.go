@@ -27,8 +27,8 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/machine"
-	"github.com/ingot-dev/ingot/controllers/newest"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/readyourwrites"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
@@ -184,7 +184,7 @@ func (r *rig) start() {
 	limited.Wrap(r.writes.wrap)
 	mgr, err := ctrl.NewManager(limited, ctrl.Options{
 		Scheme: server.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
-		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{r.namespace: {}}}, Logger: r.log, NewClient: newest.ForManager,
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{r.namespace: {}}}, Logger: r.log, NewClient: readyourwrites.NewClient,
 	})
 	if err != nil {
 		t.Fatal(err)

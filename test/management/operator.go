@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/ingot-dev/ingot/controllers/newest"
+	"github.com/ingot-dev/ingot/controllers/readyourwrites"
 )
 
 // Run runs controllers until stop is called or the test ends. setup registers them.
@@ -18,7 +18,7 @@ func (s *Server) Run(t *testing.T, setup func(ctrl.Manager) error) (stop func())
 	t.Helper()
 	again := true
 	mgr, err := ctrl.NewManager(s.Config, ctrl.Options{
-		Scheme: s.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: newest.ForManager,
+		Scheme: s.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: readyourwrites.NewClient,
 		// Controllers of one name run in several tests, one after the other.
 		Controller: config.Controller{SkipNameValidation: &again},
 	})

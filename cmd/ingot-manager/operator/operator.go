@@ -33,8 +33,8 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
 	"github.com/ingot-dev/ingot/controllers/host/sessions"
-	"github.com/ingot-dev/ingot/controllers/newest"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/readyourwrites"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/presentation"
 )
@@ -119,7 +119,7 @@ func newManager(s settings.Settings, cluster *rest.Config, scheme *runtime.Schem
 		GracefulShutdownTimeout:       &shutdownLimit,
 		Controller:                    config.Controller{MaxConcurrentReconciles: s.Concurrency},
 		// Nobody's Secrets lie in the manager's memory.
-		NewClient: newest.ForManager,
+		NewClient: readyourwrites.NewClient,
 		Client:    client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	})
 	if err != nil {

@@ -50,7 +50,7 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 // Store implements netboot.Store. It is safe for concurrent use.
 type Store struct {
 	// Client writes status, finds BareMetalHosts by the indexes that Index adds, and reads HostRecords as they were a moment
-	// ago; what this process wrote is in what it reads (package newest).
+	// ago; what this process wrote is in what it reads (package readyourwrites).
 	Client client.Client
 	// Direct reads from the API server: HostRecords where others' writes decide, and the Secrets of a claim.
 	Direct client.Reader

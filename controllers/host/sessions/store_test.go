@@ -22,7 +22,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 	"github.com/ingot-dev/ingot/controllers/host/sessions"
-	"github.com/ingot-dev/ingot/controllers/newest"
+	"github.com/ingot-dev/ingot/controllers/readyourwrites"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -79,7 +79,7 @@ func newReplica(t *testing.T, namespace string) (*sessions.Store, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &sessions.Store{Direct: server.Client, Client: newest.New(cached, server.Client)}, func() { stop(); <-ended }
+	return &sessions.Store{Direct: server.Client, Client: readyourwrites.Wrap(cached, server.Client)}, func() { stop(); <-ended }
 }
 
 func (r *rig) add(namespace, name, bootMAC string) (*metal3.BareMetalHost, *v1alpha1.HostRecord) {

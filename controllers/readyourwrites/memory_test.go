@@ -1,4 +1,4 @@
-package newest
+package readyourwrites
 
 import (
 	"fmt"
@@ -19,37 +19,37 @@ func TestWhatIsNeverReadAgainIsForgottenInTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := New(c, c).(*newest)
-	write := func(name string, version int) object {
+	w := Wrap(c, c).(*wrapper)
+	write := func(name string, version int) objectID {
 		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: strconv.Itoa(version)}}
-		if err := n.note(o, nil); err != nil {
+		if err := w.remember(o, nil); err != nil {
 			t.Fatal(err)
 		}
-		id, err := n.id(o, client.ObjectKeyFromObject(o))
+		id, err := w.id(o, client.ObjectKeyFromObject(o))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return id
 	}
 	first := write("first", 7)
-	for i := range enough {
+	for i := range maxRecent {
 		write(fmt.Sprintf("other-%d", i), i)
 	}
-	if wanted, is := n.waiting(first); !is || wanted != 7 {
+	if wanted, is := w.lastWrite(first); !is || wanted != 7 {
 		t.Errorf("of the first object %d is awaited (%v), want 7: it is forgotten too early", wanted, is)
 	}
-	n.forget(first, 6)
-	if _, is := n.waiting(first); !is {
+	w.forget(first, 6)
+	if _, is := w.lastWrite(first); !is {
 		t.Error("an older version than was written ended the wait")
 	}
-	n.forget(first, 7)
-	if _, is := n.waiting(first); is {
+	w.forget(first, 7)
+	if _, is := w.lastWrite(first); is {
 		t.Error("the version that was written did not end the wait")
 	}
-	for i := range 4 * enough {
+	for i := range 4 * maxRecent {
 		write(fmt.Sprintf("further-%d", i), i)
 	}
-	if held := len(n.written) + len(n.before); held > 2*enough {
-		t.Errorf("%d writes are remembered, want no more than %d", held, 2*enough)
+	if held := len(w.recent) + len(w.older); held > 2*maxRecent {
+		t.Errorf("%d writes are remembered, want no more than %d", held, 2*maxRecent)
 	}
 }

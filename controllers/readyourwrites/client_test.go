@@ -1,4 +1,4 @@
-package newest_test
+package readyourwrites_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/controllers/newest"
+	"github.com/ingot-dev/ingot/controllers/readyourwrites"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -76,7 +76,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	cache := &behind{Client: server.Client, seen: map[client.ObjectKey]corev1.ConfigMap{}}
 	direct := &counted{Reader: server.Client}
-	r := &rig{t: t, cache: cache, direct: direct, client: newest.New(cache, direct), key: client.ObjectKey{Namespace: server.Namespace(t), Name: "one"}}
+	r := &rig{t: t, cache: cache, direct: direct, client: readyourwrites.Wrap(cache, direct), key: client.ObjectKey{Namespace: server.Namespace(t), Name: "one"}}
 	object := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.key.Namespace, Name: r.key.Name}, Data: map[string]string{"written": "first", "first": "yes"},
 	}
@@ -177,7 +177,7 @@ func TestStatusesAreWaitedForToo(t *testing.T) {
 		{server.Client, "the cache is new enough", 0},
 		{&frozen{Client: server.Client, record: record.DeepCopy()}, "the cache stands still", 1},
 	} {
-		c := newest.New(tt.cache, direct)
+		c := readyourwrites.Wrap(tt.cache, direct)
 		changed := record.DeepCopy()
 		changed.Status.LastTenant = tt.message
 		if err := c.Status().Patch(t.Context(), changed, client.MergeFrom(record)); err != nil {
