@@ -2,13 +2,17 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -16,7 +20,6 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/controllers/machine/documents"
-	"github.com/ingot-dev/ingot/controllers/machine/recheck"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 )
@@ -52,7 +55,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, a lifecycle.Action) error
 	}
 	var err error
 	if slices.Contains(final, a.Kind) {
-		err = recheck.Machine(ctx, r.Direct, v.machine)
+		err = r.verifyMachine(ctx, v.machine)
 	}
 	if err == nil {
 		err = effect(r, ctx, v, a)
@@ -93,7 +96,7 @@ func (r *Reconciler) claimHost(ctx context.Context, v *view, _ lifecycle.Action)
 	}
 	ref := live.Status.HostRef
 	if live.UID != v.machine.UID || live.Status.Phase != v1alpha1.MachineClaiming || ref == nil || ref.Name != v.host.Name || ref.Namespace != v.host.Namespace {
-		return recheck.Conflict("machines", v.machine.Name, "it claims another host now")
+		return newConflict("machines", v.machine.Name, "it claims another host now")
 	}
 	return r.patchHost(ctx, v.host, func(h *metal3.BareMetalHost) {
 		h.Spec.ConsumerRef = claimRef(v.machine)
@@ -156,7 +159,7 @@ func (r *Reconciler) writeClaimSecret(ctx context.Context, v *view, a lifecycle.
 		return err
 	}
 	// The write is under the version of a Secret that may be the next Machine's by now.
-	if err := recheck.Host(ctx, r.Direct, v.host, v.machine.UID); err != nil {
+	if err := r.verifyHost(ctx, v.host, v.machine.UID); err != nil {
 		return err
 	}
 	node := v.documents(v.current)
@@ -196,4 +199,36 @@ func (r *Reconciler) putSecret(ctx context.Context, v *view, secret *corev1.Secr
 
 func (r *Reconciler) deleteClaimSecret(ctx context.Context, v *view, _ lifecycle.Action) error {
 	return client.IgnoreNotFound(r.Client.Delete(ctx, v.secret, client.Preconditions{UID: &v.secret.UID, ResourceVersion: &v.secret.ResourceVersion}))
+}
+
+// verifyMachine reads the Machine from the API server and returns a conflict unless it is in the phase and the attempt that were
+// planned for. It is called right before an effect that no optimistic lock of its own would stop. Without it: a new leader's cache
+// still shows a Machine in Draining that the former leader has since rolled and made Ready, and its Node is cordoned again.
+func (r *Reconciler) verifyMachine(ctx context.Context, planned *v1alpha1.Machine) error {
+	live := &v1alpha1.Machine{}
+	if err := client.IgnoreNotFound(r.Direct.Get(ctx, client.ObjectKeyFromObject(planned), live)); err != nil {
+		return fmt.Errorf("read the Machine: %w", err)
+	}
+	if was, is := &planned.Status, &live.Status; live.UID != planned.UID || is.Phase != was.Phase || is.Attempt != was.Attempt {
+		return newConflict("machines", planned.Name, "it has gone on since it was read")
+	}
+	return nil
+}
+
+// verifyHost reads the host from the API server and returns a conflict unless the Machine of that uid still has it. Without it: a
+// stale cache shows a host that was released meanwhile, and the claim Secret of its next Machine is overwritten.
+func (r *Reconciler) verifyHost(ctx context.Context, host *metal3.BareMetalHost, machine types.UID) error {
+	live := &metal3.BareMetalHost{}
+	if err := client.IgnoreNotFound(r.Direct.Get(ctx, client.ObjectKeyFromObject(host), live)); err != nil {
+		return fmt.Errorf("read the host: %w", err)
+	}
+	if ref := live.Spec.ConsumerRef; live.UID != host.UID || ref == nil || ref.UID != machine {
+		return newConflict("baremetalhosts", host.Name, "it is not this Machine's any more")
+	}
+	return nil
+}
+
+// newConflict returns the error of an optimistic lock that was lost; step.Retry then starts the reconcile over.
+func newConflict(resource, name, why string) error {
+	return apierrors.NewConflict(schema.GroupResource{Resource: resource}, name, errors.New(why))
 }

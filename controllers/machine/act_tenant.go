@@ -9,14 +9,16 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/controllers/machine/documents"
-	"github.com/ingot-dev/ingot/controllers/machine/eviction"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 )
 
@@ -163,7 +165,7 @@ func (r *Reconciler) evict(ctx context.Context, v *view, _ lifecycle.Action) err
 	if v.access == nil {
 		return errTenantLost
 	}
-	return eviction.Ask(ctx, v.access.Clientset, v.pods)
+	return evictPods(ctx, v.access.Clientset, v.pods)
 }
 
 func (r *Reconciler) deleteNode(ctx context.Context, v *view, a lifecycle.Action) error {
@@ -171,4 +173,24 @@ func (r *Reconciler) deleteNode(ctx context.Context, v *view, a lifecycle.Action
 		return errTenantLost
 	}
 	return client.IgnoreNotFound(v.access.Client.Delete(ctx, v.node, client.Preconditions{UID: ptr.To(a.NodeUID)}))
+}
+
+// evictPods requests one eviction for each pod that is not being deleted yet. A refusal by a disruption budget is not an error: the
+// next reconcile requests again.
+func evictPods(ctx context.Context, tenant kubernetes.Interface, pods []corev1.Pod) error {
+	var failures []error
+	for i := range pods {
+		pod := &pods[i]
+		if pod.DeletionTimestamp != nil {
+			continue
+		}
+		err := tenant.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(pod.UID)}},
+		})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsConflict(err) {
+			failures = append(failures, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err))
+		}
+	}
+	return errors.Join(failures...)
 }

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/controllers/machine/tokens"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
@@ -52,7 +51,7 @@ type Reconciler struct {
 	// Workers serve that many Machines at once.
 	Workers int
 
-	tokens tokens.Memory
+	tokens tokenCache
 }
 
 // SetupWithManager registers the controller and its indexes.

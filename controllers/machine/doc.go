@@ -1,20 +1,28 @@
-// Package machine gives hosts to Machines, installs them, lets them join, and takes them back.
+// Package machine is the controller of Machines: it claims a host for each Machine, installs the host, lets it join the tenant's
+// cluster, rolls it, and returns it.
 //
-// It is a shell around plan/lifecycle: a reconcile observes (observe.go, hosts.go, tenant.go) what lifecycle.Facts asks for,
-// lets lifecycle.Plan decide, performs at most one action (act.go, act_tenant.go), and writes the status once
-// (status.go). Nothing is kept in memory between reconciles.
+// A reconcile observes what lifecycle.Facts needs (observe*.go), lets lifecycle.Plan decide, carries out at most one action (act*.go),
+// and writes the status once (status.go). Everything that a decision rests on is read anew in every reconcile. The one thing that is
+// kept in memory is which bootstrap tokens a tenant has (tokenCache); it saves calls to the tenant and is rebuilt after a restart.
 //
-// What is read from the cache and what from the API server itself follows from what a stale answer would do. A write on
-// a BareMetalHost, HostRecord or Machine carries the resource version that was read, so a decision from a stale cache fails
-// and is made again. Where a decision is not followed by such a write (a host is given up for lost, a Machine leaves, a
-// Node is known to be gone, a drain is called off), the API server itself is asked.
+// # Cache or API server
 //
-// A roll asks a host for its next image in place: HostRecord.spec names the next attempt, the claim Secret is written anew,
-// then BareMetalHost.spec gets the image and online. The installed and the wanted revision are read at every look (editions in
-// observe.go), and the wanted one is rendered before anything is drained for it.
+// A write to a BareMetalHost, a HostRecord or a Machine carries the resource version that was read. A decision from a stale cache
+// therefore fails at its write and is made again, and such decisions read from the cache. The API server is read
+//   - where no such write follows: the Machine's host is gone or another's, the Machine itself is deleted, its Node is gone, a drain
+//     is called off;
+//   - right before an effect that such a lock does not protect (verifyMachine, verifyHost).
 //
-// What is secret is in the claim Secret alone, from the moment that it is written (render.go, package documents) until the node
-// has joined: the bootstrap token, and files that are keys of Secrets in the host namespace, such as a licence token. Those
-// Secrets are read at that moment from the API server itself, and named in no status but by their names. A Secret that is
-// missing is looked for again, and no roll begins without it.
+// # Rolls
+//
+// A roll installs the next image on the same host: HostRecord.spec names the next attempt, the claim Secret is written again, and
+// BareMetalHost.spec gets the image and online. Every reconcile reads the installed and the wanted revision (edition in observe.go).
+// The documents of the wanted revision are rendered before the node is drained for it.
+//
+// # Secrets
+//
+// Secret content is only in the claim Secret (package documents), from the moment it is written until the node has joined: the
+// bootstrap token, and the files that a plan takes from Secrets of the host namespace, such as a licence token. These Secrets are
+// read from the API server when the claim Secret is written. A status names a Secret and its keys, never its content. While a Secret
+// is missing no roll begins, and the controller reads it again after a pause, because Secrets are not watched.
 package machine

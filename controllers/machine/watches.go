@@ -7,17 +7,19 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/controllers/machine/changes"
 )
 
 // Indexes of the manager's cache.
@@ -91,13 +93,13 @@ func waiting(m *v1alpha1.Machine) string {
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&v1alpha1.Machine{}).
 		Watches(&metal3.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost)).
-		Watches(&v1alpha1.HostRecord{}, handler.EnqueueRequestsFromMapFunc(r.ofRecord), builder.WithPredicates(changes.OfRecord)).
+		Watches(&v1alpha1.HostRecord{}, handler.EnqueueRequestsFromMapFunc(r.ofRecord), builder.WithPredicates(hostRecordChanged)).
 		Watches(&v1alpha1.TenantCluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return r.ofTenant(ctx, client.ObjectKeyFromObject(o))
 		}), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return r.machines(ctx, client.MatchingFields{indexNodeType: o.GetName()})
-		}), builder.WithPredicates(changes.OfNodeType)).
+		}), builder.WithPredicates(nodeTypeChanged)).
 		// A NodeType may be seen to name a revision before that is seen itself.
 		Watches(&v1alpha1.NodeTypeRevision{}, handler.EnqueueRequestsFromMapFunc(r.ofRevision)).
 		Watches(&v1alpha1.NodeTypeRendering{}, handler.EnqueueRequestsFromMapFunc(r.ofRendering)).
@@ -185,4 +187,56 @@ func (r *Reconciler) machines(ctx context.Context, which ...client.ListOption) [
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 	}
 	return requests
+}
+
+// nodeTypeChanged lets an update of a NodeType through unless only the counts of hosts and Machines in its status differ. The reason
+// and the message of its Ready condition do matter: a Machine that waits for the NodeType quotes them.
+var nodeTypeChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, ok1 := e.ObjectOld.(*v1alpha1.NodeType)
+	after, ok2 := e.ObjectNew.(*v1alpha1.NodeType)
+	return ok1 && ok2 && (before.Generation != after.Generation || before.Status.Stable() != after.Status.Stable() ||
+		before.Status.Target() != after.Status.Target() || notReadyReason(before) != notReadyReason(after))
+}}
+
+// notReadyReason returns reason and message of a NodeType that is not Ready, and an empty string for one that is.
+func notReadyReason(t *v1alpha1.NodeType) string {
+	switch c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionReady); {
+	case c == nil:
+		return "not judged"
+	case c.Status == metav1.ConditionTrue:
+		return ""
+	default:
+		return c.Reason + c.Message
+	}
+}
+
+// hostRecordChanged lets an update of a HostRecord through unless only the number of written bytes differs: a Machine's status shows
+// the progress in quarters of the image.
+var hostRecordChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, ok1 := e.ObjectOld.(*v1alpha1.HostRecord)
+	after, ok2 := e.ObjectNew.(*v1alpha1.HostRecord)
+	return ok1 && ok2 && (before.Generation != after.Generation || recordDigest(before) != recordDigest(after))
+}}
+
+// recordDigest returns a text that differs where two HostRecords differ in what concerns a Machine.
+func recordDigest(r *v1alpha1.HostRecord) string {
+	s := r.Status
+	text := fmt.Sprint(s.Installed != nil, s.Erased != nil, s.LastTenant)
+	if s.Error != nil {
+		text += " " + s.Error.Reason
+	}
+	if s.Power != nil {
+		text += fmt.Sprint(" ", s.Power.State, s.Power.ObservedGeneration)
+	}
+	if w := s.Wanted; w != nil {
+		text += fmt.Sprint(" ", w.Number, w.Outcome)
+	}
+	if a := s.Attempt; a != nil {
+		quarter := int64(0)
+		if a.TotalBytes > 0 {
+			quarter = 4 * a.DoneBytes / a.TotalBytes
+		}
+		text += fmt.Sprint(" ", a.Number, a.State, a.Step, quarter)
+	}
+	return text
 }

@@ -1,2 +1,3 @@
-// Package documents makes what a Machine's node reads at its first boot, and the claim Secret that hands it to the host.
+// Package documents renders the documents that a Machine's node reads at its first boot, and makes the claim Secret that brings them
+// to the host.
 package documents

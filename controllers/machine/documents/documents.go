@@ -1,9 +1,16 @@
 package documents
 
 import (
+	"context"
+	"fmt"
 	"strconv"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
@@ -74,4 +81,86 @@ func Warnings(plan v1alpha1.NodePlan, d cloudinit.Documents) []string {
 		out = append(out, w.Message+" (rule "+w.Rule+")")
 	}
 	return out
+}
+
+// Unreadable is a Secret that the node needs and that only a person can mend.
+type Unreadable struct {
+	// Message says which Secret and key, for which file, and who must do what. It quotes no content.
+	Message string
+}
+
+// Error is the message.
+func (u *Unreadable) Error() string { return u.Message }
+
+// Secrets reads what the plan's files are from the Secrets of the host namespace. The reader must be the API server itself:
+// Secrets are never cached. The error is an *Unreadable where a person must do something.
+func Secrets(ctx context.Context, reader client.Reader, namespace string, plan v1alpha1.NodePlan) (cloudinit.Secrets, error) {
+	out := cloudinit.Secrets{Namespace: namespace, Contents: map[cloudinit.SecretKey][]byte{}}
+	for _, f := range plan.SecretFiles {
+		lacks := func(what, do string) error {
+			return &Unreadable{Message: fmt.Sprintf("Secret %s/%s %s; the node's %s is its key %s: %s", namespace, f.Secret, what, f.Path, f.Key, do)}
+		}
+		var secret corev1.Secret
+		switch err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: f.Secret}, &secret); {
+		case apierrors.IsNotFound(err):
+			return cloudinit.Secrets{}, lacks("does not exist", "whoever runs the hosts creates it with that key")
+		case apierrors.IsForbidden(err):
+			return cloudinit.Secrets{}, lacks("must not be read", "whoever runs the hosts binds ClusterRole ingot-manager-hosts to Ingot's service account by a RoleBinding in that namespace")
+		case err != nil:
+			return cloudinit.Secrets{}, fmt.Errorf("read Secret %s/%s: %w", namespace, f.Secret, err)
+		case len(secret.Data[f.Key]) == 0:
+			return cloudinit.Secrets{}, lacks("lacks the key, or it is empty", "whoever runs the hosts puts the content there")
+		}
+		out.Contents[cloudinit.SecretKey{Secret: f.Secret, Key: f.Key}] = secret.Data[f.Key]
+	}
+	return out, nil
+}
+
+// Keys of the claim Secret. The token is kept beside the user data that holds it, so that one that ran out can be made again.
+const (
+	KeyUserData    = "userData"
+	KeyNetworkData = "networkData"
+	KeyMetaData    = "metaData"
+	KeyToken       = "bootstrapToken"
+)
+
+// Marks on the claim Secret; they say what its data is without showing it.
+const (
+	annotationAttempt = "ingot.dev/attempt"
+	annotationTokenID = "ingot.dev/bootstrap-token-id"
+)
+
+// ClaimKey names the claim Secret of a host.
+func ClaimKey(host *metal3.BareMetalHost) types.NamespacedName {
+	return types.NamespacedName{Namespace: host.Namespace, Name: host.Name + "-claim"}
+}
+
+// Claim is the claim Secret, with the bootstrap token that the documents hold; an empty token: they hold nothing that is secret.
+func (n Node) Claim(d cloudinit.Documents, tokenID, token string) *corev1.Secret {
+	key := ClaimKey(n.Host)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: key.Namespace, Name: key.Name,
+		Labels:      map[string]string{v1alpha1.LabelMachine: string(n.Machine.UID)},
+		Annotations: map[string]string{annotationAttempt: strconv.FormatInt(n.Machine.Status.Attempt, 10), annotationTokenID: tokenID},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: metal3.GroupVersion.String(), Kind: "BareMetalHost", Name: n.Host.Name, UID: n.Host.UID,
+		}},
+	}, Data: map[string][]byte{KeyUserData: d.UserData, KeyMetaData: d.MetaData}}
+	if len(d.NetworkData) > 0 {
+		secret.Data[KeyNetworkData] = d.NetworkData
+	}
+	if token != "" {
+		secret.Data[KeyToken] = []byte(token)
+	}
+	return secret
+}
+
+// Marks are for which attempt a claim Secret was written, and the id of the token that it holds; empty: it holds none. Marks
+// that were tampered with give attempt 0, and are written again.
+func Marks(claim *corev1.Secret) (attempt int64, tokenID string) {
+	attempt, err := strconv.ParseInt(claim.Annotations[annotationAttempt], 10, 64)
+	if err != nil {
+		attempt = 0
+	}
+	return attempt, claim.Annotations[annotationTokenID]
 }

@@ -4,15 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/kubectl/pkg/drain"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/machine/documents"
-	"github.com/ingot-dev/ingot/controllers/machine/eviction"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
@@ -47,7 +55,7 @@ func (r *Reconciler) observeToken(ctx context.Context, v *view) error {
 	if v.access == nil || v.machine.Status.Attempt == 0 || scrubbed {
 		return nil
 	}
-	if token, enough := r.tokens.Enough(v.machine, v.facts.Secret, r.Timeouts.TokenRenew, r.Clock()); enough {
+	if token, isCached := r.tokens.get(v.machine, v.facts.Secret, r.Timeouts.TokenRenew, r.Clock()); isCached {
 		v.facts.Token = &token
 		return nil
 	}
@@ -78,7 +86,7 @@ func (r *Reconciler) readToken(ctx context.Context, v *view) error {
 		expires = time.Time{}
 	}
 	v.facts.Token = &lifecycle.Token{ID: string(v.token.Data[keyTokenID]), Expires: expires}
-	r.tokens.Saw(v.machine.UID, *v.facts.Token)
+	r.tokens.add(v.machine.UID, *v.facts.Token)
 	return nil
 }
 
@@ -114,7 +122,7 @@ func (r *Reconciler) observeNode(ctx context.Context, v *view) error {
 
 // observePods looks for the pods to be evicted and, when a roll's eviction has had its time, for the budgets that keep them.
 func (r *Reconciler) observePods(ctx context.Context, v *view) error {
-	pods, err := eviction.Pods(ctx, v.access.Clientset, v.node.Name)
+	pods, err := podsToEvict(ctx, v.access.Clientset, v.node.Name)
 	if err != nil {
 		v.lost(err)
 		return nil
@@ -124,7 +132,7 @@ func (r *Reconciler) observePods(ctx context.Context, v *view) error {
 		v.facts.Node.Pods = append(v.facts.Node.Pods, client.ObjectKeyFromObject(&v.pods[i]).String())
 	}
 	if v.machine.Status.Phase == v1alpha1.MachineDraining && v.facts.IsDrainOver() {
-		v.facts.Node.Budgets = eviction.Budgets(ctx, v.access.Clientset, v.pods)
+		v.facts.Node.Budgets = blockingBudgets(ctx, v.access.Clientset, v.pods)
 	}
 	return nil
 }
@@ -159,4 +167,77 @@ func (v *view) furnishing(node *corev1.Node) furniture {
 		}
 	}
 	return lacking
+}
+
+// tokenCache remembers the bootstrap tokens that were read from tenants, by the uid of their Machine, so that a tenant's API server is
+// not asked again while the answer would change nothing. It holds no secret. The zero value is empty. It is lost at a restart, after
+// which each token is read once more.
+type tokenCache struct{ tokens sync.Map }
+
+// add remembers a token.
+func (c *tokenCache) add(machine types.UID, token lifecycle.Token) { c.tokens.Store(machine, token) }
+
+// get returns the remembered token of a Machine when the tenant need not be asked: the Machine waits for its installation or its Node,
+// its claim Secret holds that token, and the token is neither due for renewal nor, the phase's deadline having passed, for deletion.
+func (c *tokenCache) get(machine *v1alpha1.Machine, secret lifecycle.Secret, renew time.Duration, now time.Time) (lifecycle.Token, bool) {
+	s := &machine.Status
+	isWaiting := s.Phase == v1alpha1.MachineProvisioning || s.Phase == v1alpha1.MachineJoining
+	if !isWaiting || machine.DeletionTimestamp != nil {
+		c.tokens.Delete(machine.UID)
+		return lifecycle.Token{}, false
+	}
+	known, found := c.tokens.Load(machine.UID)
+	if !found {
+		return lifecycle.Token{}, false
+	}
+	token := known.(lifecycle.Token)
+	isInSecret := secret.Found && secret.Attempt == s.Attempt && secret.TokenID == token.ID
+	isCurrent := token.Expires.Sub(now) > renew && s.Deadline != nil && now.Before(s.Deadline.Time)
+	return token, isInSecret && isCurrent
+}
+
+// podsToEvict lists the pods that kubectl drain --force --ignore-daemonsets --delete-emptydir-data would evict from the node. Pods
+// that are being deleted already are among them.
+func podsToEvict(ctx context.Context, tenant kubernetes.Interface, node string) ([]corev1.Pod, error) {
+	helper := &drain.Helper{
+		Ctx: ctx, Client: tenant, Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
+		GracePeriodSeconds: -1, Out: io.Discard, ErrOut: io.Discard,
+	}
+	list, errs := helper.GetPodsForDeletion(node)
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("list the Node's pods: %w", utilerrors.NewAggregate(errs))
+	}
+	return list.Pods(), nil
+}
+
+// blockingBudgets returns, as namespace/name, the disruption budgets that allow no eviction of the pods now. They are only used in a
+// message: where budgets cannot be listed, the list says so instead.
+func blockingBudgets(ctx context.Context, tenant kubernetes.Interface, pods []corev1.Pod) []string {
+	var names []string
+	listed := map[string][]policyv1.PodDisruptionBudget{}
+	for i := range pods {
+		pod := &pods[i]
+		budgets, known := listed[pod.Namespace]
+		if !known {
+			list, err := tenant.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				names = append(names, fmt.Sprintf("of namespace %s (cannot be listed: %v)", pod.Namespace, err))
+			} else {
+				budgets = list.Items
+			}
+			listed[pod.Namespace] = budgets
+		}
+		for j := range budgets {
+			if name := budgets[j].Namespace + "/" + budgets[j].Name; isBlocking(&budgets[j], pod) && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// isBlocking tells whether the budget selects the pod and allows no disruption. A pod that is being deleted is not blocked.
+func isBlocking(b *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
+	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+	return err == nil && pod.DeletionTimestamp == nil && b.Status.DisruptionsAllowed == 0 && selector.Matches(labels.Set(pod.Labels))
 }

@@ -1,4 +1,4 @@
-package changes_test
+package machine
 
 import (
 	"testing"
@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/controllers/machine/changes"
 )
 
 func TestCountsAndBytesConcernNoMachineAndReasonsDo(t *testing.T) {
@@ -26,11 +25,11 @@ func TestCountsAndBytesConcernNoMachineAndReasonsDo(t *testing.T) {
 		before, after client.Object
 		want          bool
 	}{
-		"a NodeType counts another host":     {changes.OfNodeType, nodeType(1, "DriverMissing"), nodeType(2, "DriverMissing"), false},
-		"a NodeType lacks something else":    {changes.OfNodeType, nodeType(1, "DriverMissing"), nodeType(1, "OSImageNotFound"), true},
-		"a few more bytes are on the disk":   {changes.OfRecord, record("Writing", 10), record("Writing", 190), false},
-		"another quarter is on the disk":     {changes.OfRecord, record("Writing", 10), record("Writing", 210), true},
-		"the installation is a step further": {changes.OfRecord, record("Writing", 800), record("Verifying", 800), true},
+		"a NodeType counts another host":     {nodeTypeChanged, nodeType(1, "DriverMissing"), nodeType(2, "DriverMissing"), false},
+		"a NodeType lacks something else":    {nodeTypeChanged, nodeType(1, "DriverMissing"), nodeType(1, "OSImageNotFound"), true},
+		"a few more bytes are on the disk":   {hostRecordChanged, record("Writing", 10), record("Writing", 190), false},
+		"another quarter is on the disk":     {hostRecordChanged, record("Writing", 10), record("Writing", 210), true},
+		"the installation is a step further": {hostRecordChanged, record("Writing", 800), record("Verifying", 800), true},
 	} {
 		if got := c.which.Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}); got != c.want {
 			t.Errorf("%s: %v, want %v", sentence, got, c.want)

@@ -55,8 +55,8 @@ func (r *Reconciler) hostKey(ctx context.Context, v *view) (types.NamespacedName
 	return client.ObjectKeyFromObject(&hosts.Items[0]), nil
 }
 
-// readHost reads from the cache where every decision is followed by a write under the host's or its record's lock, or by another
-// look (package recheck), else from the API server itself.
+// readHost reads the host and its record from the cache where every decision is followed by a write under the lock of one of them, or by
+// verifyHost. Otherwise it reads from the API server.
 func (r *Reconciler) readHost(ctx context.Context, key types.NamespacedName, v *view) (*metal3.BareMetalHost, *v1alpha1.HostRecord, error) {
 	reader := client.Reader(r.Client)
 	switch v.machine.Status.Phase {

@@ -1,4 +1,4 @@
-package tokens
+package machine
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ func TestTheTenantIsAskedWhereverSomethingCouldFollow(t *testing.T) {
 	for _, c := range []struct {
 		sentence string
 		change   func(*v1alpha1.Machine, *lifecycle.Secret, *lifecycle.Token)
-		enough   bool
+		isCached bool
 	}{
 		{"an installation under way with its token in the Secret", func(*v1alpha1.Machine, *lifecycle.Secret, *lifecycle.Token) {}, true},
 		{"a Node that is awaited", func(m *v1alpha1.Machine, _ *lifecycle.Secret, _ *lifecycle.Token) {
@@ -42,13 +42,13 @@ func TestTheTenantIsAskedWhereverSomethingCouldFollow(t *testing.T) {
 		secret := lifecycle.Secret{Found: true, Attempt: 1, TokenID: "a"}
 		token := lifecycle.Token{ID: "a", Expires: now.Add(15 * time.Minute)}
 		c.change(m, &secret, &token)
-		var memory Memory
-		if _, enough := memory.Enough(m, secret, 5*time.Minute, now); enough {
-			t.Errorf("%s: nothing was seen, and that is enough", c.sentence)
+		var cache tokenCache
+		if _, isCached := cache.get(m, secret, 5*time.Minute, now); isCached {
+			t.Errorf("%s: nothing was seen, and yet it is cached", c.sentence)
 		}
-		memory.Saw(m.UID, token)
-		if got, enough := memory.Enough(m, secret, 5*time.Minute, now); enough != c.enough || enough && got != token {
-			t.Errorf("%s: enough is %v", c.sentence, enough)
+		cache.add(m.UID, token)
+		if got, isCached := cache.get(m, secret, 5*time.Minute, now); isCached != c.isCached || isCached && got != token {
+			t.Errorf("%s: cached is %v", c.sentence, isCached)
 		}
 	}
 }
