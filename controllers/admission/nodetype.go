@@ -2,14 +2,19 @@ package admission
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
+	"strconv"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -173,4 +178,30 @@ func refused(written *v1alpha1.NodeType, found []feasibility.Finding, err error)
 		})
 	}
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: status}}
+}
+
+// PathNodeType is where API servers ask about NodeTypes: the path in config/webhook.
+const PathNodeType = "/validate-ingot-dev-v1alpha1-nodetype"
+
+// Setup serves the webhook at address, HOST:PORT or :PORT, in every replica of the manager, with the certificate that
+// certificate gives to each connection.
+func Setup(mgr ctrl.Manager, address string, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) error {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("the webhook's address: %w", err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return fmt.Errorf("the webhook's address %s: the port must be a number", address)
+	}
+	server := webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+		c.MinVersion, c.GetCertificate = tls.VersionTLS12, certificate
+	}}})
+	server.Register(PathNodeType, &admission.Webhook{Handler: &NodeTypes{
+		Cache: mgr.GetClient(), Direct: mgr.GetAPIReader(), Decoder: admission.NewDecoder(mgr.GetScheme()),
+	}})
+	if err := mgr.Add(server); err != nil {
+		return fmt.Errorf("add the webhook to the manager: %w", err)
+	}
+	return nil
 }

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -225,4 +228,37 @@ func readReboots(annotations map[string]string, facts *plan.Host) {
 			facts.RebootHard = facts.RebootHard || arguments.Mode == metal3.RebootModeHard
 		}
 	}
+}
+
+// generations remembers when the generation that a host has was first seen. It is not kept: after a restart every host's is new.
+type generations struct {
+	mu    sync.Mutex
+	known map[types.NamespacedName]firstSeen
+}
+
+type firstSeen struct {
+	generation int64
+	at         time.Time
+}
+
+// seen says since when the host is known to have the generation.
+func (g *generations) seen(host types.NamespacedName, generation int64, now time.Time) time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	first, known := g.known[host]
+	if known && first.generation == generation {
+		return first.at
+	}
+	if g.known == nil {
+		g.known = map[types.NamespacedName]firstSeen{}
+	}
+	g.known[host] = firstSeen{generation: generation, at: now}
+	return now
+}
+
+// forget a host that is gone.
+func (g *generations) forget(host types.NamespacedName) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.known, host)
 }

@@ -2,9 +2,11 @@ package host
 
 import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
@@ -57,4 +59,50 @@ func applyCredentials(host *metal3.BareMetalHost, seen sight) {
 	if seen.facts.Problem == nil {
 		host.Status.GoodCredentials = tried
 	}
+}
+
+const (
+	bytesPerMiB = 1 << 20
+	// mbpsPerGbps: network speeds are decimal.
+	mbpsPerGbps = 1000
+)
+
+// hardwareDetails are an inventory in the fields that Metal3 has for it.
+func hardwareDetails(i *v1alpha1.HostInventory) *metal3.HardwareDetails {
+	out := &metal3.HardwareDetails{
+		SystemVendor: metal3.HardwareSystemVendor{Manufacturer: i.Manufacturer, ProductName: i.Model, SerialNumber: i.SerialNumber},
+		Firmware:     metal3.Firmware{BIOS: metal3.BIOS{Version: i.BIOSVersion}},
+		RAMMebibytes: int(i.MemoryBytes / bytesPerMiB),
+		CPU:          metal3.CPU{Arch: i.Architecture, Model: i.CPUModel, Count: int(i.CPUThreads)},
+	}
+	for _, n := range i.NICs {
+		if n.MAC == "" {
+			continue // the field's pattern demands one
+		}
+		out.NIC = append(out.NIC, metal3.NIC{Name: n.Name, MAC: n.MAC, SpeedGbps: int(n.SpeedMbps / mbpsPerGbps)})
+	}
+	for _, d := range i.Disks {
+		out.Storage = append(out.Storage, metal3.Storage{
+			Name: d.Name, Model: d.Model, SerialNumber: d.SerialNumber, WWN: d.WWN,
+			SizeBytes: metal3.Capacity(d.SizeBytes), Rotational: d.Rotational,
+		})
+	}
+	return out
+}
+
+// attempts has no label per host: a series for each of a thousand servers helps nobody.
+var attempts = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	Name:    "ingot_host_attempt_duration_seconds",
+	Help:    "Duration of ended attempts on hosts, by operation, state and reason of failure.",
+	Buckets: prometheus.ExponentialBuckets(1, 2, 16),
+}, []string{"operation", "state", "reason"})
+
+func init() { metrics.Registry.MustRegister(attempts) }
+
+// count counts an attempt when its end is accounted.
+func count(before, after *v1alpha1.WantedAttempt) {
+	if after == nil || after.EndedAt == nil || before != nil && before.Number == after.Number && before.EndedAt != nil {
+		return
+	}
+	attempts.WithLabelValues(after.Operation, string(after.Outcome), after.Reason).Observe(after.EndedAt.Sub(after.Since.Time).Seconds())
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -34,4 +36,33 @@ func (r *Reconciler) refuse(ctx context.Context, seen observation) (reconcile.Re
 	step.SetCondition(&after.Status.Conditions, after.Generation, r.Clock.Now(), v1alpha1.ConditionReady, metav1.ConditionFalse, string(v1alpha1.RolloutSuperseded), message)
 	told := []step.Event{step.Told(true, string(v1alpha1.RolloutSuperseded), action, message)}
 	return step.Finish(ctx, r.writer(), seen.rollout, after, told, step.Stuck(message))
+}
+
+// No label names a Rollout or a NodeType: their number is not bounded by the code.
+var (
+	phases = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ingot_rollout_phases_total", Help: "Times that a Rollout entered a phase, by phase.",
+	}, []string{"phase"})
+	starts = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ingot_rollout_starts_total", Help: "Machines that Rollouts told to move, by result: told, conflict or error.",
+	}, []string{"result"})
+)
+
+func init() { metrics.Registry.MustRegister(phases, starts) }
+
+func countPhase(before, after v1alpha1.RolloutPhase) {
+	if before != after {
+		phases.WithLabelValues(string(after)).Inc()
+	}
+}
+
+func countStart(err error) {
+	result := "told"
+	switch {
+	case step.IsConflict(err):
+		result = "conflict"
+	case err != nil:
+		result = "error"
+	}
+	starts.WithLabelValues(result).Inc()
 }

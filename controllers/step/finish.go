@@ -5,8 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -114,4 +119,39 @@ func Trim(text string, limit int) string {
 		end--
 	}
 	return text[:end] + ellipsis
+}
+
+// Kind is what messages call an object: NodeType. An object that was read by a typed client does not say it itself; its type then has
+// the name of the kind, under which schemes register it.
+func Kind(o runtime.Object) string {
+	if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return kind
+	}
+	return reflect.TypeOf(o).Elem().Name()
+}
+
+// maxMessage keeps conditions readable; the API server's own limit is 32 KiB.
+const maxMessage = 1024
+
+// SetCondition sets one condition and returns whether it changed. lastTransitionTime stays unless the status changed.
+// The message is cut to 1024 bytes.
+func SetCondition(conditions *[]metav1.Condition, generation int64, now time.Time, typ string, status metav1.ConditionStatus, reason, message string) bool {
+	return meta.SetStatusCondition(conditions, metav1.Condition{
+		Type: typ, Status: status, ObservedGeneration: generation,
+		LastTransitionTime: metav1.NewTime(now), Reason: reason, Message: Trim(message, maxMessage),
+	})
+}
+
+// Changes gives an event for each of the condition types whose status or reason differs between before and after. A
+// condition that holds is Normal, another is a Warning. A condition that only changed its message is no event.
+func Changes(before, after []metav1.Condition, action string, types ...string) []Event {
+	var told []Event
+	for _, typ := range types {
+		was, is := meta.FindStatusCondition(before, typ), meta.FindStatusCondition(after, typ)
+		if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
+			continue
+		}
+		told = append(told, Told(is.Status != metav1.ConditionTrue, is.Reason, action, is.Message))
+	}
+	return told
 }

@@ -3,6 +3,8 @@ package validation
 import (
 	"context"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -46,3 +48,15 @@ func (r *Reconciler) report(ctx context.Context, m *v1alpha1.Machine, f finding)
 	}
 	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, m, after, nil, outcome)
 }
+
+// No label names a machine: their number is bounded.
+var (
+	verdicts = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ingot_verdicts_total", Help: "Verdicts whose result changed, by result.",
+	}, []string{"result"})
+	gateActions = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ingot_gate_actions_total", Help: "Times that a gate was lifted or placed, by action and reason.",
+	}, []string{"action", "reason"})
+)
+
+func init() { metrics.Registry.MustRegister(verdicts, gateActions) }

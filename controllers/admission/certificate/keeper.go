@@ -8,14 +8,17 @@ import (
 	"io"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // Fields of the Secret.
@@ -218,4 +221,15 @@ func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, stored Stored
 		return fmt.Errorf("write Secret %s: %w", k.Secret, err)
 	}
 	return nil
+}
+
+var steps = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "ingot_webhook_certificate_steps_total",
+	Help: "What was done about the webhook's certificate, and whether it succeeded; rest stands for looking alone.",
+}, []string{"action", "succeeded"})
+
+func init() { metrics.Registry.MustRegister(steps) }
+
+func count(done Decision, err error) {
+	steps.WithLabelValues(done.Action.String(), strconv.FormatBool(err == nil)).Inc()
 }

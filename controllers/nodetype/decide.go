@@ -13,6 +13,8 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/feasibility"
 	"github.com/ingot-dev/ingot/controllers/plan/rendering"
 	"github.com/ingot-dev/ingot/controllers/plan/revision"
+	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
+	"github.com/ingot-dev/ingot/controllers/plan/rollout"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
 )
@@ -202,4 +204,26 @@ func snapshot(seen observation) (*v1alpha1.NodeTypeRevision, *obstacle) {
 	return &v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{
 		Name: revision.Name(seen.nodeType.Name, digest), Annotations: map[string]string{v1alpha1.AnnotationInputs: own},
 	}, Spec: spec}, nil
+}
+
+// facts for the plan of which revision follows which.
+func facts(seen observation, found finding) revisionrollout.Facts {
+	f := revisionrollout.Facts{
+		Generation: seen.nodeType.Generation, Stable: seen.nodeType.Status.Stable(), Target: seen.nodeType.Status.Target(),
+	}
+	if found.revision != nil {
+		f.Wanted = v1alpha1.RenderedRevision{Revision: found.revision.Name, Rendering: found.rendered.Rendering.Name}
+	}
+	for i := range seen.rollouts {
+		o := &seen.rollouts[i]
+		f.Rollouts = append(f.Rollouts, revisionrollout.Rollout{Name: o.Name, From: o.Spec.Source(), To: o.Spec.Target(), Phase: o.Status.Phase})
+	}
+	for i := range seen.machines {
+		m := &seen.machines[i]
+		f.Machines = append(f.Machines, revisionrollout.Machine{Asked: rollout.Wanted(m, f.Target), Installed: m.Status.Installed(), Deleting: m.DeletionTimestamp != nil})
+	}
+	for _, revision := range seen.revisions {
+		f.Revisions = append(f.Revisions, revisionrollout.Revision{Name: revision.Name, Created: revision.CreationTimestamp.Time})
+	}
+	return f
 }
