@@ -64,16 +64,21 @@ lint: $(BIN)/staticcheck ## Check format, vet, staticcheck, the import law and t
 	@go test -count=1 ./test/arch
 
 .PHONY: generate
-generate: $(BIN)/controller-gen ## Generate deep copies, CRDs and RBAC.
+generate: $(BIN)/controller-gen architecture ## Generate deep copies, CRDs, RBAC, the API reference and the drawing of the packages.
 	@$(BIN)/controller-gen object paths=./api/...
 	@$(BIN)/controller-gen crd:crdVersions=v1 paths=./api/... output:crd:dir=config/crd/bases
 	@rm -rf $(BIN)/metal3-crd && $(BIN)/controller-gen crd:allowDangerousTypes=true paths=github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1 output:crd:dir=$(BIN)/metal3-crd
 	@cp $(BIN)/metal3-crd/metal3.io_baremetalhosts.yaml config/crd/metal3/ && rm -rf $(BIN)/metal3-crd
 	@$(BIN)/controller-gen rbac:roleName=ingot-manager paths=./controllers/... output:rbac:dir=config/rbac
+	@go run ./test/gendocs api api/v1alpha1 config/crd/README.md
+
+.PHONY: architecture
+architecture: ## Draw the packages and their imports into controllers/doc.go.
+	@go run ./test/gendocs architecture . controllers/doc.go
 
 .PHONY: verify
 verify: generate ## Check that generated files are current.
-	@changed=$$(git status --porcelain -- api config); [ -z "$$changed" ] || { echo "generated files are not current; commit what make generate wrote:"; echo "$$changed"; git diff -- api config | head -40; exit 1; }
+	@changed=$$(git status --porcelain -- api config controllers/doc.go); [ -z "$$changed" ] || { echo "generated files are not current; commit what make generate wrote:"; echo "$$changed"; git diff -- api config controllers/doc.go | head -40; exit 1; }
 
 .PHONY: clean
 clean: ## Remove what was built.

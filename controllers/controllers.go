@@ -1,5 +1,3 @@
-// Package controllers lists every controller of Ingot. Each is a shell in its own package: it observes, asks a planner of
-// controllers/plan, acts once, and writes one status.
 package controllers
 
 import (

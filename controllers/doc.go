@@ -1,0 +1,114 @@
+// Package controllers lists every controller of Ingot.
+//
+// # Architecture
+//
+// Ingot has two halves. Decisions are pure functions: they take one value, which holds the time, the names and the randomness
+// that they need, and return one value with reasons for people. Effects are in thin controllers. Every controller does the
+// same in each reconcile:
+//
+//  1. It observes: it reads the objects that the decision depends on from the cache, or from the API server itself where a
+//     stale answer could do harm.
+//  2. It calls its planner in controllers/plan.
+//  3. It does at most one thing outside the object: one request to the API server, to the tenant's cluster or to an Installer.
+//     The intent is in the status before the thing is done.
+//  4. It writes the status once, by controllers/step. Events and log lines follow the write.
+//
+// A manager that is killed at any of these points is followed by one that goes on from the API objects alone.
+//
+// A NodeType becomes nodes in this order. controllers/nodetype makes a NodeTypeRevision of it, and package presentation makes
+// a NodeTypeRendering of the revision, once. controllers/machine claims a BareMetalHost for each Machine and writes the claim
+// Secret, whose documents package cloudinit renders. controllers/host serves the BareMetalHosts of redfish NodeProviders:
+// hardware/redfish switches the power, hardware/netboot serves the network boot, and hardware/agent writes the image.
+// controllers/validation compares the Node with the promise and lifts the gate. controllers/rollout moves Machines to the next
+// revision. The terms are defined in api/v1alpha1/GLOSSARY.md.
+//
+// # Packages
+//
+// The drawing shows the packages of the product in their layers. An arrow leads from a package, or from a layer, to what it
+// imports. An arrow that follows from other arrows is left out, and so are tests and simulators. test/arch enforces who may
+// import whom; cmd/ingot-manager is the only program that connects adapters with controllers. Paste the drawing into a
+// Mermaid viewer to see it as a picture.
+//
+//	%% Drawn by make architecture from the import declarations. Do not edit.
+//	flowchart TD
+//	  subgraph programs["programs"]
+//	    cmd_ingot["cmd/ingot/..."]
+//	    cmd_ingot_agent["cmd/ingot-agent"]
+//	    cmd_ingot_manager["cmd/ingot-manager/..."]
+//	  end
+//	  subgraph decisions["decisions: pure functions"]
+//	    plan_feasibility["controllers/plan/feasibility"]
+//	    plan_host["controllers/plan/host"]
+//	    plan_inventory["controllers/plan/inventory"]
+//	    plan_lifecycle["controllers/plan/lifecycle"]
+//	    plan_outcome["controllers/plan/outcome"]
+//	    plan_placement["controllers/plan/placement"]
+//	    plan_rendering["controllers/plan/rendering"]
+//	    plan_revision["controllers/plan/revision"]
+//	    plan_revisionrollout["controllers/plan/revisionrollout"]
+//	    plan_rollout["controllers/plan/rollout/..."]
+//	    plan_scaling["controllers/plan/scaling"]
+//	    plan_verdict["controllers/plan/verdict"]
+//	  end
+//	  subgraph metal["hardware: ports and adapters"]
+//	    hardware["controllers/hardware"]
+//	    hardware_agent["controllers/hardware/agent/..."]
+//	    hardware_conformance["controllers/hardware/conformance"]
+//	    hardware_direct["controllers/hardware/direct"]
+//	    hardware_netboot["controllers/hardware/netboot"]
+//	    hardware_redfish["controllers/hardware/redfish/..."]
+//	  end
+//	  subgraph kit["shared by the controllers"]
+//	    readyourwrites["controllers/readyourwrites"]
+//	    step["controllers/step"]
+//	    tenantaccess["controllers/tenantaccess"]
+//	  end
+//	  subgraph shells["controllers and webhook"]
+//	    controllers["controllers"]
+//	    admission["controllers/admission/..."]
+//	    host["controllers/host/..."]
+//	    machine["controllers/machine/..."]
+//	    nodepool["controllers/nodepool"]
+//	    nodetype["controllers/nodetype"]
+//	    osimage["controllers/osimage"]
+//	    rollout["controllers/rollout"]
+//	    tenant["controllers/tenant"]
+//	    validation["controllers/validation"]
+//	  end
+//	  subgraph documents["what a node is told and must show: pure functions"]
+//	    cloudinit["cloudinit/..."]
+//	    presentation["presentation/..."]
+//	  end
+//	  subgraph images["images"]
+//	    imagebuilder["imagebuilder/..."]
+//	  end
+//	  subgraph manifests["manifests"]
+//	    config["config"]
+//	  end
+//	  subgraph types["API types"]
+//	    api_v1alpha1["api/v1alpha1"]
+//	  end
+//	  decisions --> documents & metal
+//	  documents --> types
+//	  images --> types
+//	  kit --> types
+//	  programs --> images & manifests & shells
+//	  shells --> kit
+//	  cmd_ingot --> cmd_ingot_manager
+//	  controllers --> host & machine & nodepool & nodetype & osimage & rollout & tenant & validation
+//	  admission --> plan_feasibility & plan_rendering & plan_revision
+//	  hardware_agent --> hardware
+//	  hardware_conformance --> hardware
+//	  hardware_direct --> hardware_netboot
+//	  hardware_netboot --> hardware_agent
+//	  hardware_redfish --> hardware
+//	  host --> plan_host
+//	  machine --> plan_lifecycle & plan_placement & plan_rendering
+//	  nodepool --> plan_scaling
+//	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_revisionrollout & plan_rollout
+//	  plan_host --> plan_outcome
+//	  plan_outcome --> plan_inventory
+//	  rollout --> plan_revisionrollout & plan_rollout
+//	  validation --> plan_lifecycle & plan_rendering & plan_verdict
+//	%% End of the drawing.
+package controllers
