@@ -45,16 +45,20 @@ func TestAHostFitsByProviderLabelsZoneAndHardware(t *testing.T) {
 		{"not inspected yet", inspected(), func(f *HostFacts, _ *v1alpha1.NodeType) { f.Record.Status.Inventory = nil }, Fitting, ""},
 		{"a host without a record", inspected(), func(f *HostFacts, _ *v1alpha1.NodeType) { f.Record = nil }, Fitting, ""},
 		{"nodes without GPUs", inspected(eightH100), func(_ *HostFacts, n *v1alpha1.NodeType) { n.Spec.GPU = nil }, Fitting, ""},
-		{"a vendor that the catalogue does not know", inspected(eightH100), func(_ *HostFacts, n *v1alpha1.NodeType) { n.Spec.GPU.Vendor = v1alpha1.VendorAMD }, Fitting, ""},
+		{"a vendor that the catalogue does not know", inspected(fourUnknown), func(_ *HostFacts, n *v1alpha1.NodeType) { n.Spec.GPU.Vendor = v1alpha1.VendorAMD }, Fitting, ""},
 		{"another label", inspected(eightH100), func(f *HostFacts, _ *v1alpha1.NodeType) { f.Host.Labels["gpu-model"] = "a100" }, LabelsDiffer, "gpu-model=a100, and gpu-model=h100 is asked for"},
 		{"no label", inspected(eightH100), func(f *HostFacts, _ *v1alpha1.NodeType) { delete(f.Host.Labels, "gpu-model") }, LabelsDiffer, "has no label gpu-model"},
 		{"an empty selector", inspected(eightH100), func(_ *HostFacts, n *v1alpha1.NodeType) { n.Spec.HostSelector = metav1.LabelSelector{} }, LabelsDiffer, "selects nothing"},
+		{"a selector nobody can read", inspected(eightH100), func(_ *HostFacts, n *v1alpha1.NodeType) {
+			n.Spec.HostSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Sounds Like"}}
+		}, LabelsDiffer, "selects nothing"},
 		{"another zone", inspected(eightH100), func(_ *HostFacts, n *v1alpha1.NodeType) { n.Spec.Zone = "hall-2" }, OtherZone, `not "hall-2"`},
 		{"another provider's namespace", inspected(eightH100), func(f *HostFacts, _ *v1alpha1.NodeType) { f.Host.Namespace = "other" }, OtherProvider, "has its hosts in metal"},
 		{"a provider that is not there", inspected(eightH100), func(_ *HostFacts, n *v1alpha1.NodeType) { n.Spec.ProviderRef.Name = "gone" }, OtherProvider, "NodeProvider gone"},
 		{"a GPU is missing", inspected(v1alpha1.GPUInventory{VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 7}), nil, HardwareDiffers, "has 7 H100-SXM5-80GB, and 8 H100-SXM5-80GB are promised"},
 		{"no GPU at all", inspected(), nil, HardwareDiffers, "has no GPU"},
 		{"a GPU nobody knows", inspected(fourUnknown), nil, HardwareDiffers, "PCI id 10de:2fff, which is not in the catalogue"},
+		{"as many of another model", inspected(v1alpha1.GPUInventory{Model: "A100-SXM4-80GB", Count: 8}), nil, HardwareDiffers, "has 8 A100-SXM4-80GB, and 8 H100-SXM5-80GB are promised"},
 		{"two models", inspected(eightH100, fourUnknown), nil, HardwareDiffers, "8 H100-SXM5-80GB and 4 GPUs"},
 	} {
 		nodeType := h100s("h100")
@@ -79,6 +83,7 @@ func TestALineNamesTheFittingNodeTypesOrWhyNone(t *testing.T) {
 	}{
 		{nil, "none: there is no NodeType"},
 		{[]v1alpha1.NodeType{h100s("h100-mig"), a100, h100s("h100"), elsewhere}, "h100, h100-mig"},
+		{[]v1alpha1.NodeType{a100, h100s("h100")}, "h100"},
 		{[]v1alpha1.NodeType{a100, elsewhere}, "none: a100: has the label gpu-model=h100, and gpu-model=a100 is asked for"},
 		{[]v1alpha1.NodeType{elsewhere}, "none: no NodeType takes hosts from here (elsewhere cannot be found by NodeProvider hall-2, which does not exist)"},
 	} {

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -59,15 +60,27 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 			f.Host.Spec.ConsumerRef = &corev1.ObjectReference{UID: r.MachineUID}
 			f.Host.Status.OperationalStatus, f.Host.Labels = metal3.OperationalStatusError, nil
 		}, Chosen, "already"},
+		{"a host of nobody is not that of a Machine without a uid", func(r *Request, f *HostFacts) {
+			r.MachineUID = ""
+			f.Host.Spec.ConsumerRef = &corev1.ObjectReference{Kind: "Machine", Namespace: "other", Name: "m"}
+		}, Claimed, "Machine other/m"},
 		{"a host that is being deleted is passed over", func(_ *Request, f *HostFacts) { f.Host.DeletionTimestamp = &metav1.Time{} }, Deleting, ""},
 		{"a paused host is passed over", func(_ *Request, f *HostFacts) { f.Host.Annotations[metal3.PausedAnnotation] = "" }, Paused, "paused"},
 		{"a detached host is passed over", func(_ *Request, f *HostFacts) { f.Host.Annotations[metal3.DetachedAnnotation] = "" }, Detached, "detached"},
+		{"a host whose controller reports it as detached is passed over", func(_ *Request, f *HostFacts) {
+			f.Host.Status.OperationalStatus = metal3.OperationalStatusDetached
+		}, Detached, "detached"},
 		{"a host in error is passed over with its error", func(_ *Request, f *HostFacts) {
 			f.Host.Status.ErrorType, f.Host.Status.ErrorMessage = metal3.PowerManagementError, "BMCUnauthorized: 401"
 		}, InError, "BMCUnauthorized: 401"},
 		{"a host that is still inspected is passed over", func(_ *Request, f *HostFacts) { f.Host.Status.Provisioning.State = metal3.StateInspecting }, NotAvailable, "inspecting"},
 		{"a host that nobody has registered is passed over", func(_ *Request, f *HostFacts) { f.Host.Status.Provisioning.State = "" }, NotAvailable, "not registered yet"},
 		{"a host with an image written by hand is passed over", func(_ *Request, f *HostFacts) { f.Host.Spec.Image = &metal3.Image{} }, InUse, "spec.image"},
+		{"a host with a deployment of its own is passed over", func(_ *Request, f *HostFacts) {
+			f.Host.Spec.CustomDeploy = &metal3.CustomDeploy{}
+		}, InUse, "spec.image"},
+		{"a host in Metal3's older state ready is chosen", func(_ *Request, f *HostFacts) { f.Host.Status.Provisioning.State = metal3.StateReady }, Chosen, ""},
+		{"a host whose record has no power state yet is judged by its own", func(_ *Request, f *HostFacts) { f.Record.Status.Power = nil }, Chosen, ""},
 		{"a host powered on by hand is passed over", func(_ *Request, f *HostFacts) { f.Host.Status.PoweredOn = true }, PoweredOn, "power it off"},
 		{"a host whose power state nobody knows is passed over", func(_ *Request, f *HostFacts) { f.Record.Status.Power.State = "Unknown" }, PoweredOn, "Unknown"},
 		{"a host without its record is passed over", func(_ *Request, f *HostFacts) { f.Record = nil }, NoRecord, ""},
@@ -102,6 +115,10 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 		{"a metadata erase is not enough between tenants", func(_ *Request, f *HostFacts) {
 			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseMetadata}
 		}, OtherTenant, "ingot.dev/erase=Full"},
+		{"a metadata erase is not enough where the provider's policy does not allow it", func(r *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseMetadata}
+			r.Provider.Erase = &v1alpha1.ErasePolicy{}
+		}, OtherTenant, ""},
 		{"a metadata erase is enough where the provider allows it", func(r *Request, f *HostFacts) {
 			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseMetadata}
 			r.Provider.Erase = &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
@@ -147,8 +164,8 @@ func TestCompetingMachinesReachForDifferentHostsWhateverTheOrder(t *testing.T) {
 		r := request()
 		r.MachineUID = types.UID(fmt.Sprintf("machine-%d", i))
 		d := Choose(r, hosts)
-		if again := Choose(r, reversed); again.Host != d.Host {
-			t.Fatalf("%s chooses %s, then %s", r.MachineUID, d.Host, again.Host)
+		if again := Choose(r, reversed); !reflect.DeepEqual(again, d) {
+			t.Fatalf("%s chooses %+v, then %+v", r.MachineUID, d, again)
 		}
 		taken[d.Host]++
 	}
@@ -182,6 +199,79 @@ func TestTheMessageNamesSomeHostsAndCountsTheRest(t *testing.T) {
 	}
 }
 
+func TestTheMessageIsOneSentence(t *testing.T) {
+	powered, labelled := free("server-3"), free("server-4")
+	powered.Host.Status.PoweredOn = true
+	labelled.Host.Labels["gpu-model"] = "a100"
+	for _, c := range []struct {
+		name, pin string
+		hosts     []HostFacts
+		want      string
+	}{
+		{"a choice among others", "", []HostFacts{free("server-1"), free("server-2"), powered}, "server-1, of 2 free hosts"},
+		{"one host that is on", "", []HostFacts{powered}, "no host can be claimed: server-3 is powered on though nobody has it: power it off"},
+		{"one host with other labels", "", []HostFacts{labelled}, "no host can be claimed: 1 host without the labels gpu-model=h100"},
+		{"a pinned host that is on", "server-3", []HostFacts{free("server-1"), powered},
+			"no host can be claimed: server-3 is powered on though nobody has it: power it off; 1 host not pinned by spec.hostName"},
+		{"a pinned host with other labels", "server-4", []HostFacts{free("server-1"), free("server-2"), labelled},
+			"no host can be claimed: server-4 lacks the labels of the NodeType's hostSelector; 2 hosts not pinned by spec.hostName"},
+	} {
+		r := request()
+		r.HostName = c.pin
+		if d := Choose(r, c.hosts); d.Message != c.want || d.Host == "" && d.Reason != v1alpha1.ReasonNoHostAvailable {
+			t.Errorf("%s: %s: %s\nwant %s", c.name, d.Reason, d.Message, c.want)
+		}
+	}
+}
+
+func TestOneHostBeyondThoseThatAreNamedIsCounted(t *testing.T) {
+	var hosts []HostFacts
+	for i := range maxNamed + 1 {
+		f := free(fmt.Sprintf("server-%02d", i))
+		f.Host.Status.PoweredOn = true
+		hosts = append(hosts, f)
+	}
+	if d := Choose(request(), hosts); !strings.HasSuffix(d.Message, "power it off; 1 host more cannot be claimed either") {
+		t.Errorf("message %q", d.Message)
+	}
+}
+
+func TestAQuotationEndsWithAWholeCharacter(t *testing.T) {
+	fits := strings.Repeat("a", maxQuoted)
+	for text, want := range map[string]string{
+		fits:                             fits,
+		fits + "a":                       fits + "...",
+		fits[:maxQuoted-2] + "é":         fits[:maxQuoted-2] + "é",
+		fits[:maxQuoted-1] + "é" + "abc": fits[:maxQuoted-1] + "...",
+	} {
+		if got := cut(text); got != want {
+			t.Errorf("cut(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestOneHostIsChosenAndTheOthersAreFree(t *testing.T) {
+	d := Choose(request(), []HostFacts{free("server-1"), free("server-2"), free("server-3")})
+	for _, c := range d.Considered {
+		want := Considered{Name: c.Name, Reason: Free, Message: "is free"}
+		if c.Name == d.Host {
+			want.Reason, want.Message = Chosen, "is free and chosen"
+		}
+		if c != want {
+			t.Errorf("%+v, want %+v", c, want)
+		}
+	}
+}
+
+func TestAHostIsPairedWithTheRecordOfItsName(t *testing.T) {
+	pairs := Pair([]metal3.BareMetalHost{*free("a").Host, *free("b").Host}, []v1alpha1.HostRecord{
+		{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}},
+	})
+	if len(pairs) != 2 || pairs[0].Host.Name != "a" || pairs[0].Record != nil || pairs[1].Host.Name != "b" || pairs[1].Record == nil || pairs[1].Record.Name != "b" {
+		t.Errorf("pairs %+v", pairs)
+	}
+}
+
 func TestAPinnedHostThatDoesNotExistIsSaidSo(t *testing.T) {
 	r := request()
 	r.HostName = "gone"
@@ -194,13 +284,14 @@ func TestAPinnedHostThatDoesNotExistIsSaidSo(t *testing.T) {
 }
 
 func TestCountingFollowsTheRulesOfChoosing(t *testing.T) {
-	claimed, broken, other, tenant := free("b"), free("c"), free("d"), free("e")
+	claimed, broken, other, tenant, labelled := free("b"), free("c"), free("d"), free("e"), free("f")
 	claimed.Host.Spec.ConsumerRef = &corev1.ObjectReference{UID: "machine-1"}
 	broken.Host.Status.OperationalStatus = metal3.OperationalStatusError
 	other.Host.Labels[v1alpha1.LabelZone] = "hall-2"
 	tenant.Record.Status.LastTenant = "other/other"
+	labelled.Host.Labels["gpu-model"] = "a100"
 	want := v1alpha1.HostCounts{Matching: 4, Available: 2, Claimed: 1, Error: 1}
-	if got := Count(request(), []HostFacts{free("a"), claimed, broken, other, tenant}); got != want {
+	if got := Count(request(), []HostFacts{free("a"), claimed, broken, other, tenant, labelled}); got != want {
 		t.Errorf("counts %+v, want %+v", got, want)
 	}
 }

@@ -18,16 +18,19 @@ func TestWhatIsWorthLeastGoesFirst(t *testing.T) {
 		{Name: "broken-newer", UpToDate: true, Created: at(3)},
 		{Name: "leaving", Ready: true, UpToDate: true, Created: at(5), Deleting: true},
 	}
-	var order, reasons []string
-	for _, victim := range Plan(0, machines).Delete {
-		order = append(order, victim.Name)
-		reasons = append(reasons, victim.Why)
-	}
-	if got, want := strings.Join(order, " "), "broken-and-outdated broken-newer broken outdated twin-a twin-b old"; got != want {
-		t.Errorf("order %s, want %s", got, want)
-	}
-	if reasons[0] != "it is not Ready" || reasons[3] != "its revision is outdated" || reasons[6] != "it is the newest" {
-		t.Errorf("reasons %q", reasons)
+	for range machines {
+		machines = append(machines[1:], machines[0]) // the order in which they are listed decides nothing
+		var order, reasons []string
+		for _, victim := range Plan(0, machines).Delete {
+			order = append(order, victim.Name)
+			reasons = append(reasons, victim.Why)
+		}
+		if got, want := strings.Join(order, " "), "broken-and-outdated broken-newer broken outdated twin-a twin-b old"; got != want {
+			t.Fatalf("order %s, want %s", got, want)
+		}
+		if reasons[0] != "it is not Ready" || reasons[3] != "its revision is outdated" || reasons[6] != "it is the newest" {
+			t.Errorf("reasons %q", reasons)
+		}
 	}
 }
 
@@ -37,5 +40,11 @@ func TestMachinesThatAreDeletedAreReplacedAtOnce(t *testing.T) {
 		if got := Plan(replicas, machines); got.Create != want || got.Delete != nil {
 			t.Errorf("%d asked for: %+v", replicas, got)
 		}
+	}
+}
+
+func TestOneMachineTooManyIsDeleted(t *testing.T) {
+	if got := Plan(1, []Machine{{Name: "a", Ready: true}, {Name: "b"}}); got.Create != 0 || len(got.Delete) != 1 || got.Delete[0].Name != "b" {
+		t.Errorf("%+v", got)
 	}
 }
