@@ -41,7 +41,7 @@ var effects = map[lifecycle.ActionKind]func(*Reconciler, context.Context, *view,
 	lifecycle.CreateToken:       (*Reconciler).createToken,
 	lifecycle.RenewToken:        (*Reconciler).renewToken,
 	lifecycle.DeleteToken:       (*Reconciler).deleteToken,
-	lifecycle.FurnishNode:       (*Reconciler).furnishNode,
+	lifecycle.SyncNodeMetadata:  (*Reconciler).syncNodeMetadata,
 	lifecycle.Cordon:            (*Reconciler).cordon,
 	lifecycle.Uncordon:          (*Reconciler).uncordon,
 	lifecycle.Evict:             (*Reconciler).evict,
@@ -100,7 +100,7 @@ func (r *Reconciler) claimHost(ctx context.Context, v *view, _ lifecycle.Action)
 	}
 	return r.patchHost(ctx, v.host, func(h *metal3.BareMetalHost) {
 		h.Spec.ConsumerRef = claimRef(v.machine)
-		if !v.facts.Provider.Records {
+		if !v.facts.Provider.HasRecords {
 			metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenant, tenantKey(v.machine).String())
 		}
 	})

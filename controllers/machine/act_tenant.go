@@ -110,7 +110,7 @@ func (r *Reconciler) deleteToken(ctx context.Context, v *view, _ lifecycle.Actio
 	return client.IgnoreNotFound(v.access.Client.Delete(ctx, v.token, client.Preconditions{UID: &v.token.UID}))
 }
 
-func (r *Reconciler) furnishNode(ctx context.Context, v *view, _ lifecycle.Action) error {
+func (r *Reconciler) syncNodeMetadata(ctx context.Context, v *view, _ lifecycle.Action) error {
 	return v.patchNode(ctx, func(n *corev1.Node) {
 		lacking := v.furnishing(n)
 		if n.Labels == nil {

@@ -110,7 +110,7 @@ func (r *Reconciler) observeNodeType(ctx context.Context, v *view) error {
 		return err
 	}
 	spec := v.provider.Spec
-	v.facts.Provider = lifecycle.Provider{Found: true, HostNamespace: spec.HostNamespace, Records: spec.Metal3 == nil, Erase: v1alpha1.EraseMetadata}
+	v.facts.Provider = lifecycle.Provider{Found: true, HostNamespace: spec.HostNamespace, HasRecords: spec.Metal3 == nil, Erase: v1alpha1.EraseMetadata}
 	if spec.Erase != nil && spec.Erase.OnRelease != "" {
 		v.facts.Provider.Erase = spec.Erase.OnRelease
 	}
@@ -130,7 +130,7 @@ func (r *Reconciler) observeRevisions(ctx context.Context, v *view) error {
 	if v.current, v.facts.Revision, err = r.edition(ctx, v, lifecycle.CurrentRevision(m, v.facts.NodeType)); err != nil {
 		return err
 	}
-	v.next, v.facts.Next, err = r.edition(ctx, v, lifecycle.NextRevision(m))
+	v.next, v.facts.NextRevision, err = r.edition(ctx, v, lifecycle.NextRevision(m))
 	return err
 }
 
@@ -234,15 +234,15 @@ func alive(phase v1alpha1.MachinePhase) bool {
 // checkRendering finds out, before a host is claimed, drained or installed, what the documents ask of the tenant, and that
 // they cannot be made. Secrets that the next revision needs are looked at too, since a host is emptied for it.
 func (r *Reconciler) checkRendering(ctx context.Context, v *view) error {
-	plan := v.check(v.next, &v.facts.Next)
-	if v.facts.Next.Problem == "" && v.host != nil && len(plan.SecretFiles) > 0 {
+	plan := v.check(v.next, &v.facts.NextRevision)
+	if v.facts.NextRevision.Problem == "" && v.host != nil && len(plan.SecretFiles) > 0 {
 		_, err := documents.Secrets(ctx, r.Direct, v.host.Namespace, plan)
 		var lacks *documents.Unreadable
 		if err != nil && !errors.As(err, &lacks) {
 			return err
 		}
 		if err != nil {
-			v.facts.Next.Problem = lacks.Message
+			v.facts.NextRevision.Problem = lacks.Message
 		}
 	}
 	switch v.machine.Status.Phase {

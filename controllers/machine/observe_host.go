@@ -33,7 +33,7 @@ func (r *Reconciler) observeHost(ctx context.Context, v *view) error {
 		request := v.placement()
 		request.HostName = key.Name
 		if d := placement.Choose(request, []placement.HostFacts{{Host: v.host, Record: v.record}}); d.Host == "" {
-			facts.Unfit = d.Message
+			facts.ClaimProblem = d.Message
 		}
 	}
 	v.facts.Host = &facts
@@ -63,7 +63,7 @@ func (r *Reconciler) readHost(ctx context.Context, key types.NamespacedName, v *
 	case v1alpha1.MachineClaiming, v1alpha1.MachineReleasing, v1alpha1.MachineDraining:
 		reader = r.Direct
 	case v1alpha1.MachineProvisioning:
-		if !v.facts.Provider.Records {
+		if !v.facts.Provider.HasRecords {
 			// Only a HostRecord says for which attempt an image was written: an older status would tell of the one before.
 			reader = r.Direct
 		}
@@ -98,9 +98,9 @@ func (r *Reconciler) choose(ctx context.Context, v *view) error {
 		return fmt.Errorf("list HostRecords: %w", err)
 	}
 	d := placement.Choose(v.placement(), placement.Pair(hosts.Items, records.Items))
-	v.facts.Choice = lifecycle.Choice{Reason: d.Reason, Message: d.Message}
+	v.facts.Placement = lifecycle.Placement{Reason: d.Reason, Message: d.Message}
 	if d.Host != "" {
-		v.facts.Choice = lifecycle.Choice{Host: types.NamespacedName{Namespace: v.provider.Spec.HostNamespace, Name: d.Host}}
+		v.facts.Placement = lifecycle.Placement{Host: types.NamespacedName{Namespace: v.provider.Spec.HostNamespace, Name: d.Host}}
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func hostFacts(h *metal3.BareMetalHost, record *v1alpha1.HostRecord, uid types.U
 		if failed := record.Status.Error; failed != nil {
 			facts.ErrorReason = failed.Reason
 		}
-		facts.Record = &lifecycle.Record{Spec: record.Spec, Status: record.Status}
+		facts.Record = &lifecycle.HostRecord{Spec: record.Spec, Status: record.Status}
 	}
 	return facts
 }

@@ -111,9 +111,9 @@ func (r *Reconciler) observeNode(ctx context.Context, v *view) error {
 	v.node = node
 	v.facts.Node = lifecycle.Node{
 		Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, BootID: node.Status.NodeInfo.BootID,
-		Unschedulable: node.Spec.Unschedulable, Furnished: v.furnishing(node).empty(),
+		Unschedulable: node.Spec.Unschedulable, MetadataInSync: v.furnishing(node).empty(),
 	}
-	_, v.facts.Node.Cordoned = node.Annotations[v1alpha1.AnnotationCordoned]
+	_, v.facts.Node.CordonedByIngot = node.Annotations[v1alpha1.AnnotationCordoned]
 	if leaving && node.Spec.Unschedulable {
 		return r.observePods(ctx, v)
 	}

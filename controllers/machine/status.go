@@ -56,10 +56,10 @@ func outcome(d lifecycle.Decision, failure error) step.Outcome {
 	switch {
 	case failure != nil:
 		return step.Retry(failure)
-	case d.Again:
+	case d.Requeue:
 		return step.Wait("the next step is open", soon)
-	case d.Requeue > 0:
-		return step.Wait(d.Status.WaitingFor, d.Requeue)
+	case d.RequeueAfter > 0:
+		return step.Wait(d.Status.WaitingFor, d.RequeueAfter)
 	default:
 		return step.Done()
 	}

@@ -137,7 +137,7 @@ func firstVerdictDelay(m *v1alpha1.Machine, d verdict.Decision, now time.Time) t
 		at < 1 || m.Status.Timeline[at].Phase != v1alpha1.MachineValidating || m.Status.Timeline[at-1].Phase != v1alpha1.MachineJoining {
 		return 0
 	}
-	return m.Status.Timeline[at].At.Add(lifecycle.FirstChecks).Sub(now)
+	return m.Status.Timeline[at].At.Add(lifecycle.JoinGracePeriod).Sub(now)
 }
 
 // judged says whether the Machine is in a phase in which its node is judged. Before there is none, and afterwards the

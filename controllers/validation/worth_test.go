@@ -20,8 +20,8 @@ func TestWhatANewNodeStillLacksIsNotToldAtOnce(t *testing.T) {
 		after  time.Duration
 		want   time.Duration
 	}{
-		{"it waits", func(*v1alpha1.Machine, *verdict.Decision) {}, time.Second, lifecycle.FirstChecks - time.Second},
-		{"it has waited long enough", func(*v1alpha1.Machine, *verdict.Decision) {}, lifecycle.FirstChecks, 0},
+		{"it waits", func(*v1alpha1.Machine, *verdict.Decision) {}, time.Second, lifecycle.JoinGracePeriod - time.Second},
+		{"it has waited long enough", func(*v1alpha1.Machine, *verdict.Decision) {}, lifecycle.JoinGracePeriod, 0},
 		{"it has failed", func(_ *v1alpha1.Machine, d *verdict.Decision) { d.Verdict.Result = v1alpha1.CheckFail }, 0, 0},
 		{"it passes", func(_ *v1alpha1.Machine, d *verdict.Decision) { d.Verdict.Result = v1alpha1.CheckPass }, 0, 0},
 		{"the gate is placed", func(_ *v1alpha1.Machine, d *verdict.Decision) { d.Gate = verdict.Place }, 0, 0},

@@ -120,7 +120,7 @@ func (w *world) act(m *machine, f Facts, h *host, seen bmh, a Action) bool {
 		w.setToken(f, a)
 	case DeleteToken:
 		delete(w.tenant.tokens, a.TokenID)
-	case FurnishNode:
+	case SyncNodeMetadata:
 		if nodeMatches {
 			n.labelled = true
 		}

@@ -8,32 +8,32 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// Facts is all that a Decision depends on.
+// Facts is everything that a Decision depends on.
 type Facts struct {
 	// Now is the time of the decision.
 	Now time.Time
-	// Timeouts bound the phases.
+	// Timeouts limit the phases.
 	Timeouts Timeouts
-	// Machine is the object itself.
+	// Machine is the object whose life is planned.
 	Machine Machine
-	// NodeType, Provider and Tenant are what the Machine refers to.
+	// NodeType, Provider and Tenant are the objects that the Machine refers to.
 	NodeType NodeType
 	Provider Provider
 	Tenant   Tenant
-	// Revision is what the Machine is, or is being, installed with, or before its claim will be: see CurrentRevision.
+	// Revision is what the Machine is installed with or, before its claim, will be installed with: see CurrentRevision.
 	Revision Revision
-	// Next is what it is to be rolled to, see NextRevision; without a Name it stays as it is.
-	Next Revision
-	// Choice is placement's answer; looked for only while the Machine has no host.
-	Choice Choice
-	// Host is the BareMetalHost that status.hostRef names or, without a hostRef, one whose consumerRef already names this
-	// Machine's uid. Nil when there is none.
+	// NextRevision is what the Machine is to be rolled to: see the function NextRevision. It has no Name when there is no roll.
+	NextRevision Revision
+	// Placement is the host that placement chose. It is observed only while the Machine has no host.
+	Placement Placement
+	// Host is the BareMetalHost that status.hostRef names or, without a hostRef, one whose consumerRef already has this
+	// Machine's uid. It is nil when there is none.
 	Host *Host
 	// Secret is the claim Secret in the host's namespace.
 	Secret Secret
-	// Node is the object of the Machine's name in the tenant's cluster; unknown while the tenant is not Reachable.
+	// Node is the object of the Machine's name in the tenant's cluster. It is unknown while the tenant is not Reachable.
 	Node Node
-	// Token is the Machine's bootstrap token in the tenant's cluster; nil when there is none.
+	// Token is the Machine's bootstrap token in the tenant's cluster. It is nil when there is none.
 	Token *Token
 }
 
@@ -42,149 +42,167 @@ type Machine struct {
 	Namespace, Name string
 	UID             types.UID
 	Generation      int64
-	// Created is when the object was created.
+	// Created is the time at which the object was created.
 	Created time.Time
-	// Deleting: a deletion timestamp is set.
+	// Deleting is true when a deletion timestamp is set.
 	Deleting bool
-	// Finalizer: v1alpha1.MachineFinalizer is set.
+	// Finalizer is true when v1alpha1.MachineFinalizer is set.
 	Finalizer bool
 	Spec      v1alpha1.MachineSpec
 	Status    v1alpha1.MachineStatus
 }
 
-// NodeType is the class that the Machine belongs to.
+// ProviderID is the providerID of the Node that this attempt installs.
+func (m Machine) ProviderID() string { return v1alpha1.ProviderID(m.UID, m.Status.Attempt) }
+
+// NodeType is the NodeType of the Machine.
 type NodeType struct {
-	// Found: the object exists. Ready: its condition Ready is True; else Reason and Message are that condition's, empty while
-	// there is none.
+	// Found is true when the object exists. Ready is true when its condition Ready is True; otherwise Reason and Message are those of
+	// the condition, and are empty while there is no condition.
 	Found, Ready    bool
 	Reason, Message string
-	// Stable is what new Machines get, Target what they are moved to.
+	// Stable is the revision that new Machines are installed with, Target the one that Machines are rolled to.
 	Stable, Target v1alpha1.RenderedRevision
 }
 
-// Revision is what a Machine can be installed with.
+// Revision is a revision that a Machine can be installed with.
 type Revision struct {
-	// Name of the NodeTypeRevision, and of the NodeTypeRendering of it.
+	// Name is that of the NodeTypeRevision, Rendering that of its NodeTypeRendering.
 	Name, Rendering string
-	// Problem says why it cannot be installed now: it or its image is missing, or cannot be rendered. Empty: it can.
+	// Problem says why the revision cannot be installed now: it or its image is missing, or it cannot be rendered. It is empty when the
+	// revision can be installed.
 	Problem string
-	// Image to be written.
+	// Image is the image to be written.
 	Image v1alpha1.ExactImage
-	// Kubelet version in the image, without a leading v.
+	// Kubelet is the version of kubelet in the image, without a leading v.
 	Kubelet string
-	// DRA: a DRA driver advertises its GPUs, so that the tenant's API must serve them.
+	// DRA is true when a DRA driver advertises the GPUs, so that the tenant's API server must serve resource.k8s.io/v1.
 	DRA bool
 }
 
-// Provider is where the host comes from.
+// Rendered returns the names of the revision and of its rendering.
+func (r Revision) Rendered() v1alpha1.RenderedRevision {
+	return v1alpha1.RenderedRevision{Revision: r.Name, Rendering: r.Rendering}
+}
+
+// Provider is the NodeProvider that the host comes from.
 type Provider struct {
-	// Found: the object exists.
+	// Found is true when the object exists.
 	Found bool
-	// HostNamespace holds its hosts.
+	// HostNamespace is the namespace of its hosts.
 	HostNamespace string
-	// Records: its hosts have HostRecords; false for metal3, and while the object does not exist.
-	Records bool
-	// Erase asked for on release.
+	// HasRecords is true when its hosts have HostRecords. It is false for metal3, and while the object does not exist.
+	HasRecords bool
+	// Erase is the erase mode that is requested on release.
 	Erase v1alpha1.EraseMode
 }
 
-// Tenant is the cluster that the Machine joins.
+// Tenant is the TenantCluster that the Machine joins.
 type Tenant struct {
-	// Found: the object exists. Deleting: it is on its way out, and takes no further nodes.
+	// Found is true when the object exists. Deleting is true when it is being deleted; it then takes no further nodes.
 	Found, Deleting bool
-	// Reachable: its API server answered and its Nodes are known; else Reason and Message say why not.
+	// Reachable is true when its API server answered and its Nodes are known. Otherwise Reason and Message say why not.
 	Reachable       bool
 	Reason, Message string
-	// Version of the API server: v1.37.0.
+	// Version is the version of its API server, as in v1.37.0.
 	Version string
-	// ServesDRA: it serves resource.k8s.io/v1.
+	// ServesDRA is true when its API server serves resource.k8s.io/v1.
 	ServesDRA bool
 }
 
-// Choice is placement's answer.
-type Choice struct {
-	// Host chosen; empty when none can be claimed.
+// Placement is the result of choosing a host.
+type Placement struct {
+	// Host is the chosen host. It is empty when none can be claimed.
 	Host types.NamespacedName
 	// Reason is v1alpha1.ReasonNoHostAvailable or v1alpha1.ReasonHostNotFound when no host was chosen.
 	Reason string
-	// Message says which hosts were looked at and why each was passed over.
+	// Message lists the hosts that were considered and why each was passed over.
 	Message string
 }
 
-// Consumer says whose a host is.
+// Consumer says whom the consumerRef of a host names.
 type Consumer string
 
 // Consumers of a host.
 const (
-	// ConsumerNone: no consumerRef.
+	// ConsumerNone means that the host has no consumerRef.
 	ConsumerNone Consumer = ""
-	// ConsumerMine: consumerRef has this Machine's uid.
+	// ConsumerMine means that the consumerRef has this Machine's uid.
 	ConsumerMine Consumer = "Mine"
-	// ConsumerOther: consumerRef names something else.
+	// ConsumerOther means that the consumerRef names something else.
 	ConsumerOther Consumer = "Other"
+)
+
+// The provisioning states of a BareMetalHost that a Machine's life depends on, as Metal3 names them.
+const (
+	StateAvailable    = "available"
+	StateReady        = "ready" // the name that older versions of Metal3 use for available
+	StateProvisioning = "provisioning"
+	StateProvisioned  = "provisioned"
 )
 
 // Host is a BareMetalHost and its HostRecord.
 type Host struct {
 	Namespace, Name string
-	// Generation of the BareMetalHost.
+	// Generation is that of the BareMetalHost.
 	Generation int64
-	// Consumer, and ConsumerName for people when it is another's.
+	// Consumer says whom the consumerRef names. ConsumerName is its kind and name, for messages, when it is ConsumerOther.
 	Consumer     Consumer
 	ConsumerName string
 	// Online is spec.online.
 	Online bool
-	// ImageURL is of spec.image; empty without one.
+	// ImageURL is the URL of spec.image. It is empty when there is no image.
 	ImageURL string
-	// State is status.provisioning.state, as Metal3 names it.
+	// State is status.provisioning.state.
 	State string
 	// InstalledURL is status.provisioning.image.url.
 	InstalledURL string
-	// Error is status.errorType; ErrorReason is HostRecord.status.error.reason, when there is one.
+	// Error is status.errorType, and ErrorMessage its message. ErrorReason is HostRecord.status.error.reason, when there is one.
 	Error, ErrorReason, ErrorMessage string
-	// Paused and Detached are Metal3's annotations.
+	// Paused and Detached are true when the host has Metal3's annotation of that name.
 	Paused, Detached bool
-	// PoweredOn is status.poweredOn; it counts only for hosts without a record.
+	// PoweredOn is status.poweredOn. It is used only for hosts without a HostRecord.
 	PoweredOn bool
-	// Unfit says why the host cannot be claimed now, in placement's words; empty when it can.
-	Unfit string
-	// Record is the HostRecord; nil when there is none.
-	Record *Record
+	// ClaimProblem says why the host cannot be claimed now, in placement's words. It is empty when the host can be claimed.
+	ClaimProblem string
+	// Record is the HostRecord. It is nil when there is none.
+	Record *HostRecord
 }
 
-// Record is a HostRecord.
-type Record struct {
+// HostRecord is the HostRecord of a host.
+type HostRecord struct {
 	Spec   v1alpha1.HostRecordSpec
 	Status v1alpha1.HostRecordStatus
 }
 
 // Secret is the claim Secret of a host, as its annotations describe it.
 type Secret struct {
-	// Found: it exists, and was written for this Machine.
+	// Found is true when it exists and was written for this Machine.
 	Found bool
-	// Attempt it was written for.
+	// Attempt is the attempt that it was written for.
 	Attempt int64
-	// TokenID of the bootstrap token in its user data; empty once it was scrubbed.
+	// TokenID is the id of the bootstrap token in its user data. It is empty after the token was removed from it.
 	TokenID string
 }
 
 // Node is the Node of the Machine's name.
 type Node struct {
-	// Found: it exists.
+	// Found is true when it exists.
 	Found bool
 	UID   types.UID
 	// ProviderID is spec.providerID.
 	ProviderID string
 	// BootID is status.nodeInfo.bootID.
 	BootID string
-	// Unschedulable: it is cordoned, by whomever. Cordoned: by Ingot, which may then lift that again.
-	Unschedulable, Cordoned bool
-	// Furnished: it has the labels and taints that its NodeType gives it.
-	Furnished bool
-	// Pods are namespace/name of those that an eviction must still remove; looked for only in the phases that evict.
+	// Unschedulable is true when the Node is cordoned by anyone, CordonedByIngot when Ingot cordoned it and may uncordon it.
+	Unschedulable, CordonedByIngot bool
+	// MetadataInSync is true when the Node has the labels and taints that its NodeType defines.
+	MetadataInSync bool
+	// Pods are namespace/name of the pods that must still be evicted. They are listed only in the phases that evict, and only on a Node
+	// that is cordoned.
 	Pods []string
-	// Budgets are namespace/name of the PodDisruptionBudgets that let none of Pods go now; looked for only when a roll's
-	// eviction has had its time.
+	// Budgets are namespace/name of the PodDisruptionBudgets that allow none of Pods to be evicted now. They are listed only after
+	// the drain time-out of a roll.
 	Budgets []string
 }
 
@@ -192,20 +210,20 @@ type Node struct {
 type Token struct {
 	// ID is the public part of the token.
 	ID string
-	// Expires is when it stops working.
+	// Expires is the time at which the token expires.
 	Expires time.Time
 }
 
-// Timeouts bound the phases.
+// Timeouts limit the phases.
 type Timeouts struct {
 	Claiming, Provisioning, Joining, Validating, Releasing time.Duration
-	// Draining bounds the eviction of a roll, and within Releasing that of a release.
+	// Draining limits the eviction of a roll and, within Releasing, the eviction of a release.
 	Draining time.Duration
-	// Token is how long a bootstrap token lives; it is renewed when less than TokenRenew of that is left.
+	// Token is the lifetime of a bootstrap token. The token is renewed when TokenRenew or less of it is left.
 	Token, TokenRenew time.Duration
 }
 
-// DefaultTimeouts are what holds where neither the NodeType nor the configuration says otherwise.
+// DefaultTimeouts returns the time-outs that apply where neither the NodeType nor the configuration sets others.
 func DefaultTimeouts() Timeouts {
 	return Timeouts{
 		Claiming: time.Minute, Provisioning: time.Hour, Joining: 20 * time.Minute, Validating: 15 * time.Minute,
@@ -213,16 +231,16 @@ func DefaultTimeouts() Timeouts {
 	}
 }
 
-// Of is how long the phase may last; 0: for ever.
-func (t Timeouts) Of(phase v1alpha1.MachinePhase) time.Duration {
+// ofPhase returns the longest time that the phase may last. 0 means that it has no limit.
+func (t Timeouts) ofPhase(phase v1alpha1.MachinePhase) time.Duration {
 	return map[v1alpha1.MachinePhase]time.Duration{
 		v1alpha1.MachineClaiming: t.Claiming, v1alpha1.MachineProvisioning: t.Provisioning, v1alpha1.MachineJoining: t.Joining,
 		v1alpha1.MachineValidating: t.Validating, v1alpha1.MachineDraining: t.Draining, v1alpha1.MachineReleasing: t.Releasing,
 	}[phase]
 }
 
-// CurrentRevision names Facts.Revision: what is or is being installed or, before a claim, what is asked for or what is stable for
-// the NodeType. The rendering is empty where spec names a revision alone.
+// CurrentRevision returns the names for Facts.Revision: what is installed or is being installed or, before a claim, what spec names or
+// what is stable for the NodeType. The rendering is empty where spec names a revision alone.
 func CurrentRevision(m Machine, t NodeType) v1alpha1.RenderedRevision {
 	switch {
 	case m.Status.Revision != "":
@@ -234,17 +252,12 @@ func CurrentRevision(m Machine, t NodeType) v1alpha1.RenderedRevision {
 	}
 }
 
-// NextRevision names Facts.Next: what is asked for when it is another than the current one; zero: none is. A Machine without
-// spec.revision keeps what it has, and so does one whose spec names its revision without a rendering.
+// NextRevision returns the names for Facts.NextRevision: what spec names when that differs from what is installed, else the zero value. A
+// Machine without spec.revision keeps what it has, and so does one whose spec names its revision without a rendering.
 func NextRevision(m Machine) v1alpha1.RenderedRevision {
-	asked, has := m.Spec.Asked(), m.Status.Installed()
-	if has.Revision == "" || asked == has || asked.Revision == has.Revision && asked.Rendering == "" {
+	desired, installed := m.Spec.Asked(), m.Status.Installed()
+	if installed.Revision == "" || desired == installed || desired.Revision == installed.Revision && desired.Rendering == "" {
 		return v1alpha1.RenderedRevision{}
 	}
-	return asked
-}
-
-// Rendered names the revision and its rendering.
-func (r Revision) Rendered() v1alpha1.RenderedRevision {
-	return v1alpha1.RenderedRevision{Revision: r.Name, Rendering: r.Rendering}
+	return desired
 }

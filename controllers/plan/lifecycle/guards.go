@@ -1,33 +1,292 @@
 package lifecycle
 
-// guards are the questions that safety hangs on, each in one place. Tests take one away and see the harm.
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// scope is what edges and steps decide from. It is passed by value, so that neither can change the Decision.
+type scope struct {
+	Facts
+	guards guards
+	// entering is true while the Decision enters a phase: the facts were observed for the phase before it.
+	entering bool
+}
+
+// guards are the conditions that safety depends on, each of them in one place. Edges and steps use them only through this struct, so that
+// TestEveryGuardIsNeeded can remove one and show the harm. The comments give an order of events that does harm without the guard.
 type guards struct {
-	// hasClaimedHost: without it nothing is requested of a host, and nothing is concluded from what it reports.
+	// hasClaimedHost: a host is changed, and its status used, only while its consumerRef is this Machine. Without it: an administrator
+	// clears the consumerRef of Machine A's host, Machine B claims it and its node runs. A finds an image on the host that is not its
+	// own and requests its own. The node of B is overwritten while its tenant uses it.
 	hasClaimedHost func(Facts) bool
-	// isHostFit: a host is claimed only while placement finds it fit.
-	isHostFit func(Facts) bool
-	// hasImageOnDisk: a Machine is Joining only when the host reports this attempt's image, written and verified.
+	// isHostClaimable: a host is claimed only while placement would choose it still. Without it: placement chooses a clean host;
+	// before the claim is written, an administrator annotates the host with ingot.dev/erase, and that erase fails. The Machine claims
+	// it, and its tenant reads what the tenant before it left on the disk.
+	isHostClaimable func(Facts) bool
+	// hasImageOnDisk: a Machine is Joining only when the host reports the image of this attempt as written and verified. Without it:
+	// attempt 1 is installed, attempt 2 of the same image is requested, and the host still reports the image of attempt 1. The
+	// Machine goes on to Joining, its token is accepted, and the server boots from a disk that is being written.
 	hasImageOnDisk func(Facts) bool
-	// isPoweredOff: a Node is deleted, and a disk touched, only when the BMC has confirmed the power-off after it was requested.
+	// isPoweredOff: a Node is deleted, and a disk written or erased, only after the BMC has confirmed a power-off that was requested
+	// before. Without it: the power-off is requested, the BMC ignores it, and the Node is deleted. The tenant's cluster starts the pods
+	// elsewhere, while the old ones still run and write to the same volume: the tenant's data is corrupted.
 	isPoweredOff func(Facts) bool
-	// isNodeGone: a disk is touched only when the Machine's Node object is known not to exist.
+	// isNodeGone: a disk is written only when the Machine's Node object is known not to exist. Without it: the tenant's API server does
+	// not answer, the Node stays, and the next attempt is installed. Its kubelet registers under the same name and keeps the object, which
+	// has no gate taint any more: pods are scheduled to a node that no verdict has passed.
 	isNodeGone func(Facts) bool
-	// isHostBack: a host is returned only when it is available again, erased as was requested.
-	isHostBack func(Facts) bool
-	// hasPassingVerdict: a Machine is Ready only when the verdict passed and speaks of this Node, this boot and this installation.
+	// isHostReturnable: a host is returned only when it is available again and erased as requested. Without it: the consumerRef is removed
+	// while the erase runs, another tenant's Machine claims the host, and that tenant finds the data of the one before.
+	isHostReturnable func(Facts) bool
+	// hasPassingVerdict: a Machine is Ready only when the verdict passed and is about this Node, this boot and this installation. Without
+	// it: a node passes, reboots, and comes up with 7 of 8 GPUs. The verdict of the boot before still counts, the Machine stays Ready, and
+	// the tenant's pods for 8 GPUs wait there for ever.
 	hasPassingVerdict func(Facts) bool
-	// needsToken: a bootstrap token is made or renewed only while an installation needs it.
+	// needsToken: a bootstrap token exists only while an installation is on its way to a Node. Without it: a Machine has joined and its
+	// token is renewed for ever. Whoever reads the user data from the disk or the console log can join the tenant's cluster with it.
 	needsToken func(Facts) bool
-	// unsuited: no Node is drained for a revision that cannot be installed, or that the tenant's cluster cannot take.
-	unsuited func(Facts, Revision) (reason, message string)
-	// isCalledOff: a roll ends without a new installation only while the one before it still runs.
-	isCalledOff func(Facts) bool
+	// revisionProblem: no Node is drained for a revision that cannot be installed, or that the tenant's cluster does not support. Without it:
+	// spec names a revision whose kubelet is newer than the tenant's API server. The node is drained, powered off and installed with it,
+	// and cannot serve pods: the tenant has lost a node that worked.
+	revisionProblem func(Facts, Revision) (reason, message string)
+	// isRollCancelled: a roll ends without an installation only while what was installed before it still runs. Without it: the host is
+	// requested to power off, and the roll is cancelled before the server is off. The Machine goes back to Validating and its Node is
+	// uncordoned; a second later the server goes off under the pods that were scheduled to it.
+	isRollCancelled func(Facts) bool
 }
 
 func realGuards() guards {
 	return guards{
-		hasClaimedHost: Facts.HasClaimedHost, isHostFit: Facts.IsHostFit, hasImageOnDisk: Facts.HasImageOnDisk, isPoweredOff: Facts.IsPoweredOff,
-		isNodeGone: Facts.IsNodeGone, isHostBack: Facts.IsHostBack, hasPassingVerdict: Facts.HasPassingVerdict, needsToken: Facts.NeedsToken,
-		unsuited: unsuited, isCalledOff: Facts.IsCalledOff,
+		hasClaimedHost: Facts.hasClaimedHost, isHostClaimable: Facts.isHostClaimable, hasImageOnDisk: Facts.hasImageOnDisk, isPoweredOff: Facts.isPoweredOff,
+		isNodeGone: Facts.isNodeGone, isHostReturnable: Facts.isHostReturnable, hasPassingVerdict: Facts.hasPassingVerdict, needsToken: Facts.needsToken,
+		revisionProblem: revisionProblem, isRollCancelled: Facts.isRollCancelled,
+	}
+}
+
+func (f Facts) hasClaimedHost() bool { return f.Host != nil && f.Host.Consumer == ConsumerMine }
+
+func (f Facts) isHostClaimable() bool {
+	return f.Host != nil && f.Host.Consumer == ConsumerNone && f.Host.ClaimProblem == ""
+}
+
+func (f Facts) hasImageOnDisk() bool {
+	h := f.Host
+	if h.State != StateProvisioned || h.Error != "" || !f.hasImageRequested() {
+		return false
+	}
+	if !f.hasRecord() {
+		return h.InstalledURL == h.ImageURL
+	}
+	return h.Record != nil && h.Record.Status.Installed != nil &&
+		h.Record.Status.Installed.MachineUID == f.Machine.UID && h.Record.Status.Installed.Attempt == f.Machine.Status.Attempt
+}
+
+// hasImageRequested reports whether the host is requested to install this Machine's image.
+func (f Facts) hasImageRequested() bool {
+	return f.Host.ImageURL != "" && f.Host.ImageURL == f.Revision.Image.URL && f.Host.Online
+}
+
+func (f Facts) isPoweredOff() bool {
+	h := f.Host
+	if h == nil || h.Online {
+		return false
+	}
+	if !f.hasRecord() {
+		return !h.PoweredOn
+	}
+	// An Off that was observed for an older generation may be older than the request: the server may have been powered on since.
+	return h.Record != nil && h.Record.Status.Power != nil && h.Record.Status.Power.State == "Off" &&
+		h.Record.Status.Power.ObservedGeneration >= h.Generation
+}
+
+// hasRecord reports whether the host has a HostRecord or should have one. The NodeProvider may be deleted while its hosts still exist.
+func (f Facts) hasRecord() bool { return f.Provider.HasRecords || f.Host.Record != nil }
+
+func (f Facts) isNodeGone() bool { return f.Tenant.Reachable && !f.hasOwnNode() }
+
+func (f Facts) isHostReturnable() bool {
+	h := f.Host
+	if h.ImageURL != "" || h.Error != "" || (h.State != StateAvailable && h.State != StateReady) {
+		return false
+	}
+	if h.Record == nil {
+		return !f.Provider.HasRecords
+	}
+	r := h.Record.Status
+	if r.Wanted.IsOpen() {
+		return false
+	}
+	return r.Installed == nil && (r.LastTenant == "" || r.Erased != nil)
+}
+
+func (f Facts) hasPassingVerdict() bool {
+	v := f.Machine.Status.Verdict
+	return f.hasVerdictOfNode() && v.Result == v1alpha1.CheckPass && v.Admitted && f.Node.Found && v.BootID == f.Node.BootID
+}
+
+// hasVerdictOfNode reports whether there is a verdict about this Node and this installation, whatever its result and its boot.
+func (f Facts) hasVerdictOfNode() bool {
+	v, s := f.Machine.Status.Verdict, f.Machine.Status
+	return v != nil && v.NodeUID == f.Node.UID && v.Revision == s.Revision && v.Rendering == s.Rendering
+}
+
+// needsToken is true in Provisioning beyond the deadline too, while the host is not requested to install anything: without a token the
+// claim Secret could never be written, and the Machine would be stuck.
+func (f Facts) needsToken() bool {
+	if !f.hasClaimedHost() {
+		return false
+	}
+	switch f.Machine.Status.Phase {
+	case v1alpha1.MachineProvisioning:
+		return !f.isOverdue() || !f.hasImageRequested()
+	case v1alpha1.MachineJoining:
+		return !f.isOverdue()
+	default:
+		return false
+	}
+}
+
+func (f Facts) isRollCancelled() bool {
+	return f.NextRevision.Name == "" && f.Machine.Status.NodeRef != nil && f.hasNodeOfThisAttempt() && !f.hasPowerOffBegun()
+}
+
+// hasPowerOffBegun reports whether the power-off was requested, or the status says that it will be. The status says so before the host is
+// requested, so that a request on its way is never overlooked.
+func (f Facts) hasPowerOffBegun() bool {
+	return !f.Host.Online || f.Machine.Status.PowerOffRequestedAt != nil
+}
+
+// isOverdue reports whether the deadline of the phase has passed.
+func (f Facts) isOverdue() bool {
+	d := f.Machine.Status.Deadline
+	return d != nil && !f.Now.Before(d.Time)
+}
+
+// phaseStart returns the time at which the current phase began.
+func (f Facts) phaseStart() time.Time {
+	if t := f.Machine.Status.Timeline; len(t) > 0 {
+		return t[len(t)-1].At.Time
+	}
+	return f.Machine.Created
+}
+
+// IsDrainOver reports whether the drain time-out has passed.
+func (f Facts) IsDrainOver() bool { return !f.Now.Before(f.phaseStart().Add(f.Timeouts.Draining)) }
+
+// hasOwnNode reports whether the Node is this Machine's, of this attempt or of an earlier one.
+func (f Facts) hasOwnNode() bool {
+	return f.Node.Found && strings.HasPrefix(f.Node.ProviderID, v1alpha1.ProviderIDPrefix+string(f.Machine.UID)+"/")
+}
+
+// hasNodeOfThisAttempt reports whether the Node was registered by what this attempt installed.
+func (f Facts) hasNodeOfThisAttempt() bool {
+	return f.Tenant.Reachable && f.Node.Found && f.Node.ProviderID == f.Machine.ProviderID()
+}
+
+// canHaveBooted reports whether the installed system may run, or whether that is unknown.
+func (f Facts) canHaveBooted() bool {
+	installing := []string{"registering", "inspecting", "preparing", StateAvailable, StateReady, StateProvisioning}
+	return f.hasOwnNode() || !slices.Contains(installing, f.Host.State)
+}
+
+// canTakeImage reports whether the host can be requested to install another image. A host with a HostRecord always can; a
+// baremetal-operator installs only on what it has deprovisioned.
+func (f Facts) canTakeImage() bool {
+	h := f.Host
+	return f.hasRecord() || h.ImageURL == "" && h.Error == "" && (h.State == StateAvailable || h.State == StateReady)
+}
+
+// hostName returns namespace/name of the host that the Machine has or claims.
+func (s scope) hostName() string {
+	if r := s.Machine.Status.HostRef; r != nil {
+		return r.Namespace + "/" + r.Name
+	}
+	return ""
+}
+
+func (s scope) isDeleted() bool { return s.Machine.Deleting }
+func (s scope) hasHost() bool   { return s.guards.hasClaimedHost(s.Facts) }
+
+// mustRoll reports whether spec names another revision and nothing prevents the roll. The problems are checked before the first pod is
+// evicted: a roll that must stop half-way leaves the tenant with a drained node, and with nothing in exchange.
+func (s scope) mustRoll() bool {
+	if s.NextRevision.Name == "" || !s.hasHost() {
+		return false
+	}
+	reason, _ := s.rollProblem()
+	return reason == ""
+}
+
+// canClaim requires the finalizer. Without it: the host is claimed, the Machine is deleted and goes at once, and its host keeps a
+// consumerRef to an object that no longer exists.
+func (s scope) canClaim() bool {
+	if !s.Machine.Finalizer {
+		return false
+	}
+	if s.Host != nil {
+		// The Machine claimed this host before its manager was restarted. Choosing another one would leave this one claimed for ever.
+		return true
+	}
+	reason, _ := s.claimProblem()
+	return reason == "" && s.Placement.Host.Name != ""
+}
+
+func (s scope) hasLostClaim() bool {
+	return s.Host == nil || s.Host.Consumer == ConsumerOther || !s.guards.isHostClaimable(s.Facts)
+}
+
+// canBeginInstallation requires the rendering too, because entering Provisioning writes its name into the status for good. Without it: the
+// status names a revision without a rendering, which has the promise that a verdict compares with, and the Machine is never Ready.
+func (s scope) canBeginInstallation() bool { return s.hasHost() && s.Revision.Rendering != "" }
+
+func (s scope) canJoin() bool {
+	return s.hasHost() && s.Revision.Problem == "" && s.guards.hasImageOnDisk(s.Facts)
+}
+
+func (s scope) hasJoined() bool { return s.hasHost() && s.hasNodeOfThisAttempt() }
+
+func (s scope) isReady() bool { return s.hasJoined() && s.guards.hasPassingVerdict(s.Facts) }
+
+// mustValidateAgain requires that the tenant's API server answers. Without that: the network to one tenant fails, every Machine of that
+// tenant leaves Ready though its node still works, and the rollouts and pools of the NodeType count them all as unavailable.
+func (s scope) mustValidateAgain() bool { return s.Tenant.Reachable && !s.isReady() }
+
+// revisionToInstall returns what the host is installed with after a drain: the next revision or, when the roll was cancelled too late, the same
+// one again.
+func (s scope) revisionToInstall() Revision {
+	if s.NextRevision.Name != "" {
+		return s.NextRevision
+	}
+	return s.Revision
+}
+
+// canReinstall reports whether the host is fenced and the next attempt can begin. The guards in it say what would happen otherwise.
+func (s scope) canReinstall() bool {
+	return s.revisionToInstall().Rendering != "" && s.hasHost() && s.guards.isPoweredOff(s.Facts) && s.guards.isNodeGone(s.Facts) && s.canTakeImage()
+}
+
+// canCancelRoll requires that Ingot's cordon is lifted. Without that: the Machine is Ready again while its Node is unschedulable, and the
+// tenant pays for a node that takes no pod.
+func (s scope) canCancelRoll() bool {
+	return s.hasHost() && s.guards.isRollCancelled(s.Facts) && !s.Node.CordonedByIngot
+}
+
+// isReleased reports whether nothing is left to do for a deleted Machine. While the tenant's API server does not answer, a token may be left
+// there; it expires within the time that evictions are given. Without waiting for that: the Machine is gone, and its token, which
+// nobody deletes any more, still lets a node join.
+func (s scope) isReleased() bool {
+	switch {
+	case s.hasHost():
+		return false
+	case s.Machine.Status.Attempt == 0:
+		return true
+	case s.Tenant.Reachable:
+		return s.Token == nil
+	default:
+		return s.IsDrainOver()
 	}
 }

@@ -7,58 +7,109 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// awaitHostController waits until the host's controller goes on with its work. The token is kept meanwhile: an installation that
-// was requested may still come to its end.
-func (s situation) awaitHostController() result {
-	reason, message := s.hostTrouble()
+// recheckInterval is how often a Machine is planned again while it waits for something that causes no event.
+const recheckInterval = 5 * time.Minute
+
+func (s scope) addFinalizer() result {
+	if s.Machine.Finalizer {
+		return next
+	}
+	return act(Action{Kind: AddFinalizer}, report{}).withRequeue()
+}
+
+// waitForReferences waits for the NodeType, the revision, the NodeProvider and the TenantCluster.
+func (s scope) waitForReferences() result {
+	reason, message := s.claimProblem()
 	if reason == "" {
 		return next
 	}
-	trouble := wait(notice{condition: v1alpha1.ConditionProvisioned, reason: reason, message: message}).lookAgain(look)
-	if s.Token != nil && s.HasImageRequested() {
-		return s.keepToken(notice{}).then(trouble)
-	}
-	return trouble
+	return wait(report{condition: v1alpha1.ConditionClaimed, reason: reason, message: message}).withRequeueAfter(recheckInterval)
 }
 
-// awaitRevision waits for what the revision refers to when the disk is written already.
-func (s situation) awaitRevision() result {
+func (s scope) waitForPlacement() result {
+	if s.Placement.Host.Name == "" && s.Placement.Reason != "" {
+		return wait(report{v1alpha1.ConditionClaimed, s.Placement.Reason, "a host that can be claimed", s.Placement.Message}).withRequeueAfter(recheckInterval)
+	}
+	return wait(report{condition: v1alpha1.ConditionClaimed, reason: v1alpha1.ReasonClaiming, message: "a host is being chosen"}).withRequeueAfter(recheckInterval)
+}
+
+func (s scope) claimHost() result {
+	return act(Action{Kind: ClaimHost}, report{
+		condition: v1alpha1.ConditionClaimed, reason: v1alpha1.ReasonClaiming, message: "host " + s.hostName() + " is being claimed",
+	}).withRequeue()
+}
+
+// reportLostHost reports that the host is no longer this Machine's. Nothing more is done to the host. The token is still deleted when
+// its time has passed.
+func (s scope) reportLostHost() result {
+	if s.hasHost() {
+		return next
+	}
+	whose := "was deleted"
+	if s.Host != nil {
+		whose = "is no longer this Machine's"
+		if s.Host.ConsumerName != "" {
+			whose = "is " + s.Host.ConsumerName + "'s now"
+		}
+	}
+	return s.syncToken(report{}).then(wait(report{
+		condition: v1alpha1.ConditionClaimed, reason: v1alpha1.ReasonHostLost,
+		message: fmt.Sprintf("host %s %s; nothing more is done to it: delete this Machine", s.hostName(), whose),
+	}))
+}
+
+// waitForHealthyHost waits until the host's controller continues. The token is renewed meanwhile, because an installation that
+// was requested may still finish.
+func (s scope) waitForHealthyHost() result {
+	reason, message := s.hostProblem()
+	if reason == "" {
+		return next
+	}
+	waiting := wait(report{condition: v1alpha1.ConditionProvisioned, reason: reason, message: message}).withRequeueAfter(recheckInterval)
+	if s.Token != nil && s.hasImageRequested() {
+		return s.syncToken(report{}).then(waiting)
+	}
+	return waiting
+}
+
+// waitForRevision waits, after the disk is written, for what the revision refers to.
+func (s scope) waitForRevision() result {
 	if !s.guards.hasImageOnDisk(s.Facts) {
 		return next
 	}
-	return wait(notice{condition: v1alpha1.ConditionProvisioned, reason: v1alpha1.ReasonWaitingForNodeType, message: s.Revision.Problem}).lookAgain(look)
+	return wait(report{condition: v1alpha1.ConditionProvisioned, reason: v1alpha1.ReasonWaitingForNodeType, message: s.Revision.Problem}).withRequeueAfter(recheckInterval)
 }
 
-// awaitSuitability waits, before the installation is requested, until what it stands on can be used.
-func (s situation) awaitSuitability() result {
-	if s.HasImageRequested() {
+// waitForTenantSupport waits, before the installation is requested, until the tenant's cluster supports the revision.
+func (s scope) waitForTenantSupport() result {
+	if s.hasImageRequested() {
 		return next
 	}
-	reason, message := s.guards.unsuited(s.Facts, s.Revision)
+	reason, message := s.guards.revisionProblem(s.Facts, s.Revision)
 	if reason == "" {
 		return next
 	}
-	return wait(notice{condition: v1alpha1.ConditionProvisioned, reason: reason, message: message}).lookAgain(time.Minute)
+	return wait(report{condition: v1alpha1.ConditionProvisioned, reason: reason, message: message}).withRequeueAfter(time.Minute)
 }
 
-func (s situation) writeHostRecord() result {
-	if !s.Provider.Records || s.Revision.Problem != "" {
+func (s scope) writeHostRecord() result {
+	if !s.Provider.HasRecords || s.Revision.Problem != "" {
 		return next
 	}
 	if s.Host.Record == nil {
-		return wait(notice{
+		return wait(report{
 			condition: v1alpha1.ConditionProvisioned, reason: v1alpha1.ReasonProvisioning,
 			message: "host " + s.hostName() + " has no HostRecord yet: its controller makes it",
-		}).lookAgain(look)
+		}).withRequeueAfter(recheckInterval)
 	}
-	want := s.wantedRecord()
-	if isSameRecord(s.Host.Record.Spec, want) {
+	desired := s.desiredRecord()
+	if isEqualRecord(s.Host.Record.Spec, desired) {
 		return next
 	}
-	return act(Action{Kind: WriteHostRecord, Record: want}, s.installerNotice(nil)).planAgain()
+	return act(Action{Kind: WriteHostRecord, Record: desired}, s.installingReport(nil)).withRequeue()
 }
 
-func (s situation) wantedRecord() v1alpha1.HostRecordSpec {
+func (s scope) desiredRecord() v1alpha1.HostRecordSpec {
 	m, image := s.Machine, s.Revision.Image
 	return v1alpha1.HostRecordSpec{
 		Machine:  &v1alpha1.MachineReference{Namespace: m.Namespace, Name: m.Name, UID: m.UID},
@@ -67,80 +118,143 @@ func (s situation) wantedRecord() v1alpha1.HostRecordSpec {
 	}
 }
 
-func isSameRecord(a, b v1alpha1.HostRecordSpec) bool {
+func isEqualRecord(a, b v1alpha1.HostRecordSpec) bool {
 	return a.Machine != nil && *a.Machine == *b.Machine && a.Tenant == b.Tenant && a.Revision == b.Revision &&
 		a.Attempt == b.Attempt && a.Image != nil && *a.Image == *b.Image && a.Erase == b.Erase
 }
 
-func (s situation) writeClaimSecret() result {
+// syncToken creates, renews or deletes the bootstrap token, so that it exists exactly while needsToken holds. The report goes with the
+// action.
+func (s scope) syncToken(r report) result {
+	token := s.Token
+	switch {
+	case !s.Tenant.Reachable:
+		return next
+	case !s.guards.needsToken(s.Facts) && token == nil:
+		return next
+	case !s.guards.needsToken(s.Facts):
+		return act(Action{Kind: DeleteToken, TokenID: token.ID}, r)
+	case token == nil:
+		return s.createToken(r)
+	}
+	left, expires := token.Expires.Sub(s.Now), s.Now.Add(s.Timeouts.Token)
+	if left <= s.Timeouts.TokenRenew {
+		return act(Action{Kind: RenewToken, TokenID: token.ID, Expires: expires}, r).withRequeue()
+	}
+	return next.withRequeueAfter(left - s.Timeouts.TokenRenew)
+}
+
+func (s scope) createToken(r report) result {
+	create := Action{Kind: CreateToken, Expires: s.Now.Add(s.Timeouts.Token)}
+	switch {
+	case s.hasClaimSecret() && s.Secret.TokenID == "":
+		// The claim Secret has no token any more, so the node has joined: this Machine was read from an older state.
+		return next
+	case s.hasClaimSecret():
+		// The node has this token in its user data and can use no other.
+		create.TokenID = s.Secret.TokenID
+	case s.Machine.Status.Phase == v1alpha1.MachineJoining:
+		return next
+	}
+	return act(create, r).withRequeue()
+}
+
+// hasClaimSecret reports whether the claim Secret is that of this attempt.
+func (s scope) hasClaimSecret() bool {
+	return s.Secret.Found && s.Secret.Attempt == s.Machine.Status.Attempt
+}
+
+func (s scope) syncInstallToken() result { return s.syncToken(s.installingReport(nil)) }
+
+// syncJoinToken reports nothing: the steps after it say what the Machine waits for.
+func (s scope) syncJoinToken() result { return s.syncToken(report{}) }
+
+// deleteTokenBeforeFence deletes the token before anything else is done to the node. Without it: the Node is deleted while the old machine
+// still runs; its kubelet joins again with the token, and the fence finds a new Node again and again.
+func (s scope) deleteTokenBeforeFence() result {
+	return s.deleteToken(report{reason: v1alpha1.ReasonEvicting, message: "the bootstrap token is being deleted"})
+}
+
+// deleteTokenAfterJoin deletes the token of a node that has joined.
+func (s scope) deleteTokenAfterJoin() result { return s.deleteToken(report{}) }
+
+func (s scope) deleteToken(r report) result {
+	if s.Token == nil || !s.Tenant.Reachable {
+		return next
+	}
+	return act(Action{Kind: DeleteToken, TokenID: s.Token.ID}, r).withRequeue()
+}
+
+func (s scope) writeClaimSecret() result {
 	if s.hasClaimSecret() || !s.Tenant.Reachable || s.Revision.Problem != "" || s.Token == nil {
 		return next
 	}
-	return act(Action{Kind: WriteClaimSecret, TokenID: s.Token.ID}, s.installerNotice(nil)).planAgain()
+	return act(Action{Kind: WriteClaimSecret, TokenID: s.Token.ID}, s.installingReport(nil)).withRequeue()
 }
 
-func (s situation) requestInstall() result {
-	if s.HasImageRequested() || !s.hasClaimSecret() {
+func (s scope) requestInstall() result {
+	if s.hasImageRequested() || !s.hasClaimSecret() {
 		return next
 	}
-	return act(Action{Kind: RequestInstall}, s.installerNotice(nil))
+	return act(Action{Kind: RequestInstall}, s.installingReport(nil))
 }
 
-// awaitInstallation says how far the host's installer is.
-func (s situation) awaitInstallation() result {
-	wanted, a := s.attempt()
+// waitForInstallation reports the progress of the host's installer.
+func (s scope) waitForInstallation() result {
+	wanted, a := s.currentAttempt()
 	switch {
 	case wanted != nil && wanted.Outcome == v1alpha1.AttemptFailed && wanted.Reason != "":
-		return wait(notice{
+		return wait(report{
 			condition: v1alpha1.ConditionProvisioned, reason: wanted.Reason,
 			message: fmt.Sprintf("host %s: %s at %s", s.hostName(), wanted.Message, wanted.Step),
 		})
-	case a == nil || !writes[a.Step]:
-		r := wait(s.installerNotice(a))
+	case a == nil || !isWriteStep[a.Step]:
+		r := wait(s.installingReport(a))
 		r.progress = &v1alpha1.Progress{}
 		return r
 	}
-	if left := s.untilWriteTold(a); left > 0 {
-		return wait(s.installerNotice(a)).lookAgain(left)
+	if left := s.progressDelayLeft(a); left > 0 {
+		return wait(s.installingReport(a)).withRequeueAfter(left)
 	}
-	r := wait(notice{
+	r := wait(report{
 		v1alpha1.ConditionProvisioned, v1alpha1.ReasonProvisioning, "the image to be written",
-		"host " + s.hostName() + " writes the image" + s.stuckAt(a),
+		"host " + s.hostName() + " writes the image" + s.overdueStep(a),
 	})
-	r.progress = s.progress(a)
+	r.progress = s.nextProgress(a)
 	return r
 }
 
-// writing is the step at which bytes flow, writes those from the first byte on.
-const writing = "Writing"
+// stepWriting is the installer's step that writes the image. isWriteStep has it and the steps after it.
+const stepWriting = "Writing"
 
-var writes = map[string]bool{writing: true, "Verifying": true, "Finishing": true}
+var isWriteStep = map[string]bool{stepWriting: true, "Verifying": true, "Finishing": true}
 
-// quickWrite is how long an image may be written without people being told: each telling is a write of the status, and an image
-// that is on the disk by then is told of as installed.
-const quickWrite = 30 * time.Second
+// progressDelay is how long an image may be written before the status reports it. Each report is a write of the status, and an image
+// that is on the disk by then is reported as installed instead.
+const progressDelay = 30 * time.Second
 
-// untilWriteTold is how long people are not told yet that the image is written; 0: they are, or have been.
-func (s situation) untilWriteTold(a *v1alpha1.HostAttempt) time.Duration {
+// progressDelayLeft returns the time until the status reports that the image is written. It is 0 when the status reports it now, or does
+// already.
+func (s scope) progressDelayLeft(a *v1alpha1.HostAttempt) time.Duration {
 	if s.Machine.Status.Progress != nil || a.StepAt == nil {
 		return 0
 	}
-	return a.StepAt.Add(quickWrite).Sub(s.Now)
+	return a.StepAt.Add(progressDelay).Sub(s.Now)
 }
 
-// installerNotice is the same from the claim until the first byte: a status write is a request, of which a Machine has a
-// budget, and each step is in HostRecord.status.
-func (s situation) installerNotice(a *v1alpha1.HostAttempt) notice {
-	return notice{
+// installingReport is the same from the claim until the first byte is written: each status write is a request, the number of requests for a
+// Machine is limited, and HostRecord.status has every step.
+func (s scope) installingReport(a *v1alpha1.HostAttempt) report {
+	return report{
 		v1alpha1.ConditionProvisioned, v1alpha1.ReasonProvisioning, "the installer to begin",
-		"host " + s.hostName() + " is prepared and boots the installer" + s.stuckAt(a),
+		"host " + s.hostName() + " is prepared and boots the installer" + s.overdueStep(a),
 	}
 }
 
-// stuckAt names the step when that is what people must know: the phase is late.
-func (s situation) stuckAt(a *v1alpha1.HostAttempt) string {
+// overdueStep returns the end of a message that names the installer's step. It is empty until the phase is overdue.
+func (s scope) overdueStep(a *v1alpha1.HostAttempt) string {
 	switch {
-	case !s.IsOverdue():
+	case !s.isOverdue():
 		return ""
 	case a == nil:
 		return ": it is " + s.Host.State
@@ -149,8 +263,8 @@ func (s situation) stuckAt(a *v1alpha1.HostAttempt) string {
 	}
 }
 
-// attempt is the host's current installation for this Machine, and what is kept of its progress; nil where there is none.
-func (s situation) attempt() (*v1alpha1.WantedAttempt, *v1alpha1.HostAttempt) {
+// currentAttempt returns the host's current installation for this Machine and its recorded progress, or nil where there is none.
+func (s scope) currentAttempt() (*v1alpha1.WantedAttempt, *v1alpha1.HostAttempt) {
 	r := s.Host.Record
 	if r == nil || r.Status.Wanted == nil || r.Status.Wanted.Operation != "Install" ||
 		r.Status.Wanted.MachineUID != s.Machine.UID || r.Status.Wanted.MachineAttempt != s.Machine.Status.Attempt {
@@ -159,14 +273,15 @@ func (s situation) attempt() (*v1alpha1.WantedAttempt, *v1alpha1.HostAttempt) {
 	return r.Status.Wanted, r.Status.Progress()
 }
 
-// progress is the first bytes and then those of every half of the image; HostRecord.status has more.
-func (s situation) progress(a *v1alpha1.HostAttempt) *v1alpha1.Progress {
+// nextProgress returns the progress for the status. It changes with the first bytes and with every half of the image;
+// HostRecord.status is more exact.
+func (s scope) nextProgress(a *v1alpha1.HostAttempt) *v1alpha1.Progress {
 	old, half := s.Machine.Status.Progress, a.TotalBytes/2
 	if half == 0 {
 		half = 1 << 28
 	}
-	if old != nil && (a.Step != writing || a.DoneBytes-old.DoneBytes < half && a.DoneBytes >= old.DoneBytes) {
+	if old != nil && (a.Step != stepWriting || a.DoneBytes-old.DoneBytes < half && a.DoneBytes >= old.DoneBytes) {
 		return old
 	}
-	return &v1alpha1.Progress{Step: writing, DoneBytes: a.DoneBytes, TotalBytes: a.TotalBytes}
+	return &v1alpha1.Progress{Step: stepWriting, DoneBytes: a.DoneBytes, TotalBytes: a.TotalBytes}
 }

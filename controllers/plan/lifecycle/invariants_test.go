@@ -34,7 +34,7 @@ func (w *world) checkMemory(f Facts, d Decision) {
 		f.Machine.Status.Conditions = conditions
 		other := plan(f, w.guards)
 		s, o := d.Status, other.Status
-		if o.Phase != s.Phase || !reflect.DeepEqual(other.Action, d.Action) || other.Again != d.Again || other.Requeue != d.Requeue ||
+		if o.Phase != s.Phase || !reflect.DeepEqual(other.Action, d.Action) || other.Requeue != d.Requeue || other.RequeueAfter != d.RequeueAfter ||
 			!o.PowerOffRequestedAt.Equal(s.PowerOffRequestedAt) || !o.NodeRemainsReportedAt.Equal(s.NodeRemainsReportedAt) {
 			w.violated("memory: with conditions %v %s goes to %s with action %v, and else to %s with action %v", conditions, f.Machine.Name, o.Phase, other.Action, s.Phase, d.Action)
 		}
@@ -77,7 +77,7 @@ func (w *world) checkDeprovision(m *machine, f Facts, h *host, a Action) {
 // checkInstall: a revision that suits, on a host that nothing of an earlier attempt uses any more.
 func (w *world) checkInstall(f Facts, h *host, a Action) {
 	w.checkMine(f, h, a)
-	if reason, _ := unsuited(f, f.Revision); reason != "" {
+	if reason, _ := revisionProblem(f, f.Revision); reason != "" {
 		w.violated("roll: %s is installed with %s: %s", f.Machine.Name, f.Revision.Name, reason)
 	}
 	if h.hw.disk.complete {
@@ -108,8 +108,8 @@ func (w *world) checkRoll(m *machine, f Facts, d Decision, h *host) {
 	switch {
 	case s.Phase == v1alpha1.MachineDraining && NextRevision(m.live.Machine).IsZero():
 		w.violated("roll: %s is drained and nothing else is wanted of it", m.live.Name)
-	case s.Phase == v1alpha1.MachineDraining && !installable(f.Next.Name):
-		w.violated("roll: %s is drained for %s, which it cannot have", m.live.Name, f.Next.Name)
+	case s.Phase == v1alpha1.MachineDraining && !installable(f.NextRevision.Name):
+		w.violated("roll: %s is drained for %s, which it cannot have", m.live.Name, f.NextRevision.Name)
 	case from.Phase != v1alpha1.MachineDraining:
 	case s.Phase == v1alpha1.MachineProvisioning && (s.Attempt != from.Attempt+1 || *s.HostRef != *from.HostRef):
 		w.violated("roll: %s goes from attempt %d on %v to %d on %v", m.live.Name, from.Attempt, from.HostRef, s.Attempt, s.HostRef)

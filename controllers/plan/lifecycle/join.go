@@ -7,97 +7,96 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// FirstChecks is how long what a new Node lacks is not worth telling: kubelet and device plugins come up one after the other.
-const FirstChecks = 10 * time.Second
+// JoinGracePeriod is how long after the join checks that still wait are not reported: kubelet and the device plugins start one after the
+// other.
+const JoinGracePeriod = 10 * time.Second
 
-func (s situation) awaitTenantToJoin() result {
+func (s scope) waitForTenantToJoin() result {
 	if s.Tenant.Reachable {
 		return next
 	}
-	return wait(notice{condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonWaitingForTenant, message: tenantTrouble(s.Facts)}).lookAgain(time.Minute)
+	return wait(report{condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonWaitingForTenant, message: tenantProblem(s.Facts)}).withRequeueAfter(time.Minute)
 }
 
-// deleteEarlierNode deletes the Node of an earlier attempt, which came back when this one failed at first. Its disk is
-// overwritten: nothing runs as it.
-func (s situation) deleteEarlierNode() result {
-	if !s.HasOwnNode() {
+// deleteNodeOfEarlierAttempt deletes the Node of an earlier attempt, whose system may have booted again while this attempt failed at first.
+// By now its disk is overwritten, so that no system runs as that Node.
+func (s scope) deleteNodeOfEarlierAttempt() result {
+	if !s.hasOwnNode() {
 		return next
 	}
-	return act(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, notice{
+	return act(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, report{
 		condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonWaitingForNode,
 		message: "Node " + s.Machine.Name + " of an earlier attempt is being deleted",
-	}).planAgain()
+	}).withRequeue()
 }
 
-func (s situation) awaitNode() result {
+func (s scope) waitForNode() result {
 	if s.Node.Found {
-		return wait(notice{condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonNodeConflict, message: s.conflict()}).lookAgain(time.Minute)
+		return wait(report{condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonNodeConflict, message: s.nodeConflictMessage()}).withRequeueAfter(time.Minute)
 	}
 	message := fmt.Sprintf("Node %s has not registered: look at the console of %s, and there at journalctl -u kubelet and -u cloud-final", s.Machine.Name, s.hostName())
-	if s.IsOverdue() {
+	if s.isOverdue() {
 		message += "; its bootstrap token is deleted, so a kubelet without a certificate can join no more: delete this Machine for another try"
 	}
-	return wait(notice{v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForNode, "Node " + s.Machine.Name, message})
+	return wait(report{v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForNode, "Node " + s.Machine.Name, message})
 }
 
-func (s situation) conflict() string {
-	return fmt.Sprintf("Node %s exists in the tenant's cluster with providerID %q, this Machine's would be %q: delete that Node, or this Machine",
-		s.Machine.Name, s.Node.ProviderID, s.Machine.ProviderID())
-}
+func (s scope) isTenantReachable() bool { return s.Tenant.Reachable }
 
-func (s situation) canAskTenant() bool { return s.Tenant.Reachable }
-
-// lookForTenant looks for the tenant's API server now and then. The verdict says that it does not answer; nothing waits for it here.
-func (s situation) lookForTenant() result {
+// pollTenant has the Machine planned again while the tenant's API server does not answer. It reports nothing, because the verdict
+// reports that.
+func (s scope) pollTenant() result {
 	if s.Tenant.Reachable {
 		return next
 	}
-	return next.lookAgain(look)
+	return next.withRequeueAfter(recheckInterval)
 }
 
-func (s situation) scrubSecret() result {
+func (s scope) scrubSecret() result {
 	if !s.Secret.Found || s.Secret.TokenID == "" || s.Revision.Problem != "" {
 		return next
 	}
-	return act(Action{Kind: ScrubSecret}, notice{}).planAgain()
+	return act(Action{Kind: ScrubSecret}, report{}).withRequeue()
 }
 
-// uncordonNode takes back a cordon that was requested for a roll, and arrived after the roll was called off.
-func (s situation) uncordonNode() result {
-	if !s.HasNodeOfThisAttempt() || !s.Node.Cordoned {
+// uncordonNode removes a cordon that arrived after its roll was cancelled. The order of events: the Machine is Draining and the request to
+// cordon its Node is slow; the roll is cancelled, the Node is not cordoned yet, and the Machine goes back to Validating; then the request
+// arrives. Without this step the Machine is Ready and its Node takes no pod, for ever.
+func (s scope) uncordonNode() result {
+	if !s.hasNodeOfThisAttempt() || !s.Node.CordonedByIngot {
 		return next
 	}
-	return act(Action{Kind: Uncordon, NodeUID: s.Node.UID}, notice{}).planAgain()
+	return act(Action{Kind: Uncordon, NodeUID: s.Node.UID}, report{}).withRequeue()
 }
 
-func (s situation) furnishNode() result {
-	if !s.HasNodeOfThisAttempt() || s.Node.Furnished {
+func (s scope) syncNodeMetadata() result {
+	if !s.hasNodeOfThisAttempt() || s.Node.MetadataInSync {
 		return next
 	}
-	return act(Action{Kind: FurnishNode, NodeUID: s.Node.UID}, notice{})
+	return act(Action{Kind: SyncNodeMetadata, NodeUID: s.Node.UID}, report{})
 }
 
-// awaitVerdict says which check the Machine waits for.
-func (s situation) awaitVerdict() result {
+// waitForVerdict reports the check that the Machine waits for.
+func (s scope) waitForVerdict() result {
 	reason, message := s.verdictProblem()
-	switch left := s.untilChecksTell(); {
-	case !s.HasNodeOfThisAttempt():
-		return wait(notice{v1alpha1.ConditionJoined, reason, s.waitingCheck(), message})
+	switch left := s.joinGraceLeft(); {
+	case !s.hasNodeOfThisAttempt():
+		return wait(report{v1alpha1.ConditionJoined, reason, s.decidingCheck(), message})
 	case left > 0 && s.hasHost():
-		return wait(notice{
+		return wait(report{
 			reason: v1alpha1.ReasonChecksWaiting, waitingFor: "the first checks", message: "Node " + s.Machine.Name + " has joined and is being checked",
-		}).lookAgain(left)
+		}).withRequeueAfter(left)
 	default:
-		return wait(notice{reason: reason, waitingFor: s.waitingCheck(), message: message})
+		return wait(report{reason: reason, waitingFor: s.decidingCheck(), message: message})
 	}
 }
 
-// untilChecksTell is how long what a new Node lacks is still not told; a check that has failed for good is told at once.
-func (s situation) untilChecksTell() time.Duration {
+// joinGraceLeft returns how much of JoinGracePeriod is left. It is 0 when a check has failed, which is reported at once.
+func (s scope) joinGraceLeft() time.Duration {
 	m := s.Machine.Status
 	at := len(m.Timeline) - 1
 	if at < 1 || m.Timeline[at-1].Phase != v1alpha1.MachineJoining || m.Verdict != nil && m.Verdict.Result == v1alpha1.CheckFail {
 		return 0
 	}
-	return m.Timeline[at].At.Add(FirstChecks).Sub(s.Now)
+	return m.Timeline[at].At.Add(JoinGracePeriod).Sub(s.Now)
 }

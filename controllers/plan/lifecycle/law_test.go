@@ -111,17 +111,17 @@ var mutations = []struct {
 	breaks string
 }{
 	{"a host that is not the Machine's is used", func(g *guards) { g.hasClaimedHost = func(f Facts) bool { return f.Host != nil } }, "1:"},
-	{"a host is claimed although placement passes it over", func(g *guards) { g.isHostFit = func(f Facts) bool { return f.Host != nil } }, "3:"},
-	{"the image counts as installed before it is", func(g *guards) { g.hasImageOnDisk = func(f Facts) bool { return f.HasImageRequested() } }, "7:"},
+	{"a host is claimed although placement passes it over", func(g *guards) { g.isHostClaimable = func(f Facts) bool { return f.Host != nil } }, "3:"},
+	{"the image counts as installed before it is", func(g *guards) { g.hasImageOnDisk = func(f Facts) bool { return f.hasImageRequested() } }, "7:"},
 	{"the power counts as off before the BMC confirms", func(g *guards) { g.isPoweredOff = func(f Facts) bool { return f.Host != nil && !f.Host.Online } }, "fence:"},
 	{"the Node counts as gone while it exists", func(g *guards) { g.isNodeGone = func(Facts) bool { return true } }, "fence:"},
-	{"a host is returned before it is erased", func(g *guards) { g.isHostBack = func(f Facts) bool { return f.Host.ImageURL == "" } }, "3:"},
+	{"a host is returned before it is erased", func(g *guards) { g.isHostReturnable = func(f Facts) bool { return f.Host.ImageURL == "" } }, "3:"},
 	{"any verdict counts, whatever Node or boot it speaks of", func(g *guards) { g.hasPassingVerdict = func(f Facts) bool { return f.Machine.Status.Verdict != nil } }, "2:"},
 	{"a token is made whenever there is none", func(g *guards) { g.needsToken = func(Facts) bool { return true } }, "6:"},
-	{"a roll begins whatever the revision", func(g *guards) { g.unsuited = func(Facts, Revision) (string, string) { return "", "" } }, "roll:"},
+	{"a roll begins whatever the revision", func(g *guards) { g.revisionProblem = func(Facts, Revision) (string, string) { return "", "" } }, "roll:"},
 	{"a roll is called off after the power-off was begun", func(g *guards) {
-		g.isCalledOff = func(f Facts) bool {
-			return f.Next.Name == "" && f.Machine.Status.NodeRef != nil && f.HasNodeOfThisAttempt()
+		g.isRollCancelled = func(f Facts) bool {
+			return f.NextRevision.Name == "" && f.Machine.Status.NodeRef != nil && f.hasNodeOfThisAttempt()
 		}
 	}, "roll:"},
 }

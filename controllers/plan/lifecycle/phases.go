@@ -1,92 +1,270 @@
 package lifecycle
 
-import "github.com/ingot-dev/ingot/api/v1alpha1"
+import (
+	"time"
 
-// phases are what is done in each phase while none of its edges holds. The steps are taken in their order, up to the first that
-// has something to do or to wait for. The words of a step say what holds when it has nothing to do.
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// gone is the phase after the last one: the finalizer is removed.
+const gone v1alpha1.MachinePhase = "gone"
+
+// edge is a transition from one phase to another.
+type edge struct {
+	from, to v1alpha1.MachinePhase
+	// when describes the condition in words.
+	when string
+	// holds is the condition.
+	holds func(scope) bool
+	// enter writes into the status what the new phase depends on. It is nil when there is nothing beyond the phase.
+	enter func(*planner)
+}
+
+// edges are the transitions of a Machine. The first edge of a phase whose condition holds is followed.
+var edges = edgeTable()
+
+func edgeTable() []edge {
+	releasing := func(from v1alpha1.MachinePhase) edge {
+		return edge{from, v1alpha1.MachineReleasing, "deleted", scope.isDeleted, nil}
+	}
+	rolling := func(from v1alpha1.MachinePhase) edge {
+		return edge{from, v1alpha1.MachineDraining, "another revision is wanted and can be installed", scope.mustRoll, (*planner).enterDraining}
+	}
+	const (
+		pending, claiming, provisioning = v1alpha1.MachinePending, v1alpha1.MachineClaiming, v1alpha1.MachineProvisioning
+		joining, validating             = v1alpha1.MachineJoining, v1alpha1.MachineValidating
+		ready, draining                 = v1alpha1.MachineReady, v1alpha1.MachineDraining
+	)
+	return []edge{
+		releasing(pending),
+		{pending, claiming, "all it refers to is ready, and placement chose a host", scope.canClaim, (*planner).enterClaiming},
+		releasing(claiming),
+		{claiming, provisioning, "the host's consumerRef is this Machine, and its revision has a rendering", scope.canBeginInstallation, (*planner).enterProvisioning},
+		{claiming, pending, "the host is another's, gone or no longer fit", scope.hasLostClaim, (*planner).enterPending},
+		releasing(provisioning),
+		rolling(provisioning),
+		{provisioning, joining, "this attempt's image is on the disk", scope.canJoin, (*planner).enterJoining},
+		releasing(joining),
+		rolling(joining),
+		{joining, validating, "a Node with this attempt's providerID exists", scope.hasJoined, (*planner).enterValidating},
+		releasing(validating),
+		rolling(validating),
+		{validating, ready, "the verdict passes for this Node, boot and revision, and the gate is lifted", scope.isReady, (*planner).enterReady},
+		releasing(ready),
+		rolling(ready),
+		{ready, validating, "the verdict no longer passes", scope.mustValidateAgain, (*planner).enterValidating},
+		releasing(draining),
+		{draining, provisioning, "evicted, power-off confirmed, Node deleted, and the next revision has a rendering", scope.canReinstall, (*planner).enterNextAttempt},
+		{draining, validating, "the roll was called off before the power-off was begun, and the Node is uncordoned", scope.canCancelRoll, (*planner).enterValidating},
+		{v1alpha1.MachineReleasing, gone, "no host is this Machine's, and its token is gone", scope.isReleased, nil},
+	}
+}
+
+// phases lists the steps of each phase. They run while none of the phase's edges holds, in this order, up to the first that has
+// something to do or to wait for. The goal of a step says what is true when it has nothing to do.
 var phases = map[v1alpha1.MachinePhase][]step{
 	v1alpha1.MachinePending: {
-		goal("the Machine has the finalizer", situation.addFinalizer),
-		goal("everything that it refers to can be used", situation.awaitReferences),
-		goal("placement has chosen a host", situation.awaitPlacement),
+		goal("the Machine has the finalizer", scope.addFinalizer),
+		goal("everything that it refers to can be used", scope.waitForReferences),
+		goal("placement has chosen a host", scope.waitForPlacement),
 	},
 	v1alpha1.MachineClaiming: {
-		goal("everything that it refers to can be used", situation.awaitReferences),
-		goal("the host's consumerRef is this Machine", situation.claimHost),
-		goal("its revision has a rendering", situation.awaitRendering),
+		goal("everything that it refers to can be used", scope.waitForReferences),
+		goal("the host's consumerRef is this Machine", scope.claimHost),
+		goal("its revision has a rendering", scope.waitForRendering),
 	},
 	v1alpha1.MachineProvisioning: {
-		goal("the host is this Machine's", situation.reportLostHost),
-		goal("the host is in no trouble", situation.awaitHostController),
-		goal("the revision whose image is on the disk can be rendered", situation.awaitRevision),
-		goal("the revision suits the tenant's cluster, or is requested already", situation.awaitSuitability),
-		goal("the HostRecord has this attempt", situation.writeHostRecord),
-		goal("the bootstrap token is valid, or deleted when the phase is late", situation.keepInstallToken),
-		goal("the claim Secret has this attempt's documents", situation.writeClaimSecret),
-		goal("the host is requested to install the image", situation.requestInstall),
-		goal("the image is on the disk", situation.awaitInstallation),
+		goal("the host is this Machine's", scope.reportLostHost),
+		goal("the host reports no problem", scope.waitForHealthyHost),
+		goal("the revision whose image is on the disk can be rendered", scope.waitForRevision),
+		goal("the revision suits the tenant's cluster, or is requested already", scope.waitForTenantSupport),
+		goal("the HostRecord has this attempt", scope.writeHostRecord),
+		goal("the bootstrap token is valid, or deleted when the phase is late", scope.syncInstallToken),
+		goal("the claim Secret has this attempt's documents", scope.writeClaimSecret),
+		goal("the host is requested to install the image", scope.requestInstall),
+		goal("the image is on the disk", scope.waitForInstallation),
 	},
 	v1alpha1.MachineJoining: {
-		goal("the host is this Machine's", situation.reportLostHost),
-		goal("the tenant's API server answers", situation.awaitTenantToJoin),
-		goal("no Node of an earlier attempt exists", situation.deleteEarlierNode),
-		goal("the bootstrap token is valid, or deleted when the phase is late", situation.keepJoinToken),
-		goal("the Node has registered", situation.awaitNode),
+		goal("the host is this Machine's", scope.reportLostHost),
+		goal("the tenant's API server answers", scope.waitForTenantToJoin),
+		goal("no Node of an earlier attempt exists", scope.deleteNodeOfEarlierAttempt),
+		goal("the bootstrap token is valid, or deleted when the phase is late", scope.syncJoinToken),
+		goal("the Node has registered", scope.waitForNode),
 	},
-	v1alpha1.MachineValidating: append(furnishSteps(),
-		goal("the verdict passes", situation.awaitVerdict)),
-	v1alpha1.MachineReady: furnishSteps(),
+	v1alpha1.MachineValidating: append(joinedNodeSteps(),
+		goal("the verdict passes", scope.waitForVerdict)),
+	v1alpha1.MachineReady: joinedNodeSteps(),
 	v1alpha1.MachineDraining: append([]step{
-		goal("the host is this Machine's", situation.reportLostHost),
-		while("the power-off is not begun", situation.isBeforePowerOff,
-			goal("no bootstrap token is left", situation.deleteToken),
-			goal("the Node of a roll that was called off is uncordoned", situation.uncordonCalledOff),
-			goal("the wanted revision suits the tenant's cluster", situation.awaitNextRevision))},
+		goal("the host is this Machine's", scope.reportLostHost),
+		while("the power-off is not begun", scope.isBeforePowerOff,
+			goal("no bootstrap token is left", scope.deleteTokenBeforeFence),
+			goal("the Node of a roll that was called off is uncordoned", scope.uncordonAfterCancelledRoll),
+			goal("the wanted revision suits the tenant's cluster", scope.waitForNextRevision))},
 		append(fenceSteps(),
-			goal("the host can take another image", situation.takeImageOff),
-			goal("the next revision has a rendering", situation.awaitRendering))...),
+			goal("the host can take another image", scope.deprovisionForNextImage),
+			goal("the next revision has a rendering", scope.waitForRendering))...),
 	v1alpha1.MachineReleasing: {
-		goal("no bootstrap token is left", situation.deleteToken),
-		while("the host is this Machine's", situation.hasHost,
-			while("the installed system may run", situation.canBeRunning, fenceSteps()...),
-			goal("the host has no image", situation.deprovision),
-			goal("the host is erased and available", situation.awaitErase),
-			goal("no Node that registered meanwhile exists", situation.deleteLateNode),
-			goal("the HostRecord is empty", situation.clearHostRecord),
-			goal("the claim Secret is deleted", situation.deleteClaimSecret),
-			goal("the host has no consumerRef", situation.returnHost)),
-		goal("the tenant's API server answers, or had its time", situation.awaitRelease),
+		goal("no bootstrap token is left", scope.deleteTokenBeforeFence),
+		while("the host is this Machine's", scope.hasHost,
+			while("the installed system may run", scope.canBeRunning, fenceSteps()...),
+			goal("the host has no image", scope.deprovisionHost),
+			goal("the host is erased and available", scope.waitForErase),
+			goal("no Node that registered meanwhile exists", scope.deleteLateNode),
+			goal("the HostRecord is empty", scope.clearHostRecord),
+			goal("the claim Secret is deleted", scope.deleteClaimSecret),
+			goal("the host has no consumerRef", scope.returnHost)),
+		goal("the tenant's API server answers, or had its time", scope.waitForTenantWithoutHost),
 	},
 	gone: {
-		goal("it is reported that a Node may remain", situation.reportRemainingNode),
-		goal("the finalizer is removed", situation.removeFinalizer),
+		goal("it is reported that a Node may remain", scope.reportRemainingNode),
+		goal("the finalizer is removed", scope.removeFinalizer),
 	},
 }
 
-// furnishSteps are the steps with a Node that has joined: what the join needed goes, what its NodeType gives the Node comes.
-func furnishSteps() []step {
+// joinedNodeSteps are the steps with a Node that has joined. They remove what only the join needed, and give the Node the labels and
+// taints of its NodeType.
+func joinedNodeSteps() []step {
 	return []step{
-		goal("the host is this Machine's", situation.reportLostHost),
-		goal("the tenant's API server is looked for while it does not answer", situation.lookForTenant),
-		while("the tenant's API server answers", situation.canAskTenant,
-			goal("no bootstrap token is left", situation.deleteUsedToken),
-			goal("the claim Secret has no token", situation.scrubSecret),
-			goal("the Node has no cordon of Ingot's", situation.uncordonNode),
-			goal("the Node has its NodeType's labels and taints", situation.furnishNode)),
+		goal("the host is this Machine's", scope.reportLostHost),
+		goal("the tenant's API server is checked again while it does not answer", scope.pollTenant),
+		while("the tenant's API server answers", scope.isTenantReachable,
+			goal("no bootstrap token is left", scope.deleteTokenAfterJoin),
+			goal("the claim Secret has no token", scope.scrubSecret),
+			goal("the Node has no cordon of Ingot's", scope.uncordonNode),
+			goal("the Node has its NodeType's labels and taints", scope.syncNodeMetadata)),
 	}
 }
 
-// fenceSteps are the steps that stop the machine and take its Node out of the cluster. A disk may be touched only behind it.
+// fenceSteps are the steps that stop the machine and delete its Node. A disk may be written or erased only after them.
 func fenceSteps() []step {
 	return []step{
-		while("the pods have time to leave", situation.canEvict,
-			goal("the tenant's API server answers", situation.awaitTenant),
-			goal("the Node is cordoned", situation.cordonNode),
-			goal("the Node's pods have left", situation.evictPods)),
-		goal("the Node's pods were looked for in this phase", situation.awaitObservation),
-		goal("the status says that the power-off is begun", situation.beginPowerOff),
-		goal("the host is requested to power off", situation.powerOff),
-		goal("the BMC has confirmed the power-off", situation.awaitPowerOff),
-		goal("the Node is deleted", situation.deleteNode),
+		while("the pods have time to leave", scope.canEvict,
+			goal("the tenant's API server answers", scope.waitForTenant),
+			goal("the Node is cordoned", scope.cordonNode),
+			goal("the Node's pods have left", scope.evictPods)),
+		goal("the Node's pods were listed in this phase", scope.waitForPodList),
+		goal("the status says that the power-off is begun", scope.recordPowerOffRequest),
+		goal("the host is requested to power off", scope.requestPowerOff),
+		goal("the BMC has confirmed the power-off", scope.waitForPowerOff),
+		goal("the Node is deleted", scope.deleteNode),
 	}
+}
+
+// step is one thing that a phase does or waits for, or a group of steps.
+type step struct {
+	// goal says in words what is true when the step has nothing to do. For a group it says what is true while its steps run.
+	goal string
+	// run is nil for a group.
+	run func(scope) result
+	// applies and group are nil for a single step.
+	applies func(scope) bool
+	group   []step
+}
+
+// goal returns a single step.
+func goal(words string, run func(scope) result) step { return step{goal: words, run: run} }
+
+// while returns a group of steps that run only when the condition holds.
+func while(condition string, applies func(scope) bool, group ...step) step {
+	return step{goal: condition, applies: applies, group: group}
+}
+
+// result is what a step returns: next, wait, writeTimestamp or act. The planner applies it to the Decision.
+type result struct {
+	// action is the Action to try. It is nil when there is none.
+	action *Action
+	// report is what the status says. The first report ends the list of steps; without one the following step runs.
+	report report
+	// timestamp is the status field to write. It is empty when there is none.
+	timestamp timestamp
+	// progress is the progress of the installation in the status. nil leaves it as it was, and the zero value removes it.
+	progress *v1alpha1.Progress
+	// requeueAfter is when to plan again although nothing is observed to change. 0 means that only a change leads to another plan.
+	requeueAfter time.Duration
+	// requeue means to plan again as soon as the action is done or, without an action, as soon as the status is written.
+	requeue bool
+}
+
+// timestamp names a status field that records that something was begun or reported. The next decision depends on the field, and on no
+// condition.
+type timestamp string
+
+const (
+	// powerOffRequested is status.powerOffRequestedAt.
+	powerOffRequested timestamp = "powerOffRequestedAt"
+	// nodeRemainsReported is status.nodeRemainsReportedAt. Its report becomes an event of type Warning too.
+	nodeRemainsReported timestamp = "nodeRemainsReportedAt"
+)
+
+// report is what the status says about a Machine that is not Ready.
+type report struct {
+	// condition is the condition that becomes False. When it is empty, only Ready becomes False.
+	condition string
+	// reason is the reason of that condition and of Ready.
+	reason string
+	// waitingFor is status.waitingFor, one short line. When it is empty, the message is used.
+	waitingFor string
+	message    string
+}
+
+// next is the result of a step whose goal is reached.
+var next = result{}
+
+// wait returns the result of a step that can only wait. It ends the list of steps.
+func wait(r report) result { return result{report: r} }
+
+// writeTimestamp returns the result of a step that writes a timestamp into the status before anything follows from it. It ends the list of
+// steps, and the next one is planned after the status is written.
+func writeTimestamp(t timestamp, r report) result {
+	return result{timestamp: t, report: r, requeue: true}
+}
+
+// act returns the result of a step that has an Action to try. With an empty report the following steps run too, to say what the
+// Machine waits for; none of their actions is tried.
+func act(a Action, r report) result { return result{action: &a, report: r} }
+
+// withRequeueAfter returns the result with a time after which to plan again.
+func (r result) withRequeueAfter(after time.Duration) result {
+	r.requeueAfter = after
+	return r
+}
+
+// withRequeue returns the result with the request to plan again at once.
+func (r result) withRequeue() result {
+	r.requeue = true
+	return r
+}
+
+// isFinal reports whether the list of steps ends with this result.
+func (r result) isFinal() bool { return r.report.reason != "" }
+
+// then combines the results of two steps that follow each other: the first action, the first report, and the earlier time to plan again.
+func (r result) then(following result) result {
+	if r.isFinal() {
+		return r
+	}
+	both := following
+	if r.action != nil {
+		both.action, both.requeue, both.timestamp = r.action, r.requeue, ""
+	}
+	if r.requeueAfter > 0 && (both.requeueAfter == 0 || r.requeueAfter < both.requeueAfter) {
+		both.requeueAfter = r.requeueAfter
+	}
+	return both
+}
+
+// runSteps runs the steps in order until the result is final, and returns the combined result.
+func runSteps(steps []step, s scope) result {
+	r := next
+	for _, st := range steps {
+		switch {
+		case r.isFinal():
+			return r
+		case st.run != nil:
+			r = r.then(st.run(s))
+		case st.applies(s):
+			r = r.then(runSteps(st.group, s))
+		}
+	}
+	return r
 }

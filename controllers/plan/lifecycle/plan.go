@@ -5,18 +5,100 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// timelineLength is the most phase entries that are kept.
-const timelineLength = 32
+// Decision says what to do about a Machine now.
+type Decision struct {
+	// Action is the side effect to try before the status is written. It is nil when there is none.
+	Action *Action
+	// Status is the next status of the Machine. The verdict and the condition Validated in it are unchanged: the validation
+	// controller writes those.
+	Status v1alpha1.MachineStatus
+	// Events are to be emitted after the status is written.
+	Events []Event
+	// Requeue means to plan again at once.
+	Requeue bool
+	// RequeueAfter is when to plan again although nothing is observed to change. 0 means that only a change leads to another plan.
+	RequeueAfter time.Duration
+}
 
-// planner works out one Decision.
+// Event is a Kubernetes event about the Machine. Its reason is one of a condition's reasons.
+type Event struct {
+	Warning         bool
+	Reason, Message string
+}
+
+// ActionKind names a side effect.
+type ActionKind string
+
+// The side effects of a Machine's life. There are no others.
+const (
+	// AddFinalizer adds the finalizer, which keeps the Machine until its host is returned.
+	AddFinalizer ActionKind = "AddFinalizer"
+	// ClaimHost sets the host's consumerRef to this Machine.
+	ClaimHost ActionKind = "ClaimHost"
+	// WriteHostRecord sets HostRecord.spec to Action.Record.
+	WriteHostRecord ActionKind = "WriteHostRecord"
+	// CreateToken creates the bootstrap token. With Action.TokenID it creates the token again that the claim Secret has.
+	CreateToken ActionKind = "CreateToken"
+	// RenewToken changes the expiry of the token to Action.Expires.
+	RenewToken ActionKind = "RenewToken"
+	// DeleteToken deletes the bootstrap token.
+	DeleteToken ActionKind = "DeleteToken"
+	// WriteClaimSecret renders the node's documents, token included, into the claim Secret.
+	WriteClaimSecret ActionKind = "WriteClaimSecret"
+	// RequestInstall sets the host's image, user data, network data, meta data and online.
+	RequestInstall ActionKind = "RequestInstall"
+	// ScrubSecret replaces the claim Secret's user data by one without the token.
+	ScrubSecret ActionKind = "ScrubSecret"
+	// SyncNodeMetadata sets the NodeType's labels and taints on the Node. Its value is a label of the metric of actions and is kept.
+	SyncNodeMetadata ActionKind = "FurnishNode"
+	// Cordon makes the Node unschedulable, and marks it with v1alpha1.AnnotationCordoned.
+	Cordon ActionKind = "Cordon"
+	// Uncordon makes the Node schedulable and removes that annotation.
+	Uncordon ActionKind = "Uncordon"
+	// Evict requests the eviction of every pod of Node.Pods once.
+	Evict ActionKind = "Evict"
+	// PowerOff sets the host's online to false.
+	PowerOff ActionKind = "PowerOff"
+	// DeleteNode deletes the Node whose uid is Action.NodeUID.
+	DeleteNode ActionKind = "DeleteNode"
+	// Deprovision removes image, user data, network data and meta data from the host, and sets online to false.
+	Deprovision ActionKind = "Deprovision"
+	// ClearHostRecord empties HostRecord.spec.
+	ClearHostRecord ActionKind = "ClearHostRecord"
+	// DeleteClaimSecret deletes the claim Secret.
+	DeleteClaimSecret ActionKind = "DeleteClaimSecret"
+	// ReturnHost removes the host's consumerRef.
+	ReturnHost ActionKind = "ReturnHost"
+	// RemoveFinalizer removes the finalizer, so that the Machine is deleted.
+	RemoveFinalizer ActionKind = "RemoveFinalizer"
+)
+
+// Action is one side effect. Those on a host apply to Facts.Host, under its resource version.
+type Action struct {
+	Kind ActionKind
+	// Record is for WriteHostRecord.
+	Record v1alpha1.HostRecordSpec
+	// TokenID is for CreateToken (may be empty), RenewToken, DeleteToken and WriteClaimSecret.
+	TokenID string
+	// Expires is for CreateToken and RenewToken.
+	Expires time.Time
+	// NodeUID is for SyncNodeMetadata, Cordon, Uncordon, Evict and DeleteNode.
+	NodeUID types.UID
+}
+
+// maxTimeline is the number of phase entries that the status keeps.
+const maxTimeline = 32
+
+// planner makes one Decision.
 type planner struct {
-	situation
+	scope
 	d Decision
-	// reason and message of Ready=False.
+	// reason and message are those of the condition Ready when it becomes False.
 	reason, message string
 }
 
@@ -24,34 +106,34 @@ type planner struct {
 func Plan(f Facts) Decision { return plan(f, realGuards()) }
 
 func plan(f Facts, g guards) Decision {
-	p := &planner{situation: situation{Facts: f, guards: g}, d: Decision{Status: *f.Machine.Status.DeepCopy()}}
+	p := &planner{scope: scope{Facts: f, guards: g}, d: Decision{Status: *f.Machine.Status.DeepCopy()}}
 	p.d.Status.ObservedGeneration = f.Machine.Generation
 	if f.Machine.Status.Phase == "" {
-		p.enter(v1alpha1.MachinePending)
+		p.enterPhase(v1alpha1.MachinePending)
 		p.Machine.Status = *p.d.Status.DeepCopy()
 	}
-	switch e := p.openEdge(); {
+	switch e := p.nextEdge(); {
 	case e == nil:
-		p.apply(combined(phases[p.Machine.Status.Phase], p.situation))
+		p.applyResult(runSteps(phases[p.Machine.Status.Phase], p.scope))
 	case e.to == gone:
-		p.apply(combined(phases[gone], p.situation))
+		p.applyResult(runSteps(phases[gone], p.scope))
 	default:
-		p.take(e)
-		// What the new phase waits for is told with the step into it; its work begins when that is written.
+		p.followEdge(e)
+		// The status that enters a phase also reports what that phase waits for. Its actions begin after that status is written.
 		p.Machine.Status, p.entering = *p.d.Status.DeepCopy(), true
-		p.apply(combined(phases[p.Machine.Status.Phase], p.situation))
-		p.d.Action, p.d.Again, p.d.Requeue = nil, true, 0
+		p.applyResult(runSteps(phases[p.Machine.Status.Phase], p.scope))
+		p.d.Action, p.d.Requeue, p.d.RequeueAfter = nil, true, 0
 	}
-	p.report(f.Machine.Status)
-	if p.d.Action != nil && p.d.Again && f.Machine.Status.Phase == p.d.Status.Phase && !f.IsOverdue() {
-		// The action is over in a moment: what it waits for is not worth a write.
+	p.finishStatus(f.Machine.Status)
+	if p.d.Action != nil && p.d.Requeue && f.Machine.Status.Phase == p.d.Status.Phase && !f.isOverdue() {
+		// The action takes a moment only, so the status is not written just to report it.
 		p.d.Status, p.d.Events = *f.Machine.Status.DeepCopy(), nil
 	}
 	return p.d
 }
 
-// openEdge is the first edge out of the phase that holds; nil: none does.
-func (s situation) openEdge() *edge {
+// nextEdge returns the first edge of the phase whose condition holds, or nil.
+func (s scope) nextEdge() *edge {
 	for i := range edges {
 		if e := &edges[i]; e.from == s.Machine.Status.Phase && e.holds(s) {
 			return e
@@ -60,19 +142,18 @@ func (s situation) openEdge() *edge {
 	return nil
 }
 
-// take follows the edge.
-func (p *planner) take(e *edge) {
-	p.enter(e.to)
+func (p *planner) followEdge(e *edge) {
+	p.enterPhase(e.to)
 	if e.enter != nil {
 		e.enter(p)
 	}
 }
 
-// apply makes the Decision do and tell what the steps came to.
-func (p *planner) apply(r result) {
-	p.d.Action, p.d.Again = r.action, r.again
-	if r.requeue > 0 {
-		p.after(r.requeue)
+// applyResult writes the result of the steps into the Decision.
+func (p *planner) applyResult(r result) {
+	p.d.Action, p.d.Requeue = r.action, r.requeue
+	if r.requeueAfter > 0 {
+		p.requeueAfter(r.requeueAfter)
 	}
 	switch {
 	case r.progress == nil:
@@ -82,50 +163,50 @@ func (p *planner) apply(r result) {
 		p.d.Status.Progress = r.progress.DeepCopy()
 	}
 	if r.isFinal() {
-		p.tell(r.notice)
+		p.applyReport(r.report)
 	}
 	now := metav1.NewMicroTime(p.Now)
-	switch r.mark {
+	switch r.timestamp {
 	case powerOffRequested:
 		p.d.Status.PowerOffRequestedAt = &now
 	case nodeRemainsReported:
 		p.d.Status.NodeRemainsReportedAt = &now
-		p.event(true, r.notice.reason, r.notice.message)
+		p.addEvent(true, r.report.reason, r.report.message)
 	}
 }
 
-func (p *planner) enter(phase v1alpha1.MachinePhase) {
+func (p *planner) enterPhase(phase v1alpha1.MachinePhase) {
 	s := &p.d.Status
 	s.Phase, s.Deadline, s.WaitingFor, s.Progress = phase, nil, "", nil
 	if phase != v1alpha1.MachineReleasing {
-		s.PowerOffRequestedAt = nil // what was begun for a roll goes on in a release
+		s.PowerOffRequestedAt = nil // a release continues a power-off that a roll has requested
 	}
 	now := metav1.NewMicroTime(p.Now)
-	if limit := p.Timeouts.Of(phase); limit > 0 {
+	if limit := p.Timeouts.ofPhase(phase); limit > 0 {
 		deadline := metav1.NewMicroTime(p.Now.Add(limit))
 		s.Deadline = &deadline
 	}
 	s.Timeline = append(s.Timeline, v1alpha1.PhaseEntry{Phase: phase, At: now})
-	if extra := len(s.Timeline) - timelineLength; extra > 0 {
+	if extra := len(s.Timeline) - maxTimeline; extra > 0 {
 		s.Timeline = s.Timeline[extra:]
 	}
 }
 
-// after asks for another look although nothing is seen to change.
-func (p *planner) after(d time.Duration) {
-	if p.d.Requeue == 0 || d < p.d.Requeue {
-		p.d.Requeue = max(d, time.Second)
+// requeueAfter has the Machine planned again after the duration at the latest, and not before a second has passed.
+func (p *planner) requeueAfter(d time.Duration) {
+	if p.d.RequeueAfter == 0 || d < p.d.RequeueAfter {
+		p.d.RequeueAfter = max(d, time.Second)
 	}
 }
 
-func (p *planner) event(warning bool, reason, message string) {
+func (p *planner) addEvent(warning bool, reason, message string) {
 	p.d.Events = append(p.d.Events, Event{Warning: warning, Reason: reason, Message: message})
 }
 
 func (p *planner) enterPending() { p.d.Status.HostRef = nil }
 
 func (p *planner) enterClaiming() {
-	host := p.Choice.Host
+	host := p.Placement.Host
 	if p.Host != nil {
 		host.Namespace, host.Name = p.Host.Namespace, p.Host.Name
 	}
@@ -134,49 +215,51 @@ func (p *planner) enterClaiming() {
 
 func (p *planner) enterProvisioning() {
 	p.d.Status.Revision, p.d.Status.Rendering, p.d.Status.Attempt = p.Revision.Name, p.Revision.Rendering, p.d.Status.Attempt+1
-	p.event(false, v1alpha1.ReasonClaimed, "claimed host "+p.hostName())
+	p.addEvent(false, v1alpha1.ReasonClaimed, "claimed host "+p.hostName())
 }
 
 func (p *planner) enterDraining() {
-	p.event(false, v1alpha1.ReasonEvicting, fmt.Sprintf("is rolled from %s to %s: its node is being emptied", installed(p.d.Status.Installed(), p.Next.Rendered()), installed(p.Next.Rendered(), p.d.Status.Installed())))
+	before, after := p.d.Status.Installed(), p.NextRevision.Rendered()
+	p.addEvent(false, v1alpha1.ReasonEvicting, fmt.Sprintf("is rolled from %s to %s: its node is being emptied", revisionOrRendering(before, after), revisionOrRendering(after, before)))
 }
 
-// installed names what a Machine has or gets beside the other: the revision or, where both have the same, the rendering.
-func installed(this, other v1alpha1.RenderedRevision) string {
-	if this.Revision == other.Revision && this.Rendering != other.Rendering {
-		return "rendering " + this.Rendering
+// revisionOrRendering returns the part of r that distinguishes it from other: the revision or, where both have the same revision, the
+// rendering.
+func revisionOrRendering(r, other v1alpha1.RenderedRevision) string {
+	if r.Revision == other.Revision && r.Rendering != other.Rendering {
+		return "rendering " + r.Rendering
 	}
-	return "revision " + this.Revision
+	return "revision " + r.Revision
 }
 
-// enterNextAttempt installs what is wanted now, which is the same revision again when the roll was called off too late.
+// enterNextAttempt begins the installation after a drain. The revision is the same one again when the roll was cancelled too late.
 func (p *planner) enterNextAttempt() {
-	p.Revision, p.Next = p.installedNext(), Revision{}
+	p.Revision, p.NextRevision = p.revisionToInstall(), Revision{}
 	s := &p.d.Status
 	s.Revision, s.Rendering, s.Attempt, s.NodeRef, s.SystemUUID = p.Revision.Name, p.Revision.Rendering, s.Attempt+1, nil, ""
-	p.set(v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonWaitingForNode, fmt.Sprintf("attempt %d is being installed", s.Attempt))
-	p.event(false, v1alpha1.ReasonProvisioning, fmt.Sprintf("host %s is powered off and is installed again, with revision %s as attempt %d", p.hostName(), s.Revision, s.Attempt))
+	p.setCondition(v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonWaitingForNode, fmt.Sprintf("attempt %d is being installed", s.Attempt))
+	p.addEvent(false, v1alpha1.ReasonProvisioning, fmt.Sprintf("host %s is powered off and is installed again, with revision %s as attempt %d", p.hostName(), s.Revision, s.Attempt))
 }
 
 func (p *planner) enterJoining() {
 	if r := p.Host.Record; r != nil && r.Status.Inventory != nil {
 		p.d.Status.SystemUUID = r.Status.Inventory.SystemUUID
 	}
-	p.event(false, v1alpha1.ReasonProvisioned, "the image of revision "+p.d.Status.Revision+" is on the disk of "+p.hostName())
+	p.addEvent(false, v1alpha1.ReasonProvisioned, "the image of revision "+p.d.Status.Revision+" is on the disk of "+p.hostName())
 }
 
 func (p *planner) enterValidating() {
 	switch p.Machine.Status.Phase {
 	case v1alpha1.MachineReady:
 		reason, message := p.verdictProblem()
-		p.event(true, reason, message)
+		p.addEvent(true, reason, message)
 	case v1alpha1.MachineDraining:
-		p.event(false, v1alpha1.ReasonUpToDate, "the roll was called off; revision "+p.d.Status.Revision+" stays")
+		p.addEvent(false, v1alpha1.ReasonUpToDate, "the roll was called off; revision "+p.d.Status.Revision+" stays")
 	default:
-		p.event(false, v1alpha1.ReasonJoined, "Node "+p.Machine.Name+" joined")
+		p.addEvent(false, v1alpha1.ReasonJoined, "Node "+p.Machine.Name+" joined")
 	}
 }
 
 func (p *planner) enterReady() {
-	p.event(false, v1alpha1.ReasonReady, "the verdict passes; the gate is lifted")
+	p.addEvent(false, v1alpha1.ReasonReady, "the verdict passes; the gate is lifted")
 }

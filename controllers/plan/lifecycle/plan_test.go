@@ -54,7 +54,7 @@ func stepLists() string {
 
 func writeSteps(b *strings.Builder, indent string, steps []step) {
 	for i, s := range steps {
-		if s.take != nil {
+		if s.run != nil {
 			fmt.Fprintf(b, "%s%d. %s\n", indent, i+1, s.goal)
 			continue
 		}
@@ -76,15 +76,15 @@ func orderedPhases() []v1alpha1.MachinePhase {
 
 const document = `# The life of a Machine
 
-Rendered from edges.go and phases.go; %[1]sgo test ./controllers/plan/lifecycle -update%[1]s writes it anew.
+Rendered from phases.go; %[1]sgo test ./controllers/plan/lifecycle -update%[1]s writes it anew.
 
 %[1]s%[1]s%[1]smermaid
 %[2]s%[1]s%[1]s%[1]s
 
 ## What is done in each phase
 
-While none of the ways out of a phase is open, its steps are taken in this order, up to the first that has something to do or to wait
-for. Each line says what holds when the step has nothing to do.
+While the condition of none of its edges holds, the steps of a phase run in this order, up to the first that has something to do or to wait
+for. Each line says what is true when the step has nothing to do.
 %[3]s`
 
 func TestTheCheckedInLifeIsThatOfTheTables(t *testing.T) {
@@ -275,7 +275,7 @@ func TestWhatAMachineWaitsForIsNamedBeforeAHostIsClaimed(t *testing.T) {
 		{"a silent tenant", func(f *Facts) { f.Tenant.Reachable = false }, v1alpha1.ReasonWaitingForTenant},
 		{"a kubelet that is too new", func(f *Facts) { f.Revision.Kubelet = "1.38.0" }, v1alpha1.ReasonVersionSkew},
 		{"a tenant without DRA", func(f *Facts) { f.Revision.DRA = true }, v1alpha1.ReasonDRANotServed},
-		{"no host", func(f *Facts) { f.Choice = Choice{Reason: v1alpha1.ReasonNoHostAvailable, Message: "none"} }, v1alpha1.ReasonNoHostAvailable},
+		{"no host", func(f *Facts) { f.Placement = Placement{Reason: v1alpha1.ReasonNoHostAvailable, Message: "none"} }, v1alpha1.ReasonNoHostAvailable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := good
@@ -297,11 +297,11 @@ func TestAPowerOffIsConfirmedByTheRecordThoughTheProviderIsGone(t *testing.T) {
 	f, _, _ := w.facts(w.machines[0])
 	f.Provider, f.Host.Online, f.Host.PoweredOn = Provider{}, false, false
 	f.Host.Record.Status.Power = &v1alpha1.HostPower{State: "Off", ObservedGeneration: f.Host.Generation - 1}
-	if f.IsPoweredOff() {
+	if f.isPoweredOff() {
 		t.Error("a state that was read before the power-off was asked for counts as its confirmation")
 	}
 	f.Host.Record.Status.Power.ObservedGeneration++
-	if !f.IsPoweredOff() {
+	if !f.isPoweredOff() {
 		t.Error("the confirmed power-off does not count")
 	}
 }

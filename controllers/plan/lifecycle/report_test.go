@@ -13,7 +13,7 @@ func TestWhatACheckWaitsForIsSaidAsNumbersOrInWords(t *testing.T) {
 		{"", "complete", "nothing seen, expected complete"},
 		{"gpu-0: 570.124.6", "570.172.8 or 570.172.08", "gpu-0: 570.124.6, expected 570.172.8 or 570.172.08"},
 	} {
-		if got := compared(v1alpha1.Check{Observed: tt.observed, Expected: tt.expected}); got != tt.want {
+		if got := observedOfExpected(v1alpha1.Check{Observed: tt.observed, Expected: tt.expected}); got != tt.want {
 			t.Errorf("%q and %q: %s, want %s", tt.observed, tt.expected, got, tt.want)
 		}
 	}

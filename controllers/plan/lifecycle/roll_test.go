@@ -203,9 +203,9 @@ func TestNothingIsDrainedForWhatCannotBeInstalled(t *testing.T) {
 		name, reason, says string
 		spoil              func(*Facts)
 	}{
-		{"a revision that does not exist", v1alpha1.ReasonWaitingForNodeType, "it does not exist", func(f *Facts) { f.Next = revisionOf("rev-gone") }},
-		{"a kubelet that is too new", v1alpha1.ReasonVersionSkew, "newer than", func(f *Facts) { f.Next = revisionOf("rev-new") }},
-		{"GPUs by DRA in a tenant without it", v1alpha1.ReasonDRANotServed, "resource.k8s.io/v1", func(f *Facts) { f.Next = revisionOf("rev-dra") }},
+		{"a revision that does not exist", v1alpha1.ReasonWaitingForNodeType, "it does not exist", func(f *Facts) { f.NextRevision = revisionOf("rev-gone") }},
+		{"a kubelet that is too new", v1alpha1.ReasonVersionSkew, "newer than", func(f *Facts) { f.NextRevision = revisionOf("rev-new") }},
+		{"GPUs by DRA in a tenant without it", v1alpha1.ReasonDRANotServed, "resource.k8s.io/v1", func(f *Facts) { f.NextRevision = revisionOf("rev-dra") }},
 		{"a tenant that does not answer", v1alpha1.ReasonWaitingForTenant, "no answer", func(f *Facts) { f.Tenant.Reachable = false }},
 		{"a host that a person keeps back", v1alpha1.ReasonHostPaused, "remove its annotation", func(f *Facts) { f.Host.Paused = true }},
 		{"a host whose BMC is in error", "BMCUnreachable", "no route", func(f *Facts) {
@@ -221,8 +221,8 @@ func TestNothingIsDrainedForWhatCannotBeInstalled(t *testing.T) {
 			d := Plan(f)
 			u := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionUpToDate)
 			if d.Status.Phase != v1alpha1.MachineReady || d.Action != nil || u.Status != metav1.ConditionFalse || u.Reason != c.reason ||
-				!strings.Contains(u.Message, f.Next.Name) || !strings.Contains(u.Message, c.says) || d.Requeue == 0 {
-				t.Errorf("phase %s, action %v, UpToDate %+v, again in %s", d.Status.Phase, d.Action, u, d.Requeue)
+				!strings.Contains(u.Message, f.NextRevision.Name) || !strings.Contains(u.Message, c.says) || d.RequeueAfter == 0 {
+				t.Errorf("phase %s, action %v, UpToDate %+v, again in %s", d.Status.Phase, d.Action, u, d.RequeueAfter)
 			}
 		})
 	}
@@ -248,7 +248,7 @@ func TestADrainStopsWhileItsRevisionCannotBeHadAndItsTenantIsLost(t *testing.T) 
 		reason string
 		spoil  func(*Facts)
 	}{
-		{v1alpha1.ReasonWaitingForNodeType, func(f *Facts) { f.Next = revisionOf("rev-gone") }},
+		{v1alpha1.ReasonWaitingForNodeType, func(f *Facts) { f.NextRevision = revisionOf("rev-gone") }},
 		{v1alpha1.ReasonWaitingForTenant, func(f *Facts) { f.Tenant.Reachable, f.Node = false, Node{} }},
 		{v1alpha1.ReasonWaitingForTenant, func(f *Facts) { // after the power-off, and long after
 			f.Tenant.Reachable, f.Node, f.Host.Online, f.Now = false, Node{}, false, f.Now.Add(24*time.Hour)
@@ -273,7 +273,7 @@ func TestAHostWithoutARecordIsDeprovisionedBeforeItTakesTheNextImage(t *testing.
 	w.reconcile(w.machines[0])
 	w.sync()
 	f, _, _ := w.facts(w.machines[0])
-	f.Provider.Records, f.Host.Record, f.Node = false, nil, Node{}
+	f.Provider.HasRecords, f.Host.Record, f.Node = false, nil, Node{}
 	f.Host.Online, f.Host.PoweredOn, f.Host.InstalledURL = false, false, f.Host.ImageURL
 	for _, c := range []struct {
 		state, image string

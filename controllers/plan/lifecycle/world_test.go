@@ -217,17 +217,17 @@ func (w *world) facts(m *machine) (Facts, *host, bmh) {
 	f := Facts{
 		Now: w.now, Timeouts: w.timeouts, Machine: m.cached.Machine,
 		NodeType: NodeType{Found: true, Ready: true, Stable: rendered("rev-1"), Target: rendered("rev-1")},
-		Provider: Provider{Found: true, HostNamespace: "metal", Records: true, Erase: v1alpha1.EraseMetadata},
+		Provider: Provider{Found: true, HostNamespace: "metal", HasRecords: true, Erase: v1alpha1.EraseMetadata},
 		Tenant:   Tenant{Found: true, Reachable: w.tenant.reachable, Reason: "TenantUnreachable", Message: "no answer", Version: "v1.37.0"},
 	}
 	f.Revision = revisionOf(text(CurrentRevision(f.Machine, f.NodeType)))
 	if next := NextRevision(f.Machine); !next.IsZero() {
-		f.Next = revisionOf(text(next))
+		f.NextRevision = revisionOf(text(next))
 	}
 	h := w.hostOf(f.Machine)
 	var seen bmh
 	if h == nil && f.Machine.Status.HostRef == nil {
-		f.Choice = w.place(f.Machine.UID)
+		f.Placement = w.place(f.Machine.UID)
 	}
 	if h != nil {
 		seen = h.cached
@@ -237,7 +237,7 @@ func (w *world) facts(m *machine) (Facts, *host, bmh) {
 		}
 		f.Host = hostFacts(h.name, seen, f.Machine.UID)
 		if phase == v1alpha1.MachineClaiming {
-			f.Host.Unfit = unfit(h.name, seen)
+			f.Host.ClaimProblem = unfit(h.name, seen)
 		}
 		if s := w.secrets[h.name]; s != nil && s.machine == f.Machine.UID {
 			f.Secret = Secret{Found: true, Attempt: s.attempt, TokenID: s.tokenID}
@@ -259,7 +259,7 @@ func (w *world) seeTenant(f *Facts) {
 		fallthrough
 	case v1alpha1.MachineJoining, v1alpha1.MachineValidating, v1alpha1.MachineReady:
 		if n := w.tenant.nodes[f.Machine.Name]; n != nil {
-			f.Node = Node{Found: true, UID: n.uid, ProviderID: n.providerID, BootID: n.bootID, Unschedulable: n.cordoned, Cordoned: n.ours, Furnished: n.labelled}
+			f.Node = Node{Found: true, UID: n.uid, ProviderID: n.providerID, BootID: n.bootID, Unschedulable: n.cordoned, CordonedByIngot: n.ours, MetadataInSync: n.labelled}
 			if draining && n.cordoned {
 				f.Node.Pods = make([]string, n.pods)
 			}
@@ -290,7 +290,7 @@ func hostFacts(name string, b bmh, uid types.UID) *Host {
 		Namespace: "metal", Name: name, Generation: b.generation, Online: b.online, ImageURL: b.imageURL,
 		State: string(b.status.State), Error: string(b.status.ErrorType), ErrorMessage: b.status.ErrorMessage,
 		Paused: b.paused, PoweredOn: b.status.PoweredOn,
-		Record: &Record{Spec: b.spec, Status: b.record},
+		Record: &HostRecord{Spec: b.spec, Status: b.record},
 	}
 	switch b.consumer {
 	case "":
@@ -339,7 +339,7 @@ func isClean(b bmh) bool {
 	return b.record.Installed == nil && (b.record.LastTenant == "" || b.record.Erased != nil)
 }
 
-func (w *world) place(uid types.UID) Choice {
+func (w *world) place(uid types.UID) Placement {
 	request, hosts := wanted, []placement.HostFacts{}
 	request.MachineUID = uid
 	for _, h := range w.hosts {
@@ -347,7 +347,7 @@ func (w *world) place(uid types.UID) Choice {
 	}
 	d := placement.Choose(request, hosts)
 	if d.Host == "" {
-		return Choice{Reason: d.Reason, Message: d.Message}
+		return Placement{Reason: d.Reason, Message: d.Message}
 	}
-	return Choice{Host: types.NamespacedName{Namespace: "metal", Name: d.Host}}
+	return Placement{Host: types.NamespacedName{Namespace: "metal", Name: d.Host}}
 }

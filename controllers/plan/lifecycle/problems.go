@@ -1,0 +1,173 @@
+package lifecycle
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// claimProblem returns the first reason why the Machine may claim no host at all, whatever hosts there are.
+func (s scope) claimProblem() (reason, message string) {
+	nt, m := s.NodeType, s.Machine
+	name := "NodeType " + m.Spec.NodeTypeRef.Name
+	switch {
+	case !nt.Found:
+		return v1alpha1.ReasonWaitingForNodeType, name + " does not exist: create it, or delete this Machine"
+	case !nt.Ready && nt.Reason == "":
+		return v1alpha1.ReasonWaitingForNodeType, name + " is new, and its controller has not looked at it yet"
+	case !nt.Ready:
+		return v1alpha1.ReasonWaitingForNodeType, fmt.Sprintf("%s is not Ready, %s: %s", name, nt.Reason, nt.Message)
+	case s.Revision.Name == "":
+		return v1alpha1.ReasonWaitingForNodeType, name + " has no stable revision yet"
+	case !s.Provider.Found && s.Revision.Problem == "":
+		return v1alpha1.ReasonWaitingForNodeType, "the NodeProvider of " + name + " does not exist"
+	}
+	return s.guards.revisionProblem(s.Facts, s.Revision)
+}
+
+// rollProblem returns the first reason why a roll to the next revision must not begin.
+func (s scope) rollProblem() (reason, message string) {
+	if reason, message = s.guards.revisionProblem(s.Facts, s.NextRevision); reason != "" {
+		return reason, message
+	}
+	switch s.Machine.Status.Phase {
+	case v1alpha1.MachineValidating, v1alpha1.MachineReady:
+		// With this problem the BMC would not confirm the power-off, and the node would be drained for nothing.
+		return s.hostProblem()
+	default:
+		return "", ""
+	}
+}
+
+// hostProblem returns the reason why the host's controller does not continue.
+func (s scope) hostProblem() (reason, message string) {
+	h := s.Host
+	switch {
+	case h.Paused:
+		return v1alpha1.ReasonHostPaused, "host " + s.hostName() + " is paused: remove its annotation baremetalhost.metal3.io/paused"
+	case h.Detached:
+		return v1alpha1.ReasonHostDetached, "host " + s.hostName() + " is detached: remove its annotation baremetalhost.metal3.io/detached"
+	case h.Error != "" && h.ErrorReason != "":
+		return h.ErrorReason, "host " + s.hostName() + ": " + h.ErrorMessage
+	case h.Error != "":
+		return v1alpha1.ReasonHostError, fmt.Sprintf("host %s reports a %s: %s", s.hostName(), h.Error, h.ErrorMessage)
+	default:
+		return "", ""
+	}
+}
+
+// revisionProblem returns the reason why a revision must not be installed for the Machine's tenant now.
+func revisionProblem(f Facts, r Revision) (reason, message string) {
+	switch {
+	case r.Problem != "":
+		return v1alpha1.ReasonWaitingForNodeType, "revision " + r.Name + ": " + r.Problem
+	case !f.Tenant.Found || !f.Tenant.Reachable:
+		return v1alpha1.ReasonWaitingForTenant, tenantProblem(f)
+	case f.Tenant.Deleting:
+		return v1alpha1.ReasonWaitingForTenant, tenantName(f) + " is being deleted and takes no further nodes: delete this Machine"
+	}
+	if problem := VersionSkewProblem(r.Kubelet, f.Tenant.Version); problem != "" {
+		return v1alpha1.ReasonVersionSkew, problem
+	}
+	if r.DRA && !f.Tenant.ServesDRA {
+		return v1alpha1.ReasonDRANotServed, fmt.Sprintf("revision %s advertises its GPUs by a DRA driver, and the API server of %s (%s) does not serve "+
+			"resource.k8s.io/v1: upgrade it to Kubernetes 1.34 or newer, or use a presentation that a device plugin advertises", r.Name, tenantName(f), f.Tenant.Version)
+	}
+	return "", ""
+}
+
+// VersionSkewProblem says why a kubelet of the given version must not join an API server of the given version; empty: it may.
+// A kubelet must not be newer than the API server, and at most three minor versions older
+// (kubernetes.io/releases/version-skew-policy).
+func VersionSkewProblem(kubelet, apiServer string) string {
+	k, err := version.ParseGeneric(kubelet)
+	if err != nil {
+		return fmt.Sprintf("the image's kubelet version %q is not a version: correct spec.software.kubelet in a new OSImage", kubelet)
+	}
+	s, err := version.ParseGeneric(apiServer)
+	if err != nil {
+		return fmt.Sprintf("the tenant's API server says version %q, which is not a version", apiServer)
+	}
+	switch {
+	case k.Major() != s.Major() || k.Minor() > s.Minor():
+		return fmt.Sprintf("the image's kubelet %s is newer than the tenant's API server %s: use an older image or upgrade the tenant", kubelet, apiServer)
+	case s.Minor()-k.Minor() > 3:
+		return fmt.Sprintf("the image's kubelet %s is more than three minor versions older than the tenant's API server %s: use a newer image", kubelet, apiServer)
+	default:
+		return ""
+	}
+}
+
+func tenantName(f Facts) string {
+	return "TenantCluster " + f.Machine.Namespace + "/" + f.Machine.Spec.TenantClusterRef.Name
+}
+
+// tenantProblem says why the tenant's cluster cannot be used.
+func tenantProblem(f Facts) string {
+	switch {
+	case !f.Tenant.Found && f.Machine.Deleting:
+		return tenantName(f) + " does not exist"
+	case !f.Tenant.Found:
+		return tenantName(f) + " does not exist: create it, or delete this Machine"
+	}
+	return fmt.Sprintf("%s cannot be used: %s: %s", tenantName(f), f.Tenant.Reason, f.Tenant.Message)
+}
+
+// verdictProblem returns the reason why a Machine that had a Node is not Ready.
+func (s scope) verdictProblem() (reason, message string) {
+	v, m := s.Machine.Status.Verdict, s.Machine
+	switch {
+	case !s.hasHost():
+		return v1alpha1.ReasonHostLost, "host " + s.hostName() + " is no longer this Machine's"
+	case !s.Tenant.Reachable:
+		return v1alpha1.ReasonWaitingForTenant, tenantProblem(s.Facts)
+	case !s.Node.Found:
+		return v1alpha1.ReasonNodeLost, "Node " + m.Name + " was deleted in the tenant's cluster: restart kubelet on it, and it registers again"
+	case !s.hasNodeOfThisAttempt():
+		return v1alpha1.ReasonNodeConflict, s.nodeConflictMessage()
+	case !s.hasVerdictOfNode():
+		return v1alpha1.ReasonChecksWaiting, "Node " + m.Name + " has not been judged yet"
+	case v.BootID != s.Node.BootID:
+		return v1alpha1.ReasonNodeRebooted, "Node " + m.Name + " booted since it was judged"
+	}
+	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionValidated); c != nil && c.Status != metav1.ConditionTrue {
+		return c.Reason, c.Message
+	} else if v.Result != v1alpha1.CheckPass {
+		return v1alpha1.ReasonChecksWaiting, "a check does not pass: " + s.decidingCheck()
+	}
+	return v1alpha1.ReasonSettling, "every check passes; the gate is lifted when that lasted for validation.settle"
+}
+
+// decidingCheck describes the first check that decides the verdict, in a few words: nvidia.com/gpu: 7 of 8.
+func (s scope) decidingCheck() string {
+	if v := s.Machine.Status.Verdict; v != nil && s.hasNodeOfThisAttempt() && v.NodeUID == s.Node.UID {
+		for _, c := range v.Checks {
+			if c.Result == v.Result && c.Result != v1alpha1.CheckPass {
+				return strings.TrimPrefix(c.Name, "resource/") + ": " + observedOfExpected(c)
+			}
+		}
+	}
+	return ""
+}
+
+// observedOfExpected describes what a check observed and expected. Numbers read as 7 of 8.
+func observedOfExpected(c v1alpha1.Check) string {
+	if c.Observed == "" {
+		return "nothing seen, expected " + c.Expected
+	}
+	if _, err := resource.ParseQuantity(c.Observed); err == nil {
+		return c.Observed + " of " + c.Expected
+	}
+	return c.Observed + ", expected " + c.Expected
+}
+
+func (s scope) nodeConflictMessage() string {
+	return fmt.Sprintf("Node %s exists in the tenant's cluster with providerID %q, this Machine's would be %q: delete that Node, or this Machine",
+		s.Machine.Name, s.Node.ProviderID, s.Machine.ProviderID())
+}

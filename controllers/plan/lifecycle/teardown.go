@@ -1,0 +1,315 @@
+package lifecycle
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// evictionInterval is how often the remaining pods are evicted again, hostCheckInterval how often a Machine that waits for a power-off or
+// an erase is planned again.
+const (
+	evictionInterval  = 5 * time.Second
+	hostCheckInterval = 30 * time.Second
+)
+
+// maxNamed is how many pods or budgets a message names, so that it stays readable.
+const maxNamed = 5
+
+// canEvict reports whether the pods are still to be evicted: until the power-off has begun and, in a release, until the drain time-out. A
+// roll has no time-out.
+func (s scope) canEvict() bool {
+	return !s.hasPowerOffBegun() && !(s.Machine.Status.Phase == v1alpha1.MachineReleasing && s.IsDrainOver())
+}
+
+// isBeforePowerOff reports whether the machine still runs, so that the roll can be cancelled.
+func (s scope) isBeforePowerOff() bool { return !s.hasPowerOffBegun() }
+
+func (s scope) uncordonAfterCancelledRoll() result {
+	if !s.guards.isRollCancelled(s.Facts) {
+		return next
+	}
+	return act(Action{Kind: Uncordon, NodeUID: s.Node.UID}, report{
+		reason: v1alpha1.ReasonEvicting, message: "the roll was called off: Node " + s.Machine.Name + " is being uncordoned",
+	}).withRequeue()
+}
+
+// waitForNextRevision stops a roll whose revision can no longer be installed.
+func (s scope) waitForNextRevision() result {
+	if s.NextRevision.Name == "" {
+		return next
+	}
+	reason, message := s.guards.revisionProblem(s.Facts, s.NextRevision)
+	if reason == "" {
+		return next
+	}
+	return wait(report{reason: reason, message: message + "; the roll waits, and its Node stays cordoned"}).withRequeueAfter(time.Minute)
+}
+
+func (s scope) waitForTenant() result {
+	if s.Tenant.Reachable {
+		return next
+	}
+	if s.Machine.Status.Phase == v1alpha1.MachineDraining {
+		return wait(report{
+			reason: v1alpha1.ReasonWaitingForTenant, waitingFor: "the tenant's API server", message: tenantProblem(s.Facts) + "; the roll waits for it",
+		}).withRequeueAfter(time.Minute)
+	}
+	until := s.phaseStart().Add(s.Timeouts.Draining)
+	return wait(report{
+		reason: v1alpha1.ReasonEvicting, waitingFor: "the tenant's API server",
+		message: fmt.Sprintf("%s; the release goes on without it at %s", tenantProblem(s.Facts), until.UTC().Format(time.RFC3339)),
+	}).withRequeueAfter(min(time.Minute, max(until.Sub(s.Now), time.Second)))
+}
+
+func (s scope) cordonNode() result {
+	if !s.hasOwnNode() || s.Node.Unschedulable {
+		return next
+	}
+	return act(Action{Kind: Cordon, NodeUID: s.Node.UID}, report{
+		reason: v1alpha1.ReasonEvicting, message: "Node " + s.Machine.Name + " is being cordoned",
+	}).withRequeue()
+}
+
+// evictPods evicts the remaining pods and reports them. After its drain time-out a roll keeps waiting, and reports the budgets that allow no
+// eviction.
+func (s scope) evictPods() result {
+	if !s.hasOwnNode() || len(s.Node.Pods) == 0 {
+		return next
+	}
+	evict, pods := Action{Kind: Evict, NodeUID: s.Node.UID}, podsToLeave(s.Node.Pods)
+	if s.Machine.Status.Phase != v1alpha1.MachineDraining || !s.IsDrainOver() {
+		return act(evict, report{reason: v1alpha1.ReasonEvicting, message: pods}).withRequeueAfter(evictionInterval)
+	}
+	message := pods
+	if b := s.Node.Budgets; len(b) > 0 {
+		message += "; no eviction is allowed by PodDisruptionBudget " + strings.Join(b[:min(len(b), maxNamed)], ", ")
+	}
+	return act(evict, report{reason: v1alpha1.ReasonDrainTimedOut, waitingFor: pods, message: message +
+		"; a roll forces no pod: mend what keeps them, delete the pods, or call the roll off: ingot rollout undo " + s.Machine.Spec.NodeTypeRef.Name}).withRequeueAfter(hostCheckInterval)
+}
+
+func podsToLeave(names []string) string {
+	switch n := len(names); {
+	case n == 1:
+		return "1 pod to leave: " + names[0]
+	case n <= maxNamed:
+		return fmt.Sprintf("%d pods to leave: %s", n, strings.Join(names, ", "))
+	default:
+		return fmt.Sprintf("%d pods to leave: %s and %d more", n, strings.Join(names[:maxNamed], ", "), n-maxNamed)
+	}
+}
+
+// waitForPodList prevents a power-off in the decision that enters the phase. Pods are listed only in the phases that evict, so that the facts
+// of the phase before have none. Without this step: a Ready Machine is deleted, its Node seems to have no pods, and the server is powered off
+// under them.
+func (s scope) waitForPodList() result {
+	if !s.entering || s.hasPowerOffBegun() {
+		return next
+	}
+	return wait(report{reason: v1alpha1.ReasonEvicting, message: "the node is being emptied"})
+}
+
+// recordPowerOffRequest writes into the status that the host will be requested to power off. Without it: the request is sent, the
+// manager is restarted before it sees spec.online false, and the roll is cancelled meanwhile. The Machine goes back to Validating while its
+// server is about to go off.
+func (s scope) recordPowerOffRequest() result {
+	if s.hasPowerOffBegun() {
+		return next
+	}
+	return writeTimestamp(powerOffRequested, s.powerOffReport())
+}
+
+func (s scope) requestPowerOff() result {
+	if !s.Host.Online {
+		return next
+	}
+	return act(Action{Kind: PowerOff}, s.powerOffReport())
+}
+
+func (s scope) powerOffReport() report {
+	return report{reason: v1alpha1.ReasonPoweringOff, message: "host " + s.hostName() + " is being powered off"}
+}
+
+func (s scope) waitForPowerOff() result {
+	if s.guards.isPoweredOff(s.Facts) {
+		return next
+	}
+	reason, message := s.hostProblem()
+	if reason == "" {
+		reason, message = v1alpha1.ReasonPoweringOff, "the BMC has not confirmed the power-off of "+s.hostName()
+	}
+	return wait(report{
+		reason: reason, waitingFor: "the confirmed power-off", message: message + "; nothing touches its disk before" + s.abandonHint(),
+	}).withRequeueAfter(hostCheckInterval)
+}
+
+// abandonHint returns the end of a message that says how to abandon a server that cannot be repaired. It is empty until the phase is
+// overdue.
+func (s scope) abandonHint() string {
+	if !s.isOverdue() {
+		return ""
+	}
+	return "; mend that, or give the server up as it is: annotate its BareMetalHost with baremetalhost.metal3.io/detached and delete it"
+}
+
+// deleteNode deletes the Node of the machine that is off. A release continues without the tenant's API server after the drain time-out: the
+// Node then remains, and reportRemainingNode reports that.
+func (s scope) deleteNode() result {
+	switch {
+	case s.guards.isNodeGone(s.Facts):
+		return next
+	case s.Tenant.Reachable:
+		return act(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, s.deletingNodeReport()).withRequeue()
+	case s.Machine.Status.Phase == v1alpha1.MachineReleasing && s.IsDrainOver():
+		return next
+	default:
+		return s.waitForTenant()
+	}
+}
+
+func (s scope) deletingNodeReport() report {
+	return report{reason: v1alpha1.ReasonDeletingNode, message: "Node " + s.Machine.Name + " is being deleted"}
+}
+
+// deprovisionForNextImage has an effect only on hosts without HostRecords: a baremetal-operator installs only on what it has deprovisioned.
+func (s scope) deprovisionForNextImage() result {
+	if s.canTakeImage() {
+		return next
+	}
+	reason, message := s.hostProblem()
+	if reason == "" {
+		reason, message = v1alpha1.ReasonErasing, fmt.Sprintf("host %s is %s; it takes the next image when it is available", s.hostName(), s.Host.State)
+	}
+	r := report{reason: reason, waitingFor: "the host to be deprovisioned", message: message}
+	if s.Host.ImageURL != "" {
+		return act(Action{Kind: Deprovision}, r).withRequeueAfter(hostCheckInterval)
+	}
+	return wait(r).withRequeueAfter(hostCheckInterval)
+}
+
+// waitForRendering waits until the revision to install has a rendering.
+func (s scope) waitForRendering() result {
+	revision := s.revisionToInstall()
+	if revision.Rendering != "" {
+		return next
+	}
+	return wait(report{
+		reason: v1alpha1.ReasonWaitingForNodeType, message: "revision " + revision.Name + ": " + revision.Problem + "; nothing is installed before that",
+	}).withRequeueAfter(time.Minute)
+}
+
+// canBeRunning reports whether the system that was installed on the host may run.
+func (s scope) canBeRunning() bool { return s.Host.ImageURL != "" && s.canHaveBooted() }
+
+func (s scope) deprovisionHost() result {
+	if s.Host.ImageURL == "" {
+		return next
+	}
+	return act(Action{Kind: Deprovision}, report{
+		reason: v1alpha1.ReasonErasing, waitingFor: "the host to be erased", message: "host " + s.hostName() + " is being deprovisioned",
+	})
+}
+
+func (s scope) waitForErase() result {
+	if s.guards.isHostReturnable(s.Facts) {
+		return next
+	}
+	reason, message := s.hostProblem()
+	switch {
+	case reason == "":
+		reason, message = v1alpha1.ReasonErasing, "host "+s.hostName()+" is "+s.Host.State+s.runningStep()
+	case s.Host.Error != "":
+		reason, message = v1alpha1.ReasonEraseFailed, message+"; the host stays out of the pool"+s.abandonHint()
+	}
+	return wait(report{reason: reason, waitingFor: "the host to be erased", message: message}).withRequeueAfter(hostCheckInterval)
+}
+
+// runningStep returns the end of a message that names the installer's step. It is empty while no attempt is open.
+func (s scope) runningStep() string {
+	if r := s.Host.Record; r != nil && r.Status.Wanted.IsOpen() {
+		if a := r.Status.Progress(); a != nil {
+			return ": " + a.Step
+		}
+	}
+	return ""
+}
+
+// deleteLateNode deletes a Node that registered between the request to erase and the power-off.
+func (s scope) deleteLateNode() result {
+	if !s.hasOwnNode() || !s.Tenant.Reachable || !s.guards.isPoweredOff(s.Facts) {
+		return next
+	}
+	return act(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, s.deletingNodeReport())
+}
+
+// clearHostRecord, deleteClaimSecret and returnHost remove what was written for the claim, and the claim itself last. In another order: the
+// consumerRef is removed first, another Machine claims the host, and the HostRecord and the Secret of this Machine are still there: the
+// host would be installed with this Machine's user data.
+func (s scope) clearHostRecord() result {
+	if s.Host.Record == nil || s.Host.Record.Spec.Machine == nil {
+		return next
+	}
+	return act(Action{Kind: ClearHostRecord}, s.returningReport()).withRequeue()
+}
+
+func (s scope) deleteClaimSecret() result {
+	if !s.Secret.Found {
+		return next
+	}
+	return act(Action{Kind: DeleteClaimSecret}, s.returningReport()).withRequeue()
+}
+
+func (s scope) returnHost() result {
+	return act(Action{Kind: ReturnHost}, s.returningReport()).withRequeue()
+}
+
+func (s scope) returningReport() report {
+	return report{reason: v1alpha1.ReasonErasing, message: "host " + s.hostName() + " is clean and goes back to the pool"}
+}
+
+// waitForTenantWithoutHost waits for the tenant's API server after the host is returned, because a bootstrap token may be left there.
+func (s scope) waitForTenantWithoutHost() result {
+	if s.Tenant.Reachable || s.Machine.Status.Attempt == 0 {
+		return wait(report{reason: v1alpha1.ReasonDeletingNode, message: "no host is left to be returned"})
+	}
+	return s.waitForTenant()
+}
+
+// canNodeRemain reports whether a Node of this Machine is, or may be, left in the tenant's cluster.
+func (s scope) canNodeRemain() bool {
+	return s.hasOwnNode() || !s.Tenant.Reachable && s.Machine.Status.NodeRef != nil
+}
+
+func (s scope) nodeRemainsReport() report {
+	name := s.Machine.Name
+	return report{
+		reason:  v1alpha1.ReasonNodeRemains,
+		message: fmt.Sprintf("Node %s may remain in the tenant's cluster: delete it there with kubectl delete node %s", name, name),
+	}
+}
+
+// reportRemainingNode reports that the Node may remain, while the Machine still exists to report it.
+func (s scope) reportRemainingNode() result {
+	if !s.canNodeRemain() || s.Machine.Status.NodeRemainsReportedAt != nil {
+		return next
+	}
+	return writeTimestamp(nodeRemainsReported, s.nodeRemainsReport())
+}
+
+func (s scope) removeFinalizer() result {
+	if s.canNodeRemain() {
+		return act(Action{Kind: RemoveFinalizer}, s.nodeRemainsReport())
+	}
+	return act(Action{Kind: RemoveFinalizer}, report{reason: v1alpha1.ReasonDeletingNode, message: "released"})
+}
+
+// IsOrphaned reports whether a claimed host may be freed although no Machine exists to return it, because the claim arrived after its
+// Machine was deleted. A host that was requested to install an image is left to administrators.
+func IsOrphaned(machineExists bool, h Host) bool {
+	recorded := h.Record != nil && h.Record.Spec.Machine != nil
+	return !machineExists && h.Consumer == ConsumerOther && h.ImageURL == "" && !recorded &&
+		(h.State == StateAvailable || h.State == StateReady)
+}
