@@ -17,7 +17,7 @@
 // A Plan says to the node what the node must do, and to the tenant cluster's software what that must be told to agree
 // (Plan.Tenant): names of configurations that nodes choose by label, with their content, feature gates of DRA drivers, and
 // what KubeVirt must permit. Names of configurations follow from their content, so that NodeTypes can share a cluster.
-// Package values makes of it the values of the vendors' charts, or plain objects, for all NodeTypes of a tenant together.
+// Package tenantsoftware turns that into the values of the vendors' charts, or into plain objects, for all NodeTypes of a tenant together.
 //
 // The table of modes, generated from modes.go:
 //

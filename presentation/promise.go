@@ -10,17 +10,18 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/spec"
+	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
 // acceleratorDomains are the domains under which accelerators are advertised. A resource there that is not promised
 // comes from another presentation, or another node's leftovers.
-var acceleratorDomains = []string{"amd.com/", "gpu.intel.com/", "habana.ai/", "nvidia.com/"}
+var acceleratorDomains = []string{wellknown.AMDDomain, wellknown.IntelGPUDomain, wellknown.HabanaDomain, wellknown.NVIDIADomain}
 
 // acceleratorDrivers publish accelerators as devices of ResourceSlices. NVIDIA's driver for compute domains is none of them.
-var acceleratorDrivers = []string{"gaudi.intel.com", "gpu.amd.com", "gpu.intel.com", "gpu.nvidia.com"}
+var acceleratorDrivers = []string{wellknown.GaudiDRADriver, wellknown.AMDDRADriver, wellknown.IntelGPUDRADriver, wellknown.NVIDIADRADriver}
 
 // gpuNames begin the names of GPUs among them; other devices, such as network functions, may be promised beside GPUs.
-var gpuNames = []string{"amd.com/", "gpu.intel.com/", "habana.ai/", "nvidia.com/gpu", "nvidia.com/mig-"}
+var gpuNames = []string{wellknown.AMDDomain, wellknown.IntelGPUDomain, wellknown.HabanaDomain, wellknown.NVIDIAGPU, wellknown.NVIDIAMIGPrefix}
 
 // Declare is the expectation with the resources that a NodeType declares beside what follows from its GPUs. When the two
 // disagree, the error is a *Refusal. The expectation that is given stays as it is.

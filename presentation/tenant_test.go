@@ -17,7 +17,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation/values"
+	"github.com/ingot-dev/ingot/presentation/tenantsoftware"
+	"github.com/ingot-dev/ingot/presentation/tenantsoftware/software"
 )
 
 // advertisers of GPUs are containers of these names.
@@ -115,11 +116,11 @@ func TestGPUsOfANodeAreAdvertisedOnce(t *testing.T) {
 	conflicts := 0
 	for i, a := range order {
 		for _, b := range order[i:] {
-			both := []values.NodeType{all[b], all[a]}
+			both := []software.NodeType{all[b], all[a]}
 			if a == b {
 				both = both[:1]
 			}
-			objects, err := values.Manifests(both)
+			objects, err := tenantsoftware.Objects(both)
 			if isConflict(t, err, a, b) {
 				conflicts++
 				continue
@@ -138,7 +139,7 @@ func TestGPUsOfANodeAreAdvertisedOnce(t *testing.T) {
 }
 
 // wants says how many DaemonSets of plain objects must advertise the NodeType's GPUs in the company of others.
-func wants(n values.NodeType, tenant []values.NodeType) int {
+func wants(n software.NodeType, tenant []software.NodeType) int {
 	if n.GPU == nil || n.GPU.Vendor == v1alpha1.VendorGeneric || n.GPU.Driver.Source == v1alpha1.DriverFromOperator && n.Plan.Expectation.Slices == nil {
 		return 0
 	}
@@ -146,7 +147,7 @@ func wants(n values.NodeType, tenant []values.NodeType) int {
 	if len(d) > 0 && !d[0].External {
 		return 0 // KubeVirt's own.
 	}
-	byOperator := slices.ContainsFunc(tenant, func(other values.NodeType) bool {
+	byOperator := slices.ContainsFunc(tenant, func(other software.NodeType) bool {
 		return other.GPU != nil && other.GPU.Vendor == v1alpha1.VendorNVIDIA && other.GPU.Driver.Source == v1alpha1.DriverFromOperator
 	})
 	if n.GPU.Vendor == v1alpha1.VendorNVIDIA && byOperator && n.Plan.Expectation.Slices == nil {
@@ -158,7 +159,7 @@ func wants(n values.NodeType, tenant []values.NodeType) int {
 // isConflict says whether two NodeTypes cannot share a tenant, and checks that it is said of these two.
 func isConflict(t testing.TB, err error, a, b string) bool {
 	t.Helper()
-	var conflict *values.Conflict
+	var conflict *software.Conflict
 	if errors.As(err, &conflict) {
 		if conflict.NodeTypes != [2]string{a, b} || conflict.Message == "" || conflict.Software == "" {
 			t.Errorf("%s with %s: %v", a, b, conflict)
@@ -176,8 +177,8 @@ func TestEveryChartToleratesTheGateInAnyCompany(t *testing.T) {
 	order := slices.Sorted(maps.Keys(all))
 	for i, a := range order {
 		for _, b := range order[i+1:] {
-			charts, err := values.Charts([]values.NodeType{all[a], all[b]})
-			again, errAgain := values.Charts([]values.NodeType{all[b], all[a]})
+			charts, err := tenantsoftware.Charts([]software.NodeType{all[a], all[b]})
+			again, errAgain := tenantsoftware.Charts([]software.NodeType{all[b], all[a]})
 			if fmt.Sprint(err) != fmt.Sprint(errAgain) || cmp.Diff(charts, again) != "" {
 				t.Errorf("%s with %s: the order is of account: %v, %v", a, b, err, errAgain)
 			}
@@ -199,22 +200,22 @@ func TestEveryChartToleratesTheGateInAnyCompany(t *testing.T) {
 
 func TestAllThatGetAlongAreServedTogetherInAnyOrder(t *testing.T) {
 	all := nodeTypes(t)
-	var tenant []values.NodeType
+	var tenant []software.NodeType
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if _, err := values.Manifests(append(tenant, all[name])); err == nil {
+		if _, err := tenantsoftware.Objects(append(tenant, all[name])); err == nil {
 			tenant = append(tenant, all[name])
 		}
 	}
 	if len(tenant) < len(all)/2 {
 		t.Fatalf("only %d of %d get along", len(tenant), len(all))
 	}
-	first, err := values.Manifests(tenant)
+	first, err := tenantsoftware.Objects(tenant)
 	if err != nil {
 		t.Fatal(err)
 	}
 	served(t, first)
 	slices.Reverse(tenant)
-	second, err := values.Manifests(tenant)
+	second, err := tenantsoftware.Objects(tenant)
 	if diff := cmp.Diff(first, second); err != nil || diff != "" {
 		t.Error(err, diff)
 	}
@@ -233,19 +234,19 @@ func TestWhatCannotShareATenantIsSaidOfBoth(t *testing.T) {
 	changed.Content += "# other\n"
 	other.Name, other.Plan.Tenant.PluginConfig = "other", &changed
 	for sentence, tt := range map[string]struct {
-		tenant []values.NodeType
+		tenant []software.NodeType
 		says   string
 	}{
-		"two toolkits":                {[]values.NodeType{all["a100-operator"], all["h100-sxm-8"]}, `NodeTypes a100-operator and h100-sxm-8: the GPU operator: it installs the container toolkit that a100-operator needs on every node with GPUs, and the nodes of h100-sxm-8 have one: set node.labels nvidia.com/gpu.deploy.container-toolkit: "false" in h100-sxm-8`},
-		"a label keeps one away":      {[]values.NodeType{all["a100-operator"], labelled}, ""},
-		"single and mixed":            {[]values.NodeType{single, all["h100-mig-operator"]}, "they want mixed and single: give both the same mig.strategy"},
-		"two vGPU managers":           {[]values.NodeType{newer, all["a40-vgpu-operator"]}, "they want 550.163.02 and 580.1"},
-		"two gates of the DRA driver": {[]values.NodeType{all["h100-dra-vfio"], all["h100-dra"]}, "apply --output operator-manifests"},
-		"domains beside claims":       {[]values.NodeType{all["gb200-4"], all["h100-dra"]}, "where it would publish the GPUs that the device plugin advertises"},
-		"two of one name":             {[]values.NodeType{all["h100-dra"], all["h100-dra"]}, "two NodeTypes have the name h100-dra"},
-		"one name, two contents":      {[]values.NodeType{all["h100-time-slicing"], other}, "both name a configuration ingot-time-slicing-4"},
+		"two toolkits":                {[]software.NodeType{all["a100-operator"], all["h100-sxm-8"]}, `NodeTypes a100-operator and h100-sxm-8: the GPU operator: it installs the container toolkit that a100-operator needs on every node with GPUs, and the nodes of h100-sxm-8 have one: set node.labels nvidia.com/gpu.deploy.container-toolkit: "false" in h100-sxm-8`},
+		"a label keeps one away":      {[]software.NodeType{all["a100-operator"], labelled}, ""},
+		"single and mixed":            {[]software.NodeType{single, all["h100-mig-operator"]}, "they want mixed and single: give both the same mig.strategy"},
+		"two vGPU managers":           {[]software.NodeType{newer, all["a40-vgpu-operator"]}, "they want 550.163.02 and 580.1"},
+		"two gates of the DRA driver": {[]software.NodeType{all["h100-dra-vfio"], all["h100-dra"]}, "apply --output operator-manifests"},
+		"domains beside claims":       {[]software.NodeType{all["gb200-4"], all["h100-dra"]}, "where it would publish the GPUs that the device plugin advertises"},
+		"two of one name":             {[]software.NodeType{all["h100-dra"], all["h100-dra"]}, "two NodeTypes have the name h100-dra"},
+		"one name, two contents":      {[]software.NodeType{all["h100-time-slicing"], other}, "both name a configuration ingot-time-slicing-4"},
 	} {
-		_, err := values.Charts(tt.tenant)
+		_, err := tenantsoftware.Charts(tt.tenant)
 		if tt.says == "" && err != nil || tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)) {
 			t.Errorf("%s: %v", sentence, err)
 		}
@@ -256,7 +257,7 @@ func TestTheOperatorInstallsADriverForEachNodeTypeThatWantsItsOwn(t *testing.T) 
 	all := nodeTypes(t)
 	older := all["h100-mig-operator"]
 	older.Plan.Tenant.DriverVersion, older.Plan.Tenant.KernelModule = "570.172.08", "Open"
-	charts, err := values.Charts([]values.NodeType{older, all["a100-operator"]})
+	charts, err := tenantsoftware.Charts([]software.NodeType{older, all["a100-operator"]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +276,7 @@ func TestTheOperatorInstallsADriverForEachNodeTypeThatWantsItsOwn(t *testing.T) 
 
 func TestConfigurationsOfADaemonSetAreThoseThatNodesName(t *testing.T) {
 	all := nodeTypes(t)
-	objects, err := values.Manifests([]values.NodeType{all["l40s-mps"], all["h100-time-slicing"], all["h100-sxm-8"], all["h100-mig-mixed"]})
+	objects, err := tenantsoftware.Objects([]software.NodeType{all["l40s-mps"], all["h100-time-slicing"], all["h100-sxm-8"], all["h100-mig-mixed"]})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,20 +10,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/ingot-dev/ingot/presentation/values"
-	"github.com/ingot-dev/ingot/presentation/values/manifest"
+	"github.com/ingot-dev/ingot/presentation/tenantsoftware"
+	"github.com/ingot-dev/ingot/presentation/tenantsoftware/manifest"
+	"github.com/ingot-dev/ingot/presentation/tenantsoftware/software"
 )
 
 // nodeTypes are the requests that resolve, as NodeTypes of those names.
-func nodeTypes(t testing.TB) map[string]values.NodeType {
+func nodeTypes(t testing.TB) map[string]software.NodeType {
 	t.Helper()
-	out := map[string]values.NodeType{}
+	out := map[string]software.NodeType{}
 	for name, r := range requests() {
 		plan, err := Resolve(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		out[name] = values.NodeType{
+		out[name] = software.NodeType{
 			Name: name, GPU: r.GPU, Image: r.Image, Plan: plan, Gate: corev1.Taint{Key: "ingot.dev/unvalidated", Effect: corev1.TaintEffectNoSchedule},
 			Taints: []corev1.Taint{{Key: "example.com/team", Value: "research", Effect: corev1.TaintEffectNoSchedule}},
 		}
@@ -32,10 +33,10 @@ func nodeTypes(t testing.TB) map[string]values.NodeType {
 }
 
 // told is everything that is said for the NodeTypes, as text.
-func told(t testing.TB, all ...values.NodeType) (charts, parts string) {
+func told(t testing.TB, all ...software.NodeType) (charts, parts string) {
 	t.Helper()
 	var a, b bytes.Buffer
-	made, err := values.Charts(all)
+	made, err := tenantsoftware.Charts(all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func told(t testing.TB, all ...values.NodeType) (charts, parts string) {
 			a.Write(objects)
 		}
 	}
-	objects, err := values.Parts(all)
+	objects, err := tenantsoftware.Components(all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func told(t testing.TB, all ...values.NodeType) (charts, parts string) {
 		}
 		fmt.Fprintf(&b, "##### %s\n%s", p.Name, text)
 	}
-	for _, n := range values.Notes(all) {
+	for _, n := range tenantsoftware.Notes(all) {
 		fmt.Fprintf(&b, "##### %s\n", n)
 	}
 	return a.String(), b.String()
@@ -74,7 +75,7 @@ func TestWhatTheTenantsSoftwareIsToldIsAsInTheGoldenFiles(t *testing.T) {
 	for name, n := range nodeTypes(t) {
 		charts, parts := told(t, n)
 		for file, got := range map[string]string{name + ".charts": charts, name + ".manifests": parts} {
-			path := filepath.Join("values", "testdata", file+".yaml")
+			path := filepath.Join("tenantsoftware", "testdata", file+".yaml")
 			if *update {
 				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 					t.Fatal(err)

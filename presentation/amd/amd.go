@@ -13,10 +13,8 @@ import (
 	"github.com/ingot-dev/ingot/presentation/boot"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/spec"
+	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
-
-// Driver is the name of AMD's DRA driver, and of its DeviceClass.
-const Driver = "gpu.amd.com"
 
 // minimumContainerd is the oldest that hands CDI devices to containers.
 const minimumContainerd = "1.7"
@@ -44,13 +42,13 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 		publish(&p, r, parted, count)
 		return p, nil
 	}
-	name, naming := "gpu", "single"
-	if partitions != nil && partitions.ResourceNaming == "mixed" {
-		name, naming = parted.String(), "mixed"
+	name, naming := wellknown.AMDGPU, wellknown.AMDNamingSingle
+	if partitions != nil && partitions.ResourceNaming == wellknown.AMDNamingMixed {
+		name, naming = wellknown.AMDDomain+parted.String(), wellknown.AMDNamingMixed
 	}
 	p.Tenant.ResourceNaming = naming
 	p.Expectation.Resources = []v1alpha1.ExpectedResource{{
-		Name: corev1.ResourceName("amd.com/" + name), Quantity: *resource.NewQuantity(int64(count), resource.DecimalSI), Waits: true,
+		Name: corev1.ResourceName(name), Quantity: *resource.NewQuantity(int64(count), resource.DecimalSI), Waits: true,
 		Hint: "is the pod of AMD's device plugin on the node, does it tolerate the gate, and is its resource_naming_strategy " + naming + "? It counts devices only when it starts. On the node: amd-smi partition; journalctl -u " + boot.Unit,
 	}}
 	return p, nil
@@ -89,8 +87,8 @@ func byOperator(r spec.Request, parted partition) (v1alpha1.NodePlan, error) {
 	if parted == whole {
 		return p, nil
 	}
-	p.NodeLabels = map[string]string{"dcm.amd.com/gpu-config-profile": profile}
-	const state = "dcm.amd.com/gpu-config-profile-state"
+	p.NodeLabels = map[string]string{wellknown.LabelAMDConfigProfile: profile}
+	const state = wellknown.LabelAMDConfigProfileState
 	p.Expectation.Labels = []v1alpha1.ExpectedLabel{{Check: "label/" + state, Key: state, Value: "success", Hint: "kubectl logs of the pod of AMD's device config manager on the node; the device plugin must start again after it"}}
 	if parted.compute == "CPX" {
 		p.Modules.Blacklist = append(p.Modules.Blacklist, display)
@@ -108,10 +106,10 @@ func publish(p *v1alpha1.NodePlan, r spec.Request, parted partition, count int) 
 		device.Type, device.Optional = "amdgpu-partition", nil
 	}
 	p.Expectation.Slices = []v1alpha1.ExpectedSlices{{
-		Driver: Driver, DeviceClasses: []v1alpha1.ExpectedDeviceClass{{Name: Driver, Count: count}}, Devices: []v1alpha1.ExpectedDevices{device},
+		Driver: wellknown.AMDDRADriver, DeviceClasses: []v1alpha1.ExpectedDeviceClass{{Name: wellknown.AMDDRADriver, Count: count}}, Devices: []v1alpha1.ExpectedDevices{device},
 		Hint: "is the pod of AMD's DRA driver on the node, and does it tolerate the gate? On the node: amd-smi partition; journalctl -u " + boot.Unit,
 	}}
-	p.Warnings = append(p.Warnings, v1alpha1.PlanWarning{Rule: "unverified/amd-dra", Message: "the devices of " + Driver + " are expected as its code of October 2025 publishes them; a newer driver may differ"})
+	p.Warnings = append(p.Warnings, v1alpha1.PlanWarning{Rule: "unverified/amd-dra", Message: "the devices of " + wellknown.AMDDRADriver + " are expected as its code of October 2025 publishes them; a newer driver may differ"})
 }
 
 // judge finds the model, and refuses what its driver or AMD's software cannot do.
@@ -142,9 +140,9 @@ func judgeMode(r spec.Request) error {
 		if d.Sharing != nil {
 			return unshared("dra")
 		}
-		plain := v1alpha1.DRASpec{Driver: cmp.Or(d.Driver, Driver), Devices: cmp.Or(d.Devices, "GPU")}
-		if plain.Driver != Driver || plain.Devices != "GPU" || len(d.FeatureGates)+len(d.Layout) > 0 {
-			return spec.Invalid(spec.PresentationField("dra"), "dra/driver", "GPUs of vendor amd are published by %s, as devices: GPU, without feature gates or a layout: correct it; partitions are in presentation.partitions", Driver)
+		plain := v1alpha1.DRASpec{Driver: cmp.Or(d.Driver, wellknown.AMDDRADriver), Devices: cmp.Or(d.Devices, spec.DRADevicesGPU)}
+		if plain.Driver != wellknown.AMDDRADriver || plain.Devices != spec.DRADevicesGPU || len(d.FeatureGates)+len(d.Layout) > 0 {
+			return spec.Invalid(spec.PresentationField("dra"), "dra/driver", "GPUs of vendor amd are published by %s, as devices: GPU, without feature gates or a layout: correct it; partitions are in presentation.partitions", wellknown.AMDDRADriver)
 		}
 	}
 	return judgeClaims(r)

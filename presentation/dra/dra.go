@@ -8,15 +8,7 @@ import (
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
 	"github.com/ingot-dev/ingot/presentation/spec"
-)
-
-// Driver is the name of NVIDIA's DRA driver for GPUs.
-const Driver = "gpu.nvidia.com"
-
-// Labels of the node by which the vendor's DaemonSets choose it.
-const (
-	labelDevicePlugin  = "nvidia.com/gpu.deploy.device-plugin"
-	labelKubeletPlugin = "nvidia.com/dra-kubelet-plugin"
+	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
 // What the driver needs (its documentation's prerequisites, and containerd's: 1.6 starts pods and hands them no CDI device).
@@ -48,11 +40,13 @@ type Kind struct {
 }
 
 // GPUs are whole GPUs.
-func GPUs(count int) Kind { return Kind{Type: "gpu", Class: "gpu.nvidia.com", Count: count} }
+func GPUs(count int) Kind {
+	return Kind{Type: wellknown.NVIDIADeviceTypeGPU, Class: wellknown.NVIDIADeviceClassGPU, Count: count}
+}
 
 // Instances are MIG instances of one profile, which goes by any of the names.
 func Instances(profiles []string, count int) Kind {
-	return Kind{Type: "mig", Class: "mig.nvidia.com", Profiles: profiles, Count: count}
+	return Kind{Type: wellknown.NVIDIADeviceTypeMIG, Class: wellknown.NVIDIADeviceClassMIG, Profiles: profiles, Count: count}
 }
 
 // Functions are whole GPUs for virtual machines, which the driver binds to vfio-pci when a claim asks for one.
@@ -62,7 +56,7 @@ func Functions(model catalogue.Model, count int) Kind {
 		ids = append(ids, "0x"+id, "0x"+strings.ToUpper(id))
 	}
 	slices.Sort(ids)
-	return Kind{Type: "vfio", Class: "vfio.gpu.nvidia.com", Count: count, Attributes: map[string][]string{"deviceID": slices.Compact(ids)}}
+	return Kind{Type: wellknown.NVIDIADeviceTypeVFIO, Class: wellknown.NVIDIADeviceClassVFIO, Count: count, Attributes: map[string][]string{"deviceID": slices.Compact(ids)}}
 }
 
 // Resolve plans GPUs that the DRA driver gives away: whole, whole and to virtual machines too, or partitioned as claims
@@ -82,15 +76,15 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
-	if draSpec.Devices == "MIG" {
+	if draSpec.Devices == spec.DRADevicesMIG {
 		return dynamic(r, model, gates)
 	}
-	if slices.Contains(gates, GateDynamicMIG) {
+	if slices.Contains(gates, wellknown.GateDynamicMIG) {
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("dra.featureGates"), "dra/dynamic-mig", "it has DynamicMIG, which makes the driver publish partitions too: choose dra.devices: MIG, or remove it")
 	}
 	p := node(r, model, nvidia.Whole(model, r.GPU.Count))
 	kinds := []Kind{GPUs(int(r.GPU.Count))}
-	if slices.Contains(gates, GatePassthrough) {
+	if slices.Contains(gates, wellknown.GatePassthrough) {
 		if err := nvidia.JudgeIOMMU(r.Image); err != nil {
 			return v1alpha1.NodePlan{}, err
 		}
@@ -105,7 +99,7 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 
 func node(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePlan {
 	if nvidia.FromOperator(r) {
-		p := nvidia.ByOperator(r, model, "container")
+		p := nvidia.ByOperator(r, model, wellknown.WorkloadContainer)
 		p.Warnings = append(p.Warnings, nvidia.KeptMode(model, "the DRA driver publishes no such GPU, and the node is not admitted; nvidia-smi -mig 0 in the pod of the driver helps, or driver.source: Image or Packages")...)
 		return p
 	}
@@ -122,7 +116,7 @@ func Judge(r spec.Request) (catalogue.Model, error) {
 	switch {
 	case nvidia.FromOperator(r):
 		driver = operatorDriver
-	case model.Link == catalogue.LinkRack && r.GPU.IMEX != nvidia.IMEXHost:
+	case model.Link == catalogue.LinkRack && r.GPU.IMEX != spec.IMEXHost:
 		driver = domainDriver
 	}
 	for _, need := range []struct {
@@ -149,9 +143,9 @@ func Publish(p *v1alpha1.NodePlan, r spec.Request, model catalogue.Model, kinds 
 	if p.NodeLabels == nil {
 		p.NodeLabels = map[string]string{}
 	}
-	p.NodeLabels[labelDevicePlugin], p.NodeLabels[labelKubeletPlugin] = "false", "true"
+	p.NodeLabels[wellknown.LabelDeployDevicePlugin], p.NodeLabels[wellknown.LabelDRAKubeletPlugin] = "false", "true"
 	slice := v1alpha1.ExpectedSlices{
-		Driver: Driver,
+		Driver: wellknown.NVIDIADRADriver,
 		Hint: "is the pod of the DRA driver's kubelet plugin on the node, and does it tolerate the gate? It looks for devices when it starts, and never again. " +
 			"On the node: nvidia-smi -L; journalctl -u " + nvidia.ModeUnit,
 	}

@@ -7,54 +7,41 @@ import (
 	"strings"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation/nvidia"
 	"github.com/ingot-dev/ingot/presentation/spec"
+	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
-// Feature gates of the driver that change what is published.
-const (
-	GateDynamicMIG   = "DynamicMIG"
-	GatePassthrough  = "PassthroughSupport"
-	gateTimeSlicing  = "TimeSlicingSettings"
-	gateMPS          = "MPSSupport"
-	gateHealth       = "NVMLDeviceHealthCheck"
-	gateMetadata     = "DeviceMetadata"
-	gateConsumable   = "ConsumableShares"
-	gateHostIMEX     = "HostManagedIMEXDaemon"
-	deviceVFIO       = "VFIO"
-	experimentalGate = "experimental/dynamic-mig"
-)
-
-// gates that the driver has (its pkg/featuregates).
-var gates = []string{
-	"ComputeDomainCliques", gateConsumable, "CrashOnNVLinkFabricErrors", "DRAListTypeAttributes", gateMetadata, GateDynamicMIG,
-	"FabricManagerPartitioning", gateHostIMEX, "IMEXDaemonsWithDNSNames", gateMPS, gateHealth, GatePassthrough, gateTimeSlicing,
+// featureGates are all feature gates of the driver.
+var featureGates = []string{
+	wellknown.GateComputeDomainCliques, wellknown.GateConsumableShares, wellknown.GateCrashOnFabricErrors, wellknown.GateDRAListTypeAttributes,
+	wellknown.GateDeviceMetadata, wellknown.GateDynamicMIG, wellknown.GateFabricManagerPartitioning, wellknown.GateHostManagedIMEX,
+	wellknown.GateIMEXDaemonsWithDNSNames, wellknown.GateMPS, wellknown.GateDeviceHealthCheck, wellknown.GatePassthrough, wellknown.GateTimeSlicing,
 }
 
 // exclusions are gates that the driver does not start with together.
 var exclusions = [][2]string{
-	{GateDynamicMIG, GatePassthrough}, {GateDynamicMIG, gateHealth}, {GateDynamicMIG, gateMPS},
-	{GatePassthrough, gateHealth}, {gateConsumable, gateMPS},
+	{wellknown.GateDynamicMIG, wellknown.GatePassthrough}, {wellknown.GateDynamicMIG, wellknown.GateDeviceHealthCheck}, {wellknown.GateDynamicMIG, wellknown.GateMPS},
+	{wellknown.GatePassthrough, wellknown.GateDeviceHealthCheck}, {wellknown.GateConsumableShares, wellknown.GateMPS},
 }
 
 // Gates are the feature gates that the driver must run with: those of the spec, and those that follow from it. The error
 // is a *spec.Refusal.
 func Gates(r spec.Request, draSpec v1alpha1.DRASpec) ([]string, error) {
-	if draSpec.Driver != "" && draSpec.Driver != Driver {
-		return nil, spec.Invalid(spec.PresentationField("dra.driver"), "dra/driver", "it is %s, and GPUs of vendor %s are published by %s: correct it, or leave it out", draSpec.Driver, r.GPU.Vendor, Driver)
+	if draSpec.Driver != "" && draSpec.Driver != wellknown.NVIDIADRADriver {
+		return nil, spec.Invalid(spec.PresentationField("dra.driver"), "dra/driver", "it is %s, and GPUs of vendor %s are published by %s: correct it, or leave it out", draSpec.Driver, r.GPU.Vendor, wellknown.NVIDIADRADriver)
 	}
 	on := reasons{}
 	for _, gate := range draSpec.FeatureGates {
-		if !slices.Contains(gates, gate) {
-			return nil, spec.Invalid(featureGates, "dra/feature-gate", "it has %s, which the driver does not: it has %s", gate, strings.Join(gates, ", "))
+		if !slices.Contains(featureGates, gate) {
+			return nil, spec.Invalid(featureGatesField, "dra/feature-gate", "it has %s, which the driver does not: it has %s", gate, strings.Join(featureGates, ", "))
 		}
-		on[gate] = reason{featureGates, "it has", "dra.featureGates has"}
+		on[gate] = reason{featureGatesField, "it has", "dra.featureGates has"}
 	}
-	if draSpec.Devices == deviceVFIO {
-		on.need(reason{spec.PresentationField("dra.devices"), "VFIO needs", "dra.devices: VFIO needs"}, GatePassthrough, gateMetadata)
+	if draSpec.Devices == spec.DRADevicesVFIO {
+		on.need(reason{spec.PresentationField("dra.devices"), "VFIO needs", "dra.devices: VFIO needs"}, wellknown.GatePassthrough, wellknown.GateDeviceMetadata)
 	}
-	if r.GPU.IMEX == nvidia.IMEXHost {
-		on.need(reason{spec.GPUField("imex"), "Host needs", "gpu.imex: Host needs"}, gateHostIMEX)
+	if r.GPU.IMEX == spec.IMEXHost {
+		on.need(reason{spec.GPUField("imex"), "Host needs", "gpu.imex: Host needs"}, wellknown.GateHostManagedIMEX)
 	}
 	if err := sharing(r, draSpec.Sharing, on); err != nil {
 		return nil, err
@@ -65,7 +52,7 @@ func Gates(r spec.Request, draSpec v1alpha1.DRASpec) ([]string, error) {
 	return slices.Sorted(maps.Keys(on)), nil
 }
 
-var featureGates = spec.PresentationField("dra.featureGates")
+var featureGatesField = spec.PresentationField("dra.featureGates")
 
 // reason is why a feature gate is on.
 type reason struct {
@@ -94,8 +81,8 @@ func (on reasons) need(why reason, implied ...string) {
 
 // judge refuses gates with which the driver does not start.
 func (on reasons) judge() error {
-	if on.has(gateMetadata) && !on.has(GatePassthrough) {
-		return spec.Invalid(featureGates, "dra/gate-needs", "it has %s, and the driver only starts with it beside %s: add that, or choose dra.devices: VFIO", gateMetadata, GatePassthrough)
+	if on.has(wellknown.GateDeviceMetadata) && !on.has(wellknown.GatePassthrough) {
+		return spec.Invalid(featureGatesField, "dra/gate-needs", "it has %s, and the driver only starts with it beside %s: add that, or choose dra.devices: VFIO", wellknown.GateDeviceMetadata, wellknown.GatePassthrough)
 	}
 	for _, pair := range exclusions {
 		if !on.has(pair[0]) || !on.has(pair[1]) {
@@ -120,7 +107,7 @@ func sharing(r spec.Request, draSpec *v1alpha1.SharingSpec, on reasons) error {
 	if r.GPU.Presentation.DRA == nil {
 		strategy = "passthrough.sharing.strategy"
 	}
-	gate, known := map[string]string{nvidia.TimeSlicing: gateTimeSlicing, nvidia.MPS: gateMPS}[draSpec.Strategy]
+	gate, known := map[string]string{spec.SharingTimeSlicing: wellknown.GateTimeSlicing, spec.SharingMPS: wellknown.GateMPS}[draSpec.Strategy]
 	if !known {
 		return spec.Invalid(spec.PresentationField(strategy), "sharing/strategy", "%q is not one of TimeSlicing, MPS", draSpec.Strategy)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/mig/layout"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
+	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
 // What mig-parted reads. Its package's own service writes config.yaml in this directory anew at every boot.
@@ -34,7 +35,7 @@ func (c *cutting) files() []v1alpha1.NodeFile {
 // config is a configuration of mig-parted, version v1, of that name, with one entry for the GPUs of each layout.
 func (c *cutting) config(name string) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "version: v1\nmig-configs:\n  %s:\n", name)
+	fmt.Fprintf(&out, "version: v1\n%s:\n  %s:\n", wellknown.MIGConfigsKey, name)
 	for g, want := range c.gpus {
 		alike := func(other layout.Multiset) bool { return (other == nil) == (want == nil) && slices.Equal(other, want) }
 		if slices.ContainsFunc(c.gpus[:g], alike) {

@@ -12,6 +12,7 @@ import (
 	"github.com/ingot-dev/ingot/presentation/mig/layout"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
 	"github.com/ingot-dev/ingot/presentation/spec"
+	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
 // cutting is how each GPU of a node is partitioned.
@@ -52,10 +53,10 @@ func cut(r spec.Request, migSpec v1alpha1.MIGSpec, model catalogue.Model) (cutti
 	if err := out.judgeNames(member(r), model); err != nil {
 		return cutting{}, err
 	}
-	if out.instances() == 0 && migSpec.Strategy != none {
+	if out.instances() == 0 && migSpec.Strategy != wellknown.MIGStrategyNone {
 		return cutting{}, spec.Invalid(spec.PresentationField("mig.strategy"), "mig/layout", "it is %s, and mig.layout has no profiles: say how the GPUs are partitioned", migSpec.Strategy)
 	}
-	if migSpec.Strategy == single && migSpec.Advertise != v1alpha1.AdvertiseDRA {
+	if migSpec.Strategy == wellknown.MIGStrategySingle && migSpec.Advertise != v1alpha1.AdvertiseDRA {
 		return out, out.uniform()
 	}
 	return out, nil

@@ -6,10 +6,8 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/dra"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
+	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
-
-// labelMIGManager keeps the GPU operator's MIG manager off the node.
-const labelMIGManager = "nvidia.com/gpu.deploy.mig-manager"
 
 // total counts the instances of each profile on the node, and the GPUs that are whole.
 func (c *cutting) total() (instances []int, whole int) {
@@ -28,8 +26,8 @@ func (c *cutting) total() (instances []int, whole int) {
 // resources that the device plugin advertises.
 func (c *cutting) resources(strategy string) []v1alpha1.ExpectedResource {
 	hint := "nvidia-smi mig -lgi; the plugin's MIG_STRATEGY must be " + strategy
-	if strategy == single {
-		return []v1alpha1.ExpectedResource{nvidia.Advertised(nvidia.ResourceGPU, c.instances(), hint)}
+	if strategy == wellknown.MIGStrategySingle {
+		return []v1alpha1.ExpectedResource{nvidia.Advertised(wellknown.NVIDIAGPU, c.instances(), hint)}
 	}
 	var out []v1alpha1.ExpectedResource
 	instances, whole := c.total()
@@ -46,11 +44,11 @@ func (c *cutting) resources(strategy string) []v1alpha1.ExpectedResource {
 
 // labels that GPU feature discovery sets, where it runs.
 func (c *cutting) labels(strategy string) []v1alpha1.ExpectedLabel {
-	if strategy == none {
+	if strategy == wellknown.MIGStrategyNone {
 		return nil
 	}
 	out := []v1alpha1.ExpectedLabel{{
-		Check: "software/mig-strategy", Key: "nvidia.com/mig.strategy", Value: strategy,
+		Check: "software/mig-strategy", Key: wellknown.LabelMIGStrategy, Value: strategy,
 		Hint: "feature discovery runs with another strategy than the NodeType's mig.strategy: its MIG_STRATEGY, and the device plugin's, must be " + strategy,
 	}}
 	count := func(key string, n int) {
@@ -59,8 +57,8 @@ func (c *cutting) labels(strategy string) []v1alpha1.ExpectedLabel {
 			Hint: "the GPUs are partitioned otherwise than ordered. On the node: nvidia-smi mig -lgi; journalctl -u " + nvidia.ModeUnit,
 		})
 	}
-	if strategy == single {
-		count("nvidia.com/gpu.count", c.instances())
+	if strategy == wellknown.MIGStrategySingle {
+		count(wellknown.LabelGPUCount, c.instances())
 		return out
 	}
 	instances, _ := c.total()

@@ -11,18 +11,12 @@ import (
 	"github.com/ingot-dev/ingot/presentation/dra"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
 	"github.com/ingot-dev/ingot/presentation/spec"
-)
-
-// Strategies in the device plugin's own words.
-const (
-	none   = "none"
-	single = "single"
-	mixed  = "mixed"
+	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
 // ResourceName is what the device plugin advertises a profile as with strategy mixed: nvidia.com/mig-1g.10gb.me for 1g.10gb+me.
 func ResourceName(profile string) corev1.ResourceName {
-	return corev1.ResourceName("nvidia.com/mig-" + strings.ReplaceAll(profile, "+", "."))
+	return corev1.ResourceName(wellknown.NVIDIAMIGPrefix + strings.ReplaceAll(profile, "+", "."))
 }
 
 // Resolve plans partitioned GPUs, with mig-parted on the node, or with the operator's MIG manager where the driver comes
@@ -42,12 +36,12 @@ func ResolveClaims(r spec.Request) (v1alpha1.NodePlan, error) {
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
-	for _, gate := range []string{dra.GateDynamicMIG, dra.GatePassthrough} {
+	for _, gate := range []string{wellknown.GateDynamicMIG, wellknown.GatePassthrough} {
 		if slices.Contains(gates, gate) {
 			return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("dra.layout"), "dra/static-mig", "it partitions the GPUs, and the feature gate %s lets the driver take them apart again: remove one of them", gate)
 		}
 	}
-	p, err := resolve(r, v1alpha1.MIGSpec{Strategy: mixed, Advertise: v1alpha1.AdvertiseDRA, Layout: migSpec.Layout})
+	p, err := resolve(r, v1alpha1.MIGSpec{Strategy: wellknown.MIGStrategyMixed, Advertise: v1alpha1.AdvertiseDRA, Layout: migSpec.Layout})
 	p.Tenant.FeatureGates = gates
 	return p, err
 }
@@ -64,7 +58,7 @@ func resolve(r spec.Request, migSpec v1alpha1.MIGSpec) (v1alpha1.NodePlan, error
 	p := c.node(r, migSpec, model)
 	p.Warnings = append(p.Warnings, c.warnings(model)...)
 	p.Warnings = append(p.Warnings, partitioner(r)...)
-	if model.PlacesInferred && migSpec.Strategy != none {
+	if model.PlacesInferred && migSpec.Strategy != wellknown.MIGStrategyNone {
 		p.Warnings = append(p.Warnings, nvidia.InferredPlaces(model))
 	}
 	if migSpec.Advertise == v1alpha1.AdvertiseDRA {
@@ -80,9 +74,9 @@ func resolve(r spec.Request, migSpec v1alpha1.MIGSpec) (v1alpha1.NodePlan, error
 // node plans who partitions the GPUs, and when.
 func (c *cutting) node(r spec.Request, migSpec v1alpha1.MIGSpec, model catalogue.Model) v1alpha1.NodePlan {
 	if nvidia.FromOperator(r) {
-		p := nvidia.ByOperator(r, model, "container")
-		name := nvidia.AllDisabled
-		if migSpec.Strategy != none {
+		p := nvidia.ByOperator(r, model, wellknown.WorkloadContainer)
+		name := wellknown.MIGConfigAllDisabled
+		if migSpec.Strategy != wellknown.MIGStrategyNone {
 			name = spec.ConfigurationName(c.config(configName))
 			p.Tenant.MIGConfig = &v1alpha1.SoftwareConfiguration{Name: name, Content: c.config(name)}
 		}
@@ -95,14 +89,14 @@ func (c *cutting) node(r spec.Request, migSpec v1alpha1.MIGSpec, model catalogue
 		"# Partition the GPUs as ordered before kubelet starts. The instances are gone after every boot.",
 		"nvidia-mig-parted apply --config-file " + configFile + " --hooks-file " + hooksFile + " --selected-config " + configName,
 	}
-	if migSpec.Strategy == none {
+	if migSpec.Strategy == wellknown.MIGStrategyNone {
 		mode = nvidia.Whole(model, r.GPU.Count)
 	}
 	p := nvidia.Node(r, model, mode)
-	if migSpec.Strategy != none {
+	if migSpec.Strategy != wellknown.MIGStrategyNone {
 		p.Files = append(p.Files, c.files()...)
 	}
-	p.NodeLabels = map[string]string{labelMIGManager: "false"}
+	p.NodeLabels = map[string]string{wellknown.LabelDeployMIGManager: "false"}
 	return p
 }
 
@@ -113,12 +107,12 @@ func judge(r spec.Request, migSpec v1alpha1.MIGSpec) (catalogue.Model, error) {
 		return catalogue.Model{}, err
 	}
 	switch migSpec.Strategy {
-	case none:
+	case wellknown.MIGStrategyNone:
 		if len(migSpec.Layout) > 0 {
 			return catalogue.Model{}, spec.Invalid(spec.PresentationField("mig.strategy"), "mig/strategy", "it is none, which leaves every GPU whole, and mig.layout partitions them: remove the layout, or choose single or mixed")
 		}
 		return model, nil
-	case single, mixed:
+	case wellknown.MIGStrategySingle, wellknown.MIGStrategyMixed:
 	default:
 		return catalogue.Model{}, spec.Invalid(spec.PresentationField("mig.strategy"), "mig/strategy", "%q is not one of none, single, mixed", migSpec.Strategy)
 	}

@@ -10,18 +10,6 @@ import (
 	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
-// Kinds of driver, as the OSImage names them.
-const (
-	KindGPU         = "GPU"
-	KindVGPUManager = "VGPUManager"
-	KindVGPUGuest   = "VGPUGuest"
-)
-
-const (
-	moduleOpen        = "Open"
-	moduleProprietary = "Proprietary"
-)
-
 // DriverVersion is the version of the driver that will run, wherever it comes from.
 func DriverVersion(r spec.Request) string {
 	if FromImage(r) {
@@ -69,7 +57,7 @@ func judgeBaked(driver *v1alpha1.GPUDriverSoftware, model catalogue.Model, kind 
 	}
 	has := driver.Kind
 	if has == "" {
-		has = KindGPU
+		has = spec.DriverKindGPU
 	}
 	if has != kind {
 		return spec.Refuse(spec.ImageField("software.gpuDriver.kind"), v1alpha1.ReasonDriverMissing, "image/driver-kind", "it is %s, and the presentation needs %s: they are different drivers; use an image with that one", has, kind)
@@ -90,11 +78,11 @@ func judgeModules(r spec.Request, model catalogue.Model) error {
 	if FromImage(r) {
 		kind = r.Image.Software.GPUDriver.KernelModule
 	}
-	if !model.OpenModules || kind == moduleOpen || kind == "" && FromOperator(r) {
+	if !model.OpenModules || kind == spec.KernelModuleOpen || kind == "" && FromOperator(r) {
 		return nil
 	}
 	field := spec.DriverField(r.GPU.Driver.Source, "kernelModule")
-	if kind == moduleProprietary {
+	if kind == spec.KernelModuleProprietary {
 		return spec.Invalid(field, "image/kernel-module", "it is Proprietary, and only the open kernel modules drive %s: install those", model.Name)
 	}
 	return spec.Invalid(field, "image/kernel-module", "it does not say which kernel modules are installed, and only the open ones drive %s: make sure, and write Open", model.Name)

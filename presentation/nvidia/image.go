@@ -12,7 +12,7 @@ import (
 const maxGPUs = 64
 
 // Judge finds the model, and refuses an image and a driver that cannot drive it. The error is a *spec.Refusal.
-func Judge(r spec.Request) (catalogue.Model, error) { return JudgeKind(r, KindGPU) }
+func Judge(r spec.Request) (catalogue.Model, error) { return JudgeKind(r, spec.DriverKindGPU) }
 
 // JudgeKind is Judge for another kind of driver in the image.
 func JudgeKind(r spec.Request, kind string) (catalogue.Model, error) {
@@ -72,7 +72,7 @@ func judgeFabric(r spec.Request, model catalogue.Model) error {
 	if model.Link != catalogue.LinkRack {
 		return spec.Invalid(spec.GPUField("imex"), "gpu/imex", "it is %s, and %s shares no memory beyond its server: remove it", r.GPU.IMEX, model.Name)
 	}
-	if r.GPU.IMEX == IMEXHost && !FromOperator(r) && !spec.IsSameVersion(software.IMEX, driver) && !Installs(r, "imex") {
+	if r.GPU.IMEX == spec.IMEXHost && !FromOperator(r) && !spec.IsSameVersion(software.IMEX, driver) && !Installs(r, "imex") {
 		return spec.Invalid(spec.GPUField("imex"), "image/imex", "it is Host, the OSImage's software.imex is %q, and the driver is %s: bake nvidia-imex in with the driver's version, or leave it out", software.IMEX, driver)
 	}
 	return nil

@@ -1,19 +1,19 @@
 package nvidia
 
-import "github.com/ingot-dev/ingot/api/v1alpha1"
-
-// AllDisabled is the MIG manager's own configuration in which every GPU is whole.
-const AllDisabled = "all-disabled"
+import (
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/wellknown"
+)
 
 // ByMIGManager has the operator's MIG manager apply a configuration of that name, after the node has joined and before it
 // is admitted.
 func ByMIGManager(p *v1alpha1.NodePlan, name string) {
-	const key = "nvidia.com/mig.config"
+	const key = wellknown.LabelMIGConfig
 	p.NodeLabels[key] = name
 	p.Expectation.Labels = append(p.Expectation.Labels, v1alpha1.ExpectedLabel{
 		Check: "label/" + key, Key: key, Value: name,
 		Hint: "somebody gave the node another label, and the MIG manager partitions by it: GPUs in MIG mode without instances are still counted as whole; correct the label",
-	}, ManagerState("nvidia.com/mig.config.state", "kubectl logs of the pod nvidia-mig-manager on the node: its reason for failing is told there alone"))
+	}, ManagerState(wellknown.LabelMIGConfigState, "kubectl logs of the pod nvidia-mig-manager on the node: its reason for failing is told there alone"))
 }
 
 // ManagerState is the label by which one of the operator's managers tells how far it is.

@@ -7,12 +7,11 @@ import (
 	"github.com/ingot-dev/ingot/presentation/boot"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/spec"
+	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
 // Names on the node.
 const (
-	// LabelWorkload tells the vendor's operator what the GPUs are for.
-	LabelWorkload = "nvidia.com/gpu.workload.config"
 	// ModeUnit sets the mode of the GPUs at every boot before kubelet.
 	ModeUnit = boot.Unit
 
@@ -23,9 +22,6 @@ const (
 // BlacklistNouveau keeps the free driver off the GPUs, in the initramfs too.
 const BlacklistNouveau = "modprobe.blacklist=nouveau"
 
-// IMEXHost is gpu.imex where the image's own service runs IMEX.
-const IMEXHost = "Host"
-
 // Node plans a node whose GPUs get their mode from a script before kubelet starts. The mode is the script's lines, the
 // first of them a comment that says what it does. The expectation has the driver; what is advertised is up to the caller.
 func Node(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePlan {
@@ -34,7 +30,7 @@ func Node(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePla
 	if fabric {
 		units = append(units, v1alpha1.SystemdUnit{Name: fabricManager})
 	}
-	if model.Link == catalogue.LinkRack && r.GPU.IMEX == IMEXHost {
+	if model.Link == catalogue.LinkRack && r.GPU.IMEX == spec.IMEXHost {
 		units = append(units, v1alpha1.SystemdUnit{Name: imexService})
 	}
 	load := []string{"nvidia", "nvidia_uvm", "nvidia_modeset"}
@@ -64,7 +60,7 @@ func ByOperator(r spec.Request, model catalogue.Model, workload string) v1alpha1
 	return v1alpha1.NodePlan{
 		KernelArguments: []string{BlacklistNouveau},
 		Modules:         v1alpha1.KernelModules{Blacklist: []string{"nouveau"}},
-		NodeLabels:      map[string]string{LabelWorkload: workload},
+		NodeLabels:      map[string]string{wellknown.LabelWorkloadConfig: workload},
 		Expectation:     v1alpha1.NodeExpectation{Labels: []v1alpha1.ExpectedLabel{DriverLabel(r)}},
 		Tenant:          v1alpha1.TenantSoftware{DriverVersion: r.GPU.Driver.Version, KernelModule: r.GPU.Driver.KernelModule, WorkloadConfig: workload},
 		Warnings:        unsure(r, model),
@@ -74,7 +70,7 @@ func ByOperator(r spec.Request, model catalogue.Model, workload string) v1alpha1
 // DriverLabel expects the driver that was ordered, where feature discovery tells of it.
 func DriverLabel(r spec.Request) v1alpha1.ExpectedLabel {
 	return v1alpha1.ExpectedLabel{
-		Check: "software/gpu-driver", Key: "nvidia.com/cuda.driver-version.full", Value: spec.UpstreamVersion(DriverVersion(r)),
+		Check: "software/gpu-driver", Key: wellknown.LabelDriverVersion, Value: spec.UpstreamVersion(DriverVersion(r)),
 		Hint: "the driver that runs is not the one that was ordered: correct the OSImage's software.gpuDriver.version or gpu.driver.version, or rebuild the image with the driver held",
 	}
 }
@@ -113,7 +109,7 @@ func closing(r spec.Request, model catalogue.Model) []string {
 			"\texit 1",
 			"fi",
 		}
-	case model.Link == catalogue.LinkRack && r.GPU.IMEX != IMEXHost:
+	case model.Link == catalogue.LinkRack && r.GPU.IMEX != spec.IMEXHost:
 		return []string{
 			"# The DRA driver's compute domains run IMEX; a second one would take its place.",
 			"systemctl mask " + imexService,

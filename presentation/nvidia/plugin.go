@@ -8,10 +8,8 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
-
-// ResourceGPU is what the device plugin advertises whole GPUs as, and with MIG strategy single also instances.
-const ResourceGPU corev1.ResourceName = "nvidia.com/gpu"
 
 // Advertised is a resource of the device plugin's. The hint is what to look at beside its pod.
 func Advertised(name corev1.ResourceName, count int, hint string) v1alpha1.ExpectedResource {
@@ -25,12 +23,12 @@ func Advertised(name corev1.ResourceName, count int, hint string) v1alpha1.Expec
 func Discovered(model catalogue.Model, count int32) []v1alpha1.ExpectedLabel {
 	const hint = "the GPUs are not those that were ordered. On the node: nvidia-smi -L"
 	return []v1alpha1.ExpectedLabel{
-		{Check: "label/nvidia.com/gpu.family", Key: "nvidia.com/gpu.family", Value: string(model.Architecture), Hint: hint},
-		{Check: "label/nvidia.com/gpu.count", Key: "nvidia.com/gpu.count", Value: strconv.Itoa(int(count)), Hint: hint},
+		{Check: "label/" + wellknown.LabelGPUFamily, Key: wellknown.LabelGPUFamily, Value: string(model.Architecture), Hint: hint},
+		{Check: "label/" + wellknown.LabelGPUCount, Key: wellknown.LabelGPUCount, Value: strconv.Itoa(int(count)), Hint: hint},
 	}
 }
 
 // WholeGPUs is what the device plugin advertises of GPUs that are not partitioned.
 func WholeGPUs(count int) v1alpha1.ExpectedResource {
-	return Advertised(ResourceGPU, count, "nvidia-smi -L; journalctl -k | grep -i xid")
+	return Advertised(wellknown.NVIDIAGPU, count, "nvidia-smi -L; journalctl -k | grep -i xid")
 }

@@ -8,22 +8,14 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/spec"
-)
-
-// LabelPluginConfig names the device plugin's configuration for a node.
-const LabelPluginConfig = "nvidia.com/device-plugin.config"
-
-// Strategies of sharing.
-const (
-	TimeSlicing = "TimeSlicing"
-	MPS         = "MPS"
+	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
 // maxReplicas of one GPU, as MPS has it and the API.
 const maxReplicas = 48
 
 // sharingWords are the strategies' member of the plugin's configuration, and their value in the label that tells of them.
-var sharingWords = map[string][2]string{TimeSlicing: {"timeSlicing", "time-slicing"}, MPS: {"mps", "mps"}}
+var sharingWords = map[string][2]string{spec.SharingTimeSlicing: {"timeSlicing", "time-slicing"}, spec.SharingMPS: {"mps", "mps"}}
 
 // Share lets several pods use one GPU: the device plugin advertises every GPU of the plan so many times.
 func Share(p *v1alpha1.NodePlan, sharing *v1alpha1.SharingSpec) error {
@@ -40,17 +32,17 @@ func Share(p *v1alpha1.NodePlan, sharing *v1alpha1.SharingSpec) error {
 	for i, r := range p.Expectation.Resources {
 		p.Expectation.Resources[i].Quantity = *resource.NewQuantity(r.Quantity.Value()*int64(sharing.Replicas), resource.DecimalSI)
 	}
-	content := fmt.Sprintf("version: v1\nsharing:\n  %s:\n    renameByDefault: false\n    resources:\n    - name: %s\n      replicas: %d\n", words[0], ResourceGPU, sharing.Replicas)
+	content := fmt.Sprintf("version: v1\nsharing:\n  %s:\n    renameByDefault: false\n    resources:\n    - name: %s\n      replicas: %d\n", words[0], wellknown.NVIDIAGPU, sharing.Replicas)
 	config := &v1alpha1.SoftwareConfiguration{Name: fmt.Sprintf("ingot-%s-%d", words[1], sharing.Replicas), Content: content}
 	if p.NodeLabels == nil {
 		p.NodeLabels = map[string]string{}
 	}
-	p.NodeLabels[LabelPluginConfig] = config.Name
+	p.NodeLabels[wellknown.LabelDevicePluginConfig] = config.Name
 	p.Tenant.PluginConfig = config
-	hint := "feature discovery, and so the device plugin, reads another configuration than the node's label " + LabelPluginConfig + " names: " + config.Name
+	hint := "feature discovery, and so the device plugin, reads another configuration than the node's label " + wellknown.LabelDevicePluginConfig + " names: " + config.Name
 	p.Expectation.Labels = append(p.Expectation.Labels,
-		v1alpha1.ExpectedLabel{Check: "software/gpu-sharing", Key: "nvidia.com/gpu.sharing-strategy", Value: words[1], Hint: hint},
-		v1alpha1.ExpectedLabel{Check: "label/nvidia.com/gpu.replicas", Key: "nvidia.com/gpu.replicas", Value: strconv.Itoa(int(sharing.Replicas)), Hint: hint},
+		v1alpha1.ExpectedLabel{Check: "software/gpu-sharing", Key: wellknown.LabelSharingStrategy, Value: words[1], Hint: hint},
+		v1alpha1.ExpectedLabel{Check: "label/" + wellknown.LabelGPUReplicas, Key: wellknown.LabelGPUReplicas, Value: strconv.Itoa(int(sharing.Replicas)), Hint: hint},
 	)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
 	"github.com/ingot-dev/ingot/presentation/spec"
+	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
 // Resolve plans whole GPUs for containers, each for one pod or shared by several. The error is a *spec.Refusal.
@@ -17,9 +18,9 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	}
 	var p v1alpha1.NodePlan
 	if nvidia.FromOperator(r) {
-		p = nvidia.ByOperator(r, model, "container")
+		p = nvidia.ByOperator(r, model, wellknown.WorkloadContainer)
 		if model.Geometry != nil {
-			nvidia.ByMIGManager(&p, nvidia.AllDisabled)
+			nvidia.ByMIGManager(&p, wellknown.MIGConfigAllDisabled)
 		}
 	} else {
 		p = nvidia.Node(r, model, nvidia.Whole(model, r.GPU.Count))

@@ -19,6 +19,38 @@ type Request struct {
 	Resources corev1.ResourceList
 }
 
+// Values of NodeType and OSImage fields for which package v1alpha1 has no constants.
+const (
+	// Values of sharing.strategy.
+	SharingTimeSlicing = "TimeSlicing"
+	SharingMPS         = "MPS"
+
+	// IMEXHost is the value of gpu.imex with which a service of the image runs IMEX.
+	IMEXHost = "Host"
+
+	// Values of dra.devices.
+	DRADevicesGPU  = "GPU"
+	DRADevicesMIG  = "MIG"
+	DRADevicesVFIO = "VFIO"
+
+	// Values of vgpu.role.
+	VGPURoleHost  = "Host"
+	VGPURoleGuest = "Guest"
+
+	// Values of vgpu.framework.
+	VGPUFrameworkMdev       = "Mdev"
+	VGPUFrameworkVendorVFIO = "VendorVFIO"
+
+	// Values of kernelModule of a GPU driver.
+	KernelModuleOpen        = "Open"
+	KernelModuleProprietary = "Proprietary"
+
+	// Values of the OSImage's software.gpuDriver.kind.
+	DriverKindGPU         = "GPU"
+	DriverKindVGPUManager = "VGPUManager"
+	DriverKindVGPUGuest   = "VGPUGuest"
+)
+
 // ConfigurationName returns a name for a configuration that follows from its content: NodeTypes with equal configurations
 // share one name in a tenant's cluster, and others never collide.
 func ConfigurationName(content string) string {

@@ -7,6 +7,7 @@ import (
 	"github.com/ingot-dev/ingot/presentation/boot"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
 	"github.com/ingot-dev/ingot/presentation/spec"
+	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
 const (
@@ -29,7 +30,7 @@ func guest(r spec.Request, vgpuSpec v1alpha1.VGPUSpec) (v1alpha1.NodePlan, error
 	if !nvidia.FromImage(r) {
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.GPUField("driver.source"), "vgpu/driver-source", "it is %s, and a guest's licence is set up where the driver is baked in: use source: Image; NVIDIA's operator has its own driver.licensingConfig", r.GPU.Driver.Source)
 	}
-	model, err := nvidia.JudgeKind(r, nvidia.KindVGPUGuest)
+	model, err := nvidia.JudgeKind(r, spec.DriverKindVGPUGuest)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
@@ -51,7 +52,7 @@ func guest(r spec.Request, vgpuSpec v1alpha1.VGPUSpec) (v1alpha1.NodePlan, error
 		Expectation: v1alpha1.NodeExpectation{
 			Resources: []v1alpha1.ExpectedResource{nvidia.WholeGPUs(int(r.GPU.Count))},
 			Labels: []v1alpha1.ExpectedLabel{nvidia.DriverLabel(r), {
-				Check: "label/nvidia.com/vgpu.present", Key: "nvidia.com/vgpu.present", Value: "true",
+				Check: "label/" + wellknown.LabelVGPUPresent, Key: wellknown.LabelVGPUPresent, Value: "true",
 				Hint: "the node's GPUs are not virtual: " + model.Name + " was passed through whole, or the node is no guest",
 			}},
 		},

@@ -13,16 +13,10 @@ import (
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
 	"github.com/ingot-dev/ingot/presentation/spec"
-)
-
-// Frameworks.
-const (
-	mdev       = "Mdev"
-	vendorVFIO = "VendorVFIO"
+	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
 const (
-	workload   = "vm-vgpu"
 	configFile = "/etc/nvidia-vgpu-dm/config.yaml"
 	configName = "ingot"
 	// vendorKernel is the kernel from which on NVIDIA's driver hands out virtual functions itself.
@@ -35,9 +29,9 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	switch {
 	case vgpuSpec == nil:
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("mode"), "vgpu/missing", "it is VGPU, and presentation.vgpu is missing: say role: Host with types, or role: Guest with a licence")
-	case vgpuSpec.Role == "Host":
+	case vgpuSpec.Role == spec.VGPURoleHost:
 		return host(r, *vgpuSpec)
-	case vgpuSpec.Role == "Guest":
+	case vgpuSpec.Role == spec.VGPURoleGuest:
 		return guest(r, *vgpuSpec)
 	}
 	return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("vgpu.role"), "vgpu/role", "%q is not one of Host, Guest", vgpuSpec.Role)
@@ -64,13 +58,13 @@ func host(r spec.Request, vgpuSpec v1alpha1.VGPUSpec) (v1alpha1.NodePlan, error)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
-	p.Tenant.WorkloadConfig = workload
+	p.Tenant.WorkloadConfig = wellknown.WorkloadVMVGPU
 	hint := "is the pod of NVIDIA's KubeVirt device plugin on the node, and does it tolerate the gate? It looks for devices only when it starts. On the node: ls /sys/bus/mdev/devices; journalctl -u " + boot.Unit
-	if framework == vendorVFIO {
+	if framework == spec.VGPUFrameworkVendorVFIO {
 		hint = "is virt-handler of KubeVirt 1.9 or newer on the node, and does the KubeVirt object permit the PCI device? On the node: journalctl -u " + boot.Unit
 	}
 	for _, t := range types {
-		name := corev1.ResourceName("nvidia.com/" + prefix + "_" + t.Name)
+		name := corev1.ResourceName(wellknown.NVIDIADomain + prefix + "_" + t.Name)
 		p.Expectation.Resources = append(p.Expectation.Resources, v1alpha1.ExpectedResource{Name: name, Quantity: *resource.NewQuantity(int64(t.count)*int64(r.GPU.Count), resource.DecimalSI), Waits: true, Hint: hint})
 		p.Tenant.HostDevices = append(p.Tenant.HostDevices, permitted(model, prefix+" "+t.Name, name, framework)...)
 	}
@@ -84,7 +78,7 @@ func judgeHost(r spec.Request) (catalogue.Model, error) {
 	if r.GPU.Driver.Source == v1alpha1.DriverFromPackages {
 		return catalogue.Model{}, spec.Invalid(spec.GPUField("driver.source"), "vgpu/driver-source", "it is Packages, and the vGPU manager is in no package repository: bake it into the image, or use source: Operator")
 	}
-	model, err := nvidia.JudgeKind(r, nvidia.KindVGPUManager)
+	model, err := nvidia.JudgeKind(r, spec.DriverKindVGPUManager)
 	if err != nil {
 		return catalogue.Model{}, err
 	}
@@ -105,10 +99,10 @@ func prefixOf(vgpuSpec v1alpha1.VGPUSpec, model catalogue.Model) (string, error)
 // frameworkOf is the kernel's way to make virtual GPUs, where it is certain.
 func frameworkOf(r spec.Request, vgpuSpec v1alpha1.VGPUSpec, model catalogue.Model) (string, error) {
 	if model.Architecture == catalogue.Turing {
-		if vgpuSpec.Framework == vendorVFIO {
+		if vgpuSpec.Framework == spec.VGPUFrameworkVendorVFIO {
 			return "", spec.Invalid(spec.PresentationField("vgpu.framework"), "vgpu/framework", "it is VendorVFIO, and %s has no virtual functions: use Mdev", model.Name)
 		}
-		return mdev, nil
+		return spec.VGPUFrameworkMdev, nil
 	}
 	older, known := spec.IsOlderVersion(r.Image.OS.Kernel, vendorKernel)
 	switch {
@@ -116,16 +110,16 @@ func frameworkOf(r spec.Request, vgpuSpec v1alpha1.VGPUSpec, model catalogue.Mod
 		return "", spec.Invalid(spec.PresentationField("vgpu.framework"), "vgpu/framework", "it is missing, and whether %s has mediated devices follows from the kernel, while the OSImage's os.kernel is %q: name its release there, or set the framework", model.Name, r.Image.OS.Kernel)
 	case !known:
 		return vgpuSpec.Framework, nil
-	case older && vgpuSpec.Framework == vendorVFIO:
+	case older && vgpuSpec.Framework == spec.VGPUFrameworkVendorVFIO:
 		return "", spec.Invalid(spec.PresentationField("vgpu.framework"), "vgpu/framework", "it is VendorVFIO, which kernels from %s on have, and the OSImage's os.kernel is %s: use Mdev", vendorKernel, r.Image.OS.Kernel)
 	case older:
-		return mdev, nil
+		return spec.VGPUFrameworkMdev, nil
 	case model.Architecture == catalogue.Ampere:
 		return vgpuSpec.Framework, judgeAmpere(r, vgpuSpec, model)
-	case vgpuSpec.Framework == mdev:
+	case vgpuSpec.Framework == spec.VGPUFrameworkMdev:
 		return "", spec.Invalid(spec.PresentationField("vgpu.framework"), "vgpu/framework", "it is Mdev, and %s has no mediated devices with kernel %s: use VendorVFIO, or a kernel older than %s", model.Name, r.Image.OS.Kernel, vendorKernel)
 	}
-	return vendorVFIO, nil
+	return spec.VGPUFrameworkVendorVFIO, nil
 }
 
 // judgeAmpere asks for what does not follow from the kernel.
@@ -138,16 +132,16 @@ func judgeAmpere(r spec.Request, vgpuSpec v1alpha1.VGPUSpec, model catalogue.Mod
 
 // node plans who makes the virtual GPUs, and when.
 func node(r spec.Request, model catalogue.Model, types []want, framework string) (v1alpha1.NodePlan, error) {
-	if framework == vendorVFIO {
+	if framework == spec.VGPUFrameworkVendorVFIO {
 		return functions(r, model, types)
 	}
 	if nvidia.FromOperator(r) {
-		p := nvidia.ByOperator(r, model, workload)
+		p := nvidia.ByOperator(r, model, wellknown.WorkloadVMVGPU)
 		p.KernelArguments = append(p.KernelArguments, nvidia.IOMMU(r.Image)...)
 		name := spec.ConfigurationName(config(configName, types))
 		p.Tenant.VGPUConfig = &v1alpha1.SoftwareConfiguration{Name: name, Content: config(name, types)}
-		p.NodeLabels["nvidia.com/vgpu.config"] = name
-		p.Expectation.Labels = []v1alpha1.ExpectedLabel{nvidia.ManagerState("nvidia.com/vgpu.config.state", "kubectl logs of the pod nvidia-vgpu-device-manager on the node")}
+		p.NodeLabels[wellknown.LabelVGPUConfig] = name
+		p.Expectation.Labels = []v1alpha1.ExpectedLabel{nvidia.ManagerState(wellknown.LabelVGPUConfigState, "kubectl logs of the pod nvidia-vgpu-device-manager on the node")}
 		return p, nil
 	}
 	if r.Image.Software.VGPUDeviceManager == "" {
@@ -185,13 +179,13 @@ func baked(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePl
 		Files:           []v1alpha1.NodeFile{file},
 		Units:           append(units, unit),
 		NodeLabels: map[string]string{
-			nvidia.LabelWorkload: workload, "nvidia.com/gpu.deploy.vgpu-manager": "false", "nvidia.com/gpu.deploy.vgpu-device-manager": "false",
+			wellknown.LabelWorkloadConfig: wellknown.WorkloadVMVGPU, wellknown.LabelDeployVGPUManager: "false", wellknown.LabelDeployVGPUDeviceManager: "false",
 		},
 	}
 }
 
 func permitted(model catalogue.Model, mdevName string, name corev1.ResourceName, framework string) []v1alpha1.PermittedHostDevice {
-	if framework == mdev {
+	if framework == spec.VGPUFrameworkMdev {
 		return []v1alpha1.PermittedHostDevice{{MdevName: mdevName, ResourceName: string(name), External: true}}
 	}
 	var out []v1alpha1.PermittedHostDevice
@@ -204,7 +198,7 @@ func permitted(model catalogue.Model, mdevName string, name corev1.ResourceName,
 // config is a configuration of the vGPU device manager, version v1, of that name.
 func config(name string, types []want) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "version: v1\nvgpu-configs:\n  %s:\n  - devices: all\n    vgpu-devices:\n", name)
+	fmt.Fprintf(&out, "version: v1\n%s:\n  %s:\n  - devices: all\n    vgpu-devices:\n", wellknown.VGPUConfigsKey, name)
 	for _, t := range types {
 		fmt.Fprintf(&out, "      %q: %d\n", t.Name, t.count)
 	}

@@ -13,10 +13,8 @@ import (
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
 	"github.com/ingot-dev/ingot/presentation/spec"
+	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
-
-// workload is how the operator calls nodes whose GPUs belong to virtual machines.
-const workload = "vm-passthrough"
 
 // Drivers that hold a GPU for a virtual machine.
 const (
@@ -45,8 +43,8 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 		Modules:         v1alpha1.KernelModules{Load: []string{module}, Blacklist: []string{"nouveau", "nova_core", "nvidiafb", "nvidia", "nvidia_drm"}},
 		Files:           []v1alpha1.NodeFile{file},
 		Units:           []v1alpha1.SystemdUnit{unit},
-		NodeLabels:      map[string]string{nvidia.LabelWorkload: workload},
-		Tenant:          v1alpha1.TenantSoftware{WorkloadConfig: workload, HostDevices: hostDevices(model, name)},
+		NodeLabels:      map[string]string{wellknown.LabelWorkloadConfig: wellknown.WorkloadVMPassthrough},
+		Tenant:          v1alpha1.TenantSoftware{WorkloadConfig: wellknown.WorkloadVMPassthrough, HostDevices: hostDevices(model, name)},
 		Expectation: v1alpha1.NodeExpectation{Resources: []v1alpha1.ExpectedResource{{
 			Name: name, Quantity: *resource.NewQuantity(int64(r.GPU.Count), resource.DecimalSI), Waits: true,
 			Hint: "is the pod of NVIDIA's KubeVirt device plugin (the operator's sandbox device plugin) on the node, and does it tolerate the gate? It names GPUs by the pci.ids file of its release, " +
@@ -126,7 +124,7 @@ func resourceName(model catalogue.Model, ordered string) (corev1.ResourceName, e
 	}
 	names, unlisted := model.ResourceNames()
 	if len(names) == 1 && len(unlisted) == 0 {
-		return corev1.ResourceName("nvidia.com/" + names[0]), nil
+		return corev1.ResourceName(wellknown.NVIDIADomain + names[0]), nil
 	}
 	return "", spec.Invalid(spec.PresentationField("passthrough.resourceName"), "vm/resource-name", "it is missing, and the pci.ids file of NVIDIA's KubeVirt device plugin 1.6.0 names %s %s, and lacks its PCI ids %s, which that release advertises by number, as nvidia.com/3182: set it to what yours advertises", model.Name, orNothing(names), orNothing(unlisted))
 }

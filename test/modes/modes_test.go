@@ -20,7 +20,8 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
-	"github.com/ingot-dev/ingot/presentation/values"
+	"github.com/ingot-dev/ingot/presentation/tenantsoftware"
+	"github.com/ingot-dev/ingot/presentation/tenantsoftware/software"
 	"github.com/ingot-dev/ingot/test/rack/gpu"
 	"github.com/ingot-dev/ingot/test/rack/kubelet"
 	"github.com/ingot-dev/ingot/test/rack/machine"
@@ -359,9 +360,9 @@ type installed struct {
 // software is what is installed in the tenant, as charts or as objects.
 func (m mode) software(t *testing.T, how string, plan v1alpha1.NodePlan) ([]release, []map[string]any) {
 	t.Helper()
-	nodeTypes := []values.NodeType{{Name: m.name, GPU: m.NodeType.GPU, Image: m.OSImage, Plan: plan}}
+	nodeTypes := []software.NodeType{{Name: m.name, GPU: m.NodeType.GPU, Image: m.OSImage, Plan: plan}}
 	if how == "charts" {
-		charts, err := values.Charts(nodeTypes)
+		charts, err := tenantsoftware.Charts(nodeTypes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -371,7 +372,7 @@ func (m mode) software(t *testing.T, how string, plan v1alpha1.NodePlan) ([]rele
 		}
 		return asPlain(t, releases), m.Own
 	}
-	all, err := values.Manifests(nodeTypes)
+	all, err := tenantsoftware.Objects(nodeTypes)
 	if err != nil {
 		t.Fatal(err)
 	}

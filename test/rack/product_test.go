@@ -16,7 +16,8 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
-	"github.com/ingot-dev/ingot/presentation/values"
+	"github.com/ingot-dev/ingot/presentation/tenantsoftware"
+	"github.com/ingot-dev/ingot/presentation/tenantsoftware/software"
 )
 
 // request is what a NodeType asks for on the rack's image.
@@ -63,7 +64,7 @@ func matching(want v1alpha1.ExpectedDevices, all []resourcev1.ResourceSlice) int
 const ownPlugin = "own"
 
 // apply applies what the tenant's software is told for the NodeType, and no other has.
-func (c *tenant) apply(nodeType values.NodeType) {
+func (c *tenant) apply(nodeType software.NodeType) {
 	c.t.Helper()
 	config, err := c.cluster.RESTConfig()
 	if err != nil {
@@ -73,7 +74,7 @@ func (c *tenant) apply(nodeType values.NodeType) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	all, err := values.Manifests([]values.NodeType{nodeType})
+	all, err := tenantsoftware.Objects([]software.NodeType{nodeType})
 	if err != nil || len(all) == 0 {
 		c.t.Fatalf("%d objects: %v", len(all), err)
 	}
@@ -131,7 +132,7 @@ func TestWhatTheProductPlansIsWhatItsNodesOffer(t *testing.T) {
 				t.Fatalf("%+v", status)
 			}
 			if test.strategy == ownPlugin {
-				c.apply(values.NodeType{Name: node, GPU: test.request.GPU, Image: test.request.Image, Plan: planned, Gate: corev1.Taint{Key: gate}})
+				c.apply(software.NodeType{Name: node, GPU: test.request.GPU, Image: test.request.Image, Plan: planned, Gate: corev1.Taint{Key: gate}})
 			} else {
 				c.samplePlugin(node, test.strategy)
 			}

@@ -63,11 +63,11 @@ func run(cmd *cobra.Command, opts options) error {
 	if !slices.Contains(outputs, opts.output) {
 		return cli.Usagef(cmd, "--output %s: expected %s", opts.output, strings.Join(outputs, ", "))
 	}
-	if slices.Contains(software, opts.output) {
+	if slices.Contains(tenantDocuments, opts.output) {
 		return runSoftware(cmd, opts)
 	}
 	if opts.tenant != "" || opts.chart != "" {
-		return cli.Usagef(cmd, "--tenant and --chart: expected --output %s", strings.Join(software, " or "))
+		return cli.Usagef(cmd, "--tenant and --chart: expected --output %s", strings.Join(tenantDocuments, " or "))
 	}
 	if problems := validation.IsDNS1123Subdomain(opts.machine); len(problems) > 0 {
 		return cli.Usagef(cmd, "--machine %s: expected the name of a Machine such as training-1", opts.machine)

@@ -13,12 +13,13 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
-	"github.com/ingot-dev/ingot/presentation/values"
-	"github.com/ingot-dev/ingot/presentation/values/manifest"
+	"github.com/ingot-dev/ingot/presentation/tenantsoftware"
+	"github.com/ingot-dev/ingot/presentation/tenantsoftware/manifest"
+	"github.com/ingot-dev/ingot/presentation/tenantsoftware/software"
 )
 
-// software are the documents that are about a tenant and not about a Machine.
-var software = []string{operatorValues, operatorManifests}
+// tenantDocuments are the documents for a tenant; the others are for a Machine.
+var tenantDocuments = []string{operatorValues, operatorManifests}
 
 // runSoftware prints what the tenant's GPU software must be told.
 func runSoftware(cmd *cobra.Command, opts options) error {
@@ -45,7 +46,7 @@ func runSoftware(cmd *cobra.Command, opts options) error {
 	if err != nil {
 		return fmt.Errorf("render %s: %w", opts.output, err)
 	}
-	for _, note := range append(values.Notes(nodeTypes), byChart(nodeTypes, opts.output)...) {
+	for _, note := range append(tenantsoftware.Notes(nodeTypes), byChart(nodeTypes, opts.output)...) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note:", note)
 	}
 	for _, n := range nodeTypes {
@@ -58,7 +59,7 @@ func runSoftware(cmd *cobra.Command, opts options) error {
 }
 
 // byChart are notes about NodeTypes for which what is printed does not suffice, or for which nothing is needed.
-func byChart(nodeTypes []values.NodeType, output string) []string {
+func byChart(nodeTypes []software.NodeType, output string) []string {
 	var out []string
 	for _, n := range nodeTypes {
 		switch {
@@ -71,8 +72,8 @@ func byChart(nodeTypes []values.NodeType, output string) []string {
 	return out
 }
 
-func manifests(out *bytes.Buffer, nodeTypes []values.NodeType) error {
-	parts, err := values.Parts(nodeTypes)
+func manifests(out *bytes.Buffer, nodeTypes []software.NodeType) error {
+	parts, err := tenantsoftware.Components(nodeTypes)
 	if err != nil {
 		return err
 	}
@@ -87,8 +88,8 @@ func manifests(out *bytes.Buffer, nodeTypes []values.NodeType) error {
 }
 
 // charts are each a document with the values, and one for each object that goes with them.
-func charts(out *bytes.Buffer, nodeTypes []values.NodeType, named string) error {
-	all, err := values.Charts(nodeTypes)
+func charts(out *bytes.Buffer, nodeTypes []software.NodeType, named string) error {
+	all, err := tenantsoftware.Charts(nodeTypes)
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func charts(out *bytes.Buffer, nodeTypes []values.NodeType, named string) error 
 }
 
 // chart is a document with the values, and those of the objects. Software without a chart has objects only.
-func chart(out *bytes.Buffer, c values.Chart) error {
+func chart(out *bytes.Buffer, c software.Chart) error {
 	text, err := c.YAML()
 	if err != nil {
 		return err
@@ -138,7 +139,7 @@ func document(out *bytes.Buffer, text []byte) {
 }
 
 // nodeTypesOf are the NodeTypes that were asked for: by name, those of a tenant's pools, or all.
-func nodeTypesOf(files offline.Files, opts options) ([]values.NodeType, error) {
+func nodeTypesOf(files offline.Files, opts options) ([]software.NodeType, error) {
 	var chosen []string
 	switch {
 	case opts.flags.NodeType != "":
@@ -162,7 +163,7 @@ func nodeTypesOf(files offline.Files, opts options) ([]values.NodeType, error) {
 	if len(chosen) == 0 {
 		return nil, &offline.MissingError{Kind: "a NodeType", Files: files.Names}
 	}
-	var out []values.NodeType
+	var out []software.NodeType
 	for _, name := range chosen {
 		n, err := nodeTypeOf(files, name)
 		if err != nil {
@@ -173,17 +174,17 @@ func nodeTypesOf(files offline.Files, opts options) ([]values.NodeType, error) {
 	return out, nil
 }
 
-func nodeTypeOf(files offline.Files, name string) (values.NodeType, error) {
+func nodeTypeOf(files offline.Files, name string) (software.NodeType, error) {
 	shape, err := files.ShapeOf(name)
 	if err != nil {
-		return values.NodeType{}, err
+		return software.NodeType{}, err
 	}
 	nodeType := shape.NodeType.Spec
 	plan, err := presentation.Resolve(spec.Request{GPU: nodeType.GPU, Image: shape.Image.Spec, Resources: nodeType.Resources})
 	if err != nil {
-		return values.NodeType{}, fmt.Errorf("NodeType %s: %w", name, err)
+		return software.NodeType{}, fmt.Errorf("NodeType %s: %w", name, err)
 	}
-	return values.Of(shape.NodeType, shape.Image.Spec, plan), nil
+	return software.NewNodeType(shape.NodeType, shape.Image.Spec, plan), nil
 }
 
 // namesOf are the words of a field of all objects of the kind, each once.

@@ -9,11 +9,12 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
-	"github.com/ingot-dev/ingot/presentation/values"
+	"github.com/ingot-dev/ingot/presentation/tenantsoftware"
+	"github.com/ingot-dev/ingot/presentation/tenantsoftware/software"
 )
 
 // Vendors are the parts of the vendors' software that tenants of the samples' NodeTypes need.
-func Vendors(samples []*unstructured.Unstructured) ([]values.Part, error) {
+func Vendors(samples []*unstructured.Unstructured) ([]software.Component, error) {
 	images := map[string]v1alpha1.OSImageSpec{}
 	var nodeTypes []*v1alpha1.NodeType
 	for _, o := range samples {
@@ -32,14 +33,14 @@ func Vendors(samples []*unstructured.Unstructured) ([]values.Part, error) {
 			return nil, fmt.Errorf("read %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
-	var all []values.NodeType
+	var all []software.NodeType
 	for _, n := range nodeTypes {
 		image := images[n.Spec.OSImageRef.Name]
 		plan, err := presentation.Resolve(spec.Request{GPU: n.Spec.GPU, Image: image, Resources: n.Spec.Resources})
 		if err != nil {
 			return nil, fmt.Errorf("NodeType %s: %w", n.Name, err)
 		}
-		all = append(all, values.Of(n, image, plan))
+		all = append(all, software.NewNodeType(n, image, plan))
 	}
-	return values.Parts(all)
+	return tenantsoftware.Components(all)
 }
