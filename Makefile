@@ -62,6 +62,11 @@ lint: $(BIN)/staticcheck ## Check format, vet, staticcheck, the import law and t
 	@$(BIN)/staticcheck ./...
 	@cd test/controlplane && go vet ./...
 	@go test -count=1 ./test/arch
+	@go test -count=1 -v -run TestPackagesInFigures ./test/arch | sed -n 's/^ *total: //p'
+
+.PHONY: packages
+packages: ## Print the lines, the exported names and the importers of each package.
+	@go test -count=1 -v -run TestPackagesInFigures ./test/arch | grep ' lines '
 
 .PHONY: generate
 generate: $(BIN)/controller-gen architecture ## Generate deep copies, CRDs, RBAC, the API reference and the drawing of the packages.

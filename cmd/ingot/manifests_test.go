@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -28,4 +30,45 @@ func TestManifestsAreAnsweredForWithoutACluster(t *testing.T) {
 	if status, _, stderr := ingot("explain"); status != cli.ExitUsage || !strings.Contains(stderr, "usage: ingot explain -f FILE") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
+}
+
+// readmeCommand is a line of README.md's examples: a command, and perhaps a pipe or a comment behind it.
+var readmeCommand = regexp.MustCompile(`(?m)^ingot (.*?)(?: \| .*| +# .*)?$`)
+
+func TestTheCommandsOfTheREADMEExist(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := readmeCommand.FindAllStringSubmatch(string(text), -1)
+	if len(lines) < 15 {
+		t.Errorf("README.md shows %d commands of ingot: the test no longer finds them", len(lines))
+	}
+	for _, line := range lines {
+		for _, args := range alternatives(strings.Fields(line[1])) {
+			command, rest, err := root().Find(args)
+			if err != nil || command.HasSubCommands() {
+				t.Errorf("README.md: ingot %s: no such command: %v", strings.Join(args, " "), err)
+				continue
+			}
+			if err := command.ParseFlags(rest); err != nil {
+				t.Errorf("README.md: ingot %s: %v", strings.Join(args, " "), err)
+			}
+		}
+	}
+}
+
+// alternatives returns the commands that a line such as "rollout pause|resume h100" stands for.
+func alternatives(args []string) [][]string {
+	for i, arg := range args {
+		if !strings.Contains(arg, "|") {
+			continue
+		}
+		var out [][]string
+		for choice := range strings.SplitSeq(arg, "|") {
+			out = append(out, append(append(append([]string{}, args[:i]...), choice), args[i+1:]...))
+		}
+		return out
+	}
+	return [][]string{args}
 }
