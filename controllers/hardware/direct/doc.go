@@ -1,28 +1,42 @@
-// Package direct is the Installer for servers that Ingot drives by itself: a BMC for power and boot override, the boot
-// service (netboot) for boot documents and the agent, and the netboot.Session as the only memory.
+// Package direct implements hardware.Installer with three parts: a BMC for power and boot override, the boot service of package
+// netboot for boot documents and the agent, and a netboot.Session per host as the only stored state.
 //
-//	PoweringOff  until the BMC confirms Off: nothing else may write to the disks
-//	             then the boot override Network, once
-//	Booting      OpenedAt is written first, then the power is turned on, and again at intervals;
-//	             until the boot document is fetched                         (netboot moves on)
-//	Loading      until the agent registers                                  (netboot moves on)
-//	Registered   Writing | Erasing, Verifying: the agent reports            (netboot moves on)
-//	Finishing    the agent is done. Install: succeeded, the agent reboots from the disk by itself.
-//	             Erase: the power is turned off; succeeded when the BMC confirms it
+// An attempt that boots the agent goes through these steps:
 //
-// Whether a host at Booting has powered on is seen and not written: until then Observe shows PoweringOn. What was seen is remembered by
-// the process alone, so that a power that came on and went is restored at once; a process that did not see it gives the power-on its
-// time anew.
+//	step                      what happens until the next step                                    who ends the step
+//	PoweringOff               the power is cut until the BMC reports Off; then nothing else       Installer
+//	                          can write to the disks. The boot override is set to Network.
+//	Booting                   OpenedAt is stored, then power-on is requested, and again at        boot service
+//	                          intervals, until the server fetches its boot document
+//	Loading                   the server loads kernel and initrd until the agent registers        boot service
+//	Registered, Writing,      the agent reports its progress and then its result                  boot service
+//	Erasing, Verifying
+//	Finishing                 Install: the attempt has succeeded; the agent reboots from the      Installer
+//	                          disk. Erase: the power is cut; the attempt succeeds when the
+//	                          BMC reports Off.
 //
-// How a change of power is asked for, and when it counts as ignored, is decided by one function (nextPower) for attempts and for
-// SetPower. What to do next is decided by a pure function (decide) from power, session and time; the Installer does one
-// thing of it per call. Nothing sleeps: the caller calls again. A call to the BMC that fails is returned with its type
-// and changes nothing in the session, save that a power-on which was recorded before it was asked for stays recorded; time-outs
-// and the deadline apply nevertheless. Power that is lost under way is restored with a network boot, within the same attempt.
+// # Decisions
 //
-// A failed attempt leaves the power as it is, for whoever looks at the console; the boot service answers it no more, and the
-// next attempt begins with a confirmed power-off.
+// nextAction decides what to do next from the power state, the session and the time; the Installer carries out one action per call and
+// never sleeps. nextPowerRequest decides how a change of power is requested and when it counts as ignored, for attempts and for
+// SetPower. A failed call to the BMC is returned as it is and does not change the session, with one exception: a power-on that was
+// stored before it was requested stays stored. Time-outs and the deadline apply also while the BMC fails. When a server loses its
+// power during an attempt, it is booted from the network again within the same attempt.
 //
-// Inspect reads the BMC's inventory and boots nothing: it is fast and touches no disk. What an agent reported in earlier
-// attempts is kept where the BMC knows less.
+// The session does not store whether a host at Booting has powered on; until the process observes that, Observe reports PoweringOn. The
+// process keeps its own observations in memory (attemptRecord), so that a power that came on and was lost is restored at once. After a
+// restart the time-outs that depend on these observations begin again.
+//
+// A failed attempt does not change the power, so that a person can look at the console. The boot service no longer serves the server,
+// and the next attempt begins with a confirmed power-off.
+//
+// # Guards
+//
+// The disk is written only after the BMC has reported Off. Example: a Machine is released while its kernel hangs, and the BMC accepts
+// the power-off without effect. If the attempt went on, the server would still run the old operating system with the tenant's
+// workload; it could write to the disk that is being erased, or join a cluster as a node that Ingot believes to be gone. So an unknown
+// power state, a failed request and PoweringOff are all not Off.
+//
+// Inspect reads the inventory from the BMC. It boots nothing, so it is fast and does not touch a disk. What an agent reported in earlier
+// attempts is kept where it is more complete.
 package direct

@@ -12,32 +12,32 @@ import (
 
 // Options configure an Installer. BMCs and Store are required.
 type Options struct {
-	// BMCs opens the servers' management controllers.
+	// BMCs opens the management controllers of the servers.
 	BMCs hardware.BMCOpener
-	// Store keeps the sessions, and serves the config drives: InstallSpec.ConfigDrive itself is not written anywhere here.
+	// Store stores the sessions and returns the config drives. The Installer does not store InstallSpec.ConfigDrive.
 	Store netboot.Store
-	// Clock tells the time; nil: time.Now.
+	// Clock returns the current time; nil means time.Now.
 	Clock func() time.Time
-	// Timeouts bound the steps.
+	// Timeouts are the time-outs of the steps. Values that are not positive are replaced by the defaults.
 	Timeouts hardware.Timeouts
-	// Log gets one line for every act; nil: none.
+	// Log receives one line for every action; nil means no log.
 	Log *slog.Logger
 }
 
-// Installer implements hardware.Installer. It is safe for concurrent use; a caller runs one call per host at a time.
+// Installer implements hardware.Installer. It is safe for concurrent use, with at most one call per host at a time.
 type Installer struct {
 	options Options
 
 	mu sync.Mutex
-	// watched is what this process has seen of each host's attempt.
-	watched map[string]watched
-	// asked remembers what power was last asked for outside attempts.
-	asked map[string]asked
+	// records holds what this process has observed of the attempt of each host, by host UID.
+	records map[string]attemptRecord
+	// requests holds the last power request outside attempts, by host UID.
+	requests map[string]requestRecord
 }
 
 var _ hardware.Installer = (*Installer)(nil)
 
-// New makes an Installer.
+// New returns an Installer with the options.
 func New(options Options) *Installer {
 	if options.Clock == nil {
 		options.Clock = time.Now
@@ -46,7 +46,7 @@ func New(options Options) *Installer {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
 	options.Timeouts = options.Timeouts.WithDefaults()
-	return &Installer{options: options, watched: map[string]watched{}, asked: map[string]asked{}}
+	return &Installer{options: options, records: map[string]attemptRecord{}, requests: map[string]requestRecord{}}
 }
 
 // Capabilities implements hardware.Installer.
@@ -59,40 +59,40 @@ func (i *Installer) Capabilities() hardware.Capabilities {
 	}
 }
 
-// Observe implements hardware.Installer. When the BMC cannot be read, the Observation is complete but for PowerUnknown,
-// and the BMC's error is returned beside it.
+// Observe implements hardware.Installer. When the BMC cannot be read, it returns a complete Observation with PowerUnknown together with
+// the error of the BMC.
 func (i *Installer) Observe(ctx context.Context, host hardware.Host) (hardware.Observation, error) {
-	seen := hardware.Observation{Power: hardware.PowerUnknown}
-	power, powerErr := i.power(ctx, host)
+	observation := hardware.Observation{Power: hardware.PowerUnknown}
+	power, powerErr := i.readPower(ctx, host)
 	if powerErr == nil {
-		seen.Power = power
+		observation.Power = power
 	}
 	s, err := i.options.Store.CachedByUID(ctx, host.UID)
 	if err != nil {
-		return seen, err
+		return observation, err
 	}
-	seen.Inventory = s.Inventory
+	observation.Inventory = s.Inventory
 	if s.Number > 0 {
 		status := s.AttemptStatus
-		status.Step = shownStep(s, seen.Power, i.watch(s, seen.Power, i.options.Clock()).cameOn)
-		if isWritten(s) {
-			// Nothing is left to be done for it: the caller's record of the end is the only one that is needed.
+		status.Step = reportedStep(s, observation.Power, i.recordObservation(s, observation.Power, i.options.Clock()).wasPoweredOn)
+		if isInstalled(s) {
+			// The session is not updated for this: the caller stores the end of the attempt.
 			status.State = hardware.AttemptSucceeded
 		}
-		seen.Attempt = &status
+		observation.Attempt = &status
 	}
-	return seen, powerErr
+	return observation, powerErr
 }
 
 // Install implements hardware.Installer.
 func (i *Installer) Install(ctx context.Context, host hardware.Host, attempt hardware.Attempt, spec hardware.InstallSpec) error {
-	if err := checkSpec(host, spec); err != nil {
+	if err := validateSpec(host, spec); err != nil {
 		return err
 	}
 	return i.advance(ctx, host, attempt, netboot.Work{Operation: hardware.OpInstall, Image: spec.Image, RootDevice: spec.RootDevice})
 }
 
-// Erase implements hardware.Installer. EraseNone is the confirmed power-off alone.
+// Erase implements hardware.Installer. EraseNone consists of the confirmed power-off only.
 func (i *Installer) Erase(ctx context.Context, host hardware.Host, attempt hardware.Attempt, mode hardware.EraseMode) error {
 	switch mode {
 	case hardware.EraseNone, hardware.EraseMetadata, hardware.EraseFull:
@@ -102,37 +102,10 @@ func (i *Installer) Erase(ctx context.Context, host hardware.Host, attempt hardw
 	return i.advance(ctx, host, attempt, netboot.Work{Operation: hardware.OpErase, Erase: mode})
 }
 
-// Inspect implements hardware.Installer: the BMC's inventory, without a boot and whatever the power.
-func (i *Installer) Inspect(ctx context.Context, host hardware.Host, attempt hardware.Attempt) error {
-	s, err := i.begin(ctx, host, attempt, netboot.Work{Operation: hardware.OpInspect})
-	if err != nil || s.State != hardware.AttemptRunning {
-		return err
-	}
-	var inventory hardware.Inventory
-	bmc, bmcErr := i.options.BMCs.OpenBMC(ctx, host.BMC)
-	if bmcErr == nil {
-		inventory, bmcErr = bmc.Inventory(ctx)
-	}
-	now := i.options.Clock()
-	if bmcErr != nil {
-		if now.Before(s.Deadline) {
-			return bmcErr
-		}
-		_, err := i.change(ctx, host, s, func(s *netboot.Session) {
-			settle(s, hardware.AttemptFailed, hardware.ReasonDeadlineExceeded, "the BMC gave no inventory: "+bmcErr.Error())
-		})
-		return err
-	}
-	_, err = i.change(ctx, host, s, func(s *netboot.Session) {
-		merged := merge(s.Inventory, inventory)
-		s.Inventory = &merged
-		settle(s, hardware.AttemptSucceeded, "", "")
-	})
-	return err
-}
-
-// Cancel implements hardware.Installer. The session is closed first, so that the boot service serves the host no more;
-// an attempt that never began is recorded as cancelled, so that a late call cannot begin it.
+// Cancel implements hardware.Installer. It ends the session before it cuts the power. Example: if the power were cut first and the process
+// were killed then, the session would still be running, and a person who switches the server on would start the agent, which writes
+// the disk for an attempt that nobody wants any more. An attempt that has not begun is stored as cancelled, so that a late call
+// cannot begin it.
 func (i *Installer) Cancel(ctx context.Context, host hardware.Host, attempt hardware.Attempt) error {
 	const op = "cancel attempt"
 	now := i.options.Clock()
@@ -141,37 +114,38 @@ func (i *Installer) Cancel(ctx context.Context, host hardware.Host, attempt hard
 		case attempt.Number <= 0:
 			return hardware.Errorf(hardware.Invalid, op, host.String(), "attempt %d: numbers begin with 1", attempt.Number)
 		case s.Number > attempt.Number:
-			return superseded(op, host, s, attempt)
+			return supersededError(op, host, s, attempt)
 		case s.Number < attempt.Number:
-			*s = freshSession(s.Inventory, host, attempt, netboot.Work{}, now)
+			*s = newSession(s.Inventory, host, attempt, netboot.Work{}, now)
 		}
 		switch {
-		case isWritten(*s):
-			settle(s, hardware.AttemptSucceeded, "", "") // as Observe has said
+		case isInstalled(*s):
+			endAttempt(s, hardware.AttemptSucceeded, "", "") // Observe has already reported it
 		case s.State == hardware.AttemptRunning:
-			settle(s, hardware.AttemptFailed, hardware.ReasonCancelled, "cancelled at "+string(s.Step))
+			endAttempt(s, hardware.AttemptFailed, hardware.ReasonCancelled, "cancelled at "+string(s.Step))
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	i.forget(host)
-	power, err := i.power(ctx, host)
+	i.dropRecord(host)
+	power, err := i.readPower(ctx, host)
 	if err != nil || power == hardware.PowerOff {
 		return err
 	}
 	return i.setPower(ctx, host, hardware.TurnOff)
 }
 
-// advance does the next thing for an attempt that boots the agent.
+// advance carries out the next action of an attempt that boots the agent.
 func (i *Installer) advance(ctx context.Context, host hardware.Host, attempt hardware.Attempt, work netboot.Work) error {
-	s, err := i.begin(ctx, host, attempt, work)
-	if err != nil || s.State != hardware.AttemptRunning || isWritten(s) {
+	s, err := i.beginAttempt(ctx, host, attempt, work)
+	if err != nil || s.State != hardware.AttemptRunning || isInstalled(s) {
 		return err
 	}
-	// Power is read before the session: a power-off that follows the agent's result is then never taken for a loss of power.
-	power, powerErr := i.power(ctx, host)
+	// The power is read before the session. Example for the other order: the session says Writing, then the agent reports its result and
+	// powers the server off, then the power is read as Off. That would look like a loss of power, and the server would be booted again.
+	power, powerErr := i.readPower(ctx, host)
 	if powerErr != nil {
 		power = hardware.PowerUnknown
 	}
@@ -180,51 +154,56 @@ func (i *Installer) advance(ctx context.Context, host hardware.Host, attempt har
 		return err
 	}
 	if s.Number != attempt.Number {
-		return superseded("advance attempt", host, &s, attempt)
+		return supersededError("advance attempt", host, &s, attempt)
 	}
-	if s.State != hardware.AttemptRunning || isWritten(s) {
+	if s.State != hardware.AttemptRunning || isInstalled(s) {
 		return nil
 	}
 	now := i.options.Clock()
-	d := decide(facts{
-		power: power, powerErr: powerErr, session: s, watched: i.watch(s, power, now), now: now, timeouts: i.options.Timeouts,
+	next := nextAction(facts{
+		power: power, powerErr: powerErr, session: s, record: i.recordObservation(s, power, now), now: now, timeouts: i.options.Timeouts,
 	})
-	return i.do(ctx, host, s, d, powerErr)
+	return i.performAction(ctx, host, s, next, powerErr)
 }
 
-// do carries out a decision.
-func (i *Installer) do(ctx context.Context, host hardware.Host, s netboot.Session, d decision, powerErr error) error {
+// performAction carries out the action.
+func (i *Installer) performAction(ctx context.Context, host hardware.Host, s netboot.Session, next action, powerErr error) error {
 	log := i.options.Log.With("host", host.String(), "attempt", s.Number, "step", s.Step)
-	if d.act != actWait && d.act != actReport {
-		log.Info(string(d.act), "reason", string(d.reason), "message", d.message)
+	if next.kind != actionWait && next.kind != actionReturnError {
+		log.Info(string(next.kind), "reason", string(next.reason), "message", next.message)
 	}
-	switch d.act {
-	case actReport:
+	switch next.kind {
+	case actionReturnError:
 		return powerErr
-	case actPowerOff:
+	case actionPowerOff:
 		return i.setPower(ctx, host, hardware.TurnOff)
-	case actBootNetwork, actPowerOn:
-		return i.bootNetwork(ctx, host, s, d.act == actBootNetwork)
-	case actSucceed, actFail:
+	case actionBootNetwork, actionPowerOn:
+		return i.bootFromNetwork(ctx, host, s, next.kind == actionBootNetwork)
+	case actionSucceed, actionFail:
 		state := hardware.AttemptSucceeded
-		if d.act == actFail {
+		if next.kind == actionFail {
 			state = hardware.AttemptFailed
 		}
-		_, err := i.change(ctx, host, s, func(s *netboot.Session) {
-			settle(s, state, d.reason, d.message)
-			if d.step != "" {
-				s.Step = d.step
+		_, err := i.updateSession(ctx, host, s, func(s *netboot.Session) {
+			endAttempt(s, state, next.reason, next.message)
+			if next.step != "" {
+				s.Step = next.step
 			}
 		})
-		i.forget(host)
+		i.dropRecord(host)
 		return err
 	}
 	return nil
 }
 
-// bootNetwork sets the boot override and then powers the host on; anew says whether the step begins with it. Both belong to one
-// record: an override that is set twice, or for a host that is not powered on then, does no harm.
-func (i *Installer) bootNetwork(ctx context.Context, host hardware.Host, s netboot.Session, anew bool) error {
+// bootFromNetwork sets the boot override, stores OpenedAt and then requests power-on. newStep says whether the step Booting begins with it.
+// When the process is killed in between, the next call does all of it again: setting the override twice does no harm, nor does an
+// override for a server that is not powered on.
+//
+// OpenedAt is stored before the power-on is requested, because the boot service serves the agent only after OpenedAt. Example for the other
+// order: the process is killed after the request, the server asks for its boot document, is told to boot its disk, and boots
+// what the former tenant left there.
+func (i *Installer) bootFromNetwork(ctx context.Context, host hardware.Host, s netboot.Session, newStep bool) error {
 	bmc, err := i.options.BMCs.OpenBMC(ctx, host.BMC)
 	if err != nil {
 		return err
@@ -233,30 +212,13 @@ func (i *Installer) bootNetwork(ctx context.Context, host hardware.Host, s netbo
 		return err
 	}
 	now := i.options.Clock()
-	// The power-on is recorded before it is asked for, since the boot service answers from then on.
-	opened, err := i.change(ctx, host, s, func(s *netboot.Session) {
-		if s.OpenedAt = now; anew || s.Step != hardware.StepBooting {
+	updated, err := i.updateSession(ctx, host, s, func(s *netboot.Session) {
+		if s.OpenedAt = now; newStep || s.Step != hardware.StepBooting {
 			s.Step, s.StepAt = hardware.StepBooting, now
 		}
 	})
-	if err != nil || opened.Number != s.Number || opened.State != hardware.AttemptRunning || opened.Step != hardware.StepBooting {
-		return err // settled or moved on meanwhile: nothing is powered on
+	if err != nil || updated.Number != s.Number || updated.State != hardware.AttemptRunning || updated.Step != hardware.StepBooting {
+		return err // the attempt has ended or advanced meanwhile: the server is not powered on
 	}
 	return bmc.SetPower(ctx, hardware.TurnOn)
-}
-
-func (i *Installer) power(ctx context.Context, host hardware.Host) (hardware.PowerState, error) {
-	bmc, err := i.options.BMCs.OpenBMC(ctx, host.BMC)
-	if err != nil {
-		return hardware.PowerUnknown, err
-	}
-	return bmc.PowerState(ctx)
-}
-
-func (i *Installer) setPower(ctx context.Context, host hardware.Host, action hardware.PowerAction) error {
-	bmc, err := i.options.BMCs.OpenBMC(ctx, host.BMC)
-	if err != nil {
-		return err
-	}
-	return bmc.SetPower(ctx, action)
 }

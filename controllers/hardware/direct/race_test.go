@@ -12,14 +12,14 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 )
 
-// racing lets something else write between the Installer's look at the session and its write.
-type racing struct {
+// racingStore changes the session between the read and the write of the Installer.
+type racingStore struct {
 	*store
 	// meanwhile runs once, after the next ByUID.
 	meanwhile func(*netboot.Session)
 }
 
-func (r *racing) ByUID(ctx context.Context, uid string) (netboot.Session, error) {
+func (r *racingStore) ByUID(ctx context.Context, uid string) (netboot.Session, error) {
 	session, err := r.store.ByUID(ctx, uid)
 	if change := r.meanwhile; change != nil {
 		r.meanwhile = nil
@@ -35,11 +35,11 @@ var (
 	attempt = hardware.Attempt{Number: 1, Deadline: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)}
 )
 
-// raceAt brings an install to the step and then lets something else write first.
+// raceAt advances an installation to the step and then changes the session before the Installer writes it.
 func raceAt(t *testing.T, step hardware.Step, meanwhile func(*rig, *netboot.Session)) *rig {
 	t.Helper()
 	r := newRig(t, conformance.Faults{})
-	race := &racing{store: r.store}
+	race := &racingStore{store: r.store}
 	r.installer = direct.New(direct.Options{BMCs: r.client, Store: race, Clock: r.Now})
 	for range 100 {
 		if r.store.session.Step == step {
@@ -62,7 +62,7 @@ func raceAt(t *testing.T, step hardware.Step, meanwhile func(*rig, *netboot.Sess
 
 func TestNothingIsPoweredOnAfterACancelInBetween(t *testing.T) {
 	r := newRig(t, conformance.Faults{})
-	race := &racing{store: r.store}
+	race := &racingStore{store: r.store}
 	r.installer = direct.New(direct.Options{BMCs: r.client, Store: race, Clock: r.Now})
 	for r.Power() != hardware.PowerOff {
 		if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
@@ -91,7 +91,7 @@ func TestATimeOutDoesNotFailAServerThatBootedInBetween(t *testing.T) {
 
 func TestASecondBootInBetweenIsNotTakenForTheSilenceOfTheFirst(t *testing.T) {
 	r := newRig(t, conformance.Faults{NoAgent: true})
-	race := &racing{store: r.store}
+	race := &racingStore{store: r.store}
 	r.installer = direct.New(direct.Options{BMCs: r.client, Store: race, Clock: r.Now})
 	for r.store.session.Step != hardware.StepLoading {
 		if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {

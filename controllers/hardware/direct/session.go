@@ -12,8 +12,9 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 )
 
-// begin finds the attempt's session or makes it. An attempt that is over, or that does something else, is Conflict.
-func (i *Installer) begin(ctx context.Context, host hardware.Host, attempt hardware.Attempt, work netboot.Work) (netboot.Session, error) {
+// beginAttempt returns the session of the attempt, and makes it when it does not exist. It fails with Conflict when the host is at a later
+// attempt, or when the attempt is running with other work.
+func (i *Installer) beginAttempt(ctx context.Context, host hardware.Host, attempt hardware.Attempt, work netboot.Work) (netboot.Session, error) {
 	const op = "begin attempt"
 	if attempt.Number <= 0 || attempt.Deadline.IsZero() {
 		return netboot.Session{}, hardware.Errorf(hardware.Invalid, op, host.String(), "attempt %d: expected a number from 1 and a deadline", attempt.Number)
@@ -22,19 +23,19 @@ func (i *Installer) begin(ctx context.Context, host hardware.Host, attempt hardw
 		return netboot.Session{}, hardware.Errorf(hardware.Invalid, op, host.String(),
 			"boot MAC address %q: expected six hexadecimal pairs in lower case with colons", host.BootMAC)
 	}
-	if s, err := i.options.Store.CachedByUID(ctx, host.UID); err == nil && isBegun(s, attempt, work) {
+	if s, err := i.options.Store.CachedByUID(ctx, host.UID); err == nil && hasBegun(s, attempt, work) {
 		return s, nil
 	}
 	now := i.options.Clock()
 	return i.options.Store.Update(ctx, host.UID, func(s *netboot.Session) error {
 		switch {
 		case s.Number > attempt.Number:
-			return superseded(op, host, s, attempt)
+			return supersededError(op, host, s, attempt)
 		case s.Number < attempt.Number:
-			*s = freshSession(s.Inventory, host, attempt, work, now)
+			*s = newSession(s.Inventory, host, attempt, work, now)
 			return nil
 		}
-		// A cancelled attempt that never began has no operation.
+		// An attempt that was cancelled before it began has ended and has no work to compare.
 		if s.State == hardware.AttemptRunning && s.Work != work {
 			return hardware.Errorf(hardware.Conflict, op, host.String(),
 				"attempt %d is under way as %s with other particulars: another piece of work needs another number", s.Number, s.Operation)
@@ -43,59 +44,116 @@ func (i *Installer) begin(ctx context.Context, host hardware.Host, attempt hardw
 	})
 }
 
-// isBegun says whether the session is that of the attempt. It is at every look but the first, and with a store that knows what
-// is wanted at that too; what the attempt has come to since is read where that decides.
-func isBegun(s netboot.Session, attempt hardware.Attempt, work netboot.Work) bool {
+// hasBegun reports whether the session is that of the attempt. A cached session is enough for this: whatever depends on the progress
+// of the attempt reads the session again, and then also finds a later attempt.
+func hasBegun(s netboot.Session, attempt hardware.Attempt, work netboot.Work) bool {
 	return s.Number == attempt.Number && s.Work == work
 }
 
-// freshSession is the session of a new attempt. What is known about the hardware stays.
-func freshSession(known *hardware.Inventory, host hardware.Host, attempt hardware.Attempt, work netboot.Work, now time.Time) netboot.Session {
+// newSession returns the session of a new attempt. It keeps the known inventory of the host.
+func newSession(inventory *hardware.Inventory, host hardware.Host, attempt hardware.Attempt, work netboot.Work, now time.Time) netboot.Session {
 	return netboot.Session{
 		HostUID: host.UID, Namespace: host.Namespace, Name: host.Name, BootMAC: host.BootMAC, Work: work, Since: now, Deadline: attempt.Deadline,
 		AttemptStatus: hardware.AttemptStatus{Number: attempt.Number, State: hardware.AttemptRunning, Step: hardware.StepPoweringOff},
-		StepAt:        now, Inventory: known,
+		StepAt:        now, Inventory: inventory,
 	}
 }
 
-func superseded(op string, host hardware.Host, s *netboot.Session, attempt hardware.Attempt) error {
+func supersededError(op string, host hardware.Host, s *netboot.Session, attempt hardware.Attempt) error {
 	return hardware.Errorf(hardware.Conflict, op, host.String(), "attempt %d is over, the host is at attempt %d", attempt.Number, s.Number)
 }
 
-// isWritten says whether the agent's word is there that the image is on the disk and verified. An installation has succeeded with
-// it; it is kept as Succeeded with the next change, whoever makes that.
-func isWritten(s netboot.Session) bool {
+// isInstalled reports whether the agent has reported that the image is on the disk and verified. The installation has then succeeded.
+// The session still says Running; the next change of it stores Succeeded.
+//
+// Only the step Finishing counts. Example: the power fails at Verifying, when the digest is not yet compared and the first MiB is not yet
+// written. If Verifying counted, the Machine would wait for a node to join from a disk that does not boot.
+func isInstalled(s netboot.Session) bool {
 	return s.Operation == hardware.OpInstall && s.State == hardware.AttemptRunning && s.Step == hardware.StepFinishing
 }
 
-// settle ends the attempt. The step stays: it says how far the attempt came.
-func settle(s *netboot.Session, state hardware.AttemptState, reason hardware.Reason, message string) {
+// endAttempt sets the final state of the attempt. The step does not change: it says how far the attempt came.
+func endAttempt(s *netboot.Session, state hardware.AttemptState, reason hardware.Reason, message string) {
 	s.State, s.Reason, s.Message = state, reason, message
 }
 
-// change applies the change if the session is still as the decision saw it: same attempt, running, same step. Otherwise
-// nothing is written, and the next call decides anew.
-func (i *Installer) change(ctx context.Context, host hardware.Host, seen netboot.Session, change func(*netboot.Session)) (netboot.Session, error) {
+// updateSession applies the change if the session is still the one that the decision was made for: the same attempt, running, at the
+// same step and boot. Otherwise it stores nothing, and the next call decides again.
+//
+// Example: the process reads a session at Loading and decides that no agent has registered in time. Meanwhile the server fetches its boot
+// document again, which counts a boot and begins the step Loading anew. Without this check a server that is starting would be failed.
+func (i *Installer) updateSession(ctx context.Context, host hardware.Host, observed netboot.Session, change func(*netboot.Session)) (netboot.Session, error) {
 	return i.options.Store.Update(ctx, host.UID, func(s *netboot.Session) error {
-		if s.Number == seen.Number && s.State == hardware.AttemptRunning && s.Step == seen.Step && s.Boots == seen.Boots {
+		if s.Number == observed.Number && s.State == hardware.AttemptRunning && s.Step == observed.Step && s.Boots == observed.Boots {
 			change(s)
 		}
 		return nil
 	})
 }
 
-// digestBytes are the lengths of the digests that an image may be pinned with.
-var digestBytes = map[string]int{"sha256": 32, "sha512": 64}
+// attemptRecord is what this process has observed of an attempt. It is not stored: after a restart the time-outs of the agent and of
+// the power-on begin again, within the deadline of the attempt.
+type attemptRecord struct {
+	attempt int64
+	boots   int
+	step    hardware.Step
+	stepAt  time.Time
+	bytes   int64
+	// lastProgress is when this process first observed the current number of bytes, or the step if there was none since.
+	lastProgress time.Time
+	// firstObserved is when this process first observed the step.
+	firstObserved time.Time
+	// wasPoweredOn is true when this process has observed PowerOn during the step.
+	wasPoweredOn bool
+}
 
-func checkSpec(host hardware.Host, spec hardware.InstallSpec) error {
+// recordObservation adds an observation of the attempt to its record and returns the record.
+func (i *Installer) recordObservation(s netboot.Session, power hardware.PowerState, now time.Time) attemptRecord {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	record := i.records[s.HostUID]
+	if record.attempt != s.Number || record.boots != s.Boots || record.step != s.Step || !record.stepAt.Equal(s.StepAt) {
+		record = attemptRecord{attempt: s.Number, boots: s.Boots, step: s.Step, stepAt: s.StepAt, bytes: s.DoneBytes, lastProgress: now, firstObserved: now}
+	}
+	if record.bytes != s.DoneBytes {
+		record.bytes, record.lastProgress = s.DoneBytes, now
+	}
+	if power == hardware.PowerOn {
+		record.wasPoweredOn = true
+	}
+	i.records[s.HostUID] = record
+	return record
+}
+
+// dropRecord removes the record of the host's attempt.
+func (i *Installer) dropRecord(host hardware.Host) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.records, host.UID)
+}
+
+// reportedStep returns the step to show. The session has one step, Booting, from the request for power-on until the server fetches its boot
+// document; while the server has not been observed on, PoweringOn is shown instead.
+func reportedStep(s netboot.Session, power hardware.PowerState, wasPoweredOn bool) hardware.Step {
+	if s.State == hardware.AttemptRunning && s.Step == hardware.StepBooting && power != hardware.PowerOn && (!wasPoweredOn || power == hardware.PowerOff) {
+		return hardware.StepPoweringOn
+	}
+	return s.Step
+}
+
+// digestLengths are the lengths in bytes of the digests that an image may be pinned by.
+var digestLengths = map[string]int{"sha256": 32, "sha512": 64}
+
+// validateSpec refuses an installation that cannot succeed.
+func validateSpec(host hardware.Host, spec hardware.InstallSpec) error {
 	const op = "install"
 	image, err := url.Parse(spec.Image.URL)
 	if err != nil || image.Host == "" || (image.Scheme != "http" && image.Scheme != "https") {
-		// The URL may carry a token, so it is not printed.
+		// The URL may contain a token, so it is not printed.
 		return hardware.Errorf(hardware.Invalid, op, host.String(), "the image's URL must be http or https with a host")
 	}
 	algorithm, digest, _ := strings.Cut(spec.Image.Checksum, ":")
-	if raw, err := hex.DecodeString(digest); err != nil || len(raw) == 0 || len(raw) != digestBytes[algorithm] {
+	if raw, err := hex.DecodeString(digest); err != nil || len(raw) == 0 || len(raw) != digestLengths[algorithm] {
 		return hardware.Errorf(hardware.Invalid, op, host.String(), "checksum %q: expected sha256:HEX or sha512:HEX of the file as served", spec.Image.Checksum)
 	}
 	if formats := []string{"raw", "raw.gz", "raw.zst"}; !slices.Contains(formats, spec.Image.Format) {

@@ -1,0 +1,208 @@
+package direct
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
+)
+
+// agentSilence is how long the agent must have reported nothing at the deadline for the reason to be AgentSilent. Agents report
+// every few seconds.
+const agentSilence = time.Minute
+
+// facts are all inputs of a decision about a running attempt.
+type facts struct {
+	// power is the power state that the BMC reported; PowerUnknown when reading it failed.
+	power hardware.PowerState
+	// powerErr is the error of reading the power state.
+	powerErr error
+	session  netboot.Session
+	// record holds what this process has observed of the attempt.
+	record   attemptRecord
+	now      time.Time
+	timeouts hardware.Timeouts
+}
+
+// actionKind is what the Installer does. Each kind changes the session at most once, and the power of the host at most once.
+// The values appear in logs.
+type actionKind string
+
+const (
+	actionWait        actionKind = "wait"
+	actionReturnError actionKind = "report"       // returns powerErr: nothing can be done without the BMC
+	actionPowerOff    actionKind = "power off"    // is repeated at every call: cutting the power twice does no harm
+	actionBootNetwork actionKind = "boot network" // sets the boot override, enters Booting with OpenedAt, then requests power-on
+	actionPowerOn     actionKind = "power on"     // does the same within the step Booting
+	actionSucceed     actionKind = "succeed"
+	actionFail        actionKind = "fail"
+)
+
+// action is what to do next for an attempt.
+type action struct {
+	kind actionKind
+	// reason is set with actionFail.
+	reason hardware.Reason
+	// message says why, for logs and, with actionFail, for the status.
+	message string
+	// step is the step that failed. It is set with actionFail.
+	step hardware.Step
+}
+
+// nextAction returns what to do next for a running attempt. It has no side effects.
+func nextAction(f facts) action {
+	s := f.session
+	// The result of the agent counts even when the deadline has passed before it is read.
+	if s.Step == hardware.StepFinishing && s.Operation == hardware.OpInstall {
+		return action{kind: actionSucceed}
+	}
+	if !f.now.Before(s.Deadline) {
+		return f.failure(f.deadlineReason(), fmt.Sprintf("the deadline passed after %s in total", elapsed(s.Since, f.now)))
+	}
+	switch s.Step {
+	case hardware.StepPoweringOff, hardware.StepFinishing:
+		return f.powerOffAction()
+	case hardware.StepBooting:
+		return f.bootingAction()
+	}
+	if reason, timeout, since := f.stepTimeout(); timeout > 0 && !f.now.Before(since.Add(timeout)) {
+		return f.failure(reason, fmt.Sprintf("the time-out of this step is %s", timeout))
+	}
+	if f.power == hardware.PowerOff {
+		return action{kind: actionBootNetwork, message: "the power was lost at " + string(s.Step)}
+	}
+	if f.powerErr != nil {
+		return action{kind: actionReturnError}
+	}
+	return action{kind: actionWait}
+}
+
+// powerOffAction returns the action in the two steps that end with a confirmed power-off: PoweringOff, before the work, and Finishing,
+// after an erase.
+//
+// Only PowerOff counts as confirmed. Example: the BMC accepts the power-off and the host keeps running. If an accepted request were
+// enough, the boot service would hand the agent to a server whose old operating system still writes to the same disk.
+func (f facts) powerOffAction() action {
+	s := f.session
+	switch {
+	case f.powerErr != nil:
+		return action{kind: actionReturnError}
+	case f.power == hardware.PowerOff:
+		if s.Step == hardware.StepFinishing || (s.Operation == hardware.OpErase && s.Erase == hardware.EraseNone) {
+			return action{kind: actionSucceed}
+		}
+		return action{kind: actionBootNetwork}
+	}
+	request := nextPowerRequest(hardware.PowerChange{Desired: hardware.PowerOff, Since: s.StepAt}, f.power, time.Time{}, f.now, f.timeouts)
+	if request.ignored != "" {
+		return f.failure(request.ignored, fmt.Sprintf("the BMC accepts power-off and reports %s", f.power))
+	}
+	return action{kind: actionPowerOff}
+}
+
+// bootingAction returns the action for a host that was powered on and has not yet fetched its boot document.
+//
+// Every power-on sets the boot override again. Example: the override is for one boot only, the server boots with it, and the power
+// fails during the self-test. A power-on without a new override would boot the disk, whose content may be the former tenant's.
+func (f facts) bootingAction() action {
+	s := f.session
+	timedOut := !f.now.Before(s.OpenedAt.Add(f.timeouts.Boot))
+	switch {
+	case s.OpenedAt.Before(s.StepAt) && f.powerErr == nil:
+		return action{kind: actionPowerOn} // OpenedAt is from an earlier boot of this attempt
+	case timedOut && (f.power == hardware.PowerOn || f.powerErr != nil):
+		return f.failure(hardware.ReasonNoBootRequest, fmt.Sprintf("the time-out of this step is %s", f.timeouts.Boot))
+	case f.powerErr != nil:
+		return action{kind: actionReturnError}
+	case f.power == hardware.PowerOn:
+		return action{kind: actionWait}
+	case f.record.wasPoweredOn && f.power == hardware.PowerOff:
+		return action{kind: actionBootNetwork, message: "the power was lost at " + string(s.Step)}
+	case f.record.wasPoweredOn:
+		return action{kind: actionWait}
+	}
+	return f.powerOnAction()
+}
+
+// powerOnAction returns the action for a host whose power has not been observed on since power-on was requested. The power-on counts as
+// ignored only when this process has itself observed the step for the whole time-out: an earlier process may have seen the power come on.
+func (f facts) powerOnAction() action {
+	s := f.session
+	request := nextPowerRequest(hardware.PowerChange{Desired: hardware.PowerOn, Since: s.StepAt}, f.power, s.OpenedAt, f.now, f.timeouts)
+	switch {
+	case request.ignored != "" && !f.now.Before(f.record.firstObserved.Add(f.timeouts.PowerOn)):
+		return f.failure(request.ignored, fmt.Sprintf("the BMC accepts power-on and reports %s: look at the server's power supplies and the BMC's log", f.power))
+	case request.action != "":
+		return action{kind: actionPowerOn}
+	}
+	return action{kind: actionWait}
+}
+
+// stepTimeout returns the time-out of a step that the server ends, the reason for which the attempt fails when it has passed, and the
+// time from which it counts. A time-out of 0 means that the step has none.
+func (f facts) stepTimeout() (reason hardware.Reason, timeout time.Duration, since time.Time) {
+	switch f.session.Step {
+	case hardware.StepLoading:
+		return hardware.ReasonAgentMissing, f.timeouts.Load, f.session.StepAt
+	case hardware.StepRegistered, hardware.StepWriting, hardware.StepErasing, hardware.StepVerifying:
+		return hardware.ReasonAgentSilent, f.timeouts.Silence, f.record.lastProgress
+	}
+	return hardware.ReasonDeadlineExceeded, 0, time.Time{}
+}
+
+// deadlineReason returns the reason for an attempt whose deadline has passed: the failure that explains its step.
+func (f facts) deadlineReason() hardware.Reason {
+	switch f.session.Step {
+	case hardware.StepPoweringOff, hardware.StepFinishing:
+		if f.powerErr == nil && f.power != hardware.PowerOff {
+			return hardware.ReasonPowerOffIgnored
+		}
+	case hardware.StepBooting:
+		if f.powerErr == nil && f.reportedStep() == hardware.StepPoweringOn {
+			return hardware.ReasonPowerOnIgnored
+		}
+		return hardware.ReasonNoBootRequest
+	case hardware.StepLoading:
+		return hardware.ReasonAgentMissing
+	case hardware.StepRegistered:
+		return hardware.ReasonAgentSilent
+	case hardware.StepWriting, hardware.StepErasing, hardware.StepVerifying:
+		if f.now.Sub(f.record.lastProgress) >= agentSilence {
+			return hardware.ReasonAgentSilent
+		}
+	}
+	return hardware.ReasonDeadlineExceeded
+}
+
+// reasonHints say where to look after a failure.
+var reasonHints = map[hardware.Reason]string{
+	hardware.ReasonNoBootRequest: "the server never asked for its boot document: look at POST on its console, the cable and link of the boot NIC, its MAC address, and DHCP",
+	hardware.ReasonAgentMissing:  "the boot document was fetched and no agent registered: look at the console for kernel and initrd, and at the way from the server to the boot service",
+	hardware.ReasonAgentSilent:   "the agent reports no more: look at the server's console",
+}
+
+// failure returns the action that fails the attempt, with the step, its duration, the bytes and the power in the message.
+func (f facts) failure(reason hardware.Reason, detail string) action {
+	s := f.session
+	message := fmt.Sprintf("%s for %s; %s", f.reportedStep(), elapsed(s.StepAt, f.now), detail)
+	if hint := reasonHints[reason]; hint != "" {
+		message += "; " + hint
+	}
+	if s.TotalBytes > 0 {
+		message += fmt.Sprintf("; %d of %d bytes done", s.DoneBytes, s.TotalBytes)
+	}
+	if f.powerErr != nil {
+		message += "; the BMC does not help: " + f.powerErr.Error()
+	} else if f.power != "" {
+		message += fmt.Sprintf("; power is %s", f.power)
+	}
+	return action{kind: actionFail, reason: reason, message: message, step: f.reportedStep()}
+}
+
+func (f facts) reportedStep() hardware.Step {
+	return reportedStep(f.session, f.power, f.record.wasPoweredOn)
+}
+
+// elapsed returns the time between the two, rounded to seconds.
+func elapsed(from, to time.Time) time.Duration { return to.Sub(from).Round(time.Second) }

@@ -1,0 +1,78 @@
+package direct
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
+)
+
+// Inspect implements hardware.Installer. It reads the inventory from the BMC, without a boot and in any power state.
+func (i *Installer) Inspect(ctx context.Context, host hardware.Host, attempt hardware.Attempt) error {
+	s, err := i.beginAttempt(ctx, host, attempt, netboot.Work{Operation: hardware.OpInspect})
+	if err != nil || s.State != hardware.AttemptRunning {
+		return err
+	}
+	var inventory hardware.Inventory
+	bmc, bmcErr := i.options.BMCs.OpenBMC(ctx, host.BMC)
+	if bmcErr == nil {
+		inventory, bmcErr = bmc.Inventory(ctx)
+	}
+	now := i.options.Clock()
+	if bmcErr != nil {
+		if now.Before(s.Deadline) {
+			return bmcErr
+		}
+		_, err := i.updateSession(ctx, host, s, func(s *netboot.Session) {
+			endAttempt(s, hardware.AttemptFailed, hardware.ReasonDeadlineExceeded, "the BMC gave no inventory: "+bmcErr.Error())
+		})
+		return err
+	}
+	_, err = i.updateSession(ctx, host, s, func(s *netboot.Session) {
+		merged := mergeInventories(s.Inventory, inventory)
+		s.Inventory = &merged
+		endAttempt(s, hardware.AttemptSucceeded, "", "")
+	})
+	return err
+}
+
+// mergeInventories merges the inventory that the BMC reports now into the known one. Names, serial number and firmware version are
+// taken from the BMC, because its values are newer. Lists and sizes that an agent read are kept, because an operating system sees
+// every function, address and block device while BMCs leave some out; the next boot of the agent renews them. An inventory with
+// a SystemUUID was read by an agent.
+func mergeInventories(known *hardware.Inventory, reported hardware.Inventory) hardware.Inventory {
+	if known == nil {
+		return reported
+	}
+	merged := *known
+	merged.Manufacturer = cmp.Or(reported.Manufacturer, known.Manufacturer)
+	merged.Model = cmp.Or(reported.Model, known.Model)
+	merged.SerialNumber = cmp.Or(reported.SerialNumber, known.SerialNumber)
+	merged.BIOSVersion = cmp.Or(reported.BIOSVersion, known.BIOSVersion)
+	byAgent := known.SystemUUID != ""
+	merged.Architecture = mergedValue(byAgent, known.Architecture, reported.Architecture)
+	merged.CPUModel = mergedValue(byAgent, known.CPUModel, reported.CPUModel)
+	merged.CPUThreads = mergedValue(byAgent, known.CPUThreads, reported.CPUThreads)
+	merged.MemoryBytes = mergedValue(byAgent, known.MemoryBytes, reported.MemoryBytes)
+	merged.NICs = mergedList(byAgent, known.NICs, reported.NICs)
+	merged.Disks = mergedList(byAgent, known.Disks, reported.Disks)
+	merged.PCIDevices = mergedList(byAgent, known.PCIDevices, reported.PCIDevices)
+	return merged
+}
+
+// mergedValue returns the known value when an agent read it, otherwise the reported one, and in both cases one that is not zero if
+// there is one.
+func mergedValue[T comparable](byAgent bool, known, reported T) T {
+	if byAgent {
+		return cmp.Or(known, reported)
+	}
+	return cmp.Or(reported, known)
+}
+
+func mergedList[T any](byAgent bool, known, reported []T) []T {
+	if len(reported) == 0 || byAgent && len(known) > 0 {
+		return known
+	}
+	return reported
+}
