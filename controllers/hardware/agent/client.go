@@ -86,7 +86,7 @@ func (c *client) try(ctx context.Context, method, path string, body []byte, into
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.config.URL, "/")+path, bytes.NewReader(body))
 	if err != nil {
-		return protocol.Refuse(protocol.BadRequest, "%s: %v", path, err)
+		return protocol.Refusalf(protocol.BadRequest, "%s: %v", path, err)
 	}
 	request.Header.Set("Authorization", "Bearer "+c.config.Token)
 	if body != nil {
@@ -117,9 +117,9 @@ func refusal(path string, response *http.Response) error {
 		return &said
 	}
 	if response.StatusCode >= 500 || response.StatusCode == http.StatusTooManyRequests {
-		return protocol.Refuse(protocol.Unavailable, "%s: %s", path, response.Status)
+		return protocol.Refusalf(protocol.Unavailable, "%s: %s", path, response.Status)
 	}
-	return protocol.Refuse(protocol.BadRequest, "%s: %s, which is not the boot service's way of saying no", path, response.Status)
+	return protocol.Refusalf(protocol.BadRequest, "%s: %s, which is not the boot service's way of saying no", path, response.Status)
 }
 
 // reporter tells the service how far the work is: each change of step at once, bytes every interval. A refusal stops

@@ -3,7 +3,6 @@ package netboot
 import (
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,15 +13,15 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 )
 
-// agentSteps are the steps an agent may report as progress.
+// agentSteps are the steps that an agent may report as progress.
 var agentSteps = []hardware.Step{hardware.StepRegistered, hardware.StepWriting, hardware.StepErasing, hardware.StepVerifying}
 
-// agentReasons are the reasons an agent may fail with; the others are ours to find.
+// agentReasons are the reasons with which an agent may fail. Only Ingot itself sets the others.
 var agentReasons = []hardware.Reason{
 	hardware.ReasonImageUnreachable, hardware.ReasonDigestMismatch, hardware.ReasonImageInvalid, hardware.ReasonNoRootDevice, hardware.ReasonDiskError,
 }
 
-// agentRequest is a request whose token was current when it came in.
+// agentRequest is a request whose token was current when it arrived.
 type agentRequest struct {
 	*http.Request
 	claims  claims
@@ -30,13 +29,13 @@ type agentRequest struct {
 	now     time.Time
 }
 
-// authorized lets a request through only with a valid token of the current boot of a running attempt.
-// The handler returns the body of the answer, nil for none.
-func (s *Service) authorized(handler func(agentRequest) (any, error)) http.HandlerFunc {
+// withAuthorization passes a request to the handler only with a valid token of the current boot of a running attempt. The handler
+// returns the body of the response; nil means no body.
+func (s *Service) withAuthorization(handler func(agentRequest) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		body, err := s.authorize(r, handler)
+		body, err := s.handleAuthorized(r, handler)
 		if err != nil {
-			s.refuse(w, r, err)
+			s.writeRefusal(w, r, err)
 			return
 		}
 		w.Header().Set("Cache-Control", "no-store")
@@ -45,17 +44,18 @@ func (s *Service) authorized(handler func(agentRequest) (any, error)) http.Handl
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		// The client is gone when this fails; it asks again.
+		// This fails when the client is gone; it sends the request again.
 		_ = json.NewEncoder(w).Encode(body)
 	}
 }
 
-func (s *Service) authorize(r *http.Request, handler func(agentRequest) (any, error)) (any, error) {
+// handleAuthorized checks the token of the request and calls the handler.
+func (s *Service) handleAuthorized(r *http.Request, handler func(agentRequest) (any, error)) (any, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return nil, protocol.Refuse(protocol.TokenInvalid, "expected a bearer token")
+		return nil, protocol.Refusalf(protocol.TokenInvalid, "expected a bearer token")
 	}
-	key, err := s.key(r.Context())
+	key, err := s.signingKey(r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -65,36 +65,39 @@ func (s *Service) authorize(r *http.Request, handler func(agentRequest) (any, er
 		return nil, err
 	}
 	session, err := s.options.Store.CachedByUID(r.Context(), claims.hostUID)
-	if err != nil || current(session, claims, now) != nil {
-		// Nobody is refused for what another replica has written since.
+	if err != nil || checkCurrent(session, claims, now) != nil {
+		// The cache may lack what another replica has just written, such as this boot, so the store decides about a refusal.
 		session, err = s.options.Store.ByUID(r.Context(), claims.hostUID)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := current(session, claims, now); err != nil {
+	if err := checkCurrent(session, claims, now); err != nil {
 		return nil, err
 	}
 	return handler(agentRequest{Request: r, claims: claims, session: session, now: now})
 }
 
-// current says whether the token's claims are the session's.
-func current(session Session, c claims, now time.Time) error {
+// checkCurrent refuses a token that is not that of the session's current boot, or whose session is not open.
+//
+// Example: the server loses its power while the agent writes, and boots again. Requests of the first agent may still be on their way.
+// If their tokens were accepted, the first agent could report a result for a disk that the second agent is writing.
+func checkCurrent(session Session, c claims, now time.Time) error {
 	if session.Number != c.attempt || int64(session.Boots) != c.boot {
-		return protocol.Refuse(protocol.TokenSuperseded, "the token is of attempt %d boot %d, the host is at attempt %d boot %d",
+		return protocol.Refusalf(protocol.TokenSuperseded, "the token is of attempt %d boot %d, the host is at attempt %d boot %d",
 			c.attempt, c.boot, session.Number, session.Boots)
 	}
-	if !open(session, now) {
-		return protocol.Refuse(protocol.AttemptClosed, "attempt %d is %s and was open from %s to %s", session.Number, session.State,
+	if !isOpen(session, now) {
+		return protocol.Refusalf(protocol.AttemptClosed, "attempt %d is %s and was open from %s to %s", session.Number, session.State,
 			session.OpenedAt.UTC().Format(time.RFC3339), session.Deadline.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
 
-// update changes the session, provided that the token is still current in its newest state.
+// update changes the session if the token is current in the latest session.
 func (s *Service) update(r agentRequest, change func(*Session) error) (Session, error) {
 	return s.options.Store.Update(r.Context(), r.claims.hostUID, func(session *Session) error {
-		if err := current(*session, r.claims, r.now); err != nil {
+		if err := checkCurrent(*session, r.claims, r.now); err != nil {
 			return err
 		}
 		return change(session)
@@ -103,23 +106,22 @@ func (s *Service) update(r agentRequest, change func(*Session) error) (Session, 
 
 func (s *Service) serveRegister(r agentRequest) (any, error) {
 	var registration protocol.Registration
-	if err := decode(r, &registration); err != nil {
+	if err := decodeBody(r, &registration); err != nil {
 		return nil, err
 	}
-	// The newest state decides, and nothing is written: what the agent has said goes with its next report, or with its result.
+	// The latest session decides. Nothing is stored here: the inventory is stored with the next progress or with the result.
 	session, err := s.options.Store.ByUID(r.Context(), r.claims.hostUID)
 	if err != nil {
 		return nil, err
 	}
-	if err := current(session, r.claims, r.now); err != nil {
+	if err := checkCurrent(session, r.claims, r.now); err != nil {
 		return nil, err
 	}
-	if err := refusalOfFinished(&session); err != nil {
+	if err := checkNotFinished(&session); err != nil {
 		return nil, err
 	}
-	// It is kept until it is written with something else.
-	s.rememberReport(session.HostUID, report{
-		attempt: session.Number, boots: session.Boots, inventory: &registration.Inventory, heard: r.now, written: session.StepAt,
+	s.keepReport(session.HostUID, agentReport{
+		attempt: session.Number, boots: session.Boots, inventory: &registration.Inventory, receivedAt: r.now, storedAt: session.StepAt,
 		progress: protocol.Progress{Step: hardware.StepRegistered},
 	})
 	s.log(session).Info("agent registered", "boot", session.Boots, "operation", session.Operation)
@@ -137,11 +139,11 @@ func (s *Service) serveRegister(r agentRequest) (any, error) {
 
 func (s *Service) serveConfigDrive(r agentRequest) (any, error) {
 	if r.session.Operation != hardware.OpInstall || r.session.Step == hardware.StepFinishing {
-		return nil, protocol.Refuse(protocol.BadRequest, "a config drive is served to an installation under way only")
+		return nil, protocol.Refusalf(protocol.BadRequest, "a config drive is served to an installation under way only")
 	}
 	drive, err := s.options.Store.ConfigDrive(r.Context(), r.claims.hostUID, r.claims.attempt)
 	if hardware.KindOf(err) == hardware.Conflict {
-		return nil, protocol.Refuse(protocol.TokenSuperseded, "attempt %d is no longer the current one", r.claims.attempt)
+		return nil, protocol.Refusalf(protocol.TokenSuperseded, "attempt %d is no longer the current one", r.claims.attempt)
 	}
 	if err != nil {
 		return nil, err
@@ -152,179 +154,181 @@ func (s *Service) serveConfigDrive(r agentRequest) (any, error) {
 
 func (s *Service) serveProgress(r agentRequest) (any, error) {
 	var progress protocol.Progress
-	if err := decode(r, &progress); err != nil {
+	if err := decodeBody(r, &progress); err != nil {
 		return nil, err
 	}
 	if !slices.Contains(agentSteps, progress.Step) || progress.DoneBytes < 0 || progress.TotalBytes < 0 {
-		return nil, protocol.Refuse(protocol.BadRequest, "progress at step %q with %d of %d bytes makes no sense", progress.Step, progress.DoneBytes, progress.TotalBytes)
+		return nil, protocol.Refusalf(protocol.BadRequest, "progress at step %q with %d of %d bytes makes no sense", progress.Step, progress.DoneBytes, progress.TotalBytes)
 	}
-	last := s.lastReport(r.session)
-	isDue := last.isDue(r.session, progress, r.now, s.options.ProgressInterval)
-	last.progress, last.heard = progress, r.now
+	report := s.lastReport(r.session)
+	isDue := report.isDue(r.session, progress, r.now, s.options.ProgressInterval)
+	report.progress, report.receivedAt = progress, r.now
 	if isDue {
-		last.written = r.now
+		report.storedAt = r.now
 	}
-	s.rememberReport(r.claims.hostUID, last)
+	s.keepReport(r.claims.hostUID, report)
 	if !isDue {
 		return nil, nil
 	}
 	_, err := s.update(r, func(session *Session) error {
-		if err := refusalOfFinished(session); err != nil {
+		if err := checkNotFinished(session); err != nil {
 			return err
 		}
-		s.noteProgress(session, progress, r.now)
+		s.setProgress(session, progress, r.now)
 		return nil
 	})
 	if err == nil {
-		s.forgetInventory(r.claims.hostUID)
+		s.dropReportedInventory(r.claims.hostUID)
 	}
 	return nil, err
 }
 
-// noteProgress enters into the session what its agent reported last, and what it found when it registered.
-func (s *Service) noteProgress(session *Session, progress protocol.Progress, now time.Time) {
-	enter(session, progress.Step, now)
+// setProgress sets the progress of the session, and the inventory if the agent has reported one that is not stored yet.
+func (s *Service) setProgress(session *Session, progress protocol.Progress, now time.Time) {
+	enterStep(session, progress.Step, now)
 	session.DoneBytes, session.TotalBytes = progress.DoneBytes, progress.TotalBytes
-	if last, known := s.heard(*session); known && last.inventory != nil {
-		session.Inventory = last.inventory
+	if report, found := s.currentReport(*session); found && report.inventory != nil {
+		session.Inventory = report.inventory
 	}
 }
 
-// forgetInventory ends the memory of an inventory that is written.
-func (s *Service) forgetInventory(hostUID string) {
+// dropReportedInventory removes an inventory that is stored from the kept report.
+func (s *Service) dropReportedInventory(hostUID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if last, known := s.reported[hostUID]; known {
-		last.inventory = nil
-		s.reported[hostUID] = last
+	if report, found := s.reports[hostUID]; found {
+		report.inventory = nil
+		s.reports[hostUID] = report
 	}
 }
 
-// keepAlive is after how many intervals progress is written however little it is: what waits for a sign of life waits for
-// minutes.
-const keepAlive = 6
+// maxIntervals is the number of intervals after which progress is stored even when it is small. The Installer takes the agent for
+// silent only after minutes (hardware.Timeouts.Silence), so this is often enough.
+const maxIntervals = 6
 
-// lastReport is what this replica last heard of the current boot of the session's host.
-func (s *Service) lastReport(session Session) report {
+// lastReport returns the last report that this replica received from the current boot of the session's host, or an empty one.
+func (s *Service) lastReport(session Session) agentReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last := s.reported[session.HostUID]
-	if !last.of(session) {
-		last = report{attempt: session.Number, boots: session.Boots}
+	report := s.reports[session.HostUID]
+	if !report.isFrom(session) {
+		report = agentReport{attempt: session.Number, boots: session.Boots}
 	}
-	if session.StepAt.After(last.written) {
-		last.written = session.StepAt
+	if session.StepAt.After(report.storedAt) {
+		report.storedAt = session.StepAt
 	}
-	return last
+	return report
 }
 
-// isDue says whether progress is worth a write now. An agent reports every step at once and again every interval: a step that takes
-// less is told with the next one. Of the bytes a quarter at a time is told, or what several intervals brought.
-func (r report) isDue(session Session, progress protocol.Progress, now time.Time, interval time.Duration) bool {
-	since := now.Sub(r.written)
+// isDue reports whether progress must be stored now. An agent reports every step at once and then every interval. Progress is stored at
+// most once per interval, so a shorter step is stored with the next one. Bytes are stored by quarters, or after several intervals.
+func (r agentReport) isDue(session Session, progress protocol.Progress, now time.Time, interval time.Duration) bool {
+	sinceStored := now.Sub(r.storedAt)
 	switch {
-	case since < interval:
+	case sinceStored < interval:
 		return false
-	case session.Step != progress.Step, session.TotalBytes != progress.TotalBytes, since >= keepAlive*interval:
+	case session.Step != progress.Step, session.TotalBytes != progress.TotalBytes, sinceStored >= maxIntervals*interval:
 		return true
 	}
 	return progress.DoneBytes-session.DoneBytes >= max(progress.TotalBytes/4, 1)
 }
 
-// rememberReport keeps what was heard of an agent.
-func (s *Service) rememberReport(hostUID string, last report) {
+// keepReport keeps the report of an agent in memory.
+func (s *Service) keepReport(hostUID string, report agentReport) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.reported[hostUID] = last
+	s.reports[hostUID] = report
 }
 
-// report is what this replica last heard of an agent.
-type report struct {
+// agentReport is the last report that this replica received from an agent.
+type agentReport struct {
 	attempt  int64
 	boots    int
 	progress protocol.Progress
-	// heard is when progress was reported, written when it was last written.
-	heard, written time.Time
-	// inventory is what the agent found; nil once it is written.
+	// receivedAt is when the progress was received, storedAt when progress was last stored.
+	receivedAt, storedAt time.Time
+	// inventory is the inventory from the registration; nil once it is stored.
 	inventory *hardware.Inventory
 }
 
-// of says whether the report is of the session's current boot.
-func (r report) of(session Session) bool {
+// isFrom reports whether the report is from the session's current boot.
+func (r agentReport) isFrom(session Session) bool {
 	return r.attempt == session.Number && r.boots == session.Boots
 }
 
-// heard is what an agent reported last, so that the step is named at which it failed, and the last byte counts.
-func (s *Service) heard(session Session) (report, bool) {
+// currentReport returns the last report with progress from the session's current boot, and whether there is one. It may be newer than the
+// stored session. A result stores it, so that the step at which the agent failed and all bytes are included.
+func (s *Service) currentReport(session Session) (report agentReport, found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last := s.reported[session.HostUID]
-	return last, last.of(session) && last.progress.Step != ""
+	report = s.reports[session.HostUID]
+	return report, report.isFrom(session) && report.progress.Step != ""
 }
 
 func (s *Service) serveResult(r agentRequest) (any, error) {
 	var result protocol.Result
-	if err := decode(r, &result); err != nil {
+	if err := decodeBody(r, &result); err != nil {
 		return nil, err
 	}
 	if result.Reason != "" && !slices.Contains(agentReasons, result.Reason) {
-		return nil, protocol.Refuse(protocol.BadRequest, "reason %q is not the agent's to give", printable(string(result.Reason)))
+		return nil, protocol.Refusalf(protocol.BadRequest, "reason %q is not the agent's to give", sanitizeText(string(result.Reason)))
 	}
 	session, err := s.update(r, func(session *Session) error {
-		finished := refusalOfFinished(session)
-		// Another replica may have heard more, and written it.
-		if last, known := s.heard(*session); known && finished == nil && !last.heard.Before(session.StepAt) {
-			s.noteProgress(session, last.progress, r.now)
+		finished := checkNotFinished(session)
+		// Another replica may have received and stored a later step.
+		if report, found := s.currentReport(*session); found && finished == nil && !report.receivedAt.Before(session.StepAt) {
+			s.setProgress(session, report.progress, r.now)
 		}
 		if result.Inventory != nil && finished == nil {
-			session.Inventory = result.Inventory // whichever replica the agent registered with
+			session.Inventory = result.Inventory // the agent may have registered with another replica
 		}
 		if result.Reason == "" {
-			enter(session, hardware.StepFinishing, r.now)
+			enterStep(session, hardware.StepFinishing, r.now)
 			return nil
 		}
 		if finished != nil {
 			return finished
 		}
-		session.State, session.Reason, session.Message = hardware.AttemptFailed, result.Reason, printable(result.Message)
+		session.State, session.Reason, session.Message = hardware.AttemptFailed, result.Reason, sanitizeText(result.Message)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
-	delete(s.reported, session.HostUID)
+	delete(s.reports, session.HostUID)
 	s.mu.Unlock()
 	s.log(session).Info("agent finished", "operation", session.Operation, "step", session.Step, "reason", session.Reason, "message", session.Message)
 	return nil, nil
 }
 
-// refusalOfFinished refuses what comes after the agent's good result: a request that was under way meanwhile must not take the
-// attempt back. It is asked of the newest state.
-func refusalOfFinished(session *Session) error {
+// checkNotFinished refuses a request after the agent's successful result. It is called with the latest session. Example: the agent sends
+// progress at Verifying, then its result, and the progress arrives last. Without this check the step would go back from Finishing to
+// Verifying, and the installation would fail with AgentSilent although the server has booted its disk.
+func checkNotFinished(session *Session) error {
 	if session.Step == hardware.StepFinishing {
-		return protocol.Refuse(protocol.AttemptClosed, "attempt %d is done", session.Number)
+		return protocol.Refusalf(protocol.AttemptClosed, "attempt %d is done", session.Number)
 	}
 	return nil
 }
 
-// enter moves the session to the step and remembers when; being there already changes nothing.
-func enter(session *Session, step hardware.Step, now time.Time) {
+// enterStep sets the step of the session and the time. It changes nothing when the session is at the step.
+func enterStep(session *Session, step hardware.Step, now time.Time) {
 	if session.Step != step {
 		session.Step, session.StepAt = step, now
 	}
 }
 
-// decode reads the body of the request.
-func decode(r agentRequest, into any) error {
+// decodeBody decodes the body of the request.
+func decodeBody(r agentRequest, into any) error {
 	if err := protocol.Decode(r.Body, protocol.MaxRequest, into); err != nil {
-		return protocol.Refuse(protocol.BadRequest, "%v", err)
+		return protocol.Refusalf(protocol.BadRequest, "%v", err)
 	}
 	return nil
 }
 
-// printable bounds a text from a server and takes control characters out, so that it is fit for a status and a log.
-func printable(text string) string {
+// sanitizeText limits the length of a text from a server and replaces control characters, so that it can be put into a status and a log.
+func sanitizeText(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {
 			return ' '
@@ -337,27 +341,23 @@ func printable(text string) string {
 	return text
 }
 
-// refuse writes the answer to a request that is not served.
-func (s *Service) refuse(w http.ResponseWriter, r *http.Request, err error) {
+// writeRefusal writes the response to a request that is refused or fails.
+func (s *Service) writeRefusal(w http.ResponseWriter, r *http.Request, err error) {
 	var refusal *protocol.Refusal
 	switch {
 	case errors.As(err, &refusal):
 	case hardware.KindOf(err) == hardware.NotFound:
-		refusal = protocol.Refuse(protocol.AttemptClosed, "the host is not known any more")
+		refusal = protocol.Refusalf(protocol.AttemptClosed, "the host is not known any more")
 	default:
-		refusal = protocol.Refuse(protocol.Unavailable, "the boot service cannot answer now, ask again")
+		refusal = protocol.Refusalf(protocol.Unavailable, "the boot service cannot answer now, ask again")
 	}
-	// The cause is for our log only: it may name what a stranger need not know.
+	// The cause is only logged: it may contain details that an unauthorized client must not learn.
 	s.options.Log.Info("agent's request refused", "path", r.URL.Path, "code", refusal.Code, "from", r.RemoteAddr, "error", err)
 	if refusal.Code == protocol.Unavailable {
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(refusal.Code.Status())
-	// The client is gone when this fails.
+	// This fails when the client is gone.
 	_ = json.NewEncoder(w).Encode(refusal)
-}
-
-func (s *Service) log(session Session) *slog.Logger {
-	return s.options.Log.With("host", session.Namespace+"/"+session.Name, "attempt", session.Number)
 }

@@ -2,6 +2,8 @@ package netboot
 
 import (
 	"context"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,13 +14,13 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 )
 
-// maxBoots is how many boot documents one attempt may use; the next one fails it.
+// maxBoots is the number of boot documents that one attempt may use. One more fails the attempt.
 const maxBoots = 3
 
-// leaveScript lets the firmware go on with its next boot device.
-const leaveScript = "#!ipxe\nexit 1\n"
+// exitScript lets the firmware continue with its next boot device.
+const exitScript = "#!ipxe\nexit 1\n"
 
-// holdScript keeps a server from booting what is on its disk.
+// holdScript prevents the server from booting its disk.
 const holdScript = `#!ipxe
 echo Ingot: the last attempt on this server failed; its disk is not booted
 poweroff ||
@@ -27,24 +29,14 @@ sleep 60
 goto hold
 `
 
-// answer is what a boot request gets.
-type answer int
+// scriptKind is one of the three boot documents.
+type scriptKind int
 
 const (
-	answerLeave answer = iota
-	answerHold
-	answerBoot
+	scriptExit scriptKind = iota
+	scriptHold
+	scriptBoot
 )
-
-func (s *Service) routes() {
-	s.mux.HandleFunc("GET /boot/{mac}", bounded(s.serveBoot))
-	s.mux.HandleFunc("GET /files/kernel", s.serveFile(s.options.Kernel))
-	s.mux.HandleFunc("GET /files/initrd", s.serveFile(s.options.Initrd))
-	s.mux.HandleFunc("POST "+protocol.PathRegister, bounded(s.authorized(s.serveRegister)))
-	s.mux.HandleFunc("GET "+protocol.PathConfigDrive, bounded(s.authorized(s.serveConfigDrive)))
-	s.mux.HandleFunc("POST "+protocol.PathProgress, bounded(s.authorized(s.serveProgress)))
-	s.mux.HandleFunc("POST "+protocol.PathResult, bounded(s.authorized(s.serveResult)))
-}
 
 func (s *Service) serveFile(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -53,10 +45,10 @@ func (s *Service) serveFile(name string) http.HandlerFunc {
 	}
 }
 
-// serveBoot answers a request for a boot document.
-func (s *Service) serveBoot(w http.ResponseWriter, r *http.Request) {
+// serveBootDocument answers a request for a boot document.
+func (s *Service) serveBootDocument(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
-		// A GET pattern also takes HEAD, which must not count as a boot.
+		// A GET pattern also matches HEAD, which must not count as a boot.
 		http.Error(w, "GET only", http.StatusMethodNotAllowed)
 		return
 	}
@@ -65,7 +57,7 @@ func (s *Service) serveBoot(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	script, err := s.bootDocument(r.Context(), mac)
+	script, err := s.prepareBootDocument(r.Context(), mac)
 	if err != nil {
 		s.options.Log.Error("no boot document", "mac", mac, "error", err)
 		w.Header().Set("Retry-After", retryAfter)
@@ -74,88 +66,89 @@ func (s *Service) serveBoot(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	// The client is gone when this fails; it asks again.
+	// This fails when the client is gone; it requests the document again.
 	_, _ = io.WriteString(w, script)
 }
 
-// bootDocument decides what the server with the MAC boots and counts the boot.
-func (s *Service) bootDocument(ctx context.Context, mac string) (string, error) {
+// prepareBootDocument returns the boot document for the server with the MAC address, and counts the boot when it boots the agent.
+func (s *Service) prepareBootDocument(ctx context.Context, mac string) (string, error) {
 	session, err := s.options.Store.ByMAC(ctx, mac)
 	if hardware.KindOf(err) == hardware.NotFound {
 		s.options.Log.Info("a server that is nobody's asked for a boot document", "mac", mac)
-		return leaveScript, nil
+		return exitScript, nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("finding the host: %w", err)
 	}
 	now := s.options.Clock()
-	verdict := answerFor(session, mac, now)
-	if verdict == answerBoot {
-		// Key and address come first: a boot that cannot be signed, or whose agent could not call, must not count.
-		key, err := s.key(ctx)
+	kind := scriptKindFor(session, mac, now)
+	if kind == scriptBoot {
+		// Key and URL are read before the boot is counted. Otherwise a server whose document cannot be made would use up its boots
+		// by asking again, and its attempt would fail with BootLoop.
+		key, err := s.signingKey(ctx)
 		if err != nil {
 			return "", err
 		}
-		base, err := s.urlFor(ctx, session)
+		base, err := s.serviceURL(ctx, session)
 		if err != nil {
 			return "", err
 		}
-		session, err = s.options.Store.Update(ctx, session.HostUID, func(newest *Session) error {
-			if verdict = answerFor(*newest, mac, now); verdict == answerBoot {
-				verdict = countBoot(newest, now)
+		session, err = s.options.Store.Update(ctx, session.HostUID, func(latest *Session) error {
+			if kind = scriptKindFor(*latest, mac, now); kind == scriptBoot {
+				kind = countBoot(latest, now)
 			}
 			return nil
 		})
 		if err != nil {
 			return "", fmt.Errorf("counting the boot: %w", err)
 		}
-		if verdict == answerBoot {
+		if kind == scriptBoot {
 			s.log(session).Info("boot document served", "boot", session.Boots)
 			return s.bootScript(session, key, base), nil
 		}
 	}
-	s.log(session).Info("boot document without a boot", "hold", verdict == answerHold, "state", session.State, "reason", session.Reason)
-	if verdict == answerHold {
+	s.log(session).Info("boot document without a boot", "hold", kind == scriptHold, "state", session.State, "reason", session.Reason)
+	if kind == scriptHold {
 		return holdScript, nil
 	}
-	return leaveScript, nil
+	return exitScript, nil
 }
 
-// answerFor decides which of the three scripts the server gets.
-func answerFor(session Session, mac string, now time.Time) answer {
+// scriptKindFor returns the boot document for the server with the MAC address.
+func scriptKindFor(session Session, mac string, now time.Time) scriptKind {
 	switch {
 	case session.BootMAC != mac, session.Number <= 0, session.Operation == "":
-		return answerLeave
-	case open(session, now) && session.Step != hardware.StepFinishing:
-		return answerBoot
+		return scriptExit
+	case isOpen(session, now) && session.Step != hardware.StepFinishing:
+		return scriptBoot
 	case session.Operation == hardware.OpInspect, session.State == hardware.AttemptSucceeded, session.Step == hardware.StepFinishing:
-		return answerLeave
+		return scriptExit
 	case session.OpenedAt.IsZero():
-		// The disk is as it was before the attempt: we never powered the host on to change it.
-		return answerLeave
+		// Ingot has not powered the host on in this attempt, so the agent has not changed the disk.
+		return scriptExit
 	case session.State == hardware.AttemptFailed, !now.Before(session.Deadline):
-		return answerHold
+		return scriptHold
 	default:
-		return answerLeave
+		return scriptExit
 	}
 }
 
-// countBoot counts one more boot document and fails the attempt when they are too many.
-func countBoot(session *Session, now time.Time) answer {
+// countBoot counts one more boot document and returns the document to serve. It fails the attempt when there are too many.
+func countBoot(session *Session, now time.Time) scriptKind {
 	session.Boots++
 	if session.Boots > maxBoots {
 		session.State, session.Reason = hardware.AttemptFailed, hardware.ReasonBootLoop
 		session.Message = fmt.Sprintf("the agent was booted %d times in attempt %d without a result, the last time it came as far as %s: "+
 			"look at the server's console", maxBoots, session.Number, session.Step)
-		return answerHold
+		return scriptHold
 	}
 	session.Step, session.StepAt = hardware.StepLoading, now
 	session.DoneBytes, session.TotalBytes = 0, 0
-	return answerBoot
+	return scriptBoot
 }
 
-// bootScript is the iPXE script that boots the agent. A load that fails asks for the document again: that counts, and
-// so ends as BootLoop instead of booting whatever is on the disk.
+// bootScript returns the iPXE script that boots the agent. When loading fails, the script requests the boot document again. This
+// counts as a boot, so that repeated failures end with BootLoop and the disk is not booted.
 func (s *Service) bootScript(session Session, key []byte, base string) string {
 	token := signToken(key, claims{hostUID: session.HostUID, attempt: session.Number, boot: int64(session.Boots), expires: session.Deadline})
 	arguments := append([]string{"initrd=initrd", protocol.ArgURL + "=" + base, protocol.ArgToken + "=" + token}, s.options.KernelArguments...)
@@ -169,8 +162,8 @@ chain --replace --autofree %[1]s/boot/%[3]s || goto again
 `, base, strings.Join(arguments, " "), session.BootMAC)
 }
 
-// urlFor returns where the session's host reaches this service.
-func (s *Service) urlFor(ctx context.Context, session Session) (string, error) {
+// serviceURL returns the URL at which the session's host reaches this service.
+func (s *Service) serviceURL(ctx context.Context, session Session) (string, error) {
 	if s.options.HostURL == nil {
 		return s.options.BaseURL, nil
 	}
@@ -180,9 +173,41 @@ func (s *Service) urlFor(ctx context.Context, session Session) (string, error) {
 		return "", fmt.Errorf("finding the boot service's address for %s/%s: %w", session.Namespace, session.Name, err)
 	case url == "":
 		return s.options.BaseURL, nil
-	case !baseURL(url):
+	case !isBaseURL(url):
 		return "", hardware.Errorf(hardware.Invalid, "serve a boot document", session.Namespace+"/"+session.Name,
 			"the boot service's address %q does not make a URL: expected http://HOST:PORT", url)
 	}
 	return url, nil
+}
+
+// errMAC does not quote the malformed address, because any client may send it.
+var errMAC = errors.New("not a MAC address: expected six octets like 0c:42:a1:00:00:01")
+
+// ParseMAC parses a 48-bit MAC address with colons, hyphens or no separators, in any case, and returns it in lower case with colons.
+func ParseMAC(text string) (string, error) {
+	digits := text
+	if len(text) == 17 {
+		separator := text[2]
+		if separator != ':' && separator != '-' {
+			return "", errMAC
+		}
+		for i := 2; i < 17; i += 3 {
+			if text[i] != separator {
+				return "", errMAC
+			}
+		}
+		digits = strings.ReplaceAll(text, string(separator), "")
+	}
+	octets, err := hex.DecodeString(digits)
+	if err != nil || len(octets) != 6 {
+		return "", errMAC
+	}
+	var out strings.Builder
+	for i, octet := range octets {
+		if i > 0 {
+			out.WriteByte(':')
+		}
+		out.WriteString(hex.EncodeToString([]byte{octet}))
+	}
+	return out.String(), nil
 }

@@ -1,41 +1,45 @@
-// Package netboot is the boot service: it hands a server that network-boots its boot document, the agent's kernel and
-// initrd, and then serves the agent.
+// Package netboot is the boot service: it serves boot documents and the agent's kernel and initrd to servers that boot from the
+// network, and then serves the agent.
 //
-//	GET  /boot/{mac}             the boot document, an iPXE script; the MAC with colons, hyphens or bare, any case
+//	GET  /boot/{mac}             the boot document, an iPXE script; the MAC with colons, hyphens or neither, in any case
 //	GET  /files/kernel           the agent's kernel
 //	GET  /files/initrd           the agent's initrd
-//	POST /agent/v1/...           the agent's service, see agent/protocol
+//	POST /agent/v1/...           the service for the agent, see agent/protocol
 //
 // # Boot documents
 //
-// One of three scripts is served, always with status 200, because iPXE does not read the body of an error:
+// The boot document is one of three scripts. It is always sent with status 200, because iPXE does not read the body of an error.
 //
-//   - boot: a running attempt between the moment we powered the host on (Session.OpenedAt) and its deadline. The script
-//     loads kernel and initrd with a token for this boot; when that fails it asks again, and never falls through to the disk.
-//   - leave: "exit 1", the firmware takes the next boot device. For a MAC that is nobody's, a host without an attempt,
-//     one that was not powered on by us yet, one whose attempt succeeded or is done and about to reboot.
-//     The status is not 0 because UEFI stops walking the boot order when an option returns success.
-//   - hold: "poweroff", or waiting where iPXE lacks that. For a host whose install or erase failed or ran out of time
-//     after we had powered it on: what is on its disk is unknown, and unknown must not come up.
+//   - boot loads kernel and initrd with a token for this boot. When loading fails it requests the boot document again; it never
+//     continues with the disk. It is served for a running attempt, from the power-on by Ingot (Session.OpenedAt) until its deadline.
+//   - exit is "exit 1": the firmware continues with the next boot device. It is served for an unknown MAC, for a host without an
+//     attempt, for one that Ingot has not powered on yet, and for one whose attempt succeeded or is about to reboot. The status
+//     is not 0, because UEFI stops at the first boot option that returns success.
+//   - hold is "poweroff", or an endless wait where iPXE lacks that command. It is served for a host whose installation or erase
+//     failed or exceeded its deadline after Ingot had powered it on.
 //
-// When the store cannot be reached the answer is 503 with Retry-After in seconds: iPXE asks again after that time, for as
-// long as it takes (src/net/tcp/httpcore.c; a date instead of a number would be a fixed pause).
+// Hold guards the disk. Example: the installation of a host fails with DigestMismatch, and a person presses the power button. With the
+// script exit the firmware would try the disk, which holds an unverified image or parts of the former tenant's system.
 //
-// Each boot document within an attempt counts in Session.Boots and makes the tokens before it worthless. The fourth
-// fails the attempt with BootLoop.
+// When the store does not answer, the response is 503 with Retry-After in seconds: iPXE repeats the request after that time, without
+// a limit (src/net/tcp/httpcore.c; with a date instead of a number it would wait for a fixed time).
+//
+// Each boot document within an attempt increments Session.Boots and invalidates all earlier tokens. The fourth one fails the attempt
+// with BootLoop.
 //
 // # Tokens
 //
-// A token is an HMAC-SHA256 over host uid, attempt, boot number and expiry (the attempt's deadline). Any replica
-// verifies it without a store; then the session says whether it is the current one. Kernel and initrd need no token:
-// they hold no secret.
+// A token is an HMAC-SHA256 over host UID, attempt, boot number and expiry (the deadline of the attempt). Every replica can verify it
+// without the store; the session then says whether it is the current one. Kernel and initrd need no token, because they contain no
+// secret.
 //
-// # Results
+// # Progress and results
 //
-// A failed result settles the attempt (AttemptFailed, the step stays where it failed). A good result moves the step to
-// StepFinishing and leaves the attempt running: whoever drives the BMC settles it, for an erase only after the
-// confirmed power-off. Of what an agent reports in between not all is written: a step that takes less than
-// Options.ProgressInterval goes with the next one, bytes are written by quarters. Its registration is no write of its own: what it
-// found goes with its first progress or its result. An agent repeats that in its result, so that nothing is lost when the replica that
-// it registered with ends.
+// A result with a failure ends the attempt (AttemptFailed); the step does not change. A successful result sets the step StepFinishing and
+// leaves the attempt running: the Installer ends it, for an erase only after the confirmed power-off.
+//
+// Not all progress is stored, in order to limit writes: a step that is shorter than Options.ProgressInterval is stored with the next
+// one, and bytes are stored by quarters. The registration is not stored on its own; the inventory in it is stored with the first
+// progress or with the result. The agent repeats the inventory in its result, so that it is not lost when the replica with which the
+// agent registered ends.
 package netboot

@@ -11,38 +11,38 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 )
 
-// lateStore lets something happen between a request's look at the session and its change of it, or its look at the newest state.
+// lateStore calls before between the first read of the session in a request and its next read or update.
 type lateStore struct {
-	*oneHost
+	*fakeStore
 	before func()
 }
 
 func (s *lateStore) ByUID(ctx context.Context, uid string) (Session, error) {
 	s.before()
-	return s.oneHost.ByUID(ctx, uid)
+	return s.fakeStore.ByUID(ctx, uid)
 }
 
 func (s *lateStore) Update(ctx context.Context, uid string, change func(*Session) error) (Session, error) {
 	s.before()
-	return s.oneHost.Update(ctx, uid, change)
+	return s.fakeStore.Update(ctx, uid, change)
 }
 
-func TestNothingThatArrivesDuringTheResultTakesTheAttemptBack(t *testing.T) {
+func TestARequestAfterTheResultIsRefused(t *testing.T) {
 	for path, body := range map[string]string{
 		protocol.PathProgress: `{"step":"Verifying","doneBytes":1,"totalBytes":1}`,
 		protocol.PathRegister: `{"inventory":{}}`,
 		protocol.PathResult:   `{"reason":"DiskError","message":"late"}`,
 	} {
-		t.Run(path, func(t *testing.T) { arrivesLate(t, path, body) })
+		t.Run(path, func(t *testing.T) { testLateRequest(t, path, body) })
 	}
 }
 
-func arrivesLate(t *testing.T, path, body string) {
+func testLateRequest(t *testing.T, path, body string) {
 	s := newSite(t)
 	token := s.boot()
-	s.now = s.now.Add(time.Minute) // so that progress is worth a write
+	s.now = s.now.Add(time.Minute) // so that progress is due
 	service, err := New(Options{
-		Store: &lateStore{oneHost: s.store, before: func() { s.host().Step = hardware.StepFinishing }},
+		Store: &lateStore{fakeStore: s.store, before: func() { s.host().Step = hardware.StepFinishing }},
 		Key:   func(context.Context) ([]byte, error) { return s.key, nil }, Clock: func() time.Time { return s.now },
 		BaseURL: s.url, Files: fstest.MapFS{"k": {}, "i": {}}, Kernel: "k", Initrd: "i",
 	})
@@ -60,7 +60,7 @@ func arrivesLate(t *testing.T, path, body string) {
 	}
 }
 
-func TestAFailureNamesTheStepAlthoughThatWasNotWritten(t *testing.T) {
+func TestAFailureHasTheStepThatWasNotStored(t *testing.T) {
 	s := newSite(t)
 	token := s.boot()
 	if got := s.call("POST", protocol.PathProgress, token, `{"step":"Verifying","doneBytes":7,"totalBytes":9}`); got != "" || s.host().Step != hardware.StepLoading {
@@ -74,10 +74,10 @@ func TestAFailureNamesTheStepAlthoughThatWasNotWritten(t *testing.T) {
 	}
 }
 
-func TestWhatAnAgentFoundIsWrittenWithItsNextReportOrItsResult(t *testing.T) {
+func TestTheInventoryIsStoredWithTheNextProgressOrTheResult(t *testing.T) {
 	register := `{"inventory":{"systemUUID":"dmi"}}`
 	for name, c := range map[string]struct {
-		// registered: with the process that gets the rest.
+		// registered is true when the agent registered with this replica.
 		registered bool
 		path, body string
 		step       hardware.Step

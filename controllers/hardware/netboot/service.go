@@ -13,53 +13,54 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 )
 
 const (
-	// defaultProgressInterval is how often progress is written when Options say nothing.
+	// defaultProgressInterval is used when Options.ProgressInterval is not positive.
 	defaultProgressInterval = 10 * time.Second
-	// requestTime bounds one request, its body and the store's answer included; kernel and initrd are not bound by it.
-	requestTime = 30 * time.Second
-	// retryAfter is what a client is asked to wait when the store does not answer, in seconds.
+	// requestTimeout bounds one request, including its body and the answer of the store. It does not apply to kernel and initrd.
+	requestTimeout = 30 * time.Second
+	// retryAfter is the Retry-After header, in seconds, when the store does not answer.
 	retryAfter = "5"
 )
 
 // Options configure a Service. Store, Key, BaseURL, Files, Kernel and Initrd are required.
 type Options struct {
-	// Store keeps the sessions.
+	// Store stores the sessions.
 	Store Store
-	// Key returns the key that signs tokens, at least 32 bytes; it is asked for with every request, so a changed Secret is used at once.
+	// Key returns the key that signs tokens, at least 32 bytes. It is called for every request, so that a changed Secret is used at once.
 	Key func(context.Context) ([]byte, error)
-	// Clock tells the time; nil: time.Now.
+	// Clock returns the current time; nil means time.Now.
 	Clock func() time.Time
-	// BaseURL is where servers reach this service, "http://10.0.0.2:8080", without a trailing slash.
+	// BaseURL is the URL at which servers reach this service, "http://10.0.0.2:8080", without a trailing slash.
 	BaseURL string
-	// HostURL returns where one host reaches this service, in the form of BaseURL; "", or nil: BaseURL.
+	// HostURL returns the URL at which one host reaches this service, in the form of BaseURL. When it is nil or returns "", BaseURL is used.
 	HostURL func(context.Context, Session) (string, error)
-	// Files holds the agent's kernel and initrd under the names Kernel and Initrd; its files must be seekable, as those of os.DirFS are.
+	// Files holds the agent's kernel and initrd under the names Kernel and Initrd. Its files must implement io.Seeker, as those of os.DirFS do.
 	Files          fs.FS
 	Kernel, Initrd string
-	// KernelArguments are added to the kernel's command line: "console=ttyS0,115200".
+	// KernelArguments are added to the command line of the kernel, such as "console=ttyS0,115200".
 	KernelArguments []string
-	// Log gets one line for each boot document, refusal and result; nil: none.
+	// Log receives one line for each boot document, refusal and result; nil means no log.
 	Log *slog.Logger
-	// ProgressInterval is the least time between two writes of one host's progress, steps that the agent reports included. 0: 10 seconds.
+	// ProgressInterval is the minimum time between two writes of the progress of one host, including steps. 0 means 10 seconds.
 	ProgressInterval time.Duration
 }
 
-// Service serves boot documents and agents. It is an http.Handler and keeps nothing that another replica would need.
+// Service serves boot documents and agents. It implements http.Handler. It holds no state that another replica would need.
 type Service struct {
 	options Options
 	mux     *http.ServeMux
 
 	mu sync.Mutex
-	// reported is what this replica last heard of the agents that work, by host uid.
-	reported map[string]report
+	// reports holds the last report that this replica received from each running agent, by host UID.
+	reports map[string]agentReport
 }
 
-// New checks the options and makes the service.
+// New validates the options and returns a Service.
 func New(options Options) (*Service, error) {
-	if err := options.check(); err != nil {
+	if err := options.validate(); err != nil {
 		return nil, fmt.Errorf("netboot: %w", err)
 	}
 	if options.Clock == nil {
@@ -71,17 +72,23 @@ func New(options Options) (*Service, error) {
 	if options.ProgressInterval <= 0 {
 		options.ProgressInterval = defaultProgressInterval
 	}
-	s := &Service{options: options, mux: http.NewServeMux(), reported: map[string]report{}}
-	s.routes()
+	s := &Service{options: options, mux: http.NewServeMux(), reports: map[string]agentReport{}}
+	s.mux.HandleFunc("GET /boot/{mac}", withTimeout(s.serveBootDocument))
+	s.mux.HandleFunc("GET /files/kernel", s.serveFile(s.options.Kernel))
+	s.mux.HandleFunc("GET /files/initrd", s.serveFile(s.options.Initrd))
+	s.mux.HandleFunc("POST "+protocol.PathRegister, withTimeout(s.withAuthorization(s.serveRegister)))
+	s.mux.HandleFunc("GET "+protocol.PathConfigDrive, withTimeout(s.withAuthorization(s.serveConfigDrive)))
+	s.mux.HandleFunc("POST "+protocol.PathProgress, withTimeout(s.withAuthorization(s.serveProgress)))
+	s.mux.HandleFunc("POST "+protocol.PathResult, withTimeout(s.withAuthorization(s.serveResult)))
 	return s, nil
 }
 
-// check says what in the options cannot work.
-func (o Options) check() error {
+// validate returns an error for options that cannot work.
+func (o Options) validate() error {
 	if o.Store == nil || o.Key == nil || o.Files == nil {
 		return errors.New("Options.Store, Key and Files are required")
 	}
-	if !baseURL(o.BaseURL) {
+	if !isBaseURL(o.BaseURL) {
 		return fmt.Errorf("base URL %q: expected http://HOST:PORT without credentials, query and trailing slash", o.BaseURL)
 	}
 	for _, name := range []string{o.Kernel, o.Initrd} {
@@ -90,42 +97,42 @@ func (o Options) check() error {
 		}
 	}
 	for _, argument := range o.KernelArguments {
-		if !plainArgument(argument) {
+		if !isPlainArgument(argument) {
 			return fmt.Errorf("kernel argument %q: white space, control characters, \"${\", \"||\" and \"&&\" mean something else to iPXE", argument)
 		}
 	}
 	return nil
 }
 
-// baseURL reports whether paths can be put behind the text, and the result into a script.
-func baseURL(text string) bool {
+// isBaseURL reports whether a path can be appended to the text, and the result be used in an iPXE script.
+func isBaseURL(text string) bool {
 	base, err := url.Parse(text)
 	if err != nil || base.Host == "" || base.User != nil || base.RawQuery != "" {
 		return false
 	}
-	return (base.Scheme == "http" || base.Scheme == "https") && !strings.HasSuffix(text, "/") && plainArgument(text)
+	return (base.Scheme == "http" || base.Scheme == "https") && !strings.HasSuffix(text, "/") && isPlainArgument(text)
 }
 
-// plainArgument reports whether iPXE passes the word on as it is.
-func plainArgument(word string) bool {
+// isPlainArgument reports whether iPXE passes the argument on without changing it.
+func isPlainArgument(argument string) bool {
 	for _, special := range []string{"${", "||", "&&"} {
-		if strings.Contains(word, special) {
+		if strings.Contains(argument, special) {
 			return false
 		}
 	}
-	return word != "" && !strings.ContainsFunc(word, func(r rune) bool { return r <= ' ' || r > '~' })
+	return argument != "" && !strings.ContainsFunc(argument, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // ServeHTTP implements http.Handler.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// bounded limits the time of a request whose body and answer are small.
-func bounded(handler http.HandlerFunc) http.HandlerFunc {
+// withTimeout limits the time of a request whose body and answer are small.
+func withTimeout(handler http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), requestTime)
+		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 		defer cancel()
-		// A connection that knows no deadlines (a recorder in a test) has none; the context still bounds the store.
-		if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		// A ResponseWriter without read deadlines (a recorder in a test) is served too; the context still limits the store.
+		if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			http.Error(w, "the connection is gone", http.StatusServiceUnavailable)
 			return
 		}
@@ -133,20 +140,75 @@ func bounded(handler http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// key reads the signing key and refuses a weak one.
-func (s *Service) key(ctx context.Context) ([]byte, error) {
+// signingKey reads the key that signs tokens and refuses one that is too short.
+func (s *Service) signingKey(ctx context.Context) ([]byte, error) {
 	key, err := s.options.Key(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the token key: %w", err)
 	}
-	if len(key) < minKey {
-		return nil, fmt.Errorf("the token key has %d bytes, expected at least %d: look at its Secret", len(key), minKey)
+	if len(key) < minKeyBytes {
+		return nil, fmt.Errorf("the token key has %d bytes, expected at least %d: look at its Secret", len(key), minKeyBytes)
 	}
 	return key, nil
 }
 
-// open says whether the session is one the service answers for: running, powered on by us, and in time.
-func open(session Session, now time.Time) bool {
+func (s *Service) log(session Session) *slog.Logger {
+	return s.options.Log.With("host", session.Namespace+"/"+session.Name, "attempt", session.Number)
+}
+
+// Session is the stored state of the current attempt of a host. Any replica can serve the host from it, and the next process can
+// continue the attempt after the current one was killed.
+type Session struct {
+	// HostUID, Namespace and Name identify the host.
+	HostUID, Namespace, Name string
+	// BootMAC is the MAC address of the NIC that the host boots from over the network.
+	BootMAC string
+	// Work is what the attempt does.
+	Work
+	// Since is the time from which the attempt is wanted. Deadline is the time at which it fails.
+	Since, Deadline time.Time
+	// AttemptStatus is the status of the attempt, which an Observation contains. Number is 0 while the host has no attempt.
+	hardware.AttemptStatus
+	// StepAt is when the current step was entered.
+	StepAt time.Time
+	// OpenedAt is when the host was powered on for this attempt. The boot service serves the host from OpenedAt until Deadline.
+	OpenedAt time.Time
+	// Inventory is the known hardware of the host; nil when nothing is known.
+	Inventory *hardware.Inventory
+}
+
+// isOpen reports whether the boot service serves the session's agent: the attempt is running, Ingot has powered the host on for it, and
+// the deadline has not passed.
+//
+// Each part is a guard. Example for OpenedAt: an attempt begins while the old operating system still runs and reboots by itself before
+// the power-off is confirmed. If the agent were served then, it would write to the disk and the BMC would cut the power in the middle.
+func isOpen(session Session, now time.Time) bool {
 	return session.Number > 0 && session.State == hardware.AttemptRunning &&
 		!session.OpenedAt.IsZero() && !now.Before(session.OpenedAt) && now.Before(session.Deadline)
+}
+
+// Work is what an attempt does. All calls for one attempt must have the same Work.
+type Work struct {
+	// Operation is the operation of the agent.
+	Operation hardware.Operation
+	// Image and RootDevice are set for Install.
+	Image      hardware.Image
+	RootDevice hardware.RootDevice
+	// Erase is set for Erase.
+	Erase hardware.EraseMode
+}
+
+// Store stores Sessions and returns config drives. Its errors are *hardware.Error; an unknown host is NotFound.
+type Store interface {
+	// ByMAC returns the session of the host that boots with the MAC address (lower case, colons). Number is 0 for a host without an attempt.
+	ByMAC(ctx context.Context, mac string) (Session, error)
+	// ByUID returns the session of the host with the UID.
+	ByUID(ctx context.Context, hostUID string) (Session, error)
+	// CachedByUID is cheaper than ByUID. It includes what this process has written, but may lack recent writes of other replicas.
+	CachedByUID(ctx context.Context, hostUID string) (Session, error)
+	// Update changes the session of the host under an optimistic lock. change is called with the latest session and may be called more
+	// than once. Nothing is written when it returns an error or changes nothing.
+	Update(ctx context.Context, hostUID string, change func(*Session) error) (Session, error)
+	// ConfigDrive returns the documents for the attempt. It fails with Conflict when the host is at another attempt.
+	ConfigDrive(ctx context.Context, hostUID string, attempt int64) (hardware.ConfigDrive, error)
 }

@@ -19,14 +19,14 @@ import (
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// oneHost is a Store of two hosts with one attempt each.
-type oneHost struct {
+// fakeStore is a Store of two hosts with one attempt each.
+type fakeStore struct {
 	sessions map[string]*Session
 	updates  int
 	err      error
 }
 
-func (s *oneHost) ByMAC(_ context.Context, mac string) (Session, error) {
+func (s *fakeStore) ByMAC(_ context.Context, mac string) (Session, error) {
 	for _, session := range s.sessions {
 		if session.BootMAC == mac {
 			return *session, s.err
@@ -35,18 +35,18 @@ func (s *oneHost) ByMAC(_ context.Context, mac string) (Session, error) {
 	return Session{}, hardware.Errorf(hardware.NotFound, "find host", "", "unknown")
 }
 
-func (s *oneHost) CachedByUID(ctx context.Context, uid string) (Session, error) {
+func (s *fakeStore) CachedByUID(ctx context.Context, uid string) (Session, error) {
 	return s.ByUID(ctx, uid)
 }
 
-func (s *oneHost) ByUID(_ context.Context, uid string) (Session, error) {
+func (s *fakeStore) ByUID(_ context.Context, uid string) (Session, error) {
 	if session := s.sessions[uid]; session != nil {
 		return *session, s.err
 	}
 	return Session{}, hardware.Errorf(hardware.NotFound, "find host", "", "unknown")
 }
 
-func (s *oneHost) Update(_ context.Context, uid string, change func(*Session) error) (Session, error) {
+func (s *fakeStore) Update(_ context.Context, uid string, change func(*Session) error) (Session, error) {
 	session := *s.sessions[uid]
 	if err := change(&session); err != nil {
 		return *s.sessions[uid], err
@@ -56,24 +56,24 @@ func (s *oneHost) Update(_ context.Context, uid string, change func(*Session) er
 	return session, s.err
 }
 
-func (s *oneHost) ConfigDrive(context.Context, string, int64) (hardware.ConfigDrive, error) {
+func (s *fakeStore) ConfigDrive(context.Context, string, int64) (hardware.ConfigDrive, error) {
 	return hardware.ConfigDrive{UserData: []byte("s3cr3t-user-data")}, s.err
 }
 
-// site is a service on loopback with a clock that the test sets.
+// site is a Service on loopback with a clock that the test sets.
 type site struct {
 	*testing.T
-	store *oneHost
+	store *fakeStore
 	now   time.Time
 	key   []byte
 	url   string
 	log   bytes.Buffer
-	// hostURL is what HostURL answers.
+	// hostURL is what HostURL returns.
 	hostURL string
 }
 
 func newSite(t *testing.T) *site {
-	s := &site{T: t, now: start.Add(time.Minute), key: bytes.Repeat([]byte{1}, 32), store: &oneHost{sessions: map[string]*Session{}}}
+	s := &site{T: t, now: start.Add(time.Minute), key: bytes.Repeat([]byte{1}, 32), store: &fakeStore{sessions: map[string]*Session{}}}
 	for i, uid := range []string{"host-a", "host-b"} {
 		s.store.sessions[uid] = &Session{
 			HostUID: uid, BootMAC: "0c:42:a1:00:00:0" + string(rune('a'+i)), Work: Work{Operation: hardware.OpInstall},
@@ -184,21 +184,21 @@ func TestTheBootDocumentLoadsTheAgentWithATokenForThisBoot(t *testing.T) {
 	response.Body.Close()
 }
 
-func TestAServerThatIsNotToBeInstalledGetsNoAgent(t *testing.T) {
+func TestTheAgentIsServedToAnOpenAttemptOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Session)
 		want   string
 	}{
-		"no attempt":                 {func(s *Session) { s.Number = 0 }, leaveScript},
-		"not powered on by us yet":   {func(s *Session) { s.OpenedAt = time.Time{} }, leaveScript},
-		"opened later":               {func(s *Session) { s.OpenedAt = start.Add(2 * time.Minute) }, leaveScript},
-		"succeeded":                  {func(s *Session) { s.State = hardware.AttemptSucceeded }, leaveScript},
-		"done, about to reboot":      {func(s *Session) { s.Step = hardware.StepFinishing }, leaveScript},
+		"no attempt":                 {func(s *Session) { s.Number = 0 }, exitScript},
+		"not powered on by us yet":   {func(s *Session) { s.OpenedAt = time.Time{} }, exitScript},
+		"opened later":               {func(s *Session) { s.OpenedAt = start.Add(2 * time.Minute) }, exitScript},
+		"succeeded":                  {func(s *Session) { s.State = hardware.AttemptSucceeded }, exitScript},
+		"done, about to reboot":      {func(s *Session) { s.Step = hardware.StepFinishing }, exitScript},
 		"failed":                     {func(s *Session) { s.State = hardware.AttemptFailed }, holdScript},
-		"failed before it began":     {func(s *Session) { s.State, s.OpenedAt = hardware.AttemptFailed, time.Time{} }, leaveScript},
+		"failed before it began":     {func(s *Session) { s.State, s.OpenedAt = hardware.AttemptFailed, time.Time{} }, exitScript},
 		"past its deadline":          {func(s *Session) { s.Deadline = start.Add(time.Minute) }, holdScript},
-		"inspection past a deadline": {func(s *Session) { s.Deadline, s.Operation = start, hardware.OpInspect }, leaveScript},
-		"another host's MAC":         {func(s *Session) { s.BootMAC = "0c:42:a1:00:00:0f" }, leaveScript},
+		"inspection past a deadline": {func(s *Session) { s.Deadline, s.Operation = start, hardware.OpInspect }, exitScript},
+		"another host's MAC":         {func(s *Session) { s.BootMAC = "0c:42:a1:00:00:0f" }, exitScript},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
@@ -262,7 +262,7 @@ func TestUserDataIsServedToNoOneButTheCurrentBoot(t *testing.T) {
 		"deadline moved up":   {func(s *site, token string) string { s.host().Deadline = s.now; return token }, protocol.AttemptClosed},
 		"earlier attempt":     {func(s *site, token string) string { s.host().Number++; return token }, protocol.TokenSuperseded},
 		"earlier boot":        {func(s *site, token string) string { s.boot(); return token }, protocol.TokenSuperseded},
-		"settled":             {func(s *site, token string) string { s.host().State = hardware.AttemptFailed; return token }, protocol.AttemptClosed},
+		"ended":               {func(s *site, token string) string { s.host().State = hardware.AttemptFailed; return token }, protocol.AttemptClosed},
 		"not opened":          {func(s *site, token string) string { s.host().OpenedAt = time.Time{}; return token }, protocol.AttemptClosed},
 		"opened later":        {func(s *site, token string) string { s.host().OpenedAt = s.now.Add(1); return token }, protocol.AttemptClosed},
 		"done":                {func(s *site, token string) string { s.host().Step = hardware.StepFinishing; return token }, protocol.BadRequest},
@@ -285,7 +285,7 @@ func TestUserDataIsServedToNoOneButTheCurrentBoot(t *testing.T) {
 	}
 }
 
-// forged is a well-signed token with host-a's numbers for another host.
+// forged returns a correctly signed token with host-a's numbers for another host.
 func (s *site) forged(uid string) string {
 	return signToken(s.key, claims{hostUID: uid, attempt: 3, boot: 1, expires: start.Add(time.Hour)})
 }
@@ -324,7 +324,7 @@ func TestProgressIsWrittenByQuartersAndNoStepForLessThanAnInterval(t *testing.T)
 	}
 }
 
-func TestAResultSettlesAFailureAndLeavesSuccessToWhoDrivesTheBMC(t *testing.T) {
+func TestAFailedResultEndsTheAttemptAndASuccessfulOneDoesNot(t *testing.T) {
 	s := newSite(t)
 	token := s.boot()
 	if got := s.call("POST", protocol.PathResult, token, `{"reason":"BootLoop"}`); got != protocol.BadRequest {
@@ -358,7 +358,7 @@ func TestAResultSettlesAFailureAndLeavesSuccessToWhoDrivesTheBMC(t *testing.T) {
 
 func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	good := func() Options {
-		return Options{Store: &oneHost{}, Key: func(context.Context) ([]byte, error) { return nil, nil }, BaseURL: "http://10.0.0.1:8080",
+		return Options{Store: &fakeStore{}, Key: func(context.Context) ([]byte, error) { return nil, nil }, BaseURL: "http://10.0.0.1:8080",
 			Files: fstest.MapFS{"k": {}, "i": {}}, Kernel: "k", Initrd: "i"}
 	}
 	if _, err := New(good()); err != nil {

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// minKey is the least length of the key in bytes: that of the hash, as RFC 2104 section 3 asks for.
-	minKey = sha256.Size
-	// tokenContext keeps a signature made for anything else with the same key from being a token.
+	// minKeyBytes is the minimum length of the key: the length of the hash, as RFC 2104 section 3 requires.
+	minKeyBytes = sha256.Size
+	// tokenContext is part of what is signed, so that a signature for another purpose with the same key is not a valid token.
 	tokenContext = "ingot agent token v1\x00"
-	// maxHostUID bounds what is parsed from strangers.
-	maxHostUID = 256
-	// maxToken is the length of the longest token, in characters.
-	maxToken = (claimsFixed+maxHostUID+sha256.Size)*4/3 + 8
-	// claimsFixed is attempt, boot and expiry.
-	claimsFixed = 8 + 8 + 8
+	// maxHostUIDBytes limits the payload of a token before its signature is checked.
+	maxHostUIDBytes = 256
+	// maxTokenLength is the length of the longest token, in characters.
+	maxTokenLength = (fixedClaimsBytes+maxHostUIDBytes+sha256.Size)*4/3 + 8
+	// fixedClaimsBytes is the length of attempt, boot and expiry.
+	fixedClaimsBytes = 8 + 8 + 8
 )
 
-// claims is what a token says.
+// claims are the contents of a token.
 type claims struct {
 	hostUID string
 	attempt int64
@@ -34,36 +34,36 @@ type claims struct {
 
 var tokenEncoding = base64.RawURLEncoding.Strict()
 
-// encode is attempt, boot and expiry as big-endian 64-bit numbers, then the uid: the only encoding of these claims.
+// encode returns attempt, boot and expiry as big-endian 64-bit numbers, followed by the host UID. The encoding is unique.
 func (c claims) encode() []byte {
-	out := make([]byte, 0, claimsFixed+len(c.hostUID))
+	out := make([]byte, 0, fixedClaimsBytes+len(c.hostUID))
 	out = binary.BigEndian.AppendUint64(out, uint64(c.attempt))
 	out = binary.BigEndian.AppendUint64(out, uint64(c.boot))
 	out = binary.BigEndian.AppendUint64(out, uint64(c.expires.Unix()))
 	return append(out, c.hostUID...)
 }
 
-// signToken makes the token for the claims.
+// signToken returns the token for the claims.
 func signToken(key []byte, c claims) string {
 	payload := c.encode()
 	return tokenEncoding.EncodeToString(payload) + "." + tokenEncoding.EncodeToString(signature(key, payload))
 }
 
-// verifyToken checks signature and expiry. Whether the claims are current is the session's to say.
+// verifyToken checks the signature and the expiry and returns the claims. The session says whether they are current.
 func verifyToken(key []byte, token string, now time.Time) (claims, error) {
-	invalid := protocol.Refuse(protocol.TokenInvalid, "the token was not made by this service")
-	if len(token) > maxToken {
+	invalid := protocol.Refusalf(protocol.TokenInvalid, "the token was not made by this service")
+	if len(token) > maxTokenLength {
 		return claims{}, invalid
 	}
-	first, second, found := strings.Cut(token, ".")
+	encodedPayload, encodedSignature, found := strings.Cut(token, ".")
 	if !found {
 		return claims{}, invalid
 	}
-	payload, err := tokenEncoding.DecodeString(first)
-	if err != nil || len(payload) <= claimsFixed || len(payload) > claimsFixed+maxHostUID {
+	payload, err := tokenEncoding.DecodeString(encodedPayload)
+	if err != nil || len(payload) <= fixedClaimsBytes || len(payload) > fixedClaimsBytes+maxHostUIDBytes {
 		return claims{}, invalid
 	}
-	sum, err := tokenEncoding.DecodeString(second)
+	sum, err := tokenEncoding.DecodeString(encodedSignature)
 	if err != nil || !hmac.Equal(sum, signature(key, payload)) {
 		return claims{}, invalid
 	}
@@ -71,10 +71,10 @@ func verifyToken(key []byte, token string, now time.Time) (claims, error) {
 		attempt: int64(binary.BigEndian.Uint64(payload)),
 		boot:    int64(binary.BigEndian.Uint64(payload[8:])),
 		expires: time.Unix(int64(binary.BigEndian.Uint64(payload[16:])), 0),
-		hostUID: string(payload[claimsFixed:]),
+		hostUID: string(payload[fixedClaimsBytes:]),
 	}
 	if !now.Before(c.expires) {
-		return claims{}, protocol.Refuse(protocol.TokenExpired, "the token expired with its attempt's deadline")
+		return claims{}, protocol.Refusalf(protocol.TokenExpired, "the token expired with its attempt's deadline")
 	}
 	return c, nil
 }

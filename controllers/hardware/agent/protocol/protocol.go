@@ -139,7 +139,7 @@ type Refusal struct {
 func (r *Refusal) Error() string { return string(r.Code) + ": " + r.Message }
 
 // Refuse makes a *Refusal whose message is formatted as fmt.Sprintf does. It must carry neither token nor user data.
-func Refuse(code Code, format string, args ...any) *Refusal {
+func Refusalf(code Code, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
