@@ -1,10 +1,18 @@
 package presentation
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation/amd"
+	"github.com/ingot-dev/ingot/presentation/dra"
+	"github.com/ingot-dev/ingot/presentation/generic"
+	"github.com/ingot-dev/ingot/presentation/mig"
+	"github.com/ingot-dev/ingot/presentation/passthrough"
 	"github.com/ingot-dev/ingot/presentation/spec"
+	"github.com/ingot-dev/ingot/presentation/vgpu"
 )
 
 // Resolver is the type of Resolve.
@@ -46,4 +54,69 @@ func resolveGPU(r spec.Request) (v1alpha1.NodePlan, error) {
 		}
 	}
 	return v1alpha1.NodePlan{}, unknown(mode{Mode: r.GPU.Presentation.Mode, Variant: "vendor " + string(r.GPU.Vendor)})
+}
+
+// mode is a row of the table of modes: the first row that fits a GPU spec resolves it.
+type mode struct {
+	// Vendor of the GPUs.
+	Vendor v1alpha1.GPUVendor
+	// Mode of the presentation.
+	Mode v1alpha1.PresentationMode
+	// Variant says which part of the mode the row is about.
+	Variant string
+	// matches tells the variant from others of the same vendor and mode; nil: every one.
+	matches func(*v1alpha1.GPUSpec) bool
+	// resolve plans it; nil: this version does not know it.
+	resolve func(spec.Request) (v1alpha1.NodePlan, error)
+}
+
+// modes is the table. Order matters: what is special stands before what is general.
+var modes = []mode{
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "virtual machines", matches: toVMs, resolve: passthrough.ResolveVM},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "containers, whole or shared, DRA", matches: byDRA, resolve: dra.Resolve},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "containers, whole or shared, device plugin", resolve: passthrough.ResolveContainer},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeVGPU, Variant: "host and guest", resolve: vgpu.Resolve},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeMIG, Variant: "strategies none, single, mixed; device plugin, DRA", resolve: mig.Resolve},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "partitioned by layout", matches: partitionedByLayout, resolve: mig.ResolveClaims},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "whole, shared, VFIO, partitioned by claims", resolve: dra.Resolve},
+	{Vendor: v1alpha1.VendorAMD, Mode: v1alpha1.ModePassthrough, Variant: "containers, whole and partitioned, device plugin and DRA", resolve: amd.Resolve},
+	{Vendor: v1alpha1.VendorAMD, Mode: v1alpha1.ModeDRA, Variant: "whole and partitioned, gpu.amd.com", resolve: amd.Resolve},
+	{Vendor: v1alpha1.VendorGeneric, Mode: v1alpha1.ModePassthrough, Variant: "any accelerator with a device plugin or a DRA driver", resolve: generic.Resolve},
+}
+
+func (m mode) fits(gpu *v1alpha1.GPUSpec) bool {
+	return m.Vendor == gpu.Vendor && m.Mode == gpu.Presentation.Mode && (m.matches == nil || m.matches(gpu))
+}
+
+// String is how messages and the package documentation name the row.
+func (m mode) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s: %s", m.Vendor, m.Mode, m.Variant))
+}
+
+func unknown(m mode) error {
+	var known []string
+	for _, row := range modes {
+		if row.resolve != nil {
+			known = append(known, row.String())
+		}
+	}
+	return &spec.Refusal{
+		Field: spec.GPUField(""), Reason: v1alpha1.ReasonPresentationInvalid, Rule: "presentation/unknown",
+		Message: fmt.Sprintf("this version does not know the presentation %s; it knows %s", m, strings.Join(known, "; ")),
+	}
+}
+
+func toVMs(gpu *v1alpha1.GPUSpec) bool {
+	p := gpu.Presentation.Passthrough
+	return p != nil && p.Workload == v1alpha1.WorkloadVM
+}
+
+func byDRA(gpu *v1alpha1.GPUSpec) bool {
+	p := gpu.Presentation.Passthrough
+	return p != nil && p.Advertise == v1alpha1.AdvertiseDRA
+}
+
+func partitionedByLayout(gpu *v1alpha1.GPUSpec) bool {
+	d := gpu.Presentation.DRA
+	return d != nil && len(d.Layout) > 0
 }

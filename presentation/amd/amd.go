@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation/boot"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/presentation/gpumode"
 	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
@@ -49,7 +49,7 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	p.Tenant.ResourceNaming = naming
 	p.Expectation.Resources = []v1alpha1.ExpectedResource{{
 		Name: corev1.ResourceName(name), Quantity: *resource.NewQuantity(int64(count), resource.DecimalSI), Waits: true,
-		Hint: "is the pod of AMD's device plugin on the node, does it tolerate the gate, and is its resource_naming_strategy " + naming + "? It counts devices only when it starts. On the node: amd-smi partition; journalctl -u " + boot.Unit,
+		Hint: "is the pod of AMD's device plugin on the node, does it tolerate the gate, and is its resource_naming_strategy " + naming + "? It counts devices only when it starts. On the node: amd-smi partition; journalctl -u " + gpumode.Unit,
 	}}
 	return p, nil
 }
@@ -64,7 +64,7 @@ func node(r spec.Request, model catalogue.Model, parted partition) (v1alpha1.Nod
 	if r.GPU.Driver.Source == v1alpha1.DriverFromOperator {
 		return byOperator(r, parted)
 	}
-	file, unit := boot.Mode(parted.mode(model, r.GPU.Count))
+	file, unit := gpumode.Mode(parted.mode(model, r.GPU.Count))
 	p := v1alpha1.NodePlan{
 		Modules:  v1alpha1.KernelModules{Load: []string{"amdgpu"}},
 		Packages: r.GPU.Driver.Packages, Files: []v1alpha1.NodeFile{file}, Units: []v1alpha1.SystemdUnit{unit},
@@ -93,7 +93,7 @@ func byOperator(r spec.Request, parted partition) (v1alpha1.NodePlan, error) {
 	if parted.compute == "CPX" {
 		p.Modules.Blacklist = append(p.Modules.Blacklist, display)
 		// The operator starts the GPUs' driver later.
-		file, unit := boot.Mode(append([]string{"# Free the device number of the BMC's display before the GPUs' driver starts."}, freeNumbers()...))
+		file, unit := gpumode.Mode(append([]string{"# Free the device number of the BMC's display before the GPUs' driver starts."}, freeNumbers()...))
 		p.Files, p.Units = []v1alpha1.NodeFile{file}, []v1alpha1.SystemdUnit{unit}
 	}
 	return p, nil
@@ -107,7 +107,7 @@ func publish(p *v1alpha1.NodePlan, r spec.Request, parted partition, count int) 
 	}
 	p.Expectation.Slices = []v1alpha1.ExpectedSlices{{
 		Driver: wellknown.AMDDRADriver, DeviceClasses: []v1alpha1.ExpectedDeviceClass{{Name: wellknown.AMDDRADriver, Count: count}}, Devices: []v1alpha1.ExpectedDevices{device},
-		Hint: "is the pod of AMD's DRA driver on the node, and does it tolerate the gate? On the node: amd-smi partition; journalctl -u " + boot.Unit,
+		Hint: "is the pod of AMD's DRA driver on the node, and does it tolerate the gate? On the node: amd-smi partition; journalctl -u " + gpumode.Unit,
 	}}
 	p.Warnings = append(p.Warnings, v1alpha1.PlanWarning{Rule: "unverified/amd-dra", Message: "the devices of " + wellknown.AMDDRADriver + " are expected as its code of October 2025 publishes them; a newer driver may differ"})
 }

@@ -1,7 +1,9 @@
 package mig
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/dra"
+	"github.com/ingot-dev/ingot/presentation/mig/layout"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
 	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/presentation/wellknown"
@@ -153,4 +156,131 @@ func partitioner(r spec.Request) []v1alpha1.PlanWarning {
 	}
 	return []v1alpha1.PlanWarning{{Rule: "unstated/mig-parted", Message: "the OSImage's software.migParted is empty: without nvidia-mig-parted in the image " +
 		"ingot-gpu-mode.service fails, kubelet does not start and the node does not join; bake it in and name its version"}}
+}
+
+// What mig-parted reads. Its package's own service writes config.yaml in this directory anew at every boot.
+const (
+	configFile = "/etc/nvidia-mig-manager/ingot.yaml"
+	hooksFile  = "/etc/nvidia-mig-manager/hooks.yaml"
+	configName = "ingot"
+)
+
+// packaged keeps the service of mig-parted's package, where the image has it, from applying a configuration of its own.
+const packaged = "/etc/systemd/system/nvidia-mig-manager.service.d/90-ingot.conf"
+
+// noHooks keeps mig-parted from stopping services, kubelet among them: nothing uses the GPUs yet.
+const noHooks = "version: v1\nhooks: {}\n"
+
+func (c *cutting) files() []v1alpha1.NodeFile {
+	return []v1alpha1.NodeFile{
+		{Path: configFile, Mode: "0644", Content: c.config(configName)},
+		{Path: hooksFile, Mode: "0644", Content: noHooks},
+		{Path: packaged, Mode: "0644", Content: "[Unit]\nBefore=" + nvidia.ModeUnit + "\nConditionPathExists=!" + configFile + "\n"},
+	}
+}
+
+// config is a configuration of mig-parted, version v1, of that name, with one entry for the GPUs of each layout.
+func (c *cutting) config(name string) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "version: v1\n%s:\n  %s:\n", wellknown.MIGConfigsKey, name)
+	for g, want := range c.gpus {
+		alike := func(other layout.Multiset) bool { return (other == nil) == (want == nil) && slices.Equal(other, want) }
+		if slices.ContainsFunc(c.gpus[:g], alike) {
+			continue
+		}
+		var gpus []string
+		for other := g; other < len(c.gpus); other++ {
+			if alike(c.gpus[other]) {
+				gpus = append(gpus, fmt.Sprint(other))
+			}
+		}
+		fmt.Fprintf(&out, "  - devices: [%s]\n    mig-enabled: %t\n", strings.Join(gpus, ", "), want != nil)
+		if want == nil {
+			out.WriteString("    mig-devices: {}\n")
+			continue
+		}
+		out.WriteString("    mig-devices:\n")
+		for i, n := range want {
+			if n > 0 {
+				fmt.Fprintf(&out, "      %q: %d\n", c.names[i], n)
+			}
+		}
+	}
+	return out.String()
+}
+
+// total counts the instances of each profile on the node, and the GPUs that are whole.
+func (c *cutting) total() (instances []int, whole int) {
+	instances = make([]int, len(c.names))
+	for _, want := range c.gpus {
+		if want == nil {
+			whole++
+		}
+		for i, n := range want {
+			instances[i] += n
+		}
+	}
+	return instances, whole
+}
+
+// resources that the device plugin advertises.
+func (c *cutting) resources(strategy string) []v1alpha1.ExpectedResource {
+	hint := "nvidia-smi mig -lgi; the plugin's MIG_STRATEGY must be " + strategy
+	if strategy == wellknown.MIGStrategySingle {
+		return []v1alpha1.ExpectedResource{nvidia.Advertised(wellknown.NVIDIAGPU, c.instances(), hint)}
+	}
+	var out []v1alpha1.ExpectedResource
+	instances, whole := c.total()
+	if whole > 0 {
+		out = append(out, nvidia.WholeGPUs(whole))
+	}
+	for i, n := range instances {
+		if n > 0 {
+			out = append(out, nvidia.Advertised(ResourceName(c.names[i]), n, hint))
+		}
+	}
+	return out
+}
+
+// labels that GPU feature discovery sets, where it runs.
+func (c *cutting) labels(strategy string) []v1alpha1.ExpectedLabel {
+	if strategy == wellknown.MIGStrategyNone {
+		return nil
+	}
+	out := []v1alpha1.ExpectedLabel{{
+		Check: "software/mig-strategy", Key: wellknown.LabelMIGStrategy, Value: strategy,
+		Hint: "feature discovery runs with another strategy than the NodeType's mig.strategy: its MIG_STRATEGY, and the device plugin's, must be " + strategy,
+	}}
+	count := func(key string, n int) {
+		out = append(out, v1alpha1.ExpectedLabel{
+			Check: "label/" + key, Key: key, Value: strconv.Itoa(n),
+			Hint: "the GPUs are partitioned otherwise than ordered. On the node: nvidia-smi mig -lgi; journalctl -u " + nvidia.ModeUnit,
+		})
+	}
+	if strategy == wellknown.MIGStrategySingle {
+		count(wellknown.LabelGPUCount, c.instances())
+		return out
+	}
+	instances, _ := c.total()
+	for i, n := range instances {
+		if n > 0 {
+			count(string(ResourceName(c.names[i]))+".count", n)
+		}
+	}
+	return out
+}
+
+// kinds of devices that the DRA driver publishes. A partitioned GPU is not published beside its instances.
+func (c *cutting) kinds() []dra.Kind {
+	var out []dra.Kind
+	instances, whole := c.total()
+	if whole > 0 {
+		out = append(out, dra.GPUs(whole))
+	}
+	for i, n := range instances {
+		if n > 0 {
+			out = append(out, dra.Instances(c.variants[i], n))
+		}
+	}
+	return out
 }

@@ -4,8 +4,8 @@ import (
 	"strconv"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation/boot"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/presentation/gpumode"
 	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
@@ -13,7 +13,7 @@ import (
 // Names on the node.
 const (
 	// ModeUnit sets the mode of the GPUs at every boot before kubelet.
-	ModeUnit = boot.Unit
+	ModeUnit = gpumode.Unit
 
 	fabricManager = "nvidia-fabricmanager.service"
 	imexService   = "nvidia-imex.service"
@@ -42,7 +42,7 @@ func Node(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePla
 	if model.MIGModePersists() {
 		blacklist = append(blacklist, "nvidia_drm")
 	}
-	file, unit := boot.Mode(append(mode, closing(r, model)...), units...)
+	file, unit := gpumode.Mode(append(mode, closing(r, model)...), units...)
 	return v1alpha1.NodePlan{
 		KernelArguments: []string{BlacklistNouveau},
 		Modules:         v1alpha1.KernelModules{Load: load, Blacklist: blacklist},
@@ -163,4 +163,20 @@ func migMode(comment, mode, state, word string) []string {
 		"\texit 1",
 		"fi",
 	}
+}
+
+// ByMIGManager has the operator's MIG manager apply a configuration of that name, after the node has joined and before it
+// is admitted.
+func ByMIGManager(p *v1alpha1.NodePlan, name string) {
+	const key = wellknown.LabelMIGConfig
+	p.NodeLabels[key] = name
+	p.Expectation.Labels = append(p.Expectation.Labels, v1alpha1.ExpectedLabel{
+		Check: "label/" + key, Key: key, Value: name,
+		Hint: "somebody gave the node another label, and the MIG manager partitions by it: GPUs in MIG mode without instances are still counted as whole; correct the label",
+	}, ManagerState(wellknown.LabelMIGConfigState, "kubectl logs of the pod nvidia-mig-manager on the node: its reason for failing is told there alone"))
+}
+
+// ManagerState is the label by which one of the operator's managers tells how far it is.
+func ManagerState(key, hint string) v1alpha1.ExpectedLabel {
+	return v1alpha1.ExpectedLabel{Check: "label/" + key, Key: key, Value: "success", Passing: []string{"pending", "rebooting"}, Hint: hint}
 }

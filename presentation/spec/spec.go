@@ -3,6 +3,7 @@ package spec
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -56,4 +57,86 @@ const (
 func ConfigurationName(content string) string {
 	sum := sha256.Sum256([]byte(content))
 	return "ingot-" + hex.EncodeToString(sum[:5])
+}
+
+// Refusal says why a presentation is impossible. It is found before a machine is touched.
+type Refusal struct {
+	// Field that has to be changed, in the NodeType or in the OSImage.
+	Field Field
+	// Reason is the NodeType's condition reason.
+	Reason string
+	// Rule names the rule that was broken, such as passthrough/driver-version.
+	Rule string
+	// Message says what was expected of the field, what was found, and what would fit. It does not name the field.
+	Message string
+}
+
+// Error returns the field, the message and the rule.
+func (r *Refusal) Error() string {
+	return r.Field.String() + ": " + r.Message + " (rule " + r.Rule + ")"
+}
+
+// Refuse returns a *Refusal with a formatted message.
+func Refuse(field Field, reason, rule, format string, args ...any) error {
+	return &Refusal{Field: field, Reason: reason, Rule: rule, Message: fmt.Sprintf(format, args...)}
+}
+
+// Invalid returns a *Refusal with the reason PresentationInvalid, for rules whose NodeType condition has no reason of its own.
+func Invalid(field Field, rule, format string, args ...any) error {
+	return Refuse(field, v1alpha1.ReasonPresentationInvalid, rule, format, args...)
+}
+
+// Field is a field of a NodeType or of an OSImage, set or not.
+type Field struct {
+	// Kind of the object: KindNodeType or KindOSImage.
+	Kind string
+	// Path in the object: spec.gpu.presentation.mig.layout[0].profiles.
+	Path string
+}
+
+// Kinds of objects that have fields.
+const (
+	KindNodeType = "NodeType"
+	KindOSImage  = "OSImage"
+)
+
+// GPUField returns a field of the NodeType's spec.gpu, such as driver.source; an empty path is spec.gpu.
+func GPUField(path string) Field { return Field{KindNodeType, pathBelow("spec.gpu", path)} }
+
+// PresentationField returns a field of the NodeType's spec.gpu.presentation, such as mig.layout[0].profiles.
+func PresentationField(path string) Field {
+	return Field{KindNodeType, pathBelow("spec.gpu.presentation", path)}
+}
+
+// ResourceField returns the quantity of the named resource in the NodeType's spec.resources.
+func ResourceField(name string) Field { return Field{KindNodeType, "spec.resources[" + name + "]"} }
+
+// ImageField returns a field of the OSImage's spec, such as software.containerd.
+func ImageField(path string) Field { return Field{KindOSImage, pathBelow("spec", path)} }
+
+// DriverField returns a field of the GPU driver, such as version. When the driver is baked into the image the field is in the
+// OSImage, otherwise in the NodeType.
+func DriverField(source v1alpha1.DriverSource, path string) Field {
+	if source == "" || source == v1alpha1.DriverFromImage {
+		return ImageField("software.gpuDriver." + path)
+	}
+	return GPUField("driver." + path)
+}
+
+func pathBelow(parent, path string) string {
+	if path == "" {
+		return parent
+	}
+	return parent + "." + path
+}
+
+// IsInOSImage returns true when the field belongs to the OSImage, and false when it belongs to the NodeType.
+func (f Field) IsInOSImage() bool { return f.Kind == KindOSImage }
+
+// String returns the path. A field of the OSImage is named with its kind, because the reader looks at a NodeType.
+func (f Field) String() string {
+	if f.IsInOSImage() {
+		return "the OSImage's " + f.Path
+	}
+	return f.Path
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation/boot"
+	"github.com/ingot-dev/ingot/presentation/gpumode"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
 	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/presentation/wellknown"
@@ -38,7 +38,7 @@ func guest(r spec.Request, vgpuSpec v1alpha1.VGPUSpec) (v1alpha1.NodePlan, error
 		return v1alpha1.NodePlan{}, err
 	}
 	units := []v1alpha1.SystemdUnit{{Name: gridd}}
-	file, unit := boot.Mode(licensed(r.GPU.Count), units...)
+	file, unit := gpumode.Mode(licensed(r.GPU.Count), units...)
 	conf := "# Written by Ingot.\n"
 	if t := vgpuSpec.Licence.FeatureType; t != 0 {
 		conf += fmt.Sprintf("FeatureType=%d\n", t)

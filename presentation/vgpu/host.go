@@ -1,7 +1,9 @@
 package vgpu
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation/boot"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/presentation/gpumode"
+	"github.com/ingot-dev/ingot/presentation/mig/layout"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
 	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/presentation/wellknown"
@@ -59,9 +62,9 @@ func host(r spec.Request, vgpuSpec v1alpha1.VGPUSpec) (v1alpha1.NodePlan, error)
 		return v1alpha1.NodePlan{}, err
 	}
 	p.Tenant.WorkloadConfig = wellknown.WorkloadVMVGPU
-	hint := "is the pod of NVIDIA's KubeVirt device plugin on the node, and does it tolerate the gate? It looks for devices only when it starts. On the node: ls /sys/bus/mdev/devices; journalctl -u " + boot.Unit
+	hint := "is the pod of NVIDIA's KubeVirt device plugin on the node, and does it tolerate the gate? It looks for devices only when it starts. On the node: ls /sys/bus/mdev/devices; journalctl -u " + gpumode.Unit
 	if framework == spec.VGPUFrameworkVendorVFIO {
-		hint = "is virt-handler of KubeVirt 1.9 or newer on the node, and does the KubeVirt object permit the PCI device? On the node: journalctl -u " + boot.Unit
+		hint = "is virt-handler of KubeVirt 1.9 or newer on the node, and does the KubeVirt object permit the PCI device? On the node: journalctl -u " + gpumode.Unit
 	}
 	for _, t := range types {
 		name := corev1.ResourceName(wellknown.NVIDIADomain + prefix + "_" + t.Name)
@@ -168,7 +171,7 @@ func functions(r spec.Request, model catalogue.Model, types []want) (v1alpha1.No
 // baked plans a host whose vGPU manager is in the image.
 func baked(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePlan {
 	units := []v1alpha1.SystemdUnit{{Name: "nvidia-vgpud.service"}, {Name: "nvidia-vgpu-mgr.service"}}
-	file, unit := boot.Mode(mode, units...)
+	file, unit := gpumode.Mode(mode, units...)
 	blacklist := []string{"nouveau"}
 	if model.MIGModePersists() {
 		blacklist = append(blacklist, "nvidia_drm")
@@ -203,4 +206,138 @@ func config(name string, types []want) string {
 		fmt.Fprintf(&out, "      %q: %d\n", t.Name, t.count)
 	}
 	return out.String()
+}
+
+// want is so many virtual GPUs of a type on every GPU.
+type want struct {
+	catalogue.VGPUType
+	count int
+}
+
+// read finds the types that are ordered, sorted by name, and refuses what does not fit on one GPU.
+func read(ordered map[string]int32, model catalogue.Model) ([]want, error) {
+	all := model.VGPUTypes()
+	var out []want
+	for _, name := range slices.Sorted(maps.Keys(ordered)) {
+		at := slices.IndexFunc(all, func(t catalogue.VGPUType) bool { return t.Name == name })
+		if at < 0 {
+			return nil, spec.Invalid(spec.PresentationField("vgpu.types"), "vgpu/type", "it has %s, and %s has %s", name, model.Name, listed(all))
+		}
+		if n := int(ordered[name]); n < 1 || n > all[at].Max {
+			return nil, spec.Invalid(spec.PresentationField("vgpu.types"), "vgpu/count", "%s is %d, and one %s can have 1 to %d of them", name, n, model.Name, all[at].Max)
+		}
+		out = append(out, want{all[at], int(ordered[name])})
+	}
+	if len(out) == 0 {
+		return nil, spec.Invalid(spec.PresentationField("vgpu.types"), "vgpu/type", "it is empty: say which and how many on each GPU; %s has %s", model.Name, listed(all))
+	}
+	return out, judgeTypes(out, model)
+}
+
+func listed(types []catalogue.VGPUType) string {
+	var names []string
+	for _, t := range types {
+		names = append(names, t.Name)
+	}
+	if len(names) == 0 {
+		return "no vGPU type that is known"
+	}
+	return strings.Join(names, ", ")
+}
+
+func judgeTypes(types []want, model catalogue.Model) error {
+	first, total := types[0], 0
+	instances := make(layout.Multiset, 0)
+	if model.Geometry != nil {
+		instances = make(layout.Multiset, len(model.Geometry.Profiles))
+	}
+	for _, t := range types {
+		if (t.Slices > 0) != (first.Slices > 0) {
+			return spec.Invalid(spec.PresentationField("vgpu.types"), "vgpu/mixed-kinds", "it has %s and %s: a GPU is shared in time or by MIG instances, not both", first.Name, t.Name)
+		}
+		if t.Slices == 0 && (t.GiB != first.GiB || t.Series != first.Series) {
+			return spec.Invalid(spec.PresentationField("vgpu.types"), "vgpu/equal-size", "it has %s and %s: virtual GPUs that share a GPU in time must be of one size and series", first.Name, t.Name)
+		}
+		total += t.count
+		if t.Slices > 0 {
+			instances[model.ProfileOf(t.VGPUType)] += t.count
+		}
+	}
+	if first.Slices == 0 {
+		return nil
+	}
+	_, err := layout.Place(*model.Geometry, instances)
+	var impossible *layout.Impossible
+	if errors.As(err, &impossible) {
+		return spec.Invalid(spec.PresentationField("vgpu.types"), "vgpu/"+impossible.Rule, "the MIG instances behind them do not fit on one %s: %s", model.Name, impossible.Message)
+	}
+	return err
+}
+
+const sriov = "/usr/lib/nvidia/sriov-manage -e ALL"
+
+// makeMdevs is the mode in which every GPU has its mediated devices.
+func makeMdevs(model catalogue.Model, types []want) []string {
+	lines := whole(model, types)
+	if model.Architecture != catalogue.Turing {
+		lines = append(lines, sriov)
+	}
+	return append(lines,
+		"nvidia-vgpu-dm apply -f "+configFile+" -c "+configName,
+		"nvidia-vgpu-dm assert -f "+configFile+" -c "+configName,
+	)
+}
+
+// whole begins with what the script does, and turns the MIG mode off where the GPU is shared in time.
+func whole(model catalogue.Model, types []want) []string {
+	lines := []string{"# Make the virtual GPUs before kubelet starts. They are gone after every boot."}
+	if model.Geometry != nil && types[0].Slices == 0 {
+		lines = append(lines, nvidia.MIGOff()...)
+	}
+	return lines
+}
+
+// setTypes is the mode in which so many virtual functions of every GPU have a type.
+func setTypes(model catalogue.Model, count int32, t want) []string {
+	var ids []string
+	for _, id := range model.PCIDevices {
+		ids = append(ids, "0x"+model.PCIVendor+":0x"+id)
+	}
+	return append(whole(model, []want{t}),
+		sriov,
+		"gpus=0",
+		"for gpu in /sys/bus/pci/devices/*; do",
+		"\tcase \"$(cat \"$gpu/vendor\"):$(cat \"$gpu/device\")\" in",
+		"\t"+strings.Join(ids, " | ")+") ;;",
+		"\t*) continue ;;",
+		"\tesac",
+		"\tif [ -e \"$gpu/physfn\" ]; then",
+		"\t\tcontinue",
+		"\tfi",
+		"\tgpus=$((gpus + 1))",
+		"\tmade=0",
+		"\tfor function in \"$gpu\"/virtfn*; do",
+		fmt.Sprintf("\t\tif [ \"$made\" -eq %d ]; then", t.count),
+		"\t\t\tbreak",
+		"\t\tfi",
+		"\t\tif [ \"$(cat \"$function/nvidia/current_vgpu_type\")\" = 0 ]; then",
+		"\t\t\ttype=$(sed -n 's/^ *\\([0-9][0-9]*\\) *: *\\(NVIDIA \\|GRID \\)\\{0,1\\}"+t.Name+" *$/\\1/p' \"$function/nvidia/creatable_vgpu_types\")",
+		"\t\t\tif [ -z \"$type\" ]; then",
+		"\t\t\t\techo \"$function can be no "+t.Name+", but: $(cat \"$function/nvidia/creatable_vgpu_types\")\" >&2",
+		"\t\t\t\texit 1",
+		"\t\t\tfi",
+		"\t\t\techo \"$type\" >\"$function/nvidia/current_vgpu_type\"",
+		"\t\tfi",
+		"\t\tmade=$((made + 1))",
+		"\tdone",
+		fmt.Sprintf("\tif [ \"$made\" -ne %d ]; then", t.count),
+		fmt.Sprintf("\t\techo \"$gpu has $made virtual functions, and %d of %s were ordered\" >&2", t.count, t.Name),
+		"\t\texit 1",
+		"\tfi",
+		"done",
+		fmt.Sprintf("if [ \"$gpus\" -ne %d ]; then", count),
+		fmt.Sprintf("\techo \"$gpus GPUs of the model %s are there, and %d were ordered: lspci -nn\" >&2", model.Name, count),
+		"\texit 1",
+		"fi",
+	)
 }

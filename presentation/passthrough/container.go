@@ -8,7 +8,7 @@ import (
 )
 
 // Resolve plans whole GPUs for containers, each for one pod or shared by several. The error is a *spec.Refusal.
-func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
+func ResolveContainer(r spec.Request) (v1alpha1.NodePlan, error) {
 	model, err := nvidia.Judge(r)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err

@@ -1,16 +1,17 @@
-package vm
+package passthrough
 
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/presentation/boot"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/presentation/gpumode"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
 	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/presentation/wellknown"
@@ -23,7 +24,7 @@ const (
 )
 
 // Resolve plans whole GPUs for virtual machines. The error is a *spec.Refusal.
-func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
+func ResolveVM(r spec.Request) (v1alpha1.NodePlan, error) {
 	passthroughSpec := r.GPU.Presentation.Passthrough
 	model, err := judge(r, *passthroughSpec)
 	if err != nil {
@@ -37,7 +38,7 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	if model.FormFactor == catalogue.Superchip {
 		driver, module = grace, grace
 	}
-	file, unit := boot.Mode(bind(model, r.GPU.Count, driver, passthroughSpec.Addresses))
+	file, unit := gpumode.Mode(bind(model, r.GPU.Count, driver, passthroughSpec.Addresses))
 	p := v1alpha1.NodePlan{
 		KernelArguments: append([]string{nvidia.BlacklistNouveau}, nvidia.IOMMU(r.Image)...),
 		Modules:         v1alpha1.KernelModules{Load: []string{module}, Blacklist: []string{"nouveau", "nova_core", "nvidiafb", "nvidia", "nvidia_drm"}},
@@ -48,7 +49,7 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 		Expectation: v1alpha1.NodeExpectation{Resources: []v1alpha1.ExpectedResource{{
 			Name: name, Quantity: *resource.NewQuantity(int64(r.GPU.Count), resource.DecimalSI), Waits: true,
 			Hint: "is the pod of NVIDIA's KubeVirt device plugin (the operator's sandbox device plugin) on the node, and does it tolerate the gate? It names GPUs by the pci.ids file of its release, " +
-				"and looks for them only when it starts. On the node: journalctl -u " + boot.Unit,
+				"and looks for them only when it starts. On the node: journalctl -u " + gpumode.Unit,
 		}}},
 	}
 	p.Warnings = append(p.Warnings, nvidia.KeptMode(model, "virtual machines find it on, and turn it off with nvidia-smi -mig 0")...)
@@ -142,4 +143,49 @@ func hostDevices(model catalogue.Model, name corev1.ResourceName) []v1alpha1.Per
 		out = append(out, v1alpha1.PermittedHostDevice{PCISelector: strings.ToUpper(model.PCIVendor + ":" + id), ResourceName: string(name), External: true})
 	}
 	return out
+}
+
+// bind is the mode in which every GPU of the model, or each that is named by address, is held for virtual machines.
+func bind(model catalogue.Model, count int32, driver string, addresses []string) []string {
+	devices := "/sys/bus/pci/devices/*"
+	if len(addresses) > 0 {
+		devices = "/sys/bus/pci/devices/" + strings.Join(addresses, " /sys/bus/pci/devices/")
+	}
+	var ids []string
+	for _, id := range model.PCIDevices {
+		ids = append(ids, "0x"+model.PCIVendor+":0x"+id)
+	}
+	n := strconv.Itoa(int(count))
+	return []string{
+		"# Bind the GPUs to " + driver + " before kubelet starts, for virtual machines.",
+		"driver_of() {",
+		"\tif [ -e \"$1/driver\" ]; then",
+		"\t\tbasename \"$(readlink -f \"$1/driver\")\"",
+		"\tfi",
+		"}",
+		"modprobe " + driver,
+		"bound=0",
+		"for device in " + devices + "; do",
+		"\tcase \"$(cat \"$device/vendor\"):$(cat \"$device/device\")\" in",
+		"\t" + strings.Join(ids, " | ") + ") ;;",
+		"\t*) continue ;;",
+		"\tesac",
+		"\tif [ \"$(driver_of \"$device\")\" != " + driver + " ]; then",
+		"\t\techo " + driver + " >\"$device/driver_override\"",
+		"\t\tif [ -e \"$device/driver\" ]; then",
+		"\t\t\techo \"${device##*/}\" >\"$device/driver/unbind\"",
+		"\t\tfi",
+		"\t\techo \"${device##*/}\" >/sys/bus/pci/drivers_probe",
+		"\tfi",
+		"\tif [ \"$(driver_of \"$device\")\" != " + driver + " ]; then",
+		"\t\techo \"the GPU ${device##*/} is not held by " + driver + " but by '$(driver_of \"$device\")': is the IOMMU on? dmesg | grep -i -e iommu -e vfio\" >&2",
+		"\t\texit 1",
+		"\tfi",
+		"\tbound=$((bound + 1))",
+		"done",
+		"if [ \"$bound\" -ne " + n + " ]; then",
+		"\techo \"$bound GPUs of the model " + model.Name + " are there, and " + n + " were ordered: lspci -nn\" >&2",
+		"\texit 1",
+		"fi",
+	}
 }
