@@ -1,7 +1,7 @@
 // Mutants measures how much the tests of the pure packages prove: it changes the product's code in one place at a time and
 // reports every change that no test notices.
 //
-//	go run ./test/mutants [-budget D] [-sample F] [-seed N] [-workers N] [-match REGEXP] [PACKAGES]
+//	go run ./test/mutants [-budget D] [-sample F] [-seed N] [-workers N] [-longest D] [-match REGEXP] [PACKAGES]
 //
 // Every change is a mutant. All mutants of all packages are compiled into each test program at once, each behind a switch, and
 // the environment variable INGOT_MUTANT turns one of them on. So a test program is built once, not once for each mutant, and

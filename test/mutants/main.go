@@ -15,6 +15,9 @@ import (
 // purePackages are mutated when no package is named.
 var purePackages = []string{"./controllers/plan/...", "./presentation/...", "./cloudinit/..."}
 
+// noLimit is more processor time than any test needs.
+const noLimit = time.Hour
+
 // options are the flags.
 type options struct {
 	root     string // the folder of the module
@@ -24,6 +27,7 @@ type options struct {
 	seed     uint64
 	workers  int
 	match    *regexp.Regexp
+	longest  time.Duration // processor time of the slowest test that judges
 	grace    time.Duration // processor time that a mutant may use beyond a multiple of its tests'
 	proofs   map[string][]string
 	known    string // the file of equivalent mutants
@@ -51,6 +55,7 @@ func parseFlags(args []string) (options, error) {
 	set.Float64Var(&o.sample, "sample", 1, "the `share` of the mutants to judge, from 0 to 1")
 	set.Uint64Var(&o.seed, "seed", 1, "the `number` that decides the order of the mutants and which are in the sample")
 	set.IntVar(&o.workers, "workers", runtime.GOMAXPROCS(0), "how many mutants to judge at once")
+	set.DurationVar(&o.longest, "longest", noLimit, "leave out tests that need more processor time than this")
 	set.StringVar(&match, "match", "", "judge only mutants whose printed line matches this regular `expression`")
 	if err := set.Parse(args); err != nil {
 		return o, err
@@ -100,7 +105,7 @@ func judgeAll(ctx context.Context, o options) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := recordReach(ctx, programs, mutants, o.workers); err != nil {
+	if err := recordReach(ctx, programs, mutants, o); err != nil {
 		return nil, err
 	}
 	chosen := chooseMutants(mutants, o)

@@ -13,7 +13,7 @@ import (
 // fixtureOptions are those for the fixture, a small module with tests that are good, tests that miss something, and none.
 func fixtureOptions() options {
 	return options{
-		root: "testdata/fixture", patterns: []string{"./..."}, sample: 1, seed: 1, workers: 1, match: regexp.MustCompile(""),
+		root: "testdata/fixture", patterns: []string{"./..."}, sample: 1, seed: 1, workers: 1, match: regexp.MustCompile(""), longest: noLimit,
 		proofs: map[string][]string{"store": {"stories"}}, known: "testdata/fixture/equivalent.txt",
 	}
 }

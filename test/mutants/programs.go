@@ -114,7 +114,7 @@ func (p *testProgram) list(ctx context.Context) error {
 }
 
 // recordReach runs every test alone and notes which mutants it reaches and how much processor time it needs.
-func recordReach(ctx context.Context, programs []*testProgram, mutants []*mutant, workers int) error {
+func recordReach(ctx context.Context, programs []*testProgram, mutants []*mutant, o options) error {
 	byID := map[int]*mutant{}
 	for _, m := range mutants {
 		byID[m.id] = m
@@ -124,8 +124,8 @@ func recordReach(ctx context.Context, programs []*testProgram, mutants []*mutant
 		tests = append(tests, p.tests...)
 	}
 	var lock sync.Mutex
-	concurrently(workers, tests, func(t *testFunction) {
-		reached, err := t.record(ctx)
+	concurrently(o.workers, tests, func(t *testFunction) {
+		reached, err := t.record(ctx, o.longest)
 		lock.Lock()
 		defer lock.Unlock()
 		t.err = err
@@ -142,14 +142,17 @@ func recordReach(ctx context.Context, programs []*testProgram, mutants []*mutant
 	return errors.Join(errs...)
 }
 
-// record runs one test without a mutant and returns the mutants that it reaches.
-func (t *testFunction) record(ctx context.Context) ([]int, error) {
+// record runs one test without a mutant and returns the mutants that it reaches: none if it needs more than the limit.
+func (t *testFunction) record(ctx context.Context, limit time.Duration) ([]int, error) {
 	trace, err := os.CreateTemp(filepath.Dir(t.program.file), "trace-")
 	if err != nil {
 		return nil, err
 	}
 	defer trace.Close()
-	r := t.program.run(ctx, []*testFunction{t}, time.Hour, traceVariable+"="+trace.Name())
+	r := t.program.run(ctx, []*testFunction{t}, limit, traceVariable+"="+trace.Name())
+	if limit < noLimit && (r.timedOut || r.cpu > limit) && ctx.Err() == nil {
+		return nil, nil
+	}
 	if r.err != nil {
 		return nil, fmt.Errorf("%s fails without a mutant: %w\n%s", t.name, r.err, r.output)
 	}
