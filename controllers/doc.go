@@ -41,7 +41,6 @@
 //	    plan_host["controllers/plan/host"]
 //	    plan_inventory["controllers/plan/inventory"]
 //	    plan_lifecycle["controllers/plan/lifecycle"]
-//	    plan_outcome["controllers/plan/outcome"]
 //	    plan_placement["controllers/plan/placement"]
 //	    plan_rendering["controllers/plan/rendering"]
 //	    plan_revision["controllers/plan/revision"]
@@ -106,8 +105,7 @@
 //	  machine --> plan_lifecycle & plan_placement & plan_rendering
 //	  nodepool --> plan_scaling
 //	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_revisionrollout & plan_rollout
-//	  plan_host --> plan_outcome
-//	  plan_outcome --> plan_inventory
+//	  plan_host --> plan_inventory
 //	  rollout --> plan_revisionrollout & plan_rollout
 //	  validation --> plan_lifecycle & plan_rendering & plan_verdict
 //	%% End of the drawing.

@@ -12,8 +12,8 @@
 //
 // The progress of an attempt belongs to its Installer: the order of the steps, which requests are sent to the hardware and when they
 // are repeated, the time-out of each step, when a change of power counts as ignored, and what is stored of all this.
-// controllers/plan/host decides which attempt a host needs. controllers/plan/outcome decides what the end of an attempt means: which
-// image is installed, which erase is proven, what is tried again. Neither of them reads the steps of an attempt.
+// controllers/plan/host decides which attempt a host needs, and what the end of an attempt means: which
+// image is installed, which erase is proven, what is tried again. It does not read the steps of an attempt.
 //
 //	fact                                         owner                                stored in
 //	which attempt a host needs, its deadline,    controllers/plan/host                HostRecord.status.wanted
@@ -75,6 +75,6 @@
 //
 // A 409 while a conductor has locked the node is Busy, a provision_state that does not allow the target is Conflict, a missing node is
 // NotFound. Automated cleaning is disabled, so that only Erase cleans. Ironic has no deadline for an attempt: when the deadline has
-// passed, plan/outcome ends the attempt, and the next call with a higher number first does what Cancel does. The power must not be
+// passed, plan/host ends the attempt, and the next call with a higher number first does what Cancel does. The power must not be
 // switched without Ironic, because Ironic's power synchronization reverts such a change.
 package hardware

@@ -34,7 +34,7 @@ func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider,
 		return step.Retry(err).Result()
 	}
 	decision := plan.Plan(seen.facts)
-	if decision.DropFinalizer {
+	if decision.RemoveFinalizer {
 		return step.Retry(r.letGo(ctx, host, record)).Result()
 	}
 	intent := decision.Record
@@ -50,12 +50,12 @@ func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider,
 	}
 	if err := r.do(ctx, seen.target, host, decision.Action); err != nil {
 		ctrl.LoggerFrom(ctx).Info("Action refused", "action", decision.Action.Kind, "reason", plan.ReasonOf(err), "error", err.Error())
-		decision = decision.Refused(seen.facts, err)
+		decision = decision.WithActionError(seen.facts, err)
 	}
 	if err := r.writeError(ctx, record, intent.Error, decision.Record.Error); err != nil {
 		return step.Retry(err).Result()
 	}
-	if err := r.dropAnnotations(ctx, host, decision.DropAnnotations); err != nil {
+	if err := r.dropAnnotations(ctx, host, decision.RemoveAnnotations); err != nil {
 		return step.Retry(err).Result()
 	}
 	decision.Events = append(decision.Events, told...)
@@ -145,8 +145,8 @@ func (r *Reconciler) finish(ctx context.Context, host *metal3.BareMetalHost, see
 		told = append(told, step.Told(e.Warning, e.Reason, e.Action, e.Message))
 	}
 	outcome := step.Done()
-	if d.Requeue > 0 {
-		outcome = step.Wait(cmp.Or(d.WaitsFor, string(d.Status.State)), d.Requeue)
+	if d.RequeueAfter > 0 {
+		outcome = step.Wait(cmp.Or(d.WaitingFor, string(d.Status.State)), d.RequeueAfter)
 	}
 	if host.Status.OperationalStatus == "" {
 		if err := r.writeFirstStatus(ctx, after); err != nil {

@@ -64,7 +64,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Client == nil || r.Direct == nil || r.Installer == nil || r.Recorder == nil || r.Clock == nil || r.Random == nil {
 		return errors.New("host controller: a dependency is missing")
 	}
-	if r.Timeouts.Poll <= 0 || r.Timeouts.Steady <= 0 || r.Timeouts.RetryBase <= 0 {
+	if r.Timeouts.PollInterval <= 0 || r.Timeouts.IdleInterval <= 0 || r.Timeouts.RetryBase <= 0 {
 		return errors.New("host controller: Timeouts are not set: start from plan/host.DefaultTimeouts")
 	}
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &metal3.BareMetalHost{}, indexForeign, foreignIndex); err != nil {
@@ -176,7 +176,7 @@ func (r *Reconciler) refuse(ctx context.Context, host *metal3.BareMetalHost, str
 	told := []step.Event{{Type: step.Warning, Reason: "ForeignController", Action: "Serve", Message: fmt.Sprintf(
 		"host %s has the finalizer %s, so a baremetal-operator drives this namespace: nothing is done here. Use a metal3 NodeProvider, or move the hosts away from it and remove the finalizer",
 		stranger, metal3.BareMetalHostFinalizer)}}
-	return step.Finish(ctx, r.writer(), host, host, told, step.Wait("another controller drives the namespace", r.Timeouts.Steady))
+	return step.Finish(ctx, r.writer(), host, host, told, step.Wait("another controller drives the namespace", r.Timeouts.IdleInterval))
 }
 
 func (r *Reconciler) writer() step.Writer {

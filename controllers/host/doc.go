@@ -30,7 +30,7 @@
 //
 // # Credentials
 //
-// The Secret of a BMC is read from the API server with get and kept for a tenth of Timeouts.Steady, half a minute, unless the BMC
+// The Secret of a BMC is read from the API server with get and kept for a tenth of Timeouts.IdleInterval, half a minute, unless the BMC
 // refuses it: a changed Secret is used within that time. Secrets are not watched: a host whose credentials are refused is looked at
 // again after a pause.
 package host

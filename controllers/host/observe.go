@@ -121,15 +121,15 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 	s := sight{
 		facts: plan.Facts{
 			Now: r.Clock(), Random: r.Random(), Timeouts: r.Timeouts, Host: hostFacts(host), Spec: record.Spec, Record: record.Status,
-			ErasePolicy:    v1alpha1.EraseMetadata,
-			GenerationSeen: r.generations.seen(client.ObjectKeyFromObject(host), host.Generation, r.Clock()),
+			ErasePolicy:          v1alpha1.EraseMetadata,
+			GenerationObservedAt: r.generations.seen(client.ObjectKeyFromObject(host), host.Generation, r.Clock()),
 		},
 		target: hardware.Host{UID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress)},
 	}
 	if e := provider.Spec.Erase; e != nil && e.OnRelease != "" {
 		s.facts.ErasePolicy = e.OnRelease
 	}
-	if !s.facts.Host.Observes() {
+	if !s.facts.Host.CanBeObserved() {
 		return s, nil
 	}
 	var err error
@@ -169,11 +169,11 @@ func (r *Reconciler) joined(ctx context.Context, host *metal3.BareMetalHost) (bo
 }
 
 // refused spares the BMC a login that it has just refused: BMCs lock accounts out after a few. The same version of the Secret is
-// tried again only after Timeouts.Steady.
+// tried again only after Timeouts.IdleInterval.
 func (r *Reconciler) refused(host *metal3.BareMetalHost, record *v1alpha1.HostRecord, secretVersion string) *plan.Problem {
 	tried, failed := host.Status.TriedCredentials, record.Status.Error
 	if failed == nil || failed.Reason != v1alpha1.ReasonBMCUnauthorized || tried.Version != secretVersion || tried.Reference == nil || tried.Reference.Name != host.Spec.BMC.CredentialsName ||
-		host.Status.LastUpdated == nil || !r.Clock().Before(host.Status.LastUpdated.Add(r.Timeouts.Steady)) {
+		host.Status.LastUpdated == nil || !r.Clock().Before(host.Status.LastUpdated.Add(r.Timeouts.IdleInterval)) {
 		return nil
 	}
 	return &plan.Problem{Reason: failed.Reason, Message: failed.Message}
@@ -197,7 +197,7 @@ func hostFacts(h *metal3.BareMetalHost) plan.Host {
 	facts := plan.Host{
 		Generation: h.Generation, Deleting: !h.DeletionTimestamp.IsZero(), Paused: paused, Detached: detached,
 		Online: h.Spec.Online, ExternallyProvisioned: h.Spec.ExternallyProvisioned,
-		InspectionDisabled: h.InspectionDisabled(), InspectionAsked: inspectAsked && inspect == "",
+		InspectionDisabled: h.InspectionDisabled(), InspectionRequested: inspectAsked && inspect == "",
 		Claimed: h.Spec.ConsumerRef != nil, HasImage: h.Spec.Image != nil && h.Spec.Image.URL != "",
 		UnsupportedHints: unsupported,
 		Erase:            h.Annotations[v1alpha1.AnnotationErase], Retry: h.Annotations[v1alpha1.AnnotationRetry],

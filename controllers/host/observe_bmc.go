@@ -158,10 +158,10 @@ func (s *secrets) forget(key types.NamespacedName) {
 	delete(s.known, key)
 }
 
-// readSecret reads from the API server what was not read within the last tenth of Timeouts.Steady.
+// readSecret reads from the API server what was not read within the last tenth of Timeouts.IdleInterval.
 func (r *Reconciler) readSecret(ctx context.Context, key types.NamespacedName) (keptSecret, error) {
 	read := keptSecret{at: r.Clock()}
-	if kept := r.secrets.recent(key, read.at, r.Timeouts.Steady/10); kept.secret != nil {
+	if kept := r.secrets.recent(key, read.at, r.Timeouts.IdleInterval/10); kept.secret != nil {
 		return kept, nil
 	}
 	read.secret = &corev1.Secret{}

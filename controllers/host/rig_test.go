@@ -59,7 +59,7 @@ func quick() plan.Timeouts {
 	t := plan.DefaultTimeouts()
 	t.Install, t.EraseMetadata, t.EraseFull = time.Minute, time.Minute, time.Minute
 	t.BMCGrace = 200 * time.Millisecond
-	t.RetryBase, t.Poll, t.Steady = 50*time.Millisecond, 20*time.Millisecond, 100*time.Millisecond
+	t.RetryBase, t.PollInterval, t.IdleInterval = 50*time.Millisecond, 20*time.Millisecond, 100*time.Millisecond
 	return t
 }
 

@@ -30,7 +30,6 @@ var owned = []struct {
 	}},
 	{"v1alpha1", "WantedAttempt", map[string]use{
 		"controllers/plan/host":      writes,
-		"controllers/plan/outcome":   reads, // it writes outcomes into the one that plan/host gives it
 		"controllers/plan/lifecycle": reads,
 		"controllers/host":           reads,
 		"cmd/ingot/fleet":            reads,
@@ -39,7 +38,7 @@ var owned = []struct {
 		"controllers/hardware/netboot":     reads,
 		"controllers/hardware/direct":      writes,
 		"controllers/host/sessions":        writes, // what it reads of the Installer's kept state
-		"controllers/plan/outcome":         reads,
+		"controllers/plan/host":            reads,
 		"controllers/hardware/conformance": reads,
 	}},
 	{"netboot", "Session", map[string]use{

@@ -68,7 +68,7 @@ func TestTimeOutsReachTheHostControllerAndTheInstaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantPlan, wantSteps := hostplan.DefaultTimeouts(), hardware.DefaultTimeouts()
-	wantPlan.Install, wantPlan.RetryBase, wantPlan.Poll = 2*time.Hour, 7*time.Second, 3*time.Second
+	wantPlan.Install, wantPlan.RetryBase, wantPlan.PollInterval = 2*time.Hour, 7*time.Second, 3*time.Second
 	wantSteps.Boot = 40 * time.Minute
 	if got := s.HostPlan(); got != wantPlan {
 		t.Errorf("host controller: got %+v, want %+v", got, wantPlan)

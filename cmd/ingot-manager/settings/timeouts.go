@@ -67,7 +67,7 @@ func (s Settings) HostPlan() hostplan.Timeouts {
 	return hostplan.Timeouts{
 		Inspect: h.Inspect.Duration, Install: h.Install.Duration, EraseMetadata: h.EraseMetadata.Duration, EraseFull: h.EraseFull.Duration,
 		BMCGrace: h.BMCGrace.Duration, RetryBase: h.Retry.Duration,
-		Poll: s.Intervals.Working.Duration, Steady: s.Intervals.Steady.Duration,
+		PollInterval: s.Intervals.Working.Duration, IdleInterval: s.Intervals.Steady.Duration,
 	}
 }
 

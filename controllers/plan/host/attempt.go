@@ -9,49 +9,48 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
-	"github.com/ingot-dev/ingot/controllers/plan/outcome"
 )
 
-// The work that is wanted, as an attempt without a number and times.
-
-func inspection() v1alpha1.WantedAttempt {
+// inspectionAttempt, eraseAttempt and installationAttempt return an attempt without a number and times.
+func inspectionAttempt() v1alpha1.WantedAttempt {
 	return v1alpha1.WantedAttempt{Operation: string(hardware.OpInspect)}
 }
 
-func erasure(mode v1alpha1.EraseMode) v1alpha1.WantedAttempt {
+func eraseAttempt(mode v1alpha1.EraseMode) v1alpha1.WantedAttempt {
 	return v1alpha1.WantedAttempt{Operation: string(hardware.OpErase), Erase: mode}
 }
 
-// installation is what the Machine that has the host asks for; it holds when isAsked does.
-func (p *planner) installation() v1alpha1.WantedAttempt {
+// installationAttempt is what the Machine that has the host requests. It may be called only when isImageRequested holds.
+func (p *planner) installationAttempt() v1alpha1.WantedAttempt {
 	image := *p.Spec.Image
 	return v1alpha1.WantedAttempt{Operation: string(hardware.OpInstall), MachineUID: p.Spec.Machine.UID, MachineAttempt: p.Spec.Attempt, Image: &image}
 }
 
-// stateWork is the work of the state that the host is in.
-func (p *planner) stateWork() v1alpha1.WantedAttempt {
+// attemptOfState returns the attempt that the state of the host requires.
+func (p *planner) attemptOfState() v1alpha1.WantedAttempt {
 	switch p.tableState() {
 	case StateInspecting:
-		return inspection()
+		return inspectionAttempt()
 	case StatePreparing:
-		return erasure(p.d.Record.Wanted.Erase)
+		return eraseAttempt(p.d.Record.Wanted.Erase)
 	case StateProvisioning:
-		return p.installation()
+		return p.installationAttempt()
 	default:
-		return erasure(p.eraseMode())
+		return eraseAttempt(p.eraseMode())
 	}
 }
 
-// failureTypes are the error types of states whose work fails.
+// failureTypes are the error types of the states whose attempt can fail.
 var failureTypes = map[State]ErrorType{
 	StateInspecting: InspectionError, StatePreparing: PreparationError, StateProvisioning: ProvisioningError, StateDeprovisioning: ProvisioningError,
 }
 
-// strength orders erase modes.
-var strength = map[v1alpha1.EraseMode]int{v1alpha1.EraseNone: 0, v1alpha1.EraseMetadata: 1, v1alpha1.EraseFull: 2}
+// eraseStrength orders the erase modes.
+var eraseStrength = map[v1alpha1.EraseMode]int{v1alpha1.EraseNone: 0, v1alpha1.EraseMetadata: 1, v1alpha1.EraseFull: 2}
 
-// eraseMode is what the Machine asks for, else the provider; never weaker than what was begun, and never None
-// when the content is unknown.
+// eraseMode returns the mode that the Machine requests, else that of the NodeProvider. It is never weaker than that of an erase that was
+// begun: a full erase fails half-way, the mode is changed to Metadata, and the next tenant reads the other half. It is never None for
+// unknown content.
 func (p *planner) eraseMode() v1alpha1.EraseMode {
 	mode := p.Spec.Erase
 	if mode == "" {
@@ -60,30 +59,30 @@ func (p *planner) eraseMode() v1alpha1.EraseMode {
 	if mode == "" || p.d.Record.LastTenant == UnknownTenant && mode == v1alpha1.EraseNone {
 		mode = v1alpha1.EraseMetadata
 	}
-	if p.isEraseBegun() && strength[p.d.Record.Wanted.Erase] > strength[mode] {
+	if p.hasUnfinishedErase() && eraseStrength[p.d.Record.Wanted.Erase] > eraseStrength[mode] {
 		mode = p.d.Record.Wanted.Erase
 	}
 	return mode
 }
 
-// isWanted says whether the attempt of the record is this piece of work.
-func (p *planner) isWanted(work v1alpha1.WantedAttempt) bool {
+// isRecordedAttempt reports whether the attempt in the record is the given one.
+func (p *planner) isRecordedAttempt(a v1alpha1.WantedAttempt) bool {
 	w := p.d.Record.Wanted
-	if w == nil || w.Operation != work.Operation || w.Outcome == v1alpha1.AttemptSucceeded && !p.isProven() {
+	if w == nil || w.Operation != a.Operation || w.Outcome == v1alpha1.AttemptSucceeded && !p.isOutcomeValid() {
 		return false
 	}
 	switch hardware.Operation(w.Operation) {
 	case hardware.OpInstall:
-		return w.MachineUID == work.MachineUID && w.MachineAttempt == work.MachineAttempt && w.Image != nil && *w.Image == *work.Image
+		return w.MachineUID == a.MachineUID && w.MachineAttempt == a.MachineAttempt && w.Image != nil && *w.Image == *a.Image
 	case hardware.OpErase:
-		return strength[w.Erase] >= strength[work.Erase]
+		return eraseStrength[w.Erase] >= eraseStrength[a.Erase]
 	}
 	return true
 }
 
-// isProven says whether what the attempt of the record has done still stands. A success alone says nothing about what came later: a
-// release without an erase, for one, leaves the installation in the record.
-func (p *planner) isProven() bool {
+// isOutcomeValid reports whether the result of the recorded attempt is still there. Its success alone does not tell: a release without an
+// erase, for example, leaves the attempt in the record and removes status.installed.
+func (p *planner) isOutcomeValid() bool {
 	w, erased, in := p.d.Record.Wanted, p.d.Record.Erased, p.d.Record.Installed
 	switch hardware.Operation(w.Operation) {
 	case hardware.OpInstall:
@@ -94,79 +93,83 @@ func (p *planner) isProven() bool {
 	return true
 }
 
-func (p *planner) hasSucceeded(work v1alpha1.WantedAttempt) bool {
-	return p.isWanted(work) && p.d.Record.Wanted.Outcome == v1alpha1.AttemptSucceeded
+func (p *planner) hasSucceeded(a v1alpha1.WantedAttempt) bool {
+	return p.isRecordedAttempt(a) && p.d.Record.Wanted.Outcome == v1alpha1.AttemptSucceeded
 }
 
-// recordIntent: an attempt that this decision wants is asked of the installer by the next one, which finds it in the record.
-func (p *planner) recordIntent() result {
+// waitForRecord ends the steps of a Decision that begins an attempt. The next Decision finds the attempt in the record and calls the installer.
+func (p *planner) waitForRecord() result {
 	w, before := p.d.Record.Wanted, p.Record.Wanted
 	if w == nil || before != nil && before.Number == w.Number {
 		return next()
 	}
-	return wait("", soon)
+	return wait("", atOnce)
 }
 
-func (p *planner) cancelOther() result {
-	if p.isIdle() || p.isWanted(p.stateWork()) {
+func (p *planner) cancelOtherAttempt() result {
+	if p.isIdle() || p.isRecordedAttempt(p.attemptOfState()) {
 		return next()
 	}
 	return p.cancel()
 }
 
-func (p *planner) wantFirst() result {
-	work := p.stateWork()
-	if p.isWanted(work) {
+func (p *planner) beginFirstAttempt() result {
+	a := p.attemptOfState()
+	if p.isRecordedAttempt(a) {
 		return next()
 	}
 	p.d.Record.Failures = 0
-	p.begin(work)
-	return wait("", soon)
+	p.begin(a)
+	return wait("", atOnce)
 }
 
-// powerOffErased: an erase is proven only with the power off.
-func (p *planner) powerOffErased() result {
-	if !outcome.MustAwaitPowerOff(&p.d.Record, p.outcomeFacts()) {
+func (p *planner) powerOffAfterErase() result {
+	if !p.mustConfirmPowerOff(&p.d.Record) {
 		return next()
 	}
 	return p.powerOff()
 }
 
-// askInstaller asks for the next part of the attempt. How it goes is not looked at here. Nothing is installed before the state says
-// so: its write fails when the claim was changed meanwhile.
-func (p *planner) askInstaller() result {
+// callInstaller requests the next part of the attempt. An installation is requested only after the state provisioning is written, because
+// that write fails when the claim was changed meanwhile. Without it: the Machine releases the host, another one claims it, and the
+// installer writes the image of the first.
+func (p *planner) callInstaller() result {
 	if p.isIdle() {
 		return next()
 	}
 	w := p.d.Record.Wanted
 	if w.Operation == string(hardware.OpInstall) && !p.isStayingIn(StateProvisioning) {
-		return wait("the state to be written", soon)
+		return wait("the state to be written", atOnce)
 	}
 	action := Action{Kind: ActionKind(w.Operation), Attempt: hardware.Attempt{Number: w.Number, Deadline: w.Deadline.Time}, Erase: hardware.EraseMode(w.Erase)}
 	if w.Image != nil {
 		action.Image = hardware.Image{URL: w.Image.URL, Checksum: w.Image.Checksum, Format: string(w.Image.Format)}
 	}
-	return act(action, p.Timeouts.Poll)
+	return act(action, p.Timeouts.PollInterval)
 }
 
-// begin records the intent.
-func (p *planner) begin(work v1alpha1.WantedAttempt) {
+// begin writes the intent to make an attempt into the record. For an installation it also records the tenant and removes the evidence of the
+// last erase, before the first byte is written. Otherwise: the manager is stopped during the installation, and its record says that the
+// host is erased while a tenant's data is on it.
+func (p *planner) begin(a v1alpha1.WantedAttempt) {
 	r := &p.d.Record
-	work.Number, work.Since, work.Deadline = p.nextNumber(), microTime(p.Now), microTime(p.Now.Add(p.timeLimit(work)))
-	if work.Operation == string(hardware.OpInstall) {
+	a.Number, a.Since, a.Deadline = p.nextAttemptNumber(), microTime(p.Now), microTime(p.Now.Add(p.timeLimit(a)))
+	if a.Operation == string(hardware.OpInstall) {
 		r.LastTenant, r.Erased, r.Installed = p.Spec.Tenant, nil, nil
 		if r.LastTenant == "" {
 			r.LastTenant = UnknownTenant
 		}
 	}
-	r.Wanted = &work
-	p.d.Events = append(p.d.Events, Event{Reason: work.Operation + "Started", Action: work.Operation,
-		Message: fmt.Sprintf("attempt %d, until %s", work.Number, work.Deadline.UTC().Format(time.RFC3339))})
+	r.Wanted = &a
+	p.d.Events = append(p.d.Events, Event{Reason: a.Operation + "Started", Action: a.Operation,
+		Message: fmt.Sprintf("attempt %d, until %s", a.Number, a.Deadline.UTC().Format(time.RFC3339))})
 }
 
-// nextNumber never repeats: after a record was lost it begins above all that can have been counted. A number that an installer keeps
-// something under is not used either, since that would be taken for the new attempt's.
-func (p *planner) nextNumber() int64 {
+// nextAttemptNumber returns a number that no earlier attempt had. After the record was lost it counts from the seconds since 1970, which is
+// more than any number before. It is also above every number for which an installer has a status. Otherwise: the record of attempt 7 is lost,
+// the next attempt is number 1 again, and when it later becomes number 7, the installer answers with the success of the old one: a disk
+// counts as erased that was not.
+func (p *planner) nextAttemptNumber() int64 {
 	last := int64(0)
 	if w := p.d.Record.Wanted; w != nil {
 		last = w.Number
@@ -182,28 +185,28 @@ func (p *planner) nextNumber() int64 {
 	return last + 1
 }
 
-func (p *planner) timeLimit(work v1alpha1.WantedAttempt) time.Duration {
+func (p *planner) timeLimit(a v1alpha1.WantedAttempt) time.Duration {
 	switch {
-	case work.Operation == string(hardware.OpInspect):
+	case a.Operation == string(hardware.OpInspect):
 		return p.Timeouts.Inspect
-	case work.Operation == string(hardware.OpInstall):
+	case a.Operation == string(hardware.OpInstall):
 		return p.Timeouts.Install
-	case work.Erase == v1alpha1.EraseFull:
+	case a.Erase == v1alpha1.EraseFull:
 		return p.Timeouts.EraseFull
 	}
 	return p.Timeouts.EraseMetadata
 }
 
-// notRetried are failures that the same attempt would meet again.
-var notRetried = []hardware.Reason{hardware.ReasonDigestMismatch, hardware.ReasonImageInvalid, hardware.ReasonNoRootDevice}
+// permanentFailures are failures that another attempt would meet again.
+var permanentFailures = []hardware.Reason{hardware.ReasonDigestMismatch, hardware.ReasonImageInvalid, hardware.ReasonNoRootDevice}
 
-// needsPerson says whether the failed attempt is not tried again by itself.
-func (p *planner) needsPerson() bool {
+// needsManualRetry reports whether the failed attempt is not tried again automatically.
+func (p *planner) needsManualRetry() bool {
 	failures := p.d.Record.Failures
-	return failures >= maxFailures || failures > 0 && slices.Contains(notRetried, hardware.Reason(p.d.Record.Wanted.Reason))
+	return failures >= maxFailures || failures > 0 && slices.Contains(permanentFailures, hardware.Reason(p.d.Record.Wanted.Reason))
 }
 
-// retryAt is when the failed attempt is tried again: at once when it was cancelled, else after a pause that doubles.
+// retryAt returns when the failed attempt is tried again: at once when it was cancelled, else after a pause that doubles with each failure.
 func (p *planner) retryAt() time.Time {
 	failures := p.d.Record.Failures
 	if failures == 0 {
@@ -212,48 +215,48 @@ func (p *planner) retryAt() time.Time {
 	return p.d.Record.Wanted.EndedAt.Add(p.Timeouts.RetryBase << (failures - 1))
 }
 
-func (p *planner) showFailure() result {
+func (p *planner) reportFailure() result {
 	w, failures := p.d.Record.Wanted, p.d.Record.Failures
 	what := fmt.Sprintf("attempt %d failed at %s: %s", w.Number, w.Step, w.Message)
 	switch {
-	case p.needsPerson():
-		p.fail(failureTypes[p.tableState()], w.Reason, fmt.Sprintf("%s; it is not tried again by itself: mend the cause, then give the annotation %s of this BareMetalHost a new value, or release the host", what, v1alpha1.AnnotationRetry))
+	case p.needsManualRetry():
+		p.setError(failureTypes[p.tableState()], w.Reason, fmt.Sprintf("%s; it is not tried again by itself: mend the cause, then give the annotation %s of this BareMetalHost a new value, or release the host", what, v1alpha1.AnnotationRetry))
 	case p.Now.Before(p.retryAt()):
-		p.fail(failureTypes[p.tableState()], w.Reason, fmt.Sprintf("%s; failure %d of %d, the next attempt is at %s", what, failures, maxFailures, p.retryAt().UTC().Format(time.RFC3339)))
+		p.setError(failureTypes[p.tableState()], w.Reason, fmt.Sprintf("%s; failure %d of %d, the next attempt is at %s", what, failures, maxFailures, p.retryAt().UTC().Format(time.RFC3339)))
 	}
 	return next()
 }
 
-// powerOffFailed keeps the server off until the next attempt: what an earlier installation left on the disk may still boot, and a
-// Machine's old node must not come back behind its fence.
-func (p *planner) powerOffFailed() result {
+// powerOffAfterFailure keeps the server off until the next attempt. Otherwise: an installation fails before its first byte, the server boots
+// the system of the attempt before, and that node runs again although its Machine was fenced and its pods run elsewhere.
+func (p *planner) powerOffAfterFailure() result {
 	if p.d.Record.Wanted.Operation == string(hardware.OpInspect) {
 		return next()
 	}
 	return p.powerOff()
 }
 
-func (p *planner) awaitPerson() result {
-	if !p.needsPerson() {
+func (p *planner) waitForManualRetry() result {
+	if !p.needsManualRetry() {
 		return next()
 	}
-	return wait("", p.steady())
+	return wait("", p.idleInterval())
 }
 
-func (p *planner) awaitPause() result {
+func (p *planner) waitForRetryPause() result {
 	if left := p.retryAt().Sub(p.Now); left > 0 {
 		return wait("", left)
 	}
 	return next()
 }
 
-func (p *planner) wantAgain() result {
-	p.begin(p.stateWork())
-	return wait("", soon)
+func (p *planner) beginNextAttempt() result {
+	p.begin(p.attemptOfState())
+	return wait("", atOnce)
 }
 
-// noteRetry takes note of a new value of the retry annotation.
-func (p *planner) noteRetry() result {
+// acceptRetryAnnotation resets the failures when the retry annotation has a new value.
+func (p *planner) acceptRetryAnnotation() result {
 	r := &p.d.Record
 	value := v1alpha1.Clipped(p.Host.Retry, v1alpha1.MaxRetrySeen)
 	if value != "" && value != r.RetrySeen && p.isIdle() {

@@ -1,59 +1,59 @@
 // Package host decides what happens next to a BareMetalHost that Ingot itself serves. Plan takes one value, Facts, and
-// returns one, Decision; it holds no client, no clock and no randomness.
+// returns one, Decision. It holds no client, no clock and no randomness.
 //
-// States, annotations and error types are Metal3's, so that people and programs that know BareMetalHosts need learn nothing. The life
-// of a host is the tables in edges.go; host.md is rendered from them. Plan first draws the consequences of an attempt that has ended
-// (package plan/outcome). Then it takes the edges that hold, one after the other; a host that becomes available stays so
-// until that is written. Then it takes the steps of the state that the host is in (steps.go), until one of them waits or acts: a Decision
+// States, annotations and error types are those of Metal3, so that people and programs that know BareMetalHosts can use them. The life
+// of a host is the tables of edges in edges.go, and host.md is rendered from them. Plan first writes the outcome of an attempt that has
+// ended (outcome.go). Then it follows the edges whose conditions hold, one after the other; a host that becomes available stays so
+// until that is written. Then it runs the steps of the state that the host is in (steps.go), until one of them waits or acts: a Decision
 // has at most one Action.
 //
-// Which attempt is wanted of a host is decided here. How it goes is its installer's: package hardware says who owns what. The same holds
-// for power: a state of power is wanted here, and since when is recorded; the installer asks for it.
+// This package decides which attempt a host needs. The progress of the attempt belongs to the installer: package hardware says who owns
+// what. The same is true of power: this package requests a power state and records since when, and the installer brings it about.
 //
 // # Unknown is not clean
 //
-// A host is clean when nothing of ours was ever on its disks (no lastTenant, nothing installed), or when the proof of an
-// erase stands (erased) and nothing was installed since. Only a clean host becomes, and stays, available; every other one
+// A host is clean when nothing of ours was ever on its disks (no lastTenant, nothing installed), or when there is evidence of an
+// erase (erased) and nothing was installed since. Only a clean host becomes and stays available; every other one
 // goes through deprovisioning. In particular:
 //
-//   - A brand-new host is available after its inspection without an erase, as in Metal3 with cleaning disabled: nobody
-//     asked us to destroy what is on it, and no tenant of ours has been there. Annotate it with ingot.dev/erase to have it erased.
+//   - A new host is available after its inspection without an erase, as in Metal3 with cleaning disabled: nobody
+//     requested that its content be destroyed, and no tenant of ours has used it. Annotate it with ingot.dev/erase to have it erased.
 //   - A host that has a state already while its HostRecord is new (the record was lost, or the host comes from another
-//     system) has unknown content: its lastTenant becomes UnknownTenant, which is no TenantCluster's name, so that the rules for
-//     crossing tenants hold for whoever is next. When it is not provisioned it is erased first, by at least Metadata.
-//   - Policy None is a decision too: it leaves a proof with mode None.
+//     system) has unknown content. Its lastTenant becomes UnknownTenant, which is no TenantCluster's name, so that the rules for
+//     another tenant apply to whoever is next. When it is not provisioned it is erased first, with at least the mode Metadata.
+//   - The policy None leaves evidence too, with the mode None.
 //   - A host whose BareMetalHost.status was lost while a Machine runs on it is provisioned: its record says what is installed and for
 //     whom, and nothing is erased under a Machine.
-//   - A record that an earlier version of Ingot wrote says too little: the host is in error (OlderShape), and nothing is done with it.
+//   - A record that an earlier version of Ingot wrote says too little: the host reports the error OlderShape, and nothing is done with it.
 //
-// lastTenant is written, and the proof of the last erase withdrawn, with the intent to install, before the first byte.
-// An erase that was begun is never replaced by a weaker one. It counts when the installer says so and the BMC confirms power-off.
+// An attempt to install writes lastTenant and removes the evidence of the last erase when its intent is recorded, before the first byte.
+// An erase that was begun is never replaced by a weaker one. It counts when the installer reports success and the BMC confirms the power-off.
 //
 // # Intent before effect
 //
-// An attempt begins as a record alone (Decision.Record.Wanted, no Action); the next Plan that finds it there asks for
-// the action. A process killed between the two goes on from the record. An installation is asked for only once the state
-// provisioning is written, since that write fails when the claim was changed meanwhile. Numbers grow by one; a record that was lost
-// begins at the seconds since 1970, above all that can have been counted.
+// An attempt begins as a record alone (Decision.Record.Wanted, no Action). The next Plan finds it there and returns
+// the Action. A process that is stopped between the two continues from the record. An installation is requested only after the state
+// provisioning is written, because that write fails when the claim was changed meanwhile. Attempt numbers increase by one; after a record
+// was lost they continue from the seconds since 1970, which is more than any number before.
 //
 // # Few writes
 //
-// Every write is a request to the management cluster, of which a Machine has a budget. The first intent for a host goes with its
-// new state, and a state that is only passed through is not written. Power is confirmed when somebody may wait for it: not while an
-// installer switches it, and not for a claim that its image follows within claimTime. How far a running attempt is, its
-// installer keeps.
+// Every write is a request to the management cluster, and the number of requests for a Machine is limited. The first intent for a host is
+// written together with its new state, and a state that the host only passes through is not written. The power is recorded when somebody may
+// wait for it: not while an installer switches it, and not for a claim whose image follows within claimPeriod. The progress of a running
+// attempt is kept by its installer.
 //
 // # In place
 //
-// A Machine rolls on the host that it has: when HostRecord.spec names another attempt or image than is installed, and
-// spec.online asks for it, a provisioned host goes to provisioning at once. Nothing is deprovisioned and nothing erased: the
-// root device is written anew, and data on other disks stays with the Machine. While spec.online is false nothing is written.
+// A Machine is rolled on the host that it has: when HostRecord.spec names another attempt or image than is installed, and
+// spec.online is true, a provisioned host goes to provisioning at once. Nothing is deprovisioned and nothing erased: the
+// root device is written again, and data on other disks stays with the Machine. While spec.online is false nothing is written.
 // A running installation of something else is cancelled first.
 //
 // # Failures
 //
-// An attempt that fails is tried again with growing pauses until three have failed in a row; DigestMismatch, ImageInvalid and NoRootDevice
-// are not tried again by themselves, since nothing changes by itself. Then the host waits for a new value of the
-// annotation ingot.dev/retry, for another Machine or attempt, or for its release. Between attempts the server is off, so that no
-// earlier system that is still on its disk comes back. A provisioned host is never taken down because of an error.
+// A failed attempt is tried again after increasing pauses until three have failed in a row. DigestMismatch, ImageInvalid and NoRootDevice
+// are not tried again automatically, because another attempt would meet the same failure. Then the host waits for a new value of the
+// annotation ingot.dev/retry, for another Machine or attempt, or for its release. Between attempts the server is off, so that an
+// earlier system that is still on its disk does not boot. A provisioned host is never deprovisioned because of an error.
 package host

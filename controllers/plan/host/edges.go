@@ -2,7 +2,6 @@ package host
 
 import (
 	"slices"
-	"time"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -11,42 +10,44 @@ import (
 const (
 	// anyState stands for every state but deleting.
 	anyState State = "any"
-	// foreignState is a state that another system gave the host: what is on the disks is unknown, and was just recorded so.
+	// foreignState stands for a state that another system wrote. The content of the disks is unknown, and the record says so already.
 	foreignState State = "foreign"
-	// goneState is where a host's life ends: its finalizer is removed.
+	// goneState is the state after the last one: the finalizer is removed.
 	goneState State = "gone"
 )
 
-// edge is one way from a state to another.
+// edge is a transition from one state to another.
 type edge struct {
 	from, to State
-	// when says in words what holds decides.
-	when  string
+	// when describes the condition in words.
+	when string
+	// holds is the condition.
 	holds func(*planner) bool
-	// enter records what the new state stands on; nil: nothing beyond the state itself.
+	// enter writes into the Decision what the new state depends on. It is nil when there is nothing beyond the state.
 	enter func(*planner)
 }
 
-// removal are the ways out of a host that was deleted. They are taken even when its BMC cannot be read, and before all others.
-var removal = []edge{
-	{StateDeleting, goneState, "deleted, and shown as deleting", (*planner).isShownDeleting, nil},
-	{anyState, StateDeleting, "deleted while it is detached: given up as it is", (*planner).isGivenUp, nil},
-	{anyState, StateDeleting, "deleted, clean, and never worked on", (*planner).isUntouched, nil},
-	{anyState, StateDeprovisioning, "deleted, with work under way or disks that are not clean", (*planner).mustCleanFirst, nil},
-	{anyState, StatePoweringOff, "deleted, clean, and worked on before", (*planner).mustPowerOffFirst, nil},
-	{StatePoweringOff, StateDeleting, "the power is off, or cannot be switched off", (*planner).isOffAtLast, nil},
+// removalEdges are the transitions of a host that was deleted. They come before all others, and are followed even while the BMC
+// cannot be read.
+var removalEdges = []edge{
+	{StateDeleting, goneState, "deleted, and shown as deleting", (*planner).hasWrittenDeleting, nil},
+	{anyState, StateDeleting, "deleted while it is detached: given up as it is", (*planner).isAbandoned, nil},
+	{anyState, StateDeleting, "deleted, clean, and never worked on", (*planner).isNeverUsed, nil},
+	{anyState, StateDeprovisioning, "deleted, with work under way or disks that are not clean", (*planner).mustEraseBeforeDeletion, nil},
+	{anyState, StatePoweringOff, "deleted, clean, and worked on before", (*planner).mustPowerOffBeforeDeletion, nil},
+	{StatePoweringOff, StateDeleting, "the power is off, or cannot be switched off", (*planner).canDeleteCleanHost, nil},
 }
 
-// edges is the life of a host. The first edge of a state that holds is taken, until none holds.
+// edges are the transitions of a host. The first edge of a state whose condition holds is followed, until none holds.
 var edges = []edge{
 	{StateRegistering, StateProvisioned, "its status was lost, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
-	{StateRegistering, StateExternallyProvisioned, "the BMC answers, and somebody else installs it", (*planner).isExternal, nil},
-	{StateRegistering, StateAvailable, "the BMC answers, its hardware is known, and its disks are clean", all((*planner).isKnown, (*planner).isReady), nil},
-	{StateRegistering, StateDeprovisioning, "the BMC answers, its hardware is known, and its disks are not clean", (*planner).isKnown, nil},
+	{StateRegistering, StateExternallyProvisioned, "the BMC answers, and somebody else installs it", (*planner).isExternallyProvisioned, nil},
+	{StateRegistering, StateAvailable, "the BMC answers, its hardware is known, and its disks are clean", all((*planner).isHardwareKnown, (*planner).isReadyForPool), nil},
+	{StateRegistering, StateDeprovisioning, "the BMC answers, its hardware is known, and its disks are not clean", (*planner).isHardwareKnown, nil},
 	{StateRegistering, StateInspecting, "the BMC answers", always, nil},
 
 	{StateInspecting, StateProvisioned, "its status is out of date, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
-	{StateInspecting, StateAvailable, "inspected, or not to be inspected, and clean", all((*planner).isInspected, (*planner).isReady), nil},
+	{StateInspecting, StateAvailable, "inspected, or not to be inspected, and clean", all((*planner).isInspected, (*planner).isReadyForPool), nil},
 	{StateInspecting, StateDeprovisioning, "inspected, or not to be inspected, and not clean", (*planner).isInspected, nil},
 
 	{StateAvailable, StateProvisioned, "its status is out of date, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
@@ -54,38 +55,38 @@ var edges = []edge{
 	{StateAvailable, StatePreparing, "an erase is asked for by annotation, or under way", (*planner).mustErase, (*planner).enterPreparing},
 	{StateAvailable, StateInspecting, "an inspection is asked for by annotation, or under way", (*planner).mustInspect, (*planner).enterInspecting},
 	{StateAvailable, StateDeprovisioning, "its disks are not clean", (*planner).isIdleAndDirty, nil},
-	{StateAvailable, StateExternallyProvisioned, "somebody else installs it", (*planner).isFreeAndExternal, nil},
+	{StateAvailable, StateExternallyProvisioned, "somebody else installs it", (*planner).isUnclaimedAndExternal, nil},
 
 	{StatePreparing, StateProvisioned, "its status is out of date, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
-	{StatePreparing, StateAvailable, "the erase is proven", all((*planner).isPrepared, (*planner).isReady), (*planner).dropEraseAnnotation},
-	{StatePreparing, StateDeprovisioning, "no erase is under way, and its disks are not clean", (*planner).isPrepared, nil},
+	{StatePreparing, StateAvailable, "the erase is proven", all((*planner).isEraseFinished, (*planner).isReadyForPool), (*planner).removeEraseAnnotation},
+	{StatePreparing, StateDeprovisioning, "no erase is under way, and its disks are not clean", (*planner).isEraseFinished, nil},
 
 	{StateProvisioning, StateProvisioned, "the image that its Machine asks for is on the disk", (*planner).isInstalled, nil},
-	{StateProvisioning, StateDeprovisioning, "released", all((*planner).isIdle, (*planner).isUnwanted), nil},
+	{StateProvisioning, StateDeprovisioning, "released", all((*planner).isIdle, (*planner).isReleased), nil},
 
 	{StateProvisioned, StateDeprovisioning, "released", not((*planner).hasImage), nil},
-	{StateProvisioned, StateProvisioning, "its Machine asks for another attempt or image", (*planner).isOutdated, nil},
+	{StateProvisioned, StateProvisioning, "its Machine asks for another attempt or image", (*planner).mustInstallAgain, nil},
 
-	{StateExternallyProvisioned, StateDeprovisioning, "nobody else installs it any more", not((*planner).isExternal), (*planner).enterUnknownContent},
+	{StateExternallyProvisioned, StateDeprovisioning, "nobody else installs it any more", not((*planner).isExternallyProvisioned), (*planner).recordUnknownContent},
 
-	{StateDeprovisioning, StateAvailable, "its disks are clean", all((*planner).isIdle, (*planner).isReady), nil},
-	{StateDeprovisioning, StateAvailable, "the power is off, and the policy asks for no erase", (*planner).needsNoErase, (*planner).proveNoErase},
+	{StateDeprovisioning, StateAvailable, "its disks are clean", all((*planner).isIdle, (*planner).isReadyForPool), nil},
+	{StateDeprovisioning, StateAvailable, "the power is off, and the policy asks for no erase", (*planner).canSkipErase, (*planner).recordSkippedErase},
 
-	{StatePoweringOff, StateAvailable, "wanted again, and clean", (*planner).isReady, nil},
+	{StatePoweringOff, StateAvailable, "wanted again, and clean", (*planner).isReadyForPool, nil},
 	{StatePoweringOff, StateDeprovisioning, "wanted again, and not clean", always, nil},
-	{StateDeleting, StateAvailable, "wanted again, and clean", (*planner).isReady, nil},
+	{StateDeleting, StateAvailable, "wanted again, and clean", (*planner).isReadyForPool, nil},
 	{StateDeleting, StateDeprovisioning, "wanted again, and not clean", always, nil},
 	{foreignState, StateProvisioned, "it has what its Machine had installed", (*planner).isStillInstalled, nil},
-	{foreignState, StateAvailable, "clean", (*planner).isReady, nil},
+	{foreignState, StateAvailable, "clean", (*planner).isReadyForPool, nil},
 	{foreignState, StateDeprovisioning, "not clean", always, nil},
 }
 
-// tableState is the state of the host as the tables know it.
+// tableState returns the state of the host as the edges name it.
 func (p *planner) tableState() State {
 	switch s := p.d.Status.State; s {
 	case StateNone:
 		return StateRegistering
-	case "ready": // Metal3's older word
+	case "ready": // the name that older versions of Metal3 use for available
 		return StateAvailable
 	case StateRegistering, StateInspecting, StateAvailable, StatePreparing, StateProvisioning, StateProvisioned, StateExternallyProvisioned,
 		StateDeprovisioning, StatePoweringOff, StateDeleting:
@@ -95,17 +96,17 @@ func (p *planner) tableState() State {
 	}
 }
 
-// follow takes edges until none holds, or the host has become available: that is written, with the proof that it stands on, before
-// anything else is done with it. No way is longer than the table: a test looks for circles.
-func (p *planner) follow() {
+// followEdges follows edges until none holds or the host has become available. That state is written, with the evidence that it depends on,
+// before anything else is done with the host. No path is longer than the table: a test looks for cycles.
+func (p *planner) followEdges() {
 	for range edges {
 		e := p.nextEdge()
 		if e == nil {
 			return
 		}
-		p.d.way = append(p.d.way, e)
+		p.d.followed = append(p.d.followed, e)
 		if e.to == goneState {
-			p.d.DropFinalizer = true
+			p.d.RemoveFinalizer = true
 			return
 		}
 		if e.enter != nil {
@@ -118,30 +119,30 @@ func (p *planner) follow() {
 	}
 }
 
-// nextEdge is the first edge that holds; nil when none does.
+// nextEdge returns the first edge whose condition holds, or nil.
 func (p *planner) nextEdge() *edge {
 	from := p.tableState()
-	leads := func(e edge) bool { return e.leadsFrom(from) && e.holds(p) }
-	if i := slices.IndexFunc(removal, leads); i >= 0 {
-		return &removal[i]
+	canFollow := func(e edge) bool { return e.isFrom(from) && e.holds(p) }
+	if i := slices.IndexFunc(removalEdges, canFollow); i >= 0 {
+		return &removalEdges[i]
 	}
-	if isLeaving := from == StateDeleting || from == StatePoweringOff; !p.canWork() || isLeaving && p.isDeleted() {
+	if isLeaving := from == StateDeleting || from == StatePoweringOff; !p.canUseHardware() || isLeaving && p.mustBeDeleted() {
 		return nil
 	}
-	if i := slices.IndexFunc(edges, leads); i >= 0 {
+	if i := slices.IndexFunc(edges, canFollow); i >= 0 {
 		return &edges[i]
 	}
 	return nil
 }
 
-// leadsFrom says whether the edge is one of the state's.
-func (e edge) leadsFrom(from State) bool {
+// isFrom reports whether the edge begins at the state.
+func (e edge) isFrom(from State) bool {
 	return e.from == from || e.from == anyState && from != StateDeleting && from != e.to
 }
 
 func always(*planner) bool { return true }
 
-// all holds when every condition does.
+// all returns a condition that holds when every given one does.
 func all(conditions ...func(*planner) bool) func(*planner) bool {
 	return func(p *planner) bool {
 		return !slices.ContainsFunc(conditions, func(holds func(*planner) bool) bool { return !holds(p) })
@@ -152,159 +153,180 @@ func not(holds func(*planner) bool) func(*planner) bool {
 	return func(p *planner) bool { return !holds(p) }
 }
 
-// canWork says whether anything may be asked of the hardware. An installer goes by its agent's word and its own time-outs even
-// while the BMC is silent.
-func (p *planner) canWork() bool {
-	return p.Host.Observes() && (p.Problem == nil || p.d.Record.Wanted.IsOpen() && p.Observed != nil)
+// canUseHardware reports whether anything may be requested of the hardware. An installer continues while the BMC does not answer: it has the
+// reports of its agent and its own time-outs.
+func (p *planner) canUseHardware() bool {
+	return p.Host.CanBeObserved() && (p.Problem == nil || p.d.Record.Wanted.IsOpen() && p.Observed != nil)
 }
 
-// isClean says whether the disks may be given to somebody.
+// isClean reports whether the disks may be given to anybody: nothing is installed, and there was no tenant or there is evidence of an
+// erase since. Without it: the manager is restarted between a release and the erase, the host goes from deprovisioning to available, and the
+// next tenant reads the data of the one before.
 func (p *planner) isClean() bool {
 	r := p.d.Record
 	return r.Installed == nil && (r.LastTenant == "" || r.Erased != nil)
 }
 
-// isReady says whether the host may go to the pool: clean, and without an erase that was begun and not brought to its end.
-func (p *planner) isReady() bool { return p.isClean() && !p.isEraseBegun() }
+// isReadyForPool requires, beside clean disks, that no erase is unfinished. Without it: a full erase was requested for a clean host and fails
+// half-way; the evidence of the erase before still makes the host clean, and it is claimed although the requested erase was not made.
+func (p *planner) isReadyForPool() bool { return p.isClean() && !p.hasUnfinishedErase() }
 
+// isIdle reports whether no attempt is open.
 func (p *planner) isIdle() bool         { return !p.d.Record.Wanted.IsOpen() }
 func (p *planner) isIdleAndClean() bool { return p.isIdle() && p.isClean() }
 func (p *planner) isIdleAndDirty() bool { return p.isIdle() && !p.isClean() }
 
-// isDeleted says whether the host is to go: a Machine that has it keeps it.
-func (p *planner) isDeleted() bool { return p.Host.Deleting && !p.Host.Claimed }
-func (p *planner) isGivenUp() bool { return p.Host.Deleting && p.Host.Detached }
-func (p *planner) isShownDeleting() bool {
-	return (p.isDeleted() || p.isGivenUp()) && p.Host.Status.State == StateDeleting
+// mustBeDeleted requires that no Machine has the host. Without it: an administrator deletes a host that runs a node, and Ingot erases its disks
+// under the running node.
+func (p *planner) mustBeDeleted() bool { return p.Host.Deleting && !p.Host.Claimed }
+
+// isAbandoned reports whether an administrator deleted the host while it is detached. It is then removed from the cluster without an erase.
+func (p *planner) isAbandoned() bool { return p.Host.Deleting && p.Host.Detached }
+
+// hasWrittenDeleting requires that the state deleting was written, so that people and programs that watch the host see it before it goes.
+func (p *planner) hasWrittenDeleting() bool {
+	return (p.mustBeDeleted() || p.isAbandoned()) && p.Host.Status.State == StateDeleting
 }
-func (p *planner) isUntouched() bool {
-	return p.isDeleted() && p.d.Record.Wanted == nil && p.isClean()
-}
-func (p *planner) mustCleanFirst() bool {
-	return p.isDeleted() && !p.isGivenUp() && !p.isIdleAndClean()
-}
-func (p *planner) mustPowerOffFirst() bool {
-	return p.isDeleted() && !p.isGivenUp() && p.isIdleAndClean() && p.d.Record.Wanted != nil
+func (p *planner) isNeverUsed() bool {
+	return p.mustBeDeleted() && p.d.Record.Wanted == nil && p.isClean()
 }
 
-// isOffAtLast says whether a clean host may go. A server that nobody reaches, or that ignores its power-off, needs no care of ours.
-func (p *planner) isOffAtLast() bool {
-	return p.isDeleted() && p.isIdleAndClean() &&
-		(p.Problem != nil || p.seenPower() == hardware.PowerOff || errorReason(p.Record.Error) == string(hardware.ReasonPowerOffIgnored))
+// mustEraseBeforeDeletion: without it, a host with a tenant's data is removed from the cluster, registered again elsewhere as a new server, and
+// given to another tenant without an erase.
+func (p *planner) mustEraseBeforeDeletion() bool {
+	return p.mustBeDeleted() && !p.isAbandoned() && !p.isIdleAndClean()
+}
+func (p *planner) mustPowerOffBeforeDeletion() bool {
+	return p.mustBeDeleted() && !p.isAbandoned() && p.isIdleAndClean() && p.d.Record.Wanted != nil
 }
 
-func (p *planner) isExternal() bool { return p.Host.ExternallyProvisioned }
-func (p *planner) isKnown() bool    { return p.Host.InspectionDisabled || p.d.Record.Inventory != nil }
+// canDeleteCleanHost reports whether a clean host is off. A server that cannot be reached, or that ignores its power-off, does not prevent the
+// deletion.
+func (p *planner) canDeleteCleanHost() bool {
+	return p.mustBeDeleted() && p.isIdleAndClean() &&
+		(p.Problem != nil || p.observedPower() == hardware.PowerOff || errorReason(p.Record.Error) == string(hardware.ReasonPowerOffIgnored))
+}
+
+func (p *planner) isExternallyProvisioned() bool { return p.Host.ExternallyProvisioned }
+func (p *planner) isHardwareKnown() bool {
+	return p.Host.InspectionDisabled || p.d.Record.Inventory != nil
+}
 func (p *planner) isInspected() bool {
-	return p.isIdle() && (p.Host.InspectionDisabled || p.hasSucceeded(inspection()))
+	return p.isIdle() && (p.Host.InspectionDisabled || p.hasSucceeded(inspectionAttempt()))
 }
 
-// isClaimed says whether consumerRef and record name the same Machine.
-func (p *planner) isClaimed() bool {
+// hasConsistentClaim reports whether the consumerRef and the record name the same Machine. Without it: Machine B has claimed the host while the
+// record still has the image and the user data of Machine A, and the host is installed for A.
+func (p *planner) hasConsistentClaim() bool {
 	return p.Host.Claimed && p.Spec.Machine != nil && p.Host.ConsumerUID == string(p.Spec.Machine.UID)
 }
 
-// isAsked says whether a Machine that has this host wants an image on it.
-func (p *planner) isAsked() bool { return p.isClaimed() && p.Host.HasImage && p.Spec.Image != nil }
+// isImageRequested reports whether a Machine that has this host requests an image.
+func (p *planner) isImageRequested() bool {
+	return p.hasConsistentClaim() && p.Host.HasImage && p.Spec.Image != nil
+}
 
-// isFree says whether nobody wants anything of the host but, perhaps, by annotation.
-func (p *planner) isFree() bool {
+// isUnused reports whether nobody uses the host. There may still be an annotation that requests something.
+func (p *planner) isUnused() bool {
 	return !p.Host.Claimed && !p.Host.ExternallyProvisioned && !p.Host.HasImage
 }
-func (p *planner) isFreeAndExternal() bool {
+func (p *planner) isUnclaimedAndExternal() bool {
 	return p.isIdleAndClean() && !p.Host.Claimed && p.Host.ExternallyProvisioned
 }
 
 func (p *planner) mustInstall() bool {
-	return p.isAsked() && p.Host.Online && (p.isIdleAndClean() || !p.isIdle() && p.isWanted(p.installation()))
+	return p.isImageRequested() && p.Host.Online && (p.isIdleAndClean() || !p.isIdle() && p.isRecordedAttempt(p.installationAttempt()))
 }
 
 func (p *planner) mustErase() bool {
 	mode := v1alpha1.EraseMode(p.Host.Erase)
-	return p.isUnderWay(hardware.OpErase) || p.isIdleAndClean() && p.isFree() && (mode == v1alpha1.EraseMetadata || mode == v1alpha1.EraseFull)
+	return p.isRunning(hardware.OpErase) || p.isIdleAndClean() && p.isUnused() && (mode == v1alpha1.EraseMetadata || mode == v1alpha1.EraseFull)
 }
 
 func (p *planner) mustInspect() bool {
-	return p.isUnderWay(hardware.OpInspect) ||
-		p.isIdleAndClean() && p.isFree() && p.Host.Erase == "" && p.Host.InspectionAsked && !p.Host.InspectionDisabled
+	return p.isRunning(hardware.OpInspect) ||
+		p.isIdleAndClean() && p.isUnused() && p.Host.Erase == "" && p.Host.InspectionRequested && !p.Host.InspectionDisabled
 }
 
-func (p *planner) isUnderWay(op hardware.Operation) bool {
+// isRunning reports whether an attempt of the operation is open.
+func (p *planner) isRunning(op hardware.Operation) bool {
 	return !p.isIdle() && p.d.Record.Wanted.Operation == string(op)
 }
 
-// enterPreparing begins the erase that an annotation asks for. One that is under way was recorded before its state was.
+// enterPreparing begins the erase that an annotation requests. An erase that is open already was recorded before the state was.
 func (p *planner) enterPreparing() {
 	if p.isIdle() {
-		p.begin(erasure(v1alpha1.EraseMode(p.Host.Erase)))
+		p.begin(eraseAttempt(v1alpha1.EraseMode(p.Host.Erase)))
 	}
 }
 
 func (p *planner) enterInspecting() {
 	if p.isIdle() {
-		p.begin(inspection())
-		p.d.DropAnnotations = []Annotation{AnnotationInspect}
+		p.begin(inspectionAttempt())
+		p.d.RemoveAnnotations = []Annotation{AnnotationInspect}
 	}
 }
 
-// isPrepared says whether no erase is to be brought to its end.
-func (p *planner) isPrepared() bool {
+// isEraseFinished reports whether no erase is open or has failed.
+func (p *planner) isEraseFinished() bool {
 	w := p.d.Record.Wanted
-	return p.isIdle() && (w == nil || w.Operation != string(hardware.OpErase) || p.hasSucceeded(erasure(w.Erase)))
+	return p.isIdle() && (w == nil || w.Operation != string(hardware.OpErase) || p.hasSucceeded(eraseAttempt(w.Erase)))
 }
 
-// dropEraseAnnotation drops the annotation when the erase that has succeeded is at least as strong as it asks. It may have been changed
-// while a weaker one ran, or ask for a mode that is not known.
-func (p *planner) dropEraseAnnotation() {
-	asked, isKnown := strength[v1alpha1.EraseMode(p.Host.Erase)]
-	if w := p.d.Record.Wanted; isKnown && w != nil && w.Operation == string(hardware.OpErase) && strength[w.Erase] >= asked {
-		p.d.DropAnnotations = []Annotation{AnnotationErase}
+// removeEraseAnnotation removes the annotation when the erase that has succeeded is at least as strong as the annotation requests. The
+// annotation may have been changed during a weaker erase, or have a mode that is not known.
+func (p *planner) removeEraseAnnotation() {
+	requested, isKnown := eraseStrength[v1alpha1.EraseMode(p.Host.Erase)]
+	if w := p.d.Record.Wanted; isKnown && w != nil && w.Operation == string(hardware.OpErase) && eraseStrength[w.Erase] >= requested {
+		p.d.RemoveAnnotations = []Annotation{AnnotationErase}
 	}
 }
 
 func (p *planner) isInstalled() bool {
-	return p.isAsked() && p.Host.Online && p.hasSucceeded(p.installation())
+	return p.isImageRequested() && p.Host.Online && p.hasSucceeded(p.installationAttempt())
 }
 
-// isStillInstalled says whether a Machine has the host and runs on what was installed for it, whatever the state says. Without this a
-// host whose BareMetalHost.status was lost, or restored from a backup, would be erased under its Machine. Where an erase was begun
-// nothing is sure to be left.
+// isStillInstalled reports whether a Machine has the host and runs on what was installed for it, whatever the state is. Without it: the
+// BareMetalHost is restored from a backup without its status, goes to registering, has disks that are not clean, and is erased under the
+// running node. It does not hold after an erase was begun, because the disks may be damaged by then.
 func (p *planner) isStillInstalled() bool {
 	in := p.d.Record.Installed
-	return p.isAsked() && p.isIdle() && !p.isEraseBegun() && in != nil && in.MachineUID == p.Spec.Machine.UID
+	return p.isImageRequested() && p.isIdle() && !p.hasUnfinishedErase() && in != nil && in.MachineUID == p.Spec.Machine.UID
 }
 
 func (p *planner) hasImage() bool { return p.Host.HasImage }
 
-// isUnwanted says whether nobody wants what is being installed: the host was released, or its image was never meant.
-func (p *planner) isUnwanted() bool {
+// isReleased reports whether no Machine requests the image that is being installed: the host was released, or its image was written by hand.
+func (p *planner) isReleased() bool {
 	return !p.Host.HasImage || !p.Host.Claimed || p.Spec.Machine == nil
 }
 
-// isOutdated says whether the Machine asks for something else than is installed: in place, without an erase, since the disks stay
-// with the Machine.
-func (p *planner) isOutdated() bool {
+// mustInstallAgain reports whether the Machine requests something else than is installed. It is installed in place, without an erase, because
+// the disks stay with the Machine. While spec.online is false the Machine is still fencing its node, and nothing may be written.
+func (p *planner) mustInstallAgain() bool {
 	in := p.d.Record.Installed
-	return p.isClaimed() && p.Spec.Image != nil && p.Host.Online &&
+	return p.hasConsistentClaim() && p.Spec.Image != nil && p.Host.Online &&
 		(in == nil || in.MachineUID != p.Spec.Machine.UID || in.Attempt != p.Spec.Attempt || in.Checksum != p.Spec.Image.Checksum)
 }
 
-func (p *planner) enterUnknownContent() {
+func (p *planner) recordUnknownContent() {
 	p.d.Record.LastTenant, p.d.Record.Erased = UnknownTenant, nil
 }
 
-// isEraseBegun says whether an erase has been tried since the last installation and has not succeeded.
-func (p *planner) isEraseBegun() bool {
+// hasUnfinishedErase reports whether an erase was begun since the last installation and has not succeeded.
+func (p *planner) hasUnfinishedErase() bool {
 	w := p.d.Record.Wanted
 	return w != nil && w.Operation == string(hardware.OpErase) && w.Outcome != v1alpha1.AttemptSucceeded
 }
 
-func (p *planner) needsNoErase() bool {
-	return p.isIdleAndDirty() && !p.isEraseBegun() && p.seenPower() == hardware.PowerOff && p.eraseMode() == v1alpha1.EraseNone
+// canSkipErase reports whether the policy requests no erase. It requires the confirmed power-off and that no erase is unfinished: otherwise an
+// administrator changes the policy to None while a failed erase has left half of a tenant's data, and the host goes to the pool with it.
+func (p *planner) canSkipErase() bool {
+	return p.isIdleAndDirty() && !p.hasUnfinishedErase() && p.observedPower() == hardware.PowerOff && p.eraseMode() == v1alpha1.EraseNone
 }
 
-// proveNoErase leaves the decision not to erase as a proof of its own.
-func (p *planner) proveNoErase() {
+// recordSkippedErase writes the decision not to erase as evidence with the mode None.
+func (p *planner) recordSkippedErase() {
 	r := &p.d.Record
 	number := int64(0)
 	if r.Wanted != nil {
@@ -312,9 +334,4 @@ func (p *planner) proveNoErase() {
 	}
 	r.Erased = &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseNone, Attempt: number, At: microTime(p.Now), Tenant: r.LastTenant}
 	r.Installed, r.Failures = nil, 0
-}
-
-// steady is when to look again at a host where nothing runs.
-func (p *planner) steady() time.Duration {
-	return p.Timeouts.Steady - time.Duration(p.Random*float64(p.Timeouts.Steady)/10)
 }

@@ -17,7 +17,7 @@ func diagram() string {
 	for _, s := range []State{StateExternallyProvisioned, StatePoweringOff, anyState, foreignState} {
 		fmt.Fprintf(&b, "    state \"%s\" as %s\n", titles[s], node(s))
 	}
-	for _, table := range [][]edge{edges, removal} {
+	for _, table := range [][]edge{edges, removalEdges} {
 		for _, e := range table {
 			fmt.Fprintf(&b, "    %s --> %s : %s\n", node(e.from), node(e.to), e.when)
 		}
@@ -60,9 +60,9 @@ func reached(from State) map[State]bool {
 	for len(next) > 0 {
 		at := next[0]
 		next = next[1:]
-		for _, table := range [][]edge{edges, removal} {
+		for _, table := range [][]edge{edges, removalEdges} {
 			for _, e := range table {
-				if e.leadsFrom(at) && !found[e.to] {
+				if e.isFrom(at) && !found[e.to] {
 					found[e.to] = true
 					next = append(next, e.to)
 				}
@@ -85,8 +85,8 @@ func TestEveryStateIsReachedAndLeft(t *testing.T) {
 		if !ways[goneState] || !ways[StateAvailable] {
 			t.Errorf("from %s no way leads to the pool, or none out", s)
 		}
-		if (len(work[s]) == 0) != (s == StateRegistering || s == foreignState) {
-			t.Errorf("%s has %d steps: a state either passes on at once or says what is done in it", s, len(work[s]))
+		if (len(stateSteps[s]) == 0) != (s == StateRegistering || s == foreignState) {
+			t.Errorf("%s has %d steps: a state either passes on at once or says what is done in it", s, len(stateSteps[s]))
 		}
 	}
 }

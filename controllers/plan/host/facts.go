@@ -49,65 +49,73 @@ const (
 // UnknownTenant is the lastTenant of disks whose history is not known. It is no namespace/name, so it equals no TenantCluster.
 const UnknownTenant = "unknown"
 
-// maxFailures is how many failed attempts in a row are made before a person has to ask for another.
+// maxFailures is how many attempts may fail in a row before an administrator has to request another one.
 const maxFailures = 3
 
-// Timeouts are how long attempts may take, and how often hosts are looked at. What an installer waits for within an attempt, or
-// of a change of power, is hardware.Timeouts.
+// Timeouts are how long attempts may take and how often hosts are observed. The time-outs within an attempt, and of a power change, are
+// in hardware.Timeouts.
 type Timeouts struct {
 	// Inspect, Install, EraseMetadata and EraseFull are the deadlines of attempts.
 	Inspect, Install, EraseMetadata, EraseFull time.Duration
-	// BMCGrace is how long a registered host's BMC may fail before that is shown as an error.
+	// BMCGrace is how long the BMC of a registered host may fail before the status shows an error.
 	BMCGrace time.Duration
-	// RetryBase is the pause after the first failure; it doubles with each further one.
+	// RetryBase is the pause after the first failure. It doubles with each further one.
 	RetryBase time.Duration
-	// Poll is the interval of looking while work runs.
-	Poll time.Duration
-	// Steady is the longest interval of looking while nothing runs; up to a tenth less is jitter.
-	Steady time.Duration
+	// PollInterval is how often a host is observed while an attempt runs.
+	PollInterval time.Duration
+	// IdleInterval is how often a host is observed while no attempt runs. Up to a tenth of it is subtracted as jitter.
+	IdleInterval time.Duration
 }
 
-// DefaultTimeouts are those for real servers.
+// DefaultTimeouts returns the time-outs for real servers.
 func DefaultTimeouts() Timeouts {
 	return Timeouts{
 		Inspect: 10 * time.Minute, Install: 45 * time.Minute, EraseMetadata: 20 * time.Minute, EraseFull: 24 * time.Hour,
-		BMCGrace: 2 * time.Minute, RetryBase: time.Minute, Poll: 2 * time.Second, Steady: 5 * time.Minute,
+		BMCGrace: 2 * time.Minute, RetryBase: time.Minute, PollInterval: 2 * time.Second, IdleInterval: 5 * time.Minute,
 	}
 }
 
-// Facts are all that a decision depends on.
+// Facts is everything that a Decision depends on.
 type Facts struct {
-	// Now is the time of the observation, Random a number in [0, 1).
+	// Now is the time of the observation. Random is a number in [0, 1).
 	Now    time.Time
 	Random float64
-	// Timeouts in force.
+	// Timeouts are those in force.
 	Timeouts Timeouts
 	// Host is the BareMetalHost.
 	Host Host
-	// Joined: the Machine that has the host knows its Node, so that no boot is awaited.
+	// Joined is true when the Machine that has the host has a Node, so that the host is not expected to boot any more.
 	Joined bool
-	// GenerationSeen is when Host.Generation was first seen; zero when that is not known.
-	GenerationSeen time.Time
-	// Spec and Record are the HostRecord's spec and status.
+	// GenerationObservedAt is when Host.Generation was first observed. It is zero when that is not known.
+	GenerationObservedAt time.Time
+	// Spec and Record are the spec and the status of the HostRecord.
 	Spec   v1alpha1.HostRecordSpec
 	Record v1alpha1.HostRecordStatus
-	// ErasePolicy is the provider's, for when Spec says nothing.
+	// ErasePolicy is the erase mode of the NodeProvider, for a Spec that has none.
 	ErasePolicy v1alpha1.EraseMode
-	// Observed is what the installer saw; nil when it was not or could not be asked.
+	// Observed is the installer's observation. It is nil when the installer was not or could not be asked.
 	Observed *hardware.Observation
-	// Problem is why the BMC could not be read; nil when it was.
+	// Problem is why the BMC could not be read. It is nil when it was read.
 	Problem *Problem
+}
+
+// observedPower returns the power state that the BMC reports now.
+func (f Facts) observedPower() hardware.PowerState {
+	if f.Problem != nil || f.Observed == nil || f.Observed.Power == "" {
+		return hardware.PowerUnknown
+	}
+	return f.Observed.Power
 }
 
 // Problem is why a BMC could not be read.
 type Problem struct {
-	// Reason in UpperCamel: BMCUnauthorized, BMCUnreachable, CredentialsMissing.
+	// Reason is in UpperCamelCase: BMCUnauthorized, BMCUnreachable, CredentialsMissing.
 	Reason string
-	// Message says what was expected, what was seen and where to look.
+	// Message says what was expected, what was observed and where to look.
 	Message string
 }
 
-// ReasonOf is the reason for a failure of a call to the hardware: its own where it has one, else its kind.
+// ReasonOf returns the reason for a failed call to the hardware: that of the error where it has one, else its kind.
 func ReasonOf(err error) string {
 	if reason := hardware.ReasonOf(err); reason != "" {
 		return string(reason)
@@ -115,32 +123,35 @@ func ReasonOf(err error) string {
 	return "BMC" + string(cmp.Or(hardware.KindOf(err), hardware.Unreachable))
 }
 
-// Host is what matters of a BareMetalHost.
+// Host is the part of a BareMetalHost that a Decision depends on.
 type Host struct {
 	Generation int64
-	// Deleting: it has a deletion timestamp. Paused and Detached are Metal3's annotations.
+	// Deleting is true when it has a deletion timestamp. Paused and Detached are true when it has Metal3's annotation of that name.
 	Deleting, Paused, Detached bool
 	// Online is spec.online, ExternallyProvisioned spec.externallyProvisioned.
 	Online, ExternallyProvisioned bool
-	// InspectionDisabled by annotation or spec.inspectionMode; InspectionAsked by the annotation with an empty value.
-	InspectionDisabled, InspectionAsked bool
-	// Claimed: spec.consumerRef is set. ConsumerUID is its uid.
+	// InspectionDisabled is true by annotation or by spec.inspectionMode, InspectionRequested by the annotation with an empty value.
+	InspectionDisabled, InspectionRequested bool
+	// Claimed is true when spec.consumerRef is set. ConsumerUID is its uid.
 	Claimed     bool
 	ConsumerUID string
-	// HasImage: spec.image is set.
+	// HasImage is true when spec.image is set.
 	HasImage bool
-	// Reboot: some reboot annotation is there; RebootHard: one asks for the power to be cut; RebootOnce: the one without
-	// suffix, which goes away when the host is off.
+	// Reboot is true when there is a reboot annotation of any kind, RebootHard when one of them requests a hard power-off, RebootOnce when
+	// the one without suffix is there, which is removed after the power-off.
 	Reboot, RebootHard, RebootOnce bool
-	// UnsupportedHints are root device hints that the installer cannot follow.
+	// UnsupportedHints are the root device hints that the installer does not support.
 	UnsupportedHints []string
-	// Erase and Retry are the values of ingot.dev/erase and ingot.dev/retry.
+	// Erase and Retry are the values of the annotations ingot.dev/erase and ingot.dev/retry.
 	Erase, Retry string
-	// Status as it stands.
+	// Status is its current status.
 	Status Status
 }
 
-// Status is what matters of BareMetalHost.status.
+// CanBeObserved reports whether Plan needs an observation of the hardware. It does not while an administrator has paused or detached the host.
+func (h Host) CanBeObserved() bool { return !h.Paused && !h.Detached }
+
+// Status is the part of BareMetalHost.status that a Decision depends on.
 type Status struct {
 	State             State
 	OperationalStatus string
@@ -148,4 +159,73 @@ type Status struct {
 	ErrorMessage      string
 	ErrorCount        int
 	PoweredOn         bool
+}
+
+// Decision says what to write and what to do. Record is written first: it is the intent, and BareMetalHost.status can be derived
+// from it again. The Action follows, then the annotations, then Status, then the events.
+type Decision struct {
+	// Status is the next status of the BareMetalHost.
+	Status Status
+	// Record is the next status of the HostRecord.
+	Record v1alpha1.HostRecordStatus
+	// Action is at most one call to the hardware.
+	Action Action
+	// RemoveAnnotations are the annotations whose request is fulfilled.
+	RemoveAnnotations []Annotation
+	// RemoveFinalizer lets a deleted host be removed from the cluster.
+	RemoveFinalizer bool
+	// WaitingFor says in words what the host waits for until RequeueAfter. It is for logs.
+	WaitingFor string
+	// RequeueAfter is when to plan again. 0 means that only an event changes anything.
+	RequeueAfter time.Duration
+	// Events are to be emitted after the writes.
+	Events []Event
+
+	// followed are the edges that were followed.
+	followed []*edge
+}
+
+// Annotation is an annotation that requests something.
+type Annotation string
+
+// Annotations that a Decision may remove.
+const (
+	AnnotationReboot  Annotation = "reboot.metal3.io"
+	AnnotationInspect Annotation = "inspect.metal3.io"
+	AnnotationErase   Annotation = v1alpha1.AnnotationErase
+)
+
+// ActionKind names a call to the hardware.
+type ActionKind string
+
+// Action kinds.
+const (
+	ActionNone     ActionKind = ""
+	ActionInspect  ActionKind = "Inspect"
+	ActionInstall  ActionKind = "Install"
+	ActionErase    ActionKind = "Erase"
+	ActionCancel   ActionKind = "Cancel"
+	ActionSetPower ActionKind = "SetPower"
+)
+
+// Action is one call to the hardware.
+type Action struct {
+	Kind ActionKind
+	// Attempt is for Inspect, Install, Erase and Cancel.
+	Attempt hardware.Attempt
+	// Image is for Install.
+	Image hardware.Image
+	// Erase is the mode for Erase.
+	Erase hardware.EraseMode
+	// Power is for SetPower.
+	Power hardware.PowerChange
+}
+
+// Event is a Kubernetes event about the host.
+type Event struct {
+	// Warning is true for the type Warning, false for Normal.
+	Warning bool
+	// Reason and Action are in UpperCamelCase.
+	Reason, Action string
+	Message        string
 }

@@ -136,9 +136,9 @@ func (w *world) oddities() {
 		// Its status was lost, or comes from an old backup, and its record is still there.
 		w.reborn, h.Status = true, Status{State: []State{StateNone, StateInspecting, StateAvailable, StatePreparing, "matching"}[w.rand.Intn(5)]}
 	case h.Status.State == StateAvailable && !h.Claimed && w.chance(2):
-		h.InspectionAsked = true
+		h.InspectionRequested = true
 	case w.calm:
-		h.InspectionAsked = false
+		h.InspectionRequested = false
 	}
 }
 
@@ -227,22 +227,22 @@ func (w *world) reconcile() {
 	if w.chance(5) {
 		return
 	}
-	for _, a := range d.DropAnnotations {
+	for _, a := range d.RemoveAnnotations {
 		switch a {
 		case AnnotationErase:
 			w.host.Erase = ""
 		case AnnotationInspect:
-			w.host.InspectionAsked = false
+			w.host.InspectionRequested = false
 		}
 	}
 	w.host.Status = d.Status
-	w.now = w.now.Add(min(max(d.Requeue, time.Second), time.Minute))
+	w.now = w.now.Add(min(max(d.RequeueAfter, time.Second), time.Minute))
 }
 
 func (w *world) check(f Facts, d Decision) {
 	before, after := f.Host.Status.State, d.Status.State
 	entered := map[State]bool{}
-	for _, e := range d.way {
+	for _, e := range d.followed {
 		w.taken[e]++
 		if entered[e.to] {
 			w.fail("a circle: %s is entered twice", e.to)
@@ -276,7 +276,7 @@ func (w *world) check(f Facts, d Decision) {
 			w.highest = max(w.highest, a.Number)
 		}
 	}
-	if d.Requeue <= 0 && !d.DropFinalizer {
+	if d.RequeueAfter <= 0 && !d.RemoveFinalizer {
 		w.fail("nothing brings the host back")
 	}
 }
@@ -314,7 +314,7 @@ func TestNoHistoryMakesADirtyHostAvailable(t *testing.T) {
 		}
 		w.remove()
 	}
-	for _, table := range [][]edge{removal, edges} {
+	for _, table := range [][]edge{removalEdges, edges} {
 		for i, e := range table {
 			if taken[&table[i]] == 0 {
 				t.Errorf("no history goes from %s to %s because %q: nothing shows that the edge is needed, or the world is too kind", e.from, e.to, e.when)
@@ -343,7 +343,7 @@ func (w *world) remove() {
 	if w.rand.Intn(3) == 0 {
 		w.power = hardware.PowerOn // a person wanted to look at it once more
 	}
-	h.Deleting, h.ExternallyProvisioned, h.InspectionAsked, h.Erase = true, false, false, ""
+	h.Deleting, h.ExternallyProvisioned, h.InspectionRequested, h.Erase = true, false, false, ""
 	h.Detached = w.rand.Intn(4) == 0
 	if !h.Detached {
 		h.Claimed, h.ConsumerUID, h.HasImage, w.spec = false, "", false, v1alpha1.HostRecordSpec{}
@@ -358,7 +358,7 @@ func (w *world) remove() {
 			w.claimAgain()
 		}
 		f := w.facts()
-		if d := Plan(f); d.DropFinalizer {
+		if d := Plan(f); d.RemoveFinalizer {
 			w.check(f, d)
 			if w.data && !h.Detached && !isKept(d.Record) {
 				w.fail("gone with a tenant's data")

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,18 +9,17 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
-	"github.com/ingot-dev/ingot/controllers/plan/outcome"
 )
 
-// planner is a decision in the making.
+// planner makes one Decision.
 type planner struct {
 	Facts
 	d Decision
-	// changing is the power transition that was asked for, recorded instead of the state seen.
-	changing hardware.PowerState
+	// powerTransition is the power change that this Decision requests. It is recorded instead of the observed power state.
+	powerTransition hardware.PowerState
 }
 
-// Plan decides.
+// Plan decides what happens next to the host.
 func Plan(f Facts) Decision {
 	p := &planner{Facts: f, d: Decision{Status: f.Host.Status, Record: *f.Record.DeepCopy()}}
 	switch {
@@ -30,133 +30,107 @@ func Plan(f Facts) Decision {
 	case p.hasOlderShape():
 		p.refuseOlderShape()
 	default:
-		p.adopt()
-		p.conclude()
+		p.restoreLostRecord()
+		p.concludeAttempt()
 		p.clearError()
-		p.decide()
+		p.decideAttached()
 		p.recordPower()
 	}
-	p.report()
+	p.countError()
+	p.addStateEvent()
 	return p.d
 }
 
-// Observes says whether Plan wants the hardware to be looked at: not while a person keeps us away from it.
-func (h Host) Observes() bool { return !h.Paused && !h.Detached }
-
-// decideDetached leaves the hardware alone and shows what was seen last.
+// decideDetached leaves the hardware alone. The status keeps what was observed last.
 func (p *planner) decideDetached() {
-	if p.follow(); p.tableState() != StateDeleting {
+	if p.followEdges(); p.tableState() != StateDeleting {
 		p.d.Status.OperationalStatus = OperationalDetached
 		return
 	}
 	p.clearError()
-	p.takeSteps()
+	p.runSteps()
 }
 
-// hasOlderShape says whether an earlier version of Ingot wrote the record. It kept in status.attempt what is in status.wanted now.
+// hasOlderShape reports whether an earlier version of Ingot wrote the record. That version kept in status.attempt what status.wanted has now.
 func (p *planner) hasOlderShape() bool { return p.Record.Wanted == nil && p.Record.Attempt != nil }
 
-// refuseOlderShape does nothing with the hardware: what is on the disks, and which attempt runs, cannot be told from the record.
+// refuseOlderShape does nothing with the hardware, because the record does not tell what is on the disks and which attempt runs.
 func (p *planner) refuseOlderShape() {
 	p.clearError()
-	p.fail(RegistrationError, v1alpha1.ReasonOlderShape, "an earlier version of Ingot wrote the HostRecord of this host: it has status.attempt and no status.wanted. "+
+	p.setError(RegistrationError, v1alpha1.ReasonOlderShape, "an earlier version of Ingot wrote the HostRecord of this host: it has status.attempt and no status.wanted. "+
 		"Nothing is done with the host. Delete the HostRecord and remove its finalizer: the host is then taken as one of unknown content")
-	p.d.Requeue, p.d.WaitsFor = p.steady(), "the HostRecord to be deleted"
+	p.d.RequeueAfter, p.d.WaitingFor = p.idleInterval(), "the HostRecord to be deleted"
 }
 
-// decide goes where an edge leads, does what the state asks for, and shows a BMC that cannot be read.
-func (p *planner) decide() {
-	p.follow()
-	if p.d.DropFinalizer {
+// decideAttached follows the edges, runs the steps of the state, and reports a BMC that cannot be read.
+func (p *planner) decideAttached() {
+	p.followEdges()
+	if p.d.RemoveFinalizer {
 		return
 	}
-	if p.canWork() || p.tableState() == StateDeleting {
-		p.takeSteps()
+	if p.canUseHardware() || p.tableState() == StateDeleting {
+		p.runSteps()
 	}
 	if p.Problem != nil && p.tableState() != StateDeleting {
-		p.showProblem()
+		p.reportProblem()
 	}
-	// While a silent BMC is borne with, the error is the record's, which has the hint already.
-	if e := p.d.Record.Error; e != nil && p.isDeleted() && !strings.Contains(e.Message, detachHint) {
-		p.fail(p.d.Status.ErrorType, e.Reason, e.Message+detachHint)
+	// During the grace period of a BMC that does not answer, the error is the one in the record, which has the hint already.
+	if e := p.d.Record.Error; e != nil && p.mustBeDeleted() && !strings.Contains(e.Message, detachHint) {
+		p.setError(p.d.Status.ErrorType, e.Reason, e.Message+detachHint)
 	}
 }
 
-// detachHint ends the message of an error that keeps a deleted host.
+// detachHint ends the message of an error that prevents the deletion of a host.
 const detachHint = "; the host is deleted when its disks are erased: to give it up as it is, annotate it with baremetalhost.metal3.io/detached"
 
-// outcomeFacts are what the outcome of the attempt that is wanted follows from.
-func (p *planner) outcomeFacts() outcome.Facts {
-	f := outcome.Facts{Now: p.Now, Spec: p.Spec, Observed: p.Observed, Power: p.seenPower(), Grace: p.Timeouts.BMCGrace}
-	if p.Problem != nil {
-		f.Problem = p.Problem.Reason + ": " + p.Problem.Message
-	}
-	return f
-}
-
-// conclude draws the consequences of the end of the attempt that is wanted, and tells of it.
-func (p *planner) conclude() {
-	wasOpen := !p.isIdle()
-	outcome.Conclude(&p.d.Record, p.outcomeFacts())
-	w := p.d.Record.Wanted
-	switch {
-	case !wasOpen || !p.isIdle():
-	case w.Outcome == v1alpha1.AttemptFailed:
-		p.d.Events = append(p.d.Events, Event{Warning: true, Reason: w.Reason, Action: w.Operation, Message: w.Message})
-	default:
-		p.d.Events = append(p.d.Events, Event{Reason: w.Operation + "Succeeded", Action: w.Operation,
-			Message: "took " + p.Now.Sub(w.Since.Time).Round(time.Second).String()})
-	}
-}
-
-// adopt recognises a host with a past that its record does not know.
-func (p *planner) adopt() {
+// restoreLostRecord writes into a new record what is known of a host that has a state already.
+func (p *planner) restoreLostRecord() {
 	r, state := &p.d.Record, p.Host.Status.State
-	if r.Power == nil && isEstablished(state) {
+	if r.Power == nil && isPastInspection(state) {
 		r.LastTenant = UnknownTenant
 		if state == StateProvisioned && p.Spec.Tenant != "" {
 			r.LastTenant = p.Spec.Tenant
 		}
 	}
-	if state == StateProvisioned && r.Installed == nil && r.Wanted == nil && p.isAsked() {
-		// The record was lost: what the Machine says it has is taken to be there. With an attempt in the record nothing was lost:
-		// that withdrew what is installed, and the state's write did not come after it.
+	if state == StateProvisioned && r.Installed == nil && r.Wanted == nil && p.isImageRequested() {
+		// The record was lost, and what the Machine says that it has is assumed to be on the disk. A record with an attempt was not
+		// lost: that attempt removed status.installed, and the write of the state did not follow.
 		r.Installed = &v1alpha1.HostInstalled{MachineUID: p.Spec.Machine.UID, Attempt: p.Spec.Attempt, Revision: p.Spec.Revision,
 			Checksum: p.Spec.Image.Checksum, At: microTime(p.Now)}
 	}
 }
 
-func isEstablished(s State) bool {
+func isPastInspection(s State) bool {
 	return s != StateNone && s != StateRegistering && s != StateInspecting
 }
 
-// showProblem shows that the BMC cannot be read: a registered host's when that has lasted for a while.
-func (p *planner) showProblem() {
-	p.d.Requeue, p.d.WaitsFor = p.Timeouts.RetryBase, p.Problem.Reason
+// reportProblem reports that the BMC cannot be read. For a registered host it does so after the grace period.
+func (p *planner) reportProblem() {
+	p.d.RequeueAfter, p.d.WaitingFor = p.Timeouts.RetryBase, p.Problem.Reason
 	kind := PowerManagementError
 	switch p.d.Status.State {
 	case StateNone, StateRegistering:
 		p.d.Status.State = StateRegistering
-		p.fail(RegistrationError, p.Problem.Reason, p.Problem.Message)
+		p.setError(RegistrationError, p.Problem.Reason, p.Problem.Message)
 		return
 	case StateInspecting:
 		kind = InspectionError
 	}
 	if !p.isIdle() {
-		p.d.Requeue = 5 * p.Timeouts.Poll
+		p.d.RequeueAfter = 5 * p.Timeouts.PollInterval
 	}
 	since := p.Now
 	if power := p.Record.Power; power != nil && power.State != string(hardware.PowerOn) && power.State != string(hardware.PowerOff) {
 		since = power.ObservedAt.Time
 	}
 	if left := p.Timeouts.BMCGrace - p.Now.Sub(since); left > 0 {
-		was := p.Host.Status
-		p.d.Status.OperationalStatus, p.d.Status.ErrorType, p.d.Status.ErrorMessage = was.OperationalStatus, was.ErrorType, was.ErrorMessage
+		before := p.Host.Status
+		p.d.Status.OperationalStatus, p.d.Status.ErrorType, p.d.Status.ErrorMessage = before.OperationalStatus, before.ErrorType, before.ErrorMessage
 		p.d.Record.Error = p.Record.Error
-		p.d.Requeue = min(p.d.Requeue, left)
+		p.d.RequeueAfter = min(p.d.RequeueAfter, left)
 		return
 	}
-	p.fail(kind, p.Problem.Reason, p.Problem.Message)
+	p.setError(kind, p.Problem.Reason, p.Problem.Message)
 }
 
 func (p *planner) clearError() {
@@ -164,14 +138,14 @@ func (p *planner) clearError() {
 	p.d.Status.ErrorType, p.d.Status.ErrorMessage, p.d.Record.Error = NoError, "", nil
 }
 
-func (p *planner) fail(kind ErrorType, reason, message string) {
+func (p *planner) setError(kind ErrorType, reason, message string) {
 	p.d.Status.OperationalStatus = OperationalError
 	message = v1alpha1.Clipped(message, v1alpha1.MaxHostError)
 	p.d.Status.ErrorType, p.d.Status.ErrorMessage = kind, reason+": "+message
 	p.d.Record.Error = &v1alpha1.HostError{Reason: reason, Message: message}
 }
 
-// errorReason is the reason of an error; "" when there is none.
+// errorReason returns the reason of an error, or "" when there is none.
 func errorReason(e *v1alpha1.HostError) string {
 	if e == nil {
 		return ""
@@ -179,34 +153,34 @@ func errorReason(e *v1alpha1.HostError) string {
 	return e.Reason
 }
 
-// report counts errors and makes the events that follow from what changed.
-func (p *planner) report() {
-	p.reportError()
+// countError sets the error count, and adds an event for an error of another type or reason than before. The message alone may change with
+// every observation.
+func (p *planner) countError() {
+	before, after := p.Host.Status, &p.d.Status
+	switch {
+	case after.ErrorType == NoError:
+		after.ErrorCount = 0
+	case after.ErrorType != before.ErrorType || errorReason(p.d.Record.Error) != errorReason(p.Record.Error):
+		after.ErrorCount = before.ErrorCount + 1
+		p.d.Events = append(p.d.Events, Event{Warning: true, Reason: errorReason(p.d.Record.Error), Action: "Serve", Message: after.ErrorMessage})
+	default:
+		after.ErrorCount = before.ErrorCount
+	}
+}
+
+// addStateEvent adds an event for a new state, unless the event of an attempt reports it.
+func (p *planner) addStateEvent() {
 	if before, after := p.Host.Status.State, p.d.Status.State; after != before && !p.hasAttemptEvent() {
 		p.d.Events = append(p.d.Events, Event{Reason: stateReasons[after], Action: "Serve",
 			Message: fmt.Sprintf("the host is %s now, it was %s", stateName(after), stateName(before))})
 	}
 }
 
-// hasAttemptEvent says whether the beginning or the end of an attempt is told, with which the state changes.
+// hasAttemptEvent reports whether there is an event about the beginning or the end of an installation or inspection.
 func (p *planner) hasAttemptEvent() bool {
 	return slices.ContainsFunc(p.d.Events, func(e Event) bool {
 		return e.Action == string(hardware.OpInstall) || e.Action == string(hardware.OpInspect)
 	})
-}
-
-func (p *planner) reportError() {
-	before, after := p.Host.Status, &p.d.Status
-	switch {
-	case after.ErrorType == NoError:
-		after.ErrorCount = 0
-	case after.ErrorType != before.ErrorType || errorReason(p.d.Record.Error) != errorReason(p.Record.Error):
-		// The message may change with every look, and is no new error then.
-		after.ErrorCount = before.ErrorCount + 1
-		p.d.Events = append(p.d.Events, Event{Warning: true, Reason: errorReason(p.d.Record.Error), Action: "Serve", Message: after.ErrorMessage})
-	default:
-		after.ErrorCount = before.ErrorCount
-	}
 }
 
 func stateName(s State) string {
@@ -220,4 +194,53 @@ var stateReasons = map[State]string{
 	StateRegistering: "Registering", StateInspecting: "Inspecting", StateAvailable: "Available", StatePreparing: "Preparing",
 	StateProvisioning: "Provisioning", StateProvisioned: "Provisioned", StateExternallyProvisioned: "ExternallyProvisioned",
 	StateDeprovisioning: "Deprovisioning", StatePoweringOff: "PoweringOff", StateDeleting: "Deleting",
+}
+
+// idleInterval returns when to observe a host again where no attempt runs.
+func (p *planner) idleInterval() time.Duration {
+	return p.Timeouts.IdleInterval - time.Duration(p.Random*float64(p.Timeouts.IdleInterval)/10)
+}
+
+// WithActionError returns the Decision after its Action returned an error. An error that an administrator must correct or look at is reported
+// at once. After any other error the Action is tried again; that becomes an error of the attempt when its deadline has passed.
+func (d Decision) WithActionError(f Facts, err error) Decision {
+	d.RequeueAfter = 5 * f.Timeouts.PollInterval
+	switch hardware.KindOf(err) {
+	case hardware.Unauthorized, hardware.Invalid, hardware.Unsupported, hardware.Ignored:
+	default:
+		return d
+	}
+	p := &planner{Facts: f, d: d}
+	p.d.RequeueAfter = f.Timeouts.RetryBase
+	reason, message := ReasonOf(err), actionErrorMessage(err)
+	if e := d.Record.Error; e != nil && hardware.KindOf(err) != hardware.Unauthorized {
+		// The Decision has reported an error already. If the new one replaced it, the reason would change with every observation, each change
+		// with an event, and nobody could read why an attempt failed. During the grace period of a BMC it is the error of the record.
+		// A refused login is the exception: the next observation must find it as the reason, or it logs in again until the BMC locks
+		// the account.
+		if first, _, _ := strings.Cut(e.Message, secondErrorPrefix); e.Reason != reason || !strings.HasPrefix(first, message) {
+			p.setError(d.Status.ErrorType, e.Reason, first+secondErrorPrefix+reason+": "+message)
+		}
+		return p.d
+	}
+	p.setError(actionErrorTypes[d.Action.Kind], reason, message)
+	p.countError()
+	return p.d
+}
+
+// secondErrorPrefix precedes the second error in a message.
+const secondErrorPrefix = "; besides, "
+
+// actionErrorMessage returns the cause alone where the reason says already which call failed.
+func actionErrorMessage(err error) string {
+	var e *hardware.Error
+	if errors.As(err, &e) && e.Reason != "" && e.Err != nil {
+		return e.Err.Error()
+	}
+	return err.Error()
+}
+
+var actionErrorTypes = map[ActionKind]ErrorType{
+	ActionInspect: InspectionError, ActionInstall: ProvisioningError, ActionErase: ProvisioningError,
+	ActionCancel: PowerManagementError, ActionSetPower: PowerManagementError,
 }

@@ -273,8 +273,8 @@ func TestDecisions(t *testing.T) {
 			state: StateProvisioned, action: ActionSetPower, check: asks(off, false)},
 		{name: "the reboot annotation goes when the host is off", facts: facts(StateProvisioned, off).claimed().installed().with(func(f *Facts) { f.Host.Reboot, f.Host.RebootOnce = true, true }),
 			state: StateProvisioned, check: func(t *testing.T, d Decision) {
-				if len(d.DropAnnotations) != 1 || d.DropAnnotations[0] != AnnotationReboot {
-					t.Errorf("drops %v", d.DropAnnotations)
+				if len(d.RemoveAnnotations) != 1 || d.RemoveAnnotations[0] != AnnotationReboot {
+					t.Errorf("drops %v", d.RemoveAnnotations)
 				}
 			}},
 		{name: "a reboot annotation with a suffix keeps the host off", facts: facts(StateProvisioned, off).claimed().installed().with(func(f *Facts) { f.Host.Reboot = true }), state: StateProvisioned},
@@ -374,22 +374,22 @@ func TestDecisions(t *testing.T) {
 			state: StateAvailable, error: PreparationError, message: `EraseModeInvalid: annotation ingot.dev/erase is "Everything"`},
 		{name: "the annotation goes when its erase is proven", facts: facts(StatePreparing, off).attempted(1, hardware.OpErase, succeeded, "").with(func(f *Facts) { f.Host.Erase = "Full" }), state: StateAvailable,
 			check: func(t *testing.T, d Decision) {
-				if len(d.DropAnnotations) != 1 || d.Record.Erased == nil {
-					t.Errorf("drops %v, erased %+v", d.DropAnnotations, d.Record.Erased)
+				if len(d.RemoveAnnotations) != 1 || d.Record.Erased == nil {
+					t.Errorf("drops %v, erased %+v", d.RemoveAnnotations, d.Record.Erased)
 				}
 			}},
 		{name: "the annotation stays when a weaker erase is proven, and the host is looked at at once",
 			facts: facts(StatePreparing, off).attempted(1, hardware.OpErase, succeeded, "").with(func(f *Facts) { f.Host.Erase, f.Record.Wanted.Erase = "Full", v1alpha1.EraseMetadata }),
 			state: StateAvailable, check: func(t *testing.T, d Decision) {
-				if len(d.DropAnnotations) != 0 || d.Record.Erased == nil || d.Requeue != soon {
-					t.Errorf("drops %v, erased %+v, again in %s", d.DropAnnotations, d.Record.Erased, d.Requeue)
+				if len(d.RemoveAnnotations) != 0 || d.Record.Erased == nil || d.RequeueAfter != atOnce {
+					t.Errorf("drops %v, erased %+v, again in %s", d.RemoveAnnotations, d.Record.Erased, d.RequeueAfter)
 				}
 			}},
 		{name: "an annotation with an unknown mode is not served by any erase",
 			facts: facts(StatePreparing, off).attempted(1, hardware.OpErase, succeeded, "").with(func(f *Facts) { f.Host.Erase = "Everything" }),
 			state: StateAvailable, error: PreparationError, message: "EraseModeInvalid", check: func(t *testing.T, d Decision) {
-				if len(d.DropAnnotations) != 0 {
-					t.Errorf("drops %v", d.DropAnnotations)
+				if len(d.RemoveAnnotations) != 0 {
+					t.Errorf("drops %v", d.RemoveAnnotations)
 				}
 			}},
 		{name: "a proven erase waits for its power-off beyond the deadline, and is not done again",
@@ -420,7 +420,7 @@ func TestDecisions(t *testing.T) {
 		{name: "a host that is deleted no more waits for its BMC, and not for its removal",
 			facts: facts(StateDeleting, off).claimed().with(deleting).with(broken("CredentialsMissing")), state: StateDeleting, check: looksWithin(270*time.Second, 5*time.Minute)},
 		{name: "a deleted host that goes is looked at at once",
-			facts: facts(StateAvailable, off).with(deleting), state: StateDeleting, check: looksWithin(soon, soon)},
+			facts: facts(StateAvailable, off).with(deleting), state: StateDeleting, check: looksWithin(atOnce, atOnce)},
 		{name: "a deleted host that was never worked on needs no BMC", facts: facts(StateRegistering, off).with(broken("CredentialsMissing")).with(deleting), state: StateDeleting},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -434,7 +434,7 @@ func TestDecisions(t *testing.T) {
 			if c.check != nil {
 				c.check(t, d)
 			}
-			if d.Requeue <= 0 && !d.DropFinalizer && c.facts.Host.Observes() {
+			if d.RequeueAfter <= 0 && !d.RemoveFinalizer && c.facts.Host.CanBeObserved() {
 				t.Error("nothing brings this host back")
 			}
 		})
@@ -479,7 +479,7 @@ func TestAPausedHostIsNotTouchedAtAll(t *testing.T) {
 	f := facts(StateProvisioned, hardware.PowerOff).claimed().with(deleting)
 	f.Host.Paused, f.Host.HasImage = true, false
 	d := Plan(f)
-	if d.Status != f.Host.Status || d.Action.Kind != ActionNone || d.DropFinalizer || d.Requeue != 0 || len(d.Events) != 0 {
+	if d.Status != f.Host.Status || d.Action.Kind != ActionNone || d.RemoveFinalizer || d.RequeueAfter != 0 || len(d.Events) != 0 {
 		t.Errorf("decision = %+v", d)
 	}
 }
@@ -487,10 +487,10 @@ func TestAPausedHostIsNotTouchedAtAll(t *testing.T) {
 func TestARefusedActionShowsWhatAPersonMustMend(t *testing.T) {
 	f := facts(StateProvisioning, hardware.PowerOff).claimed().attempted(2, hardware.OpInstall, hardware.AttemptRunning, "")
 	d := Plan(f)
-	if busy := d.Refused(f, hardware.Errorf(hardware.Busy, "install", "host", "later")); busy.Status.ErrorType != NoError || busy.Requeue <= 0 {
+	if busy := d.WithActionError(f, hardware.Errorf(hardware.Busy, "install", "host", "later")); busy.Status.ErrorType != NoError || busy.RequeueAfter <= 0 {
 		t.Errorf("busy: %+v", busy)
 	}
-	refused := d.Refused(f, hardware.Errorf(hardware.Unsupported, "boot", "host", "no network boot"))
+	refused := d.WithActionError(f, hardware.Errorf(hardware.Unsupported, "boot", "host", "no network boot"))
 	if refused.Status.ErrorType != ProvisioningError || refused.Status.ErrorMessage != "BMCUnsupported: boot on host: Unsupported: no network boot" || len(refused.Events) != 1 ||
 		*refused.Record.Error != (v1alpha1.HostError{Reason: "BMCUnsupported", Message: "boot on host: Unsupported: no network boot"}) {
 		t.Errorf("unsupported: %+v, %+v", refused, refused.Record.Error)
@@ -501,12 +501,12 @@ func TestAPowerOffThatIsIgnoredIsAnErrorUntilThePowerIsOff(t *testing.T) {
 	f := facts(StateProvisioned, hardware.PowerOn).claimed().installed().with(poweringOff(-time.Hour))
 	f.Host.Online = false
 	ignored := &hardware.Error{Kind: hardware.Ignored, Reason: hardware.ReasonPowerOffIgnored, Op: "set power Off", Err: errors.New("it still reports On")}
-	d := Plan(f).Refused(f, ignored)
-	if d.Status.ErrorType != PowerManagementError || d.Status.ErrorMessage != "PowerOffIgnored: it still reports On" || d.Record.Error.Reason != "PowerOffIgnored" || d.Requeue != f.Timeouts.RetryBase {
-		t.Errorf("first: %+v, %+v, again in %s", d.Status, d.Record.Error, d.Requeue)
+	d := Plan(f).WithActionError(f, ignored)
+	if d.Status.ErrorType != PowerManagementError || d.Status.ErrorMessage != "PowerOffIgnored: it still reports On" || d.Record.Error.Reason != "PowerOffIgnored" || d.RequeueAfter != f.Timeouts.RetryBase {
+		t.Errorf("first: %+v, %+v, again in %s", d.Status, d.Record.Error, d.RequeueAfter)
 	}
 	f.Host.Status, f.Record = d.Status, d.Record
-	again := Plan(f).Refused(f, ignored)
+	again := Plan(f).WithActionError(f, ignored)
 	if again.Status.ErrorCount != 1 || len(again.Events) != 0 {
 		t.Errorf("the same error is told again: %d, %+v", again.Status.ErrorCount, again.Events)
 	}
@@ -527,7 +527,7 @@ func TestAFailedAttemptWhosePowerOffIsIgnoredIsOneError(t *testing.T) {
 		ignored := &hardware.Error{Kind: hardware.Ignored, Reason: hardware.ReasonPowerOffIgnored, Op: "set power Off", Err: errors.New("it still reports On")}
 		warnings := 0
 		for look := range 3 {
-			d := Plan(f).Refused(f, ignored)
+			d := Plan(f).WithActionError(f, ignored)
 			if e := d.Record.Error; e.Reason != string(reason) || !strings.HasPrefix(e.Message, "attempt 2 failed at Writing: seen; it is not tried again by itself") ||
 				!strings.HasSuffix(e.Message, "; besides, PowerOffIgnored: it still reports On") || d.Status.ErrorType != ProvisioningError || d.Status.ErrorCount != 1 {
 				t.Errorf("look %d: %+v, %+v", look, e, d.Status)
@@ -538,7 +538,7 @@ func TestAFailedAttemptWhosePowerOffIsIgnoredIsOneError(t *testing.T) {
 		if warnings != 1 {
 			t.Errorf("%s is told %d times", reason, warnings)
 		}
-		if e := Plan(f).Refused(f, hardware.Errorf(hardware.Unauthorized, "power", "host", "401")).Record.Error; e.Reason != v1alpha1.ReasonBMCUnauthorized {
+		if e := Plan(f).WithActionError(f, hardware.Errorf(hardware.Unauthorized, "power", "host", "401")).Record.Error; e.Reason != v1alpha1.ReasonBMCUnauthorized {
 			t.Errorf("the login is not known as refused, and is tried again with every look: %+v", e)
 		}
 	}
@@ -547,12 +547,12 @@ func TestAFailedAttemptWhosePowerOffIsIgnoredIsOneError(t *testing.T) {
 func TestAnErrorThatIsKeptWhileItsBMCIsSilentDoesNotGrow(t *testing.T) {
 	f := facts(StateProvisioning, hardware.PowerOn).claimed().attempted(2, hardware.OpInstall, hardware.AttemptRunning, "")
 	unsupported := hardware.Errorf(hardware.Unsupported, "boot", "host", "no network boot")
-	d := Plan(f).Refused(f, unsupported)
+	d := Plan(f).WithActionError(f, unsupported)
 	want := *d.Record.Error
 	for look := range 3 {
 		f.Host.Status, f.Record = d.Status, d.Record
 		f = f.with(broken("BMCUnreachable"))
-		if d = Plan(f).Refused(f, unsupported); *d.Record.Error != want || len(d.Events) != 0 {
+		if d = Plan(f).WithActionError(f, unsupported); *d.Record.Error != want || len(d.Events) != 0 {
 			t.Errorf("look %d: %+v, %+v", look, d.Record.Error, d.Events)
 		}
 	}
@@ -605,8 +605,8 @@ func TestTextsAreCutBetweenCharacters(t *testing.T) {
 func looksWithin(least, most time.Duration) func(*testing.T, Decision) {
 	return func(t *testing.T, d Decision) {
 		t.Helper()
-		if d.Requeue < least || d.Requeue > most {
-			t.Errorf("looks again after %s, want %s to %s", d.Requeue, least, most)
+		if d.RequeueAfter < least || d.RequeueAfter > most {
+			t.Errorf("looks again after %s, want %s to %s", d.RequeueAfter, least, most)
 		}
 	}
 }

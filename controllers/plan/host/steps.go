@@ -6,72 +6,78 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// result is what a step came to: the next step, a wait, or a call to the hardware. Make one with next, wait or act.
+// result is what a step returns: next, wait or act.
 type result struct {
-	// ends says that no further step is taken.
-	ends bool
-	// reason says what is waited for; empty: what the step is for.
+	// isFinal is true when no further step runs.
+	isFinal bool
+	// reason says what the host waits for. When it is empty, the name of the step says it.
 	reason string
-	// after is when to look again.
-	after  time.Duration
-	action Action
+	// requeueAfter is when to plan again.
+	requeueAfter time.Duration
+	action       Action
 }
 
+// next returns the result of a step that has nothing to do.
 func next() result { return result{} }
 
-func wait(reason string, after time.Duration) result {
-	return result{ends: true, reason: reason, after: after}
+// wait returns the result of a step that waits.
+func wait(reason string, requeueAfter time.Duration) result {
+	return result{isFinal: true, reason: reason, requeueAfter: requeueAfter}
 }
 
-func act(action Action, after time.Duration) result {
-	return result{ends: true, after: after, action: action}
+// act returns the result of a step that calls the hardware.
+func act(action Action, requeueAfter time.Duration) result {
+	return result{isFinal: true, requeueAfter: requeueAfter, action: action}
 }
 
-// soon is when to look again after an intent was recorded.
-const soon = time.Millisecond
+// atOnce is the delay to the next plan after something was written that the next plan depends on.
+const atOnce = time.Millisecond
 
-// step is one part of a state's work.
+// step is one thing that a state does or waits for.
 type step struct {
 	name string
-	take func(*planner) result
+	run  func(*planner) result
 }
 
-// attemptSteps bring the attempt of a state to its end, and try it again.
+// attemptSteps make the attempt of a state, and make another one after a failure.
 var attemptSteps = []step{
-	{"take note of a retry", (*planner).noteRetry},
-	{"record the intent alone", (*planner).recordIntent},
-	{"cancel other work", (*planner).cancelOther},
-	{"want the attempt", (*planner).wantFirst},
-	{"power off after the erase", (*planner).powerOffErased},
-	{"ask the installer", (*planner).askInstaller},
-	{"show the failure", (*planner).showFailure},
-	{"power off after the failure", (*planner).powerOffFailed},
-	{"await a person", (*planner).awaitPerson},
-	{"await the end of the pause", (*planner).awaitPause},
-	{"want another attempt", (*planner).wantAgain},
+	{"take note of a retry", (*planner).acceptRetryAnnotation},
+	{"record the intent alone", (*planner).waitForRecord},
+	{"cancel other work", (*planner).cancelOtherAttempt},
+	{"want the attempt", (*planner).beginFirstAttempt},
+	{"power off after the erase", (*planner).powerOffAfterErase},
+	{"ask the installer", (*planner).callInstaller},
+	{"show the failure", (*planner).reportFailure},
+	{"power off after the failure", (*planner).powerOffAfterFailure},
+	{"await a person", (*planner).waitForManualRetry},
+	{"await the end of the pause", (*planner).waitForRetryPause},
+	{"want another attempt", (*planner).beginNextAttempt},
 }
 
-// work is what is done in each state while no edge leads out of it: the steps are taken in order until one waits or acts.
-var work = map[State][]step{
+// stateSteps lists the steps of each state. They run while no edge leads out of the state, in this order, until one waits or acts. The name of
+// a step is in the log when the host waits for it.
+var stateSteps = map[State][]step{
 	StateInspecting: attemptSteps,
 	StateAvailable: {
-		{"record the intent alone", (*planner).recordIntent},
-		{"cancel what nobody wants any more", (*planner).cancelUnderWay},
-		{"power off a claimed host", (*planner).powerOffClaimed},
-		{"refuse an image without a Machine", (*planner).refuseImage},
+		{"record the intent alone", (*planner).waitForRecord},
+		{"cancel what nobody wants any more", (*planner).cancelUnusedAttempt},
+		{"power off a claimed host", (*planner).powerOffClaimedHost},
+		{"refuse an image without a Machine", (*planner).refuseUnclaimedImage},
 		{"refuse an unknown erase mode", (*planner).refuseEraseMode},
-		{"rest in the pool", (*planner).rest},
+		{"rest in the pool", (*planner).waitInPool},
 	},
 	StatePreparing: attemptSteps,
 	StateProvisioning: append([]step{
-		{"cancel for the release", (*planner).cancelReleased},
-		{"hold the host off", (*planner).holdOff},
-		{"await that claim and record agree", (*planner).awaitAgreement},
-		{"refuse root device hints", (*planner).refuseHints},
+		{"cancel for the release", (*planner).cancelAfterRelease},
+		{"hold the host off", (*planner).keepPoweredOff},
+		{"await that claim and record agree", (*planner).waitForConsistentClaim},
+		{"refuse root device hints", (*planner).refuseRootDeviceHints},
 	}, attemptSteps...),
 	StateProvisioned:           powerSteps,
 	StateExternallyProvisioned: powerSteps,
@@ -79,176 +85,265 @@ var work = map[State][]step{
 		{"power off before the erase", (*planner).powerOffBeforeErase},
 	}, attemptSteps...),
 	StatePoweringOff: {{"power off before the host goes", (*planner).powerOff}},
-	StateDeleting:    {{"show that the host goes", (*planner).awaitRemoval}},
+	StateDeleting:    {{"show that the host goes", (*planner).waitForRemoval}},
 }
 
-// powerSteps make the power what spec.online and the reboot annotations ask for.
+// powerSteps set the power as spec.online and the reboot annotations request.
 var powerSteps = []step{
-	{"power off", (*planner).powerOffAsked},
-	{"end a reboot's power-off", (*planner).endReboot},
-	{"stay off", (*planner).stayOff},
+	{"power off", (*planner).powerOffIfRequested},
+	{"end a reboot's power-off", (*planner).removeRebootAnnotation},
+	{"stay off", (*planner).waitWhileOff},
 	{"power on", (*planner).powerOn},
-	{"rest while it runs", (*planner).restRunning},
+	{"rest while it runs", (*planner).waitWhileOn},
 }
 
-// takeSteps does the work of the state.
-func (p *planner) takeSteps() {
+// runSteps runs the steps of the state and writes the result of the last one into the Decision.
+func (p *planner) runSteps() {
 	if p.isNewlyAvailable() && p.nextEdge() != nil {
-		p.d.Requeue, p.d.WaitsFor = soon, "the state to be written"
+		p.d.RequeueAfter, p.d.WaitingFor = atOnce, "the state to be written"
 		return
 	}
-	for _, s := range work[p.tableState()] {
-		r := s.take(p)
-		if !r.ends {
+	for _, s := range stateSteps[p.tableState()] {
+		r := s.run(p)
+		if !r.isFinal {
 			continue
 		}
-		p.d.Action, p.d.Requeue, p.d.WaitsFor = r.action, r.after, cmp.Or(r.reason, s.name)
+		p.d.Action, p.d.RequeueAfter, p.d.WaitingFor = r.action, r.requeueAfter, cmp.Or(r.reason, s.name)
 		return
 	}
-	p.d.Requeue = p.steady()
+	p.d.RequeueAfter = p.idleInterval()
 }
 
 func (p *planner) isNewlyAvailable() bool {
 	return p.tableState() == StateAvailable && p.Host.Status.State != p.d.Status.State
 }
 
-func (p *planner) rest() result { return wait("", p.steady()) }
+func (p *planner) waitInPool() result { return wait("", p.idleInterval()) }
 
-// awaitRemoval looks at once at a host that goes. One that is wanted again, and whose BMC cannot be read, waits for that.
-func (p *planner) awaitRemoval() result {
-	if p.isDeleted() || p.isGivenUp() {
-		return wait("", soon)
+// waitForRemoval has a deleted host planned again at once. A host that is claimed again while its BMC cannot be read waits for the BMC.
+func (p *planner) waitForRemoval() result {
+	if p.mustBeDeleted() || p.isAbandoned() {
+		return wait("", atOnce)
 	}
-	return wait("the BMC to be read", p.steady())
+	return wait("the BMC to be read", p.idleInterval())
 }
 
-// cancel ends the attempt that is under way.
+// cancel cancels the open attempt.
 func (p *planner) cancel() result {
 	w := p.d.Record.Wanted
-	return act(Action{Kind: ActionCancel, Attempt: hardware.Attempt{Number: w.Number, Deadline: w.Deadline.Time}}, p.Timeouts.Poll)
+	return act(Action{Kind: ActionCancel, Attempt: hardware.Attempt{Number: w.Number, Deadline: w.Deadline.Time}}, p.Timeouts.PollInterval)
 }
 
-func (p *planner) cancelUnderWay() result {
+func (p *planner) cancelUnusedAttempt() result {
 	if p.isIdle() {
 		return next()
 	}
 	return p.cancel()
 }
 
-func (p *planner) cancelReleased() result {
-	if p.isIdle() || !p.isUnwanted() {
+func (p *planner) cancelAfterRelease() result {
+	if p.isIdle() || !p.isReleased() {
 		return next()
 	}
 	return p.cancel()
 }
 
-// powerOffClaimed: the Machine of an available host may wait for the power-off before it asks for another image.
-func (p *planner) powerOffClaimed() result {
+// powerOffClaimedHost powers off an available host whose Machine has spec.online set to false. The Machine may wait for the confirmed
+// power-off before it requests another image.
+func (p *planner) powerOffClaimedHost() result {
 	switch {
 	case !p.Host.Claimed:
 		return next()
 	case p.Host.Online:
-		return wait("its Machine to ask for an image", p.steady())
+		return wait("its Machine to ask for an image", p.idleInterval())
 	}
-	if r := p.powerOff(); r.ends {
+	if r := p.powerOff(); r.isFinal {
 		return r
 	}
-	return wait("its Machine to ask for an image", p.steady())
+	return wait("its Machine to ask for an image", p.idleInterval())
 }
 
-func (p *planner) refuseImage() result {
+func (p *planner) refuseUnclaimedImage() result {
 	if !p.Host.HasImage {
 		return next()
 	}
-	p.fail(ProvisioningError, "NotClaimed", "spec.image is set and nobody has claimed the host: Ingot installs for Machines, so remove the image and create a Machine with spec.hostName")
-	return wait("spec.image to be removed", p.steady())
+	p.setError(ProvisioningError, "NotClaimed", "spec.image is set and nobody has claimed the host: Ingot installs for Machines, so remove the image and create a Machine with spec.hostName")
+	return wait("spec.image to be removed", p.idleInterval())
 }
 
 func (p *planner) refuseEraseMode() result {
 	if p.Host.Erase == "" {
 		return next()
 	}
-	p.fail(PreparationError, "EraseModeInvalid", fmt.Sprintf("annotation %s is %q: set it to Metadata or Full, or remove it", v1alpha1.AnnotationErase, p.Host.Erase))
-	return wait("another erase mode", p.steady())
+	p.setError(PreparationError, "EraseModeInvalid", fmt.Sprintf("annotation %s is %q: set it to Metadata or Full, or remove it", v1alpha1.AnnotationErase, p.Host.Erase))
+	return wait("another erase mode", p.idleInterval())
 }
 
-// holdOff keeps a host off whose Machine wants it off before anything is installed.
-func (p *planner) holdOff() result {
+// keepPoweredOff keeps a host off whose Machine has spec.online set to false, before anything is installed.
+func (p *planner) keepPoweredOff() result {
 	switch {
 	case p.Host.Online:
 		return next()
 	case !p.isIdle():
 		return p.cancel()
 	}
-	if r := p.powerOff(); r.ends {
+	if r := p.powerOff(); r.isFinal {
 		return r
 	}
-	return wait("spec.online", p.steady())
+	return wait("spec.online", p.idleInterval())
 }
 
-// awaitAgreement: claim and record are being written by the machine controller and do not agree yet.
-func (p *planner) awaitAgreement() result {
-	if p.isAsked() {
+// waitForConsistentClaim waits while the machine controller has written one of claim and record and not yet the other.
+func (p *planner) waitForConsistentClaim() result {
+	if p.isImageRequested() {
 		return next()
 	}
-	return wait("", p.Timeouts.Poll)
+	return wait("", p.Timeouts.PollInterval)
 }
 
-func (p *planner) refuseHints() result {
+func (p *planner) refuseRootDeviceHints() result {
 	if len(p.Host.UnsupportedHints) == 0 || !p.isIdle() {
 		return next()
 	}
-	p.fail(ProvisioningError, "RootDeviceHintsUnsupported", fmt.Sprintf("spec.rootDeviceHints has %s, which the installer cannot follow: "+
+	p.setError(ProvisioningError, "RootDeviceHintsUnsupported", fmt.Sprintf("spec.rootDeviceHints has %s, which the installer cannot follow: "+
 		"select the disk by deviceName, serialNumber, wwn, model or minSizeGigabytes", strings.Join(p.Host.UnsupportedHints, ", ")))
-	return wait("other root device hints", p.steady())
+	return wait("other root device hints", p.idleInterval())
 }
 
-// powerOffBeforeErase: nothing touches the disks before the BMC confirms power-off.
+// powerOffBeforeErase waits for the confirmed power-off before an erase begins. Without it: the tenant's system still runs while its disks are
+// erased, and writes its caches to them afterwards.
 func (p *planner) powerOffBeforeErase() result {
-	if !p.isIdle() || p.isEraseBegun() {
+	if !p.isIdle() || p.hasUnfinishedErase() {
 		return next()
 	}
-	return p.bringPower(hardware.PowerOff, true)
+	return p.setPower(hardware.PowerOff, true)
 }
 
-func (p *planner) powerOff() result { return p.bringPower(hardware.PowerOff, false) }
+func (p *planner) powerOff() result { return p.setPower(hardware.PowerOff, false) }
 
-// mustBeOn says whether spec.online and the reboot annotations ask for power.
+// mustBeOn reports whether spec.online and the reboot annotations request that the host is on.
 func (p *planner) mustBeOn() bool { return p.Host.Online && !p.Host.Reboot }
 
-func (p *planner) powerOffAsked() result {
+func (p *planner) powerOffIfRequested() result {
 	if p.mustBeOn() {
 		return next()
 	}
-	return p.bringPower(hardware.PowerOff, !p.Host.Online || !p.Host.RebootHard)
+	return p.setPower(hardware.PowerOff, !p.Host.Online || !p.Host.RebootHard)
 }
 
-func (p *planner) endReboot() result {
+func (p *planner) removeRebootAnnotation() result {
 	if p.mustBeOn() || !p.Host.RebootOnce {
 		return next()
 	}
-	p.d.DropAnnotations = []Annotation{AnnotationReboot}
-	return wait("", soon)
+	p.d.RemoveAnnotations = []Annotation{AnnotationReboot}
+	return wait("", atOnce)
 }
 
-func (p *planner) stayOff() result {
+func (p *planner) waitWhileOff() result {
 	if p.mustBeOn() {
 		return next()
 	}
-	return wait("", p.steady())
+	return wait("", p.idleInterval())
 }
 
-func (p *planner) powerOn() result { return p.bringPower(hardware.PowerOn, false) }
+func (p *planner) powerOn() result { return p.setPower(hardware.PowerOn, false) }
 
-// firstBoot is how long after an installation a server may take to come up: a self-test trains the memory and takes minutes.
-const firstBoot = 20 * time.Minute
+// firstBootPeriod is how long a server may take to boot after an installation: a self-test trains the memory and takes minutes.
+const firstBootPeriod = 20 * time.Minute
 
-// restRunning looks sooner at a host that boots what was installed for the first time, since a power loss then keeps a Machine
-// waiting for its Node.
-func (p *planner) restRunning() result {
+// waitWhileOn observes a host more often while it boots what was installed for the first time: a power loss in that time keeps its Machine
+// waiting for the Node.
+func (p *planner) waitWhileOn() result {
 	in := p.d.Record.Installed
-	if in == nil || p.Joined || p.Now.Sub(in.At.Time) > firstBoot {
-		return wait("", p.steady())
+	if in == nil || p.Joined || p.Now.Sub(in.At.Time) > firstBootPeriod {
+		return wait("", p.idleInterval())
 	}
-	return wait("", p.steady()/10)
+	return wait("", p.idleInterval()/10)
 }
+
+// powerTransitions are the states that are recorded while a power change is in progress.
+var powerTransitions = map[hardware.PowerState]hardware.PowerState{hardware.PowerOn: hardware.PowerTurningOn, hardware.PowerOff: hardware.PowerTurningOff}
+
+// slowPowerChange is the time after which a power change in progress is observed less often.
+const slowPowerChange = time.Minute
+
+// setPower requests the power state, and returns next when the BMC confirms it. The record has PoweringOff or PoweringOn with the time of the
+// first request. The installer decides how it requests the change, and when the change counts as ignored.
+func (p *planner) setPower(desired hardware.PowerState, graceful bool) result {
+	if p.observedPower() == desired {
+		return next()
+	}
+	p.powerTransition = powerTransitions[desired]
+	// The record has microseconds. Every call for the same change must have the same time, or the installer takes it for another change.
+	since, requeueAfter := p.Now.Truncate(time.Microsecond), p.Timeouts.PollInterval
+	before := p.Record.Power
+	if before != nil && before.State == string(p.powerTransition) && before.ObservedGeneration == p.Host.Generation {
+		since = before.ObservedAt.Time
+	}
+	if p.Now.Sub(since) > slowPowerChange {
+		requeueAfter = 5 * p.Timeouts.PollInterval
+	}
+	return act(Action{Kind: ActionSetPower, Power: hardware.PowerChange{Desired: desired, Graceful: graceful, Since: since}}, requeueAfter)
+}
+
+// recordPower writes the power state of this generation of the BareMetalHost into the record, with the time since when it is so.
+func (p *planner) recordPower() {
+	if p.isInstallerSwitchingPower() {
+		return
+	}
+	if observed := p.observedPower(); observed != hardware.PowerUnknown {
+		p.d.Status.PoweredOn = observed != hardware.PowerOff
+	}
+	state, before := string(p.powerToRecord()), p.Record.Power
+	if p.isPowerUnchangedByClaim(state) {
+		left := claimPeriod - p.Now.Sub(p.GenerationObservedAt)
+		p.d.RequeueAfter = min(cmp.Or(p.d.RequeueAfter, left), left)
+		return
+	}
+	power := v1alpha1.HostPower{State: state, ObservedGeneration: p.Host.Generation, ObservedAt: microTime(p.Now)}
+	if before != nil && before.State == power.State && before.ObservedGeneration == power.ObservedGeneration {
+		power.ObservedAt = before.ObservedAt
+	}
+	p.d.Record.Power = &power
+}
+
+// powerToRecord returns the power change in progress, else the observed state.
+func (p *planner) powerToRecord() hardware.PowerState {
+	before := p.Record.Power
+	switch {
+	case p.powerTransition != "":
+		return p.powerTransition
+	case p.observedPower() != hardware.PowerUnknown:
+		return p.observedPower()
+	case before != nil && (before.State == string(hardware.PowerTurningOff) || before.State == string(hardware.PowerTurningOn)):
+		return hardware.PowerState(before.State)
+	}
+	return hardware.PowerUnknown
+}
+
+// isInstallerSwitchingPower reports whether only the power state has changed, during an installation. An installer switches the power as its
+// work needs and its progress reports that, so no write is made for it. Whoever needs the server off creates a new generation or sets
+// spec.online to false, and then the power is recorded as it is, because an Off of this generation is evidence. Without that exception: a roll
+// waits for the power-off of a host that is off already, and the Machine is stuck.
+func (p *planner) isInstallerSwitchingPower() bool {
+	before := p.Record.Power
+	if !p.Host.Online || before == nil || before.ObservedGeneration != p.Host.Generation || before.State != string(hardware.PowerOn) && before.State != string(hardware.PowerOff) {
+		return false
+	}
+	return p.observedPower() != hardware.PowerUnknown && p.powerTransition == "" && !p.isIdle() && p.isStayingIn(StateProvisioning) &&
+		equality.Semantic.DeepEqual(p.Record, p.d.Record)
+}
+
+// claimPeriod is how long a claim may take from the consumerRef to the image.
+const claimPeriod = 5 * time.Second
+
+// isPowerUnchangedByClaim reports whether a claim has just begun and the power is as it was before it. The claim is a new generation too, and
+// its image follows at once; the power is recorded for the claim's generation only when the image does not follow.
+func (p *planner) isPowerUnchangedByClaim(state string) bool {
+	before := p.Record.Power
+	return before != nil && before.State == state && before.ObservedGeneration != p.Host.Generation && p.powerTransition == "" &&
+		!p.Host.HasImage && !p.GenerationObservedAt.IsZero() && p.Now.Sub(p.GenerationObservedAt) < claimPeriod && p.isStayingIn(StateAvailable)
+}
+
+// isStayingIn reports whether the host is in the state before and after this Decision.
+func (p *planner) isStayingIn(s State) bool { return p.Host.Status.State == s && p.d.Status.State == s }

@@ -35,11 +35,11 @@ func TestThePowerOfAnInstallationIsNoWriteOfItsOwn(t *testing.T) {
 
 func TestAClaimThatIsFollowedByAnImageConfirmsNoPower(t *testing.T) {
 	f := facts(StateAvailable, hardware.PowerOff).claimed()
-	f.Host.Generation, f.Host.HasImage, f.Host.Online, f.GenerationSeen = 4, false, false, noon
-	if d := Plan(f); d.Record.Power.ObservedGeneration != 3 || d.Requeue != claimTime {
-		t.Errorf("at once: generation %d, again in %s", d.Record.Power.ObservedGeneration, d.Requeue)
+	f.Host.Generation, f.Host.HasImage, f.Host.Online, f.GenerationObservedAt = 4, false, false, noon
+	if d := Plan(f); d.Record.Power.ObservedGeneration != 3 || d.RequeueAfter != claimPeriod {
+		t.Errorf("at once: generation %d, again in %s", d.Record.Power.ObservedGeneration, d.RequeueAfter)
 	}
-	f.Now = noon.Add(claimTime)
+	f.Now = noon.Add(claimPeriod)
 	if d := Plan(f); d.Record.Power.ObservedGeneration != 4 {
 		t.Error("a power-off may be waited for, and is not confirmed")
 	}
