@@ -18,17 +18,21 @@ const (
 	traceVariable  = "INGOT_MUTANT_TRACE"
 )
 
-// switchSource is added to every mutated package. A test program that records writes the number of every mutant it reaches to a
-// file, once, and behaves as the product does.
+// switchSource is added to every mutated package. A test program that records writes the name of every mutant it reaches to a
+// file, once, and behaves as the product does. The numbers are those within the package, so that a package is compiled anew only
+// when its own code changes.
 const switchSource = `package %s
 
 import (
 	mutantos "os"
 	mutantstrconv "strconv"
+	mutantstrings "strings"
 	mutantsync "sync"
 )
 
-var mutantActive, _ = mutantstrconv.Atoi(mutantos.Getenv("` + mutantVariable + `"))
+const mutantPackage = %q
+
+var mutantActive, _ = mutantstrconv.Atoi(mutantstrings.TrimPrefix(mutantos.Getenv("` + mutantVariable + `"), mutantPackage + ":"))
 
 var mutantTrace, _ = mutantos.OpenFile(mutantos.Getenv("` + traceVariable + `"), mutantos.O_APPEND|mutantos.O_WRONLY, 0)
 
@@ -36,7 +40,7 @@ var mutantReached mutantsync.Map
 
 func mutantRecord(id int) {
 	if _, known := mutantReached.LoadOrStore(id, true); !known {
-		_, _ = mutantTrace.WriteString(mutantstrconv.Itoa(id) + "\n")
+		_, _ = mutantTrace.WriteString(mutantPackage + ":" + mutantstrconv.Itoa(id) + "\n")
 	}
 }
 
@@ -56,7 +60,7 @@ func mutantNumber[T any](id int, changed, original T) T {
 `
 
 // switchImports are the packages that switchSource imports.
-var switchImports = []string{"os", "strconv", "sync"}
+var switchImports = []string{"os", "strconv", "strings", "sync"}
 
 // edit puts the code of a mutant in place of the text between two offsets.
 type edit struct {
@@ -75,19 +79,16 @@ type overlay struct {
 func instrumentAll(packages []*goPackage, work string) ([]*mutant, error) {
 	var all []*mutant
 	over := overlay{Replace: map[string]string{}}
-	next := 1
 	for n, p := range packages {
-		found, err := p.findMutants(next)
+		found, err := p.findMutants()
 		if err != nil {
 			return nil, err
 		}
-		next += len(found)
 		texts, found, err := p.instrument(found)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, found...)
-		texts[filepath.Join(p.dir, "mutantswitch.go")] = fmt.Appendf(nil, switchSource, p.files[0].syntax.Name.Name)
 		for path, text := range texts {
 			changed := filepath.Join(work, fmt.Sprintf("%d-%s", n, filepath.Base(path)))
 			if err := os.WriteFile(changed, text, 0o600); err != nil {
@@ -103,6 +104,12 @@ func instrumentAll(packages []*goPackage, work string) ([]*mutant, error) {
 	return all, os.WriteFile(overlayFile(work), data, 0o600)
 }
 
+func (p *goPackage) switchFile() string { return filepath.Join(p.dir, "mutantswitch.go") }
+
+func (p *goPackage) switchText() []byte {
+	return fmt.Appendf(nil, switchSource, p.files[0].syntax.Name.Name, p.path)
+}
+
 func overlayFile(work string) string { return filepath.Join(work, "overlay.json") }
 
 // maxAttempts bounds how often a package is checked again without the mutants that the compiler refuses.
@@ -116,14 +123,12 @@ func (p *goPackage) instrument(found []*mutant) (map[string][]byte, []*mutant, e
 		for _, f := range p.files {
 			texts[f.path] = []byte(render(string(f.text), 0, len(f.text), f.edits))
 		}
-		switchFile := filepath.Join(p.dir, "mutantswitch.go")
-		texts[switchFile] = fmt.Appendf(nil, switchSource, p.files[0].syntax.Name.Name)
+		texts[p.switchFile()] = p.switchText()
 		fset, files, _, errs, err := p.check(texts)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s with its mutants: %w", p.path, err)
 		}
 		if len(errs) == 0 {
-			delete(texts, switchFile)
 			return texts, found, nil
 		}
 		problem = errs[0]

@@ -60,7 +60,7 @@ func (m *mutant) judge(ctx context.Context, grace time.Duration) fate {
 		for _, t := range tests {
 			cpu += t.cpu
 		}
-		r := tests[0].program.run(ctx, tests, grace+5*cpu, mutantVariable+"="+m.number())
+		r := tests[0].program.run(ctx, tests, grace+5*cpu, mutantVariable+"="+m.name())
 		switch {
 		case r.timedOut:
 			return timedOut

@@ -13,7 +13,7 @@ import (
 
 // mutant is one change of the product's code.
 type mutant struct {
-	id       int
+	id       int // unique in its package
 	pkg      *goPackage
 	position token.Position
 	function string
@@ -38,8 +38,8 @@ type finder struct {
 	mutants  []*mutant
 }
 
-// findMutants returns the mutants of a package, numbered from next, and keeps their edits in its files.
-func (p *goPackage) findMutants(next int) ([]*mutant, error) {
+// findMutants returns the mutants of a package and keeps their edits in its files.
+func (p *goPackage) findMutants() ([]*mutant, error) {
 	texts := map[string][]byte{}
 	for _, f := range p.files {
 		texts[f.path] = f.text
@@ -57,7 +57,7 @@ func (p *goPackage) findMutants(next int) ([]*mutant, error) {
 		if ast.IsGenerated(f.syntax) {
 			continue
 		}
-		found := &finder{pkg: p, file: f, fset: fset, info: info, next: next + len(all), covered: map[ast.Expr]int{}}
+		found := &finder{pkg: p, file: f, fset: fset, info: info, next: 1 + len(all), covered: map[ast.Expr]int{}}
 		for _, d := range f.syntax.Decls {
 			found.declaration(d)
 		}

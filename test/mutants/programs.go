@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -84,17 +83,36 @@ func buildPrograms(ctx context.Context, o options, packages []*goPackage, work s
 		dirs[path] = dir
 	}
 	var programs []*testProgram
-	for i, path := range paths {
-		p := &testProgram{path: path, dir: dirs[path], file: filepath.Join(work, strconv.Itoa(i)+".test")}
-		if _, err := goCommand(ctx, o.root, "test", "-c", "-vet=off", "-overlay="+overlayFile(work), "-ldflags=-s -w", "-o", p.file, path); err != nil {
+	batches := map[string][]string{}
+	for _, path := range paths {
+		folder := batchFolder(batches, path, work)
+		batches[folder] = append(batches[folder], path)
+		programs = append(programs, &testProgram{path: path, dir: dirs[path], file: filepath.Join(folder, filepath.Base(path)+".test")})
+	}
+	for folder, paths := range batches {
+		args := []string{"test", "-c", "-vet=off", "-overlay=" + overlayFile(work), "-ldflags=-s -w", "-o", folder + "/"}
+		if _, err := goCommand(ctx, o.root, append(args, paths...)...); err != nil {
 			return nil, err
 		}
+	}
+	for _, p := range programs {
 		if err := p.list(ctx); err != nil {
 			return nil, err
 		}
-		programs = append(programs, p)
 	}
 	return programs, nil
+}
+
+// batchFolder returns the folder for the test program of a package. One go command compiles a whole batch, and names each program
+// after the last element of its path: packages with the same one are in different batches.
+func batchFolder(batches map[string][]string, path, work string) string {
+	for n := 0; ; n++ {
+		folder := filepath.Join(work, fmt.Sprintf("batch-%d", n))
+		taken := slices.ContainsFunc(batches[folder], func(other string) bool { return filepath.Base(other) == filepath.Base(path) })
+		if !taken {
+			return folder
+		}
+	}
 }
 
 // list asks the program for its tests.
@@ -115,9 +133,9 @@ func (p *testProgram) list(ctx context.Context) error {
 
 // recordReach runs every test alone and notes which mutants it reaches and how much processor time it needs.
 func recordReach(ctx context.Context, programs []*testProgram, mutants []*mutant, o options) error {
-	byID := map[int]*mutant{}
+	byName := map[string]*mutant{}
 	for _, m := range mutants {
-		byID[m.id] = m
+		byName[m.name()] = m
 	}
 	var tests []*testFunction
 	for _, p := range programs {
@@ -129,8 +147,8 @@ func recordReach(ctx context.Context, programs []*testProgram, mutants []*mutant
 		lock.Lock()
 		defer lock.Unlock()
 		t.err = err
-		for _, id := range reached {
-			if m := byID[id]; m != nil && slices.Contains(m.pkg.judges, t.program.path) {
+		for _, name := range reached {
+			if m := byName[name]; m != nil && slices.Contains(m.pkg.judges, t.program.path) {
 				m.reached = append(m.reached, t)
 			}
 		}
@@ -143,7 +161,7 @@ func recordReach(ctx context.Context, programs []*testProgram, mutants []*mutant
 }
 
 // record runs one test without a mutant and returns the mutants that it reaches: none if it needs more than the limit.
-func (t *testFunction) record(ctx context.Context, limit time.Duration) ([]int, error) {
+func (t *testFunction) record(ctx context.Context, limit time.Duration) ([]string, error) {
 	trace, err := os.CreateTemp(filepath.Dir(t.program.file), "trace-")
 	if err != nil {
 		return nil, err
@@ -161,15 +179,7 @@ func (t *testFunction) record(ctx context.Context, limit time.Duration) ([]int, 
 	if err != nil {
 		return nil, err
 	}
-	var ids []int
-	for line := range strings.Lines(string(data)) {
-		id, err := strconv.Atoi(strings.TrimSpace(line))
-		if err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
-	}
-	return ids, nil
+	return strings.Fields(string(data)), nil
 }
 
 // runResult is what became of one run of a test program.

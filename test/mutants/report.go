@@ -21,7 +21,8 @@ type equivalentMutant struct {
 	used   bool
 }
 
-func (m *mutant) number() string { return strconv.Itoa(m.id) }
+// name is how the test programs know the mutant.
+func (m *mutant) name() string { return m.pkg.path + ":" + strconv.Itoa(m.id) }
 
 // key names the mutant without its line, which moves whenever somebody writes above it.
 func (m *mutant) key() string { return m.pkg.shortPath() + " " + m.function + ": " + m.change }
@@ -82,7 +83,7 @@ type report struct {
 }
 
 func newReport(mutants []*mutant, list []*equivalentMutant, o options) *report {
-	r := &report{mutants: slices.SortedFunc(slices.Values(mutants), func(a, b *mutant) int { return cmp.Compare(a.id, b.id) }), options: o}
+	r := &report{mutants: slices.SortedFunc(slices.Values(mutants), func(a, b *mutant) int { return cmp.Or(cmp.Compare(a.pkg.path, b.pkg.path), cmp.Compare(a.id, b.id)) }), options: o}
 	packages := map[string]bool{}
 	for _, m := range mutants {
 		packages[m.pkg.shortPath()] = true
