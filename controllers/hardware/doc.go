@@ -6,7 +6,7 @@
 // the Kinds, so that the caller decides by the kind and never by the text.
 //
 // The adapters are in the packages below: redfish implements BMC; direct implements Installer with a BMC, the boot service of
-// package netboot and the agent. Every Installer passes the conformance suite.
+// package netboot and the agent. Every Installer passes the suite in test/conformance.
 //
 // # Ownership of state
 //

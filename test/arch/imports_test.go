@@ -19,7 +19,6 @@ var law = []rule{
 	{"presentation", []string{"api", "presentation"}},
 	{"cloudinit", []string{"api", "presentation", "cloudinit"}},
 	{"imagebuilder", []string{"api", "presentation", "imagebuilder"}},
-	{"controllers/hardware/conformance", []string{"controllers/hardware"}},
 	{"controllers/hardware", []string{"controllers/hardware"}},
 	// What user data says is a part of what makes a NodeType possible.
 	{"controllers/plan/feasibility", []string{"api", "presentation", "cloudinit"}},
@@ -32,7 +31,9 @@ var law = []rule{
 	{"cmd/ingot-manager", []string{"api", "presentation", "cloudinit", "controllers", "cmd/ingot-manager", "config"}},
 	{"cmd/ingot", []string{"api", "presentation", "cloudinit", "imagebuilder", "controllers", "config", "cmd/ingot", "cmd/ingot-manager/settings", "test/rack", "test/cluster", "test/invariants"}},
 	{"config", nil},
-	{"test/rack", []string{"api", "controllers/hardware", "test/rack"}},
+	{"test/bmc", []string{"controllers/hardware", "test/bmc"}},
+	{"test/conformance", []string{"controllers/hardware"}},
+	{"test/rack", []string{"api", "controllers/hardware", "test/bmc", "test/rack"}},
 	{"test/cluster", nil},
 	{"test/controlplane", []string{"test/controlplane"}},
 	{"test", []string{"api", "presentation", "cloudinit", "imagebuilder", "controllers", "config", "cmd", "test"}},
@@ -41,7 +42,7 @@ var law = []rule{
 // adapters are the packages of controllers/hardware that speak to the outside; the port itself and the controllers see none of them.
 var adapters = []string{
 	"controllers/hardware/redfish", "controllers/hardware/direct", "controllers/hardware/ironic",
-	"controllers/hardware/netboot", "controllers/hardware/agent", "controllers/hardware/conformance",
+	"controllers/hardware/netboot", "controllers/hardware/agent",
 }
 
 func TestPackagesImportOnlyWhatTheLawAllows(t *testing.T) {

@@ -35,11 +35,11 @@ var owned = []struct {
 		"cmd/ingot/fleet":            reads,
 	}},
 	{"hardware", "AttemptStatus", map[string]use{
-		"controllers/hardware/netboot":     reads,
-		"controllers/hardware/direct":      writes,
-		"controllers/host/sessions":        writes, // what it reads of the Installer's kept state
-		"controllers/plan/host":            reads,
-		"controllers/hardware/conformance": reads,
+		"controllers/hardware/netboot": reads,
+		"controllers/hardware/direct":  writes,
+		"controllers/host/sessions":    writes, // what it reads of the Installer's kept state
+		"controllers/plan/host":        reads,
+		"test/conformance":             reads,
 	}},
 	{"netboot", "Session", map[string]use{
 		"controllers/host/sessions":   writes,

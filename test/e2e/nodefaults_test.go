@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/test/bmc"
 	"github.com/ingot-dev/ingot/test/rack"
-	"github.com/ingot-dev/ingot/test/rack/bmc"
 )
 
 func reboots(ctx context.Context, s *scene) error {

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/test/bmc"
 	"github.com/ingot-dev/ingot/test/rack"
-	"github.com/ingot-dev/ingot/test/rack/bmc"
 )
 
 func awaitPower(t *testing.T, s *rack.Server, want hardware.PowerState) {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/ingot-dev/ingot/test/bmc"
 	"github.com/ingot-dev/ingot/test/rack"
-	"github.com/ingot-dev/ingot/test/rack/bmc"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/test/bmc"
 	"github.com/ingot-dev/ingot/test/rack"
-	"github.com/ingot-dev/ingot/test/rack/bmc"
 )
 
 // doesNotBoot powers the server on, without an override, and wants it to find nothing on its disk.

@@ -1,7 +1,7 @@
 package rack
 
 import (
-	"github.com/ingot-dev/ingot/test/rack/bmc"
+	"github.com/ingot-dev/ingot/test/bmc"
 )
 
 // Step is a point that a server passes on its way from power-on to node.

@@ -25,9 +25,9 @@ import (
 
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/test/bmc"
 	"github.com/ingot-dev/ingot/test/cluster"
 	"github.com/ingot-dev/ingot/test/rack"
-	"github.com/ingot-dev/ingot/test/rack/bmc"
 	"github.com/ingot-dev/ingot/test/rack/kubelet"
 	"github.com/ingot-dev/ingot/test/require"
 )

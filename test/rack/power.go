@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
-	"github.com/ingot-dev/ingot/test/rack/bmc"
+	"github.com/ingot-dev/ingot/test/bmc"
 )
 
 // errPowerCut is why a server's life ends.

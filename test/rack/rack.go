@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/ingot-dev/ingot/test/rack/bmc"
+	"github.com/ingot-dev/ingot/test/bmc"
 )
 
 // defaultDisk is the size of a server's disk: room for an operating system with a GPU driver, and sparse.

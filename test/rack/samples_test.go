@@ -25,8 +25,8 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/direct"
+	"github.com/ingot-dev/ingot/test/bmc"
 	"github.com/ingot-dev/ingot/test/rack"
-	"github.com/ingot-dev/ingot/test/rack/bmc"
 )
 
 // sample are the objects of a file of config/samples/tenant, decoded strictly.

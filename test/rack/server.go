@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
-	"github.com/ingot-dev/ingot/test/rack/bmc"
+	"github.com/ingot-dev/ingot/test/bmc"
 )
 
 // Server is a simulated server.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
-	"github.com/ingot-dev/ingot/controllers/hardware/conformance"
 	"github.com/ingot-dev/ingot/controllers/hardware/direct"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
+	"github.com/ingot-dev/ingot/test/conformance"
 )
 
 // racingStore changes the session between the read and the write of the Installer.

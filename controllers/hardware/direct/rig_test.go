@@ -14,10 +14,10 @@ import (
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
-	"github.com/ingot-dev/ingot/controllers/hardware/conformance"
 	"github.com/ingot-dev/ingot/controllers/hardware/direct"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
+	"github.com/ingot-dev/ingot/test/conformance"
 )
 
 const bootMAC = "52:54:00:aa:00:01"

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
-	"github.com/ingot-dev/ingot/controllers/hardware/conformance"
+	"github.com/ingot-dev/ingot/test/conformance"
 )
 
 // kinds are all that an error of the port may be.

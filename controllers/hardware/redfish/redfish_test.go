@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
-	"github.com/ingot-dev/ingot/controllers/hardware/conformance"
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
+	"github.com/ingot-dev/ingot/test/conformance"
 )
 
 // clock is a time that moves when told.
