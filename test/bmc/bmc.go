@@ -3,12 +3,16 @@ package bmc
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,30 +20,14 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// stopGrace bounds the wait for requests that are being answered.
-const stopGrace = 5 * time.Second
-
-// Reset is a Redfish reset type.
-type Reset string
-
-// Reset types that a BMC offers.
-const (
-	ResetOn               Reset = "On"
-	ResetForceOff         Reset = "ForceOff"
-	ResetGracefulShutdown Reset = "GracefulShutdown"
-	ResetGracefulRestart  Reset = "GracefulRestart"
-	ResetForceRestart     Reset = "ForceRestart"
-	ResetPushPowerButton  Reset = "PushPowerButton"
-)
-
-// resets are offered, in this order.
-var resets = []Reset{ResetOn, ResetForceOff, ResetGracefulShutdown, ResetGracefulRestart, ResetForceRestart, ResetPushPowerButton}
+// stopTimeout bounds the wait for requests that are being answered.
+const stopTimeout = 5 * time.Second
 
 // Machine is the server that the BMC manages. Its methods return at once.
 type Machine interface {
-	// Power is the power state as the BMC's sensors see it.
+	// Power returns the power state that the BMC's sensors report.
 	Power() hardware.PowerState
-	// Reset asks for a change of power.
+	// Reset requests a change of power.
 	Reset(Reset)
 }
 
@@ -47,21 +35,22 @@ type Machine interface {
 type Options struct {
 	// Name is the server's, for the certificate.
 	Name string
-	// Address is where it listens; empty: a free port on 127.0.0.1.
+	// Address is where the BMC listens; empty: a free port on 127.0.0.1.
 	Address            string
 	Machine            Machine
 	Hardware           hardware.Inventory
 	Authority          *Authority
 	Username, Password string
-	// HGXBaseboard: a second, physical ComputerSystem HGX_Baseboard_0, and the NVIDIA devices in chassis of their own.
-	HGXBaseboard bool
-	// Now tells the time; nil: time.Now.
+	Personality        Personality
+	// Wrap, if set, returns the handler that gets the BMC's requests in place of the BMC's own.
+	Wrap func(http.Handler) http.Handler
+	// Now returns the time; nil: time.Now.
 	Now func() time.Time
-	// Log gets power changes and refusals; nil: nothing.
+	// Log gets resets and messages of the HTTP server; nil: nothing is logged.
 	Log *slog.Logger
 }
 
-// BMC is a management controller. Start makes it listen.
+// BMC is a simulated management controller. Start makes it listen.
 type BMC struct {
 	options  Options
 	server   *http.Server
@@ -76,16 +65,20 @@ type BMC struct {
 	faults   Faults
 	loaded   map[string]bool
 	password string
-	sessions map[string]string // token to path
-	made     int
-	boot     override
-	tree     map[string]map[string]any
+	sessions map[string]string // path by token
+	// sessionsMade numbers the sessions.
+	sessionsMade int
+	boot         bootOverride
+	// media is the URL of the inserted image; empty: none.
+	media string
+	tree  tree
 }
 
-// override is the boot source override.
-type override struct {
-	enabled, target, mode string
-	tag                   int
+// bootOverride is the boot source override of the server's system.
+type bootOverride struct {
+	enabled, target string
+	// version counts the changes, for the ETag.
+	version int
 }
 
 // New makes a BMC that does not listen yet.
@@ -101,9 +94,9 @@ func New(options Options) *BMC {
 	}
 	b := &BMC{
 		options: options, stopping: make(chan struct{}), loaded: map[string]bool{}, password: options.Password,
-		sessions: map[string]string{}, boot: override{enabled: "Disabled", target: "None", mode: "UEFI"},
+		sessions: map[string]string{}, boot: bootOverride{enabled: "Disabled", target: "None"},
 	}
-	b.tree = buildTree(options.Hardware, options.HGXBaseboard)
+	b.tree = buildTree(options.Hardware, options.Personality)
 	return b
 }
 
@@ -124,8 +117,12 @@ func (b *BMC) Start(ctx context.Context) error {
 	b.mu.Lock()
 	b.address = listener.Addr().String()
 	b.mu.Unlock()
+	var handler http.Handler = http.HandlerFunc(b.serve)
+	if b.options.Wrap != nil {
+		handler = b.options.Wrap(handler)
+	}
 	b.server = &http.Server{
-		Handler: http.HandlerFunc(b.serve), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 5 * time.Minute,
+		Handler: handler, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 5 * time.Minute,
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 		ErrorLog:  log.New(logWriter{b.options.Log}, "", 0),
 	}
@@ -137,10 +134,10 @@ func (b *BMC) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop closes every connection and returns when no request is left. It is for a BMC that was started.
+// Stop closes every connection and returns when no request is left. The BMC must have been started.
 func (b *BMC) Stop() error {
 	close(b.stopping)
-	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	err := b.server.Shutdown(ctx)
 	if err != nil {
@@ -153,31 +150,62 @@ func (b *BMC) Stop() error {
 	return nil
 }
 
-// Address is the service's URL, scheme and host only.
+// Address returns the URL of the service, scheme and host only.
 func (b *BMC) Address() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return "https://" + b.address
 }
 
-// SetPassword changes the account's password; sessions stay, as Redfish leaves open.
+// Endpoint returns how to reach the BMC, with its credentials and the certificate of its authority.
+func (b *BMC) Endpoint() hardware.Endpoint {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return hardware.Endpoint{
+		Address: "https://" + b.address, Username: b.options.Username, Password: b.password, CABundle: b.options.Authority.PEM(),
+	}
+}
+
+// SetPassword changes the account's password. Sessions stay open, as Redfish permits.
 func (b *BMC) SetPassword(password string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.password = password
 }
 
-// Reads is how many GETs have come in, those that were refused or never answered among them.
+// Reads returns how many GETs have come in, including those that were refused or never answered.
 func (b *BMC) Reads() int64 { return b.reads.Load() }
 
-// Sessions is how many sessions are open.
+// Sessions returns how many sessions are open.
 func (b *BMC) Sessions() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.sessions)
 }
 
-// TakeBoot returns what the boot override asks for and uses it up when it holds once; empty: the firmware's own boot order.
+// Tokens returns the tokens of the open sessions.
+func (b *BMC) Tokens() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Keys(b.sessions))
+}
+
+// EndSessions ends all sessions without notice, as a restart of the BMC does.
+func (b *BMC) EndSessions() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.sessions)
+}
+
+// Override returns the boot override as a client reads it: whether it is enabled, and its target.
+func (b *BMC) Override() (enabled, target string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.boot.enabled, b.boot.target
+}
+
+// TakeBoot returns the source that the boot override names, and disables an override that is set for one boot. It returns ""
+// when none is set: the firmware then boots in its own order.
 func (b *BMC) TakeBoot() hardware.BootSource {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -187,18 +215,54 @@ func (b *BMC) TakeBoot() hardware.BootSource {
 	target := b.boot.target
 	if b.boot.enabled == "Once" {
 		b.boot.enabled, b.boot.target = "Disabled", "None"
-		b.boot.tag++
+		b.boot.version++
 	}
 	switch target {
 	case "Pxe", "UefiHttp":
 		return hardware.BootNetwork
 	case "Hdd":
 		return hardware.BootDisk
+	case "Cd", "Usb":
+		return hardware.BootMedia
 	}
 	return ""
 }
 
-// logWriter passes what net/http says on, at a level where refused handshakes do not disturb.
+// Media returns the URL of the inserted image, or "".
+func (b *BMC) Media() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.media
+}
+
+// Paths returns the paths of all resources.
+func (b *BMC) Paths() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Sorted(maps.Keys(b.tree))
+}
+
+// Document returns a resource as it is served now, and whether there is one at the path.
+func (b *BMC) Document(path string) (document []byte, found bool) {
+	power := b.options.Machine.Power()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	resource, found := b.resource(path, power)
+	if !found {
+		return nil, false
+	}
+	document, err := json.Marshal(resource)
+	return document, err == nil
+}
+
+// Remove removes the resources at and below a path.
+func (b *BMC) Remove(prefix string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.DeleteFunc(b.tree, func(path string, _ map[string]any) bool { return strings.HasPrefix(path, prefix) })
+}
+
+// logWriter logs the messages of net/http at a level at which refused handshakes do not disturb.
 type logWriter struct{ log *slog.Logger }
 
 // Write implements io.Writer.

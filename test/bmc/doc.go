@@ -1,7 +1,10 @@
-// Package bmc is the simulated server's management controller: a Redfish service (DSP0266) over HTTPS with a certificate
-// and credentials of its own.
+// Package bmc simulates a server's management controller: a Redfish service (DSP0266) over HTTPS with a certificate and
+// credentials of its own.
 //
-// It knows two systems where the hardware has two, as NVIDIA's HGX servers do: the server itself and HGX_Baseboard_0. The
-// UUID it reports is the DMI UUID with the first three fields in the other byte order, as much firmware does, so that
-// nobody gets away with comparing the two. Its quirks and faults are those of the field and are set while it runs.
+// A BMC reports the hardware that Options describe and passes power requests on to a Machine. What a vendor's firmware does
+// differently from the specification is its Personality; personalities.yaml has those of the field. What goes wrong while a
+// BMC runs is in Faults.
+//
+// The UUID that a BMC reports is the DMI UUID with the bytes of its first three fields reversed, as much firmware reports it,
+// so that a client which compares the two fails its tests.
 package bmc

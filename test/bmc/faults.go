@@ -8,8 +8,7 @@ import (
 // All stands for every time where a fault counts.
 const All = -1
 
-// Faults are what goes wrong with a BMC. Counts fall to 0 as they are used up; All never does. The zero value is a BMC in
-// good health.
+// Faults are what goes wrong with a BMC. Counts fall to 0 as they are used up; All never does. The zero value is a healthy BMC.
 type Faults struct {
 	// Hang is how many requests are accepted and never answered.
 	Hang int
@@ -17,26 +16,32 @@ type Faults struct {
 	ServerErrors int
 	// Busy is how many requests are answered with 503 and Retry-After, as by a BMC that is not ready yet.
 	Busy int
-	// SilentPowerOn is how many power-ons are accepted without effect (Dell), SilentPowerOff the same for ForceOff.
+	// BusyResets is how many resets are answered with 503, while other requests are answered.
+	BusyResets int
+	// SilentPowerOn is how many power-ons are accepted without effect (Dell), SilentPowerOff the same for power-offs.
 	SilentPowerOn, SilentPowerOff int
-	// NullBootTarget: a boot override is accepted, reads back null and does nothing (Dell).
+	// NullBootTarget means that a boot override is accepted, reads back null and has no effect (Dell).
 	NullBootTarget bool
-	// NoBootMode: there is no BootSourceOverrideMode, and sending it is an error (Supermicro).
-	NoBootMode bool
-	// LazyCollections: each collection is answered with 503 the first time it is asked for, while it is being loaded.
+	// KeepsBootTarget means that a boot override is accepted and stays what it was.
+	KeepsBootTarget bool
+	// StaleMedia means that the BMC takes an image for inserted that is not, and refuses every insert until the next eject (iDRAC).
+	StaleMedia bool
+	// LazyCollections means that each collection is answered with 503 the first time it is asked for, while it is being loaded.
 	LazyCollections bool
 }
 
-// use takes one from a count and says whether there was any.
-func use(count *int) bool {
-	if *count > 0 {
-		*count--
-		return true
+// isDue reports whether a fault with this count happens at the next request.
+func isDue(count int) bool { return count > 0 || count == All }
+
+// oneLess returns what is left of a count when its fault has happened once more.
+func oneLess(count int) int {
+	if count == All {
+		return All
 	}
-	return *count == All
+	return count - 1
 }
 
-// SetFaults replaces the faults; LazyCollections forgets what was loaded.
+// SetFaults replaces the faults, and forgets which collections were loaded.
 func (b *BMC) SetFaults(faults Faults) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -44,42 +49,63 @@ func (b *BMC) SetFaults(faults Faults) {
 	b.loaded = map[string]bool{}
 }
 
-// Faults are those that are left.
+// Faults returns the faults that are left.
 func (b *BMC) Faults() Faults {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.faults
 }
 
-// misbehave answers, or fails to answer, as the faults say; it returns false where none befalls the request.
-func (b *BMC) misbehave(w http.ResponseWriter, r *http.Request) bool {
+// answer is what a BMC does with a request before it looks at what the request asks for.
+type answer int
+
+const (
+	answerProperly answer = iota
+	answerNever
+	answerServerError
+	answerBusy
+)
+
+// nextAnswer returns how the request is to be answered, and uses up the fault that decides it.
+func (b *BMC) nextAnswer(r *http.Request) answer {
 	b.mu.Lock()
-	hang := use(&b.faults.Hang)
-	broken := !hang && use(&b.faults.ServerErrors)
-	busy := !hang && !broken && (use(&b.faults.Busy) || b.loading(r))
-	b.mu.Unlock()
+	defer b.mu.Unlock()
+	path := strings.TrimRight(r.URL.Path, "/")
 	switch {
-	case hang:
+	case isDue(b.faults.Hang):
+		b.faults.Hang = oneLess(b.faults.Hang)
+		return answerNever
+	case isDue(b.faults.ServerErrors):
+		b.faults.ServerErrors = oneLess(b.faults.ServerErrors)
+		return answerServerError
+	case isDue(b.faults.Busy):
+		b.faults.Busy = oneLess(b.faults.Busy)
+		return answerBusy
+	case b.isUnloadedCollection(path):
+		b.loaded[path] = true
+		return answerBusy
+	}
+	return answerProperly
+}
+
+// isUnloadedCollection reports whether the path is a collection that nobody has asked for since LazyCollections was set.
+func (b *BMC) isUnloadedCollection(path string) bool {
+	document, ok := b.tree[path]
+	return b.faults.LazyCollections && ok && document["Members"] != nil && path != pathSystems && !b.loaded[path]
+}
+
+// answerWithFault answers a request, or never does, as a fault has it.
+func (b *BMC) answerWithFault(w http.ResponseWriter, r *http.Request, fault answer) {
+	switch fault {
+	case answerNever:
 		select {
 		case <-r.Context().Done():
 		case <-b.stopping:
 		}
-	case broken:
+	case answerServerError:
 		refuse(w, http.StatusInternalServerError, "InternalError", "The request failed due to an internal service error.")
-	case busy:
+	case answerBusy:
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusServiceUnavailable, "ServiceTemporarilyUnavailable", "The service is temporarily unavailable. Retry in 1 seconds.")
 	}
-	return hang || broken || busy
-}
-
-// loading says whether the request is the first for a collection that is loaded when it is asked for.
-func (b *BMC) loading(r *http.Request) bool {
-	path := strings.TrimRight(r.URL.Path, "/")
-	document, ok := b.tree[path]
-	if !b.faults.LazyCollections || !ok || document["Members"] == nil || path == pathSystems || b.loaded[path] {
-		return false
-	}
-	b.loaded[path] = true
-	return true
 }

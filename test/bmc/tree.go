@@ -12,23 +12,27 @@ import (
 const PathSystem = "/redfish/v1/Systems/1"
 
 const (
-	pathRoot     = "/redfish/v1"
-	pathSystems  = "/redfish/v1/Systems"
-	pathHGX      = "/redfish/v1/Systems/HGX_Baseboard_0"
-	pathReset    = PathSystem + "/Actions/ComputerSystem.Reset"
-	pathSessions = "/redfish/v1/SessionService/Sessions"
-	pathChassis  = "/redfish/v1/Chassis"
-	pathManager  = "/redfish/v1/Managers/1"
+	pathRoot         = "/redfish/v1"
+	pathSystems      = "/redfish/v1/Systems"
+	pathSecondSystem = "/redfish/v1/Systems/2"
+	pathHGX          = "/redfish/v1/Systems/HGX_Baseboard_0"
+	pathReset        = PathSystem + actionReset
+	pathSessions     = "/redfish/v1/SessionService/Sessions"
+	pathChassis      = "/redfish/v1/Chassis"
+	pathManager      = "/redfish/v1/Managers/1"
+	actionReset      = "/Actions/ComputerSystem.Reset"
+	actionInsert     = "/Actions/VirtualMedia.InsertMedia"
+	actionEject      = "/Actions/VirtualMedia.EjectMedia"
 	// dimmMiB is the size of one memory module, threadsPerCPU the most threads that one socket has.
 	dimmMiB       = 65536
 	threadsPerCPU = 128
 	nvidia        = "10de"
 )
 
-// tree collects resources by their path.
+// tree holds the resources by their path, without the values that change.
 type tree map[string]map[string]any
 
-func buildTree(inventory hardware.Inventory, hgx bool) map[string]map[string]any {
+func buildTree(inventory hardware.Inventory, personality Personality) tree {
 	t := tree{}
 	t.add(pathRoot, "#ServiceRoot.v1_16_0.ServiceRoot", map[string]any{
 		"Id": "RootService", "Name": "Root Service", "RedfishVersion": "1.18.0", "Vendor": inventory.Manufacturer,
@@ -39,35 +43,65 @@ func buildTree(inventory hardware.Inventory, hgx bool) map[string]map[string]any
 	t.collection("/redfish/v1/Managers", pathManager)
 	t.add(pathManager, "#Manager.v1_19_0.Manager", map[string]any{"Name": "BMC", "ManagerType": "BMC", "FirmwareVersion": "1.7.0", "Links": map[string]any{"ManagerForServers": []any{ref(PathSystem)}}})
 	systems := []string{PathSystem}
-	if hgx {
-		systems = []string{pathHGX, PathSystem}
+	if personality.SecondSystem {
+		systems = append(systems, pathSecondSystem)
+	}
+	if personality.HGXBaseboard {
+		systems = append([]string{pathHGX}, systems...)
+		// Nothing but its name tells the baseboard from the server.
 		t.add(pathHGX, "#ComputerSystem.v1_22_0.ComputerSystem", map[string]any{
 			"Name": "HGX Baseboard", "SystemType": "Physical", "PowerState": hardware.PowerOn,
+			"Boot": map[string]any{"BootSourceOverrideEnabled": "Disabled"},
 			"Actions": map[string]any{"#ComputerSystem.Reset": map[string]any{
-				"target": pathHGX + "/Actions/ComputerSystem.Reset", "ResetType@Redfish.AllowableValues": []string{"ForceRestart"},
+				"target": pathHGX + actionReset, "ResetType@Redfish.AllowableValues": []string{"ForceRestart"},
 			}},
 		})
 	}
 	t.collection(pathSystems, systems...)
-	t.addSystem(inventory)
+	for _, path := range systems {
+		if path != pathHGX {
+			t.addSystem(path, inventory, personality)
+		}
+	}
 	t.addParts(inventory)
-	t.addDevices(inventory, hgx)
+	t.addDevices(inventory, personality)
+	t.addMedia(personality)
 	return t
 }
 
-func (t tree) addSystem(inventory hardware.Inventory) {
-	t.add(PathSystem, "#ComputerSystem.v1_22_0.ComputerSystem", map[string]any{
+func (t tree) addSystem(path string, inventory hardware.Inventory, personality Personality) {
+	reset := map[string]any{"target": pathReset, "ResetType@Redfish.AllowableValues": personality.resetTypes()}
+	if personality.ResetActionInfo {
+		info := t.add(PathSystem+"/ResetActionInfo", "#ActionInfo.v1_4_2.ActionInfo", map[string]any{"Parameters": []any{
+			map[string]any{"Name": "ResetType", "Required": true, "DataType": "String", "AllowableValues": personality.resetTypes()},
+		}})
+		reset = map[string]any{"target": pathReset, "@Redfish.ActionInfo": info}
+	}
+	t.add(path, "#ComputerSystem.v1_22_0.ComputerSystem", map[string]any{
 		"Name": "System", "SystemType": "Physical", "Manufacturer": inventory.Manufacturer, "Model": inventory.Model,
-		"SerialNumber": inventory.SerialNumber, "BiosVersion": inventory.BIOSVersion, "UUID": swapped(inventory.SystemUUID),
+		"SerialNumber": inventory.SerialNumber, "BiosVersion": inventory.BIOSVersion, "UUID": reversedUUID(inventory.SystemUUID),
 		"Status":           map[string]any{"State": "Enabled", "Health": "OK"},
 		"MemorySummary":    map[string]any{"TotalSystemMemoryGiB": inventory.MemoryBytes >> 30},
 		"ProcessorSummary": map[string]any{"Count": sockets(inventory), "LogicalProcessorCount": inventory.CPUThreads, "Model": inventory.CPUModel},
-		"Actions": map[string]any{"#ComputerSystem.Reset": map[string]any{
-			"target": pathReset, "ResetType@Redfish.AllowableValues": resets,
-		}},
-		"Processors": ref(PathSystem + "/Processors"), "Memory": ref(PathSystem + "/Memory"),
+		"Actions":          map[string]any{"#ComputerSystem.Reset": reset},
+		"Processors":       ref(PathSystem + "/Processors"), "Memory": ref(PathSystem + "/Memory"),
 		"EthernetInterfaces": ref(PathSystem + "/EthernetInterfaces"), "Storage": ref(PathSystem + "/Storage"),
 		"Links": map[string]any{"Chassis": []any{ref(pathChassis + "/1")}, "ManagedBy": []any{ref(pathManager)}},
+	})
+}
+
+// addMedia adds a slot for virtual media below the manager, or below the system.
+func (t tree) addMedia(personality Personality) {
+	slot := personality.mediaPath()
+	parent := path.Dir(path.Dir(slot))
+	t[parent]["VirtualMedia"] = ref(path.Dir(slot))
+	t.collection(path.Dir(slot), slot)
+	t.add(slot, "#VirtualMedia.v1_6_3.VirtualMedia", map[string]any{
+		"Name": "Virtual CD", "MediaTypes": []any{"CD", "DVD"},
+		"Actions": map[string]any{
+			"#VirtualMedia.InsertMedia": map[string]any{"target": slot + actionInsert},
+			"#VirtualMedia.EjectMedia":  map[string]any{"target": slot + actionEject},
+		},
 	})
 }
 
@@ -112,15 +146,15 @@ func (t tree) addParts(inventory hardware.Inventory) {
 	t.collection(PathSystem+"/Storage", storage)
 }
 
-// addDevices puts the PCI devices into the server's chassis; on HGX, each of NVIDIA's into one of its own that the
-// server's system does not link to.
-func (t tree) addDevices(inventory hardware.Inventory, hgx bool) {
+// addDevices puts the PCI devices into the server's chassis. On HGX each of NVIDIA's devices is in a chassis of its own, to
+// which the server's system has no link.
+func (t tree) addDevices(inventory hardware.Inventory, personality Personality) {
 	devices := map[string][]string{}
 	chassis := []string{pathChassis + "/1"}
 	count := map[string]int{}
 	for i, device := range inventory.PCIDevices {
 		home := chassis[0]
-		if hgx && device.VendorID == nvidia {
+		if personality.HGXBaseboard && device.VendorID == nvidia {
 			kind := "GPU_SXM"
 			if strings.HasPrefix(device.Class, "0680") {
 				kind = "NVSwitch"
@@ -136,6 +170,9 @@ func (t tree) addDevices(inventory hardware.Inventory, hgx bool) {
 		t.collection(c+"/PCIeDevices", devices[c]...)
 	}
 	t.collection(pathChassis, chassis...)
+	if personality.SystemListsDevices {
+		t[PathSystem]["PCIeDevices"] = refs(devices[chassis[0]])
+	}
 }
 
 func (t tree) addDevice(at string, device hardware.PCIDevice) string {
@@ -146,7 +183,7 @@ func (t tree) addDevice(at string, device hardware.PCIDevice) string {
 	return at
 }
 
-// add completes the resource with what each one has, and returns its path.
+// add adds a resource, with the members that every resource has, and returns its path.
 func (t tree) add(at, kind string, document map[string]any) string {
 	document["@odata.id"], document["@odata.type"] = at, kind
 	for _, name := range []string{"Id", "Name"} {
@@ -159,24 +196,28 @@ func (t tree) add(at, kind string, document map[string]any) string {
 }
 
 func (t tree) collection(at string, members ...string) {
-	refs := []any{}
-	for _, member := range members {
-		refs = append(refs, ref(member))
+	t.add(at, "#Collection.Collection", map[string]any{"Members": refs(members), "Members@odata.count": len(members)})
+}
+
+func refs(paths []string) []any {
+	out := []any{}
+	for _, path := range paths {
+		out = append(out, ref(path))
 	}
-	t.add(at, "#Collection.Collection", map[string]any{"Members": refs, "Members@odata.count": len(refs)})
+	return out
 }
 
 func ref(to string) map[string]any { return map[string]any{"@odata.id": to} }
 
-// swapped turns the byte order of a UUID's first three fields round, as SMBIOS before 2.6 and much firmware has them.
-func swapped(uuid string) string {
+// reversedUUID reverses the bytes of a UUID's first three fields, as SMBIOS before 2.6 and much firmware do.
+func reversedUUID(uuid string) string {
 	parts := strings.Split(uuid, "-")
 	for i := range min(3, len(parts)) {
-		var turned strings.Builder
+		var reversed strings.Builder
 		for at := len(parts[i]) - 2; at >= 0; at -= 2 {
-			turned.WriteString(parts[i][at : at+2])
+			reversed.WriteString(parts[i][at : at+2])
 		}
-		parts[i] = turned.String()
+		parts[i] = reversed.String()
 	}
 	return strings.Join(parts, "-")
 }

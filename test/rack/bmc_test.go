@@ -101,9 +101,6 @@ func TestABMCsFaultsAreThoseOfTheField(t *testing.T) {
 		"null boot override": {bmc.Faults{NullBootTarget: true}, func(t *testing.T, b hardware.BMC) error {
 			return b.SetBootOnce(t.Context(), hardware.BootNetwork)
 		}, hardware.Unsupported, hardware.Unsupported},
-		"no boot mode": {bmc.Faults{NoBootMode: true}, func(t *testing.T, b hardware.BMC) error {
-			return b.SetBootOnce(t.Context(), hardware.BootNetwork)
-		}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

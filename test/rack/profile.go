@@ -19,15 +19,16 @@ var profilesYAML []byte
 
 // Profile is a kind of server.
 type Profile struct {
-	Manufacturer string            `json:"manufacturer"`
-	Model        string            `json:"model"`
-	BIOSVersion  string            `json:"biosVersion"`
-	CPUModel     string            `json:"cpuModel"`
-	CPUThreads   int               `json:"cpuThreads"`
-	MemoryGiB    int64             `json:"memoryGiB"`
-	HGXBaseboard bool              `json:"hgxBaseboard"`
-	Labels       map[string]string `json:"labels"`
-	PCI          []PCIGroup        `json:"pci"`
+	Manufacturer string `json:"manufacturer"`
+	Model        string `json:"model"`
+	BIOSVersion  string `json:"biosVersion"`
+	CPUModel     string `json:"cpuModel"`
+	CPUThreads   int    `json:"cpuThreads"`
+	MemoryGiB    int64  `json:"memoryGiB"`
+	// BMC names the personality of its BMC, see test/bmc/personalities.yaml; empty: generic.
+	BMC    string            `json:"bmc"`
+	Labels map[string]string `json:"labels"`
+	PCI    []PCIGroup        `json:"pci"`
 }
 
 // PCIGroup is so many equal PCI devices. The ids are in hexadecimal without 0x.

@@ -125,7 +125,11 @@ func New(options Options) (*Rack, error) {
 			return nil, fmt.Errorf("server name %q: empty, or twice in the rack", spec.Name)
 		}
 		names[spec.Name] = true
-		r.servers = append(r.servers, newServer(r, spec))
+		server, err := newServer(r, spec)
+		if err != nil {
+			return nil, err
+		}
+		r.servers = append(r.servers, server)
 	}
 	return r, nil
 }

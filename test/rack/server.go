@@ -1,6 +1,7 @@
 package rack
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -51,7 +52,11 @@ type State struct {
 	Boots int
 }
 
-func newServer(r *Rack, spec ServerSpec) *Server {
+func newServer(r *Rack, spec ServerSpec) (*Server, error) {
+	personality, err := bmc.PersonalityNamed(cmp.Or(spec.Profile.BMC, "generic"))
+	if err != nil {
+		return nil, fmt.Errorf("server %s: %w", spec.Name, err)
+	}
 	if spec.DiskBytes == 0 {
 		spec.DiskBytes = defaultDisk
 	}
@@ -68,10 +73,10 @@ func newServer(r *Rack, spec ServerSpec) *Server {
 	}
 	s.bmc = bmc.New(bmc.Options{
 		Name: spec.Name, Address: spec.BMCAddress, Machine: s, Hardware: s.inventory, Authority: r.authority, Username: spec.Username,
-		Password: spec.Password, HGXBaseboard: spec.Profile.HGXBaseboard, Now: r.options.Clock.Now, Log: s.log,
+		Password: spec.Password, Personality: personality, Now: r.options.Clock.Now, Log: s.log,
 	})
 	s.bmc.SetFaults(spec.Faults.BMC)
-	return s
+	return s, nil
 }
 
 // Name is the server's.

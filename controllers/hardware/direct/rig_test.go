@@ -17,6 +17,8 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/direct"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
+	"github.com/ingot-dev/ingot/test/bmc"
+	"github.com/ingot-dev/ingot/test/bmc/bmctest"
 	"github.com/ingot-dev/ingot/test/conformance"
 )
 
@@ -46,7 +48,7 @@ const (
 type rig struct {
 	t       *testing.T
 	faults  conformance.Faults
-	bmc     *conformance.BMC
+	bmc     *bmctest.Server
 	store   *store
 	service *netboot.Service
 	client  *redfish.Client
@@ -68,7 +70,7 @@ type rig struct {
 func newRig(t *testing.T, faults conformance.Faults) *rig {
 	r := &rig{
 		t: t, faults: faults, now: time.Date(2026, 6, 1, 8, 0, 0, 123456789, time.UTC), holds: conformance.DiskForeign,
-		bmc:   conformance.StartBMC(t, conformance.Quirks{IgnorePowerOn: faults.IgnorePowerOn, IgnorePowerOff: faults.IgnorePowerOff, BusyReset: faults.RefusePower, RefuseSame: true}),
+		bmc:   bmctest.Start(t, bmc.Personality{RefusesPresentPower: true}),
 		store: &store{session: netboot.Session{HostUID: "uid-1", BootMAC: bootMAC}},
 	}
 	service, err := netboot.New(netboot.Options{
@@ -87,10 +89,20 @@ func newRig(t *testing.T, faults conformance.Faults) *rig {
 		}
 	})
 	r.bmc.OnPower(r.powerChanged)
+	r.bmc.SetFaults(bmcFaults(faults))
 	r.bmc.SetPower(hardware.PowerOn)
 	r.Advance(postTime + time.Second)
 	r.Restart()
 	return r
+}
+
+// bmcFaults are those of the suite's faults that are the BMC's. Both counts end with -1 for all requests.
+func bmcFaults(faults conformance.Faults) bmc.Faults {
+	out := bmc.Faults{SilentPowerOn: faults.IgnorePowerOn, SilentPowerOff: faults.IgnorePowerOff}
+	if faults.RefusePower {
+		out.BusyResets = bmc.All
+	}
+	return out
 }
 
 func (r *rig) Installer() hardware.Installer { return r.installer }
@@ -114,10 +126,10 @@ func (r *rig) CutPower()                  { r.bmc.SetPower(hardware.PowerOff) }
 
 func (r *rig) SilenceBMC(silent bool) {
 	if !silent {
-		r.bmc.Overlay(nil)
+		r.bmc.Intercept(nil)
 		return
 	}
-	r.bmc.Overlay(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
+	r.bmc.Intercept(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
 }
 
 func (r *rig) Disk() string {

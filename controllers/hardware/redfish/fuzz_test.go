@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
-	"github.com/ingot-dev/ingot/test/conformance"
+	"github.com/ingot-dev/ingot/test/bmc"
 )
 
 // kinds are all that an error of the port may be.
@@ -31,8 +31,8 @@ type nonsense struct {
 }
 
 func startNonsense(t testing.TB) *nonsense {
-	n := &nonsense{fixture: start(t, conformance.Quirks{HGXBaseboard: true, ResetInfo: true, ETag: true})}
-	n.Overlay(func(w http.ResponseWriter, r *http.Request) bool {
+	n := &nonsense{fixture: start(t, bmc.Personality{HGXBaseboard: true, ResetActionInfo: true, ETag: bmc.ETagRequired})}
+	n.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.requests++
@@ -49,8 +49,8 @@ func startNonsense(t testing.TB) *nonsense {
 
 // paths are the resources that are mutated; the list does not depend on the run.
 func (n *nonsense) paths() []string {
-	return append(n.Paths(), conformance.SystemPath+"/ResetActionInfo", "/redfish/v1/SessionService/Sessions",
-		conformance.SystemPath+"/Actions/ComputerSystem.Reset", "/redfish/v1/Managers/1/VirtualMedia/Cd")
+	return append(n.Paths(), bmc.PathSystem+"/ResetActionInfo", "/redfish/v1/SessionService/Sessions",
+		bmc.PathSystem+"/Actions/ComputerSystem.Reset", "/redfish/v1/Managers/1/VirtualMedia/Cd")
 }
 
 // survive makes every call of the port while the resource answers nonsense.
@@ -179,7 +179,7 @@ func mutateValue(r *rand.Rand, value any) any {
 
 func TestACollectionThatLeadsBackToItselfEnds(t *testing.T) {
 	n := startNonsense(t)
-	for _, path := range []string{"/redfish/v1/Systems", conformance.SystemPath + "/Processors"} {
+	for _, path := range []string{"/redfish/v1/Systems", bmc.PathSystem + "/Processors"} {
 		n.survive(t, path, 200, fmt.Appendf(nil, `{"Members":[],"Members@odata.nextLink":%q}`, path))
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
-	"github.com/ingot-dev/ingot/test/conformance"
+	"github.com/ingot-dev/ingot/test/bmc"
 )
 
 var (
@@ -16,10 +16,10 @@ var (
 	nic = hardware.PCIDevice{VendorID: "15b3", DeviceID: "1021", Class: "020000", Model: "ConnectX-7"}
 )
 
-func wholeInventory() hardware.Inventory {
+func reportedInventory() hardware.Inventory {
 	return hardware.Inventory{
 		Manufacturer: "Example", Model: "GX-8", SerialNumber: "SN0001", BIOSVersion: "2.4.1", Architecture: "amd64",
-		CPUModel: "Example CPU 9000", CPUThreads: 224, MemoryBytes: 2048 << 30,
+		CPUModel: "Example CPU 9000", CPUThreads: 224, MemoryBytes: 128 << 30,
 		NICs: []hardware.NIC{
 			{Name: "NIC.1", MAC: "52:54:00:aa:00:01", SpeedMbps: 25000, Up: true},
 			{Name: "NIC.0", MAC: "52:54:00:aa:00:02", SpeedMbps: 25000, Up: true},
@@ -28,34 +28,36 @@ func wholeInventory() hardware.Inventory {
 			{Model: "NVMe 9", SerialNumber: "DRIVE0", WWN: "eui.0025385b71b00000", SizeBytes: 3840755982336},
 			{Model: "NVMe 9", SerialNumber: "DRIVE1", WWN: "eui.0025385b71b00001", SizeBytes: 3840755982336},
 		},
-		PCIDevices: []hardware.PCIDevice{gpu, nic},
+		PCIDevices: []hardware.PCIDevice{gpu, gpu, nic},
 	}
 }
 
 func TestTheInventoryHoldsWhatTheBMCReports(t *testing.T) {
-	f := start(t, conformance.Quirks{})
-	got, err := f.bmc.Inventory(t.Context())
-	must(t, err)
-	if diff := cmp.Diff(wholeInventory(), got); diff != "" {
-		t.Errorf("inventory (-expected +seen):\n%s", diff)
+	for _, listed := range []bool{false, true} {
+		f := start(t, bmc.Personality{SystemListsDevices: listed})
+		got, err := f.bmc.Inventory(t.Context())
+		must(t, err)
+		if diff := cmp.Diff(reportedInventory(), got); diff != "" {
+			t.Errorf("inventory (-expected +seen):\n%s", diff)
+		}
 	}
 }
 
 func TestGPUsInHGXChassisAreCounted(t *testing.T) {
-	f := start(t, conformance.Quirks{HGXBaseboard: true})
+	f := start(t, bmc.Personality{HGXBaseboard: true})
 	got, err := f.bmc.Inventory(t.Context())
 	must(t, err)
-	if diff := cmp.Diff([]hardware.PCIDevice{gpu, nic, gpu}, got.PCIDevices); diff != "" {
+	if diff := cmp.Diff([]hardware.PCIDevice{nic, gpu, gpu}, got.PCIDevices); diff != "" {
 		t.Errorf("PCI devices (-expected +seen):\n%s", diff)
 	}
 }
 
 func TestMissingAndUnloadedCollectionsLeaveMembersEmpty(t *testing.T) {
-	want := wholeInventory()
+	want := reportedInventory()
 	want.NICs, want.Disks, want.PCIDevices = nil, nil, nil
 	t.Run("missing", func(t *testing.T) {
-		f := start(t, conformance.Quirks{})
-		for _, prefix := range []string{conformance.SystemPath + "/EthernetInterfaces", conformance.SystemPath + "/Storage", "/redfish/v1/Chassis"} {
+		f := start(t, bmc.Personality{})
+		for _, prefix := range []string{bmc.PathSystem + "/EthernetInterfaces", bmc.PathSystem + "/Storage", "/redfish/v1/Chassis"} {
 			f.Remove(prefix)
 		}
 		got, err := f.bmc.Inventory(t.Context())
@@ -65,8 +67,8 @@ func TestMissingAndUnloadedCollectionsLeaveMembersEmpty(t *testing.T) {
 		}
 	})
 	t.Run("not loaded yet", func(t *testing.T) {
-		f := start(t, conformance.Quirks{})
-		f.Overlay(func(w http.ResponseWriter, r *http.Request) bool {
+		f := start(t, bmc.Personality{})
+		f.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 			for _, part := range []string{"/EthernetInterfaces", "/Storage", "/Chassis"} {
 				if strings.Contains(r.URL.Path, part) {
 					w.Header().Set("Retry-After", "60")
@@ -85,8 +87,8 @@ func TestMissingAndUnloadedCollectionsLeaveMembersEmpty(t *testing.T) {
 }
 
 func TestABMCThatGoesAwayWhileItIsReadYieldsNoHalfInventory(t *testing.T) {
-	f := start(t, conformance.Quirks{})
-	f.Overlay(func(_ http.ResponseWriter, r *http.Request) bool {
+	f := start(t, bmc.Personality{})
+	f.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.Contains(r.URL.Path, "/Storage") {
 			panic(http.ErrAbortHandler)
 		}
@@ -100,12 +102,12 @@ func TestABMCThatGoesAwayWhileItIsReadYieldsNoHalfInventory(t *testing.T) {
 }
 
 func TestASessionLostWhileTheInventoryIsReadIsOpenedAgain(t *testing.T) {
-	f := start(t, conformance.Quirks{})
+	f := start(t, bmc.Personality{})
 	lost := false
-	f.Overlay(func(_ http.ResponseWriter, r *http.Request) bool {
+	f.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if !lost && strings.Contains(r.URL.Path, "/Storage") {
 			lost = true
-			f.ForgetSessions()
+			f.EndSessions()
 		}
 		return false
 	})
@@ -113,7 +115,7 @@ func TestASessionLostWhileTheInventoryIsReadIsOpenedAgain(t *testing.T) {
 	must(t, err)
 	got, err := f.bmc.Inventory(t.Context())
 	must(t, err)
-	if diff := cmp.Diff(wholeInventory(), got); diff != "" {
+	if diff := cmp.Diff(reportedInventory(), got); diff != "" {
 		t.Errorf("inventory (-expected +seen):\n%s", diff)
 	}
 }

@@ -12,11 +12,12 @@ import (
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
-	"github.com/ingot-dev/ingot/test/conformance"
+	"github.com/ingot-dev/ingot/test/bmc"
+	"github.com/ingot-dev/ingot/test/bmc/bmctest"
 )
 
 func TestPowerIsChangedOnlyWhenItHasToBe(t *testing.T) {
-	f := start(t, conformance.Quirks{RefuseSame: true})
+	f := start(t, bmc.Personality{RefusesPresentPower: true})
 	for _, step := range []struct {
 		action hardware.PowerAction
 		want   hardware.PowerState
@@ -36,7 +37,7 @@ func TestPowerIsChangedOnlyWhenItHasToBe(t *testing.T) {
 		if f.Power() != step.want {
 			t.Errorf("after %s the power is %s, expected %s", step.action, f.Power(), step.want)
 		}
-		if n := count(f.Requests(), "POST "+conformance.SystemPath); n != step.posts {
+		if n := count(f.Requests(), "POST "+bmc.PathSystem); n != step.posts {
 			t.Errorf("%s sent %d resets, expected %d", step.action, n, step.posts)
 		}
 	}
@@ -46,20 +47,20 @@ func TestTheResetTypeIsOneThatTheBMCOffers(t *testing.T) {
 	for _, info := range []bool{false, true} {
 		for _, c := range []struct {
 			reason  string
-			offered []string
+			offered []bmc.Reset
 			from    hardware.PowerState
 			action  hardware.PowerAction
 			want    hardware.PowerState
 			kind    hardware.Kind
 		}{
-			{"ForceOn stands in for On", []string{"ForceOn", "ForceOff"}, hardware.PowerOff, hardware.TurnOn, hardware.PowerOn, ""},
-			{"a push turns on what is off", []string{"PushPowerButton"}, hardware.PowerOff, hardware.TurnOn, hardware.PowerOn, ""},
-			{"a push never cuts the power", []string{"On", "PushPowerButton"}, hardware.PowerOn, hardware.TurnOff, hardware.PowerOn, hardware.Unsupported},
-			{"graceful is not forced", []string{"On", "GracefulShutdown"}, hardware.PowerOn, hardware.TurnOff, hardware.PowerOn, hardware.Unsupported},
-			{"a power cycle restarts", []string{"PowerCycle"}, hardware.PowerOn, hardware.Restart, hardware.PowerOn, ""},
+			{"ForceOn stands in for On", []bmc.Reset{"ForceOn", "ForceOff"}, hardware.PowerOff, hardware.TurnOn, hardware.PowerOn, ""},
+			{"a push turns on what is off", []bmc.Reset{"PushPowerButton"}, hardware.PowerOff, hardware.TurnOn, hardware.PowerOn, ""},
+			{"a push never cuts the power", []bmc.Reset{"On", "PushPowerButton"}, hardware.PowerOn, hardware.TurnOff, hardware.PowerOn, hardware.Unsupported},
+			{"graceful is not forced", []bmc.Reset{"On", "GracefulShutdown"}, hardware.PowerOn, hardware.TurnOff, hardware.PowerOn, hardware.Unsupported},
+			{"a power cycle restarts", []bmc.Reset{"PowerCycle"}, hardware.PowerOn, hardware.Restart, hardware.PowerOn, ""},
 		} {
 			t.Run(fmt.Sprintf("%s, info %v", c.reason, info), func(t *testing.T) {
-				f := start(t, conformance.Quirks{ResetTypes: c.offered, ResetInfo: info})
+				f := start(t, bmc.Personality{ResetTypes: c.offered, ResetActionInfo: info})
 				f.SetPower(c.from)
 				err := f.bmc.SetPower(t.Context(), c.action)
 				if hardware.KindOf(err) != c.kind {
@@ -74,10 +75,10 @@ func TestTheResetTypeIsOneThatTheBMCOffers(t *testing.T) {
 }
 
 func TestARefusalToDoWhatHoldsByThenIsNoError(t *testing.T) {
-	f := start(t, conformance.Quirks{RefuseSame: true})
+	f := start(t, bmc.Personality{RefusesPresentPower: true})
 	once := sync.Once{}
-	f.Overlay(func(_ http.ResponseWriter, r *http.Request) bool {
-		if r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, conformance.SystemPath) {
+	f.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, bmc.PathSystem) {
 			once.Do(func() { f.SetPower(hardware.PowerOn) }) // somebody else was faster
 		}
 		return false
@@ -87,28 +88,30 @@ func TestARefusalToDoWhatHoldsByThenIsNoError(t *testing.T) {
 
 func TestBootOnceCopesWithTheFieldsFirmware(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		quirks conformance.Quirks
-		source hardware.BootSource
-		target string
-		kind   hardware.Kind
-		says   string
+		name        string
+		personality bmc.Personality
+		faults      bmc.Faults
+		source      hardware.BootSource
+		target      string
+		kind        hardware.Kind
+		says        string
 	}{
 		{name: "a well-behaved BMC", source: hardware.BootNetwork, target: "Pxe"},
 		{name: "disk", source: hardware.BootDisk, target: "Hdd"},
 		{name: "media", source: hardware.BootMedia, target: "Cd"},
-		{name: "media as USB", quirks: conformance.Quirks{BootTargets: []string{"Pxe", "Usb"}}, source: hardware.BootMedia, target: "Usb"},
-		{name: "Supermicro without a mode", quirks: conformance.Quirks{NoBootMode: true}, source: hardware.BootNetwork, target: "Pxe"},
-		{name: "a mode that cannot be written", quirks: conformance.Quirks{ModeReadOnly: true}, source: hardware.BootNetwork, target: "Pxe"},
-		{name: "an ETag", quirks: conformance.Quirks{ETag: true}, source: hardware.BootNetwork, target: "Pxe"},
-		{name: "a weak ETag compared strongly", quirks: conformance.Quirks{WeakETag: true}, source: hardware.BootNetwork, target: "Pxe"},
-		{name: "Dell's null target", quirks: conformance.Quirks{NullBootTarget: true}, source: hardware.BootNetwork, kind: hardware.Unsupported, says: "null"},
-		{name: "an override that is not taken", quirks: conformance.Quirks{KeepsBootTarget: true}, source: hardware.BootNetwork, kind: hardware.Conflict, says: "None"},
-		{name: "a target not offered", quirks: conformance.Quirks{BootTargets: []string{"Hdd"}}, source: hardware.BootNetwork, kind: hardware.Unsupported, says: "Hdd"},
+		{name: "media as USB", personality: bmc.Personality{BootTargets: []string{"Pxe", "Usb"}}, source: hardware.BootMedia, target: "Usb"},
+		{name: "Supermicro without a mode", personality: bmc.Personality{BootMode: bmc.BootModeAbsent}, source: hardware.BootNetwork, target: "Pxe"},
+		{name: "a mode that cannot be written", personality: bmc.Personality{BootMode: bmc.BootModeReadOnly}, source: hardware.BootNetwork, target: "Pxe"},
+		{name: "an ETag", personality: bmc.Personality{ETag: bmc.ETagRequired}, source: hardware.BootNetwork, target: "Pxe"},
+		{name: "a weak ETag compared strongly", personality: bmc.Personality{ETag: bmc.ETagWeak}, source: hardware.BootNetwork, target: "Pxe"},
+		{name: "Dell's null target", faults: bmc.Faults{NullBootTarget: true}, source: hardware.BootNetwork, kind: hardware.Unsupported, says: "null"},
+		{name: "an override that is not taken", faults: bmc.Faults{KeepsBootTarget: true}, source: hardware.BootNetwork, kind: hardware.Conflict, says: "None"},
+		{name: "a target not offered", personality: bmc.Personality{BootTargets: []string{"Hdd"}}, source: hardware.BootNetwork, kind: hardware.Unsupported, says: "Hdd"},
 		{name: "a source that does not exist", source: "Floppy", kind: hardware.Invalid, says: "Floppy"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := start(t, c.quirks)
+			f := start(t, c.personality)
+			f.SetFaults(c.faults)
 			err := f.bmc.SetBootOnce(t.Context(), c.source)
 			if c.kind != "" {
 				expect(t, err, c.kind, c.says)
@@ -128,9 +131,9 @@ func TestBootOnceCopesWithTheFieldsFirmware(t *testing.T) {
 }
 
 func TestAnOverrideThatIsSomethingElseIsAConflict(t *testing.T) {
-	f := start(t, conformance.Quirks{})
+	f := start(t, bmc.Personality{})
 	must(t, f.bmc.SetBootOnce(t.Context(), hardware.BootDisk))
-	f.Overlay(func(w http.ResponseWriter, r *http.Request) bool {
+	f.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodPatch {
 			w.WriteHeader(http.StatusNoContent) // accepted, and forgotten
 			return true
@@ -140,25 +143,53 @@ func TestAnOverrideThatIsSomethingElseIsAConflict(t *testing.T) {
 	expect(t, f.bmc.SetBootOnce(t.Context(), hardware.BootNetwork), hardware.Conflict, "Hdd", "Pxe")
 }
 
+func TestTheBMCsOfTheFieldAreDriven(t *testing.T) {
+	personalities, err := bmc.Personalities()
+	must(t, err)
+	for name, personality := range personalities {
+		t.Run(name, func(t *testing.T) {
+			f := start(t, personality)
+			inventory, err := f.bmc.Inventory(t.Context())
+			must(t, err)
+			if len(inventory.PCIDevices) != 3 || len(inventory.NICs) != 2 || len(inventory.Disks) != 2 {
+				t.Errorf("the inventory is %+v", inventory)
+			}
+			must(t, f.bmc.SetBootOnce(t.Context(), hardware.BootNetwork))
+			must(t, f.bmc.SetVirtualMedia(t.Context(), "http://h/a.iso"))
+			must(t, f.bmc.SetPower(t.Context(), hardware.TurnOn))
+			power, err := f.bmc.PowerState(t.Context())
+			must(t, err)
+			if enabled, _ := f.Override(); power != hardware.PowerOn || enabled != "Disabled" || f.Media() == "" {
+				t.Errorf("the power is %s, the override %s, the media %q", power, enabled, f.Media())
+			}
+			must(t, f.bmc.SetPower(t.Context(), hardware.Restart))
+			must(t, f.bmc.SetPower(t.Context(), hardware.TurnOff))
+			if f.Power() != hardware.PowerOff {
+				t.Errorf("the power is %s", f.Power())
+			}
+		})
+	}
+}
+
 func TestTheServerIsFoundAmongSeveralSystems(t *testing.T) {
 	t.Run("beside an HGX baseboard", func(t *testing.T) {
-		f := start(t, conformance.Quirks{HGXBaseboard: true})
+		f := start(t, bmc.Personality{HGXBaseboard: true})
 		must(t, f.bmc.SetPower(t.Context(), hardware.TurnOn))
 		if f.Power() != hardware.PowerOn {
 			t.Error("the server is off, expected on")
 		}
 	})
 	t.Run("two servers are ambiguous", func(t *testing.T) {
-		f := start(t, conformance.Quirks{SecondSystem: true, HGXBaseboard: true})
+		f := start(t, bmc.Personality{SecondSystem: true, HGXBaseboard: true})
 		_, err := f.bmc.PowerState(t.Context())
-		expect(t, err, hardware.Invalid, conformance.SystemPath, "/redfish/v1/Systems/2", "HGX_Baseboard_0")
+		expect(t, err, hardware.Invalid, bmc.PathSystem, "/redfish/v1/Systems/2", "HGX_Baseboard_0")
 		e := f.Endpoint()
-		e.SystemPath = conformance.SystemPath + "/"
+		e.SystemPath = bmc.PathSystem + "/"
 		_, err = f.open(t, e).PowerState(t.Context())
 		must(t, err)
 	})
 	t.Run("a path that is not there", func(t *testing.T) {
-		f := start(t, conformance.Quirks{})
+		f := start(t, bmc.Personality{})
 		e := f.Endpoint()
 		e.SystemPath = "/redfish/v1/Systems/9"
 		_, err := f.open(t, e).PowerState(t.Context())
@@ -167,11 +198,15 @@ func TestTheServerIsFoundAmongSeveralSystems(t *testing.T) {
 }
 
 func TestMediaAreInsertedWhereTheyAreAndStaleOnesEjected(t *testing.T) {
-	for name, quirks := range map[string]conformance.Quirks{
-		"under the manager": {}, "under the system": {MediaUnderSystem: true}, "stale": {StaleMedia: true},
+	for name, c := range map[string]struct {
+		personality bmc.Personality
+		faults      bmc.Faults
+	}{
+		"under the manager": {}, "under the system": {personality: bmc.Personality{MediaUnderSystem: true}}, "stale": {faults: bmc.Faults{StaleMedia: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, quirks)
+			f := start(t, c.personality)
+			f.SetFaults(c.faults)
 			for _, image := range []string{"http://h/a.iso", "http://h/a.iso", "http://h/b.iso", "", ""} {
 				must(t, f.bmc.SetVirtualMedia(t.Context(), image))
 				if f.Media() != image {
@@ -180,13 +215,13 @@ func TestMediaAreInsertedWhereTheyAreAndStaleOnesEjected(t *testing.T) {
 			}
 		})
 	}
-	f := start(t, conformance.Quirks{})
+	f := start(t, bmc.Personality{})
 	f.Remove("/redfish/v1/Managers/1/VirtualMedia")
 	expect(t, f.bmc.SetVirtualMedia(t.Context(), "http://h/a.iso"), hardware.Unsupported)
 }
 
 func TestAnswersBecomeTypedErrors(t *testing.T) {
-	f := start(t, conformance.Quirks{})
+	f := start(t, bmc.Personality{})
 	_, err := f.bmc.PowerState(t.Context())
 	must(t, err)
 	message := func(key string) string {
@@ -221,8 +256,8 @@ func TestAnswersBecomeTypedErrors(t *testing.T) {
 		{206, `{}`, "", hardware.Invalid},
 	} {
 		t.Run(fmt.Sprint(c.status, c.body, c.after), func(t *testing.T) {
-			f.Overlay(func(w http.ResponseWriter, r *http.Request) bool {
-				if r.URL.Path != conformance.SystemPath {
+			f.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+				if r.URL.Path != bmc.PathSystem {
 					return false
 				}
 				if c.after != "" {
@@ -242,7 +277,7 @@ func TestAnswersBecomeTypedErrors(t *testing.T) {
 }
 
 func TestABMCThatDoesNotAnswerIsUnreachable(t *testing.T) {
-	f := start(t, conformance.Quirks{})
+	f := start(t, bmc.Personality{})
 	t.Run("nobody listens", func(t *testing.T) {
 		e := f.Endpoint()
 		e.Address = "https://127.0.0.1:1"
@@ -250,12 +285,12 @@ func TestABMCThatDoesNotAnswerIsUnreachable(t *testing.T) {
 		expect(t, err, hardware.Unreachable, "127.0.0.1:1")
 	})
 	t.Run("the connection breaks", func(t *testing.T) {
-		f.Overlay(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
+		f.Intercept(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
 		_, err := f.bmc.PowerState(t.Context())
 		expect(t, err, hardware.Unreachable)
 	})
 	t.Run("the answer breaks off", func(t *testing.T) {
-		f.Overlay(func(w http.ResponseWriter, _ *http.Request) bool {
+		f.Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("Content-Length", "1000")
 			fmt.Fprint(w, "{")
 			return true
@@ -264,7 +299,7 @@ func TestABMCThatDoesNotAnswerIsUnreachable(t *testing.T) {
 		expect(t, err, hardware.Unreachable)
 	})
 	t.Run("it hangs", func(t *testing.T) {
-		f.Overlay(func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true })
+		f.Intercept(func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true })
 		hasty := redfish.New(redfish.Options{Timeout: 50 * time.Millisecond})
 		bmc, err := hasty.OpenBMC(t.Context(), f.Endpoint())
 		must(t, err)
@@ -281,18 +316,18 @@ func TestABMCThatDoesNotAnswerIsUnreachable(t *testing.T) {
 }
 
 func TestNothingLeavesTheBMCsHost(t *testing.T) {
-	elsewhere := conformance.StartBMC(t, conformance.Quirks{})
+	elsewhere := bmctest.Start(t, bmc.Personality{})
 	host := strings.TrimPrefix(elsewhere.Endpoint().Address, "https://")
 	for name, overlay := range map[string]func(http.ResponseWriter, *http.Request) bool{
 		"by a redirect": func(w http.ResponseWriter, r *http.Request) bool {
-			if r.URL.Path != conformance.SystemPath {
+			if r.URL.Path != bmc.PathSystem {
 				return false
 			}
 			http.Redirect(w, r, "https://"+host+r.URL.Path, http.StatusTemporaryRedirect)
 			return true
 		},
 		"by a link": func(w http.ResponseWriter, r *http.Request) bool {
-			if r.URL.Path != conformance.SystemPath {
+			if r.URL.Path != bmc.PathSystem {
 				return false
 			}
 			fmt.Fprintf(w, `{"PowerState":"Off","Boot":{},"Actions":{"#ComputerSystem.Reset":{"target":"@%s/steal"}}}`, host)
@@ -300,8 +335,8 @@ func TestNothingLeavesTheBMCsHost(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, conformance.Quirks{})
-			f.Overlay(overlay)
+			f := start(t, bmc.Personality{})
+			f.Intercept(overlay)
 			e := f.Endpoint()
 			e.CABundle, e.InsecureSkipVerify = nil, true
 			expect(t, f.open(t, e).SetPower(t.Context(), hardware.TurnOn), hardware.Invalid, "another host")
@@ -313,9 +348,9 @@ func TestNothingLeavesTheBMCsHost(t *testing.T) {
 }
 
 func TestARedirectedResetIsNotTakenForASuccess(t *testing.T) {
-	f := start(t, conformance.Quirks{})
-	f.Overlay(func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Method != http.MethodPost || !strings.HasPrefix(r.URL.Path, conformance.SystemPath) {
+	f := start(t, bmc.Personality{})
+	f.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost || !strings.HasPrefix(r.URL.Path, bmc.PathSystem) {
 			return false
 		}
 		http.Redirect(w, r, "/redfish/v1", http.StatusMovedPermanently) // which a client follows with a GET
@@ -325,8 +360,8 @@ func TestARedirectedResetIsNotTakenForASuccess(t *testing.T) {
 }
 
 func TestARedirectedReadIsFollowedOnTheSameHost(t *testing.T) {
-	f := start(t, conformance.Quirks{})
-	f.Overlay(func(w http.ResponseWriter, r *http.Request) bool {
+	f := start(t, bmc.Personality{})
+	f.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path != "/redfish/v1/" {
 			return false
 		}
@@ -338,7 +373,7 @@ func TestARedirectedReadIsFollowedOnTheSameHost(t *testing.T) {
 }
 
 func TestOneRequestAtATimeReachesABMC(t *testing.T) {
-	f := start(t, conformance.Quirks{})
+	f := start(t, bmc.Personality{})
 	second := redfishBMC(t, f)
 	var wg sync.WaitGroup
 	for i := range 12 {
@@ -350,7 +385,7 @@ func TestOneRequestAtATimeReachesABMC(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := f.MostAtOnce(); n != 1 {
+	if n := f.MostConcurrent(); n != 1 {
 		t.Errorf("up to %d requests were at the BMC at once, expected 1", n)
 	}
 	if n := f.Sessions(); n != 2 {

@@ -11,10 +11,11 @@ import (
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
-	"github.com/ingot-dev/ingot/test/conformance"
+	"github.com/ingot-dev/ingot/test/bmc"
+	"github.com/ingot-dev/ingot/test/bmc/bmctest"
 )
 
-// clock is a time that moves when told.
+// clock is a clock that the test advances.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -33,18 +34,18 @@ func (c *clock) Advance(d time.Duration) {
 }
 
 type fixture struct {
-	*conformance.BMC
+	*bmctest.Server
 	clock  *clock
 	client *redfish.Client
 	bmc    hardware.BMC
 }
 
-func start(t testing.TB, quirks conformance.Quirks) *fixture {
+func start(t testing.TB, personality bmc.Personality) *fixture {
 	t.Helper()
-	f := &fixture{BMC: conformance.StartBMC(t, quirks), clock: &clock{now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}}
+	f := &fixture{Server: bmctest.Start(t, personality), clock: &clock{now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}}
 	f.client = redfish.New(redfish.Options{Timeout: 10 * time.Second, Clock: f.clock.Now})
 	t.Cleanup(func() {
-		f.Overlay(nil)
+		f.Intercept(nil)
 		if err := f.client.Close(context.Background()); err != nil {
 			t.Errorf("closing: %v", err)
 		}
@@ -56,6 +57,7 @@ func start(t testing.TB, quirks conformance.Quirks) *fixture {
 	return f
 }
 
+// open returns the port to the BMC at the endpoint.
 func (f *fixture) open(t testing.TB, endpoint hardware.Endpoint) hardware.BMC {
 	t.Helper()
 	bmc, err := f.client.OpenBMC(t.Context(), endpoint)
@@ -96,7 +98,7 @@ func count(requests []string, want string) int {
 }
 
 func TestASessionIsSharedByCallsAndEndedByClose(t *testing.T) {
-	f := start(t, conformance.Quirks{})
+	f := start(t, bmc.Personality{})
 	for range 3 {
 		state, err := f.bmc.PowerState(t.Context())
 		must(t, err)
@@ -110,17 +112,17 @@ func TestASessionIsSharedByCallsAndEndedByClose(t *testing.T) {
 }
 
 func TestASessionThatTheBMCForgotIsOpenedAgainOnce(t *testing.T) {
-	f := start(t, conformance.Quirks{})
+	f := start(t, bmc.Personality{})
 	_, err := f.bmc.PowerState(t.Context())
 	must(t, err)
-	f.ForgetSessions()
+	f.EndSessions()
 	_, err = f.bmc.PowerState(t.Context())
 	must(t, err)
 	if n := f.Sessions(); n != 1 {
 		t.Errorf("%d sessions, expected 1", n)
 	}
-	f.ForgetSessions()
-	f.Overlay(func(w http.ResponseWriter, r *http.Request) bool {
+	f.EndSessions()
+	f.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		if strings.HasPrefix(r.URL.Path, "/redfish/v1/Systems") {
 			w.WriteHeader(http.StatusUnauthorized)
 			return true
@@ -136,7 +138,7 @@ func TestASessionThatTheBMCForgotIsOpenedAgainOnce(t *testing.T) {
 }
 
 func TestIdleSessionsAreLoggedOut(t *testing.T) {
-	f := start(t, conformance.Quirks{})
+	f := start(t, bmc.Personality{})
 	_, err := f.bmc.PowerState(t.Context())
 	must(t, err)
 	f.clock.Advance(time.Minute)
@@ -154,7 +156,7 @@ func TestIdleSessionsAreLoggedOut(t *testing.T) {
 }
 
 func TestStartEndsAllSessionsWhenItsContextIsDone(t *testing.T) {
-	f := start(t, conformance.Quirks{})
+	f := start(t, bmc.Personality{})
 	_, err := f.bmc.PowerState(t.Context())
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -168,36 +170,36 @@ func TestStartEndsAllSessionsWhenItsContextIsDone(t *testing.T) {
 }
 
 func TestASessionThatCannotBeEndedIsReported(t *testing.T) {
-	f := start(t, conformance.Quirks{})
+	f := start(t, bmc.Personality{})
 	client := redfish.New(redfish.Options{})
 	bmc, err := client.OpenBMC(t.Context(), f.Endpoint())
 	must(t, err)
 	_, err = bmc.PowerState(t.Context())
 	must(t, err)
-	f.Overlay(func(w http.ResponseWriter, r *http.Request) bool {
+	f.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodDelete {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
 		return r.Method == http.MethodDelete
 	})
 	expect(t, client.Close(t.Context()), hardware.Unreachable, f.Endpoint().Address)
-	f.Overlay(nil)
-	f.ForgetSessions()
+	f.Intercept(nil)
+	f.EndSessions()
 }
 
 func TestASessionNamedOnlyInTheBodyIsLoggedOutToo(t *testing.T) {
-	f := start(t, conformance.Quirks{NoLocation: true})
+	f := start(t, bmc.Personality{NoSessionLocation: true})
 	_, err := f.bmc.PowerState(t.Context())
 	must(t, err) // start's clean-up counts the sessions
 }
 
 func TestChangedCredentialsAreUsedAtTheNextCallAndRefusedOnesAreNotRepeated(t *testing.T) {
-	f := start(t, conformance.Quirks{})
+	f := start(t, bmc.Personality{})
 	old := f.Endpoint()
 	_, err := f.bmc.PowerState(t.Context())
 	must(t, err)
 	f.SetPassword("another-secret")
-	f.ForgetSessions()
+	f.EndSessions()
 	f.Requests()
 	for range 3 {
 		_, err = f.open(t, old).PowerState(t.Context())
@@ -233,7 +235,7 @@ func noSecrets(t testing.TB, err error, secrets ...string) {
 }
 
 func TestCertificatesAreVerifiedUnlessTurnedOff(t *testing.T) {
-	f := start(t, conformance.Quirks{})
+	f := start(t, bmc.Personality{})
 	e := f.Endpoint()
 	e.CABundle = nil
 	_, err := f.open(t, e).PowerState(t.Context())
