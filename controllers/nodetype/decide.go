@@ -220,7 +220,7 @@ func facts(seen observation, found finding) revisionrollout.Facts {
 	}
 	for i := range seen.machines {
 		m := &seen.machines[i]
-		f.Machines = append(f.Machines, revisionrollout.Machine{Asked: rollout.Wanted(m, f.Target), Installed: m.Status.Installed(), Deleting: m.DeletionTimestamp != nil})
+		f.Machines = append(f.Machines, revisionrollout.Machine{Asked: rollout.DesiredRevision(m, f.Target), Installed: m.Status.Installed(), Deleting: m.DeletionTimestamp != nil})
 	}
 	for _, revision := range seen.revisions {
 		f.Revisions = append(f.Revisions, revisionrollout.Revision{Name: revision.Name, Created: revision.CreationTimestamp.Time})

@@ -82,10 +82,10 @@ func outcome(decision plan.Decision, failed error) step.Outcome {
 	switch {
 	case failed != nil:
 		return step.Retry(failed)
-	case decision.Again:
+	case decision.PlanAgain:
 		return step.Wait("the next Machine is to be started", soon)
-	case decision.Requeue > 0:
-		return step.Wait("time passes", decision.Requeue)
+	case decision.RequeueAfter > 0:
+		return step.Wait("time passes", decision.RequeueAfter)
 	}
 	return step.Done()
 }

@@ -92,7 +92,7 @@ func (r *Reconciler) poolsOf(ctx context.Context, seen *observation) error {
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list NodePools: %w", err)
 	}
-	seen.pools = plan.PoolsOf(seen.nodeType.Name, list.Items)
+	seen.pools = plan.NewPools(seen.nodeType.Name, list.Items)
 	return nil
 }
 
@@ -142,7 +142,7 @@ func (r *Reconciler) superseded(ctx context.Context, seen observation) (supersed
 // facts for the planner.
 func facts(seen observation, superseded bool, now time.Time) plan.Facts {
 	f := plan.Facts{
-		Now: now, Before: plan.BeforeOf(seen.before), Policy: plan.PolicyOf(seen.nodeType.Spec.Rollout), Pools: seen.pools,
+		Now: now, Previous: plan.NewPreviousRollout(seen.before), Policy: plan.NewPolicy(seen.nodeType.Spec.Rollout), Pools: seen.pools,
 		Machines: make([]plan.Machine, len(seen.machines)),
 		Rollout: plan.Rollout{
 			Name: seen.rollout.Name, From: seen.rollout.Spec.Source(), To: seen.rollout.Spec.Target(), Paused: seen.rollout.Spec.Paused,
@@ -155,10 +155,10 @@ func facts(seen observation, superseded bool, now time.Time) plan.Facts {
 		obstacle = fmt.Sprintf("NodeType %s is not Ready: %s", seen.nodeType.Name, obstacle)
 	}
 	for i, m := range seen.machines {
-		f.Machines[i] = plan.MachineOf(seen.rollout.Name, seen.rollout.Spec.Target(), m, now)
-		f.Machines[i].TenantTrouble = obstacle
+		f.Machines[i] = plan.NewMachine(seen.rollout.Name, seen.rollout.Spec.Target(), m, now)
+		f.Machines[i].BlockedBy = obstacle
 		if obstacle == "" {
-			f.Machines[i].TenantTrouble = seen.tenantTrouble(m)
+			f.Machines[i].BlockedBy = seen.tenantTrouble(m)
 		}
 	}
 	return f

@@ -34,7 +34,7 @@ func (o objects) fleet(opts options) (fleet, error) {
 	if err != nil {
 		return fleet{}, err
 	}
-	f := fleet{nodeType: n.Name, policy: rollout.PolicyOf(n.Spec.Rollout), limits: rollout.PoolsOf(n.Name, o.pools)}
+	f := fleet{nodeType: n.Name, policy: rollout.NewPolicy(n.Spec.Rollout), limits: rollout.NewPools(n.Name, o.pools)}
 	for i := range o.pools {
 		p := &o.pools[i]
 		if p.Spec.NodeTypeRef.Name != n.Name {

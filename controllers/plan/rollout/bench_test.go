@@ -14,7 +14,7 @@ import (
 // fleet is a rollout under way: a third has moved, 500 are on their way, the others wait, in pools of a thousand.
 func fleet(size int) Facts {
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	f := Facts{Now: now, Rollout: Rollout{Name: "r-1", From: rendered("old"), To: rendered("new")}, Policy: PolicyOf(nil), Pools: map[types.NamespacedName]Pool{}}
+	f := Facts{Now: now, Rollout: Rollout{Name: "r-1", From: rendered("old"), To: rendered("new")}, Policy: NewPolicy(nil), Pools: map[types.NamespacedName]Pool{}}
 	for i := range size {
 		pool := types.NamespacedName{Namespace: "tenant", Name: fmt.Sprintf("pool-%03d", i/1000)}
 		f.Pools[pool] = Pool{}
@@ -24,9 +24,9 @@ func fleet(size int) Facts {
 		}
 		switch {
 		case i%3 == 0:
-			m.Marked, m.Wanted, m.Installed = true, rendered("new"), rendered("new")
+			m.Marked, m.Desired, m.Installed = true, rendered("new"), rendered("new")
 		case i%200 == 1 && len(f.Rollout.Status.InProgress) < maxInProgress-1:
-			m.Marked, m.Wanted, m.Phase, m.Ready = true, rendered("new"), v1alpha1.MachineDraining, false
+			m.Marked, m.Desired, m.Phase, m.Ready = true, rendered("new"), v1alpha1.MachineDraining, false
 			f.Rollout.Status.InProgress = append(f.Rollout.Status.InProgress, m.key().String())
 		}
 		f.Machines = append(f.Machines, m)

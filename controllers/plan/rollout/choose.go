@@ -12,25 +12,25 @@ import (
 const maxInProgress = 500
 
 // pick keeps the first few Machines by an order, out of many: it is what sorting all of them and cutting would give.
-type pick struct {
-	most  int
-	order func(a, b *Machine) int
-	list  []*Machine
+type firstMachines struct {
+	limit    int
+	compare  func(a, b *Machine) int
+	machines []*Machine
 }
 
-func (k *pick) offer(m *Machine) {
-	if len(k.list) == k.most {
-		if k.order(m, k.list[k.most-1]) >= 0 {
+func (k *firstMachines) offer(m *Machine) {
+	if len(k.machines) == k.limit {
+		if k.compare(m, k.machines[k.limit-1]) >= 0 {
 			return
 		}
-		k.list = k.list[:k.most-1]
+		k.machines = k.machines[:k.limit-1]
 	}
-	at, _ := slices.BinarySearchFunc(k.list, m, k.order)
-	k.list = slices.Insert(k.list, at, m)
+	at, _ := slices.BinarySearchFunc(k.machines, m, k.compare)
+	k.machines = slices.Insert(k.machines, at, m)
 }
 
 // byName orders by pool, namespace and name.
-func byName(a, b *Machine) int {
+func compareByName(a, b *Machine) int {
 	return cmp.Or(
 		compareKeys(a.Pool, b.Pool),
 		cmp.Compare(a.Namespace, b.Namespace),
@@ -46,97 +46,97 @@ func compareKeys(a, b types.NamespacedName) int {
 }
 
 // candidate: it is to be moved, is not named yet, and its tenant can take a roll.
-func (p *planner) candidate(m *Machine) bool {
-	return !m.Deleting && p.f.Rollout.outdated(m) && p.g.tenantTakes(m) && !p.next[m.key()]
+func (p *planner) isCandidate(m *Machine) bool {
+	return !m.Deleting && p.facts.Rollout.isOutdated(m) && p.guards.canRoll(m) && !p.inProgress[m.key()]
 }
 
 // choose finds who goes next: a Machine that is unavailable anyway, to be started at once, or else one to be named.
 func (p *planner) choose() (idle *Machine) {
-	idles, serving := pick{most: 1, order: byName}, pick{most: 1, order: byName}
+	idles, serving := firstMachines{limit: 1, compare: compareByName}, firstMachines{limit: 1, compare: compareByName}
 	offer := func(m *Machine) {
 		switch {
-		case !p.candidate(m):
-		case p.g.down(m):
+		case !p.isCandidate(m):
+		case p.guards.isUnavailable(m):
 			idles.offer(m)
 		case p.hasRoom(m, 1):
 			serving.offer(m)
 		default:
-			p.waits(m)
+			p.recordExhausted(m)
 		}
 	}
-	if canaryOver(&p.f.Rollout, p.s) {
-		for i := range p.f.Machines {
-			offer(&p.f.Machines[i])
+	if isCanaryOver(&p.facts.Rollout, p.status) {
+		for i := range p.facts.Machines {
+			offer(&p.facts.Machines[i])
 		}
 	} else {
-		for _, name := range p.s.Canary {
-			if m := p.members[parse(name)]; m != nil {
+		for _, name := range p.status.Canary {
+			if m := p.named[parseName(name)]; m != nil {
 				offer(m)
 			}
 		}
 	}
-	if len(p.s.InProgress) >= maxInProgress {
+	if len(p.status.InProgress) >= maxInProgress {
 		return nil
 	}
-	if len(idles.list) > 0 {
-		return idles.list[0] // the others wait until these are on their way
+	if len(idles.machines) > 0 {
+		return idles.machines[0] // the others wait until these are on their way
 	}
-	if len(serving.list) > 0 && !p.unstarted() {
-		p.name(serving.list[0])
+	if len(serving.machines) > 0 && !p.hasUnstarted() {
+		p.addInProgress(serving.machines[0])
 	}
 	return nil
 }
 
 // unstarted: a Machine was named, and the next one waits until it was seen to be started. More than one would hold more room
 // than there is, when a budget shrinks in between, and none could go.
-func (p *planner) unstarted() bool {
-	return slices.ContainsFunc(p.s.InProgress, func(name string) bool {
-		m := p.members[parse(name)]
-		return m != nil && !p.f.Rollout.started(m)
+func (p *planner) hasUnstarted() bool {
+	return slices.ContainsFunc(p.status.InProgress, func(name string) bool {
+		m := p.named[parseName(name)]
+		return m != nil && !p.facts.Rollout.isStarted(m)
 	})
 }
 
 // name puts a Machine on the list of those on their way.
-func (p *planner) name(m *Machine) {
-	p.all.down++
-	if q := p.poolOf(m); q != nil {
-		q.down++
+func (p *planner) addInProgress(m *Machine) {
+	p.typeBudget.unavailable++
+	if q := p.budgetOfPool(m); q != nil {
+		q.unavailable++
 	}
-	p.next[m.key()], p.members[m.key()] = true, m
-	p.s.InProgress = append(p.s.InProgress, m.key().String())
-	p.tellStart(m, p.whose(m))
-	p.d.Again = true
+	p.inProgress[m.key()], p.named[m.key()] = true, m
+	p.status.InProgress = append(p.status.InProgress, m.key().String())
+	p.addStartToHistory(m, p.budgetText(m))
+	p.decision.PlanAgain = true
 }
 
 // adopt puts those on the list that were started because nothing was lost by it.
-func (p *planner) adopt(m *Machine) {
-	p.next[m.key()], p.members[m.key()] = true, m
-	p.s.InProgress = append(p.s.InProgress, m.key().String())
-	p.tellStart(m, "it is not Ready, so nothing is lost")
+func (p *planner) addStarted(m *Machine) {
+	p.inProgress[m.key()], p.named[m.key()] = true, m
+	p.status.InProgress = append(p.status.InProgress, m.key().String())
+	p.addStartToHistory(m, "it is not Ready, so nothing is lost")
 }
 
 // start picks the one Machine that is told to move now: the idle one or the first of those that the status as read names.
 func (p *planner) start(idle *Machine) {
-	if !p.g.moves(&p.f.Rollout, p.f.Rollout.Status.Phase) {
-		p.d.Again = true // when the phase that was decided upon is written
+	if !p.guards.canStartMachines(&p.facts.Rollout, p.facts.Rollout.Status.Phase) {
+		p.decision.PlanAgain = true // when the phase that was decided upon is written
 		return
 	}
 	var able []*Machine
-	if idle != nil && p.g.turn(p, idle) {
+	if idle != nil && p.guards.isInStage(p, idle) {
 		able = append(able, idle)
 	}
-	for _, name := range p.s.InProgress {
-		if m := p.members[parse(name)]; m != nil && p.startable(m) {
+	for _, name := range p.status.InProgress {
+		if m := p.named[parseName(name)]; m != nil && p.canStart(m) {
 			able = append(able, m)
 		}
 	}
 	if len(able) > 0 {
-		p.d.Start = []types.NamespacedName{able[0].key()}
-		p.d.Again = p.d.Again || len(able) > 1
+		p.decision.Start = []types.NamespacedName{able[0].key()}
+		p.decision.PlanAgain = p.decision.PlanAgain || len(able) > 1
 	}
 }
 
 // startable: a Machine that is named goes now.
-func (p *planner) startable(m *Machine) bool {
-	return !p.f.Rollout.started(m) && p.g.named(p, m) && p.g.tenantTakes(m) && p.g.turn(p, m) && p.fits(m)
+func (p *planner) canStart(m *Machine) bool {
+	return !p.facts.Rollout.isStarted(m) && p.guards.isRecorded(p, m) && p.guards.canRoll(m) && p.guards.isInStage(p, m) && p.canBecomeUnavailable(m)
 }

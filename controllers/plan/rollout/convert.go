@@ -22,7 +22,7 @@ const (
 
 // PolicyOf fills in the defaults of a NodeType's spec.rollout, which may be nil: 10%, a canary of one Machine baked for ten
 // minutes, a failure budget of one.
-func PolicyOf(p *v1alpha1.RolloutPolicy) Policy {
+func NewPolicy(p *v1alpha1.RolloutPolicy) Policy {
 	policy := Policy{MaxUnavailable: intstr.FromString(defaultMaxUnavailable), Canary: defaultCanary, Bake: defaultBake, FailureBudget: defaultFailureBudget}
 	if p == nil {
 		return policy
@@ -43,15 +43,15 @@ func PolicyOf(p *v1alpha1.RolloutPolicy) Policy {
 }
 
 // BeforeOf is for Facts.Before; nil gives nil.
-func BeforeOf(r *v1alpha1.Rollout) *Before {
+func NewPreviousRollout(r *v1alpha1.Rollout) *PreviousRollout {
 	if r == nil {
 		return nil
 	}
-	return &Before{Name: r.Name, Settled: r.Status.Phase.Settled(), InProgress: r.Status.InProgress}
+	return &PreviousRollout{Name: r.Name, Settled: r.Status.Phase.Settled(), InProgress: r.Status.InProgress}
 }
 
 // PoolsOf are the NodePools of a NodeType.
-func PoolsOf(nodeType string, pools []v1alpha1.NodePool) map[types.NamespacedName]Pool {
+func NewPools(nodeType string, pools []v1alpha1.NodePool) map[types.NamespacedName]Pool {
 	of := make(map[types.NamespacedName]Pool, len(pools))
 	for i := range pools {
 		p := &pools[i]
@@ -69,7 +69,7 @@ func PoolsOf(nodeType string, pools []v1alpha1.NodePool) map[types.NamespacedNam
 
 // Wanted is what a Machine's spec asks for. A spec that names a revision alone leaves the rendering to the NodeType: to what the
 // Machine has of that revision, else to the target.
-func Wanted(m *v1alpha1.Machine, target v1alpha1.RenderedRevision) v1alpha1.RenderedRevision {
+func DesiredRevision(m *v1alpha1.Machine, target v1alpha1.RenderedRevision) v1alpha1.RenderedRevision {
 	asked := m.Spec.Asked()
 	if asked.Rendering != "" || asked.Revision == "" {
 		return asked
@@ -83,12 +83,12 @@ func Wanted(m *v1alpha1.Machine, target v1alpha1.RenderedRevision) v1alpha1.Rend
 }
 
 // MachineOf is a Machine as the planner of the Rollout of that name and target sees it; TenantTrouble is the caller's to fill in.
-func MachineOf(rollout string, target v1alpha1.RenderedRevision, m *v1alpha1.Machine, now time.Time) Machine {
+func NewMachine(rollout string, target v1alpha1.RenderedRevision, m *v1alpha1.Machine, now time.Time) Machine {
 	out := Machine{
 		Namespace: m.Namespace, Name: m.Name, Marked: m.Labels[v1alpha1.LabelRollout] == rollout,
-		Wanted: Wanted(m, target), Installed: m.Status.Installed(), Phase: m.Status.Phase,
+		Desired: DesiredRevision(m, target), Installed: m.Status.Installed(), Phase: m.Status.Phase,
 		Deleting: m.DeletionTimestamp != nil, Claimed: m.Status.HostRef != nil,
-		Failed: Failure(m, now), WaitingFor: m.Status.WaitingFor,
+		FailureReason: failureReason(m, now), WaitingFor: m.Status.WaitingFor,
 	}
 	if owner := metav1.GetControllerOfNoCopy(m); owner != nil && owner.Kind == "NodePool" {
 		out.Pool = types.NamespacedName{Namespace: m.Namespace, Name: owner.Name}
@@ -100,7 +100,7 @@ func MachineOf(rollout string, target v1alpha1.RenderedRevision, m *v1alpha1.Mac
 }
 
 // atOnce are reasons with which a Machine does not go on by itself, whatever its deadline says.
-var atOnce = map[string]bool{
+var permanentReasons = map[string]bool{
 	v1alpha1.ReasonHostLost: true, v1alpha1.ReasonNodeConflict: true, v1alpha1.ReasonDrainTimedOut: true,
 	v1alpha1.ReasonProvisioningTimedOut: true, v1alpha1.ReasonJoinTimedOut: true, v1alpha1.ReasonValidationTimedOut: true,
 	string(hardware.ReasonPowerOnIgnored): true, string(hardware.ReasonPowerOffIgnored): true,
@@ -113,12 +113,12 @@ var atOnce = map[string]bool{
 // Failure is why a person has to look at a Machine: the reason of its Ready condition when that does not mend itself, or when
 // its phase is over its deadline. Empty when the Machine is Ready or still at work, and while its status speaks of an
 // earlier spec: what failed then may be what a roll mends.
-func Failure(m *v1alpha1.Machine, now time.Time) string {
+func failureReason(m *v1alpha1.Machine, now time.Time) string {
 	ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Status == metav1.ConditionTrue || m.Status.ObservedGeneration < m.Generation {
 		return ""
 	}
-	if atOnce[ready.Reason] || m.Status.Deadline != nil && now.After(m.Status.Deadline.Time) {
+	if permanentReasons[ready.Reason] || m.Status.Deadline != nil && now.After(m.Status.Deadline.Time) {
 		return ready.Reason
 	}
 	return ""

@@ -35,18 +35,18 @@ func TestAFailureIsWhatDoesNotMendItself(t *testing.T) {
 		{"Ready", v1alpha1.MachineStatus{ObservedGeneration: 2, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}}, ""},
 	} {
 		m := v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: c.status}
-		if got := Failure(&m, noon); got != c.want {
+		if got := failureReason(&m, noon); got != c.want {
 			t.Errorf("%s: %q, want %q", c.about, got, c.want)
 		}
 	}
 }
 
 func TestWhatIsNotSaidOfARolloutHasItsDefault(t *testing.T) {
-	if got, want := PolicyOf(nil), (Policy{MaxUnavailable: intstr.FromString("10%"), Canary: 1, Bake: 10 * time.Minute, FailureBudget: 1}); got != want {
+	if got, want := NewPolicy(nil), (Policy{MaxUnavailable: intstr.FromString("10%"), Canary: 1, Bake: 10 * time.Minute, FailureBudget: 1}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	three, zero := intstr.FromInt32(3), int32(0)
-	p := PolicyOf(&v1alpha1.RolloutPolicy{MaxUnavailable: &three, FailureBudget: &zero, Canary: &v1alpha1.CanarySpec{Machines: 2, Bake: &metav1.Duration{Duration: time.Hour}}})
+	p := NewPolicy(&v1alpha1.RolloutPolicy{MaxUnavailable: &three, FailureBudget: &zero, Canary: &v1alpha1.CanarySpec{Machines: 2, Bake: &metav1.Duration{Duration: time.Hour}}})
 	if want := (Policy{MaxUnavailable: three, Canary: 2, Bake: time.Hour}); p != want {
 		t.Errorf("%+v, want %+v", p, want)
 	}
@@ -81,13 +81,13 @@ func TestAMachineBelongsToThePoolThatMadeIt(t *testing.T) {
 	}
 	want := Machine{
 		Namespace: "research", Name: "training-1", Pool: types.NamespacedName{Namespace: "research", Name: "training"}, Marked: true,
-		Wanted: rendered("b"), Installed: rendered("a"), Phase: v1alpha1.MachineReady, Ready: true, ReadySince: noon, Claimed: true,
+		Desired: rendered("b"), Installed: rendered("a"), Phase: v1alpha1.MachineReady, Ready: true, ReadySince: noon, Claimed: true,
 	}
-	if got := MachineOf("r-1", rendered("c/1"), &m, noon); got != want {
+	if got := NewMachine("r-1", rendered("c/1"), &m, noon); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	m.Labels, m.OwnerReferences = map[string]string{v1alpha1.LabelRollout: "r-0", v1alpha1.LabelNodePool: "training"}, nil
-	if got := MachineOf("r-1", rendered("c/1"), &m, noon); got.Marked || got.Pool.Name != "" {
+	if got := NewMachine("r-1", rendered("c/1"), &m, noon); got.Marked || got.Pool.Name != "" {
 		t.Errorf("made by hand, marked by another: %+v", got)
 	}
 }
@@ -105,7 +105,7 @@ func TestARevisionAskedForAloneLeavesTheRenderingToTheNodeType(t *testing.T) {
 			Spec:   v1alpha1.MachineSpec{Revision: asked.Revision, Rendering: asked.Rendering},
 			Status: v1alpha1.MachineStatus{Revision: installed.Revision, Rendering: installed.Rendering},
 		}
-		if got := Wanted(&m, rendered("b/2")); got != rendered(c.want) {
+		if got := DesiredRevision(&m, rendered("b/2")); got != rendered(c.want) {
 			t.Errorf("asked for %q with %q installed: %v, want %q", c.asked, c.installed, got, c.want)
 		}
 	}

@@ -22,9 +22,9 @@ type Decision struct {
 	// Events to emit after the status was written.
 	Events []Event
 	// Again: plan again at once; what this decision wrote opens the way to the next start.
-	Again bool
+	PlanAgain bool
 	// Requeue is when to look again although nothing was seen to change; 0: only when something changes.
-	Requeue time.Duration
+	RequeueAfter time.Duration
 	// Done: the rollout is settled, now or before.
 	Done bool
 }

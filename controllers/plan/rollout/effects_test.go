@@ -29,7 +29,7 @@ func (w *world) facts(r *rollout, seen record) Facts {
 		case other.past[0].at > r.past[0].at:
 			f.Rollout.Superseded = true
 		default:
-			f.Before = &Before{Name: o.Name, Settled: o.Status.Phase.Settled(), InProgress: o.Status.InProgress}
+			f.Previous = &PreviousRollout{Name: o.Name, Settled: o.Status.Phase.Settled(), InProgress: o.Status.InProgress}
 		}
 	}
 	for _, m := range w.machines {
@@ -39,7 +39,7 @@ func (w *world) facts(r *rollout, seen record) Facts {
 		}
 		o.Marked = o.label == seen.Name
 		if o.Namespace == w.unreachable {
-			o.TenantTrouble = "its cluster does not answer"
+			o.BlockedBy = "its cluster does not answer"
 		}
 		f.Machines = append(f.Machines, o.Machine)
 	}
@@ -97,9 +97,9 @@ func (w *world) startMachine(r *rollout, key types.NamespacedName) request {
 		if !flight.mayLand() {
 			return // a conflict
 		}
-		served := !down(&m.Machine)
-		m.Wanted, m.label = to, name
-		m.rolled = down(&m.Machine) && (m.rolled || served)
+		served := !isUnavailable(&m.Machine)
+		m.Desired, m.label = to, name
+		m.rolled = isUnavailable(&m.Machine) && (m.rolled || served)
 		w.tell("%s is started by %s", m.Name, name)
 		w.starts++
 		w.changed(m)
@@ -219,7 +219,7 @@ func (w *world) person(r *rollout) {
 	}
 	for _, m := range w.machines {
 		switch {
-		case m.Failed == "" || m.gone || m.Deleting:
+		case m.FailureReason == "" || m.gone || m.Deleting:
 		case m.broken: // replaced
 			m.Deleting = true
 			w.changed(m)

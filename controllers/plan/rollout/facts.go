@@ -16,7 +16,7 @@ type Facts struct {
 	// Rollout is the object itself.
 	Rollout Rollout
 	// Before is the newest of the older Rollouts of the NodeType; nil: there is none.
-	Before *Before
+	Previous *PreviousRollout
 	// Policy of the NodeType.
 	Policy Policy
 	// Machines of the NodeType, in any order.
@@ -42,7 +42,7 @@ type Rollout struct {
 }
 
 // Before is the Rollout that came before.
-type Before struct {
+type PreviousRollout struct {
 	// Name of that Rollout.
 	Name string
 	// Settled: it is Done or Superseded and starts nothing more.
@@ -77,7 +77,7 @@ type Machine struct {
 	// Marked: its label v1alpha1.LabelRollout names this Rollout.
 	Marked bool
 	// Wanted is what the spec asks for; zero: what is installed or, before the claim, what is stable for the NodeType.
-	Wanted v1alpha1.RenderedRevision
+	Desired v1alpha1.RenderedRevision
 	// Installed is what it was, or is being, installed with.
 	Installed v1alpha1.RenderedRevision
 	// Phase of its life.
@@ -90,15 +90,15 @@ type Machine struct {
 	// Claimed: it has a host.
 	Claimed bool
 	// Failed is why a person has to look at it, a reason of its conditions; see Failure. Empty: nobody has to.
-	Failed string
+	FailureReason string
 	// WaitingFor is its own line for people.
 	WaitingFor string
 	// TenantTrouble is why no roll may start in its tenant's cluster now (not reachable, version skew). Empty: it may.
-	TenantTrouble string
+	BlockedBy string
 }
 
 // target is what Machines are moved to, for people: the revision or, where they have that already, its rendering.
-func (r *Rollout) target() string {
+func (r *Rollout) targetName() string {
 	if r.From.Revision == r.To.Revision && r.To.Rendering != "" {
 		return "rendering " + r.To.Rendering
 	}

@@ -55,11 +55,11 @@ func (w *world) checkDecision(r *rollout, f Facts, d Decision) {
 func (w *world) checkMayStart(f Facts, m *Machine) {
 	s := f.Rollout.Status
 	switch {
-	case !down(m) && !slices.Contains(s.InProgress, m.key().String()):
+	case !isUnavailable(m) && !slices.Contains(s.InProgress, m.key().String()):
 		w.violated("intent: %s is started and the status does not name it", m.Name)
 	case f.Rollout.Paused || f.Rollout.Superseded || s.Phase == v1alpha1.RolloutStopped || s.Phase == v1alpha1.RolloutPaused:
 		w.violated("phase: %s is started in %s, paused=%t superseded=%t", m.Name, s.Phase, f.Rollout.Paused, f.Rollout.Superseded)
-	case m.TenantTrouble != "":
+	case m.BlockedBy != "":
 		w.violated("tenant: %s is started", m.Name)
 	case s.Phase == v1alpha1.RolloutCanary && !slices.Contains(s.Canary, m.key().String()):
 		w.violated("canary: %s is started before the canary %v has baked", m.Name, s.Canary)
@@ -67,7 +67,7 @@ func (w *world) checkMayStart(f Facts, m *Machine) {
 	failed := 0
 	for i := range f.Machines {
 		o := &f.Machines[i]
-		if !o.Deleting && o.Marked && o.Wanted == f.Rollout.To && o.Installed == f.Rollout.To && o.Failed != "" && !slices.Contains(s.Forgiven, o.key().String()) {
+		if !o.Deleting && o.Marked && o.Desired == f.Rollout.To && o.Installed == f.Rollout.To && o.FailureReason != "" && !slices.Contains(s.Forgiven, o.key().String()) {
 			failed++
 		}
 	}
@@ -78,13 +78,13 @@ func (w *world) checkMayStart(f Facts, m *Machine) {
 
 // checkBudgetSeen: invariant 5 by what the planner could see, the names in the status included.
 func (w *world) checkBudgetSeen(f Facts, m Machine) {
-	if down(&m) {
+	if isUnavailable(&m) {
 		return
 	}
 	all, pool := heads(f.Machines, m, func(o *Machine) bool {
-		return !o.Ready || !o.Wanted.IsZero() && o.Wanted != o.Installed || o.key() == m.key()
+		return !o.Ready || !o.Desired.IsZero() && o.Desired != o.Installed || o.key() == m.key()
 	})
-	if most := limitOf(f.Policy.MaxUnavailable, all.size); all.out > most {
+	if most := scaledLimit(f.Policy.MaxUnavailable, all.size); all.out > most {
 		w.violated("5: %s is started, and %d of at most %d of the NodeType are unavailable", m.Name, all.out, most)
 	}
 	if most := f.Pools[m.Pool].limit(pool.size); pool.out > most {
@@ -95,7 +95,7 @@ func (w *world) checkBudgetSeen(f Facts, m Machine) {
 // checkBudgetTrue: invariant 5 by the truth, for what rollouts themselves have done or may still do, however late the caches.
 func (w *world) checkBudgetTrue(f Facts, m Machine) {
 	truth := w.named(m.key())
-	if down(&truth.Machine) || truth.rv != w.rvSeen(truth) {
+	if isUnavailable(&truth.Machine) || truth.rv != w.rvSeen(truth) {
 		return // no harm, or a conflict
 	}
 	var alive []Machine
@@ -115,7 +115,7 @@ func (w *world) checkBudgetTrue(f Facts, m Machine) {
 	out := func(o *Machine) bool { return byRolls[o.Name] }
 	all, pool := heads(alive, m, out)
 	seenAll, seenPool := heads(f.Machines, m, out)
-	if most := max(limitOf(f.Policy.MaxUnavailable, all.size), limitOf(f.Policy.MaxUnavailable, seenAll.size)); all.out > most {
+	if most := max(scaledLimit(f.Policy.MaxUnavailable, all.size), scaledLimit(f.Policy.MaxUnavailable, seenAll.size)); all.out > most {
 		w.violated("5: %s is started, and rollouts have %d of at most %d of the NodeType out: %v", m.Name, all.out, most, byRolls)
 	}
 	if most := max(f.Pools[m.Pool].limit(pool.size), f.Pools[m.Pool].limit(seenPool.size)); pool.out > most {
@@ -137,7 +137,7 @@ func (w *world) checkBake(f Facts, d Decision) {
 	}
 	for i := range f.Machines {
 		m := &f.Machines[i]
-		if m.Deleting || !m.Marked || m.Wanted != f.Rollout.To || !slices.Contains(s.Canary, m.key().String()) || slices.Contains(d.Status.Forgiven, m.key().String()) {
+		if m.Deleting || !m.Marked || m.Desired != f.Rollout.To || !slices.Contains(s.Canary, m.key().String()) || slices.Contains(d.Status.Forgiven, m.key().String()) {
 			continue
 		}
 		if !m.Ready || f.Now.Before(m.ReadySince.Add(f.Policy.Bake)) {
@@ -156,7 +156,7 @@ func (w *world) checkDone(f Facts, d Decision) {
 		if m.Deleting || !m.Claimed || slices.Contains(d.Status.Forgiven, m.key().String()) {
 			continue
 		}
-		if m.Installed != f.Rollout.To || m.Marked && m.Wanted == f.Rollout.To && !m.Ready {
+		if m.Installed != f.Rollout.To || m.Marked && m.Desired == f.Rollout.To && !m.Ready {
 			w.violated("done: %s has %s, Ready=%t", m.Name, m.Installed, m.Ready)
 		}
 	}
@@ -165,8 +165,8 @@ func (w *world) checkDone(f Facts, d Decision) {
 // checkRest: when all is over, every Machine has the revision that the NodeType asks for.
 func (w *world) checkRest() {
 	for _, m := range w.machines {
-		if !m.gone && !m.Deleting && m.Claimed && (m.Installed != w.target || !m.Wanted.IsZero() && m.Wanted != w.target) {
-			w.violated("settle: %s ends with %s, wanting %q, not %s", m.Name, m.Installed, m.Wanted, w.target)
+		if !m.gone && !m.Deleting && m.Claimed && (m.Installed != w.target || !m.Desired.IsZero() && m.Desired != w.target) {
+			w.violated("settle: %s ends with %s, wanting %q, not %s", m.Name, m.Installed, m.Desired, w.target)
 		}
 	}
 }

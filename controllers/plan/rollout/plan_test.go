@@ -27,7 +27,7 @@ func serving(name, revision string) Machine {
 }
 
 func factsOf(status v1alpha1.RolloutStatus, machines ...Machine) Facts {
-	return Facts{Now: noon, Policy: PolicyOf(nil), Machines: machines, Rollout: Rollout{Name: "new-1", From: rendered("old"), To: rendered("new"), Status: status}}
+	return Facts{Now: noon, Policy: NewPolicy(nil), Machines: machines, Rollout: Rollout{Name: "new-1", From: rendered("old"), To: rendered("new"), Status: status}}
 }
 
 func message(d Decision) string {
@@ -63,11 +63,11 @@ func TestAClaimedMachineThatIsNotInstalledYetIsATarget(t *testing.T) {
 func TestAWayBackFirstMarksWhatWasNamedAndNotStarted(t *testing.T) {
 	f := factsOf(v1alpha1.RolloutStatus{}, serving("a", "new"), serving("b", "new"))
 	f.Rollout.ToStable = true
-	f.Before = &Before{Name: "bad-1", InProgress: []string{"research/a"}}
+	f.Previous = &PreviousRollout{Name: "bad-1", InProgress: []string{"research/a"}}
 	if d := Plan(f); d.Status.Phase != v1alpha1.RolloutPending || len(d.Mark) > 0 || !strings.Contains(message(d), "waits for Rollout bad-1") {
 		t.Fatalf("it does not wait: %+v", d)
 	}
-	f.Before.Settled = true
+	f.Previous.Settled = true
 	d := Plan(f)
 	if d.Status.Phase != v1alpha1.RolloutPending || len(d.Mark) != 1 || d.Mark[0].Name != "a" || len(d.Start) > 0 {
 		t.Fatalf("it does not mark: %+v", d)
@@ -92,9 +92,9 @@ func TestTheSameFactsInAnotherOrderGiveTheSameDecision(t *testing.T) {
 
 func TestWhatTheTenantKeepsIsSaid(t *testing.T) {
 	m := serving("a", "old")
-	m.TenantTrouble = "TenantCluster research/research is not Ready"
+	m.BlockedBy = "TenantCluster research/research is not Ready"
 	d := Plan(factsOf(v1alpha1.RolloutStatus{}, m))
-	if text := message(d); len(d.Start) > 0 || len(d.Status.InProgress) > 0 || !strings.Contains(text, m.TenantTrouble) {
+	if text := message(d); len(d.Start) > 0 || len(d.Status.InProgress) > 0 || !strings.Contains(text, m.BlockedBy) {
 		t.Errorf("%s: %+v", text, d)
 	}
 }
@@ -107,14 +107,14 @@ func TestTheHistoryKeepsTheLastEntries(t *testing.T) {
 		f.Rollout.Status = Plan(f).Status
 	}
 	h := f.Rollout.Status.History
-	if len(h) != historyLength || !h[len(h)-1].At.Time.Equal(f.Now) {
-		t.Errorf("%d entries, the last of %s, want %d until %s", len(h), h[len(h)-1].At, historyLength, f.Now)
+	if len(h) != maxHistory || !h[len(h)-1].At.Time.Equal(f.Now) {
+		t.Errorf("%d entries, the last of %s, want %d until %s", len(h), h[len(h)-1].At, maxHistory, f.Now)
 	}
 }
 
 func TestAStoppedRolloutGoesOnWhenAPersonSaysSo(t *testing.T) {
 	failed := serving("a", "new")
-	failed.Marked, failed.Wanted, failed.Ready, failed.Phase, failed.Failed = true, rendered("new"), false, v1alpha1.MachineValidating, v1alpha1.ReasonChecksFailed
+	failed.Marked, failed.Desired, failed.Ready, failed.Phase, failed.FailureReason = true, rendered("new"), false, v1alpha1.MachineValidating, v1alpha1.ReasonChecksFailed
 	f := factsOf(v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutCanary, Canary: []string{"research/a"}, InProgress: []string{"research/a"}}, failed, serving("b", "old"))
 	for _, want := range []struct {
 		paused bool

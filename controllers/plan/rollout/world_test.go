@@ -202,29 +202,29 @@ func (w *world) live(m *machine) {
 	case m.gone:
 	case m.Deleting:
 		m.gone, m.Ready = true, false
-	case !m.Wanted.IsZero() && m.Claimed && m.Wanted != m.Installed && m.Phase != v1alpha1.MachineDraining && m.Phase != v1alpha1.MachinePending:
-		m.Phase, m.Ready, m.Failed = v1alpha1.MachineDraining, false, ""
+	case !m.Desired.IsZero() && m.Claimed && m.Desired != m.Installed && m.Phase != v1alpha1.MachineDraining && m.Phase != v1alpha1.MachinePending:
+		m.Phase, m.Ready, m.FailureReason = v1alpha1.MachineDraining, false, ""
 		m.due = w.now.Add(time.Duration(w.rng.IntN(10)) * time.Minute)
 	case w.now.Before(m.due):
 	case m.Phase == v1alpha1.MachinePending:
-		m.Claimed, m.Phase, m.Installed = true, v1alpha1.MachineProvisioning, m.Wanted
+		m.Claimed, m.Phase, m.Installed = true, v1alpha1.MachineProvisioning, m.Desired
 		if m.Installed.IsZero() {
 			m.Installed = w.stable
 		}
 		m.due = w.now.Add(time.Duration(w.rng.IntN(20)) * time.Minute)
 	case m.Phase == v1alpha1.MachineDraining && w.chaos && w.rng.IntN(20) == 0:
-		m.Failed = v1alpha1.ReasonDrainTimedOut
+		m.FailureReason = v1alpha1.ReasonDrainTimedOut
 	case m.Phase == v1alpha1.MachineDraining:
-		m.Phase, m.Installed, m.Failed = v1alpha1.MachineProvisioning, m.Wanted, ""
+		m.Phase, m.Installed, m.FailureReason = v1alpha1.MachineProvisioning, m.Desired, ""
 		m.due = w.now.Add(time.Duration(5+w.rng.IntN(20)) * time.Minute)
 	case m.Ready:
 	case m.broken || w.chaos && w.rng.IntN(8) == 0 || w.bad(m.Installed):
-		m.Phase, m.Failed = v1alpha1.MachineValidating, v1alpha1.ReasonValidationTimedOut
+		m.Phase, m.FailureReason = v1alpha1.MachineValidating, v1alpha1.ReasonValidationTimedOut
 	default:
-		m.Phase, m.Ready, m.ReadySince, m.Failed, m.rolled = v1alpha1.MachineReady, true, w.now, "", false
+		m.Phase, m.Ready, m.ReadySince, m.FailureReason, m.rolled = v1alpha1.MachineReady, true, w.now, "", false
 	}
 	if m.object != before {
-		w.tell("%s: %s %s wants %q ready=%t failed=%q gone=%t", m.Name, m.Phase, m.Installed, m.Wanted, m.Ready, m.Failed, m.gone)
+		w.tell("%s: %s %s wants %q ready=%t failed=%q gone=%t", m.Name, m.Phase, m.Installed, m.Desired, m.Ready, m.FailureReason, m.gone)
 		w.changed(m)
 	}
 }

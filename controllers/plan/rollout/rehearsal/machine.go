@@ -60,7 +60,7 @@ func (p *Play) Lose(machine types.NamespacedName, why string, mends time.Duratio
 
 // start is what the manager's request does to a Machine.
 func (p *Play) start(r *record, m *machine) {
-	m.Wanted, m.label = r.To, r.Name
+	m.Desired, m.label = r.To, r.Name
 	m.course = p.set.Course(key(m), r.To.Revision)
 	switch {
 	case m.Installed == r.To && m.Phase == v1alpha1.MachineDraining: // called off
@@ -70,7 +70,7 @@ func (p *Play) start(r *record, m *machine) {
 		if m.Phase != v1alpha1.MachineReady {
 			m.course.Drain = fencing
 		}
-		m.Phase, m.Ready, m.Failed, m.WaitingFor = v1alpha1.MachineDraining, false, "", ""
+		m.Phase, m.Ready, m.FailureReason, m.WaitingFor = v1alpha1.MachineDraining, false, "", ""
 		m.due = p.now.Add(m.course.Drain)
 	}
 }
@@ -84,16 +84,16 @@ func (p *Play) live(m *machine) {
 	switch {
 	case m.Deleting:
 		m.gone = true
-	case m.Phase == v1alpha1.MachineDraining && m.Installed != m.Wanted:
+	case m.Phase == v1alpha1.MachineDraining && m.Installed != m.Desired:
 		p.drained(m)
-	case m.course.Failed != "" && m.Failed == "":
+	case m.course.Failed != "" && m.FailureReason == "":
 		m.Phase = v1alpha1.MachineValidating
 		p.fail(m)
 	default:
-		if m.Failed != "" || m.WaitingFor != "" {
+		if m.FailureReason != "" || m.WaitingFor != "" {
 			p.Say("%s is Ready again", key(m))
 		}
-		m.Phase, m.Ready, m.ReadySince, m.Failed, m.WaitingFor = v1alpha1.MachineReady, true, p.now, "", ""
+		m.Phase, m.Ready, m.ReadySince, m.FailureReason, m.WaitingFor = v1alpha1.MachineReady, true, p.now, "", ""
 	}
 }
 
@@ -103,27 +103,27 @@ func (p *Play) drained(m *machine) {
 		p.fail(m)
 		return
 	}
-	m.Phase, m.Installed = v1alpha1.MachineProvisioning, m.Wanted
+	m.Phase, m.Installed = v1alpha1.MachineProvisioning, m.Desired
 	m.due = p.now.Add(m.course.Install)
 }
 
 func (p *Play) fail(m *machine) {
-	m.Failed, m.WaitingFor = m.course.Failed, m.course.WaitingFor
+	m.FailureReason, m.WaitingFor = m.course.Failed, m.course.WaitingFor
 	if m.course.Mends > 0 {
 		m.due = p.now.Add(m.course.Mends)
 	}
 	if m.WaitingFor == "" {
-		p.Say("%s fails: %s", key(m), m.Failed)
+		p.Say("%s fails: %s", key(m), m.FailureReason)
 		return
 	}
-	p.Say("%s fails: %s (%s)", key(m), m.Failed, m.WaitingFor)
+	p.Say("%s fails: %s (%s)", key(m), m.FailureReason, m.WaitingFor)
 }
 
 // unavailable is how many Machines are not Ready, or about to be.
 func (p *Play) unavailable() int {
 	n := 0
 	for _, m := range p.machines {
-		if !m.Deleting && (!m.Ready || !m.Wanted.IsZero() && m.Wanted != m.Installed) {
+		if !m.Deleting && (!m.Ready || !m.Desired.IsZero() && m.Desired != m.Installed) {
 			n++
 		}
 	}

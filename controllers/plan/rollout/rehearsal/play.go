@@ -180,8 +180,8 @@ func (p *Play) reconcile(i int) bool {
 	if d.Status.Phase == v1alpha1.RolloutDone {
 		p.set.Stable = r.To.Revision
 	}
-	if d.Requeue > 0 {
-		r.look = p.now.Add(d.Requeue)
+	if d.RequeueAfter > 0 {
+		r.look = p.now.Add(d.RequeueAfter)
 	}
 	for _, key := range d.Mark {
 		p.find(key).label, changed = r.Name, true
@@ -214,7 +214,7 @@ func (p *Play) facts(i int) rollout.Facts {
 	f := rollout.Facts{Now: p.now, Rollout: r.Rollout, Policy: p.set.Policy, Pools: p.set.Pools, Machines: make([]rollout.Machine, 0, len(p.machines))}
 	if i > 0 {
 		b := p.rollouts[i-1]
-		f.Before = &rollout.Before{Name: b.Name, Settled: b.Status.Phase.Settled(), InProgress: b.Status.InProgress}
+		f.Previous = &rollout.PreviousRollout{Name: b.Name, Settled: b.Status.Phase.Settled(), InProgress: b.Status.InProgress}
 	}
 	for _, m := range p.machines {
 		seen := m.Machine
