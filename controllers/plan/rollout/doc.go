@@ -1,21 +1,29 @@
-// Package rollout decides the next step of a Rollout: which Machines of a NodeType move to its target revision now, and
-// when to stop. Plan takes one value, Facts, and returns one value, Decision; it holds no client, reads no clock and
-// remembers nothing.
+// Package rollout decides the next step of a Rollout: which Machine of a NodeType is moved to the target revision now, and
+// when the Rollout stops. Plan computes a Decision from Facts. It is a pure function: it has no client, reads no clock
+// and keeps no state.
 //
-// The order. First the canary, which must stay Ready for the bake time; any failure in it stops the rollout. Then the
-// others, as many at once as the NodeType's budget and that of each NodePool leave room for; more failures than the
-// failure budget stop it. Machines that are not Ready go first, since nothing is lost by moving them; then by NodePool,
-// namespace and name. A return to the stable revision has no canary: that revision was proven before.
+// # Order
 //
-// Three rules carry the safety of it. Intent before effect: a Machine is named in status.inProgress by one decision, and
-// only a later one that reads it there starts it. Who is named there counts as unavailable, whatever a cache shows,
-// until it is seen marked by this Rollout, installed with its revision and Ready; nobody is taken off that list
-// unstarted, because a request to start it may still be under way. Machines that are unavailable anyway need no such
-// intent: they are started under the resource version that shows them so. And a Rollout begins only when the one before
-// it has let go for good, and first marks what that one had named, under their resource version too, so that a late request
-// of the older Rollout finds a changed Machine and fails. Without that mark they count as unavailable.
+// The canary goes first and must stay Ready for the bake time. Any failure in the canary stops the rollout. The other
+// Machines follow, as many at once as the budget of the NodeType and the budget of their NodePool allow. More failures
+// than the failure budget stop the rollout. Machines that are not Ready go before Machines that are, because moving
+// them takes no capacity away; the rest of the order is by NodePool, namespace and name. A rollout back to the stable
+// revision has no canary, because that revision is proven.
 //
-// Every Machine that is not Ready, or whose wanted revision is not the installed one, counts against the budgets,
-// whatever made it so. Failures are typed reasons of Machines that this Rollout moved; a Machine that recovers counts no
-// more, but a stopped rollout goes on only when a person says so.
+// # Safety
+//
+// A Machine that is Ready is first written to status.inProgress, and started only by a later decision that reads it
+// there. Until it is observed as moved (labeled by this Rollout, installed with the target, Ready), it counts as
+// unavailable, whatever the cache shows. It is not taken off the list before that, because a request to start it may
+// still be on its way. A Machine that is not Ready needs no such record: its request carries the resource version
+// that was observed, so it fails when the Machine has become Ready.
+//
+// A Rollout begins when the Rollout before it is settled. It first labels the Machines that the earlier one had in
+// status.inProgress. The label changes their resource version, so a late request of the earlier Rollout fails. Until
+// they are observed with the label, these Machines count as unavailable.
+//
+// A Machine counts against the budgets when it is not Ready or when its desired revision is not the installed one,
+// whoever changed it. A Machine has failed when this Rollout moved it and its Ready condition has a reason that does not
+// pass. A Machine that recovers no longer counts, but a stopped rollout continues only when a person pauses and
+// resumes it.
 package rollout

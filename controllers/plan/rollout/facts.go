@@ -3,101 +3,136 @@ package rollout
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// Facts is all that a Decision depends on.
+// Facts are everything that a Decision depends on.
 type Facts struct {
 	// Now is the time of the decision.
 	Now time.Time
-	// Rollout is the object itself.
+	// Rollout is the Rollout whose next step is decided.
 	Rollout Rollout
-	// Before is the newest of the older Rollouts of the NodeType; nil: there is none.
+	// Previous is the newest of the older Rollouts of the NodeType; nil if there is none.
 	Previous *PreviousRollout
-	// Policy of the NodeType.
+	// Policy is the rollout policy of the NodeType.
 	Policy Policy
-	// Machines of the NodeType, in any order.
+	// Machines are the Machines of the NodeType, in any order.
 	Machines []Machine
 	// Pools are the NodePools of the NodeType.
 	Pools map[types.NamespacedName]Pool
 }
 
-// Rollout is the object whose next step is planned.
+// Rollout is the Rollout whose next step is decided.
 type Rollout struct {
-	// Name of the Rollout: the value of v1alpha1.LabelRollout on the Machines that it started.
+	// Name of the Rollout: the value of v1alpha1.LabelRollout on the Machines that it started or marked.
 	Name string
-	// From and To are what Machines are moved between.
+	// From is the revision that Machines are moved from, To the target that they are moved to.
 	From, To v1alpha1.RenderedRevision
 	// Paused is spec.paused.
 	Paused bool
-	// ToStable: To is what is stable for the NodeType, so this is a way back and needs no canary.
+	// ToStable is true if To is the stable revision of the NodeType. Such a rollout goes back, and needs no canary.
 	ToStable bool
-	// Superseded: a newer Rollout of the NodeType exists, or its target is another revision.
+	// Superseded is true if a newer Rollout of the NodeType exists, or if the NodeType has another target.
 	Superseded bool
-	// Status as read.
+	// Status is the status as read.
 	Status v1alpha1.RolloutStatus
 }
 
-// Before is the Rollout that came before.
+// PreviousRollout is the newest of the older Rollouts of the NodeType.
 type PreviousRollout struct {
 	// Name of that Rollout.
 	Name string
-	// Settled: it is Done or Superseded and starts nothing more.
+	// Settled is true if its phase is Done or Superseded: it starts no more Machines.
 	Settled bool
-	// InProgress are the Machines on their way when it settled, namespace/name.
+	// InProgress is its status.inProgress, as namespace/name. A settled Rollout leaves there the Machines that its
+	// successor must label.
 	InProgress []string
 }
 
-// Policy is a NodeType's rollout policy with its defaults filled in.
+// Policy is the rollout policy of a NodeType, with defaults for what it leaves empty.
 type Policy struct {
-	// MaxUnavailable Machines of the NodeType: a number, or a percentage of its Machines rounded down; at least 1.
+	// MaxUnavailable is how many Machines of the NodeType may be unavailable: a number, or a percentage of its Machines
+	// rounded down; at least 1.
 	MaxUnavailable intstr.IntOrString
-	// Canary is how many Machines go first, Bake how long they must then stay Ready.
+	// Canary is how many Machines go first. Bake is how long all of them must then stay Ready.
 	Canary int
 	Bake   time.Duration
-	// FailureBudget is how many Machines may fail and the rollout still goes on.
+	// FailureBudget is how many Machines may fail before the rollout stops.
 	FailureBudget int
 }
 
-// Pool is what a NodePool allows.
+// Pool is the rollout policy of a NodePool.
 type Pool struct {
-	// MaxUnavailable Machines of the pool, as in Policy; nil: the larger of 1 and 10%.
+	// MaxUnavailable is how many Machines of the pool may be unavailable, as in Policy; nil: 10%, at least 1.
 	MaxUnavailable *intstr.IntOrString
 }
 
-// Machine is what counts of one Machine.
+// Machine is what the planner needs to know of one Machine.
 type Machine struct {
 	// Namespace and Name of the Machine.
 	Namespace, Name string
-	// Pool that made it; zero: none.
+	// Pool is the NodePool that made the Machine; zero: none.
 	Pool types.NamespacedName
-	// Marked: its label v1alpha1.LabelRollout names this Rollout.
+	// Marked is true if the label v1alpha1.LabelRollout of the Machine names this Rollout.
 	Marked bool
-	// Wanted is what the spec asks for; zero: what is installed or, before the claim, what is stable for the NodeType.
+	// Desired is the revision in the Machine's spec. If it is zero, the Machine keeps the installed revision or, before it
+	// has a host, gets the stable revision of the NodeType.
 	Desired v1alpha1.RenderedRevision
-	// Installed is what it was, or is being, installed with.
+	// Installed is the revision that the Machine was installed with, or is being installed with.
 	Installed v1alpha1.RenderedRevision
-	// Phase of its life.
+	// Phase is status.phase.
 	Phase v1alpha1.MachinePhase
-	// Ready is its condition, ReadySince when that became true.
+	// Ready is true if the condition Ready is True. ReadySince is when it became True.
 	Ready      bool
 	ReadySince time.Time
-	// Deleting: a deletion timestamp is set.
+	// Deleting is true if the Machine has a deletion timestamp.
 	Deleting bool
-	// Claimed: it has a host.
+	// Claimed is true if the Machine has a host.
 	Claimed bool
-	// Failed is why a person has to look at it, a reason of its conditions; see Failure. Empty: nobody has to.
+	// FailureReason is the reason of the condition Ready if a person must act; empty: nobody must. See failureReason.
 	FailureReason string
-	// WaitingFor is its own line for people.
+	// WaitingFor is status.waitingFor.
 	WaitingFor string
-	// TenantTrouble is why no roll may start in its tenant's cluster now (not reachable, version skew). Empty: it may.
+	// BlockedBy says why the Machine may not be rolled now: its TenantCluster or its NodeType is not Ready. Empty: it may.
+	// The caller sets it.
 	BlockedBy string
 }
 
-// target is what Machines are moved to, for people: the revision or, where they have that already, its rendering.
+// Decision is the next step of a Rollout.
+type Decision struct {
+	// Status is the next status of the Rollout. It is written under the resource version of the Rollout in Facts.
+	Status v1alpha1.RolloutStatus
+	// Start names the Machines to start now, one at most. Starting sets spec.revision and spec.rendering to Rollout.To and
+	// the label v1alpha1.LabelRollout to Rollout.Name, in one request under the resource version of the Machine in
+	// Facts. It depends on the status as read, so Start and the write of Status may be done in either order.
+	Start []types.NamespacedName
+	// Mark names the Machines to label without starting them, one at most. Marking sets the label v1alpha1.LabelRollout to
+	// Rollout.Name, under the resource version of the Machine in Facts. These Machines were in progress in the
+	// previous Rollout.
+	Mark []types.NamespacedName
+	// Events are emitted after the status is written.
+	Events []Event
+	// PlanAgain is true if the next Machine can be started or marked as soon as this decision is carried out.
+	PlanAgain bool
+	// RequeueAfter is when to plan again although no object changes; 0: only when an object changes.
+	RequeueAfter time.Duration
+	// Done is true if the Rollout is settled, by this decision or before it.
+	Done bool
+}
+
+// Event is one Event on the Rollout. Its reason is the phase that the Rollout entered.
+type Event struct {
+	Warning         bool
+	Reason, Message string
+}
+
+// targetName is what Machines are moved to, for messages: the revision or, if they have that revision, the rendering.
 func (r *Rollout) targetName() string {
 	if r.From.Revision == r.To.Revision && r.To.Rendering != "" {
 		return "rendering " + r.To.Rendering
@@ -107,4 +142,117 @@ func (r *Rollout) targetName() string {
 
 func (m *Machine) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
+}
+
+// The defaults of a NodeType without spec.rollout.
+const (
+	defaultMaxUnavailable = "10%"
+	defaultCanary         = 1
+	defaultBake           = 10 * time.Minute
+	defaultFailureBudget  = 1
+)
+
+// NewPolicy returns the Policy of a NodeType's spec.rollout, which may be nil. The defaults are: 10% unavailable, a canary
+// of one Machine that bakes for ten minutes, a failure budget of one.
+func NewPolicy(p *v1alpha1.RolloutPolicy) Policy {
+	policy := Policy{MaxUnavailable: intstr.FromString(defaultMaxUnavailable), Canary: defaultCanary, Bake: defaultBake, FailureBudget: defaultFailureBudget}
+	if p == nil {
+		return policy
+	}
+	if p.MaxUnavailable != nil {
+		policy.MaxUnavailable = *p.MaxUnavailable
+	}
+	if p.FailureBudget != nil {
+		policy.FailureBudget = int(*p.FailureBudget)
+	}
+	if c := p.Canary; c != nil {
+		policy.Canary = max(1, int(c.Machines))
+		if c.Bake != nil {
+			policy.Bake = c.Bake.Duration
+		}
+	}
+	return policy
+}
+
+// NewPreviousRollout returns what the planner needs to know of the previous Rollout; nil for nil.
+func NewPreviousRollout(r *v1alpha1.Rollout) *PreviousRollout {
+	if r == nil {
+		return nil
+	}
+	return &PreviousRollout{Name: r.Name, Settled: r.Status.Phase.Settled(), InProgress: r.Status.InProgress}
+}
+
+// NewPools returns those of the NodePools that belong to the NodeType.
+func NewPools(nodeType string, nodePools []v1alpha1.NodePool) map[types.NamespacedName]Pool {
+	pools := make(map[types.NamespacedName]Pool, len(nodePools))
+	for i := range nodePools {
+		p := &nodePools[i]
+		if p.Spec.NodeTypeRef.Name != nodeType {
+			continue
+		}
+		var pool Pool
+		if p.Spec.Rollout != nil {
+			pool.MaxUnavailable = p.Spec.Rollout.MaxUnavailable
+		}
+		pools[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}] = pool
+	}
+	return pools
+}
+
+// DesiredRevision returns the revision in the Machine's spec. If the spec names a revision without a rendering, the
+// rendering is the installed one of that revision or, if that has another revision, the target's.
+func DesiredRevision(m *v1alpha1.Machine, target v1alpha1.RenderedRevision) v1alpha1.RenderedRevision {
+	asked := m.Spec.Asked()
+	if asked.Rendering != "" || asked.Revision == "" {
+		return asked
+	}
+	for _, rendered := range []v1alpha1.RenderedRevision{m.Status.Installed(), target} {
+		if rendered.Revision == asked.Revision {
+			return rendered
+		}
+	}
+	return asked
+}
+
+// NewMachine returns what the planner of the Rollout with that name and target needs to know of a Machine. It leaves
+// BlockedBy empty.
+func NewMachine(rollout string, target v1alpha1.RenderedRevision, m *v1alpha1.Machine, now time.Time) Machine {
+	out := Machine{
+		Namespace: m.Namespace, Name: m.Name, Marked: m.Labels[v1alpha1.LabelRollout] == rollout,
+		Desired: DesiredRevision(m, target), Installed: m.Status.Installed(), Phase: m.Status.Phase,
+		Deleting: m.DeletionTimestamp != nil, Claimed: m.Status.HostRef != nil,
+		FailureReason: failureReason(m, now), WaitingFor: m.Status.WaitingFor,
+	}
+	if owner := metav1.GetControllerOfNoCopy(m); owner != nil && owner.Kind == "NodePool" {
+		out.Pool = types.NamespacedName{Namespace: m.Namespace, Name: owner.Name}
+	}
+	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); c != nil && c.Status == metav1.ConditionTrue {
+		out.Ready, out.ReadySince = true, c.LastTransitionTime.Time
+	}
+	return out
+}
+
+// permanentReasons are the reasons of the condition Ready that do not pass without a person, even before the deadline.
+var permanentReasons = map[string]bool{
+	v1alpha1.ReasonHostLost: true, v1alpha1.ReasonNodeConflict: true, v1alpha1.ReasonDrainTimedOut: true,
+	v1alpha1.ReasonProvisioningTimedOut: true, v1alpha1.ReasonJoinTimedOut: true, v1alpha1.ReasonValidationTimedOut: true,
+	string(hardware.ReasonPowerOnIgnored): true, string(hardware.ReasonPowerOffIgnored): true,
+	string(hardware.ReasonNoBootRequest): true, string(hardware.ReasonAgentMissing): true, string(hardware.ReasonAgentSilent): true,
+	string(hardware.ReasonBootLoop): true, string(hardware.ReasonImageUnreachable): true, string(hardware.ReasonDigestMismatch): true,
+	string(hardware.ReasonImageInvalid): true, string(hardware.ReasonNoRootDevice): true, string(hardware.ReasonDiskError): true,
+	string(hardware.ReasonDeadlineExceeded): true,
+}
+
+// failureReason returns the reason of the Machine's condition Ready if a person must act: the reason is permanent, or the
+// phase is past its deadline. It is empty while the Machine is Ready or still in time, and while its status is about an
+// earlier generation, because a roll may repair what failed then.
+func failureReason(m *v1alpha1.Machine, now time.Time) string {
+	ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status == metav1.ConditionTrue || m.Status.ObservedGeneration < m.Generation {
+		return ""
+	}
+	if permanentReasons[ready.Reason] || m.Status.Deadline != nil && now.After(m.Status.Deadline.Time) {
+		return ready.Reason
+	}
+	return ""
 }

@@ -7,61 +7,126 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// guards are the questions that safety hangs on, each in one place. Tests take one away and see the harm.
+// guards are the questions that the safety of a rollout depends on, each in one place. A test replaces each of them in turn by
+// one that guards nothing, and expects the harm that its comment describes. In the examples the NodeType has the
+// Machines a to j, v1 is the revision that they have, v2 the target, and at most 2 may be unavailable.
 type guards struct {
-	// down: the Machine is unavailable, whatever made it so.
+	// isUnavailable reports whether the Machine counts as unavailable, whatever the cause.
+	//
+	// It is not enough to look at Ready: Rollout v2-1 starts a and b by setting their desired revision. Their own controller
+	// has not run yet, so both are still Ready. If they counted as available, c and d would be started as well, and a
+	// moment later four Machines are drained, of at most 2.
 	isUnavailable func(*Machine) bool
-	// held: a Machine stays on the status's list until it has arrived.
+	// mustStayInProgress reports whether the Machine stays in status.inProgress: until it has moved.
+	//
+	// If it left the list when it is observed as started: v2-1 starts a, observes that, and ends with an empty list when the
+	// NodeType is set back to v1. So v1-2 does not mark a. The manager restarts, and its cache is filled by an API server
+	// that is behind: it shows a as Ready with v1, and v1-2 is Done. But the desired revision of a is v2: a is drained and
+	// installed with v2 after the Rollout that should have prevented it has ended.
 	mustStayInProgress func(r *Rollout, m *Machine) bool
-	// counted: a Machine on that list counts as unavailable, whatever a cache shows of it.
+	// mustCountInProgress reports whether a Machine in status.inProgress counts as unavailable even if it is observed as
+	// available.
+	//
+	// If it counted as observed: v2-1 has started a and b. The manager restarts, and its new cache is filled by an API server
+	// that is behind: it shows a and b as Ready with v1. So c and d are started too, and four Machines are drained.
 	mustCountInProgress func(*Machine) bool
-	// typeRoom and poolRoom: so many more Machines of the NodeType, of the pool, may become unavailable.
-	hasTypeRoom, hasPoolRoom func(t budget, more int) bool
-	// again: the budgets are looked at before the start too, not only when the Machine is named.
+	// hasTypeRoom and hasPoolRoom report whether that many more Machines of the NodeType, of the NodePool, may become
+	// unavailable.
+	//
+	// Without the first, c is started while a and b are being installed: 3 of at most 2. Without the second, both Machines of
+	// a pool that allows 1 are drained at once, because the NodeType allows 2, and what runs only in that pool is down.
+	hasTypeRoom, hasPoolRoom func(b budget, more int) bool
+	// mustRecheckBudget reports whether the budgets are checked again before a start, and not only when the Machine is added
+	// to status.inProgress.
+	//
+	// If they were not: a is being installed, and b is added, which makes 2. Before b is started, the node of c crashes. If b
+	// started now, 3 Machines would be unavailable. b waits until a or c is Ready.
 	mustRecheckBudget func() bool
-	// named: a Machine that serves is started only when the status as read names it.
+	// isRecorded reports whether the status as read names the Machine in status.inProgress. An available Machine is started
+	// only then.
+	//
+	// If a start and the status that names it were sent together: the start of a succeeds, and the manager is killed before it
+	// writes the status. The next manager has a cache that is older than the start. Nothing tells it of a, so it starts b
+	// and c: 3 Machines are drained.
 	isRecorded func(p *planner, m *Machine) bool
-	// turn: in the canary stage only the canary is started.
+	// isInStage reports whether the Machine may be started in the stage of the status as read: before the canary has baked,
+	// only a Machine of the canary may.
+	//
+	// If any Machine could start: v2 has a kernel that does not boot. a, the canary, fails and stops the rollout, but b was
+	// started beside it and is lost too. The stage is that of the status as read, because a decision that ends the canary may
+	// fail to be written: a loses Ready, and b has been moved to a revision that is not proven.
 	isInStage func(p *planner, m *Machine) bool
-	// baked: the canary has been Ready for the bake time.
+	// isBaked reports whether the canary has been Ready for the bake time.
+	//
+	// If it were over with Ready: a is Ready at 12:00, and its GPU driver crashes at 12:05 under load. Between the two, b and c
+	// have been drained and are installed with the same driver. With a bake time of 10 minutes only a is lost.
 	isBaked func(since, now time.Time, bake time.Duration) bool
-	// stops is why no further Machine may be started; empty: go on.
+	// stopReason says why no further Machine may be started; empty: one may.
+	//
+	// If nothing stopped it: with v2 every Machine fails its checks. a fails as the canary and is replaced by b, which fails too.
+	// Only the budgets then end it, when every Machine that may be unavailable is broken: 10 of 100 at 10%.
 	stopReason func(p *planner) string
-	// moves: a Machine may be started in a rollout whose status as read has that phase, and whose spec is such.
-	canStartMachines func(r *Rollout, read v1alpha1.RolloutPhase) bool
-	// letGo: the Rollout before this one starts nothing more.
+	// canStartMachines reports whether a Machine may be started in a Rollout with that spec and that phase as read.
+	//
+	// If the phase that is only decided were enough: v2-1 has stopped, and a person resumes it. The decision sets the phase
+	// Rolling and starts c. The person has second thoughts and pauses it again, so the write of the status fails with a
+	// conflict. c is drained in a Rollout that has never left Paused.
+	canStartMachines func(r *Rollout, asRead v1alpha1.RolloutPhase) bool
+	// isPreviousSettled reports whether the previous Rollout starts no more Machines.
+	//
+	// If both moved Machines: v2-1 moves a to v2. v3-2 observes v2 as outdated and moves a to v3, which v2-1 observes as
+	// outdated. Machine a is drained and installed again and again, and each Rollout has a budget of its own.
 	isPreviousSettled func(*PreviousRollout) bool
-	// inherits are the Machines that the Rollout before this one had named.
+	// inheritedNames returns the Machines that the previous Rollout left in status.inProgress, which must be marked first.
+	//
+	// If they were forgotten: v2-1 names a and sends the request to start it, which is delayed on its way. The NodeType is set
+	// back, and v2-1 is superseded. v1-2 observes a as Ready with v1 and is Done. Now the request arrives: a has the resource
+	// version that it names, so a is drained and installed with v2. If v1-2 has marked a, the request fails with a conflict.
 	inheritedNames func(*PreviousRollout) []string
-	// tenantTakes: the Machine's tenant can take a roll now.
+	// canRoll reports whether the Machine's tenant and its NodeType can take a roll now.
+	//
+	// If nobody asked: the API server of the tenant does not answer. a cannot be drained, or is installed and cannot join.
+	// The tenant loses its node, and the next one, up to the budget, in a time when nobody can repair its cluster.
 	canRoll func(*Machine) bool
-	// settled: the Machine does not keep the rollout from being Done.
+	// isFinished reports whether the Machine no longer keeps the Rollout from being Done.
+	//
+	// If a Machine that is only started were finished: the last Machines a and b are still being installed when the Rollout is
+	// Done. v2 becomes the stable revision. a and b fail, which stops nothing any more, and new Machines are installed with v2.
 	isFinished func(p *planner, m *Machine) bool
 }
 
-func realGuards() guards {
+// productionGuards are the guards that Plan uses.
+func productionGuards() guards {
 	return guards{
-		isUnavailable: isUnavailable, mustStayInProgress: func(r *Rollout, m *Machine) bool { return !r.hasMoved(m) },
+		isUnavailable:       isUnavailable,
+		mustStayInProgress:  func(r *Rollout, m *Machine) bool { return !r.hasMoved(m) },
 		mustCountInProgress: func(*Machine) bool { return true },
-		hasTypeRoom:         budget.hasRoom, hasPoolRoom: budget.hasRoom, mustRecheckBudget: func() bool { return true },
-		isRecorded: func(p *planner, m *Machine) bool { return p.recorded[m.key()] },
-		isInStage:  (*planner).isInStage, isBaked: isBaked, stopReason: (*planner).stopReason, canStartMachines: (*Rollout).canStartMachines,
-		isPreviousSettled: isPreviousSettled, inheritedNames: inheritedNames,
-		canRoll:    func(m *Machine) bool { return m.BlockedBy == "" },
-		isFinished: (*planner).isFinished,
+		hasTypeRoom:         budget.hasRoom,
+		hasPoolRoom:         budget.hasRoom,
+		mustRecheckBudget:   func() bool { return true },
+		isRecorded:          func(p *planner, m *Machine) bool { return p.recorded[m.key()] },
+		isInStage:           (*planner).isInStage,
+		isBaked:             isBaked,
+		stopReason:          (*planner).stopReason,
+		canStartMachines:    (*Rollout).canStartMachines,
+		isPreviousSettled:   isPreviousSettled,
+		inheritedNames:      inheritedNames,
+		canRoll:             func(m *Machine) bool { return m.BlockedBy == "" },
+		isFinished:          (*planner).isFinished,
 	}
 }
 
-// down: not Ready, or about to be: its wanted revision is not the installed one.
+// isUnavailable reports whether the Machine is not Ready, or will soon not be because its desired revision is not installed.
 func isUnavailable(m *Machine) bool {
 	return !m.Ready || !m.Desired.IsZero() && m.Desired != m.Installed
 }
 
-// started: the Machine was told to move, by this Rollout and no other. Its mark matters as much as its revision: a cache that
-// has not seen what an older Rollout did may show the right revision for the wrong reason.
+// isStarted reports whether this Rollout has set the Machine's desired revision to the target. The label is checked too: if an
+// earlier Rollout had the same target, an old cache may show its request, which a later Rollout has reversed.
 func (r *Rollout) isStarted(m *Machine) bool { return m.Marked && m.Desired == r.To }
 
-// arrived: started, and it has become what was wanted. Without a host nothing is awaited: it will be installed with To.
+// hasMoved reports whether the Machine is started and Ready with the target. A Machine without a host has moved once it is
+// started, because it will be installed with the target.
 func (r *Rollout) hasMoved(m *Machine) bool {
 	if !r.isStarted(m) {
 		return false
@@ -69,8 +134,8 @@ func (r *Rollout) hasMoved(m *Machine) bool {
 	return m.Installed == r.To && m.Ready || m.Installed.IsZero() && !m.Claimed
 }
 
-// outdated: the Machine has, or will be given, another revision. One without a host and without a wish of its own is not: it
-// gets the NodeType's stable revision at its claim, and is looked at again then.
+// isOutdated reports whether the Machine has, or will be installed with, another revision than the target. A Machine without a
+// host and without a desired revision is not outdated: which revision it gets is known only when it has a host.
 func (r *Rollout) isOutdated(m *Machine) bool {
 	switch {
 	case !m.Desired.IsZero():
@@ -82,8 +147,9 @@ func (r *Rollout) isOutdated(m *Machine) bool {
 	}
 }
 
-// failed: the Machine was moved by this Rollout, and a person has to look at it. Until the roll has reached its next step the
-// reason is still that of what was there before.
+// hasFailed reports whether this Rollout moved the Machine and a person must act on it: its drain or its installation with the
+// target failed. Otherwise the reason is about an earlier move: the Machine does not drain yet, or it has the target and still
+// drains for another one.
 func (r *Rollout) hasFailed(m *Machine) bool {
 	if m.FailureReason == "" || !r.isStarted(m) || r.hasMoved(m) {
 		return false
@@ -91,28 +157,30 @@ func (r *Rollout) hasFailed(m *Machine) bool {
 	return (m.Installed == r.To) != (m.Phase == v1alpha1.MachineDraining)
 }
 
-func (r *Rollout) canStartMachines(read v1alpha1.RolloutPhase) bool {
-	return (read == v1alpha1.RolloutCanary || read == v1alpha1.RolloutRolling) && !r.Paused && !r.Superseded
+// canStartMachines implements the guard of that name.
+func (r *Rollout) canStartMachines(asRead v1alpha1.RolloutPhase) bool {
+	return (asRead == v1alpha1.RolloutCanary || asRead == v1alpha1.RolloutRolling) && !r.Paused && !r.Superseded
 }
 
-func isPreviousSettled(b *PreviousRollout) bool { return b == nil || b.Settled }
+func isPreviousSettled(previous *PreviousRollout) bool { return previous == nil || previous.Settled }
 
-func inheritedNames(b *PreviousRollout) []string {
-	if b == nil {
+func inheritedNames(previous *PreviousRollout) []string {
+	if previous == nil {
 		return nil
 	}
-	return b.InProgress
+	return previous.InProgress
 }
 
 func isBaked(since, now time.Time, bake time.Duration) bool { return !now.Before(since.Add(bake)) }
 
-// itsTurn goes by the status as read: whom it names, it named in the stage that it names.
+// isInStage implements the guard of that name. The lists of the status as read belong together: a Machine in its inProgress was
+// added in the stage that its canary shows.
 func (p *planner) isInStage(m *Machine) bool {
-	read := &p.facts.Rollout.Status
-	return isCanaryOver(&p.facts.Rollout, read) || slices.Contains(read.Canary, m.key().String())
+	asRead := &p.facts.Rollout.Status
+	return isCanaryOver(&p.facts.Rollout, asRead) || slices.Contains(asRead.Canary, m.key().String())
 }
 
-// settled: nothing is to be done with it, or what was begun has ended, or a person has let it be.
+// isFinished reports whether the Machine needs no move, has moved, or is forgiven.
 func (p *planner) isFinished(m *Machine) bool {
 	r := &p.facts.Rollout
 	switch {
@@ -123,18 +191,19 @@ func (p *planner) isFinished(m *Machine) bool {
 	case p.inProgress[m.key()]:
 		return false
 	default:
-		return m.Installed == r.To || !m.Claimed || m.Installed.IsZero() // else somebody has sent it there, and it is on its way
+		// A Machine with a host that has another revision installed was given the target by a person, and is on its way.
+		return m.Installed == r.To || !m.Claimed || m.Installed.IsZero()
 	}
 }
 
-// stopReason: a failure in the canary, or more failures than the failure budget.
+// stopReason names a failure in the canary, or the failures if they are more than the failure budget; empty: neither.
 func (p *planner) stopReason() string {
 	for _, m := range p.failed {
 		if slices.Contains(p.status.Canary, m.key().String()) {
 			return m.key().String() + ", in the canary, failed: " + failureText(m)
 		}
 	}
-	if n := len(p.failed); n > p.facts.Policy.FailureBudget {
+	if len(p.failed) > p.facts.Policy.FailureBudget {
 		return failuresText(p.failed, p.facts.Policy.FailureBudget)
 	}
 	return ""

@@ -8,31 +8,33 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// mutations each remove one guard.
+// mutations each replace one guard by one that guards nothing.
 var mutations = []struct {
 	name   string
 	remove func(*guards)
 	// breaks is the law that the schedules then break.
 	breaks string
 }{
-	{"a Machine that is about to be rolled counts as available", func(g *guards) { g.isUnavailable = func(m *Machine) bool { return !m.Ready } }, "5:"},
-	// The next Rollout knows nothing of it, and an old cache shows it as it was.
-	{"a Machine leaves the list when it was told to move", func(g *guards) { g.mustStayInProgress = func(r *Rollout, m *Machine) bool { return !r.isStarted(m) } }, "settle:"},
-	{"a Machine on its way counts only when a cache shows it", func(g *guards) { g.mustCountInProgress = func(*Machine) bool { return false } }, "5:"},
+	{"a Machine that will soon be drained counts as available", func(g *guards) { g.isUnavailable = func(m *Machine) bool { return !m.Ready } }, "5:"},
+	// The next Rollout does not know of the Machine, and an old cache shows it as it was before.
+	{"a Machine leaves the list when it is started", func(g *guards) {
+		g.mustStayInProgress = func(r *Rollout, m *Machine) bool { return !r.isStarted(m) }
+	}, "settle:"},
+	{"a Machine in progress counts only if it is observed as unavailable", func(g *guards) { g.mustCountInProgress = func(*Machine) bool { return false } }, "5:"},
 	{"the NodeType's budget is ignored", func(g *guards) { g.hasTypeRoom = func(budget, int) bool { return true } }, "5:"},
 	{"the pools' budgets are ignored", func(g *guards) { g.hasPoolRoom = func(budget, int) bool { return true } }, "5:"},
-	{"the budgets are not looked at again before the start", func(g *guards) { g.mustRecheckBudget = func() bool { return false } }, "5:"},
+	{"the budgets are not checked again before the start", func(g *guards) { g.mustRecheckBudget = func() bool { return false } }, "5:"},
 	{"a Machine is started before the status names it", func(g *guards) { g.isRecorded = func(*planner, *Machine) bool { return true } }, "intent:"},
-	{"everybody may start beside the canary", func(g *guards) { g.isInStage = func(*planner, *Machine) bool { return true } }, "canary:"},
+	{"any Machine may start beside the canary", func(g *guards) { g.isInStage = func(*planner, *Machine) bool { return true } }, "canary:"},
 	{"the canary need not bake", func(g *guards) { g.isBaked = func(time.Time, time.Time, time.Duration) bool { return true } }, "bake:"},
-	{"nothing stops it", func(g *guards) { g.stopReason = func(*planner) string { return "" } }, "failures:"},
-	{"it moves in every phase", func(g *guards) { g.canStartMachines = func(*Rollout, v1alpha1.RolloutPhase) bool { return true } }, "phase:"},
-	// Two Rollouts pull at one Machine.
-	{"it begins while the Rollout before it still moves Machines", func(g *guards) { g.isPreviousSettled = func(*PreviousRollout) bool { return true } }, "settle:"},
-	// A late request of the Rollout before it moves a Machine when all is over.
-	{"it forgets whom the Rollout before it had named", func(g *guards) { g.inheritedNames = func(*PreviousRollout) []string { return nil } }, "settle:"},
-	{"the tenant is not asked", func(g *guards) { g.canRoll = func(*Machine) bool { return true } }, "tenant:"},
-	{"it is Done whatever the Machines have become", func(g *guards) {
+	{"nothing stops the rollout", func(g *guards) { g.stopReason = func(*planner) string { return "" } }, "failures:"},
+	{"Machines are started in every phase", func(g *guards) { g.canStartMachines = func(*Rollout, v1alpha1.RolloutPhase) bool { return true } }, "phase:"},
+	// Two Rollouts move the same Machine to and fro.
+	{"it begins while the previous Rollout still moves Machines", func(g *guards) { g.isPreviousSettled = func(*PreviousRollout) bool { return true } }, "settle:"},
+	// A late request of the previous Rollout moves a Machine after this one is Done.
+	{"it forgets which Machines the previous Rollout had in progress", func(g *guards) { g.inheritedNames = func(*PreviousRollout) []string { return nil } }, "settle:"},
+	{"Machines are rolled that cannot be", func(g *guards) { g.canRoll = func(*Machine) bool { return true } }, "tenant:"},
+	{"it is Done when all Machines are started", func(g *guards) {
 		g.isFinished = func(p *planner, m *Machine) bool { return p.facts.Rollout.isStarted(m) }
 	}, "done:"},
 }
@@ -40,11 +42,11 @@ var mutations = []struct {
 func TestEveryGuardIsNeeded(t *testing.T) {
 	for _, m := range mutations {
 		t.Run(m.name, func(t *testing.T) {
-			g := realGuards()
+			g := productionGuards()
 			m.remove(&g)
 			seed, broken := histories(2_000, g, nil)
 			if broken == nil {
-				t.Fatal("without the guard 2000 schedules break no law: it guards nothing, or the world is too kind")
+				t.Fatal("without the guard 2000 schedules break no law: it guards nothing, or the simulated cluster is too kind")
 			}
 			if !strings.HasPrefix(broken[0], m.breaks) {
 				t.Errorf("seed %d breaks another law than %s: %s", seed, m.breaks, broken[0])

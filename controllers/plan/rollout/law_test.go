@@ -217,7 +217,7 @@ func histories(count int, g guards, each func(*world)) (seed uint64, broken []st
 func TestTwoThousandRandomSchedulesKeepTheBudgetsAndSettle(t *testing.T) {
 	count := 2_000
 	starts, rollouts := 0, map[v1alpha1.RolloutPhase]int{}
-	seed, broken := histories(count, realGuards(), func(w *world) {
+	seed, broken := histories(count, productionGuards(), func(w *world) {
 		starts += w.starts
 		for _, r := range w.rollouts {
 			rollouts[r.Status.Phase]++
@@ -235,7 +235,7 @@ func TestTwoThousandRandomSchedulesKeepTheBudgetsAndSettle(t *testing.T) {
 var oneSeed = flag.Uint64("seed", 0, "the schedule that TestOneSchedule tells")
 
 func TestOneSchedule(t *testing.T) {
-	w := history(*oneSeed, realGuards(), t.Logf)
+	w := history(*oneSeed, productionGuards(), t.Logf)
 	if len(w.brokenLaws) > 0 {
 		t.Error(strings.Join(w.brokenLaws, "\n"))
 	}

@@ -1,12 +1,18 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// turn decides the phase.
+// updatePhase decides the phase. A superseded Rollout first hands over to its successor the Machines that it inherited and
+// that are not settled, by adding them to status.inProgress.
 func (p *planner) updatePhase() {
 	r := &p.facts.Rollout
 	switch {
@@ -18,19 +24,20 @@ func (p *planner) updatePhase() {
 		}
 		p.setPhase(v1alpha1.RolloutSuperseded, "superseded: the NodeType asks for another revision, and a newer Rollout goes on from here")
 	case p.isDone():
-		p.setPhase(v1alpha1.RolloutDone, "done: "+p.summary())
+		p.setPhase(v1alpha1.RolloutDone, "done: "+p.doneMessage())
 	case r.Paused:
 		p.setPhase(v1alpha1.RolloutPaused, "paused: no further Machine is started")
 	case p.status.Phase == v1alpha1.RolloutStopped:
 	default:
-		p.continueRollout()
+		p.updateActivePhase()
 	}
 }
 
-func (p *planner) continueRollout() {
-	if why := p.guards.stopReason(p); why != "" {
-		p.status.StoppedBy = why
-		p.setPhase(v1alpha1.RolloutStopped, "stopped: "+why)
+// updateActivePhase sets the phase of a Rollout that is not paused: Stopped if too much failed, else Canary or Rolling.
+func (p *planner) updateActivePhase() {
+	if reason := p.guards.stopReason(p); reason != "" {
+		p.status.StoppedBy = reason
+		p.setPhase(v1alpha1.RolloutStopped, "stopped: "+reason)
 		return
 	}
 	if isCanaryOver(&p.facts.Rollout, p.status) {
@@ -40,44 +47,7 @@ func (p *planner) continueRollout() {
 	p.setPhase(v1alpha1.RolloutCanary, p.canaryMessage())
 }
 
-func (p *planner) canaryMessage() string {
-	left := machinesText(int(p.status.Targets.Total - p.status.Targets.Done))
-	if len(p.status.Canary) == 0 {
-		return fmt.Sprintf("%s to move to %s; none can be the canary now", left, p.facts.Rollout.targetName())
-	}
-	return fmt.Sprintf("%s to move to %s; the canary goes first: %s", left, p.facts.Rollout.targetName(), joinNames(p.status.Canary))
-}
-
-// finished: every Machine is where it belongs. A rollout that stopped waits for a person even so, because it becoming Done is
-// what gives the revision to new Machines; only without any Machine there is nothing left to ask.
-func (p *planner) isDone() bool {
-	if p.typeBudget.machines == 0 {
-		return true
-	}
-	return p.status.StoppedBy == "" && p.unfinished == 0 && len(p.status.Canary) == 0
-}
-
-func (p *planner) summary() string {
-	t := p.status.Targets
-	switch {
-	case t.Total == 0:
-		return "no Machine has to move"
-	case len(p.status.Forgiven) > 0:
-		return fmt.Sprintf("%d of %s are Ready with %s; given up: %s", t.Done, machinesText(int(t.Total)), p.facts.Rollout.targetName(), joinNames(p.status.Forgiven))
-	default:
-		return fmt.Sprintf("%s Ready with %s", machinesAreText(int(t.Total)), p.facts.Rollout.targetName())
-	}
-}
-
-func (p *planner) rollingMessage() string {
-	left := int(p.status.Targets.Total - p.status.Targets.Done)
-	if p.facts.Rollout.ToStable && p.facts.Rollout.Status.Phase != v1alpha1.RolloutPaused {
-		return fmt.Sprintf("%s to move back to %s, at most %d at once", machinesText(left), p.facts.Rollout.targetName(), p.typeBudget.limit)
-	}
-	return fmt.Sprintf("the others follow: %d more, at most %d at once", left, p.typeBudget.limit)
-}
-
-// enter goes to a phase, if it is another one, and tells so.
+// setPhase sets the phase and, if it is another one than before, adds a line to the history and an Event.
 func (p *planner) setPhase(phase v1alpha1.RolloutPhase, message string) {
 	if p.status.Phase == phase {
 		return
@@ -88,4 +58,124 @@ func (p *planner) setPhase(phase v1alpha1.RolloutPhase, message string) {
 	p.status.Phase = phase
 	p.addHistory(message)
 	p.decision.Events = append(p.decision.Events, Event{Warning: phase == v1alpha1.RolloutStopped, Reason: string(phase), Message: message})
+}
+
+// isDone reports whether every Machine is moved, forgiven, or needs no move. A rollout that has stopped is not done even then:
+// Done makes the target the stable revision, which new Machines get, so a person must first accept the failures. Without
+// any Machine there is nothing left to accept.
+func (p *planner) isDone() bool {
+	if p.typeBudget.machines == 0 {
+		return true
+	}
+	return p.status.StoppedBy == "" && p.unfinished == 0 && len(p.status.Canary) == 0
+}
+
+// isResumed reports whether spec.paused was true at the last decision, and is false now.
+func (p *planner) isResumed() bool {
+	return p.facts.Rollout.Status.Phase == v1alpha1.RolloutPaused && !p.facts.Rollout.Paused
+}
+
+// isActive reports whether the phase that was decided starts Machines.
+func (p *planner) isActive() bool {
+	return p.status.Phase == v1alpha1.RolloutCanary || p.status.Phase == v1alpha1.RolloutRolling
+}
+
+// isCanaryOver reports whether the status shows that the canary has baked: its bake time is set and its names are removed. A
+// rollout back to the stable revision has no canary.
+func isCanaryOver(r *Rollout, s *v1alpha1.RolloutStatus) bool {
+	return r.ToStable || len(s.Canary) == 0 && s.BakedSince != nil
+}
+
+// updateCanary replaces the canary's Machines that are deleted, forgiven or cannot be started, because otherwise the revision
+// would never be proven. Then it updates the bake time.
+func (p *planner) updateCanary() {
+	if isCanaryOver(&p.facts.Rollout, p.status) {
+		return
+	}
+	p.status.Canary = slices.DeleteFunc(slices.Clone(p.status.Canary), func(name string) bool {
+		m := p.named[parseName(name)]
+		return m == nil || !p.canBeCanary(m)
+	})
+	if missing := p.facts.Policy.Canary - len(p.status.Canary); missing > 0 {
+		p.fillCanary(missing)
+	}
+	p.updateBakeTime()
+}
+
+// canBeCanary reports whether a person has not forgiven the Machine, and it is started, in progress, or can be started. A
+// Machine in progress stays in the canary even while it cannot be rolled, because it holds the place in the budgets that
+// its replacement would need.
+func (p *planner) canBeCanary(m *Machine) bool {
+	r := &p.facts.Rollout
+	if p.forgiven[m.key()] {
+		return false
+	}
+	return r.isStarted(m) || p.inProgress[m.key()] || r.isOutdated(m) && p.guards.canRoll(m)
+}
+
+// fillCanary adds that many Machines to the canary, or as many as there are.
+func (p *planner) fillCanary(missing int) {
+	added := firstMachines{limit: missing, compare: p.compareForCanary}
+	for i := range p.facts.Machines {
+		m := &p.facts.Machines[i]
+		if !m.Deleting && (p.facts.Rollout.isOutdated(m) || p.inProgress[m.key()]) && p.canBeCanary(m) && !slices.Contains(p.status.Canary, m.key().String()) {
+			added.offer(m)
+		}
+	}
+	for _, m := range added.machines {
+		p.status.Canary = append(p.status.Canary, m.key().String())
+		p.named[m.key()] = m
+	}
+}
+
+// compareForCanary orders Machines in progress first, then those that are unavailable, then by pool and name.
+func (p *planner) compareForCanary(a, b *Machine) int {
+	rank := func(m *Machine) int {
+		switch {
+		case p.inProgress[m.key()]:
+			return 0
+		case p.guards.isUnavailable(m):
+			return 1
+		default:
+			return 2
+		}
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), compareByName(a, b))
+}
+
+// updateBakeTime sets status.bakedSince to the time when the last Machine of the canary became Ready, and empties the canary
+// when it has baked. The bake time begins again when a Machine loses Ready, also when the planner never observed that: its
+// ReadySince is later than bakedSince then.
+func (p *planner) updateBakeTime() {
+	since, allMoved := time.Time{}, len(p.status.Canary) > 0
+	if p.status.BakedSince != nil {
+		since = p.status.BakedSince.Time
+	}
+	for _, name := range p.status.Canary {
+		m := p.named[parseName(name)]
+		if !p.facts.Rollout.hasMoved(m) {
+			allMoved = false
+			break
+		}
+		if m.ReadySince.After(since) {
+			since = m.ReadySince
+		}
+	}
+	if !allMoved {
+		if p.status.BakedSince != nil {
+			p.addHistory("the canary is no longer Ready: its bake time begins anew")
+		}
+		p.status.BakedSince = nil
+		return
+	}
+	at := metav1.NewMicroTime(since)
+	if p.status.BakedSince == nil {
+		p.addHistory(fmt.Sprintf("the canary is Ready and bakes for %s", durationText(p.facts.Policy.Bake)))
+	}
+	p.status.BakedSince = &at
+	if p.guards.isBaked(since, p.facts.Now, p.facts.Policy.Bake) {
+		p.status.Canary = nil
+	} else {
+		p.requeueAfter(since.Add(p.facts.Policy.Bake).Sub(p.facts.Now))
+	}
 }

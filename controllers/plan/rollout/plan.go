@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,39 +10,43 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// planner works out one Decision.
+// planner computes one Decision.
 type planner struct {
 	facts    Facts
 	guards   guards
 	decision Decision
-	// s is the status that d will have.
+	// status is the status of the decision.
 	status *v1alpha1.RolloutStatus
-	// inherited are the Machines that the Rollout before this one had named; unmarked are those of them that have not this one's
-	// mark, handOn those that a newer Rollout must know of.
-	inherited          map[types.NamespacedName]bool
-	unmarked, handover []*Machine
-	// read are the Machines that the status as read names, next those that the new one does.
+	// inherited are the Machines that the previous Rollout left in its status.inProgress.
+	inherited map[types.NamespacedName]bool
+	// unmarked are the inherited Machines without the label of this Rollout.
+	unmarked []*Machine
+	// handover are the inherited Machines that are unmarked or unavailable. A newer Rollout must know of them.
+	handover []*Machine
+	// recorded are the Machines in status.inProgress as read, inProgress those in the status of the decision.
 	recorded, inProgress map[types.NamespacedName]bool
-	// members are the Machines that the status names in any way; nil: gone.
+	// named are the Machines that any list of the status names; nil for a Machine that does not exist.
 	named map[types.NamespacedName]*Machine
-	// forgiven are names whose failure no longer counts.
+	// forgiven are the Machines whose failure no longer counts.
 	forgiven map[types.NamespacedName]bool
-	// all counts the NodeType's Machines, pools those of each NodePool; last is the pool that was asked for last.
+	// typeBudget is the budget of the NodeType, poolBudgets are those of its NodePools.
 	typeBudget  budget
 	poolBudgets map[types.NamespacedName]*poolBudget
-	lastPool    *poolBudget
+	// lastPool is the budget that budgetOfPool returned last.
+	lastPool *poolBudget
+	// isTypeExhausted is true if a Machine waits and the NodeType has no room.
+	isTypeExhausted bool
 	// failed are the Machines whose failure counts.
 	failed []*Machine
-	// blocked: a Machine waits only because the NodeType has no room.
-	isTypeExhausted bool
-	// unsettled is how many Machines keep the rollout from being Done; troubled how many of them their tenant keeps.
-	unfinished, blocked int
-	// trouble is what one of those tenants suffers from.
+	// unfinished is how many Machines keep the Rollout from being Done.
+	unfinished int
+	// blocked is how many Machines cannot be rolled now. blockedBy says why, of one of them.
+	blocked   int
 	blockedBy string
 }
 
-// Plan decides the next step of the rollout.
-func Plan(f Facts) Decision { return plan(f, realGuards()) }
+// Plan decides the next step of a Rollout.
+func Plan(f Facts) Decision { return plan(f, productionGuards()) }
 
 func plan(f Facts, g guards) Decision {
 	p := &planner{facts: f, guards: g, decision: Decision{Status: *f.Rollout.Status.DeepCopy()}, poolBudgets: map[types.NamespacedName]*poolBudget{}}
@@ -55,39 +58,44 @@ func plan(f Facts, g guards) Decision {
 	p.countUnavailable()
 	p.updateInProgress()
 	p.countTargets()
-	if p.begins() {
+	if p.mustWaitForPrevious() {
+		p.markInherited()
+	} else {
 		if !f.Rollout.Superseded {
 			p.updateCanary()
 		}
 		p.updatePhase()
 		if p.isActive() {
-			p.start(p.choose())
+			p.startNext()
 		}
 	}
 	p.setConditions()
 	return p.decision
 }
 
-// begins waits for the Rollout before this one to let go, and then marks what that one had named, so that no request of its is
-// good any more and no cache can show those Machines as they were before it.
-func (p *planner) begins() bool {
+// mustWaitForPrevious reports whether the Rollout has not begun, and the previous Rollout is not settled or has left Machines
+// that this one has not marked yet.
+func (p *planner) mustWaitForPrevious() bool {
 	if p.status.Phase != "" && p.status.Phase != v1alpha1.RolloutPending {
-		return true
-	}
-	p.status.Phase = v1alpha1.RolloutPending
-	if !p.guards.isPreviousSettled(p.facts.Previous) {
 		return false
 	}
-	if len(p.unmarked) > 0 && !p.facts.Rollout.Superseded {
-		slices.SortFunc(p.unmarked, compareByName)
-		p.decision.Mark = []types.NamespacedName{p.unmarked[0].key()}
-		p.decision.PlanAgain = len(p.unmarked) > 1
-		return false
-	}
-	return true
+	return !p.guards.isPreviousSettled(p.facts.Previous) || len(p.unmarked) > 0 && !p.facts.Rollout.Superseded
 }
 
-// survey looks once at every Machine.
+// markInherited sets the phase Pending and, once the previous Rollout is settled, marks the next Machine that it left in
+// progress. After that no request of the previous Rollout to start the Machine can succeed, and no cache that shows the
+// mark shows the Machine as it was before such a request.
+func (p *planner) markInherited() {
+	p.status.Phase = v1alpha1.RolloutPending
+	if !p.guards.isPreviousSettled(p.facts.Previous) {
+		return
+	}
+	slices.SortFunc(p.unmarked, compareByName)
+	p.decision.Mark = []types.NamespacedName{p.unmarked[0].key()}
+	p.decision.PlanAgain = len(p.unmarked) > 1
+}
+
+// countUnavailable reads every Machine once: it finds the Machines that the status names and counts all in the budgets.
 func (p *planner) countUnavailable() {
 	p.inProgress, p.forgiven = nameSet(p.status.InProgress), nameSet(p.status.Forgiven)
 	p.inherited = nameSet(p.guards.inheritedNames(p.facts.Previous))
@@ -102,52 +110,52 @@ func (p *planner) countUnavailable() {
 		if m.Deleting {
 			continue
 		}
-		isDown := p.guards.isUnavailable(m)
-		if _, known := p.named[m.key()]; known {
+		isUnavailable := p.guards.isUnavailable(m)
+		if _, isNamed := p.named[m.key()]; isNamed {
 			p.named[m.key()] = m
-			isDown = isDown || p.inProgress[m.key()] && p.guards.mustStayInProgress(&p.facts.Rollout, m) && p.guards.mustCountInProgress(m)
+			isUnavailable = isUnavailable || p.inProgress[m.key()] && p.guards.mustStayInProgress(&p.facts.Rollout, m) && p.guards.mustCountInProgress(m)
 		}
 		if p.inherited[m.key()] {
-			isDown = p.inherit(m, isDown)
+			p.recordInherited(m, isUnavailable)
+			isUnavailable = isUnavailable || !m.Marked
 		}
-		p.typeBudget.add(isDown)
-		if q := p.budgetOfPool(m); q != nil {
-			q.add(isDown)
+		p.typeBudget.add(isUnavailable)
+		if b := p.budgetOfPool(m); b != nil {
+			b.add(isUnavailable)
 		}
 	}
 	p.setLimits()
 }
 
-// inherit tells whether a Machine that the Rollout before this one had named counts as unavailable: it does until it is seen
-// with the mark of this one.
-func (p *planner) inherit(m *Machine, isDown bool) bool {
+// recordInherited records what remains to be done with a Machine that the previous Rollout left in progress.
+func (p *planner) recordInherited(m *Machine, isUnavailable bool) {
 	if !m.Marked {
 		p.unmarked = append(p.unmarked, m)
 	}
-	if !m.Marked || isDown {
+	if !m.Marked || isUnavailable {
 		p.handover = append(p.handover, m)
 	}
-	return isDown || !m.Marked
 }
 
-// letArrive takes those off the list that have arrived or are gone, and puts those on it that were started without.
+// updateInProgress removes from status.inProgress the Machines that are moved or no longer exist, and adds those that were
+// started without being named there. It removes from status.forgiven the Machines that are moved or no longer exist.
 func (p *planner) updateInProgress() {
-	var stay, arrived, gone []string
+	var remaining, moved, deleted []string
 	for _, name := range p.status.InProgress {
 		switch m := p.named[parseName(name)]; {
 		case m == nil:
-			gone = append(gone, name)
+			deleted = append(deleted, name)
 		case p.guards.mustStayInProgress(&p.facts.Rollout, m):
-			stay = append(stay, name)
+			remaining = append(remaining, name)
 		default:
-			arrived = append(arrived, name)
+			moved = append(moved, name)
 		}
 	}
-	p.status.InProgress, p.inProgress = stay, nameSet(stay)
-	p.addHistoryOfNames(arrived, "Ready with "+p.facts.Rollout.targetName())
-	p.addHistoryOfNames(gone, "deleted")
+	p.status.InProgress, p.inProgress = remaining, nameSet(remaining)
+	p.addHistoryOfNames(moved, "Ready with "+p.facts.Rollout.targetName())
+	p.addHistoryOfNames(deleted, "deleted")
 	for i := range p.facts.Machines {
-		if m := &p.facts.Machines[i]; m.Marked && !m.Deleting && m.Installed != p.facts.Rollout.To && p.guards.mustStayInProgress(&p.facts.Rollout, m) && p.facts.Rollout.isStarted(m) && !p.inProgress[m.key()] {
+		if m := &p.facts.Machines[i]; p.isStartedUnnamed(m) {
 			p.addStarted(m)
 		}
 	}
@@ -158,7 +166,15 @@ func (p *planner) updateInProgress() {
 	p.forgiven = nameSet(p.status.Forgiven)
 }
 
-// judge counts what is done, what failed and what remains.
+// isStartedUnnamed reports whether this Rollout started the Machine while it was unavailable, so that status.inProgress does
+// not name it yet.
+func (p *planner) isStartedUnnamed(m *Machine) bool {
+	r := &p.facts.Rollout
+	return !m.Deleting && m.Installed != r.To && r.isStarted(m) && p.guards.mustStayInProgress(r, m) && !p.inProgress[m.key()]
+}
+
+// countTargets counts the Machines that the Rollout moves, has moved, and that have failed. If a person resumed the Rollout
+// after it stopped, it forgives the failures.
 func (p *planner) countTargets() {
 	p.status.Targets = v1alpha1.RolloutTargets{}
 	for i := range p.facts.Machines {
@@ -174,18 +190,18 @@ func (p *planner) countTargets() {
 }
 
 func (p *planner) countTarget(m *Machine) {
-	r, t := &p.facts.Rollout, &p.status.Targets
-	started, outdated := r.isStarted(m), r.isOutdated(m)
-	if started || outdated {
-		t.Total++
+	r, targets := &p.facts.Rollout, &p.status.Targets
+	isStarted, isOutdated := r.isStarted(m), r.isOutdated(m)
+	if isStarted || isOutdated {
+		targets.Total++
 	}
 	switch {
 	case r.hasMoved(m):
-		t.Done++
+		targets.Done++
 	case r.hasFailed(m) && !p.forgiven[m.key()]:
 		p.failed = append(p.failed, m)
 	}
-	if (outdated || !started && p.inProgress[m.key()]) && !p.guards.canRoll(m) {
+	if (isOutdated || !isStarted && p.inProgress[m.key()]) && !p.guards.canRoll(m) {
 		p.blocked, p.blockedBy = p.blocked+1, m.BlockedBy
 	}
 	if !p.guards.isFinished(p, m) {
@@ -193,7 +209,7 @@ func (p *planner) countTarget(m *Machine) {
 	}
 }
 
-// forgive lets the failures so far be: a person has let the rollout go on after it stopped.
+// forgiveFailures moves the failed Machines to status.forgiven, because a person resumed the Rollout after it stopped.
 func (p *planner) forgiveFailures() {
 	for _, m := range p.failed {
 		p.status.Forgiven = append(p.status.Forgiven, m.key().String())
@@ -204,24 +220,14 @@ func (p *planner) forgiveFailures() {
 	p.failed, p.status.Targets.Failed, p.status.StoppedBy = nil, 0, ""
 }
 
-// resumes: spec.paused was set, and is no longer.
-func (p *planner) isResumed() bool {
-	return p.facts.Rollout.Status.Phase == v1alpha1.RolloutPaused && !p.facts.Rollout.Paused
-}
-
-// moving: the phase that was decided upon starts Machines.
-func (p *planner) isActive() bool {
-	return p.status.Phase == v1alpha1.RolloutCanary || p.status.Phase == v1alpha1.RolloutRolling
-}
-
-// after asks for another look although nothing is seen to change.
+// requeueAfter plans again after that time, or earlier if something else asked for it.
 func (p *planner) requeueAfter(d time.Duration) {
 	if d = max(d, time.Second); p.decision.RequeueAfter == 0 || d < p.decision.RequeueAfter {
 		p.decision.RequeueAfter = d
 	}
 }
 
-// parse reads namespace/name. What is written otherwise names no Machine, and goes like one that was deleted.
+// parseName parses namespace/name. Any other text gives a name that no Machine has, which is handled like a deleted Machine.
 func parseName(name string) types.NamespacedName {
 	namespace, rest, _ := strings.Cut(name, "/")
 	return types.NamespacedName{Namespace: namespace, Name: rest}
@@ -233,23 +239,4 @@ func nameSet(names []string) map[types.NamespacedName]bool {
 		set[parseName(name)] = true
 	}
 	return set
-}
-
-// plain is a duration without its zero parts: 10m, 1h30m.
-func durationText(d time.Duration) string {
-	text := d.Round(time.Second).String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if cut, found := strings.CutSuffix(text, zero); found {
-			text = cut + zero[:1]
-		}
-	}
-	return text
-}
-
-// because is a failed Machine's reason, and what it waits for.
-func failureText(m *Machine) string {
-	if m.WaitingFor == "" {
-		return m.FailureReason
-	}
-	return fmt.Sprintf("%s (%s)", m.FailureReason, m.WaitingFor)
 }

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -8,17 +9,18 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// serving is a Machine that is Ready with that revision.
 // rendered reads revision or revision/rendering.
 func rendered(name string) v1alpha1.RenderedRevision {
 	revision, rendering, _ := strings.Cut(name, "/")
 	return v1alpha1.RenderedRevision{Revision: revision, Rendering: rendering}
 }
 
+// serving is a Machine that is Ready with that revision.
 func serving(name, revision string) Machine {
 	return Machine{
 		Namespace: "research", Name: name, Installed: rendered(revision), Claimed: true, Phase: v1alpha1.MachineReady,
@@ -129,5 +131,46 @@ func TestAStoppedRolloutGoesOnWhenAPersonSaysSo(t *testing.T) {
 	}
 	if s := f.Rollout.Status; !slices.Equal(s.Forgiven, []string{"research/a"}) || !slices.Equal(s.Canary, []string{"research/b"}) {
 		t.Errorf("forgiven %v, canary %v: another Machine must prove the revision", s.Forgiven, s.Canary)
+	}
+}
+
+// rollingFacts is a rollout whose canary has baked and that has no limit but maxInProgress: so many Machines are in progress,
+// and one more is outdated.
+func rollingFacts(inProgress int, outdated Machine) Facts {
+	f := factsOf(v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutRolling, BakedSince: microTime(noon)})
+	f.Policy.MaxUnavailable = intstr.FromString("100%")
+	for i := range inProgress {
+		m := serving(fmt.Sprintf("m-%04d", i), "old")
+		m.Marked, m.Desired, m.Ready, m.Phase = true, rendered("new"), false, v1alpha1.MachineDraining
+		f.Machines = append(f.Machines, m)
+		f.Rollout.Status.InProgress = append(f.Rollout.Status.InProgress, m.key().String())
+	}
+	f.Machines = append(f.Machines, outdated)
+	return f
+}
+
+func TestNoMoreMachinesAreInProgressThanTheStatusHolds(t *testing.T) {
+	available, unavailable := serving("z", "old"), serving("z", "old")
+	unavailable.Ready = false
+	for _, c := range []struct {
+		about      string
+		inProgress int
+		machine    Machine
+		wantAdded  bool
+		wantStart  bool
+	}{
+		{"an available Machine takes the last place", maxInProgress - 1, available, true, false},
+		{"an available Machine waits for a place", maxInProgress, available, false, false},
+		{"an unavailable Machine takes the last place", maxInProgress - 1, unavailable, false, true},
+		{"an unavailable Machine waits for a place too, since it is added once it is started", maxInProgress, unavailable, false, false},
+	} {
+		d := Plan(rollingFacts(c.inProgress, c.machine))
+		isAdded := slices.Contains(d.Status.InProgress, "research/z")
+		if isAdded != c.wantAdded || (len(d.Start) > 0) != c.wantStart {
+			t.Errorf("%s: added %t, want %t; started %v, want %t", c.about, isAdded, c.wantAdded, d.Start, c.wantStart)
+		}
+		if n := len(d.Status.InProgress); n > maxInProgress {
+			t.Errorf("%s: %d in progress, at most %d may be", c.about, n, maxInProgress)
+		}
 	}
 }

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// historyLength is the most entries that are kept.
+	// maxHistory is how many lines the history keeps.
 	maxHistory = 32
-	// mostNames is how many Machines a line names at most, so that it stays readable.
+	// maxNames is how many Machines one message names, so that it stays readable.
 	maxNames = 5
 )
 
-// tell adds a line to the history.
+// addHistory adds a line to the history.
 func (p *planner) addHistory(message string) {
 	p.status.History = append(p.status.History, v1alpha1.RolloutEntry{At: metav1.NewMicroTime(p.facts.Now), Message: message})
 	if extra := len(p.status.History) - maxHistory; extra > 0 {
@@ -27,51 +27,52 @@ func (p *planner) addHistory(message string) {
 	}
 }
 
-func (p *planner) addHistoryOfNames(names []string, what string) {
+// addHistoryOfNames adds a line that says what state the Machines are in; none if there are no Machines.
+func (p *planner) addHistoryOfNames(names []string, state string) {
 	switch len(names) {
 	case 0:
 	case 1:
-		p.addHistory(names[0] + " is " + what)
+		p.addHistory(names[0] + " is " + state)
 	default:
-		p.addHistory(joinNames(names) + " are " + what)
+		p.addHistory(joinNames(names) + " are " + state)
 	}
 }
 
-// tellStart says who starts, and why it is its turn.
-func (p *planner) addStartToHistory(m *Machine, why string) {
+// addStartToHistory adds a line that says that a Machine starts, and why now.
+func (p *planner) addStartToHistory(m *Machine, reason string) {
 	if at := slices.Index(p.status.Canary, m.key().String()); at >= 0 {
-		why = fmt.Sprintf("canary %d of %d, %s", at+1, len(p.status.Canary), why)
+		reason = fmt.Sprintf("canary %d of %d, %s", at+1, len(p.status.Canary), reason)
 	}
-	p.addHistory(m.key().String() + " starts: " + why)
+	p.addHistory(m.key().String() + " starts: " + reason)
 }
 
-// whose budgets a Machine counts in, and how full they are.
+// budgetText says how full the budgets are that the Machine counts in.
 func (p *planner) budgetText(m *Machine) string {
-	why := fmt.Sprintf("%d of at most %d unavailable", p.typeBudget.unavailable, p.typeBudget.limit)
-	if q := p.budgetOfPool(m); q != nil {
-		why += fmt.Sprintf(", %d of %d in pool %s", q.unavailable, q.limit, q.name.Name)
+	text := fmt.Sprintf("%d of at most %d unavailable", p.typeBudget.unavailable, p.typeBudget.limit)
+	if b := p.budgetOfPool(m); b != nil {
+		text += fmt.Sprintf(", %d of %d in pool %s", b.unavailable, b.limit, b.name.Name)
 	}
-	return why
+	return text
 }
 
-// report sets the counts, the condition Ready and what else people read.
+// setConditions sets the condition Ready and the fields that follow from the phase.
 func (p *planner) setConditions() {
 	p.status.Targets.InProgress = int32(len(p.status.InProgress))
 	p.decision.Done = p.status.Phase.Settled()
 	if p.decision.Done {
 		p.decision.RequeueAfter, p.decision.PlanAgain = 0, false
 	}
-	status := metav1.ConditionFalse
+	ready := metav1.ConditionFalse
 	if p.status.Phase == v1alpha1.RolloutDone {
-		status = metav1.ConditionTrue
+		ready = metav1.ConditionTrue
 	}
 	meta.SetStatusCondition(&p.status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: status, Reason: string(p.status.Phase), Message: p.readyMessage(),
+		Type: v1alpha1.ConditionReady, Status: ready, Reason: string(p.status.Phase), Message: p.readyMessage(),
 		LastTransitionTime: metav1.NewTime(p.facts.Now),
 	})
 }
 
-// message says what the rollout waits for, and who must do what.
+// readyMessage says what the Rollout waits for, and who must do what.
 func (p *planner) readyMessage() string {
 	switch p.status.Phase {
 	case v1alpha1.RolloutPending:
@@ -80,7 +81,7 @@ func (p *planner) readyMessage() string {
 		}
 		return "waits for Rollout " + p.facts.Previous.Name + " to end"
 	case v1alpha1.RolloutDone:
-		return p.summary()
+		return p.doneMessage()
 	case v1alpha1.RolloutSuperseded:
 		return "the NodeType asks for another revision now"
 	case v1alpha1.RolloutStopped:
@@ -103,56 +104,99 @@ func (p *planner) readyMessage() string {
 	}
 }
 
+// canaryMessage is the line of the history when the canary begins.
+func (p *planner) canaryMessage() string {
+	left := machinesText(int(p.status.Targets.Total - p.status.Targets.Done))
+	if len(p.status.Canary) == 0 {
+		return fmt.Sprintf("%s to move to %s; none can be the canary now", left, p.facts.Rollout.targetName())
+	}
+	return fmt.Sprintf("%s to move to %s; the canary goes first: %s", left, p.facts.Rollout.targetName(), joinNames(p.status.Canary))
+}
+
+// rollingMessage is the line of the history when the other Machines begin.
+func (p *planner) rollingMessage() string {
+	left := int(p.status.Targets.Total - p.status.Targets.Done)
+	if p.facts.Rollout.ToStable && p.facts.Rollout.Status.Phase != v1alpha1.RolloutPaused {
+		return fmt.Sprintf("%s to move back to %s, at most %d at once", machinesText(left), p.facts.Rollout.targetName(), p.typeBudget.limit)
+	}
+	return fmt.Sprintf("the others follow: %d more, at most %d at once", left, p.typeBudget.limit)
+}
+
+// doneMessage says how a Rollout that is Done has ended.
+func (p *planner) doneMessage() string {
+	t := p.status.Targets
+	switch {
+	case t.Total == 0:
+		return "no Machine has to move"
+	case len(p.status.Forgiven) > 0:
+		return fmt.Sprintf("%d of %s are Ready with %s; given up: %s", t.Done, machinesText(int(t.Total)), p.facts.Rollout.targetName(), joinNames(p.status.Forgiven))
+	case t.Total == 1:
+		return "1 Machine is Ready with " + p.facts.Rollout.targetName()
+	default:
+		return fmt.Sprintf("%s are Ready with %s", machinesText(int(t.Total)), p.facts.Rollout.targetName())
+	}
+}
+
+// progressText says how many Machines have moved and how many are on their way.
 func (p *planner) progressText() string {
 	t := p.status.Targets
 	return fmt.Sprintf("%d of %s moved, %d on their way", t.Done, machinesText(int(t.Total)), t.InProgress)
 }
 
-// obstacles is what keeps further Machines from being started.
+// obstacleText says what keeps further Machines from being started; empty: nothing.
 func (p *planner) obstacleText() string {
-	var why []string
+	var obstacles []string
 	if p.isTypeExhausted {
-		why = append(why, fmt.Sprintf("%d are unavailable, of at most %d", p.typeBudget.unavailable, p.typeBudget.limit))
+		obstacles = append(obstacles, fmt.Sprintf("%d are unavailable, of at most %d", p.typeBudget.unavailable, p.typeBudget.limit))
 	}
 	var full []string
-	for name, q := range p.poolBudgets {
-		if q.isExhausted {
-			full = append(full, fmt.Sprintf("%s (%d of at most %d)", name, q.unavailable, q.limit))
+	for name, b := range p.poolBudgets {
+		if b.isExhausted {
+			full = append(full, fmt.Sprintf("%s (%d of at most %d)", name, b.unavailable, b.limit))
 		}
 	}
 	if slices.Sort(full); len(full) > 0 {
-		why = append(why, "no room in pool "+joinNames(full))
+		obstacles = append(obstacles, "no room in pool "+joinNames(full))
 	}
 	if p.blocked > 0 {
-		why = append(why, fmt.Sprintf("%d wait for their tenant: %s", p.blocked, p.blockedBy))
+		obstacles = append(obstacles, fmt.Sprintf("%d wait for their tenant: %s", p.blocked, p.blockedBy))
 	}
 	if len(p.failed) > 0 {
-		why = append(why, failuresText(p.failed, p.facts.Policy.FailureBudget))
+		obstacles = append(obstacles, failuresText(p.failed, p.facts.Policy.FailureBudget))
 	}
-	if len(why) == 0 {
+	if len(obstacles) == 0 {
 		return ""
 	}
-	return "; " + strings.Join(why, "; ")
+	return "; " + strings.Join(obstacles, "; ")
 }
 
-// failures names who failed, and how many may.
+// failuresText names the failed Machines, and says how many may fail.
 func failuresText(failed []*Machine, budget int) string {
 	names := make([]string, 0, maxNames)
 	for _, m := range failed[:min(len(failed), maxNames)] {
 		names = append(names, m.key().String()+": "+failureText(m))
 	}
-	return fmt.Sprintf("%d failed, of at most %d: %s%s", len(failed), budget, strings.Join(names, ", "), moreText(len(failed)))
+	return fmt.Sprintf("%d failed, of at most %d: %s%s", len(failed), budget, strings.Join(names, ", "), omittedText(len(failed)))
 }
 
+// failureText is the reason of a failed Machine, and what it waits for.
+func failureText(m *Machine) string {
+	if m.WaitingFor == "" {
+		return m.FailureReason
+	}
+	return fmt.Sprintf("%s (%s)", m.FailureReason, m.WaitingFor)
+}
+
+// joinNames lists the first names, and says how many are omitted.
 func joinNames(names []string) string {
-	return strings.Join(names[:min(len(names), maxNames)], ", ") + moreText(len(names))
+	return strings.Join(names[:min(len(names), maxNames)], ", ") + omittedText(len(names))
 }
 
-func moreText(n int) string {
-	if n <= maxNames {
+func omittedText(names int) string {
+	if names <= maxNames {
 		return ""
 	}
-	return fmt.Sprintf(" and %d more", n-maxNames)
+	return fmt.Sprintf(" and %d more", names-maxNames)
 }
 
 func machinesText(n int) string {
@@ -162,9 +206,13 @@ func machinesText(n int) string {
 	return fmt.Sprintf("%d Machines", n)
 }
 
-func machinesAreText(n int) string {
-	if n == 1 {
-		return "1 Machine is"
+// durationText is a duration without its zero parts: 10m, 1h30m.
+func durationText(d time.Duration) string {
+	text := d.Round(time.Second).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if cut, found := strings.CutSuffix(text, zero); found {
+			text = cut + zero[:1]
+		}
 	}
-	return machinesText(n) + " are"
+	return text
 }

@@ -1,0 +1,247 @@
+package rollout
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// maxInProgress is the largest number of Machines in status.inProgress. It bounds the size of the object: 500 names of the
+// greatest length are 160 KiB.
+const maxInProgress = 500
+
+// budget counts the Machines of a NodeType or of a NodePool against the limit of unavailable ones.
+type budget struct {
+	// machines is how many there are, without those being deleted. unavailable is how many of them are unavailable. limit
+	// is how many may be.
+	machines, unavailable, limit int
+}
+
+// hasRoom reports whether that many more Machines may become unavailable.
+func (b budget) hasRoom(more int) bool { return b.unavailable+more <= b.limit }
+
+// add counts one Machine.
+func (b *budget) add(isUnavailable bool) {
+	b.machines++
+	if isUnavailable {
+		b.unavailable++
+	}
+}
+
+// poolBudget is the budget of a NodePool.
+type poolBudget struct {
+	budget
+	name types.NamespacedName
+	// isExhausted is true if a Machine of the pool waits and the pool has no room.
+	isExhausted bool
+}
+
+// defaultPoolLimit is the limit of a NodePool without spec.rollout.maxUnavailable.
+var defaultPoolLimit = intstr.FromString(defaultMaxUnavailable)
+
+// scaledLimit returns the number, or the percentage of the Machines rounded down; at least 1. A value that cannot be parsed,
+// which the API server rejects, gives the strictest limit: 1.
+func scaledLimit(v intstr.IntOrString, machines int) int {
+	n, err := intstr.GetScaledValueFromIntOrPercent(&v, machines, false)
+	if err != nil {
+		return 1
+	}
+	return max(1, n)
+}
+
+func (p Pool) limit(machines int) int {
+	if p.MaxUnavailable == nil {
+		return scaledLimit(defaultPoolLimit, machines)
+	}
+	return scaledLimit(*p.MaxUnavailable, machines)
+}
+
+// budgetOfPool returns the budget of the Machine's NodePool; nil if it has none. It keeps the last one, because Machines are
+// usually listed pool by pool.
+func (p *planner) budgetOfPool(m *Machine) *poolBudget {
+	if m.Pool == (types.NamespacedName{}) {
+		return nil
+	}
+	if p.lastPool == nil || p.lastPool.name != m.Pool {
+		b := p.poolBudgets[m.Pool]
+		if b == nil {
+			b = &poolBudget{name: m.Pool}
+			p.poolBudgets[m.Pool] = b
+		}
+		p.lastPool = b
+	}
+	return p.lastPool
+}
+
+// setLimits computes the limits, once all Machines are counted.
+func (p *planner) setLimits() {
+	p.typeBudget.limit = scaledLimit(p.facts.Policy.MaxUnavailable, p.typeBudget.machines)
+	for name, b := range p.poolBudgets {
+		b.limit = p.facts.Pools[name].limit(b.machines)
+	}
+}
+
+// hasRoom reports whether that many more Machines of the NodeType, and of the Machine's pool, may become unavailable.
+func (p *planner) hasRoom(m *Machine, more int) bool {
+	b := p.budgetOfPool(m)
+	return p.guards.hasTypeRoom(p.typeBudget, more) && (b == nil || p.guards.hasPoolRoom(b.budget, more))
+}
+
+// canBecomeUnavailable reports whether the Machine, which is in progress and so counted already, may be started now.
+func (p *planner) canBecomeUnavailable(m *Machine) bool {
+	return p.guards.isUnavailable(m) || !p.guards.mustRecheckBudget() || p.hasRoom(m, 0)
+}
+
+// recordExhausted records which budgets have no room for a Machine that waits to be moved.
+func (p *planner) recordExhausted(m *Machine) {
+	p.isTypeExhausted = p.isTypeExhausted || !p.typeBudget.hasRoom(1)
+	if b := p.budgetOfPool(m); b != nil && !b.hasRoom(1) {
+		b.isExhausted = true
+	}
+}
+
+// firstMachines keeps the first of the Machines that are offered, in an order: the same as sorting all and cutting.
+type firstMachines struct {
+	limit    int
+	compare  func(a, b *Machine) int
+	machines []*Machine
+}
+
+func (f *firstMachines) offer(m *Machine) {
+	if len(f.machines) == f.limit {
+		if f.compare(m, f.machines[f.limit-1]) >= 0 {
+			return
+		}
+		f.machines = f.machines[:f.limit-1]
+	}
+	at, _ := slices.BinarySearchFunc(f.machines, m, f.compare)
+	f.machines = slices.Insert(f.machines, at, m)
+}
+
+// compareByName orders by pool, namespace and name.
+func compareByName(a, b *Machine) int {
+	return cmp.Or(
+		compareKeys(a.Pool, b.Pool),
+		cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+func compareKeys(a, b types.NamespacedName) int {
+	if a == b {
+		return 0
+	}
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// isCandidate reports whether the Machine must be moved, is not in progress yet, and can be rolled now.
+func (p *planner) isCandidate(m *Machine) bool {
+	return !m.Deleting && p.facts.Rollout.isOutdated(m) && p.guards.canRoll(m) && !p.inProgress[m.key()]
+}
+
+// startNext adds the next Machine to status.inProgress, or starts one. An unavailable Machine goes first and is started at
+// once, without being added; other Machines wait until no such Machine is left.
+func (p *planner) startNext() {
+	unavailable, available := p.nextCandidates()
+	switch {
+	case len(p.status.InProgress) >= maxInProgress:
+		unavailable = nil
+	case unavailable == nil && available != nil && !p.hasUnstarted():
+		p.addInProgress(available)
+	}
+	p.start(unavailable)
+}
+
+// nextCandidates returns the next Machine that is unavailable anyway, and the next one for which the budgets have room; nil:
+// there is none. Before the canary has baked only its Machines are candidates.
+func (p *planner) nextCandidates() (unavailable, available *Machine) {
+	down, up := firstMachines{limit: 1, compare: compareByName}, firstMachines{limit: 1, compare: compareByName}
+	offer := func(m *Machine) {
+		switch {
+		case !p.isCandidate(m):
+		case p.guards.isUnavailable(m):
+			down.offer(m)
+		case p.hasRoom(m, 1):
+			up.offer(m)
+		default:
+			p.recordExhausted(m)
+		}
+	}
+	if isCanaryOver(&p.facts.Rollout, p.status) {
+		for i := range p.facts.Machines {
+			offer(&p.facts.Machines[i])
+		}
+	} else {
+		for _, name := range p.status.Canary {
+			if m := p.named[parseName(name)]; m != nil {
+				offer(m)
+			}
+		}
+	}
+	return down.first(), up.first()
+}
+
+// first returns the first Machine; nil if none was offered.
+func (f *firstMachines) first() *Machine {
+	if len(f.machines) == 0 {
+		return nil
+	}
+	return f.machines[0]
+}
+
+// hasUnstarted reports whether a Machine in status.inProgress is not observed as started. The next one is added only after
+// that: if several were added and the budget then became smaller, together they could exceed it, and none could start.
+func (p *planner) hasUnstarted() bool {
+	return slices.ContainsFunc(p.status.InProgress, func(name string) bool {
+		m := p.named[parseName(name)]
+		return m != nil && !p.facts.Rollout.isStarted(m)
+	})
+}
+
+// addInProgress adds an available Machine to status.inProgress, which makes it count as unavailable.
+func (p *planner) addInProgress(m *Machine) {
+	p.typeBudget.unavailable++
+	if b := p.budgetOfPool(m); b != nil {
+		b.unavailable++
+	}
+	p.inProgress[m.key()], p.named[m.key()] = true, m
+	p.status.InProgress = append(p.status.InProgress, m.key().String())
+	p.addStartToHistory(m, p.budgetText(m))
+	p.decision.PlanAgain = true
+}
+
+// addStarted adds a Machine to status.inProgress that was unavailable and therefore started without being added before.
+func (p *planner) addStarted(m *Machine) {
+	p.inProgress[m.key()], p.named[m.key()] = true, m
+	p.status.InProgress = append(p.status.InProgress, m.key().String())
+	p.addStartToHistory(m, "it is not Ready, so nothing is lost")
+}
+
+// start chooses the Machine that is started now: the unavailable one, or the first that can start of those in
+// status.inProgress.
+func (p *planner) start(unavailable *Machine) {
+	if !p.guards.canStartMachines(&p.facts.Rollout, p.facts.Rollout.Status.Phase) {
+		p.decision.PlanAgain = true // once the phase that was decided is written
+		return
+	}
+	var startable []*Machine
+	if unavailable != nil && p.guards.isInStage(p, unavailable) {
+		startable = append(startable, unavailable)
+	}
+	for _, name := range p.status.InProgress {
+		if m := p.named[parseName(name)]; m != nil && p.canStart(m) {
+			startable = append(startable, m)
+		}
+	}
+	if len(startable) > 0 {
+		p.decision.Start = []types.NamespacedName{startable[0].key()}
+		p.decision.PlanAgain = p.decision.PlanAgain || len(startable) > 1
+	}
+}
+
+// canStart reports whether a Machine in status.inProgress can be started now.
+func (p *planner) canStart(m *Machine) bool {
+	return !p.facts.Rollout.isStarted(m) && p.guards.isRecorded(p, m) && p.guards.canRoll(m) && p.guards.isInStage(p, m) && p.canBecomeUnavailable(m)
+}
