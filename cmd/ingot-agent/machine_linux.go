@@ -13,7 +13,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/sysfs"
 )
 
-// mountKernelFilesystems gives process 1 /proc, /sys and /dev. One that is mounted already is left alone.
+// mountKernelFilesystems mounts /proc, /sys and /dev for process 1. It skips those that are already mounted.
 func mountKernelFilesystems() error {
 	var failed error
 	for _, mount := range []struct{ kind, path string }{{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}} {
@@ -28,9 +28,10 @@ func mountKernelFilesystems() error {
 	return failed
 }
 
-// openDisks opens every disk of the server. One that does not open fails all: an erase must not miss a disk.
+// openDisks opens all disks of the server. It fails when one cannot be opened: an erase that left out this disk would succeed, and the
+// next tenant could read the former tenant's data on it.
 func openDisks(root fs.FS) ([]agent.Disk, error) {
-	infos, err := sysfs.Disks(root)
+	infos, err := sysfs.ReadDisks(root)
 	if err != nil {
 		return nil, fmt.Errorf("listing disks: %w", err)
 	}
@@ -48,13 +49,13 @@ func openDisks(root fs.FS) ([]agent.Disk, error) {
 	return disks, nil
 }
 
-// leave reboots or powers off, and does not return.
-func leave(log *slog.Logger, outcome agent.Outcome) {
+// rebootOrPowerOff reboots or powers off the machine and does not return.
+func rebootOrPowerOff(log *slog.Logger, exitAction agent.ExitAction) {
 	command := syscall.LINUX_REBOOT_CMD_POWER_OFF
-	if outcome == agent.Reboot {
+	if exitAction == agent.Reboot {
 		command = syscall.LINUX_REBOOT_CMD_RESTART
 	}
 	syscall.Sync()
-	log.Error("the machine did not "+string(outcome), "error", syscall.Reboot(command))
+	log.Error("the machine did not "+string(exitAction), "error", syscall.Reboot(command))
 	select {}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/agent"
 )
 
-// The agent runs in a Linux ramdisk; elsewhere it compiles, so that the module does.
+// The agent runs on Linux only. These functions exist so that the module compiles on other systems.
 
 func mountKernelFilesystems() error { return errors.ErrUnsupported }
 
 func openDisks(fs.FS) ([]agent.Disk, error) { return nil, errors.ErrUnsupported }
 
-func leave(*slog.Logger, agent.Outcome) {}
+func rebootOrPowerOff(*slog.Logger, agent.ExitAction) {}

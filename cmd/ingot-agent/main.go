@@ -1,6 +1,6 @@
-// Command ingot-agent is the installer in the ramdisk that the boot service hands out. As process 1 it mounts what the
-// kernel offers, does what the boot service named on the kernel command line asks for, and reboots or powers off. The
-// network is up when it starts: the kernel brings it up (ip=dhcp), or the ramdisk's init does before it runs the agent.
+// Command ingot-agent is the installer in the ramdisk that the boot service serves. As process 1 it mounts /proc, /sys and /dev,
+// carries out the instructions of the boot service that is named on the kernel command line, and reboots or powers off. The network
+// must be up when it starts: the kernel configures it (ip=dhcp), or the init of the ramdisk does so before it starts the agent.
 package main
 
 import (
@@ -23,41 +23,41 @@ func main() {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	first := os.Getpid() == 1
-	if first {
+	isInit := os.Getpid() == 1
+	if isInit {
 		if err := mountKernelFilesystems(); err != nil {
 			log.Error("mounting the kernel's file systems", "error", err)
 		}
 	}
-	outcome, err := run(ctx, log, os.DirFS("/"))
+	exitAction, err := run(ctx, log, os.DirFS("/"))
 	if err != nil {
 		log.Error("the agent ends with an error", "error", err)
 	}
-	log.Info("the agent is done", "next", outcome)
-	if first {
+	log.Info("the agent is done", "next", exitAction)
+	if isInit {
 		// Process 1 must not return: the kernel would panic.
-		leave(log, outcome)
+		rebootOrPowerOff(log, exitAction)
 	}
 	if err != nil {
 		os.Exit(1)
 	}
 }
 
-// run reads the kernel command line and does what the boot service asks for.
-func run(ctx context.Context, log *slog.Logger, root fs.FS) (agent.Outcome, error) {
+// run reads the kernel command line and runs the agent.
+func run(ctx context.Context, log *slog.Logger, root fs.FS) (agent.ExitAction, error) {
 	line, err := fs.ReadFile(root, "proc/cmdline")
 	if err != nil {
 		return agent.PowerOff, fmt.Errorf("reading the kernel command line: %w", err)
 	}
 	return agent.Run(ctx, agent.Config{
-		URL: argument(string(line), protocol.ArgURL), Token: argument(string(line), protocol.ArgToken), Log: log,
-		Inventory: func(context.Context) (hardware.Inventory, error) { return sysfs.Inventory(root) },
+		URL: kernelArgument(string(line), protocol.ArgURL), Token: kernelArgument(string(line), protocol.ArgToken), Log: log,
+		Inventory: func(context.Context) (hardware.Inventory, error) { return sysfs.ReadInventory(root) },
 		Disks:     func(context.Context) ([]agent.Disk, error) { return openDisks(root) },
 	})
 }
 
-// argument is the value of the kernel argument, "" when it is not there; of several the last, as the kernel has it.
-func argument(line, name string) string {
+// kernelArgument returns the value of the kernel argument, "" when it is missing. Of several it returns the last, as the kernel does.
+func kernelArgument(line, name string) string {
 	value := ""
 	for _, word := range strings.Fields(line) {
 		if key, rest, found := strings.Cut(word, "="); found && key == name {

@@ -20,23 +20,23 @@ type Disk interface {
 	io.ReaderAt
 	io.WriterAt
 	io.Closer
-	// Info describes the disk: name, size, serial number.
+	// Info returns the name, size and identity of the disk.
 	Info() hardware.Disk
-	// SectorSize is the logical sector size in bytes.
+	// SectorSize returns the logical sector size in bytes.
 	SectorSize() int64
-	// ZeroRange makes the range read as zeros. Offset and length are multiples of the sector size, except at an image's end.
+	// ZeroRange makes the range read as zeros. Offset and length are multiples of the sector size, except at the end of an image.
 	ZeroRange(off, n int64) error
 	// Sync returns when everything written before is on the medium.
 	Sync() error
 }
 
-// Clock tells the time and waits. Sleep returns early with ctx's error when ctx ends.
+// Clock returns the time and sleeps. Sleep returns early with the error of ctx when ctx ends.
 type Clock interface {
 	Now() time.Time
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
-// SystemClock is the machine's clock.
+// SystemClock is the clock of the machine.
 type SystemClock struct{}
 
 // Now implements Clock.
@@ -54,52 +54,52 @@ func (SystemClock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Config is what the agent needs. URL, Token, Disks and Inventory are required. It holds the token: never log it.
+// Config configures Run. URL, Token, Disks and Inventory are required. It holds the token: never log it.
 type Config struct {
-	// URL is the boot service's base URL, ingot.url on the kernel command line.
+	// URL is the base URL of the boot service, ingot.url on the kernel command line.
 	URL string
-	// Token proves the right to ask, ingot.token on the kernel command line.
+	// Token authorizes the agent at the boot service, ingot.token on the kernel command line.
 	Token string
-	// HTTP talks to the service and to image servers; nil: a client with connection time-outs.
+	// HTTP is the client for the boot service and for image servers; nil means a client with connection time-outs.
 	HTTP *http.Client
-	// Disks opens the server's disks that may be written: no removable ones. They are closed when Run returns.
+	// Disks opens the disks of the server that may be written, which excludes removable ones. Run closes them.
 	Disks func(context.Context) ([]Disk, error)
-	// Inventory reads the server's hardware.
+	// Inventory reads the hardware of the server.
 	Inventory func(context.Context) (hardware.Inventory, error)
-	// Clock tells the time; nil: SystemClock.
+	// Clock is the clock; nil means SystemClock.
 	Clock Clock
-	// Log gets what happens; nil: nothing.
+	// Log receives the log; nil means no log.
 	Log *slog.Logger
-	// StallTimeout is how long an image server may send nothing before the download is begun again where it stopped; 0: 60 seconds.
+	// StallTimeout is how long an image server may send nothing before the download is restarted at the same byte. 0 means 60 seconds.
 	StallTimeout time.Duration
 }
 
-// String keeps the token out of anything that is printed.
+// String returns a text without the token, so that printing a Config shows no secret.
 func (c Config) String() string { return "agent of " + c.URL }
 
-// GoString keeps the token out of %#v.
+// GoString does the same for the verb %#v.
 func (c Config) GoString() string { return c.String() }
 
-// Outcome is what the machine is to do when the agent has returned, also when it returned an error.
-type Outcome string
+// ExitAction is what the machine does after Run has returned, with or without an error.
+type ExitAction string
 
-// Outcomes.
+// Exit actions.
 const (
-	// Reboot: an image is installed, boot it.
-	Reboot Outcome = "Reboot"
-	// PowerOff: inspected, erased, failed, or no longer wanted.
-	PowerOff Outcome = "PowerOff"
+	// Reboot boots the image that was installed.
+	Reboot ExitAction = "Reboot"
+	// PowerOff powers the server off: after an inspection, an erase, a failure or a cancelled attempt.
+	PowerOff ExitAction = "PowerOff"
 )
 
-// Failure is why the work failed, as it is reported.
+// Failure is the failure of the operation as it is reported to the boot service.
 type Failure struct {
 	Reason  hardware.Reason
 	Message string
-	// Err is the cause; may be nil.
+	// Err is the cause; it may be nil.
 	Err error
 }
 
-// Error implements error.
+// Error returns reason, message and cause.
 func (f *Failure) Error() string {
 	if f.Err != nil {
 		return string(f.Reason) + ": " + f.Message + ": " + f.Err.Error()
@@ -110,24 +110,25 @@ func (f *Failure) Error() string {
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// failf makes a *Failure; the message must carry neither token nor user data.
-func failf(reason hardware.Reason, cause error, format string, args ...any) *Failure {
+// failuref returns a *Failure with a formatted message. The message must contain neither token nor user data.
+func failuref(reason hardware.Reason, cause error, format string, args ...any) *Failure {
 	return &Failure{Reason: reason, Message: fmt.Sprintf(format, args...), Err: cause}
 }
 
-// errDeadline stops the work of an attempt that ran out of time; the other side has failed it by then.
+// errDeadline stops the operation when the deadline has passed. The Installer has failed the attempt by then.
 var errDeadline = errors.New("the attempt's deadline has passed")
 
-// Run does what the service asks for, once. The error is a *Failure when the work failed and that was reported, and a
-// *protocol.Refusal when the attempt is no longer this boot's. Cancelling ctx stops it where it is, reporting nothing.
-func Run(ctx context.Context, config Config) (Outcome, error) {
+// Run registers at the boot service, carries out one operation and reports the result. The error wraps a *Failure when the operation
+// failed and the failure was reported, and a *protocol.Refusal when the token is no longer current. When ctx is cancelled, Run stops
+// without a report.
+func Run(ctx context.Context, config Config) (ExitAction, error) {
 	config, err := config.complete()
 	if err != nil {
 		return PowerOff, err
 	}
 	inventory, err := config.Inventory(ctx)
 	if err != nil {
-		// An inventory with holes is better than a server that says nothing.
+		// An incomplete inventory is better than a server that does not register.
 		config.Log.Warn("reading the inventory", "error", err)
 	}
 	client := newClient(config)
@@ -137,27 +138,27 @@ func Run(ctx context.Context, config Config) (Outcome, error) {
 	}
 	config.Log.Info("registered", "attempt", instructions.Attempt, "operation", instructions.Operation)
 	client.deadline = config.Clock.Now().Add(time.Duration(instructions.RemainingMillis) * time.Millisecond)
-	return perform(ctx, config, client, instructions, inventory)
+	return runAndReport(ctx, config, client, instructions, inventory)
 }
 
-// perform does the work and reports how it ended.
-func perform(ctx context.Context, config Config, client *client, instructions protocol.Instructions, inventory hardware.Inventory) (Outcome, error) {
-	work, stop := context.WithCancelCause(ctx)
+// runAndReport carries out the operation and reports the result.
+func runAndReport(ctx context.Context, config Config, client *client, instructions protocol.Instructions, inventory hardware.Inventory) (ExitAction, error) {
+	operationCtx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	go func() {
-		// Behind the deadline someone else may be in charge of the disk.
-		if config.Clock.Sleep(work, client.deadline.Sub(config.Clock.Now())) == nil {
+		// After the deadline another attempt may write to the same disk.
+		if config.Clock.Sleep(operationCtx, client.deadline.Sub(config.Clock.Now())) == nil {
 			stop(errDeadline)
 		}
 	}()
-	reports := startReporter(work, client, time.Duration(instructions.ProgressMillis)*time.Millisecond, stop)
-	err := operate(work, config, client, reports, instructions)
+	reports := startReporter(operationCtx, client, time.Duration(instructions.ProgressMillis)*time.Millisecond, stop)
+	err := runOperation(operationCtx, config, client, reports, instructions)
 	stop(nil)
 	reports.wait()
 	if ctx.Err() != nil {
 		return PowerOff, context.Cause(ctx)
 	}
-	if refusal := reports.refused(); refusal != nil {
+	if refusal := reports.refusalError(); refusal != nil {
 		return PowerOff, fmt.Errorf("stopped by the boot service: %w", refusal)
 	}
 	var failure *Failure
@@ -178,14 +179,14 @@ func perform(ctx context.Context, config Config, client *client, instructions pr
 	return PowerOff, err
 }
 
-// operate does the one operation.
-func operate(ctx context.Context, config Config, client *client, reports *reporter, instructions protocol.Instructions) error {
+// runOperation carries out the operation of the instructions.
+func runOperation(ctx context.Context, config Config, client *client, reports *reporter, instructions protocol.Instructions) error {
 	if instructions.Operation == hardware.OpInspect {
 		return nil
 	}
 	disks, err := config.Disks(ctx)
 	if err != nil {
-		return failf(hardware.ReasonDiskError, err, "opening the disks")
+		return failuref(hardware.ReasonDiskError, err, "opening the disks")
 	}
 	defer func() {
 		for _, disk := range disks {
@@ -197,7 +198,7 @@ func operate(ctx context.Context, config Config, client *client, reports *report
 	switch instructions.Operation {
 	case hardware.OpInstall:
 		if instructions.Image == nil {
-			return failf(hardware.ReasonImageInvalid, nil, "the boot service named no image")
+			return failuref(hardware.ReasonImageInvalid, nil, "the boot service named no image")
 		}
 		return install(ctx, config, client, reports, disks, instructions)
 	case hardware.OpErase:
@@ -207,7 +208,7 @@ func operate(ctx context.Context, config Config, client *client, reports *report
 	}
 }
 
-// complete checks the configuration and fills in what was left out.
+// complete returns the configuration with the defaults. It fails when a required field is missing.
 func (c Config) complete() (Config, error) {
 	base, err := url.Parse(c.URL)
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {

@@ -18,25 +18,25 @@ import (
 )
 
 const (
-	// callTime bounds one try of a call to the service.
-	callTime = 30 * time.Second
-	// giveUpAfter bounds all tries of one call: the service's replicas may be rolled meanwhile.
-	giveUpAfter = 15 * time.Minute
-	// waitMin and waitMax bound the pause between two tries, which doubles.
-	waitMin, waitMax = time.Second, 30 * time.Second
+	// callTimeout is the time-out of one call to the boot service.
+	callTimeout = 30 * time.Second
+	// retryTimeout is how long a failed call is repeated, for example while the replicas of the boot service are updated.
+	retryTimeout = 15 * time.Minute
+	// minRetryWait and maxRetryWait are the limits of the wait between two calls, which doubles each time.
+	minRetryWait, maxRetryWait = time.Second, 30 * time.Second
 )
 
-// client calls the service with the token.
+// client calls the boot service with the token.
 type client struct {
 	config Config
 	http   *http.Client
-	// deadline is the attempt's; zero before the service has told it.
+	// deadline is the deadline of the attempt; zero before the registration.
 	deadline time.Time
 }
 
 func newClient(config Config) *client {
 	calls := *config.HTTP
-	// The service redirects nowhere, and the token must not go elsewhere.
+	// The boot service does not redirect, and the token must not be sent to another server.
 	calls.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &client{config: config, http: &calls}
 }
@@ -46,22 +46,22 @@ func (c *client) post(ctx context.Context, path string, body, into any) error {
 	if err != nil {
 		return fmt.Errorf("encoding the body of %s: %w", path, err)
 	}
-	return c.retry(ctx, func() error { return c.try(ctx, http.MethodPost, path, data, into) })
+	return c.retry(ctx, func() error { return c.tryOnce(ctx, http.MethodPost, path, data, into) })
 }
 
 func (c *client) get(ctx context.Context, path string, into any) error {
-	return c.retry(ctx, func() error { return c.try(ctx, http.MethodGet, path, nil, into) })
+	return c.retry(ctx, func() error { return c.tryOnce(ctx, http.MethodGet, path, nil, into) })
 }
 
-// retry repeats the call while trying again can help and the attempt has time.
+// retry repeats the call while its error is retryable, until retryTimeout or the deadline of the attempt.
 func (c *client) retry(ctx context.Context, call func() error) error {
-	end := c.config.Clock.Now().Add(giveUpAfter)
+	end := c.config.Clock.Now().Add(retryTimeout)
 	if !c.deadline.IsZero() && c.deadline.Before(end) {
 		end = c.deadline
 	}
-	for wait := waitMin; ; wait = min(2*wait, waitMax) {
+	for wait := minRetryWait; ; wait = min(2*wait, maxRetryWait) {
 		err := call()
-		if err == nil || !worthRetrying(err) || ctx.Err() != nil {
+		if err == nil || !isRetryable(err) || ctx.Err() != nil {
 			return err
 		}
 		if c.config.Clock.Now().Add(wait).After(end) {
@@ -74,15 +74,15 @@ func (c *client) retry(ctx context.Context, call func() error) error {
 	}
 }
 
-// worthRetrying says whether the same call may succeed later: everything but a refusal for good.
-func worthRetrying(err error) bool {
+// isRetryable reports whether the same call may succeed later. Only a refusal other than Unavailable is final.
+func isRetryable(err error) bool {
 	code := protocol.CodeOf(err)
 	return code == "" || code == protocol.Unavailable
 }
 
-// try makes the call once.
-func (c *client) try(ctx context.Context, method, path string, body []byte, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+// tryOnce makes the call once.
+func (c *client) tryOnce(ctx context.Context, method, path string, body []byte, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.config.URL, "/")+path, bytes.NewReader(body))
 	if err != nil {
@@ -96,10 +96,10 @@ func (c *client) try(ctx context.Context, method, path string, body []byte, into
 	if err != nil {
 		return fmt.Errorf("calling the boot service: %w", err)
 	}
-	// Nothing more is wanted of a body that was read to its end or given up.
+	// The body has been read as far as it is needed, so an error of closing it does not matter.
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode >= 300 {
-		return refusal(path, response)
+		return decodeRefusal(path, response)
 	}
 	if into == nil {
 		return nil
@@ -110,11 +110,12 @@ func (c *client) try(ctx context.Context, method, path string, body []byte, into
 	return nil
 }
 
-// refusal reads why the service said no. Something else than the service (a proxy) is worth asking again when it fails.
-func refusal(path string, response *http.Response) error {
-	var said protocol.Refusal
-	if err := protocol.Decode(io.LimitReader(response.Body, protocol.MaxRequest), protocol.MaxRequest, &said); err == nil && said.Code != "" {
-		return &said
+// decodeRefusal returns the error for a response that is not a success. A response that is not from the boot service (a proxy) is
+// retryable for 5xx and 429.
+func decodeRefusal(path string, response *http.Response) error {
+	var refusal protocol.Refusal
+	if err := protocol.Decode(io.LimitReader(response.Body, protocol.MaxRequest), protocol.MaxRequest, &refusal); err == nil && refusal.Code != "" {
+		return &refusal
 	}
 	if response.StatusCode >= 500 || response.StatusCode == http.StatusTooManyRequests {
 		return protocol.Refusalf(protocol.Unavailable, "%s: %s", path, response.Status)
@@ -122,8 +123,9 @@ func refusal(path string, response *http.Response) error {
 	return protocol.Refusalf(protocol.BadRequest, "%s: %s, which is not the boot service's way of saying no", path, response.Status)
 }
 
-// reporter tells the service how far the work is: each change of step at once, bytes every interval. A refusal stops
-// the work: whoever refuses has another agent in mind, and two must not write.
+// reporter reports the progress to the boot service: a new step at once, bytes every interval. A refusal stops the operation.
+// Example: the attempt is cancelled while the BMC does not respond, so that the server keeps running. If the agent went on, it would
+// finish an image that nobody wants any more, and the disk would boot it.
 type reporter struct {
 	client *client
 	stop   context.CancelCauseFunc
@@ -131,12 +133,12 @@ type reporter struct {
 
 	done, total atomic.Int64
 
-	mu      sync.Mutex // held while a report is under way, so that reports stay in order
+	mu      sync.Mutex // held while a report is sent, so that reports stay in order
 	step    hardware.Step
 	refusal error
 }
 
-// startReporter reports until ctx ends.
+// startReporter starts a reporter that runs until ctx ends.
 func startReporter(ctx context.Context, client *client, interval time.Duration, stop context.CancelCauseFunc) *reporter {
 	r := &reporter{client: client, stop: stop, ended: make(chan struct{}), step: hardware.StepRegistered}
 	go func() {
@@ -148,15 +150,15 @@ func startReporter(ctx context.Context, client *client, interval time.Duration, 
 	return r
 }
 
-// enter changes the step and reports it.
-func (r *reporter) enter(ctx context.Context, step hardware.Step) {
+// enterStep sets the step and reports it.
+func (r *reporter) enterStep(ctx context.Context, step hardware.Step) {
 	r.mu.Lock()
 	r.step = step
 	r.mu.Unlock()
 	r.report(ctx)
 }
 
-// report makes one try: a report that is lost is overtaken by the next, and must not hold up the work.
+// report sends the progress once. A lost report is not repeated, because the next one replaces it and the operation must not wait.
 func (r *reporter) report(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,12 +167,12 @@ func (r *reporter) report(ctx context.Context) {
 	}
 	body, err := json.Marshal(protocol.Progress{Step: r.step, DoneBytes: r.done.Load(), TotalBytes: r.total.Load()})
 	if err == nil {
-		err = r.client.try(ctx, http.MethodPost, protocol.PathProgress, body, nil)
+		err = r.client.tryOnce(ctx, http.MethodPost, protocol.PathProgress, body, nil)
 	}
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	if worthRetrying(err) {
+	if isRetryable(err) {
 		r.client.config.Log.Warn("progress not reported", "error", err)
 		return
 	}
@@ -178,10 +180,11 @@ func (r *reporter) report(ctx context.Context) {
 	r.stop(err)
 }
 
+// wait returns when the reporter has ended.
 func (r *reporter) wait() { <-r.ended }
 
-// refused is the refusal that stopped the work, nil when there was none.
-func (r *reporter) refused() error {
+// refusalError returns the refusal that stopped the operation; nil when there was none.
+func (r *reporter) refusalError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.refusal

@@ -12,10 +12,10 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// maxBreaks is how often in a row a download may break without a byte in between.
-const maxBreaks = 8
+// maxFailures is how often in a row a download may fail without a byte in between.
+const maxFailures = 8
 
-// download reads an image. When the connection breaks or stalls it goes on where it was.
+// download reads an image. When the connection breaks or stalls, it continues at the same byte.
 type download struct {
 	ctx    context.Context
 	config Config
@@ -24,25 +24,25 @@ type download struct {
 	body   io.ReadCloser
 	cancel context.CancelFunc
 	stall  *time.Timer
-	// offset counts the bytes read, total is the file's size or -1.
+	// offset is the number of bytes read. total is the size of the file; -1 while unknown.
 	offset, total int64
-	// validator is the file's ETag: a file replaced meanwhile must not be glued to the old one's start.
-	validator string
-	breaks    int
+	// etag is the ETag of the file. It prevents that the end of a replaced file is appended to the start of the old one.
+	etag     string
+	failures int
 }
 
-// permanentError is a download's end that trying again does not change.
+// permanentError is an error that a retry does not change.
 type permanentError struct{ error }
 
-// startDownload opens the image.
+// startDownload opens the image and returns its download.
 func startDownload(ctx context.Context, config Config, imageURL string) (*download, error) {
 	d := &download{ctx: ctx, config: config, url: imageURL, total: -1}
 	for {
-		err := d.open()
+		err := d.openResponse()
 		if err == nil {
 			return d, nil
 		}
-		if err := d.pause(err); err != nil {
+		if err := d.waitForRetry(err); err != nil {
 			return nil, err
 		}
 	}
@@ -53,7 +53,7 @@ func (d *download) Read(p []byte) (int, error) {
 	for {
 		err := error(nil)
 		if d.body == nil {
-			err = d.open()
+			err = d.openResponse()
 		}
 		if err == nil {
 			d.stall.Reset(d.config.StallTimeout)
@@ -62,7 +62,7 @@ func (d *download) Read(p []byte) (int, error) {
 			d.stall.Stop()
 			d.offset += int64(n)
 			if n > 0 {
-				d.breaks = 0
+				d.failures = 0
 				return n, nil
 			}
 			if err == nil {
@@ -72,7 +72,7 @@ func (d *download) Read(p []byte) (int, error) {
 				return 0, io.EOF
 			}
 		}
-		if err := d.pause(err); err != nil {
+		if err := d.waitForRetry(err); err != nil {
 			return 0, err
 		}
 	}
@@ -83,32 +83,32 @@ func (d *download) Close() {
 	if d.body != nil {
 		d.stall.Stop()
 		d.cancel()
-		// Whatever closing an answer to a GET says, its bytes were read or are not wanted.
+		// The bytes have been read or are not needed, so an error of closing the body does not matter.
 		_ = d.body.Close()
 		d.body = nil
 	}
 }
 
-// pause waits before the next try, or says that there is none.
-func (d *download) pause(cause error) error {
+// waitForRetry waits before the next request. It returns an error when there is none.
+func (d *download) waitForRetry(cause error) error {
 	d.Close()
 	if err := d.ctx.Err(); err != nil {
 		return err
 	}
-	d.breaks++
-	if permanent := (permanentError{}); errors.As(cause, &permanent) || d.breaks >= maxBreaks {
-		return failf(hardware.ReasonImageUnreachable, withoutURL(cause), "reading image %s at byte %d", safeURL(d.url), d.offset)
+	d.failures++
+	if permanent := (permanentError{}); errors.As(cause, &permanent) || d.failures >= maxFailures {
+		return failuref(hardware.ReasonImageUnreachable, withoutURL(cause), "reading image %s at byte %d", safeURL(d.url), d.offset)
 	}
-	wait := min(waitMin<<(d.breaks-1), waitMax)
+	wait := min(minRetryWait<<(d.failures-1), maxRetryWait)
 	d.config.Log.Warn("download broke, going on", "image", safeURL(d.url), "offset", d.offset, "wait", wait, "error", withoutURL(cause))
 	return d.config.Clock.Sleep(d.ctx, wait)
 }
 
-// open asks for the rest of the file.
-func (d *download) open() error {
+// openResponse requests the rest of the file.
+func (d *download) openResponse() error {
 	ctx, cancel := context.WithCancel(d.ctx)
 	stall := time.AfterFunc(d.config.StallTimeout, cancel)
-	response, err := d.request(ctx)
+	response, err := d.sendRequest(ctx)
 	if err != nil {
 		stall.Stop()
 		cancel()
@@ -118,7 +118,7 @@ func (d *download) open() error {
 	switch {
 	case response.StatusCode == http.StatusOK:
 		d.total = response.ContentLength
-		d.validator = response.Header.Get("ETag")
+		d.etag = response.Header.Get("ETag")
 		if _, err := io.CopyN(io.Discard, response.Body, d.offset); err != nil {
 			return fmt.Errorf("skipping to byte %d: %w", d.offset, err)
 		}
@@ -136,23 +136,23 @@ func (d *download) open() error {
 	}
 }
 
-func (d *download) request(ctx context.Context) (*http.Response, error) {
+func (d *download) sendRequest(ctx context.Context) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url, nil)
 	if err != nil {
 		return nil, permanentError{errors.New("the image's URL is malformed")}
 	}
-	// The digest is of the file as served: no encoding may come between.
+	// The digest is of the file as served, so the server must not compress it.
 	request.Header.Set("Accept-Encoding", "identity")
 	if d.offset > 0 {
 		request.Header.Set("Range", fmt.Sprintf("bytes=%d-", d.offset))
-		if len(d.validator) > 1 && d.validator[0] == '"' {
-			request.Header.Set("If-Range", d.validator)
+		if len(d.etag) > 1 && d.etag[0] == '"' {
+			request.Header.Set("If-Range", d.etag)
 		}
 	}
 	return d.config.HTTP.Do(request)
 }
 
-// safeURL is the URL without what may be a credential: user, password, query.
+// safeURL returns the URL without the parts that may contain credentials: user, password and query.
 func safeURL(text string) string {
 	parsed, err := url.Parse(text)
 	if err != nil {
@@ -161,7 +161,7 @@ func safeURL(text string) string {
 	return (&url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: parsed.Path}).String()
 }
 
-// withoutURL takes the URL, which may hold a credential, out of an error of net/http.
+// withoutURL returns the cause of an error of net/http without the URL, which may contain credentials.
 func withoutURL(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {

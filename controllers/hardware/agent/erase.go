@@ -10,32 +10,32 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/gpt"
 )
 
-// eraseStep is how much is cleared at once: progress is seen, and a stop is heeded, between two steps.
-const eraseStep = 256 << 20
+// eraseChunk is the number of bytes that are cleared at once. Progress is counted and a cancellation is noticed between two chunks.
+const eraseChunk = 256 << 20
 
-// erase clears the disks as the mode says, all at the same time.
+// erase clears all disks at the same time as the mode says.
 func erase(ctx context.Context, reports *reporter, disks []Disk, mode hardware.EraseMode) error {
-	var clear func(context.Context, *reporter, Disk) error
+	var eraseDisk func(context.Context, *reporter, Disk) error
 	switch mode {
 	case hardware.EraseNone:
 		return nil
 	case hardware.EraseMetadata:
-		clear = eraseMetadata
+		eraseDisk = eraseMetadata
 	case hardware.EraseFull:
-		clear = eraseFull
+		eraseDisk = eraseFull
 		for _, disk := range disks {
 			reports.total.Add(disk.Info().SizeBytes)
 		}
 	default:
 		return fmt.Errorf("erase mode %q is not known to this agent: the agent is older than the boot service", mode)
 	}
-	reports.enter(ctx, hardware.StepErasing)
+	reports.enterStep(ctx, hardware.StepErasing)
 	failures := make([]error, len(disks))
 	var group sync.WaitGroup
 	for i, disk := range disks {
 		group.Go(func() {
-			if err := clear(ctx, reports, disk); err != nil {
-				failures[i] = failf(hardware.ReasonDiskError, err, "erasing disk %s", disk.Info().Name)
+			if err := eraseDisk(ctx, reports, disk); err != nil {
+				failures[i] = failuref(hardware.ReasonDiskError, err, "erasing disk %s", disk.Info().Name)
 			}
 		})
 	}
@@ -46,11 +46,12 @@ func erase(ctx context.Context, reports *reporter, disks []Disk, mode hardware.E
 	return errors.Join(failures...)
 }
 
-// eraseMetadata clears the start and the end of every partition, then those of the disk. The table goes last, so that an
-// erase that was cut short finds the partitions again.
+// eraseMetadata clears the start and the end of every partition, then those of the disk. The partition table is cleared last, so that an
+// erase that was interrupted finds the partitions again. If it were cleared first, a file system in a partition would keep its
+// signature, and a later installation with the same partitions would find the former tenant's files.
 func eraseMetadata(ctx context.Context, _ *reporter, disk Disk) error {
 	size := disk.Info().SizeBytes
-	extents, err := gpt.Scan(disk, size)
+	extents, err := gpt.ReadPartitions(disk, size)
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func eraseMetadata(ctx context.Context, _ *reporter, disk Disk) error {
 				return err
 			}
 		}
-		length := min(heldBack, extent.Size)
+		length := min(heldBackBytes, extent.Size)
 		if err := disk.ZeroRange(extent.Offset, length); err != nil {
 			return err
 		}
@@ -74,14 +75,14 @@ func eraseMetadata(ctx context.Context, _ *reporter, disk Disk) error {
 	return disk.Sync()
 }
 
-// eraseFull clears every byte, the start first.
+// eraseFull clears every byte, from the start of the disk.
 func eraseFull(ctx context.Context, reports *reporter, disk Disk) error {
 	size := disk.Info().SizeBytes
-	for off := int64(0); off < size; off += eraseStep {
+	for off := int64(0); off < size; off += eraseChunk {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		n := min(eraseStep, size-off)
+		n := min(eraseChunk, size-off)
 		if err := disk.ZeroRange(off, n); err != nil {
 			return err
 		}

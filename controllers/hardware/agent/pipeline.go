@@ -16,24 +16,27 @@ import (
 )
 
 const (
-	// blockSize is what is written at once; blocks are how many there are between two stages.
-	blockSize, blocks = 4 << 20, 6
-	// fetchSize is what is fetched at once of a compressed image.
-	fetchSize = 1 << 20
-	// blockAlign is the alignment that lets a device take a block without copying it.
+	// blockSize is the number of bytes that are written at once.
+	blockSize = 4 << 20
+	// blockCount is the number of blocks between two stages.
+	blockCount = 6
+	// compressedBlockSize is the number of bytes of a compressed image that are fetched at once.
+	compressedBlockSize = 1 << 20
+	// blockAlign is the alignment of blocks in memory, so that a device can write them without copying.
 	blockAlign = 4096
-	// maxWindow bounds the memory a zstd image may ask for: what the zstd tool itself accepts unasked (--long=27).
+	// maxWindow limits the memory that a zstd image may require. It is the default limit of the zstd tool (--long=27).
 	maxWindow = 128 << 20
 )
 
-// stages runs the stages of a pipeline. The first one to fail stops the others.
-type stages struct {
+// pipeline runs stages concurrently. The first stage that fails stops the others.
+type pipeline struct {
 	ctx   context.Context
 	stop  context.CancelCauseFunc
 	group sync.WaitGroup
 }
 
-func (s *stages) run(stage func() error) {
+// start runs the stage in a goroutine.
+func (s *pipeline) start(stage func() error) {
 	s.group.Go(func() {
 		if err := stage(); err != nil {
 			s.stop(err)
@@ -41,8 +44,8 @@ func (s *stages) run(stage func() error) {
 	})
 }
 
-// send and receive pass a block on, unless the pipeline was stopped.
-func (s *stages) send(to chan<- []byte, block []byte) error {
+// send passes a block on, unless the pipeline was stopped.
+func (s *pipeline) send(to chan<- []byte, block []byte) error {
 	select {
 	case to <- block:
 		return nil
@@ -51,7 +54,8 @@ func (s *stages) send(to chan<- []byte, block []byte) error {
 	}
 }
 
-func (s *stages) receive(from <-chan []byte) ([]byte, error) {
+// receive returns the next block. The error is io.EOF when the stage before has ended.
+func (s *pipeline) receive(from <-chan []byte) ([]byte, error) {
 	select {
 	case block, ok := <-from:
 		if !ok {
@@ -63,10 +67,10 @@ func (s *stages) receive(from <-chan []byte) ([]byte, error) {
 	}
 }
 
-// pool makes the blocks that go round between two stages.
-func pool(size int) chan []byte {
-	free := make(chan []byte, blocks)
-	for range blocks {
+// newBlocks returns the blocks that circulate between two stages.
+func newBlocks(size int) chan []byte {
+	free := make(chan []byte, blockCount)
+	for range blockCount {
 		raw := make([]byte, size+blockAlign)
 		shift := -int(uintptr(unsafe.Pointer(unsafe.SliceData(raw)))%blockAlign) & (blockAlign - 1)
 		free <- raw[shift : shift+size : shift+size]
@@ -74,25 +78,25 @@ func pool(size int) chan []byte {
 	return free
 }
 
-// decodeError is a stream that is no valid image of its format. It is judged after the digest: of an image that was
-// changed on the way, the digest is the better news.
+// decodeError means that the stream is not valid for its format. The digest is compared first: when the image was changed on the way,
+// DigestMismatch says more than a broken compression.
 type decodeError struct{ error }
 
-// transfer reads the image file to its end through sum, decodes it, and hands it to write block by block. Every stage
-// has ended when it returns. The error is a decodeError only when the file was read to its end.
+// transfer reads the image file to its end, adds it to sum, decodes it, and calls write with each block. All stages have ended when it
+// returns. The error is a decodeError only when the file was read to its end.
 func transfer(ctx context.Context, file io.Reader, format string, sum hash.Hash, count func(int), write func([]byte) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	s := &stages{ctx: ctx, stop: stop}
-	size := fetchSize
+	s := &pipeline{ctx: ctx, stop: stop}
+	size := compressedBlockSize
 	if format == "raw" {
 		size = blockSize
 	}
-	free, fetched, summed := pool(size), make(chan []byte, blocks), make(chan []byte, blocks)
-	s.run(func() error { defer close(fetched); return s.fill(file, free, fetched) })
-	s.run(func() error {
+	free, fetched, summed := newBlocks(size), make(chan []byte, blockCount), make(chan []byte, blockCount)
+	s.start(func() error { defer close(fetched); return s.readBlocks(file, free, fetched) })
+	s.start(func() error {
 		defer close(summed)
-		return s.each(fetched, func(block []byte) error {
+		return s.forEachBlock(fetched, func(block []byte) error {
 			sum.Write(block)
 			count(len(block))
 			return s.send(summed, block)
@@ -101,16 +105,16 @@ func transfer(ctx context.Context, file io.Reader, format string, sum hash.Hash,
 	plain, plainFree := summed, free
 	var damaged error
 	if format != "raw" {
-		plain, plainFree = make(chan []byte, blocks), pool(blockSize)
-		s.run(func() error {
+		plain, plainFree = make(chan []byte, blockCount), newBlocks(blockSize)
+		s.start(func() error {
 			defer close(plain)
 			var err error
-			damaged, err = s.decode(format, &blockReader{stages: s, from: summed, free: free}, plainFree, plain)
+			damaged, err = s.decode(format, &blockReader{pipeline: s, from: summed, free: free}, plainFree, plain)
 			return err
 		})
 	}
-	s.run(func() error {
-		return s.each(plain, func(block []byte) error {
+	s.start(func() error {
+		return s.forEachBlock(plain, func(block []byte) error {
 			if err := write(block); err != nil {
 				return err
 			}
@@ -124,8 +128,8 @@ func transfer(ctx context.Context, file io.Reader, format string, sum hash.Hash,
 	return damaged
 }
 
-// each calls do with every block until the stage before has ended.
-func (s *stages) each(from <-chan []byte, do func([]byte) error) error {
+// forEachBlock calls do with every block until the stage before has ended.
+func (s *pipeline) forEachBlock(from <-chan []byte, do func([]byte) error) error {
 	for {
 		block, err := s.receive(from)
 		if errors.Is(err, io.EOF) {
@@ -140,8 +144,8 @@ func (s *stages) each(from <-chan []byte, do func([]byte) error) error {
 	}
 }
 
-// fill reads r to its end into free blocks and passes them on.
-func (s *stages) fill(r io.Reader, free <-chan []byte, to chan<- []byte) error {
+// readBlocks reads r to its end into free blocks and passes them on.
+func (s *pipeline) readBlocks(r io.Reader, free <-chan []byte, to chan<- []byte) error {
 	for {
 		block, err := s.receive(free)
 		if err != nil {
@@ -154,7 +158,7 @@ func (s *stages) fill(r io.Reader, free <-chan []byte, to chan<- []byte) error {
 			}
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) && n > 0 {
-			return endOf(r)
+			return checkEnd(r)
 		}
 		if err != nil {
 			return err
@@ -162,8 +166,9 @@ func (s *stages) fill(r io.Reader, free <-chan []byte, to chan<- []byte) error {
 	}
 }
 
-// endOf tells a reader's end, which io.ReadFull reports in two ways, from a reader's own unexpected end.
-func endOf(r io.Reader) error {
+// checkEnd returns nil when r has ended. It is needed because io.ReadFull reports ErrUnexpectedEOF both at the end of r and when r itself
+// fails with that error.
+func checkEnd(r io.Reader) error {
 	var one [1]byte
 	if n, err := r.Read(one[:]); n > 0 || !errors.Is(err, io.EOF) {
 		if err == nil {
@@ -174,8 +179,8 @@ func endOf(r io.Reader) error {
 	return nil
 }
 
-// decode decompresses the stream. What is wrong with the stream comes back as damaged, after the rest was read for its digest.
-func (s *stages) decode(format string, from *blockReader, free <-chan []byte, to chan<- []byte) (damaged, err error) {
+// decode decompresses the stream. It returns damaged for an invalid stream, after it has read the rest for the digest.
+func (s *pipeline) decode(format string, from *blockReader, free <-chan []byte, to chan<- []byte) (damaged, err error) {
 	err = s.decompress(format, from, free, to)
 	if err == nil {
 		return nil, nil
@@ -189,45 +194,45 @@ func (s *stages) decode(format string, from *blockReader, free <-chan []byte, to
 	return decodeError{err}, nil
 }
 
-func (s *stages) decompress(format string, from io.Reader, free <-chan []byte, to chan<- []byte) error {
+func (s *pipeline) decompress(format string, from io.Reader, free <-chan []byte, to chan<- []byte) error {
 	switch format {
 	case "raw.gz":
 		reader, err := gzip.NewReader(from)
 		if err != nil {
 			return fmt.Errorf("gzip: %w", err)
 		}
-		return s.fill(reader, free, to)
+		return s.readBlocks(reader, free, to)
 	case "raw.zst":
 		reader, err := zstd.NewReader(from, zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return fmt.Errorf("zstd: %w", err)
 		}
 		defer reader.Close()
-		return s.fill(reader, free, to)
+		return s.readBlocks(reader, free, to)
 	default:
 		return fmt.Errorf("format %q is not known to this agent", format)
 	}
 }
 
-// blockReader reads the blocks of a channel as one stream.
+// blockReader is an io.Reader for the blocks of a channel.
 type blockReader struct {
-	stages *stages
-	from   <-chan []byte
-	free   chan<- []byte
-	block  []byte
-	rest   []byte
+	pipeline *pipeline
+	from     <-chan []byte
+	free     chan<- []byte
+	block    []byte
+	rest     []byte
 }
 
 // Read implements io.Reader.
 func (r *blockReader) Read(p []byte) (int, error) {
 	for len(r.rest) == 0 {
 		if r.block != nil {
-			if err := r.stages.send(r.free, r.block[:cap(r.block)]); err != nil {
+			if err := r.pipeline.send(r.free, r.block[:cap(r.block)]); err != nil {
 				return 0, err
 			}
 			r.block = nil
 		}
-		block, err := r.stages.receive(r.from)
+		block, err := r.pipeline.receive(r.from)
 		if err != nil {
 			return 0, err
 		}
@@ -238,11 +243,11 @@ func (r *blockReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// checkFormat refuses an image before anything is touched.
+// checkFormat refuses an unknown image format before the disk is changed.
 func checkFormat(format string) error {
 	switch format {
 	case "raw", "raw.gz", "raw.zst":
 		return nil
 	}
-	return failf(hardware.ReasonImageInvalid, nil, "image format %q: expected raw, raw.gz or raw.zst", format)
+	return failuref(hardware.ReasonImageInvalid, nil, "image format %q: expected raw, raw.gz or raw.zst", format)
 }

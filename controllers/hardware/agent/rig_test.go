@@ -167,7 +167,7 @@ func (r *rig) boot() string {
 }
 
 // run boots the server and lets the agent work on the disks.
-func (r *rig) run(ctx context.Context, disks ...agent.Disk) (agent.Outcome, error) {
+func (r *rig) run(ctx context.Context, disks ...agent.Disk) (agent.ExitAction, error) {
 	r.t.Helper()
 	return agent.Run(ctx, r.config(r.boot(), disks...))
 }

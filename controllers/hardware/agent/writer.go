@@ -8,43 +8,44 @@ import (
 )
 
 const (
-	// heldBack is how much of the disk's start, and of its end, is written only after the image was verified.
-	heldBack = 1 << 20
-	// granule is the unit in which zeros are looked for.
+	// heldBackBytes is the length of the start and the minimum length of the end of the disk that are written only after the image was verified.
+	heldBackBytes = 1 << 20
+	// granule is the unit in which the image is searched for zeros.
 	granule = 64 << 10
-	// tailSize is cleared behind the image: an earlier config drive (64 MiB at most) and the copy of the partition table.
-	tailSize = 66 << 20
+	// clearedTailBytes is the length of the end of the disk that is cleared where the image does not cover it: an earlier config drive
+	// (64 MiB at most) and the copy of the partition table.
+	clearedTailBytes = 66 << 20
 )
 
 var zeroGranule = make([]byte, granule)
 
-// imageWriter puts a stream on a disk, from its start on, and keeps back what would make the disk boot.
+// imageWriter writes a stream to a disk from the start. It holds back the parts that make the disk bootable.
 type imageWriter struct {
 	disk Disk
 	size int64
-	// cleared: this run has cleared the whole disk before, so zeros need not be written.
+	// cleared is true when this run has cleared the whole disk, so that zeros need not be written.
 	cleared bool
-	// onHead is called once when the first MiB is known, or the image has ended before.
+	// onHead is called once, when the first MiB is complete or the image has ended.
 	onHead func(head []byte) error
 
 	off int64
-	// zerosFrom is where a run of zeros began that is not cleared yet, -1 for none.
+	// zerosFrom is the start of a run of zeros that is not cleared yet, -1 for none.
 	zerosFrom int64
-	// head and tail are what is held back; both are as zeros on the disk meanwhile.
+	// head and tail are the parts that are held back. The disk has zeros in their place.
 	head, tail []byte
 	headKnown  bool
 }
 
-// newImageWriter makes the disk unbootable, whatever was on it, and returns a writer for the image.
+// newImageWriter makes the disk unbootable and returns a writer for the image.
 func newImageWriter(disk Disk, cleared bool, onHead func([]byte) error) (*imageWriter, error) {
 	w := &imageWriter{disk: disk, size: disk.Info().SizeBytes, cleared: cleared, onHead: onHead, zerosFrom: -1}
-	if w.size < 2*heldBack {
-		return nil, failf(hardware.ReasonNoRootDevice, nil, "disk %s has %d bytes: too small for any image", disk.Info().Name, w.size)
+	if w.size < 2*heldBackBytes {
+		return nil, failuref(hardware.ReasonNoRootDevice, nil, "disk %s has %d bytes: too small for any image", disk.Info().Name, w.size)
 	}
-	w.head = make([]byte, heldBack)
-	// The tail begins at a whole granule, so that no block is split twice.
-	w.tail = make([]byte, w.size-(w.size-heldBack)/granule*granule)
-	for _, extent := range [][2]int64{{0, heldBack}, {w.tailAt(), int64(len(w.tail))}} {
+	w.head = make([]byte, heldBackBytes)
+	// The tail begins at a multiple of granule, so that no granule is split.
+	w.tail = make([]byte, w.size-(w.size-heldBackBytes)/granule*granule)
+	for _, extent := range [][2]int64{{0, heldBackBytes}, {w.tailOffset(), int64(len(w.tail))}} {
 		if err := disk.ZeroRange(extent[0], extent[1]); err != nil {
 			return nil, w.diskError("clearing the partition table", err)
 		}
@@ -55,16 +56,16 @@ func newImageWriter(disk Disk, cleared bool, onHead func([]byte) error) (*imageW
 	return w, nil
 }
 
-func (w *imageWriter) tailAt() int64 { return w.size - int64(len(w.tail)) }
+func (w *imageWriter) tailOffset() int64 { return w.size - int64(len(w.tail)) }
 
 func (w *imageWriter) diskError(doing string, err error) error {
-	return failf(hardware.ReasonDiskError, err, "%s on disk %s", doing, w.disk.Info().Name)
+	return failuref(hardware.ReasonDiskError, err, "%s on disk %s", doing, w.disk.Info().Name)
 }
 
-// write takes the next bytes of the image.
+// write writes the next bytes of the image.
 func (w *imageWriter) write(p []byte) error {
 	if int64(len(p)) > w.size-w.off {
-		return failf(hardware.ReasonImageInvalid, nil, "the image is larger than disk %s of %d bytes", w.disk.Info().Name, w.size)
+		return failuref(hardware.ReasonImageInvalid, nil, "the image is larger than disk %s of %d bytes", w.disk.Info().Name, w.size)
 	}
 	for len(p) > 0 {
 		n, err := w.writePart(p)
@@ -72,8 +73,8 @@ func (w *imageWriter) write(p []byte) error {
 			return err
 		}
 		p, w.off = p[n:], w.off+int64(n)
-		if w.off >= heldBack {
-			if err := w.headDone(); err != nil {
+		if w.off >= heldBackBytes {
+			if err := w.completeHead(); err != nil {
 				return err
 			}
 		}
@@ -81,16 +82,16 @@ func (w *imageWriter) write(p []byte) error {
 	return nil
 }
 
-// writePart takes the bytes up to the next border of a granule or a held-back part, runs of data as one.
+// writePart writes the bytes up to the next border between data and zeros or of a held-back part. It returns the number of bytes.
 func (w *imageWriter) writePart(p []byte) (int, error) {
-	if w.off < heldBack {
+	if w.off < heldBackBytes {
 		return copy(w.head[w.off:], p), nil
 	}
-	if w.off >= w.tailAt() {
-		return copy(w.tail[w.off-w.tailAt():], p), w.flushZeros()
+	if w.off >= w.tailOffset() {
+		return copy(w.tail[w.off-w.tailOffset():], p), w.flushZeros()
 	}
-	p = p[:min(int64(len(p)), w.tailAt()-w.off)]
-	if n := zeroRun(p); n > 0 {
+	p = p[:min(int64(len(p)), w.tailOffset()-w.off)]
+	if n := zeroLength(p); n > 0 {
 		if w.zerosFrom < 0 {
 			w.zerosFrom = w.off
 		}
@@ -99,15 +100,15 @@ func (w *imageWriter) writePart(p []byte) (int, error) {
 	if err := w.flushZeros(); err != nil {
 		return 0, err
 	}
-	n := dataRun(p)
+	n := dataLength(p)
 	if _, err := w.disk.WriteAt(p[:n], w.off); err != nil {
 		return 0, w.diskError(fmt.Sprintf("writing %d bytes at %d", n, w.off), err)
 	}
 	return n, nil
 }
 
-// zeroRun is the length of the granules of zeros that p begins with, dataRun of those that hold something else.
-func zeroRun(p []byte) int {
+// zeroLength returns the length of the granules of zeros at the start of p.
+func zeroLength(p []byte) int {
 	n := 0
 	for n < len(p) && isZero(p[n:min(n+granule, len(p))]) {
 		n = min(n+granule, len(p))
@@ -115,7 +116,8 @@ func zeroRun(p []byte) int {
 	return n
 }
 
-func dataRun(p []byte) int {
+// dataLength returns the length of the granules at the start of p that are not zeros.
+func dataLength(p []byte) int {
 	n := min(granule, len(p))
 	for n < len(p) && !isZero(p[n:min(n+granule, len(p))]) {
 		n = min(n+granule, len(p))
@@ -125,7 +127,7 @@ func dataRun(p []byte) int {
 
 func isZero(p []byte) bool { return bytes.Equal(p, zeroGranule[:len(p)]) }
 
-// flushZeros clears the run of zeros that ends here.
+// flushZeros clears the run of zeros that ends at the current offset.
 func (w *imageWriter) flushZeros() error {
 	from := w.zerosFrom
 	w.zerosFrom = -1
@@ -138,7 +140,8 @@ func (w *imageWriter) flushZeros() error {
 	return nil
 }
 
-func (w *imageWriter) headDone() error {
+// completeHead calls onHead once.
+func (w *imageWriter) completeHead() error {
 	if w.headKnown {
 		return nil
 	}
@@ -146,49 +149,50 @@ func (w *imageWriter) headDone() error {
 	return w.onHead(w.head)
 }
 
-// finish writes what is left of a verified image but its first MiB: everything that does not make the disk boot.
-// Then seal makes it boot.
-func (w *imageWriter) finish() error {
+// finishBody writes the rest of a verified image except its first MiB. The disk does not boot before writeHead.
+func (w *imageWriter) finishBody() error {
 	if w.off == 0 {
-		return failf(hardware.ReasonImageInvalid, nil, "the image is empty")
+		return failuref(hardware.ReasonImageInvalid, nil, "the image is empty")
 	}
-	if err := w.headDone(); err != nil {
+	if err := w.completeHead(); err != nil {
 		return err
 	}
 	if err := w.flushZeros(); err != nil {
 		return err
 	}
-	// Clearing begins at a whole granule: the bytes from the image's end to there are no one's either, but not worth a partial sector.
-	clearFrom := (max(w.off, w.size-tailSize, heldBack) + granule - 1) / granule * granule
-	if clearFrom < w.tailAt() && !w.cleared {
-		if err := w.disk.ZeroRange(clearFrom, w.tailAt()-clearFrom); err != nil {
+	// Clearing begins at a multiple of granule. The few bytes between the end of the image and there are not cleared.
+	clearFrom := (max(w.off, w.size-clearedTailBytes, heldBackBytes) + granule - 1) / granule * granule
+	if clearFrom < w.tailOffset() && !w.cleared {
+		if err := w.disk.ZeroRange(clearFrom, w.tailOffset()-clearFrom); err != nil {
 			return w.diskError("clearing the disk's end", err)
 		}
 	}
-	if w.off > w.tailAt() {
-		if _, err := w.disk.WriteAt(w.tail, w.tailAt()); err != nil {
+	if w.off > w.tailOffset() {
+		if _, err := w.disk.WriteAt(w.tail, w.tailOffset()); err != nil {
 			return w.diskError("writing the disk's end", err)
 		}
 	}
 	return nil
 }
 
-// put writes bytes behind the held-back first MiB.
-func (w *imageWriter) put(data []byte, off int64) error {
+// writeAt writes bytes after the first MiB, which is held back.
+func (w *imageWriter) writeAt(data []byte, off int64) error {
 	if _, err := w.disk.WriteAt(data, off); err != nil {
 		return w.diskError(fmt.Sprintf("writing %d bytes at %d", len(data), off), err)
 	}
 	return nil
 }
 
-// seal makes the disk boot: when everything else is on the medium, the first MiB follows, and its first block last.
-func (w *imageWriter) seal() error {
+// writeHead makes the disk bootable: when everything else is on the medium, it writes the first MiB, and its first sector last.
+// Example for another order: the sector with the boot code and the protective MBR is on the medium and the power fails before the partition
+// table is. The firmware would then boot a disk that is not complete.
+func (w *imageWriter) writeHead() error {
 	first := w.disk.SectorSize()
 	for _, step := range []func() error{
 		w.disk.Sync,
-		func() error { return w.put(w.head[first:], first) },
+		func() error { return w.writeAt(w.head[first:], first) },
 		w.disk.Sync,
-		func() error { return w.put(w.head[:first], 0) },
+		func() error { return w.writeAt(w.head[:first], 0) },
 		w.disk.Sync,
 	} {
 		if err := step(); err != nil {

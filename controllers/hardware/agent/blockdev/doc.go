@@ -1,3 +1,3 @@
-// Package blockdev holds the disks the agent writes: real block devices, and sparse files that stand for them in tests
-// and in the simulated rack.
+// Package blockdev implements agent.Disk: Device for block devices of Linux, and File for sparse files that stand for disks in tests and
+// in the simulated rack.
 package blockdev

@@ -9,19 +9,19 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// sectorFile is the logical sector of a file that stands for a disk.
-const sectorFile = 512
+// fileSectorSize is the logical sector size of a File.
+const fileSectorSize = 512
 
-// zeros is what is written where nothing clears a range by itself.
+// zeros are written where the file system or device cannot clear a range.
 var zeros = make([]byte, 1<<20)
 
-// File is a sparse file as a disk. Clearing a range punches a hole where the file system can.
+// File is a sparse file that stands for a disk. ZeroRange punches a hole where the file system supports that.
 type File struct {
 	*os.File
 	info hardware.Disk
 }
 
-// OpenFile opens the file as a disk; info.SizeBytes says its size, and the file is extended to it when it is smaller.
+// OpenFile opens the file as a disk of info.SizeBytes bytes. A smaller file is extended to that size.
 func OpenFile(path string, info hardware.Disk) (*File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -37,13 +37,13 @@ func OpenFile(path string, info hardware.Disk) (*File, error) {
 	return &File{File: file, info: info}, nil
 }
 
-// Info describes the disk.
+// Info returns the description of the disk.
 func (f *File) Info() hardware.Disk { return f.info }
 
-// SectorSize is 512.
-func (f *File) SectorSize() int64 { return sectorFile }
+// SectorSize returns 512.
+func (f *File) SectorSize() int64 { return fileSectorSize }
 
-// WriteAt writes like os.File, but not past the disk's end: a disk does not grow.
+// WriteAt writes like os.File, but fails for a range beyond the end of the disk, because a disk does not grow.
 func (f *File) WriteAt(p []byte, off int64) (int, error) {
 	if off < 0 || off+int64(len(p)) > f.info.SizeBytes {
 		return 0, fmt.Errorf("writing %d bytes at %d of a disk of %d: %w", len(p), off, f.info.SizeBytes, io.ErrShortWrite)
@@ -62,7 +62,7 @@ func (f *File) ZeroRange(off, n int64) error {
 	return writeZeros(f, off, n)
 }
 
-// writeZeros clears a range by writing it.
+// writeZeros clears a range by writing zeros.
 func writeZeros(w io.WriterAt, off, n int64) error {
 	for n > 0 {
 		part := zeros[:min(n, int64(len(zeros)))]

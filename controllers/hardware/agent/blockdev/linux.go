@@ -14,29 +14,29 @@ import (
 )
 
 const (
-	// fallocate's FALLOC_FL_KEEP_SIZE and FALLOC_FL_PUNCH_HOLE (linux/falloc.h).
+	// fallocPunch is FALLOC_FL_KEEP_SIZE and FALLOC_FL_PUNCH_HOLE of fallocate (linux/falloc.h).
 	fallocPunch = 0x01 | 0x02
-	// blkZeroOut is BLKZEROOUT (linux/fs.h): the range reads as zeros afterwards, whatever the device does with a discard.
+	// blkZeroOut is the ioctl BLKZEROOUT (linux/fs.h). The range reads as zeros afterwards.
 	blkZeroOut = 0x127F
-	// directAlign is what address, offset and length of a direct write must be multiples of; no sector is larger.
-	directAlign = 4096
+	// directAlignment is the alignment of address, offset and length of a direct write. No device has larger sectors.
+	directAlignment = 4096
 )
 
 func punchHole(file *os.File, off, n int64) error {
 	return syscall.Fallocate(int(file.Fd()), fallocPunch, off, n)
 }
 
-// Device is a block device. Aligned writes go past the page cache: they are the device's own speed, an error belongs to
-// the write that caused it, and the ramdisk's memory is not filled with dirty pages.
+// Device is a block device. Aligned writes bypass the page cache: they have the speed of the device, an error is returned by the write
+// that caused it, and the memory of the ramdisk is not filled with dirty pages.
 type Device struct {
 	buffered *os.File
-	// direct is nil where the device knows no direct writes.
+	// direct is nil where the device does not support direct writes.
 	direct *os.File
 	info   hardware.Disk
 	sector int64
 }
 
-// OpenDevice opens the block device at info.Name for itself alone: one that is mounted or otherwise in use is refused.
+// OpenDevice opens the block device at info.Name exclusively: it fails for a device that is mounted or otherwise in use.
 func OpenDevice(info hardware.Disk, sectorSize int64) (*Device, error) {
 	buffered, err := os.OpenFile(info.Name, os.O_RDWR|syscall.O_EXCL, 0)
 	if err != nil {
@@ -48,17 +48,17 @@ func OpenDevice(info hardware.Disk, sectorSize int64) (*Device, error) {
 	}
 	info.SizeBytes = size
 	device := &Device{buffered: buffered, info: info, sector: sectorSize}
-	// Direct writes are for speed only; without them everything goes through the page cache.
+	// Without direct writes everything is written through the page cache, which is slower.
 	if direct, err := os.OpenFile(info.Name, os.O_WRONLY|syscall.O_DIRECT, 0); err == nil {
 		device.direct = direct
 	}
 	return device, nil
 }
 
-// Info describes the disk.
+// Info returns the description of the disk.
 func (d *Device) Info() hardware.Disk { return d.info }
 
-// SectorSize is the logical sector size in bytes.
+// SectorSize returns the logical sector size in bytes.
 func (d *Device) SectorSize() int64 { return d.sector }
 
 // ReadAt implements io.ReaderAt.
@@ -66,15 +66,15 @@ func (d *Device) ReadAt(p []byte, off int64) (int, error) { return d.buffered.Re
 
 // WriteAt implements io.WriterAt.
 func (d *Device) WriteAt(p []byte, off int64) (int, error) {
-	if d.direct != nil && len(p) > 0 && off%directAlign == 0 && len(p)%directAlign == 0 &&
-		uintptr(unsafe.Pointer(unsafe.SliceData(p)))%directAlign == 0 {
+	if d.direct != nil && len(p) > 0 && off%directAlignment == 0 && len(p)%directAlignment == 0 &&
+		uintptr(unsafe.Pointer(unsafe.SliceData(p)))%directAlignment == 0 {
 		return d.direct.WriteAt(p, off)
 	}
 	return d.buffered.WriteAt(p, off)
 }
 
-// ZeroRange clears the range with BLKZEROOUT; where the kernel refuses, zeros are written. A discard is never used: what
-// a discarded sector reads as is the device's choice.
+// ZeroRange clears the range with BLKZEROOUT, or by writing zeros where the kernel refuses that. It never discards sectors, because
+// some devices return the old content of a discarded sector, which could be the former tenant's.
 func (d *Device) ZeroRange(off, n int64) error {
 	if n == 0 {
 		return nil
@@ -89,10 +89,10 @@ func (d *Device) ZeroRange(off, n int64) error {
 	return writeZeros(d.buffered, off, n)
 }
 
-// Sync returns when everything written before is on the medium, the device's own cache included.
+// Sync returns when everything written before is on the medium and not only in the cache of the device.
 func (d *Device) Sync() error { return d.buffered.Sync() }
 
-// Close gives the device back.
+// Close closes the device.
 func (d *Device) Close() error {
 	if d.direct == nil {
 		return d.buffered.Close()

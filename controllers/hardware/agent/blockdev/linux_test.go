@@ -54,8 +54,8 @@ func TestABlockDeviceTakesDirectAndOddWritesAndClearsRanges(t *testing.T) {
 		t.Error("a disk in use was opened a second time")
 	}
 	want := bytes.Repeat([]byte{0xFF}, size)
-	raw := make([]byte, 1<<20+directAlign)
-	aligned := raw[-int(uintptr(unsafe.Pointer(unsafe.SliceData(raw))))&(directAlign-1):][:1<<20]
+	raw := make([]byte, 1<<20+directAlignment)
+	aligned := raw[-int(uintptr(unsafe.Pointer(unsafe.SliceData(raw))))&(directAlignment-1):][:1<<20]
 	for i := range aligned {
 		aligned[i] = byte(i % 251)
 	}

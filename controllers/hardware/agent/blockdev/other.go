@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// punchHole says that holes are not known here, so that zeros are written.
+// punchHole always fails, so that zeros are written.
 func punchHole(*os.File, int64, int64) error { return errors.ErrUnsupported }

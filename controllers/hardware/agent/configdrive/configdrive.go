@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// Label is the volume label that an operating system looks for.
+	// Label is the volume label by which an operating system finds the config drive.
 	Label = "config-2"
-	// MaxSize bounds the volume: cloud-init and Nova agree on 64 MiB.
-	MaxSize = 64 << 20
-	// sector is the logical sector of ISO 9660.
+	// maxSize is the maximum size of the volume for cloud-init and Nova.
+	maxSize = 64 << 20
+	// sector is the logical sector size of ISO 9660.
 	sector = 2048
-	// Modes of POSIX, Rock Ridge's PX entry: the documents hold secrets, so root alone reads them.
+	// modeDir and modeFile are POSIX modes for Rock Ridge. The documents hold secrets, so only root may read them.
 	modeDir, modeFile = 0o040500, 0o100400
 )
 
-// Layout of the volume, in sectors (ECMA-119 section 6.2.1: 16 are the system's).
+// Layout of the volume, in sectors. The first 16 are reserved for the system (ECMA-119 section 6.2.1).
 const (
 	sectorPVD = 16 + iota
 	sectorEnd
@@ -33,24 +33,24 @@ const (
 	sectorFiles
 )
 
-// Empty says that there is nothing to deliver.
-func Empty(drive hardware.ConfigDrive) bool {
+// IsEmpty reports whether the config drive has no documents.
+func IsEmpty(drive hardware.ConfigDrive) bool {
 	return len(drive.UserData) == 0 && len(drive.NetworkData) == 0 && len(drive.MetaData) == 0
 }
 
-// record is one directory record. iso is the name of plain ISO 9660, name that of Rock Ridge.
+// record is a directory record. iso is the ISO 9660 name, name the Rock Ridge name.
 type record struct {
 	iso, name string
 	at, size  int
 	dir       bool
 }
 
-// Build makes the volume. Documents that are empty are left out. The same documents always give the same bytes.
+// Build returns the volume. Empty documents are left out. The same documents always result in the same bytes.
 func Build(drive hardware.ConfigDrive) ([]byte, error) {
 	documents := []struct {
 		iso, name string
 		data      []byte
-	}{ // in the order of their ISO names, as ECMA-119 section 9.3 asks for
+	}{ // in the order of their ISO names, as ECMA-119 section 9.3 requires
 		{"META_DATA.JSON;1", "meta_data.json", drive.MetaData},
 		{"NETWORK_DATA.JSON;1", "network_data.json", drive.NetworkData},
 		{"USER_DATA.;1", "user_data", drive.UserData},
@@ -64,8 +64,8 @@ func Build(drive hardware.ConfigDrive) ([]byte, error) {
 		files = append(files, record{iso: document.iso, name: document.name, at: end, size: len(document.data)})
 		end += (len(document.data) + sector - 1) / sector
 	}
-	if end*sector > MaxSize {
-		return nil, fmt.Errorf("the config drive's documents need %d bytes, at most %d fit", end*sector, MaxSize)
+	if end*sector > maxSize {
+		return nil, fmt.Errorf("the config drive's documents need %d bytes, at most %d fit", end*sector, maxSize)
 	}
 	volume := make([]byte, end*sector)
 	putDescriptors(volume, end)
@@ -93,12 +93,12 @@ func putDescriptors(volume []byte, sectors int) {
 	pvd[0], pvd[6] = 1, 1
 	copy(pvd[1:], "CD001")
 	copy(pvd[40:72], Label)
-	both32(pvd[80:], sectors)
-	both16(pvd[120:], 1)
-	both16(pvd[124:], 1)
-	both16(pvd[128:], sector)
+	putBoth32(pvd[80:], sectors)
+	putBoth16(pvd[120:], 1)
+	putBoth16(pvd[124:], 1)
+	putBoth16(pvd[128:], sector)
 	little := pathTable(binary.LittleEndian)
-	both32(pvd[132:], len(little))
+	putBoth32(pvd[132:], len(little))
 	binary.LittleEndian.PutUint32(pvd[140:], sectorPathLittle)
 	binary.BigEndian.PutUint32(pvd[148:], sectorPathBig)
 	copy(pvd[156:190], record{at: sectorRoot, size: sector, dir: true}.bytes("\x00", nil))
@@ -116,7 +116,7 @@ func putDescriptors(volume []byte, sectors int) {
 	copy(volume[sectorPathBig*sector:], pathTable(binary.BigEndian))
 }
 
-// pathTable lists the three directories (ECMA-119 section 9.4).
+// pathTable returns the path table with the three directories (ECMA-119 section 9.4).
 func pathTable(order binary.AppendByteOrder) []byte {
 	var out []byte
 	for _, dir := range []struct {
@@ -139,10 +139,10 @@ func pathTable(order binary.AppendByteOrder) []byte {
 func putDirectory(volume []byte, self, parent record, children []record) {
 	var own []byte
 	if self.at == sectorRoot {
-		// SUSP's indicator, then Rock Ridge's identification (IEEE P1281 section 5.3, P1282 section 4.3), in the root's own entry only.
+		// The SUSP indicator and the Rock Ridge identification (IEEE P1281 section 5.3, P1282 section 4.3) are in the root's own entry only.
 		own = append(own, 'S', 'P', 7, 1, 0xBE, 0xEF, 0)
 	}
-	own = append(own, posix(modeDir, 2)...)
+	own = append(own, posixAttributes(modeDir, 2)...)
 	if self.at == sectorRoot {
 		const id = "RRIP_1991A"
 		own = append(own, 'E', 'R', byte(8+len(id)), 1, byte(len(id)), 0, 0, 1)
@@ -150,28 +150,28 @@ func putDirectory(volume []byte, self, parent record, children []record) {
 	}
 	var out bytes.Buffer
 	out.Write(self.bytes("\x00", own))
-	out.Write(parent.bytes("\x01", posix(modeDir, 2)))
+	out.Write(parent.bytes("\x01", posixAttributes(modeDir, 2)))
 	for _, child := range children {
 		mode, links := modeFile, 1
 		if child.dir {
 			mode, links = modeDir, 2
 		}
 		use := append([]byte{'N', 'M', byte(5 + len(child.name)), 1, 0}, child.name...)
-		out.Write(child.bytes(child.iso, append(use, posix(mode, links)...)))
+		out.Write(child.bytes(child.iso, append(use, posixAttributes(mode, links)...)))
 	}
 	copy(volume[self.at*sector:][:sector], out.Bytes())
 }
 
-// bytes is the directory record of ECMA-119 section 9.1 with the system use area behind it.
+// bytes returns the directory record of ECMA-119 section 9.1 followed by the system use area.
 func (r record) bytes(identifier string, use []byte) []byte {
 	out := make([]byte, 33, 256)
-	both32(out[2:], r.at)
-	both32(out[10:], r.size)
-	copy(out[18:25], []byte{100, 1, 1, 0, 0, 0, 0}) // 2000-01-01: the date is no input
+	putBoth32(out[2:], r.at)
+	putBoth32(out[10:], r.size)
+	copy(out[18:25], []byte{100, 1, 1, 0, 0, 0, 0}) // 2000-01-01, so that the bytes do not depend on the date
 	if r.dir {
 		out[25] = 2
 	}
-	both16(out[28:], 1)
+	putBoth16(out[28:], 1)
 	out[32] = byte(len(identifier))
 	out = append(out, identifier...)
 	if len(identifier)%2 == 0 {
@@ -185,27 +185,27 @@ func (r record) bytes(identifier string, use []byte) []byte {
 	return out
 }
 
-// posix is Rock Ridge's PX entry: mode, links, user and group root.
-func posix(mode, links int) []byte {
+// posixAttributes returns the PX entry of Rock Ridge: mode, links, user and group root.
+func posixAttributes(mode, links int) []byte {
 	out := make([]byte, 36)
 	copy(out, []byte{'P', 'X', 36, 1})
-	both32(out[4:], mode)
-	both32(out[12:], links)
+	putBoth32(out[4:], mode)
+	putBoth32(out[12:], links)
 	return out
 }
 
-func both32(into []byte, value int) {
+func putBoth32(into []byte, value int) {
 	binary.LittleEndian.PutUint32(into, uint32(value))
 	binary.BigEndian.PutUint32(into[4:], uint32(value))
 }
 
-func both16(into []byte, value int) {
+func putBoth16(into []byte, value int) {
 	binary.LittleEndian.PutUint16(into, uint16(value))
 	binary.BigEndian.PutUint16(into[2:], uint16(value))
 }
 
-// Found says whether a volume with the label of a config drive begins at the offset. What cannot be read is none.
-func Found(disk io.ReaderAt, offset int64) bool {
+// IsConfigDrive reports whether a volume with the label of a config drive begins at the offset. It returns false when reading fails.
+func IsConfigDrive(disk io.ReaderAt, offset int64) bool {
 	descriptor := make([]byte, 72)
 	if _, err := disk.ReadAt(descriptor, offset+sectorPVD*sector); err != nil {
 		return false

@@ -104,17 +104,17 @@ func TestBlkidFindsTheVolumeByItsLabel(t *testing.T) {
 }
 
 func TestEmptyDocumentsAreLeftOutAndOversizedOnesRefused(t *testing.T) {
-	if !Empty(hardware.ConfigDrive{}) || Empty(documents) {
+	if !IsEmpty(hardware.ConfigDrive{}) || IsEmpty(documents) {
 		t.Error("Empty is wrong")
 	}
 	volume, err := Build(hardware.ConfigDrive{MetaData: []byte("{}")})
 	if err != nil || len(volume) != (sectorFiles+1)*sector || bytes.Contains(volume, []byte("user_data")) {
 		t.Errorf("volume of one document: %d bytes, %v", len(volume), err)
 	}
-	if !Found(bytes.NewReader(volume), 0) || Found(bytes.NewReader(volume), 512) {
+	if !IsConfigDrive(bytes.NewReader(volume), 0) || IsConfigDrive(bytes.NewReader(volume), 512) {
 		t.Error("Found is wrong")
 	}
-	if _, err := Build(hardware.ConfigDrive{UserData: make([]byte, MaxSize)}); err == nil {
+	if _, err := Build(hardware.ConfigDrive{UserData: make([]byte, maxSize)}); err == nil {
 		t.Error("64 MiB of user data do not fit and were taken")
 	}
 }

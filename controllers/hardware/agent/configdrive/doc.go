@@ -1,8 +1,8 @@
-// Package configdrive makes the file system of a config drive: an ISO 9660 volume labelled config-2 with the documents
-// under openstack/latest, which is what cloud-init's ConfigDrive source and Ignition look for by label
+// Package configdrive writes the file system of a config drive: an ISO 9660 volume labelled config-2 with documents in
+// openstack/latest. cloud-init's ConfigDrive data source and Ignition find it by the label
 // (https://docs.openstack.org/nova/latest/admin/config-drive.html).
 //
-// It has a writer of its own because the library of the field for it (kdomanski/iso9660) stages every file in a
-// temporary folder, which is no place for secrets, and writes no Rock Ridge entries, so neither modes nor exact names
-// reach the operating system. Its reader is what the tests read the volume with, beside the kernel's and blkid.
+// It does not use the usual library (kdomanski/iso9660), because that copies every file into a temporary directory, where secrets must
+// not be, and writes no Rock Ridge entries, so that neither modes nor exact names reach the operating system. The tests read the volume
+// with that library, with the kernel and with blkid.
 package configdrive

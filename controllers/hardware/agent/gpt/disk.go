@@ -5,12 +5,12 @@ import (
 	"io"
 )
 
-// maxLogical bounds the chain of logical partitions of an MBR.
-const maxLogical = 128
+// maxLogicalPartitions limits the chain of logical partitions of an MBR, which may be circular.
+const maxLogicalPartitions = 128
 
-// Scan lists the partitions of a disk: of its primary GUID table, else of the backup, else of its MBR. What cannot be
-// read as a table has none; an error is one of reading the disk.
-func Scan(disk io.ReaderAt, size int64) ([]Extent, error) {
+// ReadPartitions returns the partitions of a disk: from the primary GUID table, otherwise from the backup, otherwise from the MBR. It
+// returns none when there is no valid table. The error is an error of reading the disk.
+func ReadPartitions(disk io.ReaderAt, size int64) ([]Extent, error) {
 	var failed error
 	read := func(offset, length int64) []byte {
 		if offset < 0 || offset > size-length {
@@ -25,17 +25,17 @@ func Scan(disk io.ReaderAt, size int64) ([]Extent, error) {
 	}
 	for _, block := range []int64{1, size/Sector - 1} {
 		if table, err := parseHeader(block, read); err == nil {
-			return within(table.Partitions(), size), nil
+			return clip(table.Partitions(), size), nil
 		}
 		if failed != nil {
 			return nil, failed
 		}
 	}
-	return within(scanMBR(read), size), failed
+	return clip(scanMBR(read), size), failed
 }
 
-// within keeps the extents that lie on the disk, cut to it.
-func within(extents []Extent, size int64) []Extent {
+// clip returns the extents that begin on the disk, shortened to the end of the disk.
+func clip(extents []Extent, size int64) []Extent {
 	var out []Extent
 	for _, extent := range extents {
 		if extent.Offset <= 0 || extent.Offset >= size {
@@ -47,7 +47,7 @@ func within(extents []Extent, size int64) []Extent {
 	return out
 }
 
-// scanMBR lists primary and logical partitions.
+// scanMBR returns the primary and the logical partitions of an MBR.
 func scanMBR(read func(offset, size int64) []byte) []Extent {
 	var out []Extent
 	var extended int64
@@ -58,7 +58,7 @@ func scanMBR(read func(offset, size int64) []byte) []Extent {
 		out = append(out, mbrExtent(entry, 0))
 	}
 	next := int64(0)
-	for range maxLogical {
+	for range maxLogicalPartitions {
 		if extended == 0 {
 			break
 		}
@@ -78,7 +78,7 @@ func scanMBR(read func(offset, size int64) []byte) []Extent {
 	return out
 }
 
-// mbrEntries returns the used entries of a boot record, none when it is none.
+// mbrEntries returns the used entries of a boot record; none when the record is invalid.
 func mbrEntries(record []byte) [][]byte {
 	if len(record) < Sector || record[510] != 0x55 || record[511] != 0xAA {
 		return nil

@@ -1,6 +1,5 @@
 // Package gpt reads partition tables and adds a partition to a GUID partition table (UEFI specification, section 5.3).
 //
-// It works on bytes and never panics on nonsense: what it reads comes from images and from disks that others wrote. It
-// exists because the installer must change the table inside the held-back first MiB, before any of it is on the disk;
-// the libraries of the field edit a device in place.
+// It works on bytes and must not panic on invalid input, because images and disks come from other people. It does not use the usual
+// libraries, because they edit a device, and the agent must change the table in the first MiB of the image before that is on the disk.
 package gpt

@@ -11,36 +11,36 @@ import (
 )
 
 const (
-	// Sector is the logical sector this package knows.
+	// Sector is the logical sector size. Other sizes are not supported.
 	Sector = 512
-	// Align is where partitions are aligned to.
-	Align = 1 << 20
+	// alignment is the alignment of partitions in bytes.
+	alignment = 1 << 20
 
 	signature  = "EFI PART"
 	headerSize = 92
 	entrySize  = 128
 	maxEntries = 1024
-	// maxBlock keeps offsets in bytes within 64 bits.
+	// maxBlock is a limit at which an offset in bytes still fits into 64 bits.
 	maxBlock = 1 << 48
 )
 
-// Errors of tables that are not there or make no sense.
+// Errors of partition tables.
 var (
-	// ErrNone: there is no GUID partition table.
-	ErrNone = errors.New("no GUID partition table")
-	// ErrDamaged: there is one, and it is damaged or of a kind that is not known.
+	// ErrNoTable means that there is no GUID partition table.
+	ErrNoTable = errors.New("no GUID partition table")
+	// ErrDamaged means that the GUID partition table is damaged or has an unsupported form.
 	ErrDamaged = errors.New("damaged GUID partition table")
-	// ErrFull: no free entry, or no room on the disk.
+	// ErrFull means that there is no free entry, or not enough space on the disk.
 	ErrFull = errors.New("no room for another partition")
 )
 
-// linuxData is the type "Linux filesystem data", 0FC63DAF-8483-4772-8E79-3D69D8477DE4, as its bytes lie on disk.
+// linuxData is the partition type "Linux filesystem data", 0FC63DAF-8483-4772-8E79-3D69D8477DE4, in the byte order of the disk.
 var linuxData = [16]byte{0xAF, 0x3D, 0xC6, 0x0F, 0x83, 0x84, 0x72, 0x47, 0x8E, 0x79, 0x3D, 0x69, 0xD8, 0x47, 0x7D, 0xE4}
 
 // Extent is a range of bytes on a disk.
 type Extent struct {
 	Offset, Size int64
-	// Name is the partition's name, empty for an MBR.
+	// Name is the name of the partition; empty for an MBR.
 	Name string
 }
 
@@ -48,12 +48,12 @@ type Extent struct {
 type Table struct {
 	header  []byte
 	entries []byte
-	// entriesAt is the offset of the primary entries.
+	// entriesAt is the offset of the primary entries in bytes.
 	entriesAt int64
 }
 
-// Parse reads the primary table from the first bytes of an image or disk; it must lie in head entirely.
-func Parse(head []byte) (*Table, error) {
+// ParseTable parses the primary table from head, the first bytes of an image or disk. head must contain the whole table.
+func ParseTable(head []byte) (*Table, error) {
 	if len(head) >= 4096+headerSize && string(head[4096:4096+8]) == signature && string(head[Sector:Sector+8]) != signature {
 		return nil, fmt.Errorf("%w: it is made for sectors of 4096 bytes, expected 512", ErrDamaged)
 	}
@@ -65,11 +65,11 @@ func Parse(head []byte) (*Table, error) {
 	})
 }
 
-// parseHeader reads the table whose header lies at the block; read returns a range, or nil where there is none.
+// parseHeader parses the table whose header is at the block. read returns a range of bytes, or nil where there is none.
 func parseHeader(block int64, read func(offset, size int64) []byte) (*Table, error) {
 	header := read(block*Sector, Sector)
 	if len(header) < headerSize || string(header[:8]) != signature {
-		return nil, ErrNone
+		return nil, ErrNoTable
 	}
 	header = bytes.Clone(header[:headerSize])
 	if size := binary.LittleEndian.Uint32(header[12:]); size != headerSize {
@@ -85,7 +85,7 @@ func parseHeader(block int64, read func(offset, size int64) []byte) (*Table, err
 	return parseEntries(header, read)
 }
 
-// parseEntries reads the entries that a sound header points to.
+// parseEntries parses the entries of a valid header.
 func parseEntries(header []byte, read func(offset, size int64) []byte) (*Table, error) {
 	count, size := binary.LittleEndian.Uint32(header[80:]), binary.LittleEndian.Uint32(header[84:])
 	if size != entrySize || count == 0 || count > maxEntries {
@@ -105,26 +105,26 @@ func parseEntries(header []byte, read func(offset, size int64) []byte) (*Table, 
 	return &Table{header: header, entries: entries, entriesAt: int64(first) * Sector}, nil
 }
 
-// headerSum is the CRC-32 of the header with its own field as zero.
+// headerSum returns the CRC-32 of the header with the checksum field set to zero.
 func headerSum(header []byte) uint32 {
 	blank := bytes.Clone(header)
 	binary.LittleEndian.PutUint32(blank[16:], 0)
 	return crc32.ChecksumIEEE(blank)
 }
 
-// entry is the n-th entry.
+// entry returns the n-th entry.
 func (t *Table) entry(n int) []byte { return t.entries[n*entrySize:][:entrySize] }
 
-// used says whether the entry describes a partition: its type is not zero.
-func used(entry []byte) bool { return !bytes.Equal(entry[:16], make([]byte, 16)) }
+// isUsed reports whether the entry describes a partition, which has a type that is not zero.
+func isUsed(entry []byte) bool { return !bytes.Equal(entry[:16], make([]byte, 16)) }
 
-// Partitions lists the partitions that make sense, in the order of their entries.
+// Partitions returns the partitions with a valid range, in the order of their entries.
 func (t *Table) Partitions() []Extent {
 	var out []Extent
 	for n := range len(t.entries) / entrySize {
 		entry := t.entry(n)
 		first, last := binary.LittleEndian.Uint64(entry[32:]), binary.LittleEndian.Uint64(entry[40:])
-		if !used(entry) || first > last || last >= maxBlock {
+		if !isUsed(entry) || first > last || last >= maxBlock {
 			continue
 		}
 		out = append(out, Extent{Offset: int64(first) * Sector, Size: int64(last-first+1) * Sector, Name: entryName(entry)})
@@ -144,25 +144,25 @@ func entryName(entry []byte) string {
 	return string(utf16.Decode(units))
 }
 
-// AlternateBlock is where the image's own backup header lies, in sectors.
-func (t *Table) AlternateBlock() int64 {
+// backupBlock returns the sector of the backup header.
+func (t *Table) backupBlock() int64 {
 	return int64(min(binary.LittleEndian.Uint64(t.header[32:]), maxBlock))
 }
 
-// Append fits the table to a disk of diskSize bytes and adds a partition of at least size bytes at its end. Partitions
-// that had the name are dropped: the name is found once. The new partition's GUID follows from the disk's.
-func (t *Table) Append(diskSize, size int64, name string) (Extent, error) {
+// AddPartition adjusts the table to a disk of diskSize bytes and adds a partition of at least size bytes at its end. It removes
+// partitions that already have the name, so that the name is unique. The GUID of the new partition is derived from that of the disk.
+func (t *Table) AddPartition(diskSize, size int64, name string) (Extent, error) {
 	for n := range len(t.entries) / entrySize {
-		if used(t.entry(n)) && entryName(t.entry(n)) == name {
+		if isUsed(t.entry(n)) && entryName(t.entry(n)) == name {
 			clear(t.entry(n))
 		}
 	}
 	entriesSectors := (int64(len(t.entries)) + Sector - 1) / Sector
 	lastUsable := diskSize/Sector - 1 - entriesSectors - 1
-	end := (lastUsable + 1) * Sector / Align * Align
-	extent := Extent{Offset: end - (size+Align-1)/Align*Align, Name: name}
+	end := (lastUsable + 1) * Sector / alignment * alignment
+	extent := Extent{Offset: end - (size+alignment-1)/alignment*alignment, Name: name}
 	extent.Size = end - extent.Offset
-	free, limit := t.room()
+	free, limit := t.freeEntry()
 	if free < 0 {
 		return Extent{}, fmt.Errorf("%w: all %d entries are in use", ErrFull, len(t.entries)/entrySize)
 	}
@@ -186,11 +186,11 @@ func (t *Table) Append(diskSize, size int64, name string) (Extent, error) {
 	return extent, nil
 }
 
-// room is the first free entry, -1 when there is none, and the byte at which the last partition ends.
-func (t *Table) room() (free int, limit int64) {
-	free, limit = -1, max(Align, int64(min(binary.LittleEndian.Uint64(t.header[40:]), maxBlock))*Sector)
+// freeEntry returns the first free entry, -1 when there is none, and the byte at which the last partition ends.
+func (t *Table) freeEntry() (free int, limit int64) {
+	free, limit = -1, max(alignment, int64(min(binary.LittleEndian.Uint64(t.header[40:]), maxBlock))*Sector)
 	for n := range len(t.entries) / entrySize {
-		if !used(t.entry(n)) {
+		if !isUsed(t.entry(n)) {
 			if free < 0 {
 				free = n
 			}
@@ -202,9 +202,9 @@ func (t *Table) room() (free int, limit int64) {
 	return free, limit
 }
 
-// PutPrimary writes the table into the first bytes of the image, and fits the protective MBR to the disk.
-func (t *Table) PutPrimary(head []byte, diskSize int64) {
-	copy(head[Sector:], t.sealed(1, t.AlternateBlock(), t.entriesAt/Sector))
+// WritePrimary writes the table into head, the first bytes of the image, and adjusts the protective MBR to the size of the disk.
+func (t *Table) WritePrimary(head []byte, diskSize int64) {
+	copy(head[Sector:], t.headerFor(1, t.backupBlock(), t.entriesAt/Sector))
 	copy(head[t.entriesAt:], t.entries)
 	for i := 446; i < 510; i += 16 {
 		if head[i+4] == 0xEE {
@@ -215,18 +215,18 @@ func (t *Table) PutPrimary(head []byte, diskSize int64) {
 	}
 }
 
-// Backup returns the table's copy and the offset it belongs at: entries, then the header in the disk's last sector.
+// Backup returns the copy of the table and its offset: the entries, followed by the header in the last sector of the disk.
 func (t *Table) Backup() ([]byte, int64) {
 	sectors := (int64(len(t.entries)) + Sector - 1) / Sector
 	out := make([]byte, (sectors+1)*Sector)
 	copy(out, t.entries)
-	last := t.AlternateBlock()
-	copy(out[sectors*Sector:], t.sealed(last, 1, last-sectors))
+	last := t.backupBlock()
+	copy(out[sectors*Sector:], t.headerFor(last, 1, last-sectors))
 	return out, (last - sectors) * Sector
 }
 
-// sealed is the header for one of the two places, with its checksums.
-func (t *Table) sealed(at, other, entries int64) []byte {
+// headerFor returns the header for one of its two places, with checksums.
+func (t *Table) headerFor(at, other, entries int64) []byte {
 	header := bytes.Clone(t.header)
 	binary.LittleEndian.PutUint64(header[24:], uint64(at))
 	binary.LittleEndian.PutUint64(header[32:], uint64(other))

@@ -25,16 +25,16 @@ func TestATableThatSgdiskMadeIsReadAndExtendedToItsSatisfaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := Parse(image[:Align])
+	table, err := ParseTable(image[:alignment])
 	if err != nil {
 		t.Fatal(err)
 	}
 	disk := append(image, make([]byte, 24<<20)...)
-	extent, err := table.Append(int64(len(disk)), 3<<20-5, "extra")
-	if err != nil || extent.Size != 3<<20 || extent.Offset%Align != 0 {
+	extent, err := table.AddPartition(int64(len(disk)), 3<<20-5, "extra")
+	if err != nil || extent.Size != 3<<20 || extent.Offset%alignment != 0 {
 		t.Fatalf("%+v, %v", extent, err)
 	}
-	table.PutPrimary(disk, int64(len(disk)))
+	table.WritePrimary(disk, int64(len(disk)))
 	backup, at := table.Backup()
 	copy(disk[at:], backup)
 	if err := os.WriteFile(path, disk, 0o600); err != nil {
@@ -43,12 +43,12 @@ func TestATableThatSgdiskMadeIsReadAndExtendedToItsSatisfaction(t *testing.T) {
 	if out, err := exec.Command(sgdisk, "-v", path).CombinedOutput(); err != nil || !bytes.Contains(out, []byte("No problems found")) {
 		t.Errorf("%v: %s", err, out)
 	}
-	found, err := Scan(bytes.NewReader(disk), int64(len(disk)))
+	found, err := ReadPartitions(bytes.NewReader(disk), int64(len(disk)))
 	if err != nil || len(found) != 3 || found[2] != extent || found[0].Name != "esp" {
 		t.Errorf("%+v, %v", found, err)
 	}
-	clear(disk[:Align])
-	if again, err := Scan(bytes.NewReader(disk), int64(len(disk))); err != nil || len(again) != 3 {
+	clear(disk[:alignment])
+	if again, err := ReadPartitions(bytes.NewReader(disk), int64(len(disk))); err != nil || len(again) != 3 {
 		t.Errorf("from the backup: %+v, %v", again, err)
 	}
 }
@@ -69,7 +69,7 @@ func TestPrimaryAndLogicalPartitionsOfAnMBRAreFoundAndALoopEnds(t *testing.T) {
 	mbr(disk, [3]uint32{0x83, 8, 16}, [3]uint32{0x05, 100, 1000})
 	mbr(disk[100*512:], [3]uint32{0x83, 2, 10}, [3]uint32{0x05, 50, 20})
 	mbr(disk[150*512:], [3]uint32{0x83, 2, 9999999})
-	found, err := Scan(bytes.NewReader(disk), int64(len(disk)))
+	found, err := ReadPartitions(bytes.NewReader(disk), int64(len(disk)))
 	want := []Extent{{Offset: 8 * 512, Size: 16 * 512}, {Offset: 100 * 512, Size: 1000 * 512}, {Offset: 102 * 512, Size: 10 * 512}, {Offset: 152 * 512, Size: 1<<20 - 152*512}}
 	if err != nil || len(found) != len(want) {
 		t.Fatalf("%+v, %v", found, err)
@@ -80,16 +80,16 @@ func TestPrimaryAndLogicalPartitionsOfAnMBRAreFoundAndALoopEnds(t *testing.T) {
 		}
 	}
 	mbr(disk[150*512:], [3]uint32{0x83, 2, 1}, [3]uint32{0x05, 50, 1})
-	if _, err := Scan(bytes.NewReader(disk), int64(len(disk))); err != nil {
+	if _, err := ReadPartitions(bytes.NewReader(disk), int64(len(disk))); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAnEmptyDiskHasNoTable(t *testing.T) {
-	if _, err := Parse(make([]byte, Align)); !errors.Is(err, ErrNone) {
+	if _, err := ParseTable(make([]byte, alignment)); !errors.Is(err, ErrNoTable) {
 		t.Error(err)
 	}
-	if found, err := Scan(bytes.NewReader(make([]byte, Align)), Align); err != nil || len(found) != 0 {
+	if found, err := ReadPartitions(bytes.NewReader(make([]byte, alignment)), alignment); err != nil || len(found) != 0 {
 		t.Errorf("%v, %v", found, err)
 	}
 }
@@ -101,12 +101,12 @@ func FuzzNoTableMakesUsPanic(f *testing.F) {
 	binary.LittleEndian.PutUint64(table.header[40:], 34)
 	binary.LittleEndian.PutUint32(table.header[80:], 4)
 	binary.LittleEndian.PutUint32(table.header[84:], entrySize)
-	table.PutPrimary(head, 4<<20)
+	table.WritePrimary(head, 4<<20)
 	mbr(head, [3]uint32{0xEE, 1, 100})
 	f.Add(head, int64(4<<20), int64(100))
 	f.Add([]byte{}, int64(0), int64(-1))
 	f.Fuzz(func(t *testing.T, head []byte, diskSize, size int64) {
-		if _, err := Scan(bytes.NewReader(head), int64(len(head))); err != nil {
+		if _, err := ReadPartitions(bytes.NewReader(head), int64(len(head))); err != nil {
 			t.Errorf("reading memory failed: %v", err)
 		}
 		if size < 0 || size > 64<<20 || diskSize < 0 || diskSize > 1<<50 {
@@ -116,18 +116,18 @@ func FuzzNoTableMakesUsPanic(f *testing.F) {
 		if len(head) >= 512+headerSize {
 			mend(head)
 		}
-		table, err := Parse(head)
+		table, err := ParseTable(head)
 		if err != nil {
 			return
 		}
-		extent, err := table.Append(diskSize, size, "config-2")
+		extent, err := table.AddPartition(diskSize, size, "config-2")
 		if err != nil {
 			return
 		}
-		if extent.Offset < Align || extent.Offset+extent.Size > diskSize {
+		if extent.Offset < alignment || extent.Offset+extent.Size > diskSize {
 			t.Errorf("%+v on a disk of %d", extent, diskSize)
 		}
-		table.PutPrimary(head, diskSize)
+		table.WritePrimary(head, diskSize)
 		table.Backup()
 	})
 }
@@ -137,6 +137,6 @@ func mend(head []byte) {
 	first, count := binary.LittleEndian.Uint64(header[72:]), binary.LittleEndian.Uint32(header[80:])
 	if count <= maxEntries && first < 1<<20 && int64(first)*512+int64(count)*entrySize <= int64(len(head)) {
 		table := Table{header: bytes.Clone(header), entries: head[first*512:][:count*entrySize]}
-		copy(header, table.sealed(1, 1, int64(first)))
+		copy(header, table.headerFor(1, 1, int64(first)))
 	}
 }

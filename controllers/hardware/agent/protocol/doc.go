@@ -1,13 +1,13 @@
-// Package protocol is what the agent in the ramdisk and the boot service say to each other: paths, JSON bodies, refusal
-// codes and limits. It holds no logic, so that neither side pulls in the other.
+// Package protocol defines the messages between the agent in the ramdisk and the boot service: paths, JSON bodies, refusal codes and
+// limits. It contains no logic of either side, so that neither side imports the other.
 //
-// Every request carries the attempt's token as "Authorization: Bearer TOKEN". JSON is strict in both directions: both
-// ends come from the same release, so an unknown field is a fault and never a courtesy.
+// Every request carries the token of the attempt as "Authorization: Bearer TOKEN". Both sides refuse unknown JSON fields: they come from
+// the same release, so an unknown field is an error.
 //
 //	POST /agent/v1/register      Registration -> Instructions
 //	GET  /agent/v1/config-drive               -> ConfigDrive
 //	POST /agent/v1/progress      Progress     -> 204
 //	POST /agent/v1/result        Result       -> 204
 //
-// A refused request is answered with a Refusal.
+// The response to a refused request is a Refusal.
 package protocol

@@ -11,7 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// Paths, relative to the service's base URL.
+// Paths, relative to the base URL of the boot service.
 const (
 	PathRegister    = "/agent/v1/register"
 	PathConfigDrive = "/agent/v1/config-drive"
@@ -19,7 +19,7 @@ const (
 	PathResult      = "/agent/v1/result"
 )
 
-// Kernel arguments that tell the agent where its service is and what proves its right to ask.
+// Kernel arguments with the base URL of the boot service and the token of the agent.
 const (
 	ArgURL   = "ingot.url"
 	ArgToken = "ingot.token"
@@ -27,24 +27,24 @@ const (
 
 // Limits of message bodies and texts, in bytes.
 const (
-	// MaxRequest bounds what the agent sends; an inventory of a big server is some tens of KiB.
+	// MaxRequest is the maximum body of a request. The inventory of a big server has some tens of KiB.
 	MaxRequest = 1 << 20
-	// MaxDocuments bounds the documents of a config drive together: they must fit 64 MiB with the file system around them.
-	MaxDocuments = 60 << 20
-	// MaxReply bounds what the service sends: the documents in base64.
-	MaxReply = MaxDocuments/3*4 + 1<<20
-	// MaxMessage bounds Result.Message.
+	// maxDocuments is the maximum total size of the documents of a config drive. With the file system they must fit into 64 MiB.
+	maxDocuments = 60 << 20
+	// MaxReply is the maximum body of a response: the documents in base64.
+	MaxReply = maxDocuments/3*4 + 1<<20
+	// MaxMessage is the maximum length of Result.Message.
 	MaxMessage = 1024
 )
 
-// Registration is the agent's first word.
+// Registration is the first request of the agent.
 type Registration struct {
 	Inventory hardware.Inventory `json:"inventory"`
 }
 
-// Instructions say what the agent is to do.
+// Instructions are the response to a Registration: the operation that the agent carries out.
 type Instructions struct {
-	// Attempt is for the agent's log only; the token speaks for the attempt.
+	// Attempt is for the log of the agent only. The token identifies the attempt.
 	Attempt   int64              `json:"attempt"`
 	Operation hardware.Operation `json:"operation"`
 	// Image and RootDevice are set for Install.
@@ -52,68 +52,69 @@ type Instructions struct {
 	RootDevice hardware.RootDevice `json:"rootDevice"`
 	// Erase is set for Erase.
 	Erase hardware.EraseMode `json:"erase,omitempty"`
-	// ProgressMillis is how often progress is welcome.
+	// ProgressMillis is the interval at which the agent reports its progress, in milliseconds.
 	ProgressMillis int64 `json:"progressMillis"`
-	// RemainingMillis is the time left to the attempt. It is no instant, because a server's clock may be years off.
+	// RemainingMillis is the time until the deadline of the attempt, in milliseconds. It is a duration, because the clock of a server
+	// may be wrong by years.
 	RemainingMillis int64 `json:"remainingMillis"`
 }
 
-// Image is hardware.Image on the wire.
+// Image is the JSON form of hardware.Image.
 type Image struct {
 	URL      string `json:"url"`
 	Checksum string `json:"checksum"`
 	Format   string `json:"format"`
 }
 
-// ConfigDrive is hardware.ConfigDrive on the wire. It holds secrets: never log it.
+// ConfigDrive is the JSON form of hardware.ConfigDrive. It holds secrets: never log it.
 type ConfigDrive struct {
 	UserData    []byte `json:"userData,omitempty"`
 	NetworkData []byte `json:"networkData,omitempty"`
 	MetaData    []byte `json:"metaData,omitempty"`
 }
 
-// String keeps secrets out of anything that is printed.
+// String returns a fixed text, so that printing a ConfigDrive shows no secret.
 func (ConfigDrive) String() string { return "config drive" }
 
-// GoString keeps secrets out of %#v.
+// GoString does the same for the verb %#v.
 func (ConfigDrive) GoString() string { return "config drive" }
 
-// Progress says how far the agent is: Step is Registered, Writing, Erasing or Verifying.
+// Progress is the progress of the agent. Step is Registered, Writing, Erasing or Verifying.
 type Progress struct {
 	Step hardware.Step `json:"step"`
-	// DoneBytes and TotalBytes are of the image file as served, or of the disks when erasing; TotalBytes is 0 while unknown.
+	// DoneBytes and TotalBytes count bytes of the image as served, or of the disks for an erase. TotalBytes is 0 while unknown.
 	DoneBytes  int64 `json:"doneBytes"`
 	TotalBytes int64 `json:"totalBytes"`
 }
 
-// Result is the agent's last word. An empty Reason means success.
+// Result is the last request of the agent. An empty Reason means success.
 type Result struct {
 	Reason  hardware.Reason `json:"reason,omitempty"`
 	Message string          `json:"message,omitempty"`
-	// Inventory is that of the registration once more: the process that heard it may have ended before it was written.
+	// Inventory is the inventory of the registration. It is repeated because the replica that received it may have ended before storing it.
 	Inventory *hardware.Inventory `json:"inventory,omitempty"`
 }
 
-// Code says why a request was refused.
+// Code is the reason for which a request was refused.
 type Code string
 
-// Codes of refusals, each with the HTTP status it travels with.
+// Codes of refusals, each with its HTTP status.
 const (
-	// TokenInvalid: missing, malformed, or not signed with our key (401).
+	// TokenInvalid means that the token is missing, malformed, or not signed with the key of the boot service (401).
 	TokenInvalid Code = "TokenInvalid"
-	// TokenExpired: past its expiry, which is the attempt's deadline (401).
+	// TokenExpired means that the token has expired, which it does at the deadline of the attempt (401).
 	TokenExpired Code = "TokenExpired"
-	// TokenSuperseded: of an earlier attempt, or of an earlier boot within this attempt (409).
+	// TokenSuperseded means that the token is from an earlier attempt, or from an earlier boot within this attempt (409).
 	TokenSuperseded Code = "TokenSuperseded"
-	// AttemptClosed: the attempt is settled, not opened yet, or past its deadline (403).
+	// AttemptClosed means that the attempt has ended, that the host has not been powered on for it, or that its deadline has passed (403).
 	AttemptClosed Code = "AttemptClosed"
-	// BadRequest: the message makes no sense, or not at this point (400).
+	// BadRequest means that the message is invalid, or not allowed in this state (400).
 	BadRequest Code = "BadRequest"
-	// Unavailable: ask again (503).
+	// Unavailable means that the request can be repeated later (503).
 	Unavailable Code = "Unavailable"
 )
 
-// Status is the HTTP status the code travels with.
+// Status returns the HTTP status of the code.
 func (c Code) Status() int {
 	switch c {
 	case TokenInvalid, TokenExpired:
@@ -129,16 +130,16 @@ func (c Code) Status() int {
 	}
 }
 
-// Refusal is the body of an answer that is no success, and an error on both sides.
+// Refusal is the body of a response that is not a success. It implements error on both sides.
 type Refusal struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
 }
 
-// Error implements error.
+// Error returns code and message.
 func (r *Refusal) Error() string { return string(r.Code) + ": " + r.Message }
 
-// Refuse makes a *Refusal whose message is formatted as fmt.Sprintf does. It must carry neither token nor user data.
+// Refusalf returns a *Refusal whose message is formatted as by fmt.Sprintf. The message must contain neither token nor user data.
 func Refusalf(code Code, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, Message: fmt.Sprintf(format, args...)}
 }
@@ -152,11 +153,11 @@ func CodeOf(err error) Code {
 	return ""
 }
 
-// errTrailing is returned for bytes behind the JSON document.
+// errTrailing is returned for bytes after the JSON document.
 var errTrailing = errors.New("more than one JSON document")
 
-// Decode reads exactly one JSON document of at most limit bytes, without unknown fields. Its errors quote no content,
-// since the content may be secret.
+// Decode reads exactly one JSON document of at most limit bytes without unknown fields. Its errors do not quote the content, because
+// that may be secret.
 func Decode(r io.Reader, limit int64, into any) error {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {

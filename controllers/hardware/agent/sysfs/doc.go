@@ -1,2 +1,2 @@
-// Package sysfs reads what Linux tells about a server's hardware under /sys and /proc: the agent's inventory.
+// Package sysfs reads the hardware of a server from /sys and /proc of Linux: the inventory that the agent reports.
 package sysfs

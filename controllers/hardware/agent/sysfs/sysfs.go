@@ -1,41 +1,41 @@
 package sysfs
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"path"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// sectorBytes is the unit of /sys/block/*/size, whatever the device's sectors are (Documentation/ABI/stable/sysfs-block).
+// sectorBytes is the unit of /sys/block/*/size. It does not depend on the sector size of the device (Documentation/ABI/stable/sysfs-block).
 const sectorBytes = 512
 
-// Inventory reads the hardware from a root file system, os.DirFS("/") on a server. What is not there is left empty; the
-// error says what could not be listed at all, and the inventory is what could be read nevertheless.
-func Inventory(root fs.FS) (hardware.Inventory, error) {
-	dmi := func(name string) string { return read(root, "sys/class/dmi/id/"+name) }
+// ReadInventory reads the hardware from a root file system, os.DirFS("/") on a server. Missing attributes result in empty fields. When a
+// directory cannot be listed, it returns an error together with the rest of the inventory.
+func ReadInventory(root fs.FS) (hardware.Inventory, error) {
+	dmi := func(name string) string { return readAttribute(root, "sys/class/dmi/id/"+name) }
 	out := hardware.Inventory{
 		Manufacturer: dmi("sys_vendor"), Model: dmi("product_name"), SerialNumber: dmi("product_serial"),
 		SystemUUID: strings.ToLower(dmi("product_uuid")), BIOSVersion: dmi("bios_version"), Architecture: architecture(),
 	}
-	out.CPUModel, out.CPUThreads = processors(read(root, "proc/cpuinfo"))
-	out.MemoryBytes = memory(read(root, "proc/meminfo"))
+	out.CPUModel, out.CPUThreads = parseCPUInfo(readAttribute(root, "proc/cpuinfo"))
+	out.MemoryBytes = parseMemTotal(readAttribute(root, "proc/meminfo"))
 	var nicErr, pciErr error
-	out.NICs, nicErr = nics(root)
-	disks, diskErr := Disks(root)
+	out.NICs, nicErr = readNICs(root)
+	disks, diskErr := ReadDisks(root)
 	for _, disk := range disks {
 		out.Disks = append(out.Disks, disk.Disk)
 	}
-	out.PCIDevices, pciErr = pciDevices(root)
+	out.PCIDevices, pciErr = readPCIDevices(root)
 	return out, errors.Join(nicErr, diskErr, pciErr)
 }
 
-// architecture is the machine's name for its own architecture, as uname says it.
+// architecture returns the architecture as uname prints it.
 func architecture() string {
 	switch runtime.GOARCH {
 	case "amd64":
@@ -53,9 +53,9 @@ type Disk struct {
 	SectorSize int64
 }
 
-// Disks lists the disks: no partitions, no removable, read-only or empty devices, none that is made of others (loop,
-// device mapper, RAID) or of memory.
-func Disks(root fs.FS) ([]Disk, error) {
+// ReadDisks returns the disks. It leaves out partitions, removable, read-only, hidden and empty devices, and devices without hardware of
+// their own (loop, device mapper, RAID, RAM disks).
+func ReadDisks(root fs.FS) ([]Disk, error) {
 	entries, err := fs.ReadDir(root, "sys/block")
 	if err != nil {
 		return nil, err
@@ -64,28 +64,28 @@ func Disks(root fs.FS) ([]Disk, error) {
 	for _, entry := range entries {
 		dir := path.Join("sys/block", entry.Name())
 		if _, err := fs.Stat(root, path.Join(dir, "device")); err != nil {
-			continue // loop, ram, zram, dm, md: no hardware behind them
+			continue // loop, ram, zram, dm, md: no hardware of their own
 		}
-		size := number(root, dir+"/size") * sectorBytes
-		if size <= 0 || read(root, dir+"/removable") == "1" || read(root, dir+"/ro") == "1" || read(root, dir+"/hidden") == "1" {
+		size := readNumber(root, dir+"/size") * sectorBytes
+		if size <= 0 || readAttribute(root, dir+"/removable") == "1" || readAttribute(root, dir+"/ro") == "1" || readAttribute(root, dir+"/hidden") == "1" {
 			continue
 		}
-		sector := number(root, dir+"/queue/logical_block_size")
+		sector := readNumber(root, dir+"/queue/logical_block_size")
 		if sector <= 0 {
 			sector = sectorBytes
 		}
 		out = append(out, Disk{SectorSize: sector, Disk: hardware.Disk{
-			Name: "/dev/" + strings.ReplaceAll(entry.Name(), "!", "/"), Model: read(root, dir+"/device/model"),
-			SerialNumber: firstOf(read(root, dir+"/device/serial"), read(root, dir+"/serial")),
-			WWN:          strings.TrimPrefix(firstOf(read(root, dir+"/wwid"), read(root, dir+"/device/wwid")), "naa."),
-			SizeBytes:    size, Rotational: read(root, dir+"/queue/rotational") == "1",
+			Name: "/dev/" + strings.ReplaceAll(entry.Name(), "!", "/"), Model: readAttribute(root, dir+"/device/model"),
+			SerialNumber: cmp.Or(readAttribute(root, dir+"/device/serial"), readAttribute(root, dir+"/serial")),
+			WWN:          strings.TrimPrefix(cmp.Or(readAttribute(root, dir+"/wwid"), readAttribute(root, dir+"/device/wwid")), "naa."),
+			SizeBytes:    size, Rotational: readAttribute(root, dir+"/queue/rotational") == "1",
 		}})
 	}
 	return out, nil
 }
 
-// nics lists the interfaces with hardware behind them.
-func nics(root fs.FS) ([]hardware.NIC, error) {
+// readNICs returns the network interfaces that have hardware of their own.
+func readNICs(root fs.FS) ([]hardware.NIC, error) {
 	entries, err := fs.ReadDir(root, "sys/class/net")
 	if err != nil {
 		return nil, err
@@ -97,15 +97,15 @@ func nics(root fs.FS) ([]hardware.NIC, error) {
 			continue
 		}
 		out = append(out, hardware.NIC{
-			Name: entry.Name(), MAC: strings.ToLower(read(root, dir+"/address")),
-			SpeedMbps: int(max(number(root, dir+"/speed"), 0)), Up: read(root, dir+"/carrier") == "1",
+			Name: entry.Name(), MAC: strings.ToLower(readAttribute(root, dir+"/address")),
+			SpeedMbps: int(max(readNumber(root, dir+"/speed"), 0)), Up: readAttribute(root, dir+"/carrier") == "1",
 		})
 	}
 	return out, nil
 }
 
-// pciDevices lists the PCI functions.
-func pciDevices(root fs.FS) ([]hardware.PCIDevice, error) {
+// readPCIDevices returns the PCI functions.
+func readPCIDevices(root fs.FS) ([]hardware.PCIDevice, error) {
 	entries, err := fs.ReadDir(root, "sys/bus/pci/devices")
 	if err != nil {
 		return nil, err
@@ -113,29 +113,29 @@ func pciDevices(root fs.FS) ([]hardware.PCIDevice, error) {
 	var out []hardware.PCIDevice
 	for _, entry := range entries {
 		id := func(name string) string {
-			return strings.ToLower(strings.TrimPrefix(read(root, path.Join("sys/bus/pci/devices", entry.Name(), name)), "0x"))
+			return strings.ToLower(strings.TrimPrefix(readAttribute(root, path.Join("sys/bus/pci/devices", entry.Name(), name)), "0x"))
 		}
 		out = append(out, hardware.PCIDevice{Address: entry.Name(), VendorID: id("vendor"), DeviceID: id("device"), Class: id("class")})
 	}
 	return out, nil
 }
 
-// processors reads /proc/cpuinfo: the first model name, and the number of hardware threads.
-func processors(cpuinfo string) (model string, threads int) {
+// parseCPUInfo returns the first model name and the number of hardware threads from the content of /proc/cpuinfo.
+func parseCPUInfo(cpuinfo string) (model string, threads int) {
 	for line := range strings.Lines(cpuinfo) {
 		key, value, _ := strings.Cut(line, ":")
 		switch strings.TrimSpace(key) {
 		case "processor":
 			threads++
 		case "model name":
-			model = firstOf(model, strings.TrimSpace(value))
+			model = cmp.Or(model, strings.TrimSpace(value))
 		}
 	}
 	return model, threads
 }
 
-// memory reads MemTotal of /proc/meminfo, in bytes.
-func memory(meminfo string) int64 {
+// parseMemTotal returns MemTotal in bytes from the content of /proc/meminfo.
+func parseMemTotal(meminfo string) int64 {
 	for line := range strings.Lines(meminfo) {
 		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "MemTotal:" && fields[2] == "kB" {
 			kib, err := strconv.ParseInt(fields[1], 10, 64)
@@ -147,8 +147,9 @@ func memory(meminfo string) int64 {
 	return 0
 }
 
-// read returns an attribute without white space around it, "" when there is none: kernels and devices differ in what they tell.
-func read(root fs.FS, name string) string {
+// readAttribute returns an attribute without surrounding white space, "" when it does not exist. Kernels and devices differ in the
+// attributes that they have.
+func readAttribute(root fs.FS, name string) string {
 	data, err := fs.ReadFile(root, name)
 	if err != nil {
 		return ""
@@ -156,18 +157,11 @@ func read(root fs.FS, name string) string {
 	return strings.TrimSpace(strings.ToValidUTF8(string(data), ""))
 }
 
-// number reads an attribute that is a number, 0 when there is none.
-func number(root fs.FS, name string) int64 {
-	value, err := strconv.ParseInt(read(root, name), 10, 64)
+// readNumber returns an attribute that is a number, 0 when it does not exist.
+func readNumber(root fs.FS, name string) int64 {
+	value, err := strconv.ParseInt(readAttribute(root, name), 10, 64)
 	if err != nil {
 		return 0
 	}
 	return value
-}
-
-func firstOf(values ...string) string {
-	if at := slices.IndexFunc(values, func(value string) bool { return value != "" }); at >= 0 {
-		return values[at]
-	}
-	return ""
 }

@@ -29,7 +29,7 @@ func TestAnHGXServerIsReadFromItsFiles(t *testing.T) {
 		"sys/block/loop0/size": "1000\n", "sys/block/nvme1n1/size": "0\n", "sys/block/nvme1n1/device/model": "x",
 		"sys/bus/pci/devices/0000:18:00.0/vendor": "0x10DE\n", "sys/bus/pci/devices/0000:18:00.0/device": "0x2330\n", "sys/bus/pci/devices/0000:18:00.0/class": "0x030200\n",
 	})
-	got, err := Inventory(root)
+	got, err := ReadInventory(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestAnHGXServerIsReadFromItsFiles(t *testing.T) {
 }
 
 func TestAServerThatTellsNothingStillHasAnInventory(t *testing.T) {
-	got, err := Inventory(tree(nil))
+	got, err := ReadInventory(tree(nil))
 	if err == nil || got.Architecture == "" {
 		t.Errorf("%+v, %v", got, err)
 	}
