@@ -126,7 +126,29 @@ func TestAHostThatIsNotKnownIsNotFound(t *testing.T) {
 	}
 }
 
-func TestASettledAttemptCostsNoRequestToTheBMC(t *testing.T) {
+func TestAHostWithoutAnAttemptHasNoneToObserveOrCancel(t *testing.T) {
+	r := newRig(t, conformance.Faults{})
+	if observation, err := r.installer.Observe(t.Context(), r.Host()); err != nil || observation.Attempt != nil {
+		t.Errorf("attempt %+v, %v, expected none", observation.Attempt, err)
+	}
+	if err := r.installer.Cancel(t.Context(), r.Host(), hardware.Attempt{}); hardware.KindOf(err) != hardware.Invalid {
+		t.Errorf("cancelling attempt 0: %v, expected Invalid", err)
+	}
+}
+
+func TestAnInspectionFailsAtItsDeadlineWhileTheBMCIsSilent(t *testing.T) {
+	for before, want := range map[time.Duration]hardware.AttemptState{time.Second: hardware.AttemptRunning, 0: hardware.AttemptFailed} {
+		r := newRig(t, conformance.Faults{})
+		r.SilenceBMC(true)
+		inspection := hardware.Attempt{Number: 1, Deadline: r.Now().Add(before)}
+		err := r.installer.Inspect(t.Context(), r.Host(), inspection)
+		if state := r.store.session.State; state != want || (err == nil) != (want == hardware.AttemptFailed) {
+			t.Errorf("%s before the deadline the attempt is %s (%v), expected %s", before, state, err, want)
+		}
+	}
+}
+
+func TestAnEndedAttemptCostsNoRequestToTheBMC(t *testing.T) {
 	r := newRig(t, conformance.Faults{})
 	for r.store.session.Step != hardware.StepFinishing {
 		if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
@@ -139,6 +161,6 @@ func TestASettledAttemptCostsNoRequestToTheBMC(t *testing.T) {
 		t.Fatal(err)
 	}
 	if requests := r.bmc.Requests(); len(requests) != 0 {
-		t.Errorf("a settled attempt asked the BMC for %v", requests)
+		t.Errorf("an ended attempt sent requests to the BMC: %v", requests)
 	}
 }
