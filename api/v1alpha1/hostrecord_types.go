@@ -1,8 +1,6 @@
 package v1alpha1
 
 import (
-	"strings"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -238,15 +236,6 @@ const (
 	MaxHostError      = 8192
 	MaxRetrySeen      = 256
 )
-
-// Clipped is as much of the text as a field of that limit takes. It ends at a character: half of one would be replaced on its way to
-// the API server, and differ for ever.
-func Clipped(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "")
-}
 
 // HostRecordStatus is what was wanted of a host and seen of it. The host controller writes it, but for attempt: that is its
 // installer's, and nobody else writes it. An inventory is written by whoever read it from the hardware.

@@ -18,6 +18,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/host/sessions"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
 	"github.com/ingot-dev/ingot/controllers/plan/inventory"
 	"github.com/ingot-dev/ingot/controllers/step"
@@ -44,7 +45,7 @@ func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider,
 	if err := r.writeIntent(ctx, record, decision.Action.Kind, intent); err != nil {
 		return step.Retry(err).Result()
 	}
-	told, err := r.label(ctx, host, decision.Record.Inventory)
+	labelled, err := r.label(ctx, host, decision.Record.Inventory)
 	if err != nil {
 		return step.Retry(err).Result()
 	}
@@ -58,7 +59,7 @@ func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider,
 	if err := r.dropAnnotations(ctx, host, decision.RemoveAnnotations); err != nil {
 		return step.Retry(err).Result()
 	}
-	decision.Events = append(decision.Events, told...)
+	decision.Events = append(decision.Events, labelled...)
 	result, err := r.finish(ctx, host, seen, decision)
 	if err == nil {
 		count(record.Status.Wanted, decision.Record.Wanted)
@@ -140,10 +141,6 @@ func (r *Reconciler) dropAnnotations(ctx context.Context, host *metal3.BareMetal
 func (r *Reconciler) finish(ctx context.Context, host *metal3.BareMetalHost, seen sight, d plan.Decision) (reconcile.Result, error) {
 	after := host.DeepCopy()
 	applyStatus(after, seen, d)
-	told := make([]step.Event, 0, len(d.Events))
-	for _, e := range d.Events {
-		told = append(told, step.Told(e.Warning, e.Reason, e.Action, e.Message))
-	}
 	outcome := step.Done()
 	if d.RequeueAfter > 0 {
 		outcome = step.Wait(cmp.Or(d.WaitingFor, string(d.Status.State)), d.RequeueAfter)
@@ -154,7 +151,7 @@ func (r *Reconciler) finish(ctx context.Context, host *metal3.BareMetalHost, see
 		}
 		host = after
 	}
-	return step.Finish(ctx, r.writer(), host, after, told, outcome)
+	return step.Finish(ctx, r.writer(), host, after, d.Events, outcome)
 }
 
 // writeFirstStatus writes the status whole. The schema requires members, such as poweredOn, that a patch of the
@@ -171,7 +168,7 @@ func (r *Reconciler) writeFirstStatus(ctx context.Context, host *metal3.BareMeta
 }
 
 // label sets the host's labels by what was found in it, and gives the event to be told with the status.
-func (r *Reconciler) label(ctx context.Context, host *metal3.BareMetalHost, found *v1alpha1.HostInventory) ([]plan.Event, error) {
+func (r *Reconciler) label(ctx context.Context, host *metal3.BareMetalHost, found *v1alpha1.HostInventory) ([]event.Event, error) {
 	labelling := inventory.Label(host.Labels, found)
 	if labelling.IsEmpty() || !host.DeletionTimestamp.IsZero() {
 		return nil, nil
@@ -191,7 +188,7 @@ func (r *Reconciler) label(ctx context.Context, host *metal3.BareMetalHost, foun
 		return nil, fmt.Errorf("label the host by its GPUs: %w", err)
 	}
 	host.Status = status
-	return []plan.Event{{Warning: labelling.Warning, Reason: labelling.Reason, Action: "Inspect", Message: labelling.Message}}, nil
+	return []event.Event{event.New(labelling.Warning, labelling.Reason, "Inspect", labelling.Message)}, nil
 }
 
 // overtaken says whether the record was written for a later generation of the host than the one that was read: another process

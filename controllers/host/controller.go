@@ -7,20 +7,16 @@ import (
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
@@ -70,59 +66,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &metal3.BareMetalHost{}, indexForeign, foreignIndex); err != nil {
 		return fmt.Errorf("host controller: index BareMetalHosts by their finalizer: %w", err)
 	}
-	return ctrl.NewControllerManagedBy(mgr).Named("host").
-		For(&metal3.BareMetalHost{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Owns(&v1alpha1.HostRecord{}, builder.WithPredicates(recordChanged)).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.hostsOf(client.Object.GetName)),
-			builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
-		Watches(&v1alpha1.NodeProvider{}, handler.EnqueueRequestsFromMapFunc(r.hostsOf(hostNamespace)),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(r)
-}
-
-// recordChanged lets through what the machine controller asks for and the end of an attempt, not its progress.
-var recordChanged = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok1 := e.ObjectOld.(*v1alpha1.HostRecord)
-		after, ok2 := e.ObjectNew.(*v1alpha1.HostRecord)
-		if !ok1 || !ok2 {
-			return false
-		}
-		return before.Generation != after.Generation || attemptEnd(before) != attemptEnd(after)
-	},
-}
-
-// attemptEnd is whether the attempt has ended, as its installer keeps it. The last step is the agent's word that it is done.
-func attemptEnd(r *v1alpha1.HostRecord) string {
-	a := r.Status.Progress()
-	if a == nil {
-		return ""
-	}
-	return a.State + "/" + fmt.Sprint(a.Step == string(hardware.StepFinishing))
-}
-
-func hostNamespace(o client.Object) string {
-	if p, ok := o.(*v1alpha1.NodeProvider); ok {
-		return p.Spec.HostNamespace
-	}
-	return ""
-}
-
-// hostsOf maps an object to the hosts of the namespace that it is about.
-func (r *Reconciler) hostsOf(namespace func(client.Object) string) handler.MapFunc {
-	return func(ctx context.Context, o client.Object) []reconcile.Request {
-		var hosts metal3.BareMetalHostList
-		if err := r.Client.List(ctx, &hosts, client.InNamespace(namespace(o))); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Listing hosts", "namespace", namespace(o))
-			return nil
-		}
-		requests := make([]reconcile.Request, 0, len(hosts.Items))
-		for i := range hosts.Items {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&hosts.Items[i])})
-		}
-		return requests
-	}
+	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("host")).WithOptions(controller.Options{MaxConcurrentReconciles: workers}).Complete(r)
 }
 
 // Reconcile serves one host.
@@ -173,10 +117,11 @@ func (r *Reconciler) refuse(ctx context.Context, host *metal3.BareMetalHost, str
 	if err != nil {
 		return step.Retry(err).Result()
 	}
-	told := []step.Event{{Type: step.Warning, Reason: "ForeignController", Action: "Serve", Message: fmt.Sprintf(
+	message := fmt.Sprintf(
 		"host %s has the finalizer %s, so a baremetal-operator drives this namespace: nothing is done here. Use a metal3 NodeProvider, or move the hosts away from it and remove the finalizer",
-		stranger, metal3.BareMetalHostFinalizer)}}
-	return step.Finish(ctx, r.writer(), host, host, told, step.Wait("another controller drives the namespace", r.Timeouts.IdleInterval))
+		stranger, metal3.BareMetalHostFinalizer)
+	warning := []event.Event{event.Warning("ForeignController", "Serve", message)}
+	return step.Finish(ctx, r.writer(), host, host, warning, step.Wait("another controller drives the namespace", r.Timeouts.IdleInterval))
 }
 
 func (r *Reconciler) writer() step.Writer {

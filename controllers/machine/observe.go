@@ -17,6 +17,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/controllers/machine/documents"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/plan/rendering"
 	"github.com/ingot-dev/ingot/controllers/step"
@@ -39,7 +40,7 @@ type view struct {
 	node     *corev1.Node
 	token    *corev1.Secret // in the tenant's cluster
 	pods     []corev1.Pod   // that an eviction must still remove
-	told     []step.Event   // that the action has to say
+	warnings []event.Event  // that the action has to report
 }
 
 // observe reads what the Machine's phase needs.
@@ -278,5 +279,5 @@ func (v *view) warn(plan v1alpha1.NodePlan, d cloudinit.Documents) {
 	if s := v.facts.Secret; len(warnings) == 0 || s.Found && s.Attempt == v.machine.Status.Attempt {
 		return
 	}
-	v.told = append(v.told, step.Told(true, v1alpha1.ReasonAcceptedWithWarnings, string(v.machine.Status.Phase), strings.Join(warnings, "; ")))
+	v.warnings = append(v.warnings, event.Warning(v1alpha1.ReasonAcceptedWithWarnings, string(v.machine.Status.Phase), strings.Join(warnings, "; ")))
 }

@@ -28,24 +28,20 @@ func (r *Reconciler) finish(ctx context.Context, v *view, d lifecycle.Decision, 
 	before, after := v.machine, v.machine.DeepCopy()
 	after.Status = d.Status
 	if step.IsConflict(failure) {
-		// What was decided rests on an older state: nothing of it is told.
+		// The decision rests on an older state, so nothing of it is written or published.
 		return step.Retry(failure).Result()
 	}
-	told := make([]step.Event, 0, len(d.Events))
-	for _, e := range d.Events {
-		told = append(told, step.Told(e.Warning, e.Reason, string(d.Status.Phase), e.Message))
-	}
-	told = append(told, v.told...)
+	events := append(d.Events, v.warnings...)
 	end := outcome(d, failure)
 	var lacks *documents.Unreadable
 	switch {
 	case errors.As(failure, &lacks):
 		tellLack(&after.Status, v.facts, lacks)
-		told, end = step.Changes(before.Status.Conditions, after.Status.Conditions, string(d.Status.Phase), v1alpha1.ConditionReady), step.Wait(lacks.Message, untilMended)
+		events, end = step.ConditionEvents(before.Status.Conditions, after.Status.Conditions, string(d.Status.Phase), v1alpha1.ConditionReady), step.Wait(lacks.Message, untilMended)
 	case failure != nil:
 		tellFailure(&after.Status, v.facts, failure)
 	}
-	result, err := step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, before, after, told, end)
+	result, err := step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, before, after, events, end)
 	if err == nil && before.Status.Phase != after.Status.Phase {
 		observePhase(before.Status, v.facts.Now)
 	}
@@ -67,7 +63,7 @@ func outcome(d lifecycle.Decision, failure error) step.Outcome {
 
 // tellLack says which Secret the installation waits for. It is the same however often it is looked at, and however late it is.
 func tellLack(s *v1alpha1.MachineStatus, f lifecycle.Facts, lacks *documents.Unreadable) {
-	s.WaitingFor = step.Trim(lacks.Message, lifecycle.MaxWaitingFor)
+	s.WaitingFor = v1alpha1.Truncate(lacks.Message, lifecycle.MaxWaitingFor)
 	for _, condition := range []string{v1alpha1.ConditionProvisioned, v1alpha1.ConditionReady} {
 		step.SetCondition(&s.Conditions, f.Machine.Generation, f.Now, condition, metav1.ConditionFalse, v1alpha1.ReasonNodeSecretMissing, lacks.Message)
 	}
@@ -75,7 +71,7 @@ func tellLack(s *v1alpha1.MachineStatus, f lifecycle.Facts, lacks *documents.Unr
 
 // tellFailure shows in the status what failed: without it a Machine would say only that it works on it.
 func tellFailure(s *v1alpha1.MachineStatus, f lifecycle.Facts, failure error) {
-	s.WaitingFor = step.Trim(failure.Error(), lifecycle.MaxWaitingFor)
+	s.WaitingFor = v1alpha1.Truncate(failure.Error(), lifecycle.MaxWaitingFor)
 	if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionFalse {
 		step.SetCondition(&s.Conditions, f.Machine.Generation, f.Now, v1alpha1.ConditionReady, ready.Status, ready.Reason, failure.Error())
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 	"github.com/ingot-dev/ingot/controllers/plan/scaling"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
@@ -20,33 +21,32 @@ import (
 // batch bounds the writes of one reconcile, so that one large pool does not hold up the others.
 const batch = 50
 
-// act creates or deletes Machines. What was done before an error is told nevertheless: it happened.
-func (r *Reconciler) act(ctx context.Context, seen observation, decision scaling.Decision) ([]step.Event, step.Outcome) {
-	var told []step.Event
+// eventAction is the action of all events about NodePools.
+const eventAction = "Scale"
+
+// act creates or deletes Machines. The events of what was done before an error are returned with it.
+func (r *Reconciler) act(ctx context.Context, seen observation, decision scaling.Decision) ([]event.Event, step.Outcome) {
+	var events []event.Event
 	for i := range decision.Create {
 		if i == batch {
-			return told, step.Wait("more Machines are to be created", time.Second)
+			return events, step.Wait("more Machines are to be created", time.Second)
 		}
 		name, err := r.create(ctx, seen.pool)
 		if err != nil {
-			return told, step.Retry(err)
+			return events, step.Retry(err)
 		}
-		told = append(told, happened("MachineCreated", "created Machine "+name))
+		events = append(events, event.Normal("MachineCreated", eventAction, "created Machine "+name))
 	}
 	for i, victim := range decision.Delete {
 		if i == batch {
-			return told, step.Wait("more Machines are to be deleted", time.Second)
+			return events, step.Wait("more Machines are to be deleted", time.Second)
 		}
 		if err := r.remove(ctx, seen, victim.Name); err != nil {
-			return told, step.Retry(err)
+			return events, step.Retry(err)
 		}
-		told = append(told, happened("MachineDeleted", fmt.Sprintf("deleted Machine %s: %s", victim.Name, victim.Why)))
+		events = append(events, event.Normal("MachineDeleted", eventAction, fmt.Sprintf("deleted Machine %s: %s", victim.Name, victim.Why)))
 	}
-	return told, step.Done()
-}
-
-func happened(reason, message string) step.Event {
-	return step.Event{Type: step.Normal, Reason: reason, Action: "Scale", Message: message}
+	return events, step.Done()
 }
 
 func (r *Reconciler) create(ctx context.Context, pool *v1alpha1.NodePool) (string, error) {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
-	"github.com/ingot-dev/ingot/controllers/step"
 )
 
 // claimNamespace writes the provider's name on its host namespace. Of two that try at once, the optimistic lock lets
@@ -103,7 +103,7 @@ func (r *Reconciler) expectOwn(ctx context.Context, seen observation, kind, name
 }
 
 // follow makes one Rollout or removes one object that is no longer kept; the event of that starts the next reconcile.
-func (r *Reconciler) follow(ctx context.Context, seen observation, found finding, decision revisionrollout.Decision) ([]step.Event, error) {
+func (r *Reconciler) follow(ctx context.Context, seen observation, found finding, decision revisionrollout.Decision) ([]event.Event, error) {
 	switch {
 	case decision.Rollout != nil:
 		return r.createRollout(ctx, seen, found)
@@ -117,7 +117,7 @@ func (r *Reconciler) follow(ctx context.Context, seen observation, found finding
 
 // createRollout decides once more on what the API server itself says: the cache may not show a Rollout that was just
 // made, nor Machines that it has moved.
-func (r *Reconciler) createRollout(ctx context.Context, seen observation, found finding) ([]step.Event, error) {
+func (r *Reconciler) createRollout(ctx context.Context, seen observation, found finding) ([]event.Event, error) {
 	var err error
 	if seen.rollouts, err = rollouts(ctx, r.Reader, seen.nodeType); err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (r *Reconciler) createRollout(ctx context.Context, seen observation, found 
 	if err != nil {
 		return nil, fmt.Errorf("create Rollout %s: %w", made.Name, err)
 	}
-	return []step.Event{happened("RolloutCreated", fmt.Sprintf("Rollout %s moves the Machines from %s", made.Name, between(decided.From, decided.To)))}, nil
+	return []event.Event{event.Normal("RolloutCreated", eventAction, fmt.Sprintf("Rollout %s moves the Machines from %s", made.Name, between(decided.From, decided.To)))}, nil
 }
 
 // between says what a Rollout moves Machines from and to: revisions or, where that stays, renderings.

@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 
-	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -56,19 +52,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Client == nil || r.Reader == nil || r.Recorder == nil || r.Clock == nil || r.Resolve == nil {
 		return errors.New("nodetype controller: a dependency is missing")
 	}
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("nodetype").
-		For(&v1alpha1.NodeType{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, revisionsChanged))).
-		Owns(&v1alpha1.NodeTypeRevision{}).
-		Watches(&v1alpha1.NodeTypeRendering{}, r.soon(all)).
-		Owns(&v1alpha1.Rollout{}, builder.WithPredicates(phaseChanged)).
-		Watches(&v1alpha1.OSImage{}, r.soon(ofImage)).
-		Watches(&v1alpha1.NodeProvider{}, r.soon(ofProvider)).
-		Watches(&v1alpha1.Machine{}, r.counted(ofMachine)).
-		Watches(&metal3.BareMetalHost{}, r.counted(all)).
-		Watches(&v1alpha1.HostRecord{}, r.counted(all)).
-		Watches(&corev1.Namespace{}, r.soon(all), builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
-		Complete(r)
+	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("nodetype")).Complete(r)
 }
 
 // Reconcile brings one NodeType's revision and status up to date.
@@ -90,13 +74,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return step.Retry(err).Result()
 	}
 	decision := revisionrollout.Plan(facts(seen, found))
-	told, failed := r.follow(ctx, seen, found, decision)
+	changes, failed := r.follow(ctx, seen, found, decision)
 	after := seen.nodeType.DeepCopy()
 	outcome := report(after, seen, found, decision, r.Clock.Now())
 	if failed != nil {
 		outcome = step.Retry(failed)
 	}
-	told = append(told, step.Changes(seen.nodeType.Status.Conditions, after.Status.Conditions, "Resolve", v1alpha1.ConditionReady, v1alpha1.ConditionRenderingCurrent)...)
-	told = append(told, revisionEvents(seen.nodeType.Status, after.Status, found.warnings)...)
-	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, seen.nodeType, after, told, outcome)
+	changes = append(changes, step.ConditionEvents(seen.nodeType.Status.Conditions, after.Status.Conditions, eventAction, v1alpha1.ConditionReady, v1alpha1.ConditionRenderingCurrent)...)
+	changes = append(changes, revisionEvents(seen.nodeType.Status, after.Status, found.warnings)...)
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, seen.nodeType, after, changes, outcome)
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
-	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/test/management"
 )
@@ -127,7 +126,7 @@ func TestWhatIsUncertainIsSaidInTheConditionAndOnceForARevision(t *testing.T) {
 		t.Errorf("the condition is %+v", ready)
 	}
 	told := revisionEvents(seen.nodeType.Status, after.Status, found.warnings)
-	if len(told) != 2 || told[1].Type != step.Warning || told[1].Reason != reasonUncertain || !strings.HasSuffix(told[1].Message, "(user-data/large)") {
+	if len(told) != 2 || told[1].Type != corev1.EventTypeWarning || told[1].Reason != reasonUncertain || !strings.HasSuffix(told[1].Message, "(user-data/large)") {
 		t.Errorf("of a new revision is told %+v", told)
 	}
 	if told := revisionEvents(after.Status, after.Status, found.warnings); len(told) != 0 {
@@ -220,7 +219,7 @@ func TestWhatIsUncertainIsToldToWhoeverLooks(t *testing.T) {
 			t.Fatal(err)
 		}
 		return slices.ContainsFunc(told.Items, func(e eventsv1.Event) bool {
-			return e.Regarding.Name == "large" && e.Reason == reasonUncertain && e.Type == step.Warning
+			return e.Regarding.Name == "large" && e.Reason == reasonUncertain && e.Type == corev1.EventTypeWarning
 		})
 	})
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 	"github.com/ingot-dev/ingot/controllers/plan/feasibility"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
@@ -47,29 +48,28 @@ func report(after *v1alpha1.NodeType, seen observation, found finding, decision 
 	return outcome
 }
 
+// eventAction is the action of all events about NodeTypes.
+const eventAction = "Resolve"
+
 // reasonUncertain is the reason of events about what was accepted and is not certain.
 const reasonUncertain = "Uncertain"
 
 // revisionEvents tell that the revisions changed, and once for each new one what is uncertain about it.
-func revisionEvents(before, after v1alpha1.NodeTypeStatus, warnings []feasibility.Finding) []step.Event {
-	var told []step.Event
+func revisionEvents(before, after v1alpha1.NodeTypeStatus, warnings []feasibility.Finding) []event.Event {
+	var events []event.Event
 	if before.TargetRevision != after.TargetRevision {
-		told = append(told, happened("RevisionChanged", "the target revision is "+after.TargetRevision))
+		events = append(events, event.Normal("RevisionChanged", eventAction, "the target revision is "+after.TargetRevision))
 		for _, w := range warnings {
-			told = append(told, step.Told(true, reasonUncertain, "Resolve", w.String()+" ("+w.Rule+")"))
+			events = append(events, event.Warning(reasonUncertain, eventAction, w.String()+" ("+w.Rule+")"))
 		}
 	}
 	if before.TargetRevision == after.TargetRevision && before.TargetRendering != after.TargetRendering && before.TargetRendering != "" {
-		told = append(told, happened("RenderingChanged", "the target rendering of revision "+after.TargetRevision+" is "+after.TargetRendering))
+		events = append(events, event.Normal("RenderingChanged", eventAction, "the target rendering of revision "+after.TargetRevision+" is "+after.TargetRendering))
 	}
 	if before.StableRevision != after.StableRevision {
-		told = append(told, happened("StableRevisionChanged", "the stable revision, which new Machines get, is "+after.StableRevision))
+		events = append(events, event.Normal("StableRevisionChanged", eventAction, "the stable revision, which new Machines get, is "+after.StableRevision))
 	}
-	return told
-}
-
-func happened(reason, message string) step.Event {
-	return step.Event{Type: step.Normal, Reason: reason, Action: "Resolve", Message: message}
+	return events
 }
 
 // reportRendering says whether this version of Ingot would make of the revision what its rendering says.

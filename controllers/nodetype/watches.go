@@ -4,8 +4,11 @@ import (
 	"context"
 	"time"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -23,6 +26,20 @@ const (
 	// time, and each count that differs is a write.
 	countingInterval = 5 * time.Second
 )
+
+// watch adds the objects whose changes start a reconcile.
+func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
+	return b.For(&v1alpha1.NodeType{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, revisionsChanged))).
+		Owns(&v1alpha1.NodeTypeRevision{}).
+		Watches(&v1alpha1.NodeTypeRendering{}, r.soon(all)).
+		Owns(&v1alpha1.Rollout{}, builder.WithPredicates(phaseChanged)).
+		Watches(&v1alpha1.OSImage{}, r.soon(ofImage)).
+		Watches(&v1alpha1.NodeProvider{}, r.soon(ofProvider)).
+		Watches(&v1alpha1.Machine{}, r.counted(ofMachine)).
+		Watches(&metal3.BareMetalHost{}, r.counted(all)).
+		Watches(&v1alpha1.HostRecord{}, r.counted(all)).
+		Watches(&corev1.Namespace{}, r.soon(all), builder.WithPredicates(predicate.AnnotationChangedPredicate{}))
+}
 
 // revisionsChanged: the status names other revisions or renderings now, on which the Rollout between them is made.
 var revisionsChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

@@ -66,6 +66,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	after := image.DeepCopy()
 	outcome := report(after, found, r.Clock.Now(), r.Jitter())
-	told := step.Changes(image.Status.Conditions, after.Status.Conditions, "Check", v1alpha1.ConditionReady)
-	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, &image, after, told, outcome)
+	changes := step.ConditionEvents(image.Status.Conditions, after.Status.Conditions, "Check", v1alpha1.ConditionReady)
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, &image, after, changes, outcome)
 }

@@ -67,8 +67,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	decision := plan.Plan(facts(seen, superseded, r.Clock.Now()))
 	failed := r.act(ctx, seen, decision)
 	after := seen.rollout.DeepCopy()
-	told := report(after, decision)
-	result, err := step.Finish(ctx, r.writer(), seen.rollout, after, told, outcome(decision, failed))
+	after.Status = decision.Status
+	result, err := step.Finish(ctx, r.writer(), seen.rollout, after, decision.Events, outcome(decision, failed))
 	if err == nil {
 		countPhase(seen.rollout.Status.Phase, after.Status.Phase)
 	}

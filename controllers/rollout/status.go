@@ -10,22 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 	plan "github.com/ingot-dev/ingot/controllers/plan/rollout"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
-
-// action in the events of this controller.
-const action = "Roll"
-
-// report takes the decision into the status and gives the events that follow.
-func report(after *v1alpha1.Rollout, decision plan.Decision) []step.Event {
-	after.Status = decision.Status
-	told := make([]step.Event, 0, len(decision.Events))
-	for _, e := range decision.Events {
-		told = append(told, step.Told(e.Warning, e.Reason, action, e.Message))
-	}
-	return told
-}
 
 // refuse settles a Rollout that nobody but a person can have made: two that move the same Machines would each have a
 // budget of its own.
@@ -34,8 +22,8 @@ func (r *Reconciler) refuse(ctx context.Context, seen observation) (reconcile.Re
 	message := fmt.Sprintf("NodeType %s did not make this Rollout, so it moves nothing: delete it, and change the NodeType's spec, which makes one", seen.nodeType.Name)
 	after.Status.Phase = v1alpha1.RolloutSuperseded
 	step.SetCondition(&after.Status.Conditions, after.Generation, r.Clock.Now(), v1alpha1.ConditionReady, metav1.ConditionFalse, string(v1alpha1.RolloutSuperseded), message)
-	told := []step.Event{step.Told(true, string(v1alpha1.RolloutSuperseded), action, message)}
-	return step.Finish(ctx, r.writer(), seen.rollout, after, told, step.Stuck(message))
+	events := []event.Event{event.Warning(string(v1alpha1.RolloutSuperseded), plan.EventAction, message)}
+	return step.Finish(ctx, r.writer(), seen.rollout, after, events, step.Stuck(message))
 }
 
 // No label names a Rollout or a NodeType: their number is not bounded by the code.

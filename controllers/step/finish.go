@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,37 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 )
 
 // maxNote is the API server's limit on an event's note, in bytes.
 const maxNote = 1024
-
-// Types of events, as in Kubernetes.
-const (
-	Normal  = corev1.EventTypeNormal
-	Warning = corev1.EventTypeWarning
-)
-
-// Event is told once the status that it speaks of is written. Its reason is the condition's.
-type Event struct {
-	// Type is Normal or Warning.
-	Type string
-	// Reason is a condition's reason.
-	Reason string
-	// Action is what the controller did or tried: Claim, Erase, Validate.
-	Action string
-	// Message is for people.
-	Message string
-}
-
-// Told is an event: a Warning, or Normal.
-func Told(warning bool, reason, action, message string) Event {
-	e := Event{Type: Normal, Reason: reason, Action: action, Message: message}
-	if warning {
-		e.Type = Warning
-	}
-	return e
-}
 
 // Writer is what Finish writes with.
 type Writer struct {
@@ -61,14 +36,14 @@ type Writer struct {
 // after's resourceVersion, then emits the events and their log lines, then maps the outcome. When nothing differs
 // nothing is written. When the write fails no event is told and the write's error counts, joined with the outcome's;
 // a lost optimistic lock is no error. An object that is gone has no status to write.
-func Finish(ctx context.Context, w Writer, before, after client.Object, told []Event, o Outcome) (reconcile.Result, error) {
+func Finish(ctx context.Context, w Writer, before, after client.Object, events []event.Event, o Outcome) (reconcile.Result, error) {
 	if err := writeStatus(ctx, w.Client, before, after); err != nil {
 		return Retry(errors.Join(o.err, fmt.Errorf("write status: %w", err))).Result()
 	}
 	logger := log.FromContext(ctx)
-	for _, e := range told {
+	for _, e := range events {
 		logger.Info(e.Message, "reason", e.Reason, "action", e.Action)
-		w.Recorder.Eventf(after, nil, e.Type, e.Reason, e.Action, "%s", Trim(e.Message, maxNote))
+		w.Recorder.Eventf(after, nil, e.Type, e.Reason, e.Action, "%s", v1alpha1.Truncate(e.Message, maxNote))
 	}
 	logger.V(1).Info("Reconciled", "outcome", o.String())
 	return o.Result()
@@ -108,19 +83,6 @@ func IsConflict(err error) bool {
 	return err != nil && onlyConflict(err)
 }
 
-// Trim cuts text to at most limit bytes at the end of a character.
-func Trim(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	const ellipsis = "..."
-	end := limit - len(ellipsis)
-	for end > 0 && text[end]&0xC0 == 0x80 {
-		end--
-	}
-	return text[:end] + ellipsis
-}
-
 // Kind is what messages call an object: NodeType. An object that was read by a typed client does not say it itself; its type then has
 // the name of the kind, under which schemes register it.
 func Kind(o runtime.Object) string {
@@ -138,20 +100,20 @@ const maxMessage = 1024
 func SetCondition(conditions *[]metav1.Condition, generation int64, now time.Time, typ string, status metav1.ConditionStatus, reason, message string) bool {
 	return meta.SetStatusCondition(conditions, metav1.Condition{
 		Type: typ, Status: status, ObservedGeneration: generation,
-		LastTransitionTime: metav1.NewTime(now), Reason: reason, Message: Trim(message, maxMessage),
+		LastTransitionTime: metav1.NewTime(now), Reason: reason, Message: v1alpha1.Truncate(message, maxMessage),
 	})
 }
 
-// Changes gives an event for each of the condition types whose status or reason differs between before and after. A
-// condition that holds is Normal, another is a Warning. A condition that only changed its message is no event.
-func Changes(before, after []metav1.Condition, action string, types ...string) []Event {
-	var told []Event
+// ConditionEvents returns an event for each of the condition types whose status or reason differs between before and after: Normal
+// for a condition that is True now, Warning for another. A change of the message alone makes no event.
+func ConditionEvents(before, after []metav1.Condition, action string, types ...string) []event.Event {
+	var out []event.Event
 	for _, typ := range types {
 		was, is := meta.FindStatusCondition(before, typ), meta.FindStatusCondition(after, typ)
 		if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
 			continue
 		}
-		told = append(told, Told(is.Status != metav1.ConditionTrue, is.Reason, action, is.Message))
+		out = append(out, event.New(is.Status != metav1.ConditionTrue, is.Reason, action, is.Message))
 	}
-	return told
+	return out
 }

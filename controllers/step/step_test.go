@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 	"github.com/ingot-dev/ingot/test/management"
 )
 
@@ -77,7 +79,7 @@ func TestFinishWritesTheStatusThenTellsTheEvent(t *testing.T) {
 	pool, recorder := newPool(t), events.NewFakeRecorder(4)
 	after := scaling(pool, "1 of 2")
 	after.Labels = map[string]string{"not": "status"}
-	told := []Event{{Type: Normal, Reason: v1alpha1.ReasonScaling, Action: "Scale", Message: "100% of " + strings.Repeat("é", 600)}}
+	told := []event.Event{{Type: corev1.EventTypeNormal, Reason: v1alpha1.ReasonScaling, Action: "Scale", Message: "100% of " + strings.Repeat("é", 600)}}
 	result, err := Finish(t.Context(), Writer{server.Client, recorder}, pool, after, told, Wait("Machines", time.Minute))
 	if err != nil || result.RequeueAfter != time.Minute {
 		t.Fatalf("result %+v, error %v", result, err)
@@ -109,7 +111,7 @@ func TestFinishTellsNoEventWhenSomebodyElseWroteFirst(t *testing.T) {
 	if err := server.Client.Status().Update(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	told := []Event{{Type: Normal, Reason: v1alpha1.ReasonScaling, Message: "told too early"}}
+	told := []event.Event{{Type: corev1.EventTypeNormal, Reason: v1alpha1.ReasonScaling, Message: "told too early"}}
 	result, err := Finish(t.Context(), Writer{server.Client, recorder}, pool, scaling(pool, "stale"), told, Stuck("whatever"))
 	if err != nil || result.RequeueAfter != conflictPause {
 		t.Errorf("result %+v, error %v: a lost lock starts the reconcile over", result, err)
@@ -133,7 +135,7 @@ func TestFinishOfAnObjectThatIsGoneIsNoError(t *testing.T) {
 	}
 }
 
-func TestSetConditionKeepsTheTransitionTimeUnlessTheStatusChanges(t *testing.T) {
+func TestSetConditionKeepsTheTransitionTimeUnlessTheStatusConditionEvents(t *testing.T) {
 	var conditions []metav1.Condition
 	set := func(after time.Duration, status metav1.ConditionStatus, message string) bool {
 		return SetCondition(&conditions, 1, start.Add(after), "Ready", status, "Because", message)
@@ -150,18 +152,18 @@ func TestSetConditionKeepsTheTransitionTimeUnlessTheStatusChanges(t *testing.T) 
 	}
 }
 
-func TestAnEventIsToldWhenStatusOrReasonChanges(t *testing.T) {
+func TestAnEventIsToldWhenStatusOrReasonConditionEvents(t *testing.T) {
 	at := func(status metav1.ConditionStatus, reason, message string) []metav1.Condition {
 		return []metav1.Condition{{Type: "Ready", Status: status, Reason: reason, Message: message}}
 	}
 	before := at(metav1.ConditionFalse, "Scaling", "1 of 2")
-	if told := Changes(before, at(metav1.ConditionFalse, "Scaling", "2 of 3"), "Scale", "Ready"); told != nil {
+	if told := ConditionEvents(before, at(metav1.ConditionFalse, "Scaling", "2 of 3"), "Scale", "Ready"); told != nil {
 		t.Errorf("told %+v of a message", told)
 	}
-	if told := Changes(before, at(metav1.ConditionTrue, "Ready", "all"), "Scale", "Ready"); len(told) != 1 || told[0] != (Event{Normal, "Ready", "Scale", "all"}) {
+	if told := ConditionEvents(before, at(metav1.ConditionTrue, "Ready", "all"), "Scale", "Ready"); len(told) != 1 || told[0] != event.Normal("Ready", "Scale", "all") {
 		t.Errorf("told %+v", told)
 	}
-	if told := Changes(nil, before, "Scale", "Ready", "Absent"); len(told) != 1 || told[0].Type != Warning {
+	if told := ConditionEvents(nil, before, "Scale", "Ready", "Absent"); len(told) != 1 || told[0].Type != corev1.EventTypeWarning {
 		t.Errorf("told %+v", told)
 	}
 }

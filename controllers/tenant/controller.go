@@ -2,18 +2,12 @@ package tenant
 
 import (
 	"context"
-	"slices"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -43,30 +37,7 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("tenant").
-		For(&v1alpha1.TenantCluster{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, finalizersChanged))).
-		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), builder.WithPredicates(comesOrGoes)).
-		WatchesRawSource(r.Registry.TenantSource("tenant", func(tenant types.NamespacedName) []reconcile.Request {
-			return []reconcile.Request{{NamespacedName: tenant}}
-		})).
-		Complete(r)
-}
-
-// comesOrGoes: only the number of Machines counts.
-var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
-
-// finalizersChanged: the generation stays when a finalizer is written.
-var finalizersChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	return !slices.Equal(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers())
-}}
-
-func ofMachine(_ context.Context, object client.Object) []reconcile.Request {
-	machine, ok := object.(*v1alpha1.Machine)
-	if !ok {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: machine.Namespace, Name: machine.Spec.TenantClusterRef.Name}}}
+	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("tenant")).Complete(r)
 }
 
 // Reconcile brings one TenantCluster's client set and status up to date. It never waits for the tenant.
@@ -89,6 +60,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	access, problem := r.connect(ctx, seen)
 	after := seen.tenant.DeepCopy()
 	outcome := report(after, seen, access, problem, r.Clock.Now())
-	told := step.Changes(seen.tenant.Status.Conditions, after.Status.Conditions, "Connect", v1alpha1.ConditionReady)
-	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, seen.tenant, after, told, outcome)
+	changes := step.ConditionEvents(seen.tenant.Status.Conditions, after.Status.Conditions, "Connect", v1alpha1.ConditionReady)
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, seen.tenant, after, changes, outcome)
 }

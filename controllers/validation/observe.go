@@ -167,17 +167,13 @@ func conflict(m *v1alpha1.Machine, node *corev1.Node) *finding {
 	return &finding{
 		status: metav1.ConditionFalse, reason: v1alpha1.ReasonNodeConflict, noNode: true,
 		message: fmt.Sprintf("Node %s has providerID %q, expected %s: it is another installation's, and nothing is done to it",
-			node.Name, clipped(node.Spec.ProviderID), v1alpha1.ProviderID(m.UID, m.Status.Attempt)),
+			node.Name, printable(node.Spec.ProviderID), v1alpha1.ProviderID(m.UID, m.Status.Attempt)),
 	}
 }
 
-// clipped bounds a text that the tenant wrote, and shows what cannot be printed.
-func clipped(text string) string {
-	const most = 128
-	if len(text) > most {
-		text = text[:most]
-	}
-	quoted := strconv.QuoteToASCII(text)
+// printable shortens a text that the tenant wrote and escapes what cannot be printed.
+func printable(text string) string {
+	quoted := strconv.QuoteToASCII(v1alpha1.Truncate(text, 128))
 	return quoted[1 : len(quoted)-1]
 }
 

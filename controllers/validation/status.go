@@ -12,23 +12,16 @@ import (
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
-// action is what events call the work of this controller.
-const action = "Validate"
-
 // write writes the verdict and the condition Validated, then tells the events.
 func (r *Reconciler) write(ctx context.Context, m *v1alpha1.Machine, d verdict.Decision) (reconcile.Result, error) {
 	after := m.DeepCopy()
 	after.Status.Verdict = &d.Verdict
 	step.SetCondition(&after.Status.Conditions, m.Generation, r.Clock.Now(), v1alpha1.ConditionValidated, d.Status, d.Reason, d.Message)
-	var told []step.Event
-	for _, e := range d.Events {
-		told = append(told, step.Told(e.Warning, e.Reason, action, e.Message))
-	}
 	outcome := step.Done()
 	if d.Requeue > 0 {
 		outcome = step.Wait(d.Reason, d.Requeue)
 	}
-	result, err := step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, m, after, told, outcome)
+	result, err := step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, m, after, d.Events, outcome)
 	if before := m.Status.Verdict; err == nil && (before == nil || before.Result != d.Verdict.Result) {
 		verdicts.WithLabelValues(string(d.Verdict.Result)).Inc()
 	}

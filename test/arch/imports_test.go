@@ -22,8 +22,9 @@ var law = []rule{
 	{"controllers/hardware", []string{"controllers/hardware"}},
 	// What user data says is a part of what makes a NodeType possible.
 	{"controllers/plan/feasibility", []string{"api", "presentation", "cloudinit"}},
+	{"controllers/plan/event", nil},
 	{"controllers/plan", []string{"api", "presentation", "controllers/plan", "controllers/hardware"}},
-	{"controllers/step", []string{"api"}},
+	{"controllers/step", []string{"api", "controllers/plan/event"}},
 	{"controllers/readyourwrites", nil},
 	{"controllers/tenantaccess", []string{"api", "controllers/step"}},
 	{"controllers", []string{"api", "presentation", "cloudinit", "controllers/plan", "controllers/hardware", "controllers/readyourwrites", "controllers/step", "controllers/tenantaccess"}},

@@ -59,7 +59,7 @@ func keep(record *v1alpha1.HostRecord, before, after netboot.Session) error {
 	}
 	record.Status.Attempt = &v1alpha1.HostAttempt{
 		Number: after.Number, State: string(after.State), Step: string(after.Step), StepAt: microTime(after.StepAt), OpenedAt: microTime(after.OpenedAt),
-		Boots: int32(after.Boots), DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: v1alpha1.Clipped(after.Message, v1alpha1.MaxAttemptMessage),
+		Boots: int32(after.Boots), DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: v1alpha1.Truncate(after.Message, v1alpha1.MaxAttemptMessage),
 	}
 	return nil
 }

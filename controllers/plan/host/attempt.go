@@ -9,6 +9,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 )
 
 // inspectionAttempt, eraseAttempt and installationAttempt return an attempt without a number and times.
@@ -161,8 +162,8 @@ func (p *planner) begin(a v1alpha1.WantedAttempt) {
 		}
 	}
 	r.Wanted = &a
-	p.d.Events = append(p.d.Events, Event{Reason: a.Operation + "Started", Action: a.Operation,
-		Message: fmt.Sprintf("attempt %d, until %s", a.Number, a.Deadline.UTC().Format(time.RFC3339))})
+	p.d.Events = append(p.d.Events, event.Normal(a.Operation+"Started", a.Operation,
+		fmt.Sprintf("attempt %d, until %s", a.Number, a.Deadline.UTC().Format(time.RFC3339))))
 }
 
 // nextAttemptNumber returns a number that no earlier attempt had. After the record was lost it counts from the seconds since 1970, which is
@@ -258,7 +259,7 @@ func (p *planner) beginNextAttempt() result {
 // acceptRetryAnnotation resets the failures when the retry annotation has a new value.
 func (p *planner) acceptRetryAnnotation() result {
 	r := &p.d.Record
-	value := v1alpha1.Clipped(p.Host.Retry, v1alpha1.MaxRetrySeen)
+	value := v1alpha1.Truncate(p.Host.Retry, v1alpha1.MaxRetrySeen)
 	if value != "" && value != r.RetrySeen && p.isIdle() {
 		r.RetrySeen, r.Failures = value, 0
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 )
 
 // State is BareMetalHost.status.provisioning.state.
@@ -179,7 +180,7 @@ type Decision struct {
 	// RequeueAfter is when to plan again. 0 means that only an event changes anything.
 	RequeueAfter time.Duration
 	// Events are to be emitted after the writes.
-	Events []Event
+	Events []event.Event
 
 	// followed are the edges that were followed.
 	followed []*edge
@@ -219,13 +220,4 @@ type Action struct {
 	Erase hardware.EraseMode
 	// Power is for SetPower.
 	Power hardware.PowerChange
-}
-
-// Event is a Kubernetes event about the host.
-type Event struct {
-	// Warning is true for the type Warning, false for Normal.
-	Warning bool
-	// Reason and Action are in UpperCamelCase.
-	Reason, Action string
-	Message        string
 }

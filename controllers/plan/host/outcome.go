@@ -8,6 +8,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 	"github.com/ingot-dev/ingot/controllers/plan/inventory"
 )
 
@@ -19,10 +20,10 @@ func (p *planner) concludeAttempt() {
 	switch {
 	case !wasOpen || !p.isIdle():
 	case w.Outcome == v1alpha1.AttemptFailed:
-		p.d.Events = append(p.d.Events, Event{Warning: true, Reason: w.Reason, Action: w.Operation, Message: w.Message})
+		p.d.Events = append(p.d.Events, event.Warning(w.Reason, w.Operation, w.Message))
 	default:
-		p.d.Events = append(p.d.Events, Event{Reason: w.Operation + "Succeeded", Action: w.Operation,
-			Message: "took " + p.Now.Sub(w.Since.Time).Round(time.Second).String()})
+		p.d.Events = append(p.d.Events, event.Normal(w.Operation+"Succeeded", w.Operation,
+			"took "+p.Now.Sub(w.Since.Time).Round(time.Second).String()))
 	}
 }
 
@@ -76,7 +77,7 @@ func (f Facts) recordTimeout(r *v1alpha1.HostRecordStatus) {
 
 func (f Facts) recordFailure(r *v1alpha1.HostRecordStatus, step hardware.Step, reason hardware.Reason, message string) {
 	w := f.endAttempt(r, v1alpha1.AttemptFailed)
-	w.Step, w.Reason, w.Message = string(step), string(reason), v1alpha1.Clipped(message, v1alpha1.MaxAttemptMessage)
+	w.Step, w.Reason, w.Message = string(step), string(reason), v1alpha1.Truncate(message, v1alpha1.MaxAttemptMessage)
 	if reason != hardware.ReasonCancelled {
 		r.Failures++
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 )
 
 // planner makes one Decision.
@@ -140,7 +141,7 @@ func (p *planner) clearError() {
 
 func (p *planner) setError(kind ErrorType, reason, message string) {
 	p.d.Status.OperationalStatus = OperationalError
-	message = v1alpha1.Clipped(message, v1alpha1.MaxHostError)
+	message = v1alpha1.Truncate(message, v1alpha1.MaxHostError)
 	p.d.Status.ErrorType, p.d.Status.ErrorMessage = kind, reason+": "+message
 	p.d.Record.Error = &v1alpha1.HostError{Reason: reason, Message: message}
 }
@@ -162,7 +163,7 @@ func (p *planner) countError() {
 		after.ErrorCount = 0
 	case after.ErrorType != before.ErrorType || errorReason(p.d.Record.Error) != errorReason(p.Record.Error):
 		after.ErrorCount = before.ErrorCount + 1
-		p.d.Events = append(p.d.Events, Event{Warning: true, Reason: errorReason(p.d.Record.Error), Action: "Serve", Message: after.ErrorMessage})
+		p.d.Events = append(p.d.Events, event.Warning(errorReason(p.d.Record.Error), "Serve", after.ErrorMessage))
 	default:
 		after.ErrorCount = before.ErrorCount
 	}
@@ -171,14 +172,14 @@ func (p *planner) countError() {
 // addStateEvent adds an event for a new state, unless the event of an attempt reports it.
 func (p *planner) addStateEvent() {
 	if before, after := p.Host.Status.State, p.d.Status.State; after != before && !p.hasAttemptEvent() {
-		p.d.Events = append(p.d.Events, Event{Reason: stateReasons[after], Action: "Serve",
-			Message: fmt.Sprintf("the host is %s now, it was %s", stateName(after), stateName(before))})
+		p.d.Events = append(p.d.Events, event.Normal(stateReasons[after], "Serve",
+			fmt.Sprintf("the host is %s now, it was %s", stateName(after), stateName(before))))
 	}
 }
 
 // hasAttemptEvent reports whether there is an event about the beginning or the end of an installation or inspection.
 func (p *planner) hasAttemptEvent() bool {
-	return slices.ContainsFunc(p.d.Events, func(e Event) bool {
+	return slices.ContainsFunc(p.d.Events, func(e event.Event) bool {
 		return e.Action == string(hardware.OpInstall) || e.Action == string(hardware.OpInspect)
 	})
 }

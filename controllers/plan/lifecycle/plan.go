@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 )
 
 // Decision says what to do about a Machine now.
@@ -18,17 +19,11 @@ type Decision struct {
 	// controller writes those.
 	Status v1alpha1.MachineStatus
 	// Events are to be emitted after the status is written.
-	Events []Event
+	Events []event.Event
 	// Requeue means to plan again at once.
 	Requeue bool
 	// RequeueAfter is when to plan again although nothing is observed to change. 0 means that only a change leads to another plan.
 	RequeueAfter time.Duration
-}
-
-// Event is a Kubernetes event about the Machine. Its reason is one of a condition's reasons.
-type Event struct {
-	Warning         bool
-	Reason, Message string
 }
 
 // ActionKind names a side effect.
@@ -200,7 +195,8 @@ func (p *planner) requeueAfter(d time.Duration) {
 }
 
 func (p *planner) addEvent(warning bool, reason, message string) {
-	p.d.Events = append(p.d.Events, Event{Warning: warning, Reason: reason, Message: message})
+	// The action is the phase that the decision ends in; finishStatus sets it.
+	p.d.Events = append(p.d.Events, event.New(warning, reason, "", message))
 }
 
 func (p *planner) enterPending() { p.d.Status.HostRef = nil }

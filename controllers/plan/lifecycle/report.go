@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,23 +26,15 @@ func (p *planner) applyReport(r report) {
 	if r.waitingFor == "" {
 		r.waitingFor = r.message
 	}
-	p.d.Status.WaitingFor = truncate(r.waitingFor, MaxWaitingFor)
+	p.d.Status.WaitingFor = v1alpha1.Truncate(r.waitingFor, MaxWaitingFor)
 	if r.condition != "" {
 		p.setCondition(r.condition, metav1.ConditionFalse, r.reason, r.message)
 	}
 }
 
-// truncate shortens s to at most limit bytes, at the end of a character.
-func truncate(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit-3], "") + "..."
-}
-
 func (p *planner) setCondition(condition string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&p.d.Status.Conditions, metav1.Condition{
-		Type: condition, Status: status, Reason: reason, Message: truncate(message, maxMessage),
+		Type: condition, Status: status, Reason: reason, Message: v1alpha1.Truncate(message, maxMessage),
 		ObservedGeneration: p.Machine.Generation, LastTransitionTime: metav1.NewTime(p.Now),
 	})
 }
@@ -63,6 +54,9 @@ func (p *planner) finishStatus(before v1alpha1.MachineStatus) {
 	}
 	if phasesSinceInstallation(p.d.Status.Timeline) > maxPhasesWithEvents && p.d.Status.Phase != v1alpha1.MachineReleasing {
 		p.d.Events = nil
+	}
+	for i := range p.d.Events {
+		p.d.Events[i].Action = string(p.d.Status.Phase)
 	}
 }
 

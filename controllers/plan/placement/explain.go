@@ -12,8 +12,8 @@ import (
 const (
 	// maxNamed hosts are named with their reasons; the others are counted.
 	maxNamed = 12
-	// maxQuoted bytes of what a host or a person wrote are quoted.
-	maxQuoted = 80
+	// maxQuoted is the longest text, in bytes, that a message quotes of what a host or a person wrote.
+	maxQuoted = 83
 )
 
 func chosen(host Considered, before []Considered) Decision {
@@ -75,7 +75,7 @@ func refusals(request Request, considered []Considered) string {
 		named = append(named, fmt.Sprintf("%s more cannot be claimed either", hostsOf(more)))
 	}
 	if differ > 0 {
-		named = append(named, fmt.Sprintf("%s without the labels %s", hostsOf(differ), cut(metav1.FormatLabelSelector(&request.Selector))))
+		named = append(named, fmt.Sprintf("%s without the labels %s", hostsOf(differ), v1alpha1.Truncate(metav1.FormatLabelSelector(&request.Selector), maxQuoted)))
 	}
 	if outside > 0 {
 		named = append(named, fmt.Sprintf("%s not pinned by spec.hostName", hostsOf(outside)))
@@ -88,12 +88,4 @@ func hostsOf(n int) string {
 		return "1 host"
 	}
 	return fmt.Sprintf("%d hosts", n)
-}
-
-// cut bounds a quotation, at the end of a character.
-func cut(text string) string {
-	if len(text) <= maxQuoted {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxQuoted], "") + "..."
 }

@@ -88,9 +88,9 @@ func unselected(selector metav1.LabelSelector, have map[string]string) string {
 			continue
 		}
 		if value, is := have[r.Key()]; is {
-			return fmt.Sprintf("has the label %s=%s, and %s is asked for", r.Key(), value, cut(r.String()))
+			return fmt.Sprintf("has the label %s=%s, and %s is asked for", r.Key(), value, v1alpha1.Truncate(r.String(), maxQuoted))
 		}
-		return fmt.Sprintf("has no label %s, and %s is asked for", r.Key(), cut(r.String()))
+		return fmt.Sprintf("has no label %s, and %s is asked for", r.Key(), v1alpha1.Truncate(r.String(), maxQuoted))
 	}
 	return ""
 }

@@ -236,20 +236,6 @@ func TestOneHostBeyondThoseThatAreNamedIsCounted(t *testing.T) {
 	}
 }
 
-func TestAQuotationEndsWithAWholeCharacter(t *testing.T) {
-	fits := strings.Repeat("a", maxQuoted)
-	for text, want := range map[string]string{
-		fits:                             fits,
-		fits + "a":                       fits + "...",
-		fits[:maxQuoted-2] + "é":         fits[:maxQuoted-2] + "é",
-		fits[:maxQuoted-1] + "é" + "abc": fits[:maxQuoted-1] + "...",
-	} {
-		if got := cut(text); got != want {
-			t.Errorf("cut(%q) = %q, want %q", text, got, want)
-		}
-	}
-}
-
 func TestOneHostIsChosenAndTheOthersAreFree(t *testing.T) {
 	d := Choose(request(), []HostFacts{free("server-1"), free("server-2"), free("server-3")})
 	for _, c := range d.Considered {

@@ -117,7 +117,7 @@ func inError(host *metal3.BareMetalHost) bool {
 }
 
 func sound(_ Request, f HostFacts) Considered {
-	return when(inError(f.Host), InError, "is in error: %s", cut(or(f.Host.Status.ErrorMessage, string(f.Host.Status.ErrorType))))
+	return when(inError(f.Host), InError, "is in error: %s", v1alpha1.Truncate(or(f.Host.Status.ErrorMessage, string(f.Host.Status.ErrorType)), maxQuoted))
 }
 
 func available(_ Request, f HostFacts) Considered {
@@ -152,14 +152,14 @@ func released(_ Request, f HostFacts) Considered {
 
 func erased(_ Request, f HostFacts) Considered {
 	if mode, asked := f.Host.Annotations[v1alpha1.AnnotationErase]; asked {
-		return when(true, EraseUnfinished, "is to be erased first (%s)", cut(mode))
+		return when(true, EraseUnfinished, "is to be erased first (%s)", v1alpha1.Truncate(mode, maxQuoted))
 	}
 	if f.Record == nil || f.Record.Status.Wanted == nil || f.Record.Status.Wanted.Operation != "Erase" {
 		return Considered{}
 	}
 	attempt := f.Record.Status.Wanted
 	if attempt.Outcome == v1alpha1.AttemptFailed {
-		return when(true, EraseUnfinished, "was not erased: %s", cut(or(attempt.Message, attempt.Reason)))
+		return when(true, EraseUnfinished, "was not erased: %s", v1alpha1.Truncate(or(attempt.Message, attempt.Reason), maxQuoted))
 	}
 	return when(attempt.IsOpen(), EraseUnfinished, "is being erased")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 )
 
 // Facts are everything that a Decision depends on.
@@ -104,6 +105,9 @@ type Machine struct {
 	BlockedBy string
 }
 
+// EventAction is the action of all events about Rollouts.
+const EventAction = "Roll"
+
 // Decision is the next step of a Rollout.
 type Decision struct {
 	// Status is the next status of the Rollout. It is written under the resource version of the Rollout in Facts.
@@ -117,19 +121,13 @@ type Decision struct {
 	// previous Rollout.
 	Mark []types.NamespacedName
 	// Events are emitted after the status is written.
-	Events []Event
+	Events []event.Event
 	// PlanAgain is true if the next Machine can be started or marked as soon as this decision is carried out.
 	PlanAgain bool
 	// RequeueAfter is when to plan again although no object changes; 0: only when an object changes.
 	RequeueAfter time.Duration
 	// Done is true if the Rollout is settled, by this decision or before it.
 	Done bool
-}
-
-// Event is one Event on the Rollout. Its reason is the phase that the Rollout entered.
-type Event struct {
-	Warning         bool
-	Reason, Message string
 }
 
 // targetName is what Machines are moved to, for messages: the revision or, if they have that revision, the rendering.

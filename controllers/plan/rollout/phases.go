@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 )
 
 // updatePhase decides the phase. A superseded Rollout first hands over to its successor the Machines that it inherited and
@@ -57,7 +58,7 @@ func (p *planner) setPhase(phase v1alpha1.RolloutPhase, message string) {
 	}
 	p.status.Phase = phase
 	p.addHistory(message)
-	p.decision.Events = append(p.decision.Events, Event{Warning: phase == v1alpha1.RolloutStopped, Reason: string(phase), Message: message})
+	p.decision.Events = append(p.decision.Events, event.New(phase == v1alpha1.RolloutStopped, string(phase), EventAction, message))
 }
 
 // isDone reports whether every Machine is moved, forgiven, or needs no move. A rollout that has stopped is not done even then:

@@ -123,7 +123,7 @@ func ready(in Input) []v1alpha1.Check {
 	c.Observed = string(r.Status)
 	if r.Status != corev1.ConditionTrue {
 		c.Result = v1alpha1.CheckWait
-		c.Hint = cmp.Or(clip(r.Message, maxText), "kubectl describe node; on the node: journalctl -u kubelet")
+		c.Hint = cmp.Or(v1alpha1.Truncate(r.Message, maxText), "kubectl describe node; on the node: journalctl -u kubelet")
 	}
 	return one(c)
 }
@@ -177,12 +177,13 @@ func labels(in Input) []v1alpha1.Check {
 	return out
 }
 
-// maxText bounds what a node says about itself: its object is the tenant's, and the verdict is kept in ours.
-const maxText = 200
+// maxText is the longest text, in bytes, that a verdict quotes of what a node says about itself. The node's object belongs to the tenant,
+// the verdict is stored in the management cluster.
+const maxText = 203
 
 // compare fails on a difference, and waits for what was not reported yet.
 func compare(name, expected, observed string, equal bool, hint string) v1alpha1.Check {
-	c := v1alpha1.Check{Name: name, Result: v1alpha1.CheckPass, Expected: expected, Observed: clip(observed, maxText)}
+	c := v1alpha1.Check{Name: name, Result: v1alpha1.CheckPass, Expected: expected, Observed: v1alpha1.Truncate(observed, maxText)}
 	if equal {
 		return c
 	}
@@ -194,14 +195,6 @@ func compare(name, expected, observed string, equal bool, hint string) v1alpha1.
 }
 
 func one(c v1alpha1.Check) []v1alpha1.Check { return []v1alpha1.Check{c} }
-
-// clip bounds a text that comes from the node.
-func clip(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "..."
-}
 
 // explainWaiting tells, where a resource or a driver's slices are missing or the network is not up, which of the tenant's
 // DaemonSets the gate itself keeps off the node. Where else to look is of no use before those run.

@@ -76,7 +76,7 @@ func (s Selectors) selects(devices []device) (int, error) {
 	for _, d := range devices {
 		ok, cost, err := s.match(d)
 		if err != nil {
-			return 0, fmt.Errorf("on device %s: %w", clip(d.Name, maxName), err)
+			return 0, fmt.Errorf("on device %s: %w", v1alpha1.Truncate(d.Name, maxName), err)
 		}
 		if cost > left {
 			return 0, fmt.Errorf("its selectors cost too much to evaluate on %d devices", len(devices))
@@ -173,13 +173,13 @@ func deviceClass(want v1alpha1.ExpectedDeviceClass, read DeviceClass, devices []
 		c.Hint = "pods claim the devices by this DeviceClass, which the tenant must have: the DRA driver's Helm chart creates it; kubectl get deviceclasses"
 		return c
 	case read.Unread != "":
-		c.Observed = clip(read.Unread, maxText)
+		c.Observed = v1alpha1.Truncate(read.Unread, maxText)
 		c.Hint = "the tenant's API did not give the DeviceClass; the user of its kubeconfig must be allowed to get deviceclasses.resource.k8s.io"
 		return c
 	}
 	n, err := read.Selectors.selects(devices)
 	if err != nil {
-		c.Result, c.Observed = v1alpha1.CheckFail, clip(err.Error(), maxText)
+		c.Result, c.Observed = v1alpha1.CheckFail, v1alpha1.Truncate(err.Error(), maxText)
 		c.Hint = "the selectors of the tenant's DeviceClass cannot be evaluated: kubectl get deviceclass " + want.Name + " -o yaml"
 		return c
 	}

@@ -85,9 +85,9 @@ func (d device) is(e v1alpha1.ExpectedDevices) bool {
 
 // kind names what a device is.
 func (d device) kind() string {
-	kind := "of type " + cmp.Or(clip(d.text(attributeType), maxName), "unknown")
+	kind := "of type " + cmp.Or(v1alpha1.Truncate(d.text(attributeType), maxName), "unknown")
 	if p := d.text(attributeProfile); p != "" {
-		kind += " and profile " + clip(p, maxName)
+		kind += " and profile " + v1alpha1.Truncate(p, maxName)
 	}
 	return kind
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 )
 
 // decider decides about the gate once the checks are judged.
@@ -162,11 +163,11 @@ func (d *decider) requeue(g Gate) time.Duration {
 	return after
 }
 
-func (d *decider) events(out Decision) []Event {
+func (d *decider) events(out Decision) []event.Event {
 	p := d.in.Previous
-	var told []Event
+	var told []event.Event
 	add := func(warning bool) {
-		told = append(told, Event{Warning: warning, Reason: out.Reason, Message: out.Message})
+		told = append(told, event.New(warning, out.Reason, "Validate", out.Message))
 	}
 	switch {
 	case out.Verdict.Admitted:

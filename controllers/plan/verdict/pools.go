@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
 // maxDevices bounds what is looked at of one driver: no promise comes near it, so what lies beyond changes no result.
@@ -89,22 +91,22 @@ func ofEarlierNode(s *resourcev1.ResourceSlice, node *corev1.Node) bool {
 
 func (p pool) findFault() string {
 	if p.residue > 0 {
-		return fmt.Sprintf("pool %s has %d slices of an earlier Node object", clip(p.name, maxName), p.residue)
+		return fmt.Sprintf("pool %s has %d slices of an earlier Node object", v1alpha1.Truncate(p.name, maxName), p.residue)
 	}
 	names := map[string]bool{}
 	for _, s := range p.members {
 		whole := p.members[0].Spec.Pool
 		if s.Spec.Pool.ResourceSliceCount != whole.ResourceSliceCount {
-			return fmt.Sprintf("pool %s: slices of generation %d disagree whether they are %d or %d", clip(p.name, maxName),
+			return fmt.Sprintf("pool %s: slices of generation %d disagree whether they are %d or %d", v1alpha1.Truncate(p.name, maxName),
 				whole.Generation, whole.ResourceSliceCount, s.Spec.Pool.ResourceSliceCount)
 		}
 		if int64(len(p.members)) != whole.ResourceSliceCount {
-			return fmt.Sprintf("pool %s has %d of %d slices of generation %d", clip(p.name, maxName), len(p.members), whole.ResourceSliceCount, whole.Generation)
+			return fmt.Sprintf("pool %s has %d of %d slices of generation %d", v1alpha1.Truncate(p.name, maxName), len(p.members), whole.ResourceSliceCount, whole.Generation)
 		}
 		for i := range s.Spec.Devices {
 			name := s.Spec.Devices[i].Name
 			if names[name] {
-				return fmt.Sprintf("pool %s has two devices %s", clip(p.name, maxName), clip(name, maxName))
+				return fmt.Sprintf("pool %s has two devices %s", v1alpha1.Truncate(p.name, maxName), v1alpha1.Truncate(name, maxName))
 			}
 			names[name] = true
 		}
@@ -112,8 +114,8 @@ func (p pool) findFault() string {
 	return ""
 }
 
-// maxName bounds a name that is quoted beside others.
-const maxName = 64
+// maxName is the longest name, in bytes, that a verdict quotes beside others.
+const maxName = 67
 
 // devices of the node in the pool's newest generation, complete or not.
 func (p pool) devices(driver, node string) []device {

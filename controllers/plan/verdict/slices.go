@@ -53,7 +53,7 @@ func complete(in Input, e v1alpha1.ExpectedSlices) v1alpha1.Check {
 		if p.fault == "" {
 			continue
 		}
-		c.Result, c.Observed = v1alpha1.CheckWait, clip(p.fault, maxText)
+		c.Result, c.Observed = v1alpha1.CheckWait, v1alpha1.Truncate(p.fault, maxText)
 		c.Hint = "the scheduler ignores such a pool; the driver's pod on this node writes it: kubectl get resourceslices and the log of that pod; " + e.Hint
 		break
 	}
@@ -90,7 +90,7 @@ func promised(in Input, e v1alpha1.ExpectedSlices) []v1alpha1.Check {
 	if len(others) > 0 {
 		out = append(out, v1alpha1.Check{
 			Name: PrefixForeign + e.Driver, Result: v1alpha1.CheckFail, Expected: "only what was promised",
-			Observed: fmt.Sprintf("%d more devices, the first %s: %s", len(others), others[0].kind(), clip(others[0].Name, maxName)),
+			Observed: fmt.Sprintf("%d more devices, the first %s: %s", len(others), others[0].kind(), v1alpha1.Truncate(others[0].Name, maxName)),
 			Hint:     "the GPUs have another mode than ordered, or the driver publishes more than the NodeType promises; " + e.Hint,
 		})
 	}
@@ -115,7 +115,7 @@ func attributes(name string, want v1alpha1.ExpectedDevices, attribute string, de
 	seen, missing, wrong := map[string]bool{}, sample{}, sample{}
 	for _, d := range devices {
 		found := d.attribute(attribute)
-		text := clip(d.text(attribute), maxName)
+		text := v1alpha1.Truncate(d.text(attribute), maxName)
 		switch {
 		case len(found) == 0:
 			if !slices.Contains(want.Optional, attribute) {
@@ -135,7 +135,7 @@ func attributes(name string, want v1alpha1.ExpectedDevices, attribute string, de
 	case len(seen) == 0:
 		return nil
 	default:
-		c.Observed = clip(strings.Join(slices.Sorted(maps.Keys(seen)), ", "), maxText)
+		c.Observed = v1alpha1.Truncate(strings.Join(slices.Sorted(maps.Keys(seen)), ", "), maxText)
 	}
 	return one(c)
 }
@@ -148,7 +148,7 @@ type sample struct {
 
 func (s *sample) add(d device, what string) {
 	if s.count++; s.count == 1 {
-		s.first = clip(d.Name, maxName) + ": " + what
+		s.first = v1alpha1.Truncate(d.Name, maxName) + ": " + what
 	}
 }
 
@@ -171,7 +171,7 @@ func taints(driver string, devices []device) v1alpha1.Check {
 			continue
 		}
 		t := d.Taints[i]
-		tainted.add(d, fmt.Sprintf("%s=%s:%s", clip(t.Key, maxName), clip(t.Value, maxName), clip(string(t.Effect), maxName)))
+		tainted.add(d, fmt.Sprintf("%s=%s:%s", v1alpha1.Truncate(t.Key, maxName), v1alpha1.Truncate(t.Value, maxName), v1alpha1.Truncate(string(t.Effect), maxName)))
 	}
 	if tainted.count > 0 {
 		c.Result, c.Observed = v1alpha1.CheckWait, tainted.String()

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 )
 
 // DefaultSettle holds where the NodeType does not say.
@@ -77,16 +78,6 @@ const (
 	Place Gate = "Place"
 )
 
-// Event is told once the verdict is written.
-type Event struct {
-	// Warning or, if false, normal.
-	Warning bool
-	// Reason is one of the reasons of the condition Validated.
-	Reason string
-	// Message for people.
-	Message string
-}
-
 // Decision is the verdict and what follows from it.
 type Decision struct {
 	// Verdict to be written.
@@ -100,7 +91,7 @@ type Decision struct {
 	// Requeue is when to look again without an event; zero: at the next event.
 	Requeue time.Duration
 	// Events to tell.
-	Events []Event
+	Events []event.Event
 }
 
 // Judge compares and decides.

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/event"
 )
 
 var start = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -263,10 +264,10 @@ func TestTheGate(t *testing.T) {
 	}
 }
 
-func told(events []Event) string {
+func told(events []event.Event) string {
 	var out []string
 	for _, e := range events {
-		if e.Warning {
+		if e.Type == corev1.EventTypeWarning {
 			e.Reason += "!"
 		}
 		out = append(out, e.Reason)

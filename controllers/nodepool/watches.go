@@ -1,0 +1,67 @@
+package nodepool
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// watch adds the objects whose changes start a reconcile.
+func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
+	return b.For(&v1alpha1.NodePool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Owns(&v1alpha1.Machine{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})).
+		Watches(&v1alpha1.Machine{}, soon).
+		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.ofNodeType), builder.WithPredicates(targetChanged))
+}
+
+// countingInterval gathers what happens to a pool's Machines: an installation changes each of them several times, and a fleet
+// that starts would have its pool counted, and written, at each of those.
+const countingInterval = 5 * time.Second
+
+// targetChanged leaves out what a NodeType counts.
+var targetChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, ok1 := e.ObjectOld.(*v1alpha1.NodeType)
+	after, ok2 := e.ObjectNew.(*v1alpha1.NodeType)
+	return ok1 && ok2 && (before.Generation != after.Generation || before.Status.Stable() != after.Status.Stable() || before.Status.Target() != after.Status.Target())
+}}
+
+// soon enqueues the pool of a Machine that changed a little later; that one came or went is seen at once.
+var soon = handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	owner := metav1.GetControllerOf(e.ObjectNew)
+	if owner == nil || owner.Kind != "NodePool" {
+		return
+	}
+	key := types.NamespacedName{Namespace: e.ObjectNew.GetNamespace(), Name: owner.Name}
+	if e.ObjectNew.GetDeletionTimestamp() != nil && e.ObjectOld.GetDeletionTimestamp() == nil {
+		q.Add(reconcile.Request{NamespacedName: key})
+		return
+	}
+	q.AddAfter(reconcile.Request{NamespacedName: key}, countingInterval)
+}}
+
+func (r *Reconciler) ofNodeType(ctx context.Context, changed client.Object) []reconcile.Request {
+	var pools v1alpha1.NodePoolList
+	if err := r.Client.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "Listing the NodePools of a NodeType")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range pools.Items {
+		if pools.Items[i].Spec.NodeTypeRef.Name == changed.GetName() {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pools.Items[i].Namespace, Name: pools.Items[i].Name}})
+		}
+	}
+	return requests
+}
