@@ -25,7 +25,7 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
-	if p.Expectation, err = Declare(p.Expectation, r.Resources); err != nil {
+	if p.Expectation, err = WithDeclaredResources(p.Expectation, r.Resources); err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
 	p.Expectation.AbsentPrefixes = append(slices.Clone(acceleratorDomains), p.Expectation.AbsentPrefixes...)
@@ -46,14 +46,14 @@ func resolveGPU(r spec.Request) (v1alpha1.NodePlan, error) {
 		return v1alpha1.NodePlan{}, nil
 	}
 	for _, row := range modes {
-		if row.fits(r.GPU) {
+		if row.matches(r.GPU) {
 			if row.resolve == nil {
-				return v1alpha1.NodePlan{}, unknown(row)
+				return v1alpha1.NodePlan{}, unknownMode(row)
 			}
 			return row.resolve(r)
 		}
 	}
-	return v1alpha1.NodePlan{}, unknown(mode{Mode: r.GPU.Presentation.Mode, Variant: "vendor " + string(r.GPU.Vendor)})
+	return v1alpha1.NodePlan{}, unknownMode(mode{Mode: r.GPU.Presentation.Mode, Variant: "vendor " + string(r.GPU.Vendor)})
 }
 
 // mode is a row of the table of modes: the first row that fits a GPU spec resolves it.
@@ -64,28 +64,28 @@ type mode struct {
 	Mode v1alpha1.PresentationMode
 	// Variant says which part of the mode the row is about.
 	Variant string
-	// matches tells the variant from others of the same vendor and mode; nil: every one.
-	matches func(*v1alpha1.GPUSpec) bool
+	// isVariant tells the variant from others of the same vendor and mode; nil: every one.
+	isVariant func(*v1alpha1.GPUSpec) bool
 	// resolve plans it; nil: this version does not know it.
 	resolve func(spec.Request) (v1alpha1.NodePlan, error)
 }
 
 // modes is the table. Order matters: what is special stands before what is general.
 var modes = []mode{
-	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "virtual machines", matches: toVMs, resolve: passthrough.ResolveVM},
-	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "containers, whole or shared, DRA", matches: byDRA, resolve: dra.Resolve},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "virtual machines", isVariant: isForVMs, resolve: passthrough.ResolveVM},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "containers, whole or shared, DRA", isVariant: isAdvertisedByDRA, resolve: dra.Resolve},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "containers, whole or shared, device plugin", resolve: passthrough.ResolveContainer},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeVGPU, Variant: "host and guest", resolve: vgpu.Resolve},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeMIG, Variant: "strategies none, single, mixed; device plugin, DRA", resolve: mig.Resolve},
-	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "partitioned by layout", matches: partitionedByLayout, resolve: mig.ResolveClaims},
+	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "partitioned by layout", isVariant: isPartitionedByLayout, resolve: mig.ResolveDRA},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModeDRA, Variant: "whole, shared, VFIO, partitioned by claims", resolve: dra.Resolve},
 	{Vendor: v1alpha1.VendorAMD, Mode: v1alpha1.ModePassthrough, Variant: "containers, whole and partitioned, device plugin and DRA", resolve: amd.Resolve},
 	{Vendor: v1alpha1.VendorAMD, Mode: v1alpha1.ModeDRA, Variant: "whole and partitioned, gpu.amd.com", resolve: amd.Resolve},
 	{Vendor: v1alpha1.VendorGeneric, Mode: v1alpha1.ModePassthrough, Variant: "any accelerator with a device plugin or a DRA driver", resolve: generic.Resolve},
 }
 
-func (m mode) fits(gpu *v1alpha1.GPUSpec) bool {
-	return m.Vendor == gpu.Vendor && m.Mode == gpu.Presentation.Mode && (m.matches == nil || m.matches(gpu))
+func (m mode) matches(gpu *v1alpha1.GPUSpec) bool {
+	return m.Vendor == gpu.Vendor && m.Mode == gpu.Presentation.Mode && (m.isVariant == nil || m.isVariant(gpu))
 }
 
 // String is how messages and the package documentation name the row.
@@ -93,7 +93,7 @@ func (m mode) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s: %s", m.Vendor, m.Mode, m.Variant))
 }
 
-func unknown(m mode) error {
+func unknownMode(m mode) error {
 	var known []string
 	for _, row := range modes {
 		if row.resolve != nil {
@@ -106,17 +106,17 @@ func unknown(m mode) error {
 	}
 }
 
-func toVMs(gpu *v1alpha1.GPUSpec) bool {
+func isForVMs(gpu *v1alpha1.GPUSpec) bool {
 	p := gpu.Presentation.Passthrough
 	return p != nil && p.Workload == v1alpha1.WorkloadVM
 }
 
-func byDRA(gpu *v1alpha1.GPUSpec) bool {
+func isAdvertisedByDRA(gpu *v1alpha1.GPUSpec) bool {
 	p := gpu.Presentation.Passthrough
 	return p != nil && p.Advertise == v1alpha1.AdvertiseDRA
 }
 
-func partitionedByLayout(gpu *v1alpha1.GPUSpec) bool {
+func isPartitionedByLayout(gpu *v1alpha1.GPUSpec) bool {
 	d := gpu.Presentation.DRA
 	return d != nil && len(d.Layout) > 0
 }

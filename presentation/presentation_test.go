@@ -248,7 +248,7 @@ func TestEveryNVIDIAPlanSetsTheMIGModeBeforeKubelet(t *testing.T) {
 		}
 	}
 	for name, r := range requests() {
-		if r.GPU != nil && r.GPU.Vendor == v1alpha1.VendorNVIDIA && r.GPU.Driver.Source != v1alpha1.DriverFromOperator && r.GPU.Presentation.Mode != v1alpha1.ModeVGPU && !toVMs(r.GPU) {
+		if r.GPU != nil && r.GPU.Vendor == v1alpha1.VendorNVIDIA && r.GPU.Driver.Source != v1alpha1.DriverFromOperator && r.GPU.Presentation.Mode != v1alpha1.ModeVGPU && !isForVMs(r.GPU) {
 			check(name, r)
 		}
 	}

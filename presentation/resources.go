@@ -17,23 +17,23 @@ import (
 // comes from another presentation, or another node's leftovers.
 var acceleratorDomains = []string{wellknown.AMDDomain, wellknown.IntelGPUDomain, wellknown.HabanaDomain, wellknown.NVIDIADomain}
 
-// acceleratorDrivers publish accelerators as devices of ResourceSlices. NVIDIA's driver for compute domains is none of them.
-var acceleratorDrivers = []string{wellknown.GaudiDRADriver, wellknown.AMDDRADriver, wellknown.IntelGPUDRADriver, wellknown.NVIDIADRADriver}
+// acceleratorDRADrivers publish accelerators as devices of ResourceSlices. NVIDIA's driver for compute domains is none of them.
+var acceleratorDRADrivers = []string{wellknown.GaudiDRADriver, wellknown.AMDDRADriver, wellknown.IntelGPUDRADriver, wellknown.NVIDIADRADriver}
 
-// gpuNames begin the names of GPUs among them; other devices, such as network functions, may be promised beside GPUs.
-var gpuNames = []string{wellknown.AMDDomain, wellknown.IntelGPUDomain, wellknown.HabanaDomain, wellknown.NVIDIAGPU, wellknown.NVIDIAMIGPrefix}
+// gpuResourcePrefixes begin the names of GPUs among them; other devices, such as network functions, may be promised beside GPUs.
+var gpuResourcePrefixes = []string{wellknown.AMDDomain, wellknown.IntelGPUDomain, wellknown.HabanaDomain, wellknown.NVIDIAGPU, wellknown.NVIDIAMIGPrefix}
 
-// Declare is the expectation with the resources that a NodeType declares beside what follows from its GPUs. When the two
+// WithDeclaredResources is the expectation with the resources that a NodeType declares beside what follows from its GPUs. When the two
 // disagree, the error is a *Refusal. The expectation that is given stays as it is.
-func Declare(e v1alpha1.NodeExpectation, declared corev1.ResourceList) (v1alpha1.NodeExpectation, error) {
+func WithDeclaredResources(e v1alpha1.NodeExpectation, declared corev1.ResourceList) (v1alpha1.NodeExpectation, error) {
 	derived := len(e.Resources)
 	e.Resources = slices.Clone(e.Resources)
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
 		quantity := declared[name]
 		if quantity.Sign() < 0 {
-			return v1alpha1.NodeExpectation{}, disagree(name, "promise/negative", "it is %s, and a promise cannot be negative", quantity.String())
+			return v1alpha1.NodeExpectation{}, disagreement(name, "promise/negative", "it is %s, and a promise cannot be negative", quantity.String())
 		}
-		if err := promiseOne(name, quantity, &e, derived); err != nil {
+		if err := addResource(name, quantity, &e, derived); err != nil {
 			return v1alpha1.NodeExpectation{}, err
 		}
 	}
@@ -41,7 +41,7 @@ func Declare(e v1alpha1.NodeExpectation, declared corev1.ResourceList) (v1alpha1
 	return e, nil
 }
 
-func promiseOne(name corev1.ResourceName, quantity resource.Quantity, e *v1alpha1.NodeExpectation, derived int) error {
+func addResource(name corev1.ResourceName, quantity resource.Quantity, e *v1alpha1.NodeExpectation, derived int) error {
 	switch {
 	case name == corev1.ResourceCPU:
 		e.CPU = &quantity
@@ -52,28 +52,28 @@ func promiseOne(name corev1.ResourceName, quantity resource.Quantity, e *v1alpha
 	case strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
 		e.Resources = append(e.Resources, v1alpha1.ExpectedResource{Name: name, Quantity: quantity, Hint: "on the node: cat /proc/cmdline; the image's kernel arguments reserve hugepages"})
 	case strings.Contains(string(name), "/"):
-		return promiseExtended(name, quantity, e, derived)
+		return addExtendedResource(name, quantity, e, derived)
 	default:
-		return disagree(name, "promise/unknown-resource", "no node advertises a resource of that name that could be checked; use cpu, memory, ephemeral-storage, hugepages-SIZE or an extended resource such as vendor.example/device")
+		return disagreement(name, "promise/unknown-resource", "no node advertises a resource of that name that could be checked; use cpu, memory, ephemeral-storage, hugepages-SIZE or an extended resource such as vendor.example/device")
 	}
 	return nil
 }
 
-func promiseExtended(name corev1.ResourceName, quantity resource.Quantity, e *v1alpha1.NodeExpectation, derived int) error {
+func addExtendedResource(name corev1.ResourceName, quantity resource.Quantity, e *v1alpha1.NodeExpectation, derived int) error {
 	if quantity.MilliValue()%1000 != 0 {
-		return disagree(name, "promise/fraction", "it is %s, and extended resources are whole numbers", quantity.String())
+		return disagreement(name, "promise/fraction", "it is %s, and extended resources are whole numbers", quantity.String())
 	}
 	for _, d := range e.Resources[:derived] {
 		if d.Name != name {
 			continue
 		}
 		if d.Quantity.Cmp(quantity) != 0 {
-			return disagree(name, "promise/gpu", "it is %s, and %s follows from spec.gpu: correct one of them, or leave the resource out", quantity.String(), d.Quantity.String())
+			return disagreement(name, "promise/gpu", "it is %s, and %s follows from spec.gpu: correct one of them, or leave the resource out", quantity.String(), d.Quantity.String())
 		}
 		return nil
 	}
-	if slices.ContainsFunc(gpuNames, func(p string) bool { return strings.HasPrefix(string(name), p) }) {
-		return disagree(name, "promise/gpu", "it is promised, and no such resource follows from spec.gpu: remove it, or change the presentation")
+	if slices.ContainsFunc(gpuResourcePrefixes, func(p string) bool { return strings.HasPrefix(string(name), p) }) {
+		return disagreement(name, "promise/gpu", "it is promised, and no such resource follows from spec.gpu: remove it, or change the presentation")
 	}
 	e.Resources = append(e.Resources, v1alpha1.ExpectedResource{Name: name, Quantity: quantity, Waits: true, Hint: "the device plugin that advertises it: is its pod on the node, and what does it log?"})
 	return nil
@@ -81,13 +81,13 @@ func promiseExtended(name corev1.ResourceName, quantity resource.Quantity, e *v1
 
 // absentDrivers are those that publish nothing of what is expected, beside those that a mode itself knows.
 func absentDrivers(e v1alpha1.NodeExpectation) []string {
-	all := append(slices.Clone(acceleratorDrivers), e.AbsentDrivers...)
+	all := append(slices.Clone(acceleratorDRADrivers), e.AbsentDrivers...)
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(driver string) bool {
 		return slices.ContainsFunc(e.Slices, func(s v1alpha1.ExpectedSlices) bool { return s.Driver == driver })
 	})
 }
 
-func disagree(name corev1.ResourceName, rule, format string, args ...any) error {
+func disagreement(name corev1.ResourceName, rule, format string, args ...any) error {
 	return spec.Refuse(spec.ResourceField(string(name)), v1alpha1.ReasonResourcesDisagree, rule, format, args...)
 }

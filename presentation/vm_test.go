@@ -161,8 +161,8 @@ func FuzzPCIAddress(f *testing.F) {
 		var domain, bus, device, function uint
 		n, err := fmt.Sscanf(s, "%04x:%02x:%02x.%1x", &domain, &bus, &device, &function)
 		want := err == nil && n == 4 && device < 32 && function < 8 && fmt.Sprintf("%04x:%02x:%02x.%x", domain, bus, device, function) == s
-		if passthrough.Address(s) != want {
-			t.Errorf("%q is a PCI address: %v, want %v", s, passthrough.Address(s), want)
+		if passthrough.IsPCIAddress(s) != want {
+			t.Errorf("%q is a PCI address: %v, want %v", s, passthrough.IsPCIAddress(s), want)
 		}
 	})
 }

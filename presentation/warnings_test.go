@@ -63,13 +63,13 @@ func TestAMIGModeThatNothingTurnsOffIsToldOf(t *testing.T) {
 		byClaims := requestFor(m)
 		claims(v1alpha1.DRASpec{})(&byClaims)
 		byOperator(&byClaims, "595.91.07")
-		toVMs := machines(m.Name, 8, func(s *v1alpha1.PassthroughSpec) { s.ResourceName = "nvidia.com/GPU" })
+		isForVMs := machines(m.Name, 8, func(s *v1alpha1.PassthroughSpec) { s.ResourceName = "nvidia.com/GPU" })
 		if m.FormFactor == catalogue.Superchip {
-			byClaims.GPU.Count, toVMs.GPU.Count = 4, 4
+			byClaims.GPU.Count, isForVMs.GPU.Count = 4, 4
 		}
-		for what, r := range map[string]spec.Request{"DRA": byClaims, "virtual machines": toVMs} {
-			if got := slices.Contains(warned(t, r), "unset/mig-mode"); got != m.MIGModePersists() {
-				t.Errorf("%s, %s: told of: %v, and the mode persists: %v", m.Name, what, got, m.MIGModePersists())
+		for what, r := range map[string]spec.Request{"DRA": byClaims, "virtual machines": isForVMs} {
+			if got := slices.Contains(warned(t, r), "unset/mig-mode"); got != m.HasPersistentMIGMode() {
+				t.Errorf("%s, %s: told of: %v, and the mode persists: %v", m.Name, what, got, m.HasPersistentMIGMode())
 			}
 		}
 	}

@@ -109,7 +109,7 @@ func (r *Reconciler) promise(ctx context.Context, m *v1alpha1.Machine) (observat
 	if err != nil {
 		return unknown(v1alpha1.ReasonRenderingUnreadable, err.Error())
 	}
-	seen.expectation, err = presentation.Declare(plan.Expectation, nodeType.Spec.Resources)
+	seen.expectation, err = presentation.WithDeclaredResources(plan.Expectation, nodeType.Spec.Resources)
 	var refusal *spec.Refusal
 	if errors.As(err, &refusal) {
 		return unknown(refusal.Reason, refusal.Error())

@@ -21,99 +21,99 @@ const minimumContainerd = "1.7"
 
 // Resolve plans AMD GPUs for containers. The error is a *spec.Refusal.
 func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
-	model, err := judge(r)
+	model, err := checkRequest(r)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
 	partitions := r.GPU.Presentation.Partitions
-	parted, err := read(partitions, model)
+	gpuPartition, err := requestedPartition(partitions, model)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
-	p, err := node(r, model, parted)
+	p, err := nodePlan(r, model, gpuPartition)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
-	if !parted.isDocumented(model) {
-		p.Warnings = append(p.Warnings, v1alpha1.PlanWarning{Rule: "unverified/amd-partition", Message: fmt.Sprintf("%s with %s is what the kernel takes and AMD does not document for %s", parted.compute, parted.memory, model.Name)})
+	if !gpuPartition.isDocumented(model) {
+		p.Warnings = append(p.Warnings, v1alpha1.PlanWarning{Rule: "unverified/amd-partition", Message: fmt.Sprintf("%s with %s is what the kernel takes and AMD does not document for %s", gpuPartition.compute, gpuPartition.memory, model.Name)})
 	}
-	count := int(r.GPU.Count) * parted.parts(model.XCC)
-	if byClaims(r.GPU) {
-		publish(&p, r, parted, count)
+	count := int(r.GPU.Count) * gpuPartition.devicesPerGPU(model.XCC)
+	if isAdvertisedByDRA(r.GPU) {
+		expectDevices(&p, r, gpuPartition, count)
 		return p, nil
 	}
 	name, naming := wellknown.AMDGPU, wellknown.AMDNamingSingle
 	if partitions != nil && partitions.ResourceNaming == wellknown.AMDNamingMixed {
-		name, naming = wellknown.AMDDomain+parted.String(), wellknown.AMDNamingMixed
+		name, naming = wellknown.AMDDomain+gpuPartition.String(), wellknown.AMDNamingMixed
 	}
 	p.Tenant.ResourceNaming = naming
 	p.Expectation.Resources = []v1alpha1.ExpectedResource{{
 		Name: corev1.ResourceName(name), Quantity: *resource.NewQuantity(int64(count), resource.DecimalSI), Waits: true,
-		Hint: "is the pod of AMD's device plugin on the node, does it tolerate the gate, and is its resource_naming_strategy " + naming + "? It counts devices only when it starts. On the node: amd-smi partition; journalctl -u " + gpumode.Unit,
+		Hint: "is the pod of AMD's device plugin on the node, does it tolerate the gate, and is its resource_naming_strategy " + naming + "? It counts devices only when it starts. On the node: amd-smi partition; journalctl -u " + gpumode.UnitName,
 	}}
 	return p, nil
 }
 
-func byClaims(gpu *v1alpha1.GPUSpec) bool {
+func isAdvertisedByDRA(gpu *v1alpha1.GPUSpec) bool {
 	p := gpu.Presentation.Passthrough
 	return gpu.Presentation.Mode == v1alpha1.ModeDRA || p != nil && p.Advertise == v1alpha1.AdvertiseDRA
 }
 
-// node plans who partitions the GPUs, and when.
-func node(r spec.Request, model catalogue.Model, parted partition) (v1alpha1.NodePlan, error) {
+// nodePlan plans who partitions the GPUs, and when.
+func nodePlan(r spec.Request, model catalogue.Model, gpuPartition partition) (v1alpha1.NodePlan, error) {
 	if r.GPU.Driver.Source == v1alpha1.DriverFromOperator {
-		return byOperator(r, parted)
+		return operatorPlan(r, gpuPartition)
 	}
-	file, unit := gpumode.Mode(parted.mode(model, r.GPU.Count))
+	file, unit := gpumode.FileAndUnit(gpuPartition.modeScript(model, r.GPU.Count))
 	p := v1alpha1.NodePlan{
 		Modules:  v1alpha1.KernelModules{Load: []string{"amdgpu"}},
 		Packages: r.GPU.Driver.Packages, Files: []v1alpha1.NodeFile{file}, Units: []v1alpha1.SystemdUnit{unit},
 	}
-	if parted.compute == "CPX" {
-		p.Modules.Blacklist = []string{display}
+	if gpuPartition.compute == "CPX" {
+		p.Modules.Blacklist = []string{displayDriver}
 	}
 	return p, nil
 }
 
-func byOperator(r spec.Request, parted partition) (v1alpha1.NodePlan, error) {
-	profile, known := profiles[parted]
+func operatorPlan(r spec.Request, gpuPartition partition) (v1alpha1.NodePlan, error) {
+	profile, known := configProfiles[gpuPartition]
 	if !known {
-		return v1alpha1.NodePlan{}, spec.Invalid(spec.GPUField("driver.source"), "amd/profile", "it is Operator, and the default configuration of its device config manager has no profile for %s with %s: use source: Image or Packages", parted.compute, parted.memory)
+		return v1alpha1.NodePlan{}, spec.Invalid(spec.GPUField("driver.source"), "amd/profile", "it is Operator, and the default configuration of its device config manager has no profile for %s with %s: use source: Image or Packages", gpuPartition.compute, gpuPartition.memory)
 	}
 	p := v1alpha1.NodePlan{
 		Modules: v1alpha1.KernelModules{Blacklist: []string{"amdgpu"}}, // The operator loads its own.
 		Tenant:  v1alpha1.TenantSoftware{DriverVersion: r.GPU.Driver.Version},
 	}
-	if parted == whole {
+	if gpuPartition == unpartitioned {
 		return p, nil
 	}
 	p.NodeLabels = map[string]string{wellknown.LabelAMDConfigProfile: profile}
 	const state = wellknown.LabelAMDConfigProfileState
 	p.Expectation.Labels = []v1alpha1.ExpectedLabel{{Check: "label/" + state, Key: state, Value: "success", Hint: "kubectl logs of the pod of AMD's device config manager on the node; the device plugin must start again after it"}}
-	if parted.compute == "CPX" {
-		p.Modules.Blacklist = append(p.Modules.Blacklist, display)
+	if gpuPartition.compute == "CPX" {
+		p.Modules.Blacklist = append(p.Modules.Blacklist, displayDriver)
 		// The operator starts the GPUs' driver later.
-		file, unit := gpumode.Mode(append([]string{"# Free the device number of the BMC's display before the GPUs' driver starts."}, freeNumbers()...))
+		file, unit := gpumode.FileAndUnit(append([]string{"# Free the device number of the BMC's display before the GPUs' driver starts."}, freeDeviceNumbers()...))
 		p.Files, p.Units = []v1alpha1.NodeFile{file}, []v1alpha1.SystemdUnit{unit}
 	}
 	return p, nil
 }
 
-// publish expects the devices of AMD's DRA driver, as its code of October 2025 has them.
-func publish(p *v1alpha1.NodePlan, r spec.Request, parted partition, count int) {
-	device := v1alpha1.ExpectedDevices{Type: "amdgpu", Count: count, Attributes: map[string][]string{"partitionProfile": {parted.String()}}, Optional: []string{"partitionProfile"}}
-	if parted != whole {
+// expectDevices expects the devices of AMD's DRA driver, as its code of October 2025 has them.
+func expectDevices(p *v1alpha1.NodePlan, r spec.Request, gpuPartition partition, count int) {
+	device := v1alpha1.ExpectedDevices{Type: "amdgpu", Count: count, Attributes: map[string][]string{"partitionProfile": {gpuPartition.String()}}, Optional: []string{"partitionProfile"}}
+	if gpuPartition != unpartitioned {
 		device.Type, device.Optional = "amdgpu-partition", nil
 	}
 	p.Expectation.Slices = []v1alpha1.ExpectedSlices{{
 		Driver: wellknown.AMDDRADriver, DeviceClasses: []v1alpha1.ExpectedDeviceClass{{Name: wellknown.AMDDRADriver, Count: count}}, Devices: []v1alpha1.ExpectedDevices{device},
-		Hint: "is the pod of AMD's DRA driver on the node, and does it tolerate the gate? On the node: amd-smi partition; journalctl -u " + gpumode.Unit,
+		Hint: "is the pod of AMD's DRA driver on the node, and does it tolerate the gate? On the node: amd-smi partition; journalctl -u " + gpumode.UnitName,
 	}}
 	p.Warnings = append(p.Warnings, v1alpha1.PlanWarning{Rule: "unverified/amd-dra", Message: "the devices of " + wellknown.AMDDRADriver + " are expected as its code of October 2025 publishes them; a newer driver may differ"})
 }
 
-// judge finds the model, and refuses what its driver or AMD's software cannot do.
-func judge(r spec.Request) (catalogue.Model, error) {
+// checkRequest finds the model, and refuses what its driver or AMD's software cannot do.
+func checkRequest(r spec.Request) (catalogue.Model, error) {
 	model, err := catalogue.Lookup(r.GPU.Vendor, r.GPU.Model)
 	if err != nil {
 		return catalogue.Model{}, spec.Invalid(spec.GPUField("model"), "gpu/model", "%v", err)
@@ -121,39 +121,39 @@ func judge(r spec.Request) (catalogue.Model, error) {
 	if r.GPU.Count < 1 || r.GPU.Count > 64 {
 		return catalogue.Model{}, spec.Invalid(spec.GPUField("count"), "gpu/count", "it is %d, and a server has 1 to 64 GPUs", r.GPU.Count)
 	}
-	if err := judgeMode(r); err != nil {
+	if err := checkMode(r); err != nil {
 		return catalogue.Model{}, err
 	}
-	return model, judgeDriver(r)
+	return model, checkDriver(r)
 }
 
-func judgeMode(r spec.Request) error {
+func checkMode(r spec.Request) error {
 	if p := r.GPU.Presentation.Passthrough; p != nil {
 		if p.Workload == v1alpha1.WorkloadVM {
 			return spec.Invalid(spec.PresentationField("passthrough.workload"), "amd/vm", "it is VM, and this version does not present AMD GPUs to virtual machines: choose Container")
 		}
 		if p.Sharing != nil {
-			return unshared("passthrough")
+			return sharingRefusal("passthrough")
 		}
 	}
 	if d := r.GPU.Presentation.DRA; d != nil {
 		if d.Sharing != nil {
-			return unshared("dra")
+			return sharingRefusal("dra")
 		}
 		plain := v1alpha1.DRASpec{Driver: cmp.Or(d.Driver, wellknown.AMDDRADriver), Devices: cmp.Or(d.Devices, spec.DRADevicesGPU)}
 		if plain.Driver != wellknown.AMDDRADriver || plain.Devices != spec.DRADevicesGPU || len(d.FeatureGates)+len(d.Layout) > 0 {
 			return spec.Invalid(spec.PresentationField("dra"), "dra/driver", "GPUs of vendor amd are published by %s, as devices: GPU, without feature gates or a layout: correct it; partitions are in presentation.partitions", wellknown.AMDDRADriver)
 		}
 	}
-	return judgeClaims(r)
+	return checkContainerd(r)
 }
 
-func unshared(mode string) error {
-	return spec.Invalid(spec.PresentationField(mode+".sharing"), "amd/sharing", "AMD's software shares no GPU between pods: remove it, or partition them with presentation.partitions")
+func sharingRefusal(modeScript string) error {
+	return spec.Invalid(spec.PresentationField(modeScript+".sharing"), "amd/sharing", "AMD's software shares no GPU between pods: remove it, or partition them with presentation.partitions")
 }
 
-func judgeClaims(r spec.Request) error {
-	if c := r.Image.Software.Containerd; byClaims(r.GPU) {
+func checkContainerd(r spec.Request) error {
+	if c := r.Image.Software.Containerd; isAdvertisedByDRA(r.GPU) {
 		if older, ok := spec.IsOlderVersion(c, minimumContainerd); older || !ok {
 			return spec.Invalid(spec.ImageField("software.containerd"), "dra/containerd-version", "it is %q, and %s or newer is needed: devices reach containers by CDI", c, minimumContainerd)
 		}
@@ -161,7 +161,7 @@ func judgeClaims(r spec.Request) error {
 	return nil
 }
 
-func judgeDriver(r spec.Request) error {
+func checkDriver(r spec.Request) error {
 	baked, source, version := r.Image.Software.GPUDriver, r.GPU.Driver.Source, r.GPU.Driver.Version
 	fromImage := source == "" || source == v1alpha1.DriverFromImage
 	switch {

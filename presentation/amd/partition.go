@@ -13,28 +13,28 @@ import (
 // partition is how every GPU of a node is partitioned.
 type partition struct{ compute, memory string }
 
-// display is the driver of the display that BMCs show.
-const display = "ast"
+// displayDriver is the driver of the display that BMCs show.
+const displayDriver = "ast"
 
-// whole is what every GPU is after a boot.
-var whole = partition{"SPX", "NPS1"}
+// unpartitioned is what every GPU is after a boot.
+var unpartitioned = partition{"SPX", "NPS1"}
 
 // Words of the kernel, in the order in which they are told.
 var (
-	computes = []string{"SPX", "DPX", "TPX", "QPX", "CPX"}
-	memories = map[string]int{"NPS1": 1, "NPS2": 2, "NPS3": 3, "NPS4": 4}
+	computeModes = []string{"SPX", "DPX", "TPX", "QPX", "CPX"}
+	memoryModes  = map[string]int{"NPS1": 1, "NPS2": 2, "NPS3": 3, "NPS4": 4}
 )
 
-// documented are the combinations that AMD documents by model, beside whole GPUs (its partitioning guide of 2025-09).
-var documented = map[string][]partition{"MI300X-192GB": {{"CPX", "NPS1"}, {"CPX", "NPS4"}}}
+// documentedPartitions are the combinations that AMD documents by model, beside whole GPUs (its partitioning guide of 2025-09).
+var documentedPartitions = map[string][]partition{"MI300X-192GB": {{"CPX", "NPS1"}, {"CPX", "NPS4"}}}
 
-// profiles of the device config manager's default configuration.
-var profiles = map[partition]string{
-	whole: "default", {"CPX", "NPS1"}: "cpx_nps1_all", {"CPX", "NPS4"}: "cpx_nps4_all", {"DPX", "NPS2"}: "dpx_nps2_all", {"QPX", "NPS1"}: "qpx_nps1_all",
+// configProfiles of the device config manager's default configuration.
+var configProfiles = map[partition]string{
+	unpartitioned: "default", {"CPX", "NPS1"}: "cpx_nps1_all", {"CPX", "NPS4"}: "cpx_nps4_all", {"DPX", "NPS2"}: "dpx_nps2_all", {"QPX", "NPS1"}: "qpx_nps1_all",
 }
 
-// parts is how many devices one GPU becomes; 0: it cannot be.
-func (p partition) parts(xcc int) int {
+// devicesPerGPU is how many devices one GPU becomes; 0: it cannot be.
+func (p partition) devicesPerGPU(xcc int) int {
 	switch p.compute {
 	case "SPX":
 		return 1
@@ -50,20 +50,20 @@ func (p partition) parts(xcc int) int {
 	return 0
 }
 
-// valid is the kernel's rule (amdgpu's __aqua_vanjaram_is_valid_mode), and AMD's that memory is not parted more than compute.
-func (p partition) valid(xcc int) bool {
-	nps, known := memories[p.memory]
-	if !known || xcc == 0 || nps > p.parts(xcc) {
+// isValid is the kernel's rule (amdgpu's __aqua_vanjaram_is_valid_mode), and AMD's that memory is not parted more than compute.
+func (p partition) isValid(xcc int) bool {
+	nps, known := memoryModes[p.memory]
+	if !known || xcc == 0 || nps > p.devicesPerGPU(xcc) {
 		return false
 	}
-	rule, known := rules[p.compute]
-	return known && slices.Contains(rule.memories, nps) && rule.dies(xcc, nps)
+	rule, known := partitionRules[p.compute]
+	return known && slices.Contains(rule.memoryModes, nps) && rule.dies(xcc, nps)
 }
 
-// rules are by compute partition: with how many memory partitions, and of how many compute dies.
-var rules = map[string]struct {
-	memories []int
-	dies     func(xcc, nps int) bool
+// partitionRules are by compute partition: with how many memory partitions, and of how many compute dies.
+var partitionRules = map[string]struct {
+	memoryModes []int
+	dies        func(xcc, nps int) bool
 }{
 	"SPX": {[]int{1}, func(int, int) bool { return true }},
 	"DPX": {[]int{1, 2}, func(xcc, _ int) bool { return xcc%4 == 0 }},
@@ -75,19 +75,19 @@ var rules = map[string]struct {
 // String is how the device plugin and the labels write it: cpx_nps4.
 func (p partition) String() string { return strings.ToLower(p.compute + "_" + p.memory) }
 
-// read finds the partition that is ordered, and refuses what the kernel does.
-func read(partitions *v1alpha1.PartitionSpec, model catalogue.Model) (partition, error) {
+// requestedPartition finds the partition that is ordered, and refuses what the kernel does.
+func requestedPartition(partitions *v1alpha1.PartitionSpec, model catalogue.Model) (partition, error) {
 	if partitions == nil {
-		return whole, nil
+		return unpartitioned, nil
 	}
 	p := partition{partitions.Compute, partitions.Memory}
-	if p.valid(model.XCC) {
+	if p.isValid(model.XCC) {
 		return p, nil
 	}
 	var fits []string
-	for _, c := range computes {
+	for _, c := range computeModes {
 		for _, m := range []string{"NPS1", "NPS2", "NPS3", "NPS4"} {
-			if (partition{c, m}).valid(model.XCC) {
+			if (partition{c, m}).isValid(model.XCC) {
 				fits = append(fits, c+" with "+m)
 			}
 		}
@@ -95,15 +95,15 @@ func read(partitions *v1alpha1.PartitionSpec, model catalogue.Model) (partition,
 	return partition{}, spec.Invalid(spec.PresentationField("partitions.compute"), "amd/partition", "%s with memory %s is not possible on %s, which has %d compute dies: it can be %s", partitions.Compute, partitions.Memory, model.Name, model.XCC, strings.Join(fits, ", "))
 }
 
-// mode writes the partitions of every GPU of the model, and makes sure of them.
-func (p partition) mode(model catalogue.Model, count int32) []string {
+// modeScript writes the partitions of every GPU of the model, and makes sure of them.
+func (p partition) modeScript(model catalogue.Model, count int32) []string {
 	var ids []string
 	for _, id := range model.PCIDevices {
 		ids = append(ids, "0x"+model.PCIVendor+":0x"+id)
 	}
 	lines := []string{"# Partition every GPU as " + p.compute + " with " + p.memory + " before kubelet starts. GPUs are whole again after every boot."}
 	if p.compute == "CPX" {
-		lines = append(lines, freeNumbers("\tmodprobe -r amdgpu", "\tmodprobe amdgpu")...)
+		lines = append(lines, freeDeviceNumbers("\tmodprobe -r amdgpu", "\tmodprobe amdgpu")...)
 	}
 	return append(lines,
 		"gpus=$(for device in /sys/bus/pci/devices/*; do",
@@ -142,13 +142,13 @@ func (p partition) mode(model catalogue.Model, count int32) []string {
 	)
 }
 
-// freeNumbers takes the driver of the BMC's display out, which has a device number that partitions need. At the first boot
+// freeDeviceNumbers takes the driver of the BMC's display out, which has a device number that partitions need. At the first boot
 // it came before the blacklist was written. Numbers are given away when the GPUs' driver starts, which follows.
-func freeNumbers(start ...string) []string {
-	lines := []string{"if [ -e /sys/module/" + display + " ]; then", "\tmodprobe -r " + display}
+func freeDeviceNumbers(start ...string) []string {
+	lines := []string{"if [ -e /sys/module/" + displayDriver + " ]; then", "\tmodprobe -r " + displayDriver}
 	return append(append(lines, start...), "fi")
 }
 
 func (p partition) isDocumented(model catalogue.Model) bool {
-	return p == whole || slices.Contains(documented[model.Name], p)
+	return p == unpartitioned || slices.Contains(documentedPartitions[model.Name], p)
 }

@@ -16,10 +16,10 @@ func TestWhatIsValidIsTheVendorsTable(t *testing.T) {
 		0: "",
 	} {
 		var got []string
-		for _, c := range append(computes, "", "MPX") {
+		for _, c := range append(computeModes, "", "MPX") {
 			for _, m := range []string{"", "NPS1", "NPS2", "NPS3", "NPS4", "NPS8"} {
-				if p := (partition{c, m}); p.valid(xcc) {
-					got = append(got, p.String()+"="+string(rune('0'+p.parts(xcc))))
+				if p := (partition{c, m}); p.isValid(xcc) {
+					got = append(got, p.String()+"="+string(rune('0'+p.devicesPerGPU(xcc))))
 				}
 			}
 		}
@@ -30,19 +30,19 @@ func TestWhatIsValidIsTheVendorsTable(t *testing.T) {
 }
 
 func TestEveryDocumentedPartitionAndEveryProfileIsValid(t *testing.T) {
-	for name, all := range documented {
+	for name, all := range documentedPartitions {
 		model, err := catalogue.Lookup(v1alpha1.VendorAMD, name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range all {
-			if !p.valid(model.XCC) {
+			if !p.isValid(model.XCC) {
 				t.Errorf("%s is documented for %s and not valid", p, name)
 			}
 		}
 	}
-	for p, name := range profiles {
-		if !p.valid(8) || p != whole && !strings.HasPrefix(name, p.String()) {
+	for p, name := range configProfiles {
+		if !p.isValid(8) || p != unpartitioned && !strings.HasPrefix(name, p.String()) {
 			t.Errorf("%s is not valid, or not what the profile %s says", p, name)
 		}
 	}

@@ -76,26 +76,26 @@ type Model struct {
 	Link Link
 	// MinimumDriver is the oldest driver that knows the model; empty: not verified, and not judged.
 	MinimumDriver string
-	// SureDriver is from which driver on the vendor's documents name the model, where MinimumDriver is that of its
+	// DocumentedDriver is from which driver on the vendor's documents name the model, where MinimumDriver is that of its
 	// nearest relative; empty: MinimumDriver is the model's own.
-	SureDriver string
+	DocumentedDriver string
 	// OpenModules says that only the open kernel modules drive the model.
 	OpenModules bool
 	// VGPUName begins the names of the model's vGPU types: H100XM; empty: it has none that are known.
 	VGPUName string
-	// vgpu is the types, as VGPUTypes reads them.
-	vgpu string
+	// vgpuTypes is the types, as VGPUTypes reads them.
+	vgpuTypes string
 	// XCC is how many compute dies an AMD GPU has, into which it can be partitioned; 0: it cannot.
 	XCC int
 	// Geometry is how the model can be partitioned; nil: it cannot. Callers must not change it.
 	Geometry *Geometry
-	// PlacesInferred says that the geometry's places were never seen listed for the model, but follow from its relatives'.
-	PlacesInferred bool
+	// PlacementsInferred says that the geometry's places were never seen listed for the model, but follow from its relatives'.
+	PlacementsInferred bool
 }
 
-// MIGModePersists says whether the MIG mode is kept in the GPU's InfoROM. If so it survives a reboot and a re-image,
+// HasPersistentMIGMode says whether the MIG mode is kept in the GPU's InfoROM. If so it survives a reboot and a re-image,
 // and changing it takes a GPU reset; from Hopper on it lives only while the driver is loaded.
-func (m Model) MIGModePersists() bool { return m.Geometry != nil && m.Architecture == Ampere }
+func (m Model) HasPersistentMIGMode() bool { return m.Geometry != nil && m.Architecture == Ampere }
 
 // HasNVSwitch says whether a server with count of these GPUs has NVSwitches, which need a fabric manager. Boards of
 // eight SXM modules have, boards of four link their modules directly, and a fabric manager started there fails with
@@ -149,7 +149,7 @@ func Models() []Model {
 // ResourceNames are the names, without a domain, under which NVIDIA's KubeVirt device plugin can advertise the model's
 // whole GPUs: one for each of its PCI ids, from the plugin's own pci.ids file. unlisted are the PCI ids that the file
 // lacks: the plugin advertises them by number until a newer file names them.
-func (m Model) ResourceNames() (names, unlisted []string) {
+func (m Model) KubeVirtResourceNames() (names, unlisted []string) {
 	for _, id := range m.PCIDevices {
 		name, ok := pciNames[id]
 		if !ok {
@@ -198,7 +198,7 @@ var vgpuType = regexp.MustCompile(`^(([1-7])-)?([1-9][0-9]{0,2})([CQ])(ME)?([1-9
 // VGPUTypes are the model's types of virtual GPU, from the configuration that NVIDIA's operator ships.
 func (m Model) VGPUTypes() []VGPUType {
 	var out []VGPUType
-	for _, word := range strings.Fields(m.vgpu) {
+	for _, word := range strings.Fields(m.vgpuTypes) {
 		part := vgpuType.FindStringSubmatch(word)
 		if part == nil {
 			continue
@@ -212,8 +212,8 @@ func (m Model) VGPUTypes() []VGPUType {
 	return out
 }
 
-// ProfileOf is the index of the MIG profile behind a type among the geometry's; -1: there is none.
-func (m Model) ProfileOf(v VGPUType) int {
+// ProfileIndex is the index of the MIG profile behind a type among the geometry's; -1: there is none.
+func (m Model) ProfileIndex(v VGPUType) int {
 	if m.Geometry == nil || v.Slices == 0 {
 		return -1
 	}

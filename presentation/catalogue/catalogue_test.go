@@ -41,10 +41,10 @@ func tableOfModels() string {
 	}
 	row("model", "PCI ids", "memory", "arch", "form", "link", "minimum driver", "open", "MIG", "vGPU", "profiles")
 	for _, m := range Models() {
-		geometry, names, totals, open, driver := "no", []string{}, []string{}, "", m.MinimumDriver
+		geometry, names, totals, withOpenModules, driver := "no", []string{}, []string{}, "", m.MinimumDriver
 		if m.Geometry != nil {
 			geometry = m.Geometry.Name
-			if m.PlacesInferred {
+			if m.PlacementsInferred {
 				geometry += "?"
 			}
 			for _, p := range m.Geometry.Profiles {
@@ -55,12 +55,12 @@ func tableOfModels() string {
 			totals = append(totals, fmt.Sprint(total))
 		}
 		if m.OpenModules {
-			open = "only"
+			withOpenModules = "only"
 		}
 		if driver == "" {
 			driver = "not verified"
 		}
-		row(m.Name, m.PCIVendor+":"+strings.Join(m.PCIDevices, ","), strings.Join(totals, "|")+" GiB", m.Architecture, m.FormFactor, m.Link, driver, open, geometry, m.VGPUName, strings.Join(names, " "))
+		row(m.Name, m.PCIVendor+":"+strings.Join(m.PCIDevices, ","), strings.Join(totals, "|")+" GiB", m.Architecture, m.FormFactor, m.Link, driver, withOpenModules, geometry, m.VGPUName, strings.Join(names, " "))
 	}
 	return out.String()
 }
@@ -133,8 +133,8 @@ func TestModelsAreKnownByTheirPCIIds(t *testing.T) {
 
 func TestOnlyAmpereKeepsTheMIGMode(t *testing.T) {
 	for _, m := range Models() {
-		if m.MIGModePersists() != (strings.HasPrefix(m.Name, "A100") || m.Name == "A30-24GB") {
-			t.Errorf("%s: the MIG mode persists: %v", m.Name, m.MIGModePersists())
+		if m.HasPersistentMIGMode() != (strings.HasPrefix(m.Name, "A100") || m.Name == "A30-24GB") {
+			t.Errorf("%s: the MIG mode persists: %v", m.Name, m.HasPersistentMIGMode())
 		}
 	}
 }
@@ -206,7 +206,7 @@ func TestEveryPlacementOfAGeometryLiesOnTheGPU(t *testing.T) {
 				}
 			}
 		}
-		for _, c := range g.Together {
+		for _, c := range g.Combinations {
 			for _, id := range c.IDs {
 				if !ids[id] {
 					t.Errorf("%s: a combination names profile %d, which does not exist", g.Name, id)
@@ -227,7 +227,7 @@ func TestTheNamesOfPassedThroughGPUsAreTheDevicePlugins(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if names, unlisted := m.ResourceNames(); strings.Join(names, " ") != want || len(unlisted) > 0 {
+		if names, unlisted := m.KubeVirtResourceNames(); strings.Join(names, " ") != want || len(unlisted) > 0 {
 			t.Errorf("%s is advertised as %v, and %v is unlisted; want %s", model, names, unlisted, want)
 		}
 	}
@@ -235,7 +235,7 @@ func TestTheNamesOfPassedThroughGPUsAreTheDevicePlugins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if names, unlisted := b300.ResourceNames(); len(names) > 0 || strings.Join(unlisted, " ") != "3182" {
+	if names, unlisted := b300.KubeVirtResourceNames(); len(names) > 0 || strings.Join(unlisted, " ") != "3182" {
 		t.Errorf("the plugin's file does not list B300: %v, %v", names, unlisted)
 	}
 }
@@ -243,8 +243,8 @@ func TestTheNamesOfPassedThroughGPUsAreTheDevicePlugins(t *testing.T) {
 func TestEveryVGPUTypeIsReadAndFitsOnItsGPU(t *testing.T) {
 	for _, m := range Models() {
 		types := m.VGPUTypes()
-		if len(types) != len(strings.Fields(m.vgpu)) || (m.VGPUName == "") != (len(types) == 0) {
-			t.Errorf("%s: %d types were read of %q", m.Name, len(types), m.vgpu)
+		if len(types) != len(strings.Fields(m.vgpuTypes)) || (m.VGPUName == "") != (len(types) == 0) {
+			t.Errorf("%s: %d types were read of %q", m.Name, len(types), m.vgpuTypes)
 		}
 		seen := map[string]bool{}
 		for _, v := range types {
@@ -253,7 +253,7 @@ func TestEveryVGPUTypeIsReadAndFitsOnItsGPU(t *testing.T) {
 				t.Errorf("%s: %+v is there twice, or does not fit in %d GiB", m.Name, v, total)
 			}
 			seen[v.Name] = true
-			if v.Slices > 0 && m.ProfileOf(v) < 0 {
+			if v.Slices > 0 && m.ProfileIndex(v) < 0 {
 				t.Errorf("%s: %s has no MIG profile behind it", m.Name, v.Name)
 			}
 		}
@@ -262,11 +262,11 @@ func TestEveryVGPUTypeIsReadAndFitsOnItsGPU(t *testing.T) {
 
 func FuzzVGPUTypes(f *testing.F) {
 	for _, m := range Models() {
-		f.Add(m.vgpu)
+		f.Add(m.vgpuTypes)
 	}
 	f.Add("0C1 1-C1 8-1C1 1-10CMEME1 9999C1 1C0 -")
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, v := range (Model{VGPUName: "X", vgpu: s}).VGPUTypes() {
+		for _, v := range (Model{VGPUName: "X", vgpuTypes: s}).VGPUTypes() {
 			name := fmt.Sprintf("X-%d%s", v.GiB, v.Series)
 			if v.Slices > 0 {
 				name = fmt.Sprintf("X-%d-%d%s", v.Slices, v.GiB, v.Series)

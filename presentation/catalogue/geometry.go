@@ -16,8 +16,8 @@ type Geometry struct {
 	ComputeSlices int
 	// Profiles are the sizes of instances, from the largest.
 	Profiles []Profile
-	// Together are sets of profiles that only newer drivers put on one GPU.
-	Together []Combination
+	// Combinations are sets of profiles that only newer drivers put on one GPU.
+	Combinations []Combination
 }
 
 // Profile is a size of GPU instance.
@@ -67,7 +67,7 @@ var sevenSlices = &Geometry{
 		{ID: 19, ComputeSlices: 1, MemorySlices: 1, Starts: []int{0, 1, 2, 3, 4, 5, 6}, Max: 7},
 		{ID: 20, ComputeSlices: 1, MemorySlices: 1, Starts: []int{0, 1, 2, 3, 4, 5, 6}, Max: 1, Suffix: "+me", Media: true},
 	},
-	Together: []Combination{{IDs: []int{5, 9}, MinimumDriver: "510"}},
+	Combinations: []Combination{{IDs: []int{5, 9}, MinimumDriver: "510"}},
 }
 
 // fourSlices is the A30.
@@ -126,9 +126,9 @@ func (m Model) ProfileNames(p Profile) []string {
 	return out
 }
 
-// NamesTogether are the names of all profiles of the model's geometry, in its order: one list for each of the drivers that
+// ProfileNameSets are the names of all profiles of the model's geometry, in its order: one list for each of the drivers that
 // disagree about the total memory.
-func (m Model) NamesTogether() [][]string {
+func (m Model) ProfileNameSets() [][]string {
 	if m.Geometry == nil {
 		return nil
 	}
@@ -145,6 +145,6 @@ func (m Model) NamesTogether() [][]string {
 
 // profileName is what a driver calls a profile that reports so many GiB of memory.
 func (m Model) profileName(p Profile, total int) string {
-	gib := (2*p.MemorySlices*total + m.Geometry.MemorySlices) / (2 * m.Geometry.MemorySlices)
-	return fmt.Sprintf("%dg.%dgb%s", p.ComputeSlices, gib, p.Suffix)
+	memoryGiB := (2*p.MemorySlices*total + m.Geometry.MemorySlices) / (2 * m.Geometry.MemorySlices)
+	return fmt.Sprintf("%dg.%dgb%s", p.ComputeSlices, memoryGiB, p.Suffix)
 }

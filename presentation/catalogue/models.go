@@ -4,8 +4,8 @@ import "github.com/ingot-dev/ingot/api/v1alpha1"
 
 // PCI vendor ids.
 const (
-	nvidiaPCI = "10de"
-	amdPCI    = "1002"
+	nvidiaPCIVendor = "10de"
+	amdPCIVendor    = "1002"
 )
 
 // Types of vGPU by size class, as VGPUTypes reads them.
@@ -22,38 +22,38 @@ const (
 
 // models is the catalogue.
 var models = []Model{
-	nvidia("T4-16GB", Turing, PCIe, gib(16), "", "1eb8").vgpus("T4", "4C4 8C2 16C1 1Q16 2Q8 4Q4 8Q2 16Q1"),
-	nvidia("A10-24GB", Ampere, PCIe, gib(24), "", "2236").vgpus("A10", vgpu24),
-	nvidia("A30-24GB", Ampere, PCIe, gib(24), "460.73.01", "20b7").mig(fourSlices).vgpus("A30", "4C6 6C4 8C3 12C2 24C1 1-6C4 1-6CME1 2-12C2 2-12CME1 4-24C1"),
-	nvidia("A40-48GB", Ampere, PCIe, gib(48), "", "2235").vgpus("A40", vgpu48),
-	nvidia("A100-SXM4-40GB", Ampere, SXM, gib(40), "450.80.02", "20b0").mig(sevenSlices).vgpus("A100X", vgpu40),
-	nvidia("A100-SXM4-80GB", Ampere, SXM, gib(80), "450.80.02", "20b2").mig(sevenSlices).vgpus("A100DX", vgpuA100D),
-	nvidia("A100-PCIe-40GB", Ampere, PCIe, gib(40), "450.80.02", "20b1", "20f1").mig(sevenSlices).vgpus("A100", vgpu40),
-	nvidia("A100-PCIe-80GB", Ampere, PCIe, gib(80), "450.80.02", "20b5").mig(sevenSlices).vgpus("A100D", vgpuA100D),
-	nvidia("L4-24GB", Ada, PCIe, gib(24), "", "27b8").vgpus("L4", vgpu24),
-	nvidia("L40S-48GB", Ada, PCIe, gib(48), "", "26b9").vgpus("L40S", vgpu48),
-	nvidia("H100-SXM5-80GB", Hopper, SXM, gib(80), "525.85.12", "2330").mig(sevenSlices).vgpus("H100XM", vgpuH100),
-	nvidia("H100-SXM5-96GB", Hopper, SXM, gib(96), "525.85.12", "233d", "2338").mig(sevenSlices),
-	nvidia("H100-PCIe-80GB", Hopper, PCIe, gib(80), "525.85.12", "2331").mig(sevenSlices).vgpus("H100", vgpuH100),
-	nvidia("H100-NVL-94GB", Hopper, PCIe, gib(94), "525.85.12", "2321").mig(sevenSlices).
-		vgpus("H100L", "4C23 6C15 11C8 15C6 23C4 47C2 94C1 1-12C7 1-12CME1 1-24C4 2-24C3 3-47C2 4-47C1 7-94C1"),
-	nvidia("H200-SXM-141GB", Hopper, SXM, gib(141), "550.90.07", "2335").mig(sevenSlices).vgpus("H200X", vgpuH200),
-	nvidia("H200-NVL-141GB", Hopper, PCIe, gib(141), "550.90.07", "233b").mig(sevenSlices).vgpus("H200", vgpuH200),
-	nvidia("GH200-96GB", Hopper, Superchip, gib(96), "", "2342").mig(sevenSlices).open().vgpus("GH200", "96C1 1-12C7 1-12CME1 1-24C4 2-24C3 3-48C2 4-48C1 7-96C1"),
-	nvidia("GH200-144GB", Hopper, Superchip, gib(144), "", "2348").mig(sevenSlices).open().vgpus("GH200L", "144C1 1-18C7 1-36C4 2-36C3 3-72C2 4-72C1 7-144C1"),
-	nvidia("B200-SXM-180GB", Blackwell, SXM, gib(180), "570.133.20", "2901").mig(sevenSlices).inferred().open().
-		vgpus("B200X", "180C1 1-23C7 1-23CME1 1-45C4 2-45C3 3-90C2 4-90C1 7-180C1"),
-	nvidia("B300-SXM-269GB", Blackwell, SXM, gib(269), "580.82.07", "3182").mig(sevenSlices).inferred().open().
-		vgpus("B300X", "269C1 1-34C7 1-34CME1 1-67C4 2-67C3 3-135C2 4-135C1 7-269C1"),
+	nvidiaModel("T4-16GB", Turing, PCIe, memoryGiB(16), "", "1eb8").withVGPUs("T4", "4C4 8C2 16C1 1Q16 2Q8 4Q4 8Q2 16Q1"),
+	nvidiaModel("A10-24GB", Ampere, PCIe, memoryGiB(24), "", "2236").withVGPUs("A10", vgpu24),
+	nvidiaModel("A30-24GB", Ampere, PCIe, memoryGiB(24), "460.73.01", "20b7").withMIG(fourSlices).withVGPUs("A30", "4C6 6C4 8C3 12C2 24C1 1-6C4 1-6CME1 2-12C2 2-12CME1 4-24C1"),
+	nvidiaModel("A40-48GB", Ampere, PCIe, memoryGiB(48), "", "2235").withVGPUs("A40", vgpu48),
+	nvidiaModel("A100-SXM4-40GB", Ampere, SXM, memoryGiB(40), "450.80.02", "20b0").withMIG(sevenSlices).withVGPUs("A100X", vgpu40),
+	nvidiaModel("A100-SXM4-80GB", Ampere, SXM, memoryGiB(80), "450.80.02", "20b2").withMIG(sevenSlices).withVGPUs("A100DX", vgpuA100D),
+	nvidiaModel("A100-PCIe-40GB", Ampere, PCIe, memoryGiB(40), "450.80.02", "20b1", "20f1").withMIG(sevenSlices).withVGPUs("A100", vgpu40),
+	nvidiaModel("A100-PCIe-80GB", Ampere, PCIe, memoryGiB(80), "450.80.02", "20b5").withMIG(sevenSlices).withVGPUs("A100D", vgpuA100D),
+	nvidiaModel("L4-24GB", Ada, PCIe, memoryGiB(24), "", "27b8").withVGPUs("L4", vgpu24),
+	nvidiaModel("L40S-48GB", Ada, PCIe, memoryGiB(48), "", "26b9").withVGPUs("L40S", vgpu48),
+	nvidiaModel("H100-SXM5-80GB", Hopper, SXM, memoryGiB(80), "525.85.12", "2330").withMIG(sevenSlices).withVGPUs("H100XM", vgpuH100),
+	nvidiaModel("H100-SXM5-96GB", Hopper, SXM, memoryGiB(96), "525.85.12", "233d", "2338").withMIG(sevenSlices),
+	nvidiaModel("H100-PCIe-80GB", Hopper, PCIe, memoryGiB(80), "525.85.12", "2331").withMIG(sevenSlices).withVGPUs("H100", vgpuH100),
+	nvidiaModel("H100-NVL-94GB", Hopper, PCIe, memoryGiB(94), "525.85.12", "2321").withMIG(sevenSlices).
+		withVGPUs("H100L", "4C23 6C15 11C8 15C6 23C4 47C2 94C1 1-12C7 1-12CME1 1-24C4 2-24C3 3-47C2 4-47C1 7-94C1"),
+	nvidiaModel("H200-SXM-141GB", Hopper, SXM, memoryGiB(141), "550.90.07", "2335").withMIG(sevenSlices).withVGPUs("H200X", vgpuH200),
+	nvidiaModel("H200-NVL-141GB", Hopper, PCIe, memoryGiB(141), "550.90.07", "233b").withMIG(sevenSlices).withVGPUs("H200", vgpuH200),
+	nvidiaModel("GH200-96GB", Hopper, Superchip, memoryGiB(96), "", "2342").withMIG(sevenSlices).withOpenModules().withVGPUs("GH200", "96C1 1-12C7 1-12CME1 1-24C4 2-24C3 3-48C2 4-48C1 7-96C1"),
+	nvidiaModel("GH200-144GB", Hopper, Superchip, memoryGiB(144), "", "2348").withMIG(sevenSlices).withOpenModules().withVGPUs("GH200L", "144C1 1-18C7 1-36C4 2-36C3 3-72C2 4-72C1 7-144C1"),
+	nvidiaModel("B200-SXM-180GB", Blackwell, SXM, memoryGiB(180), "570.133.20", "2901").withMIG(sevenSlices).withInferredPlacements().withOpenModules().
+		withVGPUs("B200X", "180C1 1-23C7 1-23CME1 1-45C4 2-45C3 3-90C2 4-90C1 7-180C1"),
+	nvidiaModel("B300-SXM-269GB", Blackwell, SXM, memoryGiB(269), "580.82.07", "3182").withMIG(sevenSlices).withInferredPlacements().withOpenModules().
+		withVGPUs("B300X", "269C1 1-34C7 1-34CME1 1-67C4 2-67C3 3-135C2 4-135C1 7-269C1"),
 	// Drivers disagree about the memory of GB200, and so about the names of its profiles.
-	nvidia("GB200-186GB", Blackwell, Superchip, gib(186, 189), "570.133.20", "2941").mig(sevenSlices).inferred().open().
-		vgpus("GB200", "189C1 1-24C7 1-24CME1 1-47C4 2-47C3 3-95C2 4-95C1 7-189C1"),
+	nvidiaModel("GB200-186GB", Blackwell, Superchip, memoryGiB(186, 189), "570.133.20", "2941").withMIG(sevenSlices).withInferredPlacements().withOpenModules().
+		withVGPUs("GB200", "189C1 1-24C7 1-24CME1 1-47C4 2-47C3 3-95C2 4-95C1 7-189C1"),
 	// The guide's minimum for GB300 is that of a DGX Station; B300's is taken for the same silicon in a rack.
-	nvidia("GB300-278GB", Blackwell, Superchip, gib(278), "580.82.07", "31c2").mig(sevenSlices).inferred().open().sure("595.58.03"),
-	nvidia("RTX-PRO-6000-Blackwell-Server-96GB", Blackwell, PCIe, gib(96), "575.51.03", "2bb5").mig(twelveSlices).open().
-		vgpus("DC", "8C12 12C8 16C6 24C4 32C3 48C2 96C1 3Q32 4Q24 6Q16 8Q12 12Q8 16Q6 24Q4 32Q3 48Q2 96Q1 1-24C4 2-48C2 4-96C1"),
-	amd("MI300X-192GB", 192, 8, "74a1"),
-	amd("MI325X-256GB", 256, 8, "74a5"),
+	nvidiaModel("GB300-278GB", Blackwell, Superchip, memoryGiB(278), "580.82.07", "31c2").withMIG(sevenSlices).withInferredPlacements().withOpenModules().withDocumentedDriver("595.58.03"),
+	nvidiaModel("RTX-PRO-6000-Blackwell-Server-96GB", Blackwell, PCIe, memoryGiB(96), "575.51.03", "2bb5").withMIG(twelveSlices).withOpenModules().
+		withVGPUs("DC", "8C12 12C8 16C6 24C4 32C3 48C2 96C1 3Q32 4Q24 6Q16 8Q12 12Q8 16Q6 24Q4 32Q3 48Q2 96Q1 1-24C4 2-48C2 4-96C1"),
+	amdModel("MI300X-192GB", 192, 8, "74a1"),
+	amdModel("MI325X-256GB", 256, 8, "74a5"),
 }
 
 // pciNames are the names of devices in the pci.ids file of NVIDIA's KubeVirt device plugin 1.6.0, dated 2025-07-11. What is
@@ -83,9 +83,9 @@ var pciNames = map[string]string{
 	"2bb5": "GB202GL [RTX PRO 6000 Blackwell Server Edition]",
 }
 
-func gib(totals ...int) []int { return totals }
+func memoryGiB(totals ...int) []int { return totals }
 
-func nvidia(name string, arch Architecture, form FormFactor, memory []int, driver string, devices ...string) Model {
+func nvidiaModel(name string, arch Architecture, form FormFactor, memory []int, driver string, devices ...string) Model {
 	link := LinkNone
 	switch {
 	case form == SXM && arch == Blackwell:
@@ -96,24 +96,24 @@ func nvidia(name string, arch Architecture, form FormFactor, memory []int, drive
 		link = LinkRack
 	}
 	return Model{
-		Name: name, Vendor: v1alpha1.VendorNVIDIA, PCIVendor: nvidiaPCI, PCIDevices: devices, MemoryGiB: memory,
+		Name: name, Vendor: v1alpha1.VendorNVIDIA, PCIVendor: nvidiaPCIVendor, PCIDevices: devices, MemoryGiB: memory,
 		Architecture: arch, FormFactor: form, Link: link, MinimumDriver: driver,
 	}
 }
 
-func amd(name string, memory, xcc int, device string) Model {
+func amdModel(name string, memory, xcc int, device string) Model {
 	return Model{
-		Name: name, Vendor: v1alpha1.VendorAMD, PCIVendor: amdPCI, PCIDevices: []string{device}, MemoryGiB: gib(memory),
+		Name: name, Vendor: v1alpha1.VendorAMD, PCIVendor: amdPCIVendor, PCIDevices: []string{device}, MemoryGiB: memoryGiB(memory),
 		Architecture: CDNA3, FormFactor: OAM, Link: LinkNone, XCC: xcc,
 	}
 }
 
-func (m Model) mig(g *Geometry) Model { m.Geometry = g; return m }
+func (m Model) withMIG(g *Geometry) Model { m.Geometry = g; return m }
 
-func (m Model) inferred() Model { m.PlacesInferred = true; return m }
+func (m Model) withInferredPlacements() Model { m.PlacementsInferred = true; return m }
 
-func (m Model) open() Model { m.OpenModules = true; return m }
+func (m Model) withOpenModules() Model { m.OpenModules = true; return m }
 
-func (m Model) sure(driver string) Model { m.SureDriver = driver; return m }
+func (m Model) withDocumentedDriver(driver string) Model { m.DocumentedDriver = driver; return m }
 
-func (m Model) vgpus(name, types string) Model { m.VGPUName, m.vgpu = name, types; return m }
+func (m Model) withVGPUs(name, types string) Model { m.VGPUName, m.vgpuTypes = name, types; return m }

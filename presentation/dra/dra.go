@@ -6,6 +6,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/presentation/gpumode"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
 	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/presentation/wellknown"
@@ -16,17 +17,17 @@ const (
 	minimumDriver     = "565"
 	minimumKubelet    = "1.34.2"
 	minimumContainerd = "1.7"
-	// domainDriver is what compute domains need, which run IMEX.
-	domainDriver = "570.158.01"
-	// operatorDriver is what NVIDIA's operator asks for where it runs the DRA driver.
-	operatorDriver = "580"
+	// minimumDomainDriver is what compute domains need, which run IMEX.
+	minimumDomainDriver = "570.158.01"
+	// minimumOperatorDriver is what NVIDIA's operator asks for where it runs the DRA driver.
+	minimumOperatorDriver = "580"
 )
 
-// architectures are how the driver spells them.
-var architectures = map[catalogue.Architecture]string{catalogue.Ampere: "Ampere", catalogue.Hopper: "Hopper", catalogue.Blackwell: "Blackwell"}
+// architectureNames are how the driver spells them.
+var architectureNames = map[catalogue.Architecture]string{catalogue.Ampere: "Ampere", catalogue.Hopper: "Hopper", catalogue.Blackwell: "Blackwell"}
 
-// Kind is devices of one kind that the driver publishes.
-type Kind struct {
+// DeviceKind is devices of one kind that the driver publishes.
+type DeviceKind struct {
 	// Type is the attribute type.
 	Type string
 	// Class is the DeviceClass that selects devices of the type.
@@ -39,24 +40,24 @@ type Kind struct {
 	Attributes map[string][]string
 }
 
-// GPUs are whole GPUs.
-func GPUs(count int) Kind {
-	return Kind{Type: wellknown.NVIDIADeviceTypeGPU, Class: wellknown.NVIDIADeviceClassGPU, Count: count}
+// GPUDevices are whole GPUs.
+func GPUDevices(count int) DeviceKind {
+	return DeviceKind{Type: wellknown.NVIDIADeviceTypeGPU, Class: wellknown.NVIDIADeviceClassGPU, Count: count}
 }
 
-// Instances are MIG instances of one profile, which goes by any of the names.
-func Instances(profiles []string, count int) Kind {
-	return Kind{Type: wellknown.NVIDIADeviceTypeMIG, Class: wellknown.NVIDIADeviceClassMIG, Profiles: profiles, Count: count}
+// MIGDevices are MIG instances of one profile, which goes by any of the names.
+func MIGDevices(profiles []string, count int) DeviceKind {
+	return DeviceKind{Type: wellknown.NVIDIADeviceTypeMIG, Class: wellknown.NVIDIADeviceClassMIG, Profiles: profiles, Count: count}
 }
 
-// Functions are whole GPUs for virtual machines, which the driver binds to vfio-pci when a claim asks for one.
-func Functions(model catalogue.Model, count int) Kind {
+// VFIODevices are whole GPUs for virtual machines, which the driver binds to vfio-pci when a claim asks for one.
+func VFIODevices(model catalogue.Model, count int) DeviceKind {
 	var ids []string
 	for _, id := range model.PCIDevices {
 		ids = append(ids, "0x"+id, "0x"+strings.ToUpper(id))
 	}
 	slices.Sort(ids)
-	return Kind{Type: wellknown.NVIDIADeviceTypeVFIO, Class: wellknown.NVIDIADeviceClassVFIO, Count: count, Attributes: map[string][]string{"deviceID": slices.Compact(ids)}}
+	return DeviceKind{Type: wellknown.NVIDIADeviceTypeVFIO, Class: wellknown.NVIDIADeviceClassVFIO, Count: count, Attributes: map[string][]string{"deviceID": slices.Compact(ids)}}
 }
 
 // Resolve plans GPUs that the DRA driver gives away: whole, whole and to virtual machines too, or partitioned as claims
@@ -68,78 +69,78 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	} else if s := r.GPU.Presentation.Passthrough; s != nil {
 		draSpec.Sharing = s.Sharing
 	}
-	gates, err := Gates(r, draSpec)
+	gates, err := FeatureGates(r, draSpec)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
-	model, err := Judge(r)
+	model, err := CheckRequest(r)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
 	if draSpec.Devices == spec.DRADevicesMIG {
-		return dynamic(r, model, gates)
+		return resolveDynamicMIG(r, model, gates)
 	}
 	if slices.Contains(gates, wellknown.GateDynamicMIG) {
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("dra.featureGates"), "dra/dynamic-mig", "it has DynamicMIG, which makes the driver publish partitions too: choose dra.devices: MIG, or remove it")
 	}
-	p := node(r, model, nvidia.Whole(model, r.GPU.Count))
-	kinds := []Kind{GPUs(int(r.GPU.Count))}
+	p := nodePlan(r, model, nvidia.UnpartitionedScript(model, r.GPU.Count))
+	kinds := []DeviceKind{GPUDevices(int(r.GPU.Count))}
 	if slices.Contains(gates, wellknown.GatePassthrough) {
-		if err := nvidia.JudgeIOMMU(r.Image); err != nil {
+		if err := nvidia.CheckIOMMU(r.Image); err != nil {
 			return v1alpha1.NodePlan{}, err
 		}
-		p.KernelArguments = append(p.KernelArguments, nvidia.IOMMU(r.Image)...)
+		p.KernelArguments = append(p.KernelArguments, nvidia.IOMMUArguments(r.Image)...)
 		p.Modules.Load = append(p.Modules.Load, "vfio_pci")
-		kinds = append(kinds, Functions(model, int(r.GPU.Count)))
+		kinds = append(kinds, VFIODevices(model, int(r.GPU.Count)))
 	}
 	p.Tenant.FeatureGates = gates
-	Publish(&p, r, model, kinds...)
+	ExpectDevices(&p, r, model, kinds...)
 	return p, nil
 }
 
-func node(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePlan {
-	if nvidia.FromOperator(r) {
-		p := nvidia.ByOperator(r, model, wellknown.WorkloadContainer)
-		p.Warnings = append(p.Warnings, nvidia.KeptMode(model, "the DRA driver publishes no such GPU, and the node is not admitted; nvidia-smi -mig 0 in the pod of the driver helps, or driver.source: Image or Packages")...)
+func nodePlan(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePlan {
+	if nvidia.IsDriverFromOperator(r) {
+		p := nvidia.OperatorPlan(r, model, wellknown.WorkloadContainer)
+		p.Warnings = append(p.Warnings, nvidia.KeptMIGModeWarnings(model, "the DRA driver publishes no such GPU, and the node is not admitted; nvidia-smi -mig 0 in the pod of the driver helps, or driver.source: Image or Packages")...)
 		return p
 	}
-	return nvidia.Node(r, model, mode)
+	return nvidia.NodePlan(r, model, mode)
 }
 
-// Judge finds the model, and refuses an image with which the DRA driver does not work. The error is a *spec.Refusal.
-func Judge(r spec.Request) (catalogue.Model, error) {
-	model, err := nvidia.Judge(r)
+// CheckRequest finds the model, and refuses an image with which the DRA driver does not work. The error is a *spec.Refusal.
+func CheckRequest(r spec.Request) (catalogue.Model, error) {
+	model, err := nvidia.CheckRequest(r, spec.DriverKindGPU)
 	if err != nil {
 		return catalogue.Model{}, err
 	}
 	software, driver := r.Image.Software, minimumDriver
 	switch {
-	case nvidia.FromOperator(r):
-		driver = operatorDriver
+	case nvidia.IsDriverFromOperator(r):
+		driver = minimumOperatorDriver
 	case model.Link == catalogue.LinkRack && r.GPU.IMEX != spec.IMEXHost:
-		driver = domainDriver
+		driver = minimumDomainDriver
 	}
-	for _, need := range []struct {
-		field                               spec.Field
-		rule, reason, version, minimum, why string
+	for _, add := range []struct {
+		field                                   spec.Field
+		rule, gateReason, version, minimum, why string
 	}{
 		{spec.DriverField(r.GPU.Driver.Source, "version"), "dra/driver-version", v1alpha1.ReasonDriverTooOld, nvidia.DriverVersion(r), driver, "NVIDIA's DRA driver does not work with older drivers"},
 		{spec.ImageField("software.kubelet"), "dra/kubelet-version", v1alpha1.ReasonPresentationInvalid, software.Kubelet, minimumKubelet, "NVIDIA's DRA driver does not work with older kubelets"},
 		{spec.ImageField("software.containerd"), "dra/containerd-version", v1alpha1.ReasonPresentationInvalid, software.Containerd, minimumContainerd, "devices reach containers by CDI, which older ones ignore without an error; before 2.0 its configuration must say enable_cdi"},
 	} {
-		older, ok := spec.IsOlderVersion(need.version, need.minimum)
+		older, ok := spec.IsOlderVersion(add.version, add.minimum)
 		if !ok {
-			return catalogue.Model{}, spec.Invalid(need.field, need.rule, "it is %q, and must be a version, %s or newer: %s", need.version, need.minimum, need.why)
+			return catalogue.Model{}, spec.Invalid(add.field, add.rule, "it is %q, and must be a version, %s or newer: %s", add.version, add.minimum, add.why)
 		}
 		if older {
-			return catalogue.Model{}, spec.Refuse(need.field, need.reason, need.rule, "it is %s, and %s or newer is needed: %s", need.version, need.minimum, need.why)
+			return catalogue.Model{}, spec.Refuse(add.field, add.gateReason, add.rule, "it is %s, and %s or newer is needed: %s", add.version, add.minimum, add.why)
 		}
 	}
 	return model, nil
 }
 
-// Publish makes the DRA driver the advertiser of a plan, with these devices. The request has passed Judge.
-func Publish(p *v1alpha1.NodePlan, r spec.Request, model catalogue.Model, kinds ...Kind) {
+// ExpectDevices makes the DRA driver the advertiser of a plan, with these devices. The request has passed Judge.
+func ExpectDevices(p *v1alpha1.NodePlan, r spec.Request, model catalogue.Model, kinds ...DeviceKind) {
 	if p.NodeLabels == nil {
 		p.NodeLabels = map[string]string{}
 	}
@@ -147,11 +148,11 @@ func Publish(p *v1alpha1.NodePlan, r spec.Request, model catalogue.Model, kinds 
 	slice := v1alpha1.ExpectedSlices{
 		Driver: wellknown.NVIDIADRADriver,
 		Hint: "is the pod of the DRA driver's kubelet plugin on the node, and does it tolerate the gate? It looks for devices when it starts, and never again. " +
-			"On the node: nvidia-smi -L; journalctl -u " + nvidia.ModeUnit,
+			"On the node: nvidia-smi -L; journalctl -u " + gpumode.UnitName,
 	}
 	for _, k := range kinds {
 		if k.Attributes == nil {
-			k.Attributes = attributes(model, nvidia.DriverVersion(r))
+			k.Attributes = deviceAttributes(model, nvidia.DriverVersion(r))
 		}
 		slice.Devices = append(slice.Devices, v1alpha1.ExpectedDevices{Type: k.Type, Profiles: k.Profiles, Count: k.Count, Attributes: k.Attributes})
 		at := slices.IndexFunc(slice.DeviceClasses, func(c v1alpha1.ExpectedDeviceClass) bool { return c.Name == k.Class })
@@ -163,53 +164,53 @@ func Publish(p *v1alpha1.NodePlan, r spec.Request, model catalogue.Model, kinds 
 	p.Expectation.Slices = []v1alpha1.ExpectedSlices{slice}
 }
 
-// attributes that every device of the driver's has.
-func attributes(model catalogue.Model, driver string) map[string][]string {
-	out := map[string][]string{"driverVersion": versions(driver)}
-	if spelled, known := architectures[model.Architecture]; known {
+// deviceAttributes that every device of the driver's has.
+func deviceAttributes(model catalogue.Model, driver string) map[string][]string {
+	out := map[string][]string{"driverVersion": versionAttribute(driver)}
+	if spelled, known := architectureNames[model.Architecture]; known {
 		out["architecture"] = []string{spelled}
 	}
 	return out
 }
 
-// versions are the forms of the driver's version in an attribute, which is a semantic version.
-func versions(driver string) []string {
+// versionAttribute are the forms of the driver's version in an attribute, which is a semantic version.
+func versionAttribute(driver string) []string {
 	if semantic, ok := spec.SemanticVersion(driver); ok && semantic != driver {
 		return []string{semantic, driver}
 	}
 	return []string{driver}
 }
 
-// dynamic plans GPUs that the driver itself partitions as claims ask for it. It then publishes every place that a profile
+// resolveDynamicMIG plans GPUs that the driver itself partitions as claims ask for it. It then publishes every place that a profile
 // has, and what is taken is left to the scheduler's counters. From Hopper on the whole GPU is published too; on Ampere
 // the MIG mode decides which of the two, so it is turned on before kubelet starts.
-func dynamic(r spec.Request, model catalogue.Model, gates []string) (v1alpha1.NodePlan, error) {
+func resolveDynamicMIG(r spec.Request, model catalogue.Model, gates []string) (v1alpha1.NodePlan, error) {
 	if !slices.Contains(gates, wellknown.GateDynamicMIG) {
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("dra.devices"), "dra/mig-layout", "it is MIG: say in dra.layout how the GPUs are partitioned, or add the feature gate %s, with which the driver partitions them as claims ask for it (alpha)", wellknown.GateDynamicMIG)
 	}
 	if model.Geometry == nil {
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.GPUField("model"), "mig/model", "%s cannot be partitioned: choose another model, or dra.devices: GPU", model.Name)
 	}
-	if model.MIGModePersists() && nvidia.FromOperator(r) {
+	if model.HasPersistentMIGMode() && nvidia.IsDriverFromOperator(r) {
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.GPUField("driver.source"), "mig/operator-dra", "it is Operator: nobody would turn the MIG mode of %s on before the DRA driver looks for devices; use source: Image or Packages", model.Name)
 	}
-	count, mode := int(r.GPU.Count), nvidia.MIGOff()
-	var kinds []Kind
-	if model.MIGModePersists() {
-		mode = nvidia.MIGOn()
+	count, mode := int(r.GPU.Count), nvidia.MIGDisabledScript()
+	var kinds []DeviceKind
+	if model.HasPersistentMIGMode() {
+		mode = nvidia.MIGEnabledScript()
 	} else {
-		kinds = append(kinds, GPUs(count))
+		kinds = append(kinds, GPUDevices(count))
 	}
 	for _, p := range model.Geometry.Profiles {
-		kinds = append(kinds, Instances(model.ProfileNames(p), count*len(p.Starts)))
+		kinds = append(kinds, MIGDevices(model.ProfileNames(p), count*len(p.Starts)))
 	}
-	p := node(r, model, mode)
+	p := nodePlan(r, model, mode)
 	p.Tenant.FeatureGates = gates
 	p.Warnings = append(p.Warnings, v1alpha1.PlanWarning{Rule: "experimental/dynamic-mig", Message: "dynamic MIG is alpha in the DRA driver: it needs the tenant's feature gate DRAPartitionableDevices, " +
 		"it deletes partitions that it does not know, and the number of devices expected is derived from the places that profiles have"})
-	if model.PlacesInferred {
-		p.Warnings = append(p.Warnings, nvidia.InferredPlaces(model))
+	if model.PlacementsInferred {
+		p.Warnings = append(p.Warnings, nvidia.InferredPlacementsWarning(model))
 	}
-	Publish(&p, r, model, kinds...)
+	ExpectDevices(&p, r, model, kinds...)
 	return p, nil
 }

@@ -18,88 +18,88 @@ var featureGates = []string{
 	wellknown.GateIMEXDaemonsWithDNSNames, wellknown.GateMPS, wellknown.GateDeviceHealthCheck, wellknown.GatePassthrough, wellknown.GateTimeSlicing,
 }
 
-// exclusions are gates that the driver does not start with together.
-var exclusions = [][2]string{
+// exclusiveGates are gates that the driver does not start with together.
+var exclusiveGates = [][2]string{
 	{wellknown.GateDynamicMIG, wellknown.GatePassthrough}, {wellknown.GateDynamicMIG, wellknown.GateDeviceHealthCheck}, {wellknown.GateDynamicMIG, wellknown.GateMPS},
 	{wellknown.GatePassthrough, wellknown.GateDeviceHealthCheck}, {wellknown.GateConsumableShares, wellknown.GateMPS},
 }
 
-// Gates are the feature gates that the driver must run with: those of the spec, and those that follow from it. The error
+// FeatureGates are the feature gates that the driver must run with: those of the spec, and those that follow from it. The error
 // is a *spec.Refusal.
-func Gates(r spec.Request, draSpec v1alpha1.DRASpec) ([]string, error) {
+func FeatureGates(r spec.Request, draSpec v1alpha1.DRASpec) ([]string, error) {
 	if draSpec.Driver != "" && draSpec.Driver != wellknown.NVIDIADRADriver {
 		return nil, spec.Invalid(spec.PresentationField("dra.driver"), "dra/driver", "it is %s, and GPUs of vendor %s are published by %s: correct it, or leave it out", draSpec.Driver, r.GPU.Vendor, wellknown.NVIDIADRADriver)
 	}
-	on := reasons{}
+	enabled := gateReasons{}
 	for _, gate := range draSpec.FeatureGates {
 		if !slices.Contains(featureGates, gate) {
 			return nil, spec.Invalid(featureGatesField, "dra/feature-gate", "it has %s, which the driver does not: it has %s", gate, strings.Join(featureGates, ", "))
 		}
-		on[gate] = reason{featureGatesField, "it has", "dra.featureGates has"}
+		enabled[gate] = gateReason{featureGatesField, "it has", "dra.featureGates has"}
 	}
 	if draSpec.Devices == spec.DRADevicesVFIO {
-		on.need(reason{spec.PresentationField("dra.devices"), "VFIO needs", "dra.devices: VFIO needs"}, wellknown.GatePassthrough, wellknown.GateDeviceMetadata)
+		enabled.add(gateReason{spec.PresentationField("dra.devices"), "VFIO needs", "dra.devices: VFIO needs"}, wellknown.GatePassthrough, wellknown.GateDeviceMetadata)
 	}
 	if r.GPU.IMEX == spec.IMEXHost {
-		on.need(reason{spec.GPUField("imex"), "Host needs", "gpu.imex: Host needs"}, wellknown.GateHostManagedIMEX)
+		enabled.add(gateReason{spec.GPUField("imex"), "Host needs", "gpu.imex: Host needs"}, wellknown.GateHostManagedIMEX)
 	}
-	if err := sharing(r, draSpec.Sharing, on); err != nil {
+	if err := addSharingGate(r, draSpec.Sharing, enabled); err != nil {
 		return nil, err
 	}
-	if err := on.judge(); err != nil {
+	if err := enabled.check(); err != nil {
 		return nil, err
 	}
-	return slices.Sorted(maps.Keys(on)), nil
+	return slices.Sorted(maps.Keys(enabled)), nil
 }
 
 var featureGatesField = spec.PresentationField("dra.featureGates")
 
-// reason is why a feature gate is on.
-type reason struct {
+// gateReason is why a feature gate is on.
+type gateReason struct {
 	// field that turns it on.
 	field spec.Field
-	// words about the field, as the beginning of a sentence: VFIO needs; whole with the field's name: dra.devices: VFIO needs.
-	words, whole string
+	// subject about the field, as the beginning of a sentence: VFIO needs; whole with the field's name: dra.devices: VFIO needs.
+	subject, qualifiedSubject string
 }
 
-// reasons say of each feature gate that is on why it is.
-type reasons map[string]reason
+// gateReasons say of each feature gate that is on why it is.
+type gateReasons map[string]gateReason
 
-func (on reasons) has(gate string) bool {
-	_, is := on[gate]
+func (enabled gateReasons) has(gate string) bool {
+	_, is := enabled[gate]
 	return is
 }
 
-// need turns gates on for a reason, unless they are on already.
-func (on reasons) need(why reason, implied ...string) {
+// add turns gates on for a reason, unless they are on already.
+func (enabled gateReasons) add(why gateReason, implied ...string) {
 	for _, gate := range implied {
-		if !on.has(gate) {
-			on[gate] = why
+		if !enabled.has(gate) {
+			enabled[gate] = why
 		}
 	}
 }
 
-// judge refuses gates with which the driver does not start.
-func (on reasons) judge() error {
-	if on.has(wellknown.GateDeviceMetadata) && !on.has(wellknown.GatePassthrough) {
+// check refuses gates with which the driver does not start.
+func (enabled gateReasons) check() error {
+	if enabled.has(wellknown.GateDeviceMetadata) && !enabled.has(wellknown.GatePassthrough) {
 		return spec.Invalid(featureGatesField, "dra/gate-needs", "it has %s, and the driver only starts with it beside %s: add that, or choose dra.devices: VFIO", wellknown.GateDeviceMetadata, wellknown.GatePassthrough)
 	}
-	for _, pair := range exclusions {
-		if !on.has(pair[0]) || !on.has(pair[1]) {
+	for _, pair := range exclusiveGates {
+		if !enabled.has(pair[0]) || !enabled.has(pair[1]) {
 			continue
 		}
-		first, second := on[pair[0]], on[pair[1]]
-		gates := fmt.Sprintf("feature gate %s, %s %s", pair[0], second.whole, pair[1])
+		first, second := enabled[pair[0]], enabled[pair[1]]
+		gates := fmt.Sprintf("feature gate %s, %s %s", pair[0], second.qualifiedSubject, pair[1])
 		if first == second {
 			gates = fmt.Sprintf("feature gates %s and %s", pair[0], pair[1])
 		}
-		return spec.Invalid(first.field, "dra/gates-exclude", "%s the %s, and the driver does not start with both: give one of them up", first.words, gates)
+		return spec.Invalid(first.field, "dra/gates-exclude", "%s the %s, and the driver does not start with both: give one of them up", first.subject, gates)
 	}
 	return nil
 }
 
-// sharing is a matter of each claim: the driver publishes the same devices, and must be able to.
-func sharing(r spec.Request, draSpec *v1alpha1.SharingSpec, on reasons) error {
+// addSharingGate is a matter of each claim: the driver publishes the same devices, and must be able to.
+func addSharingGate(r spec.Request, draSpec *v1alpha1.SharingSpec, enabled gateReasons) error {
 	if draSpec == nil {
 		return nil
 	}
@@ -111,6 +111,6 @@ func sharing(r spec.Request, draSpec *v1alpha1.SharingSpec, on reasons) error {
 	if !known {
 		return spec.Invalid(spec.PresentationField(strategy), "sharing/strategy", "%q is not one of TimeSlicing, MPS", draSpec.Strategy)
 	}
-	on.need(reason{spec.PresentationField(strategy), draSpec.Strategy + " needs", strategy + ": " + draSpec.Strategy + " needs"}, gate)
+	enabled.add(gateReason{spec.PresentationField(strategy), draSpec.Strategy + " needs", strategy + ": " + draSpec.Strategy + " needs"}, gate)
 	return nil
 }

@@ -17,7 +17,7 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	if device == nil {
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.GPUField("vendor"), "generic/missing", "it is generic, and gpu.generic is missing: say what Ingot cannot know of %s, the resourceName at least", r.GPU.Model)
 	}
-	if err := judge(r, *device); err != nil {
+	if err := check(r, *device); err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
 	p := v1alpha1.NodePlan{
@@ -25,8 +25,8 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 		Modules:         v1alpha1.KernelModules{Load: slices.Clone(device.Modules), Blacklist: slices.Clone(device.Blacklist)},
 		Packages:        slices.Concat(r.GPU.Driver.Packages, device.Packages),
 	}
-	if passthrough(r).Advertise == v1alpha1.AdvertiseDRA {
-		p.Expectation.Slices = []v1alpha1.ExpectedSlices{published(*device.DRA, int(r.GPU.Count))}
+	if passthroughSpec(r).Advertise == v1alpha1.AdvertiseDRA {
+		p.Expectation.Slices = []v1alpha1.ExpectedSlices{expectedSlices(*device.DRA, int(r.GPU.Count))}
 		if device.ResourceName != "" {
 			p.Expectation.AbsentPrefixes = []string{device.ResourceName}
 		}
@@ -43,7 +43,7 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	return p, nil
 }
 
-func published(device v1alpha1.GenericDRA, count int) v1alpha1.ExpectedSlices {
+func expectedSlices(device v1alpha1.GenericDRA, count int) v1alpha1.ExpectedSlices {
 	out := v1alpha1.ExpectedSlices{
 		Driver:  device.Driver,
 		Devices: []v1alpha1.ExpectedDevices{{Type: device.Type, Count: count}},
@@ -55,15 +55,15 @@ func published(device v1alpha1.GenericDRA, count int) v1alpha1.ExpectedSlices {
 	return out
 }
 
-func passthrough(r spec.Request) v1alpha1.PassthroughSpec {
+func passthroughSpec(r spec.Request) v1alpha1.PassthroughSpec {
 	if p := r.GPU.Presentation.Passthrough; p != nil {
 		return *p
 	}
 	return v1alpha1.PassthroughSpec{}
 }
 
-func judge(r spec.Request, device v1alpha1.GenericSpec) error {
-	how := passthrough(r)
+func check(r spec.Request, device v1alpha1.GenericSpec) error {
+	how := passthroughSpec(r)
 	switch {
 	case r.GPU.Count < 1 || r.GPU.Count > 64:
 		return spec.Invalid(spec.GPUField("count"), "gpu/count", "it is %d, and a server has 1 to 64 accelerators", r.GPU.Count)
@@ -81,11 +81,11 @@ func judge(r spec.Request, device v1alpha1.GenericSpec) error {
 			return spec.Invalid(spec.GPUField("generic.modules"), "generic/modules", "it has %s, and generic.blacklist has it too: remove one of them", module)
 		}
 	}
-	return judgeArguments(r.Image, device.KernelArguments)
+	return checkKernelArguments(r.Image, device.KernelArguments)
 }
 
-// judgeArguments refuses an image without the kernel arguments: user data cannot change the command line before it boots.
-func judgeArguments(image v1alpha1.OSImageSpec, needed []string) error {
+// checkKernelArguments refuses an image without the kernel arguments: user data cannot change the command line before it boots.
+func checkKernelArguments(image v1alpha1.OSImageSpec, needed []string) error {
 	if image.UserData == v1alpha1.UserDataIgnition {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/dra"
+	"github.com/ingot-dev/ingot/presentation/gpumode"
 	"github.com/ingot-dev/ingot/presentation/mig/layout"
 	"github.com/ingot-dev/ingot/presentation/nvidia"
 	"github.com/ingot-dev/ingot/presentation/spec"
@@ -31,11 +32,11 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	return resolve(r, *r.GPU.Presentation.MIG)
 }
 
-// ResolveClaims plans GPUs of presentation mode DRA that are partitioned before the DRA driver starts. The error is a
+// ResolveDRA plans GPUs of presentation mode DRA that are partitioned before the DRA driver starts. The error is a
 // *spec.Refusal.
-func ResolveClaims(r spec.Request) (v1alpha1.NodePlan, error) {
+func ResolveDRA(r spec.Request) (v1alpha1.NodePlan, error) {
 	migSpec := r.GPU.Presentation.DRA
-	gates, err := dra.Gates(r, *migSpec)
+	gates, err := dra.FeatureGates(r, *migSpec)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
@@ -50,41 +51,41 @@ func ResolveClaims(r spec.Request) (v1alpha1.NodePlan, error) {
 }
 
 func resolve(r spec.Request, migSpec v1alpha1.MIGSpec) (v1alpha1.NodePlan, error) {
-	model, err := judge(r, migSpec)
+	model, err := check(r, migSpec)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
-	c, err := cut(r, migSpec, model)
+	c, err := newNodeLayout(r, migSpec, model)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
-	p := c.node(r, migSpec, model)
-	p.Warnings = append(p.Warnings, c.warnings(model)...)
-	p.Warnings = append(p.Warnings, partitioner(r)...)
-	if model.PlacesInferred && migSpec.Strategy != wellknown.MIGStrategyNone {
-		p.Warnings = append(p.Warnings, nvidia.InferredPlaces(model))
+	p := c.nodePlan(r, migSpec, model)
+	p.Warnings = append(p.Warnings, c.nameWarnings(model)...)
+	p.Warnings = append(p.Warnings, migPartedWarnings(r)...)
+	if model.PlacementsInferred && migSpec.Strategy != wellknown.MIGStrategyNone {
+		p.Warnings = append(p.Warnings, nvidia.InferredPlacementsWarning(model))
 	}
 	if migSpec.Advertise == v1alpha1.AdvertiseDRA {
-		dra.Publish(&p, r, model, c.kinds()...)
+		dra.ExpectDevices(&p, r, model, c.deviceKinds()...)
 	} else {
 		p.Tenant.MIGStrategy = migSpec.Strategy
-		p.Expectation.Resources = c.resources(migSpec.Strategy)
-		p.Expectation.Labels = append(p.Expectation.Labels, c.labels(migSpec.Strategy)...)
+		p.Expectation.Resources = c.expectedResources(migSpec.Strategy)
+		p.Expectation.Labels = append(p.Expectation.Labels, c.expectedLabels(migSpec.Strategy)...)
 	}
 	return p, nil
 }
 
-// node plans who partitions the GPUs, and when.
-func (c *cutting) node(r spec.Request, migSpec v1alpha1.MIGSpec, model catalogue.Model) v1alpha1.NodePlan {
-	if nvidia.FromOperator(r) {
-		p := nvidia.ByOperator(r, model, wellknown.WorkloadContainer)
+// nodePlan plans who partitions the GPUs, and when.
+func (c *nodeLayout) nodePlan(r spec.Request, migSpec v1alpha1.MIGSpec, model catalogue.Model) v1alpha1.NodePlan {
+	if nvidia.IsDriverFromOperator(r) {
+		p := nvidia.OperatorPlan(r, model, wellknown.WorkloadContainer)
 		name := wellknown.MIGConfigAllDisabled
 		if migSpec.Strategy != wellknown.MIGStrategyNone {
-			name = spec.ConfigurationName(c.config(configName))
-			p.Tenant.MIGConfig = &v1alpha1.SoftwareConfiguration{Name: name, Content: c.config(name)}
+			name = spec.ConfigurationName(c.configuration(configName))
+			p.Tenant.MIGConfig = &v1alpha1.SoftwareConfiguration{Name: name, Content: c.configuration(name)}
 		}
 		if model.Geometry != nil {
-			nvidia.ByMIGManager(&p, name)
+			nvidia.SetMIGManagerConfig(&p, name)
 		}
 		return p
 	}
@@ -93,19 +94,19 @@ func (c *cutting) node(r spec.Request, migSpec v1alpha1.MIGSpec, model catalogue
 		"nvidia-mig-parted apply --config-file " + configFile + " --hooks-file " + hooksFile + " --selected-config " + configName,
 	}
 	if migSpec.Strategy == wellknown.MIGStrategyNone {
-		mode = nvidia.Whole(model, r.GPU.Count)
+		mode = nvidia.UnpartitionedScript(model, r.GPU.Count)
 	}
-	p := nvidia.Node(r, model, mode)
+	p := nvidia.NodePlan(r, model, mode)
 	if migSpec.Strategy != wellknown.MIGStrategyNone {
-		p.Files = append(p.Files, c.files()...)
+		p.Files = append(p.Files, c.configFiles()...)
 	}
 	p.NodeLabels = map[string]string{wellknown.LabelDeployMIGManager: "false"}
 	return p
 }
 
-// judge finds the model, and refuses a strategy and an image with which no layout can be applied.
-func judge(r spec.Request, migSpec v1alpha1.MIGSpec) (catalogue.Model, error) {
-	model, err := judgeNode(r, migSpec)
+// check finds the model, and refuses a strategy and an image with which no layout can be applied.
+func check(r spec.Request, migSpec v1alpha1.MIGSpec) (catalogue.Model, error) {
+	model, err := checkDriverAndImage(r, migSpec)
 	if err != nil {
 		return catalogue.Model{}, err
 	}
@@ -122,24 +123,24 @@ func judge(r spec.Request, migSpec v1alpha1.MIGSpec) (catalogue.Model, error) {
 	if model.Geometry == nil {
 		return catalogue.Model{}, spec.Invalid(spec.GPUField("model"), "mig/model", "%s cannot be partitioned: choose another model, or presentation.mode: Passthrough", model.Name)
 	}
-	return model, judgePartitioner(r, migSpec)
+	return model, checkMIGManager(r, migSpec)
 }
 
-// judgeNode refuses a driver and an image that do not suit the GPUs or who advertises them.
-func judgeNode(r spec.Request, migSpec v1alpha1.MIGSpec) (catalogue.Model, error) {
+// checkDriverAndImage refuses a driver and an image that do not suit the GPUs or who advertises them.
+func checkDriverAndImage(r spec.Request, migSpec v1alpha1.MIGSpec) (catalogue.Model, error) {
 	if migSpec.Advertise == v1alpha1.AdvertiseDRA {
-		return dra.Judge(r)
+		return dra.CheckRequest(r)
 	}
-	model, err := nvidia.Judge(r)
+	model, err := nvidia.CheckRequest(r, spec.DriverKindGPU)
 	if err != nil {
 		return catalogue.Model{}, err
 	}
-	return model, nvidia.JudgeToolkit(r)
+	return model, nvidia.CheckContainerToolkit(r)
 }
 
-// judgePartitioner refuses a node on which nothing would partition the GPUs.
-func judgePartitioner(r spec.Request, migSpec v1alpha1.MIGSpec) error {
-	if nvidia.FromOperator(r) {
+// checkMIGManager refuses a node on which nothing would partition the GPUs.
+func checkMIGManager(r spec.Request, migSpec v1alpha1.MIGSpec) error {
+	if nvidia.IsDriverFromOperator(r) {
 		if migSpec.Advertise == v1alpha1.AdvertiseDRA {
 			return spec.Invalid(spec.GPUField("driver.source"), "mig/operator-dra", "it is Operator and the DRA driver advertises: the operator then runs no MIG manager, and nobody would partition the GPUs; use source: Image or Packages, or advertise: DevicePlugin")
 		}
@@ -148,10 +149,10 @@ func judgePartitioner(r spec.Request, migSpec v1alpha1.MIGSpec) error {
 	return nil
 }
 
-// partitioner warns of an image that does not say that it can partition GPUs. It may all the same: the program comes with no
+// migPartedWarnings warns of an image that does not say that it can partition GPUs. It may all the same: the program comes with no
 // driver, and images were described before anybody asked for it.
-func partitioner(r spec.Request) []v1alpha1.PlanWarning {
-	if nvidia.FromOperator(r) || r.Image.Software.MIGParted != "" || nvidia.Installs(r, "mig-manager") || nvidia.Installs(r, "mig-parted") {
+func migPartedWarnings(r spec.Request) []v1alpha1.PlanWarning {
+	if nvidia.IsDriverFromOperator(r) || r.Image.Software.MIGParted != "" || nvidia.HasDriverPackage(r, "mig-manager") || nvidia.HasDriverPackage(r, "mig-parted") {
 		return nil
 	}
 	return []v1alpha1.PlanWarning{{Rule: "unstated/mig-parted", Message: "the OSImage's software.migParted is empty: without nvidia-mig-parted in the image " +
@@ -165,42 +166,44 @@ const (
 	configName = "ingot"
 )
 
-// packaged keeps the service of mig-parted's package, where the image has it, from applying a configuration of its own.
-const packaged = "/etc/systemd/system/nvidia-mig-manager.service.d/90-ingot.conf"
+// packageDropIn keeps the service of mig-parted's package, where the image has it, from applying a configuration of its own.
+const packageDropIn = "/etc/systemd/system/nvidia-mig-manager.service.d/90-ingot.conf"
 
-// noHooks keeps mig-parted from stopping services, kubelet among them: nothing uses the GPUs yet.
-const noHooks = "version: v1\nhooks: {}\n"
+// emptyHooks keeps mig-parted from stopping services, kubelet among them: nothing uses the GPUs yet.
+const emptyHooks = "version: v1\nhooks: {}\n"
 
-func (c *cutting) files() []v1alpha1.NodeFile {
+func (c *nodeLayout) configFiles() []v1alpha1.NodeFile {
 	return []v1alpha1.NodeFile{
-		{Path: configFile, Mode: "0644", Content: c.config(configName)},
-		{Path: hooksFile, Mode: "0644", Content: noHooks},
-		{Path: packaged, Mode: "0644", Content: "[Unit]\nBefore=" + nvidia.ModeUnit + "\nConditionPathExists=!" + configFile + "\n"},
+		{Path: configFile, Mode: "0644", Content: c.configuration(configName)},
+		{Path: hooksFile, Mode: "0644", Content: emptyHooks},
+		{Path: packageDropIn, Mode: "0644", Content: "[Unit]\nBefore=" + gpumode.UnitName + "\nConditionPathExists=!" + configFile + "\n"},
 	}
 }
 
-// config is a configuration of mig-parted, version v1, of that name, with one entry for the GPUs of each layout.
-func (c *cutting) config(name string) string {
+// configuration is a configuration of mig-parted, version v1, of that name, with one entry for the GPUs of each layout.
+func (c *nodeLayout) configuration(name string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "version: v1\n%s:\n  %s:\n", wellknown.MIGConfigsKey, name)
-	for g, want := range c.gpus {
-		alike := func(other layout.Multiset) bool { return (other == nil) == (want == nil) && slices.Equal(other, want) }
-		if slices.ContainsFunc(c.gpus[:g], alike) {
+	for g, counts := range c.gpus {
+		hasSameLayout := func(other layout.Counts) bool {
+			return (other == nil) == (counts == nil) && slices.Equal(other, counts)
+		}
+		if slices.ContainsFunc(c.gpus[:g], hasSameLayout) {
 			continue
 		}
 		var gpus []string
 		for other := g; other < len(c.gpus); other++ {
-			if alike(c.gpus[other]) {
+			if hasSameLayout(c.gpus[other]) {
 				gpus = append(gpus, fmt.Sprint(other))
 			}
 		}
-		fmt.Fprintf(&out, "  - devices: [%s]\n    mig-enabled: %t\n", strings.Join(gpus, ", "), want != nil)
-		if want == nil {
+		fmt.Fprintf(&out, "  - devices: [%s]\n    mig-enabled: %t\n", strings.Join(gpus, ", "), counts != nil)
+		if counts == nil {
 			out.WriteString("    mig-devices: {}\n")
 			continue
 		}
 		out.WriteString("    mig-devices:\n")
-		for i, n := range want {
+		for i, n := range counts {
 			if n > 0 {
 				fmt.Fprintf(&out, "      %q: %d\n", c.names[i], n)
 			}
@@ -209,41 +212,41 @@ func (c *cutting) config(name string) string {
 	return out.String()
 }
 
-// total counts the instances of each profile on the node, and the GPUs that are whole.
-func (c *cutting) total() (instances []int, whole int) {
-	instances = make([]int, len(c.names))
-	for _, want := range c.gpus {
-		if want == nil {
-			whole++
+// countInstances counts the instances of each profile on the node, and the GPUs that are whole.
+func (c *nodeLayout) countInstances() (instanceCount []int, unpartitioned int) {
+	instanceCount = make([]int, len(c.names))
+	for _, counts := range c.gpus {
+		if counts == nil {
+			unpartitioned++
 		}
-		for i, n := range want {
-			instances[i] += n
+		for i, n := range counts {
+			instanceCount[i] += n
 		}
 	}
-	return instances, whole
+	return instanceCount, unpartitioned
 }
 
-// resources that the device plugin advertises.
-func (c *cutting) resources(strategy string) []v1alpha1.ExpectedResource {
+// expectedResources that the device plugin advertises.
+func (c *nodeLayout) expectedResources(strategy string) []v1alpha1.ExpectedResource {
 	hint := "nvidia-smi mig -lgi; the plugin's MIG_STRATEGY must be " + strategy
 	if strategy == wellknown.MIGStrategySingle {
-		return []v1alpha1.ExpectedResource{nvidia.Advertised(wellknown.NVIDIAGPU, c.instances(), hint)}
+		return []v1alpha1.ExpectedResource{nvidia.ExpectedResource(wellknown.NVIDIAGPU, c.instanceCount(), hint)}
 	}
 	var out []v1alpha1.ExpectedResource
-	instances, whole := c.total()
-	if whole > 0 {
-		out = append(out, nvidia.WholeGPUs(whole))
+	instanceCount, unpartitioned := c.countInstances()
+	if unpartitioned > 0 {
+		out = append(out, nvidia.ExpectedGPUs(unpartitioned))
 	}
-	for i, n := range instances {
+	for i, n := range instanceCount {
 		if n > 0 {
-			out = append(out, nvidia.Advertised(ResourceName(c.names[i]), n, hint))
+			out = append(out, nvidia.ExpectedResource(ResourceName(c.names[i]), n, hint))
 		}
 	}
 	return out
 }
 
-// labels that GPU feature discovery sets, where it runs.
-func (c *cutting) labels(strategy string) []v1alpha1.ExpectedLabel {
+// expectedLabels that GPU feature discovery sets, where it runs.
+func (c *nodeLayout) expectedLabels(strategy string) []v1alpha1.ExpectedLabel {
 	if strategy == wellknown.MIGStrategyNone {
 		return nil
 	}
@@ -254,15 +257,15 @@ func (c *cutting) labels(strategy string) []v1alpha1.ExpectedLabel {
 	count := func(key string, n int) {
 		out = append(out, v1alpha1.ExpectedLabel{
 			Check: "label/" + key, Key: key, Value: strconv.Itoa(n),
-			Hint: "the GPUs are partitioned otherwise than ordered. On the node: nvidia-smi mig -lgi; journalctl -u " + nvidia.ModeUnit,
+			Hint: "the GPUs are partitioned otherwise than ordered. On the node: nvidia-smi mig -lgi; journalctl -u " + gpumode.UnitName,
 		})
 	}
 	if strategy == wellknown.MIGStrategySingle {
-		count(wellknown.LabelGPUCount, c.instances())
+		count(wellknown.LabelGPUCount, c.instanceCount())
 		return out
 	}
-	instances, _ := c.total()
-	for i, n := range instances {
+	instanceCount, _ := c.countInstances()
+	for i, n := range instanceCount {
 		if n > 0 {
 			count(string(ResourceName(c.names[i]))+".count", n)
 		}
@@ -270,16 +273,16 @@ func (c *cutting) labels(strategy string) []v1alpha1.ExpectedLabel {
 	return out
 }
 
-// kinds of devices that the DRA driver publishes. A partitioned GPU is not published beside its instances.
-func (c *cutting) kinds() []dra.Kind {
-	var out []dra.Kind
-	instances, whole := c.total()
-	if whole > 0 {
-		out = append(out, dra.GPUs(whole))
+// deviceKinds of devices that the DRA driver publishes. A partitioned GPU is not published beside its instances.
+func (c *nodeLayout) deviceKinds() []dra.DeviceKind {
+	var out []dra.DeviceKind
+	instanceCount, unpartitioned := c.countInstances()
+	if unpartitioned > 0 {
+		out = append(out, dra.GPUDevices(unpartitioned))
 	}
-	for i, n := range instances {
+	for i, n := range instanceCount {
 		if n > 0 {
-			out = append(out, dra.Instances(c.variants[i], n))
+			out = append(out, dra.MIGDevices(c.driverNames[i], n))
 		}
 	}
 	return out

@@ -15,100 +15,100 @@ import (
 	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
-// cutting is how each GPU of a node is partitioned.
-type cutting struct {
+// nodeLayout is how each GPU of a node is partitioned.
+type nodeLayout struct {
 	// names of the geometry's profiles, in its order, as the NodeType spells them.
 	names []string
-	// variants are all names that drivers give them.
-	variants [][]string
-	// written are the names in the NodeType.
-	written []string
+	// driverNames are all names that drivers give them.
+	driverNames [][]string
+	// writtenNames are the names in the NodeType.
+	writtenNames []string
 	// gpus by index; nil: the GPU is whole.
-	gpus []layout.Multiset
+	gpus []layout.Counts
 }
 
-// cut reads the layout and refuses what no GPU of the model can be, or what the strategy does not allow.
-func cut(r spec.Request, migSpec v1alpha1.MIGSpec, model catalogue.Model) (cutting, error) {
-	out := cutting{gpus: make([]layout.Multiset, r.GPU.Count)}
+// newNodeLayout reads the layout and refuses what no GPU of the model can be, or what the strategy does not allow.
+func newNodeLayout(r spec.Request, migSpec v1alpha1.MIGSpec, model catalogue.Model) (nodeLayout, error) {
+	out := nodeLayout{gpus: make([]layout.Counts, r.GPU.Count)}
 	if model.Geometry == nil {
 		return out, nil
 	}
 	for _, p := range model.Geometry.Profiles {
-		variants := model.ProfileNames(p)
-		out.names, out.variants = append(out.names, variants[0]), append(out.variants, variants)
+		driverNames := model.ProfileNames(p)
+		out.names, out.driverNames = append(out.names, driverNames[0]), append(out.driverNames, driverNames)
 	}
 	for i, entry := range migSpec.Layout {
-		field := fmt.Sprintf("%s.layout[%d]", member(r), i)
-		want, err := out.read(field, entry.Profiles, model)
+		field := fmt.Sprintf("%s.layout[%d]", layoutParent(r), i)
+		counts, err := out.readProfiles(field, entry.Profiles, model)
 		if err != nil {
-			return cutting{}, err
+			return nodeLayout{}, err
 		}
-		if err := out.judge(field, want, model, nvidia.DriverVersion(r)); err != nil {
-			return cutting{}, err
+		if err := out.check(field, counts, model, nvidia.DriverVersion(r)); err != nil {
+			return nodeLayout{}, err
 		}
-		if err := out.assign(field, entry.GPUs, want); err != nil {
-			return cutting{}, err
+		if err := out.assign(field, entry.GPUs, counts); err != nil {
+			return nodeLayout{}, err
 		}
 	}
-	if err := out.judgeNames(member(r), model); err != nil {
-		return cutting{}, err
+	if err := out.checkProfileNames(layoutParent(r), model); err != nil {
+		return nodeLayout{}, err
 	}
-	if out.instances() == 0 && migSpec.Strategy != wellknown.MIGStrategyNone {
-		return cutting{}, spec.Invalid(spec.PresentationField("mig.strategy"), "mig/layout", "it is %s, and mig.layout has no profiles: say how the GPUs are partitioned", migSpec.Strategy)
+	if out.instanceCount() == 0 && migSpec.Strategy != wellknown.MIGStrategyNone {
+		return nodeLayout{}, spec.Invalid(spec.PresentationField("mig.strategy"), "mig/layout", "it is %s, and mig.layout has no profiles: say how the GPUs are partitioned", migSpec.Strategy)
 	}
 	if migSpec.Strategy == wellknown.MIGStrategySingle && migSpec.Advertise != v1alpha1.AdvertiseDRA {
-		return out, out.uniform()
+		return out, out.checkSingleStrategy()
 	}
 	return out, nil
 }
 
-// member of the presentation that has the layout.
-func member(r spec.Request) string { return strings.ToLower(string(r.GPU.Presentation.Mode)) }
+// layoutParent of the presentation that has the layout.
+func layoutParent(r spec.Request) string { return strings.ToLower(string(r.GPU.Presentation.Mode)) }
 
-// read counts the profiles of an entry. Names that drivers give the same profile are accepted.
-func (c *cutting) read(field string, profiles map[string]int32, model catalogue.Model) (layout.Multiset, error) {
-	want := make(layout.Multiset, len(c.names))
-	for _, written := range slices.Sorted(maps.Keys(profiles)) {
-		name, err := layout.ParseName(written)
+// readProfiles counts the profiles of an entry. Names that drivers give the same profile are accepted.
+func (c *nodeLayout) readProfiles(field string, profiles map[string]int32, model catalogue.Model) (layout.Counts, error) {
+	counts := make(layout.Counts, len(c.names))
+	for _, writtenNames := range slices.Sorted(maps.Keys(profiles)) {
+		name, err := layout.ParseProfileName(writtenNames)
 		if err != nil {
 			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/profile-name", "%v; %s has %s", err, model.Name, strings.Join(c.names, ", "))
 		}
-		if !name.Whole() {
-			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/compute-instance", "%s is a part of a GPU instance, which is never advertised: ask for %dg.%dgb", written, name.Slices, name.GiB)
+		if !name.IsGPUInstance() {
+			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/compute-instance", "%s is a part of a GPU instance, which is never advertised: ask for %dg.%dgb", writtenNames, name.Slices, name.GiB)
 		}
-		at := slices.IndexFunc(c.variants, func(variants []string) bool { return slices.Contains(variants, name.String()) })
+		at := slices.IndexFunc(c.driverNames, func(driverNames []string) bool { return slices.Contains(driverNames, name.String()) })
 		if at < 0 {
-			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/profile", "%s has no profile %s; it has %s", model.Name, written, strings.Join(c.names, ", "))
+			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/profile", "%s has no profile %s; it has %s", model.Name, writtenNames, strings.Join(c.names, ", "))
 		}
-		if profiles[written] < 1 {
-			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/profile-count", "%s is %d: say how many of them each GPU has, or remove it", written, profiles[written])
+		if profiles[writtenNames] < 1 {
+			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/profile-count", "%s is %d: say how many of them each GPU has, or remove it", writtenNames, profiles[writtenNames])
 		}
-		c.names[at], c.written = name.String(), append(c.written, name.String())
-		want[at] += int(profiles[written])
+		c.names[at], c.writtenNames = name.String(), append(c.writtenNames, name.String())
+		counts[at] += int(profiles[writtenNames])
 	}
-	if want.Instances() == 0 {
+	if counts.Total() == 0 {
 		return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/layout", "it is empty: a GPU in MIG mode without instances is advertised by nobody")
 	}
-	return want, nil
+	return counts, nil
 }
 
-// judge refuses what one GPU cannot be, or its driver cannot make.
-func (c *cutting) judge(field string, want layout.Multiset, model catalogue.Model, driver string) error {
-	if err := c.judgePlaces(field, want, model); err != nil {
+// check refuses what one GPU cannot be, or its driver cannot make.
+func (c *nodeLayout) check(field string, counts layout.Counts, model catalogue.Model, driver string) error {
+	if err := c.checkPlacement(field, counts, model); err != nil {
 		return err
 	}
-	if err := c.judgeGraphics(field, want, model); err != nil {
+	if err := c.checkGraphics(field, counts, model); err != nil {
 		return err
 	}
-	return c.judgeDriver(field, want, model, driver)
+	return c.checkDriver(field, counts, model, driver)
 }
 
-// judgePlaces refuses what does not fit on one GPU.
-func (c *cutting) judgePlaces(field string, want layout.Multiset, model catalogue.Model) error {
-	_, err := layout.Place(*model.Geometry, want)
-	var impossible *layout.Impossible
+// checkPlacement refuses what does not fit on one GPU.
+func (c *nodeLayout) checkPlacement(field string, counts layout.Counts, model catalogue.Model) error {
+	_, err := layout.Place(*model.Geometry, counts)
+	var impossible *layout.ImpossibleError
 	if errors.As(err, &impossible) {
-		message := fmt.Sprintf("%s does not fit on one %s: %s. Of these fits %s", want.Format(c.names), model.Name, impossible.Message, impossible.Largest.Format(c.names))
+		message := fmt.Sprintf("%s does not fit on one %s: %s. Of these fits %s", counts.Format(c.names), model.Name, impossible.Message, impossible.Largest.Format(c.names))
 		for i, near := range impossible.Nearby {
 			message += []string{"; near it are ", " and "}[min(i, 1)] + near.Format(c.names)
 		}
@@ -120,12 +120,12 @@ func (c *cutting) judgePlaces(field string, want layout.Multiset, model catalogu
 	return nil
 }
 
-// judgeGraphics refuses instances with and without graphics on one GPU: whether that works is not documented.
-func (c *cutting) judgeGraphics(field string, want layout.Multiset, model catalogue.Model) error {
+// checkGraphics refuses instances with and without graphics on one GPU: whether that works is not documented.
+func (c *nodeLayout) checkGraphics(field string, counts layout.Counts, model catalogue.Model) error {
 	with, without := "", ""
 	for i, p := range model.Geometry.Profiles {
 		switch {
-		case want[i] == 0:
+		case counts[i] == 0:
 		case p.Graphics:
 			with = c.names[i]
 		default:
@@ -138,33 +138,33 @@ func (c *cutting) judgeGraphics(field string, want layout.Multiset, model catalo
 	return nil
 }
 
-// judgeDriver refuses what the driver cannot make.
-func (c *cutting) judgeDriver(field string, want layout.Multiset, model catalogue.Model, driver string) error {
+// checkDriver refuses what the driver cannot make.
+func (c *nodeLayout) checkDriver(field string, counts layout.Counts, model catalogue.Model, driver string) error {
 	for i, p := range model.Geometry.Profiles {
-		if older, _ := spec.IsOlderVersion(driver, p.MinimumDriver); want[i] > 0 && older {
-			return tooOld(field, c.names[i], p.MinimumDriver, driver)
+		if older, _ := spec.IsOlderVersion(driver, p.MinimumDriver); counts[i] > 0 && older {
+			return driverTooOld(field, c.names[i], p.MinimumDriver, driver)
 		}
 	}
-	for _, together := range model.Geometry.Together {
+	for _, nameSets := range model.Geometry.Combinations {
 		has, names := true, []string(nil)
 		for i, p := range model.Geometry.Profiles {
-			if slices.Contains(together.IDs, p.ID) {
-				has, names = has && want[i] > 0, append(names, c.names[i])
+			if slices.Contains(nameSets.IDs, p.ID) {
+				has, names = has && counts[i] > 0, append(names, c.names[i])
 			}
 		}
-		if older, _ := spec.IsOlderVersion(driver, together.MinimumDriver); has && older {
-			return tooOld(field, strings.Join(names, " beside "), together.MinimumDriver, driver)
+		if older, _ := spec.IsOlderVersion(driver, nameSets.MinimumDriver); has && older {
+			return driverTooOld(field, strings.Join(names, " beside "), nameSets.MinimumDriver, driver)
 		}
 	}
 	return nil
 }
 
-func tooOld(field, what, minimum, driver string) error {
+func driverTooOld(field, what, minimum, driver string) error {
 	return spec.Refuse(spec.PresentationField(field+".profiles"), v1alpha1.ReasonDriverTooOld, "mig/profile-driver", "%s needs driver %s or newer, and the OSImage's is %s", what, minimum, driver)
 }
 
 // assign gives the layout to the GPUs named, or to all.
-func (c *cutting) assign(field string, gpus []int32, want layout.Multiset) error {
+func (c *nodeLayout) assign(field string, gpus []int32, counts layout.Counts) error {
 	if len(gpus) == 0 {
 		for i := range c.gpus {
 			gpus = append(gpus, int32(i))
@@ -177,19 +177,19 @@ func (c *cutting) assign(field string, gpus []int32, want layout.Multiset) error
 		if c.gpus[g] != nil {
 			return spec.Invalid(spec.PresentationField(field), "mig/gpu-twice", "it gives GPU %d a layout, and that GPU has one already: name each GPU once, and leave gpus out only in the sole entry", g)
 		}
-		c.gpus[g] = want
+		c.gpus[g] = counts
 	}
 	return nil
 }
 
-// uniform says whether the strategy single allows it: every GPU is partitioned, and all instances are of one profile.
-func (c *cutting) uniform() error {
+// checkSingleStrategy says whether the strategy single allows it: every GPU is partitioned, and all instances are of one profile.
+func (c *nodeLayout) checkSingleStrategy() error {
 	profile := -1
-	for g, want := range c.gpus {
-		if want == nil {
+	for g, counts := range c.gpus {
+		if counts == nil {
 			return spec.Invalid(spec.PresentationField("mig.strategy"), "mig/single", "it is single, and GPU %d has no layout: the device plugin then advertises no GPU at all; partition it too, or choose mixed", g)
 		}
-		for i, n := range want {
+		for i, n := range counts {
 			if n == 0 {
 				continue
 			}
@@ -202,50 +202,50 @@ func (c *cutting) uniform() error {
 	return nil
 }
 
-func (c *cutting) instances() int {
+func (c *nodeLayout) instanceCount() int {
 	out := 0
-	for _, want := range c.gpus {
-		out += want.Instances()
+	for _, counts := range c.gpus {
+		out += counts.Total()
 	}
 	return out
 }
 
-// judgeNames refuses names of profiles that no driver uses side by side: nvidia-mig-parted finds some of them on no GPU.
-func (c *cutting) judgeNames(member string, model catalogue.Model) error {
-	together := model.NamesTogether()
-	if len(c.written) == 0 || len(c.spoken(together)) > 0 {
+// checkProfileNames refuses names of profiles that no driver uses side by side: nvidia-mig-parted finds some of them on no GPU.
+func (c *nodeLayout) checkProfileNames(layoutParent string, model catalogue.Model) error {
+	nameSets := model.ProfileNameSets()
+	if len(c.writtenNames) == 0 || len(c.matchingNameSets(nameSets)) > 0 {
 		return nil
 	}
 	var all []string
-	for _, names := range together {
+	for _, names := range nameSets {
 		all = append(all, strings.Join(names, ", "))
 	}
-	return spec.Invalid(spec.PresentationField(member+".layout"), "mig/profile-names", "it has %s, and no driver of %s has all of these profiles: they are %s; take the names of one driver, as nvidia-smi mig -lgip lists them",
-		c.list(), model.Name, strings.Join(all, " or "))
+	return spec.Invalid(spec.PresentationField(layoutParent+".layout"), "mig/profile-names", "it has %s, and no driver of %s has all of these profiles: they are %s; take the names of one driver, as nvidia-smi mig -lgip lists them",
+		c.profileList(), model.Name, strings.Join(all, " or "))
 }
 
-// spoken are the drivers, by the names that they use, that know every name in the NodeType.
-func (c *cutting) spoken(together [][]string) [][]string {
+// matchingNameSets are the drivers, by the names that they use, that know every name in the NodeType.
+func (c *nodeLayout) matchingNameSets(nameSets [][]string) [][]string {
 	var out [][]string
-	for _, names := range together {
-		if !slices.ContainsFunc(c.written, func(name string) bool { return !slices.Contains(names, name) }) {
+	for _, names := range nameSets {
+		if !slices.ContainsFunc(c.writtenNames, func(name string) bool { return !slices.Contains(names, name) }) {
 			out = append(out, names)
 		}
 	}
 	return out
 }
 
-// warnings tell of names that only some drivers give the profiles.
-func (c *cutting) warnings(model catalogue.Model) []v1alpha1.PlanWarning {
-	together := model.NamesTogether()
-	if len(c.spoken(together)) == len(together) {
+// nameWarnings tell of names that only some drivers give the profiles.
+func (c *nodeLayout) nameWarnings(model catalogue.Model) []v1alpha1.PlanWarning {
+	nameSets := model.ProfileNameSets()
+	if len(c.matchingNameSets(nameSets)) == len(nameSets) {
 		return nil
 	}
 	return []v1alpha1.PlanWarning{{Rule: "unverified/mig-names", Message: "drivers disagree about the memory of " + model.Name + ", and so about the names of its profiles, of which the NodeType has " +
-		c.list() + ": compare with nvidia-smi mig -lgip on the first node, which cannot be partitioned when its driver has other names"}}
+		c.profileList() + ": compare with nvidia-smi mig -lgip on the first node, which cannot be partitioned when its driver has other names"}}
 }
 
-// list is the names in the NodeType, each once.
-func (c *cutting) list() string {
-	return strings.Join(slices.Compact(slices.Sorted(slices.Values(c.written))), ", ")
+// profileList is the names in the NodeType, each once.
+func (c *nodeLayout) profileList() string {
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(c.writtenNames))), ", ")
 }

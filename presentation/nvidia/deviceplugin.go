@@ -9,20 +9,21 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
+	"github.com/ingot-dev/ingot/presentation/gpumode"
 	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
-// Advertised is a resource of the device plugin's. The hint is what to look at beside its pod.
-func Advertised(name corev1.ResourceName, count int, hint string) v1alpha1.ExpectedResource {
+// ExpectedResource is a resource of the device plugin's. The hint is what to look at beside its pod.
+func ExpectedResource(name corev1.ResourceName, count int, hint string) v1alpha1.ExpectedResource {
 	return v1alpha1.ExpectedResource{
 		Name: name, Quantity: *resource.NewQuantity(int64(count), resource.DecimalSI), Waits: true,
-		Hint: "is the NVIDIA device plugin's pod on the node, and does it tolerate the gate? On the node: " + hint + "; journalctl -u " + ModeUnit,
+		Hint: "is the NVIDIA device plugin's pod on the node, and does it tolerate the gate? On the node: " + hint + "; journalctl -u " + gpumode.UnitName,
 	}
 }
 
-// Discovered are the labels that feature discovery sets of whole GPUs, where it runs.
-func Discovered(model catalogue.Model, count int32) []v1alpha1.ExpectedLabel {
+// ExpectedGPULabels are the labels that feature discovery sets of whole GPUs, where it runs.
+func ExpectedGPULabels(model catalogue.Model, count int32) []v1alpha1.ExpectedLabel {
 	const hint = "the GPUs are not those that were ordered. On the node: nvidia-smi -L"
 	return []v1alpha1.ExpectedLabel{
 		{Check: "label/" + wellknown.LabelGPUFamily, Key: wellknown.LabelGPUFamily, Value: string(model.Architecture), Hint: hint},
@@ -30,23 +31,23 @@ func Discovered(model catalogue.Model, count int32) []v1alpha1.ExpectedLabel {
 	}
 }
 
-// WholeGPUs is what the device plugin advertises of GPUs that are not partitioned.
-func WholeGPUs(count int) v1alpha1.ExpectedResource {
-	return Advertised(wellknown.NVIDIAGPU, count, "nvidia-smi -L; journalctl -k | grep -i xid")
+// ExpectedGPUs is what the device plugin advertises of GPUs that are not partitioned.
+func ExpectedGPUs(count int) v1alpha1.ExpectedResource {
+	return ExpectedResource(wellknown.NVIDIAGPU, count, "nvidia-smi -L; journalctl -k | grep -i xid")
 }
 
 // maxReplicas of one GPU, as MPS has it and the API.
 const maxReplicas = 48
 
-// sharingWords are the strategies' member of the plugin's configuration, and their value in the label that tells of them.
-var sharingWords = map[string][2]string{spec.SharingTimeSlicing: {"timeSlicing", "time-slicing"}, spec.SharingMPS: {"mps", "mps"}}
+// sharingNames are the strategies' member of the plugin's configuration, and their value in the label that tells of them.
+var sharingNames = map[string][2]string{spec.SharingTimeSlicing: {"timeSlicing", "time-slicing"}, spec.SharingMPS: {"mps", "mps"}}
 
-// Share lets several pods use one GPU: the device plugin advertises every GPU of the plan so many times.
-func Share(p *v1alpha1.NodePlan, sharing *v1alpha1.SharingSpec) error {
+// AddSharing lets several pods use one GPU: the device plugin advertises every GPU of the plan so many times.
+func AddSharing(p *v1alpha1.NodePlan, sharing *v1alpha1.SharingSpec) error {
 	if sharing == nil {
 		return nil
 	}
-	words, known := sharingWords[sharing.Strategy]
+	names, known := sharingNames[sharing.Strategy]
 	if !known {
 		return spec.Invalid(spec.PresentationField("passthrough.sharing.strategy"), "sharing/strategy", "%q is not one of TimeSlicing, MPS", sharing.Strategy)
 	}
@@ -56,8 +57,8 @@ func Share(p *v1alpha1.NodePlan, sharing *v1alpha1.SharingSpec) error {
 	for i, r := range p.Expectation.Resources {
 		p.Expectation.Resources[i].Quantity = *resource.NewQuantity(r.Quantity.Value()*int64(sharing.Replicas), resource.DecimalSI)
 	}
-	content := fmt.Sprintf("version: v1\nsharing:\n  %s:\n    renameByDefault: false\n    resources:\n    - name: %s\n      replicas: %d\n", words[0], wellknown.NVIDIAGPU, sharing.Replicas)
-	config := &v1alpha1.SoftwareConfiguration{Name: fmt.Sprintf("ingot-%s-%d", words[1], sharing.Replicas), Content: content}
+	content := fmt.Sprintf("version: v1\nsharing:\n  %s:\n    renameByDefault: false\n    resources:\n    - name: %s\n      replicas: %d\n", names[0], wellknown.NVIDIAGPU, sharing.Replicas)
+	config := &v1alpha1.SoftwareConfiguration{Name: fmt.Sprintf("ingot-%s-%d", names[1], sharing.Replicas), Content: content}
 	if p.NodeLabels == nil {
 		p.NodeLabels = map[string]string{}
 	}
@@ -65,7 +66,7 @@ func Share(p *v1alpha1.NodePlan, sharing *v1alpha1.SharingSpec) error {
 	p.Tenant.PluginConfig = config
 	hint := "feature discovery, and so the device plugin, reads another configuration than the node's label " + wellknown.LabelDevicePluginConfig + " names: " + config.Name
 	p.Expectation.Labels = append(p.Expectation.Labels,
-		v1alpha1.ExpectedLabel{Check: "software/gpu-sharing", Key: wellknown.LabelSharingStrategy, Value: words[1], Hint: hint},
+		v1alpha1.ExpectedLabel{Check: "software/gpu-sharing", Key: wellknown.LabelSharingStrategy, Value: names[1], Hint: hint},
 		v1alpha1.ExpectedLabel{Check: "label/" + wellknown.LabelGPUReplicas, Key: wellknown.LabelGPUReplicas, Value: strconv.Itoa(int(sharing.Replicas)), Hint: hint},
 	)
 	return nil

@@ -12,26 +12,23 @@ import (
 
 // Names on the node.
 const (
-	// ModeUnit sets the mode of the GPUs at every boot before kubelet.
-	ModeUnit = gpumode.Unit
-
-	fabricManager = "nvidia-fabricmanager.service"
-	imexService   = "nvidia-imex.service"
+	fabricManagerUnit = "nvidia-fabricmanager.service"
+	imexUnit          = "nvidia-imex.service"
 )
 
-// BlacklistNouveau keeps the free driver off the GPUs, in the initramfs too.
-const BlacklistNouveau = "modprobe.blacklist=nouveau"
+// NouveauBlacklistArgument keeps the free driver off the GPUs, in the initramfs too.
+const NouveauBlacklistArgument = "modprobe.blacklist=nouveau"
 
-// Node plans a node whose GPUs get their mode from a script before kubelet starts. The mode is the script's lines, the
+// NodePlan plans a node whose GPUs get their mode from a script before kubelet starts. The mode is the script's lines, the
 // first of them a comment that says what it does. The expectation has the driver; what is advertised is up to the caller.
-func Node(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePlan {
+func NodePlan(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePlan {
 	fabric := model.HasNVSwitch(r.GPU.Count)
 	units := []v1alpha1.SystemdUnit{{Name: "nvidia-persistenced.service"}}
 	if fabric {
-		units = append(units, v1alpha1.SystemdUnit{Name: fabricManager})
+		units = append(units, v1alpha1.SystemdUnit{Name: fabricManagerUnit})
 	}
 	if model.Link == catalogue.LinkRack && r.GPU.IMEX == spec.IMEXHost {
-		units = append(units, v1alpha1.SystemdUnit{Name: imexService})
+		units = append(units, v1alpha1.SystemdUnit{Name: imexUnit})
 	}
 	load := []string{"nvidia", "nvidia_uvm", "nvidia_modeset"}
 	if fabric && model.Link == catalogue.LinkNVLink5 {
@@ -39,92 +36,92 @@ func Node(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePla
 		load = append([]string{"mlx5_core", "mlx5_ib", "ib_umad"}, load...)
 	}
 	blacklist := []string{"nouveau"}
-	if model.MIGModePersists() {
+	if model.HasPersistentMIGMode() {
 		blacklist = append(blacklist, "nvidia_drm")
 	}
-	file, unit := gpumode.Mode(append(mode, closing(r, model)...), units...)
+	file, unit := gpumode.FileAndUnit(append(mode, interconnectScript(r, model)...), units...)
 	return v1alpha1.NodePlan{
-		KernelArguments: []string{BlacklistNouveau},
+		KernelArguments: []string{NouveauBlacklistArgument},
 		Modules:         v1alpha1.KernelModules{Load: load, Blacklist: blacklist},
 		Packages:        r.GPU.Driver.Packages,
 		Files:           []v1alpha1.NodeFile{file},
 		Units:           append(units, unit),
-		Expectation:     v1alpha1.NodeExpectation{Labels: []v1alpha1.ExpectedLabel{DriverLabel(r)}},
-		Warnings:        unsure(r, model),
+		Expectation:     v1alpha1.NodeExpectation{Labels: []v1alpha1.ExpectedLabel{ExpectedDriverLabel(r)}},
+		Warnings:        driverWarnings(r, model),
 	}
 }
 
-// ByOperator plans a node on which the vendor's operator installs the driver in a pod, after the node has joined. What is
+// OperatorPlan plans a node on which the vendor's operator installs the driver in a pod, after the node has joined. What is
 // advertised is up to the caller.
-func ByOperator(r spec.Request, model catalogue.Model, workload string) v1alpha1.NodePlan {
+func OperatorPlan(r spec.Request, model catalogue.Model, workload string) v1alpha1.NodePlan {
 	return v1alpha1.NodePlan{
-		KernelArguments: []string{BlacklistNouveau},
+		KernelArguments: []string{NouveauBlacklistArgument},
 		Modules:         v1alpha1.KernelModules{Blacklist: []string{"nouveau"}},
 		NodeLabels:      map[string]string{wellknown.LabelWorkloadConfig: workload},
-		Expectation:     v1alpha1.NodeExpectation{Labels: []v1alpha1.ExpectedLabel{DriverLabel(r)}},
+		Expectation:     v1alpha1.NodeExpectation{Labels: []v1alpha1.ExpectedLabel{ExpectedDriverLabel(r)}},
 		Tenant:          v1alpha1.TenantSoftware{DriverVersion: r.GPU.Driver.Version, KernelModule: r.GPU.Driver.KernelModule, WorkloadConfig: workload},
-		Warnings:        unsure(r, model),
+		Warnings:        driverWarnings(r, model),
 	}
 }
 
-// DriverLabel expects the driver that was ordered, where feature discovery tells of it.
-func DriverLabel(r spec.Request) v1alpha1.ExpectedLabel {
+// ExpectedDriverLabel expects the driver that was ordered, where feature discovery tells of it.
+func ExpectedDriverLabel(r spec.Request) v1alpha1.ExpectedLabel {
 	return v1alpha1.ExpectedLabel{
 		Check: "software/gpu-driver", Key: wellknown.LabelDriverVersion, Value: spec.UpstreamVersion(DriverVersion(r)),
 		Hint: "the driver that runs is not the one that was ordered: correct the OSImage's software.gpuDriver.version or gpu.driver.version, or rebuild the image with the driver held",
 	}
 }
 
-// InferredPlaces warns of partitions whose places follow from the model's relatives.
-func InferredPlaces(model catalogue.Model) v1alpha1.PlanWarning {
+// InferredPlacementsWarning warns of partitions whose places follow from the model's relatives.
+func InferredPlacementsWarning(model catalogue.Model) v1alpha1.PlanWarning {
 	return v1alpha1.PlanWarning{Rule: "unverified/mig-places", Message: "where the partitions of " + model.Name + " can sit is taken from GPUs of the same size class: compare with nvidia-smi mig -lgipp on the first node"}
 }
 
-// KeptMode warns of a MIG mode that GPUs keep from an earlier installation, where nothing on the node turns it off.
-func KeptMode(model catalogue.Model, then string) []v1alpha1.PlanWarning {
-	if !model.MIGModePersists() {
+// KeptMIGModeWarnings warns of a MIG mode that GPUs keep from an earlier installation, where nothing on the node turns it off.
+func KeptMIGModeWarnings(model catalogue.Model, then string) []v1alpha1.PlanWarning {
+	if !model.HasPersistentMIGMode() {
 		return nil
 	}
 	return []v1alpha1.PlanWarning{{Rule: "unset/mig-mode", Message: model.Name + " keeps the MIG mode of an earlier installation, and nothing here turns it off: " + then}}
 }
 
-func unsure(r spec.Request, model catalogue.Model) []v1alpha1.PlanWarning {
+func driverWarnings(r spec.Request, model catalogue.Model) []v1alpha1.PlanWarning {
 	var out []v1alpha1.PlanWarning
-	if older, _ := spec.IsOlderVersion(DriverVersion(r), model.SureDriver); older {
-		out = append(out, v1alpha1.PlanWarning{Rule: "unverified/minimum-driver", Message: "the driver is " + DriverVersion(r) + "; the vendor's documents name " + model.Name + " from " + model.SureDriver + " on"})
+	if older, _ := spec.IsOlderVersion(DriverVersion(r), model.DocumentedDriver); older {
+		out = append(out, v1alpha1.PlanWarning{Rule: "unverified/minimum-driver", Message: "the driver is " + DriverVersion(r) + "; the vendor's documents name " + model.Name + " from " + model.DocumentedDriver + " on"})
 	}
-	if packaged := r.GPU.Driver.Source == v1alpha1.DriverFromPackages; packaged && model.Link == catalogue.LinkNVLink5 && model.HasNVSwitch(r.GPU.Count) && !Installs(r, "nvlsm") {
+	if packaged := r.GPU.Driver.Source == v1alpha1.DriverFromPackages; packaged && model.Link == catalogue.LinkNVLink5 && model.HasNVSwitch(r.GPU.Count) && !HasDriverPackage(r, "nvlsm") {
 		out = append(out, v1alpha1.PlanWarning{Rule: "unverified/nvlsm", Message: "the fabric manager of " + model.Name + " starts NVLSM, and gpu.driver.packages has no nvlsm: the image must have it, or the fabric manager's package must bring it"})
 	}
 	return out
 }
 
-// closing makes sure of what links the GPUs.
-func closing(r spec.Request, model catalogue.Model) []string {
+// interconnectScript makes sure of what links the GPUs.
+func interconnectScript(r spec.Request, model catalogue.Model) []string {
 	switch {
 	case model.HasNVSwitch(r.GPU.Count):
 		return []string{
-			"if ! systemctl is-active --quiet " + fabricManager + "; then",
-			"\techo 'the fabric manager does not run; its version must equal the driver'\"'\"'s: journalctl -u " + fabricManager + "' >&2",
+			"if ! systemctl is-active --quiet " + fabricManagerUnit + "; then",
+			"\techo 'the fabric manager does not run; its version must equal the driver'\"'\"'s: journalctl -u " + fabricManagerUnit + "' >&2",
 			"\texit 1",
 			"fi",
 		}
 	case model.Link == catalogue.LinkRack && r.GPU.IMEX != spec.IMEXHost:
 		return []string{
 			"# The DRA driver's compute domains run IMEX; a second one would take its place.",
-			"systemctl mask " + imexService,
-			"if systemctl is-active --quiet " + imexService + "; then",
-			"\tsystemctl stop " + imexService,
+			"systemctl mask " + imexUnit,
+			"if systemctl is-active --quiet " + imexUnit + "; then",
+			"\tsystemctl stop " + imexUnit,
 			"fi",
 		}
 	}
 	return nil
 }
 
-// Whole is the mode in which every GPU is whole, and makes sure of it.
-func Whole(model catalogue.Model, count int32) []string {
+// UnpartitionedScript is the mode in which every GPU is whole, and makes sure of it.
+func UnpartitionedScript(model catalogue.Model, count int32) []string {
 	if model.Geometry != nil {
-		return MIGOff()
+		return MIGDisabledScript()
 	}
 	n := strconv.Itoa(int(count))
 	return []string{
@@ -137,18 +134,18 @@ func Whole(model catalogue.Model, count int32) []string {
 	}
 }
 
-// MIGOff is the mode in which every GPU is whole, and makes sure of it. On Ampere a new mode takes effect at a GPU reset
+// MIGDisabledScript is the mode in which every GPU is whole, and makes sure of it. On Ampere a new mode takes effect at a GPU reset
 // only, which nvidia-smi does itself unless something uses the GPU.
-func MIGOff() []string {
-	return migMode("# Turn the MIG mode off on every GPU before kubelet starts. It outlives a re-image on some GPUs.", "0", "Disabled", "off")
+func MIGDisabledScript() []string {
+	return migModeScript("# Turn the MIG mode off on every GPU before kubelet starts. It outlives a re-image on some GPUs.", "0", "Disabled", "off")
 }
 
-// MIGOn is the mode in which GPUs are ready to be partitioned, and makes sure of it.
-func MIGOn() []string {
-	return migMode("# Turn the MIG mode on on every GPU before kubelet starts. The DRA driver partitions them.", "1", "Enabled", "on")
+// MIGEnabledScript is the mode in which GPUs are ready to be partitioned, and makes sure of it.
+func MIGEnabledScript() []string {
+	return migModeScript("# Turn the MIG mode on on every GPU before kubelet starts. The DRA driver partitions them.", "1", "Enabled", "on")
 }
 
-func migMode(comment, mode, state, word string) []string {
+func migModeScript(comment, mode, state, word string) []string {
 	return []string{
 		comment,
 		"wrong() {",
@@ -165,18 +162,18 @@ func migMode(comment, mode, state, word string) []string {
 	}
 }
 
-// ByMIGManager has the operator's MIG manager apply a configuration of that name, after the node has joined and before it
+// SetMIGManagerConfig has the operator's MIG manager apply a configuration of that name, after the node has joined and before it
 // is admitted.
-func ByMIGManager(p *v1alpha1.NodePlan, name string) {
+func SetMIGManagerConfig(p *v1alpha1.NodePlan, name string) {
 	const key = wellknown.LabelMIGConfig
 	p.NodeLabels[key] = name
 	p.Expectation.Labels = append(p.Expectation.Labels, v1alpha1.ExpectedLabel{
 		Check: "label/" + key, Key: key, Value: name,
 		Hint: "somebody gave the node another label, and the MIG manager partitions by it: GPUs in MIG mode without instances are still counted as whole; correct the label",
-	}, ManagerState(wellknown.LabelMIGConfigState, "kubectl logs of the pod nvidia-mig-manager on the node: its reason for failing is told there alone"))
+	}, ExpectedStateLabel(wellknown.LabelMIGConfigState, "kubectl logs of the pod nvidia-mig-manager on the node: its reason for failing is told there alone"))
 }
 
-// ManagerState is the label by which one of the operator's managers tells how far it is.
-func ManagerState(key, hint string) v1alpha1.ExpectedLabel {
+// ExpectedStateLabel is the label by which one of the operator's managers tells how far it is.
+func ExpectedStateLabel(key, hint string) v1alpha1.ExpectedLabel {
 	return v1alpha1.ExpectedLabel{Check: "label/" + key, Key: key, Value: "success", Passing: []string{"pending", "rebooting"}, Hint: hint}
 }

@@ -13,29 +13,27 @@ import (
 // maxGPUs of one server, as the API has it.
 const maxGPUs = 64
 
-// Judge finds the model, and refuses an image and a driver that cannot drive it. The error is a *spec.Refusal.
-func Judge(r spec.Request) (catalogue.Model, error) { return JudgeKind(r, spec.DriverKindGPU) }
-
-// JudgeKind is Judge for another kind of driver in the image.
-func JudgeKind(r spec.Request, kind string) (catalogue.Model, error) {
-	model, err := Find(r)
+// CheckRequest returns the model of the GPUs. When the image or the driver cannot drive it, the error is a *spec.Refusal. kind is the
+// kind of driver that the image must have when the driver is baked in.
+func CheckRequest(r spec.Request, kind string) (catalogue.Model, error) {
+	model, err := LookupModel(r)
 	if err != nil {
 		return catalogue.Model{}, err
 	}
-	if err := judgeDriver(r, model, kind); err != nil {
+	if err := checkDriver(r, model, kind); err != nil {
 		return catalogue.Model{}, err
 	}
-	if err := judgePackages(r, model); err != nil {
+	if err := checkPackages(r, model); err != nil {
 		return catalogue.Model{}, err
 	}
-	if err := judgeFabric(r, model); err != nil {
+	if err := checkFabric(r, model); err != nil {
 		return catalogue.Model{}, err
 	}
-	return model, JudgeNouveau(r.Image)
+	return model, CheckNouveau(r.Image)
 }
 
-// Find finds the model, whatever the image has.
-func Find(r spec.Request) (catalogue.Model, error) {
+// LookupModel finds the model, whatever the image has.
+func LookupModel(r spec.Request) (catalogue.Model, error) {
 	model, err := catalogue.Lookup(r.GPU.Vendor, r.GPU.Model)
 	if err != nil {
 		return catalogue.Model{}, spec.Invalid(spec.GPUField("model"), "gpu/model", "%v", err)
@@ -46,26 +44,26 @@ func Find(r spec.Request) (catalogue.Model, error) {
 	return model, nil
 }
 
-// JudgeNouveau refuses an image in which the free driver takes the GPUs first.
-func JudgeNouveau(image v1alpha1.OSImageSpec) error {
-	if image.UserData != v1alpha1.UserDataIgnition && !blacklists(image.KernelArguments, "nouveau") {
-		return spec.Refuse(spec.ImageField("kernelArguments"), v1alpha1.ReasonKernelArgumentMissing, "image/kernel-arguments", "%v do not keep nouveau off the GPUs, and user data cannot change the kernel's command line before it boots: bake in %s", image.KernelArguments, BlacklistNouveau)
+// CheckNouveau refuses an image in which the free driver takes the GPUs first.
+func CheckNouveau(image v1alpha1.OSImageSpec) error {
+	if image.UserData != v1alpha1.UserDataIgnition && !isBlacklisted(image.KernelArguments, "nouveau") {
+		return spec.Refuse(spec.ImageField("kernelArguments"), v1alpha1.ReasonKernelArgumentMissing, "image/kernel-arguments", "%v do not keep nouveau off the GPUs, and user data cannot change the kernel's command line before it boots: bake in %s", image.KernelArguments, NouveauBlacklistArgument)
 	}
 	return nil
 }
 
-// JudgeToolkit refuses an image in which containers could not see GPUs that the device plugin gives them.
-func JudgeToolkit(r spec.Request) error {
-	if r.Image.Software.ContainerToolkit == "" && !FromOperator(r) && !Installs(r, "nvidia-container-toolkit") {
+// CheckContainerToolkit refuses an image in which containers could not see GPUs that the device plugin gives them.
+func CheckContainerToolkit(r spec.Request) error {
+	if r.Image.Software.ContainerToolkit == "" && !IsDriverFromOperator(r) && !HasDriverPackage(r, "nvidia-container-toolkit") {
 		return spec.Invalid(spec.ImageField("software.containerToolkit"), "image/container-toolkit", "it is empty: without the NVIDIA container toolkit containers cannot see the GPUs; bake it in and name its version")
 	}
 	return nil
 }
 
-// judgeFabric refuses companions of another version than the driver's, and an IMEX that the model has not.
-func judgeFabric(r spec.Request, model catalogue.Model) error {
+// checkFabric refuses companions of another version than the driver's, and an IMEX that the model has not.
+func checkFabric(r spec.Request, model catalogue.Model) error {
 	software, driver := r.Image.Software, DriverVersion(r)
-	if v := software.FabricManager; v != "" && model.HasNVSwitch(r.GPU.Count) && !FromOperator(r) && !spec.IsSameVersion(v, driver) {
+	if v := software.FabricManager; v != "" && model.HasNVSwitch(r.GPU.Count) && !IsDriverFromOperator(r) && !spec.IsSameVersion(v, driver) {
 		return spec.Invalid(spec.ImageField("software.fabricManager"), "image/fabric-manager", "it is %s, and the driver is %s: the fabric manager refuses a driver of another version, and no GPU can be used; install both with the same version", v, driver)
 	}
 	if r.GPU.IMEX == "" {
@@ -74,14 +72,14 @@ func judgeFabric(r spec.Request, model catalogue.Model) error {
 	if model.Link != catalogue.LinkRack {
 		return spec.Invalid(spec.GPUField("imex"), "gpu/imex", "it is %s, and %s shares no memory beyond its server: remove it", r.GPU.IMEX, model.Name)
 	}
-	if r.GPU.IMEX == spec.IMEXHost && !FromOperator(r) && !spec.IsSameVersion(software.IMEX, driver) && !Installs(r, "imex") {
+	if r.GPU.IMEX == spec.IMEXHost && !IsDriverFromOperator(r) && !spec.IsSameVersion(software.IMEX, driver) && !HasDriverPackage(r, "imex") {
 		return spec.Invalid(spec.GPUField("imex"), "image/imex", "it is Host, the OSImage's software.imex is %q, and the driver is %s: bake nvidia-imex in with the driver's version, or leave it out", software.IMEX, driver)
 	}
 	return nil
 }
 
-// blacklists knows the arguments of modprobe, of the kernel and of dracut; each takes a list.
-func blacklists(arguments []string, module string) bool {
+// isBlacklisted knows the arguments of modprobe, of the kernel and of dracut; each takes a list.
+func isBlacklisted(arguments []string, module string) bool {
 	for _, a := range arguments {
 		key, list, ok := strings.Cut(a, "=")
 		if !ok || key != "modprobe.blacklist" && key != "module_blacklist" && key != "rd.driver.blacklist" {
@@ -99,7 +97,7 @@ func blacklists(arguments []string, module string) bool {
 
 // DriverVersion is the version of the driver that will run, wherever it comes from.
 func DriverVersion(r spec.Request) string {
-	if FromImage(r) {
+	if IsDriverFromImage(r) {
 		if d := r.Image.Software.GPUDriver; d != nil {
 			return d.Version
 		}
@@ -108,18 +106,20 @@ func DriverVersion(r spec.Request) string {
 	return r.GPU.Driver.Version
 }
 
-// FromImage says whether the driver is baked into the image.
-func FromImage(r spec.Request) bool {
+// IsDriverFromImage says whether the driver is baked into the image.
+func IsDriverFromImage(r spec.Request) bool {
 	return r.GPU.Driver.Source == "" || r.GPU.Driver.Source == v1alpha1.DriverFromImage
 }
 
-// FromOperator says whether the vendor's operator installs the driver, in a pod.
-func FromOperator(r spec.Request) bool { return r.GPU.Driver.Source == v1alpha1.DriverFromOperator }
+// IsDriverFromOperator says whether the vendor's operator installs the driver, in a pod.
+func IsDriverFromOperator(r spec.Request) bool {
+	return r.GPU.Driver.Source == v1alpha1.DriverFromOperator
+}
 
-// judgeDriver refuses a driver that does not run the model. kind is what the image must have baked in.
-func judgeDriver(r spec.Request, model catalogue.Model, kind string) error {
-	if FromImage(r) {
-		if err := judgeBaked(r.Image.Software.GPUDriver, model, kind); err != nil {
+// checkDriver refuses a driver that does not run the model. kind is what the image must have baked in.
+func checkDriver(r spec.Request, model catalogue.Model, kind string) error {
+	if IsDriverFromImage(r) {
+		if err := checkImageDriver(r.Image.Software.GPUDriver, model, kind); err != nil {
 			return err
 		}
 	} else if baked := r.Image.Software.GPUDriver; baked != nil {
@@ -132,22 +132,22 @@ func judgeDriver(r spec.Request, model catalogue.Model, kind string) error {
 	if older, _ := spec.IsOlderVersion(version, model.MinimumDriver); older {
 		return spec.Refuse(field, v1alpha1.ReasonDriverTooOld, "image/driver-version", "it is %s, and %s needs %s or newer", version, model.Name, model.MinimumDriver)
 	}
-	return judgeModules(r, model)
+	return checkKernelModules(r, model)
 }
 
-func judgeBaked(driver *v1alpha1.GPUDriverSoftware, model catalogue.Model, kind string) error {
+func checkImageDriver(driver *v1alpha1.GPUDriverSoftware, model catalogue.Model, kind string) error {
 	if driver == nil {
 		return spec.Refuse(spec.GPUField("driver.source"), v1alpha1.ReasonDriverMissing, "image/driver", "Image needs a driver in the image, and the OSImage's software.gpuDriver names none: bake the %s driver in%s", model.Vendor, orNewer(model.MinimumDriver))
 	}
 	if driver.Vendor != model.Vendor {
 		return spec.Refuse(spec.ImageField("software.gpuDriver.vendor"), v1alpha1.ReasonDriverMissing, "image/driver-vendor", "it is %s, and %s needs a driver of vendor %s", driver.Vendor, model.Name, model.Vendor)
 	}
-	has := driver.Kind
-	if has == "" {
-		has = spec.DriverKindGPU
+	hasPackage := driver.Kind
+	if hasPackage == "" {
+		hasPackage = spec.DriverKindGPU
 	}
-	if has != kind {
-		return spec.Refuse(spec.ImageField("software.gpuDriver.kind"), v1alpha1.ReasonDriverMissing, "image/driver-kind", "it is %s, and the presentation needs %s: they are different drivers; use an image with that one", has, kind)
+	if hasPackage != kind {
+		return spec.Refuse(spec.ImageField("software.gpuDriver.kind"), v1alpha1.ReasonDriverMissing, "image/driver-kind", "it is %s, and the presentation needs %s: they are different drivers; use an image with that one", hasPackage, kind)
 	}
 	return nil
 }
@@ -159,13 +159,13 @@ func orNewer(minimum string) string {
 	return ", " + minimum + " or newer"
 }
 
-// judgeModules refuses kernel modules that do not drive the model. The operator chooses the right ones unless it is told.
-func judgeModules(r spec.Request, model catalogue.Model) error {
+// checkKernelModules refuses kernel modules that do not drive the model. The operator chooses the right ones unless it is told.
+func checkKernelModules(r spec.Request, model catalogue.Model) error {
 	kind := r.GPU.Driver.KernelModule
-	if FromImage(r) {
+	if IsDriverFromImage(r) {
 		kind = r.Image.Software.GPUDriver.KernelModule
 	}
-	if !model.OpenModules || kind == spec.KernelModuleOpen || kind == "" && FromOperator(r) {
+	if !model.OpenModules || kind == spec.KernelModuleOpen || kind == "" && IsDriverFromOperator(r) {
 		return nil
 	}
 	field := spec.DriverField(r.GPU.Driver.Source, "kernelModule")
@@ -175,15 +175,15 @@ func judgeModules(r spec.Request, model catalogue.Model) error {
 	return spec.Invalid(field, "image/kernel-module", "it does not say which kernel modules are installed, and only the open ones drive %s: make sure, and write Open", model.Name)
 }
 
-// companions are packages whose version must be the driver's: they refuse another one, or worse.
-var companions = []string{"fabricmanager", "imex", "nscq", "nvsdm"}
+// companionPackages are packages whose version must be the driver's: they refuse another one, or worse.
+var companionPackages = []string{"fabricmanager", "imex", "nscq", "nvsdm"}
 
-func isCompanion(name string) bool {
-	return slices.ContainsFunc(companions, func(c string) bool { return strings.Contains(name, c) })
+func isCompanionPackage(name string) bool {
+	return slices.ContainsFunc(companionPackages, func(c string) bool { return strings.Contains(name, c) })
 }
 
-// judgePackages refuses packages that would install something else than the version that nodes must show.
-func judgePackages(r spec.Request, model catalogue.Model) error {
+// checkPackages refuses packages that would install something else than the version that nodes must show.
+func checkPackages(r spec.Request, model catalogue.Model) error {
 	if r.GPU.Driver.Source != v1alpha1.DriverFromPackages {
 		return nil
 	}
@@ -191,15 +191,15 @@ func judgePackages(r spec.Request, model catalogue.Model) error {
 	if i := slices.IndexFunc(packages, func(p string) bool { return strings.Contains(p, "*") }); i >= 0 {
 		return spec.Invalid(packageField(i), "packages/wildcard", "it is %s: a wildcard takes other branches too; write the whole version", packages[i])
 	}
-	if !has(slices.DeleteFunc(slices.Clone(packages), isCompanion), version) {
+	if !hasPackage(slices.DeleteFunc(slices.Clone(packages), isCompanionPackage), version) {
 		return spec.Invalid(spec.GPUField("driver.packages"), "packages/version", "it has no driver of version %s, which gpu.driver.version promises: write each package with its exact version", version)
 	}
 	for i, p := range packages {
-		if isCompanion(p) && !strings.Contains(p, version) {
+		if isCompanionPackage(p) && !strings.Contains(p, version) {
 			return spec.Invalid(packageField(i), "packages/companion-version", "it is %s, which only works beside a driver of its own version: write it with %s", p, version)
 		}
 	}
-	if model.HasNVSwitch(r.GPU.Count) && !has(packages, "fabricmanager") && r.Image.Software.FabricManager == "" {
+	if model.HasNVSwitch(r.GPU.Count) && !hasPackage(packages, "fabricmanager") && r.Image.Software.FabricManager == "" {
 		return spec.Invalid(spec.GPUField("driver.packages"), "packages/fabric-manager", "%d %s need the fabric manager, and neither these packages nor the OSImage's software.fabricManager has it: add nvidia-fabricmanager with version %s", r.GPU.Count, model.Name, version)
 	}
 	return nil
@@ -207,22 +207,22 @@ func judgePackages(r spec.Request, model catalogue.Model) error {
 
 func packageField(i int) spec.Field { return spec.GPUField(fmt.Sprintf("driver.packages[%d]", i)) }
 
-// has says whether a package's name or version has the part.
-func has(packages []string, part string) bool {
+// hasPackage says whether a package's name or version has the part.
+func hasPackage(packages []string, part string) bool {
 	return slices.ContainsFunc(packages, func(p string) bool { return strings.Contains(p, part) })
 }
 
-// Installs says whether the driver comes from packages, and one of them is the named one.
-func Installs(r spec.Request, part string) bool {
-	return r.GPU.Driver.Source == v1alpha1.DriverFromPackages && has(r.GPU.Driver.Packages, part)
+// HasDriverPackage says whether the driver comes from packages, and one of them is the named one.
+func HasDriverPackage(r spec.Request, part string) bool {
+	return r.GPU.Driver.Source == v1alpha1.DriverFromPackages && hasPackage(r.GPU.Driver.Packages, part)
 }
 
 // iommuArguments turn the IOMMU on, each on one vendor's CPUs; the other's ignore it.
 var iommuArguments = []string{"intel_iommu=on", "amd_iommu=on"}
 
-// IOMMU is the kernel arguments of an image whose devices are given to virtual machines: those that it has, or both where
+// IOMMUArguments is the kernel arguments of an image whose devices are given to virtual machines: those that it has, or both where
 // Ignition sets them. Arm servers have their IOMMU on.
-func IOMMU(image v1alpha1.OSImageSpec) []string {
+func IOMMUArguments(image v1alpha1.OSImageSpec) []string {
 	if image.Architecture == "arm64" {
 		return nil
 	}
@@ -232,9 +232,9 @@ func IOMMU(image v1alpha1.OSImageSpec) []string {
 	return slices.DeleteFunc(slices.Clone(iommuArguments), func(a string) bool { return !slices.Contains(image.KernelArguments, a) })
 }
 
-// JudgeIOMMU refuses an image that leaves the IOMMU off.
-func JudgeIOMMU(image v1alpha1.OSImageSpec) error {
-	if image.Architecture == "arm64" || len(IOMMU(image)) > 0 {
+// CheckIOMMU refuses an image that leaves the IOMMU off.
+func CheckIOMMU(image v1alpha1.OSImageSpec) error {
+	if image.Architecture == "arm64" || len(IOMMUArguments(image)) > 0 {
 		return nil
 	}
 	return spec.Refuse(spec.ImageField("kernelArguments"), v1alpha1.ReasonKernelArgumentMissing, "image/iommu", "%v do not turn the IOMMU on, without which no virtual machine gets a device: bake in %s", image.KernelArguments, strings.Join(iommuArguments, " or "))

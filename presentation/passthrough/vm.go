@@ -19,14 +19,14 @@ import (
 
 // Drivers that hold a GPU for a virtual machine.
 const (
-	vfio  = "vfio-pci"
-	grace = "nvgrace_gpu_vfio_pci"
+	vfioDriver  = "vfio-pci"
+	graceDriver = "nvgrace_gpu_vfio_pci"
 )
 
 // Resolve plans whole GPUs for virtual machines. The error is a *spec.Refusal.
 func ResolveVM(r spec.Request) (v1alpha1.NodePlan, error) {
 	passthroughSpec := r.GPU.Presentation.Passthrough
-	model, err := judge(r, *passthroughSpec)
+	model, err := checkRequest(r, *passthroughSpec)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
@@ -34,13 +34,13 @@ func ResolveVM(r spec.Request) (v1alpha1.NodePlan, error) {
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
-	driver, module := vfio, "vfio_pci"
+	driver, module := vfioDriver, "vfio_pci"
 	if model.FormFactor == catalogue.Superchip {
-		driver, module = grace, grace
+		driver, module = graceDriver, graceDriver
 	}
-	file, unit := gpumode.Mode(bind(model, r.GPU.Count, driver, passthroughSpec.Addresses))
+	file, unit := gpumode.FileAndUnit(bindScript(model, r.GPU.Count, driver, passthroughSpec.Addresses))
 	p := v1alpha1.NodePlan{
-		KernelArguments: append([]string{nvidia.BlacklistNouveau}, nvidia.IOMMU(r.Image)...),
+		KernelArguments: append([]string{nvidia.NouveauBlacklistArgument}, nvidia.IOMMUArguments(r.Image)...),
 		Modules:         v1alpha1.KernelModules{Load: []string{module}, Blacklist: []string{"nouveau", "nova_core", "nvidiafb", "nvidia", "nvidia_drm"}},
 		Files:           []v1alpha1.NodeFile{file},
 		Units:           []v1alpha1.SystemdUnit{unit},
@@ -49,10 +49,10 @@ func ResolveVM(r spec.Request) (v1alpha1.NodePlan, error) {
 		Expectation: v1alpha1.NodeExpectation{Resources: []v1alpha1.ExpectedResource{{
 			Name: name, Quantity: *resource.NewQuantity(int64(r.GPU.Count), resource.DecimalSI), Waits: true,
 			Hint: "is the pod of NVIDIA's KubeVirt device plugin (the operator's sandbox device plugin) on the node, and does it tolerate the gate? It names GPUs by the pci.ids file of its release, " +
-				"and looks for them only when it starts. On the node: journalctl -u " + gpumode.Unit,
+				"and looks for them only when it starts. On the node: journalctl -u " + gpumode.UnitName,
 		}}},
 	}
-	p.Warnings = append(p.Warnings, nvidia.KeptMode(model, "virtual machines find it on, and turn it off with nvidia-smi -mig 0")...)
+	p.Warnings = append(p.Warnings, nvidia.KeptMIGModeWarnings(model, "virtual machines find it on, and turn it off with nvidia-smi -mig 0")...)
 	if model.HasNVSwitch(r.GPU.Count) {
 		p.Warnings = append(p.Warnings, v1alpha1.PlanWarning{Rule: "unverified/vm-nvswitch", Message: fmt.Sprintf("no fabric manager serves %d %s of virtual machines: "+
 			"how a virtual machine with some of the GPUs of a board with NVSwitches uses them is up to its own driver", r.GPU.Count, model.Name)})
@@ -60,8 +60,8 @@ func ResolveVM(r spec.Request) (v1alpha1.NodePlan, error) {
 	return p, nil
 }
 
-func judge(r spec.Request, passthroughSpec v1alpha1.PassthroughSpec) (catalogue.Model, error) {
-	model, err := nvidia.Find(r)
+func checkRequest(r spec.Request, passthroughSpec v1alpha1.PassthroughSpec) (catalogue.Model, error) {
+	model, err := nvidia.LookupModel(r)
 	if err != nil {
 		return catalogue.Model{}, err
 	}
@@ -77,29 +77,29 @@ func judge(r spec.Request, passthroughSpec v1alpha1.PassthroughSpec) (catalogue.
 	if r.GPU.Driver.Source == v1alpha1.DriverFromPackages {
 		return catalogue.Model{}, spec.Invalid(spec.GPUField("driver.source"), "vm/driver-source", "it is Packages, and GPUs for virtual machines take no driver on the node: leave gpu.driver out")
 	}
-	if err := nvidia.JudgeNouveau(r.Image); err != nil {
+	if err := nvidia.CheckNouveau(r.Image); err != nil {
 		return catalogue.Model{}, err
 	}
-	if err := nvidia.JudgeIOMMU(r.Image); err != nil {
+	if err := nvidia.CheckIOMMU(r.Image); err != nil {
 		return catalogue.Model{}, err
 	}
-	return model, judgeAddresses(r, passthroughSpec.Addresses)
+	return model, checkAddresses(r, passthroughSpec.Addresses)
 }
 
-func judgeAddresses(r spec.Request, addresses []string) error {
+func checkAddresses(r spec.Request, addresses []string) error {
 	if len(addresses) > 0 && len(addresses) != int(r.GPU.Count) {
 		return spec.Invalid(spec.PresentationField("passthrough.addresses"), "vm/addresses", "it has %d addresses, and gpu.count is %d: name each GPU of a server once", len(addresses), r.GPU.Count)
 	}
 	for i, a := range addresses {
-		if !Address(a) || slices.Contains(addresses[:i], a) {
+		if !IsPCIAddress(a) || slices.Contains(addresses[:i], a) {
 			return spec.Invalid(spec.PresentationField(fmt.Sprintf("passthrough.addresses[%d]", i)), "vm/addresses", "%q is there twice, or is not a PCI address such as 0000:17:00.0", a)
 		}
 	}
 	return nil
 }
 
-// Address says whether the text is a PCI address as sysfs writes it: domain, bus, device and function in lower-case hex.
-func Address(s string) bool {
+// IsPCIAddress says whether the text is a PCI address as sysfs writes it: domain, bus, device and function in lower-case hex.
+func IsPCIAddress(s string) bool {
 	const shape = "xxxx:xx:xx.f"
 	if len(s) != len(shape) {
 		return false
@@ -123,14 +123,14 @@ func resourceName(model catalogue.Model, ordered string) (corev1.ResourceName, e
 	if ordered != "" {
 		return corev1.ResourceName(ordered), nil
 	}
-	names, unlisted := model.ResourceNames()
+	names, unlisted := model.KubeVirtResourceNames()
 	if len(names) == 1 && len(unlisted) == 0 {
 		return corev1.ResourceName(wellknown.NVIDIADomain + names[0]), nil
 	}
-	return "", spec.Invalid(spec.PresentationField("passthrough.resourceName"), "vm/resource-name", "it is missing, and the pci.ids file of NVIDIA's KubeVirt device plugin 1.6.0 names %s %s, and lacks its PCI ids %s, which that release advertises by number, as nvidia.com/3182: set it to what yours advertises", model.Name, orNothing(names), orNothing(unlisted))
+	return "", spec.Invalid(spec.PresentationField("passthrough.resourceName"), "vm/resource-name", "it is missing, and the pci.ids file of NVIDIA's KubeVirt device plugin 1.6.0 names %s %s, and lacks its PCI ids %s, which that release advertises by number, as nvidia.com/3182: set it to what yours advertises", model.Name, joinOrNothing(names), joinOrNothing(unlisted))
 }
 
-func orNothing(words []string) string {
+func joinOrNothing(words []string) string {
 	if len(words) == 0 {
 		return "nothing"
 	}
@@ -145,8 +145,8 @@ func hostDevices(model catalogue.Model, name corev1.ResourceName) []v1alpha1.Per
 	return out
 }
 
-// bind is the mode in which every GPU of the model, or each that is named by address, is held for virtual machines.
-func bind(model catalogue.Model, count int32, driver string, addresses []string) []string {
+// bindScript is the mode in which every GPU of the model, or each that is named by address, is held for virtual machines.
+func bindScript(model catalogue.Model, count int32, driver string, addresses []string) []string {
 	devices := "/sys/bus/pci/devices/*"
 	if len(addresses) > 0 {
 		devices = "/sys/bus/pci/devices/" + strings.Join(addresses, " /sys/bus/pci/devices/")

@@ -22,8 +22,8 @@ import (
 const (
 	configFile = "/etc/nvidia-vgpu-dm/config.yaml"
 	configName = "ingot"
-	// vendorKernel is the kernel from which on NVIDIA's driver hands out virtual functions itself.
-	vendorKernel = "6.8"
+	// minimumVFIOKernel is the kernel from which on NVIDIA's driver hands out virtual functions itself.
+	minimumVFIOKernel = "6.8"
 )
 
 // Resolve plans a host or a guest. The error is a *spec.Refusal.
@@ -33,43 +33,43 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	case vgpuSpec == nil:
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("mode"), "vgpu/missing", "it is VGPU, and presentation.vgpu is missing: say role: Host with types, or role: Guest with a licence")
 	case vgpuSpec.Role == spec.VGPURoleHost:
-		return host(r, *vgpuSpec)
+		return resolveHost(r, *vgpuSpec)
 	case vgpuSpec.Role == spec.VGPURoleGuest:
-		return guest(r, *vgpuSpec)
+		return resolveGuest(r, *vgpuSpec)
 	}
 	return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("vgpu.role"), "vgpu/role", "%q is not one of Host, Guest", vgpuSpec.Role)
 }
 
-func host(r spec.Request, vgpuSpec v1alpha1.VGPUSpec) (v1alpha1.NodePlan, error) {
-	model, err := judgeHost(r)
+func resolveHost(r spec.Request, vgpuSpec v1alpha1.VGPUSpec) (v1alpha1.NodePlan, error) {
+	model, err := checkHost(r)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
-	types, err := read(vgpuSpec.Types, model)
+	types, err := readTypes(vgpuSpec.Types, model)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
-	prefix, err := prefixOf(vgpuSpec, model)
+	prefix, err := namePrefix(vgpuSpec, model)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
-	framework, err := frameworkOf(r, vgpuSpec, model)
+	framework, err := selectFramework(r, vgpuSpec, model)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
-	p, err := node(r, model, types, framework)
+	p, err := hostPlan(r, model, types, framework)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
 	p.Tenant.WorkloadConfig = wellknown.WorkloadVMVGPU
-	hint := "is the pod of NVIDIA's KubeVirt device plugin on the node, and does it tolerate the gate? It looks for devices only when it starts. On the node: ls /sys/bus/mdev/devices; journalctl -u " + gpumode.Unit
+	hint := "is the pod of NVIDIA's KubeVirt device plugin on the node, and does it tolerate the gate? It looks for devices only when it starts. On the node: ls /sys/bus/mdev/devices; journalctl -u " + gpumode.UnitName
 	if framework == spec.VGPUFrameworkVendorVFIO {
-		hint = "is virt-handler of KubeVirt 1.9 or newer on the node, and does the KubeVirt object permit the PCI device? On the node: journalctl -u " + gpumode.Unit
+		hint = "is virt-handler of KubeVirt 1.9 or newer on the node, and does the KubeVirt object permit the PCI device? On the node: journalctl -u " + gpumode.UnitName
 	}
 	for _, t := range types {
 		name := corev1.ResourceName(wellknown.NVIDIADomain + prefix + "_" + t.Name)
 		p.Expectation.Resources = append(p.Expectation.Resources, v1alpha1.ExpectedResource{Name: name, Quantity: *resource.NewQuantity(int64(t.count)*int64(r.GPU.Count), resource.DecimalSI), Waits: true, Hint: hint})
-		p.Tenant.HostDevices = append(p.Tenant.HostDevices, permitted(model, prefix+" "+t.Name, name, framework)...)
+		p.Tenant.HostDevices = append(p.Tenant.HostDevices, permittedHostDevices(model, prefix+" "+t.Name, name, framework)...)
 	}
 	if model.HasNVSwitch(r.GPU.Count) {
 		p.Warnings = append(p.Warnings, v1alpha1.PlanWarning{Rule: "unverified/vgpu-nvswitch", Message: "guests that have whole GPUs of a board with NVSwitches need a fabric manager with FABRIC_MODE=2 on the host, which the vGPU manager does not bring, and this plan does not set up"})
@@ -77,19 +77,19 @@ func host(r spec.Request, vgpuSpec v1alpha1.VGPUSpec) (v1alpha1.NodePlan, error)
 	return p, nil
 }
 
-func judgeHost(r spec.Request) (catalogue.Model, error) {
+func checkHost(r spec.Request) (catalogue.Model, error) {
 	if r.GPU.Driver.Source == v1alpha1.DriverFromPackages {
 		return catalogue.Model{}, spec.Invalid(spec.GPUField("driver.source"), "vgpu/driver-source", "it is Packages, and the vGPU manager is in no package repository: bake it into the image, or use source: Operator")
 	}
-	model, err := nvidia.JudgeKind(r, spec.DriverKindVGPUManager)
+	model, err := nvidia.CheckRequest(r, spec.DriverKindVGPUManager)
 	if err != nil {
 		return catalogue.Model{}, err
 	}
-	return model, nvidia.JudgeIOMMU(r.Image)
+	return model, nvidia.CheckIOMMU(r.Image)
 }
 
-// prefixOf is how the vGPU manager begins the names of types: older GPUs kept the older word, in some releases.
-func prefixOf(vgpuSpec v1alpha1.VGPUSpec, model catalogue.Model) (string, error) {
+// namePrefix is how the vGPU manager begins the names of types: older GPUs kept the older word, in some releases.
+func namePrefix(vgpuSpec v1alpha1.VGPUSpec, model catalogue.Model) (string, error) {
 	if vgpuSpec.NamePrefix == "" && model.Architecture == catalogue.Turing {
 		return "", spec.Invalid(spec.PresentationField("vgpu.namePrefix"), "vgpu/name-prefix", "it is missing, and releases of the vGPU manager call the types of %s NVIDIA or GRID: set it to what yours writes in /sys/class/mdev_bus/*/mdev_supported_types/*/name", model.Name)
 	}
@@ -99,85 +99,85 @@ func prefixOf(vgpuSpec v1alpha1.VGPUSpec, model catalogue.Model) (string, error)
 	return vgpuSpec.NamePrefix, nil
 }
 
-// frameworkOf is the kernel's way to make virtual GPUs, where it is certain.
-func frameworkOf(r spec.Request, vgpuSpec v1alpha1.VGPUSpec, model catalogue.Model) (string, error) {
+// selectFramework is the kernel's way to make virtual GPUs, where it is certain.
+func selectFramework(r spec.Request, vgpuSpec v1alpha1.VGPUSpec, model catalogue.Model) (string, error) {
 	if model.Architecture == catalogue.Turing {
 		if vgpuSpec.Framework == spec.VGPUFrameworkVendorVFIO {
 			return "", spec.Invalid(spec.PresentationField("vgpu.framework"), "vgpu/framework", "it is VendorVFIO, and %s has no virtual functions: use Mdev", model.Name)
 		}
 		return spec.VGPUFrameworkMdev, nil
 	}
-	older, known := spec.IsOlderVersion(r.Image.OS.Kernel, vendorKernel)
+	older, known := spec.IsOlderVersion(r.Image.OS.Kernel, minimumVFIOKernel)
 	switch {
 	case !known && vgpuSpec.Framework == "":
 		return "", spec.Invalid(spec.PresentationField("vgpu.framework"), "vgpu/framework", "it is missing, and whether %s has mediated devices follows from the kernel, while the OSImage's os.kernel is %q: name its release there, or set the framework", model.Name, r.Image.OS.Kernel)
 	case !known:
 		return vgpuSpec.Framework, nil
 	case older && vgpuSpec.Framework == spec.VGPUFrameworkVendorVFIO:
-		return "", spec.Invalid(spec.PresentationField("vgpu.framework"), "vgpu/framework", "it is VendorVFIO, which kernels from %s on have, and the OSImage's os.kernel is %s: use Mdev", vendorKernel, r.Image.OS.Kernel)
+		return "", spec.Invalid(spec.PresentationField("vgpu.framework"), "vgpu/framework", "it is VendorVFIO, which kernels from %s on have, and the OSImage's os.kernel is %s: use Mdev", minimumVFIOKernel, r.Image.OS.Kernel)
 	case older:
 		return spec.VGPUFrameworkMdev, nil
 	case model.Architecture == catalogue.Ampere:
-		return vgpuSpec.Framework, judgeAmpere(r, vgpuSpec, model)
+		return vgpuSpec.Framework, checkAmpereFramework(r, vgpuSpec, model)
 	case vgpuSpec.Framework == spec.VGPUFrameworkMdev:
-		return "", spec.Invalid(spec.PresentationField("vgpu.framework"), "vgpu/framework", "it is Mdev, and %s has no mediated devices with kernel %s: use VendorVFIO, or a kernel older than %s", model.Name, r.Image.OS.Kernel, vendorKernel)
+		return "", spec.Invalid(spec.PresentationField("vgpu.framework"), "vgpu/framework", "it is Mdev, and %s has no mediated devices with kernel %s: use VendorVFIO, or a kernel older than %s", model.Name, r.Image.OS.Kernel, minimumVFIOKernel)
 	}
 	return spec.VGPUFrameworkVendorVFIO, nil
 }
 
-// judgeAmpere asks for what does not follow from the kernel.
-func judgeAmpere(r spec.Request, vgpuSpec v1alpha1.VGPUSpec, model catalogue.Model) error {
+// checkAmpereFramework asks for what does not follow from the kernel.
+func checkAmpereFramework(r spec.Request, vgpuSpec v1alpha1.VGPUSpec, model catalogue.Model) error {
 	if vgpuSpec.Framework != "" {
 		return nil
 	}
-	return spec.Invalid(spec.PresentationField("vgpu.framework"), "vgpu/framework", "it is missing, and some kernels from %s on have mediated devices for %s and some have not, while the OSImage's os.kernel is %s: set it to Mdev where /sys/class/mdev_bus lists the GPU, else to VendorVFIO", vendorKernel, model.Name, r.Image.OS.Kernel)
+	return spec.Invalid(spec.PresentationField("vgpu.framework"), "vgpu/framework", "it is missing, and some kernels from %s on have mediated devices for %s and some have not, while the OSImage's os.kernel is %s: set it to Mdev where /sys/class/mdev_bus lists the GPU, else to VendorVFIO", minimumVFIOKernel, model.Name, r.Image.OS.Kernel)
 }
 
-// node plans who makes the virtual GPUs, and when.
-func node(r spec.Request, model catalogue.Model, types []want, framework string) (v1alpha1.NodePlan, error) {
+// hostPlan plans who makes the virtual GPUs, and when.
+func hostPlan(r spec.Request, model catalogue.Model, types []typeCount, framework string) (v1alpha1.NodePlan, error) {
 	if framework == spec.VGPUFrameworkVendorVFIO {
-		return functions(r, model, types)
+		return virtualFunctionPlan(r, model, types)
 	}
-	if nvidia.FromOperator(r) {
-		p := nvidia.ByOperator(r, model, wellknown.WorkloadVMVGPU)
-		p.KernelArguments = append(p.KernelArguments, nvidia.IOMMU(r.Image)...)
-		name := spec.ConfigurationName(config(configName, types))
-		p.Tenant.VGPUConfig = &v1alpha1.SoftwareConfiguration{Name: name, Content: config(name, types)}
+	if nvidia.IsDriverFromOperator(r) {
+		p := nvidia.OperatorPlan(r, model, wellknown.WorkloadVMVGPU)
+		p.KernelArguments = append(p.KernelArguments, nvidia.IOMMUArguments(r.Image)...)
+		name := spec.ConfigurationName(configuration(configName, types))
+		p.Tenant.VGPUConfig = &v1alpha1.SoftwareConfiguration{Name: name, Content: configuration(name, types)}
 		p.NodeLabels[wellknown.LabelVGPUConfig] = name
-		p.Expectation.Labels = []v1alpha1.ExpectedLabel{nvidia.ManagerState(wellknown.LabelVGPUConfigState, "kubectl logs of the pod nvidia-vgpu-device-manager on the node")}
+		p.Expectation.Labels = []v1alpha1.ExpectedLabel{nvidia.ExpectedStateLabel(wellknown.LabelVGPUConfigState, "kubectl logs of the pod nvidia-vgpu-device-manager on the node")}
 		return p, nil
 	}
 	if r.Image.Software.VGPUDeviceManager == "" {
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.ImageField("software.vgpuDeviceManager"), "image/vgpu-device-manager", "it is empty: without nvidia-vgpu-dm no virtual GPU can be made before kubelet starts; bake it in and name its version")
 	}
-	p := baked(r, model, makeMdevs(model, types))
-	p.Files = append(p.Files, v1alpha1.NodeFile{Path: configFile, Mode: "0644", Content: config(configName, types)})
+	p := imagePlan(r, model, mediatedDeviceScript(model, types))
+	p.Files = append(p.Files, v1alpha1.NodeFile{Path: configFile, Mode: "0644", Content: configuration(configName, types)})
 	return p, nil
 }
 
-// functions plans virtual functions of NVIDIA's driver's own.
-func functions(r spec.Request, model catalogue.Model, types []want) (v1alpha1.NodePlan, error) {
-	if nvidia.FromOperator(r) {
+// virtualFunctionPlan plans virtual functions of NVIDIA's driver's own.
+func virtualFunctionPlan(r spec.Request, model catalogue.Model, types []typeCount) (v1alpha1.NodePlan, error) {
+	if nvidia.IsDriverFromOperator(r) {
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.GPUField("driver.source"), "vgpu/vendor-vfio", "it is Operator, and its vGPU device manager makes mediated devices only, which %s does not have with kernel %s: bake the vGPU manager into the image, or use an older kernel", model.Name, r.Image.OS.Kernel)
 	}
 	if len(types) > 1 || types[0].Slices > 0 {
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("vgpu.types"), "vgpu/vendor-vfio", "virtual functions of all types have one PCI id, so that KubeVirt cannot tell them apart, and this version makes none with MIG instances behind them: order one type that shares the GPU in time")
 	}
-	p := baked(r, model, setTypes(model, r.GPU.Count, types[0]))
+	p := imagePlan(r, model, virtualFunctionScript(model, r.GPU.Count, types[0]))
 	p.Warnings = append(p.Warnings, v1alpha1.PlanWarning{Rule: "experimental/vendor-vfio", Message: "virtual functions of NVIDIA's own driver are advertised by KubeVirt 1.9 or newer alone, and how the driver lists their types is read from reports, not from its documentation"})
 	return p, nil
 }
 
-// baked plans a host whose vGPU manager is in the image.
-func baked(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePlan {
+// imagePlan plans a host whose vGPU manager is in the image.
+func imagePlan(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePlan {
 	units := []v1alpha1.SystemdUnit{{Name: "nvidia-vgpud.service"}, {Name: "nvidia-vgpu-mgr.service"}}
-	file, unit := gpumode.Mode(mode, units...)
+	file, unit := gpumode.FileAndUnit(mode, units...)
 	blacklist := []string{"nouveau"}
-	if model.MIGModePersists() {
+	if model.HasPersistentMIGMode() {
 		blacklist = append(blacklist, "nvidia_drm")
 	}
 	return v1alpha1.NodePlan{
-		KernelArguments: append([]string{nvidia.BlacklistNouveau}, nvidia.IOMMU(r.Image)...),
+		KernelArguments: append([]string{nvidia.NouveauBlacklistArgument}, nvidia.IOMMUArguments(r.Image)...),
 		Modules:         v1alpha1.KernelModules{Load: []string{"nvidia", "nvidia_vgpu_vfio"}, Blacklist: blacklist},
 		Files:           []v1alpha1.NodeFile{file},
 		Units:           append(units, unit),
@@ -187,7 +187,7 @@ func baked(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePl
 	}
 }
 
-func permitted(model catalogue.Model, mdevName string, name corev1.ResourceName, framework string) []v1alpha1.PermittedHostDevice {
+func permittedHostDevices(model catalogue.Model, mdevName string, name corev1.ResourceName, framework string) []v1alpha1.PermittedHostDevice {
 	if framework == spec.VGPUFrameworkMdev {
 		return []v1alpha1.PermittedHostDevice{{MdevName: mdevName, ResourceName: string(name), External: true}}
 	}
@@ -198,8 +198,8 @@ func permitted(model catalogue.Model, mdevName string, name corev1.ResourceName,
 	return out
 }
 
-// config is a configuration of the vGPU device manager, version v1, of that name.
-func config(name string, types []want) string {
+// configuration is a configuration of the vGPU device manager, version v1, of that name.
+func configuration(name string, types []typeCount) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "version: v1\n%s:\n  %s:\n  - devices: all\n    vgpu-devices:\n", wellknown.VGPUConfigsKey, name)
 	for _, t := range types {
@@ -208,33 +208,33 @@ func config(name string, types []want) string {
 	return out.String()
 }
 
-// want is so many virtual GPUs of a type on every GPU.
-type want struct {
+// typeCount is so many virtual GPUs of a type on every GPU.
+type typeCount struct {
 	catalogue.VGPUType
 	count int
 }
 
-// read finds the types that are ordered, sorted by name, and refuses what does not fit on one GPU.
-func read(ordered map[string]int32, model catalogue.Model) ([]want, error) {
+// readTypes finds the types that are ordered, sorted by name, and refuses what does not fit on one GPU.
+func readTypes(ordered map[string]int32, model catalogue.Model) ([]typeCount, error) {
 	all := model.VGPUTypes()
-	var out []want
+	var out []typeCount
 	for _, name := range slices.Sorted(maps.Keys(ordered)) {
 		at := slices.IndexFunc(all, func(t catalogue.VGPUType) bool { return t.Name == name })
 		if at < 0 {
-			return nil, spec.Invalid(spec.PresentationField("vgpu.types"), "vgpu/type", "it has %s, and %s has %s", name, model.Name, listed(all))
+			return nil, spec.Invalid(spec.PresentationField("vgpu.types"), "vgpu/type", "it has %s, and %s has %s", name, model.Name, typeNames(all))
 		}
 		if n := int(ordered[name]); n < 1 || n > all[at].Max {
 			return nil, spec.Invalid(spec.PresentationField("vgpu.types"), "vgpu/count", "%s is %d, and one %s can have 1 to %d of them", name, n, model.Name, all[at].Max)
 		}
-		out = append(out, want{all[at], int(ordered[name])})
+		out = append(out, typeCount{all[at], int(ordered[name])})
 	}
 	if len(out) == 0 {
-		return nil, spec.Invalid(spec.PresentationField("vgpu.types"), "vgpu/type", "it is empty: say which and how many on each GPU; %s has %s", model.Name, listed(all))
+		return nil, spec.Invalid(spec.PresentationField("vgpu.types"), "vgpu/type", "it is empty: say which and how many on each GPU; %s has %s", model.Name, typeNames(all))
 	}
-	return out, judgeTypes(out, model)
+	return out, checkTypes(out, model)
 }
 
-func listed(types []catalogue.VGPUType) string {
+func typeNames(types []catalogue.VGPUType) string {
 	var names []string
 	for _, t := range types {
 		names = append(names, t.Name)
@@ -245,11 +245,11 @@ func listed(types []catalogue.VGPUType) string {
 	return strings.Join(names, ", ")
 }
 
-func judgeTypes(types []want, model catalogue.Model) error {
+func checkTypes(types []typeCount, model catalogue.Model) error {
 	first, total := types[0], 0
-	instances := make(layout.Multiset, 0)
+	instances := make(layout.Counts, 0)
 	if model.Geometry != nil {
-		instances = make(layout.Multiset, len(model.Geometry.Profiles))
+		instances = make(layout.Counts, len(model.Geometry.Profiles))
 	}
 	for _, t := range types {
 		if (t.Slices > 0) != (first.Slices > 0) {
@@ -260,27 +260,27 @@ func judgeTypes(types []want, model catalogue.Model) error {
 		}
 		total += t.count
 		if t.Slices > 0 {
-			instances[model.ProfileOf(t.VGPUType)] += t.count
+			instances[model.ProfileIndex(t.VGPUType)] += t.count
 		}
 	}
 	if first.Slices == 0 {
 		return nil
 	}
 	_, err := layout.Place(*model.Geometry, instances)
-	var impossible *layout.Impossible
+	var impossible *layout.ImpossibleError
 	if errors.As(err, &impossible) {
 		return spec.Invalid(spec.PresentationField("vgpu.types"), "vgpu/"+impossible.Rule, "the MIG instances behind them do not fit on one %s: %s", model.Name, impossible.Message)
 	}
 	return err
 }
 
-const sriov = "/usr/lib/nvidia/sriov-manage -e ALL"
+const enableSRIOV = "/usr/lib/nvidia/sriov-manage -e ALL"
 
-// makeMdevs is the mode in which every GPU has its mediated devices.
-func makeMdevs(model catalogue.Model, types []want) []string {
-	lines := whole(model, types)
+// mediatedDeviceScript is the mode in which every GPU has its mediated devices.
+func mediatedDeviceScript(model catalogue.Model, types []typeCount) []string {
+	lines := scriptStart(model, types)
 	if model.Architecture != catalogue.Turing {
-		lines = append(lines, sriov)
+		lines = append(lines, enableSRIOV)
 	}
 	return append(lines,
 		"nvidia-vgpu-dm apply -f "+configFile+" -c "+configName,
@@ -288,23 +288,23 @@ func makeMdevs(model catalogue.Model, types []want) []string {
 	)
 }
 
-// whole begins with what the script does, and turns the MIG mode off where the GPU is shared in time.
-func whole(model catalogue.Model, types []want) []string {
+// scriptStart begins with what the script does, and turns the MIG mode off where the GPU is shared in time.
+func scriptStart(model catalogue.Model, types []typeCount) []string {
 	lines := []string{"# Make the virtual GPUs before kubelet starts. They are gone after every boot."}
 	if model.Geometry != nil && types[0].Slices == 0 {
-		lines = append(lines, nvidia.MIGOff()...)
+		lines = append(lines, nvidia.MIGDisabledScript()...)
 	}
 	return lines
 }
 
-// setTypes is the mode in which so many virtual functions of every GPU have a type.
-func setTypes(model catalogue.Model, count int32, t want) []string {
+// virtualFunctionScript is the mode in which so many virtual functions of every GPU have a type.
+func virtualFunctionScript(model catalogue.Model, count int32, t typeCount) []string {
 	var ids []string
 	for _, id := range model.PCIDevices {
 		ids = append(ids, "0x"+model.PCIVendor+":0x"+id)
 	}
-	return append(whole(model, []want{t}),
-		sriov,
+	return append(scriptStart(model, []typeCount{t}),
+		enableSRIOV,
 		"gpus=0",
 		"for gpu in /sys/bus/pci/devices/*; do",
 		"\tcase \"$(cat \"$gpu/vendor\"):$(cat \"$gpu/device\")\" in",

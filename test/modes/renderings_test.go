@@ -74,7 +74,7 @@ func (m mode) from(t *testing.T, encoding int, change func(string) string) mode 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plan.Expectation, err = presentation.Declare(plan.Expectation, m.NodeType.Resources); err != nil {
+	if plan.Expectation, err = presentation.WithDeclaredResources(plan.Expectation, m.NodeType.Resources); err != nil {
 		t.Fatal(err)
 	}
 	m.made = &made{plan: &plan, tenant: map[string]string{}}

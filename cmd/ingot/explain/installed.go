@@ -43,7 +43,7 @@ func explainInstalled(ctx context.Context, k client.Reader, namespace, name stri
 	if err != nil {
 		return Explanation{}, err
 	}
-	if plan.Expectation, err = presentation.Declare(plan.Expectation, nodeType.Spec.Resources); err != nil {
+	if plan.Expectation, err = presentation.WithDeclaredResources(plan.Expectation, nodeType.Spec.Resources); err != nil {
 		return Explanation{}, fmt.Errorf("NodeType %s declares what does not go with rendering %s: %w", nodeType.Name, has.Rendering, err)
 	}
 	out := explanation(nodeType.Name, revision.Spec.Image.Name, revision.Spec.GPU, plan)

@@ -87,7 +87,7 @@ func Find(name string, wanted []wish) (Layouts, error) {
 		return Layouts{}, err
 	}
 	for _, m := range layout.Maximal(g) {
-		if !least.Within(m) {
+		if !least.IsWithin(m) {
 			continue
 		}
 		placed, err := layout.Place(g, m)
@@ -110,8 +110,8 @@ func partitionable() []string {
 }
 
 // read counts what is wanted. Every name that drivers give a profile is accepted.
-func (l Layouts) read(wanted []wish) (layout.Multiset, error) {
-	out := make(layout.Multiset, len(l.Profiles))
+func (l Layouts) read(wanted []wish) (layout.Counts, error) {
+	out := make(layout.Counts, len(l.Profiles))
 	for _, w := range wanted {
 		at := slices.IndexFunc(l.Profiles, func(p Profile) bool {
 			return p.Name == w.profile || slices.Contains(p.OtherNames, w.profile)
@@ -129,9 +129,9 @@ func (l Layouts) read(wanted []wish) (layout.Multiset, error) {
 }
 
 // fits explains instances that no layout has.
-func fits(g catalogue.Geometry, least layout.Multiset, names []string, model string) error {
+func fits(g catalogue.Geometry, least layout.Counts, names []string, model string) error {
 	_, err := layout.Place(g, least)
-	var impossible *layout.Impossible
+	var impossible *layout.ImpossibleError
 	if !errors.As(err, &impossible) {
 		return err
 	}
@@ -142,7 +142,7 @@ func fits(g catalogue.Geometry, least layout.Multiset, names []string, model str
 	return errors.New(text)
 }
 
-func (l Layouts) layout(g catalogue.Geometry, m layout.Multiset, placed []layout.Placement, names []string) Layout {
+func (l Layouts) layout(g catalogue.Geometry, m layout.Counts, placed []layout.Placement, names []string) Layout {
 	out := Layout{Profiles: map[string]int{}, text: strings.Trim(m.Format(names), "{}")}
 	for i, n := range m {
 		if n > 0 {

@@ -21,7 +21,7 @@ func (j *judge) plan() (v1alpha1.NodePlan, error) {
 		return resolve(spec.Request{GPU: nodeType.GPU, Image: j.Image.Spec, Resources: nodeType.Resources})
 	}
 	plan, err := *j.Pinned, error(nil)
-	plan.Expectation, err = presentation.Declare(plan.Expectation, nodeType.Resources)
+	plan.Expectation, err = presentation.WithDeclaredResources(plan.Expectation, nodeType.Resources)
 	return plan, err
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 )
 
-// Multiset is how many instances of each profile of a geometry one GPU has, in the order of the geometry's profiles.
-type Multiset []int
+// Counts is how many instances of each profile of a geometry one GPU has, in the order of the geometry's profiles.
+type Counts []int
 
 // Placement is an instance and where it sits.
 type Placement struct {
@@ -34,40 +34,40 @@ const (
 	RulePlacement = "placement"
 )
 
-// Impossible says which rule a layout breaks, and what would fit.
-type Impossible struct {
+// ImpossibleError says which rule a layout breaks, and what would fit.
+type ImpossibleError struct {
 	// Rule that is broken.
 	Rule string
 	// Message says what was asked for and what the GPU has.
 	Message string
 	// Largest is a part of what was asked for that fits, as large as there is.
-	Largest Multiset
+	Largest Counts
 	// Nearby are up to two full layouts that are closest to what was asked for.
-	Nearby []Multiset
+	Nearby []Counts
 }
 
 // Error says the message and the rule.
-func (i *Impossible) Error() string { return i.Message + " (rule " + i.Rule + ")" }
+func (i *ImpossibleError) Error() string { return i.Message + " (rule " + i.Rule + ")" }
 
 // Place finds where the instances sit. They are ordered so that they can be created one after another, each at the lowest
 // start that is free for it: a large instance that were created first at its lowest start can block what comes later.
 // The error is an *Impossible.
-func Place(g catalogue.Geometry, want Multiset) ([]Placement, error) {
-	if rule, message := broken(g, want); rule != "" {
-		return nil, refuse(g, want, rule, message)
+func Place(g catalogue.Geometry, counts Counts) ([]Placement, error) {
+	if rule, message := brokenRule(g, counts); rule != "" {
+		return nil, newImpossibleError(g, counts, rule, message)
 	}
-	left := slices.Clone(want)
-	placed, ok := place(g, left, 0, make([]Placement, 0, want.Instances()))
+	left := slices.Clone(counts)
+	placed, ok := placeRemaining(g, left, 0, make([]Placement, 0, counts.Total()))
 	if !ok {
-		return nil, refuse(g, want, RulePlacement, "there are slices enough, and no choice of starts without an overlap")
+		return nil, newImpossibleError(g, counts, RulePlacement, "there are slices enough, and no choice of starts without an overlap")
 	}
 	return placed, nil
 }
 
-// broken tries the rules that need no search.
-func broken(g catalogue.Geometry, want Multiset) (rule, message string) {
+// brokenRule tries the rules that need no search.
+func brokenRule(g catalogue.Geometry, counts Counts) (rule, message string) {
 	media, all, others, compute, memory := 0, 0, 0, 0, 0
-	for i, n := range want {
+	for i, n := range counts {
 		p := g.Profiles[i]
 		if n > p.Max {
 			return RuleInstances, fmt.Sprintf("a GPU can have %d instances of %dg%s with %d/%d of the memory, not %d", p.Max, p.ComputeSlices, p.Suffix, p.MemorySlices, g.MemorySlices, n)
@@ -96,8 +96,8 @@ func broken(g catalogue.Geometry, want Multiset) (rule, message string) {
 	return "", ""
 }
 
-// place tries every order; taken has a bit for each memory slice.
-func place(g catalogue.Geometry, left Multiset, taken uint64, placed []Placement) ([]Placement, bool) {
+// placeRemaining tries every order; taken has a bit for each memory slice.
+func placeRemaining(g catalogue.Geometry, left Counts, takenSlices uint64, placed []Placement) ([]Placement, bool) {
 	if len(placed) == cap(placed) {
 		return placed, true
 	}
@@ -105,12 +105,12 @@ func place(g catalogue.Geometry, left Multiset, taken uint64, placed []Placement
 		if left[i] == 0 {
 			continue
 		}
-		start, ok := lowest(p, taken)
+		start, ok := lowestFreeStart(p, takenSlices)
 		if !ok {
 			continue
 		}
 		left[i]--
-		if out, ok := place(g, left, taken|bits(p, start), append(placed, Placement{Profile: i, Start: start})); ok {
+		if out, ok := placeRemaining(g, left, takenSlices|sliceMask(p, start), append(placed, Placement{Profile: i, Start: start})); ok {
 			return out, true
 		}
 		left[i]++
@@ -118,19 +118,19 @@ func place(g catalogue.Geometry, left Multiset, taken uint64, placed []Placement
 	return nil, false
 }
 
-func lowest(p catalogue.Profile, taken uint64) (int, bool) {
+func lowestFreeStart(p catalogue.Profile, takenSlices uint64) (int, bool) {
 	for _, s := range p.Starts {
-		if taken&bits(p, s) == 0 {
+		if takenSlices&sliceMask(p, s) == 0 {
 			return s, true
 		}
 	}
 	return 0, false
 }
 
-func bits(p catalogue.Profile, start int) uint64 { return (1<<p.MemorySlices - 1) << start }
+func sliceMask(p catalogue.Profile, start int) uint64 { return (1<<p.MemorySlices - 1) << start }
 
 // Instances is how many there are.
-func (m Multiset) Instances() int {
+func (m Counts) Total() int {
 	out := 0
 	for _, n := range m {
 		out += n
@@ -139,7 +139,7 @@ func (m Multiset) Instances() int {
 }
 
 // Within says whether the other has every instance of this one.
-func (m Multiset) Within(other Multiset) bool {
+func (m Counts) IsWithin(other Counts) bool {
 	for i, n := range m {
 		if n > other[i] {
 			return false
@@ -149,7 +149,7 @@ func (m Multiset) Within(other Multiset) bool {
 }
 
 // Format writes the multiset with the names of the profiles: {3g.40gb: 2, 1g.10gb: 1}.
-func (m Multiset) Format(names []string) string {
+func (m Counts) Format(names []string) string {
 	var parts []string
 	for i, n := range m {
 		if n > 0 {
@@ -160,39 +160,39 @@ func (m Multiset) Format(names []string) string {
 }
 
 // All returns every valid layout of a geometry, the empty one too, each once, in a fixed order.
-func All(g catalogue.Geometry) []Multiset {
+func All(g catalogue.Geometry) []Counts {
 	seen := map[string]bool{}
-	var out []Multiset
-	walk(g, 0, make(Multiset, len(g.Profiles)), func(m Multiset) {
+	var out []Counts
+	visitLayouts(g, 0, make(Counts, len(g.Profiles)), func(m Counts) {
 		key := m.key()
 		if !seen[key] {
 			seen[key] = true
 			out = append(out, slices.Clone(m))
 		}
 	})
-	slices.SortFunc(out, func(a, b Multiset) int { return slices.Compare(b, a) })
+	slices.SortFunc(out, func(a, b Counts) int { return slices.Compare(b, a) })
 	return out
 }
 
-// walk goes over the memory slices and starts each profile that may start there, or none.
-func walk(g catalogue.Geometry, slice int, counts Multiset, visit func(Multiset)) {
+// visitLayouts goes over the memory slices and starts each profile that may start there, or none.
+func visitLayouts(g catalogue.Geometry, slice int, counts Counts, visit func(Counts)) {
 	if slice >= g.MemorySlices {
-		if rule, _ := broken(g, counts); rule == "" {
+		if rule, _ := brokenRule(g, counts); rule == "" {
 			visit(counts)
 		}
 		return
 	}
-	walk(g, slice+1, counts, visit)
+	visitLayouts(g, slice+1, counts, visit)
 	for i, p := range g.Profiles {
 		if counts[i] < p.Max && slices.Contains(p.Starts, slice) {
 			counts[i]++
-			walk(g, slice+p.MemorySlices, counts, visit)
+			visitLayouts(g, slice+p.MemorySlices, counts, visit)
 			counts[i]--
 		}
 	}
 }
 
-func (m Multiset) key() string {
+func (m Counts) key() string {
 	out := make([]byte, len(m))
 	for i, n := range m {
 		out[i] = byte(n)
@@ -201,15 +201,15 @@ func (m Multiset) key() string {
 }
 
 // Maximal returns the valid layouts to which no instance can be added.
-func Maximal(g catalogue.Geometry) []Multiset { return maximal(All(g)) }
+func Maximal(g catalogue.Geometry) []Counts { return maximal(All(g)) }
 
-func maximal(all []Multiset) []Multiset {
+func maximal(all []Counts) []Counts {
 	valid := make(map[string]bool, len(all))
 	for _, m := range all {
 		valid[m.key()] = true
 	}
 	// Whatever fits after more instances were added fits after the first of them too, so one more decides.
-	return slices.DeleteFunc(slices.Clone(all), func(m Multiset) bool {
+	return slices.DeleteFunc(slices.Clone(all), func(m Counts) bool {
 		more := slices.Clone(m)
 		for i := range more {
 			more[i]++
@@ -222,27 +222,27 @@ func maximal(all []Multiset) []Multiset {
 	})
 }
 
-// nearbyCount is how many nearby layouts are told.
-const nearbyCount = 2
+// maxNearby is how many nearby layouts are told.
+const maxNearby = 2
 
-func refuse(g catalogue.Geometry, want Multiset, rule, message string) *Impossible {
+func newImpossibleError(g catalogue.Geometry, counts Counts, rule, message string) *ImpossibleError {
 	all := All(g)
-	out := &Impossible{Rule: rule, Message: message, Largest: largest(g, all, want)}
-	near := slices.DeleteFunc(maximal(all), func(m Multiset) bool {
-		return slices.Equal(m, out.Largest) || media(g, m) && !media(g, want)
+	out := &ImpossibleError{Rule: rule, Message: message, Largest: largestPart(g, all, counts)}
+	near := slices.DeleteFunc(maximal(all), func(m Counts) bool {
+		return slices.Equal(m, out.Largest) || media(g, m) && !media(g, counts)
 	})
-	slices.SortStableFunc(near, func(a, b Multiset) int {
-		return cmp.Or(cmp.Compare(distance(g, a, want), distance(g, b, want)), cmp.Compare(a.Instances(), b.Instances()))
+	slices.SortStableFunc(near, func(a, b Counts) int {
+		return cmp.Or(cmp.Compare(distance(g, a, counts), distance(g, b, counts)), cmp.Compare(a.Total(), b.Total()))
 	})
-	out.Nearby = near[:min(nearbyCount, len(near))]
+	out.Nearby = near[:min(maxNearby, len(near))]
 	return out
 }
 
-// largest is the part of what is wanted that takes most memory, then most compute.
-func largest(g catalogue.Geometry, all []Multiset, want Multiset) Multiset {
-	best, bestMemory, bestCompute := make(Multiset, len(want)), 0, 0
+// largestPart is the part of what is wanted that takes most memory, then most compute.
+func largestPart(g catalogue.Geometry, all []Counts, counts Counts) Counts {
+	best, bestMemory, bestCompute := make(Counts, len(counts)), 0, 0
 	for _, m := range all {
-		if !m.Within(want) {
+		if !m.IsWithin(counts) {
 			continue
 		}
 		memory, compute := 0, 0
@@ -258,7 +258,7 @@ func largest(g catalogue.Geometry, all []Multiset, want Multiset) Multiset {
 }
 
 // distance is how many memory slices belong to instances that one has and the other lacks.
-func distance(g catalogue.Geometry, a, b Multiset) int {
+func distance(g catalogue.Geometry, a, b Counts) int {
 	out := 0
 	for i := range a {
 		out += max(a[i]-b[i], b[i]-a[i]) * g.Profiles[i].MemorySlices
@@ -266,7 +266,7 @@ func distance(g catalogue.Geometry, a, b Multiset) int {
 	return out
 }
 
-func media(g catalogue.Geometry, m Multiset) bool {
+func media(g catalogue.Geometry, m Counts) bool {
 	for i, n := range m {
 		if n > 0 && g.Profiles[i].Media {
 			return true

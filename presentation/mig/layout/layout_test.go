@@ -35,16 +35,16 @@ func geometries() []catalogue.Geometry { return append(catalogue.Geometries(), o
 
 // bruteForce tries every set of places, one place after the other in or out, and nothing cleverer.
 func bruteForce(g catalogue.Geometry) map[string]bool {
-	type place struct{ profile, start int }
-	var places []place
+	type placeRemaining struct{ profile, start int }
+	var places []placeRemaining
 	for i, p := range g.Profiles {
 		for _, s := range p.Starts {
-			places = append(places, place{i, s})
+			places = append(places, placeRemaining{i, s})
 		}
 	}
 	found := map[string]bool{}
 	owner := make([]bool, g.MemorySlices)
-	counts := make(Multiset, len(g.Profiles))
+	counts := make(Counts, len(g.Profiles))
 	var try func(next, compute, media int)
 	try = func(next, compute, media int) {
 		if next == len(places) {
@@ -76,7 +76,7 @@ func bruteForce(g catalogue.Geometry) map[string]bool {
 }
 
 // mediaSuffice: whoever has all media engines has them alone.
-func mediaSuffice(g catalogue.Geometry, m Multiset) bool {
+func mediaSuffice(g catalogue.Geometry, m Counts) bool {
 	with, all := 0, false
 	for i, n := range m {
 		if !g.Profiles[i].NoMedia {
@@ -88,8 +88,8 @@ func mediaSuffice(g catalogue.Geometry, m Multiset) bool {
 }
 
 // everyMultiset visits all multisets with up to one instance more than a profile's maximum.
-func everyMultiset(g catalogue.Geometry, visit func(Multiset)) {
-	m := make(Multiset, len(g.Profiles))
+func everyMultiset(g catalogue.Geometry, visit func(Counts)) {
+	m := make(Counts, len(g.Profiles))
 	for {
 		visit(m)
 		i := 0
@@ -108,31 +108,31 @@ func everyMultiset(g catalogue.Geometry, visit func(Multiset)) {
 
 func TestForEveryGeometryExactlyTheLayoutsThatBruteForceFindsAreAccepted(t *testing.T) {
 	for _, g := range geometries() {
-		want, accepted := bruteForce(g), 0
-		everyMultiset(g, func(m Multiset) {
-			rule, _ := broken(g, m)
+		counts, accepted := bruteForce(g), 0
+		everyMultiset(g, func(m Counts) {
+			rule, _ := brokenRule(g, m)
 			ok := false
 			if rule == "" {
-				_, ok = place(g, slices.Clone(m), 0, make([]Placement, 0, m.Instances()))
+				_, ok = placeRemaining(g, slices.Clone(m), 0, make([]Placement, 0, m.Total()))
 			}
-			if ok != want[m.key()] {
-				t.Fatalf("%s: %v is accepted: %v, and brute force finds it: %v", g.Name, m, ok, want[m.key()])
+			if ok != counts[m.key()] {
+				t.Fatalf("%s: %v is accepted: %v, and brute force finds it: %v", g.Name, m, ok, counts[m.key()])
 			}
 			if ok {
 				accepted++
 			}
 		})
-		if accepted != len(want) {
-			t.Errorf("%s: %d layouts were accepted, brute force finds %d", g.Name, accepted, len(want))
+		if accepted != len(counts) {
+			t.Errorf("%s: %d layouts were accepted, brute force finds %d", g.Name, accepted, len(counts))
 		}
 		all := All(g)
 		for _, m := range all {
-			if !want[m.key()] {
+			if !counts[m.key()] {
 				t.Errorf("%s: %v is listed, and brute force does not find it", g.Name, m)
 			}
 		}
-		if len(all) != len(want) {
-			t.Errorf("%s: %d layouts are listed, brute force finds %d", g.Name, len(all), len(want))
+		if len(all) != len(counts) {
+			t.Errorf("%s: %d layouts are listed, brute force finds %d", g.Name, len(all), len(counts))
 		}
 	}
 }
@@ -144,16 +144,16 @@ func TestInstancesCanBeCreatedInTheOrderGivenEachAtItsLowestFreeStart(t *testing
 			if err != nil {
 				t.Fatal(err)
 			}
-			created := make(Multiset, len(m))
-			taken := make([]bool, g.MemorySlices)
+			created := make(Counts, len(m))
+			takenSlices := make([]bool, g.MemorySlices)
 			for _, at := range placed {
 				p := g.Profiles[at.Profile]
-				free := slices.IndexFunc(p.Starts, func(s int) bool { return !slices.Contains(taken[s:s+p.MemorySlices], true) })
+				free := slices.IndexFunc(p.Starts, func(s int) bool { return !slices.Contains(takenSlices[s:s+p.MemorySlices], true) })
 				if free < 0 || p.Starts[free] != at.Start {
 					t.Fatalf("%s: %v: the lowest free start of profile %d is not %d: %v", g.Name, m, p.ID, at.Start, placed)
 				}
 				for i := range p.MemorySlices {
-					taken[at.Start+i] = true
+					takenSlices[at.Start+i] = true
 				}
 				created[at.Profile]++
 			}
@@ -167,8 +167,8 @@ func TestInstancesCanBeCreatedInTheOrderGivenEachAtItsLowestFreeStart(t *testing
 func TestTheLayoutsOfTheVendorsGuideAreValidAndItsCounterexamplesAreNot(t *testing.T) {
 	g := geometry(t, "7 slices")
 	index := map[string]int{"7": 0, "4": 1, "3": 2, "2": 3, "D": 4, "1": 5, "m": 6}
-	read := func(s string) Multiset {
-		m := make(Multiset, len(g.Profiles))
+	read := func(s string) Counts {
+		m := make(Counts, len(g.Profiles))
 		for _, c := range s {
 			m[index[string(c)]]++
 		}
@@ -183,7 +183,7 @@ func TestTheLayoutsOfTheVendorsGuideAreValidAndItsCounterexamplesAreNot(t *testi
 		"331": RuleMemory, "341": RuleCompute, "422": RuleCompute, "71": RuleCompute, "DDDD1": RuleMemory, "11111111": RuleInstances, "mm": RuleInstances, "44": RuleInstances,
 	} {
 		_, err := Place(g, read(s))
-		var impossible *Impossible
+		var impossible *ImpossibleError
 		if !errors.As(err, &impossible) || impossible.Rule != rule {
 			t.Errorf("%s: %v, want rule %s", s, err, rule)
 		}
@@ -197,21 +197,21 @@ func TestTheLayoutsOfTheVendorsGuideAreValidAndItsCounterexamplesAreNot(t *testi
 }
 
 func TestOneInstanceHasTheMediaEnginesOfAGPUWhateverItsSize(t *testing.T) {
-	var impossible *Impossible
-	if _, err := Place(geometry(t, "4 slices"), Multiset{0, 0, 1, 0, 1}); !errors.As(err, &impossible) || impossible.Rule != RuleMedia {
+	var impossible *ImpossibleError
+	if _, err := Place(geometry(t, "4 slices"), Counts{0, 0, 1, 0, 1}); !errors.As(err, &impossible) || impossible.Rule != RuleMedia {
 		t.Errorf("2g.12gb+me beside 1g.6gb+me: %v", err)
 	}
 	pro := geometry(t, "12 slices")
-	all, plain, without := Multiset{0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0}, Multiset{0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0}, Multiset{0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 0}
+	all, plain, without := Counts{0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0}, Counts{0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0}, Counts{0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 0}
 	if _, err := Place(pro, all); !errors.As(err, &impossible) || impossible.Rule != RuleMedia {
 		t.Errorf("2g.48gb+me.all beside 1g.24gb: %v", err)
 	}
-	for _, fits := range []Multiset{plain, without} {
+	for _, fits := range []Counts{plain, without} {
 		if _, err := Place(pro, fits); err != nil {
 			t.Errorf("%v: %v", fits, err)
 		}
 	}
-	if _, err := Place(others[0], Multiset{1, 1}); !errors.As(err, &impossible) || impossible.Rule != RulePlacement {
+	if _, err := Place(others[0], Counts{1, 1}); !errors.As(err, &impossible) || impossible.Rule != RulePlacement {
 		t.Errorf("slices that suffice and starts that do not: %v", err)
 	}
 }
@@ -220,26 +220,26 @@ func TestARefusalSaysWhatFits(t *testing.T) {
 	g := geometry(t, "7 slices")
 	names := []string{"7g", "4g", "3g", "2g", "1gD", "1g", "1g+me"}
 	for _, tt := range []struct {
-		want             Multiset
-		largest          string
+		counts           Counts
+		largestPart      string
 		nearby1, nearby2 string
 	}{
-		{Multiset{0, 0, 2, 0, 0, 1, 0}, "{3g: 2}", "{3g: 1, 2g: 1, 1g: 2}", "{3g: 1, 1gD: 1, 1g: 2}"},
-		{Multiset{0, 0, 0, 0, 0, 8, 0}, "{1g: 7}", "{1gD: 1, 1g: 6}", "{2g: 1, 1g: 5}"},
-		{Multiset{1, 0, 0, 0, 0, 1, 0}, "{7g: 1}", "{4g: 1, 2g: 1, 1g: 1}", "{4g: 1, 1g: 3}"},
-		{Multiset{0, 0, 0, 0, 0, 0, 2}, "{1g+me: 1}", "{4g: 1, 2g: 1, 1g+me: 1}", "{4g: 1, 1g: 2, 1g+me: 1}"},
+		{Counts{0, 0, 2, 0, 0, 1, 0}, "{3g: 2}", "{3g: 1, 2g: 1, 1g: 2}", "{3g: 1, 1gD: 1, 1g: 2}"},
+		{Counts{0, 0, 0, 0, 0, 8, 0}, "{1g: 7}", "{1gD: 1, 1g: 6}", "{2g: 1, 1g: 5}"},
+		{Counts{1, 0, 0, 0, 0, 1, 0}, "{7g: 1}", "{4g: 1, 2g: 1, 1g: 1}", "{4g: 1, 1g: 3}"},
+		{Counts{0, 0, 0, 0, 0, 0, 2}, "{1g+me: 1}", "{4g: 1, 2g: 1, 1g+me: 1}", "{4g: 1, 1g: 2, 1g+me: 1}"},
 	} {
-		_, err := Place(g, tt.want)
-		var impossible *Impossible
+		_, err := Place(g, tt.counts)
+		var impossible *ImpossibleError
 		if !errors.As(err, &impossible) {
-			t.Fatalf("%v: %v", tt.want, err)
+			t.Fatalf("%v: %v", tt.counts, err)
 		}
 		got := []string{impossible.Largest.Format(names)}
 		for _, m := range impossible.Nearby {
 			got = append(got, m.Format(names))
 		}
-		if diff := cmp.Diff([]string{tt.largest, tt.nearby1, tt.nearby2}, got); diff != "" {
-			t.Errorf("%s: %s", tt.want.Format(names), diff)
+		if diff := cmp.Diff([]string{tt.largestPart, tt.nearby1, tt.nearby2}, got); diff != "" {
+			t.Errorf("%s: %s", tt.counts.Format(names), diff)
 		}
 	}
 }
@@ -247,20 +247,20 @@ func TestARefusalSaysWhatFits(t *testing.T) {
 func TestWhatARefusalOffersFits(t *testing.T) {
 	for _, g := range geometries() {
 		full := Maximal(g)
-		everyMultiset(g, func(m Multiset) {
-			if m.Instances() > 3 { // Those that are far off say nothing more, and there are many.
+		everyMultiset(g, func(m Counts) {
+			if m.Total() > 3 { // Those that are far off say nothing more, and there are many.
 				return
 			}
 			_, err := Place(g, m)
-			var impossible *Impossible
+			var impossible *ImpossibleError
 			if !errors.As(err, &impossible) {
 				return
 			}
-			if _, err := Place(g, impossible.Largest); err != nil || !impossible.Largest.Within(m) {
+			if _, err := Place(g, impossible.Largest); err != nil || !impossible.Largest.IsWithin(m) {
 				t.Fatalf("%s: of %v is said to fit %v: %v", g.Name, m, impossible.Largest, err)
 			}
 			for _, near := range impossible.Nearby {
-				if !slices.ContainsFunc(full, func(f Multiset) bool { return slices.Equal(f, near) }) {
+				if !slices.ContainsFunc(full, func(f Counts) bool { return slices.Equal(f, near) }) {
 					t.Fatalf("%s: near %v is %v, which is no full layout", g.Name, m, near)
 				}
 			}
@@ -271,7 +271,7 @@ func TestWhatARefusalOffersFits(t *testing.T) {
 func BenchmarkPlace(b *testing.B) {
 	g := catalogue.Geometries()[0]
 	for b.Loop() {
-		if _, err := Place(g, Multiset{0, 0, 1, 0, 0, 4, 0}); err != nil {
+		if _, err := Place(g, Counts{0, 0, 1, 0, 0, 4, 0}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -280,7 +280,7 @@ func BenchmarkPlace(b *testing.B) {
 func BenchmarkRefusal(b *testing.B) {
 	g := catalogue.Geometries()[0]
 	for b.Loop() {
-		if _, err := Place(g, Multiset{0, 0, 2, 0, 0, 1, 0}); err == nil {
+		if _, err := Place(g, Counts{0, 0, 2, 0, 0, 1, 0}); err == nil {
 			b.Fatal("an impossible layout was accepted")
 		}
 	}

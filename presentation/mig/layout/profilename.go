@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Name is the name of a MIG profile: 1g.10gb, 1g.10gb+me, 1c.2g.20gb, 1g.24gb-me (go-nvlib's grammar).
-type Name struct {
+// ProfileName is the name of a MIG profile: 1g.10gb, 1g.10gb+me, 1c.2g.20gb, 1g.24gb-me (go-nvlib's grammar).
+type ProfileName struct {
 	// Compute slices of the compute instance; equal to Slices for a whole GPU instance.
 	Compute int
 	// Slices of compute of the GPU instance.
@@ -18,34 +18,34 @@ type Name struct {
 	// Attributes behind a plus sign: me, me.all, gfx.
 	Attributes []string
 	// Without is the attribute behind a minus sign: me.
-	Without string
+	Excluded string
 }
 
-// ParseName reads the name of a profile. The error says what a name looks like.
-func ParseName(s string) (Name, error) {
-	n, ok := parse(s)
+// ParseProfileName reads the name of a profile. The error says what a name looks like.
+func ParseProfileName(s string) (ProfileName, error) {
+	n, ok := parseProfileName(s)
 	if !ok {
-		return Name{}, fmt.Errorf("%q is not the name of a MIG profile such as 1g.10gb or 1g.10gb+me", s)
+		return ProfileName{}, fmt.Errorf("%q is not the name of a MIG profile such as 1g.10gb or 1g.10gb+me", s)
 	}
 	return n, nil
 }
 
-func parse(s string) (Name, bool) {
-	var n Name
+func parseProfileName(s string) (ProfileName, bool) {
+	var n ProfileName
 	core, attributes, plus := strings.Cut(s, "+")
 	if plus {
 		n.Attributes = strings.Split(attributes, ",")
 		for i, a := range n.Attributes {
 			if !slices.Contains([]string{"me", "me.all", "gfx"}, a) || slices.Contains(n.Attributes[:i], a) {
-				return Name{}, false
+				return ProfileName{}, false
 			}
 		}
 	} else if before, ok := strings.CutSuffix(core, "-me"); ok {
-		core, n.Without = before, "me"
+		core, n.Excluded = before, "me"
 	}
 	parts := strings.Split(core, ".")
 	if len(parts) < 2 || len(parts) > 3 {
-		return Name{}, false
+		return ProfileName{}, false
 	}
 	ok := number(parts[len(parts)-1], "gb", &n.GiB) && number(parts[len(parts)-2], "g", &n.Slices)
 	n.Compute = n.Slices
@@ -67,19 +67,19 @@ func number(s, unit string, into *int) bool {
 }
 
 // Whole says whether the name is that of a whole GPU instance. Parts of one are never advertised.
-func (n Name) Whole() bool { return n.Compute == n.Slices }
+func (n ProfileName) IsGPUInstance() bool { return n.Compute == n.Slices }
 
 // String is the name as drivers write it.
-func (n Name) String() string {
+func (n ProfileName) String() string {
 	out := fmt.Sprintf("%dg.%dgb", n.Slices, n.GiB)
-	if !n.Whole() {
+	if !n.IsGPUInstance() {
 		out = fmt.Sprintf("%dc.", n.Compute) + out
 	}
 	if len(n.Attributes) > 0 {
 		out += "+" + strings.Join(n.Attributes, ",")
 	}
-	if n.Without != "" {
-		out += "-" + n.Without
+	if n.Excluded != "" {
+		out += "-" + n.Excluded
 	}
 	return out
 }
