@@ -49,7 +49,7 @@ func (n *NodeTypes) Handle(ctx context.Context, request admission.Request) admis
 	if in.Pinned, err = n.pinned(ctx, before, in); err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	return answer(written, feasibility.Judge(in))
+	return answer(written, feasibility.Check(in))
 }
 
 // written is the NodeType to judge, and as it was before; both nil: its spec is not written.
@@ -139,8 +139,8 @@ func (n *NodeTypes) get(ctx context.Context, name string, object client.Object) 
 }
 
 // answer makes the response of a judgement.
-func answer(written *v1alpha1.NodeType, judged feasibility.Judgement) admission.Response {
-	var own feasibility.Judgement
+func answer(written *v1alpha1.NodeType, judged feasibility.Result) admission.Response {
+	var own feasibility.Result
 	var warnings []string
 	warn := func(f feasibility.Finding, more string) {
 		warnings = append(warnings, fmt.Sprintf("%s%s (rule %s)", f, more, f.Rule))
@@ -149,7 +149,7 @@ func answer(written *v1alpha1.NodeType, judged feasibility.Judgement) admission.
 		warn(f, "; no node can be made until then, and what depends on it has not been judged")
 	}
 	for _, f := range judged.Refusals {
-		if f.Own() {
+		if f.IsOfNodeTypeAlone() {
 			own.Refusals = append(own.Refusals, f)
 		} else {
 			warn(f, "; no node can be made until that is mended")

@@ -169,7 +169,7 @@ func (r *Reconciler) writeFirstStatus(ctx context.Context, host *metal3.BareMeta
 
 // label sets the host's labels by what was found in it, and gives the event to be told with the status.
 func (r *Reconciler) label(ctx context.Context, host *metal3.BareMetalHost, found *v1alpha1.HostInventory) ([]event.Event, error) {
-	labelling := inventory.Label(host.Labels, found)
+	labelling := inventory.GPULabelChange(host.Labels, found)
 	if labelling.IsEmpty() || !host.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}

@@ -11,7 +11,7 @@
 //  1. HostRecord.status is written: the intent (the attempt that is wanted and for whom, lastTenant, the withdrawn proof of an
 //     erase), and the facts that the outside was seen to make true (its outcome, installed, erased, power);
 //  2. the labels for GPUs are set by the inventory in it, so that no host is published as available under labels of
-//     hardware that it no longer has (controllers/plan/inventory.Label has the rules);
+//     hardware that it no longer has (controllers/plan/inventory.GPULabelChange has the rules);
 //  3. the one action is asked of the installer; where that changes why the host is in error, HostRecord.status.error is written;
 //  4. annotations that were served are removed;
 //  5. BareMetalHost.status is written, then events and metrics follow.

@@ -37,14 +37,14 @@ func (r *Reconciler) act(ctx context.Context, seen observation, decision scaling
 		}
 		events = append(events, event.Normal("MachineCreated", eventAction, "created Machine "+name))
 	}
-	for i, victim := range decision.Delete {
+	for i, deletion := range decision.Delete {
 		if i == batch {
 			return events, step.Wait("more Machines are to be deleted", time.Second)
 		}
-		if err := r.remove(ctx, seen, victim.Name); err != nil {
+		if err := r.remove(ctx, seen, deletion.Name); err != nil {
 			return events, step.Retry(err)
 		}
-		events = append(events, event.Normal("MachineDeleted", eventAction, fmt.Sprintf("deleted Machine %s: %s", victim.Name, victim.Why)))
+		events = append(events, event.Normal("MachineDeleted", eventAction, fmt.Sprintf("deleted Machine %s: %s", deletion.Name, deletion.Reason)))
 	}
 	return events, step.Done()
 }

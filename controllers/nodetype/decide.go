@@ -49,7 +49,7 @@ func judge(seen observation, resolve presentation.Resolver) finding {
 	if r := out.rendered.Rendering; r != nil {
 		in.Pinned = &r.Spec.Plan
 	}
-	told := feasibility.Judge(in)
+	told := feasibility.Check(in)
 	for _, o := range []func() *obstacle{
 		func() *obstacle { return providerServed(seen, told) },
 		func() *obstacle { return namespaceFree(seen) },
@@ -126,7 +126,7 @@ func with(reason string, found []feasibility.Finding) []feasibility.Finding {
 	return slices.DeleteFunc(slices.Clone(found), func(f feasibility.Finding) bool { return f.Reason != reason })
 }
 
-func providerServed(seen observation, told feasibility.Judgement) *obstacle {
+func providerServed(seen observation, told feasibility.Result) *obstacle {
 	if o := refused(with(v1alpha1.ReasonProviderNotFound, told.Missing)); o != nil {
 		return o
 	}
@@ -166,7 +166,7 @@ func denied(seen observation) *obstacle {
 			"as config/samples/00-namespaces.yaml does", namespace, seen.provider.Name)}
 }
 
-func imageReady(seen observation, told feasibility.Judgement) *obstacle {
+func imageReady(seen observation, told feasibility.Result) *obstacle {
 	if o := refused(with(v1alpha1.ReasonOSImageNotFound, told.Missing)); o != nil {
 		return o
 	}

@@ -44,12 +44,12 @@ func Hosts(hosts []placement.HostFacts, nodeTypes []v1alpha1.NodeType, providers
 
 func hostRow(h placement.HostFacts, fits []placement.Fit) HostRow {
 	b := h.Host
-	row := HostRow{Namespace: b.Namespace, Name: b.Name, State: cmp.Or(string(b.Status.Provisioning.State), "new"), Power: "Off", NodeTypes: []string{}, Fits: placement.ExplainFits(fits)}
+	row := HostRow{Namespace: b.Namespace, Name: b.Name, State: cmp.Or(string(b.Status.Provisioning.State), "new"), Power: "Off", NodeTypes: []string{}, Fits: placement.FitSummary(fits)}
 	if b.Status.PoweredOn {
 		row.Power = "On"
 	}
 	for _, f := range fits {
-		if f.Fits() {
+		if f.IsFitting() {
 			row.NodeTypes = append(row.NodeTypes, f.NodeType)
 		}
 	}

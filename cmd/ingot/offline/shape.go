@@ -107,7 +107,7 @@ func (f Files) Host(name string) (*metal3.BareMetalHost, error) {
 // Plan is what the node must be told and what it then advertises. The error is a *feasibility.Impossible: the manager would
 // refuse the NodeType with the same words.
 func (s Shape) Plan() (v1alpha1.NodePlan, error) {
-	judged := feasibility.Judge(s.inputs())
+	judged := feasibility.Check(s.inputs())
 	return judged.Plan, judged.Err()
 }
 

@@ -43,7 +43,7 @@ func (j *judge) node(n found[v1alpha1.NodeType]) {
 		}
 		return at.Finding(f.Field, f.Rule, "%s", f.Message)
 	}
-	judged := feasibility.Judge(in)
+	judged := feasibility.Check(in)
 	for _, f := range judged.Refusals {
 		j.add(place(f))
 	}

@@ -18,7 +18,7 @@ import (
 func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Session {
 	s := netboot.Session{
 		HostUID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress),
-		Inventory: inventory.Hardware(record.Status.Inventory),
+		Inventory: inventory.HardwareInventory(record.Status.Inventory),
 	}
 	w := record.Status.Wanted
 	if w == nil {
@@ -49,7 +49,7 @@ func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Se
 // keep writes what changed into the record. Only of the attempt that is wanted anything is kept.
 func keep(record *v1alpha1.HostRecord, before, after netboot.Session) error {
 	if after.Inventory != before.Inventory && after.Inventory != nil {
-		record.Status.Inventory = inventory.Record(*after.Inventory)
+		record.Status.Inventory = inventory.HostInventory(*after.Inventory)
 	}
 	if after.Number != before.Number || after.Work != before.Work {
 		return hardware.Errorf(hardware.Conflict, opUpdate, after.Namespace+"/"+after.Name, "attempt %d is not the one that is wanted of the host, %d", after.Number, before.Number)

@@ -1,7 +1,7 @@
-// Package feasibility judges whether a NodeType can make nodes, given its OSImage and its NodeProvider: whether the provider
-// is one that is served and writes the image's format, whether the presentation is possible on those GPUs with that image,
-// and whether people's user data, properties and network leave the node what it needs.
+// Package feasibility checks whether a NodeType can have nodes, given its OSImage and its NodeProvider: whether this version serves the
+// provider and the provider can write the format of the image, whether the presentation is possible on those GPUs with that image,
+// and whether user data, properties and network leave a node what it needs.
 //
-// The admission webhook, the NodeType controller and `ingot validate` ask it, so that the three say the same. What only the
-// cluster knows - whose the host namespace is, whether the image can be fetched - is the controller's to judge.
+// The admission webhook, the NodeType controller and `ingot validate` use it, so that all three report the same. What only the
+// cluster knows - which provider owns the host namespace, whether the image can be fetched - is checked by the controller.
 package feasibility

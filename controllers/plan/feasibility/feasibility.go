@@ -1,6 +1,7 @@
 package feasibility
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // Kinds of objects that a finding is about.
@@ -20,34 +22,34 @@ const (
 // fieldImage is the NodeType's reference to the OSImage.
 const fieldImage = "spec.osImageRef"
 
-// Inputs are what shapes the nodes of a NodeType.
+// Inputs are the objects that the nodes of a NodeType depend on.
 type Inputs struct {
-	// NodeType that is judged.
+	// NodeType is the NodeType to check.
 	NodeType *v1alpha1.NodeType
-	// Image and Provider that it names; nil: they do not exist, and what needs them is not judged.
+	// Image and Provider are the objects that it names. They are nil when they do not exist; what needs them is then not checked.
 	Image    *v1alpha1.OSImage
 	Provider *v1alpha1.NodeProvider
-	// Resolve makes the plan of the nodes; nil: presentation.Resolve.
+	// Resolve returns the plan of the nodes. When it is nil, presentation.Resolve is used.
 	Resolve presentation.Resolver
-	// Pinned is the plan that nodes of this NodeType are made from already, whatever Resolve would say; nil: there is none.
+	// Pinned is the plan that nodes of this NodeType have already, and is used instead of Resolve. It is nil when there is none.
 	Pinned *v1alpha1.NodePlan
 }
 
-// Finding is one thing about one field.
+// Finding is one result about one field.
 type Finding struct {
-	// Kind and Name of the object that the field is of: the NodeType, or its NodeProvider.
+	// Kind and Name are those of the object that has the field: the NodeType or its NodeProvider.
 	Kind, Name string
-	// Field is its path in the object: spec.gpu.presentation.mig.layout[0].profiles.
+	// Field is the path of the field, as in spec.gpu.presentation.mig.layout[0].profiles.
 	Field string
-	// Reason of the NodeType's condition; empty for what is no refusal.
+	// Reason is a reason of the NodeType's condition. It is empty when the finding is no refusal.
 	Reason string
-	// Rule that is broken, or that warns: mig/placement.
+	// Rule is the rule that is broken or that warns, as in mig/placement.
 	Rule string
-	// Message says of the field what was expected and seen, and what would fit. It quotes no user data, which may be secret.
+	// Message says what was expected of the field, what it is, and what would be valid. It quotes no user data, which may be secret.
 	Message string
 }
 
-// String is where and what, in one sentence. The NodeType itself is not named: whoever reads it looks at one.
+// String returns field and message as one sentence. It does not name the NodeType, because whoever reads it is looking at that.
 func (f Finding) String() string {
 	text := f.Field + ": " + f.Message
 	if f.Kind != KindNodeType {
@@ -56,8 +58,9 @@ func (f Finding) String() string {
 	return text
 }
 
-// Own says that the NodeType alone shows it: no other OSImage or NodeProvider of that name would mend it.
-func (f Finding) Own() bool {
+// IsOfNodeTypeAlone reports whether the finding depends on the NodeType alone, so that no change of its OSImage or NodeProvider would resolve
+// it.
+func (f Finding) IsOfNodeTypeAlone() bool {
 	domain, _, _ := strings.Cut(f.Rule, "/")
 	if f.Kind != KindNodeType || f.Field == fieldImage || slices.Contains([]string{"image", "provider", "reference"}, domain) {
 		return false
@@ -67,33 +70,33 @@ func (f Finding) Own() bool {
 	}, f.Reason)
 }
 
-// Judgement is all that is known before a machine is touched.
-type Judgement struct {
-	// Missing are references to what does not exist.
+// Result is everything that is known before a machine is changed.
+type Result struct {
+	// Missing are the references to objects that do not exist.
 	Missing []Finding
-	// Refusals keep the NodeType from making nodes.
+	// Refusals are the findings that prevent the NodeType from having nodes.
 	Refusals []Finding
-	// Warnings are accepted and not certain, or not wise.
+	// Warnings are about values that are accepted, but may not work or are not recommended.
 	Warnings []Finding
-	// Plan of the nodes; empty where the image is missing or the presentation is refused.
+	// Plan is the plan of the nodes. It is empty when the image is missing or the presentation is refused.
 	Plan v1alpha1.NodePlan
 }
 
-// Err is an *Impossible with the refusals; nil: there are none.
-func (j Judgement) Err() error {
+// Err returns an *Impossible with the refusals, or nil when there are none.
+func (j Result) Err() error {
 	if len(j.Refusals) == 0 {
 		return nil
 	}
 	return &Impossible{Findings: j.Refusals}
 }
 
-// Impossible is a NodeType that can make no nodes.
+// Impossible is the error of a NodeType that can have no nodes.
 type Impossible struct {
-	// Findings in the order in which they were found; at least one.
+	// Findings are in the order in which they were found. There is at least one.
 	Findings []Finding
 }
 
-// Error says every finding with its rule.
+// Error returns every finding with its rule.
 func (i *Impossible) Error() string {
 	parts := make([]string, len(i.Findings))
 	for n, f := range i.Findings {
@@ -102,58 +105,59 @@ func (i *Impossible) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// Judge judges all of it.
-func Judge(in Inputs) Judgement {
-	j := &judge{Inputs: in}
-	j.references()
-	j.provider()
+// Check checks the NodeType with its OSImage and its NodeProvider.
+func Check(in Inputs) Result {
+	j := &checker{Inputs: in}
+	j.checkReferences()
+	j.checkProvider()
 	if in.Image != nil {
-		j.node()
+		j.checkNode()
 	}
-	return j.Judgement
+	return j.Result
 }
 
-type judge struct {
+// checker collects the Result of one check.
+type checker struct {
 	Inputs
-	Judgement
+	Result
 }
 
-// of makes a finding about a field of the NodeType.
-func (j *judge) of(field, reason, rule, format string, args ...any) Finding {
+// finding returns a finding about a field of the NodeType.
+func (j *checker) finding(field, reason, rule, format string, args ...any) Finding {
 	return Finding{Kind: KindNodeType, Name: j.NodeType.Name, Field: field, Reason: reason, Rule: rule, Message: fmt.Sprintf(format, args...)}
 }
 
-func (j *judge) refuse(f ...Finding) { j.Refusals = append(j.Refusals, f...) }
+func (j *checker) refuse(f ...Finding) { j.Refusals = append(j.Refusals, f...) }
 
-func (j *judge) references() {
-	spec := j.NodeType.Spec
+func (j *checker) checkReferences() {
+	nodeType := j.NodeType.Spec
 	if j.Provider == nil {
-		j.Missing = append(j.Missing, j.of("spec.providerRef", v1alpha1.ReasonProviderNotFound, "reference/missing",
-			"the NodeProvider %s does not exist: create it", spec.ProviderRef.Name))
+		j.Missing = append(j.Missing, j.finding("spec.providerRef", v1alpha1.ReasonProviderNotFound, "reference/missing",
+			"the NodeProvider %s does not exist: create it", nodeType.ProviderRef.Name))
 	}
 	if j.Image == nil {
-		j.Missing = append(j.Missing, j.of(fieldImage, v1alpha1.ReasonOSImageNotFound, "reference/missing",
-			"the OSImage %s does not exist: create it", spec.OSImageRef.Name))
+		j.Missing = append(j.Missing, j.finding(fieldImage, v1alpha1.ReasonOSImageNotFound, "reference/missing",
+			"the OSImage %s does not exist: create it", nodeType.OSImageRef.Name))
 	}
 }
 
-// formats that each kind of provider writes.
+// formats lists the image formats that each kind of provider can write.
 var formats = []struct {
-	kind  string
-	is    func(v1alpha1.NodeProviderSpec) bool
-	takes []v1alpha1.ImageFormat
+	kind     string
+	isKind   func(v1alpha1.NodeProviderSpec) bool
+	canWrite []v1alpha1.ImageFormat
 }{
 	{"redfish", func(p v1alpha1.NodeProviderSpec) bool { return p.Redfish != nil }, []v1alpha1.ImageFormat{v1alpha1.FormatRaw, v1alpha1.FormatRawGzip, v1alpha1.FormatRawZstd}},
 	{"metal3", func(p v1alpha1.NodeProviderSpec) bool { return p.Metal3 != nil }, []v1alpha1.ImageFormat{v1alpha1.FormatRaw, v1alpha1.FormatQCOW2}},
 }
 
-// provider judges whether it is served, and whether it writes what the image is.
-func (j *judge) provider() {
+// checkProvider checks that this version serves the kind of the NodeProvider, and that the provider can write the format of the image.
+func (j *checker) checkProvider() {
 	if j.Provider == nil {
 		return
 	}
 	if j.Provider.Spec.Ironic != nil {
-		j.refuse(j.of("spec.providerRef", v1alpha1.ReasonProviderUnsupported, "provider/unsupported",
+		j.refuse(j.finding("spec.providerRef", v1alpha1.ReasonProviderUnsupported, "provider/unsupported",
 			"the NodeProvider %s is of the kind ironic, which this version does not serve: use redfish or metal3", j.Provider.Name))
 		return
 	}
@@ -164,21 +168,21 @@ func (j *judge) provider() {
 	var kind string
 	var others []string
 	for _, f := range formats {
-		takes := slices.Contains(f.takes, format)
-		if f.is(j.Provider.Spec) {
-			if takes {
+		canWrite := slices.Contains(f.canWrite, format)
+		if f.isKind(j.Provider.Spec) {
+			if canWrite {
 				return
 			}
 			kind = f.kind
-		} else if takes {
+		} else if canWrite {
 			others = append(others, f.kind)
 		}
 	}
-	j.refuse(j.of(fieldImage, v1alpha1.ReasonFormatUnsupported, "image/format", "the OSImage %s has the format %s, which the %s provider %s cannot write; %s can",
+	j.refuse(j.finding(fieldImage, v1alpha1.ReasonFormatUnsupported, "image/format", "the OSImage %s has the format %s, which the %s provider %s cannot write; %s can",
 		j.Image.Name, format, kind, j.Provider.Name, strings.Join(others, ", ")))
 }
 
-// Documents are what every node's documents follow from. Machine, host and join are the caller's to add.
+// Documents returns the part of cloudinit's input that is the same for every node. The caller adds Machine, host and join.
 func (in Inputs) Documents(plan v1alpha1.NodePlan) cloudinit.Input {
 	own, image := in.NodeType.Spec, in.Image.Spec
 	out := cloudinit.Input{Kind: image.UserData, OS: image.OS.ID, KernelArguments: image.KernelArguments, Plan: plan, Gate: own.Gate.Key()}
@@ -197,4 +201,119 @@ func (in Inputs) Documents(plan v1alpha1.NodePlan) cloudinit.Input {
 		}
 	}
 	return out
+}
+
+// nodePlan returns the plan of a node, with the resources that the NodeType declares.
+func (j *checker) nodePlan() (v1alpha1.NodePlan, error) {
+	nodeType := j.NodeType.Spec
+	if j.Pinned == nil {
+		resolve := j.Resolve
+		if resolve == nil {
+			resolve = presentation.Resolve
+		}
+		return resolve(spec.Request{GPU: nodeType.GPU, Image: j.Image.Spec, Resources: nodeType.Resources})
+	}
+	plan, err := *j.Pinned, error(nil)
+	plan.Expectation, err = presentation.WithDeclaredResources(plan.Expectation, nodeType.Resources)
+	return plan, err
+}
+
+// checkNode checks what presentation and cloudinit would make of a node.
+func (j *checker) checkNode() {
+	plan, err := j.nodePlan()
+	var refusal *spec.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		j.refuse(j.refusalFinding(refusal))
+	case err != nil:
+		j.refuse(j.finding("spec.gpu", v1alpha1.ReasonPresentationInvalid, "gpu/invalid", "%v", err))
+	}
+	if err != nil {
+		// The user data is checked too, so that one check reports everything that must be corrected.
+		if err := cloudinit.Check(j.Documents(v1alpha1.NodePlan{})); err != nil {
+			j.refuse(j.documentFindings(err)...)
+		}
+		return
+	}
+	j.Plan = plan
+	for _, w := range plan.Warnings {
+		j.Warnings = append(j.Warnings, j.finding("spec.gpu", "", w.Rule, "%s", w.Message))
+	}
+	documents := j.Documents(plan)
+	if err := cloudinit.Check(documents); err != nil {
+		j.refuse(j.documentFindings(err)...)
+		return
+	}
+	// A node without a Machine and a host shows how large the documents become. Where a template needs those, only the machine controller
+	// can check the size.
+	documents.Machine.Name = j.NodeType.Name
+	rendered, err := cloudinit.Render(documents)
+	var large *cloudinit.TooLarge
+	if errors.As(err, &large) {
+		j.refuse(j.finding("spec.userData", v1alpha1.ReasonUserDataInvalid, "user-data/too-large", "%v", large))
+		return
+	}
+	for _, w := range rendered.Warnings() {
+		j.Warnings = append(j.Warnings, j.finding("spec.userData", "", "user-data/large", "%s", w))
+	}
+}
+
+// refusalFinding returns the finding for a refusal. A field of the OSImage is reported at the NodeType's reference to it.
+func (j *checker) refusalFinding(r *spec.Refusal) Finding {
+	if r.Field.IsInOSImage() {
+		return j.finding(fieldImage, r.Reason, r.Rule, "%s: %s", r.Field, r.Message)
+	}
+	return j.finding(r.Field.Path, r.Reason, r.Rule, "%s", r.Message)
+}
+
+// documentFindings returns the findings for an error of cloudinit.Check.
+func (j *checker) documentFindings(err error) []Finding {
+	var invalid *cloudinit.Invalid
+	var conflict *cloudinit.Conflict
+	var invalidProperties *properties.Invalid
+	var network *cloudinit.NetworkInvalid
+	var unsupported *cloudinit.Unsupported
+	switch {
+	case errors.As(err, &invalid):
+		return j.layerFindings("user-data/invalid", invalid.Findings)
+	case errors.As(err, &conflict):
+		return j.layerFindings("user-data/conflict", conflict.Findings)
+	case errors.As(err, &invalidProperties):
+		var out []Finding
+		for _, f := range invalidProperties.Findings {
+			out = append(out, j.layerFinding(f.Level, "spec.properties["+f.Key+"]", "properties/invalid", f.Message))
+		}
+		return out
+	case errors.As(err, &network) && j.Provider != nil:
+		return []Finding{j.layerFinding(KindNodeProvider+" "+j.Provider.Name, "spec.network", "network/invalid", network.Error())}
+	case errors.As(err, &unsupported):
+		return []Finding{j.finding(fieldImage, v1alpha1.ReasonUserDataInvalid, "user-data/unsupported", "%v", unsupported)}
+	default:
+		return []Finding{j.finding("spec.userData", v1alpha1.ReasonUserDataInvalid, "user-data/invalid", "%v", err)}
+	}
+}
+
+func (j *checker) layerFindings(rule string, all []cloudinit.Finding) []Finding {
+	var out []Finding
+	for _, f := range all {
+		message := f.Message
+		if f.Path != "" {
+			message = f.Path + ": " + message
+		}
+		field := "spec.userData"
+		if f.Property != "" {
+			field = "spec.properties[" + f.Property + "]"
+		}
+		out = append(out, j.layerFinding(f.Layer, field, rule, message))
+	}
+	return out
+}
+
+// layerFinding returns a finding about a field of the object that has the layer of that name.
+func (j *checker) layerFinding(name, field, rule, message string) Finding {
+	f := j.finding(field, v1alpha1.ReasonUserDataInvalid, rule, "%s", message)
+	if p := j.Provider; p != nil && name == KindNodeProvider+" "+p.Name {
+		f.Kind, f.Name = KindNodeProvider, p.Name
+	}
+	return f
 }

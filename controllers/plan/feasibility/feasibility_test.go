@@ -35,7 +35,7 @@ func possible() Inputs {
 }
 
 func TestANodeTypeThatCanMakeNodesHasAPlan(t *testing.T) {
-	j := Judge(possible())
+	j := Check(possible())
 	if err := j.Err(); err != nil || len(j.Missing)+len(j.Warnings) > 0 || len(j.Plan.Expectation.Resources) == 0 {
 		t.Errorf("got %v, missing %v, warnings %v, plan %+v", err, j.Missing, j.Warnings, j.Plan.Expectation.Resources)
 	}
@@ -77,7 +77,7 @@ func TestEveryRefusalNamesTheFieldTheRuleAndTheReason(t *testing.T) {
 	} {
 		in := possible()
 		c.change(&in)
-		j := Judge(in)
+		j := Check(in)
 		if len(j.Refusals) != 1 {
 			t.Errorf("%s: got %v, want one refusal", c.name, j.Refusals)
 			continue
@@ -97,14 +97,14 @@ func TestWhatDoesNotExistYetIsMissingAndTheRestIsJudged(t *testing.T) {
 	in := possible()
 	in.Provider = nil
 	in.NodeType.Spec.GPU.Count = 99
-	j := Judge(in)
+	j := Check(in)
 	if len(j.Missing) != 1 || j.Missing[0].Reason != v1alpha1.ReasonProviderNotFound || len(j.Refusals) != 1 {
 		t.Errorf("without the provider: missing %v, refused %v", j.Missing, j.Refusals)
 	}
 	in = possible()
 	in.Image = nil
 	in.Provider.Spec.Redfish, in.Provider.Spec.Ironic = nil, &v1alpha1.IronicProvider{}
-	j = Judge(in)
+	j = Check(in)
 	if len(j.Missing) != 1 || j.Missing[0].Reason != v1alpha1.ReasonOSImageNotFound || len(j.Refusals) != 1 || j.Refusals[0].Rule != "provider/unsupported" {
 		t.Errorf("without the image: missing %v, refused %v", j.Missing, j.Refusals)
 	}
@@ -113,14 +113,14 @@ func TestWhatDoesNotExistYetIsMissingAndTheRestIsJudged(t *testing.T) {
 func TestWhatIsAcceptedAndNotCertainIsAWarning(t *testing.T) {
 	in := possible()
 	in.NodeType.Spec.UserData = "#cloud-config\nfinal_message: " + strings.Repeat("x", 20<<10) + "\n"
-	j := Judge(in)
+	j := Check(in)
 	if j.Err() != nil || len(j.Warnings) != 1 || j.Warnings[0].Rule != "user-data/large" {
 		t.Errorf("large user data: %v, warnings %v", j.Err(), j.Warnings)
 	}
 	in = possible()
 	in.Image.Spec.Software.GPUDriver.Version, in.Image.Spec.Software.FabricManager = "580.126.09", "580.126.09"
 	in.NodeType.Spec.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeDRA, DRA: &v1alpha1.DRASpec{Devices: "MIG", FeatureGates: []string{"DynamicMIG"}}}
-	j = Judge(in)
+	j = Check(in)
 	if j.Err() != nil || len(j.Warnings) == 0 || j.Warnings[0].Field != "spec.gpu" || !strings.HasPrefix(j.Warnings[0].Rule, "experimental/") {
 		t.Errorf("dynamic MIG: %v, warnings %v", j.Err(), j.Warnings)
 	}
@@ -144,20 +144,20 @@ func TestWhatTheImageLacksIsToldAtTheReferenceToIt(t *testing.T) {
 	in.NodeType.Spec.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeDRA, DRA: &v1alpha1.DRASpec{Devices: "GPU"}}
 	in.Image.Spec.Software.GPUDriver.Version, in.Image.Spec.Software.FabricManager = "580.126.09", "580.126.09"
 	in.Image.Spec.Software.Containerd = "1.6.0"
-	j := Judge(in)
+	j := Check(in)
 	if len(j.Refusals) != 1 {
 		t.Fatalf("refused for %v", j.Refusals)
 	}
 	f := j.Refusals[0]
-	if f.Own() || !strings.HasPrefix(f.String(), "spec.osImageRef: the OSImage's spec.software.containerd: it is 1.6.0, and ") {
-		t.Errorf("the NodeType's own %t: %s", f.Own(), f)
+	if f.IsOfNodeTypeAlone() || !strings.HasPrefix(f.String(), "spec.osImageRef: the OSImage's spec.software.containerd: it is 1.6.0, and ") {
+		t.Errorf("the NodeType's own %t: %s", f.IsOfNodeTypeAlone(), f)
 	}
 }
 
 func BenchmarkJudge(b *testing.B) {
 	in := possible()
 	for b.Loop() {
-		if err := Judge(in).Err(); err != nil {
+		if err := Check(in).Err(); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -168,7 +168,7 @@ func TestUserDataIsJudgedBesideAPresentationThatIsRefused(t *testing.T) {
 	in.NodeType.Spec.GPU.Count = 99
 	in.NodeType.Spec.UserData = "#cloud-config\nruncmd: no\n"
 	var rules []string
-	for _, f := range Judge(in).Refusals {
+	for _, f := range Check(in).Refusals {
 		rules = append(rules, f.Rule)
 	}
 	if want := []string{"gpu/count", "user-data/invalid"}; !slices.Equal(rules, want) {

@@ -90,7 +90,7 @@ func (f Facts) recordSuccess(r *v1alpha1.HostRecordStatus) {
 	case hardware.OpInspect:
 		r.Inventory = &v1alpha1.HostInventory{}
 		if f.Observed.Inventory != nil {
-			r.Inventory = inventory.Record(*f.Observed.Inventory)
+			r.Inventory = inventory.HostInventory(*f.Observed.Inventory)
 		}
 	case hardware.OpInstall:
 		r.Installed, r.Erased = installed(w, f.Spec), nil

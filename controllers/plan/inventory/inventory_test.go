@@ -11,7 +11,7 @@ import (
 
 func TestGPUsAreCountedByVendorAndDevice(t *testing.T) {
 	h100 := hardware.PCIDevice{VendorID: "10DE", DeviceID: "2330", Class: "030200"}
-	got := Record(hardware.Inventory{PCIDevices: []hardware.PCIDevice{
+	got := HostInventory(hardware.Inventory{PCIDevices: []hardware.PCIDevice{
 		h100, h100, {VendorID: "10de", DeviceID: "22a3", Class: "068000"}, {VendorID: "1002", DeviceID: "74a1", Class: "120000"},
 		{VendorID: "1a03", DeviceID: "2000", Class: "030000"}, {VendorID: "10de", DeviceID: "10fa", Class: "040300"}, {VendorID: "10de"},
 	}}).GPUs
@@ -27,14 +27,14 @@ func TestWhatIsKeptOfAnInventoryComesBackAndIsKeptTheSameAgain(t *testing.T) {
 		NICs:       []hardware.NIC{{Name: "eno1", MAC: "0c:42:a1:00:00:01", SpeedMbps: 10000}},
 		Disks:      []hardware.Disk{{Name: "/dev/nvme0n1", Model: "M", SerialNumber: "S1", WWN: "w", SizeBytes: 1 << 40, Rotational: true}},
 		PCIDevices: []hardware.PCIDevice{{VendorID: "10de", DeviceID: "2330", Class: classGPU}, {VendorID: "10de", DeviceID: "2330", Class: classGPU}}}
-	kept := Record(all)
-	if diff := cmp.Diff(&all, Hardware(kept)); diff != "" {
+	kept := HostInventory(all)
+	if diff := cmp.Diff(&all, HardwareInventory(kept)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(kept, Record(*Hardware(kept))); diff != "" {
+	if diff := cmp.Diff(kept, HostInventory(*HardwareInventory(kept))); diff != "" {
 		t.Errorf("it is another at each look: %s", diff)
 	}
-	if Hardware(nil) != nil {
+	if HardwareInventory(nil) != nil {
 		t.Error("nothing was kept, and something came back")
 	}
 }

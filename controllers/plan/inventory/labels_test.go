@@ -40,7 +40,7 @@ func TestAHostIsLabelledByWhatWasFoundInIt(t *testing.T) {
 		{"one model under two ids", nil, []hardware.PCIDevice{device("20b1"), device("20f1")}, map[string]string{model: "A100-PCIe-40GB", count: "2"}, false, "A100-PCIe-40GB"},
 		{"no GPU", nil, []hardware.PCIDevice{{VendorID: "8086", DeviceID: "1572", Class: "020000"}}, map[string]string{count: "0"}, false, "gpu.ingot.dev/count=0"},
 	} {
-		l := Label(c.have, Record(hardware.Inventory{PCIDevices: c.found}))
+		l := GPULabelChange(c.have, HostInventory(hardware.Inventory{PCIDevices: c.found}))
 		got := maps.Clone(c.have)
 		if got == nil {
 			got = map[string]string{}
@@ -59,7 +59,7 @@ func TestAHostIsLabelledByWhatWasFoundInIt(t *testing.T) {
 }
 
 func TestAHostThatWasNeverInspectedKeepsItsLabels(t *testing.T) {
-	if l := Label(map[string]string{v1alpha1.LabelGPUModel: "anything"}, nil); !l.IsEmpty() || l.Message != "" {
+	if l := GPULabelChange(map[string]string{v1alpha1.LabelGPUModel: "anything"}, nil); !l.IsEmpty() || l.Message != "" {
 		t.Errorf("%+v", l)
 	}
 }

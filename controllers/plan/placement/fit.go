@@ -15,27 +15,27 @@ import (
 
 // Reasons of a Fit, beside LabelsDiffer and OtherZone.
 const (
-	// Fitting: the host is of the NodeType.
+	// Fitting means that the host belongs to the NodeType.
 	Fitting Reason = "Fitting"
-	// OtherProvider: the NodeType's NodeProvider has its hosts in another namespace, or does not exist.
+	// OtherProvider means that the NodeType's NodeProvider has its hosts in another namespace, or does not exist.
 	OtherProvider Reason = "OtherProvider"
-	// HardwareDiffers: the NodeType selects the host, but inspection found other GPUs than it promises. Such a host is
-	// claimed like any other, since labels decide, and its verdict would fail.
+	// HardwareDiffers means that the NodeType selects the host, but inspection found other GPUs than the NodeType promises. Such a host
+	// is claimed like any other, because the labels decide, and its verdict would fail.
 	HardwareDiffers Reason = "HardwareDiffers"
 )
 
-// Fit says whether a host is of a NodeType. Whether it is free at the moment is another question: Choose and Count ask it.
+// Fit says whether a host belongs to a NodeType. It does not say whether the host is free: Choose and Count do.
 type Fit struct {
-	// NodeType is its name.
+	// NodeType is the name of the NodeType.
 	NodeType string
-	// Reason is Fitting, or why it is not.
+	// Reason is Fitting, or why the host does not fit.
 	Reason Reason
-	// Message completes "server-1 ...".
+	// Message continues a sentence that begins with the name of the host.
 	Message string
 }
 
-// Fits says whether the reason is Fitting.
-func (f Fit) Fits() bool { return f.Reason == Fitting }
+// IsFitting reports whether the host fits.
+func (f Fit) IsFitting() bool { return f.Reason == Fitting }
 
 // Fits compares a host with every NodeType and returns one Fit for each, by name. providers are all NodeProviders.
 func Fits(host HostFacts, nodeTypes []v1alpha1.NodeType, providers []v1alpha1.NodeProvider) []Fit {
@@ -45,38 +45,38 @@ func Fits(host HostFacts, nodeTypes []v1alpha1.NodeType, providers []v1alpha1.No
 	}
 	fits := make([]Fit, 0, len(nodeTypes))
 	for i := range nodeTypes {
-		fits = append(fits, fit(host, &nodeTypes[i], namespaces))
+		fits = append(fits, fitOf(host, &nodeTypes[i], namespaces))
 	}
 	slices.SortFunc(fits, func(a, b Fit) int { return cmp.Compare(a.NodeType, b.NodeType) })
 	return fits
 }
 
-func fit(host HostFacts, nodeType *v1alpha1.NodeType, namespaces map[string]string) Fit {
+func fitOf(host HostFacts, nodeType *v1alpha1.NodeType, namespaces map[string]string) Fit {
 	spec := &nodeType.Spec
-	verdict := func(reason Reason, format string, args ...any) Fit {
+	newFit := func(reason Reason, format string, args ...any) Fit {
 		return Fit{NodeType: nodeType.Name, Reason: reason, Message: fmt.Sprintf(format, args...)}
 	}
 	namespace, known := namespaces[spec.ProviderRef.Name]
 	if !known {
-		return verdict(OtherProvider, "cannot be found by NodeProvider %s, which does not exist", spec.ProviderRef.Name)
+		return newFit(OtherProvider, "cannot be found by NodeProvider %s, which does not exist", spec.ProviderRef.Name)
 	}
 	if namespace != host.Host.Namespace {
-		return verdict(OtherProvider, "is in namespace %s, and NodeProvider %s has its hosts in %s", host.Host.Namespace, spec.ProviderRef.Name, namespace)
+		return newFit(OtherProvider, "is in namespace %s, and NodeProvider %s has its hosts in %s", host.Host.Namespace, spec.ProviderRef.Name, namespace)
 	}
-	if message := unselected(spec.HostSelector, host.Host.Labels); message != "" {
-		return verdict(LabelsDiffer, "%s", message)
+	if message := selectorMismatch(spec.HostSelector, host.Host.Labels); message != "" {
+		return newFit(LabelsDiffer, "%s", message)
 	}
-	if zone := zoned(Request{Zone: spec.Zone}, host); zone.Reason != "" {
-		return verdict(zone.Reason, "%s", zone.Message)
+	if zone := checkZone(Request{Zone: spec.Zone}, host); zone.Reason != "" {
+		return newFit(zone.Reason, "%s", zone.Message)
 	}
-	if message := otherGPUs(spec.GPU, host.Record); message != "" {
-		return verdict(HardwareDiffers, "%s", message)
+	if message := gpuMismatch(spec.GPU, host.Record); message != "" {
+		return newFit(HardwareDiffers, "%s", message)
 	}
-	return verdict(Fitting, "fits")
+	return newFit(Fitting, "fits")
 }
 
-// unselected names the first label that keeps a selector from selecting; empty: it selects.
-func unselected(selector metav1.LabelSelector, have map[string]string) string {
+// selectorMismatch names the first label that the selector does not match. It is empty when the selector selects the labels.
+func selectorMismatch(selector metav1.LabelSelector, have map[string]string) string {
 	compiled, err := metav1.LabelSelectorAsSelector(&selector)
 	if err != nil || compiled.Empty() {
 		return "cannot be selected by a hostSelector that selects nothing"
@@ -87,7 +87,7 @@ func unselected(selector metav1.LabelSelector, have map[string]string) string {
 		if r.Matches(labels.Set(have)) {
 			continue
 		}
-		if value, is := have[r.Key()]; is {
+		if value, isSet := have[r.Key()]; isSet {
 			return fmt.Sprintf("has the label %s=%s, and %s is asked for", r.Key(), value, v1alpha1.Truncate(r.String(), maxQuoted))
 		}
 		return fmt.Sprintf("has no label %s, and %s is asked for", r.Key(), v1alpha1.Truncate(r.String(), maxQuoted))
@@ -95,9 +95,9 @@ func unselected(selector metav1.LabelSelector, have map[string]string) string {
 	return ""
 }
 
-// otherGPUs says how the GPUs that were found differ from those that are promised; empty: they do not, or nobody has
-// looked, or the catalogue cannot tell.
-func otherGPUs(want *v1alpha1.GPUSpec, record *v1alpha1.HostRecord) string {
+// gpuMismatch says how the GPUs that inspection found differ from those that are promised. It is empty when they do not differ, when the
+// host was not inspected, or when the catalogue does not have the promised model.
+func gpuMismatch(want *v1alpha1.GPUSpec, record *v1alpha1.HostRecord) string {
 	if want == nil || record == nil || record.Status.Inventory == nil {
 		return ""
 	}
@@ -111,11 +111,11 @@ func otherGPUs(want *v1alpha1.GPUSpec, record *v1alpha1.HostRecord) string {
 	if same && count == want.Count {
 		return ""
 	}
-	return fmt.Sprintf("is selected by its labels but has %s, and %d %s are promised: correct the labels or the hostSelector", gpusFound(found), want.Count, want.Model)
+	return fmt.Sprintf("is selected by its labels but has %s, and %d %s are promised: correct the labels or the hostSelector", gpuNames(found), want.Count, want.Model)
 }
 
-// gpusFound names GPUs as in "8 H100-SXM5-80GB"; one that the catalogue lacks by its PCI ids.
-func gpusFound(found []v1alpha1.GPUInventory) string {
+// gpuNames names GPUs as in 8 H100-SXM5-80GB. A GPU that the catalogue does not have is named by its PCI id.
+func gpuNames(found []v1alpha1.GPUInventory) string {
 	var names []string
 	for _, g := range found {
 		name := cmp.Or(g.Model, "GPUs with the PCI id "+g.VendorID+":"+g.DeviceID+", which is not in the catalogue")
@@ -124,13 +124,13 @@ func gpusFound(found []v1alpha1.GPUInventory) string {
 	return cmp.Or(strings.Join(names, " and "), "no GPU")
 }
 
-// ExplainFits is one line for people: the NodeTypes that a host fits, or the reason why none. NodeTypes of other
-// providers are no news and are left out where others can be named.
-func ExplainFits(fits []Fit) string {
+// FitSummary returns one line: the NodeTypes that a host fits, or the reason why it fits none. It leaves out the NodeTypes of other
+// providers where it can name a better reason.
+func FitSummary(fits []Fit) string {
 	var fitting, refusals []string
 	for _, f := range fits {
 		switch {
-		case f.Fits():
+		case f.IsFitting():
 			fitting = append(fitting, f.NodeType)
 		case f.Reason != OtherProvider:
 			refusals = append(refusals, f.NodeType+": "+f.Message)

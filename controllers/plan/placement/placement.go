@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"slices"
+	"strings"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,22 +17,22 @@ import (
 )
 
 // AnnotationLastTenant on a BareMetalHost of a metal3 provider, which has no HostRecord, is namespace/name of the
-// TenantCluster that had its disks last. The machine controller writes it with the claim.
+// TenantCluster that used its disks last. The machine controller writes it with the claim.
 const AnnotationLastTenant = "ingot.dev/last-tenant"
 
-// Request is what a Machine asks for.
+// Request is what a Machine requires of its host.
 type Request struct {
-	// MachineUID also spreads the choice.
+	// MachineUID is the uid of the Machine. The choice between free hosts differs from uid to uid.
 	MachineUID types.UID
-	// Selector is the NodeType's hostSelector. One that selects nothing or cannot be read fits no host.
+	// Selector is the NodeType's hostSelector. A selector that is empty or invalid selects no host.
 	Selector metav1.LabelSelector
-	// Zone is the NodeType's; empty: any.
+	// Zone is that of the NodeType. When it is empty, any zone fits.
 	Zone string
-	// HostName pins one host, which must fit like any other; empty: any.
+	// HostName names the only host to choose, which must fit like any other. When it is empty, any host fits.
 	HostName string
-	// Tenant is namespace/name of the TenantCluster; empty asks for nobody in particular, as counting does.
+	// Tenant is namespace/name of the TenantCluster. It is empty when no tenant is meant, as for Count.
 	Tenant string
-	// Provider says whether hosts have HostRecords and which erase is enough between tenants.
+	// Provider is the NodeProvider. It says whether hosts have HostRecords and which erase is enough between tenants.
 	Provider v1alpha1.NodeProviderSpec
 }
 
@@ -38,33 +40,33 @@ type Request struct {
 type HostFacts struct {
 	// Host is the BareMetalHost.
 	Host *metal3.BareMetalHost
-	// Record is its HostRecord; nil: there is none.
+	// Record is its HostRecord. It is nil when there is none.
 	Record *v1alpha1.HostRecord
 }
 
-// Considered is one host that was looked at.
-type Considered struct {
-	// Name of the BareMetalHost.
+// Evaluation is the result for one host.
+type Evaluation struct {
+	// Name is the name of the BareMetalHost.
 	Name string
-	// Reason is Chosen, Free (would do as well), or why the host was passed over.
+	// Reason is Chosen, Free, or why the host was passed over.
 	Reason Reason
-	// Message completes "server-1 ...".
+	// Message continues a sentence that begins with the name of the host.
 	Message string
 }
 
-// Decision is the choice and its grounds.
+// Decision is the chosen host and the reasons.
 type Decision struct {
-	// Host is the name of the chosen BareMetalHost; empty: none.
+	// Host is the name of the chosen BareMetalHost. It is empty when none was chosen.
 	Host string
-	// Considered is every host, by name.
-	Considered []Considered
-	// Reason is a reason of Machine's Claimed condition when there is no host: NoHostAvailable or HostNotFound.
+	// Evaluations are the results for all hosts, sorted by name.
+	Evaluations []Evaluation
+	// Reason is a reason of the Machine's condition Claimed when no host was chosen: NoHostAvailable or HostNotFound.
 	Reason string
-	// Message is one sentence for people: the hosts that were passed over, and why.
+	// Message is one sentence: the chosen host, or the hosts that were passed over and why.
 	Message string
 }
 
-// Pair puts each host together with its record, which has the same name. All are of one namespace.
+// Pair returns each host together with its record, which has the same name. All of them are of one namespace.
 func Pair(hosts []metal3.BareMetalHost, records []v1alpha1.HostRecord) []HostFacts {
 	recorded := make(map[string]*v1alpha1.HostRecord, len(records))
 	for i := range records {
@@ -77,35 +79,35 @@ func Pair(hosts []metal3.BareMetalHost, records []v1alpha1.HostRecord) []HostFac
 	return facts
 }
 
-// Choose picks a host. A host that the Machine has already is chosen before any other, whatever its state.
+// Choose chooses a host. A host that the Machine has claimed already is chosen before any other, whatever its state: the Machine was
+// interrupted after the claim, and a second claim would leave the first host without a Machine.
 func Choose(request Request, hosts []HostFacts) Decision {
 	var decision Decision
 	var best uint64
-	for _, facts := range byName(hosts) {
+	for _, facts := range sortedByName(hosts) {
 		name := facts.Host.Name
 		if ref := facts.Host.Spec.ConsumerRef; ref != nil && ref.UID == request.MachineUID && request.MachineUID != "" {
-			return chosen(Considered{Name: name, Reason: Chosen, Message: "is this Machine's already"}, decision.Considered)
+			return decisionFor(Evaluation{Name: name, Reason: Chosen, Message: "is this Machine's already"}, decision.Evaluations)
 		}
-		obstacle := judge(request, facts)
-		if obstacle.Reason == "" {
-			obstacle = Considered{Reason: Free, Message: "is free"}
+		result := evaluate(request, facts)
+		if result.Reason == "" {
+			result = Evaluation{Reason: Free, Message: "is free"}
 			if s := score(request.MachineUID, name); decision.Host == "" || s < best {
 				decision.Host, best = name, s
 			}
 		}
-		obstacle.Name = name
-		decision.Considered = append(decision.Considered, obstacle)
+		result.Name = name
+		decision.Evaluations = append(decision.Evaluations, result)
 	}
-	return explain(request, decision)
+	return explained(request, decision)
 }
 
-// Count counts the hosts of a NodeType by the rules of Choose. Tenant, HostName and MachineUID of the request do not
-// count.
+// Count counts the hosts of a NodeType by the rules of Choose. It ignores Tenant, HostName and MachineUID of the request.
 func Count(request Request, hosts []HostFacts) v1alpha1.HostCounts {
 	request.Tenant, request.HostName, request.MachineUID = "", "", ""
 	var counts v1alpha1.HostCounts
 	for _, facts := range hosts {
-		reason := judge(request, facts).Reason
+		reason := evaluate(request, facts).Reason
 		if reason == LabelsDiffer || reason == OtherZone {
 			continue
 		}
@@ -116,27 +118,109 @@ func Count(request Request, hosts []HostFacts) v1alpha1.HostCounts {
 		if facts.Host.Spec.ConsumerRef != nil {
 			counts.Claimed++
 		}
-		if inError(facts.Host) {
+		if isInError(facts.Host) {
 			counts.Error++
 		}
 	}
 	return counts
 }
 
-// byName makes the order of the input irrelevant.
-func byName(hosts []HostFacts) []HostFacts {
+// sortedByName returns the hosts in an order that does not depend on the input.
+func sortedByName(hosts []HostFacts) []HostFacts {
 	sorted := slices.Clone(hosts)
 	slices.SortFunc(sorted, func(a, b HostFacts) int { return cmp.Compare(a.Host.Name, b.Host.Name) })
 	return sorted
 }
 
-// score is what a Machine thinks of a host: the lowest wins.
+// score returns the score of a host for a Machine. The host with the lowest score is chosen (rendezvous hashing).
 func score(machine types.UID, host string) uint64 {
 	sum := sha256.Sum256([]byte(string(machine) + "/" + host))
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-func selects(selector metav1.LabelSelector, host *metal3.BareMetalHost) bool {
+func isSelected(selector metav1.LabelSelector, host *metal3.BareMetalHost) bool {
 	compiled, err := metav1.LabelSelectorAsSelector(&selector)
 	return err == nil && !compiled.Empty() && compiled.Matches(labels.Set(host.Labels))
+}
+
+const (
+	// maxNamed is how many hosts a message names with their reasons. The others are counted.
+	maxNamed = 12
+	// maxQuoted is how many bytes of a text from outside a message quotes.
+	maxQuoted = 83
+)
+
+// decisionFor returns the Decision for a host that the Machine has claimed already.
+func decisionFor(host Evaluation, before []Evaluation) Decision {
+	return Decision{Host: host.Name, Evaluations: append(before, host), Message: host.Name + " " + host.Message}
+}
+
+// explained returns the Decision with the message, and with the reason when no host was chosen.
+func explained(request Request, d Decision) Decision {
+	if d.Host != "" {
+		free := 0
+		for i := range d.Evaluations {
+			if d.Evaluations[i].Name == d.Host {
+				d.Evaluations[i].Reason, d.Evaluations[i].Message = Chosen, "is free and chosen"
+			}
+			if d.Evaluations[i].Reason == Free || d.Evaluations[i].Reason == Chosen {
+				free++
+			}
+		}
+		d.Message = fmt.Sprintf("%s, of %d free hosts", d.Host, free)
+		return d
+	}
+	d.Reason, d.Message = v1alpha1.ReasonNoHostAvailable, refusalMessage(request, d.Evaluations)
+	if request.HostName != "" && !isNamed(d.Evaluations, request.HostName) {
+		d.Reason = v1alpha1.ReasonHostNotFound
+		d.Message = fmt.Sprintf("spec.hostName pins %s, and no BareMetalHost in namespace %s has that name", request.HostName, request.Provider.HostNamespace)
+	}
+	return d
+}
+
+func isNamed(evaluations []Evaluation, name string) bool {
+	for _, c := range evaluations {
+		if c.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// refusalMessage names the hosts that were passed over, with the reasons. Hosts with other labels or names are only counted.
+func refusalMessage(request Request, evaluations []Evaluation) string {
+	if len(evaluations) == 0 {
+		return fmt.Sprintf("there is no BareMetalHost in namespace %s", request.Provider.HostNamespace)
+	}
+	var named []string
+	more, differ, outside := 0, 0, 0
+	for _, c := range evaluations {
+		switch {
+		case c.Reason == OtherName:
+			outside++
+		case c.Reason == LabelsDiffer && c.Name != request.HostName:
+			differ++
+		case len(named) < maxNamed:
+			named = append(named, c.Name+" "+c.Message)
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		named = append(named, fmt.Sprintf("%s more cannot be claimed either", hostCount(more)))
+	}
+	if differ > 0 {
+		named = append(named, fmt.Sprintf("%s without the labels %s", hostCount(differ), v1alpha1.Truncate(metav1.FormatLabelSelector(&request.Selector), maxQuoted)))
+	}
+	if outside > 0 {
+		named = append(named, fmt.Sprintf("%s not pinned by spec.hostName", hostCount(outside)))
+	}
+	return "no host can be claimed: " + strings.Join(named, "; ")
+}
+
+func hostCount(n int) string {
+	if n == 1 {
+		return "1 host"
+	}
+	return fmt.Sprintf("%d hosts", n)
 }

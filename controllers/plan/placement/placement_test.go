@@ -143,8 +143,8 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 		r, f := request(), free("server-1")
 		c.change(&r, &f)
 		d := Choose(r, []HostFacts{f})
-		if d.Considered[0].Reason != c.reason || !strings.Contains(d.Considered[0].Message, c.says) || (d.Host != "") != (c.reason == Chosen) {
-			t.Errorf("%s: host %q, %+v", c.name, d.Host, d.Considered[0])
+		if d.Evaluations[0].Reason != c.reason || !strings.Contains(d.Evaluations[0].Message, c.says) || (d.Host != "") != (c.reason == Chosen) {
+			t.Errorf("%s: host %q, %+v", c.name, d.Host, d.Evaluations[0])
 		}
 	}
 }
@@ -186,8 +186,8 @@ func TestTheMessageNamesSomeHostsAndCountsTheRest(t *testing.T) {
 		hosts = append(hosts, f)
 	}
 	d := Choose(request(), hosts)
-	if d.Reason != v1alpha1.ReasonNoHostAvailable || len(d.Considered) != 30 {
-		t.Errorf("reason %s, %d considered", d.Reason, len(d.Considered))
+	if d.Reason != v1alpha1.ReasonNoHostAvailable || len(d.Evaluations) != 30 {
+		t.Errorf("reason %s, %d considered", d.Reason, len(d.Evaluations))
 	}
 	for _, want := range []string{"server-11 is powered on", "; 8 hosts more cannot be claimed either; 10 hosts without the labels gpu-model=h100"} {
 		if !strings.Contains(d.Message, want) {
@@ -238,8 +238,8 @@ func TestOneHostBeyondThoseThatAreNamedIsCounted(t *testing.T) {
 
 func TestOneHostIsChosenAndTheOthersAreFree(t *testing.T) {
 	d := Choose(request(), []HostFacts{free("server-1"), free("server-2"), free("server-3")})
-	for _, c := range d.Considered {
-		want := Considered{Name: c.Name, Reason: Free, Message: "is free"}
+	for _, c := range d.Evaluations {
+		want := Evaluation{Name: c.Name, Reason: Free, Message: "is free"}
 		if c.Name == d.Host {
 			want.Reason, want.Message = Chosen, "is free and chosen"
 		}

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -8,172 +9,173 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// Reason is why a host was passed over, or not.
+// Reason is the result for a host: why it was passed over, or that it was not.
 type Reason string
 
-// Reasons, in the order in which they are asked.
+// Reasons, in the order in which they are checked.
 const (
-	// Chosen: this host is the choice.
+	// Chosen means that this host was chosen.
 	Chosen Reason = "Chosen"
-	// Free: would do as well.
+	// Free means that the host could have been chosen.
 	Free Reason = "Free"
-	// OtherName: the Machine is pinned to another host.
+	// OtherName means that the Machine names another host.
 	OtherName Reason = "OtherName"
-	// LabelsDiffer: the NodeType's hostSelector does not select it.
+	// LabelsDiffer means that the NodeType's hostSelector does not select the host.
 	LabelsDiffer Reason = "LabelsDiffer"
-	// OtherZone: it is not in the NodeType's zone.
+	// OtherZone means that the host is not in the NodeType's zone.
 	OtherZone Reason = "OtherZone"
-	// Claimed: another has it.
+	// Claimed means that the host has another consumerRef.
 	Claimed Reason = "Claimed"
-	// Deleting: the BareMetalHost is being deleted.
+	// Deleting means that the BareMetalHost is being deleted.
 	Deleting Reason = "Deleting"
-	// Paused: a person keeps its controller away.
+	// Paused means that the host has the annotation paused.
 	Paused Reason = "Paused"
-	// Detached: a person keeps its controller away.
+	// Detached means that the host has the annotation detached, or its controller reports that.
 	Detached Reason = "Detached"
-	// InError: it reports an error.
+	// InError means that the host reports an error.
 	InError Reason = "InError"
-	// NotAvailable: its state is another than available.
+	// NotAvailable means that the state of the host is not available.
 	NotAvailable Reason = "NotAvailable"
-	// InUse: somebody wrote an image into its spec by hand.
+	// InUse means that the spec of the host has an image that somebody wrote by hand.
 	InUse Reason = "InUse"
-	// PoweredOn: it runs though nobody has it, or nobody knows that it does not.
+	// PoweredOn means that the host is on although nobody has claimed it, or that its power state is not known.
 	PoweredOn Reason = "PoweredOn"
-	// NoRecord: its controller has not recorded it yet.
+	// NoRecord means that the host has no HostRecord yet.
 	NoRecord Reason = "NoRecord"
-	// NotReleased: the Machine that had it has not given it back yet.
+	// NotReleased means that the Machine that had the host has not returned it yet.
 	NotReleased Reason = "NotReleased"
-	// EraseUnfinished: an erase was asked for, runs or failed.
+	// EraseUnfinished means that an erase was requested, is running or has failed.
 	EraseUnfinished Reason = "EraseUnfinished"
-	// Busy: it is being inspected or installed.
+	// Busy means that the host is being inspected or installed.
 	Busy Reason = "Busy"
-	// OtherTenant: another tenant's data was not erased as its policy demands.
+	// OtherTenant means that the data of another tenant was not erased as the policy requires.
 	OtherTenant Reason = "OtherTenant"
 )
 
-// rule is one thing that keeps a host from being claimed; "" when it does not.
-type rule func(Request, HostFacts) Considered
+// rule checks one thing that prevents a claim. The Reason of its result is empty when it does not prevent it.
+type rule func(Request, HostFacts) Evaluation
 
-// rules in their order: the first that applies is told.
+// rules are all rules in their order. The first one that prevents the claim is reported.
 var rules = []rule{
-	pinned, selected, zoned, unclaimed, present, unpaused, attached, sound, available, unused, off, recorded, released, erased, idle, sameTenant,
+	checkName, checkLabels, checkZone, checkClaim, checkDeletion, checkPaused, checkDetached, checkError, checkState, checkImage, checkPower, checkRecord,
+	checkRelease, checkErase, checkAttempt, checkLastTenant,
 }
 
-// judge returns the first obstacle; an empty Reason: none.
-func judge(request Request, facts HostFacts) Considered {
+// evaluate returns the result of the first rule that prevents the claim. Its Reason is empty when there is none.
+func evaluate(request Request, facts HostFacts) Evaluation {
 	for _, r := range rules {
-		if obstacle := r(request, facts); obstacle.Reason != "" {
-			return obstacle
+		if result := r(request, facts); result.Reason != "" {
+			return result
 		}
 	}
-	return Considered{}
+	return Evaluation{}
 }
 
-func when(applies bool, reason Reason, format string, args ...any) Considered {
+func rejectIf(applies bool, reason Reason, format string, args ...any) Evaluation {
 	if !applies {
-		return Considered{}
+		return Evaluation{}
 	}
-	return Considered{Reason: reason, Message: fmt.Sprintf(format, args...)}
+	return Evaluation{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-func pinned(r Request, f HostFacts) Considered {
-	return when(r.HostName != "" && f.Host.Name != r.HostName, OtherName, "is not the host that spec.hostName pins")
+func checkName(r Request, f HostFacts) Evaluation {
+	return rejectIf(r.HostName != "" && f.Host.Name != r.HostName, OtherName, "is not the host that spec.hostName pins")
 }
 
-func selected(r Request, f HostFacts) Considered {
-	return when(!selects(r.Selector, f.Host), LabelsDiffer, "lacks the labels of the NodeType's hostSelector")
+func checkLabels(r Request, f HostFacts) Evaluation {
+	return rejectIf(!isSelected(r.Selector, f.Host), LabelsDiffer, "lacks the labels of the NodeType's hostSelector")
 }
 
-func zoned(r Request, f HostFacts) Considered {
+func checkZone(r Request, f HostFacts) Evaluation {
 	zone := f.Host.Labels[v1alpha1.LabelZone]
-	return when(r.Zone != "" && zone != r.Zone, OtherZone, "is in zone %q, not %q", zone, r.Zone)
+	return rejectIf(r.Zone != "" && zone != r.Zone, OtherZone, "is in zone %q, not %q", zone, r.Zone)
 }
 
-func unclaimed(_ Request, f HostFacts) Considered {
+func checkClaim(_ Request, f HostFacts) Evaluation {
 	ref := f.Host.Spec.ConsumerRef
 	if ref == nil {
-		return Considered{}
+		return Evaluation{}
 	}
-	return when(true, Claimed, "is claimed by %s %s/%s", ref.Kind, ref.Namespace, ref.Name)
+	return rejectIf(true, Claimed, "is claimed by %s %s/%s", ref.Kind, ref.Namespace, ref.Name)
 }
 
-func present(_ Request, f HostFacts) Considered {
-	return when(f.Host.DeletionTimestamp != nil, Deleting, "is being deleted")
+func checkDeletion(_ Request, f HostFacts) Evaluation {
+	return rejectIf(f.Host.DeletionTimestamp != nil, Deleting, "is being deleted")
 }
 
-func unpaused(_ Request, f HostFacts) Considered {
-	_, is := f.Host.Annotations[metal3.PausedAnnotation]
-	return when(is, Paused, "is paused by the annotation %s", metal3.PausedAnnotation)
+func checkPaused(_ Request, f HostFacts) Evaluation {
+	_, isSet := f.Host.Annotations[metal3.PausedAnnotation]
+	return rejectIf(isSet, Paused, "is paused by the annotation %s", metal3.PausedAnnotation)
 }
 
-func attached(_ Request, f HostFacts) Considered {
-	_, is := f.Host.Annotations[metal3.DetachedAnnotation]
-	return when(is || f.Host.Status.OperationalStatus == metal3.OperationalStatusDetached, Detached,
+func checkDetached(_ Request, f HostFacts) Evaluation {
+	_, isSet := f.Host.Annotations[metal3.DetachedAnnotation]
+	return rejectIf(isSet || f.Host.Status.OperationalStatus == metal3.OperationalStatusDetached, Detached,
 		"is detached by the annotation %s", metal3.DetachedAnnotation)
 }
 
-func inError(host *metal3.BareMetalHost) bool {
+func isInError(host *metal3.BareMetalHost) bool {
 	return host.Status.OperationalStatus == metal3.OperationalStatusError || host.Status.ErrorType != ""
 }
 
-func sound(_ Request, f HostFacts) Considered {
-	return when(inError(f.Host), InError, "is in error: %s", v1alpha1.Truncate(or(f.Host.Status.ErrorMessage, string(f.Host.Status.ErrorType)), maxQuoted))
+func checkError(_ Request, f HostFacts) Evaluation {
+	return rejectIf(isInError(f.Host), InError, "is in error: %s", v1alpha1.Truncate(cmp.Or(f.Host.Status.ErrorMessage, string(f.Host.Status.ErrorType)), maxQuoted))
 }
 
-func available(_ Request, f HostFacts) Considered {
+func checkState(_ Request, f HostFacts) Evaluation {
 	state := f.Host.Status.Provisioning.State
-	return when(state != metal3.StateAvailable && state != metal3.StateReady, NotAvailable, "is %s, not available", or(string(state), "not registered yet"))
+	return rejectIf(state != metal3.StateAvailable && state != metal3.StateReady, NotAvailable, "is %s, not available", cmp.Or(string(state), "not registered yet"))
 }
 
-func unused(_ Request, f HostFacts) Considered {
-	return when(f.Host.Spec.Image != nil || f.Host.Spec.CustomDeploy != nil, InUse, "has an image in its spec, written by hand: remove spec.image")
+func checkImage(_ Request, f HostFacts) Evaluation {
+	return rejectIf(f.Host.Spec.Image != nil || f.Host.Spec.CustomDeploy != nil, InUse, "has an image in its spec, written by hand: remove spec.image")
 }
 
-// off trusts the record's power state where there is one: it tells "unknown" from "off".
-func off(_ Request, f HostFacts) Considered {
+// checkPower uses the power state of the record where there is one, because that distinguishes unknown from off.
+func checkPower(_ Request, f HostFacts) Evaluation {
 	if f.Record != nil && f.Record.Status.Power != nil && !f.Host.Status.PoweredOn {
 		state := f.Record.Status.Power.State
-		return when(state != "Off", PoweredOn, "is not known to be off: power state %s", state)
+		return rejectIf(state != "Off", PoweredOn, "is not known to be off: power state %s", state)
 	}
-	return when(f.Host.Status.PoweredOn, PoweredOn, "is powered on though nobody has it: power it off")
+	return rejectIf(f.Host.Status.PoweredOn, PoweredOn, "is powered on though nobody has it: power it off")
 }
 
-func recorded(r Request, f HostFacts) Considered {
-	return when(hasRecords(r) && f.Record == nil, NoRecord, "has no HostRecord yet")
+func checkRecord(r Request, f HostFacts) Evaluation {
+	return rejectIf(hasRecords(r) && f.Record == nil, NoRecord, "has no HostRecord yet")
 }
 
-func released(_ Request, f HostFacts) Considered {
+func checkRelease(_ Request, f HostFacts) Evaluation {
 	if f.Record == nil || f.Record.Spec.Machine == nil {
-		return Considered{}
+		return Evaluation{}
 	}
 	had := f.Record.Spec.Machine
-	return when(true, NotReleased, "is still being given back by Machine %s/%s", had.Namespace, had.Name)
+	return rejectIf(true, NotReleased, "is still being given back by Machine %s/%s", had.Namespace, had.Name)
 }
 
-func erased(_ Request, f HostFacts) Considered {
+func checkErase(_ Request, f HostFacts) Evaluation {
 	if mode, asked := f.Host.Annotations[v1alpha1.AnnotationErase]; asked {
-		return when(true, EraseUnfinished, "is to be erased first (%s)", v1alpha1.Truncate(mode, maxQuoted))
+		return rejectIf(true, EraseUnfinished, "is to be erased first (%s)", v1alpha1.Truncate(mode, maxQuoted))
 	}
 	if f.Record == nil || f.Record.Status.Wanted == nil || f.Record.Status.Wanted.Operation != "Erase" {
-		return Considered{}
+		return Evaluation{}
 	}
 	attempt := f.Record.Status.Wanted
 	if attempt.Outcome == v1alpha1.AttemptFailed {
-		return when(true, EraseUnfinished, "was not erased: %s", v1alpha1.Truncate(or(attempt.Message, attempt.Reason), maxQuoted))
+		return rejectIf(true, EraseUnfinished, "was not erased: %s", v1alpha1.Truncate(cmp.Or(attempt.Message, attempt.Reason), maxQuoted))
 	}
-	return when(attempt.IsOpen(), EraseUnfinished, "is being erased")
+	return rejectIf(attempt.IsOpen(), EraseUnfinished, "is being erased")
 }
 
-func idle(_ Request, f HostFacts) Considered {
+func checkAttempt(_ Request, f HostFacts) Evaluation {
 	if f.Record == nil || !f.Record.Status.Wanted.IsOpen() {
-		return Considered{}
+		return Evaluation{}
 	}
-	return when(true, Busy, "is busy: %s", f.Record.Status.Wanted.Operation)
+	return rejectIf(true, Busy, "is busy: %s", f.Record.Status.Wanted.Operation)
 }
 
-// sameTenant: what another tenant left behind must be gone. With a metal3 provider there is no proof of an erase: the
-// host is available again only after the baremetal-operator's metadata clean, which may be allowed to be enough.
-func sameTenant(r Request, f HostFacts) Considered {
+// checkLastTenant requires that the data of another tenant is erased. A metal3 provider leaves no evidence of an erase: there the host is
+// available again only after the metadata clean of the baremetal-operator, which the policy may accept as enough.
+func checkLastTenant(r Request, f HostFacts) Evaluation {
 	last, evidence := f.Host.Annotations[AnnotationLastTenant], v1alpha1.EraseNone
 	if f.Record != nil {
 		last = f.Record.Status.LastTenant
@@ -184,19 +186,12 @@ func sameTenant(r Request, f HostFacts) Considered {
 		evidence = v1alpha1.EraseMetadata
 	}
 	if r.Tenant == "" || last == "" || last == r.Tenant || evidence == v1alpha1.EraseFull {
-		return Considered{}
+		return Evaluation{}
 	}
 	if evidence == v1alpha1.EraseMetadata && r.Provider.Erase != nil && r.Provider.Erase.AllowMetadataBetweenTenants {
-		return Considered{}
+		return Evaluation{}
 	}
-	return when(true, OtherTenant, "was tenant %s's and had only this erase since: %s; annotate it %s=Full", last, evidence, v1alpha1.AnnotationErase)
+	return rejectIf(true, OtherTenant, "was tenant %s's and had only this erase since: %s; annotate it %s=Full", last, evidence, v1alpha1.AnnotationErase)
 }
 
 func hasRecords(r Request) bool { return r.Provider.Metal3 == nil }
-
-func or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}

@@ -1,5 +1,4 @@
-// Package scaling decides how many Machines a NodePool lacks, and which it gives up.
+// Package scaling decides how many Machines to create for a NodePool, or which ones to delete.
 //
-// When a pool shrinks, what is worth least goes first: Machines that are not Ready, then those with an outdated
-// revision, then the newest.
+// When replicas decreases, Machines that are not Ready are deleted first, then those with an outdated revision, then the newest ones.
 package scaling

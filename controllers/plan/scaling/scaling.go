@@ -6,52 +6,51 @@ import (
 	"time"
 )
 
-// Machine is what counts of one Machine.
+// Machine is the part of a Machine that a Decision depends on.
 type Machine struct {
-	// Name of the Machine.
 	Name string
-	// Ready as its condition says.
+	// Ready is true when its condition Ready is True.
 	Ready bool
-	// UpToDate: it has its NodeType's target revision.
+	// UpToDate is true when it has its NodeType's target revision.
 	UpToDate bool
-	// Created at.
+	// Created is when the object was created.
 	Created time.Time
-	// Deleting Machines are on their way out and count no more.
+	// Deleting is true when it is being deleted. It is then not counted.
 	Deleting bool
 }
 
-// Decision says what to do; at most one of the two.
+// Decision says how many Machines to create or which ones to delete. At most one of the two is set.
 type Decision struct {
-	// Create so many Machines.
+	// Create is the number of Machines to create.
 	Create int
-	// Delete these Machines, in this order.
-	Delete []Victim
+	// Delete are the Machines to delete, in this order.
+	Delete []Deletion
 }
 
-// Victim is a Machine that goes.
-type Victim struct {
-	// Name of the Machine.
+// Deletion is a Machine to delete.
+type Deletion struct {
 	Name string
-	// Why it and not another, for people.
-	Why string
+	// Reason says why this Machine is deleted and not another one.
+	Reason string
 }
 
-// Plan compares the Machines with the number asked for.
+// Plan compares the Machines of a NodePool with its replicas.
 func Plan(replicas int, machines []Machine) Decision {
-	alive := slices.DeleteFunc(slices.Clone(machines), func(m Machine) bool { return m.Deleting })
-	surplus := len(alive) - replicas
+	remaining := slices.DeleteFunc(slices.Clone(machines), func(m Machine) bool { return m.Deleting })
+	surplus := len(remaining) - replicas
 	if surplus <= 0 {
 		return Decision{Create: -surplus}
 	}
-	slices.SortFunc(alive, leastWorth)
+	slices.SortFunc(remaining, byDeletionOrder)
 	var decision Decision
-	for _, m := range alive[:surplus] {
-		decision.Delete = append(decision.Delete, Victim{Name: m.Name, Why: why(m)})
+	for _, m := range remaining[:surplus] {
+		decision.Delete = append(decision.Delete, Deletion{Name: m.Name, Reason: deletionReason(m)})
 	}
 	return decision
 }
 
-func leastWorth(a, b Machine) int {
+// byDeletionOrder orders Machines as the package comment says.
+func byDeletionOrder(a, b Machine) int {
 	return cmp.Or(
 		compareBool(a.Ready, b.Ready),
 		compareBool(a.UpToDate, b.UpToDate),
@@ -71,7 +70,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-func why(m Machine) string {
+func deletionReason(m Machine) string {
 	switch {
 	case !m.Ready:
 		return "it is not Ready"

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestWhatIsWorthLeastGoesFirst(t *testing.T) {
+func TestMachinesThatAreNotReadyAreDeletedFirstThenOutdatedOnesThenTheNewest(t *testing.T) {
 	at := func(minute int) time.Time { return time.Date(2026, 11, 20, 10, minute, 0, 0, time.UTC) }
 	machines := []Machine{
 		{Name: "old", Ready: true, UpToDate: true, Created: at(0)},
@@ -21,9 +21,9 @@ func TestWhatIsWorthLeastGoesFirst(t *testing.T) {
 	for range machines {
 		machines = append(machines[1:], machines[0]) // the order in which they are listed decides nothing
 		var order, reasons []string
-		for _, victim := range Plan(0, machines).Delete {
-			order = append(order, victim.Name)
-			reasons = append(reasons, victim.Why)
+		for _, deletion := range Plan(0, machines).Delete {
+			order = append(order, deletion.Name)
+			reasons = append(reasons, deletion.Reason)
 		}
 		if got, want := strings.Join(order, " "), "broken-and-outdated broken-newer broken outdated twin-a twin-b old"; got != want {
 			t.Fatalf("order %s, want %s", got, want)
@@ -34,7 +34,7 @@ func TestWhatIsWorthLeastGoesFirst(t *testing.T) {
 	}
 }
 
-func TestMachinesThatAreDeletedAreReplacedAtOnce(t *testing.T) {
+func TestAMachineThatIsBeingDeletedIsNotCounted(t *testing.T) {
 	machines := []Machine{{Name: "a"}, {Name: "b", Deleting: true}}
 	for replicas, want := range map[int]int{1: 0, 2: 1, 5: 4} {
 		if got := Plan(replicas, machines); got.Create != want || got.Delete != nil {
