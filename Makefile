@@ -20,10 +20,10 @@ help: ## Show this help.
 
 .PHONY: demo
 demo: programs ## Watch simulated servers go from powered-off to admitted nodes. ARGS="--servers 6 --speed 2" are its flags.
-	@$(BIN)/ingot demo $(ARGS)
+	@$(BIN)/ingot-demo $(ARGS)
 
 .PHONY: build
-build: programs ## Build ingot, ingot-manager, ingot-agent and the test control plane into bin/.
+build: programs ## Build ingot, ingot-demo, ingot-manager, ingot-agent and the test control plane into bin/.
 
 ##@ Develop
 .PHONY: test
@@ -92,7 +92,7 @@ clean: ## Remove what was built.
 # --- programs -----------------------------------------------------------------------------------------------------
 
 .PHONY: programs
-programs: $(BIN)/ingot $(BIN)/kubectl-ingot $(BIN)/ingot-manager $(BIN)/ingot-agent $(BIN)/ingot-controlplane
+programs: $(BIN)/ingot $(BIN)/kubectl-ingot $(BIN)/ingot-demo $(BIN)/ingot-manager $(BIN)/ingot-agent $(BIN)/ingot-controlplane
 
 # kubectl finds its plugins by this name on the PATH.
 $(BIN)/kubectl-ingot: $(BIN)/ingot
@@ -101,7 +101,7 @@ $(BIN)/kubectl-ingot: $(BIN)/ingot
 $(BIN)/ingot-bench: $(GO_SOURCES)
 	@go build -ldflags '$(LDFLAGS)' -o $@ ./test/bench
 
-$(BIN)/ingot $(BIN)/ingot-manager $(BIN)/ingot-agent: $(BIN)/%: $(GO_SOURCES)
+$(BIN)/ingot $(BIN)/ingot-demo $(BIN)/ingot-manager $(BIN)/ingot-agent: $(BIN)/%: $(GO_SOURCES)
 	@[ -e $@ ] || echo "building $* (the first time: about 2 minutes on 2 cores, Kubernetes' client libraries are compiled)"
 	@go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/$*
 

@@ -3,8 +3,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -13,14 +13,10 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/convert"
-	"github.com/ingot-dev/ingot/cmd/ingot/demo"
 	"github.com/ingot-dev/ingot/cmd/ingot/explain"
 	"github.com/ingot-dev/ingot/cmd/ingot/fleet"
 	"github.com/ingot-dev/ingot/cmd/ingot/hostimport"
@@ -35,19 +31,11 @@ import (
 )
 
 func main() {
-	silence()
+	cli.SilenceLibraries()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	status := cli.Run(ctx, root(), os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(status)
-}
-
-// silence keeps the client libraries from writing to the terminal, where a command tells its own story: what matters of
-// theirs comes back as errors.
-func silence() {
-	quiet := slog.New(slog.DiscardHandler)
-	klog.SetSlogLogger(quiet)
-	ctrl.SetLogger(logr.FromSlogHandler(quiet.Handler()))
 }
 
 func root() *cobra.Command {
@@ -61,7 +49,7 @@ func root() *cobra.Command {
 		render.Command(),
 		verify.Command(),
 		mig.Command(),
-		demo.Command(),
+		demoCommand(),
 		cli.Group("host", "Bring servers in", hostimport.Command()),
 		image.Command(),
 		tenant.Command(),
@@ -73,6 +61,16 @@ func root() *cobra.Command {
 		c.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl ingot"}
 	}
 	return c
+}
+
+// demoCommand tells those who look for the demo where it is: it is a program of its own because it links the simulated servers.
+func demoCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "demo", Short: "Say how to run the demo", Hidden: true, DisableFlagParsing: true,
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New("the demo is the program ingot-demo: run `make demo`")
+		},
+	}
 }
 
 func versionCommand() *cobra.Command {

@@ -92,6 +92,7 @@ func TestWhatIsNotUnderstoodGetsTheUsageLine(t *testing.T) {
 		{[]string{"image", "pack", dir}, cli.ExitFailed, []string{"software"}},
 		{[]string{"image", "ramdisk"}, cli.ExitUsage, []string{"--agent", "usage: ingot image ramdisk"}},
 		{[]string{"image", "ramdisk", "--agent", "main.go", "-o", filepath.Join(dir, "r")}, cli.ExitFailed, []string{"Linux program", "make build"}},
+		{[]string{"demo", "--plain"}, cli.ExitFailed, []string{"ingot-demo", "make demo"}},
 		{[]string{"version", "now"}, cli.ExitUsage, []string{"usage: ingot version"}},
 	} {
 		status, stdout, stderr := ingot(c.args...)

@@ -13,7 +13,6 @@ var resolvers = map[string]string{
 	"cmd/ingot-manager/operator":   "gives it to the NodeType controller, which resolves a new revision once and compares later",
 	"controllers/plan/feasibility": "judges a NodeType that has no rendering yet",
 	"cmd/ingot/render":             "reads manifests, of which there is no revision",
-	"cmd/ingot/demo/stage":         "makes the demo's software of manifests",
 }
 
 func TestOnlyNewRevisionsAreResolved(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
+	"github.com/ingot-dev/ingot/test/environment"
 )
 
 func TestAProcessTellsWhatItHasTaken(t *testing.T) {
@@ -83,7 +83,7 @@ func TestTheReportCountsWhatIsInEachPartOfTheRun(t *testing.T) {
 	at := func(s int) mark {
 		return mark{at: begin.Add(time.Duration(s) * time.Second), usage: map[string]usage{manager: {CPU: time.Duration(s) * time.Second / 10, Peak: 64 * mib}}}
 	}
-	f := &fleet{options: options{machines: 2}, image: pack.Result{DiskBytes: imageSize, SizeBytes: imageSize / 2}, world: &stage.World{Dir: t.TempDir()}}
+	f := &fleet{options: options{machines: 2}, image: pack.Result{DiskBytes: imageSize, SizeBytes: imageSize / 2}, world: &environment.World{Dir: t.TempDir()}}
 	f.started, f.registered, f.ordered, f.admitted = at(0), at(10), at(20), at(60)
 	f.steady = &steady{from: at(100), to: at(200), resident: []int64{mib, mib}}
 	var log bytes.Buffer

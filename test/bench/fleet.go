@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
+	"github.com/ingot-dev/ingot/test/environment"
 )
 
 // The processes that are measured, in the order of the report.
@@ -37,7 +37,7 @@ type mark struct {
 type fleet struct {
 	options  options
 	progress io.Writer
-	world    *stage.World
+	world    *environment.World
 	rack     *rackProcess
 	image    pack.Result
 	pids     map[string]int
@@ -49,7 +49,7 @@ type fleet struct {
 }
 
 func newFleet(o options, dir string, progress io.Writer) *fleet {
-	return &fleet{options: o, progress: progress, world: &stage.World{Dir: dir}}
+	return &fleet{options: o, progress: progress, world: &environment.World{Dir: dir}}
 }
 
 // stop ends every process in the order in which they lean on each other. What did not start is not stopped.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
+	"github.com/ingot-dev/ingot/test/environment"
 )
 
 const mib = 1 << 20
@@ -46,9 +46,9 @@ func (f *fleet) report(w io.Writer) error {
 }
 
 // requests are those of the manager at either cluster.
-func (f *fleet) requests() (management, tenants []stage.Request, err error) {
-	collect := func(log, user string) (out []stage.Request, err error) {
-		err = stage.ReadRequests(f.world.AuditLog(log), user, func(w stage.Request) { out = append(out, w) })
+func (f *fleet) requests() (management, tenants []environment.Request, err error) {
+	collect := func(log, user string) (out []environment.Request, err error) {
+		err = environment.ReadRequests(f.world.AuditLog(log), user, func(w environment.Request) { out = append(out, w) })
 		return out, err
 	}
 	if management, err = collect("management", f.world.ManagerUser()); err != nil {
@@ -74,12 +74,12 @@ func (f *fleet) spread(p *printer) {
 }
 
 // kind of a request, as the tables name it.
-func kind(w stage.Request) string {
+func kind(w environment.Request) string {
 	return w.Verb + " " + w.Resource + strings.TrimSuffix("/"+w.Subresource, "/")
 }
 
 // kinds lists the requests to one cluster, the most frequent first.
-func (f *fleet) kinds(p *printer, cluster string, requests []stage.Request) {
+func (f *fleet) kinds(p *printer, cluster string, requests []environment.Request) {
 	type counts struct{ register, admit, refused int }
 	all := map[string]*counts{}
 	for _, w := range requests {
@@ -116,7 +116,7 @@ func (f *fleet) each(n int) string {
 }
 
 // totals sums up what a Machine costs.
-func (f *fleet) totals(p *printer, all []stage.Request) {
+func (f *fleet) totals(p *printer, all []environment.Request) {
 	requests, events, reads := 0, 0, 0
 	for _, w := range within(all, f.ordered.at, f.admitted.at) {
 		switch {
@@ -131,8 +131,8 @@ func (f *fleet) totals(p *printer, all []stage.Request) {
 	p.line("To admit a Machine: %s mutating requests beside Events, %s Events; %s reads", f.each(requests), f.each(events), f.each(reads))
 }
 
-func within(all []stage.Request, from, to time.Time) []stage.Request {
-	var out []stage.Request
+func within(all []environment.Request, from, to time.Time) []environment.Request {
+	var out []environment.Request
 	for _, w := range all {
 		if !w.At.Before(from) && w.At.Before(to) {
 			out = append(out, w)
@@ -142,7 +142,7 @@ func within(all []stage.Request, from, to time.Time) []stage.Request {
 }
 
 // atRest prints the steady state.
-func (f *fleet) atRest(p *printer, all []stage.Request) {
+func (f *fleet) atRest(p *printer, all []environment.Request) {
 	s := f.steady
 	span := s.to.at.Sub(s.from.at)
 	p.line("\nSteady state, watched for %.0f s:\n", span.Seconds())

@@ -21,9 +21,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
-	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
+	"github.com/ingot-dev/ingot/test/environment"
 )
 
 // What the samples call things.
@@ -66,7 +66,7 @@ func (f *fleet) build(ctx context.Context) error {
 
 func (f *fleet) startRack(context.Context) error {
 	var err error
-	if f.world.Boot, err = stage.FreeAddress(); err != nil {
+	if f.world.Boot, err = environment.FreeAddress(); err != nil {
 		return err
 	}
 	spec := rackSpec{
@@ -90,7 +90,7 @@ func (f *fleet) applySamples(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	samples, vendors, err := stage.ReadSamples(files)
+	samples, vendors, err := environment.ReadSamples(files)
 	if err != nil {
 		return err
 	}
@@ -102,11 +102,11 @@ func (f *fleet) applySamples(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := stage.Apply(ctx, f.world.Nodes, vendors); err != nil {
+	if err := environment.Apply(ctx, f.world.Nodes, vendors); err != nil {
 		return err
 	}
 	return until(ctx, time.Minute, "the API server knows the CRDs", func() (bool, error) {
-		err := stage.Apply(ctx, f.world.Fleet, objects)
+		err := environment.Apply(ctx, f.world.Fleet, objects)
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return false, nil
 		}
@@ -130,18 +130,18 @@ func (f *fleet) adapt(samples []*unstructured.Unstructured, image map[string]any
 		objects = append(objects, o)
 	}
 	return objects, errors.Join(
-		stage.Set(objects, "NodeProvider", f.world.Boot, "spec", "redfish", "netboot", "address"),
-		stage.Set(objects, "TenantCluster", f.world.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
-		stage.Set(objects, "NodeType", "0s", "spec", "validation", "settle"),
-		stage.Set(objects, "NodePool", int64(0), "spec", "replicas"),
-		stage.Set(objects, "NodePool", tenantName, "spec", "tenantClusterRef", "name"),
+		environment.Set(objects, "NodeProvider", f.world.Boot, "spec", "redfish", "netboot", "address"),
+		environment.Set(objects, "TenantCluster", f.world.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
+		environment.Set(objects, "NodeType", "0s", "spec", "validation", "settle"),
+		environment.Set(objects, "NodePool", int64(0), "spec", "replicas"),
+		environment.Set(objects, "NodePool", tenantName, "spec", "tenantClusterRef", "name"),
 	)
 }
 
 // packImage packs the image into the folder that the rack serves, and returns the spec of its OSImage.
 func (f *fleet) packImage(ctx context.Context) (map[string]any, error) {
 	tree := filepath.Join(f.world.Dir, "tree")
-	if err := stage.WriteTree(tree, ballast); err != nil {
+	if err := environment.WriteTree(tree, ballast); err != nil {
 		return nil, err
 	}
 	packed, err := pack.Pack(ctx, pack.Options{
@@ -196,7 +196,7 @@ func (f *fleet) applyHosts(ctx context.Context) error {
 		objects = append(objects, &unstructured.Unstructured{Object: o})
 	}
 	f.rack.ready.Hosts = nil
-	return stage.Apply(ctx, f.world.Fleet, objects)
+	return environment.Apply(ctx, f.world.Fleet, objects)
 }
 
 // startManager starts the manager with its defaults, where the demo's would be impatient.

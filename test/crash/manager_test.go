@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
-	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/test/crash/relay"
+	"github.com/ingot-dev/ingot/test/environment"
 )
 
 // manager is the program that is killed and started again.
@@ -27,7 +27,7 @@ type manager struct {
 	args         []string
 
 	mu      sync.Mutex
-	process *stage.Process
+	process *environment.Process
 	// dying: it is being killed, and another one will be started.
 	dying bool
 	// fault is why it could not be killed or started again.
@@ -103,7 +103,7 @@ func (s *site) kubeconfig(ctx context.Context, c client.Client, front *relay.Fro
 }
 
 func (m *manager) start() error {
-	process, err := stage.StartProcess(m.dir, "manager", m.program, m.args...)
+	process, err := environment.StartProcess(m.dir, "manager", m.program, m.args...)
 	if err != nil {
 		return err
 	}
@@ -139,14 +139,14 @@ func (m *manager) fail(err error) {
 	m.fault = errors.Join(m.fault, err)
 }
 
-func (m *manager) dies() *stage.Process {
+func (m *manager) dies() *environment.Process {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.dying = true
 	return m.process
 }
 
-func (m *manager) running() *stage.Process {
+func (m *manager) running() *environment.Process {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.process

@@ -21,10 +21,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
 	"github.com/ingot-dev/ingot/test/cluster"
 	"github.com/ingot-dev/ingot/test/crash/relay"
+	"github.com/ingot-dev/ingot/test/environment"
 	"github.com/ingot-dev/ingot/test/invariants"
 	"github.com/ingot-dev/ingot/test/rack"
 	"github.com/ingot-dev/ingot/test/require"
@@ -48,7 +48,7 @@ const storyLabel = "story"
 
 // site is everything from metal to the tenant's cluster, seen by the manager through relays.
 type site struct {
-	world *stage.World
+	world *environment.World
 	watch *invariants.Watcher
 	steps *relay.Steps
 	// management, tenant and bmcs are the relays.
@@ -83,7 +83,7 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &site{world: &stage.World{Dir: dir, Programs: programs}, steps: &relay.Steps{}, bmcs: map[string]*relay.Front{}, ledger: newLedger()}
+	s := &site{world: &environment.World{Dir: dir, Programs: programs}, steps: &relay.Steps{}, bmcs: map[string]*relay.Front{}, ledger: newLedger()}
 	t.Cleanup(func() { s.stop(t, cancel) })
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return s.world.StartClusters(ctx) },
@@ -104,7 +104,7 @@ func (s *site) relays(context.Context) error {
 	var errs [3]error
 	s.management, errs[0] = front("management", s.world.Management)
 	s.tenant, errs[1] = front("tenant", s.world.Tenant)
-	s.boot, errs[2] = stage.FreeAddress()
+	s.boot, errs[2] = environment.FreeAddress()
 	s.balancer = relay.Balance(s.boot)
 	s.world.Boot = strings.TrimPrefix(s.balancer.URL, "http://")
 	return errors.Join(errs[:]...)
@@ -183,19 +183,19 @@ func (s *site) applyHosts(ctx context.Context) error {
 	if err := s.world.Fleet.Create(ctx, ca); err != nil {
 		return err
 	}
-	return stage.Apply(ctx, s.world.Fleet, objects)
+	return environment.Apply(ctx, s.world.Fleet, objects)
 }
 
 // applyTypes applies what the site's people and the tenant would, with the addresses and the images of this run.
 func (s *site) applyTypes(ctx context.Context) error {
-	plugin, err := stage.ReadManifests(testdata, "testdata/tenant.yaml")
+	plugin, err := environment.ReadManifests(testdata, "testdata/tenant.yaml")
 	if err != nil {
 		return err
 	}
-	if err := stage.Apply(ctx, s.world.Nodes, plugin); err != nil {
+	if err := environment.Apply(ctx, s.world.Nodes, plugin); err != nil {
 		return err
 	}
-	objects, err := stage.ReadManifests(testdata, "testdata/management.yaml")
+	objects, err := environment.ReadManifests(testdata, "testdata/management.yaml")
 	if err != nil {
 		return err
 	}
@@ -205,14 +205,14 @@ func (s *site) applyTypes(ctx context.Context) error {
 	}
 	objects = append(objects, images...)
 	if err := errors.Join(
-		stage.Set(objects, "NodeProvider", s.world.Boot, "spec", "redfish", "netboot", "address"),
-		stage.Set(objects, "TenantCluster", s.world.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
-		stage.Set(objects, "NodeType", s.images[0], "spec", "osImageRef", "name"),
+		environment.Set(objects, "NodeProvider", s.world.Boot, "spec", "redfish", "netboot", "address"),
+		environment.Set(objects, "TenantCluster", s.world.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
+		environment.Set(objects, "NodeType", s.images[0], "spec", "osImageRef", "name"),
 	); err != nil {
 		return err
 	}
 	if err := until(ctx, 30*time.Second, "the CRDs are served", func() (bool, error) {
-		err := stage.Apply(ctx, s.world.Fleet, objects)
+		err := environment.Apply(ctx, s.world.Fleet, objects)
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return false, nil
 		}
@@ -233,14 +233,14 @@ func (s *site) applyTypes(ctx context.Context) error {
 func (s *site) packImages(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	out := filepath.Join(s.world.Dir, "images")
 	var err error
-	if s.world.Images, err = stage.ServeImages(out, 64<<20); err != nil {
+	if s.world.Images, err = environment.ServeImages(out, 64<<20); err != nil {
 		return nil, err
 	}
 	s.images = []string{"image-a", "image-b"}
 	var images []*unstructured.Unstructured
 	for i, name := range s.images {
 		tree := filepath.Join(s.world.Dir, "tree", name)
-		if err := stage.WriteTree(tree, int64(64<<10+i)); err != nil {
+		if err := environment.WriteTree(tree, int64(64<<10+i)); err != nil {
 			return nil, err
 		}
 		packed, err := pack.Pack(ctx, pack.Options{Dir: tree, Output: out, Name: name, URLBase: s.world.Images.URL, RootOwned: true})

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/config"
+	"github.com/ingot-dev/ingot/test/environment"
 )
 
 // as is a client of a user who may create Machines and NodePools, and nothing else.
@@ -32,11 +32,11 @@ func as(t *testing.T, cluster *rest.Config, scheme *runtime.Scheme, user string)
 
 func testUse(t *testing.T, cluster *rest.Config, admin client.Client, scheme *runtime.Scheme) {
 	ctx := t.Context()
-	policy, err := stage.ReadManifests(config.Files, "policy")
+	policy, err := environment.ReadManifests(config.Files, "policy")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stage.Apply(ctx, admin, policy); err != nil {
+	if err := environment.Apply(ctx, admin, policy); err != nil {
 		t.Fatal(err)
 	}
 	own := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "use-h100"}, Rules: []rbacv1.PolicyRule{

@@ -11,14 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
-	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/config"
+	"github.com/ingot-dev/ingot/test/environment"
 )
 
 // askedAt has the API server ask a replica.
 func (s *site) askedAt(t *testing.T, r *replica) {
 	t.Helper()
-	if err := stage.AskManager(t.Context(), s.Client, r.settings.Webhook.Address); err != nil {
+	if err := environment.AskManager(t.Context(), s.Client, r.settings.Webhook.Address); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -26,7 +26,7 @@ func (s *site) askedAt(t *testing.T, r *replica) {
 // sliced is the sample that is cut into slices, in those profiles, under another name.
 func sliced(t *testing.T, name string, profiles map[string]any) *unstructured.Unstructured {
 	t.Helper()
-	objects, err := stage.ReadManifests(config.Files, "samples/nodetype.yaml")
+	objects, err := environment.ReadManifests(config.Files, "samples/nodetype.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestTheManagersRefuseWhatCanMakeNoNodes(t *testing.T) {
 	}
 	listening := func(c *settings.Settings) {
 		var err error
-		if c.Webhook.Address, err = stage.FreeAddress(); err != nil {
+		if c.Webhook.Address, err = environment.FreeAddress(); err != nil {
 			t.Fatal(err)
 		}
 	}

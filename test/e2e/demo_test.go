@@ -19,7 +19,7 @@ import (
 // demoLimit is far more than a demo takes on a busy machine.
 const demoLimit = 10 * time.Minute
 
-// demo is one run of `ingot demo --plain`.
+// demo is one run of `ingot-demo --plain`.
 type demo struct {
 	cmd *exec.Cmd
 	out *output
@@ -29,19 +29,19 @@ type demo struct {
 
 func startDemo(t *testing.T, args ...string) *demo {
 	t.Helper()
-	program, err := filepath.Abs("../../bin/ingot")
+	program, err := filepath.Abs("../../bin/ingot-demo")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(program); err != nil {
-		require.Missing(t, "bin/ingot", "make build")
+		require.Missing(t, "bin/ingot-demo", "make build")
 	}
 	if testing.Short() {
 		t.Skip("starts two control planes")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), demoLimit)
 	d := &demo{dir: t.TempDir(), out: &output{arrived: make(chan struct{}, 1)}}
-	d.cmd = exec.CommandContext(ctx, program, append([]string{"demo", "--plain"}, args...)...)
+	d.cmd = exec.CommandContext(ctx, program, append([]string{"--plain"}, args...)...)
 	d.cmd.Env = append(os.Environ(), "TMPDIR="+d.dir)
 	d.cmd.Stdout, d.cmd.Stderr = d.out, d.out
 	if err := d.cmd.Start(); err != nil {

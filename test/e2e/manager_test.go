@@ -34,9 +34,9 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
-	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
+	"github.com/ingot-dev/ingot/test/environment"
 	"github.com/ingot-dev/ingot/test/management"
 	"github.com/ingot-dev/ingot/test/require"
 )
@@ -164,11 +164,11 @@ func newSite(t *testing.T) *site {
 // apply applies what is below a path of package config.
 func (s *site) apply(t *testing.T, path string) {
 	t.Helper()
-	objects, err := stage.ReadManifests(config.Files, path)
+	objects, err := environment.ReadManifests(config.Files, path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stage.Apply(t.Context(), s.Client, objects); err != nil {
+	if err := environment.Apply(t.Context(), s.Client, objects); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -205,7 +205,7 @@ func (s *site) replica(t *testing.T, change func(*settings.Settings)) *replica {
 	c := settings.Default()
 	for _, address := range []*string{&c.Health.Address, &c.Metrics.Address, &c.Boot.Address} {
 		var err error
-		if *address, err = stage.FreeAddress(); err != nil {
+		if *address, err = environment.FreeAddress(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -271,12 +271,12 @@ func (r *replica) leads() bool { return strings.Contains(r.out.String(), "uccess
 // awaitImage makes the sample's OSImage under another name and waits until a manager has taken care of it.
 func (s *site) awaitImage(t *testing.T, name, url string) {
 	t.Helper()
-	objects, err := stage.ReadManifests(config.Files, "samples/osimage.yaml")
+	objects, err := environment.ReadManifests(config.Files, "samples/osimage.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	objects[0].SetName(name)
-	if err := errors.Join(stage.Set(objects, "OSImage", url, "spec", "url"), stage.Apply(t.Context(), s.Client, objects)); err != nil {
+	if err := errors.Join(environment.Set(objects, "OSImage", url, "spec", "url"), environment.Apply(t.Context(), s.Client, objects)); err != nil {
 		t.Fatal(err)
 	}
 	image := &v1alpha1.OSImage{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -494,7 +494,7 @@ func TestAManagerThatCannotStartSaysWhyInOneLine(t *testing.T) {
 	}
 	head := "apiVersion: config.ingot.dev/v1alpha1\nkind: ManagerConfiguration\nboot: {url: \"http://10.0.0.2:8090\"}\n"
 	good, unknown := write("good.yaml", head), write("unknown.yaml", head+"intervall: {}\n")
-	address, err := stage.FreeAddress()
+	address, err := environment.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}

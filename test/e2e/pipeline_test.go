@@ -21,10 +21,10 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
-	"github.com/ingot-dev/ingot/cmd/ingot/demo/stage"
 	"github.com/ingot-dev/ingot/config"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
 	"github.com/ingot-dev/ingot/test/cluster"
+	"github.com/ingot-dev/ingot/test/environment"
 	"github.com/ingot-dev/ingot/test/invariants"
 	"github.com/ingot-dev/ingot/test/rack"
 	"github.com/ingot-dev/ingot/test/require"
@@ -46,7 +46,7 @@ const (
 
 // pipeline is everything from metal to the tenant's cluster, with the real manager.
 type pipeline struct {
-	world *stage.World
+	world *environment.World
 	watch *invariants.Watcher
 	fleet *fleet
 }
@@ -83,7 +83,7 @@ func startPipelineFrom(t *testing.T, programs string, servers []rack.ServerSpec,
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &pipeline{world: &stage.World{Dir: dir, Programs: programs, Timing: serverTiming(), Tune: tune}}
+	p := &pipeline{world: &environment.World{Dir: dir, Programs: programs, Timing: serverTiming(), Tune: tune}}
 	t.Cleanup(func() { p.stop(t, cancel) })
 	for _, step := range []func(context.Context) error{
 		p.startClusters, p.makeRamdisk, p.install, p.applySamples, p.startWatching,
@@ -123,7 +123,7 @@ func (p *pipeline) startClusters(ctx context.Context) error {
 		return err
 	}
 	var err error
-	p.world.Boot, err = stage.FreeAddress()
+	p.world.Boot, err = environment.FreeAddress()
 	return err
 }
 
@@ -137,28 +137,28 @@ func (p *pipeline) applySamples(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	samples, vendors, err := stage.ReadSamples(files)
+	samples, vendors, err := environment.ReadSamples(files)
 	if err != nil {
 		return err
 	}
-	if err := stage.Apply(ctx, p.world.Nodes, vendors); err != nil {
+	if err := environment.Apply(ctx, p.world.Nodes, vendors); err != nil {
 		return err
 	}
 	if err := p.packImage(ctx, samples); err != nil {
 		return err
 	}
 	for _, set := range []error{
-		stage.Set(samples, "NodeProvider", p.world.Boot, "spec", "redfish", "netboot", "address"),
-		stage.Set(samples, "TenantCluster", p.world.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
-		stage.Set(samples, "NodePool", int64(0), "spec", "replicas"),
-		stage.Set(samples, "NodeType", "20s", "spec", "validation", "timeout"),
-		stage.Set(samples, "NodeType", "2s", "spec", "validation", "settle"),
+		environment.Set(samples, "NodeProvider", p.world.Boot, "spec", "redfish", "netboot", "address"),
+		environment.Set(samples, "TenantCluster", p.world.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
+		environment.Set(samples, "NodePool", int64(0), "spec", "replicas"),
+		environment.Set(samples, "NodeType", "20s", "spec", "validation", "timeout"),
+		environment.Set(samples, "NodeType", "2s", "spec", "validation", "settle"),
 	} {
 		if set != nil {
 			return set
 		}
 	}
-	err = within(ctx, 30*time.Second, func() error { return stage.Apply(ctx, p.world.Fleet, samples) }, func(err error) bool {
+	err = within(ctx, 30*time.Second, func() error { return environment.Apply(ctx, p.world.Fleet, samples) }, func(err error) bool {
 		return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) // the CRDs are not served yet
 	})
 	if err != nil {
@@ -179,14 +179,14 @@ func (p *pipeline) applySamples(ctx context.Context) error {
 
 func (p *pipeline) packImage(ctx context.Context, samples []*unstructured.Unstructured) error {
 	tree, out := filepath.Join(p.world.Dir, "tree"), filepath.Join(p.world.Dir, "images")
-	if err := stage.WriteTree(tree, imageBallast); err != nil {
+	if err := environment.WriteTree(tree, imageBallast); err != nil {
 		return err
 	}
 	var err error
-	if p.world.Images, err = stage.ServeImages(out, imageRate); err != nil {
+	if p.world.Images, err = environment.ServeImages(out, imageRate); err != nil {
 		return err
 	}
-	_, name := stage.Named(samples, "OSImage")
+	_, name := environment.Named(samples, "OSImage")
 	packed, err := pack.Pack(ctx, pack.Options{Dir: tree, Output: out, Name: name, URLBase: p.world.Images.URL, RootOwned: true})
 	if err != nil {
 		return err
@@ -236,7 +236,7 @@ func (p *pipeline) rackServers(ctx context.Context, servers []rack.ServerSpec, w
 	if err := p.world.Fleet.Create(ctx, ca); err != nil {
 		return err
 	}
-	return stage.Apply(ctx, p.world.Fleet, objects)
+	return environment.Apply(ctx, p.world.Fleet, objects)
 }
 
 // order asks for a Machine on the server of that name, called like it unless another name is given.

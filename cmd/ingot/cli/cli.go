@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // Exit statuses.
@@ -56,6 +60,13 @@ func Group(use, short string, subs ...*cobra.Command) *cobra.Command {
 	return c
 }
 
+// SilenceLibraries keeps the client libraries from writing to the terminal. Their failures reach a command as errors.
+func SilenceLibraries() {
+	quiet := slog.New(slog.DiscardHandler)
+	klog.SetSlogLogger(quiet)
+	ctrl.SetLogger(logr.FromSlogHandler(quiet.Handler()))
+}
+
 // Run runs the command line and gives the exit status.
 func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
@@ -69,7 +80,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 	if err == nil {
 		return ExitOK
 	}
-	fmt.Fprintln(stderr, "ingot:", strings.ReplaceAll(err.Error(), "\n", "; "))
+	fmt.Fprintln(stderr, root.Name()+":", strings.ReplaceAll(err.Error(), "\n", "; "))
 	var usage *UsageError
 	if errors.As(err, &usage) {
 		fmt.Fprintln(stderr, "usage:", usage.Line)

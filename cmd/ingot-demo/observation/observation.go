@@ -1,0 +1,218 @@
+// Package snapshot reads what the demo shows: hosts, Machines and Rollouts at one moment.
+package observation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot-demo/display"
+)
+
+// Snapshot is the fleet at one moment.
+type Snapshot struct {
+	Hosts    []metal3.BareMetalHost
+	Records  map[types.NamespacedName]v1alpha1.HostRecord
+	Machines []v1alpha1.Machine
+	Rollouts []v1alpha1.Rollout
+}
+
+// Observe lists the fleet.
+func Observe(ctx context.Context, c client.Client) (Snapshot, error) {
+	var hosts metal3.BareMetalHostList
+	var records v1alpha1.HostRecordList
+	var machines v1alpha1.MachineList
+	var rollouts v1alpha1.RolloutList
+	for _, l := range []client.ObjectList{&machines, &hosts, &records, &rollouts} {
+		if err := c.List(ctx, l); err != nil {
+			return Snapshot{}, fmt.Errorf("look at the fleet: %w", err)
+		}
+	}
+	s := Snapshot{Hosts: hosts.Items, Machines: machines.Items, Rollouts: rollouts.Items, Records: map[types.NamespacedName]v1alpha1.HostRecord{}}
+	for _, r := range records.Items {
+		s.Records[client.ObjectKeyFromObject(&r)] = r
+	}
+	return s, nil
+}
+
+// Rows lists hosts with their Machines, then Machines without a host.
+func (s Snapshot) Rows() []display.Row {
+	byHost := map[string]*v1alpha1.Machine{}
+	var out []display.Row
+	for i, m := range s.Machines {
+		if m.Status.HostRef != nil {
+			byHost[m.Status.HostRef.Name] = &s.Machines[i]
+		} else {
+			out = append(out, machineRow(&s.Machines[i]))
+		}
+	}
+	for _, h := range s.Hosts {
+		row := display.Row{}
+		if m := byHost[h.Name]; m != nil {
+			row = machineRow(m)
+		}
+		row.Host, row.HostState, row.Power = h.Name, string(h.Status.Provisioning.State), "Off"
+		if h.Status.PoweredOn {
+			row.Power = "On"
+		}
+		if h.Status.ErrorMessage != "" && row.Waiting == "" {
+			row.Waiting = h.Status.ErrorMessage
+		}
+		out = append(out, row)
+	}
+	slices.SortStableFunc(out, func(a, b display.Row) int {
+		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(a.Machine, b.Machine))
+	})
+	return out
+}
+
+// last sorts rows without a host behind those with one.
+func last(r display.Row) string { return cmp.Or(r.Host, "~") }
+
+func machineRow(m *v1alpha1.Machine) display.Row {
+	row := display.Row{Machine: m.Name, Phase: string(m.Status.Phase), Waiting: m.Status.WaitingFor}
+	if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+		row.Ready = ready.Status == metav1.ConditionTrue
+		if !row.Ready {
+			row.Reason = ready.Reason
+		}
+	}
+	if v := m.Status.Verdict; v != nil && m.Status.Phase == v1alpha1.MachineValidating {
+		row.Failing = v.Result == v1alpha1.CheckFail
+	}
+	if p := m.Status.Progress; p != nil {
+		row.Step, row.Done, row.Total = p.Step, p.DoneBytes, p.TotalBytes
+	}
+	return row
+}
+
+// Rolls tells of every Rollout that is not settled.
+func (s Snapshot) Rolls() []string {
+	var out []string
+	for _, r := range s.Rollouts {
+		if r.Status.Phase == "" || r.Status.Phase.Settled() {
+			continue
+		}
+		n := r.Status.Targets
+		line := fmt.Sprintf("rollout %s: %s, %d of %d done", r.Name, r.Status.Phase, n.Done, n.Total)
+		if r.Status.StoppedBy != "" {
+			line += "; stopped by " + r.Status.StoppedBy
+		} else if len(r.Status.InProgress) > 0 {
+			line += "; under way: " + strings.Join(r.Status.InProgress, ", ")
+		}
+		out = append(out, line)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Active is the NodeType's Rollout that is not settled, nil when there is none.
+func (s Snapshot) Active(nodeType string) *v1alpha1.Rollout {
+	for i, r := range s.Rollouts {
+		if r.Spec.NodeTypeRef.Name == nodeType && !r.Status.Phase.Settled() {
+			return &s.Rollouts[i]
+		}
+	}
+	return nil
+}
+
+// Rollout returns the one of that name, nil when it is gone.
+func (s Snapshot) Rollout(name string) *v1alpha1.Rollout {
+	for i, r := range s.Rollouts {
+		if r.Name == name {
+			return &s.Rollouts[i]
+		}
+	}
+	return nil
+}
+
+// Of are the Machines of a NodeType.
+func (s Snapshot) Of(nodeType string) []*v1alpha1.Machine {
+	var out []*v1alpha1.Machine
+	for i, m := range s.Machines {
+		if m.Spec.NodeTypeRef.Name == nodeType {
+			out = append(out, &s.Machines[i])
+		}
+	}
+	return out
+}
+
+// Machine returns the Machine of that name, nil when it is gone.
+func (s Snapshot) Machine(name string) *v1alpha1.Machine {
+	for i := range s.Machines {
+		if s.Machines[i].Name == name {
+			return &s.Machines[i]
+		}
+	}
+	return nil
+}
+
+// On returns the Machine that has the host, nil when none has.
+func (s Snapshot) On(host string) *v1alpha1.Machine {
+	for i, m := range s.Machines {
+		if m.Status.HostRef != nil && m.Status.HostRef.Name == host {
+			return &s.Machines[i]
+		}
+	}
+	return nil
+}
+
+// Host returns the host of that name, nil when there is none.
+func (s Snapshot) Host(name string) *metal3.BareMetalHost {
+	for i := range s.Hosts {
+		if s.Hosts[i].Name == name {
+			return &s.Hosts[i]
+		}
+	}
+	return nil
+}
+
+// Ready says whether a Machine is.
+func Ready(m *v1alpha1.Machine) bool {
+	return m != nil && meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionReady)
+}
+
+// Life is how long a Machine was in each phase; the phase it is in counts until now.
+func Life(m v1alpha1.Machine, now time.Time) display.Life {
+	l := display.Life{Machine: m.Name, Phases: map[string]time.Duration{}}
+	for i, e := range m.Status.Timeline {
+		end := now
+		if i+1 < len(m.Status.Timeline) {
+			end = m.Status.Timeline[i+1].At.Time
+		}
+		l.Phases[string(e.Phase)] += end.Sub(e.At.Time)
+	}
+	delete(l.Phases, string(v1alpha1.MachineReady))
+	return l
+}
+
+// Unmet renders the checks of a Machine's verdict that do not pass.
+func Unmet(m *v1alpha1.Machine) string {
+	if m == nil {
+		return "there is no such Machine"
+	}
+	text := fmt.Sprintf("%s is %s: %s", m.Name, m.Status.Phase, m.Status.WaitingFor)
+	if m.Status.Verdict == nil {
+		return text
+	}
+	for _, c := range m.Status.Verdict.Checks {
+		if c.Result == v1alpha1.CheckPass {
+			continue
+		}
+		text += fmt.Sprintf("\n%s %s: expected %s, observed %s", c.Result, c.Name, c.Expected, c.Observed)
+		if c.Hint != "" {
+			text += "; " + c.Hint
+		}
+	}
+	return text
+}

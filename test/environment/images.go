@@ -1,0 +1,141 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// What is in the demo's images, and where they say so.
+const kernel, driver, manifest = "6.12.107", "570.172.08", "usr/lib/ingot/image.json"
+
+// treeFiles are the demo's operating system: what a pipeline looks at is real, what only a processor would run is not there.
+var treeFiles = map[string]string{
+	"etc/os-release":            "PRETTY_NAME=\"Debian GNU/Linux 13 (trixie)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"13\"\nID=debian\n",
+	"etc/hostname":              "image\n",
+	"etc/machine-id":            "",
+	"usr/bin/kubelet":           "#!/bin/sh\n# A simulated server has no processor: it reads what this program would read.\n",
+	"usr/bin/nvidia-mig-parted": "#!/bin/sh\n# The same holds for it.\n",
+	"usr/lib/modules/" + kernel + "/updates/dkms/nvidia.ko": "simulated\n",
+	"boot/efi/EFI/BOOT/BOOTX64.EFI":                         "simulated\n",
+	manifest: `{
+  "os": {"id": "debian", "version": "13", "kernel": "` + kernel + `"},
+  "kernelArguments": ["modprobe.blacklist=nouveau"],
+  "software": {
+    "gpuDriver": {"vendor": "nvidia", "version": "` + driver + `", "kernelModule": "Open"},
+    "containerd": "2.2.0",
+    "kubelet": "1.37.0",
+    "containerToolkit": "1.18.0",
+    "migParted": "0.15.0"
+  }
+}
+`,
+}
+
+// WriteTree writes the demo's operating system below dir, with ballast that does not compress.
+func WriteTree(dir string, ballast int64) error {
+	for name, text := range treeFiles {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("write the demo's image tree: %w", err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			return fmt.Errorf("write the demo's image tree: %w", err)
+		}
+	}
+	f, err := os.Create(filepath.Join(dir, "usr/lib/ballast"))
+	if err != nil {
+		return fmt.Errorf("write the demo's image tree: %w", err)
+	}
+	_, err = io.CopyN(f, rand.NewChaCha8([32]byte{1}), ballast)
+	return errors.Join(err, f.Close())
+}
+
+// ImageServer serves a folder at a bounded rate per request, as a real network would.
+type ImageServer struct {
+	// URL is where it serves.
+	URL    string
+	server *http.Server
+	// ended gets why the server no longer serves.
+	ended chan error
+}
+
+// ServeImages serves a folder on a free loopback port.
+func ServeImages(dir string, bytesPerSecond int) (*ImageServer, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("serve images: %w", err)
+	}
+	files := http.FileServer(http.Dir(dir))
+	s := &ImageServer{URL: "http://" + l.Addr().String(), ended: make(chan error, 1), server: &http.Server{
+		ReadHeaderTimeout: 10 * time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			files.ServeHTTP(&slowWriter{ResponseWriter: w, ctx: r.Context(), rate: bytesPerSecond}, r)
+		}),
+	}}
+	go func() { s.ended <- s.server.Serve(l) }()
+	return s, nil
+}
+
+// Stop ends the server; what is being sent is cut off.
+func (s *ImageServer) Stop() error {
+	if s == nil {
+		return nil
+	}
+	err := s.server.Close()
+	if ended := <-s.ended; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, fmt.Errorf("serve images: %w", ended))
+	}
+	return err
+}
+
+// slowWriter bounds the rate of a response's body.
+type slowWriter struct {
+	http.ResponseWriter
+	ctx  context.Context
+	rate int
+}
+
+// Write writes in slices of a twentieth of a second.
+func (w *slowWriter) Write(p []byte) (int, error) {
+	slice := max(w.rate/20, 1)
+	done := 0
+	for done < len(p) {
+		n, err := w.ResponseWriter.Write(p[done:min(done+slice, len(p))])
+		done += n
+		if err != nil {
+			return done, err
+		}
+		select {
+		case <-w.ctx.Done():
+			return done, w.ctx.Err()
+		case <-time.After(time.Second * time.Duration(n) / time.Duration(w.rate)):
+		}
+	}
+	return done, nil
+}
+
+// Patched makes the tree that of the next image: the same software, built again.
+func Patched(dir string) error {
+	return rewrite(filepath.Join(dir, "etc/build-id"), "2\n")
+}
+
+// OlderDriver makes the tree that of an image with another driver than the one before it.
+func OlderDriver(dir string) error {
+	return rewrite(filepath.Join(dir, manifest), strings.Replace(treeFiles[manifest], driver, "570.124.06", 1))
+}
+
+func rewrite(path, text string) error {
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		return fmt.Errorf("write the demo's image tree: %w", err)
+	}
+	return nil
+}
