@@ -10,7 +10,6 @@ import (
 	"github.com/stmcginnis/gofish/schemas"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
-	"github.com/ingot-dev/ingot/controllers/hardware/redfish/wire"
 )
 
 const opBoot = "set boot override"
@@ -85,7 +84,7 @@ func (c *conn) patchBoot(s *system, target schemas.BootSource) error {
 	}
 	payload := map[string]any{"Boot": boot}
 	err := s.Patch(s.ODataID, payload)
-	if wire.Status(err) == http.StatusPreconditionFailed {
+	if statusOf(err) == http.StatusPreconditionFailed {
 		again, readErr := c.system()
 		if readErr != nil {
 			return readErr
@@ -94,7 +93,7 @@ func (c *conn) patchBoot(s *system, target schemas.BootSource) error {
 		s = again
 		err = s.Patch(s.ODataID, payload)
 	}
-	if _, sent := boot["BootSourceOverrideMode"]; sent && wire.Status(err) == http.StatusBadRequest {
+	if _, sent := boot["BootSourceOverrideMode"]; sent && statusOf(err) == http.StatusBadRequest {
 		delete(boot, "BootSourceOverrideMode")
 		err = s.Patch(s.ODataID, payload)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/stmcginnis/gofish/schemas"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
-	"github.com/ingot-dev/ingot/controllers/hardware/redfish/wire"
 )
 
 // Inventory implements hardware.BMC. A collection that is missing, not loaded yet or refused leaves its member empty; a BMC
@@ -43,10 +42,10 @@ func (b *bmc) Inventory(ctx context.Context) (hardware.Inventory, error) {
 // optional drops a failure that only means that this resource cannot be had now, and keeps one that would befall every
 // further request.
 func (c *conn) optional(err error, uri string) error {
-	if err == nil || !wire.Passing(err) {
+	if err == nil || !isResourceError(err) {
 		return err
 	}
-	c.bmc.client.options.Log.Debug("BMC resource left out", "bmc", c.bmc.endpoint.Address, "path", uri, "status", wire.Status(err))
+	c.bmc.client.options.Log.Debug("BMC resource left out", "bmc", c.bmc.endpoint.Address, "path", uri, "status", statusOf(err))
 	return nil
 }
 

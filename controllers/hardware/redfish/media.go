@@ -9,7 +9,6 @@ import (
 	"github.com/stmcginnis/gofish/schemas"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
-	"github.com/ingot-dev/ingot/controllers/hardware/redfish/wire"
 )
 
 const opMedia = "set virtual media"
@@ -137,10 +136,10 @@ func (c *conn) insert(slot *schemas.VirtualMedia, imageURL string) error {
 }
 
 func vendorSaysAttached(err error) bool {
-	switch wire.Status(err) {
+	switch statusOf(err) {
 	case http.StatusBadRequest, http.StatusConflict, http.StatusInternalServerError:
 	default:
 		return false
 	}
-	return wire.Says(err, "VRM0021")
+	return hasMessage(err, "VRM0021")
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/stmcginnis/gofish/schemas"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
-	"github.com/ingot-dev/ingot/controllers/hardware/redfish/wire"
 )
 
 // PowerState implements hardware.BMC.
@@ -138,7 +137,7 @@ func (c *conn) allowedResets(s *system) ([]string, error) {
 		}
 	}
 	err := fetch(c.api, reset.ActionInfo, &info)
-	if wire.Status(err) >= 400 && wire.Status(err) != 401 {
+	if statusOf(err) >= 400 && statusOf(err) != 401 {
 		return nil, nil // advertised and not there: as if it had said nothing
 	}
 	if err != nil {
@@ -154,7 +153,7 @@ func (c *conn) allowedResets(s *system) ([]string, error) {
 
 // forgive drops the refusal of a power change that holds by now: iDRAC answers 409 and iLO 400 to that.
 func (c *conn) forgive(refusal error, action hardware.PowerAction) error {
-	status := wire.Status(refusal)
+	status := statusOf(refusal)
 	if status != 400 && status != 409 {
 		return refusal
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/stmcginnis/gofish/schemas"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
-	"github.com/ingot-dev/ingot/controllers/hardware/redfish/wire"
 )
 
 // session is an open session at one BMC.
@@ -32,9 +31,9 @@ type session struct {
 
 // login is what a login yields. It does not change.
 type login struct {
-	wire *wire.Transport
-	api  *gofish.APIClient
-	root rootLinks
+	transport *transport
+	api       *gofish.APIClient
+	root      rootLinks
 	// path is the session's resource, deleted at logout.
 	path string
 	// systems remembers which system was found, so that only the first call searches. Under Client.mu.
@@ -67,28 +66,28 @@ type conn struct {
 // do runs one call of the port: with a session, again once with a new one when the BMC has forgotten it, and with
 // every failure, a panic in the parser included, as a *hardware.Error.
 func (b *bmc) do(ctx context.Context, op string, work func(*conn) error) error {
-	ctx, state := wire.WithCall(ctx)
+	ctx, state := withCallState(ctx)
 	s, err := b.client.acquire(b)
 	if err != nil {
-		return wire.Classify(op, b.endpoint, err, state, "")
+		return classifyError(op, b.endpoint, err, state, "")
 	}
 	defer b.client.release(s)
 	var used *login
 	for {
 		var l *login
 		fresh := false
-		if err := wire.Guard(func() (err error) { l, fresh, err = b.client.open(ctx, b, s, used); return err }); err != nil {
-			return wire.Classify("open session", b.endpoint, err, state, "")
+		if err := recoverPanic(func() (err error) { l, fresh, err = b.client.open(ctx, b, s, used); return err }); err != nil {
+			return classifyError("open session", b.endpoint, err, state, "")
 		}
-		err := wire.Guard(func() error { return work(&conn{bmc: b, login: l, api: l.api.WithContext(ctx)}) })
+		err := recoverPanic(func() error { return work(&conn{bmc: b, login: l, api: l.api.WithContext(ctx)}) })
 		if err == nil {
 			return nil
 		}
-		if !fresh && used == nil && wire.Status(err) == http.StatusUnauthorized {
+		if !fresh && used == nil && statusOf(err) == http.StatusUnauthorized {
 			used = l
 			continue
 		}
-		return wire.Classify(op, b.endpoint, err, state, l.wire.Token)
+		return classifyError(op, b.endpoint, err, state, l.transport.token)
 	}
 }
 
@@ -97,7 +96,7 @@ func (c *Client) acquire(b *bmc) (*session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, wire.ErrClosed
+		return nil, errClosed
 	}
 	s, ok := c.sessions[b.key]
 	if !ok {
@@ -129,7 +128,7 @@ func (c *Client) open(ctx context.Context, b *bmc, s *session, stale *login) (l 
 		return s.login, false, nil
 	}
 	if s.login != nil {
-		s.login.wire.CloseIdleConnections()
+		s.login.transport.CloseIdleConnections()
 		s.login = nil
 	}
 	if err := c.heldBack(b); err != nil {
@@ -159,14 +158,14 @@ func (c *Client) heldBack(b *bmc) error {
 		return nil
 	}
 	if c.options.Clock().Before(until) {
-		return wire.ErrHeldBack
+		return errCredentialsRefused
 	}
 	delete(c.refused, b.key)
 	return nil
 }
 
 func (c *Client) remember(b *bmc, err error) {
-	if status := wire.Status(err); status != http.StatusUnauthorized && status != http.StatusForbidden {
+	if status := statusOf(err); status != http.StatusUnauthorized && status != http.StatusForbidden {
 		return
 	}
 	now := c.options.Clock()
@@ -184,7 +183,7 @@ func (c *Client) logIn(ctx context.Context, b *bmc) (*login, error) {
 	c.mu.Lock()
 	gate := c.gate(b.endpoint.Address)
 	c.mu.Unlock()
-	w, err := wire.New(b.endpoint, gate, c.options.Timeout)
+	w, err := newTransport(b.endpoint, gate, c.options.Timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +193,7 @@ func (c *Client) logIn(ctx context.Context, b *bmc) (*login, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &login{wire: w, api: api}
+	l := &login{transport: w, api: api}
 	if err := fetch(api, schemas.DefaultServiceRoot, &l.root); err != nil {
 		return nil, err
 	}
@@ -207,9 +206,9 @@ func (c *Client) logIn(ctx context.Context, b *bmc) (*login, error) {
 		return nil, err
 	}
 	defer schemas.DeferredCleanupHTTPResponse(resp)
-	w.Token = resp.Header.Get("X-Auth-Token")
-	if w.Token == "" {
-		return nil, fmt.Errorf("%w: the new session has no X-Auth-Token", wire.ErrNonsense)
+	w.token = resp.Header.Get("X-Auth-Token")
+	if w.token == "" {
+		return nil, fmt.Errorf("%w: the new session has no X-Auth-Token", errMalformed)
 	}
 	l.path = sessionPath(resp)
 	return l, nil
@@ -250,19 +249,19 @@ func (s *session) logout(ctx context.Context) error {
 		return nil
 	}
 	s.login = nil
-	defer l.wire.CloseIdleConnections()
+	defer l.transport.CloseIdleConnections()
 	if l.path == "" {
 		return errors.New("the BMC did not say where its session is")
 	}
-	ctx, state := wire.WithCall(ctx)
+	ctx, state := withCallState(ctx)
 	api := l.api.WithContext(ctx)
-	err := wire.Guard(func() error { _, err := api.Delete(l.path); return err })
-	switch wire.Status(err) {
+	err := recoverPanic(func() error { _, err := api.Delete(l.path); return err })
+	switch statusOf(err) {
 	case http.StatusUnauthorized, http.StatusNotFound:
 		return nil
 	}
 	if err != nil {
-		return wire.Classify("end session", hardware.Endpoint{Address: s.address}, err, state, l.wire.Token)
+		return classifyError("end session", hardware.Endpoint{Address: s.address}, err, state, l.transport.token)
 	}
 	return nil
 }

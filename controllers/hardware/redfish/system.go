@@ -9,7 +9,6 @@ import (
 	"github.com/stmcginnis/gofish/schemas"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
-	"github.com/ingot-dev/ingot/controllers/hardware/redfish/wire"
 )
 
 // system is a ComputerSystem with the members that gofish keeps to itself.
@@ -81,7 +80,7 @@ func (c *conn) readSystem(uri string) (*system, error) {
 	}
 	// null parses too, and so does any object that is something else.
 	if s.PowerState == "" && !s.controllable() {
-		return nil, fmt.Errorf("%w: %s has no members of a ComputerSystem", wire.ErrNonsense, uri)
+		return nil, fmt.Errorf("%w: %s has no members of a ComputerSystem", errMalformed, uri)
 	}
 	// What the BMC calls itself is not trusted for later requests: some leave it out or name another host's form.
 	s.ODataID = uri

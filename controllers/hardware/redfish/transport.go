@@ -1,4 +1,4 @@
-package wire
+package redfish
 
 import (
 	"bytes"
@@ -31,44 +31,44 @@ var (
 )
 
 // Call is what one call of the port knows of its requests.
-type Call struct {
+type callState struct {
 	requests int
 	// retryAfter is the Retry-After header of the last answer.
 	retryAfter string
 }
 
-type callKey struct{}
+type callStateKey struct{}
 
 // WithCall makes a context whose requests count together.
-func WithCall(ctx context.Context) (context.Context, *Call) {
-	state := &Call{}
-	return context.WithValue(ctx, callKey{}, state), state
+func withCallState(ctx context.Context) (context.Context, *callState) {
+	state := &callState{}
+	return context.WithValue(ctx, callStateKey{}, state), state
 }
 
 // Transport is the way to one BMC: one request at a time, to that host only, each with a time-out, bodies read whole.
-type Transport struct {
+type transport struct {
 	base    *http.Transport
 	scheme  string
 	host    string
 	gate    chan struct{}
 	timeout time.Duration
 	// Token is sent as X-Auth-Token once there is a session.
-	Token string
+	token string
 }
 
 // New makes the way to the endpoint. Whoever shares the gate, a channel with room for one, takes turns.
-func New(e hardware.Endpoint, gate chan struct{}, timeout time.Duration) (*Transport, error) {
+func newTransport(e hardware.Endpoint, gate chan struct{}, timeout time.Duration) (*transport, error) {
 	address, err := url.Parse(e.Address)
 	if err != nil {
-		return nil, ErrNonsense
+		return nil, errMalformed
 	}
-	return &Transport{base: newTransport(e, timeout), scheme: address.Scheme, host: address.Host, gate: gate, timeout: timeout}, nil
+	return &transport{base: newHTTPTransport(e, timeout), scheme: address.Scheme, host: address.Host, gate: gate, timeout: timeout}, nil
 }
 
 // CloseIdleConnections closes what is kept open for further requests.
-func (w *Transport) CloseIdleConnections() { w.base.CloseIdleConnections() }
+func (w *transport) CloseIdleConnections() { w.base.CloseIdleConnections() }
 
-func newTransport(e hardware.Endpoint, timeout time.Duration) *http.Transport {
+func newHTTPTransport(e hardware.Endpoint, timeout time.Duration) *http.Transport {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: e.InsecureSkipVerify} // the user's explicit opt-out
 	if len(e.CABundle) > 0 {
 		config.RootCAs = x509.NewCertPool()
@@ -85,11 +85,11 @@ func newTransport(e hardware.Endpoint, timeout time.Duration) *http.Transport {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (w *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+func (w *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
-	state, ok := ctx.Value(callKey{}).(*Call)
+	state, ok := ctx.Value(callStateKey{}).(*callState)
 	if !ok {
-		state = &Call{}
+		state = &callState{}
 	}
 	// gofish joins links to the address as text, so that a link like "@elsewhere/" would carry the token away.
 	if req.URL.Scheme != w.scheme || req.URL.Host != w.host || req.URL.User != nil {
@@ -107,8 +107,8 @@ func (w *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
 	out := req.Clone(ctx)
-	if w.Token != "" {
-		out.Header.Set("X-Auth-Token", w.Token)
+	if w.token != "" {
+		out.Header.Set("X-Auth-Token", w.token)
 	}
 	resp, err := w.base.RoundTrip(out)
 	if err != nil {

@@ -1,4 +1,4 @@
-package wire
+package redfish
 
 import (
 	"context"
@@ -20,11 +20,11 @@ import (
 
 var (
 	// ErrNonsense is wrapped by what a BMC's answer makes impossible.
-	ErrNonsense = errors.New("the BMC's answer makes no sense")
+	errMalformed = errors.New("the BMC's answer makes no sense")
 	// ErrClosed is for calls after the end.
-	ErrClosed = errors.New("the Redfish client is closed")
+	errClosed = errors.New("the Redfish client is closed")
 	// ErrHeldBack is for credentials that are not tried.
-	ErrHeldBack = errors.New("the BMC refused these credentials a moment ago; they are not tried again yet, lest the account be locked out. " +
+	errCredentialsRefused = errors.New("the BMC refused these credentials a moment ago; they are not tried again yet, lest the account be locked out. " +
 		"Correct the BMC's Secret")
 )
 
@@ -54,16 +54,16 @@ var messageKinds = map[string]hardware.Kind{
 }
 
 // Classify makes the typed error of a failed call. Its text holds neither the endpoint's credentials nor the token.
-func Classify(op string, endpoint hardware.Endpoint, err error, state *Call, token string) error {
+func classifyError(op string, endpoint hardware.Endpoint, err error, state *callState, token string) error {
 	var typed *hardware.Error
 	if errors.As(err, &typed) {
 		if typed.Err != nil {
-			typed.Err = errors.New(scrub(typed.Err.Error(), endpoint, token))
+			typed.Err = errors.New(redact(typed.Err.Error(), endpoint, token))
 		}
 		return typed
 	}
-	kind, text := describe(err, state)
-	text = scrub(text, endpoint, token)
+	kind, text := describeError(err, state)
+	text = redact(text, endpoint, token)
 	// The context's errors stay in the chain: a caller tells its own cancellation from a BMC's silence by them.
 	for _, known := range []error{context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, known) {
@@ -73,14 +73,14 @@ func Classify(op string, endpoint hardware.Endpoint, err error, state *Call, tok
 	return hardware.Errorf(kind, op, endpoint.Address, "%s", text)
 }
 
-func describe(err error, state *Call) (hardware.Kind, string) {
+func describeError(err error, state *callState) (hardware.Kind, string) {
 	var answer *schemas.Error
 	switch {
 	case errors.As(err, &answer) && answer.HTTPReturnedStatusCode != 0:
-		return describeAnswer(answer, state)
-	case errors.Is(err, ErrHeldBack):
+		return describeResponse(answer, state)
+	case errors.Is(err, errCredentialsRefused):
 		return hardware.Unauthorized, err.Error()
-	case errors.Is(err, ErrNonsense), errors.Is(err, ErrClosed), errors.Is(err, errForeignHost), errors.Is(err, errTooMany),
+	case errors.Is(err, errMalformed), errors.Is(err, errClosed), errors.Is(err, errForeignHost), errors.Is(err, errTooMany),
 		errors.Is(err, errTooLarge):
 		return hardware.Invalid, unwrapURL(err).Error()
 	}
@@ -126,17 +126,17 @@ func describeTransport(err error) string {
 }
 
 // comeBack words a Retry-After header, which holds seconds or a date (RFC 9110 10.2.3).
-func comeBack(retryAfter string) string {
+func retryTime(retryAfter string) string {
 	if seconds, err := strconv.ParseUint(retryAfter, 10, 31); err == nil {
 		return fmt.Sprintf("in %d s", seconds)
 	}
 	return fmt.Sprintf("at %.40q", retryAfter)
 }
 
-func describeAnswer(answer *schemas.Error, state *Call) (hardware.Kind, string) {
+func describeResponse(answer *schemas.Error, state *callState) (hardware.Kind, string) {
 	status := answer.HTTPReturnedStatusCode
 	text := fmt.Sprintf("HTTP %d %s", status, http.StatusText(status))
-	kind, messages := registry(answer)
+	kind, messages := registryMessages(answer)
 	if kind == "" {
 		kind = statusKind(status)
 	}
@@ -144,13 +144,13 @@ func describeAnswer(answer *schemas.Error, state *Call) (hardware.Kind, string) 
 		text += ": " + strings.Join(messages, " ")
 	}
 	if status >= http.StatusBadRequest && state != nil && state.retryAfter != "" && kind != hardware.Unauthorized {
-		return hardware.Busy, text + " (asks to come back " + comeBack(state.retryAfter) + ")"
+		return hardware.Busy, text + " (asks to come back " + retryTime(state.retryAfter) + ")"
 	}
 	return kind, text
 }
 
 // registry reads the messages of a refusal, and the kind that they tell, "" when they tell none.
-func registry(answer *schemas.Error) (kind hardware.Kind, messages []string) {
+func registryMessages(answer *schemas.Error) (kind hardware.Kind, messages []string) {
 	if len(answer.ExtendedInfos) == 0 {
 		// gofish puts a body that is no Redfish error into Message: an HTML page, or worse. It is left out.
 		if answer.Code != "" && answer.Message != "" {
@@ -194,7 +194,7 @@ func statusKind(status int) hardware.Kind {
 func messageKey(id string) string { return id[strings.LastIndexByte(id, '.')+1:] }
 
 // Status is the status of a refused request in err's chain, or 0.
-func Status(err error) int {
+func statusOf(err error) int {
 	var answer *schemas.Error
 	if errors.As(err, &answer) {
 		return answer.HTTPReturnedStatusCode
@@ -203,7 +203,7 @@ func Status(err error) int {
 }
 
 // scrub makes text from a BMC fit for a status: secrets out, one line, bounded.
-func scrub(text string, endpoint hardware.Endpoint, token string) string {
+func redact(text string, endpoint hardware.Endpoint, token string) string {
 	secrets := []string{endpoint.Password, token}
 	if len(endpoint.Username) > 2 { // shorter ones occur in any word
 		secrets = append(secrets, endpoint.Username)
@@ -212,7 +212,7 @@ func scrub(text string, endpoint hardware.Endpoint, token string) string {
 		if secret == "" {
 			continue
 		}
-		for _, form := range forms(secret) {
+		for _, form := range encodedForms(secret) {
 			text = strings.ReplaceAll(text, form, "***")
 		}
 	}
@@ -229,7 +229,7 @@ func scrub(text string, endpoint hardware.Endpoint, token string) string {
 }
 
 // forms are the ways in which a BMC may echo a secret: as it is, as a URL holds it, as JSON holds it.
-func forms(secret string) []string {
+func encodedForms(secret string) []string {
 	all := []string{secret, url.QueryEscape(secret), url.PathEscape(secret), strings.Trim(fmt.Sprintf("%q", secret), `"`)}
 	if quoted, err := json.Marshal(secret); err == nil {
 		all = append(all, strings.Trim(string(quoted), `"`))
@@ -238,7 +238,7 @@ func forms(secret string) []string {
 }
 
 // Says tells whether the BMC's refusal carries the message key.
-func Says(err error, key string) bool {
+func hasMessage(err error, key string) bool {
 	var answer *schemas.Error
 	if !errors.As(err, &answer) {
 		return false
@@ -253,18 +253,18 @@ func Says(err error, key string) bool {
 
 // Passing tells whether a failure only means that this resource cannot be had now; any other would befall every further
 // request as well.
-func Passing(err error) bool {
-	kind, _ := describe(err, nil)
-	status := Status(err)
+func isResourceError(err error) bool {
+	kind, _ := describeError(err, nil)
+	status := statusOf(err)
 	lost := kind == hardware.Unauthorized && status != http.StatusForbidden || kind == hardware.Unreachable && status == 0
 	return !lost && !errors.Is(err, errTooMany)
 }
 
 // Guard turns a panic, which the parser of a BMC's nonsense may cause, into an error.
-func Guard(work func() error) (err error) {
+func recoverPanic(work func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: %v", ErrNonsense, r)
+			err = fmt.Errorf("%w: %v", errMalformed, r)
 		}
 	}()
 	return work()
