@@ -14,18 +14,19 @@ import (
 
 const opBoot = "set boot override"
 
-// bootTargets are the Redfish targets for a source, the first that a BMC offers is taken.
+// bootTargets are the Redfish targets for a boot source. The first one that the BMC offers is used.
 var bootTargets = map[hardware.BootSource][]schemas.BootSource{
 	hardware.BootNetwork: {schemas.PxeBootSource},
 	hardware.BootDisk:    {schemas.HddBootSource},
 	hardware.BootMedia:   {schemas.CdBootSource, schemas.UsbBootSource},
 }
 
-// SetBootOnce implements hardware.BMC. It reads the override back: firmware that accepts one and then reports none, or
-// another, is Unsupported or Conflict, since the server would silently boot something else.
+// SetBootOnce implements hardware.BMC. It reads the override back and fails with Unsupported or Conflict when the BMC reports none or
+// another one. Example: the firmware accepts the override Pxe and drops it. The server would then boot the disk of the former tenant
+// instead of the agent, and nobody would notice before the time-out of the boot.
 func (b *bmc) SetBootOnce(ctx context.Context, source hardware.BootSource) error {
-	return b.do(ctx, opBoot, func(c *conn) error {
-		s, err := c.system()
+	return b.call(ctx, opBoot, func(c *conn) error {
+		s, err := c.serverSystem()
 		if err != nil {
 			return err
 		}
@@ -33,24 +34,26 @@ func (b *bmc) SetBootOnce(ctx context.Context, source hardware.BootSource) error
 		if err != nil {
 			return err
 		}
-		if overridden(s, target) {
+		if hasOverride(s, target) {
 			return nil
 		}
-		if err := c.patchBoot(s, target); err != nil {
+		if err := c.patchBootOverride(s, target); err != nil {
 			return err
 		}
-		after, err := c.system()
+		after, err := c.serverSystem()
 		if err != nil {
 			return err
 		}
-		return c.judgeBoot(after, target)
+		return c.checkBootOverride(after, target)
 	})
 }
 
-func overridden(s *system, target schemas.BootSource) bool {
+// hasOverride reports whether the override for the next boot is the target.
+func hasOverride(s *system, target schemas.BootSource) bool {
 	return s.Boot.BootSourceOverrideTarget == target && s.Boot.BootSourceOverrideEnabled == schemas.OnceBootSourceOverrideEnabled
 }
 
+// bootTarget returns the Redfish target for the boot source.
 func (c *conn) bootTarget(s *system, source hardware.BootSource) (schemas.BootSource, error) {
 	targets, ok := bootTargets[source]
 	if !ok {
@@ -71,10 +74,10 @@ func (c *conn) bootTarget(s *system, source hardware.BootSource) (schemas.BootSo
 	return "", hardware.Errorf(hardware.Unsupported, opBoot, c.bmc.endpoint.Address, "the BMC offers the boot targets %v, not %s", offered, targets[0])
 }
 
-// patchBoot sends the override. The mode goes along only where the BMC has one (Supermicro's older firmware has none and
-// refuses it) and is dropped when it is refused. A stale ETag is read again once; "W/" is taken off then, for BMCs that
-// hand out weak ETags and compare strongly.
-func (c *conn) patchBoot(s *system, target schemas.BootSource) error {
+// patchBootOverride sends the override. It includes the boot mode only where the BMC has one (older firmware of Supermicro has none and
+// refuses it), and sends it without the mode when that is refused. When the ETag is stale it reads the system again once, and then removes
+// the prefix "W/", because some BMCs return weak ETags and compare them strongly.
+func (c *conn) patchBootOverride(s *system, target schemas.BootSource) error {
 	boot := map[string]any{
 		"BootSourceOverrideEnabled": schemas.OnceBootSourceOverrideEnabled,
 		"BootSourceOverrideTarget":  target,
@@ -85,12 +88,12 @@ func (c *conn) patchBoot(s *system, target schemas.BootSource) error {
 	payload := map[string]any{"Boot": boot}
 	err := s.Patch(s.ODataID, payload)
 	if statusOf(err) == http.StatusPreconditionFailed {
-		again, readErr := c.system()
+		latest, readErr := c.serverSystem()
 		if readErr != nil {
 			return readErr
 		}
-		again.SetETag(strings.TrimPrefix(again.GetETag(), "W/"))
-		s = again
+		latest.SetETag(strings.TrimPrefix(latest.GetETag(), "W/"))
+		s = latest
 		err = s.Patch(s.ODataID, payload)
 	}
 	if _, sent := boot["BootSourceOverrideMode"]; sent && statusOf(err) == http.StatusBadRequest {
@@ -100,20 +103,20 @@ func (c *conn) patchBoot(s *system, target schemas.BootSource) error {
 	return err
 }
 
-// judgeBoot compares what the BMC reports after the change with what was asked.
-func (c *conn) judgeBoot(s *system, target schemas.BootSource) error {
-	seen := s.Boot.BootSourceOverrideTarget
+// checkBootOverride compares the override that the BMC reports after the change with the target.
+func (c *conn) checkBootOverride(s *system, target schemas.BootSource) error {
+	reported := s.Boot.BootSourceOverrideTarget
 	switch {
-	case overridden(s, target):
+	case hasOverride(s, target):
 		return nil
 	case isNull(s.links.Boot["BootSourceOverrideTarget"]):
 		return hardware.Errorf(hardware.Unsupported, opBoot, c.bmc.endpoint.Address,
 			"the BMC accepted %s and reports no override (BootSourceOverrideTarget is null): restart the BMC, update its firmware, "+
 				"or look whether its BIOS configuration allows a boot override", target)
 	default:
-		// Firmware that takes a while to show the change is no Conflict at the next call.
+		// When the firmware reports the change late, the next call succeeds.
 		return hardware.Errorf(hardware.Conflict, opBoot, c.bmc.endpoint.Address,
-			"expected the override %s Once, the BMC reports %q %q", target, seen, s.Boot.BootSourceOverrideEnabled)
+			"expected the override %s Once, the BMC reports %q %q", target, reported, s.Boot.BootSourceOverrideEnabled)
 	}
 }
 

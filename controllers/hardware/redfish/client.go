@@ -14,36 +14,37 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// Options configure a Client. The zero value is usable.
+// Options configure a Client. The zero value is valid.
 type Options struct {
-	// Timeout bounds every single request, connection and TLS handshake included; 0: 30 s, since BMCs are slow.
+	// Timeout is the time-out of every request, including connection and TLS handshake. 0 means 30 s, because BMCs are slow.
 	Timeout time.Duration
-	// IdleTimeout is how long an unused session is kept; 0: 5 minutes. BMCs allow few sessions (often 8 to 16) at a time.
+	// IdleTimeout is how long an unused session is kept. 0 means 5 minutes. BMCs allow few sessions at a time, often 8 to 16.
 	IdleTimeout time.Duration
-	// CredentialBackoff is how long refused credentials are not tried again, so that a wrong Secret does not lock the account
-	// out; changed credentials are tried at once; 0: 30 s.
+	// CredentialBackoff is how long refused credentials are not tried again, so that a wrong Secret does not lock the account. Changed
+	// credentials are tried at once. 0 means 30 s.
 	CredentialBackoff time.Duration
-	// Clock tells the time; nil: time.Now.
+	// Clock returns the current time; nil means time.Now.
 	Clock func() time.Time
-	// Log receives what no caller sees: failed logouts, inventory members left empty; nil: discarded.
+	// Log receives what is not returned: failed logouts and resources that are left out of the inventory. nil means no log.
 	Log *slog.Logger
 }
 
-// Client implements hardware.BMCs. It is safe for concurrent use.
+// Client implements hardware.BMCOpener. It is safe for concurrent use.
 type Client struct {
 	options Options
 
 	mu       sync.Mutex
 	closed   bool
 	sessions map[sessionKey]*session
-	// gates let one request at a time pass to each address, whatever session it belongs to.
-	gates   map[string]chan struct{}
-	refused map[sessionKey]time.Time
+	// gates allow one request at a time to each address, for all sessions there.
+	gates map[string]chan struct{}
+	// refusedUntil is when refused credentials may be tried again.
+	refusedUntil map[sessionKey]time.Time
 }
 
 var _ hardware.BMCOpener = (*Client)(nil)
 
-// sessionKey is a digest over address, credentials and trust; it is never stored or printed.
+// sessionKey is a digest of the address, the credentials and the TLS settings. It is never stored or printed.
 type sessionKey [sha256.Size]byte
 
 // New returns a Client without sessions.
@@ -64,10 +65,10 @@ func New(options Options) *Client {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Client{
-		options:  options,
-		sessions: map[sessionKey]*session{},
-		gates:    map[string]chan struct{}{},
-		refused:  map[sessionKey]time.Time{},
+		options:      options,
+		sessions:     map[sessionKey]*session{},
+		gates:        map[string]chan struct{}{},
+		refusedUntil: map[sessionKey]time.Time{},
 	}
 }
 
@@ -75,8 +76,8 @@ func New(options Options) *Client {
 func (c *Client) OpenBMC(_ context.Context, endpoint hardware.Endpoint) (hardware.BMC, error) {
 	const op = "open BMC"
 	address, err := url.Parse(endpoint.Address)
-	if err != nil || !bare(address) {
-		// The address is not printed: a malformed one may hold credentials.
+	if err != nil || !isBareAddress(address) {
+		// The address is not printed, because a malformed one may contain credentials.
 		return nil, hardware.Errorf(hardware.Invalid, op, "", "the BMC's address must be scheme and host only, as in https://10.0.0.7")
 	}
 	endpoint.Address = address.Scheme + "://" + address.Host
@@ -94,15 +95,15 @@ func (c *Client) OpenBMC(_ context.Context, endpoint hardware.Endpoint) (hardwar
 	if len(endpoint.CABundle) > 0 && !x509.NewCertPool().AppendCertsFromPEM(endpoint.CABundle) {
 		return nil, hardware.Errorf(hardware.Invalid, op, endpoint.Address, "the CA bundle holds no PEM certificate")
 	}
-	return &bmc{client: c, endpoint: endpoint, key: keyOf(endpoint)}, nil
+	return &bmc{client: c, endpoint: endpoint, key: newSessionKey(endpoint)}, nil
 }
 
-// bare tells whether the address is scheme and host only.
-func bare(address *url.URL) bool {
+// isBareAddress reports whether the address has only a scheme and a host.
+func isBareAddress(address *url.URL) bool {
 	return address.Host != "" && address.User == nil && strings.Trim(address.Path, "/") == "" && address.RawQuery == "" && address.Fragment == ""
 }
 
-// Start ends idle sessions now and then until the context is done, and all of them after that.
+// Start ends idle sessions at intervals until the context is done, and then all sessions.
 func (c *Client) Start(ctx context.Context) error {
 	ticker := time.NewTicker(c.options.IdleTimeout / 2)
 	defer ticker.Stop()
@@ -118,63 +119,63 @@ func (c *Client) Start(ctx context.Context) error {
 	}
 }
 
-// EndIdleSessions logs out the sessions that nobody used for the idle time-out. Start calls it.
+// EndIdleSessions logs out the sessions that were not used for the idle time-out. Start calls it.
 func (c *Client) EndIdleSessions(ctx context.Context) {
 	limit := c.options.Clock().Add(-c.options.IdleTimeout)
-	for _, s := range c.take(func(_ sessionKey, s *session) bool { return s.inFlight == 0 && !s.usedAt.After(limit) }) {
-		c.logoutQuietly(ctx, s)
+	for _, s := range c.removeSessions(func(_ sessionKey, s *session) bool { return s.inFlight == 0 && !s.usedAt.After(limit) }) {
+		c.logoutAndLog(ctx, s)
 	}
 }
 
-// Close logs out every session; calls after it are Invalid. The error names the BMCs where a session remains until
-// it expires there.
+// Close logs out all sessions. Later calls fail with Invalid. The error names the BMCs at which a session remains until it expires.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
 	var (
-		wg   sync.WaitGroup
-		mu   sync.Mutex
-		left []string
+		wg        sync.WaitGroup
+		mu        sync.Mutex
+		remaining []string
 	)
-	for _, s := range c.take(func(sessionKey, *session) bool { return true }) {
+	for _, s := range c.removeSessions(func(sessionKey, *session) bool { return true }) {
 		wg.Go(func() {
 			if err := s.logout(ctx); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
-				left = append(left, s.address)
+				remaining = append(remaining, s.address)
 			}
 		})
 	}
 	wg.Wait()
-	if len(left) > 0 {
-		return hardware.Errorf(hardware.Unreachable, "end sessions", strings.Join(left, ", "), "logout failed; the sessions expire there")
+	if len(remaining) > 0 {
+		return hardware.Errorf(hardware.Unreachable, "end sessions", strings.Join(remaining, ", "), "logout failed; the sessions expire there")
 	}
 	return nil
 }
 
-// take removes the sessions that fit from the pool and returns them.
-func (c *Client) take(fits func(sessionKey, *session) bool) []*session {
+// removeSessions removes the sessions that match from the pool and returns them.
+func (c *Client) removeSessions(match func(sessionKey, *session) bool) []*session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var taken []*session
+	var removed []*session
 	for key, s := range c.sessions {
-		if fits(key, s) {
+		if match(key, s) {
 			delete(c.sessions, key)
-			taken = append(taken, s)
+			removed = append(removed, s)
 		}
 	}
-	return taken
+	return removed
 }
 
-func (c *Client) logoutQuietly(ctx context.Context, s *session) {
+// logoutAndLog logs the session out and logs a failure, because the session expires at the BMC anyway.
+func (c *Client) logoutAndLog(ctx context.Context, s *session) {
 	if err := s.logout(ctx); err != nil {
 		c.options.Log.Info("BMC session not ended; it expires there", "bmc", s.address, "error", err.Error())
 	}
 }
 
-// gate returns the turnstile of the address. The caller holds c.mu.
-func (c *Client) gate(address string) chan struct{} {
+// addressGate returns the channel that allows one request at a time to the address. The caller holds c.mu.
+func (c *Client) addressGate(address string) chan struct{} {
 	gate, ok := c.gates[address]
 	if !ok {
 		gate = make(chan struct{}, 1)
@@ -183,7 +184,8 @@ func (c *Client) gate(address string) chan struct{} {
 	return gate
 }
 
-func keyOf(e hardware.Endpoint) sessionKey {
+// newSessionKey returns the key of the endpoint's session. The length before each part makes the encoding unique.
+func newSessionKey(e hardware.Endpoint) sessionKey {
 	h := sha256.New()
 	for _, part := range []string{e.Address, e.Username, e.Password, string(e.CABundle), fmt.Sprint(e.InsecureSkipVerify)} {
 		fmt.Fprintf(h, "%d:%s", len(part), part)

@@ -1,11 +1,12 @@
-// Package redfish drives BMCs over Redfish (DSP0266): power, boot override, virtual media and inventory. It is the BMC port's
-// adapter and the only importer of gofish.
+// Package redfish implements hardware.BMC over Redfish (DSP0266): power, boot override, virtual media and inventory. Only this package
+// imports gofish.
 //
-// A Client keeps one session per BMC and credentials, in memory only, and ends it when it is idle or the Client closes. A
-// session that the BMC forgot is opened again once per call. BMCs freeze under bursts, so that at most one request is
-// on its way to a BMC at any time, whoever asks; every request has a time-out and every call a bound on requests.
+// A Client keeps one session per BMC and credentials, in memory only, and ends it when it is idle or when the Client is closed. When a BMC
+// has lost the session, a call opens a new one once. BMCs stop responding under bursts of requests, so at most one request is sent to
+// a BMC at any time. Every request has a time-out, and every call has a limit of requests.
 //
-// Whatever a BMC answers ends as a *hardware.Error: gofish is kept from starting goroutines (its collection readers panic
-// there on a null collection, out of reach of any recover), from leaving the BMC's host (it joins links to the address as
-// text), and from posting a reset (v0.21.0 posts it to another action's target). Error texts hold neither credentials nor tokens.
+// Every failure is returned as a *hardware.Error, because a BMC may send anything. Three parts of gofish are not used for that reason. Its
+// readers of collections start goroutines, in which a null collection causes a panic that no caller can recover. It joins links to the
+// address as text, so that a link could lead to another host; the transport refuses that. Its Reset (v0.21.0) posts to the
+// target of another action. Error texts contain neither credentials nor tokens.
 package redfish

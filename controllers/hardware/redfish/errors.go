@@ -19,19 +19,19 @@ import (
 )
 
 var (
-	// ErrNonsense is wrapped by what a BMC's answer makes impossible.
+	// errMalformed is wrapped when the response of a BMC cannot be used.
 	errMalformed = errors.New("the BMC's answer makes no sense")
-	// ErrClosed is for calls after the end.
+	// errClosed is returned by calls after Close.
 	errClosed = errors.New("the Redfish client is closed")
-	// ErrHeldBack is for credentials that are not tried.
+	// errCredentialsRefused is returned for credentials that are not tried again yet.
 	errCredentialsRefused = errors.New("the BMC refused these credentials a moment ago; they are not tried again yet, lest the account be locked out. " +
 		"Correct the BMC's Secret")
 )
 
-// maxMessage bounds the text taken from a BMC.
+// maxMessage is the maximum length of a text from a BMC, in characters.
 const maxMessage = 400
 
-// messageKinds classifies by the MessageKey of the Base registry (DSP8011) where that says more than the HTTP status.
+// messageKinds are the kinds for MessageKeys of the Base registry (DSP8011) that say more than the HTTP status.
 var messageKinds = map[string]hardware.Kind{
 	"ServiceTemporarilyUnavailable":  hardware.Busy,
 	"ServiceInUnknownState":          hardware.Busy,
@@ -53,7 +53,7 @@ var messageKinds = map[string]hardware.Kind{
 	"InvalidOperationForSystemState": hardware.Conflict,
 }
 
-// Classify makes the typed error of a failed call. Its text holds neither the endpoint's credentials nor the token.
+// classifyError returns the *hardware.Error for a failed call. Its text contains neither the credentials of the endpoint nor the token.
 func classifyError(op string, endpoint hardware.Endpoint, err error, state *callState, token string) error {
 	var typed *hardware.Error
 	if errors.As(err, &typed) {
@@ -64,7 +64,7 @@ func classifyError(op string, endpoint hardware.Endpoint, err error, state *call
 	}
 	kind, text := describeError(err, state)
 	text = redact(text, endpoint, token)
-	// The context's errors stay in the chain: a caller tells its own cancellation from a BMC's silence by them.
+	// The errors of the context stay in the chain, so that a caller can distinguish its own cancellation from a BMC that does not respond.
 	for _, known := range []error{context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, known) {
 			return hardware.Errorf(kind, op, endpoint.Address, "%s (%w)", text, known)
@@ -73,6 +73,7 @@ func classifyError(op string, endpoint hardware.Endpoint, err error, state *call
 	return hardware.Errorf(kind, op, endpoint.Address, "%s", text)
 }
 
+// describeError returns the kind and the text of an error.
 func describeError(err error, state *callState) (hardware.Kind, string) {
 	var answer *schemas.Error
 	switch {
@@ -91,11 +92,11 @@ func describeError(err error, state *callState) (hardware.Kind, string) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return hardware.Unreachable, "no answer in time"
 	}
-	// What remains came from a decoder: JSON that does not parse or does not fit.
+	// Any other error is from a decoder: JSON that is invalid or has unexpected types.
 	return hardware.Invalid, "the BMC's answer cannot be read: " + err.Error()
 }
 
-// unwrapURL takes off the URL that net/http puts before an error; the target is named already.
+// unwrapURL removes the URL that net/http adds to an error, because hardware.Error already contains the target.
 func unwrapURL(err error) error {
 	var transport *url.Error
 	if errors.As(err, &transport) {
@@ -104,6 +105,7 @@ func unwrapURL(err error) error {
 	return err
 }
 
+// describeTransport returns the text of an error of net/http.
 func describeTransport(err error) string {
 	var (
 		unknown  x509.UnknownAuthorityError
@@ -125,7 +127,7 @@ func describeTransport(err error) string {
 	return err.Error()
 }
 
-// comeBack words a Retry-After header, which holds seconds or a date (RFC 9110 10.2.3).
+// retryTime returns the text for a Retry-After header, which contains seconds or a date (RFC 9110 10.2.3).
 func retryTime(retryAfter string) string {
 	if seconds, err := strconv.ParseUint(retryAfter, 10, 31); err == nil {
 		return fmt.Sprintf("in %d s", seconds)
@@ -133,6 +135,7 @@ func retryTime(retryAfter string) string {
 	return fmt.Sprintf("at %.40q", retryAfter)
 }
 
+// describeResponse returns the kind and the text of a response that is not a success.
 func describeResponse(answer *schemas.Error, state *callState) (hardware.Kind, string) {
 	status := answer.HTTPReturnedStatusCode
 	text := fmt.Sprintf("HTTP %d %s", status, http.StatusText(status))
@@ -149,10 +152,10 @@ func describeResponse(answer *schemas.Error, state *callState) (hardware.Kind, s
 	return kind, text
 }
 
-// registry reads the messages of a refusal, and the kind that they tell, "" when they tell none.
+// registryMessages returns the messages of a refusal and the kind for their MessageKeys, "" when there is none.
 func registryMessages(answer *schemas.Error) (kind hardware.Kind, messages []string) {
 	if len(answer.ExtendedInfos) == 0 {
-		// gofish puts a body that is no Redfish error into Message: an HTML page, or worse. It is left out.
+		// gofish puts a body that is not a Redfish error, such as an HTML page, into Message. It is left out.
 		if answer.Code != "" && answer.Message != "" {
 			messages = append(messages, answer.Message)
 		}
@@ -169,6 +172,7 @@ func registryMessages(answer *schemas.Error) (kind hardware.Kind, messages []str
 	return kind, messages
 }
 
+// statusKind returns the kind for an HTTP status.
 func statusKind(status int) hardware.Kind {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -190,10 +194,10 @@ func statusKind(status int) hardware.Kind {
 	return hardware.Invalid
 }
 
-// messageKey is the last part of "Base.1.8.PropertyUnknown" (also without registry and version).
+// messageKey returns the last part of "Base.1.8.PropertyUnknown". Registry and version may be missing.
 func messageKey(id string) string { return id[strings.LastIndexByte(id, '.')+1:] }
 
-// Status is the status of a refused request in err's chain, or 0.
+// statusOf returns the HTTP status of a refused request in the chain of err, or 0.
 func statusOf(err error) int {
 	var answer *schemas.Error
 	if errors.As(err, &answer) {
@@ -202,7 +206,7 @@ func statusOf(err error) int {
 	return 0
 }
 
-// scrub makes text from a BMC fit for a status: secrets out, one line, bounded.
+// redact returns the text without secrets, in one line and of limited length, so that it can be put into a status.
 func redact(text string, endpoint hardware.Endpoint, token string) string {
 	secrets := []string{endpoint.Password, token}
 	if len(endpoint.Username) > 2 { // shorter ones occur in any word
@@ -228,7 +232,7 @@ func redact(text string, endpoint hardware.Endpoint, token string) string {
 	return text
 }
 
-// forms are the ways in which a BMC may echo a secret: as it is, as a URL holds it, as JSON holds it.
+// encodedForms returns the forms in which a BMC may repeat a secret: unchanged, and as encoded in a URL or in JSON.
 func encodedForms(secret string) []string {
 	all := []string{secret, url.QueryEscape(secret), url.PathEscape(secret), strings.Trim(fmt.Sprintf("%q", secret), `"`)}
 	if quoted, err := json.Marshal(secret); err == nil {
@@ -237,7 +241,7 @@ func encodedForms(secret string) []string {
 	return all
 }
 
-// Says tells whether the BMC's refusal carries the message key.
+// hasMessage reports whether the refusal of the BMC contains the message key.
 func hasMessage(err error, key string) bool {
 	var answer *schemas.Error
 	if !errors.As(err, &answer) {
@@ -251,8 +255,7 @@ func hasMessage(err error, key string) bool {
 	return false
 }
 
-// Passing tells whether a failure only means that this resource cannot be had now; any other would befall every further
-// request as well.
+// isResourceError reports whether the failure concerns only this resource. After any other failure every further request would fail too.
 func isResourceError(err error) bool {
 	kind, _ := describeError(err, nil)
 	status := statusOf(err)
@@ -260,7 +263,7 @@ func isResourceError(err error) bool {
 	return !lost && !errors.Is(err, errTooMany)
 }
 
-// Guard turns a panic, which the parser of a BMC's nonsense may cause, into an error.
+// recoverPanic runs work and returns a panic as an error. A malformed response may cause a panic in the parser.
 func recoverPanic(work func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

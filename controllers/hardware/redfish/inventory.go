@@ -12,13 +12,13 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// Inventory implements hardware.BMC. A collection that is missing, not loaded yet or refused leaves its member empty; a BMC
-// that stops answering is an error. SystemUUID stays empty: the UUID that a BMC reports is compared with nothing.
+// Inventory implements hardware.BMC. When a collection is missing, not loaded yet or refused, its field is empty. When the BMC stops
+// responding, Inventory fails. SystemUUID is always empty, because the UUID that a BMC reports is never compared.
 func (b *bmc) Inventory(ctx context.Context) (hardware.Inventory, error) {
 	var inventory hardware.Inventory
-	err := b.do(ctx, "read inventory", func(c *conn) error {
-		inventory = hardware.Inventory{} // a second run after a new login starts afresh
-		s, err := c.system()
+	err := b.call(ctx, "read inventory", func(c *conn) error {
+		inventory = hardware.Inventory{} // the function runs a second time after a new login
+		s, err := c.serverSystem()
 		if err != nil {
 			return err
 		}
@@ -26,7 +26,7 @@ func (b *bmc) Inventory(ctx context.Context) (hardware.Inventory, error) {
 		inventory.Model = strings.TrimSpace(s.Model)
 		inventory.SerialNumber = strings.TrimSpace(s.SerialNumber)
 		inventory.BIOSVersion = s.BiosVersion
-		for _, read := range []func(*system, *hardware.Inventory) error{c.processors, c.memory, c.nics, c.disks, c.pciDevices} {
+		for _, read := range []func(*system, *hardware.Inventory) error{c.readProcessors, c.readMemory, c.readNICs, c.readDisks, c.readPCIDevices} {
 			if err := read(s, &inventory); err != nil {
 				return err
 			}
@@ -39,9 +39,8 @@ func (b *bmc) Inventory(ctx context.Context) (hardware.Inventory, error) {
 	return inventory, nil
 }
 
-// optional drops a failure that only means that this resource cannot be had now, and keeps one that would befall every
-// further request.
-func (c *conn) optional(err error, uri string) error {
+// skipResourceError returns nil for a failure of this resource alone, and the error when every further request would fail too.
+func (c *conn) skipResourceError(err error, uri string) error {
 	if err == nil || !isResourceError(err) {
 		return err
 	}
@@ -49,19 +48,20 @@ func (c *conn) optional(err error, uri string) error {
 	return nil
 }
 
-// each reads the members of a collection one after the other, those that can be read.
-func each[T any, PT schemas.GenericSchemaObjectPointer[T]](c *conn, collection string, visit func(*T)) error {
+// forEachMember reads the members of a collection one after the other and calls visit with those that can be read.
+func forEachMember[T any, PT schemas.GenericSchemaObjectPointer[T]](c *conn, collection string, visit func(*T)) error {
 	if collection == "" {
 		return nil
 	}
-	members, err := c.members(collection)
+	collectionMembers, err := c.collectionMembers(collection)
 	if err != nil {
-		return c.optional(err, collection)
+		return c.skipResourceError(err, collection)
 	}
-	return eachOf[T, PT](c, members, visit)
+	return forEachResource[T, PT](c, collectionMembers, visit)
 }
 
-func eachOf[T any, PT schemas.GenericSchemaObjectPointer[T]](c *conn, uris []string, visit func(*T)) error {
+// forEachResource reads the resources one after the other and calls visit with those that can be read.
+func forEachResource[T any, PT schemas.GenericSchemaObjectPointer[T]](c *conn, uris []string, visit func(*T)) error {
 	for _, uri := range uris {
 		if uri == "" {
 			continue
@@ -69,17 +69,18 @@ func eachOf[T any, PT schemas.GenericSchemaObjectPointer[T]](c *conn, uris []str
 		item, err := schemas.GetObject[T, PT](c.api, uri)
 		if err == nil {
 			visit(item)
-		} else if err := c.optional(err, uri); err != nil {
+		} else if err := c.skipResourceError(err, uri); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *conn) processors(s *system, inventory *hardware.Inventory) error {
+// readProcessors sets CPUModel, CPUThreads and Architecture.
+func (c *conn) readProcessors(s *system, inventory *hardware.Inventory) error {
 	inventory.CPUModel = strings.TrimSpace(s.ProcessorSummary.Model)
 	threads := 0
-	err := each(c, s.links.Processors.String(), func(p *schemas.Processor) {
+	err := forEachMember(c, s.links.Processors.String(), func(p *schemas.Processor) {
 		if p.ProcessorType != "" && p.ProcessorType != schemas.CPUProcessorType || p.Status.State == schemas.AbsentState {
 			return
 		}
@@ -96,7 +97,7 @@ func (c *conn) processors(s *system, inventory *hardware.Inventory) error {
 	return err
 }
 
-// architecture is in Go's and Kubernetes' words.
+// architecture returns the architecture as Go and Kubernetes name it.
 func architecture(p *schemas.Processor) string {
 	switch string(p.InstructionSet) {
 	case "x86-64":
@@ -107,24 +108,25 @@ func architecture(p *schemas.Processor) string {
 	return ""
 }
 
-func (c *conn) memory(s *system, inventory *hardware.Inventory) error {
+// readMemory sets MemoryBytes, from the summary or from the modules.
+func (c *conn) readMemory(s *system, inventory *hardware.Inventory) error {
 	if gib := s.MemorySummary.TotalSystemMemoryGiB; gib != nil && *gib > 0 && *gib < 1<<20 {
 		inventory.MemoryBytes = int64(*gib * (1 << 30))
 		return nil
 	}
-	return each(c, s.links.Memory.String(), func(m *schemas.Memory) {
+	return forEachMember(c, s.links.Memory.String(), func(m *schemas.Memory) {
 		if m.CapacityMiB != nil && *m.CapacityMiB > 0 && *m.CapacityMiB < 1<<30 {
 			inventory.MemoryBytes += int64(*m.CapacityMiB) << 20
 		}
 	})
 }
 
-// nics are known by their MAC alone: iLO 6 gives interfaces other ids at every reboot.
-func (c *conn) nics(s *system, inventory *hardware.Inventory) error {
-	err := each(c, s.links.EthernetInterfaces.String(), func(e *schemas.EthernetInterface) {
+// readNICs reads the network interfaces. They are identified by their MAC address, because iLO 6 changes their ids at every reboot.
+func (c *conn) readNICs(s *system, inventory *hardware.Inventory) error {
+	err := forEachMember(c, s.links.EthernetInterfaces.String(), func(e *schemas.EthernetInterface) {
 		mac, err := net.ParseMAC(cmp.Or(e.PermanentMACAddress, e.MACAddress))
 		if err != nil || len(mac) != 6 || mac.String() == "00:00:00:00:00:00" {
-			return // a port without an address yet cannot be told from others
+			return // a port without an address cannot be identified
 		}
 		nic := hardware.NIC{Name: e.ID, MAC: mac.String(), Up: e.LinkStatus == schemas.LinkUpLinkStatus}
 		if e.SpeedMbps != nil && *e.SpeedMbps > 0 {
@@ -137,25 +139,26 @@ func (c *conn) nics(s *system, inventory *hardware.Inventory) error {
 	return err
 }
 
-func (c *conn) disks(s *system, inventory *hardware.Inventory) error {
+// readDisks sets Disks, from the drives of all storage controllers, otherwise from SimpleStorage.
+func (c *conn) readDisks(s *system, inventory *hardware.Inventory) error {
 	var drives []string
-	err := each(c, s.links.Storage.String(), func(storage *schemas.Storage) {
+	err := forEachMember(c, s.links.Storage.String(), func(storage *schemas.Storage) {
 		var links struct{ Drives schemas.Links }
-		decode(storage.RawData, &links)
+		decodeExtra(storage.RawData, &links)
 		drives = append(drives, links.Drives.ToStrings()...)
 	})
 	if err != nil {
 		return err
 	}
-	err = eachOf(c, drives, func(d *schemas.Drive) {
+	err = forEachResource(c, drives, func(d *schemas.Drive) {
 		if d.CapacityBytes != nil && *d.CapacityBytes > 0 {
-			inventory.Disks = append(inventory.Disks, disk(d))
+			inventory.Disks = append(inventory.Disks, toDisk(d))
 		}
 	})
 	if err != nil || len(inventory.Disks) > 0 {
 		return err
 	}
-	return each(c, s.links.SimpleStorage.String(), func(simple *schemas.SimpleStorage) {
+	return forEachMember(c, s.links.SimpleStorage.String(), func(simple *schemas.SimpleStorage) {
 		for _, device := range simple.Devices {
 			if device.CapacityBytes != nil && *device.CapacityBytes > 0 {
 				inventory.Disks = append(inventory.Disks, hardware.Disk{Model: strings.TrimSpace(device.Model), SizeBytes: int64(*device.CapacityBytes)})
@@ -164,7 +167,7 @@ func (c *conn) disks(s *system, inventory *hardware.Inventory) error {
 	})
 }
 
-func disk(d *schemas.Drive) hardware.Disk {
+func toDisk(d *schemas.Drive) hardware.Disk {
 	result := hardware.Disk{
 		Model: strings.TrimSpace(d.Model), SerialNumber: strings.TrimSpace(d.SerialNumber),
 		SizeBytes: int64(*d.CapacityBytes), Rotational: d.MediaType == schemas.HDDMediaType,

@@ -15,43 +15,43 @@ const opMedia = "set virtual media"
 
 // SetVirtualMedia implements hardware.BMC.
 func (b *bmc) SetVirtualMedia(ctx context.Context, imageURL string) error {
-	return b.do(ctx, opMedia, func(c *conn) error {
-		slot, err := c.mediaSlot()
+	return b.call(ctx, opMedia, func(c *conn) error {
+		slot, err := c.findMediaSlot()
 		if err != nil {
 			return err
 		}
-		holdsMedia := slot.Image != ""
+		hasMedia := slot.Image != ""
 		if slot.Inserted != nil {
-			holdsMedia = *slot.Inserted
+			hasMedia = *slot.Inserted
 		}
 		if imageURL == "" {
-			if !holdsMedia {
+			if !hasMedia {
 				return nil
 			}
-			return c.eject(slot)
+			return c.ejectMedia(slot)
 		}
-		if holdsMedia && slot.Image == imageURL {
+		if hasMedia && slot.Image == imageURL {
 			return nil
 		}
-		if holdsMedia {
-			if err := c.eject(slot); err != nil {
+		if hasMedia {
+			if err := c.ejectMedia(slot); err != nil {
 				return err
 			}
 		}
-		return c.insert(slot, imageURL)
+		return c.insertMedia(slot, imageURL)
 	})
 }
 
-// mediaSlot finds the first slot that takes a CD: under the system in newer firmware, under its manager in older.
-func (c *conn) mediaSlot() (*schemas.VirtualMedia, error) {
-	s, err := c.system()
+// findMediaSlot returns the first virtual media slot for a CD. It is below the system in newer firmware, below its manager in older.
+func (c *conn) findMediaSlot() (*schemas.VirtualMedia, error) {
+	s, err := c.serverSystem()
 	if err != nil {
 		return nil, err
 	}
 	collections := []string{s.links.VirtualMedia.String()}
 	for _, manager := range s.links.Links.ManagedBy.ToStrings() {
 		var links struct{ VirtualMedia schemas.Link }
-		if err := c.optional(fetch(c.api, manager, &links), manager); err != nil {
+		if err := c.skipResourceError(getJSON(c.api, manager, &links), manager); err != nil {
 			return nil, err
 		}
 		collections = append(collections, links.VirtualMedia.String())
@@ -60,16 +60,16 @@ func (c *conn) mediaSlot() (*schemas.VirtualMedia, error) {
 		if collection == "" {
 			continue
 		}
-		members, err := c.members(collection)
-		if err := c.optional(err, collection); err != nil {
+		collectionMembers, err := c.collectionMembers(collection)
+		if err := c.skipResourceError(err, collection); err != nil {
 			return nil, err
 		}
-		for _, member := range members {
+		for _, member := range collectionMembers {
 			slot, err := schemas.GetObject[schemas.VirtualMedia](c.api, member)
-			if err := c.optional(err, member); err != nil {
+			if err := c.skipResourceError(err, member); err != nil {
 				return nil, err
 			}
-			if err == nil && takesCD(slot) {
+			if err == nil && isCDSlot(slot) {
 				slot.ODataID = member
 				return slot, nil
 			}
@@ -79,12 +79,13 @@ func (c *conn) mediaSlot() (*schemas.VirtualMedia, error) {
 		"neither the system %s nor its managers have virtual media for a CD image", s.ODataID)
 }
 
-func takesCD(slot *schemas.VirtualMedia) bool {
+// isCDSlot reports whether the slot accepts a CD or DVD image.
+func isCDSlot(slot *schemas.VirtualMedia) bool {
 	return slices.Contains(slot.MediaTypes, schemas.CDVirtualMediaType) || slices.Contains(slot.MediaTypes, schemas.DVDVirtualMediaType)
 }
 
-// mediaTargets are the actions' targets, which gofish keeps to itself; a slot without them is changed by PATCH.
-func mediaTargets(slot *schemas.VirtualMedia) (insert, eject string) {
+// mediaActionTargets returns the targets of the actions, which gofish does not export. A slot without them is changed with PATCH.
+func mediaActionTargets(slot *schemas.VirtualMedia) (insertMedia, ejectMedia string) {
 	var links struct {
 		Actions struct {
 			Insert struct {
@@ -96,13 +97,13 @@ func mediaTargets(slot *schemas.VirtualMedia) (insert, eject string) {
 		}
 	}
 	if err := json.Unmarshal(slot.RawData, &links); err != nil {
-		return "", "" // gofish has parsed it; other types than expected are as good as no action
+		return "", "" // gofish has parsed the resource; unexpected types are treated as a missing action
 	}
 	return links.Actions.Insert.Target, links.Actions.Eject.Target
 }
 
-func (c *conn) eject(slot *schemas.VirtualMedia) error {
-	_, target := mediaTargets(slot)
+func (c *conn) ejectMedia(slot *schemas.VirtualMedia) error {
+	_, target := mediaActionTargets(slot)
 	if target == "" {
 		return slot.Patch(slot.ODataID, map[string]any{"Image": nil, "Inserted": false})
 	}
@@ -114,16 +115,16 @@ func (c *conn) eject(slot *schemas.VirtualMedia) error {
 	return nil
 }
 
-func (c *conn) insert(slot *schemas.VirtualMedia, imageURL string) error {
-	target, _ := mediaTargets(slot)
+func (c *conn) insertMedia(slot *schemas.VirtualMedia, imageURL string) error {
+	target, _ := mediaActionTargets(slot)
 	payload := map[string]any{"Image": imageURL, "Inserted": true, "WriteProtected": true}
 	if target == "" {
 		return slot.Patch(slot.ODataID, payload)
 	}
 	resp, err := c.api.Post(target, payload)
-	if err != nil && vendorSaysAttached(err) {
-		// iDRAC can hold stale media (VRM0021) while the slot says that nothing is inserted.
-		if err := c.eject(slot); err != nil {
+	if err != nil && isMediaAttachedError(err) {
+		// iDRAC may have media attached (VRM0021) although the slot reports that nothing is inserted.
+		if err := c.ejectMedia(slot); err != nil {
 			return err
 		}
 		resp, err = c.api.Post(target, payload)
@@ -135,7 +136,8 @@ func (c *conn) insert(slot *schemas.VirtualMedia, imageURL string) error {
 	return nil
 }
 
-func vendorSaysAttached(err error) bool {
+// isMediaAttachedError reports whether the BMC refused because other media are attached.
+func isMediaAttachedError(err error) bool {
 	switch statusOf(err) {
 	case http.StatusBadRequest, http.StatusConflict, http.StatusInternalServerError:
 	default:

@@ -14,8 +14,8 @@ import (
 // PowerState implements hardware.BMC.
 func (b *bmc) PowerState(ctx context.Context) (hardware.PowerState, error) {
 	state := hardware.PowerUnknown
-	err := b.do(ctx, "read power state", func(c *conn) error {
-		s, err := c.system()
+	err := b.call(ctx, "read power state", func(c *conn) error {
+		s, err := c.serverSystem()
 		if err != nil {
 			return err
 		}
@@ -42,13 +42,13 @@ func powerState(reported schemas.PowerState) hardware.PowerState {
 // SetPower implements hardware.BMC.
 func (b *bmc) SetPower(ctx context.Context, action hardware.PowerAction) error {
 	op := "set power " + string(action)
-	return b.do(ctx, op, func(c *conn) error {
-		s, err := c.system()
+	return b.call(ctx, op, func(c *conn) error {
+		s, err := c.serverSystem()
 		if err != nil {
 			return err
 		}
 		state := powerState(s.PowerState)
-		if holds(action, state) {
+		if isInEffect(action, state) {
 			return nil
 		}
 		reset := s.links.Actions.Reset
@@ -64,18 +64,18 @@ func (b *bmc) SetPower(ctx context.Context, action hardware.PowerAction) error {
 			return hardware.Errorf(hardware.Unsupported, op, b.endpoint.Address,
 				"with power %s it needs a reset type that this BMC does not offer: [%s]", state, strings.Join(allowed, " "))
 		}
-		// Not gofish's Reset, see the package comment.
+		// gofish's Reset is not used, see the package comment.
 		resp, err := c.api.Post(reset.Target, map[string]string{"ResetType": kind})
 		if err == nil {
 			schemas.DeferredCleanupHTTPResponse(resp)
 			return nil
 		}
-		return c.forgive(err, action)
+		return c.ignoreIfInEffect(err, action)
 	})
 }
 
-// holds tells whether there is nothing to do for the action.
-func holds(action hardware.PowerAction, state hardware.PowerState) bool {
+// isInEffect reports whether the power state is already the result of the action.
+func isInEffect(action hardware.PowerAction, state hardware.PowerState) bool {
 	switch action {
 	case hardware.TurnOn:
 		return state == hardware.PowerOn || state == hardware.PowerTurningOn
@@ -87,44 +87,45 @@ func holds(action hardware.PowerAction, state hardware.PowerState) bool {
 	return false
 }
 
-// resetType picks what the BMC offers for the action; empty: nothing fits. PushPowerButton toggles, so it is taken only as
-// the last resort, from a state that is certain, and never to cut the power: a running system takes a push as a request.
+// resetType returns the reset type for the action from those that the BMC allows; "" when there is none. PushPowerButton toggles the power,
+// so it is the last choice and used only from a known state. It is never used to cut the power, because a running operating system
+// treats a push as a request that it may ignore.
 func resetType(action hardware.PowerAction, state hardware.PowerState, allowed []string) string {
-	var wanted []string
+	var candidates []string
 	switch action {
 	case hardware.TurnOn:
-		wanted = []string{"On", "ForceOn"}
+		candidates = []string{"On", "ForceOn"}
 		if state == hardware.PowerOff {
-			wanted = append(wanted, "PushPowerButton")
+			candidates = append(candidates, "PushPowerButton")
 		}
 	case hardware.TurnOff:
-		wanted = []string{"ForceOff"}
+		candidates = []string{"ForceOff"}
 	case hardware.ShutDown:
-		wanted = []string{"GracefulShutdown"}
+		candidates = []string{"GracefulShutdown"}
 		if state == hardware.PowerOn {
-			wanted = append(wanted, "PushPowerButton")
+			candidates = append(candidates, "PushPowerButton")
 		}
 	case hardware.Restart:
-		// Most BMCs refuse to restart what is off.
+		// Most BMCs refuse to restart a server that is off.
 		if state == hardware.PowerOff {
 			return resetType(hardware.TurnOn, state, allowed)
 		}
-		wanted = []string{"ForceRestart", "PowerCycle"}
+		candidates = []string{"ForceRestart", "PowerCycle"}
 	default:
 		return ""
 	}
 	if len(allowed) == 0 {
-		return wanted[0]
+		return candidates[0]
 	}
-	for _, w := range wanted {
-		if slices.Contains(allowed, w) {
-			return w
+	for _, candidate := range candidates {
+		if slices.Contains(allowed, candidate) {
+			return candidate
 		}
 	}
 	return ""
 }
 
-// allowedResets are the reset types the BMC advertises, in the system or in its ActionInfo; none means it does not say.
+// allowedResets returns the reset types that the BMC lists in the system or in its ActionInfo; none when it lists none.
 func (c *conn) allowedResets(s *system) ([]string, error) {
 	reset := s.links.Actions.Reset
 	if len(reset.Allowable) > 0 || reset.ActionInfo == "" {
@@ -136,9 +137,9 @@ func (c *conn) allowedResets(s *system) ([]string, error) {
 			AllowableValues []string
 		}
 	}
-	err := fetch(c.api, reset.ActionInfo, &info)
+	err := getJSON(c.api, reset.ActionInfo, &info)
 	if statusOf(err) >= 400 && statusOf(err) != 401 {
-		return nil, nil // advertised and not there: as if it had said nothing
+		return nil, nil // the ActionInfo does not exist, so the BMC lists none
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reset action info: %w", err)
@@ -151,14 +152,14 @@ func (c *conn) allowedResets(s *system) ([]string, error) {
 	return nil, nil
 }
 
-// forgive drops the refusal of a power change that holds by now: iDRAC answers 409 and iLO 400 to that.
-func (c *conn) forgive(refusal error, action hardware.PowerAction) error {
+// ignoreIfInEffect returns nil when the action was refused because the server is already in that state: iDRAC responds with 409, iLO with 400.
+func (c *conn) ignoreIfInEffect(refusal error, action hardware.PowerAction) error {
 	status := statusOf(refusal)
 	if status != 400 && status != 409 {
 		return refusal
 	}
-	s, err := c.system()
-	if err == nil && holds(action, powerState(s.PowerState)) {
+	s, err := c.serverSystem()
+	if err == nil && isInEffect(action, powerState(s.PowerState)) {
 		return nil
 	}
 	return refusal

@@ -15,32 +15,32 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// session is an open session at one BMC.
+// session is the session at one BMC with one set of credentials.
 type session struct {
 	address string
-	// lock lets one goroutine log in; a channel, so that the others can give up waiting.
+	// lock allows one goroutine to log in or out. It is a channel, so that the others can stop waiting when their context ends.
 	lock chan struct{}
 
-	// Under Client.mu:
+	// The next two are guarded by Client.mu.
 	usedAt   time.Time
 	inFlight int
 
-	// Under lock:
+	// login is guarded by lock; nil before the first login.
 	login *login
 }
 
-// login is what a login yields. It does not change.
+// login is the result of a login. Except for system it does not change.
 type login struct {
 	transport *transport
 	api       *gofish.APIClient
 	root      rootLinks
-	// path is the session's resource, deleted at logout.
+	// path is the resource of the session, which logout deletes.
 	path string
-	// systems remembers which system was found, so that only the first call searches. Under Client.mu.
+	// system is the path of the system that was found, so that only the first call searches. It is guarded by Client.mu.
 	system string
 }
 
-// rootLinks are the members of the service root that we follow.
+// rootLinks are the links of the service root that are used.
 type rootLinks struct {
 	Systems  schemas.Link
 	Managers schemas.Link
@@ -55,44 +55,44 @@ type bmc struct {
 	key      sessionKey
 }
 
-// conn is one call's view of a session.
+// conn is a session in use by one call.
 type conn struct {
 	bmc   *bmc
 	login *login
-	// api carries the call's context.
+	// api is the gofish client with the context of the call.
 	api *gofish.APIClient
 }
 
-// do runs one call of the port: with a session, again once with a new one when the BMC has forgotten it, and with
-// every failure, a panic in the parser included, as a *hardware.Error.
-func (b *bmc) do(ctx context.Context, op string, work func(*conn) error) error {
+// call runs work with a session. When the BMC has lost the session, it runs work once more with a new one. It returns every failure as a
+// *hardware.Error, including a panic in the parser.
+func (b *bmc) call(ctx context.Context, op string, work func(*conn) error) error {
 	ctx, state := withCallState(ctx)
-	s, err := b.client.acquire(b)
+	s, err := b.client.acquireSession(b)
 	if err != nil {
 		return classifyError(op, b.endpoint, err, state, "")
 	}
-	defer b.client.release(s)
-	var used *login
+	defer b.client.releaseSession(s)
+	var lost *login
 	for {
 		var l *login
 		fresh := false
-		if err := recoverPanic(func() (err error) { l, fresh, err = b.client.open(ctx, b, s, used); return err }); err != nil {
+		if err := recoverPanic(func() (err error) { l, fresh, err = b.client.ensureLogin(ctx, b, s, lost); return err }); err != nil {
 			return classifyError("open session", b.endpoint, err, state, "")
 		}
 		err := recoverPanic(func() error { return work(&conn{bmc: b, login: l, api: l.api.WithContext(ctx)}) })
 		if err == nil {
 			return nil
 		}
-		if !fresh && used == nil && statusOf(err) == http.StatusUnauthorized {
-			used = l
+		if !fresh && lost == nil && statusOf(err) == http.StatusUnauthorized {
+			lost = l
 			continue
 		}
 		return classifyError(op, b.endpoint, err, state, l.transport.token)
 	}
 }
 
-// acquire finds or makes the pool's entry for the BMC, not logged in yet.
-func (c *Client) acquire(b *bmc) (*session, error) {
+// acquireSession returns the session for the BMC from the pool, and adds it when it is missing. It does not log in.
+func (c *Client) acquireSession(b *bmc) (*session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -108,93 +108,96 @@ func (c *Client) acquire(b *bmc) (*session, error) {
 	return s, nil
 }
 
-func (c *Client) release(s *session) {
+// releaseSession marks the end of a call that uses the session.
+func (c *Client) releaseSession(s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.inFlight--
 	s.usedAt = c.options.Clock()
 }
 
-// open returns the session's login, and logs in when there is none or the one there is the stale one. fresh tells that
-// this call logged in.
-func (c *Client) open(ctx context.Context, b *bmc, s *session, stale *login) (l *login, fresh bool, err error) {
+// ensureLogin returns the login of the session. It logs in when there is no login, or when it is the one that the BMC has lost. fresh
+// is true when this call has logged in.
+func (c *Client) ensureLogin(ctx context.Context, b *bmc, s *session, staleLogin *login) (l *login, fresh bool, err error) {
 	select {
 	case s.lock <- struct{}{}:
 		defer func() { <-s.lock }()
 	case <-ctx.Done():
 		return nil, false, ctx.Err()
 	}
-	if s.login != nil && s.login != stale {
+	if s.login != nil && s.login != staleLogin {
 		return s.login, false, nil
 	}
 	if s.login != nil {
 		s.login.transport.CloseIdleConnections()
 		s.login = nil
 	}
-	if err := c.heldBack(b); err != nil {
+	if err := c.checkRefused(b); err != nil {
 		return nil, false, err
 	}
 	l, err = c.logIn(ctx, b)
 	if err != nil {
-		c.remember(b, err)
+		c.recordRefusal(b, err)
 		return nil, false, err
 	}
 	s.login = l
-	// Sessions with former credentials at this address have no future, and BMCs allow few.
-	for _, old := range c.take(func(key sessionKey, other *session) bool {
+	// Sessions with former credentials at this address are not used any more, and BMCs allow few sessions.
+	for _, old := range c.removeSessions(func(key sessionKey, other *session) bool {
 		return key != b.key && other.address == s.address && other.inFlight == 0
 	}) {
-		c.logoutQuietly(ctx, old)
+		c.logoutAndLog(ctx, old)
 	}
 	return l, true, nil
 }
 
-// heldBack refuses credentials that the BMC refused a moment ago.
-func (c *Client) heldBack(b *bmc) error {
+// checkRefused refuses credentials that the BMC has recently refused.
+func (c *Client) checkRefused(b *bmc) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	until, ok := c.refused[b.key]
+	until, ok := c.refusedUntil[b.key]
 	if !ok {
 		return nil
 	}
 	if c.options.Clock().Before(until) {
 		return errCredentialsRefused
 	}
-	delete(c.refused, b.key)
+	delete(c.refusedUntil, b.key)
 	return nil
 }
 
-func (c *Client) remember(b *bmc, err error) {
+// recordRefusal records that the BMC refused the credentials, if that is the error, and removes expired records.
+func (c *Client) recordRefusal(b *bmc, err error) {
 	if status := statusOf(err); status != http.StatusUnauthorized && status != http.StatusForbidden {
 		return
 	}
 	now := c.options.Clock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for key, until := range c.refused {
+	for key, until := range c.refusedUntil {
 		if !now.Before(until) {
-			delete(c.refused, key)
+			delete(c.refusedUntil, key)
 		}
 	}
-	c.refused[b.key] = now.Add(c.options.CredentialBackoff)
+	c.refusedUntil[b.key] = now.Add(c.options.CredentialBackoff)
 }
 
+// logIn opens a session at the BMC.
 func (c *Client) logIn(ctx context.Context, b *bmc) (*login, error) {
 	c.mu.Lock()
-	gate := c.gate(b.endpoint.Address)
+	gate := c.addressGate(b.endpoint.Address)
 	c.mu.Unlock()
 	w, err := newTransport(b.endpoint, gate, c.options.Timeout)
 	if err != nil {
 		return nil, err
 	}
 	api, err := gofish.ConnectContext(ctx, gofish.ClientConfig{
-		Endpoint: b.endpoint.Address, HTTPClient: &http.Client{Transport: w, CheckRedirect: followReads}, NoModifyTransport: true, ReuseConnections: true,
+		Endpoint: b.endpoint.Address, HTTPClient: &http.Client{Transport: w, CheckRedirect: redirectPolicy}, NoModifyTransport: true, ReuseConnections: true,
 	})
 	if err != nil {
 		return nil, err
 	}
 	l := &login{transport: w, api: api}
-	if err := fetch(api, schemas.DefaultServiceRoot, &l.root); err != nil {
+	if err := getJSON(api, schemas.DefaultServiceRoot, &l.root); err != nil {
 		return nil, err
 	}
 	sessions := l.root.Links.Sessions.String()
@@ -214,15 +217,16 @@ func (c *Client) logIn(ctx context.Context, b *bmc) (*login, error) {
 	return l, nil
 }
 
-// followReads keeps a change from being followed: a redirected POST becomes a GET, whose success would say nothing.
-func followReads(_ *http.Request, via []*http.Request) error {
+// redirectPolicy follows redirects of GET requests only. net/http turns a redirected POST into a GET, whose success would look like a
+// success of the change.
+func redirectPolicy(_ *http.Request, via []*http.Request) error {
 	if via[0].Method != http.MethodGet || len(via) > 5 {
 		return http.ErrUseLastResponse
 	}
 	return nil
 }
 
-// sessionPath is where the session can be deleted: Location, or the body's @odata.id where a BMC leaves that out.
+// sessionPath returns the resource of the new session: the header Location, or @odata.id in the body where a BMC leaves out the header.
 func sessionPath(resp *http.Response) string {
 	if location, err := url.Parse(resp.Header.Get("Location")); err == nil && location.Path != "" {
 		return location.RequestURI()
@@ -231,12 +235,12 @@ func sessionPath(resp *http.Response) string {
 		ID string `json:"@odata.id"`
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&body); err != nil {
-		return "" // nothing to log out of; the session expires at the BMC
+		return "" // the session cannot be deleted; it expires at the BMC
 	}
 	return body.ID
 }
 
-// logout ends the session at the BMC. A session that is gone there is no error.
+// logout ends the session at the BMC. It succeeds when the session no longer exists there.
 func (s *session) logout(ctx context.Context) error {
 	select {
 	case s.lock <- struct{}{}:
@@ -266,8 +270,8 @@ func (s *session) logout(ctx context.Context) error {
 	return nil
 }
 
-// fetch reads a resource into a plain value.
-func fetch(api *gofish.APIClient, path string, into any) error {
+// getJSON reads a resource and decodes it.
+func getJSON(api *gofish.APIClient, path string, into any) error {
 	resp, err := api.Get(path)
 	if err != nil {
 		return err

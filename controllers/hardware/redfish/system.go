@@ -11,13 +11,13 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// system is a ComputerSystem with the members that gofish keeps to itself.
+// system is a ComputerSystem with the members that gofish does not export.
 type system struct {
 	*schemas.ComputerSystem
 	links systemLinks
 }
 
-// systemLinks are members of a ComputerSystem (DSP0268) that gofish does not export, or reads only through goroutines.
+// systemLinks are members of a ComputerSystem (DSP0268) that gofish does not export, or reads only in goroutines.
 type systemLinks struct {
 	Actions struct {
 		Reset struct {
@@ -41,13 +41,13 @@ type systemLinks struct {
 	}
 }
 
-// controllable tells whether this system can be powered and booted: what a second system such as an HGX baseboard lacks.
-func (s *system) controllable() bool {
+// isControllable reports whether this system has a reset action and a boot override. A second system such as an HGX baseboard has not.
+func (s *system) isControllable() bool {
 	return s.links.Actions.Reset.Target != "" && len(s.links.Boot) > 0
 }
 
-// system reads the server's ComputerSystem, which is found on the first call of a session.
-func (c *conn) system() (*system, error) {
+// serverSystem reads the ComputerSystem of the server. The first call of a session finds it.
+func (c *conn) serverSystem() (*system, error) {
 	if p := c.bmc.endpoint.SystemPath; p != "" {
 		return c.readSystem(p)
 	}
@@ -67,6 +67,7 @@ func (c *conn) system() (*system, error) {
 	return found, nil
 }
 
+// readSystem reads the system at the path.
 func (c *conn) readSystem(uri string) (*system, error) {
 	read, err := schemas.GetObject[schemas.ComputerSystem](c.api, uri)
 	if err != nil {
@@ -78,29 +79,29 @@ func (c *conn) readSystem(uri string) (*system, error) {
 			return nil, err
 		}
 	}
-	// null parses too, and so does any object that is something else.
-	if s.PowerState == "" && !s.controllable() {
+	// null and any other object can be decoded too.
+	if s.PowerState == "" && !s.isControllable() {
 		return nil, fmt.Errorf("%w: %s has no members of a ComputerSystem", errMalformed, uri)
 	}
-	// What the BMC calls itself is not trusted for later requests: some leave it out or name another host's form.
+	// The id that the BMC reports is not used for later requests, because some BMCs leave it out or report another path.
 	s.ODataID = uri
 	return s, nil
 }
 
-// findSystem chooses among the members of the Systems collection.
+// findSystem returns the system of the server from the Systems collection.
 func (c *conn) findSystem() (*system, error) {
 	const op = "find the server's system"
 	collection := c.login.root.Systems.String()
 	if collection == "" {
 		collection = "/redfish/v1/Systems"
 	}
-	members, err := c.members(collection)
+	collectionMembers, err := c.collectionMembers(collection)
 	if err != nil {
 		return nil, err
 	}
 	var candidates []string
-	for _, member := range members {
-		// NVIDIA's HGX baseboard is a ComputerSystem of type Physical with a reset of its own, and is not the server.
+	for _, member := range collectionMembers {
+		// NVIDIA's HGX baseboard is a ComputerSystem of type Physical with a reset action, and is not the server.
 		if !strings.HasPrefix(path.Base(member), "HGX_") {
 			candidates = append(candidates, member)
 		}
@@ -108,26 +109,26 @@ func (c *conn) findSystem() (*system, error) {
 	if len(candidates) == 1 {
 		return c.readSystem(candidates[0])
 	}
-	var fit []*system
+	var matches []*system
 	for _, candidate := range candidates {
 		s, err := c.readSystem(candidate)
 		if err != nil {
 			return nil, err
 		}
-		if (s.SystemType == "" || s.SystemType == schemas.PhysicalSystemType) && s.controllable() {
-			fit = append(fit, s)
+		if (s.SystemType == "" || s.SystemType == schemas.PhysicalSystemType) && s.isControllable() {
+			matches = append(matches, s)
 		}
 	}
-	if len(fit) == 1 {
-		return fit[0], nil
+	if len(matches) == 1 {
+		return matches[0], nil
 	}
 	return nil, hardware.Errorf(hardware.Invalid, op, c.bmc.endpoint.Address,
 		"%d of the systems [%s] can be powered and booted, expected 1: put the path of the server's system into the BMC address",
-		len(fit), strings.Join(members, " "))
+		len(matches), strings.Join(collectionMembers, " "))
 }
 
-// members lists a collection, following its pages. gofish's own readers are not used, see the package comment.
-func (c *conn) members(uri string) ([]string, error) {
+// collectionMembers returns the members of a collection from all its pages. gofish's readers are not used, see the package comment.
+func (c *conn) collectionMembers(uri string) ([]string, error) {
 	var all []string
 	for uri != "" {
 		page, err := schemas.GetCollection(c.api, uri)

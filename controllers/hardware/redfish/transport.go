@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// maxBody is far above the largest resource seen (a System of about 60 KiB).
+	// maxBody is far above the largest known resource (a System of about 60 KiB).
 	maxBody = 8 << 20
-	// maxRequests bounds one call: an HGX server's whole inventory takes about 300 requests, a collection that links to
-	// itself would take for ever.
+	// maxRequests is the maximum number of requests of one call. The inventory of an HGX server takes about 300 requests; a collection
+	// that links to itself would never end.
 	maxRequests = 1000
 )
 
@@ -30,33 +30,33 @@ var (
 	errTooLarge    = fmt.Errorf("the BMC's answer is larger than %d bytes", maxBody)
 )
 
-// Call is what one call of the port knows of its requests.
+// callState is the state of the requests of one call.
 type callState struct {
 	requests int
-	// retryAfter is the Retry-After header of the last answer.
+	// retryAfter is the Retry-After header of the last response.
 	retryAfter string
 }
 
 type callStateKey struct{}
 
-// WithCall makes a context whose requests count together.
+// withCallState returns a context whose requests are counted together.
 func withCallState(ctx context.Context) (context.Context, *callState) {
 	state := &callState{}
 	return context.WithValue(ctx, callStateKey{}, state), state
 }
 
-// Transport is the way to one BMC: one request at a time, to that host only, each with a time-out, bodies read whole.
+// transport sends requests to one BMC: one at a time, to that host only, and each with a time-out. It reads every body completely.
 type transport struct {
 	base    *http.Transport
 	scheme  string
 	host    string
 	gate    chan struct{}
 	timeout time.Duration
-	// Token is sent as X-Auth-Token once there is a session.
+	// token is sent as X-Auth-Token when there is a session.
 	token string
 }
 
-// New makes the way to the endpoint. Whoever shares the gate, a channel with room for one, takes turns.
+// newTransport returns a transport to the endpoint. Transports with the same gate, a channel of capacity 1, send one request at a time.
 func newTransport(e hardware.Endpoint, gate chan struct{}, timeout time.Duration) (*transport, error) {
 	address, err := url.Parse(e.Address)
 	if err != nil {
@@ -65,7 +65,7 @@ func newTransport(e hardware.Endpoint, gate chan struct{}, timeout time.Duration
 	return &transport{base: newHTTPTransport(e, timeout), scheme: address.Scheme, host: address.Host, gate: gate, timeout: timeout}, nil
 }
 
-// CloseIdleConnections closes what is kept open for further requests.
+// CloseIdleConnections closes the connections that are kept for further requests.
 func (w *transport) CloseIdleConnections() { w.base.CloseIdleConnections() }
 
 func newHTTPTransport(e hardware.Endpoint, timeout time.Duration) *http.Transport {
@@ -74,7 +74,7 @@ func newHTTPTransport(e hardware.Endpoint, timeout time.Duration) *http.Transpor
 		config.RootCAs = x509.NewCertPool()
 		config.RootCAs.AppendCertsFromPEM(e.CABundle)
 	}
-	// No proxy: BMC networks are closed, and credentials must not pass through whatever the environment names.
+	// There is no proxy, because credentials of BMCs must not be sent through a proxy from the environment.
 	return &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: timeout}).DialContext,
 		TLSClientConfig:     config,
@@ -91,7 +91,7 @@ func (w *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok {
 		state = &callState{}
 	}
-	// gofish joins links to the address as text, so that a link like "@elsewhere/" would carry the token away.
+	// gofish joins links to the address as text, so a link such as "@elsewhere/" would send the token to another host.
 	if req.URL.Scheme != w.scheme || req.URL.Host != w.host || req.URL.User != nil {
 		return nil, errForeignHost
 	}
@@ -115,7 +115,7 @@ func (w *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
-	_ = resp.Body.Close() // the body is read or broken; closing cannot tell more
+	_ = resp.Body.Close() // the body has been read or is broken, so an error of closing it does not matter
 	if err != nil {
 		return nil, fmt.Errorf("the answer broke off: %w", err)
 	}
