@@ -108,3 +108,38 @@ func TestTheInventoryIsStoredWithTheNextProgressOrTheResult(t *testing.T) {
 		})
 	}
 }
+
+func TestProgressIsDueAfterAnIntervalByQuartersOrAfterSixIntervals(t *testing.T) {
+	session := Session{StepAt: start, AttemptStatus: hardware.AttemptStatus{Step: hardware.StepWriting, DoneBytes: 100, TotalBytes: 400}}
+	for _, c := range []struct {
+		after    time.Duration
+		step     hardware.Step
+		done     int64
+		expected bool
+	}{
+		{9 * time.Second, hardware.StepVerifying, 400, false},
+		{10 * time.Second, hardware.StepVerifying, 100, true},
+		{10 * time.Second, hardware.StepWriting, 199, false},
+		{10 * time.Second, hardware.StepWriting, 200, true},
+		{59 * time.Second, hardware.StepWriting, 101, false},
+		{60 * time.Second, hardware.StepWriting, 101, true},
+	} {
+		progress := protocol.Progress{Step: c.step, DoneBytes: c.done, TotalBytes: 400}
+		if due := (agentReport{storedAt: start}).isDue(session, progress, start.Add(c.after), 10*time.Second); due != c.expected {
+			t.Errorf("%s with %d bytes after %s: due is %t, expected %t", c.step, c.done, c.after, due, c.expected)
+		}
+	}
+}
+
+func TestASessionIsOpenFromThePowerOnUntilTheDeadline(t *testing.T) {
+	session := Session{AttemptStatus: hardware.AttemptStatus{Number: 1, State: hardware.AttemptRunning}, OpenedAt: start, Deadline: start.Add(time.Hour)}
+	for after, expected := range map[time.Duration]bool{-1: false, 0: true, time.Hour - 1: true, time.Hour: false} {
+		if open := isOpen(session, start.Add(after)); open != expected {
+			t.Errorf("%s after the power-on: open is %t, expected %t", after, open, expected)
+		}
+	}
+	session.Number = 0
+	if isOpen(session, start) {
+		t.Error("a session without an attempt is open")
+	}
+}

@@ -2,6 +2,7 @@ package netboot
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 )
@@ -19,6 +20,16 @@ func FuzzATokenThatVerifiesWasSignedByUs(f *testing.F) {
 			t.Errorf("%q passed as %+v", token, c)
 		}
 	})
+}
+
+func TestATokenHasAHostUIDOfAtMost256Bytes(t *testing.T) {
+	key, now := bytes.Repeat([]byte{1}, 32), time.Unix(1_800_000_000, 0)
+	for length, expected := range map[int]bool{0: false, 1: true, 256: true, 257: false} {
+		token := signToken(key, claims{hostUID: strings.Repeat("u", length), attempt: 1, boot: 1, expires: now.Add(time.Second)})
+		if _, err := verifyToken(key, token, now); (err == nil) != expected {
+			t.Errorf("a host UID of %d bytes: %v, expected valid: %t", length, err, expected)
+		}
+	}
 }
 
 func FuzzAMACThatParsesIsCanonicalAndParsesAgain(f *testing.F) {

@@ -195,6 +195,7 @@ func TestTheAgentIsServedToAnOpenAttemptOnly(t *testing.T) {
 		"succeeded":                  {func(s *Session) { s.State = hardware.AttemptSucceeded }, exitScript},
 		"done, about to reboot":      {func(s *Session) { s.Step = hardware.StepFinishing }, exitScript},
 		"failed":                     {func(s *Session) { s.State = hardware.AttemptFailed }, holdScript},
+		"no attempt but a failure":   {func(s *Session) { s.Number, s.State = 0, hardware.AttemptFailed }, exitScript},
 		"failed before it began":     {func(s *Session) { s.State, s.OpenedAt = hardware.AttemptFailed, time.Time{} }, exitScript},
 		"past its deadline":          {func(s *Session) { s.Deadline = start.Add(time.Minute) }, holdScript},
 		"inspection past a deadline": {func(s *Session) { s.Deadline, s.Operation = start, hardware.OpInspect }, exitScript},
@@ -359,7 +360,7 @@ func TestAFailedResultEndsTheAttemptAndASuccessfulOneDoesNot(t *testing.T) {
 func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	good := func() Options {
 		return Options{Store: &fakeStore{}, Key: func(context.Context) ([]byte, error) { return nil, nil }, BaseURL: "http://10.0.0.1:8080",
-			Files: fstest.MapFS{"k": {}, "i": {}}, Kernel: "k", Initrd: "i"}
+			Files: fstest.MapFS{"k": {}, "i": {}}, Kernel: "k", Initrd: "i", KernelArguments: []string{"a=~!"}}
 	}
 	if _, err := New(good()); err != nil {
 		t.Fatal(err)
@@ -368,7 +369,7 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 		"no store": func(o *Options) { o.Store = nil }, "no key": func(o *Options) { o.Key = nil }, "no files": func(o *Options) { o.Files = nil },
 		"slash": func(o *Options) { o.BaseURL += "/" }, "no scheme": func(o *Options) { o.BaseURL = "10.0.0.1" },
 		"credentials": func(o *Options) { o.BaseURL = "http://u:p@h" }, "no kernel": func(o *Options) { o.Kernel = "x" },
-		"iPXE variable": func(o *Options) { o.KernelArguments = []string{"a=${b}"} }, "new line": func(o *Options) { o.KernelArguments = []string{"a\nshell"} },
+		"iPXE variable": func(o *Options) { o.KernelArguments = []string{"a=${b}"} }, "new line": func(o *Options) { o.KernelArguments = []string{"a\nshell"} }, "space": func(o *Options) { o.KernelArguments = []string{"a b"} },
 	} {
 		options := good()
 		spoil(&options)
