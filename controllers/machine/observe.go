@@ -185,7 +185,7 @@ func (r *Reconciler) observeRendering(ctx context.Context, v *view, f *lifecycle
 		if err := r.Client.List(ctx, &kept, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list NodeTypeRenderings: %w", err)
 		}
-		f.Rendering = rendering.OfRevision(f.Name, v.nodeType.Status, kept.Items)
+		f.Rendering = rendering.NameForRevision(f.Name, v.nodeType.Status, kept.Items)
 	}
 	kept, err := read(ctx, r.Client, named(f.Rendering), &v1alpha1.NodeTypeRendering{})
 	switch {

@@ -37,7 +37,7 @@ func (r *Reconciler) createMissing(ctx context.Context, seen observation, found 
 			return err
 		}
 	}
-	if !found.rendered.New {
+	if !found.rendered.IsNew {
 		return nil
 	}
 	return r.createRendering(ctx, found)
@@ -107,10 +107,10 @@ func (r *Reconciler) follow(ctx context.Context, seen observation, found finding
 	switch {
 	case decision.Rollout != nil:
 		return r.createRollout(ctx, seen, found)
-	case len(decision.DropRollouts) > 0:
-		return nil, r.drop(ctx, "Rollout", rolloutNamed(seen, decision.DropRollouts[0]))
-	case len(decision.DropRevisions) > 0:
-		return nil, r.dropRevision(ctx, seen, found, decision.DropRevisions[0])
+	case len(decision.DeleteRollouts) > 0:
+		return nil, r.drop(ctx, "Rollout", rolloutNamed(seen, decision.DeleteRollouts[0]))
+	case len(decision.DeleteRevisions) > 0:
+		return nil, r.dropRevision(ctx, seen, found, decision.DeleteRevisions[0])
 	}
 	return nil, nil
 }
@@ -167,7 +167,7 @@ func (r *Reconciler) dropRevision(ctx context.Context, seen observation, found f
 	if seen.machines, err = machines(ctx, r.Reader, seen.nodeType.Name); err != nil {
 		return err
 	}
-	if !slices.Contains(revisionrollout.Plan(facts(seen, found)).DropRevisions, name) {
+	if !slices.Contains(revisionrollout.Plan(facts(seen, found)).DeleteRevisions, name) {
 		return nil
 	}
 	return r.drop(ctx, "NodeTypeRevision", seen.revisions[name])

@@ -86,15 +86,15 @@ func findRendering(seen observation, resolve presentation.Resolver) finding {
 		return finding{obstacle: o}
 	}
 	out := finding{revision: revised}
-	facts := rendering.Facts{Revision: revised.Name, Asked: seen.nodeType.Spec.Rendering, Status: seen.nodeType.Status, Kept: seen.renderings, Used: seen.isUsed}
+	facts := rendering.Facts{Revision: revised.Name, Requested: seen.nodeType.Spec.Rendering, Status: seen.nodeType.Status, Existing: seen.renderings, IsUsed: seen.isUsed}
 	plan, err := resolve(spec.Request{GPU: revised.Spec.GPU, Image: seen.image.Spec})
 	if err == nil {
-		facts.Made, err = rendering.New(revised.Name, plan)
+		facts.Resolved, err = rendering.New(revised.Name, plan)
 	}
 	if err != nil {
 		out.refusal = err.Error()
 	} else {
-		out.made = facts.Made.Name
+		out.made = facts.Resolved.Name
 	}
 	out.rendered, err = rendering.Choose(facts)
 	switch {
@@ -212,7 +212,7 @@ func facts(seen observation, found finding) revisionrollout.Facts {
 		Generation: seen.nodeType.Generation, Stable: seen.nodeType.Status.Stable(), Target: seen.nodeType.Status.Target(),
 	}
 	if found.revision != nil {
-		f.Wanted = v1alpha1.RenderedRevision{Revision: found.revision.Name, Rendering: found.rendered.Rendering.Name}
+		f.Desired = v1alpha1.RenderedRevision{Revision: found.revision.Name, Rendering: found.rendered.Rendering.Name}
 	}
 	for i := range seen.rollouts {
 		o := &seen.rollouts[i]
@@ -220,7 +220,7 @@ func facts(seen observation, found finding) revisionrollout.Facts {
 	}
 	for i := range seen.machines {
 		m := &seen.machines[i]
-		f.Machines = append(f.Machines, revisionrollout.Machine{Asked: rollout.DesiredRevision(m, f.Target), Installed: m.Status.Installed(), Deleting: m.DeletionTimestamp != nil})
+		f.Machines = append(f.Machines, revisionrollout.Machine{Desired: rollout.DesiredRevision(m, f.Target), Installed: m.Status.Installed(), Deleting: m.DeletionTimestamp != nil})
 	}
 	for _, revision := range seen.revisions {
 		f.Revisions = append(f.Revisions, revisionrollout.Revision{Name: revision.Name, Created: revision.CreationTimestamp.Time})

@@ -43,7 +43,7 @@ func TestARevisionKeepsItsRenderingWhateverVersionRuns(t *testing.T) {
 	seen := pinned()
 	has := seen.nodeType.Status.StableRendering
 	found := judge(seen, otherwise)
-	if found.obstacle != nil || found.rendered.Rendering.Name != has || found.rendered.New || found.made == has {
+	if found.obstacle != nil || found.rendered.Rendering.Name != has || found.rendered.IsNew || found.made == has {
 		t.Fatalf("with another version: %+v", found)
 	}
 	if told := strings.Join(found.rendered.Differences, "; "); told != "kernelArguments[iommu=pt] would be added" {
@@ -62,11 +62,11 @@ func TestARenderingIsWhatTheSpecAsksForIfItCanBe(t *testing.T) {
 	seen := pinned()
 	has, made := seen.nodeType.Status.StableRendering, judge(seen, otherwise).made
 	seen.nodeType.Spec.Rendering = made
-	if found := judge(seen, otherwise); found.rendered.Rendering.Name != made || !found.rendered.New || len(found.rendered.Differences) > 0 {
+	if found := judge(seen, otherwise); found.rendered.Rendering.Name != made || !found.rendered.IsNew || len(found.rendered.Differences) > 0 {
 		t.Errorf("the refreshed one: %+v", found.rendered)
 	}
 	seen.nodeType.Spec.Rendering = has
-	if found := judge(seen, otherwise); found.rendered.Rendering.Name != has || found.rendered.New {
+	if found := judge(seen, otherwise); found.rendered.Rendering.Name != has || found.rendered.IsNew {
 		t.Errorf("set back: %+v", found.rendered)
 	}
 	seen.nodeType.Spec.Rendering = seen.nodeType.Status.StableRevision + "-00000000"
@@ -84,7 +84,7 @@ func TestALostRenderingRollsNobody(t *testing.T) {
 	seen := pinned()
 	has := seen.nodeType.Status.StableRendering
 	seen.renderings = nil
-	if found := judge(seen, presentation.Resolve); found.obstacle != nil || found.rendered.Rendering.Name != has || !found.rendered.New {
+	if found := judge(seen, presentation.Resolve); found.obstacle != nil || found.rendered.Rendering.Name != has || !found.rendered.IsNew {
 		t.Errorf("the version that made it makes it again: %+v, %+v", found.obstacle, found.rendered)
 	}
 	if found := judge(seen, otherwise); found.obstacle != nil {

@@ -198,7 +198,7 @@ func TestARevisionThatAMachineTheCacheLacksAsksForIsKept(t *testing.T) {
 		return err == nil
 	}
 	decision := revisionrollout.Plan(facts(seen, finding{}))
-	if drop := decision.DropRevisions; len(drop) != 1 || drop[0] != "behind-00" {
+	if drop := decision.DeleteRevisions; len(drop) != 1 || drop[0] != "behind-00" {
 		t.Fatalf("to be deleted by what the cache shows: %v", drop)
 	}
 	if _, err := r.follow(t.Context(), seen, finding{}, decision); err != nil || !exists() {

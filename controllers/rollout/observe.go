@@ -65,9 +65,9 @@ func (r *Reconciler) siblings(ctx context.Context, seen *observation) error {
 		other := &list.Items[i]
 		switch {
 		case other.Name == seen.rollout.Name || !metav1.IsControlledBy(other, seen.nodeType):
-		case revisionrollout.Newer(other.Name, seen.rollout.Name):
+		case revisionrollout.IsNewer(other.Name, seen.rollout.Name):
 			seen.newer = true
-		case seen.before == nil || revisionrollout.Newer(other.Name, seen.before.Name):
+		case seen.before == nil || revisionrollout.IsNewer(other.Name, seen.before.Name):
 			seen.before = other
 		}
 	}

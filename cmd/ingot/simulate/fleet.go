@@ -12,10 +12,10 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/rollout"
-	"github.com/ingot-dev/ingot/controllers/plan/rollout/rehearsal"
+	"github.com/ingot-dev/ingot/controllers/plan/rollout/simulation"
 )
 
-// fleet is what the rollout is played with.
+// fleet is what the rollout is simulated with.
 type fleet struct {
 	nodeType string
 	policy   rollout.Policy
@@ -100,39 +100,39 @@ func (f fleet) size() int {
 // begin is midnight, so that the time of day is the time that has passed.
 var begin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// play sets the stage and asks for the next revision.
-func (f fleet) play(opts options) *rehearsal.Play {
-	p := rehearsal.New(rehearsal.Setting{
-		Now: begin, Stable: f.nodeType + "-old", Policy: f.policy, Pools: f.limits, Course: courses(opts),
+// simulation returns a simulation of the fleet whose NodeType asks for a new revision.
+func (f fleet) simulation(opts options) *simulation.Simulation {
+	sim := simulation.New(simulation.Config{
+		Start: begin, Stable: f.nodeType + "-old", Policy: f.policy, Pools: f.limits, Behavior: behaviors(opts),
 	})
 	for _, s := range f.shares {
 		for i := range s.size {
 			if s.pool.Name == "" {
-				p.Add(s.pool, "default", fmt.Sprintf("%s-%d", f.nodeType, i+1))
+				sim.AddMachine(s.pool, "default", fmt.Sprintf("%s-%d", f.nodeType, i+1))
 			} else {
-				p.Add(s.pool, s.pool.Namespace, fmt.Sprintf("%s-%d", s.pool.Name, i+1))
+				sim.AddMachine(s.pool, s.pool.Namespace, fmt.Sprintf("%s-%d", s.pool.Name, i+1))
 			}
 		}
 	}
-	p.Want(f.nodeType + "-new")
-	return p
+	sim.SetTarget(f.nodeType + "-new")
+	return sim
 }
 
 // failures are what a simulated roll fails with.
-var failures = []rehearsal.Course{
-	{Failed: v1alpha1.ReasonProvisioningTimedOut, WaitingFor: "simulated: the image is not written"},
-	{Failed: v1alpha1.ReasonJoinTimedOut, WaitingFor: "simulated: the Node does not register"},
-	{Failed: v1alpha1.ReasonValidationTimedOut, WaitingFor: "simulated: a resource is missing"},
+var failures = []simulation.Behavior{
+	{FailureReason: v1alpha1.ReasonProvisioningTimedOut, WaitingFor: "simulated: the image is not written"},
+	{FailureReason: v1alpha1.ReasonJoinTimedOut, WaitingFor: "simulated: the Node does not register"},
+	{FailureReason: v1alpha1.ReasonValidationTimedOut, WaitingFor: "simulated: a resource is missing"},
 }
 
-// courses are drawn for each Machine by itself, so that the order of the rolls changes none of them.
-func courses(opts options) func(types.NamespacedName, string) rehearsal.Course {
-	return func(machine types.NamespacedName, revision string) rehearsal.Course {
+// behaviors returns a random behavior, seeded by the Machine and the revision, so that the order of the rolls changes none of them.
+func behaviors(opts options) func(types.NamespacedName, string) simulation.Behavior {
+	return func(machine types.NamespacedName, revision string) simulation.Behavior {
 		h := fnv.New64a()
 		fmt.Fprint(h, machine, revision)
 		rng := rand.New(rand.NewPCG(opts.seed, h.Sum64()))
 		drain, install := time.Duration(1+rng.IntN(10))*time.Minute, time.Duration(12+rng.IntN(9))*time.Minute
-		var c rehearsal.Course
+		var c simulation.Behavior
 		if rng.Float64() < opts.failRate {
 			c = failures[rng.IntN(len(failures))]
 			install += 15 * time.Minute // the deadline of the step that it hangs in

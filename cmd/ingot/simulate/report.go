@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/controllers/plan/rollout/rehearsal"
+	"github.com/ingot-dev/ingot/controllers/plan/rollout/simulation"
 )
 
 // longest is the virtual time after which a simulation is given up.
@@ -24,7 +24,7 @@ type Story struct {
 	// Lines are what happens, each after so much time.
 	Lines []StoryLine `json:"lines"`
 	// Outcome is how it ends.
-	Outcome rehearsal.Outcome `json:"outcome"`
+	Outcome simulation.Outcome `json:"outcome"`
 	// Took is the whole time, such as 3h20m.
 	Took string `json:"took"`
 }
@@ -36,25 +36,25 @@ type StoryLine struct {
 }
 
 func report(f fleet, opts options, out io.Writer) error {
-	p := f.play(opts)
-	if !p.Run(longest) {
+	sim := f.simulation(opts)
+	if err := sim.Run(longest); err != nil {
 		return errors.New("the rollout does not end within a year: allow more Machines to be unavailable at once, or a shorter bake time")
 	}
 	if opts.json {
-		return reportJSON(f, opts, p, out)
+		return reportJSON(f, opts, sim, out)
 	}
-	o := p.Outcome()
+	o := sim.Outcome()
 	_, err := fmt.Fprintf(out, "NodeType %s: %s, at most %s unavailable, canary %d for %s, failure budget %d; fail rate %g%%, seed %d\n\n%s\nIn the end: %s\n",
-		f.nodeType, machines(f), f.policy.MaxUnavailable.String(), f.policy.Canary, rehearsal.Plain(f.policy.Bake), f.policy.FailureBudget,
-		opts.failRate*100, opts.seed, rehearsal.Text(begin, p.Lines()), ending(o))
+		f.nodeType, machines(f), f.policy.MaxUnavailable.String(), f.policy.Canary, simulation.FormatDuration(f.policy.Bake), f.policy.FailureBudget,
+		opts.failRate*100, opts.seed, simulation.FormatLines(begin, sim.Lines()), ending(o))
 	return err
 }
 
-func reportJSON(f fleet, opts options, p *rehearsal.Play, out io.Writer) error {
-	o := p.Outcome()
-	s := Story{NodeType: f.nodeType, Machines: f.size(), FailRate: opts.failRate, Seed: opts.seed, Outcome: o, Took: rehearsal.Plain(o.Took)}
-	for _, l := range p.Lines() {
-		s.Lines = append(s.Lines, StoryLine{rehearsal.Plain(l.At.Sub(begin)), l.Text})
+func reportJSON(f fleet, opts options, sim *simulation.Simulation, out io.Writer) error {
+	o := sim.Outcome()
+	s := Story{NodeType: f.nodeType, Machines: f.size(), FailRate: opts.failRate, Seed: opts.seed, Outcome: o, Took: simulation.FormatDuration(o.Elapsed)}
+	for _, l := range sim.Lines() {
+		s.Lines = append(s.Lines, StoryLine{simulation.FormatDuration(l.At.Sub(begin)), l.Text})
 	}
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
@@ -81,9 +81,9 @@ func machines(f fleet) string {
 	return fmt.Sprintf("%d %s in %d NodePools", f.size(), noun, pools)
 }
 
-func ending(o rehearsal.Outcome) string {
+func ending(o simulation.Outcome) string {
 	t := o.Targets
-	text := fmt.Sprintf("%s after %s; %d of %d moved, %d failed, at most %d unavailable at once.", o.Phase, rehearsal.Plain(o.Took), t.Done, t.Total, t.Failed, o.MostUnavailable)
+	text := fmt.Sprintf("%s after %s; %d of %d moved, %d failed, at most %d unavailable at once.", o.Phase, simulation.FormatDuration(o.Elapsed), t.Done, t.Total, t.Failed, o.MaxUnavailable)
 	switch o.Phase {
 	case v1alpha1.RolloutStopped:
 		return text + "\nIt stops there until you set the NodeType back, or pause and resume it to go on in spite of the failures."

@@ -94,8 +94,8 @@ func TestWithoutFailuresItIsDoneWithinTheBudget(t *testing.T) {
 		if err := json.Unmarshal([]byte(stdout), &s); err != nil {
 			t.Fatalf("%v: %s", err, stderr)
 		}
-		if s.Outcome.Phase != v1alpha1.RolloutDone || s.Outcome.MostUnavailable > max(1, s.Machines/10) {
-			t.Errorf("%s Machines: %s with %d unavailable at once", machines, s.Outcome.Phase, s.Outcome.MostUnavailable)
+		if s.Outcome.Phase != v1alpha1.RolloutDone || s.Outcome.MaxUnavailable > max(1, s.Machines/10) {
+			t.Errorf("%s Machines: %s with %d unavailable at once", machines, s.Outcome.Phase, s.Outcome.MaxUnavailable)
 		}
 	}
 }

@@ -12,15 +12,15 @@ type Facts struct {
 	// Revision names the NodeTypeRevision.
 	Revision string
 	// Asked is the NodeType's spec.rendering; empty: it leaves the choice to Ingot.
-	Asked string
+	Requested string
 	// Status of the NodeType.
 	Status v1alpha1.NodeTypeStatus
 	// Kept are the NodeTypeRenderings that exist; those of other revisions may be among them.
-	Kept []v1alpha1.NodeTypeRendering
+	Existing []v1alpha1.NodeTypeRendering
 	// Used says whether a Machine has, or is to have, the rendering of that name.
-	Used func(rendering string) bool
+	IsUsed func(rendering string) bool
 	// Made is what the version that runs makes of the revision; nil: it refuses.
-	Made *v1alpha1.NodeTypeRendering
+	Resolved *v1alpha1.NodeTypeRendering
 }
 
 // Choice is which rendering a revision gets.
@@ -28,7 +28,7 @@ type Choice struct {
 	// Rendering to be installed from; nil: there is none.
 	Rendering *v1alpha1.NodeTypeRendering
 	// New says that Rendering is Made and is still to be kept.
-	New bool
+	IsNew bool
 	// Lost names the rendering that nodes are judged by and that exists no more; Rendering is nil then.
 	Lost string
 	// Unknown is the rendering that was asked for and neither exists nor would be made; it is ignored.
@@ -41,46 +41,46 @@ type Choice struct {
 // that Machines have and that has been lost is never replaced by another one: they would be rolled because an object was deleted.
 func Choose(f Facts) (Choice, error) {
 	var c Choice
-	asked := f.kept(f.Asked)
+	asked := f.find(f.Requested)
 	switch {
 	case asked != nil && asked.Spec.RevisionRef.Name == f.Revision:
 		c.Rendering = asked
-	case f.isMade(f.Asked):
-		c.Rendering, c.New = f.Made, true
+	case f.isResolved(f.Requested):
+		c.Rendering, c.IsNew = f.Resolved, true
 	default:
-		if asked == nil && strings.HasPrefix(f.Asked, f.Revision+"-") {
-			c.Unknown = f.Asked
+		if asked == nil && strings.HasPrefix(f.Requested, f.Revision+"-") {
+			c.Unknown = f.Requested
 		}
-		f.keepOrMake(&c)
+		f.chooseDefault(&c)
 	}
 	if c.Rendering == nil {
 		return c, nil
 	}
 	plan, err := Plan(c.Rendering)
-	if err != nil || f.Made == nil {
+	if err != nil || f.Resolved == nil {
 		return c, err
 	}
-	c.Differences, err = Differences(plan, f.Made.Spec.Plan)
+	c.Differences, err = Differences(plan, f.Resolved.Spec.Plan)
 	return c, err
 }
 
 // keepOrMake chooses where nobody has asked for a rendering.
-func (f Facts) keepOrMake(c *Choice) {
-	if lost := f.lost(); lost != "" && !f.isMade(lost) {
+func (f Facts) chooseDefault(c *Choice) {
+	if lost := f.lostRendering(); lost != "" && !f.isResolved(lost) {
 		c.Lost = lost
 		return
 	}
-	if name := OfRevision(f.Revision, f.Status, f.Kept); name != "" && f.lost() == "" {
-		c.Rendering = f.kept(name)
+	if name := NameForRevision(f.Revision, f.Status, f.Existing); name != "" && f.lostRendering() == "" {
+		c.Rendering = f.find(name)
 		return
 	}
-	c.Rendering, c.New = f.Made, f.Made != nil
+	c.Rendering, c.IsNew = f.Resolved, f.Resolved != nil
 }
 
 // lost names the rendering of the revision that the status names and Machines use where it does not exist; empty: there is none.
-func (f Facts) lost() string {
+func (f Facts) lostRendering() string {
 	for _, has := range []v1alpha1.RenderedRevision{f.Status.Stable(), f.Status.Target()} {
-		if has.Revision == f.Revision && has.Rendering != "" && f.kept(has.Rendering) == nil && f.Used(has.Rendering) {
+		if has.Revision == f.Revision && has.Rendering != "" && f.find(has.Rendering) == nil && f.IsUsed(has.Rendering) {
 			return has.Rendering
 		}
 	}
@@ -88,13 +88,13 @@ func (f Facts) lost() string {
 }
 
 // isMade says whether the version that runs makes the rendering of that name.
-func (f Facts) isMade(name string) bool { return f.Made != nil && f.Made.Name == name }
+func (f Facts) isResolved(name string) bool { return f.Resolved != nil && f.Resolved.Name == name }
 
 // kept is the rendering of that name; nil: there is none.
-func (f Facts) kept(name string) *v1alpha1.NodeTypeRendering {
-	at := slices.IndexFunc(f.Kept, func(r v1alpha1.NodeTypeRendering) bool { return r.Name == name })
+func (f Facts) find(name string) *v1alpha1.NodeTypeRendering {
+	at := slices.IndexFunc(f.Existing, func(r v1alpha1.NodeTypeRendering) bool { return r.Name == name })
 	if at < 0 {
 		return nil
 	}
-	return &f.Kept[at]
+	return &f.Existing[at]
 }

@@ -14,20 +14,20 @@ import (
 // Differences says in words, one sentence for each member that differs, what would change for a node that was installed with the
 // plan before and were installed again with the plan after. Nothing that shapes or judges a node is left out.
 func Differences(before, after v1alpha1.NodePlan) ([]string, error) {
-	was, err := tree(before)
+	was, err := decodedPlan(before)
 	if err != nil {
 		return nil, err
 	}
-	would, err := tree(after)
+	would, err := decodedPlan(after)
 	if err != nil {
 		return nil, err
 	}
-	return compare("", was, would), nil
+	return differencesAt("", was, would), nil
 }
 
 // tree is what shapes a node as JSON has it: a member that the API gets later is compared without a change here.
-func tree(plan v1alpha1.NodePlan) (any, error) {
-	text, err := json.Marshal(shaping(plan))
+func decodedPlan(plan v1alpha1.NodePlan) (any, error) {
+	text, err := json.Marshal(withoutHints(plan))
 	if err != nil {
 		return nil, fmt.Errorf("encode a plan: %w", err)
 	}
@@ -38,13 +38,13 @@ func tree(plan v1alpha1.NodePlan) (any, error) {
 	return out, nil
 }
 
-func compare(path string, was, would any) []string {
+func differencesAt(path string, was, would any) []string {
 	if reflect.DeepEqual(was, would) {
 		return nil
 	}
 	before, after := members(was), members(would)
-	if isTold(path, was, would) {
-		return []string{sentence(path, was, would)}
+	if isReportedAt(path, was, would) {
+		return []string{differenceText(path, was, would)}
 	}
 	keys := map[string]bool{}
 	for _, side := range []map[string]any{before, after} {
@@ -54,7 +54,7 @@ func compare(path string, was, would any) []string {
 	}
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		out = append(out, compare(join(path, key), before[key], after[key])...)
+		out = append(out, differencesAt(memberPath(path, key), before[key], after[key])...)
 	}
 	if len(out) == 0 {
 		return []string{path + " would be in another order"}
@@ -64,7 +64,7 @@ func compare(path string, was, would any) []string {
 
 // isTold says whether a difference is told at this path, and not at the members below it: there are none on one side that has a
 // value, or an item of a list comes or goes as a whole.
-func isTold(path string, was, would any) bool {
+func isReportedAt(path string, was, would any) bool {
 	if was == nil || would == nil {
 		return isItem(path) || members(was) == nil && members(would) == nil
 	}
@@ -75,7 +75,7 @@ func isTold(path string, was, would any) bool {
 func isItem(path string) bool { return strings.HasSuffix(path, "]") }
 
 // join is the path of a member; the key of a list's item is in brackets already.
-func join(path, key string) string {
+func memberPath(path, key string) string {
 	if path == "" || strings.HasPrefix(key, "[") {
 		return path + key
 	}
@@ -83,7 +83,7 @@ func join(path, key string) string {
 }
 
 // identities are the members that tell the items of a list apart, the first that an item has.
-var identities = []string{"name", "path", "key", "driver", "resourceName", "type"}
+var keyMembers = []string{"name", "path", "key", "driver", "resourceName", "type"}
 
 // members of an object, or of a list by what tells its items apart; nil: the value is neither.
 func members(value any) map[string]any {
@@ -109,7 +109,7 @@ func itemKey(item any, at int) string {
 	case string:
 		return "[" + v + "]"
 	case map[string]any:
-		for _, member := range identities {
+		for _, member := range keyMembers {
 			if name, ok := v[member].(string); ok && name != "" {
 				return "[" + name + "]"
 			}
@@ -119,16 +119,16 @@ func itemKey(item any, at int) string {
 }
 
 // mostShown is the longest value that a sentence quotes, in bytes: files are not.
-const mostShown = 80
+const maxQuoted = 80
 
-func sentence(path string, was, would any) string {
+func differenceText(path string, was, would any) string {
 	switch {
 	case was == nil:
-		return path + shown(" would be added", would)
+		return path + withValue(" would be added", would)
 	case would == nil:
-		return path + shown(" would be gone", was)
+		return path + withValue(" would be gone", was)
 	}
-	before, after := text(was), text(would)
+	before, after := quotedValue(was), quotedValue(would)
 	if before == "" || after == "" {
 		return path + " would have another content"
 	}
@@ -136,8 +136,8 @@ func sentence(path string, was, would any) string {
 }
 
 // shown adds the value, unless the path says it or it is too long.
-func shown(what string, value any) string {
-	if s := text(value); s != "" && s != "true" {
+func withValue(what string, value any) string {
+	if s := quotedValue(value); s != "" && s != "true" {
 		if _, isText := value.(string); !isText {
 			return what + ": " + s
 		}
@@ -146,15 +146,15 @@ func shown(what string, value any) string {
 }
 
 // text of a value that a sentence can quote; empty: it is too long, or has lines.
-func text(value any) string {
+func quotedValue(value any) string {
 	if s, ok := value.(string); ok {
-		if len(s) > mostShown || strings.ContainsAny(s, "\n\r") {
+		if len(s) > maxQuoted || strings.ContainsAny(s, "\n\r") {
 			return ""
 		}
 		return s
 	}
 	out, err := json.Marshal(value)
-	if err != nil || len(out) > mostShown {
+	if err != nil || len(out) > maxQuoted {
 		return ""
 	}
 	return string(out)

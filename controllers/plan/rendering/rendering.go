@@ -18,7 +18,7 @@ const digestDigits = 8
 
 // New makes the NodeTypeRendering of a plan; its owner is the caller's to set. Equal plans of one revision have equal names.
 func New(revision string, plan v1alpha1.NodePlan) (*v1alpha1.NodeTypeRendering, error) {
-	form, err := json.Marshal(shaping(plan))
+	form, err := json.Marshal(withoutHints(plan))
 	if err != nil {
 		return nil, fmt.Errorf("encode the plan of NodeTypeRevision %s: %w", revision, err)
 	}
@@ -32,7 +32,7 @@ func New(revision string, plan v1alpha1.NodePlan) (*v1alpha1.NodeTypeRendering, 
 }
 
 // shaping is the plan without what only people read.
-func shaping(plan v1alpha1.NodePlan) v1alpha1.NodePlan {
+func withoutHints(plan v1alpha1.NodePlan) v1alpha1.NodePlan {
 	out := *plan.DeepCopy()
 	out.Warnings = nil
 	e := &out.Expectation
@@ -50,17 +50,17 @@ func shaping(plan v1alpha1.NodePlan) v1alpha1.NodePlan {
 
 // OfRevision names the rendering that a revision has: the NodeType's stable one, else its target one, else the newest that was kept of it.
 // Empty: it has none.
-func OfRevision(revision string, status v1alpha1.NodeTypeStatus, kept []v1alpha1.NodeTypeRendering) string {
-	mine := slices.DeleteFunc(slices.Clone(kept), func(r v1alpha1.NodeTypeRendering) bool { return r.Spec.RevisionRef.Name != revision })
+func NameForRevision(revision string, status v1alpha1.NodeTypeStatus, existing []v1alpha1.NodeTypeRendering) string {
+	ofRevision := slices.DeleteFunc(slices.Clone(existing), func(r v1alpha1.NodeTypeRendering) bool { return r.Spec.RevisionRef.Name != revision })
 	for _, has := range []v1alpha1.RenderedRevision{status.Stable(), status.Target()} {
-		if has.Revision == revision && slices.ContainsFunc(mine, func(r v1alpha1.NodeTypeRendering) bool { return r.Name == has.Rendering }) {
+		if has.Revision == revision && slices.ContainsFunc(ofRevision, func(r v1alpha1.NodeTypeRendering) bool { return r.Name == has.Rendering }) {
 			return has.Rendering
 		}
 	}
-	if len(mine) == 0 {
+	if len(ofRevision) == 0 {
 		return ""
 	}
-	newest := slices.MaxFunc(mine, func(a, b v1alpha1.NodeTypeRendering) int {
+	newest := slices.MaxFunc(ofRevision, func(a, b v1alpha1.NodeTypeRendering) int {
 		return cmp.Or(a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	return newest.Name

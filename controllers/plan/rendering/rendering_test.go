@@ -203,7 +203,7 @@ func TestARevisionKeepsTheRenderingThatItHas(t *testing.T) {
 		{"the newest when the stable one is gone", "a", v1alpha1.NodeTypeStatus{StableRevision: "a", StableRendering: "a-lost"}, "a-new"},
 		{"none of a new revision", "c", v1alpha1.NodeTypeStatus{}, ""},
 	} {
-		if got := OfRevision(c.revision, c.status, kept); got != c.want {
+		if got := NameForRevision(c.revision, c.status, kept); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}

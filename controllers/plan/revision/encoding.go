@@ -15,21 +15,21 @@ func encodeV1(spec v1alpha1.NodeTypeRevisionSpec) object {
 	keys := slices.Clone(spec.SSHKeys)
 	slices.Sort(keys)
 	form := object{}
-	form.number("hashVersion", int64(spec.HashVersion), 0)
-	form.nested("image", imageV1(spec.Image))
-	form.nested("gpu", gpuV1(spec.GPU))
-	form.texts("userData", layers)
-	form.nested("properties", propertiesV1(spec.Properties))
-	form.nested("network", networkV1(spec.Network))
-	form.texts("sshKeys", keys)
+	form.setNumber("hashVersion", int64(spec.HashVersion), 0)
+	form.setObject("image", imageV1(spec.Image))
+	form.setObject("gpu", gpuV1(spec.GPU))
+	form.setTexts("userData", layers)
+	form.setObject("properties", propertiesV1(spec.Properties))
+	form.setObject("network", networkV1(spec.Network))
+	form.setTexts("sshKeys", keys)
 	return form
 }
 
 func imageV1(image v1alpha1.RevisionImage) object {
 	form := object{}
-	form.text("checksum", image.Checksum, "")
-	form.text("format", string(image.Format), "")
-	form.text("userData", string(image.UserData), string(v1alpha1.UserDataCloudInit))
+	form.setText("checksum", image.Checksum, "")
+	form.setText("format", string(image.Format), "")
+	form.setText("userData", string(image.UserData), string(v1alpha1.UserDataCloudInit))
 	return form
 }
 
@@ -47,8 +47,8 @@ func propertiesV1(levels []map[string]string) object {
 func networkV1(network *v1alpha1.NetworkSpec) object {
 	form := object{}
 	if network != nil {
-		form.text("cidr", network.CIDR, "")
-		form.texts("dnsServers", network.DNSServers)
+		form.setText("cidr", network.CIDR, "")
+		form.setTexts("dnsServers", network.DNSServers)
 	}
 	return form
 }
@@ -58,21 +58,21 @@ func gpuV1(gpu *v1alpha1.GPUSpec) object {
 	if gpu == nil {
 		return form
 	}
-	form.text("vendor", string(gpu.Vendor), "")
-	form.text("model", gpu.Model, "")
-	form.number("count", int64(gpu.Count), 0)
-	form.text("driver.source", string(gpu.Driver.Source), string(v1alpha1.DriverFromImage))
-	form.text("driver.version", gpu.Driver.Version, "")
-	form.text("driver.kernelModule", gpu.Driver.KernelModule, "")
-	form.texts("driver.packages", gpu.Driver.Packages)
-	form.text("imex", gpu.IMEX, "ComputeDomain")
-	form.nested("generic", genericV1(gpu.Generic))
-	form.text("mode", string(gpu.Presentation.Mode), "")
-	form.nested("passthrough", passthroughV1(gpu.Presentation.Passthrough))
-	form.nested("vgpu", vgpuV1(gpu.Presentation.VGPU))
-	form.nested("mig", migV1(gpu.Presentation.MIG))
-	form.nested("dra", draV1(gpu.Presentation.DRA))
-	form.nested("partitions", partitionsV1(gpu.Presentation.Partitions))
+	form.setText("vendor", string(gpu.Vendor), "")
+	form.setText("model", gpu.Model, "")
+	form.setNumber("count", int64(gpu.Count), 0)
+	form.setText("driver.source", string(gpu.Driver.Source), string(v1alpha1.DriverFromImage))
+	form.setText("driver.version", gpu.Driver.Version, "")
+	form.setText("driver.kernelModule", gpu.Driver.KernelModule, "")
+	form.setTexts("driver.packages", gpu.Driver.Packages)
+	form.setText("imex", gpu.IMEX, "ComputeDomain")
+	form.setObject("generic", genericV1(gpu.Generic))
+	form.setText("mode", string(gpu.Presentation.Mode), "")
+	form.setObject("passthrough", passthroughV1(gpu.Presentation.Passthrough))
+	form.setObject("vgpu", vgpuV1(gpu.Presentation.VGPU))
+	form.setObject("mig", migV1(gpu.Presentation.MIG))
+	form.setObject("dra", draV1(gpu.Presentation.DRA))
+	form.setObject("partitions", partitionsV1(gpu.Presentation.Partitions))
 	return form
 }
 
@@ -81,18 +81,18 @@ func genericV1(generic *v1alpha1.GenericSpec) object {
 	if generic == nil {
 		return form
 	}
-	form.text("resourceName", generic.ResourceName, "")
-	form.number("resourcesPerDevice", int64(max(generic.ResourcesPerDevice, 1)), 1)
-	form.texts("kernelArguments", generic.KernelArguments)
-	form.texts("modules", generic.Modules)
-	form.texts("blacklist", generic.Blacklist)
-	form.texts("packages", generic.Packages)
+	form.setText("resourceName", generic.ResourceName, "")
+	form.setNumber("resourcesPerDevice", int64(max(generic.ResourcesPerDevice, 1)), 1)
+	form.setTexts("kernelArguments", generic.KernelArguments)
+	form.setTexts("modules", generic.Modules)
+	form.setTexts("blacklist", generic.Blacklist)
+	form.setTexts("packages", generic.Packages)
 	if generic.DRA != nil {
 		dra := object{}
-		dra.text("driver", generic.DRA.Driver, "")
-		dra.text("deviceClass", generic.DRA.DeviceClass, "")
-		dra.text("type", generic.DRA.Type, "")
-		form.nested("dra", dra)
+		dra.setText("driver", generic.DRA.Driver, "")
+		dra.setText("deviceClass", generic.DRA.DeviceClass, "")
+		dra.setText("type", generic.DRA.Type, "")
+		form.setObject("dra", dra)
 	}
 	return form
 }
@@ -100,9 +100,9 @@ func genericV1(generic *v1alpha1.GenericSpec) object {
 func partitionsV1(partitions *v1alpha1.PartitionSpec) object {
 	form := object{}
 	if partitions != nil {
-		form.text("compute", partitions.Compute, "")
-		form.text("memory", partitions.Memory, "")
-		form.text("resourceNaming", partitions.ResourceNaming, "single")
+		form.setText("compute", partitions.Compute, "")
+		form.setText("memory", partitions.Memory, "")
+		form.setText("resourceNaming", partitions.ResourceNaming, "single")
 	}
 	return form
 }
@@ -110,11 +110,11 @@ func partitionsV1(partitions *v1alpha1.PartitionSpec) object {
 func passthroughV1(passthrough *v1alpha1.PassthroughSpec) object {
 	form := object{}
 	if passthrough != nil {
-		form.text("workload", string(passthrough.Workload), string(v1alpha1.WorkloadContainer))
-		form.text("advertise", string(passthrough.Advertise), string(v1alpha1.AdvertiseDevicePlugin))
-		form.nested("sharing", sharingV1(passthrough.Sharing))
-		form.texts("addresses", sorted(passthrough.Addresses))
-		form.text("resourceName", passthrough.ResourceName, "")
+		form.setText("workload", string(passthrough.Workload), string(v1alpha1.WorkloadContainer))
+		form.setText("advertise", string(passthrough.Advertise), string(v1alpha1.AdvertiseDevicePlugin))
+		form.setObject("sharing", sharingV1(passthrough.Sharing))
+		form.setTexts("addresses", sorted(passthrough.Addresses))
+		form.setText("resourceName", passthrough.ResourceName, "")
 	}
 	return form
 }
@@ -122,8 +122,8 @@ func passthroughV1(passthrough *v1alpha1.PassthroughSpec) object {
 func sharingV1(sharing *v1alpha1.SharingSpec) object {
 	form := object{}
 	if sharing != nil {
-		form.text("strategy", sharing.Strategy, "")
-		form.number("replicas", int64(sharing.Replicas), 0)
+		form.setText("strategy", sharing.Strategy, "")
+		form.setNumber("replicas", int64(sharing.Replicas), 0)
 	}
 	return form
 }
@@ -133,15 +133,15 @@ func vgpuV1(vgpu *v1alpha1.VGPUSpec) object {
 	if vgpu == nil {
 		return form
 	}
-	form.text("role", vgpu.Role, "")
-	form.counts("types", vgpu.Types)
-	form.text("framework", vgpu.Framework, "")
-	form.text("namePrefix", vgpu.NamePrefix, "")
+	form.setText("role", vgpu.Role, "")
+	form.setCounts("types", vgpu.Types)
+	form.setText("framework", vgpu.Framework, "")
+	form.setText("namePrefix", vgpu.NamePrefix, "")
 	if vgpu.Licence != nil {
 		licence := object{}
-		licence.text("tokenSecretRef", vgpu.Licence.TokenSecretRef.Name, "")
-		licence.number("featureType", int64(vgpu.Licence.FeatureType), 0)
-		form.nested("licence", licence)
+		licence.setText("tokenSecretRef", vgpu.Licence.TokenSecretRef.Name, "")
+		licence.setNumber("featureType", int64(vgpu.Licence.FeatureType), 0)
+		form.setObject("licence", licence)
 	}
 	return form
 }
@@ -151,33 +151,33 @@ func migV1(mig *v1alpha1.MIGSpec) object {
 	if mig == nil {
 		return form
 	}
-	form.text("strategy", mig.Strategy, "")
-	form.text("advertise", string(mig.Advertise), string(v1alpha1.AdvertiseDevicePlugin))
-	form.layout(mig.Layout)
+	form.setText("strategy", mig.Strategy, "")
+	form.setText("advertise", string(mig.Advertise), string(v1alpha1.AdvertiseDevicePlugin))
+	form.setLayout(mig.Layout)
 	return form
 }
 
 func draV1(dra *v1alpha1.DRASpec) object {
 	form := object{}
 	if dra != nil {
-		form.text("driver", dra.Driver, "")
-		form.text("devices", dra.Devices, "GPU")
-		form.nested("sharing", sharingV1(dra.Sharing))
-		form.layout(dra.Layout)
-		form.texts("featureGates", sorted(dra.FeatureGates))
+		form.setText("driver", dra.Driver, "")
+		form.setText("devices", dra.Devices, "GPU")
+		form.setObject("sharing", sharingV1(dra.Sharing))
+		form.setLayout(dra.Layout)
+		form.setTexts("featureGates", sorted(dra.FeatureGates))
 	}
 	return form
 }
 
 // layout sets the member layout, a list of GPUs and their MIG profiles.
-func (o object) layout(parts []v1alpha1.MIGLayout) {
+func (o object) setLayout(parts []v1alpha1.MIGLayout) {
 	var layout []object
 	for _, part := range parts {
 		entry := object{}
 		if len(part.GPUs) > 0 {
 			entry["gpus"] = part.GPUs
 		}
-		entry.counts("profiles", part.Profiles)
+		entry.setCounts("profiles", part.Profiles)
 		layout = append(layout, entry)
 	}
 	if len(layout) > 0 {
@@ -189,31 +189,31 @@ func (o object) layout(parts []v1alpha1.MIGLayout) {
 func sorted(set []string) []string { return slices.Sorted(slices.Values(set)) }
 
 // text sets a member unless it is empty or has its default.
-func (o object) text(key, value, standard string) {
-	if value != "" && value != standard {
+func (o object) setText(key, value, defaultValue string) {
+	if value != "" && value != defaultValue {
 		o[key] = value
 	}
 }
 
-func (o object) number(key string, value, standard int64) {
-	if value != standard {
+func (o object) setNumber(key string, value, defaultValue int64) {
+	if value != defaultValue {
 		o[key] = value
 	}
 }
 
-func (o object) texts(key string, values []string) {
+func (o object) setTexts(key string, values []string) {
 	if len(values) > 0 {
 		o[key] = values
 	}
 }
 
-func (o object) counts(key string, values map[string]int32) {
+func (o object) setCounts(key string, values map[string]int32) {
 	if len(values) > 0 {
 		o[key] = values
 	}
 }
 
-func (o object) nested(key string, value object) {
+func (o object) setObject(key string, value object) {
 	if len(value) > 0 {
 		o[key] = value
 	}

@@ -17,11 +17,11 @@ const HashVersion = 1
 
 const (
 	// digestLength of the hex digits in a name: 40 bits, for the ten revisions that one NodeType keeps.
-	digestLength = 10
+	digestDigits = 10
 	// maxName is the limit of a label's value: a Node carries the name of its revision.
 	maxName = 63
 	// nameHash hex digits tell apart NodeTypes whose names must be cut.
-	nameHash = 8
+	nameHashDigits = 8
 )
 
 // Inputs are the objects that shape a node.
@@ -58,7 +58,7 @@ func Build(in Inputs) (v1alpha1.NodeTypeRevisionSpec, error) {
 		},
 		GPU:         in.NodeType.Spec.GPU.DeepCopy(),
 		Network:     in.Provider.Spec.Network.DeepCopy(),
-		SSHKeys:     unique(in.Provider.Spec.SSHKeys, in.NodeType.Spec.SSHKeys),
+		SSHKeys:     union(in.Provider.Spec.SSHKeys, in.NodeType.Spec.SSHKeys),
 		HashVersion: HashVersion,
 	}
 	if spec.Image.UserData == "" {
@@ -68,20 +68,20 @@ func Build(in Inputs) (v1alpha1.NodeTypeRevisionSpec, error) {
 		spec.UserData = layers
 	}
 	if provider, nodeType := in.Provider.Spec.Properties, in.NodeType.Spec.Properties; len(provider) > 0 || len(nodeType) > 0 {
-		spec.Properties = []map[string]string{copied(provider), copied(nodeType)}
+		spec.Properties = []map[string]string{nonNilCopy(provider), nonNilCopy(nodeType)}
 	}
 	return spec, nil
 }
 
 // copied is never nil: the API server drops members of a list that are null.
-func copied(m map[string]string) map[string]string {
+func nonNilCopy(m map[string]string) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, m)
 	return out
 }
 
 // unique joins two lists in order, without what is there already.
-func unique(first, second []string) []string {
+func union(first, second []string) []string {
 	var all []string
 	for _, key := range slices.Concat(first, second) {
 		if !slices.Contains(all, key) {
@@ -117,10 +117,10 @@ func OwnDigest(in Inputs) (string, error) {
 
 // Name of the revision of a NodeType: its name and the beginning of the digest, at most 63 bytes.
 func Name(nodeType, digest string) string {
-	room := maxName - digestLength - 1
+	room := maxName - digestDigits - 1
 	if len(nodeType) > room {
 		sum := sha256.Sum256([]byte(nodeType))
-		nodeType = strings.TrimRight(nodeType[:room-nameHash-1], ".") + "-" + hex.EncodeToString(sum[:])[:nameHash]
+		nodeType = strings.TrimRight(nodeType[:room-nameHashDigits-1], ".") + "-" + hex.EncodeToString(sum[:])[:nameHashDigits]
 	}
-	return nodeType + "-" + digest[:min(len(digest), digestLength)]
+	return nodeType + "-" + digest[:min(len(digest), digestDigits)]
 }

@@ -31,19 +31,19 @@ func (w *world) reconcile() string {
 		}
 	}
 	if d.Rollout != nil {
-		if Number(d.Rollout.Name) <= w.highest || d.Stable != before.Stable || d.Target != before.Target || before.Wanted.IsZero() {
+		if Number(d.Rollout.Name) <= w.highest || d.Stable != before.Stable || d.Target != before.Target || before.Desired.IsZero() {
 			return fmt.Sprintf("Rollout %+v was made too early or has an old number", d.Rollout)
 		}
 		w.highest = Number(d.Rollout.Name)
 		w.facts.Rollouts = append(w.facts.Rollouts, *d.Rollout)
 	}
-	for _, name := range d.DropRevisions {
+	for _, name := range d.DeleteRevisions {
 		if w.inUse(name) {
 			return "revision " + name + " is in use and was dropped"
 		}
 		w.facts.Revisions = slices.DeleteFunc(w.facts.Revisions, func(r Revision) bool { return r.Name == name })
 	}
-	for _, name := range d.DropRollouts {
+	for _, name := range d.DeleteRollouts {
 		w.facts.Rollouts = slices.DeleteFunc(w.facts.Rollouts, func(r Rollout) bool { return r.Name == name && r.Phase.Settled() })
 	}
 	return ""
@@ -51,7 +51,7 @@ func (w *world) reconcile() string {
 
 // promotion: why the stable revision may not have changed.
 func (w *world) promotion(before Facts) string {
-	latest := Latest(before.Rollouts)
+	latest := newestRollout(before.Rollouts)
 	done := latest.Phase == v1alpha1.RolloutDone && latest.To == w.facts.Stable
 	for _, m := range before.Machines {
 		if m.revision().IsZero() || m.Deleting {
@@ -69,7 +69,7 @@ func (w *world) inUse(name string) bool {
 	if name == w.facts.Stable.Revision || name == w.facts.Target.Revision {
 		return true
 	}
-	if slices.ContainsFunc(w.facts.Machines, func(m Machine) bool { return m.Asked.Revision == name || m.Installed.Revision == name }) {
+	if slices.ContainsFunc(w.facts.Machines, func(m Machine) bool { return m.Desired.Revision == name || m.Installed.Revision == name }) {
 		return true
 	}
 	return slices.ContainsFunc(w.facts.Rollouts, func(r Rollout) bool { return !r.Phase.Settled() && (r.To.Revision == name || r.From.Revision == name) })
@@ -77,7 +77,7 @@ func (w *world) inUse(name string) bool {
 
 // roll does one step of the rollout controller.
 func (w *world) roll() {
-	latest := Latest(w.facts.Rollouts).Name
+	latest := newestRollout(w.facts.Rollouts).Name
 	for i := range w.facts.Rollouts {
 		r := &w.facts.Rollouts[i]
 		if r.Phase.Settled() {
@@ -90,11 +90,11 @@ func (w *world) roll() {
 		for j := range w.facts.Machines {
 			m := &w.facts.Machines[j]
 			if !m.revision().IsZero() && m.revision() != r.To && !m.Deleting {
-				m.Asked, r.Phase = r.To, v1alpha1.RolloutRolling
+				m.Desired, r.Phase = r.To, v1alpha1.RolloutRolling
 				return
 			}
-			if !m.Asked.IsZero() {
-				m.Installed = m.Asked
+			if !m.Desired.IsZero() {
+				m.Installed = m.Desired
 			}
 		}
 		r.Phase = v1alpha1.RolloutDone
@@ -108,7 +108,7 @@ func (w *world) ask(asked v1alpha1.RenderedRevision) {
 		w.clock++
 		w.facts.Revisions = append(w.facts.Revisions, Revision{Name: name, Created: time.Unix(w.clock, 0)})
 	}
-	w.facts.Wanted = asked
+	w.facts.Desired = asked
 }
 
 // claim lets the Machines that have no revision yet take the stable one.
@@ -163,10 +163,10 @@ func TestEveryHistoryEndsWithAllMachinesOnTheTarget(t *testing.T) {
 			w.roll()
 		}
 		f := w.facts
-		if f.Stable != last || f.Target != last || len(f.outdated(last)) > 0 {
-			t.Fatalf("seed %d: it ends with stable %s, target %s, outdated %v, Rollouts %+v", seed, f.Stable, f.Target, f.outdated(last), f.Rollouts)
+		if f.Stable != last || f.Target != last || len(f.outdatedRevisions(last)) > 0 {
+			t.Fatalf("seed %d: it ends with stable %s, target %s, outdated %v, Rollouts %+v", seed, f.Stable, f.Target, f.outdatedRevisions(last), f.Rollouts)
 		}
-		if len(f.Rollouts) > keptRollouts || len(f.Revisions) > keptRevisions+1+len(f.Machines) {
+		if len(f.Rollouts) > maxSettledRollouts || len(f.Revisions) > maxUnusedRevisions+1+len(f.Machines) {
 			t.Fatalf("seed %d: %d Rollouts and %d revisions are kept", seed, len(f.Rollouts), len(f.Revisions))
 		}
 	}

@@ -12,16 +12,16 @@ const (
 	// maxName is the limit of a label's value: a Machine carries the name of the Rollout that moves it.
 	maxName = 63
 	// nameHash hex digits tell apart revisions whose names must be cut.
-	nameHash = 8
+	nameHashDigits = 8
 )
 
 // Name of a Rollout to a revision: the revision's name and a number that grows with every Rollout of the NodeType, at
 // most 63 bytes.
-func Name(revision string, number int64) string {
+func rolloutName(revision string, number int64) string {
 	end := "-" + strconv.FormatInt(number, 10)
 	if room := maxName - len(end); len(revision) > room {
 		sum := sha256.Sum256([]byte(revision))
-		revision = strings.TrimRight(revision[:room-nameHash-1], "-.") + "-" + hex.EncodeToString(sum[:])[:nameHash]
+		revision = strings.TrimRight(revision[:room-nameHashDigits-1], "-.") + "-" + hex.EncodeToString(sum[:])[:nameHashDigits]
 	}
 	return revision + end
 }
@@ -36,6 +36,6 @@ func Number(rollout string) int64 {
 }
 
 // Newer tells whether the first of two Rollouts of one NodeType, by their names, was made after the second.
-func Newer(first, second string) bool {
+func IsNewer(first, second string) bool {
 	return cmp.Or(cmp.Compare(Number(first), Number(second)), cmp.Compare(first, second)) > 0
 }

@@ -36,7 +36,7 @@ func machines(revisions ...string) []Machine {
 func moved(to string, installed ...string) []Machine {
 	all := machines(installed...)
 	for i := range all {
-		all[i].Asked = of(to)
+		all[i].Desired = of(to)
 	}
 	return all
 }
@@ -55,59 +55,59 @@ var sentences = []struct {
 	stable, target string
 	rollout        string
 }{
-	{"the first revision is stable at once", Facts{Wanted: of("a")}, "a", "a", ""},
-	{"while no Machine has a revision the target is stable at once", Facts{Stable: of("a"), Target: of("a"), Wanted: of("b"), Machines: machines("", "")}, "b", "b", ""},
+	{"the first revision is stable at once", Facts{Desired: of("a")}, "a", "a", ""},
+	{"while no Machine has a revision the target is stable at once", Facts{Stable: of("a"), Target: of("a"), Desired: of("b"), Machines: machines("", "")}, "b", "b", ""},
 	{"a Machine that is on its way out holds the stable revision no longer",
-		Facts{Stable: of("a"), Target: of("a"), Wanted: of("b"), Machines: []Machine{{Installed: of("a"), Deleting: true}}}, "b", "b", ""},
-	{"the target is named before a Rollout is made", Facts{Stable: of("a"), Target: of("a"), Wanted: of("b"), Machines: machines("a")}, "a", "b", ""},
-	{"then the Rollout is made", Facts{Generation: 4, Stable: of("a"), Target: of("b"), Wanted: of("b"), Machines: machines("a")}, "a", "b", "b-4 from a"},
+		Facts{Stable: of("a"), Target: of("a"), Desired: of("b"), Machines: []Machine{{Installed: of("a"), Deleting: true}}}, "b", "b", ""},
+	{"the target is named before a Rollout is made", Facts{Stable: of("a"), Target: of("a"), Desired: of("b"), Machines: machines("a")}, "a", "b", ""},
+	{"then the Rollout is made", Facts{Generation: 4, Stable: of("a"), Target: of("b"), Desired: of("b"), Machines: machines("a")}, "a", "b", "b-4 from a"},
 	{"a Rollout that is on its way is not made again",
-		Facts{Generation: 4, Stable: of("a"), Target: of("b"), Wanted: of("b"), Machines: machines("a"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutStopped}}}, "a", "b", ""},
+		Facts{Generation: 4, Stable: of("a"), Target: of("b"), Desired: of("b"), Machines: machines("a"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutStopped}}}, "a", "b", ""},
 	{"nor while nobody has looked at it",
-		Facts{Generation: 4, Stable: of("a"), Target: of("b"), Wanted: of("b"), Machines: machines("a"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), ""}}}, "a", "b", ""},
+		Facts{Generation: 4, Stable: of("a"), Target: of("b"), Desired: of("b"), Machines: machines("a"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), ""}}}, "a", "b", ""},
 	{"a Rollout that is done makes its target stable",
-		Facts{Generation: 4, Stable: of("a"), Target: of("b"), Wanted: of("b"), Machines: moved("b", "b"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutDone}}}, "b", "b", ""},
+		Facts{Generation: 4, Stable: of("a"), Target: of("b"), Desired: of("b"), Machines: moved("b", "b"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutDone}}}, "b", "b", ""},
 	{"also while an obstacle holds",
 		Facts{Generation: 5, Stable: of("a"), Target: of("b"), Machines: moved("b", "b"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutDone}}}, "b", "b", ""},
 	{"but not one that was done long ago, before the Machines went back",
-		Facts{Generation: 9, Stable: of("a"), Target: of("b"), Wanted: of("b"), Machines: machines("a"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutDone}}}, "a", "b", "b-9 from a"},
+		Facts{Generation: 9, Stable: of("a"), Target: of("b"), Desired: of("b"), Machines: machines("a"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutDone}}}, "a", "b", "b-9 from a"},
 	{"a Machine that claimed the old revision while the Rollout ended is fetched by another one",
-		Facts{Generation: 4, Stable: of("a"), Target: of("b"), Wanted: of("b"), Machines: append(moved("b", "b"), machines("a")...),
+		Facts{Generation: 4, Stable: of("a"), Target: of("b"), Desired: of("b"), Machines: append(moved("b", "b"), machines("a")...),
 			Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutDone}}}, "a", "b", "b-5 from a"},
 	{"setting the NodeType back undoes a Rollout",
-		Facts{Generation: 5, Stable: of("a"), Target: of("a"), Wanted: of("a"), Machines: append(moved("b", "b"), machines("a", "a")...),
+		Facts{Generation: 5, Stable: of("a"), Target: of("a"), Desired: of("a"), Machines: append(moved("b", "b"), machines("a", "a")...),
 			Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutStopped}}}, "a", "a", "a-5 from b"},
 	{"even when it had moved nothing yet",
-		Facts{Generation: 5, Stable: of("a"), Target: of("a"), Wanted: of("a"), Machines: machines("a"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutPending}}}, "a", "a", "a-5 from b"},
+		Facts{Generation: 5, Stable: of("a"), Target: of("a"), Desired: of("a"), Machines: machines("a"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutPending}}}, "a", "a", "a-5 from b"},
 	{"a mend while a Rollout is stopped moves on from the stable revision",
-		Facts{Generation: 5, Stable: of("a"), Target: of("c"), Wanted: of("c"), Machines: append(moved("b", "b"), machines("a")...),
+		Facts{Generation: 5, Stable: of("a"), Target: of("c"), Desired: of("c"), Machines: append(moved("b", "b"), machines("a")...),
 			Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutStopped}}}, "a", "c", "c-5 from a"},
 	{"an obstacle makes no Rollout and leaves the target",
 		Facts{Generation: 6, Stable: of("a"), Target: of("b"), Machines: machines("a")}, "a", "b", ""},
 	{"when all is as asked for nothing is made",
-		Facts{Generation: 6, Stable: of("b"), Target: of("b"), Wanted: of("b"), Machines: moved("b", "b", "a"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutDone}}}, "b", "b", ""},
+		Facts{Generation: 6, Stable: of("b"), Target: of("b"), Desired: of("b"), Machines: moved("b", "b", "a"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutDone}}}, "b", "b", ""},
 	{"the number grows though the generation does not: the image was made anew",
-		Facts{Generation: 4, Stable: of("a"), Target: of("c"), Wanted: of("c"), Machines: machines("a"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutRolling}}}, "a", "c", "c-5 from a"},
+		Facts{Generation: 4, Stable: of("a"), Target: of("c"), Desired: of("c"), Machines: machines("a"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutRolling}}}, "a", "c", "c-5 from a"},
 	{"a lost status is recovered from the Rollout on its way",
-		Facts{Generation: 4, Target: of("b"), Wanted: of("b"), Machines: moved("b", "b", "b", "b"), Revisions: revisions("a", "b"),
+		Facts{Generation: 4, Target: of("b"), Desired: of("b"), Machines: moved("b", "b", "b", "b"), Revisions: revisions("a", "b"),
 			Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutRolling}}}, "a", "b", ""},
 	{"or from what most Machines have",
-		Facts{Generation: 4, Wanted: of("c"), Machines: machines("a", "b", "b", "gone", "gone", "gone"), Revisions: revisions("a", "b", "c")}, "b", "c", ""},
+		Facts{Generation: 4, Desired: of("c"), Machines: machines("a", "b", "b", "gone", "gone", "gone"), Revisions: revisions("a", "b", "c")}, "b", "c", ""},
 	{"or is the target when nothing else is known",
-		Facts{Generation: 4, Wanted: of("c"), Machines: machines("gone"), Revisions: revisions("c")}, "c", "c", ""},
+		Facts{Generation: 4, Desired: of("c"), Machines: machines("gone"), Revisions: revisions("c")}, "c", "c", ""},
 	{"a NodeType that was made again keeps the rendering that its Machines have, though another version makes another one",
-		Facts{Generation: 1, Wanted: of("a/2"), Machines: machines("a/1", "a/1")}, "a/1", "a/2", ""},
+		Facts{Generation: 1, Desired: of("a/2"), Machines: machines("a/1", "a/1")}, "a/1", "a/2", ""},
 	{"a wish that names no rendering is not stable when the status was lost",
-		Facts{Generation: 1, Wanted: of("a/2"), Machines: []Machine{{Asked: of("a")}, {Asked: of("a")}, {Installed: of("a/1")}}}, "a/1", "a/2", ""},
+		Facts{Generation: 1, Desired: of("a/2"), Machines: []Machine{{Desired: of("a")}, {Desired: of("a")}, {Installed: of("a/1")}}}, "a/1", "a/2", ""},
 	{"another rendering of the stable revision is named first",
-		Facts{Generation: 4, Stable: of("a/1"), Target: of("a/1"), Wanted: of("a/2"), Machines: machines("a/1")}, "a/1", "a/2", ""},
+		Facts{Generation: 4, Stable: of("a/1"), Target: of("a/1"), Desired: of("a/2"), Machines: machines("a/1")}, "a/1", "a/2", ""},
 	{"then it reaches the Machines by a Rollout",
-		Facts{Generation: 4, Stable: of("a/1"), Target: of("a/2"), Wanted: of("a/2"), Machines: machines("a/1")}, "a/1", "a/2", "a-4 from a/1"},
+		Facts{Generation: 4, Stable: of("a/1"), Target: of("a/2"), Desired: of("a/2"), Machines: machines("a/1")}, "a/1", "a/2", "a-4 from a/1"},
 	{"a rendering is stable when its Rollout is done",
-		Facts{Generation: 4, Stable: of("a/1"), Target: of("a/2"), Wanted: of("a/2"), Machines: moved("a/2", "a/2"),
+		Facts{Generation: 4, Stable: of("a/1"), Target: of("a/2"), Desired: of("a/2"), Machines: moved("a/2", "a/2"),
 			Rollouts: []Rollout{{"a-4", of("a/1"), of("a/2"), v1alpha1.RolloutDone}}}, "a/2", "a/2", ""},
 	{"setting the rendering back is a Rollout back",
-		Facts{Generation: 5, Stable: of("a/1"), Target: of("a/1"), Wanted: of("a/1"), Machines: append(moved("a/2", "a/2"), machines("a/1")...),
+		Facts{Generation: 5, Stable: of("a/1"), Target: of("a/1"), Desired: of("a/1"), Machines: append(moved("a/2", "a/2"), machines("a/1")...),
 			Rollouts: []Rollout{{"a-4", of("a/1"), of("a/2"), v1alpha1.RolloutStopped}}}, "a/1", "a/1", "a-5 from a/2"},
 }
 
@@ -133,17 +133,17 @@ func TestTenRevisionsAreKeptBesideThoseInUse(t *testing.T) {
 		names = append(names, fmt.Sprintf("r%02d", i))
 	}
 	f := Facts{
-		Stable: of("r00"), Target: of("r19"), Wanted: of("r19"), Revisions: revisions(names...),
-		Machines: []Machine{{Installed: of("r01")}, {Installed: of("r00"), Asked: of("r02")}, {Installed: of("r03"), Deleting: true}},
+		Stable: of("r00"), Target: of("r19"), Desired: of("r19"), Revisions: revisions(names...),
+		Machines: []Machine{{Installed: of("r01")}, {Installed: of("r00"), Desired: of("r02")}, {Installed: of("r03"), Deleting: true}},
 		Rollouts: []Rollout{{"r19-7", of("r04"), of("r19"), v1alpha1.RolloutRolling}, {"r05-1", of("r06"), of("r05"), v1alpha1.RolloutDone}},
 	}
 	slices.Reverse(f.Revisions)
 	// In use: r00 to r04 and r19. Of the fourteen others the oldest four go.
-	if got, want := Plan(f).DropRevisions, []string{"r05", "r06", "r07", "r08"}; !reflect.DeepEqual(got, want) {
+	if got, want := Plan(f).DeleteRevisions, []string{"r05", "r06", "r07", "r08"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("dropped %v, want %v", got, want)
 	}
 	f.Revisions = f.Revisions[:10]
-	if got := Plan(f).DropRevisions; got != nil {
+	if got := Plan(f).DeleteRevisions; got != nil {
 		t.Errorf("dropped %v of ten", got)
 	}
 }
@@ -151,10 +151,10 @@ func TestTenRevisionsAreKeptBesideThoseInUse(t *testing.T) {
 func TestTenSettledRolloutsAreKept(t *testing.T) {
 	var f Facts
 	for number := int64(13); number > 0; number-- {
-		f.Rollouts = append(f.Rollouts, Rollout{Name: Name("r", number), Phase: v1alpha1.RolloutDone})
+		f.Rollouts = append(f.Rollouts, Rollout{Name: rolloutName("r", number), Phase: v1alpha1.RolloutDone})
 	}
 	f.Rollouts[12].Phase = v1alpha1.RolloutPaused
-	if got, want := Plan(f).DropRollouts, []string{"r-2", "r-3"}; !reflect.DeepEqual(got, want) {
+	if got, want := Plan(f).DeleteRollouts, []string{"r-2", "r-3"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("dropped %v, want %v: the paused r-1 is not settled", got, want)
 	}
 }
@@ -167,16 +167,16 @@ func TestARolloutsNameFitsALabelAndTellsItsNumber(t *testing.T) {
 	}
 	for _, revision := range names {
 		for _, number := range []int64{1, 12, 1 << 40} {
-			name := Name(revision, number)
+			name := rolloutName(revision, number)
 			if problems := append(validation.IsValidLabelValue(name), validation.IsDNS1123Subdomain(name)...); problems != nil || Number(name) != number {
 				t.Errorf("%s, number %d: %v", name, Number(name), problems)
 			}
 		}
 	}
-	if Name(long+"1", 7) == Name(long+"2", 7) {
+	if rolloutName(long+"1", 7) == rolloutName(long+"2", 7) {
 		t.Error("two revisions share a Rollout's name")
 	}
-	if Number("by-hand") != 0 || Number("") != 0 || !Newer("a-10", "b-9") || Newer("a-9", "b-9") || Newer("x-1", "x-1") {
+	if Number("by-hand") != 0 || Number("") != 0 || !IsNewer("a-10", "b-9") || IsNewer("a-9", "b-9") || IsNewer("x-1", "x-1") {
 		t.Error("names are ordered wrongly")
 	}
 }

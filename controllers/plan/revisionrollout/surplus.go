@@ -10,9 +10,9 @@ import (
 
 const (
 	// keptRevisions beside those in use: what a person may want to go back to.
-	keptRevisions = 10
+	maxUnusedRevisions = 10
 	// keptRollouts that are settled: the history that a person may want to read.
-	keptRollouts = 10
+	maxSettledRollouts = 10
 )
 
 // Revision is what counts of a NodeTypeRevision.
@@ -25,24 +25,24 @@ type Revision struct {
 
 // surplusRevisions are those that nothing uses, beyond the newest ten of them.
 func (f Facts) surplusRevisions(d Decision) []string {
-	used := f.used(d)
+	used := f.usedRevisions(d)
 	idle := slices.DeleteFunc(slices.Clone(f.Revisions), func(r Revision) bool { return used[r.Name] })
 	slices.SortFunc(idle, func(a, b Revision) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name)) })
 	var surplus []string
-	for _, r := range idle[:max(0, len(idle)-keptRevisions)] {
+	for _, r := range idle[:max(0, len(idle)-maxUnusedRevisions)] {
 		surplus = append(surplus, r.Name)
 	}
 	return surplus
 }
 
 // used revisions: some Machine, the status as it is or will be, or a Rollout that is not settled names them.
-func (f Facts) used(d Decision) map[string]bool {
+func (f Facts) usedRevisions(d Decision) map[string]bool {
 	used := map[string]bool{}
-	for _, named := range []v1alpha1.RenderedRevision{f.Stable, f.Target, f.Wanted, d.Stable, d.Target} {
+	for _, named := range []v1alpha1.RenderedRevision{f.Stable, f.Target, f.Desired, d.Stable, d.Target} {
 		used[named.Revision] = true
 	}
 	for _, m := range f.Machines {
-		used[m.Asked.Revision], used[m.Installed.Revision] = true, true
+		used[m.Desired.Revision], used[m.Installed.Revision] = true, true
 	}
 	for _, r := range f.Rollouts {
 		if !r.Phase.Settled() {
@@ -62,7 +62,7 @@ func (f Facts) surplusRollouts() []string {
 		return cmp.Or(cmp.Compare(Number(a.Name), Number(b.Name)), cmp.Compare(a.Name, b.Name))
 	})
 	var surplus []string
-	for _, r := range settled[:max(0, len(settled)-keptRollouts)] {
+	for _, r := range settled[:max(0, len(settled)-maxSettledRollouts)] {
 		surplus = append(surplus, r.Name)
 	}
 	return surplus

@@ -14,7 +14,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/rollout"
-	"github.com/ingot-dev/ingot/controllers/plan/rollout/rehearsal"
+	"github.com/ingot-dev/ingot/controllers/plan/rollout/simulation"
 )
 
 var update = flag.Bool("update", false, "write the stories anew")
@@ -37,92 +37,92 @@ type story struct {
 	policy *rollout.Policy
 	// pool is the limit of the pool serving; 0: none, and the pools allow 2 as well.
 	pool int
-	// courses are of Machines by name and revision; others drain for 2 minutes and install for 13.
-	courses map[string]rehearsal.Course
-	plot    func(*rehearsal.Play)
-	ends    v1alpha1.RolloutPhase
+	// behaviors are by Machine and revision; a Machine without one drains for 2 minutes and installs for 13.
+	behaviors map[string]simulation.Behavior
+	schedule  func(*simulation.Simulation)
+	ends      v1alpha1.RolloutPhase
 }
 
-var checkFailed = rehearsal.Course{Drain: 2 * time.Minute, Install: 28 * time.Minute, Failed: v1alpha1.ReasonValidationTimedOut, WaitingFor: "nvidia.com/gpu: 7 of 8"}
+var checkFailed = simulation.Behavior{Drain: 2 * time.Minute, Install: 28 * time.Minute, FailureReason: v1alpha1.ReasonValidationTimedOut, WaitingFor: "nvidia.com/gpu: 7 of 8"}
 
 var stories = []story{
 	{
 		file: "happy-path", about: "Five Machines in two pools move to a new revision.",
-		plot: func(*rehearsal.Play) {}, ends: v1alpha1.RolloutDone,
+		schedule: func(*simulation.Simulation) {}, ends: v1alpha1.RolloutDone,
 	},
 	{
 		file: "canary-fails-and-undo", about: "The new revision is bad. The canary shows it, nobody else is touched, and the NodeType is set back.",
-		courses: map[string]rehearsal.Course{"*/v2": checkFailed},
-		plot:    func(p *rehearsal.Play) { p.At(40*time.Minute, func() { p.Want("v1") }) },
-		ends:    v1alpha1.RolloutDone,
+		behaviors: map[string]simulation.Behavior{"*/v2": checkFailed},
+		schedule:  func(sim *simulation.Simulation) { sim.Schedule(40*time.Minute, func() { sim.SetTarget("v1") }) },
+		ends:      v1alpha1.RolloutDone,
 	},
 	{
 		file: "failure-budget", about: "Two Machines fail after the canary has passed, one more than the budget. A person looks, and lets the rollout go on.",
-		courses: map[string]rehearsal.Course{"research/training-2/v2": checkFailed, "research/training-3/v2": checkFailed},
-		plot: func(p *rehearsal.Play) {
-			p.At(2*time.Hour, func() { p.Pause(true) })
-			p.At(2*time.Hour+5*time.Minute, func() { p.Pause(false) })
+		behaviors: map[string]simulation.Behavior{"research/training-2/v2": checkFailed, "research/training-3/v2": checkFailed},
+		schedule: func(sim *simulation.Simulation) {
+			sim.Schedule(2*time.Hour, func() { sim.SetPaused(true) })
+			sim.Schedule(2*time.Hour+5*time.Minute, func() { sim.SetPaused(false) })
 		},
 		ends: v1alpha1.RolloutDone,
 	},
 	{
 		file: "pool-tightens", about: "The NodeType allows three Machines at once; the pool serving only one of its two.",
 		policy: &rollout.Policy{MaxUnavailable: intstr.FromInt32(3), Canary: 1, Bake: 10 * time.Minute, FailureBudget: 1}, pool: 1,
-		plot: func(*rehearsal.Play) {}, ends: v1alpha1.RolloutDone,
+		schedule: func(*simulation.Simulation) {}, ends: v1alpha1.RolloutDone,
 	},
 	{
 		file: "pause-and-resume", about: "Somebody pauses the rollout: who is on its way arrives, nobody else starts.",
-		plot: func(p *rehearsal.Play) {
-			p.At(30*time.Minute, func() { p.Pause(true) })
-			p.At(2*time.Hour, func() { p.Pause(false) })
+		schedule: func(sim *simulation.Simulation) {
+			sim.Schedule(30*time.Minute, func() { sim.SetPaused(true) })
+			sim.Schedule(2*time.Hour, func() { sim.SetPaused(false) })
 		},
 		ends: v1alpha1.RolloutDone,
 	},
 	{
 		file: "changed-in-the-middle", about: "The NodeType changes again while Machines are on their way to the revision before.",
-		plot: func(p *rehearsal.Play) { p.At(28*time.Minute, func() { p.Want("v3") }) },
-		ends: v1alpha1.RolloutDone,
+		schedule: func(sim *simulation.Simulation) { sim.Schedule(28*time.Minute, func() { sim.SetTarget("v3") }) },
+		ends:     v1alpha1.RolloutDone,
 	},
 	{
 		file: "manager-restart", about: "The manager is killed twice just before it starts a Machine. The status names that Machine, so the next manager starts it.",
-		plot: func(p *rehearsal.Play) {
-			p.KillManager()
-			p.At(20*time.Minute, func() { p.KillManager() })
+		schedule: func(sim *simulation.Simulation) {
+			sim.KillManager()
+			sim.Schedule(20*time.Minute, func() { sim.KillManager() })
 		},
 		ends: v1alpha1.RolloutDone,
 	},
 	{
 		file: "not-ready-first", about: "Two Machines are not Ready when the rollout begins. They go first, since nothing is lost by it; one is the canary.",
-		plot: func(p *rehearsal.Play) {
-			p.Lose(named("inference/serving-2"), "the node does not answer", 0)
-			p.Lose(named("research/training-3"), "the node does not answer", 0)
+		schedule: func(sim *simulation.Simulation) {
+			sim.LoseReady(named("inference/serving-2"), "the node does not answer", 0)
+			sim.LoseReady(named("research/training-3"), "the node does not answer", 0)
 		},
 		ends: v1alpha1.RolloutDone,
 	},
 	{
 		file: "scale-up-and-down", about: "During the roll the pool training grows by one, which is installed with the stable revision and then rolled, and serving shrinks by one.",
-		plot: func(p *rehearsal.Play) {
-			p.At(20*time.Minute, func() { p.Grow(training, "training-4") })
-			p.At(30*time.Minute, func() { p.Delete(named("inference/serving-2")) })
+		schedule: func(sim *simulation.Simulation) {
+			sim.Schedule(20*time.Minute, func() { sim.AddNewMachine(training, "training-4") })
+			sim.Schedule(30*time.Minute, func() { sim.DeleteMachine(named("inference/serving-2")) })
 		},
 		ends: v1alpha1.RolloutDone,
 	},
 	{
 		file: "bake-begins-anew", about: "The canary loses Ready while it bakes. Its time counts from when it is Ready again.",
-		plot: func(p *rehearsal.Play) {
-			p.At(20*time.Minute, func() { p.Lose(named("inference/serving-1"), "the node rebooted", 7*time.Minute) })
+		schedule: func(sim *simulation.Simulation) {
+			sim.Schedule(20*time.Minute, func() { sim.LoseReady(named("inference/serving-1"), "the node rebooted", 7*time.Minute) })
 		},
 		ends: v1alpha1.RolloutDone,
 	},
 	{
 		file: "drain-times-out", about: "A PodDisruptionBudget lets nobody leave the canary, which stops the rollout. It is set back, and the Machine keeps its pods.",
-		courses: map[string]rehearsal.Course{"*/v2": {Drain: 30 * time.Minute, Failed: v1alpha1.ReasonDrainTimedOut, WaitingFor: "1 pod to leave: default/db-0"}},
-		plot:    func(p *rehearsal.Play) { p.At(time.Hour, func() { p.Want("v1") }) },
-		ends:    v1alpha1.RolloutDone,
+		behaviors: map[string]simulation.Behavior{"*/v2": {Drain: 30 * time.Minute, FailureReason: v1alpha1.ReasonDrainTimedOut, WaitingFor: "1 pod to leave: default/db-0"}},
+		schedule:  func(sim *simulation.Simulation) { sim.Schedule(time.Hour, func() { sim.SetTarget("v1") }) },
+		ends:      v1alpha1.RolloutDone,
 	},
 }
 
-func (s story) play() *rehearsal.Play {
+func (s story) simulation() *simulation.Simulation {
 	policy := rollout.Policy{MaxUnavailable: intstr.FromInt32(2), Canary: 1, Bake: 10 * time.Minute, FailureBudget: 1}
 	if s.policy != nil {
 		policy = *s.policy
@@ -131,41 +131,41 @@ func (s story) play() *rehearsal.Play {
 	if s.pool > 0 {
 		limit = intstr.FromInt32(int32(s.pool))
 	}
-	p := rehearsal.New(rehearsal.Setting{
-		Now: begin, Stable: "v1", Policy: policy,
+	sim := simulation.New(simulation.Config{
+		Start: begin, Stable: "v1", Policy: policy,
 		Pools: map[types.NamespacedName]rollout.Pool{training: {MaxUnavailable: &two}, serving: {MaxUnavailable: &limit}},
-		Course: func(machine types.NamespacedName, revision string) rehearsal.Course {
+		Behavior: func(machine types.NamespacedName, revision string) simulation.Behavior {
 			for _, name := range []string{machine.String() + "/" + revision, "*/" + revision} {
-				if c, found := s.courses[name]; found {
+				if c, found := s.behaviors[name]; found {
 					return c
 				}
 			}
-			return rehearsal.Course{Drain: 2 * time.Minute, Install: 13 * time.Minute}
+			return simulation.Behavior{Drain: 2 * time.Minute, Install: 13 * time.Minute}
 		},
 	})
 	for i := range 3 {
-		p.Add(training, training.Namespace, fmt.Sprintf("training-%d", i+1))
+		sim.AddMachine(training, training.Namespace, fmt.Sprintf("training-%d", i+1))
 	}
 	for i := range 2 {
-		p.Add(serving, serving.Namespace, fmt.Sprintf("serving-%d", i+1))
+		sim.AddMachine(serving, serving.Namespace, fmt.Sprintf("serving-%d", i+1))
 	}
-	s.plot(p)
-	p.Want("v2")
-	return p
+	s.schedule(sim)
+	sim.SetTarget("v2")
+	return sim
 }
 
 func TestTheStoriesAreAsWritten(t *testing.T) {
 	for _, s := range stories {
 		t.Run(s.file, func(t *testing.T) {
-			p := s.play()
-			if !p.Run(24 * time.Hour) {
-				t.Fatalf("the story does not end:\n%s", rehearsal.Text(begin, p.Lines()))
+			sim := s.simulation()
+			if err := sim.Run(24 * time.Hour); err != nil {
+				t.Fatalf("the story does not end:\n%s", simulation.FormatLines(begin, sim.Lines()))
 			}
-			out := p.Outcome()
+			out := sim.Outcome()
 			if out.Phase != s.ends {
 				t.Errorf("it ends %s, not %s", out.Phase, s.ends)
 			}
-			text := fmt.Sprintf("%s\n\n%s\nIn the end: %s after %s, at most %d unavailable at once.\n", s.about, rehearsal.Text(begin, p.Lines()), out.Phase, rehearsal.Plain(out.Took), out.MostUnavailable)
+			text := fmt.Sprintf("%s\n\n%s\nIn the end: %s after %s, at most %d unavailable at once.\n", s.about, simulation.FormatLines(begin, sim.Lines()), out.Phase, simulation.FormatDuration(out.Elapsed), out.MaxUnavailable)
 			file := filepath.Join("testdata", s.file+".txt")
 			if *update {
 				if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
