@@ -11,8 +11,8 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// Differences says in words, one sentence for each member that differs, what would change for a node that was installed with the
-// plan before and were installed again with the plan after. Nothing that shapes or judges a node is left out.
+// Differences returns a sentence for each member in which the plans differ: what would change for a node that was installed with
+// the plan before, if it were installed again with the plan after. It covers everything that shapes or judges a node.
 func Differences(before, after v1alpha1.NodePlan) ([]string, error) {
 	was, err := decodedPlan(before)
 	if err != nil {
@@ -25,7 +25,7 @@ func Differences(before, after v1alpha1.NodePlan) ([]string, error) {
 	return differencesAt("", was, would), nil
 }
 
-// tree is what shapes a node as JSON has it: a member that the API gets later is compared without a change here.
+// decodedPlan returns the plan as decoded JSON, so that members that are added to the API later are compared too.
 func decodedPlan(plan v1alpha1.NodePlan) (any, error) {
 	text, err := json.Marshal(withoutHints(plan))
 	if err != nil {
@@ -62,8 +62,8 @@ func differencesAt(path string, was, would any) []string {
 	return out
 }
 
-// isTold says whether a difference is told at this path, and not at the members below it: there are none on one side that has a
-// value, or an item of a list comes or goes as a whole.
+// isReportedAt reports whether a difference gets one sentence at this path, instead of one for each member below it: a value on
+// one side has no members, or an item of a list is added or removed.
 func isReportedAt(path string, was, would any) bool {
 	if was == nil || would == nil {
 		return isItem(path) || members(was) == nil && members(would) == nil
@@ -71,10 +71,10 @@ func isReportedAt(path string, was, would any) bool {
 	return members(was) == nil || members(would) == nil
 }
 
-// isItem says whether the path ends with an item of a list: one that comes or goes is told as a whole.
+// isItem reports whether the path ends with an item of a list.
 func isItem(path string) bool { return strings.HasSuffix(path, "]") }
 
-// join is the path of a member; the key of a list's item is in brackets already.
+// memberPath returns the path of a member. The key of a list's item has brackets already.
 func memberPath(path, key string) string {
 	if path == "" || strings.HasPrefix(key, "[") {
 		return path + key
@@ -82,10 +82,10 @@ func memberPath(path, key string) string {
 	return path + "." + key
 }
 
-// identities are the members that tell the items of a list apart, the first that an item has.
+// keyMembers are the members by which items of a list are identified: the first that an item has.
 var keyMembers = []string{"name", "path", "key", "driver", "resourceName", "type"}
 
-// members of an object, or of a list by what tells its items apart; nil: the value is neither.
+// members returns the members of an object, or the items of a list by their keys; nil: the value is neither.
 func members(value any) map[string]any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -118,7 +118,7 @@ func itemKey(item any, at int) string {
 	return fmt.Sprintf("[%d]", at)
 }
 
-// mostShown is the longest value that a sentence quotes, in bytes: files are not.
+// maxQuoted is the length in bytes of the longest value that a sentence quotes. The contents of files are longer.
 const maxQuoted = 80
 
 func differenceText(path string, was, would any) string {
@@ -135,7 +135,7 @@ func differenceText(path string, was, would any) string {
 	return fmt.Sprintf("%s is %s and would be %s", path, before, after)
 }
 
-// shown adds the value, unless the path says it or it is too long.
+// withValue adds the value to the text, unless the path contains it or it is too long.
 func withValue(what string, value any) string {
 	if s := quotedValue(value); s != "" && s != "true" {
 		if _, isText := value.(string); !isText {
@@ -145,7 +145,7 @@ func withValue(what string, value any) string {
 	return what
 }
 
-// text of a value that a sentence can quote; empty: it is too long, or has lines.
+// quotedValue returns the value as a sentence quotes it; empty: it is too long, or has several lines.
 func quotedValue(value any) string {
 	if s, ok := value.(string); ok {
 		if len(s) > maxQuoted || strings.ContainsAny(s, "\n\r") {

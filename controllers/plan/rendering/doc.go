@@ -1,11 +1,11 @@
-// Package rendering is the promise of a NodeTypeRevision: it makes the NodeTypeRendering of a plan, picks the one that a revision
+// Package rendering keeps the NodeTypeRenderings of a NodeTypeRevision: it makes one from a plan, chooses the one that a revision
 // has, and compares two of them.
 //
-// presentation.Resolve runs once for a revision. What it made is kept as a NodeTypeRendering, which never changes, so that a
-// new version of Ingot that would resolve the revision otherwise judges no node by another promise than the one that it was
-// installed for. Differences says in words what the new version would do, and a Rollout brings that to the Machines when a
-// person asks for it.
+// presentation.Resolve runs once for a revision, and its plan is stored as a NodeTypeRendering, which never changes. A newer
+// version of Ingot may resolve the same revision to another plan. It still judges each node by the plan that the node was
+// installed with. Differences says in sentences what the newer version would change. A Rollout moves Machines to the new
+// rendering when a person asks for it.
 //
-// A rendering is named by a digest of what shapes or judges a node. Hints and warnings, which only people read, are not in it, so
-// that a version with better sentences does not make another rendering.
+// The name of a rendering contains a digest of everything that shapes or judges a node. Hints and warnings are not part of it,
+// because only people read them: a version with better sentences makes no other rendering.
 package rendering

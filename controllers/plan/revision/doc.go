@@ -1,13 +1,14 @@
-// Package revision turns a NodeType, its NodeProvider and its OSImage into the snapshot that shapes a node, and names
-// it by a digest over exactly these inputs: the image's digest, format and kind of user data; the GPUs and their
-// presentation; the layers of user data; the network; the SSH keys; the hash version.
+// Package revision makes NodeTypeRevisions: it copies what shapes a node from a NodeType, its NodeProvider and its OSImage, and
+// names the copy by a digest. The digest covers exactly these inputs: the image's digest, format and kind of user data; the
+// GPUs and their presentation; the layers of user data and of properties; the network; the SSH keys; the hash version.
 //
-// Not in it: names, hostname, addresses, join, node labels and taints (applied in place), resources, selector, zone,
-// gate, validation, rollout, erase, displayName. Changing those rolls no node.
+// It does not cover names, hostname, addresses, join, resources, selector, zone, gate, validation, rollout, erase, displayName,
+// nor node labels and taints, which are applied to running nodes. Changing those rolls no node.
 //
-// A NodeProvider's layers are in the digest, and still its change alone makes no revision: every NodeType of a hall would
-// roll. It takes effect when the NodeType itself changes next. OwnDigest tells the one from the other.
+// The digest covers the user data, properties, network and SSH keys of the NodeProvider. But a change of the NodeProvider alone
+// makes no new revision, because every NodeType of a hall would roll at once. It takes effect with the next change of the
+// NodeType itself. OwnDigest shows which of the two has changed.
 //
-// The encoding lists its fields by hand and leaves out what has its default, so that neither a new field nor a new
-// default of a later version changes a digest: a fleet would roll because its operator was upgraded.
+// The encoding lists its fields by hand and omits fields that have their default. So a new field, or a new default in a later
+// version, does not change the digest of existing revisions. If it did, an upgrade of Ingot would roll the whole fleet.
 package revision

@@ -6,10 +6,10 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// object is one level of the canonical form. encoding/json sorts its keys.
+// object is a JSON object of the canonical form. encoding/json sorts its keys.
 type object map[string]any
 
-// encodeV1 is the first encoding. It is frozen: a new field is added only so that its default leaves no trace.
+// encodeV1 returns the canonical form of hash version 1. It is frozen: a new field may be added only if its default is omitted.
 func encodeV1(spec v1alpha1.NodeTypeRevisionSpec) object {
 	layers := slices.DeleteFunc(slices.Clone(spec.UserData), func(layer string) bool { return layer == "" })
 	keys := slices.Clone(spec.SSHKeys)
@@ -33,11 +33,11 @@ func imageV1(image v1alpha1.RevisionImage) object {
 	return form
 }
 
-// propertiesV1 is what a node sees: a later level wins, and where a property comes from does not matter.
-func propertiesV1(levels []map[string]string) object {
+// propertiesV1 merges the layers as a node does: a later layer overrides an earlier one.
+func propertiesV1(layers []map[string]string) object {
 	form := object{}
-	for _, level := range levels {
-		for key, value := range level {
+	for _, layer := range layers {
+		for key, value := range layer {
 			form[key] = value
 		}
 	}
@@ -169,7 +169,7 @@ func draV1(dra *v1alpha1.DRASpec) object {
 	return form
 }
 
-// layout sets the member layout, a list of GPUs and their MIG profiles.
+// setLayout sets the member layout, a list of GPUs and their MIG profiles.
 func (o object) setLayout(parts []v1alpha1.MIGLayout) {
 	var layout []object
 	for _, part := range parts {
@@ -185,10 +185,10 @@ func (o object) setLayout(parts []v1alpha1.MIGLayout) {
 	}
 }
 
-// sorted is a set in its canonical order.
+// sorted returns the items of a set in canonical order.
 func sorted(set []string) []string { return slices.Sorted(slices.Values(set)) }
 
-// text sets a member unless it is empty or has its default.
+// setText sets a member, unless the value is empty or the default.
 func (o object) setText(key, value, defaultValue string) {
 	if value != "" && value != defaultValue {
 		o[key] = value

@@ -1,11 +1,12 @@
-// Package revisionrollout decides how one revision of a NodeType follows another: which is its target and which its stable
-// one, which Rollout must be made, and which revisions and Rollouts are no longer kept. A revision goes with its rendering
-// everywhere here: another rendering of the same revision follows like another revision.
+// Package revisionrollout decides the rollout of a NodeType's revisions: which one is the target and which one is stable, which
+// Rollout must be created to move Machines between them, and which revisions and Rollouts are deleted. A revision always
+// means a revision with its rendering: another rendering of the same revision is rolled out like another revision.
 //
-// The target is what the NodeType asks for. The stable revision, which new Machines get, follows only when a Rollout to
-// the target is done, or at once while no Machine has any revision. Whoever sets the NodeType back makes the stable
-// revision the target again, and a Rollout that brings back what was moved: that is the whole rollback.
+// The target is the revision that the NodeType's spec asks for. The stable revision is the one that new Machines get. It
+// becomes the target when a Rollout to the target is Done, or at once while no Machine has a revision. A person who sets
+// the NodeType back makes the stable revision the target again, which creates a Rollout that moves Machines back: nothing
+// else is needed for a rollback.
 //
-// Of a NodeType's Rollouts only the newest moves Machines. Its number, the end of its name, tells: creation times have
-// seconds, and a NodeType may change twice in one.
+// Only the newest Rollout of a NodeType moves Machines. Which one is newest is told by the number at the end of its name,
+// because creation timestamps have a resolution of one second, and a NodeType may change twice within one.
 package revisionrollout
