@@ -3,8 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -44,13 +47,38 @@ func judgeMutants(ctx context.Context, mutants []*mutant, o options) {
 		ctx, cancel = context.WithTimeout(ctx, o.budget)
 		defer cancel()
 	}
+	shown := &progress{total: len(mutants)}
 	concurrently(o.workers, mutants, func(m *mutant) {
 		if m.fate == notJudged && ctx.Err() == nil {
 			if f := m.judge(ctx, o.grace); ctx.Err() == nil {
 				m.fate = f
 			}
 		}
+		shown.add(m)
 	})
+}
+
+// progress shows on the standard error how far the run is.
+type progress struct {
+	lock                   sync.Mutex
+	total, judged, survive int
+	next                   time.Time
+}
+
+// progressInterval is the time between two lines of progress.
+const progressInterval = 15 * time.Second
+
+func (p *progress) add(m *mutant) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.judged++
+	if m.fate == survived {
+		p.survive++
+	}
+	if now := time.Now(); now.After(p.next) {
+		p.next = now.Add(progressInterval)
+		fmt.Fprintf(os.Stderr, "%d of %d mutants, %d survived\n", p.judged, p.total, p.survive)
+	}
 }
 
 // judge runs the tests that reach the mutant, the quick ones first, until one of them fails.
