@@ -3,7 +3,6 @@ package scenario
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 
@@ -133,13 +132,13 @@ func (t *story) undo(ctx context.Context) error {
 	return err
 }
 
-// ingot runs this program's own command on the management cluster, and tells what it says.
+// ingot runs a command of the program ingot on the management cluster and shows its output.
 func (t *story) ingot(ctx context.Context, args ...string) error {
-	self, err := os.Executable()
+	program, err := t.w.Program("ingot")
 	if err != nil {
-		return fmt.Errorf("find ingot: %w", err)
+		return err
 	}
-	said, err := exec.CommandContext(ctx, self, append(args, "--kubeconfig", t.w.Management.KubeconfigPath())...).CombinedOutput()
+	said, err := exec.CommandContext(ctx, program, append(args, "--kubeconfig", t.w.Management.KubeconfigPath())...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("ingot %s: %w: %s", strings.Join(args, " "), err, said)
 	}
