@@ -93,7 +93,7 @@ func TestEveryRefusalNamesTheFieldTheRuleAndTheReason(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotExistYetIsMissingAndTheRestIsJudged(t *testing.T) {
+func TestAnObjectThatDoesNotExistIsMissingAndTheRestIsChecked(t *testing.T) {
 	in := possible()
 	in.Provider = nil
 	in.NodeType.Spec.GPU.Count = 99
@@ -110,7 +110,7 @@ func TestWhatDoesNotExistYetIsMissingAndTheRestIsJudged(t *testing.T) {
 	}
 }
 
-func TestWhatIsAcceptedAndNotCertainIsAWarning(t *testing.T) {
+func TestAValueThatMayNotWorkCausesAWarning(t *testing.T) {
 	in := possible()
 	in.NodeType.Spec.UserData = "#cloud-config\nfinal_message: " + strings.Repeat("x", 20<<10) + "\n"
 	j := Check(in)
@@ -139,7 +139,7 @@ func TestAFindingReadsAsOneSentence(t *testing.T) {
 	}
 }
 
-func TestWhatTheImageLacksIsToldAtTheReferenceToIt(t *testing.T) {
+func TestARefusalOfTheImageIsReportedAtTheReferenceToIt(t *testing.T) {
 	in := possible()
 	in.NodeType.Spec.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeDRA, DRA: &v1alpha1.DRASpec{Devices: "GPU"}}
 	in.Image.Spec.Software.GPUDriver.Version, in.Image.Spec.Software.FabricManager = "580.126.09", "580.126.09"
@@ -163,7 +163,7 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-func TestUserDataIsJudgedBesideAPresentationThatIsRefused(t *testing.T) {
+func TestUserDataIsCheckedAlthoughThePresentationIsRefused(t *testing.T) {
 	in := possible()
 	in.NodeType.Spec.GPU.Count = 99
 	in.NodeType.Spec.UserData = "#cloud-config\nruncmd: no\n"

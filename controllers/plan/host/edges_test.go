@@ -37,7 +37,7 @@ func node(s State) string {
 	return strings.ReplaceAll(string(s), " ", "_")
 }
 
-func TestTheCheckedInDiagramIsThatOfTheTables(t *testing.T) {
+func TestTheCheckedInDiagramIsRenderedFromTheTables(t *testing.T) {
 	want := "# The life of a host\n\nRendered from edges.go; `go test ./controllers/plan/host -update` writes it anew. Of the edges of a state the first that holds is\n" +
 		"taken; those at the end, of a host that was deleted, come before all others.\n\n```mermaid\n" + diagram() + "```\n"
 	if *update {
@@ -72,7 +72,7 @@ func reached(from State) map[State]bool {
 	return found
 }
 
-func TestEveryStateIsReachedAndLeft(t *testing.T) {
+func TestEveryStateCanBeReachedAndLeft(t *testing.T) {
 	fromTheStart := reached(StateRegistering)
 	for _, s := range []State{
 		StateRegistering, StateInspecting, StateAvailable, StatePreparing, StateProvisioning, StateProvisioned, StateExternallyProvisioned,

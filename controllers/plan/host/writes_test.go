@@ -9,7 +9,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-func TestThePowerOfAnInstallationIsNoWriteOfItsOwn(t *testing.T) {
+func TestThePowerThatAnInstallerSwitchesCausesNoWrite(t *testing.T) {
 	f := facts(StateProvisioning, hardware.PowerOff).claimed().attempted(1, hardware.OpInstall, hardware.AttemptRunning, "")
 	f.Observed.Power = hardware.PowerOn
 	d := Plan(f)
@@ -33,7 +33,7 @@ func TestThePowerOfAnInstallationIsNoWriteOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAClaimThatIsFollowedByAnImageConfirmsNoPower(t *testing.T) {
+func TestAClaimThatIsFollowedByItsImageCausesNoWriteOfThePower(t *testing.T) {
 	f := facts(StateAvailable, hardware.PowerOff).claimed()
 	f.Host.Generation, f.Host.HasImage, f.Host.Online, f.GenerationObservedAt = 4, false, false, noon
 	if d := Plan(f); d.Record.Power.ObservedGeneration != 3 || d.RequeueAfter != claimPeriod {

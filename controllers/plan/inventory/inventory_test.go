@@ -21,7 +21,7 @@ func TestGPUsAreCountedByVendorAndDevice(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptOfAnInventoryComesBackAndIsKeptTheSameAgain(t *testing.T) {
+func TestAnInventorySurvivesTheHostRecord(t *testing.T) {
 	all := hardware.Inventory{Manufacturer: "Acme", Model: "G8", SerialNumber: "1", SystemUUID: "dmi", BIOSVersion: "2.4", Architecture: "amd64",
 		CPUModel: "EPYC", CPUThreads: 8, MemoryBytes: 8 << 30,
 		NICs:       []hardware.NIC{{Name: "eno1", MAC: "0c:42:a1:00:00:01", SpeedMbps: 10000}},

@@ -18,7 +18,7 @@ func device(id string) hardware.PCIDevice {
 	return hardware.PCIDevice{VendorID: "10DE", DeviceID: id, Class: "030200"}
 }
 
-func TestAHostIsLabelledByWhatWasFoundInIt(t *testing.T) {
+func TestTheLabelsOfAHostSayWhichGPUsInspectionFound(t *testing.T) {
 	const model, count = v1alpha1.LabelGPUModel, v1alpha1.LabelGPUCount
 	h100 := slices.Repeat([]hardware.PCIDevice{device("2330")}, 8)
 	for _, c := range []struct {

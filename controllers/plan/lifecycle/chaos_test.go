@@ -41,7 +41,7 @@ func (w *world) deliver(i int) {
 	effect := w.pending[i]
 	w.pending = append(w.pending[:i], w.pending[i+1:]...)
 	w.late = true
-	w.tell("a late effect arrives")
+	w.logf("a late effect arrives")
 	effect()
 	w.late = false
 }
@@ -50,7 +50,7 @@ func (w *world) deliver(i int) {
 func (w *world) disturb() {
 	h, m := w.hosts[w.rng.IntN(len(w.hosts))], w.machines[w.rng.IntN(len(w.machines))]
 	what := w.rng.IntN(13)
-	w.tell("disturbance %d of %s and %s", what, h.name, m.live.Name)
+	w.logf("disturbance %d of %s and %s", what, h.name, m.live.Name)
 	switch what {
 	case 0:
 		w.tenant.reachable = !w.tenant.reachable
@@ -80,11 +80,11 @@ func (w *world) disturb() {
 			h.live.generation++
 		}
 	case 2, 9, 10: // a rollout, or an undo
-		w.want(m, revisionNames[w.rng.IntN(len(revisionNames))])
+		w.setRevision(m, revisionNames[w.rng.IntN(len(revisionNames))])
 	case 11: // the rolls that run are called off
 		for _, m := range w.machines {
 			if m.live.Status.Phase == v1alpha1.MachineDraining {
-				w.want(m, m.live.Status.Revision)
+				w.setRevision(m, m.live.Status.Revision)
 			}
 		}
 	case 12: // what a disruption budget protects comes or goes; or a person cordons
@@ -95,8 +95,8 @@ func (w *world) disturb() {
 	}
 }
 
-// want sets spec.revision and spec.rendering.
-func (w *world) want(m *machine, name string) {
+// setRevision sets spec.revision and spec.rendering.
+func (w *world) setRevision(m *machine, name string) {
 	if asked := rendered(name); !m.gone {
 		m.live.Spec.Revision, m.live.Spec.Rendering = asked.Revision, asked.Rendering
 		m.live.Generation++
@@ -134,9 +134,9 @@ func (w *world) settle() {
 	}
 	for _, m := range w.machines {
 		// A person undoes what cannot work. A Machine that is Ready meanwhile needs no help.
-		bad := !installable(m.live.Spec.Revision) && m.live.Spec.Revision != "" || m.live.Status.Revision != "" && !installable(m.live.Status.Revision)
+		bad := !isInstallable(m.live.Spec.Revision) && m.live.Spec.Revision != "" || m.live.Status.Revision != "" && !isInstallable(m.live.Status.Revision)
 		if bad && m.live.Status.Phase != v1alpha1.MachineReady && m.live.Status.Phase != v1alpha1.MachineValidating {
-			w.want(m, "rev-1")
+			w.setRevision(m, "rev-1")
 		}
 	}
 	w.sync()
@@ -146,7 +146,7 @@ func (w *world) settle() {
 			return
 		}
 		w.turn()
-		if rests++; !w.rests() {
+		if rests++; !w.isAtRest() {
 			rests = 0
 		}
 	}
@@ -176,7 +176,7 @@ func (w *world) turn() {
 	w.now = w.now.Add(time.Minute)
 }
 
-func (w *world) rests() bool {
+func (w *world) isAtRest() bool {
 	for _, m := range w.machines {
 		if m.gone || m.live.Status.Phase == v1alpha1.MachineReady {
 			continue
@@ -192,7 +192,7 @@ func (w *world) rests() bool {
 // checkRest: what is left when everything has settled.
 func (w *world) checkRest() {
 	for _, h := range w.hosts {
-		owner := w.named(h.live.consumerName)
+		owner := w.machineNamed(h.live.consumerName)
 		if h.live.consumer != "" && h.live.consumerName != "somebody" && (owner == nil || owner.gone) {
 			w.violated("4: %s is kept by %s, which is gone", h.name, h.live.consumerName)
 		}
@@ -208,8 +208,8 @@ func (w *world) checkRest() {
 		w.checkReadyAtRest(m)
 	}
 	for name := range w.tenant.nodes {
-		if m := w.named(name); m.gone && !m.remains && !w.stolen(name) {
-			w.violated("4: Node %s is left behind and nobody was told", name)
+		if m := w.machineNamed(name); m.gone && !m.remains && !w.isStolen(name) {
+			w.violated("4: Node %s is left behind and nothing reported that", name)
 		}
 	}
 }
@@ -220,11 +220,11 @@ func (w *world) checkReadyAtRest(m *machine) {
 	if m.gone || s.Phase != v1alpha1.MachineReady {
 		return
 	}
-	if want := m.live.Spec.Asked(); installable(want.Revision) && (want.Revision != s.Revision || want.Rendering != "" && want.Rendering != s.Rendering) {
+	if want := m.live.Spec.Asked(); isInstallable(want.Revision) && (want.Revision != s.Revision || want.Rendering != "" && want.Rendering != s.Rendering) {
 		w.violated("roll: %s rests with %s, %s is wanted", m.live.Name, text(s.Installed()), text(want))
 	}
 	upToDate := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionUpToDate)
-	if want := m.live.Spec.Revision; want != "" && !installable(want) && (upToDate == nil || upToDate.Status == "True" || !strings.Contains(upToDate.Message, want)) {
+	if want := m.live.Spec.Revision; want != "" && !isInstallable(want) && (upToDate == nil || upToDate.Status == "True" || !strings.Contains(upToDate.Message, want)) {
 		w.violated("roll: %s does not say why it cannot be rolled to %s: %v", m.live.Name, want, upToDate)
 	}
 	if w.tenant.nodes[m.live.Name].ours {
@@ -235,12 +235,12 @@ func (w *world) checkReadyAtRest(m *machine) {
 	}
 }
 
-// stolen: somebody took the host with that Machine's system on it by force, and what runs there is theirs.
-func (w *world) stolen(name string) bool {
+// isStolen: somebody took the host with that Machine's system on it by force, and what runs there is theirs.
+func (w *world) isStolen(name string) bool {
 	return slices.ContainsFunc(w.hosts, func(h *host) bool { return h.live.consumer == "somebody" && h.hw.disk.name == name })
 }
 
-func (w *world) named(name string) *machine {
+func (w *world) machineNamed(name string) *machine {
 	for _, m := range w.machines {
 		if m.live.Name == name {
 			return m

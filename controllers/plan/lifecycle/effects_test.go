@@ -12,18 +12,18 @@ func (w *world) reconcile(m *machine) {
 	if m.gone {
 		return
 	}
-	f, h, seen := w.facts(m)
+	f, h, observed := w.facts(m)
 	d := plan(f, w.guards)
 	if w.plans++; w.plans%8 == 0 {
 		w.checkMemory(f, d)
 	}
-	w.tell("%s %s -> %s: action %v, waits for %q", m.live.Name, f.Machine.Status.Phase, d.Status.Phase, d.Action, d.Status.WaitingFor)
+	w.logf("%s %s -> %s: action %v, waits for %q", m.live.Name, f.Machine.Status.Phase, d.Status.Phase, d.Action, d.Status.WaitingFor)
 	if d.Action != nil {
 		if d.Action.Kind == CreateToken && d.Action.TokenID == "" {
 			d.Action.TokenID = w.uid("token") // the shell's random one
 		}
 		w.checkIntent(f, d)
-		if !w.try(func() bool { return w.act(m, f, h, seen, *d.Action) }) {
+		if !w.try(func() bool { return w.act(m, f, h, observed, *d.Action) }) {
 			return // the shell reports the error and starts over
 		}
 	}
@@ -39,14 +39,14 @@ func (w *world) reconcile(m *machine) {
 func (w *world) try(effect func() bool) bool {
 	switch {
 	case w.happens(4):
-		w.tell("  lost")
+		w.logf("  lost")
 		return false
 	case w.happens(4):
-		w.tell("  answer lost")
+		w.logf("  answer lost")
 		effect()
 		return false
 	case w.happens(4):
-		w.tell("  late")
+		w.logf("  late")
 		w.pending = append(w.pending, func() { effect() })
 		return false
 	case w.happens(3):
@@ -79,9 +79,9 @@ func (w *world) writeStatus(m *machine, rv int, f Facts, d Decision) bool {
 	return true
 }
 
-// act is what the shell's actions do to the API objects. Every write is under the version that was seen; no guard of
+// act is what the shell's actions do to the API objects. Every write is under the version that was observed; no guard of
 // the planner is repeated here, so that its absence shows.
-func (w *world) act(m *machine, f Facts, h *host, seen bmh, a Action) bool {
+func (w *world) act(m *machine, f Facts, h *host, observed bmh, a Action) bool {
 	n := w.tenant.nodes[f.Machine.Name]
 	nodeMatches := w.tenant.reachable && n != nil && n.uid == a.NodeUID
 	switch a.Kind {
@@ -93,22 +93,22 @@ func (w *world) act(m *machine, f Facts, h *host, seen bmh, a Action) bool {
 		if r := m.live.Status.HostRef; m.gone || r == nil || r.Name != h.name || m.live.Status.Phase != v1alpha1.MachineClaiming {
 			return false // the shell reads the Machine once more before it claims
 		}
-		return w.onHost(h, seen, func() {
+		return w.onHost(h, observed, func() {
 			w.checkClaim(m, h)
 			h.live.consumer, h.live.consumerName = f.Machine.UID, f.Machine.Name
 		})
 	case PowerOff:
-		return w.onHost(h, seen, func() { w.checkMine(f, h, a); w.checkEvicted(f); h.live.online = false })
+		return w.onHost(h, observed, func() { w.checkMine(f, h, a); w.checkEvicted(f); h.live.online = false })
 	case RequestInstall:
-		return w.onHost(h, seen, func() { w.checkInstall(f, h, a); h.live.imageURL, h.live.online = f.Revision.Image.URL, true })
+		return w.onHost(h, observed, func() { w.checkInstall(f, h, a); h.live.imageURL, h.live.online = f.Revision.Image.URL, true })
 	case Deprovision:
-		return w.onHost(h, seen, func() { w.checkDeprovision(m, f, h, a); h.live.imageURL, h.live.online = "", false })
+		return w.onHost(h, observed, func() { w.checkDeprovision(m, f, h, a); h.live.imageURL, h.live.online = "", false })
 	case ReturnHost:
-		return w.onHost(h, seen, func() { w.checkReturn(f, h, a); h.live.consumer, h.live.consumerName = "", "" })
+		return w.onHost(h, observed, func() { w.checkReturn(f, h, a); h.live.consumer, h.live.consumerName = "", "" })
 	case WriteHostRecord:
-		return w.onRecord(h, seen, func() { w.checkMine(f, h, a); h.live.spec = a.Record })
+		return w.onRecord(h, observed, func() { w.checkMine(f, h, a); h.live.spec = a.Record })
 	case ClearHostRecord:
-		return w.onRecord(h, seen, func() { w.checkMine(f, h, a); h.live.spec = v1alpha1.HostRecordSpec{} })
+		return w.onRecord(h, observed, func() { w.checkMine(f, h, a); h.live.spec = v1alpha1.HostRecordSpec{} })
 	case WriteClaimSecret:
 		w.checkMine(f, h, a)
 		w.secrets[h.name] = &secret{f.Machine.UID, f.Machine.Status.Attempt, a.TokenID}
@@ -167,8 +167,8 @@ func (w *world) onMachine(m *machine, change func()) bool {
 	return true
 }
 
-func (w *world) onHost(h *host, seen bmh, change func()) bool {
-	if h.live.rv != seen.rv {
+func (w *world) onHost(h *host, observed bmh, change func()) bool {
+	if h.live.rv != observed.rv {
 		return false
 	}
 	image, online, consumer := h.live.imageURL, h.live.online, h.live.consumer
@@ -180,8 +180,8 @@ func (w *world) onHost(h *host, seen bmh, change func()) bool {
 	return true
 }
 
-func (w *world) onRecord(h *host, seen bmh, change func()) bool {
-	if h.live.recordRV != seen.recordRV {
+func (w *world) onRecord(h *host, observed bmh, change func()) bool {
+	if h.live.recordRV != observed.recordRV {
 		return false
 	}
 	change()

@@ -95,9 +95,9 @@ func (w *world) checkEvicted(f Facts) {
 }
 
 // checkUserData: what is installed is told of by documents of its own attempt.
-func (w *world) checkUserData(h *host, s *secret, seen bmh) {
-	if s.attempt != seen.spec.Attempt || s.machine != seen.spec.Machine.UID {
-		w.violated("7: %s is installed for attempt %d with the documents of attempt %d", h.name, seen.spec.Attempt, s.attempt)
+func (w *world) checkUserData(h *host, s *secret, observed bmh) {
+	if s.attempt != observed.spec.Attempt || s.machine != observed.spec.Machine.UID {
+		w.violated("7: %s is installed for attempt %d with the documents of attempt %d", h.name, observed.spec.Attempt, s.attempt)
 	}
 }
 
@@ -108,7 +108,7 @@ func (w *world) checkRoll(m *machine, f Facts, d Decision, h *host) {
 	switch {
 	case s.Phase == v1alpha1.MachineDraining && NextRevision(m.live.Machine).IsZero():
 		w.violated("roll: %s is drained and nothing else is wanted of it", m.live.Name)
-	case s.Phase == v1alpha1.MachineDraining && !installable(f.NextRevision.Name):
+	case s.Phase == v1alpha1.MachineDraining && !isInstallable(f.NextRevision.Name):
 		w.violated("roll: %s is drained for %s, which it cannot have", m.live.Name, f.NextRevision.Name)
 	case from.Phase != v1alpha1.MachineDraining:
 	case s.Phase == v1alpha1.MachineProvisioning && (s.Attempt != from.Attempt+1 || *s.HostRef != *from.HostRef):

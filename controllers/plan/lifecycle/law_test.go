@@ -94,7 +94,7 @@ func TestTenThousandRandomHistoriesKeepTheInvariantsAndSettle(t *testing.T) {
 	}
 }
 
-var oneSeed = flag.Uint64("seed", 0, "the history that TestOneHistory tells")
+var oneSeed = flag.Uint64("seed", 0, "the seed of the history that TestOneHistory runs")
 
 func TestOneHistory(t *testing.T) {
 	w := history(*oneSeed, realGuards(), t.Logf)

@@ -87,7 +87,7 @@ While the condition of none of its edges holds, the steps of a phase run in this
 for. Each line says what is true when the step has nothing to do.
 %[3]s`
 
-func TestTheCheckedInLifeIsThatOfTheTables(t *testing.T) {
+func TestTheCheckedInDocumentIsRenderedFromTheTables(t *testing.T) {
 	want := fmt.Sprintf(document, "`", diagram(), stepLists())
 	if *update {
 		if err := os.WriteFile("lifecycle.md", []byte(want), 0o644); err != nil {
@@ -123,8 +123,8 @@ func allPhases() map[v1alpha1.MachinePhase]bool {
 	return all
 }
 
-// until runs a calm world with one Machine and one host until the Machine is in the phase.
-func until(t *testing.T, phase v1alpha1.MachinePhase) *world {
+// worldInPhase runs a world without faults and with one Machine and one host until the Machine is in the phase.
+func worldInPhase(t *testing.T, phase v1alpha1.MachinePhase) *world {
 	t.Helper()
 	w := newWorld(1, 1, 1, realGuards())
 	m := w.machines[0]
@@ -133,7 +133,7 @@ func until(t *testing.T, phase v1alpha1.MachinePhase) *world {
 			return w
 		}
 		if phase == v1alpha1.MachineDraining && m.live.Status.Phase == v1alpha1.MachineReady && m.live.Spec.Revision == "" {
-			w.want(m, "rev-2")
+			w.setRevision(m, "rev-2")
 		}
 		w.reconcile(m)
 		w.sync()
@@ -150,13 +150,13 @@ func until(t *testing.T, phase v1alpha1.MachinePhase) *world {
 	return nil
 }
 
-func TestEveryPhaseIsReachedAndDeletionFromThereEndsGone(t *testing.T) {
+func TestAMachineThatIsDeletedInAnyPhaseIsRemovedWithEverythingItCreated(t *testing.T) {
 	for phase := range allPhases() {
 		t.Run(string(phase), func(t *testing.T) {
 			if phase == v1alpha1.MachineReleasing {
 				return // reached by all the others
 			}
-			w := until(t, phase)
+			w := worldInPhase(t, phase)
 			w.delete(w.machines[0])
 			w.sync()
 			for range 60 {
@@ -179,9 +179,9 @@ func readyAfter(w *world, turns int) (reason, message string) {
 	return c.Reason, c.Message
 }
 
-func TestDeadlinesNameTheFailedHopAndTheMachineGoesOn(t *testing.T) {
+func TestAfterADeadlineTheReasonNamesTheFailedStepAndTheMachineContinues(t *testing.T) {
 	t.Run("a host that does not install", func(t *testing.T) {
-		w := until(t, v1alpha1.MachineProvisioning)
+		w := worldInPhase(t, v1alpha1.MachineProvisioning)
 		w.hosts[0].live.paused = true
 		if reason, message := readyAfter(w, 70); reason != v1alpha1.ReasonHostPaused || !strings.Contains(message, "remove its annotation") {
 			t.Errorf("%s: %s", reason, message)
@@ -195,7 +195,7 @@ func TestDeadlinesNameTheFailedHopAndTheMachineGoesOn(t *testing.T) {
 		}
 	})
 	t.Run("a node that does not join", func(t *testing.T) {
-		w := until(t, v1alpha1.MachineJoining)
+		w := worldInPhase(t, v1alpha1.MachineJoining)
 		w.hosts[0].hw.disk.tokenID, w.hosts[0].hw.credential = "another", false
 		delete(w.tenant.nodes, "m0")
 		reason, message := readyAfter(w, 25)
@@ -207,7 +207,7 @@ func TestDeadlinesNameTheFailedHopAndTheMachineGoesOn(t *testing.T) {
 		}
 	})
 	t.Run("a node that fails its checks", func(t *testing.T) {
-		w := until(t, v1alpha1.MachineValidating)
+		w := worldInPhase(t, v1alpha1.MachineValidating)
 		w.machines[0].live.Status.NodeRef = nil // the judge stays away
 		w.now = w.now.Add(16 * time.Minute)
 		w.reconcile(w.machines[0])
@@ -218,7 +218,7 @@ func TestDeadlinesNameTheFailedHopAndTheMachineGoesOn(t *testing.T) {
 }
 
 func TestAnUnreachableTenantDelaysAReleaseByTheDrainTimeoutOnly(t *testing.T) {
-	w := until(t, v1alpha1.MachineReady)
+	w := worldInPhase(t, v1alpha1.MachineReady)
 	w.tenant.reachable = false
 	w.delete(w.machines[0])
 	w.sync()
@@ -241,8 +241,8 @@ func TestAnUnreachableTenantDelaysAReleaseByTheDrainTimeoutOnly(t *testing.T) {
 	}
 }
 
-func TestAReleaseThatIsLateSaysHowAServerIsGivenUp(t *testing.T) {
-	w := until(t, v1alpha1.MachineReady)
+func TestALateReleaseSaysHowToAbandonTheServer(t *testing.T) {
+	w := worldInPhase(t, v1alpha1.MachineReady)
 	w.hosts[0].live.paused = true
 	w.delete(w.machines[0])
 	w.sync()
@@ -255,7 +255,7 @@ func TestAReleaseThatIsLateSaysHowAServerIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestWhatAMachineWaitsForIsNamedBeforeAHostIsClaimed(t *testing.T) {
+func TestAPendingMachineReportsWhatItWaitsFor(t *testing.T) {
 	w := newWorld(1, 1, 1, realGuards())
 	w.reconcile(w.machines[0])
 	w.sync()
@@ -292,8 +292,8 @@ func TestWhatAMachineWaitsForIsNamedBeforeAHostIsClaimed(t *testing.T) {
 	}
 }
 
-func TestAPowerOffIsConfirmedByTheRecordThoughTheProviderIsGone(t *testing.T) {
-	w := until(t, v1alpha1.MachineReady)
+func TestThePowerOffIsConfirmedByTheRecordAlthoughTheProviderIsDeleted(t *testing.T) {
+	w := worldInPhase(t, v1alpha1.MachineReady)
 	f, _, _ := w.facts(w.machines[0])
 	f.Provider, f.Host.Online, f.Host.PoweredOn = Provider{}, false, false
 	f.Host.Record.Status.Power = &v1alpha1.HostPower{State: "Off", ObservedGeneration: f.Host.Generation - 1}

@@ -13,19 +13,19 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// story runs a calm world with one Machine and tells what it does, until nothing more is done: its steps and its actions.
-func story(w *world) []string {
-	var told []string
+// runAndRecord runs a world without faults and with one Machine, and returns its phases and its actions in their order.
+func runAndRecord(w *world) []string {
+	var recorded []string
 	m := w.machines[0]
 	for range 80 {
 		for range 2 {
 			f, _, _ := w.facts(m)
 			d := plan(f, w.guards)
 			if d.Status.Phase != f.Machine.Status.Phase {
-				told = append(told, string(d.Status.Phase))
+				recorded = append(recorded, string(d.Status.Phase))
 			}
 			if d.Action != nil {
-				told = append(told, "  "+string(d.Action.Kind))
+				recorded = append(recorded, "  "+string(d.Action.Kind))
 			}
 			w.reconcile(m)
 			w.sync()
@@ -36,32 +36,32 @@ func story(w *world) []string {
 		w.runServer(w.hosts[0])
 		w.now = w.now.Add(10 * time.Second)
 	}
-	return slices.Compact(told)
+	return slices.Compact(recorded)
 }
 
-func tells(t *testing.T, w *world, want string) {
+func expectRun(t *testing.T, w *world, want string) {
 	t.Helper()
-	if got := strings.Join(story(w), "\n"); got != strings.Trim(want, "\n") {
-		t.Errorf("the story is\n%s\nexpected\n%s", got, strings.Trim(want, "\n"))
+	if got := strings.Join(runAndRecord(w), "\n"); got != strings.Trim(want, "\n") {
+		t.Errorf("the phases and actions are\n%s\nexpected\n%s", got, strings.Trim(want, "\n"))
 	}
 	if len(w.broken) > 0 {
 		t.Error(w.broken)
 	}
 }
 
-// settled is a Machine that is Ready and whose Node has n pods.
-func settled(t *testing.T, pods int) *world {
-	w := until(t, v1alpha1.MachineReady)
-	story(w)
+// readyWorld returns a world whose Machine is Ready and whose Node has the given number of pods.
+func readyWorld(t *testing.T, pods int) *world {
+	w := worldInPhase(t, v1alpha1.MachineReady)
+	runAndRecord(w)
 	w.tenant.nodes["m0"].pods = pods
 	return w
 }
 
-func TestARollEmptiesStopsAndReimagesTheMachineInThisOrder(t *testing.T) {
-	w := settled(t, 2)
-	w.want(w.machines[0], "rev-2")
+func TestARollDrainsPowersOffAndReinstallsInThisOrder(t *testing.T) {
+	w := readyWorld(t, 2)
+	w.setRevision(w.machines[0], "rev-2")
 	w.sync()
-	tells(t, w, `
+	expectRun(t, w, `
 Draining
   Cordon
   Evict
@@ -83,37 +83,37 @@ Ready
 	}
 }
 
-func TestAnotherRevisionIsTakenFromEveryPhaseOfAnInstallation(t *testing.T) {
+func TestAMachineCanBeRolledInEveryPhaseOfAnInstallation(t *testing.T) {
 	for _, phase := range []v1alpha1.MachinePhase{v1alpha1.MachineProvisioning, v1alpha1.MachineJoining, v1alpha1.MachineValidating, v1alpha1.MachineReady} {
 		t.Run(string(phase), func(t *testing.T) {
-			w := until(t, phase)
-			w.want(w.machines[0], "rev-2")
+			w := worldInPhase(t, phase)
+			w.setRevision(w.machines[0], "rev-2")
 			w.sync()
-			told := story(w)
-			if told[0] != "Draining" {
-				t.Errorf("first of all: %s", told[0])
+			recorded := runAndRecord(w)
+			if recorded[0] != "Draining" {
+				t.Errorf("first of all: %s", recorded[0])
 			}
-			token := slices.Index(told, "  DeleteToken")
-			if hasToken := phase == v1alpha1.MachineJoining || phase == v1alpha1.MachineValidating; hasToken && token > slices.Index(told, "  PowerOff") {
+			token := slices.Index(recorded, "  DeleteToken")
+			if hasToken := phase == v1alpha1.MachineJoining || phase == v1alpha1.MachineValidating; hasToken && token > slices.Index(recorded, "  PowerOff") {
 				t.Error("the token of the first attempt outlives its machine")
 			}
 			s := w.machines[0].live.Status
 			if s.Phase != v1alpha1.MachineReady || s.Attempt != 2 || w.hosts[0].hw.disk.revision != "rev-2" || len(w.broken) > 0 || len(w.tenant.tokens) > 0 {
-				t.Errorf("%s with attempt %d of %s; tokens %v, broken %v\n%s", s.Phase, s.Attempt, w.hosts[0].hw.disk.revision, w.tenant.tokens, w.broken, strings.Join(told, "\n"))
+				t.Errorf("%s with attempt %d of %s; tokens %v, broken %v\n%s", s.Phase, s.Attempt, w.hosts[0].hw.disk.revision, w.tenant.tokens, w.broken, strings.Join(recorded, "\n"))
 			}
 		})
 	}
 }
 
-func TestARollThatIsCalledOffInTimeUncordonsTheNode(t *testing.T) {
-	w := settled(t, 1)
+func TestARollThatIsCancelledInTimeUncordonsTheNode(t *testing.T) {
+	w := readyWorld(t, 1)
 	w.tenant.nodes["m0"].kept = true
-	w.want(w.machines[0], "rev-2")
+	w.setRevision(w.machines[0], "rev-2")
 	w.sync()
 	readyAfter(w, 3)
-	w.want(w.machines[0], "rev-1")
+	w.setRevision(w.machines[0], "rev-1")
 	w.sync()
-	tells(t, w, `
+	expectRun(t, w, `
   Uncordon
 Validating
 Ready`)
@@ -122,15 +122,50 @@ Ready`)
 	}
 }
 
-func TestTheCordonOfAPersonStays(t *testing.T) {
-	w := settled(t, 1)
+// The request to cordon is slow, and arrives when the roll is cancelled and the Machine has left Draining.
+func TestACordonThatArrivesAfterItsRollWasCancelledIsRemoved(t *testing.T) {
+	for _, phase := range []v1alpha1.MachinePhase{v1alpha1.MachineValidating, v1alpha1.MachineReady} {
+		t.Run(string(phase), func(t *testing.T) {
+			w := worldInPhase(t, phase)
+			n := w.tenant.nodes["m0"]
+			n.cordoned, n.ours = true, true
+			for range 10 {
+				w.reconcile(w.machines[0])
+				w.sync()
+			}
+			if got := w.machines[0].live.Status.Phase; n.cordoned || n.ours || got != phase {
+				t.Errorf("cordoned %t, by Ingot %t, phase %s: the node takes no pod", n.cordoned, n.ours, got)
+			}
+		})
+	}
+}
+
+func TestACancelledRollEndsOnlyAfterItsCordonIsRemoved(t *testing.T) {
+	w := worldInPhase(t, v1alpha1.MachineDraining)
+	w.setRevision(w.machines[0], "rev-1")
+	w.sync()
+	n := w.tenant.nodes["m0"]
+	n.cordoned, n.ours = true, true
+	f, _, _ := w.facts(w.machines[0])
+	if d := Plan(f); d.Status.Phase != v1alpha1.MachineDraining || d.Action == nil || d.Action.Kind != Uncordon || d.Action.NodeUID != n.uid {
+		t.Errorf("with the cordon: phase %s, action %+v", d.Status.Phase, d.Action)
+	}
+	n.cordoned, n.ours = false, false
+	f, _, _ = w.facts(w.machines[0])
+	if d := Plan(f); d.Status.Phase != v1alpha1.MachineValidating {
+		t.Errorf("without the cordon: phase %s", d.Status.Phase)
+	}
+}
+
+func TestACordonOfAnAdministratorStays(t *testing.T) {
+	w := readyWorld(t, 1)
 	w.tenant.nodes["m0"].kept, w.tenant.nodes["m0"].cordoned = true, true
-	w.want(w.machines[0], "rev-2")
+	w.setRevision(w.machines[0], "rev-2")
 	w.sync()
 	readyAfter(w, 3)
-	w.want(w.machines[0], "rev-1")
+	w.setRevision(w.machines[0], "rev-1")
 	w.sync()
-	tells(t, w, `
+	expectRun(t, w, `
 Validating
 Ready`)
 	if !w.tenant.nodes["m0"].cordoned {
@@ -138,23 +173,23 @@ Ready`)
 	}
 }
 
-func TestAPersonsCordonHidesNoPods(t *testing.T) {
+func TestANodeThatAnAdministratorCordonedIsDrained(t *testing.T) {
 	for _, phase := range []v1alpha1.MachinePhase{v1alpha1.MachineDraining, v1alpha1.MachineReleasing} {
-		w := settled(t, 1)
+		w := readyWorld(t, 1)
 		w.tenant.nodes["m0"].cordoned = true
-		if w.want(w.machines[0], "rev-2"); phase == v1alpha1.MachineReleasing {
+		if w.setRevision(w.machines[0], "rev-2"); phase == v1alpha1.MachineReleasing {
 			w.delete(w.machines[0])
 		}
 		w.sync()
-		if told := story(w); told[0] != string(phase) || told[1] != "  Evict" || len(w.broken) > 0 {
-			t.Errorf("%s; broken %v", told, w.broken)
+		if recorded := runAndRecord(w); recorded[0] != string(phase) || recorded[1] != "  Evict" || len(w.broken) > 0 {
+			t.Errorf("%s; broken %v", recorded, w.broken)
 		}
 	}
 }
 
-func TestARollThatIsCalledOffTooLateInstallsTheSameRevisionAgain(t *testing.T) {
-	w := settled(t, 0)
-	w.want(w.machines[0], "rev-2")
+func TestARollThatIsCancelledTooLateInstallsTheSameRevisionAgain(t *testing.T) {
+	w := readyWorld(t, 0)
+	w.setRevision(w.machines[0], "rev-2")
 	w.sync()
 	m := w.machines[0]
 	for range 10 {
@@ -167,18 +202,18 @@ func TestARollThatIsCalledOffTooLateInstallsTheSameRevisionAgain(t *testing.T) {
 	if !w.hosts[0].live.online {
 		t.Fatal("the power-off was asked for before the status said so")
 	}
-	w.want(m, "rev-1")
+	w.setRevision(m, "rev-1")
 	w.sync()
-	story(w)
+	runAndRecord(w)
 	if s := m.live.Status; s.Phase != v1alpha1.MachineReady || s.Attempt != 2 || s.Revision != "rev-1" || w.hosts[0].hw.disk.attempt != 2 || s.PowerOffRequestedAt != nil || len(w.broken) > 0 {
 		t.Errorf("%s with attempt %d of %s, power-off requested at %v, broken %v", s.Phase, s.Attempt, s.Revision, s.PowerOffRequestedAt, w.broken)
 	}
 }
 
-func TestPodsThatStayAreNamedAndNeverForced(t *testing.T) {
-	w := settled(t, 1)
+func TestPodsThatCannotBeEvictedAreReportedAndNeverDeleted(t *testing.T) {
+	w := readyWorld(t, 1)
 	w.tenant.nodes["m0"].kept = true
-	w.want(w.machines[0], "rev-2")
+	w.setRevision(w.machines[0], "rev-2")
 	w.sync()
 	if reason, message := readyAfter(w, 10); reason != v1alpha1.ReasonEvicting || strings.Contains(message, "PodDisruptionBudget") {
 		t.Errorf("in time: %s: %s", reason, message)
@@ -198,7 +233,7 @@ func TestPodsThatStayAreNamedAndNeverForced(t *testing.T) {
 	}
 }
 
-func TestNothingIsDrainedForWhatCannotBeInstalled(t *testing.T) {
+func TestNoNodeIsDrainedForARevisionThatCannotBeInstalled(t *testing.T) {
 	for _, c := range []struct {
 		name, reason, says string
 		spoil              func(*Facts)
@@ -213,8 +248,8 @@ func TestNothingIsDrainedForWhatCannotBeInstalled(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := settled(t, 0)
-			w.want(w.machines[0], "rev-2")
+			w := readyWorld(t, 0)
+			w.setRevision(w.machines[0], "rev-2")
 			w.sync()
 			f, _, _ := w.facts(w.machines[0])
 			c.spoil(&f)
@@ -226,8 +261,8 @@ func TestNothingIsDrainedForWhatCannotBeInstalled(t *testing.T) {
 			}
 		})
 	}
-	w := settled(t, 0)
-	w.want(w.machines[0], "rev-dra")
+	w := readyWorld(t, 0)
+	w.setRevision(w.machines[0], "rev-dra")
 	w.sync()
 	f, _, _ := w.facts(w.machines[0])
 	if f.Tenant.ServesDRA = true; Plan(f).Status.Phase != v1alpha1.MachineDraining {
@@ -235,9 +270,9 @@ func TestNothingIsDrainedForWhatCannotBeInstalled(t *testing.T) {
 	}
 }
 
-func TestADrainStopsWhileItsRevisionCannotBeHadAndItsTenantIsLost(t *testing.T) {
-	w := settled(t, 1)
-	w.want(w.machines[0], "rev-2")
+func TestADrainStopsWhileItsRevisionCannotBeInstalledOrItsTenantDoesNotAnswer(t *testing.T) {
+	w := readyWorld(t, 1)
+	w.setRevision(w.machines[0], "rev-2")
 	w.sync()
 	for w.machines[0].live.Status.Phase != v1alpha1.MachineDraining {
 		w.reconcile(w.machines[0])
@@ -267,8 +302,8 @@ func TestADrainStopsWhileItsRevisionCannotBeHadAndItsTenantIsLost(t *testing.T) 
 }
 
 func TestAHostWithoutARecordIsDeprovisionedBeforeItTakesTheNextImage(t *testing.T) {
-	w := settled(t, 0)
-	w.want(w.machines[0], "rev-3") // of the same image
+	w := readyWorld(t, 0)
+	w.setRevision(w.machines[0], "rev-3") // of the same image
 	w.sync()
 	w.reconcile(w.machines[0])
 	w.sync()
@@ -298,8 +333,8 @@ func TestAHostWithoutARecordIsDeprovisionedBeforeItTakesTheNextImage(t *testing.
 	}
 }
 
-func TestANodeOfAnEarlierAttemptMakesRoomForItsSuccessor(t *testing.T) {
-	w := until(t, v1alpha1.MachineJoining)
+func TestTheNodeOfAnEarlierAttemptIsDeletedBeforeTheNextOneJoins(t *testing.T) {
+	w := worldInPhase(t, v1alpha1.MachineJoining)
 	f, _, _ := w.facts(w.machines[0])
 	f.Node = Node{Found: true, UID: "old", ProviderID: v1alpha1.ProviderID(f.Machine.UID, f.Machine.Status.Attempt-1)}
 	if d := Plan(f); d.Action == nil || d.Action.Kind != DeleteNode || d.Action.NodeUID != "old" {
@@ -311,14 +346,14 @@ func TestANodeOfAnEarlierAttemptMakesRoomForItsSuccessor(t *testing.T) {
 	}
 }
 
-func TestAMachineThatIsRolledOftenStillTellsOfIt(t *testing.T) {
-	w := settled(t, 0)
+func TestAMachineThatIsRolledOftenStillHasEvents(t *testing.T) {
+	w := readyWorld(t, 0)
 	for i := range 6 {
-		w.want(w.machines[0], fmt.Sprint("rev-", 2-i%2))
+		w.setRevision(w.machines[0], fmt.Sprint("rev-", 2-i%2))
 		w.sync()
-		story(w)
+		runAndRecord(w)
 	}
-	w.want(w.machines[0], "rev-3")
+	w.setRevision(w.machines[0], "rev-3")
 	w.sync()
 	f, _, _ := w.facts(w.machines[0])
 	if d := Plan(f); len(f.Machine.Status.Timeline) < 20 || len(d.Events) != 1 || !strings.Contains(d.Events[0].Message, "rev-3") {

@@ -36,12 +36,12 @@ type disk struct {
 
 // reconcileHost is one turn of the host's controller with the real planner.
 func (w *world) reconcileHost(h *host) {
-	seen := h.cached
+	observed := h.cached
 	f := hostplan.Facts{
-		Now: w.now, Timeouts: hostplan.DefaultTimeouts(), Spec: seen.spec, Record: seen.record, ErasePolicy: v1alpha1.EraseMetadata,
+		Now: w.now, Timeouts: hostplan.DefaultTimeouts(), Spec: observed.spec, Record: observed.record, ErasePolicy: v1alpha1.EraseMetadata,
 		Host: hostplan.Host{
-			Generation: seen.generation, Paused: seen.paused, Online: seen.online, Claimed: seen.consumer != "",
-			ConsumerUID: string(seen.consumer), HasImage: seen.imageURL != "", Retry: seen.retry, Status: seen.status,
+			Generation: observed.generation, Paused: observed.paused, Online: observed.online, Claimed: observed.consumer != "",
+			ConsumerUID: string(observed.consumer), HasImage: observed.imageURL != "", Retry: observed.retry, Status: observed.status,
 		},
 	}
 	if w.happens(5) {
@@ -54,10 +54,10 @@ func (w *world) reconcileHost(h *host) {
 		f.Observed = &hardware.Observation{Power: power, Attempt: h.hw.attempt}
 	}
 	d := hostplan.Plan(f)
-	w.tell("%s %s -> %s %s %s power %s gen %d", h.name, seen.status.State, d.Status.State, d.Action.Kind, d.Status.ErrorMessage, d.Record.Power.State, d.Record.Power.ObservedGeneration)
-	// The record first, then the action, then the status, as host.Decision asks; each under the version seen.
+	w.logf("%s %s -> %s %s %s power %s gen %d", h.name, observed.status.State, d.Status.State, d.Action.Kind, d.Status.ErrorMessage, d.Record.Power.State, d.Record.Power.ObservedGeneration)
+	// The record first, then the action, then the status, as host.Decision asks; each under the version observed.
 	recorded := w.try(func() bool {
-		if h.live.recordRV != seen.recordRV {
+		if h.live.recordRV != observed.recordRV {
 			return false
 		}
 		h.live.record = d.Record
@@ -68,10 +68,10 @@ func (w *world) reconcileHost(h *host) {
 		return
 	}
 	if d.Action.Kind != hostplan.ActionNone && !w.happens(5) {
-		w.hardware(h, d.Action, seen)
+		w.hardware(h, d.Action, observed)
 	}
 	w.try(func() bool {
-		if h.live.rv != seen.rv {
+		if h.live.rv != observed.rv {
 			return false
 		}
 		if h.live.status != d.Status {
@@ -83,7 +83,7 @@ func (w *world) reconcileHost(h *host) {
 }
 
 // hardware does what the host's controller asks of the server.
-func (w *world) hardware(h *host, a hostplan.Action, seen bmh) {
+func (w *world) hardware(h *host, a hostplan.Action, observed bmh) {
 	s := &h.hw
 	switch a.Kind {
 	case hostplan.ActionSetPower:
@@ -103,9 +103,9 @@ func (w *world) hardware(h *host, a hostplan.Action, seen bmh) {
 		s.work = disk{}
 		if a.Kind == hostplan.ActionErase {
 			op = hardware.OpErase
-		} else if sec := w.secrets[h.name]; sec != nil && seen.spec.Machine != nil {
-			s.work = disk{machine: seen.spec.Machine.UID, name: seen.spec.Machine.Name, attempt: seen.spec.Attempt, revision: seen.spec.Revision, image: a.Image.URL, tokenID: sec.tokenID}
-			w.checkUserData(h, sec, seen)
+		} else if sec := w.secrets[h.name]; sec != nil && observed.spec.Machine != nil {
+			s.work = disk{machine: observed.spec.Machine.UID, name: observed.spec.Machine.Name, attempt: observed.spec.Attempt, revision: observed.spec.Revision, image: a.Image.URL, tokenID: sec.tokenID}
+			w.checkUserData(h, sec, observed)
 		}
 		w.checkTouch(h)
 		w.power(h, false)
@@ -116,7 +116,7 @@ func (w *world) hardware(h *host, a hostplan.Action, seen bmh) {
 
 func (w *world) power(h *host, on bool) {
 	if h.hw.on != on {
-		w.tell("  power of %s: %t", h.name, on)
+		w.logf("  power of %s: %t", h.name, on)
 		h.hw.on, h.hw.booted = on, false
 	}
 }

@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-func TestAListOfStepsComesToOneActionAndOneNotice(t *testing.T) {
+func TestAListOfStepsHasOneActionAndOneReport(t *testing.T) {
 	returning := func(r result) func(scope) result { return func(scope) result { return r } }
 	holds := func(is bool) func(scope) bool { return func(scope) bool { return is } }
 	never := func(scope) result { t.Error("a step was taken that must not be"); return next }
-	told := func(reason string) result { return wait(report{reason: reason}) }
+	reported := func(reason string) result { return wait(report{reason: reason}) }
 	for name, c := range map[string]struct {
 		steps []step
 		want  string
 	}{
 		"nothing to do":                     {[]step{goal("a", returning(next)), goal("b", returning(next))}, "  0s false"},
-		"the first report ends the list":    {[]step{goal("a", returning(next)), goal("b", returning(told("B"))), goal("c", never)}, " B 0s false"},
-		"an action that tells ends it too":  {[]step{goal("a", returning(act(Action{Kind: Evict}, report{reason: "A"}))), goal("b", never)}, "Evict A 0s false"},
-		"a silent action, and who tells":    {[]step{goal("a", returning(act(Action{Kind: Evict}, report{}).withRequeue())), goal("b", returning(told("B")))}, "Evict B 0s true"},
-		"one action only, and its wish":     {[]step{goal("a", returning(act(Action{Kind: Evict}, report{}))), goal("b", returning(act(Action{Kind: PowerOff}, report{reason: "B"}).withRequeue()))}, "Evict B 0s false"},
+		"the first report ends the list":    {[]step{goal("a", returning(next)), goal("b", returning(reported("B"))), goal("c", never)}, " B 0s false"},
+		"an action with a report ends it":   {[]step{goal("a", returning(act(Action{Kind: Evict}, report{reason: "A"}))), goal("b", never)}, "Evict A 0s false"},
+		"an action without a report":        {[]step{goal("a", returning(act(Action{Kind: Evict}, report{}).withRequeue())), goal("b", returning(reported("B")))}, "Evict B 0s true"},
+		"only the first action":             {[]step{goal("a", returning(act(Action{Kind: Evict}, report{}))), goal("b", returning(act(Action{Kind: PowerOff}, report{reason: "B"}).withRequeue()))}, "Evict B 0s false"},
 		"no field beside an action":         {[]step{goal("a", returning(act(Action{Kind: Evict}, report{}))), goal("b", returning(writeTimestamp(powerOffRequested, report{reason: "B"})))}, "Evict B 0s false"},
 		"a field to write first":            {[]step{goal("a", returning(writeTimestamp(powerOffRequested, report{reason: "A"}))), goal("b", never)}, "powerOffRequestedAt A 0s true"},
-		"the earlier time":                  {[]step{goal("a", returning(next.withRequeueAfter(time.Minute))), goal("b", returning(told("B").withRequeueAfter(time.Second)))}, " B 1s false"},
-		"the only time":                     {[]step{goal("a", returning(next.withRequeueAfter(time.Minute))), goal("b", returning(told("B")))}, " B 1m0s false"},
-		"a group that does not apply":       {[]step{while("x", holds(false), goal("a", never)), goal("b", returning(told("B")))}, " B 0s false"},
-		"a group that ends the list":        {[]step{while("x", holds(true), goal("a", returning(told("A")))), goal("b", never)}, " A 0s false"},
-		"a silent action before a group":    {[]step{goal("a", returning(act(Action{Kind: Evict}, report{}))), while("x", holds(true), goal("b", returning(told("B"))))}, "Evict B 0s false"},
-		"what is asked after a group ended": {[]step{goal("a", returning(told("A"))), while("x", func(scope) bool { t.Error("a condition was asked in vain"); return true }, goal("b", never))}, " A 0s false"},
+		"the earlier time":                  {[]step{goal("a", returning(next.withRequeueAfter(time.Minute))), goal("b", returning(reported("B").withRequeueAfter(time.Second)))}, " B 1s false"},
+		"the only time":                     {[]step{goal("a", returning(next.withRequeueAfter(time.Minute))), goal("b", returning(reported("B")))}, " B 1m0s false"},
+		"a group that does not apply":       {[]step{while("x", holds(false), goal("a", never)), goal("b", returning(reported("B")))}, " B 0s false"},
+		"a group that ends the list":        {[]step{while("x", holds(true), goal("a", returning(reported("A")))), goal("b", never)}, " A 0s false"},
+		"an action before a group":          {[]step{goal("a", returning(act(Action{Kind: Evict}, report{}))), while("x", holds(true), goal("b", returning(reported("B"))))}, "Evict B 0s false"},
+		"what is asked after a group ended": {[]step{goal("a", returning(reported("A"))), while("x", func(scope) bool { t.Error("a condition was asked in vain"); return true }, goal("b", never))}, " A 0s false"},
 	} {
 		r := runSteps(c.steps, scope{})
 		did := string(r.timestamp)

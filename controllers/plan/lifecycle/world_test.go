@@ -119,8 +119,8 @@ var revisions = map[string]Revision{
 // revisionNames are what may be wanted of a Machine; some name another rendering of a revision.
 var revisionNames = append(slices.Sorted(maps.Keys(revisions)), "rev-1/second", "rev-3/first", "rev-3/second")
 
-// installable: a person may want it of a Machine and expect to get it.
-func installable(revision string) bool {
+// isInstallable: a person may want it of a Machine and expect to get it.
+func isInstallable(revision string) bool {
 	return revision == "rev-1" || revision == "rev-2" || revision == "rev-3"
 }
 
@@ -182,14 +182,14 @@ func (w *world) addMachine(name string) {
 }
 
 func (w *world) violated(format string, args ...any) {
-	w.tell("VIOLATED "+format, args...)
+	w.logf("VIOLATED "+format, args...)
 	if len(w.broken) < 5 {
 		w.broken = append(w.broken, fmt.Sprintf(format, args...))
 	}
 }
 
-// tell traces, for TestOneHistory.
-func (w *world) tell(format string, args ...any) {
+// logf writes a line of the trace of TestOneHistory.
+func (w *world) logf(format string, args ...any) {
 	if w.trace != nil {
 		w.trace(w.now.Format("15:04:05 ")+format, args...)
 	}
@@ -225,33 +225,33 @@ func (w *world) facts(m *machine) (Facts, *host, bmh) {
 		f.NextRevision = revisionOf(text(next))
 	}
 	h := w.hostOf(f.Machine)
-	var seen bmh
+	var observed bmh
 	if h == nil && f.Machine.Status.HostRef == nil {
 		f.Placement = w.place(f.Machine.UID)
 	}
 	if h != nil {
-		seen = h.cached
+		observed = h.cached
 		phase := f.Machine.Status.Phase
-		if phase == v1alpha1.MachineClaiming || phase == v1alpha1.MachineReleasing || phase == v1alpha1.MachineDraining || seen.consumer != f.Machine.UID {
-			seen = h.live // the shell asks the API server itself
+		if phase == v1alpha1.MachineClaiming || phase == v1alpha1.MachineReleasing || phase == v1alpha1.MachineDraining || observed.consumer != f.Machine.UID {
+			observed = h.live // the shell asks the API server itself
 		}
-		f.Host = hostFacts(h.name, seen, f.Machine.UID)
+		f.Host = hostFacts(h.name, observed, f.Machine.UID)
 		if phase == v1alpha1.MachineClaiming {
-			f.Host.ClaimProblem = unfit(h.name, seen)
+			f.Host.ClaimProblem = claimProblem(h.name, observed)
 		}
 		if s := w.secrets[h.name]; s != nil && s.machine == f.Machine.UID {
 			f.Secret = Secret{Found: true, Attempt: s.attempt, TokenID: s.tokenID}
 		}
 	}
 	if !w.tenant.reachable {
-		return f, h, seen
+		return f, h, observed
 	}
-	w.seeTenant(&f)
-	return f, h, seen
+	w.observeTenant(&f)
+	return f, h, observed
 }
 
-// seeTenant looks at the Node in the phases in which there may be one, and for a token where one may be.
-func (w *world) seeTenant(f *Facts) {
+// observeTenant reads the Node in the phases in which there may be one, and the token.
+func (w *world) observeTenant(f *Facts) {
 	phase, draining := f.Machine.Status.Phase, false
 	switch phase {
 	case v1alpha1.MachineReleasing, v1alpha1.MachineDraining:
@@ -323,11 +323,11 @@ func placeable(name string, b bmh) placement.HostFacts {
 	return placement.HostFacts{Host: h, Record: &v1alpha1.HostRecord{Spec: b.spec, Status: b.record}}
 }
 
-var wanted = placement.Request{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu-model": "h100"}}, Tenant: "team/research"}
+var placementRequest = placement.Request{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu-model": "h100"}}, Tenant: "team/research"}
 
-// unfit asks placement about the one host.
-func unfit(name string, b bmh) string {
-	request := wanted
+// claimProblem asks placement about the one host.
+func claimProblem(name string, b bmh) string {
+	request := placementRequest
 	request.HostName = name
 	if d := placement.Choose(request, []placement.HostFacts{placeable(name, b)}); d.Host == "" {
 		return d.Message
@@ -340,7 +340,7 @@ func isClean(b bmh) bool {
 }
 
 func (w *world) place(uid types.UID) Placement {
-	request, hosts := wanted, []placement.HostFacts{}
+	request, hosts := placementRequest, []placement.HostFacts{}
 	request.MachineUID = uid
 	for _, h := range w.hosts {
 		hosts = append(hosts, placeable(h.name, h.cached))

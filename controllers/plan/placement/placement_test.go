@@ -153,7 +153,7 @@ func asMetal3(r *Request, f *HostFacts) {
 	r.Provider.Redfish, r.Provider.Metal3, f.Record = nil, &v1alpha1.Metal3Provider{}, nil
 }
 
-func TestCompetingMachinesReachForDifferentHostsWhateverTheOrder(t *testing.T) {
+func TestCompetingMachinesChooseDifferentHostsWhateverTheOrder(t *testing.T) {
 	var hosts, reversed []HostFacts
 	for i := range 100 {
 		hosts = append(hosts, free(fmt.Sprintf("server-%d", i)))
@@ -258,7 +258,7 @@ func TestAHostIsPairedWithTheRecordOfItsName(t *testing.T) {
 	}
 }
 
-func TestAPinnedHostThatDoesNotExistIsSaidSo(t *testing.T) {
+func TestAPinnedHostThatDoesNotExistIsReported(t *testing.T) {
 	r := request()
 	r.HostName = "gone"
 	if d := Choose(r, []HostFacts{free("server-1")}); d.Reason != v1alpha1.ReasonHostNotFound || !strings.Contains(d.Message, "namespace metal") {

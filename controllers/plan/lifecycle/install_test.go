@@ -11,7 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-func TestAMachineSaysHalvesOfItsImageAndNoSteps(t *testing.T) {
+func TestTheStatusReportsHalvesOfTheImageAndNoSteps(t *testing.T) {
 	wanted := &v1alpha1.WantedAttempt{Number: 4, Operation: "Install", MachineUID: "m", MachineAttempt: 1}
 	attempt := &v1alpha1.HostAttempt{Number: 4, State: "Running", TotalBytes: 100}
 	f := Facts{Now: time.Unix(1000, 0), Machine: Machine{Name: "a", UID: "m", Status: v1alpha1.MachineStatus{Phase: v1alpha1.MachineProvisioning, Attempt: 1}},
@@ -40,7 +40,7 @@ func TestAMachineSaysHalvesOfItsImageAndNoSteps(t *testing.T) {
 	}
 }
 
-func TestAQuickWriteIsNotTold(t *testing.T) {
+func TestAnImageThatIsWrittenQuicklyIsNotReported(t *testing.T) {
 	began := time.Unix(1000, 0)
 	at := metav1.NewMicroTime(began)
 	wanted := &v1alpha1.WantedAttempt{Number: 4, Operation: "Install", MachineUID: "m", MachineAttempt: 1}
@@ -48,7 +48,7 @@ func TestAQuickWriteIsNotTold(t *testing.T) {
 	for _, c := range []struct {
 		after    time.Duration
 		progress *v1alpha1.Progress
-		told     bool
+		reported bool
 		requeue  time.Duration
 	}{
 		{time.Second, nil, false, progressDelay - time.Second},
@@ -58,8 +58,32 @@ func TestAQuickWriteIsNotTold(t *testing.T) {
 		f := Facts{Now: began.Add(c.after), Machine: Machine{Name: "a", UID: "m", Status: v1alpha1.MachineStatus{Phase: v1alpha1.MachineProvisioning, Attempt: 1, Progress: c.progress}},
 			Host: &Host{Record: &HostRecord{Status: v1alpha1.HostRecordStatus{Wanted: wanted, Attempt: attempt}}}}
 		r := (scope{Facts: f, guards: realGuards()}).waitForInstallation()
-		if told := r.report.waitingFor == "the image to be written"; told != c.told || r.requeueAfter != c.requeue {
-			t.Errorf("after %s with progress %v: told %t, again after %s", c.after, c.progress, told, r.requeueAfter)
+		if reported := r.report.waitingFor == "the image to be written"; reported != c.reported || r.requeueAfter != c.requeue {
+			t.Errorf("after %s with progress %v: reported %t, again after %s", c.after, c.progress, reported, r.requeueAfter)
+		}
+	}
+}
+
+func TestABootstrapTokenIsRenewedWhenOnlyTokenRenewOfItIsLeft(t *testing.T) {
+	w := worldInPhase(t, v1alpha1.MachineJoining)
+	f, _, _ := w.facts(w.machines[0])
+	f.Node = Node{} // it has not registered yet
+	if f.Token == nil {
+		t.Fatal("a Machine that is Joining has no token")
+	}
+	for left, renewed := range map[time.Duration]bool{
+		f.Timeouts.TokenRenew + time.Minute: false,
+		f.Timeouts.TokenRenew:               true,
+		f.Timeouts.TokenRenew - time.Minute: true,
+		-time.Minute:                        true, // expired: the node may still need it
+	} {
+		f.Token = &Token{ID: f.Token.ID, Expires: f.Now.Add(left)}
+		d := Plan(f)
+		if isRenewed := d.Action != nil && d.Action.Kind == RenewToken && d.Action.TokenID == f.Token.ID && d.Action.Expires.Equal(f.Now.Add(f.Timeouts.Token)); isRenewed != renewed {
+			t.Errorf("with %s left: action %+v, expected a renewal: %t", left, d.Action, renewed)
+		}
+		if !renewed && d.RequeueAfter != time.Minute {
+			t.Errorf("with %s left: planned again after %s, which is not when the token must be renewed", left, d.RequeueAfter)
 		}
 	}
 }
