@@ -3,6 +3,7 @@ package revision
 import (
 	"errors"
 	"maps"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,7 +51,25 @@ func TestANodeTypeIsSetBackToARevision(t *testing.T) {
 	}
 	provider.Spec.SSHKeys = append(provider.Spec.SSHKeys, "of the team")
 	var unrestorable *UnrestorableError
-	if _, err := Restore(Inputs{NodeType: changed, Provider: provider, Image: image("one")}, first); !errors.As(err, &unrestorable) {
+	if _, err := Restore(Inputs{NodeType: changed, Provider: provider, Image: image("one")}, first); !errors.As(err, &unrestorable) || !strings.Contains(err.Error(), "compare sshKeys and the checksum of OSImage one") {
 		t.Errorf("the team's key is the provider's now: %v", err)
+	}
+}
+
+func TestARevisionWithoutLayersIsRestored(t *testing.T) {
+	in := inputs()
+	in.NodeType.Spec.UserData = ""
+	spec, err := Build(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := OwnDigest(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.NodeType.Spec.UserData, in.NodeType.Spec.Properties = "#cloud-config\n", map[string]string{"vlan": "120"}
+	got, err := Restore(in, &v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationInputs: own}}, Spec: spec})
+	if err != nil || got.UserData != "" || got.Properties != nil {
+		t.Errorf("set back to user data %q and properties %v (%v)", got.UserData, got.Properties, err)
 	}
 }
