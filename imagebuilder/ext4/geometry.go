@@ -14,11 +14,11 @@ const (
 	journalInode   = 8
 	descSize       = 64
 	descsPerBlock  = BlockSize / descSize
-	minGroupRoom   = 64    // blocks a last, shorter group must have beyond its own tables
+	minGroupRoom   = 64    // minimum number of data blocks in a shorter last group
 	bytesPerInode  = 16384 // mke2fs' default ratio; groups that are added when the file system grows get as many
 )
 
-// geometry is where things lie; everything follows from the size and the number of inodes.
+// geometry is the layout of a file system. It is determined by the size and the number of inodes.
 type geometry struct {
 	blocks         int64
 	groups         int64
@@ -27,8 +27,8 @@ type geometry struct {
 	journalBlocks  int64
 }
 
-// newGeometry lays out a file system of at most size bytes with at least inodes inodes. A last group too short to be
-// of use is left off.
+// newGeometry returns the layout of a file system of at most size bytes with at least that many inodes. A last group that is too short
+// for data is left out.
 func newGeometry(size, inodes int64) (geometry, error) {
 	g := geometry{blocks: size / BlockSize}
 	for {
@@ -52,7 +52,7 @@ func newGeometry(size, inodes int64) (geometry, error) {
 	return g, nil
 }
 
-// journalBlocks is mke2fs' choice, up to 128 MiB.
+// journalBlocks returns the size of the journal as mke2fs chooses it, at most 128 MiB.
 func journalBlocks(blocks int64) int64 {
 	switch {
 	case blocks < 32768:
@@ -72,8 +72,8 @@ func (g geometry) first(group int64) int64 { return group * blocksPerGroup }
 func (g geometry) size(group int64) int64  { return min(blocksPerGroup, g.blocks-g.first(group)) }
 func (g geometry) tableBlocks() int64      { return g.inodesPerGroup / inodesPerBlock }
 
-// backup says whether a group begins with a superblock and group descriptors: 0, 1 and the powers of 3, 5 and 7.
-func backup(group int64) bool {
+// hasSuperblock reports whether a group begins with a superblock and group descriptors: 0, 1 and the powers of 3, 5 and 7.
+func hasSuperblock(group int64) bool {
 	if group <= 1 {
 		return true
 	}
@@ -89,10 +89,10 @@ func backup(group int64) bool {
 	return false
 }
 
-// blockBitmap of a group; the inode bitmap and the inode table follow it.
+// blockBitmap returns the block of a group's block bitmap. The inode bitmap and the inode table follow it.
 func (g geometry) blockBitmap(group int64) int64 {
 	b := g.first(group)
-	if backup(group) {
+	if hasSuperblock(group) {
 		b += 1 + g.gdtBlocks
 	}
 	return b
@@ -101,7 +101,7 @@ func (g geometry) blockBitmap(group int64) int64 {
 func (g geometry) inodeBitmap(group int64) int64 { return g.blockBitmap(group) + 1 }
 func (g geometry) inodeTable(group int64) int64  { return g.blockBitmap(group) + 2 }
 
-// overhead is the number of a group's blocks that hold no data.
+// overhead returns the number of blocks of a group that hold no data.
 func (g geometry) overhead(group int64) int64 {
 	return g.inodeTable(group) + g.tableBlocks() - g.first(group)
 }
@@ -111,7 +111,7 @@ func (g geometry) inodeOffset(ino uint32) int64 {
 	return g.inodeTable(group)*BlockSize + index*inodeSize
 }
 
-// MinSize is the smallest size in bytes, a multiple of 1 MiB, that holds root and leaves free bytes beside it.
+// MinSize returns the smallest size in bytes, a multiple of 1 MiB, that holds root and the free bytes in addition.
 func MinSize(root *Node, free int64) (int64, error) {
 	data, inodes := free/BlockSize, int64(firstInode)
 	err := walk(root, func(_ string, n, _ *Node) error {
@@ -138,12 +138,12 @@ func MinSize(root *Node, free int64) (int64, error) {
 	}
 }
 
-// dataBlocks that a node takes, extent blocks included, rounded up a little.
+// dataBlocks returns an upper bound for the number of blocks of a node, including extent blocks.
 func dataBlocks(n *Node) int64 {
-	switch n.kind() {
+	switch n.fileType() {
 	case ModeRegular:
 		blocks := (n.Size + BlockSize - 1) / BlockSize
-		return blocks + treeBlocks(blocks/(blocksPerGroup/2)+1)
+		return blocks + extentTreeBlocks(blocks/(blocksPerGroup/2)+1)
 	case ModeDir:
 		return int64(len(directoryLayout(n)))
 	case ModeSymlink:

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	fastSymlink   = 60    // a shorter target lies in the inode itself
+	fastSymlink   = 60    // a shorter target is stored in the inode
 	maxSymlink    = 4095  // PATH_MAX without its NUL
 	maxExtent     = 32768 // blocks; more would mean "not initialised"
 	extentMagic   = 0xF30A
@@ -23,27 +23,27 @@ const (
 
 var le = binary.LittleEndian
 
-// body is what an inode points at.
-type body struct {
+// inodeBody is the content that an inode refers to.
+type inodeBody struct {
 	size   int64
 	blocks int64 // of 4 KiB, extent blocks included
 	flags  uint32
 	block  [60]byte
 }
 
-func (w *Writer) writeNode(_ string, n, parent *Node) error {
+func (w *writer) writeNode(_ string, n, parent *Node) error {
 	b, err := w.writeBody(n, parent)
 	if err != nil {
 		return err
 	}
-	if n.kind() == ModeDir {
-		w.dirs[int64(n.ino-1)/w.geo.inodesPerGroup]++
+	if n.fileType() == ModeDir {
+		w.dirs[int64(n.ino-1)/w.geometry.inodesPerGroup]++
 	}
 	return w.writeInode(n, b)
 }
 
-func (w *Writer) writeBody(n, parent *Node) (body, error) {
-	switch n.kind() {
+func (w *writer) writeBody(n, parent *Node) (inodeBody, error) {
+	switch n.fileType() {
 	case ModeDir:
 		return w.writeDirectory(n, parent)
 	case ModeRegular:
@@ -53,15 +53,15 @@ func (w *Writer) writeBody(n, parent *Node) (body, error) {
 	case ModeChar, ModeBlock:
 		return deviceBody(n), nil
 	case ModeFIFO, ModeSocket:
-		return body{}, nil
+		return inodeBody{}, nil
 	default:
-		return body{}, fmt.Errorf("mode %o is of no known kind", n.Mode)
+		return inodeBody{}, fmt.Errorf("mode %o is of no known kind", n.Mode)
 	}
 }
 
-// deviceBody encodes the number as the kernel's new_encode_dev does.
-func deviceBody(n *Node) body {
-	var b body
+// deviceBody encodes the device number as new_encode_dev of the kernel does.
+func deviceBody(n *Node) inodeBody {
+	var b inodeBody
 	if n.Major < 256 && n.Minor < 256 {
 		le.PutUint32(b.block[0:], n.Major<<8|n.Minor)
 		return b
@@ -70,16 +70,16 @@ func deviceBody(n *Node) body {
 	return b
 }
 
-func (w *Writer) writeSymlink(n *Node) (body, error) {
+func (w *writer) writeSymlink(n *Node) (inodeBody, error) {
 	if len(n.Target) == 0 || len(n.Target) > maxSymlink {
-		return body{}, fmt.Errorf("the target of a symbolic link has 1 to %d bytes, this one %d", maxSymlink, len(n.Target))
+		return inodeBody{}, fmt.Errorf("the target of a symbolic link has 1 to %d bytes, this one %d", maxSymlink, len(n.Target))
 	}
 	if len(n.Target) < fastSymlink {
-		b := body{size: int64(len(n.Target))}
+		b := inodeBody{size: int64(len(n.Target))}
 		copy(b.block[:], n.Target)
 		return b, nil
 	}
-	b, runs, err := w.place(n.ino, int64(len(n.Target)))
+	b, runs, err := w.allocateExtents(n.ino, int64(len(n.Target)))
 	if err != nil {
 		return b, err
 	}
@@ -88,8 +88,8 @@ func (w *Writer) writeSymlink(n *Node) (body, error) {
 	return b, w.writeBlocks(block, runs[0].physical)
 }
 
-func (w *Writer) writeFile(n *Node) (body, error) {
-	b, runs, err := w.place(n.ino, n.Size)
+func (w *writer) writeFile(n *Node) (inodeBody, error) {
+	b, runs, err := w.allocateExtents(n.ino, n.Size)
 	if err != nil || n.Size == 0 {
 		return b, err
 	}
@@ -120,8 +120,8 @@ func (w *Writer) writeFile(n *Node) (body, error) {
 	return b, nil
 }
 
-// writeUnlessZero leaves zeros out: the output reads as zeros already, and stays sparse.
-func (w *Writer) writeUnlessZero(b []byte, block int64) error {
+// writeUnlessZero skips blocks of zeros: the output already reads as zeros, and stays sparse.
+func (w *writer) writeUnlessZero(b []byte, block int64) error {
 	for _, c := range b {
 		if c != 0 {
 			return w.writeBlocks(b, block)
@@ -130,14 +130,14 @@ func (w *Writer) writeUnlessZero(b []byte, block int64) error {
 	return nil
 }
 
-// place allocates room for size bytes and builds the extent tree.
-func (w *Writer) place(ino uint32, size int64) (body, []extent, error) {
-	b := body{size: size, blocks: (size + BlockSize - 1) / BlockSize, flags: flagExtents}
+// allocateExtents allocates blocks for size bytes and writes the extent tree.
+func (w *writer) allocateExtents(ino uint32, size int64) (inodeBody, []extent, error) {
+	b := inodeBody{size: size, blocks: (size + BlockSize - 1) / BlockSize, flags: flagExtents}
 	runs, err := w.allocate(b.blocks)
 	if err != nil {
 		return b, nil, err
 	}
-	tree := treeBlocks(int64(len(runs)))
+	tree := extentTreeBlocks(int64(len(runs)))
 	if len(runs) > maxTree {
 		return b, nil, fmt.Errorf("%d bytes are more than one file can have here", size)
 	}
@@ -146,20 +146,20 @@ func (w *Writer) place(ino uint32, size int64) (body, []extent, error) {
 		putExtents(b.block[:], runs, rootEntries)
 		return b, runs, nil
 	}
-	return b, runs, w.writeTree(ino, b.block[:], runs)
+	return b, runs, w.writeExtentTree(ino, b.block[:], runs)
 }
 
-// treeBlocks is the number of leaf blocks that so many extents need beside the inode.
-func treeBlocks(extents int64) int64 {
+// extentTreeBlocks returns the number of leaf blocks for that many extents.
+func extentTreeBlocks(extents int64) int64 {
 	if extents <= rootEntries {
 		return 0
 	}
 	return (extents + leafEntries - 1) / leafEntries
 }
 
-// writeTree writes the leaves and puts their index into root.
-func (w *Writer) writeTree(ino uint32, root []byte, runs []extent) error {
-	count := treeBlocks(int64(len(runs)))
+// writeExtentTree writes the leaves and puts their index into root.
+func (w *writer) writeExtentTree(ino uint32, root []byte, runs []extent) error {
+	count := extentTreeBlocks(int64(len(runs)))
 	extentHeader(root, int(count), rootEntries, 1)
 	for i := range count {
 		leaf, err := w.allocate(1)
@@ -169,7 +169,7 @@ func (w *Writer) writeTree(ino uint32, root []byte, runs []extent) error {
 		part := runs[i*leafEntries : min((i+1)*leafEntries, int64(len(runs)))]
 		block := make([]byte, BlockSize)
 		putExtents(block, part, leafEntries)
-		le.PutUint32(block[BlockSize-4:], crc(w.inodeSeed(ino), block[:BlockSize-4]))
+		le.PutUint32(block[BlockSize-4:], checksum(w.inodeChecksumSeed(ino), block[:BlockSize-4]))
 		if err := w.writeBlocks(block, leaf[0].physical); err != nil {
 			return err
 		}
@@ -199,9 +199,9 @@ func putExtents(b []byte, runs []extent, limit int) {
 	}
 }
 
-func (w *Writer) writeInode(n *Node, b body) error {
+func (w *writer) writeInode(n *Node, b inodeBody) error {
 	links := n.links
-	if n.kind() == ModeDir && links > maxLinks {
+	if n.fileType() == ModeDir && links > maxLinks {
 		links = 1 // dir_nlink: not counted
 	}
 	if links > maxLinks {
@@ -228,14 +228,14 @@ func (w *Writer) writeInode(n *Node, b body) error {
 	if err := putCapability(i[128+extraSize:], n.Capability); err != nil {
 		return err
 	}
-	sum := crc(w.inodeSeed(n.ino), i)
+	sum := checksum(w.inodeChecksumSeed(n.ino), i)
 	le.PutUint16(i[0x7C:], uint16(sum))
 	le.PutUint16(i[0x82:], uint16(sum>>16))
-	_, err := w.out.WriteAt(i, w.geo.inodeOffset(n.ino))
+	_, err := w.out.WriteAt(i, w.geometry.inodeOffset(n.ino))
 	return err
 }
 
-// putCapability writes the one extended attribute that a tree of programs needs into the rest of the inode.
+// putCapability writes security.capability, the only extended attribute that is supported, into the rest of the inode.
 func putCapability(room, value []byte) error {
 	if value == nil {
 		return nil
@@ -255,7 +255,7 @@ func putCapability(room, value []byte) error {
 	return nil
 }
 
-// fileTypes of directory entries, by the type bits of the mode.
+// fileTypes are the file types in directory entries, by the file type in the mode.
 var fileTypes = map[uint16]byte{
 	ModeRegular: 1, ModeDir: 2, ModeChar: 3, ModeBlock: 4, ModeFIFO: 5, ModeSocket: 6, ModeSymlink: 7,
 }
@@ -266,19 +266,19 @@ const (
 )
 
 type dirEntry struct {
-	name string
-	ino  uint32
-	kind uint16
+	name     string
+	ino      uint32
+	fileType uint16
 }
 
 func (e dirEntry) length() int { return 8 + (len(e.name)+3)&^3 }
 
-// directoryLayout says which entries lie in which block: "." and ".." first, the others in their order.
+// directoryLayout returns the entries of each block: "." and ".." first, then the others in their order.
 func directoryLayout(n *Node) [][]dirEntry {
 	entries := make([]dirEntry, 0, len(n.Entries)+2)
 	entries = append(entries, dirEntry{".", n.ino, ModeDir}, dirEntry{"..", 0, ModeDir})
 	for _, e := range n.Entries {
-		entries = append(entries, dirEntry{e.Name, e.Node.ino, e.Node.kind()})
+		entries = append(entries, dirEntry{e.Name, e.Node.ino, e.Node.fileType()})
 	}
 	var blocks [][]dirEntry
 	room := 0
@@ -294,10 +294,10 @@ func directoryLayout(n *Node) [][]dirEntry {
 	return blocks
 }
 
-func (w *Writer) writeDirectory(n, parent *Node) (body, error) {
+func (w *writer) writeDirectory(n, parent *Node) (inodeBody, error) {
 	layout := directoryLayout(n)
 	layout[0][1].ino = parent.ino
-	b, runs, err := w.place(n.ino, int64(len(layout))*BlockSize)
+	b, runs, err := w.allocateExtents(n.ino, int64(len(layout))*BlockSize)
 	if err != nil {
 		return b, err
 	}
@@ -311,8 +311,8 @@ func (w *Writer) writeDirectory(n, parent *Node) (body, error) {
 	return b, nil
 }
 
-// dirBlock encodes entries; the last one reaches to the checksum, which poses as an entry without a name.
-func (w *Writer) dirBlock(ino uint32, entries []dirEntry) []byte {
+// dirBlock encodes the entries of a block. The last one extends to the checksum, which has the form of an entry without a name.
+func (w *writer) dirBlock(ino uint32, entries []dirEntry) []byte {
 	block := make([]byte, BlockSize)
 	at := 0
 	for i, e := range entries {
@@ -323,12 +323,12 @@ func (w *Writer) dirBlock(ino uint32, entries []dirEntry) []byte {
 		le.PutUint32(block[at:], e.ino)
 		le.PutUint16(block[at+4:], uint16(length))
 		block[at+6] = byte(len(e.name))
-		block[at+7] = fileTypes[e.kind]
+		block[at+7] = fileTypes[e.fileType]
 		copy(block[at+8:], e.name)
 		at += length
 	}
 	le.PutUint16(block[dirRoom+4:], dirTail)
 	block[dirRoom+7] = 0xDE
-	le.PutUint32(block[dirRoom+8:], crc(w.inodeSeed(ino), block[:dirRoom]))
+	le.PutUint32(block[dirRoom+8:], checksum(w.inodeChecksumSeed(ino), block[:dirRoom]))
 	return block
 }

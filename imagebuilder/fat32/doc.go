@@ -1,6 +1,6 @@
-// Package fat32 writes a FAT32 file system with long names from a tree in one pass, byte for byte the same for the same
-// tree: the EFI system partition of an image. The layout follows Microsoft's "FAT: General Overview of On-Disk Format"
-// (1.03), which the UEFI specification, section 13.3, makes its own.
+// Package fat32 writes a FAT32 file system with long names from a tree of nodes: the EFI system partition of an image. The same tree
+// always results in the same bytes. The layout follows Microsoft's "FAT: General Overview of On-Disk Format" (1.03), which section
+// 13.3 of the UEFI specification adopts.
 //
-// It exists for the reason that package ext4 does: libraries of the field put the clock into directory entries.
+// It exists for the same reason as package ext4: the usual libraries put the clock into directory entries.
 package fat32

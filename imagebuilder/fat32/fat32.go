@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	sector          = 512
-	reservedSectors = 32
-	fats            = 2
-	minClusters     = 65525 // fewer would be read as FAT16
-	smallLimit      = 260 << 20
-	endOfChain      = 0x0FFFFFFF
-	media           = 0xF8
-	maxFile         = 1<<32 - 1
+	sector              = 512
+	reservedSectors     = 32
+	fatCount            = 2
+	minClusters         = 65525 // fewer would be read as FAT16
+	maxSmallClusterSize = 260 << 20
+	endOfChain          = 0x0FFFFFFF
+	media               = 0xF8
+	maxFile             = 1<<32 - 1
 
-	// MinSize is the smallest file system that Size gives: one that every firmware takes for FAT32.
+	// MinSize is the smallest size that Size returns. Every firmware recognizes a file system of this size as FAT32.
 	MinSize = 64 << 20
 )
 
-// ErrNoSpace: the tree does not fit.
+// ErrNoSpace means that the tree does not fit.
 var ErrNoSpace = errors.New("fat32: the file system is full: choose a larger size")
 
 var le = binary.LittleEndian
@@ -32,7 +32,7 @@ type Node struct {
 	Name    string
 	Dir     bool
 	Entries []*Node
-	// Size in bytes of the content that Open gives.
+	// Size is the size in bytes of the content that Open returns.
 	Size int64
 	Open func() (io.ReadCloser, error)
 
@@ -40,60 +40,60 @@ type Node struct {
 	cluster uint32
 }
 
-// Params of a file system that are no part of the tree.
+// Params are the properties of a file system that are not part of the tree.
 type Params struct {
-	// Label has at most 11 upper-case characters.
+	// Label is the volume name of at most 11 upper-case characters.
 	Label string
 	// VolumeID is the serial number.
 	VolumeID uint32
-	// Time of everything; FAT knows none before 1980.
+	// Time is the time of all files. FAT has no time before 1980.
 	Time time.Time
-	// HiddenSectors before the partition on the disk.
+	// HiddenSectors is the number of sectors before the partition on the disk.
 	HiddenSectors uint32
 }
 
 // Writer writes one file system.
-type Writer struct {
-	out        io.WriterAt
-	params     Params
-	clusterLen int64 // bytes
-	sectors    int64
-	fatSectors int64
-	clusters   int64
-	fat        []uint32
-	next       uint32
+type writer struct {
+	out         io.WriterAt
+	params      Params
+	clusterSize int64 // bytes
+	sectors     int64
+	fatSectors  int64
+	clusters    int64
+	fat         []uint32
+	next        uint32
 }
 
-// Size is the size in bytes, a multiple of 1 MiB, of a file system that holds root and a quarter more.
+// Size returns the size in bytes, a multiple of 1 MiB, of a file system that holds root and has a quarter of that size free.
 func Size(root *Node) int64 {
 	const mib = 1 << 20
-	need := sizeOf(root)
+	need := contentSize(root)
 	need += need/4 + mib
 	return max(MinSize, (need+need/64+mib-1)/mib*mib)
 }
 
-func sizeOf(n *Node) int64 {
+func contentSize(n *Node) int64 {
 	const largest = 4096 // the largest cluster that is chosen here
 	total := (n.Size + largest - 1) / largest * largest
 	if n.Dir {
 		total = int64(len(n.Entries)*21*32+2*32+largest) / largest * largest
 	}
 	for _, e := range n.Entries {
-		total += sizeOf(e)
+		total += contentSize(e)
 	}
 	return total
 }
 
-// Write puts root's entries into the first size bytes of out, which must read as zeros.
+// Write writes the file system with the entries of root into the first size bytes of out, which must read as zeros.
 func Write(out io.WriterAt, size int64, root *Node, p Params) error {
-	w := &Writer{out: out, params: p, clusterLen: sector, sectors: size / sector, next: 2}
-	if size > smallLimit {
-		w.clusterLen = 8 * sector
+	w := &writer{out: out, params: p, clusterSize: sector, sectors: size / sector, next: 2}
+	if size > maxSmallClusterSize {
+		w.clusterSize = 8 * sector
 	}
-	perCluster := w.clusterLen / sector
-	// Every cluster costs its sectors and four bytes in each FAT, which begins with two entries for none.
-	w.fatSectors = (w.sectors - reservedSectors + 2*perCluster + 128*perCluster + fats - 1) / (128*perCluster + fats)
-	w.clusters = (w.sectors - reservedSectors - fats*w.fatSectors) / perCluster
+	perCluster := w.clusterSize / sector
+	// Every cluster needs its sectors and four bytes in each FAT. A FAT begins with two reserved entries.
+	w.fatSectors = (w.sectors - reservedSectors + 2*perCluster + 128*perCluster + fatCount - 1) / (128*perCluster + fatCount)
+	w.clusters = (w.sectors - reservedSectors - fatCount*w.fatSectors) / perCluster
 	if w.clusters < minClusters || w.sectors >= 1<<32 {
 		return fmt.Errorf("fat32: %d bytes are no size for FAT32, which has from 33 MiB to 2 TiB", size)
 	}
@@ -102,12 +102,12 @@ func Write(out io.WriterAt, size int64, root *Node, p Params) error {
 	if err := w.writeDir(root, nil, ""); err != nil {
 		return err
 	}
-	return w.finish()
+	return w.writeMetadata()
 }
 
-// allocate hands out a contiguous chain for size bytes and gives its first cluster.
-func (w *Writer) allocate(size int64) (uint32, error) {
-	n := (size + w.clusterLen - 1) / w.clusterLen
+// allocate allocates a contiguous chain for size bytes and returns its first cluster.
+func (w *writer) allocate(size int64) (uint32, error) {
+	n := (size + w.clusterSize - 1) / w.clusterSize
 	if n == 0 {
 		return 0, nil
 	}
@@ -123,18 +123,18 @@ func (w *Writer) allocate(size int64) (uint32, error) {
 	return first, nil
 }
 
-func (w *Writer) offset(cluster uint32) int64 {
-	return (reservedSectors+fats*w.fatSectors)*sector + int64(cluster-2)*w.clusterLen
+func (w *writer) offset(cluster uint32) int64 {
+	return (reservedSectors+fatCount*w.fatSectors)*sector + int64(cluster-2)*w.clusterSize
 }
 
-// writeDir allocates the directory before what is in it, so that the root gets cluster 2.
-func (w *Writer) writeDir(n, parent *Node, path string) error {
-	if err := shorten(n.Entries, path); err != nil {
+// writeDir writes a directory and its entries. It allocates the directory first, so that the root gets cluster 2.
+func (w *writer) writeDir(n, parent *Node, path string) error {
+	if err := assignShortNames(n.Entries, path); err != nil {
 		return err
 	}
 	length := 2 * 32
 	for _, e := range n.Entries {
-		length += entryLength(e)
+		length += directoryEntryLength(e)
 	}
 	var err error
 	if n.cluster, err = w.allocate(int64(length)); err != nil {
@@ -145,11 +145,11 @@ func (w *Writer) writeDir(n, parent *Node, path string) error {
 			return err
 		}
 	}
-	_, err = w.out.WriteAt(w.encode(n, parent), w.offset(n.cluster))
+	_, err = w.out.WriteAt(w.encodeDirectory(n, parent), w.offset(n.cluster))
 	return err
 }
 
-func (w *Writer) writeEntry(e, parent *Node, path string) error {
+func (w *writer) writeEntry(e, parent *Node, path string) error {
 	if e.Dir {
 		return w.writeDir(e, parent, path)
 	}
@@ -175,13 +175,13 @@ func (w *Writer) writeEntry(e, parent *Node, path string) error {
 	return nil
 }
 
-// finish writes the FATs, the boot sector, its information sector and the copies of both.
-func (w *Writer) finish() error {
+// writeMetadata writes the FATs, the boot sector, the information sector and the copies of both.
+func (w *writer) writeMetadata() error {
 	fat := make([]byte, w.fatSectors*sector)
 	for i, v := range w.fat[:w.next] {
 		le.PutUint32(fat[4*i:], v)
 	}
-	for i := range int64(fats) {
+	for i := range int64(fatCount) {
 		if _, err := w.out.WriteAt(fat, (reservedSectors+i*w.fatSectors)*sector); err != nil {
 			return err
 		}
@@ -195,14 +195,14 @@ func (w *Writer) finish() error {
 	return nil
 }
 
-func (w *Writer) bootSector() []byte {
+func (w *writer) bootSector() []byte {
 	b := make([]byte, sector)
 	copy(b, []byte{0xEB, 0x58, 0x90})
 	copy(b[3:], "MSWIN4.1")
 	le.PutUint16(b[11:], sector)
-	b[13] = byte(w.clusterLen / sector)
+	b[13] = byte(w.clusterSize / sector)
 	le.PutUint16(b[14:], reservedSectors)
-	b[16] = fats
+	b[16] = fatCount
 	b[21] = media
 	le.PutUint16(b[24:], 63)
 	le.PutUint16(b[26:], 255)
@@ -221,7 +221,7 @@ func (w *Writer) bootSector() []byte {
 	return b
 }
 
-func (w *Writer) infoSector() []byte {
+func (w *writer) infoSector() []byte {
 	b := make([]byte, sector)
 	le.PutUint32(b[0:], 0x41615252)
 	le.PutUint32(b[484:], 0x61417272)

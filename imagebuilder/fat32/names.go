@@ -8,37 +8,37 @@ import (
 )
 
 const (
-	attrLabel = 0x08
-	attrDir   = 0x10
-	attrFile  = 0x20
-	attrLong  = 0x0F
-	perEntry  = 13 // UTF-16 units of a long name in one entry
+	attrLabel     = 0x08
+	attrDir       = 0x10
+	attrFile      = 0x20
+	attrLong      = 0x0F
+	unitsPerEntry = 13 // UTF-16 units of a long name in one entry
 )
 
-// shorten gives every entry its 8.3 name and refuses names that FAT cannot hold or cannot tell apart.
-func shorten(entries []*Node, path string) error {
-	seen := map[string]string{}
+// assignShortNames sets the 8.3 name of every entry. It refuses names that FAT does not allow or does not distinguish.
+func assignShortNames(entries []*Node, path string) error {
+	byFoldedName := map[string]string{}
 	taken := map[[11]byte]bool{}
 	for _, e := range entries {
 		if err := checkName(e.Name); err != nil {
 			return fmt.Errorf("fat32: %s/%s: %w", path, e.Name, err)
 		}
 		folded := strings.ToUpper(e.Name)
-		if other, ok := seen[folded]; ok {
+		if other, ok := byFoldedName[folded]; ok {
 			return fmt.Errorf("fat32: %s/%s and %s: FAT does not tell upper from lower case; rename one", path, e.Name, other)
 		}
-		seen[folded] = e.Name
-		if s, ok := plain(e.Name); ok {
+		byFoldedName[folded] = e.Name
+		if s, ok := exactShortName(e.Name); ok {
 			e.short = s
 			taken[s] = true
 		}
 	}
 	for _, e := range entries {
-		if _, ok := plain(e.Name); ok {
+		if _, ok := exactShortName(e.Name); ok {
 			continue
 		}
 		for n := 1; ; n++ {
-			if s := numbered(e.Name, n); !taken[s] {
+			if s := numberedShortName(e.Name, n); !taken[s] {
 				e.short = s
 				taken[s] = true
 				break
@@ -61,18 +61,18 @@ func checkName(name string) error {
 	return nil
 }
 
-func shortChar(r rune) bool {
+func isShortNameChar(r rune) bool {
 	return r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("$%'-_@~`!(){}^#&", r)
 }
 
-// plain gives the 8.3 form of a name that needs no long name.
-func plain(name string) (s [11]byte, ok bool) {
+// exactShortName returns the 8.3 form of a name that needs no long name. ok is false for a name that does.
+func exactShortName(name string) (s [11]byte, ok bool) {
 	base, ext, _ := strings.Cut(name, ".")
 	if base == "" || len(base) > 8 || len(ext) > 3 || strings.HasSuffix(name, ".") {
 		return s, false
 	}
 	for _, r := range base + ext {
-		if !shortChar(r) {
+		if !isShortNameChar(r) {
 			return s, false
 		}
 	}
@@ -80,12 +80,12 @@ func plain(name string) (s [11]byte, ok bool) {
 	return s, true
 }
 
-// numbered gives the form LONGNA~1.EXT.
-func numbered(name string, n int) (s [11]byte) {
-	keep := func(part string, limit int) string {
+// numberedShortName returns the 8.3 form with a number, such as LONGNA~1.EXT.
+func numberedShortName(name string, n int) (s [11]byte) {
+	shorten := func(part string, limit int) string {
 		var b strings.Builder
 		for _, r := range strings.ToUpper(part) {
-			if b.Len() < limit && shortChar(r) {
+			if b.Len() < limit && isShortNameChar(r) {
 				b.WriteRune(r)
 			}
 		}
@@ -96,47 +96,47 @@ func numbered(name string, n int) (s [11]byte) {
 		base, ext = name[:i], name[i+1:]
 	}
 	tail := fmt.Sprintf("~%d", n)
-	copy(s[:], fmt.Sprintf("%-8s%-3s", keep(base, 8-len(tail))+tail, keep(ext, 3)))
+	copy(s[:], fmt.Sprintf("%-8s%-3s", shorten(base, 8-len(tail))+tail, shorten(ext, 3)))
 	return s
 }
 
-func entryLength(e *Node) int {
-	if _, ok := plain(e.Name); ok {
+func directoryEntryLength(e *Node) int {
+	if _, ok := exactShortName(e.Name); ok {
 		return 32
 	}
 	units := len(utf16.Encode([]rune(e.Name)))
-	return 32 * (1 + (units+perEntry-1)/perEntry)
+	return 32 * (1 + (units+unitsPerEntry-1)/unitsPerEntry)
 }
 
-// encode gives a directory's bytes; parent is nil for the root, which has the label in place of the dot entries.
-func (w *Writer) encode(n, parent *Node) []byte {
+// encodeDirectory returns the content of a directory. parent is nil for the root, which has the label instead of the dot entries.
+func (w *writer) encodeDirectory(n, parent *Node) []byte {
 	var b []byte
 	if parent == nil {
 		var label [11]byte
 		copy(label[:], fmt.Sprintf("%-11.11s", w.params.Label))
-		b = append(b, w.entry(label, attrLabel, 0, 0)...)
+		b = append(b, w.encodeEntry(label, attrLabel, 0, 0)...)
 	} else {
 		up := parent.cluster
 		if up == 2 {
-			up = 0 // the root is called 0 here
+			up = 0 // 0 stands for the root here
 		}
-		b = append(b, w.entry([11]byte([]byte(".          ")), attrDir, n.cluster, 0)...)
-		b = append(b, w.entry([11]byte([]byte("..         ")), attrDir, up, 0)...)
+		b = append(b, w.encodeEntry([11]byte([]byte(".          ")), attrDir, n.cluster, 0)...)
+		b = append(b, w.encodeEntry([11]byte([]byte("..         ")), attrDir, up, 0)...)
 	}
 	for _, e := range n.Entries {
-		if _, ok := plain(e.Name); !ok {
-			b = append(b, longEntries(e)...)
+		if _, ok := exactShortName(e.Name); !ok {
+			b = append(b, encodeLongName(e)...)
 		}
 		attr := byte(attrFile)
 		if e.Dir {
 			attr = attrDir
 		}
-		b = append(b, w.entry(e.short, attr, e.cluster, e.Size)...)
+		b = append(b, w.encodeEntry(e.short, attr, e.cluster, e.Size)...)
 	}
 	return b
 }
 
-func (w *Writer) entry(name [11]byte, attr byte, cluster uint32, size int64) []byte {
+func (w *writer) encodeEntry(name [11]byte, attr byte, cluster uint32, size int64) []byte {
 	e := make([]byte, 32)
 	copy(e, name[:])
 	e[11] = attr
@@ -152,19 +152,19 @@ func (w *Writer) entry(name [11]byte, attr byte, cluster uint32, size int64) []b
 	return e
 }
 
-// longEntries hold the name in pieces, last piece first, tied to the short name by its sum.
-func longEntries(n *Node) []byte {
+// encodeLongName returns the entries of the long name. They hold its pieces, the last one first, and a checksum of the short name.
+func encodeLongName(n *Node) []byte {
 	var sum byte
 	for _, c := range n.short {
 		sum = sum>>1 | sum<<7
 		sum += c
 	}
 	units := utf16.Encode([]rune(n.Name))
-	count := (len(units) + perEntry - 1) / perEntry
-	if len(units) < count*perEntry {
+	count := (len(units) + unitsPerEntry - 1) / unitsPerEntry
+	if len(units) < count*unitsPerEntry {
 		units = append(units, 0)
 	}
-	for len(units) < count*perEntry {
+	for len(units) < count*unitsPerEntry {
 		units = append(units, 0xFFFF)
 	}
 	var out []byte
@@ -176,7 +176,7 @@ func longEntries(n *Node) []byte {
 		}
 		e[11], e[13] = attrLong, sum
 		for k, at := range []int{1, 3, 5, 7, 9, 14, 16, 18, 20, 22, 24, 28, 30} {
-			le.PutUint16(e[at:], units[i*perEntry+k])
+			le.PutUint16(e[at:], units[i*unitsPerEntry+k])
 		}
 		out = append(out, e...)
 	}

@@ -1,6 +1,6 @@
-// Package pack turns a directory tree into a disk image that is ready to be served, and into the OSImage that points at
-// it. The same tree gives the same bytes, on every machine and on every day; what goes where is package recipe's.
+// Package pack builds a disk image from a directory tree, and the OSImage that refers to it. The same tree results in the same bytes on
+// every machine and at any time. Package recipe decides what the image contains.
 //
-// Of a file it keeps kind, mode, owner, links, device numbers and security.capability; other extended attributes and
-// times it does not: SELinux labels are for the first boot to set.
+// Of a file it keeps type, mode, owner, links, device numbers and security.capability. It does not keep times and other extended
+// attributes; SELinux labels are set at the first boot.
 package pack

@@ -14,45 +14,47 @@ import (
 	"github.com/ingot-dev/ingot/imagebuilder/recipe"
 )
 
-// rootSlack is left free in the root file system beside a tenth of the content: enough to boot and to grow.
+// rootSlack is the free space in the root file system, in addition to a tenth of the content. A server needs it to boot and to grow the
+// file system.
 const rootSlack = 64 << 20
 
-// Options say what Pack packs.
+// Options configure Pack.
 type Options struct {
 	// Dir is the root directory of an installed system.
 	Dir string
-	// Output is the directory for the image; it is made when it is missing. It must not lie in Dir.
+	// Output is the directory for the image. It is created when it is missing. It must not be in Dir.
 	Output string
-	// Name of the OSImage and beginning of the file's name. Empty: os-version, and the OSImage's with 12 digits of the digest.
+	// Name is the name of the OSImage and the start of the file name. When it is empty, both start with operating system and version, and
+	// the name of the OSImage ends with 12 digits of the digest.
 	Name string
-	// URLBase is where Output is served: http(s)://server/path.
+	// URLBase is the URL at which Output is served: http(s)://server/path.
 	URLBase string
-	// Size of the whole disk in bytes; 0: what the content needs, and room to boot.
+	// Size is the size of the disk in bytes. 0 means the size of the content and rootSlack.
 	Size int64
-	// NoESP packs no EFI system partition: for disks that something else boots.
+	// NoESP leaves out the EFI system partition, for disks that boot in another way.
 	NoESP bool
-	// RootOwned gives every file to root, for trees that an ordinary user made.
+	// RootOwned makes root the owner of every file, for trees that an ordinary user created.
 	RootOwned bool
-	// Epoch is the time of everything in the image in seconds since 1970.
+	// Epoch is the time of all files in the image, in seconds since 1970.
 	Epoch uint32
 }
 
 // Result is a packed image.
 type Result struct {
-	// Path of the file that was written.
+	// Path is the path of the image file.
 	Path string
-	// Checksum is sha256: and the digest of the file as it is served.
+	// Checksum is "sha256:" followed by the digest of the file as it is served.
 	Checksum string
-	// SizeBytes of that file, and DiskBytes of the disk that it unpacks to.
+	// SizeBytes is the size of the file. DiskBytes is the size of the disk in it.
 	SizeBytes, DiskBytes int64
-	// OSImage to apply.
+	// OSImage is the object to apply.
 	OSImage v1alpha1.OSImage
 }
 
-// Pack packs opts.Dir into opts.Output. What is wrong with the tree comes back as a *recipe.Problem. Nothing is left
-// behind in Output on an error.
+// Pack builds an image from opts.Dir in opts.Output. It returns a *recipe.Problem for an unsuitable tree. When it fails it leaves no file
+// in Output.
 func Pack(ctx context.Context, opts Options) (Result, error) {
-	if err := check(opts); err != nil {
+	if err := validateOptions(opts); err != nil {
 		return Result{}, err
 	}
 	root, err := os.OpenRoot(opts.Dir)
@@ -62,9 +64,9 @@ func Pack(ctx context.Context, opts Options) (Result, error) {
 	defer root.Close()
 	t, err := scan(root, opts)
 	if err != nil {
-		return Result{}, explain(opts.Dir, err)
+		return Result{}, explainError(opts.Dir, err)
 	}
-	manifest, err := recipe.Describe(t.facts)
+	manifest, err := recipe.CompleteManifest(t.facts)
 	if err != nil {
 		return Result{}, fmt.Errorf("%s: %w", opts.Dir, err)
 	}
@@ -77,10 +79,10 @@ func Pack(ctx context.Context, opts Options) (Result, error) {
 	}
 	digest, err := t.digest(ctx)
 	if err != nil {
-		return Result{}, explain(opts.Dir, err)
+		return Result{}, explainError(opts.Dir, err)
 	}
-	id := recipe.Identify(digest)
-	disk, err := t.layOut(opts.Size, manifest.Architecture, id)
+	id := recipe.NewIdentity(digest)
+	disk, err := t.diskLayout(opts.Size, manifest.Architecture, id)
 	if err != nil {
 		return Result{}, fmt.Errorf("%s: %w", opts.Dir, err)
 	}
@@ -90,7 +92,7 @@ func Pack(ctx context.Context, opts Options) (Result, error) {
 	}
 	out, err := t.write(ctx, opts, name, disk, id)
 	if err != nil {
-		return Result{}, explain(opts.Dir, err)
+		return Result{}, explainError(opts.Dir, err)
 	}
 	object := opts.Name
 	if object == "" {
@@ -98,11 +100,12 @@ func Pack(ctx context.Context, opts Options) (Result, error) {
 	}
 	return Result{
 		Path: out.path, Checksum: "sha256:" + out.sha256, SizeBytes: out.size, DiskBytes: disk.Size,
-		OSImage: manifest.Object(object, opts.URLBase, filepath.Base(out.path), out.sha256),
+		OSImage: manifest.OSImage(object, opts.URLBase, filepath.Base(out.path), out.sha256),
 	}, nil
 }
 
-func check(opts Options) error {
+// validateOptions refuses options that cannot work.
+func validateOptions(opts Options) error {
 	info, err := os.Stat(opts.Dir)
 	if err != nil {
 		return fmt.Errorf("expected the root directory of an installed system: %w", err)
@@ -110,7 +113,7 @@ func check(opts Options) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%s: expected the root directory of an installed system, seen a file: unpack it first", opts.Dir)
 	}
-	if opts.Name != "" && !recipe.ValidName(opts.Name) {
+	if opts.Name != "" && !recipe.IsValidName(opts.Name) {
 		return fmt.Errorf("name %q: expected at most 200 lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit", opts.Name)
 	}
 	dir, err := filepath.Abs(opts.Dir)
@@ -127,8 +130,8 @@ func check(opts Options) error {
 	return nil
 }
 
-// explain puts the tree before a path in it and says what mends the usual failures.
-func explain(dir string, err error) error {
+// explainError adds the directory to an error, and how to correct the usual errors.
+func explainError(dir string, err error) error {
 	var at *ext4.PathError
 	if errors.As(err, &at) {
 		err = fmt.Errorf("%s: %w", at.Path, at.Err)
@@ -139,19 +142,20 @@ func explain(dir string, err error) error {
 	return fmt.Errorf("%s: %w", dir, err)
 }
 
-func (t *tree) layOut(size int64, architecture string, id recipe.Identity) (recipe.Disk, error) {
-	var need recipe.Need
-	bare, err := ext4.MinSize(t.root, 0)
+// diskLayout returns the layout of the disk for the tree.
+func (t *tree) diskLayout(size int64, architecture string, id recipe.Identity) (recipe.Disk, error) {
+	var sizes recipe.PartitionSizes
+	minimum, err := ext4.MinSize(t.root, 0)
 	if err != nil {
 		return recipe.Disk{}, err
 	}
-	if need.Root = bare; size == 0 {
-		if need.Root, err = ext4.MinSize(t.root, bare/10+rootSlack); err != nil {
+	if sizes.Root = minimum; size == 0 {
+		if sizes.Root, err = ext4.MinSize(t.root, minimum/10+rootSlack); err != nil {
 			return recipe.Disk{}, err
 		}
 	}
-	if t.efi != nil {
-		need.ESP = fat32.Size(t.efi)
+	if t.espRoot != nil {
+		sizes.ESP = fat32.Size(t.espRoot)
 	}
-	return recipe.Lay(need, size, architecture, id)
+	return recipe.NewDisk(sizes, size, architecture, id)
 }

@@ -2,6 +2,7 @@ package pack
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -24,52 +25,52 @@ import (
 
 const espDir = "boot/efi"
 
-// maxText bounds the small files that are read whole.
-const maxText = 1 << 20
+// maxSmallFileBytes is the maximum length of the small files that are read into memory.
+const maxSmallFileBytes = 1 << 20
 
-// tree is a directory tree as the file systems take it.
+// tree is a directory tree in the form that the file systems need.
 type tree struct {
-	fsys  fs.FS
-	dir   string // for what package fs has no call for
-	owned bool   // everything belongs to root
-	esp   bool
+	fsys      fs.FS
+	dir       string // for calls that package fs does not have
+	rootOwned bool   // root owns every file
+	withESP   bool
 
 	root    *ext4.Node
-	efi     *fat32.Node
+	espRoot *fat32.Node
 	dirs    map[string]*ext4.Node
-	efiDirs map[string]*fat32.Node
+	espDirs map[string]*fat32.Node
 	links   map[linkKey]*ext4.Node
 	facts   recipe.Facts
 }
 
-// scan reads names, modes and links, and the few small files that say what the tree is.
+// scan reads names, modes and links, and the small files that describe the tree.
 func scan(root *os.Root, opts Options) (*tree, error) {
 	t := &tree{
-		fsys: root.FS(), dir: opts.Dir, owned: opts.RootOwned, esp: !opts.NoESP,
-		dirs: map[string]*ext4.Node{}, efiDirs: map[string]*fat32.Node{}, links: map[linkKey]*ext4.Node{},
+		fsys: root.FS(), dir: opts.Dir, rootOwned: opts.RootOwned, withESP: !opts.NoESP,
+		dirs: map[string]*ext4.Node{}, espDirs: map[string]*fat32.Node{}, links: map[linkKey]*ext4.Node{},
 	}
 	err := fs.WalkDir(t.fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		return t.add(name, d)
+		return t.addEntry(name, d)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return t, t.look()
+	return t, t.readFacts()
 }
 
-// add puts one entry into the root, or into the EFI system partition.
-func (t *tree) add(name string, d fs.DirEntry) error {
+// addEntry adds an entry to the root file system or to the EFI system partition.
+func (t *tree) addEntry(name string, d fs.DirEntry) error {
 	info, err := d.Info()
 	if err != nil {
 		return err
 	}
-	if inner, ok := strings.CutPrefix(name, espDir+"/"); ok && t.esp {
-		return t.addEFI(inner, name, info)
+	if inner, ok := strings.CutPrefix(name, espDir+"/"); ok && t.withESP {
+		return t.addESPEntry(inner, name, info)
 	}
-	n, err := t.node(name, info)
+	n, err := t.newNode(name, info)
 	if err != nil {
 		return err
 	}
@@ -80,29 +81,29 @@ func (t *tree) add(name string, d fs.DirEntry) error {
 		t.root = n
 		return nil
 	}
-	if name == espDir && info.IsDir() && t.esp {
-		t.efi = &fat32.Node{Dir: true}
-		t.efiDirs["."] = t.efi
+	if name == espDir && info.IsDir() && t.withESP {
+		t.espRoot = &fat32.Node{Dir: true}
+		t.espDirs["."] = t.espRoot
 	}
 	parent := t.dirs[path.Dir(name)]
 	parent.Entries = append(parent.Entries, ext4.Entry{Name: path.Base(name), Node: n})
 	return nil
 }
 
-// kinds of files but regular ones.
-var kinds = map[fs.FileMode]uint16{
+// fileTypes are the file types of ext4 by those of package fs.
+var fileTypes = map[fs.FileMode]uint16{
 	0: ext4.ModeRegular, fs.ModeDir: ext4.ModeDir, fs.ModeSymlink: ext4.ModeSymlink, fs.ModeNamedPipe: ext4.ModeFIFO,
 	fs.ModeSocket: ext4.ModeSocket, fs.ModeDevice: ext4.ModeBlock, fs.ModeDevice | fs.ModeCharDevice: ext4.ModeChar,
 }
 
-func (t *tree) node(name string, info fs.FileInfo) (*ext4.Node, error) {
-	kind, ok := kinds[info.Mode().Type()]
+func (t *tree) newNode(name string, info fs.FileInfo) (*ext4.Node, error) {
+	kind, ok := fileTypes[info.Mode().Type()]
 	if !ok {
 		return nil, fmt.Errorf("%s: a file of kind %s cannot be packed; remove it", name, info.Mode().Type())
 	}
 	n := &ext4.Node{Mode: kind | permissions(info.Mode())}
 	if kind == ext4.ModeRegular {
-		n.Size, n.Open = info.Size(), t.opener(name)
+		n.Size, n.Open = info.Size(), t.openFunc(name)
 	}
 	if kind == ext4.ModeSymlink {
 		target, err := fs.ReadLink(t.fsys, name)
@@ -111,7 +112,7 @@ func (t *tree) node(name string, info fs.FileInfo) (*ext4.Node, error) {
 		}
 		n.Target = target
 	}
-	if shared := t.owner(n, info); shared != nil {
+	if shared := t.applyOwner(n, info); shared != nil {
 		return shared, nil
 	}
 	if kind != ext4.ModeRegular {
@@ -132,47 +133,47 @@ func permissions(m fs.FileMode) uint16 {
 	return out
 }
 
-func (t *tree) opener(name string) func() (io.ReadCloser, error) {
+func (t *tree) openFunc(name string) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) { return t.fsys.Open(name) }
 }
 
-func (t *tree) addEFI(inner, name string, info fs.FileInfo) error {
+func (t *tree) addESPEntry(inner, name string, info fs.FileInfo) error {
 	n := &fat32.Node{Name: path.Base(inner), Dir: info.IsDir()}
 	switch {
 	case n.Dir:
-		t.efiDirs[inner] = n
+		t.espDirs[inner] = n
 	case info.Mode().IsRegular():
-		n.Size, n.Open = info.Size(), t.opener(name)
+		n.Size, n.Open = info.Size(), t.openFunc(name)
 		if strings.EqualFold(path.Ext(inner), ".efi") {
 			t.facts.Loaders = append(t.facts.Loaders, inner)
 		}
 	default:
 		return fmt.Errorf("%s: expected a file or a directory, seen %s: the EFI system partition is FAT and has no other; replace it by a copy", name, info.Mode().Type())
 	}
-	parent := t.efiDirs[path.Dir(inner)]
+	parent := t.espDirs[path.Dir(inner)]
 	parent.Entries = append(parent.Entries, n)
 	return nil
 }
 
-// look reads what the tree says of itself.
-func (t *tree) look() error {
-	t.facts.ESP = t.esp
+// readFacts reads the facts about the tree.
+func (t *tree) readFacts() error {
+	t.facts.ESP = t.withESP
 	var err error
-	// etc/os-release is a link, often an absolute one, which leaves the tree: then its usual target is what is meant.
+	// etc/os-release is often an absolute link, which leads out of the tree. Then its usual target is read.
 	for _, name := range []string{"etc/os-release", "usr/lib/os-release"} {
 		if t.facts.OSRelease == nil {
-			if t.facts.OSRelease, err = t.text(name); err != nil {
+			if t.facts.OSRelease, err = t.readSmallFile(name); err != nil {
 				return err
 			}
 		}
 	}
-	if t.facts.Manifest, err = t.text(recipe.ManifestPath); err != nil {
+	if t.facts.Manifest, err = t.readSmallFile(recipe.ManifestPath); err != nil {
 		return err
 	}
 	for _, dir := range []string{"usr/lib/modules", "lib/modules"} {
 		entries, err := fs.ReadDir(t.fsys, dir)
 		if err != nil || len(t.facts.Kernels) > 0 {
-			continue // not there, or the same directory by its other name
+			continue // it does not exist, or it is the same directory with another name
 		}
 		for _, e := range entries {
 			if e.IsDir() {
@@ -183,8 +184,8 @@ func (t *tree) look() error {
 	return nil
 }
 
-// text reads a small file; nil when there is none, or only a link that leads out of the tree.
-func (t *tree) text(name string) ([]byte, error) {
+// readSmallFile returns the content of a small file; nil when it does not exist or is a link out of the tree.
+func (t *tree) readSmallFile(name string) ([]byte, error) {
 	f, err := t.fsys.Open(name)
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) {
@@ -193,19 +194,19 @@ func (t *tree) text(name string) ([]byte, error) {
 		return nil, nil
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxText))
+	b, err := io.ReadAll(io.LimitReader(f, maxSmallFileBytes))
 	if err != nil {
 		return nil, err
 	}
 	return append([]byte{}, b...), nil
 }
 
-// setManifest replaces the manifest of the root by the completed one.
+// setManifest replaces the manifest in the root file system with the completed one.
 func (t *tree) setManifest(content []byte) error {
 	n := &ext4.Node{Mode: ext4.ModeRegular | 0o644, Size: int64(len(content)), Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(content)), nil
 	}}
-	// It was read through links, if there are any, but it can only be replaced where it lies.
+	// The manifest is read through links, but it can be replaced only in a real directory.
 	dir := t.dirs[path.Dir(recipe.ManifestPath)]
 	if dir == nil {
 		return &recipe.Problem{
@@ -221,25 +222,25 @@ func (t *tree) setManifest(content []byte) error {
 	return nil
 }
 
-// digest reads everything and gives the digest of all that ends up in the image, names and modes included.
-func (t *tree) digest(ctx contextErr) ([32]byte, error) {
+// digest returns the digest of the content of the image, including names and modes.
+func (t *tree) digest(ctx context.Context) ([32]byte, error) {
 	h := sha256.New()
-	seen := map[*ext4.Node]int{}
-	if err := digestNode(ctx, h, "", t.root, seen); err != nil {
+	numbers := map[*ext4.Node]int{}
+	if err := digestNode(ctx, h, "", t.root, numbers); err != nil {
 		return [32]byte{}, err
 	}
-	if t.efi != nil {
-		if err := digestEFI(ctx, h, t.efi); err != nil {
+	if t.espRoot != nil {
+		if err := digestESPNode(ctx, h, t.espRoot); err != nil {
 			return [32]byte{}, err
 		}
 	}
 	return [32]byte(h.Sum(nil)), nil
 }
 
-func digestNode(ctx contextErr, h hash.Hash, name string, n *ext4.Node, seen map[*ext4.Node]int) error {
-	first, again := seen[n]
+func digestNode(ctx context.Context, h hash.Hash, name string, n *ext4.Node, numbers map[*ext4.Node]int) error {
+	first, again := numbers[n]
 	if !again {
-		seen[n] = len(seen)
+		numbers[n] = len(numbers)
 	}
 	fmt.Fprintf(h, "%q %o %d %d %d %q %d %d %x %d %v %d\n", name, n.Mode, n.UID, n.GID, n.Size, n.Target, n.Major, n.Minor, n.Capability, len(n.Entries), again, first)
 	if again {
@@ -249,30 +250,27 @@ func digestNode(ctx contextErr, h hash.Hash, name string, n *ext4.Node, seen map
 		return err
 	}
 	for _, e := range n.Entries {
-		if err := digestNode(ctx, h, e.Name, e.Node, seen); err != nil {
+		if err := digestNode(ctx, h, e.Name, e.Node, numbers); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func digestEFI(ctx contextErr, h hash.Hash, n *fat32.Node) error {
+func digestESPNode(ctx context.Context, h hash.Hash, n *fat32.Node) error {
 	fmt.Fprintf(h, "efi %q %v %d %d\n", n.Name, n.Dir, n.Size, len(n.Entries))
 	if err := digestContent(ctx, h, n.Open); err != nil {
 		return err
 	}
 	for _, e := range n.Entries {
-		if err := digestEFI(ctx, h, e); err != nil {
+		if err := digestESPNode(ctx, h, e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// contextErr is the part of a context that reading needs.
-type contextErr interface{ Err() error }
-
-func digestContent(ctx contextErr, h hash.Hash, open func() (io.ReadCloser, error)) error {
+func digestContent(ctx context.Context, h hash.Hash, open func() (io.ReadCloser, error)) error {
 	if err := ctx.Err(); err != nil || open == nil {
 		return err
 	}
@@ -288,16 +286,16 @@ func digestContent(ctx contextErr, h hash.Hash, open func() (io.ReadCloser, erro
 	return binary.Write(h, binary.LittleEndian, n)
 }
 
-// linkKey tells files with several names apart.
+// linkKey identifies a file that may have several names.
 type linkKey struct{ device, inode uint64 }
 
-// owner sets what only the operating system knows of a file, and gives the node of an earlier name of the same file.
-func (t *tree) owner(n *ext4.Node, info fs.FileInfo) *ext4.Node {
+// applyOwner sets owner and device numbers of the node. When the file already has a node under another name, it returns that node.
+func (t *tree) applyOwner(n *ext4.Node, info fs.FileInfo) *ext4.Node {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return nil
 	}
-	if !t.owned {
+	if !t.rootOwned {
 		n.UID, n.GID = st.Uid, st.Gid
 	}
 	if info.Mode()&fs.ModeDevice != 0 {
@@ -314,7 +312,7 @@ func (t *tree) owner(n *ext4.Node, info fs.FileInfo) *ext4.Node {
 	return nil
 }
 
-// capability reads the attribute without which ping and its like do not work; nil when there is none.
+// capability returns the attribute security.capability, which programs such as ping need; nil when there is none.
 func capability(path string) ([]byte, error) {
 	value := make([]byte, 64)
 	n, err := unix.Lgetxattr(path, "security.capability", value)

@@ -21,19 +21,19 @@ import (
 	"github.com/ingot-dev/ingot/imagebuilder/recipe"
 )
 
-// The compressor's settings are part of the image's bytes. A window of 4 MiB is what an installer's memory is planned for.
+// These settings of the compressor determine the bytes of the image. The memory of the agent is planned for a window of 4 MiB.
 const (
 	zstdWindow      = 4 << 20
 	zstdConcurrency = 2
 )
 
-type output struct {
+type packedFile struct {
 	path, sha256 string
 	size         int64
 }
 
-// write makes the raw disk as a sparse file beside the output, and compresses it into the file that stays.
-func (t *tree) write(ctx context.Context, opts Options, name string, disk recipe.Disk, id recipe.Identity) (out output, err error) {
+// write writes the raw disk to a temporary sparse file in the output directory and compresses it into the image file.
+func (t *tree) write(ctx context.Context, opts Options, name string, disk recipe.Disk, id recipe.Identity) (out packedFile, err error) {
 	if err := os.MkdirAll(opts.Output, 0o755); err != nil {
 		return out, err
 	}
@@ -56,14 +56,14 @@ func (t *tree) writeDisk(ctx context.Context, raw *os.File, disk recipe.Disk, id
 		return err
 	}
 	if disk.ESP != nil {
-		first, _ := disk.ESP.Sectors()
+		first, _ := disk.ESP.SectorRange()
 		p := fat32.Params{Label: "ESP", VolumeID: id.VolumeID, Time: time.Unix(int64(epoch), 0), HiddenSectors: uint32(first)}
-		if err := fat32.Write(part(ctx, raw, disk.ESP), disk.ESP.Size, t.efi, p); err != nil {
+		if err := fat32.Write(newPartitionWriter(ctx, raw, disk.ESP), disk.ESP.Size, t.espRoot, p); err != nil {
 			return err
 		}
 	}
 	p := ext4.Params{Label: "root", Time: epoch, UUID: id.RootUUID, HashSeed: id.HashSeed}
-	return ext4.Write(part(ctx, raw, &disk.Root), disk.Root.Size, t.root, p)
+	return ext4.Write(newPartitionWriter(ctx, raw, &disk.Root), disk.Root.Size, t.root, p)
 }
 
 // writeTable writes both copies of the partition table.
@@ -74,7 +74,7 @@ func writeTable(raw *os.File, disk recipe.Disk) error {
 		if p == nil {
 			continue
 		}
-		first, last := p.Sectors()
+		first, last := p.SectorRange()
 		table.Partitions = append(table.Partitions, &gpt.Partition{
 			Index: len(table.Partitions) + 1, Start: first, End: last, Type: gpt.Type(p.Type), Name: p.Name, GUID: p.GUID,
 		})
@@ -89,40 +89,40 @@ func writeTable(raw *os.File, disk recipe.Disk) error {
 	return nil
 }
 
-// window is a partition that can be written to until the context ends.
-type window struct {
+// partitionWriter writes to a partition until the context ends.
+type partitionWriter struct {
 	ctx context.Context
 	*io.OffsetWriter
 }
 
-func part(ctx context.Context, raw *os.File, p *recipe.Partition) *window {
-	return &window{ctx: ctx, OffsetWriter: io.NewOffsetWriter(raw, p.Start)}
+func newPartitionWriter(ctx context.Context, raw *os.File, p *recipe.Partition) *partitionWriter {
+	return &partitionWriter{ctx: ctx, OffsetWriter: io.NewOffsetWriter(raw, p.Start)}
 }
 
 // WriteAt implements io.WriterAt.
-func (w *window) WriteAt(b []byte, at int64) (int, error) {
+func (w *partitionWriter) WriteAt(b []byte, at int64) (int, error) {
 	if err := w.ctx.Err(); err != nil {
 		return 0, err
 	}
 	return w.OffsetWriter.WriteAt(b, at)
 }
 
-// reader reads until the context ends.
-type reader struct {
+// contextReader reads until the context ends.
+type contextReader struct {
 	ctx context.Context
 	r   io.Reader
 }
 
 // Read implements io.Reader.
-func (r *reader) Read(b []byte) (int, error) {
+func (r *contextReader) Read(b []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
 	return r.r.Read(b)
 }
 
-// compress writes the file under a passing name and gives it the name of its digest once it is complete.
-func compress(ctx context.Context, raw *os.File, dir, name string) (out output, err error) {
+// compress writes the image to a temporary file and renames it to the name with its digest when it is complete.
+func compress(ctx context.Context, raw *os.File, dir, name string) (out packedFile, err error) {
 	if _, err := raw.Seek(0, io.SeekStart); err != nil {
 		return out, err
 	}
@@ -136,7 +136,7 @@ func compress(ctx context.Context, raw *os.File, dir, name string) (out output, 
 		}
 	}()
 	sum := sha256.New()
-	err = encode(io.MultiWriter(f, sum), &reader{ctx, bufio.NewReaderSize(raw, 1<<20)})
+	err = compressTo(io.MultiWriter(f, sum), &contextReader{ctx, bufio.NewReaderSize(raw, 1<<20)})
 	if err == nil {
 		out.size, err = f.Seek(0, io.SeekCurrent)
 	}
@@ -151,7 +151,7 @@ func compress(ctx context.Context, raw *os.File, dir, name string) (out output, 
 	return out, os.Rename(f.Name(), out.path)
 }
 
-func encode(w io.Writer, r io.Reader) error {
+func compressTo(w io.Writer, r io.Reader) error {
 	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(zstdWindow),
 		zstd.WithEncoderConcurrency(zstdConcurrency), zstd.WithEncoderCRC(true))
 	if err != nil {

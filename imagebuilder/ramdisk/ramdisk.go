@@ -9,18 +9,18 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Types of files in the archive's modes, as in stat(2).
+// File types in the modes of the archive, as in stat(2).
 const (
 	modeChar    = 0o020000
 	modeDir     = 0o040000
 	modeRegular = 0o100000
 )
 
-// maxInit is what one file of the format can hold.
+// maxInit is the maximum size of a file in this format.
 const maxInit = 1<<32 - 1
 
-// Write writes the ramdisk with init, size bytes of a statically linked program, as /init. The mount points /dev, /proc,
-// /run, /sys and /tmp and the console are there: without /dev/console the kernel gives init nowhere to write.
+// Write writes the ramdisk with init, size bytes of a statically linked program, as /init. It also contains the mount points /dev, /proc,
+// /run, /sys and /tmp, and /dev/console, without which the kernel starts init without standard output.
 func Write(w io.Writer, init io.Reader, size int64) error {
 	if size <= 0 || size > maxInit {
 		return fmt.Errorf("ramdisk: init has %d bytes, expected 1 byte to 4 GiB", size)
@@ -31,29 +31,31 @@ func Write(w io.Writer, init io.Reader, size int64) error {
 	}
 	a := &archive{w: z}
 	for _, dir := range []string{"dev", "proc", "run", "sys", "tmp"} {
-		a.add(header{name: dir, mode: modeDir | 0o755, links: 2}, nil)
+		a.addEntry(header{name: dir, mode: modeDir | 0o755, links: 2}, nil)
 	}
-	a.add(header{name: "dev/console", mode: modeChar | 0o600, links: 1, major: 5, minor: 1}, nil)
-	a.add(header{name: "init", mode: modeRegular | 0o755, links: 1, size: size}, init)
+	a.addEntry(header{name: "dev/console", mode: modeChar | 0o600, links: 1, major: 5, minor: 1}, nil)
+	a.addEntry(header{name: "init", mode: modeRegular | 0o755, links: 1, size: size}, init)
 	a.inode = 0
-	a.add(header{name: "TRAILER!!!", links: 1}, nil)
+	a.addEntry(header{name: "TRAILER!!!", links: 1}, nil)
 	return errors.Join(a.err, z.Close())
 }
 
+// header describes an entry of the archive.
 type header struct {
 	name               string
 	mode, links        int64
 	size, major, minor int64
 }
 
-// archive writes entries; the first error stays.
+// archive writes entries and keeps the first error.
 type archive struct {
 	w     io.Writer
 	inode int64
 	err   error
 }
 
-func (a *archive) add(h header, content io.Reader) {
+// addEntry writes an entry with its content.
+func (a *archive) addEntry(h header, content io.Reader) {
 	if a.err != nil {
 		return
 	}
@@ -79,5 +81,5 @@ func (a *archive) add(h header, content io.Reader) {
 	}
 }
 
-// padding to a multiple of four bytes.
+// padding returns the bytes that pad n to a multiple of four.
 func padding(n int64) string { return "\x00\x00\x00"[:-n&3] }

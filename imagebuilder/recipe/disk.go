@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// Partition types of the GPT.
+// Partition types of a GUID partition table.
 const (
 	TypeESP = "C12A7328-F81F-11D2-BA4B-00A0C93EC93B"
-	// TypeRootAMD64 and TypeRootARM64 are those of the Discoverable Partitions Specification.
+	// TypeRootAMD64 and TypeRootARM64 are defined by the Discoverable Partitions Specification.
 	TypeRootAMD64 = "4F68BCE3-E8CD-4DB1-96E7-FBCAF984B709"
 	TypeRootARM64 = "B921B045-1DF0-41C3-AF44-4C6F280D3FAE"
 	typeLinux     = "0FC63DAF-8483-4772-8E79-3D69D8477DE4"
@@ -17,13 +17,13 @@ const (
 
 const (
 	sector = 512
-	// align is what every tool of the field aligns partitions to.
-	align = 1 << 20
-	// Lead is what precedes the first partition, Tail what follows the last: the backup table.
-	Lead, Tail = align, align
+	// alignment is the alignment of partitions in bytes, as the usual tools choose it.
+	alignment = 1 << 20
+	// leadBytes is the space before the first partition, tailBytes the space after the last one for the backup table.
+	leadBytes, tailBytes = alignment, alignment
 )
 
-// Partition of a disk; Start and Size are in bytes.
+// Partition is a partition of a disk. Start and Size are in bytes.
 type Partition struct {
 	Name, Type, GUID string
 	Start, Size      int64
@@ -32,26 +32,26 @@ type Partition struct {
 // Disk is the layout of an image.
 type Disk struct {
 	GUID string
-	// Size of the whole disk in bytes.
+	// Size is the size of the disk in bytes.
 	Size int64
-	// ESP is nil when none is wanted.
+	// ESP is the EFI system partition; nil when there is none.
 	ESP  *Partition
 	Root Partition
 }
 
-// Identity tells an image's parts from those of every other image; all of it follows from the content.
+// Identity holds the identifiers of an image. They are derived from the content, so that different images have different ones.
 type Identity struct {
 	DiskGUID, ESPGUID, RootGUID string
 	RootUUID, HashSeed          [16]byte
 	VolumeID                    uint32
 }
 
-// Identify derives the identity from the digest of all content.
-func Identify(content [32]byte) Identity {
+// NewIdentity derives the identity from the digest of the content.
+func NewIdentity(content [32]byte) Identity {
 	id := func(what string) [16]byte {
 		sum := sha256.Sum256(append(content[:], what...))
 		u := [16]byte(sum[:16])
-		u[6] = u[6]&0x0f | 0x80 // version 8: made by a rule of one's own (RFC 9562)
+		u[6] = u[6]&0x0f | 0x80 // version 8: vendor-specific (RFC 9562)
 		u[8] = u[8]&0x3f | 0x80
 		return u
 	}
@@ -65,24 +65,24 @@ func Identify(content [32]byte) Identity {
 	}
 }
 
-// Need is how many bytes the parts take at least; ESP is 0 when none is wanted.
-type Need struct {
+// PartitionSizes are the minimum sizes of the partitions in bytes. ESP is 0 when there is no EFI system partition.
+type PartitionSizes struct {
 	ESP, Root int64
 }
 
-// Lay places the partitions. size is that of the whole disk; 0 asks for the smallest that fits.
-func Lay(need Need, size int64, architecture string, id Identity) (Disk, error) {
-	least := Lead + up(need.ESP) + up(need.Root) + Tail
+// NewDisk returns the layout of a disk of size bytes. size 0 means the smallest size that is sufficient.
+func NewDisk(need PartitionSizes, size int64, architecture string, id Identity) (Disk, error) {
+	minimum := leadBytes + alignUp(need.ESP) + alignUp(need.Root) + tailBytes
 	if size == 0 {
-		size = least
+		size = minimum
 	}
-	if size = size / align * align; size < least {
-		return Disk{}, fmt.Errorf("a disk of %d MiB is too small: the tree needs at least %d MiB; choose a larger --size or leave it out", size/align, least/align)
+	if size = size / alignment * alignment; size < minimum {
+		return Disk{}, fmt.Errorf("a disk of %d MiB is too small: the tree needs at least %d MiB; choose a larger --size or leave it out", size/alignment, minimum/alignment)
 	}
 	d := Disk{GUID: id.DiskGUID, Size: size}
-	at := int64(Lead)
+	at := int64(leadBytes)
 	if need.ESP > 0 {
-		d.ESP = &Partition{Name: "esp", Type: TypeESP, GUID: id.ESPGUID, Start: at, Size: up(need.ESP)}
+		d.ESP = &Partition{Name: "esp", Type: TypeESP, GUID: id.ESPGUID, Start: at, Size: alignUp(need.ESP)}
 		at += d.ESP.Size
 	}
 	kind := typeLinux
@@ -92,13 +92,14 @@ func Lay(need Need, size int64, architecture string, id Identity) (Disk, error) 
 	case "arm64":
 		kind = TypeRootARM64
 	}
-	d.Root = Partition{Name: "root", Type: kind, GUID: id.RootGUID, Start: at, Size: size - Tail - at}
+	d.Root = Partition{Name: "root", Type: kind, GUID: id.RootGUID, Start: at, Size: size - tailBytes - at}
 	return d, nil
 }
 
-func up(n int64) int64 { return (n + align - 1) / align * align }
+// alignUp rounds n up to a multiple of alignment.
+func alignUp(n int64) int64 { return (n + alignment - 1) / alignment * alignment }
 
-// Sectors gives the first and the last sector.
-func (p Partition) Sectors() (first, last uint64) {
+// SectorRange returns the first and the last sector.
+func (p Partition) SectorRange() (first, last uint64) {
 	return uint64(p.Start / sector), uint64((p.Start+p.Size)/sector - 1)
 }

@@ -17,52 +17,51 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// ManifestPath is where a tree says what is baked into it, and where a packed root says so in full.
+// ManifestPath is the path of the manifest in a tree, and of the completed manifest in a packed root file system.
 const ManifestPath = "usr/lib/ingot/image.json"
 
-// Manifest is what an image says of itself; its fields are those of the same names in OSImage.spec.
+// Manifest describes the content of an image. Its fields are those of OSImage.spec with the same names.
 type Manifest struct {
 	Architecture    string             `json:"architecture,omitempty"`
 	OS              v1alpha1.OSImageOS `json:"os"`
 	KernelArguments []string           `json:"kernelArguments,omitempty"`
-	// UserData is found in os-release where it is not said; empty: cloud-init.
+	// UserData is derived from os-release when it is not set; empty means cloud-init.
 	UserData v1alpha1.UserDataKind    `json:"userData,omitempty"`
 	Software v1alpha1.OSImageSoftware `json:"software"`
 }
 
-// Facts are what was found in a tree.
+// Facts are the observations of a tree that a manifest is completed from.
 type Facts struct {
-	// OSRelease is the content of os-release; nil: there is none.
+	// OSRelease is the content of os-release; nil when there is none.
 	OSRelease []byte
-	// Manifest is the content of the file at ManifestPath; nil: there is none.
+	// Manifest is the content of the file at ManifestPath; nil when there is none.
 	Manifest []byte
 	// Kernels are the names of the directories in lib/modules.
 	Kernels []string
-	// ESP: an EFI system partition is wanted.
+	// ESP is true when the image gets an EFI system partition.
 	ESP bool
-	// Loaders are the files of boot/efi below its root that end in .efi, whatever their case.
+	// Loaders are the paths below boot/efi that end in .efi, in any case.
 	Loaders []string
 }
 
-// Problem is what is wrong with a tree, and what to do.
+// Problem is a defect of a tree and its remedy.
 type Problem struct {
-	// Path in the tree.
+	// Path is the path in the tree.
 	Path                   string
 	Expected, Seen, Remedy string
 }
 
-// Error says what was expected, what was seen and what to do.
+// Error returns what was expected, what was found and the remedy.
 func (p *Problem) Error() string {
 	return fmt.Sprintf("%s: expected %s, seen %s: %s", p.Path, p.Expected, p.Seen, p.Remedy)
 }
 
-// loaders are the programs that a firmware without boot entries starts (UEFI specification, table 3-2).
-var loaders = map[string]string{"EFI/BOOT/BOOTX64.EFI": "amd64", "EFI/BOOT/BOOTAA64.EFI": "arm64"}
+// removableLoaders are the boot loaders that firmware without boot entries starts (UEFI specification, table 3-2), with their architectures.
+var removableLoaders = map[string]string{"EFI/BOOT/BOOTX64.EFI": "amd64", "EFI/BOOT/BOOTAA64.EFI": "arm64"}
 
-// Describe completes what the tree's manifest says with what the tree shows, and refuses contradictions. The error is a
-// *Problem.
-func Describe(f Facts) (Manifest, error) {
-	m, err := parse(f.Manifest)
+// CompleteManifest completes the manifest of the tree with the facts. It refuses contradictions between them. The error is a *Problem.
+func CompleteManifest(f Facts) (Manifest, error) {
+	m, err := parseManifest(f.Manifest)
 	if err != nil {
 		return m, err
 	}
@@ -74,13 +73,13 @@ func Describe(f Facts) (Manifest, error) {
 	return m, nil
 }
 
-// JSON is the manifest as it lies in the packed root.
+// JSON returns the manifest as it is stored in the packed root file system.
 func (m Manifest) JSON() ([]byte, error) {
 	b, err := json.MarshalIndent(m, "", "  ")
 	return append(b, '\n'), err
 }
 
-func parse(raw []byte) (Manifest, error) {
+func parseManifest(raw []byte) (Manifest, error) {
 	var m Manifest
 	if raw == nil {
 		return m, &Problem{ManifestPath, "the versions of what is baked in", "no such file",
@@ -117,7 +116,7 @@ func completeOS(m *Manifest, f Facts) error {
 			return &Problem{file, "a line " + k.key + "=", "none",
 				"add it, or say os.id and os.version in " + ManifestPath + " (rolling distributions have no VERSION_ID)"}
 		case found != "" && *k.value != "" && found != *k.value:
-			return contradiction(file, k.key+"="+found, *k.value)
+			return contradictionProblem(file, k.key+"="+found, *k.value)
 		case *k.value == "":
 			*k.value = found
 		}
@@ -125,7 +124,7 @@ func completeOS(m *Manifest, f Facts) error {
 	return nil
 }
 
-// osRelease reads the assignments of os-release(5), whose values may be quoted as in a shell.
+// osRelease returns the assignments in os-release(5). Their values may be quoted as in a shell.
 func osRelease(raw []byte) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(string(raw)) {
@@ -145,12 +144,12 @@ func completeKernel(m *Manifest, f Facts) error {
 	case m.OS.Kernel == "" && len(f.Kernels) == 1:
 		m.OS.Kernel = f.Kernels[0]
 	case m.OS.Kernel != "" && len(f.Kernels) > 0 && !slices.ContainsFunc(f.Kernels, func(k string) bool { return isRelease(k, m.OS.Kernel) }):
-		return contradiction(dir, strings.Join(f.Kernels, ", "), m.OS.Kernel)
+		return contradictionProblem(dir, strings.Join(f.Kernels, ", "), m.OS.Kernel)
 	}
 	return nil
 }
 
-// isRelease says whether a kernel's full release begins with the numbers given: 6.12.107+deb13-amd64 is 6.12.107, and 6.12.10 is not.
+// isRelease reports whether the full release of a kernel has the given version: 6.12.107+deb13-amd64 has 6.12.107, and not 6.12.10.
 func isRelease(full, given string) bool {
 	rest, ok := strings.CutPrefix(full, given)
 	return ok && (rest == "" || !strings.ContainsRune("0123456789", rune(rest[0])))
@@ -162,7 +161,7 @@ func completeArchitecture(m *Manifest, f Facts) error {
 	}
 	var found []string
 	for _, l := range f.Loaders {
-		if arch, ok := loaders[strings.ToUpper(path.Clean(l))]; ok {
+		if arch, ok := removableLoaders[strings.ToUpper(path.Clean(l))]; ok {
 			found = append(found, arch)
 		}
 	}
@@ -180,19 +179,19 @@ func completeArchitecture(m *Manifest, f Facts) error {
 	case m.Architecture == "":
 		m.Architecture = found[0]
 	case !slices.Contains(found, m.Architecture):
-		return contradiction("boot/efi/EFI/BOOT", strings.Join(found, ", "), m.Architecture)
+		return contradictionProblem("boot/efi/EFI/BOOT", strings.Join(found, ", "), m.Architecture)
 	}
 	return nil
 }
 
-// ignited are the systems that have Ignition and no cloud-init, by ID of os-release; others say VARIANT_ID=coreos.
-var ignited = []string{"flatcar", "rhcos", "scos"}
+// ignitionSystems are the IDs in os-release of the systems that use Ignition instead of cloud-init. Others have VARIANT_ID=coreos.
+var ignitionSystems = []string{"flatcar", "rhcos", "scos"}
 
 func completeUserData(m *Manifest, f Facts) error {
 	release := osRelease(f.OSRelease)
 	switch m.UserData {
 	case "":
-		if slices.Contains(ignited, release["ID"]) || release["VARIANT_ID"] == "coreos" {
+		if slices.Contains(ignitionSystems, release["ID"]) || release["VARIANT_ID"] == "coreos" {
 			m.UserData = v1alpha1.UserDataIgnition
 		}
 	case v1alpha1.UserDataCloudInit, v1alpha1.UserDataIgnition:
@@ -202,10 +201,10 @@ func completeUserData(m *Manifest, f Facts) error {
 	return nil
 }
 
-// platformArguments are those by which the kernel's command line names Ignition's platform.
+// platformArguments are the kernel arguments that set the platform of Ignition.
 var platformArguments = []string{"ignition.platform.id", "flatcar.oem.id", "coreos.oem.id"}
 
-// ignitionPlatform is what the kernel's arguments say; empty: nothing, and whoever applies the object has to say it.
+// ignitionPlatform returns the platform from the kernel arguments. When it is empty, it must be added to the OSImage by hand.
 func (m Manifest) ignitionPlatform() string {
 	for _, argument := range m.KernelArguments {
 		if key, value, _ := strings.Cut(argument, "="); m.UserData == v1alpha1.UserDataIgnition && slices.Contains(platformArguments, key) {
@@ -215,14 +214,14 @@ func (m Manifest) ignitionPlatform() string {
 	return ""
 }
 
-// versions are as the API takes them.
-var versions = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+].*)?$`)
+// versionPattern matches the versions that the API accepts.
+var versionPattern = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+].*)?$`)
 
 func checkSoftware(m *Manifest, _ Facts) error {
 	if m.Architecture != "" && m.Architecture != "amd64" && m.Architecture != "arm64" {
 		return &Problem{ManifestPath, "architecture amd64 or arm64", m.Architecture, "correct it"}
 	}
-	if !versions.MatchString(m.Software.Kubelet) {
+	if !versionPattern.MatchString(m.Software.Kubelet) {
 		seen := fmt.Sprintf("%q", m.Software.Kubelet)
 		if m.Software.Kubelet == "" {
 			seen = "none"
@@ -246,33 +245,33 @@ func checkDriver(d *v1alpha1.GPUDriverSoftware) error {
 	return nil
 }
 
-func contradiction(where, tree, manifest string) error {
+func contradictionProblem(where, tree, manifest string) error {
 	return &Problem{where, manifest + " as " + ManifestPath + " says", tree, "correct the one that is wrong"}
 }
 
-// NoServer stands in the object's URL for a server that was not named.
-const NoServer = "https://set-the-url.invalid"
+// PlaceholderServer is the server in the URL of an OSImage when no server is given.
+const PlaceholderServer = "https://set-the-url.invalid"
 
-// Name is the name of an image that was given none: the operating system and its version.
+// Name returns the default name of the image: the operating system and its version.
 func (m Manifest) Name() string {
-	return strings.Trim(notName.ReplaceAllString(strings.ToLower(m.OS.ID+"-"+m.OS.Version), "-"), "-.")
+	return strings.Trim(invalidNameChars.ReplaceAllString(strings.ToLower(m.OS.ID+"-"+m.OS.Version), "-"), "-.")
 }
 
 var (
-	notName = regexp.MustCompile(`[^a-z0-9.-]+`)
-	isName  = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
+	invalidNameChars = regexp.MustCompile(`[^a-z0-9.-]+`)
+	namePattern      = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
 )
 
-// ValidName says whether an OSImage and a file can have this name and 12 digits behind it.
-func ValidName(name string) bool { return len(name) <= 200 && isName.MatchString(name) }
+// IsValidName reports whether the name, followed by 12 digits, is valid for an OSImage and for a file.
+func IsValidName(name string) bool { return len(name) <= 200 && namePattern.MatchString(name) }
 
-// FileName names an image by its digest, so that a server never serves other bytes under a name that someone has.
+// FileName returns the name of the image file. It contains the digest, so that the content of a served file never changes.
 func FileName(name, sha256 string) string { return name + "-" + sha256[:12] + ".raw.zst" }
 
-// Object is the OSImage to apply. An empty urlBase becomes NoServer.
-func (m Manifest) Object(name, urlBase, file, sha256 string) v1alpha1.OSImage {
+// OSImage returns the object to apply. PlaceholderServer is used for an empty urlBase.
+func (m Manifest) OSImage(name, urlBase, file, sha256 string) v1alpha1.OSImage {
 	if urlBase == "" {
-		urlBase = NoServer
+		urlBase = PlaceholderServer
 	}
 	return v1alpha1.OSImage{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "OSImage"},

@@ -29,7 +29,7 @@ func facts(change func(*recipe.Facts)) recipe.Facts {
 }
 
 func TestATreeIsCompletedFromWhatItShows(t *testing.T) {
-	got, err := recipe.Describe(facts(nil))
+	got, err := recipe.CompleteManifest(facts(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestATreeIsCompletedFromWhatItShows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := recipe.Describe(facts(func(f *recipe.Facts) { f.Manifest = text }))
+	again, err := recipe.CompleteManifest(facts(func(f *recipe.Facts) { f.Manifest = text }))
 	if d := cmp.Diff(got, again); err != nil || d != "" {
 		t.Errorf("the packed manifest describes another image: %v %s", err, d)
 	}
@@ -58,7 +58,7 @@ func TestAKernelIsNamedByItsLeadingNumbers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := recipe.Describe(facts(func(f *recipe.Facts) { f.Manifest = text }))
+		m, err := recipe.CompleteManifest(facts(func(f *recipe.Facts) { f.Manifest = text }))
 		if (err == nil) != ok {
 			t.Errorf("kernel %s: got %v", given, err)
 		}
@@ -77,19 +77,19 @@ func TestWhoReadsTheUserDataIsFoundInTheTree(t *testing.T) {
 			if want == v1alpha1.UserDataCloudInit {
 				platform = ""
 			}
-			m, err := recipe.Describe(recipe.Facts{OSRelease: []byte(release), Manifest: []byte(`{"kernelArguments": ["` + argument + `"], "software": {"kubelet": "1.37.0"}}`)})
-			spec := m.Object("x", "", "x", "x").Spec
+			m, err := recipe.CompleteManifest(recipe.Facts{OSRelease: []byte(release), Manifest: []byte(`{"kernelArguments": ["` + argument + `"], "software": {"kubelet": "1.37.0"}}`)})
+			spec := m.OSImage("x", "", "x", "x").Spec
 			if err != nil || spec.UserData != want || spec.IgnitionPlatform != platform {
 				t.Errorf("%q with %s: %s on %q, want %s on %q: %v", release, argument, spec.UserData, spec.IgnitionPlatform, want, platform, err)
 			}
 		}
 	}
 	said := recipe.Facts{OSRelease: []byte("ID=fedora\nVERSION_ID=43\n"), Manifest: []byte(`{"userData": "Ignition", "software": {"kubelet": "1.37.0"}}`)}
-	if m, err := recipe.Describe(said); err != nil || m.UserData != v1alpha1.UserDataIgnition {
+	if m, err := recipe.CompleteManifest(said); err != nil || m.UserData != v1alpha1.UserDataIgnition {
 		t.Errorf("what the tree says became %q: %v", m.UserData, err)
 	}
 	said.Manifest = []byte(`{"userData": "ignition", "software": {"kubelet": "1.37.0"}}`)
-	if _, err := recipe.Describe(said); err == nil {
+	if _, err := recipe.CompleteManifest(said); err == nil {
 		t.Error("a kind that is none was taken")
 	}
 }
@@ -111,7 +111,7 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		},
 		"pack the root directory of": func(f *recipe.Facts) { f.OSRelease = nil },
 	} {
-		_, err := recipe.Describe(facts(change))
+		_, err := recipe.CompleteManifest(facts(change))
 		var p *recipe.Problem
 		if !errors.As(err, &p) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want a problem that says %q", err, want)
@@ -120,17 +120,17 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 }
 
 func TestPartitionsFillTheDiskWithoutTouching(t *testing.T) {
-	id := recipe.Identify([32]byte{1})
+	id := recipe.NewIdentity([32]byte{1})
 	for _, c := range []struct {
-		need recipe.Need
+		need recipe.PartitionSizes
 		size int64
 		want int64
 	}{
-		{recipe.Need{ESP: 64 * mib, Root: 100*mib + 1}, 0, 167 * mib},
-		{recipe.Need{Root: 100 * mib}, 0, 102 * mib},
-		{recipe.Need{ESP: 64 * mib, Root: 100 * mib}, 4096*mib + 5, 4096 * mib},
+		{recipe.PartitionSizes{ESP: 64 * mib, Root: 100*mib + 1}, 0, 167 * mib},
+		{recipe.PartitionSizes{Root: 100 * mib}, 0, 102 * mib},
+		{recipe.PartitionSizes{ESP: 64 * mib, Root: 100 * mib}, 4096*mib + 5, 4096 * mib},
 	} {
-		d, err := recipe.Lay(c.need, c.size, "arm64", id)
+		d, err := recipe.NewDisk(c.need, c.size, "arm64", id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,14 +151,14 @@ func TestPartitionsFillTheDiskWithoutTouching(t *testing.T) {
 			t.Errorf("root has type %s", d.Root.Type)
 		}
 	}
-	if _, err := recipe.Lay(recipe.Need{Root: 100 * mib}, 50*mib, "amd64", id); err == nil || !strings.Contains(err.Error(), "at least 102 MiB") {
+	if _, err := recipe.NewDisk(recipe.PartitionSizes{Root: 100 * mib}, 50*mib, "amd64", id); err == nil || !strings.Contains(err.Error(), "at least 102 MiB") {
 		t.Errorf("too small a disk: got %v", err)
 	}
 }
 
 // A changed rule would give known content other identifiers, and every image other bytes.
 func TestIdentitiesFollowFromTheContentAlone(t *testing.T) {
-	a, b := recipe.Identify([32]byte{1}), recipe.Identify([32]byte{2})
+	a, b := recipe.NewIdentity([32]byte{1}), recipe.NewIdentity([32]byte{2})
 	if a.DiskGUID != "E3BFE3B3-9992-8035-94AB-FADA3021EB8D" {
 		t.Errorf("the disk is %s", a.DiskGUID)
 	}
@@ -173,15 +173,15 @@ func TestIdentitiesFollowFromTheContentAlone(t *testing.T) {
 
 func TestNamesAreWhatTheAPITakes(t *testing.T) {
 	for name, ok := range map[string]bool{"debian-13": true, "a": true, "Debian": false, "": false, "-a": false, "a_b": false, strings.Repeat("a", 201): false} {
-		if recipe.ValidName(name) != ok {
+		if recipe.IsValidName(name) != ok {
 			t.Errorf("%q: want %v", name, ok)
 		}
 	}
 	m := recipe.Manifest{OS: v1alpha1.OSImageOS{ID: "Rocky_Linux", Version: "9.5 (Blue Onyx)"}}
-	if got := m.Name(); got != "rocky-linux-9.5-blue-onyx" || !recipe.ValidName(got) {
+	if got := m.Name(); got != "rocky-linux-9.5-blue-onyx" || !recipe.IsValidName(got) {
 		t.Errorf("got %q", got)
 	}
-	if got := m.Object("x", "", "x-0.raw.zst", "00").Spec.URL; got != recipe.NoServer+"/x-0.raw.zst" {
+	if got := m.OSImage("x", "", "x-0.raw.zst", "00").Spec.URL; got != recipe.PlaceholderServer+"/x-0.raw.zst" {
 		t.Errorf("an image of no server has the URL %s", got)
 	}
 }
