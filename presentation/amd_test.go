@@ -105,7 +105,7 @@ func TestWhatAMDsSoftwareCannotDoIsRefused(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var refusal *spec.Refusal
-			if err := Validate(tt.request); !errors.As(err, &refusal) {
+			if err := resolveError(tt.request); !errors.As(err, &refusal) {
 				t.Fatalf("error %v, want a *Refusal", err)
 			}
 			checkField(t, refusal)

@@ -1,39 +1,40 @@
-// Package presentation knows what it takes to present GPUs to pods: for a class of nodes it says what the operating
-// system must be told (Plan) and what the node must then advertise (Plan.Expectation), and it refuses what cannot work
-// before a machine is touched.
+// Package presentation resolves how GPUs are presented to pods. For a class of nodes it returns a v1alpha1.NodePlan: what the
+// operating system must be configured with, and what the node must then advertise (Plan.Expectation). It refuses what cannot
+// work before a machine is touched.
 //
-// One package per mode resolves a Request; the table of modes in modes.go picks it. Models of GPUs are data in package
-// catalogue. Everything here is pure: the same request gives the same plan.
+// The table of modes in presentation.go picks the package of the mode, which resolves a spec.Request. Package catalogue has the
+// models of GPUs as data. Everything here is pure: the same request gives the same plan.
 //
-// What a vendor's documents leave open is never taken for certain. Either every known variant is accepted (the names of
-// GB200's profiles, the forms of a driver version), or the NodeType is asked (vgpu.framework, vgpu.namePrefix,
-// passthrough.resourceName, the OSImage's kernelModule), or it is refused with what to set instead, or it is planned with a
-// Warning that says what to look at (Plan.Warnings: experimental/dynamic-mig, experimental/vendor-vfio,
-// unverified/minimum-driver, unverified/mig-places, unverified/mig-names, unverified/vm-nvswitch, unverified/vgpu-nvswitch,
-// unverified/amd-partition, unverified/amd-dra, unverified/nvlsm). Where a GPU may keep a mode that nothing on the node sets,
-// unset/mig-mode says so; where an OSImage does not say that it can partition GPUs, unstated/mig-parted does. Minimum drivers
-// that no document names are empty in the catalogue and not judged.
+// Where a vendor's documents leave something open, there are four ways to deal with it, and it is never taken for certain. Every
+// known variant is accepted (the names of GB200's profiles, the forms of a driver version). Or the NodeType must say it
+// (vgpu.framework, vgpu.namePrefix, passthrough.resourceName, the OSImage's kernelModule). Or the request is refused with what
+// to set instead. Or it is planned with a warning that says what to look at (Plan.Warnings: experimental/dynamic-mig,
+// experimental/vendor-vfio, unverified/minimum-driver, unverified/mig-places, unverified/mig-names, unverified/vm-nvswitch,
+// unverified/vgpu-nvswitch, unverified/amd-partition, unverified/amd-dra, unverified/nvlsm). The warning unset/mig-mode says
+// that GPUs may keep a MIG mode that nothing on the node sets, and unstated/mig-parted that the OSImage does not mention the
+// program that partitions GPUs. A minimum driver that no document names is empty in the catalogue and is not checked.
 //
-// A Plan says to the node what the node must do, and to the tenant cluster's software what that must be told to agree
-// (Plan.Tenant): names of configurations that nodes choose by label, with their content, feature gates of DRA drivers, and
-// what KubeVirt must permit. Names of configurations follow from their content, so that NodeTypes can share a cluster.
-// Package tenantsoftware turns that into the values of the vendors' charts, or into plain objects, for all NodeTypes of a tenant together.
+// A plan also has what the software in the tenant's cluster must be configured with so that it agrees with the node
+// (Plan.Tenant): configurations that nodes choose by label, feature gates of DRA drivers, and the devices that KubeVirt must
+// permit. The name of a configuration follows from its content, so that NodeTypes can share a cluster. Package tenantsoftware
+// turns that into the values of the vendors' charts, or into plain objects, for all NodeTypes of a tenant together. Names of the
+// vendors' software that both sides use are constants of package wellknown.
 //
-// The table of modes, generated from modes.go:
+// The table of modes, generated from presentation.go:
 //
 // BEGIN MODES
 //
-//	vendor   mode         variant                                                      this version
-//	nvidia   Passthrough  virtual machines                                             known
-//	nvidia   Passthrough  containers, whole or shared, DRA                             known
-//	nvidia   Passthrough  containers, whole or shared, device plugin                   known
-//	nvidia   VGPU         host and guest                                               known
-//	nvidia   MIG          strategies none, single, mixed; device plugin, DRA           known
-//	nvidia   DRA          partitioned by layout                                        known
-//	nvidia   DRA          whole, shared, VFIO, partitioned by claims                   known
-//	amd      Passthrough  containers, whole and partitioned, device plugin and DRA     known
-//	amd      DRA          whole and partitioned, gpu.amd.com                           known
-//	generic  Passthrough  any accelerator with a device plugin or a DRA driver         known
+//	vendor   mode         variant
+//	nvidia   Passthrough  virtual machines
+//	nvidia   Passthrough  containers, whole or shared, DRA
+//	nvidia   Passthrough  containers, whole or shared, device plugin
+//	nvidia   VGPU         host and guest
+//	nvidia   MIG          strategies none, single, mixed; device plugin, DRA
+//	nvidia   DRA          partitioned by layout
+//	nvidia   DRA          whole, shared, VFIO, partitioned by claims
+//	amd      Passthrough  containers, whole and partitioned, device plugin and DRA
+//	amd      DRA          whole and partitioned, gpu.amd.com
+//	generic  Passthrough  any accelerator with a device plugin or a DRA driver
 //
 // END MODES
 package presentation

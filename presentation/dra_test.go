@@ -150,7 +150,7 @@ func TestWhatTheDRADriverCannotWorkWithIsRefused(t *testing.T) {
 			r := byClaims()
 			tt.change(&r)
 			var refusal *spec.Refusal
-			if err := Validate(r); !errors.As(err, &refusal) {
+			if err := resolveError(r); !errors.As(err, &refusal) {
 				t.Fatalf("error %v, want a *Refusal", err)
 			}
 			checkField(t, refusal)
@@ -164,7 +164,7 @@ func TestWhatTheDRADriverCannotWorkWithIsRefused(t *testing.T) {
 func TestTheContainerToolkitIsNotNeededForClaims(t *testing.T) {
 	r := byClaims()
 	r.Image.Software.ContainerToolkit = ""
-	if err := Validate(r); err != nil {
+	if err := resolveError(r); err != nil {
 		t.Error(err)
 	}
 }

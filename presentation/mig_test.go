@@ -143,7 +143,7 @@ func TestEveryProfileOfEveryModelResolves(t *testing.T) {
 				r := requestFor(m)
 				r.Image.Software.MIGParted = "0.15.0"
 				r.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeMIG, MIG: &v1alpha1.MIGSpec{Strategy: "single", Layout: []v1alpha1.MIGLayout{entry(profiles{name: int32(p.Max)})}}}
-				if err := Validate(r); err != nil {
+				if err := resolveError(r); err != nil {
 					t.Errorf("%d of %s on %s: %v", p.Max, name, m.Name, err)
 				}
 			}
@@ -197,7 +197,7 @@ func TestAnImpossiblePartitionIsRefusedWithItsRuleAndWhatFits(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var refusal *spec.Refusal
-			if err := Validate(tt.request); !errors.As(err, &refusal) {
+			if err := resolveError(tt.request); !errors.As(err, &refusal) {
 				t.Fatalf("error %v, want a *Refusal", err)
 			}
 			checkField(t, refusal)

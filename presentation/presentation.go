@@ -18,8 +18,8 @@ import (
 // Resolver is the type of Resolve.
 type Resolver func(spec.Request) (v1alpha1.NodePlan, error)
 
-// Resolve says what the operating system of a node must be told, and what the node must then advertise. It is
-// deterministic. An impossible request, and one that this version does not know, is a *Refusal.
+// Resolve returns what the operating system of a node must be configured with, and what the node must then advertise. It is
+// deterministic. When the request is impossible, or this version does not support it, the error is a *spec.Refusal.
 func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	p, err := resolveGPU(r)
 	if err != nil {
@@ -35,42 +35,33 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	return p, nil
 }
 
-// Validate says whether a request can be resolved. The error is a *Refusal.
-func Validate(r spec.Request) error {
-	_, err := Resolve(r)
-	return err
-}
-
 func resolveGPU(r spec.Request) (v1alpha1.NodePlan, error) {
 	if r.GPU == nil {
 		return v1alpha1.NodePlan{}, nil
 	}
 	for _, row := range modes {
 		if row.matches(r.GPU) {
-			if row.resolve == nil {
-				return v1alpha1.NodePlan{}, unknownMode(row)
-			}
 			return row.resolve(r)
 		}
 	}
 	return v1alpha1.NodePlan{}, unknownMode(mode{Mode: r.GPU.Presentation.Mode, Variant: "vendor " + string(r.GPU.Vendor)})
 }
 
-// mode is a row of the table of modes: the first row that fits a GPU spec resolves it.
+// mode is a row of the table of modes. The first row that matches a GPU spec resolves it.
 type mode struct {
 	// Vendor of the GPUs.
 	Vendor v1alpha1.GPUVendor
 	// Mode of the presentation.
 	Mode v1alpha1.PresentationMode
-	// Variant says which part of the mode the row is about.
+	// Variant names the part of the mode that the row resolves.
 	Variant string
-	// isVariant tells the variant from others of the same vendor and mode; nil: every one.
+	// isVariant tells the variant from others of the same vendor and mode; nil: every GPU spec.
 	isVariant func(*v1alpha1.GPUSpec) bool
-	// resolve plans it; nil: this version does not know it.
+	// resolve plans the node.
 	resolve func(spec.Request) (v1alpha1.NodePlan, error)
 }
 
-// modes is the table. Order matters: what is special stands before what is general.
+// modes is the table. The order matters: special variants stand before general ones.
 var modes = []mode{
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "virtual machines", isVariant: isForVMs, resolve: passthrough.ResolveVM},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "containers, whole or shared, DRA", isVariant: isAdvertisedByDRA, resolve: dra.Resolve},
@@ -88,7 +79,7 @@ func (m mode) matches(gpu *v1alpha1.GPUSpec) bool {
 	return m.Vendor == gpu.Vendor && m.Mode == gpu.Presentation.Mode && (m.isVariant == nil || m.isVariant(gpu))
 }
 
-// String is how messages and the package documentation name the row.
+// String returns the name of the row in messages and in the package documentation.
 func (m mode) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s: %s", m.Vendor, m.Mode, m.Variant))
 }
@@ -96,9 +87,7 @@ func (m mode) String() string {
 func unknownMode(m mode) error {
 	var known []string
 	for _, row := range modes {
-		if row.resolve != nil {
-			known = append(known, row.String())
-		}
+		known = append(known, row.String())
 	}
 	return &spec.Refusal{
 		Field: spec.GPUField(""), Reason: v1alpha1.ReasonPresentationInvalid, Rule: "presentation/unknown",

@@ -13,18 +13,19 @@ import (
 	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
-// acceleratorDomains are the domains under which accelerators are advertised. A resource there that is not promised
-// comes from another presentation, or another node's leftovers.
+// acceleratorDomains are the domains under which accelerators are advertised. A resource there that was not promised belongs to
+// another presentation, or remains from an earlier use of the node.
 var acceleratorDomains = []string{wellknown.AMDDomain, wellknown.IntelGPUDomain, wellknown.HabanaDomain, wellknown.NVIDIADomain}
 
-// acceleratorDRADrivers publish accelerators as devices of ResourceSlices. NVIDIA's driver for compute domains is none of them.
+// acceleratorDRADrivers publish accelerators as devices of ResourceSlices. NVIDIA's driver for compute domains is not among them.
 var acceleratorDRADrivers = []string{wellknown.GaudiDRADriver, wellknown.AMDDRADriver, wellknown.IntelGPUDRADriver, wellknown.NVIDIADRADriver}
 
-// gpuResourcePrefixes begin the names of GPUs among them; other devices, such as network functions, may be promised beside GPUs.
+// gpuResourcePrefixes begin the names of GPU resources in those domains. Other devices, such as network functions, may be
+// promised beside GPUs.
 var gpuResourcePrefixes = []string{wellknown.AMDDomain, wellknown.IntelGPUDomain, wellknown.HabanaDomain, wellknown.NVIDIAGPU, wellknown.NVIDIAMIGPrefix}
 
-// WithDeclaredResources is the expectation with the resources that a NodeType declares beside what follows from its GPUs. When the two
-// disagree, the error is a *Refusal. The expectation that is given stays as it is.
+// WithDeclaredResources returns the expectation with the resources that a NodeType declares beside those that follow from its
+// GPUs. When the two disagree, the error is a *spec.Refusal. The given expectation is not changed.
 func WithDeclaredResources(e v1alpha1.NodeExpectation, declared corev1.ResourceList) (v1alpha1.NodeExpectation, error) {
 	derived := len(e.Resources)
 	e.Resources = slices.Clone(e.Resources)
@@ -79,7 +80,8 @@ func addExtendedResource(name corev1.ResourceName, quantity resource.Quantity, e
 	return nil
 }
 
-// absentDrivers are those that publish nothing of what is expected, beside those that a mode itself knows.
+// absentDrivers returns the DRA drivers that must publish nothing: those of the mode, and all others that no ResourceSlices are
+// expected of.
 func absentDrivers(e v1alpha1.NodeExpectation) []string {
 	all := append(slices.Clone(acceleratorDRADrivers), e.AbsentDrivers...)
 	slices.Sort(all)

@@ -124,7 +124,7 @@ func TestPlacesThatWereInferredAreToldOf(t *testing.T) {
 func TestARackByClaimsNeedsWhatRunsIMEX(t *testing.T) {
 	r := model("GB200-186GB", 4, "570.133.20", claims(v1alpha1.DRASpec{}))
 	var refusal *spec.Refusal
-	if err := Validate(r); !errors.As(err, &refusal) || refusal.Rule != "dra/driver-version" || !strings.Contains(refusal.Message, "570.158.01") {
+	if err := resolveError(r); !errors.As(err, &refusal) || refusal.Rule != "dra/driver-version" || !strings.Contains(refusal.Message, "570.158.01") {
 		t.Errorf("compute domains with an old driver: %v", err)
 	}
 	r.GPU.IMEX, r.Image.Software.IMEX = "Host", "570.133.20"
@@ -232,7 +232,7 @@ func TestASourceThatWouldInstallSomethingElseIsRefused(t *testing.T) {
 			r := sourced()[tt.base]
 			tt.change(&r)
 			var refusal *spec.Refusal
-			if err := Validate(r); !errors.As(err, &refusal) || refusal.Reason != tt.reason || refusal.Rule != tt.rule {
+			if err := resolveError(r); !errors.As(err, &refusal) || refusal.Reason != tt.reason || refusal.Rule != tt.rule {
 				t.Fatalf("error %v, want a *Refusal with %s, %s", err, tt.reason, tt.rule)
 			}
 		})

@@ -118,7 +118,7 @@ func TestEveryVGPUTypeOfEveryModelResolves(t *testing.T) {
 			r := hosting(m.Name, "5.15.0", map[string]int32{v.Name: int32(v.Max)}, func(r *spec.Request) {
 				r.Image.Software.GPUDriver.Version, r.GPU.Presentation.VGPU.NamePrefix = "595.91.07", "NVIDIA"
 			})
-			if err := Validate(r); err != nil {
+			if err := resolveError(r); err != nil {
 				t.Errorf("%d of %s: %v", v.Max, v.Name, err)
 			}
 		}
@@ -165,7 +165,7 @@ func TestVirtualGPUsThatCannotBeAreRefused(t *testing.T) {
 			r := virtual()[tt.base]
 			tt.change(&r)
 			var refusal *spec.Refusal
-			if err := Validate(r); !errors.As(err, &refusal) {
+			if err := resolveError(r); !errors.As(err, &refusal) {
 				t.Fatalf("error %v, want a *Refusal", err)
 			}
 			checkField(t, refusal)

@@ -92,7 +92,7 @@ func TestWhatVirtualMachinesCannotHaveIsRefused(t *testing.T) {
 			r := toMachines()[tt.base]
 			tt.change(&r)
 			var refusal *spec.Refusal
-			if err := Validate(r); !errors.As(err, &refusal) || refusal.Reason != tt.reason || refusal.Rule != tt.rule {
+			if err := resolveError(r); !errors.As(err, &refusal) || refusal.Reason != tt.reason || refusal.Rule != tt.rule {
 				t.Fatalf("error %v, want a *Refusal with %s, %s", err, tt.reason, tt.rule)
 			}
 		})

@@ -49,7 +49,7 @@ func TestNamesThatOnlySomeDriversGiveProfilesAreToldOf(t *testing.T) {
 		named(entry(profiles{"1g.23gb": 7}, 0), entry(profiles{"1g.24gb": 7}, 1)),
 	} {
 		var refusal *spec.Refusal
-		if err := Validate(mix); !errors.As(err, &refusal) || refusal.Rule != "mig/profile-names" || !strings.Contains(refusal.Message, "1g.24gb") {
+		if err := resolveError(mix); !errors.As(err, &refusal) || refusal.Rule != "mig/profile-names" || !strings.Contains(refusal.Message, "1g.24gb") {
 			t.Errorf("names of two drivers: %+v: %v", mix.GPU.Presentation.MIG.Layout, err)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
-// minimumContainerd is the oldest that hands CDI devices to containers.
+// minimumContainerd is the oldest containerd that gives CDI devices to containers.
 const minimumContainerd = "1.7"
 
 // Resolve plans AMD GPUs for containers. The error is a *spec.Refusal.
@@ -59,7 +59,7 @@ func isAdvertisedByDRA(gpu *v1alpha1.GPUSpec) bool {
 	return gpu.Presentation.Mode == v1alpha1.ModeDRA || p != nil && p.Advertise == v1alpha1.AdvertiseDRA
 }
 
-// nodePlan plans who partitions the GPUs, and when.
+// nodePlan returns the plan with the software that partitions the GPUs: a script before kubelet starts, or AMD's operator.
 func nodePlan(r spec.Request, model catalogue.Model, gpuPartition partition) (v1alpha1.NodePlan, error) {
 	if r.GPU.Driver.Source == v1alpha1.DriverFromOperator {
 		return operatorPlan(r, gpuPartition)
@@ -75,6 +75,7 @@ func nodePlan(r spec.Request, model catalogue.Model, gpuPartition partition) (v1
 	return p, nil
 }
 
+// operatorPlan returns the plan of a node on which AMD's operator installs the driver and partitions the GPUs.
 func operatorPlan(r spec.Request, gpuPartition partition) (v1alpha1.NodePlan, error) {
 	profile, known := configProfiles[gpuPartition]
 	if !known {
@@ -99,7 +100,7 @@ func operatorPlan(r spec.Request, gpuPartition partition) (v1alpha1.NodePlan, er
 	return p, nil
 }
 
-// expectDevices expects the devices of AMD's DRA driver, as its code of October 2025 has them.
+// expectDevices adds the devices that AMD's DRA driver must publish. Its source code of October 2025 is the reference.
 func expectDevices(p *v1alpha1.NodePlan, r spec.Request, gpuPartition partition, count int) {
 	device := v1alpha1.ExpectedDevices{Type: "amdgpu", Count: count, Attributes: map[string][]string{"partitionProfile": {gpuPartition.String()}}, Optional: []string{"partitionProfile"}}
 	if gpuPartition != unpartitioned {
@@ -112,7 +113,7 @@ func expectDevices(p *v1alpha1.NodePlan, r spec.Request, gpuPartition partition,
 	p.Warnings = append(p.Warnings, v1alpha1.PlanWarning{Rule: "unverified/amd-dra", Message: "the devices of " + wellknown.AMDDRADriver + " are expected as its code of October 2025 publishes them; a newer driver may differ"})
 }
 
-// checkRequest finds the model, and refuses what its driver or AMD's software cannot do.
+// checkRequest returns the model of the GPUs, and refuses what its driver or AMD's software cannot do.
 func checkRequest(r spec.Request) (catalogue.Model, error) {
 	model, err := catalogue.Lookup(r.GPU.Vendor, r.GPU.Model)
 	if err != nil {

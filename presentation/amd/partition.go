@@ -10,30 +10,31 @@ import (
 	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
-// partition is how every GPU of a node is partitioned.
+// partition says how every GPU of a node is partitioned.
 type partition struct{ compute, memory string }
 
-// displayDriver is the driver of the display that BMCs show.
+// displayDriver is the driver of the display that BMCs provide.
 const displayDriver = "ast"
 
-// unpartitioned is what every GPU is after a boot.
+// unpartitioned is the partition that every GPU has after a boot.
 var unpartitioned = partition{"SPX", "NPS1"}
 
-// Words of the kernel, in the order in which they are told.
+// Compute and memory modes as the kernel spells them; compute modes in the order in which messages list them.
 var (
 	computeModes = []string{"SPX", "DPX", "TPX", "QPX", "CPX"}
 	memoryModes  = map[string]int{"NPS1": 1, "NPS2": 2, "NPS3": 3, "NPS4": 4}
 )
 
-// documentedPartitions are the combinations that AMD documents by model, beside whole GPUs (its partitioning guide of 2025-09).
+// documentedPartitions are the partitions that AMD documents for each model, beside the unpartitioned GPU (its partitioning guide
+// of 2025-09).
 var documentedPartitions = map[string][]partition{"MI300X-192GB": {{"CPX", "NPS1"}, {"CPX", "NPS4"}}}
 
-// configProfiles of the device config manager's default configuration.
+// configProfiles are the profiles in the default configuration of the device config manager.
 var configProfiles = map[partition]string{
 	unpartitioned: "default", {"CPX", "NPS1"}: "cpx_nps1_all", {"CPX", "NPS4"}: "cpx_nps4_all", {"DPX", "NPS2"}: "dpx_nps2_all", {"QPX", "NPS1"}: "qpx_nps1_all",
 }
 
-// devicesPerGPU is how many devices one GPU becomes; 0: it cannot be.
+// devicesPerGPU returns the number of devices that one GPU becomes, or 0 when the compute mode is not known.
 func (p partition) devicesPerGPU(xcc int) int {
 	switch p.compute {
 	case "SPX":
@@ -50,7 +51,8 @@ func (p partition) devicesPerGPU(xcc int) int {
 	return 0
 }
 
-// isValid is the kernel's rule (amdgpu's __aqua_vanjaram_is_valid_mode), and AMD's that memory is not parted more than compute.
+// isValid returns true when a GPU can have the partition. The rule is that of the kernel (amdgpu's
+// __aqua_vanjaram_is_valid_mode), and AMD's that memory is not split more than compute.
 func (p partition) isValid(xcc int) bool {
 	nps, known := memoryModes[p.memory]
 	if !known || xcc == 0 || nps > p.devicesPerGPU(xcc) {
@@ -60,7 +62,8 @@ func (p partition) isValid(xcc int) bool {
 	return known && slices.Contains(rule.memoryModes, nps) && rule.dies(xcc, nps)
 }
 
-// partitionRules are by compute partition: with how many memory partitions, and of how many compute dies.
+// partitionRules has for each compute mode the numbers of memory partitions that it allows, and the condition on the number of
+// compute dies.
 var partitionRules = map[string]struct {
 	memoryModes []int
 	dies        func(xcc, nps int) bool
@@ -72,10 +75,10 @@ var partitionRules = map[string]struct {
 	"CPX": {[]int{1, 4}, func(xcc, nps int) bool { return xcc%nps == 0 }},
 }
 
-// String is how the device plugin and the labels write it: cpx_nps4.
+// String returns the partition as the device plugin and the labels write it: cpx_nps4.
 func (p partition) String() string { return strings.ToLower(p.compute + "_" + p.memory) }
 
-// requestedPartition finds the partition that is ordered, and refuses what the kernel does.
+// requestedPartition returns the partition that the NodeType orders, and refuses one that the kernel refuses.
 func requestedPartition(partitions *v1alpha1.PartitionSpec, model catalogue.Model) (partition, error) {
 	if partitions == nil {
 		return unpartitioned, nil
@@ -95,7 +98,8 @@ func requestedPartition(partitions *v1alpha1.PartitionSpec, model catalogue.Mode
 	return partition{}, spec.Invalid(spec.PresentationField("partitions.compute"), "amd/partition", "%s with memory %s is not possible on %s, which has %d compute dies: it can be %s", partitions.Compute, partitions.Memory, model.Name, model.XCC, strings.Join(fits, ", "))
 }
 
-// modeScript writes the partitions of every GPU of the model, and makes sure of them.
+// modeScript returns the lines that write the partition of every GPU of the model, and that fail when a GPU does not have it or
+// is missing.
 func (p partition) modeScript(model catalogue.Model, count int32) []string {
 	var ids []string
 	for _, id := range model.PCIDevices {
@@ -142,8 +146,9 @@ func (p partition) modeScript(model catalogue.Model, count int32) []string {
 	)
 }
 
-// freeDeviceNumbers takes the driver of the BMC's display out, which has a device number that partitions need. At the first boot
-// it came before the blacklist was written. Numbers are given away when the GPUs' driver starts, which follows.
+// freeDeviceNumbers returns the lines that unload the driver of the BMC's display, followed by start. That driver holds a device
+// number that partitions need. At the first boot it was loaded before the blacklist was written. Device numbers are given out
+// when the driver of the GPUs starts, so it must start after this.
 func freeDeviceNumbers(start ...string) []string {
 	lines := []string{"if [ -e /sys/module/" + displayDriver + " ]; then", "\tmodprobe -r " + displayDriver}
 	return append(append(lines, start...), "fi")

@@ -38,7 +38,7 @@ const (
 	OAM FormFactor = "OAM"
 )
 
-// Link is how the GPUs of a server, or of several, reach each other, as far as software must be told.
+// Link is how the GPUs of one or several servers reach each other. It has the kinds that need different software.
 type Link string
 
 // Links.
@@ -76,36 +76,36 @@ type Model struct {
 	Link Link
 	// MinimumDriver is the oldest driver that knows the model; empty: not verified, and not judged.
 	MinimumDriver string
-	// DocumentedDriver is from which driver on the vendor's documents name the model, where MinimumDriver is that of its
+	// DocumentedDriver is the oldest driver for which the vendor's documents name the model, when MinimumDriver is that of its
 	// nearest relative; empty: MinimumDriver is the model's own.
 	DocumentedDriver string
-	// OpenModules says that only the open kernel modules drive the model.
+	// OpenModules: only the open kernel modules drive the model.
 	OpenModules bool
-	// VGPUName begins the names of the model's vGPU types: H100XM; empty: it has none that are known.
+	// VGPUName begins the names of the model's vGPU types: H100XM; empty: no types are known.
 	VGPUName string
-	// vgpuTypes is the types, as VGPUTypes reads them.
+	// vgpuTypes are the types in the form that VGPUTypes reads.
 	vgpuTypes string
-	// XCC is how many compute dies an AMD GPU has, into which it can be partitioned; 0: it cannot.
+	// XCC is the number of compute dies of an AMD GPU, into which it can be partitioned; 0: it cannot be partitioned.
 	XCC int
-	// Geometry is how the model can be partitioned; nil: it cannot. Callers must not change it.
+	// Geometry says how the model can be partitioned; nil: it cannot be. Callers must not change it.
 	Geometry *Geometry
-	// PlacementsInferred says that the geometry's places were never seen listed for the model, but follow from its relatives'.
+	// PlacementsInferred: no document lists the geometry's placements for this model; they are those of related models.
 	PlacementsInferred bool
 }
 
-// HasPersistentMIGMode says whether the MIG mode is kept in the GPU's InfoROM. If so it survives a reboot and a re-image,
-// and changing it takes a GPU reset; from Hopper on it lives only while the driver is loaded.
+// HasPersistentMIGMode returns true when the GPU keeps the MIG mode in its InfoROM. The mode then survives a reboot and a
+// re-image, and changing it needs a reset of the GPU. From Hopper on the mode is lost when the driver is unloaded.
 func (m Model) HasPersistentMIGMode() bool { return m.Geometry != nil && m.Architecture == Ampere }
 
-// HasNVSwitch says whether a server with count of these GPUs has NVSwitches, which need a fabric manager. Boards of
-// eight SXM modules have, boards of four link their modules directly, and a fabric manager started there fails with
+// HasNVSwitch returns true when a server with count of these GPUs has NVSwitches, which need a fabric manager. Boards of eight
+// SXM modules have NVSwitches. Boards of four link their modules directly, and a fabric manager started there fails with
 // NV_WARN_NOTHING_TO_DO.
 func (m Model) HasNVSwitch(count int32) bool {
 	return (m.Link == LinkNVSwitch || m.Link == LinkNVLink5) && count > 4
 }
 
-// Lookup finds a model by its name. The error names the models that this version knows, or those
-// of them that begin like the name.
+// Lookup returns the model with the name. The error names the models of the vendor that this version knows, or those whose names
+// begin like the given one.
 func Lookup(vendor v1alpha1.GPUVendor, name string) (Model, error) {
 	var names, near []string
 	for _, m := range models {
@@ -129,7 +129,7 @@ func Lookup(vendor v1alpha1.GPUVendor, name string) (Model, error) {
 	return Model{}, fmt.Errorf("%q is not in the catalogue of %s GPUs: %s", name, vendor, strings.Join(names, ", "))
 }
 
-// Identify finds a model by its PCI ids, four lower-case hex digits each.
+// Identify returns the model with the PCI ids, four lower-case hex digits each.
 func Identify(pciVendor, pciDevice string) (Model, bool) {
 	for _, m := range models {
 		if m.PCIVendor == pciVendor && slices.Contains(m.PCIDevices, pciDevice) {
@@ -146,9 +146,9 @@ func Models() []Model {
 	return out
 }
 
-// ResourceNames are the names, without a domain, under which NVIDIA's KubeVirt device plugin can advertise the model's
-// whole GPUs: one for each of its PCI ids, from the plugin's own pci.ids file. unlisted are the PCI ids that the file
-// lacks: the plugin advertises them by number until a newer file names them.
+// KubeVirtResourceNames returns the names, without a domain, under which NVIDIA's KubeVirt device plugin can advertise the
+// unpartitioned GPUs of the model: one for each of its PCI ids, from the plugin's own pci.ids file. unlisted are the PCI ids that
+// the file lacks; the plugin advertises them by number until a newer file names them.
 func (m Model) KubeVirtResourceNames() (names, unlisted []string) {
 	for _, id := range m.PCIDevices {
 		name, ok := pciNames[id]
@@ -163,8 +163,8 @@ func (m Model) KubeVirtResourceNames() (names, unlisted []string) {
 	return names, unlisted
 }
 
-// resourceName is the plugin's rule: upper case, slashes and dots and runs of white space become underscores, and
-// everything else that is neither a letter nor a digit goes.
+// resourceName applies the plugin's rule: upper case; slashes, dots and runs of white space become underscores; all other
+// characters that are neither letters nor digits are removed.
 func resourceName(s string) string {
 	s = strings.NewReplacer("/", "_", ".", "_").Replace(strings.ToUpper(s))
 	s = strings.Join(strings.Fields(s), "_")
@@ -184,7 +184,7 @@ type VGPUType struct {
 	Series string
 	// GiB of frame buffer.
 	GiB int
-	// Slices of compute of the MIG instance behind it; 0: it shares the whole GPU in time.
+	// Slices of compute that the MIG instance of the virtual GPU has; 0: it has none, and shares the GPU in time.
 	Slices int
 	// Media says that the MIG instance has the media engines.
 	Media bool
@@ -192,10 +192,10 @@ type VGPUType struct {
 	Max int
 }
 
-// vgpuType is a type in models.go: 20C4 is four of 20C, and 1-10CME1 one of 1-10CME.
+// vgpuType matches a type in models.go: 20C4 is four of 20C, and 1-10CME1 is one of 1-10CME.
 var vgpuType = regexp.MustCompile(`^(([1-7])-)?([1-9][0-9]{0,2})([CQ])(ME)?([1-9][0-9]?)$`)
 
-// VGPUTypes are the model's types of virtual GPU, from the configuration that NVIDIA's operator ships.
+// VGPUTypes returns the model's types of virtual GPU, which are those of the configuration that NVIDIA's operator ships.
 func (m Model) VGPUTypes() []VGPUType {
 	var out []VGPUType
 	for _, word := range strings.Fields(m.vgpuTypes) {
@@ -212,7 +212,7 @@ func (m Model) VGPUTypes() []VGPUType {
 	return out
 }
 
-// ProfileIndex is the index of the MIG profile behind a type among the geometry's; -1: there is none.
+// ProfileIndex returns the index of the MIG profile behind a vGPU type among the geometry's profiles, or -1 when there is none.
 func (m Model) ProfileIndex(v VGPUType) int {
 	if m.Geometry == nil || v.Slices == 0 {
 		return -1

@@ -1,12 +1,11 @@
-// Package catalogue is what Ingot knows of GPU models, as data: a new model is one entry in models.go.
+// Package catalogue has the GPU models that Ingot knows, as data: a new model is one entry in models.go.
 //
-// Every fact is read from the vendor's own configuration files and guides: PCI ids from mig-parted's device filters and
-// the pci.ids file of the KubeVirt device plugin, minimum drivers, memory and geometries from the MIG user guide.
+// Every fact comes from the vendor's own configuration files and guides: PCI ids from mig-parted's device filters and the
+// pci.ids file of the KubeVirt device plugin; minimum drivers, memory and geometries from the MIG user guide; types of vGPU from
+// the configuration that NVIDIA's operator ships. A question mark behind a geometry says that no document lists its placements
+// for the model, so that they are those of related models.
 //
-// Types of vGPU are those of the configuration that NVIDIA's operator ships. A question mark behind a geometry says that its
-// places follow from the model's relatives, and were not seen listed for the model itself.
-//
-// The tables below are generated from the data. The names of MIG profiles are those of the geometry's, in its order.
+// The tables below are generated from the data. The names of MIG profiles are in the order of the geometry.
 //
 // BEGIN MODELS
 //

@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// Geometry is how GPUs of a family can be cut into GPU instances: what sizes there are, and where on the GPU each of them
-// can sit. Memory is cut into slices on which instances must not overlap; compute slices only have to suffice.
+// Geometry says how GPUs of a family can be partitioned into GPU instances: which sizes there are, and where on the GPU each of
+// them can start. Instances must not overlap on the memory slices; of the compute slices there must only be enough.
 type Geometry struct {
 	// Name in messages and in the table.
 	Name string
-	// MemorySlices of the whole GPU.
+	// MemorySlices that the GPU has.
 	MemorySlices int
-	// ComputeSlices of the whole GPU.
+	// ComputeSlices that the GPU has.
 	ComputeSlices int
 	// Profiles are the sizes of instances, from the largest.
 	Profiles []Profile
-	// Combinations are sets of profiles that only newer drivers put on one GPU.
+	// Combinations are sets of profiles that only newer drivers create on one GPU.
 	Combinations []Combination
 }
 
-// Profile is a size of GPU instance.
+// Profile is a size of GPU instances.
 type Profile struct {
-	// ID is nvidia-smi's number of the profile.
+	// ID is the number of the profile in nvidia-smi.
 	ID int
 	// ComputeSlices that an instance takes.
 	ComputeSlices int
@@ -30,23 +30,23 @@ type Profile struct {
 	MemorySlices int
 	// Starts are the memory slices at which an instance can start, ascending.
 	Starts []int
-	// Max is how many instances one GPU can have.
+	// Max is the number of instances that one GPU can have.
 	Max int
-	// Suffix of the name: +me.
+	// Suffix of the profile's name: +me.
 	Suffix string
-	// Media says that an instance has the GPU's media engines, which one instance can have.
+	// Media: an instance has the GPU's media engines, which only one instance can have.
 	Media bool
-	// AllMedia says that an instance has every media engine, so that all others must be without.
+	// AllMedia: an instance has every media engine, so that all others must have none.
 	AllMedia bool
-	// NoMedia says that an instance is without media engines where others of its size have some.
+	// NoMedia: an instance has no media engine, although others of its size have some.
 	NoMedia bool
-	// Graphics says that an instance can draw.
+	// Graphics: an instance supports graphics APIs.
 	Graphics bool
-	// MinimumDriver is the oldest driver that knows the profile; empty: as old as the model's.
+	// MinimumDriver is the oldest driver that knows the profile; empty: every driver of the model knows it.
 	MinimumDriver string
 }
 
-// Combination is profiles that only newer drivers put on one GPU.
+// Combination is a set of profiles that only newer drivers create on one GPU.
 type Combination struct {
 	// IDs of the profiles.
 	IDs []int
@@ -54,8 +54,8 @@ type Combination struct {
 	MinimumDriver string
 }
 
-// sevenSlices is every GPU of the A100's, H100's and B200's size class (MIG user guide, "nvidia-smi mig -lgipp"). The mocks in
-// go-nvml say otherwise for Hopper and are wrong.
+// sevenSlices is the geometry of GPUs of the size class of A100, H100 and B200 (MIG user guide, "nvidia-smi mig -lgipp"). The
+// mocks in go-nvml say otherwise for Hopper and are wrong.
 var sevenSlices = &Geometry{
 	Name: "7 slices", MemorySlices: 8, ComputeSlices: 7,
 	Profiles: []Profile{
@@ -70,7 +70,7 @@ var sevenSlices = &Geometry{
 	Combinations: []Combination{{IDs: []int{5, 9}, MinimumDriver: "510"}},
 }
 
-// fourSlices is the A30.
+// fourSlices is the geometry of the A30.
 var fourSlices = &Geometry{
 	Name: "4 slices", MemorySlices: 4, ComputeSlices: 4,
 	Profiles: []Profile{
@@ -82,7 +82,7 @@ var fourSlices = &Geometry{
 	},
 }
 
-// twelveSlices is the RTX PRO 6000 Blackwell.
+// twelveSlices is the geometry of the RTX PRO 6000 Blackwell.
 var twelveSlices = &Geometry{
 	Name: "12 slices", MemorySlices: 12, ComputeSlices: 4,
 	Profiles: []Profile{
@@ -111,7 +111,7 @@ func Geometries() []Geometry {
 	return out
 }
 
-// ProfileNames returns the names that drivers give a profile of the model's geometry. It is one, except for models whose
+// ProfileNames returns the names that drivers give a profile of the model's geometry. It is one name, except for models whose
 // total memory differs between drivers. The rule is go-nvlib's: the share of the memory, rounded to GiB.
 func (m Model) ProfileNames(p Profile) []string {
 	if m.Geometry == nil {
@@ -126,8 +126,8 @@ func (m Model) ProfileNames(p Profile) []string {
 	return out
 }
 
-// ProfileNameSets are the names of all profiles of the model's geometry, in its order: one list for each of the drivers that
-// disagree about the total memory.
+// ProfileNameSets returns the names of all profiles of the model's geometry, in its order: one list for each total memory that
+// drivers report.
 func (m Model) ProfileNameSets() [][]string {
 	if m.Geometry == nil {
 		return nil
@@ -143,7 +143,7 @@ func (m Model) ProfileNameSets() [][]string {
 	return out
 }
 
-// profileName is what a driver calls a profile that reports so many GiB of memory.
+// profileName returns the name of a profile when the driver reports a total memory of so many GiB.
 func (m Model) profileName(p Profile, total int) string {
 	memoryGiB := (2*p.MemorySlices*total + m.Geometry.MemorySlices) / (2 * m.Geometry.MemorySlices)
 	return fmt.Sprintf("%dg.%dgb%s", p.ComputeSlices, memoryGiB, p.Suffix)

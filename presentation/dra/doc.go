@@ -1,15 +1,16 @@
-// Package dra gives GPUs to pods by NVIDIA's DRA driver: devices in ResourceSlices that claims select, in place of the
-// device plugin's counted resources.
+// Package dra gives GPUs to pods by NVIDIA's DRA driver: claims select devices in ResourceSlices, instead of counted resources
+// of the device plugin.
 //
-// The two must never serve the same GPUs. Kubernetes keeps separate accounts of them, so both pods would be admitted and
-// the second would fail on the node. The plan keeps the device plugin off by the node label that NVIDIA's operator and
-// the sample DaemonSets go by, and expects its resources to be absent; 0 is absent, which is what kubelet leaves behind.
+// The DRA driver and the device plugin must never serve the same GPUs. Kubernetes keeps separate accounts of the two, so it
+// would admit a pod of each to the same GPU, and the second pod would fail on the node. The plan keeps the device plugin off the
+// node by the node label that NVIDIA's operator and the sample DaemonSets obey, and expects its resources to be absent. A
+// quantity of 0 counts as absent, because kubelet leaves it behind.
 //
-// The driver's feature gates decide what is published: with PassthroughSupport every GPU twice, for containers and for
-// virtual machines; with DynamicMIG, which is alpha, every place of every MIG profile. Those that follow from the NodeType are
-// turned on, and those that the driver does not start with together are refused. Sharing is a matter of each claim, and
-// changes no device.
+// The feature gates of the driver decide what is published. With PassthroughSupport it publishes every GPU twice, for containers
+// and for virtual machines. With DynamicMIG, which is alpha, it publishes every placement of every MIG profile. Gates that
+// follow from the NodeType are enabled, and gates that the driver does not start with together are refused. Each claim says
+// whether it shares a GPU, so sharing changes no device.
 //
-// Devices are compared by attribute, never by name: the driver's documentation and its code disagree about names. What
-// a driver publishes of a model beyond its type, architecture and driver version is not known for every model, and not compared.
+// Devices are compared by attribute, never by name, because the driver's documentation and its code disagree about names. Beyond
+// type, architecture and driver version it is not known for every model what the driver publishes, and no more is compared.
 package dra

@@ -17,40 +17,40 @@ const (
 	minimumDriver     = "565"
 	minimumKubelet    = "1.34.2"
 	minimumContainerd = "1.7"
-	// minimumDomainDriver is what compute domains need, which run IMEX.
+	// minimumDomainDriver is the oldest GPU driver with which compute domains, which run IMEX, work.
 	minimumDomainDriver = "570.158.01"
-	// minimumOperatorDriver is what NVIDIA's operator asks for where it runs the DRA driver.
+	// minimumOperatorDriver is the oldest GPU driver with which NVIDIA's operator runs the DRA driver.
 	minimumOperatorDriver = "580"
 )
 
-// architectureNames are how the driver spells them.
+// architectureNames are the architectures as the driver spells them in an attribute.
 var architectureNames = map[catalogue.Architecture]string{catalogue.Ampere: "Ampere", catalogue.Hopper: "Hopper", catalogue.Blackwell: "Blackwell"}
 
-// DeviceKind is devices of one kind that the driver publishes.
+// DeviceKind is a number of devices of one kind that the driver publishes.
 type DeviceKind struct {
-	// Type is the attribute type.
+	// Type is the value of the attribute type.
 	Type string
 	// Class is the DeviceClass that selects devices of the type.
 	Class string
-	// Profiles are the names of the MIG profile; empty: it has none.
+	// Profiles are the names that drivers give the MIG profile; empty: the devices are not MIG instances.
 	Profiles []string
-	// Count of devices.
+	// Count is the number of devices.
 	Count int
-	// Attributes that tell such devices apart; nil: architecture and driver version.
+	// Attributes that the devices must have; nil: the architecture and the driver version.
 	Attributes map[string][]string
 }
 
-// GPUDevices are whole GPUs.
+// GPUDevices returns the devices of GPUs that are not partitioned.
 func GPUDevices(count int) DeviceKind {
 	return DeviceKind{Type: wellknown.NVIDIADeviceTypeGPU, Class: wellknown.NVIDIADeviceClassGPU, Count: count}
 }
 
-// MIGDevices are MIG instances of one profile, which goes by any of the names.
+// MIGDevices returns the devices of MIG instances of one profile. Drivers give the profile one of the names.
 func MIGDevices(profiles []string, count int) DeviceKind {
 	return DeviceKind{Type: wellknown.NVIDIADeviceTypeMIG, Class: wellknown.NVIDIADeviceClassMIG, Profiles: profiles, Count: count}
 }
 
-// VFIODevices are whole GPUs for virtual machines, which the driver binds to vfio-pci when a claim asks for one.
+// VFIODevices returns the devices of GPUs for virtual machines. The driver binds such a GPU to vfio-pci when a claim requests it.
 func VFIODevices(model catalogue.Model, count int) DeviceKind {
 	var ids []string
 	for _, id := range model.PCIDevices {
@@ -60,8 +60,8 @@ func VFIODevices(model catalogue.Model, count int) DeviceKind {
 	return DeviceKind{Type: wellknown.NVIDIADeviceTypeVFIO, Class: wellknown.NVIDIADeviceClassVFIO, Count: count, Attributes: map[string][]string{"deviceID": slices.Compact(ids)}}
 }
 
-// Resolve plans GPUs that the DRA driver gives away: whole, whole and to virtual machines too, or partitioned as claims
-// ask for it. The error is a *spec.Refusal.
+// Resolve plans GPUs that the DRA driver publishes: unpartitioned GPUs for containers, the same GPUs also for virtual machines,
+// or GPUs that the driver partitions as claims request it. The error is a *spec.Refusal.
 func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	draSpec := v1alpha1.DRASpec{}
 	if s := r.GPU.Presentation.DRA; s != nil {
@@ -107,7 +107,7 @@ func nodePlan(r spec.Request, model catalogue.Model, mode []string) v1alpha1.Nod
 	return nvidia.NodePlan(r, model, mode)
 }
 
-// CheckRequest finds the model, and refuses an image with which the DRA driver does not work. The error is a *spec.Refusal.
+// CheckRequest returns the model of the GPUs. When the DRA driver does not work with the image, the error is a *spec.Refusal.
 func CheckRequest(r spec.Request) (catalogue.Model, error) {
 	model, err := nvidia.CheckRequest(r, spec.DriverKindGPU)
 	if err != nil {
@@ -120,7 +120,7 @@ func CheckRequest(r spec.Request) (catalogue.Model, error) {
 	case model.Link == catalogue.LinkRack && r.GPU.IMEX != spec.IMEXHost:
 		driver = minimumDomainDriver
 	}
-	for _, add := range []struct {
+	for _, requirement := range []struct {
 		field                                   spec.Field
 		rule, gateReason, version, minimum, why string
 	}{
@@ -128,18 +128,19 @@ func CheckRequest(r spec.Request) (catalogue.Model, error) {
 		{spec.ImageField("software.kubelet"), "dra/kubelet-version", v1alpha1.ReasonPresentationInvalid, software.Kubelet, minimumKubelet, "NVIDIA's DRA driver does not work with older kubelets"},
 		{spec.ImageField("software.containerd"), "dra/containerd-version", v1alpha1.ReasonPresentationInvalid, software.Containerd, minimumContainerd, "devices reach containers by CDI, which older ones ignore without an error; before 2.0 its configuration must say enable_cdi"},
 	} {
-		older, ok := spec.IsOlderVersion(add.version, add.minimum)
+		older, ok := spec.IsOlderVersion(requirement.version, requirement.minimum)
 		if !ok {
-			return catalogue.Model{}, spec.Invalid(add.field, add.rule, "it is %q, and must be a version, %s or newer: %s", add.version, add.minimum, add.why)
+			return catalogue.Model{}, spec.Invalid(requirement.field, requirement.rule, "it is %q, and must be a version, %s or newer: %s", requirement.version, requirement.minimum, requirement.why)
 		}
 		if older {
-			return catalogue.Model{}, spec.Refuse(add.field, add.gateReason, add.rule, "it is %s, and %s or newer is needed: %s", add.version, add.minimum, add.why)
+			return catalogue.Model{}, spec.Refuse(requirement.field, requirement.gateReason, requirement.rule, "it is %s, and %s or newer is needed: %s", requirement.version, requirement.minimum, requirement.why)
 		}
 	}
 	return model, nil
 }
 
-// ExpectDevices makes the DRA driver the advertiser of a plan, with these devices. The request has passed Judge.
+// ExpectDevices changes the plan so that the DRA driver runs on the node instead of the device plugin, and must publish these
+// devices. The request has passed CheckRequest.
 func ExpectDevices(p *v1alpha1.NodePlan, r spec.Request, model catalogue.Model, kinds ...DeviceKind) {
 	if p.NodeLabels == nil {
 		p.NodeLabels = map[string]string{}
@@ -164,7 +165,7 @@ func ExpectDevices(p *v1alpha1.NodePlan, r spec.Request, model catalogue.Model, 
 	p.Expectation.Slices = []v1alpha1.ExpectedSlices{slice}
 }
 
-// deviceAttributes that every device of the driver's has.
+// deviceAttributes returns the attributes that every device of the driver has.
 func deviceAttributes(model catalogue.Model, driver string) map[string][]string {
 	out := map[string][]string{"driverVersion": versionAttribute(driver)}
 	if spelled, known := architectureNames[model.Architecture]; known {
@@ -173,7 +174,8 @@ func deviceAttributes(model catalogue.Model, driver string) map[string][]string 
 	return out
 }
 
-// versionAttribute are the forms of the driver's version in an attribute, which is a semantic version.
+// versionAttribute returns the accepted values of the attribute driverVersion: the driver writes its version as a semantic
+// version.
 func versionAttribute(driver string) []string {
 	if semantic, ok := spec.SemanticVersion(driver); ok && semantic != driver {
 		return []string{semantic, driver}
@@ -181,12 +183,12 @@ func versionAttribute(driver string) []string {
 	return []string{driver}
 }
 
-// resolveDynamicMIG plans GPUs that the driver itself partitions as claims ask for it. It then publishes every place that a profile
-// has, and what is taken is left to the scheduler's counters. From Hopper on the whole GPU is published too; on Ampere
-// the MIG mode decides which of the two, so it is turned on before kubelet starts.
+// resolveDynamicMIG plans GPUs that the driver partitions as claims request it. The driver publishes a device for every placement
+// of every MIG profile, and the scheduler's counters keep track of what is in use. From Hopper on it publishes the unpartitioned
+// GPU as well. On Ampere the MIG mode decides which of the two it publishes, so the mode is turned on before kubelet starts.
 func resolveDynamicMIG(r spec.Request, model catalogue.Model, gates []string) (v1alpha1.NodePlan, error) {
 	if !slices.Contains(gates, wellknown.GateDynamicMIG) {
-		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("dra.devices"), "dra/mig-layout", "it is MIG: say in dra.layout how the GPUs are partitioned, or add the feature gate %s, with which the driver partitions them as claims ask for it (alpha)", wellknown.GateDynamicMIG)
+		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("dra.devices"), "dra/mig-layout", "it is MIG: say in dra.layout how the GPUs are partitioned, or requirement the feature gate %s, with which the driver partitions them as claims ask for it (alpha)", wellknown.GateDynamicMIG)
 	}
 	if model.Geometry == nil {
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.GPUField("model"), "mig/model", "%s cannot be partitioned: choose another model, or dra.devices: GPU", model.Name)

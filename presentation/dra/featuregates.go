@@ -18,14 +18,14 @@ var featureGates = []string{
 	wellknown.GateIMEXDaemonsWithDNSNames, wellknown.GateMPS, wellknown.GateDeviceHealthCheck, wellknown.GatePassthrough, wellknown.GateTimeSlicing,
 }
 
-// exclusiveGates are gates that the driver does not start with together.
+// exclusiveGates are pairs of gates with which the driver does not start.
 var exclusiveGates = [][2]string{
 	{wellknown.GateDynamicMIG, wellknown.GatePassthrough}, {wellknown.GateDynamicMIG, wellknown.GateDeviceHealthCheck}, {wellknown.GateDynamicMIG, wellknown.GateMPS},
 	{wellknown.GatePassthrough, wellknown.GateDeviceHealthCheck}, {wellknown.GateConsumableShares, wellknown.GateMPS},
 }
 
-// FeatureGates are the feature gates that the driver must run with: those of the spec, and those that follow from it. The error
-// is a *spec.Refusal.
+// FeatureGates returns the feature gates with which the driver must run: those of the NodeType, and those that other fields need.
+// The error is a *spec.Refusal.
 func FeatureGates(r spec.Request, draSpec v1alpha1.DRASpec) ([]string, error) {
 	if draSpec.Driver != "" && draSpec.Driver != wellknown.NVIDIADRADriver {
 		return nil, spec.Invalid(spec.PresentationField("dra.driver"), "dra/driver", "it is %s, and GPUs of vendor %s are published by %s: correct it, or leave it out", draSpec.Driver, r.GPU.Vendor, wellknown.NVIDIADRADriver)
@@ -54,15 +54,16 @@ func FeatureGates(r spec.Request, draSpec v1alpha1.DRASpec) ([]string, error) {
 
 var featureGatesField = spec.PresentationField("dra.featureGates")
 
-// gateReason is why a feature gate is on.
+// gateReason says why a feature gate is enabled.
 type gateReason struct {
-	// field that turns it on.
+	// field that enables the gate.
 	field spec.Field
-	// subject about the field, as the beginning of a sentence: VFIO needs; whole with the field's name: dra.devices: VFIO needs.
+	// subject begins a sentence about the field: VFIO needs. qualifiedSubject is the same with the name of the field:
+	// dra.devices: VFIO needs.
 	subject, qualifiedSubject string
 }
 
-// gateReasons say of each feature gate that is on why it is.
+// gateReasons has the reason of each feature gate that is enabled.
 type gateReasons map[string]gateReason
 
 func (enabled gateReasons) has(gate string) bool {
@@ -70,7 +71,7 @@ func (enabled gateReasons) has(gate string) bool {
 	return is
 }
 
-// add turns gates on for a reason, unless they are on already.
+// add enables gates for a reason, unless they are enabled already.
 func (enabled gateReasons) add(why gateReason, implied ...string) {
 	for _, gate := range implied {
 		if !enabled.has(gate) {
@@ -79,7 +80,7 @@ func (enabled gateReasons) add(why gateReason, implied ...string) {
 	}
 }
 
-// check refuses gates with which the driver does not start.
+// check refuses combinations of gates with which the driver does not start.
 func (enabled gateReasons) check() error {
 	if enabled.has(wellknown.GateDeviceMetadata) && !enabled.has(wellknown.GatePassthrough) {
 		return spec.Invalid(featureGatesField, "dra/gate-needs", "it has %s, and the driver only starts with it beside %s: add that, or choose dra.devices: VFIO", wellknown.GateDeviceMetadata, wellknown.GatePassthrough)
@@ -98,7 +99,8 @@ func (enabled gateReasons) check() error {
 	return nil
 }
 
-// addSharingGate is a matter of each claim: the driver publishes the same devices, and must be able to.
+// addSharingGate enables the gate of the sharing strategy. Each claim says whether it shares a GPU, so the published devices stay
+// the same.
 func addSharingGate(r spec.Request, draSpec *v1alpha1.SharingSpec, enabled gateReasons) error {
 	if draSpec == nil {
 		return nil

@@ -43,6 +43,7 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	return p, nil
 }
 
+// expectedSlices returns the devices that the DRA driver of the accelerator must publish.
 func expectedSlices(device v1alpha1.GenericDRA, count int) v1alpha1.ExpectedSlices {
 	out := v1alpha1.ExpectedSlices{
 		Driver:  device.Driver,
@@ -62,6 +63,7 @@ func passthroughSpec(r spec.Request) v1alpha1.PassthroughSpec {
 	return v1alpha1.PassthroughSpec{}
 }
 
+// check refuses a description that contradicts itself or the image.
 func check(r spec.Request, device v1alpha1.GenericSpec) error {
 	how := passthroughSpec(r)
 	switch {
@@ -84,7 +86,8 @@ func check(r spec.Request, device v1alpha1.GenericSpec) error {
 	return checkKernelArguments(r.Image, device.KernelArguments)
 }
 
-// checkKernelArguments refuses an image without the kernel arguments: user data cannot change the command line before it boots.
+// checkKernelArguments refuses an image without the kernel arguments. User data cannot change the kernel's command line before it
+// boots.
 func checkKernelArguments(image v1alpha1.OSImageSpec, needed []string) error {
 	if image.UserData == v1alpha1.UserDataIgnition {
 		return nil

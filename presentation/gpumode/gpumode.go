@@ -6,13 +6,13 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// UnitName sets the mode of the accelerators.
+// UnitName is the name of the systemd unit that sets the mode of the GPUs.
 const UnitName = "ingot-gpu-mode.service"
 
 const scriptPath = "/usr/local/sbin/ingot-gpu-mode"
 
-// FileAndUnit is the script and the unit that set a mode. The mode is lines of shell, the first of them a comment that says what
-// it does. The vendor's units come first.
+// FileAndUnit returns a script and the unit that runs it. The lines are shell; the first is a comment that says what the script
+// does. The unit starts after the vendor's units.
 func FileAndUnit(mode []string, vendorUnits ...v1alpha1.SystemdUnit) (v1alpha1.NodeFile, v1alpha1.SystemdUnit) {
 	lines := append([]string{"#!/bin/sh", mode[0], "set -eu"}, mode[1:]...)
 	return v1alpha1.NodeFile{Path: scriptPath, Mode: "0755", Content: strings.Join(append(lines, ""), "\n")}, v1alpha1.SystemdUnit{Name: UnitName, Content: unitContent(vendorUnits)}

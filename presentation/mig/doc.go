@@ -1,11 +1,11 @@
 // Package mig partitions NVIDIA GPUs into MIG instances, and says what the device plugin or the DRA driver must then advertise.
 //
-// Instances never survive a reboot, and from Hopper on neither does the mode. So the unit that kubelet requires applies
-// the whole layout at every boot, with mig-parted and a configuration that names every GPU of the node: those without a
-// layout are set to whole, because on Ampere they may come from an earlier owner as partitioned. The GPU operator's MIG
-// manager is kept off the node by label, as it would undo the layout with its own default.
+// Instances never survive a reboot, and from Hopper on the MIG mode does not either. So the unit that kubelet requires applies
+// the full layout at every boot, by mig-parted and a configuration that names every GPU of the node. GPUs without a layout are
+// set to not partitioned, because on Ampere an earlier installation may have left them partitioned. A node label keeps the MIG
+// manager of the GPU operator off the node, because it would replace the layout with its own default.
 //
-// Two mistakes the device plugin does not report: with strategy mixed a GPU in MIG mode without instances is missing from
-// every resource, and with strategy single one odd GPU takes all resources away. The first shows in the counts, which
-// are exact; the second is refused here.
+// There are two mistakes that the device plugin does not report. With strategy mixed, a GPU in MIG mode without instances is
+// missing from every resource; the counts, which are compared exactly, show it. With strategy single, one GPU with another
+// layout removes all resources; such a layout is refused here.
 package mig

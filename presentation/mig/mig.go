@@ -18,13 +18,14 @@ import (
 	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
-// ResourceName is what the device plugin advertises a profile as with strategy mixed: nvidia.com/mig-1g.10gb.me for 1g.10gb+me.
+// ResourceName returns the resource that the device plugin advertises for a profile with the MIG strategy mixed:
+// nvidia.com/mig-1g.10gb.me for 1g.10gb+me.
 func ResourceName(profile string) corev1.ResourceName {
 	return corev1.ResourceName(wellknown.NVIDIAMIGPrefix + strings.ReplaceAll(profile, "+", "."))
 }
 
-// Resolve plans partitioned GPUs, with mig-parted on the node, or with the operator's MIG manager where the driver comes
-// from the operator. The error is a *spec.Refusal.
+// Resolve plans GPUs of presentation mode MIG. mig-parted partitions them on the node, or the operator's MIG manager does when
+// the driver comes from the operator. The error is a *spec.Refusal.
 func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	if r.GPU.Presentation.MIG == nil {
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("mode"), "mig/missing", "it is MIG, and presentation.mig is missing: say which strategy and layout")
@@ -32,8 +33,7 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	return resolve(r, *r.GPU.Presentation.MIG)
 }
 
-// ResolveDRA plans GPUs of presentation mode DRA that are partitioned before the DRA driver starts. The error is a
-// *spec.Refusal.
+// ResolveDRA plans GPUs of presentation mode DRA that are partitioned before the DRA driver starts. The error is a *spec.Refusal.
 func ResolveDRA(r spec.Request) (v1alpha1.NodePlan, error) {
 	migSpec := r.GPU.Presentation.DRA
 	gates, err := dra.FeatureGates(r, *migSpec)
@@ -55,34 +55,35 @@ func resolve(r spec.Request, migSpec v1alpha1.MIGSpec) (v1alpha1.NodePlan, error
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
-	c, err := newNodeLayout(r, migSpec, model)
+	l, err := newNodeLayout(r, migSpec, model)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
-	p := c.nodePlan(r, migSpec, model)
-	p.Warnings = append(p.Warnings, c.nameWarnings(model)...)
+	p := l.nodePlan(r, migSpec, model)
+	p.Warnings = append(p.Warnings, l.nameWarnings(model)...)
 	p.Warnings = append(p.Warnings, migPartedWarnings(r)...)
 	if model.PlacementsInferred && migSpec.Strategy != wellknown.MIGStrategyNone {
 		p.Warnings = append(p.Warnings, nvidia.InferredPlacementsWarning(model))
 	}
 	if migSpec.Advertise == v1alpha1.AdvertiseDRA {
-		dra.ExpectDevices(&p, r, model, c.deviceKinds()...)
+		dra.ExpectDevices(&p, r, model, l.deviceKinds()...)
 	} else {
 		p.Tenant.MIGStrategy = migSpec.Strategy
-		p.Expectation.Resources = c.expectedResources(migSpec.Strategy)
-		p.Expectation.Labels = append(p.Expectation.Labels, c.expectedLabels(migSpec.Strategy)...)
+		p.Expectation.Resources = l.expectedResources(migSpec.Strategy)
+		p.Expectation.Labels = append(p.Expectation.Labels, l.expectedLabels(migSpec.Strategy)...)
 	}
 	return p, nil
 }
 
-// nodePlan plans who partitions the GPUs, and when.
-func (c *nodeLayout) nodePlan(r spec.Request, migSpec v1alpha1.MIGSpec, model catalogue.Model) v1alpha1.NodePlan {
+// nodePlan returns the plan with the software that partitions the GPUs: a script before kubelet starts, or the operator's MIG
+// manager.
+func (l *nodeLayout) nodePlan(r spec.Request, migSpec v1alpha1.MIGSpec, model catalogue.Model) v1alpha1.NodePlan {
 	if nvidia.IsDriverFromOperator(r) {
 		p := nvidia.OperatorPlan(r, model, wellknown.WorkloadContainer)
 		name := wellknown.MIGConfigAllDisabled
 		if migSpec.Strategy != wellknown.MIGStrategyNone {
-			name = spec.ConfigurationName(c.configuration(configName))
-			p.Tenant.MIGConfig = &v1alpha1.SoftwareConfiguration{Name: name, Content: c.configuration(name)}
+			name = spec.ConfigurationName(l.configuration(configName))
+			p.Tenant.MIGConfig = &v1alpha1.SoftwareConfiguration{Name: name, Content: l.configuration(name)}
 		}
 		if model.Geometry != nil {
 			nvidia.SetMIGManagerConfig(&p, name)
@@ -98,13 +99,13 @@ func (c *nodeLayout) nodePlan(r spec.Request, migSpec v1alpha1.MIGSpec, model ca
 	}
 	p := nvidia.NodePlan(r, model, mode)
 	if migSpec.Strategy != wellknown.MIGStrategyNone {
-		p.Files = append(p.Files, c.configFiles()...)
+		p.Files = append(p.Files, l.configFiles()...)
 	}
 	p.NodeLabels = map[string]string{wellknown.LabelDeployMIGManager: "false"}
 	return p
 }
 
-// check finds the model, and refuses a strategy and an image with which no layout can be applied.
+// check returns the model of the GPUs, and refuses a strategy or an image with which no layout can be applied.
 func check(r spec.Request, migSpec v1alpha1.MIGSpec) (catalogue.Model, error) {
 	model, err := checkDriverAndImage(r, migSpec)
 	if err != nil {
@@ -126,7 +127,7 @@ func check(r spec.Request, migSpec v1alpha1.MIGSpec) (catalogue.Model, error) {
 	return model, checkMIGManager(r, migSpec)
 }
 
-// checkDriverAndImage refuses a driver and an image that do not suit the GPUs or who advertises them.
+// checkDriverAndImage refuses a driver or an image with which the GPUs, or the software that advertises them, do not work.
 func checkDriverAndImage(r spec.Request, migSpec v1alpha1.MIGSpec) (catalogue.Model, error) {
 	if migSpec.Advertise == v1alpha1.AdvertiseDRA {
 		return dra.CheckRequest(r)
@@ -138,7 +139,8 @@ func checkDriverAndImage(r spec.Request, migSpec v1alpha1.MIGSpec) (catalogue.Mo
 	return model, nvidia.CheckContainerToolkit(r)
 }
 
-// checkMIGManager refuses a node on which nothing would partition the GPUs.
+// checkMIGManager refuses a node on which nothing would partition the GPUs: with the operator's DRA driver, the operator runs no
+// MIG manager.
 func checkMIGManager(r spec.Request, migSpec v1alpha1.MIGSpec) error {
 	if nvidia.IsDriverFromOperator(r) {
 		if migSpec.Advertise == v1alpha1.AdvertiseDRA {
@@ -149,8 +151,8 @@ func checkMIGManager(r spec.Request, migSpec v1alpha1.MIGSpec) error {
 	return nil
 }
 
-// migPartedWarnings warns of an image that does not say that it can partition GPUs. It may all the same: the program comes with no
-// driver, and images were described before anybody asked for it.
+// migPartedWarnings returns a warning when the OSImage does not say that it has mig-parted. The image may have it all the same:
+// no driver brings the program, and older OSImages do not mention it.
 func migPartedWarnings(r spec.Request) []v1alpha1.PlanWarning {
 	if nvidia.IsDriverFromOperator(r) || r.Image.Software.MIGParted != "" || nvidia.HasDriverPackage(r, "mig-manager") || nvidia.HasDriverPackage(r, "mig-parted") {
 		return nil
@@ -166,34 +168,34 @@ const (
 	configName = "ingot"
 )
 
-// packageDropIn keeps the service of mig-parted's package, where the image has it, from applying a configuration of its own.
+// packageDropIn keeps the service of mig-parted's package, where the image has it, from applying its own configuration.
 const packageDropIn = "/etc/systemd/system/nvidia-mig-manager.service.d/90-ingot.conf"
 
-// emptyHooks keeps mig-parted from stopping services, kubelet among them: nothing uses the GPUs yet.
+// emptyHooks keeps mig-parted from stopping services, kubelet among them. No service uses the GPUs when it runs.
 const emptyHooks = "version: v1\nhooks: {}\n"
 
-func (c *nodeLayout) configFiles() []v1alpha1.NodeFile {
+func (l *nodeLayout) configFiles() []v1alpha1.NodeFile {
 	return []v1alpha1.NodeFile{
-		{Path: configFile, Mode: "0644", Content: c.configuration(configName)},
+		{Path: configFile, Mode: "0644", Content: l.configuration(configName)},
 		{Path: hooksFile, Mode: "0644", Content: emptyHooks},
 		{Path: packageDropIn, Mode: "0644", Content: "[Unit]\nBefore=" + gpumode.UnitName + "\nConditionPathExists=!" + configFile + "\n"},
 	}
 }
 
-// configuration is a configuration of mig-parted, version v1, of that name, with one entry for the GPUs of each layout.
-func (c *nodeLayout) configuration(name string) string {
+// configuration returns a configuration of mig-parted, version v1, with the given name. GPUs with the same layout share an entry.
+func (l *nodeLayout) configuration(name string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "version: v1\n%s:\n  %s:\n", wellknown.MIGConfigsKey, name)
-	for g, counts := range c.gpus {
+	for g, counts := range l.gpus {
 		hasSameLayout := func(other layout.Counts) bool {
 			return (other == nil) == (counts == nil) && slices.Equal(other, counts)
 		}
-		if slices.ContainsFunc(c.gpus[:g], hasSameLayout) {
+		if slices.ContainsFunc(l.gpus[:g], hasSameLayout) {
 			continue
 		}
 		var gpus []string
-		for other := g; other < len(c.gpus); other++ {
-			if hasSameLayout(c.gpus[other]) {
+		for other := g; other < len(l.gpus); other++ {
+			if hasSameLayout(l.gpus[other]) {
 				gpus = append(gpus, fmt.Sprint(other))
 			}
 		}
@@ -205,48 +207,48 @@ func (c *nodeLayout) configuration(name string) string {
 		out.WriteString("    mig-devices:\n")
 		for i, n := range counts {
 			if n > 0 {
-				fmt.Fprintf(&out, "      %q: %d\n", c.names[i], n)
+				fmt.Fprintf(&out, "      %q: %d\n", l.names[i], n)
 			}
 		}
 	}
 	return out.String()
 }
 
-// countInstances counts the instances of each profile on the node, and the GPUs that are whole.
-func (c *nodeLayout) countInstances() (instanceCount []int, unpartitioned int) {
-	instanceCount = make([]int, len(c.names))
-	for _, counts := range c.gpus {
+// countInstances returns the number of instances of each profile on the node, and the number of unpartitioned GPUs.
+func (l *nodeLayout) countInstances() (instances []int, unpartitioned int) {
+	instances = make([]int, len(l.names))
+	for _, counts := range l.gpus {
 		if counts == nil {
 			unpartitioned++
 		}
 		for i, n := range counts {
-			instanceCount[i] += n
+			instances[i] += n
 		}
 	}
-	return instanceCount, unpartitioned
+	return instances, unpartitioned
 }
 
-// expectedResources that the device plugin advertises.
-func (c *nodeLayout) expectedResources(strategy string) []v1alpha1.ExpectedResource {
+// expectedResources returns the resources that the device plugin advertises.
+func (l *nodeLayout) expectedResources(strategy string) []v1alpha1.ExpectedResource {
 	hint := "nvidia-smi mig -lgi; the plugin's MIG_STRATEGY must be " + strategy
 	if strategy == wellknown.MIGStrategySingle {
-		return []v1alpha1.ExpectedResource{nvidia.ExpectedResource(wellknown.NVIDIAGPU, c.instanceCount(), hint)}
+		return []v1alpha1.ExpectedResource{nvidia.ExpectedResource(wellknown.NVIDIAGPU, l.instanceCount(), hint)}
 	}
 	var out []v1alpha1.ExpectedResource
-	instanceCount, unpartitioned := c.countInstances()
+	instances, unpartitioned := l.countInstances()
 	if unpartitioned > 0 {
 		out = append(out, nvidia.ExpectedGPUs(unpartitioned))
 	}
-	for i, n := range instanceCount {
+	for i, n := range instances {
 		if n > 0 {
-			out = append(out, nvidia.ExpectedResource(ResourceName(c.names[i]), n, hint))
+			out = append(out, nvidia.ExpectedResource(ResourceName(l.names[i]), n, hint))
 		}
 	}
 	return out
 }
 
-// expectedLabels that GPU feature discovery sets, where it runs.
-func (c *nodeLayout) expectedLabels(strategy string) []v1alpha1.ExpectedLabel {
+// expectedLabels returns the labels that feature discovery sets, where it runs.
+func (l *nodeLayout) expectedLabels(strategy string) []v1alpha1.ExpectedLabel {
 	if strategy == wellknown.MIGStrategyNone {
 		return nil
 	}
@@ -261,28 +263,28 @@ func (c *nodeLayout) expectedLabels(strategy string) []v1alpha1.ExpectedLabel {
 		})
 	}
 	if strategy == wellknown.MIGStrategySingle {
-		count(wellknown.LabelGPUCount, c.instanceCount())
+		count(wellknown.LabelGPUCount, l.instanceCount())
 		return out
 	}
-	instanceCount, _ := c.countInstances()
-	for i, n := range instanceCount {
+	instances, _ := l.countInstances()
+	for i, n := range instances {
 		if n > 0 {
-			count(string(ResourceName(c.names[i]))+".count", n)
+			count(string(ResourceName(l.names[i]))+".count", n)
 		}
 	}
 	return out
 }
 
-// deviceKinds of devices that the DRA driver publishes. A partitioned GPU is not published beside its instances.
-func (c *nodeLayout) deviceKinds() []dra.DeviceKind {
+// deviceKinds returns the devices that the DRA driver publishes. It does not publish a partitioned GPU beside its instances.
+func (l *nodeLayout) deviceKinds() []dra.DeviceKind {
 	var out []dra.DeviceKind
-	instanceCount, unpartitioned := c.countInstances()
+	instances, unpartitioned := l.countInstances()
 	if unpartitioned > 0 {
 		out = append(out, dra.GPUDevices(unpartitioned))
 	}
-	for i, n := range instanceCount {
+	for i, n := range instances {
 		if n > 0 {
-			out = append(out, dra.MIGDevices(c.driverNames[i], n))
+			out = append(out, dra.MIGDevices(l.driverNames[i], n))
 		}
 	}
 	return out

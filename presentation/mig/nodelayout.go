@@ -15,19 +15,20 @@ import (
 	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
-// nodeLayout is how each GPU of a node is partitioned.
+// nodeLayout says how each GPU of a node is partitioned.
 type nodeLayout struct {
 	// names of the geometry's profiles, in its order, as the NodeType spells them.
 	names []string
-	// driverNames are all names that drivers give them.
+	// driverNames are, for each profile, all names that drivers give it.
 	driverNames [][]string
-	// writtenNames are the names in the NodeType.
+	// writtenNames are the names that the NodeType uses.
 	writtenNames []string
-	// gpus by index; nil: the GPU is whole.
+	// gpus has the layout of each GPU by its index; nil: the GPU is not partitioned.
 	gpus []layout.Counts
 }
 
-// newNodeLayout reads the layout and refuses what no GPU of the model can be, or what the strategy does not allow.
+// newNodeLayout reads the layout of the NodeType. It refuses a layout that no GPU of the model can have, or that the strategy
+// does not allow.
 func newNodeLayout(r spec.Request, migSpec v1alpha1.MIGSpec, model catalogue.Model) (nodeLayout, error) {
 	out := nodeLayout{gpus: make([]layout.Counts, r.GPU.Count)}
 	if model.Geometry == nil {
@@ -62,28 +63,28 @@ func newNodeLayout(r spec.Request, migSpec v1alpha1.MIGSpec, model catalogue.Mod
 	return out, nil
 }
 
-// layoutParent of the presentation that has the layout.
+// layoutParent returns the field of the presentation that has the layout: mig or dra.
 func layoutParent(r spec.Request) string { return strings.ToLower(string(r.GPU.Presentation.Mode)) }
 
-// readProfiles counts the profiles of an entry. Names that drivers give the same profile are accepted.
-func (c *nodeLayout) readProfiles(field string, profiles map[string]int32, model catalogue.Model) (layout.Counts, error) {
-	counts := make(layout.Counts, len(c.names))
+// readProfiles counts the profiles of an entry. It accepts every name that a driver gives a profile.
+func (l *nodeLayout) readProfiles(field string, profiles map[string]int32, model catalogue.Model) (layout.Counts, error) {
+	counts := make(layout.Counts, len(l.names))
 	for _, writtenNames := range slices.Sorted(maps.Keys(profiles)) {
 		name, err := layout.ParseProfileName(writtenNames)
 		if err != nil {
-			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/profile-name", "%v; %s has %s", err, model.Name, strings.Join(c.names, ", "))
+			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/profile-name", "%v; %s has %s", err, model.Name, strings.Join(l.names, ", "))
 		}
 		if !name.IsGPUInstance() {
 			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/compute-instance", "%s is a part of a GPU instance, which is never advertised: ask for %dg.%dgb", writtenNames, name.Slices, name.GiB)
 		}
-		at := slices.IndexFunc(c.driverNames, func(driverNames []string) bool { return slices.Contains(driverNames, name.String()) })
+		at := slices.IndexFunc(l.driverNames, func(driverNames []string) bool { return slices.Contains(driverNames, name.String()) })
 		if at < 0 {
-			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/profile", "%s has no profile %s; it has %s", model.Name, writtenNames, strings.Join(c.names, ", "))
+			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/profile", "%s has no profile %s; it has %s", model.Name, writtenNames, strings.Join(l.names, ", "))
 		}
 		if profiles[writtenNames] < 1 {
 			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/profile-count", "%s is %d: say how many of them each GPU has, or remove it", writtenNames, profiles[writtenNames])
 		}
-		c.names[at], c.writtenNames = name.String(), append(c.writtenNames, name.String())
+		l.names[at], l.writtenNames = name.String(), append(l.writtenNames, name.String())
 		counts[at] += int(profiles[writtenNames])
 	}
 	if counts.Total() == 0 {
@@ -92,25 +93,25 @@ func (c *nodeLayout) readProfiles(field string, profiles map[string]int32, model
 	return counts, nil
 }
 
-// check refuses what one GPU cannot be, or its driver cannot make.
-func (c *nodeLayout) check(field string, counts layout.Counts, model catalogue.Model, driver string) error {
-	if err := c.checkPlacement(field, counts, model); err != nil {
+// check refuses a layout that one GPU cannot have, or that its driver cannot create.
+func (l *nodeLayout) check(field string, counts layout.Counts, model catalogue.Model, driver string) error {
+	if err := l.checkPlacement(field, counts, model); err != nil {
 		return err
 	}
-	if err := c.checkGraphics(field, counts, model); err != nil {
+	if err := l.checkGraphics(field, counts, model); err != nil {
 		return err
 	}
-	return c.checkDriver(field, counts, model, driver)
+	return l.checkDriver(field, counts, model, driver)
 }
 
-// checkPlacement refuses what does not fit on one GPU.
-func (c *nodeLayout) checkPlacement(field string, counts layout.Counts, model catalogue.Model) error {
+// checkPlacement refuses a layout that does not fit on one GPU.
+func (l *nodeLayout) checkPlacement(field string, counts layout.Counts, model catalogue.Model) error {
 	_, err := layout.Place(*model.Geometry, counts)
 	var impossible *layout.ImpossibleError
 	if errors.As(err, &impossible) {
-		message := fmt.Sprintf("%s does not fit on one %s: %s. Of these fits %s", counts.Format(c.names), model.Name, impossible.Message, impossible.Largest.Format(c.names))
+		message := fmt.Sprintf("%s does not fit on one %s: %s. Of these fits %s", counts.Format(l.names), model.Name, impossible.Message, impossible.Largest.Format(l.names))
 		for i, near := range impossible.Nearby {
-			message += []string{"; near it are ", " and "}[min(i, 1)] + near.Format(c.names)
+			message += []string{"; near it are ", " and "}[min(i, 1)] + near.Format(l.names)
 		}
 		return spec.Invalid(spec.PresentationField(field+".profiles"), "mig/"+impossible.Rule, "%s", message)
 	}
@@ -120,16 +121,16 @@ func (c *nodeLayout) checkPlacement(field string, counts layout.Counts, model ca
 	return nil
 }
 
-// checkGraphics refuses instances with and without graphics on one GPU: whether that works is not documented.
-func (c *nodeLayout) checkGraphics(field string, counts layout.Counts, model catalogue.Model) error {
+// checkGraphics refuses instances with and without graphics on one GPU, because no document says whether that works.
+func (l *nodeLayout) checkGraphics(field string, counts layout.Counts, model catalogue.Model) error {
 	with, without := "", ""
 	for i, p := range model.Geometry.Profiles {
 		switch {
 		case counts[i] == 0:
 		case p.Graphics:
-			with = c.names[i]
+			with = l.names[i]
 		default:
-			without = c.names[i]
+			without = l.names[i]
 		}
 	}
 	if with != "" && without != "" {
@@ -138,18 +139,18 @@ func (c *nodeLayout) checkGraphics(field string, counts layout.Counts, model cat
 	return nil
 }
 
-// checkDriver refuses what the driver cannot make.
-func (c *nodeLayout) checkDriver(field string, counts layout.Counts, model catalogue.Model, driver string) error {
+// checkDriver refuses profiles, and combinations of profiles, that need a newer driver.
+func (l *nodeLayout) checkDriver(field string, counts layout.Counts, model catalogue.Model, driver string) error {
 	for i, p := range model.Geometry.Profiles {
 		if older, _ := spec.IsOlderVersion(driver, p.MinimumDriver); counts[i] > 0 && older {
-			return driverTooOld(field, c.names[i], p.MinimumDriver, driver)
+			return driverTooOld(field, l.names[i], p.MinimumDriver, driver)
 		}
 	}
 	for _, nameSets := range model.Geometry.Combinations {
 		has, names := true, []string(nil)
 		for i, p := range model.Geometry.Profiles {
 			if slices.Contains(nameSets.IDs, p.ID) {
-				has, names = has && counts[i] > 0, append(names, c.names[i])
+				has, names = has && counts[i] > 0, append(names, l.names[i])
 			}
 		}
 		if older, _ := spec.IsOlderVersion(driver, nameSets.MinimumDriver); has && older {
@@ -163,29 +164,30 @@ func driverTooOld(field, what, minimum, driver string) error {
 	return spec.Refuse(spec.PresentationField(field+".profiles"), v1alpha1.ReasonDriverTooOld, "mig/profile-driver", "%s needs driver %s or newer, and the OSImage's is %s", what, minimum, driver)
 }
 
-// assign gives the layout to the GPUs named, or to all.
-func (c *nodeLayout) assign(field string, gpus []int32, counts layout.Counts) error {
+// assign gives the layout to the GPUs with these indexes, or to all GPUs when there are none.
+func (l *nodeLayout) assign(field string, gpus []int32, counts layout.Counts) error {
 	if len(gpus) == 0 {
-		for i := range c.gpus {
+		for i := range l.gpus {
 			gpus = append(gpus, int32(i))
 		}
 	}
 	for _, g := range gpus {
-		if g < 0 || int(g) >= len(c.gpus) {
-			return spec.Invalid(spec.PresentationField(field+".gpus"), "mig/gpu-index", "it names GPU %d: gpus go from 0 to %d", g, len(c.gpus)-1)
+		if g < 0 || int(g) >= len(l.gpus) {
+			return spec.Invalid(spec.PresentationField(field+".gpus"), "mig/gpu-index", "it names GPU %d: gpus go from 0 to %d", g, len(l.gpus)-1)
 		}
-		if c.gpus[g] != nil {
+		if l.gpus[g] != nil {
 			return spec.Invalid(spec.PresentationField(field), "mig/gpu-twice", "it gives GPU %d a layout, and that GPU has one already: name each GPU once, and leave gpus out only in the sole entry", g)
 		}
-		c.gpus[g] = counts
+		l.gpus[g] = counts
 	}
 	return nil
 }
 
-// checkSingleStrategy says whether the strategy single allows it: every GPU is partitioned, and all instances are of one profile.
-func (c *nodeLayout) checkSingleStrategy() error {
+// checkSingleStrategy refuses a layout with which the device plugin of MIG strategy single advertises nothing: a GPU that is not
+// partitioned, or instances of different profiles.
+func (l *nodeLayout) checkSingleStrategy() error {
 	profile := -1
-	for g, counts := range c.gpus {
+	for g, counts := range l.gpus {
 		if counts == nil {
 			return spec.Invalid(spec.PresentationField("mig.strategy"), "mig/single", "it is single, and GPU %d has no layout: the device plugin then advertises no GPU at all; partition it too, or choose mixed", g)
 		}
@@ -194,7 +196,7 @@ func (c *nodeLayout) checkSingleStrategy() error {
 				continue
 			}
 			if profile >= 0 && profile != i {
-				return spec.Invalid(spec.PresentationField("mig.strategy"), "mig/single", "it is single, and mig.layout has %s and %s: the device plugin then advertises no GPU at all; use one profile on every GPU, or choose mixed", c.names[profile], c.names[i])
+				return spec.Invalid(spec.PresentationField("mig.strategy"), "mig/single", "it is single, and mig.layout has %s and %s: the device plugin then advertises no GPU at all; use one profile on every GPU, or choose mixed", l.names[profile], l.names[i])
 			}
 			profile = i
 		}
@@ -202,18 +204,19 @@ func (c *nodeLayout) checkSingleStrategy() error {
 	return nil
 }
 
-func (c *nodeLayout) instanceCount() int {
+func (l *nodeLayout) instanceCount() int {
 	out := 0
-	for _, counts := range c.gpus {
+	for _, counts := range l.gpus {
 		out += counts.Total()
 	}
 	return out
 }
 
-// checkProfileNames refuses names of profiles that no driver uses side by side: nvidia-mig-parted finds some of them on no GPU.
-func (c *nodeLayout) checkProfileNames(layoutParent string, model catalogue.Model) error {
+// checkProfileNames refuses names of profiles that no single driver uses. nvidia-mig-parted would not find some of them on any
+// GPU.
+func (l *nodeLayout) checkProfileNames(layoutParent string, model catalogue.Model) error {
 	nameSets := model.ProfileNameSets()
-	if len(c.writtenNames) == 0 || len(c.matchingNameSets(nameSets)) > 0 {
+	if len(l.writtenNames) == 0 || len(l.matchingNameSets(nameSets)) > 0 {
 		return nil
 	}
 	var all []string
@@ -221,31 +224,31 @@ func (c *nodeLayout) checkProfileNames(layoutParent string, model catalogue.Mode
 		all = append(all, strings.Join(names, ", "))
 	}
 	return spec.Invalid(spec.PresentationField(layoutParent+".layout"), "mig/profile-names", "it has %s, and no driver of %s has all of these profiles: they are %s; take the names of one driver, as nvidia-smi mig -lgip lists them",
-		c.profileList(), model.Name, strings.Join(all, " or "))
+		l.profileList(), model.Name, strings.Join(all, " or "))
 }
 
-// matchingNameSets are the drivers, by the names that they use, that know every name in the NodeType.
-func (c *nodeLayout) matchingNameSets(nameSets [][]string) [][]string {
+// matchingNameSets returns those of the sets of profile names, one for each driver, that have every name in the NodeType.
+func (l *nodeLayout) matchingNameSets(nameSets [][]string) [][]string {
 	var out [][]string
 	for _, names := range nameSets {
-		if !slices.ContainsFunc(c.writtenNames, func(name string) bool { return !slices.Contains(names, name) }) {
+		if !slices.ContainsFunc(l.writtenNames, func(name string) bool { return !slices.Contains(names, name) }) {
 			out = append(out, names)
 		}
 	}
 	return out
 }
 
-// nameWarnings tell of names that only some drivers give the profiles.
-func (c *nodeLayout) nameWarnings(model catalogue.Model) []v1alpha1.PlanWarning {
+// nameWarnings returns a warning when only some drivers know the names in the NodeType.
+func (l *nodeLayout) nameWarnings(model catalogue.Model) []v1alpha1.PlanWarning {
 	nameSets := model.ProfileNameSets()
-	if len(c.matchingNameSets(nameSets)) == len(nameSets) {
+	if len(l.matchingNameSets(nameSets)) == len(nameSets) {
 		return nil
 	}
 	return []v1alpha1.PlanWarning{{Rule: "unverified/mig-names", Message: "drivers disagree about the memory of " + model.Name + ", and so about the names of its profiles, of which the NodeType has " +
-		c.profileList() + ": compare with nvidia-smi mig -lgip on the first node, which cannot be partitioned when its driver has other names"}}
+		l.profileList() + ": compare with nvidia-smi mig -lgip on the first node, which cannot be partitioned when its driver has other names"}}
 }
 
-// profileList is the names in the NodeType, each once.
-func (c *nodeLayout) profileList() string {
-	return strings.Join(slices.Compact(slices.Sorted(slices.Values(c.writtenNames))), ", ")
+// profileList returns the names in the NodeType, each once, as a list for messages.
+func (l *nodeLayout) profileList() string {
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(l.writtenNames))), ", ")
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
-// ExpectedResource is a resource of the device plugin's. The hint is what to look at beside its pod.
+// ExpectedResource returns a resource that NVIDIA's device plugin advertises. The hint says what to look at on the node when the
+// plugin's pod runs.
 func ExpectedResource(name corev1.ResourceName, count int, hint string) v1alpha1.ExpectedResource {
 	return v1alpha1.ExpectedResource{
 		Name: name, Quantity: *resource.NewQuantity(int64(count), resource.DecimalSI), Waits: true,
@@ -22,7 +23,8 @@ func ExpectedResource(name corev1.ResourceName, count int, hint string) v1alpha1
 	}
 }
 
-// ExpectedGPULabels are the labels that feature discovery sets of whole GPUs, where it runs.
+// ExpectedGPULabels returns the labels that feature discovery sets for GPUs that are not partitioned. They are judged where
+// feature discovery runs.
 func ExpectedGPULabels(model catalogue.Model, count int32) []v1alpha1.ExpectedLabel {
 	const hint = "the GPUs are not those that were ordered. On the node: nvidia-smi -L"
 	return []v1alpha1.ExpectedLabel{
@@ -31,18 +33,20 @@ func ExpectedGPULabels(model catalogue.Model, count int32) []v1alpha1.ExpectedLa
 	}
 }
 
-// ExpectedGPUs is what the device plugin advertises of GPUs that are not partitioned.
+// ExpectedGPUs returns the resource that the device plugin advertises for GPUs that are not partitioned.
 func ExpectedGPUs(count int) v1alpha1.ExpectedResource {
 	return ExpectedResource(wellknown.NVIDIAGPU, count, "nvidia-smi -L; journalctl -k | grep -i xid")
 }
 
-// maxReplicas of one GPU, as MPS has it and the API.
+// maxReplicas is the largest number of pods that share a GPU, as MPS and the API have it.
 const maxReplicas = 48
 
-// sharingNames are the strategies' member of the plugin's configuration, and their value in the label that tells of them.
+// sharingNames has for each strategy its member of the plugin's configuration, and its value in the label by which feature
+// discovery reports it.
 var sharingNames = map[string][2]string{spec.SharingTimeSlicing: {"timeSlicing", "time-slicing"}, spec.SharingMPS: {"mps", "mps"}}
 
-// AddSharing lets several pods use one GPU: the device plugin advertises every GPU of the plan so many times.
+// AddSharing changes the plan so that several pods can use one GPU: the device plugin advertises every GPU as many times as the
+// NodeType says.
 func AddSharing(p *v1alpha1.NodePlan, sharing *v1alpha1.SharingSpec) error {
 	if sharing == nil {
 		return nil

@@ -1,19 +1,23 @@
-// Package nvidia is what presentations of NVIDIA GPUs share: what the image must have, where the driver comes from - the
-// image, packages at the first boot, or the vendor's operator in a pod - and what sets the mode of the GPUs: a unit before
-// kubelet starts, or the operator's managers after the node has joined, while the gate keeps pods away.
+// Package nvidia holds what all presentations of NVIDIA GPUs share. It checks what the image must have. It plans the driver,
+// which comes from the image, from packages at the first boot, or from NVIDIA's operator in a pod. And it plans what sets the
+// mode of the GPUs: a unit before kubelet starts, or the operator's managers after the node has joined, while the gate keeps
+// pods away.
 //
-// What can go wrong without anybody noticing, and what a plan does about it:
-//   - nouveau takes the GPU first: the image must blacklist it on the kernel command line, which also covers the initramfs.
-//   - On Ampere the MIG mode is kept in the GPU and survives a re-image. A GPU left in MIG mode without instances is
-//     still counted by a device plugin with MIG strategy none. From Hopper on the mode is gone after every boot. So the
-//     mode of every GPU is set at every boot, by a unit that kubelet requires: a node whose GPUs have the wrong mode
-//     does not join. Where that takes a reset of the GPU, nvidia_drm must not hold it (NVIDIA/mig-parted#181).
-//   - On servers with NVSwitches CUDA fails with error 802 unless the fabric manager runs, while the node advertises
-//     every GPU. The fabric manager itself refuses a driver of another version; the unit requires it to run. Boards with
-//     NVLink 5 need InfiniBand modules besides, through which its subnet manager reaches the switches. Trays of a GB200 or
-//     GB300 rack have no fabric manager of their own; IMEX is run by the DRA driver's compute domains, and the image's own
-//     service is masked, unless the NodeType says otherwise.
-//   - Two drivers: an image with one is refused where packages or the operator bring another. Packages with a wildcard
-//     once brought a fabric manager of another branch, so each is written with its whole version.
-//   - A shared GPU looks like several: how often the plugin advertises it is named by a label and told to the plugin.
+// These failures are silent, and a plan prevents them:
+//
+//   - The nouveau driver takes a GPU before NVIDIA's driver does. The image must blacklist nouveau on the kernel command line,
+//     which also covers the initramfs.
+//   - On Ampere the MIG mode is kept in the GPU and survives a re-image. A device plugin with MIG strategy none still counts a
+//     GPU that was left in MIG mode without instances. From Hopper on the mode is lost at every boot. So a unit that kubelet
+//     requires sets the mode of every GPU at every boot, and a node whose GPUs have the wrong mode does not join. Where that
+//     needs a reset of the GPU, nvidia_drm must not hold the GPU (NVIDIA/mig-parted#181).
+//   - On servers with NVSwitches CUDA fails with error 802 unless the fabric manager runs, while the node advertises every
+//     GPU. The fabric manager refuses a driver of another version, so the unit requires that it runs. Boards with NVLink 5
+//     also need InfiniBand modules, through which the subnet manager reaches the switches. The trays of a GB200 or GB300 rack
+//     have no fabric manager. There the DRA driver's compute domains run IMEX and the service of the image is masked, unless
+//     the NodeType says otherwise.
+//   - Two drivers are installed. An image that has a driver is refused when packages or the operator bring another. A package
+//     name with a wildcard can bring a fabric manager of another branch, so each package is written with its full version.
+//   - A shared GPU looks like several GPUs. A node label names the configuration that says how often the device plugin
+//     advertises it.
 package nvidia

@@ -16,11 +16,11 @@ const (
 	imexUnit          = "nvidia-imex.service"
 )
 
-// NouveauBlacklistArgument keeps the free driver off the GPUs, in the initramfs too.
+// NouveauBlacklistArgument is the kernel argument that keeps the nouveau driver off the GPUs, in the initramfs too.
 const NouveauBlacklistArgument = "modprobe.blacklist=nouveau"
 
-// NodePlan plans a node whose GPUs get their mode from a script before kubelet starts. The mode is the script's lines, the
-// first of them a comment that says what it does. The expectation has the driver; what is advertised is up to the caller.
+// NodePlan returns the plan of a node on which a script sets the mode of the GPUs before kubelet starts. modeScript is the lines
+// of the script; the first is a comment that says what it does. The plan expects the driver; the caller adds what is advertised.
 func NodePlan(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePlan {
 	fabric := model.HasNVSwitch(r.GPU.Count)
 	units := []v1alpha1.SystemdUnit{{Name: "nvidia-persistenced.service"}}
@@ -51,8 +51,8 @@ func NodePlan(r spec.Request, model catalogue.Model, mode []string) v1alpha1.Nod
 	}
 }
 
-// OperatorPlan plans a node on which the vendor's operator installs the driver in a pod, after the node has joined. What is
-// advertised is up to the caller.
+// OperatorPlan returns the plan of a node on which NVIDIA's operator installs the driver in a pod, after the node has joined. The
+// caller adds what is advertised.
 func OperatorPlan(r spec.Request, model catalogue.Model, workload string) v1alpha1.NodePlan {
 	return v1alpha1.NodePlan{
 		KernelArguments: []string{NouveauBlacklistArgument},
@@ -64,7 +64,7 @@ func OperatorPlan(r spec.Request, model catalogue.Model, workload string) v1alph
 	}
 }
 
-// ExpectedDriverLabel expects the driver that was ordered, where feature discovery tells of it.
+// ExpectedDriverLabel returns the label by which feature discovery reports the driver that was ordered.
 func ExpectedDriverLabel(r spec.Request) v1alpha1.ExpectedLabel {
 	return v1alpha1.ExpectedLabel{
 		Check: "software/gpu-driver", Key: wellknown.LabelDriverVersion, Value: spec.UpstreamVersion(DriverVersion(r)),
@@ -72,19 +72,21 @@ func ExpectedDriverLabel(r spec.Request) v1alpha1.ExpectedLabel {
 	}
 }
 
-// InferredPlacementsWarning warns of partitions whose places follow from the model's relatives.
+// InferredPlacementsWarning returns the warning for a model whose MIG placements are inferred from related models.
 func InferredPlacementsWarning(model catalogue.Model) v1alpha1.PlanWarning {
 	return v1alpha1.PlanWarning{Rule: "unverified/mig-places", Message: "where the partitions of " + model.Name + " can sit is taken from GPUs of the same size class: compare with nvidia-smi mig -lgipp on the first node"}
 }
 
-// KeptMIGModeWarnings warns of a MIG mode that GPUs keep from an earlier installation, where nothing on the node turns it off.
-func KeptMIGModeWarnings(model catalogue.Model, then string) []v1alpha1.PlanWarning {
+// KeptMIGModeWarnings returns a warning when GPUs of the model can keep the MIG mode of an earlier installation and nothing on
+// the node turns it off. consequence says what happens then.
+func KeptMIGModeWarnings(model catalogue.Model, consequence string) []v1alpha1.PlanWarning {
 	if !model.HasPersistentMIGMode() {
 		return nil
 	}
-	return []v1alpha1.PlanWarning{{Rule: "unset/mig-mode", Message: model.Name + " keeps the MIG mode of an earlier installation, and nothing here turns it off: " + then}}
+	return []v1alpha1.PlanWarning{{Rule: "unset/mig-mode", Message: model.Name + " keeps the MIG mode of an earlier installation, and nothing here turns it off: " + consequence}}
 }
 
+// driverWarnings returns warnings about drivers and packages that may not suffice for the model.
 func driverWarnings(r spec.Request, model catalogue.Model) []v1alpha1.PlanWarning {
 	var out []v1alpha1.PlanWarning
 	if older, _ := spec.IsOlderVersion(DriverVersion(r), model.DocumentedDriver); older {
@@ -96,7 +98,8 @@ func driverWarnings(r spec.Request, model catalogue.Model) []v1alpha1.PlanWarnin
 	return out
 }
 
-// interconnectScript makes sure of what links the GPUs.
+// interconnectScript returns the lines that check the software which links the GPUs: the fabric manager runs where there are
+// NVSwitches, and IMEX of the image does not run where the DRA driver runs it.
 func interconnectScript(r spec.Request, model catalogue.Model) []string {
 	switch {
 	case model.HasNVSwitch(r.GPU.Count):
@@ -118,7 +121,7 @@ func interconnectScript(r spec.Request, model catalogue.Model) []string {
 	return nil
 }
 
-// UnpartitionedScript is the mode in which every GPU is whole, and makes sure of it.
+// UnpartitionedScript returns the lines that leave every GPU unpartitioned, and that fail when a GPU is partitioned or missing.
 func UnpartitionedScript(model catalogue.Model, count int32) []string {
 	if model.Geometry != nil {
 		return MIGDisabledScript()
@@ -134,13 +137,14 @@ func UnpartitionedScript(model catalogue.Model, count int32) []string {
 	}
 }
 
-// MIGDisabledScript is the mode in which every GPU is whole, and makes sure of it. On Ampere a new mode takes effect at a GPU reset
-// only, which nvidia-smi does itself unless something uses the GPU.
+// MIGDisabledScript returns the lines that turn the MIG mode off on every GPU, and that fail when it stays on. On Ampere a new
+// mode takes effect only after a reset of the GPU, which nvidia-smi does unless something uses the GPU.
 func MIGDisabledScript() []string {
 	return migModeScript("# Turn the MIG mode off on every GPU before kubelet starts. It outlives a re-image on some GPUs.", "0", "Disabled", "off")
 }
 
-// MIGEnabledScript is the mode in which GPUs are ready to be partitioned, and makes sure of it.
+// MIGEnabledScript returns the lines that turn the MIG mode on for every GPU, and that fail when it stays off. The DRA driver
+// then partitions the GPUs.
 func MIGEnabledScript() []string {
 	return migModeScript("# Turn the MIG mode on on every GPU before kubelet starts. The DRA driver partitions them.", "1", "Enabled", "on")
 }
@@ -162,8 +166,8 @@ func migModeScript(comment, mode, state, word string) []string {
 	}
 }
 
-// SetMIGManagerConfig has the operator's MIG manager apply a configuration of that name, after the node has joined and before it
-// is admitted.
+// SetMIGManagerConfig changes the plan so that the operator's MIG manager applies the named configuration, after the node has
+// joined and before it is admitted.
 func SetMIGManagerConfig(p *v1alpha1.NodePlan, name string) {
 	const key = wellknown.LabelMIGConfig
 	p.NodeLabels[key] = name
@@ -173,7 +177,7 @@ func SetMIGManagerConfig(p *v1alpha1.NodePlan, name string) {
 	}, ExpectedStateLabel(wellknown.LabelMIGConfigState, "kubectl logs of the pod nvidia-mig-manager on the node: its reason for failing is told there alone"))
 }
 
-// ExpectedStateLabel is the label by which one of the operator's managers tells how far it is.
+// ExpectedStateLabel returns the label by which one of the operator's managers reports its progress.
 func ExpectedStateLabel(key, hint string) v1alpha1.ExpectedLabel {
 	return v1alpha1.ExpectedLabel{Check: "label/" + key, Key: key, Value: "success", Passing: []string{"pending", "rebooting"}, Hint: hint}
 }

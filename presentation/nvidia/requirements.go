@@ -1,6 +1,7 @@
 package nvidia
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
-// maxGPUs of one server, as the API has it.
+// maxGPUs is the largest number of GPUs of one server, as the API has it.
 const maxGPUs = 64
 
 // CheckRequest returns the model of the GPUs. When the image or the driver cannot drive it, the error is a *spec.Refusal. kind is the
@@ -32,7 +33,7 @@ func CheckRequest(r spec.Request, kind string) (catalogue.Model, error) {
 	return model, CheckNouveau(r.Image)
 }
 
-// LookupModel finds the model, whatever the image has.
+// LookupModel returns the model of the GPUs without checking the image. The error is a *spec.Refusal.
 func LookupModel(r spec.Request) (catalogue.Model, error) {
 	model, err := catalogue.Lookup(r.GPU.Vendor, r.GPU.Model)
 	if err != nil {
@@ -44,7 +45,7 @@ func LookupModel(r spec.Request) (catalogue.Model, error) {
 	return model, nil
 }
 
-// CheckNouveau refuses an image in which the free driver takes the GPUs first.
+// CheckNouveau refuses an image in which the nouveau driver would take the GPUs before NVIDIA's driver does.
 func CheckNouveau(image v1alpha1.OSImageSpec) error {
 	if image.UserData != v1alpha1.UserDataIgnition && !isBlacklisted(image.KernelArguments, "nouveau") {
 		return spec.Refuse(spec.ImageField("kernelArguments"), v1alpha1.ReasonKernelArgumentMissing, "image/kernel-arguments", "%v do not keep nouveau off the GPUs, and user data cannot change the kernel's command line before it boots: bake in %s", image.KernelArguments, NouveauBlacklistArgument)
@@ -52,7 +53,8 @@ func CheckNouveau(image v1alpha1.OSImageSpec) error {
 	return nil
 }
 
-// CheckContainerToolkit refuses an image in which containers could not see GPUs that the device plugin gives them.
+// CheckContainerToolkit refuses an image without the container toolkit, because containers could not use the GPUs that the device
+// plugin gives them.
 func CheckContainerToolkit(r spec.Request) error {
 	if r.Image.Software.ContainerToolkit == "" && !IsDriverFromOperator(r) && !HasDriverPackage(r, "nvidia-container-toolkit") {
 		return spec.Invalid(spec.ImageField("software.containerToolkit"), "image/container-toolkit", "it is empty: without the NVIDIA container toolkit containers cannot see the GPUs; bake it in and name its version")
@@ -60,7 +62,7 @@ func CheckContainerToolkit(r spec.Request) error {
 	return nil
 }
 
-// checkFabric refuses companions of another version than the driver's, and an IMEX that the model has not.
+// checkFabric refuses a fabric manager or an IMEX whose version is not the driver's, and an IMEX that the model does not have.
 func checkFabric(r spec.Request, model catalogue.Model) error {
 	software, driver := r.Image.Software, DriverVersion(r)
 	if v := software.FabricManager; v != "" && model.HasNVSwitch(r.GPU.Count) && !IsDriverFromOperator(r) && !spec.IsSameVersion(v, driver) {
@@ -78,7 +80,8 @@ func checkFabric(r spec.Request, model catalogue.Model) error {
 	return nil
 }
 
-// isBlacklisted knows the arguments of modprobe, of the kernel and of dracut; each takes a list.
+// isBlacklisted returns true when the kernel arguments keep the module from being loaded. It knows the arguments of modprobe, of
+// the kernel and of dracut, each of which takes a list.
 func isBlacklisted(arguments []string, module string) bool {
 	for _, a := range arguments {
 		key, list, ok := strings.Cut(a, "=")
@@ -95,7 +98,8 @@ func isBlacklisted(arguments []string, module string) bool {
 	return false
 }
 
-// DriverVersion is the version of the driver that will run, wherever it comes from.
+// DriverVersion returns the version of the driver that will run, whether it comes from the image, from packages or from the
+// operator.
 func DriverVersion(r spec.Request) string {
 	if IsDriverFromImage(r) {
 		if d := r.Image.Software.GPUDriver; d != nil {
@@ -106,17 +110,18 @@ func DriverVersion(r spec.Request) string {
 	return r.GPU.Driver.Version
 }
 
-// IsDriverFromImage says whether the driver is baked into the image.
+// IsDriverFromImage returns true when the driver is baked into the image.
 func IsDriverFromImage(r spec.Request) bool {
 	return r.GPU.Driver.Source == "" || r.GPU.Driver.Source == v1alpha1.DriverFromImage
 }
 
-// IsDriverFromOperator says whether the vendor's operator installs the driver, in a pod.
+// IsDriverFromOperator returns true when NVIDIA's operator installs the driver, in a pod.
 func IsDriverFromOperator(r spec.Request) bool {
 	return r.GPU.Driver.Source == v1alpha1.DriverFromOperator
 }
 
-// checkDriver refuses a driver that does not run the model. kind is what the image must have baked in.
+// checkDriver refuses a driver that cannot drive the model. kind is the kind of driver that the image must have when the driver
+// is baked in.
 func checkDriver(r spec.Request, model catalogue.Model, kind string) error {
 	if IsDriverFromImage(r) {
 		if err := checkImageDriver(r.Image.Software.GPUDriver, model, kind); err != nil {
@@ -142,12 +147,9 @@ func checkImageDriver(driver *v1alpha1.GPUDriverSoftware, model catalogue.Model,
 	if driver.Vendor != model.Vendor {
 		return spec.Refuse(spec.ImageField("software.gpuDriver.vendor"), v1alpha1.ReasonDriverMissing, "image/driver-vendor", "it is %s, and %s needs a driver of vendor %s", driver.Vendor, model.Name, model.Vendor)
 	}
-	hasPackage := driver.Kind
-	if hasPackage == "" {
-		hasPackage = spec.DriverKindGPU
-	}
-	if hasPackage != kind {
-		return spec.Refuse(spec.ImageField("software.gpuDriver.kind"), v1alpha1.ReasonDriverMissing, "image/driver-kind", "it is %s, and the presentation needs %s: they are different drivers; use an image with that one", hasPackage, kind)
+	imageKind := cmp.Or(driver.Kind, spec.DriverKindGPU)
+	if imageKind != kind {
+		return spec.Refuse(spec.ImageField("software.gpuDriver.kind"), v1alpha1.ReasonDriverMissing, "image/driver-kind", "it is %s, and the presentation needs %s: they are different drivers; use an image with that one", imageKind, kind)
 	}
 	return nil
 }
@@ -159,7 +161,8 @@ func orNewer(minimum string) string {
 	return ", " + minimum + " or newer"
 }
 
-// checkKernelModules refuses kernel modules that do not drive the model. The operator chooses the right ones unless it is told.
+// checkKernelModules refuses kernel modules that cannot drive the model. The operator chooses the right ones unless the NodeType
+// names a kind.
 func checkKernelModules(r spec.Request, model catalogue.Model) error {
 	kind := r.GPU.Driver.KernelModule
 	if IsDriverFromImage(r) {
@@ -175,14 +178,15 @@ func checkKernelModules(r spec.Request, model catalogue.Model) error {
 	return spec.Invalid(field, "image/kernel-module", "it does not say which kernel modules are installed, and only the open ones drive %s: make sure, and write Open", model.Name)
 }
 
-// companionPackages are packages whose version must be the driver's: they refuse another one, or worse.
+// companionPackages are parts of the names of packages whose version must be the driver's. Some of them refuse another driver,
+// and others fail silently.
 var companionPackages = []string{"fabricmanager", "imex", "nscq", "nvsdm"}
 
 func isCompanionPackage(name string) bool {
 	return slices.ContainsFunc(companionPackages, func(c string) bool { return strings.Contains(name, c) })
 }
 
-// checkPackages refuses packages that would install something else than the version that nodes must show.
+// checkPackages refuses packages that would install another driver version than the one that the node is expected to report.
 func checkPackages(r spec.Request, model catalogue.Model) error {
 	if r.GPU.Driver.Source != v1alpha1.DriverFromPackages {
 		return nil
@@ -207,21 +211,21 @@ func checkPackages(r spec.Request, model catalogue.Model) error {
 
 func packageField(i int) spec.Field { return spec.GPUField(fmt.Sprintf("driver.packages[%d]", i)) }
 
-// hasPackage says whether a package's name or version has the part.
+// hasPackage returns true when the name or the version of a package contains part.
 func hasPackage(packages []string, part string) bool {
 	return slices.ContainsFunc(packages, func(p string) bool { return strings.Contains(p, part) })
 }
 
-// HasDriverPackage says whether the driver comes from packages, and one of them is the named one.
+// HasDriverPackage returns true when the driver comes from packages, and one of them contains part.
 func HasDriverPackage(r spec.Request, part string) bool {
 	return r.GPU.Driver.Source == v1alpha1.DriverFromPackages && hasPackage(r.GPU.Driver.Packages, part)
 }
 
-// iommuArguments turn the IOMMU on, each on one vendor's CPUs; the other's ignore it.
+// iommuArguments turn the IOMMU on, one for Intel's CPUs and one for AMD's. Each CPU ignores the other argument.
 var iommuArguments = []string{"intel_iommu=on", "amd_iommu=on"}
 
-// IOMMUArguments is the kernel arguments of an image whose devices are given to virtual machines: those that it has, or both where
-// Ignition sets them. Arm servers have their IOMMU on.
+// IOMMUArguments returns the kernel arguments that turn the IOMMU on for devices of virtual machines: those that the image has,
+// or both where Ignition sets them. It returns none for Arm servers, whose IOMMU is always on.
 func IOMMUArguments(image v1alpha1.OSImageSpec) []string {
 	if image.Architecture == "arm64" {
 		return nil

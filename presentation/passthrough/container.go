@@ -7,7 +7,7 @@ import (
 	"github.com/ingot-dev/ingot/presentation/wellknown"
 )
 
-// Resolve plans whole GPUs for containers, each for one pod or shared by several. The error is a *spec.Refusal.
+// ResolveContainer plans unpartitioned GPUs for containers, each for one pod or shared by several. The error is a *spec.Refusal.
 func ResolveContainer(r spec.Request) (v1alpha1.NodePlan, error) {
 	model, err := nvidia.CheckRequest(r, spec.DriverKindGPU)
 	if err != nil {

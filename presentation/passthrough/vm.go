@@ -23,7 +23,7 @@ const (
 	graceDriver = "nvgrace_gpu_vfio_pci"
 )
 
-// Resolve plans whole GPUs for virtual machines. The error is a *spec.Refusal.
+// ResolveVM plans unpartitioned GPUs for virtual machines. The error is a *spec.Refusal.
 func ResolveVM(r spec.Request) (v1alpha1.NodePlan, error) {
 	passthroughSpec := r.GPU.Presentation.Passthrough
 	model, err := checkRequest(r, *passthroughSpec)
@@ -98,7 +98,8 @@ func checkAddresses(r spec.Request, addresses []string) error {
 	return nil
 }
 
-// IsPCIAddress says whether the text is a PCI address as sysfs writes it: domain, bus, device and function in lower-case hex.
+// IsPCIAddress returns true when the text is a PCI address as sysfs writes it: domain, bus, device and function in lower-case
+// hex.
 func IsPCIAddress(s string) bool {
 	const shape = "xxxx:xx:xx.f"
 	if len(s) != len(shape) {
@@ -145,7 +146,8 @@ func hostDevices(model catalogue.Model, name corev1.ResourceName) []v1alpha1.Per
 	return out
 }
 
-// bindScript is the mode in which every GPU of the model, or each that is named by address, is held for virtual machines.
+// bindScript returns the lines that bind every GPU of the model, or those with the given addresses, to the driver for virtual
+// machines.
 func bindScript(model catalogue.Model, count int32, driver string, addresses []string) []string {
 	devices := "/sys/bus/pci/devices/*"
 	if len(addresses) > 0 {

@@ -14,12 +14,12 @@ const (
 	griddUnit = "nvidia-gridd.service"
 	griddFile = "/etc/nvidia/gridd.conf"
 	tokenFile = "/etc/nvidia/ClientConfigToken/client_configuration_token.tok"
-	// TokenKey is the key of the Secret that has a guest's licence token.
+	// TokenKey is the key of the Secret's data that holds a guest's licence token.
 	TokenKey = "client_configuration_token.tok"
 )
 
-// resolveGuest plans a node whose GPUs are virtual. Without a licence they are slowed down and then refuse work, while the node
-// advertises them; so the node does not join before it has one.
+// resolveGuest plans a node whose GPUs are virtual. Without a licence a virtual GPU becomes slow and then refuses work, while the
+// node still advertises it. So the node does not join before every virtual GPU has a licence.
 func resolveGuest(r spec.Request, vgpuSpec v1alpha1.VGPUSpec) (v1alpha1.NodePlan, error) {
 	if vgpuSpec.Licence == nil {
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("vgpu.role"), "vgpu/licence", "it is Guest, and vgpu.licence is missing: name the Secret with the client configuration token")
@@ -60,7 +60,8 @@ func resolveGuest(r spec.Request, vgpuSpec v1alpha1.VGPUSpec) (v1alpha1.NodePlan
 	return p, nil
 }
 
-// licenceScript is the mode in which every GPU has its licence. A licence server answers within minutes, or not at all.
+// licenceScript returns the lines that wait until every GPU has its licence. They give up after five minutes: a licence server
+// answers within minutes or not at all.
 func licenceScript(count int32) []string {
 	return []string{
 		"# Wait for the licence of every virtual GPU before kubelet starts.",

@@ -22,11 +22,11 @@ import (
 const (
 	configFile = "/etc/nvidia-vgpu-dm/config.yaml"
 	configName = "ingot"
-	// minimumVFIOKernel is the kernel from which on NVIDIA's driver hands out virtual functions itself.
+	// minimumVFIOKernel is the oldest kernel with which NVIDIA's driver provides the virtual functions.
 	minimumVFIOKernel = "6.8"
 )
 
-// Resolve plans a host or a guest. The error is a *spec.Refusal.
+// Resolve plans a host of virtual GPUs or a guest that has some. The error is a *spec.Refusal.
 func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 	vgpuSpec := r.GPU.Presentation.VGPU
 	switch {
@@ -88,7 +88,8 @@ func checkHost(r spec.Request) (catalogue.Model, error) {
 	return model, nvidia.CheckIOMMU(r.Image)
 }
 
-// namePrefix is how the vGPU manager begins the names of types: older GPUs kept the older word, in some releases.
+// namePrefix returns the word with which the vGPU manager begins the names of types. Some releases use an older word for older
+// GPUs.
 func namePrefix(vgpuSpec v1alpha1.VGPUSpec, model catalogue.Model) (string, error) {
 	if vgpuSpec.NamePrefix == "" && model.Architecture == catalogue.Turing {
 		return "", spec.Invalid(spec.PresentationField("vgpu.namePrefix"), "vgpu/name-prefix", "it is missing, and releases of the vGPU manager call the types of %s NVIDIA or GRID: set it to what yours writes in /sys/class/mdev_bus/*/mdev_supported_types/*/name", model.Name)
@@ -99,7 +100,8 @@ func namePrefix(vgpuSpec v1alpha1.VGPUSpec, model catalogue.Model) (string, erro
 	return vgpuSpec.NamePrefix, nil
 }
 
-// selectFramework is the kernel's way to make virtual GPUs, where it is certain.
+// selectFramework returns the framework by which the kernel makes virtual GPUs. It refuses a NodeType that leaves the framework
+// open where the kernel does not decide it.
 func selectFramework(r spec.Request, vgpuSpec v1alpha1.VGPUSpec, model catalogue.Model) (string, error) {
 	if model.Architecture == catalogue.Turing {
 		if vgpuSpec.Framework == spec.VGPUFrameworkVendorVFIO {
@@ -125,7 +127,7 @@ func selectFramework(r spec.Request, vgpuSpec v1alpha1.VGPUSpec, model catalogue
 	return spec.VGPUFrameworkVendorVFIO, nil
 }
 
-// checkAmpereFramework asks for what does not follow from the kernel.
+// checkAmpereFramework refuses a NodeType without a framework: for Ampere GPUs the release of the kernel does not decide it.
 func checkAmpereFramework(r spec.Request, vgpuSpec v1alpha1.VGPUSpec, model catalogue.Model) error {
 	if vgpuSpec.Framework != "" {
 		return nil
@@ -133,7 +135,8 @@ func checkAmpereFramework(r spec.Request, vgpuSpec v1alpha1.VGPUSpec, model cata
 	return spec.Invalid(spec.PresentationField("vgpu.framework"), "vgpu/framework", "it is missing, and some kernels from %s on have mediated devices for %s and some have not, while the OSImage's os.kernel is %s: set it to Mdev where /sys/class/mdev_bus lists the GPU, else to VendorVFIO", minimumVFIOKernel, model.Name, r.Image.OS.Kernel)
 }
 
-// hostPlan plans who makes the virtual GPUs, and when.
+// hostPlan returns the plan with the software that makes the virtual GPUs: a script before kubelet starts, or the operator's vGPU
+// device manager.
 func hostPlan(r spec.Request, model catalogue.Model, types []typeCount, framework string) (v1alpha1.NodePlan, error) {
 	if framework == spec.VGPUFrameworkVendorVFIO {
 		return virtualFunctionPlan(r, model, types)
@@ -155,7 +158,7 @@ func hostPlan(r spec.Request, model catalogue.Model, types []typeCount, framewor
 	return p, nil
 }
 
-// virtualFunctionPlan plans virtual functions of NVIDIA's driver's own.
+// virtualFunctionPlan returns the plan of a host whose virtual functions NVIDIA's driver provides.
 func virtualFunctionPlan(r spec.Request, model catalogue.Model, types []typeCount) (v1alpha1.NodePlan, error) {
 	if nvidia.IsDriverFromOperator(r) {
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.GPUField("driver.source"), "vgpu/vendor-vfio", "it is Operator, and its vGPU device manager makes mediated devices only, which %s does not have with kernel %s: bake the vGPU manager into the image, or use an older kernel", model.Name, r.Image.OS.Kernel)
@@ -168,7 +171,7 @@ func virtualFunctionPlan(r spec.Request, model catalogue.Model, types []typeCoun
 	return p, nil
 }
 
-// imagePlan plans a host whose vGPU manager is in the image.
+// imagePlan returns the plan of a host whose image has the vGPU manager.
 func imagePlan(r spec.Request, model catalogue.Model, mode []string) v1alpha1.NodePlan {
 	units := []v1alpha1.SystemdUnit{{Name: "nvidia-vgpud.service"}, {Name: "nvidia-vgpu-mgr.service"}}
 	file, unit := gpumode.FileAndUnit(mode, units...)
@@ -187,6 +190,7 @@ func imagePlan(r spec.Request, model catalogue.Model, mode []string) v1alpha1.No
 	}
 }
 
+// permittedHostDevices returns the entries of KubeVirt's permittedHostDevices for one type.
 func permittedHostDevices(model catalogue.Model, mdevName string, name corev1.ResourceName, framework string) []v1alpha1.PermittedHostDevice {
 	if framework == spec.VGPUFrameworkMdev {
 		return []v1alpha1.PermittedHostDevice{{MdevName: mdevName, ResourceName: string(name), External: true}}
@@ -198,7 +202,7 @@ func permittedHostDevices(model catalogue.Model, mdevName string, name corev1.Re
 	return out
 }
 
-// configuration is a configuration of the vGPU device manager, version v1, of that name.
+// configuration returns a configuration of the vGPU device manager, version v1, with the given name.
 func configuration(name string, types []typeCount) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "version: v1\n%s:\n  %s:\n  - devices: all\n    vgpu-devices:\n", wellknown.VGPUConfigsKey, name)
@@ -208,13 +212,13 @@ func configuration(name string, types []typeCount) string {
 	return out.String()
 }
 
-// typeCount is so many virtual GPUs of a type on every GPU.
+// typeCount is a vGPU type and how many of it every GPU has.
 type typeCount struct {
 	catalogue.VGPUType
 	count int
 }
 
-// readTypes finds the types that are ordered, sorted by name, and refuses what does not fit on one GPU.
+// readTypes returns the types that the NodeType orders, sorted by name. It refuses types that do not fit on one GPU.
 func readTypes(ordered map[string]int32, model catalogue.Model) ([]typeCount, error) {
 	all := model.VGPUTypes()
 	var out []typeCount
@@ -245,6 +249,7 @@ func typeNames(types []catalogue.VGPUType) string {
 	return strings.Join(names, ", ")
 }
 
+// checkTypes refuses types that cannot share a GPU.
 func checkTypes(types []typeCount, model catalogue.Model) error {
 	first, total := types[0], 0
 	instances := make(layout.Counts, 0)
@@ -276,7 +281,7 @@ func checkTypes(types []typeCount, model catalogue.Model) error {
 
 const enableSRIOV = "/usr/lib/nvidia/sriov-manage -e ALL"
 
-// mediatedDeviceScript is the mode in which every GPU has its mediated devices.
+// mediatedDeviceScript returns the lines that make the mediated devices of every GPU.
 func mediatedDeviceScript(model catalogue.Model, types []typeCount) []string {
 	lines := scriptStart(model, types)
 	if model.Architecture != catalogue.Turing {
@@ -288,7 +293,8 @@ func mediatedDeviceScript(model catalogue.Model, types []typeCount) []string {
 	)
 }
 
-// scriptStart begins with what the script does, and turns the MIG mode off where the GPU is shared in time.
+// scriptStart returns the comment that says what the script does, and the lines that turn the MIG mode off where pods share the
+// GPU in time.
 func scriptStart(model catalogue.Model, types []typeCount) []string {
 	lines := []string{"# Make the virtual GPUs before kubelet starts. They are gone after every boot."}
 	if model.Geometry != nil && types[0].Slices == 0 {
@@ -297,7 +303,7 @@ func scriptStart(model catalogue.Model, types []typeCount) []string {
 	return lines
 }
 
-// virtualFunctionScript is the mode in which so many virtual functions of every GPU have a type.
+// virtualFunctionScript returns the lines that set the type of as many virtual functions of every GPU as were ordered.
 func virtualFunctionScript(model catalogue.Model, count int32, t typeCount) []string {
 	var ids []string
 	for _, id := range model.PCIDevices {

@@ -13,7 +13,7 @@ const (
 
 // Node labels that NVIDIA's software obeys.
 const (
-	// LabelWorkloadConfig tells NVIDIA's operator what the GPUs of the node are for: one of the Workload constants.
+	// LabelWorkloadConfig says what the GPUs of the node are for: one of the Workload constants.
 	LabelWorkloadConfig = "nvidia.com/gpu.workload.config"
 	// LabelDevicePluginConfig names the device plugin's configuration for the node.
 	LabelDevicePluginConfig = "nvidia.com/device-plugin.config"

@@ -1,5 +1,5 @@
-// Package layout decides whether a GPU can be cut into the GPU instances that are asked for, and where each of them sits.
+// Package layout decides whether a GPU can have the requested GPU instances, and where each of them is placed.
 //
-// A layout is valid when every instance finds a start of its profile so that no two overlap on the memory slices, and the
-// compute slices suffice. Counting slices is not enough: it misses that a profile starts at some slices only.
+// A layout is valid when every instance has a start that its profile allows, no two instances overlap on the memory slices, and
+// there are enough compute slices. Counting slices is not enough, because a profile can start at some slices only.
 package layout

@@ -9,14 +9,14 @@ import (
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 )
 
-// Counts is how many instances of each profile of a geometry one GPU has, in the order of the geometry's profiles.
+// Counts has the number of instances of each profile that one GPU has, in the order of the geometry's profiles.
 type Counts []int
 
-// Placement is an instance and where it sits.
+// Placement is the position of an instance on the GPU.
 type Placement struct {
-	// Profile is its index among the geometry's profiles.
+	// Profile is the index of the instance's profile among the geometry's.
 	Profile int
-	// Start is the memory slice at which it starts.
+	// Start is the first memory slice of the instance.
 	Start int
 }
 
@@ -24,34 +24,34 @@ type Placement struct {
 const (
 	// RuleInstances: a profile has more instances than one GPU can have.
 	RuleInstances = "instances"
-	// RuleMedia: more than one instance has media engines that one can have.
+	// RuleMedia: more instances have media engines than one GPU allows.
 	RuleMedia = "media-extension"
 	// RuleCompute: the instances need more compute slices than the GPU has.
 	RuleCompute = "compute-slices"
 	// RuleMemory: the instances need more memory slices than the GPU has.
 	RuleMemory = "memory-slices"
-	// RulePlacement: there are enough slices, and no choice of starts without an overlap.
+	// RulePlacement: there are enough slices, and no choice of starts avoids an overlap.
 	RulePlacement = "placement"
 )
 
-// ImpossibleError says which rule a layout breaks, and what would fit.
+// ImpossibleError says which rule a layout breaks, and which layouts would fit.
 type ImpossibleError struct {
 	// Rule that is broken.
 	Rule string
-	// Message says what was asked for and what the GPU has.
+	// Message says what was requested and what the GPU has.
 	Message string
-	// Largest is a part of what was asked for that fits, as large as there is.
+	// Largest is the largest part of the request that fits.
 	Largest Counts
-	// Nearby are up to two full layouts that are closest to what was asked for.
+	// Nearby are up to two full layouts that are closest to the request.
 	Nearby []Counts
 }
 
-// Error says the message and the rule.
+// Error returns the message and the rule.
 func (i *ImpossibleError) Error() string { return i.Message + " (rule " + i.Rule + ")" }
 
-// Place finds where the instances sit. They are ordered so that they can be created one after another, each at the lowest
-// start that is free for it: a large instance that were created first at its lowest start can block what comes later.
-// The error is an *Impossible.
+// Place returns the position of each instance. The order is that of creation: each instance is created at the lowest start that
+// is free for it. The order matters, because a large instance that is created first at its lowest start can block those that
+// follow. The error is an *ImpossibleError.
 func Place(g catalogue.Geometry, counts Counts) ([]Placement, error) {
 	if rule, message := brokenRule(g, counts); rule != "" {
 		return nil, newImpossibleError(g, counts, rule, message)
@@ -64,7 +64,7 @@ func Place(g catalogue.Geometry, counts Counts) ([]Placement, error) {
 	return placed, nil
 }
 
-// brokenRule tries the rules that need no search.
+// brokenRule checks the rules that need no search. It returns an empty rule when none is broken.
 func brokenRule(g catalogue.Geometry, counts Counts) (rule, message string) {
 	media, all, others, compute, memory := 0, 0, 0, 0, 0
 	for i, n := range counts {
@@ -96,7 +96,7 @@ func brokenRule(g catalogue.Geometry, counts Counts) (rule, message string) {
 	return "", ""
 }
 
-// placeRemaining tries every order; taken has a bit for each memory slice.
+// placeRemaining tries every order of the instances that are left. takenSlices has a bit for each memory slice.
 func placeRemaining(g catalogue.Geometry, left Counts, takenSlices uint64, placed []Placement) ([]Placement, bool) {
 	if len(placed) == cap(placed) {
 		return placed, true
@@ -129,7 +129,7 @@ func lowestFreeStart(p catalogue.Profile, takenSlices uint64) (int, bool) {
 
 func sliceMask(p catalogue.Profile, start int) uint64 { return (1<<p.MemorySlices - 1) << start }
 
-// Instances is how many there are.
+// Total returns the number of instances.
 func (m Counts) Total() int {
 	out := 0
 	for _, n := range m {
@@ -138,7 +138,7 @@ func (m Counts) Total() int {
 	return out
 }
 
-// Within says whether the other has every instance of this one.
+// IsWithin returns true when the other layout has at least as many instances of every profile.
 func (m Counts) IsWithin(other Counts) bool {
 	for i, n := range m {
 		if n > other[i] {
@@ -148,7 +148,7 @@ func (m Counts) IsWithin(other Counts) bool {
 	return true
 }
 
-// Format writes the multiset with the names of the profiles: {3g.40gb: 2, 1g.10gb: 1}.
+// Format writes the counts with the names of the profiles: {3g.40gb: 2, 1g.10gb: 1}.
 func (m Counts) Format(names []string) string {
 	var parts []string
 	for i, n := range m {
@@ -159,7 +159,7 @@ func (m Counts) Format(names []string) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// All returns every valid layout of a geometry, the empty one too, each once, in a fixed order.
+// All returns every valid layout of a geometry, including the empty one, each once and in a fixed order.
 func All(g catalogue.Geometry) []Counts {
 	seen := map[string]bool{}
 	var out []Counts
@@ -174,7 +174,7 @@ func All(g catalogue.Geometry) []Counts {
 	return out
 }
 
-// visitLayouts goes over the memory slices and starts each profile that may start there, or none.
+// visitLayouts goes through the memory slices. At each slice it starts every profile that may start there, and also no profile.
 func visitLayouts(g catalogue.Geometry, slice int, counts Counts, visit func(Counts)) {
 	if slice >= g.MemorySlices {
 		if rule, _ := brokenRule(g, counts); rule == "" {
@@ -222,7 +222,7 @@ func maximal(all []Counts) []Counts {
 	})
 }
 
-// maxNearby is how many nearby layouts are told.
+// maxNearby is the number of nearby layouts that an error names.
 const maxNearby = 2
 
 func newImpossibleError(g catalogue.Geometry, counts Counts, rule, message string) *ImpossibleError {
@@ -238,7 +238,7 @@ func newImpossibleError(g catalogue.Geometry, counts Counts, rule, message strin
 	return out
 }
 
-// largestPart is the part of what is wanted that takes most memory, then most compute.
+// largestPart returns the part of the request that takes most memory, and among equal ones most compute.
 func largestPart(g catalogue.Geometry, all []Counts, counts Counts) Counts {
 	best, bestMemory, bestCompute := make(Counts, len(counts)), 0, 0
 	for _, m := range all {
@@ -257,7 +257,7 @@ func largestPart(g catalogue.Geometry, all []Counts, counts Counts) Counts {
 	return best
 }
 
-// distance is how many memory slices belong to instances that one has and the other lacks.
+// distance returns the number of memory slices of the instances that only one of the two layouts has.
 func distance(g catalogue.Geometry, a, b Counts) int {
 	out := 0
 	for i := range a {

@@ -9,19 +9,19 @@ import (
 
 // ProfileName is the name of a MIG profile: 1g.10gb, 1g.10gb+me, 1c.2g.20gb, 1g.24gb-me (go-nvlib's grammar).
 type ProfileName struct {
-	// Compute slices of the compute instance; equal to Slices for a whole GPU instance.
+	// Compute slices of the compute instance; equal to Slices when the name is that of a GPU instance.
 	Compute int
-	// Slices of compute of the GPU instance.
+	// Slices of compute that the GPU instance has.
 	Slices int
 	// GiB of memory, rounded.
 	GiB int
 	// Attributes behind a plus sign: me, me.all, gfx.
 	Attributes []string
-	// Without is the attribute behind a minus sign: me.
+	// Excluded is the attribute behind a minus sign: me.
 	Excluded string
 }
 
-// ParseProfileName reads the name of a profile. The error says what a name looks like.
+// ParseProfileName reads the name of a profile. The error shows an example of a name.
 func ParseProfileName(s string) (ProfileName, error) {
 	n, ok := parseProfileName(s)
 	if !ok {
@@ -66,10 +66,11 @@ func number(s, unit string, into *int) bool {
 	return err == nil
 }
 
-// Whole says whether the name is that of a whole GPU instance. Parts of one are never advertised.
+// IsGPUInstance returns true when the name is that of a GPU instance. Compute instances, which are parts of one, are never
+// advertised.
 func (n ProfileName) IsGPUInstance() bool { return n.Compute == n.Slices }
 
-// String is the name as drivers write it.
+// String returns the name as drivers write it.
 func (n ProfileName) String() string {
 	out := fmt.Sprintf("%dg.%dgb", n.Slices, n.GiB)
 	if !n.IsGPUInstance() {

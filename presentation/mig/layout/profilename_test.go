@@ -3,7 +3,7 @@ package layout
 import "testing"
 
 func TestNamesOfProfilesAreReadAndWrittenAsDriversDo(t *testing.T) {
-	for in, counts := range map[string]ProfileName{
+	for in, want := range map[string]ProfileName{
 		"1g.10gb":        {Compute: 1, Slices: 1, GiB: 10},
 		"7g.141gb":       {Compute: 7, Slices: 7, GiB: 141},
 		"1g.10gb+me":     {Compute: 1, Slices: 1, GiB: 10, Attributes: []string{"me"}},
@@ -14,8 +14,8 @@ func TestNamesOfProfilesAreReadAndWrittenAsDriversDo(t *testing.T) {
 		"2c.4g.40gb+me":  {Compute: 2, Slices: 4, GiB: 40, Attributes: []string{"me"}},
 	} {
 		got, err := ParseProfileName(in)
-		if err != nil || got.String() != in || got.Compute != counts.Compute || got.Slices != counts.Slices || got.GiB != counts.GiB ||
-			len(got.Attributes) != len(counts.Attributes) || got.Excluded != counts.Excluded {
+		if err != nil || got.String() != in || got.Compute != want.Compute || got.Slices != want.Slices || got.GiB != want.GiB ||
+			len(got.Attributes) != len(want.Attributes) || got.Excluded != want.Excluded {
 			t.Errorf("%s is read as %+v (%v), written as %s", in, got, err, got)
 		}
 	}
