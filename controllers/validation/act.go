@@ -16,7 +16,7 @@ import (
 
 // act does what was decided about the gate.
 func (r *Reconciler) act(ctx context.Context, seen observation, decision verdict.Decision) error {
-	if decision.Gate == verdict.Keep {
+	if decision.Gate == verdict.KeepGate {
 		return nil
 	}
 	patch, err := taintPatch(seen.node, seen.nodeType.Gate.Key(), decision.Gate)
@@ -37,16 +37,16 @@ func (r *Reconciler) gateUnjudged(ctx context.Context, seen observation, m *v1al
 	if seen.node == nil || !seen.gateKnown || !verdict.MustPlaceGate(seen.input(r.Clock.Now(), m)) {
 		return nil
 	}
-	return r.act(ctx, seen, verdict.Decision{Gate: verdict.Place, Reason: seen.finding.reason})
+	return r.act(ctx, seen, verdict.Decision{Gate: verdict.PlaceGate, Reason: seen.finding.reason})
 }
 
 // taintPatch replaces the Node's taints. It holds for the very object that was judged: with another uid or
 // resourceVersion the API server answers with a conflict.
-func taintPatch(node *corev1.Node, key string, action verdict.Gate) ([]byte, error) {
+func taintPatch(node *corev1.Node, key string, action verdict.GateAction) ([]byte, error) {
 	taints := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool {
 		return t.Key == key && t.Effect == corev1.TaintEffectNoSchedule
 	})
-	if action == verdict.Place {
+	if action == verdict.PlaceGate {
 		taints = append(taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
 	}
 	patch, err := json.Marshal(map[string]any{

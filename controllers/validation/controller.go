@@ -71,7 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.act(ctx, seen, decision); err != nil {
 		return step.Retry(err).Result()
 	}
-	if machine.Status.Phase == v1alpha1.MachineJoining && decision.Gate == verdict.Keep && len(decision.Events) == 0 {
+	if machine.Status.Phase == v1alpha1.MachineJoining && decision.Gate == verdict.KeepGate && len(decision.Events) == 0 {
 		// The machine controller is about to write that the Node joined, which brings us back: two writers at once only
 		// cost one of them its request. The gate does not wait.
 		return step.Done().Result()
@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // written: most nodes are complete before. What has failed, and what concerns the gate, is told at once.
 func firstVerdictDelay(m *v1alpha1.Machine, d verdict.Decision, now time.Time) time.Duration {
 	at := len(m.Status.Timeline) - 1
-	if m.Status.Verdict != nil || d.Gate != verdict.Keep || len(d.Events) > 0 || d.Verdict.Result != v1alpha1.CheckWait ||
+	if m.Status.Verdict != nil || d.Gate != verdict.KeepGate || len(d.Events) > 0 || d.Verdict.Result != v1alpha1.CheckWait ||
 		at < 1 || m.Status.Timeline[at].Phase != v1alpha1.MachineValidating || m.Status.Timeline[at-1].Phase != v1alpha1.MachineJoining {
 		return 0
 	}

@@ -266,7 +266,7 @@ func readClass(ctx context.Context, c client.Client, name string) verdict.Device
 	case apierrors.IsNotFound(err):
 		return verdict.DeviceClass{Missing: true}
 	case err != nil:
-		return verdict.DeviceClass{Unread: err.Error()}
+		return verdict.DeviceClass{ReadError: err.Error()}
 	}
 	return verdict.DeviceClass{Selectors: verdict.Compile(&class)}
 }

@@ -18,8 +18,8 @@ func (r *Reconciler) write(ctx context.Context, m *v1alpha1.Machine, d verdict.D
 	after.Status.Verdict = &d.Verdict
 	step.SetCondition(&after.Status.Conditions, m.Generation, r.Clock.Now(), v1alpha1.ConditionValidated, d.Status, d.Reason, d.Message)
 	outcome := step.Done()
-	if d.Requeue > 0 {
-		outcome = step.Wait(d.Reason, d.Requeue)
+	if d.RequeueAfter > 0 {
+		outcome = step.Wait(d.Reason, d.RequeueAfter)
 	}
 	result, err := step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, m, after, d.Events, outcome)
 	if before := m.Status.Verdict; err == nil && (before == nil || before.Result != d.Verdict.Result) {

@@ -13,7 +13,7 @@ import (
 
 func TestWhatANewNodeStillLacksIsNotToldAtOnce(t *testing.T) {
 	joined := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	waits := verdict.Decision{Verdict: v1alpha1.Verdict{Result: v1alpha1.CheckWait}, Gate: verdict.Keep}
+	waits := verdict.Decision{Verdict: v1alpha1.Verdict{Result: v1alpha1.CheckWait}, Gate: verdict.KeepGate}
 	for _, c := range []struct {
 		name   string
 		change func(*v1alpha1.Machine, *verdict.Decision)
@@ -24,7 +24,7 @@ func TestWhatANewNodeStillLacksIsNotToldAtOnce(t *testing.T) {
 		{"it has waited long enough", func(*v1alpha1.Machine, *verdict.Decision) {}, lifecycle.JoinGracePeriod, 0},
 		{"it has failed", func(_ *v1alpha1.Machine, d *verdict.Decision) { d.Verdict.Result = v1alpha1.CheckFail }, 0, 0},
 		{"it passes", func(_ *v1alpha1.Machine, d *verdict.Decision) { d.Verdict.Result = v1alpha1.CheckPass }, 0, 0},
-		{"the gate is placed", func(_ *v1alpha1.Machine, d *verdict.Decision) { d.Gate = verdict.Place }, 0, 0},
+		{"the gate is placed", func(_ *v1alpha1.Machine, d *verdict.Decision) { d.Gate = verdict.PlaceGate }, 0, 0},
 		{"it was judged before", func(m *v1alpha1.Machine, _ *verdict.Decision) { m.Status.Verdict = &v1alpha1.Verdict{} }, 0, 0},
 		{"it comes back from Ready", func(m *v1alpha1.Machine, _ *verdict.Decision) { m.Status.Timeline[0].Phase = v1alpha1.MachineReady }, 0, 0},
 	} {

@@ -3,16 +3,19 @@ package verdict
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// Names of checks. Those of resources are resource/<name> and foreign/<name>; those of DRA are beside PrefixSlices.
+// The names of checks. The checks of resources are called resource/<name> and foreign/<name>. See PrefixSlices and
+// PrefixDeviceClass for the checks of dynamic resource allocation (DRA).
 const (
 	CheckProviderID = "identity/provider-id"
 	CheckSystemUUID = "identity/system-uuid"
@@ -20,34 +23,35 @@ const (
 	CheckBoot       = "boot/current"
 	CheckKernel     = "software/kernel"
 	CheckKubelet    = "software/kubelet"
-	// PrefixResource and PrefixForeign begin the checks of what must, and what must not, be advertised.
+	// PrefixResource begins the names of checks for resources that the node must advertise, PrefixForeign of those that it must
+	// not.
 	PrefixResource = "resource/"
 	PrefixForeign  = "foreign/"
 )
 
-// check looks at one thing. It returns no result where there is nothing to compare.
-type check func(Input) []v1alpha1.Check
+// checkFunc makes the checks of one kind. It returns none if there is nothing to compare.
+type checkFunc func(Input) []v1alpha1.Check
 
-// chain is every check in the order of importance: who the node is, whether its object is current, what runs on it,
-// what it advertises.
-var chain = []check{providerID, systemUUID, ready, boot, kernel, kubelet, labels, exact, cpu, memory, ephemeralStorage, published, deviceClasses, foreign, absent}
+// checkFuncs are ordered by importance: the identity of the node, whether its object is current, the software that it runs, the
+// resources that it advertises. The first check with the worst result becomes the message of the condition.
+var checkFuncs = []checkFunc{checkProviderID, checkSystemUUID, checkReady, checkBoot, checkKernel, checkKubelet, checkLabels, checkExactResources, checkCPU, checkMemory, checkEphemeralStorage, checkSlices, checkDeviceClasses, checkForeignResources, checkAbsentDrivers}
 
-func checks(in Input) []v1alpha1.Check {
-	in.inventory = takeInventory(in.Slices, in.Node)
+func runChecks(in Input) []v1alpha1.Check {
+	in.inventory = newInventory(in.Slices, in.Node)
 	var out []v1alpha1.Check
-	for _, c := range chain {
+	for _, c := range checkFuncs {
 		out = append(out, c(in)...)
 	}
-	distinguish(out)
-	soften(in, out)
-	harden(in, out)
-	explainWaiting(in, out)
+	numberDuplicates(out)
+	delayFailures(in, out)
+	failOverdue(in, out)
+	addGateHint(in, out)
 	return out
 }
 
-// distinguish numbers checks of the same name: two promises may speak of the same thing, and names are the keys of a list
-// in the API.
-func distinguish(all []v1alpha1.Check) {
+// numberDuplicates appends #2, #3 and so on to the names of later checks with the same name: two expectations may be about the
+// same thing, and names are the keys of a list in the API.
+func numberDuplicates(all []v1alpha1.Check) {
 	seen := map[string]int{}
 	for i, c := range all {
 		seen[c.Name]++
@@ -57,27 +61,29 @@ func distinguish(all []v1alpha1.Check) {
 	}
 }
 
-// soften turns failures into waiting while the node's object is not current: after a boot, kubelet may not have spoken
-// yet, and what its predecessor advertised is still there. Who the node is does not change by waiting.
-func soften(in Input, all []v1alpha1.Check) {
-	if current(in.Node) {
+// delayFailures turns failures into waiting while the Node object is not current. For example: a node boots again after
+// its configuration was changed from 16 shared replicas to 8 whole GPUs. Before kubelet's first report the Node object still
+// says nvidia.com/gpu: 16, which is more than expected. Without this the Machine would fail, although nothing is wrong. The identity of the node
+// fails at once, because it does not change by waiting, and so does a tenant without the API for ResourceSlices.
+func delayFailures(in Input, all []v1alpha1.Check) {
+	if isCurrent(in.Node) {
 		return
 	}
 	for i, c := range all {
-		if c.Result == v1alpha1.CheckFail && !strings.HasPrefix(c.Name, "identity/") && !unserved(in, c) {
+		if c.Result == v1alpha1.CheckFail && !strings.HasPrefix(c.Name, "identity/") && !isUnserved(in, c) {
 			all[i].Result = v1alpha1.CheckWait
 		}
 	}
 }
 
-// unserved says whether a check fails because the tenant's API knows no ResourceSlices, whatever the node does.
-func unserved(in Input, c v1alpha1.Check) bool {
+// isUnserved reports whether a check fails because the tenant's API server does not serve ResourceSlices.
+func isUnserved(in Input, c v1alpha1.Check) bool {
 	return !in.SlicesServed && strings.HasPrefix(c.Name, PrefixSlices)
 }
 
-// harden turns waiting into failure once the deadline has passed.
-func harden(in Input, all []v1alpha1.Check) {
-	if !overdue(in) {
+// failOverdue turns waiting into failure once the deadline has passed.
+func failOverdue(in Input, all []v1alpha1.Check) {
+	if !isOverdue(in) {
 		return
 	}
 	for i, c := range all {
@@ -87,14 +93,14 @@ func harden(in Input, all []v1alpha1.Check) {
 	}
 }
 
-func overdue(in Input) bool { return !in.Deadline.IsZero() && !in.Now.Before(in.Deadline) }
+func isOverdue(in Input) bool { return !in.Deadline.IsZero() && !in.Now.Before(in.Deadline) }
 
-// current says whether kubelet keeps the node's object up to date.
-func current(node *corev1.Node) bool {
-	return readiness(node).Status == corev1.ConditionTrue && node.Status.NodeInfo.BootID != ""
+// isCurrent reports whether kubelet keeps the Node object up to date.
+func isCurrent(node *corev1.Node) bool {
+	return readyCondition(node).Status == corev1.ConditionTrue && node.Status.NodeInfo.BootID != ""
 }
 
-func readiness(node *corev1.Node) corev1.NodeCondition {
+func readyCondition(node *corev1.Node) corev1.NodeCondition {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			return c
@@ -103,72 +109,73 @@ func readiness(node *corev1.Node) corev1.NodeCondition {
 	return corev1.NodeCondition{Status: corev1.ConditionUnknown, Message: "kubelet has not reported"}
 }
 
-func providerID(in Input) []v1alpha1.Check {
-	return one(compare(CheckProviderID, in.Identity.ProviderID, in.Node.Spec.ProviderID, in.Node.Spec.ProviderID == in.Identity.ProviderID,
+func checkProviderID(in Input) []v1alpha1.Check {
+	return single(newCheck(CheckProviderID, in.Identity.ProviderID, in.Node.Spec.ProviderID, in.Node.Spec.ProviderID == in.Identity.ProviderID,
 		"the Node was registered by another installation: on the node, providerID in /etc/kubernetes/kubelet.yaml; delete the Node object once that machine is off"))
 }
 
-func systemUUID(in Input) []v1alpha1.Check {
+func checkSystemUUID(in Input) []v1alpha1.Check {
 	if in.Identity.SystemUUID == "" {
 		return nil
 	}
 	seen := in.Node.Status.NodeInfo.SystemUUID
-	return one(compare(CheckSystemUUID, in.Identity.SystemUUID, seen, strings.EqualFold(seen, in.Identity.SystemUUID),
+	return single(newCheck(CheckSystemUUID, in.Identity.SystemUUID, seen, strings.EqualFold(seen, in.Identity.SystemUUID),
 		"the Node is not the server that was installed: two machines use the same credentials or disk"))
 }
 
-func ready(in Input) []v1alpha1.Check {
+func checkReady(in Input) []v1alpha1.Check {
 	c := v1alpha1.Check{Name: CheckReady, Result: v1alpha1.CheckPass, Expected: "True"}
-	r := readiness(in.Node)
+	r := readyCondition(in.Node)
 	c.Observed = string(r.Status)
 	if r.Status != corev1.ConditionTrue {
 		c.Result = v1alpha1.CheckWait
 		c.Hint = cmp.Or(v1alpha1.Truncate(r.Message, maxText), "kubectl describe node; on the node: journalctl -u kubelet")
 	}
-	return one(c)
+	return single(c)
 }
 
-// boot says which boot the verdict speaks of. Another boot starts a new verdict.
-func boot(in Input) []v1alpha1.Check {
+// checkBoot names the boot that the verdict is about. Another boot begins a new verdict.
+func checkBoot(in Input) []v1alpha1.Check {
 	id := in.Node.Status.NodeInfo.BootID
 	if id == "" {
-		return one(v1alpha1.Check{Name: CheckBoot, Result: v1alpha1.CheckWait, Expected: "a boot id", Hint: "kubelet has not reported which boot it is: journalctl -u kubelet on the node"})
+		return single(v1alpha1.Check{Name: CheckBoot, Result: v1alpha1.CheckWait, Expected: "a boot id", Hint: "kubelet has not reported which boot it is: journalctl -u kubelet on the node"})
 	}
-	return one(v1alpha1.Check{Name: CheckBoot, Result: v1alpha1.CheckPass, Expected: id, Observed: id})
+	return single(v1alpha1.Check{Name: CheckBoot, Result: v1alpha1.CheckPass, Expected: id, Observed: id})
 }
 
-func kernel(in Input) []v1alpha1.Check {
+func checkKernel(in Input) []v1alpha1.Check {
 	want, seen := in.Expectation.Kernel, in.Node.Status.NodeInfo.KernelVersion
 	if want == "" {
 		return nil
 	}
-	return one(compare(CheckKernel, want, seen, leads(want, seen),
+	return single(newCheck(CheckKernel, want, seen, hasVersionPrefix(want, seen),
 		"the kernel that runs is not the one that the OSImage names in os.kernel: the GPU driver was built for that one"))
 }
 
-// leads says whether a kernel release is the expected one or begins with its numbers: 6.1 leads 6.1.5-amd64, not 6.12.
-func leads(want, seen string) bool {
+// hasVersionPrefix reports whether the kernel release is the expected one or begins with its numbers: 6.1.5-amd64 has the prefix
+// 6.1, and 6.12 has not.
+func hasVersionPrefix(want, seen string) bool {
 	rest, ok := strings.CutPrefix(seen, want)
 	return ok && (rest == "" || !unicode.IsDigit(rune(rest[0])) || !unicode.IsDigit(rune(want[len(want)-1])))
 }
 
-func kubelet(in Input) []v1alpha1.Check {
+func checkKubelet(in Input) []v1alpha1.Check {
 	want, seen := in.Expectation.Kubelet, strings.TrimPrefix(in.Node.Status.NodeInfo.KubeletVersion, "v")
 	if want == "" {
 		return nil
 	}
-	return one(compare(CheckKubelet, want, seen, seen == want, "the kubelet that runs is not the one that the OSImage names in software.kubelet"))
+	return single(newCheck(CheckKubelet, want, seen, seen == want, "the kubelet that runs is not the one that the OSImage names in software.kubelet"))
 }
 
-// labels compares what vendors' software found, on clusters that run it.
-func labels(in Input) []v1alpha1.Check {
+// checkLabels compares the labels that the vendor's software sets, in clusters that run it.
+func checkLabels(in Input) []v1alpha1.Check {
 	var out []v1alpha1.Check
 	for _, l := range in.Expectation.Labels {
 		seen, ok := in.Node.Labels[l.Key]
 		if !ok {
 			continue
 		}
-		c := compare(l.Check, l.Value, seen, seen == l.Value, l.Hint)
+		c := newCheck(l.Check, l.Value, seen, seen == l.Value, l.Hint)
 		if slices.Contains(l.Passing, seen) {
 			c.Result = v1alpha1.CheckWait
 		}
@@ -181,8 +188,8 @@ func labels(in Input) []v1alpha1.Check {
 // the verdict is stored in the management cluster.
 const maxText = 203
 
-// compare fails on a difference, and waits for what was not reported yet.
-func compare(name, expected, observed string, equal bool, hint string) v1alpha1.Check {
+// newCheck returns a check that passes if the values are equal, waits if nothing is observed yet, and fails otherwise.
+func newCheck(name, expected, observed string, equal bool, hint string) v1alpha1.Check {
 	c := v1alpha1.Check{Name: name, Result: v1alpha1.CheckPass, Expected: expected, Observed: v1alpha1.Truncate(observed, maxText)}
 	if equal {
 		return c
@@ -194,24 +201,119 @@ func compare(name, expected, observed string, equal bool, hint string) v1alpha1.
 	return c
 }
 
-func one(c v1alpha1.Check) []v1alpha1.Check { return []v1alpha1.Check{c} }
+func single(c v1alpha1.Check) []v1alpha1.Check { return []v1alpha1.Check{c} }
 
-// explainWaiting tells, where a resource or a driver's slices are missing or the network is not up, which of the tenant's
-// DaemonSets the gate itself keeps off the node. Where else to look is of no use before those run.
-func explainWaiting(in Input, all []v1alpha1.Check) {
-	blocked := keptOff(in.DaemonSets, in.Node, in.Gate)
-	i := slices.IndexFunc(all, needsPod)
-	if len(blocked) == 0 || i < 0 || !gated(in.Node, in.Gate) {
-		return
+// checkExactResources compares the resources whose capacity and allocatable must both equal the expectation. Capacity counts all
+// devices, allocatable only the healthy ones.
+func checkExactResources(in Input) []v1alpha1.Check {
+	var out []v1alpha1.Check
+	for _, r := range in.Expectation.Resources {
+		out = append(out, exactResourceCheck(in.Node, r))
 	}
-	all[i].Hint = fmt.Sprintf("DaemonSets that fit this node and do not tolerate the gate %s, so that they cannot run: %s: add the toleration to those that the node needs",
-		in.Gate, few(blocked))
+	return out
 }
 
-// needsPod says whether a check may not pass because a pod does not run. A driver that publishes anything runs.
-func needsPod(c v1alpha1.Check) bool {
-	if c.Result == v1alpha1.CheckPass {
-		return false
+func exactResourceCheck(node *corev1.Node, r v1alpha1.ExpectedResource) v1alpha1.Check {
+	capacity, reported := node.Status.Capacity[r.Name]
+	allocatable := node.Status.Allocatable[r.Name]
+	c := v1alpha1.Check{Name: PrefixResource + string(r.Name), Result: v1alpha1.CheckPass, Expected: r.Quantity.String(), Observed: capacity.String()}
+	if capacity.Cmp(allocatable) != 0 {
+		c.Observed = fmt.Sprintf("capacity %s, allocatable %s", capacity.String(), allocatable.String())
 	}
-	return c.Name == CheckReady || strings.HasPrefix(c.Name, PrefixResource) || strings.HasPrefix(c.Name, PrefixSlices) && c.Observed == ""
+	lower := capacity.Cmp(r.Quantity) < 0 || allocatable.Cmp(r.Quantity) < 0
+	higher := capacity.Cmp(r.Quantity) > 0 || allocatable.Cmp(r.Quantity) > 0
+	switch {
+	case higher:
+		c.Result, c.Hint = v1alpha1.CheckFail, "the node advertises more than was promised: correct NodeType.spec, or what advertises it; "+r.Hint
+	case lower && (r.Waits || !reported):
+		c.Result, c.Hint = v1alpha1.CheckWait, r.Hint
+	case lower:
+		c.Result, c.Hint = v1alpha1.CheckFail, r.Hint
+	}
+	return c
+}
+
+func checkCPU(in Input) []v1alpha1.Check {
+	if in.Expectation.CPU == nil {
+		return nil
+	}
+	want := *in.Expectation.CPU
+	return single(capacityCheck(in.Node, corev1.ResourceCPU, want.String(), func(seen resource.Quantity) bool { return seen.Cmp(want) == 0 },
+		"a CPU is missing or more are there than promised: the host's inventory, its firmware settings (SMT) and NodeType.spec.resources.cpu"))
+}
+
+// checkMemory allows the firmware and the kernel to take 5%.
+func checkMemory(in Input) []v1alpha1.Check {
+	if in.Expectation.Memory == nil {
+		return nil
+	}
+	want := *in.Expectation.Memory
+	fits := func(seen resource.Quantity) bool {
+		// Divided first: 95% of very large quantities must not overflow.
+		return seen.Value() >= want.Value()-want.Value()/20 && seen.Cmp(want) <= 0
+	}
+	return single(capacityCheck(in.Node, corev1.ResourceMemory, "95% to 100% of "+want.String(), fits,
+		"a memory module is missing or more is there than promised: the host's inventory and NodeType.spec.resources.memory"))
+}
+
+func checkEphemeralStorage(in Input) []v1alpha1.Check {
+	if in.Expectation.EphemeralStorage == nil {
+		return nil
+	}
+	want := *in.Expectation.EphemeralStorage
+	return single(capacityCheck(in.Node, corev1.ResourceEphemeralStorage, "at least "+want.String(), func(seen resource.Quantity) bool { return seen.Cmp(want) >= 0 },
+		"the root file system is too small, or did not grow to its disk at the first boot: df -h / on the node"))
+}
+
+// capacityCheck compares a quantity that kubelet itself measures. It does not change after kubelet's first report, so a difference
+// fails at once.
+func capacityCheck(node *corev1.Node, name corev1.ResourceName, expected string, fits func(resource.Quantity) bool, hint string) v1alpha1.Check {
+	seen := node.Status.Capacity[name]
+	observed := ""
+	if !seen.IsZero() {
+		observed = seen.String()
+	}
+	return newCheck(PrefixResource+string(name), expected, observed, !seen.IsZero() && fits(seen), hint)
+}
+
+// checkForeignResources returns a check for each accelerator resource that is not expected. It passes if the quantity is 0,
+// because kubelet keeps the names of earlier plugins with 0 until the Node object is deleted.
+func checkForeignResources(in Input) []v1alpha1.Check {
+	names := map[corev1.ResourceName]bool{}
+	for _, list := range []corev1.ResourceList{in.Node.Status.Capacity, in.Node.Status.Allocatable} {
+		for name := range list {
+			if in.Expectation.IsForeign(name) {
+				names[name] = true
+			}
+		}
+	}
+	var out []v1alpha1.Check
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		out = append(out, foreignResourceCheck(in, name))
+	}
+	// Failures come first, so that the limit omits none of them before a check that passes.
+	slices.SortStableFunc(out, func(a, b v1alpha1.Check) int { return strings.Compare(string(a.Result), string(b.Result)) })
+	return out[:min(len(out), maxForeign)]
+}
+
+// maxForeign limits the foreign resources in a verdict, because an administrator of the tenant can add any number to a node.
+const maxForeign = 16
+
+func foreignResourceCheck(in Input, name corev1.ResourceName) v1alpha1.Check {
+	seen := in.Node.Status.Capacity[name]
+	if a := in.Node.Status.Allocatable[name]; a.Cmp(seen) > 0 {
+		seen = a
+	}
+	c := v1alpha1.Check{Name: PrefixForeign + string(name), Result: v1alpha1.CheckPass, Expected: "absent", Observed: seen.String()}
+	if seen.IsZero() {
+		c.Observed = "0, the residue of an earlier plugin"
+		return c
+	}
+	c.Result = v1alpha1.CheckFail
+	c.Hint = "the NodeType does not promise it: another vendor's or mode's plugin runs on the node, or the GPUs have another mode than ordered; promise it in NodeType.spec.resources if it is wanted"
+	if slices.ContainsFunc(in.Expectation.Slices, func(e v1alpha1.ExpectedSlices) bool { return vendor(e.Driver) == vendor(string(name)) }) {
+		c.Hint = "a DRA driver and the device plugin give away the same GPUs: keep the device plugin off this node" +
+			daemonSetsText(likelyDaemonSets(in, string(name), roleDevicePlugin)) + "; NVIDIA's operator does that by the label nvidia.com/gpu.deploy.device-plugin=false"
+	}
+	return c
 }

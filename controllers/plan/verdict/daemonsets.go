@@ -9,17 +9,19 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// Roles of a vendor's DaemonSets, as their names and images tell them.
+// The roles of a vendor's DaemonSets, as they occur in names and images.
 const (
 	roleDRA          = "dra"
 	roleDevicePlugin = "device-plugin"
 )
 
-// suspects names, as namespace/name, the DaemonSets that fit the node and whose names or images speak of the vendor of a
-// resource or driver, and of the role. It guesses, and serves messages only.
-func suspects(in Input, ofVendor, role string) []string {
+// likelyDaemonSets returns, as namespace/name, the DaemonSets that fit the node and whose name or image contains the role and the
+// vendor of the resource or driver. This is a guess for messages; no result depends on it.
+func likelyDaemonSets(in Input, ofVendor, role string) []string {
 	var out []string
 	for i := range in.DaemonSets {
 		set := &in.DaemonSets[i]
@@ -33,7 +35,7 @@ func suspects(in Input, ofVendor, role string) []string {
 			texts = append(texts, c.Image)
 		}
 		if slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, vendor(ofVendor)) }) &&
-			slices.ContainsFunc(texts, func(t string) bool { return speaksOf(t, role) }) {
+			slices.ContainsFunc(texts, func(t string) bool { return containsRole(t, role) }) {
 			out = append(out, set.Namespace+"/"+set.Name)
 		}
 	}
@@ -41,29 +43,29 @@ func suspects(in Input, ofVendor, role string) []string {
 	return out
 }
 
-// vendor is nvidia for the resource nvidia.com/gpu and the driver gpu.nvidia.com.
+// vendor returns the vendor of a resource or driver: nvidia for nvidia.com/gpu and for gpu.nvidia.com.
 func vendor(name string) string {
 	domain, _, _ := strings.Cut(name, "/")
 	labels := strings.Split(domain, ".")
 	return labels[max(0, len(labels)-2)]
 }
 
-// speaksOf: the role is there as words, so that hydra is no dra.
-func speaksOf(text, role string) bool {
+// containsRole reports whether the text contains the words of the role: hydra does not contain dra.
+func containsRole(text, role string) bool {
 	words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return strings.Contains("-"+strings.Join(words, "-")+"-", "-"+role+"-")
 }
 
-// named continues a sentence with names, a few of them.
-func named(sets []string) string {
+// daemonSetsText returns the names in brackets, to continue a sentence; empty if there are none.
+func daemonSetsText(sets []string) string {
 	if len(sets) == 0 {
 		return ""
 	}
-	return " (DaemonSet " + few(sets) + ")"
+	return " (DaemonSet " + joinNames(sets) + ")"
 }
 
-// few lists the first names, and how many more there are.
-func few(names []string) string {
+// joinNames lists the first names, and says how many are omitted.
+func joinNames(names []string) string {
 	const most = 5
 	if len(names) > most {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
@@ -71,14 +73,14 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// keptOff names, as namespace/name, the DaemonSets that would put a pod on the node if they tolerated the gate.
-func keptOff(sets []appsv1.DaemonSet, node *corev1.Node, gate string) []string {
+// blockedDaemonSets returns, as namespace/name, the DaemonSets that would run a pod on the node if they tolerated the gate.
+func blockedDaemonSets(sets []appsv1.DaemonSet, node *corev1.Node, gate string) []string {
 	var out []string
 	for i := range sets {
 		pod := corev1.Pod{Spec: sets[i].Spec.Template.Spec}
 		fits, err := nodeaffinity.GetRequiredNodeAffinity(&pod).Match(node)
 		// An affinity that cannot be parsed fits no node: the scheduler says the same.
-		if err == nil && fits && !tolerates(pod.Spec.Tolerations, gate) {
+		if err == nil && fits && !isTolerated(pod.Spec.Tolerations, gate) {
 			out = append(out, sets[i].Namespace+"/"+sets[i].Name)
 		}
 	}
@@ -86,8 +88,8 @@ func keptOff(sets []appsv1.DaemonSet, node *corev1.Node, gate string) []string {
 	return out
 }
 
-// tolerates says whether a toleration covers the gate, whose taint has no value and the effect NoSchedule.
-func tolerates(tolerations []corev1.Toleration, gate string) bool {
+// isTolerated reports whether one of the tolerations matches the gate, a taint without a value and with the effect NoSchedule.
+func isTolerated(tolerations []corev1.Toleration, gate string) bool {
 	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
 		switch {
 		case t.Effect != "" && t.Effect != corev1.TaintEffectNoSchedule:
@@ -100,4 +102,24 @@ func tolerates(tolerations []corev1.Toleration, gate string) bool {
 			return false
 		}
 	})
+}
+
+// addGateHint names the tenant's DaemonSets that the gate itself keeps off the node, in the first check that may not pass because
+// a pod does not run. It replaces the hint of that check, which does not help before these pods run.
+func addGateHint(in Input, all []v1alpha1.Check) {
+	blocked := blockedDaemonSets(in.DaemonSets, in.Node, in.Gate)
+	i := slices.IndexFunc(all, needsPod)
+	if len(blocked) == 0 || i < 0 || !hasGate(in.Node, in.Gate) {
+		return
+	}
+	all[i].Hint = fmt.Sprintf("DaemonSets that fit this node and do not tolerate the gate %s, so that they cannot run: %s: add the toleration to those that the node needs",
+		in.Gate, joinNames(blocked))
+}
+
+// needsPod reports whether a check may not pass because a pod does not run. A driver that publishes anything does run.
+func needsPod(c v1alpha1.Check) bool {
+	if c.Result == v1alpha1.CheckPass {
+		return false
+	}
+	return c.Name == CheckReady || strings.HasPrefix(c.Name, PrefixResource) || strings.HasPrefix(c.Name, PrefixSlices) && c.Observed == ""
 }

@@ -13,41 +13,41 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// PrefixDeviceClass begins the checks of the classes by which pods claim the devices: deviceclass/<name>.
+// PrefixDeviceClass begins the names of checks for the DeviceClasses by which pods claim devices: deviceclass/<name>.
 const PrefixDeviceClass = "deviceclass/"
 
-// Bounds on somebody else's expressions. The cost is Kubernetes' own unit: a million is a tenth of a second or so.
+// The limits of expressions, which the tenant writes. The cost is in the unit of Kubernetes: a million takes about 0.1 seconds.
 const (
 	maxExpression = resourcev1.CELSelectorExpressionMaxLength
 	maxSelectors  = resourcev1.DeviceSelectorsMaxSize
 	maxCost       = 5 * resourcev1.CELSelectorExpressionMaxCost
 )
 
-// DeviceClass is what was read of a DeviceClass of the tenant.
+// DeviceClass is the result of reading a DeviceClass of the tenant.
 type DeviceClass struct {
-	// Missing: there is none of that name.
+	// Missing is true if it does not exist.
 	Missing bool
-	// Unread says why it could not be read; empty: it was.
-	Unread string
-	// Selectors of the class, compiled.
+	// ReadError says why it could not be read; empty: it was read.
+	ReadError string
+	// Selectors are its compiled selectors.
 	Selectors Selectors
 }
 
-// Selectors are the compiled selectors of a DeviceClass. They do not change, and may be used from several goroutines.
+// Selectors are the compiled selectors of a DeviceClass. They are immutable and safe for concurrent use.
 type Selectors struct {
 	programs []cel.CompilationResult
-	// problem says why they select nothing; empty: they may.
+	// problem says why they cannot be evaluated; empty: they can.
 	problem string
 }
 
-// Compile compiles the selectors of a DeviceClass with the library that the scheduler uses. What cannot be compiled is
-// told by the check.
+// Compile compiles the selectors of a DeviceClass with the library that the scheduler uses. If that fails, the check of the class
+// says why.
 func Compile(class *resourcev1.DeviceClass) Selectors {
 	var out Selectors
 	if len(class.Spec.Selectors) > maxSelectors {
 		return Selectors{problem: fmt.Sprintf("it has more than %d selectors", maxSelectors)}
 	}
-	// All features on: a stored expression is compiled with every feature anyway, and the tenant's are not known.
+	// All features are enabled: the API server compiles stored expressions so, and the tenant's feature gates are not known.
 	compiler := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
 	for i, s := range class.Spec.Selectors {
 		if s.CEL == nil {
@@ -65,16 +65,16 @@ func Compile(class *resourcev1.DeviceClass) Selectors {
 	return out
 }
 
-// selects counts the devices that every selector selects; the error says why that cannot be told. An expression that fails
-// on one device fails all claims in the scheduler, so it does here.
-func (s Selectors) selects(devices []device) (int, error) {
+// count returns how many devices all selectors select. It is an error if an expression fails on one device, because that fails all
+// claims in the scheduler too.
+func (s Selectors) count(devices []device) (int, error) {
 	if s.problem != "" {
 		return 0, errors.New(s.problem)
 	}
 	left := uint64(maxCost)
 	n := 0
 	for _, d := range devices {
-		ok, cost, err := s.match(d)
+		ok, cost, err := s.matches(d)
 		if err != nil {
 			return 0, fmt.Errorf("on device %s: %w", v1alpha1.Truncate(d.Name, maxName), err)
 		}
@@ -89,7 +89,7 @@ func (s Selectors) selects(devices []device) (int, error) {
 	return n, nil
 }
 
-func (s Selectors) match(d device) (ok bool, cost uint64, err error) {
+func (s Selectors) matches(d device) (ok bool, cost uint64, err error) {
 	input := cel.Device{Driver: d.driver, AllowMultipleAllocations: d.AllowMultipleAllocations, Attributes: d.Attributes, Capacity: d.Capacity}
 	for _, p := range s.programs {
 		// The cost limit ends it; there is nothing to cancel.
@@ -111,15 +111,16 @@ func (s Selectors) match(d device) (ok bool, cost uint64, err error) {
 	return true, cost, nil
 }
 
-// NeedsDeviceClasses says whether Judge would look at DeviceClasses. They are the tenant's, one for all nodes, so they are
-// compared on the way to the lift, and remembered from then on: a class that is changed later says nothing about a node.
+// NeedsDeviceClasses reports whether Judge needs the DeviceClasses. They are compared until the node is admitted, and the result
+// is kept from then on. If they were compared always: an administrator of the tenant mistypes a selector, and every node of
+// the cluster is closed to new pods at once, although no node has changed.
 func NeedsDeviceClasses(in Input) bool {
 	if !in.SlicesServed {
 		return false
 	}
 	for _, e := range in.Expectation.Slices {
 		for _, c := range e.DeviceClasses {
-			if remembered(in, c.Name) == nil {
+			if admittedCheck(in, c.Name) == nil {
 				return true
 			}
 		}
@@ -127,10 +128,10 @@ func NeedsDeviceClasses(in Input) bool {
 	return false
 }
 
-// remembered is the check of a class in a verdict that admitted this node and boot.
-func remembered(in Input, class string) *v1alpha1.Check {
+// admittedCheck returns the check of a class in the previous verdict, if that admitted this boot of this node; nil: none.
+func admittedCheck(in Input, class string) *v1alpha1.Check {
 	p := in.Previous
-	if p == nil || !p.Admitted || !same(p, blank(in)) {
+	if p == nil || !p.Admitted || !isSameSubject(p, newVerdict(in)) {
 		return nil
 	}
 	for i := range p.Checks {
@@ -141,43 +142,43 @@ func remembered(in Input, class string) *v1alpha1.Check {
 	return nil
 }
 
-// deviceClasses compares what the classes select with what they must.
-func deviceClasses(in Input) []v1alpha1.Check {
+// checkDeviceClasses compares how many devices the classes select with the expectation.
+func checkDeviceClasses(in Input) []v1alpha1.Check {
 	if !in.SlicesServed {
 		return nil
 	}
-	all := in.inventory.allUsable(in.Node.Name)
+	all := in.inventory.allUsableDevices(in.Node.Name)
 	var out []v1alpha1.Check
 	for _, e := range in.Expectation.Slices {
 		for _, c := range e.DeviceClasses {
 			read, ok := in.DeviceClasses[c.Name]
-			known := remembered(in, c.Name)
+			known := admittedCheck(in, c.Name)
 			switch {
 			case ok:
-				out = append(out, deviceClass(c, read, all))
+				out = append(out, deviceClassCheck(c, read, all))
 			case known != nil:
 				out = append(out, *known)
 			default:
-				out = append(out, deviceClass(c, DeviceClass{Unread: "it has not been read"}, nil))
+				out = append(out, deviceClassCheck(c, DeviceClass{ReadError: "it has not been read"}, nil))
 			}
 		}
 	}
 	return out
 }
 
-func deviceClass(want v1alpha1.ExpectedDeviceClass, read DeviceClass, devices []device) v1alpha1.Check {
+func deviceClassCheck(want v1alpha1.ExpectedDeviceClass, read DeviceClass, devices []device) v1alpha1.Check {
 	c := v1alpha1.Check{Name: PrefixDeviceClass + want.Name, Result: v1alpha1.CheckWait, Expected: fmt.Sprintf("selects %d devices of the node", want.Count)}
 	switch {
 	case read.Missing:
 		c.Observed = "it does not exist"
 		c.Hint = "pods claim the devices by this DeviceClass, which the tenant must have: the DRA driver's Helm chart creates it; kubectl get deviceclasses"
 		return c
-	case read.Unread != "":
-		c.Observed = v1alpha1.Truncate(read.Unread, maxText)
+	case read.ReadError != "":
+		c.Observed = v1alpha1.Truncate(read.ReadError, maxText)
 		c.Hint = "the tenant's API did not give the DeviceClass; the user of its kubeconfig must be allowed to get deviceclasses.resource.k8s.io"
 		return c
 	}
-	n, err := read.Selectors.selects(devices)
+	n, err := read.Selectors.count(devices)
 	if err != nil {
 		c.Result, c.Observed = v1alpha1.CheckFail, v1alpha1.Truncate(err.Error(), maxText)
 		c.Hint = "the selectors of the tenant's DeviceClass cannot be evaluated: kubectl get deviceclass " + want.Name + " -o yaml"

@@ -1,20 +1,19 @@
-// Package verdict compares what a node shows with what its NodeType promises, check by check, and decides what happens to
-// the gate, the taint that keeps tenants' pods off the node.
+// Package verdict compares what a node shows with what its NodeType expects, check by check, and decides what is done to the gate:
+// the taint that keeps the tenant's pods off the node.
 //
-// Every check passes, waits or fails. The verdict fails when a check fails, else waits when one waits, else passes. What
-// takes time after a boot (plugins that register) waits until the deadline and then fails; what cannot become right by
-// waiting (more than promised, another machine's identity, another kernel) fails at once. While a node is not Ready its
-// object is what kubelet said before, and nothing in it fails: it waits.
+// A check passes, waits or fails. The verdict fails if a check fails, else waits if one waits, else passes. A check waits for
+// what takes time after a boot, such as a device plugin that registers, and fails after the deadline. A check fails at once
+// on what does not become right by waiting: more devices than expected, the identity of another machine, another kernel.
+// While a node is not Ready its object may be out of date, so no check fails then except those of its identity.
 //
-// The gate is off only while everything passes, for one Node object, one boot and one revision. It is lifted when that
-// lasted for the settle time and the last verdict that was written said so too; it comes back with the first check that
-// does not pass, with another boot, and when the Node is first seen without it. A verdict is admitted only after the
-// gate was seen to be off.
+// The gate is off only while every check passes, for one Node object, one boot and one revision. It is lifted when every check
+// has passed for the settle time and the previous verdict passed too. It is placed when a check no longer passes, after
+// another boot, and on a Node that is observed without it before it was judged. The verdict admits the node only after the
+// gate is observed to be off.
 //
-// What DRA drivers publish is compared like resources: a driver's devices count once all slices of a pool's newest
-// generation are there, as in the scheduler, and the selectors of the DeviceClasses are evaluated with the scheduler's own
-// library. Slices and classes are written in somebody else's cluster: what is quoted of them, and what is spent on them, is
-// bounded.
+// What DRA drivers publish is compared like resources. The devices of a pool count once all slices of its newest generation
+// exist, as in the scheduler, and the selectors of DeviceClasses are evaluated with the library of the scheduler. Slices and
+// classes belong to the tenant, so the length of what is quoted from them and the cost of evaluating them are limited.
 //
-// Judge is pure: it takes the time as a value and holds no client.
+// Judge is a pure function: it takes the time as a value and has no client.
 package verdict

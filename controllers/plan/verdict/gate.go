@@ -11,104 +11,128 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/event"
 )
 
-// decider decides about the gate once the checks are judged.
-type decider struct {
-	in      Input
+// gateDecider decides what is done to the gate, once the checks have results. In the examples the settle time is 30 seconds.
+type gateDecider struct {
+	input   Input
 	verdict *v1alpha1.Verdict
-	// tainted: the gate is on the node.
-	tainted bool
-	// same: the previous verdict speaks of the same Node object, boot and revision.
-	same bool
+	// isGated is true if the gate is on the node.
+	isGated bool
+	// isSameSubject is true if the previous verdict is about the same Node object, boot and revision.
+	isSameSubject bool
 }
 
-// since keeps the time since when the result is what it is. The gate on an admitted node means that it was put back, so
-// what passes must settle again.
-func (d *decider) since() {
-	p := d.in.Previous
-	if d.same && p.Since != nil && p.Result == d.verdict.Result && !(p.Admitted && d.tainted) {
+// setSince sets the time since which the verdict has its result. It begins again if an admitted node has the gate: somebody has
+// put it back, and if the old time counted, the gate would be lifted within a second, before anybody could see why.
+func (d *gateDecider) setSince() {
+	p := d.input.Previous
+	if d.isSameSubject && p.Since != nil && p.Result == d.verdict.Result && !(p.Admitted && d.isGated) {
 		d.verdict.Since = p.Since.DeepCopy()
 		return
 	}
-	now := metav1.NewMicroTime(d.in.Now)
+	now := metav1.NewMicroTime(d.input.Now)
 	d.verdict.Since = &now
 }
 
-func (d *decider) passes() bool { return d.verdict.Result == v1alpha1.CheckPass }
+func (d *gateDecider) isPassing() bool { return d.verdict.Result == v1alpha1.CheckPass }
 
-// settled: it passes for long enough, and the verdict that was written last said so of this node and boot.
-func (d *decider) settled() bool {
-	return d.same && d.passes() && d.in.Previous.Result == v1alpha1.CheckPass && d.remaining() <= 0
+// isSettled reports whether every check has passed for the settle time, and the previous verdict, which is written, says so too.
+//
+// If the gate were lifted by a verdict that is not written: the checks pass at 12:00:00. At 12:00:30 the gate is lifted, and the
+// manager is killed before it writes any verdict. The next manager finds a node without the gate that nobody has judged: it
+// puts the gate back and warns that it was missed.
+func (d *gateDecider) isSettled() bool {
+	return d.isSameSubject && d.isPassing() && d.input.Previous.Result == v1alpha1.CheckPass && d.settleRemaining() <= 0
 }
 
-func (d *decider) remaining() time.Duration { return d.verdict.Since.Add(d.in.Settle).Sub(d.in.Now) }
+func (d *gateDecider) settleRemaining() time.Duration {
+	return d.verdict.Since.Add(d.input.Settle).Sub(d.input.Now)
+}
 
-// standing: the gate was seen to be off on the strength of the previous verdict, which still holds.
-func (d *decider) standing() bool { return d.same && d.in.Previous.Admitted && d.passes() }
+// isStillAdmitted reports whether the previous verdict admitted the node and every check still passes. The settle time does not
+// matter then. If it did: somebody raises it from 30 seconds to an hour, and every node of the NodeType that was admitted less
+// than an hour ago is closed to new pods, although none of them has changed.
+func (d *gateDecider) isStillAdmitted() bool {
+	return d.isSameSubject && d.input.Previous.Admitted && d.isPassing()
+}
 
-func (d *decider) gate() Gate {
+// gateAction decides what is done to the gate. It is placed on every node that has not earned its absence.
+//
+// If only the absence of failures counted: an admitted node boots at 12:05 with a GPU that has fallen off the bus. Kubelet is
+// Ready at 12:06, and the device plugin reports 7 of 8 GPUs at 12:07. In the minute between, checks wait and none fails, so
+// the scheduler would bind a job to a node that cannot run it.
+func (d *gateDecider) gateAction() GateAction {
 	switch {
-	case d.in.OnFailure == v1alpha1.OnFailureObserve:
-		if d.tainted {
-			return Lift
+	case d.input.OnFailure == v1alpha1.OnFailureObserve:
+		if d.isGated {
+			return LiftGate
 		}
-	case d.tainted && d.settled():
-		return Lift
-	case !d.tainted && !d.settled() && !d.standing():
-		return Place
+	case d.isGated && d.isSettled():
+		return LiftGate
+	case !d.isGated && !d.isSettled() && !d.isStillAdmitted():
+		return PlaceGate
 	}
-	return Keep
+	return KeepGate
 }
 
-func (d *decider) admitted(g Gate) bool {
-	return !d.tainted && g == Keep && (d.settled() || d.standing())
+// isAdmitted reports whether the node is admitted: the gate is observed to be off, and the checks have earned that.
+//
+// If the decision to lift the gate were enough: the request to lift it fails, and the Machine is Ready. Its rollout drains the
+// next Machine, while the first one still takes no pods: 2 Machines are out of use where at most 1 may be.
+func (d *gateDecider) isAdmitted(g GateAction) bool {
+	return !d.isGated && g == KeepGate && (d.isSettled() || d.isStillAdmitted())
 }
 
-// MustPlaceGate says whether the gate must be put on a node that cannot be judged, because what it promises is not known: it has no
-// gate, and nothing that was judged before speaks of this Node object and this boot.
+// MustPlaceGate reports whether the gate must be placed on a node that cannot be judged because its expectation is not known. It
+// must if the node has no gate and was never judged: otherwise pods would run on a node that nobody has checked. It must not
+// if this boot of this Node was judged: otherwise one NodeTypeRendering that is deleted by mistake would close a hundred
+// running nodes to new pods.
 func MustPlaceGate(in Input) bool {
 	p := in.Previous
 	isJudged := p != nil && p.NodeUID == in.Node.UID && p.BootID == in.Node.Status.NodeInfo.BootID
-	return in.OnFailure != v1alpha1.OnFailureObserve && !gated(in.Node, in.Gate) && !isJudged
+	return in.OnFailure != v1alpha1.OnFailureObserve && !hasGate(in.Node, in.Gate) && !isJudged
 }
 
-// rebooted: the same Node object shows another boot than the one that was judged.
-func (d *decider) rebooted() bool {
-	p := d.in.Previous
+// hasRebooted reports whether the Node object shows another boot than the one that was judged.
+func (d *gateDecider) hasRebooted() bool {
+	p := d.input.Previous
 	return p != nil && p.NodeUID == d.verdict.NodeUID && p.Revision == d.verdict.Revision && p.Rendering == d.verdict.Rendering && p.BootID != "" && p.BootID != d.verdict.BootID && d.verdict.BootID != ""
 }
 
-// lifted: the gate is off because of what the previous verdict said.
-func (d *decider) lifted() bool {
-	p := d.in.Previous
-	return d.same && (p.Admitted || p.Result == v1alpha1.CheckPass && p.Since != nil && !d.in.Now.Before(p.Since.Add(d.in.Settle)))
+// isLiftExplained reports whether the previous verdict explains why the gate is off: it admitted the node or had settled.
+func (d *gateDecider) isLiftExplained() bool {
+	p := d.input.Previous
+	return d.isSameSubject && (p.Admitted || p.Result == v1alpha1.CheckPass && p.Since != nil && !d.input.Now.Before(p.Since.Add(d.input.Settle)))
 }
 
-// missed: the gate is not there, and nothing that was judged took it off.
-func (d *decider) missed(g Gate) bool { return g == Place && !d.lifted() && !d.rebooted() }
+// isGateMissed reports whether the gate is placed on a node that was open without any verdict or reboot that explains it.
+func (d *gateDecider) isGateMissed(g GateAction) bool {
+	return g == PlaceGate && !d.isLiftExplained() && !d.hasRebooted()
+}
 
-func (d *decider) condition(g Gate) (status metav1.ConditionStatus, reason, message string) {
+// condition returns the condition Validated.
+func (d *gateDecider) condition(g GateAction) (status metav1.ConditionStatus, reason, message string) {
 	status = metav1.ConditionFalse
 	switch {
 	case d.verdict.Admitted:
 		return metav1.ConditionTrue, v1alpha1.ReasonValidated, "every check passes; the gate is lifted"
-	case d.missed(g):
-		return status, v1alpha1.ReasonGateMissed, "the Node was there without the gate " + d.in.Gate + ", which was put on it now; pods that were bound meanwhile stay"
-	case d.rebooted():
+	case d.isGateMissed(g):
+		return status, v1alpha1.ReasonGateMissed, "the Node was there without the gate " + d.input.Gate + ", which was put on it now; pods that were bound meanwhile stay"
+	case d.hasRebooted():
 		return status, v1alpha1.ReasonNodeRebooted, "the node booted again since it was judged"
-	case d.passes():
-		return status, v1alpha1.ReasonSettling, "every check passes; the gate is lifted when that lasted for " + d.in.Settle.String()
-	case d.in.OnFailure == v1alpha1.OnFailureObserve:
-		return status, v1alpha1.ReasonObserveOnly, "the gate is lifted whatever the checks say, because validation.onFailure is Observe; " + d.problem()
+	case d.isPassing():
+		return status, v1alpha1.ReasonSettling, "every check passes; the gate is lifted when that lasted for " + d.input.Settle.String()
+	case d.input.OnFailure == v1alpha1.OnFailureObserve:
+		return status, v1alpha1.ReasonObserveOnly, "the gate is lifted whatever the checks say, because validation.onFailure is Observe; " + d.problemText()
 	}
-	return status, d.reason(), d.problem()
+	return status, d.problemReason(), d.problemText()
 }
 
-func (d *decider) reason() string {
-	c := d.first()
+func (d *gateDecider) problemReason() string {
+	c := d.decidingCheck()
 	switch {
-	case unserved(d.in, c):
+	case isUnserved(d.input, c):
 		return v1alpha1.ReasonDRANotServed
-	case c.Result == v1alpha1.CheckFail && overdue(d.in):
+	case c.Result == v1alpha1.CheckFail && isOverdue(d.input):
 		return v1alpha1.ReasonValidationTimedOut
 	case c.Result == v1alpha1.CheckFail:
 		return v1alpha1.ReasonChecksFailed
@@ -119,8 +143,8 @@ func (d *decider) reason() string {
 	}
 }
 
-// first is the check that decides the result.
-func (d *decider) first() v1alpha1.Check {
+// decidingCheck returns the first check that has the result of the verdict.
+func (d *gateDecider) decidingCheck() v1alpha1.Check {
 	for _, c := range d.verdict.Checks {
 		if c.Result == d.verdict.Result {
 			return c
@@ -129,8 +153,8 @@ func (d *decider) first() v1alpha1.Check {
 	return v1alpha1.Check{}
 }
 
-func (d *decider) problem() string {
-	c := d.first()
+func (d *gateDecider) problemText() string {
+	c := d.decidingCheck()
 	observed := c.Observed
 	if observed == "" {
 		observed = "nothing"
@@ -142,44 +166,47 @@ func (d *decider) problem() string {
 	return text
 }
 
-// requeue looks again when time alone changes the decision, or when what a message tells may have changed unseen.
-func (d *decider) requeue(g Gate) time.Duration {
+// requeueAfter returns when to judge again without an event: when time alone changes the decision, or when something may have
+// changed that is not watched, such as the tenant's DaemonSets.
+func (d *gateDecider) requeueAfter(g GateAction) time.Duration {
 	var after time.Duration
 	switch {
-	case g != Keep:
-		// The Node's own event follows; this is for the event that is lost.
+	case g != KeepGate:
+		// The change of the Node causes an event. This is for the case that it is lost.
 		after = waitInterval
 	case d.verdict.Admitted:
-	case d.passes():
-		after = max(d.remaining(), time.Millisecond)
+	case d.isPassing():
+		after = max(d.settleRemaining(), time.Millisecond)
 	case d.verdict.Result == v1alpha1.CheckWait:
 		after = waitInterval
 	default:
 		after = failInterval
 	}
-	if left := d.in.Deadline.Sub(d.in.Now); !d.in.Deadline.IsZero() && left > 0 && after > left {
+	if left := d.input.Deadline.Sub(d.input.Now); !d.input.Deadline.IsZero() && left > 0 && after > left {
 		after = left
 	}
 	return after
 }
 
-func (d *decider) events(out Decision) []event.Event {
-	p := d.in.Previous
-	var told []event.Event
+// events returns an event if the node is admitted, if its gate was missed, if it has rebooted, if it begins to fail, or if it is no
+// longer admitted. A result that lasts causes no further event.
+func (d *gateDecider) events(out Decision) []event.Event {
+	p := d.input.Previous
+	var events []event.Event
 	add := func(warning bool) {
-		told = append(told, event.New(warning, out.Reason, "Validate", out.Message))
+		events = append(events, event.New(warning, out.Reason, "Validate", out.Message))
 	}
 	switch {
 	case out.Verdict.Admitted:
-		if !d.standing() {
+		if !d.isStillAdmitted() {
 			add(false)
 		}
 	case out.Reason == v1alpha1.ReasonGateMissed, out.Reason == v1alpha1.ReasonNodeRebooted:
 		add(true)
-	case out.Verdict.Result == v1alpha1.CheckFail && (!d.same || p.Result != v1alpha1.CheckFail):
+	case out.Verdict.Result == v1alpha1.CheckFail && (!d.isSameSubject || p.Result != v1alpha1.CheckFail):
 		add(true)
-	case d.same && p.Admitted && !d.passes():
+	case d.isSameSubject && p.Admitted && !d.isPassing():
 		add(true)
 	}
-	return told
+	return events
 }

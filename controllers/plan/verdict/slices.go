@@ -13,25 +13,25 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// PrefixSlices begins the checks of what DRA drivers must publish: slices/<driver> for its pools, then
+// PrefixSlices begins the names of checks for ResourceSlices: slices/<driver> for the pools of a driver, and
 // slices/<driver>/<type>, slices/<driver>/<type>/<attribute> and slices/<driver>/taints for its devices.
 const PrefixSlices = "slices/"
 
-// published compares what DRA drivers publish for the node with what they must.
-func published(in Input) []v1alpha1.Check {
+// checkSlices compares what DRA drivers publish for the node with the expectation.
+func checkSlices(in Input) []v1alpha1.Check {
 	var out []v1alpha1.Check
 	for _, e := range in.Expectation.Slices {
 		if !in.SlicesServed {
-			out = append(out, notServed(e.Driver))
+			out = append(out, notServedCheck(e.Driver))
 			continue
 		}
-		out = append(out, complete(in, e))
-		out = append(out, promised(in, e)...)
+		out = append(out, completenessCheck(in, e))
+		out = append(out, deviceChecks(in, e)...)
 	}
 	return out
 }
 
-func notServed(driver string) v1alpha1.Check {
+func notServedCheck(driver string) v1alpha1.Check {
 	return v1alpha1.Check{
 		Name: PrefixSlices + driver, Result: v1alpha1.CheckFail, Expected: "the tenant's API serves resource.k8s.io/v1", Observed: "it does not",
 		Hint: "this NodeType's GPUs are given away by dynamic resource allocation: the tenant must run Kubernetes 1.34 or newer, with resource.k8s.io/v1 " +
@@ -39,34 +39,35 @@ func notServed(driver string) v1alpha1.Check {
 	}
 }
 
-// complete: nothing can be said about the devices of a pool before all slices of its newest generation are there.
-func complete(in Input, e v1alpha1.ExpectedSlices) v1alpha1.Check {
+// completenessCheck waits until all slices of the newest generation of each pool exist. Before that the devices of a pool cannot be
+// compared: a driver that has written 1 of 2 slices shows 4 of 8 GPUs.
+func completenessCheck(in Input, e v1alpha1.ExpectedSlices) v1alpha1.Check {
 	c := v1alpha1.Check{Name: PrefixSlices + e.Driver, Result: v1alpha1.CheckPass, Expected: "complete", Observed: "complete"}
 	all := in.inventory[e.Driver]
 	if len(all) == 0 {
 		c.Result, c.Observed, c.Hint = v1alpha1.CheckWait, "", e.Hint
-		if len(in.DaemonSets) > 0 && len(suspects(in, e.Driver, roleDRA)) == 0 {
+		if len(in.DaemonSets) > 0 && len(likelyDaemonSets(in, e.Driver, roleDRA)) == 0 {
 			c.Hint = "no DaemonSet that fits this node looks like a DRA driver of " + vendor(e.Driver) + ": is it installed, and does its nodeSelector fit? " + e.Hint
 		}
 	}
 	for _, p := range all {
-		if p.fault == "" {
+		if p.incompleteReason == "" {
 			continue
 		}
-		c.Result, c.Observed = v1alpha1.CheckWait, v1alpha1.Truncate(p.fault, maxText)
+		c.Result, c.Observed = v1alpha1.CheckWait, v1alpha1.Truncate(p.incompleteReason, maxText)
 		c.Hint = "the scheduler ignores such a pool; the driver's pod on this node writes it: kubectl get resourceslices and the log of that pod; " + e.Hint
 		break
 	}
 	return c
 }
 
-// promised compares the devices, kind by kind, and finds those that belong to no kind that was promised.
-func promised(in Input, e v1alpha1.ExpectedSlices) []v1alpha1.Check {
-	all := in.inventory.usable(e.Driver, in.Node.Name)
+// deviceChecks compares the devices of each expected kind, and fails on devices of any other kind.
+func deviceChecks(in Input, e v1alpha1.ExpectedSlices) []v1alpha1.Check {
+	all := in.inventory.usableDevices(e.Driver, in.Node.Name)
 	kinds := make([][]device, len(e.Devices))
 	var others []device
 	for _, d := range all {
-		i := slices.IndexFunc(e.Devices, d.is)
+		i := slices.IndexFunc(e.Devices, d.isOfKind)
 		if i < 0 {
 			others = append(others, d)
 			continue
@@ -79,26 +80,26 @@ func promised(in Input, e v1alpha1.ExpectedSlices) []v1alpha1.Check {
 		if len(want.Profiles) > 0 {
 			name += "/" + want.Profiles[0]
 		}
-		out = append(out, count(name, want.Count, len(kinds[i]), e.Hint))
+		out = append(out, countCheck(name, want.Count, len(kinds[i]), e.Hint))
 		for _, a := range slices.Sorted(maps.Keys(want.Attributes)) {
-			out = append(out, attributes(name+"/"+a, want, a, kinds[i], e.Hint)...)
+			out = append(out, attributeChecks(name+"/"+a, want, a, kinds[i], e.Hint)...)
 		}
 	}
 	if len(all) > 0 {
-		out = append(out, taints(e.Driver, all))
+		out = append(out, taintCheck(e.Driver, all))
 	}
 	if len(others) > 0 {
 		out = append(out, v1alpha1.Check{
 			Name: PrefixForeign + e.Driver, Result: v1alpha1.CheckFail, Expected: "only what was promised",
-			Observed: fmt.Sprintf("%d more devices, the first %s: %s", len(others), others[0].kind(), v1alpha1.Truncate(others[0].Name, maxName)),
+			Observed: fmt.Sprintf("%d more devices, the first %s: %s", len(others), others[0].kindText(), v1alpha1.Truncate(others[0].Name, maxName)),
 			Hint:     "the GPUs have another mode than ordered, or the driver publishes more than the NodeType promises; " + e.Hint,
 		})
 	}
 	return out
 }
 
-// count waits for devices that are missing, and fails on more than promised.
-func count(name string, want, seen int, hint string) v1alpha1.Check {
+// countCheck waits if devices are missing, and fails if there are more than expected.
+func countCheck(name string, want, seen int, hint string) v1alpha1.Check {
 	c := v1alpha1.Check{Name: name, Result: v1alpha1.CheckPass, Expected: strconv.Itoa(want), Observed: strconv.Itoa(seen)}
 	switch {
 	case seen < want:
@@ -109,19 +110,20 @@ func count(name string, want, seen int, hint string) v1alpha1.Check {
 	return c
 }
 
-// attributes compares one attribute of all devices of a kind. A wrong value fails; a missing one may still be published.
-func attributes(name string, want v1alpha1.ExpectedDevices, attribute string, devices []device, hint string) []v1alpha1.Check {
+// attributeChecks compares one attribute of all devices of a kind. It fails on a wrong value, and waits for a missing one, which
+// may still be published.
+func attributeChecks(name string, want v1alpha1.ExpectedDevices, attribute string, devices []device, hint string) []v1alpha1.Check {
 	c := v1alpha1.Check{Name: name, Result: v1alpha1.CheckPass, Expected: strings.Join(want.Attributes[attribute], " or ")}
-	seen, missing, wrong := map[string]bool{}, sample{}, sample{}
+	seen, missing, wrong := map[string]bool{}, deviceSample{}, deviceSample{}
 	for _, d := range devices {
-		found := d.attribute(attribute)
-		text := v1alpha1.Truncate(d.text(attribute), maxName)
+		found := d.attributeValues(attribute)
+		text := v1alpha1.Truncate(d.attributeText(attribute), maxName)
 		switch {
 		case len(found) == 0:
 			if !slices.Contains(want.Optional, attribute) {
 				missing.add(d, "no value")
 			}
-		case !accepted(found, want.Attributes[attribute]):
+		case !isAccepted(found, want.Attributes[attribute]):
 			wrong.add(d, text)
 		default:
 			seen[text] = true
@@ -137,34 +139,34 @@ func attributes(name string, want v1alpha1.ExpectedDevices, attribute string, de
 	default:
 		c.Observed = v1alpha1.Truncate(strings.Join(slices.Sorted(maps.Keys(seen)), ", "), maxText)
 	}
-	return one(c)
+	return single(c)
 }
 
-// sample counts devices and quotes the first of them.
-type sample struct {
+// deviceSample counts devices and describes the first.
+type deviceSample struct {
 	count int
 	first string
 }
 
-func (s *sample) add(d device, what string) {
+func (s *deviceSample) add(d device, what string) {
 	if s.count++; s.count == 1 {
 		s.first = v1alpha1.Truncate(d.Name, maxName) + ": " + what
 	}
 }
 
-// String is the first device, and how many more there are.
-func (s sample) String() string {
+// String describes the first device, and says how many more there are.
+func (s deviceSample) String() string {
 	if s.count > 1 {
 		return fmt.Sprintf("%s, and %d more devices", s.first, s.count-1)
 	}
 	return s.first
 }
 
-// taints: a device with a taint is withheld from pods, mostly because its driver found it unhealthy. The effect None only
-// informs.
-func taints(driver string, devices []device) v1alpha1.Check {
+// taintCheck waits while a device has a taint, with which its driver keeps it from pods, usually because it is unhealthy. A taint
+// with the effect None is only information.
+func taintCheck(driver string, devices []device) v1alpha1.Check {
 	c := v1alpha1.Check{Name: PrefixSlices + driver + "/taints", Result: v1alpha1.CheckPass, Expected: "none", Observed: "none"}
-	var tainted sample
+	var tainted deviceSample
 	for _, d := range devices {
 		i := slices.IndexFunc(d.Taints, func(t resourcev1.DeviceTaint) bool { return t.Effect != resourcev1.DeviceTaintEffectNone })
 		if i < 0 {
@@ -180,17 +182,18 @@ func taints(driver string, devices []device) v1alpha1.Check {
 	return c
 }
 
-// absent finds devices of drivers that must publish none: the device plugin gives the same GPUs away.
-func absent(in Input) []v1alpha1.Check {
+// checkAbsentDrivers fails if a driver publishes devices that must publish none, because the device plugin advertises the same GPUs:
+// the scheduler would give one GPU to two pods.
+func checkAbsentDrivers(in Input) []v1alpha1.Check {
 	var out []v1alpha1.Check
 	for _, driver := range in.Expectation.AbsentDrivers {
 		devices, residue := 0, 0
 		for _, p := range in.inventory[driver] {
 			devices += len(p.devices(driver, in.Node.Name))
-			residue += p.residue
+			residue += p.staleSlices
 		}
 		c := v1alpha1.Check{Name: PrefixForeign + driver, Result: v1alpha1.CheckFail, Expected: "absent", Observed: fmt.Sprintf("%d devices", devices)}
-		c.Hint = "a DRA driver and the device plugin give away the same GPUs: keep the driver off this node" + named(suspects(in, driver, roleDRA)) + ", or order presentation.mode DRA"
+		c.Hint = "a DRA driver and the device plugin give away the same GPUs: keep the driver off this node" + daemonSetsText(likelyDaemonSets(in, driver, roleDRA)) + ", or order presentation.mode DRA"
 		switch {
 		case devices > 0:
 			out = append(out, c)

@@ -115,7 +115,7 @@ func TestEveryCheckOfSlices(t *testing.T) {
 		}, pool + "/taints", wait, "gpu-2: gpu.nvidia.com/xid=79:NoSchedule"},
 		{"a device plugin beside the driver fails", func(in *Input) { in.Node.Status.Capacity[gpu] = resource.MustParse("8") }, "foreign/nvidia.com/gpu", fail, "8"},
 		{"a class that does not exist is waited for", func(in *Input) { in.DeviceClasses = map[string]DeviceClass{draClass: {Missing: true}} }, claims, wait, "it does not exist"},
-		{"a class that cannot be read is waited for", func(in *Input) { in.DeviceClasses = map[string]DeviceClass{draClass: {Unread: "forbidden"}} }, claims, wait, "forbidden"},
+		{"a class that cannot be read is waited for", func(in *Input) { in.DeviceClasses = map[string]DeviceClass{draClass: {ReadError: "forbidden"}} }, claims, wait, "forbidden"},
 		{"a class that was not read is waited for", func(in *Input) { in.DeviceClasses = nil }, claims, wait, "it has not been read"},
 		{"a class that selects too few is waited for", func(in *Input) { selectBy(in, "device.attributes['gpu.nvidia.com'].uuid == 'GPU-3'") }, claims, wait, "1"},
 		{"all selectors of a class must hold", func(in *Input) { selectBy(in, draSelector, "device.driver == 'other'") }, claims, wait, "0"},
@@ -324,7 +324,7 @@ func TestAnAdmittedNodeNeedsNoDeviceClasses(t *testing.T) {
 		t.Error("an admitted node needs none")
 	}
 	d := Judge(in)
-	if !d.Verdict.Admitted || d.Gate != Keep {
+	if !d.Verdict.Admitted || d.Gate != KeepGate {
 		t.Errorf("%s, gate %s", d.Message, d.Gate)
 	}
 	if diff := cmp.Diff(in.Previous.Checks, d.Verdict.Checks); diff != "" {
@@ -354,7 +354,7 @@ func TestASliceThatChangesGatesAnAdmittedNode(t *testing.T) {
 	ungate(&in)
 	in.DeviceClasses = nil
 	devicesOf(&in, 0, 7)
-	if d := Judge(in); d.Gate != Place || d.Reason != v1alpha1.ReasonResourcesMissing {
+	if d := Judge(in); d.Gate != PlaceGate || d.Reason != v1alpha1.ReasonResourcesMissing {
 		t.Errorf("gate %s: %s %s", d.Gate, d.Reason, d.Message)
 	}
 }

@@ -12,111 +12,111 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/event"
 )
 
-// DefaultSettle holds where the NodeType does not say.
+// DefaultSettle is the settle time of a NodeType that sets none.
 const DefaultSettle = 30 * time.Second
 
-// waitInterval and failInterval are how often a node is looked at without an event of its own while it waits or fails:
-// the tenant's DaemonSets may have changed.
+// waitInterval and failInterval are how often a node that waits, or fails, is judged without an event, because the tenant's
+// DaemonSets may have changed.
 const (
 	waitInterval = 10 * time.Second
 	failInterval = time.Minute
 )
 
-// Input is everything that a decision follows from.
+// Input is everything that a Decision depends on.
 type Input struct {
 	// Now is the time of the decision.
 	Now time.Time
-	// Expectation is the promise.
+	// Expectation is what the node must show.
 	Expectation v1alpha1.NodeExpectation
-	// Identity is who the node must be.
+	// Identity of the installation that the node must be.
 	Identity Identity
-	// Node as the tenant's API server shows it.
+	// Node is the Node object of the tenant's API server.
 	Node *corev1.Node
-	// SlicesServed: the tenant's API serves resource.k8s.io/v1.
+	// SlicesServed is true if the tenant's API server serves resource.k8s.io/v1.
 	SlicesServed bool
-	// Slices of all drivers that name the node, or lie in a pool that a slice of the node is in, in any order. Judge does
-	// not change them.
+	// Slices are the ResourceSlices of all drivers that name the node, and those in the same pools, in any order. Judge does not
+	// change them.
 	Slices []resourcev1.ResourceSlice
-	// DeviceClasses by name; those that are not there were not read.
+	// DeviceClasses are the tenant's, by name. A name that is missing was not read.
 	DeviceClasses map[string]DeviceClass
-	// DaemonSets of the tenant; nil when they were not read.
+	// DaemonSets of the tenant; nil if they were not read.
 	DaemonSets []appsv1.DaemonSet
-	// Previous verdict as it was written; nil: none yet.
+	// Previous is the verdict that is written in the Machine's status; nil: none.
 	Previous *v1alpha1.Verdict
 	// Gate is the key of the gate's taint.
 	Gate string
 	// Settle is how long every check must pass before the gate is lifted.
 	Settle time.Duration
-	// Deadline after which what waits fails; zero: none.
+	// Deadline is when checks that wait begin to fail; zero: never.
 	Deadline time.Time
-	// OnFailure Observe lifts the gate whatever the checks say.
+	// OnFailure is validation.onFailure. With Observe the gate is lifted whatever the checks say.
 	OnFailure v1alpha1.FailurePolicy
 
 	inventory inventory
 }
 
-// Identity is who a node must be.
+// Identity identifies the installation that a node must be.
 type Identity struct {
-	// ProviderID that its kubelet was told to register with.
+	// ProviderID is the one that kubelet was configured with.
 	ProviderID string
-	// SystemUUID that the agent read from DMI; empty: the host was not inventoried by the agent, and it is not compared.
+	// SystemUUID is the one that the agent read from DMI; empty: the agent did not inspect the host, and it is not compared.
 	SystemUUID string
-	// Revision of the Machine, and the Rendering of it that the node was installed with.
+	// Revision and Rendering are those that the node was installed with.
 	Revision, Rendering string
 }
 
-// Gate is what is to be done to the gate.
-type Gate string
+// GateAction is what is done to the gate.
+type GateAction string
 
-// Actions on the gate.
+// The actions on the gate.
 const (
-	// Keep leaves it as it is.
-	Keep Gate = "Keep"
-	// Lift takes the taint off.
-	Lift Gate = "Lift"
-	// Place puts the taint on.
-	Place Gate = "Place"
+	// KeepGate leaves the node as it is, with or without the gate.
+	KeepGate GateAction = "Keep"
+	// LiftGate removes the taint.
+	LiftGate GateAction = "Lift"
+	// PlaceGate adds the taint.
+	PlaceGate GateAction = "Place"
 )
 
 // Decision is the verdict and what follows from it.
 type Decision struct {
-	// Verdict to be written.
+	// Verdict is written to the Machine's status.
 	Verdict v1alpha1.Verdict
-	// Gate is done before the verdict is written.
-	Gate Gate
-	// Status, Reason and Message of the condition Validated.
+	// Gate is carried out before the verdict is written.
+	Gate GateAction
+	// Status, Reason and Message are those of the condition Validated.
 	Status  metav1.ConditionStatus
 	Reason  string
 	Message string
-	// Requeue is when to look again without an event; zero: at the next event.
-	Requeue time.Duration
-	// Events to tell.
+	// RequeueAfter is when to judge again without an event; 0: only at an event.
+	RequeueAfter time.Duration
+	// Events are emitted after the verdict is written.
 	Events []event.Event
 }
 
-// Judge compares and decides.
+// Judge makes the checks and decides about the gate.
 func Judge(in Input) Decision {
-	v := blank(in)
-	v.Checks = checks(in)
-	v.Result = summary(v.Checks)
-	d := &decider{in: in, verdict: &v, tainted: gated(in.Node, in.Gate), same: same(in.Previous, v)}
-	d.since()
-	out := Decision{Gate: d.gate()}
-	v.Admitted = d.admitted(out.Gate)
+	v := newVerdict(in)
+	v.Checks = runChecks(in)
+	v.Result = overallResult(v.Checks)
+	d := &gateDecider{input: in, verdict: &v, isGated: hasGate(in.Node, in.Gate), isSameSubject: isSameSubject(in.Previous, v)}
+	d.setSince()
+	out := Decision{Gate: d.gateAction()}
+	v.Admitted = d.isAdmitted(out.Gate)
 	out.Verdict = v
 	out.Status, out.Reason, out.Message = d.condition(out.Gate)
-	out.Requeue = d.requeue(out.Gate)
+	out.RequeueAfter = d.requeueAfter(out.Gate)
 	out.Events = d.events(out)
 	return out
 }
 
-// blank is a verdict that says only what it speaks of.
-func blank(in Input) v1alpha1.Verdict {
+// newVerdict returns a verdict without a result: it says only which Node object, boot and revision it is about.
+func newVerdict(in Input) v1alpha1.Verdict {
 	return v1alpha1.Verdict{NodeUID: in.Node.UID, BootID: in.Node.Status.NodeInfo.BootID, Revision: in.Identity.Revision, Rendering: in.Identity.Rendering}
 }
 
-// gated says whether the gate is on the node.
-func gated(node *corev1.Node, gate string) bool {
+// hasGate reports whether the gate is on the node.
+func hasGate(node *corev1.Node, gate string) bool {
 	for _, t := range node.Spec.Taints {
 		if t.Key == gate && t.Effect == corev1.TaintEffectNoSchedule {
 			return true
@@ -125,12 +125,13 @@ func gated(node *corev1.Node, gate string) bool {
 	return false
 }
 
-// same says whether the previous verdict speaks of the same Node object, boot and revision.
-func same(previous *v1alpha1.Verdict, v v1alpha1.Verdict) bool {
+// isSameSubject reports whether the previous verdict is about the same Node object, boot and revision.
+func isSameSubject(previous *v1alpha1.Verdict, v v1alpha1.Verdict) bool {
 	return previous != nil && previous.NodeUID == v.NodeUID && previous.BootID == v.BootID && previous.Revision == v.Revision && previous.Rendering == v.Rendering
 }
 
-func summary(checks []v1alpha1.Check) v1alpha1.CheckResult {
+// overallResult is Fail if a check fails, else Wait if one waits, else Pass.
+func overallResult(checks []v1alpha1.Check) v1alpha1.CheckResult {
 	result := v1alpha1.CheckPass
 	for _, c := range checks {
 		if c.Result == v1alpha1.CheckFail {

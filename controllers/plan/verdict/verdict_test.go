@@ -103,7 +103,7 @@ func TestEveryCheck(t *testing.T) {
 			if c.Hint == "" {
 				t.Error("the check does not say where to look")
 			}
-			if d.Verdict.Result == v1alpha1.CheckPass || d.Gate == Lift {
+			if d.Verdict.Result == v1alpha1.CheckPass || d.Gate == LiftGate {
 				t.Errorf("the verdict is %s and the gate %s although %s", d.Verdict.Result, d.Gate, tt.sentence)
 			}
 		})
@@ -167,85 +167,85 @@ func TestTheGate(t *testing.T) {
 	tests := []struct {
 		sentence string
 		change   func(*Input)
-		gate     Gate
+		gate     GateAction
 		admitted bool
 		reason   string
 		events   string
 	}{
-		{"the first passing verdict settles behind the gate", func(*Input) {}, Keep, false, "Settling", ""},
-		{"a passing verdict that has not settled keeps the gate", func(in *Input) { in.Previous = previous("Pass", 29*time.Second, false) }, Keep, false, "Settling", ""},
-		{"a settled verdict lifts the gate and is not admitted before it was seen off", func(in *Input) { in.Previous = previous("Pass", 30*time.Second, false) }, Lift, false, "Settling", ""},
-		{"the gate seen off after a settled verdict admits", func(in *Input) { in.Previous = previous("Pass", minute, false); ungate(in) }, Keep, true, "Validated", "Validated"},
-		{"an admitted node stays admitted, silently", func(in *Input) { in.Previous = previous("Pass", minute, true); ungate(in) }, Keep, true, "Validated", ""},
-		{"a longer settle time does not gate an admitted node", func(in *Input) { in.Previous = previous("Pass", minute, true); in.Settle = time.Hour; ungate(in) }, Keep, true, "Validated", ""},
-		{"a node first seen without the gate is gated", ungate, Place, false, "GateMissed", "GateMissed!"},
-		{"a node that loses its gate while it waits is gated", func(in *Input) { in.Previous = previous("Wait", minute, false); ungate(in) }, Place, false, "GateMissed", "GateMissed!"},
-		{"a node that loses its gate while it settles is gated", func(in *Input) { in.Previous = previous("Pass", time.Second, false); ungate(in) }, Place, false, "GateMissed", "GateMissed!"},
+		{"the first passing verdict settles behind the gate", func(*Input) {}, KeepGate, false, "Settling", ""},
+		{"a passing verdict that has not settled keeps the gate", func(in *Input) { in.Previous = previous("Pass", 29*time.Second, false) }, KeepGate, false, "Settling", ""},
+		{"a settled verdict lifts the gate and is not admitted before it was seen off", func(in *Input) { in.Previous = previous("Pass", 30*time.Second, false) }, LiftGate, false, "Settling", ""},
+		{"the gate seen off after a settled verdict admits", func(in *Input) { in.Previous = previous("Pass", minute, false); ungate(in) }, KeepGate, true, "Validated", "Validated"},
+		{"an admitted node stays admitted, silently", func(in *Input) { in.Previous = previous("Pass", minute, true); ungate(in) }, KeepGate, true, "Validated", ""},
+		{"a longer settle time does not gate an admitted node", func(in *Input) { in.Previous = previous("Pass", minute, true); in.Settle = time.Hour; ungate(in) }, KeepGate, true, "Validated", ""},
+		{"a node first seen without the gate is gated", ungate, PlaceGate, false, "GateMissed", "GateMissed!"},
+		{"a node that loses its gate while it waits is gated", func(in *Input) { in.Previous = previous("Wait", minute, false); ungate(in) }, PlaceGate, false, "GateMissed", "GateMissed!"},
+		{"a node that loses its gate while it settles is gated", func(in *Input) { in.Previous = previous("Pass", time.Second, false); ungate(in) }, PlaceGate, false, "GateMissed", "GateMissed!"},
 		{"a reboot gates an admitted node", func(in *Input) {
 			in.Previous = previous("Pass", minute, true)
 			ungate(in)
 			in.Node.Status.NodeInfo.BootID = "boot-2"
-		}, Place, false, "NodeRebooted", "NodeRebooted!"},
+		}, PlaceGate, false, "NodeRebooted", "NodeRebooted!"},
 		{"a reboot starts the settling again", func(in *Input) {
 			in.Previous = previous("Pass", minute, false)
 			in.Node.Status.NodeInfo.BootID = "boot-2"
-		}, Keep, false, "NodeRebooted", "NodeRebooted!"},
+		}, KeepGate, false, "NodeRebooted", "NodeRebooted!"},
 		{"another Node object of the name starts again", func(in *Input) {
 			in.Previous = previous("Pass", minute, true)
 			in.Node.UID = "node-2"
-		}, Keep, false, "Settling", ""},
+		}, KeepGate, false, "Settling", ""},
 		{"another Node object without the gate is gated, whatever was said of its predecessor", func(in *Input) {
 			in.Previous = previous("Pass", minute, true)
 			in.Node.UID = "node-2"
 			ungate(in)
-		}, Place, false, "GateMissed", "GateMissed!"},
+		}, PlaceGate, false, "GateMissed", "GateMissed!"},
 		{"another revision starts again", func(in *Input) {
 			in.Previous = previous("Pass", minute, false)
 			in.Identity.Revision = "h100-b"
-		}, Keep, false, "Settling", ""},
+		}, KeepGate, false, "Settling", ""},
 		{"a GPU lost gates an admitted node", func(in *Input) {
 			in.Previous = previous("Pass", minute, true)
 			ungate(in)
 			gpus(in, "8", "7")
-		}, Place, false, "ResourcesMissing", "ResourcesMissing!"},
+		}, PlaceGate, false, "ResourcesMissing", "ResourcesMissing!"},
 		{"a GPU lost between the lifting and its confirmation gates too", func(in *Input) {
 			in.Previous = previous("Pass", minute, false)
 			ungate(in)
 			gpus(in, "7", "7")
-		}, Place, false, "ResourcesMissing", ""},
+		}, PlaceGate, false, "ResourcesMissing", ""},
 		{"an admitted node that stops being Ready is gated, so that it comes back gated", func(in *Input) {
 			in.Previous = previous("Pass", minute, true)
 			ungate(in)
 			notReady(in)
-		}, Place, false, "ChecksWaiting", "ChecksWaiting!"},
-		{"the gate put back on an admitted node must be earned again", func(in *Input) { in.Previous = previous("Pass", minute, true) }, Keep, false, "Settling", ""},
-		{"a failure keeps the gate and is told once", func(in *Input) { in.Previous = previous("Wait", minute, false); gpus(in, "9", "9") }, Keep, false, "ChecksFailed", "ChecksFailed!"},
-		{"a failure that lasts is not told again", func(in *Input) { in.Previous = previous("Fail", minute, false); gpus(in, "9", "9") }, Keep, false, "ChecksFailed", ""},
+		}, PlaceGate, false, "ChecksWaiting", "ChecksWaiting!"},
+		{"the gate put back on an admitted node must be earned again", func(in *Input) { in.Previous = previous("Pass", minute, true) }, KeepGate, false, "Settling", ""},
+		{"a failure keeps the gate and is told once", func(in *Input) { in.Previous = previous("Wait", minute, false); gpus(in, "9", "9") }, KeepGate, false, "ChecksFailed", "ChecksFailed!"},
+		{"a failure that lasts is not told again", func(in *Input) { in.Previous = previous("Fail", minute, false); gpus(in, "9", "9") }, KeepGate, false, "ChecksFailed", ""},
 		{"what waits past the deadline has timed out", func(in *Input) {
 			in.Previous = previous("Wait", minute, false)
 			in.Deadline = start.Add(-time.Second)
 			gpus(in, "7", "7")
-		}, Keep, false, "ValidationTimedOut", "ValidationTimedOut!"},
+		}, KeepGate, false, "ValidationTimedOut", "ValidationTimedOut!"},
 		{"a node that recovers after the deadline settles", func(in *Input) {
 			in.Previous = previous("Fail", minute, false)
 			in.Deadline = start.Add(-time.Second)
-		}, Keep, false, "Settling", ""},
+		}, KeepGate, false, "Settling", ""},
 		{"Observe lifts the gate at the join although a GPU is missing", func(in *Input) {
 			in.OnFailure = v1alpha1.OnFailureObserve
 			gpus(in, "7", "7")
-		}, Lift, false, "ObserveOnly", ""},
+		}, LiftGate, false, "ObserveOnly", ""},
 		{"Observe never places the gate", func(in *Input) {
 			in.OnFailure = v1alpha1.OnFailureObserve
 			in.Previous = previous("Pass", minute, true)
 			ungate(in)
 			gpus(in, "7", "7")
-		}, Keep, false, "ObserveOnly", "ObserveOnly!"},
+		}, KeepGate, false, "ObserveOnly", "ObserveOnly!"},
 		{"Observe admits what passes and settled", func(in *Input) {
 			in.OnFailure = v1alpha1.OnFailureObserve
 			in.Previous = previous("Pass", minute, false)
 			ungate(in)
-		}, Keep, true, "Validated", "Validated"},
-		{"a settle time of nothing lifts only after the verdict was written", func(in *Input) { in.Settle = 0 }, Keep, false, "Settling", ""},
+		}, KeepGate, true, "Validated", "Validated"},
+		{"a settle time of nothing lifts only after the verdict was written", func(in *Input) { in.Settle = 0 }, KeepGate, false, "Settling", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.sentence, func(t *testing.T) {
@@ -297,7 +297,7 @@ func TestNoHistoryLeavesANodeOpenThatDidNotEarnIt(t *testing.T) {
 			}
 			apply(&in, d)
 			in.Previous = &d.Verdict
-			open := !gated(in.Node, gateKey)
+			open := !hasGate(in.Node, gateKey)
 			if open && (d.Verdict.Result != v1alpha1.CheckPass || in.Now.Sub(good) < in.Settle) {
 				t.Fatalf("seed %d: the node is open with result %s, %s after it became good: %s", seed, d.Verdict.Result, in.Now.Sub(good), d.Message)
 			}
@@ -307,9 +307,9 @@ func TestNoHistoryLeavesANodeOpenThatDidNotEarnIt(t *testing.T) {
 
 func apply(in *Input, d Decision) {
 	switch d.Gate {
-	case Lift:
+	case LiftGate:
 		ungate(in)
-	case Place:
+	case PlaceGate:
 		in.Node.Spec.Taints = append(in.Node.Spec.Taints[:1:1], corev1.Taint{Key: gateKey, Effect: corev1.TaintEffectNoSchedule})
 	}
 }
@@ -380,7 +380,7 @@ func TestALookIsTakenWhenTimeAloneChangesTheDecision(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			in := perfect()
 			tt.change(&in)
-			if got := Judge(in).Requeue; got != tt.want {
+			if got := Judge(in).RequeueAfter; got != tt.want {
 				t.Errorf("looks again after %s, want %s", got, tt.want)
 			}
 		})
