@@ -69,7 +69,7 @@ func TestTenThousandRandomHistoriesKeepTheInvariantsAndSettle(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // they leave much behind, and nothing of it lasts
 	count := 10_000
 	if testing.Short() {
-		count = 1_000
+		count = 100
 	}
 	ready, left, rolled, stuck := 0, 0, 0, map[string]int{}
 	seed, broken := histories(count, realGuards(), "", func(w *world) {

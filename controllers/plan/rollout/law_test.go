@@ -216,6 +216,9 @@ func histories(count int, g guards, each func(*world)) (seed uint64, broken []st
 
 func TestTwoThousandRandomSchedulesKeepTheBudgetsAndSettle(t *testing.T) {
 	count := 2_000
+	if testing.Short() {
+		count = 100
+	}
 	starts, rollouts := 0, map[v1alpha1.RolloutPhase]int{}
 	seed, broken := histories(count, productionGuards(), func(w *world) {
 		starts += w.starts
