@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -41,6 +42,45 @@ func TestAFailureIsWhatDoesNotMendItself(t *testing.T) {
 	}
 }
 
+func TestTheseReasonsAreFailuresBeforeTheDeadline(t *testing.T) {
+	for _, reason := range []string{
+		"HostLost", "NodeConflict", "DrainTimedOut", "ProvisioningTimedOut", "JoinTimedOut", "ValidationTimedOut", "PowerOnIgnored", "PowerOffIgnored", "NoBootRequest",
+		"AgentMissing", "AgentSilent", "BootLoop", "ImageUnreachable", "DigestMismatch", "ImageInvalid", "NoRootDevice", "DiskError", "DeadlineExceeded",
+	} {
+		if got := failureReason(&v1alpha1.Machine{Status: v1alpha1.MachineStatus{Conditions: notReady(reason)}}, noon); got != reason {
+			t.Errorf("%s: %q", reason, got)
+		}
+	}
+	ready := []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHostLost}}
+	if got := failureReason(&v1alpha1.Machine{Status: v1alpha1.MachineStatus{Conditions: ready}}, noon); got != "" {
+		t.Errorf("Ready with the reason of a failure: %q", got)
+	}
+	if got := failureReason(&v1alpha1.Machine{Status: v1alpha1.MachineStatus{Conditions: notReady(v1alpha1.ReasonChecksFailed)}}, noon); got != "" {
+		t.Errorf("a phase without a deadline: %q", got)
+	}
+}
+
+func TestPoolsAndThePreviousRolloutAreThoseOfTheNodeType(t *testing.T) {
+	two := intstr.FromInt32(2)
+	pool := func(name, nodeType string, policy *v1alpha1.NodePoolRollout) v1alpha1.NodePool {
+		return v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: name}, Spec: v1alpha1.NodePoolSpec{NodeTypeRef: v1alpha1.LocalReference{Name: nodeType}, Rollout: policy}}
+	}
+	got := NewPools("h100", []v1alpha1.NodePool{pool("other", "a100", nil), pool("plain", "h100", nil), pool("strict", "h100", &v1alpha1.NodePoolRollout{MaxUnavailable: &two})})
+	want := map[types.NamespacedName]Pool{{Namespace: "research", Name: "plain"}: {}, {Namespace: "research", Name: "strict"}: {MaxUnavailable: &two}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("pools %v, want %v", got, want)
+	}
+	if NewPreviousRollout(nil) != nil {
+		t.Error("there is a Rollout before the first one")
+	}
+	for phase, settled := range map[v1alpha1.RolloutPhase]bool{v1alpha1.RolloutDone: true, v1alpha1.RolloutSuperseded: true, v1alpha1.RolloutStopped: false} {
+		r := &v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: "b-1"}, Status: v1alpha1.RolloutStatus{Phase: phase, InProgress: []string{"research/a"}}}
+		if got, want := NewPreviousRollout(r), (&PreviousRollout{Name: "b-1", Settled: settled, InProgress: []string{"research/a"}}); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", phase, got, want)
+		}
+	}
+}
+
 func TestWhatIsNotSaidOfARolloutHasItsDefault(t *testing.T) {
 	if got, want := NewPolicy(nil), (Policy{MaxUnavailable: intstr.FromString("10%"), Canary: 1, Bake: 10 * time.Minute, FailureBudget: 1}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
@@ -49,6 +89,12 @@ func TestWhatIsNotSaidOfARolloutHasItsDefault(t *testing.T) {
 	p := NewPolicy(&v1alpha1.RolloutPolicy{MaxUnavailable: &three, FailureBudget: &zero, Canary: &v1alpha1.CanarySpec{Machines: 2, Bake: &metav1.Duration{Duration: time.Hour}}})
 	if want := (Policy{MaxUnavailable: three, Canary: 2, Bake: time.Hour}); p != want {
 		t.Errorf("%+v, want %+v", p, want)
+	}
+	if got, want := NewPolicy(&v1alpha1.RolloutPolicy{}), NewPolicy(nil); got != want {
+		t.Errorf("an empty policy: %+v, want %+v", got, want)
+	}
+	if got := NewPolicy(&v1alpha1.RolloutPolicy{Canary: &v1alpha1.CanarySpec{}}); got.Canary != 1 || got.Bake != 10*time.Minute {
+		t.Errorf("an empty canary: %+v", got)
 	}
 }
 
@@ -89,6 +135,17 @@ func TestAMachineBelongsToThePoolThatMadeIt(t *testing.T) {
 	m.Labels, m.OwnerReferences = map[string]string{v1alpha1.LabelRollout: "r-0", v1alpha1.LabelNodePool: "training"}, nil
 	if got := NewMachine("r-1", rendered("c/1"), &m, noon); got.Marked || got.Pool.Name != "" {
 		t.Errorf("made by hand, marked by another: %+v", got)
+	}
+	m.OwnerReferences = []metav1.OwnerReference{{Kind: "Fleet", Name: "training", Controller: &owned}}
+	m.DeletionTimestamp, m.Status.HostRef, m.Status.Conditions = &since, nil, notReady(v1alpha1.ReasonHostLost)
+	m.Status.WaitingFor = "a host"
+	got := NewMachine("r-1", rendered("c/1"), &m, noon)
+	if !got.Deleting || got.Claimed || got.Ready || !got.ReadySince.IsZero() || got.Pool.Name != "" || got.FailureReason != v1alpha1.ReasonHostLost || got.WaitingFor != "a host" {
+		t.Errorf("made by something else, being deleted: %+v", got)
+	}
+	m.Status.Conditions = nil
+	if got := NewMachine("r-1", rendered("c/1"), &m, noon); got.Ready || got.FailureReason != "" {
+		t.Errorf("without conditions: %+v", got)
 	}
 }
 
