@@ -8,7 +8,9 @@ import (
 )
 
 // asked are the packages in which every function that returns a bool is a question, and is named as one. The list may only grow.
-var asked = []string{"controllers/plan/lifecycle"}
+var asked = []string{
+	"controllers/plan/feasibility", "controllers/plan/inventory", "controllers/plan/lifecycle", "controllers/plan/placement", "controllers/plan/scaling",
+}
 
 // actors are the types whose methods change a decision.
 var actors = []string{"planner"}

@@ -57,7 +57,7 @@ func (p *planner) eraseMode() v1alpha1.EraseMode {
 	if mode == "" {
 		mode = p.ErasePolicy
 	}
-	if mode == "" || p.d.Record.LastTenant == UnknownTenant && mode == v1alpha1.EraseNone {
+	if mode == "" || p.d.Record.LastTenant == unknownTenant && mode == v1alpha1.EraseNone {
 		mode = v1alpha1.EraseMetadata
 	}
 	if p.hasUnfinishedErase() && eraseStrength[p.d.Record.Wanted.Erase] > eraseStrength[mode] {
@@ -158,7 +158,7 @@ func (p *planner) begin(a v1alpha1.WantedAttempt) {
 	if a.Operation == string(hardware.OpInstall) {
 		r.LastTenant, r.Erased, r.Installed = p.Spec.Tenant, nil, nil
 		if r.LastTenant == "" {
-			r.LastTenant = UnknownTenant
+			r.LastTenant = unknownTenant
 		}
 	}
 	r.Wanted = &a

@@ -299,7 +299,7 @@ func TestAHostWithUnknownOrTenantContentIsErasedBeforeItIsAvailable(t *testing.T
 		{name: "an available host whose record is new has unknown content",
 			facts: facts(StateAvailable, off).with(func(f *Facts) { f.Record.Power = nil }), state: StateDeprovisioning,
 			check: func(t *testing.T, d Decision) {
-				if d.Record.LastTenant != UnknownTenant {
+				if d.Record.LastTenant != unknownTenant {
 					t.Errorf("lastTenant = %q", d.Record.LastTenant)
 				}
 			}},
@@ -326,7 +326,7 @@ func TestAHostWithUnknownOrTenantContentIsErasedBeforeItIsAvailable(t *testing.T
 				}
 			}},
 		{name: "the policy None does not apply to unknown content",
-			facts: facts(StateDeprovisioning, off).with(func(f *Facts) { f.Record.LastTenant, f.ErasePolicy = UnknownTenant, v1alpha1.EraseNone }),
+			facts: facts(StateDeprovisioning, off).with(func(f *Facts) { f.Record.LastTenant, f.ErasePolicy = unknownTenant, v1alpha1.EraseNone }),
 			state: StateDeprovisioning, check: begins(noon.Unix()+1, hardware.OpErase)},
 		{name: "an erase counts only after the power-off",
 			facts: facts(StateDeprovisioning, on).claimed().installed().attempted(3, hardware.OpErase, succeeded, ""), state: StateDeprovisioning, action: ActionSetPower},

@@ -19,7 +19,7 @@
 //   - A new host is available after its inspection without an erase, as in Metal3 with cleaning disabled: nobody
 //     requested that its content be destroyed, and no tenant of ours has used it. Annotate it with ingot.dev/erase to have it erased.
 //   - A host that has a state already while its HostRecord is new (the record was lost, or the host comes from another
-//     system) has unknown content. Its lastTenant becomes UnknownTenant, which is no TenantCluster's name, so that the rules for
+//     system) has unknown content. Its lastTenant becomes unknownTenant, which is no TenantCluster's name, so that the rules for
 //     another tenant apply to whoever is next. When it is not provisioned it is erased first, with at least the mode Metadata.
 //   - The policy None leaves evidence too, with the mode None.
 //   - A host whose BareMetalHost.status was lost while a Machine runs on it is provisioned: its record says what is installed and for

@@ -310,7 +310,7 @@ func (p *planner) mustInstallAgain() bool {
 }
 
 func (p *planner) recordUnknownContent() {
-	p.d.Record.LastTenant, p.d.Record.Erased = UnknownTenant, nil
+	p.d.Record.LastTenant, p.d.Record.Erased = unknownTenant, nil
 }
 
 // hasUnfinishedErase reports whether an erase was begun since the last installation and has not succeeded.

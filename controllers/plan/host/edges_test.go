@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write host.md anew")
+var update = flag.Bool("update", false, "render host.md again")
 
 // diagram renders the life as a Mermaid state diagram. anyState is drawn once.
 func diagram() string {
@@ -38,8 +38,8 @@ func node(s State) string {
 }
 
 func TestTheCheckedInDiagramIsRenderedFromTheTables(t *testing.T) {
-	want := "# The life of a host\n\nRendered from edges.go; `go test ./controllers/plan/host -update` writes it anew. Of the edges of a state the first that holds is\n" +
-		"taken; those at the end, of a host that was deleted, come before all others.\n\n```mermaid\n" + diagram() + "```\n"
+	want := "# The life of a host\n\nRendered from edges.go; `go test ./controllers/plan/host -update` renders it again. Of the edges of a state, the first one whose\n" +
+		"condition holds is followed. The last ones are those of a host that was deleted, and come before all others.\n\n```mermaid\n" + diagram() + "```\n"
 	if *update {
 		if err := os.WriteFile("host.md", []byte(want), 0o644); err != nil {
 			t.Fatal(err)

@@ -47,8 +47,8 @@ const (
 	PowerManagementError ErrorType = "power management error"
 )
 
-// UnknownTenant is the lastTenant of disks whose history is not known. It is no namespace/name, so it equals no TenantCluster.
-const UnknownTenant = "unknown"
+// unknownTenant is the lastTenant of disks whose history is not known. It is no namespace/name, so it equals no TenantCluster.
+const unknownTenant = "unknown"
 
 // maxFailures is how many attempts may fail in a row before an administrator has to request another one.
 const maxFailures = 3

@@ -88,7 +88,7 @@ const detachHint = "; the host is deleted when its disks are erased: to give it 
 func (p *planner) restoreLostRecord() {
 	r, state := &p.d.Record, p.Host.Status.State
 	if r.Power == nil && isPastInspection(state) {
-		r.LastTenant = UnknownTenant
+		r.LastTenant = unknownTenant
 		if state == StateProvisioned && p.Spec.Tenant != "" {
 			r.LastTenant = p.Spec.Tenant
 		}

@@ -80,8 +80,8 @@ type Revision struct {
 	DRA bool
 }
 
-// Rendered returns the names of the revision and of its rendering.
-func (r Revision) Rendered() v1alpha1.RenderedRevision {
+// rendered returns the names of the revision and of its rendering.
+func (r Revision) rendered() v1alpha1.RenderedRevision {
 	return v1alpha1.RenderedRevision{Revision: r.Name, Rendering: r.Rendering}
 }
 
@@ -135,10 +135,10 @@ const (
 
 // The provisioning states of a BareMetalHost that a Machine's life depends on, as Metal3 names them.
 const (
-	StateAvailable    = "available"
-	StateReady        = "ready" // the name that older versions of Metal3 use for available
-	StateProvisioning = "provisioning"
-	StateProvisioned  = "provisioned"
+	stateAvailable    = "available"
+	stateReady        = "ready" // the name that older versions of Metal3 use for available
+	stateProvisioning = "provisioning"
+	stateProvisioned  = "provisioned"
 )
 
 // Host is a BareMetalHost and its HostRecord.

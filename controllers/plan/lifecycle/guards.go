@@ -75,7 +75,7 @@ func (f Facts) isHostClaimable() bool {
 
 func (f Facts) hasImageOnDisk() bool {
 	h := f.Host
-	if h.State != StateProvisioned || h.Error != "" || !f.hasImageRequested() {
+	if h.State != stateProvisioned || h.Error != "" || !f.hasImageRequested() {
 		return false
 	}
 	if !f.hasRecord() {
@@ -110,7 +110,7 @@ func (f Facts) isNodeGone() bool { return f.Tenant.Reachable && !f.hasOwnNode() 
 
 func (f Facts) isHostReturnable() bool {
 	h := f.Host
-	if h.ImageURL != "" || h.Error != "" || (h.State != StateAvailable && h.State != StateReady) {
+	if h.ImageURL != "" || h.Error != "" || (h.State != stateAvailable && h.State != stateReady) {
 		return false
 	}
 	if h.Record == nil {
@@ -189,7 +189,7 @@ func (f Facts) hasNodeOfThisAttempt() bool {
 
 // canHaveBooted reports whether the installed system may run, or whether that is unknown.
 func (f Facts) canHaveBooted() bool {
-	installing := []string{"registering", "inspecting", "preparing", StateAvailable, StateReady, StateProvisioning}
+	installing := []string{"registering", "inspecting", "preparing", stateAvailable, stateReady, stateProvisioning}
 	return f.hasOwnNode() || !slices.Contains(installing, f.Host.State)
 }
 
@@ -197,7 +197,7 @@ func (f Facts) canHaveBooted() bool {
 // baremetal-operator installs only on what it has deprovisioned.
 func (f Facts) canTakeImage() bool {
 	h := f.Host
-	return f.hasRecord() || h.ImageURL == "" && h.Error == "" && (h.State == StateAvailable || h.State == StateReady)
+	return f.hasRecord() || h.ImageURL == "" && h.Error == "" && (h.State == stateAvailable || h.State == stateReady)
 }
 
 // hostName returns namespace/name of the host that the Machine has or claims.

@@ -215,7 +215,7 @@ func (p *planner) enterProvisioning() {
 }
 
 func (p *planner) enterDraining() {
-	before, after := p.d.Status.Installed(), p.NextRevision.Rendered()
+	before, after := p.d.Status.Installed(), p.NextRevision.rendered()
 	p.addEvent(false, v1alpha1.ReasonEvicting, fmt.Sprintf("is rolled from %s to %s: its node is being emptied", revisionOrRendering(before, after), revisionOrRendering(after, before)))
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-var update = flag.Bool("update", false, "write lifecycle.md anew")
+var update = flag.Bool("update", false, "render lifecycle.md again")
 
 // diagram renders the life as a Mermaid state diagram.
 func diagram() string {
@@ -76,7 +76,7 @@ func orderedPhases() []v1alpha1.MachinePhase {
 
 const document = `# The life of a Machine
 
-Rendered from phases.go; %[1]sgo test ./controllers/plan/lifecycle -update%[1]s writes it anew.
+Rendered from phases.go; %[1]sgo test ./controllers/plan/lifecycle -update%[1]s renders it again.
 
 %[1]s%[1]s%[1]smermaid
 %[2]s%[1]s%[1]s%[1]s

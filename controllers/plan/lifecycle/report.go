@@ -97,7 +97,7 @@ func (p *planner) setUpToDate() {
 	s := p.d.Status
 	if p.NextRevision.Name != "" && p.hasHost() {
 		if reason, message := p.rollProblem(); reason != "" {
-			p.setCondition(v1alpha1.ConditionUpToDate, metav1.ConditionFalse, reason, "cannot be rolled to "+revisionOrRendering(p.NextRevision.Rendered(), s.Installed())+": "+message)
+			p.setCondition(v1alpha1.ConditionUpToDate, metav1.ConditionFalse, reason, "cannot be rolled to "+revisionOrRendering(p.NextRevision.rendered(), s.Installed())+": "+message)
 			p.requeueAfter(recheckInterval)
 			return
 		}

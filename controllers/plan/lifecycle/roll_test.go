@@ -315,9 +315,9 @@ func TestAHostWithoutARecordIsDeprovisionedBeforeItTakesTheNextImage(t *testing.
 		action       ActionKind
 		phase        v1alpha1.MachinePhase
 	}{
-		{StateProvisioned, imageA.URL, Deprovision, v1alpha1.MachineDraining},
+		{stateProvisioned, imageA.URL, Deprovision, v1alpha1.MachineDraining},
 		{"deprovisioning", "", "", v1alpha1.MachineDraining},
-		{StateAvailable, "", "", v1alpha1.MachineProvisioning},
+		{stateAvailable, "", "", v1alpha1.MachineProvisioning},
 	} {
 		host := *f.Host
 		host.State, host.ImageURL = c.state, c.image

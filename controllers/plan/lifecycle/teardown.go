@@ -311,5 +311,5 @@ func (s scope) removeFinalizer() result {
 func IsOrphaned(machineExists bool, h Host) bool {
 	recorded := h.Record != nil && h.Record.Spec.Machine != nil
 	return !machineExists && h.Consumer == ConsumerOther && h.ImageURL == "" && !recorded &&
-		(h.State == StateAvailable || h.State == StateReady)
+		(h.State == stateAvailable || h.State == stateReady)
 }
