@@ -154,7 +154,7 @@ func TestARefusalOfTheImageIsReportedAtTheReferenceToIt(t *testing.T) {
 	}
 }
 
-func BenchmarkJudge(b *testing.B) {
+func BenchmarkCheck(b *testing.B) {
 	in := possible()
 	for b.Loop() {
 		if err := Check(in).Err(); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// world is a server with its installer, a machine controller that does as it pleases, and a lossy process in between.
+// world is a server with its installer, a machine controller that makes random requests, and a process that loses effects.
 type world struct {
 	t    *testing.T
 	rand *rand.Rand
@@ -26,17 +26,17 @@ type world struct {
 	power     hardware.PowerState
 	attempt   hardware.AttemptStatus
 	operation hardware.Operation
-	// data says that a tenant's bytes are on the disk; wiped that the last erase was complete.
+	// data is true while a tenant's bytes are on the disk, erasing while an erase has begun and is not complete.
 	data, erasing bool
 	bmcDown       bool
 	calm          bool
 	claims        int
 	retries       int
 	highest       int64
-	// taken counts the edges of all histories; reborn says that the host's status was lost once.
-	taken  map[*edge]int
-	reborn bool
-	trace  []func() string
+	// taken counts the edges that all histories have followed. statusLost is true after the status of the host was lost.
+	taken      map[*edge]int
+	statusLost bool
+	trace      []func() string
 }
 
 func newWorld(t *testing.T, seed int64, taken map[*edge]int) *world {
@@ -53,7 +53,7 @@ func newWorld(t *testing.T, seed int64, taken map[*edge]int) *world {
 
 func (w *world) chance(percent int) bool { return !w.calm && w.rand.Intn(100) < percent }
 
-func (w *world) note(format string, args ...any) {
+func (w *world) logf(format string, args ...any) {
 	now := w.now
 	w.trace = append(w.trace, func() string { return now.Format("15:04:05 ") + fmt.Sprintf(format, args...) })
 	if len(w.trace) > 40 {
@@ -69,8 +69,8 @@ func (w *world) fail(format string, args ...any) {
 	w.t.Fatalf(format, args...)
 }
 
-// people change what they want, in the machine controller's order.
-func (w *world) people() {
+// changeSpec makes a random change as the machine controller or an administrator makes it, in the machine controller's order.
+func (w *world) changeSpec() {
 	h := &w.host
 	switch {
 	case !h.Claimed && h.Status.State == StateAvailable && h.Status.ErrorType == NoError && !w.host.Deleting && w.rand.Intn(4) == 0 && !w.calm:
@@ -97,7 +97,7 @@ func (w *world) people() {
 	case h.HasImage && w.chance(2):
 		w.spec.Attempt++
 	case w.chance(1) && w.spec.Machine != nil:
-		// The worst of users: the claim is torn off under way.
+		// An administrator removes the claim during an attempt.
 		h.Claimed, h.ConsumerUID, w.spec = false, "", v1alpha1.HostRecordSpec{}
 	case !h.Claimed && h.Status.State == StateAvailable && w.chance(3):
 		h.Erase = "Metadata"
@@ -105,7 +105,7 @@ func (w *world) people() {
 		w.retries++
 		h.Retry = fmt.Sprint(w.retries)
 	}
-	w.oddities()
+	w.makeRareChange()
 	if w.chance(3) {
 		w.bmcDown = !w.bmcDown
 	}
@@ -114,27 +114,27 @@ func (w *world) people() {
 	}
 }
 
-// isKept says whether a tenant's data was left on the disks by decision.
+// isKept reports whether the policy None left the data of a tenant on the disks.
 func isKept(r v1alpha1.HostRecordStatus) bool {
 	return r.Erased != nil && r.Erased.Mode == v1alpha1.EraseNone
 }
 
-// isRunning says whether a Machine runs on what was installed for it, and no erase was begun since.
+// isRunning reports whether a Machine runs on what was installed for it, and no erase was begun since.
 func isRunning(f Facts) bool {
 	in, w := f.Record.Installed, f.Record.Wanted
 	return f.Host.HasImage && f.Host.Claimed && f.Spec.Machine != nil && f.Host.ConsumerUID == string(f.Spec.Machine.UID) &&
 		in != nil && in.MachineUID == f.Spec.Machine.UID && w != nil && w.Operation == string(hardware.OpInstall)
 }
 
-// oddities are what people do seldom.
-func (w *world) oddities() {
+// makeRareChange makes a change that happens seldom.
+func (w *world) makeRareChange() {
 	h := &w.host
 	switch {
 	case h.ExternallyProvisioned && (w.calm || w.chance(5)), !h.ExternallyProvisioned && !h.Claimed && w.chance(1):
 		h.ExternallyProvisioned = !h.ExternallyProvisioned
-	case !w.reborn && !w.erasing && w.record.Inventory != nil && !w.record.Wanted.IsOpen() && w.chance(2):
-		// Its status was lost, or comes from an old backup, and its record is still there.
-		w.reborn, h.Status = true, Status{State: []State{StateNone, StateInspecting, StateAvailable, StatePreparing, "matching"}[w.rand.Intn(5)]}
+	case !w.statusLost && !w.erasing && w.record.Inventory != nil && !w.record.Wanted.IsOpen() && w.chance(2):
+		// The status was lost, or restored from an old backup, and the record is still there.
+		w.statusLost, h.Status = true, Status{State: []State{StateNone, StateInspecting, StateAvailable, StatePreparing, "matching"}[w.rand.Intn(5)]}
 	case h.Status.State == StateAvailable && !h.Claimed && w.chance(2):
 		h.InspectionRequested = true
 	case w.calm:
@@ -142,8 +142,8 @@ func (w *world) oddities() {
 	}
 }
 
-// do is the reference installer.
-func (w *world) do(a Action) {
+// runAction is the reference installer.
+func (w *world) runAction(a Action) {
 	if w.bmcDown || w.chance(10) {
 		return // refused, or lost
 	}
@@ -169,7 +169,7 @@ func (w *world) do(a Action) {
 	}
 }
 
-// advance does one step of the work.
+// advance does one step of the attempt.
 func (w *world) advance() {
 	if w.attempt.State != hardware.AttemptRunning {
 		return
@@ -210,12 +210,12 @@ func (w *world) facts() Facts {
 	return f
 }
 
-// reconcile runs one step, and sometimes dies in the middle.
+// reconcile runs one reconcile, and is sometimes interrupted.
 func (w *world) reconcile() {
 	f := w.facts()
 	d := Plan(f)
 	w.check(f, d)
-	w.note("%s -> %s action %q error %q attempt %+v", f.Host.Status.State, d.Status.State, d.Action.Kind, d.Status.ErrorMessage, d.Record.Wanted)
+	w.logf("%s -> %s action %q error %q attempt %+v", f.Host.Status.State, d.Status.State, d.Action.Kind, d.Status.ErrorMessage, d.Record.Wanted)
 	if w.chance(5) {
 		return
 	}
@@ -223,7 +223,7 @@ func (w *world) reconcile() {
 	if w.chance(5) {
 		return
 	}
-	w.do(d.Action)
+	w.runAction(d.Action)
 	if w.chance(5) {
 		return
 	}
@@ -281,21 +281,21 @@ func (w *world) check(f Facts, d Decision) {
 	}
 }
 
-// TestNoHistoryMakesADirtyHostAvailable drives the planner through lost effects, failing disks, dead BMCs and rude people,
-// then lets the world calm down: every host comes back to the pool.
+// TestNoHistoryMakesADirtyHostAvailable runs the planner with lost effects, failing disks, BMCs that do not answer and random requests, and then
+// without faults, until every host is available again.
 func TestNoHistoryMakesADirtyHostAvailable(t *testing.T) {
 	const histories, steps = 500, 150
 	installs, erases, taken := 0, 0, map[*edge]int{}
 	for seed := range int64(histories) {
 		w := newWorld(t, seed, taken)
-		w.note("seed %d", seed)
+		w.logf("seed %d", seed)
 		if seed%20 == 2 {
 			w.host.InspectionDisabled = true
 			w.remove()
 			continue
 		}
 		for range steps {
-			w.people()
+			w.changeSpec()
 			w.reconcile()
 			if w.record.Installed != nil {
 				installs++
@@ -306,7 +306,7 @@ func TestNoHistoryMakesADirtyHostAvailable(t *testing.T) {
 		}
 		w.calm = true
 		for range 400 {
-			w.people()
+			w.changeSpec()
 			w.reconcile()
 		}
 		if w.host.Status.State != StateAvailable || w.data && !isKept(w.record) {
@@ -326,11 +326,11 @@ func TestNoHistoryMakesADirtyHostAvailable(t *testing.T) {
 	}
 }
 
-// remove deletes the host, at some point of its life, until it is gone. Only a detached one goes with a tenant's data.
+// remove deletes the host at some point of its life, and runs until it is removed. Only a detached host may be removed with a tenant's data.
 func (w *world) remove() {
 	w.calm = w.rand.Intn(2) == 0
 	for range w.rand.Intn(60) {
-		w.people()
+		w.changeSpec()
 		w.reconcile()
 	}
 	h := &w.host
@@ -341,7 +341,7 @@ func (w *world) remove() {
 		}
 	}
 	if w.rand.Intn(3) == 0 {
-		w.power = hardware.PowerOn // a person wanted to look at it once more
+		w.power = hardware.PowerOn // an administrator powered it on
 	}
 	h.Deleting, h.ExternallyProvisioned, h.InspectionRequested, h.Erase = true, false, false, ""
 	h.Detached = w.rand.Intn(4) == 0
@@ -370,7 +370,7 @@ func (w *world) remove() {
 	w.fail("the host does not go: %+v", h.Status)
 }
 
-// claimAgain has a Machine take a host that is about to go, and leave it after a while.
+// claimAgain has a Machine claim a host that is about to be removed, and return it after a while.
 func (w *world) claimAgain() {
 	h := &w.host
 	if h.Detached {

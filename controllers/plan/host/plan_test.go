@@ -174,11 +174,11 @@ func TestAFailedAttemptWithAnIgnoredPowerOffIsReportedAsOneError(t *testing.T) {
 		f := facts(StateProvisioning, hardware.PowerOn).claimed().attempted(2, hardware.OpInstall, hardware.AttemptFailed, reason).ended(3)
 		ignored := &hardware.Error{Kind: hardware.Ignored, Reason: hardware.ReasonPowerOffIgnored, Op: "set power Off", Err: errors.New("it still reports On")}
 		warnings := 0
-		for look := range 3 {
+		for round := range 3 {
 			d := Plan(f).WithActionError(f, ignored)
 			if e := d.Record.Error; e.Reason != string(reason) || !strings.HasPrefix(e.Message, "attempt 2 failed at Writing: seen; it is not tried again by itself") ||
 				!strings.HasSuffix(e.Message, "; besides, PowerOffIgnored: it still reports On") || d.Status.ErrorType != ProvisioningError || d.Status.ErrorCount != 1 {
-				t.Errorf("look %d: %+v, %+v", look, e, d.Status)
+				t.Errorf("round %d: %+v, %+v", round, e, d.Status)
 			}
 			warnings += len(d.Events)
 			f.Host.Status, f.Record = d.Status, d.Record
@@ -187,7 +187,7 @@ func TestAFailedAttemptWithAnIgnoredPowerOffIsReportedAsOneError(t *testing.T) {
 			t.Errorf("%s is told %d times", reason, warnings)
 		}
 		if e := Plan(f).WithActionError(f, hardware.Errorf(hardware.Unauthorized, "power", "host", "401")).Record.Error; e.Reason != v1alpha1.ReasonBMCUnauthorized {
-			t.Errorf("the login is not known as refused, and is tried again with every look: %+v", e)
+			t.Errorf("the login is not known as refused, and is tried again with every observation: %+v", e)
 		}
 	}
 }
@@ -197,11 +197,11 @@ func TestAnErrorMessageDoesNotGrowWhileTheBMCDoesNotAnswer(t *testing.T) {
 	unsupported := hardware.Errorf(hardware.Unsupported, "boot", "host", "no network boot")
 	d := Plan(f).WithActionError(f, unsupported)
 	want := *d.Record.Error
-	for look := range 3 {
+	for round := range 3 {
 		f.Host.Status, f.Record = d.Status, d.Record
 		f = f.with(broken("BMCUnreachable"))
 		if d = Plan(f).WithActionError(f, unsupported); *d.Record.Error != want || len(d.Events) != 0 {
-			t.Errorf("look %d: %+v, %+v", look, d.Record.Error, d.Events)
+			t.Errorf("round %d: %+v, %+v", round, d.Record.Error, d.Events)
 		}
 	}
 	f = facts(StateDeprovisioning, hardware.PowerOff).installed().attempted(2, hardware.OpErase, hardware.AttemptFailed, hardware.ReasonDiskError).ended(3).with(deleting)
@@ -210,11 +210,11 @@ func TestAnErrorMessageDoesNotGrowWhileTheBMCDoesNotAnswer(t *testing.T) {
 	if !strings.HasSuffix(want.Message, detachHint) {
 		t.Errorf("a deleted host is kept without a word: %s", want.Message)
 	}
-	for look := range 3 {
+	for round := range 3 {
 		f.Host.Status, f.Record = d.Status, d.Record
 		f = f.with(broken("BMCUnreachable"))
 		if d = Plan(f); *d.Record.Error != want {
-			t.Errorf("look %d: %d bytes, %d before: %s", look, len(d.Record.Error.Message), len(want.Message), d.Record.Error.Message)
+			t.Errorf("round %d: %d bytes, %d before: %s", round, len(d.Record.Error.Message), len(want.Message), d.Record.Error.Message)
 		}
 	}
 }
