@@ -83,7 +83,7 @@ func TestTheReportCountsWhatIsInEachPartOfTheRun(t *testing.T) {
 	at := func(s int) mark {
 		return mark{at: begin.Add(time.Duration(s) * time.Second), usage: map[string]usage{manager: {CPU: time.Duration(s) * time.Second / 10, Peak: 64 * mib}}}
 	}
-	f := &fleet{options: options{machines: 2}, image: pack.Result{DiskBytes: imageSize, SizeBytes: imageSize / 2}, world: &environment.World{Dir: t.TempDir()}}
+	f := &fleet{options: options{machines: 2}, image: pack.Result{DiskBytes: imageSize, SizeBytes: imageSize / 2}, env: &environment.Environment{Dir: t.TempDir()}}
 	f.started, f.registered, f.ordered, f.admitted = at(0), at(10), at(20), at(60)
 	f.steady = &steady{from: at(100), to: at(200), resident: []int64{mib, mib}}
 	var log bytes.Buffer
@@ -91,11 +91,11 @@ func TestTheReportCountsWhatIsInEachPartOfTheRun(t *testing.T) {
 		second         int
 		resource, code string
 	}{{5, "secrets", "200"}, {30, "machines", "200"}, {31, "machines", "409"}, {32, "events", "201"}, {150, "machines", "200"}} {
-		log.WriteString(`{"stage":"ResponseComplete","verb":"patch","user":{"username":"` + f.world.ManagerUser() + `"},"objectRef":{"resource":"` + w.resource +
+		log.WriteString(`{"stage":"ResponseComplete","verb":"patch","user":{"username":"` + f.env.ManagerUser() + `"},"objectRef":{"resource":"` + w.resource +
 			`","subresource":"status"},"responseStatus":{"code":` + w.code + `},"requestReceivedTimestamp":"` + begin.Add(time.Duration(w.second)*time.Second).Format(time.RFC3339Nano) + "\"}\n")
 	}
 	for name, text := range map[string][]byte{"management": log.Bytes(), tenantName: nil} {
-		if err := os.WriteFile(f.world.AuditLog(name), text, 0o600); err != nil {
+		if err := os.WriteFile(f.env.AuditLog(name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -37,7 +37,7 @@ type mark struct {
 type fleet struct {
 	options  options
 	progress io.Writer
-	world    *environment.World
+	env      *environment.Environment
 	rack     *rackProcess
 	image    pack.Result
 	pids     map[string]int
@@ -49,12 +49,12 @@ type fleet struct {
 }
 
 func newFleet(o options, dir string, progress io.Writer) *fleet {
-	return &fleet{options: o, progress: progress, world: &environment.World{Dir: dir}}
+	return &fleet{options: o, progress: progress, env: &environment.Environment{Dir: dir}}
 }
 
 // stop ends every process in the order in which they lean on each other. What did not start is not stopped.
 func (f *fleet) stop() error {
-	return errors.Join(f.world.Manager.Stop(), f.rack.stop(), f.world.Stop())
+	return errors.Join(f.env.Manager.Stop(), f.rack.stop(), f.env.Stop())
 }
 
 // run does all that is measured.
@@ -102,7 +102,7 @@ func (f *fleet) admit(ctx context.Context) error {
 	}
 	say(f.progress, "all Ready after %s", f.admitted.at.Sub(f.ordered.at).Round(100*time.Millisecond))
 	var list v1alpha1.MachineList
-	if err := f.world.Fleet.List(ctx, &list); err != nil {
+	if err := f.env.ManagementClient.List(ctx, &list); err != nil {
 		return err
 	}
 	f.machines = list.Items
@@ -168,7 +168,7 @@ func (f *fleet) mark() (mark, error) {
 func (f *fleet) awaitHosts(ctx context.Context) error {
 	err := f.until(ctx, 2*time.Second, func() (int, error) {
 		var list metal3.BareMetalHostList
-		if err := f.world.Fleet.List(ctx, &list); err != nil {
+		if err := f.env.ManagementClient.List(ctx, &list); err != nil {
 			return 0, err
 		}
 		available := 0
@@ -189,14 +189,14 @@ func (f *fleet) awaitHosts(ctx context.Context) error {
 // order asks each pool for a Machine for each host that fits: a third each.
 func (f *fleet) order(ctx context.Context) error {
 	var pools v1alpha1.NodePoolList
-	if err := f.world.Fleet.List(ctx, &pools); err != nil {
+	if err := f.env.ManagementClient.List(ctx, &pools); err != nil {
 		return err
 	}
 	share := map[string]int{"h100": (f.options.machines + 2) / 3, "h100-mig": (f.options.machines + 1) / 3, "h200-dra": f.options.machines / 3}
 	for i := range pools.Items {
 		pool := &pools.Items[i]
 		patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, share[pool.Spec.NodeTypeRef.Name])
-		if err := f.world.Fleet.Patch(ctx, pool, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		if err := f.env.ManagementClient.Patch(ctx, pool, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 			return err
 		}
 	}
@@ -208,7 +208,7 @@ func (f *fleet) order(ctx context.Context) error {
 func (f *fleet) awaitMachines(ctx context.Context) error {
 	err := f.until(ctx, 200*time.Millisecond, func() (int, error) {
 		var pools v1alpha1.NodePoolList
-		if err := f.world.Fleet.List(ctx, &pools); err != nil {
+		if err := f.env.ManagementClient.List(ctx, &pools); err != nil {
 			return 0, err
 		}
 		ready := 0
@@ -226,7 +226,7 @@ func (f *fleet) awaitMachines(ctx context.Context) error {
 // unready says what the Machines that are not Ready wait for.
 func (f *fleet) unready(ctx context.Context) error {
 	var list v1alpha1.MachineList
-	if err := f.world.Fleet.List(ctx, &list); err != nil {
+	if err := f.env.ManagementClient.List(ctx, &list); err != nil {
 		return err
 	}
 	var errs []error
@@ -246,7 +246,7 @@ func (f *fleet) until(ctx context.Context, interval time.Duration, count func() 
 	told := time.Now()
 	last := 0
 	return until(ctx, f.options.timeout, fmt.Sprintf("all %d %s", f.options.machines, what), func() (bool, error) {
-		if ended, err := f.world.Manager.Ended(); ended {
+		if ended, err := f.env.Manager.Exited(); ended {
 			return false, err
 		}
 		var err error

@@ -86,7 +86,7 @@ func measure(ctx context.Context, args []string) (err error) {
 	f := newFleet(o, dir, os.Stderr)
 	defer func() {
 		// Disks and images are large; logs are what explains a failure.
-		err = errors.Join(err, f.stop(), f.world.KeepLogs())
+		err = errors.Join(err, f.stop(), f.env.RemoveAllButLogs())
 		switch {
 		case err != nil:
 			err = fmt.Errorf("%w; logs of all processes: %s", err, dir)

@@ -48,10 +48,10 @@ func (f *fleet) report(w io.Writer) error {
 // requests are those of the manager at either cluster.
 func (f *fleet) requests() (management, tenants []environment.Request, err error) {
 	collect := func(log, user string) (out []environment.Request, err error) {
-		err = environment.ReadRequests(f.world.AuditLog(log), user, func(w environment.Request) { out = append(out, w) })
+		err = environment.ReadRequests(f.env.AuditLog(log), user, func(w environment.Request) { out = append(out, w) })
 		return out, err
 	}
-	if management, err = collect("management", f.world.ManagerUser()); err != nil {
+	if management, err = collect("management", f.env.ManagerUser()); err != nil {
 		return nil, nil, err
 	}
 	tenants, err = collect(tenantName, tenantUser)
@@ -120,7 +120,7 @@ func (f *fleet) totals(p *printer, all []environment.Request) {
 	requests, events, reads := 0, 0, 0
 	for _, w := range within(all, f.ordered.at, f.admitted.at) {
 		switch {
-		case !w.Mutates():
+		case !w.IsMutating():
 			reads++
 		case w.Resource == "events":
 			events++
@@ -157,7 +157,7 @@ func (f *fleet) atRest(p *printer, all []environment.Request) {
 	writes, counts := 0, map[string]int{}
 	for _, w := range within(all, s.from.at, s.to.at) {
 		counts[kind(w)]++
-		if w.Mutates() {
+		if w.IsMutating() {
 			writes++
 		}
 	}

@@ -48,7 +48,7 @@ func (f *fleet) build(ctx context.Context) error {
 		what string
 		do   func(context.Context) error
 	}{
-		{"starting the management and the tenant's control plane", func(ctx context.Context) error { return f.world.StartClusters(ctx, tenantName) }},
+		{"starting the management and the tenant's control plane", func(ctx context.Context) error { return f.env.StartClusters(ctx, tenantName) }},
 		{fmt.Sprintf("racking %d servers", f.options.machines), f.startRack},
 		{"making the installer's ramdisk", f.makeRamdisk},
 		{"applying CRDs, roles and policies", f.install},
@@ -66,23 +66,23 @@ func (f *fleet) build(ctx context.Context) error {
 
 func (f *fleet) startRack(context.Context) error {
 	var err error
-	if f.world.Boot, err = environment.FreeAddress(); err != nil {
+	if f.env.BootAddress, err = environment.FreeAddress(); err != nil {
 		return err
 	}
 	spec := rackSpec{
-		Servers: f.options.machines, Disks: filepath.Join(f.world.Dir, "disks"), Images: filepath.Join(f.world.Dir, "images"),
-		Boot: f.world.Boot, Namespace: hostNamespace,
+		Servers: f.options.machines, Disks: filepath.Join(f.env.Dir, "disks"), Images: filepath.Join(f.env.Dir, "images"),
+		Boot: f.env.BootAddress, Namespace: hostNamespace,
 	}
 	if f.options.profile {
-		spec.Profile = filepath.Join(f.world.Dir, "rack.cpu")
+		spec.Profile = filepath.Join(f.env.Dir, "rack.cpu")
 	}
-	f.rack, err = startRack(f.world.Dir, spec)
+	f.rack, err = startRack(f.env.Dir, spec)
 	return err
 }
 
-func (f *fleet) makeRamdisk(context.Context) error { return f.world.WriteBootFiles() }
+func (f *fleet) makeRamdisk(context.Context) error { return f.env.WriteBootFiles() }
 
-func (f *fleet) install(ctx context.Context) error { return f.world.Install(ctx) }
+func (f *fleet) install(ctx context.Context) error { return f.env.InstallIngot(ctx) }
 
 // applySamples applies config/samples with this run's addresses: all pools for one tenant, as large as nothing yet.
 func (f *fleet) applySamples(ctx context.Context) error {
@@ -102,11 +102,11 @@ func (f *fleet) applySamples(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := environment.Apply(ctx, f.world.Nodes, vendors); err != nil {
+	if err := environment.Apply(ctx, f.env.TenantClient, vendors); err != nil {
 		return err
 	}
 	return until(ctx, time.Minute, "the API server knows the CRDs", func() (bool, error) {
-		err := environment.Apply(ctx, f.world.Fleet, objects)
+		err := environment.Apply(ctx, f.env.ManagementClient, objects)
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return false, nil
 		}
@@ -130,22 +130,22 @@ func (f *fleet) adapt(samples []*unstructured.Unstructured, image map[string]any
 		objects = append(objects, o)
 	}
 	return objects, errors.Join(
-		environment.Set(objects, "NodeProvider", f.world.Boot, "spec", "redfish", "netboot", "address"),
-		environment.Set(objects, "TenantCluster", f.world.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
-		environment.Set(objects, "NodeType", "0s", "spec", "validation", "settle"),
-		environment.Set(objects, "NodePool", int64(0), "spec", "replicas"),
-		environment.Set(objects, "NodePool", tenantName, "spec", "tenantClusterRef", "name"),
+		environment.SetField(objects, "NodeProvider", f.env.BootAddress, "spec", "redfish", "netboot", "address"),
+		environment.SetField(objects, "TenantCluster", f.env.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
+		environment.SetField(objects, "NodeType", "0s", "spec", "validation", "settle"),
+		environment.SetField(objects, "NodePool", int64(0), "spec", "replicas"),
+		environment.SetField(objects, "NodePool", tenantName, "spec", "tenantClusterRef", "name"),
 	)
 }
 
 // packImage packs the image into the folder that the rack serves, and returns the spec of its OSImage.
 func (f *fleet) packImage(ctx context.Context) (map[string]any, error) {
-	tree := filepath.Join(f.world.Dir, "tree")
+	tree := filepath.Join(f.env.Dir, "tree")
 	if err := environment.WriteTree(tree, ballast); err != nil {
 		return nil, err
 	}
 	packed, err := pack.Pack(ctx, pack.Options{
-		Dir: tree, Output: filepath.Join(f.world.Dir, "images"), Name: imageName, URLBase: f.rack.ready.Images, RootOwned: true, Size: imageSize, NoESP: true,
+		Dir: tree, Output: filepath.Join(f.env.Dir, "images"), Name: imageName, URLBase: f.rack.ready.Images, RootOwned: true, Size: imageSize, NoESP: true,
 	})
 	if err != nil {
 		return nil, err
@@ -157,10 +157,10 @@ func (f *fleet) packImage(ctx context.Context) (map[string]any, error) {
 // introduceTenant gives Ingot an account in the tenant's cluster, so that its requests there can be told from others'.
 func (f *fleet) introduceTenant(ctx context.Context) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "ingot"}}
-	if err := f.world.Nodes.Create(ctx, account); err != nil {
+	if err := f.env.TenantClient.Create(ctx, account); err != nil {
 		return err
 	}
-	if err := f.world.Nodes.Create(ctx, &rbacv1.ClusterRoleBinding{
+	if err := f.env.TenantClient.Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "ingot"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
@@ -169,11 +169,11 @@ func (f *fleet) introduceTenant(ctx context.Context) error {
 	}
 	seconds := int64((24 * time.Hour).Seconds())
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	if err := f.world.Nodes.SubResource("token").Create(ctx, account, request); err != nil {
+	if err := f.env.TenantClient.SubResource("token").Create(ctx, account, request); err != nil {
 		return err
 	}
 	access := clientcmdapi.NewConfig()
-	access.Clusters[tenantName] = &clientcmdapi.Cluster{Server: f.world.Tenant.Endpoint(), CertificateAuthorityData: f.world.Tenant.CA()}
+	access.Clusters[tenantName] = &clientcmdapi.Cluster{Server: f.env.Tenant.Endpoint(), CertificateAuthorityData: f.env.Tenant.CA()}
 	access.AuthInfos[tenantName] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
 	access.Contexts[tenantName] = &clientcmdapi.Context{Cluster: tenantName, AuthInfo: tenantName}
 	access.CurrentContext = tenantName
@@ -181,14 +181,14 @@ func (f *fleet) introduceTenant(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return f.world.Fleet.Create(ctx, &corev1.Secret{
+	return f.env.ManagementClient.Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: tenantName, Name: "research-admin"}, Data: map[string][]byte{"kubeconfig": kubeconfig},
 	})
 }
 
 func (f *fleet) applyHosts(ctx context.Context) error {
 	ca := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hostNamespace, Name: "bmc-ca"}, Data: map[string][]byte{"ca.crt": f.rack.ready.CA}}
-	if err := f.world.Fleet.Create(ctx, ca); err != nil {
+	if err := f.env.ManagementClient.Create(ctx, ca); err != nil {
 		return err
 	}
 	var objects []*unstructured.Unstructured
@@ -196,12 +196,12 @@ func (f *fleet) applyHosts(ctx context.Context) error {
 		objects = append(objects, &unstructured.Unstructured{Object: o})
 	}
 	f.rack.ready.Hosts = nil
-	return environment.Apply(ctx, f.world.Fleet, objects)
+	return environment.Apply(ctx, f.env.ManagementClient, objects)
 }
 
 // startManager starts the manager with its defaults, where the demo's would be impatient.
 func (f *fleet) startManager(ctx context.Context) error {
-	f.world.Tune = func(s *settings.Settings) {
+	f.env.ChangeSettings = func(s *settings.Settings) {
 		plain := settings.Default()
 		s.Boot.ProgressInterval, s.Intervals = plain.Boot.ProgressInterval, plain.Intervals
 		if n := f.options.tenantQPS; n > 0 {
@@ -213,10 +213,10 @@ func (f *fleet) startManager(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		f.world.Programs = filepath.Join(f.world.Dir, "programs")
-		if err := errors.Join(os.MkdirAll(f.world.Programs, 0o755), os.Symlink(self, filepath.Join(f.world.Programs, managerProgram))); err != nil {
+		f.env.ProgramDir = filepath.Join(f.env.Dir, "programs")
+		if err := errors.Join(os.MkdirAll(f.env.ProgramDir, 0o755), os.Symlink(self, filepath.Join(f.env.ProgramDir, managerProgram))); err != nil {
 			return err
 		}
 	}
-	return f.world.StartManager(ctx, 1)
+	return f.env.StartManager(ctx, 1)
 }

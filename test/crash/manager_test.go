@@ -35,7 +35,7 @@ type manager struct {
 }
 
 func (s *site) startManager(ctx context.Context) error {
-	program, err := s.world.Program("ingot-manager")
+	program, err := s.env.Program("ingot-manager")
 	if err != nil {
 		return err
 	}
@@ -43,18 +43,18 @@ func (s *site) startManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	file, kubeconfig := filepath.Join(s.world.Dir, "manager.yaml"), filepath.Join(s.world.Dir, "manager.kubeconfig")
+	file, kubeconfig := filepath.Join(s.env.Dir, "manager.yaml"), filepath.Join(s.env.Dir, "manager.kubeconfig")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return err
 	}
-	access, err := s.kubeconfig(ctx, s.world.Fleet, s.management, s.management.CA(), systemNamespace, "ingot-manager")
+	access, err := s.kubeconfig(ctx, s.env.ManagementClient, s.management, s.management.CA(), systemNamespace, "ingot-manager")
 	if err != nil {
 		return err
 	}
 	if err := os.WriteFile(kubeconfig, access, 0o600); err != nil {
 		return err
 	}
-	s.manager = &manager{dir: s.world.Dir, program: program, args: []string{"--config", file, "--kubeconfig", kubeconfig}}
+	s.manager = &manager{dir: s.env.Dir, program: program, args: []string{"--config", file, "--kubeconfig", kubeconfig}}
 	return s.manager.start()
 }
 
@@ -67,7 +67,7 @@ func (s *site) settings() settings.Settings {
 	c := settings.Default()
 	c.LeaderElection.Enabled = false
 	c.Health.Address, c.Metrics.Address, c.Log.Format = "0", "0", "text"
-	c.Boot.Address, c.Boot.URL, c.Boot.Files = s.boot, "http://boot.invalid", filepath.Join(s.world.Dir, "boot")
+	c.Boot.Address, c.Boot.URL, c.Boot.Files = s.boot, "http://boot.invalid", filepath.Join(s.env.Dir, "boot")
 	c.Intervals.Working, c.Intervals.Steady, c.BMC.Timeout, c.Timeouts.Provisioning = d(0.05), d(60), d(5), d(240)
 	c.Timeouts.Hosts.Install, c.Timeouts.Hosts.EraseMetadata, c.Timeouts.Hosts.Inspect = d(120), d(120), d(60)
 	c.Timeouts.Hosts.BMCGrace, c.Timeouts.Hosts.Retry = d(10), d(0.2)
@@ -79,10 +79,10 @@ func (s *site) settings() settings.Settings {
 // own, because nodes speak to the API server itself.
 func (s *site) tenantKubeconfig(ctx context.Context) ([]byte, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "ingot"}}
-	if err := s.world.Nodes.Create(ctx, account); err != nil {
+	if err := s.env.TenantClient.Create(ctx, account); err != nil {
 		return nil, err
 	}
-	return s.kubeconfig(ctx, s.world.Nodes, s.tenant, append(s.tenant.CA(), s.world.Tenant.CA()...), account.Namespace, account.Name)
+	return s.kubeconfig(ctx, s.env.TenantClient, s.tenant, append(s.tenant.CA(), s.env.Tenant.CA()...), account.Namespace, account.Name)
 }
 
 // kubeconfig lets a service account through a relay.
@@ -93,7 +93,7 @@ func (s *site) kubeconfig(ctx context.Context, c client.Client, front *relay.Fro
 	if err := c.SubResource("token").Create(ctx, account, request); err != nil {
 		return nil, fmt.Errorf("get a token of %s/%s: %w", namespace, name, err)
 	}
-	s.world.Secrets = append(s.world.Secrets, request.Status.Token)
+	s.env.Secrets = append(s.env.Secrets, request.Status.Token)
 	out := clientcmdapi.NewConfig()
 	out.Clusters[name] = &clientcmdapi.Cluster{Server: front.URL(), CertificateAuthorityData: authorities}
 	out.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
@@ -166,6 +166,6 @@ func (m *manager) health() error {
 	if m.fault != nil || m.dying {
 		return m.fault
 	}
-	_, err := m.process.Ended()
+	_, err := m.process.Exited()
 	return err
 }

@@ -31,7 +31,7 @@ func (s *site) prepareRollout(ctx context.Context) error {
 // roll tells one rollout: the NodeType gets the other image, and the Machine is installed again where it is.
 func (s *site) roll(ctx context.Context, _ string) error {
 	before := s.roller.DeepCopy()
-	if err := s.world.Fleet.Get(ctx, client.ObjectKeyFromObject(before), before); err != nil {
+	if err := s.env.ManagementClient.Get(ctx, client.ObjectKeyFromObject(before), before); err != nil {
 		return err
 	}
 	if err := s.changeImage(ctx); err != nil {
@@ -63,7 +63,7 @@ func (s *site) roll(ctx context.Context, _ string) error {
 // changeImage gives the NodeType the image that it does not have, and user data that it never had: its revision is a new one.
 func (s *site) changeImage(ctx context.Context) error {
 	nodeType := &v1alpha1.NodeType{}
-	if err := s.world.Fleet.Get(ctx, client.ObjectKey{Name: rolled}, nodeType); err != nil {
+	if err := s.env.ManagementClient.Get(ctx, client.ObjectKey{Name: rolled}, nodeType); err != nil {
 		return err
 	}
 	patch := client.MergeFrom(nodeType.DeepCopy())
@@ -73,7 +73,7 @@ func (s *site) changeImage(ctx context.Context) error {
 	}
 	nodeType.Spec.OSImageRef.Name = other
 	nodeType.Spec.UserData = fmt.Sprintf("#cloud-config\n# after generation %d\npackages: [lldpd]\n", nodeType.Generation)
-	return s.world.Fleet.Patch(ctx, nodeType, patch)
+	return s.env.ManagementClient.Patch(ctx, nodeType, patch)
 }
 
 // rolledOut waits until the NodeType's only revision is another one than old, its Machine is Ready with it, and every Rollout is
@@ -82,7 +82,7 @@ func (s *site) rolledOut(ctx context.Context, m *v1alpha1.Machine, old string) (
 	var nodeType v1alpha1.NodeType
 	var rollouts v1alpha1.RolloutList
 	err = until(ctx, patience, "the rollout is done", func() (bool, error) {
-		if err := errors.Join(s.look(ctx, m), s.world.Fleet.Get(ctx, client.ObjectKey{Name: rolled}, &nodeType), s.world.Fleet.List(ctx, &rollouts)); err != nil {
+		if err := errors.Join(s.look(ctx, m), s.env.ManagementClient.Get(ctx, client.ObjectKey{Name: rolled}, &nodeType), s.env.ManagementClient.List(ctx, &rollouts)); err != nil {
 			return false, err
 		}
 		status := nodeType.Status

@@ -48,7 +48,7 @@ const storyLabel = "story"
 
 // site is everything from metal to the tenant's cluster, seen by the manager through relays.
 type site struct {
-	world *environment.World
+	env   *environment.Environment
 	watch *invariants.Watcher
 	steps *relay.Steps
 	// management, tenant and bmcs are the relays.
@@ -83,10 +83,10 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &site{world: &environment.World{Dir: dir, Programs: programs}, steps: &relay.Steps{}, bmcs: map[string]*relay.Front{}, ledger: newLedger()}
+	s := &site{env: &environment.Environment{Dir: dir, ProgramDir: programs}, steps: &relay.Steps{}, bmcs: map[string]*relay.Front{}, ledger: newLedger()}
 	t.Cleanup(func() { s.stop(t, cancel) })
 	for _, step := range []func(context.Context) error{
-		func(ctx context.Context) error { return s.world.StartClusters(ctx) },
+		func(ctx context.Context) error { return s.env.StartClusters(ctx) },
 		s.relays, s.makeRamdisk, s.install, s.rackServers, s.applyTypes, s.applyHosts, s.startWatching, s.startManager,
 	} {
 		if err := step(ctx); err != nil {
@@ -102,22 +102,22 @@ func (s *site) relays(context.Context) error {
 		return s.steps.Listen(name, c.Endpoint(), c.CA())
 	}
 	var errs [3]error
-	s.management, errs[0] = front("management", s.world.Management)
-	s.tenant, errs[1] = front("tenant", s.world.Tenant)
+	s.management, errs[0] = front("management", s.env.Management)
+	s.tenant, errs[1] = front("tenant", s.env.Tenant)
 	s.boot, errs[2] = environment.FreeAddress()
 	s.balancer = relay.Balance(s.boot)
-	s.world.Boot = strings.TrimPrefix(s.balancer.URL, "http://")
+	s.env.BootAddress = strings.TrimPrefix(s.balancer.URL, "http://")
 	return errors.Join(errs[:]...)
 }
 
-func (s *site) makeRamdisk(context.Context) error { return s.world.WriteBootFiles() }
+func (s *site) makeRamdisk(context.Context) error { return s.env.WriteBootFiles() }
 
 func (s *site) install(ctx context.Context) error {
-	if err := s.world.Install(ctx); err != nil {
+	if err := s.env.InstallIngot(ctx); err != nil {
 		return err
 	}
 	// A relay cannot pass client certificates on: the tenant gives Ingot a token.
-	return s.world.Nodes.Create(ctx, &rbacv1.ClusterRoleBinding{
+	return s.env.TenantClient.Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "ingot"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: metav1.NamespaceSystem, Name: "ingot"}},
@@ -131,7 +131,7 @@ func (s *site) rackServers(ctx context.Context) error {
 		return err
 	}
 	options := rack.Options{
-		Name: "rack-1", Dir: filepath.Join(s.world.Dir, "disks"), BootURL: s.balancer.URL, OnStep: s.ledger.onStep,
+		Name: "rack-1", Dir: filepath.Join(s.env.Dir, "disks"), BootURL: s.balancer.URL, OnStep: s.ledger.onStep,
 		Timing: rack.Timing{
 			PowerOn: 20 * time.Millisecond, PowerOff: 20 * time.Millisecond, POST: 50 * time.Millisecond, NetworkTimeout: time.Second,
 			AgentStart: 10 * time.Millisecond, OSStart: 30 * time.Millisecond, Shutdown: 20 * time.Millisecond,
@@ -143,16 +143,16 @@ func (s *site) rackServers(ctx context.Context) error {
 			options.Servers = append(options.Servers, rack.ServerSpec{Name: fmt.Sprintf("%s-%d", name, i+1), Profile: profile})
 		}
 	}
-	if s.world.Rack, err = rack.New(options); err != nil {
+	if s.env.Rack, err = rack.New(options); err != nil {
 		return err
 	}
-	if err := s.world.Rack.Start(ctx); err != nil {
+	if err := s.env.Rack.Start(ctx); err != nil {
 		return err
 	}
-	for _, server := range s.world.Rack.Servers() {
+	for _, server := range s.env.Rack.Servers() {
 		_, password := server.Credentials()
-		s.world.Secrets = append(s.world.Secrets, password)
-		if s.bmcs[server.Name()], err = s.steps.Listen("bmc", server.BMCAddress(), s.world.Rack.CA()); err != nil {
+		s.env.Secrets = append(s.env.Secrets, password)
+		if s.bmcs[server.Name()], err = s.steps.Listen("bmc", server.BMCAddress(), s.env.Rack.CA()); err != nil {
 			return err
 		}
 	}
@@ -161,7 +161,7 @@ func (s *site) rackServers(ctx context.Context) error {
 
 // applyHosts applies the rack's hosts with the addresses of their relays.
 func (s *site) applyHosts(ctx context.Context) error {
-	objects, err := s.world.RackManifests(hostNamespace)
+	objects, err := s.env.RackManifests(hostNamespace)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (s *site) applyHosts(ctx context.Context) error {
 		if o.GetKind() != "BareMetalHost" {
 			continue
 		}
-		server := s.world.Rack.Server(o.GetName())
+		server := s.env.Rack.Server(o.GetName())
 		address := strings.Replace(s.bmcs[server.Name()].URL(), "https", "redfish", 1) + server.SystemPath()
 		name, _, _ := strings.Cut(o.GetName(), "-")
 		if err := errors.Join(
@@ -180,10 +180,10 @@ func (s *site) applyHosts(ctx context.Context) error {
 		}
 	}
 	ca := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hostNamespace, Name: "bmc-ca"}, Data: map[string][]byte{"ca.crt": s.management.CA()}}
-	if err := s.world.Fleet.Create(ctx, ca); err != nil {
+	if err := s.env.ManagementClient.Create(ctx, ca); err != nil {
 		return err
 	}
-	return environment.Apply(ctx, s.world.Fleet, objects)
+	return environment.Apply(ctx, s.env.ManagementClient, objects)
 }
 
 // applyTypes applies what the site's people and the tenant would, with the addresses and the images of this run.
@@ -192,7 +192,7 @@ func (s *site) applyTypes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := environment.Apply(ctx, s.world.Nodes, plugin); err != nil {
+	if err := environment.Apply(ctx, s.env.TenantClient, plugin); err != nil {
 		return err
 	}
 	objects, err := environment.ReadManifests(testdata, "testdata/management.yaml")
@@ -205,14 +205,14 @@ func (s *site) applyTypes(ctx context.Context) error {
 	}
 	objects = append(objects, images...)
 	if err := errors.Join(
-		environment.Set(objects, "NodeProvider", s.world.Boot, "spec", "redfish", "netboot", "address"),
-		environment.Set(objects, "TenantCluster", s.world.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
-		environment.Set(objects, "NodeType", s.images[0], "spec", "osImageRef", "name"),
+		environment.SetField(objects, "NodeProvider", s.env.BootAddress, "spec", "redfish", "netboot", "address"),
+		environment.SetField(objects, "TenantCluster", s.env.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
+		environment.SetField(objects, "NodeType", s.images[0], "spec", "osImageRef", "name"),
 	); err != nil {
 		return err
 	}
 	if err := until(ctx, 30*time.Second, "the CRDs are served", func() (bool, error) {
-		err := environment.Apply(ctx, s.world.Fleet, objects)
+		err := environment.Apply(ctx, s.env.ManagementClient, objects)
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return false, nil
 		}
@@ -224,26 +224,26 @@ func (s *site) applyTypes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.world.Fleet.Create(ctx, &corev1.Secret{
+	return s.env.ManagementClient.Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: teamNamespace, Name: "research-admin"}, Data: map[string][]byte{"kubeconfig": kubeconfig},
 	})
 }
 
 // packImages makes two small images, one byte apart.
 func (s *site) packImages(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	out := filepath.Join(s.world.Dir, "images")
+	out := filepath.Join(s.env.Dir, "images")
 	var err error
-	if s.world.Images, err = environment.ServeImages(out, 64<<20); err != nil {
+	if s.env.Images, err = environment.ServeImages(out, 64<<20); err != nil {
 		return nil, err
 	}
 	s.images = []string{"image-a", "image-b"}
 	var images []*unstructured.Unstructured
 	for i, name := range s.images {
-		tree := filepath.Join(s.world.Dir, "tree", name)
+		tree := filepath.Join(s.env.Dir, "tree", name)
 		if err := environment.WriteTree(tree, int64(64<<10+i)); err != nil {
 			return nil, err
 		}
-		packed, err := pack.Pack(ctx, pack.Options{Dir: tree, Output: out, Name: name, URLBase: s.world.Images.URL, RootOwned: true})
+		packed, err := pack.Pack(ctx, pack.Options{Dir: tree, Output: out, Name: name, URLBase: s.env.Images.URL, RootOwned: true})
 		if err != nil {
 			return nil, err
 		}
@@ -260,7 +260,7 @@ func (s *site) packImages(ctx context.Context) ([]*unstructured.Unstructured, er
 
 func (s *site) startWatching(ctx context.Context) error {
 	var err error
-	s.watch, err = invariants.Start(ctx, s.world.Fleet, s.world.Nodes, gateKey)
+	s.watch, err = invariants.Start(ctx, s.env.ManagementClient, s.env.TenantClient, gateKey)
 	return err
 }
 
@@ -272,11 +272,11 @@ func (s *site) judge(ctx context.Context, t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	text, err := os.ReadFile(filepath.Join(s.world.Dir, "manager.log"))
+	text, err := os.ReadFile(filepath.Join(s.env.Dir, "manager.log"))
 	if err != nil {
 		t.Error(err)
 	}
-	leaks, err := invariants.Leaks(ctx, s.world.Fleet, s.world.Secrets, map[string][]byte{"the manager's log": text})
+	leaks, err := invariants.Leaks(ctx, s.env.ManagementClient, s.env.Secrets, map[string][]byte{"the manager's log": text})
 	if err != nil {
 		t.Error(err)
 	}
@@ -289,10 +289,10 @@ func (s *site) judge(ctx context.Context, t *testing.T) {
 func (s *site) stop(t *testing.T, cancel context.CancelFunc) {
 	s.steps.Begin()
 	if s.manager != nil {
-		s.world.Manager = s.manager.running()
+		s.env.Manager = s.manager.running()
 	}
 	cancel()
-	if err := s.world.Stop(); err != nil {
+	if err := s.env.Stop(); err != nil {
 		t.Error(err)
 	}
 	for _, front := range s.bmcs {
@@ -308,13 +308,13 @@ func (s *site) stop(t *testing.T, cancel context.CancelFunc) {
 		s.balancer.Close()
 	}
 	if t.Failed() {
-		if err := s.world.KeepLogs(); err != nil {
+		if err := s.env.RemoveAllButLogs(); err != nil {
 			t.Error(err)
 		}
-		t.Logf("logs of the manager and of the control planes: %s", s.world.Dir)
+		t.Logf("logs of the manager and of the control planes: %s", s.env.Dir)
 		return
 	}
-	if err := os.RemoveAll(s.world.Dir); err != nil {
+	if err := os.RemoveAll(s.env.Dir); err != nil {
 		t.Error(err)
 	}
 }

@@ -112,7 +112,7 @@ func (s *site) order(ctx context.Context, name, nodeType string) (*v1alpha1.Mach
 			NodeTypeRef: v1alpha1.LocalReference{Name: nodeType}, TenantClusterRef: v1alpha1.LocalReference{Name: tenantName},
 		},
 	}
-	if err := s.world.Fleet.Create(ctx, machine); err != nil {
+	if err := s.env.ManagementClient.Create(ctx, machine); err != nil {
 		return nil, err
 	}
 	return machine, s.machineReady(ctx, machine)
@@ -128,7 +128,7 @@ func (s *site) machineReady(ctx context.Context, m *v1alpha1.Machine) error {
 			return false, nil
 		}
 		var node corev1.Node
-		if err := s.world.Nodes.Get(ctx, client.ObjectKey{Name: m.Name}, &node); err != nil {
+		if err := s.env.TenantClient.Get(ctx, client.ObjectKey{Name: m.Name}, &node); err != nil {
 			return false, client.IgnoreNotFound(err) // what was read of the Machine is not the newest
 		}
 		gated := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == gateKey })
@@ -142,7 +142,7 @@ func (s *site) machineReady(ctx context.Context, m *v1alpha1.Machine) error {
 
 // released deletes the Machine, and waits until nothing is left of it and every host can be claimed again.
 func (s *site) released(ctx context.Context, m *v1alpha1.Machine) error {
-	if err := s.world.Fleet.Delete(ctx, m); err != nil {
+	if err := s.env.ManagementClient.Delete(ctx, m); err != nil {
 		return err
 	}
 	err := until(ctx, patience, "Machine "+m.Name+" gone", func() (bool, error) {
@@ -150,7 +150,7 @@ func (s *site) released(ctx context.Context, m *v1alpha1.Machine) error {
 		if err == nil || client.IgnoreNotFound(err) != nil {
 			return false, err
 		}
-		err = s.world.Nodes.Get(ctx, client.ObjectKey{Name: m.Name}, &corev1.Node{})
+		err = s.env.TenantClient.Get(ctx, client.ObjectKey{Name: m.Name}, &corev1.Node{})
 		return err != nil, client.IgnoreNotFound(err)
 	})
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *site) look(ctx context.Context, m *v1alpha1.Machine) error {
 	if err := errors.Join(s.manager.health(), s.watch.Look(ctx)); err != nil {
 		return err
 	}
-	return s.world.Fleet.Get(ctx, client.ObjectKeyFromObject(m), m)
+	return s.env.ManagementClient.Get(ctx, client.ObjectKeyFromObject(m), m)
 }
 
 // hostsAvailable waits until every host of the stories is nobody's, off, and erased if it was ever installed.
@@ -173,7 +173,7 @@ func (s *site) hostsAvailable(ctx context.Context, names ...string) error {
 	err := until(ctx, patience, "the hosts are available", func() (bool, error) {
 		var hosts metal3.BareMetalHostList
 		var records v1alpha1.HostRecordList
-		if err := errors.Join(s.manager.health(), s.watch.Look(ctx), s.world.Fleet.List(ctx, &hosts), s.world.Fleet.List(ctx, &records)); err != nil {
+		if err := errors.Join(s.manager.health(), s.watch.Look(ctx), s.env.ManagementClient.List(ctx, &hosts), s.env.ManagementClient.List(ctx, &records)); err != nil {
 			return false, err
 		}
 		missing = ""
@@ -225,13 +225,13 @@ func (s *site) noTokens(ctx context.Context, _ *v1alpha1.Machine) error {
 
 func (s *site) tokens(ctx context.Context) ([]corev1.Secret, error) {
 	var secrets corev1.SecretList
-	err := s.world.Nodes.List(ctx, &secrets, client.InNamespace(metav1.NamespaceSystem), client.MatchingFields{"type": string(corev1.SecretTypeBootstrapToken)})
+	err := s.env.TenantClient.List(ctx, &secrets, client.InNamespace(metav1.NamespaceSystem), client.MatchingFields{"type": string(corev1.SecretTypeBootstrapToken)})
 	return secrets.Items, err
 }
 
 // mend removes what a failed run left, so that the next one begins as the others did.
 func (s *site) mend(ctx context.Context) error {
-	if err := s.world.Fleet.DeleteAllOf(ctx, &v1alpha1.Machine{}, client.InNamespace(teamNamespace)); err != nil {
+	if err := s.env.ManagementClient.DeleteAllOf(ctx, &v1alpha1.Machine{}, client.InNamespace(teamNamespace)); err != nil {
 		return err
 	}
 	s.roller = nil
@@ -240,7 +240,7 @@ func (s *site) mend(ctx context.Context) error {
 	}
 	left, err := s.tokens(ctx)
 	for i := range left {
-		err = errors.Join(err, client.IgnoreNotFound(s.world.Nodes.Delete(ctx, &left[i])))
+		err = errors.Join(err, client.IgnoreNotFound(s.env.TenantClient.Delete(ctx, &left[i])))
 	}
 	return err
 }
@@ -264,7 +264,7 @@ func (s *site) noClaims(ctx context.Context, m *v1alpha1.Machine) error {
 
 func (s *site) claims(ctx context.Context, m *v1alpha1.Machine) ([]corev1.Secret, error) {
 	var secrets corev1.SecretList
-	err := s.world.Fleet.List(ctx, &secrets, client.InNamespace(hostNamespace), client.MatchingLabels{v1alpha1.LabelMachine: string(m.UID)})
+	err := s.env.ManagementClient.List(ctx, &secrets, client.InNamespace(hostNamespace), client.MatchingLabels{v1alpha1.LabelMachine: string(m.UID)})
 	return secrets.Items, err
 }
 
@@ -283,13 +283,13 @@ func (s *site) describe(ctx context.Context, m *v1alpha1.Machine) string {
 		}
 	}
 	var records v1alpha1.HostRecordList
-	if err := s.world.Fleet.List(ctx, &records); err != nil {
+	if err := s.env.ManagementClient.List(ctx, &records); err != nil {
 		return out.String() + err.Error()
 	}
 	for _, r := range records.Items {
 		if w := r.Status.Wanted; w != nil {
 			fmt.Fprintf(&out, "    %s: attempt %d %s %q, %s %s; kept of it: %+v; server: %s\n",
-				r.Name, w.Number, w.Operation, w.Outcome, w.Reason, w.Message, r.Status.Progress(), s.world.Rack.Server(r.Name).State().Doing)
+				r.Name, w.Number, w.Operation, w.Outcome, w.Reason, w.Message, r.Status.Progress(), s.env.Rack.Server(r.Name).State().Doing)
 		}
 	}
 	return out.String()

@@ -18,7 +18,7 @@ import (
 // askedAt has the API server ask a replica.
 func (s *site) askedAt(t *testing.T, r *replica) {
 	t.Helper()
-	if err := environment.AskManager(t.Context(), s.Client, r.settings.Webhook.Address); err != nil {
+	if err := environment.ConfigureWebhook(t.Context(), s.Client, r.settings.Webhook.Address); err != nil {
 		t.Fatal(err)
 	}
 }

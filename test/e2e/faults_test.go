@@ -104,7 +104,7 @@ func retried(ctx context.Context, s *scene) error {
 		return err
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"mended"}}}`, v1alpha1.AnnotationRetry)
-	return s.world.Fleet.Patch(ctx, v.host, client.RawPatch(types.MergePatchType, patch))
+	return s.env.ManagementClient.Patch(ctx, v.host, client.RawPatch(types.MergePatchType, patch))
 }
 
 // released is the other way out: the Machine is deleted, and its host comes back.
@@ -118,7 +118,7 @@ func released(ctx context.Context, s *scene) error {
 
 // release deletes the Machine and expects that nothing of it is left.
 func (s *scene) release(ctx context.Context, v view) error {
-	if err := s.world.Fleet.Delete(ctx, v.machine); err != nil {
+	if err := s.env.ManagementClient.Delete(ctx, v.machine); err != nil {
 		return err
 	}
 	if _, err := s.await(ctx, "Machine and Node gone, host back", func(v view) bool { return v.isBack() && v.node == nil }); err != nil {
@@ -137,7 +137,7 @@ func eraseFails(ctx context.Context, s *scene) error {
 	if err != nil {
 		return err
 	}
-	if err := s.world.Fleet.Delete(ctx, v.machine); err != nil {
+	if err := s.env.ManagementClient.Delete(ctx, v.machine); err != nil {
 		return err
 	}
 	v, err = s.await(ctx, "Ready=False with reason EraseFailed", func(v view) bool {
@@ -195,7 +195,7 @@ func TestEveryFaultEndsAsItMust(t *testing.T) {
 
 // play brings one fault about.
 func (p *pipeline) play(ctx context.Context, f fault) error {
-	s := &scene{pipeline: p, name: f.name, server: p.world.Rack.Server(f.name)}
+	s := &scene{pipeline: p, name: f.name, server: p.env.Rack.Server(f.name)}
 	if !f.wrongPassword {
 		if _, err := s.await(ctx, "host available", func(v view) bool { return v.host != nil && v.host.Status.Provisioning.State == "available" }); err != nil {
 			return err
@@ -312,12 +312,12 @@ func badPassword(ctx context.Context, s *scene) error {
 		return fmt.Errorf("a host in error was claimed: %s", v)
 	}
 	var secret corev1.Secret
-	if err := s.world.Fleet.Get(ctx, client.ObjectKey{Namespace: hostNamespace, Name: s.name + "-bmc"}, &secret); err != nil {
+	if err := s.env.ManagementClient.Get(ctx, client.ObjectKey{Namespace: hostNamespace, Name: s.name + "-bmc"}, &secret); err != nil {
 		return err
 	}
 	_, password := s.server.Credentials()
 	secret.Data["password"] = []byte(password)
-	if err := s.world.Fleet.Update(ctx, &secret); err != nil {
+	if err := s.env.ManagementClient.Update(ctx, &secret); err != nil {
 		return err
 	}
 	_, err = s.ready(ctx)

@@ -276,7 +276,7 @@ func (s *site) awaitImage(t *testing.T, name, url string) {
 		t.Fatal(err)
 	}
 	objects[0].SetName(name)
-	if err := errors.Join(environment.Set(objects, "OSImage", url, "spec", "url"), environment.Apply(t.Context(), s.Client, objects)); err != nil {
+	if err := errors.Join(environment.SetField(objects, "OSImage", url, "spec", "url"), environment.Apply(t.Context(), s.Client, objects)); err != nil {
 		t.Fatal(err)
 	}
 	image := &v1alpha1.OSImage{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -42,7 +42,7 @@ func nodeDeleted(ctx context.Context, s *scene) error {
 	if err != nil {
 		return err
 	}
-	if err := s.world.Nodes.Delete(ctx, before.node); err != nil {
+	if err := s.env.TenantClient.Delete(ctx, before.node); err != nil {
 		return err
 	}
 	if _, err := s.await(ctx, "Ready=False with reason NodeLost", func(v view) bool { return v.is(v1alpha1.ConditionReady, v1alpha1.ReasonNodeLost) }); err != nil {
@@ -94,14 +94,14 @@ func gpuLost(ctx context.Context, s *scene) error {
 func (s *scene) taint(ctx context.Context, name string, taint corev1.Taint, on bool) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var node corev1.Node
-		if err := s.world.Nodes.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+		if err := s.env.TenantClient.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
 			return err
 		}
 		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taint.Key })
 		if on {
 			node.Spec.Taints = append(node.Spec.Taints, taint)
 		}
-		return s.world.Nodes.Update(ctx, &node)
+		return s.env.TenantClient.Update(ctx, &node)
 	})
 }
 

@@ -26,13 +26,13 @@ func (p *pipeline) killManager(ctx context.Context, t *testing.T) {
 		t.Fatal(err)
 	}
 	released := "loss-loading"
-	if err := p.world.Fleet.Delete(ctx, &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: teamNamespace, Name: released}}); err != nil {
+	if err := p.env.ManagementClient.Delete(ctx, &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: teamNamespace, Name: released}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.world.Manager.Kill(); err != nil {
+	if err := p.env.Manager.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.world.StartManager(ctx, 1); err != nil {
+	if err := p.env.StartManager(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
@@ -65,12 +65,12 @@ func (p *pipeline) tenantAway(ctx context.Context, t *testing.T) {
 			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{gpus: resource.MustParse("8")}},
 		}}},
 	}
-	if err := p.world.Nodes.Create(ctx, pod); err != nil {
+	if err := p.env.TenantClient.Create(ctx, pod); err != nil {
 		t.Fatal(err)
 	}
 	running := func() error {
 		var now corev1.Pod
-		if err := p.world.Nodes.Get(ctx, client.ObjectKeyFromObject(pod), &now); err != nil {
+		if err := p.env.TenantClient.Get(ctx, client.ObjectKeyFromObject(pod), &now); err != nil {
 			return err
 		}
 		if now.UID != pod.UID || now.DeletionTimestamp != nil || now.Status.Phase != corev1.PodRunning {
@@ -96,7 +96,7 @@ func (p *pipeline) tenantAway(ctx context.Context, t *testing.T) {
 		t.Fatal(err)
 	}
 	p.fleet.forgetGates()
-	if err := p.world.Tenant.Stop(); err != nil {
+	if err := p.env.Tenant.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {

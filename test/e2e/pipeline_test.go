@@ -46,7 +46,7 @@ const (
 
 // pipeline is everything from metal to the tenant's cluster, with the real manager.
 type pipeline struct {
-	world *environment.World
+	env   *environment.Environment
 	watch *invariants.Watcher
 	fleet *fleet
 }
@@ -83,12 +83,12 @@ func startPipelineFrom(t *testing.T, programs string, servers []rack.ServerSpec,
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &pipeline{world: &environment.World{Dir: dir, Programs: programs, Timing: serverTiming(), Tune: tune}}
+	p := &pipeline{env: &environment.Environment{Dir: dir, ProgramDir: programs, Timing: serverTiming(), ChangeSettings: tune}}
 	t.Cleanup(func() { p.stop(t, cancel) })
 	for _, step := range []func(context.Context) error{
 		p.startClusters, p.makeRamdisk, p.install, p.applySamples, p.startWatching,
 		func(ctx context.Context) error { return p.rackServers(ctx, servers, wrongPassword) },
-		func(ctx context.Context) error { return p.world.StartManager(ctx, 1) },
+		func(ctx context.Context) error { return p.env.StartManager(ctx, 1) },
 	} {
 		if err := step(ctx); err != nil {
 			t.Fatal(err)
@@ -119,17 +119,17 @@ func tune(s *settings.Settings) {
 }
 
 func (p *pipeline) startClusters(ctx context.Context) error {
-	if err := p.world.StartClusters(ctx); err != nil {
+	if err := p.env.StartClusters(ctx); err != nil {
 		return err
 	}
 	var err error
-	p.world.Boot, err = environment.FreeAddress()
+	p.env.BootAddress, err = environment.FreeAddress()
 	return err
 }
 
-func (p *pipeline) makeRamdisk(context.Context) error { return p.world.WriteBootFiles() }
+func (p *pipeline) makeRamdisk(context.Context) error { return p.env.WriteBootFiles() }
 
-func (p *pipeline) install(ctx context.Context) error { return p.world.Install(ctx) }
+func (p *pipeline) install(ctx context.Context) error { return p.env.InstallIngot(ctx) }
 
 // applySamples applies config/samples, with the addresses and the image of this run.
 func (p *pipeline) applySamples(ctx context.Context) error {
@@ -141,24 +141,24 @@ func (p *pipeline) applySamples(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := environment.Apply(ctx, p.world.Nodes, vendors); err != nil {
+	if err := environment.Apply(ctx, p.env.TenantClient, vendors); err != nil {
 		return err
 	}
 	if err := p.packImage(ctx, samples); err != nil {
 		return err
 	}
 	for _, set := range []error{
-		environment.Set(samples, "NodeProvider", p.world.Boot, "spec", "redfish", "netboot", "address"),
-		environment.Set(samples, "TenantCluster", p.world.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
-		environment.Set(samples, "NodePool", int64(0), "spec", "replicas"),
-		environment.Set(samples, "NodeType", "20s", "spec", "validation", "timeout"),
-		environment.Set(samples, "NodeType", "2s", "spec", "validation", "settle"),
+		environment.SetField(samples, "NodeProvider", p.env.BootAddress, "spec", "redfish", "netboot", "address"),
+		environment.SetField(samples, "TenantCluster", p.env.Tenant.Endpoint(), "spec", "join", "tlsBootstrap", "endpoint"),
+		environment.SetField(samples, "NodePool", int64(0), "spec", "replicas"),
+		environment.SetField(samples, "NodeType", "20s", "spec", "validation", "timeout"),
+		environment.SetField(samples, "NodeType", "2s", "spec", "validation", "settle"),
 	} {
 		if set != nil {
 			return set
 		}
 	}
-	err = within(ctx, 30*time.Second, func() error { return environment.Apply(ctx, p.world.Fleet, samples) }, func(err error) bool {
+	err = within(ctx, 30*time.Second, func() error { return environment.Apply(ctx, p.env.ManagementClient, samples) }, func(err error) bool {
 		return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) // the CRDs are not served yet
 	})
 	if err != nil {
@@ -168,9 +168,9 @@ func (p *pipeline) applySamples(ctx context.Context) error {
 	for _, team := range []string{teamNamespace, "inference"} {
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: team + "-admin"},
-			Data:       map[string][]byte{"kubeconfig": p.world.Tenant.Kubeconfig()},
+			Data:       map[string][]byte{"kubeconfig": p.env.Tenant.Kubeconfig()},
 		}
-		if err := p.world.Fleet.Create(ctx, secret); err != nil {
+		if err := p.env.ManagementClient.Create(ctx, secret); err != nil {
 			return err
 		}
 	}
@@ -178,16 +178,16 @@ func (p *pipeline) applySamples(ctx context.Context) error {
 }
 
 func (p *pipeline) packImage(ctx context.Context, samples []*unstructured.Unstructured) error {
-	tree, out := filepath.Join(p.world.Dir, "tree"), filepath.Join(p.world.Dir, "images")
+	tree, out := filepath.Join(p.env.Dir, "tree"), filepath.Join(p.env.Dir, "images")
 	if err := environment.WriteTree(tree, imageBallast); err != nil {
 		return err
 	}
 	var err error
-	if p.world.Images, err = environment.ServeImages(out, imageRate); err != nil {
+	if p.env.Images, err = environment.ServeImages(out, imageRate); err != nil {
 		return err
 	}
-	_, name := environment.Named(samples, "OSImage")
-	packed, err := pack.Pack(ctx, pack.Options{Dir: tree, Output: out, Name: name, URLBase: p.world.Images.URL, RootOwned: true})
+	_, name := environment.FirstOfKind(samples, "OSImage")
+	packed, err := pack.Pack(ctx, pack.Options{Dir: tree, Output: out, Name: name, URLBase: p.env.Images.URL, RootOwned: true})
 	if err != nil {
 		return err
 	}
@@ -205,23 +205,23 @@ func (p *pipeline) packImage(ctx context.Context, samples []*unstructured.Unstru
 
 func (p *pipeline) startWatching(ctx context.Context) error {
 	var err error
-	if p.watch, err = invariants.Start(ctx, p.world.Fleet, p.world.Nodes, gateKey); err != nil {
+	if p.watch, err = invariants.Start(ctx, p.env.ManagementClient, p.env.TenantClient, gateKey); err != nil {
 		return err
 	}
-	p.fleet = newFleet(p.world.Fleet, p.world.Nodes, p.watch)
+	p.fleet = newFleet(p.env.ManagementClient, p.env.TenantClient, p.watch)
 	go p.fleet.follow(ctx)
 	return nil
 }
 
 func (p *pipeline) rackServers(ctx context.Context, servers []rack.ServerSpec, wrongPassword []string) error {
-	if err := p.world.StartRack(ctx, servers, 1); err != nil {
+	if err := p.env.StartRack(ctx, servers, 1); err != nil {
 		return err
 	}
-	for _, s := range p.world.Rack.Servers() {
+	for _, s := range p.env.Rack.Servers() {
 		_, password := s.Credentials()
-		p.world.Secrets = append(p.world.Secrets, password)
+		p.env.Secrets = append(p.env.Secrets, password)
 	}
-	objects, err := p.world.RackManifests(hostNamespace)
+	objects, err := p.env.RackManifests(hostNamespace)
 	if err != nil {
 		return err
 	}
@@ -232,16 +232,16 @@ func (p *pipeline) rackServers(ctx context.Context, servers []rack.ServerSpec, w
 			}
 		}
 	}
-	ca := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hostNamespace, Name: "bmc-ca"}, Data: map[string][]byte{"ca.crt": p.world.Rack.CA()}}
-	if err := p.world.Fleet.Create(ctx, ca); err != nil {
+	ca := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hostNamespace, Name: "bmc-ca"}, Data: map[string][]byte{"ca.crt": p.env.Rack.CA()}}
+	if err := p.env.ManagementClient.Create(ctx, ca); err != nil {
 		return err
 	}
-	return environment.Apply(ctx, p.world.Fleet, objects)
+	return environment.Apply(ctx, p.env.ManagementClient, objects)
 }
 
 // order asks for a Machine on the server of that name, called like it unless another name is given.
 func (p *pipeline) order(ctx context.Context, name, server string) error {
-	return p.world.Fleet.Create(ctx, &v1alpha1.Machine{
+	return p.env.ManagementClient.Create(ctx, &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: teamNamespace, Name: name},
 		Spec: v1alpha1.MachineSpec{
 			NodeTypeRef: v1alpha1.LocalReference{Name: nodeType}, TenantClusterRef: v1alpha1.LocalReference{Name: tenantName}, HostName: server,
@@ -251,7 +251,7 @@ func (p *pipeline) order(ctx context.Context, name, server string) error {
 
 // restartTenant starts the tenant's control plane again where it was.
 func (p *pipeline) restartTenant(ctx context.Context) error {
-	endpoint, err := url.Parse(p.world.Tenant.Endpoint())
+	endpoint, err := url.Parse(p.env.Tenant.Endpoint())
 	if err != nil {
 		return err
 	}
@@ -260,10 +260,10 @@ func (p *pipeline) restartTenant(ctx context.Context) error {
 		return err
 	}
 	again, err := cluster.Start(ctx, cluster.Options{
-		Dir: filepath.Join(p.world.Dir, "tenant"), Port: port, AuditLog: filepath.Join(p.world.Dir, "tenant-audit.log"),
+		Dir: filepath.Join(p.env.Dir, "tenant"), Port: port, AuditLog: filepath.Join(p.env.Dir, "tenant-audit.log"),
 	})
 	if err == nil {
-		p.world.Tenant, p.world.Tenants[0].Cluster = again, again
+		p.env.Tenant, p.env.Tenants[0].Cluster = again, again
 	}
 	return err
 }
@@ -276,11 +276,11 @@ func (p *pipeline) judge(ctx context.Context, t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	text, err := os.ReadFile(p.world.Manager.Log)
+	text, err := os.ReadFile(p.env.Manager.Log)
 	if err != nil {
 		t.Error(err)
 	}
-	leaks, err := invariants.Leaks(ctx, p.world.Fleet, p.world.Secrets, map[string][]byte{"the manager's log": text})
+	leaks, err := invariants.Leaks(ctx, p.env.ManagementClient, p.env.Secrets, map[string][]byte{"the manager's log": text})
 	if err != nil {
 		t.Error(err)
 	}
@@ -292,17 +292,17 @@ func (p *pipeline) judge(ctx context.Context, t *testing.T) {
 // stop ends everything; the logs stay when the test has failed.
 func (p *pipeline) stop(t *testing.T, cancel context.CancelFunc) {
 	cancel()
-	if err := p.world.Stop(); err != nil {
+	if err := p.env.Stop(); err != nil {
 		t.Error(err)
 	}
 	if t.Failed() {
-		if err := p.world.KeepLogs(); err != nil {
+		if err := p.env.RemoveAllButLogs(); err != nil {
 			t.Error(err)
 		}
-		t.Logf("logs of the manager and of the control planes: %s", p.world.Dir)
+		t.Logf("logs of the manager and of the control planes: %s", p.env.Dir)
 		return
 	}
-	if err := os.RemoveAll(p.world.Dir); err != nil {
+	if err := os.RemoveAll(p.env.Dir); err != nil {
 		t.Error(err)
 	}
 }
@@ -327,7 +327,7 @@ func within(ctx context.Context, limit time.Duration, f func() error, passing fu
 // tokensOf lists the bootstrap tokens of a Machine in the tenant.
 func (p *pipeline) tokensOf(ctx context.Context, m *v1alpha1.Machine) ([]string, error) {
 	var secrets corev1.SecretList
-	if err := p.world.Nodes.List(ctx, &secrets, client.InNamespace("kube-system"), client.MatchingLabels{"ingot.dev/machine": string(m.UID)}); err != nil {
+	if err := p.env.TenantClient.List(ctx, &secrets, client.InNamespace("kube-system"), client.MatchingLabels{"ingot.dev/machine": string(m.UID)}); err != nil {
 		return nil, err
 	}
 	var out []string

@@ -147,7 +147,7 @@ type refresh struct {
 func (f *refresh) nodeType(t *testing.T) *v1alpha1.NodeType {
 	t.Helper()
 	out := &v1alpha1.NodeType{}
-	if err := f.world.Fleet.Get(t.Context(), client.ObjectKey{Name: nodeType}, out); err != nil {
+	if err := f.env.ManagementClient.Get(t.Context(), client.ObjectKey{Name: nodeType}, out); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -158,7 +158,7 @@ func (f *refresh) admit(t *testing.T) {
 	before := after.DeepCopy()
 	two := intstr.FromInt32(2)
 	after.Spec.Rollout = &v1alpha1.RolloutPolicy{MaxUnavailable: &two, Canary: &v1alpha1.CanarySpec{Machines: 1, Bake: &metav1.Duration{Duration: time.Second}}}
-	if err := f.world.Fleet.Patch(t.Context(), after, client.MergeFrom(before)); err != nil {
+	if err := f.env.ManagementClient.Patch(t.Context(), after, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range f.names {
@@ -182,12 +182,12 @@ func (f *refresh) allReady(t *testing.T, generation string) {
 }
 
 func (f *refresh) upgrade(t *testing.T) {
-	if err := f.world.Manager.Stop(); err != nil {
+	if err := f.env.Manager.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	f.fleet.forgetGates()
 	install(t, f.programs, "2")
-	if err := f.world.StartManager(t.Context(), 1); err != nil {
+	if err := f.env.StartManager(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, takeoverLimit, "the NodeType says what differs", func() bool {
@@ -218,14 +218,14 @@ func (f *refresh) upgrade(t *testing.T) {
 func (f *refresh) label(t *testing.T, node, generation string) {
 	t.Helper()
 	change := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, generationLabel, generation))
-	if err := f.world.Nodes.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, change); err != nil {
+	if err := f.env.TenantClient.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, change); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (f *refresh) loseOne(t *testing.T) {
 	name := f.names[2]
-	if err := f.world.Fleet.Delete(t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: teamNamespace, Name: name}}); err != nil {
+	if err := f.env.ManagementClient.Delete(t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: teamNamespace, Name: name}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.fleet.await(t.Context(), patience, name, name, "its host is back", func(v view) bool { return v.isBack() && v.machine == nil }); err != nil {
@@ -245,7 +245,7 @@ func (f *refresh) loseOne(t *testing.T) {
 func (f *refresh) roll(t *testing.T, verb, generation string) {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, f.world.Management.Kubeconfig(), 0o600); err != nil {
+	if err := os.WriteFile(kubeconfig, f.env.Management.Kubeconfig(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

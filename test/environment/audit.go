@@ -16,7 +16,7 @@ import (
 // Writes are the mutating requests of one user, by resource.
 type Writes map[string]int
 
-// Total of them.
+// Total returns the number of writes to all resources.
 func (w Writes) Total() int {
 	n := 0
 	for _, count := range w {
@@ -25,20 +25,20 @@ func (w Writes) Total() int {
 	return n
 }
 
-// Request is one that an API server has answered.
+// Request is a request that an API server has answered.
 type Request struct {
-	// At is when it came in.
+	// At is when the API server received it.
 	At time.Time
-	// Resource, Subresource (empty for none) and Verb are the kind of request.
+	// Resource, Subresource (empty for none) and Verb are those of the request.
 	Resource, Subresource, Verb string
-	// Code is the answer's HTTP status.
+	// Code is the HTTP status of the answer.
 	Code int
 }
 
-// Mutates says whether the request may change something.
-func (r Request) Mutates() bool { return slices.Contains(mutating, r.Verb) }
+// IsMutating reports whether the verb is one that changes objects.
+func (r Request) IsMutating() bool { return slices.Contains(mutatingVerbs, r.Verb) }
 
-// auditEvent is the part of an audit.k8s.io/v1 Event that says who did what.
+// auditEvent has the fields of an audit.k8s.io/v1 Event that ReadRequests needs.
 type auditEvent struct {
 	Stage     string    `json:"stage"`
 	Verb      string    `json:"verb"`
@@ -55,25 +55,25 @@ type auditEvent struct {
 	} `json:"responseStatus"`
 }
 
-// mutating are the verbs that change something.
-var mutating = []string{"create", "update", "patch", "delete", "deletecollection"}
+// mutatingVerbs are the verbs that change objects.
+var mutatingVerbs = []string{"create", "update", "patch", "delete", "deletecollection"}
 
-// maxAuditLine bounds one line of an audit log, which holds a request's body.
+// maxAuditLine is the greatest length of a line of an audit log, which holds the body of a request.
 const maxAuditLine = 8 << 20
 
-// CountWrites counts the mutating requests of a user that an API server has answered, by its audit log. Questions that are
-// asked by a create, such as whether one may do something, count too: they cost the server as much.
+// CountWrites counts the mutating requests of a user in the audit log of an API server. Reviews, such as a SelfSubjectAccessReview,
+// are created and therefore count too: they cost the server as much.
 func CountWrites(path, user string) (Writes, error) {
 	out := Writes{}
 	return out, ReadRequests(path, user, func(r Request) {
-		if r.Mutates() {
+		if r.IsMutating() {
 			out[r.Resource]++
 		}
 	})
 }
 
-// ReadRequests hands every request of a user over that an API server has answered, by its audit log: the file that is being
-// written, and those that the server has put aside when they had grown large.
+// ReadRequests calls each with every request of a user in the audit log of an API server: those in the rotated files, and then those in
+// the file that is being written.
 func ReadRequests(path, user string, each func(Request)) error {
 	older, err := filepath.Glob(strings.TrimSuffix(path, ".log") + "-*.log")
 	if err != nil {
@@ -96,7 +96,7 @@ func readAuditLog(file, user string, each func(Request)) error {
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, maxAuditLine)
 	for lines.Scan() {
-		// Most lines are other users': they need not be understood.
+		// Most lines are those of other users and need not be parsed.
 		if !bytes.Contains(lines.Bytes(), []byte(user)) {
 			continue
 		}

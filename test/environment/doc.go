@@ -1,3 +1,4 @@
-// Package environment is what the demo and the end-to-end tests run in: two control planes, a rack, an image server and the manager, started in order and
-// ended in order, and the manifests that are applied to them.
+// Package environment starts and stops what the demo and the end-to-end tests run in: the control planes of a management cluster
+// and of tenants, a rack of simulated servers, an image server and the manager. It applies manifests to the clusters and reads
+// their audit logs.
 package environment

@@ -12,12 +12,14 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/ingot-dev/ingot/imagebuilder/ramdisk"
 )
 
-// What is in the demo's images, and where they say so.
+// The versions in the images, and the path of their manifest.
 const kernel, driver, manifest = "6.12.107", "570.172.08", "usr/lib/ingot/image.json"
 
-// treeFiles are the demo's operating system: what a pipeline looks at is real, what only a processor would run is not there.
+// treeFiles are the files of the operating system. Those that the pipeline reads are real, programs are placeholders.
 var treeFiles = map[string]string{
 	"etc/os-release":            "PRETTY_NAME=\"Debian GNU/Linux 13 (trixie)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"13\"\nID=debian\n",
 	"etc/hostname":              "image\n",
@@ -40,7 +42,7 @@ var treeFiles = map[string]string{
 `,
 }
 
-// WriteTree writes the demo's operating system below dir, with ballast that does not compress.
+// WriteTree writes an operating system to dir, with as many bytes of ballast that does not compress.
 func WriteTree(dir string, ballast int64) error {
 	for name, text := range treeFiles {
 		path := filepath.Join(dir, name)
@@ -59,12 +61,12 @@ func WriteTree(dir string, ballast int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// ImageServer serves a folder at a bounded rate per request, as a real network would.
+// ImageServer serves a folder at a limited rate per request, as a real network does.
 type ImageServer struct {
-	// URL is where it serves.
+	// URL is the URL of the folder.
 	URL    string
 	server *http.Server
-	// ended gets why the server no longer serves.
+	// ended receives the error with which the server ended.
 	ended chan error
 }
 
@@ -85,7 +87,7 @@ func ServeImages(dir string, bytesPerSecond int) (*ImageServer, error) {
 	return s, nil
 }
 
-// Stop ends the server; what is being sent is cut off.
+// Stop stops the server and cuts responses off that are being sent.
 func (s *ImageServer) Stop() error {
 	if s == nil {
 		return nil
@@ -97,14 +99,14 @@ func (s *ImageServer) Stop() error {
 	return err
 }
 
-// slowWriter bounds the rate of a response's body.
+// slowWriter limits the rate of the body of a response.
 type slowWriter struct {
 	http.ResponseWriter
 	ctx  context.Context
 	rate int
 }
 
-// Write writes in slices of a twentieth of a second.
+// Write implements io.Writer. It writes as much as the rate allows for a twentieth of a second at a time.
 func (w *slowWriter) Write(p []byte) (int, error) {
 	slice := max(w.rate/20, 1)
 	done := 0
@@ -123,13 +125,13 @@ func (w *slowWriter) Write(p []byte) (int, error) {
 	return done, nil
 }
 
-// Patched makes the tree that of the next image: the same software, built again.
-func Patched(dir string) error {
+// RebuildTree changes the tree to that of the next image: the same software, built again.
+func RebuildTree(dir string) error {
 	return rewrite(filepath.Join(dir, "etc/build-id"), "2\n")
 }
 
-// OlderDriver makes the tree that of an image with another driver than the one before it.
-func OlderDriver(dir string) error {
+// ChangeDriver changes the tree to that of an image with an older driver.
+func ChangeDriver(dir string) error {
 	return rewrite(filepath.Join(dir, manifest), strings.Replace(treeFiles[manifest], driver, "570.124.06", 1))
 }
 
@@ -138,4 +140,38 @@ func rewrite(path, text string) error {
 		return fmt.Errorf("write the demo's image tree: %w", err)
 	}
 	return nil
+}
+
+// WriteBootFiles writes the files that servers boot from the network: the agent's ramdisk and a file in place of a kernel. A simulated
+// server fetches the kernel and does not run it.
+func (e *Environment) WriteBootFiles() error {
+	path, err := e.Program("ingot-agent")
+	if err != nil {
+		return err
+	}
+	boot := filepath.Join(e.Dir, "boot")
+	if err := errors.Join(os.MkdirAll(boot, 0o755), os.WriteFile(filepath.Join(boot, "vmlinuz"), []byte("simulated"), 0o600)); err != nil {
+		return fmt.Errorf("make the boot folder: %w", err)
+	}
+	if err := writeRamdisk(path, filepath.Join(boot, "agent.cpio.zst")); err != nil {
+		return fmt.Errorf("make the ramdisk: %w", err)
+	}
+	return nil
+}
+
+func writeRamdisk(agent, path string) error {
+	program, err := os.Open(agent)
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	info, err := program.Stat()
+	if err != nil {
+		return err
+	}
+	out, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(ramdisk.Write(out, program, info.Size()), out.Close())
 }

@@ -12,14 +12,22 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/config"
+	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/presentation/spec"
+	"github.com/ingot-dev/ingot/presentation/tenantsoftware"
+	"github.com/ingot-dev/ingot/presentation/tenantsoftware/software"
 )
 
-// fieldOwner is who the API servers see as the author of what the demo applies.
+// fieldOwner is the field manager of the objects that are applied.
 const fieldOwner = client.FieldOwner("ingot-demo")
 
-// ReadManifests reads every object of the YAML files below dir, in the order of their names.
+// ReadManifests reads the objects of the YAML files in and below dir, in the order of the file names.
 func ReadManifests(files fs.FS, dir string) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	err := fs.WalkDir(files, dir, func(name string, entry fs.DirEntry, err error) error {
@@ -43,8 +51,8 @@ func ReadManifests(files fs.FS, dir string) ([]*unstructured.Unstructured, error
 	return out, nil
 }
 
-// ReadSamples reads a folder such as config/samples: what is applied to the management cluster, and what is applied to each
-// tenant's. That lies in its folder tenant; without one it is what the NodeTypes need of the vendors' software.
+// ReadSamples reads a folder such as config/samples. It returns the objects for the management cluster and those for each tenant. The latter
+// are in the folder tenant; without that folder they are the vendors' software that the NodeTypes need.
 func ReadSamples(files fs.FS) (management, tenants []*unstructured.Unstructured, err error) {
 	entries, err := fs.ReadDir(files, ".")
 	if err != nil {
@@ -65,7 +73,7 @@ func ReadSamples(files fs.FS) (management, tenants []*unstructured.Unstructured,
 	if given {
 		return management, tenants, nil
 	}
-	parts, err := Vendors(management)
+	parts, err := VendorParts(management)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the vendors' software of the samples: %w", err)
 	}
@@ -75,7 +83,7 @@ func ReadSamples(files fs.FS) (management, tenants []*unstructured.Unstructured,
 	return management, tenants, nil
 }
 
-// Decode reads every object of a YAML text.
+// Decode reads the objects of a YAML text.
 func Decode(text []byte) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
@@ -94,7 +102,7 @@ func Decode(text []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Apply applies objects on the server's side: Namespaces and CRDs first, the rest in the order given.
+// Apply applies objects by server-side apply: Namespaces and CRDs first, the others in their order.
 func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	first := func(o *unstructured.Unstructured) int {
 		return slices.Index([]string{"Namespace", "CustomResourceDefinition"}, o.GetKind())
@@ -118,8 +126,8 @@ func boolInt(b bool) int {
 	return 0
 }
 
-// Set changes one field of every object of the kind.
-func Set(objects []*unstructured.Unstructured, kind string, value any, field ...string) error {
+// SetField sets a field of every object of the kind. It returns an error when there is no such object.
+func SetField(objects []*unstructured.Unstructured, kind string, value any, field ...string) error {
 	found := false
 	for _, o := range objects {
 		if o.GetKind() != kind {
@@ -136,12 +144,77 @@ func Set(objects []*unstructured.Unstructured, kind string, value any, field ...
 	return nil
 }
 
-// Named returns the name of the first object of the kind, "" when there is none.
-func Named(objects []*unstructured.Unstructured, kind string) (namespace, name string) {
+// FirstOfKind returns the namespace and name of the first object of the kind, or "" when there is none.
+func FirstOfKind(objects []*unstructured.Unstructured, kind string) (namespace, name string) {
 	for _, o := range objects {
 		if o.GetKind() == kind {
 			return o.GetNamespace(), o.GetName()
 		}
 	}
 	return "", ""
+}
+
+// VendorParts returns the parts of the vendors' software that the NodeTypes of the samples need in a tenant's cluster.
+func VendorParts(samples []*unstructured.Unstructured) ([]software.Component, error) {
+	images := map[string]v1alpha1.OSImageSpec{}
+	var nodeTypes []*v1alpha1.NodeType
+	for _, o := range samples {
+		var err error
+		switch o.GetKind() {
+		case "OSImage":
+			image := &v1alpha1.OSImage{}
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, image)
+			images[image.Name] = image.Spec
+		case "NodeType":
+			nodeType := &v1alpha1.NodeType{}
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, nodeType)
+			nodeTypes = append(nodeTypes, nodeType)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+	var all []software.NodeType
+	for _, n := range nodeTypes {
+		image := images[n.Spec.OSImageRef.Name]
+		plan, err := presentation.Resolve(spec.Request{GPU: n.Spec.GPU, Image: image, Resources: n.Spec.Resources})
+		if err != nil {
+			return nil, fmt.Errorf("NodeType %s: %w", n.Name, err)
+		}
+		all = append(all, software.NewNodeType(n, image, plan))
+	}
+	return tenantsoftware.Components(all)
+}
+
+// webhookTimeoutSeconds is how long the API server waits for the manager, which shares the processors with everything else.
+const webhookTimeoutSeconds = 30
+
+// ConfigureWebhook applies the webhook configuration that is shipped, with a URL of the manager's webhook server in place of the Service. From
+// then on the API server calls the manager before it writes a NodeType.
+func ConfigureWebhook(ctx context.Context, c client.Client, address string) error {
+	objects, err := ReadManifests(config.Files, "webhook/nodetype.yaml")
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		webhooks, _, err := unstructured.NestedSlice(o.Object, "webhooks")
+		if err != nil {
+			return fmt.Errorf("read %s: %w", o.GetName(), err)
+		}
+		for _, one := range webhooks {
+			webhook, ok := one.(map[string]any)
+			if !ok {
+				return fmt.Errorf("read %s: a webhook is no object", o.GetName())
+			}
+			path, found, err := unstructured.NestedString(webhook, "clientConfig", "service", "path")
+			if err != nil || !found {
+				return errors.Join(fmt.Errorf("read %s: no path of a Service", o.GetName()), err)
+			}
+			webhook["clientConfig"], webhook["timeoutSeconds"] = map[string]any{"url": "https://" + address + path}, int64(webhookTimeoutSeconds)
+		}
+		if err := unstructured.SetNestedSlice(o.Object, webhooks, "webhooks"); err != nil {
+			return fmt.Errorf("write %s: %w", o.GetName(), err)
+		}
+	}
+	return Apply(ctx, c, objects)
 }

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,21 +9,27 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Process is a program that the demo started.
+// Process is a program that was started.
 type Process struct {
-	// Log is the file that gets its output.
+	// Log is the path of the file with its output.
 	Log  string
 	name string
 	cmd  *exec.Cmd
 	done chan error
 }
 
-// stopGrace is how long an orderly end may take before the process is killed.
-const stopGrace = 20 * time.Second
+// stopTimeout is how long a process may take to exit before it is killed.
+const stopTimeout = 20 * time.Second
 
-// StartProcess starts a program whose output is added to NAME.log in dir. It dies with the demo, however that ends.
+// StartProcess starts a program and appends its output to NAME.log in dir. The kernel kills it when this program dies.
 func StartProcess(dir, name, program string, args ...string) (*Process, error) {
 	p := &Process{name: name, Log: filepath.Join(dir, name+".log"), done: make(chan error, 1)}
 	out, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -32,7 +39,7 @@ func StartProcess(dir, name, program string, args ...string) (*Process, error) {
 	defer out.Close()
 	p.cmd = exec.Command(program, args...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	// A process group of its own keeps the terminal's Ctrl-C from it: the demo ends it in order.
+	// A process group of its own: Ctrl-C in the terminal does not reach it, and Stop stops it in order.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w: run `make build`", name, err)
@@ -41,8 +48,8 @@ func StartProcess(dir, name, program string, args ...string) (*Process, error) {
 	return p, nil
 }
 
-// Ended reports whether the process is gone, and why.
-func (p *Process) Ended() (bool, error) {
+// Exited reports whether the process has exited, and returns an error that says so.
+func (p *Process) Exited() (bool, error) {
 	select {
 	case err := <-p.done:
 		p.done <- err
@@ -52,7 +59,7 @@ func (p *Process) Ended() (bool, error) {
 	}
 }
 
-// Stop ends the process in order, and by force when that takes too long.
+// Stop sends SIGTERM, and kills the process when it has not exited after stopTimeout.
 func (p *Process) Stop() error {
 	if p == nil {
 		return nil
@@ -64,16 +71,16 @@ func (p *Process) Stop() error {
 	case err := <-p.done:
 		p.done <- err
 		return nil
-	case <-time.After(stopGrace):
+	case <-time.After(stopTimeout):
 	}
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill %s: %w", p.name, err)
 	}
 	<-p.done
-	return fmt.Errorf("%s did not stop within %s and was killed; its log is %s", p.name, stopGrace, p.Log)
+	return fmt.Errorf("%s did not stop within %s and was killed; its log is %s", p.name, stopTimeout, p.Log)
 }
 
-// Kill ends the process at once, as a crash does, and returns when it is gone.
+// Kill kills the process, as a crash does, and returns when it has exited.
 func (p *Process) Kill() error {
 	if err := p.cmd.Process.Kill(); err != nil {
 		return fmt.Errorf("kill %s: %w", p.name, err)
@@ -82,8 +89,8 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Beside returns the path of a program next to the running one.
-func Beside(name string) (string, error) {
+// ProgramBeside returns the path of a program in the folder of the running one.
+func ProgramBeside(name string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("find %s: %w", name, err)
@@ -91,6 +98,42 @@ func Beside(name string) (string, error) {
 	path := filepath.Join(filepath.Dir(self), name)
 	if _, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("%s is not beside %s: run `make build`", name, self)
+	}
+	return path, nil
+}
+
+// tokenSeconds is longer than any run.
+const tokenSeconds = 24 * 3600
+
+// The manager runs as this service account.
+const managerNamespace, managerName = "ingot-system", "ingot-manager"
+
+// ManagerUser returns the user name with which the manager authenticates to the management cluster.
+func (e *Environment) ManagerUser() string {
+	return "system:serviceaccount:" + managerNamespace + ":" + managerName
+}
+
+// managerKubeconfig writes a kubeconfig for the manager's service account, which has the permissions of config/rbac and no others.
+func (e *Environment) managerKubeconfig(ctx context.Context, namespace, name string) (string, error) {
+	seconds := int64(tokenSeconds)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if err := e.ManagementClient.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", fmt.Errorf("get the manager's token: %w", err)
+	}
+	e.Secrets = append(e.Secrets, request.Status.Token)
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: e.Management.Endpoint(), CertificateAuthorityData: e.Management.CA()}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: namespace}
+	config.CurrentContext = name
+	text, err := clientcmd.Write(*config)
+	if err != nil {
+		return "", fmt.Errorf("write the manager's kubeconfig: %w", err)
+	}
+	path := filepath.Join(e.Dir, "manager.kubeconfig")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return "", fmt.Errorf("write the manager's kubeconfig: %w", err)
 	}
 	return path, nil
 }

@@ -21,7 +21,7 @@ func TestAFrameFitsItsTerminal(t *testing.T) {
 		f.Notes = append(f.Notes, strings.Repeat("note ", 30))
 	}
 	for _, size := range [][2]int{{100, 30}, {80, 24}, {60, 12}} {
-		lines := Draw(f, size[0], size[1])
+		lines := Render(f, size[0], size[1])
 		if len(lines) > size[1] {
 			t.Errorf("%v: %d lines", size, len(lines))
 		}
@@ -47,7 +47,7 @@ func TestPlainLinesTellEveryChangeOnce(t *testing.T) {
 		{Machine: "b", Phase: "Ready", Ready: true},
 		{Host: "server-2"},
 	}
-	got := strings.Join(Changes(before, after), "\n")
+	got := strings.Join(ChangeLines(before, after), "\n")
 	want := "a                Validating    on server-1  ResourcesMissing: nvidia.com/gpu: 0 of 8\ngone             released"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -55,12 +55,12 @@ func TestPlainLinesTellEveryChangeOnce(t *testing.T) {
 }
 
 func TestTheSummaryNamesMedianSlowestAndBrokenPromises(t *testing.T) {
-	lives := []Life{
+	durations := []MachineDurations{
 		{"a", map[string]time.Duration{"Joining": 2 * time.Second}},
 		{"b", map[string]time.Duration{"Joining": 5 * time.Second}},
 		{"c", map[string]time.Duration{"Joining": 1 * time.Second}},
 	}
-	got := Summary(lives, []Cost{{What: "API writes", PerMachine: 23.5, Detail: "machines 19.0"}}, []Promise{{Text: "every pod runs", Kept: true}, {Text: "no gate was missed", Detail: "node x"}})
+	got := Summary(durations, []Cost{{What: "API writes", PerMachine: 23.5, Detail: "machines 19.0"}}, []Assertion{{Text: "every pod runs", Passed: true}, {Text: "no gate was missed", Detail: "node x"}})
 	for _, want := range []string{"Joining            2.0s      5.0s  b", "API writes         23.5 per Machine  machines 19.0", "ok    every pod runs", "FAIL  no gate was missed\n      node x"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got\n%s\nwithout %q", got, want)

@@ -7,36 +7,36 @@ import (
 	"unicode/utf8"
 )
 
-// Row is one server and, when it has one, its Machine.
+// Row is a server and its Machine, either of which may be missing.
 type Row struct {
 	Host, HostState, Power string
 	Machine, Phase         string
-	// Reason is that of the condition that is not True yet.
+	// Reason is the reason of the condition Ready while it is not True.
 	Reason string
-	// Waiting is one line: what the Machine waits for.
+	// Waiting is what the Machine waits for, in one line.
 	Waiting string
-	// Step, Done and Total are the installation's progress; Total is 0 while unknown.
+	// Step, Done and Total (in bytes) are the progress of the installation; Total is 0 while it is unknown.
 	Step        string
 	Done, Total int64
-	// Ready: the gate is lifted.
+	// Ready means that the gate is lifted.
 	Ready bool
-	// Failing: a check of the verdict fails.
+	// Failing means that a check of the verdict fails.
 	Failing bool
 }
 
-// Frame is what the live view shows.
+// Frame is the content of the screen.
 type Frame struct {
-	// Title is the step of the story.
+	// Title is the title of the step.
 	Title   string
 	Elapsed time.Duration
 	Rows    []Row
-	// Rollouts that are under way or stopped, a line each.
+	// Rollouts has a line for each Rollout that is active or stopped.
 	Rollouts []string
-	// Notes are the newest lines of the story, oldest first.
+	// Notes are the notes, oldest first. The newest ones are drawn.
 	Notes []string
 }
 
-// The terminal's colours; plain text has none.
+// The escape sequences for colours on a terminal.
 const (
 	reset  = "\x1b[0m"
 	bold   = "\x1b[1m"
@@ -46,8 +46,8 @@ const (
 	yellow = "\x1b[33m"
 )
 
-// Draw renders a frame into at most height lines of at most width columns.
-func Draw(f Frame, width, height int) []string {
+// Render returns the lines of a frame: at most height lines of at most width columns.
+func Render(f Frame, width, height int) []string {
 	lines := []string{bold + clip(fmt.Sprintf("Ingot demo  %5.1fs  %s", f.Elapsed.Seconds(), f.Title), width) + reset, ""}
 	head := fmt.Sprintf("%-10s %-15s %-5s %-16s %-13s %s", "SERVER", "HOST", "POWER", "MACHINE", "PHASE", "REASON, AND WHAT IT WAITS FOR")
 	lines = append(lines, dim+clip(head, width)+reset)
@@ -88,7 +88,7 @@ func (r Row) colour() string {
 	return dim
 }
 
-// detail is the progress bar while bytes flow, else what is waited for.
+// detail returns the progress bar while an image is written, else what the Machine waits for.
 func (r Row) detail() string {
 	if r.Phase == "Provisioning" && r.Total > 0 && r.Done < r.Total {
 		return bar(r.Done, r.Total) + " " + r.Step
@@ -102,7 +102,7 @@ func (r Row) detail() string {
 	return r.Waiting
 }
 
-// bar is a progress bar of twelve cells, with the percentage.
+// bar returns a progress bar of twelve cells with the percentage.
 func bar(done, total int64) string {
 	const cells = 12
 	n := int(min(done, total) * cells / total)
@@ -124,8 +124,8 @@ func clip(text string, n int) string {
 	return string(runes[:n-3]) + "..."
 }
 
-// Changes returns one plain line for every Machine whose phase or reason differs between two frames.
-func Changes(before, after []Row) []string {
+// ChangeLines returns a line for every Machine whose phase or reason differs between two observations.
+func ChangeLines(before, after []Row) []string {
 	was := map[string]Row{}
 	for _, r := range before {
 		if r.Machine != "" {

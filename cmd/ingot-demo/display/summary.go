@@ -7,46 +7,46 @@ import (
 	"time"
 )
 
-// Life is how long one Machine was in each phase.
-type Life struct {
+// MachineDurations is how long one Machine was in each phase.
+type MachineDurations struct {
 	Machine string
 	Phases  map[string]time.Duration
 }
 
-// Promise is something that the demo says will happen.
-type Promise struct {
-	Text string
-	Kept bool
-	// Detail says what was seen, and for a broken promise where to look.
+// Assertion is a result that the demo expects.
+type Assertion struct {
+	Text   string
+	Passed bool
+	// Detail says what was observed instead and where to look, for an assertion that failed.
 	Detail string
 }
 
-// Phases is the order in which the summary lists phases.
+// Phases are the phases of a Machine in the order of the summary.
 var Phases = []string{"Pending", "Claiming", "Provisioning", "Joining", "Validating", "Draining", "Releasing"}
 
-// Cost is what the manager asked of its API server for one thing.
+// Cost is the number of requests that the manager sent to its API server.
 type Cost struct {
-	// What was asked for, and how often per Machine.
+	// What names the requests, PerMachine is their number per Machine.
 	What       string
 	PerMachine float64
-	// Detail says how it is made up.
+	// Detail lists the parts of the number.
 	Detail string
 }
 
-// Summary renders the phases with median and slowest Machine, what it cost, and the promises.
-func Summary(lives []Life, costs []Cost, promises []Promise) string {
+// Summary returns the summary of a run: for each phase the median duration and the slowest Machine, then the costs and the assertions.
+func Summary(durations []MachineDurations, costs []Cost, assertions []Assertion) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-14s %8s %9s  %s\n", "PHASE", "MEDIAN", "SLOWEST", "MACHINE")
 	for _, phase := range Phases {
-		writePhase(&b, phase, lives)
+		writePhase(&b, phase, durations)
 	}
 	for _, c := range costs {
 		fmt.Fprintf(&b, "%-14s %8.1f per Machine  %s\n", c.What, c.PerMachine, c.Detail)
 	}
 	b.WriteString("\n")
-	for _, p := range promises {
+	for _, p := range assertions {
 		mark := "ok  "
-		if !p.Kept {
+		if !p.Passed {
 			mark = "FAIL"
 		}
 		fmt.Fprintf(&b, "%s  %s", mark, p.Text)
@@ -58,13 +58,13 @@ func Summary(lives []Life, costs []Cost, promises []Promise) string {
 	return b.String()
 }
 
-func writePhase(b *strings.Builder, phase string, lives []Life) {
+func writePhase(b *strings.Builder, phase string, durations []MachineDurations) {
 	type entry struct {
 		machine string
 		took    time.Duration
 	}
 	var all []entry
-	for _, l := range lives {
+	for _, l := range durations {
 		if d, ok := l.Phases[phase]; ok {
 			all = append(all, entry{l.Machine, d})
 		}

@@ -1,4 +1,4 @@
-// Package snapshot reads what the demo shows: hosts, Machines and Rollouts at one moment.
+// Package observation reads hosts, Machines and Rollouts for the demo.
 package observation
 
 import (
@@ -19,34 +19,34 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot-demo/display"
 )
 
-// Snapshot is the fleet at one moment.
-type Snapshot struct {
+// Observation holds the objects of the management cluster at one moment.
+type Observation struct {
 	Hosts    []metal3.BareMetalHost
 	Records  map[types.NamespacedName]v1alpha1.HostRecord
 	Machines []v1alpha1.Machine
 	Rollouts []v1alpha1.Rollout
 }
 
-// Observe lists the fleet.
-func Observe(ctx context.Context, c client.Client) (Snapshot, error) {
+// Observe lists the objects.
+func Observe(ctx context.Context, c client.Client) (Observation, error) {
 	var hosts metal3.BareMetalHostList
 	var records v1alpha1.HostRecordList
 	var machines v1alpha1.MachineList
 	var rollouts v1alpha1.RolloutList
 	for _, l := range []client.ObjectList{&machines, &hosts, &records, &rollouts} {
 		if err := c.List(ctx, l); err != nil {
-			return Snapshot{}, fmt.Errorf("look at the fleet: %w", err)
+			return Observation{}, fmt.Errorf("look at the fleet: %w", err)
 		}
 	}
-	s := Snapshot{Hosts: hosts.Items, Machines: machines.Items, Rollouts: rollouts.Items, Records: map[types.NamespacedName]v1alpha1.HostRecord{}}
+	s := Observation{Hosts: hosts.Items, Machines: machines.Items, Rollouts: rollouts.Items, Records: map[types.NamespacedName]v1alpha1.HostRecord{}}
 	for _, r := range records.Items {
 		s.Records[client.ObjectKeyFromObject(&r)] = r
 	}
 	return s, nil
 }
 
-// Rows lists hosts with their Machines, then Machines without a host.
-func (s Snapshot) Rows() []display.Row {
+// Rows returns a row for each host, with its Machine, and then one for each Machine without a host.
+func (s Observation) Rows() []display.Row {
 	byHost := map[string]*v1alpha1.Machine{}
 	var out []display.Row
 	for i, m := range s.Machines {
@@ -71,13 +71,13 @@ func (s Snapshot) Rows() []display.Row {
 		out = append(out, row)
 	}
 	slices.SortStableFunc(out, func(a, b display.Row) int {
-		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(a.Machine, b.Machine))
+		return cmp.Or(cmp.Compare(sortKey(a), sortKey(b)), cmp.Compare(a.Machine, b.Machine))
 	})
 	return out
 }
 
-// last sorts rows without a host behind those with one.
-func last(r display.Row) string { return cmp.Or(r.Host, "~") }
+// sortKey returns the name of the host, or "~", which sorts after all names of hosts.
+func sortKey(r display.Row) string { return cmp.Or(r.Host, "~") }
 
 func machineRow(m *v1alpha1.Machine) display.Row {
 	row := display.Row{Machine: m.Name, Phase: string(m.Status.Phase), Waiting: m.Status.WaitingFor}
@@ -96,8 +96,8 @@ func machineRow(m *v1alpha1.Machine) display.Row {
 	return row
 }
 
-// Rolls tells of every Rollout that is not settled.
-func (s Snapshot) Rolls() []string {
+// RolloutLines returns a line for every Rollout that is not settled.
+func (s Observation) RolloutLines() []string {
 	var out []string
 	for _, r := range s.Rollouts {
 		if r.Status.Phase == "" || r.Status.Phase.Settled() {
@@ -116,8 +116,8 @@ func (s Snapshot) Rolls() []string {
 	return out
 }
 
-// Active is the NodeType's Rollout that is not settled, nil when there is none.
-func (s Snapshot) Active(nodeType string) *v1alpha1.Rollout {
+// ActiveRollout returns the Rollout of the NodeType that is not settled, or nil.
+func (s Observation) ActiveRollout(nodeType string) *v1alpha1.Rollout {
 	for i, r := range s.Rollouts {
 		if r.Spec.NodeTypeRef.Name == nodeType && !r.Status.Phase.Settled() {
 			return &s.Rollouts[i]
@@ -126,8 +126,8 @@ func (s Snapshot) Active(nodeType string) *v1alpha1.Rollout {
 	return nil
 }
 
-// Rollout returns the one of that name, nil when it is gone.
-func (s Snapshot) Rollout(name string) *v1alpha1.Rollout {
+// Rollout returns the Rollout with the name, or nil.
+func (s Observation) Rollout(name string) *v1alpha1.Rollout {
 	for i, r := range s.Rollouts {
 		if r.Name == name {
 			return &s.Rollouts[i]
@@ -136,8 +136,8 @@ func (s Snapshot) Rollout(name string) *v1alpha1.Rollout {
 	return nil
 }
 
-// Of are the Machines of a NodeType.
-func (s Snapshot) Of(nodeType string) []*v1alpha1.Machine {
+// MachinesOf returns the Machines of a NodeType.
+func (s Observation) MachinesOf(nodeType string) []*v1alpha1.Machine {
 	var out []*v1alpha1.Machine
 	for i, m := range s.Machines {
 		if m.Spec.NodeTypeRef.Name == nodeType {
@@ -147,8 +147,8 @@ func (s Snapshot) Of(nodeType string) []*v1alpha1.Machine {
 	return out
 }
 
-// Machine returns the Machine of that name, nil when it is gone.
-func (s Snapshot) Machine(name string) *v1alpha1.Machine {
+// Machine returns the Machine with the name, or nil.
+func (s Observation) Machine(name string) *v1alpha1.Machine {
 	for i := range s.Machines {
 		if s.Machines[i].Name == name {
 			return &s.Machines[i]
@@ -157,8 +157,8 @@ func (s Snapshot) Machine(name string) *v1alpha1.Machine {
 	return nil
 }
 
-// On returns the Machine that has the host, nil when none has.
-func (s Snapshot) On(host string) *v1alpha1.Machine {
+// MachineOn returns the Machine that has the host, or nil.
+func (s Observation) MachineOn(host string) *v1alpha1.Machine {
 	for i, m := range s.Machines {
 		if m.Status.HostRef != nil && m.Status.HostRef.Name == host {
 			return &s.Machines[i]
@@ -167,8 +167,8 @@ func (s Snapshot) On(host string) *v1alpha1.Machine {
 	return nil
 }
 
-// Host returns the host of that name, nil when there is none.
-func (s Snapshot) Host(name string) *metal3.BareMetalHost {
+// Host returns the host with the name, or nil.
+func (s Observation) Host(name string) *metal3.BareMetalHost {
 	for i := range s.Hosts {
 		if s.Hosts[i].Name == name {
 			return &s.Hosts[i]
@@ -177,14 +177,14 @@ func (s Snapshot) Host(name string) *metal3.BareMetalHost {
 	return nil
 }
 
-// Ready says whether a Machine is.
-func Ready(m *v1alpha1.Machine) bool {
+// IsReady reports whether a Machine is Ready. A nil Machine is not.
+func IsReady(m *v1alpha1.Machine) bool {
 	return m != nil && meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// Life is how long a Machine was in each phase; the phase it is in counts until now.
-func Life(m v1alpha1.Machine, now time.Time) display.Life {
-	l := display.Life{Machine: m.Name, Phases: map[string]time.Duration{}}
+// PhaseDurations returns how long a Machine was in each phase. Its present phase counts until now.
+func PhaseDurations(m v1alpha1.Machine, now time.Time) display.MachineDurations {
+	l := display.MachineDurations{Machine: m.Name, Phases: map[string]time.Duration{}}
 	for i, e := range m.Status.Timeline {
 		end := now
 		if i+1 < len(m.Status.Timeline) {
@@ -196,8 +196,8 @@ func Life(m v1alpha1.Machine, now time.Time) display.Life {
 	return l
 }
 
-// Unmet renders the checks of a Machine's verdict that do not pass.
-func Unmet(m *v1alpha1.Machine) string {
+// UnmetChecks describes a Machine, with the checks of its verdict that do not pass.
+func UnmetChecks(m *v1alpha1.Machine) string {
 	if m == nil {
 		return "there is no such Machine"
 	}

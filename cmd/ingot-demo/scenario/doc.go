@@ -1,7 +1,8 @@
-// Package scenario is what the demo does: a management and a tenant control plane, a rack of simulated servers and the real manager on
-// one machine, and a story that keeps its promises or exits with an error.
+// Package scenario runs the steps of the demo and asserts their results: a management cluster and tenant clusters, a rack of simulated
+// servers and the real manager on one machine.
 //
-// The story: servers are registered and inspected; Machines claim them, install an image made on the spot, join the
-// tenant's cluster and are validated; a tenant's pod waits behind the gate and then runs; one server loses a GPU at boot
-// and is kept out by name of the check; one Machine is released and its host comes back to the pool, erased.
+// The servers are registered and inspected. Machines claim them, install an image that was just packed, join a tenant's cluster and are
+// validated. A pod of the tenant waits until the gate is lifted and then runs. One server loses a GPU at boot, is kept out by the name
+// of the check, and is admitted after its repair. A new image is rolled out, and a bad one stops at its canary and is rolled back. At last
+// one Machine is released, and its host is erased and available again.
 package scenario

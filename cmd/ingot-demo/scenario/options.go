@@ -8,35 +8,37 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ingot-dev/ingot/test/rack"
 )
 
-// DefaultSpeed makes a self-test of four minutes last four seconds.
+// DefaultSpeed is the speed at which a self-test of four minutes takes four seconds.
 const DefaultSpeed = 60
 
-// Options are the demo's flags.
+// Options are the flags of the demo.
 type Options struct {
-	// Servers in the rack, at least 6, see layout.
+	// Servers is the number of servers in the rack, at least 6.
 	Servers int
 	// Speed is how many times faster than real servers the simulated ones are.
 	Speed float64
 	// Keep leaves everything running at the end, until Ctrl-C.
 	Keep bool
-	// Plain tells the story line by line, also on a terminal.
+	// Plain writes one line per change, also on a terminal.
 	Plain bool
-	// HideGPUs takes a GPU from so many servers that were promised to be healthy: the demo then fails, and says by which check.
+	// HideGPUs is the number of healthy servers from which a GPU is taken. The demo then fails and names the check.
 	HideGPUs int
-	// Break spoils one MIG server: mig-unit takes the unit off its disk, mig-profile cuts its GPUs otherwise than it was told.
-	// The demo then fails, and says by which check. Empty: nothing.
+	// Break is a defect of one MIG server: mig-unit removes the unit that partitions the GPUs from its disk, mig-profile partitions
+	// them with other profiles. The demo then fails and names the check. Empty: no defect.
 	Break string
-	// Samples replaces the samples that are built in: the folder config/samples of a checkout.
+	// Samples replaces the built-in samples; nil: the built-in ones.
 	Samples fs.FS
-	// Timeout bounds each step of the story.
+	// Timeout is the time-out of each step.
 	Timeout time.Duration
-	// Out gets the story.
+	// Out receives the output.
 	Out io.Writer
 }
 
-// Validate says what is wrong with the flags.
+// Validate returns an error that names the flag which is not valid.
 func (o Options) Validate() error {
 	switch {
 	case o.Servers < 6 || o.Servers > 64:
@@ -45,10 +47,78 @@ func (o Options) Validate() error {
 		return fmt.Errorf("--speed %g: expected 1 to 1000; 60 makes a self-test of four minutes last four seconds", o.Speed)
 	case o.HideGPUs < 0 || o.HideGPUs > o.wholeGPUServers()-2:
 		return fmt.Errorf("--hide-gpus %d: expected 0 to %d, the servers of the first pool that are not broken anyway", o.HideGPUs, o.wholeGPUServers()-2)
-	case o.Break != "" && breakages[o.Break] == nil:
-		return fmt.Errorf("--break %s: expected one of %s", o.Break, strings.Join(slices.Sorted(maps.Keys(breakages)), ", "))
+	case o.Break != "" && migDefects[o.Break] == nil:
+		return fmt.Errorf("--break %s: expected one of %s", o.Break, strings.Join(slices.Sorted(maps.Keys(migDefects)), ", "))
 	case o.Timeout <= 0:
 		return fmt.Errorf("--timeout %s: expected more than 0", o.Timeout)
 	}
 	return nil
+}
+
+// The numbers of servers for MIG and for DRA.
+const (
+	migServers = 2
+	draServers = 2
+)
+
+// useMIG is the value of the label "use" that the samples' MIG NodeType selects its servers by.
+const useMIG = "mig"
+
+// wholeGPUServers returns the number of servers of the first pool. A Machine is pinned to the first one, the last one loses a GPU.
+func (o Options) wholeGPUServers() int { return o.Servers - migServers - draServers }
+
+// serverSpecs returns the servers of the rack: H100 servers for whole GPUs, H100 servers for MIG, H200 servers for DRA. The last one of the
+// first kind loses a GPU at every boot, and so do as many as HideGPUs says.
+func serverSpecs(o Options) ([]rack.ServerSpec, error) {
+	h100, err := rack.ProfileNamed("hgx-h100")
+	if err != nil {
+		return nil, err
+	}
+	h200, err := rack.ProfileNamed("hgx-h200")
+	if err != nil {
+		return nil, err
+	}
+	whole := o.wholeGPUServers()
+	specs := make([]rack.ServerSpec, o.Servers)
+	for i := range specs {
+		specs[i] = rack.ServerSpec{Name: fmt.Sprintf("server-%02d", i+1), Profile: h100}
+		switch {
+		case i >= whole+migServers:
+			specs[i].Profile = h200
+		case i == whole:
+			o.addMIGDefect(&specs[i].Faults)
+		case i > whole:
+		case i == whole-1 || i > 0 && i <= o.HideGPUs:
+			specs[i].Faults.MissingGPUs = 1
+		}
+	}
+	return specs, nil
+}
+
+func (d *demo) server(i int) *rack.Server { return d.env.Rack.Servers()[i] }
+
+// pinnedHost returns the name of the host that a Machine is pinned to.
+func (d *demo) pinnedHost() string { return d.server(0).Name() }
+
+// defectiveServer returns the server that loses a GPU.
+func (d *demo) defectiveServer() *rack.Server { return d.server(d.options.wholeGPUServers() - 1) }
+
+// isMIG reports whether the server is for the samples' MIG NodeType.
+func (d *demo) isMIG(i int) bool {
+	return i >= d.options.wholeGPUServers() && i < d.options.wholeGPUServers()+migServers
+}
+
+// migDefects are the values of --break, each with the faults that it gives the first MIG server.
+var migDefects = map[string]func(*rack.Faults){
+	"mig-unit": func(f *rack.Faults) { f.RemoveUnit = "ingot-gpu-mode.service" },
+	"mig-profile": func(f *rack.Faults) {
+		f.ChangeProfile = rack.ProfileChange{From: "3g.40gb", To: "2g.20gb"}
+	},
+}
+
+// addMIGDefect adds the defect that Break names.
+func (o Options) addMIGDefect(f *rack.Faults) {
+	if add := migDefects[o.Break]; add != nil {
+		add(f)
+	}
 }

@@ -22,15 +22,15 @@ import (
 	"github.com/ingot-dev/ingot/test/invariants"
 )
 
-// ballast makes the demo's image large enough for its bytes to be seen flowing.
+// ballast is the size of the part of the image that does not compress, in bytes. It makes the progress of an installation visible.
 const ballast = 24 << 20
 
-// imageRate is how fast each server gets its image, in bytes per second, at the default speed.
+// imageRate is the rate at which each server downloads its image at the default speed, in bytes per second.
 const imageRate = 12 << 20
 
-// prepare starts the control planes and makes the agent's ramdisk.
-func (t *story) prepare(ctx context.Context) error {
-	files, err := t.samples()
+// startClusters starts the control planes and writes the files of the boot service.
+func (d *demo) startClusters(ctx context.Context) error {
+	files, err := d.sampleFiles()
 	if err != nil {
 		return err
 	}
@@ -38,45 +38,45 @@ func (t *story) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if t.site, err = ReadSite(samples); err != nil {
+	if d.fleet, err = readFleetSpec(samples); err != nil {
 		return err
 	}
-	t.s.step("starting %d control planes: Ingot's own and those of %d tenants", 1+len(t.site.Tenants), len(t.site.Tenants))
-	if err := t.w.StartClusters(ctx, t.site.TenantNames()...); err != nil {
+	d.screen.Step("starting %d control planes: Ingot's own and those of %d tenants", 1+len(d.fleet.tenants), len(d.fleet.tenants))
+	if err := d.env.StartClusters(ctx, d.fleet.tenantNames()...); err != nil {
 		return err
 	}
-	if t.w.Boot, err = environment.FreeAddress(); err != nil {
+	if d.env.BootAddress, err = environment.FreeAddress(); err != nil {
 		return err
 	}
-	if t.w.Admission, err = environment.FreeAddress(); err != nil {
+	if d.env.WebhookAddress, err = environment.FreeAddress(); err != nil {
 		return err
 	}
-	t.s.note("all answer, each with etcd, kube-apiserver, scheduler and controller-manager")
-	t.s.step("packing three OS images and the installer's ramdisk")
-	return t.w.WriteBootFiles()
+	d.screen.Note("all answer, each with etcd, kube-apiserver, scheduler and controller-manager")
+	d.screen.Step("packing three OS images and the installer's ramdisk")
+	return d.env.WriteBootFiles()
 }
 
-// packImages makes the image that the samples' OSImage stands for, its successor, and one that is not what it says.
-func (t *story) packImages(ctx context.Context, name string) ([]*unstructured.Unstructured, error) {
-	tree, out := filepath.Join(t.w.Dir, "tree"), filepath.Join(t.w.Dir, "images")
+// packImages packs three images: that of the samples' OSImage, its successor, and one whose driver is not the one that its OSImage names.
+func (d *demo) packImages(ctx context.Context, name string) ([]*unstructured.Unstructured, error) {
+	tree, out := filepath.Join(d.env.Dir, "tree"), filepath.Join(d.env.Dir, "images")
 	if err := environment.WriteTree(tree, ballast); err != nil {
 		return nil, err
 	}
 	var err error
-	if t.w.Images, err = environment.ServeImages(out, int(imageRate*t.o.Speed/DefaultSpeed)); err != nil {
+	if d.env.Images, err = environment.ServeImages(out, int(imageRate*d.options.Speed/DefaultSpeed)); err != nil {
 		return nil, err
 	}
-	t.images = [3]string{name, name + "-2", name + "-3"}
+	d.images = [3]string{name, name + "-2", name + "-3"}
 	var all []*unstructured.Unstructured
-	for i, change := range []func(string) error{func(string) error { return nil }, environment.Patched, environment.OlderDriver} {
+	for i, change := range []func(string) error{func(string) error { return nil }, environment.RebuildTree, environment.ChangeDriver} {
 		if err := change(tree); err != nil {
 			return nil, err
 		}
-		image, err := t.packImage(ctx, tree, out, t.images[i])
+		image, err := d.packImage(ctx, tree, out, d.images[i])
 		if err != nil {
 			return nil, err
 		}
-		// What the last one says of itself was written by hand.
+		// Every OSImage names the software of the first image, also that of the image with another driver.
 		if len(all) > 0 {
 			software, _, err := unstructured.NestedMap(all[0].Object, "spec", "software")
 			if err != nil {
@@ -91,24 +91,24 @@ func (t *story) packImages(ctx context.Context, name string) ([]*unstructured.Un
 	return all, nil
 }
 
-// packImage makes one image, and returns the object that `ingot image pack` prints.
-func (t *story) packImage(ctx context.Context, tree, out, name string) (*unstructured.Unstructured, error) {
-	result, err := pack.Pack(ctx, pack.Options{Dir: tree, Output: out, Name: name, URLBase: t.w.Images.URL, RootOwned: true})
+// packImage packs one image and returns the OSImage that `ingot image pack` prints.
+func (d *demo) packImage(ctx context.Context, tree, out, name string) (*unstructured.Unstructured, error) {
+	result, err := pack.Pack(ctx, pack.Options{Dir: tree, Output: out, Name: name, URLBase: d.env.Images.URL, RootOwned: true})
 	if err != nil {
 		return nil, err
 	}
 	result.OSImage.Name = name
-	t.s.note("packed %s: %.1f MB, %s", name, float64(result.SizeBytes)/1e6, result.Checksum[:19])
+	d.screen.Note("packed %s: %.1f MB, %s", name, float64(result.SizeBytes)/1e6, result.Checksum[:19])
 	return toUnstructured(&result.OSImage)
 }
 
-// populate applies CRDs and samples to both clusters, with the addresses of this run.
-func (t *story) populate(ctx context.Context) error {
-	t.s.step("applying CRDs and config/samples")
-	if err := t.w.Install(ctx); err != nil {
+// applySamples applies the CRDs and the samples to the clusters, with the addresses of this run.
+func (d *demo) applySamples(ctx context.Context) error {
+	d.screen.Step("applying CRDs and config/samples")
+	if err := d.env.InstallIngot(ctx); err != nil {
 		return err
 	}
-	files, err := t.samples()
+	files, err := d.sampleFiles()
 	if err != nil {
 		return err
 	}
@@ -116,24 +116,24 @@ func (t *story) populate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if samples, err = t.adapt(ctx, samples); err != nil {
+	if samples, err = d.adaptSamples(ctx, samples); err != nil {
 		return err
 	}
-	if err := t.applyEstablished(ctx, samples); err != nil {
+	if err := d.applyWhenServed(ctx, samples); err != nil {
 		return err
 	}
-	// From here on a NodeType is written only when a manager agrees; it gives the API server its certificate when it starts.
-	if err := environment.AskManager(ctx, t.w.Fleet, t.w.Admission); err != nil {
+	// From here on a NodeType can be written only while a manager runs, because the API server calls its webhook.
+	if err := environment.ConfigureWebhook(ctx, d.env.ManagementClient, d.env.WebhookAddress); err != nil {
 		return err
 	}
-	return t.introduceTenants(ctx, vendors)
+	return d.connectTenants(ctx, vendors)
 }
 
-// applyEstablished applies objects of kinds that the API server has only just been told of.
-func (t *story) applyEstablished(ctx context.Context, objects []*unstructured.Unstructured) error {
+// applyWhenServed applies objects. It tries again while the API server does not serve the kinds of CRDs that were just applied.
+func (d *demo) applyWhenServed(ctx context.Context, objects []*unstructured.Unstructured) error {
 	deadline := time.Now().Add(30 * time.Second)
 	for {
-		err := environment.Apply(ctx, t.w.Fleet, objects)
+		err := environment.Apply(ctx, d.env.ManagementClient, objects)
 		if err == nil || time.Now().After(deadline) || !isNotServed(err) {
 			return err
 		}
@@ -145,17 +145,18 @@ func (t *story) applyEstablished(ctx context.Context, objects []*unstructured.Un
 	}
 }
 
-func (t *story) samples() (fs.FS, error) {
-	if t.o.Samples != nil {
-		return t.o.Samples, nil
+// sampleFiles returns the folder of the samples.
+func (d *demo) sampleFiles() (fs.FS, error) {
+	if d.options.Samples != nil {
+		return d.options.Samples, nil
 	}
 	return fs.Sub(config.Files, "samples")
 }
 
-// adapt puts this run's addresses, images and pace into the samples.
-func (t *story) adapt(ctx context.Context, samples []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	_, imageName := environment.Named(samples, "OSImage")
-	images, err := t.packImages(ctx, imageName)
+// adaptSamples sets the addresses, images and durations of this run in the samples.
+func (d *demo) adaptSamples(ctx context.Context, samples []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	_, imageName := environment.FirstOfKind(samples, "OSImage")
+	images, err := d.packImages(ctx, imageName)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +165,7 @@ func (t *story) adapt(ctx context.Context, samples []*unstructured.Unstructured)
 		case "OSImage":
 			o.Object["spec"] = images[0].Object["spec"]
 		case "TenantCluster":
-			endpoint := t.tenant(o.GetName()).Cluster.Endpoint()
+			endpoint := d.tenant(o.GetName()).Cluster.Endpoint()
 			if err := unstructured.SetNestedField(o.Object, endpoint, "spec", "join", "tlsBootstrap", "endpoint"); err != nil {
 				return nil, fmt.Errorf("TenantCluster %s: %w", o.GetName(), err)
 			}
@@ -176,22 +177,22 @@ func (t *story) adapt(ctx context.Context, samples []*unstructured.Unstructured)
 		value any
 		field []string
 	}{
-		{"NodeProvider", t.w.Boot, []string{"spec", "redfish", "netboot", "address"}},
+		{"NodeProvider", d.env.BootAddress, []string{"spec", "redfish", "netboot", "address"}},
 		{"NodePool", int64(0), []string{"spec", "replicas"}},
 		{"NodeType", "20s", []string{"spec", "validation", "timeout"}},
 		{"NodeType", "3s", []string{"spec", "validation", "settle"}},
 		{"NodeType", rollout, []string{"spec", "rollout"}},
 	} {
-		if err := environment.Set(samples, change.kind, change.value, change.field...); err != nil {
+		if err := environment.SetField(samples, change.kind, change.value, change.field...); err != nil {
 			return nil, err
 		}
 	}
 	return append(samples, images[1:]...), nil
 }
 
-// tenant returns the cluster of that name.
-func (t *story) tenant(name string) *environment.Tenant {
-	for _, tenant := range t.w.Tenants {
+// tenant returns the tenant with the name, or nil.
+func (d *demo) tenant(name string) *environment.Tenant {
+	for _, tenant := range d.env.Tenants {
 		if tenant.Name == name {
 			return tenant
 		}
@@ -199,88 +200,88 @@ func (t *story) tenant(name string) *environment.Tenant {
 	return nil
 }
 
-// introduceTenants stores their kubeconfigs, applies the vendor's DaemonSets to them, and begins to watch the invariants.
-func (t *story) introduceTenants(ctx context.Context, vendors []*unstructured.Unstructured) error {
-	for _, c := range t.site.Tenants {
-		tenant := t.tenant(c.Name)
-		if err := t.storeKubeconfig(ctx, c, tenant); err != nil {
+// connectTenants stores the kubeconfigs of the tenants, applies the vendors' software to them, and starts to watch the invariants.
+func (d *demo) connectTenants(ctx context.Context, vendors []*unstructured.Unstructured) error {
+	for _, c := range d.fleet.tenants {
+		tenant := d.tenant(c.Name)
+		if err := d.storeKubeconfig(ctx, c, tenant); err != nil {
 			return err
 		}
-		if err := environment.Apply(ctx, tenant.Nodes, vendors); err != nil {
+		if err := environment.Apply(ctx, tenant.Client, vendors); err != nil {
 			return err
 		}
-		watcher, err := invariants.Start(ctx, t.w.Fleet, tenant.Nodes, t.site.Gate())
+		watcher, err := invariants.Start(ctx, d.env.ManagementClient, tenant.Client, d.fleet.gateKey())
 		if err != nil {
 			return err
 		}
-		t.watchers = append(t.watchers, watcher)
+		d.watchers = append(d.watchers, watcher)
 	}
 	return nil
 }
 
-// storeKubeconfig stores the kubeconfig that a TenantCluster refers to.
-func (t *story) storeKubeconfig(ctx context.Context, c *v1alpha1.TenantCluster, tenant *environment.Tenant) error {
+// storeKubeconfig creates the Secret with the kubeconfig that a TenantCluster refers to.
+func (d *demo) storeKubeconfig(ctx context.Context, c *v1alpha1.TenantCluster, tenant *environment.Tenant) error {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Spec.KubeconfigSecretRef.Name},
 		Data:       map[string][]byte{"kubeconfig": tenant.Cluster.Kubeconfig()},
 	}
-	if err := t.w.Fleet.Create(ctx, secret); err != nil {
+	if err := d.env.ManagementClient.Create(ctx, secret); err != nil {
 		return fmt.Errorf("store the kubeconfig of tenant %s: %w", c.Name, err)
 	}
 	return nil
 }
 
-// enroll racks the servers and starts the manager.
-func (t *story) enroll(ctx context.Context) error {
-	t.s.step("racking %d servers with 8 x H100 or H200 each, powered off; starting ingot-manager", t.o.Servers)
-	specs, err := serverSpecs(t.o)
+// registerServers starts the rack and the manager, registers the servers, and asserts that all become available.
+func (d *demo) registerServers(ctx context.Context) error {
+	d.screen.Step("racking %d servers with 8 x H100 or H200 each, powered off; starting ingot-manager", d.options.Servers)
+	specs, err := serverSpecs(d.options)
 	if err != nil {
 		return err
 	}
-	if err := t.w.StartRack(ctx, specs, t.o.Speed); err != nil {
+	if err := d.env.StartRack(ctx, specs, d.options.Speed); err != nil {
 		return err
 	}
-	for _, s := range t.w.Rack.Servers() {
+	for _, s := range d.env.Rack.Servers() {
 		_, password := s.Credentials()
-		t.w.Secrets = append(t.w.Secrets, password)
+		d.env.Secrets = append(d.env.Secrets, password)
 	}
-	hosts, err := t.hosts()
+	hosts, err := d.hostManifests()
 	if err != nil {
 		return err
 	}
-	ca := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.site.HostNamespace, Name: "bmc-ca"}, Data: map[string][]byte{"ca.crt": t.w.Rack.CA()}}
-	if err := t.w.Fleet.Create(ctx, ca); err != nil {
+	ca := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.fleet.hostNamespace, Name: "bmc-ca"}, Data: map[string][]byte{"ca.crt": d.env.Rack.CA()}}
+	if err := d.env.ManagementClient.Create(ctx, ca); err != nil {
 		return fmt.Errorf("store the BMCs' CA: %w", err)
 	}
-	if err := environment.Apply(ctx, t.w.Fleet, hosts); err != nil {
+	if err := environment.Apply(ctx, d.env.ManagementClient, hosts); err != nil {
 		return err
 	}
-	if err := t.w.StartManager(ctx, t.o.Speed); err != nil {
+	if err := d.env.StartManager(ctx, d.options.Speed); err != nil {
 		return err
 	}
 	available := 0
-	err = t.until(ctx, func(s observation.Snapshot) (bool, error) {
+	err = d.waitUntil(ctx, func(s observation.Observation) (bool, error) {
 		available = 0
 		for _, h := range s.Hosts {
 			if h.Status.Provisioning.State == metal3.StateAvailable {
 				available++
 			}
 		}
-		return available == t.o.Servers, nil
+		return available == d.options.Servers, nil
 	})
-	t.promise(available == t.o.Servers, t.hostErrors(), "%d of %d servers are registered by Redfish, inspected and available", available, t.o.Servers)
+	d.assert(available == d.options.Servers, d.hostErrors(), "%d of %d servers are registered by Redfish, inspected and available", available, d.options.Servers)
 	return err
 }
 
-// hosts are the rack's BareMetalHosts and Secrets; those for MIG have the label that the samples tell them by.
-func (t *story) hosts() ([]*unstructured.Unstructured, error) {
-	objects, err := t.w.RackManifests(t.site.HostNamespace)
+// hostManifests returns the BareMetalHosts and Secrets of the rack. The hosts for MIG have the label that the samples select them by.
+func (d *demo) hostManifests() ([]*unstructured.Unstructured, error) {
+	objects, err := d.env.RackManifests(d.fleet.hostNamespace)
 	if err != nil {
 		return nil, err
 	}
-	for i, server := range t.w.Rack.Servers() {
+	for i, server := range d.env.Rack.Servers() {
 		for _, o := range objects {
-			if o.GetKind() == "BareMetalHost" && o.GetName() == server.Name() && t.isMIG(i) {
+			if o.GetKind() == "BareMetalHost" && o.GetName() == server.Name() && d.isMIG(i) {
 				labels := o.GetLabels()
 				labels["use"] = useMIG
 				o.SetLabels(labels)
@@ -290,15 +291,15 @@ func (t *story) hosts() ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// hostErrors lists what the hosts complain of.
-func (t *story) hostErrors() string {
+// hostErrors returns the error messages of the hosts.
+func (d *demo) hostErrors() string {
 	var all []string
-	for _, h := range t.last.Hosts {
+	for _, h := range d.observed.Hosts {
 		if h.Status.ErrorMessage != "" {
 			all = append(all, h.Name+": "+h.Status.ErrorMessage)
 		}
 	}
-	return lines(all)
+	return joinLines(all)
 }
 
 func toUnstructured(o client.Object) (*unstructured.Unstructured, error) {

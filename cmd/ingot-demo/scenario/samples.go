@@ -14,46 +14,46 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// ErrSamples: the samples lack what the story is about.
-var ErrSamples = errors.New("the samples do not fit the demo")
+// errSamples is returned for samples that lack an object which the demo needs.
+var errSamples = errors.New("the samples do not fit the demo")
 
-// Site is what the samples ask for.
-type Site struct {
-	// HostNamespace holds the hosts.
-	HostNamespace string
-	// NodeTypes by name.
-	NodeTypes map[string]*v1alpha1.NodeType
-	// Pools in the order of the samples: the first one's NodeType is rolled, the last one's gets the bad image.
-	Pools []*v1alpha1.NodePool
-	// Tenants, the first pool's first.
-	Tenants []*v1alpha1.TenantCluster
+// fleetSpec is what the samples ask for.
+type fleetSpec struct {
+	// hostNamespace holds the hosts.
+	hostNamespace string
+	// nodeTypes are by name.
+	nodeTypes map[string]*v1alpha1.NodeType
+	// pools are in the order of the samples. The NodeType of the first one gets the good image, that of the last one the bad image.
+	pools []*v1alpha1.NodePool
+	// tenants begin with that of the first pool.
+	tenants []*v1alpha1.TenantCluster
 }
 
-// ReadSite reads the objects that the story speaks of.
-func ReadSite(samples []*unstructured.Unstructured) (Site, error) {
-	s := Site{NodeTypes: map[string]*v1alpha1.NodeType{}}
+// readFleetSpec reads the pools, NodeTypes and tenants of the samples.
+func readFleetSpec(samples []*unstructured.Unstructured) (fleetSpec, error) {
+	s := fleetSpec{nodeTypes: map[string]*v1alpha1.NodeType{}}
 	for _, o := range samples {
 		var err error
 		switch o.GetKind() {
 		case "NodeProvider":
-			s.HostNamespace, _, err = unstructured.NestedString(o.Object, "spec", "hostNamespace")
+			s.hostNamespace, _, err = unstructured.NestedString(o.Object, "spec", "hostNamespace")
 		case "NodeType":
-			s.NodeTypes[o.GetName()], err = typed(o, &v1alpha1.NodeType{})
+			s.nodeTypes[o.GetName()], err = typed(o, &v1alpha1.NodeType{})
 		case "NodePool":
-			err = add(&s.Pools, o, &v1alpha1.NodePool{})
+			err = add(&s.pools, o, &v1alpha1.NodePool{})
 		case "TenantCluster":
-			err = add(&s.Tenants, o, &v1alpha1.TenantCluster{})
+			err = add(&s.tenants, o, &v1alpha1.TenantCluster{})
 		}
 		if err != nil {
-			return Site{}, err
+			return fleetSpec{}, err
 		}
 	}
 	if err := s.check(); err != nil {
-		return Site{}, err
+		return fleetSpec{}, err
 	}
-	// The first pool's tenant is the one whose pods are looked at.
-	first := s.First().Spec.TenantClusterRef.Name
-	slices.SortStableFunc(s.Tenants, func(a, b *v1alpha1.TenantCluster) int {
+	// The tenant of the first pool is the one in which the demo creates a pod.
+	first := s.firstPool().Spec.TenantClusterRef.Name
+	slices.SortStableFunc(s.tenants, func(a, b *v1alpha1.TenantCluster) int {
 		switch first {
 		case a.Name:
 			return -1
@@ -65,19 +65,20 @@ func ReadSite(samples []*unstructured.Unstructured) (Site, error) {
 	return s, nil
 }
 
-// check says what the samples lack.
-func (s Site) check() error {
-	if len(s.Pools) < 2 || len(s.Tenants) == 0 {
-		return fmt.Errorf("%w: they hold %d NodePools and %d TenantClusters, and the story needs two pools and a tenant", ErrSamples, len(s.Pools), len(s.Tenants))
+// check returns an error that names what the samples lack.
+func (f fleetSpec) check() error {
+	if len(f.pools) < 2 || len(f.tenants) == 0 {
+		return fmt.Errorf("%w: they hold %d NodePools and %d TenantClusters, and the story needs two pools and a tenant", errSamples, len(f.pools), len(f.tenants))
 	}
-	for _, p := range s.Pools {
-		if s.NodeTypes[p.Spec.NodeTypeRef.Name] == nil {
-			return fmt.Errorf("%w: NodePool %s names NodeType %s, which is not among them", ErrSamples, p.Name, p.Spec.NodeTypeRef.Name)
+	for _, p := range f.pools {
+		if f.nodeTypes[p.Spec.NodeTypeRef.Name] == nil {
+			return fmt.Errorf("%w: NodePool %s names NodeType %s, which is not among them", errSamples, p.Name, p.Spec.NodeTypeRef.Name)
 		}
 	}
 	return nil
 }
 
+// typed converts an object to its type.
 func typed[T any](o *unstructured.Unstructured, into *T) (*T, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into); err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", o.GetKind(), o.GetName(), err)
@@ -85,38 +86,39 @@ func typed[T any](o *unstructured.Unstructured, into *T) (*T, error) {
 	return into, nil
 }
 
+// add converts an object to its type and appends it.
 func add[T any](to *[]*T, o *unstructured.Unstructured, into *T) error {
 	object, err := typed(o, into)
 	*to = append(*to, object)
 	return err
 }
 
-// First is the pool which gets the pinned Machine's siblings and the good image.
-func (s Site) First() *v1alpha1.NodePool { return s.Pools[0] }
+// firstPool returns the pool whose NodeType the pinned Machine has, and which gets the good image.
+func (f fleetSpec) firstPool() *v1alpha1.NodePool { return f.pools[0] }
 
-// Last is the pool that gets the bad image.
-func (s Site) Last() *v1alpha1.NodePool { return s.Pools[len(s.Pools)-1] }
+// lastPool returns the pool that gets the bad image.
+func (f fleetSpec) lastPool() *v1alpha1.NodePool { return f.pools[len(f.pools)-1] }
 
-// Gate is the taint's key of the first pool's nodes.
-func (s Site) Gate() string {
-	return s.NodeTypes[s.First().Spec.NodeTypeRef.Name].Spec.Gate.Key()
+// gateKey returns the key of the gate taint of the first pool's nodes.
+func (f fleetSpec) gateKey() string {
+	return f.nodeTypes[f.firstPool().Spec.NodeTypeRef.Name].Spec.Gate.Key()
 }
 
-// Resource is what the first pool's nodes advertise.
-func (s Site) Resource() string { return "nvidia.com/gpu" }
+// resourceName returns the resource that the first pool's nodes advertise.
+func (f fleetSpec) resourceName() string { return "nvidia.com/gpu" }
 
-// TenantNames names the tenants' clusters.
-func (s Site) TenantNames() []string {
+// tenantNames returns the names of the tenants.
+func (f fleetSpec) tenantNames() []string {
 	var out []string
-	for _, t := range s.Tenants {
+	for _, t := range f.tenants {
 		out = append(out, t.Name)
 	}
 	return out
 }
 
-// Share is how many hosts fit a pool's NodeType.
-func (s Site) Share(pool *v1alpha1.NodePool, hosts []metal3.BareMetalHost) (int, error) {
-	selector, err := metav1.LabelSelectorAsSelector(&s.NodeTypes[pool.Spec.NodeTypeRef.Name].Spec.HostSelector)
+// matchingHosts counts the hosts that the NodeType of the pool selects.
+func (f fleetSpec) matchingHosts(pool *v1alpha1.NodePool, hosts []metal3.BareMetalHost) (int, error) {
+	selector, err := metav1.LabelSelectorAsSelector(&f.nodeTypes[pool.Spec.NodeTypeRef.Name].Spec.HostSelector)
 	if err != nil {
 		return 0, fmt.Errorf("hostSelector of NodeType %s: %w", pool.Spec.NodeTypeRef.Name, err)
 	}

@@ -22,7 +22,7 @@ func TestTheSamplesForTenantsAreWhatTheNodeTypesNeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := Vendors(management)
+	parts, err := VendorParts(management)
 	if err != nil {
 		t.Fatal(err)
 	}
