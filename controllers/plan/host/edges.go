@@ -234,6 +234,9 @@ func (p *planner) isUnclaimedAndExternal() bool {
 	return p.isIdleAndClean() && !p.Host.Claimed && p.Host.ExternallyProvisioned
 }
 
+// mustInstall requires, beside the request, that the disks are clean or the installation is recorded already. Without it: a host whose evidence
+// of an erase was lost is claimed by another tenant's Machine and is installed at once. The image overwrites the root device only, and the new
+// tenant reads the data of the one before on the other disks.
 func (p *planner) mustInstall() bool {
 	return p.isImageRequested() && p.Host.Online && (p.isIdleAndClean() || !p.isIdle() && p.isRecordedAttempt(p.installationAttempt()))
 }
@@ -282,6 +285,8 @@ func (p *planner) removeEraseAnnotation() {
 	}
 }
 
+// isInstalled requires that the recorded attempt is the one that the Machine requests. Without it: an installation ends after the Machine has
+// requested another image; the host is provisioned with the old image, and the Machine joins with it.
 func (p *planner) isInstalled() bool {
 	return p.isImageRequested() && p.Host.Online && p.hasSucceeded(p.installationAttempt())
 }
@@ -297,6 +302,8 @@ func (p *planner) isStillInstalled() bool {
 func (p *planner) hasImage() bool { return p.Host.HasImage }
 
 // isReleased reports whether no Machine requests the image that is being installed: the host was released, or its image was written by hand.
+// Its edge requires isIdle too. Without that: the erase begins while the agent of the installation, which is not cancelled yet, still writes to
+// the disk; the erase succeeds, and the next tenant finds what was written after it.
 func (p *planner) isReleased() bool {
 	return !p.Host.HasImage || !p.Host.Claimed || p.Spec.Machine == nil
 }

@@ -131,7 +131,8 @@ func checkImage(_ Request, f HostFacts) Evaluation {
 	return rejectIf(f.Host.Spec.Image != nil || f.Host.Spec.CustomDeploy != nil, InUse, "has an image in its spec, written by hand: remove spec.image")
 }
 
-// checkPower uses the power state of the record where there is one, because that distinguishes unknown from off.
+// checkPower uses the power state of the record where there is one, because that distinguishes unknown from off. Without it: a host whose BMC
+// does not answer counts as off and is claimed. It still runs the node of the tenant before it, or cannot be installed at all.
 func checkPower(_ Request, f HostFacts) Evaluation {
 	if f.Record != nil && f.Record.Status.Power != nil && !f.Host.Status.PoweredOn {
 		state := f.Record.Status.Power.State
@@ -144,16 +145,20 @@ func checkRecord(r Request, f HostFacts) Evaluation {
 	return rejectIf(hasRecords(r) && f.Record == nil, NoRecord, "has no HostRecord yet")
 }
 
+// checkRelease requires that the record is cleared, which a Machine does when the host is erased. Without it: the consumerRef is removed by hand
+// while a Machine's node runs, another Machine claims the host, and its record still has the tenant and the image of the first one.
 func checkRelease(_ Request, f HostFacts) Evaluation {
 	if f.Record == nil || f.Record.Spec.Machine == nil {
 		return Evaluation{}
 	}
-	had := f.Record.Spec.Machine
-	return rejectIf(true, NotReleased, "is still being given back by Machine %s/%s", had.Namespace, had.Name)
+	machine := f.Record.Spec.Machine
+	return rejectIf(true, NotReleased, "is still being given back by Machine %s/%s", machine.Namespace, machine.Name)
 }
 
+// checkErase requires that an erase that was requested has succeeded. Without it: an erase fails half-way, the evidence of an earlier one is
+// still in the record, and the next tenant reads the half that was not erased.
 func checkErase(_ Request, f HostFacts) Evaluation {
-	if mode, asked := f.Host.Annotations[v1alpha1.AnnotationErase]; asked {
+	if mode, isRequested := f.Host.Annotations[v1alpha1.AnnotationErase]; isRequested {
 		return rejectIf(true, EraseUnfinished, "is to be erased first (%s)", v1alpha1.Truncate(mode, maxQuoted))
 	}
 	if f.Record == nil || f.Record.Status.Wanted == nil || f.Record.Status.Wanted.Operation != "Erase" {
