@@ -360,3 +360,30 @@ func TestAMachineThatIsRolledOftenStillHasEvents(t *testing.T) {
 		t.Errorf("%d phases, events %v", len(f.Machine.Status.Timeline), d.Events)
 	}
 }
+
+func TestANodeWhoseVerdictChangesAgainAndAgainCausesNoMoreEvents(t *testing.T) {
+	w := readyWorld(t, 0)
+	f, _, _ := w.facts(w.machines[0])
+	lastEvent := 0
+	for i := range 30 {
+		f.Now = f.Now.Add(time.Minute)
+		verdict := *f.Machine.Status.Verdict
+		verdict.Admitted = i%2 == 1
+		verdict.Result = map[bool]v1alpha1.CheckResult{true: v1alpha1.CheckPass, false: v1alpha1.CheckFail}[verdict.Admitted]
+		f.Machine.Status.Verdict = &verdict
+		d := Plan(f)
+		if len(d.Events) > 0 {
+			lastEvent = phasesSinceInstallation(d.Status.Timeline)
+		}
+		f.Machine.Status = d.Status
+	}
+	if lastEvent != maxPhasesWithEvents {
+		t.Errorf("the last event is that of phase %d since the installation, want %d", lastEvent, maxPhasesWithEvents)
+	}
+	p := &planner{scope: scope{Facts: f}, d: Decision{Status: *f.Machine.Status.DeepCopy()}}
+	p.d.Status.Phase, p.reason, p.message = v1alpha1.MachineReleasing, v1alpha1.ReasonEraseFailed, "the disk does not answer"
+	p.finishStatus(f.Machine.Status)
+	if len(p.d.Events) != 1 {
+		t.Errorf("an erase that fails causes an event all the same: %v", p.d.Events)
+	}
+}
