@@ -11,7 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// fleet is a rollout under way: a third has moved, 500 are on their way, the others wait, in pools of a thousand.
+// fleet returns a rollout in the middle: a third has moved, up to 499 Machines are in progress, the others wait, in pools of a thousand.
 func fleet(size int) Facts {
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	f := Facts{Now: now, Rollout: Rollout{Name: "r-1", From: rendered("old"), To: rendered("new")}, Policy: NewPolicy(nil), Pools: map[types.NamespacedName]Pool{}}

@@ -9,23 +9,23 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// flight is a request to start a Machine that may still be under way.
-type flight struct {
-	m  *machine
-	rv int
+// startRequest is a request to start a Machine that may still be on its way.
+type startRequest struct {
+	machine *machine
+	rv      int
 }
 
-func (f *flight) mayLand() bool { return f.m.rv == f.rv && !f.m.gone }
+func (f *startRequest) canSucceed() bool { return f.machine.rv == f.rv && !f.machine.isGone }
 
-// facts is what the manager sees: both kinds, each as late as its cache.
-func (w *world) facts(r *rollout, seen record) Facts {
-	f := Facts{Now: w.now, Rollout: seen.Rollout, Policy: w.policy, Pools: w.pools}
-	f.Rollout.Status, f.Machines = *seen.Status.DeepCopy(), make([]Machine, 0, len(w.machines))
+// facts returns the facts that the caches of the manager show.
+func (w *world) facts(r *rollout, observed record) Facts {
+	f := Facts{Now: w.now, Rollout: observed.Rollout, Policy: w.policy, Pools: w.pools}
+	f.Rollout.Status, f.Machines = *observed.Status.DeepCopy(), make([]Machine, 0, len(w.machines))
 	f.Rollout.ToStable = r.To == w.stable
 	for _, other := range w.rollouts {
-		o, found := other.past.seen(w.seenRollouts)
+		o, found := other.past.at(w.observedRollouts)
 		switch {
-		case !found || o.Name == seen.Name:
+		case !found || o.Name == observed.Name:
 		case other.past[0].at > r.past[0].at:
 			f.Rollout.Superseded = true
 		default:
@@ -33,11 +33,11 @@ func (w *world) facts(r *rollout, seen record) Facts {
 		}
 	}
 	for _, m := range w.machines {
-		o, found := m.past.seen(w.seenMachines)
-		if !found || o.gone {
+		o, found := m.past.at(w.observedMachines)
+		if !found || o.isGone {
 			continue
 		}
-		o.Marked = o.label == seen.Name
+		o.Marked = o.label == observed.Name
 		if o.Namespace == w.unreachable {
 			o.BlockedBy = "its cluster does not answer"
 		}
@@ -46,18 +46,18 @@ func (w *world) facts(r *rollout, seen record) Facts {
 	return f
 }
 
-// reconcile is one turn of the manager.
+// reconcile lets the manager reconcile a Rollout once.
 func (w *world) reconcile(r *rollout) {
-	seen, found := r.past.seen(w.seenRollouts)
-	if !found || seen.Status.Phase.Settled() {
+	observed, found := r.past.at(w.observedRollouts)
+	if !found || observed.Status.Phase.Settled() {
 		return
 	}
-	f := w.facts(r, seen)
-	d := plan(f, w.g)
+	f := w.facts(r, observed)
+	d := plan(f, w.guards)
 	w.checkDecision(r, f, d)
 	effects := []request{}
 	if !reflect.DeepEqual(d.Status, f.Rollout.Status) {
-		effects = append(effects, w.writeStatus(r, seen.rv, d.Status))
+		effects = append(effects, w.writeStatus(r, observed.rv, d.Status))
 	}
 	for _, key := range d.Mark {
 		effects = append(effects, w.markMachine(r, key))
@@ -69,7 +69,7 @@ func (w *world) reconcile(r *rollout) {
 		slices.Reverse(effects)
 	}
 	for _, e := range effects {
-		if w.chaos && w.rng.IntN(12) == 0 {
+		if w.isChaotic && w.rng.IntN(12) == 0 {
 			return // killed between the two
 		}
 		w.send(e)
@@ -82,71 +82,71 @@ func (w *world) writeStatus(r *rollout, rv int, status v1alpha1.RolloutStatus) r
 			return // a conflict
 		}
 		r.Status = status
-		w.tell("%s: %s in progress %v canary %v %s", r.Name, status.Phase, status.InProgress, status.Canary, status.StoppedBy)
-		w.wrote(r)
+		w.logf("%s: %s in progress %v canary %v %s", r.Name, status.Phase, status.InProgress, status.Canary, status.StoppedBy)
+		w.recordRollout(r)
 	}}
 }
 
 func (w *world) startMachine(r *rollout, key types.NamespacedName) request {
-	m := w.named(key)
-	o, _ := m.past.seen(w.seenMachines)
-	flight := &flight{m, o.rv}
-	w.flying = append(w.flying, flight)
+	m := w.machineNamed(key)
+	o, _ := m.past.at(w.observedMachines)
+	flight := &startRequest{m, o.rv}
+	w.inFlight = append(w.inFlight, flight)
 	name, to := r.Name, r.To
 	return request{"start of " + m.Name + " by " + name, func() {
-		if !flight.mayLand() {
+		if !flight.canSucceed() {
 			return // a conflict
 		}
 		served := !isUnavailable(&m.Machine)
 		m.Desired, m.label = to, name
-		m.rolled = isUnavailable(&m.Machine) && (m.rolled || served)
-		w.tell("%s is started by %s", m.Name, name)
+		m.isMadeUnavailable = isUnavailable(&m.Machine) && (m.isMadeUnavailable || served)
+		w.logf("%s is started by %s", m.Name, name)
 		w.starts++
-		w.changed(m)
+		w.recordMachine(m)
 	}}
 }
 
 func (w *world) markMachine(r *rollout, key types.NamespacedName) request {
-	m, name := w.named(key), r.Name
-	rv := w.rvSeen(m)
+	m, name := w.machineNamed(key), r.Name
+	rv := w.observedVersion(m)
 	return request{"mark of " + m.Name + " by " + name, func() {
-		if m.rv != rv || m.gone {
+		if m.rv != rv || m.isGone {
 			return // a conflict
 		}
 		m.label = name
-		w.tell("%s is marked by %s", m.Name, name)
-		w.changed(m)
+		w.logf("%s is marked by %s", m.Name, name)
+		w.recordMachine(m)
 	}}
 }
 
-// send carries a request out: as a rule at once, in chaos also never, twice or later.
+// send applies a request: usually at once, in chaos also never, twice or later.
 func (w *world) send(e request) {
-	if !w.chaos {
-		e.land()
+	if !w.isChaotic {
+		e.apply()
 		return
 	}
 	switch w.rng.IntN(10) {
 	case 0:
-		w.tell("lost: %s", e.what)
+		w.logf("lost: %s", e.name)
 	case 1:
-		e.land()
+		e.apply()
 		w.pending = append(w.pending, e)
 	case 2, 3:
-		w.tell("delayed: %s", e.what)
+		w.logf("delayed: %s", e.name)
 		w.pending = append(w.pending, e)
 	default:
-		e.land()
+		e.apply()
 	}
 }
 
 func (w *world) deliver(i int) {
 	e := w.pending[i]
 	w.pending = slices.Delete(w.pending, i, i+1)
-	w.tell("arrives late: %s", e.what)
-	e.land()
+	w.logf("arrives late: %s", e.name)
+	e.apply()
 }
 
-func (w *world) named(key types.NamespacedName) *machine {
+func (w *world) machineNamed(key types.NamespacedName) *machine {
 	for _, m := range w.machines {
 		if m.Namespace == key.Namespace && m.Name == key.Name {
 			return m
@@ -155,7 +155,7 @@ func (w *world) named(key types.NamespacedName) *machine {
 	return nil
 }
 
-// step is one step of a history.
+// step is one step of a schedule.
 func (w *world) step() {
 	switch k := w.rng.IntN(20); {
 	case k < 9:
@@ -163,9 +163,9 @@ func (w *world) step() {
 			w.reconcile(w.rollouts[max(0, n-1-w.rng.IntN(3))])
 		}
 	case k < 14:
-		w.live(w.machines[w.rng.IntN(len(w.machines))])
+		w.advance(w.machines[w.rng.IntN(len(w.machines))])
 	case k < 15:
-		w.succeed()
+		w.reconcileNodeType()
 	case k < 17:
 		w.now = w.now.Add(w.minutes(8))
 	default:
@@ -174,24 +174,24 @@ func (w *world) step() {
 	if len(w.pending) > 0 && w.rng.IntN(4) == 0 {
 		w.deliver(w.rng.IntN(len(w.pending)))
 	}
-	w.seenMachines += w.rng.IntN(w.tickMachines - w.seenMachines + 1)
-	w.seenRollouts += w.rng.IntN(w.tickRollouts - w.seenRollouts + 1)
-	w.flying = slices.DeleteFunc(w.flying, func(f *flight) bool { return !f.mayLand() })
+	w.observedMachines += w.rng.IntN(w.tickMachines - w.observedMachines + 1)
+	w.observedRollouts += w.rng.IntN(w.tickRollouts - w.observedRollouts + 1)
+	w.inFlight = slices.DeleteFunc(w.inFlight, func(f *startRequest) bool { return !f.canSucceed() })
 }
 
-// settle ends the chaos and lets everybody work, with a person who lets a stopped rollout go on.
+// settle ends the chaos and runs all controllers, with a person who resumes a stopped rollout, until nothing changes.
 func (w *world) settle() {
-	w.chaos, w.unreachable = false, ""
+	w.isChaotic, w.unreachable = false, ""
 	for len(w.pending) > 0 {
 		w.deliver(0)
 	}
-	w.tell("the chaos ends")
+	w.logf("the chaos ends")
 	for range 400 {
 		w.catchUp()
-		w.succeed()
+		w.reconcileNodeType()
 		w.catchUp()
 		last := w.rollouts
-		if len(last) == 0 || w.rests(last[len(last)-1]) {
+		if len(last) == 0 || w.isAtRest(last[len(last)-1]) {
 			w.checkRest()
 			return
 		}
@@ -201,28 +201,28 @@ func (w *world) settle() {
 			}
 			w.catchUp()
 		}
-		w.person(last[len(last)-1])
+		w.followMessages(last[len(last)-1])
 		for _, m := range w.machines {
-			w.live(m)
+			w.advance(m)
 		}
 		w.now = w.now.Add(w.minutes(20))
-		w.flying = nil
+		w.inFlight = nil
 	}
 	w.violated("settle: it does not end: %+v", w.rollouts[len(w.rollouts)-1].Status)
 }
 
-// person does what the messages ask for.
-func (w *world) person(r *rollout) {
+// followMessages does what the messages ask a person for.
+func (w *world) followMessages(r *rollout) {
 	if paused := r.Status.Phase == v1alpha1.RolloutStopped; paused != r.Paused {
 		r.Paused = paused
-		w.wrote(r)
+		w.recordRollout(r)
 	}
 	for _, m := range w.machines {
 		switch {
-		case m.FailureReason == "" || m.gone || m.Deleting:
-		case m.broken: // replaced
+		case m.FailureReason == "" || m.isGone || m.Deleting:
+		case m.isBroken: // replaced
 			m.Deleting = true
-			w.changed(m)
+			w.recordMachine(m)
 		default: // mended
 			m.due = w.now
 		}
@@ -230,6 +230,6 @@ func (w *world) person(r *rollout) {
 	w.scale()
 }
 
-func (w *world) rests(r *rollout) bool {
-	return r.To == w.target && w.stable == w.target && r.Status.Phase == v1alpha1.RolloutDone && !w.leftBehind()
+func (w *world) isAtRest(r *rollout) bool {
+	return r.To == w.target && w.stable == w.target && r.Status.Phase == v1alpha1.RolloutDone && !w.hasOutdatedMachine()
 }

@@ -44,7 +44,7 @@ func TestEveryGuardIsNeeded(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			g := productionGuards()
 			m.remove(&g)
-			seed, broken := histories(2_000, g, nil)
+			seed, broken := runHistories(2_000, g, nil)
 			if broken == nil {
 				t.Fatal("without the guard 2000 schedules break no law: it guards nothing, or the simulated cluster is too kind")
 			}

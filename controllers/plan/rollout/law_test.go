@@ -15,30 +15,30 @@ import (
 
 func (w *world) minutes(most int) time.Duration { return time.Duration(w.rng.IntN(most)) * time.Minute }
 
-// count is how many Machines are in, and how many of them are out; pool "": of the NodeType.
-type headcount struct{ size, out int }
+// machineCount is a number of Machines, and how many of them are unavailable.
+type machineCount struct{ total, unavailable int }
 
-// heads counts by a question, in the NodeType and in one pool.
-func heads(machines []Machine, like Machine, out func(*Machine) bool) (all, pool headcount) {
+// countMachines counts the Machines of the NodeType, and those of the same pool as the Machine.
+func countMachines(machines []Machine, like Machine, out func(*Machine) bool) (all, pool machineCount) {
 	for i := range machines {
 		m := &machines[i]
 		if m.Deleting {
 			continue
 		}
-		for _, c := range []*headcount{&all, &pool} {
+		for _, c := range []*machineCount{&all, &pool} {
 			if c == &pool && m.Pool != like.Pool {
 				continue
 			}
-			c.size++
+			c.total++
 			if out(m) {
-				c.out++
+				c.unavailable++
 			}
 		}
 	}
 	return all, pool
 }
 
-// checkDecision holds every decision against the laws.
+// checkDecision checks a decision against the laws.
 func (w *world) checkDecision(r *rollout, f Facts, d Decision) {
 	w.checkBake(f, d)
 	w.checkDone(f, d)
@@ -46,12 +46,12 @@ func (w *world) checkDecision(r *rollout, f Facts, d Decision) {
 		i := slices.IndexFunc(f.Machines, func(m Machine) bool { return m.key() == key })
 		m := f.Machines[i]
 		w.checkMayStart(f, &m)
-		w.checkBudgetSeen(f, m)
-		w.checkBudgetTrue(f, m)
+		w.checkObservedBudget(f, m)
+		w.checkActualBudget(f, m)
 	}
 }
 
-// checkMayStart: what must hold of a start besides the budgets, by what the planner could see.
+// checkMayStart checks what must hold for a start, except for the budgets, in the facts of the planner.
 func (w *world) checkMayStart(f Facts, m *Machine) {
 	s := f.Rollout.Status
 	switch {
@@ -76,59 +76,59 @@ func (w *world) checkMayStart(f Facts, m *Machine) {
 	}
 }
 
-// checkBudgetSeen: invariant 5 by what the planner could see, the names in the status included.
-func (w *world) checkBudgetSeen(f Facts, m Machine) {
+// checkObservedBudget checks invariant 5 in the facts of the planner, including the names in the status.
+func (w *world) checkObservedBudget(f Facts, m Machine) {
 	if isUnavailable(&m) {
 		return
 	}
-	all, pool := heads(f.Machines, m, func(o *Machine) bool {
+	all, pool := countMachines(f.Machines, m, func(o *Machine) bool {
 		return !o.Ready || !o.Desired.IsZero() && o.Desired != o.Installed || o.key() == m.key()
 	})
-	if most := scaledLimit(f.Policy.MaxUnavailable, all.size); all.out > most {
-		w.violated("5: %s is started, and %d of at most %d of the NodeType are unavailable", m.Name, all.out, most)
+	if most := scaledLimit(f.Policy.MaxUnavailable, all.total); all.unavailable > most {
+		w.violated("5: %s is started, and %d of at most %d of the NodeType are unavailable", m.Name, all.unavailable, most)
 	}
-	if most := f.Pools[m.Pool].limit(pool.size); pool.out > most {
-		w.violated("5: %s is started, and %d of at most %d of %s are unavailable", m.Name, pool.out, most, m.Pool)
+	if most := f.Pools[m.Pool].limit(pool.total); pool.unavailable > most {
+		w.violated("5: %s is started, and %d of at most %d of %s are unavailable", m.Name, pool.unavailable, most, m.Pool)
 	}
 }
 
-// checkBudgetTrue: invariant 5 by the truth, for what rollouts themselves have done or may still do, however late the caches.
-func (w *world) checkBudgetTrue(f Facts, m Machine) {
-	truth := w.named(m.key())
-	if isUnavailable(&truth.Machine) || truth.rv != w.rvSeen(truth) {
+// checkActualBudget checks invariant 5 in the actual state, for what rollouts have done or may still do, however late the caches are.
+func (w *world) checkActualBudget(f Facts, m Machine) {
+	truth := w.machineNamed(m.key())
+	if isUnavailable(&truth.Machine) || truth.rv != w.observedVersion(truth) {
 		return // no harm, or a conflict
 	}
 	var alive []Machine
 	byRolls := map[string]bool{m.Name: true}
 	for _, o := range w.machines {
-		if o.gone {
+		if o.isGone {
 			continue
 		}
 		alive = append(alive, o.Machine)
-		byRolls[o.Name] = byRolls[o.Name] || o.rolled
+		byRolls[o.Name] = byRolls[o.Name] || o.isMadeUnavailable
 	}
-	for _, fl := range w.flying {
-		if fl.mayLand() {
-			byRolls[fl.m.Name] = true
+	for _, fl := range w.inFlight {
+		if fl.canSucceed() {
+			byRolls[fl.machine.Name] = true
 		}
 	}
 	out := func(o *Machine) bool { return byRolls[o.Name] }
-	all, pool := heads(alive, m, out)
-	seenAll, seenPool := heads(f.Machines, m, out)
-	if most := max(scaledLimit(f.Policy.MaxUnavailable, all.size), scaledLimit(f.Policy.MaxUnavailable, seenAll.size)); all.out > most {
-		w.violated("5: %s is started, and rollouts have %d of at most %d of the NodeType out: %v", m.Name, all.out, most, byRolls)
+	all, pool := countMachines(alive, m, out)
+	seenAll, seenPool := countMachines(f.Machines, m, out)
+	if most := max(scaledLimit(f.Policy.MaxUnavailable, all.total), scaledLimit(f.Policy.MaxUnavailable, seenAll.total)); all.unavailable > most {
+		w.violated("5: %s is started, and rollouts have %d of at most %d of the NodeType out: %v", m.Name, all.unavailable, most, byRolls)
 	}
-	if most := max(f.Pools[m.Pool].limit(pool.size), f.Pools[m.Pool].limit(seenPool.size)); pool.out > most {
-		w.violated("5: %s is started, and rollouts have %d of at most %d of %s out: %v", m.Name, pool.out, most, m.Pool, byRolls)
+	if most := max(f.Pools[m.Pool].limit(pool.total), f.Pools[m.Pool].limit(seenPool.total)); pool.unavailable > most {
+		w.violated("5: %s is started, and rollouts have %d of at most %d of %s out: %v", m.Name, pool.unavailable, most, m.Pool, byRolls)
 	}
 }
 
-func (w *world) rvSeen(m *machine) int {
-	o, _ := m.past.seen(w.seenMachines)
+func (w *world) observedVersion(m *machine) int {
+	o, _ := m.past.at(w.observedMachines)
 	return o.rv
 }
 
-// checkBake: nobody leaves the canary stage before its Machines have been Ready long enough.
+// checkBake checks that the canary stage ends only when its Machines have been Ready for the bake time.
 func (w *world) checkBake(f Facts, d Decision) {
 	s := f.Rollout.Status
 	leaves := d.Status.Phase == v1alpha1.RolloutRolling || d.Status.Phase == v1alpha1.RolloutDone
@@ -146,7 +146,7 @@ func (w *world) checkBake(f Facts, d Decision) {
 	}
 }
 
-// checkDone: a rollout is Done only when nobody is left, by what the planner could see.
+// checkDone checks that a Rollout is Done only when every Machine is moved, in the facts of the planner.
 func (w *world) checkDone(f Facts, d Decision) {
 	if d.Status.Phase != v1alpha1.RolloutDone {
 		return
@@ -162,21 +162,21 @@ func (w *world) checkDone(f Facts, d Decision) {
 	}
 }
 
-// checkRest: when all is over, every Machine has the revision that the NodeType asks for.
+// checkRest checks that at the end every Machine has the revision that the NodeType asks for.
 func (w *world) checkRest() {
 	for _, m := range w.machines {
-		if !m.gone && !m.Deleting && m.Claimed && (m.Installed != w.target || !m.Desired.IsZero() && m.Desired != w.target) {
+		if !m.isGone && !m.Deleting && m.Claimed && (m.Installed != w.target || !m.Desired.IsZero() && m.Desired != w.target) {
 			w.violated("settle: %s ends with %s, wanting %q, not %s", m.Name, m.Installed, m.Desired, w.target)
 		}
 	}
 }
 
-func history(seed uint64, g guards, trace func(string, ...any)) *world {
+func runHistory(seed uint64, g guards, trace func(string, ...any)) *world {
 	w := newWorld(seed, g)
 	w.trace = trace
 	for range 150 {
 		w.step()
-		if len(w.brokenLaws) > 0 {
+		if len(w.violations) > 0 {
 			return w
 		}
 	}
@@ -184,8 +184,8 @@ func history(seed uint64, g guards, trace func(string, ...any)) *world {
 	return w
 }
 
-// histories runs them on all cores and returns the first one, if any, that broke a law.
-func histories(count int, g guards, each func(*world)) (seed uint64, broken []string) {
+// runHistories runs that many schedules on all cores and returns the first one, if any, that broke a law.
+func runHistories(count int, g guards, each func(*world)) (seed uint64, broken []string) {
 	var next, worst atomic.Uint64
 	var mu sync.Mutex
 	var group sync.WaitGroup
@@ -197,14 +197,14 @@ func histories(count int, g guards, each func(*world)) (seed uint64, broken []st
 				if s >= worst.Load() {
 					return
 				}
-				w := history(s, g, nil)
+				w := runHistory(s, g, nil)
 				mu.Lock()
 				if each != nil {
 					each(w)
 				}
-				if len(w.brokenLaws) > 0 && s < worst.Load() {
+				if len(w.violations) > 0 && s < worst.Load() {
 					worst.Store(s)
-					seed, broken = s, w.brokenLaws
+					seed, broken = s, w.violations
 				}
 				mu.Unlock()
 			}
@@ -220,7 +220,7 @@ func TestTwoThousandRandomSchedulesKeepTheBudgetsAndSettle(t *testing.T) {
 		count = 100
 	}
 	starts, rollouts := 0, map[v1alpha1.RolloutPhase]int{}
-	seed, broken := histories(count, productionGuards(), func(w *world) {
+	seed, broken := runHistories(count, productionGuards(), func(w *world) {
 		starts += w.starts
 		for _, r := range w.rollouts {
 			rollouts[r.Status.Phase]++
@@ -235,11 +235,11 @@ func TestTwoThousandRandomSchedulesKeepTheBudgetsAndSettle(t *testing.T) {
 	}
 }
 
-var oneSeed = flag.Uint64("seed", 0, "the schedule that TestOneSchedule tells")
+var oneSeed = flag.Uint64("seed", 0, "the schedule that TestOneSchedule prints")
 
 func TestOneSchedule(t *testing.T) {
-	w := history(*oneSeed, productionGuards(), t.Logf)
-	if len(w.brokenLaws) > 0 {
-		t.Error(strings.Join(w.brokenLaws, "\n"))
+	w := runHistory(*oneSeed, productionGuards(), t.Logf)
+	if len(w.violations) > 0 {
+		t.Error(strings.Join(w.violations, "\n"))
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// rendered reads revision or revision/rendering.
+// rendered parses revision or revision/rendering.
 func rendered(name string) v1alpha1.RenderedRevision {
 	revision, rendering, _ := strings.Cut(name, "/")
 	return v1alpha1.RenderedRevision{Revision: revision, Rendering: rendering}

@@ -12,16 +12,16 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// The world that the planner is put to the test in: Machines that take their time and fail, and a manager that sees everything
-// late and whose requests are lost, repeated and delayed.
+// The world simulates what the planner works with: Machines that take time and fail, and a manager whose caches are late and whose
+// requests are lost, repeated and delayed.
 
-// versions are what an object was, and from which point of its kind's history on; a cache shows one of them.
+// versions are the versions of an object, each with the tick at which it was written. A cache shows the version of its own tick.
 type versions[T any] []struct {
 	at  int
 	val T
 }
 
-func (v versions[T]) seen(at int) (val T, found bool) {
+func (v versions[T]) at(at int) (val T, found bool) {
 	for i := len(v) - 1; i >= 0; i-- {
 		if v[i].at <= at {
 			return v[i].val, true
@@ -30,27 +30,27 @@ func (v versions[T]) seen(at int) (val T, found bool) {
 	return val, false
 }
 
-// object is a Machine as the API server has it.
+// object is a Machine in the API server.
 type object struct {
 	Machine
-	rv    int
-	label string
-	gone  bool
+	rv     int
+	label  string
+	isGone bool
 }
 
-// machine is the truth of one.
+// machine is the actual state of a Machine.
 type machine struct {
 	object
 	past versions[object]
-	// down: the roll under way made it unavailable; it was not before.
-	rolled bool
-	// broken hardware never becomes Ready again once it was installed anew.
-	broken bool
-	// due is when the next step of its life ends.
+	// isMadeUnavailable is true if it was available before the roll that is under way.
+	isMadeUnavailable bool
+	// isBroken is true if the Machine never becomes Ready once it is installed again.
+	isBroken bool
+	// due is when its current step ends.
 	due time.Time
 }
 
-// record is a Rollout as the API server has it.
+// record is a Rollout in the API server.
 type record struct {
 	Rollout
 	rv int
@@ -61,15 +61,15 @@ type rollout struct {
 	past versions[record]
 }
 
-// request is one that the manager sent.
+// request is a request that the manager has sent.
 type request struct {
-	what string
-	land func()
+	name  string
+	apply func()
 }
 
 type world struct {
 	rng            *rand.Rand
-	g              guards
+	guards         guards
 	now            time.Time
 	stable, target v1alpha1.RenderedRevision
 	policy         Policy
@@ -77,28 +77,28 @@ type world struct {
 	want           map[types.NamespacedName]int
 	machines       []*machine
 	rollouts       []*rollout
-	// seenMachines and seenRollouts are how far the manager's caches are.
-	tickMachines, tickRollouts, seenMachines, seenRollouts int
-	// floorMachines: no cache is older than the last creation of a Machine.
-	floorMachines int
-	pending       []request
-	flying        []*flight
-	chaos         bool
-	unreachable   string
-	revisions     int
-	permanent     bool
-	starts        int
-	brokenLaws    []string
-	trace         func(string, ...any)
+	// tickMachines and tickRollouts count the writes. observedMachines and observedRollouts are the ticks of the caches.
+	tickMachines, tickRollouts, observedMachines, observedRollouts int
+	// floorMachines is the tick of the last creation of a Machine. No cache is older.
+	floorMachines        int
+	pending              []request
+	inFlight             []*startRequest
+	isChaotic            bool
+	unreachable          string
+	revisions            int
+	hasPermanentFailures bool
+	starts               int
+	violations           []string
+	trace                func(string, ...any)
 }
 
 var poolNames = []types.NamespacedName{{Namespace: "research", Name: "batch"}, {Namespace: "research", Name: "training"}, {Namespace: "inference", Name: "serving"}}
 
 func newWorld(seed uint64, g guards) *world {
 	w := &world{
-		rng: rand.New(rand.NewPCG(seed, 11)), g: g, now: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC),
-		stable: numbered(0), target: numbered(0), pools: map[types.NamespacedName]Pool{}, want: map[types.NamespacedName]int{}, chaos: true,
-		permanent: seed%4 == 0,
+		rng: rand.New(rand.NewPCG(seed, 11)), guards: g, now: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC),
+		stable: numbered(0), target: numbered(0), pools: map[types.NamespacedName]Pool{}, want: map[types.NamespacedName]int{}, isChaotic: true,
+		hasPermanentFailures: seed%4 == 0,
 	}
 	w.policy = Policy{MaxUnavailable: intstr.FromInt32(int32(1 + w.rng.IntN(4))), Canary: 1 + w.rng.IntN(2), Bake: time.Duration(w.rng.IntN(3)) * 5 * time.Minute, FailureBudget: w.rng.IntN(3)}
 	if w.rng.IntN(3) == 0 {
@@ -115,15 +115,15 @@ func newWorld(seed uint64, g guards) *world {
 	w.scale()
 	for _, m := range w.machines {
 		m.Claimed, m.Installed, m.Phase, m.Ready, m.ReadySince = true, w.stable, v1alpha1.MachineReady, true, w.now
-		w.changed(m)
+		w.recordMachine(m)
 	}
 	w.retarget()
-	w.succeed()
+	w.reconcileNodeType()
 	w.catchUp()
 	return w
 }
 
-func (w *world) tell(format string, args ...any) {
+func (w *world) logf(format string, args ...any) {
 	if w.trace != nil {
 		w.trace("%s "+format, append([]any{w.now.Format("15:04")}, args...)...)
 	}
@@ -131,12 +131,12 @@ func (w *world) tell(format string, args ...any) {
 
 func (w *world) violated(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	w.tell("VIOLATED %s", text)
-	w.brokenLaws = append(w.brokenLaws, text)
+	w.logf("VIOLATED %s", text)
+	w.violations = append(w.violations, text)
 }
 
-// changed writes the Machine: a new resource version, which caches see later.
-func (w *world) changed(m *machine) {
+// recordMachine gives the Machine a new resource version, which the caches show later.
+func (w *world) recordMachine(m *machine) {
 	w.tickMachines++
 	m.rv = w.tickMachines
 	m.past = append(m.past, struct {
@@ -145,7 +145,7 @@ func (w *world) changed(m *machine) {
 	}{w.tickMachines, m.object})
 }
 
-func (w *world) wrote(r *rollout) {
+func (w *world) recordRollout(r *rollout) {
 	w.tickRollouts++
 	r.rv = w.tickRollouts
 	kept := r.record
@@ -156,52 +156,52 @@ func (w *world) wrote(r *rollout) {
 	}{w.tickRollouts, kept})
 }
 
-func (w *world) catchUp() { w.seenMachines, w.seenRollouts = w.tickMachines, w.tickRollouts }
+func (w *world) catchUp() { w.observedMachines, w.observedRollouts = w.tickMachines, w.tickRollouts }
 
-// restart begins with caches that were filled by an API server which is behind.
+// restart restarts the manager, with caches that are filled by an API server that is behind.
 func (w *world) restart() {
-	w.tell("the manager restarts")
-	w.seenMachines = max(w.floorMachines, w.seenMachines-w.rng.IntN(16))
-	w.seenRollouts = max(0, w.seenRollouts-w.rng.IntN(4))
+	w.logf("the manager restarts")
+	w.observedMachines = max(w.floorMachines, w.observedMachines-w.rng.IntN(16))
+	w.observedRollouts = max(0, w.observedRollouts-w.rng.IntN(4))
 	for _, r := range w.rollouts {
-		w.seenRollouts = max(w.seenRollouts, r.past[0].at)
+		w.observedRollouts = max(w.observedRollouts, r.past[0].at)
 	}
 }
 
-// scale makes and deletes Machines until every pool has as many as it wants.
+// scale creates and deletes Machines until every pool has as many as it asks for.
 func (w *world) scale() {
 	for _, name := range poolNames {
 		var alive []*machine
 		for _, m := range w.machines {
-			if m.Pool == name && !m.gone && !m.Deleting {
+			if m.Pool == name && !m.isGone && !m.Deleting {
 				alive = append(alive, m)
 			}
 		}
 		for n := len(alive); n < w.want[name]; n++ {
 			m := &machine{object: object{Machine: Machine{Namespace: name.Namespace, Name: fmt.Sprintf("%s-%d", name.Name, len(w.machines)), Pool: name, Phase: v1alpha1.MachinePending}}}
-			m.broken = w.permanent && w.chaos && w.rng.IntN(6) == 0
+			m.isBroken = w.hasPermanentFailures && w.isChaotic && w.rng.IntN(6) == 0
 			m.due = w.now.Add(time.Duration(w.rng.IntN(20)) * time.Minute)
 			w.machines = append(w.machines, m)
-			w.changed(m)
+			w.recordMachine(m)
 			w.floorMachines = w.tickMachines
 		}
 		for n := len(alive); n > w.want[name]; n-- {
 			m := alive[w.rng.IntN(len(alive))]
 			alive = slices.DeleteFunc(alive, func(o *machine) bool { return o == m })
 			m.Deleting = true
-			w.tell("%s is deleted", m.Name)
-			w.changed(m)
+			w.logf("%s is deleted", m.Name)
+			w.recordMachine(m)
 		}
 	}
 }
 
-// live is one step of a Machine's life.
-func (w *world) live(m *machine) {
+// advance ends the Machine's current step if it is due.
+func (w *world) advance(m *machine) {
 	before := m.object
 	switch {
-	case m.gone:
+	case m.isGone:
 	case m.Deleting:
-		m.gone, m.Ready = true, false
+		m.isGone, m.Ready = true, false
 	case !m.Desired.IsZero() && m.Claimed && m.Desired != m.Installed && m.Phase != v1alpha1.MachineDraining && m.Phase != v1alpha1.MachinePending:
 		m.Phase, m.Ready, m.FailureReason = v1alpha1.MachineDraining, false, ""
 		m.due = w.now.Add(time.Duration(w.rng.IntN(10)) * time.Minute)
@@ -212,34 +212,34 @@ func (w *world) live(m *machine) {
 			m.Installed = w.stable
 		}
 		m.due = w.now.Add(time.Duration(w.rng.IntN(20)) * time.Minute)
-	case m.Phase == v1alpha1.MachineDraining && w.chaos && w.rng.IntN(20) == 0:
+	case m.Phase == v1alpha1.MachineDraining && w.isChaotic && w.rng.IntN(20) == 0:
 		m.FailureReason = v1alpha1.ReasonDrainTimedOut
 	case m.Phase == v1alpha1.MachineDraining:
 		m.Phase, m.Installed, m.FailureReason = v1alpha1.MachineProvisioning, m.Desired, ""
 		m.due = w.now.Add(time.Duration(5+w.rng.IntN(20)) * time.Minute)
 	case m.Ready:
-	case m.broken || w.chaos && w.rng.IntN(8) == 0 || w.bad(m.Installed):
+	case m.isBroken || w.isChaotic && w.rng.IntN(8) == 0 || w.isBad(m.Installed):
 		m.Phase, m.FailureReason = v1alpha1.MachineValidating, v1alpha1.ReasonValidationTimedOut
 	default:
-		m.Phase, m.Ready, m.ReadySince, m.FailureReason, m.rolled = v1alpha1.MachineReady, true, w.now, "", false
+		m.Phase, m.Ready, m.ReadySince, m.FailureReason, m.isMadeUnavailable = v1alpha1.MachineReady, true, w.now, "", false
 	}
 	if m.object != before {
-		w.tell("%s: %s %s wants %q ready=%t failed=%q gone=%t", m.Name, m.Phase, m.Installed, m.Desired, m.Ready, m.FailureReason, m.gone)
-		w.changed(m)
+		w.logf("%s: %s %s wants %q ready=%t failed=%q gone=%t", m.Name, m.Phase, m.Installed, m.Desired, m.Ready, m.FailureReason, m.isGone)
+		w.recordMachine(m)
 	}
 }
 
-// numbered is what the NodeType asks for the nth time: every other time it is the same revision with another rendering.
+// numbered is the nth revision that the NodeType asks for: every other time the same revision with another rendering.
 func numbered(n int) v1alpha1.RenderedRevision {
 	return rendered(fmt.Sprintf("r%d/%d", n/2, n))
 }
 
-// bad renderings fail everywhere, until somebody sets the NodeType to another one.
-func (w *world) bad(of v1alpha1.RenderedRevision) bool {
-	return w.chaos && of != numbered(0) && of.Rendering[len(of.Rendering)-1] == '3'
+// isBad reports whether every Machine fails with that rendering.
+func (w *world) isBad(of v1alpha1.RenderedRevision) bool {
+	return w.isChaotic && of != numbered(0) && of.Rendering[len(of.Rendering)-1] == '3'
 }
 
-// want another revision: a new one, or an older one again.
+// retarget makes the NodeType ask for another revision: a new one, or an earlier one again.
 func (w *world) retarget() {
 	w.target = numbered(w.rng.IntN(w.revisions + 1))
 	if w.rng.IntN(3) > 0 {
@@ -249,11 +249,11 @@ func (w *world) retarget() {
 	if w.rng.IntN(4) == 0 {
 		w.target = w.stable
 	}
-	w.tell("the NodeType wants %s", w.target)
+	w.logf("the NodeType wants %s", w.target)
 }
 
-// succeed is the NodeType's controller: it makes Rollouts and moves the stable revision.
-func (w *world) succeed() {
+// reconcileNodeType is the controller of the NodeType: it creates Rollouts and sets the stable revision.
+func (w *world) reconcileNodeType() {
 	to := w.stable
 	if n := len(w.rollouts); n > 0 {
 		last := w.rollouts[n-1]
@@ -261,26 +261,26 @@ func (w *world) succeed() {
 			w.stable = last.To
 		}
 	}
-	if to == w.target && !w.leftBehind() {
+	if to == w.target && !w.hasOutdatedMachine() {
 		return
 	}
 	r := &rollout{record: record{Rollout: Rollout{Name: fmt.Sprintf("%s-%d", w.target.Revision, len(w.rollouts)), From: to, To: w.target}}}
 	w.rollouts = append(w.rollouts, r)
-	w.wrote(r)
-	w.tell("Rollout %s", r.Name)
+	w.recordRollout(r)
+	w.logf("Rollout %s", r.Name)
 }
 
-// leftBehind: the newest Rollout is Done, and yet a Machine was installed with an older revision in the meantime.
-func (w *world) leftBehind() bool {
+// hasOutdatedMachine reports whether the newest Rollout is settled and a Machine was installed with another revision meanwhile.
+func (w *world) hasOutdatedMachine() bool {
 	if n := len(w.rollouts); n == 0 || !w.rollouts[n-1].Status.Phase.Settled() {
 		return false
 	}
 	return slices.ContainsFunc(w.machines, func(m *machine) bool {
-		return !m.gone && !m.Deleting && !m.Installed.IsZero() && m.Installed != w.target
+		return !m.isGone && !m.Deleting && !m.Installed.IsZero() && m.Installed != w.target
 	})
 }
 
-// disturb is what the world does to the planner.
+// disturb does what people, tenants and servers do.
 func (w *world) disturb() {
 	m := w.machines[w.rng.IntN(len(w.machines))]
 	switch w.rng.IntN(9) {
@@ -295,14 +295,14 @@ func (w *world) disturb() {
 		if n := len(w.rollouts); n > 0 {
 			r := w.rollouts[n-1]
 			r.Paused = !r.Paused
-			w.tell("%s paused=%t", r.Name, r.Paused)
-			w.wrote(r)
+			w.logf("%s paused=%t", r.Name, r.Paused)
+			w.recordRollout(r)
 		}
 	case 5, 6: // a node is lost for a while
-		if m.Ready && !m.gone {
+		if m.Ready && !m.isGone {
 			m.Ready, m.Phase, m.due = false, v1alpha1.MachineValidating, w.now.Add(time.Duration(w.rng.IntN(15))*time.Minute)
-			w.tell("%s loses Ready", m.Name)
-			w.changed(m)
+			w.logf("%s loses Ready", m.Name)
+			w.recordMachine(m)
 		}
 	case 7:
 		w.restart()

@@ -18,7 +18,7 @@ import (
 )
 
 // nonsense changes slices at random: mostly a little, sometimes as only a broken or malicious driver would.
-func nonsense(r *rand.Rand, in *Input) {
+func mutateSlices(r *rand.Rand, in *Input) {
 	if len(in.Slices) == 0 || r.IntN(8) == 0 {
 		in.Slices = append(in.Slices, slice(fmt.Sprintf("s-%d", r.Uint64()), int64(r.IntN(3)+2), int64(r.IntN(3)), 0, r.IntN(9)))
 		return
@@ -59,7 +59,7 @@ func nonsense(r *rand.Rand, in *Input) {
 }
 
 // right is the promise, said in another way: there is one newest generation, it is complete, and has the eight GPUs.
-func right(in Input) bool {
+func isAsExpected(in Input) bool {
 	newest := int64(math.MinInt64)
 	for _, s := range in.Slices {
 		if s.Spec.Driver == draDriver && s.Spec.Pool.Name == "n" && s.OwnerReferences[0].UID == in.Node.UID {
@@ -94,9 +94,9 @@ func TestNoNonsenseInSlicesBreaksTheVerdict(t *testing.T) {
 	passed := 0
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		in := perfectDRA()
+		in := perfectDRAInput()
 		for step := range 12 {
-			nonsense(r, &in)
+			mutateSlices(r, &in)
 			before := make([]resourcev1.ResourceSlice, len(in.Slices))
 			for i := range in.Slices {
 				before[i] = *in.Slices[i].DeepCopy()
@@ -114,7 +114,7 @@ func TestNoNonsenseInSlicesBreaksTheVerdict(t *testing.T) {
 			}
 			if d.Verdict.Result == v1alpha1.CheckPass {
 				passed++
-				if others := slices.ContainsFunc(in.Slices, func(s resourcev1.ResourceSlice) bool { return s.Spec.Pool.Name != "n" }); !others && !right(in) {
+				if others := slices.ContainsFunc(in.Slices, func(s resourcev1.ResourceSlice) bool { return s.Spec.Pool.Name != "n" }); !others && !isAsExpected(in) {
 					t.Fatalf("seed %d, step %d: it passes with %+v", seed, step, in.Slices)
 				}
 			}
@@ -133,7 +133,7 @@ func TestNoNonsenseInSlicesBreaksTheVerdict(t *testing.T) {
 }
 
 func TestWhatATenantPublishesDoesNotSwellTheVerdict(t *testing.T) {
-	in := perfectDRA()
+	in := perfectDRAInput()
 	for i := range 3000 {
 		s := slice(fmt.Sprintf("s-%d", i), int64(i%7), 1, 0, 8)
 		s.Spec.Pool.Name, s.Spec.Driver = fmt.Sprintf("p-%d", i), []string{draDriver, fmt.Sprintf("d-%d", i)}[i%2]
@@ -147,7 +147,7 @@ func TestWhatATenantPublishesDoesNotSwellTheVerdict(t *testing.T) {
 }
 
 func TestACostlySelectorIsGivenUp(t *testing.T) {
-	in := perfectDRA()
+	in := perfectDRAInput()
 	devicesOf(&in, 0, 128)
 	// Below the limit of one evaluation, and more than is spent on a node.
 	list := "[" + strings.Repeat("1,", 29) + "1]"
@@ -163,7 +163,7 @@ func FuzzWhateverADeviceClassSelects(f *testing.F) {
 		f.Add(e)
 	}
 	f.Fuzz(func(t *testing.T, expression string) {
-		in := perfectDRA()
+		in := perfectDRAInput()
 		selectBy(&in, expression)
 		d := Judge(in)
 		if c := find(t, d, "deviceclass/gpu.nvidia.com"); c.Result == v1alpha1.CheckPass && c.Observed != "8" || len(c.Observed) > 2*maxText {
@@ -173,7 +173,7 @@ func FuzzWhateverADeviceClassSelects(f *testing.F) {
 }
 
 // underWay: the software that sets a label says that it still works.
-func underWay(in *Input) {
+func setPendingLabel(in *Input) {
 	l := &in.Expectation.Labels[0]
 	l.Passing, in.Node.Labels[l.Key] = []string{"pending"}, "pending"
 }

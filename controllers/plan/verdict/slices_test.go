@@ -25,8 +25,8 @@ const (
 )
 
 // perfectDRA is a gated node whose driver publishes eight GPUs, as promised, in one slice.
-func perfectDRA() Input {
-	in := perfect()
+func perfectDRAInput() Input {
+	in := perfectInput()
 	delete(in.Node.Status.Capacity, gpu)
 	delete(in.Node.Status.Allocatable, gpu)
 	in.Expectation.Resources = nil
@@ -142,7 +142,7 @@ func TestEveryCheckOfSlices(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.sentence, func(t *testing.T) {
-			in := perfectDRA()
+			in := perfectDRAInput()
 			tt.change(&in)
 			d := Judge(in)
 			c := find(t, d, tt.name)
@@ -189,7 +189,7 @@ func TestSlicesPassWithinTheirRules(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			in := perfectDRA()
+			in := perfectDRAInput()
 			change(&in)
 			if d := Judge(in); d.Verdict.Result != v1alpha1.CheckPass {
 				t.Errorf("the verdict is %s: %s", d.Verdict.Result, d.Message)
@@ -206,13 +206,13 @@ func TestTheReasonsOfSlices(t *testing.T) {
 		v1alpha1.ReasonValidationTimedOut: func(in *Input) { in.Slices = nil; in.Deadline = start },
 		v1alpha1.ReasonDRANotServed:       func(in *Input) { in.SlicesServed = false; in.Deadline = start },
 	} {
-		in := perfectDRA()
+		in := perfectDRAInput()
 		change(&in)
 		if d := Judge(in); d.Reason != reason {
 			t.Errorf("reason %s, want %s: %s", d.Reason, reason, d.Message)
 		}
 	}
-	in := perfectDRA()
+	in := perfectDRAInput()
 	in.SlicesServed = false
 	if d := Judge(in); !strings.Contains(d.Message, "1.34 or newer") {
 		t.Errorf("the message does not say what the tenant must do: %s", d.Message)
@@ -220,7 +220,7 @@ func TestTheReasonsOfSlices(t *testing.T) {
 }
 
 func TestTwoChecksOfOneNameAreToldApart(t *testing.T) {
-	in := perfectDRA()
+	in := perfectDRAInput()
 	e := in.Expectation.Slices[0].Devices[0]
 	in.Expectation.Slices[0].Devices = []v1alpha1.ExpectedDevices{e, e}
 	d := Judge(in)
@@ -237,7 +237,7 @@ func TestTwoChecksOfOneNameAreToldApart(t *testing.T) {
 }
 
 func TestAMIGProfileIsPartOfTheCheck(t *testing.T) {
-	in := perfectDRA()
+	in := perfectDRAInput()
 	in.DeviceClasses, in.Expectation.Slices[0].DeviceClasses = nil, nil
 	in.Expectation.Slices[0].Devices = []v1alpha1.ExpectedDevices{{Type: "mig", Profiles: []string{"1g.10gb", "1g.12gb"}, Count: 7}, {Type: "gpu", Count: 1}}
 	for i := range 7 {
@@ -293,7 +293,7 @@ func TestTheHintsNameTheDaemonSets(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.sentence, func(t *testing.T) {
-			in := perfectDRA()
+			in := perfectDRAInput()
 			in.DaemonSets = tt.sets
 			tt.change(&in)
 			if hint := find(t, Judge(in), tt.check).Hint; !strings.Contains(hint, tt.says) {
@@ -304,7 +304,7 @@ func TestTheHintsNameTheDaemonSets(t *testing.T) {
 }
 
 func TestAnAdmittedNodeNeedsNoDeviceClasses(t *testing.T) {
-	in := perfectDRA()
+	in := perfectDRAInput()
 	if !NeedsDeviceClasses(in) {
 		t.Error("a node that is not admitted needs them")
 	}
@@ -312,7 +312,7 @@ func TestAnAdmittedNodeNeedsNoDeviceClasses(t *testing.T) {
 	if !NeedsDeviceClasses(in) {
 		t.Error("a verdict that has no such check does not stand in for one")
 	}
-	in.Previous.Checks = Judge(perfectDRA()).Verdict.Checks
+	in.Previous.Checks = Judge(perfectDRAInput()).Verdict.Checks
 	in.Previous.Admitted = false
 	if !NeedsDeviceClasses(in) {
 		t.Error("a node that passes and is about to be admitted needs them")
@@ -348,9 +348,9 @@ func TestAnAdmittedNodeNeedsNoDeviceClasses(t *testing.T) {
 }
 
 func TestASliceThatChangesGatesAnAdmittedNode(t *testing.T) {
-	in := perfectDRA()
+	in := perfectDRAInput()
 	in.Previous = previous("Pass", DefaultSettle, true)
-	in.Previous.Checks = Judge(perfectDRA()).Verdict.Checks
+	in.Previous.Checks = Judge(perfectDRAInput()).Verdict.Checks
 	ungate(&in)
 	in.DeviceClasses = nil
 	devicesOf(&in, 0, 7)
@@ -360,7 +360,7 @@ func TestASliceThatChangesGatesAnAdmittedNode(t *testing.T) {
 }
 
 func TestTheOrderOfSlicesChangesNothing(t *testing.T) {
-	in := perfectDRA()
+	in := perfectDRAInput()
 	in.Slices = []resourcev1.ResourceSlice{slice("a", 2, 3, 0, 3), slice("b", 2, 3, 3, 6), slice("c", 1, 3, 6, 9), slice("d", 2, 9, 1, 4), slice("e", 1, 1, 1, 1)}
 	first := Judge(in)
 	for range 20 {

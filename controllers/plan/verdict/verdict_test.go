@@ -25,7 +25,7 @@ const (
 )
 
 // perfect is a gated node that shows exactly what was promised.
-func perfect() Input {
+func perfectInput() Input {
 	quantity := func(s string) *resource.Quantity { q := resource.MustParse(s); return &q }
 	return Input{
 		Now: start,
@@ -89,11 +89,11 @@ func TestEveryCheck(t *testing.T) {
 		{"another kernel fails", func(in *Input) { in.Node.Status.NodeInfo.KernelVersion = "6.12.1070-amd64" }, "software/kernel", v1alpha1.CheckFail, "6.12.1070-amd64"},
 		{"another kubelet fails", func(in *Input) { in.Node.Status.NodeInfo.KubeletVersion = "v1.36.4" }, "software/kubelet", v1alpha1.CheckFail, "1.36.4"},
 		{"another driver fails where feature discovery shows it", func(in *Input) { in.Node.Labels["nvidia.com/cuda.driver-version.full"] = "570.1.2" }, "software/gpu-driver", v1alpha1.CheckFail, "570.1.2"},
-		{"a label that tells of work under way waits", underWay, "software/gpu-driver", v1alpha1.CheckWait, "pending"},
+		{"a label that tells of work under way waits", setPendingLabel, "software/gpu-driver", v1alpha1.CheckWait, "pending"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.sentence, func(t *testing.T) {
-			in := perfect()
+			in := perfectInput()
 			tt.change(&in)
 			d := Judge(in)
 			c := find(t, d, tt.name)
@@ -123,7 +123,7 @@ func TestChecksPassWithinTheirRules(t *testing.T) {
 		"the driver that was promised":          func(in *Input) { in.Node.Labels["nvidia.com/cuda.driver-version.full"] = "550.163.01" },
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			in := perfect()
+			in := perfectInput()
 			change(&in)
 			if d := Judge(in); d.Verdict.Result != v1alpha1.CheckPass {
 				t.Errorf("the verdict is %s: %s", d.Verdict.Result, d.Message)
@@ -133,7 +133,7 @@ func TestChecksPassWithinTheirRules(t *testing.T) {
 }
 
 func TestAResidueIsReported(t *testing.T) {
-	in := perfect()
+	in := perfectInput()
 	in.Node.Status.Capacity[mig] = resource.MustParse("0")
 	if c := find(t, Judge(in), "foreign/nvidia.com/mig-1g.10gb"); !strings.Contains(c.Observed, "residue") {
 		t.Errorf("observed %q does not mention the residue", c.Observed)
@@ -141,7 +141,7 @@ func TestAResidueIsReported(t *testing.T) {
 }
 
 func TestWhatATenantPutsOnANodeDoesNotSwellTheVerdict(t *testing.T) {
-	in := perfect()
+	in := perfectInput()
 	for i := range 500 {
 		in.Node.Status.Capacity[corev1.ResourceName(fmt.Sprintf("nvidia.com/a%03d", i))] = resource.MustParse("0")
 	}
@@ -249,10 +249,10 @@ func TestTheGate(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.sentence, func(t *testing.T) {
-			in := perfect()
+			in := perfectInput()
 			tt.change(&in)
 			d := Judge(in)
-			got := fmt.Sprintf("%s admitted=%v %s events=%s", d.Gate, d.Verdict.Admitted, d.Reason, told(d.Events))
+			got := fmt.Sprintf("%s admitted=%v %s events=%s", d.Gate, d.Verdict.Admitted, d.Reason, eventsText(d.Events))
 			want := fmt.Sprintf("%s admitted=%v %s events=%s", tt.gate, tt.admitted, tt.reason, tt.events)
 			if got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
@@ -264,7 +264,7 @@ func TestTheGate(t *testing.T) {
 	}
 }
 
-func told(events []event.Event) string {
+func eventsText(events []event.Event) string {
 	var out []string
 	for _, e := range events {
 		if e.Type == corev1.EventTypeWarning {
@@ -285,7 +285,7 @@ func TestNoHistoryLeavesANodeOpenThatDidNotEarnIt(t *testing.T) {
 		func(in *Input) { in.Now = in.Now.Add(20 * time.Second) },
 	}
 	for seed := range 400 {
-		in, state := perfect(), uint64(seed)*2654435761+1
+		in, state := perfectInput(), uint64(seed)*2654435761+1
 		good := in.Now
 		identity := ""
 		for range 60 {
@@ -315,7 +315,7 @@ func apply(in *Input, d Decision) {
 }
 
 func TestTheSameInputGivesTheSameDecision(t *testing.T) {
-	in := perfect()
+	in := perfectInput()
 	in.Node.Status.Capacity[mig] = resource.MustParse("3")
 	in.Node.Status.Capacity["amd.com/gpu"] = resource.MustParse("3")
 	first := Judge(in)
@@ -332,7 +332,7 @@ func TestAWaitingVerdictNamesTheDaemonSetsThatTheGateKeepsOff(t *testing.T) {
 		change(&s.Spec.Template.Spec)
 		return s
 	}
-	in := perfect()
+	in := perfectInput()
 	gpus(&in, "0", "0")
 	in.DaemonSets = []appsv1.DaemonSet{
 		set("blocked", func(*corev1.PodSpec) {}),
@@ -378,7 +378,7 @@ func TestALookIsTakenWhenTimeAloneChangesTheDecision(t *testing.T) {
 		"lifting, should an event fail": {func(in *Input) { in.Previous = previous("Pass", time.Minute, false) }, waitInterval},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			in := perfect()
+			in := perfectInput()
 			tt.change(&in)
 			if got := Judge(in).RequeueAfter; got != tt.want {
 				t.Errorf("looks again after %s, want %s", got, tt.want)
