@@ -7,7 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/ingot-dev/ingot/test/require"
 )
@@ -91,6 +94,97 @@ func TestAnEmptyDiskHasNoTable(t *testing.T) {
 	}
 	if found, err := ReadPartitions(bytes.NewReader(make([]byte, alignment)), alignment); err != nil || len(found) != 0 {
 		t.Errorf("%v, %v", found, err)
+	}
+}
+
+// newTable returns the start of an image with a GUID partition table of that many entries.
+func newTable(t *testing.T, count int, partitions ...Extent) []byte {
+	t.Helper()
+	table := &Table{header: make([]byte, headerSize), entries: make([]byte, count*entrySize), entriesAt: 2 * Sector}
+	copy(table.header, signature+"\x00\x00\x01\x00\x5C")
+	binary.LittleEndian.PutUint64(table.header[40:], 34)
+	binary.LittleEndian.PutUint32(table.header[80:], uint32(count))
+	binary.LittleEndian.PutUint32(table.header[84:], entrySize)
+	for n, partition := range partitions {
+		entry := table.entry(n)
+		copy(entry, linuxData[:])
+		binary.LittleEndian.PutUint64(entry[32:], uint64(partition.Offset/Sector))
+		binary.LittleEndian.PutUint64(entry[40:], uint64((partition.Offset+partition.Size)/Sector-1))
+		for i, unit := range utf16.Encode([]rune(partition.Name)) {
+			binary.LittleEndian.PutUint16(entry[56+2*i:], unit)
+		}
+	}
+	head := make([]byte, 2*Sector+count*entrySize)
+	table.WritePrimary(head, 8*alignment)
+	return head
+}
+
+func TestATableHasAtMost1024Entries(t *testing.T) {
+	if _, err := ParseTable(newTable(t, maxEntries)); err != nil {
+		t.Error(err)
+	}
+	if _, err := ParseTable(newTable(t, maxEntries+1)); !errors.Is(err, ErrDamaged) {
+		t.Errorf("%v, expected ErrDamaged", err)
+	}
+}
+
+func TestPartitionsAtTheEdgesOfTheDiskAreRead(t *testing.T) {
+	name := strings.Repeat("n", 36)
+	oneSector, last := Extent{Offset: alignment, Size: Sector, Name: name}, Extent{Offset: 4*alignment - Sector, Size: Sector}
+	beyond, start := Extent{Offset: 4 * alignment, Size: Sector}, Extent{Size: Sector}
+	disk := make([]byte, 4*alignment)
+	copy(disk, newTable(t, 4, oneSector, last, beyond, start))
+	found, err := ReadPartitions(bytes.NewReader(disk), int64(len(disk)))
+	if err != nil || !slices.Equal(found, []Extent{oneSector, last}) {
+		t.Errorf("%+v, %v, expected the two that begin on the disk after its first sector", found, err)
+	}
+}
+
+func TestAPartitionIsAddedWhereItJustFits(t *testing.T) {
+	first := Extent{Offset: alignment, Size: alignment}
+	for size, expected := range map[int64]error{5 * alignment: nil, 5*alignment + 1: ErrFull} {
+		table, err := ParseTable(newTable(t, 2, first))
+		if err != nil {
+			t.Fatal(err)
+		}
+		extent, err := table.AddPartition(8*alignment, size, "config-2")
+		if !errors.Is(err, expected) || err == nil && extent.Offset != 2*alignment {
+			t.Errorf("%d bytes: %+v, %v, expected %v", size, extent, err, expected)
+		}
+	}
+	table, err := ParseTable(newTable(t, 1, first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := table.AddPartition(8*alignment, alignment, "config-2"); !errors.Is(err, ErrFull) {
+		t.Errorf("no free entry: %v, expected ErrFull", err)
+	}
+	// A partition with the same name gives its entry, the first one, to the new partition.
+	if table, err = ParseTable(newTable(t, 2, Extent{Offset: alignment, Size: alignment, Name: "config-2"}, Extent{Offset: 2 * alignment, Size: alignment})); err != nil {
+		t.Fatal(err)
+	}
+	if extent, err := table.AddPartition(8*alignment, alignment, "config-2"); err != nil || table.Partitions()[0] != extent {
+		t.Errorf("%+v, %v, expected the new partition in the first entry", table.Partitions(), err)
+	}
+}
+
+func TestPartitionsAreReadFromTheBackupInTheLastSector(t *testing.T) {
+	table, err := ParseTable(newTable(t, 128))
+	if err != nil {
+		t.Fatal(err)
+	}
+	extent, err := table.AddPartition(4*alignment, alignment, strings.Repeat("n", 40))
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := make([]byte, 4*alignment)
+	backup, at := table.Backup()
+	if copy(disk[at:], backup); at+int64(len(backup)) != int64(len(disk)) {
+		t.Errorf("the backup ends at %d, expected the end of the disk", at+int64(len(backup)))
+	}
+	found, err := ReadPartitions(bytes.NewReader(disk), int64(len(disk)))
+	if err != nil || len(found) != 1 || found[0].Offset != extent.Offset || found[0].Name != extent.Name[:36] {
+		t.Errorf("%+v, %v, expected %+v with a name of 36 characters", found, err, extent)
 	}
 }
 
