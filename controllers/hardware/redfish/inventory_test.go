@@ -1,6 +1,8 @@
 package redfish_test
 
 import (
+	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -117,5 +119,48 @@ func TestASessionLostWhileTheInventoryIsReadIsOpenedAgain(t *testing.T) {
 	must(t, err)
 	if diff := cmp.Diff(reportedInventory(), got); diff != "" {
 		t.Errorf("inventory (-expected +seen):\n%s", diff)
+	}
+}
+
+// TestZeroInASummaryOrADriveIsUnknown has a BMC that reports 0 where it knows nothing, as some do before the first boot.
+func TestZeroInASummaryOrADriveIsUnknown(t *testing.T) {
+	f := start(t, bmc.Personality{})
+	raw, found := f.Document(bmc.PathSystem)
+	if !found {
+		t.Fatal("the BMC has no system")
+	}
+	var system map[string]any
+	must(t, json.Unmarshal(raw, &system))
+	system["MemorySummary"] = map[string]any{"TotalSystemMemoryGiB": 0}
+	system["Memory"] = map[string]any{"@odata.id": "/redfish/v1/memory"}
+	system["SimpleStorage"] = map[string]any{"@odata.id": "/redfish/v1/simple"}
+	edited, err := json.Marshal(system)
+	must(t, err)
+	documents := map[string]string{
+		bmc.PathSystem:         string(edited),
+		"/redfish/v1/memory":   `{"Members": [{"@odata.id": "/redfish/v1/memory/0"}, {"@odata.id": "/redfish/v1/memory/1"}]}`,
+		"/redfish/v1/memory/0": `{"Id": "0", "CapacityMiB": 1024}`,
+		"/redfish/v1/memory/1": `{"Id": "1", "CapacityMiB": 0}`,
+		"/redfish/v1/simple":   `{"Members": [{"@odata.id": "/redfish/v1/simple/0"}]}`,
+		"/redfish/v1/simple/0": `{"Id": "0", "Devices": [{"Name": "empty", "CapacityBytes": 0}, {"Name": "disk", "Model": "SATA 1", "CapacityBytes": 5000}]}`,
+	}
+	f.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		document, found := documents[r.URL.Path]
+		if !found && strings.Contains(r.URL.Path, "/Drives/") {
+			document, found = `{"Id": "0", "CapacityBytes": 0}`, true
+		}
+		if found {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, document)
+		}
+		return found
+	})
+	got, err := f.bmc.Inventory(t.Context())
+	must(t, err)
+	if got.MemoryBytes != 1<<30 {
+		t.Errorf("memory of %d bytes, expected that of the modules", got.MemoryBytes)
+	}
+	if diff := cmp.Diff([]hardware.Disk{{Model: "SATA 1", SizeBytes: 5000}}, got.Disks); diff != "" {
+		t.Errorf("disks (-expected +seen):\n%s", diff)
 	}
 }
