@@ -34,9 +34,11 @@
 //	  subgraph programs["programs"]
 //	    cmd_ingot["cmd/ingot/..."]
 //	    cmd_ingot_agent["cmd/ingot-agent"]
+//	    cmd_ingot_demo["cmd/ingot-demo/..."]
 //	    cmd_ingot_manager["cmd/ingot-manager/..."]
 //	  end
 //	  subgraph decisions["decisions: pure functions"]
+//	    plan_event["controllers/plan/event"]
 //	    plan_feasibility["controllers/plan/feasibility"]
 //	    plan_host["controllers/plan/host"]
 //	    plan_inventory["controllers/plan/inventory"]
@@ -52,10 +54,9 @@
 //	  subgraph metal["hardware: ports and adapters"]
 //	    hardware["controllers/hardware"]
 //	    hardware_agent["controllers/hardware/agent/..."]
-//	    hardware_conformance["controllers/hardware/conformance"]
 //	    hardware_direct["controllers/hardware/direct"]
 //	    hardware_netboot["controllers/hardware/netboot"]
-//	    hardware_redfish["controllers/hardware/redfish/..."]
+//	    hardware_redfish["controllers/hardware/redfish"]
 //	  end
 //	  subgraph kit["shared by the controllers"]
 //	    readyourwrites["controllers/readyourwrites"]
@@ -90,22 +91,24 @@
 //	  decisions --> documents & metal
 //	  documents --> types
 //	  images --> types
-//	  kit --> types
+//	  kit --> decisions
 //	  programs --> images & manifests & shells
 //	  shells --> kit
-//	  cmd_ingot --> cmd_ingot_manager
+//	  cmd_ingot_demo --> cmd_ingot
 //	  controllers --> host & machine & nodepool & nodetype & osimage & rollout & tenant & validation
 //	  admission --> plan_feasibility & plan_rendering & plan_revision
 //	  hardware_agent --> hardware
-//	  hardware_conformance --> hardware
 //	  hardware_direct --> hardware_netboot
 //	  hardware_netboot --> hardware_agent
 //	  hardware_redfish --> hardware
 //	  host --> plan_host
 //	  machine --> plan_lifecycle & plan_placement & plan_rendering
-//	  nodepool --> plan_scaling
+//	  nodepool --> plan_event & plan_scaling
 //	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_revisionrollout & plan_rollout
-//	  plan_host --> plan_inventory
+//	  plan_host --> plan_event & plan_inventory
+//	  plan_lifecycle --> plan_event
+//	  plan_rollout --> plan_event
+//	  plan_verdict --> plan_event
 //	  rollout --> plan_revisionrollout & plan_rollout
 //	  validation --> plan_lifecycle & plan_rendering & plan_verdict
 //	%% End of the drawing.

@@ -210,7 +210,7 @@ func (t *tree) setManifest(content []byte) error {
 	dir := t.dirs[path.Dir(recipe.ManifestPath)]
 	if dir == nil {
 		return &recipe.Problem{
-			Path: path.Dir(recipe.ManifestPath), Expected: "a directory", Seen: "a link to one",
+			Path: path.Dir(recipe.ManifestPath), Expected: "a directory", Found: "a link to one",
 			Remedy: "put a directory in its place",
 		}
 	}

@@ -47,13 +47,13 @@ type Facts struct {
 // Problem is a defect of a tree and its remedy.
 type Problem struct {
 	// Path is the path in the tree.
-	Path                   string
-	Expected, Seen, Remedy string
+	Path                    string
+	Expected, Found, Remedy string
 }
 
 // Error returns what was expected, what was found and the remedy.
 func (p *Problem) Error() string {
-	return fmt.Sprintf("%s: expected %s, seen %s: %s", p.Path, p.Expected, p.Seen, p.Remedy)
+	return fmt.Sprintf("%s: expected %s, seen %s: %s", p.Path, p.Expected, p.Found, p.Remedy)
 }
 
 // removableLoaders are the boot loaders that firmware without boot entries starts (UEFI specification, table 3-2), with their architectures.
@@ -168,11 +168,11 @@ func completeArchitecture(m *Manifest, f Facts) error {
 	slices.Sort(found)
 	switch {
 	case len(found) == 0:
-		seen := "no boot loader"
+		listed := "no boot loader"
 		if len(f.Loaders) > 0 {
-			seen = strings.Join(f.Loaders, ", ")
+			listed = strings.Join(f.Loaders, ", ")
 		}
-		return &Problem{"boot/efi", "EFI/BOOT/BOOTX64.EFI or EFI/BOOT/BOOTAA64.EFI, which a server starts that has no boot entry for a new disk", seen,
+		return &Problem{"boot/efi", "EFI/BOOT/BOOTX64.EFI or EFI/BOOT/BOOTAA64.EFI, which a server starts that has no boot entry for a new disk", listed,
 			"install the boot loader to the removable path (grub-install --removable), or pack with --no-esp a disk that brings its own way to boot"}
 	case m.Architecture == "" && len(found) > 1:
 		return &Problem{"boot/efi", "the boot loader of one architecture", strings.Join(found, ", "), "say architecture in " + ManifestPath}
@@ -222,11 +222,11 @@ func checkSoftware(m *Manifest, _ Facts) error {
 		return &Problem{ManifestPath, "architecture amd64 or arm64", m.Architecture, "correct it"}
 	}
 	if !versionPattern.MatchString(m.Software.Kubelet) {
-		seen := fmt.Sprintf("%q", m.Software.Kubelet)
+		found := fmt.Sprintf("%q", m.Software.Kubelet)
 		if m.Software.Kubelet == "" {
-			seen = "none"
+			found = "none"
 		}
-		return &Problem{ManifestPath, "software.kubelet, a version such as 1.37.0 without a leading v", seen,
+		return &Problem{ManifestPath, "software.kubelet, a version such as 1.37.0 without a leading v", found,
 			"add what `kubelet --version` prints in the image; a node cannot join without a kubelet"}
 	}
 	return checkDriver(m.Software.GPUDriver)

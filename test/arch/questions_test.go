@@ -10,6 +10,7 @@ import (
 // asked are the packages in which every function that returns a bool is a question, and is named as one. The list may only grow.
 var asked = []string{
 	"controllers/plan/feasibility", "controllers/plan/inventory", "controllers/plan/lifecycle", "controllers/plan/placement", "controllers/plan/scaling",
+	"controllers/hardware", "imagebuilder", "cmd/ingot-agent",
 }
 
 // actors are the types whose methods change a decision.

@@ -56,8 +56,8 @@ func install(ctx context.Context, config Config, client *client, reports *report
 		return err
 	}
 	reports.enterStep(ctx, hardware.StepVerifying)
-	if seen := sum.Sum(nil); !bytes.Equal(seen, expected) {
-		return failuref(hardware.ReasonDigestMismatch, nil, "image %s: expected %s, seen %x over %d bytes", safeURL(image.URL), image.Checksum, seen, reports.done.Load())
+	if actual := sum.Sum(nil); !bytes.Equal(actual, expected) {
+		return failuref(hardware.ReasonDigestMismatch, nil, "image %s: expected %s, seen %x over %d bytes", safeURL(image.URL), image.Checksum, actual, reports.done.Load())
 	}
 	if err != nil {
 		return failuref(hardware.ReasonImageInvalid, err, "image %s has the right digest and cannot be decompressed as %s", safeURL(image.URL), image.Format)

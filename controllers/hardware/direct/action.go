@@ -126,7 +126,7 @@ func (f facts) bootingAction() action {
 }
 
 // powerOnAction returns the action for a host whose power has not been observed on since power-on was requested. The power-on counts as
-// ignored only when this process has itself observed the step for the whole time-out: an earlier process may have seen the power come on.
+// ignored only when this process has observed the step for the whole time-out: an earlier process may have observed the power on.
 func (f facts) powerOnAction() action {
 	s := f.session
 	request := nextPowerRequest(hardware.PowerChange{Desired: hardware.PowerOn, Since: s.StepAt}, f.power, s.OpenedAt, f.now, f.timeouts)

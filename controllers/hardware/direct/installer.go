@@ -201,7 +201,7 @@ func (i *Installer) performAction(ctx context.Context, host hardware.Host, s net
 // override for a server that is not powered on.
 //
 // OpenedAt is stored before the power-on is requested, because the boot service serves the agent only after OpenedAt. Example for the other
-// order: the process is killed after the request, the server asks for its boot document, is told to boot its disk, and boots
+// order: the process is killed after the request, the server requests its boot document, receives the script exit, and boots
 // what the former tenant left there.
 func (i *Installer) bootFromNetwork(ctx context.Context, host hardware.Host, s netboot.Session, newStep bool) error {
 	bmc, err := i.options.BMCs.OpenBMC(ctx, host.BMC)

@@ -81,7 +81,7 @@ func endAttempt(s *netboot.Session, state hardware.AttemptState, reason hardware
 // same step and boot. Otherwise it stores nothing, and the next call decides again.
 //
 // Example: the process reads a session at Loading and decides that no agent has registered in time. Meanwhile the server fetches its boot
-// document again, which counts a boot and begins the step Loading anew. Without this check a server that is starting would be failed.
+// document again, which counts a boot and begins the step Loading again. Without this check a server that is starting would fail.
 func (i *Installer) updateSession(ctx context.Context, host hardware.Host, observed netboot.Session, change func(*netboot.Session)) (netboot.Session, error) {
 	return i.options.Store.Update(ctx, host.UID, func(s *netboot.Session) error {
 		if s.Number == observed.Number && s.State == hardware.AttemptRunning && s.Step == observed.Step && s.Boots == observed.Boots {

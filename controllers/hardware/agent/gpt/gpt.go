@@ -172,7 +172,7 @@ func (t *Table) AddPartition(diskSize, size int64, name string) (Extent, error) 
 	entry := t.entry(free)
 	copy(entry, linuxData[:])
 	guid := sha256.Sum256(append(bytes.Clone(t.header[56:72]), name...))
-	guid[7], guid[8] = guid[7]&0x0F|0x80, guid[8]&0x3F|0x80 // RFC 9562 version 8; the third field lies little-endian
+	guid[7], guid[8] = guid[7]&0x0F|0x80, guid[8]&0x3F|0x80 // RFC 9562 version 8; the third field is little-endian
 	copy(entry[16:32], guid[:16])
 	binary.LittleEndian.PutUint64(entry[32:], uint64(extent.Offset/Sector))
 	binary.LittleEndian.PutUint64(entry[40:], uint64((extent.Offset+extent.Size)/Sector-1))
