@@ -28,14 +28,14 @@ func installed(t *testing.T, image []byte, disks ...agent.Disk) *rig {
 	t.Helper()
 	r := newRig(t, compressed(t, image, "raw.zst"), "raw.zst", someDrive)
 	r.change(hintOneMiB)
-	outcome, err := r.run(t.Context(), disks...)
-	if err != nil || outcome != agent.Reboot {
-		t.Fatalf("outcome %s, error %v", outcome, err)
+	exitAction, err := r.run(t.Context(), disks...)
+	if err != nil || exitAction != agent.Reboot {
+		t.Fatalf("outcome %s, error %v", exitAction, err)
 	}
 	return r
 }
 
-func TestAnInstallWithConfigDriveChangesThePartitionTableAndTheLastPartitionAlone(t *testing.T) {
+func TestAConfigDriveChangesOnlyThePartitionTableAndTheLastPartition(t *testing.T) {
 	image := twoPartitions(16 * mib)
 	disk := newMemoryDisk(40*mib+512*7, 0xFF)
 	r := installed(t, image, disk)

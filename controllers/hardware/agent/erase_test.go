@@ -15,9 +15,9 @@ func erased(t *testing.T, mode hardware.EraseMode, disks ...agent.Disk) (*rig, e
 	t.Helper()
 	r := newRig(t, nil, "raw", hardware.ConfigDrive{})
 	r.change(func(s *netboot.Session) { s.Operation, s.Erase = hardware.OpErase, mode })
-	outcome, err := r.run(t.Context(), disks...)
-	if outcome != agent.PowerOff {
-		t.Errorf("outcome %s", outcome)
+	exitAction, err := r.run(t.Context(), disks...)
+	if exitAction != agent.PowerOff {
+		t.Errorf("outcome %s", exitAction)
 	}
 	return r, err
 }
@@ -75,9 +75,9 @@ func TestAnEraseOfNothingAndAnInspectionTouchNoDisk(t *testing.T) {
 	}
 	r := newRig(t, nil, "raw", hardware.ConfigDrive{})
 	r.change(func(s *netboot.Session) { s.Operation = hardware.OpInspect })
-	outcome, err := r.run(t.Context(), disk)
-	if err != nil || outcome != agent.PowerOff || r.session().Inventory.SystemUUID != "4c4c4544-0042" {
-		t.Errorf("%s, %v, %+v", outcome, err, r.session().Inventory)
+	exitAction, err := r.run(t.Context(), disk)
+	if err != nil || exitAction != agent.PowerOff || r.session().Inventory.SystemUUID != "4c4c4544-0042" {
+		t.Errorf("%s, %v, %+v", exitAction, err, r.session().Inventory)
 	}
 	if len(disk.trace) > 0 {
 		t.Error("the disk was touched")

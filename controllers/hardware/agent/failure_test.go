@@ -36,7 +36,7 @@ func checkFailed(t *testing.T, r *rig, err error, reason hardware.Reason, disk *
 	}
 }
 
-func TestAnImageThatIsNotWhatWasAskedForNeverBoots(t *testing.T) {
+func TestAnUnexpectedImageNeverBoots(t *testing.T) {
 	image := plainImage(16 * mib)
 	random := make([]byte, 4096)
 	for i := range random {
@@ -45,7 +45,7 @@ func TestAnImageThatIsNotWhatWasAskedForNeverBoots(t *testing.T) {
 	for _, c := range []struct {
 		name, format string
 		served       func() []byte
-		// pinned: the digest is that of the file as served.
+		// pinned is true when the digest is that of the file as served.
 		pinned bool
 		reason hardware.Reason
 	}{
@@ -74,9 +74,9 @@ func TestAnImageThatIsNotWhatWasAskedForNeverBoots(t *testing.T) {
 				}
 			})
 			disk := newMemoryDisk(32*mib, 0xFF)
-			outcome, err := r.run(t.Context(), disk)
-			if outcome != agent.PowerOff {
-				t.Errorf("outcome %s", outcome)
+			exitAction, err := r.run(t.Context(), disk)
+			if exitAction != agent.PowerOff {
+				t.Errorf("outcome %s", exitAction)
 			}
 			checkFailed(t, r, err, c.reason, disk)
 		})
@@ -184,7 +184,7 @@ func TestAnImageThatCannotBeReadIsUnreachableAndItsCredentialsStayPrivate(t *tes
 func TestAnyDiskErrorEndsAsDiskErrorAndNeverBoots(t *testing.T) {
 	image := twoPartitions(16 * mib)
 	disk := newMemoryDisk(24*mib, 0xFF)
-	steps := len(steady(t, image, disk).trace)
+	steps := len(installWithoutFault(t, image, disk).trace)
 	for at := 1; at <= steps; at++ {
 		disk := newMemoryDisk(24*mib, 0xFF)
 		disk.failAt = at
@@ -198,8 +198,8 @@ func TestAnyDiskErrorEndsAsDiskErrorAndNeverBoots(t *testing.T) {
 	}
 }
 
-// steady installs the image with a config drive without any fault and returns the disk.
-func steady(t *testing.T, image []byte, disk *memoryDisk) *memoryDisk {
+// installWithoutFault installs the image with a config drive without any fault and returns the disk.
+func installWithoutFault(t *testing.T, image []byte, disk *memoryDisk) *memoryDisk {
 	t.Helper()
 	r := newRig(t, image, "raw", someDrive)
 	r.change(hintOneMiB)
@@ -211,18 +211,18 @@ func steady(t *testing.T, image []byte, disk *memoryDisk) *memoryDisk {
 
 func TestADiskWhosePowerWasCutNeverBootsUnlessItIsComplete(t *testing.T) {
 	image := twoPartitions(16 * mib)
-	whole := steady(t, image, newMemoryDisk(24*mib, 0xFF))
+	whole := installWithoutFault(t, image, newMemoryDisk(24*mib, 0xFF))
 	for at := 1; at <= len(whole.trace); at++ { // between every two writes, the last ones included
 		for seed := range uint64(2) {
 			t.Run(fmt.Sprintf("at step %d seed %d %s", at, seed, whole.trace[at-1]), func(t *testing.T) {
-				cutOnce(t, image, whole.data, at, seed)
+				installWithPowerCut(t, image, whole.data, at, seed)
 			})
 		}
 	}
 }
 
-// cutOnce cuts the power at the step of an installation over an older installation, and looks at what is left.
-func cutOnce(t *testing.T, image, whole []byte, at int, seed uint64) {
+// installWithPowerCut cuts the power at the step of an installation over an older one, and checks the disk.
+func installWithPowerCut(t *testing.T, image, whole []byte, at int, seed uint64) {
 	old := twoPartitions(24 * mib)
 	for i := range old[2*mib : 22*mib] {
 		old[2*mib+i] = 0xFF
@@ -234,7 +234,7 @@ func cutOnce(t *testing.T, image, whole []byte, at int, seed uint64) {
 	r.change(hintOneMiB)
 	ctx, cut := context.WithCancel(t.Context())
 	defer cut()
-	if _, err := r.run(ctx, powerless{disk, cut}); err == nil {
+	if _, err := r.run(ctx, disconnectingDisk{disk, cut}); err == nil {
 		t.Error("the agent did not notice that its disk is gone")
 	}
 	switch {
@@ -243,7 +243,7 @@ func cutOnce(t *testing.T, image, whole []byte, at int, seed uint64) {
 	case bytes.Equal(disk.data[:512], make([]byte, 512)) && bytes.Equal(disk.data[mib:], whole[mib:]):
 		// All of a verified image but its first MiB is there, and the boot sector, which comes last, is not.
 	case at <= 2 && bytes.Equal(disk.data[mib:], old[mib:]):
-		// Before the first sync nothing but the first MiB was asked for: the old system's data is untouched.
+		// Before the first sync only the first MiB was cleared: the data of the old system is unchanged.
 	default:
 		t.Error("the first MiB is not zero on a disk that is neither the old one nor complete")
 	}
@@ -252,28 +252,30 @@ func cutOnce(t *testing.T, image, whole []byte, at int, seed uint64) {
 	}
 }
 
-// powerless stops the whole machine when the disk loses power.
-type powerless struct {
+// disconnectingDisk stops the machine when the disk loses power.
+type disconnectingDisk struct {
 	*memoryDisk
 	cut func()
 }
 
-func (d powerless) WriteAt(p []byte, off int64) (int, error) {
+func (d disconnectingDisk) WriteAt(p []byte, off int64) (int, error) {
 	n, err := d.memoryDisk.WriteAt(p, off)
-	return n, d.look(err)
+	return n, d.check(err)
 }
 
-func (d powerless) ZeroRange(off, n int64) error { return d.look(d.memoryDisk.ZeroRange(off, n)) }
-func (d powerless) Sync() error                  { return d.look(d.memoryDisk.Sync()) }
+func (d disconnectingDisk) ZeroRange(off, n int64) error {
+	return d.check(d.memoryDisk.ZeroRange(off, n))
+}
+func (d disconnectingDisk) Sync() error { return d.check(d.memoryDisk.Sync()) }
 
-func (d powerless) look(err error) error {
+func (d disconnectingDisk) check(err error) error {
 	if errors.Is(err, errPower) {
 		d.cut()
 	}
 	return err
 }
 
-func TestNoDiskThatFitsIsSaidDiskByDisk(t *testing.T) {
+func TestTheMessageNamesEveryDiskThatDoesNotMatch(t *testing.T) {
 	r := newRig(t, plainImage(mib), "raw", hardware.ConfigDrive{})
 	small, other := newMemoryDisk(4*mib, 0), newMemoryDisk(8*mib, 0)
 	other.info.Name = "/dev/sdb"
@@ -299,9 +301,9 @@ func TestAnAgentWhoseBootWasSupersededStopsWriting(t *testing.T) {
 	r.change(hintOneMiB)
 	r.change(func(s *netboot.Session) { s.Image.URL = slow.URL })
 	disk := newMemoryDisk(32*mib, 0xFF)
-	outcome, err := r.run(t.Context(), disk)
-	if outcome != agent.PowerOff || protocol.CodeOf(err) != protocol.TokenSuperseded {
-		t.Errorf("outcome %s, error %v", outcome, err)
+	exitAction, err := r.run(t.Context(), disk)
+	if exitAction != agent.PowerOff || protocol.CodeOf(err) != protocol.TokenSuperseded {
+		t.Errorf("exit action %s, error %v", exitAction, err)
 	}
 	if session := r.session(); session.State != hardware.AttemptRunning || session.Boots != 2 {
 		t.Errorf("the session of the second boot: %s, %d boots", session.State, session.Boots)

@@ -34,9 +34,9 @@ func TestADiskFullOfOnesEqualsTheImageByteForByteAfterAnInstall(t *testing.T) {
 				r := newRig(t, compressed(t, image, format), format, hardware.ConfigDrive{})
 				r.change(hintOneMiB)
 				disk := newMemoryDisk(32*mib, 0xFF)
-				outcome, err := r.run(t.Context(), disk)
-				if err != nil || outcome != agent.Reboot {
-					t.Fatalf("outcome %s, error %v", outcome, err)
+				exitAction, err := r.run(t.Context(), disk)
+				if err != nil || exitAction != agent.Reboot {
+					t.Fatalf("outcome %s, error %v", exitAction, err)
 				}
 				if !bytes.Equal(disk.data[:size], image) {
 					t.Fatal("the disk does not begin with the image")

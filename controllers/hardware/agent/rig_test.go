@@ -88,7 +88,7 @@ func (s *memoryStore) ConfigDrive(_ context.Context, uid string, attempt int64) 
 	return s.drives[uid], nil
 }
 
-// rig is a boot service and an image server on loopback, and what they have of one host.
+// rig is a boot service and an image server on loopback with one host.
 type rig struct {
 	t       testing.TB
 	store   *memoryStore
@@ -174,7 +174,7 @@ func (r *rig) run(ctx context.Context, disks ...agent.Disk) (agent.ExitAction, e
 
 func (r *rig) config(token string, disks ...agent.Disk) agent.Config {
 	return agent.Config{
-		URL: r.service.URL, Token: token, Clock: hastyClock{}, Log: slog.New(slog.NewTextHandler(r.log, nil)),
+		URL: r.service.URL, Token: token, Clock: fastClock{}, Log: slog.New(slog.NewTextHandler(r.log, nil)),
 		Disks: func(context.Context) ([]agent.Disk, error) { return disks, nil },
 		Inventory: func(context.Context) (hardware.Inventory, error) {
 			return hardware.Inventory{SystemUUID: "4c4c4544-0042", CPUThreads: 2}, nil
@@ -182,10 +182,10 @@ func (r *rig) config(token string, disks ...agent.Disk) agent.Config {
 	}
 }
 
-// hastyClock waits a hundredth of what is asked for, but tells the true time.
-type hastyClock struct{ agent.SystemClock }
+// fastClock sleeps a hundredth of the duration and returns the true time.
+type fastClock struct{ agent.SystemClock }
 
-func (c hastyClock) Sleep(ctx context.Context, d time.Duration) error {
+func (c fastClock) Sleep(ctx context.Context, d time.Duration) error {
 	if d > time.Minute {
 		<-ctx.Done()
 		return ctx.Err()
@@ -193,7 +193,7 @@ func (c hastyClock) Sleep(ctx context.Context, d time.Duration) error {
 	return c.SystemClock.Sleep(ctx, d/100)
 }
 
-// memoryDisk is a disk in memory that can lose its power: what was not synced is then kept or lost at random, write by write.
+// memoryDisk is a disk in memory that can lose its power. Writes since the last sync are then kept or lost at random.
 type memoryDisk struct {
 	info hardware.Disk
 	data []byte
@@ -261,7 +261,7 @@ func (d *memoryDisk) Sync() error {
 	return nil
 }
 
-// step counts, and cuts the power when it is time.
+// step counts the operation and cuts the power at its number.
 func (d *memoryDisk) step(what string) error {
 	if d.dead {
 		return errPower
@@ -278,7 +278,7 @@ func (d *memoryDisk) step(what string) error {
 	return nil
 }
 
-// cut loses power: sector by sector, each write since the last sync reached the medium or did not.
+// cut takes the power away: each sector written since the last sync is kept or lost at random.
 func (d *memoryDisk) cut() {
 	d.dead = true
 	for i := len(d.pending) - 1; i >= 0; i-- {

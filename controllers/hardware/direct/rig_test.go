@@ -24,7 +24,7 @@ import (
 
 const bootMAC = "52:54:00:aa:00:01"
 
-// How long the server takes for what it does.
+// Durations of what the server does.
 const (
 	postTime   = 3 * time.Minute
 	loadTime   = time.Minute
@@ -40,11 +40,11 @@ const (
 	posting phase = "post"
 	loading phase = "load"
 	agent   phase = "agent"
-	done    phase = "done" // agent has nothing more to say
+	done    phase = "done" // the agent has ended
 	disk    phase = "disk"
 )
 
-// rig is a server behind a simulated BMC, whose agent is a script that speaks to the real boot service.
+// rig is a server with a simulated BMC and a scripted agent that uses the real boot service.
 type rig struct {
 	t       *testing.T
 	faults  conformance.Faults
@@ -55,21 +55,21 @@ type rig struct {
 
 	installer *direct.Installer
 
-	// mu guards what the BMC's power changes from its own goroutine.
-	mu      sync.Mutex
-	now     time.Time
-	phase   phase
-	since   time.Time
-	source  hardware.BootSource
-	holds   string
-	token   string
-	orders  protocol.Instructions
-	running string
+	// mu guards the fields that a change of power changes in the goroutine of the BMC.
+	mu           sync.Mutex
+	now          time.Time
+	phase        phase
+	since        time.Time
+	source       hardware.BootSource
+	diskContent  string
+	token        string
+	instructions protocol.Instructions
+	running      string
 }
 
 func newRig(t *testing.T, faults conformance.Faults) *rig {
 	r := &rig{
-		t: t, faults: faults, now: time.Date(2026, 6, 1, 8, 0, 0, 123456789, time.UTC), holds: conformance.DiskForeign,
+		t: t, faults: faults, now: time.Date(2026, 6, 1, 8, 0, 0, 123456789, time.UTC), diskContent: conformance.DiskForeign,
 		bmc:   bmctest.Start(t, bmc.Personality{RefusesPresentPower: true}),
 		store: &store{session: netboot.Session{HostUID: "uid-1", BootMAC: bootMAC}},
 	}
@@ -135,7 +135,7 @@ func (r *rig) SilenceBMC(silent bool) {
 func (r *rig) Disk() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.holds
+	return r.diskContent
 }
 
 func (r *rig) Running() string {
@@ -150,12 +150,12 @@ func (r *rig) powerChanged(state hardware.PowerState, source hardware.BootSource
 	defer r.mu.Unlock()
 	r.running, r.phase = "", ""
 	if state == hardware.PowerOn {
-		r.post(source)
+		r.startBoot(source)
 	}
 }
 
-// post begins a boot; the caller holds mu.
-func (r *rig) post(source hardware.BootSource) {
+// startBoot starts a boot. The caller holds mu.
+func (r *rig) startBoot(source hardware.BootSource) {
 	r.phase, r.since, r.source, r.running = posting, r.now, source, ""
 }
 
@@ -164,12 +164,12 @@ func (r *rig) Advance(d time.Duration) {
 		r.mu.Lock()
 		r.now = r.now.Add(time.Second)
 		r.mu.Unlock()
-		r.live()
+		r.tick()
 	}
 }
 
-// live is what the server does in a second.
-func (r *rig) live() {
+// tick does what the server does in one second.
+func (r *rig) tick() {
 	r.mu.Lock()
 	now, at, source, spent := r.now, r.phase, r.source, r.now.Sub(r.since)
 	r.mu.Unlock()
@@ -183,7 +183,7 @@ func (r *rig) live() {
 	case at == loading && spent >= loadTime && !r.faults.NoAgent:
 		r.register(now)
 	case at == agent && now.Second()%10 == 0:
-		r.work(now, spent)
+		r.runAgent(now, spent)
 	}
 }
 
@@ -197,15 +197,15 @@ func (r *rig) bootDisk() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.phase = disk
-	if r.holds != conformance.DiskErased {
-		r.running = r.holds
+	if r.diskContent != conformance.DiskErased {
+		r.running = r.diskContent
 	}
 }
 
 var tokenArgument = regexp.MustCompile(protocol.ArgToken + `=(\S+)`)
 
 func (r *rig) bootNetwork(now time.Time) {
-	status, body := r.ask(http.MethodGet, "/boot/"+bootMAC, nil)
+	status, body := r.request(http.MethodGet, "/boot/"+bootMAC, nil)
 	switch found := tokenArgument.FindSubmatch(body); {
 	case found != nil:
 		r.mu.Lock()
@@ -220,7 +220,7 @@ func (r *rig) bootNetwork(now time.Time) {
 }
 
 func (r *rig) register(now time.Time) {
-	status, body := r.ask(http.MethodPost, protocol.PathRegister, protocol.Registration{Inventory: hardware.Inventory{
+	status, body := r.request(http.MethodPost, protocol.PathRegister, protocol.Registration{Inventory: hardware.Inventory{
 		SystemUUID: "0f0e0d0c-0000-0000-0000-000000000001", SerialNumber: "SN0001", Disks: []hardware.Disk{{Name: "/dev/nvme0n1", SizeBytes: 64 << 30}},
 	}})
 	if status != http.StatusOK {
@@ -228,17 +228,17 @@ func (r *rig) register(now time.Time) {
 		return
 	}
 	r.mu.Lock()
-	if err := json.Unmarshal(body, &r.orders); err != nil {
+	if err := json.Unmarshal(body, &r.instructions); err != nil {
 		r.t.Errorf("instructions %s: %v", body, err)
 	}
 	r.mu.Unlock()
 	r.enter(agent, now)
 }
 
-// work is the agent's life; spent is since its registration.
-func (r *rig) work(now time.Time, spent time.Duration) {
+// runAgent does the next part of the agent's work. spent is the time since its registration.
+func (r *rig) runAgent(now time.Time, spent time.Duration) {
 	step, last := hardware.StepWriting, conformance.DiskPartial
-	if r.orders.Operation == hardware.OpErase {
+	if r.instructions.Operation == hardware.OpErase {
 		step, last = hardware.StepErasing, conformance.DiskErased
 	}
 	switch {
@@ -248,11 +248,11 @@ func (r *rig) work(now time.Time, spent time.Duration) {
 	case r.faults.BootLoop && spent >= time.Minute:
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.post(hardware.BootNetwork)
+		r.startBoot(hardware.BootNetwork)
 	case r.faults.AgentHangs && spent >= time.Minute:
 	case spent < workTime:
 		r.mu.Lock()
-		r.holds = conformance.DiskPartial
+		r.diskContent = conformance.DiskPartial
 		r.mu.Unlock()
 		r.report(protocol.PathProgress, protocol.Progress{Step: step, DoneBytes: int64(imageBytes * spent / workTime), TotalBytes: imageBytes})
 	case spent < workTime+verifyTime:
@@ -261,18 +261,18 @@ func (r *rig) work(now time.Time, spent time.Duration) {
 		r.report(protocol.PathResult, protocol.Result{Reason: hardware.ReasonDigestMismatch, Message: "expected a1, got b2"})
 		r.enter(done, now)
 	default:
-		r.finish(now, last)
+		r.finishWork(now, last)
 	}
 }
 
-func (r *rig) finish(now time.Time, last string) {
+func (r *rig) finishWork(now time.Time, last string) {
 	if r.report(protocol.PathResult, protocol.Result{}) >= 300 {
 		r.enter(done, now)
 		return
 	}
-	if r.orders.Operation == hardware.OpErase {
+	if r.instructions.Operation == hardware.OpErase {
 		r.mu.Lock()
-		r.holds = last
+		r.diskContent = last
 		r.mu.Unlock()
 		r.enter(done, now)
 		return
@@ -280,17 +280,17 @@ func (r *rig) finish(now time.Time, last string) {
 	source := r.bmc.Reboot()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.holds = r.orders.Image.Checksum
-	r.post(source)
+	r.diskContent = r.instructions.Image.Checksum
+	r.startBoot(source)
 }
 
 func (r *rig) report(path string, message any) int {
-	status, _ := r.ask(http.MethodPost, path, message)
+	status, _ := r.request(http.MethodPost, path, message)
 	return status
 }
 
-// ask sends a request to the boot service.
-func (r *rig) ask(method, path string, message any) (int, []byte) {
+// request sends a request to the boot service.
+func (r *rig) request(method, path string, message any) (int, []byte) {
 	body, err := json.Marshal(message)
 	if err != nil {
 		r.t.Errorf("%v", err)

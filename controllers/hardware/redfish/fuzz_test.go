@@ -20,8 +20,8 @@ var kinds = []hardware.Kind{
 	hardware.Unreachable, hardware.Unauthorized, hardware.Busy, hardware.NotFound, hardware.Invalid, hardware.Unsupported, hardware.Conflict,
 }
 
-// nonsense is a BMC of which one resource answers what the test says.
-type nonsense struct {
+// malformedBMC is a BMC with one resource whose response the test sets.
+type malformedBMC struct {
 	*fixture
 	mu       sync.Mutex
 	path     string
@@ -30,8 +30,8 @@ type nonsense struct {
 	requests int
 }
 
-func startNonsense(t testing.TB) *nonsense {
-	n := &nonsense{fixture: start(t, bmc.Personality{HGXBaseboard: true, ResetActionInfo: true, ETag: bmc.ETagRequired})}
+func startMalformedBMC(t testing.TB) *malformedBMC {
+	n := &malformedBMC{fixture: start(t, bmc.Personality{HGXBaseboard: true, ResetActionInfo: true, ETag: bmc.ETagRequired})}
 	n.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -48,13 +48,13 @@ func startNonsense(t testing.TB) *nonsense {
 }
 
 // paths are the resources that are mutated; the list does not depend on the run.
-func (n *nonsense) paths() []string {
+func (n *malformedBMC) paths() []string {
 	return append(n.Paths(), bmc.PathSystem+"/ResetActionInfo", "/redfish/v1/SessionService/Sessions",
 		bmc.PathSystem+"/Actions/ComputerSystem.Reset", "/redfish/v1/Managers/1/VirtualMedia/Cd")
 }
 
-// survive makes every call of the port while the resource answers nonsense.
-func (n *nonsense) survive(t testing.TB, path string, status int, body []byte) {
+// checkNoPanic makes every call of the port while the resource has a malformed response.
+func (n *malformedBMC) checkNoPanic(t testing.TB, path string, status int, body []byte) {
 	t.Helper()
 	if status < 200 || status > 599 || status == http.StatusNoContent || status == http.StatusNotModified {
 		status = http.StatusOK
@@ -89,8 +89,8 @@ func (n *nonsense) survive(t testing.TB, path string, status int, body []byte) {
 	n.path = ""
 }
 
-func FuzzNothingPanicsOnABMCsNonsense(f *testing.F) {
-	n := startNonsense(f)
+func FuzzMalformedResponsesCauseNoPanic(f *testing.F) {
+	n := startMalformedBMC(f)
 	paths := n.paths()
 	for i, path := range paths {
 		if body, ok := n.Document(path); ok {
@@ -101,12 +101,12 @@ func FuzzNothingPanicsOnABMCsNonsense(f *testing.F) {
 		f.Add(i, 500, []byte(`{"error":{"code":"Base.1.0.InternalError","message":"x","@Message.ExtendedInfo":[{"MessageId":"."}]}}`))
 	}
 	f.Fuzz(func(t *testing.T, i, status int, body []byte) {
-		n.survive(t, paths[((i%len(paths))+len(paths))%len(paths)], status, body)
+		n.checkNoPanic(t, paths[((i%len(paths))+len(paths))%len(paths)], status, body)
 	})
 }
 
-func TestNothingPanicsOnSomeHundredMutationsOfRealAnswers(t *testing.T) {
-	n := startNonsense(t)
+func TestMutatedResponsesCauseNoPanic(t *testing.T) {
+	n := startMalformedBMC(t)
 	for _, path := range n.paths() {
 		original, ok := n.Document(path)
 		if !ok {
@@ -118,7 +118,7 @@ func TestNothingPanicsOnSomeHundredMutationsOfRealAnswers(t *testing.T) {
 			if r.IntN(4) == 0 {
 				status = 200 + r.IntN(400)
 			}
-			n.survive(t, path, status, body)
+			n.checkNoPanic(t, path, status, body)
 			if t.Failed() {
 				t.Fatalf("at %s, seed %d, status %d, body %s", path, seed, status, body)
 			}
@@ -178,8 +178,8 @@ func mutateValue(r *rand.Rand, value any) any {
 }
 
 func TestACollectionThatLeadsBackToItselfEnds(t *testing.T) {
-	n := startNonsense(t)
+	n := startMalformedBMC(t)
 	for _, path := range []string{"/redfish/v1/Systems", bmc.PathSystem + "/Processors"} {
-		n.survive(t, path, 200, fmt.Appendf(nil, `{"Members":[],"Members@odata.nextLink":%q}`, path))
+		n.checkNoPanic(t, path, 200, fmt.Appendf(nil, `{"Members":[],"Members@odata.nextLink":%q}`, path))
 	}
 }

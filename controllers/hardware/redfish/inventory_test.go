@@ -88,7 +88,7 @@ func TestMissingAndUnloadedCollectionsLeaveMembersEmpty(t *testing.T) {
 	})
 }
 
-func TestABMCThatGoesAwayWhileItIsReadYieldsNoHalfInventory(t *testing.T) {
+func TestABMCThatStopsRespondingYieldsNoInventory(t *testing.T) {
 	f := start(t, bmc.Personality{})
 	f.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.Contains(r.URL.Path, "/Storage") {

@@ -74,7 +74,7 @@ func TestTheResetTypeIsOneThatTheBMCOffers(t *testing.T) {
 	}
 }
 
-func TestARefusalToDoWhatHoldsByThenIsNoError(t *testing.T) {
+func TestARefusalOfAStateThatIsReachedIsNoError(t *testing.T) {
 	f := start(t, bmc.Personality{RefusesPresentPower: true})
 	once := sync.Once{}
 	f.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
