@@ -9,7 +9,7 @@ import (
 
 // asked are the packages in which every function that returns a bool is a question, and is named as one. The list may only grow.
 var asked = []string{
-	"controllers/plan/feasibility", "controllers/plan/inventory", "controllers/plan/lifecycle", "controllers/plan/placement", "controllers/plan/scaling",
+	"controllers/plan/feasibility", "controllers/plan/host", "controllers/plan/inventory", "controllers/plan/lifecycle", "controllers/plan/placement", "controllers/plan/scaling",
 	"controllers/hardware", "imagebuilder", "cmd/ingot-agent",
 }
 

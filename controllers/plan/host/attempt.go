@@ -67,7 +67,7 @@ func (p *planner) eraseMode() v1alpha1.EraseMode {
 }
 
 // isRecordedAttempt reports whether the attempt in the record is the given one.
-func (p *planner) isRecordedAttempt(a v1alpha1.WantedAttempt) bool {
+func (p planner) isRecordedAttempt(a v1alpha1.WantedAttempt) bool {
 	w := p.d.Record.Wanted
 	if w == nil || w.Operation != a.Operation || w.Outcome == v1alpha1.AttemptSucceeded && !p.isOutcomeValid() {
 		return false
@@ -83,7 +83,7 @@ func (p *planner) isRecordedAttempt(a v1alpha1.WantedAttempt) bool {
 
 // isOutcomeValid reports whether the result of the recorded attempt is still there. Its success alone does not tell: a release without an
 // erase, for example, leaves the attempt in the record and removes status.installed.
-func (p *planner) isOutcomeValid() bool {
+func (p planner) isOutcomeValid() bool {
 	w, erased, in := p.d.Record.Wanted, p.d.Record.Erased, p.d.Record.Installed
 	switch hardware.Operation(w.Operation) {
 	case hardware.OpInstall:
@@ -94,7 +94,7 @@ func (p *planner) isOutcomeValid() bool {
 	return true
 }
 
-func (p *planner) hasSucceeded(a v1alpha1.WantedAttempt) bool {
+func (p planner) hasSucceeded(a v1alpha1.WantedAttempt) bool {
 	return p.isRecordedAttempt(a) && p.d.Record.Wanted.Outcome == v1alpha1.AttemptSucceeded
 }
 
@@ -202,7 +202,7 @@ func (p *planner) timeLimit(a v1alpha1.WantedAttempt) time.Duration {
 var permanentFailures = []hardware.Reason{hardware.ReasonDigestMismatch, hardware.ReasonImageInvalid, hardware.ReasonNoRootDevice}
 
 // needsManualRetry reports whether the failed attempt is not tried again automatically.
-func (p *planner) needsManualRetry() bool {
+func (p planner) needsManualRetry() bool {
 	failures := p.d.Record.Failures
 	return failures >= maxFailures || failures > 0 && slices.Contains(permanentFailures, hardware.Reason(p.d.Record.Wanted.Reason))
 }

@@ -44,7 +44,7 @@ var edges = []edge{
 	{StateRegistering, StateExternallyProvisioned, "the BMC answers, and somebody else installs it", (*planner).isExternallyProvisioned, nil},
 	{StateRegistering, StateAvailable, "the BMC answers, its hardware is known, and its disks are clean", all((*planner).isHardwareKnown, (*planner).isReadyForPool), nil},
 	{StateRegistering, StateDeprovisioning, "the BMC answers, its hardware is known, and its disks are not clean", (*planner).isHardwareKnown, nil},
-	{StateRegistering, StateInspecting, "the BMC answers", always, nil},
+	{StateRegistering, StateInspecting, "the BMC answers", isTrue, nil},
 
 	{StateInspecting, StateProvisioned, "its status is out of date, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
 	{StateInspecting, StateAvailable, "inspected, or not to be inspected, and clean", all((*planner).isInspected, (*planner).isReadyForPool), nil},
@@ -73,12 +73,12 @@ var edges = []edge{
 	{StateDeprovisioning, StateAvailable, "the power is off, and the policy asks for no erase", (*planner).canSkipErase, (*planner).recordSkippedErase},
 
 	{StatePoweringOff, StateAvailable, "wanted again, and clean", (*planner).isReadyForPool, nil},
-	{StatePoweringOff, StateDeprovisioning, "wanted again, and not clean", always, nil},
+	{StatePoweringOff, StateDeprovisioning, "wanted again, and not clean", isTrue, nil},
 	{StateDeleting, StateAvailable, "wanted again, and clean", (*planner).isReadyForPool, nil},
-	{StateDeleting, StateDeprovisioning, "wanted again, and not clean", always, nil},
+	{StateDeleting, StateDeprovisioning, "wanted again, and not clean", isTrue, nil},
 	{foreignState, StateProvisioned, "it has what its Machine had installed", (*planner).isStillInstalled, nil},
 	{foreignState, StateAvailable, "clean", (*planner).isReadyForPool, nil},
-	{foreignState, StateDeprovisioning, "not clean", always, nil},
+	{foreignState, StateDeprovisioning, "not clean", isTrue, nil},
 }
 
 // tableState returns the state of the host as the edges name it.
@@ -140,7 +140,8 @@ func (e edge) isFrom(from State) bool {
 	return e.from == from || e.from == anyState && from != StateDeleting && from != e.to
 }
 
-func always(*planner) bool { return true }
+// isTrue is the condition of an edge that holds always.
+func isTrue(*planner) bool { return true }
 
 // all returns a condition that holds when every given one does.
 func all(conditions ...func(*planner) bool) func(*planner) bool {
@@ -155,104 +156,104 @@ func not(holds func(*planner) bool) func(*planner) bool {
 
 // canUseHardware reports whether anything may be requested of the hardware. An installer continues while the BMC does not answer: it has the
 // reports of its agent and its own time-outs.
-func (p *planner) canUseHardware() bool {
+func (p planner) canUseHardware() bool {
 	return p.Host.CanBeObserved() && (p.Problem == nil || p.d.Record.Wanted.IsOpen() && p.Observed != nil)
 }
 
 // isClean reports whether the disks may be given to anybody: nothing is installed, and there was no tenant or there is evidence of an
 // erase since. Without it: the manager is restarted between a release and the erase, the host goes from deprovisioning to available, and the
 // next tenant reads the data of the one before.
-func (p *planner) isClean() bool {
+func (p planner) isClean() bool {
 	r := p.d.Record
 	return r.Installed == nil && (r.LastTenant == "" || r.Erased != nil)
 }
 
 // isReadyForPool requires, beside clean disks, that no erase is unfinished. Without it: a full erase was requested for a clean host and fails
 // half-way; the evidence of the erase before still makes the host clean, and it is claimed although the requested erase was not made.
-func (p *planner) isReadyForPool() bool { return p.isClean() && !p.hasUnfinishedErase() }
+func (p planner) isReadyForPool() bool { return p.isClean() && !p.hasUnfinishedErase() }
 
 // isIdle reports whether no attempt is open.
-func (p *planner) isIdle() bool         { return !p.d.Record.Wanted.IsOpen() }
-func (p *planner) isIdleAndClean() bool { return p.isIdle() && p.isClean() }
-func (p *planner) isIdleAndDirty() bool { return p.isIdle() && !p.isClean() }
+func (p planner) isIdle() bool         { return !p.d.Record.Wanted.IsOpen() }
+func (p planner) isIdleAndClean() bool { return p.isIdle() && p.isClean() }
+func (p planner) isIdleAndDirty() bool { return p.isIdle() && !p.isClean() }
 
 // mustBeDeleted requires that no Machine has the host. Without it: an administrator deletes a host that runs a node, and Ingot erases its disks
 // under the running node.
-func (p *planner) mustBeDeleted() bool { return p.Host.Deleting && !p.Host.Claimed }
+func (p planner) mustBeDeleted() bool { return p.Host.Deleting && !p.Host.Claimed }
 
 // isAbandoned reports whether an administrator deleted the host while it is detached. It is then removed from the cluster without an erase.
-func (p *planner) isAbandoned() bool { return p.Host.Deleting && p.Host.Detached }
+func (p planner) isAbandoned() bool { return p.Host.Deleting && p.Host.Detached }
 
 // hasWrittenDeleting requires that the state deleting was written, so that people and programs that watch the host see it before it goes.
-func (p *planner) hasWrittenDeleting() bool {
+func (p planner) hasWrittenDeleting() bool {
 	return (p.mustBeDeleted() || p.isAbandoned()) && p.Host.Status.State == StateDeleting
 }
-func (p *planner) isNeverUsed() bool {
+func (p planner) isNeverUsed() bool {
 	return p.mustBeDeleted() && p.d.Record.Wanted == nil && p.isClean()
 }
 
 // mustEraseBeforeDeletion: without it, a host with a tenant's data is removed from the cluster, registered again elsewhere as a new server, and
 // given to another tenant without an erase.
-func (p *planner) mustEraseBeforeDeletion() bool {
+func (p planner) mustEraseBeforeDeletion() bool {
 	return p.mustBeDeleted() && !p.isAbandoned() && !p.isIdleAndClean()
 }
-func (p *planner) mustPowerOffBeforeDeletion() bool {
+func (p planner) mustPowerOffBeforeDeletion() bool {
 	return p.mustBeDeleted() && !p.isAbandoned() && p.isIdleAndClean() && p.d.Record.Wanted != nil
 }
 
 // canDeleteCleanHost reports whether a clean host is off. A server that cannot be reached, or that ignores its power-off, does not prevent the
 // deletion.
-func (p *planner) canDeleteCleanHost() bool {
+func (p planner) canDeleteCleanHost() bool {
 	return p.mustBeDeleted() && p.isIdleAndClean() &&
 		(p.Problem != nil || p.observedPower() == hardware.PowerOff || errorReason(p.Record.Error) == string(hardware.ReasonPowerOffIgnored))
 }
 
-func (p *planner) isExternallyProvisioned() bool { return p.Host.ExternallyProvisioned }
-func (p *planner) isHardwareKnown() bool {
+func (p planner) isExternallyProvisioned() bool { return p.Host.ExternallyProvisioned }
+func (p planner) isHardwareKnown() bool {
 	return p.Host.InspectionDisabled || p.d.Record.Inventory != nil
 }
-func (p *planner) isInspected() bool {
+func (p planner) isInspected() bool {
 	return p.isIdle() && (p.Host.InspectionDisabled || p.hasSucceeded(inspectionAttempt()))
 }
 
 // hasConsistentClaim reports whether the consumerRef and the record name the same Machine. Without it: Machine B has claimed the host while the
 // record still has the image and the user data of Machine A, and the host is installed for A.
-func (p *planner) hasConsistentClaim() bool {
+func (p planner) hasConsistentClaim() bool {
 	return p.Host.Claimed && p.Spec.Machine != nil && p.Host.ConsumerUID == string(p.Spec.Machine.UID)
 }
 
 // isImageRequested reports whether a Machine that has this host requests an image.
-func (p *planner) isImageRequested() bool {
+func (p planner) isImageRequested() bool {
 	return p.hasConsistentClaim() && p.Host.HasImage && p.Spec.Image != nil
 }
 
 // isUnused reports whether nobody uses the host. There may still be an annotation that requests something.
-func (p *planner) isUnused() bool {
+func (p planner) isUnused() bool {
 	return !p.Host.Claimed && !p.Host.ExternallyProvisioned && !p.Host.HasImage
 }
-func (p *planner) isUnclaimedAndExternal() bool {
+func (p planner) isUnclaimedAndExternal() bool {
 	return p.isIdleAndClean() && !p.Host.Claimed && p.Host.ExternallyProvisioned
 }
 
 // mustInstall requires, beside the request, that the disks are clean or the installation is recorded already. Without it: a host whose evidence
 // of an erase was lost is claimed by another tenant's Machine and is installed at once. The image overwrites the root device only, and the new
 // tenant reads the data of the one before on the other disks.
-func (p *planner) mustInstall() bool {
+func (p planner) mustInstall() bool {
 	return p.isImageRequested() && p.Host.Online && (p.isIdleAndClean() || !p.isIdle() && p.isRecordedAttempt(p.installationAttempt()))
 }
 
-func (p *planner) mustErase() bool {
+func (p planner) mustErase() bool {
 	mode := v1alpha1.EraseMode(p.Host.Erase)
 	return p.isRunning(hardware.OpErase) || p.isIdleAndClean() && p.isUnused() && (mode == v1alpha1.EraseMetadata || mode == v1alpha1.EraseFull)
 }
 
-func (p *planner) mustInspect() bool {
+func (p planner) mustInspect() bool {
 	return p.isRunning(hardware.OpInspect) ||
 		p.isIdleAndClean() && p.isUnused() && p.Host.Erase == "" && p.Host.InspectionRequested && !p.Host.InspectionDisabled
 }
 
 // isRunning reports whether an attempt of the operation is open.
-func (p *planner) isRunning(op hardware.Operation) bool {
+func (p planner) isRunning(op hardware.Operation) bool {
 	return !p.isIdle() && p.d.Record.Wanted.Operation == string(op)
 }
 
@@ -271,7 +272,7 @@ func (p *planner) enterInspecting() {
 }
 
 // isEraseFinished reports whether no erase is open or has failed.
-func (p *planner) isEraseFinished() bool {
+func (p planner) isEraseFinished() bool {
 	w := p.d.Record.Wanted
 	return p.isIdle() && (w == nil || w.Operation != string(hardware.OpErase) || p.hasSucceeded(eraseAttempt(w.Erase)))
 }
@@ -287,30 +288,30 @@ func (p *planner) removeEraseAnnotation() {
 
 // isInstalled requires that the recorded attempt is the one that the Machine requests. Without it: an installation ends after the Machine has
 // requested another image; the host is provisioned with the old image, and the Machine joins with it.
-func (p *planner) isInstalled() bool {
+func (p planner) isInstalled() bool {
 	return p.isImageRequested() && p.Host.Online && p.hasSucceeded(p.installationAttempt())
 }
 
 // isStillInstalled reports whether a Machine has the host and runs on what was installed for it, whatever the state is. Without it: the
 // BareMetalHost is restored from a backup without its status, goes to registering, has disks that are not clean, and is erased under the
 // running node. It does not hold after an erase was begun, because the disks may be damaged by then.
-func (p *planner) isStillInstalled() bool {
+func (p planner) isStillInstalled() bool {
 	in := p.d.Record.Installed
 	return p.isImageRequested() && p.isIdle() && !p.hasUnfinishedErase() && in != nil && in.MachineUID == p.Spec.Machine.UID
 }
 
-func (p *planner) hasImage() bool { return p.Host.HasImage }
+func (p planner) hasImage() bool { return p.Host.HasImage }
 
 // isReleased reports whether no Machine requests the image that is being installed: the host was released, or its image was written by hand.
 // Its edge requires isIdle too. Without that: the erase begins while the agent of the installation, which is not cancelled yet, still writes to
 // the disk; the erase succeeds, and the next tenant finds what was written after it.
-func (p *planner) isReleased() bool {
+func (p planner) isReleased() bool {
 	return !p.Host.HasImage || !p.Host.Claimed || p.Spec.Machine == nil
 }
 
 // mustInstallAgain reports whether the Machine requests something else than is installed. It is installed in place, without an erase, because
 // the disks stay with the Machine. While spec.online is false the Machine is still fencing its node, and nothing may be written.
-func (p *planner) mustInstallAgain() bool {
+func (p planner) mustInstallAgain() bool {
 	in := p.d.Record.Installed
 	return p.hasConsistentClaim() && p.Spec.Image != nil && p.Host.Online &&
 		(in == nil || in.MachineUID != p.Spec.Machine.UID || in.Attempt != p.Spec.Attempt || in.Checksum != p.Spec.Image.Checksum)
@@ -321,14 +322,14 @@ func (p *planner) recordUnknownContent() {
 }
 
 // hasUnfinishedErase reports whether an erase was begun since the last installation and has not succeeded.
-func (p *planner) hasUnfinishedErase() bool {
+func (p planner) hasUnfinishedErase() bool {
 	w := p.d.Record.Wanted
 	return w != nil && w.Operation == string(hardware.OpErase) && w.Outcome != v1alpha1.AttemptSucceeded
 }
 
 // canSkipErase reports whether the policy requests no erase. It requires the confirmed power-off and that no erase is unfinished: otherwise an
 // administrator changes the policy to None while a failed erase has left half of a tenant's data, and the host goes to the pool with it.
-func (p *planner) canSkipErase() bool {
+func (p planner) canSkipErase() bool {
 	return p.isIdleAndDirty() && !p.hasUnfinishedErase() && p.observedPower() == hardware.PowerOff && p.eraseMode() == v1alpha1.EraseNone
 }
 

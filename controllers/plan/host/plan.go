@@ -12,7 +12,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/event"
 )
 
-// planner makes one Decision.
+// planner makes one Decision. Its predicates have it by value, so that they cannot change the Decision.
 type planner struct {
 	Facts
 	d Decision
@@ -53,7 +53,7 @@ func (p *planner) decideDetached() {
 }
 
 // hasOlderShape reports whether an earlier version of Ingot wrote the record. That version kept in status.attempt what status.wanted has now.
-func (p *planner) hasOlderShape() bool { return p.Record.Wanted == nil && p.Record.Attempt != nil }
+func (p planner) hasOlderShape() bool { return p.Record.Wanted == nil && p.Record.Attempt != nil }
 
 // refuseOlderShape does nothing with the hardware, because the record does not tell what is on the disks and which attempt runs.
 func (p *planner) refuseOlderShape() {
@@ -178,7 +178,7 @@ func (p *planner) addStateEvent() {
 }
 
 // hasAttemptEvent reports whether there is an event about the beginning or the end of an installation or inspection.
-func (p *planner) hasAttemptEvent() bool {
+func (p planner) hasAttemptEvent() bool {
 	return slices.ContainsFunc(p.d.Events, func(e event.Event) bool {
 		return e.Action == string(hardware.OpInstall) || e.Action == string(hardware.OpInspect)
 	})

@@ -114,7 +114,7 @@ func (p *planner) runSteps() {
 	p.d.RequeueAfter = p.idleInterval()
 }
 
-func (p *planner) isNewlyAvailable() bool {
+func (p planner) isNewlyAvailable() bool {
 	return p.tableState() == StateAvailable && p.Host.Status.State != p.d.Status.State
 }
 
@@ -222,7 +222,7 @@ func (p *planner) powerOffBeforeErase() result {
 func (p *planner) powerOff() result { return p.setPower(hardware.PowerOff, false) }
 
 // mustBeOn reports whether spec.online and the reboot annotations request that the host is on.
-func (p *planner) mustBeOn() bool { return p.Host.Online && !p.Host.Reboot }
+func (p planner) mustBeOn() bool { return p.Host.Online && !p.Host.Reboot }
 
 func (p *planner) powerOffIfRequested() result {
 	if p.mustBeOn() {
@@ -325,7 +325,7 @@ func (p *planner) powerToRecord() hardware.PowerState {
 // work needs and its progress reports that, so no write is made for it. Whoever needs the server off creates a new generation or sets
 // spec.online to false, and then the power is recorded as it is, because an Off of this generation is evidence. Without that exception: a roll
 // waits for the power-off of a host that is off already, and the Machine is stuck.
-func (p *planner) isInstallerSwitchingPower() bool {
+func (p planner) isInstallerSwitchingPower() bool {
 	before := p.Record.Power
 	if !p.Host.Online || before == nil || before.ObservedGeneration != p.Host.Generation || before.State != string(hardware.PowerOn) && before.State != string(hardware.PowerOff) {
 		return false
@@ -339,11 +339,11 @@ const claimPeriod = 5 * time.Second
 
 // isPowerUnchangedByClaim reports whether a claim has just begun and the power is as it was before it. The claim is a new generation too, and
 // its image follows at once; the power is recorded for the claim's generation only when the image does not follow.
-func (p *planner) isPowerUnchangedByClaim(state string) bool {
+func (p planner) isPowerUnchangedByClaim(state string) bool {
 	before := p.Record.Power
 	return before != nil && before.State == state && before.ObservedGeneration != p.Host.Generation && p.powerTransition == "" &&
 		!p.Host.HasImage && !p.GenerationObservedAt.IsZero() && p.Now.Sub(p.GenerationObservedAt) < claimPeriod && p.isStayingIn(StateAvailable)
 }
 
 // isStayingIn reports whether the host is in the state before and after this Decision.
-func (p *planner) isStayingIn(s State) bool { return p.Host.Status.State == s && p.d.Status.State == s }
+func (p planner) isStayingIn(s State) bool { return p.Host.Status.State == s && p.d.Status.State == s }
