@@ -52,3 +52,18 @@ func TestADiskFullOfOnesEqualsTheImageByteForByteAfterAnInstall(t *testing.T) {
 		}
 	}
 }
+
+func TestADiskNeedsTwoMiB(t *testing.T) {
+	image := plainImage(mib)
+	r := newRig(t, image, "raw", hardware.ConfigDrive{})
+	r.change(hintOneMiB)
+	disk := newMemoryDisk(2*mib, 0xFF)
+	if _, err := r.run(t.Context(), disk); err != nil || !bytes.Equal(disk.data[:mib], image) {
+		t.Errorf("a disk of 2 MiB: %v", err)
+	}
+	r = newRig(t, image, "raw", hardware.ConfigDrive{})
+	r.change(hintOneMiB)
+	disk = newMemoryDisk(2*mib-512, 0xFF)
+	_, err := r.run(t.Context(), disk)
+	checkFailed(t, r, err, hardware.ReasonNoRootDevice, disk)
+}

@@ -49,10 +49,10 @@ func TestActionsFollowFromPowerStepAndTime(t *testing.T) {
 		{reason: "that ends with the deadline", step: hardware.StepPoweringOff, err: broken, after: time.Hour, want: actionFail, fails: hardware.ReasonDeadlineExceeded},
 		{reason: "an override that is refused is not an ignored power-off", step: hardware.StepPoweringOff, power: hardware.PowerOff, after: time.Hour, want: actionFail, fails: hardware.ReasonDeadlineExceeded},
 
-		{reason: "power-on is asked for once recorded", step: hardware.StepBooting, power: hardware.PowerOff, change: never, want: actionPowerOn},
+		{reason: "power-on is requested once it is stored", step: hardware.StepBooting, power: hardware.PowerOff, change: never, want: actionPowerOn},
 		{reason: "a power-on of an earlier boot does not count", step: hardware.StepBooting, power: hardware.PowerOff, change: func(s *netboot.Session) { s.OpenedAt = start.Add(-time.Second) }, want: actionPowerOn},
 		{reason: "then it is given time", step: hardware.StepBooting, power: hardware.PowerOff, after: 29 * time.Second, want: actionWait},
-		{reason: "and asked for again", step: hardware.StepBooting, power: hardware.PowerOff, after: 30 * time.Second, want: actionPowerOn},
+		{reason: "and requested again", step: hardware.StepBooting, power: hardware.PowerOff, after: 30 * time.Second, want: actionPowerOn},
 		{reason: "powering on is waited for", step: hardware.StepBooting, power: hardware.PowerTurningOn, after: 20 * time.Second, want: actionWait},
 		{reason: "on is waited with", step: hardware.StepBooting, power: hardware.PowerOn, want: actionWait},
 		{reason: "somebody else's power-on opens nothing", step: hardware.StepBooting, power: hardware.PowerOn, change: never, want: actionPowerOn},

@@ -206,9 +206,9 @@ func FuzzNoTableMakesUsPanic(f *testing.F) {
 		if size < 0 || size > 64<<20 || diskSize < 0 || diskSize > 1<<50 {
 			return
 		}
-		// Checksums are mended, so that the fuzzer gets behind them.
+		// Checksums are corrected, so that the fuzzer reaches the code after them.
 		if len(head) >= 512+headerSize {
-			mend(head)
+			fixChecksums(head)
 		}
 		table, err := ParseTable(head)
 		if err != nil {
@@ -226,7 +226,7 @@ func FuzzNoTableMakesUsPanic(f *testing.F) {
 	})
 }
 
-func mend(head []byte) {
+func fixChecksums(head []byte) {
 	header := head[512:][:headerSize]
 	first, count := binary.LittleEndian.Uint64(header[72:]), binary.LittleEndian.Uint32(header[80:])
 	if count <= maxEntries && first < 1<<20 && int64(first)*512+int64(count)*entrySize <= int64(len(head)) {
