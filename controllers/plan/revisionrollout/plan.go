@@ -80,7 +80,7 @@ func Plan(f Facts) Decision {
 	if !f.Desired.IsZero() && d.Target == f.Target && d.Stable == f.Stable {
 		d.Rollout = f.requiredRollout(newest)
 	}
-	d.DeleteRevisions, d.DeleteRollouts = f.surplusRevisions(d), f.surplusRollouts()
+	d.DeleteRevisions, d.DeleteRollouts = f.surplusRevisions(), f.surplusRollouts()
 	return d
 }
 
@@ -88,7 +88,7 @@ func Plan(f Facts) Decision {
 func newestRollout(rollouts []Rollout) Rollout {
 	var newest Rollout
 	for _, r := range rollouts {
-		if newest.Name == "" || IsNewer(r.Name, newest.Name) {
+		if IsNewer(r.Name, newest.Name) {
 			newest = r
 		}
 	}
@@ -151,10 +151,7 @@ func (f Facts) requiredRollout(newest Rollout) *Rollout {
 			from = newest.To
 		}
 	}
-	number := max(f.Generation, 1)
-	if newest.Name != "" {
-		number = max(number, Number(newest.Name)+1)
-	}
+	number := max(f.Generation, Number(newest.Name)+1)
 	return &Rollout{Name: rolloutName(f.Target.Revision, number), From: from, To: f.Target}
 }
 
@@ -188,8 +185,8 @@ const (
 )
 
 // surplusRevisions returns the names of the unused revisions except the newest ten.
-func (f Facts) surplusRevisions(d Decision) []string {
-	used := f.usedRevisions(d)
+func (f Facts) surplusRevisions() []string {
+	used := f.usedRevisions()
 	idle := slices.DeleteFunc(slices.Clone(f.Revisions), func(r Revision) bool { return used[r.Name] })
 	slices.SortFunc(idle, func(a, b Revision) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name)) })
 	var surplus []string
@@ -199,11 +196,11 @@ func (f Facts) surplusRevisions(d Decision) []string {
 	return surplus
 }
 
-// usedRevisions returns the revisions that a Machine, the status before or after the decision, or a Rollout that is not settled
-// names.
-func (f Facts) usedRevisions(d Decision) map[string]bool {
+// usedRevisions returns the revisions that a Machine, the NodeType, or a Rollout that is not settled names. The decision names no
+// other revision than these.
+func (f Facts) usedRevisions() map[string]bool {
 	used := map[string]bool{}
-	for _, named := range []v1alpha1.RenderedRevision{f.Stable, f.Target, f.Desired, d.Stable, d.Target} {
+	for _, named := range []v1alpha1.RenderedRevision{f.Stable, f.Target, f.Desired} {
 		used[named.Revision] = true
 	}
 	for _, m := range f.Machines {
@@ -213,9 +210,6 @@ func (f Facts) usedRevisions(d Decision) map[string]bool {
 		if !r.Phase.Settled() {
 			used[r.From.Revision], used[r.To.Revision] = true, true
 		}
-	}
-	if d.Rollout != nil {
-		used[d.Rollout.From.Revision], used[d.Rollout.To.Revision] = true, true
 	}
 	return used
 }
@@ -254,7 +248,7 @@ func rolloutName(revision string, number int64) string {
 // Number returns the number at the end of the Rollout's name; 0 if there is none, because a person chose the name.
 func Number(rollout string) int64 {
 	number, err := strconv.ParseInt(rollout[strings.LastIndexByte(rollout, '-')+1:], 10, 64)
-	if err != nil || number < 0 {
+	if err != nil {
 		return 0
 	}
 	return number

@@ -109,6 +109,32 @@ var sentences = []struct {
 	{"setting the rendering back is a Rollout back",
 		Facts{Generation: 5, Stable: of("a/1"), Target: of("a/1"), Desired: of("a/1"), Machines: append(moved("a/2", "a/2"), machines("a/1")...),
 			Rollouts: []Rollout{{"a-4", of("a/1"), of("a/2"), v1alpha1.RolloutStopped}}}, "a/1", "a/1", "a-5 from a/2"},
+	{"the newest Rollout is the one with the highest number, in any order",
+		Facts{Generation: 4, Stable: of("a"), Target: of("b"), Desired: of("b"), Machines: machines("a"),
+			Rollouts: []Rollout{{"b-10", of("a"), of("b"), v1alpha1.RolloutRolling}, {"a-9", of("b"), of("a"), v1alpha1.RolloutDone}}}, "a", "b", ""},
+	{"without a target the stable revision stays", Facts{Stable: of("a")}, "a", "", ""},
+	{"a Rollout to another revision proves nothing about the target, although every Machine has it",
+		Facts{Generation: 4, Stable: of("a"), Target: of("c"), Desired: of("c"), Machines: machines("c", "c"), Rollouts: []Rollout{{"b-4", of("a"), of("b"), v1alpha1.RolloutDone}}}, "a", "c", "c-5 from a"},
+	{"without any Rollout nothing is created when every Machine has the target",
+		Facts{Generation: 4, Stable: of("b"), Target: of("b"), Desired: of("b"), Machines: machines("b")}, "b", "b", ""},
+	{"a Machine without a revision is not outdated",
+		Facts{Generation: 4, Stable: of("b"), Target: of("b"), Desired: of("b"), Machines: machines("b", "")}, "b", "b", ""},
+	{"Machines that have another revision than the stable target are moved back from the one that most of them have",
+		Facts{Generation: 4, Stable: of("a"), Target: of("a"), Desired: of("a"), Machines: machines("b", "b", "c"), Rollouts: []Rollout{{"d-4", of("a"), of("d"), v1alpha1.RolloutDone}}}, "a", "a", "a-5 from b"},
+	{"the first Rollout has the number 1 at least",
+		Facts{Stable: of("a"), Target: of("b"), Desired: of("b"), Machines: machines("a")}, "a", "b", "b-1 from a"},
+	{"among equally many Machines the first revision by name counts",
+		Facts{Generation: 1, Stable: of("z"), Target: of("z"), Desired: of("z"), Machines: machines("h", "g", "f", "e", "d", "c", "b", "a")}, "z", "z", "z-1 from a"},
+	{"a lost status is not recovered from a Rollout that is settled",
+		Facts{Generation: 4, Desired: of("b"), Machines: machines("a"), Revisions: revisions("a", "b", "c"), Rollouts: []Rollout{{"b-4", of("c"), of("b"), v1alpha1.RolloutSuperseded}}}, "a", "b", ""},
+	{"nor from a Rollout whose source no longer exists",
+		Facts{Generation: 4, Desired: of("b"), Machines: machines("a", "b"), Revisions: revisions("a", "b"), Rollouts: []Rollout{{"b-4", of("gone"), of("b"), v1alpha1.RolloutRolling}}}, "a", "b", ""},
+	{"a desired revision with a rendering may be stable when the status was lost",
+		Facts{Generation: 4, Desired: of("c/2"), Machines: []Machine{{Desired: of("a/1")}}, Revisions: revisions("a", "c")}, "a/1", "c/2", ""},
+	{"and so may an installed revision without a rendering",
+		Facts{Generation: 4, Desired: of("c/2"), Machines: machines("a"), Revisions: revisions("a", "c")}, "a", "c/2", ""},
+	{"and a desired revision without a rendering, if the target has none either",
+		Facts{Generation: 4, Desired: of("c"), Machines: []Machine{{Desired: of("a")}}, Revisions: revisions("a", "c")}, "a", "c", ""},
 }
 
 func TestOneRevisionFollowsAnother(t *testing.T) {
@@ -148,6 +174,26 @@ func TestTenRevisionsAreKeptBesideThoseInUse(t *testing.T) {
 	}
 }
 
+func TestARevisionThatIsNamedAnywhereIsKept(t *testing.T) {
+	for about, f := range map[string]Facts{
+		"stable":                  {Stable: of("old"), Target: of("r0"), Desired: of("r0"), Machines: machines("r0")},
+		"target":                  {Stable: of("r0"), Target: of("old"), Machines: machines("r0")},
+		"desired by the NodeType": {Stable: of("r0"), Target: of("r0"), Desired: of("old"), Machines: machines("r0")},
+		"desired by a Machine":    {Machines: []Machine{{Desired: of("old"), Installed: of("r0")}}},
+		"installed":               {Machines: []Machine{{Desired: of("r0"), Installed: of("old")}}},
+		"the source of a Rollout": {Rollouts: []Rollout{{"r0-1", of("old"), of("r0"), v1alpha1.RolloutPaused}}},
+		"the target of a Rollout": {Rollouts: []Rollout{{"old-1", of("r0"), of("old"), v1alpha1.RolloutPaused}}},
+		"none of these":           {Stable: of("r0"), Target: of("r0"), Desired: of("r0"), Machines: machines("r0")},
+	} {
+		f.Revisions = revisions("old", "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10")
+		// The revision r0 is used by each of them, so ten others are unused.
+		isDeleted := slices.Contains(Plan(f).DeleteRevisions, "old")
+		if isDeleted != (about == "none of these") {
+			t.Errorf("%s: deleted %v", about, Plan(f).DeleteRevisions)
+		}
+	}
+}
+
 func TestTenSettledRolloutsAreKept(t *testing.T) {
 	var f Facts
 	for number := int64(13); number > 0; number-- {
@@ -175,6 +221,15 @@ func TestARolloutsNameFitsALabelAndTellsItsNumber(t *testing.T) {
 	}
 	if rolloutName(long+"1", 7) == rolloutName(long+"2", 7) {
 		t.Error("two revisions share a Rollout's name")
+	}
+	if fits := strings.Repeat("a", 61); rolloutName(fits, 7) != fits+"-7" {
+		t.Errorf("a name of 63 bytes is cut: %s", rolloutName(fits, 7))
+	}
+	if cut := rolloutName(long, 7); len(cut) != 63 || !strings.HasPrefix(cut, strings.Repeat("a", 52)+"-") || !strings.HasSuffix(cut, "-7") {
+		t.Errorf("%s has %d bytes: expected 52 of the revision, 8 of its digest, and the number", cut, len(cut))
+	}
+	if n := Number("a-99999999999999999999"); n != 0 {
+		t.Errorf("a number that is too large counts as %d, want 0", n)
 	}
 	if Number("by-hand") != 0 || Number("") != 0 || !IsNewer("a-10", "b-9") || IsNewer("a-9", "b-9") || IsNewer("x-1", "x-1") {
 		t.Error("names are ordered wrongly")
