@@ -22,5 +22,5 @@
 //   - an assignment, a call without result, a continue or a break is removed;
 //   - a returned value is the zero value of its type.
 //
-// Strings, panics, constant declarations and generated code are left as they are.
+// Strings, panics, constant declarations, named constants that are arguments, and generated code are left as they are.
 package main

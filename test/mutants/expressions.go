@@ -54,12 +54,30 @@ func (f *finder) expression(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.CallExpr:
 		f.values(e.Args)
+		if !f.info.Types[e.Fun].IsBuiltin() {
+			f.limits(e.Args)
+		}
 	case *ast.KeyValueExpr:
 		f.values([]ast.Expr{e.Value})
 	case *ast.BinaryExpr:
 		f.binary(e, tv.Type)
 	}
 	return true
+}
+
+// limits leaves named constants as they are where they are an argument, as in truncate(text, maxLength). Such a limit is a choice, and
+// a test that notices one more could only repeat it.
+func (f *finder) limits(args []ast.Expr) {
+	for _, a := range args {
+		name, ok := a.(*ast.Ident)
+		if selector, is := a.(*ast.SelectorExpr); is {
+			name, ok = selector.Sel, true
+		}
+		if ok {
+			c, isConst := f.info.Uses[name].(*types.Const)
+			f.named[a] = isConst && c.Pkg() != nil // true and false belong to no package
+		}
+	}
 }
 
 func (f *finder) binary(binary *ast.BinaryExpr, result types.Type) {
@@ -126,7 +144,7 @@ func (f *finder) operator(e *ast.BinaryExpr, comparison bool) {
 func (f *finder) constant(e ast.Expr, tv types.TypeAndValue) {
 	basic, ok := tv.Type.Underlying().(*types.Basic)
 	kind := f.typeText(tv.Type)
-	if !ok || kind == "" {
+	if !ok || kind == "" || f.named[e] {
 		return
 	}
 	switch {

@@ -32,8 +32,9 @@ type finder struct {
 	fset     *token.FileSet
 	info     *types.Info
 	function string
-	results  []string         // the types of what the innermost function returns, as written
-	covered  map[ast.Expr]int // the change of a constant that the changed boundary of its comparison amounts to
+	results  []string          // the types of what the innermost function returns, as written
+	named    map[ast.Expr]bool // constants that are left as they are
+	covered  map[ast.Expr]int  // the change of a constant that the changed boundary of its comparison amounts to
 	next     int
 	mutants  []*mutant
 }
@@ -57,7 +58,7 @@ func (p *goPackage) findMutants() ([]*mutant, error) {
 		if ast.IsGenerated(f.syntax) {
 			continue
 		}
-		found := &finder{pkg: p, file: f, fset: fset, info: info, next: 1 + len(all), covered: map[ast.Expr]int{}}
+		found := &finder{pkg: p, file: f, fset: fset, info: info, next: 1 + len(all), covered: map[ast.Expr]int{}, named: map[ast.Expr]bool{}}
 		for _, d := range f.syntax.Decls {
 			found.declaration(d)
 		}
