@@ -7,6 +7,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/spec"
+	"github.com/ingot-dev/ingot/test/requests"
 )
 
 // FuzzResolve asks for what no API server lets through, of every model in every mode: it is planned or refused.
@@ -18,7 +19,7 @@ func FuzzResolve(f *testing.F) {
 	models := catalogue.Models()
 	f.Fuzz(func(t *testing.T, model, mode uint8, count, replicas int32, profile string, n int32, vgpu, gate, kernel, driver string) {
 		m := models[int(model)%len(models)]
-		r := requestFor(m)
+		r := requests.ForModel(m)
 		r.GPU.Count, r.Image.OS.Kernel, r.Image.Software.GPUDriver.Version = count, kernel, driver
 		r.Image.Software.MIGParted, r.Image.Software.Containerd, r.Image.Software.VGPUDeviceManager = "0.15.0", "2.2.0", "0.5.0"
 		r.Image.KernelArguments = append(r.Image.KernelArguments, "amd_iommu=on")
@@ -49,7 +50,7 @@ func FuzzResolve(f *testing.F) {
 			t.Fatalf("error %v, want a *Refusal", err)
 		}
 		if refusal != nil {
-			checkField(t, refusal)
+			requests.CheckField(t, refusal)
 		}
 		if err == nil && len(plan.Expectation.Resources)+len(plan.Expectation.Slices) == 0 {
 			t.Fatalf("a plan that expects nothing: %+v", plan)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,55 +19,13 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/spec"
+	"github.com/ingot-dev/ingot/test/requests"
 )
 
 var update = flag.Bool("update", false, "write the golden files and the table in doc.go")
 
-// h100 is a request that fits.
-func h100() spec.Request {
-	return spec.Request{
-		GPU: &v1alpha1.GPUSpec{Vendor: v1alpha1.VendorNVIDIA, Model: "H100-SXM5-80GB", Count: 8,
-			Driver: v1alpha1.GPUDriver{Source: v1alpha1.DriverFromImage}, Presentation: v1alpha1.Presentation{Mode: v1alpha1.ModePassthrough}},
-		Image: v1alpha1.OSImageSpec{
-			OS: v1alpha1.OSImageOS{ID: "debian", Version: "13", Kernel: "6.12.107"}, KernelArguments: []string{"quiet", "modprobe.blacklist=nouveau"},
-			Software: v1alpha1.OSImageSoftware{Kubelet: "1.37.0", ContainerToolkit: "1.18.0",
-				GPUDriver: &v1alpha1.GPUDriverSoftware{Vendor: v1alpha1.VendorNVIDIA, Version: "550.163.01", KernelModule: "Open"}},
-		},
-		Resources: corev1.ResourceList{"cpu": resource.MustParse("96"), "memory": resource.MustParse("768Gi"), "hugepages-1Gi": resource.MustParse("4Gi"), "rdma/hca": resource.MustParse("8")},
-	}
-}
-
-// requestFor is a request for a model of the catalogue, with a driver that knows it.
-func requestFor(m catalogue.Model) spec.Request {
-	r := h100()
-	r.GPU.Vendor, r.GPU.Model, r.Image.Software.GPUDriver.Vendor = m.Vendor, m.Name, m.Vendor
-	r.Image.Software.GPUDriver.Version = "595.91.07"
-	return r
-}
-
-// byOperator makes the vendor's operator the source of the driver.
-func byOperator(r *spec.Request, version string) {
-	r.GPU.Driver = v1alpha1.GPUDriver{Source: v1alpha1.DriverFromOperator, Version: version}
-	r.Image.Software.GPUDriver, r.Image.Software.ContainerToolkit, r.Image.Software.MIGParted = nil, "", ""
-}
-
-// requests are one of each kind that differs.
-func requests() map[string]spec.Request {
-	plain := h100()
-	plain.GPU = nil
-	pcie := h100()
-	pcie.GPU.Model = "H100-NVL-94GB"
-	four := h100()
-	four.GPU.Model, four.GPU.Count = "A100-SXM4-40GB", 4
-	out := map[string]spec.Request{"no-gpu": plain, "h100-sxm-8": h100(), "h100-nvl-8": pcie, "a100-sxm-4": four, "h100-dra": byClaims()}
-	for _, more := range []map[string]spec.Request{partitioned(), sourced(), toMachines(), instincts(), virtual(), others()} {
-		maps.Copy(out, more)
-	}
-	return out
-}
-
 func TestThePlansAreAsInTheGoldenFiles(t *testing.T) {
-	for name, r := range requests() {
+	for name, r := range requests.All() {
 		t.Run(name, func(t *testing.T) {
 			plan, err := Resolve(r)
 			if err != nil {
@@ -98,7 +55,7 @@ func TestThePlansAreAsInTheGoldenFiles(t *testing.T) {
 
 func TestEveryModelOfTheCatalogueResolves(t *testing.T) {
 	for _, m := range catalogue.Models() {
-		plan, err := Resolve(requestFor(m))
+		plan, err := Resolve(requests.ForModel(m))
 		if err != nil {
 			t.Errorf("%s: %v", m.Name, err)
 			continue
@@ -113,7 +70,7 @@ func TestEveryModelOfTheCatalogueResolves(t *testing.T) {
 	}
 }
 
-func TestWhatCannotWorkIsRefusedWithItsReasonAndRule(t *testing.T) {
+func TestImpossibleRequestsAreRefusedWithReasonAndRule(t *testing.T) {
 	tests := []struct {
 		sentence string
 		change   func(*spec.Request)
@@ -142,14 +99,14 @@ func TestWhatCannotWorkIsRefusedWithItsReasonAndRule(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.sentence, func(t *testing.T) {
-			r := h100()
+			r := requests.H100()
 			tt.change(&r)
 			_, err := Resolve(r)
 			var refusal *spec.Refusal
 			if !errors.As(err, &refusal) {
 				t.Fatalf("error %v, want a *Refusal", err)
 			}
-			checkField(t, refusal)
+			requests.CheckField(t, refusal)
 			if refusal.Reason != tt.reason || refusal.Rule != tt.rule || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("refused with %s, %s: %s; want %s, %s and a message with %q", refusal.Reason, refusal.Rule, refusal, tt.reason, tt.rule, tt.says)
 			}
@@ -157,7 +114,7 @@ func TestWhatCannotWorkIsRefusedWithItsReasonAndRule(t *testing.T) {
 	}
 }
 
-func TestWhatAgreesIsAccepted(t *testing.T) {
+func TestRequestsThatAgreeAreAccepted(t *testing.T) {
 	for sentence, change := range map[string]func(*spec.Request){
 		"the GPUs promised too":                  func(r *spec.Request) { r.Resources["nvidia.com/gpu"] = resource.MustParse("8") },
 		"a network function of the same vendor":  func(r *spec.Request) { r.Resources["nvidia.com/hostdev"] = resource.MustParse("8") },
@@ -171,7 +128,7 @@ func TestWhatAgreesIsAccepted(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			r := h100()
+			r := requests.H100()
 			change(&r)
 			if _, err := Resolve(r); err != nil {
 				t.Error(err)
@@ -180,8 +137,8 @@ func TestWhatAgreesIsAccepted(t *testing.T) {
 	}
 }
 
-func TestResolvingIsDeterministicAndSetsNothingTwice(t *testing.T) {
-	for name, r := range requests() {
+func TestResolveIsDeterministicAndSetsNothingTwice(t *testing.T) {
+	for name, r := range requests.All() {
 		first, err := Resolve(r)
 		if err != nil {
 			t.Fatal(err)
@@ -244,10 +201,10 @@ func TestEveryNVIDIAPlanSetsTheMIGModeBeforeKubelet(t *testing.T) {
 	}
 	for _, m := range catalogue.Models() {
 		if m.Geometry != nil {
-			check(m.Name, requestFor(m))
+			check(m.Name, requests.ForModel(m))
 		}
 	}
-	for name, r := range requests() {
+	for name, r := range requests.All() {
 		if r.GPU != nil && r.GPU.Vendor == v1alpha1.VendorNVIDIA && r.GPU.Driver.Source != v1alpha1.DriverFromOperator && r.GPU.Presentation.Mode != v1alpha1.ModeVGPU && !isForVMs(r.GPU) {
 			check(name, r)
 		}
@@ -276,7 +233,7 @@ func TestTheTableOfModesInThePackageDocumentationIsCurrent(t *testing.T) {
 	}
 }
 
-func TestTheSameOfSeveralMistakesIsToldEveryTime(t *testing.T) {
+func TestTheSameOfSeveralMistakesIsReportedEveryTime(t *testing.T) {
 	r := spec.Request{Resources: corev1.ResourceList{
 		"a.example/x": resource.MustParse("500m"), "b.example/x": resource.MustParse("500m"), "c.example/x": resource.MustParse("-1"), "pods": resource.MustParse("1"),
 	}}

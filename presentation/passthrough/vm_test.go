@@ -1,4 +1,4 @@
-package presentation
+package passthrough_test
 
 import (
 	"errors"
@@ -10,37 +10,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/passthrough"
 	"github.com/ingot-dev/ingot/presentation/spec"
+	"github.com/ingot-dev/ingot/test/requests"
 	"github.com/ingot-dev/ingot/test/require"
 )
-
-// machines is a request for GPUs of virtual machines.
-func machines(name string, count int32, change func(*v1alpha1.PassthroughSpec)) spec.Request {
-	r := model(name, count, "")
-	r.Image.Software.GPUDriver, r.Image.Software.ContainerToolkit = nil, ""
-	r.Image.KernelArguments = append(r.Image.KernelArguments, "amd_iommu=on")
-	r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Workload: v1alpha1.WorkloadVM}
-	if change != nil {
-		change(r.GPU.Presentation.Passthrough)
-	}
-	return r
-}
-
-func toMachines() map[string]spec.Request {
-	grace := machines("GH200-96GB", 1, nil)
-	grace.Image.Architecture = "arm64"
-	return map[string]spec.Request{
-		"h100-vm":  machines("H100-PCIe-80GB", 2, nil),
-		"gh200-vm": grace,
-		"a10-vm-addresses": machines("A10-24GB", 2, func(p *v1alpha1.PassthroughSpec) {
-			p.Addresses = []string{"0000:17:00.0", "0000:65:00.0"}
-		}),
-		"b300-vm": machines("B300-SXM-269GB", 8, func(p *v1alpha1.PassthroughSpec) { p.ResourceName = "nvidia.com/3182" }),
-	}
-}
 
 func TestGPUsOfVirtualMachinesAreNamedAndPermittedAsTheDevicePluginHasThem(t *testing.T) {
 	for name, want := range map[string]string{
@@ -49,9 +27,9 @@ func TestGPUsOfVirtualMachinesAreNamedAndPermittedAsTheDevicePluginHasThem(t *te
 		"a10-vm-addresses": "nvidia.com/GA102GL_A10=2 10DE:2236",
 		"b300-vm":          "nvidia.com/3182=8 10DE:3182",
 	} {
-		r := toMachines()[name]
+		r := requests.All()[name]
 		r.Resources = nil
-		resolved, err := Resolve(r)
+		resolved, err := presentation.Resolve(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +47,7 @@ func TestGPUsOfVirtualMachinesAreNamedAndPermittedAsTheDevicePluginHasThem(t *te
 	}
 }
 
-func TestWhatVirtualMachinesCannotHaveIsRefused(t *testing.T) {
+func TestRequestsThatVirtualMachinesCannotUseAreRefused(t *testing.T) {
 	for sentence, tt := range map[string]struct {
 		base         string
 		change       func(*spec.Request)
@@ -77,7 +55,7 @@ func TestWhatVirtualMachinesCannotHaveIsRefused(t *testing.T) {
 	}{
 		"no IOMMU":                    {"h100-vm", func(r *spec.Request) { r.Image.KernelArguments = []string{"modprobe.blacklist=nouveau"} }, "KernelArgumentMissing", "image/iommu"},
 		"nouveau":                     {"h100-vm", func(r *spec.Request) { r.Image.KernelArguments = []string{"intel_iommu=on"} }, "KernelArgumentMissing", "image/kernel-arguments"},
-		"a driver":                    {"h100-vm", func(r *spec.Request) { r.Image.Software.GPUDriver = h100().Image.Software.GPUDriver }, "PresentationInvalid", "image/driver-unwanted"},
+		"a driver":                    {"h100-vm", func(r *spec.Request) { r.Image.Software.GPUDriver = requests.H100().Image.Software.GPUDriver }, "PresentationInvalid", "image/driver-unwanted"},
 		"a driver from packages":      {"h100-vm", func(r *spec.Request) { r.GPU.Driver.Source = "Packages" }, "PresentationInvalid", "vm/driver-source"},
 		"claims":                      {"h100-vm", func(r *spec.Request) { r.GPU.Presentation.Passthrough.Advertise = "DRA" }, "PresentationInvalid", "vm/advertise"},
 		"sharing":                     {"h100-vm", func(r *spec.Request) { r.GPU.Presentation.Passthrough.Sharing = &v1alpha1.SharingSpec{} }, "PresentationInvalid", "vm/sharing"},
@@ -86,22 +64,22 @@ func TestWhatVirtualMachinesCannotHaveIsRefused(t *testing.T) {
 		"no address":                  {"a10-vm-addresses", func(r *spec.Request) { r.GPU.Presentation.Passthrough.Addresses[1] = "17:00.0" }, "PresentationInvalid", "vm/addresses"},
 		"a name that nobody knows":    {"b300-vm", func(r *spec.Request) { r.GPU.Presentation.Passthrough.ResourceName = "" }, "PresentationInvalid", "vm/resource-name"},
 		"two names":                   {"h100-vm", func(r *spec.Request) { r.GPU.Model = "H100-SXM5-96GB" }, "PresentationInvalid", "vm/resource-name"},
-		"GPUs of containers promised": {"h100-vm", func(r *spec.Request) { r.Resources["nvidia.com/gpu"] = *quantity("2") }, "ResourcesDisagree", "promise/gpu"},
+		"GPUs of containers promised": {"h100-vm", func(r *spec.Request) { r.Resources["nvidia.com/gpu"] = resource.MustParse("2") }, "ResourcesDisagree", "promise/gpu"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			r := toMachines()[tt.base]
+			r := requests.All()[tt.base]
 			tt.change(&r)
 			var refusal *spec.Refusal
-			if err := resolveError(r); !errors.As(err, &refusal) || refusal.Reason != tt.reason || refusal.Rule != tt.rule {
+			if _, err := presentation.Resolve(r); !errors.As(err, &refusal) || refusal.Reason != tt.reason || refusal.Rule != tt.rule {
 				t.Fatalf("error %v, want a *Refusal with %s, %s", err, tt.reason, tt.rule)
 			}
 		})
 	}
 }
 
-// TestTheBindingEndsWellOnlyWithEveryGPUHeldForVirtualMachines runs the script over a directory in the place of sysfs, in
+// TestTheBindScriptSucceedsOnlyWhenEveryGPUIsBound runs the script over a directory in the place of sysfs, in
 // which nothing moves: what is bound otherwise stays so.
-func TestTheBindingEndsWellOnlyWithEveryGPUHeldForVirtualMachines(t *testing.T) {
+func TestTheBindScriptSucceedsOnlyWhenEveryGPUIsBound(t *testing.T) {
 	shell := require.Tool(t, "sh", "apt-get install -y dash")
 	for sentence, tt := range map[string]struct {
 		name    string
@@ -117,8 +95,8 @@ func TestTheBindingEndsWellOnlyWithEveryGPUHeldForVirtualMachines(t *testing.T) 
 		"the vendor's own on a Grace": {"gh200-vm", map[string]string{"0009:01:00.0": "nvgrace_gpu_vfio_pci"}, true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			r := toMachines()[tt.name]
-			resolved, err := Resolve(r)
+			r := requests.All()[tt.name]
+			resolved, err := presentation.Resolve(r)
 			if err != nil {
 				t.Fatal(err)
 			}

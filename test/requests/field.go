@@ -1,4 +1,4 @@
-package presentation
+package requests
 
 import (
 	"reflect"
@@ -10,8 +10,8 @@ import (
 	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
-// checkField fails a test whose refusal names no field of the object.
-func checkField(t *testing.T, r *spec.Refusal) {
+// CheckField fails the test when the field of the refusal does not exist in its object.
+func CheckField(t *testing.T, r *spec.Refusal) {
 	t.Helper()
 	object := reflect.TypeFor[v1alpha1.NodeType]()
 	if r.Field.IsInOSImage() {
@@ -26,7 +26,7 @@ func checkField(t *testing.T, r *spec.Refusal) {
 	}
 }
 
-// hasField says whether a value of the type can have the path: spec.gpu.presentation.mig.layout[0].profiles.
+// hasField returns true when a value of the type can have the path: spec.gpu.presentation.mig.layout[0].profiles.
 func hasField(object reflect.Type, path string) bool {
 	for path != "" {
 		for object.Kind() == reflect.Pointer {
@@ -63,18 +63,4 @@ func fieldNamed(object reflect.Type, name string) (reflect.Type, bool) {
 		}
 	}
 	return nil, false
-}
-
-func TestOnlyFieldsOfTheTypesAreFields(t *testing.T) {
-	object := reflect.TypeFor[v1alpha1.NodeType]()
-	for path, want := range map[string]bool{
-		"spec.gpu.presentation.mig.layout[0].profiles": true, "spec.gpu.presentation.mig.layout[0].profiles[3g.40gb]": true,
-		"spec.resources[nvidia.com/gpu]": true, "spec.gpu.driver.packages[12]": true, "spec.gpu": true,
-		"spec.gpu.presentation.mig.layout.profiles": false, "spec.gpu.presentation.mig.layout[x].profiles": false, "spec.gpus": false,
-		"spec.gpu.": false, "spec.gpu.count.x": false, "spec.gpu.count[0]": false, "spec.resources[nvidia.com/gpu": false,
-	} {
-		if got := hasField(object, path); got != want {
-			t.Errorf("%s: %t, want %t", path, got, want)
-		}
-	}
 }

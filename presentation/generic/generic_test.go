@@ -1,37 +1,20 @@
-package presentation
+package generic_test
 
 import (
 	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
+	"github.com/ingot-dev/ingot/test/requests"
 )
 
-// gaudi is a request for an accelerator that is not in the catalogue.
-func gaudi() spec.Request {
-	r := model("Gaudi-3", 8, "")
-	r.GPU.Vendor, r.Image.Software.GPUDriver, r.Image.Software.ContainerToolkit = v1alpha1.VendorGeneric, nil, ""
-	r.Image.KernelArguments = []string{"hugepages=9000"}
-	r.GPU.Generic = &v1alpha1.GenericSpec{
-		ResourceName: "habana.ai/gaudi", KernelArguments: []string{"hugepages=9000"}, Packages: []string{"habanalabs-firmware=1.20.0-543"},
-		Modules: []string{"habanalabs_cn", "habanalabs"}, Blacklist: []string{"habanalabs_old"},
-		DRA: &v1alpha1.GenericDRA{Driver: "gaudi.example.com", DeviceClass: "gaudi.example.com"},
-	}
-	return r
-}
-
-func others() map[string]spec.Request {
-	claimed, region := gaudi(), gaudi()
-	claimed.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Advertise: v1alpha1.AdvertiseDRA}
-	region.GPU.Generic = &v1alpha1.GenericSpec{ResourceName: "fpga.intel.com/region-0a", ResourcesPerDevice: 4}
-	return map[string]spec.Request{"gaudi": gaudi(), "gaudi-dra": claimed, "fpga": region}
-}
-
 func TestAGenericAcceleratorIsWhatItsNodeTypeSays(t *testing.T) {
-	plan, err := Resolve(gaudi())
+	plan, err := presentation.Resolve(requests.Gaudi())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,19 +25,19 @@ func TestAGenericAcceleratorIsWhatItsNodeTypeSays(t *testing.T) {
 	if diff := cmp.Diff([]string{"gaudi.example.com", "gaudi.intel.com", "gpu.amd.com", "gpu.intel.com", "gpu.nvidia.com"}, e.AbsentDrivers); diff != "" {
 		t.Error(diff)
 	}
-	claimed, err := Resolve(others()["gaudi-dra"])
+	claimed, err := presentation.Resolve(requests.All()["gaudi-dra"])
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s := claimed.Expectation.Slices; len(s) != 1 || s[0].Driver != "gaudi.example.com" || s[0].Devices[0].Count != 8 || !claimed.Expectation.IsForeign("habana.ai/gaudi") {
 		t.Errorf("the driver's devices: %+v", claimed.Expectation)
 	}
-	fabric := others()["gaudi-dra"]
+	fabric := requests.All()["gaudi-dra"]
 	fabric.GPU.Generic.ResourceName = "example.com/gaudi"
-	if plan, err := Resolve(fabric); err != nil || !plan.Expectation.IsForeign("example.com/gaudi") {
+	if plan, err := presentation.Resolve(fabric); err != nil || !plan.Expectation.IsForeign("example.com/gaudi") {
 		t.Errorf("the device plugin's resource is not foreign beside the driver's devices: %v", err)
 	}
-	region, err := Resolve(others()["fpga"])
+	region, err := presentation.Resolve(requests.All()["fpga"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,13 +64,13 @@ func TestAGenericAcceleratorThatIsNotDescribedIsRefused(t *testing.T) {
 		}, "PresentationInvalid", "generic/sharing"},
 		"a module that must and must not": {func(r *spec.Request) { r.GPU.Generic.Blacklist = []string{"habanalabs"} }, "PresentationInvalid", "generic/modules"},
 		"an image without its arguments":  {func(r *spec.Request) { r.Image.KernelArguments = nil }, "KernelArgumentMissing", "image/kernel-arguments"},
-		"another count promised":          {func(r *spec.Request) { r.Resources["habana.ai/gaudi"] = *quantity("4") }, "ResourcesDisagree", "promise/gpu"},
+		"another count promised":          {func(r *spec.Request) { r.Resources["habana.ai/gaudi"] = resource.MustParse("4") }, "ResourcesDisagree", "promise/gpu"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			r := gaudi()
+			r := requests.Gaudi()
 			tt.change(&r)
 			var refusal *spec.Refusal
-			if err := resolveError(r); !errors.As(err, &refusal) || refusal.Reason != tt.reason || refusal.Rule != tt.rule {
+			if _, err := presentation.Resolve(r); !errors.As(err, &refusal) || refusal.Reason != tt.reason || refusal.Rule != tt.rule {
 				t.Fatalf("error %v, want a *Refusal with %s, %s", err, tt.reason, tt.rule)
 			}
 		})
@@ -95,9 +78,9 @@ func TestAGenericAcceleratorThatIsNotDescribedIsRefused(t *testing.T) {
 }
 
 func TestWhatIgnitionSetsNeedsNotBeInTheImage(t *testing.T) {
-	for name, r := range map[string]spec.Request{"generic": gaudi(), "virtual machines": toMachines()["h100-vm"], "virtual GPUs": virtual()["a100-vgpu"]} {
+	for name, r := range map[string]spec.Request{"generic": requests.Gaudi(), "virtual machines": requests.All()["h100-vm"], "virtual GPUs": requests.All()["a100-vgpu"]} {
 		r.Image.UserData, r.Image.KernelArguments = v1alpha1.UserDataIgnition, nil
-		plan, err := Resolve(r)
+		plan, err := presentation.Resolve(r)
 		if err != nil || len(plan.KernelArguments) == 0 {
 			t.Errorf("%s: %v: %v", name, err, plan.KernelArguments)
 		}

@@ -1,4 +1,4 @@
-package presentation
+package amd_test
 
 import (
 	"errors"
@@ -11,39 +11,11 @@ import (
 	"testing"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
+	"github.com/ingot-dev/ingot/test/requests"
 	"github.com/ingot-dev/ingot/test/require"
 )
-
-// instinct is a request for AMD GPUs.
-func instinct(compute, memory, naming string, changes ...func(*spec.Request)) spec.Request {
-	r := model("MI300X-192GB", 8, "30.20.1", changes...)
-	r.GPU.Vendor = v1alpha1.VendorAMD
-	r.Image.KernelArguments, r.Image.Software.ContainerToolkit = nil, ""
-	if d := r.Image.Software.GPUDriver; d != nil {
-		d.Vendor, d.KernelModule = v1alpha1.VendorAMD, ""
-	}
-	if compute != "" {
-		r.GPU.Presentation.Partitions = &v1alpha1.PartitionSpec{Compute: compute, Memory: memory, ResourceNaming: naming}
-	}
-	return r
-}
-
-func amdClaims(r *spec.Request) {
-	r.GPU.Presentation.Mode, r.Image.Software.Containerd = v1alpha1.ModeDRA, "2.2.0"
-}
-
-func instincts() map[string]spec.Request {
-	return map[string]spec.Request{
-		"mi300x":              instinct("", "", ""),
-		"mi300x-cpx":          instinct("CPX", "NPS4", ""),
-		"mi300x-dpx-mixed":    instinct("DPX", "NPS2", "mixed"),
-		"mi300x-operator":     instinct("", "", "", operator("30.20.1")),
-		"mi300x-cpx-operator": instinct("CPX", "NPS1", "mixed", operator("30.20.1")),
-		"mi300x-dra":          instinct("", "", "", amdClaims),
-		"mi300x-cpx-dra":      instinct("CPX", "NPS4", "", amdClaims),
-	}
-}
 
 func TestAMDGPUsAreCountedByTheirPartitions(t *testing.T) {
 	for name, want := range map[string]string{
@@ -52,9 +24,9 @@ func TestAMDGPUsAreCountedByTheirPartitions(t *testing.T) {
 		"mi300x-dra":     "amdgpu=8 gpu.amd.com=8 unverified/amd-dra",
 		"mi300x-cpx-dra": "amdgpu-partition=64 gpu.amd.com=64 unverified/amd-dra",
 	} {
-		r := instincts()[name]
+		r := requests.All()[name]
 		r.Resources = nil
-		plan, err := Resolve(r)
+		plan, err := presentation.Resolve(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,35 +52,35 @@ func TestAMDGPUsAreCountedByTheirPartitions(t *testing.T) {
 	}
 }
 
-func TestWhatAMDsSoftwareCannotDoIsRefused(t *testing.T) {
+func TestRequestsThatAMDsSoftwareCannotServeAreRefused(t *testing.T) {
 	sharing := &v1alpha1.SharingSpec{Strategy: "MPS", Replicas: 2}
 	for sentence, tt := range map[string]struct {
 		request      spec.Request
 		reason, rule string
 		says         string
 	}{
-		"more memory partitions than compute": {instinct("SPX", "NPS4", ""), "PresentationInvalid", "amd/partition", "SPX with NPS1, DPX with NPS1, DPX with NPS2, QPX with NPS1, QPX with NPS4, CPX with NPS1, CPX with NPS4"},
-		"three parts of eight dies":           {instinct("TPX", "NPS1", ""), "PresentationInvalid", "amd/partition", "8 compute dies"},
-		"a profile that the manager has not":  {instinct("QPX", "NPS4", "", operator("30.20.1")), "PresentationInvalid", "amd/profile", "source: Image"},
-		"virtual machines":                    {instinct("", "", "", func(r *spec.Request) { r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Workload: "VM"} }), "PresentationInvalid", "amd/vm", "Container"},
-		"sharing":                             {instinct("", "", "", func(r *spec.Request) { r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Sharing: sharing} }), "PresentationInvalid", "amd/sharing", "partitions"},
-		"another vendor's partitions":         {instinct("", "", "", amdClaims, func(r *spec.Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG"} }), "PresentationInvalid", "dra/driver", "gpu.amd.com"},
-		"claims without CDI":                  {instinct("", "", "", func(r *spec.Request) { r.GPU.Presentation.Mode = v1alpha1.ModeDRA }), "PresentationInvalid", "dra/containerd-version", "1.7"},
-		"no driver":                           {instinct("", "", "", func(r *spec.Request) { r.Image.Software.GPUDriver = nil }), "DriverMissing", "image/driver", "amdgpu"},
-		"another model's name":                {instinct("", "", "", func(r *spec.Request) { r.GPU.Model = "MI300X" }), "PresentationInvalid", "gpu/model", "MI300X-192GB"},
-		"two drivers": {instinct("", "", "", func(r *spec.Request) {
+		"more memory partitions than compute": {requests.MI300X("SPX", "NPS4", ""), "PresentationInvalid", "amd/partition", "SPX with NPS1, DPX with NPS1, DPX with NPS2, QPX with NPS1, QPX with NPS4, CPX with NPS1, CPX with NPS4"},
+		"three parts of eight dies":           {requests.MI300X("TPX", "NPS1", ""), "PresentationInvalid", "amd/partition", "8 compute dies"},
+		"a profile that the manager has not":  {requests.MI300X("QPX", "NPS4", "", requests.WithOperatorDriver("30.20.1")), "PresentationInvalid", "amd/profile", "source: Image"},
+		"virtual machines":                    {requests.MI300X("", "", "", func(r *spec.Request) { r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Workload: "VM"} }), "PresentationInvalid", "amd/vm", "Container"},
+		"sharing":                             {requests.MI300X("", "", "", func(r *spec.Request) { r.GPU.Presentation.Passthrough = &v1alpha1.PassthroughSpec{Sharing: sharing} }), "PresentationInvalid", "amd/sharing", "partitions"},
+		"another vendor's partitions":         {requests.MI300X("", "", "", requests.UseAMDDRA, func(r *spec.Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG"} }), "PresentationInvalid", "dra/driver", "gpu.amd.com"},
+		"claims without CDI":                  {requests.MI300X("", "", "", func(r *spec.Request) { r.GPU.Presentation.Mode = v1alpha1.ModeDRA }), "PresentationInvalid", "dra/containerd-version", "1.7"},
+		"no driver":                           {requests.MI300X("", "", "", func(r *spec.Request) { r.Image.Software.GPUDriver = nil }), "DriverMissing", "image/driver", "amdgpu"},
+		"another model's name":                {requests.MI300X("", "", "", func(r *spec.Request) { r.GPU.Model = "MI300X" }), "PresentationInvalid", "gpu/model", "MI300X-192GB"},
+		"two drivers": {requests.MI300X("", "", "", func(r *spec.Request) {
 			r.GPU.Driver = v1alpha1.GPUDriver{Source: "Operator", Version: "30.20.1"}
 		}), "PresentationInvalid", "driver/two", "30.20.1"},
-		"packages of another version": {instinct("", "", "", operator("30.20.1"), func(r *spec.Request) {
+		"packages of another version": {requests.MI300X("", "", "", requests.WithOperatorDriver("30.20.1"), func(r *spec.Request) {
 			r.GPU.Driver.Source, r.GPU.Driver.Packages = "Packages", []string{"amdgpu-dkms=30.10"}
 		}), "PresentationInvalid", "packages/version", "30.20.1"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var refusal *spec.Refusal
-			if err := resolveError(tt.request); !errors.As(err, &refusal) {
+			if _, err := presentation.Resolve(tt.request); !errors.As(err, &refusal) {
 				t.Fatalf("error %v, want a *Refusal", err)
 			}
-			checkField(t, refusal)
+			requests.CheckField(t, refusal)
 			if refusal.Reason != tt.reason || refusal.Rule != tt.rule || !strings.Contains(refusal.Error(), tt.says) {
 				t.Errorf("refused with %s, %s: %s; want %s, %s and a message with %q", refusal.Reason, refusal.Rule, refusal, tt.reason, tt.rule, tt.says)
 			}
@@ -116,13 +88,13 @@ func TestWhatAMDsSoftwareCannotDoIsRefused(t *testing.T) {
 	}
 }
 
-// TestThePartitionsAreWrittenMemoryFirstAndMadeSureOf runs the script over files in the place of sysfs. A reload of the
+// TestThePartitionsAreWrittenMemoryFirstAndChecked runs the script over files in the place of sysfs. A reload of the
 // driver is what a stand-in for modprobe makes of it.
-func TestThePartitionsAreWrittenMemoryFirstAndMadeSureOf(t *testing.T) {
+func TestThePartitionsAreWrittenMemoryFirstAndChecked(t *testing.T) {
 	shell := require.Tool(t, "sh", "apt-get install -y dash")
-	r := instincts()["mi300x-cpx"]
+	r := requests.All()["mi300x-cpx"]
 	r.GPU.Count = 2
-	plan, err := Resolve(r)
+	plan, err := presentation.Resolve(r)
 	if err != nil {
 		t.Fatal(err)
 	}

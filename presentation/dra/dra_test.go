@@ -1,7 +1,8 @@
-package presentation
+package dra_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,24 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
+	"github.com/ingot-dev/ingot/test/requests"
 )
 
-func quantity(s string) *resource.Quantity {
-	q := resource.MustParse(s)
-	return &q
-}
-
-// byClaims is a request for whole GPUs that the DRA driver gives away.
-func byClaims() spec.Request {
-	r := h100()
-	r.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeDRA}
-	r.Image.Software.Containerd, r.Image.Software.GPUDriver.Version = "2.2.0", "570.133.07"
-	return r
-}
-
-func TestTheDRADriversDevicesAreExactAndTheDevicePluginsResourcesAreForeign(t *testing.T) {
-	plan, err := Resolve(byClaims())
+func TestThePlanExpectsTheDRADriversDevicesAndNoDevicePluginResources(t *testing.T) {
+	plan, err := presentation.Resolve(requests.H100WithDRA())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +43,7 @@ func TestTheDRADriversDevicesAreExactAndTheDevicePluginsResourcesAreForeign(t *t
 }
 
 func TestInstancesByDRAAreCountedByProfileAndByClass(t *testing.T) {
-	plan, err := Resolve(partitioned()["h200-mig-dra"])
+	plan, err := presentation.Resolve(requests.All()["h200-mig-dra"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +65,8 @@ func TestInstancesByDRAAreCountedByProfileAndByClass(t *testing.T) {
 	}
 }
 
-func TestWholeGPUsByClaimsAreTheSameUnderEitherMode(t *testing.T) {
-	want, err := Resolve(byClaims())
+func TestUnpartitionedGPUsByDRAAreTheSameUnderEitherMode(t *testing.T) {
+	want, err := presentation.Resolve(requests.H100WithDRA())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,9 +74,9 @@ func TestWholeGPUsByClaimsAreTheSameUnderEitherMode(t *testing.T) {
 		"passthrough advertised by DRA": {Mode: v1alpha1.ModePassthrough, Passthrough: &v1alpha1.PassthroughSpec{Advertise: v1alpha1.AdvertiseDRA}},
 		"the defaults spelled out":      {Mode: v1alpha1.ModeDRA, DRA: &v1alpha1.DRASpec{Driver: "gpu.nvidia.com", Devices: "GPU"}},
 	} {
-		r := byClaims()
+		r := requests.H100WithDRA()
 		r.GPU.Presentation = p
-		got, err := Resolve(r)
+		got, err := presentation.Resolve(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +86,7 @@ func TestWholeGPUsByClaimsAreTheSameUnderEitherMode(t *testing.T) {
 	}
 }
 
-func TestWhatTheDRADriverCannotWorkWithIsRefused(t *testing.T) {
+func TestRequestsThatTheDRADriverCannotServeAreRefused(t *testing.T) {
 	for sentence, tt := range map[string]struct {
 		change       func(*spec.Request)
 		reason, rule string
@@ -126,17 +116,17 @@ func TestWhatTheDRADriverCannotWorkWithIsRefused(t *testing.T) {
 			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{FeatureGates: []string{"DynamicMIG"}}
 		}, "PresentationInvalid", "dra/dynamic-mig", "devices: MIG"},
 		"a layout that claims take apart": {func(r *spec.Request) {
-			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG", Layout: []v1alpha1.MIGLayout{entry(profiles{"1g.10gb": 7})}, FeatureGates: []string{"DynamicMIG"}}
+			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG", Layout: []v1alpha1.MIGLayout{requests.MIGEntry(requests.Profiles{"1g.10gb": 7})}, FeatureGates: []string{"DynamicMIG"}}
 		}, "PresentationInvalid", "dra/static-mig", "DynamicMIG"},
 		"a layout that is impossible": {func(r *spec.Request) {
 			r.Image.Software.MIGParted = "0.15.0"
-			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG", Layout: []v1alpha1.MIGLayout{entry(profiles{"3g.40gb": 2, "1g.10gb": 1})}}
+			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG", Layout: []v1alpha1.MIGLayout{requests.MIGEntry(requests.Profiles{"3g.40gb": 2, "1g.10gb": 1})}}
 		}, "PresentationInvalid", "mig/memory-slices", "dra.layout[0]"},
 		"a layout that nobody would make": {func(r *spec.Request) {
-			byOperator(r, "580.126.09")
-			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG", Layout: []v1alpha1.MIGLayout{entry(profiles{"1g.10gb": 7})}}
+			requests.UseOperatorDriver(r, "580.126.09")
+			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG", Layout: []v1alpha1.MIGLayout{requests.MIGEntry(requests.Profiles{"1g.10gb": 7})}}
 		}, "PresentationInvalid", "mig/operator-dra", "nobody"},
-		"a driver that the operator does not pair with claims": {func(r *spec.Request) { byOperator(r, "570.133.20") }, "DriverTooOld", "dra/driver-version", "580 or newer"},
+		"a driver that the operator does not pair with claims": {func(r *spec.Request) { requests.UseOperatorDriver(r, "570.133.20") }, "DriverTooOld", "dra/driver-version", "580 or newer"},
 		"partitions of a GPU that has none": {func(r *spec.Request) {
 			r.GPU.Model = "L40S-48GB"
 			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG", FeatureGates: []string{"DynamicMIG"}}
@@ -144,16 +134,16 @@ func TestWhatTheDRADriverCannotWorkWithIsRefused(t *testing.T) {
 		"an unknown way to share": {func(r *spec.Request) {
 			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Sharing: &v1alpha1.SharingSpec{Strategy: "Luck", Replicas: 2}}
 		}, "PresentationInvalid", "sharing/strategy", "Luck"},
-		"a promise of the device plugin's": {func(r *spec.Request) { r.Resources["nvidia.com/gpu"] = *quantity("8") }, "ResourcesDisagree", "promise/gpu", "nvidia.com/gpu"},
+		"a promise of the device plugin's": {func(r *spec.Request) { r.Resources["nvidia.com/gpu"] = resource.MustParse("8") }, "ResourcesDisagree", "promise/gpu", "nvidia.com/gpu"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			r := byClaims()
+			r := requests.H100WithDRA()
 			tt.change(&r)
 			var refusal *spec.Refusal
-			if err := resolveError(r); !errors.As(err, &refusal) {
+			if _, err := presentation.Resolve(r); !errors.As(err, &refusal) {
 				t.Fatalf("error %v, want a *Refusal", err)
 			}
-			checkField(t, refusal)
+			requests.CheckField(t, refusal)
 			if refusal.Reason != tt.reason || refusal.Rule != tt.rule || !strings.Contains(refusal.Error(), tt.says) {
 				t.Errorf("refused with %s, %s: %s; want %s, %s and a message with %q", refusal.Reason, refusal.Rule, refusal, tt.reason, tt.rule, tt.says)
 			}
@@ -162,21 +152,54 @@ func TestWhatTheDRADriverCannotWorkWithIsRefused(t *testing.T) {
 }
 
 func TestTheContainerToolkitIsNotNeededForClaims(t *testing.T) {
-	r := byClaims()
+	r := requests.H100WithDRA()
 	r.Image.Software.ContainerToolkit = ""
-	if err := resolveError(r); err != nil {
+	if _, err := presentation.Resolve(r); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestADevicePluginsNodeExpectsNoDRADriver(t *testing.T) {
-	for name, r := range map[string]spec.Request{"passthrough": h100(), "MIG": partitioned()["h100-mig-mixed"], "no GPU": requests()["no-gpu"]} {
-		plan, err := Resolve(r)
+	for name, r := range map[string]spec.Request{"passthrough": requests.H100(), "MIG": requests.All()["h100-mig-mixed"], "no GPU": requests.All()["no-gpu"]} {
+		plan, err := presentation.Resolve(r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Contains(plan.Expectation.AbsentDrivers, "gpu.nvidia.com") || len(plan.Expectation.Slices) > 0 || plan.NodeLabels["nvidia.com/dra-kubelet-plugin"] != "" {
 			t.Errorf("%s: the DRA driver is not absent: %+v", name, plan)
+		}
+	}
+}
+
+func TestARackByClaimsNeedsWhatRunsIMEX(t *testing.T) {
+	r := requests.NVIDIA("GB200-186GB", 4, "570.133.20", requests.WithDRA(v1alpha1.DRASpec{}))
+	var refusal *spec.Refusal
+	if _, err := presentation.Resolve(r); !errors.As(err, &refusal) || refusal.Rule != "dra/driver-version" || !strings.Contains(refusal.Message, "570.158.01") {
+		t.Errorf("compute domains with an old driver: %v", err)
+	}
+	r.GPU.IMEX, r.Image.Software.IMEX = "Host", "570.133.20"
+	if plan, err := presentation.Resolve(r); err != nil || !slices.Equal(plan.Tenant.FeatureGates, []string{"HostManagedIMEXDaemon"}) {
+		t.Errorf("IMEX on the host: %v, gates %v", err, plan.Tenant.FeatureGates)
+	}
+}
+
+func TestPartitionsByClaimsAreCountedByTheirPlacements(t *testing.T) {
+	for name, want := range map[string]string{"h100-dra-mig-dynamic": "gpu 2 mig 50", "a100-dra-mig-dynamic": "mig 50"} {
+		plan, err := presentation.Resolve(requests.All()[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts, got := map[string]int{}, []string(nil)
+		for _, d := range plan.Expectation.Slices[0].Devices {
+			counts[d.Type] += d.Count
+		}
+		for _, kind := range []string{"gpu", "mig"} {
+			if counts[kind] > 0 {
+				got = append(got, fmt.Sprintf("%s %d", kind, counts[kind]))
+			}
+		}
+		if strings.Join(got, " ") != want || len(plan.Warnings) != 1 || plan.Warnings[0].Rule != "experimental/dynamic-mig" {
+			t.Errorf("%s: %v with %+v, want %s", name, got, plan.Warnings, want)
 		}
 	}
 }

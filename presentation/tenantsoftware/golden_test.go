@@ -1,7 +1,8 @@
-package presentation
+package tenantsoftware_test
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,17 +11,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/tenantsoftware"
 	"github.com/ingot-dev/ingot/presentation/tenantsoftware/manifest"
 	"github.com/ingot-dev/ingot/presentation/tenantsoftware/software"
+	"github.com/ingot-dev/ingot/test/requests"
 )
+
+var update = flag.Bool("update", false, "write the golden files")
 
 // nodeTypes are the requests that resolve, as NodeTypes of those names.
 func nodeTypes(t testing.TB) map[string]software.NodeType {
 	t.Helper()
 	out := map[string]software.NodeType{}
-	for name, r := range requests() {
-		plan, err := Resolve(r)
+	for name, r := range requests.All() {
+		plan, err := presentation.Resolve(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,8 +37,8 @@ func nodeTypes(t testing.TB) map[string]software.NodeType {
 	return out
 }
 
-// told is everything that is said for the NodeTypes, as text.
-func told(t testing.TB, all ...software.NodeType) (charts, parts string) {
+// renderSoftware is everything that is said for the NodeTypes, as text.
+func renderSoftware(t testing.TB, all ...software.NodeType) (charts, parts string) {
 	t.Helper()
 	var a, b bytes.Buffer
 	made, err := tenantsoftware.Charts(all)
@@ -71,11 +76,11 @@ func told(t testing.TB, all ...software.NodeType) (charts, parts string) {
 	return a.String(), b.String()
 }
 
-func TestWhatTheTenantsSoftwareIsToldIsAsInTheGoldenFiles(t *testing.T) {
+func TestChartsAndManifestsAreAsInTheGoldenFiles(t *testing.T) {
 	for name, n := range nodeTypes(t) {
-		charts, parts := told(t, n)
+		charts, parts := renderSoftware(t, n)
 		for file, got := range map[string]string{name + ".charts": charts, name + ".manifests": parts} {
-			path := filepath.Join("tenantsoftware", "testdata", file+".yaml")
+			path := filepath.Join("testdata", file+".yaml")
 			if *update {
 				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 					t.Fatal(err)

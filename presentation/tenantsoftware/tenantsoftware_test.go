@@ -1,4 +1,4 @@
-package presentation
+package tenantsoftware_test
 
 import (
 	"encoding/json"
@@ -24,8 +24,8 @@ import (
 // advertisers of GPUs are containers of these names.
 var advertisers = []string{"nvidia-device-plugin-ctr", "gpus", "nvidia-kubevirt-gpu-dp-ctr", "amdgpu-dp-cntr", "plugin"}
 
-// sets are the DaemonSets among the objects, each read strictly.
-func sets(t testing.TB, all []*unstructured.Unstructured) []*appsv1.DaemonSet {
+// daemonSets are the DaemonSets among the objects, each read strictly.
+func daemonSets(t testing.TB, all []*unstructured.Unstructured) []*appsv1.DaemonSet {
 	t.Helper()
 	decoder := serializer.NewCodecFactory(clientgoscheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	var out []*appsv1.DaemonSet
@@ -54,16 +54,16 @@ func sets(t testing.TB, all []*unstructured.Unstructured) []*appsv1.DaemonSet {
 	return out
 }
 
-// selects are the NodeTypes whose nodes the DaemonSet runs on.
-func selects(set *appsv1.DaemonSet) []string {
+// selectedNodeTypes are the NodeTypes whose nodes the DaemonSet runs on.
+func selectedNodeTypes(set *appsv1.DaemonSet) []string {
 	return set.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Values
 }
 
-// served checks that the GPUs of each NodeType are advertised by one DaemonSet at most, and says how many have one.
-func served(t testing.TB, all []*unstructured.Unstructured) map[string]int {
+// checkAdvertisers checks that the GPUs of each NodeType are advertised by one DaemonSet at most, and says how many have one.
+func checkAdvertisers(t testing.TB, all []*unstructured.Unstructured) map[string]int {
 	t.Helper()
 	out, pods := map[string]int{}, map[string]bool{}
-	for _, set := range sets(t, all) {
+	for _, set := range daemonSets(t, all) {
 		labels := fmt.Sprint(set.Spec.Selector.MatchLabels)
 		if pods[labels] || fmt.Sprint(set.Spec.Template.Labels) != labels {
 			t.Errorf("the pods of %s, %s, are not its own", set.Name, labels)
@@ -73,7 +73,7 @@ func served(t testing.TB, all []*unstructured.Unstructured) map[string]int {
 			t.Errorf("%s does not tolerate the gate", set.Name)
 		}
 		if slices.Contains(advertisers, set.Spec.Template.Spec.Containers[0].Name) {
-			for _, name := range selects(set) {
+			for _, name := range selectedNodeTypes(set) {
 				out[name]++
 			}
 		}
@@ -86,14 +86,14 @@ func served(t testing.TB, all []*unstructured.Unstructured) map[string]int {
 	return out
 }
 
-// tolerated walks a chart's values and says how many lists of tolerations it has; each must have the gate.
-func tolerated(t testing.TB, path string, value any) int {
+// countTolerations walks a chart's values and says how many lists of tolerations it has; each must have the gate.
+func countTolerations(t testing.TB, path string, value any) int {
 	t.Helper()
 	n := 0
 	switch v := value.(type) {
 	case map[string]any:
 		for key, each := range v {
-			n += tolerated(t, path+"."+key, each)
+			n += countTolerations(t, path+"."+key, each)
 		}
 	case []any:
 		if strings.HasSuffix(strings.ToLower(path), "tolerations") {
@@ -104,7 +104,7 @@ func tolerated(t testing.TB, path string, value any) int {
 			return n
 		}
 		for _, each := range v {
-			n += tolerated(t, path, each)
+			n += countTolerations(t, path, each)
 		}
 	}
 	return n
@@ -125,9 +125,9 @@ func TestGPUsOfANodeAreAdvertisedOnce(t *testing.T) {
 				conflicts++
 				continue
 			}
-			got := served(t, objects)
+			got := checkAdvertisers(t, objects)
 			for _, n := range both {
-				if want := wants(n, both); got[n.Name] != want {
+				if want := expectedDaemonSets(n, both); got[n.Name] != want {
 					t.Errorf("%s with %s: %d DaemonSets advertise the GPUs of %s, want %d", a, b, got[n.Name], n.Name, want)
 				}
 			}
@@ -138,8 +138,8 @@ func TestGPUsOfANodeAreAdvertisedOnce(t *testing.T) {
 	}
 }
 
-// wants says how many DaemonSets of plain objects must advertise the NodeType's GPUs in the company of others.
-func wants(n software.NodeType, tenant []software.NodeType) int {
+// expectedDaemonSets says how many DaemonSets of plain objects must advertise the NodeType's GPUs in the company of others.
+func expectedDaemonSets(n software.NodeType, tenant []software.NodeType) int {
 	if n.GPU == nil || n.GPU.Vendor == v1alpha1.VendorGeneric || n.GPU.Driver.Source == v1alpha1.DriverFromOperator && n.Plan.Expectation.Slices == nil {
 		return 0
 	}
@@ -172,7 +172,7 @@ func isConflict(t testing.TB, err error, a, b string) bool {
 	return false
 }
 
-func TestEveryChartToleratesTheGateInAnyCompany(t *testing.T) {
+func TestEveryChartToleratesTheGateBesideAnyOther(t *testing.T) {
 	all := nodeTypes(t)
 	order := slices.Sorted(maps.Keys(all))
 	for i, a := range order {
@@ -186,9 +186,9 @@ func TestEveryChartToleratesTheGateInAnyCompany(t *testing.T) {
 				continue
 			}
 			for _, c := range charts {
-				n := tolerated(t, c.Name, c.Values)
+				n := countTolerations(t, c.Name, c.Values)
 				for _, o := range c.Objects {
-					n += tolerated(t, o.GetKind(), o.Object)
+					n += countTolerations(t, o.GetKind(), o.Object)
 				}
 				if n == 0 && c.Name != "kubevirt" {
 					t.Errorf("%s with %s: nothing of %s tolerates anything", a, b, c.Name)
@@ -198,7 +198,7 @@ func TestEveryChartToleratesTheGateInAnyCompany(t *testing.T) {
 	}
 }
 
-func TestAllThatGetAlongAreServedTogetherInAnyOrder(t *testing.T) {
+func TestNodeTypesWithoutConflictAreServedTogetherInAnyOrder(t *testing.T) {
 	all := nodeTypes(t)
 	var tenant []software.NodeType
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -213,7 +213,7 @@ func TestAllThatGetAlongAreServedTogetherInAnyOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	served(t, first)
+	checkAdvertisers(t, first)
 	slices.Reverse(tenant)
 	second, err := tenantsoftware.Objects(tenant)
 	if diff := cmp.Diff(first, second); err != nil || diff != "" {
@@ -221,7 +221,7 @@ func TestAllThatGetAlongAreServedTogetherInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestWhatCannotShareATenantIsSaidOfBoth(t *testing.T) {
+func TestAConflictNamesBothNodeTypes(t *testing.T) {
 	all := nodeTypes(t)
 	labelled := all["h100-sxm-8"]
 	labelled.Labels = map[string]string{"nvidia.com/gpu.deploy.container-toolkit": "false"}
@@ -253,7 +253,7 @@ func TestWhatCannotShareATenantIsSaidOfBoth(t *testing.T) {
 	}
 }
 
-func TestTheOperatorInstallsADriverForEachNodeTypeThatWantsItsOwn(t *testing.T) {
+func TestTheOperatorInstallsADriverForEachNodeTypeThatNeedsItsOwn(t *testing.T) {
 	all := nodeTypes(t)
 	older := all["h100-mig-operator"]
 	older.Plan.Tenant.DriverVersion, older.Plan.Tenant.KernelModule = "570.172.08", "Open"
@@ -281,13 +281,13 @@ func TestConfigurationsOfADaemonSetAreThoseThatNodesName(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, set := range sets(t, objects) {
+	for _, set := range daemonSets(t, objects) {
 		container := set.Spec.Template.Spec.Containers[0]
 		at := slices.IndexFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == "MIG_STRATEGY" })
-		line := fmt.Sprint(set.Name, " ", selects(set), " ", container.Env[at].Value)
+		line := fmt.Sprint(set.Name, " ", selectedNodeTypes(set), " ", container.Env[at].Value)
 		for _, v := range set.Spec.Template.Spec.Volumes {
 			if v.ConfigMap != nil {
-				line += " " + v.ConfigMap.Items[0].Key + "=" + all[selects(set)[0]].Plan.NodeLabels["nvidia.com/device-plugin.config"]
+				line += " " + v.ConfigMap.Items[0].Key + "=" + all[selectedNodeTypes(set)[0]].Plan.NodeLabels["nvidia.com/device-plugin.config"]
 			}
 		}
 		got = append(got, line)

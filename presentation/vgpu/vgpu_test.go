@@ -1,4 +1,4 @@
-package presentation
+package vgpu_test
 
 import (
 	"errors"
@@ -11,44 +11,12 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 	"github.com/ingot-dev/ingot/presentation/spec"
+	"github.com/ingot-dev/ingot/test/requests"
 	"github.com/ingot-dev/ingot/test/require"
 )
-
-// hosting is a request for a host of virtual GPUs.
-func hosting(name, kernel string, types map[string]int32, changes ...func(*spec.Request)) spec.Request {
-	r := model(name, 2, "570.158.02")
-	r.Image.OS.Kernel, r.Image.Software.VGPUDeviceManager, r.Image.Software.GPUDriver.Kind = kernel, "0.5.0", "VGPUManager"
-	r.Image.KernelArguments = append(r.Image.KernelArguments, "intel_iommu=on")
-	r.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeVGPU, VGPU: &v1alpha1.VGPUSpec{Role: "Host", Types: types}}
-	for _, change := range changes {
-		change(&r)
-	}
-	return r
-}
-
-func licensedGuest() spec.Request {
-	r := model("A40-48GB", 1, "550.163.01")
-	r.Image.Software.GPUDriver.Kind = "VGPUGuest"
-	r.GPU.Presentation = v1alpha1.Presentation{Mode: v1alpha1.ModeVGPU, VGPU: &v1alpha1.VGPUSpec{Role: "Guest", Licence: &v1alpha1.VGPULicence{
-		TokenSecretRef: v1alpha1.LocalReference{Name: "licence"}, FeatureType: 4,
-	}}}
-	return r
-}
-
-func virtual() map[string]spec.Request {
-	return map[string]spec.Request{
-		"a100-vgpu":          hosting("A100-PCIe-40GB", "5.15.0-91-generic", map[string]int32{"A100-20C": 2}),
-		"a100-vgpu-mig":      hosting("A100-PCIe-40GB", "5.15.0", map[string]int32{"A100-3-20C": 1, "A100-1-5C": 4}),
-		"t4-vgpu":            hosting("T4-16GB", "6.8.0", map[string]int32{"T4-4Q": 4}, func(r *spec.Request) { r.GPU.Presentation.VGPU.NamePrefix = "GRID" }),
-		"l40s-vgpu-vfio":     hosting("L40S-48GB", "6.8.0-45-generic", map[string]int32{"L40S-24Q": 2}),
-		"a40-vgpu-operator":  hosting("A40-48GB", "5.15.0", map[string]int32{"A40-12Q": 4}, operator("550.163.02")),
-		"a40-vgpu-guest":     licensedGuest(),
-		"h100-vgpu-nvswitch": hosting("H100-SXM5-80GB", "5.15.0", map[string]int32{"H100XM-80C": 1}, func(r *spec.Request) { r.GPU.Count = 8 }),
-	}
-}
 
 func TestVirtualGPUsAreNamedAndPermittedByTheirFramework(t *testing.T) {
 	for name, want := range map[string]string{
@@ -60,9 +28,9 @@ func TestVirtualGPUsAreNamedAndPermittedByTheirFramework(t *testing.T) {
 		"a40-vgpu-guest":     "nvidia.com/gpu=1",
 		"h100-vgpu-nvswitch": "nvidia.com/NVIDIA_H100XM-80C=8; mdev NVIDIA H100XM-80C true; unverified/vgpu-nvswitch",
 	} {
-		r := virtual()[name]
+		r := requests.All()[name]
 		r.Resources = nil
-		plan, err := Resolve(r)
+		plan, err := presentation.Resolve(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +55,7 @@ func TestVirtualGPUsAreNamedAndPermittedByTheirFramework(t *testing.T) {
 	}
 }
 
-func TestTheVGPUDeviceManagerIsToldTheTypes(t *testing.T) {
+func TestTheVGPUDeviceManagerReadsTheTypes(t *testing.T) {
 	var config struct {
 		Version string `json:"version"`
 		Configs map[string][]struct {
@@ -95,14 +63,14 @@ func TestTheVGPUDeviceManagerIsToldTheTypes(t *testing.T) {
 			VGPUs   map[string]int `json:"vgpu-devices"`
 		} `json:"vgpu-configs"`
 	}
-	plan, err := Resolve(virtual()["a100-vgpu-mig"])
+	plan, err := presentation.Resolve(requests.All()["a100-vgpu-mig"])
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := yaml.UnmarshalStrict([]byte(plan.Files[1].Content), &config); err != nil || fmt.Sprint(config.Configs["ingot"][0].VGPUs) != "map[A100-1-5C:4 A100-3-20C:1]" {
 		t.Errorf("the configuration: %v: %s", err, plan.Files[1].Content)
 	}
-	byOperator, err := Resolve(virtual()["a40-vgpu-operator"])
+	byOperator, err := presentation.Resolve(requests.All()["a40-vgpu-operator"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,17 +83,17 @@ func TestTheVGPUDeviceManagerIsToldTheTypes(t *testing.T) {
 func TestEveryVGPUTypeOfEveryModelResolves(t *testing.T) {
 	for _, m := range catalogue.Models() {
 		for _, v := range m.VGPUTypes() {
-			r := hosting(m.Name, "5.15.0", map[string]int32{v.Name: int32(v.Max)}, func(r *spec.Request) {
+			r := requests.VGPUHost(m.Name, "5.15.0", map[string]int32{v.Name: int32(v.Max)}, func(r *spec.Request) {
 				r.Image.Software.GPUDriver.Version, r.GPU.Presentation.VGPU.NamePrefix = "595.91.07", "NVIDIA"
 			})
-			if err := resolveError(r); err != nil {
+			if _, err := presentation.Resolve(r); err != nil {
 				t.Errorf("%d of %s: %v", v.Max, v.Name, err)
 			}
 		}
 	}
 }
 
-func TestVirtualGPUsThatCannotBeAreRefused(t *testing.T) {
+func TestImpossibleVirtualGPUsAreRefused(t *testing.T) {
 	types := func(types map[string]int32) func(*spec.Request) {
 		return func(r *spec.Request) { r.GPU.Presentation.VGPU.Types = types }
 	}
@@ -144,7 +112,7 @@ func TestVirtualGPUsThatCannotBeAreRefused(t *testing.T) {
 		"a model without types":         {"a100-vgpu", func(r *spec.Request) { r.GPU.Model = "GB300-278GB"; r.Image.Software.GPUDriver.Version = "595.91.07" }, "PresentationInvalid", "vgpu/type", "no vGPU type"},
 		"a plain driver":                {"a100-vgpu", func(r *spec.Request) { r.Image.Software.GPUDriver.Kind = "" }, "DriverMissing", "image/driver-kind", "VGPUManager"},
 		"no device manager":             {"a100-vgpu", func(r *spec.Request) { r.Image.Software.VGPUDeviceManager = "" }, "PresentationInvalid", "image/vgpu-device-manager", "nvidia-vgpu-dm"},
-		"no IOMMU":                      {"a100-vgpu", func(r *spec.Request) { r.Image.KernelArguments = h100().Image.KernelArguments }, "KernelArgumentMissing", "image/iommu", "amd_iommu=on"},
+		"no IOMMU":                      {"a100-vgpu", func(r *spec.Request) { r.Image.KernelArguments = requests.H100().Image.KernelArguments }, "KernelArgumentMissing", "image/iommu", "amd_iommu=on"},
 		"packages":                      {"a40-vgpu-operator", func(r *spec.Request) { r.GPU.Driver.Source = "Packages" }, "PresentationInvalid", "vgpu/driver-source", "Operator"},
 		"a kernel that leaves it open":  {"a100-vgpu", func(r *spec.Request) { r.Image.OS.Kernel = "6.8.0" }, "PresentationInvalid", "vgpu/framework", "vgpu.framework: it is missing"},
 		"a kernel that nobody names":    {"l40s-vgpu-vfio", func(r *spec.Request) { r.Image.OS.Kernel = "" }, "PresentationInvalid", "vgpu/framework", "os.kernel"},
@@ -158,17 +126,17 @@ func TestVirtualGPUsThatCannotBeAreRefused(t *testing.T) {
 		"nothing said":                  {"a100-vgpu", func(r *spec.Request) { r.GPU.Presentation.VGPU = nil }, "PresentationInvalid", "vgpu/missing", "role"},
 		"a guest without a licence":     {"a40-vgpu-guest", func(r *spec.Request) { r.GPU.Presentation.VGPU.Licence = nil }, "PresentationInvalid", "vgpu/licence", "Secret"},
 		"a feature that is none":        {"a40-vgpu-guest", func(r *spec.Request) { r.GPU.Presentation.VGPU.Licence.FeatureType = 3 }, "PresentationInvalid", "vgpu/feature-type", "RTX"},
-		"a guest of the operator's":     {"a40-vgpu-guest", operator("550.163.02"), "PresentationInvalid", "vgpu/driver-source", "licensingConfig"},
+		"a guest of the operator's":     {"a40-vgpu-guest", requests.WithOperatorDriver("550.163.02"), "PresentationInvalid", "vgpu/driver-source", "licensingConfig"},
 		"a guest with a plain driver":   {"a40-vgpu-guest", func(r *spec.Request) { r.Image.Software.GPUDriver.Kind = "GPU" }, "DriverMissing", "image/driver-kind", "VGPUGuest"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			r := virtual()[tt.base]
+			r := requests.All()[tt.base]
 			tt.change(&r)
 			var refusal *spec.Refusal
-			if err := resolveError(r); !errors.As(err, &refusal) {
+			if _, err := presentation.Resolve(r); !errors.As(err, &refusal) {
 				t.Fatalf("error %v, want a *Refusal", err)
 			}
-			checkField(t, refusal)
+			requests.CheckField(t, refusal)
 			if refusal.Reason != tt.reason || refusal.Rule != tt.rule || !strings.Contains(refusal.Error(), tt.says) {
 				t.Errorf("refused with %s, %s: %s; want %s, %s and a message with %q", refusal.Reason, refusal.Rule, refusal, tt.reason, tt.rule, tt.says)
 			}
@@ -178,7 +146,7 @@ func TestVirtualGPUsThatCannotBeAreRefused(t *testing.T) {
 
 func TestAGuestHasItsTokenFromTheSecretAndWaitsForItsLicence(t *testing.T) {
 	shell := require.Tool(t, "sh", "apt-get install -y dash")
-	plan, err := Resolve(licensedGuest())
+	plan, err := presentation.Resolve(requests.VGPUGuest())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +182,7 @@ func TestAGuestHasItsTokenFromTheSecretAndWaitsForItsLicence(t *testing.T) {
 
 func TestFunctionsGetTheTypeThatTheDriverListsForThem(t *testing.T) {
 	shell := require.Tool(t, "sh", "apt-get install -y dash")
-	plan, err := Resolve(virtual()["l40s-vgpu-vfio"])
+	plan, err := presentation.Resolve(requests.All()["l40s-vgpu-vfio"])
 	if err != nil {
 		t.Fatal(err)
 	}
