@@ -18,7 +18,7 @@ import (
 // proofs are the packages whose tests judge the code of other packages, beside those packages' own tests. The key is the path of
 // a package within the module; it holds for the packages below it, too.
 var proofs = map[string][]string{
-	"presentation":               {"presentation"},
+	"presentation":               {"presentation", "presentation/dra", "presentation/mig", "presentation/nvidia", "presentation/passthrough", "presentation/tenantsoftware", "presentation/vgpu"},
 	"cloudinit":                  {"cloudinit"},
 	"controllers/plan/lifecycle": {"controllers/plan/lifecycle"},
 	"controllers/plan/rollout":   {"controllers/plan/rollout"},
