@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -22,52 +21,54 @@ import (
 	"github.com/ingot-dev/ingot/controllers/tenant"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/controllers/validation"
+	"github.com/ingot-dev/ingot/presentation"
 )
 
-// World is what the controllers act on and with, beside the management cluster.
-type World struct {
-	// Installer touches the metal.
+// Dependencies are what the controllers need beside the manager. All fields are required.
+type Dependencies struct {
+	// Installer inspects, installs, erases and powers the servers.
 	Installer hardware.Installer
 	// Tenants gives access to the tenants' clusters.
 	Tenants *tenantaccess.Registry
-	// HTTP asks image servers.
+	// HTTP is the client for image servers.
 	HTTP *http.Client
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Secret gives bytes for tokens: crypto/rand.Reader. Jitter gives numbers in [0, 1) that spread work over time.
-	Secret io.Reader
+	// Random is the source of bootstrap tokens: crypto/rand.Reader.
+	Random io.Reader
+	// Jitter returns numbers in [0, 1) that spread work over time.
 	Jitter func() float64
-	// Suffix gives five random letters and digits that make a Machine's name unique.
+	// Suffix returns five random lower-case letters and digits that make a Machine's name unique.
 	Suffix func() string
-	// HostTimeouts bound the work on hosts, MachineTimeouts the phases of Machines.
-	HostTimeouts    hostplan.Timeouts
+	// HostTimeouts are the time limits of the work on hosts.
+	HostTimeouts hostplan.Timeouts
+	// MachineTimeouts are the time limits of the phases of Machines.
 	MachineTimeouts lifecycle.Timeouts
-	// Workers serve that many Machines at once.
+	// Workers is how many Machines are reconciled at the same time.
 	Workers int
-	// Resolve makes of a revision what its nodes are told and must advertise: presentation.Resolve.
-	Resolve nodetype.Resolver
+	// Resolve makes the plan and the expectation of a revision's nodes: presentation.Resolve.
+	Resolve presentation.Resolver
 }
 
 // Setup adds every controller to the manager.
-func Setup(mgr ctrl.Manager, w World) error {
-	c, direct := mgr.GetClient(), mgr.GetAPIReader()
+func Setup(mgr ctrl.Manager, d Dependencies) error {
+	c, apiReader := mgr.GetClient(), mgr.GetAPIReader()
 	recorder := func(name string) events.EventRecorder { return mgr.GetEventRecorder("ingot-" + name) }
-	now := func() time.Time { return w.Clock.Now() }
 	for name, controller := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
-		"osimage":  &osimage.Reconciler{Client: c, Recorder: recorder("osimage"), HTTP: w.HTTP, Clock: w.Clock, Jitter: w.Jitter},
-		"nodetype": &nodetype.Reconciler{Client: c, Reader: direct, Recorder: recorder("nodetype"), Clock: w.Clock, Resolve: w.Resolve},
-		"nodepool": &nodepool.Reconciler{Client: c, Reader: direct, Recorder: recorder("nodepool"), Clock: w.Clock, Suffix: w.Suffix},
-		"rollout":  &rollout.Reconciler{Client: c, Reader: direct, Recorder: recorder("rollout"), Clock: w.Clock},
-		"tenant":   &tenant.Reconciler{Client: c, Reader: direct, Registry: w.Tenants, Recorder: recorder("tenant"), Clock: w.Clock},
+		"osimage":  &osimage.Reconciler{Client: c, Recorder: recorder("osimage"), HTTP: d.HTTP, Clock: d.Clock, Jitter: d.Jitter},
+		"nodetype": &nodetype.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodetype"), Clock: d.Clock, Resolve: d.Resolve},
+		"nodepool": &nodepool.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodepool"), Clock: d.Clock, Suffix: d.Suffix},
+		"rollout":  &rollout.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("rollout"), Clock: d.Clock},
+		"tenant":   &tenant.Reconciler{Client: c, APIReader: apiReader, Tenants: d.Tenants, Recorder: recorder("tenant"), Clock: d.Clock},
 		"host": &host.Reconciler{
-			Client: c, Direct: direct, Installer: w.Installer, Recorder: recorder("host"), Clock: now, Random: w.Jitter,
-			Timeouts: w.HostTimeouts,
+			Client: c, APIReader: apiReader, Installer: d.Installer, Recorder: recorder("host"), Clock: d.Clock, Jitter: d.Jitter,
+			Timeouts: d.HostTimeouts,
 		},
 		"machine": &machine.Reconciler{
-			Client: c, Direct: direct, Tenants: w.Tenants, Recorder: recorder("machine"), Clock: now, Random: w.Secret,
-			Timeouts: w.MachineTimeouts, Workers: w.Workers,
+			Client: c, APIReader: apiReader, Tenants: d.Tenants, Recorder: recorder("machine"), Clock: d.Clock, Random: d.Random,
+			Timeouts: d.MachineTimeouts, Workers: d.Workers,
 		},
-		"validation": &validation.Reconciler{Client: c, Tenants: w.Tenants, Recorder: recorder("validation"), Clock: w.Clock},
+		"validation": &validation.Reconciler{Client: c, Tenants: d.Tenants, Recorder: recorder("validation"), Clock: d.Clock},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {
 			return fmt.Errorf("set up the %s controller: %w", name, err)

@@ -26,7 +26,7 @@ import (
 // NodeTypes judges NodeTypes that are written.
 type NodeTypes struct {
 	// Cache is asked first, and Direct, which has none, for what is not there: it may have been made a moment ago.
-	Cache, Direct client.Reader
+	Cache, APIReader client.Reader
 	// Decoder of the objects.
 	Decoder admission.Decoder
 }
@@ -130,7 +130,7 @@ func (n *NodeTypes) inputs(ctx context.Context, written *v1alpha1.NodeType) (fea
 func (n *NodeTypes) get(ctx context.Context, name string, object client.Object) (bool, error) {
 	err := n.Cache.Get(ctx, client.ObjectKey{Name: name}, object)
 	if apierrors.IsNotFound(err) {
-		err = n.Direct.Get(ctx, client.ObjectKey{Name: name}, object)
+		err = n.APIReader.Get(ctx, client.ObjectKey{Name: name}, object)
 	}
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -198,7 +198,7 @@ func Setup(mgr ctrl.Manager, address string, certificate func(*tls.ClientHelloIn
 		c.MinVersion, c.GetCertificate = tls.VersionTLS12, certificate
 	}}})
 	server.Register(PathNodeType, &admission.Webhook{Handler: &NodeTypes{
-		Cache: mgr.GetClient(), Direct: mgr.GetAPIReader(), Decoder: admission.NewDecoder(mgr.GetScheme()),
+		Cache: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Decoder: admission.NewDecoder(mgr.GetScheme()),
 	}})
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("add the webhook to the manager: %w", err)

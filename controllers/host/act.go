@@ -30,11 +30,11 @@ func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider,
 	if err != nil || host == nil {
 		return step.Retry(err).Result()
 	}
-	seen, err := r.observe(ctx, provider, host, record)
+	obs, err := r.observe(ctx, provider, host, record)
 	if err != nil {
 		return step.Retry(err).Result()
 	}
-	decision := plan.Plan(seen.facts)
+	decision := plan.Plan(obs.facts)
 	if decision.RemoveFinalizer {
 		return step.Retry(r.letGo(ctx, host, record)).Result()
 	}
@@ -49,9 +49,9 @@ func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider,
 	if err != nil {
 		return step.Retry(err).Result()
 	}
-	if err := r.do(ctx, seen.target, host, decision.Action); err != nil {
+	if err := r.do(ctx, obs.target, host, decision.Action); err != nil {
 		ctrl.LoggerFrom(ctx).Info("Action refused", "action", decision.Action.Kind, "reason", plan.ReasonOf(err), "error", err.Error())
-		decision = decision.WithActionError(seen.facts, err)
+		decision = decision.WithActionError(obs.facts, err)
 	}
 	if err := r.writeError(ctx, record, intent.Error, decision.Record.Error); err != nil {
 		return step.Retry(err).Result()
@@ -60,7 +60,7 @@ func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider,
 		return step.Retry(err).Result()
 	}
 	decision.Events = append(decision.Events, labelled...)
-	result, err := r.finish(ctx, host, seen, decision)
+	result, err := r.finish(ctx, host, obs, decision)
 	if err == nil {
 		count(record.Status.Wanted, decision.Record.Wanted)
 	}
@@ -138,9 +138,9 @@ func (r *Reconciler) dropAnnotations(ctx context.Context, host *metal3.BareMetal
 }
 
 // finish writes the BareMetalHost's status and tells the events.
-func (r *Reconciler) finish(ctx context.Context, host *metal3.BareMetalHost, seen sight, d plan.Decision) (reconcile.Result, error) {
+func (r *Reconciler) finish(ctx context.Context, host *metal3.BareMetalHost, obs observation, d plan.Decision) (reconcile.Result, error) {
 	after := host.DeepCopy()
-	applyStatus(after, seen, d)
+	applyStatus(after, obs, d)
 	outcome := step.Done()
 	if d.RequeueAfter > 0 {
 		outcome = step.Wait(cmp.Or(d.WaitingFor, string(d.Status.State)), d.RequeueAfter)
@@ -204,7 +204,7 @@ func (r *Reconciler) current(ctx context.Context, host *metal3.BareMetalHost, re
 		return host, nil
 	}
 	now := &metal3.BareMetalHost{}
-	if err := r.Direct.Get(ctx, client.ObjectKeyFromObject(host), now); err != nil {
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(host), now); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	if now.UID != host.UID || !ours(now) || hostFacts(now).Paused {
@@ -222,7 +222,7 @@ func (r *Reconciler) confirm(ctx context.Context, record *v1alpha1.HostRecord, a
 		return nil // the installer compares with the attempt that the API server has
 	}
 	var now v1alpha1.HostRecord
-	if err := r.Direct.Get(ctx, client.ObjectKeyFromObject(record), &now); err != nil {
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(record), &now); err != nil {
 		return fmt.Errorf("read HostRecord: %w", err)
 	}
 	if now.UID != record.UID || now.ResourceVersion != record.ResourceVersion {

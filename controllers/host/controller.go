@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -32,24 +34,27 @@ import (
 //+kubebuilder:rbac:groups="",resources=secrets,verbs=get,roleName=ingot-manager-hosts
 //+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// workers serve that many hosts at once: a reconcile mostly waits for its BMC.
-const workers = 32
+// defaultWorkers is the number of workers where Reconciler.Workers is 0. It is high because a worker mostly waits for a BMC.
+const defaultWorkers = 32
 
 // Reconciler serves BareMetalHosts. All fields are required.
 type Reconciler struct {
 	// Client writes, and reads from the cache what is not older than its own writes (package readyourwrites).
 	Client client.Client
-	// Direct reads from the API server: Secrets, and what another process is known, or must not be overlooked, to have changed.
-	Direct client.Reader
+	// APIReader reads from the API server: Secrets, and what another process is known, or must not be overlooked, to have changed.
+	APIReader client.Reader
 	// Installer touches the hardware.
 	Installer hardware.Installer
 	// Recorder takes events.
 	Recorder events.EventRecorder
-	// Clock tells the time, Random a number in [0, 1).
-	Clock  func() time.Time
-	Random func() float64
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Jitter returns numbers in [0, 1) that spread retries over time.
+	Jitter func() float64
 	// Timeouts bound the work.
 	Timeouts plan.Timeouts
+	// Workers is how many hosts are reconciled at the same time; 0: 32.
+	Workers int
 
 	generations generations
 	secrets     secrets
@@ -57,7 +62,7 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if r.Client == nil || r.Direct == nil || r.Installer == nil || r.Recorder == nil || r.Clock == nil || r.Random == nil {
+	if r.Client == nil || r.APIReader == nil || r.Installer == nil || r.Recorder == nil || r.Clock == nil || r.Jitter == nil {
 		return errors.New("host controller: a dependency is missing")
 	}
 	if r.Timeouts.PollInterval <= 0 || r.Timeouts.IdleInterval <= 0 || r.Timeouts.RetryBase <= 0 {
@@ -66,7 +71,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &metal3.BareMetalHost{}, indexForeign, foreignIndex); err != nil {
 		return fmt.Errorf("host controller: index BareMetalHosts by their finalizer: %w", err)
 	}
-	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("host")).WithOptions(controller.Options{MaxConcurrentReconciles: workers}).Complete(r)
+	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("host")).WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers)}).Complete(r)
 }
 
 // Reconcile serves one host.

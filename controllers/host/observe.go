@@ -107,52 +107,54 @@ func isOwned(record *v1alpha1.HostRecord, host *metal3.BareMetalHost) bool {
 	return false
 }
 
-// sight is what was seen of a host, and how to reach it.
-type sight struct {
-	facts  plan.Facts
+// observation is everything that one reconcile of a host reads. observe sets all of it.
+type observation struct {
+	// facts are what plan.Plan decides by.
+	facts plan.Facts
+	// target names the server and its BMC to the Installer. Its BMC is empty where facts.Problem says why it cannot be reached.
 	target hardware.Host
-	// secretVersion of the credentials that were used.
+	// secretVersion is the resource version of the credentials that the BMC was read with; empty: it was not read.
 	secretVersion string
 }
 
 // observe gathers the facts. An error means that the API server did not answer; what is wrong with the host or its BMC
 // is a fact.
-func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) (sight, error) {
-	s := sight{
+func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) (observation, error) {
+	obs := observation{
 		facts: plan.Facts{
-			Now: r.Clock(), Random: r.Random(), Timeouts: r.Timeouts, Host: hostFacts(host), Spec: record.Spec, Record: record.Status,
+			Now: r.Clock.Now(), Random: r.Jitter(), Timeouts: r.Timeouts, Host: hostFacts(host), Spec: record.Spec, Record: record.Status,
 			ErasePolicy:          v1alpha1.EraseMetadata,
-			GenerationObservedAt: r.generations.seen(client.ObjectKeyFromObject(host), host.Generation, r.Clock()),
+			GenerationObservedAt: r.generations.seen(client.ObjectKeyFromObject(host), host.Generation, r.Clock.Now()),
 		},
 		target: hardware.Host{UID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress)},
 	}
 	if e := provider.Spec.Erase; e != nil && e.OnRelease != "" {
-		s.facts.ErasePolicy = e.OnRelease
+		obs.facts.ErasePolicy = e.OnRelease
 	}
-	if !s.facts.Host.CanBeObserved() {
-		return s, nil
+	if !obs.facts.Host.CanBeObserved() {
+		return obs, nil
 	}
 	var err error
-	if s.facts.Joined, err = r.joined(ctx, host); err != nil {
-		return s, err
+	if obs.facts.Joined, err = r.joined(ctx, host); err != nil {
+		return obs, err
 	}
-	if s.target.BMC, s.secretVersion, s.facts.Problem, err = r.access(ctx, provider, host); err != nil || s.facts.Problem != nil {
-		return s, err
+	if obs.target.BMC, obs.secretVersion, obs.facts.Problem, err = r.access(ctx, provider, host); err != nil || obs.facts.Problem != nil {
+		return obs, err
 	}
-	if s.facts.Problem = r.refused(host, record, s.secretVersion); s.facts.Problem != nil {
-		s.secretVersion = ""
-		return s, nil
+	if obs.facts.Problem = r.refused(host, record, obs.secretVersion); obs.facts.Problem != nil {
+		obs.secretVersion = ""
+		return obs, nil
 	}
-	observed, err := r.Installer.Observe(ctx, s.target)
-	s.facts.Observed = &observed
+	observed, err := r.Installer.Observe(ctx, obs.target)
+	obs.facts.Observed = &observed
 	if err != nil {
-		s.facts.Problem = bmcProblem(host, err)
+		obs.facts.Problem = bmcProblem(host, err)
 	}
 	if hardware.KindOf(err) == hardware.Unauthorized {
 		r.secrets.forget(client.ObjectKey{Namespace: host.Namespace, Name: host.Spec.BMC.CredentialsName})
 	}
-	s.facts.Now = r.Clock()
-	return s, nil
+	obs.facts.Now = r.Clock.Now()
+	return obs, nil
 }
 
 // joined says whether the node of the Machine that has the host is known to be up.
@@ -173,7 +175,7 @@ func (r *Reconciler) joined(ctx context.Context, host *metal3.BareMetalHost) (bo
 func (r *Reconciler) refused(host *metal3.BareMetalHost, record *v1alpha1.HostRecord, secretVersion string) *plan.Problem {
 	tried, failed := host.Status.TriedCredentials, record.Status.Error
 	if failed == nil || failed.Reason != v1alpha1.ReasonBMCUnauthorized || tried.Version != secretVersion || tried.Reference == nil || tried.Reference.Name != host.Spec.BMC.CredentialsName ||
-		host.Status.LastUpdated == nil || !r.Clock().Before(host.Status.LastUpdated.Add(r.Timeouts.IdleInterval)) {
+		host.Status.LastUpdated == nil || !r.Clock.Now().Before(host.Status.LastUpdated.Add(r.Timeouts.IdleInterval)) {
 		return nil
 	}
 	return &plan.Problem{Reason: failed.Reason, Message: failed.Message}

@@ -160,10 +160,10 @@ func (s *secrets) forget(key types.NamespacedName) {
 
 // readSecret reads from the API server what was not read within the last tenth of Timeouts.IdleInterval.
 func (r *Reconciler) readSecret(ctx context.Context, key types.NamespacedName) (keptSecret, error) {
-	read := keptSecret{at: r.Clock()}
+	read := keptSecret{at: r.Clock.Now()}
 	if kept := r.secrets.recent(key, read.at, r.Timeouts.IdleInterval/10); kept.secret != nil {
 		return kept, nil
 	}
 	read.secret = &corev1.Secret{}
-	return read, r.Direct.Get(ctx, key, read.secret)
+	return read, r.APIReader.Get(ctx, key, read.secret)
 }

@@ -8,6 +8,7 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
@@ -57,7 +58,7 @@ func TestRebootAnnotationsAreReadAsMetal3Does(t *testing.T) {
 
 func TestCredentialsThatWereJustRefusedAreNotTriedAgain(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	r := &Reconciler{Clock: func() time.Time { return now }, Timeouts: plan.DefaultTimeouts()}
+	r := &Reconciler{Clock: clocktesting.NewFakePassiveClock(now), Timeouts: plan.DefaultTimeouts()}
 	host := func(age time.Duration) *metal3.BareMetalHost {
 		at := metav1.NewTime(now.Add(-age))
 		h := &metal3.BareMetalHost{}

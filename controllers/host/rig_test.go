@@ -18,18 +18,18 @@ import (
 
 	"github.com/diskfs/go-diskfs"
 	"github.com/diskfs/go-diskfs/partition/gpt"
+	"github.com/go-logr/logr"
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-
-	"github.com/go-logr/logr"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -184,7 +184,7 @@ func (r *rig) start() {
 		t.Fatal(err)
 	}
 	counted := counting{mgr.GetClient(), &r.writes}
-	store := &sessions.Store{Direct: mgr.GetAPIReader(), Client: counted}
+	store := &sessions.Store{APIReader: mgr.GetAPIReader(), Client: counted}
 	bmcs := redfish.New(redfish.Options{Timeout: 5 * time.Second})
 	service, err := netboot.New(netboot.Options{
 		Store: store, Key: func(context.Context) ([]byte, error) { return bytes.Repeat([]byte{7}, 32), nil }, BaseURL: r.bootURL,
@@ -196,7 +196,7 @@ func (r *rig) start() {
 	}
 	r.boot.Store("handler", service)
 	reconciler := &host.Reconciler{
-		Client: behind{counted, r.stale}, Direct: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("ingot"), Clock: time.Now, Random: rand.Float64,
+		Client: behind{counted, r.stale}, APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("ingot"), Clock: clock.RealClock{}, Jitter: rand.Float64,
 		Timeouts: quick(), Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: hardware.Timeouts{GracefulOff: 50 * time.Millisecond, PowerOff: r.powerOff, PowerOnRetry: 300 * time.Millisecond}}),
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {

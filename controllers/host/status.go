@@ -13,7 +13,7 @@ import (
 )
 
 // applyStatus makes the BareMetalHost's status what was decided.
-func applyStatus(host *metal3.BareMetalHost, seen sight, d plan.Decision) {
+func applyStatus(host *metal3.BareMetalHost, obs observation, d plan.Decision) {
 	before := host.Status.DeepCopy()
 	s := &host.Status
 	s.Provisioning.State, s.Provisioning.ID = metal3.ProvisioningState(d.Status.State), string(host.UID)
@@ -29,11 +29,11 @@ func applyStatus(host *metal3.BareMetalHost, seen sight, d plan.Decision) {
 		s.Provisioning.Image = metal3.Image{}
 	}
 	applyHardware(host, d)
-	applyCredentials(host, seen)
+	applyCredentials(host, obs)
 	// LastUpdated also says when credentials were refused last.
-	refused := seen.secretVersion != "" && seen.facts.Problem != nil && seen.facts.Problem.Reason == v1alpha1.ReasonBMCUnauthorized
+	refused := obs.secretVersion != "" && obs.facts.Problem != nil && obs.facts.Problem.Reason == v1alpha1.ReasonBMCUnauthorized
 	if refused || !equality.Semantic.DeepEqual(before, s) {
-		now := metav1.NewTime(seen.facts.Now)
+		now := metav1.NewTime(obs.facts.Now)
 		s.LastUpdated = &now
 	}
 }
@@ -47,16 +47,16 @@ func applyHardware(host *metal3.BareMetalHost, d plan.Decision) {
 }
 
 // applyCredentials shows which version of the Secret was tried, and which worked last.
-func applyCredentials(host *metal3.BareMetalHost, seen sight) {
-	if seen.secretVersion == "" {
+func applyCredentials(host *metal3.BareMetalHost, obs observation) {
+	if obs.secretVersion == "" {
 		return
 	}
 	tried := metal3.CredentialsStatus{
 		Reference: &corev1.SecretReference{Name: host.Spec.BMC.CredentialsName, Namespace: host.Namespace},
-		Version:   seen.secretVersion,
+		Version:   obs.secretVersion,
 	}
 	host.Status.TriedCredentials = tried
-	if seen.facts.Problem == nil {
+	if obs.facts.Problem == nil {
 		host.Status.GoodCredentials = tried
 	}
 }

@@ -25,7 +25,7 @@ import (
 )
 
 // effects are all that a Machine's life does to the world.
-var effects = map[lifecycle.ActionKind]func(*Reconciler, context.Context, *view, lifecycle.Action) error{
+var effects = map[lifecycle.ActionKind]func(*Reconciler, context.Context, *observation, lifecycle.Action) error{
 	lifecycle.AddFinalizer:      (*Reconciler).addFinalizer,
 	lifecycle.RemoveFinalizer:   (*Reconciler).removeFinalizer,
 	lifecycle.ClaimHost:         (*Reconciler).claimHost,
@@ -48,17 +48,17 @@ var effects = map[lifecycle.ActionKind]func(*Reconciler, context.Context, *view,
 	lifecycle.DeleteNode:        (*Reconciler).deleteNode,
 }
 
-func (r *Reconciler) act(ctx context.Context, v *view, a lifecycle.Action) error {
+func (r *Reconciler) act(ctx context.Context, obs *observation, a lifecycle.Action) error {
 	effect, known := effects[a.Kind]
 	if !known {
 		return fmt.Errorf("no effect is known for action %s", a.Kind)
 	}
 	var err error
 	if slices.Contains(final, a.Kind) {
-		err = r.verifyMachine(ctx, v.machine)
+		err = r.verifyMachine(ctx, obs.machine)
 	}
 	if err == nil {
-		err = effect(r, ctx, v, a)
+		err = effect(r, ctx, obs, a)
 	}
 	countAction(a.Kind, err)
 	if err != nil {
@@ -73,67 +73,67 @@ var final = []lifecycle.ActionKind{
 	lifecycle.WriteHostRecord, lifecycle.WriteClaimSecret, lifecycle.ScrubSecret, lifecycle.RequestInstall,
 }
 
-func (r *Reconciler) addFinalizer(ctx context.Context, v *view, _ lifecycle.Action) error {
-	return r.patchMachine(ctx, v, func(m *v1alpha1.Machine) { controllerutil.AddFinalizer(m, v1alpha1.MachineFinalizer) })
+func (r *Reconciler) addFinalizer(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+	return r.patchMachine(ctx, obs, func(m *v1alpha1.Machine) { controllerutil.AddFinalizer(m, v1alpha1.MachineFinalizer) })
 }
 
-func (r *Reconciler) removeFinalizer(ctx context.Context, v *view, _ lifecycle.Action) error {
-	return client.IgnoreNotFound(r.patchMachine(ctx, v, func(m *v1alpha1.Machine) { controllerutil.RemoveFinalizer(m, v1alpha1.MachineFinalizer) }))
+func (r *Reconciler) removeFinalizer(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+	return client.IgnoreNotFound(r.patchMachine(ctx, obs, func(m *v1alpha1.Machine) { controllerutil.RemoveFinalizer(m, v1alpha1.MachineFinalizer) }))
 }
 
-func (r *Reconciler) patchMachine(ctx context.Context, v *view, change func(*v1alpha1.Machine)) error {
-	before := v.machine.DeepCopy()
-	change(v.machine)
-	return r.Client.Patch(ctx, v.machine, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+func (r *Reconciler) patchMachine(ctx context.Context, obs *observation, change func(*v1alpha1.Machine)) error {
+	before := obs.machine.DeepCopy()
+	change(obs.machine)
+	return r.Client.Patch(ctx, obs.machine, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 // claimHost claims the host that status.hostRef names, under the version that was read from the API server itself. The Machine
 // is read once more after the host: a Machine that has gone on meanwhile must not get a second one.
-func (r *Reconciler) claimHost(ctx context.Context, v *view, _ lifecycle.Action) error {
+func (r *Reconciler) claimHost(ctx context.Context, obs *observation, _ lifecycle.Action) error {
 	live := &v1alpha1.Machine{}
-	if err := r.Direct.Get(ctx, client.ObjectKeyFromObject(v.machine), live); err != nil {
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(obs.machine), live); err != nil {
 		return fmt.Errorf("read the Machine: %w", err)
 	}
 	ref := live.Status.HostRef
-	if live.UID != v.machine.UID || live.Status.Phase != v1alpha1.MachineClaiming || ref == nil || ref.Name != v.host.Name || ref.Namespace != v.host.Namespace {
-		return newConflict("machines", v.machine.Name, "it claims another host now")
+	if live.UID != obs.machine.UID || live.Status.Phase != v1alpha1.MachineClaiming || ref == nil || ref.Name != obs.host.Name || ref.Namespace != obs.host.Namespace {
+		return newConflict("machines", obs.machine.Name, "it claims another host now")
 	}
-	return r.patchHost(ctx, v.host, func(h *metal3.BareMetalHost) {
-		h.Spec.ConsumerRef = claimRef(v.machine)
-		if !v.facts.Provider.HasRecords {
-			metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenant, tenantKey(v.machine).String())
+	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
+		h.Spec.ConsumerRef = claimRef(obs.machine)
+		if !obs.facts.Provider.HasRecords {
+			metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenant, tenantKey(obs.machine).String())
 		}
 	})
 }
 
-func (r *Reconciler) returnHost(ctx context.Context, v *view, _ lifecycle.Action) error {
-	return r.patchHost(ctx, v.host, func(h *metal3.BareMetalHost) { h.Spec.ConsumerRef = nil })
+func (r *Reconciler) returnHost(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) { h.Spec.ConsumerRef = nil })
 }
 
 // writeHostRecord also empties the record, when the action carries none.
-func (r *Reconciler) writeHostRecord(ctx context.Context, v *view, a lifecycle.Action) error {
-	before := v.record.DeepCopy()
-	v.record.Spec = a.Record
-	return r.Client.Patch(ctx, v.record, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+func (r *Reconciler) writeHostRecord(ctx context.Context, obs *observation, a lifecycle.Action) error {
+	before := obs.record.DeepCopy()
+	obs.record.Spec = a.Record
+	return r.Client.Patch(ctx, obs.record, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-func (r *Reconciler) requestInstall(ctx context.Context, v *view, _ lifecycle.Action) error {
-	key := documents.ClaimKey(v.host)
+func (r *Reconciler) requestInstall(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+	key := documents.ClaimKey(obs.host)
 	ref := func(present []byte) *corev1.SecretReference {
 		if len(present) == 0 {
 			return nil
 		}
 		return &corev1.SecretReference{Name: key.Name, Namespace: key.Namespace}
 	}
-	return r.patchHost(ctx, v.host, func(h *metal3.BareMetalHost) {
-		h.Spec.Image, h.Spec.Online = v.hostImage(), true
-		h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData = ref(v.secret.Data[documents.KeyUserData]), ref(v.secret.Data[documents.KeyNetworkData]), ref(v.secret.Data[documents.KeyMetaData])
+	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
+		h.Spec.Image, h.Spec.Online = obs.hostImage(), true
+		h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData = ref(obs.secret.Data[documents.KeyUserData]), ref(obs.secret.Data[documents.KeyNetworkData]), ref(obs.secret.Data[documents.KeyMetaData])
 	})
 }
 
 // hostImage is the image in Metal3's words. Its formats know no compression; the exact image is in the HostRecord.
-func (v *view) hostImage() *metal3.Image {
-	image := v.facts.Revision.Image
+func (obs *observation) hostImage() *metal3.Image {
+	image := obs.facts.Revision.Image
 	algorithm, digest, _ := strings.Cut(image.Checksum, ":")
 	format := "raw"
 	if image.Format == v1alpha1.FormatQCOW2 {
@@ -142,28 +142,28 @@ func (v *view) hostImage() *metal3.Image {
 	return &metal3.Image{URL: image.URL, Checksum: digest, ChecksumType: metal3.ChecksumType(algorithm), DiskFormat: ptr.To(format)}
 }
 
-func (r *Reconciler) powerOff(ctx context.Context, v *view, _ lifecycle.Action) error {
-	return r.patchHost(ctx, v.host, func(h *metal3.BareMetalHost) { h.Spec.Online = false })
+func (r *Reconciler) powerOff(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) { h.Spec.Online = false })
 }
 
-func (r *Reconciler) deprovision(ctx context.Context, v *view, _ lifecycle.Action) error {
-	return r.patchHost(ctx, v.host, func(h *metal3.BareMetalHost) {
+func (r *Reconciler) deprovision(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
 		h.Spec.Image, h.Spec.Online = nil, false
 		h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData = nil, nil, nil
 	})
 }
 
-func (r *Reconciler) writeClaimSecret(ctx context.Context, v *view, a lifecycle.Action) error {
-	join, err := v.join()
+func (r *Reconciler) writeClaimSecret(ctx context.Context, obs *observation, a lifecycle.Action) error {
+	join, err := obs.join()
 	if err != nil {
 		return err
 	}
 	// The write is under the version of a Secret that may be the next Machine's by now.
-	if err := r.verifyHost(ctx, v.host, v.machine.UID); err != nil {
+	if err := r.verifyHost(ctx, obs.host, obs.machine.UID); err != nil {
 		return err
 	}
-	node := v.documents(v.current)
-	secrets, err := documents.Secrets(ctx, r.Direct, v.host.Namespace, node.Plan)
+	node := obs.documents(obs.current)
+	secrets, err := documents.Secrets(ctx, r.APIReader, obs.host.Namespace, node.Plan)
 	if err != nil {
 		return err
 	}
@@ -171,34 +171,34 @@ func (r *Reconciler) writeClaimSecret(ctx context.Context, v *view, a lifecycle.
 	if err != nil {
 		return fmt.Errorf("render: %w", err)
 	}
-	if err := r.putSecret(ctx, v, node.Claim(rendered, a.TokenID, join.Token)); err != nil {
+	if err := r.putSecret(ctx, obs, node.Claim(rendered, a.TokenID, join.Token)); err != nil {
 		return err
 	}
-	v.warn(node.Plan, rendered)
+	obs.warn(node.Plan, rendered)
 	return nil
 }
 
 // scrubSecret leaves user data without what is secret: what has been delivered is kept nowhere else.
-func (r *Reconciler) scrubSecret(ctx context.Context, v *view, _ lifecycle.Action) error {
-	node := v.documents(v.current)
+func (r *Reconciler) scrubSecret(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+	node := obs.documents(obs.current)
 	rendered, err := node.Render(nil, cloudinit.Secrets{})
 	if err != nil {
 		return fmt.Errorf("render: %w", err)
 	}
-	return r.putSecret(ctx, v, node.Claim(rendered, "", ""))
+	return r.putSecret(ctx, obs, node.Claim(rendered, "", ""))
 }
 
 // putSecret writes the claim Secret, over an earlier one under the version that was read.
-func (r *Reconciler) putSecret(ctx context.Context, v *view, secret *corev1.Secret) error {
-	if v.secret == nil {
+func (r *Reconciler) putSecret(ctx context.Context, obs *observation, secret *corev1.Secret) error {
+	if obs.secret == nil {
 		return r.Client.Create(ctx, secret)
 	}
-	secret.ResourceVersion = v.secret.ResourceVersion
+	secret.ResourceVersion = obs.secret.ResourceVersion
 	return r.Client.Update(ctx, secret)
 }
 
-func (r *Reconciler) deleteClaimSecret(ctx context.Context, v *view, _ lifecycle.Action) error {
-	return client.IgnoreNotFound(r.Client.Delete(ctx, v.secret, client.Preconditions{UID: &v.secret.UID, ResourceVersion: &v.secret.ResourceVersion}))
+func (r *Reconciler) deleteClaimSecret(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+	return client.IgnoreNotFound(r.Client.Delete(ctx, obs.secret, client.Preconditions{UID: &obs.secret.UID, ResourceVersion: &obs.secret.ResourceVersion}))
 }
 
 // verifyMachine reads the Machine from the API server and returns a conflict unless it is in the phase and the attempt that were
@@ -206,7 +206,7 @@ func (r *Reconciler) deleteClaimSecret(ctx context.Context, v *view, _ lifecycle
 // still shows a Machine in Draining that the former leader has since rolled and made Ready, and its Node is cordoned again.
 func (r *Reconciler) verifyMachine(ctx context.Context, planned *v1alpha1.Machine) error {
 	live := &v1alpha1.Machine{}
-	if err := client.IgnoreNotFound(r.Direct.Get(ctx, client.ObjectKeyFromObject(planned), live)); err != nil {
+	if err := client.IgnoreNotFound(r.APIReader.Get(ctx, client.ObjectKeyFromObject(planned), live)); err != nil {
 		return fmt.Errorf("read the Machine: %w", err)
 	}
 	if was, is := &planned.Status, &live.Status; live.UID != planned.UID || is.Phase != was.Phase || is.Attempt != was.Attempt {
@@ -219,7 +219,7 @@ func (r *Reconciler) verifyMachine(ctx context.Context, planned *v1alpha1.Machin
 // stale cache shows a host that was released meanwhile, and the claim Secret of its next Machine is overwritten.
 func (r *Reconciler) verifyHost(ctx context.Context, host *metal3.BareMetalHost, machine types.UID) error {
 	live := &metal3.BareMetalHost{}
-	if err := client.IgnoreNotFound(r.Direct.Get(ctx, client.ObjectKeyFromObject(host), live)); err != nil {
+	if err := client.IgnoreNotFound(r.APIReader.Get(ctx, client.ObjectKeyFromObject(host), live)); err != nil {
 		return fmt.Errorf("read the host: %w", err)
 	}
 	if ref := live.Spec.ConsumerRef; live.UID != host.UID || ref == nil || ref.UID != machine {

@@ -29,32 +29,32 @@ const bootstrapGroups = "system:bootstrappers:ingot,system:bootstrappers:kubeadm
 // errTenantLost: the tenant could be used when the action was planned.
 var errTenantLost = errors.New("the tenant's API server cannot be used")
 
-func (r *Reconciler) createToken(ctx context.Context, v *view, a lifecycle.Action) error {
-	if v.access == nil {
+func (r *Reconciler) createToken(ctx context.Context, obs *observation, a lifecycle.Action) error {
+	if obs.access == nil {
 		return errTenantLost
 	}
-	id, secret, err := r.tokenFor(v, a.TokenID)
+	id, secret, err := r.tokenFor(obs, a.TokenID)
 	if err != nil {
 		return err
 	}
 	token := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: tokenNamespace, Name: tokenPrefix + id, Labels: map[string]string{v1alpha1.LabelMachine: string(v.machine.UID)}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: tokenNamespace, Name: tokenPrefix + id, Labels: map[string]string{v1alpha1.LabelMachine: string(obs.machine.UID)}},
 		Type:       corev1.SecretTypeBootstrapToken,
 		Data: map[string][]byte{
 			keyTokenID: []byte(id), keyTokenSecret: []byte(secret), keyExpiration: []byte(a.Expires.UTC().Format(time.RFC3339)),
 			"usage-bootstrap-authentication": []byte("true"), "auth-extra-groups": []byte(bootstrapGroups),
-			"description": []byte("Ingot: Machine " + v.machine.Namespace + "/" + v.machine.Name),
+			"description": []byte("Ingot: Machine " + obs.machine.Namespace + "/" + obs.machine.Name),
 		},
 	}
-	return client.IgnoreAlreadyExists(v.access.Client.Create(ctx, token))
+	return client.IgnoreAlreadyExists(obs.access.Client.Create(ctx, token))
 }
 
 // tokenFor makes a token, or finds the one that the claim Secret holds.
-func (r *Reconciler) tokenFor(v *view, id string) (tokenID, secret string, err error) {
+func (r *Reconciler) tokenFor(obs *observation, id string) (tokenID, secret string, err error) {
 	if id != "" {
-		kept, secret, found := strings.Cut(string(v.secret.Data[documents.KeyToken]), ".")
+		kept, secret, found := strings.Cut(string(obs.secret.Data[documents.KeyToken]), ".")
 		if !found || kept != id {
-			return "", "", fmt.Errorf("the claim Secret %s does not hold the token that its annotation names: delete it, and the installation begins anew", documents.ClaimKey(v.host))
+			return "", "", fmt.Errorf("the claim Secret %s does not hold the token that its annotation names: delete it, and the installation begins anew", documents.ClaimKey(obs.host))
 		}
 		return id, secret, nil
 	}
@@ -82,37 +82,37 @@ func (r *Reconciler) random(n int) (string, error) {
 }
 
 // join is how the node joins with the token that was observed.
-func (v *view) join() (*cloudinit.TLSBootstrap, error) {
-	if v.token == nil || v.access == nil || v.tenant == nil || v.tenant.Spec.Join.TLSBootstrap == nil {
+func (obs *observation) join() (*cloudinit.TLSBootstrap, error) {
+	if obs.token == nil || obs.access == nil || obs.tenant == nil || obs.tenant.Spec.Join.TLSBootstrap == nil {
 		return nil, errors.New("the bootstrap token or the tenant was lost meanwhile")
 	}
-	endpoint := v.tenant.Spec.Join.TLSBootstrap.Endpoint
+	endpoint := obs.tenant.Spec.Join.TLSBootstrap.Endpoint
 	if endpoint == "" {
-		endpoint = v.access.Server
+		endpoint = obs.access.Server
 	}
-	token := string(v.token.Data[keyTokenID]) + "." + string(v.token.Data[keyTokenSecret])
-	return &cloudinit.TLSBootstrap{Endpoint: endpoint, CA: v.access.CA, Token: token}, nil
+	token := string(obs.token.Data[keyTokenID]) + "." + string(obs.token.Data[keyTokenSecret])
+	return &cloudinit.TLSBootstrap{Endpoint: endpoint, CA: obs.access.CA, Token: token}, nil
 }
 
-func (r *Reconciler) renewToken(ctx context.Context, v *view, a lifecycle.Action) error {
-	if v.access == nil || v.token == nil {
+func (r *Reconciler) renewToken(ctx context.Context, obs *observation, a lifecycle.Action) error {
+	if obs.access == nil || obs.token == nil {
 		return errTenantLost
 	}
-	before := v.token.DeepCopy()
-	v.token.Data[keyExpiration] = []byte(a.Expires.UTC().Format(time.RFC3339))
-	return v.access.Client.Patch(ctx, v.token, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	before := obs.token.DeepCopy()
+	obs.token.Data[keyExpiration] = []byte(a.Expires.UTC().Format(time.RFC3339))
+	return obs.access.Client.Patch(ctx, obs.token, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-func (r *Reconciler) deleteToken(ctx context.Context, v *view, _ lifecycle.Action) error {
-	if v.access == nil || v.token == nil {
+func (r *Reconciler) deleteToken(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+	if obs.access == nil || obs.token == nil {
 		return errTenantLost
 	}
-	return client.IgnoreNotFound(v.access.Client.Delete(ctx, v.token, client.Preconditions{UID: &v.token.UID}))
+	return client.IgnoreNotFound(obs.access.Client.Delete(ctx, obs.token, client.Preconditions{UID: &obs.token.UID}))
 }
 
-func (r *Reconciler) syncNodeMetadata(ctx context.Context, v *view, _ lifecycle.Action) error {
-	return v.patchNode(ctx, func(n *corev1.Node) {
-		lacking := v.furnishing(n)
+func (r *Reconciler) syncNodeMetadata(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+	return obs.patchNode(ctx, func(n *corev1.Node) {
+		lacking := obs.furnishing(n)
 		if n.Labels == nil {
 			n.Labels = map[string]string{}
 		}
@@ -136,15 +136,15 @@ func withTaint(taints []corev1.Taint, want corev1.Taint) []corev1.Taint {
 	return append(taints, want)
 }
 
-func (r *Reconciler) cordon(ctx context.Context, v *view, _ lifecycle.Action) error {
-	return v.patchNode(ctx, func(n *corev1.Node) {
+func (r *Reconciler) cordon(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+	return obs.patchNode(ctx, func(n *corev1.Node) {
 		n.Spec.Unschedulable = true
 		metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationCordoned, "true")
 	})
 }
 
-func (r *Reconciler) uncordon(ctx context.Context, v *view, _ lifecycle.Action) error {
-	return v.patchNode(ctx, func(n *corev1.Node) {
+func (r *Reconciler) uncordon(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+	return obs.patchNode(ctx, func(n *corev1.Node) {
 		n.Spec.Unschedulable = false
 		delete(n.Annotations, v1alpha1.AnnotationCordoned)
 	})
@@ -152,27 +152,27 @@ func (r *Reconciler) uncordon(ctx context.Context, v *view, _ lifecycle.Action) 
 
 // patchNode changes the Node under the version that was read: another one of its name is not touched, and the gate, which is in the
 // same list of taints, is not lost.
-func (v *view) patchNode(ctx context.Context, change func(*corev1.Node)) error {
-	if v.access == nil || v.node == nil {
+func (obs *observation) patchNode(ctx context.Context, change func(*corev1.Node)) error {
+	if obs.access == nil || obs.node == nil {
 		return errTenantLost
 	}
-	node := v.node.DeepCopy()
+	node := obs.node.DeepCopy()
 	change(node)
-	return v.access.Client.Patch(ctx, node, client.MergeFromWithOptions(v.node, client.MergeFromWithOptimisticLock{}))
+	return obs.access.Client.Patch(ctx, node, client.MergeFromWithOptions(obs.node, client.MergeFromWithOptimisticLock{}))
 }
 
-func (r *Reconciler) evict(ctx context.Context, v *view, _ lifecycle.Action) error {
-	if v.access == nil {
+func (r *Reconciler) evict(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+	if obs.access == nil {
 		return errTenantLost
 	}
-	return evictPods(ctx, v.access.Clientset, v.pods)
+	return evictPods(ctx, obs.access.Clientset, obs.pods)
 }
 
-func (r *Reconciler) deleteNode(ctx context.Context, v *view, a lifecycle.Action) error {
-	if v.access == nil || v.node == nil {
+func (r *Reconciler) deleteNode(ctx context.Context, obs *observation, a lifecycle.Action) error {
+	if obs.access == nil || obs.node == nil {
 		return errTenantLost
 	}
-	return client.IgnoreNotFound(v.access.Client.Delete(ctx, v.node, client.Preconditions{UID: ptr.To(a.NodeUID)}))
+	return client.IgnoreNotFound(obs.access.Client.Delete(ctx, obs.node, client.Preconditions{UID: ptr.To(a.NodeUID)}))
 }
 
 // evictPods requests one eviction for each pod that is not being deleted yet. A refusal by a disruption budget is not an error: the

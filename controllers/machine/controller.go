@@ -1,18 +1,20 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -29,6 +31,9 @@ import (
 //+kubebuilder:rbac:groups="",resources=secrets,verbs=get;create;update;delete,roleName=ingot-manager-hosts
 //+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
+// defaultWorkers is the number of workers where Reconciler.Workers is 0.
+const defaultWorkers = 16
+
 // name of the controller, in metrics and logs.
 const name = "machine"
 
@@ -36,19 +41,19 @@ const name = "machine"
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Direct reads from the API server itself.
-	Direct client.Reader
+	// APIReader reads from the API server itself.
+	APIReader client.Reader
 	// Tenants gives access to the clusters that Machines join.
 	Tenants *tenantaccess.Registry
 	// Recorder takes events.
 	Recorder events.EventRecorder
 	// Clock tells the time.
-	Clock func() time.Time
+	Clock clock.PassiveClock
 	// Random makes bootstrap tokens: crypto/rand.Reader.
 	Random io.Reader
 	// Timeouts where the NodeType says nothing; start from lifecycle.DefaultTimeouts.
 	Timeouts lifecycle.Timeouts
-	// Workers serve that many Machines at once.
+	// Workers is how many Machines are reconciled at the same time; 0: 16.
 	Workers int
 
 	tokens tokenCache
@@ -56,19 +61,16 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller and its indexes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if r.Client == nil || r.Direct == nil || r.Tenants == nil || r.Recorder == nil || r.Clock == nil || r.Random == nil {
+	if r.Client == nil || r.APIReader == nil || r.Tenants == nil || r.Recorder == nil || r.Clock == nil || r.Random == nil {
 		return errors.New("machine controller: a dependency is missing")
 	}
 	if r.Timeouts.Claiming <= 0 || r.Timeouts.Token <= 0 {
 		return errors.New("machine controller: Timeouts are not set: start from lifecycle.DefaultTimeouts")
 	}
-	if r.Workers <= 0 {
-		r.Workers = 16
-	}
 	if err := r.addIndexes(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	return r.watch(ctrl.NewControllerManagedBy(mgr).Named(name)).Complete(r)
+	return r.watch(ctrl.NewControllerManagedBy(mgr).Named(name)).WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers)}).Complete(r)
 }
 
 // Reconcile takes the Machine one step further.
@@ -84,16 +86,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if machine.UID == "" {
 		return step.Done().Result()
 	}
-	v, err := r.observe(ctx, machine)
+	obs, err := r.observe(ctx, machine)
 	if err != nil {
 		return step.Retry(fmt.Errorf("observe: %w", err)).Result()
 	}
-	decision := lifecycle.Plan(v.facts)
+	decision := lifecycle.Plan(obs.facts)
 	var failure error
 	if decision.Action != nil {
-		failure = r.act(ctx, v, *decision.Action)
+		failure = r.act(ctx, obs, *decision.Action)
 	}
-	return r.finish(ctx, v, decision, failure)
+	return r.finish(ctx, obs, decision, failure)
 }
 
 // freeOrphans frees hosts that name a Machine of that name which does not exist: a claim can arrive after its Machine is
@@ -109,11 +111,11 @@ func (r *Reconciler) freeOrphans(ctx context.Context, key types.NamespacedName, 
 			continue
 		}
 		live := &v1alpha1.Machine{}
-		err := r.Direct.Get(ctx, key, live)
+		err := r.APIReader.Get(ctx, key, live)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read the Machine: %w", err)
 		}
-		record, err := r.record(ctx, r.Direct, host)
+		record, err := r.record(ctx, r.APIReader, host)
 		if err != nil {
 			return err
 		}

@@ -25,44 +25,62 @@ import (
 )
 
 // view is what one reconcile has seen: the facts, and the objects that its action needs.
-type view struct {
-	facts    lifecycle.Facts
-	machine  *v1alpha1.Machine
+// observation is everything that one reconcile of a Machine reads: the facts that lifecycle.Plan decides by, and the objects that
+// an action needs. What does not exist, or was not read, is nil.
+type observation struct {
+	// facts are what lifecycle.Plan decides by. Every observe function sets its part.
+	facts lifecycle.Facts
+	// machine is the Machine as the cache has it. observe sets it.
+	machine *v1alpha1.Machine
+	// nodeType is the Machine's NodeType. observeNodeType sets it.
 	nodeType *v1alpha1.NodeType
+	// provider is the NodeType's NodeProvider. observeNodeType sets it.
 	provider *v1alpha1.NodeProvider
-	current  edition // what the Machine is, or is being, installed with
-	next     edition // what it is to be rolled to
-	tenant   *v1alpha1.TenantCluster
-	access   *tenantaccess.Access // nil: cannot be used now
-	host     *metal3.BareMetalHost
-	record   *v1alpha1.HostRecord
-	secret   *corev1.Secret // the claim Secret, whoever it was written for
-	node     *corev1.Node
-	token    *corev1.Secret // in the tenant's cluster
-	pods     []corev1.Pod   // that an eviction must still remove
-	warnings []event.Event  // that the action has to report
+	// current is what the Machine is installed with, or is being installed with. observeRevisions sets it.
+	current edition
+	// next is what the Machine is to be rolled to. observeRevisions sets it.
+	next edition
+	// tenant is the Machine's TenantCluster. observeTenant sets it.
+	tenant *v1alpha1.TenantCluster
+	// access reaches the tenant's cluster. observeTenant sets it where the cluster can be used, and setUnreachable clears it when a
+	// call fails.
+	access *tenantaccess.Access
+	// host is the Machine's host. observeHost sets it.
+	host *metal3.BareMetalHost
+	// record is the host's HostRecord. observeHost sets it; a metal3 provider's hosts have none.
+	record *v1alpha1.HostRecord
+	// secret is the claim Secret of the host, also where it was written for an earlier Machine. observeSecret sets it.
+	secret *corev1.Secret
+	// node is the Machine's Node in the tenant's cluster. observeNode sets it in the phases in which there may be one.
+	node *corev1.Node
+	// token is the bootstrap token's Secret in the tenant's cluster. observeToken sets it where the tenant had to be asked.
+	token *corev1.Secret
+	// pods are those that must be evicted. observePods sets them while the node is drained.
+	pods []corev1.Pod
+	// warnings are events about documents that were accepted with reservations. The action that writes the claim Secret adds them.
+	warnings []event.Event
 }
 
 // observe reads what the Machine's phase needs.
-func (r *Reconciler) observe(ctx context.Context, machine *v1alpha1.Machine) (*view, error) {
-	v := &view{machine: machine.DeepCopy(), facts: lifecycle.Facts{Now: r.Clock(), Timeouts: r.Timeouts}}
-	v.facts.Machine = lifecycle.Machine{
+func (r *Reconciler) observe(ctx context.Context, machine *v1alpha1.Machine) (*observation, error) {
+	obs := &observation{machine: machine.DeepCopy(), facts: lifecycle.Facts{Now: r.Clock.Now(), Timeouts: r.Timeouts}}
+	obs.facts.Machine = lifecycle.Machine{
 		Namespace: machine.Namespace, Name: machine.Name, UID: machine.UID, Generation: machine.Generation,
 		Created: machine.CreationTimestamp.Time, Deleting: machine.DeletionTimestamp != nil,
 		Finalizer: controllerutil.ContainsFinalizer(machine, v1alpha1.MachineFinalizer),
 		Spec:      machine.Spec, Status: machine.Status,
 	}
-	for _, look := range []func(context.Context, *view) error{
+	for _, look := range []func(context.Context, *observation) error{
 		r.observeNodeType, r.observeRevisions, r.observeTenant, r.observeHost, r.observeToken, r.observeNode,
 	} {
-		if err := look(ctx, v); err != nil {
+		if err := look(ctx, obs); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.checkRendering(ctx, v); err != nil {
+	if err := r.checkRendering(ctx, obs); err != nil {
 		return nil, err
 	}
-	return v, nil
+	return obs, nil
 }
 
 // read gets a cluster-scoped object from the cache, and nil when it does not exist.
@@ -86,18 +104,18 @@ func isReady(t *v1alpha1.NodeType) bool {
 	return meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-func (r *Reconciler) observeNodeType(ctx context.Context, v *view) error {
-	t, err := read(ctx, r.Client, named(v.machine.Spec.NodeTypeRef.Name), &v1alpha1.NodeType{})
+func (r *Reconciler) observeNodeType(ctx context.Context, obs *observation) error {
+	t, err := read(ctx, r.Client, named(obs.machine.Spec.NodeTypeRef.Name), &v1alpha1.NodeType{})
 	if err != nil || t == nil {
 		return err
 	}
-	v.nodeType = t
+	obs.nodeType = t
 	seen := lifecycle.NodeType{Found: true, Ready: isReady(t), Stable: t.Status.Stable(), Target: t.Status.Target()}
 	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionReady); c != nil {
 		seen.Reason, seen.Message = c.Reason, c.Message
 	}
-	v.facts.NodeType = seen
-	limits := &v.facts.Timeouts
+	obs.facts.NodeType = seen
+	limits := &obs.facts.Timeouts
 	if d := t.Spec.Validation.Timeout; d != nil {
 		limits.Validating = d.Duration
 	}
@@ -106,14 +124,14 @@ func (r *Reconciler) observeNodeType(ctx context.Context, v *view) error {
 		limits.Releasing += p.Drain.Timeout.Duration - limits.Draining
 		limits.Draining = p.Drain.Timeout.Duration
 	}
-	v.provider, err = read(ctx, r.Client, named(t.Spec.ProviderRef.Name), &v1alpha1.NodeProvider{})
-	if err != nil || v.provider == nil {
+	obs.provider, err = read(ctx, r.Client, named(t.Spec.ProviderRef.Name), &v1alpha1.NodeProvider{})
+	if err != nil || obs.provider == nil {
 		return err
 	}
-	spec := v.provider.Spec
-	v.facts.Provider = lifecycle.Provider{Found: true, HostNamespace: spec.HostNamespace, HasRecords: spec.Metal3 == nil, Erase: v1alpha1.EraseMetadata}
+	spec := obs.provider.Spec
+	obs.facts.Provider = lifecycle.Provider{Found: true, HostNamespace: spec.HostNamespace, HasRecords: spec.Metal3 == nil, Erase: v1alpha1.EraseMetadata}
 	if spec.Erase != nil && spec.Erase.OnRelease != "" {
-		v.facts.Provider.Erase = spec.Erase.OnRelease
+		obs.facts.Provider.Erase = spec.Erase.OnRelease
 	}
 	return nil
 }
@@ -126,17 +144,17 @@ type edition struct {
 }
 
 // observeRevisions reads what the Machine is installed with, and what it is to be rolled to.
-func (r *Reconciler) observeRevisions(ctx context.Context, v *view) error {
-	m, err := v.facts.Machine, error(nil)
-	if v.current, v.facts.Revision, err = r.edition(ctx, v, lifecycle.CurrentRevision(m, v.facts.NodeType)); err != nil {
+func (r *Reconciler) observeRevisions(ctx context.Context, obs *observation) error {
+	m, err := obs.facts.Machine, error(nil)
+	if obs.current, obs.facts.Revision, err = r.edition(ctx, obs, lifecycle.CurrentRevision(m, obs.facts.NodeType)); err != nil {
 		return err
 	}
-	v.next, v.facts.NextRevision, err = r.edition(ctx, v, lifecycle.NextRevision(m))
+	obs.next, obs.facts.NextRevision, err = r.edition(ctx, obs, lifecycle.NextRevision(m))
 	return err
 }
 
 // edition reads a revision, its rendering and its image.
-func (r *Reconciler) edition(ctx context.Context, v *view, asked v1alpha1.RenderedRevision) (e edition, f lifecycle.Revision, err error) {
+func (r *Reconciler) edition(ctx context.Context, obs *observation, asked v1alpha1.RenderedRevision) (e edition, f lifecycle.Revision, err error) {
 	f.Name, f.Rendering = asked.Revision, asked.Rendering
 	if f.Name == "" {
 		return e, f, nil
@@ -148,11 +166,11 @@ func (r *Reconciler) edition(ctx context.Context, v *view, asked v1alpha1.Render
 		f.Problem = "it does not exist: correct spec.revision, or delete this Machine"
 		return e, f, nil
 	}
-	if owner := e.revision.Spec.NodeTypeRef.Name; owner != v.machine.Spec.NodeTypeRef.Name {
+	if owner := e.revision.Spec.NodeTypeRef.Name; owner != obs.machine.Spec.NodeTypeRef.Name {
 		f.Problem = "it belongs to NodeType " + owner + ": correct spec.revision, or delete this Machine"
 		return e, f, nil
 	}
-	if e.rendering, err = r.observeRendering(ctx, v, &f); err != nil || f.Problem != "" {
+	if e.rendering, err = r.observeRendering(ctx, obs, &f); err != nil || f.Problem != "" {
 		return e, f, err
 	}
 	image := e.revision.Spec.Image
@@ -166,26 +184,26 @@ func (r *Reconciler) edition(ctx context.Context, v *view, asked v1alpha1.Render
 	f.Image = v1alpha1.ExactImage{URL: e.image.Spec.URL, Checksum: image.Checksum, Format: image.Format}
 	f.Kubelet, f.DRA = e.image.Spec.Software.Kubelet, len(e.rendering.Spec.Plan.Expectation.Slices) > 0
 	switch {
-	case v.nodeType == nil:
-		f.Problem = "its NodeType " + v.machine.Spec.NodeTypeRef.Name + " does not exist: create it again, or delete this Machine"
-	case v.provider == nil:
-		f.Problem = "its NodeProvider " + v.nodeType.Spec.ProviderRef.Name + " does not exist: create it again"
+	case obs.nodeType == nil:
+		f.Problem = "its NodeType " + obs.machine.Spec.NodeTypeRef.Name + " does not exist: create it again, or delete this Machine"
+	case obs.provider == nil:
+		f.Problem = "its NodeProvider " + obs.nodeType.Spec.ProviderRef.Name + " does not exist: create it again"
 	}
 	return e, f, nil
 }
 
 // observeRendering reads the rendering that the facts name or, where a revision alone is asked for, the one that the NodeType has for it.
-func (r *Reconciler) observeRendering(ctx context.Context, v *view, f *lifecycle.Revision) (*v1alpha1.NodeTypeRendering, error) {
-	if f.Rendering == "" && f.Name == v.machine.Status.Revision {
+func (r *Reconciler) observeRendering(ctx context.Context, obs *observation, f *lifecycle.Revision) (*v1alpha1.NodeTypeRendering, error) {
+	if f.Rendering == "" && f.Name == obs.machine.Status.Revision {
 		f.Problem = "this Machine was installed by an earlier version of Ingot, which kept no rendering, so what it is to be judged by is not known: delete this Machine and make it again"
 		return nil, nil
 	}
-	if f.Rendering == "" && v.nodeType != nil {
+	if f.Rendering == "" && obs.nodeType != nil {
 		var kept v1alpha1.NodeTypeRenderingList
 		if err := r.Client.List(ctx, &kept, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list NodeTypeRenderings: %w", err)
 		}
-		f.Rendering = rendering.NameForRevision(f.Name, v.nodeType.Status, kept.Items)
+		f.Rendering = rendering.NameForRevision(f.Name, obs.nodeType.Status, kept.Items)
 	}
 	kept, err := read(ctx, r.Client, named(f.Rendering), &v1alpha1.NodeTypeRendering{})
 	switch {
@@ -204,24 +222,24 @@ func (r *Reconciler) observeRendering(ctx context.Context, v *view, f *lifecycle
 	return kept, err
 }
 
-func (r *Reconciler) observeTenant(ctx context.Context, v *view) error {
-	key := tenantKey(v.machine)
+func (r *Reconciler) observeTenant(ctx context.Context, obs *observation) error {
+	key := tenantKey(obs.machine)
 	var err error
-	if v.tenant, err = read(ctx, r.Client, key, &v1alpha1.TenantCluster{}); err != nil || v.tenant == nil {
+	if obs.tenant, err = read(ctx, r.Client, key, &v1alpha1.TenantCluster{}); err != nil || obs.tenant == nil {
 		return err
 	}
-	seen := lifecycle.Tenant{Found: true, Deleting: v.tenant.DeletionTimestamp != nil}
+	seen := lifecycle.Tenant{Found: true, Deleting: obs.tenant.DeletionTimestamp != nil}
 	access, err := r.Tenants.For(key)
 	switch {
 	case err != nil:
 		seen.Reason, seen.Message = tenantTrouble(err)
-	case v.tenant.Spec.Join.TLSBootstrap == nil:
+	case obs.tenant.Spec.Join.TLSBootstrap == nil:
 		seen.Reason, seen.Message = v1alpha1.ReasonJoinUnsupported, "set spec.join.tlsBootstrap, the join method of this version"
 	default:
-		v.access = access
+		obs.access = access
 		seen.Reachable, seen.Version, seen.ServesDRA = true, access.Version, access.SlicesServed
 	}
-	v.facts.Tenant = seen
+	obs.facts.Tenant = seen
 	return nil
 }
 
@@ -234,50 +252,50 @@ func alive(phase v1alpha1.MachinePhase) bool {
 
 // checkRendering finds out, before a host is claimed, drained or installed, what the documents ask of the tenant, and that
 // they cannot be made. Secrets that the next revision needs are looked at too, since a host is emptied for it.
-func (r *Reconciler) checkRendering(ctx context.Context, v *view) error {
-	plan := v.check(v.next, &v.facts.NextRevision)
-	if v.facts.NextRevision.Problem == "" && v.host != nil && len(plan.SecretFiles) > 0 {
-		_, err := documents.Secrets(ctx, r.Direct, v.host.Namespace, plan)
+func (r *Reconciler) checkRendering(ctx context.Context, obs *observation) error {
+	plan := obs.check(obs.next, &obs.facts.NextRevision)
+	if obs.facts.NextRevision.Problem == "" && obs.host != nil && len(plan.SecretFiles) > 0 {
+		_, err := documents.Secrets(ctx, r.APIReader, obs.host.Namespace, plan)
 		var lacks *documents.Unreadable
 		if err != nil && !errors.As(err, &lacks) {
 			return err
 		}
 		if err != nil {
-			v.facts.NextRevision.Problem = lacks.Message
+			obs.facts.NextRevision.Problem = lacks.Message
 		}
 	}
-	switch v.machine.Status.Phase {
+	switch obs.machine.Status.Phase {
 	case "", v1alpha1.MachinePending, v1alpha1.MachineClaiming, v1alpha1.MachineProvisioning, v1alpha1.MachineDraining:
-		if s := v.facts.Secret; s.Found && s.Attempt == v.machine.Status.Attempt {
+		if s := obs.facts.Secret; s.Found && s.Attempt == obs.machine.Status.Attempt {
 			break // its documents have been made: at every look again is work for nothing
 		}
-		v.check(v.current, &v.facts.Revision)
+		obs.check(obs.current, &obs.facts.Revision)
 	}
 	return nil
 }
 
 // check makes the documents of an edition without what is secret, and gives the plan that they carry out.
-func (v *view) check(e edition, f *lifecycle.Revision) v1alpha1.NodePlan {
+func (obs *observation) check(e edition, f *lifecycle.Revision) v1alpha1.NodePlan {
 	if f.Problem != "" || e.rendering == nil {
 		return v1alpha1.NodePlan{}
 	}
-	if _, err := v.documents(e).Render(nil, cloudinit.Secrets{}); err != nil {
+	if _, err := obs.documents(e).Render(nil, cloudinit.Secrets{}); err != nil {
 		f.Problem = err.Error()
 	}
 	return e.rendering.Spec.Plan
 }
 
 // documents of the Machine's node with an edition.
-func (v *view) documents(e edition) documents.Node {
-	return documents.Node{Machine: v.machine, NodeType: v.nodeType, Revision: e.revision, Plan: e.rendering.Spec.Plan, Image: e.image, Host: v.host}
+func (obs *observation) documents(e edition) documents.Node {
+	return documents.Node{Machine: obs.machine, NodeType: obs.nodeType, Revision: e.revision, Plan: e.rendering.Spec.Plan, Image: e.image, Host: obs.host}
 }
 
 // warn has told, once for an attempt, what was accepted and people must know. A claim Secret that is written again for the
 // same attempt, because its token was lost, is nothing new.
-func (v *view) warn(plan v1alpha1.NodePlan, d cloudinit.Documents) {
+func (obs *observation) warn(plan v1alpha1.NodePlan, d cloudinit.Documents) {
 	warnings := documents.Warnings(plan, d)
-	if s := v.facts.Secret; len(warnings) == 0 || s.Found && s.Attempt == v.machine.Status.Attempt {
+	if s := obs.facts.Secret; len(warnings) == 0 || s.Found && s.Attempt == obs.machine.Status.Attempt {
 		return
 	}
-	v.warnings = append(v.warnings, event.Warning(v1alpha1.ReasonAcceptedWithWarnings, string(v.machine.Status.Phase), strings.Join(warnings, "; ")))
+	obs.warnings = append(obs.warnings, event.Warning(v1alpha1.ReasonAcceptedWithWarnings, string(obs.machine.Status.Phase), strings.Join(warnings, "; ")))
 }

@@ -17,36 +17,36 @@ import (
 )
 
 // observeHost reads the host that the Machine has, or lets placement choose one.
-func (r *Reconciler) observeHost(ctx context.Context, v *view) error {
-	key, err := r.hostKey(ctx, v)
+func (r *Reconciler) observeHost(ctx context.Context, obs *observation) error {
+	key, err := r.hostKey(ctx, obs)
 	if err != nil {
 		return err
 	}
 	if key.Name == "" {
-		return r.choose(ctx, v)
+		return r.choose(ctx, obs)
 	}
-	if v.host, v.record, err = r.readHost(ctx, key, v); err != nil || v.host == nil {
+	if obs.host, obs.record, err = r.readHost(ctx, key, obs); err != nil || obs.host == nil {
 		return err
 	}
-	facts := hostFacts(v.host, v.record, v.machine.UID)
-	if v.machine.Status.Phase == v1alpha1.MachineClaiming && v.nodeType != nil && v.provider != nil {
-		request := v.placement()
+	facts := hostFacts(obs.host, obs.record, obs.machine.UID)
+	if obs.machine.Status.Phase == v1alpha1.MachineClaiming && obs.nodeType != nil && obs.provider != nil {
+		request := obs.placement()
 		request.HostName = key.Name
-		if d := placement.Choose(request, []placement.HostFacts{{Host: v.host, Record: v.record}}); d.Host == "" {
+		if d := placement.Choose(request, []placement.HostFacts{{Host: obs.host, Record: obs.record}}); d.Host == "" {
 			facts.ClaimProblem = d.Message
 		}
 	}
-	v.facts.Host = &facts
-	return r.observeSecret(ctx, v)
+	obs.facts.Host = &facts
+	return r.observeSecret(ctx, obs)
 }
 
 // hostKey names the Machine's host: the recorded one, or one that it claimed before it could record it.
-func (r *Reconciler) hostKey(ctx context.Context, v *view) (types.NamespacedName, error) {
-	if ref := v.machine.Status.HostRef; ref != nil {
+func (r *Reconciler) hostKey(ctx context.Context, obs *observation) (types.NamespacedName, error) {
+	if ref := obs.machine.Status.HostRef; ref != nil {
 		return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, nil
 	}
 	hosts := &metal3.BareMetalHostList{}
-	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerUID: string(v.machine.UID)}); err != nil {
+	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerUID: string(obs.machine.UID)}); err != nil {
 		return types.NamespacedName{}, fmt.Errorf("list the Machine's hosts: %w", err)
 	}
 	if len(hosts.Items) == 0 {
@@ -57,20 +57,20 @@ func (r *Reconciler) hostKey(ctx context.Context, v *view) (types.NamespacedName
 
 // readHost reads the host and its record from the cache where every decision is followed by a write under the lock of one of them, or by
 // verifyHost. Otherwise it reads from the API server.
-func (r *Reconciler) readHost(ctx context.Context, key types.NamespacedName, v *view) (*metal3.BareMetalHost, *v1alpha1.HostRecord, error) {
+func (r *Reconciler) readHost(ctx context.Context, key types.NamespacedName, obs *observation) (*metal3.BareMetalHost, *v1alpha1.HostRecord, error) {
 	reader := client.Reader(r.Client)
-	switch v.machine.Status.Phase {
+	switch obs.machine.Status.Phase {
 	case v1alpha1.MachineClaiming, v1alpha1.MachineReleasing, v1alpha1.MachineDraining:
-		reader = r.Direct
+		reader = r.APIReader
 	case v1alpha1.MachineProvisioning:
-		if !v.facts.Provider.HasRecords {
+		if !obs.facts.Provider.HasRecords {
 			// Only a HostRecord says for which attempt an image was written: an older status would tell of the one before.
-			reader = r.Direct
+			reader = r.APIReader
 		}
 	}
 	host, err := read(ctx, reader, key, &metal3.BareMetalHost{})
-	if err == nil && (host == nil || consumer(host, v.machine.UID) != lifecycle.ConsumerMine) && reader != r.Direct {
-		reader = r.Direct
+	if err == nil && (host == nil || consumer(host, obs.machine.UID) != lifecycle.ConsumerMine) && reader != r.APIReader {
+		reader = r.APIReader
 		host, err = read(ctx, reader, key, &metal3.BareMetalHost{})
 	}
 	if err != nil || host == nil {
@@ -85,11 +85,11 @@ func (r *Reconciler) record(ctx context.Context, reader client.Reader, host *met
 }
 
 // choose asks placement, when the Machine could claim a host now.
-func (r *Reconciler) choose(ctx context.Context, v *view) error {
-	if v.nodeType == nil || v.provider == nil || v.facts.Machine.Deleting {
+func (r *Reconciler) choose(ctx context.Context, obs *observation) error {
+	if obs.nodeType == nil || obs.provider == nil || obs.facts.Machine.Deleting {
 		return nil
 	}
-	namespace := client.InNamespace(v.provider.Spec.HostNamespace)
+	namespace := client.InNamespace(obs.provider.Spec.HostNamespace)
 	hosts, records := &metal3.BareMetalHostList{}, &v1alpha1.HostRecordList{}
 	if err := r.Client.List(ctx, hosts, namespace, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list hosts: %w", err)
@@ -97,18 +97,18 @@ func (r *Reconciler) choose(ctx context.Context, v *view) error {
 	if err := r.Client.List(ctx, records, namespace, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list HostRecords: %w", err)
 	}
-	d := placement.Choose(v.placement(), placement.Pair(hosts.Items, records.Items))
-	v.facts.Placement = lifecycle.Placement{Reason: d.Reason, Message: d.Message}
+	d := placement.Choose(obs.placement(), placement.Pair(hosts.Items, records.Items))
+	obs.facts.Placement = lifecycle.Placement{Reason: d.Reason, Message: d.Message}
 	if d.Host != "" {
-		v.facts.Placement = lifecycle.Placement{Host: types.NamespacedName{Namespace: v.provider.Spec.HostNamespace, Name: d.Host}}
+		obs.facts.Placement = lifecycle.Placement{Host: types.NamespacedName{Namespace: obs.provider.Spec.HostNamespace, Name: d.Host}}
 	}
 	return nil
 }
 
-func (v *view) placement() placement.Request {
+func (obs *observation) placement() placement.Request {
 	return placement.Request{
-		MachineUID: v.machine.UID, Selector: v.nodeType.Spec.HostSelector, Zone: v.nodeType.Spec.Zone,
-		HostName: v.machine.Spec.HostName, Tenant: tenantKey(v.machine).String(), Provider: v.provider.Spec,
+		MachineUID: obs.machine.UID, Selector: obs.nodeType.Spec.HostSelector, Zone: obs.nodeType.Spec.Zone,
+		HostName: obs.machine.Spec.HostName, Tenant: tenantKey(obs.machine).String(), Provider: obs.provider.Spec,
 	}
 }
 
@@ -148,18 +148,18 @@ func hostFacts(h *metal3.BareMetalHost, record *v1alpha1.HostRecord, uid types.U
 }
 
 // observeSecret reads the claim Secret from the API server itself: Secrets are not cached.
-func (r *Reconciler) observeSecret(ctx context.Context, v *view) error {
-	if v.facts.Host.Consumer != lifecycle.ConsumerMine {
+func (r *Reconciler) observeSecret(ctx context.Context, obs *observation) error {
+	if obs.facts.Host.Consumer != lifecycle.ConsumerMine {
 		return nil
 	}
 	var err error
-	if v.secret, err = read(ctx, r.Direct, documents.ClaimKey(v.host), &corev1.Secret{}); err != nil || v.secret == nil {
+	if obs.secret, err = read(ctx, r.APIReader, documents.ClaimKey(obs.host), &corev1.Secret{}); err != nil || obs.secret == nil {
 		return err
 	}
-	if v.secret.Labels[v1alpha1.LabelMachine] != string(v.machine.UID) {
+	if obs.secret.Labels[v1alpha1.LabelMachine] != string(obs.machine.UID) {
 		return nil // an earlier claim's; it is overwritten
 	}
-	attempt, tokenID := documents.Marks(v.secret)
-	v.facts.Secret = lifecycle.Secret{Found: true, Attempt: attempt, TokenID: tokenID}
+	attempt, tokenID := documents.Marks(obs.secret)
+	obs.facts.Secret = lifecycle.Secret{Found: true, Attempt: attempt, TokenID: tokenID}
 	return nil
 }

@@ -42,97 +42,97 @@ func tenantTrouble(err error) (reason, message string) {
 }
 
 // lost takes back that the tenant can be used: a call of this reconcile says otherwise.
-func (v *view) lost(err error) {
-	v.access = nil
-	v.facts.Tenant.Reachable = false
-	v.facts.Tenant.Reason, v.facts.Tenant.Message = v1alpha1.ReasonTenantUnreachable, err.Error()
+func (obs *observation) setUnreachable(err error) {
+	obs.access = nil
+	obs.facts.Tenant.Reachable = false
+	obs.facts.Tenant.Reason, obs.facts.Tenant.Message = v1alpha1.ReasonTenantUnreachable, err.Error()
 }
 
 // observeToken looks for the Machine's bootstrap token while there may be one. The tenant's API server itself is asked: a
 // token that was just made must be seen, or there would be two.
-func (r *Reconciler) observeToken(ctx context.Context, v *view) error {
-	scrubbed := v.facts.Secret.Found && v.facts.Secret.TokenID == "" && v.facts.Secret.Attempt == v.machine.Status.Attempt
-	if v.access == nil || v.machine.Status.Attempt == 0 || scrubbed {
+func (r *Reconciler) observeToken(ctx context.Context, obs *observation) error {
+	scrubbed := obs.facts.Secret.Found && obs.facts.Secret.TokenID == "" && obs.facts.Secret.Attempt == obs.machine.Status.Attempt
+	if obs.access == nil || obs.machine.Status.Attempt == 0 || scrubbed {
 		return nil
 	}
-	if token, isCached := r.tokens.get(v.machine, v.facts.Secret, r.Timeouts.TokenRenew, r.Clock()); isCached {
-		v.facts.Token = &token
+	if token, isCached := r.tokens.get(obs.machine, obs.facts.Secret, r.Timeouts.TokenRenew, r.Clock.Now()); isCached {
+		obs.facts.Token = &token
 		return nil
 	}
-	return r.readToken(ctx, v)
+	return r.readToken(ctx, obs)
 }
 
 // readToken asks the tenant's API server.
-func (r *Reconciler) readToken(ctx context.Context, v *view) error {
-	tokens, err := v.access.Clientset.CoreV1().Secrets(tokenNamespace).List(ctx, metav1.ListOptions{
-		LabelSelector: v1alpha1.LabelMachine + "=" + string(v.machine.UID),
+func (r *Reconciler) readToken(ctx context.Context, obs *observation) error {
+	tokens, err := obs.access.Clientset.CoreV1().Secrets(tokenNamespace).List(ctx, metav1.ListOptions{
+		LabelSelector: v1alpha1.LabelMachine + "=" + string(obs.machine.UID),
 	})
 	if err != nil {
-		v.lost(fmt.Errorf("list bootstrap tokens: %w", err))
+		obs.setUnreachable(fmt.Errorf("list bootstrap tokens: %w", err))
 		return nil
 	}
 	for i := range tokens.Items {
 		t := &tokens.Items[i]
-		if v.token == nil || string(t.Data[keyTokenID]) == v.facts.Secret.TokenID {
-			v.token = t
+		if obs.token == nil || string(t.Data[keyTokenID]) == obs.facts.Secret.TokenID {
+			obs.token = t
 		}
 	}
-	if v.token == nil {
+	if obs.token == nil {
 		return nil
 	}
 	// A token whose end cannot be read counts as one that has ended: it is renewed, or deleted.
-	expires, err := time.Parse(time.RFC3339, string(v.token.Data[keyExpiration]))
+	expires, err := time.Parse(time.RFC3339, string(obs.token.Data[keyExpiration]))
 	if err != nil {
 		expires = time.Time{}
 	}
-	v.facts.Token = &lifecycle.Token{ID: string(v.token.Data[keyTokenID]), Expires: expires}
-	r.tokens.add(v.machine.UID, *v.facts.Token)
+	obs.facts.Token = &lifecycle.Token{ID: string(obs.token.Data[keyTokenID]), Expires: expires}
+	r.tokens.add(obs.machine.UID, *obs.facts.Token)
 	return nil
 }
 
 // observeNode reads the Node; during a release from the tenant's API server itself, because "gone" is acted upon.
-func (r *Reconciler) observeNode(ctx context.Context, v *view) error {
-	if v.access == nil || !alive(v.machine.Status.Phase) {
+func (r *Reconciler) observeNode(ctx context.Context, obs *observation) error {
+	if obs.access == nil || !alive(obs.machine.Status.Phase) {
 		return nil
 	}
-	leaving := v.machine.Status.Phase == v1alpha1.MachineReleasing || v.machine.Status.Phase == v1alpha1.MachineDraining
-	reader := v.access.Cache
+	leaving := obs.machine.Status.Phase == v1alpha1.MachineReleasing || obs.machine.Status.Phase == v1alpha1.MachineDraining
+	reader := obs.access.Cache
 	if leaving {
-		reader = v.access.Client
+		reader = obs.access.Client
 	}
-	node, err := read(ctx, reader, named(v.machine.Name), &corev1.Node{})
+	node, err := read(ctx, reader, named(obs.machine.Name), &corev1.Node{})
 	if err != nil {
-		v.lost(err)
+		obs.setUnreachable(err)
 		return nil
 	}
 	if node == nil {
 		return nil
 	}
-	v.node = node
-	v.facts.Node = lifecycle.Node{
+	obs.node = node
+	obs.facts.Node = lifecycle.Node{
 		Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, BootID: node.Status.NodeInfo.BootID,
-		Unschedulable: node.Spec.Unschedulable, MetadataInSync: v.furnishing(node).empty(),
+		Unschedulable: node.Spec.Unschedulable, MetadataInSync: obs.furnishing(node).empty(),
 	}
-	_, v.facts.Node.CordonedByIngot = node.Annotations[v1alpha1.AnnotationCordoned]
+	_, obs.facts.Node.CordonedByIngot = node.Annotations[v1alpha1.AnnotationCordoned]
 	if leaving && node.Spec.Unschedulable {
-		return r.observePods(ctx, v)
+		return r.observePods(ctx, obs)
 	}
 	return nil
 }
 
 // observePods looks for the pods to be evicted and, when a roll's eviction has had its time, for the budgets that keep them.
-func (r *Reconciler) observePods(ctx context.Context, v *view) error {
-	pods, err := podsToEvict(ctx, v.access.Clientset, v.node.Name)
+func (r *Reconciler) observePods(ctx context.Context, obs *observation) error {
+	pods, err := podsToEvict(ctx, obs.access.Clientset, obs.node.Name)
 	if err != nil {
-		v.lost(err)
+		obs.setUnreachable(err)
 		return nil
 	}
-	v.pods = pods
-	for i := range v.pods {
-		v.facts.Node.Pods = append(v.facts.Node.Pods, client.ObjectKeyFromObject(&v.pods[i]).String())
+	obs.pods = pods
+	for i := range obs.pods {
+		obs.facts.Node.Pods = append(obs.facts.Node.Pods, client.ObjectKeyFromObject(&obs.pods[i]).String())
 	}
-	if v.machine.Status.Phase == v1alpha1.MachineDraining && v.facts.IsDrainOver() {
-		v.facts.Node.Budgets = blockingBudgets(ctx, v.access.Clientset, v.pods)
+	if obs.machine.Status.Phase == v1alpha1.MachineDraining && obs.facts.IsDrainOver() {
+		obs.facts.Node.Budgets = blockingBudgets(ctx, obs.access.Clientset, obs.pods)
 	}
 	return nil
 }
@@ -146,17 +146,17 @@ type furniture struct {
 func (f furniture) empty() bool { return len(f.labels) == 0 && len(f.taints) == 0 }
 
 // furnishing compares. While the NodeType is not known nothing is lacking.
-func (v *view) furnishing(node *corev1.Node) furniture {
+func (obs *observation) furnishing(node *corev1.Node) furniture {
 	lacking := furniture{labels: map[string]string{}}
-	if v.nodeType == nil {
+	if obs.nodeType == nil {
 		return lacking
 	}
-	for key, value := range documents.NodeLabels(v.nodeType, string(v.machine.UID), v.facts.Revision.Name) {
+	for key, value := range documents.NodeLabels(obs.nodeType, string(obs.machine.UID), obs.facts.Revision.Name) {
 		if node.Labels[key] != value {
 			lacking.labels[key] = value
 		}
 	}
-	for _, want := range documents.NodeTaints(v.nodeType) {
+	for _, want := range documents.NodeTaints(obs.nodeType) {
 		found := false
 		for i := range node.Spec.Taints {
 			have := &node.Spec.Taints[i]
@@ -221,7 +221,7 @@ func blockingBudgets(ctx context.Context, tenant kubernetes.Interface, pods []co
 		if !known {
 			list, err := tenant.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx, metav1.ListOptions{})
 			if err != nil {
-				names = append(names, fmt.Sprintf("of namespace %s (cannot be listed: %v)", pod.Namespace, err))
+				names = append(names, fmt.Sprintf("of namespace %s (cannot be listed: %obs)", pod.Namespace, err))
 			} else {
 				budgets = list.Items
 			}

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -203,8 +204,8 @@ func (r *rig) start() {
 		}
 	}
 	r.controller = &machine.Reconciler{
-		Client: behind{mgr.GetClient(), r}, Direct: direct, Tenants: tenants, Recorder: mgr.GetEventRecorder("ingot"),
-		Clock: time.Now, Random: rand.Reader, Timeouts: lifecycle.DefaultTimeouts(),
+		Client: behind{mgr.GetClient(), r}, APIReader: direct, Tenants: tenants, Recorder: mgr.GetEventRecorder("ingot"),
+		Clock: clock.RealClock{}, Random: rand.Reader, Timeouts: lifecycle.DefaultTimeouts(),
 	}
 	if err := r.controller.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)

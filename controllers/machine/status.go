@@ -24,26 +24,26 @@ const soon = 50 * time.Millisecond
 const untilMended = 15 * time.Second
 
 // finish writes the status, tells the events and says when to look again.
-func (r *Reconciler) finish(ctx context.Context, v *view, d lifecycle.Decision, failure error) (reconcile.Result, error) {
-	before, after := v.machine, v.machine.DeepCopy()
+func (r *Reconciler) finish(ctx context.Context, obs *observation, d lifecycle.Decision, failure error) (reconcile.Result, error) {
+	before, after := obs.machine, obs.machine.DeepCopy()
 	after.Status = d.Status
 	if step.IsConflict(failure) {
 		// The decision rests on an older state, so nothing of it is written or published.
 		return step.Retry(failure).Result()
 	}
-	events := append(d.Events, v.warnings...)
+	events := append(d.Events, obs.warnings...)
 	end := outcome(d, failure)
 	var lacks *documents.Unreadable
 	switch {
 	case errors.As(failure, &lacks):
-		tellLack(&after.Status, v.facts, lacks)
+		tellLack(&after.Status, obs.facts, lacks)
 		events, end = step.ConditionEvents(before.Status.Conditions, after.Status.Conditions, string(d.Status.Phase), v1alpha1.ConditionReady), step.Wait(lacks.Message, untilMended)
 	case failure != nil:
-		tellFailure(&after.Status, v.facts, failure)
+		tellFailure(&after.Status, obs.facts, failure)
 	}
 	result, err := step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, before, after, events, end)
 	if err == nil && before.Status.Phase != after.Status.Phase {
-		observePhase(before.Status, v.facts.Now)
+		observePhase(before.Status, obs.facts.Now)
 	}
 	return result, err
 }

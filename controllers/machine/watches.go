@@ -13,7 +13,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -106,8 +105,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		WatchesRawSource(r.Tenants.NodeSource(name, ofNode)).
 		WatchesRawSource(r.Tenants.TenantSource(name, func(tenant types.NamespacedName) []reconcile.Request {
 			return r.ofTenant(context.Background(), tenant)
-		})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
+		}))
 }
 
 // ofHost finds who is concerned by a host: whoever has or had it, and when it can be claimed whoever waits for one.

@@ -25,13 +25,13 @@ const batch = 50
 const eventAction = "Scale"
 
 // act creates or deletes Machines. The events of what was done before an error are returned with it.
-func (r *Reconciler) act(ctx context.Context, seen observation, decision scaling.Decision) ([]event.Event, step.Outcome) {
+func (r *Reconciler) act(ctx context.Context, obs observation, decision scaling.Decision) ([]event.Event, step.Outcome) {
 	var events []event.Event
 	for i := range decision.Create {
 		if i == batch {
 			return events, step.Wait("more Machines are to be created", time.Second)
 		}
-		name, err := r.create(ctx, seen.pool)
+		name, err := r.create(ctx, obs.pool)
 		if err != nil {
 			return events, step.Retry(err)
 		}
@@ -41,7 +41,7 @@ func (r *Reconciler) act(ctx context.Context, seen observation, decision scaling
 		if i == batch {
 			return events, step.Wait("more Machines are to be deleted", time.Second)
 		}
-		if err := r.remove(ctx, seen, deletion.Name); err != nil {
+		if err := r.remove(ctx, obs, deletion.Name); err != nil {
 			return events, step.Retry(err)
 		}
 		events = append(events, event.Normal("MachineDeleted", eventAction, fmt.Sprintf("deleted Machine %s: %s", deletion.Name, deletion.Reason)))
@@ -74,9 +74,9 @@ func (r *Reconciler) create(ctx context.Context, pool *v1alpha1.NodePool) (strin
 
 // remove deletes the very Machine that was judged: not one of the same name, and not one that changed meanwhile and
 // may be worth more now.
-func (r *Reconciler) remove(ctx context.Context, seen observation, name string) error {
-	for i := range seen.machines {
-		m := &seen.machines[i]
+func (r *Reconciler) remove(ctx context.Context, obs observation, name string) error {
+	for i := range obs.machines {
+		m := &obs.machines[i]
 		if m.Name != name {
 			continue
 		}

@@ -18,9 +18,9 @@ import (
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Reader reads pool, NodeType and Machines without a cache before anything is created or deleted: nothing else would stop what
+	// APIReader reads pool, NodeType and Machines without a cache before anything is created or deleted: nothing else would stop what
 	// an older wish asks for.
-	Reader client.Reader
+	APIReader client.Reader
 	// Recorder takes events.
 	Recorder events.EventRecorder
 	// Clock times the conditions.
@@ -43,21 +43,21 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile brings one NodePool's Machines and status up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	seen, err := r.observe(ctx, r.Client, request.NamespacedName)
-	if err != nil || seen.pool == nil {
+	obs, err := r.observe(ctx, r.Client, request.NamespacedName)
+	if err != nil || obs.pool == nil {
 		return step.Retry(err).Result()
 	}
-	decision := decide(seen)
+	decision := decide(obs)
 	var changes []event.Event
 	outcome := step.Done()
 	if decision.Create > 0 || len(decision.Delete) > 0 {
-		if seen, err = r.observe(ctx, r.Reader, request.NamespacedName); err != nil || seen.pool == nil {
+		if obs, err = r.observe(ctx, r.APIReader, request.NamespacedName); err != nil || obs.pool == nil {
 			return step.Retry(err).Result()
 		}
-		changes, outcome = r.act(ctx, seen, decide(seen))
+		changes, outcome = r.act(ctx, obs, decide(obs))
 	}
-	after := seen.pool.DeepCopy()
-	report(after, seen, r.Clock.Now())
-	changes = append(changes, step.ConditionEvents(seen.pool.Status.Conditions, after.Status.Conditions, eventAction, v1alpha1.ConditionReady)...)
-	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, seen.pool, after, changes, outcome)
+	after := obs.pool.DeepCopy()
+	report(after, obs, r.Clock.Now())
+	changes = append(changes, step.ConditionEvents(obs.pool.Status.Conditions, after.Status.Conditions, eventAction, v1alpha1.ConditionReady)...)
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.pool, after, changes, outcome)
 }

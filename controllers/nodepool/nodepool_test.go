@@ -85,7 +85,7 @@ func TestAPoolGrowsBecomesReadyAndShrinksByWorth(t *testing.T) {
 	newNodeType(t, "h100")
 	server.Run(t, func(mgr ctrl.Manager) error {
 		r := &Reconciler{
-			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("nodepool"), Clock: clock.RealClock{},
+			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("nodepool"), Clock: clock.RealClock{},
 			Suffix: func() string { return rand.String(5) },
 		}
 		return r.SetupWithManager(mgr)
@@ -166,7 +166,7 @@ func TestTheTargetIsWhatCountsAsUpToDate(t *testing.T) {
 func reconciler(cached client.Client) *Reconciler {
 	number := 0
 	return &Reconciler{
-		Client: cached, Reader: server.Client, Recorder: events.NewFakeRecorder(100), Clock: clock.RealClock{},
+		Client: cached, APIReader: server.Client, Recorder: events.NewFakeRecorder(100), Clock: clock.RealClock{},
 		Suffix: func() string { number++; return fmt.Sprintf("%05d", number) },
 	}
 }

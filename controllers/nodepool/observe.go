@@ -13,35 +13,36 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/scaling"
 )
 
-// observation is what a reconcile knows.
+// observation is everything that one reconcile of a NodePool reads. observe sets all of it.
 type observation struct {
-	// pool is nil when it is gone or going; its Machines are then collected with it.
+	// pool is nil where it does not exist or is being deleted; the garbage collector then deletes its Machines.
 	pool *v1alpha1.NodePool
-	// nodeType is nil when it does not exist.
+	// nodeType is the pool's NodeType; nil: it does not exist.
 	nodeType *v1alpha1.NodeType
+	// machines are those that the pool controls, also the ones that are being deleted.
 	machines []v1alpha1.Machine
 }
 
 func (r *Reconciler) observe(ctx context.Context, reader client.Reader, key types.NamespacedName) (observation, error) {
-	var seen observation
+	var obs observation
 	var pool v1alpha1.NodePool
 	if err := reader.Get(ctx, key, &pool); err != nil {
-		return seen, client.IgnoreNotFound(err)
+		return obs, client.IgnoreNotFound(err)
 	}
 	if pool.DeletionTimestamp != nil {
-		return seen, nil
+		return obs, nil
 	}
-	seen.pool = &pool
+	obs.pool = &pool
 	var nodeType v1alpha1.NodeType
 	err := reader.Get(ctx, types.NamespacedName{Name: pool.Spec.NodeTypeRef.Name}, &nodeType)
 	if client.IgnoreNotFound(err) != nil {
-		return seen, fmt.Errorf("read NodeType %s: %w", pool.Spec.NodeTypeRef.Name, err)
+		return obs, fmt.Errorf("read NodeType %s: %w", pool.Spec.NodeTypeRef.Name, err)
 	}
 	if err == nil {
-		seen.nodeType = &nodeType
+		obs.nodeType = &nodeType
 	}
-	seen.machines, err = r.machines(ctx, reader, &pool)
-	return seen, err
+	obs.machines, err = r.machines(ctx, reader, &pool)
+	return obs, err
 }
 
 // machines of the pool, by ownerReference. They may be the cache's own: they are never changed.
@@ -60,16 +61,16 @@ func (r *Reconciler) machines(ctx context.Context, reader client.Reader, pool *v
 }
 
 // decide plans; a pool without a NodeType only shrinks.
-func decide(seen observation) scaling.Decision {
-	facts := make([]scaling.Machine, len(seen.machines))
-	for i := range seen.machines {
-		m := &seen.machines[i]
+func decide(obs observation) scaling.Decision {
+	facts := make([]scaling.Machine, len(obs.machines))
+	for i := range obs.machines {
+		m := &obs.machines[i]
 		facts[i] = scaling.Machine{
-			Name: m.Name, Ready: ready(m), UpToDate: !targeted(seen.nodeType) || upToDate(m, seen.nodeType), Created: m.CreationTimestamp.Time, Deleting: m.DeletionTimestamp != nil,
+			Name: m.Name, Ready: ready(m), UpToDate: !targeted(obs.nodeType) || upToDate(m, obs.nodeType), Created: m.CreationTimestamp.Time, Deleting: m.DeletionTimestamp != nil,
 		}
 	}
-	decision := scaling.Plan(replicas(seen.pool), facts)
-	if seen.nodeType == nil {
+	decision := scaling.Plan(replicas(obs.pool), facts)
+	if obs.nodeType == nil {
 		decision.Create = 0
 	}
 	return decision

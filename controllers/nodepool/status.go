@@ -12,13 +12,13 @@ import (
 )
 
 // report counts the Machines as they were before this reconcile's own changes, whose events start the next one.
-func report(after *v1alpha1.NodePool, seen observation, now time.Time) {
+func report(after *v1alpha1.NodePool, obs observation, now time.Time) {
 	status := &after.Status
 	status.ObservedGeneration = after.Generation
 	status.Replicas, status.ReadyReplicas, status.UpToDateReplicas = 0, 0, 0
 	status.Selector = labels.Set{v1alpha1.LabelNodePool: after.Name}.String()
-	for i := range seen.machines {
-		m := &seen.machines[i]
+	for i := range obs.machines {
+		m := &obs.machines[i]
 		if m.DeletionTimestamp != nil {
 			continue
 		}
@@ -26,17 +26,17 @@ func report(after *v1alpha1.NodePool, seen observation, now time.Time) {
 		if ready(m) {
 			status.ReadyReplicas++
 		}
-		if upToDate(m, seen.nodeType) {
+		if upToDate(m, obs.nodeType) {
 			status.UpToDateReplicas++
 		}
 	}
-	is, reason, message := summary(after, seen)
+	is, reason, message := summary(after, obs)
 	step.SetCondition(&status.Conditions, after.Generation, now, v1alpha1.ConditionReady, is, reason, message)
 }
 
-func summary(pool *v1alpha1.NodePool, seen observation) (metav1.ConditionStatus, string, string) {
+func summary(pool *v1alpha1.NodePool, obs observation) (metav1.ConditionStatus, string, string) {
 	wanted := replicas(pool)
-	if seen.nodeType == nil {
+	if obs.nodeType == nil {
 		return metav1.ConditionFalse, v1alpha1.ReasonNodeTypeNotFound,
 			fmt.Sprintf("spec.nodeTypeRef names the NodeType %s, which does not exist: no Machine is created", pool.Spec.NodeTypeRef.Name)
 	}

@@ -17,23 +17,23 @@ import (
 
 // claimNamespace writes the provider's name on its host namespace. Of two that try at once, the optimistic lock lets
 // one through.
-func (r *Reconciler) claimNamespace(ctx context.Context, seen observation) error {
-	claimed := seen.namespace.DeepCopy()
-	metav1.SetMetaDataAnnotation(&claimed.ObjectMeta, v1alpha1.AnnotationNodeProvider, seen.provider.Name)
-	lock := client.MergeFromWithOptions(seen.namespace, client.MergeFromWithOptimisticLock{})
+func (r *Reconciler) claimNamespace(ctx context.Context, obs observation) error {
+	claimed := obs.namespace.DeepCopy()
+	metav1.SetMetaDataAnnotation(&claimed.ObjectMeta, v1alpha1.AnnotationNodeProvider, obs.provider.Name)
+	lock := client.MergeFromWithOptions(obs.namespace, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Patch(ctx, claimed, lock); err != nil {
-		return fmt.Errorf("claim namespace %s for NodeProvider %s: %w", claimed.Name, seen.provider.Name, err)
+		return fmt.Errorf("claim namespace %s for NodeProvider %s: %w", claimed.Name, obs.provider.Name, err)
 	}
 	return nil
 }
 
 // createMissing makes the revision and the rendering that were found and are not kept yet.
-func (r *Reconciler) createMissing(ctx context.Context, seen observation, found finding) error {
+func (r *Reconciler) createMissing(ctx context.Context, obs observation, found finding) error {
 	if found.revision == nil {
 		return nil
 	}
-	if seen.revisions[found.revision.Name] == nil {
-		if err := r.createRevision(ctx, seen, found.revision); err != nil {
+	if obs.revisions[found.revision.Name] == nil {
+		if err := r.createRevision(ctx, obs, found.revision); err != nil {
 			return err
 		}
 	}
@@ -49,7 +49,7 @@ func (r *Reconciler) createRendering(ctx context.Context, found finding) error {
 	if owner.UID == "" {
 		// The revision was made before, and the cache does not show it yet.
 		owner = &v1alpha1.NodeTypeRevision{}
-		if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(found.revision), owner); err != nil {
+		if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(found.revision), owner); err != nil {
 			return fmt.Errorf("read NodeTypeRevision %s: %w", found.revision.Name, err)
 		}
 	}
@@ -61,7 +61,7 @@ func (r *Reconciler) createRendering(ctx context.Context, found finding) error {
 	if apierrors.IsAlreadyExists(err) {
 		// It may go away with a revision of the same name that was deleted.
 		existing := &v1alpha1.NodeTypeRendering{}
-		if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(made), existing); err != nil {
+		if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(made), existing); err != nil {
 			return fmt.Errorf("read NodeTypeRendering %s: %w", made.Name, err)
 		}
 		if !metav1.IsControlledBy(existing, owner) {
@@ -76,13 +76,13 @@ func (r *Reconciler) createRendering(ctx context.Context, found finding) error {
 }
 
 // createRevision makes the revision. Its name follows from its content, so making it twice is impossible.
-func (r *Reconciler) createRevision(ctx context.Context, seen observation, made *v1alpha1.NodeTypeRevision) error {
-	if err := controllerutil.SetControllerReference(seen.nodeType, made, r.Client.Scheme()); err != nil {
+func (r *Reconciler) createRevision(ctx context.Context, obs observation, made *v1alpha1.NodeTypeRevision) error {
+	if err := controllerutil.SetControllerReference(obs.nodeType, made, r.Client.Scheme()); err != nil {
 		return fmt.Errorf("own NodeTypeRevision %s: %w", made.Name, err)
 	}
 	err := r.Client.Create(ctx, made)
 	if apierrors.IsAlreadyExists(err) {
-		return r.expectOwn(ctx, seen, "NodeTypeRevision", made.Name, &v1alpha1.NodeTypeRevision{})
+		return r.expectOwn(ctx, obs, "NodeTypeRevision", made.Name, &v1alpha1.NodeTypeRevision{})
 	}
 	if err != nil {
 		return fmt.Errorf("create NodeTypeRevision %s: %w", made.Name, err)
@@ -92,56 +92,56 @@ func (r *Reconciler) createRevision(ctx context.Context, seen observation, made 
 
 // expectOwn: the cache may only lag behind our own creation, but a revision or a Rollout of a NodeType that was deleted
 // and made again under the same name goes away with its old owner, and the next try makes a new one.
-func (r *Reconciler) expectOwn(ctx context.Context, seen observation, kind, name string, existing client.Object) error {
-	if err := r.Reader.Get(ctx, client.ObjectKey{Name: name}, existing); err != nil {
+func (r *Reconciler) expectOwn(ctx context.Context, obs observation, kind, name string, existing client.Object) error {
+	if err := r.APIReader.Get(ctx, client.ObjectKey{Name: name}, existing); err != nil {
 		return fmt.Errorf("read %s %s: %w", kind, name, err)
 	}
-	if !metav1.IsControlledBy(existing, seen.nodeType) {
-		return fmt.Errorf("%s %s exists and is not owned by NodeType %s (uid %s): delete it, or wait until it is collected", kind, name, seen.nodeType.Name, seen.nodeType.UID)
+	if !metav1.IsControlledBy(existing, obs.nodeType) {
+		return fmt.Errorf("%s %s exists and is not owned by NodeType %s (uid %s): delete it, or wait until it is collected", kind, name, obs.nodeType.Name, obs.nodeType.UID)
 	}
 	return nil
 }
 
 // follow makes one Rollout or removes one object that is no longer kept; the event of that starts the next reconcile.
-func (r *Reconciler) follow(ctx context.Context, seen observation, found finding, decision revisionrollout.Decision) ([]event.Event, error) {
+func (r *Reconciler) follow(ctx context.Context, obs observation, found finding, decision revisionrollout.Decision) ([]event.Event, error) {
 	switch {
 	case decision.Rollout != nil:
-		return r.createRollout(ctx, seen, found)
+		return r.createRollout(ctx, obs, found)
 	case len(decision.DeleteRollouts) > 0:
-		return nil, r.drop(ctx, "Rollout", rolloutNamed(seen, decision.DeleteRollouts[0]))
+		return nil, r.drop(ctx, "Rollout", rolloutNamed(obs, decision.DeleteRollouts[0]))
 	case len(decision.DeleteRevisions) > 0:
-		return nil, r.dropRevision(ctx, seen, found, decision.DeleteRevisions[0])
+		return nil, r.dropRevision(ctx, obs, found, decision.DeleteRevisions[0])
 	}
 	return nil, nil
 }
 
 // createRollout decides once more on what the API server itself says: the cache may not show a Rollout that was just
 // made, nor Machines that it has moved.
-func (r *Reconciler) createRollout(ctx context.Context, seen observation, found finding) ([]event.Event, error) {
+func (r *Reconciler) createRollout(ctx context.Context, obs observation, found finding) ([]event.Event, error) {
 	var err error
-	if seen.rollouts, err = rollouts(ctx, r.Reader, seen.nodeType); err != nil {
+	if obs.rollouts, err = rollouts(ctx, r.APIReader, obs.nodeType); err != nil {
 		return nil, err
 	}
-	if seen.machines, err = machines(ctx, r.Reader, seen.nodeType.Name); err != nil {
+	if obs.machines, err = machines(ctx, r.APIReader, obs.nodeType.Name); err != nil {
 		return nil, err
 	}
-	decided := revisionrollout.Plan(facts(seen, found)).Rollout
+	decided := revisionrollout.Plan(facts(obs, found)).Rollout
 	if decided == nil {
 		return nil, nil
 	}
 	made := &v1alpha1.Rollout{
 		ObjectMeta: metav1.ObjectMeta{Name: decided.Name},
 		Spec: v1alpha1.RolloutSpec{
-			NodeTypeRef: v1alpha1.LocalReference{Name: seen.nodeType.Name},
+			NodeTypeRef: v1alpha1.LocalReference{Name: obs.nodeType.Name},
 			From:        decided.From.Revision, FromRendering: decided.From.Rendering, To: decided.To.Revision, ToRendering: decided.To.Rendering,
 		},
 	}
-	if err := controllerutil.SetControllerReference(seen.nodeType, made, r.Client.Scheme()); err != nil {
+	if err := controllerutil.SetControllerReference(obs.nodeType, made, r.Client.Scheme()); err != nil {
 		return nil, fmt.Errorf("own Rollout %s: %w", made.Name, err)
 	}
 	err = r.Client.Create(ctx, made)
 	if apierrors.IsAlreadyExists(err) {
-		return nil, r.expectOwn(ctx, seen, "Rollout", made.Name, &v1alpha1.Rollout{})
+		return nil, r.expectOwn(ctx, obs, "Rollout", made.Name, &v1alpha1.Rollout{})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create Rollout %s: %w", made.Name, err)
@@ -159,24 +159,24 @@ func between(from, to v1alpha1.RenderedRevision) string {
 
 // dropRevision decides once more on the Machines and Rollouts that the API server itself has: one that the cache does not show may
 // need the revision, and nothing would make it again.
-func (r *Reconciler) dropRevision(ctx context.Context, seen observation, found finding, name string) error {
+func (r *Reconciler) dropRevision(ctx context.Context, obs observation, found finding, name string) error {
 	var err error
-	if seen.rollouts, err = rollouts(ctx, r.Reader, seen.nodeType); err != nil {
+	if obs.rollouts, err = rollouts(ctx, r.APIReader, obs.nodeType); err != nil {
 		return err
 	}
-	if seen.machines, err = machines(ctx, r.Reader, seen.nodeType.Name); err != nil {
+	if obs.machines, err = machines(ctx, r.APIReader, obs.nodeType.Name); err != nil {
 		return err
 	}
-	if !slices.Contains(revisionrollout.Plan(facts(seen, found)).DeleteRevisions, name) {
+	if !slices.Contains(revisionrollout.Plan(facts(obs, found)).DeleteRevisions, name) {
 		return nil
 	}
-	return r.drop(ctx, "NodeTypeRevision", seen.revisions[name])
+	return r.drop(ctx, "NodeTypeRevision", obs.revisions[name])
 }
 
-func rolloutNamed(seen observation, name string) *v1alpha1.Rollout {
-	for i := range seen.rollouts {
-		if seen.rollouts[i].Name == name {
-			return &seen.rollouts[i]
+func rolloutNamed(obs observation, name string) *v1alpha1.Rollout {
+	for i := range obs.rollouts {
+		if obs.rollouts[i].Name == name {
+			return &obs.rollouts[i]
 		}
 	}
 	return &v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -17,22 +17,19 @@ import (
 	"github.com/ingot-dev/ingot/presentation"
 )
 
-// Resolver makes the plan of a revision's nodes.
-type Resolver = presentation.Resolver
-
 // Reconciler keeps the NodeTypes.
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Reader reads Rollouts and Machines without a cache before a Rollout is made or a revision is deleted.
-	Reader client.Reader
+	// APIReader reads Rollouts and Machines without a cache before a Rollout is made or a revision is deleted.
+	APIReader client.Reader
 	// Recorder takes events.
 	Recorder events.EventRecorder
 	// Clock times the conditions.
 	Clock clock.PassiveClock
 	// Resolve makes the plan of a new revision's nodes, and tells whether this version of Ingot would make the same of an older
 	// one: presentation.Resolve.
-	Resolve Resolver
+	Resolve presentation.Resolver
 }
 
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes;osimages;nodeproviders;machines;hostrecords,verbs=get;list;watch
@@ -49,7 +46,7 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if r.Client == nil || r.Reader == nil || r.Recorder == nil || r.Clock == nil || r.Resolve == nil {
+	if r.Client == nil || r.APIReader == nil || r.Recorder == nil || r.Clock == nil || r.Resolve == nil {
 		return errors.New("nodetype controller: a dependency is missing")
 	}
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("nodetype")).Complete(r)
@@ -57,30 +54,30 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile brings one NodeType's revision and status up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	seen, err := r.observe(ctx, request.Name)
-	if err != nil || seen.nodeType == nil {
+	obs, err := r.observe(ctx, request.Name)
+	if err != nil || obs.nodeType == nil {
 		return step.Retry(err).Result()
 	}
-	found := judge(seen, r.Resolve)
+	found := judge(obs, r.Resolve)
 	if found.claimNamespace {
 		// Nothing else follows before the claim is known to be ours: its event starts the next reconcile.
-		err := r.claimNamespace(ctx, seen)
+		err := r.claimNamespace(ctx, obs)
 		if !apierrors.IsForbidden(err) {
 			return step.Retry(err).Result()
 		}
-		found.obstacle = denied(seen)
+		found.obstacle = denied(obs)
 	}
-	if err := r.createMissing(ctx, seen, found); err != nil {
+	if err := r.createMissing(ctx, obs, found); err != nil {
 		return step.Retry(err).Result()
 	}
-	decision := revisionrollout.Plan(facts(seen, found))
-	changes, failed := r.follow(ctx, seen, found, decision)
-	after := seen.nodeType.DeepCopy()
-	outcome := report(after, seen, found, decision, r.Clock.Now())
+	decision := revisionrollout.Plan(facts(obs, found))
+	changes, failed := r.follow(ctx, obs, found, decision)
+	after := obs.nodeType.DeepCopy()
+	outcome := report(after, obs, found, decision, r.Clock.Now())
 	if failed != nil {
 		outcome = step.Retry(failed)
 	}
-	changes = append(changes, step.ConditionEvents(seen.nodeType.Status.Conditions, after.Status.Conditions, eventAction, v1alpha1.ConditionReady, v1alpha1.ConditionRenderingCurrent)...)
-	changes = append(changes, revisionEvents(seen.nodeType.Status, after.Status, found.warnings)...)
-	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, seen.nodeType, after, changes, outcome)
+	changes = append(changes, step.ConditionEvents(obs.nodeType.Status.Conditions, after.Status.Conditions, eventAction, v1alpha1.ConditionReady, v1alpha1.ConditionRenderingCurrent)...)
+	changes = append(changes, revisionEvents(obs.nodeType.Status, after.Status, found.warnings)...)
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.nodeType, after, changes, outcome)
 }

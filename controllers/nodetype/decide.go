@@ -43,23 +43,23 @@ type obstacle struct {
 
 // judge decides, without a client. What the manifests alone tell, controllers/plan/feasibility says; here it is joined
 // with what only the cluster knows. What a revision has been rendered to, before or just now, is judged as it is.
-func judge(seen observation, resolve presentation.Resolver) finding {
-	out := findRendering(seen, resolve)
-	in := feasibility.Inputs{NodeType: seen.nodeType, Image: seen.image, Provider: seen.provider, Resolve: resolve}
+func judge(obs observation, resolve presentation.Resolver) finding {
+	out := findRendering(obs, resolve)
+	in := feasibility.Inputs{NodeType: obs.nodeType, Image: obs.image, Provider: obs.provider, Resolve: resolve}
 	if r := out.rendered.Rendering; r != nil {
 		in.Pinned = &r.Spec.Plan
 	}
 	told := feasibility.Check(in)
 	for _, o := range []func() *obstacle{
-		func() *obstacle { return providerServed(seen, told) },
-		func() *obstacle { return namespaceFree(seen) },
-		func() *obstacle { return imageReady(seen, told) },
+		func() *obstacle { return providerServed(obs, told) },
+		func() *obstacle { return namespaceFree(obs) },
+		func() *obstacle { return imageReady(obs, told) },
 	} {
 		if o := o(); o != nil {
 			return finding{obstacle: o}
 		}
 	}
-	if seen.namespace.Annotations[v1alpha1.AnnotationNodeProvider] == "" {
+	if obs.namespace.Annotations[v1alpha1.AnnotationNodeProvider] == "" {
 		return finding{claimNamespace: true}
 	}
 	if o := refused(told.Refusals); o != nil {
@@ -73,21 +73,21 @@ func judge(seen observation, resolve presentation.Resolver) finding {
 }
 
 // findRendering finds the revision of what the NodeType says now, and its rendering. Without an OSImage that was checked there is none.
-func findRendering(seen observation, resolve presentation.Resolver) finding {
-	if seen.image == nil || seen.provider == nil || seen.image.Status.Checksum == "" {
+func findRendering(obs observation, resolve presentation.Resolver) finding {
+	if obs.image == nil || obs.provider == nil || obs.image.Status.Checksum == "" {
 		return finding{}
 	}
-	if s := seen.nodeType.Status; s.StableRevision != "" && s.StableRendering == "" {
+	if s := obs.nodeType.Status; s.StableRevision != "" && s.StableRendering == "" {
 		return finding{obstacle: &obstacle{v1alpha1.ReasonOlderShape, fmt.Sprintf(
 			"status.stableRevision %s has no rendering: an earlier version of Ingot installed its Machines and kept none, so what they are to be judged by is not known, and nothing is done with them: delete Machines and NodeType, and make them again", s.StableRevision)}}
 	}
-	revised, o := snapshot(seen)
+	revised, o := snapshot(obs)
 	if o != nil {
 		return finding{obstacle: o}
 	}
 	out := finding{revision: revised}
-	facts := rendering.Facts{Revision: revised.Name, Requested: seen.nodeType.Spec.Rendering, Status: seen.nodeType.Status, Existing: seen.renderings, IsUsed: seen.isUsed}
-	plan, err := resolve(spec.Request{GPU: revised.Spec.GPU, Image: seen.image.Spec})
+	facts := rendering.Facts{Revision: revised.Name, Requested: obs.nodeType.Spec.Rendering, Status: obs.nodeType.Status, Existing: obs.renderings, IsUsed: obs.isUsed}
+	plan, err := resolve(spec.Request{GPU: revised.Spec.GPU, Image: obs.image.Spec})
 	if err == nil {
 		facts.Resolved, err = rendering.New(revised.Name, plan)
 	}
@@ -102,7 +102,7 @@ func findRendering(seen observation, resolve presentation.Resolver) finding {
 		return finding{obstacle: &obstacle{v1alpha1.ReasonRenderingUnreadable, err.Error()}}
 	case out.rendered.Lost != "":
 		return finding{made: out.made, obstacle: &obstacle{v1alpha1.ReasonRenderingLost, fmt.Sprintf(
-			"NodeTypeRendering %s, by which the Machines are judged, does not exist, and this version of Ingot makes another one: restore it from a backup, or run the version that made it; ingot rollout refresh %s installs all Machines anew", out.rendered.Lost, seen.nodeType.Name)}}
+			"NodeTypeRendering %s, by which the Machines are judged, does not exist, and this version of Ingot makes another one: restore it from a backup, or run the version that made it; ingot rollout refresh %s installs all Machines anew", out.rendered.Lost, obs.nodeType.Name)}}
 	case out.rendered.Rendering == nil:
 		return finding{obstacle: &obstacle{v1alpha1.ReasonPresentationInvalid, out.refusal}}
 	}
@@ -126,30 +126,30 @@ func with(reason string, found []feasibility.Finding) []feasibility.Finding {
 	return slices.DeleteFunc(slices.Clone(found), func(f feasibility.Finding) bool { return f.Reason != reason })
 }
 
-func providerServed(seen observation, told feasibility.Result) *obstacle {
+func providerServed(obs observation, told feasibility.Result) *obstacle {
 	if o := refused(with(v1alpha1.ReasonProviderNotFound, told.Missing)); o != nil {
 		return o
 	}
 	if o := refused(with(v1alpha1.ReasonProviderUnsupported, told.Refusals)); o != nil {
 		return o
 	}
-	if seen.namespace == nil {
-		return &obstacle{v1alpha1.ReasonProviderNotFound, fmt.Sprintf("the host namespace %s of NodeProvider %s does not exist: create it", seen.provider.Spec.HostNamespace, seen.provider.Name)}
+	if obs.namespace == nil {
+		return &obstacle{v1alpha1.ReasonProviderNotFound, fmt.Sprintf("the host namespace %s of NodeProvider %s does not exist: create it", obs.provider.Spec.HostNamespace, obs.provider.Name)}
 	}
 	return nil
 }
 
 // namespaceFree: two providers, or two operators, would drive the same BMCs.
-func namespaceFree(seen observation) *obstacle {
-	namespace, name := seen.namespace.Name, seen.provider.Name
-	if owner := seen.namespace.Annotations[v1alpha1.AnnotationNodeProvider]; owner != "" && owner != name {
+func namespaceFree(obs observation) *obstacle {
+	namespace, name := obs.namespace.Name, obs.provider.Name
+	if owner := obs.namespace.Annotations[v1alpha1.AnnotationNodeProvider]; owner != "" && owner != name {
 		return &obstacle{v1alpha1.ReasonHostNamespaceTaken, fmt.Sprintf(
 			"namespace %s belongs to NodeProvider %s by its annotation %s: give NodeProvider %s a namespace of its own", namespace, owner, v1alpha1.AnnotationNodeProvider, name)}
 	}
-	if seen.provider.Spec.Metal3 != nil {
+	if obs.provider.Spec.Metal3 != nil {
 		return nil
 	}
-	for _, facts := range seen.hosts {
+	for _, facts := range obs.hosts {
 		if slices.Contains(facts.Host.Finalizers, metal3.BareMetalHostFinalizer) {
 			return &obstacle{v1alpha1.ReasonHostNamespaceTaken, fmt.Sprintf(
 				"BareMetalHost %s/%s carries the finalizer of a baremetal-operator, which serves this namespace: use a metal3 provider, or another namespace", namespace, facts.Host.Name)}
@@ -159,31 +159,31 @@ func namespaceFree(seen observation) *obstacle {
 }
 
 // denied: the manager's own rights end at the namespaces that it was given.
-func denied(seen observation) *obstacle {
-	namespace := seen.provider.Spec.HostNamespace
+func denied(obs observation) *obstacle {
+	namespace := obs.provider.Spec.HostNamespace
 	return &obstacle{v1alpha1.ReasonHostNamespaceDenied, fmt.Sprintf(
 		"Ingot may not claim the host namespace %s of NodeProvider %s: bind ClusterRole ingot-manager-hosts to Ingot's service account by a RoleBinding there, "+
-			"as config/samples/00-namespaces.yaml does", namespace, seen.provider.Name)}
+			"as config/samples/00-namespaces.yaml does", namespace, obs.provider.Name)}
 }
 
-func imageReady(seen observation, told feasibility.Result) *obstacle {
+func imageReady(obs observation, told feasibility.Result) *obstacle {
 	if o := refused(with(v1alpha1.ReasonOSImageNotFound, told.Missing)); o != nil {
 		return o
 	}
-	ready := meta.FindStatusCondition(seen.image.Status.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(obs.image.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil {
-		return &obstacle{v1alpha1.ReasonOSImageNotReady, fmt.Sprintf("OSImage %s has not been checked yet", seen.image.Name)}
+		return &obstacle{v1alpha1.ReasonOSImageNotReady, fmt.Sprintf("OSImage %s has not been checked yet", obs.image.Name)}
 	}
-	if ready.Status != metav1.ConditionTrue || seen.image.Status.Checksum == "" {
-		return &obstacle{v1alpha1.ReasonOSImageNotReady, fmt.Sprintf("OSImage %s: %s: %s", seen.image.Name, ready.Reason, ready.Message)}
+	if ready.Status != metav1.ConditionTrue || obs.image.Status.Checksum == "" {
+		return &obstacle{v1alpha1.ReasonOSImageNotReady, fmt.Sprintf("OSImage %s: %s: %s", obs.image.Name, ready.Reason, ready.Message)}
 	}
 	return nil
 }
 
 // snapshot makes the revision of what the NodeType says now. Where the NodeType itself says what the target or the
 // stable revision says, it is that one: a changed NodeProvider alone neither rolls a fleet nor spoils a rollback.
-func snapshot(seen observation) (*v1alpha1.NodeTypeRevision, *obstacle) {
-	inputs := revision.Inputs{NodeType: seen.nodeType, Provider: seen.provider, Image: seen.image}
+func snapshot(obs observation) (*v1alpha1.NodeTypeRevision, *obstacle) {
+	inputs := revision.Inputs{NodeType: obs.nodeType, Provider: obs.provider, Image: obs.image}
 	spec, err := revision.Build(inputs)
 	if err != nil {
 		return nil, &obstacle{v1alpha1.ReasonOSImageNotReady, err.Error()}
@@ -196,33 +196,33 @@ func snapshot(seen observation) (*v1alpha1.NodeTypeRevision, *obstacle) {
 	if err != nil {
 		return nil, &obstacle{v1alpha1.ReasonPresentationInvalid, err.Error()}
 	}
-	for _, name := range []string{seen.nodeType.Status.TargetRevision, seen.nodeType.Status.StableRevision} {
-		if kept := seen.revisions[name]; kept != nil && kept.Annotations[v1alpha1.AnnotationInputs] == own {
+	for _, name := range []string{obs.nodeType.Status.TargetRevision, obs.nodeType.Status.StableRevision} {
+		if kept := obs.revisions[name]; kept != nil && kept.Annotations[v1alpha1.AnnotationInputs] == own {
 			return kept, nil
 		}
 	}
 	return &v1alpha1.NodeTypeRevision{ObjectMeta: metav1.ObjectMeta{
-		Name: revision.Name(seen.nodeType.Name, digest), Annotations: map[string]string{v1alpha1.AnnotationInputs: own},
+		Name: revision.Name(obs.nodeType.Name, digest), Annotations: map[string]string{v1alpha1.AnnotationInputs: own},
 	}, Spec: spec}, nil
 }
 
 // facts for the plan of which revision follows which.
-func facts(seen observation, found finding) revisionrollout.Facts {
+func facts(obs observation, found finding) revisionrollout.Facts {
 	f := revisionrollout.Facts{
-		Generation: seen.nodeType.Generation, Stable: seen.nodeType.Status.Stable(), Target: seen.nodeType.Status.Target(),
+		Generation: obs.nodeType.Generation, Stable: obs.nodeType.Status.Stable(), Target: obs.nodeType.Status.Target(),
 	}
 	if found.revision != nil {
 		f.Desired = v1alpha1.RenderedRevision{Revision: found.revision.Name, Rendering: found.rendered.Rendering.Name}
 	}
-	for i := range seen.rollouts {
-		o := &seen.rollouts[i]
+	for i := range obs.rollouts {
+		o := &obs.rollouts[i]
 		f.Rollouts = append(f.Rollouts, revisionrollout.Rollout{Name: o.Name, From: o.Spec.Source(), To: o.Spec.Target(), Phase: o.Status.Phase})
 	}
-	for i := range seen.machines {
-		m := &seen.machines[i]
+	for i := range obs.machines {
+		m := &obs.machines[i]
 		f.Machines = append(f.Machines, revisionrollout.Machine{Desired: rollout.DesiredRevision(m, f.Target), Installed: m.Status.Installed(), Deleting: m.DeletionTimestamp != nil})
 	}
-	for _, revision := range seen.revisions {
+	for _, revision := range obs.revisions {
 		f.Revisions = append(f.Revisions, revisionrollout.Revision{Name: revision.Name, Created: revision.CreationTimestamp.Time})
 	}
 	return f

@@ -137,7 +137,7 @@ func TestWhatIsUncertainIsSaidInTheConditionAndOnceForARevision(t *testing.T) {
 func run(t *testing.T) {
 	t.Helper()
 	server.Run(t, func(mgr ctrl.Manager) error {
-		return (&Reconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("nodetype"), Clock: clock.RealClock{}, Resolve: presentation.Resolve}).SetupWithManager(mgr)
+		return (&Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("nodetype"), Clock: clock.RealClock{}, Resolve: presentation.Resolve}).SetupWithManager(mgr)
 	})
 }
 

@@ -14,64 +14,72 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 )
 
-// observation is what a reconcile knows. What does not exist is nil.
+// observation is everything that one reconcile of a NodeType reads. observe sets all of it; what does not exist is nil. The objects
+// of the lists belong to the cache and must not be changed.
 type observation struct {
-	nodeType  *v1alpha1.NodeType
-	image     *v1alpha1.OSImage
-	provider  *v1alpha1.NodeProvider
+	// nodeType is nil where it does not exist or is being deleted; nothing else is read then.
+	nodeType *v1alpha1.NodeType
+	// image is the OSImage that the NodeType refers to.
+	image *v1alpha1.OSImage
+	// provider is the NodeProvider that the NodeType refers to.
+	provider *v1alpha1.NodeProvider
+	// namespace is the provider's host namespace.
 	namespace *corev1.Namespace
-	hosts     []placement.HostFacts
-	machines  []v1alpha1.Machine
-	// rollouts of this NodeType, those that its controller made.
+	// hosts are all hosts of that namespace, with their HostRecords.
+	hosts []placement.HostFacts
+	// machines are those of this NodeType.
+	machines []v1alpha1.Machine
+	// rollouts are those that this controller created for this NodeType. createRollout and deleteRevision read them, and machines,
+	// once more from the API server.
 	rollouts []v1alpha1.Rollout
-	// revisions of this NodeType by name.
+	// revisions are those of this NodeType, by name.
 	revisions map[string]*v1alpha1.NodeTypeRevision
-	// renderings of those revisions.
+	// renderings are those of the revisions.
 	renderings []v1alpha1.NodeTypeRendering
 }
 
 // isUsed says whether a Machine has, or is to have, the rendering of that name.
-func (seen observation) isUsed(rendering string) bool {
-	return slices.ContainsFunc(seen.machines, func(m v1alpha1.Machine) bool {
+func (obs observation) isUsed(rendering string) bool {
+	return slices.ContainsFunc(obs.machines, func(m v1alpha1.Machine) bool {
 		return m.Status.Rendering == rendering || m.Spec.Rendering == rendering
 	})
 }
 
 func (r *Reconciler) observe(ctx context.Context, name string) (observation, error) {
-	var seen observation
+	var obs observation
 	var err error
-	if seen.nodeType, err = get(ctx, r.Client, name, &v1alpha1.NodeType{}); err != nil || seen.nodeType == nil {
-		return seen, err
+	if obs.nodeType, err = get(ctx, r.Client, name, &v1alpha1.NodeType{}); err != nil || obs.nodeType == nil {
+		return obs, err
 	}
-	if seen.nodeType.DeletionTimestamp != nil {
+	if obs.nodeType.DeletionTimestamp != nil {
 		return observation{}, nil
 	}
-	spec := seen.nodeType.Spec
-	if seen.image, err = get(ctx, r.Client, spec.OSImageRef.Name, &v1alpha1.OSImage{}); err != nil {
-		return seen, err
+	spec := obs.nodeType.Spec
+	if obs.image, err = get(ctx, r.Client, spec.OSImageRef.Name, &v1alpha1.OSImage{}); err != nil {
+		return obs, err
 	}
-	if seen.provider, err = get(ctx, r.Client, spec.ProviderRef.Name, &v1alpha1.NodeProvider{}); err != nil {
-		return seen, err
+	if obs.provider, err = get(ctx, r.Client, spec.ProviderRef.Name, &v1alpha1.NodeProvider{}); err != nil {
+		return obs, err
 	}
-	if seen.provider != nil {
-		if seen.namespace, err = get(ctx, r.Client, seen.provider.Spec.HostNamespace, &corev1.Namespace{}); err != nil {
-			return seen, err
+	if obs.provider != nil {
+		if obs.namespace, err = get(ctx, r.Client, obs.provider.Spec.HostNamespace, &corev1.Namespace{}); err != nil {
+			return obs, err
 		}
-		if seen.hosts, err = r.hosts(ctx, seen.provider.Spec.HostNamespace); err != nil {
-			return seen, err
+		if obs.hosts, err = r.hosts(ctx, obs.provider.Spec.HostNamespace); err != nil {
+			return obs, err
 		}
 	}
-	if seen.machines, err = machines(ctx, r.Client, name); err != nil {
-		return seen, err
+	if obs.machines, err = machines(ctx, r.Client, name); err != nil {
+		return obs, err
 	}
-	if seen.rollouts, err = rollouts(ctx, r.Client, seen.nodeType); err != nil {
-		return seen, err
+	if obs.rollouts, err = rollouts(ctx, r.Client, obs.nodeType); err != nil {
+		return obs, err
 	}
-	if seen.revisions, err = r.revisions(ctx, seen.nodeType); err != nil {
-		return seen, err
+	if obs.revisions, err = r.revisions(ctx, obs.nodeType); err != nil {
+		return obs, err
 	}
-	seen.renderings, err = r.renderings(ctx, seen)
-	return seen, err
+	obs.renderings, err = r.renderings(ctx, obs)
+	return obs, err
 }
 
 // get reads a cluster-scoped object; nil when it does not exist.
@@ -139,20 +147,20 @@ func (r *Reconciler) revisions(ctx context.Context, nodeType *v1alpha1.NodeType)
 
 // renderings of the NodeType's revisions. One that the status names and the cache does not show is looked for in the API server
 // itself: it may have been made a moment ago, and one that is lost is a serious thing to say.
-func (r *Reconciler) renderings(ctx context.Context, seen observation) ([]v1alpha1.NodeTypeRendering, error) {
+func (r *Reconciler) renderings(ctx context.Context, obs observation) ([]v1alpha1.NodeTypeRendering, error) {
 	var list v1alpha1.NodeTypeRenderingList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list NodeTypeRenderings: %w", err)
 	}
-	status := seen.nodeType.Status
+	status := obs.nodeType.Status
 	all := slices.DeleteFunc(list.Items, func(r v1alpha1.NodeTypeRendering) bool {
-		return seen.revisions[r.Spec.RevisionRef.Name] == nil || r.DeletionTimestamp != nil
+		return obs.revisions[r.Spec.RevisionRef.Name] == nil || r.DeletionTimestamp != nil
 	})
 	for _, name := range slices.Compact([]string{status.StableRendering, status.TargetRendering}) {
 		if name == "" || slices.ContainsFunc(all, func(r v1alpha1.NodeTypeRendering) bool { return r.Name == name }) {
 			continue
 		}
-		made, err := get(ctx, r.Reader, name, &v1alpha1.NodeTypeRendering{})
+		made, err := get(ctx, r.APIReader, name, &v1alpha1.NodeTypeRendering{})
 		if err != nil {
 			return nil, fmt.Errorf("read NodeTypeRendering %s: %w", name, err)
 		}

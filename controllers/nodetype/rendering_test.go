@@ -141,7 +141,7 @@ func runWith(t *testing.T, resolve presentation.Resolver) (stop func()) {
 	t.Helper()
 	return server.Run(t, func(mgr ctrl.Manager) error {
 		return (&Reconciler{
-			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("nodetype"), Clock: clock.RealClock{}, Resolve: resolve,
+			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("nodetype"), Clock: clock.RealClock{}, Resolve: resolve,
 		}).SetupWithManager(mgr)
 	})
 }

@@ -186,7 +186,7 @@ func TestARevisionThatAMachineTheCacheLacksAsksForIsKept(t *testing.T) {
 		create(t, made)
 		seen.revisions[made.Name] = made
 	}
-	r := &Reconciler{Client: server.Client, Reader: server.Client}
+	r := &Reconciler{Client: server.Client, APIReader: server.Client}
 	asking := machineOf(owner.Name, namespace, v1alpha1.RenderedRevision{})
 	asking.Spec.Revision = "behind-00"
 	create(t, asking)

@@ -20,18 +20,18 @@ import (
 const rightsAgain = 15 * time.Second
 
 // report writes what was found and decided into the status.
-func report(after *v1alpha1.NodeType, seen observation, found finding, decision revisionrollout.Decision, now time.Time) step.Outcome {
+func report(after *v1alpha1.NodeType, obs observation, found finding, decision revisionrollout.Decision, now time.Time) step.Outcome {
 	after.Status.ObservedGeneration = after.Generation
 	after.Status.StableRevision, after.Status.StableRendering = decision.Stable.Revision, decision.Stable.Rendering
 	after.Status.TargetRevision, after.Status.TargetRendering = decision.Target.Revision, decision.Target.Rendering
 	reportRendering(after, found, now)
 	after.Status.Hosts = v1alpha1.HostCounts{}
-	if seen.provider != nil {
+	if obs.provider != nil {
 		after.Status.Hosts = placement.Count(placement.Request{
-			Selector: seen.nodeType.Spec.HostSelector, Zone: seen.nodeType.Spec.Zone, Provider: seen.provider.Spec,
-		}, seen.hosts)
+			Selector: obs.nodeType.Spec.HostSelector, Zone: obs.nodeType.Spec.Zone, Provider: obs.provider.Spec,
+		}, obs.hosts)
 	}
-	after.Status.Machines = count(seen.machines, after.Status.Target())
+	after.Status.Machines = count(obs.machines, after.Status.Target())
 	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonReady, "nodes can be made"
 	for _, w := range found.warnings {
 		message += "; not certain: " + w.String()

@@ -1,6 +1,7 @@
 package osimage
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -17,8 +18,9 @@ import (
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
-// concurrency: a server that does not answer holds one image up for half a minute, and not the others.
-const concurrency = 8
+// defaultWorkers is the number of workers where Reconciler.Workers is 0. A server that does not answer blocks one worker for half a
+// minute; the other images must not wait for it.
+const defaultWorkers = 8
 
 // Reconciler keeps the OSImages.
 type Reconciler struct {
@@ -32,6 +34,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Jitter gives numbers in [0, 1) that spread the checks.
 	Jitter func() float64
+	// Workers is how many OSImages are checked at the same time; 0: 8.
+	Workers int
 }
 
 //+kubebuilder:rbac:groups=ingot.dev,resources=osimages,verbs=get;list;watch
@@ -43,7 +47,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("osimage").
 		For(&v1alpha1.OSImage{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers)}).
 		Complete(r)
 }
 
@@ -59,13 +63,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if rest := untilDue(&image, r.Clock.Now()); rest > 0 {
 		return step.Wait("it was checked not long ago", rest).Result()
 	}
-	found := r.observe(ctx, &image)
+	obs := r.observe(ctx, &image)
 	if ctx.Err() != nil {
 		// The manager ends: that says nothing about the image.
 		return step.Retry(ctx.Err()).Result()
 	}
 	after := image.DeepCopy()
-	outcome := report(after, found, r.Clock.Now(), r.Jitter())
+	outcome := report(after, obs, r.Clock.Now(), r.Jitter())
 	changes := step.ConditionEvents(image.Status.Conditions, after.Status.Conditions, "Check", v1alpha1.ConditionReady)
 	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, &image, after, changes, outcome)
 }

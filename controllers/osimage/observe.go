@@ -24,11 +24,13 @@ const (
 	maxChecksums = 4 << 20
 )
 
-// finding is what the image's servers said.
-type finding struct {
+// observation is what the image's server and the server of its checksum file answered. observe sets all of it.
+type observation struct {
+	// checksum is the digest that is pinned, as sha256:HEX or sha512:HEX; empty: none could be found yet.
 	checksum string
-	size     *int64
-	// problem is nil when the image can be used.
+	// size is the length of the image in bytes; nil: the server does not tell it.
+	size *int64
+	// problem is why the image cannot be used; nil: it can.
 	problem *problem
 }
 
@@ -38,19 +40,19 @@ type problem struct {
 	message string
 }
 
-func (r *Reconciler) observe(ctx context.Context, image *v1alpha1.OSImage) finding {
-	found := finding{checksum: image.Status.Checksum}
+func (r *Reconciler) observe(ctx context.Context, image *v1alpha1.OSImage) observation {
+	obs := observation{checksum: image.Status.Checksum}
 	if isDigest(image.Spec.Checksum) {
-		found.checksum = image.Spec.Checksum
-	} else if found.checksum == "" {
-		found.checksum, found.problem = r.resolve(ctx, image)
+		obs.checksum = image.Spec.Checksum
+	} else if obs.checksum == "" {
+		obs.checksum, obs.problem = r.resolve(ctx, image)
 	}
 	size, err := r.size(ctx, image.Spec.URL)
-	if err != nil && found.problem == nil {
-		found.problem = unreachable(image.Spec.URL, err)
+	if err != nil && obs.problem == nil {
+		obs.problem = unreachable(image.Spec.URL, err)
 	}
-	found.size = size
-	return found
+	obs.size = size
+	return obs
 }
 
 func isDigest(checksum string) bool {

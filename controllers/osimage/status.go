@@ -34,20 +34,20 @@ func untilDue(image *v1alpha1.OSImage, now time.Time) time.Duration {
 	return interval(image) - now.Sub(image.Status.CheckedAt.Time)
 }
 
-// report writes a finding into the status. What was pinned stays, also when the image is unreachable now.
-func report(after *v1alpha1.OSImage, found finding, now time.Time, jitter float64) step.Outcome {
+// report writes a observation into the status. What was pinned stays, also when the image is unreachable now.
+func report(after *v1alpha1.OSImage, obs observation, now time.Time, jitter float64) step.Outcome {
 	after.Status.CheckedAt = &metav1.Time{Time: now}
-	after.Status.Checksum = found.checksum
+	after.Status.Checksum = obs.checksum
 	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonReady, ""
 	switch {
-	case found.problem != nil:
-		status, reason, message = metav1.ConditionFalse, found.problem.reason, found.problem.message
-	case found.size == nil:
+	case obs.problem != nil:
+		status, reason, message = metav1.ConditionFalse, obs.problem.reason, obs.problem.message
+	case obs.size == nil:
 		after.Status.SizeBytes = nil
 		reason, message = v1alpha1.ReasonSizeUnknown, "the server does not say how large the file is: progress has no percentage"
 	default:
-		after.Status.SizeBytes = found.size
-		message = fmt.Sprintf("the file is there, %d bytes", *found.size)
+		after.Status.SizeBytes = obs.size
+		message = fmt.Sprintf("the file is there, %d bytes", *obs.size)
 	}
 	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionReady, status, reason, message)
 	pause := interval(after)

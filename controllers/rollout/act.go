@@ -14,16 +14,16 @@ import (
 
 // act starts or marks the Machine that the decision names, by one request under the version of it that was judged. A Machine
 // that is gone needs neither.
-func (r *Reconciler) act(ctx context.Context, seen observation, decision plan.Decision) error {
+func (r *Reconciler) act(ctx context.Context, obs observation, decision plan.Decision) error {
 	for _, name := range decision.Mark {
-		if err := r.tell(ctx, seen, name, func(m *v1alpha1.Machine) { mark(m, seen.rollout) }); err != nil {
+		if err := r.tell(ctx, obs, name, func(m *v1alpha1.Machine) { mark(m, obs.rollout) }); err != nil {
 			return fmt.Errorf("mark Machine %s: %w", name, err)
 		}
 	}
 	for _, name := range decision.Start {
-		err := r.tell(ctx, seen, name, func(m *v1alpha1.Machine) {
-			mark(m, seen.rollout)
-			m.Spec.Revision, m.Spec.Rendering = seen.rollout.Spec.To, seen.rollout.Spec.ToRendering
+		err := r.tell(ctx, obs, name, func(m *v1alpha1.Machine) {
+			mark(m, obs.rollout)
+			m.Spec.Revision, m.Spec.Rendering = obs.rollout.Spec.To, obs.rollout.Spec.ToRendering
 		})
 		countStart(err)
 		if err != nil {
@@ -37,8 +37,8 @@ func mark(m *v1alpha1.Machine, rollout *v1alpha1.Rollout) {
 	metav1.SetMetaDataLabel(&m.ObjectMeta, v1alpha1.LabelRollout, rollout.Name)
 }
 
-func (r *Reconciler) tell(ctx context.Context, seen observation, name types.NamespacedName, change func(*v1alpha1.Machine)) error {
-	for _, judged := range seen.machines {
+func (r *Reconciler) tell(ctx context.Context, obs observation, name types.NamespacedName, change func(*v1alpha1.Machine)) error {
+	for _, judged := range obs.machines {
 		if client.ObjectKeyFromObject(judged) == name {
 			told := judged.DeepCopy()
 			change(told)

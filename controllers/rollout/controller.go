@@ -24,8 +24,8 @@ const soon = time.Second
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Reader reads a NodeType without a cache before its Rollout is given up.
-	Reader client.Reader
+	// APIReader reads a NodeType without a cache before its Rollout is given up.
+	APIReader client.Reader
 	// Recorder takes events.
 	Recorder events.EventRecorder
 	// Clock tells the time.
@@ -39,7 +39,7 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if r.Client == nil || r.Reader == nil || r.Recorder == nil || r.Clock == nil {
+	if r.Client == nil || r.APIReader == nil || r.Recorder == nil || r.Clock == nil {
 		return errors.New("rollout controller: a dependency is missing")
 	}
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("rollout")).Complete(r)
@@ -47,30 +47,30 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile takes one Rollout one step further.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	seen, err := r.observe(ctx, request.Name)
+	obs, err := r.observe(ctx, request.Name)
 	if err != nil {
 		return step.Retry(fmt.Errorf("observe: %w", err)).Result()
 	}
-	if seen.rollout == nil {
+	if obs.rollout == nil {
 		return step.Done().Result()
 	}
-	if !metav1.IsControlledBy(seen.rollout, seen.nodeType) {
-		return r.refuse(ctx, seen)
+	if !metav1.IsControlledBy(obs.rollout, obs.nodeType) {
+		return r.refuse(ctx, obs)
 	}
-	superseded, known, err := r.superseded(ctx, seen)
+	superseded, known, err := r.superseded(ctx, obs)
 	if err != nil {
 		return step.Retry(err).Result()
 	}
 	if !known {
 		return step.Wait("the NodeType's status to be seen", soon).Result()
 	}
-	decision := plan.Plan(facts(seen, superseded, r.Clock.Now()))
-	failed := r.act(ctx, seen, decision)
-	after := seen.rollout.DeepCopy()
+	decision := plan.Plan(facts(obs, superseded, r.Clock.Now()))
+	failed := r.act(ctx, obs, decision)
+	after := obs.rollout.DeepCopy()
 	after.Status = decision.Status
-	result, err := step.Finish(ctx, r.writer(), seen.rollout, after, decision.Events, outcome(decision, failed))
+	result, err := step.Finish(ctx, r.writer(), obs.rollout, after, decision.Events, outcome(decision, failed))
 	if err == nil {
-		countPhase(seen.rollout.Status.Phase, after.Status.Phase)
+		countPhase(obs.rollout.Status.Phase, after.Status.Phase)
 	}
 	return result, err
 }

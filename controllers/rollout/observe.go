@@ -15,20 +15,25 @@ import (
 	plan "github.com/ingot-dev/ingot/controllers/plan/rollout"
 )
 
-// observation is what a reconcile knows. The objects of the lists are the cache's own: they are never changed.
+// observation is everything that one reconcile of a Rollout reads. observe sets rollout and nodeType, and one list function each of
+// the others. The objects of the lists belong to the cache and must not be changed.
 type observation struct {
-	// rollout is nil when there is nothing to do: it is gone, settled, or its NodeType is gone and takes it along.
-	rollout  *v1alpha1.Rollout
+	// rollout is nil where nothing is to be done: it does not exist, is settled, or its NodeType is gone and takes it along.
+	rollout *v1alpha1.Rollout
+	// nodeType is the NodeType whose Machines the Rollout moves.
 	nodeType *v1alpha1.NodeType
-	// before is the newest of the NodeType's older Rollouts; nil: none. newer: there is a newer one.
+	// before is the latest of the NodeType's older Rollouts; nil: there is none. observeSiblings sets it.
 	before *v1alpha1.Rollout
-	newer  bool
-	// machines of the NodeType.
+	// newer is true if the NodeType has a later Rollout. observeSiblings sets it.
+	newer bool
+	// machines are those of the NodeType. observeMachines sets them.
 	machines []*v1alpha1.Machine
-	pools    map[types.NamespacedName]plan.Pool
-	// trouble of each TenantCluster that keeps Machines from being rolled; one that has none is in known only.
-	trouble map[types.NamespacedName]string
-	known   map[types.NamespacedName]bool
+	// pools are the NodePools of the NodeType with their budgets. observePools sets them.
+	pools map[types.NamespacedName]plan.Pool
+	// tenantProblems says for each TenantCluster that is not Ready why not. observeTenants sets it.
+	tenantProblems map[types.NamespacedName]string
+	// tenants names every TenantCluster that exists. observeTenants sets it.
+	tenants map[types.NamespacedName]bool
 }
 
 func (r *Reconciler) observe(ctx context.Context, name string) (observation, error) {
@@ -46,17 +51,17 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observation, err
 	if nodeType.DeletionTimestamp != nil {
 		return observation{}, nil
 	}
-	seen := observation{rollout: &rollout, nodeType: &nodeType}
-	for _, list := range []func(context.Context, *observation) error{r.siblings, r.machines, r.poolsOf, r.tenants} {
-		if err := list(ctx, &seen); err != nil {
-			return seen, err
+	obs := observation{rollout: &rollout, nodeType: &nodeType}
+	for _, list := range []func(context.Context, *observation) error{r.observeSiblings, r.observeMachines, r.observePools, r.observeTenants} {
+		if err := list(ctx, &obs); err != nil {
+			return obs, err
 		}
 	}
-	return seen, nil
+	return obs, nil
 }
 
 // siblings are the other Rollouts that the NodeType made.
-func (r *Reconciler) siblings(ctx context.Context, seen *observation) error {
+func (r *Reconciler) observeSiblings(ctx context.Context, obs *observation) error {
 	var list v1alpha1.RolloutList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list Rollouts: %w", err)
@@ -64,49 +69,49 @@ func (r *Reconciler) siblings(ctx context.Context, seen *observation) error {
 	for i := range list.Items {
 		other := &list.Items[i]
 		switch {
-		case other.Name == seen.rollout.Name || !metav1.IsControlledBy(other, seen.nodeType):
-		case revisionrollout.IsNewer(other.Name, seen.rollout.Name):
-			seen.newer = true
-		case seen.before == nil || revisionrollout.IsNewer(other.Name, seen.before.Name):
-			seen.before = other
+		case other.Name == obs.rollout.Name || !metav1.IsControlledBy(other, obs.nodeType):
+		case revisionrollout.IsNewer(other.Name, obs.rollout.Name):
+			obs.newer = true
+		case obs.before == nil || revisionrollout.IsNewer(other.Name, obs.before.Name):
+			obs.before = other
 		}
 	}
 	return nil
 }
 
-func (r *Reconciler) machines(ctx context.Context, seen *observation) error {
+func (r *Reconciler) observeMachines(ctx context.Context, obs *observation) error {
 	var list v1alpha1.MachineList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list Machines: %w", err)
 	}
 	for i := range list.Items {
-		if list.Items[i].Spec.NodeTypeRef.Name == seen.nodeType.Name {
-			seen.machines = append(seen.machines, &list.Items[i])
+		if list.Items[i].Spec.NodeTypeRef.Name == obs.nodeType.Name {
+			obs.machines = append(obs.machines, &list.Items[i])
 		}
 	}
 	return nil
 }
 
-func (r *Reconciler) poolsOf(ctx context.Context, seen *observation) error {
+func (r *Reconciler) observePools(ctx context.Context, obs *observation) error {
 	var list v1alpha1.NodePoolList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list NodePools: %w", err)
 	}
-	seen.pools = plan.NewPools(seen.nodeType.Name, list.Items)
+	obs.pools = plan.NewPools(obs.nodeType.Name, list.Items)
 	return nil
 }
 
-func (r *Reconciler) tenants(ctx context.Context, seen *observation) error {
+func (r *Reconciler) observeTenants(ctx context.Context, obs *observation) error {
 	var list v1alpha1.TenantClusterList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list TenantClusters: %w", err)
 	}
-	seen.trouble, seen.known = map[types.NamespacedName]string{}, map[types.NamespacedName]bool{}
+	obs.tenantProblems, obs.tenants = map[types.NamespacedName]string{}, map[types.NamespacedName]bool{}
 	for i := range list.Items {
 		key := client.ObjectKeyFromObject(&list.Items[i])
-		seen.known[key] = true
+		obs.tenants[key] = true
 		if why := troubleOf(list.Items[i].Status.Conditions); why != "" {
-			seen.trouble[key] = fmt.Sprintf("TenantCluster %s is not Ready: %s", key, why)
+			obs.tenantProblems[key] = fmt.Sprintf("TenantCluster %s is not Ready: %s", key, why)
 		}
 	}
 	return nil
@@ -125,49 +130,49 @@ func troubleOf(conditions []metav1.Condition) string {
 
 // superseded tells whether another Rollout moves the Machines now, or will. known is false while that cannot be said: the
 // cache still shows what the NodeType asked for before this Rollout was made, or its status was lost.
-func (r *Reconciler) superseded(ctx context.Context, seen observation) (superseded, known bool, err error) {
-	if seen.newer || seen.nodeType.Status.Target() == seen.rollout.Spec.Target() {
-		return seen.newer, true, nil
+func (r *Reconciler) superseded(ctx context.Context, obs observation) (superseded, known bool, err error) {
+	if obs.newer || obs.nodeType.Status.Target() == obs.rollout.Spec.Target() {
+		return obs.newer, true, nil
 	}
 	var now v1alpha1.NodeType
-	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(seen.nodeType), &now); err != nil {
-		return false, false, fmt.Errorf("read NodeType %s: %w", seen.nodeType.Name, err)
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(obs.nodeType), &now); err != nil {
+		return false, false, fmt.Errorf("read NodeType %s: %w", obs.nodeType.Name, err)
 	}
-	if target := now.Status.Target(); target.IsZero() || target == seen.rollout.Spec.Target() {
+	if target := now.Status.Target(); target.IsZero() || target == obs.rollout.Spec.Target() {
 		return false, false, nil
 	}
 	return true, true, nil
 }
 
 // facts for the planner.
-func facts(seen observation, superseded bool, now time.Time) plan.Facts {
+func facts(obs observation, superseded bool, now time.Time) plan.Facts {
 	f := plan.Facts{
-		Now: now, Previous: plan.NewPreviousRollout(seen.before), Policy: plan.NewPolicy(seen.nodeType.Spec.Rollout), Pools: seen.pools,
-		Machines: make([]plan.Machine, len(seen.machines)),
+		Now: now, Previous: plan.NewPreviousRollout(obs.before), Policy: plan.NewPolicy(obs.nodeType.Spec.Rollout), Pools: obs.pools,
+		Machines: make([]plan.Machine, len(obs.machines)),
 		Rollout: plan.Rollout{
-			Name: seen.rollout.Name, From: seen.rollout.Spec.Source(), To: seen.rollout.Spec.Target(), Paused: seen.rollout.Spec.Paused,
-			ToStable: seen.nodeType.Status.Stable() == seen.rollout.Spec.Target(), Superseded: superseded, Status: seen.rollout.Status,
+			Name: obs.rollout.Name, From: obs.rollout.Spec.Source(), To: obs.rollout.Spec.Target(), Paused: obs.rollout.Spec.Paused,
+			ToStable: obs.nodeType.Status.Stable() == obs.rollout.Spec.Target(), Superseded: superseded, Status: obs.rollout.Status,
 		},
 	}
 	// What cannot be installed now is not begun: a drained Machine would wait without a node.
-	obstacle := troubleOf(seen.nodeType.Status.Conditions)
+	obstacle := troubleOf(obs.nodeType.Status.Conditions)
 	if obstacle != "" {
-		obstacle = fmt.Sprintf("NodeType %s is not Ready: %s", seen.nodeType.Name, obstacle)
+		obstacle = fmt.Sprintf("NodeType %s is not Ready: %s", obs.nodeType.Name, obstacle)
 	}
-	for i, m := range seen.machines {
-		f.Machines[i] = plan.NewMachine(seen.rollout.Name, seen.rollout.Spec.Target(), m, now)
+	for i, m := range obs.machines {
+		f.Machines[i] = plan.NewMachine(obs.rollout.Name, obs.rollout.Spec.Target(), m, now)
 		f.Machines[i].BlockedBy = obstacle
 		if obstacle == "" {
-			f.Machines[i].BlockedBy = seen.tenantTrouble(m)
+			f.Machines[i].BlockedBy = obs.tenantTrouble(m)
 		}
 	}
 	return f
 }
 
-func (seen observation) tenantTrouble(m *v1alpha1.Machine) string {
+func (obs observation) tenantTrouble(m *v1alpha1.Machine) string {
 	key := types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.TenantClusterRef.Name}
-	if !seen.known[key] {
+	if !obs.tenants[key] {
 		return fmt.Sprintf("TenantCluster %s does not exist", key)
 	}
-	return seen.trouble[key]
+	return obs.tenantProblems[key]
 }

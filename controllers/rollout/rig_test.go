@@ -45,9 +45,9 @@ func manageAs(t *testing.T, resolve presentation.Resolver) (stop func()) {
 	return server.Run(t, func(mgr ctrl.Manager) error {
 		c, direct, real := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
 		for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
-			&nodetype.Reconciler{Client: c, Reader: direct, Recorder: mgr.GetEventRecorder("nodetype"), Clock: real, Resolve: resolve},
-			&nodepool.Reconciler{Client: c, Reader: direct, Recorder: mgr.GetEventRecorder("nodepool"), Clock: real, Suffix: func() string { return rand.String(5) }},
-			&Reconciler{Client: c, Reader: direct, Recorder: mgr.GetEventRecorder("rollout"), Clock: real},
+			&nodetype.Reconciler{Client: c, APIReader: direct, Recorder: mgr.GetEventRecorder("nodetype"), Clock: real, Resolve: resolve},
+			&nodepool.Reconciler{Client: c, APIReader: direct, Recorder: mgr.GetEventRecorder("nodepool"), Clock: real, Suffix: func() string { return rand.String(5) }},
+			&Reconciler{Client: c, APIReader: direct, Recorder: mgr.GetEventRecorder("rollout"), Clock: real},
 		} {
 			if err := controller.SetupWithManager(mgr); err != nil {
 				return err

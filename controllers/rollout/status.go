@@ -17,13 +17,13 @@ import (
 
 // refuse settles a Rollout that nobody but a person can have made: two that move the same Machines would each have a
 // budget of its own.
-func (r *Reconciler) refuse(ctx context.Context, seen observation) (reconcile.Result, error) {
-	after := seen.rollout.DeepCopy()
-	message := fmt.Sprintf("NodeType %s did not make this Rollout, so it moves nothing: delete it, and change the NodeType's spec, which makes one", seen.nodeType.Name)
+func (r *Reconciler) refuse(ctx context.Context, obs observation) (reconcile.Result, error) {
+	after := obs.rollout.DeepCopy()
+	message := fmt.Sprintf("NodeType %s did not make this Rollout, so it moves nothing: delete it, and change the NodeType's spec, which makes one", obs.nodeType.Name)
 	after.Status.Phase = v1alpha1.RolloutSuperseded
 	step.SetCondition(&after.Status.Conditions, after.Generation, r.Clock.Now(), v1alpha1.ConditionReady, metav1.ConditionFalse, string(v1alpha1.RolloutSuperseded), message)
 	events := []event.Event{event.Warning(string(v1alpha1.RolloutSuperseded), plan.EventAction, message)}
-	return step.Finish(ctx, r.writer(), seen.rollout, after, events, step.Stuck(message))
+	return step.Finish(ctx, r.writer(), obs.rollout, after, events, step.Stuck(message))
 }
 
 // No label names a Rollout or a NodeType: their number is not bounded by the code.

@@ -13,30 +13,30 @@ import (
 )
 
 // connect hands the kubeconfig to the registry and asks how the tenant is.
-func (r *Reconciler) connect(ctx context.Context, seen observation) (*tenantaccess.Access, error) {
-	key := client.ObjectKeyFromObject(seen.tenant)
-	if seen.deleting && len(seen.kubeconfig) == 0 {
+func (r *Reconciler) connect(ctx context.Context, obs observation) (*tenantaccess.Access, error) {
+	key := client.ObjectKeyFromObject(obs.tenant)
+	if obs.deleting && len(obs.kubeconfig) == 0 {
 		// The Secret, or the right to read it, went first, as it does when a directory of manifests is deleted. What was read
 		// before serves to the end, or to the manager's.
-		if access, err := r.Registry.For(key); !isMissing(err) {
+		if access, err := r.Tenants.For(key); !isMissing(err) {
 			return access, err
 		}
 	}
-	if seen.denied {
-		r.Registry.Remove(key)
+	if obs.denied {
+		r.Tenants.Remove(key)
 		return nil, &tenantaccess.Error{Tenant: key, Reason: v1alpha1.ReasonKubeconfigDenied, Err: fmt.Errorf(
 			"the Secret %s/%s must not be read: bind ClusterRole ingot-manager-tenants to Ingot's service account by a RoleBinding in this namespace, "+
-				"as config/samples/00-namespaces.yaml does", key.Namespace, seen.tenant.Spec.KubeconfigSecretRef.Name)}
+				"as config/samples/00-namespaces.yaml does", key.Namespace, obs.tenant.Spec.KubeconfigSecretRef.Name)}
 	}
-	if len(seen.kubeconfig) == 0 {
-		r.Registry.Remove(key)
+	if len(obs.kubeconfig) == 0 {
+		r.Tenants.Remove(key)
 		return nil, &tenantaccess.Error{Tenant: key, Reason: v1alpha1.ReasonKubeconfigMissing, Err: fmt.Errorf(
-			"the Secret %s/%s with the key %s is expected and not there: create it", key.Namespace, seen.tenant.Spec.KubeconfigSecretRef.Name, kubeconfigKey)}
+			"the Secret %s/%s with the key %s is expected and not there: create it", key.Namespace, obs.tenant.Spec.KubeconfigSecretRef.Name, kubeconfigKey)}
 	}
-	if err := r.Registry.Set(ctx, key, seen.kubeconfig); err != nil {
+	if err := r.Tenants.Set(ctx, key, obs.kubeconfig); err != nil {
 		return nil, err
 	}
-	return r.Registry.For(key)
+	return r.Tenants.For(key)
 }
 
 func isMissing(err error) bool {

@@ -19,10 +19,10 @@ import (
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Reader reads without a cache: Secrets, of which none is kept, and the Machines when a TenantCluster is to go.
-	Reader client.Reader
-	// Registry gets the kubeconfigs.
-	Registry *tenantaccess.Registry
+	// APIReader reads without a cache: Secrets, of which none is kept, and the Machines when a TenantCluster is to go.
+	APIReader client.Reader
+	// Tenants gets the kubeconfigs.
+	Tenants *tenantaccess.Registry
 	// Recorder takes events.
 	Recorder events.EventRecorder
 	// Clock times the conditions.
@@ -42,24 +42,24 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile brings one TenantCluster's client set and status up to date. It never waits for the tenant.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	seen, err := r.observe(ctx, request.NamespacedName)
+	obs, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
 		return step.Retry(err).Result()
 	}
 	switch {
-	case seen.tenant == nil:
-		r.Registry.Remove(request.NamespacedName)
+	case obs.tenant == nil:
+		r.Tenants.Remove(request.NamespacedName)
 		return step.Done().Result()
-	case seen.deleting && len(seen.machines) == 0:
-		r.Registry.Remove(request.NamespacedName)
-		return step.Retry(r.letGo(ctx, seen.tenant)).Result()
-	case !seen.deleting && !controllerutil.ContainsFinalizer(seen.tenant, v1alpha1.TenantFinalizer):
+	case obs.deleting && len(obs.machines) == 0:
+		r.Tenants.Remove(request.NamespacedName)
+		return step.Retry(r.letGo(ctx, obs.tenant)).Result()
+	case !obs.deleting && !controllerutil.ContainsFinalizer(obs.tenant, v1alpha1.TenantFinalizer):
 		// Its own event brings it back.
-		return step.Retry(r.hold(ctx, seen.tenant)).Result()
+		return step.Retry(r.hold(ctx, obs.tenant)).Result()
 	}
-	access, problem := r.connect(ctx, seen)
-	after := seen.tenant.DeepCopy()
-	outcome := report(after, seen, access, problem, r.Clock.Now())
-	changes := step.ConditionEvents(seen.tenant.Status.Conditions, after.Status.Conditions, "Connect", v1alpha1.ConditionReady)
-	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, seen.tenant, after, changes, outcome)
+	access, problem := r.connect(ctx, obs)
+	after := obs.tenant.DeepCopy()
+	outcome := report(after, obs, access, problem, r.Clock.Now())
+	changes := step.ConditionEvents(obs.tenant.Status.Conditions, after.Status.Conditions, "Connect", v1alpha1.ConditionReady)
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.tenant, after, changes, outcome)
 }

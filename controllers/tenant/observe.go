@@ -17,16 +17,17 @@ import (
 // kubeconfigKey of the Secret.
 const kubeconfigKey = "kubeconfig"
 
-// observation is what a reconcile knows.
+// observation is everything that one reconcile of a TenantCluster reads. observe sets all of it.
 type observation struct {
-	// tenant is nil when it is gone.
-	tenant   *v1alpha1.TenantCluster
+	// tenant is nil where it does not exist.
+	tenant *v1alpha1.TenantCluster
+	// deleting is true if the TenantCluster is being deleted.
 	deleting bool
-	// kubeconfig is empty when the Secret or its key is missing.
+	// kubeconfig is the content of the kubeconfig Secret; empty: the Secret or its key does not exist, or may not be read.
 	kubeconfig []byte
-	// denied: the Secret may be there, but Ingot has no right to read it.
+	// denied is true if Ingot has no permission to read the Secret.
 	denied bool
-	// machines that refer to the tenant, by name.
+	// machines are those that refer to the TenantCluster, sorted by name.
 	machines []v1alpha1.Machine
 }
 
@@ -35,26 +36,26 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if err := r.Client.Get(ctx, key, &tenant); err != nil {
 		return observation{}, client.IgnoreNotFound(err)
 	}
-	seen := observation{tenant: &tenant, deleting: tenant.DeletionTimestamp != nil}
+	obs := observation{tenant: &tenant, deleting: tenant.DeletionTimestamp != nil}
 	var err error
-	if seen.machines, err = machinesOf(ctx, r.Client, key); err != nil {
+	if obs.machines, err = machinesOf(ctx, r.Client, key); err != nil {
 		return observation{}, err
 	}
-	if seen.deleting && len(seen.machines) == 0 {
+	if obs.deleting && len(obs.machines) == 0 {
 		// A Machine that the cache has not seen yet needs the kubeconfig as well.
-		seen.machines, err = machinesOf(ctx, r.Reader, key)
-		if err != nil || len(seen.machines) == 0 {
-			return seen, err
+		obs.machines, err = machinesOf(ctx, r.APIReader, key)
+		if err != nil || len(obs.machines) == 0 {
+			return obs, err
 		}
 	}
 	var secret corev1.Secret
-	err = r.Reader.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: tenant.Spec.KubeconfigSecretRef.Name}, &secret)
-	seen.denied = apierrors.IsForbidden(err)
-	if err != nil && !apierrors.IsNotFound(err) && !seen.denied {
+	err = r.APIReader.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: tenant.Spec.KubeconfigSecretRef.Name}, &secret)
+	obs.denied = apierrors.IsForbidden(err)
+	if err != nil && !apierrors.IsNotFound(err) && !obs.denied {
 		return observation{}, fmt.Errorf("read the kubeconfig Secret: %w", err)
 	}
-	seen.kubeconfig = secret.Data[kubeconfigKey]
-	return seen, nil
+	obs.kubeconfig = secret.Data[kubeconfigKey]
+	return obs, nil
 }
 
 // machinesOf lists the Machines that refer to a TenantCluster, by name. They are the cache's own.

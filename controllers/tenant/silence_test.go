@@ -62,7 +62,7 @@ func runFleet(t *testing.T, total, silent int) *fleet {
 	t.Helper()
 	f := &fleet{registry: tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Timeout: time.Hour})}
 	server.Run(t, func(mgr ctrl.Manager) error {
-		r := &Reconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Registry: f.registry, Recorder: mgr.GetEventRecorder("tenant"), Clock: clock.RealClock{}}
+		r := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Tenants: f.registry, Recorder: mgr.GetEventRecorder("tenant"), Clock: clock.RealClock{}}
 		return errors.Join(mgr.Add(f.registry), r.SetupWithManager(mgr))
 	})
 	namespace := server.Namespace(t)

@@ -22,16 +22,16 @@ const (
 )
 
 // report writes what was found into the status.
-func report(after *v1alpha1.TenantCluster, seen observation, access *tenantaccess.Access, problem error, now time.Time) step.Outcome {
+func report(after *v1alpha1.TenantCluster, obs observation, access *tenantaccess.Access, problem error, now time.Time) step.Outcome {
 	after.Status.ObservedGeneration = after.Generation
-	after.Status.Machines = int32(len(seen.machines))
+	after.Status.Machines = int32(len(obs.machines))
 	if access != nil {
 		// The last known version stays while the tenant is lost: the version skew of images is judged by it.
 		after.Status.Version = access.Version
 	}
 	status, reason, message := verdict(after, problem)
-	if seen.deleting {
-		status, reason, message = metav1.ConditionFalse, v1alpha1.ReasonMachinesRemain, remaining(seen.machines, problem)
+	if obs.deleting {
+		status, reason, message = metav1.ConditionFalse, v1alpha1.ReasonMachinesRemain, remaining(obs.machines, problem)
 	}
 	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionReady, status, reason, message)
 	if status == metav1.ConditionTrue || reason == v1alpha1.ReasonJoinUnsupported {

@@ -34,7 +34,7 @@ func run(t *testing.T, join v1alpha1.JoinSpec, kubeconfig []byte) (*tenantaccess
 		if err := mgr.Add(registry); err != nil {
 			return err
 		}
-		r := &Reconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Registry: registry, Recorder: mgr.GetEventRecorder("tenant"), Clock: clock.RealClock{}}
+		r := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Tenants: registry, Recorder: mgr.GetEventRecorder("tenant"), Clock: clock.RealClock{}}
 		return r.SetupWithManager(mgr)
 	})
 	key := types.NamespacedName{Namespace: server.Namespace(t), Name: "research"}

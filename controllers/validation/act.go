@@ -15,29 +15,29 @@ import (
 )
 
 // act does what was decided about the gate.
-func (r *Reconciler) act(ctx context.Context, seen observation, decision verdict.Decision) error {
+func (r *Reconciler) act(ctx context.Context, obs observation, decision verdict.Decision) error {
 	if decision.Gate == verdict.KeepGate {
 		return nil
 	}
-	patch, err := taintPatch(seen.node, seen.nodeType.Gate.Key(), decision.Gate)
+	patch, err := taintPatch(obs.node, obs.nodeType.Gate.Key(), decision.Gate)
 	if err != nil {
 		return err
 	}
 	target := &corev1.Node{}
-	target.Name = seen.node.Name
-	if err := seen.tenant.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("%s the gate of Node %s: %w", decision.Gate, seen.node.Name, err)
+	target.Name = obs.node.Name
+	if err := obs.tenant.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("%s the gate of Node %s: %w", decision.Gate, obs.node.Name, err)
 	}
 	gateActions.WithLabelValues(string(decision.Gate), decision.Reason).Inc()
 	return nil
 }
 
 // gateUnjudged keeps tenants' pods off a node that booted, or registered, while it is not known what it promises.
-func (r *Reconciler) gateUnjudged(ctx context.Context, seen observation, m *v1alpha1.Machine) error {
-	if seen.node == nil || !seen.gateKnown || !verdict.MustPlaceGate(seen.input(r.Clock.Now(), m)) {
+func (r *Reconciler) gateUnjudged(ctx context.Context, obs observation, m *v1alpha1.Machine) error {
+	if obs.node == nil || !obs.gateKnown || !verdict.MustPlaceGate(obs.input(r.Clock.Now(), m)) {
 		return nil
 	}
-	return r.act(ctx, seen, verdict.Decision{Gate: verdict.PlaceGate, Reason: seen.finding.reason})
+	return r.act(ctx, obs, verdict.Decision{Gate: verdict.PlaceGate, Reason: obs.finding.reason})
 }
 
 // taintPatch replaces the Node's taints. It holds for the very object that was judged: with another uid or

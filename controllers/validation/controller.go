@@ -52,23 +52,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if !judged(&machine) {
 		return step.Done().Result()
 	}
-	seen, err := r.observe(ctx, &machine)
+	obs, err := r.observe(ctx, &machine)
 	if err != nil {
 		return step.Retry(err).Result()
 	}
-	if seen.finding != nil {
-		if err := r.gateUnjudged(ctx, seen, &machine); err != nil {
+	if obs.finding != nil {
+		if err := r.gateUnjudged(ctx, obs, &machine); err != nil {
 			return step.Retry(err).Result()
 		}
-		return r.report(ctx, &machine, *seen.finding)
+		return r.report(ctx, &machine, *obs.finding)
 	}
-	if seen.node == nil {
+	if obs.node == nil {
 		return step.Done().Result()
 	}
-	input := seen.input(r.Clock.Now(), &machine)
-	input.DeviceClasses = r.deviceClasses(ctx, seen, input)
+	input := obs.input(r.Clock.Now(), &machine)
+	input.DeviceClasses = r.deviceClasses(ctx, obs, input)
 	decision := verdict.Judge(input)
-	if err := r.act(ctx, seen, decision); err != nil {
+	if err := r.act(ctx, obs, decision); err != nil {
 		return step.Retry(err).Result()
 	}
 	if machine.Status.Phase == v1alpha1.MachineJoining && decision.Gate == verdict.KeepGate && len(decision.Events) == 0 {

@@ -26,21 +26,28 @@ import (
 	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
-// observation is what a reconcile saw.
+// observation is everything that one reconcile reads of a Machine's node. Where finding is set the node cannot be judged, and only
+// node, key, tenant and nodeType may be set beside it.
 type observation struct {
-	// finding: the node cannot be judged, and why; of the rest only node, tenant and nodeType may be set.
+	// finding is why the node cannot be judged; nil: it can. observe and observeExpectation set it.
 	finding *finding
-	// node is nil while the Machine has none yet.
-	node        *corev1.Node
-	key         types.NamespacedName
-	tenant      client.Client
+	// node is the Machine's Node in the cache of the tenant; nil: there is none yet. observe sets it.
+	node *corev1.Node
+	// key names the Machine's TenantCluster. observe sets it.
+	key types.NamespacedName
+	// tenant is the client of the tenant's cluster. observe sets it.
+	tenant client.Client
+	// expectation is what the node must advertise. observeExpectation sets it.
 	expectation v1alpha1.NodeExpectation
-	// nodeType, and whether it is known which gate it has.
-	nodeType   v1alpha1.NodeTypeSpec
-	gateKnown  bool
+	// nodeType is the spec of the Machine's NodeType. observeExpectation sets it.
+	nodeType v1alpha1.NodeTypeSpec
+	// gateKnown is true if nodeType was read, so that the key of the gate taint is known. observeExpectation sets it.
+	gateKnown bool
+	// daemonSets are those of the tenant; nil: they were not needed or could not be listed. observe sets them.
 	daemonSets []appsv1.DaemonSet
-	// slices that concern the node; served: the tenant's API knows them.
+	// slices are the ResourceSlices that concern the node. observe sets them where the expectation has any.
 	slices []resourcev1.ResourceSlice
+	// served is true if the tenant's API server serves resource.k8s.io/v1. observe sets it.
 	served bool
 }
 
@@ -70,51 +77,51 @@ func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Machine) (observat
 	if !ours(m, &node) {
 		return observation{finding: conflict(m, &node)}, nil
 	}
-	seen, err := r.promise(ctx, m)
-	seen.node, seen.key, seen.tenant, seen.served = &node, key, access.Client, access.SlicesServed
-	if err != nil || seen.finding != nil {
-		return seen, err
+	obs, err := r.observeExpectation(ctx, m)
+	obs.node, obs.key, obs.tenant, obs.served = &node, key, access.Client, access.SlicesServed
+	if err != nil || obs.finding != nil {
+		return obs, err
 	}
-	if e := seen.expectation; len(e.Slices)+len(e.AbsentDrivers) > 0 {
-		if seen.slices, err = access.SlicesOf(ctx, node.Name); err != nil {
+	if e := obs.expectation; len(e.Slices)+len(e.AbsentDrivers) > 0 {
+		if obs.slices, err = access.SlicesOf(ctx, node.Name); err != nil {
 			return observation{}, fmt.Errorf("read the ResourceSlices of Node %s of TenantCluster %s: %w", node.Name, key, err)
 		}
 	}
 	if v := m.Status.Verdict; v == nil || v.Result != v1alpha1.CheckPass {
-		seen.daemonSets = r.daemonSets(ctx, key, access.Client)
+		obs.daemonSets = r.daemonSets(ctx, key, access.Client)
 	}
-	return seen, nil
+	return obs, nil
 }
 
 // promise is what the Machine was installed for, with what its NodeType declares now.
-func (r *Reconciler) promise(ctx context.Context, m *v1alpha1.Machine) (observation, error) {
+func (r *Reconciler) observeExpectation(ctx context.Context, m *v1alpha1.Machine) (observation, error) {
 	var nodeType v1alpha1.NodeType
 	var promised v1alpha1.NodeTypeRendering
 	missing, err := r.read(ctx, "NodeType", m.Spec.NodeTypeRef.Name, &nodeType)
 	if missing != nil || err != nil {
 		return observation{finding: missing}, err
 	}
-	seen := observation{nodeType: nodeType.Spec, gateKnown: true}
+	obs := observation{nodeType: nodeType.Spec, gateKnown: true}
 	unknown := func(reason, message string) (observation, error) {
-		seen.finding = &finding{status: metav1.ConditionUnknown, reason: reason, message: message}
-		return seen, nil
+		obs.finding = &finding{status: metav1.ConditionUnknown, reason: reason, message: message}
+		return obs, nil
 	}
 	if m.Status.Rendering == "" {
 		return unknown(v1alpha1.ReasonOlderShape, "the Machine was installed by an earlier version of Ingot, which kept no rendering, so what the node promises is not known, and nothing is done to it: delete the Machine and make it again")
 	}
-	if seen.finding, err = r.read(ctx, "NodeTypeRendering", m.Status.Rendering, &promised); seen.finding != nil || err != nil {
-		return seen, err
+	if obs.finding, err = r.read(ctx, "NodeTypeRendering", m.Status.Rendering, &promised); obs.finding != nil || err != nil {
+		return obs, err
 	}
 	plan, err := rendering.Plan(&promised)
 	if err != nil {
 		return unknown(v1alpha1.ReasonRenderingUnreadable, err.Error())
 	}
-	seen.expectation, err = presentation.WithDeclaredResources(plan.Expectation, nodeType.Spec.Resources)
+	obs.expectation, err = presentation.WithDeclaredResources(plan.Expectation, nodeType.Spec.Resources)
 	var refusal *spec.Refusal
 	if errors.As(err, &refusal) {
 		return unknown(refusal.Reason, refusal.Error())
 	}
-	return seen, err
+	return obs, err
 }
 
 // read reads a cluster-scoped object that the promise depends on, and finds when it is missing.
@@ -246,14 +253,14 @@ type classKey struct {
 }
 
 // deviceClasses reads those that the judgement needs: none once it admitted the node.
-func (r *Reconciler) deviceClasses(ctx context.Context, seen observation, in verdict.Input) map[string]verdict.DeviceClass {
+func (r *Reconciler) deviceClasses(ctx context.Context, obs observation, in verdict.Input) map[string]verdict.DeviceClass {
 	if !verdict.NeedsDeviceClasses(in) {
 		return nil
 	}
 	out := map[string]verdict.DeviceClass{}
 	for _, e := range in.Expectation.Slices {
 		for _, c := range e.DeviceClasses {
-			out[c.Name] = r.recentClasses.get(classKey{seen.key, c.Name}, in.Now, func() verdict.DeviceClass { return readClass(ctx, seen.tenant, c.Name) })
+			out[c.Name] = r.recentClasses.get(classKey{obs.key, c.Name}, in.Now, func() verdict.DeviceClass { return readClass(ctx, obs.tenant, c.Name) })
 		}
 	}
 	return out

@@ -133,7 +133,7 @@ func assemble(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	if err := sessions.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	store := &sessions.Store{Direct: mgr.GetAPIReader(), Client: mgr.GetClient()}
+	store := &sessions.Store{APIReader: mgr.GetAPIReader(), Client: mgr.GetClient()}
 	boot, err := newBootService(mgr, s, store, log)
 	if err != nil {
 		return err
@@ -142,11 +142,11 @@ func assemble(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	tenants := tenantaccess.New(tenantaccess.Options{
 		Scheme: mgr.GetScheme(), Log: mgr.GetLogger().WithName("tenants"), Timeout: s.Tenants.Timeout.Duration, QPS: s.Tenants.QPS, Burst: s.Tenants.Burst,
 	})
-	err = controllers.Setup(mgr, controllers.World{
+	err = controllers.Setup(mgr, controllers.Dependencies{
 		Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: s.Installer(), Log: log.With("logger", "installer")}),
 		Tenants:   tenants,
 		HTTP:      &http.Client{Timeout: 30 * time.Second},
-		Clock:     clock.RealClock{}, Secret: rand.Reader, Jitter: mathrand.Float64, Suffix: func() string { return utilrand.String(5) },
+		Clock:     clock.RealClock{}, Random: rand.Reader, Jitter: mathrand.Float64, Suffix: func() string { return utilrand.String(5) },
 		HostTimeouts: s.HostPlan(), MachineTimeouts: machineTimeouts(s), Workers: s.Concurrency, Resolve: resolve,
 	})
 	if err != nil {

@@ -52,8 +52,8 @@ type Store struct {
 	// Client writes status, finds BareMetalHosts by the indexes that Index adds, and reads HostRecords as they were a moment
 	// ago; what this process wrote is in what it reads (package readyourwrites).
 	Client client.Client
-	// Direct reads from the API server: HostRecords where others' writes decide, and the Secrets of a claim.
-	Direct client.Reader
+	// APIReader reads from the API server: HostRecords where others' writes decide, and the Secrets of a claim.
+	APIReader client.Reader
 }
 
 var _ netboot.Store = (*Store)(nil)
@@ -67,7 +67,7 @@ func (s *Store) ByMAC(ctx context.Context, mac string) (netboot.Session, error) 
 	}
 	var found []netboot.Session
 	for i := range hosts {
-		record, err := s.record(ctx, s.Direct, op, &hosts[i])
+		record, err := s.record(ctx, s.APIReader, op, &hosts[i])
 		if hardware.KindOf(err) == hardware.NotFound {
 			continue // somebody else serves this one
 		}
@@ -88,7 +88,7 @@ func (s *Store) ByMAC(ctx context.Context, mac string) (netboot.Session, error) 
 
 // ByUID implements netboot.Store.
 func (s *Store) ByUID(ctx context.Context, hostUID string) (netboot.Session, error) {
-	return s.find(ctx, s.Direct, hostUID)
+	return s.find(ctx, s.APIReader, hostUID)
 }
 
 // CachedByUID implements netboot.Store.
@@ -119,8 +119,8 @@ func (s *Store) Update(ctx context.Context, hostUID string, change func(*netboot
 		if err = change(&after); err == nil {
 			err = keep(changed, before, after)
 		}
-		if reader != s.Direct && (err != nil || after == before) {
-			reader = s.Direct
+		if reader != s.APIReader && (err != nil || after == before) {
+			reader = s.APIReader
 			continue
 		}
 		if err != nil {
@@ -129,7 +129,7 @@ func (s *Store) Update(ctx context.Context, hostUID string, change func(*netboot
 		if after == before {
 			return after, nil
 		}
-		reader = s.Direct
+		reader = s.APIReader
 		err = s.Client.Status().Patch(ctx, changed, client.MergeFromWithOptions(record, client.MergeFromWithOptimisticLock{}))
 		if apierrors.IsConflict(err) {
 			continue
@@ -145,12 +145,12 @@ func (s *Store) Update(ctx context.Context, hostUID string, change func(*netboot
 // ConfigDrive implements netboot.Store.
 func (s *Store) ConfigDrive(ctx context.Context, hostUID string, attempt int64) (hardware.ConfigDrive, error) {
 	const op = opConfigDrive
-	host, record, err := s.byUID(ctx, s.Direct, op, hostUID)
+	host, record, err := s.byUID(ctx, s.APIReader, op, hostUID)
 	if err != nil {
 		return hardware.ConfigDrive{}, err
 	}
 	// The references decide whose secrets these are: they are read from the API server, not from the cache.
-	if err := s.Direct.Get(ctx, client.ObjectKeyFromObject(host), host); err != nil {
+	if err := s.APIReader.Get(ctx, client.ObjectKeyFromObject(host), host); err != nil {
 		return hardware.ConfigDrive{}, failure(op, host.Name, err)
 	}
 	now := session(host, record)
@@ -207,7 +207,7 @@ func (s *Store) secret(ctx context.Context, host *metal3.BareMetalHost, ref *cor
 		return nil, hardware.Errorf(hardware.Invalid, opConfigDrive, target, "spec.%s refers to namespace %s: it must be the host's own", key, ref.Namespace)
 	}
 	var secret corev1.Secret
-	if err := s.Direct.Get(ctx, client.ObjectKey{Namespace: host.Namespace, Name: ref.Name}, &secret); err != nil {
+	if err := s.APIReader.Get(ctx, client.ObjectKey{Namespace: host.Namespace, Name: ref.Name}, &secret); err != nil {
 		return nil, failure(opConfigDrive, target, fmt.Errorf("the Secret %s for %s: %w", ref.Name, key, err))
 	}
 	return &secret, nil

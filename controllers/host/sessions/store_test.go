@@ -79,7 +79,7 @@ func newReplica(t *testing.T, namespace string) (*sessions.Store, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &sessions.Store{Direct: server.Client, Client: readyourwrites.Wrap(cached, server.Client)}, func() { stop(); <-ended }
+	return &sessions.Store{APIReader: server.Client, Client: readyourwrites.Wrap(cached, server.Client)}, func() { stop(); <-ended }
 }
 
 func (r *rig) add(namespace, name, bootMAC string) (*metal3.BareMetalHost, *v1alpha1.HostRecord) {
