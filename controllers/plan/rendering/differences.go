@@ -14,15 +14,15 @@ import (
 // Differences returns a sentence for each member in which the plans differ: what would change for a node that was installed with
 // the plan before, if it were installed again with the plan after. It covers everything that shapes or judges a node.
 func Differences(before, after v1alpha1.NodePlan) ([]string, error) {
-	was, err := decodedPlan(before)
+	oldValue, err := decodedPlan(before)
 	if err != nil {
 		return nil, err
 	}
-	would, err := decodedPlan(after)
+	newValue, err := decodedPlan(after)
 	if err != nil {
 		return nil, err
 	}
-	return differencesAt("", was, would), nil
+	return differencesAt("", oldValue, newValue), nil
 }
 
 // decodedPlan returns the plan as decoded JSON, so that members that are added to the API later are compared too.
@@ -38,13 +38,13 @@ func decodedPlan(plan v1alpha1.NodePlan) (any, error) {
 	return out, nil
 }
 
-func differencesAt(path string, was, would any) []string {
-	if reflect.DeepEqual(was, would) {
+func differencesAt(path string, oldValue, newValue any) []string {
+	if reflect.DeepEqual(oldValue, newValue) {
 		return nil
 	}
-	before, after := members(was), members(would)
-	if isReportedAt(path, was, would) {
-		return []string{differenceText(path, was, would)}
+	before, after := members(oldValue), members(newValue)
+	if isReportedAt(path, oldValue, newValue) {
+		return []string{differenceText(path, oldValue, newValue)}
 	}
 	keys := map[string]bool{}
 	for _, side := range []map[string]any{before, after} {
@@ -64,11 +64,11 @@ func differencesAt(path string, was, would any) []string {
 
 // isReportedAt reports whether a difference gets one sentence at this path, instead of one for each member below it: a value on
 // one side has no members, or an item of a list is added or removed.
-func isReportedAt(path string, was, would any) bool {
-	if was == nil || would == nil {
-		return isItem(path) || members(was) == nil && members(would) == nil
+func isReportedAt(path string, oldValue, newValue any) bool {
+	if oldValue == nil || newValue == nil {
+		return isItem(path) || members(oldValue) == nil && members(newValue) == nil
 	}
-	return members(was) == nil || members(would) == nil
+	return members(oldValue) == nil || members(newValue) == nil
 }
 
 // isItem reports whether the path ends with an item of a list.
@@ -121,14 +121,14 @@ func itemKey(item any, at int) string {
 // maxQuoted is the length in bytes of the longest value that a sentence quotes. The contents of files are longer.
 const maxQuoted = 80
 
-func differenceText(path string, was, would any) string {
+func differenceText(path string, oldValue, newValue any) string {
 	switch {
-	case was == nil:
-		return path + withValue(" would be added", would)
-	case would == nil:
-		return path + withValue(" would be gone", was)
+	case oldValue == nil:
+		return path + withValue(" would be added", newValue)
+	case newValue == nil:
+		return path + withValue(" would be gone", oldValue)
 	}
-	before, after := quotedValue(was), quotedValue(would)
+	before, after := quotedValue(oldValue), quotedValue(newValue)
 	if before == "" || after == "" {
 		return path + " would have another content"
 	}

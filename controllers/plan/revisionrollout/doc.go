@@ -7,6 +7,6 @@
 // the NodeType back makes the stable revision the target again, which creates a Rollout that moves Machines back: nothing
 // else is needed for a rollback.
 //
-// Only the newest Rollout of a NodeType moves Machines. Which one is newest is told by the number at the end of its name,
+// Only the newest Rollout of a NodeType moves Machines. Which one is newest follows from the number at the end of its name,
 // because creation timestamps have a resolution of one second, and a NodeType may change twice within one.
 package revisionrollout

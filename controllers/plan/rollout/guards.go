@@ -46,7 +46,7 @@ type guards struct {
 	// only then.
 	//
 	// If a start and the status that names it were sent together: the start of a succeeds, and the manager is killed before it
-	// writes the status. The next manager has a cache that is older than the start. Nothing tells it of a, so it starts b
+	// writes the status. The next manager has a cache that is older than the start. It does not know of a, so it starts b
 	// and c: 3 Machines are drained.
 	isRecorded func(p *planner, m *Machine) bool
 	// isInStage reports whether the Machine may be started in the stage of the status as read: before the canary has baked,

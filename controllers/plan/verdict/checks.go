@@ -52,10 +52,10 @@ func runChecks(in Input) []v1alpha1.Check {
 // numberDuplicates appends #2, #3 and so on to the names of later checks with the same name: two expectations may be about the
 // same thing, and names are the keys of a list in the API.
 func numberDuplicates(all []v1alpha1.Check) {
-	seen := map[string]int{}
+	counts := map[string]int{}
 	for i, c := range all {
-		seen[c.Name]++
-		if n := seen[c.Name]; n > 1 {
+		counts[c.Name]++
+		if n := counts[c.Name]; n > 1 {
 			all[i].Name = fmt.Sprintf("%s#%d", c.Name, n)
 		}
 	}
@@ -118,8 +118,8 @@ func checkSystemUUID(in Input) []v1alpha1.Check {
 	if in.Identity.SystemUUID == "" {
 		return nil
 	}
-	seen := in.Node.Status.NodeInfo.SystemUUID
-	return single(newCheck(CheckSystemUUID, in.Identity.SystemUUID, seen, strings.EqualFold(seen, in.Identity.SystemUUID),
+	observed := in.Node.Status.NodeInfo.SystemUUID
+	return single(newCheck(CheckSystemUUID, in.Identity.SystemUUID, observed, strings.EqualFold(observed, in.Identity.SystemUUID),
 		"the Node is not the server that was installed: two machines use the same credentials or disk"))
 }
 
@@ -144,39 +144,39 @@ func checkBoot(in Input) []v1alpha1.Check {
 }
 
 func checkKernel(in Input) []v1alpha1.Check {
-	want, seen := in.Expectation.Kernel, in.Node.Status.NodeInfo.KernelVersion
-	if want == "" {
+	expected, observed := in.Expectation.Kernel, in.Node.Status.NodeInfo.KernelVersion
+	if expected == "" {
 		return nil
 	}
-	return single(newCheck(CheckKernel, want, seen, hasVersionPrefix(want, seen),
+	return single(newCheck(CheckKernel, expected, observed, hasVersionPrefix(expected, observed),
 		"the kernel that runs is not the one that the OSImage names in os.kernel: the GPU driver was built for that one"))
 }
 
 // hasVersionPrefix reports whether the kernel release is the expected one or begins with its numbers: 6.1.5-amd64 has the prefix
 // 6.1, and 6.12 has not.
-func hasVersionPrefix(want, seen string) bool {
-	rest, ok := strings.CutPrefix(seen, want)
-	return ok && (rest == "" || !unicode.IsDigit(rune(rest[0])) || !unicode.IsDigit(rune(want[len(want)-1])))
+func hasVersionPrefix(expected, observed string) bool {
+	rest, ok := strings.CutPrefix(observed, expected)
+	return ok && (rest == "" || !unicode.IsDigit(rune(rest[0])) || !unicode.IsDigit(rune(expected[len(expected)-1])))
 }
 
 func checkKubelet(in Input) []v1alpha1.Check {
-	want, seen := in.Expectation.Kubelet, strings.TrimPrefix(in.Node.Status.NodeInfo.KubeletVersion, "v")
-	if want == "" {
+	expected, observed := in.Expectation.Kubelet, strings.TrimPrefix(in.Node.Status.NodeInfo.KubeletVersion, "v")
+	if expected == "" {
 		return nil
 	}
-	return single(newCheck(CheckKubelet, want, seen, seen == want, "the kubelet that runs is not the one that the OSImage names in software.kubelet"))
+	return single(newCheck(CheckKubelet, expected, observed, observed == expected, "the kubelet that runs is not the one that the OSImage names in software.kubelet"))
 }
 
 // checkLabels compares the labels that the vendor's software sets, in clusters that run it.
 func checkLabels(in Input) []v1alpha1.Check {
 	var out []v1alpha1.Check
 	for _, l := range in.Expectation.Labels {
-		seen, ok := in.Node.Labels[l.Key]
+		observed, ok := in.Node.Labels[l.Key]
 		if !ok {
 			continue
 		}
-		c := newCheck(l.Check, l.Value, seen, seen == l.Value, l.Hint)
-		if slices.Contains(l.Passing, seen) {
+		c := newCheck(l.Check, l.Value, observed, observed == l.Value, l.Hint)
+		if slices.Contains(l.Passing, observed) {
 			c.Result = v1alpha1.CheckWait
 		}
 		out = append(out, c)
@@ -184,7 +184,7 @@ func checkLabels(in Input) []v1alpha1.Check {
 	return out
 }
 
-// maxText is the longest text, in bytes, that a verdict quotes of what a node says about itself. The node's object belongs to the tenant,
+// maxText is the longest text, in bytes, that a verdict quotes from a Node object. The node's object belongs to the tenant,
 // the verdict is stored in the management cluster.
 const maxText = 203
 
@@ -237,8 +237,8 @@ func checkCPU(in Input) []v1alpha1.Check {
 	if in.Expectation.CPU == nil {
 		return nil
 	}
-	want := *in.Expectation.CPU
-	return single(capacityCheck(in.Node, corev1.ResourceCPU, want.String(), func(seen resource.Quantity) bool { return seen.Cmp(want) == 0 },
+	expected := *in.Expectation.CPU
+	return single(capacityCheck(in.Node, corev1.ResourceCPU, expected.String(), func(observed resource.Quantity) bool { return observed.Cmp(expected) == 0 },
 		"a CPU is missing or more are there than promised: the host's inventory, its firmware settings (SMT) and NodeType.spec.resources.cpu"))
 }
 
@@ -247,12 +247,12 @@ func checkMemory(in Input) []v1alpha1.Check {
 	if in.Expectation.Memory == nil {
 		return nil
 	}
-	want := *in.Expectation.Memory
-	fits := func(seen resource.Quantity) bool {
+	expected := *in.Expectation.Memory
+	fits := func(observed resource.Quantity) bool {
 		// Divided first: 95% of very large quantities must not overflow.
-		return seen.Value() >= want.Value()-want.Value()/20 && seen.Cmp(want) <= 0
+		return observed.Value() >= expected.Value()-expected.Value()/20 && observed.Cmp(expected) <= 0
 	}
-	return single(capacityCheck(in.Node, corev1.ResourceMemory, "95% to 100% of "+want.String(), fits,
+	return single(capacityCheck(in.Node, corev1.ResourceMemory, "95% to 100% of "+expected.String(), fits,
 		"a memory module is missing or more is there than promised: the host's inventory and NodeType.spec.resources.memory"))
 }
 
@@ -260,20 +260,20 @@ func checkEphemeralStorage(in Input) []v1alpha1.Check {
 	if in.Expectation.EphemeralStorage == nil {
 		return nil
 	}
-	want := *in.Expectation.EphemeralStorage
-	return single(capacityCheck(in.Node, corev1.ResourceEphemeralStorage, "at least "+want.String(), func(seen resource.Quantity) bool { return seen.Cmp(want) >= 0 },
+	expected := *in.Expectation.EphemeralStorage
+	return single(capacityCheck(in.Node, corev1.ResourceEphemeralStorage, "at least "+expected.String(), func(observed resource.Quantity) bool { return observed.Cmp(expected) >= 0 },
 		"the root file system is too small, or did not grow to its disk at the first boot: df -h / on the node"))
 }
 
 // capacityCheck compares a quantity that kubelet itself measures. It does not change after kubelet's first report, so a difference
 // fails at once.
 func capacityCheck(node *corev1.Node, name corev1.ResourceName, expected string, fits func(resource.Quantity) bool, hint string) v1alpha1.Check {
-	seen := node.Status.Capacity[name]
+	quantity := node.Status.Capacity[name]
 	observed := ""
-	if !seen.IsZero() {
-		observed = seen.String()
+	if !quantity.IsZero() {
+		observed = quantity.String()
 	}
-	return newCheck(PrefixResource+string(name), expected, observed, !seen.IsZero() && fits(seen), hint)
+	return newCheck(PrefixResource+string(name), expected, observed, !quantity.IsZero() && fits(quantity), hint)
 }
 
 // checkForeignResources returns a check for each accelerator resource that is not expected. It passes if the quantity is 0,
@@ -300,12 +300,12 @@ func checkForeignResources(in Input) []v1alpha1.Check {
 const maxForeign = 16
 
 func foreignResourceCheck(in Input, name corev1.ResourceName) v1alpha1.Check {
-	seen := in.Node.Status.Capacity[name]
-	if a := in.Node.Status.Allocatable[name]; a.Cmp(seen) > 0 {
-		seen = a
+	observed := in.Node.Status.Capacity[name]
+	if a := in.Node.Status.Allocatable[name]; a.Cmp(observed) > 0 {
+		observed = a
 	}
-	c := v1alpha1.Check{Name: PrefixForeign + string(name), Result: v1alpha1.CheckPass, Expected: "absent", Observed: seen.String()}
-	if seen.IsZero() {
+	c := v1alpha1.Check{Name: PrefixForeign + string(name), Result: v1alpha1.CheckPass, Expected: "absent", Observed: observed.String()}
+	if observed.IsZero() {
 		c.Observed = "0, the residue of an earlier plugin"
 		return c
 	}

@@ -166,8 +166,8 @@ func checkDeviceClasses(in Input) []v1alpha1.Check {
 	return out
 }
 
-func deviceClassCheck(want v1alpha1.ExpectedDeviceClass, read DeviceClass, devices []device) v1alpha1.Check {
-	c := v1alpha1.Check{Name: PrefixDeviceClass + want.Name, Result: v1alpha1.CheckWait, Expected: fmt.Sprintf("selects %d devices of the node", want.Count)}
+func deviceClassCheck(expected v1alpha1.ExpectedDeviceClass, read DeviceClass, devices []device) v1alpha1.Check {
+	c := v1alpha1.Check{Name: PrefixDeviceClass + expected.Name, Result: v1alpha1.CheckWait, Expected: fmt.Sprintf("selects %d devices of the node", expected.Count)}
 	switch {
 	case read.Missing:
 		c.Observed = "it does not exist"
@@ -181,18 +181,18 @@ func deviceClassCheck(want v1alpha1.ExpectedDeviceClass, read DeviceClass, devic
 	n, err := read.Selectors.count(devices)
 	if err != nil {
 		c.Result, c.Observed = v1alpha1.CheckFail, v1alpha1.Truncate(err.Error(), maxText)
-		c.Hint = "the selectors of the tenant's DeviceClass cannot be evaluated: kubectl get deviceclass " + want.Name + " -o yaml"
+		c.Hint = "the selectors of the tenant's DeviceClass cannot be evaluated: kubectl get deviceclass " + expected.Name + " -o yaml"
 		return c
 	}
 	c.Observed = strconv.Itoa(n)
 	switch {
-	case n == want.Count:
+	case n == expected.Count:
 		c.Result = v1alpha1.CheckPass
-	case n > want.Count:
+	case n > expected.Count:
 		c.Result = v1alpha1.CheckFail
 	}
 	if c.Result != v1alpha1.CheckPass {
-		c.Hint = "compare the selectors of the tenant's DeviceClass with the devices: kubectl get deviceclass " + want.Name + " -o yaml; kubectl get resourceslices -o yaml"
+		c.Hint = "compare the selectors of the tenant's DeviceClass with the devices: kubectl get deviceclass " + expected.Name + " -o yaml; kubectl get resourceslices -o yaml"
 	}
 	return c
 }

@@ -243,9 +243,9 @@ func (d device) kindText() string {
 
 // isAccepted reports whether every value is one of the expected ones. The API requires semantic versions, without leading zeros:
 // the driver 550.163.01 is published as 550.163.1.
-func isAccepted(seen []attributeValue, wanted []string) bool {
-	for _, v := range seen {
-		if !slices.ContainsFunc(wanted, func(w string) bool {
+func isAccepted(observed []attributeValue, accepted []string) bool {
+	for _, v := range observed {
+		if !slices.ContainsFunc(accepted, func(w string) bool {
 			return w == v.text || v.version && normalizedVersion(w) == normalizedVersion(v.text)
 		}) {
 			return false

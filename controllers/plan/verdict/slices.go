@@ -75,14 +75,14 @@ func deviceChecks(in Input, e v1alpha1.ExpectedSlices) []v1alpha1.Check {
 		kinds[i] = append(kinds[i], d)
 	}
 	var out []v1alpha1.Check
-	for i, want := range e.Devices {
-		name := PrefixSlices + e.Driver + "/" + cmp.Or(want.Type, "device") // not every driver tells types
-		if len(want.Profiles) > 0 {
-			name += "/" + want.Profiles[0]
+	for i, expected := range e.Devices {
+		name := PrefixSlices + e.Driver + "/" + cmp.Or(expected.Type, "device") // not every driver publishes the type
+		if len(expected.Profiles) > 0 {
+			name += "/" + expected.Profiles[0]
 		}
-		out = append(out, countCheck(name, want.Count, len(kinds[i]), e.Hint))
-		for _, a := range slices.Sorted(maps.Keys(want.Attributes)) {
-			out = append(out, attributeChecks(name+"/"+a, want, a, kinds[i], e.Hint)...)
+		out = append(out, countCheck(name, expected.Count, len(kinds[i]), e.Hint))
+		for _, a := range slices.Sorted(maps.Keys(expected.Attributes)) {
+			out = append(out, attributeChecks(name+"/"+a, expected, a, kinds[i], e.Hint)...)
 		}
 	}
 	if len(all) > 0 {
@@ -99,12 +99,12 @@ func deviceChecks(in Input, e v1alpha1.ExpectedSlices) []v1alpha1.Check {
 }
 
 // countCheck waits if devices are missing, and fails if there are more than expected.
-func countCheck(name string, want, seen int, hint string) v1alpha1.Check {
-	c := v1alpha1.Check{Name: name, Result: v1alpha1.CheckPass, Expected: strconv.Itoa(want), Observed: strconv.Itoa(seen)}
+func countCheck(name string, expected, observed int, hint string) v1alpha1.Check {
+	c := v1alpha1.Check{Name: name, Result: v1alpha1.CheckPass, Expected: strconv.Itoa(expected), Observed: strconv.Itoa(observed)}
 	switch {
-	case seen < want:
+	case observed < expected:
 		c.Result, c.Hint = v1alpha1.CheckWait, hint
-	case seen > want:
+	case observed > expected:
 		c.Result, c.Hint = v1alpha1.CheckFail, "the driver publishes more than was promised: correct NodeType.spec.gpu, or what publishes it; "+hint
 	}
 	return c
@@ -112,21 +112,21 @@ func countCheck(name string, want, seen int, hint string) v1alpha1.Check {
 
 // attributeChecks compares one attribute of all devices of a kind. It fails on a wrong value, and waits for a missing one, which
 // may still be published.
-func attributeChecks(name string, want v1alpha1.ExpectedDevices, attribute string, devices []device, hint string) []v1alpha1.Check {
-	c := v1alpha1.Check{Name: name, Result: v1alpha1.CheckPass, Expected: strings.Join(want.Attributes[attribute], " or ")}
-	seen, missing, wrong := map[string]bool{}, deviceSample{}, deviceSample{}
+func attributeChecks(name string, expected v1alpha1.ExpectedDevices, attribute string, devices []device, hint string) []v1alpha1.Check {
+	c := v1alpha1.Check{Name: name, Result: v1alpha1.CheckPass, Expected: strings.Join(expected.Attributes[attribute], " or ")}
+	accepted, missing, wrong := map[string]bool{}, deviceSample{}, deviceSample{}
 	for _, d := range devices {
 		found := d.attributeValues(attribute)
 		text := v1alpha1.Truncate(d.attributeText(attribute), maxName)
 		switch {
 		case len(found) == 0:
-			if !slices.Contains(want.Optional, attribute) {
+			if !slices.Contains(expected.Optional, attribute) {
 				missing.add(d, "no value")
 			}
-		case !isAccepted(found, want.Attributes[attribute]):
+		case !isAccepted(found, expected.Attributes[attribute]):
 			wrong.add(d, text)
 		default:
-			seen[text] = true
+			accepted[text] = true
 		}
 	}
 	switch {
@@ -134,10 +134,10 @@ func attributeChecks(name string, want v1alpha1.ExpectedDevices, attribute strin
 		c.Result, c.Observed, c.Hint = v1alpha1.CheckFail, wrong.String(), hint
 	case missing.count > 0:
 		c.Result, c.Observed, c.Hint = v1alpha1.CheckWait, missing.String(), "the driver's version may not publish it; "+hint
-	case len(seen) == 0:
+	case len(accepted) == 0:
 		return nil
 	default:
-		c.Observed = v1alpha1.Truncate(strings.Join(slices.Sorted(maps.Keys(seen)), ", "), maxText)
+		c.Observed = v1alpha1.Truncate(strings.Join(slices.Sorted(maps.Keys(accepted)), ", "), maxText)
 	}
 	return single(c)
 }
