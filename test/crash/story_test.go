@@ -289,7 +289,7 @@ func (s *site) describe(ctx context.Context, m *v1alpha1.Machine) string {
 	for _, r := range records.Items {
 		if w := r.Status.Wanted; w != nil {
 			fmt.Fprintf(&out, "    %s: attempt %d %s %q, %s %s; kept of it: %+v; server: %s\n",
-				r.Name, w.Number, w.Operation, w.Outcome, w.Reason, w.Message, r.Status.Progress(), s.env.Rack.Server(r.Name).State().Doing)
+				r.Name, w.Number, w.Operation, w.Outcome, w.Reason, w.Message, r.Status.Progress(), s.env.Rack.Server(r.Name).State().Activity)
 		}
 	}
 	return out.String()

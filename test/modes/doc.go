@@ -5,6 +5,6 @@
 // Then one line is changed, of the documents, of what is installed in the tenant, of the image or of the hardware, and exactly the
 // check that is named fails. A mode's file is testdata/<name>.yaml.
 //
-// There is no API server, so that all of it takes seconds: package settled says what kubelet and the DaemonSets' pods would make of
+// There is no API server, so that all of it takes seconds: package offlinenode computes what kubelet and the DaemonSets' pods would make of
 // the node. The same pods run in front of a real one in test/rack.
 package modes

@@ -26,8 +26,8 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/kubelet"
 	"github.com/ingot-dev/ingot/test/rack/machine"
 	"github.com/ingot-dev/ingot/test/rack/machineos"
+	"github.com/ingot-dev/ingot/test/rack/offlinenode"
 	"github.com/ingot-dev/ingot/test/rack/operator"
-	"github.com/ingot-dev/ingot/test/rack/settled"
 )
 
 const (
@@ -107,7 +107,7 @@ func (m mode) installs() []string {
 type seen struct {
 	// broken is why there is no node.
 	broken  string
-	outcome settled.Outcome
+	outcome offlinenode.Result
 	verdict v1alpha1.Verdict
 	// truth is what became of the hardware, whatever is told of it.
 	truth   []string
@@ -198,7 +198,7 @@ func (m mode) settle(t *testing.T, how string, c change) seen {
 	if err != nil {
 		return seen{broken: err.Error()}
 	}
-	return seen{outcome: settled.Settle(t.Context(), booted, k, cluster), cluster: cluster, truth: truth(booted)}
+	return seen{outcome: offlinenode.Run(t.Context(), booted, k, cluster), cluster: cluster, truth: truth(booted)}
 }
 
 // truth is which driver holds each device of a GPU's vendor, and how each GPU is cut.
@@ -411,7 +411,7 @@ func (r release) release() operator.Release {
 }
 
 // judge is the verdict when its time is up, so that what waits has failed.
-func judge(plan v1alpha1.NodePlan, outcome settled.Outcome, cluster *operator.Cluster) v1alpha1.Verdict {
+func judge(plan v1alpha1.NodePlan, outcome offlinenode.Result, cluster *operator.Cluster) v1alpha1.Verdict {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	classes := map[string]verdict.DeviceClass{}
 	for _, s := range plan.Expectation.Slices {

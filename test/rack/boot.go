@@ -12,64 +12,64 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/ipxe"
 )
 
-// boot is one pass through the firmware: self-test, boot source, and what was booted until it ends.
+// boot runs the firmware once: the self-test, the choice of the boot source, and what is booted until it ends.
 func (s *Server) boot(ctx context.Context) outcome {
 	s.mu.Lock()
 	s.state.Boots++
 	networkFirst := s.spec.NetworkFirst || s.faults.BootLoop
 	s.mu.Unlock()
 	if s.step(ctx, StepPOST) != nil || s.rack.wait(ctx, s.rack.options.Timing.POST) != nil {
-		return powerOff
+		return outcomePowerOff
 	}
 	source := s.bmc.TakeBoot()
 	s.log.Info("booting", "override", string(source))
 	if source == hardware.BootNetwork || source == "" && networkFirst {
-		if next := s.bootFromNetwork(ctx); next != nextDevice {
+		if next := s.bootFromNetwork(ctx); next != outcomeNextDevice {
 			return next
 		}
 	}
 	return s.bootFromDisk(ctx)
 }
 
-// bootFromNetwork is PXE or HTTP boot with iPXE.
+// bootFromNetwork boots by PXE or HTTP with iPXE.
 func (s *Server) bootFromNetwork(ctx context.Context) outcome {
 	s.mu.Lock()
 	dead := s.faults.DeadBootNIC
 	s.mu.Unlock()
 	if dead {
-		s.doing("waiting for a link on %s", s.inventory.NICs[0].Name)
-		// The power's end is seen by whatever comes next.
+		s.setActivity("waiting for a link on %s", s.inventory.NICs[0].Name)
+		// What follows notices when the power is lost.
 		_ = s.rack.wait(ctx, s.rack.options.Timing.NetworkTimeout)
-		return nextDevice
+		return outcomeNextDevice
 	}
 	loader := &ipxe.Loader{HTTP: &http.Client{Transport: s.rack.transport}, Wait: s.rack.wait, OnLoad: func(ctx context.Context, loaded ipxe.Loaded) error {
 		return s.step(ctx, map[ipxe.Loaded]Step{ipxe.Script: StepBootDocument, ipxe.Kernel: StepKernel, ipxe.Initrd: StepInitrd}[loaded])
 	}}
 	plan, err := loader.Run(ctx, s.bootDocumentURL())
 	if ctx.Err() != nil {
-		return powerOff
+		return outcomePowerOff
 	}
 	if err != nil {
 		s.log.Warn("network boot failed", "error", err)
-		s.doing("network boot failed: %v", err)
-		return nextDevice
+		s.setActivity("network boot failed: %v", err)
+		return outcomeNextDevice
 	}
 	switch plan.End {
 	case ipxe.PowerOff:
-		return powerOff
+		return outcomePowerOff
 	case ipxe.Reboot:
-		return reboot
+		return outcomeReboot
 	case ipxe.Boot:
 		if plan.Panic != nil {
 			return s.hang(ctx, "kernel panic", plan.Panic)
 		}
 		return s.runAgent(ctx, plan.Arguments)
 	default:
-		return nextDevice
+		return outcomeNextDevice
 	}
 }
 
-// bootDocumentURL is what DHCP tells.
+// bootDocumentURL returns the URL that DHCP gives to the server.
 func (s *Server) bootDocumentURL() string {
 	s.rack.mu.Lock()
 	defer s.rack.mu.Unlock()
@@ -79,26 +79,26 @@ func (s *Server) bootDocumentURL() string {
 	return strings.TrimSuffix(s.rack.bootURL, "/") + "/boot/" + s.BootMAC()
 }
 
-// errPanic is the end of the agent's kernel.
+// errPanic is the cause with which the agent is cancelled when its kernel panics.
 var errPanic = errors.New("kernel panic")
 
-// runAgent is the ramdisk: the real agent with this server's disk and hardware.
+// runAgent runs the ramdisk: the real agent with this server's disk and hardware.
 func (s *Server) runAgent(ctx context.Context, arguments []string) outcome {
 	if s.rack.wait(ctx, s.rack.options.Timing.AgentStart) != nil || s.step(ctx, StepAgent) != nil {
-		return powerOff
+		return outcomePowerOff
 	}
 	select {
 	case s.rack.agents <- struct{}{}:
 		defer func() { <-s.rack.agents }()
 	case <-ctx.Done():
-		return powerOff
+		return outcomePowerOff
 	}
 	// A ramdisk ends with its kernel, the server's power may outlive it.
 	ctx, panics := context.WithCancelCause(ctx)
 	defer panics(nil)
 	next, err := agent.Run(ctx, agent.Config{
 		URL: argument(arguments, protocol.ArgURL), Token: argument(arguments, protocol.ArgToken),
-		HTTP: &http.Client{Transport: &agentTransport{server: s, next: s.rack.transport, panics: panics, seen: map[Step]bool{}}},
+		HTTP: &http.Client{Transport: &agentTransport{server: s, next: s.rack.transport, panics: panics, marked: map[Step]bool{}}},
 		Disks: func(context.Context) ([]agent.Disk, error) {
 			disk, err := s.openDisk(ctx)
 			if err != nil {
@@ -106,25 +106,25 @@ func (s *Server) runAgent(ctx context.Context, arguments []string) outcome {
 			}
 			return []agent.Disk{disk}, nil
 		},
-		Inventory: func(context.Context) (hardware.Inventory, error) { return s.hardwareOfThisBoot(), nil },
+		Inventory: func(context.Context) (hardware.Inventory, error) { return s.presentHardware(), nil },
 		Clock:     agentClock{s.rack.options.Clock}, Log: s.log.With("program", "agent"),
 	})
 	switch {
 	case errors.Is(context.Cause(ctx), errPanic):
 		s.log.Warn("the agent's kernel panicked")
-		return reboot
+		return outcomeReboot
 	case err != nil:
 		s.log.Warn("the agent ended", "outcome", string(next), "error", err)
 	default:
 		s.log.Info("the agent ended", "outcome", string(next))
 	}
 	if next == agent.Reboot {
-		return reboot
+		return outcomeReboot
 	}
-	return powerOff
+	return outcomePowerOff
 }
 
-// argument finds NAME=VALUE on a kernel command line; the last one counts, as for the kernel.
+// argument returns the value of NAME=VALUE on a kernel command line. The last one counts, as it does for the kernel.
 func argument(arguments []string, name string) string {
 	value := ""
 	for _, word := range arguments {
@@ -135,10 +135,10 @@ func argument(arguments []string, name string) string {
 	return value
 }
 
-// hang is where a server ends up that cannot go on by itself: with power, in front of a message.
+// hang keeps a server that cannot continue powered on and shows a message until the power is lost.
 func (s *Server) hang(ctx context.Context, what string, why error) outcome {
 	s.log.Warn(what, "why", why)
-	s.doing("%s: %v", what, why)
+	s.setActivity("%s: %v", what, why)
 	<-ctx.Done()
-	return powerOff
+	return outcomePowerOff
 }

@@ -19,7 +19,7 @@ func doesNotBoot(t *testing.T, r *rig, s *rack.Server) {
 		t.Fatal(err)
 	}
 	eventually(t, "the disk does not boot", func() error {
-		if state := s.State(); !strings.HasPrefix(state.Doing, "no bootable device") {
+		if state := s.State(); !strings.HasPrefix(state.Activity, "no bootable device") {
 			return fmt.Errorf("%+v", state)
 		}
 		return nil
@@ -81,7 +81,7 @@ func TestADiskBootsOnlyAfterThePowerLastedLongEnough(t *testing.T) {
 			r.begin(s, drive("loss", "#cloud-config\n"))
 			eventually(t, "the power was lost", func() error {
 				if s.Faults().PowerLossAt != "" || s.Power() != hardware.PowerOff {
-					return errors.New(s.State().Doing)
+					return errors.New(s.State().Activity)
 				}
 				return nil
 			})
@@ -94,7 +94,7 @@ func TestADiskBootsOnlyAfterThePowerLastedLongEnough(t *testing.T) {
 			}
 			eventually(t, "the system is up", func() error {
 				if s.State().OS == "" {
-					return errors.New(s.State().Doing)
+					return errors.New(s.State().Activity)
 				}
 				return nil
 			})
@@ -111,7 +111,7 @@ func TestAHalfWrittenDiskDoesNotBoot(t *testing.T) {
 		r.begin(s, drive(fmt.Sprint("half-", bytes), "#cloud-config\n"))
 		eventually(t, "the power was lost", func() error {
 			if s.Faults().PowerLossAfter != 0 || s.Power() != hardware.PowerOff {
-				return errors.New(s.State().Doing)
+				return errors.New(s.State().Activity)
 			}
 			return nil
 		})

@@ -4,10 +4,10 @@ import (
 	"github.com/ingot-dev/ingot/test/bmc"
 )
 
-// Step is a point that a server passes on its way from power-on to node.
+// Step is a point that a server reaches between power-on and its Node.
 type Step string
 
-// Steps, in order. A power loss can be set on each.
+// Steps in their order. The power can be lost at each.
 const (
 	StepPOST         Step = "POST"         // the power-on self-test begins
 	StepBootDocument Step = "BootDocument" // the boot document was fetched
@@ -24,37 +24,37 @@ const (
 	StepKubelet      Step = "Kubelet"      // kubelet starts
 )
 
-// Faults are what goes wrong with a server. The zero value is a server in good health.
+// Faults are the defects of a server. The zero value is a healthy server.
 type Faults struct {
-	// BMC are the management controller's.
+	// BMC has the faults of the management controller.
 	BMC bmc.Faults
-	// DeadBootNIC: the network card that boots gets no link; the firmware goes on with the disk.
+	// DeadBootNIC means that the network card that boots has no link. The firmware then boots from the disk.
 	DeadBootNIC bool
-	// DiskErrorAt: writing or clearing the byte at this offset, and those behind it, fails; 0: none.
+	// DiskErrorAt is the offset from which on writing and clearing fail; 0: nowhere.
 	DiskErrorAt int64
-	// CorruptImage: one bit of every image is turned on its way to this server.
+	// CorruptImage flips one bit of every image that this server downloads.
 	CorruptImage bool
-	// PowerLossAt cuts the power when the server passes the step, once.
+	// PowerLossAt is the step at which the power is lost, once.
 	PowerLossAt Step
-	// PowerLossAfter cuts the power when the agent has written so many bytes in one boot, once; 0: never.
+	// PowerLossAfter is how many bytes the agent writes in one boot before the power is lost, once; 0: never.
 	PowerLossAfter int64
 	// MissingGPUs is how many GPUs are not on the PCI bus from the next boot on.
 	MissingGPUs int
-	// UnhealthyGPUs is how many GPUs report errors that are no application's, from the next boot on.
+	// UnhealthyGPUs is how many GPUs report errors of the hardware from the next boot on.
 	UnhealthyGPUs int
-	// GPUsInUse: something holds the GPUs from the next boot on, so that neither their MIG mode nor their layout changes.
+	// GPUsInUse means that a process uses the GPUs from the next boot on, so that neither their MIG mode nor their layout can change.
 	GPUsInUse bool
-	// RemoveUnit is a unit that is not on the disk from the next boot on, with its suffix: "ingot-gpu-mode.service".
+	// RemoveUnit is the name of a unit that is missing on the disk from the next boot on, with its suffix: "ingot-gpu-mode.service".
 	RemoveUnit string
-	// ChangeProfile makes nvidia-mig-parted cut GPUs otherwise than it is told, from the next boot on.
+	// ChangeProfile makes nvidia-mig-parted create other instances than its configuration asks for, from the next boot on.
 	ChangeProfile ProfileChange
-	// IncompletePool: the DRA driver publishes one slice less than it announces.
+	// IncompletePool means that the DRA driver publishes one slice less than it announces.
 	IncompletePool bool
-	// BootLoop: the agent's kernel panics after it has registered, and the firmware boots from the network again.
+	// BootLoop means that the agent's kernel panics after the agent has registered, and that the firmware boots from the network again.
 	BootLoop bool
 }
 
-// ProfileChange puts instances of the MIG profile To, "1g.20gb", where those of From are asked for.
+// ProfileChange creates instances of the MIG profile To, "1g.20gb", in place of those of From.
 type ProfileChange struct{ From, To string }
 
 // SetFaults replaces the server's faults.
@@ -65,7 +65,7 @@ func (s *Server) SetFaults(faults Faults) {
 	s.bmc.SetFaults(faults.BMC)
 }
 
-// Faults are those that are left: counts are used up, and a power loss happens once.
+// Faults returns the faults that are left: counts are used up, and a power loss happens once.
 func (s *Server) Faults() Faults {
 	s.mu.Lock()
 	defer s.mu.Unlock()

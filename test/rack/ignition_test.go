@@ -16,14 +16,14 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
 	"github.com/ingot-dev/ingot/presentation"
-	"github.com/ingot-dev/ingot/test/rack/installed"
+	"github.com/ingot-dev/ingot/test/rack/rootfs"
 )
 
 // serve packs the system as the image that servers get.
 func (r *rig) serve(system string) {
 	r.t.Helper()
 	dir, out := r.t.TempDir(), r.t.TempDir()
-	if err := installed.Write(dir, system, map[string]string{installed.Manifest: `{"software": {
+	if err := rootfs.Write(dir, system, map[string]string{rootfs.Manifest: `{"software": {
 		"gpuDriver": {"vendor": "nvidia", "version": "580.126.09", "kernelModule": "Open"}, "containerd": "2.2.0", "kubelet": "1.37.0", "containerToolkit": "1.18.0"}}`}); err != nil {
 		r.t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestANodeIsIgnited(t *testing.T) {
 			t.Parallel()
 			c := newTenant(t)
 			asked := request("A100-SXM4-80GB", v1alpha1.Presentation{Mode: v1alpha1.ModePassthrough})
-			asked.Image.OS, asked.Image.UserData, asked.Image.KernelArguments = v1alpha1.OSImageOS{ID: system, Kernel: installed.Kernel}, v1alpha1.UserDataIgnition, nil
+			asked.Image.OS, asked.Image.UserData, asked.Image.KernelArguments = v1alpha1.OSImageOS{ID: system, Kernel: rootfs.Kernel}, v1alpha1.UserDataIgnition, nil
 			planned, err := presentation.Resolve(asked)
 			if err != nil {
 				t.Fatal(err)
@@ -88,7 +88,7 @@ func TestWhatIgnitionRefusesIsSeenOnTheServer(t *testing.T) {
 			t.Fatalf("%s: %+v", sentence, status)
 		}
 		eventually(t, sentence+" keeps the system in its emergency shell", func() error {
-			if state := s.State(); !strings.Contains(state.Doing, "emergency mode: ignition") || state.OS != "" || state.Node != "" {
+			if state := s.State(); !strings.Contains(state.Activity, "emergency mode: ignition") || state.OS != "" || state.Node != "" {
 				return errors.New(fmt.Sprint(state))
 			}
 			return nil

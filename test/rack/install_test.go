@@ -47,8 +47,8 @@ func TestAServerIsInstalledOverItsWiresAndBootsFromItsDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "an erased disk does not boot", func() error {
-		if state := s.State(); state.Power != hardware.PowerOn || state.Step != "DiskBoot" || state.Doing == "DiskBoot" {
-			return errors.New(state.Doing)
+		if state := s.State(); state.Power != hardware.PowerOn || state.Step != "DiskBoot" || state.Activity == "DiskBoot" {
+			return errors.New(state.Activity)
 		}
 		return nil
 	})

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Objects are what an operator writes for the started rack's servers: for each a Secret with the BMC's credentials, called
-// NAME-bmc, and a BareMetalHost with the labels of its profile and its rack.
+// Objects returns the objects that an administrator creates for the servers: for each a Secret NAME-bmc with the credentials of the BMC and a
+// BareMetalHost with the labels of its profile and its rack. The rack must have been started.
 func (r *Rack) Objects(namespace string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, server := range r.servers {
@@ -35,7 +35,7 @@ func (r *Rack) Objects(namespace string) []*unstructured.Unstructured {
 	return out
 }
 
-// Manifests are the Objects as YAML. They hold the BMCs' credentials.
+// Manifests returns the Objects as YAML. They contain the credentials of the BMCs.
 func (r *Rack) Manifests(namespace string) ([]byte, error) {
 	var out bytes.Buffer
 	for _, object := range r.Objects(namespace) {

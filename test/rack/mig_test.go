@@ -80,7 +80,7 @@ func TestALayoutThatCannotBeKeepsKubeletDown(t *testing.T) {
 	stays := func(why string) {
 		t.Helper()
 		eventually(t, "kubelet stays down", func() error {
-			if state := s.State(); !strings.Contains(state.Doing, "kubelet was not started") || !strings.Contains(state.Doing, why) {
+			if state := s.State(); !strings.Contains(state.Activity, "kubelet was not started") || !strings.Contains(state.Activity, why) {
 				return fmt.Errorf("%+v", state)
 			}
 			return nil

@@ -16,15 +16,15 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/software"
 )
 
-// kubeletUnit is the unit file that images bring, in which kubelet has nowhere to register yet.
+// kubeletUnit is the unit file in images. It names no cluster.
 const kubeletUnit = "[Unit]\nDescription=kubelet\n[Service]\nExecStart=/usr/bin/kubelet\nRestart=always\n"
 
-// runNode runs kubelet until ctx ends, when the system has started it.
-func (s *Server) runNode(ctx context.Context, system booted) {
+// runNode runs kubelet until ctx ends, if the system has started it.
+func (s *Server) runNode(ctx context.Context, system bootedMachine) {
 	if !system.Running("kubelet") {
 		s.log.Warn("kubelet was not started", "why", system.Failure("kubelet"))
 		if why := system.Failure("kubelet"); why != nil {
-			s.doing("kubelet was not started: %v", why)
+			s.setActivity("kubelet was not started: %v", why)
 		}
 		return
 	}
@@ -35,7 +35,7 @@ func (s *Server) runNode(ctx context.Context, system booted) {
 	node, err := s.newKubelet(system)
 	if err != nil {
 		s.log.Warn("kubelet.service failed", "error", err)
-		s.doing("%v", err)
+		s.setActivity("%v", err)
 		return
 	}
 	if s.step(ctx, StepKubelet) != nil {
@@ -46,16 +46,16 @@ func (s *Server) runNode(ctx context.Context, system booted) {
 	s.mu.Unlock()
 	if err := node.Run(ctx); err != nil && ctx.Err() == nil {
 		s.log.Error("kubelet ended", "error", err)
-		s.doing("kubelet ended: %v", err)
+		s.setActivity("kubelet ended: %v", err)
 	}
 }
 
-func (s *Server) newKubelet(system booted) (*kubelet.Kubelet, error) {
+func (s *Server) newKubelet(system bootedMachine) (*kubelet.Kubelet, error) {
 	command, err := system.Command("kubelet", kubeletUnit)
 	if err != nil {
 		return nil, err
 	}
-	present := s.hardwareOfThisBoot()
+	present := s.presentHardware()
 	timing, host := s.rack.options.Timing, s.plugins(system)
 	return kubelet.New(kubelet.Options{
 		Arguments: command, ReadFile: system.ReadFile, Hostname: system.Hostname, Address: s.address(),
@@ -65,7 +65,7 @@ func (s *Server) newKubelet(system booted) (*kubelet.Kubelet, error) {
 	})
 }
 
-// address is one of the benchmarking network's (RFC 2544), by the server's last MAC octets: nothing is reached there.
+// address returns an address of the benchmarking network (RFC 2544), which nothing uses. It follows from the server's MAC address.
 func (s *Server) address() string {
 	octets := strings.Split(s.BootMAC(), ":")
 	var a, b int
@@ -75,8 +75,8 @@ func (s *Server) address() string {
 	return fmt.Sprintf("198.18.%d.%d", a, b)
 }
 
-// nodeInfo is what the machine says of itself: the hardware's part from DMI, the software's from the installed image.
-func (s *Server) nodeInfo(system booted) corev1.NodeSystemInfo {
+// nodeInfo returns the system information of the Node: that on the hardware from DMI, that on the software from the installed image.
+func (s *Server) nodeInfo(system bootedMachine) corev1.NodeSystemInfo {
 	software := system.Image.Software
 	return corev1.NodeSystemInfo{
 		MachineID: fmt.Sprintf("%x", sha256.Sum256([]byte(s.UUID()+system.InstanceID)))[:32], SystemUUID: s.UUID(), BootID: system.id, KernelVersion: system.Image.Kernel,
@@ -85,12 +85,12 @@ func (s *Server) nodeInfo(system booted) corev1.NodeSystemInfo {
 	}
 }
 
-// plugins are what vendors' pods are on this boot's machine.
-func (s *Server) plugins(system booted) software.Host {
+// plugins returns the host on which the vendors' pods run in this boot.
+func (s *Server) plugins(system bootedMachine) software.Host {
 	return software.Host{Machine: system.Machine, IncompletePool: s.Faults().IncompletePool}
 }
 
-// newUUID is a random one (RFC 9562 version 4).
+// newUUID returns a random UUID (RFC 9562 version 4).
 func newUUID() string {
 	var raw [16]byte
 	_, _ = rand.Read(raw[:]) // never fails, see crypto/rand
@@ -98,7 +98,7 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:])
 }
 
-// nodeFiles is /var/lib/kubelet/pki.
+// nodeFiles stores the files of /var/lib/kubelet/pki.
 type nodeFiles struct{ server *Server }
 
 // Load implements kubelet.Keep.
@@ -111,4 +111,4 @@ func (f nodeFiles) Load(name string) ([]byte, error) {
 }
 
 // Save implements kubelet.Keep.
-func (f nodeFiles) Save(name string, content []byte) error { return f.server.keepFile(name, content) }
+func (f nodeFiles) Save(name string, content []byte) error { return f.server.saveFile(name, content) }

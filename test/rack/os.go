@@ -4,16 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
+	"github.com/ingot-dev/ingot/test/rack/gpu"
+	"github.com/ingot-dev/ingot/test/rack/machine"
 	"github.com/ingot-dev/ingot/test/rack/machineos"
 )
 
-// bootFromDisk starts what is on the disk and stays until that ends.
+// bootFromDisk boots the system on the disk and runs it until it ends.
 func (s *Server) bootFromDisk(ctx context.Context) outcome {
 	if s.step(ctx, StepDiskBoot) != nil {
-		return powerOff
+		return outcomePowerOff
 	}
 	disk, err := s.openDisk(ctx)
 	if err != nil {
@@ -29,26 +32,26 @@ func (s *Server) bootFromDisk(ctx context.Context) outcome {
 	if err != nil {
 		s.log.Warn("no config drive", "error", err)
 	}
-	return s.runOS(ctx, image, drive)
+	return s.runSystem(ctx, image, drive)
 }
 
-// runOS is the installed operating system until it ends.
-func (s *Server) runOS(ctx context.Context, image machineos.Image, drive *machineos.ConfigDrive) outcome {
+// runSystem runs the installed operating system until it ends.
+func (s *Server) runSystem(ctx context.Context, image machineos.Image, drive *machineos.ConfigDrive) outcome {
 	if s.rack.wait(ctx, s.rack.options.Timing.OSStart) != nil {
-		return powerOff
+		return outcomePowerOff
 	}
-	state, err := s.remember()
+	state, err := s.loadState()
 	if err != nil {
 		s.log.Warn("what the system kept is lost", "error", err)
 	}
-	system, err := s.start(image, drive, state)
+	system, err := s.bootMachine(image, drive, state)
 	if errors.Is(err, machineos.ErrEmergency) {
 		return s.hang(ctx, "the operating system did not come up", err)
 	}
 	if err != nil {
 		s.log.Warn("cloud-init", "error", err)
 	}
-	if err := s.keep(system.State); err != nil {
+	if err := s.saveState(system.State); err != nil {
 		s.log.Error("what the system keeps is lost with the next boot", "error", err)
 	}
 	s.log.Info("the operating system is up", "os", system.PrettyName(), "hostname", system.Hostname, "ignoredCommands", system.Ignored, "failedCommands", system.Failed)
@@ -71,20 +74,20 @@ func (s *Server) runOS(ctx context.Context, image machineos.Image, drive *machin
 		s.stop, s.state.OS, s.state.Node = nil, "", ""
 	}()
 	if s.step(ctx, StepOS) != nil {
-		return powerOff
+		return outcomePowerOff
 	}
 	s.runNode(running, system)
-	<-running.Done() // also when there is no node
+	<-running.Done() // a system without a Node runs too
 	if ctx.Err() != nil {
-		return powerOff
+		return outcomePowerOff
 	}
-	// The power's end is seen by whatever comes next.
+	// What follows notices when the power is lost.
 	_ = s.rack.wait(ctx, s.rack.options.Timing.Shutdown)
 	return <-next
 }
 
-// remember reads what earlier boots of this installation left on the disk; nil on the first.
-func (s *Server) remember() (*machineos.State, error) {
+// loadState returns the state that earlier boots of this installation saved, or nil in the first boot.
+func (s *Server) loadState() (*machineos.State, error) {
 	text, err := os.ReadFile(filepath.Join(s.statePath(), stateFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -99,20 +102,80 @@ func (s *Server) remember() (*machineos.State, error) {
 	return state, nil
 }
 
-func (s *Server) keep(state machineos.State) error {
+// saveState saves the state for later boots.
+func (s *Server) saveState(state machineos.State) error {
 	text, err := json.Marshal(state)
 	if err != nil {
 		return err
 	}
-	return s.keepFile(stateFile, text)
+	return s.saveFile(stateFile, text)
 }
 
-func (s *Server) keepFile(name string, content []byte) error {
+// saveFile writes a file that survives a reboot.
+func (s *Server) saveFile(name string, content []byte) error {
 	if err := os.MkdirAll(s.statePath(), 0o700); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(s.statePath(), name), content, 0o600)
 }
 
-// stateFile holds the system's state in the folder of statePath.
+// stateFile is the name of the file with the state, in the folder of statePath.
 const stateFile = "system.json"
+
+// bootedMachine is the machine of one boot.
+type bootedMachine struct {
+	*machine.Machine
+	// id is the boot ID of the kernel.
+	id string
+}
+
+// bootMachine boots the image. The system also runs when an error is returned.
+func (s *Server) bootMachine(image machineos.Image, drive *machineos.ConfigDrive, state *machineos.State) (bootedMachine, error) {
+	s.mu.Lock()
+	faults := s.faults
+	s.mu.Unlock()
+	out := bootedMachine{id: newUUID()}
+	present := s.presentHardware()
+	options := machine.Options{
+		Image: image, Drive: drive, State: state, Devices: present.PCIDevices, CPU: present.CPUModel, Architecture: present.Architecture, Owner: s.UUID(), Boot: out.id,
+		InfoROM: s.infoROM(), Change: faults.ChangeProfile.apply, InUse: faults.GPUsInUse, Unhealthy: faults.UnhealthyGPUs,
+	}
+	if faults.RemoveUnit != "" {
+		options.Missing = []string{faults.RemoveUnit}
+	}
+	var err error
+	out.Machine, err = machine.Boot(options)
+	return out, err
+}
+
+// findGPUs returns the GPUs on the buses.
+func (s *Server) findGPUs(boot string) ([]*gpu.GPU, error) {
+	return gpu.Discover(s.presentHardware().PCIDevices, s.UUID(), boot, s.infoROM())
+}
+
+// infoROM returns the memory that the GPUs keep without power.
+func (s *Server) infoROM() gpu.InfoROM {
+	return gpu.InfoROM(filepath.Join(s.rack.options.Dir, s.name+".inforom"))
+}
+
+// SetMIGMode sets the MIG mode of the GPUs that keep it without power, from the next boot on, as an earlier user of the server may have
+// left it.
+func (s *Server) SetMIGMode(on bool) error {
+	gpus, err := s.findGPUs("")
+	for _, g := range gpus {
+		if err == nil {
+			err = g.SetMIG(on)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("server %s: %w", s.name, err)
+	}
+	return nil
+}
+
+func (c ProfileChange) apply(profile string) string {
+	if profile == c.From {
+		return c.To
+	}
+	return profile
+}

@@ -8,17 +8,17 @@ import (
 	"github.com/ingot-dev/ingot/test/bmc"
 )
 
-// errPowerCut is why a server's life ends.
-var errPowerCut = errors.New("the power is gone")
+// errPowerLost is the cause with which the context of a server without power is cancelled.
+var errPowerLost = errors.New("the power is gone")
 
-// outcome is what a server does when what it has booted has ended.
+// outcome is what a server does next, when the system that it booted has ended.
 type outcome int
 
 const (
-	powerOff outcome = iota
-	reboot
-	// nextDevice: nothing was booted, the firmware tries the next device.
-	nextDevice
+	outcomePowerOff outcome = iota
+	outcomeReboot
+	// outcomeNextDevice means that nothing was booted and the firmware tries the next device.
+	outcomeNextDevice
 )
 
 // Power implements bmc.Machine.
@@ -35,105 +35,106 @@ func (s *Server) Reset(kind bmc.Reset) {
 	off := s.power == hardware.PowerOff
 	switch kind {
 	case bmc.ResetOn:
-		s.turnOn()
+		s.powerOn()
 	case bmc.ResetForceOff:
-		s.turnOff(false)
+		s.powerOff(false)
 	case bmc.ResetForceRestart:
 		if off {
-			s.turnOn()
+			s.powerOn()
 		} else {
-			s.turnOff(true)
+			s.powerOff(true)
 		}
 	case bmc.ResetGracefulShutdown:
-		s.shutDown(powerOff)
+		s.shutDown(outcomePowerOff)
 	case bmc.ResetGracefulRestart:
-		s.shutDown(reboot)
+		s.shutDown(outcomeReboot)
 	case bmc.ResetPushPowerButton:
 		if off {
-			s.turnOn()
+			s.powerOn()
 		} else {
-			s.shutDown(powerOff)
+			s.shutDown(outcomePowerOff)
 		}
 	}
 }
 
-// PowerLoss takes the power away at once, as a pulled plug does; it does not come back by itself.
+// PowerLoss cuts the power at once, as a pulled plug does. It does not come back by itself.
 func (s *Server) PowerLoss() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cut != nil {
+	if s.cutPower != nil {
 		s.log.Info("power loss", "step", string(s.state.Step))
-		s.again = false
-		s.cut(errPowerCut)
+		s.restart = false
+		s.cutPower(errPowerLost)
 	}
 }
 
-// turnOn and the others are called with the lock held.
-func (s *Server) turnOn() {
+// powerOn starts the server. It, powerOff and shutDown are called with the lock held.
+func (s *Server) powerOn() {
 	switch s.power {
 	case hardware.PowerOff:
-		if s.rack.goWithPower(s.live) {
+		if s.rack.startServer(s.run) == nil {
 			s.power = hardware.PowerTurningOn
 		}
 	case hardware.PowerTurningOff:
-		s.again = true
+		s.restart = true
 	}
 }
 
-func (s *Server) turnOff(again bool) {
-	if s.cut == nil && s.power != hardware.PowerTurningOn {
+// powerOff cuts the power, and switches it on again when restart is set.
+func (s *Server) powerOff(restart bool) {
+	if s.cutPower == nil && s.power != hardware.PowerTurningOn {
 		return
 	}
-	s.again = again
+	s.restart = restart
 	s.power = hardware.PowerTurningOff
-	if s.cut != nil {
-		s.cut(errPowerCut)
+	if s.cutPower != nil {
+		s.cutPower(errPowerLost)
 	}
 }
 
-// shutDown asks the operating system. Firmware, the agent's ramdisk and a hung system do not listen.
+// shutDown asks the operating system to shut down. Firmware, the agent's ramdisk and a hung system do not react.
 func (s *Server) shutDown(then outcome) {
 	if s.stop != nil {
 		s.stop(then)
 	}
 }
 
-// live is a server's life from power-on to power-off.
-func (s *Server) live(rackCtx context.Context) {
+// run runs the server from power-on to power-off.
+func (s *Server) run(rackCtx context.Context) {
 	ctx, cut := context.WithCancelCause(rackCtx)
 	defer cut(nil)
 	s.mu.Lock()
-	s.cut = cut
-	if s.power == hardware.PowerTurningOff { // taken back before it began
-		cut(errPowerCut)
+	s.cutPower = cut
+	if s.power == hardware.PowerTurningOff { // powered off before it began
+		cut(errPowerLost)
 	}
-	s.state = State{Doing: "powering on", Since: s.rack.options.Clock.Now(), Boots: s.state.Boots}
+	s.state = State{Activity: "powering on", Since: s.rack.options.Clock.Now(), Boots: s.state.Boots}
 	s.mu.Unlock()
 	if s.rack.wait(ctx, s.rack.options.Timing.PowerOn) == nil {
 		s.setPower(ctx, hardware.PowerOn)
-		for s.boot(ctx) == reboot && ctx.Err() == nil {
+		for s.boot(ctx) == outcomeReboot && ctx.Err() == nil {
 			s.log.Info("rebooting")
 		}
 	}
-	lost := errors.Is(context.Cause(ctx), errPowerCut)
+	lost := errors.Is(context.Cause(ctx), errPowerLost)
 	s.mu.Lock()
-	s.power, s.cut = hardware.PowerTurningOff, nil
+	s.power, s.cutPower = hardware.PowerTurningOff, nil
 	s.mu.Unlock()
-	s.doing("powering off")
-	// The sensors see it a while later; when the whole rack stops nobody looks.
+	s.setActivity("powering off")
+	// The sensors report it a while later. When the whole rack stops nobody reads them.
 	_ = s.rack.wait(rackCtx, s.rack.options.Timing.PowerOff)
 	s.log.Info("power off", "cut", lost)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.power = hardware.PowerOff
-	s.state = State{Doing: "off", Since: s.rack.options.Clock.Now(), Boots: s.state.Boots}
-	if s.again {
-		s.again = false
-		s.turnOn()
+	s.state = State{Activity: "off", Since: s.rack.options.Clock.Now(), Boots: s.state.Boots}
+	if s.restart {
+		s.restart = false
+		s.powerOn()
 	}
 }
 
-// setPower is for a change that the power's end has not overtaken.
+// setPower sets the power state, unless the power was lost meanwhile.
 func (s *Server) setPower(ctx context.Context, state hardware.PowerState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 //go:embed profiles.yaml
 var profilesYAML []byte
 
-// Profile is a kind of server.
+// Profile describes a model of server.
 type Profile struct {
 	Manufacturer string `json:"manufacturer"`
 	Model        string `json:"model"`
@@ -31,7 +31,7 @@ type Profile struct {
 	PCI    []PCIGroup        `json:"pci"`
 }
 
-// PCIGroup is so many equal PCI devices. The ids are in hexadecimal without 0x.
+// PCIGroup is a number of equal PCI devices. The IDs are hexadecimal without 0x.
 type PCIGroup struct {
 	Count    int    `json:"count"`
 	VendorID string `json:"vendorID"`
@@ -61,11 +61,11 @@ func ProfileNamed(name string) (Profile, error) {
 	return profile, nil
 }
 
-// inventory is what a server of the profile is made of. Serial numbers, MACs and the DMI UUID follow from its name.
+// inventory returns the hardware of a server of the profile. Serial numbers, MACs and the DMI UUID follow from its name.
 func (p Profile) inventory(name string, diskBytes int64) hardware.Inventory {
 	id := sha256.Sum256([]byte(name))
 	mac := func(n int) string {
-		// Locally administered, so that it is nobody's.
+		// Locally administered addresses belong to no vendor.
 		return fmt.Sprintf("02:%02x:%02x:%02x:%02x:%02x", id[0], id[1], id[2], id[3], n)
 	}
 	serial := strings.ToUpper(fmt.Sprintf("%x", id[4:9]))
@@ -77,7 +77,7 @@ func (p Profile) inventory(name string, diskBytes int64) hardware.Inventory {
 			Name: "/dev/nvme0n1", Model: "SAMSUNG MZQL2", SerialNumber: "S" + serial, WWN: fmt.Sprintf("eui.%x", id[8:16]), SizeBytes: diskBytes,
 		}},
 	}
-	bus := 0x0f // the first bus behind the root ports, by no rule but habit
+	bus := 0x0f // the first bus behind the root ports
 	for _, group := range p.PCI {
 		for range group.Count {
 			bus += 3
@@ -89,7 +89,7 @@ func (p Profile) inventory(name string, diskBytes int64) hardware.Inventory {
 	return out
 }
 
-// formatUUID makes the bytes a UUID of version 8, whose content is the maker's own (RFC 9562 section 5.8).
+// formatUUID formats the bytes as a UUID of version 8, whose content is free (RFC 9562 section 5.8).
 func formatUUID(raw [16]byte) string {
 	raw[6], raw[8] = raw[6]&0x0f|0x80, raw[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:])

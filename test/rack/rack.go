@@ -21,38 +21,38 @@ const defaultDisk = 16 << 30
 
 // ServerSpec describes one server.
 type ServerSpec struct {
-	// Name is unique in the rack: a DNS label.
+	// Name is a DNS label and unique in the rack.
 	Name    string
 	Profile Profile
-	// DiskBytes is the size of its disk; 0: 16 GiB.
+	// DiskBytes is the size of the disk; 0: 16 GiB.
 	DiskBytes int64
-	// Username and Password are the BMC's; empty: made up.
+	// Username and Password are those of the BMC; empty: root and a random password.
 	Username, Password string
 	// BMCAddress is where the BMC listens; empty: a free port on 127.0.0.1.
 	BMCAddress string
-	// NetworkFirst: without a boot override the firmware boots from the network before the disk.
+	// NetworkFirst means that without a boot override the firmware boots from the network before the disk.
 	NetworkFirst bool
-	// Faults are there from the start.
+	// Faults are the faults with which the server starts.
 	Faults Faults
 }
 
-// Timing is how long a server takes for things, before Options.Speed.
+// Timing is how long a server takes for what it does, before it is divided by Options.Speed.
 type Timing struct {
-	// PowerOn and PowerOff are until the BMC reports a change of power.
+	// PowerOn and PowerOff are the time until the BMC reports a change of power.
 	PowerOn, PowerOff time.Duration
 	// POST is the power-on self-test.
 	POST time.Duration
-	// NetworkTimeout is until the firmware gives a dead network card up.
+	// NetworkTimeout is the time until the firmware gives up a network card without a link.
 	NetworkTimeout time.Duration
-	// AgentStart is from the loaded kernel to the agent, OSStart from the boot loader to the end of cloud-init.
+	// AgentStart is the time from the loaded kernel to the agent, OSStart that from the boot loader to the end of cloud-init.
 	AgentStart, OSStart time.Duration
-	// Shutdown is an operating system's orderly end.
+	// Shutdown is the time that an operating system takes to shut down.
 	Shutdown time.Duration
-	// Container is until a container runs, or has ended; Plugin until a vendor's plugin has found its devices.
+	// Container is the time until a container runs or has ended, Plugin that until a vendor's plugin has found its devices.
 	Container, Plugin time.Duration
 }
 
-// DefaultTiming is that of GPU servers: their self-test trains the memory and takes minutes.
+// DefaultTiming returns the timing of GPU servers, whose self-test trains the memory and takes minutes.
 func DefaultTiming() Timing {
 	return Timing{
 		PowerOn: 3 * time.Second, PowerOff: 4 * time.Second, POST: 4 * time.Minute, NetworkTimeout: time.Minute,
@@ -62,27 +62,27 @@ func DefaultTiming() Timing {
 
 // Options describe a rack. Dir is required, and Servers, or Count and Profile.
 type Options struct {
-	// Name is the rack's, and the value of its hosts' label "rack"; empty: rack-1.
+	// Name is the name of the rack and the value of the label "rack" of its hosts; empty: rack-1.
 	Name string
-	// Dir gets the servers' disks.
+	// Dir is the folder of the disks.
 	Dir     string
 	Servers []ServerSpec
 	// Count servers of the profile named Profile are added, called NAME-server-1 and so on; an empty Profile is hgx-h100.
 	Count   int
 	Profile string
-	// BootURL is what DHCP tells network-booting servers: the boot service's base URL, or a URL with ${net0/mac} in it.
+	// BootURL is the URL that DHCP gives to servers that boot from the network: the base URL of the boot service, or a URL with ${net0/mac} in it.
 	BootURL string
 	// Speed divides the Timing; 0: 1.
 	Speed  float64
 	Timing Timing
-	// Clock tells the time; nil: the machine's.
+	// Clock is the clock of the rack; nil: the real one.
 	Clock clock.Clock
-	// Agents is how many agents run at the same time, the others wait in their ramdisk: each has some 40 MiB of
-	// buffers, and here they share one machine's memory; 0: 32.
+	// Agents is how many agents run at the same time, while the others wait in their ramdisk: each has some 40 MiB of
+	// buffers, and here they share the memory of one machine; 0: 32.
 	Agents int
-	// OnStep is called, in the server's own goroutine, when a server passes a step; nil: nothing is.
+	// OnStep, if set, is called in the server's own goroutine when a server reaches a step.
 	OnStep func(*Server, Step)
-	// Log gets what the servers do; nil: nothing.
+	// Log receives what the servers do; nil: nothing is logged.
 	Log *slog.Logger
 }
 
@@ -103,7 +103,7 @@ type Rack struct {
 	group sync.WaitGroup
 }
 
-// New makes a rack whose servers have no power yet. Disks of an earlier rack in Dir are taken as they are.
+// New creates a rack whose servers have no power yet. It keeps the disks of an earlier rack in Dir.
 func New(options Options) (*Rack, error) {
 	options, err := complete(options)
 	if err != nil {
@@ -134,6 +134,7 @@ func New(options Options) (*Rack, error) {
 	return r, nil
 }
 
+// complete returns the options with their defaults.
 func complete(options Options) (Options, error) {
 	if options.Dir == "" {
 		return options, errors.New("a rack needs Options.Dir")
@@ -165,7 +166,7 @@ func complete(options Options) (Options, error) {
 	return options, nil
 }
 
-// addServers adds the Count servers of the named profile.
+// addServers adds Count servers of the profile.
 func addServers(options *Options) error {
 	if options.Count <= 0 {
 		return nil
@@ -180,7 +181,7 @@ func addServers(options *Options) error {
 	return nil
 }
 
-// Start makes the BMCs listen. The servers have power on their supplies from here until ctx ends or Stop is called.
+// Start starts the BMCs. The servers can be powered on until ctx ends or Stop is called.
 func (r *Rack) Start(ctx context.Context) error {
 	r.mu.Lock()
 	r.ctx, r.cancel = context.WithCancel(ctx)
@@ -197,7 +198,7 @@ func (r *Rack) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop takes the power away and returns when nothing of a started rack is left running. The disks stay.
+// Stop cuts the power and returns when nothing of the rack runs any more. The rack must have been started. The disks are kept.
 func (r *Rack) Stop() error {
 	r.mu.Lock()
 	r.cancel()
@@ -222,13 +223,13 @@ func (r *Rack) Stop() error {
 	return errors.Join(errs...)
 }
 
-// CA is the certificate, PEM encoded, of the authority that signed the BMCs' certificates.
+// CA returns the certificate, PEM encoded, of the authority that signed the certificates of the BMCs.
 func (r *Rack) CA() []byte { return r.authority.PEM() }
 
-// Servers are all servers, in order.
+// Servers returns all servers in order.
 func (r *Rack) Servers() []*Server { return r.servers }
 
-// Server finds a server by its name; nil when there is none.
+// Server returns the server with the name, or nil.
 func (r *Rack) Server(name string) *Server {
 	for _, server := range r.servers {
 		if server.name == name {
@@ -238,26 +239,29 @@ func (r *Rack) Server(name string) *Server {
 	return nil
 }
 
-// SetBootURL changes what DHCP tells the servers from their next network boot on.
+// SetBootURL changes the URL that DHCP gives to the servers, from their next network boot on.
 func (r *Rack) SetBootURL(url string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.bootURL = url
 }
 
-// goWithPower runs the server's life until the rack is stopped; it does nothing after that.
-func (r *Rack) goWithPower(live func(ctx context.Context)) bool {
+// errNotRunning is returned for a rack that was not started or is stopped.
+var errNotRunning = errors.New("the rack is not running")
+
+// startServer runs a server until the rack is stopped. It returns errNotRunning when the rack does not run.
+func (r *Rack) startServer(run func(ctx context.Context)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ctx == nil || r.ctx.Err() != nil {
-		return false
+		return errNotRunning
 	}
 	ctx := r.ctx
-	r.group.Go(func() { live(ctx) })
-	return true
+	r.group.Go(func() { run(ctx) })
+	return nil
 }
 
-// wait lets as much time pass as the rack's speed leaves of d.
+// wait waits for d divided by the speed of the rack.
 func (r *Rack) wait(ctx context.Context, d time.Duration) error {
 	timer := r.options.Clock.NewTimer(time.Duration(float64(d) / r.options.Speed))
 	defer timer.Stop()

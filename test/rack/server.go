@@ -29,26 +29,26 @@ type Server struct {
 	mu     sync.Mutex
 	faults Faults
 	power  hardware.PowerState
-	// cut takes the power away; nil while it is off.
-	cut context.CancelCauseFunc
-	// again: the power comes back as soon as it is off.
-	again bool
-	// stop ends the operating system in order; nil while none runs.
+	// cutPower ends everything that runs on the server; nil while the power is off.
+	cutPower context.CancelCauseFunc
+	// restart means that the power is switched on again as soon as it is off.
+	restart bool
+	// stop shuts the operating system down; nil while none runs.
 	stop  func(outcome)
 	state State
 }
 
-// State is what a person in front of the server sees, and more.
+// State is the observable state of a server.
 type State struct {
 	Power hardware.PowerState
-	// Step is the last one passed since power-on; empty while off.
+	// Step is the last step since power-on; empty while the server is off.
 	Step Step
-	// Doing says it in words: "POST", "no bootable device".
-	Doing string
-	Since time.Time
-	// OS is the operating system that runs, and Node its name in a cluster; empty for none.
+	// Activity describes what the server does: "POST", "no bootable device".
+	Activity string
+	Since    time.Time
+	// OS is the operating system that runs, and Node the name of its Node; empty while there is none.
 	OS, Node string
-	// Boots counts the boots since the rack was made.
+	// Boots counts the boots since the rack was created.
 	Boots int
 }
 
@@ -69,7 +69,7 @@ func newServer(r *Rack, spec ServerSpec) (*Server, error) {
 	s := &Server{
 		rack: r, name: spec.Name, spec: spec, inventory: spec.Profile.inventory(spec.Name, spec.DiskBytes), faults: spec.Faults,
 		power: hardware.PowerOff, log: r.options.Log.With("server", spec.Name),
-		state: State{Power: hardware.PowerOff, Doing: "off", Since: r.options.Clock.Now()},
+		state: State{Power: hardware.PowerOff, Activity: "off", Since: r.options.Clock.Now()},
 	}
 	s.bmc = bmc.New(bmc.Options{
 		Name: spec.Name, Address: spec.BMCAddress, Machine: s, Hardware: s.inventory, Authority: r.authority, Username: spec.Username,
@@ -79,31 +79,31 @@ func newServer(r *Rack, spec ServerSpec) (*Server, error) {
 	return s, nil
 }
 
-// Name is the server's.
+// Name returns the name of the server.
 func (s *Server) Name() string { return s.name }
 
-// BMCAddress is the URL of its Redfish service, scheme and host only. It is known once the rack was started.
+// BMCAddress returns the URL of the Redfish service, scheme and host only. The rack must have been started.
 func (s *Server) BMCAddress() string { return s.bmc.Address() }
 
-// SystemPath is the Redfish path of the server's ComputerSystem.
+// SystemPath returns the Redfish path of the server's ComputerSystem.
 func (s *Server) SystemPath() string { return bmc.PathSystem }
 
-// Credentials are the BMC's.
+// Credentials returns the user name and password of the BMC.
 func (s *Server) Credentials() (username, password string) { return s.spec.Username, s.spec.Password }
 
-// BMC is the server's management controller.
+// BMC returns the server's management controller.
 func (s *Server) BMC() *bmc.BMC { return s.bmc }
 
-// BootMAC is the address that the server network-boots with.
+// BootMAC returns the MAC address of the card that the server boots from.
 func (s *Server) BootMAC() string { return s.inventory.NICs[0].MAC }
 
-// UUID is the DMI product UUID.
+// UUID returns the DMI product UUID.
 func (s *Server) UUID() string { return s.inventory.SystemUUID }
 
-// DiskPath is the file that stands for the server's disk.
+// DiskPath returns the path of the file with the content of the server's disk.
 func (s *Server) DiskPath() string { return filepath.Join(s.rack.options.Dir, s.name+".disk") }
 
-// State is how the server stands.
+// State returns the state of the server.
 func (s *Server) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,8 +112,8 @@ func (s *Server) State() State {
 	return state
 }
 
-// hardwareOfThisBoot is what is on the buses now.
-func (s *Server) hardwareOfThisBoot() hardware.Inventory {
+// presentHardware returns the inventory without the GPUs that the faults remove.
+func (s *Server) presentHardware() hardware.Inventory {
 	s.mu.Lock()
 	missing := s.faults.MissingGPUs
 	s.mu.Unlock()
@@ -128,22 +128,23 @@ func (s *Server) hardwareOfThisBoot() hardware.Inventory {
 	return out
 }
 
-// isGPU says whether the device is a display controller: PCI base class 03.
+// isGPU reports whether the device is a display controller: PCI base class 03.
 func isGPU(device hardware.PCIDevice) bool { return strings.HasPrefix(device.Class, "03") }
 
-func (s *Server) doing(format string, args ...any) {
+// setActivity sets the description of what the server does.
+func (s *Server) setActivity(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state.Doing, s.state.Since = fmt.Sprintf(format, args...), s.rack.options.Clock.Now()
+	s.state.Activity, s.state.Since = fmt.Sprintf(format, args...), s.rack.options.Clock.Now()
 }
 
-// step marks a point on the server's way. The error is the power's end.
+// step records that the server has reached a step. It returns an error when the power is lost.
 func (s *Server) step(ctx context.Context, step Step) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	s.mu.Lock()
-	s.state.Step, s.state.Doing, s.state.Since = step, string(step), s.rack.options.Clock.Now()
+	s.state.Step, s.state.Activity, s.state.Since = step, string(step), s.rack.options.Clock.Now()
 	lost := s.faults.PowerLossAt == step
 	if lost {
 		s.faults.PowerLossAt = ""

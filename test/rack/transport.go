@@ -12,24 +12,23 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 )
 
-// corruptAt is the byte of an image that is changed on its way.
+// corruptAt is the offset of the byte of an image that CorruptImage changes.
 const corruptAt = 1 << 16
 
-// agentTransport is the network card under the agent: it sees where the agent is by what it says, and damages what the
-// server's faults damage.
+// agentTransport is the network of the agent. It derives the server's step from the agent's requests, and applies the faults of the network.
 type agentTransport struct {
 	server *Server
 	next   http.RoundTripper
 	panics context.CancelCauseFunc
 
-	mu   sync.Mutex
-	seen map[Step]bool
+	mu     sync.Mutex
+	marked map[Step]bool
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *agentTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	before, after := steps(request)
-	if err := t.pass(request.Context(), before); err != nil {
+	before, after := stepsOf(request)
+	if err := t.markStep(request.Context(), before); err != nil {
 		return nil, err
 	}
 	response, err := t.next.RoundTrip(request)
@@ -37,27 +36,27 @@ func (t *agentTransport) RoundTrip(request *http.Request) (*http.Response, error
 		return nil, err
 	}
 	if response.StatusCode < http.StatusMultipleChoices {
-		err = t.pass(request.Context(), after)
+		err = t.markStep(request.Context(), after)
 	}
 	if after == StepRegistered && err == nil && t.server.Faults().BootLoop {
 		t.panics(errPanic)
 		err = errPanic
 	}
 	if err != nil {
-		_ = response.Body.Close() // it is not wanted any more
+		_ = response.Body.Close() // nobody reads it
 		return nil, err
 	}
 	if request.Method == http.MethodGet && !strings.HasSuffix(request.URL.Path, protocol.PathConfigDrive) && t.server.Faults().CorruptImage {
-		response.Body = &corrupted{ReadCloser: response.Body}
+		response.Body = &corruptBody{ReadCloser: response.Body}
 	}
 	return response, nil
 }
 
-// pass marks a step the first time.
-func (t *agentTransport) pass(ctx context.Context, step Step) error {
+// markStep records a step the first time that it is reached.
+func (t *agentTransport) markStep(ctx context.Context, step Step) error {
 	t.mu.Lock()
-	first := step != "" && !t.seen[step]
-	t.seen[step] = true
+	first := step != "" && !t.marked[step]
+	t.marked[step] = true
 	t.mu.Unlock()
 	if !first {
 		return nil
@@ -65,8 +64,8 @@ func (t *agentTransport) pass(ctx context.Context, step Step) error {
 	return t.server.step(ctx, step)
 }
 
-// steps are those that a request stands for: one when it is sent, one when it was answered.
-func steps(request *http.Request) (before, after Step) {
+// stepsOf returns the steps that a request stands for: the one that is reached when it is sent, and the one when it is answered.
+func stepsOf(request *http.Request) (before, after Step) {
 	switch path := request.URL.Path; {
 	case strings.HasSuffix(path, protocol.PathRegister):
 		return "", StepRegistered
@@ -78,7 +77,7 @@ func steps(request *http.Request) (before, after Step) {
 			return "", ""
 		}
 		var progress protocol.Progress
-		// What the agent sends is the service's to judge.
+		// The service checks what the agent sends.
 		_ = json.NewDecoder(body).Decode(&progress)
 		return map[hardware.Step]Step{
 			hardware.StepWriting: StepWriting, hardware.StepErasing: StepErasing, hardware.StepVerifying: StepVerifying,
@@ -87,14 +86,14 @@ func steps(request *http.Request) (before, after Step) {
 	return "", ""
 }
 
-// corrupted turns one bit of a body.
-type corrupted struct {
+// corruptBody flips one bit of a body.
+type corruptBody struct {
 	io.ReadCloser
 	at int64
 }
 
 // Read implements io.Reader.
-func (c *corrupted) Read(p []byte) (int, error) {
+func (c *corruptBody) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	// The last byte of a short body, or the one at corruptAt.
 	if at := corruptAt - c.at; at >= 0 && at < int64(n) {

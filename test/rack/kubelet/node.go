@@ -57,8 +57,8 @@ func (k *Kubelet) newNode() *corev1.Node {
 	return node
 }
 
-// Settled is the Node as kubelet would have registered it, once plugins have registered these devices. It asks no API server.
-func (k *Kubelet) Settled(devices map[corev1.ResourceName]Devices) *corev1.Node {
+// FinalNode returns the Node that kubelet registers when plugins have registered these devices. It calls no API server.
+func (k *Kubelet) FinalNode(devices map[corev1.ResourceName]Devices) *corev1.Node {
 	k.mu.Lock()
 	k.devices = devices
 	k.mu.Unlock()

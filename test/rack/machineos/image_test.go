@@ -9,15 +9,15 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/imagebuilder/pack"
-	"github.com/ingot-dev/ingot/test/rack/installed"
 	"github.com/ingot-dev/ingot/test/rack/machineos"
+	"github.com/ingot-dev/ingot/test/rack/rootfs"
 )
 
 // read is what a server finds of a packed system on its disk.
 func read(t *testing.T, system string, more map[string]string) machineos.Image {
 	t.Helper()
 	dir := t.TempDir()
-	if err := installed.Write(dir, system, more); err != nil {
+	if err := rootfs.Write(dir, system, more); err != nil {
 		t.Fatal(err)
 	}
 	packed, err := pack.Pack(t.Context(), pack.Options{Dir: dir, Output: t.TempDir(), Name: system, RootOwned: true})
@@ -54,9 +54,9 @@ func read(t *testing.T, system string, more map[string]string) machineos.Image {
 }
 
 func TestAnImageSaysByItsFilesWhoProvisionsIt(t *testing.T) {
-	for _, system := range installed.Systems() {
+	for _, system := range rootfs.Systems() {
 		image := read(t, system, nil)
-		if image.Ignition != (system != "debian") || image.OS.ID != system || image.Kernel != installed.Kernel {
+		if image.Ignition != (system != "debian") || image.OS.ID != system || image.Kernel != rootfs.Kernel {
 			t.Errorf("%s: %+v", system, image)
 		}
 	}
@@ -73,7 +73,7 @@ func TestAnImageSaysByItsFilesWhoProvisionsIt(t *testing.T) {
 
 func TestWhatIsBakedIntoAnImageConfiguresItsKernel(t *testing.T) {
 	image := read(t, "debian", map[string]string{
-		installed.Manifest:                `{"kernelArguments": ["intel_iommu=on", "modprobe.blacklist=nouveau"], "software": {"kubelet": "1.37.0"}}`,
+		rootfs.Manifest:                   `{"kernelArguments": ["intel_iommu=on", "modprobe.blacklist=nouveau"], "software": {"kubelet": "1.37.0"}}`,
 		"etc/modules-load.d/vfio.conf":    "vfio-pci\n",
 		"usr/lib/modprobe.d/vfio.conf":    "options vfio-pci ids=10de:2330\n",
 		"usr/lib/modprobe.d/ast.conf":     "blacklist ast\n",
@@ -98,7 +98,7 @@ func TestWhatIsBakedIntoAnImageConfiguresItsKernel(t *testing.T) {
 	if _, err := s.ReadFile("/etc/shadow"); err == nil {
 		t.Error("a file that is not known was read")
 	}
-	if installed.Write(t.TempDir(), "plan9", nil) == nil {
+	if rootfs.Write(t.TempDir(), "plan9", nil) == nil {
 		t.Error("a system that is not known was written")
 	}
 }

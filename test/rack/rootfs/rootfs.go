@@ -1,6 +1,6 @@
 // Package installed writes the root directories of small installed systems, to be packed into the images of simulated
 // servers: with the files by which each is known, what a node needs by its name, and no program that a processor could run.
-package installed
+package rootfs
 
 import (
 	"fmt"
@@ -10,13 +10,13 @@ import (
 	"slices"
 )
 
-// Manifest is where a tree says what is baked into it.
+// Manifest is the path of the file that lists the software of a tree.
 const Manifest = "usr/lib/ingot/image.json"
 
 // Kernel is the release of every system's kernel.
 const Kernel = "6.12.107"
 
-// releases are os-release of the systems, by what they are asked for with.
+// releases are the os-release files of the systems, by the name with which Write is called.
 var releases = map[string]string{
 	"debian":  "ID=debian\nVERSION_ID=\"13\"\nPRETTY_NAME=\"Debian GNU/Linux 13 (trixie)\"\n",
 	"fedora":  "ID=fedora\nVERSION_ID=43\nVARIANT_ID=coreos\nPRETTY_NAME=\"Fedora CoreOS 43\"\n",
@@ -27,10 +27,10 @@ var releases = map[string]string{
 // ignition is where Fedora and Red Hat keep Ignition; Flatcar's is only in its initial ramdisk.
 const ignition = "usr/lib/dracut/modules.d/30ignition/ignition"
 
-// Systems are those that can be written, by the ID of their os-release.
+// Systems returns the names of the systems that Write can write.
 func Systems() []string { return slices.Sorted(maps.Keys(releases)) }
 
-// Write writes a system below dir. more are further files, by path without a leading slash, or others in place of its own.
+// Write writes a system to dir. The files in more, by path without a leading slash, are added or replace its own.
 func Write(dir, system string, more map[string]string) error {
 	release, known := releases[system]
 	if !known {

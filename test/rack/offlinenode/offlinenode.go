@@ -1,4 +1,4 @@
-package settled
+package offlinenode
 
 import (
 	"cmp"
@@ -21,62 +21,63 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/software"
 )
 
-// Outcome is what the tenant sees.
-type Outcome struct {
-	// Node as it is registered; nil: kubelet did not start, and Problems say why.
+// Result is the state of the node when nothing changes any more.
+type Result struct {
+	// Node is the Node as it is registered; nil: kubelet did not start, and Problems say why.
 	Node *corev1.Node
-	// Slices of the node.
+	// Slices are the ResourceSlices of the node.
 	Slices []resourcev1.ResourceSlice
-	// Problems are what pods, or the machine, ended with.
+	// Problems are the errors of pods and of the machine.
 	Problems []string
 }
 
-// rounds are enough for labels that follow from labels.
-const rounds = 12
+// maxRounds is enough for labels that depend on other labels.
+const maxRounds = 12
 
-// Settle lets the DaemonSets' pods run on the machine until nothing changes. kubelet has read the machine's disk.
-func Settle(ctx context.Context, m *machine.Machine, k *kubelet.Kubelet, cluster *operator.Cluster) Outcome {
-	s := settling{machine: m, cluster: cluster, node: k.Settled(nil)}
+// Run runs the pods of the DaemonSets on the machine until nothing changes. kubelet must have read the machine's disk.
+func Run(ctx context.Context, m *machine.Machine, k *kubelet.Kubelet, cluster *operator.Cluster) Result {
+	s := run{machine: m, cluster: cluster, node: k.FinalNode(nil)}
 	labels := s.node.Labels
-	for range rounds {
+	for range maxRounds {
 		before := maps.Clone(labels)
 		maps.Copy(labels, cluster.Label(labels))
-		s.devices, s.out = map[corev1.ResourceName]kubelet.Devices{}, Outcome{}
+		s.devices, s.result = map[corev1.ResourceName]kubelet.Devices{}, Result{}
 		s.node.Labels = labels
-		s.run(ctx)
+		s.runPods(ctx)
 		if maps.Equal(before, labels) {
 			break
 		}
 	}
-	node := k.Settled(s.devices)
+	node := k.FinalNode(s.devices)
 	node.Labels = labels
-	s.out.Node = node
-	return s.out
+	s.result.Node = node
+	return s.result
 }
 
-type settling struct {
+// run is the state of one Run.
+type run struct {
 	machine *machine.Machine
 	cluster *operator.Cluster
 	node    *corev1.Node
 	devices map[corev1.ResourceName]kubelet.Devices
-	out     Outcome
+	result  Result
 }
 
-// run runs every pod once, those that change the machine first.
-func (s *settling) run(ctx context.Context) {
+// runPods runs every pod once, those that change the machine first.
+func (s *run) runPods(ctx context.Context) {
 	sets := slices.Clone(s.cluster.DaemonSets)
 	slices.SortStableFunc(sets, func(a, b appsv1.DaemonSet) int {
 		return cmp.Compare(software.Order(podOf(a, s.node.Name)), software.Order(podOf(b, s.node.Name)))
 	})
 	for _, set := range sets {
 		pod := podOf(set, s.node.Name)
-		if !s.fits(pod) {
+		if !s.canRun(pod) {
 			continue
 		}
 		host := software.Host{Machine: s.machine, Permitted: s.cluster.Permitted, Node: s.node}
 		result, err := host.Run(ctx, pod, s.cluster.Read(set.Namespace))
 		if err != nil {
-			s.out.Problems = append(s.out.Problems, fmt.Sprintf("%s/%s: %v", set.Namespace, set.Name, err))
+			s.result.Problems = append(s.result.Problems, fmt.Sprintf("%s/%s: %v", set.Namespace, set.Name, err))
 		}
 		maps.Copy(s.node.Labels, result.Labels)
 		if err != nil {
@@ -95,8 +96,8 @@ func podOf(set appsv1.DaemonSet, node string) *corev1.Pod {
 	return pod
 }
 
-// fits says whether a DaemonSet's pod runs on the node.
-func (s *settling) fits(pod *corev1.Pod) bool {
+// canRun reports whether a pod of a DaemonSet can run on the node.
+func (s *run) canRun(pod *corev1.Pod) bool {
 	matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(s.node)
 	if err != nil || !matches {
 		return false
@@ -107,14 +108,14 @@ func (s *settling) fits(pod *corev1.Pod) bool {
 	return !refused
 }
 
-// publish makes slices of a driver's devices.
-func (s *settling) publish(result software.Result) {
+// publish makes ResourceSlices of the devices of a driver.
+func (s *run) publish(result software.Result) {
 	parts := slices.Collect(slices.Chunk(result.Published, resourcev1.ResourceSliceMaxDevices))
 	if len(parts) == 0 {
 		parts = [][]resourcev1.Device{nil}
 	}
 	for i, devices := range parts {
-		s.out.Slices = append(s.out.Slices, resourcev1.ResourceSlice{
+		s.result.Slices = append(s.result.Slices, resourcev1.ResourceSlice{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%d-%s-%s", i, result.Driver, s.node.Name)},
 			Spec: resourcev1.ResourceSliceSpec{
 				Driver: result.Driver, NodeName: &s.node.Name, Devices: devices,
