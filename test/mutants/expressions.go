@@ -196,7 +196,7 @@ func (f *finder) isZero(e ast.Expr) bool {
 		return len(literal.Elts) == 0
 	}
 	tv := f.info.Types[e]
-	if tv.IsNil() {
+	if name, ok := e.(*ast.Ident); ok && f.unset[name.Name] || tv.IsNil() {
 		return true
 	}
 	if tv.Value == nil {

@@ -33,6 +33,7 @@ type finder struct {
 	info     *types.Info
 	function string
 	results  []string          // the types of what the innermost function returns, as written
+	unset    map[string]bool   // variables of the package that have the zero value
 	named    map[ast.Expr]bool // constants that are left as they are
 	covered  map[ast.Expr]int  // the change of a constant that the changed boundary of its comparison amounts to
 	next     int
@@ -58,7 +59,7 @@ func (p *goPackage) findMutants() ([]*mutant, error) {
 		if ast.IsGenerated(f.syntax) {
 			continue
 		}
-		found := &finder{pkg: p, file: f, fset: fset, info: info, next: 1 + len(all), covered: map[ast.Expr]int{}, named: map[ast.Expr]bool{}}
+		found := &finder{unset: unsetVariables(files), pkg: p, file: f, fset: fset, info: info, next: 1 + len(all), covered: map[ast.Expr]int{}, named: map[ast.Expr]bool{}}
 		for _, d := range f.syntax.Decls {
 			found.declaration(d)
 		}
@@ -66,6 +67,32 @@ func (p *goPackage) findMutants() ([]*mutant, error) {
 		all = append(all, found.mutants...)
 	}
 	return all, nil
+}
+
+// unsetVariables returns the package's variables that have the zero value. To return one is to return the zero value.
+func unsetVariables(files map[string]*ast.File) map[string]bool {
+	unset := map[string]bool{}
+	for _, f := range files {
+		for _, d := range f.Decls {
+			if group, ok := d.(*ast.GenDecl); ok && group.Tok == token.VAR {
+				for _, s := range group.Specs {
+					addUnset(unset, s.(*ast.ValueSpec))
+				}
+			}
+		}
+	}
+	return unset
+}
+
+func addUnset(unset map[string]bool, s *ast.ValueSpec) {
+	for i, name := range s.Names {
+		if len(s.Values) == 0 {
+			unset[name.Name] = true
+		} else if i < len(s.Values) {
+			literal, ok := s.Values[i].(*ast.CompositeLit)
+			unset[name.Name] = ok && len(literal.Elts) == 0
+		}
+	}
 }
 
 func (f *finder) declaration(d ast.Decl) {

@@ -155,6 +155,11 @@ var situations = []situation{
 		w := f.Host.Record.Status.Wanted
 		w.Outcome, w.Reason, w.Message, w.Step = v1alpha1.AttemptFailed, "DigestMismatch", "the image has another digest", "Verifying"
 	}},
+	{"an image that is on the disk", v1alpha1.MachineProvisioning, func(f *Facts) {
+		atStep(f, "Finishing", 0, 1<<30, 1<<30)
+		f.Host.State, f.Host.Record.Status.Wanted.Outcome = "provisioned", v1alpha1.AttemptSucceeded
+		f.Host.Record.Status.Installed = &v1alpha1.HostInstalled{MachineUID: f.Machine.UID, Attempt: f.Machine.Status.Attempt, Checksum: f.Revision.Image.Checksum}
+	}},
 	{"no Node", v1alpha1.MachineJoining, func(f *Facts) { f.Node = Node{} }},
 	{"no Node for too long", v1alpha1.MachineJoining, func(f *Facts) { f.Node = Node{}; late(f) }},
 	{"a Node", v1alpha1.MachineJoining, nil},
@@ -177,6 +182,7 @@ var situations = []situation{
 		meta.SetStatusCondition(&f.Machine.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionValidated, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonChecksFailed, Message: "driver: expected 580.126.09"})
 	}},
 	{"a pass that has to last", v1alpha1.MachineValidating, func(f *Facts) { judged(f, v1alpha1.CheckPass); f.Now = f.Now.Add(time.Minute) }},
+	{"a verdict that passes", v1alpha1.MachineValidating, func(f *Facts) { judged(f, v1alpha1.CheckPass); f.Machine.Status.Verdict.Admitted = true }},
 	{"a token after the join", v1alpha1.MachineValidating, func(f *Facts) { f.Token = &Token{ID: "token-1", Expires: f.Now.Add(time.Minute)} }},
 	{"a Node without its labels", v1alpha1.MachineValidating, func(f *Facts) { f.Node.MetadataInSync = false }},
 	{"a Secret with the token", v1alpha1.MachineValidating, func(f *Facts) { f.Secret.TokenID = "token-1" }},
@@ -238,6 +244,12 @@ var situations = []situation{
 	{"a clean host with a HostRecord", v1alpha1.MachineReleasing, erased},
 	{"a clean host with a Secret", v1alpha1.MachineReleasing, func(f *Facts) { erased(f); f.Host.Record.Spec = v1alpha1.HostRecordSpec{} }},
 	{"a clean host", v1alpha1.MachineReleasing, func(f *Facts) { erased(f); f.Host.Record.Spec, f.Secret = v1alpha1.HostRecordSpec{}, Secret{} }},
+	{"a clean host that is overdue", v1alpha1.MachineReleasing, func(f *Facts) { erased(f); late(f); f.Host.Record.Spec, f.Secret = v1alpha1.HostRecordSpec{}, Secret{} }},
+	{"a host in error that looks clean", v1alpha1.MachineReleasing, func(f *Facts) { erased(f); f.Host.Error, f.Host.ErrorMessage = "power management error", "no route" }},
+	{"a host without proof of an erase", v1alpha1.MachineReleasing, func(f *Facts) {
+		erased(f)
+		f.Host.Record.Status.LastTenant, f.Host.Record.Status.Erased = "team/research", nil
+	}},
 	{"a late Node of a clean host", v1alpha1.MachineReleasing, func(f *Facts) { erased(f); f.Node = ownNode(f) }},
 	{"no host any more", v1alpha1.MachineReleasing, func(f *Facts) { f.Host, f.Node, f.Token = nil, Node{}, nil }},
 	{"no host and no tenant that answers", v1alpha1.MachineReleasing, func(f *Facts) { f.Host = nil; unreachable(f) }},
@@ -293,7 +305,10 @@ func describe(f Facts, d Decision) string {
 			line("%s %s %s: %s", c.Type, c.Status, c.Reason, c.Message)
 		}
 	}
-	if p := d.Status.Progress; !reflect.DeepEqual(p, f.Machine.Status.Progress) {
+	if id := d.Status.SystemUUID; id != f.Machine.Status.SystemUUID {
+		line("system UUID %s", id)
+	}
+	if p := d.Status.Progress; !reflect.DeepEqual(p, f.Machine.Status.Progress) && p != nil {
 		line("progress %+v", *p)
 	}
 	for _, e := range d.Events {
