@@ -267,7 +267,7 @@ func (s *site) startWatching(ctx context.Context) error {
 // judge reports broken invariants and leaked secrets.
 func (s *site) judge(ctx context.Context, t *testing.T) {
 	t.Helper()
-	invariants.Settle(ctx, time.Second)
+	invariants.WaitForEvents(ctx, time.Second)
 	violations, err := s.watch.Violations()
 	if err != nil {
 		t.Error(err)

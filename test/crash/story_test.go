@@ -161,7 +161,7 @@ func (s *site) released(ctx context.Context, m *v1alpha1.Machine) error {
 
 // look reads the Machine, and judges what must always hold.
 func (s *site) look(ctx context.Context, m *v1alpha1.Machine) error {
-	if err := errors.Join(s.manager.health(), s.watch.Look(ctx)); err != nil {
+	if err := errors.Join(s.manager.health(), s.watch.Check(ctx)); err != nil {
 		return err
 	}
 	return s.env.ManagementClient.Get(ctx, client.ObjectKeyFromObject(m), m)
@@ -173,7 +173,7 @@ func (s *site) hostsAvailable(ctx context.Context, names ...string) error {
 	err := until(ctx, patience, "the hosts are available", func() (bool, error) {
 		var hosts metal3.BareMetalHostList
 		var records v1alpha1.HostRecordList
-		if err := errors.Join(s.manager.health(), s.watch.Look(ctx), s.env.ManagementClient.List(ctx, &hosts), s.env.ManagementClient.List(ctx, &records)); err != nil {
+		if err := errors.Join(s.manager.health(), s.watch.Check(ctx), s.env.ManagementClient.List(ctx, &hosts), s.env.ManagementClient.List(ctx, &records)); err != nil {
 			return false, err
 		}
 		missing = ""

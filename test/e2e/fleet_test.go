@@ -66,7 +66,7 @@ func newFleet(management, tenant client.Client, watch *invariants.Watcher) *flee
 func (f *fleet) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		f.look(ctx)
-		invariants.Settle(ctx, pollInterval)
+		invariants.WaitForEvents(ctx, pollInterval)
 	}
 }
 
@@ -84,7 +84,7 @@ func (f *fleet) look(ctx context.Context) {
 	defer cancel()
 	var nodes corev1.NodeList
 	_ = f.tenant.List(soon, &nodes) // a tenant that is away has no Nodes to see
-	broken := f.watch.Look(ctx)
+	broken := f.watch.Check(ctx)
 	f.tell(func() {
 		f.fault = broken
 		f.machines, f.hosts, f.records, f.nodes = byName(machines.Items), byName(hosts.Items), byName(records.Items), byName(nodes.Items)

@@ -271,7 +271,7 @@ func (p *pipeline) restartTenant(ctx context.Context) error {
 // judge reports broken invariants and leaked secrets.
 func (p *pipeline) judge(ctx context.Context, t *testing.T) {
 	t.Helper()
-	invariants.Settle(ctx, time.Second)
+	invariants.WaitForEvents(ctx, time.Second)
 	violations, err := p.watch.Violations()
 	if err != nil {
 		t.Error(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// Claims judges one consistent listing of hosts, their records and Machines.
-func Claims(hosts []metal3.BareMetalHost, records []v1alpha1.HostRecord, machines []v1alpha1.Machine) []string {
+// claimViolations returns the violations of invariants 1 and 3 in one listing of hosts, their records and Machines.
+func claimViolations(hosts []metal3.BareMetalHost, records []v1alpha1.HostRecord, machines []v1alpha1.Machine) []string {
 	var out []string
 	holder := map[types.UID]string{}
 	for _, h := range hosts {
@@ -26,18 +26,18 @@ func Claims(hosts []metal3.BareMetalHost, records []v1alpha1.HostRecord, machine
 	user := map[v1alpha1.NamespacedReference]string{}
 	for _, m := range machines {
 		if m.Status.HostRef == nil || m.Status.Phase == v1alpha1.MachineClaiming {
-			continue // a Machine that is still claiming only says which host it goes for
+			continue // a Machine in Claiming does not have the host yet
 		}
 		if other, taken := user[*m.Status.HostRef]; taken {
 			out = append(out, fmt.Sprintf("host %s has two machines: %s and %s", m.Status.HostRef.Name, other, m.Name))
 		}
 		user[*m.Status.HostRef] = m.Name
 	}
-	return append(out, installsOverErase(records)...)
+	return append(out, installsWithoutErase(records)...)
 }
 
-// installsOverErase finds hosts that are installed for one tenant over the unerased disks of another Machine.
-func installsOverErase(records []v1alpha1.HostRecord) []string {
+// installsWithoutErase returns the hosts that are installed for a Machine before the disks of the Machine before it were erased.
+func installsWithoutErase(records []v1alpha1.HostRecord) []string {
 	var out []string
 	for _, r := range records {
 		w, in := r.Status.Wanted, r.Status.Installed

@@ -13,38 +13,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// follower delivers every version of the objects of one kind, but for those of the time when the API server did not answer.
+// follower handles every version of the objects of one kind, except versions from a time when the API server did not answer.
 type follower struct {
 	client client.WithWatch
 	list   client.ObjectList
-	// seen gets one version; late: there may be earlier ones that nobody saw.
-	seen func(o runtime.Object, late bool)
-	// known are the objects that were delivered, with their newest version.
+	// handle is called with one version. late means that earlier versions may have been missed.
+	handle func(o runtime.Object, late bool)
+	// known has the latest version of each object that was handled, by UID.
 	known map[string]string
 
 	mu sync.Mutex
-	// fault is why nothing is seen now; nil while the watch runs.
+	// fault is the error that ended the watch; nil while it runs.
 	fault error
 }
 
-// away is why nothing is seen now, nil when it is.
-func (f *follower) away() error {
+// err returns the error that ended the watch, or nil while it runs.
+func (f *follower) err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.fault
 }
 
-func (f *follower) set(fault error) {
+// setFault sets the error that ended the watch.
+func (f *follower) setFault(fault error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fault = fault
 }
 
-// pause is how long an API server that is away is left alone.
-const pause = 500 * time.Millisecond
+// retryInterval is the time between two attempts to reach an API server that does not answer.
+const retryInterval = 500 * time.Millisecond
 
-// begin delivers what is there and watches from then on.
-func (f *follower) begin(ctx context.Context, late bool) (watch.Interface, error) {
+// start handles the existing objects and returns a watch for their changes.
+func (f *follower) start(ctx context.Context, late bool) (watch.Interface, error) {
 	if err := f.client.List(ctx, f.list); err != nil {
 		return nil, fmt.Errorf("list %T: %w", f.list, err)
 	}
@@ -72,10 +73,10 @@ func (f *follower) deliver(o runtime.Object, late bool) {
 		return
 	}
 	f.known[string(m.GetUID())] = m.GetResourceVersion()
-	f.seen(o, late)
+	f.handle(o, late)
 }
 
-// run watches until the context ends.
+// run handles changes until the context ends.
 func (f *follower) run(ctx context.Context, stream watch.Interface) {
 	for {
 		for e := range stream.ResultChan() {
@@ -84,15 +85,15 @@ func (f *follower) run(ctx context.Context, stream watch.Interface) {
 			}
 		}
 		stream.Stop()
-		f.set(fmt.Errorf("the watch of %T ended", f.list))
+		f.setFault(fmt.Errorf("the watch of %T ended", f.list))
 		for {
-			Settle(ctx, pause)
+			WaitForEvents(ctx, retryInterval)
 			if ctx.Err() != nil {
 				return
 			}
 			var err error
-			stream, err = f.begin(ctx, true)
-			if f.set(err); err == nil {
+			stream, err = f.start(ctx, true)
+			if f.setFault(err); err == nil {
 				break
 			}
 		}

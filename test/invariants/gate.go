@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// gateHistory holds when each Node was gated and when each pod was bound, in resource versions.
+// gateHistory records the resource versions at which Nodes had the gate taint and pods were bound.
 type gateHistory struct {
 	mu     sync.Mutex
 	taint  string
@@ -21,7 +21,7 @@ type gateHistory struct {
 
 type nodeHistory struct {
 	name string
-	// late: its first versions were not seen.
+	// late means that its first versions were missed.
 	late   bool
 	states []gateState
 }
@@ -40,8 +40,8 @@ func newGateHistory(taint string) *gateHistory {
 	return &gateHistory{taint: taint, nodes: map[types.UID]*nodeHistory{}, byName: map[string][]types.UID{}, pods: map[types.UID]binding{}}
 }
 
-// node records one version of a Node; late: others may have come before.
-func (g *gateHistory) node(n *corev1.Node, late bool) {
+// recordNode records a version of a Node. late means that earlier versions may have been missed.
+func (g *gateHistory) recordNode(n *corev1.Node, late bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	h := g.nodes[n.UID]
@@ -54,11 +54,12 @@ func (g *gateHistory) node(n *corev1.Node, late bool) {
 	h.states = append(h.states, gateState{version(n.ResourceVersion), gated})
 }
 
-// pod records the first version of a pod that has a Node; late: when it was bound is not known, and is not judged.
-func (g *gateHistory) pod(p *corev1.Pod, late bool) {
+// recordPod records the first version of a pod that has a Node. late means that its binding may be older than this version; such a pod is not
+// checked.
+func (g *gateHistory) recordPod(p *corev1.Pod, late bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if _, known := g.pods[p.UID]; known || p.Spec.NodeName == "" || g.tolerates(p) {
+	if _, known := g.pods[p.UID]; known || p.Spec.NodeName == "" || g.isTolerating(p) {
 		return
 	}
 	b := binding{pod: p.Namespace + "/" + p.Name, node: p.Spec.NodeName, version: version(p.ResourceVersion)}
@@ -68,13 +69,13 @@ func (g *gateHistory) pod(p *corev1.Pod, late bool) {
 	g.pods[p.UID] = b
 }
 
-func (g *gateHistory) tolerates(p *corev1.Pod) bool {
+func (g *gateHistory) isTolerating(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
 		return t.Key == g.taint || t.Key == "" && t.Operator == corev1.TolerationOpExists
 	})
 }
 
-// violations judges what was recorded.
+// violations returns the violations of invariant 2.
 func (g *gateHistory) violations() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -85,7 +86,7 @@ func (g *gateHistory) violations() []string {
 		}
 	}
 	for _, b := range g.pods {
-		if g.gatedAt(b.node, b.version) {
+		if g.isGatedAt(b.node, b.version) {
 			out = append(out, fmt.Sprintf("pod %s does not tolerate %s and was bound to node %s while the gate was on it", b.pod, g.taint, b.node))
 		}
 	}
@@ -93,8 +94,8 @@ func (g *gateHistory) violations() []string {
 	return out
 }
 
-// gatedAt says whether the newest Node of that name was gated at the version.
-func (g *gateHistory) gatedAt(name string, at uint64) bool {
+// isGatedAt reports whether the latest Node with the name had the gate taint at the version.
+func (g *gateHistory) isGatedAt(name string, at uint64) bool {
 	var newest *gateState
 	for _, uid := range g.byName[name] {
 		for i, s := range g.nodes[uid].states {
@@ -113,7 +114,7 @@ func byVersion(a, b gateState) int {
 	return 1
 }
 
-// version reads a resource version of etcd, a number; anything else counts as the oldest.
+// version parses a resource version of etcd, which is a number. Anything else counts as the oldest.
 func version(s string) uint64 {
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {

@@ -40,9 +40,9 @@ func TestThePodIsJudgedByTheGateOfItsMoment(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := newGateHistory(gate)
-			g.pod(c.pod, false) // events of different kinds arrive in any order
+			g.recordPod(c.pod, false) // events of different kinds arrive in any order
 			for _, n := range []*corev1.Node{node("a", "10", true), node("a", "20", false), node("a", "30", true)} {
-				g.node(n, false)
+				g.recordNode(n, false)
 			}
 			if got := g.violations(); len(got) != c.want {
 				t.Errorf("got %v, want %d violations", got, c.want)
@@ -53,8 +53,8 @@ func TestThePodIsJudgedByTheGateOfItsMoment(t *testing.T) {
 
 func TestANodeThatIsBornWithoutTheGateIsReported(t *testing.T) {
 	g := newGateHistory(gate)
-	g.node(node("a", "10", true), false)
-	g.node(node("b", "20", false), false)
+	g.recordNode(node("a", "10", true), false)
+	g.recordNode(node("b", "20", false), false)
 	if got := g.violations(); len(got) != 1 || !strings.Contains(got[0], "without the gate") {
 		t.Errorf("got %v", got)
 	}
@@ -62,9 +62,9 @@ func TestANodeThatIsBornWithoutTheGateIsReported(t *testing.T) {
 
 func TestWhatWasMissedWhileTheTenantWasAwayIsNotJudged(t *testing.T) {
 	g := newGateHistory(gate)
-	g.node(node("a", "10", true), false)
-	g.pod(pod("15"), true)
-	g.node(node("b", "20", false), true)
+	g.recordNode(node("a", "10", true), false)
+	g.recordPod(pod("15"), true)
+	g.recordNode(node("b", "20", false), true)
 	if got := g.violations(); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// Watcher records what happens in a management cluster and in a tenant's.
+// Watcher records violations in a management cluster and in the cluster of one tenant.
 type Watcher struct {
 	management client.Client
 	gate       *gateHistory
@@ -29,22 +29,22 @@ type Watcher struct {
 	found map[string]bool
 }
 
-// Start watches until the context ends. The gate is the key of the gate taint. A tenant that goes away is watched again
-// when it is back.
+// Start watches until the context ends. The gate is the key of the gate taint. A tenant whose API server does not answer is watched again
+// when it answers.
 func Start(ctx context.Context, management client.Client, tenant client.WithWatch, gate string) (*Watcher, error) {
 	w := &Watcher{management: management, gate: newGateHistory(gate), found: map[string]bool{}}
-	w.nodes = &follower{client: tenant, list: &corev1.NodeList{}, seen: func(o runtime.Object, late bool) {
+	w.nodes = &follower{client: tenant, list: &corev1.NodeList{}, handle: func(o runtime.Object, late bool) {
 		if n, ok := o.(*corev1.Node); ok {
-			w.gate.node(n, late)
+			w.gate.recordNode(n, late)
 		}
 	}}
-	w.pods = &follower{client: tenant, list: &corev1.PodList{}, seen: func(o runtime.Object, late bool) {
+	w.pods = &follower{client: tenant, list: &corev1.PodList{}, handle: func(o runtime.Object, late bool) {
 		if p, ok := o.(*corev1.Pod); ok {
-			w.gate.pod(p, late)
+			w.gate.recordPod(p, late)
 		}
 	}}
 	for _, f := range []*follower{w.nodes, w.pods} {
-		stream, err := f.begin(ctx, false)
+		stream, err := f.start(ctx, false)
 		if err != nil {
 			return nil, err
 		}
@@ -53,8 +53,8 @@ func Start(ctx context.Context, management client.Client, tenant client.WithWatc
 	return w, nil
 }
 
-// Look lists hosts and Machines once and judges them; call it as often as possible.
-func (w *Watcher) Look(ctx context.Context) error {
+// Check lists hosts and Machines once and records violations. A violation between two calls is missed, so it should be called often.
+func (w *Watcher) Check(ctx context.Context) error {
 	var hosts metal3.BareMetalHostList
 	var records v1alpha1.HostRecordList
 	var machines v1alpha1.MachineList
@@ -65,13 +65,13 @@ func (w *Watcher) Look(ctx context.Context) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, v := range Claims(hosts.Items, records.Items, machines.Items) {
+	for _, v := range claimViolations(hosts.Items, records.Items, machines.Items) {
 		w.found[v] = true
 	}
 	return nil
 }
 
-// Violations returns every broken invariant so far, sorted, and an error when the tenant is away and nothing is seen now.
+// Violations returns the violations so far, sorted. It returns an error when the tenant's API server does not answer.
 func (w *Watcher) Violations() ([]string, error) {
 	out := w.gate.violations()
 	w.mu.Lock()
@@ -80,10 +80,10 @@ func (w *Watcher) Violations() ([]string, error) {
 		out = append(out, v)
 	}
 	slices.Sort(out)
-	return out, errors.Join(w.nodes.away(), w.pods.away())
+	return out, errors.Join(w.nodes.err(), w.pods.err())
 }
 
-// Leaks returns where one of the secrets appears: in an event, a status or one of the texts.
+// Leaks returns the places in which one of the secrets appears: an event, a status or one of the texts.
 func Leaks(ctx context.Context, c client.Client, secrets []string, texts map[string][]byte) ([]string, error) {
 	places := map[string][]byte{}
 	for name, text := range texts {
@@ -114,8 +114,8 @@ func Leaks(ctx context.Context, c client.Client, secrets []string, texts map[str
 	return out, nil
 }
 
-// Settle waits until the watches have had time to deliver: the exact judgement needs the Node's events too.
-func Settle(ctx context.Context, d time.Duration) {
+// WaitForEvents waits for d, so that events that are under way are handled before Violations is called.
+func WaitForEvents(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):

@@ -164,7 +164,7 @@ func (d *demo) observe(ctx context.Context, done func(observation.Observation) (
 	}
 	d.record(observed)
 	for _, w := range d.watchers {
-		if err := w.Look(ctx); err != nil {
+		if err := w.Check(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -191,7 +191,7 @@ func (d *demo) checkInvariants(ctx context.Context) error {
 	if len(d.watchers) == 0 {
 		return nil
 	}
-	invariants.Settle(ctx, time.Second)
+	invariants.WaitForEvents(ctx, time.Second)
 	var violations []string
 	for _, w := range d.watchers {
 		found, err := w.Violations()
