@@ -25,9 +25,9 @@ const (
 	maxFailed = 3
 )
 
-// stories are what is repeated, by name.
-func stories() map[string]story {
-	return map[string]story{"life": {prepare: (*site).prepareLife, tell: (*site).live}, "rollout": {prepare: (*site).prepareRollout, tell: (*site).roll}}
+// scenarios returns the scenarios by name.
+func scenarios() map[string]scenario {
+	return map[string]scenario{"life": {prepare: (*testbed).prepareLife, tell: (*testbed).runLife}, "rollout": {prepare: (*testbed).prepareRollout, tell: (*testbed).runRollout}}
 }
 
 func TestNothingIsLostWhereverTheManagerDies(t *testing.T) {
@@ -36,15 +36,15 @@ func TestNothingIsLostWhereverTheManagerDies(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%s=%q: want a number", seedVariable, os.Getenv(seedVariable))
 	}
-	s, ctx := newSite(t), context.Background()
-	sum := newTally()
-	for _, name := range slices.Sorted(maps.Keys(stories())) {
-		undisturbed := s.run(ctx, stories()[name], point{story: name})
+	s, ctx := newTestbed(t), context.Background()
+	sum := newSummary()
+	for _, name := range slices.Sorted(maps.Keys(scenarios())) {
+		undisturbed := s.run(ctx, scenarios()[name], point{story: name})
 		if undisturbed.err != nil {
 			t.Fatalf("%s, undisturbed: %v", name, undisturbed.err)
 		}
 		sum.undisturbed(name, undisturbed)
-		t.Logf("%s, undisturbed, %.1f s:\n%s", name, undisturbed.took.Seconds(), listed(undisturbed.requests))
+		t.Logf("%s, undisturbed, %.1f s:\n%s", name, undisturbed.took.Seconds(), formatRequests(undisturbed.requests))
 	}
 	all := points(choice, seed, sum.lengths)
 	for _, p := range all {
@@ -57,22 +57,22 @@ func TestNothingIsLostWhereverTheManagerDies(t *testing.T) {
 	if 2*sum.reached < sum.runs {
 		t.Error("the manager was killed in so few runs that they prove nothing")
 	}
-	s.judge(ctx, t)
+	s.reportViolations(ctx, t)
 }
 
 // repeat runs the stories with the manager killed at each of the points.
-func (s *site) repeat(ctx context.Context, t *testing.T, all []point, sum *tally) {
+func (s *testbed) repeat(ctx context.Context, t *testing.T, all []point, sum *summary) {
 	t.Helper()
 	sum.began = time.Now()
 	for i, p := range all {
-		r := s.run(ctx, stories()[p.story], p)
+		r := s.run(ctx, scenarios()[p.story], p)
 		t.Log(sum.add(p, r))
 		if r.err == nil {
 			continue
 		}
-		t.Errorf("%s: %v\n  again: %s=%s make test ARGS=./test/crash\n%s", p, r.err, choiceVariable, p, listed(r.requests))
+		t.Errorf("%s: %v\n  again: %s=%s make test ARGS=./test/crash\n%s", p, r.err, choiceVariable, p, formatRequests(r.requests))
 		left := len(all) - i - 1
-		if err := s.mend(ctx); err != nil {
+		if err := s.cleanUp(ctx); err != nil {
 			t.Fatalf("what the failed run left cannot be removed, and %d runs are left out: %v", left, err)
 		}
 		if sum.failed == maxFailed {
@@ -85,7 +85,7 @@ func (s *site) repeat(ctx context.Context, t *testing.T, all []point, sum *tally
 // points are where the manager is killed in stories that have so many requests undisturbed.
 func points(choice string, seed uint64, lengths map[string]int) []point {
 	if strings.Contains(choice, ":") {
-		return named(choice)
+		return parsePoints(choice)
 	}
 	var every []point
 	for _, name := range slices.Sorted(maps.Keys(lengths)) {
@@ -101,8 +101,8 @@ func points(choice string, seed uint64, lengths map[string]int) []point {
 	return every[:min(sampleSize, len(every))]
 }
 
-// named reads points as they name themselves, separated by commas.
-func named(choice string) []point {
+// parsePoints reads points as they name themselves, separated by commas.
+func parsePoints(choice string) []point {
 	var out []point
 	for one := range strings.SplitSeq(choice, ",") {
 		fields := append(strings.Split(one, ":"), "", "")
@@ -112,8 +112,8 @@ func named(choice string) []point {
 	return out
 }
 
-// listed numbers the requests.
-func listed(requests []relay.Request) string {
+// formatRequests numbers the requests.
+func formatRequests(requests []relay.Request) string {
 	var out strings.Builder
 	for _, r := range requests {
 		fmt.Fprintf(&out, "%4d  %s\n", r.Number, r)

@@ -1,18 +1,17 @@
-// Package crash kills ingot-manager at every request that changes something, and shows that nothing is lost by it. It holds tests
-// only; what stands between the manager and the world is package relay.
+// Package crash kills ingot-manager at every request that changes something, and tests that nothing is lost. It has tests only. Package
+// relay stands between the manager and the API servers and BMCs.
 //
-// Two stories are told: one Machine's life (made, Ready, released, its host available again), and one rollout (a NodeType's image
-// and user data change, and its Machine is installed again where it is). Each is first told undisturbed, and its requests
-// are numbered. Then it is told again with the manager killed by SIGKILL before request n is forwarded, and again with the manager
-// killed after request n took effect and before its answer arrived; a new manager is started at once. Whatever n is, the
-// story must end as it does undisturbed: one installation per attempt and no attempt more, counted at the servers' agents; one
-// host per Machine, counted at the wire; no bootstrap token and no claim Secret left over; and every promise of package
-// invariants kept.
+// There are two scenarios: the life of a Machine (created, Ready, released, its host available again), and a rollout (the image and the
+// user data of a NodeType change, and its Machine is installed again on the same host). Each runs first without a kill, and its requests
+// are numbered. Then it runs with the manager killed by SIGKILL before request n is forwarded, and with the manager killed after
+// request n took effect and before its answer arrived. A new manager is started at once. For every n the scenario must end as it
+// does without a kill: one installation per attempt and no further attempt, counted at the servers' agents; one host per Machine,
+// counted in the requests; no bootstrap token and no claim Secret left; and no violation of package invariants.
 //
 // By default a sample of 20 is run, seeded by INGOT_CRASH_SEED (1 when it is not set). INGOT_CRASH=all runs every n, which
 // `make test-crash` does; INGOT_CRASH=life:before:17,rollout:after:3 runs these. What order the requests come in depends in part on
-// time, so each run says which request its number was, and the summary says which kinds of requests no number fell on.
+// time, so each run prints which request its number was, and the summary prints the kinds of requests at which no run was killed.
 //
-// What happens once per site is not part of either story: inspection, the boot key, the claim of a host namespace. Nor is the
-// leader election, which is off: there is one manager, and the next is started when it is gone.
+// What happens once is not part of either scenario: inspection, the boot key, the claim of a host namespace. Leader election is off: there is
+// one manager, and the next one is started when it has exited.
 package crash

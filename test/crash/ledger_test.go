@@ -43,8 +43,8 @@ func (l *ledger) count() map[string]int {
 	return maps.Clone(l.installs)
 }
 
-// claimed lists the hosts that the requests claimed, by the uid of the claimant.
-func claimed(requests []relay.Request) map[string][]string {
+// claimsByUID lists the hosts that the requests claimed, by the uid of the claimant.
+func claimsByUID(requests []relay.Request) map[string][]string {
 	out := map[string][]string{}
 	for _, r := range requests {
 		if r.Method != http.MethodPatch || !strings.Contains(r.Path, "/baremetalhosts/") || r.Status/100 != 2 {

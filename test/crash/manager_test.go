@@ -34,7 +34,7 @@ type manager struct {
 	fault error
 }
 
-func (s *site) startManager(ctx context.Context) error {
+func (s *testbed) startManager(ctx context.Context) error {
 	program, err := s.env.Program("ingot-manager")
 	if err != nil {
 		return err
@@ -58,9 +58,9 @@ func (s *site) startManager(ctx context.Context) error {
 	return s.manager.start()
 }
 
-// settings scale the manager's patience to the rack's servers. Without an election the next manager need not wait for the
+// settings scale the manager's waitTimeout to the rack's servers. Without an election the next manager need not wait for the
 // end of a lease; that there is only one is seen to by kill, which returns when the process is no more.
-func (s *site) settings() settings.Settings {
+func (s *testbed) settings() settings.Settings {
 	d := func(seconds float64) metav1.Duration {
 		return metav1.Duration{Duration: time.Duration(seconds * float64(time.Second))}
 	}
@@ -77,7 +77,7 @@ func (s *site) settings() settings.Settings {
 
 // tenantKubeconfig is what the tenant gives Ingot. Nodes pin its authorities when they join: the relay's, and the cluster's
 // own, because nodes speak to the API server itself.
-func (s *site) tenantKubeconfig(ctx context.Context) ([]byte, error) {
+func (s *testbed) tenantKubeconfig(ctx context.Context) ([]byte, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "ingot"}}
 	if err := s.env.TenantClient.Create(ctx, account); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (s *site) tenantKubeconfig(ctx context.Context) ([]byte, error) {
 }
 
 // kubeconfig lets a service account through a relay.
-func (s *site) kubeconfig(ctx context.Context, c client.Client, front *relay.Front, authorities []byte, namespace, name string) ([]byte, error) {
+func (s *testbed) kubeconfig(ctx context.Context, c client.Client, front *relay.Front, authorities []byte, namespace, name string) ([]byte, error) {
 	seconds := int64((24 * time.Hour).Seconds())
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -113,14 +113,14 @@ func (m *manager) start() error {
 	return nil
 }
 
-// crash kills the manager, and starts another one once it is gone.
-func (s *site) crash() {
-	if err := s.kill(); err != nil {
+// replaceManager kills the manager, and starts another one once it is gone.
+func (s *testbed) replaceManager() {
+	if err := s.killManager(); err != nil {
 		s.manager.fail(err)
 	}
 }
 
-func (s *site) kill() error {
+func (s *testbed) killManager() error {
 	if err := s.manager.dies().Kill(); err != nil {
 		return err
 	}

@@ -13,23 +13,23 @@ import (
 )
 
 // prepareRollout: the Machine is Ready with the stable revision, and nothing rolls.
-func (s *site) prepareRollout(ctx context.Context) error {
+func (s *testbed) prepareRollout(ctx context.Context) error {
 	if s.roller == nil {
-		if err := s.hostsAvailable(ctx, "rollout"); err != nil {
+		if err := s.awaitHostsAvailable(ctx, "rollout"); err != nil {
 			return err
 		}
-		machine, err := s.order(ctx, fmt.Sprintf("rolled-%d", time.Now().UnixMilli()%1e6), rolled)
+		machine, err := s.createReadyMachine(ctx, fmt.Sprintf("rolled-%d", time.Now().UnixMilli()%1e6), rolled)
 		if err != nil {
 			return err
 		}
 		s.roller = machine
 	}
-	_, err := s.rolledOut(ctx, s.roller.DeepCopy(), "")
+	_, err := s.awaitRolledOut(ctx, s.roller.DeepCopy(), "")
 	return err
 }
 
-// roll tells one rollout: the NodeType gets the other image, and the Machine is installed again where it is.
-func (s *site) roll(ctx context.Context, _ string) error {
+// runRollout tells one rollout: the NodeType gets the other image, and the Machine is installed again where it is.
+func (s *testbed) runRollout(ctx context.Context, _ string) error {
 	before := s.roller.DeepCopy()
 	if err := s.env.ManagementClient.Get(ctx, client.ObjectKeyFromObject(before), before); err != nil {
 		return err
@@ -38,7 +38,7 @@ func (s *site) roll(ctx context.Context, _ string) error {
 		return err
 	}
 	now := before.DeepCopy()
-	rollout, err := s.rolledOut(ctx, now, before.Status.Revision)
+	rollout, err := s.awaitRolledOut(ctx, now, before.Status.Revision)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (s *site) roll(ctx context.Context, _ string) error {
 	case now.Status.NodeRef.UID == before.Status.NodeRef.UID:
 		err = errors.New("the Node object is still the one of the system before")
 	}
-	for _, check := range []func(context.Context, *v1alpha1.Machine) error{s.installedOnce, s.noTokens, s.scrubbed} {
+	for _, check := range []func(context.Context, *v1alpha1.Machine) error{s.checkInstalledOnce, s.awaitNoTokens, s.awaitTokenRemoved} {
 		if err == nil {
 			err = check(ctx, now)
 		}
@@ -61,7 +61,7 @@ func (s *site) roll(ctx context.Context, _ string) error {
 }
 
 // changeImage gives the NodeType the image that it does not have, and user data that it never had: its revision is a new one.
-func (s *site) changeImage(ctx context.Context) error {
+func (s *testbed) changeImage(ctx context.Context) error {
 	nodeType := &v1alpha1.NodeType{}
 	if err := s.env.ManagementClient.Get(ctx, client.ObjectKey{Name: rolled}, nodeType); err != nil {
 		return err
@@ -76,13 +76,13 @@ func (s *site) changeImage(ctx context.Context) error {
 	return s.env.ManagementClient.Patch(ctx, nodeType, patch)
 }
 
-// rolledOut waits until the NodeType's only revision is another one than old, its Machine is Ready with it, and every Rollout is
+// awaitRolledOut waits until the NodeType's only revision is another one than old, its Machine is Ready with it, and every Rollout is
 // settled. It returns the Rollout to that revision, if there is one.
-func (s *site) rolledOut(ctx context.Context, m *v1alpha1.Machine, old string) (made *v1alpha1.Rollout, err error) {
+func (s *testbed) awaitRolledOut(ctx context.Context, m *v1alpha1.Machine, old string) (made *v1alpha1.Rollout, err error) {
 	var nodeType v1alpha1.NodeType
 	var rollouts v1alpha1.RolloutList
-	err = until(ctx, patience, "the rollout is done", func() (bool, error) {
-		if err := errors.Join(s.look(ctx, m), s.env.ManagementClient.Get(ctx, client.ObjectKey{Name: rolled}, &nodeType), s.env.ManagementClient.List(ctx, &rollouts)); err != nil {
+	err = until(ctx, waitTimeout, "the rollout is done", func() (bool, error) {
+		if err := errors.Join(s.readMachine(ctx, m), s.env.ManagementClient.Get(ctx, client.ObjectKey{Name: rolled}, &nodeType), s.env.ManagementClient.List(ctx, &rollouts)); err != nil {
 			return false, err
 		}
 		status := nodeType.Status
@@ -102,16 +102,16 @@ func (s *site) rolledOut(ctx context.Context, m *v1alpha1.Machine, old string) (
 		return true, nil
 	})
 	if err == nil {
-		err = s.machineReady(ctx, m)
+		err = s.awaitMachineReady(ctx, m)
 	}
 	if err != nil {
-		err = fmt.Errorf("%w\n    NodeType: stable %s, target %s\n%s%s", err, nodeType.Status.StableRevision, nodeType.Status.TargetRevision, rolloutsSay(rollouts), s.describe(ctx, m))
+		err = fmt.Errorf("%w\n    NodeType: stable %s, target %s\n%s%s", err, nodeType.Status.StableRevision, nodeType.Status.TargetRevision, describeRollouts(rollouts), s.describe(ctx, m))
 	}
 	return made, err
 }
 
-// rolloutsSay is for failures.
-func rolloutsSay(rollouts v1alpha1.RolloutList) string {
+// describeRollouts is for failures.
+func describeRollouts(rollouts v1alpha1.RolloutList) string {
 	var out strings.Builder
 	for _, r := range rollouts.Items {
 		fmt.Fprintf(&out, "    Rollout %s from %s is %s, in progress %v, %s\n", r.Name, r.Spec.From, r.Status.Phase, r.Status.InProgress, r.Status.StoppedBy)

@@ -10,8 +10,8 @@ import (
 	"github.com/ingot-dev/ingot/test/crash/relay"
 )
 
-// tally sums the runs up.
-type tally struct {
+// summary sums the runs up.
+type summary struct {
 	began time.Time
 	// lengths are how many requests the undisturbed runs had, by story.
 	lengths map[string]int
@@ -24,12 +24,12 @@ type tally struct {
 	slowest               time.Duration
 }
 
-func newTally() *tally {
-	return &tally{lengths: map[string]int{}, kinds: map[string]bool{}, killed: map[relay.Moment]map[string]bool{relay.Before: {}, relay.After: {}}}
+func newSummary() *summary {
+	return &summary{lengths: map[string]int{}, kinds: map[string]bool{}, killed: map[relay.Moment]map[string]bool{relay.Before: {}, relay.After: {}}}
 }
 
 // undisturbed adds a run in which nobody was killed.
-func (t *tally) undisturbed(name string, r result) {
+func (t *summary) undisturbed(name string, r result) {
 	t.lengths[name] = len(r.requests)
 	for _, request := range r.requests {
 		t.kinds[name+": "+request.Kind()] = true
@@ -37,7 +37,7 @@ func (t *tally) undisturbed(name string, r result) {
 }
 
 // add adds a run in which the manager was to be killed, and returns its line.
-func (t *tally) add(p point, r result) string {
+func (t *summary) add(p point, r result) string {
 	t.runs++
 	t.slowest = max(t.slowest, r.took)
 	what := "there were not so many requests"
@@ -55,7 +55,7 @@ func (t *tally) add(p point, r result) string {
 }
 
 // String is the summary: the numbers, and what was left out because requests do not come in the same order every time.
-func (t *tally) String() string {
+func (t *summary) String() string {
 	var out strings.Builder
 	took := time.Since(t.began)
 	fmt.Fprintf(&out, "the manager was killed in %d of %d runs, %d of which failed; %.0f s, %.1f s per run, the slowest took %.1f s\n",

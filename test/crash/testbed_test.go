@@ -46,8 +46,8 @@ const servers = 2
 // storyLabel is a host's story.
 const storyLabel = "story"
 
-// site is everything from metal to the tenant's cluster, seen by the manager through relays.
-type site struct {
+// testbed is everything from the servers to the tenant's cluster. The manager reaches it through relays.
+type testbed struct {
 	env   *environment.Environment
 	watch *invariants.Watcher
 	steps *relay.Steps
@@ -64,7 +64,7 @@ type site struct {
 	roller *v1alpha1.Machine
 }
 
-func newSite(t *testing.T) *site {
+func newTestbed(t *testing.T) *testbed {
 	t.Helper()
 	programs, err := filepath.Abs("../../bin")
 	if err != nil {
@@ -83,11 +83,11 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &site{env: &environment.Environment{Dir: dir, ProgramDir: programs}, steps: &relay.Steps{}, bmcs: map[string]*relay.Front{}, ledger: newLedger()}
+	s := &testbed{env: &environment.Environment{Dir: dir, ProgramDir: programs}, steps: &relay.Steps{}, bmcs: map[string]*relay.Front{}, ledger: newLedger()}
 	t.Cleanup(func() { s.stop(t, cancel) })
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return s.env.StartClusters(ctx) },
-		s.relays, s.makeRamdisk, s.install, s.rackServers, s.applyTypes, s.applyHosts, s.startWatching, s.startManager,
+		s.startRelays, s.makeRamdisk, s.install, s.rackServers, s.applyTypes, s.applyHosts, s.startWatching, s.startManager,
 	} {
 		if err := step(ctx); err != nil {
 			t.Fatal(err)
@@ -96,8 +96,8 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// relays start in front of both API servers and of the boot service.
-func (s *site) relays(context.Context) error {
+// startRelays start in front of both API servers and of the boot service.
+func (s *testbed) startRelays(context.Context) error {
 	front := func(name string, c *cluster.Cluster) (*relay.Front, error) {
 		return s.steps.Listen(name, c.Endpoint(), c.CA())
 	}
@@ -110,9 +110,9 @@ func (s *site) relays(context.Context) error {
 	return errors.Join(errs[:]...)
 }
 
-func (s *site) makeRamdisk(context.Context) error { return s.env.WriteBootFiles() }
+func (s *testbed) makeRamdisk(context.Context) error { return s.env.WriteBootFiles() }
 
-func (s *site) install(ctx context.Context) error {
+func (s *testbed) install(ctx context.Context) error {
 	if err := s.env.InstallIngot(ctx); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (s *site) install(ctx context.Context) error {
 }
 
 // rackServers are quick, and still pass through every state.
-func (s *site) rackServers(ctx context.Context) error {
+func (s *testbed) rackServers(ctx context.Context) error {
 	profile, err := rack.ProfileNamed("hgx-h100")
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (s *site) rackServers(ctx context.Context) error {
 			Container: 10 * time.Millisecond, Plugin: 10 * time.Millisecond,
 		},
 	}
-	for name := range stories() {
+	for name := range scenarios() {
 		for i := range servers {
 			options.Servers = append(options.Servers, rack.ServerSpec{Name: fmt.Sprintf("%s-%d", name, i+1), Profile: profile})
 		}
@@ -160,7 +160,7 @@ func (s *site) rackServers(ctx context.Context) error {
 }
 
 // applyHosts applies the rack's hosts with the addresses of their relays.
-func (s *site) applyHosts(ctx context.Context) error {
+func (s *testbed) applyHosts(ctx context.Context) error {
 	objects, err := s.env.RackManifests(hostNamespace)
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ func (s *site) applyHosts(ctx context.Context) error {
 }
 
 // applyTypes applies what the site's people and the tenant would, with the addresses and the images of this run.
-func (s *site) applyTypes(ctx context.Context) error {
+func (s *testbed) applyTypes(ctx context.Context) error {
 	plugin, err := environment.ReadManifests(testdata, "testdata/tenant.yaml")
 	if err != nil {
 		return err
@@ -230,7 +230,7 @@ func (s *site) applyTypes(ctx context.Context) error {
 }
 
 // packImages makes two small images, one byte apart.
-func (s *site) packImages(ctx context.Context) ([]*unstructured.Unstructured, error) {
+func (s *testbed) packImages(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	out := filepath.Join(s.env.Dir, "images")
 	var err error
 	if s.env.Images, err = environment.ServeImages(out, 64<<20); err != nil {
@@ -258,14 +258,14 @@ func (s *site) packImages(ctx context.Context) ([]*unstructured.Unstructured, er
 	return images, nil
 }
 
-func (s *site) startWatching(ctx context.Context) error {
+func (s *testbed) startWatching(ctx context.Context) error {
 	var err error
 	s.watch, err = invariants.Start(ctx, s.env.ManagementClient, s.env.TenantClient, gateKey)
 	return err
 }
 
-// judge reports broken invariants and leaked secrets.
-func (s *site) judge(ctx context.Context, t *testing.T) {
+// reportViolations reports broken invariants and leaked secrets.
+func (s *testbed) reportViolations(ctx context.Context, t *testing.T) {
 	t.Helper()
 	invariants.WaitForEvents(ctx, time.Second)
 	violations, err := s.watch.Violations()
@@ -286,7 +286,7 @@ func (s *site) judge(ctx context.Context, t *testing.T) {
 }
 
 // stop ends everything; the logs stay when the test has failed.
-func (s *site) stop(t *testing.T, cancel context.CancelFunc) {
+func (s *testbed) stop(t *testing.T, cancel context.CancelFunc) {
 	s.steps.Begin()
 	if s.manager != nil {
 		s.env.Manager = s.manager.running()

@@ -19,45 +19,45 @@ import (
 	"github.com/ingot-dev/ingot/test/crash/relay"
 )
 
-// patience is far more than anything takes on a busy machine, the repetition of an attempt included.
-const patience = 90 * time.Second
+// waitTimeout is far more than anything takes on a busy machine, the repetition of an attempt included.
+const waitTimeout = 90 * time.Second
 
 // quiet is how long the manager must have changed nothing before the next run is numbered.
 const quiet = 150 * time.Millisecond
 
-// story is what is repeated.
-type story struct {
+// scenario is a sequence of operations that is repeated.
+type scenario struct {
 	// prepare is done before the requests are numbered.
-	prepare func(*site, context.Context) error
+	prepare func(*testbed, context.Context) error
 	// tell drives one run to its end and says what was not as it must be.
-	tell func(s *site, ctx context.Context, run string) error
+	tell func(s *testbed, ctx context.Context, run string) error
 }
 
-// point is where the manager is killed; the zero value is nowhere.
+// point is the request at which the manager is killed. The zero value stands for none.
 type point struct {
 	story string
 	when  relay.Moment
 	n     int
 }
 
-// String is how INGOT_CRASH names it.
+// String returns the point as INGOT_CRASH names it.
 func (p point) String() string { return fmt.Sprintf("%s:%s:%d", p.story, p.when, p.n) }
 
-// result is how a run went.
+// result is the result of one run.
 type result struct {
 	requests []relay.Request
 	took     time.Duration
 	err      error
 }
 
-// run tells the story once, with the manager killed at the point.
-func (s *site) run(ctx context.Context, st story, p point) result {
-	if err := errors.Join(st.prepare(s, ctx), s.calm(ctx)); err != nil {
+// run runs the scenario once, with the manager killed at the point.
+func (s *testbed) run(ctx context.Context, st scenario, p point) result {
+	if err := errors.Join(st.prepare(s, ctx), s.awaitQuiet(ctx)); err != nil {
 		return result{err: fmt.Errorf("before the run: %w", err)}
 	}
 	s.ledger.begin()
 	if p.n > 0 {
-		s.steps.Arm(p.n, p.when, s.crash)
+		s.steps.Arm(p.n, p.when, s.replaceManager)
 	} else {
 		s.steps.Begin()
 	}
@@ -68,14 +68,14 @@ func (s *site) run(ctx context.Context, st story, p point) result {
 	}
 	err := st.tell(s, ctx, name)
 	took := time.Since(began)
-	err = errors.Join(err, s.calm(ctx), s.manager.health())
+	err = errors.Join(err, s.awaitQuiet(ctx), s.manager.health())
 	return result{requests: s.steps.Seen(), took: took, err: err}
 }
 
-// calm waits until a manager is there and changes nothing any more, so that every request is counted for the run that it belongs to.
-func (s *site) calm(ctx context.Context) error {
+// awaitQuiet waits until a manager is there and changes nothing any more, so that every request is counted for the run that it belongs to.
+func (s *testbed) awaitQuiet(ctx context.Context) error {
 	last, since := -1, time.Now()
-	return until(ctx, patience, "the manager changes nothing any more", func() (bool, error) {
+	return until(ctx, waitTimeout, "the manager changes nothing any more", func() (bool, error) {
 		if now := len(s.steps.Seen()); now != last {
 			last, since = now, time.Now()
 		}
@@ -83,11 +83,11 @@ func (s *site) calm(ctx context.Context) error {
 	})
 }
 
-func (s *site) prepareLife(ctx context.Context) error { return s.hostsAvailable(ctx, "life") }
+func (s *testbed) prepareLife(ctx context.Context) error { return s.awaitHostsAvailable(ctx, "life") }
 
-// live tells one Machine's life: made, Ready, released.
-func (s *site) live(ctx context.Context, name string) error {
-	machine, err := s.order(ctx, name, lived)
+// runLife creates a Machine, waits until it is Ready, and releases it.
+func (s *testbed) runLife(ctx context.Context, name string) error {
+	machine, err := s.createReadyMachine(ctx, name, lived)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (s *site) live(ctx context.Context, name string) error {
 		return fmt.Errorf("the Machine needed %d attempts, want 1", machine.Status.Attempt)
 	}
 	for _, check := range []func(context.Context, *v1alpha1.Machine) error{
-		s.installedOnce, s.noTokens, s.scrubbed, s.released, s.installedOnce, s.noTokens, s.noClaims,
+		s.checkInstalledOnce, s.awaitNoTokens, s.awaitTokenRemoved, s.releaseMachine, s.checkInstalledOnce, s.awaitNoTokens, s.checkNoClaimSecrets,
 	} {
 		if err := check(ctx, machine); err != nil {
 			return err
@@ -104,8 +104,8 @@ func (s *site) live(ctx context.Context, name string) error {
 	return nil
 }
 
-// order makes a Machine, and waits until it is Ready.
-func (s *site) order(ctx context.Context, name, nodeType string) (*v1alpha1.Machine, error) {
+// createReadyMachine creates a Machine and waits until it is Ready.
+func (s *testbed) createReadyMachine(ctx context.Context, name, nodeType string) (*v1alpha1.Machine, error) {
 	machine := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: teamNamespace, Name: name},
 		Spec: v1alpha1.MachineSpec{
@@ -115,13 +115,13 @@ func (s *site) order(ctx context.Context, name, nodeType string) (*v1alpha1.Mach
 	if err := s.env.ManagementClient.Create(ctx, machine); err != nil {
 		return nil, err
 	}
-	return machine, s.machineReady(ctx, machine)
+	return machine, s.awaitMachineReady(ctx, machine)
 }
 
-// machineReady waits until the Machine is, and its Node lets pods in.
-func (s *site) machineReady(ctx context.Context, m *v1alpha1.Machine) error {
-	err := until(ctx, patience, "Machine "+m.Name+" Ready", func() (bool, error) {
-		if err := s.look(ctx, m); err != nil {
+// awaitMachineReady waits until the Machine is Ready and the gate of its Node is lifted.
+func (s *testbed) awaitMachineReady(ctx context.Context, m *v1alpha1.Machine) error {
+	err := until(ctx, waitTimeout, "Machine "+m.Name+" Ready", func() (bool, error) {
+		if err := s.readMachine(ctx, m); err != nil {
 			return false, err
 		}
 		if m.Status.Phase != v1alpha1.MachineReady || !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionReady) {
@@ -140,13 +140,13 @@ func (s *site) machineReady(ctx context.Context, m *v1alpha1.Machine) error {
 	return nil
 }
 
-// released deletes the Machine, and waits until nothing is left of it and every host can be claimed again.
-func (s *site) released(ctx context.Context, m *v1alpha1.Machine) error {
+// releaseMachine deletes the Machine and waits until nothing is left of it and every host is available.
+func (s *testbed) releaseMachine(ctx context.Context, m *v1alpha1.Machine) error {
 	if err := s.env.ManagementClient.Delete(ctx, m); err != nil {
 		return err
 	}
-	err := until(ctx, patience, "Machine "+m.Name+" gone", func() (bool, error) {
-		err := s.look(ctx, m)
+	err := until(ctx, waitTimeout, "Machine "+m.Name+" gone", func() (bool, error) {
+		err := s.readMachine(ctx, m)
 		if err == nil || client.IgnoreNotFound(err) != nil {
 			return false, err
 		}
@@ -156,21 +156,21 @@ func (s *site) released(ctx context.Context, m *v1alpha1.Machine) error {
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, s.describe(ctx, m))
 	}
-	return s.hostsAvailable(ctx, "life")
+	return s.awaitHostsAvailable(ctx, "life")
 }
 
-// look reads the Machine, and judges what must always hold.
-func (s *site) look(ctx context.Context, m *v1alpha1.Machine) error {
+// readMachine reads the Machine and checks the invariants.
+func (s *testbed) readMachine(ctx context.Context, m *v1alpha1.Machine) error {
 	if err := errors.Join(s.manager.health(), s.watch.Check(ctx)); err != nil {
 		return err
 	}
 	return s.env.ManagementClient.Get(ctx, client.ObjectKeyFromObject(m), m)
 }
 
-// hostsAvailable waits until every host of the stories is nobody's, off, and erased if it was ever installed.
-func (s *site) hostsAvailable(ctx context.Context, names ...string) error {
+// awaitHostsAvailable waits until every host of the stories is nobody's, off, and erased if it was ever installed.
+func (s *testbed) awaitHostsAvailable(ctx context.Context, names ...string) error {
 	var missing string
-	err := until(ctx, patience, "the hosts are available", func() (bool, error) {
+	err := until(ctx, waitTimeout, "the hosts are available", func() (bool, error) {
 		var hosts metal3.BareMetalHostList
 		var records v1alpha1.HostRecordList
 		if err := errors.Join(s.manager.health(), s.watch.Check(ctx), s.env.ManagementClient.List(ctx, &hosts), s.env.ManagementClient.List(ctx, &records)); err != nil {
@@ -179,7 +179,7 @@ func (s *site) hostsAvailable(ctx context.Context, names ...string) error {
 		missing = ""
 		for _, h := range hosts.Items {
 			at := slices.IndexFunc(records.Items, func(r v1alpha1.HostRecord) bool { return r.Name == h.Name })
-			if slices.Contains(names, h.Labels[storyLabel]) && (at < 0 || !available(h, records.Items[at])) {
+			if slices.Contains(names, h.Labels[storyLabel]) && (at < 0 || !isAvailable(h, records.Items[at])) {
 				missing += fmt.Sprintf("\n    %s is %s, powered on %v, consumer %v, error %q", h.Name, h.Status.Provisioning.State, h.Status.PoweredOn, h.Spec.ConsumerRef, h.Status.ErrorMessage)
 			}
 		}
@@ -191,18 +191,18 @@ func (s *site) hostsAvailable(ctx context.Context, names ...string) error {
 	return nil
 }
 
-func available(h metal3.BareMetalHost, r v1alpha1.HostRecord) bool {
+func isAvailable(h metal3.BareMetalHost, r v1alpha1.HostRecord) bool {
 	return h.Status.Provisioning.State == metal3.StateAvailable && h.Spec.ConsumerRef == nil && !h.Status.PoweredOn &&
 		r.Spec.Machine == nil && r.Status.Installed == nil
 }
 
-// installedOnce: since the requests are numbered one agent began to write, once, and no Machine claimed a second host.
-func (s *site) installedOnce(_ context.Context, m *v1alpha1.Machine) error {
+// checkInstalledOnce: since the requests are numbered one agent began to write, once, and no Machine claimed a second host.
+func (s *testbed) checkInstalledOnce(_ context.Context, m *v1alpha1.Machine) error {
 	var errs []error
 	if installs := s.ledger.count(); len(installs) != 1 || slices.Max(slices.Collect(maps.Values(installs))) != 1 {
 		errs = append(errs, fmt.Errorf("agents began to write so often, by server: %v; want 1 on one server", installs))
 	}
-	for uid, hosts := range claimed(s.steps.Seen()) {
+	for uid, hosts := range claimsByUID(s.steps.Seen()) {
 		if len(hosts) > 1 {
 			errs = append(errs, fmt.Errorf("machine %s (uid %s) claimed %s", m.Name, uid, strings.Join(hosts, " and ")))
 		}
@@ -210,11 +210,11 @@ func (s *site) installedOnce(_ context.Context, m *v1alpha1.Machine) error {
 	return errors.Join(errs...)
 }
 
-// noTokens waits until no bootstrap token is left in the tenant: its owner deletes it right after the join.
-func (s *site) noTokens(ctx context.Context, _ *v1alpha1.Machine) error {
+// awaitNoTokens waits until no bootstrap token is left in the tenant: its owner deletes it right after the join.
+func (s *testbed) awaitNoTokens(ctx context.Context, _ *v1alpha1.Machine) error {
 	var left []corev1.Secret
-	err := until(ctx, patience, "no bootstrap token is left", func() (found bool, err error) {
-		left, err = s.tokens(ctx)
+	err := until(ctx, waitTimeout, "no bootstrap token is left", func() (found bool, err error) {
+		left, err = s.bootstrapTokens(ctx)
 		return len(left) == 0, err
 	})
 	if err != nil && len(left) > 0 {
@@ -223,53 +223,53 @@ func (s *site) noTokens(ctx context.Context, _ *v1alpha1.Machine) error {
 	return err
 }
 
-func (s *site) tokens(ctx context.Context) ([]corev1.Secret, error) {
+func (s *testbed) bootstrapTokens(ctx context.Context) ([]corev1.Secret, error) {
 	var secrets corev1.SecretList
 	err := s.env.TenantClient.List(ctx, &secrets, client.InNamespace(metav1.NamespaceSystem), client.MatchingFields{"type": string(corev1.SecretTypeBootstrapToken)})
 	return secrets.Items, err
 }
 
-// mend removes what a failed run left, so that the next one begins as the others did.
-func (s *site) mend(ctx context.Context) error {
+// cleanUp removes what a failed run left, so that the next run begins as the others did.
+func (s *testbed) cleanUp(ctx context.Context) error {
 	if err := s.env.ManagementClient.DeleteAllOf(ctx, &v1alpha1.Machine{}, client.InNamespace(teamNamespace)); err != nil {
 		return err
 	}
 	s.roller = nil
-	if err := s.hostsAvailable(ctx, slices.Collect(maps.Keys(stories()))...); err != nil {
+	if err := s.awaitHostsAvailable(ctx, slices.Collect(maps.Keys(scenarios()))...); err != nil {
 		return err
 	}
-	left, err := s.tokens(ctx)
+	left, err := s.bootstrapTokens(ctx)
 	for i := range left {
 		err = errors.Join(err, client.IgnoreNotFound(s.env.TenantClient.Delete(ctx, &left[i])))
 	}
 	return err
 }
 
-// scrubbed waits until no claim Secret of the Machine holds a token any more.
-func (s *site) scrubbed(ctx context.Context, m *v1alpha1.Machine) error {
-	return until(ctx, patience, "the token is taken out of the claim Secret", func() (bool, error) {
-		secrets, err := s.claims(ctx, m)
+// awaitTokenRemoved waits until no claim Secret of the Machine holds a token any more.
+func (s *testbed) awaitTokenRemoved(ctx context.Context, m *v1alpha1.Machine) error {
+	return until(ctx, waitTimeout, "the token is taken out of the claim Secret", func() (bool, error) {
+		secrets, err := s.claimSecrets(ctx, m)
 		return len(secrets) == 1 && secrets[0].Data["bootstrapToken"] == nil, err
 	})
 }
 
-// noClaims: no claim Secret of the Machine is left.
-func (s *site) noClaims(ctx context.Context, m *v1alpha1.Machine) error {
-	secrets, err := s.claims(ctx, m)
+// checkNoClaimSecrets: no claim Secret of the Machine is left.
+func (s *testbed) checkNoClaimSecrets(ctx context.Context, m *v1alpha1.Machine) error {
+	secrets, err := s.claimSecrets(ctx, m)
 	if len(secrets) > 0 {
 		return fmt.Errorf("claim Secret %s is left over", secrets[0].Name)
 	}
 	return err
 }
 
-func (s *site) claims(ctx context.Context, m *v1alpha1.Machine) ([]corev1.Secret, error) {
+func (s *testbed) claimSecrets(ctx context.Context, m *v1alpha1.Machine) ([]corev1.Secret, error) {
 	var secrets corev1.SecretList
 	err := s.env.ManagementClient.List(ctx, &secrets, client.InNamespace(hostNamespace), client.MatchingLabels{v1alpha1.LabelMachine: string(m.UID)})
 	return secrets.Items, err
 }
 
-// describe is for failures.
-func (s *site) describe(ctx context.Context, m *v1alpha1.Machine) string {
+// describe describes the Machine and its host for the message of a failure.
+func (s *testbed) describe(ctx context.Context, m *v1alpha1.Machine) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "    Machine is %s, attempt %d, waits for %q\n", m.Status.Phase, m.Status.Attempt, m.Status.WaitingFor)
 	for _, c := range m.Status.Conditions {
