@@ -3,10 +3,12 @@ package agent_test
 import (
 	"bytes"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 )
 
 // plainImage has data and zeros in runs of odd lengths, and no partition table.
@@ -66,4 +68,16 @@ func TestADiskNeedsTwoMiB(t *testing.T) {
 	disk = newMemoryDisk(2*mib-512, 0xFF)
 	_, err := r.run(t.Context(), disk)
 	checkFailed(t, r, err, hardware.ReasonNoRootDevice, disk)
+}
+
+func TestADiskOfExactlyTheMinimumSizeMatches(t *testing.T) {
+	r := newRig(t, plainImage(mib), "raw", hardware.ConfigDrive{})
+	r.change(func(session *netboot.Session) { session.RootDevice.MinSizeBytes = 8 * mib })
+	if _, err := r.run(t.Context(), newMemoryDisk(8*mib, 0)); err != nil {
+		t.Error(err)
+	}
+	r = newRig(t, plainImage(mib), "raw", hardware.ConfigDrive{})
+	if _, err := r.run(t.Context()); err == nil || !strings.Contains(r.session().Message, "the server has no disk") {
+		t.Errorf("without a disk: %v, message %q", err, r.session().Message)
+	}
 }
