@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -176,4 +178,22 @@ func FuzzWhateverADeviceClassSelects(f *testing.F) {
 func setPendingLabel(in *Input) {
 	l := &in.Expectation.Labels[0]
 	l.Passing, in.Node.Labels[l.Key] = []string{"pending"}, "pending"
+}
+
+func TestAVerdictHasSixteenForeignResourcesAtMost(t *testing.T) {
+	for _, c := range []struct{ resources, checks int }{{15, 15}, {16, 16}, {17, 16}, {100, 16}} {
+		in := perfectInput()
+		for i := range c.resources {
+			in.Node.Status.Capacity[corev1.ResourceName(fmt.Sprintf("nvidia.com/a%03d", i))] = resource.MustParse("0")
+		}
+		n := 0
+		for _, check := range Judge(in).Verdict.Checks {
+			if strings.HasPrefix(check.Name, PrefixForeign) {
+				n++
+			}
+		}
+		if n != c.checks {
+			t.Errorf("%d foreign resources give %d checks, want %d", c.resources, n, c.checks)
+		}
+	}
 }
