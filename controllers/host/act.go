@@ -24,9 +24,9 @@ import (
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
-// serve looks, decides and acts, in the order that doc.go explains.
-func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) (reconcile.Result, error) {
-	host, err := r.current(ctx, host, record)
+// reconcileHost observes, decides and acts, in the order that the package comment explains.
+func (r *Reconciler) reconcileHost(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) (reconcile.Result, error) {
+	host, err := r.currentHost(ctx, host, record)
 	if err != nil || host == nil {
 		return step.Retry(err).Result()
 	}
@@ -36,7 +36,7 @@ func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider,
 	}
 	decision := plan.Plan(obs.facts)
 	if decision.RemoveFinalizer {
-		return step.Retry(r.letGo(ctx, host, record)).Result()
+		return step.Retry(r.removeFinalizers(ctx, host, record)).Result()
 	}
 	intent := decision.Record
 	if decision.Action.Kind != plan.ActionNone {
@@ -45,11 +45,11 @@ func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider,
 	if err := r.writeIntent(ctx, record, decision.Action.Kind, intent); err != nil {
 		return step.Retry(err).Result()
 	}
-	labelled, err := r.label(ctx, host, decision.Record.Inventory)
+	labelled, err := r.labelHost(ctx, host, decision.Record.Inventory)
 	if err != nil {
 		return step.Retry(err).Result()
 	}
-	if err := r.do(ctx, obs.target, host, decision.Action); err != nil {
+	if err := r.callInstaller(ctx, obs.target, host, decision.Action); err != nil {
 		ctrl.LoggerFrom(ctx).Info("Action refused", "action", decision.Action.Kind, "reason", plan.ReasonOf(err), "error", err.Error())
 		decision = decision.WithActionError(obs.facts, err)
 	}
@@ -62,19 +62,19 @@ func (r *Reconciler) serve(ctx context.Context, provider *v1alpha1.NodeProvider,
 	decision.Events = append(decision.Events, labelled...)
 	result, err := r.finish(ctx, host, obs, decision)
 	if err == nil {
-		count(record.Status.Wanted, decision.Record.Wanted)
+		countAttempt(record.Status.Wanted, decision.Record.Wanted)
 	}
 	return result, err
 }
 
-// writeIntent writes the record's status before the action, or makes sure that it still is what was read. The caller's record stays
-// that.
+// writeIntent writes the record's status before the action, or verifies that the record is still the one that was read. The
+// caller's record stays unchanged.
 func (r *Reconciler) writeIntent(ctx context.Context, record *v1alpha1.HostRecord, action plan.ActionKind, status v1alpha1.HostRecordStatus) error {
 	if record.UID == "" {
 		return nil
 	}
 	if equality.Semantic.DeepEqual(record.Status, status) {
-		return r.confirm(ctx, record, action)
+		return r.verifyRecord(ctx, record, action)
 	}
 	changed := record.DeepCopy()
 	changed.Status = status
@@ -85,8 +85,8 @@ func (r *Reconciler) writeIntent(ctx context.Context, record *v1alpha1.HostRecor
 	return nil
 }
 
-// do asks the hardware for the action.
-func (r *Reconciler) do(ctx context.Context, target hardware.Host, host *metal3.BareMetalHost, a plan.Action) error {
+// callInstaller requests the action from the Installer.
+func (r *Reconciler) callInstaller(ctx context.Context, target hardware.Host, host *metal3.BareMetalHost, a plan.Action) error {
 	switch a.Kind {
 	case plan.ActionInspect:
 		return r.Installer.Inspect(ctx, target, a.Attempt)
@@ -104,8 +104,8 @@ func (r *Reconciler) do(ctx context.Context, target hardware.Host, host *metal3.
 	return nil
 }
 
-// writeError writes the error as it is after an action. It comes without a lock: nobody else writes this field, and the installer
-// may have written others meanwhile.
+// writeError writes the error as it is after the action. It uses no lock: no other process writes this field, and the installer
+// may have written other fields meanwhile.
 func (r *Reconciler) writeError(ctx context.Context, record *v1alpha1.HostRecord, before, failed *v1alpha1.HostError) error {
 	if record.UID == "" || equality.Semantic.DeepEqual(before, failed) {
 		return nil
@@ -120,7 +120,7 @@ func (r *Reconciler) writeError(ctx context.Context, record *v1alpha1.HostRecord
 	return nil
 }
 
-// dropAnnotations removes the requests that were served.
+// dropAnnotations removes the annotations whose requests were carried out.
 func (r *Reconciler) dropAnnotations(ctx context.Context, host *metal3.BareMetalHost, served []plan.Annotation) error {
 	if len(served) == 0 {
 		return nil
@@ -137,7 +137,7 @@ func (r *Reconciler) dropAnnotations(ctx context.Context, host *metal3.BareMetal
 	return nil
 }
 
-// finish writes the BareMetalHost's status and tells the events.
+// finish writes the BareMetalHost's status and publishes the events.
 func (r *Reconciler) finish(ctx context.Context, host *metal3.BareMetalHost, obs observation, d plan.Decision) (reconcile.Result, error) {
 	after := host.DeepCopy()
 	applyStatus(after, obs, d)
@@ -154,8 +154,8 @@ func (r *Reconciler) finish(ctx context.Context, host *metal3.BareMetalHost, obs
 	return step.Finish(ctx, r.writer(), host, after, d.Events, outcome)
 }
 
-// writeFirstStatus writes the status whole. The schema requires members, such as poweredOn, that a patch of the
-// differences leaves out while they have their zero value.
+// writeFirstStatus writes the complete status. The schema requires members, such as poweredOn, that a merge patch leaves out
+// while they have their zero value.
 func (r *Reconciler) writeFirstStatus(ctx context.Context, host *metal3.BareMetalHost) error {
 	whole, err := json.Marshal(map[string]any{"metadata": map[string]string{"resourceVersion": host.ResourceVersion}, "status": host.Status})
 	if err != nil {
@@ -167,8 +167,8 @@ func (r *Reconciler) writeFirstStatus(ctx context.Context, host *metal3.BareMeta
 	return nil
 }
 
-// label sets the host's labels by what was found in it, and gives the event to be told with the status.
-func (r *Reconciler) label(ctx context.Context, host *metal3.BareMetalHost, found *v1alpha1.HostInventory) ([]event.Event, error) {
+// labelHost sets the host's labels to what its inventory says and returns the event about it.
+func (r *Reconciler) labelHost(ctx context.Context, host *metal3.BareMetalHost, found *v1alpha1.HostInventory) ([]event.Event, error) {
 	labelling := inventory.GPULabelChange(host.Labels, found)
 	if labelling.IsEmpty() || !host.DeletionTimestamp.IsZero() {
 		return nil, nil
@@ -191,31 +191,31 @@ func (r *Reconciler) label(ctx context.Context, host *metal3.BareMetalHost, foun
 	return []event.Event{event.New(labelling.Warning, labelling.Reason, "Inspect", labelling.Message)}, nil
 }
 
-// overtaken says whether the record was written for a later generation of the host than the one that was read: another process
-// served the host before this one, and has seen more than this one's cache. Its power-off may be what a Node was deleted for.
-func overtaken(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
+// isOlderThanRecord tells whether the record was written for a later generation of the host than the one that was read. Then
+// another process reconciled the host before this one, with a cache that was further than this one's. If its generation asked
+// for a power-off, for which a Node was deleted, a reconcile with the older generation would power the host on again.
+func isOlderThanRecord(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
 	return record.Status.Power != nil && record.Status.Power.ObservedGeneration > host.Generation
 }
 
-// current is the host, read from the API server itself where the record has overtaken it; nil: there is nothing to be served any
-// more.
-func (r *Reconciler) current(ctx context.Context, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) (*metal3.BareMetalHost, error) {
-	if !overtaken(host, record) {
+// currentHost returns the host, read from the API server where isOlderThanRecord; nil: there is nothing left to do for it.
+func (r *Reconciler) currentHost(ctx context.Context, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) (*metal3.BareMetalHost, error) {
+	if !isOlderThanRecord(host, record) {
 		return host, nil
 	}
 	now := &metal3.BareMetalHost{}
 	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(host), now); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if now.UID != host.UID || !ours(now) || hostFacts(now).Paused {
+	if now.UID != host.UID || !isManaged(now) || hostFacts(now).Paused {
 		return nil, nil
 	}
 	return now, nil
 }
 
-// confirm is for what switches the power and comes without a write of the record, whose optimistic lock would tell that others
-// have gone on: the record must be the one that was read.
-func (r *Reconciler) confirm(ctx context.Context, record *v1alpha1.HostRecord, action plan.ActionKind) error {
+// verifyRecord returns a conflict unless the record is still the one that was read. It is for actions that switch the power
+// without a write of the record, whose optimistic lock would fail otherwise.
+func (r *Reconciler) verifyRecord(ctx context.Context, record *v1alpha1.HostRecord, action plan.ActionKind) error {
 	switch action {
 	case plan.ActionSetPower, plan.ActionCancel:
 	default:

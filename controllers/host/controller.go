@@ -37,11 +37,12 @@ import (
 // defaultWorkers is the number of workers where Reconciler.Workers is 0. It is high because a worker mostly waits for a BMC.
 const defaultWorkers = 32
 
-// Reconciler serves BareMetalHosts. All fields are required.
+// Reconciler reconciles the BareMetalHosts of redfish NodeProviders. All fields are required unless they say otherwise.
 type Reconciler struct {
 	// Client writes, and reads from the cache what is not older than its own writes (package readyourwrites).
 	Client client.Client
-	// APIReader reads from the API server: Secrets, and what another process is known, or must not be overlooked, to have changed.
+	// APIReader reads from the API server: Secrets, and objects that another process may have changed where that must not be
+	// missed.
 	APIReader client.Reader
 	// Installer touches the hardware.
 	Installer hardware.Installer
@@ -57,7 +58,7 @@ type Reconciler struct {
 	Workers int
 
 	generations generations
-	secrets     secrets
+	secrets     secretCache
 }
 
 // SetupWithManager registers the controller.
@@ -74,7 +75,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("host")).WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers)}).Complete(r)
 }
 
-// Reconcile serves one host.
+// Reconcile carries out the next step for one host.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	provider, err := r.provider(ctx, request.Namespace)
 	if err != nil {
@@ -87,25 +88,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		return step.Retry(client.IgnoreNotFound(err)).Result()
 	}
-	if stranger, err := r.foreign(ctx, host); err != nil || stranger != "" {
-		return r.refuse(ctx, host, stranger, err)
+	if foreignHost, err := r.foreignHost(ctx, host); err != nil || foreignHost != "" {
+		return r.refuse(ctx, host, foreignHost, err)
 	}
 	facts := hostFacts(host)
-	if facts.Paused || facts.Deleting && !ours(host) {
+	if facts.Paused || facts.Deleting && !isManaged(host) {
 		return step.Done().Result()
 	}
-	if !ours(host) {
-		return r.register(ctx, host)
+	if !isManaged(host) {
+		return r.addFinalizer(ctx, host)
 	}
 	record, err := r.record(ctx, host)
 	if err != nil {
 		return step.Retry(err).Result()
 	}
-	return r.serve(ctx, provider, host, record)
+	return r.reconcileHost(ctx, provider, host, record)
 }
 
-// register takes the host in charge before anything is done with it.
-func (r *Reconciler) register(ctx context.Context, host *metal3.BareMetalHost) (reconcile.Result, error) {
+// addFinalizer adds Ingot's finalizer before anything else is done with the host.
+func (r *Reconciler) addFinalizer(ctx context.Context, host *metal3.BareMetalHost) (reconcile.Result, error) {
 	before := host.DeepCopy()
 	host.Finalizers = append(host.Finalizers, v1alpha1.HostFinalizer)
 	if err := r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
@@ -114,17 +115,17 @@ func (r *Reconciler) register(ctx context.Context, host *metal3.BareMetalHost) (
 	return step.Wait("the finalizer is written", soon).Result()
 }
 
-// soon is the pause after a write whose watch event may not bring the object back.
+// soon is the pause after a write whose watch event may not start a reconcile.
 const soon = time.Millisecond
 
-// refuse leaves alone a namespace that another system drives.
-func (r *Reconciler) refuse(ctx context.Context, host *metal3.BareMetalHost, stranger string, err error) (reconcile.Result, error) {
+// refuse publishes why nothing is done in a namespace whose hosts a baremetal-operator drives.
+func (r *Reconciler) refuse(ctx context.Context, host *metal3.BareMetalHost, foreignHost string, err error) (reconcile.Result, error) {
 	if err != nil {
 		return step.Retry(err).Result()
 	}
 	message := fmt.Sprintf(
 		"host %s has the finalizer %s, so a baremetal-operator drives this namespace: nothing is done here. Use a metal3 NodeProvider, or move the hosts away from it and remove the finalizer",
-		stranger, metal3.BareMetalHostFinalizer)
+		foreignHost, metal3.BareMetalHostFinalizer)
 	warning := []event.Event{event.Warning("ForeignController", "Serve", message)}
 	return step.Finish(ctx, r.writer(), host, host, warning, step.Wait("another controller drives the namespace", r.Timeouts.IdleInterval))
 }
@@ -133,20 +134,20 @@ func (r *Reconciler) writer() step.Writer {
 	return step.Writer{Client: r.Client, Recorder: r.Recorder}
 }
 
-// letGo ends our charge: first of the record, then of the host.
-func (r *Reconciler) letGo(ctx context.Context, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) error {
+// removeFinalizers removes the finalizers of the record and then of the host.
+func (r *Reconciler) removeFinalizers(ctx context.Context, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) error {
 	for _, o := range []client.Object{record, host} {
 		if o.GetUID() == "" {
 			continue
 		}
-		if err := r.dropFinalizer(ctx, o); err != nil {
+		if err := r.removeFinalizer(ctx, o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Reconciler) dropFinalizer(ctx context.Context, o client.Object) error {
+func (r *Reconciler) removeFinalizer(ctx context.Context, o client.Object) error {
 	before := o.DeepCopyObject().(client.Object)
 	var kept []string
 	for _, f := range o.GetFinalizers() {

@@ -23,7 +23,7 @@ import (
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
 )
 
-// provider is the redfish NodeProvider that the namespace belongs to; nil when there is none.
+// provider returns the redfish NodeProvider that the namespace belongs to; nil: there is none.
 func (r *Reconciler) provider(ctx context.Context, namespace string) (*v1alpha1.NodeProvider, error) {
 	var ns corev1.Namespace
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
@@ -43,7 +43,7 @@ func (r *Reconciler) provider(ctx context.Context, namespace string) (*v1alpha1.
 	return &provider, nil
 }
 
-// indexForeign is the cache's index of BareMetalHosts that a baremetal-operator has in charge.
+// indexForeign is the index of the BareMetalHosts that carry the baremetal-operator's finalizer.
 const indexForeign = "ingot.foreign"
 
 func foreignIndex(o client.Object) []string {
@@ -53,8 +53,9 @@ func foreignIndex(o client.Object) []string {
 	return nil
 }
 
-// foreign names a host of the namespace that a baremetal-operator has in charge.
-func (r *Reconciler) foreign(ctx context.Context, host *metal3.BareMetalHost) (string, error) {
+// foreignHost returns the name of a host of the namespace that carries the baremetal-operator's finalizer; empty: there is
+// none.
+func (r *Reconciler) foreignHost(ctx context.Context, host *metal3.BareMetalHost) (string, error) {
 	if len(foreignIndex(host)) > 0 {
 		return host.Name, nil
 	}
@@ -69,12 +70,12 @@ func (r *Reconciler) foreign(ctx context.Context, host *metal3.BareMetalHost) (s
 	return "", nil
 }
 
-func ours(host *metal3.BareMetalHost) bool {
+func isManaged(host *metal3.BareMetalHost) bool {
 	return slices.Contains(host.Finalizers, v1alpha1.HostFinalizer)
 }
 
-// record reads the host's record, or makes it. The finalizer keeps it as long as the host: what was on the disks must
-// not be forgotten.
+// record reads the host's HostRecord and creates it where there is none. Its finalizer keeps it as long as the host exists,
+// because what is on the disks must not be forgotten.
 func (r *Reconciler) record(ctx context.Context, host *metal3.BareMetalHost) (*v1alpha1.HostRecord, error) {
 	record := &v1alpha1.HostRecord{}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(host), record)
@@ -117,14 +118,13 @@ type observation struct {
 	secretVersion string
 }
 
-// observe gathers the facts. An error means that the API server did not answer; what is wrong with the host or its BMC
-// is a fact.
+// observe gathers the facts. An error means that the API server did not answer; a problem of the host or its BMC is a fact.
 func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) (observation, error) {
 	obs := observation{
 		facts: plan.Facts{
 			Now: r.Clock.Now(), Random: r.Jitter(), Timeouts: r.Timeouts, Host: hostFacts(host), Spec: record.Spec, Record: record.Status,
 			ErasePolicy:          v1alpha1.EraseMetadata,
-			GenerationObservedAt: r.generations.seen(client.ObjectKeyFromObject(host), host.Generation, r.Clock.Now()),
+			GenerationObservedAt: r.generations.observedSince(client.ObjectKeyFromObject(host), host.Generation, r.Clock.Now()),
 		},
 		target: hardware.Host{UID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress)},
 	}
@@ -135,13 +135,13 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 		return obs, nil
 	}
 	var err error
-	if obs.facts.Joined, err = r.joined(ctx, host); err != nil {
+	if obs.facts.Joined, err = r.isJoined(ctx, host); err != nil {
 		return obs, err
 	}
-	if obs.target.BMC, obs.secretVersion, obs.facts.Problem, err = r.access(ctx, provider, host); err != nil || obs.facts.Problem != nil {
+	if obs.target.BMC, obs.secretVersion, obs.facts.Problem, err = r.bmcEndpoint(ctx, provider, host); err != nil || obs.facts.Problem != nil {
 		return obs, err
 	}
-	if obs.facts.Problem = r.refused(host, record, obs.secretVersion); obs.facts.Problem != nil {
+	if obs.facts.Problem = r.recentRefusal(host, record, obs.secretVersion); obs.facts.Problem != nil {
 		obs.secretVersion = ""
 		return obs, nil
 	}
@@ -157,8 +157,8 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 	return obs, nil
 }
 
-// joined says whether the node of the Machine that has the host is known to be up.
-func (r *Reconciler) joined(ctx context.Context, host *metal3.BareMetalHost) (bool, error) {
+// isJoined tells whether the Machine that has the host is known to have joined.
+func (r *Reconciler) isJoined(ctx context.Context, host *metal3.BareMetalHost) (bool, error) {
 	ref := host.Spec.ConsumerRef
 	if ref == nil || ref.Kind != "Machine" || host.Status.Provisioning.State != metal3.StateProvisioned {
 		return false, nil
@@ -170,9 +170,9 @@ func (r *Reconciler) joined(ctx context.Context, host *metal3.BareMetalHost) (bo
 	return machine.UID == ref.UID && meta.IsStatusConditionTrue(machine.Status.Conditions, v1alpha1.ConditionJoined), nil
 }
 
-// refused spares the BMC a login that it has just refused: BMCs lock accounts out after a few. The same version of the Secret is
-// tried again only after Timeouts.IdleInterval.
-func (r *Reconciler) refused(host *metal3.BareMetalHost, record *v1alpha1.HostRecord, secretVersion string) *plan.Problem {
+// recentRefusal returns the problem of credentials that the BMC has just refused. BMCs lock an account after a few failed
+// logins, so the same version of the Secret is tried again only after Timeouts.IdleInterval.
+func (r *Reconciler) recentRefusal(host *metal3.BareMetalHost, record *v1alpha1.HostRecord, secretVersion string) *plan.Problem {
 	tried, failed := host.Status.TriedCredentials, record.Status.Error
 	if failed == nil || failed.Reason != v1alpha1.ReasonBMCUnauthorized || tried.Version != secretVersion || tried.Reference == nil || tried.Reference.Name != host.Spec.BMC.CredentialsName ||
 		host.Status.LastUpdated == nil || !r.Clock.Now().Before(host.Status.LastUpdated.Add(r.Timeouts.IdleInterval)) {
@@ -181,7 +181,7 @@ func (r *Reconciler) refused(host *metal3.BareMetalHost, record *v1alpha1.HostRe
 	return &plan.Problem{Reason: failed.Reason, Message: failed.Message}
 }
 
-// bmcProblem says what an operator has to do about a BMC's failure.
+// bmcProblem returns what an operator has to do about a failure of the BMC.
 func bmcProblem(host *metal3.BareMetalHost, err error) *plan.Problem {
 	message := err.Error()
 	if hardware.KindOf(err) == hardware.Unauthorized {
@@ -190,7 +190,7 @@ func bmcProblem(host *metal3.BareMetalHost, err error) *plan.Problem {
 	return &plan.Problem{Reason: plan.ReasonOf(err), Message: message}
 }
 
-// hostFacts reads the BareMetalHost.
+// hostFacts returns what the planner must know of the BareMetalHost.
 func hostFacts(h *metal3.BareMetalHost) plan.Host {
 	_, unsupported := sessions.RootDevice(h.Spec.RootDeviceHints)
 	inspect, inspectAsked := h.Annotations[metal3.InspectAnnotationPrefix]
@@ -216,8 +216,8 @@ func hostFacts(h *metal3.BareMetalHost) plan.Host {
 	return facts
 }
 
-// readReboots reads Metal3's reboot annotations: without a suffix the host is powered on again at once, with one when
-// the annotation is removed. One hard request makes all hard.
+// readReboots reads Metal3's reboot annotations. Without a suffix the host is powered on again at once, with one when the
+// annotation is removed. If one of them asks for mode hard, the reboot is hard.
 func readReboots(annotations map[string]string, facts *plan.Host) {
 	for name, value := range annotations {
 		if name != metal3.RebootAnnotationPrefix && !strings.HasPrefix(name, metal3.RebootAnnotationPrefix+"/") {
@@ -232,19 +232,20 @@ func readReboots(annotations map[string]string, facts *plan.Host) {
 	}
 }
 
-// generations remembers when the generation that a host has was first seen. It is not kept: after a restart every host's is new.
+// generations remembers since when each host is known to have its generation. It is kept in memory only: after a restart the
+// generation of every host counts as new.
 type generations struct {
 	mu    sync.Mutex
-	known map[types.NamespacedName]firstSeen
+	known map[types.NamespacedName]firstObserved
 }
 
-type firstSeen struct {
+type firstObserved struct {
 	generation int64
 	at         time.Time
 }
 
-// seen says since when the host is known to have the generation.
-func (g *generations) seen(host types.NamespacedName, generation int64, now time.Time) time.Time {
+// observedSince returns since when the host is known to have the generation.
+func (g *generations) observedSince(host types.NamespacedName, generation int64, now time.Time) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	first, known := g.known[host]
@@ -252,13 +253,13 @@ func (g *generations) seen(host types.NamespacedName, generation int64, now time
 		return first.at
 	}
 	if g.known == nil {
-		g.known = map[types.NamespacedName]firstSeen{}
+		g.known = map[types.NamespacedName]firstObserved{}
 	}
-	g.known[host] = firstSeen{generation: generation, at: now}
+	g.known[host] = firstObserved{generation: generation, at: now}
 	return now
 }
 
-// forget a host that is gone.
+// forget removes a host that does not exist any more.
 func (g *generations) forget(host types.NamespacedName) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

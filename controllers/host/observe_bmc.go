@@ -20,8 +20,9 @@ import (
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
 )
 
-// access is how to reach the host's BMC: address, credentials, trust. What is missing of it is a Problem.
-func (r *Reconciler) access(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost) (hardware.Endpoint, string, *plan.Problem, error) {
+// bmcEndpoint returns the address, the credentials and the trust of the host's BMC, and the resource version of the
+// credentials. What is missing is returned as a Problem.
+func (r *Reconciler) bmcEndpoint(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost) (hardware.Endpoint, string, *plan.Problem, error) {
 	endpoint, problem := address(host.Spec.BMC)
 	if problem != nil {
 		return endpoint, "", problem, nil
@@ -43,7 +44,7 @@ func (r *Reconciler) access(ctx context.Context, provider *v1alpha1.NodeProvider
 	return endpoint, version, nil, nil
 }
 
-// secret reads keys that must not be empty.
+// secret reads keys of a Secret that must not be empty.
 func (r *Reconciler) secret(ctx context.Context, namespace, name, reason string, keys ...string) ([][]byte, string, *plan.Problem, error) {
 	problem := func(format string, args ...any) *plan.Problem {
 		return &plan.Problem{Reason: reason, Message: fmt.Sprintf(format, args...)}
@@ -69,18 +70,18 @@ func (r *Reconciler) secret(ctx context.Context, namespace, name, reason string,
 		}
 		values = append(values, secret.Data[key])
 	}
-	r.secrets.remember(read)
+	r.secrets.add(read)
 	return values, secret.ResourceVersion, nil, nil
 }
 
-// accepted are the types of BMC addresses that are Redfish over TLS.
+// accepted holds the types of BMC addresses that are Redfish over TLS.
 var accepted = map[string]bool{
 	"redfish": true, "redfish+https": true, "redfish-virtualmedia": true, "redfish-virtualmedia+https": true,
 	"idrac-redfish": true, "idrac-redfish+https": true, "ilo5-redfish": true, "ilo5-redfish+https": true,
 }
 
-// address parses spec.bmc.address with Metal3's own parser; a plain https URL is taken as redfish. The address may hold a
-// password, against all advice, so it is never quoted.
+// address parses spec.bmc.address with Metal3's parser. A plain https URL counts as redfish. The address may contain a
+// password, so no message quotes it.
 func address(details metal3.BMCDetails) (hardware.Endpoint, *plan.Problem) {
 	const expected = "spec.bmc.address must be redfish://HOST/redfish/v1/Systems/ID, redfish-virtualmedia+https://... or https://..."
 	invalid := func(seen string) (hardware.Endpoint, *plan.Problem) {
@@ -109,37 +110,37 @@ func address(details metal3.BMCDetails) (hardware.Endpoint, *plan.Problem) {
 	return hardware.Endpoint{Address: base, SystemPath: strings.TrimSuffix(path, "/")}, nil
 }
 
-// secrets keeps for a moment what a BMC is reached with: while an installation runs, its host is looked at every few seconds.
-// Only what proved complete is kept, and nothing that a BMC has refused.
-type secrets struct {
+// secretCache keeps the credentials of BMCs for a short time, because a host is reconciled every few seconds while it is being
+// installed. It keeps only Secrets that have all keys, and none that a BMC has refused.
+type secretCache struct {
 	mu    sync.Mutex
-	known map[types.NamespacedName]keptSecret
+	known map[types.NamespacedName]cachedSecret
 	// swept is when what was too old was let go of last.
 	swept time.Time
 }
 
-type keptSecret struct {
+type cachedSecret struct {
 	secret *corev1.Secret
 	at     time.Time
 }
 
-// recent is the Secret and when it was read, if that was within the time.
-func (s *secrets) recent(key types.NamespacedName, now time.Time, within time.Duration) keptSecret {
+// get returns the Secret if it was read within the time before now, and otherwise an empty cachedSecret.
+func (s *secretCache) get(key types.NamespacedName, now time.Time, within time.Duration) cachedSecret {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now.Sub(s.swept) >= within {
 		// Nobody's credentials stay in memory for good. Every host's look comes here: not each looks through all.
-		maps.DeleteFunc(s.known, func(_ types.NamespacedName, kept keptSecret) bool { return now.Sub(kept.at) >= within })
+		maps.DeleteFunc(s.known, func(_ types.NamespacedName, kept cachedSecret) bool { return now.Sub(kept.at) >= within })
 		s.swept = now
 	}
 	if kept := s.known[key]; now.Sub(kept.at) < within {
 		return kept
 	}
-	return keptSecret{}
+	return cachedSecret{}
 }
 
-// remember keeps the Secret from when it was read, unless it was read again meanwhile: many hosts share one.
-func (s *secrets) remember(read keptSecret) {
+// add stores a Secret, unless a later read of it is stored already: many hosts share one Secret.
+func (s *secretCache) add(read cachedSecret) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := client.ObjectKeyFromObject(read.secret)
@@ -147,21 +148,21 @@ func (s *secrets) remember(read keptSecret) {
 		return
 	}
 	if s.known == nil {
-		s.known = map[types.NamespacedName]keptSecret{}
+		s.known = map[types.NamespacedName]cachedSecret{}
 	}
 	s.known[key] = read
 }
 
-func (s *secrets) forget(key types.NamespacedName) {
+func (s *secretCache) forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.known, key)
 }
 
 // readSecret reads from the API server what was not read within the last tenth of Timeouts.IdleInterval.
-func (r *Reconciler) readSecret(ctx context.Context, key types.NamespacedName) (keptSecret, error) {
-	read := keptSecret{at: r.Clock.Now()}
-	if kept := r.secrets.recent(key, read.at, r.Timeouts.IdleInterval/10); kept.secret != nil {
+func (r *Reconciler) readSecret(ctx context.Context, key types.NamespacedName) (cachedSecret, error) {
+	read := cachedSecret{at: r.Clock.Now()}
+	if kept := r.secrets.get(key, read.at, r.Timeouts.IdleInterval/10); kept.secret != nil {
 		return kept, nil
 	}
 	read.secret = &corev1.Secret{}

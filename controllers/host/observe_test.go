@@ -81,7 +81,7 @@ func TestCredentialsThatWereJustRefusedAreNotTriedAgain(t *testing.T) {
 		{"another failure", host(time.Minute), silent, "1", false},
 		{"no failure", host(time.Minute), nil, "1", false},
 	} {
-		problem := r.refused(c.host, &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{Error: c.failed}}, c.version)
+		problem := r.recentRefusal(c.host, &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{Error: c.failed}}, c.version)
 		if (problem != nil) != c.refused || problem != nil && problem.Message != "the BMC refuses them" {
 			t.Errorf("%s: %+v", c.name, problem)
 		}

@@ -15,35 +15,35 @@ func TestSecretsAreKeptForAMoment(t *testing.T) {
 	named := func(name string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: name}}
 	}
-	var s secrets
-	one, key := keptSecret{named("one"), noon}, client.ObjectKey{Namespace: "metal", Name: "one"}
-	if s.recent(key, noon, within).secret != nil {
+	var s secretCache
+	one, key := cachedSecret{named("one"), noon}, client.ObjectKey{Namespace: "metal", Name: "one"}
+	if s.get(key, noon, within).secret != nil {
 		t.Error("something is known before anything was read")
 	}
-	s.remember(one)
-	if s.recent(key, noon.Add(within-1), within) != one {
+	s.add(one)
+	if s.get(key, noon.Add(within-1), within) != one {
 		t.Error("it is forgotten too early")
 	}
-	if s.recent(key, noon.Add(within), within).secret != nil {
+	if s.get(key, noon.Add(within), within).secret != nil {
 		t.Error("it is kept too long")
 	}
 	// Another host has read it anew while this one still used the older reading.
-	anew := keptSecret{named("one"), noon.Add(within)}
-	s.remember(anew)
-	s.remember(one)
-	if s.recent(key, noon.Add(within), within) != anew {
+	anew := cachedSecret{named("one"), noon.Add(within)}
+	s.add(anew)
+	s.add(one)
+	if s.get(key, noon.Add(within), within) != anew {
 		t.Error("an older reading took the place of the newer one")
 	}
 	s.forget(key)
-	if s.recent(key, noon.Add(within), within).secret != nil {
+	if s.get(key, noon.Add(within), within).secret != nil {
 		t.Error("what a BMC refused is used again")
 	}
-	s.remember(one)
-	if s.recent(key, noon.Add(within), within).secret != nil {
+	s.add(one)
+	if s.get(key, noon.Add(within), within).secret != nil {
 		t.Error("a use is no new read")
 	}
-	s.remember(one)
-	s.recent(client.ObjectKey{Namespace: "metal", Name: "two"}, noon.Add(time.Hour), within)
+	s.add(one)
+	s.get(client.ObjectKey{Namespace: "metal", Name: "two"}, noon.Add(time.Hour), within)
 	if len(s.known) != 0 {
 		t.Errorf("%d old Secrets stay in memory", len(s.known))
 	}

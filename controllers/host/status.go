@@ -12,7 +12,7 @@ import (
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
 )
 
-// applyStatus makes the BareMetalHost's status what was decided.
+// applyStatus sets the BareMetalHost's status to what was decided.
 func applyStatus(host *metal3.BareMetalHost, obs observation, d plan.Decision) {
 	before := host.Status.DeepCopy()
 	s := &host.Status
@@ -99,8 +99,8 @@ var attempts = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 
 func init() { metrics.Registry.MustRegister(attempts) }
 
-// count counts an attempt when its end is accounted.
-func count(before, after *v1alpha1.WantedAttempt) {
+// countAttempt adds an attempt to the metric when its end is recorded.
+func countAttempt(before, after *v1alpha1.WantedAttempt) {
 	if after == nil || after.EndedAt == nil || before != nil && before.Number == after.Number && before.EndedAt != nil {
 		return
 	}

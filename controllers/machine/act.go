@@ -24,7 +24,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 )
 
-// effects are all that a Machine's life does to the world.
+// effects maps each action of lifecycle.Plan to the method that carries it out.
 var effects = map[lifecycle.ActionKind]func(*Reconciler, context.Context, *observation, lifecycle.Action) error{
 	lifecycle.AddFinalizer:      (*Reconciler).addFinalizer,
 	lifecycle.RemoveFinalizer:   (*Reconciler).removeFinalizer,
@@ -54,7 +54,7 @@ func (r *Reconciler) act(ctx context.Context, obs *observation, a lifecycle.Acti
 		return fmt.Errorf("no effect is known for action %s", a.Kind)
 	}
 	var err error
-	if slices.Contains(final, a.Kind) {
+	if slices.Contains(verifiedActions, a.Kind) {
 		err = r.verifyMachine(ctx, obs.machine)
 	}
 	if err == nil {
@@ -67,8 +67,9 @@ func (r *Reconciler) act(ctx context.Context, obs *observation, a lifecycle.Acti
 	return nil
 }
 
-// final are effects on hosts and in tenants whose own locks do not tell that the Machine has gone on.
-var final = []lifecycle.ActionKind{
+// verifiedActions are the actions before which verifyMachine is called: the locks of the objects that they change do not show
+// that the Machine has gone on.
+var verifiedActions = []lifecycle.ActionKind{
 	lifecycle.Cordon, lifecycle.Evict, lifecycle.PowerOff, lifecycle.DeleteNode, lifecycle.Deprovision,
 	lifecycle.WriteHostRecord, lifecycle.WriteClaimSecret, lifecycle.ScrubSecret, lifecycle.RequestInstall,
 }
@@ -87,8 +88,9 @@ func (r *Reconciler) patchMachine(ctx context.Context, obs *observation, change 
 	return r.Client.Patch(ctx, obs.machine, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// claimHost claims the host that status.hostRef names, under the version that was read from the API server itself. The Machine
-// is read once more after the host: a Machine that has gone on meanwhile must not get a second one.
+// claimHost sets the consumerRef of the host that status.hostRef names, under the resource version that was read from the API
+// server. It first reads the Machine from the API server. Otherwise: a stale cache shows the Machine in Claiming with host A,
+// although the former leader has since given up A and claimed B, and the Machine gets two hosts.
 func (r *Reconciler) claimHost(ctx context.Context, obs *observation, _ lifecycle.Action) error {
 	live := &v1alpha1.Machine{}
 	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(obs.machine), live); err != nil {
@@ -110,7 +112,7 @@ func (r *Reconciler) returnHost(ctx context.Context, obs *observation, _ lifecyc
 	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) { h.Spec.ConsumerRef = nil })
 }
 
-// writeHostRecord also empties the record, when the action carries none.
+// writeHostRecord sets the spec of the HostRecord to the action's. An action without one empties it.
 func (r *Reconciler) writeHostRecord(ctx context.Context, obs *observation, a lifecycle.Action) error {
 	before := obs.record.DeepCopy()
 	obs.record.Spec = a.Record
@@ -131,7 +133,8 @@ func (r *Reconciler) requestInstall(ctx context.Context, obs *observation, _ lif
 	})
 }
 
-// hostImage is the image in Metal3's words. Its formats know no compression; the exact image is in the HostRecord.
+// hostImage returns the image in the fields of a BareMetalHost. They cannot express a compression; the exact image is in the
+// HostRecord.
 func (obs *observation) hostImage() *metal3.Image {
 	image := obs.facts.Revision.Image
 	algorithm, digest, _ := strings.Cut(image.Checksum, ":")
@@ -174,11 +177,11 @@ func (r *Reconciler) writeClaimSecret(ctx context.Context, obs *observation, a l
 	if err := r.putSecret(ctx, obs, node.Claim(rendered, a.TokenID, join.Token)); err != nil {
 		return err
 	}
-	obs.warn(node.Plan, rendered)
+	obs.addWarnings(node.Plan, rendered)
 	return nil
 }
 
-// scrubSecret leaves user data without what is secret: what has been delivered is kept nowhere else.
+// scrubSecret writes the claim Secret again with documents that hold nothing secret, because the node has read them.
 func (r *Reconciler) scrubSecret(ctx context.Context, obs *observation, _ lifecycle.Action) error {
 	node := obs.documents(obs.current)
 	rendered, err := node.Render(nil, cloudinit.Secrets{})
@@ -188,7 +191,7 @@ func (r *Reconciler) scrubSecret(ctx context.Context, obs *observation, _ lifecy
 	return r.putSecret(ctx, obs, node.Claim(rendered, "", ""))
 }
 
-// putSecret writes the claim Secret, over an earlier one under the version that was read.
+// putSecret creates the claim Secret, or replaces an earlier one under the resource version that was read.
 func (r *Reconciler) putSecret(ctx context.Context, obs *observation, secret *corev1.Secret) error {
 	if obs.secret == nil {
 		return r.Client.Create(ctx, secret)

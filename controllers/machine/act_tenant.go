@@ -26,7 +26,7 @@ import (
 // kubeadm's node tokens, which a cluster made by kubeadm lets join.
 const bootstrapGroups = "system:bootstrappers:ingot,system:bootstrappers:kubeadm:default-node-token"
 
-// errTenantLost: the tenant could be used when the action was planned.
+// errTenantLost is returned where the tenant could be used when the action was planned and cannot be used now.
 var errTenantLost = errors.New("the tenant's API server cannot be used")
 
 func (r *Reconciler) createToken(ctx context.Context, obs *observation, a lifecycle.Action) error {
@@ -49,7 +49,7 @@ func (r *Reconciler) createToken(ctx context.Context, obs *observation, a lifecy
 	return client.IgnoreAlreadyExists(obs.access.Client.Create(ctx, token))
 }
 
-// tokenFor makes a token, or finds the one that the claim Secret holds.
+// tokenFor generates a bootstrap token, or returns the one in the claim Secret whose id is given.
 func (r *Reconciler) tokenFor(obs *observation, id string) (tokenID, secret string, err error) {
 	if id != "" {
 		kept, secret, found := strings.Cut(string(obs.secret.Data[documents.KeyToken]), ".")
@@ -65,7 +65,7 @@ func (r *Reconciler) tokenFor(obs *observation, id string) (tokenID, secret stri
 	return tokenID, secret, err
 }
 
-// random is n characters of the alphabet of bootstrap tokens, all equally likely.
+// random returns n characters of the alphabet of bootstrap tokens, all equally likely.
 func (r *Reconciler) random(n int) (string, error) {
 	const alphabet = "abcdefghijklmnopqrstuvwxyz0123456789"
 	const fair = 256 - 256%len(alphabet)
@@ -81,7 +81,7 @@ func (r *Reconciler) random(n int) (string, error) {
 	return string(text), nil
 }
 
-// join is how the node joins with the token that was observed.
+// join returns how the node joins with the token that was observed.
 func (obs *observation) join() (*cloudinit.TLSBootstrap, error) {
 	if obs.token == nil || obs.access == nil || obs.tenant == nil || obs.tenant.Spec.Join.TLSBootstrap == nil {
 		return nil, errors.New("the bootstrap token or the tenant was lost meanwhile")
@@ -112,7 +112,7 @@ func (r *Reconciler) deleteToken(ctx context.Context, obs *observation, _ lifecy
 
 func (r *Reconciler) syncNodeMetadata(ctx context.Context, obs *observation, _ lifecycle.Action) error {
 	return obs.patchNode(ctx, func(n *corev1.Node) {
-		lacking := obs.furnishing(n)
+		lacking := obs.missingNodeMetadata(n)
 		if n.Labels == nil {
 			n.Labels = map[string]string{}
 		}
@@ -150,8 +150,8 @@ func (r *Reconciler) uncordon(ctx context.Context, obs *observation, _ lifecycle
 	})
 }
 
-// patchNode changes the Node under the version that was read: another one of its name is not touched, and the gate, which is in the
-// same list of taints, is not lost.
+// patchNode changes the Node under the resource version that was read. Another Node of the same name is therefore not changed,
+// and a gate taint that the validation controller added meanwhile to the same list is not lost.
 func (obs *observation) patchNode(ctx context.Context, change func(*corev1.Node)) error {
 	if obs.access == nil || obs.node == nil {
 		return errTenantLost

@@ -37,7 +37,7 @@ const defaultWorkers = 16
 // name of the controller, in metrics and logs.
 const name = "machine"
 
-// Reconciler lives the lives of Machines. All fields are required, except that Workers is 16 when 0.
+// Reconciler reconciles Machines. All fields are required unless they say otherwise.
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
@@ -73,7 +73,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named(name)).WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers)}).Complete(r)
 }
 
-// Reconcile takes the Machine one step further.
+// Reconcile carries out the next step of the Machine's lifecycle.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	machine := &v1alpha1.Machine{}
 	err := r.Client.Get(ctx, request.NamespacedName, machine)
@@ -98,8 +98,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return r.finish(ctx, obs, decision, failure)
 }
 
-// freeOrphans frees hosts that name a Machine of that name which does not exist: a claim can arrive after its Machine is
-// gone. Whether it exists is asked of the API server itself, since the cache may lag behind a claim.
+// freeOrphans clears the consumerRef of hosts that name a Machine of that name which does not exist: a claim may be written
+// after its Machine is gone. The Machine is read from the API server, because the cache may lag behind the claim: the claim of
+// a new Machine would be cleared.
 func (r *Reconciler) freeOrphans(ctx context.Context, key types.NamespacedName, uid types.UID) error {
 	hosts := &metal3.BareMetalHostList{}
 	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerName: key.String()}); err != nil {
@@ -130,7 +131,7 @@ func (r *Reconciler) freeOrphans(ctx context.Context, key types.NamespacedName, 
 	return nil
 }
 
-// tenantKey names the Machine's TenantCluster.
+// tenantKey returns the name of the Machine's TenantCluster.
 func tenantKey(m *v1alpha1.Machine) types.NamespacedName {
 	return types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.TenantClusterRef.Name}
 }
@@ -142,7 +143,7 @@ func (r *Reconciler) patchHost(ctx context.Context, host *metal3.BareMetalHost, 
 	return r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// claimRef is the consumerRef of a host that the Machine has.
+// claimRef returns the consumerRef of a host that the Machine has.
 func claimRef(m *v1alpha1.Machine) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: "Machine", Namespace: m.Namespace, Name: m.Name, UID: m.UID,

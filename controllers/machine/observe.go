@@ -61,7 +61,7 @@ type observation struct {
 	warnings []event.Event
 }
 
-// observe reads what the Machine's phase needs.
+// observe reads what lifecycle.Plan needs in the Machine's phase.
 func (r *Reconciler) observe(ctx context.Context, machine *v1alpha1.Machine) (*observation, error) {
 	obs := &observation{machine: machine.DeepCopy(), facts: lifecycle.Facts{Now: r.Clock.Now(), Timeouts: r.Timeouts}}
 	obs.facts.Machine = lifecycle.Machine{
@@ -83,7 +83,7 @@ func (r *Reconciler) observe(ctx context.Context, machine *v1alpha1.Machine) (*o
 	return obs, nil
 }
 
-// read gets a cluster-scoped object from the cache, and nil when it does not exist.
+// read returns an object, and nil when it does not exist.
 func read[T client.Object](ctx context.Context, reader client.Reader, key types.NamespacedName, into T) (T, error) {
 	var none T
 	if key.Name == "" {
@@ -98,14 +98,14 @@ func read[T client.Object](ctx context.Context, reader client.Reader, key types.
 	return into, nil
 }
 
-func named(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
+func clusterKey(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
 
 func isReady(t *v1alpha1.NodeType) bool {
 	return meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionReady)
 }
 
 func (r *Reconciler) observeNodeType(ctx context.Context, obs *observation) error {
-	t, err := read(ctx, r.Client, named(obs.machine.Spec.NodeTypeRef.Name), &v1alpha1.NodeType{})
+	t, err := read(ctx, r.Client, clusterKey(obs.machine.Spec.NodeTypeRef.Name), &v1alpha1.NodeType{})
 	if err != nil || t == nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (r *Reconciler) observeNodeType(ctx context.Context, obs *observation) erro
 		limits.Releasing += p.Drain.Timeout.Duration - limits.Draining
 		limits.Draining = p.Drain.Timeout.Duration
 	}
-	obs.provider, err = read(ctx, r.Client, named(t.Spec.ProviderRef.Name), &v1alpha1.NodeProvider{})
+	obs.provider, err = read(ctx, r.Client, clusterKey(t.Spec.ProviderRef.Name), &v1alpha1.NodeProvider{})
 	if err != nil || obs.provider == nil {
 		return err
 	}
@@ -136,14 +136,14 @@ func (r *Reconciler) observeNodeType(ctx context.Context, obs *observation) erro
 	return nil
 }
 
-// edition is a revision, the rendering of it and its image; nil where the facts say what is missing.
+// edition is a revision with its rendering and its OSImage. What does not exist is nil; the facts then say so.
 type edition struct {
 	revision  *v1alpha1.NodeTypeRevision
 	rendering *v1alpha1.NodeTypeRendering
 	image     *v1alpha1.OSImage
 }
 
-// observeRevisions reads what the Machine is installed with, and what it is to be rolled to.
+// observeRevisions reads what the Machine is installed with and what it is to be rolled to.
 func (r *Reconciler) observeRevisions(ctx context.Context, obs *observation) error {
 	m, err := obs.facts.Machine, error(nil)
 	if obs.current, obs.facts.Revision, err = r.edition(ctx, obs, lifecycle.CurrentRevision(m, obs.facts.NodeType)); err != nil {
@@ -153,13 +153,13 @@ func (r *Reconciler) observeRevisions(ctx context.Context, obs *observation) err
 	return err
 }
 
-// edition reads a revision, its rendering and its image.
+// edition reads a revision, its rendering and its OSImage.
 func (r *Reconciler) edition(ctx context.Context, obs *observation, asked v1alpha1.RenderedRevision) (e edition, f lifecycle.Revision, err error) {
 	f.Name, f.Rendering = asked.Revision, asked.Rendering
 	if f.Name == "" {
 		return e, f, nil
 	}
-	if e.revision, err = read(ctx, r.Client, named(f.Name), &v1alpha1.NodeTypeRevision{}); err != nil {
+	if e.revision, err = read(ctx, r.Client, clusterKey(f.Name), &v1alpha1.NodeTypeRevision{}); err != nil {
 		return e, f, err
 	}
 	if e.revision == nil {
@@ -174,7 +174,7 @@ func (r *Reconciler) edition(ctx context.Context, obs *observation, asked v1alph
 		return e, f, err
 	}
 	image := e.revision.Spec.Image
-	if e.image, err = read(ctx, r.Client, named(image.Name), &v1alpha1.OSImage{}); err != nil {
+	if e.image, err = read(ctx, r.Client, clusterKey(image.Name), &v1alpha1.OSImage{}); err != nil {
 		return e, f, err
 	}
 	if e.image == nil {
@@ -192,7 +192,8 @@ func (r *Reconciler) edition(ctx context.Context, obs *observation, asked v1alph
 	return e, f, nil
 }
 
-// observeRendering reads the rendering that the facts name or, where a revision alone is asked for, the one that the NodeType has for it.
+// observeRendering reads the rendering that the facts name or, where only a revision is wanted, the one that the NodeType has
+// for it.
 func (r *Reconciler) observeRendering(ctx context.Context, obs *observation, f *lifecycle.Revision) (*v1alpha1.NodeTypeRendering, error) {
 	if f.Rendering == "" && f.Name == obs.machine.Status.Revision {
 		f.Problem = "this Machine was installed by an earlier version of Ingot, which kept no rendering, so what it is to be judged by is not known: delete this Machine and make it again"
@@ -205,7 +206,7 @@ func (r *Reconciler) observeRendering(ctx context.Context, obs *observation, f *
 		}
 		f.Rendering = rendering.NameForRevision(f.Name, obs.nodeType.Status, kept.Items)
 	}
-	kept, err := read(ctx, r.Client, named(f.Rendering), &v1alpha1.NodeTypeRendering{})
+	kept, err := read(ctx, r.Client, clusterKey(f.Rendering), &v1alpha1.NodeTypeRendering{})
 	switch {
 	case err != nil:
 	case kept == nil && f.Rendering == "":
@@ -232,7 +233,7 @@ func (r *Reconciler) observeTenant(ctx context.Context, obs *observation) error 
 	access, err := r.Tenants.For(key)
 	switch {
 	case err != nil:
-		seen.Reason, seen.Message = tenantTrouble(err)
+		seen.Reason, seen.Message = tenantProblem(err)
 	case obs.tenant.Spec.Join.TLSBootstrap == nil:
 		seen.Reason, seen.Message = v1alpha1.ReasonJoinUnsupported, "set spec.join.tlsBootstrap, the join method of this version"
 	default:
@@ -243,25 +244,26 @@ func (r *Reconciler) observeTenant(ctx context.Context, obs *observation) error 
 	return nil
 }
 
-// alive says whether the Machine has, or may have, a Node.
-func alive(phase v1alpha1.MachinePhase) bool {
+// canHaveNode tells whether a Machine in that phase may have a Node.
+func canHaveNode(phase v1alpha1.MachinePhase) bool {
 	return slices.Contains([]v1alpha1.MachinePhase{
 		v1alpha1.MachineJoining, v1alpha1.MachineValidating, v1alpha1.MachineReady, v1alpha1.MachineDraining, v1alpha1.MachineReleasing,
 	}, phase)
 }
 
-// checkRendering finds out, before a host is claimed, drained or installed, what the documents ask of the tenant, and that
-// they cannot be made. Secrets that the next revision needs are looked at too, since a host is emptied for it.
+// checkRendering renders the documents before a host is claimed, drained or installed, and reports in the facts that they
+// cannot be rendered. For the next revision it also reads the Secrets that the documents need: a host must not be drained for a
+// revision that cannot be installed.
 func (r *Reconciler) checkRendering(ctx context.Context, obs *observation) error {
-	plan := obs.check(obs.next, &obs.facts.NextRevision)
+	plan := obs.checkDocuments(obs.next, &obs.facts.NextRevision)
 	if obs.facts.NextRevision.Problem == "" && obs.host != nil && len(plan.SecretFiles) > 0 {
 		_, err := documents.Secrets(ctx, r.APIReader, obs.host.Namespace, plan)
-		var lacks *documents.Unreadable
-		if err != nil && !errors.As(err, &lacks) {
+		var missing *documents.Unreadable
+		if err != nil && !errors.As(err, &missing) {
 			return err
 		}
 		if err != nil {
-			obs.facts.NextRevision.Problem = lacks.Message
+			obs.facts.NextRevision.Problem = missing.Message
 		}
 	}
 	switch obs.machine.Status.Phase {
@@ -269,13 +271,13 @@ func (r *Reconciler) checkRendering(ctx context.Context, obs *observation) error
 		if s := obs.facts.Secret; s.Found && s.Attempt == obs.machine.Status.Attempt {
 			break // its documents have been made: at every look again is work for nothing
 		}
-		obs.check(obs.current, &obs.facts.Revision)
+		obs.checkDocuments(obs.current, &obs.facts.Revision)
 	}
 	return nil
 }
 
-// check makes the documents of an edition without what is secret, and gives the plan that they carry out.
-func (obs *observation) check(e edition, f *lifecycle.Revision) v1alpha1.NodePlan {
+// checkDocuments renders the documents of an edition without their secrets, reports a failure in f, and returns the plan.
+func (obs *observation) checkDocuments(e edition, f *lifecycle.Revision) v1alpha1.NodePlan {
 	if f.Problem != "" || e.rendering == nil {
 		return v1alpha1.NodePlan{}
 	}
@@ -285,14 +287,14 @@ func (obs *observation) check(e edition, f *lifecycle.Revision) v1alpha1.NodePla
 	return e.rendering.Spec.Plan
 }
 
-// documents of the Machine's node with an edition.
+// documents returns what the documents of the Machine's node are rendered from.
 func (obs *observation) documents(e edition) documents.Node {
 	return documents.Node{Machine: obs.machine, NodeType: obs.nodeType, Revision: e.revision, Plan: e.rendering.Spec.Plan, Image: e.image, Host: obs.host}
 }
 
-// warn has told, once for an attempt, what was accepted and people must know. A claim Secret that is written again for the
-// same attempt, because its token was lost, is nothing new.
-func (obs *observation) warn(plan v1alpha1.NodePlan, d cloudinit.Documents) {
+// addWarnings adds an event with the reservations under which the documents were accepted, once for each attempt. It adds none
+// where the claim Secret is written again for the same attempt because its token was lost.
+func (obs *observation) addWarnings(plan v1alpha1.NodePlan, d cloudinit.Documents) {
 	warnings := documents.Warnings(plan, d)
 	if s := obs.facts.Secret; len(warnings) == 0 || s.Found && s.Attempt == obs.machine.Status.Attempt {
 		return

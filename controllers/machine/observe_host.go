@@ -23,7 +23,7 @@ func (r *Reconciler) observeHost(ctx context.Context, obs *observation) error {
 		return err
 	}
 	if key.Name == "" {
-		return r.choose(ctx, obs)
+		return r.chooseHost(ctx, obs)
 	}
 	if obs.host, obs.record, err = r.readHost(ctx, key, obs); err != nil || obs.host == nil {
 		return err
@@ -40,7 +40,8 @@ func (r *Reconciler) observeHost(ctx context.Context, obs *observation) error {
 	return r.observeSecret(ctx, obs)
 }
 
-// hostKey names the Machine's host: the recorded one, or one that it claimed before it could record it.
+// hostKey returns the name of the Machine's host: that in the status, or one whose consumerRef the Machine wrote before it
+// could write its status.
 func (r *Reconciler) hostKey(ctx context.Context, obs *observation) (types.NamespacedName, error) {
 	if ref := obs.machine.Status.HostRef; ref != nil {
 		return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, nil
@@ -84,8 +85,8 @@ func (r *Reconciler) record(ctx context.Context, reader client.Reader, host *met
 	return read(ctx, reader, client.ObjectKeyFromObject(host), &v1alpha1.HostRecord{})
 }
 
-// choose asks placement, when the Machine could claim a host now.
-func (r *Reconciler) choose(ctx context.Context, obs *observation) error {
+// chooseHost lets the placement choose a host where the Machine could claim one now.
+func (r *Reconciler) chooseHost(ctx context.Context, obs *observation) error {
 	if obs.nodeType == nil || obs.provider == nil || obs.facts.Machine.Deleting {
 		return nil
 	}
@@ -123,7 +124,7 @@ func consumer(h *metal3.BareMetalHost, uid types.UID) lifecycle.Consumer {
 	}
 }
 
-// hostFacts are a host's as the Machine of that uid sees them.
+// hostFacts returns what the Machine of that uid must know of a host.
 func hostFacts(h *metal3.BareMetalHost, record *v1alpha1.HostRecord, uid types.UID) lifecycle.Host {
 	facts := lifecycle.Host{
 		Namespace: h.Namespace, Name: h.Name, Generation: h.Generation, Consumer: consumer(h, uid), Online: h.Spec.Online,
@@ -147,7 +148,7 @@ func hostFacts(h *metal3.BareMetalHost, record *v1alpha1.HostRecord, uid types.U
 	return facts
 }
 
-// observeSecret reads the claim Secret from the API server itself: Secrets are not cached.
+// observeSecret reads the claim Secret from the API server, because Secrets are not cached.
 func (r *Reconciler) observeSecret(ctx context.Context, obs *observation) error {
 	if obs.facts.Host.Consumer != lifecycle.ConsumerMine {
 		return nil

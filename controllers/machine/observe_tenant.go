@@ -33,7 +33,7 @@ const (
 	keyTokenSecret = "token-secret"
 )
 
-func tenantTrouble(err error) (reason, message string) {
+func tenantProblem(err error) (reason, message string) {
 	var trouble *tenantaccess.Error
 	if errors.As(err, &trouble) {
 		return trouble.Reason, trouble.Err.Error()
@@ -41,15 +41,15 @@ func tenantTrouble(err error) (reason, message string) {
 	return v1alpha1.ReasonTenantUnreachable, err.Error()
 }
 
-// lost takes back that the tenant can be used: a call of this reconcile says otherwise.
+// setUnreachable marks the tenant as unreachable, after a call of this reconcile has failed.
 func (obs *observation) setUnreachable(err error) {
 	obs.access = nil
 	obs.facts.Tenant.Reachable = false
 	obs.facts.Tenant.Reason, obs.facts.Tenant.Message = v1alpha1.ReasonTenantUnreachable, err.Error()
 }
 
-// observeToken looks for the Machine's bootstrap token while there may be one. The tenant's API server itself is asked: a
-// token that was just made must be seen, or there would be two.
+// observeToken reads the Machine's bootstrap token in the phases in which there may be one. It reads from the tenant's API
+// server: a cache might not have the token that was just created, and a second one would be created.
 func (r *Reconciler) observeToken(ctx context.Context, obs *observation) error {
 	scrubbed := obs.facts.Secret.Found && obs.facts.Secret.TokenID == "" && obs.facts.Secret.Attempt == obs.machine.Status.Attempt
 	if obs.access == nil || obs.machine.Status.Attempt == 0 || scrubbed {
@@ -62,7 +62,7 @@ func (r *Reconciler) observeToken(ctx context.Context, obs *observation) error {
 	return r.readToken(ctx, obs)
 }
 
-// readToken asks the tenant's API server.
+// readToken lists the Machine's bootstrap tokens at the tenant's API server.
 func (r *Reconciler) readToken(ctx context.Context, obs *observation) error {
 	tokens, err := obs.access.Clientset.CoreV1().Secrets(tokenNamespace).List(ctx, metav1.ListOptions{
 		LabelSelector: v1alpha1.LabelMachine + "=" + string(obs.machine.UID),
@@ -90,9 +90,10 @@ func (r *Reconciler) readToken(ctx context.Context, obs *observation) error {
 	return nil
 }
 
-// observeNode reads the Node; during a release from the tenant's API server itself, because "gone" is acted upon.
+// observeNode reads the Node. During a drain or a release it reads from the tenant's API server, because the Machine goes on
+// once the Node is gone.
 func (r *Reconciler) observeNode(ctx context.Context, obs *observation) error {
-	if obs.access == nil || !alive(obs.machine.Status.Phase) {
+	if obs.access == nil || !canHaveNode(obs.machine.Status.Phase) {
 		return nil
 	}
 	leaving := obs.machine.Status.Phase == v1alpha1.MachineReleasing || obs.machine.Status.Phase == v1alpha1.MachineDraining
@@ -100,7 +101,7 @@ func (r *Reconciler) observeNode(ctx context.Context, obs *observation) error {
 	if leaving {
 		reader = obs.access.Client
 	}
-	node, err := read(ctx, reader, named(obs.machine.Name), &corev1.Node{})
+	node, err := read(ctx, reader, clusterKey(obs.machine.Name), &corev1.Node{})
 	if err != nil {
 		obs.setUnreachable(err)
 		return nil
@@ -111,7 +112,7 @@ func (r *Reconciler) observeNode(ctx context.Context, obs *observation) error {
 	obs.node = node
 	obs.facts.Node = lifecycle.Node{
 		Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, BootID: node.Status.NodeInfo.BootID,
-		Unschedulable: node.Spec.Unschedulable, MetadataInSync: obs.furnishing(node).empty(),
+		Unschedulable: node.Spec.Unschedulable, MetadataInSync: obs.missingNodeMetadata(node).isEmpty(),
 	}
 	_, obs.facts.Node.CordonedByIngot = node.Annotations[v1alpha1.AnnotationCordoned]
 	if leaving && node.Spec.Unschedulable {
@@ -120,7 +121,8 @@ func (r *Reconciler) observeNode(ctx context.Context, obs *observation) error {
 	return nil
 }
 
-// observePods looks for the pods to be evicted and, when a roll's eviction has had its time, for the budgets that keep them.
+// observePods lists the pods that must be evicted and, once the time of a roll's eviction is over, the disruption budgets that
+// block them.
 func (r *Reconciler) observePods(ctx context.Context, obs *observation) error {
 	pods, err := podsToEvict(ctx, obs.access.Clientset, obs.node.Name)
 	if err != nil {
@@ -137,17 +139,17 @@ func (r *Reconciler) observePods(ctx context.Context, obs *observation) error {
 	return nil
 }
 
-// furniture is what a Node still lacks of what its NodeType gives it.
-type furniture struct {
+// nodeMetadata is the labels and taints that a Node lacks of those that its NodeType sets.
+type nodeMetadata struct {
 	labels map[string]string
 	taints []corev1.Taint
 }
 
-func (f furniture) empty() bool { return len(f.labels) == 0 && len(f.taints) == 0 }
+func (f nodeMetadata) isEmpty() bool { return len(f.labels) == 0 && len(f.taints) == 0 }
 
-// furnishing compares. While the NodeType is not known nothing is lacking.
-func (obs *observation) furnishing(node *corev1.Node) furniture {
-	lacking := furniture{labels: map[string]string{}}
+// missingNodeMetadata compares the Node with its NodeType. It returns nothing while the NodeType is not known.
+func (obs *observation) missingNodeMetadata(node *corev1.Node) nodeMetadata {
+	lacking := nodeMetadata{labels: map[string]string{}}
 	if obs.nodeType == nil {
 		return lacking
 	}

@@ -17,13 +17,13 @@ import (
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
-// soon gives the cache time to see what was just written.
-const soon = 50 * time.Millisecond
+// cacheDelay is the time that the cache gets to receive what was just written.
+const cacheDelay = 50 * time.Millisecond
 
-// untilMended is how often a Secret is looked for that a person must create: Secrets are not watched.
-const untilMended = 15 * time.Second
+// secretRecheckInterval is how often a Secret is read again that a person must create: Secrets are not watched.
+const secretRecheckInterval = 15 * time.Second
 
-// finish writes the status, tells the events and says when to look again.
+// finish writes the status, publishes the events and returns when to reconcile again.
 func (r *Reconciler) finish(ctx context.Context, obs *observation, d lifecycle.Decision, failure error) (reconcile.Result, error) {
 	before, after := obs.machine, obs.machine.DeepCopy()
 	after.Status = d.Status
@@ -33,13 +33,13 @@ func (r *Reconciler) finish(ctx context.Context, obs *observation, d lifecycle.D
 	}
 	events := append(d.Events, obs.warnings...)
 	end := outcome(d, failure)
-	var lacks *documents.Unreadable
+	var missing *documents.Unreadable
 	switch {
-	case errors.As(failure, &lacks):
-		tellLack(&after.Status, obs.facts, lacks)
-		events, end = step.ConditionEvents(before.Status.Conditions, after.Status.Conditions, string(d.Status.Phase), v1alpha1.ConditionReady), step.Wait(lacks.Message, untilMended)
+	case errors.As(failure, &missing):
+		reportMissingSecret(&after.Status, obs.facts, missing)
+		events, end = step.ConditionEvents(before.Status.Conditions, after.Status.Conditions, string(d.Status.Phase), v1alpha1.ConditionReady), step.Wait(missing.Message, secretRecheckInterval)
 	case failure != nil:
-		tellFailure(&after.Status, obs.facts, failure)
+		reportFailure(&after.Status, obs.facts, failure)
 	}
 	result, err := step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, before, after, events, end)
 	if err == nil && before.Status.Phase != after.Status.Phase {
@@ -53,7 +53,7 @@ func outcome(d lifecycle.Decision, failure error) step.Outcome {
 	case failure != nil:
 		return step.Retry(failure)
 	case d.Requeue:
-		return step.Wait("the next step is open", soon)
+		return step.Wait("the next step is open", cacheDelay)
 	case d.RequeueAfter > 0:
 		return step.Wait(d.Status.WaitingFor, d.RequeueAfter)
 	default:
@@ -61,16 +61,17 @@ func outcome(d lifecycle.Decision, failure error) step.Outcome {
 	}
 }
 
-// tellLack says which Secret the installation waits for. It is the same however often it is looked at, and however late it is.
-func tellLack(s *v1alpha1.MachineStatus, f lifecycle.Facts, lacks *documents.Unreadable) {
-	s.WaitingFor = v1alpha1.Truncate(lacks.Message, lifecycle.MaxWaitingFor)
+// reportMissingSecret reports in the status which Secret the installation waits for. The text does not depend on the time, so
+// that the status is written only once.
+func reportMissingSecret(s *v1alpha1.MachineStatus, f lifecycle.Facts, missing *documents.Unreadable) {
+	s.WaitingFor = v1alpha1.Truncate(missing.Message, lifecycle.MaxWaitingFor)
 	for _, condition := range []string{v1alpha1.ConditionProvisioned, v1alpha1.ConditionReady} {
-		step.SetCondition(&s.Conditions, f.Machine.Generation, f.Now, condition, metav1.ConditionFalse, v1alpha1.ReasonNodeSecretMissing, lacks.Message)
+		step.SetCondition(&s.Conditions, f.Machine.Generation, f.Now, condition, metav1.ConditionFalse, v1alpha1.ReasonNodeSecretMissing, missing.Message)
 	}
 }
 
-// tellFailure shows in the status what failed: without it a Machine would say only that it works on it.
-func tellFailure(s *v1alpha1.MachineStatus, f lifecycle.Facts, failure error) {
+// reportFailure reports in the status what failed. Without it the status would say only that the Machine is being worked on.
+func reportFailure(s *v1alpha1.MachineStatus, f lifecycle.Facts, failure error) {
 	s.WaitingFor = v1alpha1.Truncate(failure.Error(), lifecycle.MaxWaitingFor)
 	if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionFalse {
 		step.SetCondition(&s.Conditions, f.Machine.Generation, f.Now, v1alpha1.ConditionReady, ready.Status, ready.Reason, failure.Error())
@@ -99,7 +100,7 @@ func countAction(kind lifecycle.ActionKind, err error) {
 	actions.WithLabelValues(string(kind), succeeded).Inc()
 }
 
-// observePhase records how long the phase that is left had lasted.
+// observePhase adds the time that the Machine spent in the phase that it leaves to the metric.
 func observePhase(left v1alpha1.MachineStatus, now time.Time) {
 	if n := len(left.Timeline); n > 0 {
 		phaseSeconds.WithLabelValues(string(left.Phase)).Observe(now.Sub(left.Timeline[n-1].At.Time).Seconds())

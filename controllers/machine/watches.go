@@ -43,7 +43,7 @@ func (r *Reconciler) addIndexes(ctx context.Context, indexer client.FieldIndexer
 		{machine, indexNodeType, ofMachine(func(m *v1alpha1.Machine) string { return m.Spec.NodeTypeRef.Name })},
 		{machine, indexTenant, ofMachine(func(m *v1alpha1.Machine) string { return m.Spec.TenantClusterRef.Name })},
 		{machine, indexHost, ofMachine(claimedHost)},
-		{machine, indexWaiting, ofMachine(waiting)},
+		{machine, indexWaiting, ofMachine(waitingValue)},
 	} {
 		if err := indexer.IndexField(ctx, index.object, index.field, index.value); err != nil {
 			return fmt.Errorf("machine controller: index %s: %w", index.field, err)
@@ -81,8 +81,8 @@ func claimedHost(m *v1alpha1.Machine) string {
 	return m.Status.HostRef.Namespace + "/" + m.Status.HostRef.Name
 }
 
-// waiting says whether the Machine waits for a host.
-func waiting(m *v1alpha1.Machine) string {
+// waitingValue returns the value of the index for a Machine that waits for a host, and an empty string for another.
+func waitingValue(m *v1alpha1.Machine) string {
 	if m.Status.HostRef == nil && m.DeletionTimestamp == nil {
 		return "true"
 	}
@@ -108,7 +108,8 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		}))
 }
 
-// ofHost finds who is concerned by a host: whoever has or had it, and when it can be claimed whoever waits for one.
+// ofHost returns the Machines that a change of a host concerns: the one that has it, the one that had it, and, where it can be
+// claimed, all that wait for a host.
 func (r *Reconciler) ofHost(ctx context.Context, o client.Object) []reconcile.Request {
 	host, ok := o.(*metal3.BareMetalHost)
 	if !ok {
@@ -155,7 +156,7 @@ func (r *Reconciler) ofRendering(ctx context.Context, o client.Object) []reconci
 	if !ok {
 		return nil
 	}
-	revision, err := read(ctx, r.Client, named(made.Spec.RevisionRef.Name), &v1alpha1.NodeTypeRevision{})
+	revision, err := read(ctx, r.Client, clusterKey(made.Spec.RevisionRef.Name), &v1alpha1.NodeTypeRevision{})
 	if err != nil || revision == nil {
 		return nil // the revision's own event comes, and finds the rendering
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
-// batch bounds the writes of one reconcile, so that one large pool does not hold up the others.
+// batch is the highest number of writes in one reconcile, so that a large pool does not block the others.
 const batch = 50
 
 // eventAction is the action of all events about NodePools.
@@ -31,7 +31,7 @@ func (r *Reconciler) act(ctx context.Context, obs observation, decision scaling.
 		if i == batch {
 			return events, step.Wait("more Machines are to be created", time.Second)
 		}
-		name, err := r.create(ctx, obs.pool)
+		name, err := r.createMachine(ctx, obs.pool)
 		if err != nil {
 			return events, step.Retry(err)
 		}
@@ -41,7 +41,7 @@ func (r *Reconciler) act(ctx context.Context, obs observation, decision scaling.
 		if i == batch {
 			return events, step.Wait("more Machines are to be deleted", time.Second)
 		}
-		if err := r.remove(ctx, obs, deletion.Name); err != nil {
+		if err := r.deleteMachine(ctx, obs, deletion.Name); err != nil {
 			return events, step.Retry(err)
 		}
 		events = append(events, event.Normal("MachineDeleted", eventAction, fmt.Sprintf("deleted Machine %s: %s", deletion.Name, deletion.Reason)))
@@ -49,7 +49,7 @@ func (r *Reconciler) act(ctx context.Context, obs observation, decision scaling.
 	return events, step.Done()
 }
 
-func (r *Reconciler) create(ctx context.Context, pool *v1alpha1.NodePool) (string, error) {
+func (r *Reconciler) createMachine(ctx context.Context, pool *v1alpha1.NodePool) (string, error) {
 	machine := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pool.Namespace, Name: pool.Name + "-" + r.Suffix(),
@@ -72,9 +72,9 @@ func (r *Reconciler) create(ctx context.Context, pool *v1alpha1.NodePool) (strin
 	return machine.Name, nil
 }
 
-// remove deletes the very Machine that was judged: not one of the same name, and not one that changed meanwhile and
-// may be worth more now.
-func (r *Reconciler) remove(ctx context.Context, obs observation, name string) error {
+// deleteMachine deletes the Machine under the uid and the resource version that were judged: not another one of the same name,
+// and not one that has changed meanwhile and may be worth more now.
+func (r *Reconciler) deleteMachine(ctx context.Context, obs observation, name string) error {
 	for i := range obs.machines {
 		m := &obs.machines[i]
 		if m.Name != name {

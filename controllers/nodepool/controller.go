@@ -14,7 +14,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
-// Reconciler keeps the NodePools.
+// Reconciler reconciles NodePools. All fields are required.
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client

@@ -45,7 +45,8 @@ func (r *Reconciler) observe(ctx context.Context, reader client.Reader, key type
 	return obs, err
 }
 
-// machines of the pool, by ownerReference. They may be the cache's own: they are never changed.
+// machines lists the Machines that the pool controls, by their ownerReference. They may belong to the cache and must not be
+// changed.
 func (r *Reconciler) machines(ctx context.Context, reader client.Reader, pool *v1alpha1.NodePool) ([]v1alpha1.Machine, error) {
 	var list v1alpha1.MachineList
 	if err := reader.List(ctx, &list, client.InNamespace(pool.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -60,13 +61,13 @@ func (r *Reconciler) machines(ctx context.Context, reader client.Reader, pool *v
 	return mine, nil
 }
 
-// decide plans; a pool without a NodeType only shrinks.
+// decide returns the planner's decision. A pool whose NodeType does not exist only shrinks.
 func decide(obs observation) scaling.Decision {
 	facts := make([]scaling.Machine, len(obs.machines))
 	for i := range obs.machines {
 		m := &obs.machines[i]
 		facts[i] = scaling.Machine{
-			Name: m.Name, Ready: ready(m), UpToDate: !targeted(obs.nodeType) || upToDate(m, obs.nodeType), Created: m.CreationTimestamp.Time, Deleting: m.DeletionTimestamp != nil,
+			Name: m.Name, Ready: isReady(m), UpToDate: !hasTarget(obs.nodeType) || isUpToDate(m, obs.nodeType), Created: m.CreationTimestamp.Time, Deleting: m.DeletionTimestamp != nil,
 		}
 	}
 	decision := scaling.Plan(replicas(obs.pool), facts)
@@ -83,17 +84,16 @@ func replicas(pool *v1alpha1.NodePool) int {
 	return int(*pool.Spec.Replicas)
 }
 
-func ready(m *v1alpha1.Machine) bool {
+func isReady(m *v1alpha1.Machine) bool {
 	return meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// upToDate: it has the target revision, as its own condition and the NodeType's count have it. Without a target it is not
-// known to.
-func upToDate(m *v1alpha1.Machine, nodeType *v1alpha1.NodeType) bool {
-	return targeted(nodeType) && m.Status.Installed() == nodeType.Status.Target()
+// isUpToDate tells whether the Machine has the NodeType's target revision. Without a target it is false.
+func isUpToDate(m *v1alpha1.Machine, nodeType *v1alpha1.NodeType) bool {
+	return hasTarget(nodeType) && m.Status.Installed() == nodeType.Status.Target()
 }
 
-// targeted: there is a target; else nothing is outdated.
-func targeted(nodeType *v1alpha1.NodeType) bool {
+// hasTarget tells whether the NodeType has a target revision. Without one no Machine is outdated.
+func hasTarget(nodeType *v1alpha1.NodeType) bool {
 	return nodeType != nil && nodeType.Status.TargetRevision != ""
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
-// report counts the Machines as they were before this reconcile's own changes, whose events start the next one.
+// report counts the Machines as they were before this reconcile changed any; the events of its changes start the next
+// reconcile.
 func report(after *v1alpha1.NodePool, obs observation, now time.Time) {
 	status := &after.Status
 	status.ObservedGeneration = after.Generation
@@ -23,10 +24,10 @@ func report(after *v1alpha1.NodePool, obs observation, now time.Time) {
 			continue
 		}
 		status.Replicas++
-		if ready(m) {
+		if isReady(m) {
 			status.ReadyReplicas++
 		}
-		if upToDate(m, obs.nodeType) {
+		if isUpToDate(m, obs.nodeType) {
 			status.UpToDateReplicas++
 		}
 	}

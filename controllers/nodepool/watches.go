@@ -22,23 +22,23 @@ import (
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&v1alpha1.NodePool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&v1alpha1.Machine{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})).
-		Watches(&v1alpha1.Machine{}, soon).
+		Watches(&v1alpha1.Machine{}, enqueueLater).
 		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.ofNodeType), builder.WithPredicates(targetChanged))
 }
 
-// countingInterval gathers what happens to a pool's Machines: an installation changes each of them several times, and a fleet
-// that starts would have its pool counted, and written, at each of those.
+// countingInterval delays reconciles after changes of a pool's Machines. An installation changes each Machine several times,
+// and each change would cause a reconcile and a write of the pool's status.
 const countingInterval = 5 * time.Second
 
-// targetChanged leaves out what a NodeType counts.
+// targetChanged leaves out changes of the counts in a NodeType's status.
 var targetChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok1 := e.ObjectOld.(*v1alpha1.NodeType)
 	after, ok2 := e.ObjectNew.(*v1alpha1.NodeType)
 	return ok1 && ok2 && (before.Generation != after.Generation || before.Status.Stable() != after.Status.Stable() || before.Status.Target() != after.Status.Target())
 }}
 
-// soon enqueues the pool of a Machine that changed a little later; that one came or went is seen at once.
-var soon = handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+// enqueueLater enqueues the pool of a changed Machine after countingInterval, and at once where the Machine's deletion began.
+var enqueueLater = handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	owner := metav1.GetControllerOf(e.ObjectNew)
 	if owner == nil || owner.Kind != "NodePool" {
 		return

@@ -15,8 +15,8 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 )
 
-// claimNamespace writes the provider's name on its host namespace. Of two that try at once, the optimistic lock lets
-// one through.
+// claimNamespace writes the provider's name on its host namespace. Where two providers try at the same time, the optimistic
+// lock lets one succeed.
 func (r *Reconciler) claimNamespace(ctx context.Context, obs observation) error {
 	claimed := obs.namespace.DeepCopy()
 	metav1.SetMetaDataAnnotation(&claimed.ObjectMeta, v1alpha1.AnnotationNodeProvider, obs.provider.Name)
@@ -27,8 +27,8 @@ func (r *Reconciler) claimNamespace(ctx context.Context, obs observation) error 
 	return nil
 }
 
-// createMissing makes the revision and the rendering that were found and are not kept yet.
-func (r *Reconciler) createMissing(ctx context.Context, obs observation, found finding) error {
+// createRevisionAndRendering creates the revision and the rendering that were decided on, where they do not exist.
+func (r *Reconciler) createRevisionAndRendering(ctx context.Context, obs observation, found finding) error {
 	if found.revision == nil {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (r *Reconciler) createMissing(ctx context.Context, obs observation, found f
 	return r.createRendering(ctx, found)
 }
 
-// createRendering makes the rendering under its revision. Its name follows from its content, as the revision's does.
+// createRendering creates the rendering under its revision. Its name is derived from its content, as the revision's is.
 func (r *Reconciler) createRendering(ctx context.Context, found finding) error {
 	owner := found.revision
 	if owner.UID == "" {
@@ -75,14 +75,14 @@ func (r *Reconciler) createRendering(ctx context.Context, found finding) error {
 	return nil
 }
 
-// createRevision makes the revision. Its name follows from its content, so making it twice is impossible.
+// createRevision creates the revision. Its name is derived from its content, so it cannot be created twice.
 func (r *Reconciler) createRevision(ctx context.Context, obs observation, made *v1alpha1.NodeTypeRevision) error {
 	if err := controllerutil.SetControllerReference(obs.nodeType, made, r.Client.Scheme()); err != nil {
 		return fmt.Errorf("own NodeTypeRevision %s: %w", made.Name, err)
 	}
 	err := r.Client.Create(ctx, made)
 	if apierrors.IsAlreadyExists(err) {
-		return r.expectOwn(ctx, obs, "NodeTypeRevision", made.Name, &v1alpha1.NodeTypeRevision{})
+		return r.verifyOwned(ctx, obs, "NodeTypeRevision", made.Name, &v1alpha1.NodeTypeRevision{})
 	}
 	if err != nil {
 		return fmt.Errorf("create NodeTypeRevision %s: %w", made.Name, err)
@@ -90,9 +90,10 @@ func (r *Reconciler) createRevision(ctx context.Context, obs observation, made *
 	return nil
 }
 
-// expectOwn: the cache may only lag behind our own creation, but a revision or a Rollout of a NodeType that was deleted
-// and made again under the same name goes away with its old owner, and the next try makes a new one.
-func (r *Reconciler) expectOwn(ctx context.Context, obs observation, kind, name string, existing client.Object) error {
+// verifyOwned returns an error unless the existing object is owned by this NodeType. Mostly it is, and the cache only lags
+// behind its creation. But a revision or a Rollout of a NodeType that was deleted and created again under the same name is
+// deleted with its old owner; the next try creates a new one.
+func (r *Reconciler) verifyOwned(ctx context.Context, obs observation, kind, name string, existing client.Object) error {
 	if err := r.APIReader.Get(ctx, client.ObjectKey{Name: name}, existing); err != nil {
 		return fmt.Errorf("read %s %s: %w", kind, name, err)
 	}
@@ -102,21 +103,21 @@ func (r *Reconciler) expectOwn(ctx context.Context, obs observation, kind, name 
 	return nil
 }
 
-// follow makes one Rollout or removes one object that is no longer kept; the event of that starts the next reconcile.
-func (r *Reconciler) follow(ctx context.Context, obs observation, found finding, decision revisionrollout.Decision) ([]event.Event, error) {
+// act creates one Rollout or deletes one object that is not kept any more. The event of that starts the next reconcile.
+func (r *Reconciler) act(ctx context.Context, obs observation, found finding, decision revisionrollout.Decision) ([]event.Event, error) {
 	switch {
 	case decision.Rollout != nil:
 		return r.createRollout(ctx, obs, found)
 	case len(decision.DeleteRollouts) > 0:
-		return nil, r.drop(ctx, "Rollout", rolloutNamed(obs, decision.DeleteRollouts[0]))
+		return nil, r.deleteObject(ctx, "Rollout", rolloutNamed(obs, decision.DeleteRollouts[0]))
 	case len(decision.DeleteRevisions) > 0:
-		return nil, r.dropRevision(ctx, obs, found, decision.DeleteRevisions[0])
+		return nil, r.deleteRevision(ctx, obs, found, decision.DeleteRevisions[0])
 	}
 	return nil, nil
 }
 
-// createRollout decides once more on what the API server itself says: the cache may not show a Rollout that was just
-// made, nor Machines that it has moved.
+// createRollout plans once more on Rollouts and Machines that were read from the API server. The cache may not have a Rollout
+// that was just created, and a second one would move the same Machines under a budget of its own.
 func (r *Reconciler) createRollout(ctx context.Context, obs observation, found finding) ([]event.Event, error) {
 	var err error
 	if obs.rollouts, err = rollouts(ctx, r.APIReader, obs.nodeType); err != nil {
@@ -141,7 +142,7 @@ func (r *Reconciler) createRollout(ctx context.Context, obs observation, found f
 	}
 	err = r.Client.Create(ctx, made)
 	if apierrors.IsAlreadyExists(err) {
-		return nil, r.expectOwn(ctx, obs, "Rollout", made.Name, &v1alpha1.Rollout{})
+		return nil, r.verifyOwned(ctx, obs, "Rollout", made.Name, &v1alpha1.Rollout{})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create Rollout %s: %w", made.Name, err)
@@ -149,7 +150,7 @@ func (r *Reconciler) createRollout(ctx context.Context, obs observation, found f
 	return []event.Event{event.Normal("RolloutCreated", eventAction, fmt.Sprintf("Rollout %s moves the Machines from %s", made.Name, between(decided.From, decided.To)))}, nil
 }
 
-// between says what a Rollout moves Machines from and to: revisions or, where that stays, renderings.
+// between returns what a Rollout moves Machines from and to: revisions or, where the revision stays, renderings.
 func between(from, to v1alpha1.RenderedRevision) string {
 	if from.Revision == to.Revision {
 		return fmt.Sprintf("rendering %s to %s", from.Rendering, to.Rendering)
@@ -157,9 +158,9 @@ func between(from, to v1alpha1.RenderedRevision) string {
 	return fmt.Sprintf("revision %s to %s", from.Revision, to.Revision)
 }
 
-// dropRevision decides once more on the Machines and Rollouts that the API server itself has: one that the cache does not show may
-// need the revision, and nothing would make it again.
-func (r *Reconciler) dropRevision(ctx context.Context, obs observation, found finding, name string) error {
+// deleteRevision plans once more on Machines and Rollouts that were read from the API server. A Machine that the cache does not
+// have may need the revision, and nothing could create it again.
+func (r *Reconciler) deleteRevision(ctx context.Context, obs observation, found finding, name string) error {
 	var err error
 	if obs.rollouts, err = rollouts(ctx, r.APIReader, obs.nodeType); err != nil {
 		return err
@@ -170,7 +171,7 @@ func (r *Reconciler) dropRevision(ctx context.Context, obs observation, found fi
 	if !slices.Contains(revisionrollout.Plan(facts(obs, found)).DeleteRevisions, name) {
 		return nil
 	}
-	return r.drop(ctx, "NodeTypeRevision", obs.revisions[name])
+	return r.deleteObject(ctx, "NodeTypeRevision", obs.revisions[name])
 }
 
 func rolloutNamed(obs observation, name string) *v1alpha1.Rollout {
@@ -182,8 +183,8 @@ func rolloutNamed(obs observation, name string) *v1alpha1.Rollout {
 	return &v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// drop deletes the very object that was judged.
-func (r *Reconciler) drop(ctx context.Context, kind string, object client.Object) error {
+// deleteObject deletes the object, with its uid as a precondition.
+func (r *Reconciler) deleteObject(ctx context.Context, kind string, object client.Object) error {
 	uid := object.GetUID()
 	err := r.Client.Delete(ctx, object, client.Preconditions{UID: &uid})
 	if client.IgnoreNotFound(err) != nil {

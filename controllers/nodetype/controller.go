@@ -17,7 +17,7 @@ import (
 	"github.com/ingot-dev/ingot/presentation"
 )
 
-// Reconciler keeps the NodeTypes.
+// Reconciler reconciles NodeTypes. All fields are required.
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
@@ -58,20 +58,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || obs.nodeType == nil {
 		return step.Retry(err).Result()
 	}
-	found := judge(obs, r.Resolve)
+	found := decide(obs, r.Resolve)
 	if found.claimNamespace {
 		// Nothing else follows before the claim is known to be ours: its event starts the next reconcile.
 		err := r.claimNamespace(ctx, obs)
 		if !apierrors.IsForbidden(err) {
 			return step.Retry(err).Result()
 		}
-		found.obstacle = denied(obs)
+		found.obstacle = namespaceDenied(obs)
 	}
-	if err := r.createMissing(ctx, obs, found); err != nil {
+	if err := r.createRevisionAndRendering(ctx, obs, found); err != nil {
 		return step.Retry(err).Result()
 	}
 	decision := revisionrollout.Plan(facts(obs, found))
-	changes, failed := r.follow(ctx, obs, found, decision)
+	changes, failed := r.act(ctx, obs, found, decision)
 	after := obs.nodeType.DeepCopy()
 	outcome := report(after, obs, found, decision, r.Clock.Now())
 	if failed != nil {

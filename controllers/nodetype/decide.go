@@ -19,7 +19,7 @@ import (
 	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
-// finding is what follows from an observation.
+// finding is what is decided from an observation.
 type finding struct {
 	// claimNamespace: the host namespace is nobody's yet and must be claimed first.
 	claimNamespace bool
@@ -41,19 +41,19 @@ type obstacle struct {
 	message string
 }
 
-// judge decides, without a client. What the manifests alone tell, controllers/plan/feasibility says; here it is joined
-// with what only the cluster knows. What a revision has been rendered to, before or just now, is judged as it is.
-func judge(obs observation, resolve presentation.Resolver) finding {
-	out := findRendering(obs, resolve)
+// decide joins what controllers/plan/feasibility says of the manifests with what only the cluster knows. A revision that has a
+// rendering is judged by that rendering.
+func decide(obs observation, resolve presentation.Resolver) finding {
+	out := revisionAndRendering(obs, resolve)
 	in := feasibility.Inputs{NodeType: obs.nodeType, Image: obs.image, Provider: obs.provider, Resolve: resolve}
 	if r := out.rendered.Rendering; r != nil {
 		in.Pinned = &r.Spec.Plan
 	}
-	told := feasibility.Check(in)
+	judgement := feasibility.Check(in)
 	for _, o := range []func() *obstacle{
-		func() *obstacle { return providerServed(obs, told) },
+		func() *obstacle { return providerServed(obs, judgement) },
 		func() *obstacle { return namespaceFree(obs) },
-		func() *obstacle { return imageReady(obs, told) },
+		func() *obstacle { return imageReady(obs, judgement) },
 	} {
 		if o := o(); o != nil {
 			return finding{obstacle: o}
@@ -62,18 +62,19 @@ func judge(obs observation, resolve presentation.Resolver) finding {
 	if obs.namespace.Annotations[v1alpha1.AnnotationNodeProvider] == "" {
 		return finding{claimNamespace: true}
 	}
-	if o := refused(told.Refusals); o != nil {
+	if o := obstacleOf(judgement.Refusals); o != nil {
 		return finding{obstacle: o}
 	}
 	if out.obstacle != nil {
 		return finding{obstacle: out.obstacle, made: out.made}
 	}
-	out.warnings = told.Warnings
+	out.warnings = judgement.Warnings
 	return out
 }
 
-// findRendering finds the revision of what the NodeType says now, and its rendering. Without an OSImage that was checked there is none.
-func findRendering(obs observation, resolve presentation.Resolver) finding {
+// revisionAndRendering finds the revision of what the NodeType says now, and its rendering. Without an OSImage that was checked
+// there is none.
+func revisionAndRendering(obs observation, resolve presentation.Resolver) finding {
 	if obs.image == nil || obs.provider == nil || obs.image.Status.Checksum == "" {
 		return finding{}
 	}
@@ -81,7 +82,7 @@ func findRendering(obs observation, resolve presentation.Resolver) finding {
 		return finding{obstacle: &obstacle{v1alpha1.ReasonOlderShape, fmt.Sprintf(
 			"status.stableRevision %s has no rendering: an earlier version of Ingot installed its Machines and kept none, so what they are to be judged by is not known, and nothing is done with them: delete Machines and NodeType, and make them again", s.StableRevision)}}
 	}
-	revised, o := snapshot(obs)
+	revised, o := currentRevision(obs)
 	if o != nil {
 		return finding{obstacle: o}
 	}
@@ -109,8 +110,8 @@ func findRendering(obs observation, resolve presentation.Resolver) finding {
 	return out
 }
 
-// refused makes one obstacle of findings; nil: there are none. The first gives the reason.
-func refused(found []feasibility.Finding) *obstacle {
+// obstacleOf joins findings to one obstacle with the reason of the first; nil: there are none.
+func obstacleOf(found []feasibility.Finding) *obstacle {
 	if len(found) == 0 {
 		return nil
 	}
@@ -121,16 +122,16 @@ func refused(found []feasibility.Finding) *obstacle {
 	return &obstacle{found[0].Reason, strings.Join(texts, "; ")}
 }
 
-// with keeps the findings that have that reason.
-func with(reason string, found []feasibility.Finding) []feasibility.Finding {
+// withReason returns the findings that have the reason.
+func withReason(reason string, found []feasibility.Finding) []feasibility.Finding {
 	return slices.DeleteFunc(slices.Clone(found), func(f feasibility.Finding) bool { return f.Reason != reason })
 }
 
-func providerServed(obs observation, told feasibility.Result) *obstacle {
-	if o := refused(with(v1alpha1.ReasonProviderNotFound, told.Missing)); o != nil {
+func providerServed(obs observation, judgement feasibility.Result) *obstacle {
+	if o := obstacleOf(withReason(v1alpha1.ReasonProviderNotFound, judgement.Missing)); o != nil {
 		return o
 	}
-	if o := refused(with(v1alpha1.ReasonProviderUnsupported, told.Refusals)); o != nil {
+	if o := obstacleOf(withReason(v1alpha1.ReasonProviderUnsupported, judgement.Refusals)); o != nil {
 		return o
 	}
 	if obs.namespace == nil {
@@ -139,7 +140,8 @@ func providerServed(obs observation, told feasibility.Result) *obstacle {
 	return nil
 }
 
-// namespaceFree: two providers, or two operators, would drive the same BMCs.
+// namespaceFree returns an obstacle where the host namespace belongs to another provider or to a baremetal-operator: both would
+// drive the same BMCs.
 func namespaceFree(obs observation) *obstacle {
 	namespace, name := obs.namespace.Name, obs.provider.Name
 	if owner := obs.namespace.Annotations[v1alpha1.AnnotationNodeProvider]; owner != "" && owner != name {
@@ -158,16 +160,16 @@ func namespaceFree(obs observation) *obstacle {
 	return nil
 }
 
-// denied: the manager's own rights end at the namespaces that it was given.
-func denied(obs observation) *obstacle {
+// namespaceDenied returns the obstacle where the manager has no permission in the host namespace.
+func namespaceDenied(obs observation) *obstacle {
 	namespace := obs.provider.Spec.HostNamespace
 	return &obstacle{v1alpha1.ReasonHostNamespaceDenied, fmt.Sprintf(
 		"Ingot may not claim the host namespace %s of NodeProvider %s: bind ClusterRole ingot-manager-hosts to Ingot's service account by a RoleBinding there, "+
 			"as config/samples/00-namespaces.yaml does", namespace, obs.provider.Name)}
 }
 
-func imageReady(obs observation, told feasibility.Result) *obstacle {
-	if o := refused(with(v1alpha1.ReasonOSImageNotFound, told.Missing)); o != nil {
+func imageReady(obs observation, judgement feasibility.Result) *obstacle {
+	if o := obstacleOf(withReason(v1alpha1.ReasonOSImageNotFound, judgement.Missing)); o != nil {
 		return o
 	}
 	ready := meta.FindStatusCondition(obs.image.Status.Conditions, v1alpha1.ConditionReady)
@@ -180,9 +182,10 @@ func imageReady(obs observation, told feasibility.Result) *obstacle {
 	return nil
 }
 
-// snapshot makes the revision of what the NodeType says now. Where the NodeType itself says what the target or the
-// stable revision says, it is that one: a changed NodeProvider alone neither rolls a fleet nor spoils a rollback.
-func snapshot(obs observation) (*v1alpha1.NodeTypeRevision, *obstacle) {
+// currentRevision returns the revision of what the NodeType says now. Where the NodeType's own part equals that of the target
+// or the stable revision, it is that revision: a change of the NodeProvider alone must neither start a Rollout nor prevent a
+// rollback.
+func currentRevision(obs observation) (*v1alpha1.NodeTypeRevision, *obstacle) {
 	inputs := revision.Inputs{NodeType: obs.nodeType, Provider: obs.provider, Image: obs.image}
 	spec, err := revision.Build(inputs)
 	if err != nil {
@@ -206,7 +209,7 @@ func snapshot(obs observation) (*v1alpha1.NodeTypeRevision, *obstacle) {
 	}, Spec: spec}, nil
 }
 
-// facts for the plan of which revision follows which.
+// facts returns what revisionrollout.Plan decides by.
 func facts(obs observation, found finding) revisionrollout.Facts {
 	f := revisionrollout.Facts{
 		Generation: obs.nodeType.Generation, Stable: obs.nodeType.Status.Stable(), Target: obs.nodeType.Status.Target(),

@@ -97,17 +97,17 @@ func TestEveryObstacleIsNamedBeforeAMachineIsTouched(t *testing.T) {
 	} {
 		seen := possible()
 		c.change(&seen)
-		found := judge(seen, presentation.Resolve)
+		found := decide(seen, presentation.Resolve)
 		if found.obstacle == nil || found.obstacle.reason != c.reason || !strings.Contains(found.obstacle.message, c.says) || found.revision != nil {
 			t.Errorf("%s: %+v", c.name, found.obstacle)
 		}
 	}
-	if found := judge(possible(), presentation.Resolve); found.obstacle != nil || found.revision == nil || found.claimNamespace {
+	if found := decide(possible(), presentation.Resolve); found.obstacle != nil || found.revision == nil || found.claimNamespace {
 		t.Errorf("without an obstacle: %+v", found)
 	}
 	unclaimed := possible()
 	unclaimed.namespace.Annotations = nil
-	if found := judge(unclaimed, presentation.Resolve); !found.claimNamespace {
+	if found := decide(unclaimed, presentation.Resolve); !found.claimNamespace {
 		t.Error("a namespace that is nobody's is not claimed")
 	}
 }
@@ -115,7 +115,7 @@ func TestEveryObstacleIsNamedBeforeAMachineIsTouched(t *testing.T) {
 func TestWhatIsUncertainIsSaidInTheConditionAndOnceForARevision(t *testing.T) {
 	seen := possible()
 	seen.nodeType.Spec.UserData = "#cloud-config\nfinal_message: " + strings.Repeat("x", 20<<10) + "\n"
-	found := judge(seen, presentation.Resolve)
+	found := decide(seen, presentation.Resolve)
 	if found.revision == nil || len(found.warnings) != 1 {
 		t.Fatalf("found %+v", found)
 	}

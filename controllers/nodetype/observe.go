@@ -38,7 +38,7 @@ type observation struct {
 	renderings []v1alpha1.NodeTypeRendering
 }
 
-// isUsed says whether a Machine has, or is to have, the rendering of that name.
+// isUsed tells whether a Machine has, or is to have, the rendering of that name.
 func (obs observation) isUsed(rendering string) bool {
 	return slices.ContainsFunc(obs.machines, func(m v1alpha1.Machine) bool {
 		return m.Status.Rendering == rendering || m.Spec.Rendering == rendering
@@ -82,7 +82,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observation, err
 	return obs, err
 }
 
-// get reads a cluster-scoped object; nil when it does not exist.
+// get returns a cluster-scoped object; nil: it does not exist.
 func get[T client.Object](ctx context.Context, c client.Reader, name string, object T) (T, error) {
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
 		var none T
@@ -145,8 +145,8 @@ func (r *Reconciler) revisions(ctx context.Context, nodeType *v1alpha1.NodeType)
 	return mine, nil
 }
 
-// renderings of the NodeType's revisions. One that the status names and the cache does not show is looked for in the API server
-// itself: it may have been made a moment ago, and one that is lost is a serious thing to say.
+// renderings lists the renderings of the NodeType's revisions. One that the status names and the cache does not have is read
+// from the API server: it may have been created a moment ago, and it must not be reported as lost.
 func (r *Reconciler) renderings(ctx context.Context, obs observation) ([]v1alpha1.NodeTypeRendering, error) {
 	var list v1alpha1.NodeTypeRenderingList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

@@ -30,7 +30,7 @@ func stricter(spec.Request) (v1alpha1.NodePlan, error) {
 // pinned is an observation whose NodeType has a stable rendering.
 func pinned() observation {
 	seen := possible()
-	first := judge(seen, presentation.Resolve)
+	first := decide(seen, presentation.Resolve)
 	revision, made := first.revision.Name, first.rendered.Rendering
 	seen.revisions = map[string]*v1alpha1.NodeTypeRevision{revision: first.revision}
 	seen.renderings = []v1alpha1.NodeTypeRendering{*made}
@@ -42,39 +42,39 @@ func pinned() observation {
 func TestARevisionKeepsItsRenderingWhateverVersionRuns(t *testing.T) {
 	seen := pinned()
 	has := seen.nodeType.Status.StableRendering
-	found := judge(seen, otherwise)
+	found := decide(seen, otherwise)
 	if found.obstacle != nil || found.rendered.Rendering.Name != has || found.rendered.IsNew || found.made == has {
 		t.Fatalf("with another version: %+v", found)
 	}
 	if told := strings.Join(found.rendered.Differences, "; "); told != "kernelArguments[iommu=pt] would be added" {
 		t.Errorf("told %q", told)
 	}
-	if found := judge(seen, stricter); found.obstacle != nil || found.rendered.Rendering.Name != has || !strings.Contains(found.refusal, "no longer") {
+	if found := decide(seen, stricter); found.obstacle != nil || found.rendered.Rendering.Name != has || !strings.Contains(found.refusal, "no longer") {
 		t.Errorf("with a stricter version: %+v, %+v", found.obstacle, found)
 	}
 	seen.nodeType.Spec.SSHKeys = []string{"ssh-ed25519 AAAA ops"}
-	if found := judge(seen, stricter); found.obstacle == nil || !strings.Contains(found.obstacle.message, "no longer") || found.revision != nil {
+	if found := decide(seen, stricter); found.obstacle == nil || !strings.Contains(found.obstacle.message, "no longer") || found.revision != nil {
 		t.Errorf("a new revision with a stricter version: %+v", found.obstacle)
 	}
 }
 
 func TestARenderingIsWhatTheSpecAsksForIfItCanBe(t *testing.T) {
 	seen := pinned()
-	has, made := seen.nodeType.Status.StableRendering, judge(seen, otherwise).made
+	has, made := seen.nodeType.Status.StableRendering, decide(seen, otherwise).made
 	seen.nodeType.Spec.Rendering = made
-	if found := judge(seen, otherwise); found.rendered.Rendering.Name != made || !found.rendered.IsNew || len(found.rendered.Differences) > 0 {
+	if found := decide(seen, otherwise); found.rendered.Rendering.Name != made || !found.rendered.IsNew || len(found.rendered.Differences) > 0 {
 		t.Errorf("the refreshed one: %+v", found.rendered)
 	}
 	seen.nodeType.Spec.Rendering = has
-	if found := judge(seen, otherwise); found.rendered.Rendering.Name != has || found.rendered.IsNew {
+	if found := decide(seen, otherwise); found.rendered.Rendering.Name != has || found.rendered.IsNew {
 		t.Errorf("set back: %+v", found.rendered)
 	}
 	seen.nodeType.Spec.Rendering = seen.nodeType.Status.StableRevision + "-00000000"
-	if found := judge(seen, presentation.Resolve); found.rendered.Rendering.Name != has || found.rendered.Unknown == "" {
+	if found := decide(seen, presentation.Resolve); found.rendered.Rendering.Name != has || found.rendered.Unknown == "" {
 		t.Errorf("one that nobody makes: %+v", found.rendered)
 	}
 	seen.nodeType.Spec.Rendering = "another-revision-00000000"
-	if found := judge(seen, presentation.Resolve); found.rendered.Rendering.Name != has || found.rendered.Unknown != "" {
+	if found := decide(seen, presentation.Resolve); found.rendered.Rendering.Name != has || found.rendered.Unknown != "" {
 		t.Errorf("one of another revision: %+v", found.rendered)
 	}
 }
@@ -84,19 +84,19 @@ func TestALostRenderingRollsNobody(t *testing.T) {
 	seen := pinned()
 	has := seen.nodeType.Status.StableRendering
 	seen.renderings = nil
-	if found := judge(seen, presentation.Resolve); found.obstacle != nil || found.rendered.Rendering.Name != has || !found.rendered.IsNew {
+	if found := decide(seen, presentation.Resolve); found.obstacle != nil || found.rendered.Rendering.Name != has || !found.rendered.IsNew {
 		t.Errorf("the version that made it makes it again: %+v, %+v", found.obstacle, found.rendered)
 	}
-	if found := judge(seen, otherwise); found.obstacle != nil {
+	if found := decide(seen, otherwise); found.obstacle != nil {
 		t.Errorf("nobody is judged by it: %+v", found.obstacle)
 	}
 	seen.machines = []v1alpha1.Machine{*machineOf("h100", "research", seen.nodeType.Status.Stable())}
-	found := judge(seen, otherwise)
+	found := decide(seen, otherwise)
 	if found.obstacle == nil || found.obstacle.reason != v1alpha1.ReasonRenderingLost || !strings.Contains(found.obstacle.message, has) || found.revision != nil {
 		t.Fatalf("another version: %+v", found.obstacle)
 	}
 	seen.nodeType.Spec.Rendering = found.made
-	if found := judge(seen, otherwise); found.obstacle != nil || found.rendered.Rendering.Name == has {
+	if found := decide(seen, otherwise); found.obstacle != nil || found.rendered.Rendering.Name == has {
 		t.Errorf("the other one was asked for: %+v", found.obstacle)
 	}
 }
@@ -108,12 +108,12 @@ func TestALostTargetRollsNobodyBack(t *testing.T) {
 	moved := machineOf("h100", "research", v1alpha1.RenderedRevision{Revision: seen.nodeType.Status.StableRevision, Rendering: target})
 	seen.machines = []v1alpha1.Machine{*machineOf("h100", "research", seen.nodeType.Status.Stable()), *moved}
 	seen.nodeType.Status.TargetRendering, seen.nodeType.Spec.Rendering = target, target
-	found := judge(seen, otherwise)
+	found := decide(seen, otherwise)
 	if found.obstacle == nil || found.obstacle.reason != v1alpha1.ReasonRenderingLost || !strings.Contains(found.obstacle.message, target) {
 		t.Fatalf("%+v", found.obstacle)
 	}
 	seen.nodeType.Spec.Rendering = seen.nodeType.Status.StableRendering
-	if found := judge(seen, otherwise); found.obstacle != nil || found.rendered.Rendering.Name != seen.nodeType.Status.StableRendering {
+	if found := decide(seen, otherwise); found.obstacle != nil || found.rendered.Rendering.Name != seen.nodeType.Status.StableRendering {
 		t.Errorf("it is undone: %+v", found.obstacle)
 	}
 }
@@ -121,7 +121,7 @@ func TestALostTargetRollsNobodyBack(t *testing.T) {
 func TestAStatusWithoutARenderingIsLeftAlone(t *testing.T) {
 	seen := pinned()
 	seen.nodeType.Status.StableRendering = ""
-	found := judge(seen, presentation.Resolve)
+	found := decide(seen, presentation.Resolve)
 	if found.obstacle == nil || found.obstacle.reason != v1alpha1.ReasonOlderShape || found.revision != nil {
 		t.Errorf("%+v", found.obstacle)
 	}
@@ -130,7 +130,7 @@ func TestAStatusWithoutARenderingIsLeftAlone(t *testing.T) {
 func TestARenderingOfANewerVersionIsNotGuessedAt(t *testing.T) {
 	seen := pinned()
 	seen.renderings[0].Spec.Encoding = v1alpha1.RenderingEncoding + 1
-	found := judge(seen, presentation.Resolve)
+	found := decide(seen, presentation.Resolve)
 	if found.obstacle == nil || found.obstacle.reason != v1alpha1.ReasonRenderingUnreadable {
 		t.Errorf("%+v", found.obstacle)
 	}

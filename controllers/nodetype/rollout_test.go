@@ -16,7 +16,7 @@ import (
 
 func TestAProvidersChangeWaitsForTheNodeTypesNext(t *testing.T) {
 	seen := possible()
-	first := judge(seen, presentation.Resolve)
+	first := decide(seen, presentation.Resolve)
 	stable := first.revision
 	s := &seen.nodeType.Status
 	s.StableRevision, s.StableRendering, s.TargetRevision, s.TargetRendering = stable.Name, first.rendered.Rendering.Name, stable.Name, first.rendered.Rendering.Name
@@ -24,20 +24,20 @@ func TestAProvidersChangeWaitsForTheNodeTypesNext(t *testing.T) {
 	seen.revisions = map[string]*v1alpha1.NodeTypeRevision{stable.Name: stable}
 
 	seen.provider.Spec.UserData = "#cloud-config\npackages: [lldpd]\n"
-	if found := judge(seen, presentation.Resolve); found.revision != stable {
+	if found := decide(seen, presentation.Resolve); found.revision != stable {
 		t.Errorf("the provider's change alone makes revision %s", found.revision.Name)
 	}
 	seen.nodeType.Spec.SSHKeys = []string{"ssh-ed25519 AAAA ops"}
-	next := judge(seen, presentation.Resolve).revision
+	next := decide(seen, presentation.Resolve).revision
 	if next.Name == stable.Name || next.Spec.UserData[0] != seen.provider.Spec.UserData {
 		t.Fatalf("the NodeType's change makes %s with %q", next.Name, next.Spec.UserData)
 	}
 	seen.nodeType.Status.TargetRevision, seen.revisions[next.Name] = next.Name, next
-	if found := judge(seen, presentation.Resolve); found.revision != next {
+	if found := decide(seen, presentation.Resolve); found.revision != next {
 		t.Errorf("the target changed to %s by itself", found.revision.Name)
 	}
 	seen.nodeType.Spec.SSHKeys = nil
-	if found := judge(seen, presentation.Resolve); found.revision != stable {
+	if found := decide(seen, presentation.Resolve); found.revision != stable {
 		t.Errorf("setting the NodeType back gives %s, not the stable revision", found.revision.Name)
 	}
 }
@@ -201,13 +201,13 @@ func TestARevisionThatAMachineTheCacheLacksAsksForIsKept(t *testing.T) {
 	if drop := decision.DeleteRevisions; len(drop) != 1 || drop[0] != "behind-00" {
 		t.Fatalf("to be deleted by what the cache shows: %v", drop)
 	}
-	if _, err := r.follow(t.Context(), seen, finding{}, decision); err != nil || !exists() {
+	if _, err := r.act(t.Context(), seen, finding{}, decision); err != nil || !exists() {
 		t.Fatalf("the revision that a Machine asks for is there: %v, %v", exists(), err)
 	}
 	if err := server.Client.Delete(t.Context(), asking); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.follow(t.Context(), seen, finding{}, decision); err != nil || exists() {
+	if _, err := r.act(t.Context(), seen, finding{}, decision); err != nil || exists() {
 		t.Errorf("the revision that nobody asks for is there: %v, %v", exists(), err)
 	}
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
-// rightsAgain: a RoleBinding is not watched.
-const rightsAgain = 15 * time.Second
+// permissionRecheckInterval is how often a missing permission is tried again: RoleBindings are not watched.
+const permissionRecheckInterval = 15 * time.Second
 
-// report writes what was found and decided into the status.
+// report sets the status to what was observed and decided.
 func report(after *v1alpha1.NodeType, obs observation, found finding, decision revisionrollout.Decision, now time.Time) step.Outcome {
 	after.Status.ObservedGeneration = after.Generation
 	after.Status.StableRevision, after.Status.StableRendering = decision.Stable.Revision, decision.Stable.Rendering
@@ -41,7 +41,7 @@ func report(after *v1alpha1.NodeType, obs observation, found finding, decision r
 		status, reason, message = metav1.ConditionFalse, o.reason, o.message
 		outcome = step.Stuck(o.message)
 		if o.reason == v1alpha1.ReasonHostNamespaceDenied {
-			outcome = step.Wait(o.message, rightsAgain)
+			outcome = step.Wait(o.message, permissionRecheckInterval)
 		}
 	}
 	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionReady, status, reason, message)
@@ -54,7 +54,7 @@ const eventAction = "Resolve"
 // reasonUncertain is the reason of events about what was accepted and is not certain.
 const reasonUncertain = "Uncertain"
 
-// revisionEvents tell that the revisions changed, and once for each new one what is uncertain about it.
+// revisionEvents returns the events of a change of the revisions and, once for each new target revision, its warnings.
 func revisionEvents(before, after v1alpha1.NodeTypeStatus, warnings []feasibility.Finding) []event.Event {
 	var events []event.Event
 	if before.TargetRevision != after.TargetRevision {
@@ -72,7 +72,8 @@ func revisionEvents(before, after v1alpha1.NodeTypeStatus, warnings []feasibilit
 	return events
 }
 
-// reportRendering says whether this version of Ingot would make of the revision what its rendering says.
+// reportRendering sets the condition RenderingCurrent: whether this version of Ingot would render the revision as its rendering
+// says.
 func reportRendering(after *v1alpha1.NodeType, found finding, now time.Time) {
 	after.Status.RefreshedRendering = ""
 	if o := found.obstacle; o != nil && o.reason == v1alpha1.ReasonRenderingLost {

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// settle gathers events about what a NodeType refers to.
+	// settle delays reconciles after changes of what a NodeType refers to, so that several changes cause one reconcile.
 	settle = time.Second
 	// countingInterval gathers events that change what is counted: a hall of servers that install reports progress all the
 	// time, and each count that differs is a write.
@@ -41,14 +41,15 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		Watches(&corev1.Namespace{}, r.soon(all), builder.WithPredicates(predicate.AnnotationChangedPredicate{}))
 }
 
-// revisionsChanged: the status names other revisions or renderings now, on which the Rollout between them is made.
+// revisionsChanged lets through the NodeTypes whose status names other revisions or renderings than before: a Rollout may have
+// to be created.
 var revisionsChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok1 := e.ObjectOld.(*v1alpha1.NodeType)
 	after, ok2 := e.ObjectNew.(*v1alpha1.NodeType)
 	return ok1 && ok2 && (before.Status.Stable() != after.Status.Stable() || before.Status.Target() != after.Status.Target())
 }}
 
-// phaseChanged leaves out how far a Rollout is: only its end concerns the NodeType.
+// phaseChanged leaves out the progress of a Rollout within a phase.
 var phaseChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok1 := e.ObjectOld.(*v1alpha1.Rollout)
 	after, ok2 := e.ObjectNew.(*v1alpha1.Rollout)
@@ -75,10 +76,10 @@ func all(*v1alpha1.NodeType, client.Object) bool { return true }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// soon enqueues the concerned NodeTypes a little later.
+// soon enqueues the concerned NodeTypes after settle.
 func (r *Reconciler) soon(is concern) handler.EventHandler { return r.after(settle, is) }
 
-// counted enqueues the concerned NodeTypes when they are counted next.
+// counted enqueues the concerned NodeTypes after countingInterval.
 func (r *Reconciler) counted(is concern) handler.EventHandler { return r.after(countingInterval, is) }
 
 func (r *Reconciler) after(pause time.Duration, is concern) handler.EventHandler {

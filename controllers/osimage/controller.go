@@ -22,7 +22,7 @@ import (
 // minute; the other images must not wait for it.
 const defaultWorkers = 8
 
-// Reconciler keeps the OSImages.
+// Reconciler reconciles OSImages. All fields are required unless they say otherwise.
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client

@@ -18,7 +18,7 @@ const (
 	recheckSoon = time.Minute
 )
 
-// interval between this image's checks.
+// interval returns the time between two checks of the image.
 func interval(image *v1alpha1.OSImage) time.Duration {
 	if meta.IsStatusConditionTrue(image.Status.Conditions, v1alpha1.ConditionReady) {
 		return recheckAfter
@@ -26,7 +26,7 @@ func interval(image *v1alpha1.OSImage) time.Duration {
 	return recheckSoon
 }
 
-// untilDue is the time until the next check; zero or less: now. A clock that was set back does not put it off.
+// untilDue returns the time until the next check; zero or less: it is due. A clock that was set back does not delay it.
 func untilDue(image *v1alpha1.OSImage, now time.Time) time.Duration {
 	if image.Status.CheckedAt == nil || image.Status.CheckedAt.After(now) {
 		return 0
@@ -34,7 +34,7 @@ func untilDue(image *v1alpha1.OSImage, now time.Time) time.Duration {
 	return interval(image) - now.Sub(image.Status.CheckedAt.Time)
 }
 
-// report writes a observation into the status. What was pinned stays, also when the image is unreachable now.
+// report sets the status to what was observed. The pinned checksum stays, also when the image is unreachable now.
 func report(after *v1alpha1.OSImage, obs observation, now time.Time, jitter float64) step.Outcome {
 	after.Status.CheckedAt = &metav1.Time{Time: now}
 	after.Status.Checksum = obs.checksum

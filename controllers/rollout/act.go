@@ -12,17 +12,17 @@ import (
 	plan "github.com/ingot-dev/ingot/controllers/plan/rollout"
 )
 
-// act starts or marks the Machine that the decision names, by one request under the version of it that was judged. A Machine
-// that is gone needs neither.
+// act starts or labels the Machine that the decision names, in one request under the resource version that was judged. A
+// Machine that is gone is skipped.
 func (r *Reconciler) act(ctx context.Context, obs observation, decision plan.Decision) error {
 	for _, name := range decision.Mark {
-		if err := r.tell(ctx, obs, name, func(m *v1alpha1.Machine) { mark(m, obs.rollout) }); err != nil {
+		if err := r.patchMachine(ctx, obs, name, func(m *v1alpha1.Machine) { setRolloutLabel(m, obs.rollout) }); err != nil {
 			return fmt.Errorf("mark Machine %s: %w", name, err)
 		}
 	}
 	for _, name := range decision.Start {
-		err := r.tell(ctx, obs, name, func(m *v1alpha1.Machine) {
-			mark(m, obs.rollout)
+		err := r.patchMachine(ctx, obs, name, func(m *v1alpha1.Machine) {
+			setRolloutLabel(m, obs.rollout)
 			m.Spec.Revision, m.Spec.Rendering = obs.rollout.Spec.To, obs.rollout.Spec.ToRendering
 		})
 		countStart(err)
@@ -33,16 +33,16 @@ func (r *Reconciler) act(ctx context.Context, obs observation, decision plan.Dec
 	return nil
 }
 
-func mark(m *v1alpha1.Machine, rollout *v1alpha1.Rollout) {
+func setRolloutLabel(m *v1alpha1.Machine, rollout *v1alpha1.Rollout) {
 	metav1.SetMetaDataLabel(&m.ObjectMeta, v1alpha1.LabelRollout, rollout.Name)
 }
 
-func (r *Reconciler) tell(ctx context.Context, obs observation, name types.NamespacedName, change func(*v1alpha1.Machine)) error {
+func (r *Reconciler) patchMachine(ctx context.Context, obs observation, name types.NamespacedName, change func(*v1alpha1.Machine)) error {
 	for _, judged := range obs.machines {
 		if client.ObjectKeyFromObject(judged) == name {
-			told := judged.DeepCopy()
-			change(told)
-			return client.IgnoreNotFound(r.Client.Patch(ctx, told, client.MergeFromWithOptions(judged, client.MergeFromWithOptimisticLock{})))
+			changed := judged.DeepCopy()
+			change(changed)
+			return client.IgnoreNotFound(r.Client.Patch(ctx, changed, client.MergeFromWithOptions(judged, client.MergeFromWithOptimisticLock{})))
 		}
 	}
 	return nil

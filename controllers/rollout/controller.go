@@ -17,10 +17,10 @@ import (
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
-// soon is when to look again where an event of what was written is awaited and should come first.
+// soon is the pause after which to reconcile where the event of a write should come first.
 const soon = time.Second
 
-// Reconciler takes Rollouts further.
+// Reconciler reconciles Rollouts. All fields are required.
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
@@ -77,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 func (r *Reconciler) writer() step.Writer { return step.Writer{Client: r.Client, Recorder: r.Recorder} }
 
-// outcome maps the decision. What was written wakes the controller by its own event.
+// outcome maps the decision to an Outcome. A write starts the next reconcile by its own event.
 func outcome(decision plan.Decision, failed error) step.Outcome {
 	switch {
 	case failed != nil:

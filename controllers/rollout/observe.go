@@ -60,7 +60,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observation, err
 	return obs, nil
 }
 
-// siblings are the other Rollouts that the NodeType made.
+// observeSiblings lists the other Rollouts that were created for the NodeType.
 func (r *Reconciler) observeSiblings(ctx context.Context, obs *observation) error {
 	var list v1alpha1.RolloutList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -110,15 +110,15 @@ func (r *Reconciler) observeTenants(ctx context.Context, obs *observation) error
 	for i := range list.Items {
 		key := client.ObjectKeyFromObject(&list.Items[i])
 		obs.tenants[key] = true
-		if why := troubleOf(list.Items[i].Status.Conditions); why != "" {
+		if why := notReadyReason(list.Items[i].Status.Conditions); why != "" {
 			obs.tenantProblems[key] = fmt.Sprintf("TenantCluster %s is not Ready: %s", key, why)
 		}
 	}
 	return nil
 }
 
-// troubleOf is why an object is not Ready, by its conditions; empty when it is.
-func troubleOf(conditions []metav1.Condition) string {
+// notReadyReason returns why an object is not Ready, by its conditions; empty: it is Ready.
+func notReadyReason(conditions []metav1.Condition) string {
 	switch ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady); {
 	case ready == nil:
 		return "nobody has judged it yet"
@@ -128,8 +128,8 @@ func troubleOf(conditions []metav1.Condition) string {
 	return ""
 }
 
-// superseded tells whether another Rollout moves the Machines now, or will. known is false while that cannot be said: the
-// cache still shows what the NodeType asked for before this Rollout was made, or its status was lost.
+// superseded tells whether another Rollout moves the Machines now, or will. known is false while that cannot be said: the cache
+// still has the NodeType as it was before this Rollout was created, or the NodeType's status was lost.
 func (r *Reconciler) superseded(ctx context.Context, obs observation) (superseded, known bool, err error) {
 	if obs.newer || obs.nodeType.Status.Target() == obs.rollout.Spec.Target() {
 		return obs.newer, true, nil
@@ -144,7 +144,7 @@ func (r *Reconciler) superseded(ctx context.Context, obs observation) (supersede
 	return true, true, nil
 }
 
-// facts for the planner.
+// facts returns what the planner decides by.
 func facts(obs observation, superseded bool, now time.Time) plan.Facts {
 	f := plan.Facts{
 		Now: now, Previous: plan.NewPreviousRollout(obs.before), Policy: plan.NewPolicy(obs.nodeType.Spec.Rollout), Pools: obs.pools,
@@ -155,7 +155,7 @@ func facts(obs observation, superseded bool, now time.Time) plan.Facts {
 		},
 	}
 	// What cannot be installed now is not begun: a drained Machine would wait without a node.
-	obstacle := troubleOf(obs.nodeType.Status.Conditions)
+	obstacle := notReadyReason(obs.nodeType.Status.Conditions)
 	if obstacle != "" {
 		obstacle = fmt.Sprintf("NodeType %s is not Ready: %s", obs.nodeType.Name, obstacle)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
-// refuse settles a Rollout that nobody but a person can have made: two that move the same Machines would each have a
-// budget of its own.
+// refuse settles a Rollout that this controller did not create, so a person did. Two Rollouts that move the same Machines would
+// each have a budget of their own.
 func (r *Reconciler) refuse(ctx context.Context, obs observation) (reconcile.Result, error) {
 	after := obs.rollout.DeepCopy()
 	message := fmt.Sprintf("NodeType %s did not make this Rollout, so it moves nothing: delete it, and change the NodeType's spec, which makes one", obs.nodeType.Name)

@@ -29,7 +29,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		Watches(&v1alpha1.NodePool{}, r.active(settle, func(o client.Object) string { return o.(*v1alpha1.NodePool).Spec.NodeTypeRef.Name }),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.TenantCluster{}, r.active(settle, func(client.Object) string { return "" }), builder.WithPredicates(tenantChanged)).
-		Watches(&v1alpha1.Machine{}, r.active(0, nodeTypeOf), builder.WithPredicates(machineTold)).
+		Watches(&v1alpha1.Machine{}, r.active(0, nodeTypeOf), builder.WithPredicates(specRevisionChanged)).
 		Watches(&v1alpha1.Machine{}, r.active(settle, nodeTypeOf), builder.WithPredicates(machineChanged))
 }
 
@@ -81,15 +81,16 @@ var phaseChanged = on(func(before, after *v1alpha1.Rollout) bool { return before
 // nodeTypeChanged leaves out the counts of hosts and Machines.
 var nodeTypeChanged = on(func(before, after *v1alpha1.NodeType) bool {
 	return before.Generation != after.Generation || before.Status.StableRevision != after.Status.StableRevision ||
-		before.Status.TargetRevision != after.Status.TargetRevision || troubleOf(before.Status.Conditions) != troubleOf(after.Status.Conditions)
+		before.Status.TargetRevision != after.Status.TargetRevision || notReadyReason(before.Status.Conditions) != notReadyReason(after.Status.Conditions)
 })
 
 var tenantChanged = on(func(before, after *v1alpha1.TenantCluster) bool {
-	return troubleOf(before.Status.Conditions) != troubleOf(after.Status.Conditions)
+	return notReadyReason(before.Status.Conditions) != notReadyReason(after.Status.Conditions)
 })
 
-// machineTold: somebody, mostly this controller, told the Machine to move. The next may follow at once.
-var machineTold = predicate.Funcs{
+// specRevisionChanged lets through the Machines whose spec.revision or spec.rendering changed, mostly by this controller: the
+// next Machine may be started at once.
+var specRevisionChanged = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -100,10 +101,10 @@ var machineTold = predicate.Funcs{
 func rolloutOf(o client.Object) string { return o.GetLabels()[v1alpha1.LabelRollout] }
 
 // machineChanged leaves out what the planner does not see: bytes, checks, deadlines within a phase.
-var machineChanged = on(func(before, after *v1alpha1.Machine) bool { return sightOf(before) != sightOf(after) })
+var machineChanged = on(func(before, after *v1alpha1.Machine) bool { return machineStateOf(before) != machineStateOf(after) })
 
-// sight is what a Rollout sees of a Machine that changes by itself.
-type sight struct {
+// machineState is the part of a Machine's status that a Rollout decides by.
+type machineState struct {
 	phase              v1alpha1.MachinePhase
 	revision           string
 	ready, reason      string
@@ -111,8 +112,8 @@ type sight struct {
 	deleting, unhosted bool
 }
 
-func sightOf(m *v1alpha1.Machine) sight {
-	s := sight{
+func machineStateOf(m *v1alpha1.Machine) machineState {
+	s := machineState{
 		phase: m.Status.Phase, revision: m.Status.Revision, generation: m.Status.ObservedGeneration,
 		deleting: m.DeletionTimestamp != nil, unhosted: m.Status.HostRef == nil,
 	}

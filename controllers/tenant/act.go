@@ -12,7 +12,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
 
-// connect hands the kubeconfig to the registry and asks how the tenant is.
+// connect gives the kubeconfig to the registry and returns the access to the tenant, or why there is none.
 func (r *Reconciler) connect(ctx context.Context, obs observation) (*tenantaccess.Access, error) {
 	key := client.ObjectKeyFromObject(obs.tenant)
 	if obs.deleting && len(obs.kubeconfig) == 0 {
@@ -44,8 +44,8 @@ func isMissing(err error) bool {
 	return errors.As(err, &typed) && typed.Reason == v1alpha1.ReasonKubeconfigMissing
 }
 
-// hold puts the finalizer on the TenantCluster before any Machine can rely on it.
-func (r *Reconciler) hold(ctx context.Context, tenant *v1alpha1.TenantCluster) error {
+// addFinalizer adds the finalizer before any Machine can depend on the TenantCluster.
+func (r *Reconciler) addFinalizer(ctx context.Context, tenant *v1alpha1.TenantCluster) error {
 	before := tenant.DeepCopy()
 	controllerutil.AddFinalizer(tenant, v1alpha1.TenantFinalizer)
 	if err := r.Client.Patch(ctx, tenant, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
@@ -54,8 +54,8 @@ func (r *Reconciler) hold(ctx context.Context, tenant *v1alpha1.TenantCluster) e
 	return nil
 }
 
-// letGo lets a deleted TenantCluster go.
-func (r *Reconciler) letGo(ctx context.Context, tenant *v1alpha1.TenantCluster) error {
+// removeFinalizer lets the deletion of the TenantCluster complete.
+func (r *Reconciler) removeFinalizer(ctx context.Context, tenant *v1alpha1.TenantCluster) error {
 	before := tenant.DeepCopy()
 	if !controllerutil.RemoveFinalizer(tenant, v1alpha1.TenantFinalizer) {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
 
-// Reconciler keeps the TenantClusters.
+// Reconciler reconciles TenantClusters. All fields are required.
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
@@ -52,10 +52,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return step.Done().Result()
 	case obs.deleting && len(obs.machines) == 0:
 		r.Tenants.Remove(request.NamespacedName)
-		return step.Retry(r.letGo(ctx, obs.tenant)).Result()
+		return step.Retry(r.removeFinalizer(ctx, obs.tenant)).Result()
 	case !obs.deleting && !controllerutil.ContainsFinalizer(obs.tenant, v1alpha1.TenantFinalizer):
 		// Its own event brings it back.
-		return step.Retry(r.hold(ctx, obs.tenant)).Result()
+		return step.Retry(r.addFinalizer(ctx, obs.tenant)).Result()
 	}
 	access, problem := r.connect(ctx, obs)
 	after := obs.tenant.DeepCopy()

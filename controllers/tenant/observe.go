@@ -58,7 +58,8 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	return obs, nil
 }
 
-// machinesOf lists the Machines that refer to a TenantCluster, by name. They are the cache's own.
+// machinesOf lists the Machines that refer to a TenantCluster, sorted by name. They belong to the cache and must not be
+// changed.
 func machinesOf(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]v1alpha1.Machine, error) {
 	var list v1alpha1.MachineList
 	if err := reader.List(ctx, &list, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy); err != nil {

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// rereadAfter: Secrets are not watched.
+	// rereadAfter is how often the kubeconfig is read again: Secrets are not watched.
 	rereadAfter = time.Minute
-	// rereadSoon while a person is about to mend the kubeconfig.
+	// rereadSoon is the same while the kubeconfig cannot be used.
 	rereadSoon = 10 * time.Second
 )
 
-// report writes what was found into the status.
+// report sets the status to what was observed.
 func report(after *v1alpha1.TenantCluster, obs observation, access *tenantaccess.Access, problem error, now time.Time) step.Outcome {
 	after.Status.ObservedGeneration = after.Generation
 	after.Status.Machines = int32(len(obs.machines))
@@ -29,7 +29,7 @@ func report(after *v1alpha1.TenantCluster, obs observation, access *tenantaccess
 		// The last known version stays while the tenant is lost: the version skew of images is judged by it.
 		after.Status.Version = access.Version
 	}
-	status, reason, message := verdict(after, problem)
+	status, reason, message := readyCondition(after, problem)
 	if obs.deleting {
 		status, reason, message = metav1.ConditionFalse, v1alpha1.ReasonMachinesRemain, remaining(obs.machines, problem)
 	}
@@ -40,7 +40,7 @@ func report(after *v1alpha1.TenantCluster, obs observation, access *tenantaccess
 	return step.Wait(message, rereadSoon)
 }
 
-func verdict(tenant *v1alpha1.TenantCluster, problem error) (metav1.ConditionStatus, string, string) {
+func readyCondition(tenant *v1alpha1.TenantCluster, problem error) (metav1.ConditionStatus, string, string) {
 	var typed *tenantaccess.Error
 	switch {
 	case errors.As(problem, &typed):
@@ -78,7 +78,7 @@ func remaining(machines []v1alpha1.Machine, problem error) string {
 	}
 	message := fmt.Sprintf("it is being deleted and kept, with its kubeconfig, for the Machines that refer to it: %s; %s, and it goes when the last one has", held, what)
 	if problem != nil {
-		_, reason, why := verdict(nil, problem)
+		_, reason, why := readyCondition(nil, problem)
 		message += fmt.Sprintf(". Meanwhile they cannot be drained: %s: %s", reason, why)
 	}
 	return message

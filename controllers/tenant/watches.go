@@ -18,16 +18,16 @@ import (
 // watch adds the objects whose changes start a reconcile.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&v1alpha1.TenantCluster{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, finalizersChanged))).
-		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), builder.WithPredicates(comesOrGoes)).
+		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), builder.WithPredicates(createdOrDeleted)).
 		WatchesRawSource(r.Tenants.TenantSource("tenant", func(tenant types.NamespacedName) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: tenant}}
 		}))
 }
 
-// comesOrGoes: only the number of Machines counts.
-var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+// createdOrDeleted leaves out updates: only the number of Machines matters.
+var createdOrDeleted = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
-// finalizersChanged: the generation stays when a finalizer is written.
+// finalizersChanged lets through updates of the finalizers, which do not change the generation.
 var finalizersChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return !slices.Equal(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers())
 }}

@@ -32,8 +32,8 @@ func (r *Reconciler) act(ctx context.Context, obs observation, decision verdict.
 	return nil
 }
 
-// gateUnjudged keeps tenants' pods off a node that booted, or registered, while it is not known what it promises.
-func (r *Reconciler) gateUnjudged(ctx context.Context, obs observation, m *v1alpha1.Machine) error {
+// gateUnjudgedNode keeps tenants' pods off a node that booted, or registered, while it is not known what it promises.
+func (r *Reconciler) gateUnjudgedNode(ctx context.Context, obs observation, m *v1alpha1.Machine) error {
 	if obs.node == nil || !obs.gateKnown || !verdict.MustPlaceGate(obs.input(r.Clock.Now(), m)) {
 		return nil
 	}

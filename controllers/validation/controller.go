@@ -34,8 +34,8 @@ type Reconciler struct {
 	// Clock tells the time.
 	Clock clock.PassiveClock
 
-	recentSets    recent[types.NamespacedName, []appsv1.DaemonSet]
-	recentClasses recent[classKey, verdict.DeviceClass]
+	daemonSetCache   callCache[types.NamespacedName, []appsv1.DaemonSet]
+	deviceClassCache callCache[classKey, verdict.DeviceClass]
 }
 
 // SetupWithManager starts the controller with the manager.
@@ -49,7 +49,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.Client.Get(ctx, req.NamespacedName, &machine); err != nil {
 		return step.Retry(client.IgnoreNotFound(err)).Result()
 	}
-	if !judged(&machine) {
+	if !mustJudge(&machine) {
 		return step.Done().Result()
 	}
 	obs, err := r.observe(ctx, &machine)
@@ -57,10 +57,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return step.Retry(err).Result()
 	}
 	if obs.finding != nil {
-		if err := r.gateUnjudged(ctx, obs, &machine); err != nil {
+		if err := r.gateUnjudgedNode(ctx, obs, &machine); err != nil {
 			return step.Retry(err).Result()
 		}
-		return r.report(ctx, &machine, *obs.finding)
+		return r.writeFinding(ctx, &machine, *obs.finding)
 	}
 	if obs.node == nil {
 		return step.Done().Result()
@@ -79,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if left := firstVerdictDelay(&machine, decision, r.Clock.Now()); left > 0 {
 		return step.Wait("what a new node still lacks is not told at once", left).Result()
 	}
-	return r.write(ctx, &machine, decision)
+	return r.writeVerdict(ctx, &machine, decision)
 }
 
 // firstVerdictDelay is how long the first verdict on a node that has just joined, and waits for what is still to come up, is not
@@ -93,9 +93,9 @@ func firstVerdictDelay(m *v1alpha1.Machine, d verdict.Decision, now time.Time) t
 	return m.Status.Timeline[at].At.Add(lifecycle.JoinGracePeriod).Sub(now)
 }
 
-// judged says whether the Machine is in a phase in which its node is judged. Before there is none, and afterwards the
-// node is on its way out.
-func judged(m *v1alpha1.Machine) bool {
+// mustJudge tells whether the Machine is in a phase in which its node is judged. In an earlier phase there is no node, in a
+// later one the node is being removed.
+func mustJudge(m *v1alpha1.Machine) bool {
 	if !m.DeletionTimestamp.IsZero() {
 		return false
 	}

@@ -65,17 +65,17 @@ func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Machine) (observat
 	key := types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.TenantClusterRef.Name}
 	access, err := r.Tenants.For(key)
 	if err != nil {
-		return observation{finding: unreachable(err)}, nil
+		return observation{finding: unreachableFinding(err)}, nil
 	}
 	var node corev1.Node
 	if err := access.Cache.Get(ctx, client.ObjectKey{Name: m.Name}, &node); err != nil {
 		if apierrors.IsNotFound(err) {
-			return observation{finding: nodeLost(m)}, nil
+			return observation{finding: nodeLostFinding(m)}, nil
 		}
 		return observation{}, fmt.Errorf("read Node %s of TenantCluster %s: %w", m.Name, key, err)
 	}
-	if !ours(m, &node) {
-		return observation{finding: conflict(m, &node)}, nil
+	if !isNodeOf(m, &node) {
+		return observation{finding: conflictFinding(m, &node)}, nil
 	}
 	obs, err := r.observeExpectation(ctx, m)
 	obs.node, obs.key, obs.tenant, obs.served = &node, key, access.Client, access.SlicesServed
@@ -93,7 +93,8 @@ func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Machine) (observat
 	return obs, nil
 }
 
-// promise is what the Machine was installed for, with what its NodeType declares now.
+// observeExpectation reads what the Machine's node must advertise: what its rendering says, with the resources that its
+// NodeType declares now.
 func (r *Reconciler) observeExpectation(ctx context.Context, m *v1alpha1.Machine) (observation, error) {
 	var nodeType v1alpha1.NodeType
 	var promised v1alpha1.NodeTypeRendering
@@ -124,7 +125,7 @@ func (r *Reconciler) observeExpectation(ctx context.Context, m *v1alpha1.Machine
 	return obs, err
 }
 
-// read reads a cluster-scoped object that the promise depends on, and finds when it is missing.
+// read returns a cluster-scoped object that the expectation depends on, and a finding when it does not exist.
 func (r *Reconciler) read(ctx context.Context, kind, name string, into client.Object) (missing *finding, err error) {
 	err = r.Client.Get(ctx, client.ObjectKey{Name: name}, into)
 	if apierrors.IsNotFound(err) {
@@ -139,7 +140,7 @@ func (r *Reconciler) read(ctx context.Context, kind, name string, into client.Ob
 	return nil, nil
 }
 
-func unreachable(err error) *finding {
+func unreachableFinding(err error) *finding {
 	f := &finding{status: metav1.ConditionUnknown, reason: v1alpha1.ReasonTenantUnreachable, message: err.Error()}
 	var typed *tenantaccess.Error
 	if errors.As(err, &typed) {
@@ -148,8 +149,8 @@ func unreachable(err error) *finding {
 	return f
 }
 
-// nodeLost: until the Node appears for the first time there is nothing to report.
-func nodeLost(m *v1alpha1.Machine) *finding {
+// nodeLostFinding returns nil until the Node has appeared for the first time.
+func nodeLostFinding(m *v1alpha1.Machine) *finding {
 	if m.Status.NodeRef == nil && m.Status.Verdict == nil {
 		return nil
 	}
@@ -162,15 +163,15 @@ func nodeLost(m *v1alpha1.Machine) *finding {
 	}
 }
 
-// ours says whether the Node is what this installation of the Machine registered.
-func ours(m *v1alpha1.Machine, node *corev1.Node) bool {
+// isNodeOf tells whether this installation of the Machine registered the Node.
+func isNodeOf(m *v1alpha1.Machine, node *corev1.Node) bool {
 	if node.Spec.ProviderID == "" {
 		return m.Status.NodeRef != nil && m.Status.NodeRef.UID == node.UID
 	}
 	return node.Spec.ProviderID == v1alpha1.ProviderID(m.UID, m.Status.Attempt)
 }
 
-func conflict(m *v1alpha1.Machine, node *corev1.Node) *finding {
+func conflictFinding(m *v1alpha1.Machine, node *corev1.Node) *finding {
 	return &finding{
 		status: metav1.ConditionFalse, reason: v1alpha1.ReasonNodeConflict, noNode: true,
 		message: fmt.Sprintf("Node %s has providerID %q, expected %s: it is another installation's, and nothing is done to it",
@@ -202,11 +203,11 @@ func (o observation) input(now time.Time, m *v1alpha1.Machine) verdict.Input {
 	return in
 }
 
-// recentAge is how long what was read of a tenant is good for, beside its watched objects.
-const recentAge = 10 * time.Second
+// callCacheAge is how long the answer of a tenant is used again.
+const callCacheAge = 10 * time.Second
 
-// recent remembers for a moment what was read, so that many waiting nodes of a tenant cost one call.
-type recent[K comparable, V any] struct {
+// callCache keeps answers of tenants for callCacheAge, so that many waiting nodes of a tenant cost one call.
+type callCache[K comparable, V any] struct {
 	mu    sync.Mutex
 	known map[K]reading[V]
 }
@@ -216,11 +217,11 @@ type reading[V any] struct {
 	value V
 }
 
-func (r *recent[K, V]) get(key K, now time.Time, read func() V) V {
+func (r *callCache[K, V]) get(key K, now time.Time, read func() V) V {
 	r.mu.Lock()
 	known, ok := r.known[key]
 	r.mu.Unlock()
-	if age := now.Sub(known.at); ok && age >= 0 && age < recentAge {
+	if age := now.Sub(known.at); ok && age >= 0 && age < callCacheAge {
 		return known.value
 	}
 	value := read()
@@ -230,14 +231,15 @@ func (r *recent[K, V]) get(key K, now time.Time, read func() V) V {
 		r.known = map[K]reading[V]{}
 	}
 	// Nobody says when a tenant is gone: what is too old to be used goes with the next reading.
-	maps.DeleteFunc(r.known, func(_ K, old reading[V]) bool { return now.Sub(old.at) >= recentAge })
+	maps.DeleteFunc(r.known, func(_ K, old reading[V]) bool { return now.Sub(old.at) >= callCacheAge })
 	r.known[key] = reading[V]{at: now, value: value}
 	return value
 }
 
-// daemonSets of the tenant. The verdict does not depend on them: where they cannot be listed, hints are left out.
+// daemonSets lists the tenant's DaemonSets. The verdict does not depend on them: where they cannot be listed, it has no hints
+// about them.
 func (r *Reconciler) daemonSets(ctx context.Context, tenant types.NamespacedName, c client.Client) []appsv1.DaemonSet {
-	return r.recentSets.get(tenant, r.Clock.Now(), func() []appsv1.DaemonSet {
+	return r.daemonSetCache.get(tenant, r.Clock.Now(), func() []appsv1.DaemonSet {
 		var list appsv1.DaemonSetList
 		if err := c.List(ctx, &list); err != nil {
 			ctrl.LoggerFrom(ctx).Info("The tenant's DaemonSets cannot be listed", "TenantCluster", tenant, "error", err.Error())
@@ -246,13 +248,13 @@ func (r *Reconciler) daemonSets(ctx context.Context, tenant types.NamespacedName
 	})
 }
 
-// classKey is a DeviceClass of a tenant.
+// classKey names a DeviceClass of a tenant.
 type classKey struct {
 	tenant types.NamespacedName
 	name   string
 }
 
-// deviceClasses reads those that the judgement needs: none once it admitted the node.
+// deviceClasses reads the DeviceClasses that the verdict needs. Once the node is admitted it needs none.
 func (r *Reconciler) deviceClasses(ctx context.Context, obs observation, in verdict.Input) map[string]verdict.DeviceClass {
 	if !verdict.NeedsDeviceClasses(in) {
 		return nil
@@ -260,13 +262,13 @@ func (r *Reconciler) deviceClasses(ctx context.Context, obs observation, in verd
 	out := map[string]verdict.DeviceClass{}
 	for _, e := range in.Expectation.Slices {
 		for _, c := range e.DeviceClasses {
-			out[c.Name] = r.recentClasses.get(classKey{obs.key, c.Name}, in.Now, func() verdict.DeviceClass { return readClass(ctx, obs.tenant, c.Name) })
+			out[c.Name] = r.deviceClassCache.get(classKey{obs.key, c.Name}, in.Now, func() verdict.DeviceClass { return readDeviceClass(ctx, obs.tenant, c.Name) })
 		}
 	}
 	return out
 }
 
-func readClass(ctx context.Context, c client.Client, name string) verdict.DeviceClass {
+func readDeviceClass(ctx context.Context, c client.Client, name string) verdict.DeviceClass {
 	var class resourcev1.DeviceClass
 	err := c.Get(ctx, client.ObjectKey{Name: name}, &class)
 	switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
-// write writes the verdict and the condition Validated, then tells the events.
-func (r *Reconciler) write(ctx context.Context, m *v1alpha1.Machine, d verdict.Decision) (reconcile.Result, error) {
+// writeVerdict writes the verdict and the condition Validated, and publishes the events.
+func (r *Reconciler) writeVerdict(ctx context.Context, m *v1alpha1.Machine, d verdict.Decision) (reconcile.Result, error) {
 	after := m.DeepCopy()
 	after.Status.Verdict = &d.Verdict
 	step.SetCondition(&after.Status.Conditions, m.Generation, r.Clock.Now(), v1alpha1.ConditionValidated, d.Status, d.Reason, d.Message)
@@ -28,8 +28,8 @@ func (r *Reconciler) write(ctx context.Context, m *v1alpha1.Machine, d verdict.D
 	return result, err
 }
 
-// report writes why the node cannot be judged. The verdict stays as it is, unless its Node is no more this Machine's.
-func (r *Reconciler) report(ctx context.Context, m *v1alpha1.Machine, f finding) (reconcile.Result, error) {
+// writeFinding reports why the node cannot be judged. The verdict stays, unless its Node is not this Machine's any more.
+func (r *Reconciler) writeFinding(ctx context.Context, m *v1alpha1.Machine, f finding) (reconcile.Result, error) {
 	after := m.DeepCopy()
 	if f.noNode {
 		after.Status.Verdict = nil

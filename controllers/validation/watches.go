@@ -24,12 +24,12 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		WatchesRawSource(r.Tenants.NodeSource("validation", machineOf))
 }
 
-// machineOf is the Machine that a Node is named after, if it is one.
+// machineOf returns the Machine that a Node is named after.
 func machineOf(tenant types.NamespacedName, node *corev1.Node) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: tenant.Namespace, Name: node.Name}}}
 }
 
-// machinesOf are the Machines of a NodeType: its promise may have changed.
+// machinesOf returns the Machines of a NodeType, whose declared resources may have changed.
 func (r *Reconciler) machinesOf(ctx context.Context, nodeType client.Object) []reconcile.Request {
 	return r.machinesWhere(ctx, func(m *v1alpha1.Machine) bool { return m.Spec.NodeTypeRef.Name == nodeType.GetName() })
 }
@@ -49,13 +49,14 @@ func (r *Reconciler) machinesWhere(ctx context.Context, are func(*v1alpha1.Machi
 	return out
 }
 
-// created lets through new renderings alone: they never change. A Machine may be seen before the rendering that it was installed with.
+// created lets through the creation of renderings, which never change. A Machine may arrive in the cache before the rendering
+// that it was installed with.
 var created = predicate.Funcs{
 	UpdateFunc: func(event.UpdateEvent) bool { return false },
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
-// machinesWith are the Machines that were installed with a rendering.
+// machinesWith returns the Machines that were installed with a rendering.
 func (r *Reconciler) machinesWith(ctx context.Context, rendering client.Object) []reconcile.Request {
 	return r.machinesWhere(ctx, func(m *v1alpha1.Machine) bool { return m.Status.Rendering == rendering.GetName() })
 }
