@@ -20,32 +20,32 @@ import (
 	"github.com/ingot-dev/ingot/test/rack"
 )
 
-// patience is far more than any step of these servers takes on a busy machine.
-const patience = 2 * time.Minute
+// waitTimeout is much longer than any step of these servers takes on a busy machine.
+const waitTimeout = 2 * time.Minute
 
-// fault is one server with what goes wrong with it, and what must come of it.
+// fault is a fault of one server and what must follow from it.
 type fault struct {
 	name string
 	// faults are set once the host is available.
 	faults rack.Faults
-	// wrongPassword: the host's Secret is.
+	// wrongPassword means that the Secret of the host has a wrong password.
 	wrongPassword bool
-	expect        act
+	expect        check
 }
 
-// scene is one fault on the stage. Machine and server have its name.
-type scene struct {
+// faultCase is a fault with the server that has it. Machine and server have the name of the fault.
+type faultCase struct {
 	*pipeline
 	name   string
 	server *rack.Server
 }
 
-func (s *scene) await(ctx context.Context, what string, ok func(view) bool) (view, error) {
-	return s.fleet.await(ctx, patience, s.name, s.name, what, ok)
+func (s *faultCase) await(ctx context.Context, what string, ok func(observation) bool) (observation, error) {
+	return s.fleet.await(ctx, waitTimeout, s.name, s.name, what, ok)
 }
 
-func (s *scene) ready(ctx context.Context) (view, error) {
-	return s.await(ctx, "Machine Ready", view.isReady)
+func (s *faultCase) ready(ctx context.Context) (observation, error) {
+	return s.await(ctx, "Machine Ready", observation.isReady)
 }
 
 func faults() []fault {
@@ -62,21 +62,21 @@ func faults() []fault {
 		{name: "loss-first-boot", faults: rack.Faults{PowerLossAt: rack.StepDiskBoot}, expect: becomesReady},
 		{name: "boot-loop", faults: rack.Faults{BootLoop: true}, expect: failsFor("BootLoop", "")},
 		{name: "bad-password", wrongPassword: true, expect: badPassword},
-		{name: "gone-installing", expect: deletedAt(v1alpha1.MachineProvisioning, func(v view) bool { return v.step() == "Writing" })},
-		{name: "gone-joining", expect: deletedAt(v1alpha1.MachineJoining, func(view) bool { return true })},
-		{name: "gone-validating", expect: deletedAt(v1alpha1.MachineValidating, func(v view) bool { return v.node != nil })},
+		{name: "gone-installing", expect: deletedAt(v1alpha1.MachineProvisioning, func(v observation) bool { return v.step() == "Writing" })},
+		{name: "gone-joining", expect: deletedAt(v1alpha1.MachineJoining, func(observation) bool { return true })},
+		{name: "gone-validating", expect: deletedAt(v1alpha1.MachineValidating, func(v observation) bool { return v.node != nil })},
 		{name: "reboots", expect: reboots},
 		{name: "node-deleted", expect: nodeDeleted},
 		{name: "gpu-lost", expect: gpuLost},
 	}
 }
 
-type act = func(ctx context.Context, s *scene) error
+type check = func(ctx context.Context, s *faultCase) error
 
-// then does one after the other.
-func then(acts ...act) act {
-	return func(ctx context.Context, s *scene) error {
-		for _, a := range acts {
+// then runs the checks one after the other.
+func then(checks ...check) check {
+	return func(ctx context.Context, s *faultCase) error {
+		for _, a := range checks {
 			if err := a(ctx, s); err != nil {
 				return err
 			}
@@ -85,21 +85,21 @@ func then(acts ...act) act {
 	}
 }
 
-// becomesReady without anybody's help.
-func becomesReady(ctx context.Context, s *scene) error {
+// becomesReady checks that the Machine becomes Ready without help.
+func becomesReady(ctx context.Context, s *faultCase) error {
 	_, err := s.ready(ctx)
 	return err
 }
 
-// mended is what a person does in the server room.
-func mended(_ context.Context, s *scene) error {
+// mended repairs the server.
+func mended(_ context.Context, s *faultCase) error {
 	s.server.SetFaults(rack.Faults{})
 	return nil
 }
 
-// retried is what the message tells a person to do then.
-func retried(ctx context.Context, s *scene) error {
-	v, _, err := s.fleet.view(s.name, s.name)
+// retried requests the retry that the message asks for.
+func retried(ctx context.Context, s *faultCase) error {
+	v, _, err := s.fleet.observe(s.name, s.name)
 	if err != nil {
 		return err
 	}
@@ -107,9 +107,9 @@ func retried(ctx context.Context, s *scene) error {
 	return s.env.ManagementClient.Patch(ctx, v.host, client.RawPatch(types.MergePatchType, patch))
 }
 
-// released is the other way out: the Machine is deleted, and its host comes back.
-func released(ctx context.Context, s *scene) error {
-	v, _, err := s.fleet.view(s.name, s.name)
+// released deletes the Machine and waits until its host is available.
+func released(ctx context.Context, s *faultCase) error {
+	v, _, err := s.fleet.observe(s.name, s.name)
 	if err != nil {
 		return err
 	}
@@ -117,11 +117,11 @@ func released(ctx context.Context, s *scene) error {
 }
 
 // release deletes the Machine and expects that nothing of it is left.
-func (s *scene) release(ctx context.Context, v view) error {
+func (s *faultCase) release(ctx context.Context, v observation) error {
 	if err := s.env.ManagementClient.Delete(ctx, v.machine); err != nil {
 		return err
 	}
-	if _, err := s.await(ctx, "Machine and Node gone, host back", func(v view) bool { return v.isBack() && v.node == nil }); err != nil {
+	if _, err := s.await(ctx, "Machine and Node gone, host back", func(v observation) bool { return v.isBack() && v.node == nil }); err != nil {
 		return err
 	}
 	tokens, err := s.tokensOf(ctx, v.machine)
@@ -132,15 +132,15 @@ func (s *scene) release(ctx context.Context, v view) error {
 }
 
 // eraseFails: what cannot be erased is kept out of the pool, and its Machine says why it cannot go.
-func eraseFails(ctx context.Context, s *scene) error {
-	v, _, err := s.fleet.view(s.name, s.name)
+func eraseFails(ctx context.Context, s *faultCase) error {
+	v, _, err := s.fleet.observe(s.name, s.name)
 	if err != nil {
 		return err
 	}
 	if err := s.env.ManagementClient.Delete(ctx, v.machine); err != nil {
 		return err
 	}
-	v, err = s.await(ctx, "Ready=False with reason EraseFailed", func(v view) bool {
+	v, err = s.await(ctx, "Ready=False with reason EraseFailed", func(v observation) bool {
 		return v.phase() == v1alpha1.MachineReleasing && v.is(v1alpha1.ConditionReady, v1alpha1.ReasonEraseFailed)
 	})
 	if err != nil {
@@ -195,9 +195,9 @@ func TestEveryFaultEndsAsItMust(t *testing.T) {
 
 // play brings one fault about.
 func (p *pipeline) play(ctx context.Context, f fault) error {
-	s := &scene{pipeline: p, name: f.name, server: p.env.Rack.Server(f.name)}
+	s := &faultCase{pipeline: p, name: f.name, server: p.env.Rack.Server(f.name)}
 	if !f.wrongPassword {
-		if _, err := s.await(ctx, "host available", func(v view) bool { return v.host != nil && v.host.Status.Provisioning.State == "available" }); err != nil {
+		if _, err := s.await(ctx, "host available", func(v observation) bool { return v.host != nil && v.host.Status.Provisioning.State == "available" }); err != nil {
 			return err
 		}
 	}
@@ -209,9 +209,9 @@ func (p *pipeline) play(ctx context.Context, f fault) error {
 }
 
 // failsFor expects three attempts that fail for one reason, which the Machine shows, and then rest until a person acts.
-func failsFor(reason, says string) act {
-	return func(ctx context.Context, s *scene) error {
-		v, err := s.await(ctx, "Provisioned=False for good with reason "+reason, func(v view) bool {
+func failsFor(reason, says string) check {
+	return func(ctx context.Context, s *faultCase) error {
+		v, err := s.await(ctx, "Provisioned=False for good with reason "+reason, func(v observation) bool {
 			return v.is(v1alpha1.ConditionProvisioned, reason) && strings.Contains(v.condition(v1alpha1.ConditionProvisioned).Message, "not tried again by itself")
 		})
 		if err != nil {
@@ -222,7 +222,7 @@ func failsFor(reason, says string) act {
 }
 
 // neverRan: the Machine did not get beyond Provisioning, is told why, and nothing was booted from the disk.
-func neverRan(s *scene, v view, says string) error {
+func neverRan(s *faultCase, v observation, says string) error {
 	message := v.condition(v1alpha1.ConditionProvisioned).Message
 	ready := v.condition(v1alpha1.ConditionReady)
 	switch {
@@ -240,8 +240,8 @@ func neverRan(s *scene, v view, says string) error {
 	return nil
 }
 
-func slowBMC(ctx context.Context, s *scene) error {
-	if _, err := s.await(ctx, "writing", func(v view) bool { return v.step() == "Writing" }); err != nil {
+func slowBMC(ctx context.Context, s *faultCase) error {
+	if _, err := s.await(ctx, "writing", func(v observation) bool { return v.step() == "Writing" }); err != nil {
 		return err
 	}
 	s.server.SetFaults(rack.Faults{BMC: bmc.Faults{Hang: 1, ServerErrors: 4, Busy: 2}})
@@ -249,8 +249,8 @@ func slowBMC(ctx context.Context, s *scene) error {
 	return err
 }
 
-func nullOverride(ctx context.Context, s *scene) error {
-	v, err := s.await(ctx, "Provisioned=False with reason BMCUnsupported", func(v view) bool { return v.is(v1alpha1.ConditionProvisioned, "BMCUnsupported") })
+func nullOverride(ctx context.Context, s *faultCase) error {
+	v, err := s.await(ctx, "Provisioned=False with reason BMCUnsupported", func(v observation) bool { return v.is(v1alpha1.ConditionProvisioned, "BMCUnsupported") })
 	if err != nil {
 		return err
 	}
@@ -260,11 +260,11 @@ func nullOverride(ctx context.Context, s *scene) error {
 	return neverRan(s, v, "restart the BMC")
 }
 
-func wrongImage(ctx context.Context, s *scene) error {
+func wrongImage(ctx context.Context, s *faultCase) error {
 	if err := failsFor("DigestMismatch", "")(ctx, s); err != nil {
 		return err
 	}
-	v, _, _ := s.fleet.view(s.name, s.name)
+	v, _, _ := s.fleet.observe(s.name, s.name)
 	if v.record.Status.Failures != 1 {
 		return fmt.Errorf("a wrong image was tried %d times", v.record.Status.Failures)
 	}
@@ -284,7 +284,7 @@ func wrongImage(ctx context.Context, s *scene) error {
 }
 
 // bootsTwice expects one attempt, in which the server booted the agent a second time.
-func bootsTwice(ctx context.Context, s *scene) error {
+func bootsTwice(ctx context.Context, s *faultCase) error {
 	v, err := s.ready(ctx)
 	if err != nil {
 		return err
@@ -296,13 +296,13 @@ func bootsTwice(ctx context.Context, s *scene) error {
 	return nil
 }
 
-func badPassword(ctx context.Context, s *scene) error {
-	if _, err := s.await(ctx, "host error BMCUnauthorized", func(v view) bool {
+func badPassword(ctx context.Context, s *faultCase) error {
+	if _, err := s.await(ctx, "host error BMCUnauthorized", func(v observation) bool {
 		return v.host != nil && strings.HasPrefix(v.host.Status.ErrorMessage, "BMCUnauthorized")
 	}); err != nil {
 		return err
 	}
-	v, err := s.await(ctx, "Claimed=False with reason NoHostAvailable", func(v view) bool {
+	v, err := s.await(ctx, "Claimed=False with reason NoHostAvailable", func(v observation) bool {
 		return v.is(v1alpha1.ConditionClaimed, v1alpha1.ReasonNoHostAvailable) && strings.Contains(v.condition(v1alpha1.ConditionClaimed).Message, "BMCUnauthorized")
 	})
 	if err != nil {
@@ -325,10 +325,10 @@ func badPassword(ctx context.Context, s *scene) error {
 }
 
 // deletedAt deletes the Machine in a phase and expects that nothing of it is left.
-func deletedAt(phase v1alpha1.MachinePhase, at func(view) bool) act {
-	return func(ctx context.Context, s *scene) error {
+func deletedAt(phase v1alpha1.MachinePhase, at func(observation) bool) check {
+	return func(ctx context.Context, s *faultCase) error {
 		// A short phase may be over when it is seen; that it was entered is kept.
-		v, err := s.await(ctx, string(phase), func(v view) bool { return v.entered(phase) > 0 && at(v) })
+		v, err := s.await(ctx, string(phase), func(v observation) bool { return v.entered(phase) > 0 && at(v) })
 		if err != nil {
 			return err
 		}

@@ -20,11 +20,11 @@ import (
 	"github.com/ingot-dev/ingot/test/invariants"
 )
 
-// pollInterval is how often the fleet is looked at.
+// pollInterval is the time between two listings.
 const pollInterval = 150 * time.Millisecond
 
-// view is what the API says of one server, of the Machine that is asked about and of its Node; nil where there is none.
-type view struct {
+// observation is what the API says of one server, of the Machine that is asked about and of its Node; nil where there is none.
+type observation struct {
 	machine *v1alpha1.Machine
 	host    *metal3.BareMetalHost
 	record  *v1alpha1.HostRecord
@@ -37,13 +37,13 @@ type installation struct {
 	attempt int64
 }
 
-// fleet looks at the API again and again, for everybody who waits, and remembers what must not happen twice.
+// fleet lists the objects again and again for all tests that wait, and records what must not happen twice.
 type fleet struct {
 	management, tenant client.Client
 	watch              *invariants.Watcher
 
 	mu       sync.Mutex
-	looked   chan struct{}
+	updated  chan struct{}
 	machines map[string]*v1alpha1.Machine
 	hosts    map[string]*metal3.BareMetalHost
 	records  map[string]*v1alpha1.HostRecord
@@ -57,20 +57,20 @@ type fleet struct {
 
 func newFleet(management, tenant client.Client, watch *invariants.Watcher) *fleet {
 	return &fleet{
-		management: management, tenant: tenant, watch: watch, looked: make(chan struct{}),
+		management: management, tenant: tenant, watch: watch, updated: make(chan struct{}),
 		began: map[installation]map[int64]bool{}, succeeded: map[installation]map[int64]bool{}, gated: map[types.UID]bool{},
 	}
 }
 
-// follow looks until the context ends.
+// follow lists the objects until the context ends.
 func (f *fleet) follow(ctx context.Context) {
 	for ctx.Err() == nil {
-		f.look(ctx)
+		f.list(ctx)
 		invariants.WaitForEvents(ctx, pollInterval)
 	}
 }
 
-func (f *fleet) look(ctx context.Context) {
+func (f *fleet) list(ctx context.Context) {
 	var machines v1alpha1.MachineList
 	var hosts metal3.BareMetalHostList
 	var records v1alpha1.HostRecordList
@@ -96,8 +96,8 @@ func (f *fleet) tell(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change()
-	close(f.looked)
-	f.looked = make(chan struct{})
+	close(f.updated)
+	f.updated = make(chan struct{})
 }
 
 func byName[T any, P interface {
@@ -149,18 +149,18 @@ func (f *fleet) attempts(m *v1alpha1.Machine) (began, succeeded int) {
 	return len(f.began[key]), len(f.succeeded[key])
 }
 
-func (f *fleet) view(name, server string) (view, <-chan struct{}, error) {
+func (f *fleet) observe(name, server string) (observation, <-chan struct{}, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return view{f.machines[name], f.hosts[server], f.records[server], f.nodes[name]}, f.looked, f.fault
+	return observation{f.machines[name], f.hosts[server], f.records[server], f.nodes[name]}, f.updated, f.fault
 }
 
 // await waits until the API says so. The error tells what it said last.
-func (f *fleet) await(ctx context.Context, limit time.Duration, name, server, what string, ok func(view) bool) (view, error) {
+func (f *fleet) await(ctx context.Context, limit time.Duration, name, server, what string, ok func(observation) bool) (observation, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
-		v, next, err := f.view(name, server)
+		v, next, err := f.observe(name, server)
 		if err == nil && ok(v) {
 			return v, nil
 		}
@@ -173,7 +173,7 @@ func (f *fleet) await(ctx context.Context, limit time.Duration, name, server, wh
 }
 
 // String is for failures.
-func (v view) String() string {
+func (v observation) String() string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if m := v.machine; m == nil {
@@ -208,14 +208,14 @@ func isGated(n *corev1.Node) bool {
 	return n != nil && slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == gateKey })
 }
 
-func (v view) phase() v1alpha1.MachinePhase {
+func (v observation) phase() v1alpha1.MachinePhase {
 	if v.machine == nil {
 		return ""
 	}
 	return v.machine.Status.Phase
 }
 
-func (v view) condition(name string) metav1.Condition {
+func (v observation) condition(name string) metav1.Condition {
 	if v.machine != nil {
 		if c := meta.FindStatusCondition(v.machine.Status.Conditions, name); c != nil {
 			return *c
@@ -225,18 +225,18 @@ func (v view) condition(name string) metav1.Condition {
 }
 
 // isReady: the Machine is, and its Node has no gate.
-func (v view) isReady() bool {
+func (v observation) isReady() bool {
 	return v.phase() == v1alpha1.MachineReady && v.condition(v1alpha1.ConditionReady).Status == metav1.ConditionTrue && v.node != nil && !isGated(v.node)
 }
 
 // is says whether a condition is False with the reason.
-func (v view) is(condition, reason string) bool {
+func (v observation) is(condition, reason string) bool {
 	c := v.condition(condition)
 	return c.Status == metav1.ConditionFalse && c.Reason == reason
 }
 
 // step is where the host's attempt is.
-func (v view) step() string {
+func (v observation) step() string {
 	if v.record == nil || !v.record.Status.Wanted.IsOpen() || v.record.Status.Progress() == nil {
 		return ""
 	}
@@ -244,7 +244,7 @@ func (v view) step() string {
 }
 
 // isBack: the host is in the pool again: off, erased, nobody's.
-func (v view) isBack() bool {
+func (v observation) isBack() bool {
 	h, r := v.host, v.record
 	return v.machine == nil && h != nil && h.Status.Provisioning.State == metal3.StateAvailable && h.Spec.ConsumerRef == nil && !h.Status.PoweredOn &&
 		r != nil && r.Status.Erased != nil && r.Status.Installed == nil && r.Spec.Machine == nil

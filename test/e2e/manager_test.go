@@ -45,7 +45,7 @@ const (
 	systemNamespace = "ingot-system"
 	// stopLimit is less than what Kubernetes gives a pod before it is killed.
 	stopLimit = 20 * time.Second
-	// takeoverLimit is the lease's life, and the patience that a busy machine asks for.
+	// takeoverLimit is the lease's life, and the waitTimeout that a busy machine asks for.
 	takeoverLimit = time.Minute
 )
 

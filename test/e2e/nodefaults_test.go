@@ -14,14 +14,14 @@ import (
 	"github.com/ingot-dev/ingot/test/rack"
 )
 
-func reboots(ctx context.Context, s *scene) error {
+func reboots(ctx context.Context, s *faultCase) error {
 	before, err := s.ready(ctx)
 	if err != nil {
 		return err
 	}
 	s.server.Reset(bmc.ResetForceRestart)
-	// The gate may be gone again when this looks; the watched invariants see to it that it was there.
-	if _, err := s.await(ctx, "the Machine validated anew after a reboot", func(v view) bool {
+	// The gate may be lifted again when this runs. The watcher of the invariants checks that the gate was there.
+	if _, err := s.await(ctx, "the Machine validated anew after a reboot", func(v observation) bool {
 		return v.entered(v1alpha1.MachineValidating) > before.entered(v1alpha1.MachineValidating)
 	}); err != nil {
 		return err
@@ -37,7 +37,7 @@ func reboots(ctx context.Context, s *scene) error {
 	return nil
 }
 
-func nodeDeleted(ctx context.Context, s *scene) error {
+func nodeDeleted(ctx context.Context, s *faultCase) error {
 	before, err := s.ready(ctx)
 	if err != nil {
 		return err
@@ -45,11 +45,11 @@ func nodeDeleted(ctx context.Context, s *scene) error {
 	if err := s.env.TenantClient.Delete(ctx, before.node); err != nil {
 		return err
 	}
-	if _, err := s.await(ctx, "Ready=False with reason NodeLost", func(v view) bool { return v.is(v1alpha1.ConditionReady, v1alpha1.ReasonNodeLost) }); err != nil {
+	if _, err := s.await(ctx, "Ready=False with reason NodeLost", func(v observation) bool { return v.is(v1alpha1.ConditionReady, v1alpha1.ReasonNodeLost) }); err != nil {
 		return err
 	}
 	s.server.Reset(bmc.ResetForceRestart) // kubelet registers when it starts
-	if _, err := s.await(ctx, "the new Node behind its gate", func(v view) bool {
+	if _, err := s.await(ctx, "the new Node behind its gate", func(v observation) bool {
 		return v.node != nil && v.node.UID != before.node.UID && isGated(v.node)
 	}); err != nil {
 		return err
@@ -62,12 +62,12 @@ func nodeDeleted(ctx context.Context, s *scene) error {
 }
 
 // gpuLost: first the vendor's plugin is driven away for a while, then a GPU is lost for good.
-func gpuLost(ctx context.Context, s *scene) error {
+func gpuLost(ctx context.Context, s *faultCase) error {
 	v, err := s.ready(ctx)
 	if err != nil {
 		return err
 	}
-	gateBack := func(v view) bool { return v.phase() == v1alpha1.MachineValidating && isGated(v.node) }
+	gateBack := func(v observation) bool { return v.phase() == v1alpha1.MachineValidating && isGated(v.node) }
 	upkeep := corev1.Taint{Key: "example.com/upkeep", Effect: corev1.TaintEffectNoExecute}
 	if err := s.taint(ctx, v.node.Name, upkeep, true); err != nil {
 		return err
@@ -83,7 +83,7 @@ func gpuLost(ctx context.Context, s *scene) error {
 	}
 	s.server.SetFaults(rack.Faults{MissingGPUs: 1})
 	s.server.Reset(bmc.ResetForceRestart)
-	_, err = s.await(ctx, "the check of 7 of 8 GPUs fails behind the gate", func(v view) bool {
+	_, err = s.await(ctx, "the check of 7 of 8 GPUs fails behind the gate", func(v observation) bool {
 		c := v.check("resource/" + gpus)
 		return gateBack(v) && c.Result == v1alpha1.CheckFail && c.Observed == "7" && c.Expected == "8"
 	})
@@ -91,7 +91,7 @@ func gpuLost(ctx context.Context, s *scene) error {
 }
 
 // taint is what the tenant's people do to a Node.
-func (s *scene) taint(ctx context.Context, name string, taint corev1.Taint, on bool) error {
+func (s *faultCase) taint(ctx context.Context, name string, taint corev1.Taint, on bool) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var node corev1.Node
 		if err := s.env.TenantClient.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
@@ -106,7 +106,7 @@ func (s *scene) taint(ctx context.Context, name string, taint corev1.Taint, on b
 }
 
 // entered counts how often the Machine has entered a phase.
-func (v view) entered(phase v1alpha1.MachinePhase) int {
+func (v observation) entered(phase v1alpha1.MachinePhase) int {
 	n := 0
 	if v.machine != nil {
 		for _, e := range v.machine.Status.Timeline {
@@ -118,7 +118,7 @@ func (v view) entered(phase v1alpha1.MachinePhase) int {
 	return n
 }
 
-func (v view) check(name string) v1alpha1.Check {
+func (v observation) check(name string) v1alpha1.Check {
 	if v.machine != nil && v.machine.Status.Verdict != nil {
 		for _, c := range v.machine.Status.Verdict.Checks {
 			if c.Name == name {

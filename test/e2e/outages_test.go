@@ -22,7 +22,7 @@ func (p *pipeline) killManager(ctx context.Context, t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := p.fleet.await(ctx, patience, "again-"+servers[0], servers[0], "writing", func(v view) bool { return v.step() == "Writing" }); err != nil {
+	if _, err := p.fleet.await(ctx, waitTimeout, "again-"+servers[0], servers[0], "writing", func(v observation) bool { return v.step() == "Writing" }); err != nil {
 		t.Fatal(err)
 	}
 	released := "loss-loading"
@@ -38,7 +38,7 @@ func (p *pipeline) killManager(ctx context.Context, t *testing.T) {
 	var all sync.WaitGroup
 	for _, server := range servers {
 		all.Go(func() {
-			v, err := p.fleet.await(ctx, patience, "again-"+server, server, "Machine Ready after the manager was killed", view.isReady)
+			v, err := p.fleet.await(ctx, waitTimeout, "again-"+server, server, "Machine Ready after the manager was killed", observation.isReady)
 			if err != nil {
 				t.Error(err)
 				return
@@ -48,7 +48,7 @@ func (p *pipeline) killManager(ctx context.Context, t *testing.T) {
 			}
 		})
 	}
-	if _, err := p.fleet.await(ctx, patience, released, released, "host back after the manager was killed", func(v view) bool { return v.isBack() && v.node == nil }); err != nil {
+	if _, err := p.fleet.await(ctx, waitTimeout, released, released, "host back after the manager was killed", func(v observation) bool { return v.isBack() && v.node == nil }); err != nil {
 		t.Error(err)
 	}
 	all.Wait()
@@ -78,12 +78,12 @@ func (p *pipeline) tenantAway(ctx context.Context, t *testing.T) {
 		}
 		return nil
 	}
-	if err := within(ctx, patience, running, func(error) bool { return true }); err != nil {
+	if err := within(ctx, waitTimeout, running, func(error) bool { return true }); err != nil {
 		t.Fatal(err)
 	}
-	before := map[string]view{}
+	before := map[string]observation{}
 	for _, name := range names {
-		v, err := p.fleet.await(ctx, patience, name, name, "Ready before the tenant goes", view.isReady)
+		v, err := p.fleet.await(ctx, waitTimeout, name, name, "Ready before the tenant goes", observation.isReady)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func (p *pipeline) tenantAway(ctx context.Context, t *testing.T) {
 	if err := p.order(ctx, "meanwhile", installing); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.fleet.await(ctx, patience, "meanwhile", installing, "writing", func(v view) bool { return v.step() == "Writing" }); err != nil {
+	if _, err := p.fleet.await(ctx, waitTimeout, "meanwhile", installing, "writing", func(v observation) bool { return v.step() == "Writing" }); err != nil {
 		t.Fatal(err)
 	}
 	p.fleet.forgetGates()
@@ -100,7 +100,7 @@ func (p *pipeline) tenantAway(ctx context.Context, t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		v, err := p.fleet.await(ctx, patience, name, name, "Validated=Unknown while the tenant is away", func(v view) bool {
+		v, err := p.fleet.await(ctx, waitTimeout, name, name, "Validated=Unknown while the tenant is away", func(v observation) bool {
 			return v.condition(v1alpha1.ConditionValidated).Status == metav1.ConditionUnknown
 		})
 		if err != nil {
@@ -109,7 +109,7 @@ func (p *pipeline) tenantAway(ctx context.Context, t *testing.T) {
 			t.Errorf("%s did not stay as it was: %s", name, v)
 		}
 	}
-	if _, err := p.fleet.await(ctx, patience, "meanwhile", installing, "the installation's end while the tenant is away", func(v view) bool {
+	if _, err := p.fleet.await(ctx, waitTimeout, "meanwhile", installing, "the installation's end while the tenant is away", func(v observation) bool {
 		return v.phase() == v1alpha1.MachineJoining && v.is(v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForTenant)
 	}); err != nil {
 		t.Error(err)
@@ -118,7 +118,7 @@ func (p *pipeline) tenantAway(ctx context.Context, t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		v, err := p.fleet.await(ctx, patience, name, name, "Ready and Validated again when the tenant is back", func(v view) bool {
+		v, err := p.fleet.await(ctx, waitTimeout, name, name, "Ready and Validated again when the tenant is back", func(v observation) bool {
 			return v.isReady() && v.condition(v1alpha1.ConditionValidated).Status == metav1.ConditionTrue
 		})
 		if err != nil {
@@ -133,7 +133,7 @@ func (p *pipeline) tenantAway(ctx context.Context, t *testing.T) {
 	if err := running(); err != nil {
 		t.Error(err)
 	}
-	if _, err := p.fleet.await(ctx, patience, "meanwhile", installing, "Ready after the tenant came back", view.isReady); err != nil {
+	if _, err := p.fleet.await(ctx, waitTimeout, "meanwhile", installing, "Ready after the tenant came back", observation.isReady); err != nil {
 		t.Error(err)
 	}
 }

@@ -106,7 +106,7 @@ func serverTiming() rack.Timing {
 	}
 }
 
-// tune scales the manager's patience to those servers.
+// tune scales the manager's waitTimeout to those servers.
 func tune(s *settings.Settings) {
 	d := func(seconds float64) metav1.Duration {
 		return metav1.Duration{Duration: time.Duration(seconds * float64(time.Second))}

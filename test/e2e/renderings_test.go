@@ -106,7 +106,7 @@ func install(t *testing.T, dir, generation string) {
 }
 
 // generation of the node that a Machine has; empty: it has none.
-func (v view) generation() string {
+func (v observation) generation() string {
 	if v.node == nil {
 		return ""
 	}
@@ -174,7 +174,7 @@ func (f *refresh) admit(t *testing.T) {
 func (f *refresh) allReady(t *testing.T, generation string) {
 	t.Helper()
 	for _, name := range f.names {
-		_, err := f.fleet.await(t.Context(), patience, name, name, "Ready with generation "+generation, func(v view) bool { return v.isReady() && v.generation() == generation })
+		_, err := f.fleet.await(t.Context(), waitTimeout, name, name, "Ready with generation "+generation, func(v observation) bool { return v.isReady() && v.generation() == generation })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +197,7 @@ func (f *refresh) upgrade(t *testing.T) {
 	// It judges: what is not as the first version promised holds the node, and it is admitted again by the same promise.
 	name := f.names[0]
 	f.label(t, name, "9")
-	if _, err := f.fleet.await(t.Context(), patience, name, name, "held for its label", func(v view) bool {
+	if _, err := f.fleet.await(t.Context(), waitTimeout, name, name, "held for its label", func(v observation) bool {
 		return v.check("software/generation").Result == v1alpha1.CheckFail && v.check("software/generation").Expected == "1" && v.node != nil && isGated(v.node)
 	}); err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func (f *refresh) upgrade(t *testing.T) {
 	f.label(t, name, "1")
 	f.allReady(t, "1")
 	for _, other := range f.names[1:] {
-		v, _, err := f.fleet.view(other, other)
+		v, _, err := f.fleet.observe(other, other)
 		if err != nil || v.node == nil || f.fleet.wasGated(v.node) {
 			t.Errorf("%s was gated (%v): %s", other, err, v)
 		}
@@ -228,14 +228,14 @@ func (f *refresh) loseOne(t *testing.T) {
 	if err := f.env.ManagementClient.Delete(t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: teamNamespace, Name: name}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.fleet.await(t.Context(), patience, name, name, "its host is back", func(v view) bool { return v.isBack() && v.machine == nil }); err != nil {
+	if _, err := f.fleet.await(t.Context(), waitTimeout, name, name, "its host is back", func(v observation) bool { return v.isBack() && v.machine == nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.order(t.Context(), name, name); err != nil {
 		t.Fatal(err)
 	}
 	f.allReady(t, "1")
-	v, _, err := f.fleet.view(name, name)
+	v, _, err := f.fleet.observe(name, name)
 	if err != nil || v.machine.Status.Installed() != f.stable {
 		t.Errorf("it was installed with %v (%v), not with %v", v.machine.Status.Installed(), err, f.stable)
 	}
