@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit/properties"
 )
 
 func TestACommandThatEndsTheScriptOfRuncmdIsFound(t *testing.T) {
@@ -61,5 +62,16 @@ func TestAKeyOfTwoObjectsIsAuthorizedOnce(t *testing.T) {
 	first := []string{"a", "b"}
 	if got := withoutRepeats(first[:1:2], []string{"b", "a", "c", "c"}); !slices.Equal(got, []string{"a", "b", "c"}) || first[1] != "b" {
 		t.Errorf("got %q, and the list that was given is %q", got, first)
+	}
+}
+
+func TestAKeyOfAPropertyNeedsTheDefaultUserToo(t *testing.T) {
+	in := Input{
+		Layers:     []Layer{{Name: "layer", Text: "#cloud-config\nusers: [ops]\n"}},
+		Properties: []properties.Level{{Name: "NodeType h100", Values: map[string]string{properties.SSHKeys: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDev dev\n"}}},
+	}
+	var conflict *Conflict
+	if err := Check(in); !errors.As(err, &conflict) || conflict.Findings[0].Path != "users" {
+		t.Errorf("got %v", err)
 	}
 }
