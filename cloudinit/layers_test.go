@@ -259,3 +259,26 @@ func TestTemplatesAreCheckedAgainstTheValuesThatTheySee(t *testing.T) {
 		t.Errorf("package templates knows other names: %s", diff)
 	}
 }
+
+// TestAnSSHKeyThatSeveralObjectsNameIsAuthorizedOnce has a key that both the spec and a property have, and one that a property repeats.
+func TestAnSSHKeyThatSeveralObjectsNameIsAuthorizedOnce(t *testing.T) {
+	const ops, dev = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOps ops", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDev dev"
+	for _, kind := range []v1alpha1.UserDataKind{v1alpha1.UserDataCloudInit, v1alpha1.UserDataIgnition} {
+		in := plain()
+		in.Kind = kind
+		if kind == v1alpha1.UserDataIgnition {
+			in.OS = "flatcar"
+		}
+		in.SSHKeys = []string{ops}
+		in.Properties = []properties.Level{{Name: "NodeType h100", Values: map[string]string{properties.SSHKeys: dev + "\n" + ops + "\n" + dev + "\n"}}}
+		documents, err := Render(in)
+		if err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		for _, key := range []string{ops, dev} {
+			if n := strings.Count(string(documents.UserData), key); n != 1 {
+				t.Errorf("%s: the key %q is authorized %d times, want once:\n%s", kind, key, n, documents.UserData)
+			}
+		}
+	}
+}
