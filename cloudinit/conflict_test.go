@@ -60,7 +60,7 @@ func TestTheDefaultUserIsKeptWhereKeysAreAuthorizedForIt(t *testing.T) {
 
 func TestAKeyOfTwoObjectsIsAuthorizedOnce(t *testing.T) {
 	first := []string{"a", "b"}
-	if got := withoutRepeats(first[:1:2], []string{"b", "a", "c", "c"}); !slices.Equal(got, []string{"a", "b", "c"}) || first[1] != "b" {
+	if got := appendMissing(first[:1:2], []string{"b", "a", "c", "c"}); !slices.Equal(got, []string{"a", "b", "c"}) || first[1] != "b" {
 		t.Errorf("got %q, and the list that was given is %q", got, first)
 	}
 }

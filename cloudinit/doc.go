@@ -1,11 +1,11 @@
-// Package cloudinit renders what a node's first boot reads: user data, network data and meta-data, as a config drive
-// carries them.
+// Package cloudinit renders the documents that a node's first boot reads from a config drive: user data, network data and
+// meta-data.
 //
-// User data is built in layers: the provider's, the node type's, the one that properties give, then Ingot's own. Among
-// people's layers mappings merge, lists append and the later scalar wins; a layer that is a script is left as it is and
-// becomes a part of its own in a MIME message, where cloud-init runs it before all of runcmd. What Ingot needs is never overwritten by them and never overwrites them: where
-// the two fight, Render returns a *Conflict that names every path. People's runcmd runs first, then Ingot's, so that a node
-// joins only after its own preparation.
+// User data is built in layers: the provider's, the NodeType's, the one of the properties, then Ingot's own. Among the users'
+// layers mappings merge, lists append, and of scalars the later one is taken. A layer that is a script is not changed: it becomes a
+// part of its own in a MIME message, and cloud-init runs it before all of runcmd. The users' layers and what Ingot needs never
+// overwrite each other: where they conflict, Render returns a *Conflict that names every path. The users' runcmd runs before
+// Ingot's, so that a node joins only after its own preparation.
 //
 // Rendering works on YAML nodes and not on decoded values: cloud-init reads YAML 1.1, where 0644 and yes mean something
 // else than in YAML 1.2, and a scalar keeps its spelling this way.

@@ -13,10 +13,10 @@ import (
 // header is the first line of every cloud-config.
 const header = "#cloud-config"
 
-// maxNodes bounds a document after its aliases are expanded: a few lines of nested aliases can mean billions of nodes.
+// maxNodes limits a document after its aliases are expanded, because a few lines of nested aliases can mean billions of nodes.
 const maxNodes = 200_000
 
-// maxDepth bounds nesting.
+// maxDepth limits the nesting of a document.
 const maxDepth = 64
 
 // Document is a cloud-config: a mapping of YAML nodes, without aliases and without duplicate keys.
@@ -60,7 +60,7 @@ func Parse(layer Layer) (Document, error) {
 	return Document{root: root}, nil
 }
 
-// decode reads one document. The parser has panicked on malformed text before; such text is an error like any other.
+// decode reads one document. It returns an error for malformed text on which the parser panics.
 func decode(d *yaml.Decoder, into *yaml.Node) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -70,7 +70,7 @@ func decode(d *yaml.Decoder, into *yaml.Node) (err error) {
 	return d.Decode(into)
 }
 
-// line extracts the place from an error of the parser.
+// line returns the place in the text from an error of the parser.
 func line(err error) string {
 	_, after, ok := strings.Cut(err.Error(), "yaml: line ")
 	if !ok {
@@ -98,7 +98,7 @@ func (d Document) bytes() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// get returns the value of a key, nil when there is none.
+// get returns the value of a key, or nil when there is none.
 func get(m *yaml.Node, key string) *yaml.Node {
 	if m == nil || m.Kind != yaml.MappingNode {
 		return nil
@@ -119,7 +119,7 @@ func set(m *yaml.Node, key string, value *yaml.Node) {
 			return
 		}
 	}
-	m.Content = append(m.Content, word(key), value)
+	m.Content = append(m.Content, plainScalar(key), value)
 }
 
 func mapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"} }
@@ -130,21 +130,157 @@ func sequence(items ...*yaml.Node) *yaml.Node {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// scalar is a string value, quoted: cloud-init reads YAML 1.1, in which words such as on and values such as 0644 or 1:30
-// are no strings when they stand plain. Text of several lines is a block.
+// scalar returns a quoted string value. cloud-init reads YAML 1.1, in which unquoted words such as on, and values such as 0644 or
+// 1:30, are not strings. Text of several lines becomes a block.
 func scalar(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s, Style: yaml.DoubleQuotedStyle}
-	if blockSafe(s) {
+	if isBlockSafe(s) {
 		n.Style = yaml.LiteralStyle
 	}
 	return n
 }
 
-// word is a key.
-func word(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
+// plainScalar returns an unquoted string, for a key.
+func plainScalar(s string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+}
 
-// blockSafe says whether the text survives being written as a block. Blocks that begin with white space need an
-// indentation hint, on which parsers disagree, and a carriage return would be read as a line break.
-func blockSafe(s string) bool {
+// isBlockSafe returns true when the text stays the same when it is written as a block. A block that begins with white space needs
+// an indentation hint, which parsers read differently, and a carriage return would be read as a line break.
+func isBlockSafe(s string) bool {
 	return strings.Contains(s, "\n") && !strings.ContainsAny(s[:1], " \t\n") && !strings.Contains(s, "\r")
+}
+
+// expander copies a tree of nodes without aliases, merge keys and comments. It refuses duplicate keys, of which cloud-init would
+// use the last without a message.
+type expander struct {
+	budget  int
+	path    string
+	problem string
+}
+
+func (e *expander) fail(path, format string, args ...any) *yaml.Node {
+	if e.problem == "" {
+		e.path, e.problem = path, fmt.Sprintf(format, args...)
+	}
+	return mapping()
+}
+
+func (e *expander) expand(n *yaml.Node, path string, depth int) *yaml.Node {
+	if e.budget--; e.budget < 0 || depth > maxDepth {
+		return e.fail(path, "line %d: it is nested too deeply, or its aliases expand to too much", n.Line)
+	}
+	if e.problem != "" {
+		return mapping()
+	}
+	switch n.Kind {
+	case yaml.AliasNode:
+		return e.expand(n.Alias, path, depth+1)
+	case yaml.SequenceNode:
+		out := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Style: n.Style}
+		for i, item := range n.Content {
+			out.Content = append(out.Content, e.expand(item, fmt.Sprintf("%s[%d]", path, i), depth+1))
+		}
+		return out
+	case yaml.MappingNode:
+		return e.expandMapping(n, path, depth)
+	default:
+		if isNull(n) {
+			// Written out: left empty, it would become an empty string where a plain scalar cannot be empty.
+			return &yaml.Node{Kind: n.Kind, Tag: n.Tag, Value: "null"}
+		}
+		return &yaml.Node{Kind: n.Kind, Tag: n.Tag, Style: style(n), Value: n.Value}
+	}
+}
+
+// style returns the style in which a scalar is written again: its own, except that a block which might not stay the same becomes
+// quoted.
+func style(n *yaml.Node) yaml.Style {
+	blocks := yaml.LiteralStyle | yaml.FoldedStyle
+	if n.Style&blocks == 0 {
+		return n.Style
+	}
+	if isBlockSafe(n.Value) {
+		return n.Style&^blocks | yaml.LiteralStyle
+	}
+	return n.Style&^blocks | yaml.DoubleQuotedStyle
+}
+
+func (e *expander) expandMapping(n *yaml.Node, path string, depth int) *yaml.Node {
+	out := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Style: n.Style}
+	var merged []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if key.Kind == yaml.AliasNode {
+			key = key.Alias
+		}
+		if key.Kind != yaml.ScalarNode || isNull(key) {
+			return e.fail(path, "line %d: a key must be a plain word", key.Line)
+		}
+		below := child(path, key.Value)
+		if key.Tag == "!!merge" {
+			merged = append(merged, e.expand(value, below, depth+1))
+			continue
+		}
+		if get(out, key.Value) != nil {
+			return e.fail(below, "line %d: the key is there twice: cloud-init would take the last one", key.Line)
+		}
+		out.Content = append(out.Content,
+			&yaml.Node{Kind: key.Kind, Tag: key.Tag, Style: key.Style, Value: key.Value}, e.expand(value, below, depth+1))
+	}
+	for _, m := range merged {
+		addMissing(out, m)
+	}
+	return out
+}
+
+// addMissing adds the keys that the mapping does not have yet, which is the meaning of a merge key.
+func addMissing(into, from *yaml.Node) {
+	if from.Kind == yaml.SequenceNode {
+		for _, m := range from.Content {
+			addMissing(into, m)
+		}
+		return
+	}
+	if from.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(from.Content); i += 2 {
+		if get(into, from.Content[i].Value) == nil {
+			into.Content = append(into.Content, from.Content[i], from.Content[i+1])
+		}
+	}
+}
+
+func child(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// Merge puts a later layer over an earlier one. Mappings merge and lists append. Of scalars, and of values of different kinds,
+// the later one is taken.
+func Merge(earlier, later Document) Document {
+	return Document{root: merge(earlier.root, later.root)}
+}
+
+func merge(a, b *yaml.Node) *yaml.Node {
+	if a.Kind != b.Kind || a.Kind == yaml.ScalarNode {
+		return b
+	}
+	out := &yaml.Node{Kind: a.Kind, Tag: a.Tag, Style: a.Style & b.Style}
+	out.Content = append(out.Content, a.Content...)
+	if a.Kind == yaml.SequenceNode {
+		out.Content = append(out.Content, b.Content...)
+		return out
+	}
+	for i := 0; i+1 < len(b.Content); i += 2 {
+		key, value := b.Content[i], b.Content[i+1]
+		if old := get(out, key.Value); old != nil {
+			value = merge(old, value)
+		}
+		set(out, key.Value, value)
+	}
+	return out
 }

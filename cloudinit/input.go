@@ -13,13 +13,13 @@ import (
 	"github.com/ingot-dev/ingot/cloudinit/properties"
 )
 
-// Limit of all documents of a node together, in bytes: they share one Secret, of which the API server takes 1 MiB.
+// Limit is the largest total size in bytes of a node's documents. They share one Secret, of which the API server accepts 1 MiB.
 const Limit = 512 << 10
 
-// LargeUserData is the size in bytes above which some clouds' and BMCs' paths refuse user data, or become slow.
+// LargeUserData is the size in bytes above which some clouds and BMCs refuse user data, or become slow.
 const LargeUserData = 16 << 10
 
-// Input is everything that a node's documents follow from.
+// Input has everything from which a node's documents are rendered.
 type Input struct {
 	// Kind of user data that the image reads; empty means cloud-init.
 	Kind v1alpha1.UserDataKind
@@ -56,7 +56,7 @@ type Input struct {
 	Secrets Secrets
 }
 
-// Layer is one layer of people's user data.
+// Layer is one layer of the users' user data.
 type Layer struct {
 	// Name of the object that has it: NodeProvider hall-1.
 	Name string
@@ -67,7 +67,7 @@ type Layer struct {
 	Text string
 }
 
-// String is how messages name the layer.
+// String returns the name of the layer in messages.
 func (l Layer) String() string {
 	if l.Property == "" {
 		return l.Name
@@ -75,7 +75,7 @@ func (l Layer) String() string {
 	return l.Name + ": property " + l.Property
 }
 
-// MachineInput is the machine that a node is.
+// MachineInput describes the Machine of the node.
 type MachineInput struct {
 	// Name of the Machine, its Node and its host name.
 	Name string
@@ -89,7 +89,7 @@ type MachineInput struct {
 	Attempt int64
 }
 
-// HostInput is the host that a machine runs on.
+// HostInput describes the host of the Machine.
 type HostInput struct {
 	// BootMAC of the NIC that is configured; empty: the image's own default, which is DHCP.
 	BootMAC string
@@ -113,8 +113,8 @@ const (
 	annotationResolvers = "metal3.vcluster.com/dns-servers"
 )
 
-// HostOf is a BareMetalHost. Its address is the annotation ingot.dev/ip-address, else vMetal's; gateway and resolvers are
-// vMetal's annotations.
+// HostOf returns the input for a BareMetalHost. Its address is the annotation ingot.dev/ip-address, or else vMetal's annotation.
+// Gateway and resolvers are vMetal's annotations.
 func HostOf(name, bootMAC string, labels, annotations map[string]string) HostInput {
 	out := HostInput{
 		Name: name, BootMAC: bootMAC, Labels: labels, Annotations: annotations,
@@ -129,7 +129,7 @@ func HostOf(name, bootMAC string, labels, annotations map[string]string) HostInp
 	return out
 }
 
-// NodeInput is what kubelet registers with.
+// NodeInput is what kubelet registers the Node with.
 type NodeInput struct {
 	// Labels of the Node. Those that kubelet may not set on itself are left out: the controllers set them.
 	Labels map[string]string
@@ -140,7 +140,7 @@ type NodeInput struct {
 // TLSBootstrap joins with a bootstrap token.
 type TLSBootstrap = kubelet.TLSBootstrap
 
-// Documents are what a node's first boot reads.
+// Documents are the documents that a node's first boot reads.
 type Documents struct {
 	// UserData is a #cloud-config, a MIME message of one and people's scripts, or an Ignition configuration. It holds the
 	// bootstrap token and the contents of Secrets while Input.Join is set: secret.
@@ -151,7 +151,7 @@ type Documents struct {
 	MetaData []byte
 }
 
-// Warnings are what an operator should know, and what is no error.
+// Warnings returns what an operator should know although it is not an error.
 func (d Documents) Warnings() []string {
 	if len(d.UserData) <= LargeUserData {
 		return nil

@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// isScript says whether a layer is a program of its own, which cloud-init runs as it is.
+// isScript returns true when a layer is a script, which cloud-init runs as it is.
 func isScript(text string) bool { return strings.HasPrefix(text, "#!") }
 
-// scriptFindings are what keeps a script from running.
+// scriptFindings returns what prevents a script from running.
 func scriptFindings(layer Layer) []Finding {
 	first, _, _ := strings.Cut(layer.Text, "\n")
 	switch {
@@ -26,15 +26,15 @@ func scriptFindings(layer Layer) []Finding {
 	return nil
 }
 
-// lineLength of base64 in MIME messages.
+// lineLength is the length of base64 lines in MIME messages.
 const lineLength = 76
 
-// mixed is a MIME message of the cloud-config and people's scripts. cloud-init runs scripts in the order of their
+// mimeMessage is a MIME message of the cloud-config and people's scripts. cloud-init runs scripts in the order of their
 // file names, and all of runcmd as a script named runcmd: theirs sort before it.
-func mixed(config []byte, scripts []Layer) []byte {
-	parts := [][]byte{part("text/cloud-config", "cloud-config.yaml", config)}
+func mimeMessage(config []byte, scripts []Layer) []byte {
+	parts := [][]byte{mimePart("text/cloud-config", "cloud-config.yaml", config)}
 	for i, s := range scripts {
-		parts = append(parts, part("text/x-shellscript", fmt.Sprintf("layer-%02d", i), []byte(s.Text)))
+		parts = append(parts, mimePart("text/x-shellscript", fmt.Sprintf("layer-%02d", i), []byte(s.Text)))
 	}
 	// The same parts have the same boundary, and base64 has no two dashes.
 	boundary := fmt.Sprintf("ingot-%x", sha256.Sum256(bytes.Join(parts, nil)))[:38]
@@ -52,8 +52,8 @@ func mixed(config []byte, scripts []Layer) []byte {
 	return out.Bytes()
 }
 
-// part is base64: lines of any length, and text that no mail was ever allowed to have, pass as they are.
-func part(kind, name string, content []byte) []byte {
+// mimePart is base64: lines of any length, and text that no mail was ever allowed to have, pass as they are.
+func mimePart(kind, name string, content []byte) []byte {
 	var out bytes.Buffer
 	size := base64.StdEncoding.EncodedLen(len(content))
 	out.Grow(size + size/lineLength + 256)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit/kubelet"
+	"github.com/ingot-dev/ingot/cloudinit/network"
 )
 
 // Files of the node that are the presentation's kernel modules.
@@ -59,15 +60,15 @@ func renderUserData(in Input) ([]byte, error) {
 }
 
 func renderCloudInit(in Input) ([]byte, error) {
-	doc, scripts, err := mergeLayers(in.Layers, len(in.SSHKeys) > 0, reserved(in.Plan))
+	doc, scripts, err := mergeLayers(in.Layers, len(in.SSHKeys) > 0, reservedPaths(in.Plan))
 	if err != nil {
 		return nil, err
 	}
-	if err := addOurs(doc.root, in); err != nil {
+	if err := addIngotKeys(doc.root, in); err != nil {
 		return nil, err
 	}
 	// The last step: only from here on the document holds a secret.
-	files, join, err := secret(in)
+	files, join, err := secretContents(in)
 	if err != nil {
 		return nil, err
 	}
@@ -77,10 +78,10 @@ func renderCloudInit(in Input) ([]byte, error) {
 	if err != nil || len(scripts) == 0 {
 		return config, err
 	}
-	return mixed(config, scripts), nil
+	return mimeMessage(config, scripts), nil
 }
 
-func addOurs(root *yaml.Node, in Input) error {
+func addIngotKeys(root *yaml.Node, in Input) error {
 	root.Style = 0
 	files, err := kubelet.Files(nodeOf(in))
 	if err != nil {
@@ -127,8 +128,8 @@ func plainFiles(p v1alpha1.NodePlan) []v1alpha1.NodeFile {
 	return append(out, p.Files...)
 }
 
-// reserved are the paths that are Ingot's.
-func reserved(p v1alpha1.NodePlan) []string {
+// reservedPaths are the paths that are Ingot's.
+func reservedPaths(p v1alpha1.NodePlan) []string {
 	out := slices.Clone(kubelet.Paths)
 	for _, f := range planFiles(p) {
 		out = append(out, f.Path)
@@ -214,4 +215,51 @@ func renderMetaData(m MachineInput) ([]byte, error) {
 		return nil, fmt.Errorf("render meta-data: %w", err)
 	}
 	return append(out, '\n'), nil
+}
+
+// NetworkInvalid is a network that the node cannot have.
+type NetworkInvalid = network.Invalid
+
+// NetworkConfig renders cloud-init's network-config version 2 of the same network that Render gives as network_data.json,
+// for a NoCloud seed; nil: none, the image's default holds. A config drive's reader would take it for an empty network.
+// Errors as of Render.
+func NetworkConfig(in Input) ([]byte, error) {
+	in, err := resolve(in)
+	if err != nil {
+		return nil, err
+	}
+	data, ok, err := networkOf(in)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return data.Config()
+}
+
+func renderNetworkData(in Input) ([]byte, error) {
+	data, ok, err := networkOf(in)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return data.JSON()
+}
+
+// networkOf is the network that people wrote, else that of the NIC from which the host boots. ok is false where nothing
+// is to be configured.
+func networkOf(in Input) (data network.Data, ok bool, err error) {
+	if in.NetworkData.Text != "" {
+		data, err := network.Parse(in.NetworkData.String(), in.NetworkData.Text)
+		return data, err == nil, err
+	}
+	return bootNetwork(in).Data()
+}
+
+func bootNetwork(in Input) network.Boot {
+	b := network.Boot{MAC: in.Host.BootMAC, Address: in.Host.IPAddress, Gateway: in.Host.Gateway, Ranges: in.Ranges}
+	if in.Network != nil {
+		b.CIDR, b.Resolvers = in.Network.CIDR, in.Network.DNSServers
+	}
+	if len(in.Host.Resolvers) > 0 {
+		b.Resolvers = in.Host.Resolvers
+	}
+	return b
 }

@@ -66,8 +66,8 @@ func secretFiles(in Input) ([]secretFile, error) {
 	return out, nil
 }
 
-// secret is all that only a node which is yet to join gets. It is asked for last: before, no document holds a secret.
-func secret(in Input) (files []secretFile, join []v1alpha1.NodeFile, err error) {
+// secretContents is all that only a node which is yet to join gets. It is asked for last: before, no document holds a secret.
+func secretContents(in Input) (files []secretFile, join []v1alpha1.NodeFile, err error) {
 	if in.Join == nil {
 		return nil, nil, nil
 	}

@@ -88,7 +88,7 @@ func Validate(c Config) error {
 }
 
 func (c Config) withoutSecrets() (types.Config, error) {
-	c, err := c.placed()
+	c, err := c.placeFiles()
 	if err != nil {
 		return types.Config{}, err
 	}
@@ -96,7 +96,7 @@ func (c Config) withoutSecrets() (types.Config, error) {
 	if err != nil {
 		return types.Config{}, err
 	}
-	people, err := c.people(document)
+	mergeLayers, err := c.mergeLayers(document)
 	if err != nil {
 		return types.Config{}, err
 	}
@@ -104,11 +104,11 @@ func (c Config) withoutSecrets() (types.Config, error) {
 	if err != nil {
 		return types.Config{}, err
 	}
-	return v3_4.Merge(people, ours), nil
+	return v3_4.Merge(mergeLayers, ours), nil
 }
 
-// placed moves files to where the variant can hold them, and their names in all texts with them.
-func (c Config) placed() (Config, error) {
+// placeFiles moves files to where the variant can hold them, and their names in all texts with them.
+func (c Config) placeFiles() (Config, error) {
 	var moves []string
 	out := c
 	out.Files = slices.Clone(c.Files)

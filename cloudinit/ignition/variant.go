@@ -31,8 +31,8 @@ var header = map[Variant]string{
 	OpenShift: "variant: openshift\nversion: 4.18.0\nmetadata:\n  name: 99-ingot\n  labels:\n    machineconfiguration.openshift.io/role: worker\n",
 }
 
-// newest version of people's layers, for messages.
-var newest = map[Variant]string{FCOS: "1.5.0", Flatcar: "1.1.0", OpenShift: "4.18.0"}
+// newestVersions version of people's layers, for messages.
+var newestVersions = map[Variant]string{FCOS: "1.5.0", Flatcar: "1.1.0", OpenShift: "4.18.0"}
 
 // Unsupported is what a variant lacks and the node needs.
 type Unsupported struct {

@@ -140,21 +140,20 @@ func dropIn(in Node) string {
 func nodeLabels(in Node) string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(in.Labels)) {
-		if maySet(key) {
+		if isAllowedLabel(key) {
 			out = append(out, key+"="+in.Labels[key])
 		}
 	}
 	return strings.Join(out, ",")
 }
 
-// maySet says whether kubelet takes a label on its command line. With any other label of Kubernetes' own domains
-// it does not start.
-func maySet(key string) bool {
+// isAllowedLabel returns true when kubelet may set the label on its own Node.
+func isAllowedLabel(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
-	if !ok || !inDomain(domain, "kubernetes.io") && !inDomain(domain, "k8s.io") {
+	if !ok || !isInDomain(domain, "kubernetes.io") && !isInDomain(domain, "k8s.io") {
 		return true
 	}
-	if inDomain(domain, "kubelet.kubernetes.io") || inDomain(domain, "node.kubernetes.io") {
+	if isInDomain(domain, "kubelet.kubernetes.io") || isInDomain(domain, "node.kubernetes.io") {
 		return true
 	}
 	switch key {
@@ -164,7 +163,9 @@ func maySet(key string) bool {
 	return false
 }
 
-func inDomain(name, domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }
+func isInDomain(name, domain string) bool {
+	return name == domain || strings.HasSuffix(name, "."+domain)
+}
 
 type kubeconfig struct {
 	APIVersion string         `yaml:"apiVersion"`

@@ -72,7 +72,7 @@ func (b Boot) Own() (own netip.Prefix, gateway netip.Addr, err error) {
 		return netip.Prefix{}, netip.Addr{}, invalid(addressField, "%s", err)
 	}
 	if of.IsValid() {
-		if err := fits(own, of); err != nil {
+		if err := checkGateway(own, of); err != nil {
 			return netip.Prefix{}, netip.Addr{}, invalid(addressField, "%s", err)
 		}
 		gateway = of.Addr()
@@ -154,7 +154,7 @@ func ownPrefix(address string, of netip.Prefix) (netip.Prefix, error) {
 	return netip.PrefixFrom(a, of.Bits()), nil
 }
 
-func fits(own, gateway netip.Prefix) error {
+func checkGateway(own, gateway netip.Prefix) error {
 	switch {
 	case own.Addr().Is4() != gateway.Addr().Is4():
 		return fmt.Errorf("%s and the gateway %s are of different IP versions", own, gateway.Addr())
@@ -162,14 +162,14 @@ func fits(own, gateway netip.Prefix) error {
 		return fmt.Errorf("the gateway %s of network.cidr is not in the network of %s, so the node could not reach it", gateway.Addr(), own)
 	case own.Addr() == gateway.Addr():
 		return fmt.Errorf("%s is the gateway's own address", own.Addr())
-	case own.Addr().Is4() && own.Bits() < 31 && (own.Addr() == own.Masked().Addr() || own.Addr() == last(own)):
+	case own.Addr().Is4() && own.Bits() < 31 && (own.Addr() == own.Masked().Addr() || own.Addr() == lastAddress(own)):
 		return fmt.Errorf("%s is the network's or the broadcast address of %s", own.Addr(), own.Masked())
 	}
 	return nil
 }
 
-// last is the last address of an IPv4 network.
-func last(p netip.Prefix) netip.Addr {
+// lastAddress is the last address of an IPv4 network.
+func lastAddress(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().As4()
 	for i := p.Bits(); i < 32; i++ {
 		b[i/8] |= 1 << (7 - i%8)

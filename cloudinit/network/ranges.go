@@ -48,14 +48,14 @@ func parseRange(field, text string) (Range, error) {
 		end = begin
 	}
 	first, err1 := netip.ParseAddr(strings.TrimSpace(begin))
-	last, err2 := netip.ParseAddr(strings.TrimSpace(end))
-	if err1 != nil || err2 != nil || first.Zone() != "" || last.Zone() != "" {
+	lastAddress, err2 := netip.ParseAddr(strings.TrimSpace(end))
+	if err1 != nil || err2 != nil || first.Zone() != "" || lastAddress.Zone() != "" {
 		return Range{}, invalid(field, "%q must be two addresses such as 10.20.4.17-10.20.4.99", text)
 	}
-	if first.BitLen() != last.BitLen() || last.Less(first) {
+	if first.BitLen() != lastAddress.BitLen() || lastAddress.Less(first) {
 		return Range{}, invalid(field, "%q must go from a lower address to a higher one of the same IP version", text)
 	}
-	return Range{First: first, Last: last}, nil
+	return Range{First: first, Last: lastAddress}, nil
 }
 
 // Contains says whether the address is in one of the ranges.

@@ -81,7 +81,7 @@ func Resolve(levels []Level) (Resolved, error) {
 	r := reader{out: Resolved{Values: map[string]string{}}, from: map[string]string{}}
 	for _, level := range levels {
 		for _, key := range slices.Sorted(maps.Keys(level.Values)) {
-			if why := refused(key, level.Tenant); why != "" {
+			if why := refusalMessage(key, level.Tenant); why != "" {
 				r.find(level.Name, key, "%s", why)
 				continue
 			}
@@ -98,15 +98,15 @@ func Resolve(levels []Level) (Resolved, error) {
 	return r.out, nil
 }
 
-func refused(key string, tenant bool) string {
-	if why := elsewhere[key]; why != "" {
+func refusalMessage(key string, tenant bool) string {
+	if why := unsupportedKeys[key]; why != "" {
 		return why
 	}
 	template, known := keys[key]
 	switch {
 	case template && tenant:
 		return "a Machine gives values, and no templates: set it on the NodeType or the NodeProvider"
-	case tenant && slices.Contains(infrastructure, key):
+	case tenant && slices.Contains(infrastructureKeys, key):
 		return "a Machine does not say what the network is, or its author could take another's address: whoever runs the hosts sets it on the NodeType or the NodeProvider; " +
 			"a host's own address is the annotation ingot.dev/ip-address of its BareMetalHost"
 	case known || !slices.ContainsFunc(domains, func(d string) bool { return strings.HasPrefix(key, d) }):
@@ -125,7 +125,9 @@ func (r *reader) find(level, key, format string, args ...any) {
 	r.findings = append(r.findings, Finding{Level: level, Key: key, Message: fmt.Sprintf(format, args...)})
 }
 
-func (r *reader) wrong(key, format string, args ...any) { r.find(r.from[key], key, format, args...) }
+func (r *reader) addFinding(key, format string, args ...any) {
+	r.find(r.from[key], key, format, args...)
+}
 
 func (r *reader) text(key string) Text {
 	value := r.out.Values[key]
@@ -146,7 +148,7 @@ func (r *reader) template(key string) Text {
 		if errors.As(err, &bad) {
 			err = errors.New("the template, " + bad.Message)
 		}
-		r.wrong(key, "%s", err)
+		r.addFinding(key, "%s", err)
 	}
 	return t
 }
@@ -158,7 +160,7 @@ func (r *reader) networkData() Text {
 		return t
 	}
 	if _, err := network.Parse("", t.Text); err != nil {
-		r.wrong(NetworkData, "%s", strings.TrimLeft(err.Error(), ": "))
+		r.addFinding(NetworkData, "%s", strings.TrimLeft(err.Error(), ": "))
 	}
 	return t
 }
@@ -168,7 +170,7 @@ func (r *reader) network() {
 	if cidr := r.trimmed(NetworkCIDR); cidr != "" {
 		p, err := netip.ParsePrefix(cidr)
 		if err != nil {
-			r.wrong(NetworkCIDR, "it must be the gateway's address with a prefix length, such as 10.20.4.1/22")
+			r.addFinding(NetworkCIDR, "it must be the gateway's address with a prefix length, such as 10.20.4.1/22")
 		}
 		gateway, r.out.CIDR = p, cidr
 	}
@@ -178,7 +180,7 @@ func (r *reader) network() {
 			err = parsed.Within(gateway)
 		}
 		if err != nil {
-			r.wrong(NetworkIPRange, "%s", err)
+			r.addFinding(NetworkIPRange, "%s", err)
 		}
 		r.out.Ranges = ranges
 	}
@@ -187,7 +189,7 @@ func (r *reader) network() {
 			continue
 		}
 		if _, err := netip.ParseAddr(s); err != nil {
-			r.wrong(DNSServers, "%q must be an IP address; separate several by commas", s)
+			r.addFinding(DNSServers, "%q must be an IP address; separate several by commas", s)
 		}
 		r.out.Resolvers = append(r.out.Resolvers, s)
 	}
@@ -204,9 +206,53 @@ func (r *reader) sshKeys() {
 			continue
 		}
 		if !slices.ContainsFunc(keyTypes, func(t string) bool { return strings.HasPrefix(line, t) }) || len(strings.Fields(line)) < 2 {
-			r.wrong(SSHKeys, "it must hold public keys themselves, one a line, such as ssh-ed25519 AAAA...: there are no SSHKey objects here")
+			r.addFinding(SSHKeys, "it must hold public keys themselves, one a line, such as ssh-ed25519 AAAA...: there are no SSHKey objects here")
 			return
 		}
 		r.out.SSHKeys = append(r.out.SSHKeys, line)
 	}
+}
+
+// Keys that mean something.
+const (
+	// UserData is the last layer of user data.
+	UserData = "vcluster.com/user-data"
+	// UserDataTemplate renders to that layer, where UserData is not set.
+	UserDataTemplate = "ingot.dev/user-data-template"
+	// SSHKeys are public keys, one a line, beside those of the specs.
+	SSHKeys = "vcluster.com/ssh-keys"
+	// NetworkData is an OpenStack network_data document, in place of everything else that is said of the network.
+	NetworkData = "metal3.vcluster.com/network-data"
+	// NetworkDataTemplate renders to it, where NetworkData is not set.
+	NetworkDataTemplate = "ingot.dev/network-data-template"
+	// NetworkCIDR is the gateway's address with the prefix length.
+	NetworkCIDR = "metal3.vcluster.com/network-cidr"
+	// NetworkIPRange is where the hosts' addresses must lie: IP1-IP2,IP3-IP4.
+	NetworkIPRange = "metal3.vcluster.com/network-ip-range"
+	// DNSServers are the resolvers, separated by commas.
+	DNSServers = "metal3.vcluster.com/dns-servers"
+)
+
+// domains whose keys are Ingot's to understand.
+var domains = []string{"vcluster.com/", "metal3.vcluster.com/", "ingot.dev/"}
+
+// keys that are understood, and which of them are templates.
+var keys = map[string]bool{
+	UserData: false, UserDataTemplate: true, SSHKeys: false, NetworkData: false, NetworkDataTemplate: true,
+	NetworkCIDR: false, NetworkIPRange: false, DNSServers: false,
+}
+
+// infrastructureKeys are keys that say what the network is, which a tenant may not.
+var infrastructureKeys = []string{NetworkData, NetworkCIDR, NetworkIPRange}
+
+// unsupportedKeys are vMetal's keys for which Ingot has a field, and where it is.
+var unsupportedKeys = map[string]string{
+	"vcluster.com/os-image":                     "set osImageRef of the NodeType",
+	"vcluster.com/user-data-template-config":    "there is no MachineConfigTemplate here: put its cloudInitTemplate into the property " + UserDataTemplate,
+	"vcluster.com/network-data-template-config": "there is no MachineConfigTemplate here: put its networkDataTemplate into the property " + NetworkDataTemplate,
+	"vcluster.com/network-environment":          "there is no NodeEnvironment here: say what the network is with network of the NodeProvider",
+	"metal3.vcluster.com/image-url":             "set url of an OSImage, and osImageRef of the NodeType",
+	"metal3.vcluster.com/image-checksum":        "set checksum of an OSImage, and osImageRef of the NodeType",
+	"metal3.vcluster.com/image-checksum-type":   "it is part of checksum of an OSImage: remove it",
+	"metal3.vcluster.com/server-name":           "set hostName of the Machine",
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/ingot-dev/ingot/cloudinit/network"
 )
 
-// kubeletUnit is what a join starts.
+// kubeletUnit is the unit that joins the node.
 const kubeletUnit = "kubelet.service"
 
-// renderIgnition renders for an image that reads Ignition from a config drive, which is the platform openstack.
+// renderIgnition renders user data for an image that reads Ignition from a config drive. That is Ignition's platform openstack.
 func renderIgnition(in Input) ([]byte, error) {
 	config, err := ignitionConfig(in)
 	if err != nil {
 		return nil, err
 	}
-	files, join, err := secret(in)
+	files, join, err := secretContents(in)
 	if err != nil {
 		return nil, err
 	}
@@ -28,14 +28,14 @@ func renderIgnition(in Input) ([]byte, error) {
 		config.SecretData = append(config.SecretData, ignition.Data(f))
 	}
 	out, err := ignition.Render(config)
-	return out, translated(err)
+	return out, convertError(err)
 }
 
-// ignitionConfig is the node without what is secret.
+// ignitionConfig returns the configuration of the node without its secrets.
 func ignitionConfig(in Input) (ignition.Config, error) {
 	variant, err := ignition.VariantOf(in.OS)
 	if err != nil {
-		return ignition.Config{}, translated(err)
+		return ignition.Config{}, convertError(err)
 	}
 	files, err := kubelet.Files(nodeOf(in))
 	if err != nil {
@@ -50,7 +50,7 @@ func ignitionConfig(in Input) (ignition.Config, error) {
 		KernelArguments: in.Plan.KernelArguments, Baked: in.KernelArguments, Packages: in.Plan.Packages,
 		Files:    slices.Concat(plainFiles(in.Plan), files, networkFiles),
 		Units:    append(slices.Clone(in.Plan.Units), v1alpha1.SystemdUnit{Name: kubeletUnit}),
-		Reserved: reserved(in.Plan),
+		Reserved: reservedPaths(in.Plan),
 	}
 	for _, l := range in.Layers {
 		c.Layers = append(c.Layers, ignition.Layer(l))
@@ -58,10 +58,10 @@ func ignitionConfig(in Input) (ignition.Config, error) {
 	return c, nil
 }
 
-// ignitionNetwork are the files of a network: images that read Ignition read no network data.
+// ignitionNetwork returns the files of the network. Images that read Ignition do not read network data.
 func ignitionNetwork(in Input, variant ignition.Variant) ([]v1alpha1.NodeFile, error) {
 	data, ok, err := networkOf(in)
-	if err != nil || !ok || plainDHCP(data) {
+	if err != nil || !ok || isPlainDHCP(data) {
 		return nil, err
 	}
 	if variant == ignition.Flatcar {
@@ -70,13 +70,13 @@ func ignitionNetwork(in Input, variant ignition.Variant) ([]v1alpha1.NodeFile, e
 	return data.NetworkManager()
 }
 
-// plainDHCP is what an image does by itself.
-func plainDHCP(d network.Data) bool {
+// isPlainDHCP returns true when the network is what an image configures without any files.
+func isPlainDHCP(d network.Data) bool {
 	return len(d.Links) == 1 && d.Links[0].MTU == 0 && len(d.Services) == 0 && len(d.Networks) == 1 && d.Networks[0].Type == "ipv4_dhcp" && len(d.Networks[0].Routes) == 0
 }
 
-// translated gives errors of Ignition the types of this package.
-func translated(err error) error {
+// convertError converts errors of package ignition to the types of this package.
+func convertError(err error) error {
 	var lacks *ignition.Unsupported
 	var bad *ignition.Invalid
 	var conflict *ignition.Conflict

@@ -49,8 +49,8 @@ func (c *Conflict) Error() string {
 // String is the layer, the path and the message.
 func (f Finding) String() string { return f.Layer + ": " + f.Path + ": " + f.Message }
 
-// people merges people's layers, and finds where they fight what is ours.
-func (c Config) people(ours butane) (types.Config, error) {
+// mergeLayers translates, checks and merges the users' layers.
+func (c Config) mergeLayers(ours butane) (types.Config, error) {
 	// As a child it would win over the version of a parent, and a parent must have one.
 	merged := types.Config{Ignition: types.Ignition{Version: types.MaxVersion.String()}}
 	var wrong Invalid
@@ -61,7 +61,7 @@ func (c Config) people(ours butane) (types.Config, error) {
 		}
 		read, findings := translate(c.Variant, layer)
 		wrong.Findings = append(wrong.Findings, findingsOf(layer, findings)...)
-		conflict.Findings = append(conflict.Findings, findingsOf(layer, c.fights(read, ours))...)
+		conflict.Findings = append(conflict.Findings, findingsOf(layer, c.findConflicts(read, ours))...)
 		merged = v3_4.Merge(merged, read)
 	}
 	if len(wrong.Findings) > 0 {
@@ -81,7 +81,7 @@ func findingsOf(layer Layer, findings []Finding) []Finding {
 	return findings
 }
 
-// maxAliases of YAML in one layer: a few lines of nested ones can mean billions of values.
+// maxAliases limits the YAML aliases in one layer, because a few lines of nested aliases can mean billions of values.
 const maxAliases = 100
 
 // translate reads one layer.
@@ -102,7 +102,7 @@ func translate(variant Variant, layer Layer) (out types.Config, findings []Findi
 	if err := yaml.Unmarshal([]byte(layer.Text), &node); err != nil {
 		return out, one("", "it is not YAML, and must be a butane document with variant: %s", variant)
 	}
-	if aliases(&node) > maxAliases {
+	if countAliases(&node) > maxAliases {
 		return out, one("", "it has more than %d YAML aliases: write the values out", maxAliases)
 	}
 	var head struct{ Variant, Version string }
@@ -114,25 +114,25 @@ func translate(variant Variant, layer Layer) (out types.Config, findings []Findi
 		Raw: true, TranslateOptions: common.TranslateOptions{NoResourceAutoCompression: true},
 	})
 	if err != nil || len(said.Entries) > 0 {
-		return out, reported(said, err)
+		return out, reportFindings(said, err)
 	}
 	out, said, err = v3_4.ParseCompatibleVersion(text)
 	if err != nil {
 		if !said.IsFatal() {
-			return out, one("version", "it becomes an Ignition version that is newer than 3.4.0: use %s or older", newest[variant])
+			return out, one("version", "it becomes an Ignition version that is newer than 3.4.0: use %s or older", newestVersions[variant])
 		}
-		return out, reported(said, err)
+		return out, reportFindings(said, err)
 	}
 	return out, nil
 }
 
-func aliases(n *yaml.Node) int {
+func countAliases(n *yaml.Node) int {
 	if n.Kind == yaml.AliasNode {
 		return 1
 	}
 	sum := 0
 	for _, c := range n.Content {
-		sum += aliases(c)
+		sum += countAliases(c)
 	}
 	return sum
 }
@@ -140,8 +140,8 @@ func aliases(n *yaml.Node) int {
 // quoted is what messages of the translators quote: it may be a value, and a value may be secret.
 var quoted = regexp.MustCompile("\"[^\"]*\"|'[^']*'|`[^`]*`")
 
-// reported are the translators' errors, and their warnings: a misspelt key and a section that is left out are no more.
-func reported(said report.Report, err error) []Finding {
+// reportFindings are the translators' errors, and their warnings: a misspelt key and a section that is left out are no more.
+func reportFindings(said report.Report, err error) []Finding {
 	var out []Finding
 	for _, e := range said.Entries {
 		out = append(out, Finding{Path: strings.TrimPrefix(e.Context.String(), "$."), Message: quoted.ReplaceAllString(e.Message, "...")})

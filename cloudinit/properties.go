@@ -8,26 +8,26 @@ import (
 	"github.com/ingot-dev/ingot/cloudinit/properties"
 )
 
-// resolve puts what the properties say into the input, which has none afterwards.
+// resolve returns the input with the values of its properties, and without the properties.
 func resolve(in Input) (Input, error) {
 	if len(in.Properties) == 0 {
 		return in, nil
 	}
-	said, err := properties.Resolve(in.Properties)
+	resolved, err := properties.Resolve(in.Properties)
 	if err != nil {
 		return in, err
 	}
 	in.Properties = nil
-	in.SSHKeys = withoutRepeats(in.SSHKeys, said.SSHKeys)
-	in.Network = overridden(in.Network, said)
-	if said.Ranges != "" {
-		in.Ranges = said.Ranges
+	in.SSHKeys = appendMissing(in.SSHKeys, resolved.SSHKeys)
+	in.Network = overrideNetwork(in.Network, resolved)
+	if resolved.Ranges != "" {
+		in.Ranges = resolved.Ranges
 	}
-	userData, err := rendered(in, said, said.UserData, said.UserDataTemplate)
+	userData, err := renderText(in, resolved, resolved.UserData, resolved.UserDataTemplate)
 	if err != nil {
 		return in, err
 	}
-	networkData, err := rendered(in, said, said.NetworkData, said.NetworkDataTemplate)
+	networkData, err := renderText(in, resolved, resolved.NetworkData, resolved.NetworkDataTemplate)
 	if err != nil {
 		return in, err
 	}
@@ -42,12 +42,12 @@ func resolve(in Input) (Input, error) {
 
 func layer(t properties.Text) Layer { return Layer{Name: t.Level, Property: t.Key, Text: t.Text} }
 
-// rendered is the document itself where there is one, else what its template renders to.
-func rendered(in Input, said properties.Resolved, document, template properties.Text) (properties.Text, error) {
+// renderText returns the document when there is one, or else the text that its template renders.
+func renderText(in Input, resolved properties.Resolved, document, template properties.Text) (properties.Text, error) {
 	if document.Text != "" || template.Template == nil {
 		return document, nil
 	}
-	values, err := templateValues(in, said.Values)
+	values, err := templateValues(in, resolved.Values)
 	if err != nil {
 		return document, err
 	}
@@ -55,7 +55,9 @@ func rendered(in Input, said properties.Resolved, document, template properties.
 	return properties.Text{Level: template.Level, Key: template.Key, Text: text}, err
 }
 
-func withoutRepeats(first, second []string) []string {
+// appendMissing returns the first list with those of the second that it does not have. An SSH key that several objects name is
+// authorized once.
+func appendMissing(first, second []string) []string {
 	out := slices.Clone(first)
 	for _, s := range second {
 		if !slices.Contains(out, s) {
@@ -65,16 +67,16 @@ func withoutRepeats(first, second []string) []string {
 	return out
 }
 
-func overridden(spec *v1alpha1.NetworkSpec, said properties.Resolved) *v1alpha1.NetworkSpec {
+func overrideNetwork(spec *v1alpha1.NetworkSpec, resolved properties.Resolved) *v1alpha1.NetworkSpec {
 	var out v1alpha1.NetworkSpec
 	if spec != nil {
 		out = *spec
 	}
-	if said.CIDR != "" {
-		out.CIDR = said.CIDR
+	if resolved.CIDR != "" {
+		out.CIDR = resolved.CIDR
 	}
-	if len(said.Resolvers) > 0 {
-		out.DNSServers = said.Resolvers
+	if len(resolved.Resolvers) > 0 {
+		out.DNSServers = resolved.Resolvers
 	}
 	return &out
 }
@@ -83,7 +85,7 @@ func overridden(spec *v1alpha1.NetworkSpec, said properties.Resolved) *v1alpha1.
 // Machine. Secrets are not among them.
 func templateValues(in Input, free map[string]string) (map[string]any, error) {
 	address, prefix, gateway := "", 0, ""
-	b := boot(in)
+	b := bootNetwork(in)
 	if of, err := netip.ParsePrefix(b.CIDR); err == nil {
 		prefix, gateway = of.Bits(), of.Addr().String()
 	}
@@ -103,7 +105,7 @@ func templateValues(in Input, free map[string]string) (map[string]any, error) {
 	return map[string]any{
 		"NodeClaim": machine, "Machine": machine, "BareMetalHost": host,
 		"Project":    map[string]any{"Name": in.Machine.Namespace, "name": in.Machine.Namespace},
-		"Properties": texts(free), "SSHKeys": slices.Clone(in.SSHKeys),
+		"Properties": anyValues(free), "SSHKeys": slices.Clone(in.SSHKeys),
 		"AllocatedIP": address, "PrefixLength": prefix, "Gateway": gateway,
 	}, nil
 }
@@ -111,12 +113,12 @@ func templateValues(in Input, free map[string]string) (map[string]any, error) {
 // object has its metadata in both spellings that templates use: as fields of Go, and as in YAML.
 func object(name, namespace string, labels, annotations map[string]string) map[string]any {
 	return map[string]any{
-		"Name": name, "Namespace": namespace, "Labels": texts(labels), "Annotations": texts(annotations),
-		"metadata": map[string]any{"name": name, "namespace": namespace, "labels": texts(labels), "annotations": texts(annotations)},
+		"Name": name, "Namespace": namespace, "Labels": anyValues(labels), "Annotations": anyValues(annotations),
+		"metadata": map[string]any{"name": name, "namespace": namespace, "labels": anyValues(labels), "annotations": anyValues(annotations)},
 	}
 }
 
-func texts(m map[string]string) map[string]any {
+func anyValues(m map[string]string) map[string]any {
 	out := make(map[string]any, len(m))
 	for k, v := range m {
 		out[k] = v

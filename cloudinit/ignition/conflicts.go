@@ -11,8 +11,8 @@ import (
 
 const unitDirectory = "/etc/systemd/system/"
 
-// fights finds what Ingot cannot live with. It looks at one layer, so that the message can name it.
-func (c Config) fights(read types.Config, ours butane) []Finding {
+// findConflicts returns the places of a users' layer that conflict with what Ingot needs.
+func (c Config) findConflicts(read types.Config, ours butane) []Finding {
 	reserved := slices.Clone(c.Reserved)
 	for _, f := range ours.Storage.Files {
 		reserved = append(reserved, f.Path)
@@ -22,16 +22,16 @@ func (c Config) fights(read types.Config, ours butane) []Finding {
 			reserved = append(reserved, unitDirectory+u.Name)
 		}
 	}
-	out := slices.Concat(fightingConfigs(read), fightingPaths(read.Storage, reserved), c.fightingArguments(read), c.fightingUsers(read))
+	out := slices.Concat(configConflicts(read), pathConflicts(read.Storage, reserved), c.argumentConflicts(read), c.userConflicts(read))
 	for i, u := range read.Systemd.Units {
-		if why := unitFights(u, ours.Systemd.Units, reserved); why != "" {
+		if why := unitConflict(u, ours.Systemd.Units, reserved); why != "" {
 			out = append(out, Finding{Path: fmt.Sprintf("systemd.units[%d]", i), Message: why})
 		}
 	}
 	return out
 }
 
-func fightingConfigs(read types.Config) []Finding {
+func configConflicts(read types.Config) []Finding {
 	var out []Finding
 	if read.Ignition.Config.Replace.Source != nil {
 		out = append(out, Finding{Path: "ignition.config.replace", Message: "it would replace everything that the node needs: remove it"})
@@ -42,7 +42,7 @@ func fightingConfigs(read types.Config) []Finding {
 	return out
 }
 
-func fightingPaths(read types.Storage, reserved []string) []Finding {
+func pathConflicts(read types.Storage, reserved []string) []Finding {
 	var out []Finding
 	for i, f := range read.Files {
 		if p := covers(f.Path, reserved); p != "" {
@@ -73,7 +73,7 @@ func covers(p string, reserved []string) string {
 	return ""
 }
 
-func (c Config) fightingArguments(read types.Config) []Finding {
+func (c Config) argumentConflicts(read types.Config) []Finding {
 	var out []Finding
 	for i, a := range read.KernelArguments.ShouldNotExist {
 		if slices.Contains(c.KernelArguments, string(a)) {
@@ -83,7 +83,7 @@ func (c Config) fightingArguments(read types.Config) []Finding {
 	return out
 }
 
-func (c Config) fightingUsers(read types.Config) []Finding {
+func (c Config) userConflicts(read types.Config) []Finding {
 	var out []Finding
 	for i, u := range read.Passwd.Users {
 		if u.Name == user && len(c.SSHKeys) > 0 && u.ShouldExist != nil && !*u.ShouldExist {
@@ -93,7 +93,7 @@ func (c Config) fightingUsers(read types.Config) []Finding {
 	return out
 }
 
-func unitFights(u types.Unit, ours []unit, reserved []string) string {
+func unitConflict(u types.Unit, ours []unit, reserved []string) string {
 	for _, d := range u.Dropins {
 		if slices.Contains(reserved, unitDirectory+u.Name+".d/"+d.Name) {
 			return "its drop-in " + d.Name + " is written by Ingot: remove it, or give it another name"
