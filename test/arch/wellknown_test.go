@@ -13,7 +13,7 @@ import (
 var ambiguous = []string{"none", "single", "mixed", "container", "gpu", "mig", "vfio", "GPU"}
 
 // mayRepeat are trees that play a tenant or a server, and so write the vendors' names independently.
-var mayRepeat = []string{"test", "cmd/ingot/demo", "cmd/ingot-demo"}
+var mayRepeat = []string{"test", "cmd/ingot-demo"}
 
 // TestVendorNamesStandInOneFile fails when a product file writes a name of the vendors' software that package wellknown has. Two
 // copies can drift apart: a mode would set a label that the software of the tenant does not read, and the node would never be
