@@ -26,14 +26,14 @@ var version = "unknown"
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// flags are the command line; --kubeconfig is controller-runtime's, which has put it into flag.CommandLine.
+// flags are the flags of the command line. controller-runtime adds --kubeconfig to flag.CommandLine.
 type flags struct {
 	config             string
 	print, showVersion bool
 }
 
 func run(args []string) int {
-	f, err := parse(args)
+	f, err := parseFlags(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Println("usage: ingot-manager --config FILE [--kubeconfig FILE]")
@@ -49,10 +49,10 @@ func run(args []string) int {
 	case f.print:
 		err = printDefaults()
 	default:
-		err = operate(f.config)
+		err = runManager(f.config)
 	}
 	// What ended a manager that ran is in its log.
-	var ended *operator.Ended
+	var ended *operator.EndError
 	if err != nil && !errors.As(err, &ended) {
 		fmt.Fprintln(os.Stderr, "ingot-manager:", err)
 	}
@@ -62,8 +62,8 @@ func run(args []string) int {
 	return exitOK
 }
 
-// parse reads the command line, and leaves it to the caller to say what is wrong with it, in one line.
-func parse(args []string) (flags, error) {
+// parseFlags parses the command line. The error is for the caller to print, in one line.
+func parseFlags(args []string) (flags, error) {
 	var f flags
 	set := flag.CommandLine
 	set.Init("ingot-manager", flag.ContinueOnError)
@@ -83,7 +83,7 @@ func parse(args []string) (flags, error) {
 	return f, nil
 }
 
-func operate(file string) error {
+func runManager(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err

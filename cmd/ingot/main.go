@@ -1,4 +1,4 @@
-// Command ingot is the command line of Ingot: it makes images and shows the pipeline at work.
+// Ingot is the command line of Ingot. It shows the state of Machines, hosts and rollouts, checks and renders manifests, and makes images.
 package main
 
 import (
@@ -33,13 +33,13 @@ import (
 func main() {
 	cli.SilenceLibraries()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := cli.Run(ctx, root(), os.Args[1:], os.Stdout, os.Stderr)
+	status := cli.Run(ctx, newRootCommand(), os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(status)
 }
 
-func root() *cobra.Command {
-	c := cli.Group("ingot", "From racked GPU servers to admitted Kubernetes nodes",
+func newRootCommand() *cobra.Command {
+	c := cli.NewGroup("ingot", "From racked GPU servers to admitted Kubernetes nodes",
 		fleet.MachinesCommand(),
 		fleet.WhyCommand(),
 		fleet.HostsCommand(),
@@ -50,7 +50,7 @@ func root() *cobra.Command {
 		verify.Command(),
 		mig.Command(),
 		demoCommand(),
-		cli.Group("host", "Bring servers in", hostimport.Command()),
+		cli.NewGroup("host", "Bring servers in", hostimport.Command()),
 		image.Command(),
 		tenant.Command(),
 		convert.Command(),
@@ -77,14 +77,14 @@ func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "ingot %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "ingot %s %s %s/%s\n", versionText(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}
 }
 
-// version is the module's, with the revision where the build has recorded it.
-func version() string {
+// versionText is the version of the module, with the revision where the build has recorded it.
+func versionText() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "(unknown)"

@@ -16,7 +16,7 @@ import (
 
 func ingot(args ...string) (status int, stdout, stderr string) {
 	var out, err bytes.Buffer
-	status = cli.Run(context.Background(), root(), args, &out, &err)
+	status = cli.Run(context.Background(), newRootCommand(), args, &out, &err)
 	return status, out.String(), err.String()
 }
 

@@ -46,7 +46,7 @@ func TestTheCommandsOfTheREADMEExist(t *testing.T) {
 	}
 	for _, line := range lines {
 		for _, args := range alternatives(strings.Fields(line[1])) {
-			command, rest, err := root().Find(args)
+			command, rest, err := newRootCommand().Find(args)
 			if err != nil || command.HasSubCommands() {
 				t.Errorf("README.md: ingot %s: no such command: %v", strings.Join(args, " "), err)
 				continue

@@ -16,8 +16,9 @@ import (
 // bootPort is the boot service's port where a NodeProvider names none.
 const bootPort = "8090"
 
-// hostURL finds where a host reaches the boot service: the address that the NodeProvider of its namespace gives.
-func hostURL(reader client.Reader) func(context.Context, netboot.Session) (string, error) {
+// bootURLOfHost returns a function that finds the URL at which a host reaches the boot service: the address in the NodeProvider of the
+// host's namespace.
+func bootURLOfHost(reader client.Reader) func(context.Context, netboot.Session) (string, error) {
 	return func(ctx context.Context, session netboot.Session) (string, error) {
 		var namespace corev1.Namespace
 		if err := reader.Get(ctx, client.ObjectKey{Name: session.Namespace}, &namespace); err != nil {
@@ -38,7 +39,7 @@ func hostURL(reader client.Reader) func(context.Context, netboot.Session) (strin
 	}
 }
 
-// bootURL makes a URL of HOST or HOST:PORT; a bare IPv6 address stands in brackets.
+// bootURL returns the URL of HOST or HOST:PORT. A bare IPv6 address gets brackets.
 func bootURL(address string) string {
 	if _, _, err := net.SplitHostPort(address); err == nil {
 		return "http://" + address

@@ -20,11 +20,11 @@ const (
 	keyBytes = 32
 )
 
-// keyLife is how long a key that was read is used without looking again: a changed Secret is in force soon, and a boot
-// storm is not a storm of reads.
-const keyLife = 15 * time.Second
+// keyCacheTime is how long a key is used before the Secret is read again. A changed Secret takes effect soon, and many servers that boot
+// at once do not cause as many reads.
+const keyCacheTime = 15 * time.Second
 
-// bootKey is the key that signs agents' tokens, kept in a Secret so that every replica has the same.
+// bootKey is the key that signs agents' tokens. It is in a Secret, so that every replica has the same.
 type bootKey struct {
 	reader client.Reader
 	writer client.Writer
@@ -37,16 +37,16 @@ type bootKey struct {
 	read time.Time
 }
 
-// get returns the key, and makes the Secret when there is none.
+// get returns the key, and creates the Secret when there is none.
 func (k *bootKey) get(ctx context.Context) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.key != nil && k.clock().Sub(k.read) < keyLife {
+	if k.key != nil && k.clock().Sub(k.read) < keyCacheTime {
 		return k.key, nil
 	}
-	key, err := k.fetch(ctx)
+	key, err := k.readSecret(ctx)
 	if apierrors.IsNotFound(err) {
-		key, err = k.make(ctx)
+		key, err = k.createSecret(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("boot key Secret %s: %w", k.name, err)
@@ -55,7 +55,7 @@ func (k *bootKey) get(ctx context.Context) ([]byte, error) {
 	return key, nil
 }
 
-func (k *bootKey) fetch(ctx context.Context) ([]byte, error) {
+func (k *bootKey) readSecret(ctx context.Context) ([]byte, error) {
 	var s corev1.Secret
 	if err := k.reader.Get(ctx, k.name, &s); err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func (k *bootKey) fetch(ctx context.Context) ([]byte, error) {
 	return s.Data[keyField], nil
 }
 
-// make creates the Secret; when another replica was faster, its key is the key.
-func (k *bootKey) make(ctx context.Context) ([]byte, error) {
+// createSecret creates the Secret. When another replica has created it first, the key of that replica is used.
+func (k *bootKey) createSecret(ctx context.Context) ([]byte, error) {
 	key := make([]byte, keyBytes)
 	if _, err := io.ReadFull(k.random, key); err != nil {
 		return nil, errors.Join(errors.New("read random bytes"), err)
@@ -77,7 +77,7 @@ func (k *bootKey) make(ctx context.Context) ([]byte, error) {
 		Data:       map[string][]byte{keyField: key},
 	})
 	if apierrors.IsAlreadyExists(err) {
-		return k.fetch(ctx)
+		return k.readSecret(ctx)
 	}
 	return key, err
 }

@@ -3,23 +3,23 @@
 //
 // # How it starts and ends
 //
-// Before anything runs, the management cluster is asked whether it answers and serves every kind that is needed; what is
-// missing is named with what to apply. One replica leads and works; every replica answers servers that boot, and is ready
-// when its cache has synced, the boot service listens and the agent's kernel and initrd are there. A replica that loses its
-// lease ends with status 1, so that Kubernetes starts it anew; asked to end, it finishes what runs, gives the lease back and
-// ends with status 0. The log is one stream of records on standard error, the words of client-go and net/http included.
+// Before anything else, the manager checks that the management cluster answers and serves every kind that is needed; for a missing
+// kind the error says what to apply. One replica leads and runs the controllers. Every replica answers servers that boot, and is
+// ready when its cache has synced, the boot service listens and the agent's kernel and initrd are there. A replica that loses its
+// lease ends with status 1, so that Kubernetes restarts it. On SIGTERM it finishes the reconciles that run, releases the lease and
+// ends with status 0. The log is one stream of records on standard error, and includes those of client-go and net/http.
 //
 // # The webhook
 //
 // Every replica answers API servers that ask whether a NodeType may be written (controllers/admission), with a certificate
 // that the leading replica keeps in a Secret (controllers/admission/certificate). webhook.address turns it on, and
-// config/webhook has API servers ask. While no manager answers nobody makes a NodeType or changes one's spec; nothing else
-// waits for it.
+// config/webhook registers it with API servers. While no manager answers, NodeTypes cannot be created and their specs cannot be
+// changed; nothing else depends on the webhook.
 //
 // # Metrics
 //
-// Beside those of controller-runtime, client-go and the Go runtime. No label names a machine, a host or a tenant: the
-// number of series is bounded by the code, whatever the size of the fleet.
+// These metrics are served beside those of controller-runtime, client-go and the Go runtime. No label has the name of a Machine, a
+// host or a tenant, so that the number of series does not grow with the fleet.
 //
 //	ingot_machine_phase_seconds          histogram  phase                     how long Machines stayed in a phase that they left
 //	ingot_machine_actions_total          counter    action, succeeded         side effects of Machines' lives
@@ -34,8 +34,8 @@
 //	ingot_hosts                          gauge      state, error              BareMetalHosts; error is empty where there is none
 //	ingot_tenants                        gauge      ready, reason             TenantClusters
 //
-// The gauges are counted from the cache when they are asked for, by every replica: read them by max. config/prometheus has
-// alerts on them, config/grafana a dashboard.
+// Every replica counts the gauges from its cache when it is scraped, so queries take their maximum. config/prometheus has alerts on
+// them, config/grafana a dashboard.
 //
 // # Rights
 //

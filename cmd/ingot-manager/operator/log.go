@@ -23,9 +23,8 @@ func newLog(l settings.Log) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(os.Stderr, options))
 }
 
-// route sends everybody's words into the one structured log: controller-runtime's, client-go's (klog), and those of
-// net/http, which writes to the standard log.
-func route(log *slog.Logger) {
+// redirectLogs sends the log of controller-runtime, of client-go (klog), and of net/http, which uses the standard log, to one log.
+func redirectLogs(log *slog.Logger) {
 	sink := logr.FromSlogHandler(log.Handler())
 	ctrl.SetLogger(sink)
 	klog.SetLoggerWithOptions(sink.WithName("client-go"), klog.ContextualLogger(true))

@@ -39,34 +39,34 @@ import (
 	"github.com/ingot-dev/ingot/presentation"
 )
 
-// Ended is why the manager ended, which is in its log already.
-type Ended struct{ Err error }
+// EndError is the error that ended the manager. It is in the log already.
+type EndError struct{ Err error }
 
-// Error gives the cause.
-func (e *Ended) Error() string { return e.Err.Error() }
+// Error returns the message of the cause.
+func (e *EndError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the cause.
-func (e *Ended) Unwrap() error { return e.Err }
+// Unwrap returns the cause.
+func (e *EndError) Unwrap() error { return e.Err }
 
-// Run runs the manager until the context ends. An error is an *Ended, and the last line of the log.
+// Run runs the manager until the context ends. An error is an *EndError, and is the last line of the log.
 func Run(ctx context.Context, s settings.Settings, cluster *rest.Config, version string) error {
 	return RunWith(ctx, s, cluster, version, presentation.Resolve)
 }
 
-// RunWith is Run with another resolver in the place of this version's.
+// RunWith is Run with another resolver in place of this version's.
 func RunWith(ctx context.Context, s settings.Settings, cluster *rest.Config, version string, resolve presentation.Resolver) error {
 	log := newLog(s.Log)
-	route(log)
+	redirectLogs(log)
 	log.Info("Starting ingot-manager", "version", version)
-	if err := operate(ctx, s, cluster, log, resolve); err != nil {
+	if err := runManager(ctx, s, cluster, log, resolve); err != nil {
 		log.Error("ingot-manager ends", "err", err)
-		return &Ended{err}
+		return &EndError{err}
 	}
 	log.Info("ingot-manager has stopped")
 	return nil
 }
 
-func operate(ctx context.Context, s settings.Settings, cluster *rest.Config, log *slog.Logger, resolve presentation.Resolver) error {
+func runManager(ctx context.Context, s settings.Settings, cluster *rest.Config, log *slog.Logger, resolve presentation.Resolver) error {
 	scheme, err := newScheme()
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func operate(ctx context.Context, s settings.Settings, cluster *rest.Config, log
 	if err != nil {
 		return err
 	}
-	if err := assemble(ctx, mgr, s, log, resolve); err != nil {
+	if err := addParts(ctx, mgr, s, log, resolve); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -97,8 +97,8 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// shutdownLimit is less than the half minute that Kubernetes gives a pod.
-var shutdownLimit = 15 * time.Second
+// shutdownTimeout is less than the 30 seconds that Kubernetes gives a pod.
+var shutdownTimeout = 15 * time.Second
 
 func newManager(s settings.Settings, cluster *rest.Config, scheme *runtime.Scheme) (ctrl.Manager, error) {
 	cluster = rest.CopyConfig(cluster)
@@ -116,9 +116,9 @@ func newManager(s settings.Settings, cluster *rest.Config, scheme *runtime.Schem
 		LeaderElectionID:              s.LeaderElection.Name,
 		LeaderElectionNamespace:       s.Namespace,
 		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       &shutdownLimit,
+		GracefulShutdownTimeout:       &shutdownTimeout,
 		Controller:                    config.Controller{MaxConcurrentReconciles: s.Concurrency},
-		// Nobody's Secrets lie in the manager's memory.
+		// Secrets are not cached, so that they are not in the manager's memory.
 		NewClient: readyourwrites.NewClient,
 		Client:    client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	})
@@ -128,8 +128,8 @@ func newManager(s settings.Settings, cluster *rest.Config, scheme *runtime.Schem
 	return mgr, nil
 }
 
-// assemble adds the boot service, the adapters and the controllers to the manager.
-func assemble(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *slog.Logger, resolve presentation.Resolver) error {
+// addParts adds the boot service, the adapters and the controllers to the manager.
+func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *slog.Logger, resolve presentation.Resolver) error {
 	if err := sessions.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -143,11 +143,11 @@ func assemble(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 		Scheme: mgr.GetScheme(), Log: mgr.GetLogger().WithName("tenants"), Timeout: s.Tenants.Timeout.Duration, QPS: s.Tenants.QPS, Burst: s.Tenants.Burst,
 	})
 	err = controllers.Setup(mgr, controllers.Dependencies{
-		Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: s.Installer(), Log: log.With("logger", "installer")}),
+		Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: s.InstallerTimeouts(), Log: log.With("logger", "installer")}),
 		Tenants:   tenants,
 		HTTP:      &http.Client{Timeout: 30 * time.Second},
 		Clock:     clock.RealClock{}, Random: rand.Reader, Jitter: mathrand.Float64, Suffix: func() string { return utilrand.String(5) },
-		HostTimeouts: s.HostPlan(), MachineTimeouts: machineTimeouts(s), Workers: s.Concurrency, Resolve: resolve,
+		HostTimeouts: s.HostTimeouts(), MachineTimeouts: machineTimeouts(s), Workers: s.Concurrency, Resolve: resolve,
 	})
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func assemble(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 			return fmt.Errorf("add %s to the manager: %w", part.name, err)
 		}
 	}
-	if err := metrics.Registry.Register(&census{reader: mgr.GetCache(), now: time.Now, log: mgr.GetLogger().WithName("census")}); err != nil {
+	if err := metrics.Registry.Register(&fleetCollector{reader: mgr.GetCache(), now: time.Now, log: mgr.GetLogger().WithName("census")}); err != nil {
 		return fmt.Errorf("register the census: %w", err)
 	}
 	if err := addWebhook(mgr, s); err != nil {
@@ -169,20 +169,20 @@ func assemble(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	return addChecks(mgr, boot)
 }
 
-func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, log *slog.Logger) (*httpServer, error) {
+func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, log *slog.Logger) (*bootServer, error) {
 	key := &bootKey{
 		reader: mgr.GetAPIReader(), writer: mgr.GetClient(), random: rand.Reader, clock: time.Now,
 		name: client.ObjectKey{Namespace: s.Namespace, Name: s.Boot.KeySecret},
 	}
 	service, err := netboot.New(netboot.Options{
-		Store: store, Key: key.get, BaseURL: s.Boot.URL, HostURL: hostURL(mgr.GetCache()), Files: os.DirFS(s.Boot.Files), Kernel: s.Boot.Kernel, Initrd: s.Boot.Initrd,
+		Store: store, Key: key.get, BaseURL: s.Boot.URL, HostURL: bootURLOfHost(mgr.GetCache()), Files: os.DirFS(s.Boot.Files), Kernel: s.Boot.Kernel, Initrd: s.Boot.Initrd,
 		KernelArguments: s.Boot.KernelArguments, Log: log.With("logger", "boot"), ProgressInterval: s.Boot.ProgressInterval.Duration,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("boot service: %w", err)
 	}
-	return &httpServer{
-		address: s.Boot.Address, handler: service, log: log.With("logger", "boot"), files: os.DirFS(s.Boot.Files), needs: []string{s.Boot.Kernel, s.Boot.Initrd},
+	return &bootServer{
+		address: s.Boot.Address, handler: service, log: log.With("logger", "boot"), files: os.DirFS(s.Boot.Files), requiredFiles: []string{s.Boot.Kernel, s.Boot.Initrd},
 	}, nil
 }
 
@@ -193,7 +193,7 @@ func machineTimeouts(s settings.Settings) lifecycle.Timeouts {
 	return t
 }
 
-func addChecks(mgr ctrl.Manager, boot *httpServer) error {
+func addChecks(mgr ctrl.Manager, boot *bootServer) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("add the health check: %w", err)
 	}
@@ -203,7 +203,7 @@ func addChecks(mgr ctrl.Manager, boot *httpServer) error {
 		}
 		return nil
 	}
-	for name, check := range map[string]healthz.Checker{"cache": synced, "boot": boot.check} {
+	for name, check := range map[string]healthz.Checker{"cache": synced, "boot": boot.checkReady} {
 		if err := mgr.AddReadyzCheck(name, check); err != nil {
 			return fmt.Errorf("add the readiness check %s: %w", name, err)
 		}

@@ -20,11 +20,11 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// preflightLimit bounds one question to an API server that may not be there.
+// preflightLimit limits one request to an API server that may not be there.
 const preflightLimit = 15 * time.Second
 
-// preflight asks whether the management cluster answers and knows our kinds. Without it the same faults show as controllers
-// that never start, one after the other, without a word on what to apply.
+// preflight checks that the management cluster answers and serves the kinds that are needed. Without it, controllers would fail to start
+// one after the other, and no message would say what to apply.
 func preflight(cluster *rest.Config, scheme *runtime.Scheme) error {
 	cluster = rest.CopyConfig(cluster)
 	cluster.Timeout = preflightLimit

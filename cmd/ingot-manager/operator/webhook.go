@@ -13,7 +13,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/admission/certificate"
 )
 
-// addWebhook adds the admission webhook and what keeps its certificate.
+// addWebhook adds the admission webhook and the keeper of its certificate.
 func addWebhook(mgr ctrl.Manager, s settings.Settings) error {
 	if s.Webhook.Address == "0" {
 		return nil

@@ -1,2 +1,2 @@
-// Package settings is ingot-manager's configuration file: read strictly, defaulted, validated before anything starts.
+// Package settings reads and validates the configuration file of ingot-manager.
 package settings

@@ -19,7 +19,7 @@ const (
 	Kind       = "ManagerConfiguration"
 )
 
-// Settings are all that can be set. Durations are written as "30s".
+// Settings are the contents of the configuration file. Durations are written as "30s".
 type Settings struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -37,19 +37,19 @@ type Settings struct {
 	Webhook Webhook `json:"webhook"`
 	// Boot is the boot service.
 	Boot Boot `json:"boot"`
-	// BMC is how management controllers are spoken to.
+	// BMC configures the connections to BMCs.
 	BMC BMC `json:"bmc"`
-	// Tenants is how tenants' API servers are spoken to.
+	// Tenants configures the connections to tenants' API servers.
 	Tenants Tenants `json:"tenants"`
-	// Intervals say how often the world is looked at where it does not report by itself.
+	// Intervals say how often hosts are polled, because BMCs report nothing by themselves.
 	Intervals Intervals `json:"intervals"`
 	// Timeouts bound the phases of a Machine's life.
 	Timeouts Timeouts `json:"timeouts"`
-	// Concurrency is how many objects of one kind are worked on at a time, where a controller has no number of its own.
+	// Concurrency is how many objects of one kind are reconciled at a time, where a controller has no number of its own.
 	Concurrency int `json:"concurrency"`
 }
 
-// LeaderElection is the lease.
+// LeaderElection configures the lease of the leader.
 type LeaderElection struct {
 	Enabled bool   `json:"enabled"`
 	Name    string `json:"name"`
@@ -75,10 +75,10 @@ type Log struct {
 	Format string `json:"format"`
 }
 
-// Webhook is the admission webhook, with a certificate of its own that follows from who asks: the name of the Service, or
-// the host of the URL, in the ValidatingWebhookConfiguration.
+// Webhook configures the admission webhook. The names in its certificate are the name of the Service, or the host of the URL, in the
+// ValidatingWebhookConfiguration.
 type Webhook struct {
-	// Address to listen on, in every replica; "0", the default, turns it off: without config/webhook nobody asks.
+	// Address to listen on, in every replica; "0", the default, turns it off, because without config/webhook no API server calls it.
 	Address string `json:"address"`
 	// CertificateSecret names the Secret with the certificate; made when it does not exist.
 	CertificateSecret string `json:"certificateSecret"`
@@ -105,13 +105,13 @@ type Boot struct {
 	ProgressInterval metav1.Duration `json:"progressInterval"`
 }
 
-// BMC is how management controllers are spoken to.
+// BMC configures the connections to BMCs.
 type BMC struct {
 	// Timeout of one request.
 	Timeout metav1.Duration `json:"timeout"`
 }
 
-// Tenants is how tenants' API servers are spoken to.
+// Tenants configures the connections to tenants' API servers.
 type Tenants struct {
 	// Timeout of one request.
 	Timeout metav1.Duration `json:"timeout"`
@@ -120,15 +120,15 @@ type Tenants struct {
 	Burst int     `json:"burst"`
 }
 
-// Intervals say how often the world is looked at.
+// Intervals say how often hosts are polled.
 type Intervals struct {
-	// Working: a host while something runs on it.
+	// Working is the interval for a host on which an attempt or a change of power is under way.
 	Working metav1.Duration `json:"working"`
-	// Steady: a host while nothing does; each is looked at at least that often.
+	// Steady is the interval for all other hosts.
 	Steady metav1.Duration `json:"steady"`
 }
 
-// Timeouts bound the phases of a Machine's life. Validating is bounded by its NodeType.
+// Timeouts limit the phases of a Machine's life. The NodeType has the time-out of Validating.
 type Timeouts struct {
 	Claiming     metav1.Duration `json:"claiming"`
 	Provisioning metav1.Duration `json:"provisioning"`
@@ -161,13 +161,13 @@ func Default() Settings {
 		Intervals: Intervals{Working: d(2 * time.Second), Steady: d(5 * time.Minute)},
 		Timeouts: Timeouts{
 			Claiming: d(time.Minute), Provisioning: d(time.Hour), Joining: d(20 * time.Minute), Releasing: d(time.Hour), Drain: d(30 * time.Minute),
-			Hosts: defaultHosts(), Steps: defaultSteps(),
+			Hosts: defaultHostTimeouts(), Steps: defaultStepTimeouts(),
 		},
 		Concurrency: 16,
 	}
 }
 
-// Read reads a file over the defaults. A field that is not known, or a value that makes no sense, is an error that names it.
+// Read reads a file over the defaults. For an unknown field or an invalid value the error names the field.
 func Read(r io.Reader) (Settings, error) {
 	s := Default()
 	s.APIVersion, s.Kind = "", ""
@@ -181,7 +181,7 @@ func Read(r io.Reader) (Settings, error) {
 	return s, s.validate()
 }
 
-// YAML renders the settings as a file that Read accepts.
+// YAML returns the settings as a file that Read accepts.
 func (s Settings) YAML() ([]byte, error) { return yaml.Marshal(s) }
 
 func (s Settings) validate() error {
@@ -192,12 +192,12 @@ func (s Settings) validate() error {
 	}{
 		{s.APIVersion != APIVersion || s.Kind != Kind, "apiVersion, kind", s.APIVersion + ", " + s.Kind, APIVersion + ", " + Kind},
 		{s.Namespace == "", "namespace", s.Namespace, "the name of the manager's own namespace"},
-		{!listens(s.Health.Address) && s.Health.Address != "0", "health.address", s.Health.Address, "HOST:PORT or :PORT, or 0 for none"},
-		{!listens(s.Metrics.Address) && s.Metrics.Address != "0", "metrics.address", s.Metrics.Address, "HOST:PORT or :PORT, or 0 for none"},
-		{!listens(s.Webhook.Address) && s.Webhook.Address != "0", "webhook.address", s.Webhook.Address, "HOST:PORT or :PORT, or 0 for none"},
+		{!isListenAddress(s.Health.Address) && s.Health.Address != "0", "health.address", s.Health.Address, "HOST:PORT or :PORT, or 0 for none"},
+		{!isListenAddress(s.Metrics.Address) && s.Metrics.Address != "0", "metrics.address", s.Metrics.Address, "HOST:PORT or :PORT, or 0 for none"},
+		{!isListenAddress(s.Webhook.Address) && s.Webhook.Address != "0", "webhook.address", s.Webhook.Address, "HOST:PORT or :PORT, or 0 for none"},
 		{s.Webhook.CertificateSecret == "", "webhook.certificateSecret", "", "the name of a Secret in the manager's own namespace"},
 		{s.Webhook.Configuration == "", "webhook.configuration", "", "the name of a ValidatingWebhookConfiguration"},
-		{!listens(s.Boot.Address), "boot.address", s.Boot.Address, "HOST:PORT or :PORT"},
+		{!isListenAddress(s.Boot.Address), "boot.address", s.Boot.Address, "HOST:PORT or :PORT"},
 		{!isURL(s.Boot.URL), "boot.url", s.Boot.URL, "the URL where servers reach boot.address, such as http://10.20.0.2:8090"},
 		{!slices.Contains([]string{"debug", "info", "warn", "error"}, s.Log.Level), "log.level", s.Log.Level, "debug, info, warn or error"},
 		{!slices.Contains([]string{"json", "text"}, s.Log.Format), "log.format", s.Log.Format, "json or text"},
@@ -212,7 +212,7 @@ func (s Settings) validate() error {
 	return errors.Join(append(errs, s.validateDurations()...)...)
 }
 
-func listens(address string) bool {
+func isListenAddress(address string) bool {
 	_, _, err := net.SplitHostPort(address)
 	return err == nil
 }

@@ -70,10 +70,10 @@ func TestTimeOutsReachTheHostControllerAndTheInstaller(t *testing.T) {
 	wantPlan, wantSteps := hostplan.DefaultTimeouts(), hardware.DefaultTimeouts()
 	wantPlan.Install, wantPlan.RetryBase, wantPlan.PollInterval = 2*time.Hour, 7*time.Second, 3*time.Second
 	wantSteps.Boot = 40 * time.Minute
-	if got := s.HostPlan(); got != wantPlan {
+	if got := s.HostTimeouts(); got != wantPlan {
 		t.Errorf("host controller: got %+v, want %+v", got, wantPlan)
 	}
-	if got := s.Installer(); got != wantSteps {
+	if got := s.InstallerTimeouts(); got != wantSteps {
 		t.Errorf("installer: got %+v, want %+v", got, wantSteps)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	hostplan "github.com/ingot-dev/ingot/controllers/plan/host"
 )
 
-// HostTimeouts bound the work on one host.
+// HostTimeouts limit the work on one host.
 type HostTimeouts struct {
 	// Inspect, Install, EraseMetadata and EraseFull are the deadlines of one attempt.
 	Inspect       metav1.Duration `json:"inspect"`
@@ -24,8 +24,8 @@ type HostTimeouts struct {
 	Retry metav1.Duration `json:"retry"`
 }
 
-// StepTimeouts bound what the installer waits for: changes of power, and the steps of an attempt that boots the agent. The
-// attempt's deadline bounds all of them together.
+// StepTimeouts limit the waiting of an Installer: for changes of power, and for the steps of an attempt that boots the agent. The
+// attempt's deadline limits all of them together.
 type StepTimeouts struct {
 	// GracefulOff is how long an operating system may take to stop before the power is cut.
 	GracefulOff metav1.Duration `json:"gracefulOff"`
@@ -34,15 +34,15 @@ type StepTimeouts struct {
 	PowerOn  metav1.Duration `json:"powerOn"`
 	// PowerOnRetry is the interval at which a power-on without effect is asked for again.
 	PowerOnRetry metav1.Duration `json:"powerOnRetry"`
-	// Boot is from power-on to the request for the boot document: the power-on self-test of a large server takes over 10 minutes.
+	// Boot is the time from power-on to the request for the boot document: the power-on self-test of a large server takes over 10 minutes.
 	Boot metav1.Duration `json:"boot"`
-	// Load is from the boot document to the agent's registration.
+	// Load is the time from the boot document to the agent's registration.
 	Load metav1.Duration `json:"load"`
 	// Silence is how long an agent may report no progress.
 	Silence metav1.Duration `json:"silence"`
 }
 
-func defaultHosts() HostTimeouts {
+func defaultHostTimeouts() HostTimeouts {
 	t := hostplan.DefaultTimeouts()
 	return HostTimeouts{
 		Inspect: metav1.Duration{Duration: t.Inspect}, Install: metav1.Duration{Duration: t.Install},
@@ -51,7 +51,7 @@ func defaultHosts() HostTimeouts {
 	}
 }
 
-func defaultSteps() StepTimeouts {
+func defaultStepTimeouts() StepTimeouts {
 	t := hardware.DefaultTimeouts()
 	return StepTimeouts{
 		GracefulOff: metav1.Duration{Duration: t.GracefulOff},
@@ -61,8 +61,8 @@ func defaultSteps() StepTimeouts {
 	}
 }
 
-// HostPlan is what the host controller goes by.
-func (s Settings) HostPlan() hostplan.Timeouts {
+// HostTimeouts returns the time-outs of the host controller.
+func (s Settings) HostTimeouts() hostplan.Timeouts {
 	h := s.Timeouts.Hosts
 	return hostplan.Timeouts{
 		Inspect: h.Inspect.Duration, Install: h.Install.Duration, EraseMetadata: h.EraseMetadata.Duration, EraseFull: h.EraseFull.Duration,
@@ -71,8 +71,8 @@ func (s Settings) HostPlan() hostplan.Timeouts {
 	}
 }
 
-// Installer is what the installer goes by.
-func (s Settings) Installer() hardware.Timeouts {
+// InstallerTimeouts returns the time-outs of the Installer.
+func (s Settings) InstallerTimeouts() hardware.Timeouts {
 	t := s.Timeouts.Steps
 	return hardware.Timeouts{
 		GracefulOff: t.GracefulOff.Duration, PowerOff: t.PowerOff.Duration, PowerOn: t.PowerOn.Duration, PowerOnRetry: t.PowerOnRetry.Duration,
@@ -98,7 +98,8 @@ func (s Settings) validateDurations() []error {
 			errs = append(errs, fmt.Errorf("%s: got %s; expected more than 0", field, d.Duration))
 		}
 	}
-	// What waits for the other must wait longer, or the reason that names the failed step is never seen.
+	// The outer time-out must be longer than the inner one. Otherwise the outer one ends the attempt first, and the operator never sees
+	// the reason that names the failed step.
 	for _, r := range []struct {
 		field, than string
 		got, limit  metav1.Duration

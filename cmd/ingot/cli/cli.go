@@ -21,26 +21,26 @@ const (
 	ExitUsage
 )
 
-// UsageError: the command line was not understood.
+// UsageError says that the command line was not understood.
 type UsageError struct {
 	// Line is the command's usage line.
 	Line string
 	Err  error
 }
 
-// Error gives the cause.
+// Error returns the message of the cause.
 func (e *UsageError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Usagef makes a *UsageError of cmd.
+// Usagef returns a *UsageError of the command.
 func Usagef(cmd *cobra.Command, format string, args ...any) error {
 	return &UsageError{Line: cmd.UseLine(), Err: fmt.Errorf(format, args...)}
 }
 
-// Group is a command that only has others below it.
-func Group(use, short string, subs ...*cobra.Command) *cobra.Command {
+// NewGroup returns a command that only has other commands below it.
+func NewGroup(use, short string, subs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use: use, Short: short, Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,12 +67,12 @@ func SilenceLibraries() {
 	ctrl.SetLogger(logr.FromSlogHandler(quiet.Handler()))
 }
 
-// Run runs the command line and gives the exit status.
+// Run runs the command line and returns the exit status.
 func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &UsageError{cmd.UseLine(), err} })
-	markArguments(root)
+	wrapArgumentErrors(root)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -89,8 +89,8 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 	return ExitFailed
 }
 
-// markArguments makes usage errors of the errors of cobra's argument checks.
-func markArguments(cmd *cobra.Command) {
+// wrapArgumentErrors turns the errors of cobra's argument checks into usage errors.
+func wrapArgumentErrors(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
@@ -100,6 +100,6 @@ func markArguments(cmd *cobra.Command) {
 		}
 	}
 	for _, sub := range cmd.Commands() {
-		markArguments(sub)
+		wrapArgumentErrors(sub)
 	}
 }

@@ -1,5 +1,5 @@
-// Package cli is what ingot's commands have in common: how a program of many commands ends, and what it says then.
+// Package cli holds what the commands of ingot share: exit statuses, errors and tables.
 //
-// Exit status: 0 done, 1 failed, 2 not understood. A failure is one line that begins with "ingot: "; what was not
-// understood gets the usage line below it, not a page.
+// The exit status is 0 when the command is done, 1 when it failed, and 2 when the command line was not understood. A failure is
+// one line that begins with "ingot: ". When the command line was not understood, the usage line follows.
 package cli

@@ -1,8 +1,11 @@
-// Package connect reaches the management cluster in the way that kubectl does: the same flags, files and contexts.
+// Package connect makes a client of the management cluster from the same flags, files and contexts as kubectl.
 package connect
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -16,18 +19,18 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 )
 
-// timeout of one request: a person waits for it.
+// timeout limits one request, because a person waits for the answer.
 const timeout = 15 * time.Second
 
-// Flags say which cluster, and how the answer is printed.
+// Flags say which cluster is asked and how the answer is printed.
 type Flags struct {
 	// Output is text or json.
 	Output string
 	kube   *genericclioptions.ConfigFlags
 }
 
-// Add adds the flags to a command.
-func Add(c *cobra.Command) *Flags {
+// AddFlags adds the flags to a command.
+func AddFlags(c *cobra.Command) *Flags {
 	f := &Flags{kube: &genericclioptions.ConfigFlags{
 		KubeConfig: new(string), Context: new(string), Namespace: new(string),
 	}}
@@ -38,18 +41,18 @@ func Add(c *cobra.Command) *Flags {
 	return f
 }
 
-// Namespace asked for; empty: all.
+// Namespace returns the namespace that was asked for; empty: all namespaces.
 func (f *Flags) Namespace() string { return *f.kube.Namespace }
 
-// JSON says whether the answer is to be JSON. The error is one of usage.
-func (f *Flags) JSON(c *cobra.Command) (bool, error) {
+// IsJSON says whether the answer is printed as JSON. The error is a *cli.UsageError.
+func (f *Flags) IsJSON(c *cobra.Command) (bool, error) {
 	if f.Output != "text" && f.Output != "json" {
 		return false, cli.Usagef(c, "-o %s: expected text or json", f.Output)
 	}
 	return f.Output == "json", nil
 }
 
-// Client of the management cluster.
+// Client returns a client of the management cluster.
 func (f *Flags) Client() (client.Client, error) {
 	config, err := f.kube.ToRESTConfig()
 	if err != nil {
@@ -67,4 +70,32 @@ func (f *Flags) Client() (client.Client, error) {
 		return nil, fmt.Errorf("reach the management cluster at %s: %w", config.Host, err)
 	}
 	return c, nil
+}
+
+// FindMachine finds the Machine NAME or NAMESPACE/NAME in a namespace, or in all when namespace is empty. A name that is there in
+// several namespaces is an error that names them.
+func FindMachine(ctx context.Context, k client.Reader, namespace, name string) (*v1alpha1.Machine, error) {
+	if ns, rest, found := strings.Cut(name, "/"); found {
+		namespace, name = ns, rest
+	}
+	var list v1alpha1.MachineList
+	if err := k.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list Machines: %w", err)
+	}
+	list.Items = slices.DeleteFunc(list.Items, func(m v1alpha1.Machine) bool { return m.Name != name })
+	switch len(list.Items) {
+	case 0:
+		return nil, fmt.Errorf("there is no Machine %s%s: ingot machines lists them", name, inNamespace(namespace))
+	case 1:
+		return &list.Items[0], nil
+	default:
+		return nil, fmt.Errorf("several Machines are called %s, in namespaces %s and %s: say which with -n", name, list.Items[0].Namespace, list.Items[1].Namespace)
+	}
+}
+
+func inNamespace(namespace string) string {
+	if namespace == "" {
+		return " in any namespace that you may see"
+	}
+	return " in namespace " + namespace
 }

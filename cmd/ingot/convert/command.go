@@ -14,7 +14,7 @@ import (
 
 // Command is `ingot convert`.
 func Command() *cobra.Command {
-	return cli.Group("convert", "Carry manifests of other systems over", vmetalCommand())
+	return cli.NewGroup("convert", "Carry manifests of other systems over", vmetalCommand())
 }
 
 func vmetalCommand() *cobra.Command {

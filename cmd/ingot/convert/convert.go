@@ -10,28 +10,28 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 )
 
-// group is vMetal's.
+// group is the API group of vMetal.
 const group = "management.loft.sh"
 
 // Rules of findings.
 const (
-	// RuleAdd: Ingot needs what vMetal does not say.
+	// RuleAdd: Ingot needs a value that vMetal does not have.
 	RuleAdd = "convert/add"
-	// RuleCheck: it was carried over, and means something else here.
+	// RuleCheck: the value was carried over, and its meaning in Ingot is different.
 	RuleCheck = "convert/check"
-	// RuleLost: it has no place here.
+	// RuleLost: Ingot has no field for the value.
 	RuleLost = "convert/not-carried-over"
 )
 
-// Converted is one of Ingot's objects.
+// Converted is one of Ingot's objects with the findings about it.
 type Converted struct {
 	// Object as it is applied.
 	cli.Object
-	// Findings of what it was made of.
+	// Findings about the manifest that it was converted from.
 	Findings []offline.Finding
 }
 
-// Result is what became of the manifests.
+// Result is the outcome of a conversion.
 type Result struct {
 	// Objects in the order in which they are applied.
 	Objects []Converted
@@ -39,21 +39,21 @@ type Result struct {
 	Findings []offline.Finding
 }
 
-// converter has what objects refer to.
+// converter holds the objects that others refer to, and the result.
 type converter struct {
 	templates, keys map[string]offline.Manifest
 	used            map[string]bool
 	out             Result
-	// told is how many findings belong to objects that are done.
-	told int
+	// reported is how many findings belong to objects that are converted.
+	reported int
 }
 
-// Convert converts what it knows of vMetal's objects.
+// Convert converts the objects of vMetal that have a counterpart.
 func Convert(all []offline.Manifest) Result {
 	c := &converter{templates: map[string]offline.Manifest{}, keys: map[string]offline.Manifest{}, used: map[string]bool{}}
 	for _, m := range all {
 		switch {
-		case !ofVMetal(m):
+		case !isVMetal(m):
 		case m.Kind() == "MachineConfigTemplate":
 			c.templates[m.Name()] = m
 		case m.Kind() == "SSHKey":
@@ -63,66 +63,66 @@ func Convert(all []offline.Manifest) Result {
 	// In the order in which the results are applied.
 	for _, kind := range []string{"OSImage", "NodeProvider", "BareMetalHost"} {
 		for _, m := range all {
-			if m.Kind() != kind || !ofVMetal(m) && kind != "BareMetalHost" {
+			if m.Kind() != kind || !isVMetal(m) && kind != "BareMetalHost" {
 				continue
 			}
-			c.told = len(c.out.Findings)
-			map[string]func(offline.Manifest){"OSImage": c.osImage, "NodeProvider": c.nodeProvider, "BareMetalHost": c.host}[kind](m)
+			c.reported = len(c.out.Findings)
+			map[string]func(offline.Manifest){"OSImage": c.convertOSImage, "NodeProvider": c.convertNodeProvider, "BareMetalHost": c.keepHost}[kind](m)
 		}
 	}
 	for _, m := range all {
-		if ofVMetal(m) {
-			c.leftOver(m)
+		if isVMetal(m) {
+			c.reportNotConverted(m)
 		}
 	}
 	return c.out
 }
 
-func ofVMetal(m offline.Manifest) bool {
+func isVMetal(m offline.Manifest) bool {
 	g, _, found := cutGroup(m.APIVersion())
 	return found && g == group
 }
 
-// elsewhere says what becomes of kinds that are not converted.
-var elsewhere = map[string]string{
+// notConverted says what to do about kinds that are not converted.
+var notConverted = map[string]string{
 	"NodeProfile":     "put its nodeLabels and taints into spec.node of the NodeTypes that it is for; startup taints are not needed, because the gate keeps pods off until the verdict passes",
 	"NodeClaim":       "make a Machine, or a NodePool with so many replicas, whose nodeTypeRef is the node type; its host is installed again",
 	"NodeEnvironment": "say what the network is with spec.network of the NodeProvider",
 }
 
-// leftOver tells of objects that nothing was made of.
-func (c *converter) leftOver(m offline.Manifest) {
+// reportNotConverted adds a finding for an object that was not converted.
+func (c *converter) reportNotConverted(m offline.Manifest) {
 	switch m.Kind() {
 	case "OSImage", "NodeProvider":
 	case "MachineConfigTemplate", "SSHKey":
 		if !c.used[m.String()] {
-			c.add(m, "", RuleLost, "nothing in the files refers to it")
+			c.addFinding(m, "", RuleLost, "nothing in the files refers to it")
 		}
 	default:
-		if what := elsewhere[m.Kind()]; what != "" {
-			c.add(m, "", RuleLost, "%s", what)
+		if what := notConverted[m.Kind()]; what != "" {
+			c.addFinding(m, "", RuleLost, "%s", what)
 			return
 		}
-		c.add(m, "", RuleLost, "this version does not know what to make of it")
+		c.addFinding(m, "", RuleLost, "this version does not know what to make of it")
 	}
 }
 
-func (c *converter) add(m offline.Manifest, field, rule, format string, args ...any) {
-	c.out.Findings = append(c.out.Findings, m.Finding(field, rule, format, args...))
+func (c *converter) addFinding(m offline.Manifest, field, rule, format string, args ...any) {
+	c.out.Findings = append(c.out.Findings, m.NewFinding(field, rule, format, args...))
 }
 
-// made adds one of Ingot's objects, to which the findings since the last one belong.
-func (c *converter) made(kind string, metadata, spec map[string]any) {
-	c.object(cli.Object{"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind, "metadata": metadata, "spec": spec})
+// addConverted adds one of Ingot's objects, with the findings since the object before it.
+func (c *converter) addConverted(kind string, metadata, spec map[string]any) {
+	c.addObject(cli.Object{"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind, "metadata": metadata, "spec": spec})
 }
 
-func (c *converter) object(o cli.Object) {
-	c.out.Objects = append(c.out.Objects, Converted{o, c.out.Findings[c.told:]})
-	c.told = len(c.out.Findings)
+func (c *converter) addObject(o cli.Object) {
+	c.out.Objects = append(c.out.Objects, Converted{o, c.out.Findings[c.reported:]})
+	c.reported = len(c.out.Findings)
 }
 
-// at is a part of an object; nil: it is not there, or of another kind.
-func at[T any](object map[string]any, path ...string) T {
+// valueAt returns a part of an object; the zero value: it is not there or has another type.
+func valueAt[T any](object map[string]any, path ...string) T {
 	var here any = object
 	for _, step := range path {
 		inner, _ := here.(map[string]any)
@@ -132,8 +132,8 @@ func at[T any](object map[string]any, path ...string) T {
 	return value
 }
 
-// carried copies a field where it is there.
-func carried(into map[string]any, key string, value any) {
+// copyField sets a field when the value is not empty.
+func copyField(into map[string]any, key string, value any) {
 	switch v := value.(type) {
 	case nil:
 	case string:
@@ -153,21 +153,21 @@ func carried(into map[string]any, key string, value any) {
 	}
 }
 
-// lost tells of fields that have no place here, and of all but the ones that somebody else reads.
-func (c *converter) lost(m offline.Manifest, object map[string]any, within string, why map[string]string, read ...string) {
+// reportDroppedFields adds a finding for each field that is not in read. why has the reasons for fields that Ingot does not have.
+func (c *converter) reportDroppedFields(m offline.Manifest, object map[string]any, within string, why map[string]string, read ...string) {
 	for _, field := range slices.Sorted(maps.Keys(object)) {
 		switch {
 		case why[field] != "":
-			c.add(m, within+"."+field, RuleLost, "%s", why[field])
+			c.addFinding(m, within+"."+field, RuleLost, "%s", why[field])
 		case !slices.Contains(read, field):
-			c.add(m, within+"."+field, RuleLost, "this version does not know what to make of it")
+			c.addFinding(m, within+"."+field, RuleLost, "this version does not know what to make of it")
 		}
 	}
 }
 
-// named is the metadata of an object that is made of a manifest.
-func named(m offline.Manifest) map[string]any {
+// newMetadata returns the metadata of an object that is converted from a manifest.
+func newMetadata(m offline.Manifest) map[string]any {
 	out := map[string]any{"name": m.Name()}
-	carried(out, "labels", at[map[string]any](m.Object, "metadata", "labels"))
+	copyField(out, "labels", valueAt[map[string]any](m.Object, "metadata", "labels"))
 	return out
 }

@@ -56,7 +56,7 @@ func TestWhatIsLeftToDoIsWhatValidateAsksFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := validate.Judge(files, validate.Options{})
+	report, err := validate.Validate(files, validate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestACompletedResultIsAdmitted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := validate.Judge(files, validate.Options{})
+	report, err := validate.Validate(files, validate.Options{})
 	if err != nil || len(report.Findings) > 0 || report.Judged != 3 {
 		t.Errorf("%v: %d judged, findings %v in\n%s", err, report.Judged, report.Findings, text)
 	}
@@ -171,7 +171,7 @@ func TestChecksumsArePinnedOrRefused(t *testing.T) {
 		m := offline.Manifest{Object: map[string]any{"apiVersion": "management.loft.sh/v1", "kind": "OSImage", "metadata": map[string]any{"name": "a"},
 			"spec": map[string]any{"properties": map[string]any{domain + "image-url": "http://x/a.raw", domain + "image-checksum": c.sum, domain + "image-checksum-type": c.kind}}}}
 		out := Convert([]offline.Manifest{m})
-		if got := at[string](out.Objects[0].Object, "spec", "checksum"); got != c.want {
+		if got := valueAt[string](out.Objects[0].Object, "spec", "checksum"); got != c.want {
 			t.Errorf("%s: %s, want %s", c.sum, got, c.want)
 		}
 		rule := ""

@@ -1,4 +1,7 @@
-// Package convert is `ingot convert vmetal`: vMetal's NodeProviders with their node types, OSImages, MachineConfigTemplates
-// and SSHKeys as Ingot's objects. BareMetalHosts stay as they are: Ingot reads vMetal's annotations too. Nothing is guessed: what vMetal does not say (the GPU model, what
-// is baked into an image) is left out, so that `ingot validate` asks for it, and what has no place here is told.
+// Package convert implements `ingot convert vmetal`, which converts vMetal's NodeProviders with their node types, OSImages,
+// MachineConfigTemplates and SSHKeys to objects of Ingot.
+//
+// BareMetalHosts stay as they are, because Ingot reads vMetal's annotations too. The conversion guesses nothing. What vMetal does
+// not know, such as the GPU model and what is baked into an image, is left out, so that `ingot validate` reports it as missing.
+// What Ingot has no field for is reported.
 package convert

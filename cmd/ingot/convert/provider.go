@@ -13,29 +13,29 @@ import (
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 )
 
-func (c *converter) nodeProvider(m offline.Manifest) {
-	metal := at[map[string]any](m.Object, "spec", "metal3")
+func (c *converter) convertNodeProvider(m offline.Manifest) {
+	metal := valueAt[map[string]any](m.Object, "spec", "metal3")
 	if metal == nil {
-		c.add(m, "spec", RuleLost, "it is not of the kind metal3: only bare metal has a place here")
+		c.addFinding(m, "spec", RuleLost, "it is not of the kind metal3: only bare metal has a place here")
 		return
 	}
 	spec := map[string]any{"metal3": map[string]any{}}
-	carried(spec, "hostNamespace", at[string](metal, "clusterRef", "namespace"))
-	c.add(m, "spec.metal3.clusterRef", RuleCheck, "the BareMetalHosts must be in this namespace of the cluster that Ingot runs in, and the baremetal-operator there stays yours to run")
-	c.lost(m, at[map[string]any](m.Object, "spec"), "spec", map[string]string{"displayName": "a NodeProvider has none"}, "metal3", "properties")
-	c.lost(m, metal, "spec.metal3", map[string]string{"deploy": "Ingot installs neither Multus nor DHCP nor Metal3: leave them installed, or use a NodeProvider of the kind redfish, which needs none"}, "clusterRef", "nodeTypes")
-	said := at[map[string]any](m.Object, "spec", "properties")
-	c.properties(m, "spec.properties", spec, said)
-	c.made("NodeProvider", named(m), spec)
-	for i, item := range at[[]any](metal, "nodeTypes") {
+	copyField(spec, "hostNamespace", valueAt[string](metal, "clusterRef", "namespace"))
+	c.addFinding(m, "spec.metal3.clusterRef", RuleCheck, "the BareMetalHosts must be in this namespace of the cluster that Ingot runs in, and the baremetal-operator there stays yours to run")
+	c.reportDroppedFields(m, valueAt[map[string]any](m.Object, "spec"), "spec", map[string]string{"displayName": "a NodeProvider has none"}, "metal3", "properties")
+	c.reportDroppedFields(m, metal, "spec.metal3", map[string]string{"deploy": "Ingot installs neither Multus nor DHCP nor Metal3: leave them installed, or use a NodeProvider of the kind redfish, which needs none"}, "clusterRef", "nodeTypes")
+	said := valueAt[map[string]any](m.Object, "spec", "properties")
+	c.convertProperties(m, "spec.properties", spec, said)
+	c.addConverted("NodeProvider", newMetadata(m), spec)
+	for i, item := range valueAt[[]any](metal, "nodeTypes") {
 		if one, ok := item.(map[string]any); ok {
-			c.nodeType(m, fmt.Sprintf("spec.metal3.nodeTypes[%d]", i), one, said)
+			c.convertNodeType(m, fmt.Sprintf("spec.metal3.nodeTypes[%d]", i), one, said)
 		}
 	}
 }
 
-// elsewhereSaid are properties that Ingot has a field for, or no use.
-var elsewhereSaid = map[string]string{
+// replacedProperties are properties that Ingot has a field for, or does not need.
+var replacedProperties = map[string]string{
 	domain + "server-name":             "set hostName of the Machine",
 	domain + "image-url":               "make an OSImage of it, and name it in osImageRef",
 	domain + "image-checksum":          "make an OSImage of it, and name it in osImageRef",
@@ -43,42 +43,43 @@ var elsewhereSaid = map[string]string{
 	"vcluster.com/network-environment": "say what the network is with network of the NodeProvider",
 }
 
-// properties keep their keys, so that the nearest still wins; what they name is put in their place.
-func (c *converter) properties(m offline.Manifest, field string, spec, all map[string]any) {
+// convertProperties keeps the keys of properties, so that the nearest still wins. References are replaced by what they refer to.
+func (c *converter) convertProperties(m offline.Manifest, field string, spec, all map[string]any) {
 	kept := map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		text := at[string](all, key)
+		text := valueAt[string](all, key)
 		switch {
-		case elsewhereSaid[key] != "":
-			c.add(m, field, RuleLost, "%s: %s", key, elsewhereSaid[key])
+		case replacedProperties[key] != "":
+			c.addFinding(m, field, RuleLost, "%s: %s", key, replacedProperties[key])
 		case key == "vcluster.com/os-image":
 		case key == properties.SSHKeys:
-			carried(kept, key, strings.Join(c.sshKeys(m, field, text), "\n"))
+			copyField(kept, key, strings.Join(c.convertSSHKeys(m, field, text), "\n"))
 		case key == "vcluster.com/user-data-template-config":
-			carried(kept, properties.UserDataTemplate, c.template(m, field, text, "cloudInitTemplate"))
+			copyField(kept, properties.UserDataTemplate, c.templateText(m, field, text, "cloudInitTemplate"))
 		case key == "vcluster.com/network-data-template-config":
-			carried(kept, properties.NetworkDataTemplate, c.networkData(m, field, key, c.template(m, field, text, "networkDataTemplate")))
+			copyField(kept, properties.NetworkDataTemplate, c.convertNetworkData(m, field, key, c.templateText(m, field, text, "networkDataTemplate")))
 		case key == properties.NetworkData:
-			carried(kept, key, c.networkData(m, field, key, text))
+			copyField(kept, key, c.convertNetworkData(m, field, key, text))
 		default:
-			carried(kept, key, text)
+			copyField(kept, key, text)
 		}
 	}
-	carried(spec, "properties", kept)
-	c.check(m, field, kept)
+	copyField(spec, "properties", kept)
+	c.checkProperties(m, field, kept)
 }
 
-// networkData is taken in OpenStack's form, which a config drive carries; vMetal's own examples are cloud-init's.
-func (c *converter) networkData(m offline.Manifest, field, key, text string) string {
+// convertNetworkData returns OpenStack's network data as it is, because a config drive carries that. It refuses cloud-init's format, which
+// vMetal's own examples have.
+func (c *converter) convertNetworkData(m offline.Manifest, field, key, text string) string {
 	if strings.Contains(text, "ethernets:") || strings.Contains(text, "version: 2") {
-		c.add(m, field, RuleLost, "%s is a network-config of cloud-init's version 2, and a config drive has OpenStack's network_data.json: say network.cidr and annotate the hosts, or write it as links, networks and services", key)
+		c.addFinding(m, field, RuleLost, "%s is a network-config of cloud-init's version 2, and a config drive has OpenStack's network_data.json: say network.cidr and annotate the hosts, or write it as links, networks and services", key)
 		return ""
 	}
 	return text
 }
 
-// check tells whoever reads the result what the manager would refuse, for a machine that could be.
-func (c *converter) check(m offline.Manifest, field string, kept map[string]any) {
+// checkProperties renders an example Machine, and adds a finding for what the manager would refuse.
+func (c *converter) checkProperties(m offline.Manifest, field string, kept map[string]any) {
 	level := properties.Level{Name: field, Values: map[string]string{}}
 	for key, value := range kept {
 		level.Values[key], _ = value.(string)
@@ -90,27 +91,27 @@ func (c *converter) check(m offline.Manifest, field string, kept map[string]any)
 		_, err = cloudinit.Render(in)
 	}
 	if err != nil {
-		c.add(m, field, RuleCheck, "%v", err)
+		c.addFinding(m, field, RuleCheck, "%v", err)
 	}
 }
 
-// template is the text of a MachineConfigTemplate; empty: it could not be carried over.
-func (c *converter) template(m offline.Manifest, field, name, of string) string {
+// templateText returns the text of a MachineConfigTemplate; empty: it could not be carried over.
+func (c *converter) templateText(m offline.Manifest, field, name, of string) string {
 	t, there := c.templates[name]
 	if !there {
-		c.add(m, field, RuleLost, "MachineConfigTemplate %s is not in the files: give its file too", name)
+		c.addFinding(m, field, RuleLost, "MachineConfigTemplate %s is not in the files: give its file too", name)
 		return ""
 	}
 	c.used[t.String()] = true
-	text := t.Word("spec", of)
+	text := t.StringField("spec", of)
 	if text == "" {
-		c.add(m, field, RuleLost, "MachineConfigTemplate %s has no %s", name, of)
+		c.addFinding(m, field, RuleLost, "MachineConfigTemplate %s has no %s", name, of)
 	}
 	return text
 }
 
-// sshKeys are public keys that are written out, or the names of SSHKeys.
-func (c *converter) sshKeys(m offline.Manifest, field, text string) []string {
+// convertSSHKeys returns the public keys of a property that has keys or the names of SSHKeys.
+func (c *converter) convertSSHKeys(m offline.Manifest, field, text string) []string {
 	var out []string
 	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' }) {
 		part = strings.TrimSpace(part)
@@ -119,50 +120,50 @@ func (c *converter) sshKeys(m offline.Manifest, field, text string) []string {
 		case part == "":
 		case strings.Contains(part, " "):
 			out = append(out, part)
-		case there && key.Word("spec", "publicKey") != "":
+		case there && key.StringField("spec", "publicKey") != "":
 			c.used[key.String()] = true
-			out = append(out, strings.TrimSpace(key.Word("spec", "publicKey")))
+			out = append(out, strings.TrimSpace(key.StringField("spec", "publicKey")))
 		default:
-			c.add(m, field, RuleLost, "SSHKey %s is not in the files, or has no spec.publicKey: add the public key to the property", part)
+			c.addFinding(m, field, RuleLost, "SSHKey %s is not in the files, or has no spec.publicKey: add the public key to the property", part)
 		}
 	}
 	return out
 }
 
-func (c *converter) nodeType(m offline.Manifest, field string, one, inherited map[string]any) {
-	said, name := at[map[string]any](one, "properties"), at[string](one, "name")
+func (c *converter) convertNodeType(m offline.Manifest, field string, one, inherited map[string]any) {
+	said, name := valueAt[map[string]any](one, "properties"), valueAt[string](one, "name")
 	spec := map[string]any{"providerRef": map[string]any{"name": m.Name()}}
-	carried(spec, "displayName", at[string](one, "displayName"))
-	carried(spec, "zone", at[string](one, "zone"))
-	carried(spec, "hostSelector", at[map[string]any](one, "bareMetalHosts", "selector"))
+	copyField(spec, "displayName", valueAt[string](one, "displayName"))
+	copyField(spec, "zone", valueAt[string](one, "zone"))
+	copyField(spec, "hostSelector", valueAt[map[string]any](one, "bareMetalHosts", "selector"))
 	if spec["hostSelector"] == nil {
-		c.add(m, field+".bareMetalHosts", RuleAdd, "NodeType %s has no selector, and one that selects every host is refused here: add spec.hostSelector", name)
+		c.addFinding(m, field+".bareMetalHosts", RuleAdd, "NodeType %s has no selector, and one that selects every host is refused here: add spec.hostSelector", name)
 	}
-	image := at[string](said, "vcluster.com/os-image")
+	image := valueAt[string](said, "vcluster.com/os-image")
 	if image == "" {
-		image = at[string](inherited, "vcluster.com/os-image")
+		image = valueAt[string](inherited, "vcluster.com/os-image")
 	}
 	if image == "" {
-		c.add(m, field+".properties", RuleAdd, "NodeType %s names no OSImage: add spec.osImageRef", name)
+		c.addFinding(m, field+".properties", RuleAdd, "NodeType %s names no OSImage: add spec.osImageRef", name)
 	} else {
 		spec["osImageRef"] = map[string]any{"name": image}
 	}
-	c.resources(m, field, name, spec, one)
-	c.properties(m, field+".properties", spec, said)
-	c.lost(m, one, field, map[string]string{
+	c.convertResources(m, field, name, spec, one)
+	c.convertProperties(m, field+".properties", spec, said)
+	c.reportDroppedFields(m, one, field, map[string]string{
 		"overhead": "nothing is scheduled by it here", "kubeReserved": "say it in the kubelet's configuration in the image", "cost": "NodePools name their NodeType; none is chosen by cost",
 		"maxCapacity": "say it in replicas of the NodePools",
 	}, "name", "displayName", "zone", "bareMetalHosts", "resources", "properties", "metadata")
 	metadata := map[string]any{"name": name}
 	for _, key := range []string{"labels", "annotations"} {
-		carried(metadata, key, at[map[string]any](one, "metadata", key))
+		copyField(metadata, key, valueAt[map[string]any](one, "metadata", key))
 	}
-	c.made("NodeType", metadata, spec)
+	c.addConverted("NodeType", metadata, spec)
 }
 
-// resources are promises here. GPUs follow from spec.gpu, and vMetal does not say which they are.
-func (c *converter) resources(m offline.Manifest, field, name string, spec, one map[string]any) {
-	promised := maps.Clone(at[map[string]any](one, "resources"))
+// convertResources converts resources, which are promises in Ingot. GPUs become spec.gpu, whose model vMetal does not name.
+func (c *converter) convertResources(m offline.Manifest, field, name string, spec, one map[string]any) {
+	promised := maps.Clone(valueAt[map[string]any](one, "resources"))
 	for _, vendor := range []v1alpha1.GPUVendor{v1alpha1.VendorNVIDIA, v1alpha1.VendorAMD} {
 		resource := string(vendor) + ".com/gpu"
 		count, there := promised[resource]
@@ -171,23 +172,23 @@ func (c *converter) resources(m offline.Manifest, field, name string, spec, one 
 		}
 		delete(promised, resource)
 		gpu := map[string]any{"vendor": string(vendor), "presentation": map[string]any{"mode": string(v1alpha1.ModePassthrough)}}
-		if n, whole := number(count); whole {
+		if n, whole := toInt64(count); whole {
 			gpu["count"] = n
 		}
-		if model := modelOf(vendor, spec["hostSelector"]); model != "" {
+		if model := modelFromSelector(vendor, spec["hostSelector"]); model != "" {
 			gpu["model"] = model
 		} else {
-			c.add(m, field+".resources", RuleAdd, "NodeType %s has %v of %s, of a model that vMetal does not say: add spec.gpu.model, and another presentation than whole GPUs where there is one", name, count, resource)
+			c.addFinding(m, field+".resources", RuleAdd, "NodeType %s has %v of %s, of a model that vMetal does not say: add spec.gpu.model, and another presentation than whole GPUs where there is one", name, count, resource)
 		}
 		spec["gpu"] = gpu
 	}
-	carried(spec, "resources", promised)
+	copyField(spec, "resources", promised)
 	if len(promised) > 0 {
-		c.add(m, field+".resources", RuleCheck, "NodeType %s promises its resources, and a node that differs is not admitted: cpu exactly, memory up to 5%% less", name)
+		c.addFinding(m, field+".resources", RuleCheck, "NodeType %s promises its resources, and a node that differs is not admitted: cpu exactly, memory up to 5%% less", name)
 	}
 }
 
-func number(v any) (int64, bool) {
+func toInt64(v any) (int64, bool) {
 	switch v := v.(type) {
 	case int64:
 		return v, true
@@ -200,10 +201,10 @@ func number(v any) (int64, bool) {
 	}
 }
 
-// modelOf is a model of the catalogue whose name a label of the selector has as its value; empty: none has.
-func modelOf(vendor v1alpha1.GPUVendor, selector any) string {
+// modelFromSelector returns the model of the catalogue that is the value of a label in the selector; empty: there is none.
+func modelFromSelector(vendor v1alpha1.GPUVendor, selector any) string {
 	s, _ := selector.(map[string]any)
-	for _, value := range at[map[string]any](s, "matchLabels") {
+	for _, value := range valueAt[map[string]any](s, "matchLabels") {
 		for _, m := range catalogue.Models() {
 			if text, _ := value.(string); m.Vendor == vendor && strings.EqualFold(text, m.Name) {
 				return m.Name

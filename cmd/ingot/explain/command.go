@@ -32,13 +32,13 @@ registers (nodeLabels) and those that vendors' software sets where it runs (expe
 		Example: "  ingot explain -f nodetype.yaml -f osimage.yaml -f nodeprovider.yaml --nodetype h100 -o json\n  ingot explain --installed research/training-57f6t",
 		Args:    cobra.NoArgs,
 	}
-	cluster := connect.Add(c)
+	cluster := connect.AddFlags(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		asJSON, err := cluster.JSON(cmd)
+		asJSON, err := cluster.IsJSON(cmd)
 		if err != nil {
 			return err
 		}
-		e, err := explanationFor(cmd, flags, cluster, machine)
+		e, err := explainFromFlags(cmd, flags, cluster, machine)
 		if err != nil {
 			return err
 		}
@@ -47,14 +47,14 @@ registers (nodeLabels) and those that vendors' software sets where it runs (expe
 		}
 		return e.write(cmd.OutOrStdout())
 	}
-	offline.AddFiles(c, &flags)
-	offline.AddNodeType(c, &flags)
+	offline.AddFileFlag(c, &flags)
+	offline.AddNodeTypeFlag(c, &flags)
 	c.Flags().StringVar(&machine, "installed", "", "explain what this Machine of the cluster was installed with, in place of manifests")
 	return c
 }
 
-// explanationFor is what the flags ask for.
-func explanationFor(cmd *cobra.Command, flags offline.Flags, cluster *connect.Flags, machine string) (Explanation, error) {
+// explainFromFlags returns the explanation that the flags ask for.
+func explainFromFlags(cmd *cobra.Command, flags offline.Flags, cluster *connect.Flags, machine string) (Explanation, error) {
 	if machine != "" {
 		if len(flags.Paths) > 0 || flags.NodeType != "" {
 			return Explanation{}, cli.Usagef(cmd, "--installed reads a cluster: give it without -f and --nodetype")
@@ -69,16 +69,16 @@ func explanationFor(cmd *cobra.Command, flags offline.Flags, cluster *connect.Fl
 	if err != nil {
 		return Explanation{}, err
 	}
-	shape, err := files.ShapeOf(flags.NodeType)
+	inputs, err := files.FindNodeInputs(flags.NodeType)
 	if err != nil {
 		return Explanation{}, err
 	}
-	if err := shape.Tell(cmd.ErrOrStderr()); err != nil {
+	if err := inputs.WriteWarning(cmd.ErrOrStderr()); err != nil {
 		return Explanation{}, err
 	}
-	plan, err := shape.Plan()
+	plan, err := inputs.Plan()
 	if err != nil {
-		return Explanation{}, fmt.Errorf("NodeType %s is impossible: %w", shape.NodeType.Name, err)
+		return Explanation{}, fmt.Errorf("NodeType %s is impossible: %w", inputs.NodeType.Name, err)
 	}
-	return Explain(shape, plan), nil
+	return Explain(inputs, plan), nil
 }

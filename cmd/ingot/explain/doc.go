@@ -1,3 +1,3 @@
-// Package explain is `ingot explain`: what a NodeType tells the operating system of its nodes, and what a node must then
-// show before it is admitted. It reads manifests and asks no cluster, or shows what a Machine of a cluster was installed with.
+// Package explain implements `ingot explain`, which shows how a NodeType configures the operating system of its nodes, and what a
+// node must show before it is admitted. It reads manifests, or what a Machine of a cluster was installed with.
 package explain

@@ -10,13 +10,13 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 )
 
-// Explanation is what `-o json` prints. Lists and maps are there also when they are empty.
+// Explanation is what `-o json` prints. Empty lists and maps are printed too.
 type Explanation struct {
 	NodeType string `json:"nodeType"`
 	OSImage  string `json:"osImage"`
 	// Installed is what a Machine was installed with; absent where a NodeType of manifests is explained.
 	Installed *Installed `json:"installed,omitempty"`
-	// GPU in short; absent: the nodes have none.
+	// GPU is a summary of the GPUs; absent: the nodes have none.
 	GPU *GPU `json:"gpu,omitempty"`
 
 	// Resources that capacity and allocatable must both equal, by name.
@@ -48,13 +48,13 @@ type Explanation struct {
 	// Units in the order in which they are started.
 	Units []Unit `json:"units"`
 
-	// SecretFiles are written at the last step; no plan has their content.
+	// SecretFiles are added when the documents are rendered; no plan has their content.
 	SecretFiles []SecretFile `json:"secretFiles"`
-	// Warnings are what people must know although it was not refused.
+	// Warnings are what people must know about a plan that was not refused.
 	Warnings []Warning `json:"warnings"`
 }
 
-// Installed is what a Machine was installed with, and what would change.
+// Installed is what a Machine was installed with, and what the NodeType's target would change.
 type Installed struct {
 	// Machine is namespace/name.
 	Machine string `json:"machine"`
@@ -85,13 +85,13 @@ type Slice struct {
 	Hint          string        `json:"hint,omitempty"`
 }
 
-// DeviceClass must select so many devices of the node.
+// DeviceClass must select Count devices of the node.
 type DeviceClass struct {
 	Name  string `json:"name"`
 	Count int    `json:"count"`
 }
 
-// Device is so many devices of one kind.
+// Device is Count devices of one kind.
 type Device struct {
 	Type string `json:"type"`
 	// Profiles are the accepted names of the profile.
@@ -102,7 +102,7 @@ type Device struct {
 	Optional   []string            `json:"optional,omitempty"`
 }
 
-// Label is compared where the node has it.
+// Label is a label that is compared where the node has it.
 type Label struct {
 	Check string `json:"check"`
 	Key   string `json:"key"`
@@ -120,13 +120,13 @@ type SecretFile struct {
 	Key    string `json:"key"`
 }
 
-// Warning is what is not certain, although it is not refused.
+// Warning is something that is not certain and is not refused either.
 type Warning struct {
 	Rule    string `json:"rule"`
 	Message string `json:"message"`
 }
 
-// Modules of the kernel.
+// Modules are modules of the kernel.
 type Modules struct {
 	Load      []string `json:"load"`
 	Blacklist []string `json:"blacklist"`
@@ -139,26 +139,26 @@ type File struct {
 	Content string `json:"content"`
 }
 
-// Unit is a systemd unit; without content the image has it.
+// Unit is a systemd unit. Without content it is part of the image.
 type Unit struct {
 	Name    string `json:"name"`
 	Content string `json:"content,omitempty"`
 }
 
-// Explain puts a plan into words of its own, which stay when the plan's change.
-func Explain(s offline.Shape, plan v1alpha1.NodePlan) Explanation {
-	return explanation(s.NodeType.Name, s.Image.Name, s.NodeType.Spec.GPU, plan)
+// Explain returns the explanation of a plan in types of its own, so that the output stays the same when the types of plans change.
+func Explain(s offline.NodeInputs, plan v1alpha1.NodePlan) Explanation {
+	return newExplanation(s.NodeType.Name, s.Image.Name, s.NodeType.Spec.GPU, plan)
 }
 
-func explanation(nodeType, image string, gpu *v1alpha1.GPUSpec, plan v1alpha1.NodePlan) Explanation {
+func newExplanation(nodeType, image string, gpu *v1alpha1.GPUSpec, plan v1alpha1.NodePlan) Explanation {
 	e := plan.Expectation
 	out := Explanation{
 		NodeType: nodeType, OSImage: image,
-		Resources: map[string]int64{}, Promised: promised(e), Absent: list(e.AbsentPrefixes), AbsentDrivers: list(e.AbsentDrivers),
+		Resources: map[string]int64{}, Promised: promisedQuantities(e), Absent: nonNil(e.AbsentPrefixes), AbsentDrivers: nonNil(e.AbsentDrivers),
 		Slices: []Slice{}, Kernel: e.Kernel, Kubelet: e.Kubelet,
 		Labels: map[string]string{}, NodeLabels: map[string]string{}, ExpectedLabels: []Label{},
-		KernelArguments: list(plan.KernelArguments), Packages: list(plan.Packages),
-		Modules: Modules{Load: list(plan.Modules.Load), Blacklist: list(plan.Modules.Blacklist)},
+		KernelArguments: nonNil(plan.KernelArguments), Packages: nonNil(plan.Packages),
+		Modules: Modules{Load: nonNil(plan.Modules.Load), Blacklist: nonNil(plan.Modules.Blacklist)},
 		Files:   []File{}, Units: []Unit{}, SecretFiles: []SecretFile{}, Warnings: []Warning{},
 	}
 	if gpu != nil {
@@ -174,7 +174,7 @@ func explanation(nodeType, image string, gpu *v1alpha1.GPUSpec, plan v1alpha1.No
 		out.ExpectedLabels = append(out.ExpectedLabels, Label{Check: l.Check, Key: l.Key, Value: l.Value, Passing: l.Passing, Hint: l.Hint})
 	}
 	for _, s := range e.Slices {
-		out.Slices = append(out.Slices, slice(s))
+		out.Slices = append(out.Slices, newSlice(s))
 	}
 	for _, f := range plan.Files {
 		out.Files = append(out.Files, File{Path: f.Path, Mode: f.Mode, Content: f.Content})
@@ -191,7 +191,7 @@ func explanation(nodeType, image string, gpu *v1alpha1.GPUSpec, plan v1alpha1.No
 	return out
 }
 
-func slice(s v1alpha1.ExpectedSlices) Slice {
+func newSlice(s v1alpha1.ExpectedSlices) Slice {
 	out := Slice{Driver: s.Driver, DeviceClasses: []DeviceClass{}, Devices: []Device{}, Hint: s.Hint}
 	for _, c := range s.DeviceClasses {
 		out.DeviceClasses = append(out.DeviceClasses, DeviceClass{Name: c.Name, Count: c.Count})
@@ -202,7 +202,7 @@ func slice(s v1alpha1.ExpectedSlices) Slice {
 	return out
 }
 
-func promised(e v1alpha1.NodeExpectation) map[string]string {
+func promisedQuantities(e v1alpha1.NodeExpectation) map[string]string {
 	out := map[string]string{}
 	for name, quantity := range map[string]*resource.Quantity{"cpu": e.CPU, "memory": e.Memory, "ephemeral-storage": e.EphemeralStorage} {
 		if quantity != nil {
@@ -212,5 +212,5 @@ func promised(e v1alpha1.NodeExpectation) map[string]string {
 	return out
 }
 
-// list is never nil, so that it is [] and not null in JSON.
-func list(of []string) []string { return append([]string{}, slices.Clone(of)...) }
+// nonNil returns a copy that is never nil, so that it is [] and not null in JSON.
+func nonNil(of []string) []string { return append([]string{}, slices.Clone(of)...) }

@@ -11,7 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 )
 
-// section is a heading and its lines; without lines it is left out.
+// section is a heading and its lines. It is left out when it has no lines.
 type section struct {
 	heading string
 	lines   [][]string
@@ -38,7 +38,7 @@ func (e Explanation) write(w io.Writer) error {
 	return nil
 }
 
-// sections say what a Machine was installed with; of manifests there are none.
+// sections returns what a Machine was installed with; none for manifests.
 func (i *Installed) sections() []section {
 	if i == nil {
 		return nil
@@ -59,25 +59,25 @@ func (e Explanation) heading() string {
 }
 
 func (e Explanation) sections() []section {
-	out := append(e.Installed.sections(), section{"The node must advertise", e.advertised()})
+	out := append(e.Installed.sections(), section{"The node must advertise", e.advertisedLines()})
 	for _, s := range e.Slices {
 		out = append(out, section{"Driver " + s.Driver + " must publish, in ResourceSlices of the node", s.lines()})
 	}
 	return append(out,
-		section{"The node must not advertise", e.absent()},
+		section{"The node must not advertise", e.absentLines()},
 		section{"Software that must run", pairs(map[string]string{"kernel": e.Kernel, "kubelet": e.Kubelet})},
-		section{"Labels that are compared where vendors' software sets them", e.expected()},
+		section{"Labels that are compared where vendors' software sets them", e.labelLines()},
 		section{"Labels that kubelet registers with", pairs(e.NodeLabels)},
 		section{"Kernel arguments", column(e.KernelArguments)},
 		section{"Kernel modules", pairs(map[string]string{"load": strings.Join(e.Modules.Load, " "), "never load": strings.Join(e.Modules.Blacklist, " ")})},
 		section{"Packages installed at the first boot", column(e.Packages)},
-		section{"Files (their content is in -o json)", e.files()},
-		section{"systemd units, in the order of their start", e.units()},
-		section{"What to know", e.warnings()},
+		section{"Files (their content is in -o json)", e.fileLines()},
+		section{"systemd units, in the order of their start", e.unitLines()},
+		section{"What to know", e.warningLines()},
 	)
 }
 
-func (e Explanation) advertised() [][]string {
+func (e Explanation) advertisedLines() [][]string {
 	var out [][]string
 	for _, name := range slices.Sorted(maps.Keys(e.Resources)) {
 		out = append(out, []string{name, fmt.Sprint(e.Resources[name])})
@@ -90,7 +90,7 @@ func (e Explanation) advertised() [][]string {
 	return out
 }
 
-func (e Explanation) absent() [][]string {
+func (e Explanation) absentLines() [][]string {
 	var out [][]string
 	for _, prefix := range e.Absent {
 		out = append(out, []string{prefix + "...", "any other resource"})
@@ -120,7 +120,7 @@ func (s Slice) lines() [][]string {
 	return out
 }
 
-func (e Explanation) expected() [][]string {
+func (e Explanation) labelLines() [][]string {
 	var out [][]string
 	for _, l := range e.ExpectedLabels {
 		out = append(out, []string{l.Key, strings.Join(append([]string{l.Value}, l.Passing...), " or ")})
@@ -128,7 +128,7 @@ func (e Explanation) expected() [][]string {
 	return out
 }
 
-func (e Explanation) files() [][]string {
+func (e Explanation) fileLines() [][]string {
 	var out [][]string
 	for _, f := range e.Files {
 		out = append(out, []string{f.Path, f.Mode})
@@ -139,7 +139,7 @@ func (e Explanation) files() [][]string {
 	return out
 }
 
-func (e Explanation) warnings() [][]string {
+func (e Explanation) warningLines() [][]string {
 	var out [][]string
 	for _, w := range e.Warnings {
 		out = append(out, []string{w.Message + " (" + w.Rule + ")"})
@@ -147,7 +147,7 @@ func (e Explanation) warnings() [][]string {
 	return out
 }
 
-func (e Explanation) units() [][]string {
+func (e Explanation) unitLines() [][]string {
 	var out [][]string
 	for _, u := range e.Units {
 		from := "of the image"
@@ -159,7 +159,7 @@ func (e Explanation) units() [][]string {
 	return out
 }
 
-// pairs are the keys that have a value, sorted.
+// pairs returns the keys that have a value, sorted, each with its value.
 func pairs(of map[string]string) [][]string {
 	var out [][]string
 	for _, key := range slices.Sorted(maps.Keys(of)) {

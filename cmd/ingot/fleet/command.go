@@ -23,13 +23,13 @@ func MachinesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "machines", Short: "List Machines: what each waits for, for how long, against which deadline", Args: cobra.NoArgs,
 	}
-	flags := connect.Add(c)
-	c.RunE = run(flags, func(ctx context.Context, k client.Client, now time.Time, _ []string) (any, [][]string, error) {
+	flags := connect.AddFlags(c)
+	c.RunE = queryCommand(flags, func(ctx context.Context, k client.Client, now time.Time, _ []string) (any, [][]string, error) {
 		var list v1alpha1.MachineList
 		if err := k.List(ctx, &list, client.InNamespace(flags.Namespace())); err != nil {
 			return nil, nil, fmt.Errorf("list Machines: %w", err)
 		}
-		rows := Rows(list.Items, now)
+		rows := MachineRows(list.Items, now)
 		return rows, machineTable(rows, now), nil
 	})
 	return c
@@ -40,8 +40,8 @@ func HostsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "hosts", Short: "List hosts: free, claimed or in error, and which NodeTypes each fits", Args: cobra.NoArgs,
 	}
-	flags := connect.Add(c)
-	c.RunE = run(flags, func(ctx context.Context, k client.Client, _ time.Time, _ []string) (any, [][]string, error) {
+	flags := connect.AddFlags(c)
+	c.RunE = queryCommand(flags, func(ctx context.Context, k client.Client, _ time.Time, _ []string) (any, [][]string, error) {
 		var nodeTypes v1alpha1.NodeTypeList
 		var providers v1alpha1.NodeProviderList
 		for _, l := range []client.ObjectList{&nodeTypes, &providers} {
@@ -49,17 +49,17 @@ func HostsCommand() *cobra.Command {
 				return nil, nil, fmt.Errorf("list %ss: %w", strings.TrimSuffix(step.Kind(l), "List"), err)
 			}
 		}
-		facts, err := hosts(ctx, k, flags.Namespace())
+		facts, err := listHosts(ctx, k, flags.Namespace())
 		if err != nil {
 			return nil, nil, err
 		}
-		rows := Hosts(facts, nodeTypes.Items, providers.Items)
+		rows := HostRows(facts, nodeTypes.Items, providers.Items)
 		return rows, hostTable(rows), nil
 	})
 	return c
 }
 
-func hosts(ctx context.Context, k client.Client, namespace string) ([]placement.HostFacts, error) {
+func listHosts(ctx context.Context, k client.Client, namespace string) ([]placement.HostFacts, error) {
 	var all metal3.BareMetalHostList
 	var records v1alpha1.HostRecordList
 	for _, l := range []client.ObjectList{&all, &records} {
@@ -75,9 +75,9 @@ func WhyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "why MACHINE", Short: "Say why a Machine is as it is: condition, check, host, and the next step for a person", Args: cobra.ExactArgs(1),
 	}
-	flags := connect.Add(c)
+	flags := connect.AddFlags(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		json, err := flags.JSON(cmd)
+		json, err := flags.IsJSON(cmd)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func WhyCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		w, err := why(cmd.Context(), k, flags.Namespace(), args[0], time.Now())
+		w, err := diagnoseMachine(cmd.Context(), k, flags.Namespace(), args[0], time.Now())
 		if err != nil {
 			return err
 		}
@@ -98,17 +98,17 @@ func WhyCommand() *cobra.Command {
 	return c
 }
 
-// why fetches what Explain needs.
-func why(ctx context.Context, k client.Client, namespace, name string, now time.Time) (Why, error) {
+// diagnoseMachine reads the objects that Diagnose needs.
+func diagnoseMachine(ctx context.Context, k client.Client, namespace, name string, now time.Time) (Diagnosis, error) {
 	m, err := connect.FindMachine(ctx, k, namespace, name)
 	if err != nil {
-		return Why{}, err
+		return Diagnosis{}, err
 	}
 	var host *placement.HostFacts
 	if ref := m.Status.HostRef; ref != nil {
-		facts, err := hosts(ctx, k, ref.Namespace)
+		facts, err := listHosts(ctx, k, ref.Namespace)
 		if err != nil {
-			return Why{}, err
+			return Diagnosis{}, err
 		}
 		if i := slices.IndexFunc(facts, func(f placement.HostFacts) bool { return f.Host.Name == ref.Name }); i >= 0 {
 			host = &facts[i]
@@ -119,21 +119,21 @@ func why(ctx context.Context, k client.Client, namespace, name string, now time.
 		r := &v1alpha1.Rollout{}
 		err := k.Get(ctx, client.ObjectKey{Name: label}, r)
 		if client.IgnoreNotFound(err) != nil {
-			return Why{}, fmt.Errorf("read Rollout %s: %w", label, err)
+			return Diagnosis{}, fmt.Errorf("read Rollout %s: %w", label, err)
 		}
 		if err == nil {
 			rollout = r
 		}
 	}
-	return Explain(m, host, rollout, now), nil
+	return Diagnose(m, host, rollout, now), nil
 }
 
-// answer fetches and computes what is shown: as JSON, and as a table.
-type answer func(ctx context.Context, k client.Client, now time.Time, args []string) (any, [][]string, error)
+// query reads objects and returns the answer as a value for JSON and as a table.
+type query func(ctx context.Context, k client.Client, now time.Time, args []string) (any, [][]string, error)
 
-func run(flags *connect.Flags, answer answer) func(*cobra.Command, []string) error {
+func queryCommand(flags *connect.Flags, query query) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		json, err := flags.JSON(cmd)
+		json, err := flags.IsJSON(cmd)
 		if err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func run(flags *connect.Flags, answer answer) func(*cobra.Command, []string) err
 		if err != nil {
 			return err
 		}
-		value, table, err := answer(cmd.Context(), k, time.Now(), args)
+		value, table, err := query(cmd.Context(), k, time.Now(), args)
 		if err != nil {
 			return err
 		}

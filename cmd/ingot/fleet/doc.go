@@ -1,3 +1,3 @@
-// Package fleet answers, at a terminal, what each Machine waits for, why one is not Ready, and which hosts there are. What is
-// shown is computed from the objects alone; the commands only fetch them.
+// Package fleet implements `ingot machines`, `ingot why` and `ingot hosts`, which show what each Machine waits for, why a Machine
+// is not Ready, and which hosts there are. The answers are computed from the objects alone; the commands only read them.
 package fleet

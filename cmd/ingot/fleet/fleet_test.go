@@ -38,7 +38,7 @@ func isNot(reason, message string) metav1.Condition {
 }
 
 func TestMachinesThatNeedALookComeFirst(t *testing.T) {
-	rows := Rows([]v1alpha1.Machine{
+	rows := MachineRows([]v1alpha1.Machine{
 		machine("b-ready", v1alpha1.MachineReady, 500, 0, isReady()),
 		machine("a-ready", v1alpha1.MachineReady, 100, 0, isReady()),
 		machine("young", v1alpha1.MachineJoining, 2, 10, isNot(v1alpha1.ReasonWaitingForNode, "")),
@@ -73,7 +73,7 @@ func TestWhyGoesFromTheConditionOverTheCheckToTheHostAndTheNextStep(t *testing.T
 		Host:   &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "server-04"}},
 		Record: &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{Wanted: &v1alpha1.WantedAttempt{Number: 2, Operation: "Install", Outcome: "Succeeded"}}},
 	}
-	text := Explain(&m, host, &v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: "h100-2"}, Status: v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutStopped, StoppedBy: "the canary"}}, noon).text()
+	text := Diagnose(&m, host, &v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: "h100-2"}, Status: v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutStopped, StoppedBy: "the canary"}}, noon).text()
 	rest := text
 	for _, want := range []string{
 		"research/training-x is Validating for 6m, and not Ready: ResourcesMissing; deadline in 9m", "Validated=False ResourcesMissing: a GPU is missing",
@@ -92,19 +92,19 @@ func TestWhyGoesFromTheConditionOverTheCheckToTheHostAndTheNextStep(t *testing.T
 }
 
 func TestEveryReasonThatNeedsAPersonHasAStep(t *testing.T) {
-	for reason := range steps {
+	for reason := range nextSteps {
 		m := machine("x", v1alpha1.MachineProvisioning, 1, 1, isNot(reason, "m"))
 		m.Status.HostRef = &v1alpha1.NamespacedReference{Namespace: "metal", Name: "server-04"}
-		if next := Explain(&m, nil, nil, noon).Next; next == "" || strings.Contains(next, "HOST") {
+		if next := Diagnose(&m, nil, nil, noon).Next; next == "" || strings.Contains(next, "HOST") {
 			t.Errorf("%s: next is %q", reason, next)
 		}
 	}
 	ready := machine("x", v1alpha1.MachineReady, 1, 0, isReady())
-	if w := Explain(&ready, nil, nil, noon); w.Next != "" || !strings.Contains(w.Summary, "is Ready") {
+	if w := Diagnose(&ready, nil, nil, noon); w.Next != "" || !strings.Contains(w.Summary, "is Ready") {
 		t.Errorf("%+v", w)
 	}
 	fresh := v1alpha1.Machine{}
-	if w := Explain(&fresh, nil, nil, noon); !strings.Contains(w.Next, "ingot-manager") {
+	if w := Diagnose(&fresh, nil, nil, noon); !strings.Contains(w.Next, "ingot-manager") {
 		t.Errorf("%+v", w)
 	}
 }
@@ -122,7 +122,7 @@ func TestHostsAreFreeClaimedBusyOrInErrorAndSayWhatTheyFit(t *testing.T) {
 		ProviderRef: v1alpha1.LocalReference{Name: "hall"}, HostSelector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "h100"}},
 	}}
 	provider := v1alpha1.NodeProvider{ObjectMeta: metav1.ObjectMeta{Name: "hall"}, Spec: v1alpha1.NodeProviderSpec{HostNamespace: "metal"}}
-	rows := Hosts([]placement.HostFacts{
+	rows := HostRows([]placement.HostFacts{
 		host("d", "inspecting", nil),
 		host("c", "available", func(h *metal3.BareMetalHost) {
 			h.Status.ErrorType, h.Status.ErrorMessage = metal3.InspectionError, "BMCUnauthorized: 401"

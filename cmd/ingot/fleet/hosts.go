@@ -10,7 +10,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 )
 
-// HostRow is a host as `ingot hosts -o json` shows it.
+// HostRow is a host as `ingot hosts -o json` prints it.
 type HostRow struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -30,8 +30,8 @@ type HostRow struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Hosts are hosts by namespace and name, with the NodeTypes that each fits.
-func Hosts(hosts []placement.HostFacts, nodeTypes []v1alpha1.NodeType, providers []v1alpha1.NodeProvider) []HostRow {
+// HostRows returns the hosts by namespace and name, each with the NodeTypes that it fits.
+func HostRows(hosts []placement.HostFacts, nodeTypes []v1alpha1.NodeType, providers []v1alpha1.NodeProvider) []HostRow {
 	rows := make([]HostRow, 0, len(hosts))
 	for _, h := range hosts {
 		rows = append(rows, hostRow(h, placement.Fits(h, nodeTypes, providers)))
@@ -59,14 +59,14 @@ func hostRow(h placement.HostFacts, fits []placement.Fit) HostRow {
 	if b.Status.ErrorType != "" || b.Status.ErrorMessage != "" {
 		row.Error = strings.TrimPrefix(string(b.Status.ErrorType)+": "+b.Status.ErrorMessage, ": ")
 	}
-	row.Use = use(row)
+	row.Use = hostUse(row)
 	if h.Record != nil && h.Record.Status.Inventory != nil {
-		row.GPUs = gpus(h.Record.Status.Inventory.GPUs)
+		row.GPUs = gpuList(h.Record.Status.Inventory.GPUs)
 	}
 	return row
 }
 
-func use(row HostRow) string {
+func hostUse(row HostRow) string {
 	switch {
 	case row.Error != "":
 		return "error"
@@ -79,7 +79,7 @@ func use(row HostRow) string {
 	}
 }
 
-func gpus(found []v1alpha1.GPUInventory) string {
+func gpuList(found []v1alpha1.GPUInventory) string {
 	var parts []string
 	for _, g := range found {
 		parts = append(parts, fmt.Sprintf("%d x %s", g.Count, cmp.Or(g.Model, g.VendorID+":"+g.DeviceID)))
@@ -94,7 +94,7 @@ func hostTable(rows []HostRow) [][]string {
 		if r.Error != "" {
 			last = r.Error
 		}
-		out = append(out, []string{r.Namespace, r.Name, r.Use, r.State, r.Power, dash(r.Claimed), dash(r.GPUs), last})
+		out = append(out, []string{r.Namespace, r.Name, r.Use, r.State, r.Power, orDash(r.Claimed), orDash(r.GPUs), last})
 	}
 	return out
 }

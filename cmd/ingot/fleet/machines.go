@@ -11,7 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// MachineRow is a Machine as `ingot machines -o json` shows it.
+// MachineRow is a Machine as `ingot machines -o json` prints it.
 type MachineRow struct {
 	Namespace string                `json:"namespace"`
 	Name      string                `json:"name"`
@@ -32,15 +32,16 @@ type MachineRow struct {
 	Rollout string `json:"rollout,omitempty"`
 }
 
-// Rows are Machines with those first that need a look: overdue, then not Ready by how long they wait, then the others by name.
-func Rows(machines []v1alpha1.Machine, now time.Time) []MachineRow {
+// MachineRows returns the Machines in the order of urgency: those past their deadline, then those that are not Ready, the longest
+// waiting first, then the others by name.
+func MachineRows(machines []v1alpha1.Machine, now time.Time) []MachineRow {
 	rows := make([]MachineRow, 0, len(machines))
 	for i := range machines {
-		rows = append(rows, row(&machines[i], now))
+		rows = append(rows, machineRow(&machines[i], now))
 	}
 	slices.SortStableFunc(rows, func(a, b MachineRow) int {
 		return cmp.Or(
-			cmp.Compare(urgency(a), urgency(b)), byTime(a, b), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(urgency(a), urgency(b)), compareWaitingTime(a, b), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
 		)
 	})
 	return rows
@@ -57,15 +58,15 @@ func urgency(r MachineRow) int {
 	}
 }
 
-// byTime orders Machines that are not Ready by how long they have been waiting.
-func byTime(a, b MachineRow) int {
+// compareWaitingTime orders Machines that are not Ready by how long they have been waiting.
+func compareWaitingTime(a, b MachineRow) int {
 	if a.Ready || a.Since == nil || b.Since == nil {
 		return 0
 	}
 	return a.Since.Compare(*b.Since)
 }
 
-func row(m *v1alpha1.Machine, now time.Time) MachineRow {
+func machineRow(m *v1alpha1.Machine, now time.Time) MachineRow {
 	s := &m.Status
 	r := MachineRow{
 		Namespace: m.Namespace, Name: m.Name, NodeType: m.Spec.NodeTypeRef.Name, Phase: s.Phase, WaitingFor: s.WaitingFor,
@@ -88,7 +89,7 @@ func row(m *v1alpha1.Machine, now time.Time) MachineRow {
 	return r
 }
 
-// machineTable is for a terminal.
+// machineTable returns the table for a terminal.
 func machineTable(rows []MachineRow, now time.Time) [][]string {
 	out := [][]string{{"NAMESPACE", "NAME", "NODETYPE", "PHASE", "HOST", "FOR", "DEADLINE", "WAITING FOR"}}
 	for _, r := range rows {
@@ -96,7 +97,7 @@ func machineTable(rows []MachineRow, now time.Time) [][]string {
 		if !r.Ready && r.Reason != "" {
 			waiting = r.Reason + ": " + waiting
 		}
-		out = append(out, []string{r.Namespace, r.Name, r.NodeType, string(r.Phase), dash(r.Host), ago(r.Since, now), until(r.Deadline, now), dash(waiting)})
+		out = append(out, []string{r.Namespace, r.Name, r.NodeType, string(r.Phase), orDash(r.Host), timeSince(r.Since, now), timeUntil(r.Deadline, now), orDash(waiting)})
 	}
 	return out
 }

@@ -9,23 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-func dash(text string) string {
+func orDash(text string) string {
 	if text == "" {
 		return "-"
 	}
 	return text
 }
 
-// ago is how long ago something was, in kubectl's words.
-func ago(at *time.Time, now time.Time) string {
+// timeSince says how long ago a time was, in the words of kubectl.
+func timeSince(at *time.Time, now time.Time) string {
 	if at == nil {
 		return "-"
 	}
 	return duration.HumanDuration(max(now.Sub(*at), 0))
 }
 
-// until is how long a deadline is away, or how far behind.
-func until(at *time.Time, now time.Time) string {
+// timeUntil says how far away a deadline is, or for how long it has passed.
+func timeUntil(at *time.Time, now time.Time) string {
 	switch {
 	case at == nil:
 		return "-"

@@ -13,8 +13,8 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 )
 
-// Why is the chain from a Machine's condition over its check to its host, as `ingot why -o json` shows it.
-type Why struct {
+// Diagnosis leads from a Machine's condition over its check to its host, as `ingot why -o json` prints it.
+type Diagnosis struct {
 	Machine MachineRow `json:"machine"`
 	// Summary is one line.
 	Summary string `json:"summary"`
@@ -22,26 +22,26 @@ type Why struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Checks that do not pass.
 	Checks []v1alpha1.Check `json:"checks,omitempty"`
-	// Host that the Machine has, Attempt that was wanted of it last, and Progress that its installer keeps of that.
+	// Host is the Machine's host, Attempt the last attempt on it, and Progress what its installer has recorded of that attempt.
 	Host     *HostRow                `json:"host,omitempty"`
 	Attempt  *v1alpha1.WantedAttempt `json:"attempt,omitempty"`
 	Progress *v1alpha1.HostAttempt   `json:"progress,omitempty"`
 	// Rollout that the Machine is a target of.
 	Rollout *v1alpha1.Rollout `json:"rollout,omitempty"`
-	// Next is the step for a person; empty: none, it goes on by itself.
+	// Next is what a person can do; empty: nothing needs to be done.
 	Next string `json:"next,omitempty"`
 }
 
-// order of a Machine's conditions.
-var order = []string{
+// conditionOrder is the order of a Machine's conditions.
+var conditionOrder = []string{
 	v1alpha1.ConditionClaimed, v1alpha1.ConditionProvisioned, v1alpha1.ConditionJoined, v1alpha1.ConditionValidated,
 	v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate,
 }
 
-// Explain says why a Machine is as it is. host and rollout are nil when it has none.
-func Explain(m *v1alpha1.Machine, host *placement.HostFacts, rollout *v1alpha1.Rollout, now time.Time) Why {
-	w := Why{Machine: row(m, now), Rollout: rollout}
-	for _, name := range order {
+// Diagnose says why a Machine is in its state. host and rollout are nil when the Machine has none.
+func Diagnose(m *v1alpha1.Machine, host *placement.HostFacts, rollout *v1alpha1.Rollout, now time.Time) Diagnosis {
+	w := Diagnosis{Machine: machineRow(m, now), Rollout: rollout}
+	for _, name := range conditionOrder {
 		if c := meta.FindStatusCondition(m.Status.Conditions, name); c != nil && c.Status != metav1.ConditionTrue {
 			w.Conditions = append(w.Conditions, *c)
 		}
@@ -60,28 +60,28 @@ func Explain(m *v1alpha1.Machine, host *placement.HostFacts, rollout *v1alpha1.R
 			w.Attempt, w.Progress = host.Record.Status.Wanted, host.Record.Status.Progress()
 		}
 	}
-	w.Summary, w.Next = w.summary(now), w.next()
+	w.Summary, w.Next = w.summary(now), w.nextStep()
 	return w
 }
 
-func (w Why) summary(now time.Time) string {
+func (w Diagnosis) summary(now time.Time) string {
 	m := w.Machine
 	name := m.Namespace + "/" + m.Name
 	switch {
 	case m.Phase == "":
 		return name + " is new: no controller has looked at it yet"
 	case m.Ready:
-		return fmt.Sprintf("%s is Ready, for %s", name, ago(m.Since, now))
+		return fmt.Sprintf("%s is Ready, for %s", name, timeSince(m.Since, now))
 	}
-	text := fmt.Sprintf("%s is %s for %s, and not Ready: %s", name, m.Phase, ago(m.Since, now), m.Reason)
+	text := fmt.Sprintf("%s is %s for %s, and not Ready: %s", name, m.Phase, timeSince(m.Since, now), m.Reason)
 	if m.Deadline != nil {
-		text += "; deadline " + until(m.Deadline, now)
+		text += "; deadline " + timeUntil(m.Deadline, now)
 	}
 	return text
 }
 
-// next is what a person can do: what the first failing check says, else what the host or the condition says.
-func (w Why) next() string {
+// nextStep is what a person can do: the hint of the first check that fails, else what the host or the condition says.
+func (w Diagnosis) nextStep() string {
 	if w.Machine.Phase == "" {
 		return "is ingot-manager running? kubectl get pods -n ingot-system"
 	}
@@ -95,7 +95,7 @@ func (w Why) next() string {
 			}
 		}
 	}
-	if advice := steps[w.Machine.Reason]; advice != "" {
+	if advice := nextSteps[w.Machine.Reason]; advice != "" {
 		return strings.ReplaceAll(advice, "HOST", w.Machine.Host)
 	}
 	if w.Host != nil && w.Host.Error != "" {
@@ -107,8 +107,8 @@ func (w Why) next() string {
 	return ""
 }
 
-// steps are what a person does about a reason. Reasons whose own message says it all are not among them.
-var steps = map[string]string{
+// nextSteps are what a person can do about a reason. A reason whose own message is enough is left out.
+var nextSteps = map[string]string{
 	v1alpha1.ReasonNoHostAvailable:      "free a host, or register one: ingot hosts shows which fit the NodeType",
 	v1alpha1.ReasonHostNotFound:         "correct spec.hostName in a new Machine: ingot hosts lists the names",
 	v1alpha1.ReasonWaitingForNodeType:   "kubectl describe nodetype: its Ready condition says what is missing",
@@ -125,15 +125,15 @@ var steps = map[string]string{
 	v1alpha1.ReasonDrainTimedOut:        "make the pods leave, or their PodDisruptionBudgets let them: the message names them",
 }
 
-// text is Why for a terminal.
-func (w Why) text() string {
+// text returns the diagnosis for a terminal.
+func (w Diagnosis) text() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, w.Summary)
 	for _, c := range w.Conditions {
 		fmt.Fprintf(&b, "  condition  %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
 	}
 	for _, c := range w.Checks {
-		fmt.Fprintf(&b, "  check      %s: %s, expected %s, observed %s\n", c.Name, c.Result, c.Expected, dash(c.Observed))
+		fmt.Fprintf(&b, "  check      %s: %s, expected %s, observed %s\n", c.Name, c.Result, c.Expected, orDash(c.Observed))
 	}
 	if h := w.Host; h != nil {
 		fmt.Fprintf(&b, "  host       %s/%s: %s, power %s", h.Namespace, h.Name, h.State, strings.ToLower(h.Power))
@@ -144,7 +144,7 @@ func (w Why) text() string {
 	}
 	if a := w.Attempt; a != nil && !w.Machine.Ready {
 		fmt.Fprintf(&b, "  attempt    %d: %s %s", a.Number, a.Operation, cmp.Or(string(a.Outcome), "Running"))
-		if step := w.step(); step != "" {
+		if step := w.attemptStep(); step != "" {
 			fmt.Fprintf(&b, " at %s", step)
 		}
 		if a.Reason != "" {
@@ -161,8 +161,8 @@ func (w Why) text() string {
 	return b.String()
 }
 
-// step is where the attempt failed, or is.
-func (w Why) step() string {
+// attemptStep is the step that the attempt failed at or, while it runs, the step that it is at.
+func (w Diagnosis) attemptStep() string {
 	if w.Progress == nil || !w.Attempt.IsOpen() {
 		return w.Attempt.Step
 	}
@@ -170,7 +170,7 @@ func (w Why) step() string {
 }
 
 func rolloutLine(r *v1alpha1.Rollout) string {
-	text := fmt.Sprintf("%s, %d of %d done", dash(string(r.Status.Phase)), r.Status.Targets.Done, r.Status.Targets.Total)
+	text := fmt.Sprintf("%s, %d of %d done", orDash(string(r.Status.Phase)), r.Status.Targets.Done, r.Status.Targets.Total)
 	if r.Status.StoppedBy != "" {
 		text += "; stopped by " + r.Status.StoppedBy
 	}

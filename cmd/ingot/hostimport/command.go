@@ -56,7 +56,7 @@ func parseLabels(cmd *cobra.Command, text string) (map[string]string, error) {
 		return nil, cli.Usagef(cmd, "--labels %s: expected KEY=VALUE,...: %v", text, err)
 	}
 	for key := range parsed {
-		if problem := badLabel(key, parsed[key]); problem != "" {
+		if problem := labelProblem(key, parsed[key]); problem != "" {
 			return nil, cli.Usagef(cmd, "--labels: %s", problem)
 		}
 	}

@@ -1,6 +1,6 @@
-// Package hostimport makes BareMetalHosts and the Secrets of their BMCs of a table, which is how a delivery of servers comes.
+// Package hostimport implements `ingot host import`, which makes BareMetalHosts and the Secrets of their BMCs from a table.
 //
-// Everything is checked before anything is printed, since half a hall that was applied is harder to mend than a line of a
-// file: one wrong line, and there is no output but the list of all that is wrong. Passwords stand in files beside the table and
-// appear nowhere but in the Secrets; no message quotes an address either, because some people write passwords into addresses.
+// The whole table is checked before anything is printed, because a table that was applied by half is harder to correct than a line
+// of a file. When a line is wrong, the only output is the list of all that is wrong. Passwords are in files beside the table and
+// are written to the Secrets alone. No message quotes an address, because some people write passwords into addresses.
 package hostimport

@@ -19,10 +19,10 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 )
 
-// secretSuffix makes the name of the BMC's Secret of the host's.
+// secretSuffix is appended to the name of the host to make the name of its BMC's Secret.
 const secretSuffix = "-bmc"
 
-// maxPassword is far more than any BMC takes, and bounds what is read of a wrong file.
+// maxPassword limits what is read of a wrong file. It is far more than any BMC accepts.
 const maxPassword = 1024
 
 // Host is a server of the table.
@@ -39,7 +39,7 @@ type Host struct {
 	Labels map[string]string
 }
 
-// objects are the Secret and the host, in the order in which they are needed.
+// objects returns the Secret and the BareMetalHost, in the order in which they are needed.
 func (h Host) objects(namespace string, common map[string]string) []cli.Object {
 	metadata := func(name string) map[string]any {
 		m := map[string]any{"name": name}
@@ -61,67 +61,67 @@ func (h Host) objects(namespace string, common map[string]string) []cli.Object {
 		{"apiVersion": "v1", "kind": "Secret", "metadata": metadata(h.Name + secretSuffix), "type": "Opaque",
 			"data": map[string]any{"username": []byte(h.User), "password": []byte(h.Password)}},
 		{"apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost", "metadata": host, "spec": map[string]any{
-			// Off until a Machine has it.
+			// The host stays off until a Machine claims it.
 			"online": false, "bootMACAddress": h.MAC,
 			"bmc": map[string]any{"address": h.Address, "credentialsName": h.Name + secretSuffix}}},
 	}
 }
 
-// checker checks rows and remembers what must not come twice.
-type checker struct {
+// tableChecker checks rows and remembers the values that must be unique.
+type tableChecker struct {
 	open     Open
 	findings []Finding
 	seen     map[string]int
 }
 
-func (c *checker) find(r row, format string, args ...any) {
+func (c *tableChecker) addFinding(r row, format string, args ...any) {
 	c.findings = append(c.findings, Finding{Line: r.line, Message: fmt.Sprintf(format, args...)})
 }
 
-// once refuses a value that an earlier line has.
-func (c *checker) once(r row, what, key string) {
-	if before, is := c.seen[what+key]; is {
-		c.find(r, "the %s is that of line %d", what, before)
+// checkUnique adds a finding when an earlier line has the same value.
+func (c *tableChecker) checkUnique(r row, what, key string) {
+	if before, exists := c.seen[what+key]; exists {
+		c.addFinding(r, "the %s is that of line %d", what, before)
 		return
 	}
 	c.seen[what+key] = r.line
 }
 
-func (c *checker) host(r row) Host {
+func (c *tableChecker) checkHost(r row) Host {
 	h := Host{Name: r.cells[columnName], User: r.cells[columnUser], Labels: r.labels}
 	if problems := validation.IsDNS1123Subdomain(h.Name + secretSuffix); len(problems) > 0 || h.Name == "" {
-		c.find(r, "name %q: expected a DNS name such as rack-a-01: lower case letters, digits, dashes and dots, at most %d characters", h.Name, 253-len(secretSuffix))
+		c.addFinding(r, "name %q: expected a DNS name such as rack-a-01: lower case letters, digits, dashes and dots, at most %d characters", h.Name, 253-len(secretSuffix))
 	} else {
-		c.once(r, "name", h.Name)
+		c.checkUnique(r, "name", h.Name)
 	}
 	address, key, problem := readAddress(r.cells[columnAddress])
 	if problem != "" {
-		c.find(r, "bmc address: %s", problem)
+		c.addFinding(r, "bmc address: %s", problem)
 	} else {
-		c.once(r, "bmc address", key)
+		c.checkUnique(r, "bmc address", key)
 	}
 	h.Address = address
 	if h.MAC, problem = readMAC(r.cells[columnMAC]); problem != "" {
-		c.find(r, "boot mac %q: %s", r.cells[columnMAC], problem)
+		c.addFinding(r, "boot mac %q: %s", r.cells[columnMAC], problem)
 	} else {
-		c.once(r, "boot mac", h.MAC)
+		c.checkUnique(r, "boot mac", h.MAC)
 	}
 	if h.User == "" {
-		c.find(r, "user: expected the name of a BMC user, found nothing")
+		c.addFinding(r, "user: expected the name of a BMC user, found nothing")
 	}
-	if h.Password, problem = c.password(r.cells[columnPassword]); problem != "" {
-		c.find(r, "password file %q: %s", r.cells[columnPassword], problem)
+	if h.Password, problem = c.readPassword(r.cells[columnPassword]); problem != "" {
+		c.addFinding(r, "password file %q: %s", r.cells[columnPassword], problem)
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.labels)) {
-		if problem := badLabel(key, r.labels[key]); problem != "" {
-			c.find(r, "%s", problem)
+		if problem := labelProblem(key, r.labels[key]); problem != "" {
+			c.addFinding(r, "%s", problem)
 		}
 	}
 	return h
 }
 
-// readAddress checks a BMC address with Metal3's own parser. The key is the same for two ways of writing one address: a BMC
-// may serve several systems, so the path belongs to it.
+// readAddress checks a BMC address with Metal3's own parser. Two ways of writing one address have the same key. The path is part of the
+// key, because one BMC may serve several systems.
 func readAddress(text string) (address, key, problem string) {
 	const expected = "expected one such as redfish://10.0.0.11/redfish/v1/Systems/1"
 	if strings.HasPrefix(text, "https://") {
@@ -150,7 +150,7 @@ func readAddress(text string) (address, key, problem string) {
 	return text, strings.ToLower(net.JoinHostPort(parsed.Hostname(), port)) + path.Clean("/"+parsed.Path), ""
 }
 
-// defaultPort of a protocol, for telling whether two addresses are the same.
+// defaultPort returns the port of a protocol, which decides whether two addresses are the same.
 func defaultPort(scheme string) string {
 	switch {
 	case strings.HasSuffix(scheme, "+http"):
@@ -173,19 +173,19 @@ func readMAC(text string) (mac, problem string) {
 	return parsed.String(), ""
 }
 
-// password reads a password file. What is in it is never told.
-func (c *checker) password(name string) (password, problem string) {
+// readPassword reads a password file. Its content is in no message.
+func (c *tableChecker) readPassword(name string) (password, problem string) {
 	if name == "" {
 		return "", "expected a file with the BMC's password, found nothing"
 	}
 	file, err := c.open(name)
 	if err != nil {
-		return "", reasonOf(err)
+		return "", withoutPath(err)
 	}
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, maxPassword+1))
 	if err != nil {
-		return "", reasonOf(err)
+		return "", withoutPath(err)
 	}
 	trimmed := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
 	switch {
@@ -199,8 +199,8 @@ func (c *checker) password(name string) (password, problem string) {
 	return trimmed, ""
 }
 
-// reasonOf is an error without the path, which the finding names already.
-func reasonOf(err error) string {
+// withoutPath returns the error without the path, which the finding names already.
+func withoutPath(err error) string {
 	var where *fs.PathError
 	if errors.As(err, &where) {
 		return where.Err.Error()
@@ -208,8 +208,8 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// badLabel says what is wrong with a label; empty: nothing.
-func badLabel(key, value string) string {
+// labelProblem says what is wrong with a label; empty: nothing.
+func labelProblem(key, value string) string {
 	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
 		return fmt.Sprintf("label %q: expected a key such as rack or example.com/rack", key)
 	}

@@ -46,7 +46,7 @@ func write(t *testing.T, table string) string {
 
 func ingot(args ...string) (status int, stdout, stderr string) {
 	var out, err bytes.Buffer
-	status = cli.Run(context.Background(), cli.Group("ingot", "", cli.Group("host", "", Command())), append([]string{"host", "import"}, args...), &out, &err)
+	status = cli.Run(context.Background(), cli.NewGroup("ingot", "", cli.NewGroup("host", "", Command())), append([]string{"host", "import"}, args...), &out, &err)
 	return status, out.String(), err.String()
 }
 

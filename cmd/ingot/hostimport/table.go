@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// Finding is one thing that is wrong in the table.
+// Finding is one fault of the table.
 type Finding struct {
 	// Line of the table, from 1.
 	Line int
-	// Message says what was expected, and what was seen unless that may be a secret.
+	// Message says what was expected, and what was found unless that may be a secret.
 	Message string
 }
 
@@ -30,28 +30,28 @@ const (
 	labelPrefix    = "label:"
 )
 
-// columns in the order in which they are missed, with their names for people.
+// columns are the columns that every table must have, in the order in which a missing one is reported, with their names for people.
 var columns = []struct{ key, name string }{
 	{columnName, "name"}, {columnAddress, "bmc address"}, {columnMAC, "boot mac"}, {columnUser, "user"}, {columnPassword, "password file"},
 }
 
-// row is one line of the table by column.
+// row is one line of the table, by column.
 type row struct {
 	line   int
 	cells  map[string]string
 	labels map[string]string
 }
 
-// Open opens a password file by the name that the table gives it.
+// Open opens a password file by the name that the table has for it.
 type Open func(name string) (fs.File, error)
 
 // Read reads the table and the password files. It returns either hosts or findings, both in the order of the lines.
 func Read(table io.Reader, open Open) ([]Host, []Finding) {
 	rows, findings := readRows(table)
-	c := &checker{open: open, findings: findings, seen: map[string]int{}}
+	c := &tableChecker{open: open, findings: findings, seen: map[string]int{}}
 	var hosts []Host
 	for _, r := range rows {
-		hosts = append(hosts, c.host(r))
+		hosts = append(hosts, c.checkHost(r))
 	}
 	if len(c.findings) > 0 {
 		slices.SortStableFunc(c.findings, func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
@@ -61,11 +61,11 @@ func Read(table io.Reader, open Open) ([]Host, []Finding) {
 }
 
 func readRows(table io.Reader) ([]row, []Finding) {
-	reader := csv.NewReader(withoutMark(table))
+	reader := csv.NewReader(withoutByteOrderMark(table))
 	reader.Comment, reader.FieldsPerRecord, reader.TrimLeadingSpace = '#', -1, true
 	header, err := reader.Read()
 	if err != nil {
-		return nil, []Finding{{Line: 1, Message: "expected a first line with the columns " + columnNames() + ": " + broken(err)}}
+		return nil, []Finding{{Line: 1, Message: "expected a first line with the columns " + columnNames() + ": " + readProblem(err)}}
 	}
 	keys, message := headerKeys(header)
 	if message != "" {
@@ -85,8 +85,8 @@ func readRows(table io.Reader) ([]row, []Finding) {
 			if errors.As(err, &where) {
 				line = where.Line
 			}
-			// What follows a broken quotation cannot be told apart.
-			return rows, append(findings, Finding{Line: line, Message: "not readable from here on: " + broken(err)})
+			// After a broken quotation the reader cannot find the next cell.
+			return rows, append(findings, Finding{Line: line, Message: "not readable from here on: " + readProblem(err)})
 		}
 		line, _ := reader.FieldPos(0)
 		if len(cells) != len(keys) {
@@ -101,8 +101,8 @@ func readRows(table io.Reader) ([]row, []Finding) {
 	return rows, findings
 }
 
-// broken describes an error of the reader.
-func broken(err error) string {
+// readProblem describes an error of the reader.
+func readProblem(err error) string {
 	switch {
 	case errors.Is(err, io.EOF):
 		return "the file is empty"
@@ -117,7 +117,7 @@ func newRow(line int, keys, cells []string) row {
 	r := row{line: line, cells: map[string]string{}, labels: map[string]string{}}
 	for i, key := range keys {
 		cell := strings.TrimSpace(cells[i])
-		if label, is := strings.CutPrefix(key, labelPrefix); !is {
+		if label, isLabel := strings.CutPrefix(key, labelPrefix); !isLabel {
 			r.cells[key] = cell
 		} else if cell != "" {
 			r.labels[label] = cell
@@ -126,7 +126,7 @@ func newRow(line int, keys, cells []string) row {
 	return r
 }
 
-// headerKeys reads the names of the columns.
+// headerKeys returns the keys of the columns, or what is wrong with the first line.
 func headerKeys(header []string) ([]string, string) {
 	if len(header) == 1 && strings.Contains(header[0], ";") {
 		return nil, "the columns are separated by semicolons: separate them by commas"
@@ -136,10 +136,10 @@ func headerKeys(header []string) ([]string, string) {
 		key := strings.TrimSpace(name)
 		if !strings.HasPrefix(key, labelPrefix) {
 			key = strings.NewReplacer(" ", "", "-", "", "_", "").Replace(strings.ToLower(key))
-			if !known(key) {
+			if !isColumn(key) {
 				return nil, fmt.Sprintf("unknown column %q: expected %s, and %sKEY for labels", name, columnNames(), labelPrefix)
 			}
-		} else if problem := badLabel(strings.TrimPrefix(key, labelPrefix), ""); problem != "" {
+		} else if problem := labelProblem(strings.TrimPrefix(key, labelPrefix), ""); problem != "" {
 			return nil, fmt.Sprintf("column %q: %s", name, problem)
 		}
 		if seen[key] {
@@ -155,7 +155,7 @@ func headerKeys(header []string) ([]string, string) {
 	return keys, ""
 }
 
-func known(key string) bool {
+func isColumn(key string) bool {
 	for _, c := range columns {
 		if c.key == key {
 			return true
@@ -172,8 +172,8 @@ func columnNames() string {
 	return strings.Join(names, ", ")
 }
 
-// withoutMark leaves out the byte order mark that spreadsheets write.
-func withoutMark(r io.Reader) io.Reader {
+// withoutByteOrderMark removes the byte order mark that spreadsheets write.
+func withoutByteOrderMark(r io.Reader) io.Reader {
 	buffered := bufio.NewReader(r)
 	if mark, err := buffered.Peek(3); err == nil && string(mark) == "\xef\xbb\xbf" {
 		_, _ = buffered.Discard(3)

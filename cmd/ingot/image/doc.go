@@ -1,2 +1,2 @@
-// Package image is `ingot image`: making what servers install.
+// Package image implements `ingot image`, which makes disk images and the installer's ramdisk.
 package image

@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +23,7 @@ import (
 
 // Command is `ingot image`.
 func Command() *cobra.Command {
-	return cli.Group("image", "Make what servers install", packCommand(), ramdiskCommand())
+	return cli.NewGroup("image", "Make what servers install", packCommand(), ramdiskCommand())
 }
 
 func packCommand() *cobra.Command {
@@ -43,7 +44,7 @@ SOURCE_DATE_EPOCH, or 1970.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Dir = args[0]
-			if err := complete(cmd, &opts, size); err != nil {
+			if err := parseFlags(cmd, &opts, size); err != nil {
 				return err
 			}
 			return runPack(cmd.Context(), opts, cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -59,8 +60,8 @@ SOURCE_DATE_EPOCH, or 1970.`,
 	return c
 }
 
-// complete reads what the flags leave as text.
-func complete(cmd *cobra.Command, opts *pack.Options, size string) error {
+// parseFlags parses the flags that are text.
+func parseFlags(cmd *cobra.Command, opts *pack.Options, size string) error {
 	if size != "" {
 		q, err := resource.ParseQuantity(size)
 		if err != nil || q.Value() <= 0 {
@@ -89,11 +90,11 @@ func runPack(ctx context.Context, opts pack.Options, stdout, stderr io.Writer) e
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stderr, "packed %s: %s, a disk of %s\n", r.Path, mib(r.SizeBytes), mib(r.DiskBytes))
+	fmt.Fprintf(stderr, "packed %s: %s, a disk of %s\n", r.Path, formatMiB(r.SizeBytes), formatMiB(r.DiskBytes))
 	if opts.URLBase == "" {
 		fmt.Fprintln(stderr, "no --url-base: set spec.url to where the file is served before you apply the OSImage")
 	}
-	text, err := Object(r.OSImage)
+	text, err := MarshalOSImage(r.OSImage)
 	if err != nil {
 		return err
 	}
@@ -101,10 +102,10 @@ func runPack(ctx context.Context, opts pack.Options, stdout, stderr io.Writer) e
 	return err
 }
 
-func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+func formatMiB(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-// Object is an OSImage as YAML, without what only the server fills in.
-func Object(image v1alpha1.OSImage) ([]byte, error) {
+// MarshalOSImage returns an OSImage as YAML, without the fields that only the server sets.
+func MarshalOSImage(image v1alpha1.OSImage) ([]byte, error) {
 	return yaml.Marshal(map[string]any{
 		"apiVersion": image.APIVersion, "kind": image.Kind, "metadata": map[string]any{"name": image.Name}, "spec": image.Spec,
 	})
@@ -129,7 +130,7 @@ func ramdiskCommand() *cobra.Command {
 	return c
 }
 
-// writeRamdisk makes the file under a passing name, so that a boot service never hands out half of it.
+// writeRamdisk writes the file under a temporary name and renames it, so that the boot service never serves a part of it.
 func writeRamdisk(agent, output string) (err error) {
 	in, err := os.Open(agent)
 	if err != nil {
@@ -140,7 +141,7 @@ func writeRamdisk(agent, output string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := static(in); err != nil {
+	if err := checkStatic(in); err != nil {
 		return fmt.Errorf("%s: %w", agent, err)
 	}
 	out, err := os.CreateTemp(filepath.Dir(output), ".ramdisk-*")
@@ -160,4 +161,19 @@ func writeRamdisk(agent, output string) (err error) {
 		return err
 	}
 	return os.Rename(out.Name(), output)
+}
+
+// checkStatic refuses a program that cannot run as the only file of a ramdisk. The kernel would panic with "no working init found",
+// which nobody sees on a server without a screen.
+func checkStatic(program io.ReaderAt) error {
+	f, err := elf.NewFile(program)
+	if err != nil {
+		return fmt.Errorf("expected a Linux program, seen something else (%w): give the ingot-agent that `make build` makes", err)
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return errors.New("expected a statically linked program, seen one that needs a loader: build it with CGO_ENABLED=0")
+		}
+	}
+	return nil
 }

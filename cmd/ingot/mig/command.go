@@ -13,7 +13,7 @@ import (
 
 // Command is `ingot mig`.
 func Command() *cobra.Command {
-	return cli.Group("mig", "Find layouts of MIG instances", layoutsCommand())
+	return cli.NewGroup("mig", "Find layouts of MIG instances", layoutsCommand())
 }
 
 func layoutsCommand() *cobra.Command {
@@ -32,7 +32,7 @@ is none, the rule that is broken, and what would fit.`,
 		Example: "  ingot mig layouts --gpu H100-SXM5-80GB --contains 3g.40gb=1,1g.10gb=2",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			asJSON, err := output.JSON(cmd)
+			asJSON, err := output.IsJSON(cmd)
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ is none, the rule that is broken, and what would fit.`,
 			if problem != "" {
 				return cli.Usagef(cmd, "--contains: %s", problem)
 			}
-			found, err := Find(model, wanted)
+			found, err := FindLayouts(model, wanted)
 			if err != nil {
 				return err
 			}
@@ -56,25 +56,25 @@ is none, the rule that is broken, and what would fit.`,
 	f := c.Flags()
 	f.StringVar(&model, "gpu", "", "model as NodeTypes name it, such as H100-SXM5-80GB")
 	f.StringSliceVar(&contains, "contains", nil, "instances that a layout must have: PROFILE=COUNT,...")
-	offline.AddOutput(c, &output)
+	offline.AddOutputFlag(c, &output)
 	return c
 }
 
-// wish is so many instances of a profile, as it was written.
-type wish struct {
+// instanceCount is so many instances of a profile, as it was written.
+type instanceCount struct {
 	profile string
 	count   int
 }
 
 // parseContains reads PROFILE=COUNT; problem says what was expected.
-func parseContains(parts []string) (wishes []wish, problem string) {
+func parseContains(parts []string) (wishes []instanceCount, problem string) {
 	for _, part := range parts {
 		name, number, _ := strings.Cut(strings.TrimSpace(part), "=")
 		count, err := strconv.Atoi(number)
 		if name == "" || err != nil || count < 1 {
 			return nil, fmt.Sprintf("expected PROFILE=COUNT such as 3g.40gb=1, seen %q", part)
 		}
-		wishes = append(wishes, wish{name, count})
+		wishes = append(wishes, instanceCount{name, count})
 	}
 	return wishes, ""
 }

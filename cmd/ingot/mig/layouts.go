@@ -28,7 +28,7 @@ type Layouts struct {
 // Profile is a size of instance.
 type Profile struct {
 	Name string `json:"name"`
-	// OtherNames that drivers give it.
+	// OtherNames are names of the profile in other drivers.
 	OtherNames    []string `json:"otherNames,omitempty"`
 	ComputeSlices int      `json:"computeSlices"`
 	MemorySlices  int      `json:"memorySlices"`
@@ -40,7 +40,7 @@ type Profile struct {
 	MinimumDriver string `json:"minimumDriver,omitempty"`
 }
 
-// Layout is what a GPU can be cut into.
+// Layout is one way to partition a GPU.
 type Layout struct {
 	// Profiles and how many of each.
 	Profiles map[string]int `json:"profiles"`
@@ -50,7 +50,7 @@ type Layout struct {
 	text string
 }
 
-// Placement is an instance and where it sits.
+// Placement is an instance and its position on the GPU.
 type Placement struct {
 	Profile string `json:"profile"`
 	// Start and Size in memory slices.
@@ -58,15 +58,15 @@ type Placement struct {
 	Size  int `json:"size"`
 }
 
-// Find lists the layouts of a model that have what is wanted. An unknown model, a model or a profile that does not exist,
-// and instances that do not fit together are errors that say what there is.
-func Find(name string, wanted []wish) (Layouts, error) {
+// FindLayouts returns the layouts of a model that have at least the wanted instances. It returns an error that names the possible values
+// for an unknown model, a model that cannot be partitioned, an unknown profile, and instances that do not fit together.
+func FindLayouts(name string, wanted []instanceCount) (Layouts, error) {
 	model, err := catalogue.Lookup(v1alpha1.VendorNVIDIA, name)
 	if err != nil {
 		return Layouts{}, err
 	}
 	if model.Geometry == nil {
-		return Layouts{}, fmt.Errorf("%s cannot be partitioned; these can: %s", name, strings.Join(partitionable(), ", "))
+		return Layouts{}, fmt.Errorf("%s cannot be partitioned; these can: %s", name, strings.Join(partitionableModels(), ", "))
 	}
 	g := *model.Geometry
 	out := Layouts{GPU: model.Name, ComputeSlices: g.ComputeSlices, MemorySlices: g.MemorySlices, Layouts: []Layout{}}
@@ -79,11 +79,11 @@ func Find(name string, wanted []wish) (Layouts, error) {
 			Starts: p.Starts, Max: p.Max, MinimumDriver: p.MinimumDriver,
 		})
 	}
-	least, err := out.read(wanted)
+	least, err := out.countInstances(wanted)
 	if err != nil {
 		return Layouts{}, err
 	}
-	if err := fits(g, least, names, name); err != nil {
+	if err := refusal(g, least, names, name); err != nil {
 		return Layouts{}, err
 	}
 	for _, m := range layout.Maximal(g) {
@@ -94,12 +94,12 @@ func Find(name string, wanted []wish) (Layouts, error) {
 		if err != nil {
 			return Layouts{}, fmt.Errorf("place %s on %s: %w", m.Format(names), name, err)
 		}
-		out.Layouts = append(out.Layouts, out.layout(g, m, placed, names))
+		out.Layouts = append(out.Layouts, out.newLayout(g, m, placed, names))
 	}
 	return out, nil
 }
 
-func partitionable() []string {
+func partitionableModels() []string {
 	var out []string
 	for _, m := range catalogue.Models() {
 		if m.Geometry != nil {
@@ -109,8 +109,8 @@ func partitionable() []string {
 	return out
 }
 
-// read counts what is wanted. Every name that drivers give a profile is accepted.
-func (l Layouts) read(wanted []wish) (layout.Counts, error) {
+// countInstances counts the wanted instances by profile. It accepts every name that drivers use for a profile.
+func (l Layouts) countInstances(wanted []instanceCount) (layout.Counts, error) {
 	out := make(layout.Counts, len(l.Profiles))
 	for _, w := range wanted {
 		at := slices.IndexFunc(l.Profiles, func(p Profile) bool {
@@ -128,8 +128,8 @@ func (l Layouts) read(wanted []wish) (layout.Counts, error) {
 	return out, nil
 }
 
-// fits explains instances that no layout has.
-func fits(g catalogue.Geometry, least layout.Counts, names []string, model string) error {
+// refusal returns an error that explains why no layout has the instances; nil: a layout has them.
+func refusal(g catalogue.Geometry, least layout.Counts, names []string, model string) error {
 	_, err := layout.Place(g, least)
 	var impossible *layout.ImpossibleError
 	if !errors.As(err, &impossible) {
@@ -142,7 +142,7 @@ func fits(g catalogue.Geometry, least layout.Counts, names []string, model strin
 	return errors.New(text)
 }
 
-func (l Layouts) layout(g catalogue.Geometry, m layout.Counts, placed []layout.Placement, names []string) Layout {
+func (l Layouts) newLayout(g catalogue.Geometry, m layout.Counts, placed []layout.Placement, names []string) Layout {
 	out := Layout{Profiles: map[string]int{}, text: strings.Trim(m.Format(names), "{}")}
 	for i, n := range m {
 		if n > 0 {
@@ -170,11 +170,11 @@ func (l Layouts) write(w io.Writer) error {
 	if err := cli.WriteTable(w, table); err != nil {
 		return err
 	}
-	return l.notes(w)
+	return l.writeNotes(w)
 }
 
-// notes tells what the names and the driver's version have to do with it.
-func (l Layouts) notes(w io.Writer) error {
+// writeNotes writes which profiles need a newer driver, and which have several names.
+func (l Layouts) writeNotes(w io.Writer) error {
 	for _, p := range l.Profiles {
 		if p.MinimumDriver != "" {
 			if _, err := fmt.Fprintf(w, "\n%s needs driver %s or newer.", p.Name, p.MinimumDriver); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 )
 
-// Flags are those of a command that reads manifests.
+// Flags are the flags of a command that reads manifests.
 type Flags struct {
 	// Paths of the manifests.
 	Paths []string
@@ -17,13 +17,13 @@ type Flags struct {
 	NodeType string
 }
 
-// AddFiles gives a command -f.
-func AddFiles(c *cobra.Command, f *Flags) {
+// AddFileFlag adds the flag -f to a command.
+func AddFileFlag(c *cobra.Command, f *Flags) {
 	c.Flags().StringArrayVarP(&f.Paths, "filename", "f", nil, "file or folder with manifests, or - for standard input; may be repeated")
 }
 
-// AddNodeType gives a command --nodetype.
-func AddNodeType(c *cobra.Command, f *Flags) {
+// AddNodeTypeFlag adds the flag --nodetype to a command.
+func AddNodeTypeFlag(c *cobra.Command, f *Flags) {
 	c.Flags().StringVar(&f.NodeType, "nodetype", "", "name of the NodeType, where the files have several")
 }
 
@@ -38,13 +38,13 @@ func (f Flags) Open(cmd *cobra.Command) (Files, error) {
 // Output is the flag -o of a command that writes text or JSON.
 type Output string
 
-// AddOutput gives a command -o.
-func AddOutput(c *cobra.Command, o *Output) {
+// AddOutputFlag adds the flag -o to a command.
+func AddOutputFlag(c *cobra.Command, o *Output) {
 	c.Flags().StringVarP((*string)(o), "output", "o", "text", "text or json")
 }
 
-// JSON says whether JSON is wanted. Anything but text and json is a usage error.
-func (o Output) JSON(cmd *cobra.Command) (bool, error) {
+// IsJSON says whether the output is JSON. A value other than text and json is a usage error.
+func (o Output) IsJSON(cmd *cobra.Command) (bool, error) {
 	switch o {
 	case "text":
 		return false, nil

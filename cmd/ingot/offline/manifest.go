@@ -10,33 +10,33 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// Manifest is an object and where it was read.
+// Manifest is an object and the place where it was read.
 type Manifest struct {
 	// File as it was given.
 	File string
-	// Object decoded as the API server does.
+	// Object is decoded as the API server does.
 	Object map[string]any
 
-	// first line of the document, its text, and the path of the object within it.
-	first  int
-	text   []byte
-	within string
+	// firstLine and text are those of the document; path leads to the object within it.
+	firstLine int
+	text      []byte
+	path      string
 }
 
-// APIVersion of the object; empty: it says none.
-func (m Manifest) APIVersion() string { return m.Word("apiVersion") }
+// APIVersion returns the apiVersion of the object; empty: it has none.
+func (m Manifest) APIVersion() string { return m.StringField("apiVersion") }
 
-// Kind of the object; empty: it says none.
-func (m Manifest) Kind() string { return m.Word("kind") }
+// Kind returns the kind of the object; empty: it has none.
+func (m Manifest) Kind() string { return m.StringField("kind") }
 
-// Name of the object.
-func (m Manifest) Name() string { return m.Word("metadata", "name") }
+// Name returns the name of the object.
+func (m Manifest) Name() string { return m.StringField("metadata", "name") }
 
-// Namespace of the object; empty: that of whoever applies it.
-func (m Manifest) Namespace() string { return m.Word("metadata", "namespace") }
+// Namespace returns the namespace of the object; empty: the object is applied to the namespace of the caller.
+func (m Manifest) Namespace() string { return m.StringField("metadata", "namespace") }
 
-// Word is the text of a field; empty: it is not there, or no text.
-func (m Manifest) Word(field ...string) string {
+// StringField returns the value of a field; empty: the field is not there or is not a string.
+func (m Manifest) StringField(field ...string) string {
 	var at any = m.Object
 	for _, step := range field {
 		inner, _ := at.(map[string]any)
@@ -67,27 +67,27 @@ func (m Manifest) Decode(into any) error {
 	return sigsyaml.UnmarshalStrict(text, into)
 }
 
-// Line of a field in the file, from 1: that of its nearest part that is there.
+// Line returns the line of a field in the file, from 1. When the field is not there, it is the line of the nearest parent that is.
 func (m Manifest) Line(field string) int {
-	root := m.tree()
+	root := m.parseLines()
 	if root == nil {
-		return m.first
+		return m.firstLine
 	}
 	at := root
-	for _, step := range append(steps(m.within), steps(field)...) {
-		next := below(at, step)
+	for _, step := range append(pathElements(m.path), pathElements(field)...) {
+		next := child(at, step)
 		if next == nil {
 			break
 		}
 		at = next
 	}
-	return m.first + at.Line - 1
+	return m.firstLine + at.Line - 1
 }
 
-// tree parses the document for its lines; nil: this parser cannot, though the other could.
-func (m Manifest) tree() (root *yaml.Node) {
+// parseLines parses the document with its line numbers. It returns nil when this parser fails on what the other one has accepted.
+func (m Manifest) parseLines() (root *yaml.Node) {
 	defer func() {
-		// The parser has panicked on malformed text before. Without it a finding only has the document's line.
+		// The parser has panicked on malformed text before. A finding then has the line of the document.
 		if recover() != nil {
 			root = nil
 		}
@@ -99,8 +99,8 @@ func (m Manifest) tree() (root *yaml.Node) {
 	return parsed.Content[0]
 }
 
-// steps of a path: spec.layout[0].profiles[1g.10gb] is spec, layout, 0, profiles, 1g.10gb.
-func steps(path string) []string {
+// pathElements splits a path: spec.layout[0].profiles[1g.10gb] is spec, layout, 0, profiles, 1g.10gb.
+func pathElements(path string) []string {
 	var out []string
 	for path != "" {
 		if rest, ok := strings.CutPrefix(path, "["); ok {
@@ -117,8 +117,8 @@ func steps(path string) []string {
 	return out
 }
 
-// below is the key or the value that a step leads to; nil: there is none. A key's line is where its value is said.
-func below(at *yaml.Node, step string) *yaml.Node {
+// child returns the value of a key or the item of a list; nil: there is none. The line of a value is the line of its key.
+func child(at *yaml.Node, step string) *yaml.Node {
 	if at.Kind == yaml.AliasNode {
 		at = at.Alias
 	}
@@ -139,7 +139,7 @@ func below(at *yaml.Node, step string) *yaml.Node {
 	return nil
 }
 
-// Finding is one thing that is wrong with an object.
+// Finding is one fault of an object.
 type Finding struct {
 	// File and Line where it is.
 	File string `json:"file"`
@@ -154,8 +154,8 @@ type Finding struct {
 	Message string `json:"message"`
 }
 
-// Finding makes a finding of the object.
-func (m Manifest) Finding(field, rule, format string, args ...any) Finding {
+// NewFinding returns a finding about the object.
+func (m Manifest) NewFinding(field, rule, format string, args ...any) Finding {
 	return Finding{File: m.File, Line: m.Line(field), Object: m.String(), Field: field, Rule: rule, Message: fmt.Sprintf(format, args...)}
 }
 

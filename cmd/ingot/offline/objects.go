@@ -11,19 +11,19 @@ import (
 	"github.com/ingot-dev/ingot/config"
 )
 
-// definitions are those that Ingot is installed with.
+// definitions are the CustomResourceDefinitions that Ingot is installed with.
 var definitions = sync.OnceValues(func() (*admission.Definitions, error) {
 	return admission.Load(config.Files, "crd/bases", "crd/metal3")
 })
 
-// Known says whether Ingot has a definition of the object's kind. A kind that Ingot's own API group does not have is an
-// error that names those it has.
-func Known(m Manifest) (bool, error) {
+// IsKnown says whether Ingot has a definition of the object's kind. For an unknown kind of Ingot's own API group the error names the
+// kinds that exist.
+func IsKnown(m Manifest) (bool, error) {
 	all, err := definitions()
 	if err != nil {
 		return false, err
 	}
-	if all.Knows(m.APIVersion(), m.Kind()) {
+	if all.Has(m.APIVersion(), m.Kind()) {
 		return true, nil
 	}
 	if group, _, _ := strings.Cut(m.APIVersion(), "/"); group == v1alpha1.GroupVersion.Group {
@@ -32,7 +32,7 @@ func Known(m Manifest) (bool, error) {
 	return false, nil
 }
 
-// Admit fills in the defaults of an object of a known kind, and reports what an API server would refuse.
+// Admit sets the defaults of an object of a known kind, and reports what an API server would refuse.
 func Admit(m Manifest) ([]Finding, error) {
 	all, err := definitions()
 	if err != nil {
@@ -44,7 +44,7 @@ func Admit(m Manifest) ([]Finding, error) {
 	}
 	var out []Finding
 	for _, f := range found {
-		out = append(out, m.Finding(f.Field, f.Rule, "%s", f.Message))
+		out = append(out, m.NewFinding(f.Field, f.Rule, "%s", f.Message))
 	}
 	return out, nil
 }
@@ -62,58 +62,58 @@ func Open(paths []string, stdin io.Reader) (Files, error) {
 	all, err := Read(paths, stdin)
 	out := Files{Manifests: all}
 	for _, p := range paths {
-		out.Names = append(out.Names, called(p))
+		out.Names = append(out.Names, displayName(p))
 	}
 	return out, err
 }
 
-// MissingError: the files do not have the object that is needed.
+// MissingError says that the files do not have an object that is needed.
 type MissingError struct {
 	// Kind and Name of the object; an empty name stands for any.
 	Kind, Name string
-	// Seen are the names of those of the kind that are there.
-	Seen []string
+	// Names are those of the objects of the kind that the files have.
+	Names []string
 	// Files that were read.
 	Files []string
-	// For says what needs it; empty: whoever calls.
-	For string
+	// NeededBy says what refers to the object; empty: the command line.
+	NeededBy string
 }
 
-// Error says what is there instead.
+// Error says which objects the files have instead.
 func (e *MissingError) Error() string {
 	seen := "none"
-	if len(e.Seen) > 0 {
-		seen = strings.Join(e.Seen, ", ")
+	if len(e.Names) > 0 {
+		seen = strings.Join(e.Names, ", ")
 	}
 	text := fmt.Sprintf("expected %s in %s, seen %s", strings.TrimSpace(e.Kind+" "+e.Name), strings.Join(e.Files, ", "), seen)
-	if e.For != "" {
-		return e.For + ": " + text + ": add its file with -f"
+	if e.NeededBy != "" {
+		return e.NeededBy + ": " + text + ": add its file with -f"
 	}
 	return text
 }
 
-// SeveralError: the files have several objects, and which is meant was not said.
-type SeveralError struct {
+// AmbiguousError says that the files have several objects, and that the command line chooses none of them.
+type AmbiguousError struct {
 	// Kind of the objects.
 	Kind string
-	// Seen are their names.
-	Seen []string
-	// Flag that says which.
+	// Names are those of the objects.
+	Names []string
+	// Flag chooses one of them.
 	Flag string
 }
 
 // Error says how to choose.
-func (e *SeveralError) Error() string {
-	return fmt.Sprintf("expected one %s, seen %s: say which with %s", e.Kind, strings.Join(e.Seen, ", "), e.Flag)
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("expected one %s, seen %s: say which with %s", e.Kind, strings.Join(e.Names, ", "), e.Flag)
 }
 
-// RefusedError is an object that an API server would refuse.
+// RefusedError says that an API server would refuse an object.
 type RefusedError struct {
 	// Findings in the order of importance; at least one.
 	Findings []Finding
 }
 
-// Error says the first finding and how many more there are.
+// Error returns the first finding and the number of others.
 func (e *RefusedError) Error() string {
 	text := e.Findings[0].String()
 	if n := len(e.Findings) - 1; n > 0 {
@@ -122,8 +122,8 @@ func (e *RefusedError) Error() string {
 	return text
 }
 
-// find decodes the object of that kind and name, of all namespaces, as an API server would store it.
-func find(files Files, kind, name, needed string, into any) error {
+// findObject decodes the object of a kind and a name, in any namespace, as an API server would store it.
+func findObject(files Files, kind, name, needed string, into any) error {
 	var seen []string
 	for _, m := range files.Manifests {
 		if m.Kind() != kind || m.APIVersion() != v1alpha1.GroupVersion.String() && kind != "BareMetalHost" {
@@ -133,12 +133,12 @@ func find(files Files, kind, name, needed string, into any) error {
 			seen = append(seen, m.Name())
 			continue
 		}
-		return admitted(m, into)
+		return decodeAdmitted(m, into)
 	}
-	return &MissingError{Kind: kind, Name: name, Seen: seen, Files: files.Names, For: needed}
+	return &MissingError{Kind: kind, Name: name, Names: seen, Files: files.Names, NeededBy: needed}
 }
 
-func admitted(m Manifest, into any) error {
+func decodeAdmitted(m Manifest, into any) error {
 	found, err := Admit(m)
 	if err != nil {
 		return err

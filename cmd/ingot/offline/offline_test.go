@@ -60,7 +60,7 @@ func TestPathsAreReadAsTheAPIServerWritesThem(t *testing.T) {
 		"": nil, "spec": {"spec"}, "spec.gpu.layout[0].profiles[1g.10gb]": {"spec", "gpu", "layout", "0", "profiles", "1g.10gb"},
 		`resources["nvidia.com/gpu"]`: {"resources", "nvidia.com/gpu"}, "a[0][1].b": {"a", "0", "1", "b"},
 	} {
-		if diff := cmp.Diff(want, steps(path)); diff != "" {
+		if diff := cmp.Diff(want, pathElements(path)); diff != "" {
 			t.Errorf("%s: %s", path, diff)
 		}
 	}
@@ -117,7 +117,7 @@ func FuzzReadNeverPanics(f *testing.F) {
 			if line := m.Line("metadata.name"); line < 1 || line > strings.Count(text, "\n")+2 {
 				t.Errorf("line %d is not in the text", line)
 			}
-			if known, err := Known(m); err == nil && known {
+			if known, err := IsKnown(m); err == nil && known {
 				if _, err := Admit(m); err != nil {
 					t.Errorf("%v of a known kind: %v", m, err)
 				}
@@ -131,7 +131,7 @@ func TestDefaultsAreThoseOfTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := files.ShapeOf("h100-mig")
+	s, err := files.FindNodeInputs("h100-mig")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,13 +14,13 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/offline/admission"
 )
 
-// standardInput is what stands for standard input among the files.
+// standardInput is the path that stands for standard input.
 const standardInput = "-"
 
-// extensions of the files that are read of a folder, as kubectl does.
+// extensions are the extensions of the files that are read in a folder, as kubectl does.
 var extensions = []string{".json", ".yaml", ".yml"}
 
-// ReadError is a file that cannot be read as manifests.
+// ReadError says that a file cannot be read as manifests.
 type ReadError struct {
 	// File as it was given.
 	File string
@@ -37,15 +37,15 @@ func (e *ReadError) Error() string {
 	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// Read reads the objects of files, of the manifests that lie in folders themselves, and of standard input for "-", in that
-// order. A list's items are objects of their own. The error is a *ReadError.
+// Read reads the objects of files, of the manifests directly in folders, and of standard input for "-", in that order. The items of a
+// list are returned as objects. The error is a *ReadError.
 func Read(paths []string, stdin io.Reader) ([]Manifest, error) {
 	var out []Manifest
 	for _, path := range paths {
-		files, err := filesOf(path)
+		files, err := listManifestFiles(path)
 		if err != nil {
 			return nil, &ReadError{File: path, Err: err}
 		}
@@ -60,21 +60,21 @@ func Read(paths []string, stdin io.Reader) ([]Manifest, error) {
 	return out, nil
 }
 
-// filesOf lists the manifests in a folder; a file is itself.
-func filesOf(path string) ([]string, error) {
+// listManifestFiles lists the manifests in a folder. For a file it returns the file.
+func listManifestFiles(path string) ([]string, error) {
 	if path == standardInput {
 		return []string{path}, nil
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, cause(err)
+		return nil, withoutPath(err)
 	}
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil, cause(err)
+		return nil, withoutPath(err)
 	}
 	var out []string
 	for _, e := range entries {
@@ -88,16 +88,16 @@ func filesOf(path string) ([]string, error) {
 	return out, nil
 }
 
-// cause leaves out the path, which the caller says.
-func cause(err error) error {
+// withoutPath returns the error without the path, which the caller adds.
+func withoutPath(err error) error {
 	if p, ok := err.(*os.PathError); ok {
 		return p.Err
 	}
 	return err
 }
 
-// called is what messages call a file.
-func called(path string) string {
+// displayName is the name of a file in messages.
+func displayName(path string) string {
 	if path == standardInput {
 		return "standard input"
 	}
@@ -105,37 +105,37 @@ func called(path string) string {
 }
 
 func readFile(path string, stdin io.Reader) ([]Manifest, error) {
-	name, text, err := called(path), []byte(nil), error(nil)
+	name, text, err := displayName(path), []byte(nil), error(nil)
 	if path == standardInput {
 		text, err = io.ReadAll(stdin)
 	} else {
 		text, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, &ReadError{File: name, Err: cause(err)}
+		return nil, &ReadError{File: name, Err: withoutPath(err)}
 	}
 	var out []Manifest
-	for _, d := range split(text) {
-		found, err := objectsOf(d.text)
+	for _, d := range splitDocuments(text) {
+		found, err := decodeDocument(d.text)
 		if err != nil {
 			return nil, &ReadError{File: name, Line: d.line, Err: err}
 		}
 		for i := range found {
-			found[i].File, found[i].first, found[i].text = name, d.line, d.text
+			found[i].File, found[i].firstLine, found[i].text = name, d.line, d.text
 		}
 		out = append(out, found...)
 	}
 	return out, nil
 }
 
-// document is a part of a file and the line at which it begins, from 1.
+// document is a part of a file, with the line at which it begins, from 1.
 type document struct {
 	line int
 	text []byte
 }
 
-// split cuts a file at its lines that begin a document. What is blank or only comments is left out.
-func split(text []byte) []document {
+// splitDocuments splits a file at the lines that begin a document. Documents that are blank or only have comments are left out.
+func splitDocuments(text []byte) []document {
 	var out []document
 	current, blank := document{line: 1}, true
 	flush := func() {
@@ -144,25 +144,25 @@ func split(text []byte) []document {
 		}
 	}
 	for i, line := range bytes.SplitAfter(text, []byte("\n")) {
-		if rest, ok := bytes.CutPrefix(line, []byte("---")); ok && insignificant(rest) {
+		if rest, ok := bytes.CutPrefix(line, []byte("---")); ok && isBlank(rest) {
 			flush()
 			current, blank = document{line: i + 2}, true
 			continue
 		}
 		current.text = append(current.text, line...)
-		blank = blank && insignificant(line)
+		blank = blank && isBlank(line)
 	}
 	flush()
 	return out
 }
 
-func insignificant(line []byte) bool {
+func isBlank(line []byte) bool {
 	line = bytes.TrimSpace(line)
 	return len(line) == 0 || line[0] == '#'
 }
 
-// objectsOf decodes a document: an object, or the items of a list.
-func objectsOf(text []byte) ([]Manifest, error) {
+// decodeDocument decodes a document into an object, or into the items of a list.
+func decodeDocument(text []byte) ([]Manifest, error) {
 	asJSON, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func objectsOf(text []byte) ([]Manifest, error) {
 	m := Manifest{Object: object}
 	items, isList := object["items"].([]any)
 	if !isList || !strings.HasSuffix(m.Kind(), "List") {
-		return []Manifest{m}, check(m)
+		return []Manifest{m}, checkTypeMeta(m)
 	}
 	var out []Manifest
 	for i, item := range items {
@@ -182,14 +182,14 @@ func objectsOf(text []byte) ([]Manifest, error) {
 		if !ok {
 			return nil, fmt.Errorf("items[%d]: expected an object", i)
 		}
-		m := Manifest{Object: inner, within: fmt.Sprintf("items[%d]", i)}
-		// Items of typed lists need not say what they are.
+		m := Manifest{Object: inner, path: fmt.Sprintf("items[%d]", i)}
+		// The items of typed lists may have no apiVersion and kind.
 		for key, value := range map[string]any{"apiVersion": object["apiVersion"], "kind": strings.TrimSuffix(Manifest{Object: object}.Kind(), "List")} {
 			if _, said := inner[key]; !said && value != "" {
 				inner[key] = value
 			}
 		}
-		if err := check(m); err != nil {
+		if err := checkTypeMeta(m); err != nil {
 			return nil, fmt.Errorf("items[%d]: %w", i, err)
 		}
 		out = append(out, m)
@@ -197,7 +197,7 @@ func objectsOf(text []byte) ([]Manifest, error) {
 	return out, nil
 }
 
-func check(m Manifest) error {
+func checkTypeMeta(m Manifest) error {
 	if m.APIVersion() == "" || m.Kind() == "" {
 		return fmt.Errorf("expected an object with apiVersion and kind, seen apiVersion %q and kind %q", m.APIVersion(), m.Kind())
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 )
 
-// options of the command line.
+// options are the flags of the command line.
 type options struct {
 	flags                 offline.Flags
 	machine, host, output string
@@ -46,10 +46,10 @@ there. No cluster is asked: what is not known is a placeholder, which standard e
 		Example: "  ingot render -f manifests/ --nodetype h100 --machine training-1 --output user-data\n" +
 			"  ingot render -f manifests/ --tenant research --output operator-manifests | kubectl apply -f -",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd, opts) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runCommand(cmd, opts) },
 	}
-	offline.AddFiles(c, &opts.flags)
-	offline.AddNodeType(c, &opts.flags)
+	offline.AddFileFlag(c, &opts.flags)
+	offline.AddNodeTypeFlag(c, &opts.flags)
 	f := c.Flags()
 	f.StringVar(&opts.machine, "machine", "", "name of the Machine, which need not be in the files")
 	f.StringVar(&opts.host, "host", "", "name of the BareMetalHost in the files (default: the Machine's)")
@@ -59,7 +59,7 @@ there. No cluster is asked: what is not known is a placeholder, which standard e
 	return c
 }
 
-func run(cmd *cobra.Command, opts options) error {
+func runCommand(cmd *cobra.Command, opts options) error {
 	if !slices.Contains(outputs, opts.output) {
 		return cli.Usagef(cmd, "--output %s: expected %s", opts.output, strings.Join(outputs, ", "))
 	}
@@ -81,11 +81,11 @@ func runMachine(cmd *cobra.Command, opts options) error {
 	if err != nil {
 		return err
 	}
-	node, err := nodeOf(files, opts)
+	node, err := newNode(files, opts)
 	if err != nil {
 		return err
 	}
-	text, warnings, err := node.document(opts.output)
+	text, warnings, err := node.renderDocument(opts.output)
 	if err != nil {
 		return fmt.Errorf("render %s of Machine %s: %w", opts.output, opts.machine, err)
 	}

@@ -1,3 +1,3 @@
-// Package render is `ingot render`: the documents that a Machine's first boot would read, from manifests. It asks no cluster;
-// secrets, and whatever only a cluster knows, are placeholders that say so.
+// Package render implements `ingot render`, which renders the documents of a Machine's first boot, and the configuration of a
+// tenant's GPU software, from manifests. It needs no cluster. Placeholders stand for secrets and for what only a cluster knows.
 package render

@@ -21,19 +21,19 @@ const (
 
 var outputs = []string{userData, networkData, networkConfig, metaData, ignition, operatorValues, operatorManifests}
 
-// NotOffered is a document that this node does not have, or that this version does not render.
-type NotOffered struct {
-	// Output that was asked for.
+// NotAvailableError says that this node does not have a document, or that this version does not render it.
+type NotAvailableError struct {
+	// Output is the value of --output.
 	Output string
-	// Why there is none, and what to do instead.
+	// Why says why there is none, and what to do instead.
 	Why string
 }
 
 // Error says why.
-func (n *NotOffered) Error() string { return n.Why }
+func (n *NotAvailableError) Error() string { return n.Why }
 
-// document renders one document. Errors are *NotOffered and those of cloudinit.
-func (n *node) document(output string) (text []byte, warnings []string, err error) {
+// renderDocument renders one document. Errors are *NotAvailableError and those of cloudinit.
+func (n *node) renderDocument(output string) (text []byte, warnings []string, err error) {
 	reads := n.in.Kind
 	if reads == "" {
 		reads = v1alpha1.UserDataCloudInit
@@ -41,14 +41,14 @@ func (n *node) document(output string) (text []byte, warnings []string, err erro
 	switch {
 	case output == ignition && reads != v1alpha1.UserDataIgnition, output == userData && reads == v1alpha1.UserDataIgnition:
 		other := map[string]string{ignition: userData, userData: ignition}[output]
-		return nil, nil, &NotOffered{output, fmt.Sprintf("OSImage %s reads user data of kind %s: use --output %s", n.shape.Image.Name, reads, other)}
+		return nil, nil, &NotAvailableError{output, fmt.Sprintf("OSImage %s reads user data of kind %s: use --output %s", n.inputs.Image.Name, reads, other)}
 	case output == networkConfig:
-		// cloudinit judges everything else with it: a network of a node that cannot be is of no use.
+		// cloudinit also checks everything else: the network of a node that cannot exist is of no use.
 		if _, err := cloudinit.Render(n.in); err != nil {
 			return nil, nil, err
 		}
 		text, err := cloudinit.NetworkConfig(n.in)
-		return n.known(output, text, nil, err)
+		return n.refuseEmpty(output, text, nil, err)
 	}
 	documents, err := cloudinit.Render(n.in)
 	if err != nil {
@@ -56,7 +56,7 @@ func (n *node) document(output string) (text []byte, warnings []string, err erro
 	}
 	switch output {
 	case networkData:
-		return n.known(output, documents.NetworkData, documents.Warnings(), nil)
+		return n.refuseEmpty(output, documents.NetworkData, documents.Warnings(), nil)
 	case metaData:
 		return documents.MetaData, documents.Warnings(), nil
 	default:
@@ -64,10 +64,10 @@ func (n *node) document(output string) (text []byte, warnings []string, err erro
 	}
 }
 
-// known refuses to print nothing.
-func (n *node) known(output string, text []byte, warnings []string, err error) ([]byte, []string, error) {
+// refuseEmpty returns an error in place of an empty document.
+func (n *node) refuseEmpty(output string, text []byte, warnings []string, err error) ([]byte, []string, error) {
 	if err == nil && len(text) == 0 {
-		err = &NotOffered{output, "there is no BareMetalHost with a bootMACAddress, so that nothing is said about the network: add its file with -f, and --host"}
+		err = &NotAvailableError{output, "there is no BareMetalHost with a bootMACAddress, so that nothing is said about the network: add its file with -f, and --host"}
 	}
 	return text, warnings, err
 }

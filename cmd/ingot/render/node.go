@@ -18,18 +18,18 @@ import (
 	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
-// Placeholders stand for what only a cluster knows. None of them can be mistaken for the real thing.
+// Placeholders stand for what only a cluster knows. None of them is valid, so nobody can use one by mistake.
 const (
 	placeholderToken    = "PLACEHOLDER-BOOTSTRAP-TOKEN"
 	placeholderCA       = "PLACEHOLDER: the CA certificate of the tenant's kubeconfig\n"
 	placeholderEndpoint = "https://placeholder-tenant-api-server.invalid:6443"
 	placeholderUID      = "00000000-0000-0000-0000-000000000000"
-	unpinned            = "unpinned"
+	unpinnedDigest      = "unpinned"
 )
 
-// node is what the documents follow from.
+// node is what the documents of a node are rendered from.
 type node struct {
-	shape        offline.Shape
+	inputs       offline.NodeInputs
 	plan         v1alpha1.NodePlan
 	in           cloudinit.Input
 	placeholders []placeholder
@@ -38,35 +38,35 @@ type node struct {
 // placeholder is a text that may be in a document, and what it stands for.
 type placeholder struct{ text, what string }
 
-func nodeOf(files offline.Files, opts options) (*node, error) {
-	shape, err := files.ShapeOf(opts.flags.NodeType)
+func newNode(files offline.Files, opts options) (*node, error) {
+	inputs, err := files.FindNodeInputs(opts.flags.NodeType)
 	if err != nil {
 		return nil, err
 	}
-	if err := files.Needs(shape); err != nil {
+	if err := files.CheckProvider(inputs); err != nil {
 		return nil, err
 	}
-	n := &node{shape: shape}
-	if n.plan, err = presentation.Resolve(spec.Request{GPU: shape.NodeType.Spec.GPU, Image: shape.Image.Spec, Resources: shape.NodeType.Spec.Resources}); err != nil {
+	n := &node{inputs: inputs}
+	if n.plan, err = presentation.Resolve(spec.Request{GPU: inputs.NodeType.Spec.GPU, Image: inputs.Image.Spec, Resources: inputs.NodeType.Spec.Resources}); err != nil {
 		return nil, err
 	}
-	machine, err := n.machine(files, opts.machine)
+	machine, err := n.findMachine(files, opts.machine)
 	if err != nil {
 		return nil, err
 	}
-	host, err := hostOf(files, opts.host, machine)
+	host, err := findHost(files, opts.host, machine)
 	if err != nil {
 		return nil, err
 	}
-	name, err := n.revision()
+	name, err := n.revisionName()
 	if err != nil {
 		return nil, err
 	}
-	n.in = shape.Input(n.plan)
+	n.in = inputs.DocumentInput(n.plan)
 	n.in.Machine = cloudinit.MachineInput{Name: machine.Name, Namespace: machine.Namespace, UID: string(machine.UID), Revision: name, Attempt: max(machine.Status.Attempt, 1)}
-	n.in.Node = cloudinit.NodeInput{Labels: documents.NodeLabels(shape.NodeType, string(machine.UID), name), Taints: documents.NodeTaints(shape.NodeType)}
-	n.in.Join = n.join(files, machine)
-	n.in.Secrets = n.secrets()
+	n.in.Node = cloudinit.NodeInput{Labels: documents.NodeLabels(inputs.NodeType, string(machine.UID), name), Taints: documents.NodeTaints(inputs.NodeType)}
+	n.in.Join = n.joinInput(files, machine)
+	n.in.Secrets = n.placeholderSecrets()
 	if len(machine.Spec.Properties) > 0 {
 		n.in.Properties = append(n.in.Properties, properties.Level{Name: "Machine " + machine.Name, Values: machine.Spec.Properties, Tenant: true})
 	}
@@ -76,9 +76,9 @@ func nodeOf(files offline.Files, opts options) (*node, error) {
 	return n, nil
 }
 
-// machine is that of the files or, when they have none of the name, one that could be.
-func (n *node) machine(files offline.Files, name string) (*v1alpha1.Machine, error) {
-	m, err := files.Machine(name)
+// findMachine returns the Machine of the files. When they have none of that name, it returns one with a placeholder for the uid.
+func (n *node) findMachine(files offline.Files, name string) (*v1alpha1.Machine, error) {
+	m, err := files.FindMachine(name)
 	var missing *offline.MissingError
 	if err != nil && !errors.As(err, &missing) {
 		return nil, err
@@ -91,15 +91,15 @@ func (n *node) machine(files offline.Files, name string) (*v1alpha1.Machine, err
 	return m, nil
 }
 
-// hostOf is the host that was asked for, else the Machine's; nil: neither is there.
-func hostOf(files offline.Files, name string, machine *v1alpha1.Machine) (*metal3.BareMetalHost, error) {
+// findHost returns the host of the given name, else the Machine's host; nil: the files have neither.
+func findHost(files offline.Files, name string, machine *v1alpha1.Machine) (*metal3.BareMetalHost, error) {
 	if name != "" {
-		return files.Host(name)
+		return files.FindHost(name)
 	}
 	if machine.Status.HostRef == nil {
 		return nil, nil
 	}
-	host, err := files.Host(machine.Status.HostRef.Name)
+	host, err := files.FindHost(machine.Status.HostRef.Name)
 	var missing *offline.MissingError
 	if errors.As(err, &missing) {
 		return nil, nil
@@ -107,16 +107,16 @@ func hostOf(files offline.Files, name string, machine *v1alpha1.Machine) (*metal
 	return host, err
 }
 
-// revision is the name that the manager would give, where the OSImage pins its checksum itself.
-func (n *node) revision() (string, error) {
-	image := n.shape.Image.DeepCopy()
+// revisionName returns the name that the manager would give to the revision, when the OSImage has its checksum in its spec.
+func (n *node) revisionName() (string, error) {
+	image := n.inputs.Image.DeepCopy()
 	if image.Status.Checksum == "" && !offline.IsURL(image.Spec.Checksum) {
 		image.Status.Checksum = image.Spec.Checksum
 	}
-	spec, err := revision.Build(revision.Inputs{NodeType: n.shape.NodeType, Provider: n.shape.Provider, Image: image})
+	spec, err := revision.Build(revision.Inputs{NodeType: n.inputs.NodeType, Provider: n.inputs.Provider, Image: image})
 	var later *revision.UnpinnedError
 	if errors.As(err, &later) {
-		name := revision.Name(n.shape.NodeType.Name, unpinned)
+		name := revision.Name(n.inputs.NodeType.Name, unpinnedDigest)
 		n.placeholders = append(n.placeholders, placeholder{name, "the revision, for the OSImage's checksum is a file, which is not fetched"})
 		return name, nil
 	}
@@ -127,14 +127,15 @@ func (n *node) revision() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return revision.Name(n.shape.NodeType.Name, digest), nil
+	return revision.Name(n.inputs.NodeType.Name, digest), nil
 }
 
-// join has the tenant's endpoint where the files have the tenant; token and CA are secret or only in the cluster.
-func (n *node) join(files offline.Files, machine *v1alpha1.Machine) *cloudinit.TLSBootstrap {
+// joinInput returns how the node joins, with the tenant's endpoint where the files have the tenant. The token is secret and the CA is
+// only in the cluster, so both are placeholders.
+func (n *node) joinInput(files offline.Files, machine *v1alpha1.Machine) *cloudinit.TLSBootstrap {
 	out := &cloudinit.TLSBootstrap{Endpoint: placeholderEndpoint, CA: []byte(placeholderCA), Token: placeholderToken}
 	if tenant := machine.Spec.TenantClusterRef.Name; tenant != "" {
-		if t, err := files.Tenant(machine.Namespace, tenant); err == nil && t.Spec.Join.TLSBootstrap != nil && t.Spec.Join.TLSBootstrap.Endpoint != "" {
+		if t, err := files.FindTenant(machine.Namespace, tenant); err == nil && t.Spec.Join.TLSBootstrap != nil && t.Spec.Join.TLSBootstrap.Endpoint != "" {
 			out.Endpoint = t.Spec.Join.TLSBootstrap.Endpoint
 		}
 	}
@@ -145,9 +146,9 @@ func (n *node) join(files offline.Files, machine *v1alpha1.Machine) *cloudinit.T
 	return out
 }
 
-// secrets stand for what only Secrets hold; in the documents they are in base64.
-func (n *node) secrets() cloudinit.Secrets {
-	out := cloudinit.Secrets{Namespace: n.shape.Provider.Spec.HostNamespace, Contents: map[cloudinit.SecretKey][]byte{}}
+// placeholderSecrets returns placeholders for the content of Secrets. In the documents they are in base64.
+func (n *node) placeholderSecrets() cloudinit.Secrets {
+	out := cloudinit.Secrets{Namespace: n.inputs.Provider.Spec.HostNamespace, Contents: map[cloudinit.SecretKey][]byte{}}
 	for _, f := range n.plan.SecretFiles {
 		what := fmt.Sprintf("%s of Secret %s/%s", f.Key, out.Namespace, f.Secret)
 		text := []byte("PLACEHOLDER: " + what + "\n")

@@ -21,7 +21,7 @@ import (
 // tenantDocuments are the documents for a tenant; the others are for a Machine.
 var tenantDocuments = []string{operatorValues, operatorManifests}
 
-// runSoftware prints what the tenant's GPU software must be told.
+// runSoftware prints the configuration of the tenant's GPU software.
 func runSoftware(cmd *cobra.Command, opts options) error {
 	if opts.machine != "" || opts.host != "" {
 		return cli.Usagef(cmd, "--output %s is about a tenant: expected neither --machine nor --host", opts.output)
@@ -33,20 +33,20 @@ func runSoftware(cmd *cobra.Command, opts options) error {
 	if err != nil {
 		return err
 	}
-	nodeTypes, err := nodeTypesOf(files, opts)
+	nodeTypes, err := selectNodeTypes(files, opts)
 	if err != nil {
 		return err
 	}
 	var out bytes.Buffer
 	if opts.output == operatorManifests {
-		err = manifests(&out, nodeTypes)
+		err = writeManifests(&out, nodeTypes)
 	} else {
-		err = charts(&out, nodeTypes, opts.chart)
+		err = writeCharts(&out, nodeTypes, opts.chart)
 	}
 	if err != nil {
 		return fmt.Errorf("render %s: %w", opts.output, err)
 	}
-	for _, note := range append(tenantsoftware.Notes(nodeTypes), byChart(nodeTypes, opts.output)...) {
+	for _, note := range append(tenantsoftware.Notes(nodeTypes), softwareNotes(nodeTypes, opts.output)...) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note:", note)
 	}
 	for _, n := range nodeTypes {
@@ -58,8 +58,8 @@ func runSoftware(cmd *cobra.Command, opts options) error {
 	return err
 }
 
-// byChart are notes about NodeTypes for which what is printed does not suffice, or for which nothing is needed.
-func byChart(nodeTypes []software.NodeType, output string) []string {
+// softwareNotes returns notes about NodeTypes that need more than what is printed, or nothing.
+func softwareNotes(nodeTypes []software.NodeType, output string) []string {
 	var out []string
 	for _, n := range nodeTypes {
 		switch {
@@ -72,7 +72,7 @@ func byChart(nodeTypes []software.NodeType, output string) []string {
 	return out
 }
 
-func manifests(out *bytes.Buffer, nodeTypes []software.NodeType) error {
+func writeManifests(out *bytes.Buffer, nodeTypes []software.NodeType) error {
 	parts, err := tenantsoftware.Components(nodeTypes)
 	if err != nil {
 		return err
@@ -82,42 +82,42 @@ func manifests(out *bytes.Buffer, nodeTypes []software.NodeType) error {
 		if err != nil {
 			return err
 		}
-		document(out, text)
+		writeDocument(out, text)
 	}
 	return nil
 }
 
-// charts are each a document with the values, and one for each object that goes with them.
-func charts(out *bytes.Buffer, nodeTypes []software.NodeType, named string) error {
+// writeCharts writes one document with the values of each chart, and one for each object that is applied with them.
+func writeCharts(out *bytes.Buffer, nodeTypes []software.NodeType, name string) error {
 	all, err := tenantsoftware.Charts(nodeTypes)
 	if err != nil {
 		return err
 	}
-	var seen []string
+	var names []string
 	for _, c := range all {
-		seen = append(seen, c.Name)
-		if named != "" && c.Name != named && c.Release != named {
+		names = append(names, c.Name)
+		if name != "" && c.Name != name && c.Release != name {
 			continue
 		}
-		if err := chart(out, c); err != nil {
+		if err := writeChart(out, c); err != nil {
 			return err
 		}
 	}
-	if named != "" && out.Len() == 0 {
-		return &NotOffered{operatorValues, fmt.Sprintf("--chart %s: the NodeTypes need %s", named, strings.Join(append(seen, "no other"), ", "))}
+	if name != "" && out.Len() == 0 {
+		return &NotAvailableError{operatorValues, fmt.Sprintf("--chart %s: the NodeTypes need %s", name, strings.Join(append(names, "no other"), ", "))}
 	}
 	return nil
 }
 
-// chart is a document with the values, and those of the objects. Software without a chart has objects only.
-func chart(out *bytes.Buffer, c software.Chart) error {
+// writeChart writes the values and the objects of one chart. Software without a chart has objects only.
+func writeChart(out *bytes.Buffer, c software.Chart) error {
 	text, err := c.YAML()
 	if err != nil {
 		return err
 	}
 	about := "Apply once " + c.Name + " is installed."
 	if len(c.Values) > 0 {
-		document(out, text)
+		writeDocument(out, text)
 	} else {
 		about = strings.ReplaceAll(strings.TrimPrefix(strings.TrimRight(string(text), "\n"), "# "), "\n# ", "\n")
 	}
@@ -127,35 +127,35 @@ func chart(out *bytes.Buffer, c software.Chart) error {
 	if text, err = manifest.YAML(about, c.Objects); err != nil {
 		return err
 	}
-	document(out, text)
+	writeDocument(out, text)
 	return nil
 }
 
-func document(out *bytes.Buffer, text []byte) {
+func writeDocument(out *bytes.Buffer, text []byte) {
 	if out.Len() > 0 {
 		out.WriteString("---\n")
 	}
 	out.Write(text)
 }
 
-// nodeTypesOf are the NodeTypes that were asked for: by name, those of a tenant's pools, or all.
-func nodeTypesOf(files offline.Files, opts options) ([]software.NodeType, error) {
+// selectNodeTypes returns the NodeTypes that the flags ask for: by name, those of a tenant's NodePools, or all.
+func selectNodeTypes(files offline.Files, opts options) ([]software.NodeType, error) {
 	var chosen []string
 	switch {
 	case opts.flags.NodeType != "":
 		chosen = strings.Split(opts.flags.NodeType, ",")
 	case opts.tenant != "":
-		chosen = namesOf(files, "NodePool", "spec", "nodeTypeRef", "name")
+		chosen = fieldValues(files, "NodePool", "spec", "nodeTypeRef", "name")
 	default:
-		chosen = namesOf(files, "NodeType", "metadata", "name")
+		chosen = fieldValues(files, "NodeType", "metadata", "name")
 	}
 	if opts.tenant != "" {
 		pools := files
 		pools.Manifests = slices.DeleteFunc(slices.Clone(files.Manifests), func(m offline.Manifest) bool {
-			return m.Kind() != "NodePool" || m.Word("spec", "tenantClusterRef", "name") != opts.tenant
+			return m.Kind() != "NodePool" || m.StringField("spec", "tenantClusterRef", "name") != opts.tenant
 		})
-		of := namesOf(pools, "NodePool", "spec", "nodeTypeRef", "name")
-		chosen = slices.DeleteFunc(chosen, func(name string) bool { return !slices.Contains(of, name) })
+		inPools := fieldValues(pools, "NodePool", "spec", "nodeTypeRef", "name")
+		chosen = slices.DeleteFunc(chosen, func(name string) bool { return !slices.Contains(inPools, name) })
 	}
 	if len(chosen) == 0 && opts.tenant != "" {
 		return nil, &offline.MissingError{Kind: "a NodePool of TenantCluster " + opts.tenant, Files: files.Names}
@@ -165,7 +165,7 @@ func nodeTypesOf(files offline.Files, opts options) ([]software.NodeType, error)
 	}
 	var out []software.NodeType
 	for _, name := range chosen {
-		n, err := nodeTypeOf(files, name)
+		n, err := resolveNodeType(files, name)
 		if err != nil {
 			return nil, err
 		}
@@ -174,24 +174,24 @@ func nodeTypesOf(files offline.Files, opts options) ([]software.NodeType, error)
 	return out, nil
 }
 
-func nodeTypeOf(files offline.Files, name string) (software.NodeType, error) {
-	shape, err := files.ShapeOf(name)
+func resolveNodeType(files offline.Files, name string) (software.NodeType, error) {
+	inputs, err := files.FindNodeInputs(name)
 	if err != nil {
 		return software.NodeType{}, err
 	}
-	nodeType := shape.NodeType.Spec
-	plan, err := presentation.Resolve(spec.Request{GPU: nodeType.GPU, Image: shape.Image.Spec, Resources: nodeType.Resources})
+	nodeType := inputs.NodeType.Spec
+	plan, err := presentation.Resolve(spec.Request{GPU: nodeType.GPU, Image: inputs.Image.Spec, Resources: nodeType.Resources})
 	if err != nil {
 		return software.NodeType{}, fmt.Errorf("NodeType %s: %w", name, err)
 	}
-	return software.NewNodeType(shape.NodeType, shape.Image.Spec, plan), nil
+	return software.NewNodeType(inputs.NodeType, inputs.Image.Spec, plan), nil
 }
 
-// namesOf are the words of a field of all objects of the kind, each once.
-func namesOf(files offline.Files, kind string, field ...string) []string {
+// fieldValues returns the values of a field in all objects of a kind, each once.
+func fieldValues(files offline.Files, kind string, field ...string) []string {
 	var out []string
 	for _, m := range files.Manifests {
-		word := m.Word(field...)
+		word := m.StringField(field...)
 		if m.Kind() == kind && m.APIVersion() == v1alpha1.GroupVersion.String() && word != "" && !slices.Contains(out, word) {
 			out = append(out, word)
 		}

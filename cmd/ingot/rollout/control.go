@@ -1,3 +1,4 @@
+// Package rollout implements `ingot rollout`, which shows, pauses and resumes rollouts, and undoes them by setting the NodeType back.
 package rollout
 
 import (
@@ -19,14 +20,14 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 )
 
-// control are the commands that act on rollouts of a cluster.
-func control() []*cobra.Command {
+// subcommands returns the commands that act on the rollouts of a cluster.
+func subcommands() []*cobra.Command {
 	return []*cobra.Command{
-		command("status [NODETYPE]", "Show rollouts; with a NodeType, the history of its latest", cobra.MaximumNArgs(1), status),
-		command("pause NODETYPE", "Start no further Machine", cobra.ExactArgs(1), pause),
-		command("resume NODETYPE", "Go on, also after a stop; failures so far are forgiven", cobra.ExactArgs(1), resume),
-		command("undo NODETYPE", "Set the NodeType back to its stable revision and rendering", cobra.ExactArgs(1), undo),
-		command("refresh NODETYPE", "Have the Machines installed as the version of Ingot that runs would do it", cobra.ExactArgs(1), refresh),
+		newCommand("status [NODETYPE]", "Show rollouts; with a NodeType, the history of its latest", cobra.MaximumNArgs(1), showStatus),
+		newCommand("pause NODETYPE", "Start no further Machine", cobra.ExactArgs(1), pause),
+		newCommand("resume NODETYPE", "Go on, also after a stop; failures so far are forgiven", cobra.ExactArgs(1), resume),
+		newCommand("undo NODETYPE", "Set the NodeType back to its stable revision and rendering", cobra.ExactArgs(1), undo),
+		newCommand("refresh NODETYPE", "Have the Machines installed as the version of Ingot that runs would do it", cobra.ExactArgs(1), refresh),
 	}
 }
 
@@ -35,18 +36,18 @@ type session struct {
 	client client.Client
 	out    io.Writer
 	json   bool
-	// pollInterval between looks at what is waited for.
+	// pollInterval is the pause between two requests for the state of a rollout.
 	pollInterval time.Duration
 }
 
-func command(use, short string, args cobra.PositionalArgs, act func(context.Context, session, []string) error) *cobra.Command {
+func newCommand(use, short string, args cobra.PositionalArgs, act func(context.Context, session, []string) error) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: args}
-	flags := connect.Add(c)
+	flags := connect.AddFlags(c)
 	if err := c.Flags().MarkHidden("namespace"); err != nil {
 		panic(err) // a flag that connect.Add no longer adds
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		asJSON, err := flags.JSON(cmd)
+		asJSON, err := flags.IsJSON(cmd)
 		if err != nil {
 			return err
 		}
@@ -59,26 +60,26 @@ func command(use, short string, args cobra.PositionalArgs, act func(context.Cont
 	return c
 }
 
-// rollouts of a NodeType (empty: of all), the newest last.
-func (s session) rollouts(ctx context.Context, nodeType string) ([]v1alpha1.Rollout, error) {
+// listRollouts returns the rollouts of a NodeType, or all when nodeType is empty, the newest last.
+func (s session) listRollouts(ctx context.Context, nodeType string) ([]v1alpha1.Rollout, error) {
 	var list v1alpha1.RolloutList
 	if err := s.client.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("list Rollouts: %w", err)
 	}
-	mine := slices.DeleteFunc(list.Items, func(r v1alpha1.Rollout) bool { return nodeType != "" && r.Spec.NodeTypeRef.Name != nodeType })
-	slices.SortFunc(mine, func(a, b v1alpha1.Rollout) int {
+	matching := slices.DeleteFunc(list.Items, func(r v1alpha1.Rollout) bool { return nodeType != "" && r.Spec.NodeTypeRef.Name != nodeType })
+	slices.SortFunc(matching, func(a, b v1alpha1.Rollout) int {
 		if nodeType == "" && !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 			return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 		}
-		// Two Rollouts of a NodeType may be made within the second that creation times are told in.
+		// Creation times have a resolution of one second, and two Rollouts of a NodeType may be created in the same second.
 		return cmp.Or(cmp.Compare(revisionrollout.Number(a.Name), revisionrollout.Number(b.Name)), cmp.Compare(a.Name, b.Name))
 	})
-	return mine, nil
+	return matching, nil
 }
 
-// active is the rollout of the NodeType that is not settled.
-func (s session) active(ctx context.Context, nodeType string) (*v1alpha1.Rollout, error) {
-	all, err := s.rollouts(ctx, nodeType)
+// activeRollout returns the rollout of the NodeType that is not in a final phase.
+func (s session) activeRollout(ctx context.Context, nodeType string) (*v1alpha1.Rollout, error) {
+	all, err := s.listRollouts(ctx, nodeType)
 	if err != nil {
 		return nil, err
 	}
@@ -93,9 +94,9 @@ func (s session) active(ctx context.Context, nodeType string) (*v1alpha1.Rollout
 	return nil, fmt.Errorf("NodeType %s has no rollout under way: the last one, %s, is %s", nodeType, all[len(all)-1].Name, all[len(all)-1].Status.Phase)
 }
 
-func status(ctx context.Context, s session, args []string) error {
+func showStatus(ctx context.Context, s session, args []string) error {
 	nodeType := strings.Join(args, "")
-	all, err := s.rollouts(ctx, nodeType)
+	all, err := s.listRollouts(ctx, nodeType)
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func status(ctx context.Context, s session, args []string) error {
 		return err
 	}
 	if nodeType != "" {
-		_, err := fmt.Fprint(s.out, detail(&all[len(all)-1]))
+		_, err := fmt.Fprint(s.out, rolloutText(&all[len(all)-1]))
 		return err
 	}
 	table := [][]string{{"NODETYPE", "ROLLOUT", "PHASE", "DONE", "UNDER WAY", "FAILED", "STOPPED BY"}}
@@ -126,8 +127,8 @@ func status(ctx context.Context, s session, args []string) error {
 	return cli.WriteTable(s.out, table)
 }
 
-// detail tells one rollout's story.
-func detail(r *v1alpha1.Rollout) string {
+// rolloutText returns the state and the history of one rollout.
+func rolloutText(r *v1alpha1.Rollout) string {
 	var b strings.Builder
 	n := r.Status.Targets
 	fmt.Fprintf(&b, "%s: %s, %d of %d done, %d under way, %d failed\n", r.Name, r.Status.Phase, n.Done, n.Total, n.InProgress, n.Failed)
@@ -160,43 +161,43 @@ func (s session) setPaused(ctx context.Context, r *v1alpha1.Rollout, paused bool
 }
 
 func pause(ctx context.Context, s session, args []string) error {
-	r, err := s.active(ctx, args[0])
+	r, err := s.activeRollout(ctx, args[0])
 	if err != nil {
 		return err
 	}
 	if err := s.setPaused(ctx, r, true); err != nil {
 		return err
 	}
-	return s.say("rollout %s is paused: Machines that are under way go on, no further one starts", r.Name)
+	return s.printResult("rollout %s is paused: Machines that are under way go on, no further one starts", r.Name)
 }
 
-// resumeLimit is how long the controller may take to see that a stopped rollout is paused.
+// resumeLimit is how long the controller may take to pause a stopped rollout.
 const resumeLimit = time.Minute
 
 func resume(ctx context.Context, s session, args []string) error {
-	r, err := s.active(ctx, args[0])
+	r, err := s.activeRollout(ctx, args[0])
 	if err != nil {
 		return err
 	}
 	if r.Status.Phase != v1alpha1.RolloutStopped && !r.Spec.Paused {
-		return s.say("rollout %s is %s: there is nothing to resume", r.Name, r.Status.Phase)
+		return s.printResult("rollout %s is %s: there is nothing to resume", r.Name, r.Status.Phase)
 	}
 	if r.Status.Phase == v1alpha1.RolloutStopped {
-		// Letting a stopped rollout go on is a decision: it is recorded as a pause that ends.
+		// To continue a stopped rollout is a person's decision. It is recorded as the end of a pause.
 		if err := s.setPaused(ctx, r, true); err != nil {
 			return err
 		}
-		if r, err = s.awaitPaused(ctx, r.Name); err != nil {
+		if r, err = s.waitUntilPaused(ctx, r.Name); err != nil {
 			return err
 		}
 	}
 	if err := s.setPaused(ctx, r, false); err != nil {
 		return err
 	}
-	return s.say("rollout %s goes on", r.Name)
+	return s.printResult("rollout %s goes on", r.Name)
 }
 
-func (s session) awaitPaused(ctx context.Context, name string) (*v1alpha1.Rollout, error) {
+func (s session) waitUntilPaused(ctx context.Context, name string) (*v1alpha1.Rollout, error) {
 	ctx, cancel := context.WithTimeout(ctx, resumeLimit)
 	defer cancel()
 	for {
@@ -215,8 +216,8 @@ func (s session) awaitPaused(ctx context.Context, name string) (*v1alpha1.Rollou
 	}
 }
 
-// say tells the outcome.
-func (s session) say(format string, args ...any) error {
+// printResult prints the outcome of a command.
+func (s session) printResult(format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	if s.json {
 		quoted, err := json.Marshal(map[string]string{"result": text})
@@ -227,4 +228,9 @@ func (s session) say(format string, args ...any) error {
 	}
 	_, err := fmt.Fprintln(s.out, text)
 	return err
+}
+
+// Command returns `ingot rollout`, with further commands below it.
+func Command(more ...*cobra.Command) *cobra.Command {
+	return cli.NewGroup("rollout", "Show, pause, resume, undo or simulate how a change reaches the fleet", append(subcommands(), more...)...)
 }

@@ -12,47 +12,47 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/revision"
 )
 
-// refresh makes what the manager's version of Ingot would make of the target revision the NodeType's target.
+// refresh sets the NodeType's rendering to the one that the running version of Ingot makes of the target revision.
 func refresh(ctx context.Context, s session, args []string) error {
-	nodeType, err := s.nodeType(ctx, args[0])
+	nodeType, err := s.getNodeType(ctx, args[0])
 	if err != nil {
 		return err
 	}
-	to, has := nodeType.Status.RefreshedRendering, nodeType.Status.TargetRendering
-	current := meta.FindStatusCondition(nodeType.Status.Conditions, v1alpha1.ConditionRenderingCurrent)
+	to, current := nodeType.Status.RefreshedRendering, nodeType.Status.TargetRendering
+	condition := meta.FindStatusCondition(nodeType.Status.Conditions, v1alpha1.ConditionRenderingCurrent)
 	switch {
 	case nodeType.Status.ObservedGeneration < nodeType.Generation:
 		return fmt.Errorf("NodeType %s was changed, and the manager has not looked at it since: is ingot-manager running? Try again", args[0])
-	case to == "" && current == nil:
+	case to == "" && condition == nil:
 		return fmt.Errorf("NodeType %s has not been judged yet: is ingot-manager running? ingot rollout status shows what is under way", args[0])
 	case to == "":
-		return fmt.Errorf("NodeType %s has nothing to refresh: %s", args[0], current.Message)
+		return fmt.Errorf("NodeType %s has nothing to refresh: %s", args[0], condition.Message)
 	case nodeType.Spec.Rendering == to:
-		return s.say("NodeType %s asks for rendering %s already", args[0], to)
+		return s.printResult("NodeType %s asks for rendering %s already", args[0], to)
 	}
 	before := nodeType.DeepCopy()
 	nodeType.Spec.Rendering = to
-	if err := s.patch(ctx, nodeType, before); err != nil {
+	if err := s.patchNodeType(ctx, nodeType, before); err != nil {
 		return fmt.Errorf("set NodeType %s to rendering %s: %w", args[0], to, err)
 	}
-	return s.say("NodeType %s asks for rendering %s instead of %s; its Machines are installed again, the canary first: ingot rollout status %s", args[0], to, has, args[0])
+	return s.printResult("NodeType %s asks for rendering %s instead of %s; its Machines are installed again, the canary first: ingot rollout status %s", args[0], to, current, args[0])
 }
 
-// undo sets the NodeType back to what is stable.
+// undo sets the NodeType back to its stable revision and rendering.
 func undo(ctx context.Context, s session, args []string) error {
-	nodeType, err := s.nodeType(ctx, args[0])
+	nodeType, err := s.getNodeType(ctx, args[0])
 	if err != nil {
 		return err
 	}
 	stable, target := nodeType.Status.Stable(), nodeType.Status.Target()
-	switch asked := nodeType.Spec.Rendering; {
+	switch requested := nodeType.Spec.Rendering; {
 	case stable != target:
-	case strings.HasPrefix(asked, target.Revision+"-") && asked != target.Rendering:
-		// A refresh was asked for, and the manager has not followed yet. What it has not begun is not done.
-		target.Rendering = asked
+	case strings.HasPrefix(requested, target.Revision+"-") && requested != target.Rendering:
+		// A refresh was requested and has not begun yet: the request is withdrawn.
+		target.Rendering = requested
 	default:
-		// A refresh that was completed is undone too: the rendering before it is still kept.
-		if stable, err = s.beforeRefresh(ctx, args[0], target); err != nil {
+		// A completed refresh can be undone too, because the rendering before it still exists.
+		if stable, err = s.sourceOfRefresh(ctx, args[0], target); err != nil {
 			return err
 		}
 	}
@@ -65,23 +65,23 @@ func undo(ctx context.Context, s session, args []string) error {
 	before := nodeType.DeepCopy()
 	done := fmt.Sprintf("rendering %s", stable.Rendering)
 	if stable.Revision != target.Revision {
-		image, err := s.restore(ctx, nodeType, stable.Revision)
+		image, err := s.restoreRevision(ctx, nodeType, stable.Revision)
 		if err != nil {
 			return err
 		}
 		done = fmt.Sprintf("revision %s, image %s", stable.Revision, image)
 	}
 	nodeType.Spec.Rendering = stable.Rendering
-	if err := s.patch(ctx, nodeType, before); err != nil {
+	if err := s.patchNodeType(ctx, nodeType, before); err != nil {
 		return fmt.Errorf("set NodeType %s back to %s: %w", args[0], stable.Revision, err)
 	}
-	return s.say("NodeType %s is set back to %s; Machines that had moved are moved back", args[0], done)
+	return s.printResult("NodeType %s is set back to %s; Machines that had moved are moved back", args[0], done)
 }
 
-// beforeRefresh is what the NodeType's newest Rollout moved its Machines from, if that was another rendering of the target's revision;
-// zero: it was not.
-func (s session) beforeRefresh(ctx context.Context, nodeType string, target v1alpha1.RenderedRevision) (v1alpha1.RenderedRevision, error) {
-	all, err := s.rollouts(ctx, nodeType)
+// sourceOfRefresh returns what the newest Rollout of the NodeType moved its Machines from, if that was another rendering of the
+// target's revision. The zero value means that it was not.
+func (s session) sourceOfRefresh(ctx context.Context, nodeType string, target v1alpha1.RenderedRevision) (v1alpha1.RenderedRevision, error) {
+	all, err := s.listRollouts(ctx, nodeType)
 	if err != nil || len(all) == 0 {
 		return v1alpha1.RenderedRevision{}, err
 	}
@@ -91,8 +91,8 @@ func (s session) beforeRefresh(ctx context.Context, nodeType string, target v1al
 	return v1alpha1.RenderedRevision{}, nil
 }
 
-// restore puts back into the NodeType's spec what a revision froze of it, and gives the name of its OSImage.
-func (s session) restore(ctx context.Context, nodeType *v1alpha1.NodeType, name string) (image string, err error) {
+// restoreRevision sets the part of the NodeType's spec that a revision holds back to that revision, and returns the name of its OSImage.
+func (s session) restoreRevision(ctx context.Context, nodeType *v1alpha1.NodeType, name string) (image string, err error) {
 	to := &v1alpha1.NodeTypeRevision{}
 	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, to); err != nil {
 		return "", fmt.Errorf("read NodeTypeRevision %s: %w", name, err)
@@ -110,7 +110,7 @@ func (s session) restore(ctx context.Context, nodeType *v1alpha1.NodeType, name 
 	return to.Spec.Image.Name, nil
 }
 
-func (s session) nodeType(ctx context.Context, name string) (*v1alpha1.NodeType, error) {
+func (s session) getNodeType(ctx context.Context, name string) (*v1alpha1.NodeType, error) {
 	nodeType := &v1alpha1.NodeType{}
 	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, nodeType); err != nil {
 		return nil, fmt.Errorf("read NodeType %s: %w", name, err)
@@ -118,7 +118,7 @@ func (s session) nodeType(ctx context.Context, name string) (*v1alpha1.NodeType,
 	return nodeType, nil
 }
 
-// patch writes the NodeType. Whoever changed it meanwhile is not overruled.
-func (s session) patch(ctx context.Context, nodeType, before *v1alpha1.NodeType) error {
+// patchNodeType writes the NodeType. The request fails when somebody else has changed it since it was read.
+func (s session) patchNodeType(ctx context.Context, nodeType, before *v1alpha1.NodeType) error {
 	return s.client.Patch(ctx, nodeType, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }

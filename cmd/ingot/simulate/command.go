@@ -10,8 +10,8 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 )
 
-// mostMachines bounds the time that a simulation takes.
-const mostMachines = 5_000
+// maxMachines limits the time that a simulation takes.
+const maxMachines = 5_000
 
 type options struct {
 	files    []string
@@ -37,7 +37,7 @@ NodePools none limits them. The same files, flags and seed give the same story.`
 		Example: "  ingot rollout simulate -f nodetype.yaml -f nodepool.yaml --machines 40 --fail-rate 5% --seed 7",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := complete(cmd, &opts, rate, output); err != nil {
+			if err := parseFlags(cmd, &opts, rate, output); err != nil {
 				return err
 			}
 			return run(opts, cmd.InOrStdin(), cmd.OutOrStdout())
@@ -53,13 +53,13 @@ NodePools none limits them. The same files, flags and seed give the same story.`
 	return c
 }
 
-// complete reads what the flags leave as text.
-func complete(cmd *cobra.Command, opts *options, rate, output string) error {
+// parseFlags parses the flags that are text.
+func parseFlags(cmd *cobra.Command, opts *options, rate, output string) error {
 	if len(opts.files) == 0 {
 		return cli.Usagef(cmd, "expected -f, a file with a NodeType")
 	}
-	if cmd.Flags().Changed("machines") && (opts.machines < 1 || opts.machines > mostMachines) {
-		return cli.Usagef(cmd, "--machines %d: expected a number from 1 to %d", opts.machines, mostMachines)
+	if cmd.Flags().Changed("machines") && (opts.machines < 1 || opts.machines > maxMachines) {
+		return cli.Usagef(cmd, "--machines %d: expected a number from 1 to %d", opts.machines, maxMachines)
 	}
 	var known bool
 	if opts.failRate, known = parseRate(rate); !known {
@@ -86,9 +86,9 @@ func run(opts options, stdin io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	f, err := objects.fleet(opts)
+	f, err := objects.newFleet(opts)
 	if err != nil {
 		return err
 	}
-	return report(f, opts, out)
+	return writeReport(f, opts, out)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/rollout/simulation"
 )
 
-// fleet is what the rollout is simulated with.
+// fleet is the set of Machines and limits that the rollout is simulated with.
 type fleet struct {
 	nodeType string
 	policy   rollout.Policy
@@ -23,14 +23,14 @@ type fleet struct {
 	shares   []share
 }
 
-// share is how many Machines a NodePool has; its zero name is that of Machines without one.
+// share is the number of Machines of a NodePool. Its zero name stands for Machines without one.
 type share struct {
 	pool types.NamespacedName
 	size int
 }
 
-func (o objects) fleet(opts options) (fleet, error) {
-	n, err := o.choose(opts)
+func (o objects) newFleet(opts options) (fleet, error) {
+	n, err := o.findNodeType(opts)
 	if err != nil {
 		return fleet{}, err
 	}
@@ -41,7 +41,7 @@ func (o objects) fleet(opts options) (fleet, error) {
 			continue
 		}
 		key := types.NamespacedName{Namespace: cmp.Or(p.Namespace, "default"), Name: p.Name}
-		if p.Spec.Rollout != nil && !amount(p.Spec.Rollout.MaxUnavailable) {
+		if p.Spec.Rollout != nil && !isValidAmount(p.Spec.Rollout.MaxUnavailable) {
 			return fleet{}, fmt.Errorf("NodePool %s: spec.rollout.maxUnavailable: expected a number of at least 1, or a percentage from 1%% to 100%%, seen %s", key, p.Spec.Rollout.MaxUnavailable)
 		}
 		size := 0
@@ -51,11 +51,11 @@ func (o objects) fleet(opts options) (fleet, error) {
 		f.shares = append(f.shares, share{key, size})
 		f.limits[key] = f.limits[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}]
 	}
-	return f, f.spread(opts.machines)
+	return f, f.distribute(opts.machines)
 }
 
-// spread gives every pool its share of so many Machines, in proportion to its replicas; 0 means the replicas themselves.
-func (f *fleet) spread(machines int) error {
+// distribute divides a number of Machines among the pools in proportion to their replicas; 0 means the replicas themselves.
+func (f *fleet) distribute(machines int) error {
 	slices.SortFunc(f.shares, func(a, b share) int { return cmp.Compare(a.pool.String(), b.pool.String()) })
 	total := 0
 	for _, s := range f.shares {
@@ -64,15 +64,15 @@ func (f *fleet) spread(machines int) error {
 	switch {
 	case machines == 0 && total == 0:
 		return fmt.Errorf("expected NodePools of NodeType %s with replicas, seen none: say how many Machines with --machines", f.nodeType)
-	case machines == 0 && total > mostMachines:
-		return fmt.Errorf("the NodePools of NodeType %s have %d replicas: say how many of at most %d to simulate with --machines", f.nodeType, total, mostMachines)
+	case machines == 0 && total > maxMachines:
+		return fmt.Errorf("the NodePools of NodeType %s have %d replicas: say how many of at most %d to simulate with --machines", f.nodeType, total, maxMachines)
 	case machines == 0:
 		return nil
 	case len(f.shares) == 0:
 		f.shares = []share{{size: machines}}
 		return nil
 	}
-	// Each pool takes its part of what is left, so that rounding loses nobody.
+	// Each pool gets its part of the Machines that are left, so that rounding loses none.
 	for i := range f.shares {
 		weight := f.shares[i].size
 		if total == 0 {
@@ -97,13 +97,13 @@ func (f fleet) size() int {
 	return n
 }
 
-// begin is midnight, so that the time of day is the time that has passed.
-var begin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+// startTime is midnight, so that the time of day is the time that has passed.
+var startTime = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// simulation returns a simulation of the fleet whose NodeType asks for a new revision.
-func (f fleet) simulation(opts options) *simulation.Simulation {
+// newSimulation returns a simulation of the fleet whose NodeType asks for a new revision.
+func (f fleet) newSimulation(opts options) *simulation.Simulation {
 	sim := simulation.New(simulation.Config{
-		Start: begin, Stable: f.nodeType + "-old", Policy: f.policy, Pools: f.limits, Behavior: behaviors(opts),
+		Start: startTime, Stable: f.nodeType + "-old", Policy: f.policy, Pools: f.limits, Behavior: randomBehaviors(opts),
 	})
 	for _, s := range f.shares {
 		for i := range s.size {
@@ -118,15 +118,16 @@ func (f fleet) simulation(opts options) *simulation.Simulation {
 	return sim
 }
 
-// failures are what a simulated roll fails with.
+// failures are the ways in which a simulated roll fails.
 var failures = []simulation.Behavior{
 	{FailureReason: v1alpha1.ReasonProvisioningTimedOut, WaitingFor: "simulated: the image is not written"},
 	{FailureReason: v1alpha1.ReasonJoinTimedOut, WaitingFor: "simulated: the Node does not register"},
 	{FailureReason: v1alpha1.ReasonValidationTimedOut, WaitingFor: "simulated: a resource is missing"},
 }
 
-// behaviors returns a random behavior, seeded by the Machine and the revision, so that the order of the rolls changes none of them.
-func behaviors(opts options) func(types.NamespacedName, string) simulation.Behavior {
+// randomBehaviors returns a function that draws the behavior of a Machine. It depends on the seed, the Machine and the revision
+// alone, so that the order of the rolls changes no behavior.
+func randomBehaviors(opts options) func(types.NamespacedName, string) simulation.Behavior {
 	return func(machine types.NamespacedName, revision string) simulation.Behavior {
 		h := fnv.New64a()
 		fmt.Fprint(h, machine, revision)
@@ -135,7 +136,7 @@ func behaviors(opts options) func(types.NamespacedName, string) simulation.Behav
 		var c simulation.Behavior
 		if rng.Float64() < opts.failRate {
 			c = failures[rng.IntN(len(failures))]
-			install += 15 * time.Minute // the deadline of the step that it hangs in
+			install += 15 * time.Minute // until the deadline of the step that fails
 		}
 		c.Drain, c.Install = drain, install
 		return c

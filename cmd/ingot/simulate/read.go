@@ -12,7 +12,7 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 )
 
-// objects are what the files have.
+// objects are the NodeTypes and NodePools of the files.
 type objects struct {
 	nodeTypes []v1alpha1.NodeType
 	pools     []v1alpha1.NodePool
@@ -32,7 +32,7 @@ func read(files []string, stdin io.Reader) (objects, error) {
 	return all, nil
 }
 
-// add takes NodeTypes and NodePools; whatever else a directory of samples has is no concern of a rollout.
+// add adds NodeTypes and NodePools. Objects of other kinds have no effect on a rollout.
 func (o *objects) add(m offline.Manifest) error {
 	if m.APIVersion() != v1alpha1.GroupVersion.String() {
 		return nil
@@ -52,8 +52,8 @@ func (o *objects) add(m offline.Manifest) error {
 	return nil
 }
 
-// choose finds the NodeType of that name or, without a name, the only one.
-func (o objects) choose(opts options) (*v1alpha1.NodeType, error) {
+// findNodeType returns the NodeType of a name or, when the name is empty, the only one.
+func (o objects) findNodeType(opts options) (*v1alpha1.NodeType, error) {
 	var names []string
 	for i := range o.nodeTypes {
 		n := &o.nodeTypes[i]
@@ -72,14 +72,14 @@ func (o objects) choose(opts options) (*v1alpha1.NodeType, error) {
 	}
 }
 
-// validate refuses what the API server would: no server looks at these files.
+// validate refuses what the API server would refuse, because no API server reads these files.
 func validate(n *v1alpha1.NodeType) error {
 	p := n.Spec.Rollout
 	if p == nil {
 		return nil
 	}
 	switch where := "NodeType " + n.Name + ": spec.rollout."; {
-	case !amount(p.MaxUnavailable):
+	case !isValidAmount(p.MaxUnavailable):
 		return fmt.Errorf("%smaxUnavailable: expected a number of at least 1, or a percentage from 1%% to 100%%, seen %s", where, p.MaxUnavailable)
 	case p.Canary != nil && p.Canary.Machines < 1:
 		return fmt.Errorf("%scanary.machines: expected at least 1, seen %d", where, p.Canary.Machines)
@@ -89,8 +89,8 @@ func validate(n *v1alpha1.NodeType) error {
 	return nil
 }
 
-// amount tells whether that is a number of at least 1, or a percentage from 1% to 100%, or nothing.
-func amount(v *intstr.IntOrString) bool {
+// isValidAmount says whether the value is a number of at least 1, a percentage from 1% to 100%, or nil.
+func isValidAmount(v *intstr.IntOrString) bool {
 	if v == nil {
 		return true
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/rollout/simulation"
 )
 
-// longest is the virtual time after which a simulation is given up.
-const longest = 366 * 24 * time.Hour
+// maxDuration is the virtual time after which a simulation ends without a result.
+const maxDuration = 366 * 24 * time.Hour
 
 // Story is what `-o json` prints.
 type Story struct {
@@ -29,39 +29,39 @@ type Story struct {
 	Took string `json:"took"`
 }
 
-// StoryLine is one thing that happens.
+// StoryLine is one event of the simulation.
 type StoryLine struct {
 	After string `json:"after"`
 	Text  string `json:"text"`
 }
 
-func report(f fleet, opts options, out io.Writer) error {
-	sim := f.simulation(opts)
-	if err := sim.Run(longest); err != nil {
+func writeReport(f fleet, opts options, out io.Writer) error {
+	sim := f.newSimulation(opts)
+	if err := sim.Run(maxDuration); err != nil {
 		return errors.New("the rollout does not end within a year: allow more Machines to be unavailable at once, or a shorter bake time")
 	}
 	if opts.json {
-		return reportJSON(f, opts, sim, out)
+		return writeJSONReport(f, opts, sim, out)
 	}
 	o := sim.Outcome()
 	_, err := fmt.Fprintf(out, "NodeType %s: %s, at most %s unavailable, canary %d for %s, failure budget %d; fail rate %g%%, seed %d\n\n%s\nIn the end: %s\n",
-		f.nodeType, machines(f), f.policy.MaxUnavailable.String(), f.policy.Canary, simulation.FormatDuration(f.policy.Bake), f.policy.FailureBudget,
-		opts.failRate*100, opts.seed, simulation.FormatLines(begin, sim.Lines()), ending(o))
+		f.nodeType, machinesText(f), f.policy.MaxUnavailable.String(), f.policy.Canary, simulation.FormatDuration(f.policy.Bake), f.policy.FailureBudget,
+		opts.failRate*100, opts.seed, simulation.FormatLines(startTime, sim.Lines()), endText(o))
 	return err
 }
 
-func reportJSON(f fleet, opts options, sim *simulation.Simulation, out io.Writer) error {
+func writeJSONReport(f fleet, opts options, sim *simulation.Simulation, out io.Writer) error {
 	o := sim.Outcome()
 	s := Story{NodeType: f.nodeType, Machines: f.size(), FailRate: opts.failRate, Seed: opts.seed, Outcome: o, Took: simulation.FormatDuration(o.Elapsed)}
 	for _, l := range sim.Lines() {
-		s.Lines = append(s.Lines, StoryLine{simulation.FormatDuration(l.At.Sub(begin)), l.Text})
+		s.Lines = append(s.Lines, StoryLine{simulation.FormatDuration(l.At.Sub(startTime)), l.Text})
 	}
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
 	return e.Encode(s)
 }
 
-func machines(f fleet) string {
+func machinesText(f fleet) string {
 	noun := "Machines"
 	if f.size() == 1 {
 		noun = "Machine"
@@ -81,7 +81,7 @@ func machines(f fleet) string {
 	return fmt.Sprintf("%d %s in %d NodePools", f.size(), noun, pools)
 }
 
-func ending(o simulation.Outcome) string {
+func endText(o simulation.Outcome) string {
 	t := o.Targets
 	text := fmt.Sprintf("%s after %s; %d of %d moved, %d failed, at most %d unavailable at once.", o.Phase, simulation.FormatDuration(o.Elapsed), t.Done, t.Total, t.Failed, o.MaxUnavailable)
 	switch o.Phase {

@@ -77,7 +77,7 @@ func TestTheMachinesAreSpreadAsTheReplicasAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	for machines, want := range map[int][2]int{0: {3, 6}, 9: {3, 6}, 1: {0, 1}, 100: {33, 67}} {
-		f, err := all.fleet(options{nodeType: "h100", machines: machines})
+		f, err := all.newFleet(options{nodeType: "h100", machines: machines})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,19 +15,19 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 )
 
-// options are the command line.
+// options are the flags of the command line.
 type options struct {
 	name, namespace, kubeconfig, endpoint string
 	managerNamespace                      string
 	files, nodeTypes                      []string
 	includeSecret, tenantSide, tryJoin    bool
-	// answer bounds one request, issue the time until a trial's certificate is there.
-	answer, issue time.Duration
+	// requestTimeout limits one request, issueTimeout the time until a trial's certificate is issued.
+	requestTimeout, issueTimeout time.Duration
 }
 
 // Command is `ingot tenant`.
 func Command() *cobra.Command {
-	return cli.Group("tenant", "Let a cluster get nodes", addCommand())
+	return cli.NewGroup("tenant", "Let a cluster get nodes", addCommand())
 }
 
 func addCommand() *cobra.Command {
@@ -51,7 +51,7 @@ with it as a node would, and deletes both; without it nothing is written anywher
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
-			if err := o.check(cmd); err != nil {
+			if err := o.parseFlags(cmd); err != nil {
 				return err
 			}
 			return run(cmd, o)
@@ -67,13 +67,13 @@ with it as a node would, and deletes both; without it nothing is written anywher
 	f.BoolVar(&o.tenantSide, "tenant-side", false, "print what is missing in the tenant's cluster instead")
 	f.BoolVar(&o.tryJoin, "try-join", false, "join as a node would, as far as the certificate")
 	f.StringVar(&o.managerNamespace, "manager-namespace", "ingot-system", "namespace of ingot-manager")
-	f.DurationVar(&o.answer, "timeout", 10*time.Second, "limit of one request")
-	o.issue = time.Minute
+	f.DurationVar(&o.requestTimeout, "timeout", 10*time.Second, "limit of one request")
+	o.issueTimeout = time.Minute
 	return c
 }
 
-// check reads what flags leave as text.
-func (o *options) check(cmd *cobra.Command) error {
+// parseFlags checks the flags.
+func (o *options) parseFlags(cmd *cobra.Command) error {
 	switch {
 	case o.namespace == "" || o.kubeconfig == "":
 		return cli.Usagef(cmd, "expected --namespace, where the TenantCluster will be, and --kubeconfig, the tenant's")
@@ -83,8 +83,8 @@ func (o *options) check(cmd *cobra.Command) error {
 		return cli.Usagef(cmd, "%s: expected a name such as research", o.name)
 	case len(o.nodeTypes) > 0 && len(o.files) == 0:
 		return cli.Usagef(cmd, "--nodetype chooses among the NodeTypes of --file, and there is none")
-	case o.answer <= 0:
-		return cli.Usagef(cmd, "--timeout %s: expected a duration such as 10s", o.answer)
+	case o.requestTimeout <= 0:
+		return cli.Usagef(cmd, "--timeout %s: expected a duration such as 10s", o.requestTimeout)
 	}
 	if o.endpoint != "" && !isHTTPS(o.endpoint) {
 		return cli.Usagef(cmd, "--endpoint: expected a URL such as https://tenant.example.com:6443")
@@ -98,7 +98,7 @@ func isHTTPS(text string) bool {
 }
 
 func run(cmd *cobra.Command, o options) error {
-	wanted, err := readWishes(o.files, o.nodeTypes)
+	wanted, err := readRequirements(o.files, o.nodeTypes)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func run(cmd *cobra.Command, o options) error {
 			return err
 		}
 	}
-	if n := t.unmended(); n > 0 {
+	if n := t.countProblems(); n > 0 {
 		return fmt.Errorf("%d to be mended before nodes of Ingot's can be used here", n)
 	}
 	return nil
@@ -126,7 +126,7 @@ func (t *tenant) printObjects(cmd *cobra.Command, o options, kubeconfig []byte) 
 		}
 		return cli.PrintObjects(cmd.OutOrStdout(), t.grants...)
 	}
-	objects, err := onboarding(o, kubeconfig)
+	objects, err := managementObjects(o, kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -137,10 +137,10 @@ func (t *tenant) printObjects(cmd *cobra.Command, o options, kubeconfig []byte) 
 	return cli.PrintObjects(cmd.OutOrStdout(), objects...)
 }
 
-// examine makes the checks. Without a kubeconfig that may be used there is nothing to apply.
-func examine(ctx context.Context, o options, wanted wishes, kubeconfig []byte) (t *tenant, usable bool) {
-	t = &tenant{wishes: wanted, endpoint: o.endpoint, random: rand.Reader, issue: o.issue}
-	if !t.open(kubeconfig, o.answer) {
+// examine makes the checks. When the kubeconfig may not be used, nothing can be applied.
+func examine(ctx context.Context, o options, wanted requirements, kubeconfig []byte) (t *tenant, usable bool) {
+	t = &tenant{requirements: wanted, endpoint: o.endpoint, random: rand.Reader, issueTimeout: o.issueTimeout}
+	if !t.open(kubeconfig, o.requestTimeout) {
 		return t, false
 	}
 	if !t.checkVersion(ctx) {
@@ -159,8 +159,8 @@ func examine(ctx context.Context, o options, wanted wishes, kubeconfig []byte) (
 	return t, true
 }
 
-// cause is the innermost error, which tells a person more than the layers around it.
-func cause(err error) error {
+// innermostError returns the cause of a *url.Error, which says more to a person than the text around it.
+func innermostError(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		return wrapped.Err

@@ -11,40 +11,40 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// checkDaemonSets looks for DaemonSets that the gate would keep off a new node.
+// checkDaemonSets finds DaemonSets that the gate would keep off a new node.
 func (t *tenant) checkDaemonSets(ctx context.Context) {
 	const topic = "DaemonSets"
 	sets, err := t.api.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{})
 	if err != nil {
-		t.add(note, topic, "cannot be read: %v", err)
+		t.add(levelNote, topic, "cannot be read: %v", err)
 		return
 	}
 	troubled := false
-	for _, gate := range t.wishes.gates() {
+	for _, gate := range t.requirements.gateKeys() {
 		var others []string
 		for i := range sets.Items {
 			set := &sets.Items[i]
-			if tolerates(set.Spec.Template.Spec.Tolerations, gate) {
+			if canTolerate(set.Spec.Template.Spec.Tolerations, gate) {
 				continue
 			}
 			troubled = true
 			name := set.Namespace + "/" + set.Name
-			if need := neededFor(&set.Spec.Template.Spec); need != "" {
-				t.add(mend, "DaemonSet "+name, "%s, and does not tolerate the gate: add to its pods the toleration {key: %s, operator: Exists, effect: NoSchedule}", need, gate)
+			if need := purpose(&set.Spec.Template.Spec); need != "" {
+				t.add(levelMend, "DaemonSet "+name, "%s, and does not tolerate the gate: add to its pods the toleration {key: %s, operator: Exists, effect: NoSchedule}", need, gate)
 			} else {
 				others = append(others, name)
 			}
 		}
 		if len(others) > 0 {
 			slices.Sort(others)
-			t.add(note, topic, "run on a new node only after its verdict, since they do not tolerate the gate %s: %s", gate, strings.Join(others, ", "))
+			t.add(levelNote, topic, "run on a new node only after its verdict, since they do not tolerate the gate %s: %s", gate, strings.Join(others, ", "))
 		}
 	}
 	if !troubled {
-		t.add(fine, topic, "all %d tolerate the gate", len(sets.Items))
+		t.add(levelOK, topic, "all %d tolerate the gate", len(sets.Items))
 	}
-	if !slices.ContainsFunc(sets.Items, func(s appsv1.DaemonSet) bool { return neededFor(&s.Spec.Template.Spec) == forGPUs }) {
-		t.add(note, topic, "none looks like GPU software: nodes with GPUs are admitted only once a device plugin, an operator or a DRA driver runs on them")
+	if !slices.ContainsFunc(sets.Items, func(s appsv1.DaemonSet) bool { return purpose(&s.Spec.Template.Spec) == forGPUs }) {
+		t.add(levelNote, topic, "none looks like GPU software: nodes with GPUs are admitted only once a device plugin, an operator or a DRA driver runs on them")
 	}
 }
 
@@ -54,16 +54,16 @@ const (
 	forGPUs    = "looks like GPU software, without which nodes do not advertise their GPUs"
 )
 
-func tolerates(tolerations []corev1.Toleration, gate string) bool {
+func canTolerate(tolerations []corev1.Toleration, gate string) bool {
 	taint := corev1.Taint{Key: gate, Effect: corev1.TaintEffectNoSchedule}
 	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(klog.Background(), &taint, false) })
 }
 
-// vendors are what the images and node labels of GPU software have in their names.
+// vendors are parts of the names of GPU software's images and node labels.
 var vendors = []string{"nvidia", "amd.com", "rocm", "k8s-device-plugin"}
 
-// neededFor says for what a node needs the pods before it can be admitted; empty: it does not.
-func neededFor(pod *corev1.PodSpec) string {
+// purpose says what a node needs the pods for before it can be admitted; empty: nothing.
+func purpose(pod *corev1.PodSpec) string {
 	for _, v := range pod.Volumes {
 		// CNI plugins put their configuration there (kubernetes.io/docs, network plugins).
 		if v.HostPath != nil && strings.HasPrefix(v.HostPath.Path, "/etc/cni/net.d") {

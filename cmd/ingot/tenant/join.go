@@ -20,48 +20,48 @@ const (
 	nodes                = "system:nodes"
 )
 
-// step is one right that a joining node needs.
-type step struct {
+// joinRight is one right that a joining node needs.
+type joinRight struct {
 	name, role, group string
 	verb, subresource string
 	what              string
 }
 
-// steps of a join by TLS bootstrap; the roles are in every cluster (kubernetes.io/docs, TLS bootstrapping).
-var steps = []step{
+// joinRights are the rights for a join by TLS bootstrap. The roles are in every cluster (kubernetes.io/docs, TLS bootstrapping).
+var joinRights = []joinRight{
 	{"ingot:node-bootstrapper", "system:node-bootstrapper", ingotBootstrappers, "create", "", "ask for its certificate"},
 	{"ingot:node-autoapprove", "system:certificates.k8s.io:certificatesigningrequests:nodeclient", ingotBootstrappers, "create", "nodeclient", "be given its certificate without a person"},
 	{"ingot:node-renewal", "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", nodes, "create", "selfnodeclient", "renew its certificate"},
 }
 
-// checkJoin asks whether bootstrap tokens have the rights of a joining node.
+// checkJoin checks whether bootstrap tokens have the rights of a joining node.
 func (t *tenant) checkJoin(ctx context.Context) {
 	const topic = "join"
 	t.checkClusterInfo(ctx)
 	missing := false
-	for _, s := range steps {
-		allowed, err := t.mayJoin(ctx, s)
+	for _, s := range joinRights {
+		allowed, err := t.canJoin(ctx, s)
 		if apierrors.IsForbidden(err) {
-			t.add(note, topic, "whether a node may %s cannot be found out, since the user may not ask for others' rights: try it with --try-join", s.what)
+			t.add(levelNote, topic, "whether a node may %s cannot be found out, since the user may not ask for others' rights: try it with --try-join", s.what)
 			return
 		}
 		if err != nil {
-			t.add(note, topic, "whether a node may %s cannot be found out: %v", s.what, err)
+			t.add(levelNote, topic, "whether a node may %s cannot be found out: %v", s.what, err)
 			return
 		}
 		if !allowed {
 			missing = true
-			t.add(mend, topic, "a node may not %s: bind ClusterRole %s to the group %s (--tenant-side prints it)", s.what, s.role, s.group)
-			t.grants = append(t.grants, s.binding())
+			t.add(levelMend, topic, "a node may not %s: bind ClusterRole %s to the group %s (--tenant-side prints it)", s.what, s.role, s.group)
+			t.grants = append(t.grants, s.clusterRoleBinding())
 		}
 	}
 	if !missing {
-		t.add(fine, topic, "bootstrap tokens have the rights of a joining node; --try-join shows whether they are accepted and certificates issued")
+		t.add(levelOK, topic, "bootstrap tokens have the rights of a joining node; --try-join shows whether they are accepted and certificates issued")
 	}
 }
 
-// mayJoin asks for a made-up token, or node, of the groups that real ones have.
-func (t *tenant) mayJoin(ctx context.Context, s step) (bool, error) {
+// canJoin asks the API server for an invented token, or node, that is in the groups of real ones.
+func (t *tenant) canJoin(ctx context.Context, s joinRight) (bool, error) {
 	spec := authorizationv1.SubjectAccessReviewSpec{
 		User: "system:bootstrap:ingot0", Groups: []string{"system:bootstrappers", ingotBootstrappers, kubeadmBootstrappers, "system:authenticated"},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -78,14 +78,14 @@ func (t *tenant) mayJoin(ctx context.Context, s step) (bool, error) {
 	return review.Status.Allowed, nil
 }
 
-func (s step) binding() cli.Object {
+func (s joinRight) clusterRoleBinding() cli.Object {
 	return cli.Object{"apiVersion": rbacAPI, "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": s.name},
 		"roleRef":  map[string]any{"apiGroup": rbacGroup, "kind": "ClusterRole", "name": s.role},
 		"subjects": []any{map[string]any{"apiGroup": rbacGroup, "kind": "Group", "name": s.group}}}
 }
 
-// checkClusterInfo compares the authority that kubeadm published with the one that nodes will pin. Ingot's own join does not read
-// it, and many clusters have none.
+// checkClusterInfo compares the certificate authority that kubeadm published with the one that nodes will pin. Ingot's own join does
+// not read it, and many clusters have none.
 func (t *tenant) checkClusterInfo(ctx context.Context) {
 	info, err := t.api.CoreV1().ConfigMaps("kube-public").Get(ctx, "cluster-info", metav1.GetOptions{})
 	if err != nil {
@@ -97,7 +97,7 @@ func (t *tenant) checkClusterInfo(ctx context.Context) {
 	}
 	for _, cluster := range published.Clusters {
 		if cluster != nil && !bytes.Equal(bytes.TrimSpace(cluster.CertificateAuthorityData), bytes.TrimSpace(t.config.CAData)) {
-			t.add(note, "join", "ConfigMap kube-public/cluster-info has another certificate authority than the kubeconfig, which is the one that nodes will pin")
+			t.add(levelNote, "join", "ConfigMap kube-public/cluster-info has another certificate authority than the kubeconfig, which is the one that nodes will pin")
 		}
 	}
 }

@@ -58,16 +58,16 @@ func TestWhatJoiningNodesLackIsNamedAndPrinted(t *testing.T) {
 
 func TestACertificateThatNobodyApprovesIsNamedSo(t *testing.T) {
 	without(t, "kubeadm:node-autoapprove-bootstrap")
-	subject := &tenant{random: rand.Reader, issue: 4 * time.Second}
+	subject := &tenant{random: rand.Reader, issueTimeout: 4 * time.Second}
 	if !subject.open(server.Cluster.Kubeconfig(), 30*time.Second) {
 		t.Fatal(subject.findings)
 	}
 	management.Eventually(t, "the right is gone", func() bool {
-		allowed, err := subject.mayJoin(t.Context(), steps[1])
+		allowed, err := subject.canJoin(t.Context(), joinRights[1])
 		return err == nil && !allowed
 	})
 	subject.tryJoin(t.Context())
-	if f := subject.findings[len(subject.findings)-1]; f.level != mend || !strings.Contains(f.text, errNotApproved.Error()) || len(subject.grants) != 2 {
+	if f := subject.findings[len(subject.findings)-1]; f.level != levelMend || !strings.Contains(f.text, errNotApproved.Error()) || len(subject.grants) != 2 {
 		t.Errorf("%+v, %d grants", f, len(subject.grants))
 	}
 }

@@ -20,129 +20,130 @@ import (
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
 
-// tenant is a cluster that is examined.
+// tenant is the cluster that is examined.
 type tenant struct {
 	report
-	wishes wishes
+	requirements requirements
 	// endpoint as nodes reach it; empty: the kubeconfig's server.
 	endpoint string
 	config   *rest.Config
 	api      kubernetes.Interface
 	// user of the kubeconfig; empty when it could not be found out.
-	user   string
-	random io.Reader
-	issue  time.Duration
+	user         string
+	random       io.Reader
+	issueTimeout time.Duration
 }
 
-// open vets the kubeconfig as the manager does.
-func (t *tenant) open(kubeconfig []byte, answer time.Duration) bool {
+// open checks the kubeconfig as the manager does, and makes a client. It returns false when the kubeconfig cannot be used.
+func (t *tenant) open(kubeconfig []byte, requestTimeout time.Duration) bool {
 	const topic = "kubeconfig"
 	config, err := tenantaccess.Vet(kubeconfig)
 	if err != nil {
 		var refused *tenantaccess.Error
 		if errors.As(err, &refused) {
-			t.add(mend, topic, "%s: %v", refused.Reason, refused.Err)
+			t.add(levelMend, topic, "%s: %v", refused.Reason, refused.Err)
 		} else {
-			t.add(mend, topic, "%v", err)
+			t.add(levelMend, topic, "%v", err)
 		}
 		return false
 	}
-	// Some thirty requests in a row are no burden, and a person waits.
-	config.Timeout, config.QPS, config.Burst = answer, 50, 100
+	// About thirty requests in a row are no burden for the server, and a person waits for them.
+	config.Timeout, config.QPS, config.Burst = requestTimeout, 50, 100
 	t.config = config
 	if t.api, err = kubernetes.NewForConfig(config); err != nil {
-		t.add(mend, topic, "%v", err)
+		t.add(levelMend, topic, "%v", err)
 		return false
 	}
 	if t.endpoint == "" {
 		t.endpoint = config.Host
 	}
-	t.add(fine, topic, "runs no program, reads no file, verifies %s", config.Host)
+	t.add(levelOK, topic, "runs no program, reads no file, verifies %s", config.Host)
 	return true
 }
 
-// checkVersion reaches the API and compares its version with the images' kubelets.
+// checkVersion asks the API server for its version and compares it with the kubelets of the images. It returns false when the server
+// does not answer.
 func (t *tenant) checkVersion(ctx context.Context) bool {
 	const topic = "API server"
 	raw, err := t.api.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
 	switch {
 	case apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err):
-		t.add(mend, topic, "%s refuses the kubeconfig's user: %v", t.config.Host, err)
+		t.add(levelMend, topic, "%s refuses the kubeconfig's user: %v", t.config.Host, err)
 		return false
 	case err != nil:
-		t.add(mend, topic, "%s does not answer: %v: is it reachable from here, and from the management cluster?", t.config.Host, cause(err))
+		t.add(levelMend, topic, "%s does not answer: %v: is it reachable from here, and from the management cluster?", t.config.Host, innermostError(err))
 		return false
 	}
 	version, err := tenantaccess.ParseVersion(raw)
 	if err != nil {
-		t.add(mend, topic, "%v", err)
+		t.add(levelMend, topic, "%v", err)
 		return false
 	}
-	t.add(fine, topic, "%s answers, version %s", t.config.Host, version)
-	for i := range t.wishes.images {
-		image := &t.wishes.images[i]
+	t.add(levelOK, topic, "%s answers, version %s", t.config.Host, version)
+	for i := range t.requirements.images {
+		image := &t.requirements.images[i]
 		if problem := lifecycle.VersionSkewProblem(image.Spec.Software.Kubelet, version); problem != "" {
-			t.add(mend, "OSImage "+image.Name, "%s", problem)
+			t.add(levelMend, "OSImage "+image.Name, "%s", problem)
 		} else {
-			t.add(fine, "OSImage "+image.Name, "kubelet %s goes with it", image.Spec.Software.Kubelet)
+			t.add(levelOK, "OSImage "+image.Name, "kubelet %s goes with it", image.Spec.Software.Kubelet)
 		}
 	}
 	return true
 }
 
-// checkUser finds out whose kubeconfig it is.
+// checkUser finds out which user the kubeconfig belongs to.
 func (t *tenant) checkUser(ctx context.Context) {
 	review, err := t.api.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsUnauthorized(err):
-		t.add(mend, "user", "the API server refuses the kubeconfig's credentials: %v", err)
+		t.add(levelMend, "user", "the API server refuses the kubeconfig's credentials: %v", err)
 	case err != nil:
-		t.add(note, "user", "whose kubeconfig it is cannot be found out: %v", err)
+		t.add(levelNote, "user", "whose kubeconfig it is cannot be found out: %v", err)
 	default:
 		t.user = review.Status.UserInfo.Username
-		t.add(fine, "user", "%s", t.user)
+		t.add(levelOK, "user", "%s", t.user)
 	}
 }
 
 func (t *tenant) checkSlices(ctx context.Context) {
 	const topic = "resource.k8s.io/v1"
 	served, err := tenantaccess.ServesSlices(ctx, t.api.Discovery().RESTClient())
-	names := strings.Join(t.wishes.withDRA(), ", ")
+	names := strings.Join(t.requirements.nodeTypesWithDRA(), ", ")
 	switch {
 	case err != nil:
-		t.add(note, topic, "cannot be found out: %v", err)
+		t.add(levelNote, topic, "cannot be found out: %v", err)
 	case served:
-		t.add(fine, topic, "is served")
+		t.add(levelOK, topic, "is served")
 	case names != "":
-		t.add(mend, topic, "is not served, and NodeType %s publishes GPUs in it: upgrade the tenant to Kubernetes 1.34 or later, or enable the API", names)
+		t.add(levelMend, topic, "is not served, and NodeType %s publishes GPUs in it: upgrade the tenant to Kubernetes 1.34 or later, or enable the API", names)
 	default:
-		t.add(note, topic, "is not served: NodeTypes with DRA cannot be used here")
+		t.add(levelNote, topic, "is not served: NodeTypes with DRA cannot be used here")
 	}
 }
 
-// checkEndpoint reaches the API server as a node would: with the kubeconfig's authority and no credentials.
+// checkEndpoint connects to the API server as a node does: with the kubeconfig's certificate authority and without credentials.
 func (t *tenant) checkEndpoint(ctx context.Context) {
 	const topic = "endpoint"
-	anonymous, err := kubernetes.NewForConfig(t.asNode(""))
+	anonymous, err := kubernetes.NewForConfig(t.nodeConfig(""))
 	if err != nil {
-		t.add(mend, topic, "%v", err)
+		t.add(levelMend, topic, "%v", err)
 		return
 	}
 	err = anonymous.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Error()
 	var status apierrors.APIStatus
 	if err != nil && !errors.As(err, &status) {
-		t.add(mend, topic, "%s does not answer with a certificate of the kubeconfig's authority, which nodes pin: %v", t.endpoint, cause(err))
+		t.add(levelMend, topic, "%s does not answer with a certificate of the kubeconfig's authority, which nodes pin: %v", t.endpoint, innermostError(err))
 		return
 	}
-	if loopback(t.endpoint) {
-		t.add(note, topic, "%s is a node's own address when a node asks for it: set --endpoint, unless the nodes run here", t.endpoint)
+	if isLoopback(t.endpoint) {
+		t.add(levelNote, topic, "%s is a node's own address when a node asks for it: set --endpoint, unless the nodes run here", t.endpoint)
 		return
 	}
-	t.add(fine, topic, "%s answers, with a certificate that nodes will accept", t.endpoint)
+	t.add(levelOK, topic, "%s answers, with a certificate that nodes will accept", t.endpoint)
 }
 
-// asNode is how a node reaches the API server, with a bootstrap token or anonymously.
-func (t *tenant) asNode(token string) *rest.Config {
+// nodeConfig returns how a node connects to the API server, with a bootstrap token or anonymously.
+func (t *tenant) nodeConfig(token string) *rest.Config {
 	config := rest.AnonymousClientConfig(t.config)
 	config.Host, config.BearerToken, config.Timeout = t.endpoint, token, t.config.Timeout
 	if t.endpoint != t.config.Host {
@@ -151,7 +152,7 @@ func (t *tenant) asNode(token string) *rest.Config {
 	return config
 }
 
-func loopback(endpoint string) bool {
+func isLoopback(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	if err != nil {
 		return false
@@ -160,8 +161,8 @@ func loopback(endpoint string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// subject is the kubeconfig's user as a binding names it.
-func (t *tenant) subject() map[string]any {
+// userSubject returns the kubeconfig's user as the subject of a binding.
+func (t *tenant) userSubject() map[string]any {
 	if parts := strings.Split(t.user, ":"); len(parts) == 4 && strings.HasPrefix(t.user, "system:serviceaccount:") {
 		return map[string]any{"kind": "ServiceAccount", "namespace": parts[2], "name": parts[3]}
 	}

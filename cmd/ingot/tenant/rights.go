@@ -29,7 +29,7 @@ type right struct {
 	why       string
 }
 
-// rights are all that the manager does there.
+// rights are all rights that the manager needs in a tenant's cluster.
 var rights = []right{
 	{"", "nodes", []string{"get", "list", "watch", "patch", "delete"}, "", "judge, gate, label, cordon and remove nodes"},
 	{"", "pods", []string{"list"}, "", "drain a node"},
@@ -41,16 +41,16 @@ var rights = []right{
 	{"", "secrets", []string{"create", "list", "patch", "delete"}, tokenNamespace, "give a joining node its bootstrap token, and take it back"},
 }
 
-// checkRights asks for each right of the kubeconfig's user. When one is missing, the tenant is to grant all.
+// checkRights checks each right of the kubeconfig's user. When one is missing, the grants have all of them.
 func (t *tenant) checkRights(ctx context.Context) {
 	const topic = "rights"
 	missing := false
 	for _, r := range rights {
 		var denied []string
 		for _, verb := range r.verbs {
-			allowed, err := t.may(ctx, r, verb)
+			allowed, err := t.isAllowed(ctx, r, verb)
 			if err != nil {
-				t.add(note, topic, "cannot be asked for: %v", err)
+				t.add(levelNote, topic, "cannot be asked for: %v", err)
 				return
 			}
 			if !allowed {
@@ -59,21 +59,21 @@ func (t *tenant) checkRights(ctx context.Context) {
 		}
 		if len(denied) > 0 {
 			missing = true
-			t.add(mend, topic, "the user may not %s %s, to %s", strings.Join(denied, ", "), r.name(), r.why)
+			t.add(levelMend, topic, "the user may not %s %s, to %s", strings.Join(denied, ", "), r.text(), r.why)
 		}
 	}
 	switch {
 	case !missing:
-		t.add(fine, topic, "the user may do all that Ingot does in a tenant's cluster")
+		t.add(levelOK, topic, "the user may do all that Ingot does in a tenant's cluster")
 	case t.user == "":
-		t.add(note, topic, "to be granted to the kubeconfig's user, whose name is not known")
+		t.add(levelNote, topic, "to be granted to the kubeconfig's user, whose name is not known")
 	default:
-		t.add(note, topic, "ingot tenant add --tenant-side prints the roles for %s, to be applied in the tenant's cluster", t.user)
-		t.grants = append(t.grants, roles(t.subject())...)
+		t.add(levelNote, topic, "ingot tenant add --tenant-side prints the roles for %s, to be applied in the tenant's cluster", t.user)
+		t.grants = append(t.grants, roleObjects(t.userSubject())...)
 	}
 }
 
-func (r right) name() string {
+func (r right) text() string {
 	name := r.resource
 	if r.group != "" {
 		name += "." + r.group
@@ -84,7 +84,7 @@ func (r right) name() string {
 	return name
 }
 
-func (t *tenant) may(ctx context.Context, r right, verb string) (bool, error) {
+func (t *tenant) isAllowed(ctx context.Context, r right, verb string) (bool, error) {
 	resource, sub, _ := strings.Cut(r.resource, "/")
 	review, err := t.api.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -97,8 +97,8 @@ func (t *tenant) may(ctx context.Context, r right, verb string) (bool, error) {
 	return review.Status.Allowed, nil
 }
 
-// roles are the rights as a ClusterRole and a Role, and their bindings.
-func roles(subject map[string]any) []cli.Object {
+// roleObjects returns a ClusterRole and a Role with the rights, and their bindings.
+func roleObjects(subject map[string]any) []cli.Object {
 	rules := map[string][]any{}
 	for _, r := range rights {
 		rules[r.namespace] = append(rules[r.namespace], map[string]any{"apiGroups": []string{r.group}, "resources": []string{r.resource}, "verbs": r.verbs})

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 
 func ingot(args ...string) (status int, stdout, stderr string) {
 	var out, err bytes.Buffer
-	status = cli.Run(context.Background(), cli.Group("ingot", "", Command()), append([]string{"tenant", "add"}, args...), &out, &err)
+	status = cli.Run(context.Background(), cli.NewGroup("ingot", "", Command()), append([]string{"tenant", "add"}, args...), &out, &err)
 	return status, out.String(), err.String()
 }
 
@@ -223,7 +223,7 @@ spec: {providerRef: {name: hall-1}, hostSelector: {matchLabels: {a: b}}, osImage
 ---
 kind: ConfigMap
 `
-	file := write(t, "wishes.yaml", fmt.Sprintf(image, "old", "1.33.0")+"---\n"+fmt.Sprintf(image, "fitting", "1.36.2"))
+	file := write(t, "requirements.yaml", fmt.Sprintf(image, "old", "1.33.0")+"---\n"+fmt.Sprintf(image, "fitting", "1.36.2"))
 	common := []string{"research", "-n", namespace, "--kubeconfig", server.Cluster.KubeconfigPath(), "-f", file}
 	status, _, stderr := ingot(common...)
 	if status != cli.ExitFailed {

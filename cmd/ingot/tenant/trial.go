@@ -20,43 +20,43 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// pollEvery is how often a trial looks again.
-const pollEvery = 200 * time.Millisecond
+// pollInterval is the pause between two requests for the state of a certificate.
+const pollInterval = 200 * time.Millisecond
 
-// tokenLife is how long a trial's token lives should its deletion fail.
-const tokenLife = 10 * time.Minute
+// tokenLifetime is how long a trial's token remains valid when it cannot be deleted.
+const tokenLifetime = 10 * time.Minute
 
-// tryJoin does what a node does until it has its certificate: with a bootstrap token it asks for one, and it is approved
-// and issued. The key is thrown away, and token and request are deleted.
+// tryJoin does what a node does until it has its certificate: it asks for one with a bootstrap token, and waits until it is approved and
+// issued. It discards the key, and deletes the token and the request.
 func (t *tenant) tryJoin(ctx context.Context) {
 	const topic = "trial of a join"
-	id, secret, err := t.token()
+	id, secret, err := t.newToken()
 	if err == nil {
 		err = t.createToken(ctx, id, secret)
 	}
 	if err != nil {
-		t.add(mend, topic, "no bootstrap token can be made in namespace %s: %v", tokenNamespace, err)
+		t.add(levelMend, topic, "no bootstrap token can be made in namespace %s: %v", tokenNamespace, err)
 		return
 	}
-	// Also when the trial is broken off.
-	defer t.forget(context.WithoutCancel(ctx), topic, id)
-	node, err := kubernetes.NewForConfig(t.asNode(id + "." + secret))
+	// The token is deleted even when the trial is interrupted.
+	defer t.deleteToken(context.WithoutCancel(ctx), topic, id)
+	node, err := kubernetes.NewForConfig(t.nodeConfig(id + "." + secret))
 	if err == nil {
-		err = t.joinAs(ctx, node, id)
+		err = t.requestCertificate(ctx, node, id)
 	}
 	switch {
 	case apierrors.IsUnauthorized(err):
-		t.add(mend, topic, "the API server accepts no bootstrap tokens: start it with --enable-bootstrap-token-auth")
+		t.add(levelMend, topic, "the API server accepts no bootstrap tokens: start it with --enable-bootstrap-token-auth")
 	case apierrors.IsForbidden(err):
-		t.add(mend, topic, "a node may not ask for its certificate: bind ClusterRole %s to the group %s (--tenant-side prints it)", steps[0].role, steps[0].group)
-		t.grants = append(t.grants, steps[0].binding(), steps[1].binding(), steps[2].binding())
+		t.add(levelMend, topic, "a node may not ask for its certificate: bind ClusterRole %s to the group %s (--tenant-side prints it)", joinRights[0].role, joinRights[0].group)
+		t.grants = append(t.grants, joinRights[0].clusterRoleBinding(), joinRights[1].clusterRoleBinding(), joinRights[2].clusterRoleBinding())
 	case errors.Is(err, errNotApproved):
-		t.add(mend, topic, "%v: bind ClusterRole %s to the group %s (--tenant-side prints it), and see that kube-controller-manager runs", err, steps[1].role, steps[1].group)
-		t.grants = append(t.grants, steps[1].binding(), steps[2].binding())
+		t.add(levelMend, topic, "%v: bind ClusterRole %s to the group %s (--tenant-side prints it), and see that kube-controller-manager runs", err, joinRights[1].role, joinRights[1].group)
+		t.grants = append(t.grants, joinRights[1].clusterRoleBinding(), joinRights[2].clusterRoleBinding())
 	case err != nil:
-		t.add(mend, topic, "%v", cause(err))
+		t.add(levelMend, topic, "%v", innermostError(err))
 	default:
-		t.add(fine, topic, "a bootstrap token is accepted at %s, and a node's certificate issued", t.endpoint)
+		t.add(levelOK, topic, "a bootstrap token is accepted at %s, and a node's certificate issued", t.endpoint)
 	}
 }
 
@@ -67,8 +67,8 @@ var (
 	errDenied      = errors.New("the request for a node's certificate is denied")
 )
 
-// token makes an id and a secret of the alphabet of bootstrap tokens.
-func (t *tenant) token() (id, secret string, err error) {
+// newToken returns the id and the secret of a new bootstrap token.
+func (t *tenant) newToken() (id, secret string, err error) {
 	const alphabet = "abcdefghijklmnopqrstuvwxyz012345" // 32 characters: every byte is fair
 	text := make([]byte, 6+16)
 	if _, err := io.ReadFull(t.random, text); err != nil {
@@ -87,7 +87,7 @@ func (t *tenant) createToken(ctx context.Context, id, secret string) error {
 		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + id},
 		Type:       corev1.SecretTypeBootstrapToken,
 		StringData: map[string]string{
-			"token-id": id, "token-secret": secret, "expiration": time.Now().Add(tokenLife).UTC().Format(time.RFC3339),
+			"token-id": id, "token-secret": secret, "expiration": time.Now().Add(tokenLifetime).UTC().Format(time.RFC3339),
 			"usage-bootstrap-authentication": "true", "auth-extra-groups": ingotBootstrappers + "," + kubeadmBootstrappers,
 			"description": "Ingot: trial of a join",
 		},
@@ -95,27 +95,27 @@ func (t *tenant) createToken(ctx context.Context, id, secret string) error {
 	return err
 }
 
-// forget deletes the token. The request goes by itself within an hour where the user may not delete it.
-func (t *tenant) forget(ctx context.Context, topic, id string) {
+// deleteToken deletes the token and the request. Where the user may not delete the request, Kubernetes does so within an hour.
+func (t *tenant) deleteToken(ctx context.Context, topic, id string) {
 	if err := t.api.CoreV1().Secrets(tokenNamespace).Delete(ctx, "bootstrap-token-"+id, metav1.DeleteOptions{}); err != nil {
-		t.add(note, topic, "the Secret %s/bootstrap-token-%s remains; its token ends in %s: %v", tokenNamespace, id, tokenLife, err)
+		t.add(levelNote, topic, "the Secret %s/bootstrap-token-%s remains; its token ends in %s: %v", tokenNamespace, id, tokenLifetime, err)
 	}
 	err := t.api.CertificatesV1().CertificateSigningRequests().Delete(ctx, trialName(id), metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-		t.add(note, topic, "the CertificateSigningRequest %s remains: %v", trialName(id), err)
+		t.add(levelNote, topic, "the CertificateSigningRequest %s remains: %v", trialName(id), err)
 	}
 }
 
-// joinAs asks for a certificate and waits for it.
-func (t *tenant) joinAs(ctx context.Context, node kubernetes.Interface, id string) error {
-	request, err := t.request(id)
+// requestCertificate asks for a certificate and waits for it.
+func (t *tenant) requestCertificate(ctx context.Context, node kubernetes.Interface, id string) error {
+	request, err := t.newSigningRequest(id)
 	if err != nil {
 		return err
 	}
 	requests := node.CertificatesV1().CertificateSigningRequests()
 	var last error
-	// The API server's view of the token's Secret may be a moment old.
-	err = wait.PollUntilContextTimeout(ctx, pollEvery, t.issue/4, true, func(context.Context) (bool, error) {
+	// The API server reads the token's Secret from a cache, which may not have it yet.
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, t.issueTimeout/4, true, func(context.Context) (bool, error) {
 		_, last = requests.Create(ctx, request, metav1.CreateOptions{})
 		if apierrors.IsUnauthorized(last) {
 			return false, nil
@@ -126,8 +126,8 @@ func (t *tenant) joinAs(ctx context.Context, node kubernetes.Interface, id strin
 		return errors.Join(last, ctx.Err())
 	}
 	last = errNotApproved
-	// A look that the end of the waiting cuts short would say less than what was seen before it.
-	err = wait.PollUntilContextTimeout(ctx, pollEvery, t.issue, true, func(context.Context) (bool, error) {
+	// A request that the time-out interrupts says less than the answer before it, so its error is not used.
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, t.issueTimeout, true, func(context.Context) (bool, error) {
 		seen, err := requests.Get(ctx, request.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
@@ -150,8 +150,8 @@ func (t *tenant) joinAs(ctx context.Context, node kubernetes.Interface, id strin
 	return err
 }
 
-// request is what kubelet asks for.
-func (t *tenant) request(id string) (*certificatesv1.CertificateSigningRequest, error) {
+// newSigningRequest returns the request that a kubelet makes.
+func (t *tenant) newSigningRequest(id string) (*certificatesv1.CertificateSigningRequest, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), t.random)
 	if err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)

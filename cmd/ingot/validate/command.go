@@ -32,7 +32,7 @@ Exit status: 0 nothing is wrong, 1 something is, 2 the command line was not unde
 		Example: "  ingot validate -f manifests/",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			asJSON, err := output.JSON(cmd)
+			asJSON, err := output.IsJSON(cmd)
 			if err != nil {
 				return err
 			}
@@ -40,7 +40,7 @@ Exit status: 0 nothing is wrong, 1 something is, 2 the command line was not unde
 			if err != nil {
 				return err
 			}
-			report, err := Judge(files, opts)
+			report, err := Validate(files, opts)
 			if err != nil {
 				return err
 			}
@@ -52,13 +52,13 @@ Exit status: 0 nothing is wrong, 1 something is, 2 the command line was not unde
 				return err
 			}
 			if n := len(report.Findings); n > 0 {
-				return fmt.Errorf("%s in %s", count(n, "thing is wrong", "things are wrong"), count(report.Judged, "object", "objects"))
+				return fmt.Errorf("%s in %s", countOf(n, "thing is wrong", "things are wrong"), countOf(report.Judged, "object", "objects"))
 			}
 			return nil
 		},
 	}
-	offline.AddFiles(c, &flags)
-	offline.AddOutput(c, &output)
+	offline.AddFileFlag(c, &flags)
+	offline.AddOutputFlag(c, &output)
 	c.Flags().BoolVar(&opts.AllowMissing, "allow-missing", false, "objects that are referred to may be elsewhere; what needs them is not judged")
 	return c
 }
@@ -74,11 +74,11 @@ func (r Report) write(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(cmd.ErrOrStderr(), "%s judged, %d of other kinds passed over\n", count(r.Judged, "object", "objects"), r.PassedOver)
+	_, err := fmt.Fprintf(cmd.ErrOrStderr(), "%s judged, %d of other kinds passed over\n", countOf(r.Judged, "object", "objects"), r.PassedOver)
 	return err
 }
 
-func count(n int, one, several string) string {
+func countOf(n int, one, several string) string {
 	if n == 1 {
 		return "1 " + one
 	}

@@ -1,4 +1,4 @@
-// Package validate is `ingot validate`: all that is wrong with manifests, one line each, before they are applied. It does what
-// an API server with Ingot's definitions does, and then judges what needs several objects: references, GPU presentations,
-// user data, selectors and addresses of hosts, by the code that the manager uses.
+// Package validate implements `ingot validate`, which reports all that is wrong with manifests before they are applied. It does
+// what an API server with Ingot's definitions does, and then checks what needs several objects, with the code of the manager:
+// references, GPU presentations, user data, selectors and addresses of hosts.
 package validate

@@ -12,8 +12,8 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/feasibility"
 )
 
-// hostsOf asks whether the hosts that a NodeType selects can have the network that their annotations and the NodeType say.
-func (j *judge) hostsOf(in feasibility.Inputs, plan v1alpha1.NodePlan) {
+// checkHostNetworks checks that the hosts which a NodeType selects can have the network that their annotations and the NodeType describe.
+func (j *validator) checkHostNetworks(in feasibility.Inputs, plan v1alpha1.NodePlan) {
 	selector, err := metav1.LabelSelectorAsSelector(&in.NodeType.Spec.HostSelector)
 	if err != nil || in.Image == nil || in.Provider == nil {
 		return
@@ -26,13 +26,14 @@ func (j *judge) hostsOf(in feasibility.Inputs, plan v1alpha1.NodePlan) {
 		documents.Host = cloudinit.HostOf(h.object.Name, h.object.Spec.BootMACAddress, h.object.Labels, h.object.Annotations)
 		var invalid *cloudinit.NetworkInvalid
 		if _, err := cloudinit.NetworkConfig(documents); errors.As(err, &invalid) {
-			j.add(h.Finding("metadata.annotations", "host/network", "as NodeType %s of NodeProvider %s: %v", in.NodeType.Name, in.Provider.Name, invalid))
+			j.add(h.NewFinding("metadata.annotations", "host/network", "as NodeType %s of NodeProvider %s: %v", in.NodeType.Name, in.Provider.Name, invalid))
 		}
 	}
 }
 
-// addresses: two hosts with one address, or one NIC, would be taken for each other.
-func (j *judge) addresses() {
+// checkAddresses finds hosts that share an address or a NIC. With one MAC address for two hosts the boot service could hand the image of
+// one Machine to the server of another.
+func (j *validator) checkAddresses() {
 	seen := map[key]string{}
 	for _, h := range j.hosts {
 		host := cloudinit.HostOf(h.object.Name, h.object.Spec.BootMACAddress, nil, h.object.Annotations)
@@ -43,7 +44,7 @@ func (j *judge) addresses() {
 			}
 			at := key{kind: one.field, namespace: h.object.Namespace, name: one.value}
 			if other := seen[at]; other != "" {
-				j.add(h.Finding(one.field, "host/address-twice", "%s is that of BareMetalHost %s too: correct one of them", one.value, other))
+				j.add(h.NewFinding(one.field, "host/address-twice", "%s is that of BareMetalHost %s too: correct one of them", one.value, other))
 				continue
 			}
 			seen[at] = h.object.Name

@@ -13,27 +13,28 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/feasibility"
 )
 
-// namespaces: two providers would drive the same BMCs.
-func (j *judge) namespaces() {
+// checkHostNamespaces finds NodeProviders that share a host namespace. Both would drive the same BMCs: one would switch a server off while
+// the other installs it.
+func (j *validator) checkHostNamespaces() {
 	owners := map[string]string{}
 	for _, p := range j.providers {
 		namespace := p.object.Spec.HostNamespace
 		if owner := owners[namespace]; owner != "" && owner != p.Name() {
-			j.add(p.Finding("spec.hostNamespace", "provider/host-namespace", "namespace %s is that of NodeProvider %s: give each provider a namespace of its own", namespace, owner))
+			j.add(p.NewFinding("spec.hostNamespace", "provider/host-namespace", "namespace %s is that of NodeProvider %s: give each provider a namespace of its own", namespace, owner))
 			continue
 		}
 		owners[namespace] = p.Name()
 	}
 }
 
-// node asks whether the NodeType can make nodes. What it refers to and is not there, references tells.
-func (j *judge) node(n found[v1alpha1.NodeType]) {
+// checkNodeType checks whether the NodeType can make nodes. checkReferences reports objects that are missing.
+func (j *validator) checkNodeType(n located[v1alpha1.NodeType]) {
 	in := feasibility.Inputs{NodeType: &n.object}
-	provider := named(j.providers, n.object.Spec.ProviderRef.Name)
+	provider := findByName(j.providers, n.object.Spec.ProviderRef.Name)
 	if provider != nil {
 		in.Provider = &provider.object
 	}
-	if image := named(j.images, n.object.Spec.OSImageRef.Name); image != nil {
+	if image := findByName(j.images, n.object.Spec.OSImageRef.Name); image != nil {
 		in.Image = &image.object
 	}
 	place := func(f feasibility.Finding) offline.Finding {
@@ -41,7 +42,7 @@ func (j *judge) node(n found[v1alpha1.NodeType]) {
 		if f.Kind == feasibility.KindNodeProvider && provider != nil {
 			at = provider.Manifest
 		}
-		return at.Finding(f.Field, f.Rule, "%s", f.Message)
+		return at.NewFinding(f.Field, f.Rule, "%s", f.Message)
 	}
 	judged := feasibility.Check(in)
 	for _, f := range judged.Refusals {
@@ -51,15 +52,15 @@ func (j *judge) node(n found[v1alpha1.NodeType]) {
 		j.report.Warnings = append(j.report.Warnings, place(w))
 	}
 	if len(judged.Refusals) == 0 {
-		j.hostsOf(in, judged.Plan)
+		j.checkHostNetworks(in, judged.Plan)
 	}
 }
 
-// selector finds a hostSelector that no host can match, whatever its labels are.
-func (j *judge) selector(n found[v1alpha1.NodeType]) {
+// checkHostSelector finds a hostSelector that no host can match, whatever its labels are.
+func (j *validator) checkHostSelector(n located[v1alpha1.NodeType]) {
 	compiled, err := metav1.LabelSelectorAsSelector(&n.object.Spec.HostSelector)
 	if err != nil {
-		j.add(n.Finding("spec.hostSelector", "selector/invalid", "%v", err))
+		j.add(n.NewFinding("spec.hostSelector", "selector/invalid", "%v", err))
 		return
 	}
 	all, _ := compiled.Requirements()
@@ -70,17 +71,17 @@ func (j *judge) selector(n found[v1alpha1.NodeType]) {
 	for _, r := range all {
 		if value := facts[r.Key()]; value != "" && !r.Matches(labels.Set{r.Key(): value}) {
 			field := map[string]string{v1alpha1.LabelZone: "spec.zone", v1alpha1.LabelGPUModel: "spec.gpu.model", v1alpha1.LabelGPUCount: "spec.gpu.count"}[r.Key()]
-			j.add(n.Finding("spec.hostSelector", "selector/contradiction", "%s selects no host that also has %s, which is the label's value on such hosts: correct one of them", r.String(), field+" "+value))
+			j.add(n.NewFinding("spec.hostSelector", "selector/contradiction", "%s selects no host that also has %s, which is the label's value on such hosts: correct one of them", r.String(), field+" "+value))
 		}
 	}
-	for _, k := range keys(all) {
-		if !possible(all, k) {
-			j.add(n.Finding("spec.hostSelector", "selector/contradiction", "no value of the label %s fits all that is asked of it, so that no host can be selected", k))
+	for _, k := range requirementKeys(all) {
+		if !isSatisfiable(all, k) {
+			j.add(n.NewFinding("spec.hostSelector", "selector/contradiction", "no value of the label %s fits all that is asked of it, so that no host can be selected", k))
 		}
 	}
 }
 
-func keys(all labels.Requirements) []string {
+func requirementKeys(all labels.Requirements) []string {
 	seen := sets.New[string]()
 	for _, r := range all {
 		seen.Insert(r.Key())
@@ -88,15 +89,16 @@ func keys(all labels.Requirements) []string {
 	return sets.List(seen)
 }
 
-// possible says whether any value of a label, or its absence, fits all requirements.
-func possible(all labels.Requirements, key string) bool {
+// isSatisfiable says whether any value of a label, or its absence, meets all requirements.
+func isSatisfiable(all labels.Requirements, key string) bool {
 	own := slices.DeleteFunc(slices.Clone(all), func(r labels.Requirement) bool { return r.Key() != key })
 	return slices.ContainsFunc(candidates(own, key), func(candidate labels.Set) bool {
 		return !slices.ContainsFunc(own, func(r labels.Requirement) bool { return !r.Matches(candidate) })
 	})
 }
 
-// candidates are the absence of a label, every value that is named, and one that is not: requirements tell no others apart.
+// candidates returns the absence of a label, every value that a requirement names, and one value that none names. Requirements do not
+// distinguish any others.
 func candidates(own labels.Requirements, key string) []labels.Set {
 	out, other := []labels.Set{{}}, "x"
 	for _, r := range own {

@@ -39,7 +39,7 @@ Exit status: 0 every check passes, 1 one does not, 2 the command line was not un
 		Example: "  ingot verify -f manifests/ --nodetype h100 --node node.json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			asJSON, err := output.JSON(cmd)
+			asJSON, err := output.IsJSON(cmd)
 			if err != nil {
 				return err
 			}
@@ -58,9 +58,9 @@ Exit status: 0 every check passes, 1 one does not, 2 the command line was not un
 			return report.failure()
 		},
 	}
-	offline.AddFiles(c, &opts.flags)
-	offline.AddNodeType(c, &opts.flags)
-	offline.AddOutput(c, &output)
+	offline.AddFileFlag(c, &opts.flags)
+	offline.AddNodeTypeFlag(c, &opts.flags)
+	offline.AddOutputFlag(c, &output)
 	f := c.Flags()
 	f.StringVar(&opts.node, "node", "", "file with the Node")
 	f.StringVar(&opts.slices, "slices", "", "file with the cluster's ResourceSlices")
@@ -78,28 +78,28 @@ func run(cmd *cobra.Command, opts options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	shape, err := files.ShapeOf(opts.flags.NodeType)
+	inputs, err := files.FindNodeInputs(opts.flags.NodeType)
 	if err != nil {
 		return Report{}, err
 	}
-	if err := shape.Tell(cmd.ErrOrStderr()); err != nil {
+	if err := inputs.WriteWarning(cmd.ErrOrStderr()); err != nil {
 		return Report{}, err
 	}
-	plan, err := shape.Plan()
+	plan, err := inputs.Plan()
 	if err != nil {
-		return Report{}, fmt.Errorf("NodeType %s is impossible: %w", shape.NodeType.Name, err)
+		return Report{}, fmt.Errorf("NodeType %s is impossible: %w", inputs.NodeType.Name, err)
 	}
 	if len(plan.Expectation.Slices) > 0 && opts.slices == "" {
-		return Report{}, cli.Usagef(cmd, "expected --slices, because a DRA driver gives the GPUs of NodeType %s away: kubectl get resourceslices -o json", shape.NodeType.Name)
+		return Report{}, cli.Usagef(cmd, "expected --slices, because a DRA driver gives the GPUs of NodeType %s away: kubectl get resourceslices -o json", inputs.NodeType.Name)
 	}
-	seen, err := opts.read(cmd.InOrStdin())
+	observation, err := opts.read(cmd.InOrStdin())
 	if err != nil {
 		return Report{}, err
 	}
 	if opts.machine != "" {
-		if seen.machine, err = files.Machine(opts.machine); err != nil {
+		if observation.machine, err = files.FindMachine(opts.machine); err != nil {
 			return Report{}, err
 		}
 	}
-	return Judge(shape, plan.Expectation, seen, time.Now()), nil
+	return Judge(inputs, plan.Expectation, observation, time.Now()), nil
 }

@@ -1,3 +1,3 @@
-// Package verify is `ingot verify`: what a cluster shows of a node against what its NodeType promises, check by check, with
-// the verdict that the manager uses. It reads files, such as `kubectl get node NAME -o json` writes, and asks no cluster.
+// Package verify implements `ingot verify`, which compares what a cluster shows of a node with what its NodeType promises, with the
+// checks of the manager. It reads files such as `kubectl get node NAME -o json` writes, and needs no cluster.
 package verify

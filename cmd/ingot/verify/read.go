@@ -16,22 +16,22 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
 )
 
-// Seen is what files show of a cluster.
-type Seen struct {
+// Observation is what files show of a cluster.
+type Observation struct {
 	node corev1.Node
-	// machine that the node is; nil: nobody said.
+	// machine is the Machine of the node; nil: the command line names none.
 	machine *v1alpha1.Machine
-	// slices; slicesRead: somebody gave the cluster's.
+	// slices are the cluster's ResourceSlices; slicesRead says that a file has them.
 	slices     []resourcev1.ResourceSlice
 	slicesRead bool
-	// classes by name; nil: nobody gave them.
+	// classes are the DeviceClasses by name; nil: no file has them.
 	classes    map[string]verdict.DeviceClass
 	daemonSets []appsv1.DaemonSet
 }
 
-func (o options) read(stdin io.Reader) (Seen, error) {
-	var out Seen
-	nodes, err := list[corev1.Node](o.node, stdin, corev1.SchemeGroupVersion.WithKind("Node"))
+func (o options) read(stdin io.Reader) (Observation, error) {
+	var out Observation
+	nodes, err := readList[corev1.Node](o.node, stdin, corev1.SchemeGroupVersion.WithKind("Node"))
 	if err != nil {
 		return out, err
 	}
@@ -48,12 +48,12 @@ func (o options) read(stdin io.Reader) (Seen, error) {
 	out.node = nodes[0]
 	if o.slices != "" {
 		out.slicesRead = true
-		if out.slices, err = list[resourcev1.ResourceSlice](o.slices, stdin, resourcev1.SchemeGroupVersion.WithKind("ResourceSlice")); err != nil {
+		if out.slices, err = readList[resourcev1.ResourceSlice](o.slices, stdin, resourcev1.SchemeGroupVersion.WithKind("ResourceSlice")); err != nil {
 			return out, err
 		}
 	}
 	if o.deviceClasses != "" {
-		classes, err := list[resourcev1.DeviceClass](o.deviceClasses, stdin, resourcev1.SchemeGroupVersion.WithKind("DeviceClass"))
+		classes, err := readList[resourcev1.DeviceClass](o.deviceClasses, stdin, resourcev1.SchemeGroupVersion.WithKind("DeviceClass"))
 		if err != nil {
 			return out, err
 		}
@@ -63,13 +63,13 @@ func (o options) read(stdin io.Reader) (Seen, error) {
 		}
 	}
 	if o.daemonSets != "" {
-		out.daemonSets, err = list[appsv1.DaemonSet](o.daemonSets, stdin, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))
+		out.daemonSets, err = readList[appsv1.DaemonSet](o.daemonSets, stdin, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))
 	}
 	return out, err
 }
 
-// list reads a file of objects of one kind. Fields that this version does not know are ignored: the cluster may be newer.
-func list[T any](path string, stdin io.Reader, kind schema.GroupVersionKind) ([]T, error) {
+// readList reads the objects of one kind from a file. Fields that this version does not know are ignored, because the cluster may be newer.
+func readList[T any](path string, stdin io.Reader, kind schema.GroupVersionKind) ([]T, error) {
 	all, err := offline.Read([]string{path}, stdin)
 	if err != nil {
 		return nil, err
@@ -92,13 +92,13 @@ func list[T any](path string, stdin io.Reader, kind schema.GroupVersionKind) ([]
 	}
 	if other != nil && (len(out) == 0 || other.Kind() == kind.Kind) {
 		return nil, fmt.Errorf("%s:%d: expected %s %s, seen %s %s: get it with kubectl get %s -o json",
-			other.File, other.Line(""), kind.GroupVersion(), kind.Kind, other.APIVersion(), other.Kind(), resource(kind))
+			other.File, other.Line(""), kind.GroupVersion(), kind.Kind, other.APIVersion(), other.Kind(), kubectlResource(kind))
 	}
 	return out, nil
 }
 
-// resource is how kubectl is asked for exactly that version: resourceslices.v1.resource.k8s.io.
-func resource(kind schema.GroupVersionKind) string {
+// kubectlResource returns the name by which kubectl returns exactly that version: resourceslices.v1.resource.k8s.io.
+func kubectlResource(kind schema.GroupVersionKind) string {
 	name := strings.ToLower(kind.Kind) + "s"
 	if kind.Kind == "DeviceClass" {
 		name = "deviceclasses"

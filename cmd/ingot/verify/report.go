@@ -21,39 +21,39 @@ type Report struct {
 	Result v1alpha1.CheckResult `json:"result"`
 	// Checks in the order of their importance.
 	Checks []v1alpha1.Check `json:"checks"`
-	// NotCompared is what the files do not tell, and how to get it.
+	// NotCompared is what the files do not have, and how to get it.
 	NotCompared []string `json:"notCompared"`
 }
 
-// Judge gives the verdict on a node.
-func Judge(s offline.Shape, e v1alpha1.NodeExpectation, seen Seen, now time.Time) Report {
+// Judge returns the verdict on a node.
+func Judge(s offline.NodeInputs, e v1alpha1.NodeExpectation, observation Observation, now time.Time) Report {
 	in := verdict.Input{
-		Now: now, Expectation: e, Node: &seen.node, DaemonSets: seen.daemonSets, Gate: s.NodeType.Spec.Gate.Key(),
-		// Where nobody gave the slices, none are expected: nothing is said about them.
-		SlicesServed: true, Slices: seen.slices, DeviceClasses: classesOf(e, seen),
-		Identity: verdict.Identity{ProviderID: seen.node.Spec.ProviderID},
+		Now: now, Expectation: e, Node: &observation.node, DaemonSets: observation.daemonSets, Gate: s.NodeType.Spec.Gate.Key(),
+		// Without a file of slices the expectation has none either, and the report does not mention them.
+		SlicesServed: true, Slices: observation.slices, DeviceClasses: neededClasses(e, observation),
+		Identity: verdict.Identity{ProviderID: observation.node.Spec.ProviderID},
 	}
-	if m := seen.machine; m != nil {
+	if m := observation.machine; m != nil {
 		in.Identity = verdict.Identity{ProviderID: v1alpha1.ProviderID(m.UID, m.Status.Attempt), SystemUUID: m.Status.SystemUUID, Revision: m.Status.Revision, Rendering: m.Status.Rendering}
 	}
 	checks := verdict.Judge(in).Verdict.Checks
-	out := Report{NodeType: s.NodeType.Name, Node: seen.node.Name, NotCompared: unknown(e, seen)}
+	out := Report{NodeType: s.NodeType.Name, Node: observation.node.Name, NotCompared: notCompared(e, observation)}
 	out.Checks = slices.DeleteFunc(checks, func(c v1alpha1.Check) bool {
-		return seen.machine == nil && c.Name == verdict.CheckProviderID || seen.classes == nil && strings.HasPrefix(c.Name, verdict.PrefixDeviceClass)
+		return observation.machine == nil && c.Name == verdict.CheckProviderID || observation.classes == nil && strings.HasPrefix(c.Name, verdict.PrefixDeviceClass)
 	})
-	out.Result = out.summary()
+	out.Result = out.overallResult()
 	return out
 }
 
-// classesOf marks the classes that are needed and not in the file as missing in the cluster.
-func classesOf(e v1alpha1.NodeExpectation, seen Seen) map[string]verdict.DeviceClass {
-	if seen.classes == nil {
+// neededClasses returns the classes that the expectation needs. Those that the file does not have are marked as missing.
+func neededClasses(e v1alpha1.NodeExpectation, observation Observation) map[string]verdict.DeviceClass {
+	if observation.classes == nil {
 		return nil
 	}
 	out := map[string]verdict.DeviceClass{}
 	for _, s := range e.Slices {
 		for _, c := range s.DeviceClasses {
-			class, ok := seen.classes[c.Name]
+			class, ok := observation.classes[c.Name]
 			if !ok {
 				class.Missing = true
 			}
@@ -63,32 +63,32 @@ func classesOf(e v1alpha1.NodeExpectation, seen Seen) map[string]verdict.DeviceC
 	return out
 }
 
-// unknown is what the files do not tell.
-func unknown(e v1alpha1.NodeExpectation, seen Seen) []string {
+// notCompared returns what cannot be compared, because the files do not have it.
+func notCompared(e v1alpha1.NodeExpectation, observation Observation) []string {
 	out := []string{}
-	if seen.machine == nil {
+	if observation.machine == nil {
 		out = append(out, "which installation the Node is: give its Machine with -f and --machine")
 	}
-	if !seen.slicesRead && len(e.AbsentDrivers) > 0 {
+	if !observation.slicesRead && len(e.AbsentDrivers) > 0 {
 		out = append(out, "that no DRA driver gives the same GPUs away: give --slices")
 	}
 	var missing []string
 	for _, l := range e.Labels {
-		if _, there := seen.node.Labels[l.Key]; !there {
+		if _, exists := observation.node.Labels[l.Key]; !exists {
 			missing = append(missing, l.Key)
 		}
 	}
 	if len(missing) > 0 {
 		out = append(out, "what labels tell that the Node does not have, because the software that sets them does not run or has not finished: "+strings.Join(missing, ", "))
 	}
-	if seen.classes == nil && len(e.Slices) > 0 {
+	if observation.classes == nil && len(e.Slices) > 0 {
 		out = append(out, "what the DeviceClasses select: give --deviceclasses")
 	}
 	return out
 }
 
-// summary is that of the checks that are left.
-func (r Report) summary() v1alpha1.CheckResult {
+// overallResult is the result of the checks that are compared.
+func (r Report) overallResult() v1alpha1.CheckResult {
 	out := v1alpha1.CheckPass
 	for _, c := range r.Checks {
 		if c.Result == v1alpha1.CheckFail {
@@ -101,8 +101,8 @@ func (r Report) summary() v1alpha1.CheckResult {
 	return out
 }
 
-// first is the check that decides.
-func (r Report) first() v1alpha1.Check {
+// decidingCheck is the first check with the overall result.
+func (r Report) decidingCheck() v1alpha1.Check {
 	for _, c := range r.Checks {
 		if c.Result == r.Result {
 			return c
@@ -111,20 +111,20 @@ func (r Report) first() v1alpha1.Check {
 	return v1alpha1.Check{}
 }
 
-// failure is an error unless every check passes.
+// failure returns an error unless every check passes.
 func (r Report) failure() error {
 	if r.Result == v1alpha1.CheckPass {
 		return nil
 	}
-	c := r.first()
+	c := r.decidingCheck()
 	what := "does not pass"
 	if r.Result == v1alpha1.CheckWait {
 		what = "does not pass yet"
 	}
-	return fmt.Errorf("the Node %s %s: %s: expected %s, observed %s", r.Node, what, c.Name, c.Expected, or(c.Observed))
+	return fmt.Errorf("the Node %s %s: %s: expected %s, observed %s", r.Node, what, c.Name, c.Expected, orNothing(c.Observed))
 }
 
-func or(observed string) string {
+func orNothing(observed string) string {
 	if observed == "" {
 		return "nothing"
 	}
@@ -137,7 +137,7 @@ func (r Report) write(w io.Writer) error {
 	}
 	table := [][]string{{"RESULT", "CHECK", "EXPECTED", "OBSERVED"}}
 	for _, c := range r.Checks {
-		table = append(table, []string{string(c.Result), c.Name, c.Expected, or(c.Observed)})
+		table = append(table, []string{string(c.Result), c.Name, c.Expected, orNothing(c.Observed)})
 	}
 	if err := cli.WriteTable(w, table); err != nil {
 		return err

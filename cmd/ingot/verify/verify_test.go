@@ -112,7 +112,7 @@ func TestOneChangedLineFailsTheRightCheck(t *testing.T) {
 			t.Errorf("%s: %v: %s%s", sentence, err, stdout, stderr)
 			continue
 		}
-		if first := r.first(); status != cli.ExitFailed || first.Name != c.check || r.Result != c.result {
+		if first := r.decidingCheck(); status != cli.ExitFailed || first.Name != c.check || r.Result != c.result {
 			t.Errorf("%s: status %d, %s by %s, want %s by %s: %s", sentence, status, r.Result, first.Name, c.result, c.check, stderr)
 		}
 		if !strings.Contains(stderr, c.check) {

@@ -1,5 +1,5 @@
-// Package admission does with an object what an API server that has Ingot's definitions does when it is created or changed:
-// unknown fields, defaults, schema and rules. It needs no server.
+// Package admission does without a server what an API server with Ingot's definitions does when an object is created or changed: it
+// finds unknown fields, sets defaults, and validates by schema and rules.
 package admission
 
 import (
@@ -29,12 +29,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Definitions are CustomResourceDefinitions by apiVersion and kind. They may be used from several goroutines.
+// Definitions are CustomResourceDefinitions by apiVersion and kind. They are safe for use by several goroutines.
 type Definitions struct {
-	known map[string]*definition
+	byKind map[string]*definition
 }
 
-// definition is compiled when the first object of its kind comes.
+// definition is one version of a CustomResourceDefinition. It is compiled for the first object of its kind.
 type definition struct {
 	namespaced bool
 	kind       string
@@ -46,9 +46,9 @@ type definition struct {
 	rules      *cel.Validator
 }
 
-// Load reads the CustomResourceDefinitions in the folders. An error is one of the files, not of an object.
+// Load reads the CustomResourceDefinitions in the folders.
 func Load(files fs.FS, folders ...string) (*Definitions, error) {
-	out := &Definitions{known: map[string]*definition{}}
+	out := &Definitions{byKind: map[string]*definition{}}
 	for _, folder := range folders {
 		paths, err := fs.Glob(files, path.Join(folder, "*.yaml"))
 		if err != nil {
@@ -78,7 +78,7 @@ func (d *Definitions) read(files fs.FS, path string) error {
 	for _, v := range all.Spec.Versions {
 		props := Schema(all, v)
 		out := &definition{namespaced: all.Spec.Scope == apiextensions.NamespaceScoped, kind: all.Spec.Names.Kind, props: props}
-		d.known[all.Spec.Group+"/"+v.Name+" "+out.kind] = out
+		d.byKind[all.Spec.Group+"/"+v.Name+" "+out.kind] = out
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func Read(text []byte) (*apiextensions.CustomResourceDefinition, error) {
 	return out, scheme.Convert(&v1, out, nil)
 }
 
-// Schema is that of one version. What all versions have in common stands in one place.
+// Schema returns the schema of one version. The conversion to the internal type moves a schema that all versions share to the spec.
 func Schema(all *apiextensions.CustomResourceDefinition, version apiextensions.CustomResourceDefinitionVersion) *apiextensions.JSONSchemaProps {
 	if all.Spec.Validation != nil {
 		return all.Spec.Validation.OpenAPIV3Schema
@@ -104,13 +104,13 @@ func Schema(all *apiextensions.CustomResourceDefinition, version apiextensions.C
 	return version.Schema.OpenAPIV3Schema
 }
 
-// Knows says whether there is a definition of the object's kind.
-func (d *Definitions) Knows(apiVersion, kind string) bool { return d.known[apiVersion+" "+kind] != nil }
+// Has says whether there is a definition of the kind.
+func (d *Definitions) Has(apiVersion, kind string) bool { return d.byKind[apiVersion+" "+kind] != nil }
 
-// Kinds of an API group's version, sorted.
+// Kinds returns the kinds of an apiVersion, sorted.
 func (d *Definitions) Kinds(apiVersion string) []string {
 	var out []string
-	for key, definition := range d.known {
+	for key, definition := range d.byKind {
 		if key == apiVersion+" "+definition.kind {
 			out = append(out, definition.kind)
 		}
@@ -119,7 +119,7 @@ func (d *Definitions) Kinds(apiVersion string) []string {
 	return out
 }
 
-// Finding is one thing that the API server would refuse.
+// Finding is one fault for which the API server would refuse the object.
 type Finding struct {
 	// Field is its path in the object, such as spec.gpu.count; empty: the whole object.
 	Field string
@@ -130,10 +130,10 @@ type Finding struct {
 	Message string
 }
 
-// Admit fills in the object's defaults and reports all that the API server would refuse. Old is the object as it was before
-// the change; nil: it is created. Their numbers must be int64 or float64. The error is of the definition, or that there is none.
+// Admit sets the object's defaults and returns all that the API server would refuse. old is the object before the change; nil: it is
+// created. Numbers in the objects must be int64 or float64. The error says that the definition is missing or does not compile.
 func (d *Definitions) Admit(apiVersion, kind string, object, old map[string]any) ([]Finding, error) {
-	c := d.known[apiVersion+" "+kind]
+	c := d.byKind[apiVersion+" "+kind]
 	if c == nil {
 		return nil, fmt.Errorf("there is no definition of %s %s", apiVersion, kind)
 	}
@@ -141,31 +141,31 @@ func (d *Definitions) Admit(apiVersion, kind string, object, old map[string]any)
 	if c.err != nil {
 		return nil, fmt.Errorf("compile the definition of %s: %w", kind, c.err)
 	}
-	out := c.metadata(object)
+	out := c.validateMetadata(object)
 	unknown := pruning.PruneWithOptions(object, c.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	for _, p := range unknown {
 		out = append(out, Finding{Field: p, Rule: "schema/unknown-field", Message: "there is no such field: correct or remove it"})
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, c.structural)
 	defaulting.Default(object, c.structural)
-	var broken field.ErrorList
+	var schemaErrors field.ErrorList
 	var before any
 	if old == nil {
-		broken = validation.ValidateCustomResource(nil, object, c.schema)
+		schemaErrors = validation.ValidateCustomResource(nil, object, c.schema)
 	} else {
 		defaulting.Default(old, c.structural)
-		broken = validation.ValidateCustomResourceUpdate(nil, object, old, c.schema)
+		schemaErrors = validation.ValidateCustomResourceUpdate(nil, object, old, c.schema)
 		before = old
 	}
-	broken = append(broken, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
-	for _, err := range broken {
+	schemaErrors = append(schemaErrors, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
+	for _, err := range schemaErrors {
 		out = append(out, Finding{Field: fieldOf(err), Rule: ruleOf("schema", err), Message: err.ErrorBody()})
 	}
-	if len(broken) > 0 || c.rules == nil {
-		return out, nil // as the server: rules see only what the schema lets pass
+	if len(schemaErrors) > 0 || c.rules == nil {
+		return out, nil // like the API server, which evaluates rules only for objects that match the schema
 	}
-	found, _ := c.rules.Validate(context.Background(), nil, c.structural, object, before, celconfig.RuntimeCELCostBudget)
-	for _, err := range found {
+	ruleErrors, _ := c.rules.Validate(context.Background(), nil, c.structural, object, before, celconfig.RuntimeCELCostBudget)
+	for _, err := range ruleErrors {
 		out = append(out, Finding{Field: fieldOf(err), Rule: "rule", Message: err.Detail})
 	}
 	return out, nil
@@ -181,8 +181,8 @@ func (c *definition) compile() {
 	c.rules = cel.NewValidator(c.structural, true, celconfig.PerCallLimit)
 }
 
-// metadata is judged by the types of the API server, not by the definition.
-func (c *definition) metadata(object map[string]any) []Finding {
+// validateMetadata validates the metadata, which the API server does by its own types and not by the definition.
+func (c *definition) validateMetadata(object map[string]any) []Finding {
 	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	if err != nil {
 		return []Finding{{Field: "metadata", Rule: "metadata/invalid", Message: err.Error()}}
@@ -210,21 +210,21 @@ func fieldOf(err *field.Error) string {
 	return err.Field
 }
 
-// rules are the short names of the kinds of errors.
-var rules = map[field.ErrorType]string{
+// errorRules are the short names of the kinds of errors.
+var errorRules = map[field.ErrorType]string{
 	field.ErrorTypeRequired: "required", field.ErrorTypeDuplicate: "duplicate", field.ErrorTypeNotSupported: "not-supported",
 	field.ErrorTypeForbidden: "forbidden", field.ErrorTypeTooLong: "too-long", field.ErrorTypeTooMany: "too-many",
 	field.ErrorTypeTooFew: "too-few", field.ErrorTypeTooShort: "too-short", field.ErrorTypeTypeInvalid: "type",
 }
 
 func ruleOf(domain string, err *field.Error) string {
-	if name := rules[err.Type]; name != "" {
+	if name := errorRules[err.Type]; name != "" {
 		return domain + "/" + name
 	}
 	return domain + "/invalid"
 }
 
-// Decode decodes JSON as the API server does: whole numbers become int64.
+// Decode decodes JSON as the API server does: an integer becomes an int64.
 func Decode(text []byte) (map[string]any, error) {
 	var out map[string]any
 	if err := utiljson.Unmarshal(text, &out); err != nil {

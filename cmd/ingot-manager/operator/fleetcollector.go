@@ -14,7 +14,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// The gauges of the census.
+// The gauges that fleetCollector reports.
 var (
 	machinesGauge = prometheus.NewDesc("ingot_machines", "Machines by phase; state is ready, working, or overdue: past the phase's deadline.", []string{"phase", "state"}, nil)
 	rolloutsGauge = prometheus.NewDesc("ingot_rollouts", "Rollouts by phase.", []string{"phase"}, nil)
@@ -22,29 +22,29 @@ var (
 	tenantsGauge  = prometheus.NewDesc("ingot_tenants", "TenantClusters by whether they are Ready, and the reason.", []string{"ready", "reason"}, nil)
 )
 
-// census counts the fleet when it is asked for, from what the manager has in memory anyway.
-type census struct {
+// fleetCollector counts the objects in the manager's cache when Prometheus asks for the metrics.
+type fleetCollector struct {
 	reader client.Reader
 	now    func() time.Time
 	log    logr.Logger
 }
 
-// censusLimit bounds one counting: a cache that has not synced would hold up the scrape.
-const censusLimit = 5 * time.Second
+// collectTimeout limits one collection, because a cache that has not synced would block it.
+const collectTimeout = 5 * time.Second
 
 // Describe implements prometheus.Collector.
-func (c *census) Describe(out chan<- *prometheus.Desc) {
+func (c *fleetCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{machinesGauge, rolloutsGauge, hostsGauge, tenantsGauge} {
 		out <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (c *census) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), censusLimit)
+func (c *fleetCollector) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
 	for desc, count := range map[*prometheus.Desc]func(context.Context) (map[[2]string]int, error){
-		machinesGauge: c.machines, rolloutsGauge: c.rollouts, hostsGauge: c.hosts, tenantsGauge: c.tenants,
+		machinesGauge: c.countMachines, rolloutsGauge: c.countRollouts, hostsGauge: c.countHosts, tenantsGauge: c.countTenants,
 	} {
 		counts, err := count(ctx)
 		if err != nil {
@@ -61,12 +61,12 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-func (c *census) machines(ctx context.Context) (map[[2]string]int, error) {
+func (c *fleetCollector) countMachines(ctx context.Context) (map[[2]string]int, error) {
 	var list v1alpha1.MachineList
 	if err := c.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
-	// Zeros keep the series there, so that an alert of nothing at all is told from an absent manager.
+	// The zero keeps the series alive, so that an alert can distinguish no Machines from no manager.
 	counts := map[[2]string]int{{string(v1alpha1.MachineReady), "ready"}: 0}
 	now := c.now()
 	for i := range list.Items {
@@ -83,7 +83,7 @@ func (c *census) machines(ctx context.Context) (map[[2]string]int, error) {
 	return counts, nil
 }
 
-func (c *census) rollouts(ctx context.Context) (map[[2]string]int, error) {
+func (c *fleetCollector) countRollouts(ctx context.Context) (map[[2]string]int, error) {
 	var list v1alpha1.RolloutList
 	if err := c.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (c *census) rollouts(ctx context.Context) (map[[2]string]int, error) {
 	return counts, nil
 }
 
-func (c *census) hosts(ctx context.Context) (map[[2]string]int, error) {
+func (c *fleetCollector) countHosts(ctx context.Context) (map[[2]string]int, error) {
 	var list metal3.BareMetalHostList
 	if err := c.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (c *census) hosts(ctx context.Context) (map[[2]string]int, error) {
 	return counts, nil
 }
 
-func (c *census) tenants(ctx context.Context) (map[[2]string]int, error) {
+func (c *fleetCollector) countTenants(ctx context.Context) (map[[2]string]int, error) {
 	var list v1alpha1.TenantClusterList
 	if err := c.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err

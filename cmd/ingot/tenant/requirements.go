@@ -16,32 +16,32 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// wishes are what the tenant will use.
-type wishes struct {
+// requirements are the NodeTypes and OSImages that the tenant will use.
+type requirements struct {
 	nodeTypes []v1alpha1.NodeType
 	images    []v1alpha1.OSImage
 }
 
-// readWishes reads the NodeTypes and OSImages of files; objects of other kinds are left out. names chooses NodeTypes and,
-// through them, images.
-func readWishes(files, names []string) (wishes, error) {
-	var all wishes
+// readRequirements reads the NodeTypes and OSImages of files, and ignores objects of other kinds. names selects NodeTypes and with them
+// their images.
+func readRequirements(files, names []string) (requirements, error) {
+	var all requirements
 	for _, path := range files {
 		if err := all.read(path); err != nil {
-			return wishes{}, err
+			return requirements{}, err
 		}
 	}
 	if len(files) > 0 && len(all.nodeTypes)+len(all.images) == 0 {
-		return wishes{}, fmt.Errorf("there is neither a NodeType nor an OSImage in %v", files)
+		return requirements{}, fmt.Errorf("there is neither a NodeType nor an OSImage in %v", files)
 	}
 	if len(names) == 0 {
 		return all, nil
 	}
-	var chosen wishes
+	var chosen requirements
 	for _, name := range names {
 		at := slices.IndexFunc(all.nodeTypes, func(n v1alpha1.NodeType) bool { return n.Name == name })
 		if at < 0 {
-			return wishes{}, fmt.Errorf("there is no NodeType %s in %v", name, files)
+			return requirements{}, fmt.Errorf("there is no NodeType %s in %v", name, files)
 		}
 		chosen.nodeTypes = append(chosen.nodeTypes, all.nodeTypes[at])
 		image := all.nodeTypes[at].Spec.OSImageRef.Name
@@ -52,7 +52,7 @@ func readWishes(files, names []string) (wishes, error) {
 	return chosen, nil
 }
 
-func (w *wishes) read(path string) error {
+func (w *requirements) read(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read NodeTypes and OSImages: %w", err)
@@ -72,7 +72,7 @@ func (w *wishes) read(path string) error {
 	}
 }
 
-func (w *wishes) add(document []byte) error {
+func (w *requirements) add(document []byte) error {
 	var kind metav1.TypeMeta
 	if err := yaml.Unmarshal(document, &kind); err != nil {
 		return err
@@ -88,8 +88,8 @@ func (w *wishes) add(document []byte) error {
 	return nil
 }
 
-// gates are the keys of the gates' taints.
-func (w wishes) gates() []string {
+// gateKeys returns the taint keys of the gates.
+func (w requirements) gateKeys() []string {
 	var keys []string
 	for i := range w.nodeTypes {
 		keys = append(keys, w.nodeTypes[i].Spec.Gate.Key())
@@ -101,8 +101,8 @@ func (w wishes) gates() []string {
 	return slices.Compact(keys)
 }
 
-// withDRA names the NodeTypes whose GPUs are published in ResourceSlices.
-func (w wishes) withDRA() []string {
+// nodeTypesWithDRA returns the names of the NodeTypes whose GPUs are published in ResourceSlices.
+func (w requirements) nodeTypesWithDRA() []string {
 	var names []string
 	for i := range w.nodeTypes {
 		gpu := w.nodeTypes[i].Spec.GPU

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
 )
 
 // WriteTable writes lines of cells with every column but the last aligned.
@@ -29,4 +32,25 @@ func WriteTable(w io.Writer, table [][]string) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// Object is a Kubernetes object as it is applied, without the fields that only the server sets.
+type Object map[string]any
+
+// PrintObjects writes objects as one stream of YAML documents, as `kubectl apply -f -` reads it.
+func PrintObjects(w io.Writer, objects ...Object) error {
+	for i, o := range objects {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			return fmt.Errorf("print %v: %w", o["kind"], err)
+		}
+		separator := "---\n"
+		if i == 0 {
+			separator = ""
+		}
+		if _, err := fmt.Fprintf(w, "%s%s", separator, text); err != nil {
+			return err
+		}
+	}
+	return nil
 }

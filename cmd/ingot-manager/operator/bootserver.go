@@ -12,33 +12,33 @@ import (
 	"time"
 )
 
-// httpServer serves a handler as a part of the manager, in every replica.
-type httpServer struct {
+// bootServer serves the boot service as a part of the manager, in every replica.
+type bootServer struct {
 	address string
 	handler http.Handler
 	log     *slog.Logger
-	// files must hold what needs names, or no server boots.
-	files fs.FS
-	needs []string
+	// files must have the requiredFiles, or no server boots.
+	files         fs.FS
+	requiredFiles []string
 
 	listening atomic.Bool
 }
 
-// shutdownGrace lets agents finish a report when the manager stops.
+// shutdownGrace is the time for requests to end when the manager stops.
 const shutdownGrace = 5 * time.Second
 
 // Start serves until the context ends.
-func (s *httpServer) Start(ctx context.Context) error {
+func (s *bootServer) Start(ctx context.Context) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.address)
 	if err != nil {
 		return fmt.Errorf("boot service: %w: set boot.address to a free address", err)
 	}
-	if err := s.missing(); err != nil {
+	if err := s.checkFiles(); err != nil {
 		s.log.Warn("Servers cannot boot the agent", "err", err)
 	}
 	server := &http.Server{
 		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // a server that resets its connection is no event
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // connections that servers reset are of no interest
 	}
 	stopped := make(chan error, 1)
 	go func() {
@@ -48,7 +48,7 @@ func (s *httpServer) Start(ctx context.Context) error {
 		defer cancel()
 		err := server.Shutdown(grace)
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = server.Close() // an agent whose transfer breaks asks again, and another replica answers
+			err = server.Close() // an agent whose transfer is interrupted asks again, and another replica answers
 		}
 		stopped <- err
 	}()
@@ -59,17 +59,17 @@ func (s *httpServer) Start(ctx context.Context) error {
 	return <-stopped
 }
 
-// check is the readiness of the boot service.
-func (s *httpServer) check(*http.Request) error {
+// checkReady is the readiness check of the boot service.
+func (s *bootServer) checkReady(*http.Request) error {
 	if !s.listening.Load() {
 		return errors.New("the boot service does not listen yet")
 	}
-	return s.missing()
+	return s.checkFiles()
 }
 
-// missing tells which file of the agent is not there.
-func (s *httpServer) missing() error {
-	for _, name := range s.needs {
+// checkFiles returns an error for the first file of the agent that is missing.
+func (s *bootServer) checkFiles() error {
+	for _, name := range s.requiredFiles {
 		if _, err := fs.Stat(s.files, name); err != nil {
 			return fmt.Errorf("boot.files lacks a file of the agent: %w: `ingot image ramdisk` makes the initrd", err)
 		}
@@ -77,5 +77,5 @@ func (s *httpServer) missing() error {
 	return nil
 }
 
-// NeedLeaderElection is false: any replica answers a server that boots.
-func (s *httpServer) NeedLeaderElection() bool { return false }
+// NeedLeaderElection returns false: every replica answers servers that boot.
+func (s *bootServer) NeedLeaderElection() bool { return false }
