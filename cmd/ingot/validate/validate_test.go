@@ -81,7 +81,7 @@ func TestEachThingThatIsWrongIsOneLine(t *testing.T) {
 		if status != cli.ExitFailed || len(lines) != 1 || !strings.Contains(stdout, c.want) || !strings.HasPrefix(stdout, "standard input:") || !strings.HasSuffix(lines[0], ")") {
 			t.Errorf("%s: status %d, want one line with %q, got\n%s%s", sentence, status, c.want, stdout, stderr)
 		}
-		if !strings.Contains(stderr, "ingot: 1 thing is wrong in ") {
+		if !strings.Contains(stderr, ": 1 thing is wrong in ") {
 			t.Errorf("%s: standard error %q", sentence, stderr)
 		}
 	}
