@@ -1,6 +1,12 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // RenderingEncoding is the encoding of the NodeTypeRenderings that this version writes. A version reads every encoding up to
 // its own; golden files of each are kept beside the tests of controllers/plan/rendering.
@@ -55,4 +61,310 @@ type NodeTypeRenderingList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []NodeTypeRendering `json:"items"`
+}
+
+// NodePlan is what the operating system of a node is told, and what the node must then advertise.
+type NodePlan struct {
+	// kernelArguments that the presentation needs, baked into the image or set by Ignition.
+	// +optional
+	// +listType=atomic
+	KernelArguments []string `json:"kernelArguments,omitempty"`
+	// modules of the kernel.
+	// +optional
+	Modules KernelModules `json:"modules,omitzero"`
+	// packages to install at the first boot.
+	// +optional
+	// +listType=atomic
+	Packages []string `json:"packages,omitempty"`
+	// files to write before kubelet starts.
+	// +optional
+	// +listType=atomic
+	Files []NodeFile `json:"files,omitempty"`
+	// units of systemd, in the order in which they are started.
+	// +optional
+	// +listType=atomic
+	Units []SystemdUnit `json:"units,omitempty"`
+	// secretFiles are files whose content is a Secret's: it enters at the last step of rendering, and no plan holds it.
+	// +optional
+	// +listType=atomic
+	SecretFiles []NodeSecretFile `json:"secretFiles,omitempty"`
+	// nodeLabels that kubelet registers with.
+	// +optional
+	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
+	// tenant is what the vendor's software in the tenant's cluster must be told to agree with the node.
+	// +optional
+	Tenant TenantSoftware `json:"tenant,omitzero"`
+	// warnings are what people must know although it was not refused.
+	// +optional
+	// +listType=atomic
+	Warnings []PlanWarning `json:"warnings,omitempty"`
+	// expectation is what the node must advertise.
+	// +optional
+	Expectation NodeExpectation `json:"expectation,omitzero"`
+}
+
+// KernelModules of a node.
+type KernelModules struct {
+	// load at every boot, in this order.
+	// +optional
+	// +listType=atomic
+	Load []string `json:"load,omitempty"`
+	// blacklist is never loaded on its own.
+	// +optional
+	// +listType=atomic
+	Blacklist []string `json:"blacklist,omitempty"`
+}
+
+// NodeFile is a file of the node.
+type NodeFile struct {
+	// path is absolute.
+	// +required
+	Path string `json:"path"`
+	// mode is its permissions in octal: 0644.
+	// +optional
+	Mode string `json:"mode,omitempty"`
+	// content of the file.
+	// +optional
+	Content string `json:"content,omitempty"`
+}
+
+// NodeSecretFile is a file of the node whose content is a key of a Secret.
+type NodeSecretFile struct {
+	// path is absolute.
+	// +required
+	Path string `json:"path"`
+	// mode is its permissions in octal: 0600.
+	// +optional
+	Mode string `json:"mode,omitempty"`
+	// secret in the host namespace.
+	// +required
+	Secret string `json:"secret"`
+	// key of the Secret.
+	// +required
+	Key string `json:"key"`
+}
+
+// SystemdUnit is a unit that is enabled and started.
+type SystemdUnit struct {
+	// name with its suffix: ingot-gpu-mode.service.
+	// +required
+	Name string `json:"name"`
+	// content of the unit file; empty: the image has the unit.
+	// +optional
+	Content string `json:"content,omitempty"`
+}
+
+// PlanWarning is something that was accepted and is not certain, such as what a vendor calls alpha.
+type PlanWarning struct {
+	// rule names it: experimental/dynamic-mig.
+	// +required
+	Rule string `json:"rule"`
+	// message says what is uncertain and what to look at.
+	// +required
+	Message string `json:"message"`
+}
+
+// TenantSoftware is what the vendor's software in a tenant's cluster - an operator, a device plugin, a DRA driver, KubeVirt - must
+// be told so that it agrees with the nodes of a NodeType. What is empty is left to the software's defaults.
+type TenantSoftware struct {
+	// driverVersion that the operator installs.
+	// +optional
+	DriverVersion string `json:"driverVersion,omitempty"`
+	// kernelModule is the kind of kernel modules that it installs: Open, Proprietary, or empty for its own choice.
+	// +optional
+	KernelModule string `json:"kernelModule,omitempty"`
+	// migStrategy of device plugin and feature discovery: none, single, mixed.
+	// +optional
+	MIGStrategy string `json:"migStrategy,omitempty"`
+	// migConfig is an entry of the MIG manager's configuration that nodes name by the label nvidia.com/mig.config.
+	// +optional
+	MIGConfig *SoftwareConfiguration `json:"migConfig,omitempty"`
+	// pluginConfig is a configuration of the device plugin's that nodes name by the label nvidia.com/device-plugin.config.
+	// +optional
+	PluginConfig *SoftwareConfiguration `json:"pluginConfig,omitempty"`
+	// vgpuConfig is an entry of the vGPU device manager's configuration that nodes name by the label nvidia.com/vgpu.config.
+	// +optional
+	VGPUConfig *SoftwareConfiguration `json:"vgpuConfig,omitempty"`
+	// workloadConfig of the operator: container, vm-passthrough, vm-vgpu.
+	// +optional
+	WorkloadConfig string `json:"workloadConfig,omitempty"`
+	// featureGates that the DRA driver runs with, sorted.
+	// +optional
+	// +listType=atomic
+	FeatureGates []string `json:"featureGates,omitempty"`
+	// resourceNaming is the strategy of AMD's device plugin: single, mixed.
+	// +optional
+	ResourceNaming string `json:"resourceNaming,omitempty"`
+	// hostDevices that KubeVirt must permit.
+	// +optional
+	// +listType=atomic
+	HostDevices []PermittedHostDevice `json:"hostDevices,omitempty"`
+}
+
+// SoftwareConfiguration is one of several that a tenant's software knows by name.
+type SoftwareConfiguration struct {
+	// name by which the node chooses it. Different contents have different names, so that NodeTypes can share a cluster.
+	// +required
+	Name string `json:"name"`
+	// content is the whole file, with this one entry.
+	// +required
+	Content string `json:"content"`
+}
+
+// PermittedHostDevice is an entry of KubeVirt's permittedHostDevices.
+type PermittedHostDevice struct {
+	// pciSelector is vendor and device, 10DE:2330; empty for mediated devices.
+	// +optional
+	PCISelector string `json:"pciSelector,omitempty"`
+	// mdevName is the name of the mediated device type, NVIDIA A10-12Q; empty for PCI devices.
+	// +optional
+	MdevName string `json:"mdevName,omitempty"`
+	// resourceName under which it is advertised.
+	// +required
+	ResourceName string `json:"resourceName"`
+	// external says that a device plugin other than KubeVirt's own advertises it.
+	// +optional
+	External bool `json:"external,omitempty"`
+}
+
+// NodeExpectation is everything that a node must show before it is admitted. What is absent is not promised and not checked.
+type NodeExpectation struct {
+	// resources whose capacity and allocatable must both equal the quantity: extended resources and hugepages, sorted by name.
+	// +optional
+	// +listType=atomic
+	Resources []ExpectedResource `json:"resources,omitempty"`
+	// cpu that the node's capacity must equal; absent: not promised.
+	// +optional
+	CPU *resource.Quantity `json:"cpu,omitempty"`
+	// memory of which the node's capacity must be 95% to 100%: firmware and kernel keep some; absent: not promised.
+	// +optional
+	Memory *resource.Quantity `json:"memory,omitempty"`
+	// ephemeralStorage that the node's capacity must reach; absent: not promised.
+	// +optional
+	EphemeralStorage *resource.Quantity `json:"ephemeralStorage,omitempty"`
+	// absentPrefixes begin the names of resources that must be absent, unless resources has that very name. A key with
+	// the value 0 counts as absent: kubelet keeps the names of earlier plugins at 0 until the Node object is deleted.
+	// +optional
+	// +listType=atomic
+	AbsentPrefixes []string `json:"absentPrefixes,omitempty"`
+	// kernel is the release, or its leading numbers, that nodeInfo must show; empty: not checked.
+	// +optional
+	Kernel string `json:"kernel,omitempty"`
+	// kubelet is the version, without v, that nodeInfo must show; empty: not checked.
+	// +optional
+	Kubelet string `json:"kubelet,omitempty"`
+	// labels whose value, where the node has the label at all, must be this one. Who sets them is not part of every cluster.
+	// +optional
+	// +listType=atomic
+	Labels []ExpectedLabel `json:"labels,omitempty"`
+	// slices that DRA drivers must publish for the node, sorted by driver.
+	// +optional
+	// +listType=atomic
+	Slices []ExpectedSlices `json:"slices,omitempty"`
+	// absentDrivers are DRA drivers that must publish no device for the node: the same GPUs would be given away twice.
+	// +optional
+	// +listType=atomic
+	AbsentDrivers []string `json:"absentDrivers,omitempty"`
+}
+
+// IsForeign says whether a resource of that name must be absent from the node.
+func (e NodeExpectation) IsForeign(name corev1.ResourceName) bool {
+	for _, r := range e.Resources {
+		if r.Name == name {
+			return false
+		}
+	}
+	for _, p := range e.AbsentPrefixes {
+		if strings.HasPrefix(string(name), p) {
+			return true
+		}
+	}
+	return false
+}
+
+// ExpectedResource is a resource that a node must advertise.
+type ExpectedResource struct {
+	// name of the resource.
+	// +required
+	Name corev1.ResourceName `json:"name"`
+	// quantity promised.
+	// +required
+	Quantity resource.Quantity `json:"quantity"`
+	// waits says that it appears some time after the boot, so that less than promised is no failure yet.
+	// +optional
+	Waits bool `json:"waits,omitempty"`
+	// hint says where to look when it is not as promised.
+	// +optional
+	Hint string `json:"hint,omitempty"`
+}
+
+// ExpectedLabel is a label that a vendor's software sets to tell what it found.
+type ExpectedLabel struct {
+	// check names the check: software/gpu-driver.
+	// +required
+	Check string `json:"check"`
+	// key of the label.
+	// +required
+	Key string `json:"key"`
+	// value expected.
+	// +optional
+	Value string `json:"value,omitempty"`
+	// passing are values that the label has while the software that sets it still works.
+	// +optional
+	// +listType=atomic
+	Passing []string `json:"passing,omitempty"`
+	// hint says where to look when it differs.
+	// +optional
+	Hint string `json:"hint,omitempty"`
+}
+
+// ExpectedSlices is what one DRA driver must publish for a node, in as many ResourceSlices as it likes. Names of
+// devices are never compared: the driver's documentation and its code disagree about them.
+type ExpectedSlices struct {
+	// driver that publishes: gpu.nvidia.com.
+	// +required
+	Driver string `json:"driver"`
+	// deviceClasses that must exist, and whose selectors must select exactly so many of the node's devices.
+	// +optional
+	// +listType=atomic
+	DeviceClasses []ExpectedDeviceClass `json:"deviceClasses,omitempty"`
+	// devices that must be published. A device of the driver that belongs to none of them is foreign.
+	// +optional
+	// +listType=atomic
+	Devices []ExpectedDevices `json:"devices,omitempty"`
+	// hint says where to look when it is not as promised.
+	// +optional
+	Hint string `json:"hint,omitempty"`
+}
+
+// ExpectedDeviceClass is a DeviceClass that claims name.
+type ExpectedDeviceClass struct {
+	// name of the DeviceClass.
+	// +required
+	Name string `json:"name"`
+	// count of the node's devices that its selectors must select.
+	// +required
+	Count int `json:"count"`
+}
+
+// ExpectedDevices is so many devices of one kind.
+type ExpectedDevices struct {
+	// type is the value of the device's attribute type: gpu, mig.
+	// +optional
+	Type string `json:"type,omitempty"`
+	// profiles are the accepted values of the attribute profile, the variants of one profile's name; empty: not compared.
+	// +optional
+	// +listType=atomic
+	Profiles []string `json:"profiles,omitempty"`
+	// count of such devices.
+	// +required
+	Count int `json:"count"`
+	// attributes by name, each with the values that are accepted. A device that lacks one is not as promised, unless
+	// the name is in optional. Names without a domain belong to the driver's. Versions are listed in every form that is accepted.
+	// +optional
+	Attributes map[string][]string `json:"attributes,omitempty"`
+	// optional are the attributes that are compared only where the device has them.
+	// +optional
+	// +listType=atomic
+	Optional []string `json:"optional,omitempty"`
 }
