@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -38,12 +39,20 @@ type tree struct {
 	pkgs map[string]*pkg
 }
 
-// loadTree parses every Go file below the root of the repository.
+// loadTree returns every Go file below the root of the repository, parsed once for all tests. No test changes it.
 func loadTree(t *testing.T) *tree {
 	t.Helper()
-	root, err := filepath.Abs("../..")
+	tr, err := parseTree()
 	if err != nil {
 		t.Fatal(err)
+	}
+	return tr
+}
+
+var parseTree = sync.OnceValues(func() (*tree, error) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		return nil, err
 	}
 	tr := &tree{root: root, fset: token.NewFileSet(), pkgs: map[string]*pkg{}}
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -61,11 +70,8 @@ func loadTree(t *testing.T) *tree {
 		}
 		return tr.add(path)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tr
-}
+	return tr, err
+})
 
 func (tr *tree) add(path string) error {
 	src, err := os.ReadFile(path)
