@@ -41,8 +41,9 @@ func TestAHostGoesThroughItsLife(t *testing.T) {
 	// Wrong credentials are a typed error, and a changed Secret heals it.
 	r.credentials(s, username, "wrong")
 	r.register(s, nil)
-	h, record := r.await(s, "the credentials are refused", func(h *metal3.BareMetalHost, _ *v1alpha1.HostRecord) bool {
-		return h.Status.ErrorType == metal3.RegistrationError
+	// The controller writes the two objects one after the other.
+	h, record := r.await(s, "the credentials are refused", func(h *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
+		return h.Status.ErrorType == metal3.RegistrationError && record.Status.Error != nil
 	})
 	if !strings.HasPrefix(h.Status.ErrorMessage, "BMCUnauthorized: ") || strings.Contains(h.Status.ErrorMessage, "wrong") ||
 		record.Status.Error == nil || h.Status.ErrorMessage != "BMCUnauthorized: "+record.Status.Error.Message || record.Status.Error.Reason != "BMCUnauthorized" ||
