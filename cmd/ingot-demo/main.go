@@ -16,6 +16,9 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 )
 
+// version is set by the linker: see LDFLAGS in the Makefile.
+var version = "unknown"
+
 func main() {
 	cli.SilenceLibraries()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -32,7 +35,8 @@ func command() *cobra.Command {
 		Short: "Watch simulated servers go from powered off to admitted Kubernetes nodes",
 		Long: "Starts two real Kubernetes control planes, a rack of simulated servers with Redfish BMCs, and ingot-manager on this machine,\n" +
 			"runs the whole pipeline, and exits with 0 only when everything that it promises happened.",
-		Args: cobra.NoArgs,
+		Version: version,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Out = cmd.OutOrStdout()
 			if samples != "" {

@@ -30,6 +30,9 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/verify"
 )
 
+// version is set by the linker: see LDFLAGS in the Makefile. It is empty in a program that `go install` has built.
+var version string
+
 func main() {
 	cli.SilenceLibraries()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -83,8 +86,12 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// versionText is the version of the module, with the revision where the build has recorded it.
+// versionText returns the version that the linker has set, or else the module's version, with the revision where the build has
+// recorded it.
 func versionText() string {
+	if version != "" {
+		return version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "(unknown)"

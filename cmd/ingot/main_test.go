@@ -125,4 +125,10 @@ func TestVersionNamesTheProgram(t *testing.T) {
 	if status, stdout, _ := ingot("version"); status != cli.ExitOK || !strings.HasPrefix(stdout, "ingot ") {
 		t.Errorf("status %d: %q", status, stdout)
 	}
+	// As the linker sets it.
+	version = "v1.2.3-4-gabcdef0"
+	t.Cleanup(func() { version = "" })
+	if _, stdout, _ := ingot("version"); !strings.HasPrefix(stdout, "ingot v1.2.3-4-gabcdef0 go") {
+		t.Errorf("expected the version of the linker, got %q", stdout)
+	}
 }
