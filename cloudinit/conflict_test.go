@@ -2,7 +2,6 @@ package cloudinit
 
 import (
 	"errors"
-	"slices"
 	"testing"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -55,13 +54,6 @@ func TestTheDefaultUserIsKeptWhereKeysAreAuthorizedForIt(t *testing.T) {
 		if err := Validate(text, []string{"ssh-ed25519 AAAA ops"}, v1alpha1.NodePlan{}); errors.As(err, &conflict) == kept {
 			t.Errorf("%s with keys: %v", users, err)
 		}
-	}
-}
-
-func TestAKeyOfTwoObjectsIsAuthorizedOnce(t *testing.T) {
-	first := []string{"a", "b"}
-	if got := appendMissing(first[:1:2], []string{"b", "a", "c", "c"}); !slices.Equal(got, []string{"a", "b", "c"}) || first[1] != "b" {
-		t.Errorf("got %q, and the list that was given is %q", got, first)
 	}
 }
 

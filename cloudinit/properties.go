@@ -18,7 +18,7 @@ func resolve(in Input) (Input, error) {
 		return in, err
 	}
 	in.Properties = nil
-	in.SSHKeys = appendMissing(in.SSHKeys, resolved.SSHKeys)
+	in.SSHKeys = v1alpha1.AuthorizedKeys(in.SSHKeys, resolved.SSHKeys)
 	in.Network = overrideNetwork(in.Network, resolved)
 	if resolved.Ranges != "" {
 		in.Ranges = resolved.Ranges
@@ -53,18 +53,6 @@ func renderText(in Input, resolved properties.Resolved, document, template prope
 	}
 	text, err := template.Template.Render(values)
 	return properties.Text{Level: template.Level, Key: template.Key, Text: text}, err
-}
-
-// appendMissing returns the first list with those of the second that it does not have. An SSH key that several objects name is
-// authorized once.
-func appendMissing(first, second []string) []string {
-	out := slices.Clone(first)
-	for _, s := range second {
-		if !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 func overrideNetwork(spec *v1alpha1.NetworkSpec, resolved properties.Resolved) *v1alpha1.NetworkSpec {

@@ -251,7 +251,7 @@ func Check(in Input) error {
 		return err
 	}
 	in.Properties, in.Host = nil, HostInput{}
-	in.SSHKeys = appendMissing(in.SSHKeys, resolved.SSHKeys)
+	in.SSHKeys = v1alpha1.AuthorizedKeys(in.SSHKeys, resolved.SSHKeys)
 	if resolved.UserData.Text != "" {
 		in.Layers = append(slices.Clone(in.Layers), layer(resolved.UserData))
 	}

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -65,6 +66,17 @@ func Truncate(text string, limit int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:max(limit-len(ellipsis), 0)], "") + ellipsis
+}
+
+// AuthorizedKeys returns the SSH keys of all lists in their order. A key that several objects name is authorized once.
+func AuthorizedKeys(lists ...[]string) []string {
+	var out []string
+	for _, key := range slices.Concat(lists...) {
+		if !slices.Contains(out, key) {
+			out = append(out, key)
+		}
+	}
+	return out
 }
 
 // LocalReference names a cluster-scoped object, or one in the same namespace.

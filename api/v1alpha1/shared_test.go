@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -20,5 +21,15 @@ func TestTruncateKeepsWholeCharactersWithinTheLimit(t *testing.T) {
 	}
 	if got := Truncate("abcd", 2); got != "..." {
 		t.Errorf("a limit below the ellipsis gives %q", got)
+	}
+}
+
+func TestAKeyOfSeveralObjectsIsAuthorizedOnce(t *testing.T) {
+	first := []string{"a", "b"}
+	if got := AuthorizedKeys(first[:1:2], []string{"b", "a", "c", "c"}); !slices.Equal(got, []string{"a", "b", "c"}) || first[1] != "b" {
+		t.Errorf("got %q, and the list that was given is %q", got, first)
+	}
+	if got := AuthorizedKeys(nil, []string{}); got != nil {
+		t.Errorf("no keys are %#v, expected nil", got)
 	}
 }

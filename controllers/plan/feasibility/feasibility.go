@@ -186,20 +186,17 @@ func (j *checker) checkProvider() {
 func (in Inputs) Documents(plan v1alpha1.NodePlan) cloudinit.Input {
 	own, image := in.NodeType.Spec, in.Image.Spec
 	out := cloudinit.Input{Kind: image.UserData, OS: image.OS.ID, KernelArguments: image.KernelArguments, Plan: plan, Gate: own.Gate.Key()}
+	var providerKeys []string
 	if in.Provider != nil {
 		name, spec := KindNodeProvider+" "+in.Provider.Name, in.Provider.Spec
-		out.Network, out.SSHKeys = spec.Network, slices.Clone(spec.SSHKeys)
+		out.Network, providerKeys = spec.Network, spec.SSHKeys
 		out.Layers = append(out.Layers, cloudinit.Layer{Name: name, Text: spec.UserData})
 		out.Properties = append(out.Properties, properties.Level{Name: name, Values: spec.Properties})
 	}
 	name := KindNodeType + " " + in.NodeType.Name
 	out.Layers = append(out.Layers, cloudinit.Layer{Name: name, Text: own.UserData})
 	out.Properties = append(out.Properties, properties.Level{Name: name, Values: own.Properties})
-	for _, key := range own.SSHKeys {
-		if !slices.Contains(out.SSHKeys, key) {
-			out.SSHKeys = append(out.SSHKeys, key)
-		}
-	}
+	out.SSHKeys = v1alpha1.AuthorizedKeys(providerKeys, own.SSHKeys)
 	return out
 }
 

@@ -58,7 +58,7 @@ func Build(in Inputs) (v1alpha1.NodeTypeRevisionSpec, error) {
 		},
 		GPU:         in.NodeType.Spec.GPU.DeepCopy(),
 		Network:     in.Provider.Spec.Network.DeepCopy(),
-		SSHKeys:     union(in.Provider.Spec.SSHKeys, in.NodeType.Spec.SSHKeys),
+		SSHKeys:     v1alpha1.AuthorizedKeys(in.Provider.Spec.SSHKeys, in.NodeType.Spec.SSHKeys),
 		HashVersion: HashVersion,
 	}
 	if spec.Image.UserData == "" {
@@ -78,17 +78,6 @@ func nonNilCopy(m map[string]string) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, m)
 	return out
-}
-
-// union returns the items of both lists in order, each once.
-func union(first, second []string) []string {
-	var all []string
-	for _, key := range slices.Concat(first, second) {
-		if !slices.Contains(all, key) {
-			all = append(all, key)
-		}
-	}
-	return all
 }
 
 // Digest returns the SHA-256 of the revision's canonical form, as hex digits, in the encoding of the revision's hash version. The
