@@ -3,15 +3,18 @@
 // # Architecture
 //
 // Ingot has two halves. Decisions are pure functions: they take one value, which holds the time, the names and the randomness
-// that they need, and return one value with reasons for people. Effects are in thin controllers. Every controller does the
-// same in each reconcile:
+// that they need, and return one value with reasons for people. Effects are in thin controllers. A controller has these steps
+// in each reconcile:
 //
 //  1. It observes: it reads the objects that the decision depends on from the cache, or from the API server itself where a
 //     stale answer could do harm.
-//  2. It calls its planner in controllers/plan.
-//  3. It does at most one thing outside the object: one request to the API server, to the tenant's cluster or to an Installer.
-//     The intent is in the status before the thing is done.
-//  4. It writes the status once, by controllers/step. Events and log lines follow the write.
+//  2. It calls its planner in controllers/plan. The controllers of OSImages and TenantClusters have none: what they decide is a
+//     few lines of their own packages.
+//  3. It acts outside the object: one request to the API server, to the tenant's cluster or to an Installer. The intent is in the
+//     status before. Three controllers act more than once, where the order of the requests does not matter: nodepool makes or deletes up
+//     to 50 Machines, machine evicts every pod of a node, and rollout starts the Machines that its status names.
+//  4. It writes the status once, by controllers/step. Events and log lines follow the write. controllers/host writes two, those
+//     of the HostRecord and the BareMetalHost; the comment of that package gives their order and the reason.
 //
 // A manager that is killed at any of these points is followed by one that goes on from the API objects alone.
 //
