@@ -4,9 +4,10 @@
 // The life of a Machine is the table of edges in phases.go, and lifecycle.md is rendered from it. In every phase Plan first looks for
 // an edge whose condition holds. If there is one, the Decision follows it: a status to write and no side effect, so that the intent is
 // recorded before anything follows from it. If there is none, Plan runs the steps of the phase, which phases.go lists too. A step
-// changes nothing. It returns a result: next, when its goal is reached; wait, with what the status reports; writeTimestamp, with a status
-// field to write before anything follows from it; or act, with an Action. The planner combines the results of the steps and
-// applies them to the Decision, which has at most one Action.
+// changes nothing. It returns a result: done, when its goal is reached; a waitResult, with what the status reports; a timestampResult, with a
+// status field to write before anything follows from it; or an actionResult, with an Action, which the machine controller does. A step that
+// may have an Action is named planX. The planner combines the results of the steps and applies them to the Decision, which has at most one
+// Action.
 //
 // Three rules keep this safe. A Machine claims only the host that status.hostRef names already, so one that was interrupted between the
 // two writes continues with the same host. Every Action on a host carries the resource version of the host in Facts, so that a

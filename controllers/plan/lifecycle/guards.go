@@ -19,10 +19,10 @@ type scope struct {
 // guards are the conditions that safety depends on, each of them in one place. Edges and steps use them only through this struct, so that
 // TestEveryGuardIsNeeded can remove one and show the harm. The comments give an order of events that does harm without the guard.
 type guards struct {
-	// hasClaimedHost: a host is changed, and its status used, only while its consumerRef is this Machine. Without it: an administrator
+	// hasHost: a host is changed, and its status used, only while its consumerRef is this Machine. Without it: an administrator
 	// clears the consumerRef of Machine A's host, Machine B claims it and its node runs. A finds an image on the host that is not its
 	// own and requests its own. The node of B is overwritten while its tenant uses it.
-	hasClaimedHost func(Facts) bool
+	hasHost func(Facts) bool
 	// isHostClaimable: a host is claimed only while placement would choose it still. Without it: placement chooses a clean host;
 	// before the claim is written, an administrator annotates the host with ingot.dev/erase, and that erase fails. The Machine claims
 	// it, and its tenant reads what the tenant before it left on the disk.
@@ -61,13 +61,13 @@ type guards struct {
 
 func realGuards() guards {
 	return guards{
-		hasClaimedHost: Facts.hasClaimedHost, isHostClaimable: Facts.isHostClaimable, hasImageOnDisk: Facts.hasImageOnDisk, isPoweredOff: Facts.isPoweredOff,
+		hasHost: Facts.hasHost, isHostClaimable: Facts.isHostClaimable, hasImageOnDisk: Facts.hasImageOnDisk, isPoweredOff: Facts.isPoweredOff,
 		isNodeGone: Facts.isNodeGone, isHostReturnable: Facts.isHostReturnable, hasPassingVerdict: Facts.hasPassingVerdict, needsToken: Facts.needsToken,
 		revisionProblem: revisionProblem, isRollCancelled: Facts.isRollCancelled,
 	}
 }
 
-func (f Facts) hasClaimedHost() bool { return f.Host != nil && f.Host.Consumer == ConsumerMine }
+func (f Facts) hasHost() bool { return f.Host != nil && f.Host.Consumer == ConsumerMine }
 
 func (f Facts) isHostClaimable() bool {
 	return f.Host != nil && f.Host.Consumer == ConsumerNone && f.Host.ClaimProblem == ""
@@ -78,7 +78,7 @@ func (f Facts) hasImageOnDisk() bool {
 	if h.State != stateProvisioned || h.Error != "" || !f.hasImageRequested() {
 		return false
 	}
-	if !f.hasRecord() {
+	if !f.mustHaveRecord() {
 		return h.InstalledURL == h.ImageURL
 	}
 	return h.Record != nil && h.Record.Status.Installed != nil &&
@@ -95,7 +95,7 @@ func (f Facts) isPoweredOff() bool {
 	if h == nil || h.Online {
 		return false
 	}
-	if !f.hasRecord() {
+	if !f.mustHaveRecord() {
 		return !h.PoweredOn
 	}
 	// An Off that was observed for an older generation may be older than the request: the server may have been powered on since.
@@ -103,8 +103,8 @@ func (f Facts) isPoweredOff() bool {
 		h.Record.Status.Power.ObservedGeneration >= h.Generation
 }
 
-// hasRecord reports whether the host has a HostRecord or should have one. The NodeProvider may be deleted while its hosts still exist.
-func (f Facts) hasRecord() bool { return f.Provider.HasRecords || f.Host.Record != nil }
+// mustHaveRecord reports whether the host has a HostRecord or must have one. It is true also while that HostRecord is missing. The NodeProvider may be deleted while its hosts still exist.
+func (f Facts) mustHaveRecord() bool { return f.Provider.HasRecords || f.Host.Record != nil }
 
 func (f Facts) isNodeGone() bool { return f.Tenant.Reachable && !f.hasOwnNode() }
 
@@ -137,7 +137,7 @@ func (f Facts) hasVerdictOfNode() bool {
 // needsToken is true in Provisioning beyond the deadline too, while the host is not requested to install anything: without a token the
 // claim Secret could never be written, and the Machine would be stuck.
 func (f Facts) needsToken() bool {
-	if !f.hasClaimedHost() {
+	if !f.hasHost() {
 		return false
 	}
 	switch f.Machine.Status.Phase {
@@ -197,7 +197,7 @@ func (f Facts) canHaveBooted() bool {
 // baremetal-operator installs only on what it has deprovisioned.
 func (f Facts) canTakeImage() bool {
 	h := f.Host
-	return f.hasRecord() || h.ImageURL == "" && h.Error == "" && (h.State == stateAvailable || h.State == stateReady)
+	return f.mustHaveRecord() || h.ImageURL == "" && h.Error == "" && (h.State == stateAvailable || h.State == stateReady)
 }
 
 // hostName returns namespace/name of the host that the Machine has or claims.
@@ -209,10 +209,12 @@ func (s scope) hostName() string {
 }
 
 func (s scope) isDeleted() bool { return s.Machine.Deleting }
-func (s scope) hasHost() bool   { return s.guards.hasClaimedHost(s.Facts) }
+
+// hasHost applies the guard of that name. It hides Facts.hasHost from the edges and steps.
+func (s scope) hasHost() bool { return s.guards.hasHost(s.Facts) }
 
 // mustRoll reports whether spec names another revision and nothing prevents the roll. The problems are checked before the first pod is
-// evicted: a roll that must stop half-way leaves the tenant with a drained node, and with nothing in exchange.
+// evicted. Without it: the Node is drained, the roll then stops at the problem, and the tenant has a drained Node and no new one.
 func (s scope) mustRoll() bool {
 	if s.NextRevision.Name == "" || !s.hasHost() {
 		return false
@@ -228,13 +230,17 @@ func (s scope) canClaim() bool {
 		return false
 	}
 	if s.Host != nil {
-		// The Machine claimed this host before its manager was restarted. Choosing another one would leave this one claimed for ever.
+		// The Machine claimed this host before its manager was restarted, and goes on with it. Without it: placement chooses another host,
+		// and this one stays claimed for ever.
 		return true
 	}
-	reason, _ := s.claimProblem()
+	reason, _ := s.referenceProblem()
 	return reason == "" && s.Placement.Host.Name != ""
 }
 
+// hasLostClaim reports whether the chosen host cannot become this Machine's any more. Without it: two Machines choose one host and the
+// other one claims it, or the host is deleted or fails after it was chosen. The Machine waits in Claiming for a host that it never gets,
+// while other hosts are free. Back in Pending, placement chooses another host.
 func (s scope) hasLostClaim() bool {
 	return s.Host == nil || s.Host.Consumer == ConsumerOther || !s.guards.isHostClaimable(s.Facts)
 }
@@ -251,7 +257,7 @@ func (s scope) hasJoined() bool { return s.hasHost() && s.hasNodeOfThisAttempt()
 
 func (s scope) isReady() bool { return s.hasJoined() && s.guards.hasPassingVerdict(s.Facts) }
 
-// mustValidateAgain requires that the tenant's API server answers. Without that: the network to one tenant fails, every Machine of that
+// mustValidateAgain requires that the tenant's API server answers. Without it: the network to one tenant fails, every Machine of that
 // tenant leaves Ready though its node still works, and the rollouts and pools of the NodeType count them all as unavailable.
 func (s scope) mustValidateAgain() bool { return s.Tenant.Reachable && !s.isReady() }
 
@@ -264,19 +270,19 @@ func (s scope) revisionToInstall() Revision {
 	return s.Revision
 }
 
-// canReinstall reports whether the host is fenced and the next attempt can begin. The guards in it say what would happen otherwise.
+// canReinstall reports whether the host is fenced and the next attempt can begin. The comments of its guards say what each of them prevents.
 func (s scope) canReinstall() bool {
 	return s.revisionToInstall().Rendering != "" && s.hasHost() && s.guards.isPoweredOff(s.Facts) && s.guards.isNodeGone(s.Facts) && s.canTakeImage()
 }
 
-// canCancelRoll requires that Ingot's cordon is lifted. Without that: the Machine is Ready again while its Node is unschedulable, and the
+// canCancelRoll requires that Ingot's cordon is lifted. Without it: the Machine is Ready again while its Node is unschedulable, and the
 // tenant pays for a node that takes no pod.
 func (s scope) canCancelRoll() bool {
 	return s.hasHost() && s.guards.isRollCancelled(s.Facts) && !s.Node.CordonedByIngot
 }
 
 // isReleased reports whether nothing is left to do for a deleted Machine. While the tenant's API server does not answer, a token may be left
-// there; it expires within the time that evictions are given. Without waiting for that: the Machine is gone, and its token, which
+// there; it expires within the time that evictions are given, which this waits for. Without it: the Machine is gone, and its token, which
 // nobody deletes any more, still lets a node join.
 func (s scope) isReleased() bool {
 	switch {

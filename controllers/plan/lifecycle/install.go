@@ -10,31 +10,31 @@ import (
 // recheckInterval is how often a Machine is planned again while it waits for something that causes no event.
 const recheckInterval = 5 * time.Minute
 
-func (s scope) addFinalizer() result {
+func (s scope) planFinalizer() result {
 	if s.Machine.Finalizer {
-		return next
+		return done
 	}
-	return act(Action{Kind: AddFinalizer}, report{}).withRequeue()
+	return actionResult(Action{Kind: AddFinalizer}, report{}).withRequeue()
 }
 
 // waitForReferences waits for the NodeType, the revision, the NodeProvider and the TenantCluster.
 func (s scope) waitForReferences() result {
-	reason, message := s.claimProblem()
+	reason, message := s.referenceProblem()
 	if reason == "" {
-		return next
+		return done
 	}
-	return wait(report{condition: v1alpha1.ConditionClaimed, reason: reason, message: message}).withRequeueAfter(recheckInterval)
+	return waitResult(report{condition: v1alpha1.ConditionClaimed, reason: reason, message: message}).withRequeueAfter(recheckInterval)
 }
 
 func (s scope) waitForPlacement() result {
 	if s.Placement.Host.Name == "" && s.Placement.Reason != "" {
-		return wait(report{v1alpha1.ConditionClaimed, s.Placement.Reason, "a host that can be claimed", s.Placement.Message}).withRequeueAfter(recheckInterval)
+		return waitResult(report{v1alpha1.ConditionClaimed, s.Placement.Reason, "a host that can be claimed", s.Placement.Message}).withRequeueAfter(recheckInterval)
 	}
-	return wait(report{condition: v1alpha1.ConditionClaimed, reason: v1alpha1.ReasonClaiming, message: "a host is being chosen"}).withRequeueAfter(recheckInterval)
+	return waitResult(report{condition: v1alpha1.ConditionClaimed, reason: v1alpha1.ReasonClaiming, message: "a host is being chosen"}).withRequeueAfter(recheckInterval)
 }
 
-func (s scope) claimHost() result {
-	return act(Action{Kind: ClaimHost}, report{
+func (s scope) planHostClaim() result {
+	return actionResult(Action{Kind: ClaimHost}, report{
 		condition: v1alpha1.ConditionClaimed, reason: v1alpha1.ReasonClaiming, message: "host " + s.hostName() + " is being claimed",
 	}).withRequeue()
 }
@@ -43,7 +43,7 @@ func (s scope) claimHost() result {
 // its time has passed.
 func (s scope) reportLostHost() result {
 	if s.hasHost() {
-		return next
+		return done
 	}
 	whose := "was deleted"
 	if s.Host != nil {
@@ -52,7 +52,7 @@ func (s scope) reportLostHost() result {
 			whose = "is " + s.Host.ConsumerName + "'s now"
 		}
 	}
-	return s.syncToken(report{}).then(wait(report{
+	return s.planToken(report{}).then(waitResult(report{
 		condition: v1alpha1.ConditionClaimed, reason: v1alpha1.ReasonHostLost,
 		message: fmt.Sprintf("host %s %s; nothing more is done to it: delete this Machine", s.hostName(), whose),
 	}))
@@ -63,11 +63,11 @@ func (s scope) reportLostHost() result {
 func (s scope) waitForHealthyHost() result {
 	reason, message := s.hostProblem()
 	if reason == "" {
-		return next
+		return done
 	}
-	waiting := wait(report{condition: v1alpha1.ConditionProvisioned, reason: reason, message: message}).withRequeueAfter(recheckInterval)
+	waiting := waitResult(report{condition: v1alpha1.ConditionProvisioned, reason: reason, message: message}).withRequeueAfter(recheckInterval)
 	if s.Token != nil && s.hasImageRequested() {
-		return s.syncToken(report{}).then(waiting)
+		return s.planToken(report{}).then(waiting)
 	}
 	return waiting
 }
@@ -75,38 +75,38 @@ func (s scope) waitForHealthyHost() result {
 // waitForRevision waits, after the disk is written, for what the revision refers to.
 func (s scope) waitForRevision() result {
 	if !s.guards.hasImageOnDisk(s.Facts) {
-		return next
+		return done
 	}
-	return wait(report{condition: v1alpha1.ConditionProvisioned, reason: v1alpha1.ReasonWaitingForNodeType, message: s.Revision.Problem}).withRequeueAfter(recheckInterval)
+	return waitResult(report{condition: v1alpha1.ConditionProvisioned, reason: v1alpha1.ReasonWaitingForNodeType, message: s.Revision.Problem}).withRequeueAfter(recheckInterval)
 }
 
 // waitForTenantSupport waits, before the installation is requested, until the tenant's cluster supports the revision.
 func (s scope) waitForTenantSupport() result {
 	if s.hasImageRequested() {
-		return next
+		return done
 	}
 	reason, message := s.guards.revisionProblem(s.Facts, s.Revision)
 	if reason == "" {
-		return next
+		return done
 	}
-	return wait(report{condition: v1alpha1.ConditionProvisioned, reason: reason, message: message}).withRequeueAfter(time.Minute)
+	return waitResult(report{condition: v1alpha1.ConditionProvisioned, reason: reason, message: message}).withRequeueAfter(time.Minute)
 }
 
-func (s scope) writeHostRecord() result {
+func (s scope) planHostRecord() result {
 	if !s.Provider.HasRecords || s.Revision.Problem != "" {
-		return next
+		return done
 	}
 	if s.Host.Record == nil {
-		return wait(report{
+		return waitResult(report{
 			condition: v1alpha1.ConditionProvisioned, reason: v1alpha1.ReasonProvisioning,
 			message: "host " + s.hostName() + " has no HostRecord yet: its controller makes it",
 		}).withRequeueAfter(recheckInterval)
 	}
 	desired := s.desiredRecord()
 	if isEqualRecord(s.Host.Record.Spec, desired) {
-		return next
+		return done
 	}
-	return act(Action{Kind: WriteHostRecord, Record: desired}, s.installingReport(nil)).withRequeue()
+	return actionResult(Action{Kind: WriteHostRecord, Record: desired}, s.installingReport(nil)).withRequeue()
 }
 
 func (s scope) desiredRecord() v1alpha1.HostRecordSpec {
@@ -123,40 +123,40 @@ func isEqualRecord(a, b v1alpha1.HostRecordSpec) bool {
 		a.Attempt == b.Attempt && a.Image != nil && *a.Image == *b.Image && a.Erase == b.Erase
 }
 
-// syncToken creates, renews or deletes the bootstrap token, so that it exists exactly while needsToken holds. The report goes with the
+// planToken creates, renews or deletes the bootstrap token, so that it exists exactly while needsToken holds. The report goes with the
 // action.
-func (s scope) syncToken(r report) result {
+func (s scope) planToken(r report) result {
 	token := s.Token
 	switch {
 	case !s.Tenant.Reachable:
-		return next
+		return done
 	case !s.guards.needsToken(s.Facts) && token == nil:
-		return next
+		return done
 	case !s.guards.needsToken(s.Facts):
-		return act(Action{Kind: DeleteToken, TokenID: token.ID}, r)
+		return actionResult(Action{Kind: DeleteToken, TokenID: token.ID}, r)
 	case token == nil:
-		return s.createToken(r)
+		return s.planTokenCreation(r)
 	}
 	left, expires := token.Expires.Sub(s.Now), s.Now.Add(s.Timeouts.Token)
 	if left <= s.Timeouts.TokenRenew {
-		return act(Action{Kind: RenewToken, TokenID: token.ID, Expires: expires}, r).withRequeue()
+		return actionResult(Action{Kind: RenewToken, TokenID: token.ID, Expires: expires}, r).withRequeue()
 	}
-	return next.withRequeueAfter(left - s.Timeouts.TokenRenew)
+	return done.withRequeueAfter(left - s.Timeouts.TokenRenew)
 }
 
-func (s scope) createToken(r report) result {
+func (s scope) planTokenCreation(r report) result {
 	create := Action{Kind: CreateToken, Expires: s.Now.Add(s.Timeouts.Token)}
 	switch {
 	case s.hasClaimSecret() && s.Secret.TokenID == "":
 		// The claim Secret has no token any more, so the node has joined: this Machine was read from an older state.
-		return next
+		return done
 	case s.hasClaimSecret():
 		// The node has this token in its user data and can use no other.
 		create.TokenID = s.Secret.TokenID
 	case s.Machine.Status.Phase == v1alpha1.MachineJoining:
-		return next
+		return done
 	}
-	return act(create, r).withRequeue()
+	return actionResult(create, r).withRequeue()
 }
 
 // hasClaimSecret reports whether the claim Secret is that of this attempt.
@@ -164,39 +164,39 @@ func (s scope) hasClaimSecret() bool {
 	return s.Secret.Found && s.Secret.Attempt == s.Machine.Status.Attempt
 }
 
-func (s scope) syncInstallToken() result { return s.syncToken(s.installingReport(nil)) }
+func (s scope) planInstallToken() result { return s.planToken(s.installingReport(nil)) }
 
-// syncJoinToken reports nothing: the steps after it say what the Machine waits for.
-func (s scope) syncJoinToken() result { return s.syncToken(report{}) }
+// planJoinToken reports nothing: the steps after it say what the Machine waits for.
+func (s scope) planJoinToken() result { return s.planToken(report{}) }
 
-// deleteTokenBeforeFence deletes the token before anything else is done to the node. Without it: the Node is deleted while the old machine
+// planTokenDeletionBeforeFence deletes the token before anything else is done to the node. Without it: the Node is deleted while the old machine
 // still runs; its kubelet joins again with the token, and the fence finds a new Node again and again.
-func (s scope) deleteTokenBeforeFence() result {
-	return s.deleteToken(report{reason: v1alpha1.ReasonEvicting, message: "the bootstrap token is being deleted"})
+func (s scope) planTokenDeletionBeforeFence() result {
+	return s.planTokenDeletion(report{reason: v1alpha1.ReasonEvicting, message: "the bootstrap token is being deleted"})
 }
 
-// deleteTokenAfterJoin deletes the token of a node that has joined.
-func (s scope) deleteTokenAfterJoin() result { return s.deleteToken(report{}) }
+// planTokenDeletionAfterJoin deletes the token of a node that has joined.
+func (s scope) planTokenDeletionAfterJoin() result { return s.planTokenDeletion(report{}) }
 
-func (s scope) deleteToken(r report) result {
+func (s scope) planTokenDeletion(r report) result {
 	if s.Token == nil || !s.Tenant.Reachable {
-		return next
+		return done
 	}
-	return act(Action{Kind: DeleteToken, TokenID: s.Token.ID}, r).withRequeue()
+	return actionResult(Action{Kind: DeleteToken, TokenID: s.Token.ID}, r).withRequeue()
 }
 
-func (s scope) writeClaimSecret() result {
+func (s scope) planClaimSecret() result {
 	if s.hasClaimSecret() || !s.Tenant.Reachable || s.Revision.Problem != "" || s.Token == nil {
-		return next
+		return done
 	}
-	return act(Action{Kind: WriteClaimSecret, TokenID: s.Token.ID}, s.installingReport(nil)).withRequeue()
+	return actionResult(Action{Kind: WriteClaimSecret, TokenID: s.Token.ID}, s.installingReport(nil)).withRequeue()
 }
 
-func (s scope) requestInstall() result {
+func (s scope) planInstallRequest() result {
 	if s.hasImageRequested() || !s.hasClaimSecret() {
-		return next
+		return done
 	}
-	return act(Action{Kind: RequestInstall}, s.installingReport(nil))
+	return actionResult(Action{Kind: RequestInstall}, s.installingReport(nil))
 }
 
 // waitForInstallation reports the progress of the host's installer.
@@ -204,19 +204,19 @@ func (s scope) waitForInstallation() result {
 	wanted, a := s.currentAttempt()
 	switch {
 	case wanted != nil && wanted.Outcome == v1alpha1.AttemptFailed && wanted.Reason != "":
-		return wait(report{
+		return waitResult(report{
 			condition: v1alpha1.ConditionProvisioned, reason: wanted.Reason,
 			message: fmt.Sprintf("host %s: %s at %s", s.hostName(), wanted.Message, wanted.Step),
 		})
 	case a == nil || !isWriteStep[a.Step]:
-		r := wait(s.installingReport(a))
+		r := waitResult(s.installingReport(a))
 		r.progress = &v1alpha1.Progress{}
 		return r
 	}
 	if left := s.progressDelayLeft(a); left > 0 {
-		return wait(s.installingReport(a)).withRequeueAfter(left)
+		return waitResult(s.installingReport(a)).withRequeueAfter(left)
 	}
-	r := wait(report{
+	r := waitResult(report{
 		v1alpha1.ConditionProvisioned, v1alpha1.ReasonProvisioning, "the image to be written",
 		"host " + s.hostName() + " writes the image" + s.overdueStep(a),
 	})

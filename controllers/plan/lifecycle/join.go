@@ -11,20 +11,20 @@ import (
 // other.
 const JoinGracePeriod = 10 * time.Second
 
-func (s scope) waitForTenantToJoin() result {
+func (s scope) waitForTenantBeforeJoin() result {
 	if s.Tenant.Reachable {
-		return next
+		return done
 	}
-	return wait(report{condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonWaitingForTenant, message: tenantProblem(s.Facts)}).withRequeueAfter(time.Minute)
+	return waitResult(report{condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonWaitingForTenant, message: tenantProblem(s.Facts)}).withRequeueAfter(time.Minute)
 }
 
-// deleteNodeOfEarlierAttempt deletes the Node of an earlier attempt, whose system may have booted again while this attempt failed at first.
+// planEarlierNodeDeletion deletes the Node of an earlier attempt, whose system may have booted again while this attempt failed at first.
 // By now its disk is overwritten, so that no system runs as that Node.
-func (s scope) deleteNodeOfEarlierAttempt() result {
+func (s scope) planEarlierNodeDeletion() result {
 	if !s.hasOwnNode() {
-		return next
+		return done
 	}
-	return act(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, report{
+	return actionResult(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, report{
 		condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonWaitingForNode,
 		message: "Node " + s.Machine.Name + " of an earlier attempt is being deleted",
 	}).withRequeue()
@@ -32,48 +32,48 @@ func (s scope) deleteNodeOfEarlierAttempt() result {
 
 func (s scope) waitForNode() result {
 	if s.Node.Found {
-		return wait(report{condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonNodeConflict, message: s.nodeConflictMessage()}).withRequeueAfter(time.Minute)
+		return waitResult(report{condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonNodeConflict, message: s.nodeConflictMessage()}).withRequeueAfter(time.Minute)
 	}
 	message := fmt.Sprintf("Node %s has not registered: look at the console of %s, and there at journalctl -u kubelet and -u cloud-final", s.Machine.Name, s.hostName())
 	if s.isOverdue() {
 		message += "; its bootstrap token is deleted, so a kubelet without a certificate can join no more: delete this Machine for another try"
 	}
-	return wait(report{v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForNode, "Node " + s.Machine.Name, message})
+	return waitResult(report{v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForNode, "Node " + s.Machine.Name, message})
 }
 
 func (s scope) isTenantReachable() bool { return s.Tenant.Reachable }
 
-// pollTenant has the Machine planned again while the tenant's API server does not answer. It reports nothing, because the verdict
-// reports that.
-func (s scope) pollTenant() result {
+// planTenantRecheck has the Machine planned again while the tenant's API server does not answer. It reports nothing, because the verdict
+// reports that the API server does not answer.
+func (s scope) planTenantRecheck() result {
 	if s.Tenant.Reachable {
-		return next
+		return done
 	}
-	return next.withRequeueAfter(recheckInterval)
+	return done.withRequeueAfter(recheckInterval)
 }
 
-func (s scope) scrubSecret() result {
+func (s scope) planSecretScrub() result {
 	if !s.Secret.Found || s.Secret.TokenID == "" || s.Revision.Problem != "" {
-		return next
+		return done
 	}
-	return act(Action{Kind: ScrubSecret}, report{}).withRequeue()
+	return actionResult(Action{Kind: ScrubSecret}, report{}).withRequeue()
 }
 
-// uncordonNode removes a cordon that arrived after its roll was cancelled. The order of events: the Machine is Draining and the request to
-// cordon its Node is slow; the roll is cancelled, the Node is not cordoned yet, and the Machine goes back to Validating; then the request
-// arrives. Without this step the Machine is Ready and its Node takes no pod, for ever.
-func (s scope) uncordonNode() result {
+// planUncordon removes a cordon that arrived after its roll was cancelled. Without it: the Machine is Draining and the request to cordon its
+// Node is slow; the roll is cancelled, the Node is not cordoned yet, and the Machine goes back to Validating; then the request arrives. The
+// Machine becomes Ready, and its Node never takes a pod again.
+func (s scope) planUncordon() result {
 	if !s.hasNodeOfThisAttempt() || !s.Node.CordonedByIngot {
-		return next
+		return done
 	}
-	return act(Action{Kind: Uncordon, NodeUID: s.Node.UID}, report{}).withRequeue()
+	return actionResult(Action{Kind: Uncordon, NodeUID: s.Node.UID}, report{}).withRequeue()
 }
 
-func (s scope) syncNodeMetadata() result {
+func (s scope) planNodeMetadata() result {
 	if !s.hasNodeOfThisAttempt() || s.Node.MetadataInSync {
-		return next
+		return done
 	}
-	return act(Action{Kind: SyncNodeMetadata, NodeUID: s.Node.UID}, report{})
+	return actionResult(Action{Kind: SyncNodeMetadata, NodeUID: s.Node.UID}, report{})
 }
 
 // waitForVerdict reports the check that the Machine waits for.
@@ -81,13 +81,13 @@ func (s scope) waitForVerdict() result {
 	reason, message := s.verdictProblem()
 	switch left := s.joinGraceLeft(); {
 	case !s.hasNodeOfThisAttempt():
-		return wait(report{v1alpha1.ConditionJoined, reason, s.decidingCheck(), message})
+		return waitResult(report{v1alpha1.ConditionJoined, reason, s.decidingCheck(), message})
 	case left > 0 && s.hasHost():
-		return wait(report{
+		return waitResult(report{
 			reason: v1alpha1.ReasonChecksWaiting, waitingFor: "the first checks", message: "Node " + s.Machine.Name + " has joined and is being checked",
 		}).withRequeueAfter(left)
 	default:
-		return wait(report{reason: reason, waitingFor: s.decidingCheck(), message: message})
+		return waitResult(report{reason: reason, waitingFor: s.decidingCheck(), message: message})
 	}
 }
 

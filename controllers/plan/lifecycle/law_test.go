@@ -110,7 +110,7 @@ var mutations = []struct {
 	// breaks is the invariant that the histories then break.
 	breaks string
 }{
-	{"a host that is not the Machine's is used", func(g *guards) { g.hasClaimedHost = func(f Facts) bool { return f.Host != nil } }, "1:"},
+	{"a host that is not the Machine's is used", func(g *guards) { g.hasHost = func(f Facts) bool { return f.Host != nil } }, "1:"},
 	{"a host is claimed although placement passes it over", func(g *guards) { g.isHostClaimable = func(f Facts) bool { return f.Host != nil } }, "3:"},
 	{"the image counts as installed before it is", func(g *guards) { g.hasImageOnDisk = func(f Facts) bool { return f.hasImageRequested() } }, "7:"},
 	{"the power counts as off before the BMC confirms", func(g *guards) { g.isPoweredOff = func(f Facts) bool { return f.Host != nil && !f.Host.Online } }, "fence:"},

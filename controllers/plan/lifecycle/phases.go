@@ -64,60 +64,60 @@ func edgeTable() []edge {
 // something to do or to wait for. The goal of a step says what is true when it has nothing to do.
 var phases = map[v1alpha1.MachinePhase][]step{
 	v1alpha1.MachinePending: {
-		goal("the Machine has the finalizer", scope.addFinalizer),
-		goal("everything that it refers to can be used", scope.waitForReferences),
-		goal("placement has chosen a host", scope.waitForPlacement),
+		newStep("the Machine has the finalizer", scope.planFinalizer),
+		newStep("everything that it refers to can be used", scope.waitForReferences),
+		newStep("placement has chosen a host", scope.waitForPlacement),
 	},
 	v1alpha1.MachineClaiming: {
-		goal("everything that it refers to can be used", scope.waitForReferences),
-		goal("the host's consumerRef is this Machine", scope.claimHost),
-		goal("its revision has a rendering", scope.waitForRendering),
+		newStep("everything that it refers to can be used", scope.waitForReferences),
+		newStep("the host's consumerRef is this Machine", scope.planHostClaim),
+		newStep("its revision has a rendering", scope.waitForRendering),
 	},
 	v1alpha1.MachineProvisioning: {
-		goal("the host is this Machine's", scope.reportLostHost),
-		goal("the host reports no problem", scope.waitForHealthyHost),
-		goal("the revision whose image is on the disk can be rendered", scope.waitForRevision),
-		goal("the revision suits the tenant's cluster, or is requested already", scope.waitForTenantSupport),
-		goal("the HostRecord has this attempt", scope.writeHostRecord),
-		goal("the bootstrap token is valid, or deleted when the phase is late", scope.syncInstallToken),
-		goal("the claim Secret has this attempt's documents", scope.writeClaimSecret),
-		goal("the host is requested to install the image", scope.requestInstall),
-		goal("the image is on the disk", scope.waitForInstallation),
+		newStep("the host is this Machine's", scope.reportLostHost),
+		newStep("the host reports no problem", scope.waitForHealthyHost),
+		newStep("the revision whose image is on the disk can be rendered", scope.waitForRevision),
+		newStep("the revision suits the tenant's cluster, or is requested already", scope.waitForTenantSupport),
+		newStep("the HostRecord has this attempt", scope.planHostRecord),
+		newStep("the bootstrap token is valid, or deleted when the phase is late", scope.planInstallToken),
+		newStep("the claim Secret has this attempt's documents", scope.planClaimSecret),
+		newStep("the host is requested to install the image", scope.planInstallRequest),
+		newStep("the image is on the disk", scope.waitForInstallation),
 	},
 	v1alpha1.MachineJoining: {
-		goal("the host is this Machine's", scope.reportLostHost),
-		goal("the tenant's API server answers", scope.waitForTenantToJoin),
-		goal("no Node of an earlier attempt exists", scope.deleteNodeOfEarlierAttempt),
-		goal("the bootstrap token is valid, or deleted when the phase is late", scope.syncJoinToken),
-		goal("the Node has registered", scope.waitForNode),
+		newStep("the host is this Machine's", scope.reportLostHost),
+		newStep("the tenant's API server answers", scope.waitForTenantBeforeJoin),
+		newStep("no Node of an earlier attempt exists", scope.planEarlierNodeDeletion),
+		newStep("the bootstrap token is valid, or deleted when the phase is late", scope.planJoinToken),
+		newStep("the Node has registered", scope.waitForNode),
 	},
 	v1alpha1.MachineValidating: append(joinedNodeSteps(),
-		goal("the verdict passes", scope.waitForVerdict)),
+		newStep("the verdict passes", scope.waitForVerdict)),
 	v1alpha1.MachineReady: joinedNodeSteps(),
 	v1alpha1.MachineDraining: append([]step{
-		goal("the host is this Machine's", scope.reportLostHost),
-		while("the power-off is not begun", scope.isBeforePowerOff,
-			goal("no bootstrap token is left", scope.deleteTokenBeforeFence),
-			goal("the Node of a roll that was called off is uncordoned", scope.uncordonAfterCancelledRoll),
-			goal("the wanted revision suits the tenant's cluster", scope.waitForNextRevision))},
+		newStep("the host is this Machine's", scope.reportLostHost),
+		stepsIf("the power-off is not begun", scope.isBeforePowerOff,
+			newStep("no bootstrap token is left", scope.planTokenDeletionBeforeFence),
+			newStep("the Node of a roll that was called off is uncordoned", scope.planUncordonAfterCancelledRoll),
+			newStep("the wanted revision suits the tenant's cluster", scope.waitForNextRevision))},
 		append(fenceSteps(),
-			goal("the host can take another image", scope.deprovisionForNextImage),
-			goal("the next revision has a rendering", scope.waitForRendering))...),
+			newStep("the host can take another image", scope.planDeprovisionForNextImage),
+			newStep("the next revision has a rendering", scope.waitForRendering))...),
 	v1alpha1.MachineReleasing: {
-		goal("no bootstrap token is left", scope.deleteTokenBeforeFence),
-		while("the host is this Machine's", scope.hasHost,
-			while("the installed system may run", scope.canBeRunning, fenceSteps()...),
-			goal("the host has no image", scope.deprovisionHost),
-			goal("the host is erased and available", scope.waitForErase),
-			goal("no Node that registered meanwhile exists", scope.deleteLateNode),
-			goal("the HostRecord is empty", scope.clearHostRecord),
-			goal("the claim Secret is deleted", scope.deleteClaimSecret),
-			goal("the host has no consumerRef", scope.returnHost)),
-		goal("the tenant's API server answers, or had its time", scope.waitForTenantWithoutHost),
+		newStep("no bootstrap token is left", scope.planTokenDeletionBeforeFence),
+		stepsIf("the host is this Machine's", scope.hasHost,
+			stepsIf("the installed system may run", scope.canBeRunning, fenceSteps()...),
+			newStep("the host has no image", scope.planDeprovision),
+			newStep("the host is erased and available", scope.waitForErase),
+			newStep("no Node that registered meanwhile exists", scope.planLateNodeDeletion),
+			newStep("the HostRecord is empty", scope.planHostRecordRemoval),
+			newStep("the claim Secret is deleted", scope.planClaimSecretDeletion),
+			newStep("the host has no consumerRef", scope.planHostReturn)),
+		newStep("the tenant's API server answers, or had its time", scope.waitForTenantAfterReturn),
 	},
 	gone: {
-		goal("it is reported that a Node may remain", scope.reportRemainingNode),
-		goal("the finalizer is removed", scope.removeFinalizer),
+		newStep("it is reported that a Node may remain", scope.planRemainingNodeReport),
+		newStep("the finalizer is removed", scope.planFinalizerRemoval),
 	},
 }
 
@@ -125,28 +125,28 @@ var phases = map[v1alpha1.MachinePhase][]step{
 // taints of its NodeType.
 func joinedNodeSteps() []step {
 	return []step{
-		goal("the host is this Machine's", scope.reportLostHost),
-		goal("the tenant's API server is checked again while it does not answer", scope.pollTenant),
-		while("the tenant's API server answers", scope.isTenantReachable,
-			goal("no bootstrap token is left", scope.deleteTokenAfterJoin),
-			goal("the claim Secret has no token", scope.scrubSecret),
-			goal("the Node has no cordon of Ingot's", scope.uncordonNode),
-			goal("the Node has its NodeType's labels and taints", scope.syncNodeMetadata)),
+		newStep("the host is this Machine's", scope.reportLostHost),
+		newStep("the tenant's API server is checked again while it does not answer", scope.planTenantRecheck),
+		stepsIf("the tenant's API server answers", scope.isTenantReachable,
+			newStep("no bootstrap token is left", scope.planTokenDeletionAfterJoin),
+			newStep("the claim Secret has no token", scope.planSecretScrub),
+			newStep("the Node has no cordon of Ingot's", scope.planUncordon),
+			newStep("the Node has its NodeType's labels and taints", scope.planNodeMetadata)),
 	}
 }
 
 // fenceSteps are the steps that stop the machine and delete its Node. A disk may be written or erased only after them.
 func fenceSteps() []step {
 	return []step{
-		while("the pods have time to leave", scope.canEvict,
-			goal("the tenant's API server answers", scope.waitForTenant),
-			goal("the Node is cordoned", scope.cordonNode),
-			goal("the Node's pods have left", scope.evictPods)),
-		goal("the Node's pods were listed in this phase", scope.waitForPodList),
-		goal("the status says that the power-off is begun", scope.recordPowerOffRequest),
-		goal("the host is requested to power off", scope.requestPowerOff),
-		goal("the BMC has confirmed the power-off", scope.waitForPowerOff),
-		goal("the Node is deleted", scope.deleteNode),
+		stepsIf("the pods have time to leave", scope.canEvict,
+			newStep("the tenant's API server answers", scope.waitForTenant),
+			newStep("the Node is cordoned", scope.planCordon),
+			newStep("the Node's pods have left", scope.planEviction)),
+		newStep("the Node's pods were listed in this phase", scope.waitForPodList),
+		newStep("the status says that the power-off is begun", scope.planPowerOffTimestamp),
+		newStep("the host is requested to power off", scope.planPowerOff),
+		newStep("the BMC has confirmed the power-off", scope.waitForPowerOff),
+		newStep("the Node is deleted", scope.planNodeDeletion),
 	}
 }
 
@@ -161,15 +161,15 @@ type step struct {
 	group   []step
 }
 
-// goal returns a single step.
-func goal(words string, run func(scope) result) step { return step{goal: words, run: run} }
+// newStep returns a single step.
+func newStep(words string, run func(scope) result) step { return step{goal: words, run: run} }
 
-// while returns a group of steps that run only when the condition holds.
-func while(condition string, applies func(scope) bool, group ...step) step {
+// stepsIf returns a group of steps that run only while the condition holds. The group is no loop: it runs once in each plan.
+func stepsIf(condition string, applies func(scope) bool, group ...step) step {
 	return step{goal: condition, applies: applies, group: group}
 }
 
-// result is what a step returns: next, wait, writeTimestamp or act. The planner applies it to the Decision.
+// result is what a step returns: done, a waitResult, a timestampResult or an actionResult. The planner applies it to the Decision.
 type result struct {
 	// action is the Action to try. It is nil when there is none.
 	action *Action
@@ -207,21 +207,21 @@ type report struct {
 	message    string
 }
 
-// next is the result of a step whose goal is reached.
-var next = result{}
+// done is the result of a step whose goal is reached.
+var done = result{}
 
-// wait returns the result of a step that can only wait. It ends the list of steps.
-func wait(r report) result { return result{report: r} }
+// waitResult returns the result of a step that can only wait. It ends the list of steps.
+func waitResult(r report) result { return result{report: r} }
 
-// writeTimestamp returns the result of a step that writes a timestamp into the status before anything follows from it. It ends the list of
+// timestampResult returns the result of a step that needs a timestamp in the status before anything follows from it. It ends the list of
 // steps, and the next one is planned after the status is written.
-func writeTimestamp(t timestamp, r report) result {
+func timestampResult(t timestamp, r report) result {
 	return result{timestamp: t, report: r, requeue: true}
 }
 
-// act returns the result of a step that has an Action to try. With an empty report the following steps run too, to say what the
+// actionResult returns the result of a step that has an Action to try. With an empty report the following steps run too, to say what the
 // Machine waits for; none of their actions is tried.
-func act(a Action, r report) result { return result{action: &a, report: r} }
+func actionResult(a Action, r report) result { return result{action: &a, report: r} }
 
 // withRequeueAfter returns the result with a time after which to plan again.
 func (r result) withRequeueAfter(after time.Duration) result {
@@ -255,7 +255,7 @@ func (r result) then(following result) result {
 
 // runSteps runs the steps in order until the result is final, and returns the combined result.
 func runSteps(steps []step, s scope) result {
-	r := next
+	r := done
 	for _, st := range steps {
 		switch {
 		case r.isFinal():

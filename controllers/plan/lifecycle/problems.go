@@ -12,8 +12,8 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// claimProblem returns the first reason why the Machine may claim no host at all, whatever hosts there are.
-func (s scope) claimProblem() (reason, message string) {
+// referenceProblem returns the first reason why the Machine may claim no host at all, whatever hosts there are.
+func (s scope) referenceProblem() (reason, message string) {
 	nt, m := s.NodeType, s.Machine
 	name := "NodeType " + m.Spec.NodeTypeRef.Name
 	switch {

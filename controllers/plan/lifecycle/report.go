@@ -16,8 +16,8 @@ const (
 	maxMessage    = 1024
 )
 
-// maxPhasesWithEvents is how many phases a Machine may enter after an installation before it causes no more events. Otherwise a Node
-// whose verdict changes again and again would flood the Machine's events.
+// maxPhasesWithEvents is how many phases a Machine may enter after an installation before it causes no more events. Without it: a Node
+// whose verdict changes again and again fills the Machine's events.
 const maxPhasesWithEvents = 10
 
 // applyReport writes into the status what the Machine waits for.
@@ -47,8 +47,8 @@ var phaseOrder = map[v1alpha1.MachinePhase]int{
 
 // finishStatus sets the conditions that follow from the phase, the condition Ready, and the time to plan again at the deadline.
 func (p *planner) finishStatus(before v1alpha1.MachineStatus) {
-	p.setPhaseConditions()
-	p.setReady(before)
+	p.setPhaseStatus()
+	p.reportReadiness(before)
 	if d := p.d.Status.Deadline; d != nil && p.Now.Before(d.Time) {
 		p.requeueAfter(d.Sub(p.Now))
 	}
@@ -70,8 +70,9 @@ func phasesSinceInstallation(timeline []v1alpha1.PhaseEntry) int {
 	return len(timeline)
 }
 
-// setPhaseConditions sets Claimed, Provisioned and Joined to True from the phase on that proves them, and UpToDate.
-func (p *planner) setPhaseConditions() {
+// setPhaseStatus sets the conditions Claimed, Provisioned and Joined to True from the phase on that proves them, with Joined also
+// status.nodeRef, and sets the condition UpToDate.
+func (p *planner) setPhaseStatus() {
 	s := &p.d.Status
 	order, isOrdered := phaseOrder[s.Phase]
 	if isOrdered || s.Phase == v1alpha1.MachineDraining {
@@ -113,7 +114,8 @@ func (p *planner) setUpToDate() {
 	}
 }
 
-func (p *planner) setReady(before v1alpha1.MachineStatus) {
+// reportReadiness sets the condition Ready, and adds an event of type Warning for a reason of isWarning that it did not have before.
+func (p *planner) reportReadiness(before v1alpha1.MachineStatus) {
 	s := &p.d.Status
 	if s.Phase == v1alpha1.MachineReady && p.reason == "" {
 		s.WaitingFor = ""

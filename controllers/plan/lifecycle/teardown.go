@@ -27,11 +27,11 @@ func (s scope) canEvict() bool {
 // isBeforePowerOff reports whether the machine still runs, so that the roll can be cancelled.
 func (s scope) isBeforePowerOff() bool { return !s.hasPowerOffBegun() }
 
-func (s scope) uncordonAfterCancelledRoll() result {
+func (s scope) planUncordonAfterCancelledRoll() result {
 	if !s.guards.isRollCancelled(s.Facts) {
-		return next
+		return done
 	}
-	return act(Action{Kind: Uncordon, NodeUID: s.Node.UID}, report{
+	return actionResult(Action{Kind: Uncordon, NodeUID: s.Node.UID}, report{
 		reason: v1alpha1.ReasonEvicting, message: "the roll was called off: Node " + s.Machine.Name + " is being uncordoned",
 	}).withRequeue()
 }
@@ -39,55 +39,55 @@ func (s scope) uncordonAfterCancelledRoll() result {
 // waitForNextRevision stops a roll whose revision can no longer be installed.
 func (s scope) waitForNextRevision() result {
 	if s.NextRevision.Name == "" {
-		return next
+		return done
 	}
 	reason, message := s.guards.revisionProblem(s.Facts, s.NextRevision)
 	if reason == "" {
-		return next
+		return done
 	}
-	return wait(report{reason: reason, message: message + "; the roll waits, and its Node stays cordoned"}).withRequeueAfter(time.Minute)
+	return waitResult(report{reason: reason, message: message + "; the roll waits, and its Node stays cordoned"}).withRequeueAfter(time.Minute)
 }
 
 func (s scope) waitForTenant() result {
 	if s.Tenant.Reachable {
-		return next
+		return done
 	}
 	if s.Machine.Status.Phase == v1alpha1.MachineDraining {
-		return wait(report{
+		return waitResult(report{
 			reason: v1alpha1.ReasonWaitingForTenant, waitingFor: "the tenant's API server", message: tenantProblem(s.Facts) + "; the roll waits for it",
 		}).withRequeueAfter(time.Minute)
 	}
 	until := s.phaseStart().Add(s.Timeouts.Draining)
-	return wait(report{
+	return waitResult(report{
 		reason: v1alpha1.ReasonEvicting, waitingFor: "the tenant's API server",
 		message: fmt.Sprintf("%s; the release goes on without it at %s", tenantProblem(s.Facts), until.UTC().Format(time.RFC3339)),
 	}).withRequeueAfter(min(time.Minute, max(until.Sub(s.Now), time.Second)))
 }
 
-func (s scope) cordonNode() result {
+func (s scope) planCordon() result {
 	if !s.hasOwnNode() || s.Node.Unschedulable {
-		return next
+		return done
 	}
-	return act(Action{Kind: Cordon, NodeUID: s.Node.UID}, report{
+	return actionResult(Action{Kind: Cordon, NodeUID: s.Node.UID}, report{
 		reason: v1alpha1.ReasonEvicting, message: "Node " + s.Machine.Name + " is being cordoned",
 	}).withRequeue()
 }
 
-// evictPods evicts the remaining pods and reports them. After its drain time-out a roll keeps waiting, and reports the budgets that allow no
+// planEviction evicts the remaining pods and reports them. After its drain time-out a roll keeps waiting, and reports the budgets that allow no
 // eviction.
-func (s scope) evictPods() result {
+func (s scope) planEviction() result {
 	if !s.hasOwnNode() || len(s.Node.Pods) == 0 {
-		return next
+		return done
 	}
 	evict, pods := Action{Kind: Evict, NodeUID: s.Node.UID}, podsToLeave(s.Node.Pods)
 	if s.Machine.Status.Phase != v1alpha1.MachineDraining || !s.IsDrainOver() {
-		return act(evict, report{reason: v1alpha1.ReasonEvicting, message: pods}).withRequeueAfter(evictionInterval)
+		return actionResult(evict, report{reason: v1alpha1.ReasonEvicting, message: pods}).withRequeueAfter(evictionInterval)
 	}
 	message := pods
 	if b := s.Node.Budgets; len(b) > 0 {
 		message += "; no eviction is allowed by PodDisruptionBudget " + strings.Join(b[:min(len(b), maxNamed)], ", ")
 	}
-	return act(evict, report{reason: v1alpha1.ReasonDrainTimedOut, waitingFor: pods, message: message +
+	return actionResult(evict, report{reason: v1alpha1.ReasonDrainTimedOut, waitingFor: pods, message: message +
 		"; a roll forces no pod: mend what keeps them, delete the pods, or call the roll off: ingot rollout undo " + s.Machine.Spec.NodeTypeRef.Name}).withRequeueAfter(hostCheckInterval)
 }
 
@@ -103,30 +103,30 @@ func podsToLeave(names []string) string {
 }
 
 // waitForPodList prevents a power-off in the decision that enters the phase. Pods are listed only in the phases that evict, so that the facts
-// of the phase before have none. Without this step: a Ready Machine is deleted, its Node seems to have no pods, and the server is powered off
+// of the phase before have none. Without it: a Ready Machine is deleted, its Node seems to have no pods, and the server is powered off
 // under them.
 func (s scope) waitForPodList() result {
 	if !s.entering || s.hasPowerOffBegun() {
-		return next
+		return done
 	}
-	return wait(report{reason: v1alpha1.ReasonEvicting, message: "the node is being emptied"})
+	return waitResult(report{reason: v1alpha1.ReasonEvicting, message: "the node is being emptied"})
 }
 
-// recordPowerOffRequest writes into the status that the host will be requested to power off. Without it: the request is sent, the
+// planPowerOffTimestamp writes into the status that the host will be requested to power off. Without it: the request is sent, the
 // manager is restarted before it sees spec.online false, and the roll is cancelled meanwhile. The Machine goes back to Validating while its
 // server is about to go off.
-func (s scope) recordPowerOffRequest() result {
+func (s scope) planPowerOffTimestamp() result {
 	if s.hasPowerOffBegun() {
-		return next
+		return done
 	}
-	return writeTimestamp(powerOffRequested, s.powerOffReport())
+	return timestampResult(powerOffRequested, s.powerOffReport())
 }
 
-func (s scope) requestPowerOff() result {
+func (s scope) planPowerOff() result {
 	if !s.Host.Online {
-		return next
+		return done
 	}
-	return act(Action{Kind: PowerOff}, s.powerOffReport())
+	return actionResult(Action{Kind: PowerOff}, s.powerOffReport())
 }
 
 func (s scope) powerOffReport() report {
@@ -135,13 +135,13 @@ func (s scope) powerOffReport() report {
 
 func (s scope) waitForPowerOff() result {
 	if s.guards.isPoweredOff(s.Facts) {
-		return next
+		return done
 	}
 	reason, message := s.hostProblem()
 	if reason == "" {
 		reason, message = v1alpha1.ReasonPoweringOff, "the BMC has not confirmed the power-off of "+s.hostName()
 	}
-	return wait(report{
+	return waitResult(report{
 		reason: reason, waitingFor: "the confirmed power-off", message: message + "; nothing touches its disk before" + s.abandonHint(),
 	}).withRequeueAfter(hostCheckInterval)
 }
@@ -155,16 +155,16 @@ func (s scope) abandonHint() string {
 	return "; mend that, or give the server up as it is: annotate its BareMetalHost with baremetalhost.metal3.io/detached and delete it"
 }
 
-// deleteNode deletes the Node of the machine that is off. A release continues without the tenant's API server after the drain time-out: the
-// Node then remains, and reportRemainingNode reports that.
-func (s scope) deleteNode() result {
+// planNodeDeletion deletes the Node of the machine that is off. A release continues without the tenant's API server after the drain time-out: the
+// Node then remains, and planRemainingNodeReport reports that.
+func (s scope) planNodeDeletion() result {
 	switch {
 	case s.guards.isNodeGone(s.Facts):
-		return next
+		return done
 	case s.Tenant.Reachable:
-		return act(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, s.deletingNodeReport()).withRequeue()
+		return actionResult(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, s.deletingNodeReport()).withRequeue()
 	case s.Machine.Status.Phase == v1alpha1.MachineReleasing && s.IsDrainOver():
-		return next
+		return done
 	default:
 		return s.waitForTenant()
 	}
@@ -174,10 +174,10 @@ func (s scope) deletingNodeReport() report {
 	return report{reason: v1alpha1.ReasonDeletingNode, message: "Node " + s.Machine.Name + " is being deleted"}
 }
 
-// deprovisionForNextImage has an effect only on hosts without HostRecords: a baremetal-operator installs only on what it has deprovisioned.
-func (s scope) deprovisionForNextImage() result {
+// planDeprovisionForNextImage has an effect only on hosts without HostRecords: a baremetal-operator installs only on what it has deprovisioned.
+func (s scope) planDeprovisionForNextImage() result {
 	if s.canTakeImage() {
-		return next
+		return done
 	}
 	reason, message := s.hostProblem()
 	if reason == "" {
@@ -185,18 +185,18 @@ func (s scope) deprovisionForNextImage() result {
 	}
 	r := report{reason: reason, waitingFor: "the host to be deprovisioned", message: message}
 	if s.Host.ImageURL != "" {
-		return act(Action{Kind: Deprovision}, r).withRequeueAfter(hostCheckInterval)
+		return actionResult(Action{Kind: Deprovision}, r).withRequeueAfter(hostCheckInterval)
 	}
-	return wait(r).withRequeueAfter(hostCheckInterval)
+	return waitResult(r).withRequeueAfter(hostCheckInterval)
 }
 
 // waitForRendering waits until the revision to install has a rendering.
 func (s scope) waitForRendering() result {
 	revision := s.revisionToInstall()
 	if revision.Rendering != "" {
-		return next
+		return done
 	}
-	return wait(report{
+	return waitResult(report{
 		reason: v1alpha1.ReasonWaitingForNodeType, message: "revision " + revision.Name + ": " + revision.Problem + "; nothing is installed before that",
 	}).withRequeueAfter(time.Minute)
 }
@@ -204,18 +204,18 @@ func (s scope) waitForRendering() result {
 // canBeRunning reports whether the system that was installed on the host may run.
 func (s scope) canBeRunning() bool { return s.Host.ImageURL != "" && s.canHaveBooted() }
 
-func (s scope) deprovisionHost() result {
+func (s scope) planDeprovision() result {
 	if s.Host.ImageURL == "" {
-		return next
+		return done
 	}
-	return act(Action{Kind: Deprovision}, report{
+	return actionResult(Action{Kind: Deprovision}, report{
 		reason: v1alpha1.ReasonErasing, waitingFor: "the host to be erased", message: "host " + s.hostName() + " is being deprovisioned",
 	})
 }
 
 func (s scope) waitForErase() result {
 	if s.guards.isHostReturnable(s.Facts) {
-		return next
+		return done
 	}
 	reason, message := s.hostProblem()
 	switch {
@@ -224,7 +224,7 @@ func (s scope) waitForErase() result {
 	case s.Host.Error != "":
 		reason, message = v1alpha1.ReasonEraseFailed, message+"; the host stays out of the pool"+s.abandonHint()
 	}
-	return wait(report{reason: reason, waitingFor: "the host to be erased", message: message}).withRequeueAfter(hostCheckInterval)
+	return waitResult(report{reason: reason, waitingFor: "the host to be erased", message: message}).withRequeueAfter(hostCheckInterval)
 }
 
 // runningStep returns the end of a message that names the installer's step. It is empty while no attempt is open.
@@ -237,49 +237,49 @@ func (s scope) runningStep() string {
 	return ""
 }
 
-// deleteLateNode deletes a Node that registered between the request to erase and the power-off.
-func (s scope) deleteLateNode() result {
+// planLateNodeDeletion deletes a Node that registered between the request to erase and the power-off.
+func (s scope) planLateNodeDeletion() result {
 	if !s.hasOwnNode() || !s.Tenant.Reachable || !s.guards.isPoweredOff(s.Facts) {
-		return next
+		return done
 	}
-	return act(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, s.deletingNodeReport())
+	return actionResult(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, s.deletingNodeReport())
 }
 
-// clearHostRecord, deleteClaimSecret and returnHost remove what was written for the claim, and the claim itself last. In another order: the
+// planHostRecordRemoval, planClaimSecretDeletion and planHostReturn remove what was written for the claim, and the claim itself last. Without it: the
 // consumerRef is removed first, another Machine claims the host, and the HostRecord and the Secret of this Machine are still there: the
 // host would be installed with this Machine's user data.
-func (s scope) clearHostRecord() result {
+func (s scope) planHostRecordRemoval() result {
 	if s.Host.Record == nil || s.Host.Record.Spec.Machine == nil {
-		return next
+		return done
 	}
-	return act(Action{Kind: ClearHostRecord}, s.returningReport()).withRequeue()
+	return actionResult(Action{Kind: ClearHostRecord}, s.returningReport()).withRequeue()
 }
 
-func (s scope) deleteClaimSecret() result {
+func (s scope) planClaimSecretDeletion() result {
 	if !s.Secret.Found {
-		return next
+		return done
 	}
-	return act(Action{Kind: DeleteClaimSecret}, s.returningReport()).withRequeue()
+	return actionResult(Action{Kind: DeleteClaimSecret}, s.returningReport()).withRequeue()
 }
 
-func (s scope) returnHost() result {
-	return act(Action{Kind: ReturnHost}, s.returningReport()).withRequeue()
+func (s scope) planHostReturn() result {
+	return actionResult(Action{Kind: ReturnHost}, s.returningReport()).withRequeue()
 }
 
 func (s scope) returningReport() report {
 	return report{reason: v1alpha1.ReasonErasing, message: "host " + s.hostName() + " is clean and goes back to the pool"}
 }
 
-// waitForTenantWithoutHost waits for the tenant's API server after the host is returned, because a bootstrap token may be left there.
-func (s scope) waitForTenantWithoutHost() result {
+// waitForTenantAfterReturn waits for the tenant's API server after the host is returned, because a bootstrap token may be left there.
+func (s scope) waitForTenantAfterReturn() result {
 	if s.Tenant.Reachable || s.Machine.Status.Attempt == 0 {
-		return wait(report{reason: v1alpha1.ReasonDeletingNode, message: "no host is left to be returned"})
+		return waitResult(report{reason: v1alpha1.ReasonDeletingNode, message: "no host is left to be returned"})
 	}
 	return s.waitForTenant()
 }
 
-// canNodeRemain reports whether a Node of this Machine is, or may be, left in the tenant's cluster.
-func (s scope) canNodeRemain() bool {
+// hasRemainingNode reports whether a Node of this Machine is left in the tenant's cluster, or whether that is unknown.
+func (s scope) hasRemainingNode() bool {
 	return s.hasOwnNode() || !s.Tenant.Reachable && s.Machine.Status.NodeRef != nil
 }
 
@@ -291,19 +291,19 @@ func (s scope) nodeRemainsReport() report {
 	}
 }
 
-// reportRemainingNode reports that the Node may remain, while the Machine still exists to report it.
-func (s scope) reportRemainingNode() result {
-	if !s.canNodeRemain() || s.Machine.Status.NodeRemainsReportedAt != nil {
-		return next
+// planRemainingNodeReport reports that the Node may remain, while the Machine still exists to report it.
+func (s scope) planRemainingNodeReport() result {
+	if !s.hasRemainingNode() || s.Machine.Status.NodeRemainsReportedAt != nil {
+		return done
 	}
-	return writeTimestamp(nodeRemainsReported, s.nodeRemainsReport())
+	return timestampResult(nodeRemainsReported, s.nodeRemainsReport())
 }
 
-func (s scope) removeFinalizer() result {
-	if s.canNodeRemain() {
-		return act(Action{Kind: RemoveFinalizer}, s.nodeRemainsReport())
+func (s scope) planFinalizerRemoval() result {
+	if s.hasRemainingNode() {
+		return actionResult(Action{Kind: RemoveFinalizer}, s.nodeRemainsReport())
 	}
-	return act(Action{Kind: RemoveFinalizer}, report{reason: v1alpha1.ReasonDeletingNode, message: "released"})
+	return actionResult(Action{Kind: RemoveFinalizer}, report{reason: v1alpha1.ReasonDeletingNode, message: "released"})
 }
 
 // IsOrphaned reports whether a claimed host may be freed although no Machine exists to return it, because the claim arrived after its
