@@ -202,9 +202,9 @@ type ActionKind string
 // Action kinds.
 const (
 	ActionNone     ActionKind = ""
-	ActionInspect  ActionKind = "Inspect"
-	ActionInstall  ActionKind = "Install"
-	ActionErase    ActionKind = "Erase"
+	ActionInspect  ActionKind = ActionKind(hardware.OpInspect)
+	ActionInstall  ActionKind = ActionKind(hardware.OpInstall)
+	ActionErase    ActionKind = ActionKind(hardware.OpErase)
 	ActionCancel   ActionKind = "Cancel"
 	ActionSetPower ActionKind = "SetPower"
 )

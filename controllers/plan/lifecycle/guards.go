@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
 // scope is what edges and steps decide from. It is passed by value, so that neither can change the Decision.
@@ -99,7 +100,7 @@ func (f Facts) isPoweredOff() bool {
 		return !h.PoweredOn
 	}
 	// An Off that was observed for an older generation may be older than the request: the server may have been powered on since.
-	return h.Record != nil && h.Record.Status.Power != nil && h.Record.Status.Power.State == "Off" &&
+	return h.Record != nil && h.Record.Status.Power != nil && h.Record.Status.Power.State == string(hardware.PowerOff) &&
 		h.Record.Status.Power.ObservedGeneration >= h.Generation
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
 // recheckInterval is how often a Machine is planned again while it waits for something that causes no event.
@@ -208,7 +209,7 @@ func (s scope) waitForInstallation() result {
 			condition: v1alpha1.ConditionProvisioned, reason: wanted.Reason,
 			message: fmt.Sprintf("host %s: %s at %s", s.hostName(), wanted.Message, wanted.Step),
 		})
-	case a == nil || !isWriteStep[a.Step]:
+	case a == nil || !isWriteStep[hardware.Step(a.Step)]:
 		r := waitResult(s.installingReport(a))
 		r.progress = &v1alpha1.Progress{}
 		return r
@@ -224,10 +225,8 @@ func (s scope) waitForInstallation() result {
 	return r
 }
 
-// stepWriting is the installer's step that writes the image. isWriteStep has it and the steps after it.
-const stepWriting = "Writing"
-
-var isWriteStep = map[string]bool{stepWriting: true, "Verifying": true, "Finishing": true}
+// isWriteStep has the installer's step that writes the image and those after it.
+var isWriteStep = map[hardware.Step]bool{hardware.StepWriting: true, hardware.StepVerifying: true, hardware.StepFinishing: true}
 
 // progressDelay is how long an image may be written before the status reports it. Each report is a write of the status, and an image
 // that is on the disk by then is reported as installed instead.
@@ -266,7 +265,7 @@ func (s scope) overdueStep(a *v1alpha1.HostAttempt) string {
 // currentAttempt returns the host's current installation for this Machine and its recorded progress, or nil where there is none.
 func (s scope) currentAttempt() (*v1alpha1.WantedAttempt, *v1alpha1.HostAttempt) {
 	r := s.Host.Record
-	if r == nil || r.Status.Wanted == nil || r.Status.Wanted.Operation != "Install" ||
+	if r == nil || r.Status.Wanted == nil || r.Status.Wanted.Operation != string(hardware.OpInstall) ||
 		r.Status.Wanted.MachineUID != s.Machine.UID || r.Status.Wanted.MachineAttempt != s.Machine.Status.Attempt {
 		return nil, nil
 	}
@@ -280,8 +279,8 @@ func (s scope) nextProgress(a *v1alpha1.HostAttempt) *v1alpha1.Progress {
 	if half == 0 {
 		half = 1 << 28
 	}
-	if old != nil && (a.Step != stepWriting || a.DoneBytes-old.DoneBytes < half && a.DoneBytes >= old.DoneBytes) {
+	if old != nil && (a.Step != string(hardware.StepWriting) || a.DoneBytes-old.DoneBytes < half && a.DoneBytes >= old.DoneBytes) {
 		return old
 	}
-	return &v1alpha1.Progress{Step: stepWriting, DoneBytes: a.DoneBytes, TotalBytes: a.TotalBytes}
+	return &v1alpha1.Progress{Step: string(hardware.StepWriting), DoneBytes: a.DoneBytes, TotalBytes: a.TotalBytes}
 }

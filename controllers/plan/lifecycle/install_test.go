@@ -22,8 +22,8 @@ func TestTheStatusReportsHalvesOfTheImageAndNoSteps(t *testing.T) {
 		writes bool
 	}{
 		{"PoweringOff", 0, true}, {"PoweringOn", 0, false}, {"Booting", 0, false}, {"Loading", 0, false}, {"Registered", 0, false},
-		{stepWriting, 10, true}, {stepWriting, 59, false}, {stepWriting, 60, true}, {"Verifying", 100, false}, {"Finishing", 100, false},
-		{"Loading", 0, true}, {stepWriting, 5, true},
+		{"Writing", 10, true}, {"Writing", 59, false}, {"Writing", 60, true}, {"Verifying", 100, false}, {"Finishing", 100, false},
+		{"Loading", 0, true}, {"Writing", 5, true},
 	} {
 		attempt.Step, attempt.DoneBytes = c.step, c.done
 		p := &planner{scope: scope{Facts: f, guards: realGuards()}, d: Decision{Status: *f.Machine.Status.DeepCopy()}}
@@ -44,7 +44,7 @@ func TestAnImageThatIsWrittenQuicklyIsNotReported(t *testing.T) {
 	began := time.Unix(1000, 0)
 	at := metav1.NewMicroTime(began)
 	wanted := &v1alpha1.WantedAttempt{Number: 4, Operation: "Install", MachineUID: "m", MachineAttempt: 1}
-	attempt := &v1alpha1.HostAttempt{Number: 4, State: "Running", Step: stepWriting, StepAt: &at, TotalBytes: 100, DoneBytes: 100}
+	attempt := &v1alpha1.HostAttempt{Number: 4, State: "Running", Step: "Writing", StepAt: &at, TotalBytes: 100, DoneBytes: 100}
 	for _, c := range []struct {
 		after    time.Duration
 		progress *v1alpha1.Progress
@@ -53,7 +53,7 @@ func TestAnImageThatIsWrittenQuicklyIsNotReported(t *testing.T) {
 	}{
 		{time.Second, nil, false, progressDelay - time.Second},
 		{progressDelay, nil, true, 0},
-		{time.Second, &v1alpha1.Progress{Step: stepWriting, DoneBytes: 10}, true, 0},
+		{time.Second, &v1alpha1.Progress{Step: "Writing", DoneBytes: 10}, true, 0},
 	} {
 		f := Facts{Now: began.Add(c.after), Machine: Machine{Name: "a", UID: "m", Status: v1alpha1.MachineStatus{Phase: v1alpha1.MachineProvisioning, Attempt: 1, Progress: c.progress}},
 			Host: &Host{Record: &HostRecord{Status: v1alpha1.HostRecordStatus{Wanted: wanted, Attempt: attempt}}}}

@@ -7,6 +7,7 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
 // Reason is the result for a host: why it was passed over, or that it was not.
@@ -136,7 +137,7 @@ func checkImage(_ Request, f HostFacts) Evaluation {
 func checkPower(_ Request, f HostFacts) Evaluation {
 	if f.Record != nil && f.Record.Status.Power != nil && !f.Host.Status.PoweredOn {
 		state := f.Record.Status.Power.State
-		return rejectIf(state != "Off", PoweredOn, "is not known to be off: power state %s", state)
+		return rejectIf(state != string(hardware.PowerOff), PoweredOn, "is not known to be off: power state %s", state)
 	}
 	return rejectIf(f.Host.Status.PoweredOn, PoweredOn, "is powered on though nobody has it: power it off")
 }
@@ -161,7 +162,7 @@ func checkErase(_ Request, f HostFacts) Evaluation {
 	if mode, isRequested := f.Host.Annotations[v1alpha1.AnnotationErase]; isRequested {
 		return rejectIf(true, EraseUnfinished, "is to be erased first (%s)", v1alpha1.Truncate(mode, maxQuoted))
 	}
-	if f.Record == nil || f.Record.Status.Wanted == nil || f.Record.Status.Wanted.Operation != "Erase" {
+	if f.Record == nil || f.Record.Status.Wanted == nil || f.Record.Status.Wanted.Operation != string(hardware.OpErase) {
 		return Evaluation{}
 	}
 	attempt := f.Record.Status.Wanted
