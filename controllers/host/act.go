@@ -50,7 +50,7 @@ func (r *Reconciler) reconcileHost(ctx context.Context, provider *v1alpha1.NodeP
 		return step.Retry(err).Result()
 	}
 	if err := r.callInstaller(ctx, obs.target, host, decision.Action); err != nil {
-		ctrl.LoggerFrom(ctx).Info("Action refused", "action", decision.Action.Kind, "reason", plan.ReasonOf(err), "error", err.Error())
+		ctrl.LoggerFrom(ctx).Info("Action refused", "action", decision.Action.Kind, "reason", plan.ErrorReasonText(err), "error", err.Error())
 		decision = decision.WithActionError(obs.facts, err)
 	}
 	if err := r.writeError(ctx, record, intent.Error, decision.Record.Error); err != nil {

@@ -187,7 +187,7 @@ func bmcProblem(host *metal3.BareMetalHost, err error) *plan.Problem {
 	if hardware.KindOf(err) == hardware.Unauthorized {
 		message = fmt.Sprintf("the BMC refuses username and password of Secret %s: correct them, they are read again at every step (%v)", host.Spec.BMC.CredentialsName, err)
 	}
-	return &plan.Problem{Reason: plan.ReasonOf(err), Message: message}
+	return &plan.Problem{Reason: plan.ErrorReasonText(err), Message: message}
 }
 
 // hostFacts returns what the planner must know of the BareMetalHost.

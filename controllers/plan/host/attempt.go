@@ -50,7 +50,7 @@ var failureTypes = map[State]ErrorType{
 var eraseStrength = map[v1alpha1.EraseMode]int{v1alpha1.EraseNone: 0, v1alpha1.EraseMetadata: 1, v1alpha1.EraseFull: 2}
 
 // eraseMode returns the mode that the Machine requests, else that of the NodeProvider. It is never weaker than that of an erase that was
-// begun: a full erase fails half-way, the mode is changed to Metadata, and the next tenant reads the other half. It is never None for
+// begun. Without it: a full erase fails half-way, the mode is changed to Metadata, and the next tenant reads the other half. It is also never None for
 // unknown content.
 func (p *planner) eraseMode() v1alpha1.EraseMode {
 	mode := p.Spec.Erase
@@ -102,14 +102,14 @@ func (p planner) hasSucceeded(a v1alpha1.WantedAttempt) bool {
 func (p *planner) waitForRecord() result {
 	w, before := p.d.Record.Wanted, p.Record.Wanted
 	if w == nil || before != nil && before.Number == w.Number {
-		return next()
+		return done
 	}
-	return wait("", atOnce)
+	return waitResult("", atOnce)
 }
 
 func (p *planner) cancelOtherAttempt() result {
 	if p.isIdle() || p.isRecordedAttempt(p.attemptOfState()) {
-		return next()
+		return done
 	}
 	return p.cancel()
 }
@@ -117,16 +117,16 @@ func (p *planner) cancelOtherAttempt() result {
 func (p *planner) beginFirstAttempt() result {
 	a := p.attemptOfState()
 	if p.isRecordedAttempt(a) {
-		return next()
+		return done
 	}
 	p.d.Record.Failures = 0
 	p.begin(a)
-	return wait("", atOnce)
+	return waitResult("", atOnce)
 }
 
 func (p *planner) powerOffAfterErase() result {
 	if !p.mustConfirmPowerOff(&p.d.Record) {
-		return next()
+		return done
 	}
 	return p.powerOff()
 }
@@ -136,21 +136,21 @@ func (p *planner) powerOffAfterErase() result {
 // installer writes the image of the first.
 func (p *planner) callInstaller() result {
 	if p.isIdle() {
-		return next()
+		return done
 	}
 	w := p.d.Record.Wanted
 	if w.Operation == string(hardware.OpInstall) && !p.isStayingIn(StateProvisioning) {
-		return wait("the state to be written", atOnce)
+		return waitResult("the state to be written", atOnce)
 	}
 	action := Action{Kind: ActionKind(w.Operation), Attempt: hardware.Attempt{Number: w.Number, Deadline: w.Deadline.Time}, Erase: hardware.EraseMode(w.Erase)}
 	if w.Image != nil {
 		action.Image = hardware.Image{URL: w.Image.URL, Checksum: w.Image.Checksum, Format: string(w.Image.Format)}
 	}
-	return act(action, p.Timeouts.PollInterval)
+	return actionResult(action, p.Timeouts.PollInterval)
 }
 
-// begin writes the intent to make an attempt into the record. For an installation it also records the tenant and removes the evidence of the
-// last erase, before the first byte is written. Otherwise: the manager is stopped during the installation, and its record says that the
+// begin writes the intent to make an attempt into the record. For an installation it also records the tenant and removes the proof of the
+// last erase, before the first byte is written. Without it: the manager is stopped during the installation, and its record says that the
 // host is erased while a tenant's data is on it.
 func (p *planner) begin(a v1alpha1.WantedAttempt) {
 	r := &p.d.Record
@@ -167,7 +167,7 @@ func (p *planner) begin(a v1alpha1.WantedAttempt) {
 }
 
 // nextAttemptNumber returns a number that no earlier attempt had. After the record was lost it counts from the seconds since 1970, which is
-// more than any number before. It is also above every number for which an installer has a status. Otherwise: the record of attempt 7 is lost,
+// more than any number before. It is also above every number for which an installer has a status. Without it: the record of attempt 7 is lost,
 // the next attempt is number 1 again, and when it later becomes number 7, the installer answers with the success of the old one: a disk
 // counts as erased that was not.
 func (p *planner) nextAttemptNumber() int64 {
@@ -225,35 +225,35 @@ func (p *planner) reportFailure() result {
 	case p.Now.Before(p.retryAt()):
 		p.setError(failureTypes[p.tableState()], w.Reason, fmt.Sprintf("%s; failure %d of %d, the next attempt is at %s", what, failures, maxFailures, p.retryAt().UTC().Format(time.RFC3339)))
 	}
-	return next()
+	return done
 }
 
-// powerOffAfterFailure keeps the server off until the next attempt. Otherwise: an installation fails before its first byte, the server boots
+// powerOffAfterFailure keeps the server off until the next attempt. Without it: an installation fails before its first byte, the server boots
 // the system of the attempt before, and that node runs again although its Machine was fenced and its pods run elsewhere.
 func (p *planner) powerOffAfterFailure() result {
 	if p.d.Record.Wanted.Operation == string(hardware.OpInspect) {
-		return next()
+		return done
 	}
 	return p.powerOff()
 }
 
 func (p *planner) waitForManualRetry() result {
 	if !p.needsManualRetry() {
-		return next()
+		return done
 	}
-	return wait("", p.idleInterval())
+	return waitResult("", p.idleInterval())
 }
 
 func (p *planner) waitForRetryPause() result {
 	if left := p.retryAt().Sub(p.Now); left > 0 {
-		return wait("", left)
+		return waitResult("", left)
 	}
-	return next()
+	return done
 }
 
 func (p *planner) beginNextAttempt() result {
 	p.begin(p.attemptOfState())
-	return wait("", atOnce)
+	return waitResult("", atOnce)
 }
 
 // acceptRetryAnnotation resets the failures when the retry annotation has a new value.
@@ -263,7 +263,7 @@ func (p *planner) acceptRetryAnnotation() result {
 	if value != "" && value != r.RetrySeen && p.isIdle() {
 		r.RetrySeen, r.Failures = value, 0
 	}
-	return next()
+	return done
 }
 
 func microTime(t time.Time) metav1.MicroTime { return metav1.NewMicroTime(t) }

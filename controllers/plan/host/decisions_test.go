@@ -80,7 +80,7 @@ func TestAClaimedHostIsInstalledWithTheImageOfItsMachine(t *testing.T) {
 					t.Errorf("attempt = %+v", d.Record.Wanted)
 				}
 			}},
-		{name: "the tenant is recorded and the evidence of the erase removed before the first byte",
+		{name: "the tenant is recorded and the proof of the erase removed before the first byte",
 			facts: facts(StateProvisioning, off).claimed().with(func(f *Facts) { f.Record.Erased = &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseFull} }),
 			state: StateProvisioning, check: func(t *testing.T, d Decision) {
 				begins(1, hardware.OpInstall)(t, d)
@@ -294,7 +294,7 @@ func TestAHostIsObservedMoreOftenDuringItsFirstBoot(t *testing.T) {
 
 func TestAHostWithUnknownOrTenantContentIsErasedBeforeItIsAvailable(t *testing.T) {
 	checkDecisions(t, []decisionCase{
-		{name: "an available host of a tenant without evidence of an erase is erased",
+		{name: "an available host of a tenant without proof of an erase is erased",
 			facts: facts(StateAvailable, off).with(func(f *Facts) { f.Record.LastTenant = "team/research" }), state: StateDeprovisioning},
 		{name: "an available host whose record is new has unknown content",
 			facts: facts(StateAvailable, off).with(func(f *Facts) { f.Record.Power = nil }), state: StateDeprovisioning,
@@ -318,7 +318,7 @@ func TestAHostWithUnknownOrTenantContentIsErasedBeforeItIsAvailable(t *testing.T
 					t.Errorf("attempt = %+v", d.Record.Wanted)
 				}
 			}},
-		{name: "the policy None leaves evidence with the mode None",
+		{name: "the policy None leaves proof with the mode None",
 			facts: facts(StateDeprovisioning, off).claimed().installed().with(func(f *Facts) { f.Spec.Erase = v1alpha1.EraseNone }), state: StateAvailable,
 			check: func(t *testing.T, d Decision) {
 				if d.Record.Erased == nil || d.Record.Erased.Mode != v1alpha1.EraseNone || d.Record.Erased.Tenant != "team/research" {
@@ -338,7 +338,7 @@ func TestAHostWithUnknownOrTenantContentIsErasedBeforeItIsAvailable(t *testing.T
 					t.Errorf("erased = %+v, record = %+v", e, d.Record)
 				}
 			}},
-		{name: "an old erase without evidence does not count",
+		{name: "an old erase without proof does not count",
 			facts: facts(StateDeprovisioning, off).claimed().installed().attempted(3, hardware.OpErase, succeeded, "").ended(0), state: StateDeprovisioning,
 			check: begins(4, hardware.OpErase)},
 		{name: "a failed erase keeps the host in deprovisioning",
@@ -391,7 +391,7 @@ func TestTheEraseAnnotationErasesAnUnclaimedHost(t *testing.T) {
 					t.Errorf("drops %v", d.RemoveAnnotations)
 				}
 			}},
-		{name: "an erase by annotation without evidence is made again",
+		{name: "an erase by annotation without proof is made again",
 			facts: facts(StatePreparing, off).attempted(1, hardware.OpErase, succeeded, "").ended(0), state: StatePreparing, check: begins(2, hardware.OpErase)},
 	})
 }

@@ -12,7 +12,7 @@
 //
 // # Unknown is not clean
 //
-// A host is clean when nothing of ours was ever on its disks (no lastTenant, nothing installed), or when there is evidence of an
+// A host is clean when nothing of ours was ever on its disks (no lastTenant, nothing installed), or when there is proof of an
 // erase (erased) and nothing was installed since. Only a clean host becomes and stays available; every other one
 // goes through deprovisioning. In particular:
 //
@@ -21,12 +21,12 @@
 //   - A host that has a state already while its HostRecord is new (the record was lost, or the host comes from another
 //     system) has unknown content. Its lastTenant becomes unknownTenant, which is no TenantCluster's name, so that the rules for
 //     another tenant apply to whoever is next. When it is not provisioned it is erased first, with at least the mode Metadata.
-//   - The policy None leaves evidence too, with the mode None.
+//   - The policy None leaves a proof too, with the mode None.
 //   - A host whose BareMetalHost.status was lost while a Machine runs on it is provisioned: its record says what is installed and for
 //     whom, and nothing is erased under a Machine.
 //   - A record that an earlier version of Ingot wrote says too little: the host reports the error OlderShape, and nothing is done with it.
 //
-// An attempt to install writes lastTenant and removes the evidence of the last erase when its intent is recorded, before the first byte.
+// An attempt to install writes lastTenant and removes the proof of the last erase when its intent is recorded, before the first byte.
 // An erase that was begun is never replaced by a weaker one. It counts when the installer reports success and the BMC confirms the power-off.
 //
 // # Intent before effect

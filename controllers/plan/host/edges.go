@@ -30,11 +30,11 @@ type edge struct {
 // removalEdges are the transitions of a host that was deleted. They come before all others, and are followed even while the BMC
 // cannot be read.
 var removalEdges = []edge{
-	{StateDeleting, goneState, "deleted, and shown as deleting", (*planner).hasWrittenDeleting, nil},
-	{anyState, StateDeleting, "deleted while it is detached: given up as it is", (*planner).isAbandoned, nil},
-	{anyState, StateDeleting, "deleted, clean, and never worked on", (*planner).isNeverUsed, nil},
-	{anyState, StateDeprovisioning, "deleted, with work under way or disks that are not clean", (*planner).mustEraseBeforeDeletion, nil},
-	{anyState, StatePoweringOff, "deleted, clean, and worked on before", (*planner).mustPowerOffBeforeDeletion, nil},
+	{StateDeleting, goneState, "deleted, and the state deleting is written", (*planner).hasWrittenDeleting, nil},
+	{anyState, StateDeleting, "deleted while it is detached, and abandoned without an erase", (*planner).isAbandoned, nil},
+	{anyState, StateDeleting, "deleted and clean, and no attempt was ever made", (*planner).isNeverUsed, nil},
+	{anyState, StateDeprovisioning, "deleted, with an open attempt or disks that are not clean", (*planner).mustEraseBeforeDeletion, nil},
+	{anyState, StatePoweringOff, "deleted and clean, after an attempt", (*planner).mustPowerOffBeforeDeletion, nil},
 	{StatePoweringOff, StateDeleting, "the power is off, or cannot be switched off", (*planner).canDeleteCleanHost, nil},
 }
 
@@ -51,31 +51,31 @@ var edges = []edge{
 	{StateInspecting, StateDeprovisioning, "inspected, or not to be inspected, and not clean", (*planner).isInspected, nil},
 
 	{StateAvailable, StateProvisioned, "its status is out of date, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
-	{StateAvailable, StateProvisioning, "its Machine asks for an image", (*planner).mustInstall, nil},
-	{StateAvailable, StatePreparing, "an erase is asked for by annotation, or under way", (*planner).mustErase, (*planner).enterPreparing},
-	{StateAvailable, StateInspecting, "an inspection is asked for by annotation, or under way", (*planner).mustInspect, (*planner).enterInspecting},
+	{StateAvailable, StateProvisioning, "its Machine requests an image", (*planner).mustInstall, nil},
+	{StateAvailable, StatePreparing, "an erase is requested by annotation, or running", (*planner).mustErase, (*planner).enterPreparing},
+	{StateAvailable, StateInspecting, "an inspection is requested by annotation, or running", (*planner).mustInspect, (*planner).enterInspecting},
 	{StateAvailable, StateDeprovisioning, "its disks are not clean", (*planner).isIdleAndDirty, nil},
 	{StateAvailable, StateExternallyProvisioned, "somebody else installs it", (*planner).isUnclaimedAndExternal, nil},
 
 	{StatePreparing, StateProvisioned, "its status is out of date, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
 	{StatePreparing, StateAvailable, "the erase is proven", all((*planner).isEraseFinished, (*planner).isReadyForPool), (*planner).removeEraseAnnotation},
-	{StatePreparing, StateDeprovisioning, "no erase is under way, and its disks are not clean", (*planner).isEraseFinished, nil},
+	{StatePreparing, StateDeprovisioning, "no erase is running, and its disks are not clean", (*planner).isEraseFinished, nil},
 
-	{StateProvisioning, StateProvisioned, "the image that its Machine asks for is on the disk", (*planner).isInstalled, nil},
+	{StateProvisioning, StateProvisioned, "the image that its Machine requests is on the disk", (*planner).isInstalled, nil},
 	{StateProvisioning, StateDeprovisioning, "released", all((*planner).isIdle, (*planner).isReleased), nil},
 
 	{StateProvisioned, StateDeprovisioning, "released", not((*planner).hasImage), nil},
-	{StateProvisioned, StateProvisioning, "its Machine asks for another attempt or image", (*planner).mustInstallAgain, nil},
+	{StateProvisioned, StateProvisioning, "its Machine requests another attempt or image", (*planner).mustInstallAgain, nil},
 
 	{StateExternallyProvisioned, StateDeprovisioning, "nobody else installs it any more", not((*planner).isExternallyProvisioned), (*planner).recordUnknownContent},
 
 	{StateDeprovisioning, StateAvailable, "its disks are clean", all((*planner).isIdle, (*planner).isReadyForPool), nil},
-	{StateDeprovisioning, StateAvailable, "the power is off, and the policy asks for no erase", (*planner).canSkipErase, (*planner).recordSkippedErase},
+	{StateDeprovisioning, StateAvailable, "the power is off, and the policy requests no erase", (*planner).canSkipErase, (*planner).recordSkippedErase},
 
-	{StatePoweringOff, StateAvailable, "wanted again, and clean", (*planner).isReadyForPool, nil},
-	{StatePoweringOff, StateDeprovisioning, "wanted again, and not clean", isTrue, nil},
-	{StateDeleting, StateAvailable, "wanted again, and clean", (*planner).isReadyForPool, nil},
-	{StateDeleting, StateDeprovisioning, "wanted again, and not clean", isTrue, nil},
+	{StatePoweringOff, StateAvailable, "claimed again, and clean", (*planner).isReadyForPool, nil},
+	{StatePoweringOff, StateDeprovisioning, "claimed again, and not clean", isTrue, nil},
+	{StateDeleting, StateAvailable, "claimed again, and clean", (*planner).isReadyForPool, nil},
+	{StateDeleting, StateDeprovisioning, "claimed again, and not clean", isTrue, nil},
 	{foreignState, StateProvisioned, "it has what its Machine had installed", (*planner).isStillInstalled, nil},
 	{foreignState, StateAvailable, "clean", (*planner).isReadyForPool, nil},
 	{foreignState, StateDeprovisioning, "not clean", isTrue, nil},
@@ -96,7 +96,7 @@ func (p *planner) tableState() State {
 	}
 }
 
-// followEdges follows edges until none holds or the host has become available. That state is written, with the evidence that it depends on,
+// followEdges follows edges until none holds or the host has become available. That state is written, with the proof that it depends on,
 // before anything else is done with the host. No path is longer than the table: a test looks for cycles.
 func (p *planner) followEdges() {
 	for range edges {
@@ -160,7 +160,7 @@ func (p planner) canUseHardware() bool {
 	return p.Host.CanBeObserved() && (p.Problem == nil || p.d.Record.Wanted.IsOpen() && p.Observed != nil)
 }
 
-// isClean reports whether the disks may be given to anybody: nothing is installed, and there was no tenant or there is evidence of an
+// isClean reports whether the disks may be given to anybody: nothing is installed, and there was no tenant or there is proof of an
 // erase since. Without it: the manager is restarted between a release and the erase, the host goes from deprovisioning to available, and the
 // next tenant reads the data of the one before.
 func (p planner) isClean() bool {
@@ -169,7 +169,7 @@ func (p planner) isClean() bool {
 }
 
 // isReadyForPool requires, beside clean disks, that no erase is unfinished. Without it: a full erase was requested for a clean host and fails
-// half-way; the evidence of the erase before still makes the host clean, and it is claimed although the requested erase was not made.
+// half-way; the proof of the erase before still makes the host clean, and it is claimed although the requested erase was not made.
 func (p planner) isReadyForPool() bool { return p.isClean() && !p.hasUnfinishedErase() }
 
 // isIdle reports whether no attempt is open.
@@ -192,8 +192,8 @@ func (p planner) isNeverUsed() bool {
 	return p.mustBeDeleted() && p.d.Record.Wanted == nil && p.isClean()
 }
 
-// mustEraseBeforeDeletion: without it, a host with a tenant's data is removed from the cluster, registered again elsewhere as a new server, and
-// given to another tenant without an erase.
+// mustEraseBeforeDeletion reports whether a deleted host has an open attempt or disks that are not clean. Without it: a host with a tenant's
+// data is removed from the cluster, registered again elsewhere as a new server, and given to another tenant without an erase.
 func (p planner) mustEraseBeforeDeletion() bool {
 	return p.mustBeDeleted() && !p.isAbandoned() && !p.isIdleAndClean()
 }
@@ -235,7 +235,7 @@ func (p planner) isUnclaimedAndExternal() bool {
 	return p.isIdleAndClean() && !p.Host.Claimed && p.Host.ExternallyProvisioned
 }
 
-// mustInstall requires, beside the request, that the disks are clean or the installation is recorded already. Without it: a host whose evidence
+// mustInstall requires, beside the request, that the disks are clean or the installation is recorded already. Without it: a host whose proof
 // of an erase was lost is claimed by another tenant's Machine and is installed at once. The image overwrites the root device only, and the new
 // tenant reads the data of the one before on the other disks.
 func (p planner) mustInstall() bool {
@@ -303,7 +303,7 @@ func (p planner) isStillInstalled() bool {
 func (p planner) hasImage() bool { return p.Host.HasImage }
 
 // isReleased reports whether no Machine requests the image that is being installed: the host was released, or its image was written by hand.
-// Its edge requires isIdle too. Without that: the erase begins while the agent of the installation, which is not cancelled yet, still writes to
+// Its edge requires isIdle too. Without it: the erase begins while the agent of the installation, which is not cancelled yet, still writes to
 // the disk; the erase succeeds, and the next tenant finds what was written after it.
 func (p planner) isReleased() bool {
 	return !p.Host.HasImage || !p.Host.Claimed || p.Spec.Machine == nil
@@ -327,13 +327,13 @@ func (p planner) hasUnfinishedErase() bool {
 	return w != nil && w.Operation == string(hardware.OpErase) && w.Outcome != v1alpha1.AttemptSucceeded
 }
 
-// canSkipErase reports whether the policy requests no erase. It requires the confirmed power-off and that no erase is unfinished: otherwise an
+// canSkipErase reports whether the policy requests no erase. It requires the confirmed power-off and that no erase is unfinished. Without it: an
 // administrator changes the policy to None while a failed erase has left half of a tenant's data, and the host goes to the pool with it.
 func (p planner) canSkipErase() bool {
 	return p.isIdleAndDirty() && !p.hasUnfinishedErase() && p.observedPower() == hardware.PowerOff && p.eraseMode() == v1alpha1.EraseNone
 }
 
-// recordSkippedErase writes the decision not to erase as evidence with the mode None.
+// recordSkippedErase writes the decision not to erase as a proof with the mode None.
 func (p *planner) recordSkippedErase() {
 	r := &p.d.Record
 	number := int64(0)

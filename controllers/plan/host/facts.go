@@ -116,8 +116,9 @@ type Problem struct {
 	Message string
 }
 
-// ReasonOf returns the reason for a failed call to the hardware: that of the error where it has one, else its kind.
-func ReasonOf(err error) string {
+// ErrorReasonText returns the reason for a failed call to the hardware as status.error has it: the reason of the error or, for an error without one,
+// BMC and its kind, as in BMCUnreachable.
+func ErrorReasonText(err error) string {
 	if reason := hardware.ReasonOf(err); reason != "" {
 		return string(reason)
 	}

@@ -53,7 +53,7 @@ func (f Facts) recordOutcome(r *v1alpha1.HostRecordStatus) {
 }
 
 // mustConfirmPowerOff reports whether the attempt is an erase that has succeeded while the BMC has not confirmed the power-off. Only both
-// together are evidence. Otherwise: the installer reports success, the server is still on, and the system that it booted before writes to the
+// together are the proof of an erase. Without it: the installer reports success, the server is still on, and the system that it booted before writes to the
 // disks after the erase.
 func (f Facts) mustConfirmPowerOff(r *v1alpha1.HostRecordStatus) bool {
 	w, status := r.Wanted, f.attemptStatus(r.Wanted)

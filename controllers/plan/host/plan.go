@@ -213,7 +213,7 @@ func (d Decision) WithActionError(f Facts, err error) Decision {
 	}
 	p := &planner{Facts: f, d: d}
 	p.d.RequeueAfter = f.Timeouts.RetryBase
-	reason, message := ReasonOf(err), actionErrorMessage(err)
+	reason, message := ErrorReasonText(err), actionErrorMessage(err)
 	if e := d.Record.Error; e != nil && hardware.KindOf(err) != hardware.Unauthorized {
 		// The Decision has reported an error already. If the new one replaced it, the reason would change with every observation, each change
 		// with an event, and nobody could read why an attempt failed. During the grace period of a BMC it is the error of the record.

@@ -12,7 +12,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// result is what a step returns: next, wait or act.
+// result is what a step returns: done, a waitResult or an actionResult.
 type result struct {
 	// isFinal is true when no further step runs.
 	isFinal bool
@@ -23,16 +23,16 @@ type result struct {
 	action       Action
 }
 
-// next returns the result of a step that has nothing to do.
-func next() result { return result{} }
+// done is the result of a step that has nothing to do.
+var done = result{}
 
-// wait returns the result of a step that waits.
-func wait(reason string, requeueAfter time.Duration) result {
+// waitResult returns the result of a step that waits.
+func waitResult(reason string, requeueAfter time.Duration) result {
 	return result{isFinal: true, reason: reason, requeueAfter: requeueAfter}
 }
 
-// act returns the result of a step that calls the hardware.
-func act(action Action, requeueAfter time.Duration) result {
+// actionResult returns the result of a step that calls the hardware.
+func actionResult(action Action, requeueAfter time.Duration) result {
 	return result{isFinal: true, requeueAfter: requeueAfter, action: action}
 }
 
@@ -47,17 +47,17 @@ type step struct {
 
 // attemptSteps make the attempt of a state, and make another one after a failure.
 var attemptSteps = []step{
-	{"take note of a retry", (*planner).acceptRetryAnnotation},
-	{"record the intent alone", (*planner).waitForRecord},
-	{"cancel other work", (*planner).cancelOtherAttempt},
-	{"want the attempt", (*planner).beginFirstAttempt},
+	{"accept ingot.dev/retry", (*planner).acceptRetryAnnotation},
+	{"write the intent to the record", (*planner).waitForRecord},
+	{"cancel another attempt", (*planner).cancelOtherAttempt},
+	{"begin the attempt", (*planner).beginFirstAttempt},
 	{"power off after the erase", (*planner).powerOffAfterErase},
-	{"ask the installer", (*planner).callInstaller},
-	{"show the failure", (*planner).reportFailure},
+	{"call the installer", (*planner).callInstaller},
+	{"report the failure", (*planner).reportFailure},
 	{"power off after the failure", (*planner).powerOffAfterFailure},
-	{"await a person", (*planner).waitForManualRetry},
-	{"await the end of the pause", (*planner).waitForRetryPause},
-	{"want another attempt", (*planner).beginNextAttempt},
+	{"wait for ingot.dev/retry", (*planner).waitForManualRetry},
+	{"wait for the end of the pause", (*planner).waitForRetryPause},
+	{"begin another attempt", (*planner).beginNextAttempt},
 }
 
 // stateSteps lists the steps of each state. They run while no edge leads out of the state, in this order, until one waits or acts. The name of
@@ -65,18 +65,18 @@ var attemptSteps = []step{
 var stateSteps = map[State][]step{
 	StateInspecting: attemptSteps,
 	StateAvailable: {
-		{"record the intent alone", (*planner).waitForRecord},
-		{"cancel what nobody wants any more", (*planner).cancelUnusedAttempt},
+		{"write the intent to the record", (*planner).waitForRecord},
+		{"cancel an attempt that is not needed", (*planner).cancelUnusedAttempt},
 		{"power off a claimed host", (*planner).powerOffClaimedHost},
 		{"refuse an image without a Machine", (*planner).refuseUnclaimedImage},
 		{"refuse an unknown erase mode", (*planner).refuseEraseMode},
-		{"rest in the pool", (*planner).waitInPool},
+		{"wait for a claim", (*planner).waitInPool},
 	},
 	StatePreparing: attemptSteps,
 	StateProvisioning: append([]step{
-		{"cancel for the release", (*planner).cancelAfterRelease},
-		{"hold the host off", (*planner).keepPoweredOff},
-		{"await that claim and record agree", (*planner).waitForConsistentClaim},
+		{"cancel the installation of a released host", (*planner).cancelAfterRelease},
+		{"keep the host powered off", (*planner).keepPoweredOff},
+		{"wait until claim and record name one Machine", (*planner).waitForConsistentClaim},
 		{"refuse root device hints", (*planner).refuseRootDeviceHints},
 	}, attemptSteps...),
 	StateProvisioned:           powerSteps,
@@ -84,17 +84,17 @@ var stateSteps = map[State][]step{
 	StateDeprovisioning: append([]step{
 		{"power off before the erase", (*planner).powerOffBeforeErase},
 	}, attemptSteps...),
-	StatePoweringOff: {{"power off before the host goes", (*planner).powerOff}},
-	StateDeleting:    {{"show that the host goes", (*planner).waitForRemoval}},
+	StatePoweringOff: {{"power off before the deletion", (*planner).powerOff}},
+	StateDeleting:    {{"wait for the removal", (*planner).waitForRemoval}},
 }
 
 // powerSteps set the power as spec.online and the reboot annotations request.
 var powerSteps = []step{
 	{"power off", (*planner).powerOffIfRequested},
-	{"end a reboot's power-off", (*planner).removeRebootAnnotation},
-	{"stay off", (*planner).waitWhileOff},
+	{"remove the reboot annotation", (*planner).removeRebootAnnotation},
+	{"wait while the host is off", (*planner).waitWhileOff},
 	{"power on", (*planner).powerOn},
-	{"rest while it runs", (*planner).waitWhileOn},
+	{"wait while the host is on", (*planner).waitWhileOn},
 }
 
 // runSteps runs the steps of the state and writes the result of the last one into the Decision.
@@ -118,32 +118,32 @@ func (p planner) isNewlyAvailable() bool {
 	return p.tableState() == StateAvailable && p.Host.Status.State != p.d.Status.State
 }
 
-func (p *planner) waitInPool() result { return wait("", p.idleInterval()) }
+func (p *planner) waitInPool() result { return waitResult("", p.idleInterval()) }
 
 // waitForRemoval has a deleted host planned again at once. A host that is claimed again while its BMC cannot be read waits for the BMC.
 func (p *planner) waitForRemoval() result {
 	if p.mustBeDeleted() || p.isAbandoned() {
-		return wait("", atOnce)
+		return waitResult("", atOnce)
 	}
-	return wait("the BMC to be read", p.idleInterval())
+	return waitResult("the BMC to be read", p.idleInterval())
 }
 
 // cancel cancels the open attempt.
 func (p *planner) cancel() result {
 	w := p.d.Record.Wanted
-	return act(Action{Kind: ActionCancel, Attempt: hardware.Attempt{Number: w.Number, Deadline: w.Deadline.Time}}, p.Timeouts.PollInterval)
+	return actionResult(Action{Kind: ActionCancel, Attempt: hardware.Attempt{Number: w.Number, Deadline: w.Deadline.Time}}, p.Timeouts.PollInterval)
 }
 
 func (p *planner) cancelUnusedAttempt() result {
 	if p.isIdle() {
-		return next()
+		return done
 	}
 	return p.cancel()
 }
 
 func (p *planner) cancelAfterRelease() result {
 	if p.isIdle() || !p.isReleased() {
-		return next()
+		return done
 	}
 	return p.cancel()
 }
@@ -153,68 +153,68 @@ func (p *planner) cancelAfterRelease() result {
 func (p *planner) powerOffClaimedHost() result {
 	switch {
 	case !p.Host.Claimed:
-		return next()
+		return done
 	case p.Host.Online:
-		return wait("its Machine to ask for an image", p.idleInterval())
+		return waitResult("its Machine to request an image", p.idleInterval())
 	}
 	if r := p.powerOff(); r.isFinal {
 		return r
 	}
-	return wait("its Machine to ask for an image", p.idleInterval())
+	return waitResult("its Machine to request an image", p.idleInterval())
 }
 
 func (p *planner) refuseUnclaimedImage() result {
 	if !p.Host.HasImage {
-		return next()
+		return done
 	}
 	p.setError(ProvisioningError, "NotClaimed", "spec.image is set and nobody has claimed the host: Ingot installs for Machines, so remove the image and create a Machine with spec.hostName")
-	return wait("spec.image to be removed", p.idleInterval())
+	return waitResult("spec.image to be removed", p.idleInterval())
 }
 
 func (p *planner) refuseEraseMode() result {
 	if p.Host.Erase == "" {
-		return next()
+		return done
 	}
 	p.setError(PreparationError, "EraseModeInvalid", fmt.Sprintf("annotation %s is %q: set it to Metadata or Full, or remove it", v1alpha1.AnnotationErase, p.Host.Erase))
-	return wait("another erase mode", p.idleInterval())
+	return waitResult("another erase mode", p.idleInterval())
 }
 
 // keepPoweredOff keeps a host off whose Machine has spec.online set to false, before anything is installed.
 func (p *planner) keepPoweredOff() result {
 	switch {
 	case p.Host.Online:
-		return next()
+		return done
 	case !p.isIdle():
 		return p.cancel()
 	}
 	if r := p.powerOff(); r.isFinal {
 		return r
 	}
-	return wait("spec.online", p.idleInterval())
+	return waitResult("spec.online", p.idleInterval())
 }
 
 // waitForConsistentClaim waits while the machine controller has written one of claim and record and not yet the other.
 func (p *planner) waitForConsistentClaim() result {
 	if p.isImageRequested() {
-		return next()
+		return done
 	}
-	return wait("", p.Timeouts.PollInterval)
+	return waitResult("", p.Timeouts.PollInterval)
 }
 
 func (p *planner) refuseRootDeviceHints() result {
 	if len(p.Host.UnsupportedHints) == 0 || !p.isIdle() {
-		return next()
+		return done
 	}
 	p.setError(ProvisioningError, "RootDeviceHintsUnsupported", fmt.Sprintf("spec.rootDeviceHints has %s, which the installer cannot follow: "+
 		"select the disk by deviceName, serialNumber, wwn, model or minSizeGigabytes", strings.Join(p.Host.UnsupportedHints, ", ")))
-	return wait("other root device hints", p.idleInterval())
+	return waitResult("other root device hints", p.idleInterval())
 }
 
 // powerOffBeforeErase waits for the confirmed power-off before an erase begins. Without it: the tenant's system still runs while its disks are
 // erased, and writes its caches to them afterwards.
 func (p *planner) powerOffBeforeErase() result {
 	if !p.isIdle() || p.hasUnfinishedErase() {
-		return next()
+		return done
 	}
 	return p.setPower(hardware.PowerOff, true)
 }
@@ -226,24 +226,24 @@ func (p planner) mustBeOn() bool { return p.Host.Online && !p.Host.Reboot }
 
 func (p *planner) powerOffIfRequested() result {
 	if p.mustBeOn() {
-		return next()
+		return done
 	}
 	return p.setPower(hardware.PowerOff, !p.Host.Online || !p.Host.RebootHard)
 }
 
 func (p *planner) removeRebootAnnotation() result {
 	if p.mustBeOn() || !p.Host.RebootOnce {
-		return next()
+		return done
 	}
 	p.d.RemoveAnnotations = []Annotation{AnnotationReboot}
-	return wait("", atOnce)
+	return waitResult("", atOnce)
 }
 
 func (p *planner) waitWhileOff() result {
 	if p.mustBeOn() {
-		return next()
+		return done
 	}
-	return wait("", p.idleInterval())
+	return waitResult("", p.idleInterval())
 }
 
 func (p *planner) powerOn() result { return p.setPower(hardware.PowerOn, false) }
@@ -256,9 +256,9 @@ const firstBootPeriod = 20 * time.Minute
 func (p *planner) waitWhileOn() result {
 	in := p.d.Record.Installed
 	if in == nil || p.Joined || p.Now.Sub(in.At.Time) > firstBootPeriod {
-		return wait("", p.idleInterval())
+		return waitResult("", p.idleInterval())
 	}
-	return wait("", p.idleInterval()/10)
+	return waitResult("", p.idleInterval()/10)
 }
 
 // powerTransitions are the states that are recorded while a power change is in progress.
@@ -267,14 +267,15 @@ var powerTransitions = map[hardware.PowerState]hardware.PowerState{hardware.Powe
 // slowPowerChange is the time after which a power change in progress is observed less often.
 const slowPowerChange = time.Minute
 
-// setPower requests the power state, and returns next when the BMC confirms it. The record has PoweringOff or PoweringOn with the time of the
+// setPower requests the power state, and returns done when the BMC confirms it. The record has PoweringOff or PoweringOn with the time of the
 // first request. The installer decides how it requests the change, and when the change counts as ignored.
 func (p *planner) setPower(desired hardware.PowerState, graceful bool) result {
 	if p.observedPower() == desired {
-		return next()
+		return done
 	}
 	p.powerTransition = powerTransitions[desired]
-	// The record has microseconds. Every call for the same change must have the same time, or the installer takes it for another change.
+	// The record has microseconds. Every call for the same change must have the same time. Without it: the installer takes the second
+	// call for another change.
 	since, requeueAfter := p.Now.Truncate(time.Microsecond), p.Timeouts.PollInterval
 	before := p.Record.Power
 	if before != nil && before.State == string(p.powerTransition) && before.ObservedGeneration == p.Host.Generation {
@@ -283,7 +284,7 @@ func (p *planner) setPower(desired hardware.PowerState, graceful bool) result {
 	if p.Now.Sub(since) > slowPowerChange {
 		requeueAfter = 5 * p.Timeouts.PollInterval
 	}
-	return act(Action{Kind: ActionSetPower, Power: hardware.PowerChange{Desired: desired, Graceful: graceful, Since: since}}, requeueAfter)
+	return actionResult(Action{Kind: ActionSetPower, Power: hardware.PowerChange{Desired: desired, Graceful: graceful, Since: since}}, requeueAfter)
 }
 
 // recordPower writes the power state of this generation of the BareMetalHost into the record, with the time since when it is so.
@@ -323,7 +324,7 @@ func (p *planner) powerToRecord() hardware.PowerState {
 
 // isInstallerSwitchingPower reports whether only the power state has changed, during an installation. An installer switches the power as its
 // work needs and its progress reports that, so no write is made for it. Whoever needs the server off creates a new generation or sets
-// spec.online to false, and then the power is recorded as it is, because an Off of this generation is evidence. Without that exception: a roll
+// spec.online to false, and then the power is recorded as it is, because an Off of this generation proves the power-off. Without it: a roll
 // waits for the power-off of a host that is off already, and the Machine is stuck.
 func (p planner) isInstallerSwitchingPower() bool {
 	before := p.Record.Power

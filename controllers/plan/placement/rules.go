@@ -156,7 +156,7 @@ func checkRelease(_ Request, f HostFacts) Evaluation {
 	return rejectIf(true, NotReleased, "is still being given back by Machine %s/%s", machine.Namespace, machine.Name)
 }
 
-// checkErase requires that an erase that was requested has succeeded. Without it: an erase fails half-way, the evidence of an earlier one is
+// checkErase requires that an erase that was requested has succeeded. Without it: an erase fails half-way, the proof of an earlier one is
 // still in the record, and the next tenant reads the half that was not erased.
 func checkErase(_ Request, f HostFacts) Evaluation {
 	if mode, isRequested := f.Host.Annotations[v1alpha1.AnnotationErase]; isRequested {
@@ -179,25 +179,25 @@ func checkAttempt(_ Request, f HostFacts) Evaluation {
 	return rejectIf(true, Busy, "is busy: %s", f.Record.Status.Wanted.Operation)
 }
 
-// checkLastTenant requires that the data of another tenant is erased. A metal3 provider leaves no evidence of an erase: there the host is
+// checkLastTenant requires that the data of another tenant is erased. A metal3 provider leaves no proof of an erase: there the host is
 // available again only after the metadata clean of the baremetal-operator, which the policy may accept as enough.
 func checkLastTenant(r Request, f HostFacts) Evaluation {
-	last, evidence := f.Host.Annotations[AnnotationLastTenant], v1alpha1.EraseNone
+	last, erased := f.Host.Annotations[AnnotationLastTenant], v1alpha1.EraseNone
 	if f.Record != nil {
 		last = f.Record.Status.LastTenant
 		if f.Record.Status.Erased != nil && f.Record.Status.Installed == nil {
-			evidence = f.Record.Status.Erased.Mode
+			erased = f.Record.Status.Erased.Mode
 		}
 	} else if f.Host.Spec.AutomatedCleaningMode != metal3.CleaningModeDisabled {
-		evidence = v1alpha1.EraseMetadata
+		erased = v1alpha1.EraseMetadata
 	}
-	if r.Tenant == "" || last == "" || last == r.Tenant || evidence == v1alpha1.EraseFull {
+	if r.Tenant == "" || last == "" || last == r.Tenant || erased == v1alpha1.EraseFull {
 		return Evaluation{}
 	}
-	if evidence == v1alpha1.EraseMetadata && r.Provider.Erase != nil && r.Provider.Erase.AllowMetadataBetweenTenants {
+	if erased == v1alpha1.EraseMetadata && r.Provider.Erase != nil && r.Provider.Erase.AllowMetadataBetweenTenants {
 		return Evaluation{}
 	}
-	return rejectIf(true, OtherTenant, "was tenant %s's and had only this erase since: %s; annotate it %s=Full", last, evidence, v1alpha1.AnnotationErase)
+	return rejectIf(true, OtherTenant, "was tenant %s's and had only this erase since: %s; annotate it %s=Full", last, erased, v1alpha1.AnnotationErase)
 }
 
 func hasRecords(r Request) bool { return r.Provider.Metal3 == nil }
