@@ -188,7 +188,7 @@ func versionAttribute(driver string) []string {
 // GPU as well. On Ampere the MIG mode decides which of the two it publishes, so the mode is turned on before kubelet starts.
 func resolveDynamicMIG(r spec.Request, model catalogue.Model, gates []string) (v1alpha1.NodePlan, error) {
 	if !slices.Contains(gates, wellknown.GateDynamicMIG) {
-		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("dra.devices"), "dra/mig-layout", "it is MIG: say in dra.layout how the GPUs are partitioned, or requirement the feature gate %s, with which the driver partitions them as claims ask for it (alpha)", wellknown.GateDynamicMIG)
+		return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("dra.devices"), "dra/mig-layout", "it is MIG: say in dra.layout how the GPUs are partitioned, or add the feature gate %s, with which the driver partitions them as claims ask for it (alpha)", wellknown.GateDynamicMIG)
 	}
 	if model.Geometry == nil {
 		return v1alpha1.NodePlan{}, spec.Invalid(spec.GPUField("model"), "mig/model", "%s cannot be partitioned: choose another model, or dra.devices: GPU", model.Name)
