@@ -78,7 +78,7 @@ func templateValues(in Input, free map[string]string) (map[string]any, error) {
 		prefix, gateway = of.Bits(), of.Addr().String()
 	}
 	if b.Address != "" {
-		own, via, err := b.Own()
+		own, via, err := b.AddressAndGateway()
 		if err != nil {
 			return nil, err
 		}

@@ -232,7 +232,7 @@ func NetworkConfig(in Input) ([]byte, error) {
 	if err != nil || !ok {
 		return nil, err
 	}
-	return data.Config()
+	return data.NetworkConfig()
 }
 
 func renderNetworkData(in Input) ([]byte, error) {

@@ -289,5 +289,5 @@ func checkNetwork(spec *v1alpha1.NetworkSpec, text string) error {
 	if err != nil {
 		return &NetworkInvalid{Field: "network.cidr", Message: "it must be the gateway's address with a prefix length, such as 10.20.4.1/22, where address ranges are given"}
 	}
-	return ranges.Within(gateway)
+	return ranges.CheckWithin(gateway)
 }

@@ -8,27 +8,28 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// Boot is what is known of the NIC that a host boots from.
+// Boot describes the NIC that a host boots from, and the network that it is in.
 type Boot struct {
-	// MAC of the NIC; empty: not known.
+	// MAC of the NIC; empty: the host does not say it.
 	MAC string
-	// Address of the NIC, with or without prefix length; empty: DHCP.
+	// Address of the NIC, with or without prefix length; empty: the NIC gets its address by DHCP.
 	Address string
-	// Gateway that the host itself names; empty: the address of CIDR.
+	// Gateway in the host's annotation; empty: the gateway is the address of CIDR.
 	Gateway string
-	// CIDR is the gateway's address with the prefix length of the network; empty: none.
+	// CIDR is the gateway's address with the prefix length of the network; empty: the NodeProvider has none.
 	CIDR string
-	// Ranges that addresses are taken from, IP1-IP2,IP3-IP4; empty: any.
+	// Ranges that the address must be in: IP1-IP2,IP3-IP4; empty: every address is accepted.
 	Ranges string
 	// Resolvers of the node.
 	Resolvers []string
 }
 
-// addressField is what an operator must mend when the host's address is wrong.
+// addressField is the field that errors about the host's address name.
 const addressField = "the host's annotation " + v1alpha1.AnnotationIPAddress
 
-// Data configures the NIC, found by its MAC: with the host's address, else by DHCP. Without a MAC there is nothing to
-// configure, and ok is false. The error is an *Invalid.
+// Data returns network data that configures the NIC with the host's address, or by DHCP when the host has none. The operating
+// system finds the NIC by its MAC. ok is false when the MAC is not known, because then no NIC can be configured. The error is an
+// *Invalid.
 func (b Boot) Data() (d Data, ok bool, err error) {
 	if b.MAC == "" {
 		if b.Address != "" {
@@ -36,10 +37,10 @@ func (b Boot) Data() (d Data, ok bool, err error) {
 		}
 		return Data{}, false, nil
 	}
-	n := Network{ID: "network0", Link: "boot0", Type: dhcp(b.CIDR)}
+	n := Network{ID: "network0", Link: "boot0", Type: dhcpType(b.CIDR)}
 	switch {
 	case b.Address != "":
-		if n, err = b.static(); err != nil {
+		if n, err = b.staticNetwork(); err != nil {
 			return Data{}, false, err
 		}
 	case b.Ranges != "":
@@ -52,22 +53,22 @@ func (b Boot) Data() (d Data, ok bool, err error) {
 	return d, true, d.Validate("the network")
 }
 
-// dhcp is the kind of DHCP of the provider's network.
-func dhcp(cidr string) string {
+// dhcpType returns the type of a network that gives addresses by DHCP, for the IP version of the NodeProvider's network.
+func dhcpType(cidr string) string {
 	if gateway, err := netip.ParsePrefix(cidr); err == nil && gateway.Addr().Is6() {
 		return "ipv6_dhcp"
 	}
 	return "ipv4_dhcp"
 }
 
-// Own is the NIC's address with its prefix length, and its gateway, which is invalid where there is none. The error is
-// an *Invalid.
-func (b Boot) Own() (own netip.Prefix, gateway netip.Addr, err error) {
-	of, err := b.network()
+// AddressAndGateway returns the NIC's address with its prefix length, and the gateway. The gateway is the zero value when there is
+// none. The error is an *Invalid.
+func (b Boot) AddressAndGateway() (own netip.Prefix, gateway netip.Addr, err error) {
+	of, err := b.gatewayPrefix()
 	if err != nil {
 		return netip.Prefix{}, netip.Addr{}, err
 	}
-	own, err = ownPrefix(b.Address, of)
+	own, err = addressPrefix(b.Address, of)
 	if err != nil {
 		return netip.Prefix{}, netip.Addr{}, invalid(addressField, "%s", err)
 	}
@@ -90,8 +91,8 @@ func (b Boot) Own() (own netip.Prefix, gateway netip.Addr, err error) {
 	return own, gateway, nil
 }
 
-// network is the gateway with its prefix length; not valid where there is none.
-func (b Boot) network() (netip.Prefix, error) {
+// gatewayPrefix returns the gateway with the prefix length of its network, or the zero value when there is no gateway.
+func (b Boot) gatewayPrefix() (netip.Prefix, error) {
 	var of netip.Prefix
 	if b.CIDR != "" {
 		p, err := netip.ParsePrefix(b.CIDR)
@@ -116,28 +117,30 @@ func (b Boot) network() (netip.Prefix, error) {
 	return netip.PrefixFrom(g, bits), nil
 }
 
-// AnnotationGateway is vMetal's, on a BareMetalHost: the gateway of that host.
+// AnnotationGateway on a BareMetalHost is the gateway of that host. vMetal defines it.
 const AnnotationGateway = "metal3.vcluster.com/gateway"
 
-func (b Boot) static() (Network, error) {
-	own, gateway, err := b.Own()
+// staticNetwork returns the network of a NIC with a static address.
+func (b Boot) staticNetwork() (Network, error) {
+	own, gateway, err := b.AddressAndGateway()
 	if err != nil {
 		return Network{}, err
 	}
 	out := Network{ID: "network0", Link: "boot0", Type: "ipv4", Address: own.Addr().String(), Netmask: netmask(own)}
-	everywhere := Route{Network: "0.0.0.0", Netmask: "0.0.0.0"}
+	defaultRoute := Route{Network: "0.0.0.0", Netmask: "0.0.0.0"}
 	if own.Addr().Is6() {
 		out.Type = "ipv6"
-		everywhere = Route{Network: "::", Netmask: "::"}
+		defaultRoute = Route{Network: "::", Netmask: "::"}
 	}
 	if gateway.IsValid() {
-		everywhere.Gateway = gateway.String()
-		out.Routes = []Route{everywhere}
+		defaultRoute.Gateway = gateway.String()
+		out.Routes = []Route{defaultRoute}
 	}
 	return out, nil
 }
 
-func ownPrefix(address string, of netip.Prefix) (netip.Prefix, error) {
+// addressPrefix returns the address with its own prefix length, or with that of the gateway's network.
+func addressPrefix(address string, of netip.Prefix) (netip.Prefix, error) {
 	if p, err := netip.ParsePrefix(address); err == nil {
 		return p, nil
 	}
@@ -154,6 +157,7 @@ func ownPrefix(address string, of netip.Prefix) (netip.Prefix, error) {
 	return netip.PrefixFrom(a, of.Bits()), nil
 }
 
+// checkGateway returns an error when a NIC with this address could not use the gateway.
 func checkGateway(own, gateway netip.Prefix) error {
 	switch {
 	case own.Addr().Is4() != gateway.Addr().Is4():
@@ -168,7 +172,7 @@ func checkGateway(own, gateway netip.Prefix) error {
 	return nil
 }
 
-// lastAddress is the last address of an IPv4 network.
+// lastAddress returns the last address of an IPv4 network.
 func lastAddress(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().As4()
 	for i := p.Bits(); i < 32; i++ {
@@ -177,6 +181,7 @@ func lastAddress(p netip.Prefix) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
+// netmask returns the prefix length as a netmask: 255.255.252.0.
 func netmask(p netip.Prefix) string {
 	b := make([]byte, p.Addr().BitLen()/8)
 	for i := range p.Bits() {

@@ -1,7 +1,11 @@
-// Package network renders the network of a node: as OpenStack's network_data.json, which a config drive carries, as
-// cloud-init's network-config version 2, which a NoCloud seed carries, and as the files of systemd-networkd and of
-// NetworkManager, for images that read neither.
+// Package network renders the network of a node in the format that its image reads:
 //
-// Data is the one model behind all of them, and it is OpenStack's: links (NICs, bonds, VLANs), networks on them, and
-// services. It comes from the few facts of a host and its provider (Boot), or from a document that somebody wrote (Parse).
+//	config drive                       OpenStack's network_data.json
+//	NoCloud seed                       cloud-init's network-config version 2
+//	Ignition, on Flatcar               files of systemd-networkd
+//	Ignition, on the other systems     keyfiles of NetworkManager
+//
+// All of them are rendered from Data, which has OpenStack's model: links (NICs, bonds and VLANs), networks on the links, and DNS
+// resolvers. Data follows from the boot NIC of the host and the network of its NodeProvider (Boot), or a user wrote it as a document
+// (Parse).
 package network

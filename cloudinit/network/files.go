@@ -8,19 +8,21 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// section is one of an ini file.
+// section is a section of an ini file.
 type section struct {
 	name  string
 	lines []string
 }
 
+// set adds a line to the section, unless the value is empty or 0.
 func (s *section) set(key, value string) {
 	if value != "" && value != "0" {
 		s.lines = append(s.lines, key+"="+value)
 	}
 }
 
-func ini(sections ...section) string {
+// iniFile returns the text of the sections that have lines.
+func iniFile(sections ...section) string {
 	var parts []string
 	for _, s := range sections {
 		if len(s.lines) > 0 {
@@ -30,10 +32,10 @@ func ini(sections ...section) string {
 	return strings.Join(parts, "\n")
 }
 
-// Networkd renders the files of systemd-networkd.
+// Networkd returns the files of systemd-networkd.
 func (d Data) Networkd() ([]v1alpha1.NodeFile, error) {
 	const directory = "/etc/systemd/network/"
-	names := d.Names()
+	names := d.InterfaceNames()
 	var out []v1alpha1.NodeFile
 	for i, l := range d.Links {
 		base := fmt.Sprintf("%s%02d-ingot-%s", directory, 10+i, names[l.ID])
@@ -49,6 +51,7 @@ func (d Data) Networkd() ([]v1alpha1.NodeFile, error) {
 	return out, nil
 }
 
+// netdev returns the .netdev file of a bond or a VLAN, and an empty text for a NIC.
 func (l Link) netdev(name string) string {
 	dev, kind := section{name: "NetDev"}, section{name: "Bond"}
 	dev.set("Name", name)
@@ -69,9 +72,10 @@ func (l Link) netdev(name string) string {
 	default:
 		return ""
 	}
-	return ini(dev, kind)
+	return iniFile(dev, kind)
 }
 
+// networkdFile returns the .network file of a link.
 func (d Data) networkdFile(l Link, names map[string]string) (string, error) {
 	match, device, network := section{name: "Match"}, section{name: "Link"}, section{name: "Network"}
 	if l.Type == LinkPhysical {
@@ -88,16 +92,16 @@ func (d Data) networkdFile(l Link, names map[string]string) (string, error) {
 			network.set("VLAN", names[o.ID])
 		}
 	}
-	routes, err := d.addressing(&network, l.ID)
-	return ini(append([]section{match, device, network}, routes...)...), err
+	routes, err := d.addAddresses(&network, l.ID)
+	return iniFile(append([]section{match, device, network}, routes...)...), err
 }
 
-// addressing says how a link gets its addresses, and returns its routes.
-func (d Data) addressing(network *section, link string) ([]section, error) {
+// addAddresses adds the link's addresses and resolvers to the section Network, and returns the sections of its routes.
+func (d Data) addAddresses(network *section, link string) ([]section, error) {
 	var routes []section
-	dhcp, configured := dhcpOf(d.on(link))
+	dhcp, configured := dhcpSetting(d.networksOf(link))
 	network.set("DHCP", dhcp)
-	for _, n := range d.on(link) {
+	for _, n := range d.networksOf(link) {
 		if n.Type == "ipv4" || n.Type == "ipv6" {
 			p, err := n.Prefix()
 			if err != nil {
@@ -106,7 +110,7 @@ func (d Data) addressing(network *section, link string) ([]section, error) {
 			network.set("Address", p.String())
 		}
 		for _, r := range n.Routes {
-			to, err := join(r.Network, r.Netmask)
+			to, err := parsePrefix(r.Network, r.Netmask)
 			if err != nil {
 				return nil, err
 			}
@@ -121,8 +125,8 @@ func (d Data) addressing(network *section, link string) ([]section, error) {
 	return routes, nil
 }
 
-// dhcpOf is networkd's word for the networks' ways to get an address, and whether there is any network.
-func dhcpOf(networks []Network) (word string, configured bool) {
+// dhcpSetting returns networkd's setting DHCP for the networks of a link. configured is true when the link has a network.
+func dhcpSetting(networks []Network) (word string, configured bool) {
 	four, six := false, false
 	for _, n := range networks {
 		four = four || n.Type == "ipv4_dhcp"
@@ -139,8 +143,8 @@ func dhcpOf(networks []Network) (word string, configured bool) {
 	return word, len(networks) > 0
 }
 
-// on are the networks of a link.
-func (d Data) on(link string) []Network {
+// networksOf returns the networks of a link.
+func (d Data) networksOf(link string) []Network {
 	var out []Network
 	for _, n := range d.Networks {
 		if n.Link == link {
@@ -150,9 +154,9 @@ func (d Data) on(link string) []Network {
 	return out
 }
 
-// NetworkManager renders its keyfiles. It reads only those that nobody else may read.
+// NetworkManager returns the keyfiles of NetworkManager. Their mode is 0600, because it ignores keyfiles that other users can read.
 func (d Data) NetworkManager() ([]v1alpha1.NodeFile, error) {
-	names := d.Names()
+	names := d.InterfaceNames()
 	var out []v1alpha1.NodeFile
 	for _, l := range d.Links {
 		text, err := d.keyfile(l, names)
@@ -164,6 +168,7 @@ func (d Data) NetworkManager() ([]v1alpha1.NodeFile, error) {
 	return out, nil
 }
 
+// keyfile returns the keyfile of a link.
 func (d Data) keyfile(l Link, names map[string]string) (string, error) {
 	connection, wire, kind := section{name: "connection"}, section{name: "ethernet"}, section{}
 	connection.set("id", "ingot-"+names[l.ID])
@@ -182,8 +187,8 @@ func (d Data) keyfile(l Link, names map[string]string) (string, error) {
 		connection.set("interface-name", names[l.ID])
 		kind.name = "vlan"
 		kind.set("id", fmt.Sprint(l.VLANID))
-		if nic := d.nic(l.VLANLink); nic != "" {
-			// Ignition names no NIC, so NetworkManager finds it by its MAC.
+		if nic := d.nicMAC(l.VLANLink); nic != "" {
+			// Ignition renames no NIC, so NetworkManager must find it by its MAC.
 			wire.set("mac-address", nic)
 		} else {
 			kind.set("parent", names[l.VLANLink])
@@ -198,19 +203,19 @@ func (d Data) keyfile(l Link, names map[string]string) (string, error) {
 		if o.Type == LinkBond && slices.Contains(o.BondLinks, l.ID) {
 			connection.set("master", names[o.ID])
 			connection.set("slave-type", "bond")
-			return ini(connection, wire), nil
+			return iniFile(connection, wire), nil
 		}
 	}
-	four, err := d.method(l, true)
+	four, err := d.ipSection(l, true)
 	if err != nil {
 		return "", err
 	}
-	six, err := d.method(l, false)
-	return ini(connection, wire, kind, four, six), err
+	six, err := d.ipSection(l, false)
+	return iniFile(connection, wire, kind, four, six), err
 }
 
-// nic is the MAC of a link that is a NIC; empty: it is none.
-func (d Data) nic(id string) string {
+// nicMAC returns the MAC of the link when it is a NIC, and an empty text otherwise.
+func (d Data) nicMAC(id string) string {
 	for _, l := range d.Links {
 		if l.ID == id && l.Type == LinkPhysical {
 			return strings.ToUpper(l.MAC)
@@ -219,8 +224,8 @@ func (d Data) nic(id string) string {
 	return ""
 }
 
-// method is how a link gets its addresses of one IP version.
-func (d Data) method(l Link, four bool) (section, error) {
+// ipSection returns the section of a link's keyfile for one IP version.
+func (d Data) ipSection(l Link, four bool) (section, error) {
 	out := section{name: "ipv6"}
 	how, none := "link-local", "link-local"
 	if four {
@@ -228,7 +233,7 @@ func (d Data) method(l Link, four bool) (section, error) {
 	}
 	var lines section
 	addresses, routes := 0, 0
-	for _, n := range d.on(l.ID) {
+	for _, n := range d.networksOf(l.ID) {
 		if strings.HasPrefix(n.Type, "ipv4") != four {
 			continue
 		}
@@ -245,7 +250,7 @@ func (d Data) method(l Link, four bool) (section, error) {
 			how = "auto"
 		}
 		for _, r := range n.Routes {
-			to, err := join(r.Network, r.Netmask)
+			to, err := parsePrefix(r.Network, r.Netmask)
 			if err != nil {
 				return out, err
 			}

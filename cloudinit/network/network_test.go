@@ -55,7 +55,7 @@ func TestNetworkConfigSaysTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := d.Config()
+	got, err := d.NetworkConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestDocumentsThatWouldLeaveANodeWithoutNetworkAreRefused(t *testing.T) {
 func TestTheKernelTakesTheNamesOfLinks(t *testing.T) {
 	d := Data{Links: []Link{{ID: "tap-of-a-very-long-name", Type: LinkPhysical}, {ID: "nic0", Type: LinkPhysical}, {ID: "the:bond", Type: LinkBond}, {ID: "a:vlan", Type: LinkVLAN}}}
 	want := map[string]string{"tap-of-a-very-long-name": "nic1", "nic0": "nic0", "the:bond": "bond0", "a:vlan": "vlan0"}
-	if diff := cmp.Diff(want, d.Names()); diff != "" {
+	if diff := cmp.Diff(want, d.InterfaceNames()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -197,7 +197,7 @@ func TestRangesLieInTheNetworkAndLeaveItsGatewayOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Within(gateway); (err == nil) != ok {
+		if err := r.CheckWithin(gateway); (err == nil) != ok {
 			t.Errorf("%s: %v, want ok %v", text, err, ok)
 		}
 	}
@@ -250,7 +250,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil || string(second) != string(out) {
 			t.Fatalf("%q and %q", out, second)
 		}
-		if _, err := d.Config(); err != nil {
+		if _, err := d.NetworkConfig(); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -267,7 +267,7 @@ func FuzzBoot(f *testing.F) {
 		if _, err := d.JSON(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.Config(); err != nil {
+		if _, err := d.NetworkConfig(); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// maxRanges of one network.
+// maxRanges is the limit of ranges of one network.
 const maxRanges = 64
 
-// Range is a run of addresses, both ends included.
+// Range is a range of addresses that includes both ends.
 type Range struct {
 	// First address.
 	First netip.Addr
@@ -16,10 +16,10 @@ type Range struct {
 	Last netip.Addr
 }
 
-// Ranges are runs of addresses that do not overlap, in the order in which they were written.
+// Ranges are address ranges that do not overlap, in the order in which the user wrote them.
 type Ranges []Range
 
-// ParseRanges reads IP1-IP2,IP3-IP4; a single address is a range of one. The error is an *Invalid.
+// ParseRanges reads ranges of the form IP1-IP2,IP3-IP4. A single address is a range with one address. The error is an *Invalid.
 func ParseRanges(text string) (Ranges, error) {
 	const field = "the address ranges"
 	parts := strings.Split(text, ",")
@@ -48,17 +48,17 @@ func parseRange(field, text string) (Range, error) {
 		end = begin
 	}
 	first, err1 := netip.ParseAddr(strings.TrimSpace(begin))
-	lastAddress, err2 := netip.ParseAddr(strings.TrimSpace(end))
-	if err1 != nil || err2 != nil || first.Zone() != "" || lastAddress.Zone() != "" {
+	last, err2 := netip.ParseAddr(strings.TrimSpace(end))
+	if err1 != nil || err2 != nil || first.Zone() != "" || last.Zone() != "" {
 		return Range{}, invalid(field, "%q must be two addresses such as 10.20.4.17-10.20.4.99", text)
 	}
-	if first.BitLen() != lastAddress.BitLen() || lastAddress.Less(first) {
+	if first.BitLen() != last.BitLen() || last.Less(first) {
 		return Range{}, invalid(field, "%q must go from a lower address to a higher one of the same IP version", text)
 	}
-	return Range{First: first, Last: lastAddress}, nil
+	return Range{First: first, Last: last}, nil
 }
 
-// Contains says whether the address is in one of the ranges.
+// Contains returns true when the address is in one of the ranges.
 func (r Ranges) Contains(a netip.Addr) bool {
 	for _, one := range r {
 		if a.BitLen() == one.First.BitLen() && !a.Less(one.First) && !one.Last.Less(a) {
@@ -68,9 +68,8 @@ func (r Ranges) Contains(a netip.Addr) bool {
 	return false
 }
 
-// Within says whether all ranges lie in the network whose gateway is given, and leave the gateway out. The error is an
-// *Invalid.
-func (r Ranges) Within(gateway netip.Prefix) error {
+// CheckWithin returns an *Invalid when a range is not in the network of the gateway, or when the ranges include the gateway.
+func (r Ranges) CheckWithin(gateway netip.Prefix) error {
 	for _, one := range r {
 		if !gateway.Masked().Contains(one.First) || !gateway.Masked().Contains(one.Last) {
 			return invalid("the address ranges", "%s-%s is not in the network %s", one.First, one.Last, gateway.Masked())

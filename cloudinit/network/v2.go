@@ -11,30 +11,30 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// config is cloud-init's network-config version 2, which is netplan's format.
+// config is cloud-init's network-config version 2, which has the format of netplan.
 type config struct {
-	Version   int             `yaml:"version"`
-	Ethernets map[string]*nic `yaml:"ethernets,omitempty"`
-	Bonds     map[string]*nic `yaml:"bonds,omitempty"`
-	VLANs     map[string]*nic `yaml:"vlans,omitempty"`
+	Version   int                         `yaml:"version"`
+	Ethernets map[string]*interfaceConfig `yaml:"ethernets,omitempty"`
+	Bonds     map[string]*interfaceConfig `yaml:"bonds,omitempty"`
+	VLANs     map[string]*interfaceConfig `yaml:"vlans,omitempty"`
 }
 
-type nic struct {
-	Match      *match       `yaml:"match,omitempty"`
-	SetName    string       `yaml:"set-name,omitempty"`
-	Interfaces []string     `yaml:"interfaces,omitempty"`
-	Parameters *bond        `yaml:"parameters,omitempty"`
-	ID         int          `yaml:"id,omitempty"`
-	Link       string       `yaml:"link,omitempty"`
-	MAC        string       `yaml:"macaddress,omitempty"`
-	MTU        int          `yaml:"mtu,omitempty"`
-	DHCP4      bool         `yaml:"dhcp4,omitempty"`
-	DHCP6      bool         `yaml:"dhcp6,omitempty"`
-	AcceptRA   *bool        `yaml:"accept-ra,omitempty"`
-	Addresses  []string     `yaml:"addresses,omitempty"`
-	Gateway6   string       `yaml:"gateway6,omitempty"`
-	Routes     []hop        `yaml:"routes,omitempty"`
-	Resolvers  *nameservers `yaml:"nameservers,omitempty"`
+type interfaceConfig struct {
+	Match      *match        `yaml:"match,omitempty"`
+	SetName    string        `yaml:"set-name,omitempty"`
+	Interfaces []string      `yaml:"interfaces,omitempty"`
+	Parameters *bond         `yaml:"parameters,omitempty"`
+	ID         int           `yaml:"id,omitempty"`
+	Link       string        `yaml:"link,omitempty"`
+	MAC        string        `yaml:"macaddress,omitempty"`
+	MTU        int           `yaml:"mtu,omitempty"`
+	DHCP4      bool          `yaml:"dhcp4,omitempty"`
+	DHCP6      bool          `yaml:"dhcp6,omitempty"`
+	AcceptRA   *bool         `yaml:"accept-ra,omitempty"`
+	Addresses  []string      `yaml:"addresses,omitempty"`
+	Gateway6   string        `yaml:"gateway6,omitempty"`
+	Routes     []routeConfig `yaml:"routes,omitempty"`
+	Resolvers  *nameservers  `yaml:"nameservers,omitempty"`
 }
 
 type match struct {
@@ -47,7 +47,7 @@ type bond struct {
 	Hash   string `yaml:"transmit-hash-policy,omitempty"`
 }
 
-type hop struct {
+type routeConfig struct {
 	To  string `yaml:"to"`
 	Via string `yaml:"via"`
 }
@@ -56,14 +56,14 @@ type nameservers struct {
 	Addresses []string `yaml:"addresses"`
 }
 
-// Config renders network-config version 2, for a NoCloud seed. NICs get the names of Names: the renderers of some
-// distributions configure a NIC by its name alone.
-func (d Data) Config() ([]byte, error) {
-	names := d.Names()
-	c := config{Version: 2, Ethernets: map[string]*nic{}, Bonds: map[string]*nic{}, VLANs: map[string]*nic{}}
-	byID := map[string]*nic{}
+// NetworkConfig returns cloud-init's network-config version 2, for a NoCloud seed. It renames each NIC to its name of
+// InterfaceNames, because the renderers of some distributions find a NIC only by its name.
+func (d Data) NetworkConfig() ([]byte, error) {
+	names := d.InterfaceNames()
+	c := config{Version: 2, Ethernets: map[string]*interfaceConfig{}, Bonds: map[string]*interfaceConfig{}, VLANs: map[string]*interfaceConfig{}}
+	byID := map[string]*interfaceConfig{}
 	for _, l := range d.Links {
-		n := &nic{MTU: l.MTU}
+		n := &interfaceConfig{MTU: l.MTU}
 		name := names[l.ID]
 		switch l.Type {
 		case LinkBond:
@@ -95,9 +95,11 @@ func (d Data) Config() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-var everywhere6 = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+// defaultIPv6 is the destination of a default route of IPv6.
+var defaultIPv6 = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
 
-func (n *nic) add(of Network, services []Service) error {
+// add adds the addresses, routes and resolvers of a network.
+func (n *interfaceConfig) add(of Network, services []Service) error {
 	yes := true
 	switch of.Type {
 	case "ipv4_dhcp":
@@ -114,16 +116,16 @@ func (n *nic) add(of Network, services []Service) error {
 		n.Addresses = append(n.Addresses, p.String())
 	}
 	for _, r := range of.Routes {
-		to, err := join(r.Network, r.Netmask)
+		to, err := parsePrefix(r.Network, r.Netmask)
 		if err != nil {
 			return err
 		}
-		if to == everywhere6 && n.Gateway6 == "" {
-			// cloud-init 22.4 reads a route to ::/0 as one to ::/64, where it does not pass the text on to netplan.
+		if to == defaultIPv6 && n.Gateway6 == "" {
+			// Where it does not pass the text to netplan, cloud-init 22.4 makes a route to ::/64 of a route to ::/0.
 			n.Gateway6 = r.Gateway
 			continue
 		}
-		n.Routes = append(n.Routes, hop{To: to.String(), Via: r.Gateway})
+		n.Routes = append(n.Routes, routeConfig{To: to.String(), Via: r.Gateway})
 	}
 	if len(services) > 0 && n.Resolvers == nil {
 		n.Resolvers = &nameservers{}
@@ -134,12 +136,12 @@ func (n *nic) add(of Network, services []Service) error {
 	return nil
 }
 
-// namePattern is what the kernel takes as the name of a NIC, without what would need quotes.
+// namePattern matches names that the kernel accepts for an interface and that need no quotes.
 var namePattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_.-]{0,14}$`)
 
-// Names gives every link a name that the kernel takes, by its id: the id itself where it is one, else a name by kind and
-// number.
-func (d Data) Names() map[string]string {
+// InterfaceNames returns an interface name for each link, by the ID of the link. The name is the ID when the kernel accepts that as
+// a name, and otherwise the kind of the link with a number: bond0.
+func (d Data) InterfaceNames() map[string]string {
 	out, taken := map[string]string{}, map[string]bool{}
 	for _, l := range d.Links {
 		if namePattern.MatchString(l.ID) {

@@ -13,14 +13,14 @@ var (
 	idPattern  = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_.:-]{0,63}$`)
 )
 
-// bondModes as the kernel names them.
+// bondModes are the modes of bonds in the spelling of the kernel.
 var bondModes = []string{"balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb"}
 
-// dynamic are the types of networks that give an address.
-var dynamic = []string{"ipv4_dhcp", "ipv6_dhcp", "ipv6_slaac", "ipv6_dhcpv6-stateful", "ipv6_dhcpv6-stateless"}
+// dynamicTypes are the types of networks that assign the address.
+var dynamicTypes = []string{"ipv4_dhcp", "ipv6_dhcp", "ipv6_slaac", "ipv6_dhcpv6-stateful", "ipv6_dhcpv6-stateless"}
 
-// Validate checks what cloud-init would trip over, or silently leave out. field begins the names of fields in errors,
-// which are *Invalid.
+// Validate returns an *Invalid when cloud-init would fail with the network data, or would ignore a part of it without an error. field
+// begins the names of fields in errors.
 func (d Data) Validate(field string) error {
 	if len(d.Links) == 0 {
 		return invalid(field, "links is empty: the node would have no network")
@@ -123,7 +123,8 @@ func (l Link) validateVLAN(at string, links map[string]Link) error {
 	return nil
 }
 
-// bondOf is the bond that has taken a NIC, the first by name; empty: none.
+// bondOf returns the ID of the bond that the NIC is in, or an empty text. When the NIC is in several bonds, it returns the first in
+// alphabetical order.
 func bondOf(nic string, links map[string]Link) string {
 	found := ""
 	for id, l := range links {
@@ -141,7 +142,7 @@ func (n Network) validate(at string, links map[string]Link) error {
 	if bond := bondOf(n.Link, links); bond != "" {
 		return invalid(at+".link", "the NIC is in the bond %s: put the network on the bond", bond)
 	}
-	if slices.Contains(dynamic, n.Type) {
+	if slices.Contains(dynamicTypes, n.Type) {
 		if n.Address != "" {
 			return invalid(at+".ip_address", "a network of type %s gives the address itself: remove it", n.Type)
 		}
@@ -158,7 +159,7 @@ func (n Network) validate(at string, links map[string]Link) error {
 
 func (n Network) validateStatic(at string) error {
 	if n.Type != "ipv4" && n.Type != "ipv6" {
-		return invalid(at+".type", "it must be ipv4, ipv6 or one of %s", strings.Join(dynamic, ", "))
+		return invalid(at+".type", "it must be ipv4, ipv6 or one of %s", strings.Join(dynamicTypes, ", "))
 	}
 	p, err := n.Prefix()
 	if err != nil {
@@ -170,7 +171,7 @@ func (n Network) validateStatic(at string) error {
 	return nil
 }
 
-// Prefix is the address with its prefix length.
+// Prefix returns the address with its prefix length.
 func (n Network) Prefix() (netip.Prefix, error) {
 	if n.Netmask == "" {
 		p, err := netip.ParsePrefix(n.Address)
@@ -179,11 +180,11 @@ func (n Network) Prefix() (netip.Prefix, error) {
 		}
 		return p, nil
 	}
-	return join(n.Address, n.Netmask)
+	return parsePrefix(n.Address, n.Netmask)
 }
 
 func (r Route) validate(at string) error {
-	p, err := join(r.Network, r.Netmask)
+	p, err := parsePrefix(r.Network, r.Netmask)
 	if err != nil {
 		return invalid(at, "network and netmask must be addresses such as 0.0.0.0 and 0.0.0.0")
 	}
@@ -194,8 +195,8 @@ func (r Route) validate(at string) error {
 	return nil
 }
 
-// join makes a prefix of an address and a netmask.
-func join(address, mask string) (netip.Prefix, error) {
+// parsePrefix returns the prefix of an address and a netmask.
+func parsePrefix(address, mask string) (netip.Prefix, error) {
 	a, err := netip.ParseAddr(address)
 	if err != nil {
 		return netip.Prefix{}, fmt.Errorf("address: %w", err)
@@ -217,17 +218,18 @@ func join(address, mask string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// Invalid is a network that the node cannot have.
+// Invalid says why a node cannot have the network.
 type Invalid struct {
-	// Field that is wrong: the host's address, network.cidr, links[1].vlan_id.
+	// Field that must be corrected: the host's address, network.cidr, links[1].vlan_id.
 	Field string
-	// Message says why.
+	// Message says what is wrong with it.
 	Message string
 }
 
-// Error names the field.
+// Error returns the field and the message.
 func (n *Invalid) Error() string { return n.Field + ": " + n.Message }
 
+// invalid returns an *Invalid.
 func invalid(field, format string, args ...any) error {
 	return &Invalid{Field: field, Message: fmt.Sprintf(format, args...)}
 }

@@ -177,7 +177,7 @@ func (r *reader) network() {
 	if ranges := r.trimmed(NetworkIPRange); ranges != "" {
 		parsed, err := network.ParseRanges(ranges)
 		if err == nil && gateway.IsValid() {
-			err = parsed.Within(gateway)
+			err = parsed.CheckWithin(gateway)
 		}
 		if err != nil {
 			r.addFinding(NetworkIPRange, "%s", err)
