@@ -1,15 +1,18 @@
-// Package properties reads the free-form properties of NodeProvider, NodeType and Machine, of which the nearest wins:
-// Machine, then NodeType, then NodeProvider, key by key.
+// Package properties reads the free-form properties of NodeProvider, NodeType and Machine. For each key the value of the Machine takes
+// precedence over that of the NodeType, and this over that of the NodeProvider.
 //
-// The keys that mean something are vMetal's, so that its users keep theirs, and two of Ingot's own. What vMetal says by
-// a property and Ingot by a field is refused with the name of the field, and so is every other key of these domains:
-// a misspelt key would be silently ignored otherwise. All other keys are people's own, for their templates.
+// The keys that Ingot understands are those of vMetal, so that users of vMetal can keep their properties, and two of its own. When
+// vMetal has a property for something that Ingot has a field for, the property is refused with the name of the field. Every other
+// key of these domains is refused too, because a misspelt key would otherwise be ignored without an error. Keys of all other
+// domains belong to the users, for their templates.
 //
-// A Machine is written by a tenant, NodeType and NodeProvider by the infrastructure team. So a Machine gives neither
-// templates, which run in the controller, nor the network: vMetal lets it, and with metal3.vcluster.com/network-data its
-// author would give the node any address, VLAN and gateway, and with the CIDR and the ranges lift the bounds that hosts'
-// addresses were given. A host's own address is an annotation of its BareMetalHost, and what a NodeType needs is a
-// property of that. Resolvers a Machine may set: they concern its own node alone. This keeps a mistake and an overreach
-// out of the first boot; it is no wall. Whoever runs as root on a node, by user data or as the tenant's administrator, can
-// give it another address later, and only the switch can hold against that.
+// A tenant writes the Machine, and the infrastructure team writes NodeType and NodeProvider. A Machine may therefore have neither
+// templates, which run in the controller, nor properties of the network. vMetal allows both. With
+// metal3.vcluster.com/network-data a tenant could give the node any address, VLAN and gateway, and so take the address of another
+// tenant's node. With the CIDR and the ranges it could remove the limits on the addresses of hosts. The address of a host is an
+// annotation of its BareMetalHost, and the network of a NodeType is a property of the NodeType. A Machine may set DNS resolvers,
+// because they affect its own node only.
+//
+// This check prevents mistakes and misuse at the first boot. It is not a security boundary: root on the node can change the
+// address later, and only the switch can prevent that.
 package properties

@@ -12,62 +12,62 @@ import (
 	"github.com/ingot-dev/ingot/cloudinit/templates"
 )
 
-// Level is the properties of one object.
+// Level has the properties of one object.
 type Level struct {
-	// Name for messages: NodeProvider hall-1.
+	// Name of the object in messages: NodeProvider hall-1.
 	Name string
 	// Values by key.
 	Values map[string]string
-	// Tenant: a tenant writes this object, who gives neither templates, which run in the controller, nor the network.
+	// Tenant: a tenant writes the object, so it may have neither templates, which run in the controller, nor the network.
 	Tenant bool
 }
 
-// Text is a document and where it comes from.
+// Text is a document, and the property that it was read from.
 type Text struct {
-	// Level that has it, and the key of the property.
+	// Level is the name of the object, and Key the key of the property.
 	Level, Key string
-	// Text of the document; empty: none.
+	// Text of the document; empty: no object has the property.
 	Text string
-	// Template that the Text is; nil: it is none, or there is no Text.
+	// Template that was parsed from Text; nil: the property is not a template, or Text is empty.
 	Template *templates.Template
 }
 
-// Resolved is what the properties say together.
+// Resolved has the values that result from all levels.
 type Resolved struct {
-	// Values by key, people's own included.
+	// Values by key, including the users' own keys.
 	Values map[string]string
-	// UserData is the last layer of user data, or the template of it.
+	// UserData is the last layer of user data. UserDataTemplate is its template.
 	UserData, UserDataTemplate Text
-	// NetworkData is a network_data document, or the template of it.
+	// NetworkData is a network_data document. NetworkDataTemplate is its template.
 	NetworkData, NetworkDataTemplate Text
-	// CIDR is the gateway with the prefix length; empty: not said.
+	// CIDR is the gateway with the prefix length; empty: not set.
 	CIDR string
-	// Ranges that the hosts' addresses lie in; empty: not said.
+	// Ranges that the hosts' addresses must be in; empty: not set.
 	Ranges string
-	// Resolvers of the node; empty: not said.
+	// Resolvers of the node; empty: not set.
 	Resolvers []string
 	// SSHKeys are public keys.
 	SSHKeys []string
 }
 
-// Finding is a property that cannot stand.
+// Finding is a property that is refused.
 type Finding struct {
-	// Level that it is of, and its key.
+	// Level is the name of the object, and Key the key of the property.
 	Level, Key string
-	// Message says why, and what to do instead. It quotes no value but addresses.
+	// Message says why, and what to do instead. Of the values it quotes only addresses.
 	Message string
 }
 
-// String is the level, the key and the message.
+// String returns the level, the key and the message.
 func (f Finding) String() string { return f.Level + ": property " + f.Key + ": " + f.Message }
 
-// Invalid is properties that cannot stand.
+// Invalid is the error about properties that are refused.
 type Invalid struct {
 	// Findings in the order of levels and keys.
 	Findings []Finding
 }
 
-// Error names every finding.
+// Error returns all findings.
 func (i *Invalid) Error() string {
 	parts := make([]string, len(i.Findings))
 	for n, f := range i.Findings {
@@ -76,33 +76,35 @@ func (i *Invalid) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// Resolve reads the levels, of which a later one wins over an earlier one. The error is an *Invalid.
+// Resolve returns the values that result from the levels. A later level takes precedence over an earlier one. The error is an
+// *Invalid.
 func Resolve(levels []Level) (Resolved, error) {
-	r := reader{out: Resolved{Values: map[string]string{}}, from: map[string]string{}}
+	r := resolver{out: Resolved{Values: map[string]string{}}, levels: map[string]string{}}
 	for _, level := range levels {
 		for _, key := range slices.Sorted(maps.Keys(level.Values)) {
 			if why := refusalMessage(key, level.Tenant); why != "" {
-				r.find(level.Name, key, "%s", why)
+				r.addFindingAt(level.Name, key, "%s", why)
 				continue
 			}
-			r.out.Values[key], r.from[key] = level.Values[key], level.Name
+			r.out.Values[key], r.levels[key] = level.Values[key], level.Name
 		}
 	}
-	r.out.UserData, r.out.UserDataTemplate = r.text(UserData), r.template(UserDataTemplate)
-	r.out.NetworkData, r.out.NetworkDataTemplate = r.networkData(), r.template(NetworkDataTemplate)
-	r.network()
-	r.sshKeys()
+	r.out.UserData, r.out.UserDataTemplate = r.textOf(UserData), r.templateOf(UserDataTemplate)
+	r.out.NetworkData, r.out.NetworkDataTemplate = r.validNetworkData(), r.templateOf(NetworkDataTemplate)
+	r.resolveNetwork()
+	r.resolveSSHKeys()
 	if len(r.findings) > 0 {
 		return Resolved{}, &Invalid{Findings: r.findings}
 	}
 	return r.out, nil
 }
 
+// refusalMessage returns why an object may not have the key, or an empty text when it may. tenant is true for the objects of tenants.
 func refusalMessage(key string, tenant bool) string {
 	if why := unsupportedKeys[key]; why != "" {
 		return why
 	}
-	template, known := keys[key]
+	template, known := knownKeys[key]
 	switch {
 	case template && tenant:
 		return "a Machine gives values, and no templates: set it on the NodeType or the NodeProvider"
@@ -112,33 +114,39 @@ func refusalMessage(key string, tenant bool) string {
 	case known || !slices.ContainsFunc(domains, func(d string) bool { return strings.HasPrefix(key, d) }):
 		return ""
 	}
-	return "it is not known; known are " + strings.Join(slices.Sorted(maps.Keys(keys)), ", ") + ", and every key outside of " + strings.Join(domains, ", ")
+	return "it is not known; known are " + strings.Join(slices.Sorted(maps.Keys(knownKeys)), ", ") + ", and every key outside of " + strings.Join(domains, ", ")
 }
 
-type reader struct {
-	out      Resolved
-	from     map[string]string
+// resolver collects the values and the findings.
+type resolver struct {
+	out Resolved
+	// levels are the names of the levels that the values come from, by key.
+	levels   map[string]string
 	findings []Finding
 }
 
-func (r *reader) find(level, key, format string, args ...any) {
+// addFindingAt adds a finding about a property of the named level.
+func (r *resolver) addFindingAt(level, key, format string, args ...any) {
 	r.findings = append(r.findings, Finding{Level: level, Key: key, Message: fmt.Sprintf(format, args...)})
 }
 
-func (r *reader) addFinding(key, format string, args ...any) {
-	r.find(r.from[key], key, format, args...)
+// addFinding adds a finding about a property, at the level that its value comes from.
+func (r *resolver) addFinding(key, format string, args ...any) {
+	r.addFindingAt(r.levels[key], key, format, args...)
 }
 
-func (r *reader) text(key string) Text {
+// textOf returns the document of a property.
+func (r *resolver) textOf(key string) Text {
 	value := r.out.Values[key]
 	if strings.TrimSpace(value) == "" {
 		return Text{}
 	}
-	return Text{Level: r.from[key], Key: key, Text: value}
+	return Text{Level: r.levels[key], Key: key, Text: value}
 }
 
-func (r *reader) template(key string) Text {
-	t := r.text(key)
+// templateOf returns the document of a property that is a template, and parses it.
+func (r *resolver) templateOf(key string) Text {
+	t := r.textOf(key)
 	if t.Text == "" {
 		return t
 	}
@@ -153,9 +161,9 @@ func (r *reader) template(key string) Text {
 	return t
 }
 
-// networkData is judged here, because here is known who wrote it.
-func (r *reader) networkData() Text {
-	t := r.text(NetworkData)
+// validNetworkData returns the network data, and validates it. Later, when it is rendered, its level would no longer be known.
+func (r *resolver) validNetworkData() Text {
+	t := r.textOf(NetworkData)
 	if t.Text == "" {
 		return t
 	}
@@ -165,7 +173,8 @@ func (r *reader) networkData() Text {
 	return t
 }
 
-func (r *reader) network() {
+// resolveNetwork reads the CIDR, the ranges and the resolvers.
+func (r *resolver) resolveNetwork() {
 	var gateway netip.Prefix
 	if cidr := r.trimmed(NetworkCIDR); cidr != "" {
 		p, err := netip.ParsePrefix(cidr)
@@ -195,17 +204,18 @@ func (r *reader) network() {
 	}
 }
 
-func (r *reader) trimmed(key string) string { return strings.TrimSpace(r.out.Values[key]) }
+func (r *resolver) trimmed(key string) string { return strings.TrimSpace(r.out.Values[key]) }
 
-// keyTypes begin a line of an authorized_keys file.
-var keyTypes = []string{"ssh-", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"}
+// publicKeyPrefixes are the beginnings of public keys in an authorized_keys file.
+var publicKeyPrefixes = []string{"ssh-", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"}
 
-func (r *reader) sshKeys() {
+// resolveSSHKeys reads the public keys, one from each line.
+func (r *resolver) resolveSSHKeys() {
 	for _, line := range strings.Split(r.out.Values[SSHKeys], "\n") {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		if !slices.ContainsFunc(keyTypes, func(t string) bool { return strings.HasPrefix(line, t) }) || len(strings.Fields(line)) < 2 {
+		if !slices.ContainsFunc(publicKeyPrefixes, func(t string) bool { return strings.HasPrefix(line, t) }) || len(strings.Fields(line)) < 2 {
 			r.addFinding(SSHKeys, "it must hold public keys themselves, one a line, such as ssh-ed25519 AAAA...: there are no SSHKey objects here")
 			return
 		}
@@ -213,39 +223,39 @@ func (r *reader) sshKeys() {
 	}
 }
 
-// Keys that mean something.
+// Keys that Ingot understands.
 const (
 	// UserData is the last layer of user data.
 	UserData = "vcluster.com/user-data"
-	// UserDataTemplate renders to that layer, where UserData is not set.
+	// UserDataTemplate is the template of that layer. It is used when UserData is not set.
 	UserDataTemplate = "ingot.dev/user-data-template"
-	// SSHKeys are public keys, one a line, beside those of the specs.
+	// SSHKeys are public keys, one on each line, in addition to those of the specs.
 	SSHKeys = "vcluster.com/ssh-keys"
-	// NetworkData is an OpenStack network_data document, in place of everything else that is said of the network.
+	// NetworkData is an OpenStack network_data document. It replaces all other settings of the network.
 	NetworkData = "metal3.vcluster.com/network-data"
-	// NetworkDataTemplate renders to it, where NetworkData is not set.
+	// NetworkDataTemplate is the template of that document. It is used when NetworkData is not set.
 	NetworkDataTemplate = "ingot.dev/network-data-template"
 	// NetworkCIDR is the gateway's address with the prefix length.
 	NetworkCIDR = "metal3.vcluster.com/network-cidr"
-	// NetworkIPRange is where the hosts' addresses must lie: IP1-IP2,IP3-IP4.
+	// NetworkIPRange has the ranges that the hosts' addresses must be in: IP1-IP2,IP3-IP4.
 	NetworkIPRange = "metal3.vcluster.com/network-ip-range"
 	// DNSServers are the resolvers, separated by commas.
 	DNSServers = "metal3.vcluster.com/dns-servers"
 )
 
-// domains whose keys are Ingot's to understand.
+// domains are the domains in which a key that Ingot does not understand is refused.
 var domains = []string{"vcluster.com/", "metal3.vcluster.com/", "ingot.dev/"}
 
-// keys that are understood, and which of them are templates.
-var keys = map[string]bool{
+// knownKeys are the keys that Ingot understands. The value is true when the property is a template.
+var knownKeys = map[string]bool{
 	UserData: false, UserDataTemplate: true, SSHKeys: false, NetworkData: false, NetworkDataTemplate: true,
 	NetworkCIDR: false, NetworkIPRange: false, DNSServers: false,
 }
 
-// infrastructureKeys are keys that say what the network is, which a tenant may not.
+// infrastructureKeys are the keys that describe the network. The objects of tenants may not have them.
 var infrastructureKeys = []string{NetworkData, NetworkCIDR, NetworkIPRange}
 
-// unsupportedKeys are vMetal's keys for which Ingot has a field, and where it is.
+// unsupportedKeys are the keys of vMetal for which Ingot has another place, and what to use instead.
 var unsupportedKeys = map[string]string{
 	"vcluster.com/os-image":                     "set osImageRef of the NodeType",
 	"vcluster.com/user-data-template-config":    "there is no MachineConfigTemplate here: put its cloudInitTemplate into the property " + UserDataTemplate,

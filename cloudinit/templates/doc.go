@@ -1,10 +1,10 @@
-// Package templates renders people's templates of user data and network data: text/template with sprig's functions, as
-// vMetal's MachineConfigTemplate has them.
+// Package templates renders the users' templates of user data and network data. They are templates of text/template with the functions
+// of sprig, like those of vMetal's MachineConfigTemplate.
 //
-// The same values give the same bytes, and a template sees its values only. What of sprig asks the clock, the environment
-// of the controller, the network or a source of randomness is left out, and so is what a few letters of a template could
-// use to fill the memory. Functions that return the keys or the values of a map return them in order.
+// The same values always give the same bytes, and a template can read nothing but its values. Functions of sprig that read the clock,
+// the environment of the controller or the network, or that are random, are left out. So are functions with which a short template
+// could fill the memory, or they have a limit. Functions that return the keys or the values of a map return them in a fixed order.
 //
-// Sprig (Masterminds/sprig/v3) is kept up by its authors in passes, one to a few times a year; the last release is 3.3.0
-// of August 2024. Helm uses it too, so templates that people have work as they are.
+// Sprig (Masterminds/sprig/v3) is released rarely; the last release is 3.3.0 of August 2024. Helm uses it too, so the users'
+// existing templates work without a change.
 package templates
