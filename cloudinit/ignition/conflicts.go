@@ -11,7 +11,7 @@ import (
 
 const unitDirectory = "/etc/systemd/system/"
 
-// findConflicts returns the places of a users' layer that conflict with what Ingot needs.
+// findConflicts returns the places in a user's layer that conflict with what the node needs.
 func (c Config) findConflicts(read types.Config, ours butane) []Finding {
 	reserved := slices.Clone(c.Reserved)
 	for _, f := range ours.Storage.Files {
@@ -31,6 +31,7 @@ func (c Config) findConflicts(read types.Config, ours butane) []Finding {
 	return out
 }
 
+// configConflicts finds configurations that Ignition would fetch on the node. They would be applied without these checks.
 func configConflicts(read types.Config) []Finding {
 	var out []Finding
 	if read.Ignition.Config.Replace.Source != nil {
@@ -42,15 +43,16 @@ func configConflicts(read types.Config) []Finding {
 	return out
 }
 
+// pathConflicts finds files, links and directories in the place of files that Ingot writes.
 func pathConflicts(read types.Storage, reserved []string) []Finding {
 	var out []Finding
 	for i, f := range read.Files {
-		if p := covers(f.Path, reserved); p != "" {
+		if p := reservedBelow(f.Path, reserved); p != "" {
 			out = append(out, Finding{Path: fmt.Sprintf("storage.files[%d].path", i), Message: p + " is written by Ingot: remove the entry"})
 		}
 	}
 	for i, l := range read.Links {
-		if p := covers(l.Path, reserved); p != "" {
+		if p := reservedBelow(l.Path, reserved); p != "" {
 			out = append(out, Finding{Path: fmt.Sprintf("storage.links[%d].path", i), Message: p + " is written by Ingot, and would go elsewhere: remove the entry"})
 		}
 	}
@@ -62,8 +64,8 @@ func pathConflicts(read types.Storage, reserved []string) []Finding {
 	return out
 }
 
-// covers is the reserved path that lies at or below a path; empty: none.
-func covers(p string, reserved []string) string {
+// reservedBelow returns the reserved path that is at or below the path, or an empty text when there is none.
+func reservedBelow(p string, reserved []string) string {
 	p = path.Clean(p)
 	for _, r := range reserved {
 		if r == p || strings.HasPrefix(r, p+"/") {
@@ -73,6 +75,7 @@ func covers(p string, reserved []string) string {
 	return ""
 }
 
+// argumentConflicts finds removals of kernel arguments that the node needs.
 func (c Config) argumentConflicts(read types.Config) []Finding {
 	var out []Finding
 	for i, a := range read.KernelArguments.ShouldNotExist {
@@ -83,6 +86,7 @@ func (c Config) argumentConflicts(read types.Config) []Finding {
 	return out
 }
 
+// userConflicts finds removals of the user that the SSH keys are for.
 func (c Config) userConflicts(read types.Config) []Finding {
 	var out []Finding
 	for i, u := range read.Passwd.Users {
@@ -93,6 +97,7 @@ func (c Config) userConflicts(read types.Config) []Finding {
 	return out
 }
 
+// unitConflict returns why a unit conflicts with Ingot's units, or an empty text when it does not.
 func unitConflict(u types.Unit, ours []unit, reserved []string) string {
 	for _, d := range u.Dropins {
 		if slices.Contains(reserved, unitDirectory+u.Name+".d/"+d.Name) {

@@ -1,12 +1,11 @@
-// Package ignition renders Ignition configurations by way of butane, which knows what each variant of an operating system
-// does not take: fcos, flatcar and openshift. It is the only package that imports either of them.
+// Package ignition renders Ignition configurations with butane, which knows what each variant of an operating system does not accept:
+// fcos, flatcar and openshift. No other package of cloudinit imports butane or Ignition.
 //
-// Everything becomes Ignition 3.4.0, which Fedora CoreOS reads since the end of 2022, Flatcar since 3602 and OpenShift
-// since 4.14. People's layers are butane documents of the image's variant. They are translated, checked against what Ingot
-// needs, and merged as Ignition itself merges, the later over the earlier; where they fight what Ingot needs, the findings
-// name the path.
+// The output is Ignition 3.4.0. Fedora CoreOS reads it since the end of 2022, Flatcar since 3602 and OpenShift since 4.14. The users'
+// layers are butane documents of the image's variant. They are translated, checked for conflicts with what the node needs, and merged
+// by the rules of Ignition, in which a later document takes precedence. The findings of a conflict name the paths.
 //
-// Ignition runs once, before the root file system is up, and runs no commands: units are enabled, modules are loaded by
-// systemd itself, and kernel arguments are set before the node boots the first time. There is no package manager, so a
-// Plan with packages is refused, and Flatcar's /usr cannot be written to: programs move to /opt/bin there.
+// Ignition runs once, before the root file system is mounted, and it runs no commands. Units are enabled, systemd loads the kernel
+// modules, and kernel arguments are set before the node boots for the first time. There is no package manager, so a plan with
+// packages is refused. /usr of Flatcar is read-only, so programs are written to /opt/bin there.
 package ignition

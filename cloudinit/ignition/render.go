@@ -15,29 +15,29 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// Config is a node.
+// Config describes the node that a configuration is rendered for.
 type Config struct {
 	// Variant of the image.
 	Variant Variant
-	// Layers are people's butane documents, the farthest first.
+	// Layers are the users' butane documents. A later one takes precedence over an earlier one.
 	Layers []Layer
 	// Hostname of the node.
 	Hostname string
 	// SSHKeys are authorized for the user core.
 	SSHKeys []string
-	// KernelArguments that the node needs, and Baked, those that the image has already.
+	// KernelArguments that the node needs. Baked are those that the image has already.
 	KernelArguments, Baked []string
-	// Packages that the node needs; no variant can install any.
+	// Packages that the node needs. No variant can install packages.
 	Packages []string
-	// Files of the node that hold no secret.
+	// Files of the node that have no secret.
 	Files []v1alpha1.NodeFile
-	// Units that are enabled; with their content where the image lacks them.
+	// Units to enable. A unit that the image does not have has its content.
 	Units []v1alpha1.SystemdUnit
-	// Reserved are paths that people may not write to, beside those of Files.
+	// Reserved are the paths that users may not write to, in addition to those of Files.
 	Reserved []string
-	// Secret are the files that hold secrets. They are added last.
+	// Secret are the files that have secrets. They are added last.
 	Secret []v1alpha1.NodeFile
-	// SecretData are those of them that are no text, and come before the others.
+	// SecretData are files of bytes that have secrets. They are added before those of Secret.
 	SecretData []Data
 }
 
@@ -49,26 +49,27 @@ type Data struct {
 	Content []byte
 }
 
-// Layer is a butane document of people's.
+// Layer is a user's butane document.
 type Layer struct {
-	// Name of the object that has it, and the property of the object; without one it is the object's userData.
+	// Name is the name of the object that has the layer, and Property the key of its property; an empty Property: the layer is the
+	// object's userData.
 	Name, Property string
-	// Text of the document; blank: nothing.
+	// Text of the document. A blank document is ignored.
 	Text string
 }
 
-// user is the one that every variant has, and the only one that openshift takes.
+// user is the user that every variant has, and the only one that openshift accepts.
 const user = "core"
 
-// Render makes the Ignition configuration. Errors are *Unsupported, *Invalid or *Conflict.
+// Render returns the Ignition configuration. Errors are *Unsupported, *Invalid or *Conflict.
 func Render(c Config) ([]byte, error) {
-	merged, err := c.withoutSecrets()
+	merged, err := c.mergeWithoutSecrets()
 	if err != nil {
 		return nil, err
 	}
 	if len(c.Secret)+len(c.SecretData) > 0 {
-		// The last step: only from here on the document holds a secret.
-		secret, err := c.ours(butane{Storage: storage{Files: append(dataFiles(c.SecretData), files(c.Secret)...)}})
+		// This is the last step, so that no error of an earlier step can quote a secret.
+		secret, err := c.toIgnition(butane{Storage: storage{Files: append(dataFiles(c.SecretData), files(c.Secret)...)}})
 		if err != nil {
 			return nil, err
 		}
@@ -81,39 +82,41 @@ func Render(c Config) ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-// Validate reports what is wrong with people's layers, and what the variant lacks. Errors as of Render.
+// Validate reports errors in the users' layers, and what the node needs and the variant does not have. The errors are those of
+// Render.
 func Validate(c Config) error {
-	_, err := c.withoutSecrets()
+	_, err := c.mergeWithoutSecrets()
 	return err
 }
 
-func (c Config) withoutSecrets() (types.Config, error) {
+// mergeWithoutSecrets merges the users' layers and Ingot's document without the files that have secrets.
+func (c Config) mergeWithoutSecrets() (types.Config, error) {
 	c, err := c.placeFiles()
 	if err != nil {
 		return types.Config{}, err
 	}
-	document, err := c.butane()
+	document, err := c.butaneDocument()
 	if err != nil {
 		return types.Config{}, err
 	}
-	mergeLayers, err := c.mergeLayers(document)
+	layers, err := c.mergeLayers(document)
 	if err != nil {
 		return types.Config{}, err
 	}
-	ours, err := c.ours(document)
+	ours, err := c.toIgnition(document)
 	if err != nil {
 		return types.Config{}, err
 	}
-	return v3_4.Merge(mergeLayers, ours), nil
+	return v3_4.Merge(layers, ours), nil
 }
 
-// placeFiles moves files to where the variant can hold them, and their names in all texts with them.
+// placeFiles moves files to paths that can be written to on the variant, and changes these paths in all files and units.
 func (c Config) placeFiles() (Config, error) {
 	var moves []string
 	out := c
 	out.Files = slices.Clone(c.Files)
 	for i, f := range c.Files {
-		to, err := c.Variant.place(f.Path)
+		to, err := c.Variant.writablePath(f.Path)
 		if err != nil {
 			return c, err
 		}
@@ -136,7 +139,7 @@ func (c Config) placeFiles() (Config, error) {
 	return out, nil
 }
 
-// butane is the part of its format that Ingot writes.
+// butane is the part of a butane document that Ingot writes.
 type butane struct {
 	Passwd  passwd          `yaml:"passwd,omitempty"`
 	Storage storage         `yaml:"storage,omitempty"`
@@ -164,7 +167,7 @@ type file struct {
 	Contents  contents `yaml:"contents"`
 }
 
-// contents has one of the two.
+// contents has either the text or a data URL.
 type contents struct {
 	Inline *string `yaml:"inline,omitempty"`
 	Source *string `yaml:"source,omitempty"`
@@ -184,7 +187,8 @@ type kernelArguments struct {
 	ShouldExist []string `yaml:"should_exist,omitempty"`
 }
 
-func (c Config) butane() (butane, error) {
+// butaneDocument returns Ingot's butane document. The error is an *Unsupported.
+func (c Config) butaneDocument() (butane, error) {
 	if len(c.Packages) > 0 {
 		return butane{}, unsupported("the node needs the packages %s, and %s has no package manager that Ignition could call: bake them into the image", strings.Join(c.Packages, ", "), c.Variant)
 	}
@@ -210,6 +214,7 @@ func (c Config) butane() (butane, error) {
 
 const pathHostname = "/etc/hostname"
 
+// files returns files with text as content.
 func files(from []v1alpha1.NodeFile) []file {
 	out := make([]file, len(from))
 	for i, f := range from {
@@ -218,7 +223,7 @@ func files(from []v1alpha1.NodeFile) []file {
 	return out
 }
 
-// dataFiles are data URLs: text of YAML cannot hold every byte.
+// dataFiles returns files with data URLs as content, because YAML text cannot have every byte.
 func dataFiles(from []Data) []file {
 	out := make([]file, len(from))
 	for i, f := range from {
@@ -228,6 +233,7 @@ func dataFiles(from []Data) []file {
 	return out
 }
 
+// permissions returns the mode as a number; 0600 when it is not octal.
 func permissions(octal string) int {
 	mode, err := strconv.ParseInt(octal, 8, 0)
 	if err != nil {
@@ -236,8 +242,8 @@ func permissions(octal string) int {
 	return int(mode)
 }
 
-// ours translates what Ingot wrote. What butane says of it may quote it, so it is not told.
-func (c Config) ours(b butane) (types.Config, error) {
+// toIgnition translates a document of Ingot. The error is an *Unsupported.
+func (c Config) toIgnition(b butane) (types.Config, error) {
 	text, err := yaml.Marshal(b)
 	if err != nil {
 		return types.Config{}, fmt.Errorf("render butane: %w", err)

@@ -1,2 +1,2 @@
-// Package kubelet renders kubelet's files of a node: its configuration, its command line, and what it joins with.
+// Package kubelet renders the files of kubelet: its configuration, its command line, and the bootstrap kubeconfig with which it joins.
 package kubelet

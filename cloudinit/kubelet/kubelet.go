@@ -14,7 +14,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// Paths are the files of the node that are kubelet's; nobody else may write them.
+// Paths are the paths of kubelet's files on the node. User data may not write to them.
 var Paths = []string{pathConfig, pathCA, pathBootstrap, pathKubeconfig, pathDropIn}
 
 const (
@@ -25,31 +25,31 @@ const (
 	pathDropIn     = "/etc/systemd/system/kubelet.service.d/90-ingot.conf"
 )
 
-// Node is what kubelet registers.
+// Node describes the Node that kubelet registers.
 type Node struct {
-	// Name of the Node and its host.
+	// Name of the Node, which is also the host name.
 	Name string
 	// ProviderID of the Node.
 	ProviderID string
-	// Gate is the key of the taint that keeps pods off until the verdict; empty: none.
+	// Gate is the key of the taint that keeps pods off the node until its verdict passes; empty: there is no gate.
 	Gate string
-	// Labels of the Node. Those that kubelet may not set on itself are left out: the controllers set them.
+	// Labels of the Node. Labels that kubelet may not set on its own Node are left out. The controllers set them.
 	Labels map[string]string
-	// Taints of the Node, beside the gate.
+	// Taints of the Node, in addition to the gate.
 	Taints []corev1.Taint
 }
 
-// TLSBootstrap joins with a bootstrap token.
+// TLSBootstrap has what a node needs to join a cluster with a bootstrap token.
 type TLSBootstrap struct {
 	// Endpoint of the API server, https://HOST:PORT.
 	Endpoint string
 	// CA of the API server, PEM.
 	CA []byte
-	// Token is a bootstrap token, ID.SECRET. Secret.
+	// Token is a bootstrap token of the form ID.SECRET. It is secret.
 	Token string
 }
 
-// Files are those that hold no secret.
+// Files returns kubelet's configuration and the drop-in of its unit. They have no secret.
 func Files(in Node) ([]v1alpha1.NodeFile, error) {
 	config, err := renderConfig(in)
 	if err != nil {
@@ -96,6 +96,7 @@ type authorization struct {
 	Mode string `yaml:"mode"`
 }
 
+// renderConfig returns the KubeletConfiguration.
 func renderConfig(in Node) (string, error) {
 	c := kubeletConfiguration{
 		APIVersion: "kubelet.config.k8s.io/v1beta1", Kind: "KubeletConfiguration",
@@ -104,17 +105,17 @@ func renderConfig(in Node) (string, error) {
 	}
 	c.Authentication.Webhook.Enabled = true
 	c.Authentication.X509.ClientCAFile = pathCA
-	return encode(c)
+	return encodeYAML(c)
 }
 
-// taints that kubelet registers with, the gate first. They count only when the Node object is created.
+// taints returns the taints that kubelet registers, the gate first. kubelet sets them only when it creates the Node object.
 func taints(in Node) []taint {
 	var out []taint
 	if in.Gate != "" {
 		out = append(out, taint{Key: in.Gate, Effect: string(corev1.TaintEffectNoSchedule)})
 	}
 	for _, t := range in.Taints {
-		// With the same taint twice kubelet does not start.
+		// kubelet does not start when a taint is repeated.
 		if !slices.ContainsFunc(out, func(o taint) bool { return o.Key == t.Key && o.Effect == string(t.Effect) }) {
 			out = append(out, taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
 		}
@@ -122,6 +123,7 @@ func taints(in Node) []taint {
 	return out
 }
 
+// dropIn returns the drop-in of kubelet's unit, with its command line.
 func dropIn(in Node) string {
 	arguments := []string{
 		"/usr/bin/kubelet",
@@ -137,6 +139,7 @@ func dropIn(in Node) string {
 		"[Service]\nExecStart=\nExecStart=" + strings.Join(arguments, " ") + "\nRestart=always\nRestartSec=10\n"
 }
 
+// nodeLabels returns the value of the flag --node-labels.
 func nodeLabels(in Node) string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(in.Labels)) {
@@ -163,6 +166,7 @@ func isAllowedLabel(key string) bool {
 	return false
 }
 
+// isInDomain returns true when the name is the domain or is below it.
 func isInDomain(name, domain string) bool {
 	return name == domain || strings.HasSuffix(name, "."+domain)
 }
@@ -199,7 +203,7 @@ type namedContext struct {
 	} `yaml:"context"`
 }
 
-// JoinFiles are what a node needs to join; the second holds the token.
+// JoinFiles returns the files with which a node joins. The first has the CA, and the second has the token.
 func JoinFiles(join TLSBootstrap) ([]v1alpha1.NodeFile, error) {
 	c := kubeconfig{APIVersion: "v1", Kind: "Config", Current: "bootstrap"}
 	cluster := namedCluster{Name: "bootstrap"}
@@ -209,7 +213,7 @@ func JoinFiles(join TLSBootstrap) ([]v1alpha1.NodeFile, error) {
 	current := namedContext{Name: "bootstrap"}
 	current.Context.Cluster, current.Context.User = "bootstrap", "bootstrap"
 	c.Clusters, c.Users, c.Contexts = []namedCluster{cluster}, []namedUser{user}, []namedContext{current}
-	text, err := encode(c)
+	text, err := encodeYAML(c)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +223,7 @@ func JoinFiles(join TLSBootstrap) ([]v1alpha1.NodeFile, error) {
 	}, nil
 }
 
-func encode(v any) (string, error) {
+func encodeYAML(v any) (string, error) {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
