@@ -204,8 +204,8 @@ func hostFacts(h *metal3.BareMetalHost) plan.Host {
 		UnsupportedHints: unsupported,
 		Erase:            h.Annotations[v1alpha1.AnnotationErase], Retry: h.Annotations[v1alpha1.AnnotationRetry],
 		Status: plan.Status{
-			State: plan.State(h.Status.Provisioning.State), OperationalStatus: string(h.Status.OperationalStatus),
-			ErrorType: plan.ErrorType(h.Status.ErrorType), ErrorMessage: h.Status.ErrorMessage, ErrorCount: h.Status.ErrorCount,
+			State: h.Status.Provisioning.State, OperationalStatus: h.Status.OperationalStatus,
+			ErrorType: h.Status.ErrorType, ErrorMessage: h.Status.ErrorMessage, ErrorCount: h.Status.ErrorCount,
 			PoweredOn: h.Status.PoweredOn,
 		},
 	}

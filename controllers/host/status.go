@@ -16,16 +16,16 @@ import (
 func applyStatus(host *metal3.BareMetalHost, obs observation, d plan.Decision) {
 	before := host.Status.DeepCopy()
 	s := &host.Status
-	s.Provisioning.State, s.Provisioning.ID = metal3.ProvisioningState(d.Status.State), string(host.UID)
-	s.OperationalStatus = metal3.OperationalStatus(d.Status.OperationalStatus)
-	s.ErrorType, s.ErrorMessage, s.ErrorCount = metal3.ErrorType(d.Status.ErrorType), d.Status.ErrorMessage, d.Status.ErrorCount
+	s.Provisioning.State, s.Provisioning.ID = d.Status.State, string(host.UID)
+	s.OperationalStatus = d.Status.OperationalStatus
+	s.ErrorType, s.ErrorMessage, s.ErrorCount = d.Status.ErrorType, d.Status.ErrorMessage, d.Status.ErrorCount
 	s.PoweredOn = d.Status.PoweredOn
 	switch d.Status.State {
-	case plan.StateProvisioned:
+	case metal3.StateProvisioned:
 		if host.Spec.Image != nil {
 			s.Provisioning.Image = *host.Spec.Image
 		}
-	case plan.StateAvailable, plan.StatePreparing:
+	case metal3.StateAvailable, metal3.StatePreparing:
 		s.Provisioning.Image = metal3.Image{}
 	}
 	applyHardware(host, d)

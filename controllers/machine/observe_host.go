@@ -128,7 +128,7 @@ func consumer(h *metal3.BareMetalHost, uid types.UID) lifecycle.Consumer {
 func hostFacts(h *metal3.BareMetalHost, record *v1alpha1.HostRecord, uid types.UID) lifecycle.Host {
 	facts := lifecycle.Host{
 		Namespace: h.Namespace, Name: h.Name, Generation: h.Generation, Consumer: consumer(h, uid), Online: h.Spec.Online,
-		State: string(h.Status.Provisioning.State), InstalledURL: h.Status.Provisioning.Image.URL,
+		State: h.Status.Provisioning.State, InstalledURL: h.Status.Provisioning.Image.URL,
 		Error: string(h.Status.ErrorType), ErrorMessage: h.Status.ErrorMessage, PoweredOn: h.Status.PoweredOn,
 	}
 	if ref := h.Spec.ConsumerRef; ref != nil {

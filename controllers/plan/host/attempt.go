@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -30,11 +31,11 @@ func (p *planner) installationAttempt() v1alpha1.WantedAttempt {
 // attemptOfState returns the attempt that the state of the host requires.
 func (p *planner) attemptOfState() v1alpha1.WantedAttempt {
 	switch p.tableState() {
-	case StateInspecting:
+	case metal3.StateInspecting:
 		return inspectionAttempt()
-	case StatePreparing:
+	case metal3.StatePreparing:
 		return eraseAttempt(p.d.Record.Wanted.Erase)
-	case StateProvisioning:
+	case metal3.StateProvisioning:
 		return p.installationAttempt()
 	default:
 		return eraseAttempt(p.eraseMode())
@@ -42,8 +43,8 @@ func (p *planner) attemptOfState() v1alpha1.WantedAttempt {
 }
 
 // failureTypes are the error types of the states whose attempt can fail.
-var failureTypes = map[State]ErrorType{
-	StateInspecting: InspectionError, StatePreparing: PreparationError, StateProvisioning: ProvisioningError, StateDeprovisioning: ProvisioningError,
+var failureTypes = map[metal3.ProvisioningState]metal3.ErrorType{
+	metal3.StateInspecting: metal3.InspectionError, metal3.StatePreparing: metal3.PreparationError, metal3.StateProvisioning: metal3.ProvisioningError, metal3.StateDeprovisioning: metal3.ProvisioningError,
 }
 
 // eraseStrength orders the erase modes.
@@ -139,7 +140,7 @@ func (p *planner) callInstaller() result {
 		return done
 	}
 	w := p.d.Record.Wanted
-	if w.Operation == string(hardware.OpInstall) && !p.isStayingIn(StateProvisioning) {
+	if w.Operation == string(hardware.OpInstall) && !p.isStayingIn(metal3.StateProvisioning) {
 		return waitResult("the state to be written", atOnce)
 	}
 	action := Action{Kind: ActionKind(w.Operation), Attempt: hardware.Attempt{Number: w.Number, Deadline: w.Deadline.Time}, Erase: hardware.EraseMode(w.Erase)}

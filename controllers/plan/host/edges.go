@@ -3,22 +3,24 @@ package host
 import (
 	"slices"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
 const (
 	// anyState stands for every state but deleting.
-	anyState State = "any"
+	anyState metal3.ProvisioningState = "any"
 	// foreignState stands for a state that another system wrote. The content of the disks is unknown, and the record says so already.
-	foreignState State = "foreign"
+	foreignState metal3.ProvisioningState = "foreign"
 	// goneState is the state after the last one: the finalizer is removed.
-	goneState State = "gone"
+	goneState metal3.ProvisioningState = "gone"
 )
 
 // edge is a transition from one state to another.
 type edge struct {
-	from, to State
+	from, to metal3.ProvisioningState
 	// when describes the condition in words.
 	when string
 	// holds is the condition.
@@ -30,66 +32,66 @@ type edge struct {
 // removalEdges are the transitions of a host that was deleted. They come before all others, and are followed even while the BMC
 // cannot be read.
 var removalEdges = []edge{
-	{StateDeleting, goneState, "deleted, and the state deleting is written", (*planner).hasWrittenDeleting, nil},
-	{anyState, StateDeleting, "deleted while it is detached, and abandoned without an erase", (*planner).isAbandoned, nil},
-	{anyState, StateDeleting, "deleted and clean, and no attempt was ever made", (*planner).isNeverUsed, nil},
-	{anyState, StateDeprovisioning, "deleted, with an open attempt or disks that are not clean", (*planner).mustEraseBeforeDeletion, nil},
-	{anyState, StatePoweringOff, "deleted and clean, after an attempt", (*planner).mustPowerOffBeforeDeletion, nil},
-	{StatePoweringOff, StateDeleting, "the power is off, or cannot be switched off", (*planner).canDeleteCleanHost, nil},
+	{metal3.StateDeleting, goneState, "deleted, and the state deleting is written", (*planner).hasWrittenDeleting, nil},
+	{anyState, metal3.StateDeleting, "deleted while it is detached, and abandoned without an erase", (*planner).isAbandoned, nil},
+	{anyState, metal3.StateDeleting, "deleted and clean, and no attempt was ever made", (*planner).isNeverUsed, nil},
+	{anyState, metal3.StateDeprovisioning, "deleted, with an open attempt or disks that are not clean", (*planner).mustEraseBeforeDeletion, nil},
+	{anyState, metal3.StatePoweringOffBeforeDelete, "deleted and clean, after an attempt", (*planner).mustPowerOffBeforeDeletion, nil},
+	{metal3.StatePoweringOffBeforeDelete, metal3.StateDeleting, "the power is off, or cannot be switched off", (*planner).canDeleteCleanHost, nil},
 }
 
 // edges are the transitions of a host. The first edge of a state whose condition holds is followed, until none holds.
 var edges = []edge{
-	{StateRegistering, StateProvisioned, "its status was lost, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
-	{StateRegistering, StateExternallyProvisioned, "the BMC answers, and somebody else installs it", (*planner).isExternallyProvisioned, nil},
-	{StateRegistering, StateAvailable, "the BMC answers, its hardware is known, and its disks are clean", all((*planner).isHardwareKnown, (*planner).isReadyForPool), nil},
-	{StateRegistering, StateDeprovisioning, "the BMC answers, its hardware is known, and its disks are not clean", (*planner).isHardwareKnown, nil},
-	{StateRegistering, StateInspecting, "the BMC answers", isTrue, nil},
+	{metal3.StateRegistering, metal3.StateProvisioned, "its status was lost, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
+	{metal3.StateRegistering, metal3.StateExternallyProvisioned, "the BMC answers, and somebody else installs it", (*planner).isExternallyProvisioned, nil},
+	{metal3.StateRegistering, metal3.StateAvailable, "the BMC answers, its hardware is known, and its disks are clean", all((*planner).isHardwareKnown, (*planner).isReadyForPool), nil},
+	{metal3.StateRegistering, metal3.StateDeprovisioning, "the BMC answers, its hardware is known, and its disks are not clean", (*planner).isHardwareKnown, nil},
+	{metal3.StateRegistering, metal3.StateInspecting, "the BMC answers", isTrue, nil},
 
-	{StateInspecting, StateProvisioned, "its status is out of date, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
-	{StateInspecting, StateAvailable, "inspected, or not to be inspected, and clean", all((*planner).isInspected, (*planner).isReadyForPool), nil},
-	{StateInspecting, StateDeprovisioning, "inspected, or not to be inspected, and not clean", (*planner).isInspected, nil},
+	{metal3.StateInspecting, metal3.StateProvisioned, "its status is out of date, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
+	{metal3.StateInspecting, metal3.StateAvailable, "inspected, or not to be inspected, and clean", all((*planner).isInspected, (*planner).isReadyForPool), nil},
+	{metal3.StateInspecting, metal3.StateDeprovisioning, "inspected, or not to be inspected, and not clean", (*planner).isInspected, nil},
 
-	{StateAvailable, StateProvisioned, "its status is out of date, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
-	{StateAvailable, StateProvisioning, "its Machine requests an image", (*planner).mustInstall, nil},
-	{StateAvailable, StatePreparing, "an erase is requested by annotation, or running", (*planner).mustErase, (*planner).enterPreparing},
-	{StateAvailable, StateInspecting, "an inspection is requested by annotation, or running", (*planner).mustInspect, (*planner).enterInspecting},
-	{StateAvailable, StateDeprovisioning, "its disks are not clean", (*planner).isIdleAndDirty, nil},
-	{StateAvailable, StateExternallyProvisioned, "somebody else installs it", (*planner).isUnclaimedAndExternal, nil},
+	{metal3.StateAvailable, metal3.StateProvisioned, "its status is out of date, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
+	{metal3.StateAvailable, metal3.StateProvisioning, "its Machine requests an image", (*planner).mustInstall, nil},
+	{metal3.StateAvailable, metal3.StatePreparing, "an erase is requested by annotation, or running", (*planner).mustErase, (*planner).enterPreparing},
+	{metal3.StateAvailable, metal3.StateInspecting, "an inspection is requested by annotation, or running", (*planner).mustInspect, (*planner).enterInspecting},
+	{metal3.StateAvailable, metal3.StateDeprovisioning, "its disks are not clean", (*planner).isIdleAndDirty, nil},
+	{metal3.StateAvailable, metal3.StateExternallyProvisioned, "somebody else installs it", (*planner).isUnclaimedAndExternal, nil},
 
-	{StatePreparing, StateProvisioned, "its status is out of date, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
-	{StatePreparing, StateAvailable, "the erase is proven", all((*planner).isEraseFinished, (*planner).isReadyForPool), (*planner).removeEraseAnnotation},
-	{StatePreparing, StateDeprovisioning, "no erase is running, and its disks are not clean", (*planner).isEraseFinished, nil},
+	{metal3.StatePreparing, metal3.StateProvisioned, "its status is out of date, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
+	{metal3.StatePreparing, metal3.StateAvailable, "the erase is proven", all((*planner).isEraseFinished, (*planner).isReadyForPool), (*planner).removeEraseAnnotation},
+	{metal3.StatePreparing, metal3.StateDeprovisioning, "no erase is running, and its disks are not clean", (*planner).isEraseFinished, nil},
 
-	{StateProvisioning, StateProvisioned, "the image that its Machine requests is on the disk", (*planner).isInstalled, nil},
-	{StateProvisioning, StateDeprovisioning, "released", all((*planner).isIdle, (*planner).isReleased), nil},
+	{metal3.StateProvisioning, metal3.StateProvisioned, "the image that its Machine requests is on the disk", (*planner).isInstalled, nil},
+	{metal3.StateProvisioning, metal3.StateDeprovisioning, "released", all((*planner).isIdle, (*planner).isReleased), nil},
 
-	{StateProvisioned, StateDeprovisioning, "released", not((*planner).hasImage), nil},
-	{StateProvisioned, StateProvisioning, "its Machine requests another attempt or image", (*planner).mustInstallAgain, nil},
+	{metal3.StateProvisioned, metal3.StateDeprovisioning, "released", not((*planner).hasImage), nil},
+	{metal3.StateProvisioned, metal3.StateProvisioning, "its Machine requests another attempt or image", (*planner).mustInstallAgain, nil},
 
-	{StateExternallyProvisioned, StateDeprovisioning, "nobody else installs it any more", not((*planner).isExternallyProvisioned), (*planner).recordUnknownContent},
+	{metal3.StateExternallyProvisioned, metal3.StateDeprovisioning, "nobody else installs it any more", not((*planner).isExternallyProvisioned), (*planner).recordUnknownContent},
 
-	{StateDeprovisioning, StateAvailable, "its disks are clean", all((*planner).isIdle, (*planner).isReadyForPool), nil},
-	{StateDeprovisioning, StateAvailable, "the power is off, and the policy requests no erase", (*planner).canSkipErase, (*planner).recordSkippedErase},
+	{metal3.StateDeprovisioning, metal3.StateAvailable, "its disks are clean", all((*planner).isIdle, (*planner).isReadyForPool), nil},
+	{metal3.StateDeprovisioning, metal3.StateAvailable, "the power is off, and the policy requests no erase", (*planner).canSkipErase, (*planner).recordSkippedErase},
 
-	{StatePoweringOff, StateAvailable, "claimed again, and clean", (*planner).isReadyForPool, nil},
-	{StatePoweringOff, StateDeprovisioning, "claimed again, and not clean", isTrue, nil},
-	{StateDeleting, StateAvailable, "claimed again, and clean", (*planner).isReadyForPool, nil},
-	{StateDeleting, StateDeprovisioning, "claimed again, and not clean", isTrue, nil},
-	{foreignState, StateProvisioned, "it has what its Machine had installed", (*planner).isStillInstalled, nil},
-	{foreignState, StateAvailable, "clean", (*planner).isReadyForPool, nil},
-	{foreignState, StateDeprovisioning, "not clean", isTrue, nil},
+	{metal3.StatePoweringOffBeforeDelete, metal3.StateAvailable, "claimed again, and clean", (*planner).isReadyForPool, nil},
+	{metal3.StatePoweringOffBeforeDelete, metal3.StateDeprovisioning, "claimed again, and not clean", isTrue, nil},
+	{metal3.StateDeleting, metal3.StateAvailable, "claimed again, and clean", (*planner).isReadyForPool, nil},
+	{metal3.StateDeleting, metal3.StateDeprovisioning, "claimed again, and not clean", isTrue, nil},
+	{foreignState, metal3.StateProvisioned, "it has what its Machine had installed", (*planner).isStillInstalled, nil},
+	{foreignState, metal3.StateAvailable, "clean", (*planner).isReadyForPool, nil},
+	{foreignState, metal3.StateDeprovisioning, "not clean", isTrue, nil},
 }
 
 // tableState returns the state of the host as the edges name it.
-func (p *planner) tableState() State {
+func (p *planner) tableState() metal3.ProvisioningState {
 	switch s := p.d.Status.State; s {
-	case StateNone:
-		return StateRegistering
-	case "ready": // the name that older versions of Metal3 use for available
-		return StateAvailable
-	case StateRegistering, StateInspecting, StateAvailable, StatePreparing, StateProvisioning, StateProvisioned, StateExternallyProvisioned,
-		StateDeprovisioning, StatePoweringOff, StateDeleting:
+	case metal3.StateNone:
+		return metal3.StateRegistering
+	case metal3.StateReady: // the name that older versions of Metal3 use for available
+		return metal3.StateAvailable
+	case metal3.StateRegistering, metal3.StateInspecting, metal3.StateAvailable, metal3.StatePreparing, metal3.StateProvisioning, metal3.StateProvisioned, metal3.StateExternallyProvisioned,
+		metal3.StateDeprovisioning, metal3.StatePoweringOffBeforeDelete, metal3.StateDeleting:
 		return s
 	default:
 		return foreignState
@@ -113,7 +115,7 @@ func (p *planner) followEdges() {
 			e.enter(p)
 		}
 		p.d.Status.State = e.to
-		if e.to == StateAvailable {
+		if e.to == metal3.StateAvailable {
 			return
 		}
 	}
@@ -126,7 +128,7 @@ func (p *planner) nextEdge() *edge {
 	if i := slices.IndexFunc(removalEdges, canFollow); i >= 0 {
 		return &removalEdges[i]
 	}
-	if isLeaving := from == StateDeleting || from == StatePoweringOff; !p.canUseHardware() || isLeaving && p.mustBeDeleted() {
+	if isLeaving := from == metal3.StateDeleting || from == metal3.StatePoweringOffBeforeDelete; !p.canUseHardware() || isLeaving && p.mustBeDeleted() {
 		return nil
 	}
 	if i := slices.IndexFunc(edges, canFollow); i >= 0 {
@@ -136,8 +138,8 @@ func (p *planner) nextEdge() *edge {
 }
 
 // isFrom reports whether the edge begins at the state.
-func (e edge) isFrom(from State) bool {
-	return e.from == from || e.from == anyState && from != StateDeleting && from != e.to
+func (e edge) isFrom(from metal3.ProvisioningState) bool {
+	return e.from == from || e.from == anyState && from != metal3.StateDeleting && from != e.to
 }
 
 // isTrue is the condition of an edge that holds always.
@@ -186,7 +188,7 @@ func (p planner) isAbandoned() bool { return p.Host.Deleting && p.Host.Detached 
 
 // hasWrittenDeleting requires that the state deleting was written, so that people and programs that watch the host see it before it goes.
 func (p planner) hasWrittenDeleting() bool {
-	return (p.mustBeDeleted() || p.isAbandoned()) && p.Host.Status.State == StateDeleting
+	return (p.mustBeDeleted() || p.isAbandoned()) && p.Host.Status.State == metal3.StateDeleting
 }
 func (p planner) isNeverUsed() bool {
 	return p.mustBeDeleted() && p.d.Record.Wanted == nil && p.isClean()

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 )
 
 var update = flag.Bool("update", false, "render host.md again")
@@ -14,7 +16,7 @@ var update = flag.Bool("update", false, "render host.md again")
 func diagram() string {
 	var b strings.Builder
 	b.WriteString("stateDiagram-v2\n    [*] --> registering : created\n")
-	for _, s := range []State{StateExternallyProvisioned, StatePoweringOff, anyState, foreignState} {
+	for _, s := range []metal3.ProvisioningState{metal3.StateExternallyProvisioned, metal3.StatePoweringOffBeforeDelete, anyState, foreignState} {
 		fmt.Fprintf(&b, "    state \"%s\" as %s\n", titles[s], node(s))
 	}
 	for _, table := range [][]edge{edges, removalEdges} {
@@ -25,12 +27,12 @@ func diagram() string {
 	return b.String()
 }
 
-var titles = map[State]string{
-	StateExternallyProvisioned: string(StateExternallyProvisioned), StatePoweringOff: string(StatePoweringOff),
+var titles = map[metal3.ProvisioningState]string{
+	metal3.StateExternallyProvisioned: string(metal3.StateExternallyProvisioned), metal3.StatePoweringOffBeforeDelete: string(metal3.StatePoweringOffBeforeDelete),
 	anyState: "any state but deleting", foreignState: "a state of another system",
 }
 
-func node(s State) string {
+func node(s metal3.ProvisioningState) string {
 	if s == goneState {
 		return "[*]"
 	}
@@ -55,8 +57,8 @@ func TestTheCheckedInDiagramIsRenderedFromTheTables(t *testing.T) {
 }
 
 // reached are the states that edges lead to from one.
-func reached(from State) map[State]bool {
-	found, next := map[State]bool{from: true}, []State{from}
+func reached(from metal3.ProvisioningState) map[metal3.ProvisioningState]bool {
+	found, next := map[metal3.ProvisioningState]bool{from: true}, []metal3.ProvisioningState{from}
 	for len(next) > 0 {
 		at := next[0]
 		next = next[1:]
@@ -73,19 +75,19 @@ func reached(from State) map[State]bool {
 }
 
 func TestEveryStateCanBeReachedAndLeft(t *testing.T) {
-	fromTheStart := reached(StateRegistering)
-	for _, s := range []State{
-		StateRegistering, StateInspecting, StateAvailable, StatePreparing, StateProvisioning, StateProvisioned, StateExternallyProvisioned,
-		StateDeprovisioning, StatePoweringOff, StateDeleting, foreignState,
+	fromTheStart := reached(metal3.StateRegistering)
+	for _, s := range []metal3.ProvisioningState{
+		metal3.StateRegistering, metal3.StateInspecting, metal3.StateAvailable, metal3.StatePreparing, metal3.StateProvisioning, metal3.StateProvisioned, metal3.StateExternallyProvisioned,
+		metal3.StateDeprovisioning, metal3.StatePoweringOffBeforeDelete, metal3.StateDeleting, foreignState,
 	} {
 		if !fromTheStart[s] && s != foreignState {
 			t.Errorf("no way leads to %s", s)
 		}
 		ways := reached(s)
-		if !ways[goneState] || !ways[StateAvailable] {
+		if !ways[goneState] || !ways[metal3.StateAvailable] {
 			t.Errorf("from %s no way leads to the pool, or none out", s)
 		}
-		if (len(stateSteps[s]) == 0) != (s == StateRegistering || s == foreignState) {
+		if (len(stateSteps[s]) == 0) != (s == metal3.StateRegistering || s == foreignState) {
 			t.Errorf("%s has %d steps: a state either passes on at once or says what is done in it", s, len(stateSteps[s]))
 		}
 	}

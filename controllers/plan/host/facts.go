@@ -4,47 +4,11 @@ import (
 	"cmp"
 	"time"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/event"
-)
-
-// State is BareMetalHost.status.provisioning.state.
-type State string
-
-// States, as Metal3 names them.
-const (
-	StateNone                  State = ""
-	StateRegistering           State = "registering"
-	StateInspecting            State = "inspecting"
-	StateAvailable             State = "available"
-	StatePreparing             State = "preparing"
-	StateProvisioning          State = "provisioning"
-	StateProvisioned           State = "provisioned"
-	StateExternallyProvisioned State = "externally provisioned"
-	StateDeprovisioning        State = "deprovisioning"
-	StatePoweringOff           State = "powering off before delete"
-	StateDeleting              State = "deleting"
-)
-
-// Values of BareMetalHost.status.operationalStatus.
-const (
-	OperationalOK       = "OK"
-	OperationalError    = "error"
-	OperationalDetached = "detached"
-)
-
-// ErrorType is BareMetalHost.status.errorType.
-type ErrorType string
-
-// Error types, as Metal3 names them.
-const (
-	NoError              ErrorType = ""
-	RegistrationError    ErrorType = "registration error"
-	InspectionError      ErrorType = "inspection error"
-	PreparationError     ErrorType = "preparation error"
-	ProvisioningError    ErrorType = "provisioning error"
-	PowerManagementError ErrorType = "power management error"
 )
 
 // unknownTenant is the lastTenant of disks whose history is not known. It is no namespace/name, so it equals no TenantCluster.
@@ -155,9 +119,9 @@ func (h Host) CanBeObserved() bool { return !h.Paused && !h.Detached }
 
 // Status is the part of BareMetalHost.status that a Decision depends on.
 type Status struct {
-	State             State
-	OperationalStatus string
-	ErrorType         ErrorType
+	State             metal3.ProvisioningState
+	OperationalStatus metal3.OperationalStatus
+	ErrorType         metal3.ErrorType
 	ErrorMessage      string
 	ErrorCount        int
 	PoweredOn         bool

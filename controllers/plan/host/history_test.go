@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -73,10 +74,10 @@ func (w *world) fail(format string, args ...any) {
 func (w *world) changeSpec() {
 	h := &w.host
 	switch {
-	case !h.Claimed && h.Status.State == StateAvailable && h.Status.ErrorType == NoError && !w.host.Deleting && w.rand.Intn(4) == 0 && !w.calm:
+	case !h.Claimed && h.Status.State == metal3.StateAvailable && h.Status.ErrorType == "" && !w.host.Deleting && w.rand.Intn(4) == 0 && !w.calm:
 		w.claims++
 		h.Claimed, h.ConsumerUID = true, fmt.Sprint("m", w.claims)
-	case h.Claimed && w.spec.Machine == nil && h.Status.State == StateAvailable:
+	case h.Claimed && w.spec.Machine == nil && h.Status.State == metal3.StateAvailable:
 		i := image
 		w.spec = v1alpha1.HostRecordSpec{Machine: &v1alpha1.MachineReference{UID: types.UID(h.ConsumerUID)}, Attempt: 1, Image: &i,
 			Tenant: fmt.Sprint("t/", w.claims), Erase: []v1alpha1.EraseMode{"", v1alpha1.EraseMetadata, v1alpha1.EraseFull, v1alpha1.EraseNone}[w.rand.Intn(4)]}
@@ -85,11 +86,11 @@ func (w *world) changeSpec() {
 	case h.HasImage && (w.calm || w.chance(2)):
 		h.HasImage = false
 		h.Generation++
-	case h.Claimed && w.spec.Machine != nil && !h.HasImage && h.Status.State == StateAvailable && w.chance(30):
+	case h.Claimed && w.spec.Machine != nil && !h.HasImage && h.Status.State == metal3.StateAvailable && w.chance(30):
 		// The image was taken off and is put back.
 		h.HasImage, h.Online = true, true
 		h.Generation++
-	case h.Claimed && w.spec.Machine != nil && !h.HasImage && h.Status.State == StateAvailable:
+	case h.Claimed && w.spec.Machine != nil && !h.HasImage && h.Status.State == metal3.StateAvailable:
 		h.Claimed, h.ConsumerUID, w.spec = false, "", v1alpha1.HostRecordSpec{}
 	case w.chance(1):
 		h.Online = !h.Online
@@ -99,7 +100,7 @@ func (w *world) changeSpec() {
 	case w.chance(1) && w.spec.Machine != nil:
 		// An administrator removes the claim during an attempt.
 		h.Claimed, h.ConsumerUID, w.spec = false, "", v1alpha1.HostRecordSpec{}
-	case !h.Claimed && h.Status.State == StateAvailable && w.chance(3):
+	case !h.Claimed && h.Status.State == metal3.StateAvailable && w.chance(3):
 		h.Erase = "Metadata"
 	case w.record.Failures > 0 && (w.calm || w.chance(10)):
 		w.retries++
@@ -134,8 +135,8 @@ func (w *world) makeRareChange() {
 		h.ExternallyProvisioned = !h.ExternallyProvisioned
 	case !w.statusLost && !w.erasing && w.record.Inventory != nil && !w.record.Wanted.IsOpen() && w.chance(2):
 		// The status was lost, or restored from an old backup, and the record is still there.
-		w.statusLost, h.Status = true, Status{State: []State{StateNone, StateInspecting, StateAvailable, StatePreparing, "matching"}[w.rand.Intn(5)]}
-	case h.Status.State == StateAvailable && !h.Claimed && w.chance(2):
+		w.statusLost, h.Status = true, Status{State: []metal3.ProvisioningState{metal3.StateNone, metal3.StateInspecting, metal3.StateAvailable, metal3.StatePreparing, "matching"}[w.rand.Intn(5)]}
+	case h.Status.State == metal3.StateAvailable && !h.Claimed && w.chance(2):
 		h.InspectionRequested = true
 	case w.calm:
 		h.InspectionRequested = false
@@ -241,7 +242,7 @@ func (w *world) reconcile() {
 
 func (w *world) check(f Facts, d Decision) {
 	before, after := f.Host.Status.State, d.Status.State
-	entered := map[State]bool{}
+	entered := map[metal3.ProvisioningState]bool{}
 	for _, e := range d.followed {
 		w.taken[e]++
 		if entered[e.to] {
@@ -255,15 +256,15 @@ func (w *world) check(f Facts, d Decision) {
 	switch {
 	case d.Action.Kind == ActionInstall && (f.Spec.Machine == nil || !f.Host.Claimed || f.Host.ConsumerUID != string(f.Spec.Machine.UID)):
 		w.fail("an installation without a claim")
-	case after == StateAvailable && (w.data && !isKept(d.Record) || w.erasing) && before != StateAvailable:
+	case after == metal3.StateAvailable && (w.data && !isKept(d.Record) || w.erasing) && before != metal3.StateAvailable:
 		w.fail("available with data %v, erasing %v", w.data, w.erasing)
-	case after == StateAvailable && f.Host.Claimed && w.data && d.Action.Kind == ActionInstall:
+	case after == metal3.StateAvailable && f.Host.Claimed && w.data && d.Action.Kind == ActionInstall:
 		w.fail("installing while available")
-	case before == StateProvisioned && after == StateDeprovisioning && f.Host.HasImage:
+	case before == metal3.StateProvisioned && after == metal3.StateDeprovisioning && f.Host.HasImage:
 		w.fail("a provisioned host was taken down: %s", d.Status.ErrorMessage)
-	case before != StateDeprovisioning && after == StateDeprovisioning && isRunning(f):
+	case before != metal3.StateDeprovisioning && after == metal3.StateDeprovisioning && isRunning(f):
 		w.fail("a host is taken down from %q under its Machine", before)
-	case d.Action.Kind == ActionErase && after != StateDeprovisioning && after != StatePreparing:
+	case d.Action.Kind == ActionErase && after != metal3.StateDeprovisioning && after != metal3.StatePreparing:
 		w.fail("an erase in state %s", after)
 	case d.Action.Kind != ActionNone && f.Record.Wanted != nil && d.Record.Wanted.Number != f.Record.Wanted.Number:
 		w.fail("an effect before its intent")
@@ -309,7 +310,7 @@ func TestNoHistoryMakesADirtyHostAvailable(t *testing.T) {
 			w.changeSpec()
 			w.reconcile()
 		}
-		if w.host.Status.State != StateAvailable || w.data && !isKept(w.record) {
+		if w.host.Status.State != metal3.StateAvailable || w.data && !isKept(w.record) {
 			w.fail("seed %d does not settle: %+v", seed, w.host.Status)
 		}
 		w.remove()
@@ -334,7 +335,7 @@ func (w *world) remove() {
 		w.reconcile()
 	}
 	h := &w.host
-	if !h.Claimed && h.Status.State == StateAvailable {
+	if !h.Claimed && h.Status.State == metal3.StateAvailable {
 		h.Erase = "Metadata"
 		for range w.rand.Intn(6) {
 			w.reconcile()
@@ -354,7 +355,7 @@ func (w *world) remove() {
 			w.retries++
 			h.Retry = fmt.Sprint(w.retries)
 		}
-		if leaving := h.Status.State == StatePoweringOff || h.Status.State == StateDeleting; leaving && w.rand.Intn(2) == 0 {
+		if leaving := h.Status.State == metal3.StatePoweringOffBeforeDelete || h.Status.State == metal3.StateDeleting; leaving && w.rand.Intn(2) == 0 {
 			w.claimAgain()
 		}
 		f := w.facts()

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/event"
@@ -44,8 +46,8 @@ func Plan(f Facts) Decision {
 
 // decideDetached leaves the hardware alone. The status keeps what was observed last.
 func (p *planner) decideDetached() {
-	if p.followEdges(); p.tableState() != StateDeleting {
-		p.d.Status.OperationalStatus = OperationalDetached
+	if p.followEdges(); p.tableState() != metal3.StateDeleting {
+		p.d.Status.OperationalStatus = metal3.OperationalStatusDetached
 		return
 	}
 	p.clearError()
@@ -58,7 +60,7 @@ func (p planner) hasOlderShape() bool { return p.Record.Wanted == nil && p.Recor
 // refuseOlderShape does nothing with the hardware, because the record does not tell what is on the disks and which attempt runs.
 func (p *planner) refuseOlderShape() {
 	p.clearError()
-	p.setError(RegistrationError, v1alpha1.ReasonOlderShape, "an earlier version of Ingot wrote the HostRecord of this host: it has status.attempt and no status.wanted. "+
+	p.setError(metal3.RegistrationError, v1alpha1.ReasonOlderShape, "an earlier version of Ingot wrote the HostRecord of this host: it has status.attempt and no status.wanted. "+
 		"Nothing is done with the host. Delete the HostRecord and remove its finalizer: the host is then taken as one of unknown content")
 	p.d.RequeueAfter, p.d.WaitingFor = p.idleInterval(), "the HostRecord to be deleted"
 }
@@ -69,10 +71,10 @@ func (p *planner) decideAttached() {
 	if p.d.RemoveFinalizer {
 		return
 	}
-	if p.canUseHardware() || p.tableState() == StateDeleting {
+	if p.canUseHardware() || p.tableState() == metal3.StateDeleting {
 		p.runSteps()
 	}
-	if p.Problem != nil && p.tableState() != StateDeleting {
+	if p.Problem != nil && p.tableState() != metal3.StateDeleting {
 		p.reportProblem()
 	}
 	// During the grace period of a BMC that does not answer, the error is the one in the record, which has the hint already.
@@ -82,18 +84,18 @@ func (p *planner) decideAttached() {
 }
 
 // detachHint ends the message of an error that prevents the deletion of a host.
-const detachHint = "; the host is deleted when its disks are erased: to give it up as it is, annotate it with baremetalhost.metal3.io/detached"
+const detachHint = "; the host is deleted when its disks are erased: to give it up as it is, annotate it with " + metal3.DetachedAnnotation
 
 // restoreLostRecord writes into a new record what is known of a host that has a state already.
 func (p *planner) restoreLostRecord() {
 	r, state := &p.d.Record, p.Host.Status.State
 	if r.Power == nil && isPastInspection(state) {
 		r.LastTenant = unknownTenant
-		if state == StateProvisioned && p.Spec.Tenant != "" {
+		if state == metal3.StateProvisioned && p.Spec.Tenant != "" {
 			r.LastTenant = p.Spec.Tenant
 		}
 	}
-	if state == StateProvisioned && r.Installed == nil && r.Wanted == nil && p.isImageRequested() {
+	if state == metal3.StateProvisioned && r.Installed == nil && r.Wanted == nil && p.isImageRequested() {
 		// The record was lost, and what the Machine says that it has is assumed to be on the disk. A record with an attempt was not
 		// lost: that attempt removed status.installed, and the write of the state did not follow.
 		r.Installed = &v1alpha1.HostInstalled{MachineUID: p.Spec.Machine.UID, Attempt: p.Spec.Attempt, Revision: p.Spec.Revision,
@@ -101,21 +103,21 @@ func (p *planner) restoreLostRecord() {
 	}
 }
 
-func isPastInspection(s State) bool {
-	return s != StateNone && s != StateRegistering && s != StateInspecting
+func isPastInspection(s metal3.ProvisioningState) bool {
+	return s != metal3.StateNone && s != metal3.StateRegistering && s != metal3.StateInspecting
 }
 
 // reportProblem reports that the BMC cannot be read. For a registered host it does so after the grace period.
 func (p *planner) reportProblem() {
 	p.d.RequeueAfter, p.d.WaitingFor = p.Timeouts.RetryBase, p.Problem.Reason
-	kind := PowerManagementError
+	kind := metal3.PowerManagementError
 	switch p.d.Status.State {
-	case StateNone, StateRegistering:
-		p.d.Status.State = StateRegistering
-		p.setError(RegistrationError, p.Problem.Reason, p.Problem.Message)
+	case metal3.StateNone, metal3.StateRegistering:
+		p.d.Status.State = metal3.StateRegistering
+		p.setError(metal3.RegistrationError, p.Problem.Reason, p.Problem.Message)
 		return
-	case StateInspecting:
-		kind = InspectionError
+	case metal3.StateInspecting:
+		kind = metal3.InspectionError
 	}
 	if !p.isIdle() {
 		p.d.RequeueAfter = 5 * p.Timeouts.PollInterval
@@ -135,12 +137,12 @@ func (p *planner) reportProblem() {
 }
 
 func (p *planner) clearError() {
-	p.d.Status.OperationalStatus = OperationalOK
-	p.d.Status.ErrorType, p.d.Status.ErrorMessage, p.d.Record.Error = NoError, "", nil
+	p.d.Status.OperationalStatus = metal3.OperationalStatusOK
+	p.d.Status.ErrorType, p.d.Status.ErrorMessage, p.d.Record.Error = "", "", nil
 }
 
-func (p *planner) setError(kind ErrorType, reason, message string) {
-	p.d.Status.OperationalStatus = OperationalError
+func (p *planner) setError(kind metal3.ErrorType, reason, message string) {
+	p.d.Status.OperationalStatus = metal3.OperationalStatusError
 	message = v1alpha1.Truncate(message, v1alpha1.MaxHostError)
 	p.d.Status.ErrorType, p.d.Status.ErrorMessage = kind, reason+": "+message
 	p.d.Record.Error = &v1alpha1.HostError{Reason: reason, Message: message}
@@ -159,7 +161,7 @@ func errorReason(e *v1alpha1.HostError) string {
 func (p *planner) countError() {
 	before, after := p.Host.Status, &p.d.Status
 	switch {
-	case after.ErrorType == NoError:
+	case after.ErrorType == "":
 		after.ErrorCount = 0
 	case after.ErrorType != before.ErrorType || errorReason(p.d.Record.Error) != errorReason(p.Record.Error):
 		after.ErrorCount = before.ErrorCount + 1
@@ -184,17 +186,17 @@ func (p planner) hasAttemptEvent() bool {
 	})
 }
 
-func stateName(s State) string {
-	if s == StateNone {
+func stateName(s metal3.ProvisioningState) string {
+	if s == metal3.StateNone {
 		return "new"
 	}
 	return string(s)
 }
 
-var stateReasons = map[State]string{
-	StateRegistering: "Registering", StateInspecting: "Inspecting", StateAvailable: "Available", StatePreparing: "Preparing",
-	StateProvisioning: "Provisioning", StateProvisioned: "Provisioned", StateExternallyProvisioned: "ExternallyProvisioned",
-	StateDeprovisioning: "Deprovisioning", StatePoweringOff: "PoweringOff", StateDeleting: "Deleting",
+var stateReasons = map[metal3.ProvisioningState]string{
+	metal3.StateRegistering: "Registering", metal3.StateInspecting: "Inspecting", metal3.StateAvailable: "Available", metal3.StatePreparing: "Preparing",
+	metal3.StateProvisioning: "Provisioning", metal3.StateProvisioned: "Provisioned", metal3.StateExternallyProvisioned: "ExternallyProvisioned",
+	metal3.StateDeprovisioning: "Deprovisioning", metal3.StatePoweringOffBeforeDelete: "PoweringOff", metal3.StateDeleting: "Deleting",
 }
 
 // idleInterval returns when to observe a host again where no attempt runs.
@@ -241,7 +243,7 @@ func actionErrorMessage(err error) string {
 	return err.Error()
 }
 
-var actionErrorTypes = map[ActionKind]ErrorType{
-	ActionInspect: InspectionError, ActionInstall: ProvisioningError, ActionErase: ProvisioningError,
-	ActionCancel: PowerManagementError, ActionSetPower: PowerManagementError,
+var actionErrorTypes = map[ActionKind]metal3.ErrorType{
+	ActionInspect: metal3.InspectionError, ActionInstall: metal3.ProvisioningError, ActionErase: metal3.ProvisioningError,
+	ActionCancel: metal3.PowerManagementError, ActionSetPower: metal3.PowerManagementError,
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -19,10 +20,10 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 var image = v1alpha1.ExactImage{URL: "https://images/a.raw", Checksum: "sha256:aa", Format: v1alpha1.FormatRaw}
 
 // facts begins a case: a host in a state, powered as said, whose BMC answers.
-func facts(state State, power hardware.PowerState) Facts {
+func facts(state metal3.ProvisioningState, power hardware.PowerState) Facts {
 	return Facts{
 		Now: noon, Timeouts: DefaultTimeouts(), ErasePolicy: v1alpha1.EraseMetadata,
-		Host: Host{Generation: 3, Status: Status{State: state, OperationalStatus: OperationalOK, PoweredOn: power == hardware.PowerOn}},
+		Host: Host{Generation: 3, Status: Status{State: state, OperationalStatus: metal3.OperationalStatusOK, PoweredOn: power == hardware.PowerOn}},
 		Record: v1alpha1.HostRecordStatus{Power: &v1alpha1.HostPower{
 			State: string(power), ObservedGeneration: 3, ObservedAt: at(-time.Hour)}},
 		Observed: &hardware.Observation{Power: power},
@@ -100,7 +101,7 @@ func begins(number int64, op hardware.Operation) func(*testing.T, Decision) {
 }
 
 // inUse is a host that a Machine runs on since its first attempt, in a state that says otherwise.
-func inUse(state State) Facts {
+func inUse(state metal3.ProvisioningState) Facts {
 	f := facts(state, hardware.PowerOn).claimed().installed().attempted(2, hardware.OpInstall, hardware.AttemptSucceeded, "").ended(0)
 	f.Record.Inventory = &v1alpha1.HostInventory{}
 	return f
@@ -124,7 +125,7 @@ func poweringOff(since time.Duration) func(*Facts) {
 func deleting(f *Facts) { f.Host.Deleting = true }
 
 func TestAPausedHostIsLeftAlone(t *testing.T) {
-	f := facts(StateProvisioned, hardware.PowerOff).claimed().with(deleting)
+	f := facts(metal3.StateProvisioned, hardware.PowerOff).claimed().with(deleting)
 	f.Host.Paused, f.Host.HasImage = true, false
 	d := Plan(f)
 	if d.Status != f.Host.Status || d.Action.Kind != ActionNone || d.RemoveFinalizer || d.RequeueAfter != 0 || len(d.Events) != 0 {
@@ -133,24 +134,24 @@ func TestAPausedHostIsLeftAlone(t *testing.T) {
 }
 
 func TestAnActionErrorThatAnAdministratorMustCorrectIsReported(t *testing.T) {
-	f := facts(StateProvisioning, hardware.PowerOff).claimed().attempted(2, hardware.OpInstall, hardware.AttemptRunning, "")
+	f := facts(metal3.StateProvisioning, hardware.PowerOff).claimed().attempted(2, hardware.OpInstall, hardware.AttemptRunning, "")
 	d := Plan(f)
-	if busy := d.WithActionError(f, hardware.Errorf(hardware.Busy, "install", "host", "later")); busy.Status.ErrorType != NoError || busy.RequeueAfter <= 0 {
+	if busy := d.WithActionError(f, hardware.Errorf(hardware.Busy, "install", "host", "later")); busy.Status.ErrorType != "" || busy.RequeueAfter <= 0 {
 		t.Errorf("busy: %+v", busy)
 	}
 	refused := d.WithActionError(f, hardware.Errorf(hardware.Unsupported, "boot", "host", "no network boot"))
-	if refused.Status.ErrorType != ProvisioningError || refused.Status.ErrorMessage != "BMCUnsupported: boot on host: Unsupported: no network boot" || len(refused.Events) != 1 ||
+	if refused.Status.ErrorType != metal3.ProvisioningError || refused.Status.ErrorMessage != "BMCUnsupported: boot on host: Unsupported: no network boot" || len(refused.Events) != 1 ||
 		*refused.Record.Error != (v1alpha1.HostError{Reason: "BMCUnsupported", Message: "boot on host: Unsupported: no network boot"}) {
 		t.Errorf("unsupported: %+v, %+v", refused, refused.Record.Error)
 	}
 }
 
 func TestAPowerOffThatIsIgnoredIsAnErrorUntilThePowerIsOff(t *testing.T) {
-	f := facts(StateProvisioned, hardware.PowerOn).claimed().installed().with(poweringOff(-time.Hour))
+	f := facts(metal3.StateProvisioned, hardware.PowerOn).claimed().installed().with(poweringOff(-time.Hour))
 	f.Host.Online = false
 	ignored := &hardware.Error{Kind: hardware.Ignored, Reason: hardware.ReasonPowerOffIgnored, Op: "set power Off", Err: errors.New("it still reports On")}
 	d := Plan(f).WithActionError(f, ignored)
-	if d.Status.ErrorType != PowerManagementError || d.Status.ErrorMessage != "PowerOffIgnored: it still reports On" || d.Record.Error.Reason != "PowerOffIgnored" || d.RequeueAfter != f.Timeouts.RetryBase {
+	if d.Status.ErrorType != metal3.PowerManagementError || d.Status.ErrorMessage != "PowerOffIgnored: it still reports On" || d.Record.Error.Reason != "PowerOffIgnored" || d.RequeueAfter != f.Timeouts.RetryBase {
 		t.Errorf("first: %+v, %+v, again in %s", d.Status, d.Record.Error, d.RequeueAfter)
 	}
 	f.Host.Status, f.Record = d.Status, d.Record
@@ -159,25 +160,25 @@ func TestAPowerOffThatIsIgnoredIsAnErrorUntilThePowerIsOff(t *testing.T) {
 		t.Errorf("the same error is told again: %d, %+v", again.Status.ErrorCount, again.Events)
 	}
 	f.Observed.Power = hardware.PowerOff
-	if d = Plan(f); d.Record.Error != nil || d.Status.ErrorType != NoError {
+	if d = Plan(f); d.Record.Error != nil || d.Status.ErrorType != "" {
 		t.Errorf("off: %+v, %+v", d.Status, d.Record.Error)
 	}
-	f = facts(StatePoweringOff, hardware.PowerOn).attempted(1, hardware.OpInspect, hardware.AttemptSucceeded, "").ended(0).with(deleting)
+	f = facts(metal3.StatePoweringOffBeforeDelete, hardware.PowerOn).attempted(1, hardware.OpInspect, hardware.AttemptSucceeded, "").ended(0).with(deleting)
 	f.Record.Error = &v1alpha1.HostError{Reason: "PowerOffIgnored"}
-	if d = Plan(f); d.Status.State != StateDeleting {
+	if d = Plan(f); d.Status.State != metal3.StateDeleting {
 		t.Errorf("a clean host that cannot be powered off is kept for ever in state %s", d.Status.State)
 	}
 }
 
 func TestAFailedAttemptWithAnIgnoredPowerOffIsReportedAsOneError(t *testing.T) {
 	for _, reason := range []hardware.Reason{hardware.ReasonDigestMismatch, hardware.ReasonPowerOffIgnored} {
-		f := facts(StateProvisioning, hardware.PowerOn).claimed().attempted(2, hardware.OpInstall, hardware.AttemptFailed, reason).ended(3)
+		f := facts(metal3.StateProvisioning, hardware.PowerOn).claimed().attempted(2, hardware.OpInstall, hardware.AttemptFailed, reason).ended(3)
 		ignored := &hardware.Error{Kind: hardware.Ignored, Reason: hardware.ReasonPowerOffIgnored, Op: "set power Off", Err: errors.New("it still reports On")}
 		warnings := 0
 		for round := range 3 {
 			d := Plan(f).WithActionError(f, ignored)
 			if e := d.Record.Error; e.Reason != string(reason) || !strings.HasPrefix(e.Message, "attempt 2 failed at Writing: seen; it is not tried again by itself") ||
-				!strings.HasSuffix(e.Message, "; besides, PowerOffIgnored: it still reports On") || d.Status.ErrorType != ProvisioningError || d.Status.ErrorCount != 1 {
+				!strings.HasSuffix(e.Message, "; besides, PowerOffIgnored: it still reports On") || d.Status.ErrorType != metal3.ProvisioningError || d.Status.ErrorCount != 1 {
 				t.Errorf("round %d: %+v, %+v", round, e, d.Status)
 			}
 			warnings += len(d.Events)
@@ -193,7 +194,7 @@ func TestAFailedAttemptWithAnIgnoredPowerOffIsReportedAsOneError(t *testing.T) {
 }
 
 func TestAnErrorMessageDoesNotGrowWhileTheBMCDoesNotAnswer(t *testing.T) {
-	f := facts(StateProvisioning, hardware.PowerOn).claimed().attempted(2, hardware.OpInstall, hardware.AttemptRunning, "")
+	f := facts(metal3.StateProvisioning, hardware.PowerOn).claimed().attempted(2, hardware.OpInstall, hardware.AttemptRunning, "")
 	unsupported := hardware.Errorf(hardware.Unsupported, "boot", "host", "no network boot")
 	d := Plan(f).WithActionError(f, unsupported)
 	want := *d.Record.Error
@@ -204,7 +205,7 @@ func TestAnErrorMessageDoesNotGrowWhileTheBMCDoesNotAnswer(t *testing.T) {
 			t.Errorf("round %d: %+v, %+v", round, d.Record.Error, d.Events)
 		}
 	}
-	f = facts(StateDeprovisioning, hardware.PowerOff).installed().attempted(2, hardware.OpErase, hardware.AttemptFailed, hardware.ReasonDiskError).ended(3).with(deleting)
+	f = facts(metal3.StateDeprovisioning, hardware.PowerOff).installed().attempted(2, hardware.OpErase, hardware.AttemptFailed, hardware.ReasonDiskError).ended(3).with(deleting)
 	d = Plan(f)
 	want = *d.Record.Error
 	if !strings.HasSuffix(want.Message, detachHint) {
@@ -220,7 +221,7 @@ func TestAnErrorMessageDoesNotGrowWhileTheBMCDoesNotAnswer(t *testing.T) {
 }
 
 func TestAPowerChangeKeepsItsTimeWhenTheRecordIsReadAgain(t *testing.T) {
-	f := facts(StateProvisioned, hardware.PowerOn).claimed().installed().with(later(1234 * time.Nanosecond))
+	f := facts(metal3.StateProvisioned, hardware.PowerOn).claimed().installed().with(later(1234 * time.Nanosecond))
 	f.Host.Online = false
 	first := Plan(f)
 	stored, err := json.Marshal(first.Record)
@@ -238,12 +239,12 @@ func TestAPowerChangeKeepsItsTimeWhenTheRecordIsReadAgain(t *testing.T) {
 
 func TestTextsAreTruncatedBetweenCharacters(t *testing.T) {
 	long := "a" + strings.Repeat("é", 3000)
-	f := facts(StateProvisioning, hardware.PowerOff).claimed().attempted(4, hardware.OpInstall, hardware.AttemptFailed, hardware.ReasonDiskError).ended(1)
+	f := facts(metal3.StateProvisioning, hardware.PowerOff).claimed().attempted(4, hardware.OpInstall, hardware.AttemptFailed, hardware.ReasonDiskError).ended(1)
 	f.Host.Retry = long
 	if seen := Plan(f).Record.RetrySeen; !utf8.ValidString(seen) {
 		t.Errorf("retrySeen %q: what the API server keeps of it would differ from the annotation, and be another request for ever", seen[250:])
 	}
-	f = facts(StateProvisioning, hardware.PowerOn).claimed().attempted(4, hardware.OpInstall, hardware.AttemptFailed, hardware.ReasonDiskError)
+	f = facts(metal3.StateProvisioning, hardware.PowerOn).claimed().attempted(4, hardware.OpInstall, hardware.AttemptFailed, hardware.ReasonDiskError)
 	f.Observed.Attempt.Message = long
 	if message := Plan(f).Record.Wanted.Message; !utf8.ValidString(message) || len(message) > 4096 {
 		t.Errorf("message of %d bytes is cut within a character", len(message))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -62,9 +63,9 @@ var attemptSteps = []step{
 
 // stateSteps lists the steps of each state. They run while no edge leads out of the state, in this order, until one waits or acts. The name of
 // a step is in the log when the host waits for it.
-var stateSteps = map[State][]step{
-	StateInspecting: attemptSteps,
-	StateAvailable: {
+var stateSteps = map[metal3.ProvisioningState][]step{
+	metal3.StateInspecting: attemptSteps,
+	metal3.StateAvailable: {
 		{"write the intent to the record", (*planner).waitForRecord},
 		{"cancel an attempt that is not needed", (*planner).cancelUnusedAttempt},
 		{"power off a claimed host", (*planner).powerOffClaimedHost},
@@ -72,20 +73,20 @@ var stateSteps = map[State][]step{
 		{"refuse an unknown erase mode", (*planner).refuseEraseMode},
 		{"wait for a claim", (*planner).waitInPool},
 	},
-	StatePreparing: attemptSteps,
-	StateProvisioning: append([]step{
+	metal3.StatePreparing: attemptSteps,
+	metal3.StateProvisioning: append([]step{
 		{"cancel the installation of a released host", (*planner).cancelAfterRelease},
 		{"keep the host powered off", (*planner).keepPoweredOff},
 		{"wait until claim and record name one Machine", (*planner).waitForConsistentClaim},
 		{"refuse root device hints", (*planner).refuseRootDeviceHints},
 	}, attemptSteps...),
-	StateProvisioned:           powerSteps,
-	StateExternallyProvisioned: powerSteps,
-	StateDeprovisioning: append([]step{
+	metal3.StateProvisioned:           powerSteps,
+	metal3.StateExternallyProvisioned: powerSteps,
+	metal3.StateDeprovisioning: append([]step{
 		{"power off before the erase", (*planner).powerOffBeforeErase},
 	}, attemptSteps...),
-	StatePoweringOff: {{"power off before the deletion", (*planner).powerOff}},
-	StateDeleting:    {{"wait for the removal", (*planner).waitForRemoval}},
+	metal3.StatePoweringOffBeforeDelete: {{"power off before the deletion", (*planner).powerOff}},
+	metal3.StateDeleting:                {{"wait for the removal", (*planner).waitForRemoval}},
 }
 
 // powerSteps set the power as spec.online and the reboot annotations request.
@@ -115,7 +116,7 @@ func (p *planner) runSteps() {
 }
 
 func (p planner) isNewlyAvailable() bool {
-	return p.tableState() == StateAvailable && p.Host.Status.State != p.d.Status.State
+	return p.tableState() == metal3.StateAvailable && p.Host.Status.State != p.d.Status.State
 }
 
 func (p *planner) waitInPool() result { return waitResult("", p.idleInterval()) }
@@ -167,7 +168,7 @@ func (p *planner) refuseUnclaimedImage() result {
 	if !p.Host.HasImage {
 		return done
 	}
-	p.setError(ProvisioningError, "NotClaimed", "spec.image is set and nobody has claimed the host: Ingot installs for Machines, so remove the image and create a Machine with spec.hostName")
+	p.setError(metal3.ProvisioningError, "NotClaimed", "spec.image is set and nobody has claimed the host: Ingot installs for Machines, so remove the image and create a Machine with spec.hostName")
 	return waitResult("spec.image to be removed", p.idleInterval())
 }
 
@@ -175,7 +176,7 @@ func (p *planner) refuseEraseMode() result {
 	if p.Host.Erase == "" {
 		return done
 	}
-	p.setError(PreparationError, "EraseModeInvalid", fmt.Sprintf("annotation %s is %q: set it to Metadata or Full, or remove it", v1alpha1.AnnotationErase, p.Host.Erase))
+	p.setError(metal3.PreparationError, "EraseModeInvalid", fmt.Sprintf("annotation %s is %q: set it to Metadata or Full, or remove it", v1alpha1.AnnotationErase, p.Host.Erase))
 	return waitResult("another erase mode", p.idleInterval())
 }
 
@@ -205,7 +206,7 @@ func (p *planner) refuseRootDeviceHints() result {
 	if len(p.Host.UnsupportedHints) == 0 || !p.isIdle() {
 		return done
 	}
-	p.setError(ProvisioningError, "RootDeviceHintsUnsupported", fmt.Sprintf("spec.rootDeviceHints has %s, which the installer cannot follow: "+
+	p.setError(metal3.ProvisioningError, "RootDeviceHintsUnsupported", fmt.Sprintf("spec.rootDeviceHints has %s, which the installer cannot follow: "+
 		"select the disk by deviceName, serialNumber, wwn, model or minSizeGigabytes", strings.Join(p.Host.UnsupportedHints, ", ")))
 	return waitResult("other root device hints", p.idleInterval())
 }
@@ -331,7 +332,7 @@ func (p planner) isInstallerSwitchingPower() bool {
 	if !p.Host.Online || before == nil || before.ObservedGeneration != p.Host.Generation || before.State != string(hardware.PowerOn) && before.State != string(hardware.PowerOff) {
 		return false
 	}
-	return p.observedPower() != hardware.PowerUnknown && p.powerTransition == "" && !p.isIdle() && p.isStayingIn(StateProvisioning) &&
+	return p.observedPower() != hardware.PowerUnknown && p.powerTransition == "" && !p.isIdle() && p.isStayingIn(metal3.StateProvisioning) &&
 		equality.Semantic.DeepEqual(p.Record, p.d.Record)
 }
 
@@ -343,8 +344,10 @@ const claimPeriod = 5 * time.Second
 func (p planner) isPowerUnchangedByClaim(state string) bool {
 	before := p.Record.Power
 	return before != nil && before.State == state && before.ObservedGeneration != p.Host.Generation && p.powerTransition == "" &&
-		!p.Host.HasImage && !p.GenerationObservedAt.IsZero() && p.Now.Sub(p.GenerationObservedAt) < claimPeriod && p.isStayingIn(StateAvailable)
+		!p.Host.HasImage && !p.GenerationObservedAt.IsZero() && p.Now.Sub(p.GenerationObservedAt) < claimPeriod && p.isStayingIn(metal3.StateAvailable)
 }
 
 // isStayingIn reports whether the host is in the state before and after this Decision.
-func (p planner) isStayingIn(s State) bool { return p.Host.Status.State == s && p.d.Status.State == s }
+func (p planner) isStayingIn(s metal3.ProvisioningState) bool {
+	return p.Host.Status.State == s && p.d.Status.State == s
+}

@@ -4,13 +4,14 @@ import (
 	"testing"
 	"time"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
 func TestThePowerThatAnInstallerSwitchesCausesNoWrite(t *testing.T) {
-	f := facts(StateProvisioning, hardware.PowerOff).claimed().attempted(1, hardware.OpInstall, hardware.AttemptRunning, "")
+	f := facts(metal3.StateProvisioning, hardware.PowerOff).claimed().attempted(1, hardware.OpInstall, hardware.AttemptRunning, "")
 	f.Observed.Power = hardware.PowerOn
 	d := Plan(f)
 	if !equality.Semantic.DeepEqual(d.Record, f.Record) || d.Status != f.Host.Status || d.Action.Kind != ActionInstall {
@@ -28,13 +29,13 @@ func TestThePowerThatAnInstallerSwitchesCausesNoWrite(t *testing.T) {
 	f.Host.Generation--
 	f.Observed.Attempt = &hardware.AttemptStatus{Number: 1, State: hardware.AttemptSucceeded, Step: hardware.StepFinishing}
 	d = Plan(f)
-	if d.Record.Installed == nil || d.Record.Wanted.EndedAt == nil || d.Record.Power.State != "On" || d.Status.State != StateProvisioned || !d.Status.PoweredOn {
+	if d.Record.Installed == nil || d.Record.Wanted.EndedAt == nil || d.Record.Power.State != "On" || d.Status.State != metal3.StateProvisioned || !d.Status.PoweredOn {
 		t.Errorf("the end is one write with all of it: %+v, %+v", d.Record, d.Status)
 	}
 }
 
 func TestAClaimThatIsFollowedByItsImageCausesNoWriteOfThePower(t *testing.T) {
-	f := facts(StateAvailable, hardware.PowerOff).claimed()
+	f := facts(metal3.StateAvailable, hardware.PowerOff).claimed()
 	f.Host.Generation, f.Host.HasImage, f.Host.Online, f.GenerationObservedAt = 4, false, false, noon
 	if d := Plan(f); d.Record.Power.ObservedGeneration != 3 || d.RequeueAfter != claimPeriod {
 		t.Errorf("at once: generation %d, again in %s", d.Record.Power.ObservedGeneration, d.RequeueAfter)
@@ -45,12 +46,12 @@ func TestAClaimThatIsFollowedByItsImageCausesNoWriteOfThePower(t *testing.T) {
 	}
 	f.Now, f.Host.Generation, f.Host.HasImage, f.Host.Online = noon.Add(time.Second), 5, true, true
 	d := Plan(f)
-	if a := d.Record.Wanted; a == nil || d.Record.Power.ObservedGeneration != 5 || d.Status.State != StateProvisioning || d.Action.Kind != ActionNone || d.Record.LastTenant == "" {
+	if a := d.Record.Wanted; a == nil || d.Record.Power.ObservedGeneration != 5 || d.Status.State != metal3.StateProvisioning || d.Action.Kind != ActionNone || d.Record.LastTenant == "" {
 		t.Errorf("the intent is one write: %+v, state %s, action %s", d.Record, d.Status.State, d.Action.Kind)
 	}
 	// The state's write was lost.
 	f.Record = d.Record
-	if d = Plan(f); d.Status.State != StateProvisioning || d.Action.Kind != ActionNone || d.Record.Wanted.Number != f.Record.Wanted.Number {
+	if d = Plan(f); d.Status.State != metal3.StateProvisioning || d.Action.Kind != ActionNone || d.Record.Wanted.Number != f.Record.Wanted.Number {
 		t.Errorf("state %s, action %s", d.Status.State, d.Action.Kind)
 	}
 	f.Host.HasImage = false

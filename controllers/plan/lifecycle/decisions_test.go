@@ -43,7 +43,7 @@ func off(f *Facts) {
 // erased is a host that is available again after its erase.
 func erased(f *Facts) {
 	off(f)
-	f.Host.ImageURL, f.Host.State, f.Host.Record.Status.Installed, f.Host.Record.Status.Wanted = "", string(metal3.StateAvailable), nil, nil
+	f.Host.ImageURL, f.Host.State, f.Host.Record.Status.Installed, f.Host.Record.Status.Wanted = "", metal3.StateAvailable, nil, nil
 	f.Host.Record.Status.Erased = &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseMetadata}
 }
 
@@ -58,7 +58,7 @@ func judged(f *Facts, result v1alpha1.CheckResult, checks ...v1alpha1.Check) {
 // atStep is a host whose installer is at a step of this Machine's installation.
 func atStep(f *Facts, step string, since time.Duration, done, total int64) {
 	at := metav1.NewMicroTime(f.Now.Add(-since))
-	f.Host.ImageURL, f.Host.Online, f.Host.State = imageA.URL, true, string(metal3.StateProvisioning)
+	f.Host.ImageURL, f.Host.Online, f.Host.State = imageA.URL, true, metal3.StateProvisioning
 	f.Token.Expires = f.Now.Add(f.Timeouts.Token)
 	f.Host.Record.Status.Wanted = &v1alpha1.WantedAttempt{Number: 3, Operation: "Install", MachineUID: f.Machine.UID, MachineAttempt: f.Machine.Status.Attempt}
 	f.Host.Record.Status.Attempt = &v1alpha1.HostAttempt{Number: 3, Step: step, StepAt: &at, DoneBytes: done, TotalBytes: total}
@@ -157,7 +157,7 @@ var situations = []situation{
 	}},
 	{"an image that is on the disk", v1alpha1.MachineProvisioning, func(f *Facts) {
 		atStep(f, "Finishing", 0, 1<<30, 1<<30)
-		f.Host.State, f.Host.Record.Status.Wanted.Outcome = "provisioned", v1alpha1.AttemptSucceeded
+		f.Host.State, f.Host.Record.Status.Wanted.Outcome = metal3.StateProvisioned, v1alpha1.AttemptSucceeded
 		f.Host.Record.Status.Installed = &v1alpha1.HostInstalled{MachineUID: f.Machine.UID, Attempt: f.Machine.Status.Attempt, Checksum: f.Revision.Image.Checksum}
 	}},
 	{"no Node", v1alpha1.MachineJoining, func(f *Facts) { f.Node = Node{} }},
@@ -231,16 +231,19 @@ var situations = []situation{
 	{"a release that is off", v1alpha1.MachineReleasing, off},
 	{"an erase", v1alpha1.MachineReleasing, func(f *Facts) {
 		off(f)
-		f.Host.ImageURL, f.Host.State = "", "deprovisioning"
+		f.Host.ImageURL, f.Host.State = "", metal3.StateDeprovisioning
 		f.Host.Record.Status.Wanted = &v1alpha1.WantedAttempt{Number: 4, Operation: "Erase"}
 		f.Host.Record.Status.Attempt = &v1alpha1.HostAttempt{Number: 4, Step: "Erasing"}
 	}},
 	{"an erase that failed", v1alpha1.MachineReleasing, func(f *Facts) {
 		off(f)
 		late(f)
-		f.Host.ImageURL, f.Host.State, f.Host.Error, f.Host.ErrorReason, f.Host.ErrorMessage = "", "deprovisioning", "preparation error", "DiskError", "sda does not answer"
+		f.Host.ImageURL, f.Host.State, f.Host.Error, f.Host.ErrorReason, f.Host.ErrorMessage = "", metal3.StateDeprovisioning, "preparation error", "DiskError", "sda does not answer"
 	}},
-	{"a paused host that is to be erased", v1alpha1.MachineReleasing, func(f *Facts) { off(f); f.Host.ImageURL, f.Host.State, f.Host.Paused = "", "deprovisioning", true }},
+	{"a paused host that is to be erased", v1alpha1.MachineReleasing, func(f *Facts) {
+		off(f)
+		f.Host.ImageURL, f.Host.State, f.Host.Paused = "", metal3.StateDeprovisioning, true
+	}},
 	{"a clean host with a HostRecord", v1alpha1.MachineReleasing, erased},
 	{"a clean host with a Secret", v1alpha1.MachineReleasing, func(f *Facts) { erased(f); f.Host.Record.Spec = v1alpha1.HostRecordSpec{} }},
 	{"a clean host", v1alpha1.MachineReleasing, func(f *Facts) { erased(f); f.Host.Record.Spec, f.Secret = v1alpha1.HostRecordSpec{}, Secret{} }},

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"time"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -133,14 +134,6 @@ const (
 	ConsumerOther Consumer = "Other"
 )
 
-// The provisioning states of a BareMetalHost that a Machine's life depends on, as Metal3 names them.
-const (
-	stateAvailable    = "available"
-	stateReady        = "ready" // the name that older versions of Metal3 use for available
-	stateProvisioning = "provisioning"
-	stateProvisioned  = "provisioned"
-)
-
 // Host is a BareMetalHost and its HostRecord.
 type Host struct {
 	Namespace, Name string
@@ -154,7 +147,7 @@ type Host struct {
 	// ImageURL is the URL of spec.image. It is empty when there is no image.
 	ImageURL string
 	// State is status.provisioning.state.
-	State string
+	State metal3.ProvisioningState
 	// InstalledURL is status.provisioning.image.url.
 	InstalledURL string
 	// Error is status.errorType, and ErrorMessage its message. ErrorReason is HostRecord.status.error.reason, when there is one.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
@@ -76,7 +78,7 @@ func (f Facts) isHostClaimable() bool {
 
 func (f Facts) hasImageOnDisk() bool {
 	h := f.Host
-	if h.State != stateProvisioned || h.Error != "" || !f.hasImageRequested() {
+	if h.State != metal3.StateProvisioned || h.Error != "" || !f.hasImageRequested() {
 		return false
 	}
 	if !f.mustHaveRecord() {
@@ -111,7 +113,7 @@ func (f Facts) isNodeGone() bool { return f.Tenant.Reachable && !f.hasOwnNode() 
 
 func (f Facts) isHostReturnable() bool {
 	h := f.Host
-	if h.ImageURL != "" || h.Error != "" || (h.State != stateAvailable && h.State != stateReady) {
+	if h.ImageURL != "" || h.Error != "" || (h.State != metal3.StateAvailable && h.State != metal3.StateReady) {
 		return false
 	}
 	if h.Record == nil {
@@ -190,7 +192,7 @@ func (f Facts) hasNodeOfThisAttempt() bool {
 
 // canHaveBooted reports whether the installed system may run, or whether that is unknown.
 func (f Facts) canHaveBooted() bool {
-	installing := []string{"registering", "inspecting", "preparing", stateAvailable, stateReady, stateProvisioning}
+	installing := []metal3.ProvisioningState{metal3.StateRegistering, metal3.StateInspecting, metal3.StatePreparing, metal3.StateAvailable, metal3.StateReady, metal3.StateProvisioning}
 	return f.hasOwnNode() || !slices.Contains(installing, f.Host.State)
 }
 
@@ -198,7 +200,7 @@ func (f Facts) canHaveBooted() bool {
 // baremetal-operator installs only on what it has deprovisioned.
 func (f Facts) canTakeImage() bool {
 	h := f.Host
-	return f.mustHaveRecord() || h.ImageURL == "" && h.Error == "" && (h.State == stateAvailable || h.State == stateReady)
+	return f.mustHaveRecord() || h.ImageURL == "" && h.Error == "" && (h.State == metal3.StateAvailable || h.State == metal3.StateReady)
 }
 
 // hostName returns namespace/name of the host that the Machine has or claims.

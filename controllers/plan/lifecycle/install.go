@@ -256,7 +256,7 @@ func (s scope) overdueStep(a *v1alpha1.HostAttempt) string {
 	case !s.isOverdue():
 		return ""
 	case a == nil:
-		return ": it is " + s.Host.State
+		return ": it is " + string(s.Host.State)
 	default:
 		return fmt.Sprintf(": attempt %d is at %s", a.Number, a.Step)
 	}

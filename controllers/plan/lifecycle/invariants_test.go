@@ -4,11 +4,11 @@ import (
 	"reflect"
 	"strings"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	hostplan "github.com/ingot-dev/ingot/controllers/plan/host"
 )
 
 // The invariants of the design, where they can be seen to break.
@@ -69,7 +69,7 @@ func (w *world) checkDeprovision(m *machine, f Facts, h *host, a Action) {
 	if !m.live.Deleting {
 		w.violated("a host was deprovisioned although its Machine %s lives", m.live.Name)
 	}
-	if h.live.status.State == hostplan.StateProvisioned {
+	if h.live.status.State == metal3.StateProvisioned {
 		w.checkFence(h, f.IsDrainOver())
 	}
 }

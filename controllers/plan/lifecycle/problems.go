@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,9 +51,9 @@ func (s scope) hostProblem() (reason, message string) {
 	h := s.Host
 	switch {
 	case h.Paused:
-		return v1alpha1.ReasonHostPaused, "host " + s.hostName() + " is paused: remove its annotation baremetalhost.metal3.io/paused"
+		return v1alpha1.ReasonHostPaused, "host " + s.hostName() + " is paused: remove its annotation " + metal3.PausedAnnotation
 	case h.Detached:
-		return v1alpha1.ReasonHostDetached, "host " + s.hostName() + " is detached: remove its annotation baremetalhost.metal3.io/detached"
+		return v1alpha1.ReasonHostDetached, "host " + s.hostName() + " is detached: remove its annotation " + metal3.DetachedAnnotation
 	case h.Error != "" && h.ErrorReason != "":
 		return h.ErrorReason, "host " + s.hostName() + ": " + h.ErrorMessage
 	case h.Error != "":

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -311,13 +312,14 @@ func TestAHostWithoutARecordIsDeprovisionedBeforeItTakesTheNextImage(t *testing.
 	f.Provider.HasRecords, f.Host.Record, f.Node = false, nil, Node{}
 	f.Host.Online, f.Host.PoweredOn, f.Host.InstalledURL = false, false, f.Host.ImageURL
 	for _, c := range []struct {
-		state, image string
-		action       ActionKind
-		phase        v1alpha1.MachinePhase
+		state  metal3.ProvisioningState
+		image  string
+		action ActionKind
+		phase  v1alpha1.MachinePhase
 	}{
-		{stateProvisioned, imageA.URL, Deprovision, v1alpha1.MachineDraining},
-		{"deprovisioning", "", "", v1alpha1.MachineDraining},
-		{stateAvailable, "", "", v1alpha1.MachineProvisioning},
+		{metal3.StateProvisioned, imageA.URL, Deprovision, v1alpha1.MachineDraining},
+		{metal3.StateDeprovisioning, "", "", v1alpha1.MachineDraining},
+		{metal3.StateAvailable, "", "", v1alpha1.MachineProvisioning},
 	} {
 		host := *f.Host
 		host.State, host.ImageURL = c.state, c.image

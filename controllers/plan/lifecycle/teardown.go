@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
@@ -152,7 +154,7 @@ func (s scope) abandonHint() string {
 	if !s.isOverdue() {
 		return ""
 	}
-	return "; mend that, or give the server up as it is: annotate its BareMetalHost with baremetalhost.metal3.io/detached and delete it"
+	return "; mend that, or give the server up as it is: annotate its BareMetalHost with " + metal3.DetachedAnnotation + " and delete it"
 }
 
 // planNodeDeletion deletes the Node of the machine that is off. A release continues without the tenant's API server after the drain time-out: the
@@ -220,7 +222,7 @@ func (s scope) waitForErase() result {
 	reason, message := s.hostProblem()
 	switch {
 	case reason == "":
-		reason, message = v1alpha1.ReasonErasing, "host "+s.hostName()+" is "+s.Host.State+s.runningStep()
+		reason, message = v1alpha1.ReasonErasing, "host "+s.hostName()+" is "+string(s.Host.State)+s.runningStep()
 	case s.Host.Error != "":
 		reason, message = v1alpha1.ReasonEraseFailed, message+"; the host stays out of the pool"+s.abandonHint()
 	}
@@ -311,5 +313,5 @@ func (s scope) planFinalizerRemoval() result {
 func IsOrphaned(machineExists bool, h Host) bool {
 	recorded := h.Record != nil && h.Record.Spec.Machine != nil
 	return !machineExists && h.Consumer == ConsumerOther && h.ImageURL == "" && !recorded &&
-		(h.State == stateAvailable || h.State == stateReady)
+		(h.State == metal3.StateAvailable || h.State == metal3.StateReady)
 }

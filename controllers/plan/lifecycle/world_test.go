@@ -156,7 +156,7 @@ func newWorld(seed uint64, machines, hosts int, g guards) *world {
 	for i := range hosts {
 		h := &host{name: fmt.Sprintf("host-%d", i)}
 		h.live.generation = 1
-		h.live.status.State = hostplan.StateAvailable
+		h.live.status.State = metal3.StateAvailable
 		h.live.record.Power = &v1alpha1.HostPower{State: "Off", ObservedGeneration: 1, ObservedAt: metav1.NewMicroTime(w.now)}
 		h.live.record.Inventory = &v1alpha1.HostInventory{SystemUUID: "dmi-" + h.name}
 		h.cached = h.live
@@ -288,7 +288,7 @@ func (w *world) hostOf(m Machine) *host {
 func hostFacts(name string, b bmh, uid types.UID) *Host {
 	f := &Host{
 		Namespace: "metal", Name: name, Generation: b.generation, Online: b.online, ImageURL: b.imageURL,
-		State: string(b.status.State), Error: string(b.status.ErrorType), ErrorMessage: b.status.ErrorMessage,
+		State: b.status.State, Error: string(b.status.ErrorType), ErrorMessage: b.status.ErrorMessage,
 		Paused: b.paused, PoweredOn: b.status.PoweredOn,
 		Record: &HostRecord{Spec: b.spec, Status: b.record},
 	}
@@ -316,10 +316,10 @@ func placeable(name string, b bmh) placement.HostFacts {
 		h.Annotations = map[string]string{metal3.PausedAnnotation: ""}
 	}
 	h.Spec.Online = b.online
-	h.Status.ErrorType, h.Status.ErrorMessage = metal3.ErrorType(b.status.ErrorType), b.status.ErrorMessage
-	h.Status.OperationalStatus = metal3.OperationalStatus(b.status.OperationalStatus)
+	h.Status.ErrorType, h.Status.ErrorMessage = b.status.ErrorType, b.status.ErrorMessage
+	h.Status.OperationalStatus = b.status.OperationalStatus
 	h.Status.PoweredOn = b.status.PoweredOn
-	h.Status.Provisioning.State = metal3.ProvisioningState(b.status.State)
+	h.Status.Provisioning.State = b.status.State
 	return placement.HostFacts{Host: h, Record: &v1alpha1.HostRecord{Spec: b.spec, Status: b.record}}
 }
 
