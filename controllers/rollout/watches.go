@@ -78,10 +78,11 @@ func on[T client.Object](differs func(before, after T) bool) predicate.Funcs {
 
 var phaseChanged = on(func(before, after *v1alpha1.Rollout) bool { return before.Status.Phase != after.Status.Phase })
 
-// nodeTypeChanged leaves out the counts of hosts and Machines.
+// nodeTypeChanged leaves out the counts of hosts and Machines. A revision is compared with its rendering: a refresh changes only
+// the rendering, and a Rollout that is not enqueued for it would wait until the cache is synced again.
 var nodeTypeChanged = on(func(before, after *v1alpha1.NodeType) bool {
-	return before.Generation != after.Generation || before.Status.StableRevision != after.Status.StableRevision ||
-		before.Status.TargetRevision != after.Status.TargetRevision || notReadyReason(before.Status.Conditions) != notReadyReason(after.Status.Conditions)
+	return before.Generation != after.Generation || before.Status.Stable() != after.Status.Stable() ||
+		before.Status.Target() != after.Status.Target() || notReadyReason(before.Status.Conditions) != notReadyReason(after.Status.Conditions)
 })
 
 var tenantChanged = on(func(before, after *v1alpha1.TenantCluster) bool {
@@ -106,7 +107,7 @@ var machineChanged = on(func(before, after *v1alpha1.Machine) bool { return mach
 // machineState is the part of a Machine's status that a Rollout decides by.
 type machineState struct {
 	phase              v1alpha1.MachinePhase
-	revision           string
+	installed          v1alpha1.RenderedRevision
 	ready, reason      string
 	since, generation  int64
 	deleting, unhosted bool
@@ -114,7 +115,7 @@ type machineState struct {
 
 func machineStateOf(m *v1alpha1.Machine) machineState {
 	s := machineState{
-		phase: m.Status.Phase, revision: m.Status.Revision, generation: m.Status.ObservedGeneration,
+		phase: m.Status.Phase, installed: m.Status.Installed(), generation: m.Status.ObservedGeneration,
 		deleting: m.DeletionTimestamp != nil, unhosted: m.Status.HostRef == nil,
 	}
 	if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
