@@ -223,7 +223,7 @@ func blockingBudgets(ctx context.Context, tenant kubernetes.Interface, pods []co
 		if !known {
 			list, err := tenant.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx, metav1.ListOptions{})
 			if err != nil {
-				names = append(names, fmt.Sprintf("of namespace %s (cannot be listed: %obs)", pod.Namespace, err))
+				names = append(names, fmt.Sprintf("of namespace %s (cannot be listed: %v)", pod.Namespace, err))
 			} else {
 				budgets = list.Items
 			}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 )
 
 // Indexes of the manager's cache.
@@ -209,8 +210,8 @@ func notReadyReason(t *v1alpha1.NodeType) string {
 	}
 }
 
-// hostRecordChanged lets an update of a HostRecord through unless only the number of written bytes differs: a Machine's status shows
-// the progress in quarters of the image.
+// hostRecordChanged lets an update of a HostRecord through unless only the number of written bytes differs within a section
+// of the image, which a Machine's status does not show.
 var hostRecordChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok1 := e.ObjectOld.(*v1alpha1.HostRecord)
 	after, ok2 := e.ObjectNew.(*v1alpha1.HostRecord)
@@ -231,11 +232,7 @@ func recordDigest(r *v1alpha1.HostRecord) string {
 		text += fmt.Sprint(" ", w.Number, w.Outcome)
 	}
 	if a := s.Attempt; a != nil {
-		quarter := int64(0)
-		if a.TotalBytes > 0 {
-			quarter = 4 * a.DoneBytes / a.TotalBytes
-		}
-		text += fmt.Sprint(" ", a.Number, a.State, a.Step, quarter)
+		text += fmt.Sprint(" ", a.Number, a.State, a.Step, lifecycle.ProgressSection(a.DoneBytes, a.TotalBytes))
 	}
 	return text
 }

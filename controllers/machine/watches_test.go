@@ -1,9 +1,16 @@
 package machine
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -27,12 +34,25 @@ func TestCountsAndBytesConcernNoMachineAndReasonsDo(t *testing.T) {
 	}{
 		"a NodeType counts another host":     {nodeTypeChanged, nodeType(1, "DriverMissing"), nodeType(2, "DriverMissing"), false},
 		"a NodeType lacks something else":    {nodeTypeChanged, nodeType(1, "DriverMissing"), nodeType(1, "OSImageNotFound"), true},
-		"a few more bytes are on the disk":   {hostRecordChanged, record("Writing", 10), record("Writing", 190), false},
-		"another quarter is on the disk":     {hostRecordChanged, record("Writing", 10), record("Writing", 210), true},
+		"a few more bytes are on the disk":   {hostRecordChanged, record("Writing", 10), record("Writing", 390), false},
+		"half of the image is on the disk":   {hostRecordChanged, record("Writing", 390), record("Writing", 400), true},
 		"the installation is a step further": {hostRecordChanged, record("Writing", 800), record("Verifying", 800), true},
 	} {
 		if got := c.which.Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}); got != c.want {
 			t.Errorf("%s: %v, want %v", sentence, got, c.want)
 		}
+	}
+}
+
+// A disruption budget that cannot be listed appears in the message with the error, because a person then looks at the tenant's RBAC.
+func TestBudgetsThatCannotBeListedAreNamedWithTheError(t *testing.T) {
+	tenant := fake.NewClientset()
+	tenant.PrependReactor("list", "poddisruptionbudgets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("forbidden")
+	})
+	pods := []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "jobs", Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "jobs", Name: "b"}}}
+	got := blockingBudgets(context.Background(), tenant, pods)
+	if want := []string{"of namespace jobs (cannot be listed: forbidden)"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -272,15 +272,30 @@ func (s scope) currentAttempt() (*v1alpha1.WantedAttempt, *v1alpha1.HostAttempt)
 	return r.Status.Wanted, r.Status.Progress()
 }
 
-// nextProgress returns the progress for the status. It changes with the first bytes and with every half of the image;
+// nextProgress returns the progress for the status. It changes with the first bytes and with every section of the image;
 // HostRecord.status is more exact.
 func (s scope) nextProgress(a *v1alpha1.HostAttempt) *v1alpha1.Progress {
-	old, half := s.Machine.Status.Progress, a.TotalBytes/2
-	if half == 0 {
-		half = 1 << 28
-	}
-	if old != nil && (a.Step != string(hardware.StepWriting) || a.DoneBytes-old.DoneBytes < half && a.DoneBytes >= old.DoneBytes) {
+	old := s.Machine.Status.Progress
+	if old != nil && (a.Step != string(hardware.StepWriting) || a.DoneBytes >= old.DoneBytes &&
+		ProgressSection(a.DoneBytes, a.TotalBytes) == ProgressSection(old.DoneBytes, a.TotalBytes)) {
 		return old
 	}
 	return &v1alpha1.Progress{Step: string(hardware.StepWriting), DoneBytes: a.DoneBytes, TotalBytes: a.TotalBytes}
+}
+
+const (
+	// progressSections is the number of sections of an image whose size is known.
+	progressSections = 2
+	// unknownSizeSection is the size in bytes of the sections of an image whose size is not known.
+	unknownSizeSection = 256 << 20
+)
+
+// ProgressSection returns the number of the section of the image in which the installer writes: 0 is the first half, 1 the second
+// half, 2 the end. A Machine's status shows the written bytes once per section, so the Machine needs no reconcile for a change of a
+// HostRecord within a section. Sections are large because thousands of Machines may be installed at once.
+func ProgressSection(doneBytes, totalBytes int64) int64 {
+	if totalBytes < progressSections {
+		return doneBytes / unknownSizeSection
+	}
+	return doneBytes / (totalBytes / progressSections)
 }

@@ -22,7 +22,7 @@ func TestTheStatusReportsHalvesOfTheImageAndNoSteps(t *testing.T) {
 		writes bool
 	}{
 		{"PoweringOff", 0, true}, {"PoweringOn", 0, false}, {"Booting", 0, false}, {"Loading", 0, false}, {"Registered", 0, false},
-		{"Writing", 10, true}, {"Writing", 59, false}, {"Writing", 60, true}, {"Verifying", 100, false}, {"Finishing", 100, false},
+		{"Writing", 10, true}, {"Writing", 49, false}, {"Writing", 50, true}, {"Writing", 99, false}, {"Verifying", 100, false}, {"Finishing", 100, false},
 		{"Loading", 0, true}, {"Writing", 5, true},
 	} {
 		attempt.Step, attempt.DoneBytes = c.step, c.done
