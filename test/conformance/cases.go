@@ -8,63 +8,63 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// outcomes: what becomes of one attempt.
-var outcomes = map[string]func(*testing.T, Harness){
+// outcomeCases are the tests of the outcome of one attempt.
+var outcomeCases = map[string]func(*testing.T, Harness){
 	"an install writes the image and the server boots it from the disk": func(t *testing.T, h Harness) {
-		w := build(t, h, Faults{})
-		attempt := w.attempt(1)
+		f := newFixture(t, h, Faults{})
+		attempt := f.newAttempt(1)
 		var progress []int64
-		status := w.until(attempt, w.install, func(s hardware.AttemptStatus) bool {
+		status := f.callUntil(attempt, f.install, func(s hardware.AttemptStatus) bool {
 			if s.Step == hardware.StepWriting {
 				progress = append(progress, s.DoneBytes)
 			}
 			return s.State != hardware.AttemptRunning
 		})
-		w.succeeded(status)
-		w.installed()
-		if w.Installer().Capabilities().ByteProgress && len(slices.Compact(progress)) < 2 {
+		f.expectSucceeded(status)
+		f.expectInstalled()
+		if f.Installer().Capabilities().ByteProgress && len(slices.Compact(progress)) < 2 {
 			t.Errorf("bytes written were observed as %v, expected them to grow", progress)
 		}
-		w.unchanged(attempt, w.install)
-		w.installed()
+		f.expectUnchanged(attempt, f.install)
+		f.expectInstalled()
 	},
 	"an erase clears the disk and ends with a confirmed power-off": func(t *testing.T, h Harness) {
-		for _, mode := range build(t, h, Faults{}).Installer().Capabilities().EraseModes {
-			w := build(t, h, Faults{})
-			attempt := w.attempt(1)
-			w.succeeded(w.settle(attempt, w.erase(mode)))
-			w.off()
+		for _, mode := range newFixture(t, h, Faults{}).Installer().Capabilities().EraseModes {
+			f := newFixture(t, h, Faults{})
+			attempt := f.newAttempt(1)
+			f.expectSucceeded(f.callUntilEnded(attempt, f.eraseWith(mode)))
+			f.expectPowerOff()
 			want := DiskErased
 			if mode == hardware.EraseNone {
 				want = DiskForeign
 			}
-			if w.Disk() != want {
-				t.Errorf("after an erase of mode %s the disk is %s, expected %s", mode, w.Disk(), want)
+			if f.Disk() != want {
+				t.Errorf("after an erase of mode %s the disk is %s, expected %s", mode, f.Disk(), want)
 			}
-			w.unchanged(attempt, w.erase(mode))
-			w.off()
+			f.expectUnchanged(attempt, f.eraseWith(mode))
+			f.expectPowerOff()
 		}
 	},
 	"an erase whose power-off is ignored at the end has not succeeded": func(t *testing.T, h Harness) {
-		w := build(t, h, Faults{IgnorePowerOff: -1})
-		w.CutPower() // so that the first power-off holds already
-		w.failed(w.settle(w.attempt(1), w.erase(hardware.EraseMetadata)), hardware.ReasonPowerOffIgnored)
+		f := newFixture(t, h, Faults{IgnorePowerOff: -1})
+		f.CutPower() // so that the first power-off holds already
+		f.expectFailed(f.callUntilEnded(f.newAttempt(1), f.eraseWith(hardware.EraseMetadata)), hardware.ReasonPowerOffIgnored)
 	},
 	"an inspection yields an inventory and leaves the disk alone": func(t *testing.T, h Harness) {
-		w := build(t, h, Faults{})
-		w.succeeded(w.settle(w.attempt(1), func(a hardware.Attempt) error { return w.Installer().Inspect(t.Context(), w.Host(), a) }))
-		seen, err := w.Installer().Observe(t.Context(), w.Host())
+		f := newFixture(t, h, Faults{})
+		f.expectSucceeded(f.callUntilEnded(f.newAttempt(1), func(a hardware.Attempt) error { return f.Installer().Inspect(t.Context(), f.Host(), a) }))
+		seen, err := f.Installer().Observe(t.Context(), f.Host())
 		if err != nil || seen.Inventory == nil || seen.Inventory.SerialNumber == "" {
 			t.Errorf("inventory is %+v (%v), expected one with a serial number", seen.Inventory, err)
 		}
-		if w.Disk() != DiskForeign {
-			t.Errorf("the disk is %s, expected it untouched", w.Disk())
+		if f.Disk() != DiskForeign {
+			t.Errorf("the disk is %s, expected it untouched", f.Disk())
 		}
 	},
 	"power-ons that are ignored at first are asked for again": func(t *testing.T, h Harness) {
-		w := build(t, h, Faults{IgnorePowerOn: 2})
-		w.succeeded(w.settle(w.attempt(1), w.install))
-		w.installed()
+		f := newFixture(t, h, Faults{IgnorePowerOn: 2})
+		f.expectSucceeded(f.callUntilEnded(f.newAttempt(1), f.install))
+		f.expectInstalled()
 	},
 	"failures name the hop": func(t *testing.T, h Harness) {
 		for reason, faults := range map[hardware.Reason]Faults{
@@ -78,14 +78,14 @@ var outcomes = map[string]func(*testing.T, Harness){
 			hardware.ReasonBootLoop:        {BootLoop: true},
 		} {
 			t.Run(string(reason), func(t *testing.T) {
-				w := build(t, h, faults)
-				attempt := w.attempt(1)
-				w.failed(w.settle(attempt, w.install), reason)
-				w.unchanged(attempt, w.install)
+				f := newFixture(t, h, faults)
+				attempt := f.newAttempt(1)
+				f.expectFailed(f.callUntilEnded(attempt, f.install), reason)
+				f.expectUnchanged(attempt, f.install)
 			})
 			t.Run(string(reason)+" by a short deadline", func(t *testing.T) {
-				w := build(t, h, faults)
-				status := w.settle(hardware.Attempt{Number: 1, Deadline: w.Now().Add(4 * time.Minute)}, w.install)
+				f := newFixture(t, h, faults)
+				status := f.callUntilEnded(hardware.Attempt{Number: 1, Deadline: f.Now().Add(4 * time.Minute)}, f.install)
 				if status.State != hardware.AttemptFailed || status.Reason == "" {
 					t.Errorf("the attempt is %s: %q, expected a failure with a reason", status.State, status.Reason)
 				}
@@ -94,150 +94,218 @@ var outcomes = map[string]func(*testing.T, Harness){
 	},
 }
 
-// keys: calls are keyed by attempt.
-var keys = map[string]func(*testing.T, Harness){
+// attemptCases are the tests that calls belong to attempts by their number.
+var attemptCases = map[string]func(*testing.T, Harness){
 	"an attempt that is over is a conflict": func(t *testing.T, h Harness) {
-		w := build(t, h, Faults{})
-		w.succeeded(w.settle(w.attempt(2), w.install))
-		for name, do := range map[string]work{
-			"install": w.install,
-			"erase":   w.erase(hardware.EraseMetadata),
-			"inspect": func(a hardware.Attempt) error { return w.Installer().Inspect(t.Context(), w.Host(), a) },
-			"cancel":  func(a hardware.Attempt) error { return w.Installer().Cancel(t.Context(), w.Host(), a) },
+		f := newFixture(t, h, Faults{})
+		f.expectSucceeded(f.callUntilEnded(f.newAttempt(2), f.install))
+		for name, do := range map[string]operation{
+			"install": f.install,
+			"erase":   f.eraseWith(hardware.EraseMetadata),
+			"inspect": func(a hardware.Attempt) error { return f.Installer().Inspect(t.Context(), f.Host(), a) },
+			"cancel":  func(a hardware.Attempt) error { return f.Installer().Cancel(t.Context(), f.Host(), a) },
 		} {
-			if err := do(w.attempt(1)); hardware.KindOf(err) != hardware.Conflict {
+			if err := do(f.newAttempt(1)); hardware.KindOf(err) != hardware.Conflict {
 				t.Errorf("%s of attempt 1 after attempt 2: %v, expected Conflict", name, err)
 			}
 		}
-		w.installed()
+		f.expectInstalled()
 	},
 	"another piece of work under the same number is a conflict": func(t *testing.T, h Harness) {
-		w := build(t, h, Faults{})
-		attempt := w.attempt(1)
-		w.until(attempt, w.install, working)
-		if err := w.erase(hardware.EraseFull)(attempt); hardware.KindOf(err) != hardware.Conflict {
+		f := newFixture(t, h, Faults{})
+		attempt := f.newAttempt(1)
+		f.callUntil(attempt, f.install, isWorkingOnDisk)
+		if err := f.eraseWith(hardware.EraseFull)(attempt); hardware.KindOf(err) != hardware.Conflict {
 			t.Errorf("an erase as attempt 1 while it installs: %v, expected Conflict", err)
 		}
-		w.succeeded(w.settle(attempt, w.install))
-		w.installed()
+		f.expectSucceeded(f.callUntilEnded(attempt, f.install))
+		f.expectInstalled()
 	},
 	"a new attempt starts over after a failed one": func(t *testing.T, h Harness) {
-		w := build(t, h, Faults{IgnorePowerOn: 100})
-		w.failed(w.settle(hardware.Attempt{Number: 1, Deadline: w.Now().Add(3 * time.Minute)}, w.install), hardware.ReasonPowerOnIgnored)
-		w.CutPower()
-		status := w.tick(w.attempt(2), w.install)
+		f := newFixture(t, h, Faults{IgnorePowerOn: 100})
+		f.expectFailed(f.callUntilEnded(hardware.Attempt{Number: 1, Deadline: f.Now().Add(3 * time.Minute)}, f.install), hardware.ReasonPowerOnIgnored)
+		f.CutPower()
+		status := f.callOnce(f.newAttempt(2), f.install)
 		if status.Number != 2 || status.State != hardware.AttemptRunning || status.Reason != "" || status.Boots != 0 {
 			t.Errorf("the second attempt begins as %+v", status)
 		}
 	},
 	"a new attempt takes over from one under way": func(t *testing.T, h Harness) {
-		w := build(t, h, Faults{})
-		w.until(w.attempt(1), w.install, working)
-		w.succeeded(w.settle(w.attempt(2), w.erase(hardware.EraseMetadata)))
-		w.off()
-		if w.Disk() != DiskErased {
-			t.Errorf("the disk is %s, expected it erased", w.Disk())
+		f := newFixture(t, h, Faults{})
+		f.callUntil(f.newAttempt(1), f.install, isWorkingOnDisk)
+		f.expectSucceeded(f.callUntilEnded(f.newAttempt(2), f.eraseWith(hardware.EraseMetadata)))
+		f.expectPowerOff()
+		if f.Disk() != DiskErased {
+			t.Errorf("the disk is %s, expected it erased", f.Disk())
 		}
 	},
 	"requests that make no sense have no effect": func(t *testing.T, h Harness) {
-		w := build(t, h, Faults{})
+		f := newFixture(t, h, Faults{})
 		install := func(change func(*hardware.Image)) error {
 			bad := image
 			change(&bad)
-			return w.Installer().Install(t.Context(), w.Host(), w.attempt(1), hardware.InstallSpec{Image: bad})
+			return f.Installer().Install(t.Context(), f.Host(), f.newAttempt(1), hardware.InstallSpec{Image: bad})
 		}
 		for name, err := range map[string]error{
-			"no number":   w.install(w.attempt(0)),
-			"no deadline": w.install(hardware.Attempt{Number: 1}),
+			"no number":   f.install(f.newAttempt(0)),
+			"no deadline": f.install(hardware.Attempt{Number: 1}),
 			"no URL":      install(func(i *hardware.Image) { i.URL = "" }),
 			"no digest":   install(func(i *hardware.Image) { i.Checksum = "http://images.example/SHA256SUMS" }),
 			"format":      install(func(i *hardware.Image) { i.Format = "vmdk" }),
-			"erase mode":  w.erase("Gently")(w.attempt(1)),
+			"erase mode":  f.eraseWith("Gently")(f.newAttempt(1)),
 		} {
 			if kind := hardware.KindOf(err); kind != hardware.Invalid && kind != hardware.Unsupported {
 				t.Errorf("%s: %v, expected Invalid or Unsupported", name, err)
 			}
 		}
-		if status := w.status(); status.Number != 0 || w.Running() != DiskForeign {
-			t.Errorf("something happened: %+v, the server runs %q", status, w.Running())
+		if status := f.attemptStatus(); status.Number != 0 || f.Running() != DiskForeign {
+			t.Errorf("something happened: %+v, the server runs %q", status, f.Running())
 		}
 	},
 }
 
-// interruptions: cancelling, losing power, losing the BMC, losing the process.
-var interruptions = map[string]func(*testing.T, Harness){
+// interruptionCases are the tests of cancellation and of losing power, the BMC or the process.
+var interruptionCases = map[string]func(*testing.T, Harness){
 	"a cancelled attempt ends with the power off and does not come back": func(t *testing.T, h Harness) {
-		w := build(t, h, Faults{})
-		attempt := w.attempt(1)
-		w.until(attempt, w.install, working)
-		cancel := func(a hardware.Attempt) error { return w.Installer().Cancel(t.Context(), w.Host(), a) }
-		w.failed(w.settle(attempt, cancel), hardware.ReasonCancelled)
-		w.off()
-		w.unchanged(attempt, w.install)
-		w.off()
+		f := newFixture(t, h, Faults{})
+		attempt := f.newAttempt(1)
+		f.callUntil(attempt, f.install, isWorkingOnDisk)
+		cancel := func(a hardware.Attempt) error { return f.Installer().Cancel(t.Context(), f.Host(), a) }
+		f.expectFailed(f.callUntilEnded(attempt, cancel), hardware.ReasonCancelled)
+		f.expectPowerOff()
+		f.expectUnchanged(attempt, f.install)
+		f.expectPowerOff()
 	},
 	"an attempt cancelled before it began does not begin": func(t *testing.T, h Harness) {
-		w := build(t, h, Faults{})
-		attempt := w.attempt(3)
-		w.failed(w.settle(attempt, func(a hardware.Attempt) error { return w.Installer().Cancel(t.Context(), w.Host(), a) }), hardware.ReasonCancelled)
-		w.off()
-		w.unchanged(attempt, w.install)
-		w.off()
+		f := newFixture(t, h, Faults{})
+		attempt := f.newAttempt(3)
+		f.expectFailed(f.callUntilEnded(attempt, func(a hardware.Attempt) error { return f.Installer().Cancel(t.Context(), f.Host(), a) }), hardware.ReasonCancelled)
+		f.expectPowerOff()
+		f.expectUnchanged(attempt, f.install)
+		f.expectPowerOff()
 	},
 	"cancelling what has succeeded powers off and keeps the outcome": func(t *testing.T, h Harness) {
-		w := build(t, h, Faults{})
-		attempt := w.attempt(1)
-		w.succeeded(w.settle(attempt, w.install))
-		w.installed()
-		w.succeeded(w.settle(attempt, func(a hardware.Attempt) error { return w.Installer().Cancel(t.Context(), w.Host(), a) }))
-		w.off()
+		f := newFixture(t, h, Faults{})
+		attempt := f.newAttempt(1)
+		f.expectSucceeded(f.callUntilEnded(attempt, f.install))
+		f.expectInstalled()
+		f.expectSucceeded(f.callUntilEnded(attempt, func(a hardware.Attempt) error { return f.Installer().Cancel(t.Context(), f.Host(), a) }))
+		f.expectPowerOff()
 	},
 	"power lost under way is restored within the attempt": func(t *testing.T, h Harness) {
 		for _, step := range []hardware.Step{hardware.StepBooting, hardware.StepLoading, hardware.StepWriting, hardware.StepVerifying} {
-			w := build(t, h, Faults{})
-			attempt := w.attempt(1)
-			w.until(attempt, w.install, func(s hardware.AttemptStatus) bool { return s.Step == step })
-			w.CutPower()
-			w.succeeded(w.settle(attempt, w.install))
-			w.installed()
+			f := newFixture(t, h, Faults{})
+			attempt := f.newAttempt(1)
+			f.callUntil(attempt, f.install, func(s hardware.AttemptStatus) bool { return s.Step == step })
+			f.CutPower()
+			f.expectSucceeded(f.callUntilEnded(attempt, f.install))
+			f.expectInstalled()
 		}
 	},
 	"a BMC that is silent for a while changes nothing": func(t *testing.T, h Harness) {
-		w := build(t, h, Faults{IgnorePowerOn: 1}) // so that the power-on takes a while
-		attempt := w.attempt(1)
+		f := newFixture(t, h, Faults{IgnorePowerOn: 1}) // so that the power-on takes a while
+		attempt := f.newAttempt(1)
 		for _, reached := range []func(hardware.AttemptStatus) bool{
 			func(s hardware.AttemptStatus) bool { return s.Number == 1 },
 			func(s hardware.AttemptStatus) bool { return s.Step == hardware.StepPoweringOn },
 			func(s hardware.AttemptStatus) bool { return s.Step == hardware.StepBooting },
 		} {
-			w.until(attempt, w.install, reached)
-			before := w.status()
-			w.SilenceBMC(true)
-			if err := w.install(attempt); hardware.KindOf(err) != hardware.Unreachable {
+			f.callUntil(attempt, f.install, reached)
+			before := f.attemptStatus()
+			f.SilenceBMC(true)
+			if err := f.install(attempt); hardware.KindOf(err) != hardware.Unreachable {
 				t.Errorf("with a silent BMC at %s: %v, expected Unreachable", before.Step, err)
 			}
-			if after := w.status(); after != before {
+			if after := f.attemptStatus(); after != before {
 				t.Errorf("a failed call changed the attempt from %+v to %+v", before, after)
 			}
-			w.SilenceBMC(false)
+			f.SilenceBMC(false)
 		}
-		w.succeeded(w.settle(attempt, w.install))
-		w.installed()
+		f.expectSucceeded(f.callUntilEnded(attempt, f.install))
+		f.expectInstalled()
 	},
 	"a BMC that stays silent ends with the deadline": func(t *testing.T, h Harness) {
-		w := build(t, h, Faults{})
-		w.SilenceBMC(true)
-		w.failed(w.settle(hardware.Attempt{Number: 1, Deadline: w.Now().Add(10 * time.Minute)}, w.install), hardware.ReasonDeadlineExceeded)
+		f := newFixture(t, h, Faults{})
+		f.SilenceBMC(true)
+		f.expectFailed(f.callUntilEnded(hardware.Attempt{Number: 1, Deadline: f.Now().Add(10 * time.Minute)}, f.install), hardware.ReasonDeadlineExceeded)
 	},
 	"the process may be killed after every call": func(t *testing.T, h Harness) {
 		for name, faults := range map[string]Faults{"sound": {}, "power-on ignored at first": {IgnorePowerOn: 1}} {
-			w := build(t, h, faults)
-			w.succeeded(w.settle(w.attempt(1), func(a hardware.Attempt) error { defer w.Restart(); return w.install(a) }))
-			w.installed()
-			w.succeeded(w.settle(w.attempt(2), func(a hardware.Attempt) error { defer w.Restart(); return w.erase(hardware.EraseMetadata)(a) }))
-			w.off()
+			f := newFixture(t, h, faults)
+			f.expectSucceeded(f.callUntilEnded(f.newAttempt(1), func(a hardware.Attempt) error { defer f.Restart(); return f.install(a) }))
+			f.expectInstalled()
+			f.expectSucceeded(f.callUntilEnded(f.newAttempt(2), func(a hardware.Attempt) error { defer f.Restart(); return f.eraseWith(hardware.EraseMetadata)(a) }))
+			f.expectPowerOff()
 			if t.Failed() {
 				t.Fatal("with the server " + name)
+			}
+		}
+	},
+}
+
+// powerCases are the tests of changes of power on a host where no attempt runs.
+var powerCases = map[string]func(*testing.T, Harness){
+	"the power becomes what is wanted, and stays": func(t *testing.T, h Harness) {
+		for name, faults := range map[string]Faults{"sound": {}, "ignores the first requests": {IgnorePowerOn: 2, IgnorePowerOff: 2}} {
+			f := newFixture(t, h, faults)
+			for _, want := range []hardware.PowerState{hardware.PowerOff, hardware.PowerOn, hardware.PowerOff} {
+				if err := f.changePower(hardware.PowerChange{Desired: want, Since: f.Now()}); err != nil || f.Power() != want {
+					t.Errorf("%s: power %s (%v), expected %s", name, f.Power(), err, want)
+				}
+			}
+		}
+	},
+	"an operating system that does not stop loses its power": func(t *testing.T, h Harness) {
+		f := newFixture(t, h, Faults{})
+		if err := f.changePower(hardware.PowerChange{Desired: hardware.PowerOff, Graceful: true, Since: f.Now()}); err != nil || f.Power() != hardware.PowerOff {
+			t.Errorf("power %s (%v), expected Off", f.Power(), err)
+		}
+	},
+	"a change of power that is ignored is named": func(t *testing.T, h Harness) {
+		f := newFixture(t, h, Faults{IgnorePowerOff: -1, IgnorePowerOn: -1})
+		f.expectPowerIgnored(hardware.PowerOff, hardware.ReasonPowerOffIgnored)
+		f.CutPower()
+		f.expectPowerIgnored(hardware.PowerOn, hardware.ReasonPowerOnIgnored)
+	},
+	"a change of power that is refused until its time is over is ignored": func(t *testing.T, h Harness) {
+		f := newFixture(t, h, Faults{RefusePower: true})
+		change := hardware.PowerChange{Desired: hardware.PowerOff, Graceful: true, Since: f.Now()}
+		for _, c := range []struct {
+			after time.Duration
+			kind  hardware.Kind
+		}{{0, hardware.Busy}, {time.Hour, hardware.Ignored}, {callInterval, hardware.Ignored}} {
+			f.Advance(c.after)
+			if err := f.Installer().SetPower(t.Context(), f.Host(), change); hardware.KindOf(err) != c.kind {
+				t.Errorf("%s later: %v, expected %s", c.after, err, c.kind)
+			}
+		}
+	},
+	"a change of power survives its process": func(t *testing.T, h Harness) {
+		f := newFixture(t, h, Faults{IgnorePowerOff: 2})
+		change := hardware.PowerChange{Desired: hardware.PowerOff, Graceful: true, Since: f.Now()}
+		for range 60 {
+			f.Restart()
+			if err := f.Installer().SetPower(t.Context(), f.Host(), change); err != nil {
+				t.Fatal(err)
+			}
+			f.Advance(callInterval)
+		}
+		f.expectPowerOff()
+	},
+	"a silent BMC is unreachable, and nothing is ignored": func(t *testing.T, h Harness) {
+		f := newFixture(t, h, Faults{})
+		change := hardware.PowerChange{Desired: hardware.PowerOff, Since: f.Now()}
+		f.SilenceBMC(true)
+		f.Advance(time.Hour)
+		if err := f.Installer().SetPower(t.Context(), f.Host(), change); hardware.KindOf(err) != hardware.Unreachable {
+			t.Errorf("with a silent BMC: %v, expected Unreachable", err)
+		}
+	},
+	"a change to what is no state of power is refused": func(t *testing.T, h Harness) {
+		f := newFixture(t, h, Faults{})
+		for _, change := range []hardware.PowerChange{{Desired: hardware.PowerTurningOff, Since: f.Now()}, {Desired: hardware.PowerOff}} {
+			if err := f.Installer().SetPower(t.Context(), f.Host(), change); hardware.KindOf(err) != hardware.Invalid {
+				t.Errorf("%+v: %v, expected Invalid", change, err)
 			}
 		}
 	},

@@ -7,57 +7,58 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// What a Rig's disk may hold besides a whole image, which is named by its checksum.
+// Contents of a Rig's disk other than a complete image, which is named by its checksum.
 const (
-	// DiskForeign is what somebody else left: it boots.
+	// DiskForeign is a system that another owner left. It boots.
 	DiskForeign = "foreign"
-	// DiskPartial is an image that was not written completely, or not verified: it must never boot.
+	// DiskPartial is an image that was not written completely or not verified. It must never boot.
 	DiskPartial = "partial"
-	// DiskErased boots nothing.
+	// DiskErased is an empty disk. It does not boot.
 	DiskErased = "erased"
 )
 
-// Faults are what is wrong with a Rig's server. The zero value is a sound one.
+// Faults are the defects of a Rig's server. The zero value is a sound server.
 type Faults struct {
-	// IgnorePowerOn and IgnorePowerOff are how many requests the BMC accepts without effect; -1: all.
+	// IgnorePowerOn and IgnorePowerOff are the numbers of requests that the BMC accepts without effect; -1 means all.
 	IgnorePowerOn, IgnorePowerOff int
-	// RefusePower: the BMC answers, and refuses every change of power as busy.
+	// RefusePower means that the BMC refuses every change of power as busy.
 	RefusePower bool
-	// DeadBootNIC: it never asks for a boot document.
+	// DeadBootNIC means that the server never asks for a boot document.
 	DeadBootNIC bool
-	// NoAgent: kernel or initrd never come up.
+	// NoAgent means that the kernel or the initrd never starts the agent.
 	NoAgent bool
-	// AgentHangs: the agent registers, writes a little, and reports no more.
+	// AgentHangs means that the agent registers, writes a little and then stops reporting.
 	AgentHangs bool
-	// DiskError: the agent cannot write.
+	// DiskError means that the agent cannot write to the disk.
 	DiskError bool
-	// WrongDigest: the image as served is not the one that is named.
+	// WrongDigest means that the served image does not have the checksum that is asked for.
 	WrongDigest bool
-	// BootLoop: the agent dies and the server reboots from the network again and again.
+	// BootLoop means that the agent crashes and the server boots from the network again, without end.
 	BootLoop bool
 }
 
-// Rig is one server, powered on and running DiskForeign at first, and an Installer for it, in a world where time passes only when told.
+// Rig is one server, which is powered on and runs DiskForeign at first, and an Installer for it. Time passes only in
+// Advance.
 type Rig interface {
-	// Installer is the one under test.
+	// Installer returns the Installer under test.
 	Installer() hardware.Installer
-	// Restart kills the Installer's process and starts another one, which knows what is stored alone.
+	// Restart kills the Installer's process and starts another one, which knows only what is stored.
 	Restart()
-	// Host names the server.
+	// Host returns the server's identity.
 	Host() hardware.Host
-	// Now is the world's time.
+	// Now returns the time of the Rig's clock.
 	Now() time.Time
-	// Advance lets time pass: the server lives meanwhile. Bytes flow for several minutes when an image is written or disks are erased.
+	// Advance lets time pass for the server too. Writing an image or erasing the disks takes several minutes.
 	Advance(d time.Duration)
-	// Power is the real power state.
+	// Power returns the server's actual power state.
 	Power() hardware.PowerState
-	// CutPower takes the mains away and gives them back: the server is off then.
+	// CutPower interrupts the mains: the server is off afterwards.
 	CutPower()
 	// SilenceBMC makes the BMC unreachable, or reachable again.
 	SilenceBMC(silent bool)
-	// Disk is what the server's disk holds.
+	// Disk returns what the server's disk holds.
 	Disk() string
-	// Running is what the server booted from its disk and runs now; "" when it is off or runs something else.
+	// Running returns what the server has booted from its disk and runs now, or "" when it is off or runs something else.
 	Running() string
 }
 

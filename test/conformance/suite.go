@@ -11,163 +11,196 @@ import (
 )
 
 const (
-	// beat is how often a controller calls.
-	beat = 10 * time.Second
-	// ample is a deadline that no sound attempt reaches.
-	ample = 2 * time.Hour
+	// callInterval is the time between two calls of a controller.
+	callInterval = 10 * time.Second
+	// attemptTimeout is longer than any attempt on a sound server takes.
+	attemptTimeout = 2 * time.Hour
 )
 
-// image is what the suite installs.
+// image is the image that the suite installs.
 var image = hardware.Image{
 	URL: "http://images.example/a.raw.zst", Checksum: "sha256:" + strings.Repeat("a1", 32), Format: "raw.zst",
 }
 
-// Run runs the suite.
+// Run runs the suite against the Installers that the harness makes.
 func Run(t *testing.T, harness Harness) {
 	t.Helper()
-	for _, group := range []map[string]func(*testing.T, Harness){outcomes, keys, interruptions, powers} {
+	for _, group := range []map[string]func(*testing.T, Harness){outcomeCases, attemptCases, interruptionCases, powerCases} {
 		for name, test := range group {
 			t.Run(name, func(t *testing.T) { test(t, harness) })
 		}
 	}
 }
 
-// world is a Rig with what the tests do to it.
-type world struct {
+// fixture is a Rig with the actions and the checks that the cases share.
+type fixture struct {
 	Rig
 	t *testing.T
 }
 
-func build(t *testing.T, harness Harness, faults Faults) *world {
+// newFixture makes a fixture with the faults. It skips the test when the harness cannot make such a server.
+func newFixture(t *testing.T, harness Harness, faults Faults) *fixture {
 	t.Helper()
 	rig := harness(t, faults)
 	if rig == nil {
 		t.Skip("this harness cannot make such a server")
 	}
-	return &world{Rig: rig, t: t}
+	return &fixture{Rig: rig, t: t}
 }
 
-func (w *world) attempt(number int64) hardware.Attempt {
-	return hardware.Attempt{Number: number, Deadline: w.Now().Add(ample)}
+func (f *fixture) newAttempt(number int64) hardware.Attempt {
+	return hardware.Attempt{Number: number, Deadline: f.Now().Add(attemptTimeout)}
 }
 
-// work is one call of the Installer, repeated by settle.
-type work func(hardware.Attempt) error
+// operation is one call of the Installer for an attempt.
+type operation func(hardware.Attempt) error
 
-func (w *world) install(attempt hardware.Attempt) error {
+func (f *fixture) install(attempt hardware.Attempt) error {
 	spec := hardware.InstallSpec{Image: image, ConfigDrive: hardware.ConfigDrive{UserData: []byte("#cloud-config\n")}}
-	return w.Installer().Install(w.t.Context(), w.Host(), attempt, spec)
+	return f.Installer().Install(f.t.Context(), f.Host(), attempt, spec)
 }
 
-func (w *world) erase(mode hardware.EraseMode) work {
+func (f *fixture) eraseWith(mode hardware.EraseMode) operation {
 	return func(attempt hardware.Attempt) error {
-		return w.Installer().Erase(w.t.Context(), w.Host(), attempt, mode)
+		return f.Installer().Erase(f.t.Context(), f.Host(), attempt, mode)
 	}
 }
 
-// status is the current attempt; the BMC's silence is no obstacle.
-func (w *world) status() hardware.AttemptStatus {
-	w.t.Helper()
-	seen, err := w.Installer().Observe(w.t.Context(), w.Host())
+// attemptStatus returns the status of the current attempt, which an Installer must report even while the BMC is
+// unreachable.
+func (f *fixture) attemptStatus() hardware.AttemptStatus {
+	f.t.Helper()
+	observation, err := f.Installer().Observe(f.t.Context(), f.Host())
 	if err != nil && hardware.KindOf(err) != hardware.Unreachable {
-		w.t.Fatalf("observe: %v", err)
+		f.t.Fatalf("observe: %v", err)
 	}
-	if seen.Attempt == nil {
+	if observation.Attempt == nil {
 		return hardware.AttemptStatus{}
 	}
-	return *seen.Attempt
+	return *observation.Attempt
 }
 
-// tick is one beat of a controller.
-func (w *world) tick(attempt hardware.Attempt, do work) hardware.AttemptStatus {
-	w.t.Helper()
-	switch err := do(attempt); hardware.KindOf(err) {
+// callOnce calls the Installer once, lets a call interval pass, and returns the status of the attempt. It fails the test
+// when the server has booted a disk that must not boot.
+func (f *fixture) callOnce(attempt hardware.Attempt, call operation) hardware.AttemptStatus {
+	f.t.Helper()
+	switch err := call(attempt); hardware.KindOf(err) {
 	case "":
 		if err != nil {
-			w.t.Fatalf("an error without a kind: %v", err)
+			f.t.Fatalf("an error without a kind: %v", err)
 		}
 	case hardware.Unreachable, hardware.Busy:
 	default:
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	w.Advance(beat)
-	if w.Running() == DiskPartial || w.Running() == DiskErased {
-		w.t.Fatalf("the server booted a disk that is %s", w.Running())
+	f.Advance(callInterval)
+	if f.Running() == DiskPartial || f.Running() == DiskErased {
+		f.t.Fatalf("the server booted a disk that is %s", f.Running())
 	}
-	return w.status()
+	return f.attemptStatus()
 }
 
-// settle calls until the attempt is settled, which it must be soon after its deadline.
-func (w *world) settle(attempt hardware.Attempt, do work) hardware.AttemptStatus {
-	w.t.Helper()
-	return w.until(attempt, do, func(s hardware.AttemptStatus) bool { return s.State != hardware.AttemptRunning })
+// callUntilEnded calls the Installer until the attempt has succeeded or failed, which it must soon after its deadline.
+func (f *fixture) callUntilEnded(attempt hardware.Attempt, call operation) hardware.AttemptStatus {
+	f.t.Helper()
+	return f.callUntil(attempt, call, func(s hardware.AttemptStatus) bool { return s.State != hardware.AttemptRunning })
 }
 
-func (w *world) until(attempt hardware.Attempt, do work, reached func(hardware.AttemptStatus) bool) hardware.AttemptStatus {
-	w.t.Helper()
-	for w.Now().Before(attempt.Deadline.Add(2 * beat)) {
-		status := w.tick(attempt, do)
+// callUntil calls the Installer until the attempt's status satisfies reached.
+func (f *fixture) callUntil(attempt hardware.Attempt, call operation, reached func(hardware.AttemptStatus) bool) hardware.AttemptStatus {
+	f.t.Helper()
+	for f.Now().Before(attempt.Deadline.Add(2 * callInterval)) {
+		status := f.callOnce(attempt, call)
 		if status.Number != attempt.Number {
-			w.t.Fatalf("attempt %d is observed, expected %d", status.Number, attempt.Number)
+			f.t.Fatalf("attempt %d is observed, expected %d", status.Number, attempt.Number)
 		}
 		if reached(status) {
 			return status
 		}
 	}
-	w.t.Fatalf("not reached by the deadline: %+v", w.status())
+	f.t.Fatalf("not reached by the deadline: %+v", f.attemptStatus())
 	return hardware.AttemptStatus{}
 }
 
-// working tells whether the attempt works on the disk.
-func working(s hardware.AttemptStatus) bool {
+// isWorkingOnDisk reports whether the attempt has begun to write or erase the disk.
+func isWorkingOnDisk(s hardware.AttemptStatus) bool {
 	return s.Step == hardware.StepWriting && s.DoneBytes > 0 || s.Step == hardware.StepErasing
 }
 
-func (w *world) succeeded(status hardware.AttemptStatus) {
-	w.t.Helper()
+func (f *fixture) expectSucceeded(status hardware.AttemptStatus) {
+	f.t.Helper()
 	if status.State != hardware.AttemptSucceeded || status.Reason != "" {
-		w.t.Fatalf("expected success, the attempt is %s at %s: %s: %s", status.State, status.Step, status.Reason, status.Message)
+		f.t.Fatalf("expected success, the attempt is %s at %s: %s: %s", status.State, status.Step, status.Reason, status.Message)
 	}
 }
 
-func (w *world) failed(status hardware.AttemptStatus, reason hardware.Reason) {
-	w.t.Helper()
+func (f *fixture) expectFailed(status hardware.AttemptStatus, reason hardware.Reason) {
+	f.t.Helper()
 	if status.State != hardware.AttemptFailed || status.Reason != reason {
-		w.t.Fatalf("expected failure by %s, the attempt is %s at %s: %q: %s", reason, status.State, status.Step, status.Reason, status.Message)
+		f.t.Fatalf("expected failure by %s, the attempt is %s at %s: %q: %s", reason, status.State, status.Step, status.Reason, status.Message)
 	}
 	if status.Message == "" {
-		w.t.Error("the failure says nothing to the operator")
+		f.t.Error("the failure says nothing to the operator")
 	}
 }
 
-// installed checks that the server runs the image from its disk.
-func (w *world) installed() {
-	w.t.Helper()
+// expectInstalled checks that the server runs the image from its disk within some minutes.
+func (f *fixture) expectInstalled() {
+	f.t.Helper()
 	for range 60 {
-		if w.Running() == image.Checksum {
+		if f.Running() == image.Checksum {
 			return
 		}
-		w.Advance(beat)
+		f.Advance(callInterval)
 	}
-	w.t.Errorf("the disk holds %q and the server runs %q, expected the image", w.Disk(), w.Running())
+	f.t.Errorf("the disk holds %q and the server runs %q, expected the image", f.Disk(), f.Running())
 }
 
-func (w *world) off() {
-	w.t.Helper()
-	seen, err := w.Installer().Observe(w.t.Context(), w.Host())
-	if err != nil || seen.Power != hardware.PowerOff || w.Power() != hardware.PowerOff {
-		w.t.Errorf("observed power %s (%v), real power %s, expected Off", seen.Power, err, w.Power())
+func (f *fixture) expectPowerOff() {
+	f.t.Helper()
+	observation, err := f.Installer().Observe(f.t.Context(), f.Host())
+	if err != nil || observation.Power != hardware.PowerOff || f.Power() != hardware.PowerOff {
+		f.t.Errorf("observed power %s (%v), real power %s, expected Off", observation.Power, err, f.Power())
 	}
 }
 
-// unchanged checks that calling again and again changes nothing.
-func (w *world) unchanged(attempt hardware.Attempt, do work) {
-	w.t.Helper()
-	before, disk := w.status(), w.Disk()
+// expectUnchanged checks that further calls for an attempt that has ended change neither its status nor the disk.
+func (f *fixture) expectUnchanged(attempt hardware.Attempt, call operation) {
+	f.t.Helper()
+	before, disk := f.attemptStatus(), f.Disk()
 	for range 5 {
-		w.tick(attempt, do)
+		f.callOnce(attempt, call)
 	}
-	if diff := cmp.Diff(before, w.status()); diff != "" || w.Disk() != disk {
-		w.t.Errorf("a settled attempt changed (-before +after), disk %q to %q:\n%s", disk, w.Disk(), diff)
+	if diff := cmp.Diff(before, f.attemptStatus()); diff != "" || f.Disk() != disk {
+		f.t.Errorf("a settled attempt changed (-before +after), disk %q to %q:\n%s", disk, f.Disk(), diff)
+	}
+}
+
+// changePower calls SetPower until the power is as desired, the change has failed, or an hour has passed.
+func (f *fixture) changePower(change hardware.PowerChange) error {
+	f.t.Helper()
+	for f.Now().Before(change.Since.Add(time.Hour)) {
+		if err := f.Installer().SetPower(f.t.Context(), f.Host(), change); err != nil {
+			return err
+		}
+		f.Advance(callInterval)
+		if observation, err := f.Installer().Observe(f.t.Context(), f.Host()); err != nil || observation.Power == change.Desired {
+			return err
+		}
+	}
+	return nil
+}
+
+// expectPowerIgnored checks that a change of power is reported as ignored, and that further calls report the same.
+func (f *fixture) expectPowerIgnored(want hardware.PowerState, reason hardware.Reason) {
+	f.t.Helper()
+	change := hardware.PowerChange{Desired: want, Since: f.Now()}
+	err := f.changePower(change)
+	for range 2 {
+		if hardware.KindOf(err) != hardware.Ignored || hardware.ReasonOf(err) != reason {
+			f.t.Fatalf("power %s that is ignored: %v, expected Ignored by %s", want, err, reason)
+		}
+		f.Advance(callInterval)
+		err = f.Installer().SetPower(f.t.Context(), f.Host(), change)
 	}
 }
