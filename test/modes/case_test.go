@@ -15,60 +15,60 @@ import (
 	"github.com/ingot-dev/ingot/test/rack"
 )
 
-// mode is a file of testdata.
+// mode is a case: the content of one file in testdata.
 type mode struct {
-	name string
-	made *made
+	name  string
+	cache *cache
 	// Server is the hardware.
 	Server server `json:"server"`
-	// NodeType and OSImage are the specs that people write.
+	// NodeType and OSImage are the specs that users write.
 	NodeType v1alpha1.NodeTypeSpec `json:"nodeType"`
 	OSImage  v1alpha1.OSImageSpec  `json:"osImage"`
-	// Secrets by name and key.
+	// Secrets holds the contents of Secrets by name and key.
 	Secrets map[string]map[string]string `json:"secrets"`
-	// Install is how the tenant's software gets there: manifests, charts; the first is that of the changes.
+	// Install lists the ways in which the tenant's software is installed: manifests, charts. Changes use the first one.
 	Install []string `json:"install"`
-	// Own is software of the tenant's own.
+	// Own are the tenant's own objects.
 	Own []map[string]any `json:"own"`
-	// Shows are facts of the settled node, name=value: resources, labels, devices of drivers.
+	// Shows lists facts that the node must have, as name=value: resources, labels, devices of drivers.
 	Shows []string `json:"shows"`
-	// Unseen is text of lines of the documents without which the verdict passes for another node.
+	// Unseen lists texts of document lines whose removal the verdict does not notice although the node differs.
 	Unseen []string `json:"unseen"`
-	// Changes each break one thing.
+	// Changes are edits that each break one thing.
 	Changes []change `json:"changes"`
 }
 
-// server is hardware, in the rack's own words.
+// server describes hardware in the terms of package rack.
 type server struct {
 	CPU          string          `json:"cpu"`
 	Architecture string          `json:"architecture"`
 	PCI          []rack.PCIGroup `json:"pci"`
-	// PersistedMIG: an earlier system left the GPUs in MIG mode, which some keep.
+	// PersistedMIG means that an earlier system left the GPUs in MIG mode, which some models keep.
 	PersistedMIG bool `json:"persistedMIG"`
 }
 
-// change changes one line.
+// change is an edit of one line, and the checks that fail because of it.
 type change struct {
-	// Why in words.
+	// Why describes the change.
 	Why string `json:"why"`
-	// How the software is installed; empty: the mode's first way.
+	// How is the way in which the software is installed; empty means the mode's first one.
 	How string `json:"how"`
-	// Of is what is changed: documents, tenant, image, server.
+	// Of is what is edited: documents, tenant, image or server.
 	Of string `json:"of"`
-	// Line is text of the line that is changed, and To what it becomes; empty: it goes.
+	// Line is text of the line to edit, and To its replacement; an empty To removes the line.
 	Line string `json:"line"`
 	To   string `json:"to"`
-	// Fails are the checks that fail then, in order, separated by blanks; or "no node: " and text of the reason; or nothing where
-	// the mode stands it.
+	// Fails lists the checks that then fail, in order, separated by blanks; or is "no node: " and text of the reason; or is
+	// empty where the mode still passes.
 	Fails string `json:"fails"`
-	// Reboots: the machine boots once more before it is looked at.
+	// Reboots means that the machine boots a second time before the node is observed.
 	Reboots bool `json:"reboots"`
-	// number of the line, from 1; 0: the first that has the text.
+	// number is the line's number from 1; 0 means the first line that has the text.
 	number int
 }
 
-// cases are all files of testdata.
-func cases(t *testing.T) []mode {
+// readModes reads all files of testdata.
+func readModes(t *testing.T) []mode {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(paths) == 0 {
@@ -80,7 +80,7 @@ func cases(t *testing.T) []mode {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := mode{name: strings.TrimSuffix(filepath.Base(path), ".yaml"), made: &made{tenant: map[string]string{}}}
+		m := mode{name: strings.TrimSuffix(filepath.Base(path), ".yaml"), cache: &cache{tenant: map[string]string{}}}
 		if err := yaml.UnmarshalStrict(text, &m); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
@@ -89,8 +89,8 @@ func cases(t *testing.T) []mode {
 	return out
 }
 
-// edited is the text with the change. A line that is not there is the test's own mistake.
-func (c change) edited(t *testing.T, of, text string) string {
+// apply returns the text with the change. It fails the test when no line has the change's text.
+func (c change) apply(t *testing.T, of, text string) string {
 	t.Helper()
 	if c.Of != of {
 		return text
@@ -110,14 +110,15 @@ func (c change) edited(t *testing.T, of, text string) string {
 	return ""
 }
 
-// rewritten is a value with the change of its YAML. The error is that of what is no YAML any more, or of another shape.
-func rewritten[T any](t *testing.T, c change, of string, value T) (T, error) {
+// applyTo returns a value with the change applied to its YAML. It returns an error when the result is not YAML or not of
+// this type.
+func applyTo[T any](t *testing.T, c change, of string, value T) (T, error) {
 	t.Helper()
 	if c.Of != of {
 		return value, nil
 	}
 	var out T
-	if err := yaml.Unmarshal([]byte(c.edited(t, of, asYAML(t, value))), &out); err != nil {
+	if err := yaml.Unmarshal([]byte(c.apply(t, of, asYAML(t, value))), &out); err != nil {
 		return value, fmt.Errorf("after the change of %q: %w", c.Line, err)
 	}
 	return out, nil
@@ -132,8 +133,8 @@ func asYAML(t *testing.T, value any) string {
 	return string(text)
 }
 
-// plainly is a value as JSON has it.
-func plainly(t *testing.T, value, into any) {
+// convertJSON copies a value into another type by way of JSON.
+func convertJSON(t *testing.T, value, into any) {
 	t.Helper()
 	text, err := json.Marshal(value)
 	if err == nil {
@@ -144,7 +145,7 @@ func plainly(t *testing.T, value, into any) {
 	}
 }
 
-func objects(all []map[string]any) []*unstructured.Unstructured {
+func toUnstructured(all []map[string]any) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, o := range all {
 		out = append(out, &unstructured.Unstructured{Object: o})

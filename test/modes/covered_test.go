@@ -9,8 +9,8 @@ import (
 	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
-// TestEveryWayToPresentIsProved names what there is to be proved by what its plan or NodeType has, so that a mode without a case is
-// seen. Each must have a change that breaks it, too.
+// TestEveryWayToPresentIsProved lists the modes by what their plan or NodeType has, and fails when one of them has no case
+// with a change that breaks it.
 func TestEveryWayToPresentIsProved(t *testing.T) {
 	type of = func(*v1alpha1.GPUSpec, v1alpha1.NodePlan) bool
 	mode := func(vendor v1alpha1.GPUVendor, m v1alpha1.PresentationMode, further ...of) of {
@@ -65,7 +65,7 @@ func TestEveryWayToPresentIsProved(t *testing.T) {
 		"AMD by the operator": mode(amd, v1alpha1.ModePassthrough, source(v1alpha1.DriverFromOperator)), "AMD by claims": mode(amd, v1alpha1.ModeDRA),
 		"anybody's device plugin": mode(other, v1alpha1.ModePassthrough), "anybody's DRA driver": mode(other, v1alpha1.ModePassthrough, byClaims),
 	}
-	for _, m := range cases(t) {
+	for _, m := range readModes(t) {
 		if m.NodeType.GPU == nil || len(m.Changes) == 0 {
 			continue
 		}

@@ -1,10 +1,10 @@
-// Package modes proves the presentations: for each mode there is, a NodeType and an OSImage as people write them, and a server as
-// it stands in a rack. The documents are rendered from the first two; the simulated server lives by the documents, by its hardware
-// and by the tenant's software as it would be installed, with what Ingot says for it; and the verdict of what it shows passes.
+// Package modes tests every way to present GPUs. A case is a file testdata/<name>.yaml with a NodeType, an OSImage and the hardware of
+// a server. The test renders the documents, boots a simulated server with them, installs the tenant's software as Ingot's charts or
+// manifests tell it, and expects that the verdict about the resulting node passes.
 //
-// Then one line is changed, of the documents, of what is installed in the tenant, of the image or of the hardware, and exactly the
-// check that is named fails. A mode's file is testdata/<name>.yaml.
+// A case also lists changes, each of one line of the documents, of the tenant's software, of the image or of the hardware. With a
+// change exactly the checks that it names must fail.
 //
-// There is no API server, so that all of it takes seconds: package offlinenode computes what kubelet and the DaemonSets' pods would make of
-// the node. The same pods run in front of a real one in test/rack.
+// The tests need no API server and take seconds: package offlinenode computes the Node that kubelet and the DaemonSets' pods would
+// produce. Package rack runs the same pods with a real API server.
 package modes

@@ -37,85 +37,85 @@ const (
 )
 
 func TestEveryModesVerdictPasses(t *testing.T) {
-	for _, m := range cases(t) {
-		for _, how := range m.installs() {
+	for _, m := range readModes(t) {
+		for _, how := range m.installMethods() {
 			t.Run(m.name+"/"+how, func(t *testing.T) {
-				seen := m.live(t, how, change{})
-				if seen.broken != "" {
-					t.Fatal(seen.broken)
+				observed := m.runAndJudge(t, how, change{})
+				if observed.joinError != "" {
+					t.Fatal(observed.joinError)
 				}
-				for _, c := range seen.verdict.Checks {
+				for _, c := range observed.verdict.Checks {
 					if c.Result != v1alpha1.CheckPass {
 						t.Errorf("%s: expected %s, observed %s (%s)", c.Name, c.Expected, c.Observed, c.Hint)
 					}
 				}
-				shown := seen.shows()
+				shown := observed.facts()
 				for _, want := range m.Shows {
 					if !slices.Contains(shown, want) {
 						t.Errorf("the node does not show %s; it shows %q", want, shown)
 					}
 				}
 				if t.Failed() {
-					t.Log(seen.outcome.Problems)
+					t.Log(observed.result.Problems)
 				}
 			})
 		}
 	}
 }
 
-// TestEveryModeStandsAReboot boots twice: what cloud-init does once per instance was done by the first boot, and the GPUs have forgotten
-// what they forget.
+// TestEveryModeStandsAReboot boots twice. In the second boot cloud-init has already done its work for the instance, and the
+// GPUs have lost the state that they do not keep.
 func TestEveryModeStandsAReboot(t *testing.T) {
-	for _, m := range cases(t) {
+	for _, m := range readModes(t) {
 		t.Run(m.name, func(t *testing.T) {
-			how := m.installs()[0]
-			first, again := m.live(t, how, change{}), m.live(t, how, change{Reboots: true})
-			if failed := again.failed(); again.broken != "" || failed != "" || !slices.Equal(first.truth, again.truth) {
-				t.Errorf("after a reboot: %q, %q fails, %q; before %q", again.broken, failed, again.truth, first.truth)
+			how := m.installMethods()[0]
+			first, again := m.runAndJudge(t, how, change{}), m.runAndJudge(t, how, change{Reboots: true})
+			if failed := again.failedChecks(); again.joinError != "" || failed != "" || !slices.Equal(first.hardwareState, again.hardwareState) {
+				t.Errorf("after a reboot: %q, %q fails, %q; before %q", again.joinError, failed, again.hardwareState, first.hardwareState)
 			}
 		})
 	}
 }
 
 func TestOneLineElseFailsTheCheckThatIsNamed(t *testing.T) {
-	for _, m := range cases(t) {
+	for _, m := range readModes(t) {
 		for _, c := range m.Changes {
 			t.Run(m.name+"/"+strings.ReplaceAll(c.Why, " ", "-"), func(t *testing.T) {
-				seen := m.live(t, cmp.Or(c.How, m.installs()[0]), c)
+				observed := m.runAndJudge(t, cmp.Or(c.How, m.installMethods()[0]), c)
 				if reason, isNone := strings.CutPrefix(c.Fails, "no node: "); isNone {
-					if !strings.Contains(seen.broken, reason) || seen.broken == "" {
-						t.Errorf("the node did not fail to join with %q: %q; checks %q; problems %q", reason, seen.broken, seen.failed(), seen.outcome.Problems)
+					if !strings.Contains(observed.joinError, reason) || observed.joinError == "" {
+						t.Errorf("the node did not fail to join with %q: %q; checks %q; problems %q", reason, observed.joinError, observed.failedChecks(), observed.result.Problems)
 					}
 					return
 				}
-				if got := seen.failed(); got != c.Fails {
-					t.Errorf("fails %q, want %q (%s); problems %q", got, c.Fails, seen.broken, seen.outcome.Problems)
+				if got := observed.failedChecks(); got != c.Fails {
+					t.Errorf("fails %q, want %q (%s); problems %q", got, c.Fails, observed.joinError, observed.result.Problems)
 				}
 			})
 		}
 	}
 }
 
-func (m mode) installs() []string {
+func (m mode) installMethods() []string {
 	if len(m.Install) == 0 {
 		return []string{"manifests", "charts"}
 	}
 	return m.Install
 }
 
-// seen is what became of a server.
-type seen struct {
-	// broken is why there is no node.
-	broken  string
-	outcome offlinenode.Result
-	verdict v1alpha1.Verdict
-	// truth is what became of the hardware, whatever is told of it.
-	truth   []string
-	cluster *operator.Cluster
+// observation is the state of a server and its node at the end of a run.
+type observation struct {
+	// joinError is the reason why there is no node.
+	joinError string
+	result    offlinenode.Result
+	verdict   v1alpha1.Verdict
+	// hardwareState is the actual state of the hardware, independent of what the node reports.
+	hardwareState []string
+	cluster       *operator.Cluster
 }
 
-// failed are the names of the checks that do not pass, for ever.
-func (s seen) failed() string {
+// failedChecks returns the names of the checks that do not pass, separated by blanks.
+func (s observation) failedChecks() string {
 	var out []string
 	for _, c := range s.verdict.Checks {
 		if c.Result != v1alpha1.CheckPass {
@@ -125,17 +125,17 @@ func (s seen) failed() string {
 	return strings.Join(out, " ")
 }
 
-// shows are the facts of the node: resources, labels, and devices by driver and type.
-func (s seen) shows() []string {
+// facts returns the node's resources, labels, and numbers of devices by driver and type, as name=value.
+func (s observation) facts() []string {
 	var out []string
-	for name, quantity := range s.outcome.Node.Status.Allocatable {
+	for name, quantity := range s.result.Node.Status.Allocatable {
 		out = append(out, string(name)+"="+quantity.String())
 	}
-	for key, value := range s.outcome.Node.Labels {
+	for key, value := range s.result.Node.Labels {
 		out = append(out, key+"="+value)
 	}
 	devices := map[string]int{}
-	for _, slice := range s.outcome.Slices {
+	for _, slice := range s.result.Slices {
 		for _, d := range slice.Spec.Devices {
 			kind := ""
 			if v := d.Attributes["type"].StringValue; v != nil {
@@ -151,58 +151,58 @@ func (s seen) shows() []string {
 	return out
 }
 
-// made is what follows from a mode alone: it is made once, and nobody changes it.
-type made struct {
+// cache holds results that depend on a mode alone.
+type cache struct {
 	plan      *v1alpha1.NodePlan
 	documents *cloudinit.Documents
-	// tenant is the YAML of what is installed, by how.
+	// tenant is the YAML of what is installed, by the way in which it is installed.
 	tenant map[string]string
 }
 
 func (m mode) plan(t *testing.T) v1alpha1.NodePlan {
 	t.Helper()
-	if m.made.plan != nil {
-		return *m.made.plan
+	if m.cache.plan != nil {
+		return *m.cache.plan
 	}
 	plan, err := presentation.Resolve(spec.Request{GPU: m.NodeType.GPU, Image: m.OSImage, Resources: m.NodeType.Resources})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.made.plan = &plan
+	m.cache.plan = &plan
 	return plan
 }
 
-// live renders, boots, settles and judges, with one change.
-func (m mode) live(t *testing.T, how string, c change) seen {
+// runAndJudge runs the mode with one change and judges the node.
+func (m mode) runAndJudge(t *testing.T, how string, c change) observation {
 	t.Helper()
-	out := m.settle(t, how, c)
-	if out.broken == "" {
-		out.verdict = judge(m.plan(t), out.outcome, out.cluster)
+	out := m.run(t, how, c)
+	if out.joinError == "" {
+		out.verdict = judge(m.plan(t), out.result, out.cluster)
 	}
 	return out
 }
 
-// settle is live without the verdict.
-func (m mode) settle(t *testing.T, how string, c change) seen {
+// run renders the documents, boots the machine and runs the pods, with one change. It does not judge the node.
+func (m mode) run(t *testing.T, how string, c change) observation {
 	t.Helper()
 	plan := m.plan(t)
 	booted, broken := m.boot(t, plan, c)
 	if broken != nil {
-		return seen{broken: broken.Error()}
+		return observation{joinError: broken.Error()}
 	}
-	k, err := m.kubelet(booted)
+	k, err := m.newKubelet(booted)
 	if err != nil {
-		return seen{broken: err.Error()}
+		return observation{joinError: err.Error()}
 	}
-	cluster, err := m.cluster(t, how, plan, c)
+	cluster, err := m.installTenant(t, how, plan, c)
 	if err != nil {
-		return seen{broken: err.Error()}
+		return observation{joinError: err.Error()}
 	}
-	return seen{outcome: offlinenode.Run(t.Context(), booted, k, cluster), cluster: cluster, truth: truth(booted)}
+	return observation{result: offlinenode.Run(t.Context(), booted, k, cluster), cluster: cluster, hardwareState: hardwareState(booted)}
 }
 
-// truth is which driver holds each device of a GPU's vendor, and how each GPU is cut.
-func truth(m *machine.Machine) []string {
+// hardwareState returns which driver holds each PCI device, and how each GPU is partitioned.
+func hardwareState(m *machine.Machine) []string {
 	var out []string
 	for _, d := range m.Bus.Devices() {
 		compute, memory := d.Partition()
@@ -214,11 +214,11 @@ func truth(m *machine.Machine) []string {
 	return out
 }
 
-// render renders the documents.
+// render renders the documents of the mode.
 func (m mode) render(t *testing.T, plan v1alpha1.NodePlan) cloudinit.Documents {
 	t.Helper()
-	if m.made.documents != nil {
-		return *m.made.documents
+	if m.cache.documents != nil {
+		return *m.cache.documents
 	}
 	documents, err := cloudinit.Render(cloudinit.Input{
 		Kind: m.OSImage.UserData, OS: m.OSImage.OS.ID, KernelArguments: m.OSImage.KernelArguments, Plan: plan, Gate: gate, Secrets: m.secrets(),
@@ -229,21 +229,21 @@ func (m mode) render(t *testing.T, plan v1alpha1.NodePlan) cloudinit.Documents {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.made.documents = &documents
+	m.cache.documents = &documents
 	return documents
 }
 
-// boot boots the documents. The error is why kubelet does not start.
+// boot boots a machine from the documents. It returns an error when the kubelet does not start.
 func (m mode) boot(t *testing.T, plan v1alpha1.NodePlan, c change) (*machine.Machine, error) {
 	t.Helper()
 	documents := m.render(t, plan)
-	drive := &machineos.ConfigDrive{UserData: []byte(c.edited(t, "documents", string(documents.UserData))), MetaData: machineos.MetaData{UUID: uid + "/r-1"}}
-	options := machine.Options{Image: m.image(t, c), Drive: drive, Owner: uid, Boot: "boot-1"}
-	hardware, err := rewritten(t, c, "server", m.Server)
+	drive := &machineos.ConfigDrive{UserData: []byte(c.apply(t, "documents", string(documents.UserData))), MetaData: machineos.MetaData{UUID: uid + "/r-1"}}
+	options := machine.Options{Image: m.installedImage(t, c), Drive: drive, Owner: uid, Boot: "boot-1"}
+	hardware, err := applyTo(t, c, "server", m.Server)
 	if err != nil {
 		return nil, err
 	}
-	hardwareOf(t, hardware, &options)
+	setHardware(t, hardware, &options)
 	booted, err := machine.Boot(options)
 	if err == nil && c.Reboots {
 		left := booted.State
@@ -269,15 +269,15 @@ func (m mode) secrets() cloudinit.Secrets {
 	return out
 }
 
-// image is what is baked in, which is not what the OSImage says once it is changed.
-func (m mode) image(t *testing.T, c change) machineos.Image {
+// installedImage returns the image on the disk. With a change of the image it differs from the OSImage.
+func (m mode) installedImage(t *testing.T, c change) machineos.Image {
 	t.Helper()
-	baked, err := rewritten(t, c, "image", m.OSImage)
+	baked, err := applyTo(t, c, "image", m.OSImage)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out machineos.Image
-	plainly(t, baked, &out)
+	convertJSON(t, baked, &out)
 	out.Kernel, out.Ignition = baked.OS.Kernel, baked.UserData == v1alpha1.UserDataIgnition
 	if baked.Software.MIGParted != "" {
 		out.Programs = append(out.Programs, "nvidia-mig-parted")
@@ -288,7 +288,7 @@ func (m mode) image(t *testing.T, c change) machineos.Image {
 	return out
 }
 
-func hardwareOf(t *testing.T, s server, options *machine.Options) {
+func setHardware(t *testing.T, s server, options *machine.Options) {
 	t.Helper()
 	options.CPU, options.Architecture = s.CPU, s.Architecture
 	bus := 0x0f
@@ -313,8 +313,8 @@ func hardwareOf(t *testing.T, s server, options *machine.Options) {
 	}
 }
 
-// kubelet reads the machine's disk.
-func (m mode) kubelet(booted *machine.Machine) (*kubelet.Kubelet, error) {
+// newKubelet makes the kubelet that the machine's disk configures.
+func (m mode) newKubelet(booted *machine.Machine) (*kubelet.Kubelet, error) {
 	words, err := booted.Command("kubelet", "[Service]\nExecStart=/usr/bin/kubelet\n")
 	if err != nil {
 		return nil, err
@@ -329,36 +329,37 @@ func (m mode) kubelet(booted *machine.Machine) (*kubelet.Kubelet, error) {
 	})
 }
 
-// cluster is the tenant with its software installed. The error is that of what cannot be installed as changed.
-func (m mode) cluster(t *testing.T, how string, plan v1alpha1.NodePlan, c change) (*operator.Cluster, error) {
+// installTenant returns a tenant cluster with the software installed. It returns an error when the changed software cannot
+// be installed.
+func (m mode) installTenant(t *testing.T, how string, plan v1alpha1.NodePlan, c change) (*operator.Cluster, error) {
 	t.Helper()
-	text, made := m.made.tenant[how]
-	if !made {
-		releases, applied := m.software(t, how, plan)
+	text, isCached := m.cache.tenant[how]
+	if !isCached {
+		releases, applied := m.tenantSoftware(t, how, plan)
 		text = asYAML(t, installed{releases, applied})
-		m.made.tenant[how] = text
+		m.cache.tenant[how] = text
 	}
 	var all installed
-	if err := yaml.Unmarshal([]byte(c.edited(t, "tenant", text)), &all); err != nil {
+	if err := yaml.Unmarshal([]byte(c.apply(t, "tenant", text)), &all); err != nil {
 		return nil, fmt.Errorf("after the change of %q: %w", c.Line, err)
 	}
 	out := &operator.Cluster{}
 	for _, r := range all.Charts {
-		if err := out.Install(r.release()); err != nil {
+		if err := out.Install(r.toOperator()); err != nil {
 			return nil, err
 		}
 	}
-	return out, out.Apply(objects(all.Objects)...)
+	return out, out.Apply(toUnstructured(all.Objects)...)
 }
 
-// installed is what is in the tenant.
+// installed is the software in the tenant.
 type installed struct {
 	Charts  []release        `json:"charts"`
 	Objects []map[string]any `json:"objects"`
 }
 
-// software is what is installed in the tenant, as charts or as objects.
-func (m mode) software(t *testing.T, how string, plan v1alpha1.NodePlan) ([]release, []map[string]any) {
+// tenantSoftware returns what is installed in the tenant, as charts or as objects.
+func (m mode) tenantSoftware(t *testing.T, how string, plan v1alpha1.NodePlan) ([]release, []map[string]any) {
 	t.Helper()
 	nodeTypes := []software.NodeType{{Name: m.name, GPU: m.NodeType.GPU, Image: m.OSImage, Plan: plan}}
 	if how == "charts" {
@@ -370,7 +371,7 @@ func (m mode) software(t *testing.T, how string, plan v1alpha1.NodePlan) ([]rele
 		for _, chart := range charts {
 			releases = append(releases, operator.Release{Chart: chart.Name, Name: chart.Release, Namespace: chart.Namespace, Values: chart.Values, Objects: chart.Objects})
 		}
-		return asPlain(t, releases), m.Own
+		return toReleases(t, releases), m.Own
 	}
 	all, err := tenantsoftware.Objects(nodeTypes)
 	if err != nil {
@@ -383,7 +384,7 @@ func (m mode) software(t *testing.T, how string, plan v1alpha1.NodePlan) ([]rele
 	return nil, append(applied, m.Own...)
 }
 
-// release is an operator.Release as text has it.
+// release is an operator.Release that can be written as YAML.
 type release struct {
 	Chart     string           `json:"chart"`
 	Name      string           `json:"name"`
@@ -392,12 +393,12 @@ type release struct {
 	Objects   []map[string]any `json:"objects"`
 }
 
-func asPlain(t *testing.T, all []operator.Release) []release {
+func toReleases(t *testing.T, all []operator.Release) []release {
 	t.Helper()
 	var out []release
 	for _, r := range all {
 		plain := release{Chart: r.Chart, Name: r.Name, Namespace: r.Namespace}
-		plainly(t, r.Values, &plain.Values)
+		convertJSON(t, r.Values, &plain.Values)
 		for _, o := range r.Objects {
 			plain.Objects = append(plain.Objects, o.Object)
 		}
@@ -406,12 +407,12 @@ func asPlain(t *testing.T, all []operator.Release) []release {
 	return out
 }
 
-func (r release) release() operator.Release {
-	return operator.Release{Chart: r.Chart, Name: r.Name, Namespace: r.Namespace, Values: r.Values, Objects: objects(r.Objects)}
+func (r release) toOperator() operator.Release {
+	return operator.Release{Chart: r.Chart, Name: r.Name, Namespace: r.Namespace, Values: r.Values, Objects: toUnstructured(r.Objects)}
 }
 
-// judge is the verdict when its time is up, so that what waits has failed.
-func judge(plan v1alpha1.NodePlan, outcome offlinenode.Result, cluster *operator.Cluster) v1alpha1.Verdict {
+// judge returns the verdict at the deadline, so that checks that would wait have failed.
+func judge(plan v1alpha1.NodePlan, result offlinenode.Result, cluster *operator.Cluster) v1alpha1.Verdict {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	classes := map[string]verdict.DeviceClass{}
 	for _, s := range plan.Expectation.Slices {
@@ -424,7 +425,7 @@ func judge(plan v1alpha1.NodePlan, outcome offlinenode.Result, cluster *operator
 		classes[class.Name] = verdict.DeviceClass{Selectors: verdict.Compile(class)}
 	}
 	return verdict.Judge(verdict.Input{
-		Now: now, Deadline: now, Expectation: plan.Expectation, Node: outcome.Node, SlicesServed: true, Slices: slices.Clone[[]resourcev1.ResourceSlice](outcome.Slices),
+		Now: now, Deadline: now, Expectation: plan.Expectation, Node: result.Node, SlicesServed: true, Slices: slices.Clone[[]resourcev1.ResourceSlice](result.Slices),
 		DeviceClasses: classes, DaemonSets: cluster.DaemonSets, Gate: gate, OnFailure: v1alpha1.OnFailureHold,
 		Identity: verdict.Identity{ProviderID: v1alpha1.ProviderID(uid, 1), SystemUUID: uid, Revision: "r-1"},
 	}).Verdict

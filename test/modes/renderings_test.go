@@ -20,17 +20,18 @@ import (
 
 var update = flag.Bool("update", false, "write the golden NodeTypeRenderings that are missing; those that are there are never written again")
 
-// renderings is where the golden NodeTypeRenderings of every encoding are kept.
+// renderings is the directory of the golden NodeTypeRenderings of every encoding.
 const renderings = "../../controllers/plan/rendering/testdata"
 
-func golden(encoding int, mode string) string {
+func goldenPath(encoding int, mode string) string {
 	return filepath.Join(renderings, "encoding-"+strconv.Itoa(encoding), mode+".yaml")
 }
 
-// TestEveryModeHasAGoldenRenderingOfThisEncoding keeps what this version writes, so that every later one is held to it.
+// TestEveryModeHasAGoldenRenderingOfThisEncoding keeps what this version writes, so that later versions are tested against
+// it.
 func TestEveryModeHasAGoldenRenderingOfThisEncoding(t *testing.T) {
-	for _, m := range cases(t) {
-		path := golden(int(v1alpha1.RenderingEncoding), m.name)
+	for _, m := range readModes(t) {
+		path := goldenPath(int(v1alpha1.RenderingEncoding), m.name)
 		if _, err := os.Stat(path); err == nil {
 			continue
 		} else if !*update {
@@ -41,12 +42,12 @@ func TestEveryModeHasAGoldenRenderingOfThisEncoding(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := rendering.New(m.name+"-873a28a16f", plan)
+		current, err := rendering.New(m.name+"-873a28a16f", plan)
 		if err != nil {
 			t.Fatal(err)
 		}
-		made.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeTypeRendering"}
-		text, err := yaml.Marshal(made)
+		current.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeTypeRendering"}
+		text, err := yaml.Marshal(current)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,10 +60,11 @@ func TestEveryModeHasAGoldenRenderingOfThisEncoding(t *testing.T) {
 	}
 }
 
-// from is the mode as the golden rendering of an encoding has it: nothing of it is resolved. change edits the text of the file.
-func (m mode) from(t *testing.T, encoding int, change func(string) string) mode {
+// withGoldenRendering returns the mode with the plan of its golden rendering in an encoding; nothing is resolved. change
+// edits the text of the file.
+func (m mode) withGoldenRendering(t *testing.T, encoding int, change func(string) string) mode {
 	t.Helper()
-	text, err := os.ReadFile(golden(encoding, m.name))
+	text, err := os.ReadFile(goldenPath(encoding, m.name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,28 +79,28 @@ func (m mode) from(t *testing.T, encoding int, change func(string) string) mode 
 	if plan.Expectation, err = presentation.WithDeclaredResources(plan.Expectation, m.NodeType.Resources); err != nil {
 		t.Fatal(err)
 	}
-	m.made = &made{plan: &plan, tenant: map[string]string{}}
+	m.cache = &cache{plan: &plan, tenant: map[string]string{}}
 	return m
 }
 
-func same(text string) string { return text }
+func unchanged(text string) string { return text }
 
-// TestRenderingsOfEveryEncodingMakeAndJudgeNodes installs from the golden files and judges by them.
+// TestRenderingsOfEveryEncodingMakeAndJudgeNodes installs nodes from the golden files and judges them by these files.
 func TestRenderingsOfEveryEncodingMakeAndJudgeNodes(t *testing.T) {
 	for encoding := 1; encoding <= int(v1alpha1.RenderingEncoding); encoding++ {
-		for _, m := range cases(t) {
+		for _, m := range readModes(t) {
 			t.Run(strconv.Itoa(encoding)+"/"+m.name, func(t *testing.T) {
-				old := m.from(t, encoding, same)
-				seen := old.live(t, old.installs()[0], change{})
-				if failed := seen.failed(); seen.broken != "" || failed != "" || len(seen.verdict.Checks) == 0 {
-					t.Errorf("fails %q, %q", seen.broken, failed)
+				old := m.withGoldenRendering(t, encoding, unchanged)
+				observed := old.runAndJudge(t, old.installMethods()[0], change{})
+				if failed := observed.failedChecks(); observed.joinError != "" || failed != "" || len(observed.verdict.Checks) == 0 {
+					t.Errorf("fails %q, %q", observed.joinError, failed)
 				}
 				// The same rendering must still hold a node that is not as promised.
 				for _, c := range m.Changes {
 					if c.Of != "image" || strings.HasPrefix(c.Fails, "no node: ") || c.Fails == "" || c.How != "" {
 						continue
 					}
-					if got := old.live(t, old.installs()[0], c).failed(); got != c.Fails {
+					if got := old.runAndJudge(t, old.installMethods()[0], c).failedChecks(); got != c.Fails {
 						t.Errorf("%s: fails %q, want %q", c.Why, got, c.Fails)
 					}
 				}
@@ -107,7 +109,8 @@ func TestRenderingsOfEveryEncodingMakeAndJudgeNodes(t *testing.T) {
 	}
 }
 
-// TestWhatARenderingDoesNotHaveIsNotPromised takes a member out of a golden file and judges a node that is not as the member says.
+// TestWhatARenderingDoesNotHaveIsNotPromised removes a member from a golden file and judges a node that does not match this
+// member.
 func TestWhatARenderingDoesNotHaveIsNotPromised(t *testing.T) {
 	const member, check = "      kernel: ", "software/kernel"
 	without := func(text string) string {
@@ -117,22 +120,22 @@ func TestWhatARenderingDoesNotHaveIsNotPromised(t *testing.T) {
 	}
 	for encoding := 1; encoding <= int(v1alpha1.RenderingEncoding); encoding++ {
 		tried := 0
-		for _, m := range cases(t) {
+		for _, m := range readModes(t) {
 			for _, c := range m.Changes {
 				if c.Fails != check {
 					continue
 				}
 				tried++
-				whole, less := m.from(t, encoding, same), m.from(t, encoding, without)
-				how := m.installs()[0]
-				if got := whole.live(t, how, c).failed(); got != check {
+				whole, less := m.withGoldenRendering(t, encoding, unchanged), m.withGoldenRendering(t, encoding, without)
+				how := m.installMethods()[0]
+				if got := whole.runAndJudge(t, how, c).failedChecks(); got != check {
 					t.Errorf("%s: the whole rendering fails %q, want %q", m.name, got, check)
 				}
-				seen := less.live(t, how, c)
-				if failed := seen.failed(); seen.broken != "" || failed != "" {
-					t.Errorf("%s: without the member it fails %q, %q", m.name, seen.broken, failed)
+				observed := less.runAndJudge(t, how, c)
+				if failed := observed.failedChecks(); observed.joinError != "" || failed != "" {
+					t.Errorf("%s: without the member it fails %q, %q", m.name, observed.joinError, failed)
 				}
-				for _, judged := range seen.verdict.Checks {
+				for _, judged := range observed.verdict.Checks {
 					if judged.Name == check {
 						t.Errorf("%s: the verdict has %s, which is not promised", m.name, check)
 					}
