@@ -30,7 +30,7 @@ func TestAProcessTellsWhatItHasTaken(t *testing.T) {
 	if want := (usage{CPU: 4 * time.Second, Peak: 2 << 20, Resident: 1 << 20}); err != nil || got != want {
 		t.Errorf("got %v, %v; want %v", got, err, want)
 	}
-	of, err := children(proc, 7)
+	of, err := childProcesses(proc, 7)
 	if err != nil || len(of) != 1 || of[42] != "program --dir /x" {
 		t.Errorf("children: got %v, %v", of, err)
 	}
@@ -40,28 +40,28 @@ func TestAProcessTellsWhatItHasTaken(t *testing.T) {
 }
 
 func TestRequestsThatFollowEachOtherAreOneRead(t *testing.T) {
-	var r reads
+	var r readStatistics
 	for _, look := range []struct {
 		second int64
 		a, b   int64
 	}{{0, 5, 5}, {10, 8, 5}, {11, 9, 5}, {100, 12, 5}, {101, 12, 5}} {
-		r.see(time.Duration(look.second)*time.Second, map[string]int64{"a": look.a, "b": look.b})
+		r.add(time.Duration(look.second)*time.Second, map[string]int64{"a": look.a, "b": look.b})
 	}
-	r.end(130 * time.Second)
+	r.finish(130 * time.Second)
 	if r.requests != 7 || r.count != 2 || !slices.Equal(r.gaps, []time.Duration{89 * time.Second}) || !slices.Equal(r.perMinute, []int{1, 1}) {
 		t.Errorf("got %+v", r)
 	}
-	if r.never() != 1 || r.open != 130*time.Second {
-		t.Errorf("b was never read: got %d, %s", r.never(), r.open)
+	if r.unreadBMCs() != 1 || r.open != 130*time.Second {
+		t.Errorf("b was never read: got %d, %s", r.unreadBMCs(), r.open)
 	}
 }
 
 func TestGrowthIsASlope(t *testing.T) {
-	if got := growth([]int64{10, 20, 30, 40}, time.Minute); math.Abs(got-600) > 1e-6 {
+	if got := growthPerHour([]int64{10, 20, 30, 40}, time.Minute); math.Abs(got-600) > 1e-6 {
 		t.Errorf("10 bytes each minute: got %f per hour", got)
 	}
 	for _, flat := range [][]int64{nil, {7}, {7, 7, 7}} {
-		if got := growth(flat, time.Minute); got != 0 {
+		if got := growthPerHour(flat, time.Minute); got != 0 {
 			t.Errorf("%v: got %f", flat, got)
 		}
 	}
@@ -69,23 +69,23 @@ func TestGrowthIsASlope(t *testing.T) {
 
 func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
 	for _, args := range [][]string{{"-machines", "2"}, {"-timeout", "0s"}, {"-steady", "-1s"}, {"-profile"}, {"more"}} {
-		if _, err := parse(args); err == nil {
+		if _, err := parseFlags(args); err == nil {
 			t.Errorf("%q: no error", args)
 		}
 	}
-	if o, err := parse(nil); err != nil || o.machines != 1000 || o.steady != 10*time.Minute {
+	if o, err := parseFlags(nil); err != nil || o.machines != 1000 || o.steady != 10*time.Minute {
 		t.Errorf("got %+v, %v", o, err)
 	}
 }
 
 func TestTheReportCountsWhatIsInEachPartOfTheRun(t *testing.T) {
 	begin := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
-	at := func(s int) mark {
-		return mark{at: begin.Add(time.Duration(s) * time.Second), usage: map[string]usage{manager: {CPU: time.Duration(s) * time.Second / 10, Peak: 64 * mib}}}
+	at := func(s int) sample {
+		return sample{at: begin.Add(time.Duration(s) * time.Second), usage: map[string]usage{manager: {CPU: time.Duration(s) * time.Second / 10, Peak: 64 * mib}}}
 	}
 	f := &fleet{options: options{machines: 2}, image: pack.Result{DiskBytes: imageSize, SizeBytes: imageSize / 2}, env: &environment.Environment{Dir: t.TempDir()}}
 	f.started, f.registered, f.ordered, f.admitted = at(0), at(10), at(20), at(60)
-	f.steady = &steady{from: at(100), to: at(200), resident: []int64{mib, mib}}
+	f.steady = &steadyState{from: at(100), to: at(200), resident: []int64{mib, mib}}
 	var log bytes.Buffer
 	for _, w := range []struct {
 		second         int
@@ -100,7 +100,7 @@ func TestTheReportCountsWhatIsInEachPartOfTheRun(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := f.report(&out); err != nil {
+	if err := f.writeReport(&out); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

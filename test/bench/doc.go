@@ -1,6 +1,6 @@
-// Bench measures a fleet: the manager, a management cluster, a tenant's cluster and a rack of simulated servers, each a
-// process of its own, share this machine while every server goes from powered off to admitted node, and then stay as they
-// are for a while.
+// Bench measures a fleet. It runs the manager, a management cluster, a tenant's cluster and a rack of simulated servers, each as a
+// process of its own on this machine. First every server goes from powered off to admitted node; then the fleet is left alone, and
+// its steady state is measured.
 //
 //	ingot-bench [-machines N] [-steady D] [-timeout D] [-dir DIR] [-profile] [-tenant-qps N]
 //

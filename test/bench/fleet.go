@@ -22,18 +22,19 @@ import (
 	"github.com/ingot-dev/ingot/test/environment"
 )
 
-// The processes that are measured, in the order of the report.
-const manager, management, tenant, racked, observer = "manager", "management cluster", "tenant's cluster", "rack and image server", "this program"
+// Names of the processes that are measured.
+const manager, management, tenant, rackName, benchmark = "manager", "management cluster", "tenant's cluster", "rack and image server", "this program"
 
-var processes = []string{manager, management, tenant, racked, observer}
+// processes are these names in the order of the report.
+var processes = []string{manager, management, tenant, rackName, benchmark}
 
-// mark is a point of the run.
-type mark struct {
+// sample is what the processes have used at a point of the run.
+type sample struct {
 	at    time.Time
 	usage map[string]usage
 }
 
-// fleet is one run.
+// fleet is one run of the benchmark.
 type fleet struct {
 	options  options
 	progress io.Writer
@@ -41,10 +42,10 @@ type fleet struct {
 	rack     *rackProcess
 	image    pack.Result
 	pids     map[string]int
-	// started, registered, ordered, admitted: before the manager starts, when every host is available, before the first
-	// Machine is made, when the last one is Ready.
-	started, registered, ordered, admitted mark
-	steady                                 *steady
+	// started is the sample before the manager starts, registered the one when every host is available, ordered the one before
+	// the first Machine is created, admitted the one when the last Machine is Ready.
+	started, registered, ordered, admitted sample
+	steady                                 *steadyState
 	machines                               []v1alpha1.Machine
 }
 
@@ -52,55 +53,55 @@ func newFleet(o options, dir string, progress io.Writer) *fleet {
 	return &fleet{options: o, progress: progress, env: &environment.Environment{Dir: dir}}
 }
 
-// stop ends every process in the order in which they lean on each other. What did not start is not stopped.
+// stop stops the processes, each before those that it depends on. Processes that did not start are left out.
 func (f *fleet) stop() error {
 	return errors.Join(f.env.Manager.Stop(), f.rack.stop(), f.env.Stop())
 }
 
-// run does all that is measured.
+// run performs the steps that are measured.
 func (f *fleet) run(ctx context.Context) error {
-	if err := f.build(ctx); err != nil {
+	if err := f.setUp(ctx); err != nil {
 		return err
 	}
 	var err error
 	if err := f.startManager(ctx); err != nil {
 		return err
 	}
-	if f.pids, err = f.findAll(ctx); err != nil {
+	if f.pids, err = f.waitForProcesses(ctx); err != nil {
 		return err
 	}
-	if f.started, err = f.mark(); err != nil {
+	if f.started, err = f.takeSample(); err != nil {
 		return err
 	}
-	say(f.progress, "the manager registers and inspects the hosts")
+	logProgress(f.progress, "the manager registers and inspects the hosts")
 	if err := f.awaitHosts(ctx); err != nil {
 		return err
 	}
-	if err := f.admit(ctx); err != nil {
+	if err := f.admitMachines(ctx); err != nil {
 		return err
 	}
 	if f.options.steady == 0 {
 		return nil
 	}
-	return f.watch(ctx)
+	return f.measureSteadyState(ctx)
 }
 
-// admit orders every Machine and waits until all are Ready.
-func (f *fleet) admit(ctx context.Context) error {
+// admitMachines orders every Machine and waits until all are Ready.
+func (f *fleet) admitMachines(ctx context.Context) error {
 	var err error
-	if f.ordered, err = f.mark(); err != nil {
+	if f.ordered, err = f.takeSample(); err != nil {
 		return err
 	}
-	if err := f.order(ctx); err != nil {
+	if err := f.orderMachines(ctx); err != nil {
 		return err
 	}
 	if err := f.awaitMachines(ctx); err != nil {
 		return err
 	}
-	if f.admitted, err = f.mark(); err != nil {
+	if f.admitted, err = f.takeSample(); err != nil {
 		return err
 	}
-	say(f.progress, "all Ready after %s", f.admitted.at.Sub(f.ordered.at).Round(100*time.Millisecond))
+	logProgress(f.progress, "all Ready after %s", f.admitted.at.Sub(f.ordered.at).Round(100*time.Millisecond))
 	var list v1alpha1.MachineList
 	if err := f.env.ManagementClient.List(ctx, &list); err != nil {
 		return err
@@ -112,15 +113,15 @@ func (f *fleet) admit(ctx context.Context) error {
 	return nil
 }
 
-// startLimit is how long a process that was started may take to have its command line.
+// startLimit is the time that a started process may take to show its command line.
 const startLimit = 10 * time.Second
 
-// findAll is find, repeated while a process that was just started is not to be seen yet.
-func (f *fleet) findAll(ctx context.Context) (map[string]int, error) {
+// waitForProcesses finds the processes, and tries again while one of them has not got its command line yet.
+func (f *fleet) waitForProcesses(ctx context.Context) (map[string]int, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for {
-		found, err := f.find()
+		found, err := f.findProcesses()
 		if err == nil {
 			return found, nil
 		}
@@ -132,13 +133,13 @@ func (f *fleet) findAll(ctx context.Context) (map[string]int, error) {
 	}
 }
 
-// find tells the processes by their command lines.
-func (f *fleet) find() (map[string]int, error) {
-	all, err := children(os.DirFS("/proc"), os.Getpid())
+// findProcesses returns the PIDs of the processes, which it recognizes by their command lines.
+func (f *fleet) findProcesses() (map[string]int, error) {
+	all, err := childProcesses(os.DirFS("/proc"), os.Getpid())
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]int{observer: os.Getpid(), racked: f.rack.cmd.Process.Pid}
+	out := map[string]int{benchmark: os.Getpid(), rackName: f.rack.cmd.Process.Pid}
 	for name, sign := range map[string]string{manager: managerProgram + " --config", management: "/management ", tenant: "/" + tenantName + " "} {
 		for pid, line := range all {
 			if strings.Contains(line, sign) {
@@ -152,8 +153,8 @@ func (f *fleet) find() (map[string]int, error) {
 	return out, nil
 }
 
-func (f *fleet) mark() (mark, error) {
-	m := mark{at: time.Now(), usage: map[string]usage{}}
+func (f *fleet) takeSample() (sample, error) {
+	m := sample{at: time.Now(), usage: map[string]usage{}}
 	for name, pid := range f.pids {
 		u, err := readUsage(os.DirFS("/proc"), pid)
 		if err != nil {
@@ -164,9 +165,9 @@ func (f *fleet) mark() (mark, error) {
 	return m, nil
 }
 
-// awaitHosts waits until every host may be claimed.
+// awaitHosts waits until every host is available.
 func (f *fleet) awaitHosts(ctx context.Context) error {
-	err := f.until(ctx, 2*time.Second, func() (int, error) {
+	err := f.waitForAll(ctx, 2*time.Second, func() (int, error) {
 		var list metal3.BareMetalHostList
 		if err := f.env.ManagementClient.List(ctx, &list); err != nil {
 			return 0, err
@@ -182,12 +183,12 @@ func (f *fleet) awaitHosts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.registered, err = f.mark()
+	f.registered, err = f.takeSample()
 	return err
 }
 
-// order asks each pool for a Machine for each host that fits: a third each.
-func (f *fleet) order(ctx context.Context) error {
+// orderMachines sets the replicas of the pools so that there is a Machine for each host.
+func (f *fleet) orderMachines(ctx context.Context) error {
 	var pools v1alpha1.NodePoolList
 	if err := f.env.ManagementClient.List(ctx, &pools); err != nil {
 		return err
@@ -200,13 +201,14 @@ func (f *fleet) order(ctx context.Context) error {
 			return err
 		}
 	}
-	say(f.progress, "ordered %v", share)
+	logProgress(f.progress, "ordered %v", share)
 	return nil
 }
 
-// awaitMachines looks at the pools alone: to list a thousand Machines again and again would be work of its own.
+// awaitMachines waits until all Machines are Ready. It reads the pools only: listing a thousand Machines repeatedly would
+// itself cost time that is measured.
 func (f *fleet) awaitMachines(ctx context.Context) error {
-	err := f.until(ctx, 200*time.Millisecond, func() (int, error) {
+	err := f.waitForAll(ctx, 200*time.Millisecond, func() (int, error) {
 		var pools v1alpha1.NodePoolList
 		if err := f.env.ManagementClient.List(ctx, &pools); err != nil {
 			return 0, err
@@ -220,11 +222,11 @@ func (f *fleet) awaitMachines(ctx context.Context) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	return errors.Join(err, f.unready(ctx))
+	return errors.Join(err, f.notReadyError(ctx))
 }
 
-// unready says what the Machines that are not Ready wait for.
-func (f *fleet) unready(ctx context.Context) error {
+// notReadyError returns an error with the reasons of Machines that are not Ready.
+func (f *fleet) notReadyError(ctx context.Context) error {
 	var list v1alpha1.MachineList
 	if err := f.env.ManagementClient.List(ctx, &list); err != nil {
 		return err
@@ -241,11 +243,11 @@ func (f *fleet) unready(ctx context.Context) error {
 	return errors.Join(errs[:min(len(errs), 20)]...)
 }
 
-// until waits until as many are as there are Machines, and tells how far that is.
-func (f *fleet) until(ctx context.Context, interval time.Duration, count func() (int, error), what string) error {
-	told := time.Now()
+// waitForAll waits until the count reaches the number of Machines, and logs the progress.
+func (f *fleet) waitForAll(ctx context.Context, interval time.Duration, count func() (int, error), what string) error {
+	lastProgress := time.Now()
 	last := 0
-	return until(ctx, f.options.timeout, fmt.Sprintf("all %d %s", f.options.machines, what), func() (bool, error) {
+	return waitFor(ctx, f.options.timeout, fmt.Sprintf("all %d %s", f.options.machines, what), func() (bool, error) {
 		if ended, err := f.env.Manager.Exited(); ended {
 			return false, err
 		}
@@ -253,9 +255,9 @@ func (f *fleet) until(ctx context.Context, interval time.Duration, count func() 
 		if last, err = count(); err != nil {
 			return false, err
 		}
-		if time.Since(told) > 10*time.Second {
-			told = time.Now()
-			say(f.progress, "%d of %d %s", last, f.options.machines, what)
+		if time.Since(lastProgress) > 10*time.Second {
+			lastProgress = time.Now()
+			logProgress(f.progress, "%d of %d %s", last, f.options.machines, what)
 		}
 		if last < f.options.machines {
 			return false, pause(ctx, interval)
@@ -264,8 +266,8 @@ func (f *fleet) until(ctx context.Context, interval time.Duration, count func() 
 	})
 }
 
-// until polls: other processes do what is awaited.
-func until(ctx context.Context, limit time.Duration, what string, is func() (bool, error)) error {
+// waitFor polls until the condition is true, an error occurs or the limit is over.
+func waitFor(ctx context.Context, limit time.Duration, what string, is func() (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %s: %s", limit, what))
 	defer cancel()
 	for {

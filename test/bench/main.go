@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// options are the flags.
+// options are the values of the flags.
 type options struct {
 	machines        int
 	steady, timeout time.Duration
@@ -30,7 +30,7 @@ func run(args []string) int {
 	var err error
 	switch {
 	case filepath.Base(args[0]) == managerProgram:
-		err = profiledManager(ctx, args[1:])
+		err = runProfiledManager(ctx, args[1:])
 	case len(args) == 2 && args[1] == rackCommand:
 		err = serveRack(ctx, os.Stdin, os.Stdout)
 	default:
@@ -46,7 +46,7 @@ func run(args []string) int {
 	return 0
 }
 
-func parse(args []string) (options, error) {
+func parseFlags(args []string) (options, error) {
 	var o options
 	set := flag.NewFlagSet("ingot-bench", flag.ContinueOnError)
 	set.IntVar(&o.machines, "machines", 1000, "servers and `Machines`, a third each as whole GPUs, as MIG and by DRA")
@@ -71,9 +71,9 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// measure runs the benchmark and prints its report.
+// measure runs the benchmark and writes its report.
 func measure(ctx context.Context, args []string) (err error) {
-	o, err := parse(args)
+	o, err := parseFlags(args)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func measure(ctx context.Context, args []string) (err error) {
 	}
 	f := newFleet(o, dir, os.Stderr)
 	defer func() {
-		// Disks and images are large; logs are what explains a failure.
+		// Disks and images are large; the logs are needed to explain a failure.
 		err = errors.Join(err, f.stop(), f.env.RemoveAllButLogs())
 		switch {
 		case err != nil:
@@ -97,10 +97,10 @@ func measure(ctx context.Context, args []string) (err error) {
 	if err := f.run(ctx); err != nil {
 		return err
 	}
-	return f.report(os.Stdout)
+	return f.writeReport(os.Stdout)
 }
 
-// say tells how far the run has come.
-func say(w io.Writer, format string, args ...any) {
+// logProgress writes a line about the progress of the run.
+func logProgress(w io.Writer, format string, args ...any) {
 	fmt.Fprintf(w, "%s  %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
 }

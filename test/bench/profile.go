@@ -18,12 +18,13 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot-manager/settings"
 )
 
-// managerProgram is the manager's file name. A link of that name to this program is the same manager, profiled.
+// managerProgram is the file name of the manager. When this program is started by a link of that name, it runs the manager
+// with profiling.
 const managerProgram = "ingot-manager"
 
-// profiledManager runs the manager's own code. It writes its profiles beside its configuration: manager-1.cpu until it gets
-// SIGUSR1, manager-2.cpu from there on, and manager.heap at the end.
-func profiledManager(ctx context.Context, args []string) error {
+// runProfiledManager runs the manager's own code. It writes profiles beside the configuration file: manager-1.cpu until
+// SIGUSR1, manager-2.cpu from then on, and manager.heap at the end.
+func runProfiledManager(ctx context.Context, args []string) error {
 	set := flag.CommandLine // it has controller-runtime's --kubeconfig
 	file := set.String("config", "", "configuration file")
 	if err := set.Parse(args); err != nil {
@@ -42,15 +43,15 @@ func profiledManager(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	end, err := profile(filepath.Dir(*file))
+	end, err := startManagerProfiles(filepath.Dir(*file))
 	if err != nil {
 		return err
 	}
 	return errors.Join(operator.Run(ctx, s, config, "bench"), end())
 }
 
-// profile starts the first CPU profile; end writes what is missing.
-func profile(dir string) (end func() error, err error) {
+// startManagerProfiles starts the first CPU profile. end writes the remaining profiles.
+func startManagerProfiles(dir string) (end func() error, err error) {
 	n := 0
 	var out *os.File
 	next := func() error {
@@ -71,13 +72,13 @@ func profile(dir string) (end func() error, err error) {
 	if err := next(); err != nil {
 		return nil, err
 	}
-	turn, stop, stopped := make(chan os.Signal, 1), make(chan struct{}), make(chan error, 1)
-	signal.Notify(turn, syscall.SIGUSR1)
+	switchSignal, stop, stopped := make(chan os.Signal, 1), make(chan struct{}), make(chan error, 1)
+	signal.Notify(switchSignal, syscall.SIGUSR1)
 	go func() {
 		var errs []error
 		for {
 			select {
-			case <-turn:
+			case <-switchSignal:
 				errs = append(errs, next())
 			case <-stop:
 				pprof.StopCPUProfile()
@@ -92,13 +93,13 @@ func profile(dir string) (end func() error, err error) {
 		if err != nil {
 			return err
 		}
-		runtime.GC() // what is held, not what has not been collected yet
+		runtime.GC() // the profile has only what is still in use
 		return errors.Join(<-stopped, pprof.WriteHeapProfile(heap), heap.Close())
 	}, nil
 }
 
-// profileTo writes a CPU profile from now until end; without a file it does nothing.
-func profileTo(file string) (end func() error, err error) {
+// startCPUProfile writes a CPU profile to file until end is called. It does nothing without a file.
+func startCPUProfile(file string) (end func() error, err error) {
 	if file == "" {
 		return func() error { return nil }, nil
 	}

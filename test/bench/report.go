@@ -18,35 +18,36 @@ import (
 
 const mib = 1 << 20
 
-// report prints what was measured. The processes have to run still, for nothing to be written to the audit logs twice.
-func (f *fleet) report(w io.Writer) error {
-	management, tenants, err := f.requests()
+// writeReport writes the results. It must be called while the processes run: their end would add requests to the audit
+// logs.
+func (f *fleet) writeReport(w io.Writer) error {
+	management, tenants, err := f.readRequests()
 	if err != nil {
 		return err
 	}
 	p := &printer{w: w}
 	n := f.options.machines
-	p.line("%s, %d CPUs, %s of memory; %s; load before the end %s", runtime.GOARCH, runtime.NumCPU(), memory(), runtime.Version(), load())
-	p.line("%d Machines; image %.1f MiB, served as %.1f MiB", n, float64(f.image.DiskBytes)/mib, float64(f.image.SizeBytes)/mib)
-	p.line("\nFrom the order to the last Ready: %.1f s; before it, from the manager's start to the last host available: %.1f s", f.admitted.at.Sub(f.ordered.at).Seconds(), f.registered.at.Sub(f.started.at).Seconds())
-	f.spread(p)
-	p.table("process", "CPU s to register", "CPU s to admit", "CPU ms per Machine", "peak MiB")
+	p.writeLine("%s, %d CPUs, %s of memory; %s; load before the end %s", runtime.GOARCH, runtime.NumCPU(), totalMemory(), runtime.Version(), loadAverage())
+	p.writeLine("%d Machines; image %.1f MiB, served as %.1f MiB", n, float64(f.image.DiskBytes)/mib, float64(f.image.SizeBytes)/mib)
+	p.writeLine("\nFrom the order to the last Ready: %.1f s; before it, from the manager's start to the last host available: %.1f s", f.admitted.at.Sub(f.ordered.at).Seconds(), f.registered.at.Sub(f.started.at).Seconds())
+	f.writeReadyTimes(p)
+	p.writeHeader("process", "CPU s to register", "CPU s to admit", "CPU ms per Machine", "peak MiB")
 	for _, name := range processes {
 		register, admit := f.registered.usage[name].CPU-f.started.usage[name].CPU, f.admitted.usage[name].CPU-f.ordered.usage[name].CPU
-		p.row(name, seconds(register), seconds(admit), fmt.Sprintf("%.0f", admit.Seconds()*1000/float64(n)), fmt.Sprintf("%d", f.admitted.usage[name].Peak/mib))
+		p.writeRow(name, formatSeconds(register), formatSeconds(admit), fmt.Sprintf("%.0f", admit.Seconds()*1000/float64(n)), fmt.Sprintf("%d", f.admitted.usage[name].Peak/mib))
 	}
-	p.line("\nThe manager's requests, per Machine, by the API servers' audit logs:\n")
-	f.kinds(p, "management", management)
-	f.kinds(p, "tenant", tenants)
-	f.totals(p, append(slices.Clone(management), tenants...))
+	p.writeLine("\nThe manager's requests, per Machine, by the API servers' audit logs:\n")
+	f.writeRequests(p, "management", management)
+	f.writeRequests(p, "tenant", tenants)
+	f.writeTotals(p, append(slices.Clone(management), tenants...))
 	if f.steady != nil {
-		f.atRest(p, append(slices.Clone(management), tenants...))
+		f.writeSteadyState(p, append(slices.Clone(management), tenants...))
 	}
 	return p.err
 }
 
-// requests are those of the manager at either cluster.
-func (f *fleet) requests() (management, tenants []environment.Request, err error) {
+// readRequests reads the manager's requests from the audit logs of both clusters.
+func (f *fleet) readRequests() (management, tenants []environment.Request, err error) {
 	collect := func(log, user string) (out []environment.Request, err error) {
 		err = environment.ReadRequests(f.env.AuditLog(log), user, func(w environment.Request) { out = append(out, w) })
 		return out, err
@@ -58,8 +59,8 @@ func (f *fleet) requests() (management, tenants []environment.Request, err error
 	return management, tenants, err
 }
 
-// spread says when Machines became Ready.
-func (f *fleet) spread(p *printer) {
+// writeReadyTimes writes when Machines became Ready.
+func (f *fleet) writeReadyTimes(p *printer) {
 	var at []time.Duration
 	for _, m := range f.machines {
 		if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); c != nil {
@@ -68,25 +69,25 @@ func (f *fleet) spread(p *printer) {
 	}
 	slices.Sort(at)
 	if len(at) > 0 {
-		p.line("Ready, to the second: the first after %.0f s, half after %.0f s, 90%% after %.0f s, the last after %.0f s\n",
+		p.writeLine("Ready, to the second: the first after %.0f s, half after %.0f s, 90%% after %.0f s, the last after %.0f s\n",
 			at[0].Seconds(), at[len(at)/2].Seconds(), at[len(at)*9/10].Seconds(), at[len(at)-1].Seconds())
 	}
 }
 
-// kind of a request, as the tables name it.
-func kind(w environment.Request) string {
+// requestKind returns the kind of a request as the tables name it.
+func requestKind(w environment.Request) string {
 	return w.Verb + " " + w.Resource + strings.TrimSuffix("/"+w.Subresource, "/")
 }
 
-// kinds lists the requests to one cluster, the most frequent first.
-func (f *fleet) kinds(p *printer, cluster string, requests []environment.Request) {
+// writeRequests writes the numbers of requests to one cluster by kind, the most frequent first.
+func (f *fleet) writeRequests(p *printer, cluster string, requests []environment.Request) {
 	type counts struct{ register, admit, refused int }
 	all := map[string]*counts{}
 	for _, w := range requests {
-		c := all[kind(w)]
+		c := all[requestKind(w)]
 		if c == nil {
 			c = &counts{}
-			all[kind(w)] = c
+			all[requestKind(w)] = c
 		}
 		switch {
 		case w.At.Before(f.ordered.at):
@@ -103,22 +104,22 @@ func (f *fleet) kinds(p *printer, cluster string, requests []environment.Request
 		names = append(names, name)
 	}
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(all[b].admit-all[a].admit, cmp.Compare(a, b)) })
-	p.table(cluster+" cluster", "to register a host", "to admit a Machine", "of these refused")
+	p.writeHeader(cluster+" cluster", "to register a host", "to admit a Machine", "of these refused")
 	for _, name := range names {
-		p.row(name, f.each(all[name].register), f.each(all[name].admit), f.each(all[name].refused))
+		p.writeRow(name, f.perMachine(all[name].register), f.perMachine(all[name].admit), f.perMachine(all[name].refused))
 	}
-	p.line("")
+	p.writeLine("")
 }
 
-// each is a count per Machine.
-func (f *fleet) each(n int) string {
+// perMachine formats a count divided by the number of Machines.
+func (f *fleet) perMachine(n int) string {
 	return fmt.Sprintf("%.2f", float64(n)/float64(f.options.machines))
 }
 
-// totals sums up what a Machine costs.
-func (f *fleet) totals(p *printer, all []environment.Request) {
+// writeTotals writes the sum of the requests that admitting a Machine takes.
+func (f *fleet) writeTotals(p *printer, all []environment.Request) {
 	requests, events, reads := 0, 0, 0
-	for _, w := range within(all, f.ordered.at, f.admitted.at) {
+	for _, w := range requestsBetween(all, f.ordered.at, f.admitted.at) {
 		switch {
 		case !w.IsMutating():
 			reads++
@@ -128,10 +129,11 @@ func (f *fleet) totals(p *printer, all []environment.Request) {
 			requests++
 		}
 	}
-	p.line("To admit a Machine: %s mutating requests beside Events, %s Events; %s reads", f.each(requests), f.each(events), f.each(reads))
+	p.writeLine("To admit a Machine: %s mutating requests beside Events, %s Events; %s reads", f.perMachine(requests), f.perMachine(events), f.perMachine(reads))
 }
 
-func within(all []environment.Request, from, to time.Time) []environment.Request {
+// requestsBetween returns the requests from one time to another.
+func requestsBetween(all []environment.Request, from, to time.Time) []environment.Request {
 	var out []environment.Request
 	for _, w := range all {
 		if !w.At.Before(from) && w.At.Before(to) {
@@ -141,40 +143,40 @@ func within(all []environment.Request, from, to time.Time) []environment.Request
 	return out
 }
 
-// atRest prints the steady state.
-func (f *fleet) atRest(p *printer, all []environment.Request) {
+// writeSteadyState writes the results of the steady state.
+func (f *fleet) writeSteadyState(p *printer, all []environment.Request) {
 	s := f.steady
 	span := s.to.at.Sub(s.from.at)
-	p.line("\nSteady state, watched for %.0f s:\n", span.Seconds())
-	p.table("process", "CPU, % of one core", "resident at the beginning, MiB", "at the end")
+	p.writeLine("\nSteady state, watched for %.0f s:\n", span.Seconds())
+	p.writeHeader("process", "CPU, % of one core", "resident at the beginning, MiB", "at the end")
 	for _, name := range processes {
 		from, to := s.from.usage[name], s.to.usage[name]
-		p.row(name, fmt.Sprintf("%.2f", 100*(to.CPU-from.CPU).Seconds()/span.Seconds()), fmt.Sprint(from.Resident/mib), fmt.Sprint(to.Resident/mib))
+		p.writeRow(name, fmt.Sprintf("%.2f", 100*(to.CPU-from.CPU).Seconds()/span.Seconds()), fmt.Sprint(from.Resident/mib), fmt.Sprint(to.Resident/mib))
 	}
 	quarter := max(len(s.resident)/4, 1)
-	p.line("\nThe manager's memory: %.1f MiB in the first quarter, %.1f MiB in the last; slope %+.1f MiB per hour",
-		mean(s.resident[:quarter])/mib, mean(s.resident[len(s.resident)-quarter:])/mib, growth(s.resident, span/time.Duration(len(s.resident)))/mib)
+	p.writeLine("\nThe manager's memory: %.1f MiB in the first quarter, %.1f MiB in the last; slope %+.1f MiB per hour",
+		mean(s.resident[:quarter])/mib, mean(s.resident[len(s.resident)-quarter:])/mib, growthPerHour(s.resident, span/time.Duration(len(s.resident)))/mib)
 	writes, counts := 0, map[string]int{}
-	for _, w := range within(all, s.from.at, s.to.at) {
-		counts[kind(w)]++
+	for _, w := range requestsBetween(all, s.from.at, s.to.at) {
+		counts[requestKind(w)]++
 		if w.IsMutating() {
 			writes++
 		}
 	}
-	p.line("Writes of the manager, beside its lease: %d, %.3f per second; all its requests: %v", writes, float64(writes)/span.Seconds(), counts)
+	p.writeLine("Writes of the manager, beside its lease: %d, %.3f per second; all its requests: %v", writes, float64(writes)/span.Seconds(), counts)
 	r := &s.reads
-	p.line("BMCs: %d requests in %d reads; per minute %v; not read at all: %d", r.requests, r.count, r.perMinute, r.never())
+	p.writeLine("BMCs: %d requests in %d reads; per minute %v; not read at all: %d", r.requests, r.count, r.perMinute, r.unreadBMCs())
 	if len(r.gaps) > 0 {
 		slices.Sort(r.gaps)
-		p.line("Between two reads of one BMC: %.0f s to %.0f s, half within %.0f s", r.gaps[0].Seconds(), r.gaps[len(r.gaps)-1].Seconds(), r.gaps[len(r.gaps)/2].Seconds())
+		p.writeLine("Between two reads of one BMC: %.0f s to %.0f s, half within %.0f s", r.gaps[0].Seconds(), r.gaps[len(r.gaps)-1].Seconds(), r.gaps[len(r.gaps)/2].Seconds())
 	}
-	p.line("The longest that a BMC was not read from the beginning or until the end of the watch: %.0f s", r.open.Seconds())
+	p.writeLine("The longest that a BMC was not read from the beginning or until the end of the watch: %.0f s", r.open.Seconds())
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.1f", d.Seconds()) }
+func formatSeconds(d time.Duration) string { return fmt.Sprintf("%.1f", d.Seconds()) }
 
-// memory and load are this machine's; "?" where it does not tell.
-func memory() string {
+// totalMemory returns the memory of this machine, or "?" when it is not known.
+func totalMemory() string {
 	text, err := os.ReadFile("/proc/meminfo")
 	var kib int64
 	if err == nil {
@@ -186,7 +188,8 @@ func memory() string {
 	return fmt.Sprintf("%.0f GiB", float64(kib)/(1<<20))
 }
 
-func load() string {
+// loadAverage returns the load averages of this machine, or "?" when they are not known.
+func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return "?"
@@ -194,22 +197,22 @@ func load() string {
 	return strings.Join(strings.Fields(string(text))[:3], " ")
 }
 
-// printer keeps the first error.
+// printer writes lines and keeps the first error.
 type printer struct {
 	w   io.Writer
 	err error
 }
 
-func (p *printer) line(format string, args ...any) {
+func (p *printer) writeLine(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
 	}
 }
 
-// table begins one, and row adds to it.
-func (p *printer) table(head ...string) {
-	p.row(head...)
-	p.line("|%s", strings.Repeat("---|", len(head)))
+// writeHeader begins a table, and writeRow adds a row to it.
+func (p *printer) writeHeader(head ...string) {
+	p.writeRow(head...)
+	p.writeLine("|%s", strings.Repeat("---|", len(head)))
 }
 
-func (p *printer) row(cells ...string) { p.line("| %s |", strings.Join(cells, " | ")) }
+func (p *printer) writeRow(cells ...string) { p.writeLine("| %s |", strings.Join(cells, " | ")) }

@@ -26,24 +26,24 @@ import (
 	"github.com/ingot-dev/ingot/test/environment"
 )
 
-// What the samples call things.
+// Names in the samples.
 const (
 	systemNamespace, hostNamespace, tenantName = "ingot-system", "metal", "research"
 	imageName                                  = "debian-13-nvidia-570"
 )
 
-// tenantUser is who the tenant sees in the manager.
+// tenantUser is the user as which the manager acts in the tenant's cluster.
 const tenantUser = "system:serviceaccount:" + metav1.NamespaceSystem + ":ingot"
 
-// The image: half of it does not compress, the other half is zeros.
+// Sizes of the image in bytes. One half of it does not compress, the other half is zeros.
 const (
 	imageSize = 64 << 20
-	// ballast is that half, less what the system itself has.
-	ballast = imageSize/2 - 1<<20
+	// incompressibleSize is the size of that half without the files of the system.
+	incompressibleSize = imageSize/2 - 1<<20
 )
 
-// build starts everything but the manager, and applies all but the Machines.
-func (f *fleet) build(ctx context.Context) error {
+// setUp starts everything except the manager and creates all objects except the Machines.
+func (f *fleet) setUp(ctx context.Context) error {
 	for _, step := range []struct {
 		what string
 		do   func(context.Context) error
@@ -51,12 +51,12 @@ func (f *fleet) build(ctx context.Context) error {
 		{"starting the management and the tenant's control plane", func(ctx context.Context) error { return f.env.StartClusters(ctx, tenantName) }},
 		{fmt.Sprintf("racking %d servers", f.options.machines), f.startRack},
 		{"making the installer's ramdisk", f.makeRamdisk},
-		{"applying CRDs, roles and policies", f.install},
+		{"applying CRDs, roles and policies", f.installIngot},
 		{"packing the image and applying the samples", f.applySamples},
 		{"introducing the tenant", f.introduceTenant},
 		{"applying the hosts", f.applyHosts},
 	} {
-		say(f.progress, "%s", step.what)
+		logProgress(f.progress, "%s", step.what)
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
 		}
@@ -82,9 +82,9 @@ func (f *fleet) startRack(context.Context) error {
 
 func (f *fleet) makeRamdisk(context.Context) error { return f.env.WriteBootFiles() }
 
-func (f *fleet) install(ctx context.Context) error { return f.env.InstallIngot(ctx) }
+func (f *fleet) installIngot(ctx context.Context) error { return f.env.InstallIngot(ctx) }
 
-// applySamples applies config/samples with this run's addresses: all pools for one tenant, as large as nothing yet.
+// applySamples applies config/samples with the addresses of this run, and with all pools empty and in one tenant.
 func (f *fleet) applySamples(ctx context.Context) error {
 	files, err := fs.Sub(config.Files, "samples")
 	if err != nil {
@@ -105,7 +105,7 @@ func (f *fleet) applySamples(ctx context.Context) error {
 	if err := environment.Apply(ctx, f.env.TenantClient, vendors); err != nil {
 		return err
 	}
-	return until(ctx, time.Minute, "the API server knows the CRDs", func() (bool, error) {
+	return waitFor(ctx, time.Minute, "the API server knows the CRDs", func() (bool, error) {
 		err := environment.Apply(ctx, f.env.ManagementClient, objects)
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return false, nil
@@ -114,7 +114,7 @@ func (f *fleet) applySamples(ctx context.Context) error {
 	})
 }
 
-// adapt puts this run's addresses and image into the samples, and all pools into the hands of one tenant.
+// adapt returns the samples with the addresses and the image of this run, and with all pools in one tenant.
 func (f *fleet) adapt(samples []*unstructured.Unstructured, image map[string]any) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, o := range samples {
@@ -138,10 +138,10 @@ func (f *fleet) adapt(samples []*unstructured.Unstructured, image map[string]any
 	)
 }
 
-// packImage packs the image into the folder that the rack serves, and returns the spec of its OSImage.
+// packImage packs the image into the directory that the rack serves, and returns the spec of its OSImage.
 func (f *fleet) packImage(ctx context.Context) (map[string]any, error) {
 	tree := filepath.Join(f.env.Dir, "tree")
-	if err := environment.WriteTree(tree, ballast); err != nil {
+	if err := environment.WriteTree(tree, incompressibleSize); err != nil {
 		return nil, err
 	}
 	packed, err := pack.Pack(ctx, pack.Options{
@@ -154,7 +154,7 @@ func (f *fleet) packImage(ctx context.Context) (map[string]any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(&packed.OSImage.Spec)
 }
 
-// introduceTenant gives Ingot an account in the tenant's cluster, so that its requests there can be told from others'.
+// introduceTenant gives Ingot a service account in the tenant's cluster, so that the audit log distinguishes its requests.
 func (f *fleet) introduceTenant(ctx context.Context) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "ingot"}}
 	if err := f.env.TenantClient.Create(ctx, account); err != nil {
@@ -199,7 +199,7 @@ func (f *fleet) applyHosts(ctx context.Context) error {
 	return environment.Apply(ctx, f.env.ManagementClient, objects)
 }
 
-// startManager starts the manager with its defaults, where the demo's would be impatient.
+// startManager starts the manager with its default intervals instead of the demo's short ones.
 func (f *fleet) startManager(ctx context.Context) error {
 	f.env.ChangeSettings = func(s *settings.Settings) {
 		plain := settings.Default()

@@ -7,77 +7,79 @@ import (
 )
 
 const (
-	// quiet is how long the fleet may take to come to rest before it is watched.
-	quiet = 30 * time.Second
-	// look is the interval at which memory and BMCs are looked at.
-	look = time.Second
+	// restTime is the time that the fleet gets to come to rest before it is measured.
+	restTime = 30 * time.Second
+	// sampleInterval is the interval at which memory and BMC counters are read.
+	sampleInterval = time.Second
 )
 
-// steady is a fleet that is left alone.
-type steady struct {
-	from, to mark
-	// resident is the manager's memory at every look.
+// steadyState is what was measured of a fleet that is left alone.
+type steadyState struct {
+	from, to sample
+	// resident is the manager's resident memory in bytes, one value per sample.
 	resident []int64
-	reads    reads
+	reads    readStatistics
 }
 
-// watch watches.
-func (f *fleet) watch(ctx context.Context) error {
-	say(f.progress, "watching it for %s, after %s of rest", f.options.steady, quiet)
-	if err := pause(ctx, quiet); err != nil {
+// measureSteadyState waits for the fleet to come to rest and then measures it.
+func (f *fleet) measureSteadyState(ctx context.Context) error {
+	logProgress(f.progress, "watching it for %s, after %s of rest", f.options.steady, restTime)
+	if err := pause(ctx, restTime); err != nil {
 		return err
 	}
-	s := &steady{}
+	s := &steadyState{}
 	var err error
-	if s.from, err = f.mark(); err != nil {
+	if s.from, err = f.takeSample(); err != nil {
 		return err
 	}
 	for s.to = s.from; s.to.at.Sub(s.from.at) < f.options.steady; {
-		counts, err := f.rack.reads()
+		counts, err := f.rack.readCounts()
 		if err != nil {
 			return err
 		}
-		s.reads.see(time.Since(s.from.at), counts)
-		if err := pause(ctx, look); err != nil {
+		s.reads.add(time.Since(s.from.at), counts)
+		if err := pause(ctx, sampleInterval); err != nil {
 			return err
 		}
-		if s.to, err = f.mark(); err != nil {
+		if s.to, err = f.takeSample(); err != nil {
 			return err
 		}
 		s.resident = append(s.resident, s.to.usage[manager].Resident)
 	}
-	s.reads.end(s.to.at.Sub(s.from.at))
+	s.reads.finish(s.to.at.Sub(s.from.at))
 	f.steady = s
 	return nil
 }
 
-// reads is when BMCs were read. Requests that follow each other within seconds are one read; logins and logouts are none.
-type reads struct {
+// readStatistics tells how often BMCs are read. Requests to one BMC within a few seconds count as one read; logins and
+// logouts do not count.
+type readStatistics struct {
 	requests int64
-	// count of reads, and the gaps between two of one BMC.
+	// count is the number of reads, and gaps are the times between two reads of one BMC.
 	count int
 	gaps  []time.Duration
-	// last is what was seen of each BMC. open is the longest time for which one was not read at either end of the watch,
-	// where the gap is longer than what was seen of it.
-	last map[string]seen
+	// last is the last counter of each BMC. open is the longest time without a read at the beginning or the end of the
+	// measurement.
+	last map[string]bmcCounter
 	open time.Duration
-	// perMinute are the reads that began in each minute.
+	// perMinute is the number of reads that began in each minute.
 	perMinute []int
 }
 
-type seen struct {
+// bmcCounter is a BMC's number of requests, and when it last changed.
+type bmcCounter struct {
 	requests int64
 	at       time.Duration
-	// read: at is a read's and not the beginning's.
+	// read is true when the BMC was read during the measurement, so that at is the time of a read.
 	read bool
 }
 
-// see takes the BMCs' counters, so long after the beginning.
-func (r *reads) see(at time.Duration, counts map[string]int64) {
+// add adds the BMCs' counters at a time since the beginning.
+func (r *readStatistics) add(at time.Duration, counts map[string]int64) {
 	if r.last == nil {
-		r.last = map[string]seen{}
+		r.last = map[string]bmcCounter{}
 		for name, n := range counts {
-			r.last[name] = seen{requests: n}
+			r.last[name] = bmcCounter{requests: n}
 		}
 		return
 	}
@@ -87,11 +89,11 @@ func (r *reads) see(at time.Duration, counts map[string]int64) {
 			continue
 		}
 		r.requests += n - before.requests
-		r.last[name] = seen{requests: n, at: at, read: true}
+		r.last[name] = bmcCounter{requests: n, at: at, read: true}
 		switch gap := at - before.at; {
 		case !before.read:
 			r.open = max(r.open, gap)
-		case gap < 3*look:
+		case gap < 3*sampleInterval:
 			continue // still the same one
 		default:
 			r.gaps = append(r.gaps, gap)
@@ -104,15 +106,15 @@ func (r *reads) see(at time.Duration, counts map[string]int64) {
 	}
 }
 
-// end looks at the time from each BMC's last read on.
-func (r *reads) end(at time.Duration) {
+// finish takes into account the time from each BMC's last read to the end.
+func (r *readStatistics) finish(at time.Duration) {
 	for _, s := range r.last {
 		r.open = max(r.open, at-s.at)
 	}
 }
 
-// never counts the BMCs that were not read at all.
-func (r *reads) never() int {
+// unreadBMCs returns the number of BMCs that were never read.
+func (r *readStatistics) unreadBMCs() int {
 	n := 0
 	for _, s := range r.last {
 		if !s.read {
@@ -122,7 +124,7 @@ func (r *reads) never() int {
 	return n
 }
 
-// mean of the numbers; 0 for none.
+// mean returns the mean of the numbers, or 0 if there are none.
 func mean(of []int64) float64 {
 	if len(of) == 0 {
 		return 0
@@ -134,8 +136,9 @@ func mean(of []int64) float64 {
 	return sum / float64(len(of))
 }
 
-// growth is the slope of a line through memory samples, in bytes per hour: less deceived by collections than two samples.
-func growth(samples []int64, every time.Duration) float64 {
+// growthPerHour returns the slope of a regression line through memory samples, in bytes per hour. Garbage collections
+// distort it less than the difference of two samples.
+func growthPerHour(samples []int64, every time.Duration) float64 {
 	n := float64(len(samples))
 	middle, average := (n-1)/2, mean(samples)
 	var up, across float64

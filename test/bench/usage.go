@@ -13,14 +13,14 @@ import (
 // userHZ is the kernel's unit of process times on every architecture that Go runs Linux on.
 const userHZ = 100
 
-// usage is what a process has taken so far.
+// usage is what a process has used since its start.
 type usage struct {
 	CPU time.Duration
-	// Peak and Resident are bytes: the most that was resident at a time, and what is now.
+	// Peak is the most resident memory at any time, Resident the resident memory now, both in bytes.
 	Peak, Resident int64
 }
 
-// readUsage reads /proc/PID/stat and status, see proc(5).
+// readUsage reads /proc/PID/stat and /proc/PID/status, see proc(5).
 func readUsage(proc fs.FS, pid int) (usage, error) {
 	fields, err := statFields(proc, pid)
 	if err != nil {
@@ -50,14 +50,14 @@ func readUsage(proc fs.FS, pid int) (usage, error) {
 	return u, nil
 }
 
-// Places in what statFields returns, which begins with the state, field 3 of proc(5).
+// Indices into the result of statFields, which begins with the state, field 3 of proc(5).
 const (
 	parent = 4 - 3
 	utime  = 14 - 3
 	stime  = 15 - 3
 )
 
-// statFields are those behind the program's name, which may itself hold blanks and brackets.
+// statFields returns the fields that follow the program's name. The name itself may contain blanks and brackets.
 func statFields(proc fs.FS, pid int) ([]string, error) {
 	name := path.Join(strconv.Itoa(pid), "stat")
 	text, err := fs.ReadFile(proc, name)
@@ -71,8 +71,8 @@ func statFields(proc fs.FS, pid int) ([]string, error) {
 	return fields, nil
 }
 
-// children are the processes that a process has started, each with its command line.
-func children(proc fs.FS, of int) (map[int]string, error) {
+// childProcesses returns the command lines of a process's children by PID.
+func childProcesses(proc fs.FS, of int) (map[int]string, error) {
 	entries, err := fs.ReadDir(proc, ".")
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func children(proc fs.FS, of int) (map[int]string, error) {
 		}
 		fields, err := statFields(proc, pid)
 		if err != nil || fields[parent] != strconv.Itoa(of) {
-			continue // another one's, or gone meanwhile
+			continue // another process's child, or it has exited
 		}
 		line, err := fs.ReadFile(proc, path.Join(e.Name(), "cmdline"))
 		if err != nil {
