@@ -86,7 +86,7 @@ func (s *testbed) tenantKubeconfig(ctx context.Context) ([]byte, error) {
 }
 
 // kubeconfig lets a service account through a relay.
-func (s *testbed) kubeconfig(ctx context.Context, c client.Client, front *relay.Front, authorities []byte, namespace, name string) ([]byte, error) {
+func (s *testbed) kubeconfig(ctx context.Context, c client.Client, front *relay.Proxy, authorities []byte, namespace, name string) ([]byte, error) {
 	seconds := int64((24 * time.Hour).Seconds())
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}

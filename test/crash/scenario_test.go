@@ -69,14 +69,14 @@ func (s *testbed) run(ctx context.Context, st scenario, p point) result {
 	err := st.tell(s, ctx, name)
 	took := time.Since(began)
 	err = errors.Join(err, s.awaitQuiet(ctx), s.manager.health())
-	return result{requests: s.steps.Seen(), took: took, err: err}
+	return result{requests: s.steps.Requests(), took: took, err: err}
 }
 
 // awaitQuiet waits until a manager is there and changes nothing any more, so that every request is counted for the run that it belongs to.
 func (s *testbed) awaitQuiet(ctx context.Context) error {
 	last, since := -1, time.Now()
 	return until(ctx, waitTimeout, "the manager changes nothing any more", func() (bool, error) {
-		if now := len(s.steps.Seen()); now != last {
+		if now := len(s.steps.Requests()); now != last {
 			last, since = now, time.Now()
 		}
 		return time.Since(since) >= quiet && s.manager.settled(), nil
@@ -202,7 +202,7 @@ func (s *testbed) checkInstalledOnce(_ context.Context, m *v1alpha1.Machine) err
 	if installs := s.ledger.count(); len(installs) != 1 || slices.Max(slices.Collect(maps.Values(installs))) != 1 {
 		errs = append(errs, fmt.Errorf("agents began to write so often, by server: %v; want 1 on one server", installs))
 	}
-	for uid, hosts := range claimsByUID(s.steps.Seen()) {
+	for uid, hosts := range claimsByUID(s.steps.Requests()) {
 		if len(hosts) > 1 {
 			errs = append(errs, fmt.Errorf("machine %s (uid %s) claimed %s", m.Name, uid, strings.Join(hosts, " and ")))
 		}

@@ -52,8 +52,8 @@ type testbed struct {
 	watch *invariants.Watcher
 	steps *relay.Steps
 	// management, tenant and bmcs are the relays.
-	management, tenant *relay.Front
-	bmcs               map[string]*relay.Front
+	management, tenant *relay.Proxy
+	bmcs               map[string]*relay.Proxy
 	balancer           *httptest.Server
 	// boot is where the manager's boot service listens, behind the balancer.
 	boot    string
@@ -83,7 +83,7 @@ func newTestbed(t *testing.T) *testbed {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &testbed{env: &environment.Environment{Dir: dir, ProgramDir: programs}, steps: &relay.Steps{}, bmcs: map[string]*relay.Front{}, ledger: newLedger()}
+	s := &testbed{env: &environment.Environment{Dir: dir, ProgramDir: programs}, steps: &relay.Steps{}, bmcs: map[string]*relay.Proxy{}, ledger: newLedger()}
 	t.Cleanup(func() { s.stop(t, cancel) })
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return s.env.StartClusters(ctx) },
@@ -98,14 +98,14 @@ func newTestbed(t *testing.T) *testbed {
 
 // startRelays start in front of both API servers and of the boot service.
 func (s *testbed) startRelays(context.Context) error {
-	front := func(name string, c *cluster.Cluster) (*relay.Front, error) {
+	front := func(name string, c *cluster.Cluster) (*relay.Proxy, error) {
 		return s.steps.Listen(name, c.Endpoint(), c.CA())
 	}
 	var errs [3]error
 	s.management, errs[0] = front("management", s.env.Management)
 	s.tenant, errs[1] = front("tenant", s.env.Tenant)
 	s.boot, errs[2] = environment.FreeAddress()
-	s.balancer = relay.Balance(s.boot)
+	s.balancer = relay.StartBalancer(s.boot)
 	s.env.BootAddress = strings.TrimPrefix(s.balancer.URL, "http://")
 	return errors.Join(errs[:]...)
 }
@@ -298,7 +298,7 @@ func (s *testbed) stop(t *testing.T, cancel context.CancelFunc) {
 	for _, front := range s.bmcs {
 		front.Close()
 	}
-	for _, front := range []*relay.Front{s.management, s.tenant} {
+	for _, front := range []*relay.Proxy{s.management, s.tenant} {
 		if front != nil {
 			front.Close()
 		}

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// changes says whether a request is counted.
-func changes(r *http.Request) bool {
+// isCounted reports whether a request counts as a change.
+func isCounted(r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return false
 	}
@@ -27,7 +27,7 @@ func changes(r *http.Request) bool {
 	return true
 }
 
-// resourceOf finds group and resource of a Kubernetes path; both are empty for another.
+// resourceOf returns the group and the resource of a Kubernetes path; both are empty for any other path.
 func resourceOf(path string) (group, resource string) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -48,7 +48,7 @@ func resourceOf(path string) (group, resource string) {
 	return group, parts[0]
 }
 
-// shorten leaves the resource, its object and the subresource of a Kubernetes path.
+// shorten returns a Kubernetes path from the resource on.
 func shorten(path string) string {
 	_, resource := resourceOf(path)
 	if resource == "" {
@@ -57,7 +57,7 @@ func shorten(path string) string {
 	return path[strings.Index(path, "/"+resource)+1:]
 }
 
-// kindOf leaves the object's name out as well.
+// kindOf returns a Kubernetes path from the resource on, without the object's name.
 func kindOf(path string) string {
 	parts := strings.Split(shorten(path), "/")
 	if len(parts) > 1 && parts[0] != "" {
@@ -66,11 +66,11 @@ func kindOf(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// telling are the fields whose values say what a request is for, and are no secrets.
-var telling = []string{"phase", "state", "step", "online", "unschedulable", "ResetType", "BootSourceOverrideTarget"}
+// describedFields are the fields whose values describe a request and are not secret.
+var describedFields = []string{"phase", "state", "step", "online", "unschedulable", "ResetType", "BootSourceOverrideTarget"}
 
-// gist names the fields that a JSON body sets, two levels deep, with the values that tell something.
-func gist(body []byte) string {
+// describeBody lists the fields that a JSON body sets, two levels deep, with the values of describedFields.
+func describeBody(body []byte) string {
 	var document map[string]any
 	if json.Unmarshal(body, &document) != nil {
 		return ""
@@ -78,7 +78,7 @@ func gist(body []byte) string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(document)) {
 		if name != "apiVersion" && name != "kind" && name != "metadata" && name != "data" {
-			out = append(out, fields(name, document[name], 2)...)
+			out = append(out, describeField(name, document[name], 2)...)
 		}
 	}
 	metadata, _ := document["metadata"].(map[string]any)
@@ -93,19 +93,19 @@ func gist(body []byte) string {
 	return "{" + strings.Join(out, ", ") + "}"
 }
 
-func fields(name string, value any, depth int) []string {
+func describeField(name string, value any, depth int) []string {
 	leaf := name[strings.LastIndex(name, ".")+1:]
 	inner, nested := value.(map[string]any)
 	switch {
-	case slices.Contains(telling, leaf):
+	case slices.Contains(describedFields, leaf):
 		return []string{fmt.Sprintf("%s=%v", name, value)}
 	case !nested || depth == 0:
 		return []string{name}
 	}
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(inner)) {
-		if _, deeper := inner[key].(map[string]any); deeper || slices.Contains(telling, key) || depth > 1 {
-			out = append(out, fields(name+"."+key, inner[key], depth-1)...)
+		if _, deeper := inner[key].(map[string]any); deeper || slices.Contains(describedFields, key) || depth > 1 {
+			out = append(out, describeField(name+"."+key, inner[key], depth-1)...)
 		}
 	}
 	if len(out) == 0 {

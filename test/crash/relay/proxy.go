@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -19,28 +20,28 @@ import (
 	"time"
 )
 
-// maxBody bounds a request that changes something; API servers take no more either.
+// maxBody is the size in bytes to which the body of a counted request is limited. API servers have the same limit.
 const maxBody = 3 << 20
 
-// errKilled: the manager that asked is no more.
+// errKilled is returned for the answer to a manager that was killed.
 var errKilled = errors.New("the manager was killed")
 
-// Front is an HTTPS server in front of one API server or BMC.
-type Front struct {
-	name   string
-	steps  *Steps
-	server *httptest.Server
-	to     *url.URL
-	// next sends requests on.
+// Proxy is an HTTPS reverse proxy for one API server or BMC.
+type Proxy struct {
+	name     string
+	steps    *Steps
+	server   *httptest.Server
+	upstream *url.URL
+	// next sends requests to the upstream.
 	next *http.Transport
 
 	mu sync.Mutex
-	// sessions are those of a BMC that nobody ended: token by path.
+	// sessions are the tokens of a BMC's open sessions, by path.
 	sessions map[string]string
 }
 
-// Listen starts a Front on a loopback port. The authority, PEM encoded, is the upstream's.
-func (s *Steps) Listen(name, upstream string, authority []byte) (*Front, error) {
+// Listen starts a Proxy on a loopback port. authority is the PEM-encoded CA of the upstream.
+func (s *Steps) Listen(name, upstream string, authority []byte) (*Proxy, error) {
 	to, err := url.Parse(upstream)
 	if err != nil {
 		return nil, fmt.Errorf("relay %s: %w", name, err)
@@ -49,13 +50,13 @@ func (s *Steps) Listen(name, upstream string, authority []byte) (*Front, error) 
 	if !pool.AppendCertsFromPEM(authority) {
 		return nil, fmt.Errorf("relay %s: the authority of %s holds no certificate", name, upstream)
 	}
-	f := &Front{name: name, steps: s, to: to, sessions: map[string]string{}, next: &http.Transport{
+	f := &Proxy{name: name, steps: s, upstream: to, sessions: map[string]string{}, next: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true, DisableCompression: true,
 	}}
 	quiet := log.New(io.Discard, "", 0) // connections of a killed process break
 	proxy := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to) },
-		Transport: f.next, FlushInterval: -1, ErrorLog: quiet, ModifyResponse: f.answer,
+		Transport: f.next, FlushInterval: -1, ErrorLog: quiet, ModifyResponse: f.handleResponse,
 		// A connection that breaks on one side breaks on the other.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
@@ -65,58 +66,58 @@ func (s *Steps) Listen(name, upstream string, authority []byte) (*Front, error) 
 	return f, nil
 }
 
-// URL is where the Front listens.
-func (f *Front) URL() string { return f.server.URL }
+// URL returns the URL at which the Proxy listens.
+func (f *Proxy) URL() string { return f.server.URL }
 
-// CA is the certificate, PEM encoded, that all Fronts have.
-func (f *Front) CA() []byte {
+// CA returns the PEM-encoded certificate that all Proxies use.
+func (f *Proxy) CA() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.server.Certificate().Raw})
 }
 
-// Close ends the Front with every connection.
-func (f *Front) Close() {
+// Close closes the Proxy and all its connections.
+func (f *Proxy) Close() {
 	f.server.CloseClientConnections()
 	f.server.Close()
 	f.next.CloseIdleConnections()
 }
 
-// passage is a counted request on its way.
-type passage struct {
+// countedRequest is a counted request that was forwarded.
+type countedRequest struct {
 	request *Request
-	// kill is not nil when the manager dies once the request took effect.
+	// kill is set when the manager is to be killed once the request has taken effect.
 	kill func()
 }
 
-type passageKey struct{}
+type countedRequestKey struct{}
 
-func (f *Front) serve(proxy http.Handler, w http.ResponseWriter, r *http.Request) {
-	if !changes(r) {
+func (f *Proxy) serve(proxy http.Handler, w http.ResponseWriter, r *http.Request) {
+	if !isCounted(r) {
 		proxy.ServeHTTP(w, r)
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		panic(http.ErrAbortHandler) // it never arrived
+		panic(http.ErrAbortHandler) // the request did not arrive completely
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	request, when, kill := f.steps.next(Request{Target: f.name, Method: r.Method, Path: r.URL.Path, Body: body})
+	request, when, kill := f.steps.add(Request{Target: f.name, Method: r.Method, Path: r.URL.Path, Body: body})
 	if kill != nil && when == Before {
 		kill()
 		panic(http.ErrAbortHandler)
 	}
-	// The effect of a request that was forwarded does not depend on its sender's life.
-	ctx := context.WithValue(context.WithoutCancel(r.Context()), passageKey{}, &passage{request, kill})
+	// A request that was forwarded takes effect even if its sender is killed.
+	ctx := context.WithValue(context.WithoutCancel(r.Context()), countedRequestKey{}, &countedRequest{request, kill})
 	proxy.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// answer sees what the upstream answered, before the manager does.
-func (f *Front) answer(response *http.Response) error {
-	f.noteSession(response)
-	p, counted := response.Request.Context().Value(passageKey{}).(*passage)
+// handleResponse records the upstream's answer before the manager receives it, and kills the manager where that is due.
+func (f *Proxy) handleResponse(response *http.Response) error {
+	f.trackSession(response)
+	p, counted := response.Request.Context().Value(countedRequestKey{}).(*countedRequest)
 	if !counted {
 		return nil
 	}
-	f.steps.answered(p.request, response.StatusCode)
+	f.steps.setStatus(p.request, response.StatusCode)
 	if p.kill == nil {
 		return nil
 	}
@@ -124,10 +125,10 @@ func (f *Front) answer(response *http.Response) error {
 	return errKilled
 }
 
-// sessionsPath is the end of a BMC's path where sessions are opened; those it has are below it.
+// sessionsPath is the end of the path at which a BMC's sessions are opened. The sessions are below it.
 const sessionsPath = "/SessionService/Sessions"
 
-func (f *Front) noteSession(response *http.Response) {
+func (f *Proxy) trackSession(response *http.Response) {
 	request := response.Request
 	_, below, found := strings.Cut(request.URL.Path, sessionsPath)
 	if !found {
@@ -143,15 +144,15 @@ func (f *Front) noteSession(response *http.Response) {
 	}
 }
 
-// ExpireSessions ends the sessions that a killed manager left at a BMC, as the BMC itself does after some minutes.
-func (f *Front) ExpireSessions() error {
+// ExpireSessions deletes the sessions that a killed manager left at a BMC. A real BMC does that after some minutes.
+func (f *Proxy) ExpireSessions() error {
 	f.mu.Lock()
 	left := f.sessions
 	f.sessions = map[string]string{}
 	f.mu.Unlock()
 	client := &http.Client{Transport: f.next, Timeout: 10 * time.Second}
 	for path, token := range left {
-		request, err := http.NewRequest(http.MethodDelete, f.to.JoinPath(path).String(), nil)
+		request, err := http.NewRequest(http.MethodDelete, f.upstream.JoinPath(path).String(), nil)
 		if err != nil {
 			return fmt.Errorf("end a session at %s: %w", f.name, err)
 		}
@@ -165,4 +166,48 @@ func (f *Front) ExpireSessions() error {
 		}
 	}
 	return nil
+}
+
+// retryInterval is the pause before the boot service is tried again.
+const retryInterval = 20 * time.Millisecond
+
+// StartBalancer starts a load balancer for the boot service's replicas on a loopback port. While no replica listens, a
+// request waits; a GET whose connection breaks is sent again (nginx's proxy_next_upstream). A broken report is not
+// repeated: the agent does that.
+func StartBalancer(service string) *httptest.Server {
+	transport := &http.Transport{DisableCompression: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		for {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			if err == nil || pause(ctx) != nil {
+				return conn, err
+			}
+		}
+	}}
+	return httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: service}) },
+		Transport: retryingTransport{transport}, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+	})
+}
+
+// retryingTransport repeats GET requests that fail.
+type retryingTransport struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t retryingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	for {
+		response, err := t.next.RoundTrip(r)
+		if err == nil || r.Method != http.MethodGet || pause(r.Context()) != nil {
+			return response, err
+		}
+	}
+}
+
+// pause waits for the retry interval. It returns an error when ctx ends.
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(retryInterval):
+		return nil
+	}
 }

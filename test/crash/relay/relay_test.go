@@ -43,7 +43,7 @@ func (u *upstream) seen() []string {
 	return slices.Clone(u.took)
 }
 
-func (u *upstream) front(t *testing.T, steps *Steps) *Front {
+func (u *upstream) front(t *testing.T, steps *Steps) *Proxy {
 	t.Helper()
 	f, err := steps.Listen("api", u.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: u.Certificate().Raw}))
 	if err != nil {
@@ -54,7 +54,7 @@ func (u *upstream) front(t *testing.T, steps *Steps) *Front {
 }
 
 // send sends one request as the manager would.
-func send(t *testing.T, f *Front, method, path, body string) (status int, err error) {
+func send(t *testing.T, f *Proxy, method, path, body string) (status int, err error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, f.URL()+path, strings.NewReader(body))
 	if err != nil {
@@ -123,7 +123,7 @@ func TestOnlyWhatChangesSomethingIsCounted(t *testing.T) {
 		}
 	}
 	var got []string
-	for _, r := range steps.Seen() {
+	for _, r := range steps.Requests() {
 		got = append(got, r.String())
 	}
 	want := []string{
@@ -135,7 +135,7 @@ func TestOnlyWhatChangesSomethingIsCounted(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("counted:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if kind, want := steps.Seen()[1].Kind(), "api PATCH baremetalhosts/status {status.errorMessage, status.provisioning.state=available}"; kind != want {
+	if kind, want := steps.Requests()[1].Kind(), "api PATCH baremetalhosts/status {status.errorMessage, status.provisioning.state=available}"; kind != want {
 		t.Errorf("kind %q, want %q", kind, want)
 	}
 	if len(u.seen()) != 11 {
@@ -205,7 +205,7 @@ func TestTheBalancerHidesThatTheServiceIsAway(t *testing.T) {
 	if err := reserved.Close(); err != nil {
 		t.Fatal(err)
 	}
-	balancer := Balance(address)
+	balancer := StartBalancer(address)
 	defer balancer.Close()
 	answered := make(chan error, 2)
 	ask := func(method string) {
@@ -222,7 +222,7 @@ func TestTheBalancerHidesThatTheServiceIsAway(t *testing.T) {
 		answered <- err
 	}
 	go ask(http.MethodPost)
-	time.Sleep(2 * again) // the first try most likely meets nobody; nothing depends on it
+	time.Sleep(2 * retryInterval) // the first try most likely meets nobody; nothing depends on it
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
