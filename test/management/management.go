@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,23 +20,27 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/readyourwrites"
 	"github.com/ingot-dev/ingot/test/cluster"
 )
 
-// startLimit bounds the start on a busy machine.
+// startLimit is the time that a start may take on a busy machine.
 const startLimit = 3 * time.Minute
 
 // Server is a management cluster that runs.
 type Server struct {
 	// Cluster is the control plane.
 	Cluster *cluster.Cluster
-	// Config is the administrator's.
+	// Config is the administrator's client configuration.
 	Config *rest.Config
-	// Scheme knows Kubernetes' own kinds, Ingot's and Metal3's.
+	// Scheme has the kinds of Kubernetes, Ingot and Metal3.
 	Scheme *apiruntime.Scheme
 	// Client reads and writes without a cache.
 	Client client.Client
@@ -43,8 +48,8 @@ type Server struct {
 	namespaces atomic.Int64
 }
 
-// Main is for TestMain: it runs the tests of one package against one server, kept in *server, and returns the exit
-// status. With -short it runs none of them: a control plane takes longer than a unit suite may.
+// Main runs the tests of a package against one server, which it stores in *server, and returns the exit status. It is
+// called by TestMain. With -short it runs no test, because starting a control plane takes longer than a unit test may.
 func Main(m *testing.M, server **Server) int {
 	flag.Parse()
 	if testing.Short() {
@@ -71,7 +76,7 @@ func Main(m *testing.M, server **Server) int {
 	return code
 }
 
-// Start runs a control plane in dir and installs the CRDs. Stop its Cluster.
+// Start runs a control plane in dir and installs the CRDs. The caller stops its Cluster.
 func Start(ctx context.Context, dir string) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -111,7 +116,7 @@ func prepare(started *cluster.Cluster) (*Server, error) {
 	return &Server{Cluster: started, Config: config, Scheme: scheme, Client: c}, nil
 }
 
-// Namespace makes a namespace for one test, with a name of its own.
+// Namespace creates a namespace with a new name for one test.
 func (s *Server) Namespace(t *testing.T) string {
 	t.Helper()
 	namespace := corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("test-%d", s.namespaces.Add(1))}}
@@ -121,7 +126,7 @@ func (s *Server) Namespace(t *testing.T) string {
 	return namespace.Name
 }
 
-// Create makes objects and, where an object has one, its status.
+// Create creates the objects and, for kinds that have one, their status.
 func (s *Server) Create(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, object := range objects {
@@ -129,11 +134,50 @@ func (s *Server) Create(t *testing.T, objects ...client.Object) {
 		if err := s.Client.Create(t.Context(), object); err != nil {
 			t.Fatalf("create %T %s: %v", object, object.GetName(), err)
 		}
-		// A patch, for the control plane's own controllers write to Nodes meanwhile.
+		// A patch and not an update, because the control plane's own controllers write to Nodes at the same time.
 		wanted.SetResourceVersion("")
 		if err := s.Client.Status().Patch(t.Context(), wanted, client.Merge); client.IgnoreNotFound(err) != nil {
 			t.Fatalf("status of %T %s: %v", object, object.GetName(), err)
 		}
 		object.SetResourceVersion(wanted.GetResourceVersion())
+	}
+}
+
+// Run runs controllers until stop is called or the test ends. setup registers them.
+func (s *Server) Run(t *testing.T, setup func(ctrl.Manager) error) (stop func()) {
+	t.Helper()
+	skipValidation := true
+	mgr, err := ctrl.NewManager(s.Config, ctrl.Options{
+		Scheme: s.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: readyourwrites.NewClient,
+		// Several tests run a controller of the same name, one after the other.
+		Controller: config.Controller{SkipNameValidation: &skipValidation},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := setup(mgr); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the controllers: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// Eventually polls the condition for half a minute, and fails the test when it does not become true.
+func Eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !condition(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
