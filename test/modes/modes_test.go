@@ -206,7 +206,7 @@ func hardwareState(m *machine.Machine) []string {
 	var out []string
 	for _, d := range m.Bus.Devices() {
 		compute, memory := d.Partition()
-		out = append(out, fmt.Sprint(d.Address, " ", d.Driver, " ", compute, memory, " ", d.VirtualType, d.Mediated))
+		out = append(out, fmt.Sprint(d.Address, " ", d.Driver, " ", compute, memory, " ", d.VGPUType, d.MediatedDevices))
 	}
 	for _, g := range m.GPUs() {
 		out = append(out, fmt.Sprint(g.Address, " MIG ", g.MIG, " ", g.Layout()))
@@ -253,7 +253,7 @@ func (m mode) boot(t *testing.T, plan v1alpha1.NodePlan, c change) (*machine.Mac
 	if err != nil {
 		return nil, err
 	}
-	if !booted.Running("kubelet") {
+	if !booted.IsRunning("kubelet") {
 		return nil, errors.Join(fmt.Errorf("kubelet does not run: %w", errors.Join(booted.Failure("kubelet"))), errors.Join(booted.Failed...))
 	}
 	return booted, nil

@@ -21,7 +21,7 @@ const kubeletUnit = "[Unit]\nDescription=kubelet\n[Service]\nExecStart=/usr/bin/
 
 // runNode runs kubelet until ctx ends, if the system has started it.
 func (s *Server) runNode(ctx context.Context, system bootedMachine) {
-	if !system.Running("kubelet") {
+	if !system.IsRunning("kubelet") {
 		s.log.Warn("kubelet was not started", "why", system.Failure("kubelet"))
 		if why := system.Failure("kubelet"); why != nil {
 			s.setActivity("kubelet was not started: %v", why)
@@ -60,7 +60,7 @@ func (s *Server) newKubelet(system bootedMachine) (*kubelet.Kubelet, error) {
 	return kubelet.New(kubelet.Options{
 		Arguments: command, ReadFile: system.ReadFile, Hostname: system.Hostname, Address: s.address(),
 		Hardware: kubelet.Hardware{CPUs: present.CPUThreads, MemoryBytes: present.MemoryBytes, DiskBytes: present.Disks[0].SizeBytes},
-		NodeInfo: s.nodeInfo(system), Keep: nodeFiles{s}, Plugins: host, Drivers: host, Clock: s.rack.options.Clock, Wait: s.rack.wait,
+		NodeInfo: s.nodeInfo(system), Storage: nodeFiles{s}, Plugins: host, Drivers: host, Clock: s.rack.options.Clock, Wait: s.rack.wait,
 		Container: timing.Container, Plugin: timing.Plugin, Log: s.log,
 	})
 }

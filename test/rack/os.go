@@ -138,7 +138,7 @@ func (s *Server) bootMachine(image machineos.Image, drive *machineos.ConfigDrive
 	present := s.presentHardware()
 	options := machine.Options{
 		Image: image, Drive: drive, State: state, Devices: present.PCIDevices, CPU: present.CPUModel, Architecture: present.Architecture, Owner: s.UUID(), Boot: out.id,
-		InfoROM: s.infoROM(), Change: faults.ChangeProfile.apply, InUse: faults.GPUsInUse, Unhealthy: faults.UnhealthyGPUs,
+		InfoROM: s.infoROM(), RenameProfile: faults.ChangeProfile.apply, InUse: faults.GPUsInUse, Unhealthy: faults.UnhealthyGPUs,
 	}
 	if faults.RemoveUnit != "" {
 		options.Missing = []string{faults.RemoveUnit}

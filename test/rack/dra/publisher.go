@@ -21,7 +21,7 @@ type Publisher struct {
 	Node    string
 	Devices []resourcev1.Device
 	// Unwritten is how many slices are announced beyond those that are written: the pool never gets complete.
-	Unwritten int
+	MissingSlices int
 	// Retry repeats an attempt until it succeeds or ctx ends.
 	Retry func(ctx context.Context, doing string, attempt func() error) error
 }
@@ -45,35 +45,35 @@ func (p Publisher) Run(ctx context.Context) error {
 			return err
 		})
 		if err == nil {
-			err = p.Retry(ctx, "watching ResourceSlices", func() error { return p.untilChanged(ctx, version) })
+			err = p.Retry(ctx, "watching ResourceSlices", func() error { return p.waitForChange(ctx, version) })
 		}
 	}
 	return context.Cause(ctx)
 }
 
 // own selects the slices of the driver on the node.
-func (p Publisher) own() string {
+func (p Publisher) fieldSelector() string {
 	return fields.Set{resourcev1.ResourceSliceSelectorNodeName: p.Node, resourcev1.ResourceSliceSelectorDriver: p.Driver}.String()
 }
 
 // publish makes the slices what they should be, and returns the version that it has compared them at.
 func (p Publisher) publish(ctx context.Context, owner metav1.OwnerReference) (version string, err error) {
 	client := p.Client.ResourceV1().ResourceSlices()
-	list, err := client.List(ctx, metav1.ListOptions{FieldSelector: p.own()})
+	list, err := client.List(ctx, metav1.ListOptions{FieldSelector: p.fieldSelector()})
 	if err != nil {
 		return "", err
 	}
-	there := list.Items
-	slices.SortFunc(there, func(a, b resourcev1.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
-	wanted := p.wanted(there)
+	existing := list.Items
+	slices.SortFunc(existing, func(a, b resourcev1.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
+	wanted := p.nextSlices(existing)
 	if wanted == nil {
 		return list.ResourceVersion, nil
 	}
 	for i, spec := range wanted {
-		if i < len(there) {
-			there[i].Spec = spec
-			if _, err = client.Update(ctx, &there[i], metav1.UpdateOptions{}); err != nil {
-				return "", fmt.Errorf("slice %s: %w", there[i].Name, err)
+		if i < len(existing) {
+			existing[i].Spec = spec
+			if _, err = client.Update(ctx, &existing[i], metav1.UpdateOptions{}); err != nil {
+				return "", fmt.Errorf("slice %s: %w", existing[i].Name, err)
 			}
 			continue
 		}
@@ -84,26 +84,26 @@ func (p Publisher) publish(ctx context.Context, owner metav1.OwnerReference) (ve
 			return "", fmt.Errorf("slice %d of node %s: %w", i, p.Node, err)
 		}
 	}
-	for i := len(wanted); i < len(there); i++ {
-		if err := client.Delete(ctx, there[i].Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return "", fmt.Errorf("slice %s: %w", there[i].Name, err)
+	for i := len(wanted); i < len(existing); i++ {
+		if err := client.Delete(ctx, existing[i].Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return "", fmt.Errorf("slice %s: %w", existing[i].Name, err)
 		}
 	}
 	return list.ResourceVersion, nil
 }
 
 // wanted are the slices of the next generation; nil when those that are there hold the devices already.
-func (p Publisher) wanted(there []resourcev1.ResourceSlice) []resourcev1.ResourceSliceSpec {
+func (p Publisher) nextSlices(existing []resourcev1.ResourceSlice) []resourcev1.ResourceSliceSpec {
 	var generation int64
-	for _, slice := range there {
+	for _, slice := range existing {
 		generation = max(generation, slice.Spec.Pool.Generation)
 	}
 	parts := slices.Collect(slices.Chunk(p.Devices, resourcev1.ResourceSliceMaxDevices))
 	if len(parts) == 0 {
 		parts = [][]resourcev1.Device{nil} // an empty pool is published too
 	}
-	count := int64(len(parts) + p.Unwritten)
-	same := len(parts) == len(there)
+	count := int64(len(parts) + p.MissingSlices)
+	same := len(parts) == len(existing)
 	var out []resourcev1.ResourceSliceSpec
 	for i, devices := range parts {
 		out = append(out, resourcev1.ResourceSliceSpec{
@@ -111,7 +111,7 @@ func (p Publisher) wanted(there []resourcev1.ResourceSlice) []resourcev1.Resourc
 			Pool: resourcev1.ResourcePool{Name: p.Node, Generation: generation + 1, ResourceSliceCount: count},
 		})
 		if same {
-			found := there[i].Spec
+			found := existing[i].Spec
 			same = found.Pool.Name == p.Node && found.Pool.ResourceSliceCount == count && found.Pool.Generation == generation && apiequality.Semantic.DeepEqual(found.Devices, devices)
 		}
 	}
@@ -122,8 +122,8 @@ func (p Publisher) wanted(there []resourcev1.ResourceSlice) []resourcev1.Resourc
 }
 
 // untilChanged returns with the first change of a slice after the version.
-func (p Publisher) untilChanged(ctx context.Context, version string) error {
-	watcher, err := p.Client.ResourceV1().ResourceSlices().Watch(ctx, metav1.ListOptions{FieldSelector: p.own(), ResourceVersion: version})
+func (p Publisher) waitForChange(ctx context.Context, version string) error {
+	watcher, err := p.Client.ResourceV1().ResourceSlices().Watch(ctx, metav1.ListOptions{FieldSelector: p.fieldSelector(), ResourceVersion: version})
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return nil
 	}

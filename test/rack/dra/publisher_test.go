@@ -17,7 +17,7 @@ func devices(n int) []resourcev1.Device {
 
 func TestDevicesArePublishedUnderANewGenerationWhenTheyChange(t *testing.T) {
 	p := Publisher{Driver: "gpu.nvidia.com", Node: "node-1", Devices: devices(300)}
-	first := p.wanted(nil)
+	first := p.nextSlices(nil)
 	if len(first) != 3 || len(first[0].Devices) != 128 || len(first[2].Devices) != 44 {
 		t.Fatalf("%d slices", len(first))
 	}
@@ -28,22 +28,22 @@ func TestDevicesArePublishedUnderANewGenerationWhenTheyChange(t *testing.T) {
 		}
 		there = append(there, resourcev1.ResourceSlice{Spec: spec})
 	}
-	if again := p.wanted(there); again != nil {
+	if again := p.nextSlices(there); again != nil {
 		t.Errorf("what is published is published again: %+v", again[0].Pool)
 	}
-	if again := p.wanted(there[:2]); len(again) != 3 || again[0].Pool.Generation != 2 {
+	if again := p.nextSlices(there[:2]); len(again) != 3 || again[0].Pool.Generation != 2 {
 		t.Errorf("a slice is lost: %d slices", len(again))
 	}
 	p.Devices = devices(8)
-	if again := p.wanted(there); len(again) != 1 || again[0].Pool != (resourcev1.ResourcePool{Name: "node-1", Generation: 2, ResourceSliceCount: 1}) {
+	if again := p.nextSlices(there); len(again) != 1 || again[0].Pool != (resourcev1.ResourcePool{Name: "node-1", Generation: 2, ResourceSliceCount: 1}) {
 		t.Errorf("fewer devices: %d slices", len(again))
 	}
 	p.Devices = nil
-	if none := p.wanted(nil); len(none) != 1 || len(none[0].Devices) != 0 {
+	if none := p.nextSlices(nil); len(none) != 1 || len(none[0].Devices) != 0 {
 		t.Errorf("no device: %d slices", len(none))
 	}
-	p.Unwritten = 1
-	if less := p.wanted(nil); len(less) != 1 || less[0].Pool.ResourceSliceCount != 2 {
+	p.MissingSlices = 1
+	if less := p.nextSlices(nil); len(less) != 1 || less[0].Pool.ResourceSliceCount != 2 {
 		t.Errorf("an incomplete pool: %+v", less)
 	}
 }

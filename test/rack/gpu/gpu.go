@@ -69,28 +69,28 @@ func Discover(devices []hardware.PCIDevice, owner, boot string, rom InfoROM) ([]
 		}
 		out = append(out, &GPU{
 			Address: device.Address, DeviceID: device.DeviceID, Minor: len(out), UUID: uuid("GPU", owner, device.Address), Model: model,
-			MIG: model.KeepsMIGMode() && modes[device.Address], boot: boot, rom: rom,
+			MIG: model.HasPersistentMIGMode() && modes[device.Address], boot: boot, rom: rom,
 		})
 	}
 	return out, nil
 }
 
 // CanMIG says whether the GPU has a MIG mode.
-func (g *GPU) CanMIG() bool { return len(g.Model.Profiles) > 0 }
+func (g *GPU) HasMIGMode() bool { return len(g.Model.Profiles) > 0 }
 
 // SetMIG turns the MIG mode on or off, which ends all instances.
 func (g *GPU) SetMIG(on bool) error {
 	if g.MIG == on {
 		return nil
 	}
-	if !g.CanMIG() {
+	if !g.HasMIGMode() {
 		return fmt.Errorf("GPU %s: not supported", g.Address)
 	}
 	if g.InUse {
 		return fmt.Errorf("GPU %s: %w", g.Address, errInUse)
 	}
 	g.MIG, g.Instances = on, nil
-	if g.Model.KeepsMIGMode() {
+	if g.Model.HasPersistentMIGMode() {
 		return g.rom.store(g.Address, on)
 	}
 	return nil

@@ -49,7 +49,7 @@ const (
 
 // sevenSlices is the family of A100, H100 and H200: `nvidia-smi mig -lgip` and `-lgipp`. names and multiprocessors are
 // of 1g, 1g with media, 1g with double memory, 2g, 3g, 4g and 7g.
-func sevenSlices(names [7]string, multiprocessors [7]int64) []Profile {
+func sevenSliceProfiles(names [7]string, multiprocessors [7]int64) []Profile {
 	any7 := []int{0, 1, 2, 3, 4, 5, 6}
 	out := []Profile{
 		{ID: 19, Compute: 1, Slots: 1, Starts: any7, Max: 7},
@@ -70,27 +70,27 @@ var (
 	ampereSMs    = [7]int64{14, 14, 14, 28, 42, 56, 98}
 	hopperSMs    = [7]int64{16, 16, 26, 32, 60, 64, 132}
 	blackwellSMs = [7]int64{18, 18, 30, 36, 70, 72, 148}
-	cut186       = [7]string{"1g.23gb", "1g.23gb+me", "1g.47gb", "2g.47gb", "3g.93gb", "4g.93gb", "7g.186gb"}
-	cut269       = [7]string{"1g.34gb", "1g.34gb+me", "1g.67gb", "2g.67gb", "3g.135gb", "4g.135gb", "7g.269gb"}
-	cut180       = [7]string{"1g.23gb", "1g.23gb+me", "1g.45gb", "2g.45gb", "3g.90gb", "4g.90gb", "7g.180gb"}
-	cut40        = [7]string{"1g.5gb", "1g.5gb+me", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"}
-	cut80        = [7]string{"1g.10gb", "1g.10gb+me", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"}
-	cut141       = [7]string{"1g.18gb", "1g.18gb+me", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb"}
+	names186GB   = [7]string{"1g.23gb", "1g.23gb+me", "1g.47gb", "2g.47gb", "3g.93gb", "4g.93gb", "7g.186gb"}
+	names269GB   = [7]string{"1g.34gb", "1g.34gb+me", "1g.67gb", "2g.67gb", "3g.135gb", "4g.135gb", "7g.269gb"}
+	names180GB   = [7]string{"1g.23gb", "1g.23gb+me", "1g.45gb", "2g.45gb", "3g.90gb", "4g.90gb", "7g.180gb"}
+	names40GB    = [7]string{"1g.5gb", "1g.5gb+me", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"}
+	names80GB    = [7]string{"1g.10gb", "1g.10gb+me", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"}
+	names141GB   = [7]string{"1g.18gb", "1g.18gb+me", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb"}
 )
 
 // models are the known ones by PCI device id.
 var models = map[string]Model{
-	"20b0": {"NVIDIA A100-SXM4-40GB", Ampere, "8.0", 40960, sevenSlices(cut40, ampereSMs)},
-	"20f1": {"NVIDIA A100-PCIE-40GB", Ampere, "8.0", 40960, sevenSlices(cut40, ampereSMs)},
-	"20b2": {"NVIDIA A100-SXM4-80GB", Ampere, "8.0", 81920, sevenSlices(cut80, ampereSMs)},
-	"20b5": {"NVIDIA A100 80GB PCIe", Ampere, "8.0", 81920, sevenSlices(cut80, ampereSMs)},
-	"2330": {"NVIDIA H100 80GB HBM3", Hopper, "9.0", 81559, sevenSlices(cut80, hopperSMs)},
-	"2331": {"NVIDIA H100 PCIe", Hopper, "9.0", 81559, sevenSlices(cut80, hopperSMs)},
-	"2335": {"NVIDIA H200", Hopper, "9.0", 143771, sevenSlices(cut141, hopperSMs)},
-	"233b": {"NVIDIA H200 NVL", Hopper, "9.0", 143771, sevenSlices(cut141, hopperSMs)},
-	"2901": {"NVIDIA B200", Blackwell, "10.0", 183359, sevenSlices(cut180, blackwellSMs)},
-	"2941": {"NVIDIA GB200", Blackwell, "10.0", 189471, sevenSlices(cut186, blackwellSMs)},
-	"3182": {"NVIDIA B300 SXM6 AC", Blackwell, "10.3", 275040, sevenSlices(cut269, blackwellSMs)},
+	"20b0": {"NVIDIA A100-SXM4-40GB", Ampere, "8.0", 40960, sevenSliceProfiles(names40GB, ampereSMs)},
+	"20f1": {"NVIDIA A100-PCIE-40GB", Ampere, "8.0", 40960, sevenSliceProfiles(names40GB, ampereSMs)},
+	"20b2": {"NVIDIA A100-SXM4-80GB", Ampere, "8.0", 81920, sevenSliceProfiles(names80GB, ampereSMs)},
+	"20b5": {"NVIDIA A100 80GB PCIe", Ampere, "8.0", 81920, sevenSliceProfiles(names80GB, ampereSMs)},
+	"2330": {"NVIDIA H100 80GB HBM3", Hopper, "9.0", 81559, sevenSliceProfiles(names80GB, hopperSMs)},
+	"2331": {"NVIDIA H100 PCIe", Hopper, "9.0", 81559, sevenSliceProfiles(names80GB, hopperSMs)},
+	"2335": {"NVIDIA H200", Hopper, "9.0", 143771, sevenSliceProfiles(names141GB, hopperSMs)},
+	"233b": {"NVIDIA H200 NVL", Hopper, "9.0", 143771, sevenSliceProfiles(names141GB, hopperSMs)},
+	"2901": {"NVIDIA B200", Blackwell, "10.0", 183359, sevenSliceProfiles(names180GB, blackwellSMs)},
+	"2941": {"NVIDIA GB200", Blackwell, "10.0", 189471, sevenSliceProfiles(names186GB, blackwellSMs)},
+	"3182": {"NVIDIA B300 SXM6 AC", Blackwell, "10.3", 275040, sevenSliceProfiles(names269GB, blackwellSMs)},
 	"26b9": {"NVIDIA L40S", Ada, "8.9", 46068, nil},
 	"2235": {"NVIDIA A40", Ampere, "8.6", 46068, nil},
 	"2236": {"NVIDIA A10", Ampere, "8.6", 23028, nil},
@@ -98,7 +98,7 @@ var models = map[string]Model{
 }
 
 // KeepsMIGMode says whether the mode outlives the driver, in the InfoROM (MIG user guide, "Enable MIG Mode").
-func (m Model) KeepsMIGMode() bool { return m.Architecture == Ampere }
+func (m Model) HasPersistentMIGMode() bool { return m.Architecture == Ampere }
 
 // Profile finds a profile by its name.
 func (m Model) Profile(name string) (Profile, bool) {

@@ -18,7 +18,7 @@ func (m Model) Place(wanted map[string]int) ([]Instance, error) {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		profile, ok := m.Profile(name)
 		if !ok {
-			return nil, fmt.Errorf("%w: %s has no profile %s: it has %s", errLayout, m.Product, name, m.names())
+			return nil, fmt.Errorf("%w: %s has no profile %s: it has %s", errLayout, m.Product, name, m.profileNames())
 		}
 		if wanted[name] > profile.Max {
 			return nil, fmt.Errorf("%w: %d instances of %s, at most %d fit", errLayout, wanted[name], name, profile.Max)
@@ -34,7 +34,7 @@ func (m Model) Place(wanted map[string]int) ([]Instance, error) {
 	}
 	// The large ones first: they have the fewest places.
 	slices.SortStableFunc(profiles, func(a, b Profile) int { return b.Slots - a.Slots })
-	placed, ok := fill(profiles, 0)
+	placed, ok := placeInstances(profiles, 0)
 	if !ok {
 		return nil, fmt.Errorf("%w: no placement of %v", errLayout, wanted)
 	}
@@ -43,7 +43,7 @@ func (m Model) Place(wanted map[string]int) ([]Instance, error) {
 }
 
 // fill places the profiles into the memory slots that are not taken, bit by bit.
-func fill(profiles []Profile, taken uint) ([]Instance, bool) {
+func placeInstances(profiles []Profile, taken uint) ([]Instance, bool) {
 	if len(profiles) == 0 {
 		return nil, true
 	}
@@ -53,14 +53,14 @@ func fill(profiles []Profile, taken uint) ([]Instance, bool) {
 		if taken&slots != 0 {
 			continue
 		}
-		if rest, ok := fill(profiles[1:], taken|slots); ok {
+		if rest, ok := placeInstances(profiles[1:], taken|slots); ok {
 			return append(rest, Instance{Profile: first, Start: start}), true
 		}
 	}
 	return nil, false
 }
 
-func (m Model) names() string {
+func (m Model) profileNames() string {
 	var out []string
 	for _, profile := range m.Profiles {
 		out = append(out, profile.Name)

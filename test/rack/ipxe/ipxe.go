@@ -44,7 +44,7 @@ const (
 )
 
 // Plan is what a boot script came to.
-type Plan struct {
+type Outcome struct {
 	End End
 	// Arguments is the kernel's command line, for Boot.
 	Arguments []string
@@ -62,7 +62,7 @@ type Loader struct {
 }
 
 // machine is one run of the interpreter.
-type machine struct {
+type interpreter struct {
 	*Loader
 	lines     []string
 	at        int
@@ -70,44 +70,44 @@ type machine struct {
 	initrd    bool
 	panics    error
 	arguments []string
-	plan      *Plan
+	outcome   *Outcome
 }
 
 // errCommand is a failed command: || takes it.
 var errCommand = errors.New("command failed")
 
 // Run fetches the script and interprets it to its end.
-func (l *Loader) Run(ctx context.Context, url string) (Plan, error) {
-	m := &machine{Loader: l}
-	if err := m.load(ctx, url); err != nil {
-		return Plan{}, err
+func (l *Loader) Run(ctx context.Context, url string) (Outcome, error) {
+	m := &interpreter{Loader: l}
+	if err := m.loadScript(ctx, url); err != nil {
+		return Outcome{}, err
 	}
 	for range maxCommands {
 		if m.at >= len(m.lines) {
-			return Plan{End: Exit}, nil
+			return Outcome{End: Exit}, nil
 		}
 		line := strings.TrimSpace(m.lines[m.at])
 		m.at++
 		if line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, ":") {
 			continue
 		}
-		err := m.line(ctx, line)
+		err := m.runLine(ctx, line)
 		if ctx.Err() != nil {
-			return Plan{}, context.Cause(ctx)
+			return Outcome{}, context.Cause(ctx)
 		}
-		if m.plan != nil {
-			return *m.plan, nil
+		if m.outcome != nil {
+			return *m.outcome, nil
 		}
 		if err != nil {
-			return Plan{}, fmt.Errorf("boot script, line %d: %w", m.at, err)
+			return Outcome{}, fmt.Errorf("boot script, line %d: %w", m.at, err)
 		}
 	}
-	return Plan{}, errors.New("the boot script goes round without an end")
+	return Outcome{}, errors.New("the boot script goes round without an end")
 }
 
 // load fetches a script.
-func (m *machine) load(ctx context.Context, url string) error {
-	script, err := m.text(ctx, url)
+func (m *interpreter) loadScript(ctx context.Context, url string) error {
+	script, err := m.fetchText(ctx, url)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (m *machine) load(ctx context.Context, url string) error {
 	return m.OnLoad(ctx, Script)
 }
 
-func (m *machine) text(ctx context.Context, url string) (string, error) {
+func (m *interpreter) fetchText(ctx context.Context, url string) (string, error) {
 	var text []byte
 	err := m.fetch(ctx, url, func(body io.Reader) (err error) {
 		text, err = io.ReadAll(io.LimitReader(body, maxScript))
@@ -128,13 +128,13 @@ func (m *machine) text(ctx context.Context, url string) (string, error) {
 }
 
 // line runs "a || b && c" from the left.
-func (m *machine) line(ctx context.Context, line string) error {
+func (m *interpreter) runLine(ctx context.Context, line string) error {
 	var err error
 	operator := ""
 	var words []string
 	flush := func() {
 		if operator == "" || operator == "||" && err != nil || operator == "&&" && err == nil {
-			err = m.command(ctx, words)
+			err = m.runCommand(ctx, words)
 		}
 		words = nil
 	}
@@ -142,7 +142,7 @@ func (m *machine) line(ctx context.Context, line string) error {
 		if word == "||" || word == "&&" {
 			flush()
 			operator = word
-			if m.plan != nil || ctx.Err() != nil {
+			if m.outcome != nil || ctx.Err() != nil {
 				return nil
 			}
 			continue
@@ -153,22 +153,22 @@ func (m *machine) line(ctx context.Context, line string) error {
 	return err
 }
 
-func (m *machine) command(ctx context.Context, words []string) error {
+func (m *interpreter) runCommand(ctx context.Context, words []string) error {
 	if len(words) == 0 {
 		return nil // "command ||" forgives
 	}
-	operands := positional(words[1:])
+	operands := withoutOptions(words[1:])
 	switch words[0] {
 	case "echo", "set", "ifopen", "dhcp", "ifconf", "imgfree", "isset":
 		return nil
 	case "goto":
-		return m.jump(operands)
+		return m.jumpTo(operands)
 	case "sleep":
 		return m.sleep(ctx, operands)
 	case "chain":
 		return m.chain(ctx, operands)
 	case "kernel", "imgfetch", "initrd":
-		return m.image(ctx, words[0], operands)
+		return m.loadImage(ctx, words[0], operands)
 	case "imgargs":
 		m.arguments = operands[min(1, len(operands)):]
 		return nil
@@ -176,10 +176,10 @@ func (m *machine) command(ctx context.Context, words []string) error {
 		if !m.kernel || !m.initrd {
 			return fmt.Errorf("%w: boot without a kernel and an initrd", errCommand)
 		}
-		m.plan = &Plan{End: Boot, Arguments: m.arguments, Panic: m.panics}
+		m.outcome = &Outcome{End: Boot, Arguments: m.arguments, Panic: m.panics}
 		return nil
 	case string(Exit), string(PowerOff), string(Reboot):
-		m.plan = &Plan{End: End(words[0])}
+		m.outcome = &Outcome{End: End(words[0])}
 		return nil
 	default:
 		return fmt.Errorf("%w: %s: command not found", errCommand, words[0])
@@ -187,7 +187,7 @@ func (m *machine) command(ctx context.Context, words []string) error {
 }
 
 // positional leaves options out; --name and --timeout take a value.
-func positional(words []string) []string {
+func withoutOptions(words []string) []string {
 	var out []string
 	for i := 0; i < len(words); i++ {
 		switch word := words[i]; {
@@ -203,7 +203,7 @@ func positional(words []string) []string {
 	return out
 }
 
-func (m *machine) jump(operands []string) error {
+func (m *interpreter) jumpTo(operands []string) error {
 	for i, line := range m.lines {
 		if len(operands) == 1 && strings.TrimSpace(line) == ":"+operands[0] {
 			m.at = i + 1
@@ -213,7 +213,7 @@ func (m *machine) jump(operands []string) error {
 	return fmt.Errorf("%w: no label %q", errCommand, operands)
 }
 
-func (m *machine) sleep(ctx context.Context, operands []string) error {
+func (m *interpreter) sleep(ctx context.Context, operands []string) error {
 	if len(operands) != 1 {
 		return errCommand
 	}
@@ -224,15 +224,15 @@ func (m *machine) sleep(ctx context.Context, operands []string) error {
 	return m.Wait(ctx, time.Duration(seconds)*time.Second)
 }
 
-func (m *machine) chain(ctx context.Context, operands []string) error {
+func (m *interpreter) chain(ctx context.Context, operands []string) error {
 	if len(operands) == 0 {
 		return errCommand
 	}
-	return m.load(ctx, operands[0])
+	return m.loadScript(ctx, operands[0])
 }
 
 // image loads the kernel or the initrd, the bytes themselves.
-func (m *machine) image(ctx context.Context, kind string, operands []string) error {
+func (m *interpreter) loadImage(ctx context.Context, kind string, operands []string) error {
 	if len(operands) == 0 {
 		return errCommand
 	}
@@ -265,9 +265,9 @@ func (m *machine) image(ctx context.Context, kind string, operands []string) err
 }
 
 // fetch gets a URL; 503 with Retry-After is asked again, as iPXE does.
-func (m *machine) fetch(ctx context.Context, url string, use func(io.Reader) error) error {
+func (m *interpreter) fetch(ctx context.Context, url string, use func(io.Reader) error) error {
 	for range maxRetries {
-		wait, err := m.try(ctx, url, use)
+		wait, err := m.fetchOnce(ctx, url, use)
 		if wait == 0 {
 			return err
 		}
@@ -278,7 +278,7 @@ func (m *machine) fetch(ctx context.Context, url string, use func(io.Reader) err
 	return fmt.Errorf("%w: %s: not available", errCommand, url)
 }
 
-func (m *machine) try(ctx context.Context, url string, use func(io.Reader) error) (retry time.Duration, err error) {
+func (m *interpreter) fetchOnce(ctx context.Context, url string, use func(io.Reader) error) (retry time.Duration, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", errCommand, err)

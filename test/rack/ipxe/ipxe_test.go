@@ -75,7 +75,7 @@ func FuzzInitrd(f *testing.F) {
 }
 
 // run interprets the script on a server that has a kernel, an initrd, and a page that is busy twice.
-func run(t *testing.T, script string) (Plan, []Loaded, error) {
+func run(t *testing.T, script string) (Outcome, []Loaded, error) {
 	t.Helper()
 	busy := 2
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -23,11 +23,11 @@ func (k *Kubelet) servePlugin(ctx context.Context, worker *podWorker, pod *corev
 	}
 	registered, err := k.registerPod(ctx, worker, pod)
 	if err != nil {
-		k.log.Warn("a device plugin ends again and again", "pod", nameOf(pod), "error", err)
+		k.log.Warn("a device plugin ends again and again", "pod", podName(pod), "error", err)
 		k.setStatus(ctx, pod, k.runningStatus(pod, err.Error()))
 		return
 	}
-	k.log.Info("a device plugin has registered", "pod", nameOf(pod), "resources", fmt.Sprint(registered))
+	k.log.Info("a device plugin has registered", "pod", podName(pod), "resources", fmt.Sprint(registered))
 	k.setDevices(pod.UID, registered)
 	select {
 	case <-ctx.Done():
@@ -35,7 +35,7 @@ func (k *Kubelet) servePlugin(ctx context.Context, worker *podWorker, pod *corev
 	case <-worker.ending:
 	case <-worker.gone:
 	}
-	k.withdraw(ctx, pod.UID)
+	k.withdrawDevices(ctx, pod.UID)
 }
 
 // registerPod has the pod do its work, until it succeeds where that may take time.
@@ -47,19 +47,19 @@ func (k *Kubelet) registerPod(ctx context.Context, worker *podWorker, pod *corev
 		}
 		return found.Data, nil
 	}
-	acting, ok := k.options.Plugins.(Acting)
+	acting, ok := k.options.Plugins.(ActingPlugins)
 	if !ok {
 		return k.options.Plugins.Register(ctx, pod, read)
 	}
-	alive, cancel := worker.until(ctx)
+	alive, cancel := worker.podContext(ctx)
 	defer cancel()
-	err = k.retry(alive, "running a vendor's pod", leastPause, mostPause, func() error {
+	err = k.retry(alive, "running a vendor's pod", minPause, maxPause, func() error {
 		node, err := k.client.CoreV1().Nodes().Get(alive, k.settings.name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		labels, found, err := acting.Act(alive, pod, node, read)
-		err = errors.Join(err, k.label(alive, pod, node, labels))
+		labels, found, err := acting.RunPod(alive, pod, node, read)
+		err = errors.Join(err, k.setNodeLabels(alive, pod, node, labels))
 		if devices = found; err != nil && alive.Err() == nil {
 			k.setStatus(ctx, pod, k.runningStatus(pod, err.Error()))
 		}
@@ -72,7 +72,7 @@ func (k *Kubelet) registerPod(ctx context.Context, worker *podWorker, pod *corev
 }
 
 // label sets labels of the node as the pod, by its service account's right.
-func (k *Kubelet) label(ctx context.Context, pod *corev1.Pod, node *corev1.Node, labels map[string]string) error {
+func (k *Kubelet) setNodeLabels(ctx context.Context, pod *corev1.Pod, node *corev1.Node, labels map[string]string) error {
 	changed := false
 	for key, value := range labels {
 		changed = changed || node.Labels[key] != value
@@ -97,11 +97,11 @@ func (k *Kubelet) setDevices(plugin types.UID, devices map[corev1.ResourceName]D
 	for name, count := range devices {
 		k.devices[name], k.owners[name] = count, plugin
 	}
-	k.wake()
+	k.requestReport()
 }
 
 // withdraw takes a plugin's devices out of use at once, and out of sight when no plugin has come back for a while.
-func (k *Kubelet) withdraw(ctx context.Context, plugin types.UID) {
+func (k *Kubelet) withdrawDevices(ctx context.Context, plugin types.UID) {
 	k.changeDevices(plugin, func(devices *Devices) { devices.Healthy = 0 })
 	k.workers.Go(func() {
 		if k.options.Wait(ctx, endpointGrace) == nil {
@@ -120,18 +120,18 @@ func (k *Kubelet) changeDevices(plugin types.UID, change func(*Devices)) {
 			k.devices[name] = devices
 		}
 	}
-	k.wake()
+	k.requestReport()
 }
 
 // admit takes the devices that the pod asks for; it returns why kubelet refuses the pod, "" when it does not.
-func (k *Kubelet) admit(worker *podWorker) (refusal string) {
+func (k *Kubelet) allocateDevices(worker *podWorker) (refusal string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for name, wanted := range devicesOf(worker.pod) {
+	for name, wanted := range requestedDevices(worker.pod) {
 		free := k.devices[name].Healthy
 		for _, other := range k.pods {
 			if other.holdsDevices {
-				free -= devicesOf(other.pod)[name]
+				free -= requestedDevices(other.pod)[name]
 			}
 		}
 		if wanted > free {
@@ -143,7 +143,7 @@ func (k *Kubelet) admit(worker *podWorker) (refusal string) {
 }
 
 // devicesOf are the devices that a pod's containers ask for, without those that the scheduler has found by a claim.
-func devicesOf(pod *corev1.Pod) map[corev1.ResourceName]int64 {
+func requestedDevices(pod *corev1.Pod) map[corev1.ResourceName]int64 {
 	out, claimed := map[corev1.ResourceName]int64{}, map[corev1.ResourceName]bool{}
 	if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {
 		for _, request := range extended.RequestMappings {

@@ -16,9 +16,9 @@ import (
 
 const (
 	// wipeDelay is how long kubelet keeps the slices of a driver that has gone (pkg/kubelet/cm/dra/plugin).
-	wipeDelay = 30 * time.Second
+	sliceCleanupDelay = 30 * time.Second
 	// leastPause and mostPause are those between attempts of what a driver tries again.
-	leastPause, mostPause = time.Second, 10 * time.Second
+	minPause, maxPause = time.Second, 10 * time.Second
 )
 
 // errNotPrepared is why a pod with claims does not start yet.
@@ -27,46 +27,46 @@ var errNotPrepared = errors.New("failed to prepare dynamic resources")
 // serveDriver is a DRA driver's life, from its registration to its end.
 func (k *Kubelet) serveDriver(ctx context.Context, worker *podWorker, pod *corev1.Pod, driver string) {
 	k.pause(ctx, worker, k.options.Plugin)
-	alive, cancel := worker.until(ctx)
+	alive, cancel := worker.podContext(ctx)
 	defer cancel()
 	if alive.Err() != nil {
 		return
 	}
-	k.connect(driver, pod)
+	k.registerDriver(driver, pod)
 	// Its container ends and is started again, until it runs or the pod ends.
-	err := k.retry(alive, "running DRA driver "+driver, leastPause, mostPause, func() error {
-		err := k.drive(alive, pod)
+	err := k.retry(alive, "running DRA driver "+driver, minPause, maxPause, func() error {
+		err := k.runDriver(alive, pod)
 		if err != nil && alive.Err() == nil {
 			k.setStatus(ctx, pod, k.runningStatus(pod, err.Error()))
 		}
 		return err
 	})
-	k.log.Info("a DRA driver has ended", "pod", nameOf(pod), "error", err)
+	k.log.Info("a DRA driver has ended", "pod", podName(pod), "error", err)
 	if ctx.Err() == nil {
-		k.disconnect(ctx, driver, pod)
+		k.unregisterDriver(ctx, driver, pod)
 	}
 }
 
 // drive runs the driver once.
-func (k *Kubelet) drive(ctx context.Context, pod *corev1.Pod) error {
+func (k *Kubelet) runDriver(ctx context.Context, pod *corev1.Pod) error {
 	client, done, err := k.podClient(pod)
 	if err != nil {
 		return err
 	}
 	defer done()
-	return k.options.Drivers.Drive(ctx, DriverPod{Pod: pod, Node: k.settings.name, Client: client, Retry: func(ctx context.Context, doing string, attempt func() error) error {
-		return k.retry(ctx, doing, leastPause, mostPause, attempt)
+	return k.options.Drivers.RunDriver(ctx, DriverPod{Pod: pod, Node: k.settings.name, Client: client, Retry: func(ctx context.Context, doing string, attempt func() error) error {
+		return k.retry(ctx, doing, minPause, maxPause, attempt)
 	}})
 }
 
-func (k *Kubelet) connect(driver string, pod *corev1.Pod) {
+func (k *Kubelet) registerDriver(driver string, pod *corev1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.drivers[driver] = pod.UID
 }
 
 // disconnect takes the driver's slices away unless it comes back in time.
-func (k *Kubelet) disconnect(ctx context.Context, driver string, pod *corev1.Pod) {
+func (k *Kubelet) unregisterDriver(ctx context.Context, driver string, pod *corev1.Pod) {
 	k.mu.Lock()
 	last := k.drivers[driver] == pod.UID
 	if last {
@@ -77,13 +77,13 @@ func (k *Kubelet) disconnect(ctx context.Context, driver string, pod *corev1.Pod
 		return
 	}
 	k.workers.Go(func() {
-		if k.options.Wait(ctx, wipeDelay) == nil && !k.connected(driver) {
-			k.wipeSlices(ctx, driver)
+		if k.options.Wait(ctx, sliceCleanupDelay) == nil && !k.isDriverRegistered(driver) {
+			k.deleteSlices(ctx, driver)
 		}
 	})
 }
 
-func (k *Kubelet) connected(driver string) bool {
+func (k *Kubelet) isDriverRegistered(driver string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	_, ok := k.drivers[driver]
@@ -91,12 +91,12 @@ func (k *Kubelet) connected(driver string) bool {
 }
 
 // wipeSlices deletes the node's ResourceSlices, those of one driver or, for "", all.
-func (k *Kubelet) wipeSlices(ctx context.Context, driver string) {
+func (k *Kubelet) deleteSlices(ctx context.Context, driver string) {
 	selector := fields.Set{resourcev1.ResourceSliceSelectorNodeName: k.settings.name}
 	if driver != "" {
 		selector[resourcev1.ResourceSliceSelectorDriver] = driver
 	}
-	err := k.retry(ctx, "deleting the node's ResourceSlices", leastPause, mostPause, func() error {
+	err := k.retry(ctx, "deleting the node's ResourceSlices", minPause, maxPause, func() error {
 		err := k.client.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: selector.String()})
 		if apierrors.IsNotFound(err) {
 			return nil // a cluster that does not serve resource.k8s.io/v1
@@ -110,27 +110,27 @@ func (k *Kubelet) wipeSlices(ctx context.Context, driver string) {
 
 // awaitClaims returns when the pod's claims are ready for its containers, or the pod is to end.
 func (k *Kubelet) awaitClaims(ctx context.Context, worker *podWorker, pod *corev1.Pod) {
-	names := claimsOf(pod)
+	names := claimNames(pod)
 	if len(names) == 0 {
 		return
 	}
-	alive, cancel := worker.until(ctx)
+	alive, cancel := worker.podContext(ctx)
 	defer cancel()
-	err := k.retry(alive, "preparing the claims of "+nameOf(pod), leastPause, mostPause, func() error {
+	err := k.retry(alive, "preparing the claims of "+podName(pod), minPause, maxPause, func() error {
 		for _, name := range names {
-			if err := k.prepare(alive, pod, name); err != nil {
+			if err := k.checkClaim(alive, pod, name); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err != nil && alive.Err() == nil {
-		k.log.Warn("a pod does not start", "pod", nameOf(pod), "error", err)
+		k.log.Warn("a pod does not start", "pod", podName(pod), "error", err)
 	}
 }
 
 // claimsOf are the names of the pod's claims, those included that were made of its templates and for extended resources.
-func claimsOf(pod *corev1.Pod) []string {
+func claimNames(pod *corev1.Pod) []string {
 	var names []string
 	for _, claim := range pod.Spec.ResourceClaims {
 		if claim.ResourceClaimName != nil {
@@ -149,17 +149,17 @@ func claimsOf(pod *corev1.Pod) []string {
 }
 
 // prepare checks what kubelet checks before it asks the drivers, and that they are there to be asked.
-func (k *Kubelet) prepare(ctx context.Context, pod *corev1.Pod, name string) error {
+func (k *Kubelet) checkClaim(ctx context.Context, pod *corev1.Pod, name string) error {
 	claim, err := k.client.ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotPrepared, err)
 	}
 	reserved := slices.ContainsFunc(claim.Status.ReservedFor, func(who resourcev1.ResourceClaimConsumerReference) bool { return who.UID == pod.UID })
 	if claim.Status.Allocation == nil || !reserved {
-		return fmt.Errorf("%w: ResourceClaim %s is not allocated to pod %s", errNotPrepared, name, nameOf(pod))
+		return fmt.Errorf("%w: ResourceClaim %s is not allocated to pod %s", errNotPrepared, name, podName(pod))
 	}
 	for _, result := range claim.Status.Allocation.Devices.Results {
-		if !k.connected(result.Driver) {
+		if !k.isDriverRegistered(result.Driver) {
 			return fmt.Errorf("%w: DRA driver %s is not registered", errNotPrepared, result.Driver)
 		}
 	}

@@ -69,7 +69,7 @@ func (i Identity) client(token func(context.Context) (string, error)) (client ku
 	}
 	if token != nil {
 		config.BearerToken, config.UserAgent = "", "pod (rack)"
-		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bearer{next: next, token: token} })
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bearerTransport{next: next, token: token} })
 	}
 	if client, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, nil, err
@@ -78,17 +78,17 @@ func (i Identity) client(token func(context.Context) (string, error)) (client ku
 }
 
 // join returns the node's own identity: the one on the disk, or a new one for the bootstrap token.
-func (k *Kubelet) join(ctx context.Context) (Identity, error) {
-	var kept Identity
-	text, err := k.options.Keep.Load(identityName)
+func (k *Kubelet) ensureIdentity(ctx context.Context) (Identity, error) {
+	var stored Identity
+	text, err := k.options.Storage.Load(identityName)
 	if err == nil && text != nil {
-		err = json.Unmarshal(text, &kept)
+		err = json.Unmarshal(text, &stored)
 	}
 	if err != nil {
 		k.log.Warn("the certificate on the disk cannot be read", "error", err)
 	}
-	if k.valid(kept) {
-		return kept, nil
+	if k.isValid(stored) {
+		return stored, nil
 	}
 	var who Identity
 	// kubelet ends when the token is refused, and systemd starts it again.
@@ -100,7 +100,7 @@ func (k *Kubelet) join(ctx context.Context) (Identity, error) {
 		return Identity{}, err
 	}
 	if text, err = json.Marshal(who); err == nil {
-		err = k.options.Keep.Save(identityName, text)
+		err = k.options.Storage.Save(identityName, text)
 	}
 	if err != nil {
 		k.log.Error("the certificate is lost with the next boot", "error", err)
@@ -109,7 +109,7 @@ func (k *Kubelet) join(ctx context.Context) (Identity, error) {
 }
 
 // valid says whether the certificate is there and in time.
-func (k *Kubelet) valid(who Identity) bool {
+func (k *Kubelet) isValid(who Identity) bool {
 	block, _ := pem.Decode(who.Certificate)
 	if block == nil {
 		return false

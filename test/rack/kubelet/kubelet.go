@@ -30,7 +30,7 @@ type Devices struct {
 // Plugins are the vendors' device plugins.
 type Plugins interface {
 	// Serves says whether the pod is a vendor's device plugin.
-	Serves(pod *corev1.Pod) bool
+	IsPlugin(pod *corev1.Pod) bool
 	// Register is what the plugin in the pod registers with kubelet, by resource name. The error is why its container
 	// ends. configMap reads a ConfigMap of the pod's namespace that the pod refers to.
 	Register(ctx context.Context, pod *corev1.Pod, configMap func(ctx context.Context, name string) (map[string]string, error)) (map[corev1.ResourceName]Devices, error)
@@ -38,18 +38,18 @@ type Plugins interface {
 
 // Acting are Plugins whose pods may change the machine and its node beside what they register. Such a pod is tried again and
 // again, as its container would be.
-type Acting interface {
+type ActingPlugins interface {
 	// Act is what the pod does on this node: the labels that it sets, which stay when it fails, and the devices that it
 	// registers.
-	Act(ctx context.Context, pod *corev1.Pod, node *corev1.Node, configMap func(ctx context.Context, name string) (map[string]string, error)) (labels map[string]string, devices map[corev1.ResourceName]Devices, err error)
+	RunPod(ctx context.Context, pod *corev1.Pod, node *corev1.Node, configMap func(ctx context.Context, name string) (map[string]string, error)) (labels map[string]string, devices map[corev1.ResourceName]Devices, err error)
 }
 
 // Drivers are the vendors' DRA drivers.
 type Drivers interface {
 	// Driver is the name of the DRA driver that is in the pod, "" for none.
-	Driver(pod *corev1.Pod) string
+	DriverName(pod *corev1.Pod) string
 	// Drive is the driver's life until ctx ends. An error is why its container ends.
-	Drive(ctx context.Context, in DriverPod) error
+	RunDriver(ctx context.Context, in DriverPod) error
 }
 
 // DriverPod is what a DRA driver has around it.
@@ -64,7 +64,7 @@ type DriverPod struct {
 }
 
 // Keep is a place on the machine's disk. It keeps credentials.
-type Keep interface {
+type Storage interface {
 	// Load returns nil without an error when there is nothing.
 	Load(name string) ([]byte, error)
 	Save(name string, content []byte) error
@@ -83,7 +83,7 @@ type Options struct {
 	Hardware Hardware
 	// NodeInfo is what the machine says of itself; the boot id is new with every boot.
 	NodeInfo corev1.NodeSystemInfo
-	Keep     Keep
+	Storage  Storage
 	Plugins  Plugins
 	Drivers  Drivers
 	Clock    clock.Clock
@@ -99,7 +99,7 @@ type Kubelet struct {
 	options  Options
 	settings settings
 	log      *slog.Logger
-	who      Identity
+	identity Identity
 	client   kubernetes.Interface
 
 	mu sync.Mutex
@@ -135,7 +135,7 @@ func (k *Kubelet) NodeName() string { return k.settings.name }
 
 // Run joins the cluster and serves the node until ctx ends. Then nothing of it is left.
 func (k *Kubelet) Run(ctx context.Context) error {
-	who, err := k.join(ctx)
+	who, err := k.ensureIdentity(ctx)
 	if err != nil {
 		return fmt.Errorf("joining: %w", err)
 	}
@@ -144,14 +144,14 @@ func (k *Kubelet) Run(ctx context.Context) error {
 		return fmt.Errorf("using the node's certificate: %w", err)
 	}
 	defer done()
-	k.client, k.who = client, who
+	k.client, k.identity = client, who
 	node, err := k.register(ctx)
 	if err != nil {
 		return fmt.Errorf("registering: %w", err)
 	}
 	k.log.Info("registered", "uid", string(node.UID))
 	// What drivers published before is not true any more. Kubelet does not wait for it.
-	k.workers.Go(func() { k.wipeSlices(ctx, "") })
+	k.workers.Go(func() { k.deleteSlices(ctx, "") })
 	var loops sync.WaitGroup
 	loops.Go(func() { k.renewLease(ctx, node) })
 	loops.Go(func() { k.watchPods(ctx) })

@@ -179,24 +179,24 @@ func (k *Kubelet) reportStatus(ctx context.Context) {
 		case <-k.changed:
 			timer.Stop()
 		}
-		if err := k.report(ctx); err != nil && ctx.Err() == nil {
+		if err := k.updateStatus(ctx); err != nil && ctx.Err() == nil {
 			k.log.Warn("the status was not reported", "error", err)
 			// kubelet tries again with its next status; a Node that was deleted stays so.
 			if !apierrors.IsNotFound(err) && k.sleep(ctx, time.Second) == nil {
-				k.wake()
+				k.requestReport()
 			}
 		}
 	}
 }
 
-func (k *Kubelet) wake() {
+func (k *Kubelet) requestReport() {
 	select {
 	case k.changed <- struct{}{}:
 	default: // it is awake
 	}
 }
 
-func (k *Kubelet) report(ctx context.Context) error {
+func (k *Kubelet) updateStatus(ctx context.Context) error {
 	node, err := k.client.CoreV1().Nodes().Get(ctx, k.settings.name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading the node: %w", err)

@@ -16,8 +16,8 @@ import (
 type podWorker struct {
 	pod *corev1.Pod
 	// ending is closed when the pod is to end, gone when the object is no more.
-	ending, gone      chan struct{}
-	hasEnded, hasLeft bool
+	ending, gone             chan struct{}
+	endingClosed, goneClosed bool
 	// holdsDevices: the pod was admitted and has not ended.
 	holdsDevices bool
 }
@@ -29,16 +29,16 @@ func (k *Kubelet) watchPods(ctx context.Context) {
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: source, ObjectType: &corev1.Pod{},
 		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(object any) { k.seen(ctx, object) },
-			UpdateFunc: func(_, object any) { k.seen(ctx, object) },
-			DeleteFunc: k.left,
+			AddFunc:    func(object any) { k.handlePod(ctx, object) },
+			UpdateFunc: func(_, object any) { k.handlePod(ctx, object) },
+			DeleteFunc: k.handleDeletedPod,
 		},
 	})
 	controller.RunWithContext(ctx)
 }
 
 // seen takes a pod's newest state.
-func (k *Kubelet) seen(ctx context.Context, object any) {
+func (k *Kubelet) handlePod(ctx context.Context, object any) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return
@@ -52,14 +52,14 @@ func (k *Kubelet) seen(ctx context.Context, object any) {
 		k.workers.Go(func() { k.runPod(ctx, worker) })
 	}
 	worker.pod = pod
-	if pod.DeletionTimestamp != nil && !worker.hasEnded {
-		worker.hasEnded = true
+	if pod.DeletionTimestamp != nil && !worker.endingClosed {
+		worker.endingClosed = true
 		close(worker.ending)
 	}
 }
 
 // left takes a pod away that is no more, maybe by force.
-func (k *Kubelet) left(object any) {
+func (k *Kubelet) handleDeletedPod(object any) {
 	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = last.Obj
 	}
@@ -69,8 +69,8 @@ func (k *Kubelet) left(object any) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if worker := k.pods[pod.UID]; worker != nil && !worker.hasLeft {
-		worker.hasLeft = true
+	if worker := k.pods[pod.UID]; worker != nil && !worker.goneClosed {
+		worker.goneClosed = true
 		close(worker.gone)
 		delete(k.pods, pod.UID)
 	}
@@ -93,7 +93,7 @@ func (k *Kubelet) runPod(ctx context.Context, worker *podWorker) {
 		if !finished {
 			k.pause(ctx, worker, k.options.Container)
 		}
-		k.remove(ctx, pod)
+		k.deletePod(ctx, pod)
 	}
 	k.mu.Lock()
 	worker.holdsDevices = false
@@ -127,7 +127,7 @@ func (k *Kubelet) pause(ctx context.Context, worker *podWorker, d time.Duration)
 
 // startPod starts the pod's containers; it returns true when the pod has come to its end by that.
 func (k *Kubelet) startPod(ctx context.Context, worker *podWorker, pod *corev1.Pod) (finished bool) {
-	if refusal := k.admit(worker); refusal != "" {
+	if refusal := k.allocateDevices(worker); refusal != "" {
 		k.setStatus(ctx, pod, corev1.PodStatus{Phase: corev1.PodFailed, Reason: "UnexpectedAdmissionError", Message: refusal})
 		return true
 	}
@@ -137,18 +137,18 @@ func (k *Kubelet) startPod(ctx context.Context, worker *podWorker, pod *corev1.P
 		return false
 	}
 	k.setStatus(ctx, pod, k.runningStatus(pod, ""))
-	if driver := k.options.Drivers.Driver(pod); driver != "" {
+	if driver := k.options.Drivers.DriverName(pod); driver != "" {
 		k.serveDriver(ctx, worker, pod, driver)
 		return false
 	}
-	if k.options.Plugins.Serves(pod) {
+	if k.options.Plugins.IsPlugin(pod) {
 		k.servePlugin(ctx, worker, pod)
 	}
 	return false
 }
 
 // remove deletes the pod's object, as kubelet does when its containers have ended.
-func (k *Kubelet) remove(ctx context.Context, pod *corev1.Pod) {
+func (k *Kubelet) deletePod(ctx context.Context, pod *corev1.Pod) {
 	now := int64(0)
 	err := k.retry(ctx, "deleting a pod that has ended", time.Second, 10*time.Second, func() error {
 		err := k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
@@ -158,12 +158,12 @@ func (k *Kubelet) remove(ctx context.Context, pod *corev1.Pod) {
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		k.log.Warn("a pod remains", "pod", nameOf(pod), "error", err)
+		k.log.Warn("a pod remains", "pod", podName(pod), "error", err)
 	}
 }
 
 // until is a context that ends with the pod.
-func (w *podWorker) until(ctx context.Context) (context.Context, context.CancelFunc) {
+func (w *podWorker) podContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		defer cancel()
@@ -206,7 +206,7 @@ func (k *Kubelet) setStatus(ctx context.Context, pod *corev1.Pod, status corev1.
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		k.log.Warn("a pod's status was not written", "pod", nameOf(pod), "error", err)
+		k.log.Warn("a pod's status was not written", "pod", podName(pod), "error", err)
 	}
 }
 
@@ -248,4 +248,4 @@ func (k *Kubelet) runningStatus(pod *corev1.Pod, problem string) corev1.PodStatu
 }
 
 // nameOf names a pod in messages.
-func nameOf(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+func podName(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }

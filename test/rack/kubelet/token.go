@@ -18,13 +18,13 @@ import (
 var errNoToken = errors.New("unable to load in-cluster configuration: no service account token is mounted")
 
 // bearer sets the newest token on each request.
-type bearer struct {
+type bearerTransport struct {
 	next  http.RoundTripper
 	token func(context.Context) (string, error)
 }
 
 // RoundTrip implements http.RoundTripper.
-func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
+func (b bearerTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	token, err := b.token(request.Context())
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // WrappedRoundTripper lets client-go find the transport below.
-func (b bearer) WrappedRoundTripper() http.RoundTripper { return b.next }
+func (b bearerTransport) WrappedRoundTripper() http.RoundTripper { return b.next }
 
 // podClient acts as the pod's service account. Its token is requested as kubelet does for a projected volume: bound to the
 // pod, and anew when four fifths of its time are over.
@@ -56,7 +56,7 @@ func (k *Kubelet) podClient(pod *corev1.Pod) (kubernetes.Interface, func(), erro
 		current string
 		renew   time.Time
 	)
-	return k.who.client(func(ctx context.Context) (string, error) {
+	return k.identity.client(func(ctx context.Context) (string, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		now := k.options.Clock.Now()
@@ -65,7 +65,7 @@ func (k *Kubelet) podClient(pod *corev1.Pod) (kubernetes.Interface, func(), erro
 		}
 		answer, err := k.client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName, request, metav1.CreateOptions{})
 		if err != nil {
-			return "", fmt.Errorf("requesting a token for %s: %w", nameOf(pod), err)
+			return "", fmt.Errorf("requesting a token for %s: %w", podName(pod), err)
 		}
 		current, renew = answer.Status.Token, now.Add(answer.Status.ExpirationTimestamp.Sub(now)*4/5)
 		return current, nil

@@ -29,7 +29,7 @@ type Options struct {
 	// Missing are units that did not get onto the disk.
 	Missing []string
 	// Change turns the name of a MIG profile that is to be made into that of another; nil: none is.
-	Change func(profile string) string
+	RenameProfile func(profile string) string
 	// InUse: something holds every GPU. Unhealthy is how many have reported an error.
 	InUse     bool
 	Unhealthy int
@@ -65,23 +65,23 @@ func Boot(options Options) (*Machine, error) {
 		g.InUse, g.Unhealthy = options.InUse, i < options.Unhealthy
 		g.Virtual = slices.ContainsFunc(options.Devices, func(d hardware.PCIDevice) bool { return d.Address == g.Address && strings.HasPrefix(d.Model, "vGPU") })
 	}
-	m.Bus = m.bus(options.Image.KernelArguments)
+	m.Bus = m.newBus(options.Image.KernelArguments)
 	system, err := machineos.Boot(options.Image, options.Drive, options.State, machineos.Machine{
-		Programs: m.programs(), Missing: options.Missing, Install: m.install, Services: m.services(), Shell: m.shell, Coldplug: func(system *machineos.System) {
-			m.System, m.Bus = system, m.bus(system.KernelArguments())
-			m.sync(system)
+		Programs: m.programs(), Missing: options.Missing, Install: m.installPackages, Services: m.services(), Shell: m.runShell, OnColdplug: func(system *machineos.System) {
+			m.System, m.Bus = system, m.newBus(system.KernelArguments())
+			m.syncModules(system)
 		},
 	})
 	m.System = system
-	m.sync(system)
+	m.syncModules(system)
 	return m, errors.Join(failed, err)
 }
 
 // bus is the PCI bus of a boot with this command line.
-func (m *Machine) bus(arguments []string) *pci.Bus {
+func (m *Machine) newBus(arguments []string) *pci.Bus {
 	return pci.New(pci.Options{
 		Devices: m.options.Devices, Kernel: m.options.Image.Kernel, Arguments: arguments, IOMMU: m.options.Architecture == "arm64" || strings.Contains(m.options.CPU, "AMD"),
-		Types: gpu.VirtualTypes, Manager: m.driver != nil && m.driver.Kind == kindManager,
+		VGPUTypes: gpu.VGPUTypes, VGPUManager: m.driver != nil && m.driver.Kind == kindManager,
 	})
 }
 
@@ -92,33 +92,33 @@ const (
 )
 
 // asked are the modules of accelerators that something may ask for, beside those that their devices ask for themselves.
-var asked = []string{"vfio_pci", "nvgrace_gpu_vfio_pci", "nvidia", "amdgpu", "nouveau", "habanalabs", "xocl"}
+var optionalModules = []string{"vfio_pci", "nvgrace_gpu_vfio_pci", "nvidia", "amdgpu", "nouveau", "habanalabs", "xocl"}
 
 // sync has the bus follow the modules that the system has loaded by now.
-func (m *Machine) sync(system *machineos.System) {
-	for _, module := range m.Bus.Loads() {
-		if !system.ModuleBlacklisted(module) {
-			m.load(system, module)
+func (m *Machine) syncModules(system *machineos.System) {
+	for _, module := range m.Bus.RequestedModules() {
+		if !system.IsModuleBlacklisted(module) {
+			m.loadModule(system, module)
 		}
 	}
-	for _, module := range asked {
-		if system.ModuleLoaded(module) {
-			m.load(system, module)
+	for _, module := range optionalModules {
+		if system.IsModuleLoaded(module) {
+			m.loadModule(system, module)
 		}
 	}
 }
 
-func (m *Machine) load(system *machineos.System, module string) {
-	if !m.removed[module] && m.has(module) {
-		m.Bus.Loaded(module, system.ModuleOptions(module))
+func (m *Machine) loadModule(system *machineos.System, module string) {
+	if !m.removed[module] && m.hasModule(module) {
+		m.Bus.LoadModule(module, system.ModuleOptions(module))
 	}
 }
 
 // has says whether the machine has the module: NVIDIA's comes with its driver, all others are Linux's own.
-func (m *Machine) has(module string) bool { return module != "nvidia" || m.driven("nvidia") }
+func (m *Machine) hasModule(module string) bool { return module != "nvidia" || m.hasDriver("nvidia") }
 
 // driven says whether the vendor's driver is installed.
-func (m *Machine) driven(vendor string) bool {
+func (m *Machine) hasDriver(vendor string) bool {
 	return m.driver != nil && strings.EqualFold(m.driver.Vendor, vendor)
 }
 
@@ -126,7 +126,7 @@ func (m *Machine) driven(vendor string) bool {
 func (m *Machine) GPUs() []*gpu.GPU {
 	var out []*gpu.GPU
 	for _, g := range m.gpus {
-		if d := m.Bus.Find(g.Address); d != nil && d.Driver == "nvidia" && m.drives(g) {
+		if d := m.Bus.Find(g.Address); d != nil && d.Driver == "nvidia" && m.canDrive(g) {
 			out = append(out, g)
 		}
 	}
@@ -134,7 +134,7 @@ func (m *Machine) GPUs() []*gpu.GPU {
 }
 
 // drives says whether the driver's kind suits the GPU.
-func (m *Machine) drives(g *gpu.GPU) bool {
+func (m *Machine) canDrive(g *gpu.GPU) bool {
 	switch {
 	case g.Virtual:
 		return m.driver.Kind == kindGuest
@@ -146,17 +146,17 @@ func (m *Machine) drives(g *gpu.GPU) bool {
 
 // NVIDIADriver is the version of NVIDIA's driver, "" where it drives nothing.
 func (m *Machine) NVIDIADriver() string {
-	if !m.driven("nvidia") || len(m.GPUs()) == 0 {
+	if !m.hasDriver("nvidia") || len(m.GPUs()) == 0 {
 		return ""
 	}
 	return m.driver.Version
 }
 
 // Manager says whether NVIDIA's driver is the vGPU manager.
-func (m *Machine) Manager() bool { return m.driven("nvidia") && m.driver.Kind == kindManager }
+func (m *Machine) IsVGPUManager() bool { return m.hasDriver("nvidia") && m.driver.Kind == kindManager }
 
 // Install is a driver that comes in a pod: it loads its module, unless the image has a driver already.
-func (m *Machine) Install(driver machineos.GPUDriver) error {
+func (m *Machine) InstallDriver(driver machineos.GPUDriver) error {
 	if m.driver != nil {
 		return nil // the pod finds it and waits
 	}
@@ -166,7 +166,7 @@ func (m *Machine) Install(driver machineos.GPUDriver) error {
 		}
 	}
 	m.driver = &driver
-	m.Bus.Manage(driver.Kind == kindManager)
-	m.Bus.Loaded(map[string]string{"nvidia": "nvidia", "amd": "amdgpu"}[strings.ToLower(driver.Vendor)], nil)
+	m.Bus.SetVGPUManager(driver.Kind == kindManager)
+	m.Bus.LoadModule(map[string]string{"nvidia": "nvidia", "amd": "amdgpu"}[strings.ToLower(driver.Vendor)], nil)
 	return nil
 }

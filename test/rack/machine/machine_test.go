@@ -19,7 +19,7 @@ func script(t *testing.T, cpu, arguments, text string) (*Machine, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m, m.shell(m.System, text, nil)
+	return m, m.runShell(m.System, text, nil)
 }
 
 func TestAGPUIsHeldByWhatTheScriptSaysAndOnlyWithAnIOMMU(t *testing.T) {
@@ -45,8 +45,8 @@ func TestPartitionsOfMemoryWaitForTheDriver(t *testing.T) {
 		t.Errorf("%s %s: %v", compute, memory, err)
 	}
 	m, err = script(t, "", "", set+"modprobe -r amdgpu\nmodprobe amdgpu\necho CPX >$d/current_compute_partition\n[ $(cat $d/current_memory_partition) = NPS4 ]\n")
-	if d := m.Bus.Find("0000:15:00.0"); err != nil || d.Parts() != 8 {
-		t.Errorf("%d parts: %v", d.Parts(), err)
+	if d := m.Bus.Find("0000:15:00.0"); err != nil || d.PartitionCount() != 8 {
+		t.Errorf("%d parts: %v", d.PartitionCount(), err)
 	}
 	if _, err = script(t, "", "", "set -e\necho CPX >/sys/bus/pci/devices/0000:15:00.0/current_compute_partition\necho DPX >/sys/bus/pci/devices/0000:15:00.0/current_memory_partition\n"); err == nil {
 		t.Error("a partition that does not exist is taken")

@@ -8,7 +8,7 @@ import (
 )
 
 // brought are the vendors' packages by the begin of their names, as NVIDIA's and AMD's repositories and Ubuntu's have them.
-var brought = []struct {
+var vendorPackages = []struct {
 	name  *regexp.Regexp
 	bring func(image *machineos.Image, name, version string)
 }{
@@ -30,11 +30,11 @@ var brought = []struct {
 }
 
 // install is what packages bring. Versions are without what a distribution adds.
-func (m *Machine) install(image *machineos.Image, packages []string) error {
+func (m *Machine) installPackages(image *machineos.Image, packages []string) error {
 	for _, wanted := range packages {
 		name, version, _ := strings.Cut(wanted, "=")
 		version, _, _ = strings.Cut(version, "-")
-		for _, b := range brought {
+		for _, b := range vendorPackages {
 			if b.name.MatchString(name) {
 				b.bring(image, name, version)
 			}

@@ -30,9 +30,9 @@ func (m *Machine) programs() map[string]machineos.Program {
 }
 
 // shell runs a script of the system.
-func (m *Machine) shell(system *machineos.System, text string, environment map[string]string) error {
+func (m *Machine) runShell(system *machineos.System, text string, environment map[string]string) error {
 	m.System = system
-	m.sync(system)
+	m.syncModules(system)
 	return shell.Machine{Files: files{m, system}, Programs: m.commands(system)}.Run(text, environment)
 }
 
@@ -45,17 +45,17 @@ func (m *Machine) commands(system *machineos.System) map[string]shell.Program {
 		out["systemctl"] = func(c shell.Call) error { return system.Systemctl(c.Arguments) }
 		out["modprobe"] = func(c shell.Call) error { return m.modprobe(system, c.Arguments) }
 	}
-	if !m.driven("nvidia") {
+	if !m.hasDriver("nvidia") {
 		return out
 	}
-	out["nvidia-smi"] = m.smi
+	out["nvidia-smi"] = m.runSMI
 	if slices.Contains(m.installed.Programs, "nvidia-mig-parted") {
 		out["nvidia-mig-parted"] = func(c shell.Call) error {
-			return nvtool.MIGParted{GPUs: m.GPUs(), Change: m.options.Change}.Run(c.Arguments, c.Environment, read)
+			return nvtool.MIGParted{GPUs: m.GPUs(), RenameProfile: m.options.RenameProfile}.Run(c.Arguments, c.Environment, read)
 		}
 	}
-	if m.Manager() {
-		out["sriov-manage"] = func(shell.Call) error { return m.Bus.EnableFunctions() }
+	if m.IsVGPUManager() {
+		out["sriov-manage"] = func(shell.Call) error { return m.Bus.EnableVirtualFunctions() }
 		if slices.Contains(m.installed.Programs, "nvidia-vgpu-dm") {
 			out["nvidia-vgpu-dm"] = func(c shell.Call) error { return m.VGPUDM().Run(c.Arguments, read) }
 		}
@@ -68,14 +68,14 @@ func (m *Machine) VGPUDM() nvtool.VGPUDM { return nvtool.VGPUDM{Bus: m.Bus, GPUs
 
 // MIGParted is nvidia-mig-parted on the machine.
 func (m *Machine) MIGParted() nvtool.MIGParted {
-	return nvtool.MIGParted{GPUs: m.GPUs(), Change: m.options.Change}
+	return nvtool.MIGParted{GPUs: m.GPUs(), RenameProfile: m.options.RenameProfile}
 }
 
-func (m *Machine) smi(c shell.Call) error {
-	if err := nvtool.SMI(m.GPUs(), c.Arguments); err != nil {
+func (m *Machine) runSMI(c shell.Call) error {
+	if err := nvtool.RunSMI(m.GPUs(), c.Arguments); err != nil {
 		return err
 	}
-	text, err := nvtool.Query(m.GPUs(), c.Arguments, m.licensed)
+	text, err := nvtool.QuerySMI(m.GPUs(), c.Arguments, m.licensed)
 	if err != nil {
 		return err
 	}
@@ -96,11 +96,11 @@ func (m *Machine) modprobe(system *machineos.System, words []string) error {
 		module := strings.ReplaceAll(word, "-", "_")
 		if remove {
 			m.removed[module] = true
-			m.Bus.Unloaded(module)
+			m.Bus.UnloadModule(module)
 			continue
 		}
 		delete(m.removed, module)
-		m.load(system, module)
+		m.loadModule(system, module)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (m *Machine) modprobe(system *machineos.System, words []string) error {
 // services are what the image's own services of vendors do.
 func (m *Machine) services() map[string]func(*machineos.System) error {
 	nvidia := func(system *machineos.System) error {
-		m.sync(system)
+		m.syncModules(system)
 		if len(m.GPUs()) == 0 {
 			return errors.New("NVIDIA's driver drives no GPU")
 		}
@@ -123,9 +123,9 @@ func (m *Machine) services() map[string]func(*machineos.System) error {
 			}
 			return fmt.Errorf("fabric manager %s: the driver is %s, and the versions do not match", version, m.driver.Version)
 		},
-		"nvidia-gridd.service": m.license,
+		"nvidia-gridd.service": m.requestLicense,
 		"nvidia-vgpu-mgr.service": func(system *machineos.System) error {
-			if err := nvidia(system); err != nil || m.Manager() {
+			if err := nvidia(system); err != nil || m.IsVGPUManager() {
 				return err
 			}
 			return errors.New("the driver is no vGPU manager")
@@ -134,8 +134,8 @@ func (m *Machine) services() map[string]func(*machineos.System) error {
 }
 
 // license asks the licence server with the token, for the feature of gridd.conf.
-func (m *Machine) license(system *machineos.System) error {
-	m.sync(system)
+func (m *Machine) requestLicense(system *machineos.System) error {
+	m.syncModules(system)
 	token, err := system.ReadFile("/etc/nvidia/ClientConfigToken/client_configuration_token.tok")
 	if err != nil || len(token) == 0 {
 		return nil // the service runs and waits for one
@@ -163,7 +163,7 @@ type files struct {
 
 // ReadFile implements shell.Files.
 func (f files) ReadFile(path string) ([]byte, error) {
-	if virtual(path) {
+	if isVirtualPath(path) {
 		return f.machine.Bus.ReadFile(path)
 	}
 	if content, ok := f.system.File(path); ok {
@@ -174,7 +174,7 @@ func (f files) ReadFile(path string) ([]byte, error) {
 
 // WriteFile implements shell.Files.
 func (f files) WriteFile(path string, content []byte) error {
-	if virtual(path) {
+	if isVirtualPath(path) {
 		return f.machine.Bus.WriteFile(path, content)
 	}
 	f.system.Files[path] = machineos.File{Content: slices.Clone(content), Mode: "0644"}
@@ -183,7 +183,7 @@ func (f files) WriteFile(path string, content []byte) error {
 
 // List implements shell.Files.
 func (f files) List(path string) ([]string, error) {
-	if virtual(path) {
+	if isVirtualPath(path) {
 		return f.machine.Bus.List(path)
 	}
 	found := map[string]bool{}
@@ -202,6 +202,6 @@ func (f files) List(path string) ([]string, error) {
 // Readlink implements shell.Files.
 func (f files) Readlink(path string) (string, bool) { return f.machine.Bus.Readlink(path) }
 
-func virtual(path string) bool {
+func isVirtualPath(path string) bool {
 	return path == "/sys" || strings.HasPrefix(path, "/sys/") || strings.HasPrefix(path, "/proc/")
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // cloudInit is its work in one boot. The error tells what its log would; it does all the same what it can.
-func (s *System) cloudInit(drive *ConfigDrive) error {
+func (s *System) runCloudInit(drive *ConfigDrive) error {
 	if drive == nil {
 		return nil
 	}
@@ -24,38 +24,38 @@ func (s *System) cloudInit(drive *ConfigDrive) error {
 	document, err := userdata.Parse(drive.UserData)
 	failed = errors.Join(failed, err)
 	for _, command := range document.BootCmd {
-		s.run(command)
+		s.runCommand(command)
 	}
 	if drive.MetaData.UUID == s.InstanceID {
 		return failed
 	}
 	s.InstanceID = drive.MetaData.UUID
-	s.Hostname = firstOf(document.Hostname, document.FQDN, drive.MetaData.Hostname, drive.MetaData.LocalHostname, "localhost")
-	return errors.Join(failed, s.configure(document))
+	s.Hostname = firstNonEmpty(document.Hostname, document.FQDN, drive.MetaData.Hostname, drive.MetaData.LocalHostname, "localhost")
+	return errors.Join(failed, s.configureInstance(document))
 }
 
 // configure does what cloud-init does once per instance.
-func (s *System) configure(document userdata.Document) error {
+func (s *System) configureInstance(document userdata.Document) error {
 	err := s.writeFiles(document.Files, false)
 	if len(document.SSHKeys) > 0 {
 		// The image's user is called as the distribution.
-		s.Files["/home/"+firstOf(s.Image.OS.ID, "cloud-user")+"/.ssh/authorized_keys"] = File{Content: []byte(strings.Join(document.SSHKeys, "\n") + "\n"), Mode: "0600"}
+		s.Files["/home/"+firstNonEmpty(s.Image.OS.ID, "cloud-user")+"/.ssh/authorized_keys"] = File{Content: []byte(strings.Join(document.SSHKeys, "\n") + "\n"), Mode: "0600"}
 	}
 	for _, wanted := range document.Packages {
 		for _, words := range userdata.CommandLines(wanted) {
 			s.Packages = append(s.Packages, strings.Join(words, "="))
 		}
 	}
-	s.install()
+	s.installPackages()
 	if late := s.writeFiles(document.Files, true); err == nil {
 		err = late
 	}
-	s.scripts(document)
+	s.runScripts(document)
 	return err
 }
 
 // install puts the packages that the system has, beside the image's own, in place.
-func (s *System) install() {
+func (s *System) installPackages() {
 	if s.machine.Install == nil || len(s.Packages) == 0 {
 		return
 	}
@@ -68,10 +68,10 @@ func (s *System) install() {
 // writeFiles is the module write_files, or write_files_deferred. It ends with the first file that cannot be written.
 func (s *System) writeFiles(files []userdata.File, late bool) error {
 	for _, file := range files {
-		if file.Defer != late || s.isMissing(file.Path) {
+		if file.Defer != late || s.isMissingUnit(file.Path) {
 			continue
 		}
-		content, err := file.Decoded()
+		content, err := file.Decode()
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (s *System) writeFiles(files []userdata.File, late bool) error {
 }
 
 // scripts runs people's, and runcmd as one of them, in the order of their files' names. One's failure is not the others'.
-func (s *System) scripts(document userdata.Document) {
+func (s *System) runScripts(document userdata.Document) {
 	const runcmd = "runcmd"
 	texts := map[string]string{}
 	for _, script := range document.Scripts {
@@ -95,21 +95,21 @@ func (s *System) scripts(document userdata.Document) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if name != runcmd || texts[name] != "" {
-			if err := s.script(texts[name], nil); err != nil {
+			if err := s.runScript(texts[name], nil); err != nil {
 				s.Failed = append(s.Failed, fmt.Errorf("the script %s: %w", name, err))
 			}
 			continue
 		}
 		for _, command := range document.RunCmd {
-			s.run(command)
+			s.runCommand(command)
 		}
 	}
 }
 
 // run interprets the commands that change what runs, those of systemctl, and those that change the machine.
-func (s *System) run(command any) {
+func (s *System) runCommand(command any) {
 	for _, words := range userdata.CommandLines(command) {
-		known, err := s.call(words, nil)
+		known, err := s.callProgram(words, nil)
 		switch {
 		case !known:
 			s.Ignored = append(s.Ignored, words[0])

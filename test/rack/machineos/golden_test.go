@@ -66,7 +66,7 @@ func look(s *System, err error) string {
 	command, cmdErr := s.Command("kubelet", "")
 	fmt.Fprintf(&out, "%v %s\n%q %v\n%v %v %v\n%+v\n", err, state, command, cmdErr, slices.Sorted(maps.Keys(s.running)), s.Ignored, s.Failed, s.Network)
 	for _, module := range []string{"nvidia", "nvidia_uvm", "nvidia_modeset", "nouveau", "nvidia_drm", "vfio_pci"} {
-		fmt.Fprintln(&out, module, s.ModuleLoaded(module), s.ModuleBlacklisted(module), s.ModuleOptions(module))
+		fmt.Fprintln(&out, module, s.IsModuleLoaded(module), s.IsModuleBlacklisted(module), s.ModuleOptions(module))
 	}
 	return out.String()
 }
@@ -77,7 +77,7 @@ var labels = regexp.MustCompile(`--node-labels=\S+`)
 // isNode says what is missing of a node of the product: kubelet with its configuration and these flags.
 func isNode(s *System, flags ...string) error {
 	var problems []error
-	if !s.Running("kubelet") || !s.Enabled["kubelet.service"] {
+	if !s.IsRunning("kubelet") || !s.Enabled["kubelet.service"] {
 		problems = append(problems, fmt.Errorf("kubelet does not run, or not after the next boot: %w", s.Failure("kubelet")))
 	}
 	command, err := s.Command("kubelet", "")
@@ -113,7 +113,7 @@ func TestEveryRenderedCloudConfigBootsToWhatItSays(t *testing.T) {
 				}
 			}
 			again, err := Boot(imageOf("debian"), drive, &s.State, Machine{})
-			if err != nil || again.Running("kubelet") != s.Running("kubelet") || again.ModuleLoaded("nvidia") != s.ModuleLoaded("nvidia") {
+			if err != nil || again.IsRunning("kubelet") != s.IsRunning("kubelet") || again.IsModuleLoaded("nvidia") != s.IsModuleLoaded("nvidia") {
 				t.Errorf("the next boot: %v, kubelet: %v", err, again.Failure("kubelet"))
 			}
 		})
@@ -137,7 +137,7 @@ func checkFiles(t *testing.T, s *System, config map[string]any) {
 		}
 		if text, ok := strings.CutPrefix(path, "/etc/modules-load.d/"); ok {
 			for module := range strings.FieldsSeq(string(content)) {
-				if !s.ModuleLoaded(module) {
+				if !s.IsModuleLoaded(module) {
 					t.Errorf("%s names %s, which is not loaded", text, module)
 				}
 			}
@@ -239,10 +239,10 @@ func TestEveryRenderedIgnitionConfigurationBootsToWhatItSays(t *testing.T) {
 			if err := isNode(s, machineLabel); err != nil {
 				t.Error(err)
 			}
-			if s.Hostname != drive.MetaData.Hostname || s.InstanceID != drive.MetaData.UUID || !s.Running("ingot-gpu-mode") {
+			if s.Hostname != drive.MetaData.Hostname || s.InstanceID != drive.MetaData.UUID || !s.IsRunning("ingot-gpu-mode") {
 				t.Errorf("host name %s, instance %s, the mode unit: %v", s.Hostname, s.InstanceID, s.Failure("ingot-gpu-mode"))
 			}
-			if !s.ModuleLoaded("nvidia") || !s.ModuleBlacklisted("nouveau") {
+			if !s.IsModuleLoaded("nvidia") || !s.IsModuleBlacklisted("nouveau") {
 				t.Error("the modules are not as modules-load.d and modprobe.d say")
 			}
 			var config struct {
@@ -310,7 +310,7 @@ func TestAnEntryLessOfAnIgnitionConfigurationIsAnotherSystem(t *testing.T) {
 
 func TestWhatIsMeantForTheOtherKindOfImageDoesNotMakeANode(t *testing.T) {
 	for name, drive := range golden(t, "ign") {
-		if s, err := Boot(imageOf("debian"), drive, nil, Machine{}); !errors.Is(err, userdata.ErrUserData) || s.Running("kubelet") {
+		if s, err := Boot(imageOf("debian"), drive, nil, Machine{}); !errors.Is(err, userdata.ErrUserData) || s.IsRunning("kubelet") {
 			t.Errorf("%s for cloud-init: %v", name, err)
 		}
 	}

@@ -16,7 +16,7 @@ var ErrEmergency = errors.New("emergency mode")
 var platformArguments = []string{"ignition.platform.id", "flatcar.oem.id", "coreos.oem.id"}
 
 // readsDrive says whether the image's Ignition looks for a config drive. One that says nothing of its platform does.
-func (i Image) readsDrive() bool {
+func (i Image) needsConfigDrive() bool {
 	for _, argument := range i.KernelArguments {
 		key, value, _ := strings.Cut(argument, "=")
 		if slices.Contains(platformArguments, key) && value != "openstack" {
@@ -28,12 +28,12 @@ func (i Image) readsDrive() bool {
 
 // ignite is the first boot's initial ramdisk, which nothing on the disk is older than. With arguments that the kernel
 // does not have yet the machine starts again before anything else: the first real boot has them.
-func (s *System) ignite(drive *ConfigDrive) error {
+func (s *System) runIgnition(drive *ConfigDrive) error {
 	if s.Ignited {
 		return nil
 	}
 	var text []byte
-	if drive != nil && s.Image.readsDrive() {
+	if drive != nil && s.Image.needsConfigDrive() {
 		text = drive.UserData
 		s.InstanceID = drive.MetaData.UUID
 	}
@@ -53,22 +53,22 @@ func (s *System) ignite(drive *ConfigDrive) error {
 		delete(s.Masked, unit)
 	}
 	for _, unit := range made.Enabled {
-		if s.installable(unit) {
+		if s.canEnable(unit) {
 			s.Enabled[unit] = true
 		}
 	}
 	for _, unit := range made.Disabled {
 		delete(s.Enabled, unit)
 	}
-	s.linked()
+	s.applyUnitLinks()
 	name, _ := s.File("/etc/hostname")
-	s.Hostname = firstOf(strings.TrimSpace(string(name)), "localhost")
+	s.Hostname = firstNonEmpty(strings.TrimSpace(string(name)), "localhost")
 	s.Ignited = true
 	return nil
 }
 
 // linked are the units that links enable and mask by hand.
-func (s *System) linked() {
+func (s *System) applyUnitLinks() {
 	for _, path := range slices.Sorted(maps.Keys(s.Links)) {
 		below, ok := strings.CutPrefix(path, unitDirectory)
 		if !ok {
@@ -85,12 +85,12 @@ func (s *System) linked() {
 }
 
 // installable says whether enabling the unit does something. One that was never written is the image's, which can be.
-func (s *System) installable(unit string) bool {
+func (s *System) canEnable(unit string) bool {
 	written, ok := s.Files[unitDirectory+unit]
 	if !ok {
 		return true
 	}
 	install := unitFile{environment: map[string]string{}, lists: map[string][]string{}}
-	s.read(&install, string(written.Content))
+	s.parseUnit(&install, string(written.Content))
 	return len(install.lists["WantedBy"])+len(install.lists["RequiredBy"])+len(install.lists["Also"])+len(install.lists["Alias"]) > 0
 }

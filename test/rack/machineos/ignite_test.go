@@ -20,14 +20,14 @@ func TestIgnitionChangesTheCommandLineBeforeTheFirstBoot(t *testing.T) {
 		"storage": {"files": [{"path": "/etc/modules-load.d/x.conf", "contents": {"source": "data:,vfio-pci%0Anouveau%0A"}},
 			{"path": "/etc/modprobe.d/x.conf", "contents": {"source": "data:,options%20vfio-pci%20ids%3D10de%3A2330%0A"}}]}}`
 	var began []string
-	machine := Machine{Coldplug: func(s *System) { began = s.KernelArguments() }}
+	machine := Machine{OnColdplug: func(s *System) { began = s.KernelArguments() }}
 	s, err := ignited(t, text, machine, "quiet", "intel_iommu=on", "ignition.platform.id=openstack")
 	want := []string{"intel_iommu=on", "ignition.platform.id=openstack", "modprobe.blacklist=nouveau"}
 	if err != nil || !slices.Equal(s.KernelArguments(), want) || !slices.Equal(began, want) {
 		t.Errorf("the kernel boots with %q, and began with %q, want %q: %v", s.KernelArguments(), began, want, err)
 	}
-	if !s.ModuleLoaded("vfio-pci") || s.ModuleOptions("vfio_pci")["ids"] != "10de:2330" || s.ModuleLoaded("nouveau") || !s.ModuleBlacklisted("nouveau") {
-		t.Errorf("vfio-pci %t %v, nouveau %t", s.ModuleLoaded("vfio-pci"), s.ModuleOptions("vfio-pci"), s.ModuleLoaded("nouveau"))
+	if !s.IsModuleLoaded("vfio-pci") || s.ModuleOptions("vfio_pci")["ids"] != "10de:2330" || s.IsModuleLoaded("nouveau") || !s.IsModuleBlacklisted("nouveau") {
+		t.Errorf("vfio-pci %t %v, nouveau %t", s.IsModuleLoaded("vfio-pci"), s.ModuleOptions("vfio-pci"), s.IsModuleLoaded("nouveau"))
 	}
 }
 
@@ -38,22 +38,22 @@ write_files:
 - {path: /etc/modules-load.d/x.conf, content: "vfio-pci\nnvidia\n"}
 `
 	late, err := Boot(imageOf("debian"), drive("a", text), nil, Machine{})
-	if err != nil || late.ModuleLoaded("vfio-pci") || late.ModuleBlacklisted("nouveau") {
-		t.Errorf("vfio-pci is loaded: %t, nouveau is kept away: %t, %v", late.ModuleLoaded("vfio-pci"), late.ModuleBlacklisted("nouveau"), err)
+	if err != nil || late.IsModuleLoaded("vfio-pci") || late.IsModuleBlacklisted("nouveau") {
+		t.Errorf("vfio-pci is loaded: %t, nouveau is kept away: %t, %v", late.IsModuleLoaded("vfio-pci"), late.IsModuleBlacklisted("nouveau"), err)
 	}
 	next, err := Boot(imageOf("debian"), nil, &late.State, Machine{})
-	if err != nil || !next.ModuleLoaded("vfio-pci") || !next.ModuleBlacklisted("nouveau") {
-		t.Errorf("the next boot: vfio-pci is loaded: %t, nouveau is kept away: %t, %v", next.ModuleLoaded("vfio-pci"), next.ModuleBlacklisted("nouveau"), err)
+	if err != nil || !next.IsModuleLoaded("vfio-pci") || !next.IsModuleBlacklisted("nouveau") {
+		t.Errorf("the next boot: vfio-pci is loaded: %t, nouveau is kept away: %t, %v", next.IsModuleLoaded("vfio-pci"), next.IsModuleBlacklisted("nouveau"), err)
 	}
 	const restart = "runcmd: [[systemctl, restart, systemd-modules-load], modprobe tun, modprobe nvidia]\n"
 	image := imageOf("debian")
 	image.Software.GPUDriver = nil
 	now, err := Boot(image, drive("a", text+restart), nil, Machine{})
-	if err != nil || !now.ModuleLoaded("vfio-pci") || !now.ModuleLoaded("tun") || now.ModuleOptions("vfio-pci")["ids"] != "1:2" {
-		t.Errorf("loaded again: %t, by hand: %t, %v", now.ModuleLoaded("vfio-pci"), now.ModuleLoaded("tun"), err)
+	if err != nil || !now.IsModuleLoaded("vfio-pci") || !now.IsModuleLoaded("tun") || now.ModuleOptions("vfio-pci")["ids"] != "1:2" {
+		t.Errorf("loaded again: %t, by hand: %t, %v", now.IsModuleLoaded("vfio-pci"), now.IsModuleLoaded("tun"), err)
 	}
-	if now.ModuleLoaded("nvidia") || len(now.Failed) != 2 {
-		t.Errorf("NVIDIA's module without its driver: %t, %v", now.ModuleLoaded("nvidia"), now.Failed)
+	if now.IsModuleLoaded("nvidia") || len(now.Failed) != 2 {
+		t.Errorf("NVIDIA's module without its driver: %t, %v", now.IsModuleLoaded("nvidia"), now.Failed)
 	}
 }
 
@@ -76,13 +76,13 @@ func TestASystemThatIgnitionRefusesDoesNotComeUp(t *testing.T) {
 
 func TestWithoutAConfigurationTheSystemIsTheImages(t *testing.T) {
 	const text = `{"ignition": {"version": "3.4.0"}, "systemd": {"units": [{"name": "kubelet.service", "enabled": true}]}}`
-	if s, err := ignited(t, text, Machine{}); err != nil || !s.Running("kubelet") {
+	if s, err := ignited(t, text, Machine{}); err != nil || !s.IsRunning("kubelet") {
 		t.Errorf("a config drive: %v", err)
 	}
-	if s, err := ignited(t, text, Machine{}, "ignition.platform.id=metal"); err != nil || s.Running("kubelet") || s.Hostname != "localhost" {
+	if s, err := ignited(t, text, Machine{}, "ignition.platform.id=metal"); err != nil || s.IsRunning("kubelet") || s.Hostname != "localhost" {
 		t.Errorf("an image for another platform reads no config drive: %v", err)
 	}
-	if s, err := Boot(imageOf("fedora"), nil, nil, Machine{}); err != nil || s.Running("kubelet") || !s.Ignited {
+	if s, err := Boot(imageOf("fedora"), nil, nil, Machine{}); err != nil || s.IsRunning("kubelet") || !s.Ignited {
 		t.Errorf("no config drive: %v", err)
 	}
 }
@@ -105,7 +105,7 @@ func TestUnitsAreEnabledAsSystemdWould(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{"whole": true, "linked": true, "bare": false, "lost": false, "off": false, "masked": false, "stopped": false} {
-		if s.Running(name) != want {
+		if s.IsRunning(name) != want {
 			t.Errorf("%s runs: %t, %v", name, !want, s.Failure(name))
 		}
 	}
@@ -126,7 +126,7 @@ func TestCloudInitTellsOfANetworkThatIsNotThere(t *testing.T) {
 		t.Errorf("addresses %v, %v", s.Network.Addresses(), err)
 	}
 	s, err = Boot(imageOf("debian"), given, nil, Machine{MACs: []string{"52:54:00:aa:bb:02"}})
-	if err == nil || !strings.Contains(err.Error(), "eno1") || !s.Running("one") {
+	if err == nil || !strings.Contains(err.Error(), "eno1") || !s.IsRunning("one") {
 		t.Errorf("the rest of cloud-init does its work, and the error names the link: %v", err)
 	}
 }

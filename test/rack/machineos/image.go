@@ -25,7 +25,7 @@ var ErrNotBootable = errors.New("the disk does not boot")
 const (
 	// ManifestPath is where an image says what is baked into it.
 	ManifestPath = "usr/lib/ingot/image.json"
-	sector       = 512
+	sectorSize   = 512
 	// maxManifest bounds the manifest.
 	maxManifest = 1 << 20
 )
@@ -45,7 +45,7 @@ type Image struct {
 }
 
 // lookedFor are the programs that no manifest needs to speak of.
-var lookedFor = []string{"nvidia-mig-parted", "nvidia-vgpu-dm"}
+var optionalPrograms = []string{"nvidia-mig-parted", "nvidia-vgpu-dm"}
 
 // OS is an operating system in the words of os-release.
 type OS struct {
@@ -97,14 +97,14 @@ func ReadImage(disk io.ReaderAt, size int64) (Image, error) {
 		if err := json.Unmarshal(manifest, &image); err != nil {
 			return Image{}, fmt.Errorf("%w: /%s: %w", ErrNotBootable, ManifestPath, err)
 		}
-		for _, name := range lookedFor {
+		for _, name := range optionalPrograms {
 			if file, err := root.Open("usr/bin/" + name); err == nil {
 				image.Programs = append(image.Programs, name)
 				_ = file.Close() // it was only looked at
 			}
 		}
 		image.Kernel = kernelRelease(root, cmp.Or(image.Kernel, image.OS.Kernel))
-		image.Files, image.Ignition = configuration(root), ignites(root, image.OS.ID)
+		image.Files, image.Ignition = moduleConfiguration(root), hasIgnition(root, image.OS.ID)
 		return image, nil
 	}
 	return Image{}, fmt.Errorf("%w: no ext4 or squashfs partition holds /%s", ErrNotBootable, ManifestPath)
@@ -113,7 +113,7 @@ func ReadImage(disk io.ReaderAt, size int64) (Image, error) {
 // readTable is the firmware's look at the disk (UEFI section 5.3): without the protective MBR there is no table,
 // whatever lies behind it.
 func readTable(store backend.Storage) (*gpt.Table, error) {
-	mbr := make([]byte, sector)
+	mbr := make([]byte, sectorSize)
 	if _, err := store.ReadAt(mbr, 0); err != nil {
 		return nil, fmt.Errorf("%w: reading the first block: %w", ErrNotBootable, err)
 	}
@@ -124,7 +124,7 @@ func readTable(store backend.Storage) (*gpt.Table, error) {
 	if mbr[510] != 0x55 || mbr[511] != 0xAA || !protective {
 		return nil, fmt.Errorf("%w: no protective MBR in the first block", ErrNotBootable)
 	}
-	table, err := gpt.Read(store, sector, sector)
+	table, err := gpt.Read(store, sectorSize, sectorSize)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotBootable, err)
 	}
@@ -139,7 +139,7 @@ func openRoot(store backend.Storage, start, size int64) (fs.FS, error) {
 	}
 	switch {
 	case bytes.Equal(head[1024+56:1024+58], []byte{0x53, 0xEF}):
-		return ext4.Read(store, size, start, sector)
+		return ext4.Read(store, size, start, sectorSize)
 	case string(head[:4]) == "hsqs":
 		return squashfs.Read(store, size, start, 0)
 	}
@@ -158,7 +158,7 @@ func kernelRelease(root fs.FS, manifest string) string {
 
 // ignites says whether Ignition is in the image: its dracut module is, or the system is one that has nothing else. A root
 // without os-release is what its manifest calls it.
-func ignites(root fs.FS, id string) bool {
+func hasIgnition(root fs.FS, id string) bool {
 	if file, err := root.Open("usr/lib/dracut/modules.d/30ignition"); err == nil {
 		_ = file.Close() // it was only looked at
 		return true
@@ -178,9 +178,9 @@ func ignites(root fs.FS, id string) bool {
 }
 
 // configuration reads what configures kernel modules. What cannot be read is not there, as for the programs that look.
-func configuration(root fs.FS) map[string][]byte {
+func moduleConfiguration(root fs.FS) map[string][]byte {
 	out := map[string][]byte{}
-	for _, folder := range slices.Concat(kernel.Folders("modprobe.d"), kernel.Folders("modules-load.d")) {
+	for _, folder := range slices.Concat(kernel.Directories("modprobe.d"), kernel.Directories("modules-load.d")) {
 		entries, err := fs.ReadDir(root, folder[1:])
 		if err != nil {
 			continue

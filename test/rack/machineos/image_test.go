@@ -84,11 +84,11 @@ func TestWhatIsBakedIntoAnImageConfiguresItsKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !s.ModuleLoaded("vfio_pci") || s.ModuleOptions("vfio-pci")["ids"] != "10de:2330" {
-		t.Errorf("vfio-pci: loaded %t, options %v", s.ModuleLoaded("vfio_pci"), s.ModuleOptions("vfio-pci"))
+	if !s.IsModuleLoaded("vfio_pci") || s.ModuleOptions("vfio-pci")["ids"] != "10de:2330" {
+		t.Errorf("vfio-pci: loaded %t, options %v", s.IsModuleLoaded("vfio_pci"), s.ModuleOptions("vfio-pci"))
 	}
 	for module, want := range map[string]bool{"nouveau": true, "ast": true, "xfs": false, "ext4": false} {
-		if s.ModuleBlacklisted(module) != want {
+		if s.IsModuleBlacklisted(module) != want {
 			t.Errorf("%s is blacklisted: %t", module, !want)
 		}
 	}

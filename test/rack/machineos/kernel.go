@@ -13,31 +13,31 @@ import (
 const maxLinks = 40
 
 // modulesLoad is the service that loads what modules-load.d names.
-const modulesLoad = "systemd-modules-load.service"
+const modulesLoadUnit = "systemd-modules-load.service"
 
 // bootKernel begins a boot: the kernel with its command line, then what the disk says of modules.
 func (s *System) bootKernel() {
 	s.modules = kernel.Modules{Exists: s.Image.hasModule}
-	s.coldplug = s.kernelConfig()
-	if s.machine.Coldplug != nil {
-		s.machine.Coldplug(s)
+	s.coldplugConfig = s.kernelConfig()
+	if s.machine.OnColdplug != nil {
+		s.machine.OnColdplug(s)
 	}
-	s.start(modulesLoad)
+	s.startUnits(modulesLoadUnit)
 }
 
 func (s *System) kernelConfig() kernel.Config {
-	return kernel.Configured(s.KernelArguments(), s.all())
+	return kernel.ParseConfig(s.KernelArguments(), s.kernelFiles())
 }
 
 // loadModules is the work of systemd-modules-load.
 func (s *System) loadModules() {
-	if err := s.modules.Configure(s.kernelConfig(), s.KernelArguments(), s.all()); err != nil {
+	if err := s.modules.LoadConfigured(s.kernelConfig(), s.KernelArguments(), s.kernelFiles()); err != nil {
 		s.Failed = append(s.Failed, err)
 	}
 }
 
 // all are the files that are known: the image's configuration of the kernel, and what was written.
-func (s *System) all() map[string][]byte {
+func (s *System) kernelFiles() map[string][]byte {
 	out := maps.Clone(s.Image.Files)
 	if out == nil {
 		out = map[string][]byte{}
@@ -67,22 +67,24 @@ func (s *System) KernelArguments() []string {
 // ModuleLoaded says whether the module was loaded in this boot, because it was asked for: by modules-load.d, the command
 // line, modprobe, or as another's soft dependency. What udev loads for a device depends on the machine: see
 // ModuleBlacklisted.
-func (s *System) ModuleLoaded(name string) bool { return s.modules.Loaded(name) }
+func (s *System) IsModuleLoaded(name string) bool { return s.modules.IsLoaded(name) }
 
 // ModuleBlacklisted says whether udev left the module alone when this boot found the machine's devices. What was written
 // later comes too late for that.
-func (s *System) ModuleBlacklisted(name string) bool { return s.coldplug.Blacklisted(name) }
+func (s *System) IsModuleBlacklisted(name string) bool { return s.coldplugConfig.IsBlacklisted(name) }
 
 // ModuleBefore are the modules that modprobe loads before this one, its soft dependencies.
-func (s *System) ModuleBefore(name string) []string { return s.coldplug.Before(name) }
+func (s *System) SoftDependencies(name string) []string {
+	return s.coldplugConfig.SoftDependencies(name)
+}
 
 // ModuleOptions are the parameters with which the module was loaded; of one that was not, with which udev would have
 // loaded it. The last of a parameter counts.
 func (s *System) ModuleOptions(name string) map[string]string {
-	if s.modules.Loaded(name) {
+	if s.modules.IsLoaded(name) {
 		return s.modules.Options(name)
 	}
-	return s.coldplug.Options(name)
+	return s.coldplugConfig.Options(name)
 }
 
 // File returns a file that was written, or one of the image's that configure the kernel. It follows links that were made.
@@ -106,7 +108,7 @@ func (s *System) File(path string) ([]byte, bool) {
 
 // Modprobe is the program, with the words behind its name.
 func (s *System) Modprobe(words []string) error {
-	return s.modules.Probe(s.kernelConfig(), words)
+	return s.modules.Modprobe(s.kernelConfig(), words)
 }
 
 // hasModule says whether the image has the module: NVIDIA's are no part of Linux and come with the driver.

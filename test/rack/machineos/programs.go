@@ -23,7 +23,7 @@ type Machine struct {
 	// MACs are the addresses of its network interfaces; none: whatever the network data says is there.
 	MACs []string
 	// Coldplug is what happens when the kernel has its command line and finds the machine's devices, before any unit.
-	Coldplug func(*System)
+	OnColdplug func(*System)
 	// Install changes what the image brings by packages, NAME or NAME=VERSION, in every boot since they are there; nil: they
 	// bring nothing that counts.
 	Install func(image *Image, packages []string) error
@@ -46,7 +46,7 @@ func (s *System) execute(words []string, environment map[string]string) error {
 	if len(words) == 0 {
 		return nil
 	}
-	if known, err := s.call(words, environment); known {
+	if known, err := s.callProgram(words, environment); known {
 		return err
 	}
 	if !slices.Contains(shells, path.Base(words[0])) {
@@ -57,21 +57,21 @@ func (s *System) execute(words []string, environment map[string]string) error {
 		if mode, err := strconv.ParseUint(file.Mode, 8, 32); err != nil || mode&0o111 == 0 {
 			return fmt.Errorf("%s: %w", words[0], errNoExecution)
 		}
-		return s.script(string(file.Content), environment)
+		return s.runScript(string(file.Content), environment)
 	}
 	for i, word := range words[1:] {
 		switch {
 		case !strings.HasPrefix(word, "-"):
-			return s.script(string(s.Files[word].Content), environment)
+			return s.runScript(string(s.Files[word].Content), environment)
 		case strings.HasSuffix(word, "c") && i+2 < len(words):
-			return s.script(words[i+2], environment)
+			return s.runScript(words[i+2], environment)
 		}
 	}
 	return nil
 }
 
 // call runs a known program: the machine's, or one of the two that every system has.
-func (s *System) call(words []string, environment map[string]string) (known bool, err error) {
+func (s *System) callProgram(words []string, environment map[string]string) (known bool, err error) {
 	name := path.Base(words[0])
 	program, known := s.machine.Programs[name]
 	switch {
@@ -90,27 +90,27 @@ func (s *System) call(words []string, environment map[string]string) (known bool
 // script reads a shell script for the known programs, line by line, whichever branch they stand in. A failure ends it
 // under `set -e`, else the last one's is the script's. A failure is not counted in `if PROGRAM` and before `|| true`;
 // `if ! PROGRAM` is taken for the begin of giving up.
-func (s *System) script(text string, environment map[string]string) error {
-	environment = orEmpty(environment)
+func (s *System) runScript(text string, environment map[string]string) error {
+	environment = cloneMap(environment)
 	if s.machine.Shell != nil {
 		return s.machine.Shell(s, text, environment)
 	}
-	strict := false
+	errexit := false
 	var last error
 	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
 		line = strings.TrimSpace(line)
-		forgiven := strings.HasSuffix(line, "|| true") || strings.HasSuffix(line, "|| :")
-		for _, part := range parts(line) {
-			command, asked := plain(words(part, environment), environment)
-			strict = strict || setsStrict(command)
+		mayFail := strings.HasSuffix(line, "|| true") || strings.HasSuffix(line, "|| :")
+		for _, part := range splitCommands(line) {
+			command, isCondition := stripKeywords(words(part, environment), environment)
+			errexit = errexit || isSetErrexit(command)
 			if len(command) == 0 {
 				continue
 			}
-			known, err := s.call(command, environment)
-			if !known || asked || forgiven {
+			known, err := s.callProgram(command, environment)
+			if !known || isCondition || mayFail {
 				continue
 			}
-			if last = err; err != nil && strict {
+			if last = err; err != nil && errexit {
 				return err
 			}
 		}
@@ -119,7 +119,7 @@ func (s *System) script(text string, environment map[string]string) error {
 }
 
 // parts are what stands between the operators of a line; a comment has none.
-func parts(line string) []string {
+func splitCommands(line string) []string {
 	if strings.HasPrefix(line, "#") {
 		return nil
 	}
@@ -127,26 +127,26 @@ func parts(line string) []string {
 }
 
 // setsStrict knows `set -e`, with other letters too.
-func setsStrict(command []string) bool {
+func isSetErrexit(command []string) bool {
 	return len(command) > 1 && command[0] == "set" && strings.HasPrefix(command[1], "-") && strings.Contains(command[1], "e")
 }
 
 // plain takes the shell's own words from before a command, and sets the variables that stand there. asked: the command is a
 // condition.
-func plain(command []string, environment map[string]string) (rest []string, asked bool) {
+func stripKeywords(command []string, environment map[string]string) (rest []string, isCondition bool) {
 	for i, word := range command {
 		name, _, isAssignment := strings.Cut(word, "=")
 		switch {
 		case word == "if" || word == "elif" || word == "while" || word == "until":
-			asked = true
+			isCondition = true
 		case word == "!":
-			asked = false
+			isCondition = false
 		case slices.Contains([]string{"then", "else", "do", "exec", "export", "{", "("}, word):
 		case isAssignment && name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789") == "":
 			setVariable(environment, word)
 		default:
-			return command[i:], asked
+			return command[i:], isCondition
 		}
 	}
-	return nil, asked
+	return nil, isCondition
 }

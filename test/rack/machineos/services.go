@@ -21,23 +21,23 @@ type transaction struct {
 	system *System
 	jobs   map[string]unitFile
 	// up are those that were started well, whether they stay up or not.
-	up map[string]bool
+	started map[string]bool
 }
 
 // start brings the units up. Why one is not is told by Failure.
-func (s *System) start(units ...string) {
-	t := transaction{system: s, jobs: map[string]unitFile{}, up: map[string]bool{}}
+func (s *System) startUnits(units ...string) {
+	t := transaction{system: s, jobs: map[string]unitFile{}, started: map[string]bool{}}
 	for _, unit := range units {
-		t.pull(unit)
+		t.add(unit)
 	}
 	for _, unit := range t.order() {
 		delete(s.running, unit)
 		delete(s.failures, unit)
-		if err := t.settle(unit); err != nil {
+		if err := t.startUnit(unit); err != nil {
 			s.failures[unit] = err
 			continue
 		}
-		t.up[unit] = true
+		t.started[unit] = true
 		if file := t.jobs[unit]; !file.oneshot || file.remains {
 			s.running[unit] = true
 		}
@@ -45,27 +45,27 @@ func (s *System) start(units ...string) {
 }
 
 // pull adds a unit that is not up, and what it needs and wants.
-func (t *transaction) pull(unit string) {
+func (t *transaction) add(unit string) {
 	if _, there := t.jobs[unit]; there || t.system.running[unit] {
 		return
 	}
-	file := t.system.load(unit, "")
-	t.system.link(&file, unit)
+	file := t.system.loadUnit(unit, "")
+	t.system.addEnabledUnits(&file, unit)
 	t.jobs[unit] = file
 	for _, other := range slices.Concat(file.lists["Requires"], file.lists["Wants"]) {
-		t.pull(other)
+		t.add(other)
 	}
 }
 
 // link adds what enabled units have put into the unit's .requires and .wants folders.
-func (s *System) link(file *unitFile, unit string) {
+func (s *System) addEnabledUnits(file *unitFile, unit string) {
 	for _, other := range slices.Sorted(maps.Keys(s.Enabled)) {
 		written, ok := s.Files[unitDirectory+other]
 		if !ok {
 			continue
 		}
 		install := unitFile{environment: map[string]string{}, lists: map[string][]string{}}
-		s.read(&install, string(written.Content))
+		s.parseUnit(&install, string(written.Content))
 		for list, into := range map[string]string{"RequiredBy": "Requires", "WantedBy": "Wants"} {
 			if slices.Contains(install.lists[list], unit) {
 				file.lists[into] = append(file.lists[into], other)
@@ -75,7 +75,7 @@ func (s *System) link(file *unitFile, unit string) {
 }
 
 // follows says whether a starts only when b has.
-func (t *transaction) follows(a, b string) bool {
+func (t *transaction) mustFollow(a, b string) bool {
 	return slices.Contains(t.jobs[a].lists["After"], b) || slices.Contains(t.jobs[b].lists["Before"], a)
 }
 
@@ -93,7 +93,7 @@ func (t *transaction) order() []string {
 		}
 		visited[unit] = true
 		for _, other := range all {
-			if t.follows(unit, other) {
+			if t.mustFollow(unit, other) {
 				visit(other)
 			}
 		}
@@ -106,7 +106,7 @@ func (t *transaction) order() []string {
 }
 
 // settle starts one unit. One that was never written is taken for the image's own, which starts and does nothing here.
-func (t *transaction) settle(unit string) error {
+func (t *transaction) startUnit(unit string) error {
 	s, file := t.system, t.jobs[unit]
 	if slices.Contains(s.machine.Missing, unit) {
 		return fmt.Errorf("%s: %w", unit, errNotFound)
@@ -116,11 +116,11 @@ func (t *transaction) settle(unit string) error {
 	}
 	for _, needed := range file.lists["Requires"] {
 		// Without an order both start at the same time, and the one's failure comes too late for the other.
-		if !t.up[needed] && !s.running[needed] && (t.follows(unit, needed) || s.Masked[needed]) {
+		if !t.started[needed] && !s.running[needed] && (t.mustFollow(unit, needed) || s.Masked[needed]) {
 			return fmt.Errorf("%s: %w: %s: %w", unit, errDependency, needed, cmp.Or(s.failures[needed], errMasked))
 		}
 	}
-	if err := s.own(unit); err != nil {
+	if err := s.runImageService(unit); err != nil {
 		return fmt.Errorf("%s: %w", unit, err)
 	}
 	for _, command := range file.commands {
@@ -132,8 +132,8 @@ func (t *transaction) settle(unit string) error {
 }
 
 // own is what the image's own service does.
-func (s *System) own(unit string) error {
-	if unit == modulesLoad {
+func (s *System) runImageService(unit string) error {
+	if unit == modulesLoadUnit {
 		s.loadModules()
 	}
 	if service := s.machine.Services[unit]; service != nil {
@@ -143,7 +143,7 @@ func (s *System) own(unit string) error {
 }
 
 // Running says whether the unit was started in this boot.
-func (s *System) Running(unit string) bool { return s.running[unitName(unit)] }
+func (s *System) IsRunning(unit string) bool { return s.running[unitName(unit)] }
 
 // Failure is why the unit was not started in this boot though it should have been; nil when it was, or should not have been.
 func (s *System) Failure(unit string) error { return s.failures[unitName(unit)] }

@@ -85,8 +85,8 @@ func TestKubeletStartsBehindTheUnitThatItRequires(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.Running("kubelet") != test.runs || !slices.Equal(program.calls, test.calls) {
-				t.Errorf("kubelet runs: %t, called: %q; kubelet: %v", s.Running("kubelet"), program.calls, s.Failure("kubelet"))
+			if s.IsRunning("kubelet") != test.runs || !slices.Equal(program.calls, test.calls) {
+				t.Errorf("kubelet runs: %t, called: %q; kubelet: %v", s.IsRunning("kubelet"), program.calls, s.Failure("kubelet"))
 			}
 			if !test.runs && !errors.Is(s.Failure("kubelet"), errDependency) || test.err != nil && !test.runs && !errors.Is(s.Failure("kubelet"), test.err) {
 				t.Errorf("why kubelet does not run: %v", s.Failure("kubelet"))
@@ -94,13 +94,13 @@ func TestKubeletStartsBehindTheUnitThatItRequires(t *testing.T) {
 			// The next boot has the same order, without cloud-init.
 			program.calls = nil
 			again, err := Boot(Image{}, drive("a", ""), &s.State, program.machine())
-			if err != nil || again.Running("kubelet") != test.runs || len(test.calls) > 0 && len(program.calls) == 0 {
-				t.Errorf("the next boot: kubelet runs: %t, called: %q, %v", again.Running("kubelet"), program.calls, err)
+			if err != nil || again.IsRunning("kubelet") != test.runs || len(test.calls) > 0 && len(program.calls) == 0 {
+				t.Errorf("the next boot: kubelet runs: %t, called: %q, %v", again.IsRunning("kubelet"), program.calls, err)
 			}
 			// Then the program works.
 			program.err = nil
 			again, _ = Boot(Image{}, drive("a", ""), &s.State, program.machine())
-			if test.err != nil && !again.Running("kubelet") {
+			if test.err != nil && !again.IsRunning("kubelet") {
 				t.Errorf("kubelet does not recover: %v", again.Failure("kubelet"))
 			}
 		})
@@ -112,15 +112,15 @@ func TestAUnitThatIsNotOnTheDiskHoldsNobodyUp(t *testing.T) {
 	machine := program.machine()
 	machine.Missing = []string{"gpu-mode.service"}
 	s, err := Boot(Image{}, drive("a", written(modeUnit, modeScript, "0755")), nil, machine)
-	if err != nil || !s.Running("kubelet") || len(program.calls) > 0 || !errors.Is(s.Failure("gpu-mode"), errNotFound) {
-		t.Errorf("%v, kubelet runs: %t, called %q, %v", err, s.Running("kubelet"), program.calls, s.Failure("gpu-mode"))
+	if err != nil || !s.IsRunning("kubelet") || len(program.calls) > 0 || !errors.Is(s.Failure("gpu-mode"), errNotFound) {
+		t.Errorf("%v, kubelet runs: %t, called %q, %v", err, s.IsRunning("kubelet"), program.calls, s.Failure("gpu-mode"))
 	}
 	whole, err := Boot(Image{}, drive("b", written(modeUnit, modeScript, "0755")), nil, program.machine())
 	if err != nil || len(program.calls) != 1 {
 		t.Fatalf("%v, called %q", err, program.calls)
 	}
-	if again, err := Boot(Image{}, nil, &whole.State, machine); err != nil || !again.Running("kubelet") || len(program.calls) != 1 {
-		t.Errorf("lost later: %v, kubelet runs: %t, called %q", err, again.Running("kubelet"), program.calls)
+	if again, err := Boot(Image{}, nil, &whole.State, machine); err != nil || !again.IsRunning("kubelet") || len(program.calls) != 1 {
+		t.Errorf("lost later: %v, kubelet runs: %t, called %q", err, again.IsRunning("kubelet"), program.calls)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestAMaskedUnitIsAMissingDependency(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Running("kubelet") || s.Running("gpu-mode") || !errors.Is(s.Failure("kubelet"), errMasked) {
+	if s.IsRunning("kubelet") || s.IsRunning("gpu-mode") || !errors.Is(s.Failure("kubelet"), errMasked) {
 		t.Errorf("kubelet: %v", s.Failure("kubelet"))
 	}
 	if want := []string{"--config ingot --more", "by hand"}; !slices.Equal(program.calls, want) || slices.Contains(s.Ignored, "gpu-tool") {

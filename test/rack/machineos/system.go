@@ -54,8 +54,8 @@ type System struct {
 	// Network is what cloud-init took from the config drive.
 	Network netdata.Network
 	// modules are those that were loaded in this boot, coldplug is what applied when it found the devices.
-	modules  kernel.Modules
-	coldplug kernel.Config
+	modules        kernel.Modules
+	coldplugConfig kernel.Config
 	// Ignored are the commands that do nothing here, Failed why others failed.
 	Ignored []string
 	Failed  []error
@@ -69,9 +69,9 @@ func Boot(image Image, drive *ConfigDrive, earlier *State, machine Machine) (*Sy
 	if earlier != nil {
 		s.State = *earlier
 	}
-	s.Files, s.Enabled, s.Masked = orEmpty(s.Files), orEmpty(s.Enabled), orEmpty(s.Masked)
+	s.Files, s.Enabled, s.Masked = cloneMap(s.Files), cloneMap(s.Enabled), cloneMap(s.Masked)
 	if image.Ignition {
-		if err := s.ignite(drive); err != nil {
+		if err := s.runIgnition(drive); err != nil {
 			return s, fmt.Errorf("%w: %w", ErrEmergency, err)
 		}
 	}
@@ -80,29 +80,29 @@ func Boot(image Image, drive *ConfigDrive, earlier *State, machine Machine) (*Sy
 		delete(s.Enabled, unit)
 	}
 	if s.Packages = slices.Clone(s.Packages); len(s.Packages) > 0 {
-		s.install()
+		s.installPackages()
 	}
 	s.bootKernel()
-	s.start(slices.Collect(maps.Keys(s.Enabled))...)
+	s.startUnits(slices.Collect(maps.Keys(s.Enabled))...)
 	if image.Ignition {
 		return s, nil
 	}
-	return s, s.cloudInit(drive)
+	return s, s.runCloudInit(drive)
 }
 
 // isMissing says whether the path is that of a unit that does not get onto the disk.
-func (s *System) isMissing(path string) bool {
+func (s *System) isMissingUnit(path string) bool {
 	return slices.ContainsFunc(s.machine.Missing, func(unit string) bool { return path == unitDirectory+unit })
 }
 
-func orEmpty[V any](m map[string]V) map[string]V {
+func cloneMap[V any](m map[string]V) map[string]V {
 	if m == nil {
 		return map[string]V{}
 	}
 	return maps.Clone(m)
 }
 
-func firstOf(texts ...string) string {
+func firstNonEmpty(texts ...string) string {
 	for _, text := range texts {
 		if text != "" {
 			return text
@@ -128,11 +128,11 @@ func (s *System) Systemctl(words []string) error {
 		}
 	}
 	if verb == "start" || verb == "restart" || verb == "reload-or-restart" {
-		return s.startAll(units, verb != "start")
+		return s.systemctlStart(units, verb != "start")
 	}
 	var failed error
 	for _, unit := range units {
-		if err := s.change(verb, unit, now); err != nil && failed == nil {
+		if err := s.systemctlChange(verb, unit, now); err != nil && failed == nil {
 			failed = err
 		}
 	}
@@ -140,13 +140,13 @@ func (s *System) Systemctl(words []string) error {
 }
 
 // startAll starts the units together. The error is the first one's that is not up.
-func (s *System) startAll(units []string, again bool) error {
+func (s *System) systemctlStart(units []string, again bool) error {
 	for _, unit := range units {
 		if again {
 			delete(s.running, unit)
 		}
 	}
-	s.start(units...)
+	s.startUnits(units...)
 	for _, unit := range units {
 		if err := s.failures[unit]; err != nil {
 			return err
@@ -155,14 +155,14 @@ func (s *System) startAll(units []string, again bool) error {
 	return nil
 }
 
-func (s *System) change(verb, unit string, now bool) error {
+func (s *System) systemctlChange(verb, unit string, now bool) error {
 	switch verb {
 	case "is-active":
 		if !s.running[unit] {
 			return fmt.Errorf("%s: %w", unit, errInactive)
 		}
 	case "enable":
-		return s.enable(unit, now)
+		return s.enableUnit(unit, now)
 	case "disable", "mask":
 		if verb == "mask" {
 			s.Masked[unit] = true // what it was linked into stays as it is
@@ -180,18 +180,18 @@ func (s *System) change(verb, unit string, now bool) error {
 	return nil
 }
 
-func (s *System) enable(unit string, now bool) error {
+func (s *System) enableUnit(unit string, now bool) error {
 	if slices.Contains(s.machine.Missing, unit) {
 		s.failures[unit] = fmt.Errorf("%s: %w", unit, errNotFound)
 		return s.failures[unit]
 	}
-	if s.installable(unit) {
+	if s.canEnable(unit) {
 		s.Enabled[unit] = true
 	}
 	if !now {
 		return nil
 	}
-	s.start(unit)
+	s.startUnits(unit)
 	return s.failures[unit]
 }
 
@@ -214,5 +214,5 @@ func (s *System) ReadFile(path string) ([]byte, error) {
 // PrettyName is how the system calls itself, PRETTY_NAME of os-release.
 func (s *System) PrettyName() string {
 	names := map[string]string{"debian": "Debian GNU/Linux", "ubuntu": "Ubuntu", "fedora": "Fedora CoreOS", "flatcar": "Flatcar Container Linux by Kinvolk", "rhcos": "Red Hat Enterprise Linux CoreOS", "rocky": "Rocky Linux"}
-	return strings.TrimSpace(firstOf(names[s.Image.OS.ID], s.Image.OS.ID) + " " + s.Image.OS.Version)
+	return strings.TrimSpace(firstNonEmpty(names[s.Image.OS.ID], s.Image.OS.ID) + " " + s.Image.OS.Version)
 }

@@ -52,7 +52,7 @@ func TestCloudInitDoesItsWorkOncePerInstance(t *testing.T) {
 	}
 	running := func(s *System) (out []string) {
 		for _, unit := range []string{"one", "two", "three", "four"} {
-			if s.Running(unit) {
+			if s.IsRunning(unit) {
 				out = append(out, unit)
 			}
 		}

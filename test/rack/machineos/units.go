@@ -30,7 +30,7 @@ type startCommand struct {
 // their names, as systemd.unit(5) has it. vendor is the unit file of the image, which an administrator's replaces.
 func (s *System) Command(unit, vendor string) ([]string, error) {
 	unit = unitName(unit)
-	file := s.load(unit, vendor)
+	file := s.loadUnit(unit, vendor)
 	if len(file.commands) != 1 {
 		return nil, fmt.Errorf("%s has %d commands in ExecStart=, systemd refuses all but one for a simple service", unit, len(file.commands))
 	}
@@ -38,23 +38,23 @@ func (s *System) Command(unit, vendor string) ([]string, error) {
 }
 
 // load reads the unit; what is written nowhere is as vendor has it.
-func (s *System) load(unit, vendor string) unitFile {
+func (s *System) loadUnit(unit, vendor string) unitFile {
 	text := vendor
 	if file, ok := s.Files[unitDirectory+unit]; ok {
 		text = string(file.Content)
 	}
 	parsed := unitFile{environment: map[string]string{}, lists: map[string][]string{}}
-	s.read(&parsed, text)
+	s.parseUnit(&parsed, text)
 	for _, path := range slices.Sorted(maps.Keys(s.Files)) {
 		if strings.HasPrefix(path, unitDirectory+unit+".d/") && strings.HasSuffix(path, ".conf") {
-			s.read(&parsed, string(s.Files[path].Content))
+			s.parseUnit(&parsed, string(s.Files[path].Content))
 		}
 	}
 	return parsed
 }
 
 // read adds the text of a unit file or drop-in.
-func (s *System) read(into *unitFile, text string) {
+func (s *System) parseUnit(into *unitFile, text string) {
 	section := ""
 	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
 		line = strings.TrimSpace(line)
@@ -69,15 +69,15 @@ func (s *System) read(into *unitFile, text string) {
 		switch {
 		case !isAssignment:
 		case section == "[Service]":
-			s.assign(into, key, value)
+			s.setServiceOption(into, key, value)
 		case section == "[Unit]" || section == "[Install]":
-			into.list(key, value)
+			into.addToList(key, value)
 		}
 	}
 }
 
 // list adds to a list; an empty assignment takes the earlier ones back.
-func (u *unitFile) list(key, value string) {
+func (u *unitFile) addToList(key, value string) {
 	if key == "BindsTo" {
 		key = "Requires"
 	}
@@ -87,7 +87,7 @@ func (u *unitFile) list(key, value string) {
 	u.lists[key] = append(u.lists[key], strings.Fields(value)...)
 }
 
-func (s *System) assign(into *unitFile, key, value string) {
+func (s *System) setServiceOption(into *unitFile, key, value string) {
 	switch key {
 	case "Type":
 		into.oneshot = value == "oneshot"

@@ -33,7 +33,7 @@ type migConfig struct {
 // parseConfig reads the file as strictly as mig-parted does: fields that it does not know are refused.
 func parseConfig(text []byte) (map[string][]migConfig, error) {
 	var file configFile
-	if err := strictly(text, &file); err != nil {
+	if err := decodeStrict(text, &file); err != nil {
 		return nil, err
 	}
 	if file.Version != "v1" {
@@ -47,7 +47,7 @@ func parseConfig(text []byte) (map[string][]migConfig, error) {
 			return nil, fmt.Errorf("at least one entry in '%s' is required", name)
 		}
 		for i := range list {
-			if err := list[i].complete(); err != nil {
+			if err := list[i].validate(); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
 		}
@@ -55,7 +55,7 @@ func parseConfig(text []byte) (map[string][]migConfig, error) {
 	return file.MIGConfigs, nil
 }
 
-func strictly(text []byte, into any) error {
+func decodeStrict(text []byte, into any) error {
 	converted, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func strictly(text []byte, into any) error {
 }
 
 // complete checks what mig-parted checks before it looks at a GPU, and reads the members that come in two forms.
-func (c *migConfig) complete() error {
+func (c *migConfig) validate() error {
 	switch {
 	case c.Devices == nil:
 		return errors.New("missing required field: devices")
@@ -77,7 +77,7 @@ func (c *migConfig) complete() error {
 	case !*c.MIGEnabled && len(c.MIGDevices) > 0:
 		return errors.New("MIG devices included when 'mig-enabled' is false")
 	}
-	return errors.Join(c.readDevices(), c.readFilter(), c.checkCounts())
+	return errors.Join(c.readDevices(), c.readFilter(), c.validateCounts())
 }
 
 func (c *migConfig) readDevices() error {
@@ -104,7 +104,7 @@ func (c *migConfig) readFilter() error {
 	return nil
 }
 
-func (c *migConfig) checkCounts() error {
+func (c *migConfig) validateCounts() error {
 	total := 0
 	for profile, count := range c.MIGDevices {
 		if count < 0 || !strings.Contains(profile, "g.") {
@@ -119,7 +119,7 @@ func (c *migConfig) checkCounts() error {
 }
 
 // selects says whether the entry is for the i-th GPU.
-func (c *migConfig) selects(i int, g *gpu.GPU) bool {
+func (c *migConfig) isFor(i int, g *gpu.GPU) bool {
 	matches := len(c.filter) == 0
 	for _, id := range c.filter {
 		// "0x233010DE", since v0.15 maybe with ":0x<subsystem>" behind it.

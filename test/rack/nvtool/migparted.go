@@ -16,7 +16,7 @@ import (
 type MIGParted struct {
 	GPUs []*gpu.GPU
 	// Change turns the name of a profile that is to be made into that of another one; nil makes what is asked for.
-	Change func(profile string) string
+	RenameProfile func(profile string) string
 }
 
 // command is a subcommand with its flags, which the environment sets too.
@@ -44,7 +44,7 @@ func (m MIGParted) run(verb string, arguments []string, environment map[string]s
 	if err != nil {
 		return err
 	}
-	config, err := c.config(readFile)
+	config, err := c.selectedConfig(readFile)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func parseCommand(arguments []string, environment map[string]string) (command, e
 }
 
 // config is the selected configuration; a file with one needs no selection.
-func (c command) config(readFile func(string) ([]byte, error)) ([]migConfig, error) {
+func (c command) selectedConfig(readFile func(string) ([]byte, error)) ([]migConfig, error) {
 	text, err := readFile(c.configFile)
 	if err != nil {
 		return nil, fmt.Errorf("error parsing config file: read error: %w", err)
@@ -119,7 +119,7 @@ func checkHooks(path string, readFile func(string) ([]byte, error)) error {
 		Version string `json:"version"`
 		Hooks   any    `json:"hooks"`
 	}
-	if err := strictly(text, &file); err != nil {
+	if err := decodeStrict(text, &file); err != nil {
 		return fmt.Errorf("error parsing hooks file: unmarshal error: %w", err)
 	}
 	if file.Version != "v1" {
@@ -134,10 +134,10 @@ func (m MIGParted) forEach(config []migConfig, do func(*migConfig, *gpu.GPU) err
 	for c := range config {
 		entry := &config[c]
 		for i, g := range m.GPUs {
-			if !entry.selects(i, g) || !g.CanMIG() && (entry.all || !*entry.MIGEnabled) {
+			if !entry.isFor(i, g) || !g.HasMIGMode() && (entry.all || !*entry.MIGEnabled) {
 				continue
 			}
-			if !g.CanMIG() {
+			if !g.HasMIGMode() {
 				return fmt.Errorf("cannot set MIG mode on non MIG-capable GPU %s", g.Address)
 			}
 			if err := do(entry, g); err != nil {
@@ -158,7 +158,7 @@ func (m MIGParted) apply(config []migConfig, modeOnly bool) error {
 		return nil
 	}
 	return m.forEach(config, func(entry *migConfig, g *gpu.GPU) error {
-		wanted := m.wanted(entry)
+		wanted := m.wantedLayout(entry)
 		if !*entry.MIGEnabled || maps.Equal(g.Layout(), wanted) {
 			return nil
 		}
@@ -177,23 +177,23 @@ func (m MIGParted) assert(config []migConfig, modeOnly bool) error {
 		if g.MIG != *entry.MIGEnabled {
 			return fmt.Errorf("assertion failure: GPU %s: MIG mode is %t", g.Address, g.MIG)
 		}
-		if wanted := m.wanted(entry); !modeOnly && !maps.Equal(g.Layout(), wanted) {
+		if wanted := m.wantedLayout(entry); !modeOnly && !maps.Equal(g.Layout(), wanted) {
 			return fmt.Errorf("assertion failure: GPU %s has %v, not %v", g.Address, g.Layout(), wanted)
 		}
 		return nil
 	})
-	if err == nil && slices.ContainsFunc(m.GPUs, func(g *gpu.GPU) bool { return g.CanMIG() && !matched[g] }) {
+	if err == nil && slices.ContainsFunc(m.GPUs, func(g *gpu.GPU) bool { return g.HasMIGMode() && !matched[g] }) {
 		err = errors.New("assertion failure: not all GPUs match the specified config")
 	}
 	return err
 }
 
 // wanted is the layout that the entry asks for, without what is asked for zero times.
-func (m MIGParted) wanted(entry *migConfig) map[string]int {
+func (m MIGParted) wantedLayout(entry *migConfig) map[string]int {
 	out := map[string]int{}
 	for profile, count := range entry.MIGDevices {
-		if m.Change != nil {
-			profile = m.Change(profile)
+		if m.RenameProfile != nil {
+			profile = m.RenameProfile(profile)
 		}
 		if count > 0 {
 			out[profile] += count

@@ -134,22 +134,22 @@ func TestNvidiaSMISetsTheMode(t *testing.T) {
 		{"mig -cgi 19 -C", "[] - -", "not simulated"},
 		{"-mig DISABLED", "- - -", ""},
 	} {
-		err := SMI(cards, strings.Fields(step.words))
+		err := RunSMI(cards, strings.Fields(step.words))
 		if (err == nil) != (step.err == "") || err != nil && !strings.Contains(err.Error(), step.err) || layouts(cards) != step.want {
 			t.Errorf("nvidia-smi %s: %v, %s", step.words, err, layouts(cards))
 		}
 	}
-	if err := SMI(gpus(t, "26b9", 1), []string{"-mig", "0"}); err != nil {
+	if err := RunSMI(gpus(t, "26b9", 1), []string{"-mig", "0"}); err != nil {
 		t.Errorf("a GPU without MIG: %v", err)
 	}
-	if err := SMI(nil, []string{"-mig", "0"}); err == nil {
+	if err := RunSMI(nil, []string{"-mig", "0"}); err == nil {
 		t.Error("nvidia-smi finds no GPU and is content")
 	}
 }
 
 func TestAChangedProfileIsWhatIsMade(t *testing.T) {
 	cards := gpus(t, "2330", 1)
-	m := MIGParted{GPUs: cards, Change: func(profile string) string { return strings.Replace(profile, "2g.20gb", "1g.20gb", 1) }}
+	m := MIGParted{GPUs: cards, RenameProfile: func(profile string) string { return strings.Replace(profile, "2g.20gb", "1g.20gb", 1) }}
 	if err := m.Run([]string{"apply", "-f", "/c", "-c", "ingot"}, nil, files(config, "")); err != nil || layouts(cards) != "[1g.10gb:2 1g.20gb:1 3g.40gb:1]" {
 		t.Errorf("%v, %s", err, layouts(cards))
 	}

@@ -10,7 +10,7 @@ import (
 
 // Query is what nvidia-smi prints where it is asked and not told: with --query-gpu the index and the MIG mode, with -q the
 // licence, and else the list of GPUs.
-func Query(gpus []*gpu.GPU, arguments []string, licensed bool) (string, error) {
+func QuerySMI(gpus []*gpu.GPU, arguments []string, licensed bool) (string, error) {
 	if len(gpus) == 0 {
 		return "", errors.New("no devices were found")
 	}
@@ -27,7 +27,7 @@ func Query(gpus []*gpu.GPU, arguments []string, licensed bool) (string, error) {
 		case len(arguments) > 0 && arguments[0] == "-q":
 			fmt.Fprintf(&out, "GPU %s\n    Product Name                          : %s\n", g.Address, g.Model.Product)
 			if g.Virtual {
-				fmt.Fprintf(&out, "    vGPU Software Licensed Product\n        License Status                    : %s\n", licence(licensed))
+				fmt.Fprintf(&out, "    vGPU Software Licensed Product\n        License Status                    : %s\n", licenseStatus(licensed))
 			}
 		case len(arguments) == 0 || arguments[0] == "-L":
 			fmt.Fprintf(&out, "GPU %d: %s (UUID: %s)\n", i, g.Model.Product, g.UUID)
@@ -36,7 +36,7 @@ func Query(gpus []*gpu.GPU, arguments []string, licensed bool) (string, error) {
 	return out.String(), nil
 }
 
-func licence(licensed bool) string {
+func licenseStatus(licensed bool) string {
 	if licensed {
 		return "Licensed (Expiry: 2036-1-1 0:0:0 GMT)"
 	}
@@ -55,7 +55,7 @@ func queryLine(i int, g *gpu.GPU, fields []string) (string, error) {
 			out = append(out, g.UUID)
 		case "mig.mode.current":
 			mode := map[bool]string{true: "Enabled", false: "Disabled"}[g.MIG]
-			if !g.CanMIG() {
+			if !g.HasMIGMode() {
 				mode = "[N/A]"
 			}
 			out = append(out, mode)

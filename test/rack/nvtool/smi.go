@@ -12,7 +12,7 @@ import (
 
 // SMI runs nvidia-smi. Of its commands it knows those that set the MIG mode; it refuses `nvidia-smi mig`, which makes
 // instances by hand, and all others print something and change nothing.
-func SMI(gpus []*gpu.GPU, arguments []string) error {
+func RunSMI(gpus []*gpu.GPU, arguments []string) error {
 	if len(gpus) == 0 {
 		return errors.New("nvidia-smi: no devices were found")
 	}
@@ -31,7 +31,7 @@ func SMI(gpus []*gpu.GPU, arguments []string) error {
 	var errs []error
 	for i, g := range gpus {
 		// "Not Supported. Treating as warning and moving on."
-		if some && !chooses(chosen, i, g) || !g.CanMIG() {
+		if some && !isListed(chosen, i, g) || !g.HasMIGMode() {
 			continue
 		}
 		if err := g.SetMIG(on); err != nil {
@@ -43,7 +43,7 @@ func SMI(gpus []*gpu.GPU, arguments []string) error {
 
 // chooses says whether a list such as "0,3" names the GPU by number, UUID or bus address, whose domain nvidia-smi prints with
 // eight digits.
-func chooses(list string, i int, g *gpu.GPU) bool {
+func isListed(list string, i int, g *gpu.GPU) bool {
 	return slices.ContainsFunc(strings.Split(list, ","), func(id string) bool {
 		return id == strconv.Itoa(i) || id == g.UUID || strings.HasSuffix(strings.ToLower(id), g.Address)
 	})

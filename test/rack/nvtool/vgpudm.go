@@ -47,13 +47,13 @@ func (v VGPUDM) Run(arguments []string, readFile func(string) ([]byte, error)) e
 	if err != nil {
 		return fmt.Errorf("error parsing config file: read error: %w", err)
 	}
-	return v.Do(arguments[0], text, name)
+	return v.RunConfig(arguments[0], text, name)
 }
 
 // Do applies or asserts the configuration of that name.
-func (v VGPUDM) Do(verb string, text []byte, name string) error {
+func (v VGPUDM) RunConfig(verb string, text []byte, name string) error {
 	var file vgpuFile
-	if err := strictly(text, &file); err != nil {
+	if err := decodeStrict(text, &file); err != nil {
 		return fmt.Errorf("error parsing config file: unmarshal error: %w", err)
 	}
 	if file.Version != "v1" {
@@ -68,10 +68,10 @@ func (v VGPUDM) Do(verb string, text []byte, name string) error {
 	}
 	for i, g := range v.GPUs {
 		for _, entry := range config {
-			if !entry.selects(i, g) {
+			if !entry.isFor(i, g) {
 				continue
 			}
-			if err := v.one(verb, g, entry.Types); err != nil {
+			if err := v.applyGPU(verb, g, entry.Types); err != nil {
 				return fmt.Errorf("GPU %d: %w", i, err)
 			}
 		}
@@ -79,7 +79,7 @@ func (v VGPUDM) Do(verb string, text []byte, name string) error {
 	return nil
 }
 
-func (c vgpuConfig) selects(i int, g *gpu.GPU) bool {
+func (c vgpuConfig) isFor(i int, g *gpu.GPU) bool {
 	filters, _ := c.DeviceFilter.([]any)
 	if one, ok := c.DeviceFilter.(string); ok {
 		filters = []any{one}
@@ -96,22 +96,22 @@ func (c vgpuConfig) selects(i int, g *gpu.GPU) bool {
 }
 
 // backed are types with a MIG instance behind them: A100-1-5CME.
-var backed = regexp.MustCompile(`^[A-Z0-9]+-(\d+)-(\d+)[A-Z](ME)?$`)
+var migBackedType = regexp.MustCompile(`^[A-Z0-9]+-(\d+)-(\d+)[A-Z](ME)?$`)
 
-func (v VGPUDM) one(verb string, g *gpu.GPU, types map[string]int) error {
+func (v VGPUDM) applyGPU(verb string, g *gpu.GPU, types map[string]int) error {
 	device := v.Bus.Find(g.Address)
 	if device == nil {
 		return errors.New("no such device")
 	}
 	instances := map[string]int{}
 	for name, count := range types {
-		if parts := backed.FindStringSubmatch(name); parts != nil {
+		if parts := migBackedType.FindStringSubmatch(name); parts != nil {
 			instances[fmt.Sprintf("%sg.%sgb%s", parts[1], parts[2], cmp.Or(map[string]string{"ME": "+me"}[parts[3]], ""))] += count
 		}
 	}
 	if verb == "assert" {
 		made := map[string]int{}
-		for _, name := range device.Mediated {
+		for _, name := range device.MediatedDevices {
 			_, short, _ := strings.Cut(name, " ")
 			made[short]++
 		}
@@ -127,5 +127,5 @@ func (v VGPUDM) one(verb string, g *gpu.GPU, types map[string]int) error {
 	} else if g.MIG {
 		return errors.New("the GPU is in MIG mode, and its vGPU types share it in time")
 	}
-	return v.Bus.Mediate(device, types)
+	return v.Bus.CreateMediatedDevices(device, types)
 }

@@ -40,7 +40,7 @@ func Run(ctx context.Context, m *machine.Machine, k *kubelet.Kubelet, cluster *o
 	labels := s.node.Labels
 	for range maxRounds {
 		before := maps.Clone(labels)
-		maps.Copy(labels, cluster.Label(labels))
+		maps.Copy(labels, cluster.OperatorLabels(labels))
 		s.devices, s.result = map[corev1.ResourceName]kubelet.Devices{}, Result{}
 		s.node.Labels = labels
 		s.runPods(ctx)
@@ -75,7 +75,7 @@ func (s *run) runPods(ctx context.Context) {
 			continue
 		}
 		host := software.Host{Machine: s.machine, Permitted: s.cluster.Permitted, Node: s.node}
-		result, err := host.Run(ctx, pod, s.cluster.Read(set.Namespace))
+		result, err := host.Run(ctx, pod, s.cluster.ConfigMapReader(set.Namespace))
 		if err != nil {
 			s.result.Problems = append(s.result.Problems, fmt.Sprintf("%s/%s: %v", set.Namespace, set.Name, err))
 		}
@@ -85,7 +85,7 @@ func (s *run) runPods(ctx context.Context) {
 		}
 		maps.Copy(s.devices, result.Devices)
 		if result.Driver != "" {
-			s.publish(result)
+			s.addSlices(result)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func (s *run) canRun(pod *corev1.Pod) bool {
 }
 
 // publish makes ResourceSlices of the devices of a driver.
-func (s *run) publish(result software.Result) {
+func (s *run) addSlices(result software.Result) {
 	parts := slices.Collect(slices.Chunk(result.Published, resourcev1.ResourceSliceMaxDevices))
 	if len(parts) == 0 {
 		parts = [][]resourcev1.Device{nil}

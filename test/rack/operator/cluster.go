@@ -36,15 +36,15 @@ type Cluster struct {
 	// Permitted is KubeVirt's; nil: there is no KubeVirt.
 	Permitted *software.Permitted
 
-	configs  map[string]map[string]string
-	sandbox  bool
-	operated bool
+	configMaps          map[string]map[string]string
+	hasSandboxWorkloads bool
+	hasGPUOperator      bool
 }
 
 // Read reads a ConfigMap of the namespace.
-func (c *Cluster) Read(namespace string) software.Reader {
+func (c *Cluster) ConfigMapReader(namespace string) software.Reader {
 	return func(_ context.Context, name string) (map[string]string, error) {
-		data, ok := c.configs[namespace+"/"+name]
+		data, ok := c.configMaps[namespace+"/"+name]
 		if !ok {
 			return nil, fmt.Errorf("configmaps %q not found", name)
 		}
@@ -52,11 +52,11 @@ func (c *Cluster) Read(namespace string) software.Reader {
 	}
 }
 
-func (c *Cluster) configMap(namespace, name string, data map[string]string) {
-	if c.configs == nil {
-		c.configs = map[string]map[string]string{}
+func (c *Cluster) setConfigMap(namespace, name string, data map[string]string) {
+	if c.configMaps == nil {
+		c.configMaps = map[string]map[string]string{}
 	}
-	c.configs[namespace+"/"+name] = data
+	c.configMaps[namespace+"/"+name] = data
 }
 
 // Apply applies objects. Those of kinds that decide nothing about nodes are left out.
@@ -80,7 +80,7 @@ func (c *Cluster) apply(o *unstructured.Unstructured) error {
 	case "ConfigMap":
 		var config corev1.ConfigMap
 		err := into(&config)
-		c.configMap(o.GetNamespace(), o.GetName(), config.Data)
+		c.setConfigMap(o.GetNamespace(), o.GetName(), config.Data)
 		return err
 	case "DeviceClass":
 		var class resourcev1.DeviceClass
@@ -90,12 +90,12 @@ func (c *Cluster) apply(o *unstructured.Unstructured) error {
 	case "KubeVirt":
 		permitted, err := software.ReadPermitted(o.Object)
 		c.Permitted = permitted
-		c.virtHandler()
+		c.addVirtHandler()
 		return err
 	case "NVIDIADriver":
-		return c.nvidiaDriver(o.Object)
+		return c.applyNVIDIADriver(o.Object)
 	case "DeviceConfig":
-		return c.deviceConfig(o)
+		return c.applyDeviceConfig(o)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (c *Cluster) apply(o *unstructured.Unstructured) error {
 // Install installs a chart, and then applies what goes with it.
 func (c *Cluster) Install(release Release) error {
 	charts := map[string]func(Release){
-		"gpu-operator": c.gpuOperator, "nvidia-device-plugin": c.devicePlugin, "dra-driver-nvidia-gpu": c.draDriver, "gpu-operator-charts": c.amdOperator,
+		"gpu-operator": c.installGPUOperator, "nvidia-device-plugin": c.installDevicePlugin, "dra-driver-nvidia-gpu": c.installDRADriver, "gpu-operator-charts": c.installAMDOperator,
 		"kubevirt": func(Release) {},
 	}
 	install, known := charts[release.Chart]
@@ -115,14 +115,14 @@ func (c *Cluster) Install(release Release) error {
 }
 
 // virtHandler is KubeVirt's own DaemonSet, which tolerates everything.
-func (c *Cluster) virtHandler() {
-	c.add("kubevirt", "virt-handler", corev1.PodSpec{
+func (c *Cluster) addVirtHandler() {
+	c.addDaemonSet("kubevirt", "virt-handler", corev1.PodSpec{
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		Containers:  []corev1.Container{{Name: "virt-handler", Image: "quay.io/kubevirt/virt-handler:v1.9.0"}},
 	})
 }
 
-func (c *Cluster) add(namespace, name string, pod corev1.PodSpec) {
+func (c *Cluster) addDaemonSet(namespace, name string, pod corev1.PodSpec) {
 	c.DaemonSets = append(c.DaemonSets, appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec:       appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: pod}},
@@ -130,15 +130,15 @@ func (c *Cluster) add(namespace, name string, pod corev1.PodSpec) {
 }
 
 // nfd is node-feature-discovery's worker, which comes with the charts.
-func (c *Cluster) nfd(namespace string, values map[string]any) {
-	c.add(namespace, "node-feature-discovery-worker", corev1.PodSpec{
-		Tolerations: tolerations(at(values, "worker", "tolerations")),
+func (c *Cluster) addNodeFeatureDiscovery(namespace string, values map[string]any) {
+	c.addDaemonSet(namespace, "node-feature-discovery-worker", corev1.PodSpec{
+		Tolerations: tolerations(valueAt(values, "worker", "tolerations")),
 		Containers:  []corev1.Container{{Name: "worker", Image: "registry.k8s.io/nfd/node-feature-discovery:v0.18.0"}},
 	})
 }
 
 // at is a value of nested maps, nil where there is none.
-func at(values map[string]any, path ...string) any {
+func valueAt(values map[string]any, path ...string) any {
 	var out any = values
 	for _, word := range path {
 		m, ok := out.(map[string]any)
@@ -151,16 +151,16 @@ func at(values map[string]any, path ...string) any {
 }
 
 // text is a value as text, or what a chart has where it is not given.
-func text(values map[string]any, fallback string, path ...string) string {
-	if v := at(values, path...); v != nil && v != "" {
+func textAt(values map[string]any, fallback string, path ...string) string {
+	if v := valueAt(values, path...); v != nil && v != "" {
 		return fmt.Sprint(v)
 	}
 	return fallback
 }
 
 // on is a switch of a chart's.
-func on(values map[string]any, fallback bool, path ...string) bool {
-	return text(values, fmt.Sprint(fallback), path...) == "true"
+func isEnabled(values map[string]any, fallback bool, path ...string) bool {
+	return textAt(values, fmt.Sprint(fallback), path...) == "true"
 }
 
 // decode makes a typed value of one of a chart's.
@@ -193,14 +193,14 @@ func affinity(value any) *corev1.Affinity {
 }
 
 // Label is what operators set on a node with these labels: nothing where no operator runs.
-func (c *Cluster) Label(labels map[string]string) map[string]string {
+func (c *Cluster) OperatorLabels(labels map[string]string) map[string]string {
 	out := map[string]string{}
-	if !c.operated || labels["feature.node.kubernetes.io/pci-10de.present"] != "true" {
+	if !c.hasGPUOperator || labels["feature.node.kubernetes.io/pci-10de.present"] != "true" {
 		return out
 	}
 	out["nvidia.com/gpu.present"] = "true"
 	workload := "container"
-	if w := labels["nvidia.com/gpu.workload.config"]; c.sandbox && operands[w] != nil {
+	if w := labels["nvidia.com/gpu.workload.config"]; c.hasSandboxWorkloads && operands[w] != nil {
 		workload = w
 	}
 	all := slices.Clone(operands[workload])

@@ -8,17 +8,17 @@ import (
 )
 
 // dies are the compute dies of AMD's GPUs that can be partitioned, by device id.
-var dies = map[string]int{"74a0": 6, "74a1": 8, "74a2": 4, "74a5": 8, "74a8": 4, "75a0": 8}
+var computeDies = map[string]int{"74a0": 6, "74a1": 8, "74a2": 4, "74a5": 8, "74a8": 4, "75a0": 8}
 
 // startAMD is the driver's start: every GPU is whole, but for a memory partition that was asked for.
-func (d *Device) startAMD() {
-	if dies[d.DeviceID] == 0 {
+func (d *Device) resetPartitions() {
+	if computeDies[d.DeviceID] == 0 {
 		return
 	}
 	d.compute, d.memory = "SPX", "NPS1"
-	if d.memoryOfNextStart != "" {
-		d.memory, d.memoryOfNextStart = d.memoryOfNextStart, ""
-		if !validAMD(d.compute, d.memory, dies[d.DeviceID]) {
+	if d.pendingMemory != "" {
+		d.memory, d.pendingMemory = d.pendingMemory, ""
+		if !isValidPartition(d.compute, d.memory, computeDies[d.DeviceID]) {
 			d.compute = "CPX" // the only one that every memory partition allows
 		}
 	}
@@ -33,14 +33,14 @@ func (d *Device) Partition() (compute, memory string) {
 }
 
 // Parts is how many devices one GPU becomes with the compute partition.
-func (d *Device) Parts() int {
+func (d *Device) PartitionCount() int {
 	compute, _ := d.Partition()
-	return max(1, map[string]int{"SPX": 1, "DPX": 2, "TPX": 3, "QPX": 4, "CPX": dies[d.DeviceID]}[compute])
+	return max(1, map[string]int{"SPX": 1, "DPX": 2, "TPX": 3, "QPX": 4, "CPX": computeDies[d.DeviceID]}[compute])
 }
 
 // combinations are the compute partitions with the memory partitions and the dies that each goes with:
 // __aqua_vanjaram_is_valid_mode of the kernel's driver.
-var combinations = map[string]struct {
+var partitionModes = map[string]struct {
 	memories []int
 	dies     func(dies, memories int) bool
 }{
@@ -51,9 +51,9 @@ var combinations = map[string]struct {
 	"CPX": {[]int{1, 4}, func(dies, memories int) bool { return dies%memories == 0 }},
 }
 
-func validAMD(compute, memory string, dies int) bool {
+func isValidPartition(compute, memory string, dies int) bool {
 	memories, known := map[string]int{"NPS1": 1, "NPS2": 2, "NPS3": 3, "NPS4": 4}[memory]
-	c, exists := combinations[compute]
+	c, exists := partitionModes[compute]
 	return known && exists && slices.Contains(c.memories, memories) && c.dies(dies, memories)
 }
 
@@ -61,15 +61,15 @@ func validAMD(compute, memory string, dies int) bool {
 func (d *Device) SetPartition(kind, value string) error {
 	value = strings.TrimSpace(value)
 	if kind == "compute" {
-		if !validAMD(value, d.memory, dies[d.DeviceID]) {
+		if !isValidPartition(value, d.memory, computeDies[d.DeviceID]) {
 			return fmt.Errorf("write error: invalid argument: %s does not go with %s", value, d.memory)
 		}
 		d.compute = value
 		return nil
 	}
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(combinations)), func(c string) bool { return validAMD(c, value, dies[d.DeviceID]) }) {
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(partitionModes)), func(c string) bool { return isValidPartition(c, value, computeDies[d.DeviceID]) }) {
 		return fmt.Errorf("write error: invalid argument: %s", value)
 	}
-	d.memoryOfNextStart = value
+	d.pendingMemory = value
 	return nil
 }

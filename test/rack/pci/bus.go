@@ -21,16 +21,16 @@ type Device struct {
 	// Driver holds it; empty: none.
 	Driver string
 	// Physical is the function that this one is a virtual part of; nil: it is none.
-	Physical *Device
+	PhysicalFunction *Device
 	// Functions are its virtual functions, while they are enabled.
-	Functions []*Device
+	VirtualFunctions []*Device
 	// VirtualType is the id of a virtual function's vGPU type, 0 for none.
-	VirtualType int
+	VGPUType int
 	// Mediated are the types of the mediated devices that were made of it, one for each.
-	Mediated []string
+	MediatedDevices []string
 
-	override                           string
-	compute, memory, memoryOfNextStart string
+	override                       string
+	compute, memory, pendingMemory string
 }
 
 // Options are what a bus follows from.
@@ -43,13 +43,13 @@ type Options struct {
 	// IOMMU says that the firmware and the kernel turn it on without being told, as on Arm and with AMD's CPUs.
 	IOMMU bool
 	// Types says which vGPU types NVIDIA's device of that id can have; nil: none.
-	Types func(deviceID string) []VirtualType
+	VGPUTypes func(deviceID string) []VGPUType
 	// Manager says that NVIDIA's driver is the vGPU manager.
-	Manager bool
+	VGPUManager bool
 }
 
 // VirtualType is a type of NVIDIA's virtual GPUs.
-type VirtualType struct {
+type VGPUType struct {
 	// ID is the driver's number of it, Name what it calls it: NVIDIA A40-12Q.
 	ID   int
 	Name string
@@ -65,7 +65,7 @@ type Bus struct {
 	// drivers are the registered ones, by the module that brought them.
 	drivers map[string]map[string]string
 	// crowded: a display had its device number when AMD's driver started.
-	crowded bool
+	hasDisplayDevice bool
 }
 
 // New is the bus before any module is loaded.
@@ -89,7 +89,7 @@ func New(options Options) *Bus {
 func (b *Bus) Devices() []*Device {
 	out := slices.Clone(b.devices)
 	for _, d := range b.devices {
-		out = append(out, d.Functions...)
+		out = append(out, d.VirtualFunctions...)
 	}
 	return out
 }
@@ -109,7 +109,7 @@ func (b *Bus) Find(address string) *Device {
 
 // known are the PCI drivers that modules bring, with the vendor, and the begin of class and device id, of what they take by
 // themselves. What is not listed brings a driver of its own name that takes nothing by itself.
-var known = map[string]struct{ driver, vendor, class, device string }{
+var moduleDrivers = map[string]struct{ driver, vendor, class, device string }{
 	"nouveau":              {"nouveau", nvidiaVendor, "03", ""},
 	"nvidia":               {"nvidia", nvidiaVendor, "03", ""},
 	"amdgpu":               {"amdgpu", amdVendor, "", "74"},
@@ -126,23 +126,23 @@ const (
 )
 
 // Loads are the modules that udev asks for because of the devices: a blacklisted one is refused by whoever is asked.
-func (b *Bus) Loads() []string {
+func (b *Bus) RequestedModules() []string {
 	var out []string
-	for _, module := range slices.Sorted(maps.Keys(known)) {
-		if slices.ContainsFunc(b.devices, func(d *Device) bool { return takes(module, d) }) {
+	for _, module := range slices.Sorted(maps.Keys(moduleDrivers)) {
+		if slices.ContainsFunc(b.devices, func(d *Device) bool { return isDriverFor(module, d) }) {
 			out = append(out, module)
 		}
 	}
 	return out
 }
 
-func takes(module string, d *Device) bool {
-	k, ok := known[module]
-	return ok && d.VendorID == k.vendor && strings.HasPrefix(d.Class, k.class) && strings.HasPrefix(d.DeviceID, k.device) && d.Physical == nil
+func isDriverFor(module string, d *Device) bool {
+	k, ok := moduleDrivers[module]
+	return ok && d.VendorID == k.vendor && strings.HasPrefix(d.Class, k.class) && strings.HasPrefix(d.DeviceID, k.device) && d.PhysicalFunction == nil
 }
 
 // Loaded tells the bus of a module that was loaded, with its parameters; it takes what no other driver holds.
-func (b *Bus) Loaded(module string, parameters map[string]string) {
+func (b *Bus) LoadModule(module string, parameters map[string]string) {
 	if _, there := b.drivers[module]; there {
 		return
 	}
@@ -153,7 +153,7 @@ func (b *Bus) Loaded(module string, parameters map[string]string) {
 }
 
 // Unloaded tells the bus of a module that has gone.
-func (b *Bus) Unloaded(module string) {
+func (b *Bus) UnloadModule(module string) {
 	if _, there := b.drivers[module]; !there {
 		return
 	}
@@ -169,7 +169,7 @@ func (b *Bus) Unloaded(module string) {
 func (b *Bus) Modules() []string { return slices.Sorted(maps.Keys(b.drivers)) }
 
 func driverOf(module string) string {
-	if k, ok := known[module]; ok {
+	if k, ok := moduleDrivers[module]; ok {
 		return k.driver
 	}
 	return module
@@ -177,7 +177,7 @@ func driverOf(module string) string {
 
 // Crowded says whether a display took one of the device numbers that the partitions of AMD's GPUs share (ROCm, "MI300X
 // troubleshooting").
-func (b *Bus) Crowded() bool { return b.crowded }
+func (b *Bus) HasDisplayDevice() bool { return b.hasDisplayDevice }
 
 // probe finds a driver for a device that has none.
 func (b *Bus) probe(d *Device) {
@@ -185,13 +185,13 @@ func (b *Bus) probe(d *Device) {
 		return
 	}
 	for _, module := range b.Modules() {
-		if b.wants(module, d) && b.bind(module, d) == nil {
+		if b.canBind(module, d) && b.bind(module, d) == nil {
 			return
 		}
 	}
 }
 
-func (b *Bus) wants(module string, d *Device) bool {
+func (b *Bus) canBind(module string, d *Device) bool {
 	if d.override != "" {
 		return d.override == driverOf(module)
 	}
@@ -200,7 +200,7 @@ func (b *Bus) wants(module string, d *Device) bool {
 			return strings.EqualFold(id, d.VendorID+":"+d.DeviceID)
 		})
 	}
-	return takes(module, d)
+	return isDriverFor(module, d)
 }
 
 func (b *Bus) bind(module string, d *Device) error {
@@ -210,15 +210,15 @@ func (b *Bus) bind(module string, d *Device) error {
 	}
 	d.Driver = driver
 	if driver == "amdgpu" {
-		d.startAMD()
-		b.crowded = slices.ContainsFunc(b.devices, func(d *Device) bool { return d.Driver == "ast" })
+		d.resetPartitions()
+		b.hasDisplayDevice = slices.ContainsFunc(b.devices, func(d *Device) bool { return d.Driver == "ast" })
 	}
 	return nil
 }
 
 func (b *Bus) unbind(d *Device) {
 	if d.Driver == "nvidia" {
-		d.Functions, d.Mediated = nil, nil
+		d.VirtualFunctions, d.MediatedDevices = nil, nil
 	}
 	d.Driver = ""
 }

@@ -28,10 +28,10 @@ func (b *Bus) locate(path string) (*Device, string) {
 		word, after, _ := strings.Cut(rest, "/")
 		number, isVirtual := strings.CutPrefix(word, "virtfn")
 		switch n, err := strconv.Atoi(number); {
-		case isVirtual && err == nil && n < len(d.Functions):
-			d, rest = d.Functions[n], after
-		case word == "physfn" && d.Physical != nil:
-			d, rest = d.Physical, after
+		case isVirtual && err == nil && n < len(d.VirtualFunctions):
+			d, rest = d.VirtualFunctions[n], after
+		case word == "physfn" && d.PhysicalFunction != nil:
+			d, rest = d.PhysicalFunction, after
 		default:
 			return d, rest
 		}
@@ -53,12 +53,12 @@ func (b *Bus) attributes(d *Device) map[string]string {
 	if d.Driver != "" {
 		out["driver/unbind"], out["driver/bind"] = "", ""
 	}
-	if d.Physical != nil && !b.mediates(d) {
+	if d.PhysicalFunction != nil && !b.hasMediatedDevices(d) {
 		list := "ID    : vGPU Name\n"
-		for _, t := range b.creatable(d) {
+		for _, t := range b.creatableTypes(d) {
 			list += fmt.Sprintf("%-6d: %s\n", t.ID, t.Name)
 		}
-		out["nvidia/current_vgpu_type"], out["nvidia/creatable_vgpu_types"] = strconv.Itoa(d.VirtualType), strings.TrimSuffix(list, "\n")
+		out["nvidia/current_vgpu_type"], out["nvidia/creatable_vgpu_types"] = strconv.Itoa(d.VGPUType), strings.TrimSuffix(list, "\n")
 	}
 	return out
 }
@@ -87,7 +87,7 @@ func (b *Bus) WriteFile(path string, content []byte) error {
 		return fmt.Errorf("%s: write error: no such device", path)
 	}
 	if driver, action, ok := strings.Cut(strings.TrimPrefix(path, driversFolder), "/"); ok && strings.HasPrefix(path, driversFolder) {
-		return b.command(driver, action, text)
+		return b.writeDriverFile(driver, action, text)
 	}
 	d, rest := b.locate(path)
 	if d == nil {
@@ -100,13 +100,13 @@ func (b *Bus) WriteFile(path string, content []byte) error {
 	case "driver_override":
 		d.override = text
 	case "driver/unbind", "driver/bind":
-		return b.command(d.Driver, strings.TrimPrefix(rest, "driver/"), text)
+		return b.writeDriverFile(d.Driver, strings.TrimPrefix(rest, "driver/"), text)
 	case "current_compute_partition":
 		return d.SetPartition("compute", text)
 	case "current_memory_partition":
 		return d.SetPartition("memory", text)
 	case "nvidia/current_vgpu_type":
-		return b.setType(d, text)
+		return b.setVGPUType(d, text)
 	default:
 		return &fs.PathError{Op: "open", Path: path, Err: fs.ErrPermission}
 	}
@@ -114,7 +114,7 @@ func (b *Bus) WriteFile(path string, content []byte) error {
 }
 
 // command is what is written to a driver's bind and unbind.
-func (b *Bus) command(driver, action, address string) error {
+func (b *Bus) writeDriverFile(driver, action, address string) error {
 	d := b.Find(address)
 	if d == nil {
 		return errors.New("write error: no such device")
@@ -155,7 +155,7 @@ func (b *Bus) List(path string) ([]string, error) {
 		return out, nil
 	}
 	if d, rest := b.locate(path); d != nil {
-		if out := b.entries(d, rest); len(out) > 0 {
+		if out := b.directoryEntries(d, rest); len(out) > 0 {
 			return out, nil
 		}
 	}
@@ -163,7 +163,7 @@ func (b *Bus) List(path string) ([]string, error) {
 }
 
 // entries are the names in a directory of the device's.
-func (b *Bus) entries(d *Device, directory string) []string {
+func (b *Bus) directoryEntries(d *Device, directory string) []string {
 	if directory != "" {
 		directory += "/"
 	}
@@ -175,10 +175,10 @@ func (b *Bus) entries(d *Device, directory string) []string {
 		}
 	}
 	if directory == "" {
-		for n := range d.Functions {
+		for n := range d.VirtualFunctions {
 			out = append(out, fmt.Sprint("virtfn", n))
 		}
-		if d.Physical != nil {
+		if d.PhysicalFunction != nil {
 			out = append(out, "physfn")
 		}
 	}

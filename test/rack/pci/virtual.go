@@ -12,11 +12,11 @@ import (
 const virtualFunctions = 32
 
 // turing are NVIDIA's GPUs without virtual functions.
-var turing = []string{"1eb8", "1e30", "1e78"}
+var turingDevices = []string{"1eb8", "1e30", "1e78"}
 
 // mediatedUpTo is the last kernel with mediated devices for Ampere and newer: some kernels kept them for Ampere.
-func (b *Bus) mediates(d *Device) bool {
-	if slices.Contains(turing, d.DeviceID) {
+func (b *Bus) hasMediatedDevices(d *Device) bool {
+	if slices.Contains(turingDevices, d.DeviceID) {
 		return true
 	}
 	major, rest, _ := strings.Cut(b.options.Kernel, ".")
@@ -27,30 +27,30 @@ func (b *Bus) mediates(d *Device) bool {
 }
 
 // managed are NVIDIA's GPUs that the vGPU manager drives.
-func (b *Bus) managed() []*Device {
-	if !b.options.Manager {
+func (b *Bus) vgpuManagerGPUs() []*Device {
+	if !b.options.VGPUManager {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(b.devices), func(d *Device) bool { return d.Driver != "nvidia" })
 }
 
 // EnableFunctions is sriov-manage -e ALL.
-func (b *Bus) EnableFunctions() error {
-	gpus := b.managed()
+func (b *Bus) EnableVirtualFunctions() error {
+	gpus := b.vgpuManagerGPUs()
 	if len(gpus) == 0 || !b.iommu {
 		return errors.New("sriov-manage: no GPU has virtual functions: the vGPU manager does not run, or the IOMMU is off")
 	}
 	for _, d := range gpus {
-		if len(d.Functions) > 0 || slices.Contains(turing, d.DeviceID) {
+		if len(d.VirtualFunctions) > 0 || slices.Contains(turingDevices, d.DeviceID) {
 			continue
 		}
 		for n := range virtualFunctions {
-			f := &Device{PCIDevice: d.PCIDevice, Physical: d, Driver: d.Driver}
+			f := &Device{PCIDevice: d.PCIDevice, PhysicalFunction: d, Driver: d.Driver}
 			f.Address = fmt.Sprintf("%s:%02x.%x", d.Address[:7], n/8, n%8)
 			if n < 8 {
 				f.Address = fmt.Sprintf("%s:04.%x", d.Address[:7], n) // function 0 of device 0 is the GPU itself
 			}
-			d.Functions = append(d.Functions, f)
+			d.VirtualFunctions = append(d.VirtualFunctions, f)
 		}
 	}
 	return nil
@@ -58,37 +58,37 @@ func (b *Bus) EnableFunctions() error {
 
 // Mediate makes so many mediated devices of each type on the GPU, in place of those that are there. The names are without
 // the word that the driver begins them with.
-func (b *Bus) Mediate(d *Device, types map[string]int) error {
-	if !slices.Contains(b.managed(), d) || !b.mediates(d) {
+func (b *Bus) CreateMediatedDevices(d *Device, types map[string]int) error {
+	if !slices.Contains(b.vgpuManagerGPUs(), d) || !b.hasMediatedDevices(d) {
 		return fmt.Errorf("%s: no parent device in /sys/class/mdev_bus", d.Address)
 	}
-	if !slices.Contains(turing, d.DeviceID) && len(d.Functions) == 0 {
+	if !slices.Contains(turingDevices, d.DeviceID) && len(d.VirtualFunctions) == 0 {
 		return fmt.Errorf("%s: no virtual functions are enabled", d.Address)
 	}
 	var made []string
 	for name, count := range types {
-		at := slices.IndexFunc(b.types(d), func(t VirtualType) bool { return strings.HasSuffix(t.Name, " "+name) })
-		if at < 0 || b.types(d)[at].Max < count {
+		at := slices.IndexFunc(b.vgpuTypes(d), func(t VGPUType) bool { return strings.HasSuffix(t.Name, " "+name) })
+		if at < 0 || b.vgpuTypes(d)[at].Max < count {
 			return fmt.Errorf("%s: %d of vGPU type %s are not available", d.Address, count, name)
 		}
-		made = append(made, slices.Repeat([]string{b.types(d)[at].Name}, count)...)
+		made = append(made, slices.Repeat([]string{b.vgpuTypes(d)[at].Name}, count)...)
 	}
 	slices.Sort(made)
-	d.Mediated = made
+	d.MediatedDevices = made
 	return nil
 }
 
-func (b *Bus) types(d *Device) []VirtualType {
-	if b.options.Types == nil {
+func (b *Bus) vgpuTypes(d *Device) []VGPUType {
+	if b.options.VGPUTypes == nil {
 		return nil
 	}
-	return b.options.Types(d.DeviceID)
+	return b.options.VGPUTypes(d.DeviceID)
 }
 
 // TypeName is the name of a virtual function's type, "" for none.
-func (b *Bus) TypeName(f *Device) string {
-	for _, t := range b.types(f) {
-		if t.ID == f.VirtualType && f.VirtualType != 0 {
+func (b *Bus) VGPUTypeName(f *Device) string {
+	for _, t := range b.vgpuTypes(f) {
+		if t.ID == f.VGPUType && f.VGPUType != 0 {
 			return t.Name
 		}
 	}
@@ -96,32 +96,32 @@ func (b *Bus) TypeName(f *Device) string {
 }
 
 // creatable are the types that a function without one can get: GPUs that are shared in time have equal ones.
-func (b *Bus) creatable(f *Device) []VirtualType {
+func (b *Bus) creatableTypes(f *Device) []VGPUType {
 	used := map[int]int{}
-	for _, other := range f.Physical.Functions {
-		if other.VirtualType != 0 {
-			used[other.VirtualType]++
+	for _, other := range f.PhysicalFunction.VirtualFunctions {
+		if other.VGPUType != 0 {
+			used[other.VGPUType]++
 		}
 	}
-	if f.VirtualType != 0 {
+	if f.VGPUType != 0 {
 		return nil
 	}
-	return slices.DeleteFunc(b.types(f), func(t VirtualType) bool {
+	return slices.DeleteFunc(b.vgpuTypes(f), func(t VGPUType) bool {
 		return len(used) > 0 && used[t.ID] == 0 || used[t.ID] >= t.Max
 	})
 }
 
-func (b *Bus) setType(f *Device, text string) error {
+func (b *Bus) setVGPUType(f *Device, text string) error {
 	id, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil {
 		return errors.New("write error: invalid argument")
 	}
-	if id != 0 && !slices.ContainsFunc(b.creatable(f), func(t VirtualType) bool { return t.ID == id }) {
+	if id != 0 && !slices.ContainsFunc(b.creatableTypes(f), func(t VGPUType) bool { return t.ID == id }) {
 		return fmt.Errorf("write error: invalid argument: vGPU type %d is not creatable", id)
 	}
-	f.VirtualType = id
+	f.VGPUType = id
 	return nil
 }
 
 // Manage says whether NVIDIA's driver is the vGPU manager, where that comes in a pod.
-func (b *Bus) Manage(manager bool) { b.options.Manager = manager }
+func (b *Bus) SetVGPUManager(manager bool) { b.options.VGPUManager = manager }

@@ -50,7 +50,7 @@ type Machine struct {
 // maxCalls bounds the programs that one script calls: a script that waits for ever ends.
 const maxCalls = 10000
 
-var errEndless = errors.New("the script calls programs without an end")
+var errTooManyCalls = errors.New("the script calls programs without an end")
 
 // Run runs the text. The error of a script that fails has what it said last.
 func (m Machine) Run(text string, environment map[string]string) error {
@@ -60,31 +60,31 @@ func (m Machine) Run(text string, environment map[string]string) error {
 	}
 	r := &run{machine: m}
 	runner, err := interp.New(
-		interp.Env(expand.ListEnviron(list(environment)...)), interp.Dir("/"), interp.StdIO(nil, io.Discard, &r.said),
-		interp.CallHandler(ownEcho), interp.ExecHandlers(func(interp.ExecHandlerFunc) interp.ExecHandlerFunc { return r.exec }),
+		interp.Env(expand.ListEnviron(environmentList(environment)...)), interp.Dir("/"), interp.StdIO(nil, io.Discard, &r.stderr),
+		interp.CallHandler(replaceEcho), interp.ExecHandlers(func(interp.ExecHandlerFunc) interp.ExecHandlerFunc { return r.exec }),
 		interp.OpenHandler(r.open), interp.StatHandler(r.stat), interp.ReadDirHandler2(r.list),
 	)
 	if err != nil {
 		return err
 	}
 	if err := runner.Run(context.Background(), file); err != nil {
-		return fmt.Errorf("%w: %s", err, strings.TrimSpace(r.said.String()))
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(r.stderr.String()))
 	}
 	return nil
 }
 
 // echo is the name under which echo is a program here: the shell's own does not look whether its line was taken, and sysfs
 // tells by that of what cannot be.
-const echo = "echo "
+const echoProgram = "echo "
 
-func ownEcho(_ context.Context, words []string) ([]string, error) {
+func replaceEcho(_ context.Context, words []string) ([]string, error) {
 	if words[0] == "echo" {
-		words = append([]string{echo}, words[1:]...)
+		words = append([]string{echoProgram}, words[1:]...)
 	}
 	return words, nil
 }
 
-func list(environment map[string]string) []string {
+func environmentList(environment map[string]string) []string {
 	out := []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
 	for name, value := range environment {
 		out = append(out, name+"="+value)
@@ -95,13 +95,13 @@ func list(environment map[string]string) []string {
 // run is one run of a script.
 type run struct {
 	machine Machine
-	said    bytes.Buffer
+	stderr  bytes.Buffer
 	calls   int
 }
 
 func (r *run) exec(ctx context.Context, words []string) error {
 	if r.calls++; r.calls > maxCalls {
-		return errEndless
+		return errTooManyCalls
 	}
 	shell := interp.HandlerCtx(ctx)
 	call := Call{Arguments: words[1:], Environment: map[string]string{}, Stdin: shell.Stdin, Stdout: shell.Stdout, Stderr: shell.Stderr}
@@ -159,8 +159,8 @@ func (r *run) open(_ context.Context, name string, flag int, _ os.FileMode) (io.
 
 // asPathError makes an error one that fails the command, and not the shell.
 func asPathError(name string, err error) error {
-	var told *fs.PathError
-	if errors.As(err, &told) {
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
 		return err
 	}
 	return &fs.PathError{Op: "open", Path: name, Err: err}

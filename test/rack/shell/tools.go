@@ -15,25 +15,25 @@ var errNoMatch = errors.New("no match")
 // tools are the programs that every system has.
 func (r *run) tools() map[string]Program {
 	return map[string]Program{
-		echo: func(c Call) error { return say(c, strings.Join(c.Arguments, " ")) }, "cat": r.cat, "grep": grep, "sed": r.sed, "wc": wc, "readlink": r.readlink,
+		echoProgram: func(c Call) error { return printLine(c, strings.Join(c.Arguments, " ")) }, "cat": r.cat, "grep": grep, "sed": r.sed, "wc": wc, "readlink": r.readlink,
 		"basename": func(c Call) error {
 			if len(c.Arguments) == 0 {
 				return errors.New("missing operand")
 			}
-			return say(c, path.Base(c.Arguments[0]))
+			return printLine(c, path.Base(c.Arguments[0]))
 		},
 		"sleep": func(Call) error { return nil },
-		"sh":    r.sh, "bash": r.sh, "dash": r.sh,
+		"sh":    r.runShell, "bash": r.runShell, "dash": r.runShell,
 	}
 }
 
-func say(c Call, line string) error {
+func printLine(c Call, line string) error {
 	_, err := fmt.Fprintln(c.Stdout, line)
 	return err
 }
 
 // inputs are the files that are named, or the standard input.
-func (r *run) inputs(c Call, names []string) (string, error) {
+func (r *run) readInputs(c Call, names []string) (string, error) {
 	if len(names) == 0 {
 		text, err := io.ReadAll(c.Stdin)
 		return string(text), err
@@ -50,7 +50,7 @@ func (r *run) inputs(c Call, names []string) (string, error) {
 }
 
 func (r *run) cat(c Call) error {
-	text, err := r.inputs(c, c.Arguments)
+	text, err := r.readInputs(c, c.Arguments)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (r *run) cat(c Call) error {
 }
 
 // sh runs a script of its own: of -c, of a file.
-func (r *run) sh(c Call) error {
+func (r *run) runShell(c Call) error {
 	for i, word := range c.Arguments {
 		if strings.HasPrefix(word, "-") && strings.HasSuffix(word, "c") && i+1 < len(c.Arguments) {
 			return r.machine.Run(c.Arguments[i+1], c.Environment)
@@ -90,7 +90,7 @@ func (r *run) readlink(c Call) error {
 		if !ok {
 			target = path.Clean(word)
 		}
-		return say(c, target)
+		return printLine(c, target)
 	}
 	return errors.New("missing operand")
 }
@@ -117,7 +117,7 @@ func grepOptions(words []string) (options map[rune]bool, patterns []string, err 
 	for i := 0; i < len(words); i++ {
 		if !strings.HasPrefix(words[i], "-") || len(words[i]) == 1 {
 			if len(patterns) == 0 {
-				patterns = append(patterns, basic(words[i]))
+				patterns = append(patterns, translateBasic(words[i]))
 			}
 			continue
 		}
@@ -128,7 +128,7 @@ func grepOptions(words []string) (options map[rune]bool, patterns []string, err 
 			options[letter] = true
 			if letter == 'e' && i+1 < len(words) {
 				i++
-				patterns = append(patterns, basic(words[i]))
+				patterns = append(patterns, translateBasic(words[i]))
 			}
 		}
 	}
@@ -148,11 +148,11 @@ func selectLines(c Call, count, quiet bool, chosen func(string) bool) error {
 		}
 		n++
 		if !count && !quiet {
-			_ = say(c, line)
+			_ = printLine(c, line)
 		}
 	}
 	if count {
-		_ = say(c, fmt.Sprint(n))
+		_ = printLine(c, fmt.Sprint(n))
 	}
 	if n == 0 {
 		return errNoMatch
@@ -161,7 +161,7 @@ func selectLines(c Call, count, quiet bool, chosen func(string) bool) error {
 }
 
 // basic turns a basic regular expression into Go's: there, what has a backslash is special.
-func basic(pattern string) string {
+func translateBasic(pattern string) string {
 	var out strings.Builder
 	for i := 0; i < len(pattern); i++ {
 		switch ch := pattern[i]; {
@@ -190,11 +190,11 @@ func (r *run) sed(c Call) error {
 	if len(parts) != 4 || parts[0] != "s" || parts[3] != "p" {
 		return fmt.Errorf("only s///p is simulated, not %s", c.Arguments[1])
 	}
-	matcher, err := regexp.Compile(basic(parts[1]))
+	matcher, err := regexp.Compile(translateBasic(parts[1]))
 	if err != nil {
 		return err
 	}
-	text, err := r.inputs(c, c.Arguments[2:])
+	text, err := r.readInputs(c, c.Arguments[2:])
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (r *run) sed(c Call) error {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		if matcher.MatchString(line) {
-			_ = say(c, matcher.ReplaceAllString(line, replacement))
+			_ = printLine(c, matcher.ReplaceAllString(line, replacement))
 		}
 	}
 	return nil
@@ -214,5 +214,5 @@ func wc(c Call) error {
 	if err != nil {
 		return err
 	}
-	return say(c, fmt.Sprint(strings.Count(string(text), "\n")))
+	return printLine(c, fmt.Sprint(strings.Count(string(text), "\n")))
 }

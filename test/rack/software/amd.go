@@ -18,14 +18,14 @@ import (
 const amdDRA = "gpu.amd.com"
 
 // installAMD is the driver of AMD's operator.
-func (h Host) installAMD(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
-	_, _, tag := reference(pod.Spec.Containers[0].Image)
+func (h Host) installAMDDriver(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
+	_, _, tag := splitImage(pod.Spec.Containers[0].Image)
 	version, _, _ := strings.Cut(tag, "-")
-	return Result{}, h.Machine.Install(machineos.GPUDriver{Vendor: "amd", Version: version})
+	return Result{}, h.Machine.InstallDriver(machineos.GPUDriver{Vendor: "amd", Version: version})
 }
 
 // instincts are the GPUs that AMD's driver holds.
-func (h Host) instincts() []*pci.Device {
+func (h Host) amdGPUs() []*pci.Device {
 	var out []*pci.Device
 	for _, d := range h.Machine.Bus.Devices() {
 		if d.Driver == "amdgpu" {
@@ -36,7 +36,7 @@ func (h Host) instincts() []*pci.Device {
 }
 
 // partitionOf is how the plugin and the labels write it: cpx_nps4.
-func partitionOf(d *pci.Device) string {
+func partitionName(d *pci.Device) string {
 	compute, memory := d.Partition()
 	if compute == "" {
 		return ""
@@ -46,15 +46,15 @@ func partitionOf(d *pci.Device) string {
 
 // plugAMD is AMD's device plugin (cmd/k8s-device-plugin): of a node with several kinds of partitions strategy single makes
 // nothing.
-func (h Host) plugAMD(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
+func (h Host) registerAMD(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
 	strategy := option(pod, "resource_naming_strategy", "")
 	if strategy == "" {
 		strategy = "single"
 	}
-	kinds, parts := map[string]bool{}, h.amdParts()
+	kinds, parts := map[string]bool{}, h.amdPartitionCounts()
 	var names []string
-	for _, d := range h.instincts() {
-		name, kind := "gpu", partitionOf(d)
+	for _, d := range h.amdGPUs() {
+		name, kind := "gpu", partitionName(d)
 		kinds[kind] = true
 		if strategy == "mixed" && kind != "" {
 			name = kind
@@ -71,31 +71,31 @@ func (h Host) plugAMD(_ context.Context, pod *corev1.Pod, _ Reader) (Result, err
 	case strategy == "single" && len(kinds) > 1:
 		return Result{}, errors.New("partitions of different styles are on the node, and the strategy is single")
 	}
-	return Result{Devices: counted("amd.com/", names)}, nil
+	return Result{Devices: countDevices("amd.com/", names)}, nil
 }
 
 // amdParts are the devices that each GPU has. Where the display's driver runs beside CPX, some have no number left.
-func (h Host) amdParts() map[string]int {
+func (h Host) amdPartitionCounts() map[string]int {
 	out, total := map[string]int{}, 0
-	for _, d := range h.instincts() {
-		out[d.Address] = d.Parts()
-		total += d.Parts()
+	for _, d := range h.amdGPUs() {
+		out[d.Address] = d.PartitionCount()
+		total += d.PartitionCount()
 	}
 	const numbers = 64 // of render nodes
-	if total >= numbers && h.Machine.Bus.Crowded() {
-		out[h.instincts()[0].Address]--
+	if total >= numbers && h.Machine.Bus.HasDisplayDevice() {
+		out[h.amdGPUs()[0].Address]--
 	}
 	return out
 }
 
 // labelAMD is AMD's node labeller.
-func (h Host) labelAMD(context.Context, *corev1.Pod, Reader) (Result, error) {
-	gpus := h.instincts()
+func (h Host) labelAMDNode(context.Context, *corev1.Pod, Reader) (Result, error) {
+	gpus := h.amdGPUs()
 	if len(gpus) == 0 {
 		return Result{}, nil
 	}
 	out := map[string]string{"amd.com/gpu.device-id": gpus[0].DeviceID, "amd.com/gpu.mode": "container"}
-	if kind := partitionOf(gpus[0]); kind != "" {
+	if kind := partitionName(gpus[0]); kind != "" {
 		out["amd.com/gpu.compute-memory-partition"] = kind
 	}
 	return Result{Labels: out}, nil
@@ -104,19 +104,19 @@ func (h Host) labelAMD(context.Context, *corev1.Pod, Reader) (Result, error) {
 // publishAMD is AMD's DRA driver, as its code of October 2025 has it.
 func (h Host) publishAMD(context.Context, *corev1.Pod, Reader) (Result, error) {
 	out := Result{Driver: amdDRA}
-	parts := h.amdParts()
-	for i, d := range h.instincts() {
+	parts := h.amdPartitionCounts()
+	for i, d := range h.amdGPUs() {
 		for n := range parts[d.Address] {
-			kind, profile := "amdgpu", partitionOf(d)
+			kind, profile := "amdgpu", partitionName(d)
 			if profile != "" && profile != "spx_nps1" {
 				kind = "amdgpu-partition"
 			}
 			card, render := int64(i*8+n), int64(128+i*8+n)
 			attributes := map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
-				"type": text(kind), "deviceID": text(d.DeviceID), "cardIndex": {IntValue: &card}, "renderIndex": {IntValue: &render}, "pciAddr": text(d.Address),
+				"type": stringAttribute(kind), "deviceID": stringAttribute(d.DeviceID), "cardIndex": {IntValue: &card}, "renderIndex": {IntValue: &render}, "pciAddr": stringAttribute(d.Address),
 			}
 			if profile != "" {
-				attributes["partitionProfile"] = text(profile)
+				attributes["partitionProfile"] = stringAttribute(profile)
 			}
 			out.Published = append(out.Published, resourcev1.Device{
 				Name: fmt.Sprintf("gpu-%d-%d", card, render), Attributes: attributes,
@@ -130,12 +130,12 @@ func (h Host) publishAMD(context.Context, *corev1.Pod, Reader) (Result, error) {
 	return out, nil
 }
 
-func text(value string) resourcev1.DeviceAttribute {
+func stringAttribute(value string) resourcev1.DeviceAttribute {
 	return resourcev1.DeviceAttribute{StringValue: &value}
 }
 
 // profileOf is an entry of the device config manager's configuration, as far as it is read here.
-type profileOf struct {
+type partitionProfile struct {
 	Profiles []struct {
 		Compute string `json:"computePartition"`
 		Memory  string `json:"memoryPartition"`
@@ -153,21 +153,21 @@ func (h Host) applyAMD(ctx context.Context, pod *corev1.Pod, read Reader) (Resul
 		return Result{Labels: map[string]string{key + "-state": state}}, err
 	}
 	compute, memory, err := dcmProfile(ctx, pod, read, name)
-	if err == nil && len(h.instincts()) == 0 {
+	if err == nil && len(h.amdGPUs()) == 0 {
 		err = errors.New("no GPU that amdgpu holds")
 	}
 	if err != nil {
 		return result("failure", err)
 	}
-	for _, d := range h.instincts() {
+	for _, d := range h.amdGPUs() {
 		if err := d.SetPartition("memory", memory); err != nil {
 			return result("failure", err)
 		}
 	}
 	// It has the driver start anew, and then sets what takes effect at once.
-	h.Machine.Bus.Unloaded("amdgpu")
-	h.Machine.Bus.Loaded("amdgpu", nil)
-	for _, d := range h.instincts() {
+	h.Machine.Bus.UnloadModule("amdgpu")
+	h.Machine.Bus.LoadModule("amdgpu", nil)
+	for _, d := range h.amdGPUs() {
 		if err := d.SetPartition("compute", compute); err != nil {
 			return result("failure", err)
 		}
@@ -180,9 +180,9 @@ func dcmProfile(ctx context.Context, pod *corev1.Pod, read Reader, name string) 
 	standard := map[string][2]string{
 		"default": {"SPX", "NPS1"}, "cpx_nps1_all": {"CPX", "NPS1"}, "cpx_nps4_all": {"CPX", "NPS4"}, "dpx_nps2_all": {"DPX", "NPS2"}, "qpx_nps1_all": {"QPX", "NPS1"},
 	}
-	if config, err := configOf(ctx, pod, read, "config.json"); err == nil {
+	if config, err := mountedConfig(ctx, pod, read, "config.json"); err == nil {
 		var file struct {
-			Profiles map[string]profileOf `json:"gpu-config-profiles"`
+			Profiles map[string]partitionProfile `json:"gpu-config-profiles"`
 		}
 		if err := json.Unmarshal([]byte(config), &file); err != nil {
 			return "", "", err

@@ -19,7 +19,7 @@ import (
 //	--resource=habana.ai/gaudi --each=2                for a device plugin: so many of the resource for each function
 //	--driver=gaudi.intel.com --type=accelerator        for a DRA driver: its name, and the attribute type
 
-func (h Host) found(pod *corev1.Pod) []*pci.Device {
+func (h Host) matchingDevices(pod *corev1.Pod) []*pci.Device {
 	vendor, device, driver := option(pod, "vendor", ""), option(pod, "device", ""), option(pod, "module", "")
 	var out []*pci.Device
 	for _, d := range h.Machine.Bus.Devices() {
@@ -30,27 +30,27 @@ func (h Host) found(pod *corev1.Pod) []*pci.Device {
 	return out
 }
 
-func (h Host) plug(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
+func (h Host) registerGeneric(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
 	each := 1
 	if n, err := strconv.Atoi(option(pod, "each", "")); err == nil {
 		each = n
 	}
 	var names []string
-	for range each * len(h.found(pod)) {
+	for range each * len(h.matchingDevices(pod)) {
 		names = append(names, option(pod, "resource", ""))
 	}
-	return Result{Devices: counted("", names)}, nil
+	return Result{Devices: countDevices("", names)}, nil
 }
 
-func (h Host) publish(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
+func (h Host) publishGeneric(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
 	out := Result{Driver: option(pod, "driver", "")}
 	if out.Driver == "" {
 		return out, fmt.Errorf("required flag --driver not set")
 	}
-	for i, d := range h.found(pod) {
-		device := resourcev1.Device{Name: fmt.Sprint("device-", i), Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"pciAddress": text(strings.ToLower(d.Address))}}
+	for i, d := range h.matchingDevices(pod) {
+		device := resourcev1.Device{Name: fmt.Sprint("device-", i), Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"pciAddress": stringAttribute(strings.ToLower(d.Address))}}
 		if kind := option(pod, "type", ""); kind != "" {
-			device.Attributes["type"] = text(kind)
+			device.Attributes["type"] = stringAttribute(kind)
 		}
 		out.Published = append(out.Published, device)
 	}

@@ -56,25 +56,25 @@ const (
 // roles are all that are known. A pod is the first that fits.
 func roles() []role {
 	return []role{
-		{"node feature discovery", image("node-feature-discovery"), Host.discoverPCI},
-		{"driver", image("driver", "vgpu-manager"), Host.installDriver},
-		{"AMD's driver", image("amdgpu-driver"), Host.installAMD},
-		{"container toolkit", image("container-toolkit"), Host.installToolkit},
-		{"VFIO manager", image("k8s-driver-manager"), Host.bindAll},
-		{"MIG manager", image("k8s-mig-manager"), Host.applyMIG},
-		{"vGPU device manager", image("vgpu-device-manager"), Host.applyVGPU},
-		{"AMD's device config manager", image("device-config-manager"), Host.applyAMD},
+		{"node feature discovery", hasImage("node-feature-discovery"), Host.discoverPCI},
+		{"driver", hasImage("driver", "vgpu-manager"), Host.installDriver},
+		{"AMD's driver", hasImage("amdgpu-driver"), Host.installAMDDriver},
+		{"container toolkit", hasImage("container-toolkit"), Host.installToolkit},
+		{"VFIO manager", hasImage("k8s-driver-manager"), Host.bindToVFIO},
+		{"MIG manager", hasImage("k8s-mig-manager"), Host.applyMIG},
+		{"vGPU device manager", hasImage("vgpu-device-manager"), Host.applyVGPU},
+		{"AMD's device config manager", hasImage("device-config-manager"), Host.applyAMD},
 		{"MPS control daemon", isMPSDaemon, Host.startMPS},
-		{"feature discovery", vendor.Discovers, Host.discover},
-		{"AMD's labeller", isAMDLabeller, Host.labelAMD},
-		{"KubeVirt device plugin", image("kubevirt-gpu-device-plugin"), Host.devicesForVMs},
-		{"virt-handler", image("virt-handler"), Host.permitted},
-		{roleNVIDIADRA, func(p *corev1.Pod) bool { return vendor.Host{}.Driver(p) != "" }, Host.publishNVIDIA},
-		{"NVIDIA's device plugin", vendor.Host{}.Serves, Host.plugNVIDIA},
-		{"AMD's device plugin", amdImage("k8s-device-plugin"), Host.plugAMD},
-		{roleAMDDRA, image("k8s-gpu-dra-driver"), Host.publishAMD},
-		{"a device plugin", image("device-plugin"), Host.plug},
-		{roleDRA, image("dra-driver"), Host.publish},
+		{"feature discovery", vendor.IsFeatureDiscovery, Host.discoverGPUs},
+		{"AMD's labeller", isAMDLabeller, Host.labelAMDNode},
+		{"KubeVirt device plugin", hasImage("kubevirt-gpu-device-plugin"), Host.registerKubeVirt},
+		{"virt-handler", hasImage("virt-handler"), Host.registerPermitted},
+		{roleNVIDIADRA, func(p *corev1.Pod) bool { return vendor.Host{}.DriverName(p) != "" }, Host.publishNVIDIA},
+		{"NVIDIA's device plugin", vendor.Host{}.IsPlugin, Host.registerNVIDIA},
+		{"AMD's device plugin", hasAMDImage("k8s-device-plugin"), Host.registerAMD},
+		{roleAMDDRA, hasImage("k8s-gpu-dra-driver"), Host.publishAMD},
+		{"a device plugin", hasImage("device-plugin"), Host.registerGeneric},
+		{roleDRA, hasImage("dra-driver"), Host.publishGeneric},
 	}
 }
 
@@ -112,7 +112,7 @@ func (h Host) Run(ctx context.Context, pod *corev1.Pod, read Reader) (Result, er
 }
 
 // commands are the words with which the pod's containers start.
-func commands(pod *corev1.Pod) string {
+func commandLine(pod *corev1.Pod) string {
 	var out []string
 	for _, c := range pod.Spec.Containers {
 		out = append(out, slices.Concat(c.Command, c.Args)...)
@@ -121,34 +121,34 @@ func commands(pod *corev1.Pod) string {
 }
 
 func isMPSDaemon(pod *corev1.Pod) bool {
-	return image("k8s-device-plugin")(pod) && strings.Contains(commands(pod), "mps-control-daemon")
+	return hasImage("k8s-device-plugin")(pod) && strings.Contains(commandLine(pod), "mps-control-daemon")
 }
 
 func isAMDLabeller(pod *corev1.Pod) bool {
-	return image("k8s-node-labeller")(pod) || amdImage("k8s-device-plugin")(pod) && strings.Contains(commands(pod), "k8s-node-labeller")
+	return hasImage("k8s-node-labeller")(pod) || hasAMDImage("k8s-device-plugin")(pod) && strings.Contains(commandLine(pod), "k8s-node-labeller")
 }
 
 // image says whether a pod has a container of an image of one of these names, in whatever repository.
-func image(names ...string) func(*corev1.Pod) bool {
+func hasImage(names ...string) func(*corev1.Pod) bool {
 	return func(pod *corev1.Pod) bool {
 		return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
-			_, name, _ := reference(c.Image)
+			_, name, _ := splitImage(c.Image)
 			return slices.Contains(names, name)
 		})
 	}
 }
 
-func amdImage(want string) func(*corev1.Pod) bool {
+func hasAMDImage(want string) func(*corev1.Pod) bool {
 	return func(pod *corev1.Pod) bool {
 		return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
-			path, name, _ := reference(c.Image)
+			path, name, _ := splitImage(c.Image)
 			return name == want && strings.Contains(path, "rocm")
 		})
 	}
 }
 
 // reference takes an image's name apart: docker.io/rocm, k8s-device-plugin, 1.31.
-func reference(image string) (path, name, tag string) {
+func splitImage(image string) (path, name, tag string) {
 	name, _, _ = strings.Cut(image, "@")
 	if at := strings.LastIndex(name, "/"); at >= 0 {
 		path, name = name[:at], name[at+1:]
@@ -158,7 +158,7 @@ func reference(image string) (path, name, tag string) {
 }
 
 // nvidia is what NVIDIA's plugins see.
-func (h Host) nvidia() vendor.Host {
+func (h Host) nvidiaHost() vendor.Host {
 	m := h.Machine
 	return vendor.Host{NVIDIADriver: m.NVIDIADriver(), NVIDIAToolkit: m.Toolkit, GPUs: m.GPUs(), IOMMU: m.Bus.IOMMU(), IncompletePool: h.IncompletePool}
 }

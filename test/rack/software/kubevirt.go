@@ -47,28 +47,28 @@ func ReadPermitted(object map[string]any) (*Permitted, error) {
 
 // permitted is what virt-handler advertises itself: what is permitted and nobody else's to advertise. From KubeVirt 1.9 on it
 // takes virtual functions that NVIDIA's driver holds and that have a type; the physical function is none.
-func (h Host) permitted(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
+func (h Host) registerPermitted(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
 	if h.Permitted == nil {
 		return Result{}, nil
 	}
-	_, _, tag := reference(pod.Spec.Containers[0].Image)
+	_, _, tag := splitImage(pod.Spec.Containers[0].Image)
 	var names []string
 	for _, d := range h.Machine.Bus.Devices() {
-		names = append(names, h.Permitted.of(d, knowsFunctions(tag))...)
+		names = append(names, h.Permitted.resourcesOf(d, hasFunctionSupport(tag))...)
 	}
-	return Result{Devices: counted("", names)}, nil
+	return Result{Devices: countDevices("", names)}, nil
 }
 
 // of are the resources that one device counts for.
-func (p Permitted) of(d *pci.Device, functions bool) []string {
+func (p Permitted) resourcesOf(d *pci.Device, functions bool) []string {
 	var out []string
 	for _, entry := range p.PCI {
-		if !entry.External && strings.EqualFold(entry.Selector, d.VendorID+":"+d.DeviceID) && given(d, functions) {
+		if !entry.External && strings.EqualFold(entry.Selector, d.VendorID+":"+d.DeviceID) && isForVirtualMachines(d, functions) {
 			out = append(out, entry.Resource)
 		}
 	}
 	for _, entry := range p.Mediated {
-		for _, mediated := range d.Mediated {
+		for _, mediated := range d.MediatedDevices {
 			if !entry.External && mediated == entry.Selector {
 				out = append(out, entry.Resource)
 			}
@@ -78,12 +78,12 @@ func (p Permitted) of(d *pci.Device, functions bool) []string {
 }
 
 // given: the device is held for virtual machines.
-func given(d *pci.Device, functions bool) bool {
-	return d.Driver == pci.VFIO || d.Driver == pci.Grace || functions && d.Driver == "nvidia" && d.VirtualType != 0
+func isForVirtualMachines(d *pci.Device, functions bool) bool {
+	return d.Driver == pci.VFIO || d.Driver == pci.Grace || functions && d.Driver == "nvidia" && d.VGPUType != 0
 }
 
 // knowsFunctions: v1.9 and newer.
-func knowsFunctions(tag string) bool {
+func hasFunctionSupport(tag string) bool {
 	var major, minor int
 	if _, err := fmt.Sscanf(strings.TrimPrefix(tag, "v"), "%d.%d", &major, &minor); err != nil {
 		return false
@@ -92,7 +92,7 @@ func knowsFunctions(tag string) bool {
 }
 
 // counted makes resources of names.
-func counted(prefix string, names []string) map[corev1.ResourceName]kubelet.Devices {
+func countDevices(prefix string, names []string) map[corev1.ResourceName]kubelet.Devices {
 	out := map[corev1.ResourceName]kubelet.Devices{}
 	for _, name := range names {
 		devices := out[corev1.ResourceName(prefix+name)]

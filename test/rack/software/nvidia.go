@@ -18,7 +18,7 @@ import (
 // installDriver is the driver of NVIDIA's operator: the image's tag begins with the version.
 func (h Host) installDriver(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
 	c := pod.Spec.Containers[0]
-	_, name, tag := reference(c.Image)
+	_, name, tag := splitImage(c.Image)
 	version, _, _ := strings.Cut(tag, "-")
 	driver := machineos.GPUDriver{Vendor: "nvidia", Version: version}
 	if name == "vgpu-manager" {
@@ -27,26 +27,26 @@ func (h Host) installDriver(_ context.Context, pod *corev1.Pod, _ Reader) (Resul
 	if option(pod, "kernel-module-type", "KERNEL_MODULE_TYPE") == "proprietary" {
 		driver.KernelModule = "Proprietary"
 	}
-	if err := h.Machine.Install(driver); err != nil {
+	if err := h.Machine.InstallDriver(driver); err != nil {
 		return Result{}, err
 	}
-	if h.Machine.Manager() && name == "vgpu-manager" {
-		return Result{}, h.Machine.Bus.EnableFunctions()
+	if h.Machine.IsVGPUManager() && name == "vgpu-manager" {
+		return Result{}, h.Machine.Bus.EnableVirtualFunctions()
 	}
 	return Result{}, nil
 }
 
 func (h Host) installToolkit(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
 	if h.Machine.Toolkit == "" {
-		_, _, h.Machine.Toolkit = reference(pod.Spec.Containers[0].Image)
+		_, _, h.Machine.Toolkit = splitImage(pod.Spec.Containers[0].Image)
 	}
 	return Result{}, nil
 }
 
 // bindAll is `vfio-manage bind --all`.
-func (h Host) bindAll(context.Context, *corev1.Pod, Reader) (Result, error) {
+func (h Host) bindToVFIO(context.Context, *corev1.Pod, Reader) (Result, error) {
 	bus := h.Machine.Bus
-	bus.Loaded("vfio_pci", nil)
+	bus.LoadModule("vfio_pci", nil)
 	for _, d := range bus.Devices() {
 		if d.VendorID != "10de" || !strings.HasPrefix(d.Class, "03") || d.Driver == pci.VFIO || d.Driver == pci.Grace {
 			continue
@@ -70,7 +70,7 @@ func (h Host) bindAll(context.Context, *corev1.Pod, Reader) (Result, error) {
 }
 
 // managed runs a manager that goes by a label of its node and tells its state by another.
-func (h Host) managed(pod *corev1.Pod, key, fallback, failed string, apply func(name string) error) (Result, error) {
+func (h Host) runManager(pod *corev1.Pod, key, fallback, failed string, apply func(name string) error) (Result, error) {
 	name := h.Node.Labels[key]
 	if name == "" {
 		name = fallback
@@ -85,11 +85,11 @@ func (h Host) managed(pod *corev1.Pod, key, fallback, failed string, apply func(
 }
 
 func (h Host) applyMIG(ctx context.Context, pod *corev1.Pod, read Reader) (Result, error) {
-	return h.managed(pod, "nvidia.com/mig.config", option(pod, "", "DEFAULT_CONFIG"), "failed", func(name string) error {
+	return h.runManager(pod, "nvidia.com/mig.config", option(pod, "", "DEFAULT_CONFIG"), "failed", func(name string) error {
 		if h.Machine.NVIDIADriver() == "" {
 			return errors.New("the driver is not ready")
 		}
-		text, err := configOf(ctx, pod, read, "config.yaml")
+		text, err := mountedConfig(ctx, pod, read, "config.yaml")
 		if err != nil {
 			return err
 		}
@@ -99,17 +99,17 @@ func (h Host) applyMIG(ctx context.Context, pod *corev1.Pod, read Reader) (Resul
 }
 
 func (h Host) applyVGPU(ctx context.Context, pod *corev1.Pod, read Reader) (Result, error) {
-	return h.managed(pod, "nvidia.com/vgpu.config", option(pod, "", "DEFAULT_VGPU_CONFIG"), "failed", func(name string) error {
-		text, err := configOf(ctx, pod, read, "config.yaml")
+	return h.runManager(pod, "nvidia.com/vgpu.config", option(pod, "", "DEFAULT_VGPU_CONFIG"), "failed", func(name string) error {
+		text, err := mountedConfig(ctx, pod, read, "config.yaml")
 		if err != nil {
 			return err
 		}
-		return h.Machine.VGPUDM().Do("apply", []byte(text), name)
+		return h.Machine.VGPUDM().RunConfig("apply", []byte(text), name)
 	})
 }
 
 // configOf is a file of a ConfigMap that the pod mounts.
-func configOf(ctx context.Context, pod *corev1.Pod, read Reader, key string) (string, error) {
+func mountedConfig(ctx context.Context, pod *corev1.Pod, read Reader, key string) (string, error) {
 	for _, v := range pod.Spec.Volumes {
 		if v.ConfigMap == nil {
 			continue
@@ -125,8 +125,8 @@ func configOf(ctx context.Context, pod *corev1.Pod, read Reader, key string) (st
 	return "", fmt.Errorf("no mounted ConfigMap has %s", key)
 }
 
-func (h Host) discover(ctx context.Context, pod *corev1.Pod, read Reader) (Result, error) {
-	labels, err := h.nvidia().Discovered(ctx, h.chosen(pod), read)
+func (h Host) discoverGPUs(ctx context.Context, pod *corev1.Pod, read Reader) (Result, error) {
+	labels, err := h.nvidiaHost().FeatureLabels(ctx, h.withSelectedConfig(pod), read)
 	return Result{Labels: labels}, err
 }
 
@@ -150,21 +150,21 @@ func (h Host) startMPS(context.Context, *corev1.Pod, Reader) (Result, error) {
 	return Result{}, nil
 }
 
-func (h Host) plugNVIDIA(ctx context.Context, pod *corev1.Pod, read Reader) (Result, error) {
-	if uses, err := vendor.UsesMPS(ctx, h.chosen(pod), read); err != nil || uses && !h.Machine.MPS {
+func (h Host) registerNVIDIA(ctx context.Context, pod *corev1.Pod, read Reader) (Result, error) {
+	if uses, err := vendor.NeedsMPS(ctx, h.withSelectedConfig(pod), read); err != nil || uses && !h.Machine.MPS {
 		return Result{}, errors.Join(err, errors.New("waiting for the MPS daemon: /mps/nvidia.com/gpu/.started: no such file or directory"))
 	}
-	devices, err := h.nvidia().Register(ctx, h.chosen(pod), read)
+	devices, err := h.nvidiaHost().Register(ctx, h.withSelectedConfig(pod), read)
 	return Result{Devices: devices}, err
 }
 
 func (h Host) publishNVIDIA(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
-	devices, err := h.nvidia().Published(pod)
+	devices, err := h.nvidiaHost().PublishedDevices(pod)
 	return Result{Driver: vendor.NVIDIADRA, Published: devices}, err
 }
 
 // chosen is the pod as its configuration manager makes it: of several configurations the one that the node's label names.
-func (h Host) chosen(pod *corev1.Pod) *corev1.Pod {
+func (h Host) withSelectedConfig(pod *corev1.Pod) *corev1.Pod {
 	label := option(pod, "node-label", "NODE_LABEL")
 	if label == "" {
 		return pod
@@ -196,21 +196,21 @@ var notInResources = regexp.MustCompile(`[^A-Z0-9_.]`)
 
 // devicesForVMs is NVIDIA's KubeVirt device plugin: every function of NVIDIA's that is held for virtual machines, NVSwitches
 // included, and every mediated device. It knows no types of virtual functions.
-func (h Host) devicesForVMs(context.Context, *corev1.Pod, Reader) (Result, error) {
+func (h Host) registerKubeVirt(context.Context, *corev1.Pod, Reader) (Result, error) {
 	var names []string
 	for _, d := range h.Machine.Bus.Devices() {
 		if d.VendorID == "10de" && (d.Driver == pci.VFIO || d.Driver == pci.Grace) {
-			names = append(names, resourceOf(d.DeviceID))
+			names = append(names, resourceName(d.DeviceID))
 		}
-		for _, mediated := range d.Mediated {
+		for _, mediated := range d.MediatedDevices {
 			names = append(names, strings.Join(strings.Fields(mediated), "_"))
 		}
 	}
-	return Result{Devices: counted("nvidia.com/", names)}, nil
+	return Result{Devices: countDevices("nvidia.com/", names)}, nil
 }
 
 // resourceOf follows pkg/device_plugin: upper case, slashes, dots and white space become underscores, all else goes.
-func resourceOf(id string) string {
+func resourceName(id string) string {
 	name, ok := pciNames[id]
 	if !ok {
 		return id

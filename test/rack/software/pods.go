@@ -12,32 +12,32 @@ import (
 )
 
 var (
-	_ kubelet.Plugins = Host{}
-	_ kubelet.Acting  = Host{}
-	_ kubelet.Drivers = Host{}
+	_ kubelet.Plugins       = Host{}
+	_ kubelet.ActingPlugins = Host{}
+	_ kubelet.Drivers       = Host{}
 )
 
 // Serves implements kubelet.Plugins.
-func (h Host) Serves(pod *corev1.Pod) bool {
+func (h Host) IsPlugin(pod *corev1.Pod) bool {
 	_, known := roleOf(pod)
-	return known && h.Driver(pod) == ""
+	return known && h.DriverName(pod) == ""
 }
 
 // Register implements kubelet.Plugins, for a node without labels.
 func (h Host) Register(ctx context.Context, pod *corev1.Pod, read func(context.Context, string) (map[string]string, error)) (map[corev1.ResourceName]kubelet.Devices, error) {
-	_, devices, err := h.Act(ctx, pod, &corev1.Node{}, read)
+	_, devices, err := h.RunPod(ctx, pod, &corev1.Node{}, read)
 	return devices, err
 }
 
 // Act implements kubelet.Acting.
-func (h Host) Act(ctx context.Context, pod *corev1.Pod, node *corev1.Node, read func(context.Context, string) (map[string]string, error)) (map[string]string, map[corev1.ResourceName]kubelet.Devices, error) {
+func (h Host) RunPod(ctx context.Context, pod *corev1.Pod, node *corev1.Node, read func(context.Context, string) (map[string]string, error)) (map[string]string, map[corev1.ResourceName]kubelet.Devices, error) {
 	h.Node = node
 	result, err := h.Run(ctx, pod, read)
 	return result.Labels, result.Devices, err
 }
 
 // Driver implements kubelet.Drivers.
-func (h Host) Driver(pod *corev1.Pod) string {
+func (h Host) DriverName(pod *corev1.Pod) string {
 	r, _ := roleOf(pod)
 	switch r.name {
 	case roleNVIDIADRA:
@@ -51,9 +51,9 @@ func (h Host) Driver(pod *corev1.Pod) string {
 }
 
 // Drive implements kubelet.Drivers: devices are found once, when the driver starts.
-func (h Host) Drive(ctx context.Context, in kubelet.DriverPod) error {
-	if h.Driver(in.Pod) == vendor.NVIDIADRA {
-		return h.nvidia().Drive(ctx, in)
+func (h Host) RunDriver(ctx context.Context, in kubelet.DriverPod) error {
+	if h.DriverName(in.Pod) == vendor.NVIDIADRA {
+		return h.nvidiaHost().RunDriver(ctx, in)
 	}
 	h.Node = &corev1.Node{}
 	result, err := h.Run(ctx, in.Pod, func(context.Context, string) (map[string]string, error) { return nil, errors.New("not read") })
@@ -62,7 +62,7 @@ func (h Host) Drive(ctx context.Context, in kubelet.DriverPod) error {
 	}
 	publisher := dra.Publisher{Client: in.Client, Driver: result.Driver, Node: in.Node, Devices: result.Published, Retry: in.Retry}
 	if h.IncompletePool {
-		publisher.Unwritten = 1
+		publisher.MissingSlices = 1
 	}
 	return publisher.Run(ctx)
 }

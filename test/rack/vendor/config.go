@@ -37,12 +37,12 @@ type configFile struct {
 		FailOnInitError *bool  `json:"failOnInitError"`
 	} `json:"flags"`
 	Sharing struct {
-		TimeSlicing replicated `json:"timeSlicing"`
-		MPS         replicated `json:"mps"`
+		TimeSlicing replicatedResources `json:"timeSlicing"`
+		MPS         replicatedResources `json:"mps"`
 	} `json:"sharing"`
 }
 
-type replicated struct {
+type replicatedResources struct {
 	RenameByDefault bool `json:"renameByDefault"`
 	Resources       []struct {
 		Name     string `json:"name"`
@@ -55,7 +55,7 @@ type replicated struct {
 func nvidiaConfig(ctx context.Context, pod *corev1.Pod, container *corev1.Container, configMap func(context.Context, string) (map[string]string, error)) (pluginConfig, error) {
 	config := pluginConfig{failOnInitError: true, sharing: map[string]sharing{}}
 	var file configFile
-	if name := setting(container, "config-file", "CONFIG_FILE"); name != "" {
+	if name := option(container, "config-file", "CONFIG_FILE"); name != "" {
 		text, err := mountedFile(ctx, pod, container, name, configMap)
 		if err != nil {
 			return config, err
@@ -67,22 +67,22 @@ func nvidiaConfig(ctx context.Context, pod *corev1.Pod, container *corev1.Contai
 			return config, fmt.Errorf("unable to parse config file %s: unknown version: %q", name, file.Version)
 		}
 	}
-	config.migStrategy = cmp.Or(setting(container, "mig-strategy", "MIG_STRATEGY"), file.Flags.MIGStrategy)
+	config.migStrategy = cmp.Or(option(container, "mig-strategy", "MIG_STRATEGY"), file.Flags.MIGStrategy)
 	if file.Flags.FailOnInitError != nil {
 		config.failOnInitError = *file.Flags.FailOnInitError
 	}
-	if text := setting(container, "fail-on-init-error", "FAIL_ON_INIT_ERROR"); text != "" {
+	if text := option(container, "fail-on-init-error", "FAIL_ON_INIT_ERROR"); text != "" {
 		config.failOnInitError = text != "false"
 	}
 	if len(file.Sharing.MPS.Resources) > 0 && config.migStrategy == "mixed" {
 		return config, errors.New("using --mig-strategy=mixed is not supported with MPS")
 	}
-	return config, errors.Join(config.share("time-slicing", file.Sharing.TimeSlicing), config.share("mps", file.Sharing.MPS))
+	return config, errors.Join(config.addSharing("time-slicing", file.Sharing.TimeSlicing), config.addSharing("mps", file.Sharing.MPS))
 }
 
 // UsesMPS says whether NVIDIA's device plugin in the pod shares GPUs by MPS, for which it waits for the control daemon.
-func UsesMPS(ctx context.Context, pod *corev1.Pod, configMap func(context.Context, string) (map[string]string, error)) (bool, error) {
-	config, err := nvidiaConfig(ctx, pod, nvidiaPlugin(pod), configMap)
+func NeedsMPS(ctx context.Context, pod *corev1.Pod, configMap func(context.Context, string) (map[string]string, error)) (bool, error) {
+	config, err := nvidiaConfig(ctx, pod, pluginContainer(pod), configMap)
 	for _, shared := range config.sharing {
 		if shared.kind == "mps" {
 			return true, err
@@ -92,7 +92,7 @@ func UsesMPS(ctx context.Context, pod *corev1.Pod, configMap func(context.Contex
 }
 
 // setting is a flag of the command line, or else the variable that stands for it.
-func setting(container *corev1.Container, flag, variable string) string {
+func option(container *corev1.Container, flag, variable string) string {
 	if text, ok := arguments(container)[flag]; ok {
 		return text
 	}
@@ -104,7 +104,7 @@ func setting(container *corev1.Container, flag, variable string) string {
 	return ""
 }
 
-func (c *pluginConfig) share(word string, kind replicated) error {
+func (c *pluginConfig) addSharing(word string, kind replicatedResources) error {
 	for _, resource := range kind.Resources {
 		name := prefix + strings.TrimPrefix(resource.Name, prefix)
 		if resource.Replicas < 2 {

@@ -25,39 +25,39 @@ const NVIDIADRA = "gpu.nvidia.com"
 var _ kubelet.Drivers = Host{}
 
 // Driver implements kubelet.Drivers.
-func (h Host) Driver(pod *corev1.Pod) string {
-	if nvidiaDriver(pod) == nil {
+func (h Host) DriverName(pod *corev1.Pod) string {
+	if driverContainer(pod) == nil {
 		return ""
 	}
 	return NVIDIADRA
 }
 
 // Drive implements kubelet.Drivers: devices are found once, when the driver starts.
-func (h Host) Drive(ctx context.Context, in kubelet.DriverPod) error {
-	container := nvidiaDriver(in.Pod)
-	node := cmp.Or(arguments(container)["node-name"], variable(in.Pod, container, "NODE_NAME"))
+func (h Host) RunDriver(ctx context.Context, in kubelet.DriverPod) error {
+	container := driverContainer(in.Pod)
+	node := cmp.Or(arguments(container)["node-name"], environmentValue(in.Pod, container, "NODE_NAME"))
 	if node == "" {
 		return errors.New(`required flag "node-name" not set`)
 	}
-	devices, err := h.Published(in.Pod)
+	devices, err := h.PublishedDevices(in.Pod)
 	if err != nil {
 		return err
 	}
 	publisher := dra.Publisher{Client: in.Client, Driver: NVIDIADRA, Node: node, Devices: devices, Retry: in.Retry}
 	if h.IncompletePool {
-		publisher.Unwritten = 1
+		publisher.MissingSlices = 1
 	}
 	return publisher.Run(ctx)
 }
 
 // Published are the devices that the driver in the pod publishes.
-func (h Host) Published(pod *corev1.Pod) ([]resourcev1.Device, error) {
+func (h Host) PublishedDevices(pod *corev1.Pod) ([]resourcev1.Device, error) {
 	on := map[string]bool{}
-	for gate := range strings.SplitSeq(variable(pod, nvidiaDriver(pod), "FEATURE_GATES"), ",") {
+	for gate := range strings.SplitSeq(environmentValue(pod, driverContainer(pod), "FEATURE_GATES"), ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(gate), "=")
 		on[name] = value == "true"
 	}
-	for _, pair := range exclusive {
+	for _, pair := range exclusiveGates {
 		if on[pair[0]] && on[pair[1]] {
 			return nil, fmt.Errorf("feature gates %s and %s are mutually exclusive", pair[0], pair[1])
 		}
@@ -72,15 +72,15 @@ func (h Host) Published(pod *corev1.Pod) ([]resourcev1.Device, error) {
 	if err != nil || !on[gatePassthrough] {
 		return devices, err
 	}
-	functions, err := h.functions()
+	functions, err := h.vfioDevices()
 	return append(devices, functions...), err
 }
 
 // nvidiaDriver finds the container of NVIDIA's DRA driver that serves GPUs. The one beside it, of the same image, serves
 // ComputeDomains.
-func nvidiaDriver(pod *corev1.Pod) *corev1.Container {
+func driverContainer(pod *corev1.Pod) *corev1.Container {
 	for i, container := range pod.Spec.Containers {
-		if _, name := repository(container.Image); name != "k8s-dra-driver-gpu" && name != "dra-driver-nvidia-gpu" {
+		if _, name := splitImage(container.Image); name != "k8s-dra-driver-gpu" && name != "dra-driver-nvidia-gpu" {
 			continue
 		}
 		if strings.Contains(strings.Join(slices.Concat(container.Command, container.Args), " "), "gpu-kubelet-plugin") {
@@ -91,7 +91,7 @@ func nvidiaDriver(pod *corev1.Pod) *corev1.Container {
 }
 
 // variable is an environment variable of the container, by value or by a field of the pod.
-func variable(pod *corev1.Pod, container *corev1.Container, name string) string {
+func environmentValue(pod *corev1.Pod, container *corev1.Container, name string) string {
 	for _, env := range container.Env {
 		switch {
 		case env.Name != name:
@@ -117,7 +117,7 @@ func (h Host) nvidiaDevices() ([]resourcev1.Device, error) {
 			return nil, err
 		}
 		if !g.MIG {
-			common["type"], common["uuid"] = text("gpu"), text(g.UUID)
+			common["type"], common["uuid"] = stringAttribute("gpu"), stringAttribute(g.UUID)
 			out = append(out, resourcev1.Device{
 				Name: fmt.Sprint("gpu-", g.Minor), Attributes: common,
 				Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": mebibytes(g.Model.MemoryMiB)},
@@ -137,8 +137,8 @@ func (h Host) nvidiaDevices() ([]resourcev1.Device, error) {
 // commonAttributes are those that a GPU and its instances share.
 func (h Host) commonAttributes(g *gpu.GPU) (map[resourcev1.QualifiedName]resourcev1.DeviceAttribute, error) {
 	out := map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
-		"productName": text(g.Model.Product), "brand": text("Nvidia"), "architecture": text(g.Model.Architecture),
-		"resource.kubernetes.io/pciBusID": text(g.Address),
+		"productName": stringAttribute(g.Model.Product), "brand": stringAttribute("Nvidia"), "architecture": stringAttribute(g.Model.Architecture),
+		"resource.kubernetes.io/pciBusID": stringAttribute(g.Address),
 	}
 	for name, number := range map[resourcev1.QualifiedName]string{
 		"cudaComputeCapability": g.Model.ComputeCapability, "driverVersion": h.NVIDIADriver, "cudaDriverVersion": cudaVersion(h.NVIDIADriver),
@@ -160,7 +160,7 @@ func migDevice(g *gpu.GPU, instance gpu.Instance, common map[resourcev1.Qualifie
 	device := resourcev1.Device{
 		Name: fmt.Sprintf("gpu-%d-mig-%s-%d-%d", g.Minor, notInNames.ReplaceAllString(strings.ReplaceAll(profile.Name, ".", ""), "-"), profile.ID, instance.Start),
 		Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
-			"type": text("mig"), "uuid": text(instance.UUID), "parentUUID": text(g.UUID), "profile": text(profile.Name),
+			"type": stringAttribute("mig"), "uuid": stringAttribute(instance.UUID), "parentUUID": stringAttribute(g.UUID), "profile": stringAttribute(profile.Name),
 		},
 		Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{
 			"memory": mebibytes(instance.MemoryMiB(g.Model)), "multiprocessors": {Value: *resource.NewQuantity(profile.Multiprocessors, resource.BinarySI)},
@@ -175,7 +175,7 @@ func migDevice(g *gpu.GPU, instance gpu.Instance, common map[resourcev1.Qualifie
 	return device
 }
 
-func text(value string) resourcev1.DeviceAttribute {
+func stringAttribute(value string) resourcev1.DeviceAttribute {
 	return resourcev1.DeviceAttribute{StringValue: &value}
 }
 

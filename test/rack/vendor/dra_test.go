@@ -41,7 +41,7 @@ func TestTheDRADriverIsKnownByItsProgram(t *testing.T) {
 		"domains only":     {func(c *corev1.Container) { c.Args = []string{"compute-domain-kubelet-plugin"} }, ""},
 		"no device plugin": {func(c *corev1.Container) { c.Image = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0" }, ""},
 	} {
-		if got := (Host{}).Driver(driver(test.change)); got != test.want {
+		if got := (Host{}).DriverName(driver(test.change)); got != test.want {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -61,7 +61,7 @@ func TestTheDRADriverEndsWithoutWhatItNeeds(t *testing.T) {
 		"an odd driver": {Host{NVIDIADriver: "five", GPUs: []*gpu.GPU{{Model: gpu.Model{ComputeCapability: "9.0"}}}}, nil,
 			"invalid semantic version"},
 	} {
-		if err := test.host.Drive(t.Context(), kubelet.DriverPod{Pod: driver(test.change)}); err == nil || !strings.Contains(err.Error(), test.want) {
+		if err := test.host.RunDriver(t.Context(), kubelet.DriverPod{Pod: driver(test.change)}); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -69,7 +69,7 @@ func TestTheDRADriverEndsWithoutWhatItNeeds(t *testing.T) {
 	retry := func(context.Context, string, func() error) error { return tried }
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(tried)
-	if err := gpus(8, nil).Drive(ended, kubelet.DriverPod{Pod: driver(nil), Retry: retry}); !errors.Is(err, tried) {
+	if err := gpus(8, nil).RunDriver(ended, kubelet.DriverPod{Pod: driver(nil), Retry: retry}); !errors.Is(err, tried) {
 		t.Errorf("with all it needs: %v", err)
 	}
 }

@@ -20,13 +20,13 @@ const (
 )
 
 // exclusive are gates with which together the driver does not start (its pkg/featuregates).
-var exclusive = [][2]string{
+var exclusiveGates = [][2]string{
 	{gateDynamic, gatePassthrough}, {gateDynamic, "NVMLDeviceHealthCheck"}, {gateDynamic, "MPSSupport"},
 	{gatePassthrough, "NVMLDeviceHealthCheck"}, {"ConsumableShares", "MPSSupport"},
 }
 
 // functions are the GPUs as virtual machines take them, beside the same GPUs for containers. One in MIG mode is none.
-func (h Host) functions() ([]resourcev1.Device, error) {
+func (h Host) vfioDevices() ([]resourcev1.Device, error) {
 	if !h.IOMMU {
 		return nil, errors.New("PassthroughSupport: /sys/kernel/iommu_groups is empty: the IOMMU is off")
 	}
@@ -39,8 +39,8 @@ func (h Host) functions() ([]resourcev1.Device, error) {
 		out = append(out, resourcev1.Device{
 			Name: fmt.Sprint("gpu-vfio-", i),
 			Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
-				"type": text("vfio"), "uuid": text(g.UUID), "deviceID": text("0x" + g.DeviceID), "vendorID": text("0x10de"), "productName": text(g.Model.Product),
-				"iommuFDEnabled": {BoolValue: &enabled}, "resource.kubernetes.io/pciBusID": text(g.Address),
+				"type": stringAttribute("vfio"), "uuid": stringAttribute(g.UUID), "deviceID": stringAttribute("0x" + g.DeviceID), "vendorID": stringAttribute("0x10de"), "productName": stringAttribute(g.Model.Product),
+				"iommuFDEnabled": {BoolValue: &enabled}, "resource.kubernetes.io/pciBusID": stringAttribute(g.Address),
 			},
 			Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"addressableMemory": mebibytes(g.Model.MemoryMiB)},
 		})
@@ -51,20 +51,20 @@ func (h Host) functions() ([]resourcev1.Device, error) {
 // dynamicDevices are every place of every profile (KEP-4815), and from Hopper on the whole GPU; the shared counters are left
 // out, by which the scheduler knows what is taken. On Ampere the MIG mode decides which of the two it is.
 func (h Host) dynamicDevices() ([]resourcev1.Device, error) {
-	whole, err := h.whole()
+	whole, err := h.wholeGPUs()
 	if err != nil {
 		return nil, err
 	}
 	var out []resourcev1.Device
 	for i, g := range h.GPUs {
-		if !g.CanMIG() {
+		if !g.HasMIGMode() {
 			out = append(out, whole[i])
 			continue
 		}
-		if !g.Model.KeepsMIGMode() || !g.MIG {
+		if !g.Model.HasPersistentMIGMode() || !g.MIG {
 			out = append(out, whole[i])
 		}
-		if g.Model.KeepsMIGMode() && !g.MIG {
+		if g.Model.HasPersistentMIGMode() && !g.MIG {
 			continue
 		}
 		common, err := h.commonAttributes(g)
@@ -84,7 +84,7 @@ func (h Host) dynamicDevices() ([]resourcev1.Device, error) {
 }
 
 // whole are the GPUs as such, whatever their MIG mode.
-func (h Host) whole() ([]resourcev1.Device, error) {
+func (h Host) wholeGPUs() ([]resourcev1.Device, error) {
 	plain := h
 	plain.GPUs = nil
 	for _, g := range h.GPUs {

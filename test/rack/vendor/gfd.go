@@ -13,12 +13,12 @@ import (
 )
 
 // Discovers says whether the pod is NVIDIA's GPU feature discovery, which comes in the device plugin's image.
-func Discovers(pod *corev1.Pod) bool { return discovery(pod) != nil }
+func IsFeatureDiscovery(pod *corev1.Pod) bool { return discoveryContainer(pod) != nil }
 
-func discovery(pod *corev1.Pod) *corev1.Container {
+func discoveryContainer(pod *corev1.Pod) *corev1.Container {
 	for i, container := range pod.Spec.Containers {
 		words := strings.Join(append(append([]string(nil), container.Command...), container.Args...), " ")
-		if _, name := repository(container.Image); name == "k8s-device-plugin" && strings.Contains(words, "gpu-feature-discovery") {
+		if _, name := splitImage(container.Image); name == "k8s-device-plugin" && strings.Contains(words, "gpu-feature-discovery") {
 			return &pod.Spec.Containers[i]
 		}
 	}
@@ -26,8 +26,8 @@ func discovery(pod *corev1.Pod) *corev1.Container {
 }
 
 // Discovered are the labels that feature discovery sets (its internal/lm), as far as something may look at them.
-func (h Host) Discovered(ctx context.Context, pod *corev1.Pod, configMap func(context.Context, string) (map[string]string, error)) (map[string]string, error) {
-	config, err := nvidiaConfig(ctx, pod, discovery(pod), configMap)
+func (h Host) FeatureLabels(ctx context.Context, pod *corev1.Pod, configMap func(context.Context, string) (map[string]string, error)) (map[string]string, error) {
+	config, err := nvidiaConfig(ctx, pod, discoveryContainer(pod), configMap)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (h Host) Discovered(ctx context.Context, pod *corev1.Pod, configMap func(co
 	out := map[string]string{
 		"nvidia.com/cuda.driver-version.full": h.NVIDIADriver,
 		"nvidia.com/gpu.family":               strings.ReplaceAll(strings.ToLower(first.Model.Architecture), " ", "-"),
-		"nvidia.com/mig.capable":              fmt.Sprint(first.CanMIG()),
+		"nvidia.com/mig.capable":              fmt.Sprint(first.HasMIGMode()),
 		"nvidia.com/mps.capable":              fmt.Sprint(!first.MIG),
 		"nvidia.com/vgpu.present":             fmt.Sprint(first.Virtual),
 	}
@@ -48,12 +48,12 @@ func (h Host) Discovered(ctx context.Context, pod *corev1.Pod, configMap func(co
 	if config.migStrategy != "" {
 		out["nvidia.com/mig.strategy"] = config.migStrategy
 	}
-	h.describe(out, config)
+	h.addGPULabels(out, config)
 	return out, nil
 }
 
 // describe tells of the GPUs as the strategy counts them.
-func (h Host) describe(out map[string]string, config pluginConfig) {
+func (h Host) addGPULabels(out map[string]string, config pluginConfig) {
 	set := func(prefix, product string, memory int64, n int, name string) {
 		replicas, kind := int64(1), "none"
 		if shared, ok := config.sharing[name]; ok {
@@ -72,11 +72,11 @@ func (h Host) describe(out map[string]string, config pluginConfig) {
 	set("nvidia.com/gpu", first.Product, first.MemoryMiB, len(h.GPUs), prefix+"gpu")
 	switch config.migStrategy {
 	case "single":
-		instances := h.instances()
+		instances := h.migInstances()
 		if len(instances) == 0 {
 			return
 		}
-		devices, err := h.single()
+		devices, err := h.singleStrategyDevices()
 		if err != nil {
 			set("nvidia.com/gpu", first.Product+"-MIG-INVALID", 0, 0, "")
 			return
@@ -85,7 +85,7 @@ func (h Host) describe(out map[string]string, config pluginConfig) {
 		set("nvidia.com/gpu", first.Product+"-MIG-"+one.Profile.Name, one.MemoryMiB(first), int(devices["gpu"].Total), prefix+"gpu")
 	case "mixed":
 		counts := map[string]int{}
-		for _, instance := range h.instances() {
+		for _, instance := range h.migInstances() {
 			name := strings.ReplaceAll("mig-"+instance.Profile.Name, "+", ".")
 			counts[name]++
 			set(prefix+name, first.Product+"-MIG-"+instance.Profile.Name, instance.MemoryMiB(first), counts[name], prefix+name)
@@ -93,7 +93,7 @@ func (h Host) describe(out map[string]string, config pluginConfig) {
 	}
 }
 
-func (h Host) instances() []gpu.Instance {
+func (h Host) migInstances() []gpu.Instance {
 	var out []gpu.Instance
 	for _, g := range h.GPUs {
 		if g.MIG {

@@ -26,11 +26,11 @@ type Host struct {
 var _ kubelet.Plugins = Host{}
 
 // Serves implements kubelet.Plugins.
-func (h Host) Serves(pod *corev1.Pod) bool { return nvidiaPlugin(pod) != nil }
+func (h Host) IsPlugin(pod *corev1.Pod) bool { return pluginContainer(pod) != nil }
 
 // Register implements kubelet.Plugins.
 func (h Host) Register(ctx context.Context, pod *corev1.Pod, configMap func(context.Context, string) (map[string]string, error)) (map[corev1.ResourceName]kubelet.Devices, error) {
-	container := nvidiaPlugin(pod)
+	container := pluginContainer(pod)
 	config, err := nvidiaConfig(ctx, pod, container, configMap)
 	if err != nil {
 		return nil, err
@@ -40,9 +40,9 @@ func (h Host) Register(ctx context.Context, pod *corev1.Pod, configMap func(cont
 
 // nvidiaPlugin finds the container of NVIDIA's device plugin by its image. The same image holds GPU feature discovery,
 // the MPS daemon and the configuration manager, and AMD's plugin has an image of the same name.
-func nvidiaPlugin(pod *corev1.Pod) *corev1.Container {
+func pluginContainer(pod *corev1.Pod) *corev1.Container {
 	for i, container := range pod.Spec.Containers {
-		path, name := repository(container.Image)
+		path, name := splitImage(container.Image)
 		if name != "k8s-device-plugin" || strings.Contains(path, "rocm") || strings.Contains(path, "amd") {
 			continue
 		}
@@ -55,7 +55,7 @@ func nvidiaPlugin(pod *corev1.Pod) *corev1.Container {
 }
 
 // repository takes an image's name apart: "nvcr.io/nvidia" and "k8s-device-plugin".
-func repository(image string) (path, name string) {
+func splitImage(image string) (path, name string) {
 	name, _, _ = strings.Cut(image, "@")
 	if at := strings.LastIndex(name, "/"); at >= 0 {
 		path, name = name[:at], name[at+1:]

@@ -46,21 +46,21 @@ func (h Host) devices(strategy string) (map[string]kubelet.Devices, error) {
 	case "", "none":
 		out := map[string]kubelet.Devices{}
 		for _, g := range h.GPUs {
-			add(out, "gpu", g, 1)
+			addDevices(out, "gpu", g, 1)
 		}
 		return out, nil
 	case "single":
-		return h.single()
+		return h.singleStrategyDevices()
 	case "mixed":
 		out := map[string]kubelet.Devices{}
 		for _, g := range h.GPUs {
 			if !g.MIG {
-				add(out, "gpu", g, 1)
+				addDevices(out, "gpu", g, 1)
 			}
 			// A GPU in MIG mode without instances is only a warning in the plugin's log.
 			for _, instance := range g.Instances {
 				if g.MIG {
-					add(out, "mig-"+strings.ReplaceAll(instance.Profile.Name, "+", "."), g, 1)
+					addDevices(out, "mig-"+strings.ReplaceAll(instance.Profile.Name, "+", "."), g, 1)
 				}
 			}
 		}
@@ -71,7 +71,7 @@ func (h Host) devices(strategy string) (map[string]kubelet.Devices, error) {
 }
 
 // single is the strategy for nodes where every GPU is cut in the same way.
-func (h Host) single() (map[string]kubelet.Devices, error) {
+func (h Host) singleStrategyDevices() (map[string]kubelet.Devices, error) {
 	out := map[string]kubelet.Devices{}
 	enabled := slices.ContainsFunc(h.GPUs, func(g *gpu.GPU) bool { return g.MIG })
 	profiles := map[string]bool{}
@@ -80,7 +80,7 @@ func (h Host) single() (map[string]kubelet.Devices, error) {
 			return nil, errors.New("all devices on the node must be configured with the same migEnabled value")
 		}
 		if !enabled {
-			add(out, "gpu", g, 1)
+			addDevices(out, "gpu", g, 1)
 			continue
 		}
 		if len(g.Instances) == 0 {
@@ -89,7 +89,7 @@ func (h Host) single() (map[string]kubelet.Devices, error) {
 		for _, instance := range g.Instances {
 			profiles[instance.Profile.Name] = true
 		}
-		add(out, "gpu", g, int64(len(g.Instances)))
+		addDevices(out, "gpu", g, int64(len(g.Instances)))
 	}
 	if len(profiles) > 1 {
 		return nil, errors.New("at least one device with migEnabled=true was not configured correctly: more than one MIG device type present on node")
@@ -97,7 +97,7 @@ func (h Host) single() (map[string]kubelet.Devices, error) {
 	return out, nil
 }
 
-func add(into map[string]kubelet.Devices, name string, g *gpu.GPU, n int64) {
+func addDevices(into map[string]kubelet.Devices, name string, g *gpu.GPU, n int64) {
 	devices := into[name]
 	devices.Total += n
 	if !g.Unhealthy {

@@ -143,11 +143,11 @@ func TestThePluginIsKnownByItsImage(t *testing.T) {
 		"nvcr.io/nvidia/k8s-device-plugin:v0.20.0": true, "registry.example.com:5000/mirror/k8s-device-plugin@sha256:abcd": true,
 		"k8s-device-plugin": true, "rocm/k8s-device-plugin:1.31": false, "registry.k8s.io/pause:3.10": false, "nvcr.io/nvidia/k8s-device-plugin-not": false,
 	} {
-		if got := (Host{}).Serves(plugin(func(c *corev1.Container) { c.Image = image })); got != want {
+		if got := (Host{}).IsPlugin(plugin(func(c *corev1.Container) { c.Image = image })); got != want {
 			t.Errorf("%s: %t", image, got)
 		}
 	}
-	if (Host{}).Serves(plugin(func(c *corev1.Container) { c.Command = []string{"gpu-feature-discovery"} })) {
+	if (Host{}).IsPlugin(plugin(func(c *corev1.Container) { c.Command = []string{"gpu-feature-discovery"} })) {
 		t.Error("feature discovery of the same image is no device plugin")
 	}
 }

@@ -18,7 +18,7 @@ import (
 const maxContent = 64 << 20
 
 // fetched is the content of a resource for the file at the path.
-func fetched(name string, from types.Resource) ([]byte, error) {
+func decodeContent(name string, from types.Resource) ([]byte, error) {
 	if from.Source == nil {
 		return nil, nil
 	}
@@ -40,7 +40,7 @@ func fetched(name string, from types.Resource) ([]byte, error) {
 			return nil, fmt.Errorf("%w: %s is not compressed as it says", ErrRefused, name)
 		}
 	}
-	if from.Verification.Hash != nil && !verified(content, *from.Verification.Hash) {
+	if from.Verification.Hash != nil && !hasDigest(content, *from.Verification.Hash) {
 		return nil, fmt.Errorf("%w: %s: its content is not what verification.hash says", ErrRefused, name)
 	}
 	return content, nil
@@ -55,7 +55,7 @@ func unzip(packed []byte) ([]byte, error) {
 }
 
 // verified compares with a hash such as sha256-DIGEST.
-func verified(content []byte, hash string) bool {
+func hasDigest(content []byte, hash string) bool {
 	kind, want, _ := strings.Cut(hash, "-")
 	switch kind {
 	case "sha512":

@@ -50,18 +50,18 @@ type File struct {
 // Apply reads the configuration and makes it. Empty text is none. The error is an ErrRefused.
 func Apply(text []byte, root Root) (Changes, error) {
 	out := Changes{Files: map[string]File{}, Links: map[string]string{}, Directories: map[string]string{}}
-	config, said, err := parsed(text)
+	config, problems, err := parse(text)
 	if errors.Is(err, failures.ErrEmpty) {
 		return out, nil
 	}
 	if err != nil {
-		return out, fmt.Errorf("%w: %w%s", ErrRefused, err, entries(said))
+		return out, fmt.Errorf("%w: %w%s", ErrRefused, err, describeErrors(problems))
 	}
 	if config.Ignition.Config.Replace.Source != nil || len(config.Ignition.Config.Merge) > 0 {
 		return out, fmt.Errorf("%w: ignition.config names another configuration, and nothing is fetched here", ErrRefused)
 	}
-	m := maker{root: root, Changes: out}
-	for _, step := range []func(types.Config) error{m.directories, m.files, m.links, m.users, m.units} {
+	m := provisioner{root: root, Changes: out}
+	for _, step := range []func(types.Config) error{m.makeDirectories, m.makeFiles, m.makeLinks, m.writeSSHKeys, m.makeUnits} {
 		if err := step(config); err != nil {
 			return m.Changes, err
 		}
@@ -76,7 +76,7 @@ func Apply(text []byte, root Root) (Changes, error) {
 }
 
 // parsed is Ignition's parser, which has panicked on malformed text before; such text is refused like any other.
-func parsed(text []byte) (config types.Config, said report.Report, err error) {
+func parse(text []byte) (config types.Config, problems report.Report, err error) {
 	defer func() {
 		if recover() != nil {
 			err = failures.ErrInvalid
@@ -86,9 +86,9 @@ func parsed(text []byte) (config types.Config, said report.Report, err error) {
 }
 
 // entries are the places of what is wrong and the validator's words for it. Words in quotes may be content.
-func entries(said report.Report) string {
+func describeErrors(problems report.Report) string {
 	var out strings.Builder
-	for _, e := range said.Entries {
+	for _, e := range problems.Entries {
 		if e.Kind != report.Error {
 			continue
 		}
@@ -102,13 +102,13 @@ func entries(said report.Report) string {
 }
 
 // maker makes one thing after the other.
-type maker struct {
+type provisioner struct {
 	Changes
 	root Root
 }
 
 // writable refuses a path below what is mounted read-only.
-func (m *maker) writable(name string) error {
+func (m *provisioner) checkWritable(name string) error {
 	local := strings.HasPrefix(name, "/usr/local/") && m.root.OS != "flatcar"
 	if strings.HasPrefix(path.Clean(name)+"/", "/usr/") && !local {
 		return fmt.Errorf("%w: creating %s: read-only file system", ErrRefused, name)
@@ -117,7 +117,7 @@ func (m *maker) writable(name string) error {
 }
 
 // taken says whether something is at the path that may not be replaced.
-func (m *maker) taken(node types.Node) bool {
+func (m *provisioner) isTaken(node types.Node) bool {
 	if node.Overwrite != nil && *node.Overwrite {
 		return false
 	}
@@ -126,64 +126,64 @@ func (m *maker) taken(node types.Node) bool {
 	return written || there
 }
 
-func (m *maker) directories(config types.Config) error {
+func (m *provisioner) makeDirectories(config types.Config) error {
 	for _, d := range config.Storage.Directories {
-		if err := m.writable(d.Path); err != nil {
+		if err := m.checkWritable(d.Path); err != nil {
 			return err
 		}
 		if _, file := m.root.Read(d.Path); file && (d.Overwrite == nil || !*d.Overwrite) {
 			return fmt.Errorf("%w: error creating directory %s: a non-directory already exists and overwrite is false", ErrRefused, d.Path)
 		}
-		m.Directories[d.Path] = octal(d.Mode, 0o755)
+		m.Directories[d.Path] = formatMode(d.Mode, 0o755)
 	}
 	return nil
 }
 
-func (m *maker) files(config types.Config) error {
+func (m *provisioner) makeFiles(config types.Config) error {
 	inOrder := slices.Clone(config.Storage.Files)
 	slices.SortStableFunc(inOrder, func(a, b types.File) int { return strings.Compare(a.Path, b.Path) })
 	for _, f := range inOrder {
-		if err := m.writable(f.Path); err != nil {
+		if err := m.checkWritable(f.Path); err != nil {
 			return err
 		}
-		if err := m.file(f); err != nil {
+		if err := m.makeFile(f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (m *maker) file(f types.File) error {
+func (m *provisioner) makeFile(f types.File) error {
 	var content []byte
 	before, there := m.root.Read(f.Path)
 	switch {
-	case f.Contents.Source != nil && m.taken(f.Node):
+	case f.Contents.Source != nil && m.isTaken(f.Node):
 		return fmt.Errorf("%w: error creating file %s: a file exists there already and overwrite is false", ErrRefused, f.Path)
 	case f.Contents.Source != nil:
 		var err error
-		if content, err = fetched(f.Path, f.Contents); err != nil {
+		if content, err = decodeContent(f.Path, f.Contents); err != nil {
 			return err
 		}
 	case there && (f.Overwrite == nil || !*f.Overwrite):
 		content = slices.Clone(before)
 	}
 	for _, more := range f.Append {
-		next, err := fetched(f.Path, more)
+		next, err := decodeContent(f.Path, more)
 		if err != nil {
 			return err
 		}
 		content = append(content, next...)
 	}
-	m.Files[f.Path] = File{Content: content, Mode: octal(f.Mode, 0o644)}
+	m.Files[f.Path] = File{Content: content, Mode: formatMode(f.Mode, 0o644)}
 	return nil
 }
 
-func (m *maker) links(config types.Config) error {
+func (m *provisioner) makeLinks(config types.Config) error {
 	for _, l := range config.Storage.Links {
-		if err := m.writable(l.Path); err != nil {
+		if err := m.checkWritable(l.Path); err != nil {
 			return err
 		}
-		if m.taken(l.Node) {
+		if m.isTaken(l.Node) {
 			return fmt.Errorf("%w: error creating link %s: a file exists there already and overwrite is false", ErrRefused, l.Path)
 		}
 		if l.Target == nil {
@@ -206,7 +206,7 @@ func (m *maker) links(config types.Config) error {
 }
 
 // users get their keys, which are files of their home.
-func (m *maker) users(config types.Config) error {
+func (m *provisioner) writeSSHKeys(config types.Config) error {
 	for _, u := range config.Passwd.Users {
 		var keys strings.Builder
 		for _, key := range u.SSHAuthorizedKeys {
@@ -231,7 +231,7 @@ func (m *maker) users(config types.Config) error {
 	return nil
 }
 
-func (m *maker) units(config types.Config) error {
+func (m *provisioner) makeUnits(config types.Config) error {
 	for _, u := range config.Systemd.Units {
 		if u.Contents != nil && *u.Contents != "" {
 			m.Files[unitDirectory+u.Name] = File{Content: []byte(*u.Contents), Mode: "0644"}
@@ -241,14 +241,14 @@ func (m *maker) units(config types.Config) error {
 				m.Files[unitDirectory+u.Name+".d/"+d.Name] = File{Content: []byte(*d.Contents), Mode: "0644"}
 			}
 		}
-		sorted(u.Name, u.Mask, &m.Masked, &m.Unmasked)
-		sorted(u.Name, u.Enabled, &m.Enabled, &m.Disabled)
+		addByValue(u.Name, u.Mask, &m.Masked, &m.Unmasked)
+		addByValue(u.Name, u.Enabled, &m.Enabled, &m.Disabled)
 	}
 	return nil
 }
 
 // sorted adds the name to one of the lists, where something is said.
-func sorted(name string, said *bool, yes, no *[]string) {
+func addByValue(name string, said *bool, yes, no *[]string) {
 	switch {
 	case said == nil:
 	case *said:
@@ -258,7 +258,7 @@ func sorted(name string, said *bool, yes, no *[]string) {
 	}
 }
 
-func octal(mode *int, otherwise int) string {
+func formatMode(mode *int, otherwise int) string {
 	if mode != nil {
 		otherwise = *mode
 	}

@@ -9,32 +9,32 @@ import (
 
 // Config is what the command line and modprobe.d say of modules. Names have underscores: the kernel takes both.
 type Config struct {
-	denied      map[string]bool
-	blacklisted map[string]bool
-	options     map[string]map[string]string
-	before      map[string][]string
-	after       map[string][]string
-	aliases     map[string]string
-	installed   map[string]string
+	denied          map[string]bool
+	blacklisted     map[string]bool
+	options         map[string]map[string]string
+	before          map[string][]string
+	after           map[string][]string
+	aliases         map[string]string
+	installCommands map[string]string
 }
 
 // folders are where programs look for configuration, the first first.
-var folders = []string{"/etc/", "/run/", "/usr/local/lib/", "/usr/lib/", "/lib/"}
+var directories = []string{"/etc/", "/run/", "/usr/local/lib/", "/usr/lib/", "/lib/"}
 
 // Folders are the directories of a kind of configuration, such as modprobe.d: of files with the same name the first
 // directory's counts.
-func Folders(kind string) []string {
+func Directories(kind string) []string {
 	var out []string
-	for _, folder := range folders {
+	for _, folder := range directories {
 		out = append(out, folder+kind)
 	}
 	return out
 }
 
 // inOrder are the paths of a kind's files as they are read: by their names, whichever directory they are in.
-func inOrder(files map[string][]byte, kind string) []string {
+func orderedFiles(files map[string][]byte, kind string) []string {
 	found := map[string]string{}
-	for _, folder := range Folders(kind) {
+	for _, folder := range Directories(kind) {
 		for name := range files {
 			base := path.Base(name)
 			if path.Dir(name) == folder && strings.HasSuffix(base, ".conf") && found[base] == "" {
@@ -51,39 +51,39 @@ func inOrder(files map[string][]byte, kind string) []string {
 
 // Configured reads the files of modprobe.d, by absolute path, and then the command line, whose parameters come last and
 // win. What kmod would not understand it leaves out, and so does this.
-func Configured(arguments []string, files map[string][]byte) Config {
+func ParseConfig(arguments []string, files map[string][]byte) Config {
 	c := Config{
 		denied: map[string]bool{}, blacklisted: map[string]bool{}, options: map[string]map[string]string{},
-		before: map[string][]string{}, after: map[string][]string{}, aliases: map[string]string{}, installed: map[string]string{},
+		before: map[string][]string{}, after: map[string][]string{}, aliases: map[string]string{}, installCommands: map[string]string{},
 	}
-	for _, name := range inOrder(files, "modprobe.d") {
+	for _, name := range orderedFiles(files, "modprobe.d") {
 		for line := range strings.Lines(strings.ReplaceAll(string(files[name]), "\\\n", " ")) {
 			if words := strings.Fields(line); len(words) > 1 && !strings.HasPrefix(words[0], "#") {
-				c.command(words[0], Name(words[1]), words[2:])
+				c.parseLine(words[0], CanonicalName(words[1]), words[2:])
 			}
 		}
 	}
 	for _, argument := range arguments {
-		c.argument(argument)
+		c.parseArgument(argument)
 	}
 	return c
 }
 
 // command is a line of modprobe.d.
-func (c *Config) command(command, module string, words []string) {
+func (c *Config) parseLine(command, module string, words []string) {
 	switch command {
 	case "blacklist":
 		c.blacklisted[module] = true
 	case "options":
 		for _, word := range words {
-			c.option(module, word)
+			c.setOption(module, word)
 		}
 	case "alias":
 		if len(words) > 0 {
-			c.aliases[module] = Name(words[0])
+			c.aliases[module] = CanonicalName(words[0])
 		}
 	case "install":
-		c.installed[module] = strings.Join(words, " ")
+		c.installCommands[module] = strings.Join(words, " ")
 	case "softdep":
 		into := map[string][]string(nil)
 		for _, word := range words {
@@ -94,14 +94,14 @@ func (c *Config) command(command, module string, words []string) {
 				into = c.after
 			default:
 				if into != nil {
-					into[module] = append(into[module], Name(word))
+					into[module] = append(into[module], CanonicalName(word))
 				}
 			}
 		}
 	}
 }
 
-func (c *Config) option(module, word string) {
+func (c *Config) setOption(module, word string) {
 	key, value, _ := strings.Cut(word, "=")
 	if c.options[module] == nil {
 		c.options[module] = map[string]string{}
@@ -110,33 +110,35 @@ func (c *Config) option(module, word string) {
 }
 
 // argument is a word of the kernel's command line.
-func (c *Config) argument(word string) {
+func (c *Config) parseArgument(word string) {
 	key, value, _ := strings.Cut(word, "=")
 	into := map[string]map[string]bool{"modprobe.blacklist": c.blacklisted, "module_blacklist": c.denied}[key]
 	if into != nil {
 		for name := range strings.SplitSeq(value, ",") {
-			into[Name(name)] = true
+			into[CanonicalName(name)] = true
 		}
 		return
 	}
 	if module, _, ok := strings.Cut(key, "."); ok {
-		c.option(Name(module), word[len(module)+1:])
+		c.setOption(CanonicalName(module), word[len(module)+1:])
 	}
 }
 
 // Name is the kernel's spelling of a module's name.
-func Name(name string) string { return strings.ReplaceAll(name, "-", "_") }
+func CanonicalName(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
 // Blacklisted says whether the module stays away from devices that it could drive.
-func (c Config) Blacklisted(module string) bool {
-	module = Name(module)
+func (c Config) IsBlacklisted(module string) bool {
+	module = CanonicalName(module)
 	return c.blacklisted[module] || c.denied[module]
 }
 
 // Options are the parameters that the module is loaded with. One without a value has the empty one.
 func (c Config) Options(module string) map[string]string {
-	return maps.Clone(c.options[Name(module)])
+	return maps.Clone(c.options[CanonicalName(module)])
 }
 
 // Before are the modules that are loaded before this one.
-func (c Config) Before(module string) []string { return slices.Clone(c.before[Name(module)]) }
+func (c Config) SoftDependencies(module string) []string {
+	return slices.Clone(c.before[CanonicalName(module)])
+}

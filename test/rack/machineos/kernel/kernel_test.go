@@ -47,17 +47,17 @@ func TestModulesAreLoadedAsTheFilesSay(t *testing.T) {
 		files := written(map[string]string{"/etc/modules-load.d/x.conf": test.load, "/etc/modprobe.d/x.conf": test.modprobe})
 		arguments := strings.Fields(test.arguments)
 		var m Modules
-		err := m.Configure(Configured(arguments, files), arguments, files)
+		err := m.LoadConfigured(ParseConfig(arguments, files), arguments, files)
 		if err != nil {
 			t.Errorf("%s: %v", sentence, err)
 		}
 		for name := range strings.FieldsSeq(test.loaded) {
-			if !m.Loaded(name) {
+			if !m.IsLoaded(name) {
 				t.Errorf("%s: %s is not loaded", sentence, name)
 			}
 		}
 		for name := range strings.FieldsSeq(test.not) {
-			if m.Loaded(name) {
+			if m.IsLoaded(name) {
 				t.Errorf("%s: %s is loaded", sentence, name)
 			}
 		}
@@ -69,51 +69,51 @@ func TestAFileOfTheSameNameIsReplacedByTheAdministrators(t *testing.T) {
 		"/usr/lib/modprobe.d/a.conf": "blacklist nouveau\n", "/etc/modprobe.d/a.conf": "# nothing\n",
 		"/usr/lib/modprobe.d/b.conf": "options m p=image\n", "/etc/modprobe.d/c.conf": "options m p=later\n", "/etc/modprobe.d/d.txt": "blacklist m\n",
 	})
-	c := Configured([]string{"m.q=line", "m.flag"}, files)
-	if c.Blacklisted("nouveau") || c.Blacklisted("m") {
+	c := ParseConfig([]string{"m.q=line", "m.flag"}, files)
+	if c.IsBlacklisted("nouveau") || c.IsBlacklisted("m") {
 		t.Error("a file that is replaced, or is none of the configuration's, counts")
 	}
 	if got, want := c.Options("m"), map[string]string{"p": "later", "q": "line", "flag": ""}; !maps.Equal(got, want) {
 		t.Errorf("options %v, want %v", got, want)
 	}
-	if got := Configured([]string{"m.p=line"}, files).Options("m")["p"]; got != "line" {
+	if got := ParseConfig([]string{"m.p=line"}, files).Options("m")["p"]; got != "line" {
 		t.Errorf("p=%s: the command line comes last", got)
 	}
 }
 
 func TestModprobeObeysNoBlacklistUnlessAsked(t *testing.T) {
-	c := Configured([]string{"module_blacklist=never"}, written(map[string]string{"/etc/modprobe.d/x.conf": ids + "blacklist vfio-pci\n"}))
+	c := ParseConfig([]string{"module_blacklist=never"}, written(map[string]string{"/etc/modprobe.d/x.conf": ids + "blacklist vfio-pci\n"}))
 	m := Modules{Exists: func(module string) bool { return module != "absent" }}
-	if err := m.Probe(c, []string{"-b", "vfio-pci"}); err != nil || m.Loaded("vfio-pci") {
+	if err := m.Modprobe(c, []string{"-b", "vfio-pci"}); err != nil || m.IsLoaded("vfio-pci") {
 		t.Errorf("with -b: %v", err)
 	}
-	if err := m.Probe(c, []string{"vfio-pci", "ids=1:2"}); err != nil || !maps.Equal(m.Options("vfio_pci"), map[string]string{"ids": "1:2", "disable_vga": "1"}) {
+	if err := m.Modprobe(c, []string{"vfio-pci", "ids=1:2"}); err != nil || !maps.Equal(m.Options("vfio_pci"), map[string]string{"ids": "1:2", "disable_vga": "1"}) {
 		t.Errorf("by hand: %v, %v", err, m.Options("vfio-pci"))
 	}
-	if err := m.Probe(c, []string{"-r", "vfio_pci"}); err != nil || m.Loaded("vfio-pci") {
+	if err := m.Modprobe(c, []string{"-r", "vfio_pci"}); err != nil || m.IsLoaded("vfio-pci") {
 		t.Errorf("removed: %v", err)
 	}
-	if err := m.Probe(c, []string{"-a", "kvm", "tun"}); err != nil || !m.Loaded("kvm") || !m.Loaded("tun") {
+	if err := m.Modprobe(c, []string{"-a", "kvm", "tun"}); err != nil || !m.IsLoaded("kvm") || !m.IsLoaded("tun") {
 		t.Errorf("several: %v", err)
 	}
 	for _, words := range [][]string{{"never"}, {"absent"}} {
-		var denied *Denied
-		if err := m.Probe(c, words); !errors.As(err, &denied) || denied.Module != words[0] {
+		var denied *LoadError
+		if err := m.Modprobe(c, words); !errors.As(err, &denied) || denied.Module != words[0] {
 			t.Errorf("%v: %v", words, err)
 		}
 	}
-	if err := m.Probe(c, []string{"-q"}); err == nil {
+	if err := m.Modprobe(c, []string{"-q"}); err == nil {
 		t.Error("modprobe without a module did something")
 	}
 }
 
 func TestOptionsThatComeLaterDoNotReachALoadedModule(t *testing.T) {
 	var m Modules
-	if err := m.Probe(Configured(nil, nil), []string{"vfio-pci"}); err != nil {
+	if err := m.Modprobe(ParseConfig(nil, nil), []string{"vfio-pci"}); err != nil {
 		t.Fatal(err)
 	}
-	later := Configured(nil, written(map[string]string{"/etc/modprobe.d/x.conf": ids}))
-	if err := m.Probe(later, []string{"vfio-pci"}); err != nil || len(m.Options("vfio-pci")) > 0 {
+	later := ParseConfig(nil, written(map[string]string{"/etc/modprobe.d/x.conf": ids}))
+	if err := m.Modprobe(later, []string{"vfio-pci"}); err != nil || len(m.Options("vfio-pci")) > 0 {
 		t.Errorf("options %v, %v", m.Options("vfio-pci"), err)
 	}
 }
@@ -124,11 +124,11 @@ func FuzzConfiguration(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line, modprobe, load string) {
 		arguments := strings.Fields(line)
 		files := written(map[string]string{"/etc/modprobe.d/x.conf": modprobe, "/etc/modules-load.d/x.conf": load})
-		c := Configured(arguments, files)
+		c := ParseConfig(arguments, files)
 		var m Modules
-		_ = m.Configure(c, arguments, files) // any text is some configuration
+		_ = m.LoadConfigured(c, arguments, files) // any text is some configuration
 		for _, word := range strings.Fields(modprobe + " " + load) {
-			if c.denied[Name(word)] && m.Loaded(word) {
+			if c.denied[CanonicalName(word)] && m.IsLoaded(word) {
 				t.Errorf("%s is loaded", word)
 			}
 		}

@@ -9,11 +9,11 @@ import (
 )
 
 // Denied is the error of a module that may not be loaded.
-type Denied struct{ Module, Why string }
+type LoadError struct{ Module, Reason string }
 
 // Error says why.
-func (d *Denied) Error() string {
-	return fmt.Sprintf("could not insert %q: %s", d.Module, d.Why)
+func (d *LoadError) Error() string {
+	return fmt.Sprintf("could not insert %q: %s", d.Module, d.Reason)
 }
 
 // Modules are the loaded modules of a boot. The zero value has none.
@@ -24,26 +24,26 @@ type Modules struct {
 }
 
 // Loaded says whether the module is loaded.
-func (m *Modules) Loaded(module string) bool {
-	_, ok := m.loaded[Name(module)]
+func (m *Modules) IsLoaded(module string) bool {
+	_, ok := m.loaded[CanonicalName(module)]
 	return ok
 }
 
 // Options are the parameters that a loaded module was loaded with. What is configured later no longer reaches it.
 func (m *Modules) Options(module string) map[string]string {
-	return maps.Clone(m.loaded[Name(module)])
+	return maps.Clone(m.loaded[CanonicalName(module)])
 }
 
 // Configure is systemd-modules-load: it loads what the command line and modules-load.d name, unless it is blacklisted.
 // The error joins nothing: it is the first, and the others are loaded all the same.
-func (m *Modules) Configure(c Config, arguments []string, files map[string][]byte) error {
+func (m *Modules) LoadConfigured(c Config, arguments []string, files map[string][]byte) error {
 	var names []string
 	for _, argument := range arguments {
 		if list, ok := strings.CutPrefix(argument, "modules_load="); ok {
 			names = append(names, strings.Split(list, ",")...)
 		}
 	}
-	for _, path := range inOrder(files, "modules-load.d") {
+	for _, path := range orderedFiles(files, "modules-load.d") {
 		for line := range strings.Lines(string(files[path])) {
 			if line = strings.TrimSpace(line); line != "" && !strings.ContainsAny(line[:1], "#;") {
 				names = append(names, line)
@@ -52,7 +52,7 @@ func (m *Modules) Configure(c Config, arguments []string, files map[string][]byt
 	}
 	var first error
 	for _, name := range names {
-		if name = c.resolve(name); c.Blacklisted(name) {
+		if name = c.resolve(name); c.IsBlacklisted(name) {
 			continue
 		}
 		if err := m.insert(c, name, nil, nil); err != nil && first == nil {
@@ -64,8 +64,8 @@ func (m *Modules) Configure(c Config, arguments []string, files map[string][]byt
 
 // Probe is modprobe: with -r modules go, with -b a blacklisted one is left alone, and without either they are loaded with
 // the parameters that follow the first, or all of them with -a.
-func (m *Modules) Probe(c Config, arguments []string) error {
-	words, flags := parsed(arguments)
+func (m *Modules) Modprobe(c Config, arguments []string) error {
+	words, flags := splitFlags(arguments)
 	if len(words) == 0 {
 		return errors.New("missing parameters, see -h")
 	}
@@ -81,7 +81,7 @@ func (m *Modules) Probe(c Config, arguments []string) error {
 	}
 	for _, name := range names {
 		name = c.resolve(name)
-		if c.Blacklisted(name) && (flags["-b"] || flags["--use-blacklist"]) {
+		if c.IsBlacklisted(name) && (flags["-b"] || flags["--use-blacklist"]) {
 			continue
 		}
 		if err := m.insert(c, name, parameters, nil); err != nil {
@@ -92,7 +92,7 @@ func (m *Modules) Probe(c Config, arguments []string) error {
 }
 
 // parsed takes flags, which have no values, from between the words.
-func parsed(arguments []string) (words []string, flags map[string]bool) {
+func splitFlags(arguments []string) (words []string, flags map[string]bool) {
 	flags = map[string]bool{}
 	for _, argument := range arguments {
 		if strings.HasPrefix(argument, "-") {
@@ -106,7 +106,7 @@ func parsed(arguments []string) (words []string, flags map[string]bool) {
 
 // resolve finds the module behind an alias.
 func (c Config) resolve(name string) string {
-	name = Name(name)
+	name = CanonicalName(name)
 	if to, ok := c.aliases[name]; ok {
 		return to
 	}
@@ -116,18 +116,18 @@ func (c Config) resolve(name string) string {
 // insert loads a module with its soft dependencies around it, whose failure does not count. above are the modules that
 // are being loaded, so that a circle ends.
 func (m *Modules) insert(c Config, module string, parameters, above []string) error {
-	if m.Loaded(module) || slices.Contains(above, module) || c.replaced(module) {
+	if m.IsLoaded(module) || slices.Contains(above, module) || c.isReplaced(module) {
 		return nil
 	}
 	if m.Exists != nil && !m.Exists(module) {
-		return &Denied{module, "the image has no such module"}
+		return &LoadError{module, "the image has no such module"}
 	}
 	above = append(slices.Clone(above), module)
 	for _, name := range c.before[module] {
 		_ = m.insert(c, name, nil, above)
 	}
 	if c.denied[module] {
-		return &Denied{module, "module_blacklist= is on the kernel's command line"}
+		return &LoadError{module, "module_blacklist= is on the kernel's command line"}
 	}
 	options := c.Options(module)
 	if options == nil {
@@ -148,7 +148,7 @@ func (m *Modules) insert(c Config, module string, parameters, above []string) er
 }
 
 // replaced says whether a command runs instead of loading the module, and does not load it in its turn.
-func (c Config) replaced(module string) bool {
-	command, ok := c.installed[module]
+func (c Config) isReplaced(module string) bool {
+	command, ok := c.installCommands[module]
 	return ok && !strings.Contains(command, "--ignore-install") && !strings.Contains(command, " -i ")
 }

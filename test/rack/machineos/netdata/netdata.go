@@ -41,7 +41,7 @@ type Address struct {
 }
 
 // physical are the types of links that cloud-init looks up by their MAC address.
-var physical = []string{"", "bridge", "ethernet", "hw_veb", "hyperv", "ovs", "phy", "tap", "vhostuser", "vif"}
+var physicalTypes = []string{"", "bridge", "ethernet", "hw_veb", "hyperv", "ovs", "phy", "tap", "vhostuser", "vif"}
 
 // Parse reads network data. Empty data is none. macs are the machine's; none: any is there.
 func Parse(data []byte, macs []string) (Network, error) {
@@ -57,7 +57,7 @@ func Parse(data []byte, macs []string) (Network, error) {
 		ids[link.ID] = true
 	}
 	for _, link := range out.Links {
-		if err := link.check(ids, macs); err != nil {
+		if err := link.validate(ids, macs); err != nil {
 			return Network{}, err
 		}
 	}
@@ -65,8 +65,8 @@ func Parse(data []byte, macs []string) (Network, error) {
 		if !ids[network.Link] {
 			return Network{}, fmt.Errorf("%w: networks[%d] is on the link %q, which is not there", ErrNetworkData, i, network.Link)
 		}
-		if network.fixed() {
-			if _, err := netip.ParseAddr(network.plain()); err != nil {
+		if network.isFixed() {
+			if _, err := netip.ParseAddr(network.withoutPrefix()); err != nil {
 				return Network{}, fmt.Errorf("%w: networks[%d]: ip_address is none", ErrNetworkData, i)
 			}
 		}
@@ -74,13 +74,13 @@ func Parse(data []byte, macs []string) (Network, error) {
 	return out, nil
 }
 
-func (l Link) check(ids map[string]bool, macs []string) error {
+func (l Link) validate(ids map[string]bool, macs []string) error {
 	others := l.Bonds
 	switch {
 	case l.Type == "bond":
 	case l.Type == "vlan":
 		others = []string{l.VLANLink}
-	case !slices.Contains(physical, l.Type):
+	case !slices.Contains(physicalTypes, l.Type):
 		return fmt.Errorf("%w: the link %s is of the unknown type %q", ErrNetworkData, l.ID, l.Type)
 	case len(macs) > 0 && !slices.ContainsFunc(macs, func(mac string) bool { return strings.EqualFold(mac, l.MAC) }):
 		return fmt.Errorf("%w: the machine has no interface %s, which is the link %s", ErrNetworkData, l.MAC, l.ID)
@@ -93,9 +93,9 @@ func (l Link) check(ids map[string]bool, macs []string) error {
 	return nil
 }
 
-func (a Address) fixed() bool { return a.Type == "ipv4" || a.Type == "ipv6" }
+func (a Address) isFixed() bool { return a.Type == "ipv4" || a.Type == "ipv6" }
 
-func (a Address) plain() string {
+func (a Address) withoutPrefix() string {
 	address, _, _ := strings.Cut(a.Address, "/")
 	return address
 }
@@ -104,8 +104,8 @@ func (a Address) plain() string {
 func (n Network) Addresses() []string {
 	var out []string
 	for _, network := range n.Networks {
-		if network.fixed() {
-			out = append(out, network.plain())
+		if network.isFixed() {
+			out = append(out, network.withoutPrefix())
 		}
 	}
 	return out

@@ -48,14 +48,14 @@ type Script struct {
 // Parse reads user data. Empty user data asks for nothing. What was understood in spite of an error is returned with it.
 func Parse(text []byte) (Document, error) {
 	var out Document
-	parts, failed := split(text)
+	parts, failed := splitParts(text)
 	merged := map[string]any{}
 	for _, p := range parts {
 		if p.kind == kindShell {
-			out.Scripts = append(out.Scripts, Script{Name: cleaned(p.name), Text: string(p.text)})
+			out.Scripts = append(out.Scripts, Script{Name: cleanFileName(p.name), Text: string(p.text)})
 			continue
 		}
-		next, err := mergedWith(merged, p)
+		next, err := mergeConfig(merged, p)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
@@ -73,7 +73,7 @@ func Parse(text []byte) (Document, error) {
 	return out, failed
 }
 
-func mergedWith(earlier map[string]any, p part) (map[string]any, error) {
+func mergeConfig(earlier map[string]any, p part) (map[string]any, error) {
 	config := map[string]any{}
 	if err := yaml.Unmarshal(p.text, &config); err != nil {
 		return nil, fmt.Errorf("%w: %s is no YAML, or no mapping", ErrUserData, p.name)
@@ -81,7 +81,7 @@ func mergedWith(earlier map[string]any, p part) (map[string]any, error) {
 	if config == nil {
 		return earlier, nil
 	}
-	how, err := mergerOf(config, p.merge)
+	how, err := newMerger(config, p.merge)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.name, err)
 	}
@@ -93,7 +93,7 @@ func mergedWith(earlier map[string]any, p part) (map[string]any, error) {
 }
 
 // cleaned is a file name as cloud-init writes it.
-func cleaned(name string) string {
+func cleanFileName(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("_-.()", r):
@@ -106,18 +106,18 @@ func cleaned(name string) string {
 }
 
 // Decoded is the file's content.
-func (f File) Decoded() ([]byte, error) {
+func (f File) Decode() ([]byte, error) {
 	switch strings.ToLower(f.Encoding) {
 	case "", "text/plain":
 		return []byte(f.Content), nil
 	case "b64", "base64":
-		return FromBase64(f.Content)
+		return DecodeBase64(f.Content)
 	case "gz+b64", "gz+base64", "gzip+b64", "gzip+base64":
-		packed, err := FromBase64(f.Content)
+		packed, err := DecodeBase64(f.Content)
 		if err != nil {
 			return nil, err
 		}
-		return unzip(packed)
+		return gunzip(packed)
 	}
 	return nil, fmt.Errorf("%w: %s has an encoding that cloud-init does not know", ErrUserData, f.Path)
 }

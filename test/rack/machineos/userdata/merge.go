@@ -11,12 +11,12 @@ import (
 type merger map[string][]string
 
 // byDefault is cloud-init's: of the same key the later value counts.
-const byDefault = "dict(replace)+list()+str()"
+const defaultMerge = "dict(replace)+list()+str()"
 
 var mergerForm = regexp.MustCompile(`^([a-z_][a-z0-9_]*)\((.*?)\)$`)
 
 // mergerOf takes merge_how or merge_type out of the config; header is what the part's says.
-func mergerOf(config map[string]any, header string) (merger, error) {
+func newMerger(config map[string]any, header string) (merger, error) {
 	how := config["merge_how"]
 	if how == nil {
 		how = config["merge_type"]
@@ -25,7 +25,7 @@ func mergerOf(config map[string]any, header string) (merger, error) {
 	delete(config, "merge_type")
 	out := merger{}
 	if text, ok := how.(string); ok {
-		if err := out.read(text); err != nil {
+		if err := out.parse(text); err != nil {
 			return nil, err
 		}
 	}
@@ -42,17 +42,17 @@ func mergerOf(config map[string]any, header string) (merger, error) {
 		}
 		out.add(fmt.Sprint(named["name"]), words)
 	}
-	if err := out.read(header); err != nil {
+	if err := out.parse(header); err != nil {
 		return nil, err
 	}
 	if len(out) == 0 {
-		return out, out.read(byDefault)
+		return out, out.parse(defaultMerge)
 	}
 	return out, nil
 }
 
 // read reads the short form, dict(replace)+list(append).
-func (m merger) read(text string) error {
+func (m merger) parse(text string) error {
 	for word := range strings.SplitSeq(text, "+") {
 		word = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(word)), "-", "_")
 		if word == "" {
@@ -85,11 +85,11 @@ func (m merger) merge(earlier, later any) any {
 	switch earlier := earlier.(type) {
 	case map[string]any:
 		if later, ok := later.(map[string]any); ok && m["dict"] != nil {
-			return m.dicts(earlier, later)
+			return m.mergeDicts(earlier, later)
 		}
 	case []any:
 		if m["list"] != nil {
-			return m.lists(earlier, later)
+			return m.mergeLists(earlier, later)
 		}
 	case string:
 		text, ok := later.(string)
@@ -103,7 +103,7 @@ func (m merger) merge(earlier, later any) any {
 	return earlier
 }
 
-func (m merger) dicts(earlier, later map[string]any) map[string]any {
+func (m merger) mergeDicts(earlier, later map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range earlier {
 		out[key] = value
@@ -116,14 +116,14 @@ func (m merger) dicts(earlier, later map[string]any) map[string]any {
 		case !there || m.has("dict", "replace"):
 			out[key] = value
 		default:
-			out[key] = m.inside("dict", old, value)
+			out[key] = m.mergeNested("dict", old, value)
 		}
 	}
 	return out
 }
 
 // inside merges what is in a dictionary or a list, where the settings of that say so.
-func (m merger) inside(kind string, old, value any) any {
+func (m merger) mergeNested(kind string, old, value any) any {
 	recurse := false
 	switch value.(type) {
 	case []any:
@@ -142,7 +142,7 @@ func (m merger) inside(kind string, old, value any) any {
 	return old
 }
 
-func (m merger) lists(earlier []any, later any) any {
+func (m merger) mergeLists(earlier []any, later any) any {
 	list, ok := later.([]any)
 	switch {
 	case !ok && !m.has("list", "append") && !m.has("list", "prepend") && !m.has("list", "no_replace"):
@@ -158,7 +158,7 @@ func (m merger) lists(earlier []any, later any) any {
 	}
 	out := slices.Clone(earlier)
 	for i := range min(len(out), len(list)) {
-		out[i] = m.inside("list", out[i], list[i])
+		out[i] = m.mergeNested("list", out[i], list[i])
 	}
 	return out
 }

@@ -29,17 +29,17 @@ const (
 )
 
 // kinds are told by how a text begins, the longest first.
-var kinds = []struct{ prefix, kind string }{
+var contentPrefixes = []struct{ prefix, kind string }{
 	{"#cloud-config-archive", "text/cloud-config-archive"}, {"#cloud-config-jsonp", "text/cloud-config-jsonp"}, {"## template: jinja", "text/jinja2"},
 	{"#cloud-boothook", "text/cloud-boothook"}, {"#include-once", "text/x-include-once-url"}, {"#part-handler", "text/part-handler"},
 	{"#cloud-config", kindConf}, {"#include", "text/x-include-url"}, {"#!", kindShell},
 }
 
 // examined are the types that say nothing of the content; that of a script is not believed either.
-var examined = []string{"", "text/plain", "text/x-not-multipart", kindShell}
+var examinedTypes = []string{"", "text/plain", "text/x-not-multipart", kindShell}
 
 // compressed are types of content that is unpacked and then examined.
-var compressed = []string{
+var compressedTypes = []string{
 	"application/gzip", "application/gzip-compressed", "application/gzipped", "application/x-compress", "application/x-compressed",
 	"application/x-gunzip", "application/x-gzip", "application/x-gzip-compressed",
 }
@@ -51,29 +51,29 @@ type part struct {
 }
 
 // split takes user data apart.
-func split(text []byte) ([]part, error) {
-	text, err := unpacked(text)
+func splitParts(text []byte) ([]part, error) {
+	text, err := gunzipIfCompressed(text)
 	if err != nil {
 		return nil, err
 	}
 	if !bytes.Contains(bytes.ToLower(text[:min(len(text), 4096)]), []byte("mime-version:")) {
-		return attach(nil, part{text: text})
+		return addPart(nil, part{text: text})
 	}
 	message, err := mail.ReadMessage(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("%w: its MIME header cannot be read", ErrUserData)
 	}
-	return walk(nil, textproto.MIMEHeader(message.Header), message.Body, 0)
+	return addParts(nil, textproto.MIMEHeader(message.Header), message.Body, 0)
 }
 
 // walk adds the parts of a message.
-func walk(parts []part, header textproto.MIMEHeader, body io.Reader, depth int) ([]part, error) {
+func addParts(parts []part, header textproto.MIMEHeader, body io.Reader, depth int) ([]part, error) {
 	kind, parameters, err := mime.ParseMediaType(header.Get("Content-Type"))
 	if err != nil && header.Get("Content-Type") != "" {
 		return nil, fmt.Errorf("%w: a part's Content-Type cannot be read", ErrUserData)
 	}
 	if !strings.HasPrefix(kind, "multipart/") {
-		return one(parts, kind, header, body)
+		return decodePart(parts, kind, header, body)
 	}
 	if depth == maxNested {
 		return nil, fmt.Errorf("%w: messages are nested more than %d deep", ErrUserData, maxNested)
@@ -87,14 +87,14 @@ func walk(parts []part, header textproto.MIMEHeader, body io.Reader, depth int) 
 		if err != nil {
 			return nil, fmt.Errorf("%w: the MIME message ends before its last boundary", ErrUserData)
 		}
-		if parts, err = walk(parts, next.Header, next, depth+1); err != nil {
+		if parts, err = addParts(parts, next.Header, next, depth+1); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func one(parts []part, kind string, header textproto.MIMEHeader, body io.Reader) ([]part, error) {
-	text, err := decoded(header.Get("Content-Transfer-Encoding"), body)
+func decodePart(parts []part, kind string, header textproto.MIMEHeader, body io.Reader) ([]part, error) {
+	text, err := decodeTransfer(header.Get("Content-Transfer-Encoding"), body)
 	if err != nil {
 		return nil, err
 	}
@@ -105,18 +105,18 @@ func one(parts []part, kind string, header textproto.MIMEHeader, body io.Reader)
 	if _, parameters, err := mime.ParseMediaType(header.Get("Content-Disposition")); err == nil && parameters["filename"] != "" {
 		p.name = parameters["filename"]
 	}
-	return attach(parts, p)
+	return addPart(parts, p)
 }
 
 // decoded undoes the encoding of a part.
-func decoded(encoding string, body io.Reader) ([]byte, error) {
+func decodeTransfer(encoding string, body io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(body, maxDocument))
 	if err != nil {
 		return nil, fmt.Errorf("%w: the MIME message ends before its last boundary", ErrUserData)
 	}
 	switch strings.ToLower(strings.TrimSpace(encoding)) {
 	case "base64":
-		return FromBase64(string(text))
+		return DecodeBase64(string(text))
 	case "quoted-printable":
 		if text, err = io.ReadAll(quotedprintable.NewReader(bytes.NewReader(text))); err != nil {
 			return nil, fmt.Errorf("%w: a part is not encoded as it says", ErrUserData)
@@ -126,20 +126,20 @@ func decoded(encoding string, body io.Reader) ([]byte, error) {
 }
 
 // attach finds the part's kind and adds it.
-func attach(parts []part, p part) ([]part, error) {
-	if slices.Contains(compressed, p.kind) {
-		text, err := unzip(p.text)
+func addPart(parts []part, p part) ([]part, error) {
+	if slices.Contains(compressedTypes, p.kind) {
+		text, err := gunzip(p.text)
 		if err != nil {
 			return nil, err
 		}
 		p.kind, p.text = "", text
 	}
-	if slices.Contains(examined, p.kind) {
+	if slices.Contains(examinedTypes, p.kind) {
 		begin := bytes.ToLower(bytes.TrimSpace(p.text[:min(len(p.text), 4096)]))
 		if len(begin) == 0 {
 			return parts, nil
 		}
-		for _, known := range kinds {
+		for _, known := range contentPrefixes {
 			if bytes.HasPrefix(begin, []byte(known.prefix)) {
 				p.kind = known.kind
 				break
@@ -156,14 +156,14 @@ func attach(parts []part, p part) ([]part, error) {
 }
 
 // unpacked undoes gzip, where the text is packed.
-func unpacked(text []byte) ([]byte, error) {
+func gunzipIfCompressed(text []byte) ([]byte, error) {
 	if !bytes.HasPrefix(text, []byte{0x1f, 0x8b}) {
 		return text, nil
 	}
-	return unzip(text)
+	return gunzip(text)
 }
 
-func unzip(text []byte) ([]byte, error) {
+func gunzip(text []byte) ([]byte, error) {
 	reader, err := gzip.NewReader(bytes.NewReader(text))
 	if err == nil {
 		text, err = io.ReadAll(io.LimitReader(reader, maxDocument))
@@ -175,7 +175,7 @@ func unzip(text []byte) ([]byte, error) {
 }
 
 // FromBase64 undoes base64 with line breaks.
-func FromBase64(text string) ([]byte, error) {
+func DecodeBase64(text string) ([]byte, error) {
 	out, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 	if err != nil {
 		return nil, fmt.Errorf("%w: something is not base64 as it says", ErrUserData)

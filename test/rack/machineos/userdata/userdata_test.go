@@ -167,7 +167,7 @@ func TestAFileHasTheModeThatYAMLMadeOfIt(t *testing.T) {
 			t.Errorf("%s has the mode %s, want %s", got.Files[i].Path, mode, want)
 		}
 	}
-	if _, err := (File{Encoding: "rot13"}).Decoded(); !errors.Is(err, ErrUserData) {
+	if _, err := (File{Encoding: "rot13"}).Decode(); !errors.Is(err, ErrUserData) {
 		t.Errorf("an unknown encoding: %v", err)
 	}
 }
@@ -191,7 +191,7 @@ func FuzzParse(f *testing.F) {
 			t.Error(err)
 		}
 		for _, file := range got.Files {
-			_, _ = file.Decoded()
+			_, _ = file.Decode()
 			_ = file.Mode()
 		}
 		for _, command := range append(got.RunCmd, got.BootCmd...) {
