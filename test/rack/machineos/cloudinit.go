@@ -11,7 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/machineos/userdata"
 )
 
-// cloudInit is its work in one boot. The error tells what its log would; it does all the same what it can.
+// runCloudInit does what cloud-init does in one boot. It goes on after an error; the error holds what cloud-init would log.
 func (s *System) runCloudInit(drive *ConfigDrive) error {
 	if drive == nil {
 		return nil
@@ -34,7 +34,7 @@ func (s *System) runCloudInit(drive *ConfigDrive) error {
 	return errors.Join(failed, s.configureInstance(document))
 }
 
-// configure does what cloud-init does once per instance.
+// configureInstance does what cloud-init does once per instance.
 func (s *System) configureInstance(document userdata.Document) error {
 	err := s.writeFiles(document.Files, false)
 	if len(document.SSHKeys) > 0 {
@@ -54,7 +54,7 @@ func (s *System) configureInstance(document userdata.Document) error {
 	return err
 }
 
-// install puts the packages that the system has, beside the image's own, in place.
+// installPackages adds the software of the installed packages to the image.
 func (s *System) installPackages() {
 	if s.machine.Install == nil || len(s.Packages) == 0 {
 		return
@@ -65,7 +65,8 @@ func (s *System) installPackages() {
 	s.modules.Exists = s.Image.hasModule
 }
 
-// writeFiles is the module write_files, or write_files_deferred. It ends with the first file that cannot be written.
+// writeFiles runs the module write_files, or write_files_deferred when late is set. It stops at the first file that cannot
+// be written.
 func (s *System) writeFiles(files []userdata.File, late bool) error {
 	for _, file := range files {
 		if file.Defer != late || s.isMissingUnit(file.Path) {
@@ -83,7 +84,8 @@ func (s *System) writeFiles(files []userdata.File, late bool) error {
 	return nil
 }
 
-// scripts runs people's, and runcmd as one of them, in the order of their files' names. One's failure is not the others'.
+// runScripts runs the user's scripts in the order of their file names, and the commands of runcmd as a script of that name.
+// A script that fails does not stop the others.
 func (s *System) runScripts(document userdata.Document) {
 	const runcmd = "runcmd"
 	texts := map[string]string{}
@@ -106,7 +108,7 @@ func (s *System) runScripts(document userdata.Document) {
 	}
 }
 
-// run interprets the commands that change what runs, those of systemctl, and those that change the machine.
+// runCommand runs the programs of a command that have an effect here, and records the others as ignored.
 func (s *System) runCommand(command any) {
 	for _, words := range userdata.CommandLines(command) {
 		known, err := s.callProgram(words, nil)

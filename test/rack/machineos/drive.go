@@ -12,12 +12,12 @@ import (
 	"github.com/diskfs/go-diskfs/partition/gpt"
 )
 
-// ErrNoConfigDrive is what ReadConfigDrive returns for a disk without one.
+// ErrNoConfigDrive is returned by ReadConfigDrive for a disk without a config drive.
 var ErrNoConfigDrive = errors.New("no file system labelled config-2")
 
 const (
 	driveLabel = "config-2"
-	// maxDocument bounds a document of the drive.
+	// maxDocument is the largest size of a document on the drive, in bytes.
 	maxDocument = 64 << 20
 )
 
@@ -27,7 +27,7 @@ type ConfigDrive struct {
 	MetaData              MetaData
 }
 
-// MetaData is what cloud-init reads of meta_data.json.
+// MetaData has the members of meta_data.json that cloud-init uses.
 type MetaData struct {
 	// UUID is the instance id.
 	UUID          string `json:"uuid"`

@@ -9,13 +9,14 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/machineos/ignition"
 )
 
-// ErrEmergency is the error of a system that did not come up: it waits in the emergency shell of its initial ramdisk.
+// ErrEmergency is the error of a system that did not boot and waits in the emergency shell of its initial ramdisk.
 var ErrEmergency = errors.New("emergency mode")
 
-// platformArguments are the kernel arguments by which images say which platform they run on, for Ignition.
+// platformArguments are the kernel arguments that tell Ignition the platform.
 var platformArguments = []string{"ignition.platform.id", "flatcar.oem.id", "coreos.oem.id"}
 
-// readsDrive says whether the image's Ignition looks for a config drive. One that says nothing of its platform does.
+// needsConfigDrive reports whether the image's Ignition reads a config drive. It does unless a kernel argument names
+// another platform than openstack.
 func (i Image) needsConfigDrive() bool {
 	for _, argument := range i.KernelArguments {
 		key, value, _ := strings.Cut(argument, "=")
@@ -26,8 +27,8 @@ func (i Image) needsConfigDrive() bool {
 	return true
 }
 
-// ignite is the first boot's initial ramdisk, which nothing on the disk is older than. With arguments that the kernel
-// does not have yet the machine starts again before anything else: the first real boot has them.
+// runIgnition runs Ignition in the initial ramdisk of the first boot. A real machine reboots at once when Ignition changes
+// the kernel arguments; here the first boot already has them.
 func (s *System) runIgnition(drive *ConfigDrive) error {
 	if s.Ignited {
 		return nil
@@ -67,7 +68,7 @@ func (s *System) runIgnition(drive *ConfigDrive) error {
 	return nil
 }
 
-// linked are the units that links enable and mask by hand.
+// applyUnitLinks enables and masks the units for which Ignition has made links.
 func (s *System) applyUnitLinks() {
 	for _, path := range slices.Sorted(maps.Keys(s.Links)) {
 		below, ok := strings.CutPrefix(path, unitDirectory)
@@ -84,7 +85,7 @@ func (s *System) applyUnitLinks() {
 	}
 }
 
-// installable says whether enabling the unit does something. One that was never written is the image's, which can be.
+// canEnable reports whether enabling the unit has an effect. A unit without a file is the image's own and can be enabled.
 func (s *System) canEnable(unit string) bool {
 	written, ok := s.Files[unitDirectory+unit]
 	if !ok {

@@ -19,32 +19,32 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/machineos/kernel"
 )
 
-// ErrNotBootable is what ReadImage returns for a disk that the firmware does not boot.
+// ErrNotBootable is returned by ReadImage for a disk that the firmware cannot boot.
 var ErrNotBootable = errors.New("the disk does not boot")
 
 const (
-	// ManifestPath is where an image says what is baked into it.
+	// ManifestPath is the path of the file that lists what an image contains.
 	ManifestPath = "usr/lib/ingot/image.json"
 	sectorSize   = 512
-	// maxManifest bounds the manifest.
+	// maxManifest is the largest size of a file that is read, in bytes.
 	maxManifest = 1 << 20
 )
 
-// Image is what is baked into an installed image.
+// Image describes what an installed image contains.
 type Image struct {
 	OS              OS       `json:"os"`
 	Kernel          string   `json:"kernel"`
 	KernelArguments []string `json:"kernelArguments"`
 	Software        Software `json:"software"`
-	// Programs are those of the looked-for ones that lie in /usr/bin.
+	// Programs are the names of the optional programs that are in /usr/bin.
 	Programs []string `json:"-"`
-	// Ignition says that the image is provisioned by Ignition, and not by cloud-init.
+	// Ignition means that the image is provisioned by Ignition and not by cloud-init.
 	Ignition bool `json:"-"`
-	// Files are those that configure the kernel's modules, by absolute path.
+	// Files are the files that configure kernel modules, by absolute path.
 	Files map[string][]byte `json:"-"`
 }
 
-// lookedFor are the programs that no manifest needs to speak of.
+// optionalPrograms are programs that are found in the file system, whether or not the manifest lists them.
 var optionalPrograms = []string{"nvidia-mig-parted", "nvidia-vgpu-dm"}
 
 // OS is an operating system in the words of os-release.
@@ -55,7 +55,8 @@ type OS struct {
 	Kernel string `json:"kernel"`
 }
 
-// Software is what is installed beside the kernel. Versions are without a leading v; empty: not there.
+// Software is what is installed beside the kernel. Versions have no leading v; an empty version means that the software is
+// not installed.
 type Software struct {
 	GPUDriver        *GPUDriver `json:"gpuDriver"`
 	Containerd       string     `json:"containerd"`
@@ -73,8 +74,8 @@ type GPUDriver struct {
 	Kind string `json:"kind"`
 }
 
-// ReadImage boots the disk as far as its root file system and returns what that says of itself. Every error is an
-// ErrNotBootable.
+// ReadImage reads the description of the image on a disk, as far as the firmware and the root file system give it. Every
+// error is an ErrNotBootable.
 func ReadImage(disk io.ReaderAt, size int64) (Image, error) {
 	store := newStorage(disk, size)
 	table, err := readTable(store)
@@ -110,8 +111,8 @@ func ReadImage(disk io.ReaderAt, size int64) (Image, error) {
 	return Image{}, fmt.Errorf("%w: no ext4 or squashfs partition holds /%s", ErrNotBootable, ManifestPath)
 }
 
-// readTable is the firmware's look at the disk (UEFI section 5.3): without the protective MBR there is no table,
-// whatever lies behind it.
+// readTable reads the partition table as UEFI firmware does (UEFI section 5.3): without a protective MBR the disk has no
+// table.
 func readTable(store backend.Storage) (*gpt.Table, error) {
 	mbr := make([]byte, sectorSize)
 	if _, err := store.ReadAt(mbr, 0); err != nil {
@@ -131,7 +132,7 @@ func readTable(store backend.Storage) (*gpt.Table, error) {
 	return table, nil
 }
 
-// openRoot opens the file system at the offset, nil when it is none that an image's root has.
+// openRoot opens the file system at the offset. It returns nil when it is neither ext4 nor squashfs.
 func openRoot(store backend.Storage, start, size int64) (fs.FS, error) {
 	var head [1024 + 64]byte
 	if _, err := store.ReadAt(head[:], start); err != nil {
@@ -146,7 +147,8 @@ func openRoot(store backend.Storage, start, size int64) (fs.FS, error) {
 	return nil, nil
 }
 
-// kernelRelease is what uname -r prints: the name of the only directory of kernel modules, or what the manifest says.
+// kernelRelease returns what uname -r prints: the name of the only directory of kernel modules, or else the release in the
+// manifest.
 func kernelRelease(root fs.FS, manifest string) string {
 	for _, path := range []string{"usr/lib/modules", "lib/modules"} {
 		if kernels, err := fs.ReadDir(root, path); err == nil && len(kernels) == 1 {
@@ -156,8 +158,8 @@ func kernelRelease(root fs.FS, manifest string) string {
 	return manifest
 }
 
-// ignites says whether Ignition is in the image: its dracut module is, or the system is one that has nothing else. A root
-// without os-release is what its manifest calls it.
+// hasIgnition reports whether the image is provisioned by Ignition: it has Ignition's dracut module, or its os-release
+// names a system that has only Ignition. Without os-release the manifest's id counts.
 func hasIgnition(root fs.FS, id string) bool {
 	if file, err := root.Open("usr/lib/dracut/modules.d/30ignition"); err == nil {
 		_ = file.Close() // it was only looked at
@@ -177,7 +179,7 @@ func hasIgnition(root fs.FS, id string) bool {
 	return slices.Contains([]string{"flatcar", "fcos", "fedora-coreos", "rhcos", "scos"}, id) || release["VARIANT_ID"] == "coreos"
 }
 
-// configuration reads what configures kernel modules. What cannot be read is not there, as for the programs that look.
+// moduleConfiguration reads the files that configure kernel modules. Files that cannot be read are left out.
 func moduleConfiguration(root fs.FS) map[string][]byte {
 	out := map[string][]byte{}
 	for _, folder := range slices.Concat(kernel.Directories("modprobe.d"), kernel.Directories("modules-load.d")) {

@@ -9,13 +9,14 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/machineos/kernel"
 )
 
-// maxLinks bounds how many links lead to a file, as Linux does.
+// maxLinks is how many links are followed for a path, as in Linux.
 const maxLinks = 40
 
-// modulesLoad is the service that loads what modules-load.d names.
+// modulesLoadUnit is the service that loads the modules of modules-load.d.
 const modulesLoadUnit = "systemd-modules-load.service"
 
-// bootKernel begins a boot: the kernel with its command line, then what the disk says of modules.
+// bootKernel begins a boot: it reads the configuration of modules, lets devices be found and starts the service that loads
+// modules.
 func (s *System) bootKernel() {
 	s.modules = kernel.Modules{Exists: s.Image.hasModule}
 	s.coldplugConfig = s.kernelConfig()
@@ -29,14 +30,14 @@ func (s *System) kernelConfig() kernel.Config {
 	return kernel.ParseConfig(s.KernelArguments(), s.kernelFiles())
 }
 
-// loadModules is the work of systemd-modules-load.
+// loadModules does the work of systemd-modules-load.
 func (s *System) loadModules() {
 	if err := s.modules.LoadConfigured(s.kernelConfig(), s.KernelArguments(), s.kernelFiles()); err != nil {
 		s.Failed = append(s.Failed, err)
 	}
 }
 
-// all are the files that are known: the image's configuration of the kernel, and what was written.
+// kernelFiles returns the image's configuration of kernel modules and all written files.
 func (s *System) kernelFiles() map[string][]byte {
 	out := maps.Clone(s.Image.Files)
 	if out == nil {
@@ -48,7 +49,7 @@ func (s *System) kernelFiles() map[string][]byte {
 	return out
 }
 
-// KernelArguments is the command line of this boot: the image's, as Ignition has changed it.
+// KernelArguments returns the kernel's command line in this boot: the image's, with the changes by Ignition.
 func (s *System) KernelArguments() []string {
 	var out []string
 	for _, argument := range s.Image.KernelArguments {
@@ -64,22 +65,21 @@ func (s *System) KernelArguments() []string {
 	return out
 }
 
-// ModuleLoaded says whether the module was loaded in this boot, because it was asked for: by modules-load.d, the command
-// line, modprobe, or as another's soft dependency. What udev loads for a device depends on the machine: see
-// ModuleBlacklisted.
+// IsModuleLoaded reports whether the module was loaded in this boot by modules-load.d, the command line, modprobe, or as a
+// soft dependency. It does not tell of modules that udev loads for devices: see IsModuleBlacklisted.
 func (s *System) IsModuleLoaded(name string) bool { return s.modules.IsLoaded(name) }
 
-// ModuleBlacklisted says whether udev left the module alone when this boot found the machine's devices. What was written
-// later comes too late for that.
+// IsModuleBlacklisted reports whether udev did not load the module when this boot found the machine's devices. Files that
+// were written later do not count.
 func (s *System) IsModuleBlacklisted(name string) bool { return s.coldplugConfig.IsBlacklisted(name) }
 
-// ModuleBefore are the modules that modprobe loads before this one, its soft dependencies.
+// SoftDependencies returns the modules that modprobe loads before this one.
 func (s *System) SoftDependencies(name string) []string {
 	return s.coldplugConfig.SoftDependencies(name)
 }
 
-// ModuleOptions are the parameters with which the module was loaded; of one that was not, with which udev would have
-// loaded it. The last of a parameter counts.
+// ModuleOptions returns the parameters with which the module was loaded, or with which udev would load it. The last value
+// of a parameter counts.
 func (s *System) ModuleOptions(name string) map[string]string {
 	if s.modules.IsLoaded(name) {
 		return s.modules.Options(name)
@@ -87,7 +87,7 @@ func (s *System) ModuleOptions(name string) map[string]string {
 	return s.coldplugConfig.Options(name)
 }
 
-// File returns a file that was written, or one of the image's that configure the kernel. It follows links that were made.
+// File returns the content of a written file, or of one of the image's files that configure the kernel. It follows links.
 func (s *System) File(path string) ([]byte, bool) {
 	for range maxLinks {
 		target, ok := s.Links[path]
@@ -106,12 +106,12 @@ func (s *System) File(path string) ([]byte, bool) {
 	return content, ok
 }
 
-// Modprobe is the program, with the words behind its name.
+// Modprobe runs modprobe with these arguments.
 func (s *System) Modprobe(words []string) error {
 	return s.modules.Modprobe(s.kernelConfig(), words)
 }
 
-// hasModule says whether the image has the module: NVIDIA's are no part of Linux and come with the driver.
+// hasModule reports whether the image has the module. NVIDIA's modules are not part of Linux and come with the driver.
 func (i Image) hasModule(module string) bool {
 	if module != "nvidia" && !strings.HasPrefix(module, "nvidia_") {
 		return true

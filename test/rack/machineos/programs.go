@@ -9,27 +9,28 @@ import (
 	"strings"
 )
 
-// Program does to the machine what a program of the image does, with the words behind its name. readFile reads a file of
-// the system.
+// Program is the effect of a program of the image. arguments are the words after its name; readFile reads a file of the
+// system.
 type Program func(arguments []string, environment map[string]string, readFile func(path string) ([]byte, error)) error
 
-// Machine is what a system finds around it.
+// Machine is the environment in which a system boots.
 type Machine struct {
-	// Programs are those that change something, by name; nil stands for one that is not installed. All others that are
-	// called do nothing.
+	// Programs are the programs that have an effect, by name; nil stands for one that is not installed. All other programs do
+	// nothing.
 	Programs map[string]Program
-	// Missing are units that did not get onto the disk, whatever the user data says.
+	// Missing are units that are not written to the disk, whatever the user data says.
 	Missing []string
-	// MACs are the addresses of its network interfaces; none: whatever the network data says is there.
+	// MACs are the addresses of the network interfaces; without any, every address in the network data is accepted.
 	MACs []string
-	// Coldplug is what happens when the kernel has its command line and finds the machine's devices, before any unit.
+	// OnColdplug is called when the kernel finds the machine's devices, before any unit starts.
 	OnColdplug func(*System)
-	// Install changes what the image brings by packages, NAME or NAME=VERSION, in every boot since they are there; nil: they
-	// bring nothing that counts.
+	// Install adds the software of packages, NAME or NAME=VERSION, to the image, in every boot after their installation; nil:
+	// packages have no effect.
 	Install func(image *Image, packages []string) error
-	// Services are what the image's own units do when they start, by name. All others start and do nothing.
+	// Services are the effects of the image's own units when they start, by name. All other units of the image start and do
+	// nothing.
 	Services map[string]func(*System) error
-	// Shell runs a script; nil: its known programs are called line by line, whichever branch they stand in.
+	// Shell runs a script; nil: the known programs of a script are called line by line, whichever branch they are in.
 	Shell func(system *System, text string, environment map[string]string) error
 }
 
@@ -38,10 +39,10 @@ var (
 	errNoExecution = errors.New("permission denied")
 )
 
-// shells read scripts.
+// shells are the programs that run scripts.
 var shells = []string{"sh", "bash", "dash"}
 
-// execute runs a program, or a shell script that was written.
+// execute runs a known program, or a shell script that was written to the disk.
 func (s *System) execute(words []string, environment map[string]string) error {
 	if len(words) == 0 {
 		return nil
@@ -70,7 +71,7 @@ func (s *System) execute(words []string, environment map[string]string) error {
 	return nil
 }
 
-// call runs a known program: the machine's, or one of the two that every system has.
+// callProgram runs a program of the machine, systemctl or modprobe. known is false for any other program.
 func (s *System) callProgram(words []string, environment map[string]string) (known bool, err error) {
 	name := path.Base(words[0])
 	program, known := s.machine.Programs[name]
@@ -87,9 +88,9 @@ func (s *System) callProgram(words []string, environment map[string]string) (kno
 	return false, nil
 }
 
-// script reads a shell script for the known programs, line by line, whichever branch they stand in. A failure ends it
-// under `set -e`, else the last one's is the script's. A failure is not counted in `if PROGRAM` and before `|| true`;
-// `if ! PROGRAM` is taken for the begin of giving up.
+// runScript calls the known programs of a shell script line by line, whichever branch they are in. Under `set -e` the first
+// failure ends the script; otherwise the script fails when the last program fails. A failure in `if PROGRAM` or before `||
+// true` is ignored. `if ! PROGRAM` is assumed to end the script, so a failure there counts.
 func (s *System) runScript(text string, environment map[string]string) error {
 	environment = cloneMap(environment)
 	if s.machine.Shell != nil {
@@ -118,7 +119,7 @@ func (s *System) runScript(text string, environment map[string]string) error {
 	return last
 }
 
-// parts are what stands between the operators of a line; a comment has none.
+// splitCommands splits a line at the shell's operators. A comment has no commands.
 func splitCommands(line string) []string {
 	if strings.HasPrefix(line, "#") {
 		return nil
@@ -126,13 +127,13 @@ func splitCommands(line string) []string {
 	return strings.FieldsFunc(line, func(r rune) bool { return r == ';' || r == '&' || r == '|' })
 }
 
-// setsStrict knows `set -e`, with other letters too.
+// isSetErrexit reports whether the command is `set` with the option e.
 func isSetErrexit(command []string) bool {
 	return len(command) > 1 && command[0] == "set" && strings.HasPrefix(command[1], "-") && strings.Contains(command[1], "e")
 }
 
-// plain takes the shell's own words from before a command, and sets the variables that stand there. asked: the command is a
-// condition.
+// stripKeywords removes the shell's keywords before a command, and sets the variables that are assigned there. isCondition
+// is true when the command is a condition.
 func stripKeywords(command []string, environment map[string]string) (rest []string, isCondition bool) {
 	for i, word := range command {
 		name, _, isAssignment := strings.Cut(word, "=")

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Why a unit is not up.
+// Reasons why a unit has not started.
 var (
 	errNotFound   = errors.New("unit not found")
 	errMasked     = errors.New("unit is masked")
@@ -16,15 +16,15 @@ var (
 	errInactive   = errors.New("unit is inactive")
 )
 
-// transaction is a start of units with all that they pull in (systemd.unit(5), Requires=, Wants=, After=, Before=).
+// transaction starts units with all units that they pull in (systemd.unit(5), Requires=, Wants=, After=, Before=).
 type transaction struct {
 	system *System
 	jobs   map[string]unitFile
-	// up are those that were started well, whether they stay up or not.
+	// started are the units that started without an error, whether they stay active or not.
 	started map[string]bool
 }
 
-// start brings the units up. Why one is not is told by Failure.
+// startUnits starts the units and records the errors of those that fail, for Failure.
 func (s *System) startUnits(units ...string) {
 	t := transaction{system: s, jobs: map[string]unitFile{}, started: map[string]bool{}}
 	for _, unit := range units {
@@ -44,7 +44,7 @@ func (s *System) startUnits(units ...string) {
 	}
 }
 
-// pull adds a unit that is not up, and what it needs and wants.
+// add adds a unit that is not active, and the units that it requires and wants.
 func (t *transaction) add(unit string) {
 	if _, there := t.jobs[unit]; there || t.system.running[unit] {
 		return
@@ -57,7 +57,7 @@ func (t *transaction) add(unit string) {
 	}
 }
 
-// link adds what enabled units have put into the unit's .requires and .wants folders.
+// addEnabledUnits adds the enabled units that name this unit in RequiredBy or WantedBy.
 func (s *System) addEnabledUnits(file *unitFile, unit string) {
 	for _, other := range slices.Sorted(maps.Keys(s.Enabled)) {
 		written, ok := s.Files[unitDirectory+other]
@@ -74,12 +74,12 @@ func (s *System) addEnabledUnits(file *unitFile, unit string) {
 	}
 }
 
-// follows says whether a starts only when b has.
+// mustFollow reports whether a starts only after b.
 func (t *transaction) mustFollow(a, b string) bool {
 	return slices.Contains(t.jobs[a].lists["After"], b) || slices.Contains(t.jobs[b].lists["Before"], a)
 }
 
-// order puts every unit behind those that it follows, by name where nothing is said.
+// order sorts the units so that each comes after those that it must follow, and otherwise by name.
 func (t *transaction) order() []string {
 	var (
 		out     []string
@@ -105,7 +105,7 @@ func (t *transaction) order() []string {
 	return out
 }
 
-// settle starts one unit. One that was never written is taken for the image's own, which starts and does nothing here.
+// startUnit starts one unit. A unit without a file is the image's own, which starts and does nothing here.
 func (t *transaction) startUnit(unit string) error {
 	s, file := t.system, t.jobs[unit]
 	if slices.Contains(s.machine.Missing, unit) {
@@ -131,7 +131,7 @@ func (t *transaction) startUnit(unit string) error {
 	return nil
 }
 
-// own is what the image's own service does.
+// runImageService performs the effect of a service of the image.
 func (s *System) runImageService(unit string) error {
 	if unit == modulesLoadUnit {
 		s.loadModules()
@@ -142,8 +142,8 @@ func (s *System) runImageService(unit string) error {
 	return nil
 }
 
-// Running says whether the unit was started in this boot.
+// IsRunning reports whether the unit is active.
 func (s *System) IsRunning(unit string) bool { return s.running[unitName(unit)] }
 
-// Failure is why the unit was not started in this boot though it should have been; nil when it was, or should not have been.
+// Failure returns why the unit failed to start in this boot. It returns nil when it started or was not to start.
 func (s *System) Failure(unit string) error { return s.failures[unitName(unit)] }

@@ -10,7 +10,7 @@ import (
 	"github.com/diskfs/go-diskfs/backend"
 )
 
-// storage lets go-diskfs read a disk that is no file.
+// storage lets go-diskfs read a disk that is not a file.
 type storage struct{ *io.SectionReader }
 
 func newStorage(disk io.ReaderAt, size int64) backend.Storage {
@@ -20,13 +20,13 @@ func newStorage(disk io.ReaderAt, size int64) backend.Storage {
 // Stat implements fs.File.
 func (s storage) Stat() (fs.FileInfo, error) { return info{size: s.Size()}, nil }
 
-// Close implements io.Closer: the disk is its owner's to close.
+// Close implements io.Closer. It does nothing, because the disk belongs to the caller.
 func (s storage) Close() error { return nil }
 
-// Sys implements backend.Storage: there is no file descriptor.
+// Sys implements backend.Storage. There is no file descriptor.
 func (s storage) Sys() (*os.File, error) { return nil, errors.ErrUnsupported }
 
-// Writable implements backend.Storage: nothing is written.
+// Writable implements backend.Storage. The disk is read-only.
 func (s storage) Writable() (backend.WritableFile, error) { return nil, backend.ErrIncorrectOpenMode }
 
 // Path implements backend.Storage.

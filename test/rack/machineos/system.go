@@ -10,24 +10,24 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/machineos/netdata"
 )
 
-// State is what an installed system keeps on its disk.
+// State is what an installed system keeps on its disk between boots.
 type State struct {
-	// InstanceID is cloud-init's: its once-per-instance work is done for this one.
+	// InstanceID is the instance for which cloud-init has done its work.
 	InstanceID string `json:"instanceID"`
 	Hostname   string `json:"hostname"`
-	// Ignited says that Ignition has done its work, which it does once.
+	// Ignited means that Ignition has run, which it does once.
 	Ignited bool `json:"ignited"`
-	// Files were written by cloud-init, or by Ignition.
+	// Files are the files that cloud-init or Ignition has written.
 	Files map[string]File `json:"files"`
-	// Links and Directories are Ignition's, by path: a link's target, a directory's mode.
+	// Links and Directories were made by Ignition: the targets of links and the modes of directories, by path.
 	Links       map[string]string `json:"links"`
 	Directories map[string]string `json:"directories"`
-	// Enabled are the units that start with every boot, masked those that never do; with their suffix.
+	// Enabled are the units that start in every boot, Masked those that never start; names have their suffix.
 	Enabled map[string]bool `json:"enabled"`
 	Masked  map[string]bool `json:"masked"`
-	// Packages are those that cloud-init installed, NAME or NAME=VERSION.
+	// Packages are the packages that cloud-init has installed, NAME or NAME=VERSION.
 	Packages []string `json:"packages"`
-	// Arguments are what was changed of the kernel's command line.
+	// Arguments are Ignition's changes of the kernel's command line.
 	Arguments Arguments `json:"arguments"`
 }
 
@@ -48,22 +48,22 @@ type System struct {
 	State
 	Image   Image
 	machine Machine
-	// running are the units that were started in this boot, failures why others were not.
+	// running are the units that are active, failures the errors of units that failed to start.
 	running  map[string]bool
 	failures map[string]error
-	// Network is what cloud-init took from the config drive.
+	// Network is the network configuration from the config drive.
 	Network netdata.Network
-	// modules are those that were loaded in this boot, coldplug is what applied when it found the devices.
+	// modules are the modules that were loaded in this boot; coldplugConfig is the configuration when devices were found.
 	modules        kernel.Modules
 	coldplugConfig kernel.Config
-	// Ignored are the commands that do nothing here, Failed why others failed.
+	// Ignored are the commands that have no effect here, Failed the errors of those that failed.
 	Ignored []string
 	Failed  []error
 }
 
-// Boot starts the image: with what is left of earlier boots (nil: the first), and with what cloud-init or Ignition makes of
-// the drive (nil: there is none). The error tells what cloud-init would have put into its log; the system runs all the same.
-// Not so one that is an ErrEmergency: then nothing runs, and nothing is left of this boot.
+// Boot boots the image with what earlier boots left (nil: this is the first) and with the config drive (nil: there is
+// none). The error holds what cloud-init would log, and the system runs nevertheless. After an ErrEmergency nothing runs
+// and the boot leaves no state.
 func Boot(image Image, drive *ConfigDrive, earlier *State, machine Machine) (*System, error) {
 	s := &System{Image: image, machine: machine, running: map[string]bool{}, failures: map[string]error{}}
 	if earlier != nil {
@@ -90,7 +90,7 @@ func Boot(image Image, drive *ConfigDrive, earlier *State, machine Machine) (*Sy
 	return s, s.runCloudInit(drive)
 }
 
-// isMissing says whether the path is that of a unit that does not get onto the disk.
+// isMissingUnit reports whether the path is that of a unit in Machine.Missing.
 func (s *System) isMissingUnit(path string) bool {
 	return slices.ContainsFunc(s.machine.Missing, func(unit string) bool { return path == unitDirectory+unit })
 }
@@ -111,8 +111,8 @@ func firstNonEmpty(texts ...string) string {
 	return ""
 }
 
-// Systemctl is the program, with the words behind its name. It fails where that would: when a unit does not start, or is not
-// what was asked.
+// Systemctl runs systemctl with these arguments. It fails where systemctl fails: when a unit does not start or is not
+// active.
 func (s *System) Systemctl(words []string) error {
 	verb, now := "", false
 	var units []string
@@ -139,7 +139,7 @@ func (s *System) Systemctl(words []string) error {
 	return failed
 }
 
-// startAll starts the units together. The error is the first one's that is not up.
+// systemctlStart starts or restarts the units together. It returns the error of the first one that fails.
 func (s *System) systemctlStart(units []string, again bool) error {
 	for _, unit := range units {
 		if again {
@@ -202,7 +202,7 @@ func unitName(word string) string {
 	return word + ".service"
 }
 
-// ReadFile returns a file that File knows.
+// ReadFile is File with an error for a file that does not exist.
 func (s *System) ReadFile(path string) ([]byte, error) {
 	content, ok := s.File(path)
 	if !ok {
@@ -211,7 +211,7 @@ func (s *System) ReadFile(path string) ([]byte, error) {
 	return content, nil
 }
 
-// PrettyName is how the system calls itself, PRETTY_NAME of os-release.
+// PrettyName returns PRETTY_NAME of os-release.
 func (s *System) PrettyName() string {
 	names := map[string]string{"debian": "Debian GNU/Linux", "ubuntu": "Ubuntu", "fedora": "Fedora CoreOS", "flatcar": "Flatcar Container Linux by Kinvolk", "rhcos": "Red Hat Enterprise Linux CoreOS", "rocky": "Rocky Linux"}
 	return strings.TrimSpace(firstNonEmpty(names[s.Image.OS.ID], s.Image.OS.ID) + " " + s.Image.OS.Version)

@@ -7,27 +7,28 @@ import (
 	"strings"
 )
 
-// unitDirectory is where an administrator's units and drop-ins are.
+// unitDirectory is the directory of an administrator's units and drop-ins.
 const unitDirectory = "/etc/systemd/system/"
 
-// unitFile is what systemd reads of a unit.
+// unitFile has the settings of a unit that are simulated.
 type unitFile struct {
 	commands    []startCommand
 	environment map[string]string
-	// oneshot: it is up when its commands have ended; remains: and stays so (RemainAfterExit=).
+	// oneshot means that the unit has started when its commands have ended; remains means that it then stays active
+	// (RemainAfterExit=).
 	oneshot, remains bool
-	// lists are those of [Unit] and [Install] by their key: Requires, Wants, After, Before, RequiredBy, WantedBy.
+	// lists are the lists of [Unit] and [Install] by key: Requires, Wants, After, Before, RequiredBy, WantedBy.
 	lists map[string][]string
 }
 
-// startCommand is a command line of ExecStart=. With a "-" before it, it may fail.
+// startCommand is a command line of ExecStart=. It may fail when it has the prefix "-".
 type startCommand struct {
 	text    string
 	mayFail bool
 }
 
-// Command is the command line that systemd starts the service with: its unit file, then its drop-ins in the order of
-// their names, as systemd.unit(5) has it. vendor is the unit file of the image, which an administrator's replaces.
+// Command returns the command line that starts the service: from its unit file, then its drop-ins in the order of their
+// names (systemd.unit(5)). vendor is the image's unit file, which an administrator's file replaces.
 func (s *System) Command(unit, vendor string) ([]string, error) {
 	unit = unitName(unit)
 	file := s.loadUnit(unit, vendor)
@@ -37,7 +38,7 @@ func (s *System) Command(unit, vendor string) ([]string, error) {
 	return words(file.commands[0].text, file.environment), nil
 }
 
-// load reads the unit; what is written nowhere is as vendor has it.
+// loadUnit reads the unit's file, or the vendor's text when there is none, and its drop-ins.
 func (s *System) loadUnit(unit, vendor string) unitFile {
 	text := vendor
 	if file, ok := s.Files[unitDirectory+unit]; ok {
@@ -53,7 +54,7 @@ func (s *System) loadUnit(unit, vendor string) unitFile {
 	return parsed
 }
 
-// read adds the text of a unit file or drop-in.
+// parseUnit adds the settings of a unit file or drop-in.
 func (s *System) parseUnit(into *unitFile, text string) {
 	section := ""
 	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
@@ -76,7 +77,7 @@ func (s *System) parseUnit(into *unitFile, text string) {
 	}
 }
 
-// list adds to a list; an empty assignment takes the earlier ones back.
+// addToList adds words to a list. An empty assignment clears the list first.
 func (u *unitFile) addToList(key, value string) {
 	if key == "BindsTo" {
 		key = "Requires"

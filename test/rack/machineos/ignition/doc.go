@@ -1,5 +1,5 @@
 // Package ignition is Ignition on a simulated server: it reads a configuration of the versions 3.0.0 to 3.4.0 with
-// Ignition's own parser and validator, and says what it makes of a disk before the system boots the first time: files,
+// Ignition's own parser and validator, and computes how it changes a disk before the first boot: files,
 // links and directories, units, users' keys and the kernel's command line.
 //
 // Content comes from data: URLs alone: nothing is fetched. Partitions, RAID, file systems, LUKS, groups and owners are

@@ -14,10 +14,10 @@ import (
 	"github.com/vincent-petithory/dataurl"
 )
 
-// maxContent bounds what is unpacked.
+// maxContent is the largest size of decompressed content, in bytes.
 const maxContent = 64 << 20
 
-// fetched is the content of a resource for the file at the path.
+// decodeContent returns the content of a resource for the file at the path.
 func decodeContent(name string, from types.Resource) ([]byte, error) {
 	if from.Source == nil {
 		return nil, nil
@@ -54,7 +54,7 @@ func unzip(packed []byte) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(reader, maxContent))
 }
 
-// verified compares with a hash such as sha256-DIGEST.
+// hasDigest reports whether the content has the digest of a hash such as sha256-DIGEST.
 func hasDigest(content []byte, hash string) bool {
 	kind, want, _ := strings.Cut(hash, "-")
 	switch kind {

@@ -13,41 +13,41 @@ import (
 	"github.com/coreos/vcontext/report"
 )
 
-// ErrRefused is what a configuration that makes no system ends with.
+// ErrRefused is the error of a configuration that Ignition does not accept or cannot apply.
 var ErrRefused = errors.New("ignition")
 
 const unitDirectory = "/etc/systemd/system/"
 
-// Root is the root file system before Ignition came.
+// Root is the root file system before Ignition runs.
 type Root struct {
-	// OS is its ID of os-release.
+	// OS is the ID in os-release.
 	OS string
 	// Read returns the content of a file.
 	Read func(path string) ([]byte, bool)
 }
 
-// Changes are what Ignition makes.
+// Changes are the changes that Ignition makes to a system.
 type Changes struct {
 	// Files by path.
 	Files map[string]File
-	// Links are symbolic ones, by path; hard links are files.
+	// Links are symbolic links, by path. Hard links are in Files.
 	Links map[string]string
-	// Directories are those that were asked for, and their mode in octal.
+	// Directories are the directories of the configuration, with their mode in octal.
 	Directories map[string]string
-	// Units that are enabled, disabled, masked and unmasked, in the order of the configuration.
+	// Enabled, Disabled, Masked and Unmasked are units in the order of the configuration.
 	Enabled, Disabled, Masked, Unmasked []string
-	// Added and Removed are arguments of the kernel.
+	// Added and Removed are kernel arguments.
 	Added, Removed []string
 }
 
-// File is a file that was made.
+// File is a file that Ignition writes.
 type File struct {
 	Content []byte
 	// Mode in octal.
 	Mode string
 }
 
-// Apply reads the configuration and makes it. Empty text is none. The error is an ErrRefused.
+// Apply reads a configuration and returns the changes that it makes. Empty text makes none. Every error is an ErrRefused.
 func Apply(text []byte, root Root) (Changes, error) {
 	out := Changes{Files: map[string]File{}, Links: map[string]string{}, Directories: map[string]string{}}
 	config, problems, err := parse(text)
@@ -75,7 +75,7 @@ func Apply(text []byte, root Root) (Changes, error) {
 	return m.Changes, nil
 }
 
-// parsed is Ignition's parser, which has panicked on malformed text before; such text is refused like any other.
+// parse calls Ignition's parser. A panic of the parser is reported as an invalid configuration.
 func parse(text []byte) (config types.Config, problems report.Report, err error) {
 	defer func() {
 		if recover() != nil {
@@ -85,7 +85,8 @@ func parse(text []byte) (config types.Config, problems report.Report, err error)
 	return v3_4.ParseCompatibleVersion(text)
 }
 
-// entries are the places of what is wrong and the validator's words for it. Words in quotes may be content.
+// describeErrors returns the places of errors and the validator's messages. A message with quotes is replaced, because it
+// may quote secret content.
 func describeErrors(problems report.Report) string {
 	var out strings.Builder
 	for _, e := range problems.Entries {
@@ -101,13 +102,13 @@ func describeErrors(problems report.Report) string {
 	return out.String()
 }
 
-// maker makes one thing after the other.
+// provisioner collects the changes of one configuration.
 type provisioner struct {
 	Changes
 	root Root
 }
 
-// writable refuses a path below what is mounted read-only.
+// checkWritable returns an error for a path on a read-only file system.
 func (m *provisioner) checkWritable(name string) error {
 	local := strings.HasPrefix(name, "/usr/local/") && m.root.OS != "flatcar"
 	if strings.HasPrefix(path.Clean(name)+"/", "/usr/") && !local {
@@ -116,7 +117,7 @@ func (m *provisioner) checkWritable(name string) error {
 	return nil
 }
 
-// taken says whether something is at the path that may not be replaced.
+// isTaken reports whether a file exists at the path that may not be overwritten.
 func (m *provisioner) isTaken(node types.Node) bool {
 	if node.Overwrite != nil && *node.Overwrite {
 		return false
@@ -205,7 +206,7 @@ func (m *provisioner) makeLinks(config types.Config) error {
 	return nil
 }
 
-// users get their keys, which are files of their home.
+// writeSSHKeys writes the users' SSH keys, each to a file in the user's home directory.
 func (m *provisioner) writeSSHKeys(config types.Config) error {
 	for _, u := range config.Passwd.Users {
 		var keys strings.Builder
@@ -247,7 +248,7 @@ func (m *provisioner) makeUnits(config types.Config) error {
 	return nil
 }
 
-// sorted adds the name to one of the lists, where something is said.
+// addByValue adds the name to the list for true or the list for false; without a value it adds nothing.
 func addByValue(name string, said *bool, yes, no *[]string) {
 	switch {
 	case said == nil:

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Config is what the command line and modprobe.d say of modules. Names have underscores: the kernel takes both.
+// Config is the configuration of modules by the command line and modprobe.d. Module names have underscores, because the
+// kernel accepts both spellings.
 type Config struct {
 	denied          map[string]bool
 	blacklisted     map[string]bool
@@ -18,11 +19,11 @@ type Config struct {
 	installCommands map[string]string
 }
 
-// folders are where programs look for configuration, the first first.
+// directories are searched for configuration in this order.
 var directories = []string{"/etc/", "/run/", "/usr/local/lib/", "/usr/lib/", "/lib/"}
 
-// Folders are the directories of a kind of configuration, such as modprobe.d: of files with the same name the first
-// directory's counts.
+// Directories returns the directories of a kind of configuration, such as modprobe.d. Of several files with the same name
+// the one in the first directory counts.
 func Directories(kind string) []string {
 	var out []string
 	for _, folder := range directories {
@@ -31,7 +32,8 @@ func Directories(kind string) []string {
 	return out
 }
 
-// inOrder are the paths of a kind's files as they are read: by their names, whichever directory they are in.
+// orderedFiles returns the paths of a kind's files in the order in which they are read: by file name, in whichever
+// directory they are.
 func orderedFiles(files map[string][]byte, kind string) []string {
 	found := map[string]string{}
 	for _, folder := range Directories(kind) {
@@ -49,8 +51,8 @@ func orderedFiles(files map[string][]byte, kind string) []string {
 	return out
 }
 
-// Configured reads the files of modprobe.d, by absolute path, and then the command line, whose parameters come last and
-// win. What kmod would not understand it leaves out, and so does this.
+// ParseConfig reads the files of modprobe.d, by absolute path, and then the command line, whose parameters take precedence.
+// Lines that kmod does not understand are left out.
 func ParseConfig(arguments []string, files map[string][]byte) Config {
 	c := Config{
 		denied: map[string]bool{}, blacklisted: map[string]bool{}, options: map[string]map[string]string{},
@@ -69,7 +71,7 @@ func ParseConfig(arguments []string, files map[string][]byte) Config {
 	return c
 }
 
-// command is a line of modprobe.d.
+// parseLine reads a line of modprobe.d.
 func (c *Config) parseLine(command, module string, words []string) {
 	switch command {
 	case "blacklist":
@@ -109,7 +111,7 @@ func (c *Config) setOption(module, word string) {
 	c.options[module][key] = strings.Trim(value, `"`)
 }
 
-// argument is a word of the kernel's command line.
+// parseArgument reads an argument of the kernel's command line.
 func (c *Config) parseArgument(word string) {
 	key, value, _ := strings.Cut(word, "=")
 	into := map[string]map[string]bool{"modprobe.blacklist": c.blacklisted, "module_blacklist": c.denied}[key]
@@ -124,21 +126,21 @@ func (c *Config) parseArgument(word string) {
 	}
 }
 
-// Name is the kernel's spelling of a module's name.
+// CanonicalName returns the kernel's spelling of a module's name.
 func CanonicalName(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// Blacklisted says whether the module stays away from devices that it could drive.
+// IsBlacklisted reports whether the module is not loaded for devices that it could drive.
 func (c Config) IsBlacklisted(module string) bool {
 	module = CanonicalName(module)
 	return c.blacklisted[module] || c.denied[module]
 }
 
-// Options are the parameters that the module is loaded with. One without a value has the empty one.
+// Options returns the parameters with which the module is loaded. A parameter without a value has the empty value.
 func (c Config) Options(module string) map[string]string {
 	return maps.Clone(c.options[CanonicalName(module)])
 }
 
-// Before are the modules that are loaded before this one.
+// SoftDependencies returns the modules that are loaded before this one.
 func (c Config) SoftDependencies(module string) []string {
 	return slices.Clone(c.before[CanonicalName(module)])
 }

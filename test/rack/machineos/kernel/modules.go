@@ -8,34 +8,34 @@ import (
 	"strings"
 )
 
-// Denied is the error of a module that may not be loaded.
+// LoadError is the error of a module that cannot be loaded.
 type LoadError struct{ Module, Reason string }
 
-// Error says why.
+// Error returns the message of modprobe.
 func (d *LoadError) Error() string {
 	return fmt.Sprintf("could not insert %q: %s", d.Module, d.Reason)
 }
 
-// Modules are the loaded modules of a boot. The zero value has none.
+// Modules are the modules that are loaded in a boot. The zero value has none.
 type Modules struct {
-	// Exists says whether the image has a module; nil: it has all.
+	// Exists reports whether the image has a module; nil means that it has all.
 	Exists func(module string) bool
 	loaded map[string]map[string]string
 }
 
-// Loaded says whether the module is loaded.
+// IsLoaded reports whether the module is loaded.
 func (m *Modules) IsLoaded(module string) bool {
 	_, ok := m.loaded[CanonicalName(module)]
 	return ok
 }
 
-// Options are the parameters that a loaded module was loaded with. What is configured later no longer reaches it.
+// Options returns the parameters with which a module was loaded. Later configuration does not change them.
 func (m *Modules) Options(module string) map[string]string {
 	return maps.Clone(m.loaded[CanonicalName(module)])
 }
 
-// Configure is systemd-modules-load: it loads what the command line and modules-load.d name, unless it is blacklisted.
-// The error joins nothing: it is the first, and the others are loaded all the same.
+// LoadConfigured does what systemd-modules-load does: it loads the modules that the command line and modules-load.d name,
+// except blacklisted ones. It goes on after an error and returns the first one.
 func (m *Modules) LoadConfigured(c Config, arguments []string, files map[string][]byte) error {
 	var names []string
 	for _, argument := range arguments {
@@ -62,8 +62,8 @@ func (m *Modules) LoadConfigured(c Config, arguments []string, files map[string]
 	return first
 }
 
-// Probe is modprobe: with -r modules go, with -b a blacklisted one is left alone, and without either they are loaded with
-// the parameters that follow the first, or all of them with -a.
+// Modprobe runs modprobe. With -r it unloads modules; with -b it skips blacklisted ones; otherwise it loads the first with
+// the parameters that follow it, or all of them with -a.
 func (m *Modules) Modprobe(c Config, arguments []string) error {
 	words, flags := splitFlags(arguments)
 	if len(words) == 0 {
@@ -91,7 +91,7 @@ func (m *Modules) Modprobe(c Config, arguments []string) error {
 	return nil
 }
 
-// parsed takes flags, which have no values, from between the words.
+// splitFlags separates flags, which have no values, from the other words.
 func splitFlags(arguments []string) (words []string, flags map[string]bool) {
 	flags = map[string]bool{}
 	for _, argument := range arguments {
@@ -104,7 +104,7 @@ func splitFlags(arguments []string) (words []string, flags map[string]bool) {
 	return words, flags
 }
 
-// resolve finds the module behind an alias.
+// resolve returns the module for an alias.
 func (c Config) resolve(name string) string {
 	name = CanonicalName(name)
 	if to, ok := c.aliases[name]; ok {
@@ -113,8 +113,8 @@ func (c Config) resolve(name string) string {
 	return name
 }
 
-// insert loads a module with its soft dependencies around it, whose failure does not count. above are the modules that
-// are being loaded, so that a circle ends.
+// insert loads a module, and its soft dependencies before and after it, whose failure is ignored. above are the modules
+// whose loading is in progress, so that circular dependencies end.
 func (m *Modules) insert(c Config, module string, parameters, above []string) error {
 	if m.IsLoaded(module) || slices.Contains(above, module) || c.isReplaced(module) {
 		return nil
@@ -147,7 +147,7 @@ func (m *Modules) insert(c Config, module string, parameters, above []string) er
 	return nil
 }
 
-// replaced says whether a command runs instead of loading the module, and does not load it in its turn.
+// isReplaced reports whether modprobe runs a command instead of loading the module, and the command does not load it.
 func (c Config) isReplaced(module string) bool {
 	command, ok := c.installCommands[module]
 	return ok && !strings.Contains(command, "--ignore-install") && !strings.Contains(command, " -i ")

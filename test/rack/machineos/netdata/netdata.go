@@ -1,5 +1,5 @@
 // Package netdata reads OpenStack's network_data.json as cloud-init's reader of config drives does: links by their MAC
-// addresses, bonds and VLANs of other links, and the networks on them. What it would fail with is an error.
+// addresses, bonds and VLANs of other links, and the networks on them. It returns an error where cloud-init would fail.
 package netdata
 
 import (
@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// ErrNetworkData is what network data that cloud-init would not take ends with.
+// ErrNetworkData is the error of network data that cloud-init would not accept.
 var ErrNetworkData = errors.New("network_data.json")
 
-// Network is what a system is told of its network.
+// Network is the network configuration of a system.
 type Network struct {
 	Links    []Link    `json:"links"`
 	Networks []Address `json:"networks"`
@@ -40,10 +40,11 @@ type Address struct {
 	Netmask string `json:"netmask"`
 }
 
-// physical are the types of links that cloud-init looks up by their MAC address.
+// physicalTypes are the types of links that cloud-init finds by their MAC address.
 var physicalTypes = []string{"", "bridge", "ethernet", "hw_veb", "hyperv", "ovs", "phy", "tap", "vhostuser", "vif"}
 
-// Parse reads network data. Empty data is none. macs are the machine's; none: any is there.
+// Parse reads network data. Empty data is no configuration. macs are the addresses of the machine's interfaces; without
+// any, every address is accepted.
 func Parse(data []byte, macs []string) (Network, error) {
 	var out Network
 	if len(data) == 0 {
@@ -100,7 +101,7 @@ func (a Address) withoutPrefix() string {
 	return address
 }
 
-// Addresses are the fixed ones, without the length of their prefixes.
+// Addresses returns the static addresses without the lengths of their prefixes.
 func (n Network) Addresses() []string {
 	var out []string
 	for _, network := range n.Networks {
