@@ -2,13 +2,20 @@ package feasibility
 
 import (
 	"errors"
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/cloudinit/properties"
+	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
 // possible is a NodeType that can make nodes: eight H100 in MIG mode.
@@ -151,6 +158,187 @@ func TestARefusalOfTheImageIsReportedAtTheReferenceToIt(t *testing.T) {
 	f := j.Refusals[0]
 	if f.IsOfNodeTypeAlone() || !strings.HasPrefix(f.String(), "spec.osImageRef: the OSImage's spec.software.containerd: it is 1.6.0, and ") {
 		t.Errorf("the NodeType's own %t: %s", f.IsOfNodeTypeAlone(), f)
+	}
+}
+
+func TestAProviderWritesTheFormatsOfItsInstaller(t *testing.T) {
+	const redfishFails, metal3Fails = "the OSImage debian has the format %s, which the redfish provider hall-1 cannot write; metal3 can",
+		"the OSImage debian has the format %s, which the metal3 provider hall-1 cannot write; redfish can"
+	for _, c := range []struct {
+		format          v1alpha1.ImageFormat
+		redfish, metal3 string // the refusal, or empty
+	}{
+		{v1alpha1.FormatRaw, "", ""},
+		{v1alpha1.FormatRawGzip, "", metal3Fails},
+		{v1alpha1.FormatRawZstd, "", metal3Fails},
+		{v1alpha1.FormatQCOW2, redfishFails, ""},
+	} {
+		for want, kind := range map[*string]v1alpha1.NodeProviderSpec{
+			&c.redfish: {Redfish: &v1alpha1.RedfishProvider{}},
+			&c.metal3:  {Metal3: &v1alpha1.Metal3Provider{}},
+		} {
+			in := possible()
+			in.Image.Spec.Format, in.Provider.Spec = c.format, kind
+			got := ""
+			for _, f := range Check(in).Refusals {
+				got += f.Message
+			}
+			if *want != "" {
+				*want = fmt.Sprintf(*want, c.format)
+			}
+			if got != *want {
+				t.Errorf("%s: refused for %q, want %q", c.format, got, *want)
+			}
+		}
+	}
+}
+
+func TestAMissingObjectIsNamedWithTheFieldThatNamesIt(t *testing.T) {
+	in := possible()
+	in.Provider, in.Image = nil, nil
+	want := []Finding{
+		{KindNodeType, "h100-mig", "spec.providerRef", v1alpha1.ReasonProviderNotFound, "reference/missing", "the NodeProvider hall-1 does not exist: create it"},
+		{KindNodeType, "h100-mig", "spec.osImageRef", v1alpha1.ReasonOSImageNotFound, "reference/missing", "the OSImage debian does not exist: create it"},
+	}
+	j := Check(in)
+	if !slices.Equal(j.Missing, want) || j.Err() != nil || j.Warnings != nil || len(j.Plan.Expectation.Resources) > 0 {
+		t.Errorf("got %+v, want the missing %+v and nothing else", j, want)
+	}
+}
+
+func TestAFindingDependsOnTheNodeTypeAloneUnlessAnotherObjectCouldResolveIt(t *testing.T) {
+	for _, c := range []struct {
+		finding Finding
+		want    bool
+	}{
+		{Finding{Kind: KindNodeType, Field: "spec.gpu.count", Reason: v1alpha1.ReasonPresentationInvalid, Rule: "gpu/count"}, true},
+		{Finding{Kind: KindNodeType, Field: "spec.userData", Reason: v1alpha1.ReasonUserDataInvalid, Rule: "user-data/conflict"}, true},
+		{Finding{Kind: KindNodeProvider, Field: "spec.userData", Reason: v1alpha1.ReasonUserDataInvalid, Rule: "user-data/conflict"}, false},
+		{Finding{Kind: KindNodeType, Field: "spec.osImageRef", Reason: v1alpha1.ReasonUserDataInvalid, Rule: "user-data/unsupported"}, false},
+		{Finding{Kind: KindNodeType, Field: "spec.gpu", Reason: v1alpha1.ReasonPresentationInvalid, Rule: "image/container-toolkit"}, false},
+		{Finding{Kind: KindNodeType, Field: "spec.providerRef", Reason: v1alpha1.ReasonProviderUnsupported, Rule: "provider/unsupported"}, false},
+		{Finding{Kind: KindNodeType, Field: "spec.providerRef", Reason: v1alpha1.ReasonProviderNotFound, Rule: "reference/missing"}, false},
+		{Finding{Kind: KindNodeType, Field: "spec.gpu", Reason: v1alpha1.ReasonDriverMissing, Rule: "gpu/driver"}, false},
+		{Finding{Kind: KindNodeType, Field: "spec.gpu", Reason: v1alpha1.ReasonDriverTooOld, Rule: "gpu/driver"}, false},
+		{Finding{Kind: KindNodeType, Field: "spec.gpu", Reason: v1alpha1.ReasonKernelArgumentMissing, Rule: "gpu/kernel"}, false},
+		{Finding{Kind: KindNodeType, Field: "spec.gpu", Reason: v1alpha1.ReasonFormatUnsupported, Rule: "gpu/format"}, false},
+	} {
+		if got := c.finding.IsOfNodeTypeAlone(); got != c.want {
+			t.Errorf("%+v: %t, want %t", c.finding, got, c.want)
+		}
+	}
+}
+
+func TestTheDocumentsOfANodeHaveTheLayersOfProviderAndNodeTypeInThatOrder(t *testing.T) {
+	in := possible()
+	in.Provider.Spec.UserData, in.Provider.Spec.SSHKeys = "provider", []string{"shared", "operations"}
+	in.Provider.Spec.Properties = map[string]string{"of": "provider"}
+	in.Provider.Spec.Network = &v1alpha1.NetworkSpec{CIDR: "10.20.4.1/22"}
+	in.NodeType.Spec.UserData, in.NodeType.Spec.SSHKeys = "nodetype", []string{"own", "shared"}
+	in.NodeType.Spec.Properties = map[string]string{"of": "nodetype"}
+	in.NodeType.Spec.Gate.TaintKey = "example.com/gate"
+	plan := v1alpha1.NodePlan{KernelArguments: []string{"of-the-plan"}}
+	want := cloudinit.Input{
+		Kind: v1alpha1.UserDataCloudInit, OS: "debian", KernelArguments: []string{"modprobe.blacklist=nouveau"}, Plan: plan, Gate: in.NodeType.Spec.Gate.Key(),
+		Network: in.Provider.Spec.Network, SSHKeys: []string{"shared", "operations", "own"},
+		Layers: []cloudinit.Layer{{Name: "NodeProvider hall-1", Text: "provider"}, {Name: "NodeType h100-mig", Text: "nodetype"}},
+		Properties: []properties.Level{
+			{Name: "NodeProvider hall-1", Values: in.Provider.Spec.Properties}, {Name: "NodeType h100-mig", Values: in.NodeType.Spec.Properties},
+		},
+	}
+	if got := in.Documents(plan); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	in.Provider = nil
+	want.Network, want.SSHKeys, want.Layers, want.Properties = nil, []string{"own", "shared"}, want.Layers[1:], want.Properties[1:]
+	if got := in.Documents(plan); !reflect.DeepEqual(got, want) {
+		t.Errorf("without the provider: got %+v\nwant %+v", got, want)
+	}
+}
+
+func TestThePlanIsThePinnedOneOrElseTheResolvedOne(t *testing.T) {
+	resolved := 0
+	in := possible()
+	in.Resolve = func(spec.Request) (v1alpha1.NodePlan, error) {
+		resolved++
+		return v1alpha1.NodePlan{KernelArguments: []string{"resolved"}}, nil
+	}
+	if j := Check(in); j.Err() != nil || resolved != 1 || !slices.Equal(j.Plan.KernelArguments, []string{"resolved"}) {
+		t.Errorf("resolved %d times: %+v, %v", resolved, j.Plan, j.Err())
+	}
+	in.Pinned = &v1alpha1.NodePlan{KernelArguments: []string{"pinned"}}
+	in.NodeType.Spec.Resources = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("96")}
+	j := Check(in)
+	if j.Err() != nil || resolved != 1 || !slices.Equal(j.Plan.KernelArguments, []string{"pinned"}) || j.Plan.Expectation.CPU == nil || j.Plan.Expectation.CPU.Value() != 96 {
+		t.Errorf("resolved %d times: %+v, %v", resolved, j.Plan, j.Err())
+	}
+	if in.Pinned.Expectation.CPU != nil {
+		t.Error("the pinned plan was changed")
+	}
+	in.NodeType.Spec.Resources = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("-1")}
+	if j := Check(in); len(j.Refusals) != 1 || j.Refusals[0].Rule != "promise/negative" || len(j.Plan.KernelArguments) > 0 {
+		t.Errorf("a negative promise: %v", j.Refusals)
+	}
+}
+
+func TestAnErrorThatIsNoRefusalIsReportedAtTheGPU(t *testing.T) {
+	in := possible()
+	in.Resolve = func(spec.Request) (v1alpha1.NodePlan, error) {
+		return v1alpha1.NodePlan{}, errors.New("no such catalogue")
+	}
+	want := []Finding{{KindNodeType, "h100-mig", "spec.gpu", v1alpha1.ReasonPresentationInvalid, "gpu/invalid", "no such catalogue"}}
+	if got := Check(in).Refusals; !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestAnErrorOfTheDocumentsIsReportedAtTheFieldThatCausesIt(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Inputs)
+		want   string // object, field and rule of each refusal
+	}{
+		{"a property of the provider", func(in *Inputs) { in.Provider.Spec.Properties = map[string]string{"ingot.dev/x": "z"} },
+			"NodeProvider hall-1: spec.properties[ingot.dev/x]: properties/invalid"},
+		{"address ranges outside the network of the provider", func(in *Inputs) {
+			in.Provider.Spec.Network = &v1alpha1.NetworkSpec{CIDR: "10.20.4.1/22"}
+			in.Provider.Spec.Properties = map[string]string{properties.NetworkIPRange: "10.30.0.1-10.30.0.9"}
+		}, "NodeProvider hall-1: spec.network: network/invalid"},
+		{"a kind of user data that is not known", func(in *Inputs) { in.Image.Spec.UserData = "Kickstart" },
+			"NodeType h100-mig: spec.osImageRef: user-data/unsupported"},
+		{"user data of both", func(in *Inputs) {
+			in.Provider.Spec.UserData, in.NodeType.Spec.UserData = "#cloud-config\nruncmd: no\n", "#cloud-config\nwrite_files: no\n"
+		}, "NodeProvider hall-1: spec.userData: user-data/invalid, NodeType h100-mig: spec.userData: user-data/invalid"},
+		{"user data without a provider", func(in *Inputs) { in.Provider, in.NodeType.Spec.UserData = nil, "#cloud-config\nruncmd: no\n" },
+			"NodeType h100-mig: spec.userData: user-data/invalid"},
+	} {
+		in := possible()
+		c.change(&in)
+		var got []string
+		for _, f := range Check(in).Refusals {
+			got = append(got, f.Kind+" "+f.Name+": "+f.Field+": "+f.Rule)
+			if f.Reason != v1alpha1.ReasonUserDataInvalid || f.Message == "" {
+				t.Errorf("%s: %+v", c.name, f)
+			}
+		}
+		if strings.Join(got, ", ") != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+	in := possible()
+	in.NodeType.Spec.UserData = "#cloud-config\nruncmd: no\n"
+	if got := Check(in).Refusals; len(got) != 1 || !strings.HasPrefix(got[0].Message, "runcmd: ") {
+		t.Errorf("the message does not begin with the path in the user data: %+v", got)
+	}
+}
+
+func TestAnErrorNamesEveryRefusal(t *testing.T) {
+	refusals := []Finding{{Kind: KindNodeType, Field: "spec.a", Rule: "a/1", Message: "is wrong"}, {Kind: KindNodeProvider, Name: "p", Field: "spec.b", Rule: "b/2", Message: "is missing"}}
+	if got, want := (Result{Refusals: refusals}).Err().Error(), "spec.a: is wrong (rule a/1); NodeProvider p: spec.b: is missing (rule b/2)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if err := (Result{Missing: refusals, Warnings: refusals}).Err(); err != nil {
+		t.Errorf("without refusals: %v", err)
 	}
 }
 
