@@ -37,7 +37,7 @@ type checkFunc func(Input) []v1alpha1.Check
 var checkFuncs = []checkFunc{checkProviderID, checkSystemUUID, checkReady, checkBoot, checkKernel, checkKubelet, checkLabels, checkExactResources, checkCPU, checkMemory, checkEphemeralStorage, checkSlices, checkDeviceClasses, checkForeignResources, checkAbsentDrivers}
 
 func runChecks(in Input) []v1alpha1.Check {
-	in.inventory = newInventory(in.Slices, in.Node)
+	in.pools = newDevicePools(in.Slices, in.Node)
 	var out []v1alpha1.Check
 	for _, c := range checkFuncs {
 		out = append(out, c(in)...)
@@ -184,9 +184,9 @@ func checkLabels(in Input) []v1alpha1.Check {
 	return out
 }
 
-// maxText is the longest text, in bytes, that a verdict quotes from a Node object. The node's object belongs to the tenant,
-// the verdict is stored in the management cluster.
-const maxText = 203
+// maxText is the longest text, in bytes, that a verdict quotes from a Node object: 200 bytes, and the mark that Truncate adds to a
+// longer text. The Node object belongs to the tenant, and the verdict is stored in the management cluster.
+const maxText = 200 + len("...")
 
 // newCheck returns a check that passes if the values are equal, waits if nothing is observed yet, and fails otherwise.
 func newCheck(name, expected, observed string, equal bool, hint string) v1alpha1.Check {

@@ -147,7 +147,7 @@ func checkDeviceClasses(in Input) []v1alpha1.Check {
 	if !in.SlicesServed {
 		return nil
 	}
-	all := in.inventory.allUsableDevices(in.Node.Name)
+	all := in.pools.allUsableDevices(in.Node.Name)
 	var out []v1alpha1.Check
 	for _, e := range in.Expectation.Slices {
 		for _, c := range e.DeviceClasses {

@@ -6,10 +6,12 @@
 // on what does not become right by waiting: more devices than expected, the identity of another machine, another kernel.
 // While a node is not Ready its object may be out of date, so no check fails then except those of its identity.
 //
-// The gate is off only while every check passes, for one Node object, one boot and one revision. It is lifted when every check
-// has passed for the settle time and the previous verdict passed too. It is placed when a check no longer passes, after
-// another boot, and on a Node that is observed without it before it was judged. The verdict admits the node only after the
-// gate is observed to be off.
+// A verdict is about one Node object, one boot, one revision and one rendering. With validation.onFailure: Hold, which is the
+// default, the gate is off only while every check passes. It is lifted when every check has passed for the settle time and the
+// previous verdict passed too. It is placed when a check no longer passes, after another boot, and on a Node that is observed
+// without it before it was judged. With validation.onFailure: Observe the gate is lifted when the node joins and is not placed
+// again, and the verdict is only reported. With both, the verdict admits the node only when every check has passed for the
+// settle time and the gate is observed to be off.
 //
 // What DRA drivers publish is compared like resources. The devices of a pool count once all slices of its newest generation
 // exist, as in the scheduler, and the selectors of DeviceClasses are evaluated with the library of the scheduler. Slices and

@@ -17,7 +17,7 @@ type gateDecider struct {
 	verdict *v1alpha1.Verdict
 	// isGated is true if the gate is on the node.
 	isGated bool
-	// isSameSubject is true if the previous verdict is about the same Node object, boot and revision.
+	// isSameSubject is true if the previous verdict is about the same Node object, boot, revision and rendering.
 	isSameSubject bool
 }
 
@@ -92,20 +92,27 @@ func MustPlaceGate(in Input) bool {
 	return in.OnFailure != v1alpha1.OnFailureObserve && !hasGate(in.Node, in.Gate) && !isJudged
 }
 
-// hasRebooted reports whether the Node object shows another boot than the one that was judged.
+// hasRebooted reports whether the Node object shows another boot than the one that was judged. For example: the server of an
+// admitted node loses power at 12:00 and is up again at 12:05. Its Node object is the same and has no gate, but another boot id.
+// The gate is placed, and the reason is NodeRebooted. If it were GateMissed, people would look for somebody who removed the gate.
 func (d *gateDecider) hasRebooted() bool {
 	p := d.input.Previous
 	return p != nil && p.NodeUID == d.verdict.NodeUID && p.Revision == d.verdict.Revision && p.Rendering == d.verdict.Rendering && p.BootID != "" && p.BootID != d.verdict.BootID && d.verdict.BootID != ""
 }
 
-// isLiftExplained reports whether the previous verdict explains why the gate is off: it admitted the node or had settled.
+// isLiftExplained reports whether the previous verdict explains why the gate is off: it admitted the node or had settled. For
+// example: the checks have passed since 12:00:00. At 12:00:30 the gate is lifted, and the manager is killed before it writes that
+// the node is admitted. At 12:00:40 a GPU fails. The next manager places the gate again and reports the failed check. If the
+// settled verdict did not count, it would warn that the node was open before anybody judged it, which is not true.
 func (d *gateDecider) isLiftExplained() bool {
 	p := d.input.Previous
 	return d.isSameSubject && (p.Admitted || p.Result == v1alpha1.CheckPass && p.Since != nil && !d.input.Now.Before(p.Since.Add(d.input.Settle)))
 }
 
-// isGateMissed reports whether the gate is placed on a node that was open without any verdict or reboot that explains it.
-func (d *gateDecider) isGateMissed(g GateAction) bool {
+// isGateUnexpectedlyOff reports whether the gate is placed on a node that was without it, and neither a verdict nor a reboot explains
+// why. For example: the node registers at 12:00 without the taint, because its kubelet was configured by hand. The scheduler binds
+// pods to it until the gate is placed at 12:01. GateMissed warns that these pods run on a node that nobody has checked.
+func (d *gateDecider) isGateUnexpectedlyOff(g GateAction) bool {
 	return g == PlaceGate && !d.isLiftExplained() && !d.hasRebooted()
 }
 
@@ -115,10 +122,12 @@ func (d *gateDecider) condition(g GateAction) (status metav1.ConditionStatus, re
 	switch {
 	case d.verdict.Admitted:
 		return metav1.ConditionTrue, v1alpha1.ReasonValidated, "every check passes; the gate is lifted"
-	case d.isGateMissed(g):
+	case d.isGateUnexpectedlyOff(g):
 		return status, v1alpha1.ReasonGateMissed, "the Node was there without the gate " + d.input.Gate + ", which was put on it now; pods that were bound meanwhile stay"
 	case d.hasRebooted():
 		return status, v1alpha1.ReasonNodeRebooted, "the node booted again since it was judged"
+	case d.isPassing() && d.input.OnFailure == v1alpha1.OnFailureObserve:
+		return status, v1alpha1.ReasonSettling, "every check passes; the gate is lifted already, because validation.onFailure is Observe, and the node is admitted when that lasted for " + d.input.Settle.String()
 	case d.isPassing():
 		return status, v1alpha1.ReasonSettling, "every check passes; the gate is lifted when that lasted for " + d.input.Settle.String()
 	case d.input.OnFailure == v1alpha1.OnFailureObserve:

@@ -56,6 +56,8 @@ func TestTheConditionAndItsWords(t *testing.T) {
 			in.Previous.BootID, in.Previous.Revision = "boot-0", "h100-b"
 		}, v1alpha1.ReasonSettling, "every check passes; the gate is lifted when that lasted for 30s"},
 		{"a pass", func(*Input) {}, v1alpha1.ReasonSettling, "every check passes; the gate is lifted when that lasted for 30s"},
+		{"a pass of a node that is only observed", func(in *Input) { ungate(in); in.OnFailure = v1alpha1.OnFailureObserve },
+			v1alpha1.ReasonSettling, "every check passes; the gate is lifted already, because validation.onFailure is Observe, and the node is admitted when that lasted for 30s"},
 		{"a node that is only observed", func(in *Input) { in.OnFailure = v1alpha1.OnFailureObserve; gpus(in, "7", "7") },
 			v1alpha1.ReasonObserveOnly, "the gate is lifted whatever the checks say, because validation.onFailure is Observe; resource/nvidia.com/gpu: expected 8, observed 7; look at nvidia-smi -L"},
 		{"too many GPUs", func(in *Input) { gpus(in, "16", "16") },

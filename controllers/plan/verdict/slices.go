@@ -43,7 +43,7 @@ func notServedCheck(driver string) v1alpha1.Check {
 // compared: a driver that has written 1 of 2 slices shows 4 of 8 GPUs.
 func completenessCheck(in Input, e v1alpha1.ExpectedSlices) v1alpha1.Check {
 	c := v1alpha1.Check{Name: PrefixSlices + e.Driver, Result: v1alpha1.CheckPass, Expected: "complete", Observed: "complete"}
-	all := in.inventory[e.Driver]
+	all := in.pools[e.Driver]
 	if len(all) == 0 {
 		c.Result, c.Observed, c.Hint = v1alpha1.CheckWait, "", e.Hint
 		if len(in.DaemonSets) > 0 && len(likelyDaemonSets(in, e.Driver, roleDRA)) == 0 {
@@ -63,7 +63,7 @@ func completenessCheck(in Input, e v1alpha1.ExpectedSlices) v1alpha1.Check {
 
 // deviceChecks compares the devices of each expected kind, and fails on devices of any other kind.
 func deviceChecks(in Input, e v1alpha1.ExpectedSlices) []v1alpha1.Check {
-	all := in.inventory.usableDevices(e.Driver, in.Node.Name)
+	all := in.pools.usableDevices(e.Driver, in.Node.Name)
 	kinds := make([][]device, len(e.Devices))
 	var others []device
 	for _, d := range all {
@@ -188,7 +188,7 @@ func checkAbsentDrivers(in Input) []v1alpha1.Check {
 	var out []v1alpha1.Check
 	for _, driver := range in.Expectation.AbsentDrivers {
 		devices, residue := 0, 0
-		for _, p := range in.inventory[driver] {
+		for _, p := range in.pools[driver] {
 			devices += len(p.devices(driver, in.Node.Name))
 			residue += p.staleSlices
 		}

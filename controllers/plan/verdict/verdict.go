@@ -52,7 +52,8 @@ type Input struct {
 	// OnFailure is validation.onFailure. With Observe the gate is lifted whatever the checks say.
 	OnFailure v1alpha1.FailurePolicy
 
-	inventory inventory
+	// pools are the pools of Slices. runChecks sets them.
+	pools devicePools
 }
 
 // Identity identifies the installation that a node must be.
@@ -110,7 +111,7 @@ func Judge(in Input) Decision {
 	return out
 }
 
-// newVerdict returns a verdict without a result: it says only which Node object, boot and revision it is about.
+// newVerdict returns a verdict without a result: it says only which Node object, boot, revision and rendering it is about.
 func newVerdict(in Input) v1alpha1.Verdict {
 	return v1alpha1.Verdict{NodeUID: in.Node.UID, BootID: in.Node.Status.NodeInfo.BootID, Revision: in.Identity.Revision, Rendering: in.Identity.Rendering}
 }
@@ -125,7 +126,7 @@ func hasGate(node *corev1.Node, gate string) bool {
 	return false
 }
 
-// isSameSubject reports whether the previous verdict is about the same Node object, boot and revision.
+// isSameSubject reports whether the previous verdict is about the same Node object, boot, revision and rendering.
 func isSameSubject(previous *v1alpha1.Verdict, v v1alpha1.Verdict) bool {
 	return previous != nil && previous.NodeUID == v.NodeUID && previous.BootID == v.BootID && previous.Revision == v.Revision && previous.Rendering == v.Rendering
 }

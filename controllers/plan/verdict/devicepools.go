@@ -29,10 +29,10 @@ type devicePool struct {
 	incompleteReason string
 }
 
-// inventory has the pools that are published for the node, by driver, sorted by name.
-type inventory map[string][]devicePool
+// devicePools has the pools that are published for the node, by driver, sorted by name.
+type devicePools map[string][]devicePool
 
-func newInventory(all []resourcev1.ResourceSlice, node *corev1.Node) inventory {
+func newDevicePools(all []resourcev1.ResourceSlice, node *corev1.Node) devicePools {
 	type key struct{ driver, pool string }
 	byPool := map[key][]*resourcev1.ResourceSlice{}
 	local := map[key]bool{}
@@ -43,7 +43,7 @@ func newInventory(all []resourcev1.ResourceSlice, node *corev1.Node) inventory {
 		byPool[k] = append(byPool[k], s)
 		local[k] = local[k] || isForNode(s, node.Name)
 	}
-	out := inventory{}
+	out := devicePools{}
 	for k, members := range byPool {
 		if local[k] {
 			out[k.driver] = append(out[k.driver], newDevicePool(k.pool, members, node))
@@ -117,8 +117,9 @@ func (p devicePool) findIncompleteReason() string {
 	return ""
 }
 
-// maxName is the longest name, in bytes, that a verdict quotes beside others.
-const maxName = 67
+// maxName is the longest name, in bytes, that a verdict quotes beside others: 64 bytes, and the mark that Truncate adds to a longer
+// name.
+const maxName = 64 + len("...")
 
 // devices returns the devices of the node in the newest generation of the pool, complete or not.
 func (p devicePool) devices(driver, node string) []device {
@@ -138,9 +139,9 @@ func (p devicePool) devices(driver, node string) []device {
 }
 
 // usableDevices returns the devices in the complete pools of a driver.
-func (inv inventory) usableDevices(driver, node string) []device {
+func (pools devicePools) usableDevices(driver, node string) []device {
 	var out []device
-	for _, p := range inv[driver] {
+	for _, p := range pools[driver] {
 		if p.incompleteReason == "" && len(out) < maxDevices {
 			out = append(out, p.devices(driver, node)...)
 		}
@@ -149,11 +150,11 @@ func (inv inventory) usableDevices(driver, node string) []device {
 }
 
 // allUsableDevices returns the devices in the complete pools of all drivers.
-func (inv inventory) allUsableDevices(node string) []device {
+func (pools devicePools) allUsableDevices(node string) []device {
 	var out []device
-	for _, driver := range slices.Sorted(maps.Keys(inv)) {
+	for _, driver := range slices.Sorted(maps.Keys(pools)) {
 		if len(out) < maxDevices {
-			out = append(out, inv.usableDevices(driver, node)...)
+			out = append(out, pools.usableDevices(driver, node)...)
 		}
 	}
 	return out[:min(len(out), maxDevices)]
