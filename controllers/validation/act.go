@@ -32,12 +32,12 @@ func (r *Reconciler) act(ctx context.Context, obs observation, decision verdict.
 	return nil
 }
 
-// gateUnjudgedNode keeps tenants' pods off a node that booted, or registered, while it is not known what it promises.
-func (r *Reconciler) gateUnjudgedNode(ctx context.Context, obs observation, m *v1alpha1.Machine) error {
+// placeGateOnUnjudgedNode places the gate on a node that booted or registered while its expectation is not known.
+func (r *Reconciler) placeGateOnUnjudgedNode(ctx context.Context, obs observation, m *v1alpha1.Machine) error {
 	if obs.node == nil || !obs.gateKnown || !verdict.MustPlaceGate(obs.input(r.Clock.Now(), m)) {
 		return nil
 	}
-	return r.act(ctx, obs, verdict.Decision{Gate: verdict.PlaceGate, Reason: obs.finding.reason})
+	return r.act(ctx, obs, verdict.Decision{Gate: verdict.PlaceGate, Reason: obs.unjudged.reason})
 }
 
 // taintPatch replaces the Node's taints. It holds for the very object that was judged: with another uid or

@@ -56,11 +56,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return step.Retry(err).Result()
 	}
-	if obs.finding != nil {
-		if err := r.gateUnjudgedNode(ctx, obs, &machine); err != nil {
+	if obs.unjudged != nil {
+		if err := r.placeGateOnUnjudgedNode(ctx, obs, &machine); err != nil {
 			return step.Retry(err).Result()
 		}
-		return r.writeFinding(ctx, &machine, *obs.finding)
+		return r.writeUnjudgedReason(ctx, &machine, *obs.unjudged)
 	}
 	if obs.node == nil {
 		return step.Done().Result()
@@ -72,18 +72,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return step.Retry(err).Result()
 	}
 	if machine.Status.Phase == v1alpha1.MachineJoining && decision.Gate == verdict.KeepGate && len(decision.Events) == 0 {
-		// The machine controller is about to write that the Node joined, which brings us back: two writers at once only
-		// cost one of them its request. The gate does not wait.
+		// The machine controller writes next that the Node joined, and that update starts another reconcile, which writes the
+		// verdict. If both wrote at once, the API server would reject one of the requests with a conflict.
+		// A change of the gate is not delayed.
 		return step.Done().Result()
 	}
 	if left := firstVerdictDelay(&machine, decision, r.Clock.Now()); left > 0 {
-		return step.Wait("what a new node still lacks is not told at once", left).Result()
+		return step.Wait("a new node may pass its checks before the first verdict is written", left).Result()
 	}
 	return r.writeVerdict(ctx, &machine, decision)
 }
 
-// firstVerdictDelay is how long the first verdict on a node that has just joined, and waits for what is still to come up, is not
-// written: most nodes are complete before. What has failed, and what concerns the gate, is told at once.
+// firstVerdictDelay returns how long the first verdict of a node that has just joined is not written while its checks wait. Most
+// nodes pass within that time, so one write is saved for each. A check that fails, and a change of the gate, is written at once.
 func firstVerdictDelay(m *v1alpha1.Machine, d verdict.Decision, now time.Time) time.Duration {
 	at := len(m.Status.Timeline) - 1
 	if m.Status.Verdict != nil || d.Gate != verdict.KeepGate || len(d.Events) > 0 || d.Verdict.Result != v1alpha1.CheckWait ||
@@ -93,7 +94,7 @@ func firstVerdictDelay(m *v1alpha1.Machine, d verdict.Decision, now time.Time) t
 	return m.Status.Timeline[at].At.Add(lifecycle.JoinGracePeriod).Sub(now)
 }
 
-// mustJudge tells whether the Machine is in a phase in which its node is judged. In an earlier phase there is no node, in a
+// mustJudge reports whether the Machine is in a phase in which its node is judged. In an earlier phase there is no node, in a
 // later one the node is being removed.
 func mustJudge(m *v1alpha1.Machine) bool {
 	if !m.DeletionTimestamp.IsZero() {

@@ -6,7 +6,7 @@
 // never acts on a node that changed meanwhile.
 //
 // What DRA drivers publish comes from the tenant's watched ResourceSlices, and a changed slice brings its node here.
-// DeviceClasses are read on the way to the lift, for all waiting nodes of a tenant at once.
+// DeviceClasses are read only while a node is not admitted, and one read serves all waiting nodes of a tenant.
 //
 // While a tenant cannot be reached nothing is known: Validated is Unknown and no taint is touched.
 package validation

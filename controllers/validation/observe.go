@@ -26,11 +26,11 @@ import (
 	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
-// observation is everything that one reconcile reads of a Machine's node. Where finding is set the node cannot be judged, and only
+// observation is everything that one reconcile reads of a Machine's node. Where unjudged is set the node cannot be judged, and only
 // node, key, tenant and nodeType may be set beside it.
 type observation struct {
-	// finding is why the node cannot be judged; nil: it can. observe and observeExpectation set it.
-	finding *finding
+	// unjudged is why the node cannot be judged; nil: it can. observe and observeExpectation set it.
+	unjudged *unjudgedReason
 	// node is the Machine's Node in the cache of the tenant; nil: there is none yet. observe sets it.
 	node *corev1.Node
 	// key names the Machine's TenantCluster. observe sets it.
@@ -51,35 +51,35 @@ type observation struct {
 	served bool
 }
 
-// finding is a condition that is reported instead of a verdict.
-type finding struct {
+// unjudgedReason says why a node cannot be judged, as the condition Validated that is written instead of a verdict.
+type unjudgedReason struct {
 	status          metav1.ConditionStatus
 	reason, message string
-	// noNode: the verdict spoke of a Node that is not this Machine's any more.
-	noNode bool
-	// again is when to look again although nothing that is watched changed; zero: never.
-	again time.Duration
+	// clearVerdict is true if the verdict must be removed, because its Node is no longer the Machine's.
+	clearVerdict bool
+	// requeueAfter is when to try again without an event; zero: only at an event.
+	requeueAfter time.Duration
 }
 
 func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Machine) (observation, error) {
 	key := types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.TenantClusterRef.Name}
 	access, err := r.Tenants.For(key)
 	if err != nil {
-		return observation{finding: unreachableFinding(err)}, nil
+		return observation{unjudged: tenantUnreachableReason(err)}, nil
 	}
 	var node corev1.Node
 	if err := access.Cache.Get(ctx, client.ObjectKey{Name: m.Name}, &node); err != nil {
 		if apierrors.IsNotFound(err) {
-			return observation{finding: nodeLostFinding(m)}, nil
+			return observation{unjudged: nodeLostReason(m)}, nil
 		}
 		return observation{}, fmt.Errorf("read Node %s of TenantCluster %s: %w", m.Name, key, err)
 	}
 	if !isNodeOf(m, &node) {
-		return observation{finding: conflictFinding(m, &node)}, nil
+		return observation{unjudged: nodeConflictReason(m, &node)}, nil
 	}
 	obs, err := r.observeExpectation(ctx, m)
 	obs.node, obs.key, obs.tenant, obs.served = &node, key, access.Client, access.SlicesServed
-	if err != nil || obs.finding != nil {
+	if err != nil || obs.unjudged != nil {
 		return obs, err
 	}
 	if e := obs.expectation; len(e.Slices)+len(e.AbsentDrivers) > 0 {
@@ -100,17 +100,17 @@ func (r *Reconciler) observeExpectation(ctx context.Context, m *v1alpha1.Machine
 	var promised v1alpha1.NodeTypeRendering
 	missing, err := r.read(ctx, "NodeType", m.Spec.NodeTypeRef.Name, &nodeType)
 	if missing != nil || err != nil {
-		return observation{finding: missing}, err
+		return observation{unjudged: missing}, err
 	}
 	obs := observation{nodeType: nodeType.Spec, gateKnown: true}
 	unknown := func(reason, message string) (observation, error) {
-		obs.finding = &finding{status: metav1.ConditionUnknown, reason: reason, message: message}
+		obs.unjudged = &unjudgedReason{status: metav1.ConditionUnknown, reason: reason, message: message}
 		return obs, nil
 	}
 	if m.Status.Rendering == "" {
 		return unknown(v1alpha1.ReasonOlderShape, "the Machine was installed by an earlier version of Ingot, which kept no rendering, so what the node promises is not known, and nothing is done to it: delete the Machine and make it again")
 	}
-	if obs.finding, err = r.read(ctx, "NodeTypeRendering", m.Status.Rendering, &promised); obs.finding != nil || err != nil {
+	if obs.unjudged, err = r.read(ctx, "NodeTypeRendering", m.Status.Rendering, &promised); obs.unjudged != nil || err != nil {
 		return obs, err
 	}
 	plan, err := rendering.Plan(&promised)
@@ -125,12 +125,12 @@ func (r *Reconciler) observeExpectation(ctx context.Context, m *v1alpha1.Machine
 	return obs, err
 }
 
-// read returns a cluster-scoped object that the expectation depends on, and a finding when it does not exist.
-func (r *Reconciler) read(ctx context.Context, kind, name string, into client.Object) (missing *finding, err error) {
+// read returns a cluster-scoped object that the expectation depends on, and the reason if it does not exist.
+func (r *Reconciler) read(ctx context.Context, kind, name string, into client.Object) (missing *unjudgedReason, err error) {
 	err = r.Client.Get(ctx, client.ObjectKey{Name: name}, into)
 	if apierrors.IsNotFound(err) {
-		return &finding{
-			status: metav1.ConditionUnknown, reason: v1alpha1.ReasonWaitingForNodeType, again: time.Minute,
+		return &unjudgedReason{
+			status: metav1.ConditionUnknown, reason: v1alpha1.ReasonWaitingForNodeType, requeueAfter: time.Minute,
 			message: fmt.Sprintf("what the node promises is not known: %s %s does not exist: restore it from a backup", kind, name),
 		}, nil
 	}
@@ -140,30 +140,30 @@ func (r *Reconciler) read(ctx context.Context, kind, name string, into client.Ob
 	return nil, nil
 }
 
-func unreachableFinding(err error) *finding {
-	f := &finding{status: metav1.ConditionUnknown, reason: v1alpha1.ReasonTenantUnreachable, message: err.Error()}
+func tenantUnreachableReason(err error) *unjudgedReason {
+	u := &unjudgedReason{status: metav1.ConditionUnknown, reason: v1alpha1.ReasonTenantUnreachable, message: err.Error()}
 	var typed *tenantaccess.Error
 	if errors.As(err, &typed) {
-		f.reason = typed.Reason
+		u.reason = typed.Reason
 	}
-	return f
+	return u
 }
 
-// nodeLostFinding returns nil until the Node has appeared for the first time.
-func nodeLostFinding(m *v1alpha1.Machine) *finding {
+// nodeLostReason returns nil until the Node has appeared for the first time.
+func nodeLostReason(m *v1alpha1.Machine) *unjudgedReason {
 	if m.Status.NodeRef == nil && m.Status.Verdict == nil {
 		return nil
 	}
 	if m.Status.Phase == v1alpha1.MachineJoining {
-		return &finding{status: metav1.ConditionFalse, reason: v1alpha1.ReasonChecksWaiting, noNode: true, message: "the node has not joined yet"}
+		return &unjudgedReason{status: metav1.ConditionFalse, reason: v1alpha1.ReasonChecksWaiting, clearVerdict: true, message: "the node has not joined yet"}
 	}
-	return &finding{
-		status: metav1.ConditionFalse, reason: v1alpha1.ReasonNodeLost, noNode: true,
+	return &unjudgedReason{
+		status: metav1.ConditionFalse, reason: v1alpha1.ReasonNodeLost, clearVerdict: true,
 		message: "Node " + m.Name + " does not exist in the tenant's cluster",
 	}
 }
 
-// isNodeOf tells whether this installation of the Machine registered the Node.
+// isNodeOf reports whether this installation of the Machine registered the Node.
 func isNodeOf(m *v1alpha1.Machine, node *corev1.Node) bool {
 	if node.Spec.ProviderID == "" {
 		return m.Status.NodeRef != nil && m.Status.NodeRef.UID == node.UID
@@ -171,9 +171,9 @@ func isNodeOf(m *v1alpha1.Machine, node *corev1.Node) bool {
 	return node.Spec.ProviderID == v1alpha1.ProviderID(m.UID, m.Status.Attempt)
 }
 
-func conflictFinding(m *v1alpha1.Machine, node *corev1.Node) *finding {
-	return &finding{
-		status: metav1.ConditionFalse, reason: v1alpha1.ReasonNodeConflict, noNode: true,
+func nodeConflictReason(m *v1alpha1.Machine, node *corev1.Node) *unjudgedReason {
+	return &unjudgedReason{
+		status: metav1.ConditionFalse, reason: v1alpha1.ReasonNodeConflict, clearVerdict: true,
 		message: fmt.Sprintf("Node %s has providerID %q, expected %s: it is another installation's, and nothing is done to it",
 			node.Name, printable(node.Spec.ProviderID), v1alpha1.ProviderID(m.UID, m.Status.Attempt)),
 	}
@@ -230,7 +230,7 @@ func (r *callCache[K, V]) get(key K, now time.Time, read func() V) V {
 	if r.known == nil {
 		r.known = map[K]reading[V]{}
 	}
-	// Nobody says when a tenant is gone: what is too old to be used goes with the next reading.
+	// No event reports that a tenant was removed, so each read also deletes the answers that are too old to be used.
 	maps.DeleteFunc(r.known, func(_ K, old reading[V]) bool { return now.Sub(old.at) >= callCacheAge })
 	r.known[key] = reading[V]{at: now, value: value}
 	return value

@@ -28,16 +28,16 @@ func (r *Reconciler) writeVerdict(ctx context.Context, m *v1alpha1.Machine, d ve
 	return result, err
 }
 
-// writeFinding reports why the node cannot be judged. The verdict stays, unless its Node is not this Machine's any more.
-func (r *Reconciler) writeFinding(ctx context.Context, m *v1alpha1.Machine, f finding) (reconcile.Result, error) {
+// writeUnjudgedReason writes why the node cannot be judged to the condition Validated.
+func (r *Reconciler) writeUnjudgedReason(ctx context.Context, m *v1alpha1.Machine, u unjudgedReason) (reconcile.Result, error) {
 	after := m.DeepCopy()
-	if f.noNode {
+	if u.clearVerdict {
 		after.Status.Verdict = nil
 	}
-	step.SetCondition(&after.Status.Conditions, m.Generation, r.Clock.Now(), v1alpha1.ConditionValidated, f.status, f.reason, f.message)
-	outcome := step.Stuck(f.message)
-	if f.again > 0 {
-		outcome = step.Wait(f.reason, f.again)
+	step.SetCondition(&after.Status.Conditions, m.Generation, r.Clock.Now(), v1alpha1.ConditionValidated, u.status, u.reason, u.message)
+	outcome := step.Stuck(u.message)
+	if u.requeueAfter > 0 {
+		outcome = step.Wait(u.reason, u.requeueAfter)
 	}
 	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, m, after, nil, outcome)
 }
