@@ -14,19 +14,19 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Publisher publishes one driver's devices on one node. All are required but Unwritten.
+// Publisher publishes the devices of one driver on one node. All fields are required but MissingSlices.
 type Publisher struct {
 	Client  kubernetes.Interface
 	Driver  string
 	Node    string
 	Devices []resourcev1.Device
-	// Unwritten is how many slices are announced beyond those that are written: the pool never gets complete.
+	// MissingSlices is the number of slices that are announced but not written, so that the pool stays incomplete.
 	MissingSlices int
 	// Retry repeats an attempt until it succeeds or ctx ends.
 	Retry func(ctx context.Context, doing string, attempt func() error) error
 }
 
-// Run keeps the devices published until ctx ends, which is its only error. The slices stay.
+// Run keeps the devices published until ctx ends, and returns only that error. The slices stay.
 func (p Publisher) Run(ctx context.Context) error {
 	var owner metav1.OwnerReference
 	err := p.Retry(ctx, "reading the node", func() error {
@@ -51,12 +51,12 @@ func (p Publisher) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// own selects the slices of the driver on the node.
+// fieldSelector selects the slices of the driver on the node.
 func (p Publisher) fieldSelector() string {
 	return fields.Set{resourcev1.ResourceSliceSelectorNodeName: p.Node, resourcev1.ResourceSliceSelectorDriver: p.Driver}.String()
 }
 
-// publish makes the slices what they should be, and returns the version that it has compared them at.
+// publish writes the slices where they differ, and returns the resource version at which it compared them.
 func (p Publisher) publish(ctx context.Context, owner metav1.OwnerReference) (version string, err error) {
 	client := p.Client.ResourceV1().ResourceSlices()
 	list, err := client.List(ctx, metav1.ListOptions{FieldSelector: p.fieldSelector()})
@@ -92,7 +92,7 @@ func (p Publisher) publish(ctx context.Context, owner metav1.OwnerReference) (ve
 	return list.ResourceVersion, nil
 }
 
-// wanted are the slices of the next generation; nil when those that are there hold the devices already.
+// nextSlices returns the slices of the next generation, or nil when the existing ones hold the devices already.
 func (p Publisher) nextSlices(existing []resourcev1.ResourceSlice) []resourcev1.ResourceSliceSpec {
 	var generation int64
 	for _, slice := range existing {
@@ -121,7 +121,7 @@ func (p Publisher) nextSlices(existing []resourcev1.ResourceSlice) []resourcev1.
 	return out
 }
 
-// untilChanged returns with the first change of a slice after the version.
+// waitForChange returns at the first change of a slice after the version.
 func (p Publisher) waitForChange(ctx context.Context, version string) error {
 	watcher, err := p.Client.ResourceV1().ResourceSlices().Watch(ctx, metav1.ListOptions{FieldSelector: p.fieldSelector(), ResourceVersion: version})
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {

@@ -1,5 +1,5 @@
-// Package gpu is the GPUs of a simulated server as their driver meets them: what they are called, how MIG cuts them, and
-// what they remember.
+// Package gpu simulates the GPUs of a server as their driver presents them: their names, their MIG instances, and the state
+// that they keep.
 //
 // The tables are NVIDIA's MIG user guide's (profiles, placements) and what nvidia-smi prints (names, memory), written down
 // model by model. How instances are placed is decided here from those tables alone.

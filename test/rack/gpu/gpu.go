@@ -14,7 +14,7 @@ import (
 // nvidiaID is NVIDIA's PCI vendor id.
 const nvidiaID = "10de"
 
-// errInUse is why a GPU that something uses changes neither mode nor layout.
+// errInUse is the error of changing the mode or the layout of a GPU that is in use.
 var errInUse = errors.New("in use by another client")
 
 // Instance is a GPU instance with its one compute instance.
@@ -25,25 +25,25 @@ type Instance struct {
 	UUID  string
 }
 
-// MemoryMiB is the instance's share of the model's memory; the driver keeps a little of it.
+// MemoryMiB returns the instance's share of the model's memory; the driver keeps a little of it.
 func (i Instance) MemoryMiB(of Model) int64 {
 	return of.MemoryMiB * int64(i.Profile.Slots) / memorySlots
 }
 
-// GPU is a GPU as its driver sees it from one boot to the next.
+// GPU is the state of a GPU during one boot.
 type GPU struct {
-	// Address is on the PCI bus of this boot, DeviceID its device id there, Minor the number of its device file.
+	// Address is the PCI address in this boot, DeviceID the PCI device id, Minor the number of the device file.
 	Address, DeviceID string
 	Minor             int
 	UUID              string
 	Model             Model
-	// Unhealthy: the driver has reported an error that is no application's.
+	// Unhealthy means that the driver has reported an error that no application caused.
 	Unhealthy bool
-	// InUse: something holds the GPU, so that neither its mode nor its layout changes.
+	// InUse means that a client uses the GPU, so that its mode and layout cannot change.
 	InUse bool
-	// Virtual: it is a part of a GPU that a hypervisor gives to this machine, and needs a licence.
+	// Virtual means that a hypervisor made the GPU from a part of a physical one. It needs a licence.
 	Virtual bool
-	// MIG: the GPU is in MIG mode.
+	// MIG means that the GPU is in MIG mode.
 	MIG       bool
 	Instances []Instance
 
@@ -75,10 +75,10 @@ func Discover(devices []hardware.PCIDevice, owner, boot string, rom InfoROM) ([]
 	return out, nil
 }
 
-// CanMIG says whether the GPU has a MIG mode.
+// HasMIGMode reports whether the GPU supports MIG.
 func (g *GPU) HasMIGMode() bool { return len(g.Model.Profiles) > 0 }
 
-// SetMIG turns the MIG mode on or off, which ends all instances.
+// SetMIG turns the MIG mode on or off, which deletes all instances.
 func (g *GPU) SetMIG(on bool) error {
 	if g.MIG == on {
 		return nil
@@ -96,7 +96,7 @@ func (g *GPU) SetMIG(on bool) error {
 	return nil
 }
 
-// Partition replaces the instances by so many of each profile; a GPU whose new layout is refused is left without.
+// Partition replaces the instances by the wanted number of each profile. After an error the GPU has no instances.
 func (g *GPU) Partition(wanted map[string]int) error {
 	if !g.MIG {
 		return fmt.Errorf("GPU %s: MIG mode is disabled", g.Address)
@@ -116,7 +116,7 @@ func (g *GPU) Partition(wanted map[string]int) error {
 	return nil
 }
 
-// Layout counts the instances by profile.
+// Layout returns the number of instances by profile.
 func (g *GPU) Layout() map[string]int {
 	out := map[string]int{}
 	for _, instance := range g.Instances {
@@ -130,8 +130,8 @@ func uuid(kind string, of ...string) string {
 	return fmt.Sprintf("%s-%x-%x-%x-%x-%x", kind, raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:16])
 }
 
-// InfoROM is what the GPUs of a server remember without power: the file holds their MIG modes by PCI address. The empty
-// path remembers nothing.
+// InfoROM is the path of the file that holds the GPUs' persistent MIG modes by PCI address. With an empty path nothing is
+// kept.
 type InfoROM string
 
 func (r InfoROM) load() (map[string]bool, error) {

@@ -2,7 +2,7 @@ package gpu
 
 import "slices"
 
-// Architectures, in NVML's words.
+// Architectures as NVML names them.
 const (
 	Turing    = "Turing"
 	Ampere    = "Ampere"
@@ -20,11 +20,11 @@ type Model struct {
 	ComputeCapability string
 	// MemoryMiB is what nvidia-smi shows as the total.
 	MemoryMiB int64
-	// Profiles are the GPU instances that it can be cut into; none: MIG is not supported.
+	// Profiles are the GPU instance profiles; a model without any does not support MIG.
 	Profiles []Profile
 }
 
-// Profile is a kind of GPU instance.
+// Profile is a GPU instance profile.
 type Profile struct {
 	// Name is nvidia-smi's, "1g.10gb+me".
 	Name string
@@ -36,7 +36,7 @@ type Profile struct {
 	Starts []int
 	// Max is how many of it fit on one GPU.
 	Max int
-	// Media: it takes the one set of media engines.
+	// Media means that the instance takes the GPU's one set of media engines.
 	Media bool
 	// Multiprocessors is how many SMs it has.
 	Multiprocessors int64
@@ -47,8 +47,8 @@ const (
 	memorySlots   = 8
 )
 
-// sevenSlices is the family of A100, H100 and H200: `nvidia-smi mig -lgip` and `-lgipp`. names and multiprocessors are
-// of 1g, 1g with media, 1g with double memory, 2g, 3g, 4g and 7g.
+// sevenSliceProfiles returns the profiles of the family of A100, H100 and H200 (`nvidia-smi mig -lgip` and `-lgipp`). names
+// and multiprocessors are those of 1g, 1g with media, 1g with double memory, 2g, 3g, 4g and 7g.
 func sevenSliceProfiles(names [7]string, multiprocessors [7]int64) []Profile {
 	any7 := []int{0, 1, 2, 3, 4, 5, 6}
 	out := []Profile{
@@ -78,7 +78,7 @@ var (
 	names141GB   = [7]string{"1g.18gb", "1g.18gb+me", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb"}
 )
 
-// models are the known ones by PCI device id.
+// models are the known models by PCI device id.
 var models = map[string]Model{
 	"20b0": {"NVIDIA A100-SXM4-40GB", Ampere, "8.0", 40960, sevenSliceProfiles(names40GB, ampereSMs)},
 	"20f1": {"NVIDIA A100-PCIE-40GB", Ampere, "8.0", 40960, sevenSliceProfiles(names40GB, ampereSMs)},
@@ -97,10 +97,10 @@ var models = map[string]Model{
 	"1eb8": {"Tesla T4", Turing, "7.5", 15360, nil},
 }
 
-// KeepsMIGMode says whether the mode outlives the driver, in the InfoROM (MIG user guide, "Enable MIG Mode").
+// HasPersistentMIGMode reports whether the InfoROM keeps the MIG mode (MIG user guide, "Enable MIG Mode").
 func (m Model) HasPersistentMIGMode() bool { return m.Architecture == Ampere }
 
-// Profile finds a profile by its name.
+// Profile returns the profile with this name.
 func (m Model) Profile(name string) (Profile, bool) {
 	at := slices.IndexFunc(m.Profiles, func(p Profile) bool { return p.Name == name })
 	if at < 0 {

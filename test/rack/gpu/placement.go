@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// errLayout is why the driver does not create the instances that it is asked for.
+// errLayout is the error of a layout that the driver cannot create.
 var errLayout = errors.New("insufficient resources")
 
-// Place finds a place for so many instances of each profile, ordered by their start. The driver refuses what has none.
+// Place returns instances for the wanted number of each profile, ordered by their start. It returns an error when they do
+// not fit.
 func (m Model) Place(wanted map[string]int) ([]Instance, error) {
 	var profiles []Profile
 	compute, media := 0, 0
@@ -42,7 +43,7 @@ func (m Model) Place(wanted map[string]int) ([]Instance, error) {
 	return placed, nil
 }
 
-// fill places the profiles into the memory slots that are not taken, bit by bit.
+// placeInstances places the profiles in memory slots that are free. taken has a bit for each slot.
 func placeInstances(profiles []Profile, taken uint) ([]Instance, bool) {
 	if len(profiles) == 0 {
 		return nil, true

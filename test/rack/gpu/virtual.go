@@ -7,8 +7,8 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/pci"
 )
 
-// virtual are the vGPU types of models: how the vGPU manager calls the GPU, and the sizes with the most of each, from the
-// configuration that NVIDIA's operator ships.
+// vgpuModels has for each device id the vGPU manager's name of the GPU, and its vGPU types with their maximum number, from
+// the configuration that NVIDIA's operator ships.
 var vgpuModels = map[string]struct{ word, name, types string }{
 	"1eb8": {"GRID", "T4", "4C4 8C2 16C1 1Q16 2Q8 4Q4 8Q2 16Q1"},
 	"2236": {"NVIDIA", "A10", "4C6 6C4 8C3 12C2 24C1 1Q24 2Q12 3Q8 4Q6 6Q4 8Q3 12Q2 24Q1"},
@@ -26,7 +26,7 @@ const (
 	types80GB = "4C20 5C16 8C10 10C8 16C5 20C4 40C2 80C1 1-10C7 1-10CME1 1-20C4 2-20C3 3-40C2 4-40C1 7-80C1"
 )
 
-// VirtualTypes are the vGPU types of the device with that id. The numbers are made up: releases change them.
+// VGPUTypes returns the vGPU types of a device. The ids are invented, because releases of the driver change them.
 func VGPUTypes(deviceID string) []pci.VGPUType {
 	v, ok := vgpuModels[strings.ToLower(deviceID)]
 	if !ok {

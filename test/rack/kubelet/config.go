@@ -14,10 +14,10 @@ import (
 	kubeletapis "k8s.io/kubelet/pkg/apis"
 )
 
-// errConfig is why kubelet does not start.
+// errConfig is the error of a configuration with which kubelet does not start.
 var errConfig = errors.New("kubelet does not start")
 
-// settings are what command line and configuration file say.
+// settings are the values from the command line and the configuration file.
 type settings struct {
 	name           string
 	bootstrapFile  string
@@ -26,7 +26,7 @@ type settings struct {
 	file           kubeletconfig.KubeletConfiguration
 }
 
-// parseSettings reads the words of the command line, the program's name first, and the file that --config names.
+// parseSettings reads the command line, with the program's name first, and the file that --config names.
 func parseSettings(words []string, hostname string, readFile func(string) ([]byte, error)) (settings, error) {
 	flags := parseFlags(words)
 	s := settings{
@@ -105,7 +105,7 @@ func checkLabel(key, value string) error {
 	return nil
 }
 
-// checkTaints refuses a taint that is there twice, as kubelet does.
+// checkTaints returns an error for a taint that occurs twice, as kubelet does.
 func checkTaints(taints []corev1.Taint) error {
 	seen := map[string]bool{}
 	for _, taint := range taints {

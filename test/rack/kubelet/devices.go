@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// endpointGrace is how long kubelet keeps the resources of a plugin that has gone, without any device in health
+// endpointGrace is the time for which kubelet keeps the resources of a plugin that has ended, with no healthy devices
 // (pkg/kubelet/cm/devicemanager: endpointStopGracePeriod).
 const endpointGrace = 5 * time.Minute
 
-// servePlugin is a device plugin's life, from its registration to its end.
+// servePlugin serves a device plugin from its registration to its end.
 func (k *Kubelet) servePlugin(ctx context.Context, worker *podWorker, pod *corev1.Pod) {
 	k.pause(ctx, worker, k.options.Plugin)
 	if ctx.Err() != nil || worker.isEnding() {
@@ -38,7 +38,7 @@ func (k *Kubelet) servePlugin(ctx context.Context, worker *podWorker, pod *corev
 	k.withdrawDevices(ctx, pod.UID)
 }
 
-// registerPod has the pod do its work, until it succeeds where that may take time.
+// registerPod returns the devices that the pod registers. Pods of ActingPlugins are retried until they succeed.
 func (k *Kubelet) registerPod(ctx context.Context, worker *podWorker, pod *corev1.Pod) (devices map[corev1.ResourceName]Devices, err error) {
 	read := func(ctx context.Context, name string) (map[string]string, error) {
 		found, err := k.client.CoreV1().ConfigMaps(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
@@ -71,7 +71,7 @@ func (k *Kubelet) registerPod(ctx context.Context, worker *podWorker, pod *corev
 	return devices, err
 }
 
-// label sets labels of the node as the pod, by its service account's right.
+// setNodeLabels sets labels of the node with the pod's service account.
 func (k *Kubelet) setNodeLabels(ctx context.Context, pod *corev1.Pod, node *corev1.Node, labels map[string]string) error {
 	changed := false
 	for key, value := range labels {
@@ -90,7 +90,7 @@ func (k *Kubelet) setNodeLabels(ctx context.Context, pod *corev1.Pod, node *core
 	return err
 }
 
-// setDevices gives the resources to the plugin that has registered them last.
+// setDevices assigns the resources to the plugin that registered them last.
 func (k *Kubelet) setDevices(plugin types.UID, devices map[corev1.ResourceName]Devices) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -100,7 +100,8 @@ func (k *Kubelet) setDevices(plugin types.UID, devices map[corev1.ResourceName]D
 	k.requestReport()
 }
 
-// withdraw takes a plugin's devices out of use at once, and out of sight when no plugin has come back for a while.
+// withdrawDevices makes a plugin's devices unhealthy at once, and removes them when no plugin has registered them again
+// after endpointGrace.
 func (k *Kubelet) withdrawDevices(ctx context.Context, plugin types.UID) {
 	k.changeDevices(plugin, func(devices *Devices) { devices.Healthy = 0 })
 	k.workers.Go(func() {
@@ -110,7 +111,7 @@ func (k *Kubelet) withdrawDevices(ctx context.Context, plugin types.UID) {
 	})
 }
 
-// changeDevices changes the resources that are still the plugin's.
+// changeDevices changes the resources that still belong to the plugin.
 func (k *Kubelet) changeDevices(plugin types.UID, change func(*Devices)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -123,7 +124,7 @@ func (k *Kubelet) changeDevices(plugin types.UID, change func(*Devices)) {
 	k.requestReport()
 }
 
-// admit takes the devices that the pod asks for; it returns why kubelet refuses the pod, "" when it does not.
+// allocateDevices allocates the devices that the pod requests. It returns the reason why kubelet refuses the pod, or "".
 func (k *Kubelet) allocateDevices(worker *podWorker) (refusal string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -142,7 +143,7 @@ func (k *Kubelet) allocateDevices(worker *podWorker) (refusal string) {
 	return ""
 }
 
-// devicesOf are the devices that a pod's containers ask for, without those that the scheduler has found by a claim.
+// requestedDevices returns the devices that a pod's containers request, without those that are allocated by a claim.
 func requestedDevices(pod *corev1.Pod) map[corev1.ResourceName]int64 {
 	out, claimed := map[corev1.ResourceName]int64{}, map[corev1.ResourceName]bool{}
 	if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// wipeDelay is how long kubelet keeps the slices of a driver that has gone (pkg/kubelet/cm/dra/plugin).
+	// sliceCleanupDelay is the time for which kubelet keeps the slices of a driver that has ended (pkg/kubelet/cm/dra/plugin).
 	sliceCleanupDelay = 30 * time.Second
-	// leastPause and mostPause are those between attempts of what a driver tries again.
+	// minPause and maxPause are the shortest and the longest pause between attempts.
 	minPause, maxPause = time.Second, 10 * time.Second
 )
 
-// errNotPrepared is why a pod with claims does not start yet.
+// errNotPrepared is the error of a pod whose claims are not ready.
 var errNotPrepared = errors.New("failed to prepare dynamic resources")
 
-// serveDriver is a DRA driver's life, from its registration to its end.
+// serveDriver serves a DRA driver from its registration to its end.
 func (k *Kubelet) serveDriver(ctx context.Context, worker *podWorker, pod *corev1.Pod, driver string) {
 	k.pause(ctx, worker, k.options.Plugin)
 	alive, cancel := worker.podContext(ctx)
@@ -47,7 +47,7 @@ func (k *Kubelet) serveDriver(ctx context.Context, worker *podWorker, pod *corev
 	}
 }
 
-// drive runs the driver once.
+// runDriver runs the driver once.
 func (k *Kubelet) runDriver(ctx context.Context, pod *corev1.Pod) error {
 	client, done, err := k.podClient(pod)
 	if err != nil {
@@ -65,7 +65,7 @@ func (k *Kubelet) registerDriver(driver string, pod *corev1.Pod) {
 	k.drivers[driver] = pod.UID
 }
 
-// disconnect takes the driver's slices away unless it comes back in time.
+// unregisterDriver deletes the driver's slices unless the driver registers again in time.
 func (k *Kubelet) unregisterDriver(ctx context.Context, driver string, pod *corev1.Pod) {
 	k.mu.Lock()
 	last := k.drivers[driver] == pod.UID
@@ -90,7 +90,7 @@ func (k *Kubelet) isDriverRegistered(driver string) bool {
 	return ok
 }
 
-// wipeSlices deletes the node's ResourceSlices, those of one driver or, for "", all.
+// deleteSlices deletes the node's ResourceSlices of one driver, or of all when driver is "".
 func (k *Kubelet) deleteSlices(ctx context.Context, driver string) {
 	selector := fields.Set{resourcev1.ResourceSliceSelectorNodeName: k.settings.name}
 	if driver != "" {
@@ -108,7 +108,7 @@ func (k *Kubelet) deleteSlices(ctx context.Context, driver string) {
 	}
 }
 
-// awaitClaims returns when the pod's claims are ready for its containers, or the pod is to end.
+// awaitClaims waits until the pod's claims are ready for its containers, or the pod ends.
 func (k *Kubelet) awaitClaims(ctx context.Context, worker *podWorker, pod *corev1.Pod) {
 	names := claimNames(pod)
 	if len(names) == 0 {
@@ -129,7 +129,7 @@ func (k *Kubelet) awaitClaims(ctx context.Context, worker *podWorker, pod *corev
 	}
 }
 
-// claimsOf are the names of the pod's claims, those included that were made of its templates and for extended resources.
+// claimNames returns the names of the pod's claims, including those made from templates and for extended resources.
 func claimNames(pod *corev1.Pod) []string {
 	var names []string
 	for _, claim := range pod.Spec.ResourceClaims {
@@ -148,7 +148,7 @@ func claimNames(pod *corev1.Pod) []string {
 	return names
 }
 
-// prepare checks what kubelet checks before it asks the drivers, and that they are there to be asked.
+// checkClaim makes kubelet's checks before it calls the drivers, and checks that the drivers are registered.
 func (k *Kubelet) checkClaim(ctx context.Context, pod *corev1.Pod, name string) error {
 	claim, err := k.client.ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

@@ -25,17 +25,17 @@ import (
 )
 
 const (
-	// identityName is where the node's certificate is kept on its disk.
+	// identityName is the name under which the node's certificate is stored on its disk.
 	identityName = "kubelet-client.json"
-	// clientTimeout bounds a request that is no watch.
+	// clientTimeout is the limit for a TLS handshake.
 	clientTimeout = 30 * time.Second
 )
 
-// Identity is how a node proves who it is: to which server, with which certificate. It holds a private key.
+// Identity is a node's credential for a server. It holds a private key.
 type Identity struct {
 	Server string `json:"server"`
 	CA     []byte `json:"ca"`
-	// Certificate and Key are PEM; Token is a bootstrap token's and stands instead of both.
+	// Certificate and Key are PEM. Token is a bootstrap token that is used instead of them.
 	Certificate []byte `json:"certificate,omitempty"`
 	Key         []byte `json:"key,omitempty"`
 	Token       string `json:"-"`
@@ -47,8 +47,8 @@ func (i Identity) String() string { return "identity at " + i.Server }
 // GoString keeps secrets out of %#v.
 func (i Identity) GoString() string { return i.String() }
 
-// client makes a client whose connections are its own, so that none is left when it is done. A source of bearer tokens
-// stands instead of the identity's own proof.
+// client makes a client with connections of its own, which done closes. token, if set, returns a bearer token that is used
+// instead of the identity's own credential.
 func (i Identity) client(token func(context.Context) (string, error)) (client kubernetes.Interface, done func(), err error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(i.CA) {
@@ -77,7 +77,7 @@ func (i Identity) client(token func(context.Context) (string, error)) (client ku
 	return client, transport.CloseIdleConnections, nil
 }
 
-// join returns the node's own identity: the one on the disk, or a new one for the bootstrap token.
+// ensureIdentity returns the identity on the disk, or requests a new one with the bootstrap token.
 func (k *Kubelet) ensureIdentity(ctx context.Context) (Identity, error) {
 	var stored Identity
 	text, err := k.options.Storage.Load(identityName)
@@ -108,7 +108,7 @@ func (k *Kubelet) ensureIdentity(ctx context.Context) (Identity, error) {
 	return who, nil
 }
 
-// valid says whether the certificate is there and in time.
+// isValid reports whether the identity has a certificate that has not expired.
 func (k *Kubelet) isValid(who Identity) bool {
 	block, _ := pem.Decode(who.Certificate)
 	if block == nil {
@@ -118,7 +118,7 @@ func (k *Kubelet) isValid(who Identity) bool {
 	return err == nil && k.options.Clock.Now().Before(certificate.NotAfter)
 }
 
-// bootstrap asks for a certificate with the token of the bootstrap kubeconfig.
+// bootstrap requests a certificate with the token of the bootstrap kubeconfig.
 func (k *Kubelet) bootstrap(ctx context.Context) (Identity, error) {
 	text, err := k.options.ReadFile(k.settings.bootstrapFile)
 	if err != nil {
@@ -131,7 +131,7 @@ func (k *Kubelet) bootstrap(ctx context.Context) (Identity, error) {
 	return RequestIdentity(ctx, token, k.settings.name)
 }
 
-// readBootstrap reads server, CA and token of a kubeconfig. Its errors quote nothing of it.
+// readBootstrap reads server, CA and token of a kubeconfig. Its errors do not quote the content.
 func readBootstrap(text []byte) (Identity, error) {
 	config, err := clientcmd.Load(text)
 	if err != nil {
@@ -148,8 +148,7 @@ func readBootstrap(text []byte) (Identity, error) {
 	return Identity{Server: cluster.Server, CA: cluster.CertificateAuthorityData, Token: user.Token}, nil
 }
 
-// RequestIdentity asks, with an identity that has a bootstrap token, for the client certificate of the node, and
-// waits until it is signed.
+// RequestIdentity requests the client certificate of the node with a bootstrap token, and waits until it is signed.
 func RequestIdentity(ctx context.Context, bootstrap Identity, node string) (Identity, error) {
 	client, done, err := bootstrap.client(nil)
 	if err != nil {
@@ -194,7 +193,7 @@ func certificateRequest(node string) (key, request []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: raw}), nil
 }
 
-// awaitCertificate watches the request; it returns without a certificate only with an error.
+// awaitCertificate waits until the request is signed and returns the certificate.
 func awaitCertificate(ctx context.Context, client kubernetes.Interface, request *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute) // as kubelet's bootstrap has it
 	defer cancel()

@@ -13,10 +13,10 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Hardware is what the node's capacity follows from.
+// Hardware is the hardware from which the node's capacity is computed.
 type Hardware struct {
 	CPUs int
-	// MemoryBytes is what is built in; the kernel leaves a little less.
+	// MemoryBytes is the installed memory. The kernel leaves a little less.
 	MemoryBytes int64
 	// DiskBytes is the size of the disk with the root file system.
 	DiskBytes int64
@@ -29,67 +29,67 @@ type Devices struct {
 
 // Plugins are the vendors' device plugins.
 type Plugins interface {
-	// Serves says whether the pod is a vendor's device plugin.
+	// IsPlugin reports whether the pod is a vendor's device plugin.
 	IsPlugin(pod *corev1.Pod) bool
-	// Register is what the plugin in the pod registers with kubelet, by resource name. The error is why its container
-	// ends. configMap reads a ConfigMap of the pod's namespace that the pod refers to.
+	// Register returns the devices that the plugin in the pod registers, by resource name. An error ends its container.
+	// configMap reads a ConfigMap of the pod's namespace.
 	Register(ctx context.Context, pod *corev1.Pod, configMap func(ctx context.Context, name string) (map[string]string, error)) (map[corev1.ResourceName]Devices, error)
 }
 
-// Acting are Plugins whose pods may change the machine and its node beside what they register. Such a pod is tried again and
-// again, as its container would be.
+// ActingPlugins are Plugins whose pods can change the machine and the node. Such a pod is retried after an error, as its
+// container would be.
 type ActingPlugins interface {
-	// Act is what the pod does on this node: the labels that it sets, which stay when it fails, and the devices that it
+	// RunPod runs the pod on this node. It returns the labels that the pod sets, also with an error, and the devices that it
 	// registers.
 	RunPod(ctx context.Context, pod *corev1.Pod, node *corev1.Node, configMap func(ctx context.Context, name string) (map[string]string, error)) (labels map[string]string, devices map[corev1.ResourceName]Devices, err error)
 }
 
 // Drivers are the vendors' DRA drivers.
 type Drivers interface {
-	// Driver is the name of the DRA driver that is in the pod, "" for none.
+	// DriverName returns the name of the DRA driver in the pod, or "".
 	DriverName(pod *corev1.Pod) string
-	// Drive is the driver's life until ctx ends. An error is why its container ends.
+	// RunDriver runs the driver until ctx ends. An error ends its container.
 	RunDriver(ctx context.Context, in DriverPod) error
 }
 
-// DriverPod is what a DRA driver has around it.
+// DriverPod is the environment of a DRA driver.
 type DriverPod struct {
 	Pod *corev1.Pod
 	// Node is the name of the pod's node.
 	Node string
-	// Client acts as the pod's service account, with the token that is mounted into the pod.
+	// Client uses the pod's service account, with the token that is mounted into the pod.
 	Client kubernetes.Interface
 	// Retry repeats an attempt until it succeeds or ctx ends, with pauses that double.
 	Retry func(ctx context.Context, doing string, attempt func() error) error
 }
 
-// Keep is a place on the machine's disk. It keeps credentials.
+// Storage is a directory on the machine's disk. It holds credentials.
 type Storage interface {
-	// Load returns nil without an error when there is nothing.
+	// Load returns nil without an error when nothing is stored under the name.
 	Load(name string) ([]byte, error)
 	Save(name string, content []byte) error
 }
 
-// Options are what the machine gives to kubelet. All are required but Log.
+// Options are the parameters of a Kubelet. All are required but Log.
 type Options struct {
 	// Arguments is the command line, the program first.
 	Arguments []string
 	// ReadFile reads a file of the machine.
 	ReadFile func(path string) ([]byte, error)
-	// Hostname is the machine's.
+	// Hostname is the machine's host name.
 	Hostname string
 	// Address is the node's InternalIP.
 	Address  string
 	Hardware Hardware
-	// NodeInfo is what the machine says of itself; the boot id is new with every boot.
+	// NodeInfo describes the machine. The boot id is new in every boot.
 	NodeInfo corev1.NodeSystemInfo
 	Storage  Storage
 	Plugins  Plugins
 	Drivers  Drivers
 	Clock    clock.Clock
-	// Wait lets what a machine takes its time for take its time.
+	// Wait waits for processes on the machine that take time.
 	Wait func(context.Context, time.Duration) error
-	// Container is how long a container takes to start or to end, Plugin how long a plugin takes to find its devices.
+	// Container is how long a container takes to start or to stop, Plugin how long a plugin takes to find its devices.
 	Container, Plugin time.Duration
 	Log               *slog.Logger
 }
@@ -103,19 +103,19 @@ type Kubelet struct {
 	client   kubernetes.Interface
 
 	mu sync.Mutex
-	// pods are those bound to this node.
+	// pods are the pods that are bound to this node.
 	pods map[types.UID]*podWorker
-	// devices are what plugins have registered, owners the pods of the plugins that did so last.
+	// devices are the devices that plugins have registered, owners the pods of the plugins that registered them last.
 	devices map[corev1.ResourceName]Devices
 	owners  map[corev1.ResourceName]types.UID
-	// drivers are the DRA drivers that have registered, with the pods that did so last.
+	// drivers are the pods of the registered DRA drivers, by driver.
 	drivers map[string]types.UID
-	// changed wakes the status loop.
+	// changed signals reportStatus.
 	changed chan struct{}
 	workers sync.WaitGroup
 }
 
-// New reads command line and configuration; an error is why kubelet would not start.
+// New reads the command line and the configuration. It returns an error when kubelet would not start.
 func New(options Options) (*Kubelet, error) {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
@@ -130,10 +130,10 @@ func New(options Options) (*Kubelet, error) {
 	}, nil
 }
 
-// NodeName is the name that kubelet registers with.
+// NodeName returns the name that kubelet registers with.
 func (k *Kubelet) NodeName() string { return k.settings.name }
 
-// Run joins the cluster and serves the node until ctx ends. Then nothing of it is left.
+// Run joins the cluster and serves the node until ctx ends and all its goroutines have returned.
 func (k *Kubelet) Run(ctx context.Context) error {
 	who, err := k.ensureIdentity(ctx)
 	if err != nil {
@@ -161,7 +161,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// retry repeats an attempt until it succeeds or ctx ends, with pauses as kubelet makes them: they double.
+// retry repeats an attempt until it succeeds or ctx ends, with pauses that double, as kubelet does.
 func (k *Kubelet) retry(ctx context.Context, doing string, least, most time.Duration, attempt func() error) error {
 	for pause := least; ; pause = min(2*pause, most) {
 		err := attempt()
@@ -175,7 +175,7 @@ func (k *Kubelet) retry(ctx context.Context, doing string, least, most time.Dura
 	}
 }
 
-// sleep waits for a time that others measure too, at any speed.
+// sleep waits for a duration on the clock, which tests can run at any speed.
 func (k *Kubelet) sleep(ctx context.Context, d time.Duration) error {
 	timer := k.options.Clock.NewTimer(d)
 	defer timer.Stop()

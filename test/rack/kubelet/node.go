@@ -30,7 +30,7 @@ const (
 	reportInterval = 5 * time.Minute
 )
 
-// register makes the Node, or takes over the one that is there.
+// register creates the Node, or takes over an existing one.
 func (k *Kubelet) register(ctx context.Context) (*corev1.Node, error) {
 	var node *corev1.Node
 	err := k.retry(ctx, "registering the node", 200*time.Millisecond, 7*time.Second, func() (err error) {
@@ -43,7 +43,7 @@ func (k *Kubelet) register(ctx context.Context) (*corev1.Node, error) {
 	return node, err
 }
 
-// newNode is the Node as kubelet creates it. What is said here of taints, labels and providerID is said never again.
+// newNode returns the Node as kubelet creates it. Taints, labels and providerID are set only at creation.
 func (k *Kubelet) newNode() *corev1.Node {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -73,7 +73,7 @@ func (k *Kubelet) defaultLabels() map[string]string {
 	}
 }
 
-// takeOver brings an existing Node's default labels up to date and zeroes its extended resources; it touches nothing else.
+// takeOver updates an existing Node's default labels and sets its extended resources to zero. It changes nothing else.
 func (k *Kubelet) takeOver(ctx context.Context) (*corev1.Node, error) {
 	node, err := k.client.CoreV1().Nodes().Get(ctx, k.settings.name, metav1.GetOptions{})
 	if err != nil {
@@ -102,13 +102,13 @@ func (k *Kubelet) takeOver(ctx context.Context) (*corev1.Node, error) {
 	return k.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
 }
 
-// isExtended says whether the resource is a plugin's: it has a domain, which is not Kubernetes' own.
+// isExtended reports whether the resource belongs to a plugin: it has a domain that is not one of Kubernetes.
 func isExtended(name corev1.ResourceName) bool {
 	domain, _, found := strings.Cut(string(name), "/")
 	return found && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
 }
 
-// fillStatus sets what kubelet reports, resources of plugins that have registered included.
+// fillStatus sets the status that kubelet reports, including the resources of registered plugins.
 func (k *Kubelet) fillStatus(node *corev1.Node) {
 	now := metav1.NewTime(k.options.Clock.Now())
 	node.Status.NodeInfo = k.options.NodeInfo
@@ -167,7 +167,7 @@ func setCondition(node *corev1.Node, kind corev1.NodeConditionType, status corev
 	node.Status.Conditions = append(node.Status.Conditions, condition)
 }
 
-// reportStatus reports the status when it has changed, and now and then when it has not.
+// reportStatus reports the status when it has changed, and at the report interval.
 func (k *Kubelet) reportStatus(ctx context.Context) {
 	for {
 		timer := k.options.Clock.NewTimer(reportInterval)
@@ -208,7 +208,7 @@ func (k *Kubelet) updateStatus(ctx context.Context) error {
 	return nil
 }
 
-// renewLease is the node's heartbeat.
+// renewLease renews the node's lease until ctx ends.
 func (k *Kubelet) renewLease(ctx context.Context, node *corev1.Node) {
 	leases := k.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	var held *coordinationv1.Lease

@@ -12,17 +12,17 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// podWorker is one pod on this node. Its members but the channels are guarded by Kubelet.mu.
+// podWorker is the state of one pod on this node. Its fields except the channels are guarded by Kubelet.mu.
 type podWorker struct {
 	pod *corev1.Pod
-	// ending is closed when the pod is to end, gone when the object is no more.
+	// ending is closed when the pod must end, gone when its object was deleted.
 	ending, gone             chan struct{}
 	endingClosed, goneClosed bool
-	// holdsDevices: the pod was admitted and has not ended.
+	// holdsDevices means that the pod was admitted and has not ended.
 	holdsDevices bool
 }
 
-// watchPods follows the pods that are bound to this node.
+// watchPods watches the pods that are bound to this node.
 func (k *Kubelet) watchPods(ctx context.Context) {
 	selector := fields.OneTermEqualSelector("spec.nodeName", k.settings.name)
 	source := cache.NewListWatchFromClient(k.client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, selector)
@@ -37,7 +37,7 @@ func (k *Kubelet) watchPods(ctx context.Context) {
 	controller.RunWithContext(ctx)
 }
 
-// seen takes a pod's newest state.
+// handlePod stores a pod's latest state, starts a worker for a new pod, and tells the worker when the pod must end.
 func (k *Kubelet) handlePod(ctx context.Context, object any) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -58,7 +58,7 @@ func (k *Kubelet) handlePod(ctx context.Context, object any) {
 	}
 }
 
-// left takes a pod away that is no more, maybe by force.
+// handleDeletedPod ends the worker of a pod whose object was deleted, possibly by force.
 func (k *Kubelet) handleDeletedPod(object any) {
 	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = last.Obj
@@ -76,7 +76,7 @@ func (k *Kubelet) handleDeletedPod(object any) {
 	}
 }
 
-// runPod is a pod's life on this node. What is read of the pod here never changes after it was bound.
+// runPod runs a pod until it ends. It reads only fields of the pod that do not change after binding.
 func (k *Kubelet) runPod(ctx context.Context, worker *podWorker) {
 	k.mu.Lock()
 	pod := worker.pod
@@ -111,7 +111,7 @@ func (w *podWorker) isEnding() bool {
 	}
 }
 
-// pause lets time pass unless the pod goes first.
+// pause waits for a duration, or until the pod's object is deleted.
 func (k *Kubelet) pause(ctx context.Context, worker *podWorker, d time.Duration) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -125,7 +125,7 @@ func (k *Kubelet) pause(ctx context.Context, worker *podWorker, d time.Duration)
 	_ = k.options.Wait(ctx, d) // whoever waits looks at the pod next
 }
 
-// startPod starts the pod's containers; it returns true when the pod has come to its end by that.
+// startPod starts the pod's containers. finished is true when the pod has failed.
 func (k *Kubelet) startPod(ctx context.Context, worker *podWorker, pod *corev1.Pod) (finished bool) {
 	if refusal := k.allocateDevices(worker); refusal != "" {
 		k.setStatus(ctx, pod, corev1.PodStatus{Phase: corev1.PodFailed, Reason: "UnexpectedAdmissionError", Message: refusal})
@@ -147,7 +147,7 @@ func (k *Kubelet) startPod(ctx context.Context, worker *podWorker, pod *corev1.P
 	return false
 }
 
-// remove deletes the pod's object, as kubelet does when its containers have ended.
+// deletePod deletes the pod's object, as kubelet does when its containers have ended.
 func (k *Kubelet) deletePod(ctx context.Context, pod *corev1.Pod) {
 	now := int64(0)
 	err := k.retry(ctx, "deleting a pod that has ended", time.Second, 10*time.Second, func() error {
@@ -162,7 +162,7 @@ func (k *Kubelet) deletePod(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
-// until is a context that ends with the pod.
+// podContext returns a context that ends with the pod.
 func (w *podWorker) podContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -176,7 +176,7 @@ func (w *podWorker) podContext(ctx context.Context) (context.Context, context.Ca
 	return ctx, cancel
 }
 
-// setStatus writes the pod's status until it is written, or there is no point any more.
+// setStatus writes the pod's status. It retries until the status is written or the pod is gone.
 func (k *Kubelet) setStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) {
 	err := k.retry(ctx, "writing a pod's status", time.Second, 10*time.Second, func() error {
 		newest, err := k.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
@@ -210,7 +210,8 @@ func (k *Kubelet) setStatus(ctx context.Context, pod *corev1.Pod, status corev1.
 	}
 }
 
-// runningStatus is that of a pod whose containers run, or, with a problem, of one whose containers end again and again.
+// runningStatus returns the status of a pod whose containers run, or, with a problem, of one whose containers crash
+// repeatedly.
 func (k *Kubelet) runningStatus(pod *corev1.Pod, problem string) corev1.PodStatus {
 	now := metav1.NewTime(k.options.Clock.Now())
 	ready := corev1.ConditionTrue
@@ -247,5 +248,5 @@ func (k *Kubelet) runningStatus(pod *corev1.Pod, problem string) corev1.PodStatu
 	return status
 }
 
-// nameOf names a pod in messages.
+// podName returns a pod's name for messages.
 func podName(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }

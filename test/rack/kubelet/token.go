@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// errNoToken is why a pod has no credential: nothing projects one into it.
+// errNoToken is the error of a pod into which no token is mounted.
 var errNoToken = errors.New("unable to load in-cluster configuration: no service account token is mounted")
 
-// bearer sets the newest token on each request.
+// bearerTransport sets the current token on each request.
 type bearerTransport struct {
 	next  http.RoundTripper
 	token func(context.Context) (string, error)
@@ -34,11 +34,11 @@ func (b bearerTransport) RoundTrip(request *http.Request) (*http.Response, error
 	return b.next.RoundTrip(request)
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
+// WrappedRoundTripper returns the wrapped transport to client-go.
 func (b bearerTransport) WrappedRoundTripper() http.RoundTripper { return b.next }
 
-// podClient acts as the pod's service account. Its token is requested as kubelet does for a projected volume: bound to the
-// pod, and anew when four fifths of its time are over.
+// podClient returns a client with the pod's service account. As for a projected volume, kubelet requests the token for the
+// pod, and renews it after four fifths of its lifetime.
 func (k *Kubelet) podClient(pod *corev1.Pod) (kubernetes.Interface, func(), error) {
 	projection := tokenProjection(pod)
 	if projection == nil {
@@ -72,7 +72,7 @@ func (k *Kubelet) podClient(pod *corev1.Pod) (kubernetes.Interface, func(), erro
 	})
 }
 
-// tokenProjection finds the token that admission, or the pod's author, mounts into the first container.
+// tokenProjection returns the token projection that admission, or the pod's author, has added.
 func tokenProjection(pod *corev1.Pod) *corev1.ServiceAccountTokenProjection {
 	for _, volume := range pod.Spec.Volumes {
 		if volume.Projected == nil {

@@ -18,7 +18,7 @@ type configFile struct {
 	MIGConfigs map[string][]migConfig `json:"mig-configs"`
 }
 
-// migConfig says what some of the GPUs become.
+// migConfig is the configuration of some of the GPUs.
 type migConfig struct {
 	DeviceFilter json.RawMessage `json:"device-filter"`
 	Devices      json.RawMessage `json:"devices"`
@@ -30,7 +30,7 @@ type migConfig struct {
 	indices []int
 }
 
-// parseConfig reads the file as strictly as mig-parted does: fields that it does not know are refused.
+// parseConfig reads the file as strictly as mig-parted does: it refuses unknown fields.
 func parseConfig(text []byte) (map[string][]migConfig, error) {
 	var file configFile
 	if err := decodeStrict(text, &file); err != nil {
@@ -65,7 +65,7 @@ func decodeStrict(text []byte, into any) error {
 	return decoder.Decode(into)
 }
 
-// complete checks what mig-parted checks before it looks at a GPU, and reads the members that come in two forms.
+// validate makes the checks that mig-parted makes before it reads a GPU, and reads the members that have two forms.
 func (c *migConfig) validate() error {
 	switch {
 	case c.Devices == nil:
@@ -118,7 +118,7 @@ func (c *migConfig) validateCounts() error {
 	return nil
 }
 
-// selects says whether the entry is for the i-th GPU.
+// isFor reports whether the entry applies to the i-th GPU.
 func (c *migConfig) isFor(i int, g *gpu.GPU) bool {
 	matches := len(c.filter) == 0
 	for _, id := range c.filter {

@@ -12,20 +12,20 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/gpu"
 )
 
-// MIGParted is nvidia-mig-parted on a server with these GPUs.
+// MIGParted simulates nvidia-mig-parted on a server with these GPUs.
 type MIGParted struct {
 	GPUs []*gpu.GPU
-	// Change turns the name of a profile that is to be made into that of another one; nil makes what is asked for.
+	// RenameProfile, if set, replaces the names of the profiles to create, to simulate a wrong layout.
 	RenameProfile func(profile string) string
 }
 
-// command is a subcommand with its flags, which the environment sets too.
+// command has the flags of a subcommand, which can be set by the environment too.
 type command struct {
 	configFile, selected, hooksFile string
 	modeOnly                        bool
 }
 
-// Run runs it with the words behind the program's name. readFile reads a file of the machine.
+// Run runs the program. arguments are the words after its name; readFile reads a file of the machine.
 func (m MIGParted) Run(arguments []string, environment map[string]string, readFile func(string) ([]byte, error)) error {
 	for len(arguments) > 0 && strings.HasPrefix(arguments[0], "-") {
 		arguments = arguments[1:] // --debug
@@ -88,7 +88,7 @@ func parseCommand(arguments []string, environment map[string]string) (command, e
 	return c, nil
 }
 
-// config is the selected configuration; a file with one needs no selection.
+// selectedConfig returns the selected configuration. When the file has only one, none need be selected.
 func (c command) selectedConfig(readFile func(string) ([]byte, error)) ([]migConfig, error) {
 	text, err := readFile(c.configFile)
 	if err != nil {
@@ -109,7 +109,7 @@ func (c command) selectedConfig(readFile func(string) ([]byte, error)) ([]migCon
 	return selected, nil
 }
 
-// checkHooks reads the hooks' file (api/hooks/v1).
+// checkHooks checks the hooks file (api/hooks/v1).
 func checkHooks(path string, readFile func(string) ([]byte, error)) error {
 	text, err := readFile(path)
 	if err != nil {
@@ -128,8 +128,8 @@ func checkHooks(path string, readFile func(string) ([]byte, error)) error {
 	return nil
 }
 
-// forEach calls do for each entry and each GPU that it selects. A GPU that cannot do MIG is skipped where the entry is for
-// all GPUs, or turns the mode off.
+// forEach calls do for each entry and each GPU that it applies to. A GPU without MIG is skipped when the entry is for all
+// GPUs, or turns the mode off.
 func (m MIGParted) forEach(config []migConfig, do func(*migConfig, *gpu.GPU) error) error {
 	for c := range config {
 		entry := &config[c]
@@ -148,7 +148,7 @@ func (m MIGParted) forEach(config []migConfig, do func(*migConfig, *gpu.GPU) err
 	return nil
 }
 
-// apply sets the modes of all GPUs, then their layouts. What is right already stays as it is.
+// apply sets the modes of all GPUs and then their layouts, where they differ.
 func (m MIGParted) apply(config []migConfig, modeOnly bool) error {
 	err := m.forEach(config, func(entry *migConfig, g *gpu.GPU) error { return g.SetMIG(*entry.MIGEnabled) })
 	if err != nil {
@@ -169,7 +169,7 @@ func (m MIGParted) apply(config []migConfig, modeOnly bool) error {
 	})
 }
 
-// assert says whether every GPU is as an entry wants it.
+// assert returns an error unless every GPU is as an entry configures it.
 func (m MIGParted) assert(config []migConfig, modeOnly bool) error {
 	matched := map[*gpu.GPU]bool{}
 	err := m.forEach(config, func(entry *migConfig, g *gpu.GPU) error {
@@ -188,7 +188,7 @@ func (m MIGParted) assert(config []migConfig, modeOnly bool) error {
 	return err
 }
 
-// wanted is the layout that the entry asks for, without what is asked for zero times.
+// wantedLayout returns the entry's layout without profiles whose count is 0.
 func (m MIGParted) wantedLayout(entry *migConfig) map[string]int {
 	out := map[string]int{}
 	for profile, count := range entry.MIGDevices {

@@ -8,8 +8,8 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/gpu"
 )
 
-// Query is what nvidia-smi prints where it is asked and not told: with --query-gpu the index and the MIG mode, with -q the
-// licence, and else the list of GPUs.
+// QuerySMI returns what nvidia-smi prints: with --query-gpu the fields asked for, with -q the licence status, and otherwise
+// the list of GPUs.
 func QuerySMI(gpus []*gpu.GPU, arguments []string, licensed bool) (string, error) {
 	if len(gpus) == 0 {
 		return "", errors.New("no devices were found")

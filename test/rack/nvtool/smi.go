@@ -10,8 +10,8 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/gpu"
 )
 
-// SMI runs nvidia-smi. Of its commands it knows those that set the MIG mode; it refuses `nvidia-smi mig`, which makes
-// instances by hand, and all others print something and change nothing.
+// RunSMI runs nvidia-smi as far as it changes something: it sets the MIG mode. `nvidia-smi mig` is refused, and all other
+// commands change nothing.
 func RunSMI(gpus []*gpu.GPU, arguments []string) error {
 	if len(gpus) == 0 {
 		return errors.New("nvidia-smi: no devices were found")
@@ -41,15 +41,15 @@ func RunSMI(gpus []*gpu.GPU, arguments []string) error {
 	return errors.Join(errs...)
 }
 
-// chooses says whether a list such as "0,3" names the GPU by number, UUID or bus address, whose domain nvidia-smi prints with
-// eight digits.
+// isListed reports whether a list such as "0,3" contains the GPU by number, UUID or bus address. nvidia-smi prints the
+// address's domain with eight digits.
 func isListed(list string, i int, g *gpu.GPU) bool {
 	return slices.ContainsFunc(strings.Split(list, ","), func(id string) bool {
 		return id == strconv.Itoa(i) || id == g.UUID || strings.HasSuffix(strings.ToLower(id), g.Address)
 	})
 }
 
-// option finds "NAME VALUE" and "NAME=VALUE".
+// option returns the value of "NAME VALUE" or "NAME=VALUE".
 func option(arguments []string, names ...string) (string, bool) {
 	for i, word := range arguments {
 		name, value, joined := strings.Cut(word, "=")

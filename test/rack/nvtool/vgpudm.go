@@ -19,21 +19,21 @@ type vgpuFile struct {
 	Configs map[string][]vgpuConfig `json:"vgpu-configs"`
 }
 
-// vgpuConfig says which virtual GPUs some of the GPUs become.
+// vgpuConfig is the vGPU configuration of some of the GPUs.
 type vgpuConfig struct {
 	DeviceFilter any            `json:"device-filter"`
 	Devices      any            `json:"devices"`
 	Types        map[string]int `json:"vgpu-devices"`
 }
 
-// VGPUDM is nvidia-vgpu-dm 0.5 on a server: it makes mediated devices only, and cuts GPUs for those types that have a MIG
-// instance behind them.
+// VGPUDM simulates nvidia-vgpu-dm 0.5: it creates mediated devices only, and partitions GPUs for types that are backed by a
+// MIG instance.
 type VGPUDM struct {
 	Bus  *pci.Bus
 	GPUs []*gpu.GPU
 }
 
-// Run runs it with the words behind the program's name. readFile reads a file of the machine.
+// Run runs the program. arguments are the words after its name; readFile reads a file of the machine.
 func (v VGPUDM) Run(arguments []string, readFile func(string) ([]byte, error)) error {
 	for len(arguments) > 0 && strings.HasPrefix(arguments[0], "-") {
 		arguments = arguments[1:]
@@ -50,7 +50,7 @@ func (v VGPUDM) Run(arguments []string, readFile func(string) ([]byte, error)) e
 	return v.RunConfig(arguments[0], text, name)
 }
 
-// Do applies or asserts the configuration of that name.
+// RunConfig applies or asserts the configuration with this name.
 func (v VGPUDM) RunConfig(verb string, text []byte, name string) error {
 	var file vgpuFile
 	if err := decodeStrict(text, &file); err != nil {
@@ -95,7 +95,7 @@ func (c vgpuConfig) isFor(i int, g *gpu.GPU) bool {
 	return matches && slices.ContainsFunc(list, func(n any) bool { return fmt.Sprint(n) == fmt.Sprint(i) })
 }
 
-// backed are types with a MIG instance behind them: A100-1-5CME.
+// migBackedType matches types that are backed by a MIG instance, such as A100-1-5CME.
 var migBackedType = regexp.MustCompile(`^[A-Z0-9]+-(\d+)-(\d+)[A-Z](ME)?$`)
 
 func (v VGPUDM) applyGPU(verb string, g *gpu.GPU, types map[string]int) error {

@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// dies are the compute dies of AMD's GPUs that can be partitioned, by device id.
+// computeDies are the numbers of compute dies of AMD's partitionable GPUs, by device id.
 var computeDies = map[string]int{"74a0": 6, "74a1": 8, "74a2": 4, "74a5": 8, "74a8": 4, "75a0": 8}
 
-// startAMD is the driver's start: every GPU is whole, but for a memory partition that was asked for.
+// resetPartitions sets the partitions that a GPU has when the driver starts: one partition, except for a memory partition
+// that was requested before.
 func (d *Device) resetPartitions() {
 	if computeDies[d.DeviceID] == 0 {
 		return
@@ -24,7 +25,8 @@ func (d *Device) resetPartitions() {
 	}
 }
 
-// Partition is how AMD's driver has partitioned the GPU, as the kernel writes it; empty: it cannot be.
+// Partition returns the partition modes of the GPU as the kernel writes them, or empty strings when it cannot be
+// partitioned.
 func (d *Device) Partition() (compute, memory string) {
 	if d.Driver != "amdgpu" {
 		return "", ""
@@ -32,14 +34,14 @@ func (d *Device) Partition() (compute, memory string) {
 	return d.compute, d.memory
 }
 
-// Parts is how many devices one GPU becomes with the compute partition.
+// PartitionCount returns the number of devices into which the compute partition divides the GPU.
 func (d *Device) PartitionCount() int {
 	compute, _ := d.Partition()
 	return max(1, map[string]int{"SPX": 1, "DPX": 2, "TPX": 3, "QPX": 4, "CPX": computeDies[d.DeviceID]}[compute])
 }
 
-// combinations are the compute partitions with the memory partitions and the dies that each goes with:
-// __aqua_vanjaram_is_valid_mode of the kernel's driver.
+// partitionModes are the compute partition modes with the memory partitions and numbers of dies that they allow
+// (__aqua_vanjaram_is_valid_mode of the kernel's driver).
 var partitionModes = map[string]struct {
 	memories []int
 	dies     func(dies, memories int) bool
@@ -57,7 +59,8 @@ func isValidPartition(compute, memory string, dies int) bool {
 	return known && exists && slices.Contains(c.memories, memories) && c.dies(dies, memories)
 }
 
-// SetPartition is what writing to one of the two files does: of compute at once, of memory at the driver's next start.
+// SetPartition writes to one of the two sysfs files. A compute partition takes effect at once, a memory partition at the
+// driver's next start.
 func (d *Device) SetPartition(kind, value string) error {
 	value = strings.TrimSpace(value)
 	if kind == "compute" {

@@ -9,66 +9,66 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// Drivers that hold devices for others than the system itself.
+// Drivers that hold devices for virtual machines.
 const (
 	VFIO  = "vfio-pci"
 	Grace = "nvgrace_gpu_vfio_pci"
 )
 
-// Device is a function on the bus.
+// Device is a PCI function on the bus.
 type Device struct {
 	hardware.PCIDevice
-	// Driver holds it; empty: none.
+	// Driver is the driver that is bound to the device, or empty.
 	Driver string
-	// Physical is the function that this one is a virtual part of; nil: it is none.
+	// PhysicalFunction is set for a virtual function.
 	PhysicalFunction *Device
-	// Functions are its virtual functions, while they are enabled.
+	// VirtualFunctions are the virtual functions while they are enabled.
 	VirtualFunctions []*Device
-	// VirtualType is the id of a virtual function's vGPU type, 0 for none.
+	// VGPUType is the id of a virtual function's vGPU type, or 0.
 	VGPUType int
-	// Mediated are the types of the mediated devices that were made of it, one for each.
+	// MediatedDevices are the type names of the mediated devices, one for each device.
 	MediatedDevices []string
 
 	override                       string
 	compute, memory, pendingMemory string
 }
 
-// Options are what a bus follows from.
+// Options configure a Bus.
 type Options struct {
 	Devices []hardware.PCIDevice
 	// Kernel is what uname -r prints.
 	Kernel string
 	// Arguments of the kernel's command line.
 	Arguments []string
-	// IOMMU says that the firmware and the kernel turn it on without being told, as on Arm and with AMD's CPUs.
+	// IOMMU means that firmware and kernel turn the IOMMU on by default, as on Arm and with AMD's CPUs.
 	IOMMU bool
-	// Types says which vGPU types NVIDIA's device of that id can have; nil: none.
+	// VGPUTypes returns the vGPU types of a device id; nil means that there are none.
 	VGPUTypes func(deviceID string) []VGPUType
-	// Manager says that NVIDIA's driver is the vGPU manager.
+	// VGPUManager means that NVIDIA's driver is the vGPU manager.
 	VGPUManager bool
 }
 
-// VirtualType is a type of NVIDIA's virtual GPUs.
+// VGPUType is a type of NVIDIA's virtual GPUs.
 type VGPUType struct {
-	// ID is the driver's number of it, Name what it calls it: NVIDIA A40-12Q.
+	// ID is the driver's number of the type, Name its name, such as NVIDIA A40-12Q.
 	ID   int
 	Name string
-	// Max is how many one GPU can have of it.
+	// Max is how many virtual GPUs of the type one GPU can have.
 	Max int
 }
 
-// Bus is the bus in one boot.
+// Bus is the PCI bus during one boot.
 type Bus struct {
 	options Options
 	devices []*Device
 	iommu   bool
-	// drivers are the registered ones, by the module that brought them.
+	// drivers are the parameters of the loaded modules, by module.
 	drivers map[string]map[string]string
-	// crowded: a display had its device number when AMD's driver started.
+	// hasDisplayDevice means that a display had taken a device number when AMD's driver started.
 	hasDisplayDevice bool
 }
 
-// New is the bus before any module is loaded.
+// New returns a bus without any loaded modules.
 func New(options Options) *Bus {
 	b := &Bus{options: options, drivers: map[string]map[string]string{}, iommu: options.IOMMU}
 	for _, argument := range options.Arguments {
@@ -85,7 +85,7 @@ func New(options Options) *Bus {
 	return b
 }
 
-// Devices are those on the bus, physical functions first.
+// Devices returns all functions, physical ones first.
 func (b *Bus) Devices() []*Device {
 	out := slices.Clone(b.devices)
 	for _, d := range b.devices {
@@ -94,10 +94,10 @@ func (b *Bus) Devices() []*Device {
 	return out
 }
 
-// IOMMU says whether devices can be given to virtual machines.
+// IOMMU reports whether the IOMMU is on, so that devices can be passed to virtual machines.
 func (b *Bus) IOMMU() bool { return b.iommu }
 
-// Find is the device at the address, nil where there is none.
+// Find returns the device at the address, or nil.
 func (b *Bus) Find(address string) *Device {
 	for _, d := range b.Devices() {
 		if d.Address == address {
@@ -107,8 +107,8 @@ func (b *Bus) Find(address string) *Device {
 	return nil
 }
 
-// known are the PCI drivers that modules bring, with the vendor, and the begin of class and device id, of what they take by
-// themselves. What is not listed brings a driver of its own name that takes nothing by itself.
+// moduleDrivers are the drivers of modules, with the vendor and the beginnings of class and device id of the devices that
+// they bind to by themselves. Any other module has a driver of its own name that binds to nothing by itself.
 var moduleDrivers = map[string]struct{ driver, vendor, class, device string }{
 	"nouveau":              {"nouveau", nvidiaVendor, "03", ""},
 	"nvidia":               {"nvidia", nvidiaVendor, "03", ""},
@@ -125,7 +125,7 @@ const (
 	amdVendor    = "1002"
 )
 
-// Loads are the modules that udev asks for because of the devices: a blacklisted one is refused by whoever is asked.
+// RequestedModules returns the modules that udev loads for the devices unless they are blacklisted.
 func (b *Bus) RequestedModules() []string {
 	var out []string
 	for _, module := range slices.Sorted(maps.Keys(moduleDrivers)) {
@@ -141,7 +141,7 @@ func isDriverFor(module string, d *Device) bool {
 	return ok && d.VendorID == k.vendor && strings.HasPrefix(d.Class, k.class) && strings.HasPrefix(d.DeviceID, k.device) && d.PhysicalFunction == nil
 }
 
-// Loaded tells the bus of a module that was loaded, with its parameters; it takes what no other driver holds.
+// LoadModule loads a module with its parameters. Its driver binds to the matching devices that have no driver.
 func (b *Bus) LoadModule(module string, parameters map[string]string) {
 	if _, there := b.drivers[module]; there {
 		return
@@ -152,7 +152,7 @@ func (b *Bus) LoadModule(module string, parameters map[string]string) {
 	}
 }
 
-// Unloaded tells the bus of a module that has gone.
+// UnloadModule unloads a module and unbinds its driver.
 func (b *Bus) UnloadModule(module string) {
 	if _, there := b.drivers[module]; !there {
 		return
@@ -165,7 +165,7 @@ func (b *Bus) UnloadModule(module string) {
 	}
 }
 
-// Modules are those that the bus was told of.
+// Modules returns the loaded modules.
 func (b *Bus) Modules() []string { return slices.Sorted(maps.Keys(b.drivers)) }
 
 func driverOf(module string) string {
@@ -175,11 +175,11 @@ func driverOf(module string) string {
 	return module
 }
 
-// Crowded says whether a display took one of the device numbers that the partitions of AMD's GPUs share (ROCm, "MI300X
-// troubleshooting").
+// HasDisplayDevice reports whether a display takes one of the device numbers that the partitions of AMD's GPUs share (ROCm,
+// "MI300X troubleshooting").
 func (b *Bus) HasDisplayDevice() bool { return b.hasDisplayDevice }
 
-// probe finds a driver for a device that has none.
+// probe binds a driver to a device that has none.
 func (b *Bus) probe(d *Device) {
 	if d.Driver != "" {
 		return

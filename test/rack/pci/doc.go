@@ -1,5 +1,5 @@
-// Package pci is the PCI bus of a simulated server as its kernel shows it: which driver holds which function, the files of
-// sysfs by which scripts see and change that, and what the drivers of accelerators add to them.
+// Package pci simulates the PCI bus of a server: which driver is bound to which function, the files of sysfs with which scripts read
+// and change that, and the files that the drivers of accelerators add.
 //
 // A driver takes what it knows by its ids; vfio-pci takes what driver_override or its parameter ids names, and only while the
 // IOMMU is on. AMD's driver keeps the partitions of its GPUs and comes with whole ones (ROCm, "GPU partitioning"); that another

@@ -16,7 +16,7 @@ const (
 	probeFile     = "/sys/bus/pci/drivers_probe"
 )
 
-// locate finds the device that a path below devicesFolder leads to, and what is left of the path.
+// locate returns the device for a path below devicesFolder, and the rest of the path.
 func (b *Bus) locate(path string) (*Device, string) {
 	rest, ok := strings.CutPrefix(path, devicesFolder+"/")
 	if !ok {
@@ -39,7 +39,7 @@ func (b *Bus) locate(path string) (*Device, string) {
 	return nil, ""
 }
 
-// attributes are the files of the device with their content.
+// attributes returns the files of the device with their content.
 func (b *Bus) attributes(d *Device) map[string]string {
 	out := map[string]string{
 		"vendor": "0x" + d.VendorID, "device": "0x" + d.DeviceID, "class": "0x" + d.Class, "driver_override": d.override,
@@ -113,7 +113,7 @@ func (b *Bus) WriteFile(path string, content []byte) error {
 	return nil
 }
 
-// command is what is written to a driver's bind and unbind.
+// writeDriverFile writes an address to a driver's bind or unbind file.
 func (b *Bus) writeDriverFile(driver, action, address string) error {
 	d := b.Find(address)
 	if d == nil {
@@ -136,7 +136,7 @@ func (b *Bus) writeDriverFile(driver, action, address string) error {
 	return errors.New("write error: no such device")
 }
 
-// List are the names in a directory of sysfs.
+// List returns the names in a directory of sysfs.
 func (b *Bus) List(path string) ([]string, error) {
 	path = strings.TrimSuffix(path, "/")
 	if below, ok := strings.CutPrefix(devicesFolder, path+"/"); ok {
@@ -162,7 +162,7 @@ func (b *Bus) List(path string) ([]string, error) {
 	return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 }
 
-// entries are the names in a directory of the device's.
+// directoryEntries returns the names in a directory below the device's.
 func (b *Bus) directoryEntries(d *Device, directory string) []string {
 	if directory != "" {
 		directory += "/"
@@ -186,7 +186,7 @@ func (b *Bus) directoryEntries(d *Device, directory string) []string {
 	return slices.Compact(out)
 }
 
-// Readlink is where a link of sysfs leads to.
+// Readlink returns the target of a link of sysfs.
 func (b *Bus) Readlink(path string) (string, bool) {
 	if d, rest := b.locate(path); d != nil {
 		switch {

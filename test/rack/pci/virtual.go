@@ -8,13 +8,15 @@ import (
 	"strings"
 )
 
-// virtualFunctions are how many NVIDIA's GPUs from Ampere on have; the numbers differ by model and are not documented.
+// virtualFunctions is the number of virtual functions of NVIDIA's GPUs from Ampere on. The actual numbers differ by model
+// and are not documented.
 const virtualFunctions = 32
 
-// turing are NVIDIA's GPUs without virtual functions.
+// turingDevices are the ids of NVIDIA's GPUs without virtual functions.
 var turingDevices = []string{"1eb8", "1e30", "1e78"}
 
-// mediatedUpTo is the last kernel with mediated devices for Ampere and newer: some kernels kept them for Ampere.
+// hasMediatedDevices reports whether the kernel offers mediated devices for the GPU: for Turing always, for newer ones
+// before Linux 6.8.
 func (b *Bus) hasMediatedDevices(d *Device) bool {
 	if slices.Contains(turingDevices, d.DeviceID) {
 		return true
@@ -26,7 +28,7 @@ func (b *Bus) hasMediatedDevices(d *Device) bool {
 	return x < 6 || x == 6 && y < 8
 }
 
-// managed are NVIDIA's GPUs that the vGPU manager drives.
+// vgpuManagerGPUs returns the GPUs that the vGPU manager drives.
 func (b *Bus) vgpuManagerGPUs() []*Device {
 	if !b.options.VGPUManager {
 		return nil
@@ -34,7 +36,7 @@ func (b *Bus) vgpuManagerGPUs() []*Device {
 	return slices.DeleteFunc(slices.Clone(b.devices), func(d *Device) bool { return d.Driver != "nvidia" })
 }
 
-// EnableFunctions is sriov-manage -e ALL.
+// EnableVirtualFunctions does what sriov-manage -e ALL does.
 func (b *Bus) EnableVirtualFunctions() error {
 	gpus := b.vgpuManagerGPUs()
 	if len(gpus) == 0 || !b.iommu {
@@ -56,8 +58,8 @@ func (b *Bus) EnableVirtualFunctions() error {
 	return nil
 }
 
-// Mediate makes so many mediated devices of each type on the GPU, in place of those that are there. The names are without
-// the word that the driver begins them with.
+// CreateMediatedDevices replaces the GPU's mediated devices by the given number of each type. The types are without the
+// first word of the driver's names.
 func (b *Bus) CreateMediatedDevices(d *Device, types map[string]int) error {
 	if !slices.Contains(b.vgpuManagerGPUs(), d) || !b.hasMediatedDevices(d) {
 		return fmt.Errorf("%s: no parent device in /sys/class/mdev_bus", d.Address)
@@ -85,7 +87,7 @@ func (b *Bus) vgpuTypes(d *Device) []VGPUType {
 	return b.options.VGPUTypes(d.DeviceID)
 }
 
-// TypeName is the name of a virtual function's type, "" for none.
+// VGPUTypeName returns the name of a virtual function's vGPU type, or "".
 func (b *Bus) VGPUTypeName(f *Device) string {
 	for _, t := range b.vgpuTypes(f) {
 		if t.ID == f.VGPUType && f.VGPUType != 0 {
@@ -95,7 +97,8 @@ func (b *Bus) VGPUTypeName(f *Device) string {
 	return ""
 }
 
-// creatable are the types that a function without one can get: GPUs that are shared in time have equal ones.
+// creatableTypes returns the types that a function without one can get. All virtual GPUs of a time-shared GPU have the same
+// type.
 func (b *Bus) creatableTypes(f *Device) []VGPUType {
 	used := map[int]int{}
 	for _, other := range f.PhysicalFunction.VirtualFunctions {
@@ -123,5 +126,5 @@ func (b *Bus) setVGPUType(f *Device, text string) error {
 	return nil
 }
 
-// Manage says whether NVIDIA's driver is the vGPU manager, where that comes in a pod.
+// SetVGPUManager sets whether NVIDIA's driver is the vGPU manager, for a driver that comes in a pod.
 func (b *Bus) SetVGPUManager(manager bool) { b.options.VGPUManager = manager }

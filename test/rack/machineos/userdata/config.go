@@ -9,14 +9,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Document is what user data asks for.
+// Document is the content of user data.
 type Document struct {
 	Config
 	// Scripts in the order of their parts.
 	Scripts []Script
 }
 
-// Config are the modules of cloud-init that make a node. Commands are lists of words, or text for the shell.
+// Config has the modules of cloud-init that matter for a node. Commands are lists of words, or text for the shell.
 type Config struct {
 	Hostname string   `json:"hostname"`
 	FQDN     string   `json:"fqdn"`
@@ -38,14 +38,14 @@ type File struct {
 	Defer       bool   `json:"defer"`
 }
 
-// Script is a program.
+// Script is a script in user data.
 type Script struct {
 	// Name of its file.
 	Name string
 	Text string
 }
 
-// Parse reads user data. Empty user data asks for nothing. What was understood in spite of an error is returned with it.
+// Parse reads user data. Empty user data is valid. Together with an error it returns the parts that could be read.
 func Parse(text []byte) (Document, error) {
 	var out Document
 	parts, failed := splitParts(text)
@@ -92,7 +92,7 @@ func mergeConfig(earlier map[string]any, p part) (map[string]any, error) {
 	return out, nil
 }
 
-// cleaned is a file name as cloud-init writes it.
+// cleanFileName returns a file name as cloud-init writes it.
 func cleanFileName(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -105,7 +105,7 @@ func cleanFileName(name string) string {
 	}, name)
 }
 
-// Decoded is the file's content.
+// Decode returns the file's content without its encoding.
 func (f File) Decode() ([]byte, error) {
 	switch strings.ToLower(f.Encoding) {
 	case "", "text/plain":
@@ -122,7 +122,7 @@ func (f File) Decode() ([]byte, error) {
 	return nil, fmt.Errorf("%w: %s has an encoding that cloud-init does not know", ErrUserData, f.Path)
 }
 
-// Mode is the file's permissions in octal. A number is what YAML made of 0644 without quotes.
+// Mode returns the file's permissions in octal. YAML turns 0644 without quotes into a number.
 func (f File) Mode() string {
 	switch mode := f.Permissions.(type) {
 	case string:
@@ -135,7 +135,7 @@ func (f File) Mode() string {
 	return "0644"
 }
 
-// CommandLines turns a command of runcmd into lists of words, one for each that a shell would start.
+// CommandLines splits a command of runcmd into one list of words for each program that a shell would start.
 func CommandLines(command any) [][]string {
 	switch command := command.(type) {
 	case []any:

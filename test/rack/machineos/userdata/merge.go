@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// merger says how two cloud-configs become one: for each kind of value (dict, list, str) its settings.
+// merger has the settings by which two cloud-configs are merged, for each kind of value (dict, list, str).
 type merger map[string][]string
 
-// byDefault is cloud-init's: of the same key the later value counts.
+// defaultMerge is cloud-init's default: the later value of a key replaces the earlier one.
 const defaultMerge = "dict(replace)+list()+str()"
 
 var mergerForm = regexp.MustCompile(`^([a-z_][a-z0-9_]*)\((.*?)\)$`)
 
-// mergerOf takes merge_how or merge_type out of the config; header is what the part's says.
+// newMerger removes merge_how and merge_type from the config and reads them. header is the part's header Merge-Type.
 func newMerger(config map[string]any, header string) (merger, error) {
 	how := config["merge_how"]
 	if how == nil {
@@ -51,7 +51,7 @@ func newMerger(config map[string]any, header string) (merger, error) {
 	return out, nil
 }
 
-// read reads the short form, dict(replace)+list(append).
+// parse reads the short form, dict(replace)+list(append).
 func (m merger) parse(text string) error {
 	for word := range strings.SplitSeq(text, "+") {
 		word = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(word)), "-", "_")
@@ -71,7 +71,7 @@ func (m merger) parse(text string) error {
 	return nil
 }
 
-// add adds a way to merge; the first of a kind counts.
+// add adds the settings for a kind. The first settings of a kind count.
 func (m merger) add(name string, settings []string) {
 	if _, there := m[name]; !there {
 		m[name] = settings
@@ -80,7 +80,7 @@ func (m merger) add(name string, settings []string) {
 
 func (m merger) has(kind, setting string) bool { return slices.Contains(m[kind], setting) }
 
-// merge merges a later value into an earlier one of the same place.
+// merge returns the result of merging a later value into an earlier one.
 func (m merger) merge(earlier, later any) any {
 	switch earlier := earlier.(type) {
 	case map[string]any:
@@ -122,7 +122,7 @@ func (m merger) mergeDicts(earlier, later map[string]any) map[string]any {
 	return out
 }
 
-// inside merges what is in a dictionary or a list, where the settings of that say so.
+// mergeNested merges values inside a dictionary or a list, where the settings of that kind ask for it.
 func (m merger) mergeNested(kind string, old, value any) any {
 	recurse := false
 	switch value.(type) {

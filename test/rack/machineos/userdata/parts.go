@@ -16,29 +16,29 @@ import (
 	"strings"
 )
 
-// ErrUserData is what user data that cloud-init would not take ends with.
+// ErrUserData is the error of user data that cloud-init would not accept.
 var ErrUserData = errors.New("user data")
 
 const (
-	// maxDocument bounds what is unpacked.
+	// maxDocument is the largest size of decompressed content, in bytes.
 	maxDocument = 64 << 20
-	// maxNested bounds messages in messages.
+	// maxNested is the largest depth of messages in messages.
 	maxNested = 8
 	kindConf  = "text/cloud-config"
 	kindShell = "text/x-shellscript"
 )
 
-// kinds are told by how a text begins, the longest first.
+// contentPrefixes are the beginnings by which kinds of content are recognized, longer ones first.
 var contentPrefixes = []struct{ prefix, kind string }{
 	{"#cloud-config-archive", "text/cloud-config-archive"}, {"#cloud-config-jsonp", "text/cloud-config-jsonp"}, {"## template: jinja", "text/jinja2"},
 	{"#cloud-boothook", "text/cloud-boothook"}, {"#include-once", "text/x-include-once-url"}, {"#part-handler", "text/part-handler"},
 	{"#cloud-config", kindConf}, {"#include", "text/x-include-url"}, {"#!", kindShell},
 }
 
-// examined are the types that say nothing of the content; that of a script is not believed either.
+// examinedTypes are content types whose content is examined to find its kind. That includes the type of scripts.
 var examinedTypes = []string{"", "text/plain", "text/x-not-multipart", kindShell}
 
-// compressed are types of content that is unpacked and then examined.
+// compressedTypes are content types whose content is decompressed and then examined.
 var compressedTypes = []string{
 	"application/gzip", "application/gzip-compressed", "application/gzipped", "application/x-compress", "application/x-compressed",
 	"application/x-gunzip", "application/x-gzip", "application/x-gzip-compressed",
@@ -50,7 +50,7 @@ type part struct {
 	text              []byte
 }
 
-// split takes user data apart.
+// splitParts returns the parts of user data.
 func splitParts(text []byte) ([]part, error) {
 	text, err := gunzipIfCompressed(text)
 	if err != nil {
@@ -66,7 +66,7 @@ func splitParts(text []byte) ([]part, error) {
 	return addParts(nil, textproto.MIMEHeader(message.Header), message.Body, 0)
 }
 
-// walk adds the parts of a message.
+// addParts adds the parts of a message, and of messages inside it.
 func addParts(parts []part, header textproto.MIMEHeader, body io.Reader, depth int) ([]part, error) {
 	kind, parameters, err := mime.ParseMediaType(header.Get("Content-Type"))
 	if err != nil && header.Get("Content-Type") != "" {
@@ -108,7 +108,7 @@ func decodePart(parts []part, kind string, header textproto.MIMEHeader, body io.
 	return addPart(parts, p)
 }
 
-// decoded undoes the encoding of a part.
+// decodeTransfer decodes the transfer encoding of a part.
 func decodeTransfer(encoding string, body io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(body, maxDocument))
 	if err != nil {
@@ -125,7 +125,7 @@ func decodeTransfer(encoding string, body io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// attach finds the part's kind and adds it.
+// addPart finds the part's kind and adds the part.
 func addPart(parts []part, p part) ([]part, error) {
 	if slices.Contains(compressedTypes, p.kind) {
 		text, err := gunzip(p.text)
@@ -155,7 +155,7 @@ func addPart(parts []part, p part) ([]part, error) {
 	return append(parts, p), nil
 }
 
-// unpacked undoes gzip, where the text is packed.
+// gunzipIfCompressed decompresses the text if it is compressed with gzip.
 func gunzipIfCompressed(text []byte) ([]byte, error) {
 	if !bytes.HasPrefix(text, []byte{0x1f, 0x8b}) {
 		return text, nil
@@ -174,7 +174,7 @@ func gunzip(text []byte) ([]byte, error) {
 	return text, nil
 }
 
-// FromBase64 undoes base64 with line breaks.
+// DecodeBase64 decodes base64 that may have line breaks.
 func DecodeBase64(text string) ([]byte, error) {
 	out, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 	if err != nil {
