@@ -135,7 +135,7 @@ func TestFinishOfAnObjectThatIsGoneIsNoError(t *testing.T) {
 	}
 }
 
-func TestSetConditionKeepsTheTransitionTimeUnlessTheStatusConditionEvents(t *testing.T) {
+func TestSetConditionKeepsTheTransitionTimeUnlessTheStatusChanges(t *testing.T) {
 	var conditions []metav1.Condition
 	set := func(after time.Duration, status metav1.ConditionStatus, message string) bool {
 		return SetCondition(&conditions, 1, start.Add(after), "Ready", status, "Because", message)
@@ -152,18 +152,18 @@ func TestSetConditionKeepsTheTransitionTimeUnlessTheStatusConditionEvents(t *tes
 	}
 }
 
-func TestAnEventIsToldWhenStatusOrReasonConditionEvents(t *testing.T) {
+func TestAnEventIsReportedWhenStatusOrReasonChanges(t *testing.T) {
 	at := func(status metav1.ConditionStatus, reason, message string) []metav1.Condition {
 		return []metav1.Condition{{Type: "Ready", Status: status, Reason: reason, Message: message}}
 	}
 	before := at(metav1.ConditionFalse, "Scaling", "1 of 2")
-	if told := ConditionEvents(before, at(metav1.ConditionFalse, "Scaling", "2 of 3"), "Scale", "Ready"); told != nil {
-		t.Errorf("told %+v of a message", told)
+	if reported := ConditionEvents(before, at(metav1.ConditionFalse, "Scaling", "2 of 3"), "Scale", "Ready"); reported != nil {
+		t.Errorf("reported %+v of a message", reported)
 	}
-	if told := ConditionEvents(before, at(metav1.ConditionTrue, "Ready", "all"), "Scale", "Ready"); len(told) != 1 || told[0] != event.Normal("Ready", "Scale", "all") {
-		t.Errorf("told %+v", told)
+	if reported := ConditionEvents(before, at(metav1.ConditionTrue, "Ready", "all"), "Scale", "Ready"); len(reported) != 1 || reported[0] != event.Normal("Ready", "Scale", "all") {
+		t.Errorf("reported %+v", reported)
 	}
-	if told := ConditionEvents(nil, before, "Scale", "Ready", "Absent"); len(told) != 1 || told[0].Type != corev1.EventTypeWarning {
-		t.Errorf("told %+v", told)
+	if reported := ConditionEvents(nil, before, "Scale", "Ready", "Absent"); len(reported) != 1 || reported[0].Type != corev1.EventTypeWarning {
+		t.Errorf("reported %+v", reported)
 	}
 }

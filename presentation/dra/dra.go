@@ -121,8 +121,8 @@ func CheckRequest(r spec.Request) (catalogue.Model, error) {
 		driver = minimumDomainDriver
 	}
 	for _, requirement := range []struct {
-		field                                   spec.Field
-		rule, gateReason, version, minimum, why string
+		field                               spec.Field
+		rule, reason, version, minimum, why string
 	}{
 		{spec.DriverField(r.GPU.Driver.Source, "version"), "dra/driver-version", v1alpha1.ReasonDriverTooOld, nvidia.DriverVersion(r), driver, "NVIDIA's DRA driver does not work with older drivers"},
 		{spec.ImageField("software.kubelet"), "dra/kubelet-version", v1alpha1.ReasonPresentationInvalid, software.Kubelet, minimumKubelet, "NVIDIA's DRA driver does not work with older kubelets"},
@@ -133,7 +133,7 @@ func CheckRequest(r spec.Request) (catalogue.Model, error) {
 			return catalogue.Model{}, spec.Invalid(requirement.field, requirement.rule, "it is %q, and must be a version, %s or newer: %s", requirement.version, requirement.minimum, requirement.why)
 		}
 		if older {
-			return catalogue.Model{}, spec.Refuse(requirement.field, requirement.gateReason, requirement.rule, "it is %s, and %s or newer is needed: %s", requirement.version, requirement.minimum, requirement.why)
+			return catalogue.Model{}, spec.Refuse(requirement.field, requirement.reason, requirement.rule, "it is %s, and %s or newer is needed: %s", requirement.version, requirement.minimum, requirement.why)
 		}
 	}
 	return model, nil

@@ -98,7 +98,7 @@ func TestRequestsThatTheDRADriverCannotServeAreRefused(t *testing.T) {
 		"a containerd without CDI":               {func(r *spec.Request) { r.Image.Software.Containerd = "1.6.20" }, "PresentationInvalid", "dra/containerd-version", "CDI"},
 		"a containerd that the image hides":      {func(r *spec.Request) { r.Image.Software.Containerd = "" }, "PresentationInvalid", "dra/containerd-version", "must be a version"},
 		"another driver's name":                  {func(r *spec.Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Driver: "gpu.amd.com"} }, "PresentationInvalid", "dra/driver", "gpu.nvidia.com"},
-		"instances without a layout":             {func(r *spec.Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG"} }, "PresentationInvalid", "dra/mig-layout", "dra.layout"},
+		"instances without a layout":             {func(r *spec.Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "MIG"} }, "PresentationInvalid", "dra/mig-layout", "or add the feature gate DynamicMIG"},
 		"virtual machines without an IOMMU":      {func(r *spec.Request) { r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "VFIO"} }, "KernelArgumentMissing", "image/iommu", "intel_iommu=on"},
 		"gates that exclude each other": {func(r *spec.Request) {
 			r.GPU.Presentation.DRA = &v1alpha1.DRASpec{Devices: "VFIO", FeatureGates: []string{"NVMLDeviceHealthCheck"}}

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -24,6 +25,47 @@ func TestNoMessageNamesAGoType(t *testing.T) {
 				}
 				return true
 			})
+		}
+	}
+}
+
+// formatVerb finds the verbs of a format of package fmt, with the letter that follows.
+var formatVerb = regexp.MustCompile(`%[-+# 0-9.*\[\]]*([a-zA-Z])([a-zA-Z]?)`)
+
+// Verbs that formats need, and those of them that a unit or an ending may follow, as in %ds. Anything else is a slip, such as %obs where
+// a variable was renamed; go vet does not see it where the value is an interface.
+const verbs, verbsBeforeLetters = "cdfgopqstTUvwxX", "dfsvx"
+
+func TestFormatsUseTheVerbsThatMessagesNeed(t *testing.T) {
+	tr := loadTree(t)
+	for _, p := range tr.pkgs {
+		for _, f := range p.files {
+			ast.Inspect(f.syntax, func(n ast.Node) bool {
+				if call, ok := n.(*ast.CallExpr); ok {
+					checkVerbs(t, tr, call)
+				}
+				return true
+			})
+		}
+	}
+}
+
+// checkVerbs reads the first text among the arguments of a function whose name ends in f, or that makes a Refusal.
+func checkVerbs(t *testing.T, tr *tree, call *ast.CallExpr) {
+	t.Helper()
+	selector, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || !strings.HasSuffix(selector.Sel.Name, "f") && selector.Sel.Name != "Invalid" && selector.Sel.Name != "Refuse" {
+		return
+	}
+	for _, argument := range call.Args {
+		text, ok := argument.(*ast.BasicLit)
+		if !ok || text.Kind != token.STRING {
+			continue
+		}
+		for _, verb := range formatVerb.FindAllStringSubmatch(strings.ReplaceAll(text.Value, "%%", ""), -1) {
+			if !strings.Contains(verbs, verb[1]) || verb[2] != "" && !strings.Contains(verbsBeforeLetters, verb[1]) {
+				t.Errorf("%s: the format has the verb %%%s: %s", tr.fset.Position(text.Pos()), verb[1], text.Value)
+			}
 		}
 	}
 }

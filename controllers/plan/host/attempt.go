@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -260,11 +261,17 @@ func (p *planner) beginNextAttempt() result {
 // acceptRetryAnnotation resets the failures when the retry annotation has a new value.
 func (p *planner) acceptRetryAnnotation() result {
 	r := &p.d.Record
-	value := v1alpha1.Truncate(p.Host.Retry, v1alpha1.MaxRetrySeen)
+	value := retryValue(p.Host.Retry)
 	if value != "" && value != r.RetrySeen && p.isIdle() {
 		r.RetrySeen, r.Failures = value, 0
 	}
 	return done
+}
+
+// retryValue returns what status.retrySeen keeps of a retry annotation: as many whole characters as fit. The value is compared, so it
+// has no ellipsis, which would make a kept value differ from the annotation that it was read from.
+func retryValue(annotation string) string {
+	return strings.ToValidUTF8(annotation[:min(len(annotation), v1alpha1.MaxRetrySeen)], "")
 }
 
 func microTime(t time.Time) metav1.MicroTime { return metav1.NewMicroTime(t) }
