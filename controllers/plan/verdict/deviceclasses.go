@@ -20,7 +20,7 @@ const PrefixDeviceClass = "deviceclass/"
 const (
 	maxExpression = resourcev1.CELSelectorExpressionMaxLength
 	maxSelectors  = resourcev1.DeviceSelectorsMaxSize
-	maxCost       = 5 * resourcev1.CELSelectorExpressionMaxCost
+	maxNodeCost   = 5 * resourcev1.CELSelectorExpressionMaxCost
 )
 
 // DeviceClass is the result of reading a DeviceClass of the tenant.
@@ -66,12 +66,12 @@ func Compile(class *resourcev1.DeviceClass) Selectors {
 }
 
 // count returns how many devices all selectors select. It is an error if an expression fails on one device, because that fails all
-// claims in the scheduler too.
-func (s Selectors) count(devices []device) (int, error) {
+// claims in the scheduler too, or if the evaluations cost more than maxCost together.
+func (s Selectors) count(devices []device, maxCost uint64) (int, error) {
 	if s.problem != "" {
 		return 0, errors.New(s.problem)
 	}
-	left := uint64(maxCost)
+	left := maxCost
 	n := 0
 	for _, d := range devices {
 		ok, cost, err := s.matches(d)
@@ -178,7 +178,7 @@ func deviceClassCheck(expected v1alpha1.ExpectedDeviceClass, read DeviceClass, d
 		c.Hint = "the tenant's API did not give the DeviceClass; the user of its kubeconfig must be allowed to get deviceclasses.resource.k8s.io"
 		return c
 	}
-	n, err := read.Selectors.count(devices)
+	n, err := read.Selectors.count(devices, maxNodeCost)
 	if err != nil {
 		c.Result, c.Observed = v1alpha1.CheckFail, v1alpha1.Truncate(err.Error(), maxText)
 		c.Hint = "the selectors of the tenant's DeviceClass cannot be evaluated: kubectl get deviceclass " + expected.Name + " -o yaml"

@@ -148,14 +148,30 @@ func TestWhatATenantPublishesDoesNotSwellTheVerdict(t *testing.T) {
 	}
 }
 
-func TestACostlySelectorIsGivenUp(t *testing.T) {
-	in := perfectDRAInput()
-	devicesOf(&in, 0, 128)
-	// Below the limit of one evaluation, and more than is spent on a node.
-	list := "[" + strings.Repeat("1,", 29) + "1]"
-	selectBy(&in, fmt.Sprintf("%s.all(a, %s.all(b, %s.all(c, a == b && b == c)))", list, list, list))
-	if c := find(t, Judge(in), "deviceclass/gpu.nvidia.com"); c.Result != v1alpha1.CheckFail || c.Observed != "its selectors cost too much to evaluate on 128 devices" {
-		t.Errorf("%+v", c)
+func TestSelectorsThatCostTooMuchAreGivenUp(t *testing.T) {
+	one := device{driver: draDriver, Device: &slice("s", 1, 1, 0, 1).Spec.Devices[0]}
+	selectors := Compile(class("[1, 2, 3].all(a, a > 0)", "[1, 2].all(a, a > 0)"))
+	_, first, err := Compile(class("[1, 2, 3].all(a, a > 0)")).matches(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ok, cost, err := selectors.matches(one)
+	if !ok || cost <= first || first == 0 || err != nil {
+		t.Fatalf("both selectors cost %d, the first %d; selected %t, error %v", cost, first, ok, err)
+	}
+	for _, c := range []struct {
+		name    string
+		maxCost uint64
+		want    string
+	}{
+		{"the cost of four devices is enough for four", 4 * cost, "4, <nil>"},
+		{"one less is not", 4*cost - 1, "0, its selectors cost too much to evaluate on 4 devices"},
+		{"the cost of one device is not enough for four", cost, "0, its selectors cost too much to evaluate on 4 devices"},
+	} {
+		n, err := selectors.count([]device{one, one, one, one}, c.maxCost)
+		if got := fmt.Sprintf("%d, %v", n, err); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
 	}
 }
 
@@ -174,7 +190,7 @@ func FuzzWhateverADeviceClassSelects(f *testing.F) {
 	})
 }
 
-// underWay: the software that sets a label says that it still works.
+// setPendingLabel lets the software that sets a label say that it still works.
 func setPendingLabel(in *Input) {
 	l := &in.Expectation.Labels[0]
 	l.Passing, in.Node.Labels[l.Key] = []string{"pending"}, "pending"
