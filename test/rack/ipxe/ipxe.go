@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// maxScript bounds a boot document, maxRamdisk what iPXE loads into memory.
+	// maxScript and maxRamdisk are the largest sizes of a boot document and of a file that is loaded, in bytes.
 	maxScript, maxRamdisk = 64 << 10, 1 << 30
-	// maxRetries is how often a 503 with Retry-After is asked again.
+	// maxRetries is how often a request is repeated after 503 with Retry-After.
 	maxRetries = 20
-	// maxCommands ends a script that goes round without ever waiting.
+	// maxCommands is the number of commands after which a script that loops without end fails.
 	maxCommands = 100000
 )
 
@@ -25,43 +25,43 @@ type End string
 
 // Ends of a boot script.
 const (
-	// Exit: the firmware takes the next boot device. A script that runs out ends so, too.
+	// Exit means that the firmware tries the next boot device, also when a script has no more commands.
 	Exit End = "exit"
-	// Boot: kernel and initrd are loaded.
+	// Boot means that kernel and initrd are loaded.
 	Boot     End = "boot"
 	PowerOff End = "poweroff"
 	Reboot   End = "reboot"
 )
 
-// Loaded is something that was fetched.
+// Loaded is a kind of file that was fetched.
 type Loaded string
 
-// What is fetched.
+// Kinds of files.
 const (
 	Script Loaded = "script"
 	Kernel Loaded = "kernel"
 	Initrd Loaded = "initrd"
 )
 
-// Plan is what a boot script came to.
+// Outcome is the result of a boot script.
 type Outcome struct {
 	End End
 	// Arguments is the kernel's command line, for Boot.
 	Arguments []string
-	// Panic is why the kernel does not come further than its initrd, for Boot; nil: it does.
+	// Panic is, for Boot, the error with which the kernel stops at its initrd; nil when it does not.
 	Panic error
 }
 
-// Loader is the network card's boot code.
+// Loader is the boot code of the network card.
 type Loader struct {
 	HTTP *http.Client
-	// Wait lets time pass.
+	// Wait waits for a duration.
 	Wait func(context.Context, time.Duration) error
-	// OnLoad is called with everything that was fetched; an error ends the script.
+	// OnLoad is called for every file that was fetched. An error ends the script.
 	OnLoad func(context.Context, Loaded) error
 }
 
-// machine is one run of the interpreter.
+// interpreter is one run of a script.
 type interpreter struct {
 	*Loader
 	lines     []string
@@ -73,7 +73,7 @@ type interpreter struct {
 	outcome   *Outcome
 }
 
-// errCommand is a failed command: || takes it.
+// errCommand is the error of a command that failed. It is handled by ||.
 var errCommand = errors.New("command failed")
 
 // Run fetches the script and interprets it to its end.
@@ -105,7 +105,7 @@ func (l *Loader) Run(ctx context.Context, url string) (Outcome, error) {
 	return Outcome{}, errors.New("the boot script goes round without an end")
 }
 
-// load fetches a script.
+// loadScript fetches a script.
 func (m *interpreter) loadScript(ctx context.Context, url string) error {
 	script, err := m.fetchText(ctx, url)
 	if err != nil {
@@ -127,7 +127,7 @@ func (m *interpreter) fetchText(ctx context.Context, url string) (string, error)
 	return string(text), err
 }
 
-// line runs "a || b && c" from the left.
+// runLine runs "a || b && c" from left to right.
 func (m *interpreter) runLine(ctx context.Context, line string) error {
 	var err error
 	operator := ""
@@ -186,7 +186,7 @@ func (m *interpreter) runCommand(ctx context.Context, words []string) error {
 	}
 }
 
-// positional leaves options out; --name and --timeout take a value.
+// withoutOptions returns the words without options. --name and --timeout have a value.
 func withoutOptions(words []string) []string {
 	var out []string
 	for i := 0; i < len(words); i++ {
@@ -231,7 +231,7 @@ func (m *interpreter) chain(ctx context.Context, operands []string) error {
 	return m.loadScript(ctx, operands[0])
 }
 
-// image loads the kernel or the initrd, the bytes themselves.
+// loadImage fetches the kernel or the initrd.
 func (m *interpreter) loadImage(ctx context.Context, kind string, operands []string) error {
 	if len(operands) == 0 {
 		return errCommand
@@ -264,7 +264,7 @@ func (m *interpreter) loadImage(ctx context.Context, kind string, operands []str
 	return m.OnLoad(ctx, Initrd)
 }
 
-// fetch gets a URL; 503 with Retry-After is asked again, as iPXE does.
+// fetch gets a URL. It tries again after 503 with Retry-After, as iPXE does.
 func (m *interpreter) fetch(ctx context.Context, url string, use func(io.Reader) error) error {
 	for range maxRetries {
 		wait, err := m.fetchOnce(ctx, url, use)

@@ -11,12 +11,12 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/pci"
 )
 
-// Options are what a boot follows from.
+// Options are the parameters of a boot.
 type Options struct {
 	Image machineos.Image
 	// Drive holds the documents; nil: there is none.
 	Drive *machineos.ConfigDrive
-	// State is what earlier boots left; nil: none was.
+	// State is what earlier boots left; nil means that this is the first.
 	State *machineos.State
 	// Devices on the PCI bus of this boot. The model of a GPU that a hypervisor made begins with vGPU.
 	Devices []hardware.PCIDevice
@@ -26,11 +26,11 @@ type Options struct {
 	Owner, Boot string
 	// InfoROM keeps MIG modes; empty: nothing is kept.
 	InfoROM gpu.InfoROM
-	// Missing are units that did not get onto the disk.
+	// Missing are units that are not written to the disk.
 	Missing []string
-	// Change turns the name of a MIG profile that is to be made into that of another; nil: none is.
+	// RenameProfile, if set, replaces the names of MIG profiles to create.
 	RenameProfile func(profile string) string
-	// InUse: something holds every GPU. Unhealthy is how many have reported an error.
+	// InUse means that a client uses every GPU. Unhealthy is the number of GPUs that have reported an error.
 	InUse     bool
 	Unhealthy int
 }
@@ -41,21 +41,21 @@ type Machine struct {
 	Bus *pci.Bus
 	// Toolkit is the version of NVIDIA's container toolkit, which may come in a pod.
 	Toolkit string
-	// MPS: NVIDIA's control daemon runs.
+	// MPS means that NVIDIA's control daemon runs.
 	MPS bool
 
 	options Options
-	// installed is the image with the packages that were added.
+	// installed is the image with the packages that were installed.
 	installed *machineos.Image
 	driver    *machineos.GPUDriver
 	gpus      []*gpu.GPU
-	// licensed: the guest's licence service has one.
+	// licensed means that the guest has got a vGPU licence.
 	licensed bool
-	// removed are modules that were taken out by hand.
+	// removed are modules that were unloaded with modprobe.
 	removed map[string]bool
 }
 
-// Boot boots the image on the machine. The error tells what went wrong on the way; the machine runs all the same.
+// Boot boots the image on the machine. The error holds what failed; the machine runs nevertheless.
 func Boot(options Options) (*Machine, error) {
 	m := &Machine{options: options, driver: options.Image.Software.GPUDriver, Toolkit: options.Image.Software.ContainerToolkit, removed: map[string]bool{}}
 	m.installed = &options.Image
@@ -77,7 +77,7 @@ func Boot(options Options) (*Machine, error) {
 	return m, errors.Join(failed, err)
 }
 
-// bus is the PCI bus of a boot with this command line.
+// newBus returns the PCI bus of a boot with this command line.
 func (m *Machine) newBus(arguments []string) *pci.Bus {
 	return pci.New(pci.Options{
 		Devices: m.options.Devices, Kernel: m.options.Image.Kernel, Arguments: arguments, IOMMU: m.options.Architecture == "arm64" || strings.Contains(m.options.CPU, "AMD"),
@@ -91,10 +91,10 @@ const (
 	kindGuest   = "VGPUGuest"
 )
 
-// asked are the modules of accelerators that something may ask for, beside those that their devices ask for themselves.
+// optionalModules are modules of accelerators that configuration can load, besides those that udev loads for devices.
 var optionalModules = []string{"vfio_pci", "nvgrace_gpu_vfio_pci", "nvidia", "amdgpu", "nouveau", "habanalabs", "xocl"}
 
-// sync has the bus follow the modules that the system has loaded by now.
+// syncModules loads the modules that the system has loaded into the bus.
 func (m *Machine) syncModules(system *machineos.System) {
 	for _, module := range m.Bus.RequestedModules() {
 		if !system.IsModuleBlacklisted(module) {
@@ -114,15 +114,15 @@ func (m *Machine) loadModule(system *machineos.System, module string) {
 	}
 }
 
-// has says whether the machine has the module: NVIDIA's comes with its driver, all others are Linux's own.
+// hasModule reports whether the machine has the module. NVIDIA's module comes with its driver, all others with Linux.
 func (m *Machine) hasModule(module string) bool { return module != "nvidia" || m.hasDriver("nvidia") }
 
-// driven says whether the vendor's driver is installed.
+// hasDriver reports whether the vendor's driver is installed.
 func (m *Machine) hasDriver(vendor string) bool {
 	return m.driver != nil && strings.EqualFold(m.driver.Vendor, vendor)
 }
 
-// GPUs are those that NVIDIA's driver holds and can use.
+// GPUs returns the GPUs that NVIDIA's driver is bound to and supports.
 func (m *Machine) GPUs() []*gpu.GPU {
 	var out []*gpu.GPU
 	for _, g := range m.gpus {
@@ -133,7 +133,7 @@ func (m *Machine) GPUs() []*gpu.GPU {
 	return out
 }
 
-// drives says whether the driver's kind suits the GPU.
+// canDrive reports whether the installed kind of driver supports the GPU.
 func (m *Machine) canDrive(g *gpu.GPU) bool {
 	switch {
 	case g.Virtual:
@@ -144,7 +144,7 @@ func (m *Machine) canDrive(g *gpu.GPU) bool {
 	return true
 }
 
-// NVIDIADriver is the version of NVIDIA's driver, "" where it drives nothing.
+// NVIDIADriver returns the version of NVIDIA's driver, or "" when it drives no GPU.
 func (m *Machine) NVIDIADriver() string {
 	if !m.hasDriver("nvidia") || len(m.GPUs()) == 0 {
 		return ""
@@ -152,10 +152,10 @@ func (m *Machine) NVIDIADriver() string {
 	return m.driver.Version
 }
 
-// Manager says whether NVIDIA's driver is the vGPU manager.
+// IsVGPUManager reports whether NVIDIA's driver is the vGPU manager.
 func (m *Machine) IsVGPUManager() bool { return m.hasDriver("nvidia") && m.driver.Kind == kindManager }
 
-// Install is a driver that comes in a pod: it loads its module, unless the image has a driver already.
+// InstallDriver installs a driver that comes in a pod and loads its module. It does nothing when a driver is installed.
 func (m *Machine) InstallDriver(driver machineos.GPUDriver) error {
 	if m.driver != nil {
 		return nil // the pod finds it and waits

@@ -7,7 +7,7 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/machineos"
 )
 
-// brought are the vendors' packages by the begin of their names, as NVIDIA's and AMD's repositories and Ubuntu's have them.
+// vendorPackages are the effects of the vendors' packages, by their names in the repositories of NVIDIA, AMD and Ubuntu.
 var vendorPackages = []struct {
 	name  *regexp.Regexp
 	bring func(image *machineos.Image, name, version string)
@@ -29,7 +29,7 @@ var vendorPackages = []struct {
 	}},
 }
 
-// install is what packages bring. Versions are without what a distribution adds.
+// installPackages adds the software of packages to the image. Versions lose the distribution's suffix.
 func (m *Machine) installPackages(image *machineos.Image, packages []string) error {
 	for _, wanted := range packages {
 		name, version, _ := strings.Cut(wanted, "=")

@@ -14,7 +14,7 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/shell"
 )
 
-// programs are those that change something on accelerators, as services start them without a shell.
+// programs returns the programs with an effect on accelerators, for services that start them without a shell.
 func (m *Machine) programs() map[string]machineos.Program {
 	out := map[string]machineos.Program{}
 	for name, program := range m.commands(nil) {
@@ -29,14 +29,14 @@ func (m *Machine) programs() map[string]machineos.Program {
 	return out
 }
 
-// shell runs a script of the system.
+// runShell runs a script of the system.
 func (m *Machine) runShell(system *machineos.System, text string, environment map[string]string) error {
 	m.System = system
 	m.syncModules(system)
 	return shell.Machine{Files: files{m, system}, Programs: m.commands(system)}.Run(text, environment)
 }
 
-// commands are the programs that change something, or print what scripts look at. Those of NVIDIA's come with its driver.
+// commands returns the programs that change something or whose output scripts read. NVIDIA's programs come with its driver.
 func (m *Machine) commands(system *machineos.System) map[string]shell.Program {
 	out := map[string]shell.Program{"nvidia-smi": nil, "nvidia-mig-parted": nil, "nvidia-vgpu-dm": nil, "sriov-manage": nil}
 	read := func(path string) ([]byte, error) { return m.System.ReadFile(path) }
@@ -63,10 +63,10 @@ func (m *Machine) commands(system *machineos.System) map[string]shell.Program {
 	return out
 }
 
-// VGPUDM is nvidia-vgpu-dm on the machine.
+// VGPUDM returns nvidia-vgpu-dm for the machine.
 func (m *Machine) VGPUDM() nvtool.VGPUDM { return nvtool.VGPUDM{Bus: m.Bus, GPUs: m.GPUs()} }
 
-// MIGParted is nvidia-mig-parted on the machine.
+// MIGParted returns nvidia-mig-parted for the machine.
 func (m *Machine) MIGParted() nvtool.MIGParted {
 	return nvtool.MIGParted{GPUs: m.GPUs(), RenameProfile: m.options.RenameProfile}
 }
@@ -83,7 +83,7 @@ func (m *Machine) runSMI(c shell.Call) error {
 	return err
 }
 
-// modprobe loads and unloads by hand, which a blacklist does not keep from happening.
+// modprobe loads and unloads modules, also blacklisted ones.
 func (m *Machine) modprobe(system *machineos.System, words []string) error {
 	if err := system.Modprobe(words); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (m *Machine) modprobe(system *machineos.System, words []string) error {
 	return nil
 }
 
-// services are what the image's own services of vendors do.
+// services returns the effects of the vendors' services.
 func (m *Machine) services() map[string]func(*machineos.System) error {
 	nvidia := func(system *machineos.System) error {
 		m.syncModules(system)
@@ -133,7 +133,7 @@ func (m *Machine) services() map[string]func(*machineos.System) error {
 	}
 }
 
-// license asks the licence server with the token, for the feature of gridd.conf.
+// requestLicense gets a licence when there is a token and the feature type in gridd.conf is valid.
 func (m *Machine) requestLicense(system *machineos.System) error {
 	m.syncModules(system)
 	token, err := system.ReadFile("/etc/nvidia/ClientConfigToken/client_configuration_token.tok")
@@ -155,7 +155,7 @@ func (m *Machine) requestLicense(system *machineos.System) error {
 	return nil
 }
 
-// files are sysfs and what was written to the disk.
+// files gives scripts access to sysfs and to the files on the disk.
 type files struct {
 	machine *Machine
 	system  *machineos.System

@@ -108,7 +108,7 @@ func (s *run) canRun(pod *corev1.Pod) bool {
 	return !refused
 }
 
-// publish makes ResourceSlices of the devices of a driver.
+// addSlices adds ResourceSlices with the devices of a driver.
 func (s *run) addSlices(result software.Result) {
 	parts := slices.Collect(slices.Chunk(result.Published, resourcev1.ResourceSliceMaxDevices))
 	if len(parts) == 0 {

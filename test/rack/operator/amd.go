@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// amdOperator is the chart of AMD's operator: it does nothing before there is a DeviceConfig.
+// installAMDOperator installs the chart of AMD's operator, which does nothing without a DeviceConfig.
 func (c *Cluster) installAMDOperator(r Release) {
 	nfd, _ := valueAt(r.Values, "node-feature-discovery").(map[string]any)
 	c.addNodeFeatureDiscovery(r.Namespace, nfd)
 	c.addDeviceClass("gpu.amd.com", "device.driver == 'gpu.amd.com'")
 }
 
-// deviceConfig is what AMD's operator makes of its object.
+// applyDeviceConfig creates what AMD's operator creates for a DeviceConfig.
 func (c *Cluster) applyDeviceConfig(o *unstructured.Unstructured) error {
 	spec, _ := valueAt(o.Object, "spec").(map[string]any)
 	selector, _ := valueAt(spec, "selector").(map[string]any)

@@ -29,7 +29,7 @@ type Release struct {
 	Objects []*unstructured.Unstructured
 }
 
-// Cluster is what a tenant's cluster has of the vendors' software.
+// Cluster is the vendors' software in a tenant's cluster.
 type Cluster struct {
 	DaemonSets    []appsv1.DaemonSet
 	DeviceClasses []resourcev1.DeviceClass
@@ -41,7 +41,7 @@ type Cluster struct {
 	hasGPUOperator      bool
 }
 
-// Read reads a ConfigMap of the namespace.
+// ConfigMapReader returns a reader of the namespace's ConfigMaps.
 func (c *Cluster) ConfigMapReader(namespace string) software.Reader {
 	return func(_ context.Context, name string) (map[string]string, error) {
 		data, ok := c.configMaps[namespace+"/"+name]
@@ -59,7 +59,7 @@ func (c *Cluster) setConfigMap(namespace, name string, data map[string]string) {
 	c.configMaps[namespace+"/"+name] = data
 }
 
-// Apply applies objects. Those of kinds that decide nothing about nodes are left out.
+// Apply applies objects. Kinds that do not affect nodes are ignored.
 func (c *Cluster) Apply(objects ...*unstructured.Unstructured) error {
 	for _, o := range objects {
 		if err := c.apply(o); err != nil {
@@ -100,7 +100,7 @@ func (c *Cluster) apply(o *unstructured.Unstructured) error {
 	return nil
 }
 
-// Install installs a chart, and then applies what goes with it.
+// Install installs a chart and then applies its objects.
 func (c *Cluster) Install(release Release) error {
 	charts := map[string]func(Release){
 		"gpu-operator": c.installGPUOperator, "nvidia-device-plugin": c.installDevicePlugin, "dra-driver-nvidia-gpu": c.installDRADriver, "gpu-operator-charts": c.installAMDOperator,
@@ -114,7 +114,7 @@ func (c *Cluster) Install(release Release) error {
 	return c.Apply(release.Objects...)
 }
 
-// virtHandler is KubeVirt's own DaemonSet, which tolerates everything.
+// addVirtHandler adds KubeVirt's own DaemonSet, which tolerates every taint.
 func (c *Cluster) addVirtHandler() {
 	c.addDaemonSet("kubevirt", "virt-handler", corev1.PodSpec{
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
@@ -129,7 +129,7 @@ func (c *Cluster) addDaemonSet(namespace, name string, pod corev1.PodSpec) {
 	})
 }
 
-// nfd is node-feature-discovery's worker, which comes with the charts.
+// addNodeFeatureDiscovery adds the worker of node-feature-discovery, which is part of the charts.
 func (c *Cluster) addNodeFeatureDiscovery(namespace string, values map[string]any) {
 	c.addDaemonSet(namespace, "node-feature-discovery-worker", corev1.PodSpec{
 		Tolerations: tolerations(valueAt(values, "worker", "tolerations")),
@@ -137,7 +137,7 @@ func (c *Cluster) addNodeFeatureDiscovery(namespace string, values map[string]an
 	})
 }
 
-// at is a value of nested maps, nil where there is none.
+// valueAt returns a value of nested maps, or nil.
 func valueAt(values map[string]any, path ...string) any {
 	var out any = values
 	for _, word := range path {
@@ -150,7 +150,7 @@ func valueAt(values map[string]any, path ...string) any {
 	return out
 }
 
-// text is a value as text, or what a chart has where it is not given.
+// textAt returns a value as text, or the chart's default.
 func textAt(values map[string]any, fallback string, path ...string) string {
 	if v := valueAt(values, path...); v != nil && v != "" {
 		return fmt.Sprint(v)
@@ -158,12 +158,12 @@ func textAt(values map[string]any, fallback string, path ...string) string {
 	return fallback
 }
 
-// on is a switch of a chart's.
+// isEnabled reports whether a setting of a chart is true.
 func isEnabled(values map[string]any, fallback bool, path ...string) bool {
 	return textAt(values, fmt.Sprint(fallback), path...) == "true"
 }
 
-// decode makes a typed value of one of a chart's.
+// decode decodes a value of a chart into a type.
 func decode(value any, into any) {
 	m, ok := value.(map[string]any)
 	if ok {
@@ -192,7 +192,7 @@ func affinity(value any) *corev1.Affinity {
 	return out
 }
 
-// Label is what operators set on a node with these labels: nothing where no operator runs.
+// OperatorLabels returns the labels that NVIDIA's operator sets on a node with these labels; none without the operator.
 func (c *Cluster) OperatorLabels(labels map[string]string) map[string]string {
 	out := map[string]string{}
 	if !c.hasGPUOperator || labels["feature.node.kubernetes.io/pci-10de.present"] != "true" {

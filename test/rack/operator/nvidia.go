@@ -16,7 +16,7 @@ const (
 	operatorNamespace = "gpu-operator"
 )
 
-// operand is a DaemonSet of the GPU operator's for nodes that its label says.
+// addOperand adds a DaemonSet of the GPU operator for the nodes with its label.
 func (c *Cluster) addOperand(values map[string]any, name, label, image string, change func(*corev1.PodSpec)) {
 	pod := corev1.PodSpec{
 		NodeSelector: map[string]string{"nvidia.com/gpu.deploy." + label: "true"}, Tolerations: tolerations(valueAt(values, "daemonsets", "tolerations")),
@@ -31,7 +31,7 @@ func (c *Cluster) addOperand(values map[string]any, name, label, image string, c
 	c.addDaemonSet(operatorNamespace, name, pod)
 }
 
-// gpuOperator is NVIDIA's operator with its ClusterPolicy.
+// installGPUOperator installs NVIDIA's operator with its ClusterPolicy.
 func (c *Cluster) installGPUOperator(r Release) {
 	v := r.Values
 	c.hasGPUOperator, c.hasSandboxWorkloads = true, isEnabled(v, false, "sandboxWorkloads", "enabled")
@@ -60,7 +60,7 @@ func (c *Cluster) installGPUOperator(r Release) {
 	c.addSandboxOperands(v)
 }
 
-// managers cut GPUs by the labels of nodes.
+// addMIGManager adds the manager that partitions GPUs by node labels.
 func (c *Cluster) addMIGManager(v map[string]any) {
 	c.setConfigMap(operatorNamespace, "default-mig-parted-config", map[string]string{"config.yaml": "version: v1\nmig-configs:\n  all-disabled:\n  - {devices: all, mig-enabled: false}\n  all-enabled:\n  - {devices: all, mig-enabled: true, mig-devices: {}}\n"})
 	if isEnabled(v, true, "migManager", "enabled") {
@@ -71,7 +71,7 @@ func (c *Cluster) addMIGManager(v map[string]any) {
 	}
 }
 
-// sandboxed is what nodes of virtual machines get.
+// addSandboxOperands adds the DaemonSets for nodes with virtual machines.
 func (c *Cluster) addSandboxOperands(v map[string]any) {
 	if !c.hasSandboxWorkloads {
 		return
@@ -93,7 +93,8 @@ func (c *Cluster) addSandboxOperands(v map[string]any) {
 	}
 }
 
-// plugin changes a pod of the plugin's image: its command, the strategy, and a configuration that the node's label names.
+// configurePlugin returns a function that sets the command, the MIG strategy and the configuration of a pod with the
+// plugin's image.
 func (c *Cluster) configurePlugin(v map[string]any) func(command string) func(*corev1.PodSpec) {
 	name := textAt(v, "", "devicePlugin", "config", "name")
 	if data, ok := valueAt(v, "devicePlugin", "config", "data").(map[string]any); ok && isEnabled(v, false, "devicePlugin", "config", "create") {
@@ -112,7 +113,7 @@ func (c *Cluster) configurePlugin(v map[string]any) func(command string) func(*c
 	}
 }
 
-// manage adds the manager of configurations beside the plugin.
+// addConfigManager adds the manager of configurations as a container beside the plugin.
 func addConfigManager(pod *corev1.PodSpec, configMap, fallback string) {
 	pod.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "config", MountPath: "/config"}}
 	pod.Containers = append(pod.Containers, corev1.Container{
@@ -122,7 +123,7 @@ func addConfigManager(pod *corev1.PodSpec, configMap, fallback string) {
 	pod.Volumes = append(pod.Volumes, volume("available-configs", configMap), corev1.Volume{Name: "config", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 }
 
-// devicePlugin is the chart of the device plugin, with feature discovery where that is wanted.
+// installDevicePlugin installs the chart of the device plugin, with feature discovery if it is enabled.
 func (c *Cluster) installDevicePlugin(r Release) {
 	v := r.Values
 	nfd, _ := valueAt(v, "nfd").(map[string]any)
@@ -159,7 +160,7 @@ func (c *Cluster) installDevicePlugin(r Release) {
 	}
 }
 
-// draDriver is the chart of the DRA driver.
+// installDRADriver installs the chart of the DRA driver.
 func (c *Cluster) installDRADriver(r Release) {
 	v := r.Values
 	if !isEnabled(v, true, "resources", "gpus", "enabled") || !isEnabled(v, false, "gpuResourcesEnabledOverride") {
@@ -191,7 +192,7 @@ func (c *Cluster) addDeviceClass(name, expression string) {
 	})
 }
 
-// nvidiaDriver is a driver of nodes that its object selects.
+// applyNVIDIADriver adds the driver for the nodes that an NVIDIADriver selects.
 func (c *Cluster) applyNVIDIADriver(object map[string]any) error {
 	spec, _ := valueAt(object, "spec").(map[string]any)
 	selector, _ := valueAt(spec, "nodeSelector").(map[string]any)

@@ -1,4 +1,4 @@
-// Package installed writes the root directories of small installed systems, to be packed into the images of simulated
+// Package rootfs writes the root directories of small installed systems, to be packed into the images of simulated
 // servers: with the files by which each is known, what a node needs by its name, and no program that a processor could run.
 package rootfs
 

@@ -17,19 +17,19 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Files are what scripts see. Errors of files that are not there are fs.ErrNotExist's.
+// Files is the file system that scripts use. The error of a missing file is fs.ErrNotExist.
 type Files interface {
 	ReadFile(path string) ([]byte, error)
 	WriteFile(path string, content []byte) error
-	// List are the names in a directory.
+	// List returns the names in a directory.
 	List(path string) ([]string, error)
-	// Readlink is where a link leads to.
+	// Readlink returns the target of a link.
 	Readlink(path string) (string, bool)
 }
 
-// Call is a program that is called.
+// Call is one call of a program.
 type Call struct {
-	// Arguments are the words behind its name.
+	// Arguments are the words after the program's name.
 	Arguments   []string
 	Environment map[string]string
 	Stdin       io.Reader
@@ -37,22 +37,22 @@ type Call struct {
 	Stderr      io.Writer
 }
 
-// Program is what a program does. Its error is told on the standard error, and is a failure.
+// Program is the effect of a program. Its error is written to standard error and makes the exit status 1.
 type Program func(Call) error
 
-// Machine is what a script finds around it.
+// Machine is the environment of a script.
 type Machine struct {
 	Files Files
-	// Programs by name; nil stands for one that is not installed.
+	// Programs are the machine's programs by name; nil stands for one that is not installed.
 	Programs map[string]Program
 }
 
-// maxCalls bounds the programs that one script calls: a script that waits for ever ends.
+// maxCalls limits the programs that one script calls, so that a script that loops without end fails.
 const maxCalls = 10000
 
 var errTooManyCalls = errors.New("the script calls programs without an end")
 
-// Run runs the text. The error of a script that fails has what it said last.
+// Run runs the script. The error of a script that fails includes its standard error.
 func (m Machine) Run(text string, environment map[string]string) error {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(text), "script")
 	if err != nil {
@@ -73,8 +73,8 @@ func (m Machine) Run(text string, environment map[string]string) error {
 	return nil
 }
 
-// echo is the name under which echo is a program here: the shell's own does not look whether its line was taken, and sysfs
-// tells by that of what cannot be.
+// echoProgram is the name of the program that replaces the shell's own echo. The builtin ignores write errors, but sysfs
+// reports by them that a value is refused.
 const echoProgram = "echo "
 
 func replaceEcho(_ context.Context, words []string) ([]string, error) {
@@ -92,7 +92,7 @@ func environmentList(environment map[string]string) []string {
 	return out
 }
 
-// run is one run of a script.
+// run is one execution of a script.
 type run struct {
 	machine Machine
 	stderr  bytes.Buffer
@@ -133,7 +133,7 @@ func (r *run) exec(ctx context.Context, words []string) error {
 	return nil
 }
 
-// open opens for a redirection: what is written arrives when the file is closed, as scripts write a line to sysfs.
+// open opens a file for a redirection.
 func (r *run) open(_ context.Context, name string, flag int, _ os.FileMode) (io.ReadWriteCloser, error) {
 	if name == "/dev/null" {
 		return &handle{}, nil
@@ -157,7 +157,7 @@ func (r *run) open(_ context.Context, name string, flag int, _ os.FileMode) (io.
 	return opened, nil
 }
 
-// asPathError makes an error one that fails the command, and not the shell.
+// asPathError returns an error that makes the command fail and not the shell.
 func asPathError(name string, err error) error {
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {
@@ -173,10 +173,10 @@ type handle struct {
 	wrote   bool
 }
 
-// Read reads on.
+// Read reads from the content.
 func (h *handle) Read(into []byte) (int, error) { return h.content.Read(into) }
 
-// Write writes at once: a shell's builtin does not look at the error of closing.
+// Write writes to the file at once, because the shell's builtins ignore errors of Close.
 func (h *handle) Write(content []byte) (int, error) {
 	n, err := h.content.Write(content)
 	if err == nil && h.write != nil {
@@ -226,7 +226,7 @@ func (r *run) list(ctx context.Context, name string) ([]fs.DirEntry, error) {
 	return out, nil
 }
 
-// info is what stat tells.
+// info is the result of stat.
 type info struct {
 	name      string
 	size      int64

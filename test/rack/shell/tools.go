@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// errNoMatch is grep's and test's answer no: nothing is told of it.
+// errNoMatch makes the exit status 1 without a message, as grep does when nothing matches.
 var errNoMatch = errors.New("no match")
 
-// tools are the programs that every system has.
+// tools returns the programs that every system has.
 func (r *run) tools() map[string]Program {
 	return map[string]Program{
 		echoProgram: func(c Call) error { return printLine(c, strings.Join(c.Arguments, " ")) }, "cat": r.cat, "grep": grep, "sed": r.sed, "wc": wc, "readlink": r.readlink,
@@ -32,7 +32,7 @@ func printLine(c Call, line string) error {
 	return err
 }
 
-// inputs are the files that are named, or the standard input.
+// readInputs reads the named files, or standard input when none is named.
 func (r *run) readInputs(c Call, names []string) (string, error) {
 	if len(names) == 0 {
 		text, err := io.ReadAll(c.Stdin)
@@ -58,7 +58,7 @@ func (r *run) cat(c Call) error {
 	return err
 }
 
-// sh runs a script of its own: of -c, of a file.
+// runShell runs a script given with -c or in a file.
 func (r *run) runShell(c Call) error {
 	for i, word := range c.Arguments {
 		if strings.HasPrefix(word, "-") && strings.HasSuffix(word, "c") && i+1 < len(c.Arguments) {
@@ -75,7 +75,7 @@ func (r *run) runShell(c Call) error {
 	return nil
 }
 
-// readlink follows links; with -f the path of what is no link is its own.
+// readlink prints the target of a link. With -f it prints the path of a file that is not a link.
 func (r *run) readlink(c Call) error {
 	follow := false
 	for _, word := range c.Arguments {
@@ -95,7 +95,7 @@ func (r *run) readlink(c Call) error {
 	return errors.New("missing operand")
 }
 
-// grep knows -v, -c, -q, -i, -e and patterns of basic syntax, over the standard input.
+// grep supports -v, -c, -q, -i, -e and basic regular expressions, on standard input.
 func grep(c Call) error {
 	options, patterns, err := grepOptions(c.Arguments)
 	if err != nil {
@@ -160,7 +160,8 @@ func selectLines(c Call, count, quiet bool, chosen func(string) bool) error {
 	return nil
 }
 
-// basic turns a basic regular expression into Go's: there, what has a backslash is special.
+// translateBasic translates a basic regular expression into Go's syntax. In a basic expression some characters are special
+// only after a backslash.
 func translateBasic(pattern string) string {
 	var out strings.Builder
 	for i := 0; i < len(pattern); i++ {
@@ -181,7 +182,7 @@ func translateBasic(pattern string) string {
 	return out.String()
 }
 
-// sed knows `sed -n 's/PATTERN/REPLACEMENT/p' [FILE]`.
+// sed supports `sed -n 's/PATTERN/REPLACEMENT/p' [FILE]`.
 func (r *run) sed(c Call) error {
 	if len(c.Arguments) < 2 || c.Arguments[0] != "-n" {
 		return errors.New("only sed -n s///p is simulated")

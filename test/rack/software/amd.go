@@ -17,14 +17,14 @@ import (
 
 const amdDRA = "gpu.amd.com"
 
-// installAMD is the driver of AMD's operator.
+// installAMDDriver installs the driver of AMD's operator.
 func (h Host) installAMDDriver(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
 	_, _, tag := splitImage(pod.Spec.Containers[0].Image)
 	version, _, _ := strings.Cut(tag, "-")
 	return Result{}, h.Machine.InstallDriver(machineos.GPUDriver{Vendor: "amd", Version: version})
 }
 
-// instincts are the GPUs that AMD's driver holds.
+// amdGPUs returns the GPUs that AMD's driver is bound to.
 func (h Host) amdGPUs() []*pci.Device {
 	var out []*pci.Device
 	for _, d := range h.Machine.Bus.Devices() {
@@ -35,7 +35,7 @@ func (h Host) amdGPUs() []*pci.Device {
 	return out
 }
 
-// partitionOf is how the plugin and the labels write it: cpx_nps4.
+// partitionName returns the partition modes as the plugin and the labels write them: cpx_nps4.
 func partitionName(d *pci.Device) string {
 	compute, memory := d.Partition()
 	if compute == "" {
@@ -44,8 +44,8 @@ func partitionName(d *pci.Device) string {
 	return strings.ToLower(compute + "_" + memory)
 }
 
-// plugAMD is AMD's device plugin (cmd/k8s-device-plugin): of a node with several kinds of partitions strategy single makes
-// nothing.
+// registerAMD simulates AMD's device plugin (cmd/k8s-device-plugin). With the strategy single it fails on a node with
+// several kinds of partitions.
 func (h Host) registerAMD(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
 	strategy := option(pod, "resource_naming_strategy", "")
 	if strategy == "" {
@@ -74,7 +74,7 @@ func (h Host) registerAMD(_ context.Context, pod *corev1.Pod, _ Reader) (Result,
 	return Result{Devices: countDevices("amd.com/", names)}, nil
 }
 
-// amdParts are the devices that each GPU has. Where the display's driver runs beside CPX, some have no number left.
+// amdPartitionCounts returns the number of devices of each GPU. With a display driver beside CPX one device gets no number.
 func (h Host) amdPartitionCounts() map[string]int {
 	out, total := map[string]int{}, 0
 	for _, d := range h.amdGPUs() {
@@ -88,7 +88,7 @@ func (h Host) amdPartitionCounts() map[string]int {
 	return out
 }
 
-// labelAMD is AMD's node labeller.
+// labelAMDNode simulates AMD's node labeller.
 func (h Host) labelAMDNode(context.Context, *corev1.Pod, Reader) (Result, error) {
 	gpus := h.amdGPUs()
 	if len(gpus) == 0 {
@@ -101,7 +101,7 @@ func (h Host) labelAMDNode(context.Context, *corev1.Pod, Reader) (Result, error)
 	return Result{Labels: out}, nil
 }
 
-// publishAMD is AMD's DRA driver, as its code of October 2025 has it.
+// publishAMD simulates AMD's DRA driver as of October 2025.
 func (h Host) publishAMD(context.Context, *corev1.Pod, Reader) (Result, error) {
 	out := Result{Driver: amdDRA}
 	parts := h.amdPartitionCounts()
@@ -134,7 +134,7 @@ func stringAttribute(value string) resourcev1.DeviceAttribute {
 	return resourcev1.DeviceAttribute{StringValue: &value}
 }
 
-// profileOf is an entry of the device config manager's configuration, as far as it is read here.
+// partitionProfile is an entry in the configuration of AMD's device config manager.
 type partitionProfile struct {
 	Profiles []struct {
 		Compute string `json:"computePartition"`
@@ -142,7 +142,7 @@ type partitionProfile struct {
 	} `json:"profiles"`
 }
 
-// applyAMD is AMD's device config manager.
+// applyAMD simulates AMD's device config manager.
 func (h Host) applyAMD(ctx context.Context, pod *corev1.Pod, read Reader) (Result, error) {
 	const key = "dcm.amd.com/gpu-config-profile"
 	name := h.Node.Labels[key]
@@ -175,7 +175,7 @@ func (h Host) applyAMD(ctx context.Context, pod *corev1.Pod, read Reader) (Resul
 	return result("success", nil)
 }
 
-// dcmProfile is the profile of that name: of the ConfigMap that is mounted, or else of the default one.
+// dcmProfile returns the profile with this name from the mounted ConfigMap, or else from the default one.
 func dcmProfile(ctx context.Context, pod *corev1.Pod, read Reader, name string) (compute, memory string, err error) {
 	standard := map[string][2]string{
 		"default": {"SPX", "NPS1"}, "cpx_nps1_all": {"CPX", "NPS1"}, "cpx_nps4_all": {"CPX", "NPS4"}, "dpx_nps2_all": {"DPX", "NPS2"}, "qpx_nps1_all": {"QPX", "NPS1"},

@@ -17,11 +17,11 @@ import (
 // Reader reads a ConfigMap of a pod's namespace.
 type Reader = func(ctx context.Context, name string) (map[string]string, error)
 
-// Result is what a pod does to its node.
+// Result is the effect of a pod on its node.
 type Result struct {
 	// Devices that a device plugin registers.
 	Devices map[corev1.ResourceName]kubelet.Devices
-	// Driver is the DRA driver's name, and Published what it publishes; empty: the pod is none.
+	// Driver is the name of the DRA driver and Published its devices; empty when the pod is none.
 	Driver    string
 	Published []resourcev1.Device
 	// Labels that it sets on its node.
@@ -35,11 +35,11 @@ type Host struct {
 	Permitted *Permitted
 	// Node is the machine's node.
 	Node *corev1.Node
-	// IncompletePool: a DRA driver announces a slice that it never writes.
+	// IncompletePool means that a DRA driver announces a slice that it never writes.
 	IncompletePool bool
 }
 
-// role is what a pod can be.
+// role is a kind of pod.
 type role struct {
 	name string
 	is   func(*corev1.Pod) bool
@@ -53,7 +53,7 @@ const (
 	roleDRA       = "a DRA driver"
 )
 
-// roles are all that are known. A pod is the first that fits.
+// roles returns all known roles. The first role that fits a pod is the pod's.
 func roles() []role {
 	return []role{
 		{"node feature discovery", hasImage("node-feature-discovery"), Host.discoverPCI},
@@ -87,8 +87,8 @@ func roleOf(pod *corev1.Pod) (role, bool) {
 	return all[at], true
 }
 
-// Order says when a pod runs among others: those that change the machine before those that look at it. Pods that nobody
-// knows do nothing and are last.
+// Order returns the position of a pod in the order of a round: pods that change the machine come before pods that read its
+// state. Unknown pods do nothing and come last.
 func Order(pod *corev1.Pod) int {
 	all := roles()
 	at := slices.IndexFunc(all, func(r role) bool { return r.is(pod) })
@@ -98,7 +98,7 @@ func Order(pod *corev1.Pod) int {
 	return at
 }
 
-// Run is what the pod does. An error is why its container ends.
+// Run runs the pod. An error ends its container.
 func (h Host) Run(ctx context.Context, pod *corev1.Pod, read Reader) (Result, error) {
 	r, ok := roleOf(pod)
 	if !ok {
@@ -111,7 +111,7 @@ func (h Host) Run(ctx context.Context, pod *corev1.Pod, read Reader) (Result, er
 	return out, nil
 }
 
-// commands are the words with which the pod's containers start.
+// commandLine returns the commands and arguments of the pod's containers.
 func commandLine(pod *corev1.Pod) string {
 	var out []string
 	for _, c := range pod.Spec.Containers {
@@ -128,7 +128,8 @@ func isAMDLabeller(pod *corev1.Pod) bool {
 	return hasImage("k8s-node-labeller")(pod) || hasAMDImage("k8s-device-plugin")(pod) && strings.Contains(commandLine(pod), "k8s-node-labeller")
 }
 
-// image says whether a pod has a container of an image of one of these names, in whatever repository.
+// hasImage returns a function that reports whether a pod has a container with an image of one of these names, in any
+// repository.
 func hasImage(names ...string) func(*corev1.Pod) bool {
 	return func(pod *corev1.Pod) bool {
 		return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
@@ -147,7 +148,7 @@ func hasAMDImage(want string) func(*corev1.Pod) bool {
 	}
 }
 
-// reference takes an image's name apart: docker.io/rocm, k8s-device-plugin, 1.31.
+// splitImage splits an image's name: docker.io/rocm, k8s-device-plugin, 1.31.
 func splitImage(image string) (path, name, tag string) {
 	name, _, _ = strings.Cut(image, "@")
 	if at := strings.LastIndex(name, "/"); at >= 0 {
@@ -157,13 +158,13 @@ func splitImage(image string) (path, name, tag string) {
 	return path, name, tag
 }
 
-// nvidia is what NVIDIA's plugins see.
+// nvidiaHost returns the machine as NVIDIA's plugins observe it.
 func (h Host) nvidiaHost() vendor.Host {
 	m := h.Machine
 	return vendor.Host{NVIDIADriver: m.NVIDIADriver(), NVIDIAToolkit: m.Toolkit, GPUs: m.GPUs(), IOMMU: m.Bus.IOMMU(), IncompletePool: h.IncompletePool}
 }
 
-// option is a value of a container's command line, or else of its environment.
+// option returns a value from a container's command line, or else from its environment.
 func option(pod *corev1.Pod, flag, variable string) string {
 	for _, c := range pod.Spec.Containers {
 		words := slices.Concat(c.Command, c.Args)

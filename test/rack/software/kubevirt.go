@@ -26,7 +26,7 @@ type Permitted struct {
 	} `json:"mediatedDevices"`
 }
 
-// ReadPermitted reads it from the object's content.
+// ReadPermitted reads the permitted devices from the content of a KubeVirt object.
 func ReadPermitted(object map[string]any) (*Permitted, error) {
 	var kubeVirt struct {
 		Spec struct {
@@ -45,8 +45,9 @@ func ReadPermitted(object map[string]any) (*Permitted, error) {
 	return &kubeVirt.Spec.Configuration.Permitted, nil
 }
 
-// permitted is what virt-handler advertises itself: what is permitted and nobody else's to advertise. From KubeVirt 1.9 on it
-// takes virtual functions that NVIDIA's driver holds and that have a type; the physical function is none.
+// registerPermitted simulates virt-handler, which advertises the permitted devices that no external plugin provides. From
+// KubeVirt 1.9 on it includes virtual functions with a vGPU type that NVIDIA's driver is bound to, and not their physical
+// function.
 func (h Host) registerPermitted(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
 	if h.Permitted == nil {
 		return Result{}, nil
@@ -59,7 +60,7 @@ func (h Host) registerPermitted(_ context.Context, pod *corev1.Pod, _ Reader) (R
 	return Result{Devices: countDevices("", names)}, nil
 }
 
-// of are the resources that one device counts for.
+// resourcesOf returns the resources for which one device counts.
 func (p Permitted) resourcesOf(d *pci.Device, functions bool) []string {
 	var out []string
 	for _, entry := range p.PCI {
@@ -77,12 +78,12 @@ func (p Permitted) resourcesOf(d *pci.Device, functions bool) []string {
 	return out
 }
 
-// given: the device is held for virtual machines.
+// isForVirtualMachines reports whether the device can be passed to virtual machines.
 func isForVirtualMachines(d *pci.Device, functions bool) bool {
 	return d.Driver == pci.VFIO || d.Driver == pci.Grace || functions && d.Driver == "nvidia" && d.VGPUType != 0
 }
 
-// knowsFunctions: v1.9 and newer.
+// hasFunctionSupport reports whether the version is v1.9 or newer.
 func hasFunctionSupport(tag string) bool {
 	var major, minor int
 	if _, err := fmt.Sscanf(strings.TrimPrefix(tag, "v"), "%d.%d", &major, &minor); err != nil {
@@ -91,7 +92,7 @@ func hasFunctionSupport(tag string) bool {
 	return major > 1 || minor >= 9
 }
 
-// counted makes resources of names.
+// countDevices returns the number of devices by resource name.
 func countDevices(prefix string, names []string) map[corev1.ResourceName]kubelet.Devices {
 	out := map[corev1.ResourceName]kubelet.Devices{}
 	for _, name := range names {

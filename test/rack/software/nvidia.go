@@ -15,7 +15,7 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/vendor"
 )
 
-// installDriver is the driver of NVIDIA's operator: the image's tag begins with the version.
+// installDriver installs the driver of NVIDIA's operator. The image's tag begins with the version.
 func (h Host) installDriver(_ context.Context, pod *corev1.Pod, _ Reader) (Result, error) {
 	c := pod.Spec.Containers[0]
 	_, name, tag := splitImage(c.Image)
@@ -43,7 +43,7 @@ func (h Host) installToolkit(_ context.Context, pod *corev1.Pod, _ Reader) (Resu
 	return Result{}, nil
 }
 
-// bindAll is `vfio-manage bind --all`.
+// bindToVFIO simulates `vfio-manage bind --all`.
 func (h Host) bindToVFIO(context.Context, *corev1.Pod, Reader) (Result, error) {
 	bus := h.Machine.Bus
 	bus.LoadModule("vfio_pci", nil)
@@ -69,7 +69,7 @@ func (h Host) bindToVFIO(context.Context, *corev1.Pod, Reader) (Result, error) {
 	return Result{}, nil
 }
 
-// managed runs a manager that goes by a label of its node and tells its state by another.
+// runManager runs a manager that reads its configuration's name from a node label and writes its state to another.
 func (h Host) runManager(pod *corev1.Pod, key, fallback, failed string, apply func(name string) error) (Result, error) {
 	name := h.Node.Labels[key]
 	if name == "" {
@@ -108,7 +108,7 @@ func (h Host) applyVGPU(ctx context.Context, pod *corev1.Pod, read Reader) (Resu
 	})
 }
 
-// configOf is a file of a ConfigMap that the pod mounts.
+// mountedConfig returns a file of a ConfigMap that the pod mounts.
 func mountedConfig(ctx context.Context, pod *corev1.Pod, read Reader, key string) (string, error) {
 	for _, v := range pod.Spec.Volumes {
 		if v.ConfigMap == nil {
@@ -130,7 +130,7 @@ func (h Host) discoverGPUs(ctx context.Context, pod *corev1.Pod, read Reader) (R
 	return Result{Labels: labels}, err
 }
 
-// discoverPCI is node-feature-discovery as far as it tells of PCI devices, as the operators' charts have it do.
+// discoverPCI simulates node-feature-discovery's labels for PCI devices, with the settings of the operators' charts.
 func (h Host) discoverPCI(context.Context, *corev1.Pod, Reader) (Result, error) {
 	out := map[string]string{}
 	for _, d := range h.Machine.Bus.Devices() {
@@ -141,7 +141,7 @@ func (h Host) discoverPCI(context.Context, *corev1.Pod, Reader) (Result, error) 
 	return Result{Labels: out}, nil
 }
 
-// startMPS is the MPS control daemon.
+// startMPS starts the MPS control daemon.
 func (h Host) startMPS(context.Context, *corev1.Pod, Reader) (Result, error) {
 	if h.Machine.NVIDIADriver() == "" {
 		return Result{}, errors.New("the driver is not ready")
@@ -163,7 +163,8 @@ func (h Host) publishNVIDIA(_ context.Context, pod *corev1.Pod, _ Reader) (Resul
 	return Result{Driver: vendor.NVIDIADRA, Published: devices}, err
 }
 
-// chosen is the pod as its configuration manager makes it: of several configurations the one that the node's label names.
+// withSelectedConfig returns the pod with the configuration that the node's label selects, as its configuration manager
+// provides it.
 func (h Host) withSelectedConfig(pod *corev1.Pod) *corev1.Pod {
 	label := option(pod, "node-label", "NODE_LABEL")
 	if label == "" {
@@ -184,7 +185,7 @@ func (h Host) withSelectedConfig(pod *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// pciNames are lines of the file pci.ids that the KubeVirt device plugin's image 1.6.0 has (utils/pci.ids 2025.07.11).
+// pciNames are names from the file pci.ids in the KubeVirt device plugin's image 1.6.0 (utils/pci.ids 2025.07.11).
 var pciNames = map[string]string{
 	"20b0": "GA100 [A100 SXM4 40GB]", "20b2": "GA100 [A100 SXM4 80GB]", "20b5": "GA100 [A100 PCIe 80GB]", "20f1": "GA100 [A100 PCIe 40GB]",
 	"2330": "GH100 [H100 SXM5 80GB]", "2331": "GH100 [H100 PCIe]", "2335": "GH100 [H200 SXM 141GB]", "233b": "GH100 [H200 NVL]",
@@ -194,8 +195,8 @@ var pciNames = map[string]string{
 
 var notInResources = regexp.MustCompile(`[^A-Z0-9_.]`)
 
-// devicesForVMs is NVIDIA's KubeVirt device plugin: every function of NVIDIA's that is held for virtual machines, NVSwitches
-// included, and every mediated device. It knows no types of virtual functions.
+// registerKubeVirt simulates NVIDIA's KubeVirt device plugin. It advertises every NVIDIA function that is held for virtual
+// machines, including NVSwitches, and every mediated device. It does not support types of virtual functions.
 func (h Host) registerKubeVirt(context.Context, *corev1.Pod, Reader) (Result, error) {
 	var names []string
 	for _, d := range h.Machine.Bus.Devices() {
@@ -209,7 +210,8 @@ func (h Host) registerKubeVirt(context.Context, *corev1.Pod, Reader) (Result, er
 	return Result{Devices: countDevices("nvidia.com/", names)}, nil
 }
 
-// resourceOf follows pkg/device_plugin: upper case, slashes, dots and white space become underscores, all else goes.
+// resourceName follows pkg/device_plugin: upper case; slashes, dots and white space become underscores; other characters
+// are removed.
 func resourceName(id string) string {
 	name, ok := pciNames[id]
 	if !ok {

@@ -17,7 +17,7 @@ var (
 	_ kubelet.Drivers       = Host{}
 )
 
-// Serves implements kubelet.Plugins.
+// IsPlugin implements kubelet.Plugins.
 func (h Host) IsPlugin(pod *corev1.Pod) bool {
 	_, known := roleOf(pod)
 	return known && h.DriverName(pod) == ""
@@ -29,14 +29,14 @@ func (h Host) Register(ctx context.Context, pod *corev1.Pod, read func(context.C
 	return devices, err
 }
 
-// Act implements kubelet.Acting.
+// RunPod implements kubelet.ActingPlugins.
 func (h Host) RunPod(ctx context.Context, pod *corev1.Pod, node *corev1.Node, read func(context.Context, string) (map[string]string, error)) (map[string]string, map[corev1.ResourceName]kubelet.Devices, error) {
 	h.Node = node
 	result, err := h.Run(ctx, pod, read)
 	return result.Labels, result.Devices, err
 }
 
-// Driver implements kubelet.Drivers.
+// DriverName implements kubelet.Drivers.
 func (h Host) DriverName(pod *corev1.Pod) string {
 	r, _ := roleOf(pod)
 	switch r.name {
@@ -50,7 +50,7 @@ func (h Host) DriverName(pod *corev1.Pod) string {
 	return ""
 }
 
-// Drive implements kubelet.Drivers: devices are found once, when the driver starts.
+// RunDriver implements kubelet.Drivers. It finds devices once, when the driver starts.
 func (h Host) RunDriver(ctx context.Context, in kubelet.DriverPod) error {
 	if h.DriverName(in.Pod) == vendor.NVIDIADRA {
 		return h.nvidiaHost().RunDriver(ctx, in)

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// pluginConfig is the part of the plugin's configuration that decides what is registered.
+// pluginConfig has the settings that decide which resources are registered.
 type pluginConfig struct {
 	migStrategy     string
 	failOnInitError bool
@@ -20,7 +20,7 @@ type pluginConfig struct {
 	sharing map[string]sharing
 }
 
-// sharing gives each device out several times, under another name where that is asked for.
+// sharing registers each device several times, possibly under another name.
 type sharing struct {
 	replicas int64
 	name     string
@@ -51,7 +51,7 @@ type replicatedResources struct {
 	} `json:"resources"`
 }
 
-// nvidiaConfig reads command line, environment and configuration file: what is said first counts.
+// nvidiaConfig reads command line, environment and configuration file, in this order of precedence.
 func nvidiaConfig(ctx context.Context, pod *corev1.Pod, container *corev1.Container, configMap func(context.Context, string) (map[string]string, error)) (pluginConfig, error) {
 	config := pluginConfig{failOnInitError: true, sharing: map[string]sharing{}}
 	var file configFile
@@ -80,7 +80,7 @@ func nvidiaConfig(ctx context.Context, pod *corev1.Pod, container *corev1.Contai
 	return config, errors.Join(config.addSharing("time-slicing", file.Sharing.TimeSlicing), config.addSharing("mps", file.Sharing.MPS))
 }
 
-// UsesMPS says whether NVIDIA's device plugin in the pod shares GPUs by MPS, for which it waits for the control daemon.
+// NeedsMPS reports whether the device plugin in the pod shares GPUs by MPS, for which it needs the control daemon.
 func NeedsMPS(ctx context.Context, pod *corev1.Pod, configMap func(context.Context, string) (map[string]string, error)) (bool, error) {
 	config, err := nvidiaConfig(ctx, pod, pluginContainer(pod), configMap)
 	for _, shared := range config.sharing {
@@ -91,7 +91,7 @@ func NeedsMPS(ctx context.Context, pod *corev1.Pod, configMap func(context.Conte
 	return false, err
 }
 
-// setting is a flag of the command line, or else the variable that stands for it.
+// option returns a flag of the command line, or else its environment variable.
 func option(container *corev1.Container, flag, variable string) string {
 	if text, ok := arguments(container)[flag]; ok {
 		return text
@@ -122,7 +122,7 @@ func (c *pluginConfig) addSharing(word string, kind replicatedResources) error {
 	return nil
 }
 
-// arguments are the flags on the container's command line.
+// arguments returns the flags on the container's command line.
 func arguments(container *corev1.Container) map[string]string {
 	out := map[string]string{}
 	words := append(append([]string(nil), container.Command...), container.Args...)

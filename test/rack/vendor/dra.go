@@ -24,7 +24,7 @@ const NVIDIADRA = "gpu.nvidia.com"
 
 var _ kubelet.Drivers = Host{}
 
-// Driver implements kubelet.Drivers.
+// DriverName implements kubelet.Drivers.
 func (h Host) DriverName(pod *corev1.Pod) string {
 	if driverContainer(pod) == nil {
 		return ""
@@ -32,7 +32,7 @@ func (h Host) DriverName(pod *corev1.Pod) string {
 	return NVIDIADRA
 }
 
-// Drive implements kubelet.Drivers: devices are found once, when the driver starts.
+// RunDriver implements kubelet.Drivers. It finds devices once, when the driver starts.
 func (h Host) RunDriver(ctx context.Context, in kubelet.DriverPod) error {
 	container := driverContainer(in.Pod)
 	node := cmp.Or(arguments(container)["node-name"], environmentValue(in.Pod, container, "NODE_NAME"))
@@ -50,7 +50,7 @@ func (h Host) RunDriver(ctx context.Context, in kubelet.DriverPod) error {
 	return publisher.Run(ctx)
 }
 
-// Published are the devices that the driver in the pod publishes.
+// PublishedDevices returns the devices that the driver in the pod publishes.
 func (h Host) PublishedDevices(pod *corev1.Pod) ([]resourcev1.Device, error) {
 	on := map[string]bool{}
 	for gate := range strings.SplitSeq(environmentValue(pod, driverContainer(pod), "FEATURE_GATES"), ",") {
@@ -76,7 +76,7 @@ func (h Host) PublishedDevices(pod *corev1.Pod) ([]resourcev1.Device, error) {
 	return append(devices, functions...), err
 }
 
-// nvidiaDriver finds the container of NVIDIA's DRA driver that serves GPUs. The one beside it, of the same image, serves
+// driverContainer returns the container of NVIDIA's DRA driver for GPUs. Another container of the same image is for
 // ComputeDomains.
 func driverContainer(pod *corev1.Pod) *corev1.Container {
 	for i, container := range pod.Spec.Containers {
@@ -90,7 +90,7 @@ func driverContainer(pod *corev1.Pod) *corev1.Container {
 	return nil
 }
 
-// variable is an environment variable of the container, by value or by a field of the pod.
+// environmentValue returns an environment variable of the container, given by value or by a field of the pod.
 func environmentValue(pod *corev1.Pod, container *corev1.Container, name string) string {
 	for _, env := range container.Env {
 		switch {
@@ -104,8 +104,8 @@ func environmentValue(pod *corev1.Pod, container *corev1.Container, name string)
 	return ""
 }
 
-// nvidiaDevices are what the driver publishes (cmd/gpu-kubelet-plugin, static mode): each GPU, or, of one in MIG mode, its
-// instances; of one without any, nothing.
+// nvidiaDevices returns what the driver publishes in static mode (cmd/gpu-kubelet-plugin): each GPU, or the instances of a
+// GPU in MIG mode.
 func (h Host) nvidiaDevices() ([]resourcev1.Device, error) {
 	if h.NVIDIADriver == "" {
 		return nil, errors.New("kubelet-plugin-prestart: nvidia-smi: no such file: the driver is not found in the driver root")
@@ -154,7 +154,7 @@ func (h Host) commonAttributes(g *gpu.GPU) (map[resourcev1.QualifiedName]resourc
 
 var notInNames = regexp.MustCompile(`[^a-z0-9-]`)
 
-// migDevice is a static MIG device. Of its engines only the multiprocessors are told.
+// migDevice returns a static MIG device. Of its engines only the multiprocessors are listed.
 func migDevice(g *gpu.GPU, instance gpu.Instance, common map[resourcev1.QualifiedName]resourcev1.DeviceAttribute) resourcev1.Device {
 	profile := instance.Profile
 	device := resourcev1.Device{

@@ -19,13 +19,13 @@ const (
 	gateMetadata    = "DeviceMetadata"
 )
 
-// exclusive are gates with which together the driver does not start (its pkg/featuregates).
+// exclusiveGates are pairs of gates with which the driver does not start (its pkg/featuregates).
 var exclusiveGates = [][2]string{
 	{gateDynamic, gatePassthrough}, {gateDynamic, "NVMLDeviceHealthCheck"}, {gateDynamic, "MPSSupport"},
 	{gatePassthrough, "NVMLDeviceHealthCheck"}, {"ConsumableShares", "MPSSupport"},
 }
 
-// functions are the GPUs as virtual machines take them, beside the same GPUs for containers. One in MIG mode is none.
+// vfioDevices returns the GPUs as devices for virtual machines, without those in MIG mode.
 func (h Host) vfioDevices() ([]resourcev1.Device, error) {
 	if !h.IOMMU {
 		return nil, errors.New("PassthroughSupport: /sys/kernel/iommu_groups is empty: the IOMMU is off")
@@ -48,8 +48,8 @@ func (h Host) vfioDevices() ([]resourcev1.Device, error) {
 	return out, nil
 }
 
-// dynamicDevices are every place of every profile (KEP-4815), and from Hopper on the whole GPU; the shared counters are left
-// out, by which the scheduler knows what is taken. On Ampere the MIG mode decides which of the two it is.
+// dynamicDevices returns every placement of every profile (KEP-4815) and, from Hopper on, each whole GPU. On Ampere the MIG
+// mode decides which of them. The shared counters for the scheduler are left out.
 func (h Host) dynamicDevices() ([]resourcev1.Device, error) {
 	whole, err := h.wholeGPUs()
 	if err != nil {
@@ -83,7 +83,7 @@ func (h Host) dynamicDevices() ([]resourcev1.Device, error) {
 	return out, nil
 }
 
-// whole are the GPUs as such, whatever their MIG mode.
+// wholeGPUs returns the GPUs as devices, whatever their MIG mode.
 func (h Host) wholeGPUs() ([]resourcev1.Device, error) {
 	plain := h
 	plain.GPUs = nil

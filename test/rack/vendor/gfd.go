@@ -12,7 +12,7 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/gpu"
 )
 
-// Discovers says whether the pod is NVIDIA's GPU feature discovery, which comes in the device plugin's image.
+// IsFeatureDiscovery reports whether the pod is NVIDIA's GPU feature discovery, which is in the device plugin's image.
 func IsFeatureDiscovery(pod *corev1.Pod) bool { return discoveryContainer(pod) != nil }
 
 func discoveryContainer(pod *corev1.Pod) *corev1.Container {
@@ -25,7 +25,7 @@ func discoveryContainer(pod *corev1.Pod) *corev1.Container {
 	return nil
 }
 
-// Discovered are the labels that feature discovery sets (its internal/lm), as far as something may look at them.
+// FeatureLabels returns the labels that feature discovery sets (its internal/lm), as far as something uses them.
 func (h Host) FeatureLabels(ctx context.Context, pod *corev1.Pod, configMap func(context.Context, string) (map[string]string, error)) (map[string]string, error) {
 	config, err := nvidiaConfig(ctx, pod, discoveryContainer(pod), configMap)
 	if err != nil {
@@ -52,7 +52,7 @@ func (h Host) FeatureLabels(ctx context.Context, pod *corev1.Pod, configMap func
 	return out, nil
 }
 
-// describe tells of the GPUs as the strategy counts them.
+// addGPULabels adds the labels of the GPUs as the strategy counts them.
 func (h Host) addGPULabels(out map[string]string, config pluginConfig) {
 	set := func(prefix, product string, memory int64, n int, name string) {
 		replicas, kind := int64(1), "none"

@@ -10,22 +10,22 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/kubelet"
 )
 
-// Host is what plugins see of the machine they run on.
+// Host is a machine as plugins observe it.
 type Host struct {
 	// NVIDIADriver is the version of the loaded driver, "" for none.
 	NVIDIADriver string
 	// NVIDIAToolkit is the version of the container toolkit, "" for none: without it a container sees no GPU.
 	NVIDIAToolkit string
 	GPUs          []*gpu.GPU
-	// IOMMU: it is on, so that devices can be given to virtual machines.
+	// IOMMU means that the IOMMU is on, so that devices can be passed to virtual machines.
 	IOMMU bool
-	// IncompletePool: the DRA driver announces a slice that it never writes.
+	// IncompletePool means that the DRA driver announces a slice that it never writes.
 	IncompletePool bool
 }
 
 var _ kubelet.Plugins = Host{}
 
-// Serves implements kubelet.Plugins.
+// IsPlugin implements kubelet.Plugins.
 func (h Host) IsPlugin(pod *corev1.Pod) bool { return pluginContainer(pod) != nil }
 
 // Register implements kubelet.Plugins.
@@ -38,8 +38,8 @@ func (h Host) Register(ctx context.Context, pod *corev1.Pod, configMap func(cont
 	return h.nvidiaResources(config)
 }
 
-// nvidiaPlugin finds the container of NVIDIA's device plugin by its image. The same image holds GPU feature discovery,
-// the MPS daemon and the configuration manager, and AMD's plugin has an image of the same name.
+// pluginContainer returns the container of NVIDIA's device plugin. The same image has GPU feature discovery, the MPS daemon
+// and the configuration manager, and AMD's plugin has an image of the same name.
 func pluginContainer(pod *corev1.Pod) *corev1.Container {
 	for i, container := range pod.Spec.Containers {
 		path, name := splitImage(container.Image)
@@ -54,7 +54,7 @@ func pluginContainer(pod *corev1.Pod) *corev1.Container {
 	return nil
 }
 
-// repository takes an image's name apart: "nvcr.io/nvidia" and "k8s-device-plugin".
+// splitImage splits an image's name: "nvcr.io/nvidia" and "k8s-device-plugin".
 func splitImage(image string) (path, name string) {
 	name, _, _ = strings.Cut(image, "@")
 	if at := strings.LastIndex(name, "/"); at >= 0 {

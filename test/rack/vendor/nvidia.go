@@ -12,10 +12,10 @@ import (
 	"github.com/ingot-dev/ingot/test/rack/kubelet"
 )
 
-// prefix is that of NVIDIA's resources.
+// prefix is the prefix of NVIDIA's resources.
 const prefix = "nvidia.com/"
 
-// nvidiaResources are what the plugin registers with this configuration.
+// nvidiaResources returns the resources that the plugin registers with this configuration.
 func (h Host) nvidiaResources(config pluginConfig) (map[corev1.ResourceName]kubelet.Devices, error) {
 	if h.NVIDIADriver == "" || h.NVIDIAToolkit == "" || len(h.GPUs) == 0 {
 		if config.failOnInitError {
@@ -40,7 +40,7 @@ func (h Host) nvidiaResources(config pluginConfig) (map[corev1.ResourceName]kube
 	return shared, nil
 }
 
-// devices are the devices by resource, before sharing, without the prefix.
+// devices returns the devices by resource without prefix, before sharing.
 func (h Host) devices(strategy string) (map[string]kubelet.Devices, error) {
 	switch strategy {
 	case "", "none":
@@ -70,7 +70,7 @@ func (h Host) devices(strategy string) (map[string]kubelet.Devices, error) {
 	}
 }
 
-// single is the strategy for nodes where every GPU is cut in the same way.
+// singleStrategyDevices returns the devices for the strategy single, which requires that every GPU has the same layout.
 func (h Host) singleStrategyDevices() (map[string]kubelet.Devices, error) {
 	out := map[string]kubelet.Devices{}
 	enabled := slices.ContainsFunc(h.GPUs, func(g *gpu.GPU) bool { return g.MIG })
