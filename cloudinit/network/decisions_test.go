@@ -184,13 +184,15 @@ func TestAddressRangesAreRefusedWithTheReason(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	const mustBeTwo = "the address ranges: %q must be two addresses such as 10.20.4.17-10.20.4.99"
+	mustBeTwo := func(text string) string {
+		return fmt.Sprintf("the address ranges: %q must be two addresses such as 10.20.4.17-10.20.4.99", text)
+	}
 	for text, want := range map[string]string{
 		many + "10.0.0.1":                     "the address ranges: there are 65, the limit is 64",
-		"x-10.0.0.1":                          fmt.Sprintf(mustBeTwo, "x-10.0.0.1"),
-		"10.0.0.1-x":                          fmt.Sprintf(mustBeTwo, "10.0.0.1-x"),
-		"fe80::1%eth0-fe80::2":                fmt.Sprintf(mustBeTwo, "fe80::1%eth0-fe80::2"),
-		"fe80::1-fe80::2%eth0":                fmt.Sprintf(mustBeTwo, "fe80::1-fe80::2%eth0"),
+		"x-10.0.0.1":                          mustBeTwo("x-10.0.0.1"),
+		"10.0.0.1-x":                          mustBeTwo("10.0.0.1-x"),
+		"fe80::1%eth0-fe80::2":                mustBeTwo("fe80::1%eth0-fe80::2"),
+		"fe80::1-fe80::2%eth0":                mustBeTwo("fe80::1-fe80::2%eth0"),
 		"10.0.0.1-10.0.0.5,10.0.0.5":          `the address ranges: "10.0.0.5" overlaps 10.0.0.1-10.0.0.5`,
 		"10.0.0.5-10.0.0.9,10.0.0.1-10.0.0.5": `the address ranges: "10.0.0.1-10.0.0.5" overlaps 10.0.0.5-10.0.0.9`,
 		"10.0.0.1-fd00::1":                    `the address ranges: "10.0.0.1-fd00::1" must go from a lower address to a higher one of the same IP version`,
