@@ -39,7 +39,7 @@ func Parse(layer Layer) (Document, error) {
 	decoder := yaml.NewDecoder(strings.NewReader(layer.Text))
 	var parsed yaml.Node
 	if err := decode(decoder, &parsed); err != nil && !errors.Is(err, io.EOF) {
-		// The parser's message may quote the text, and the text may be secret: only the line is told.
+		// The parser's message may quote the text, and the text may be secret, so that the error has only the number of the line.
 		return Document{}, invalid("", "it is not YAML%s", line(err))
 	}
 	if len(parsed.Content) == 0 || isNull(parsed.Content[0]) {

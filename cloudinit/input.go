@@ -23,47 +23,47 @@ const LargeUserData = 16 << 10
 type Input struct {
 	// Kind of user data that the image reads; empty means cloud-init.
 	Kind v1alpha1.UserDataKind
-	// OS is the image's operating system, as ID of its os-release; only Ignition asks for it.
+	// OS is the image's operating system: the ID of its os-release. Only Ignition uses it.
 	OS string
-	// KernelArguments are baked into the image; only Ignition asks for them, and sets what is missing.
+	// KernelArguments are the kernel arguments that the image has. Only Ignition uses them, to set those that are missing.
 	KernelArguments []string
-	// Layers are people's user data, the farthest first.
+	// Layers are the users' user data. A later layer takes precedence over an earlier one.
 	Layers []Layer
-	// Properties of NodeProvider, NodeType and Machine, of which a later level wins. They may add a last layer, SSH keys
-	// and the network.
+	// Properties of NodeProvider, NodeType and Machine. A later level takes precedence over an earlier one. They can add a last layer,
+	// SSH keys and the network.
 	Properties []properties.Level
 	// SSHKeys are authorized for the image's default user.
 	SSHKeys []string
-	// Plan is what the presentation must tell the operating system.
+	// Plan has the configuration of the operating system that the GPU presentation needs.
 	Plan v1alpha1.NodePlan
-	// Machine that the node is.
+	// Machine of the node.
 	Machine MachineInput
-	// Host that the machine runs on.
+	// Host of the Machine.
 	Host HostInput
 	// Network of the nodes; nil or empty: DHCP and no resolvers.
 	Network *v1alpha1.NetworkSpec
-	// Ranges that the host's address must lie in, IP1-IP2,IP3-IP4; empty: any.
+	// Ranges that the host's address must be in: IP1-IP2,IP3-IP4; empty: every address is accepted.
 	Ranges string
-	// NetworkData is an OpenStack network_data document that is taken in place of Network; empty: none.
+	// NetworkData is an OpenStack network_data document that replaces Network; empty: Network is used.
 	NetworkData Layer
-	// Node is what kubelet registers with.
+	// Node has the labels and taints that kubelet registers.
 	Node NodeInput
-	// Gate is the key of the taint that keeps pods off until the verdict; empty: none.
+	// Gate is the key of the taint that keeps pods off the node until its verdict passes; empty: there is no gate.
 	Gate string
-	// Join is how the node joins; nil renders the same without what is secret, for the time after the join.
+	// Join has what the node needs to join. When it is nil, the documents are rendered without secrets, for the time after the join.
 	Join *TLSBootstrap
-	// Secrets are the contents of Plan.SecretFiles. They are asked for only where Join is set.
+	// Secrets are the contents of Plan.SecretFiles. They are used only when Join is set.
 	Secrets Secrets
 }
 
 // Layer is one layer of the users' user data.
 type Layer struct {
-	// Name of the object that has it: NodeProvider hall-1.
+	// Name of the object that has the layer: NodeProvider hall-1.
 	Name string
-	// Property of the object that has it; empty: its userData.
+	// Property of the object that has the layer; empty: the layer is its userData.
 	Property string
-	// Text is a #cloud-config document or a script that begins with #!, and with Ignition a butane document; empty or
-	// blank: nothing.
+	// Text is a #cloud-config document or a script that begins with #!, and for Ignition a butane document. A blank text is
+	// ignored.
 	Text string
 }
 
@@ -77,9 +77,9 @@ func (l Layer) String() string {
 
 // MachineInput describes the Machine of the node.
 type MachineInput struct {
-	// Name of the Machine, its Node and its host name.
+	// Name of the Machine. It is also the name of the Node and the host name.
 	Name string
-	// Namespace of the Machine; only templates ask for it.
+	// Namespace of the Machine. Only templates use it.
 	Namespace string
 	// UID of the Machine.
 	UID string
@@ -91,15 +91,15 @@ type MachineInput struct {
 
 // HostInput describes the host of the Machine.
 type HostInput struct {
-	// BootMAC of the NIC that is configured; empty: the image's own default, which is DHCP.
+	// BootMAC is the MAC of the NIC to configure; empty: no NIC is configured, and the image's default is used, which is DHCP.
 	BootMAC string
-	// IPAddress of that NIC, with or without prefix length; empty: DHCP.
+	// IPAddress of that NIC, with or without prefix length; empty: the NIC uses DHCP.
 	IPAddress string
-	// Gateway of the host; empty: the network's.
+	// Gateway of the host; empty: the gateway of Network.
 	Gateway string
-	// Resolvers of the host; empty: the network's.
+	// Resolvers of the host; empty: the resolvers of Network.
 	Resolvers []string
-	// Name of the BareMetalHost. It, Labels and Annotations are for templates alone.
+	// Name of the BareMetalHost. Only templates use Name, Labels and Annotations.
 	Name string
 	// Labels of the BareMetalHost.
 	Labels map[string]string
@@ -107,7 +107,7 @@ type HostInput struct {
 	Annotations map[string]string
 }
 
-// vMetal's annotations of a BareMetalHost, for hosts that come from there.
+// Annotations of vMetal on a BareMetalHost. They are read so that hosts of vMetal work without a change.
 const (
 	annotationAddress   = "metal3.vcluster.com/ip-address"
 	annotationResolvers = "metal3.vcluster.com/dns-servers"
@@ -129,23 +129,23 @@ func HostOf(name, bootMAC string, labels, annotations map[string]string) HostInp
 	return out
 }
 
-// NodeInput is what kubelet registers the Node with.
+// NodeInput has the labels and taints that kubelet registers.
 type NodeInput struct {
-	// Labels of the Node. Those that kubelet may not set on itself are left out: the controllers set them.
+	// Labels of the Node. Labels that kubelet may not set on its own Node are left out. The controllers set them.
 	Labels map[string]string
-	// Taints of the Node, beside the gate.
+	// Taints of the Node, in addition to the gate.
 	Taints []corev1.Taint
 }
 
-// TLSBootstrap joins with a bootstrap token.
+// TLSBootstrap has what a node needs to join a cluster with a bootstrap token.
 type TLSBootstrap = kubelet.TLSBootstrap
 
 // Documents are the documents that a node's first boot reads.
 type Documents struct {
-	// UserData is a #cloud-config, a MIME message of one and people's scripts, or an Ignition configuration. It holds the
-	// bootstrap token and the contents of Secrets while Input.Join is set: secret.
+	// UserData is a #cloud-config, a MIME message with a #cloud-config and the users' scripts, or an Ignition configuration. It is
+	// secret when Input.Join is set, because it then has the bootstrap token and the contents of Secrets.
 	UserData []byte
-	// NetworkData is an OpenStack network_data.json; nil: none, the image's default holds.
+	// NetworkData is an OpenStack network_data.json; nil: there is none, and the image uses its default.
 	NetworkData []byte
 	// MetaData is an OpenStack meta_data.json.
 	MetaData []byte

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// isScript returns true when a layer is a script, which cloud-init runs as it is.
+// isScript returns true when a layer is a script.
 func isScript(text string) bool { return strings.HasPrefix(text, "#!") }
 
 // scriptFindings returns what prevents a script from running.
@@ -29,14 +29,15 @@ func scriptFindings(layer Layer) []Finding {
 // lineLength is the length of base64 lines in MIME messages.
 const lineLength = 76
 
-// mimeMessage is a MIME message of the cloud-config and people's scripts. cloud-init runs scripts in the order of their
-// file names, and all of runcmd as a script named runcmd: theirs sort before it.
+// mimeMessage returns a MIME message with the cloud-config and the users' scripts. cloud-init runs scripts in the order of their file
+// names, and runs all of runcmd as a script with the name runcmd. The names of the users' scripts sort before that.
 func mimeMessage(config []byte, scripts []Layer) []byte {
 	parts := [][]byte{mimePart("text/cloud-config", "cloud-config.yaml", config)}
 	for i, s := range scripts {
 		parts = append(parts, mimePart("text/x-shellscript", fmt.Sprintf("layer-%02d", i), []byte(s.Text)))
 	}
-	// The same parts have the same boundary, and base64 has no two dashes.
+	// The boundary follows from the parts, so that the same parts always give the same message. It cannot occur in base64, which has no
+	// dashes.
 	boundary := fmt.Sprintf("ingot-%x", sha256.Sum256(bytes.Join(parts, nil)))[:38]
 	var out bytes.Buffer
 	size := 256
@@ -52,7 +53,7 @@ func mimeMessage(config []byte, scripts []Layer) []byte {
 	return out.Bytes()
 }
 
-// mimePart is base64: lines of any length, and text that no mail was ever allowed to have, pass as they are.
+// mimePart returns one part of a MIME message, in base64, which keeps lines of any length and all characters unchanged.
 func mimePart(kind, name string, content []byte) []byte {
 	var out bytes.Buffer
 	size := base64.StdEncoding.EncodedLen(len(content))

@@ -69,8 +69,8 @@ func overrideNetwork(spec *v1alpha1.NetworkSpec, resolved properties.Resolved) *
 	return &out
 }
 
-// templateValues are vMetal's .Values. Of its objects there is what Ingot has of the same meaning; NodeClaim is the
-// Machine. Secrets are not among them.
+// templateValues returns the values of templates, under the names that vMetal uses. NodeClaim is the Machine. Values without a
+// counterpart in Ingot are left out, and so are Secrets.
 func templateValues(in Input, free map[string]string) (map[string]any, error) {
 	address, prefix, gateway := "", 0, ""
 	b := bootNetwork(in)
@@ -98,7 +98,8 @@ func templateValues(in Input, free map[string]string) (map[string]any, error) {
 	}, nil
 }
 
-// object has its metadata in both spellings that templates use: as fields of Go, and as in YAML.
+// object returns an object for templates. They can refer to its metadata as fields of Go or as members of YAML: .Name or
+// .metadata.name.
 func object(name, namespace string, labels, annotations map[string]string) map[string]any {
 	return map[string]any{
 		"Name": name, "Namespace": namespace, "Labels": anyValues(labels), "Annotations": anyValues(annotations),

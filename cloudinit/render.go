@@ -15,16 +15,15 @@ import (
 	"github.com/ingot-dev/ingot/cloudinit/network"
 )
 
-// Files of the node that are the presentation's kernel modules.
+// Paths of the files that configure kernel modules, and of units.
 const (
 	pathModulesLoad = "/etc/modules-load.d/ingot-gpu.conf"
 	pathModprobe    = "/etc/modprobe.d/ingot-gpu.conf"
 	unitDirectory   = "/etc/systemd/system/"
 )
 
-// Render makes a node's documents. The same input gives the same bytes. Errors are *Invalid, *Conflict, *TooLarge,
-// *Unsupported, *SecretMissing, *NetworkInvalid, *properties.Invalid or *templates.Invalid, and none of them quotes a
-// secret.
+// Render returns the documents of a node. The same input always gives the same bytes. Errors are *Invalid, *Conflict, *TooLarge,
+// *Unsupported, *SecretMissing, *NetworkInvalid, *properties.Invalid or *templates.Invalid. None of them quotes a secret.
 func Render(in Input) (Documents, error) {
 	in, err := resolve(in)
 	if err != nil {
@@ -67,7 +66,7 @@ func renderCloudInit(in Input) ([]byte, error) {
 	if err := addIngotKeys(doc.root, in); err != nil {
 		return nil, err
 	}
-	// The last step: only from here on the document holds a secret.
+	// This is the last step, so that no error of an earlier step can quote a secret.
 	files, join, err := secretContents(in)
 	if err != nil {
 		return nil, err
@@ -81,6 +80,7 @@ func renderCloudInit(in Input) ([]byte, error) {
 	return mimeMessage(config, scripts), nil
 }
 
+// addIngotKeys appends what the node needs to the users' document.
 func addIngotKeys(root *yaml.Node, in Input) error {
 	root.Style = 0
 	files, err := kubelet.Files(nodeOf(in))
@@ -90,11 +90,11 @@ func addIngotKeys(root *yaml.Node, in Input) error {
 	appendTo(root, "ssh_authorized_keys", scalars(in.SSHKeys)...)
 	appendTo(root, "packages", scalars(in.Plan.Packages)...)
 	appendFiles(root, append(planFiles(in.Plan), files...))
-	appendTo(root, "runcmd", commands(in.Plan)...)
+	appendTo(root, "runcmd", runCommands(in.Plan)...)
 	return nil
 }
 
-// nodeOf is the Node that kubelet registers.
+// nodeOf returns the Node that kubelet registers.
 func nodeOf(in Input) kubelet.Node {
 	labels := map[string]string{}
 	maps.Copy(labels, in.Node.Labels)
@@ -105,7 +105,7 @@ func nodeOf(in Input) kubelet.Node {
 	}
 }
 
-// planFiles are the files of the presentation: its own, its kernel modules' and its units'.
+// planFiles returns all files of the plan without secrets, including those of its kernel modules and units.
 func planFiles(p v1alpha1.NodePlan) []v1alpha1.NodeFile {
 	out := plainFiles(p)
 	for _, u := range p.Units {
@@ -116,7 +116,7 @@ func planFiles(p v1alpha1.NodePlan) []v1alpha1.NodeFile {
 	return out
 }
 
-// plainFiles are those of them that are no units.
+// plainFiles returns the files of planFiles without the units.
 func plainFiles(p v1alpha1.NodePlan) []v1alpha1.NodeFile {
 	var out []v1alpha1.NodeFile
 	if len(p.Modules.Load) > 0 {
@@ -128,7 +128,7 @@ func plainFiles(p v1alpha1.NodePlan) []v1alpha1.NodeFile {
 	return append(out, p.Files...)
 }
 
-// reservedPaths are the paths that are Ingot's.
+// reservedPaths returns the paths of the files that Ingot writes.
 func reservedPaths(p v1alpha1.NodePlan) []string {
 	out := slices.Clone(kubelet.Paths)
 	for _, f := range planFiles(p) {
@@ -140,9 +140,9 @@ func reservedPaths(p v1alpha1.NodePlan) []string {
 	return out
 }
 
-// commands run after people's. Modules and units are loaded by hand once: systemd read its directories before
-// cloud-init wrote to them.
-func commands(p v1alpha1.NodePlan) []*yaml.Node {
+// runCommands returns Ingot's items of runcmd. At the first boot they load the modules and the units, because systemd read its
+// directories before cloud-init wrote to them.
+func runCommands(p v1alpha1.NodePlan) []*yaml.Node {
 	out := []*yaml.Node{command("systemctl", "daemon-reload")}
 	if len(p.Modules.Load) > 0 {
 		out = append(out, command("systemctl", "restart", "systemd-modules-load.service"))
@@ -153,22 +153,24 @@ func commands(p v1alpha1.NodePlan) []*yaml.Node {
 	return append(out, command("systemctl", "enable", "--now", "kubelet"))
 }
 
+// command returns one item of runcmd.
 func command(words ...string) *yaml.Node {
 	n := sequence(scalars(words)...)
 	n.Style = yaml.FlowStyle
 	return n
 }
 
+// appendFiles appends files to write_files.
 func appendFiles(root *yaml.Node, files []v1alpha1.NodeFile) {
 	for _, f := range files {
-		n := entry(f.Path, f.Mode)
+		n := fileEntry(f.Path, f.Mode)
 		set(n, "content", scalar(f.Content))
 		appendTo(root, "write_files", n)
 	}
 }
 
-// entry is one of write_files, without its content.
-func entry(path, mode string) *yaml.Node {
+// fileEntry returns an item of write_files without its content.
+func fileEntry(path, mode string) *yaml.Node {
 	n := mapping()
 	set(n, "path", scalar(path))
 	set(n, "permissions", scalar(mode))
@@ -176,7 +178,7 @@ func entry(path, mode string) *yaml.Node {
 	return n
 }
 
-// appendTo appends to a top-level list, which it makes where there is none.
+// appendTo appends items to a top-level list, and adds the list when the document does not have it.
 func appendTo(root *yaml.Node, key string, items ...*yaml.Node) {
 	if len(items) == 0 {
 		return
@@ -189,6 +191,7 @@ func appendTo(root *yaml.Node, key string, items ...*yaml.Node) {
 	set(root, key, list)
 }
 
+// scalars returns quoted string values.
 func scalars(values []string) []*yaml.Node {
 	out := make([]*yaml.Node, len(values))
 	for i, v := range values {
@@ -205,8 +208,8 @@ type metaData struct {
 	LocalHostname string `json:"local-hostname"`
 }
 
-// renderMetaData gives every installation an instance id of its own: cloud-init runs its once-per-instance modules again
-// only for a new one.
+// renderMetaData returns the meta-data. Every installation has a different instance ID, because cloud-init runs its modules that run
+// once for each instance only when the instance ID is new.
 func renderMetaData(m MachineInput) ([]byte, error) {
 	suffix := m.Revision[strings.LastIndex(m.Revision, "-")+1:]
 	id := fmt.Sprintf("%s-%s-%d", m.UID, suffix, m.Attempt)
@@ -217,12 +220,12 @@ func renderMetaData(m MachineInput) ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-// NetworkInvalid is a network that the node cannot have.
+// NetworkInvalid says why a node cannot have the network.
 type NetworkInvalid = network.Invalid
 
-// NetworkConfig renders cloud-init's network-config version 2 of the same network that Render gives as network_data.json,
-// for a NoCloud seed; nil: none, the image's default holds. A config drive's reader would take it for an empty network.
-// Errors as of Render.
+// NetworkConfig returns cloud-init's network-config version 2, for a NoCloud seed. It describes the same network as the
+// network_data.json of Render. It is nil when no network is configured and the image uses its default. It must not be put on a config
+// drive, whose reader would find an empty network in it. The errors are those of Render.
 func NetworkConfig(in Input) ([]byte, error) {
 	in, err := resolve(in)
 	if err != nil {
@@ -243,8 +246,8 @@ func renderNetworkData(in Input) ([]byte, error) {
 	return data.JSON()
 }
 
-// networkOf is the network that people wrote, else that of the NIC from which the host boots. ok is false where nothing
-// is to be configured.
+// networkOf returns the network that a user wrote, or else that of the NIC that the host boots from. ok is false when no network is
+// configured.
 func networkOf(in Input) (data network.Data, ok bool, err error) {
 	if in.NetworkData.Text != "" {
 		data, err := network.Parse(in.NetworkData.String(), in.NetworkData.Text)
@@ -253,6 +256,7 @@ func networkOf(in Input) (data network.Data, ok bool, err error) {
 	return bootNetwork(in).Data()
 }
 
+// bootNetwork returns the description of the NIC that the host boots from.
 func bootNetwork(in Input) network.Boot {
 	b := network.Boot{MAC: in.Host.BootMAC, Address: in.Host.IPAddress, Gateway: in.Host.Gateway, Ranges: in.Ranges}
 	if in.Network != nil {

@@ -149,8 +149,8 @@ func checkMode(r spec.Request) error {
 	return checkContainerd(r)
 }
 
-func sharingRefusal(modeScript string) error {
-	return spec.Invalid(spec.PresentationField(modeScript+".sharing"), "amd/sharing", "AMD's software shares no GPU between pods: remove it, or partition them with presentation.partitions")
+func sharingRefusal(mode string) error {
+	return spec.Invalid(spec.PresentationField(mode+".sharing"), "amd/sharing", "AMD's software shares no GPU between pods: remove it, or partition them with presentation.partitions")
 }
 
 func checkContainerd(r spec.Request) error {

@@ -28,17 +28,17 @@ type FormFactor string
 
 // Form factors.
 const (
-	// SXM modules sit on a board of the vendor's, of four or eight.
+	// SXM modules are mounted on a board of the vendor, which has four or eight of them.
 	SXM FormFactor = "SXM"
 	// PCIe cards, with or without NVLink bridges between pairs, have no switch between them.
 	PCIe FormFactor = "PCIe"
 	// Superchip modules carry an Arm CPU beside the GPU.
 	Superchip FormFactor = "Superchip"
-	// OAM modules sit on a board of eight that links them directly.
+	// OAM modules are mounted on a board that links eight of them directly.
 	OAM FormFactor = "OAM"
 )
 
-// Link is how the GPUs of one or several servers reach each other. It has the kinds that need different software.
+// Link is how the GPUs of one server or several servers reach each other. Links that need the same software have one value.
 type Link string
 
 // Links.
@@ -74,7 +74,7 @@ type Model struct {
 	FormFactor FormFactor
 	// Link between the GPUs.
 	Link Link
-	// MinimumDriver is the oldest driver that knows the model; empty: not verified, and not judged.
+	// MinimumDriver is the oldest driver that supports the model; empty: it is not verified, and every driver is accepted.
 	MinimumDriver string
 	// DocumentedDriver is the oldest driver for which the vendor's documents name the model, when MinimumDriver is that of its
 	// nearest relative; empty: MinimumDriver is the model's own.

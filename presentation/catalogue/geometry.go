@@ -6,7 +6,8 @@ import (
 )
 
 // Geometry says how GPUs of a family can be partitioned into GPU instances: which sizes there are, and where on the GPU each of
-// them can start. Instances must not overlap on the memory slices; of the compute slices there must only be enough.
+// them can start. Instances must not overlap on the memory slices. There must be enough compute slices for all of them, and their
+// positions do not matter.
 type Geometry struct {
 	// Name in messages and in the table.
 	Name string
@@ -50,12 +51,12 @@ type Profile struct {
 type Combination struct {
 	// IDs of the profiles.
 	IDs []int
-	// MinimumDriver that can.
+	// MinimumDriver is the oldest driver that creates them together.
 	MinimumDriver string
 }
 
 // sevenSlices is the geometry of GPUs of the size class of A100, H100 and B200 (MIG user guide, "nvidia-smi mig -lgipp"). The
-// mocks in go-nvml say otherwise for Hopper and are wrong.
+// mocks in go-nvml have other values for Hopper, which are wrong.
 var sevenSlices = &Geometry{
 	Name: "7 slices", MemorySlices: 8, ComputeSlices: 7,
 	Profiles: []Profile{

@@ -45,10 +45,11 @@ var models = []Model{
 		withVGPUs("B200X", "180C1 1-23C7 1-23CME1 1-45C4 2-45C3 3-90C2 4-90C1 7-180C1"),
 	nvidiaModel("B300-SXM-269GB", Blackwell, SXM, memoryGiB(269), "580.82.07", "3182").withMIG(sevenSlices).withInferredPlacements().withOpenModules().
 		withVGPUs("B300X", "269C1 1-34C7 1-34CME1 1-67C4 2-67C3 3-135C2 4-135C1 7-269C1"),
-	// Drivers disagree about the memory of GB200, and so about the names of its profiles.
+	// Drivers report different memory sizes for GB200, so that the names of its profiles differ too.
 	nvidiaModel("GB200-186GB", Blackwell, Superchip, memoryGiB(186, 189), "570.133.20", "2941").withMIG(sevenSlices).withInferredPlacements().withOpenModules().
 		withVGPUs("GB200", "189C1 1-24C7 1-24CME1 1-47C4 2-47C3 3-95C2 4-95C1 7-189C1"),
-	// The guide's minimum for GB300 is that of a DGX Station; B300's is taken for the same silicon in a rack.
+	// The minimum driver in the guide is that of a DGX Station with GB300. For GB300 in a rack the minimum of B300 is used, which has
+	// the same GPU.
 	nvidiaModel("GB300-278GB", Blackwell, Superchip, memoryGiB(278), "580.82.07", "31c2").withMIG(sevenSlices).withInferredPlacements().withOpenModules().withDocumentedDriver("595.58.03"),
 	nvidiaModel("RTX-PRO-6000-Blackwell-Server-96GB", Blackwell, PCIe, memoryGiB(96), "575.51.03", "2bb5").withMIG(twelveSlices).withOpenModules().
 		withVGPUs("DC", "8C12 12C8 16C6 24C4 32C3 48C2 96C1 3Q32 4Q24 6Q16 8Q12 12Q8 16Q6 24Q4 32Q3 48Q2 96Q1 1-24C4 2-48C2 4-96C1"),
@@ -56,8 +57,8 @@ var models = []Model{
 	amdModel("MI325X-256GB", 256, 8, "74a5"),
 }
 
-// pciNames are the names of devices in the pci.ids file of NVIDIA's KubeVirt device plugin 1.6.0, dated 2025-07-11. What is
-// not there is advertised by its number, until a newer file has it.
+// pciNames are the names of devices in the pci.ids file of NVIDIA's KubeVirt device plugin 1.6.0, dated 2025-07-11. The plugin
+// advertises other devices by their number until a newer file has their names.
 var pciNames = map[string]string{
 	"1eb8": "TU104GL [Tesla T4]",
 	"20b0": "GA100 [A100 SXM4 40GB]",

@@ -293,8 +293,8 @@ func mediatedDeviceScript(model catalogue.Model, types []typeCount) []string {
 	)
 }
 
-// scriptStart returns the comment that says what the script does, and the lines that turn the MIG mode off where pods share the
-// GPU in time.
+// scriptStart returns the comment that says what the script does, and the lines that turn the MIG mode off when the
+// virtual GPUs share a GPU in time.
 func scriptStart(model catalogue.Model, types []typeCount) []string {
 	lines := []string{"# Make the virtual GPUs before kubelet starts. They are gone after every boot."}
 	if model.Geometry != nil && types[0].Slices == 0 {
