@@ -34,7 +34,7 @@ type HostRow struct {
 func HostRows(hosts []placement.HostFacts, nodeTypes []v1alpha1.NodeType, providers []v1alpha1.NodeProvider) []HostRow {
 	rows := make([]HostRow, 0, len(hosts))
 	for _, h := range hosts {
-		rows = append(rows, hostRow(h, placement.Fits(h, nodeTypes, providers)))
+		rows = append(rows, hostRow(h, placement.CompareWithNodeTypes(h, nodeTypes, providers)))
 	}
 	slices.SortFunc(rows, func(a, b HostRow) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

@@ -37,21 +37,21 @@ type Fit struct {
 // IsFitting reports whether the host fits.
 func (f Fit) IsFitting() bool { return f.Reason == Fitting }
 
-// Fits compares a host with every NodeType and returns one Fit for each, by name. providers are all NodeProviders.
-func Fits(host HostFacts, nodeTypes []v1alpha1.NodeType, providers []v1alpha1.NodeProvider) []Fit {
+// CompareWithNodeTypes compares a host with every NodeType and returns one Fit for each, by name. providers are all NodeProviders.
+func CompareWithNodeTypes(host HostFacts, nodeTypes []v1alpha1.NodeType, providers []v1alpha1.NodeProvider) []Fit {
 	namespaces := make(map[string]string, len(providers))
 	for i := range providers {
 		namespaces[providers[i].Name] = providers[i].Spec.HostNamespace
 	}
 	fits := make([]Fit, 0, len(nodeTypes))
 	for i := range nodeTypes {
-		fits = append(fits, fitOf(host, &nodeTypes[i], namespaces))
+		fits = append(fits, compareWithNodeType(host, &nodeTypes[i], namespaces))
 	}
 	slices.SortFunc(fits, func(a, b Fit) int { return cmp.Compare(a.NodeType, b.NodeType) })
 	return fits
 }
 
-func fitOf(host HostFacts, nodeType *v1alpha1.NodeType, namespaces map[string]string) Fit {
+func compareWithNodeType(host HostFacts, nodeType *v1alpha1.NodeType, namespaces map[string]string) Fit {
 	spec := &nodeType.Spec
 	newFit := func(reason Reason, format string, args ...any) Fit {
 		return Fit{NodeType: nodeType.Name, Reason: reason, Message: fmt.Sprintf(format, args...)}

@@ -65,7 +65,7 @@ func TestAHostFitsByProviderLabelsZoneAndHardware(t *testing.T) {
 		if c.change != nil {
 			c.change(&c.host, &nodeType)
 		}
-		fits := Fits(c.host, []v1alpha1.NodeType{nodeType}, halls)
+		fits := CompareWithNodeTypes(c.host, []v1alpha1.NodeType{nodeType}, halls)
 		if len(fits) != 1 || fits[0].Reason != c.reason || fits[0].IsFitting() != (c.reason == Fitting) || !strings.Contains(fits[0].Message, c.says) {
 			t.Errorf("%s: %+v, want %s saying %q", c.name, fits, c.reason, c.says)
 		}
@@ -87,7 +87,7 @@ func TestALineNamesTheFittingNodeTypesOrWhyNone(t *testing.T) {
 		{[]v1alpha1.NodeType{a100, elsewhere}, "none: a100: has the label gpu-model=h100, and gpu-model=a100 is asked for"},
 		{[]v1alpha1.NodeType{elsewhere}, "none: no NodeType takes hosts from here (elsewhere cannot be found by NodeProvider hall-2, which does not exist)"},
 	} {
-		if got := FitSummary(Fits(inspected(eightH100), c.nodeTypes, halls)); got != c.want {
+		if got := FitSummary(CompareWithNodeTypes(inspected(eightH100), c.nodeTypes, halls)); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
 	}

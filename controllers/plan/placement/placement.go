@@ -87,11 +87,10 @@ func Choose(request Request, hosts []HostFacts) Decision {
 	for _, facts := range sortedByName(hosts) {
 		name := facts.Host.Name
 		if ref := facts.Host.Spec.ConsumerRef; ref != nil && ref.UID == request.MachineUID && request.MachineUID != "" {
-			return decisionFor(Evaluation{Name: name, Reason: Chosen, Message: "is this Machine's already"}, decision.Evaluations)
+			return decisionForClaimed(Evaluation{Name: name, Reason: Chosen, Message: "is this Machine's already"}, decision.Evaluations)
 		}
 		result := evaluate(request, facts)
-		if result.Reason == "" {
-			result = Evaluation{Reason: Free, Message: "is free"}
+		if result.Reason == Free {
 			if s := score(request.MachineUID, name); decision.Host == "" || s < best {
 				decision.Host, best = name, s
 			}
@@ -99,7 +98,7 @@ func Choose(request Request, hosts []HostFacts) Decision {
 		result.Name = name
 		decision.Evaluations = append(decision.Evaluations, result)
 	}
-	return explained(request, decision)
+	return withMessage(request, decision)
 }
 
 // Count counts the hosts of a NodeType by the rules of Choose. It ignores Tenant, HostName and MachineUID of the request.
@@ -112,7 +111,7 @@ func Count(request Request, hosts []HostFacts) v1alpha1.HostCounts {
 			continue
 		}
 		counts.Matching++
-		if reason == "" {
+		if reason == Free {
 			counts.Available++
 		}
 		if facts.Host.Spec.ConsumerRef != nil {
@@ -146,17 +145,17 @@ func isSelected(selector metav1.LabelSelector, host *metal3.BareMetalHost) bool 
 const (
 	// maxNamed is how many hosts a message names with their reasons. The others are counted.
 	maxNamed = 12
-	// maxQuoted is how many bytes of a text from outside a message quotes.
-	maxQuoted = 83
+	// maxQuoted is how many bytes of a text from outside a message quotes: 80, and the mark that Truncate adds to a longer text.
+	maxQuoted = 80 + len("...")
 )
 
-// decisionFor returns the Decision for a host that the Machine has claimed already.
-func decisionFor(host Evaluation, before []Evaluation) Decision {
+// decisionForClaimed returns the Decision for a host that the Machine has claimed already.
+func decisionForClaimed(host Evaluation, before []Evaluation) Decision {
 	return Decision{Host: host.Name, Evaluations: append(before, host), Message: host.Name + " " + host.Message}
 }
 
-// explained returns the Decision with the message, and with the reason when no host was chosen.
-func explained(request Request, d Decision) Decision {
+// withMessage returns the Decision with the message, and with the reason when no host was chosen.
+func withMessage(request Request, d Decision) Decision {
 	if d.Host != "" {
 		free := 0
 		for i := range d.Evaluations {

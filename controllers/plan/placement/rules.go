@@ -62,14 +62,14 @@ var rules = []rule{
 	checkRelease, checkErase, checkAttempt, checkLastTenant,
 }
 
-// evaluate returns the result of the first rule that prevents the claim. Its Reason is empty when there is none.
+// evaluate returns the result of the first rule that prevents the claim. Its Reason is Free when there is none.
 func evaluate(request Request, facts HostFacts) Evaluation {
 	for _, r := range rules {
 		if result := r(request, facts); result.Reason != "" {
 			return result
 		}
 	}
-	return Evaluation{}
+	return Evaluation{Reason: Free, Message: "is free"}
 }
 
 func rejectIf(applies bool, reason Reason, format string, args ...any) Evaluation {
