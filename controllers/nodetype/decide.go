@@ -101,9 +101,9 @@ func revisionAndRendering(obs observation, resolve presentation.Resolver) findin
 	switch {
 	case err != nil:
 		return finding{obstacle: &obstacle{v1alpha1.ReasonRenderingUnreadable, err.Error()}}
-	case out.rendered.Lost != "":
+	case out.rendered.LostRendering != "":
 		return finding{made: out.made, obstacle: &obstacle{v1alpha1.ReasonRenderingLost, fmt.Sprintf(
-			"NodeTypeRendering %s, by which the Machines are judged, does not exist, and this version of Ingot makes another one: restore it from a backup, or run the version that made it; ingot rollout refresh %s installs all Machines anew", out.rendered.Lost, obs.nodeType.Name)}}
+			"NodeTypeRendering %s, by which the Machines are judged, does not exist, and this version of Ingot makes another one: restore it from a backup, or run the version that made it; ingot rollout refresh %s installs all Machines anew", out.rendered.LostRendering, obs.nodeType.Name)}}
 	case out.rendered.Rendering == nil:
 		return finding{obstacle: &obstacle{v1alpha1.ReasonPresentationInvalid, out.refusal}}
 	}

@@ -70,11 +70,11 @@ func TestARenderingIsWhatTheSpecAsksForIfItCanBe(t *testing.T) {
 		t.Errorf("set back: %+v", found.rendered)
 	}
 	seen.nodeType.Spec.Rendering = seen.nodeType.Status.StableRevision + "-00000000"
-	if found := decide(seen, presentation.Resolve); found.rendered.Rendering.Name != has || found.rendered.Unknown == "" {
+	if found := decide(seen, presentation.Resolve); found.rendered.Rendering.Name != has || found.rendered.UnknownRequest == "" {
 		t.Errorf("one that nobody makes: %+v", found.rendered)
 	}
 	seen.nodeType.Spec.Rendering = "another-revision-00000000"
-	if found := decide(seen, presentation.Resolve); found.rendered.Rendering.Name != has || found.rendered.Unknown != "" {
+	if found := decide(seen, presentation.Resolve); found.rendered.Rendering.Name != has || found.rendered.UnknownRequest != "" {
 		t.Errorf("one of another revision: %+v", found.rendered)
 	}
 }

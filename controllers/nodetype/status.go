@@ -96,9 +96,9 @@ func reportRendering(after *v1alpha1.NodeType, found finding, now time.Time) {
 		message = fmt.Sprintf("nodes are made and judged as rendering %s says; by this version of Ingot %s. ingot rollout refresh %s brings that to the Machines",
 			c.Rendering.Name, strings.Join(c.Differences, "; "), after.Name)
 	}
-	if c.Unknown != "" {
+	if c.UnknownRequest != "" {
 		status, reason = metav1.ConditionFalse, v1alpha1.ReasonRenderingUnknown
-		message = fmt.Sprintf("spec.rendering %s neither exists nor is what this version of Ingot makes, and is ignored: correct it, or remove it; %s", c.Unknown, message)
+		message = fmt.Sprintf("spec.rendering %s neither exists nor is what this version of Ingot makes, and is ignored: correct it, or remove it; %s", c.UnknownRequest, message)
 	}
 	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionRenderingCurrent, status, reason, message)
 }

@@ -1,5 +1,5 @@
-// Package rendering keeps the NodeTypeRenderings of a NodeTypeRevision: it makes one from a plan, chooses the one that a revision
-// has, and compares two of them.
+// Package rendering makes NodeTypeRenderings from plans, chooses the one that a NodeTypeRevision gets, and compares plans. It is
+// pure: package nodetype reads and writes the objects.
 //
 // presentation.Resolve runs once for a revision, and its plan is stored as a NodeTypeRendering, which never changes. A newer
 // version of Ingot may resolve the same revision to another plan. It still judges each node by the plan that the node was

@@ -89,10 +89,10 @@ type Choice struct {
 	Rendering *v1alpha1.NodeTypeRendering
 	// IsNew is true if Rendering does not exist yet and must be created.
 	IsNew bool
-	// Lost is the name of the rendering that Machines have and that no longer exists; Rendering is nil then.
-	Lost string
-	// Unknown is the requested rendering if it neither exists nor is the resolved one. It is ignored.
-	Unknown string
+	// LostRendering is the name of the rendering that Machines have and that no longer exists; Rendering is nil then.
+	LostRendering string
+	// UnknownRequest is the name of the requested rendering if it neither exists nor is the resolved one. It is ignored.
+	UnknownRequest string
 	// Differences are the sentences that say how Resolved differs from Rendering; none: they are equal.
 	Differences []string
 }
@@ -111,7 +111,7 @@ func Choose(f Facts) (Choice, error) {
 		c.Rendering, c.IsNew = f.Resolved, true
 	default:
 		if requested == nil && strings.HasPrefix(f.Requested, f.Revision+"-") {
-			c.Unknown = f.Requested
+			c.UnknownRequest = f.Requested
 		}
 		f.chooseDefault(&c)
 	}
@@ -129,7 +129,7 @@ func Choose(f Facts) (Choice, error) {
 // chooseDefault chooses if no rendering is requested.
 func (f Facts) chooseDefault(c *Choice) {
 	if lost := f.lostRendering(); lost != "" && !f.isResolved(lost) {
-		c.Lost = lost
+		c.LostRendering = lost
 		return
 	}
 	if name := NameForRevision(f.Revision, f.Status, f.Existing); name != "" && f.lostRendering() == "" {
