@@ -39,30 +39,30 @@ func resolveGPU(r spec.Request) (v1alpha1.NodePlan, error) {
 	if r.GPU == nil {
 		return v1alpha1.NodePlan{}, nil
 	}
-	for _, row := range modes {
+	for _, row := range resolverRows {
 		if row.matches(r.GPU) {
 			return row.resolve(r)
 		}
 	}
-	return v1alpha1.NodePlan{}, unknownMode(mode{Mode: r.GPU.Presentation.Mode, Variant: "vendor " + string(r.GPU.Vendor)})
+	return v1alpha1.NodePlan{}, unknownMode(resolverRow{Mode: r.GPU.Presentation.Mode, Variant: "vendor " + string(r.GPU.Vendor)})
 }
 
-// mode is a row of the table of modes. The first row that matches a GPU spec resolves it.
-type mode struct {
+// resolverRow is a row of the table of modes. The first row that matches a GPU spec resolves it.
+type resolverRow struct {
 	// Vendor of the GPUs.
 	Vendor v1alpha1.GPUVendor
 	// Mode of the presentation.
 	Mode v1alpha1.PresentationMode
 	// Variant names the part of the mode that the row resolves.
 	Variant string
-	// isVariant tells the variant from others of the same vendor and mode; nil: every GPU spec.
+	// isVariant reports whether a GPU spec of this vendor and mode is of the variant; nil: every one is.
 	isVariant func(*v1alpha1.GPUSpec) bool
 	// resolve plans the node.
 	resolve func(spec.Request) (v1alpha1.NodePlan, error)
 }
 
-// modes is the table. The order matters: special variants stand before general ones.
-var modes = []mode{
+// resolverRows is the table of modes. The order matters: special variants stand before general ones.
+var resolverRows = []resolverRow{
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "virtual machines", isVariant: isForVMs, resolve: passthrough.ResolveVM},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "containers, whole or shared, DRA", isVariant: isAdvertisedByDRA, resolve: dra.Resolve},
 	{Vendor: v1alpha1.VendorNVIDIA, Mode: v1alpha1.ModePassthrough, Variant: "containers, whole or shared, device plugin", resolve: passthrough.ResolveContainer},
@@ -75,23 +75,23 @@ var modes = []mode{
 	{Vendor: v1alpha1.VendorGeneric, Mode: v1alpha1.ModePassthrough, Variant: "any accelerator with a device plugin or a DRA driver", resolve: generic.Resolve},
 }
 
-func (m mode) matches(gpu *v1alpha1.GPUSpec) bool {
-	return m.Vendor == gpu.Vendor && m.Mode == gpu.Presentation.Mode && (m.isVariant == nil || m.isVariant(gpu))
+func (row resolverRow) matches(gpu *v1alpha1.GPUSpec) bool {
+	return row.Vendor == gpu.Vendor && row.Mode == gpu.Presentation.Mode && (row.isVariant == nil || row.isVariant(gpu))
 }
 
 // String returns the name of the row in messages and in the package documentation.
-func (m mode) String() string {
-	return strings.TrimSpace(fmt.Sprintf("%s %s: %s", m.Vendor, m.Mode, m.Variant))
+func (row resolverRow) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s: %s", row.Vendor, row.Mode, row.Variant))
 }
 
-func unknownMode(m mode) error {
+func unknownMode(wanted resolverRow) error {
 	var known []string
-	for _, row := range modes {
+	for _, row := range resolverRows {
 		known = append(known, row.String())
 	}
 	return &spec.Refusal{
 		Field: spec.GPUField(""), Reason: v1alpha1.ReasonPresentationInvalid, Rule: "presentation/unknown",
-		Message: fmt.Sprintf("this version does not know the presentation %s; it knows %s", m, strings.Join(known, "; ")),
+		Message: fmt.Sprintf("this version does not know the presentation %s; it knows %s", wanted, strings.Join(known, "; ")),
 	}
 }
 

@@ -214,7 +214,7 @@ func TestEveryNVIDIAPlanSetsTheMIGModeBeforeKubelet(t *testing.T) {
 func TestTheTableOfModesInThePackageDocumentationIsCurrent(t *testing.T) {
 	var table strings.Builder
 	fmt.Fprintf(&table, "//\t%-8s %-12s %s\n", "vendor", "mode", "variant")
-	for _, m := range modes {
+	for _, m := range resolverRows {
 		fmt.Fprintf(&table, "//\t%-8s %-12s %s\n", m.Vendor, m.Mode, m.Variant)
 	}
 	source, err := os.ReadFile("doc.go")

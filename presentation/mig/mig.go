@@ -35,8 +35,8 @@ func Resolve(r spec.Request) (v1alpha1.NodePlan, error) {
 
 // ResolveDRA plans GPUs of presentation mode DRA that are partitioned before the DRA driver starts. The error is a *spec.Refusal.
 func ResolveDRA(r spec.Request) (v1alpha1.NodePlan, error) {
-	migSpec := r.GPU.Presentation.DRA
-	gates, err := dra.FeatureGates(r, *migSpec)
+	draSpec := r.GPU.Presentation.DRA
+	gates, err := dra.FeatureGates(r, *draSpec)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
@@ -45,17 +45,17 @@ func ResolveDRA(r spec.Request) (v1alpha1.NodePlan, error) {
 			return v1alpha1.NodePlan{}, spec.Invalid(spec.PresentationField("dra.layout"), "dra/static-mig", "it partitions the GPUs, and the feature gate %s lets the driver take them apart again: remove one of them", gate)
 		}
 	}
-	p, err := resolve(r, v1alpha1.MIGSpec{Strategy: wellknown.MIGStrategyMixed, Advertise: v1alpha1.AdvertiseDRA, Layout: migSpec.Layout})
+	p, err := resolve(r, v1alpha1.MIGSpec{Strategy: wellknown.MIGStrategyMixed, Advertise: v1alpha1.AdvertiseDRA, Layout: draSpec.Layout})
 	p.Tenant.FeatureGates = gates
 	return p, err
 }
 
 func resolve(r spec.Request, migSpec v1alpha1.MIGSpec) (v1alpha1.NodePlan, error) {
-	model, err := check(r, migSpec)
+	model, err := checkStrategy(r, migSpec)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
-	l, err := newNodeLayout(r, migSpec, model)
+	l, err := parseNodeLayout(r, migSpec, model)
 	if err != nil {
 		return v1alpha1.NodePlan{}, err
 	}
@@ -105,8 +105,8 @@ func (l *nodeLayout) nodePlan(r spec.Request, migSpec v1alpha1.MIGSpec, model ca
 	return p
 }
 
-// check returns the model of the GPUs, and refuses a strategy or an image with which no layout can be applied.
-func check(r spec.Request, migSpec v1alpha1.MIGSpec) (catalogue.Model, error) {
+// checkStrategy returns the model of the GPUs, and refuses a strategy or an image with which no layout can be applied.
+func checkStrategy(r spec.Request, migSpec v1alpha1.MIGSpec) (catalogue.Model, error) {
 	model, err := checkDriverAndImage(r, migSpec)
 	if err != nil {
 		return catalogue.Model{}, err
@@ -142,11 +142,8 @@ func checkDriverAndImage(r spec.Request, migSpec v1alpha1.MIGSpec) (catalogue.Mo
 // checkMIGManager refuses a node on which nothing would partition the GPUs: with the operator's DRA driver, the operator runs no
 // MIG manager.
 func checkMIGManager(r spec.Request, migSpec v1alpha1.MIGSpec) error {
-	if nvidia.IsDriverFromOperator(r) {
-		if migSpec.Advertise == v1alpha1.AdvertiseDRA {
-			return spec.Invalid(spec.GPUField("driver.source"), "mig/operator-dra", "it is Operator and the DRA driver advertises: the operator then runs no MIG manager, and nobody would partition the GPUs; use source: Image or Packages, or advertise: DevicePlugin")
-		}
-		return nil
+	if nvidia.IsDriverFromOperator(r) && migSpec.Advertise == v1alpha1.AdvertiseDRA {
+		return spec.Invalid(spec.GPUField("driver.source"), "mig/operator-dra", "it is Operator and the DRA driver advertises: the operator then runs no MIG manager, and nobody would partition the GPUs; use source: Image or Packages, or advertise: DevicePlugin")
 	}
 	return nil
 }

@@ -27,9 +27,9 @@ type nodeLayout struct {
 	gpus []layout.Counts
 }
 
-// newNodeLayout reads the layout of the NodeType. It refuses a layout that no GPU of the model can have, or that the strategy
+// parseNodeLayout reads the layout of the NodeType. It refuses a layout that no GPU of the model can have, or that the strategy
 // does not allow.
-func newNodeLayout(r spec.Request, migSpec v1alpha1.MIGSpec, model catalogue.Model) (nodeLayout, error) {
+func parseNodeLayout(r spec.Request, migSpec v1alpha1.MIGSpec, model catalogue.Model) (nodeLayout, error) {
 	out := nodeLayout{gpus: make([]layout.Counts, r.GPU.Count)}
 	if model.Geometry == nil {
 		return out, nil
@@ -44,7 +44,7 @@ func newNodeLayout(r spec.Request, migSpec v1alpha1.MIGSpec, model catalogue.Mod
 		if err != nil {
 			return nodeLayout{}, err
 		}
-		if err := out.check(field, counts, model, nvidia.DriverVersion(r)); err != nil {
+		if err := out.checkLayout(field, counts, model, nvidia.DriverVersion(r)); err != nil {
 			return nodeLayout{}, err
 		}
 		if err := out.assign(field, entry.GPUs, counts); err != nil {
@@ -69,23 +69,23 @@ func layoutParent(r spec.Request) string { return strings.ToLower(string(r.GPU.P
 // readProfiles counts the profiles of an entry. It accepts every name that a driver gives a profile.
 func (l *nodeLayout) readProfiles(field string, profiles map[string]int32, model catalogue.Model) (layout.Counts, error) {
 	counts := make(layout.Counts, len(l.names))
-	for _, writtenNames := range slices.Sorted(maps.Keys(profiles)) {
-		name, err := layout.ParseProfileName(writtenNames)
+	for _, writtenName := range slices.Sorted(maps.Keys(profiles)) {
+		name, err := layout.ParseProfileName(writtenName)
 		if err != nil {
 			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/profile-name", "%v; %s has %s", err, model.Name, strings.Join(l.names, ", "))
 		}
 		if !name.IsGPUInstance() {
-			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/compute-instance", "%s is a part of a GPU instance, which is never advertised: ask for %dg.%dgb", writtenNames, name.Slices, name.GiB)
+			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/compute-instance", "%s is a part of a GPU instance, which is never advertised: ask for %dg.%dgb", writtenName, name.Slices, name.GiB)
 		}
 		at := slices.IndexFunc(l.driverNames, func(driverNames []string) bool { return slices.Contains(driverNames, name.String()) })
 		if at < 0 {
-			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/profile", "%s has no profile %s; it has %s", model.Name, writtenNames, strings.Join(l.names, ", "))
+			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/profile", "%s has no profile %s; it has %s", model.Name, writtenName, strings.Join(l.names, ", "))
 		}
-		if profiles[writtenNames] < 1 {
-			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/profile-count", "%s is %d: say how many of them each GPU has, or remove it", writtenNames, profiles[writtenNames])
+		if profiles[writtenName] < 1 {
+			return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/profile-count", "%s is %d: say how many of them each GPU has, or remove it", writtenName, profiles[writtenName])
 		}
 		l.names[at], l.writtenNames = name.String(), append(l.writtenNames, name.String())
-		counts[at] += int(profiles[writtenNames])
+		counts[at] += int(profiles[writtenName])
 	}
 	if counts.Total() == 0 {
 		return nil, spec.Invalid(spec.PresentationField(field+".profiles"), "mig/layout", "it is empty: a GPU in MIG mode without instances is advertised by nobody")
@@ -93,8 +93,8 @@ func (l *nodeLayout) readProfiles(field string, profiles map[string]int32, model
 	return counts, nil
 }
 
-// check refuses a layout that one GPU cannot have, or that its driver cannot create.
-func (l *nodeLayout) check(field string, counts layout.Counts, model catalogue.Model, driver string) error {
+// checkLayout refuses a layout that one GPU cannot have, or that its driver cannot create.
+func (l *nodeLayout) checkLayout(field string, counts layout.Counts, model catalogue.Model, driver string) error {
 	if err := l.checkPlacement(field, counts, model); err != nil {
 		return err
 	}
@@ -146,15 +146,15 @@ func (l *nodeLayout) checkDriver(field string, counts layout.Counts, model catal
 			return driverTooOld(field, l.names[i], p.MinimumDriver, driver)
 		}
 	}
-	for _, nameSets := range model.Geometry.Combinations {
+	for _, combination := range model.Geometry.Combinations {
 		has, names := true, []string(nil)
 		for i, p := range model.Geometry.Profiles {
-			if slices.Contains(nameSets.IDs, p.ID) {
+			if slices.Contains(combination.IDs, p.ID) {
 				has, names = has && counts[i] > 0, append(names, l.names[i])
 			}
 		}
-		if older, _ := spec.IsOlderVersion(driver, nameSets.MinimumDriver); has && older {
-			return driverTooOld(field, strings.Join(names, " beside "), nameSets.MinimumDriver, driver)
+		if older, _ := spec.IsOlderVersion(driver, combination.MinimumDriver); has && older {
+			return driverTooOld(field, strings.Join(names, " beside "), combination.MinimumDriver, driver)
 		}
 	}
 	return nil
