@@ -183,10 +183,7 @@ type attributeValue struct {
 func (d device) attributeValues(name string) []attributeValue {
 	a, ok := d.Attributes[resourcev1.QualifiedName(name)]
 	if !ok && !strings.Contains(name, "/") {
-		a, ok = d.Attributes[resourcev1.QualifiedName(d.driver+"/"+name)]
-	}
-	if !ok {
-		return nil
+		a = d.Attributes[resourcev1.QualifiedName(d.driver+"/"+name)]
 	}
 	return values(a)
 }
