@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// settle delays reconciles after changes of what a NodeType refers to, so that several changes cause one reconcile.
-	settle = time.Second
+	// batchDelay delays reconciles after changes of what a NodeType refers to, so that several changes cause one reconcile.
+	batchDelay = time.Second
 	// countingInterval gathers events that change what is counted: a hall of servers that install reports progress all the
 	// time, and each count that differs is a write.
 	countingInterval = 5 * time.Second
@@ -76,8 +76,8 @@ func all(*v1alpha1.NodeType, client.Object) bool { return true }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// soon enqueues the concerned NodeTypes after settle.
-func (r *Reconciler) soon(is concern) handler.EventHandler { return r.after(settle, is) }
+// soon enqueues the concerned NodeTypes after batchDelay.
+func (r *Reconciler) soon(is concern) handler.EventHandler { return r.after(batchDelay, is) }
 
 // counted enqueues the concerned NodeTypes after countingInterval.
 func (r *Reconciler) counted(is concern) handler.EventHandler { return r.after(countingInterval, is) }

@@ -12,10 +12,10 @@ import (
 	plan "github.com/ingot-dev/ingot/controllers/plan/rollout"
 )
 
-// act starts or labels the Machine that the decision names, in one request under the resource version that was judged. A
+// act starts or labels the Machine that the decision names, in one request under the resource version that was read. A
 // Machine that is gone is skipped.
 func (r *Reconciler) act(ctx context.Context, obs observation, decision plan.Decision) error {
-	for _, name := range decision.Mark {
+	for _, name := range decision.Label {
 		if err := r.patchMachine(ctx, obs, name, func(m *v1alpha1.Machine) { setRolloutLabel(m, obs.rollout) }); err != nil {
 			return fmt.Errorf("mark Machine %s: %w", name, err)
 		}
@@ -38,11 +38,11 @@ func setRolloutLabel(m *v1alpha1.Machine, rollout *v1alpha1.Rollout) {
 }
 
 func (r *Reconciler) patchMachine(ctx context.Context, obs observation, name types.NamespacedName, change func(*v1alpha1.Machine)) error {
-	for _, judged := range obs.machines {
-		if client.ObjectKeyFromObject(judged) == name {
-			changed := judged.DeepCopy()
+	for _, read := range obs.machines {
+		if client.ObjectKeyFromObject(read) == name {
+			changed := read.DeepCopy()
 			change(changed)
-			return client.IgnoreNotFound(r.Client.Patch(ctx, changed, client.MergeFromWithOptions(judged, client.MergeFromWithOptimisticLock{})))
+			return client.IgnoreNotFound(r.Client.Patch(ctx, changed, client.MergeFromWithOptions(read, client.MergeFromWithOptimisticLock{})))
 		}
 	}
 	return nil

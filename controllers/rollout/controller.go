@@ -17,14 +17,14 @@ import (
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
-// soon is the pause after which to reconcile where the event of a write should come first.
-const soon = time.Second
+// eventTimeout is when to reconcile if the event of a write, which should come first, does not come.
+const eventTimeout = time.Second
 
 // Reconciler reconciles Rollouts. All fields are required.
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// APIReader reads a NodeType without a cache before its Rollout is given up.
+	// APIReader reads a NodeType without a cache before its Rollout is superseded.
 	APIReader client.Reader
 	// Recorder takes events.
 	Recorder events.EventRecorder
@@ -57,18 +57,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !metav1.IsControlledBy(obs.rollout, obs.nodeType) {
 		return r.refuse(ctx, obs)
 	}
-	superseded, known, err := r.superseded(ctx, obs)
+	isSuperseded, isKnown, err := r.readIsSuperseded(ctx, obs)
 	if err != nil {
 		return step.Retry(err).Result()
 	}
-	if !known {
-		return step.Wait("the NodeType's status to be seen", soon).Result()
+	if !isKnown {
+		return step.Wait("the NodeType's status to be seen", eventTimeout).Result()
 	}
-	decision := plan.Plan(facts(obs, superseded, r.Clock.Now()))
-	failed := r.act(ctx, obs, decision)
+	decision := plan.Plan(facts(obs, isSuperseded, r.Clock.Now()))
+	actErr := r.act(ctx, obs, decision)
 	after := obs.rollout.DeepCopy()
 	after.Status = decision.Status
-	result, err := step.Finish(ctx, r.writer(), obs.rollout, after, decision.Events, outcome(decision, failed))
+	result, err := step.Finish(ctx, r.writer(), obs.rollout, after, decision.Events, outcome(decision, actErr))
 	if err == nil {
 		countPhase(obs.rollout.Status.Phase, after.Status.Phase)
 	}
@@ -78,14 +78,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *Reconciler) writer() step.Writer { return step.Writer{Client: r.Client, Recorder: r.Recorder} }
 
 // outcome maps the decision to an Outcome. A write starts the next reconcile by its own event.
-func outcome(decision plan.Decision, failed error) step.Outcome {
+func outcome(decision plan.Decision, actErr error) step.Outcome {
 	switch {
-	case failed != nil:
-		return step.Retry(failed)
-	case decision.PlanAgain:
-		return step.Wait("the next Machine is to be started", soon)
+	case actErr != nil:
+		return step.Retry(actErr)
+	case decision.Requeue:
+		return step.Wait("the next Machine is to be started", eventTimeout)
 	case decision.RequeueAfter > 0:
-		return step.Wait("time passes", decision.RequeueAfter)
+		return step.Wait("the deadline of the next decision", decision.RequeueAfter)
 	}
 	return step.Done()
 }

@@ -7,6 +7,6 @@
 // the Machine. What the planner may not conclude from a cache is that the NodeType asks for another revision, since that
 // ends a Rollout for good: that is read from the API server itself.
 //
-// A thousand Machines that install report progress all the time. Only what the planner sees of a Machine starts a
+// A thousand Machines that install report progress all the time. Only a change that the planner decides by starts a
 // reconcile, a moment later so that many count as one, and the status is written only when it differs.
 package rollout

@@ -126,12 +126,12 @@ func TestAStaleRolloutOrMachineStartsNothing(t *testing.T) {
 	})
 	reconcileOnce(t, server.Client, name)
 	named := h.rollout(t, name)
-	if len(named.Status.InProgress) != 1 || h.count(t, toldToTake("")) != 2 {
-		t.Fatalf("the first step names %v and %d Machines were left alone: who is started is named first", named.Status.InProgress, h.count(t, toldToTake("")))
+	if len(named.Status.InProgress) != 1 || h.count(t, hasDesiredRevision("")) != 2 {
+		t.Fatalf("the first step names %v and %d Machines were left alone: who is started is named first", named.Status.InProgress, h.count(t, hasDesiredRevision("")))
 	}
 	// Whoever sees nothing named names somebody and starts nobody, and that status is refused.
 	reconcileOnce(t, stale, name)
-	if now := h.rollout(t, name); now.ResourceVersion != named.ResourceVersion || h.count(t, toldToTake("")) != 2 {
+	if now := h.rollout(t, name); now.ResourceVersion != named.ResourceVersion || h.count(t, hasDesiredRevision("")) != 2 {
 		t.Errorf("a stale Rollout was written: %+v", now.Status)
 	}
 	// The Machine changes between the look and the start.
@@ -146,17 +146,17 @@ func TestAStaleRolloutOrMachineStartsNothing(t *testing.T) {
 			return c.Patch(ctx, object, patch, options...)
 		},
 	})
-	if result := reconcileOnce(t, changing, name); result.RequeueAfter <= 0 || h.count(t, toldToTake("")) != 2 {
+	if result := reconcileOnce(t, changing, name); result.RequeueAfter <= 0 || h.count(t, hasDesiredRevision("")) != 2 {
 		t.Errorf("result %+v: a Machine that changed meanwhile was started", result)
 	}
 	reconcileOnce(t, server.Client, name)
-	if n := h.count(t, toldToTake("b")); n != 1 {
+	if n := h.count(t, hasDesiredRevision("b")); n != 1 {
 		t.Errorf("%d Machines were started, want the one that was named", n)
 	}
 	for range 3 {
 		reconcileOnce(t, server.Client, name)
 	}
-	if n := h.count(t, toldToTake("b")); n != 1 {
+	if n := h.count(t, hasDesiredRevision("b")); n != 1 {
 		t.Errorf("%d Machines were started while the first is on its way", n)
 	}
 }
@@ -184,13 +184,13 @@ func TestARolloutBeginsWhenTheOneBeforeItHasLetGo(t *testing.T) {
 		t.Fatalf("the first one is %s, and had named %v", s.Phase, named)
 	}
 	reconcileOnce(t, server.Client, second)
-	if of(second) != 1 || h.count(t, toldToTake("")) != 2 {
-		t.Errorf("%d Machines are marked, %d were left alone: what the first had named is marked before anything", of(second), h.count(t, toldToTake("")))
+	if of(second) != 1 || h.count(t, hasDesiredRevision("")) != 2 {
+		t.Errorf("%d Machines are marked, %d were left alone: what the first had named is marked before anything", of(second), h.count(t, hasDesiredRevision("")))
 	}
 	for range 6 {
 		reconcileOnce(t, server.Client, second)
 	}
-	if n := h.count(t, toldToTake("c")); n != 1 || of(second) != 1 {
+	if n := h.count(t, hasDesiredRevision("c")); n != 1 || of(second) != 1 {
 		t.Errorf("%d Machines were started, %d are marked: the budget is one", n, of(second))
 	}
 }
@@ -209,14 +209,14 @@ func TestNothingIsBegunWhileTheNodeTypeMakesNoNodes(t *testing.T) {
 		reconcileOnce(t, server.Client, name)
 	}
 	ready := meta.FindStatusCondition(h.rollout(t, name).Status.Conditions, v1alpha1.ConditionReady)
-	if h.count(t, toldToTake("")) != 1 || ready == nil || !strings.Contains(ready.Message, v1alpha1.ReasonOSImageNotReady) {
+	if h.count(t, hasDesiredRevision("")) != 1 || ready == nil || !strings.Contains(ready.Message, v1alpha1.ReasonOSImageNotReady) {
 		t.Errorf("it says %+v", ready)
 	}
 	h.targets(t, "a", "b")
 	for range 3 {
 		reconcileOnce(t, server.Client, name)
 	}
-	if h.count(t, toldToTake("b")) != 1 {
+	if h.count(t, hasDesiredRevision("b")) != 1 {
 		t.Error("it does not go on when the NodeType is Ready again")
 	}
 }

@@ -22,16 +22,16 @@ type observation struct {
 	rollout *v1alpha1.Rollout
 	// nodeType is the NodeType whose Machines the Rollout moves.
 	nodeType *v1alpha1.NodeType
-	// before is the latest of the NodeType's older Rollouts; nil: there is none. observeSiblings sets it.
-	before *v1alpha1.Rollout
-	// newer is true if the NodeType has a later Rollout. observeSiblings sets it.
-	newer bool
+	// previous is the latest of the NodeType's older Rollouts; nil: there is none. observeSiblings sets it.
+	previous *v1alpha1.Rollout
+	// hasNewer is true if the NodeType has a later Rollout. observeSiblings sets it.
+	hasNewer bool
 	// machines are those of the NodeType. observeMachines sets them.
 	machines []*v1alpha1.Machine
 	// pools are the NodePools of the NodeType with their budgets. observePools sets them.
 	pools map[types.NamespacedName]plan.Pool
-	// tenantProblems says for each TenantCluster that is not Ready why not. observeTenants sets it.
-	tenantProblems map[types.NamespacedName]string
+	// blockedByTenants says for each TenantCluster that is not Ready why not. observeTenants sets it.
+	blockedByTenants map[types.NamespacedName]string
 	// tenants names every TenantCluster that exists. observeTenants sets it.
 	tenants map[types.NamespacedName]bool
 }
@@ -71,9 +71,9 @@ func (r *Reconciler) observeSiblings(ctx context.Context, obs *observation) erro
 		switch {
 		case other.Name == obs.rollout.Name || !metav1.IsControlledBy(other, obs.nodeType):
 		case revisionrollout.IsNewer(other.Name, obs.rollout.Name):
-			obs.newer = true
-		case obs.before == nil || revisionrollout.IsNewer(other.Name, obs.before.Name):
-			obs.before = other
+			obs.hasNewer = true
+		case obs.previous == nil || revisionrollout.IsNewer(other.Name, obs.previous.Name):
+			obs.previous = other
 		}
 	}
 	return nil
@@ -106,12 +106,12 @@ func (r *Reconciler) observeTenants(ctx context.Context, obs *observation) error
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list TenantClusters: %w", err)
 	}
-	obs.tenantProblems, obs.tenants = map[types.NamespacedName]string{}, map[types.NamespacedName]bool{}
+	obs.blockedByTenants, obs.tenants = map[types.NamespacedName]string{}, map[types.NamespacedName]bool{}
 	for i := range list.Items {
 		key := client.ObjectKeyFromObject(&list.Items[i])
 		obs.tenants[key] = true
-		if why := notReadyReason(list.Items[i].Status.Conditions); why != "" {
-			obs.tenantProblems[key] = fmt.Sprintf("TenantCluster %s is not Ready: %s", key, why)
+		if reason := notReadyReason(list.Items[i].Status.Conditions); reason != "" {
+			obs.blockedByTenants[key] = fmt.Sprintf("TenantCluster %s is not Ready: %s", key, reason)
 		}
 	}
 	return nil
@@ -128,51 +128,53 @@ func notReadyReason(conditions []metav1.Condition) string {
 	return ""
 }
 
-// superseded tells whether another Rollout moves the Machines now, or will. known is false while that cannot be said: the cache
-// still has the NodeType as it was before this Rollout was created, or the NodeType's status was lost.
-func (r *Reconciler) superseded(ctx context.Context, obs observation) (superseded, known bool, err error) {
-	if obs.newer || obs.nodeType.Status.Target() == obs.rollout.Spec.Target() {
-		return obs.newer, true, nil
+// readIsSuperseded reports whether another Rollout moves the Machines now, or will. It reads the NodeType from the API server if the
+// cache shows another target. isKnown is false while the answer is not known: the cache still has the NodeType as it was before
+// this Rollout was created, or the NodeType's status was lost.
+func (r *Reconciler) readIsSuperseded(ctx context.Context, obs observation) (isSuperseded, isKnown bool, err error) {
+	if obs.hasNewer || obs.nodeType.Status.Target() == obs.rollout.Spec.Target() {
+		return obs.hasNewer, true, nil
 	}
-	var now v1alpha1.NodeType
-	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(obs.nodeType), &now); err != nil {
+	var current v1alpha1.NodeType
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(obs.nodeType), &current); err != nil {
 		return false, false, fmt.Errorf("read NodeType %s: %w", obs.nodeType.Name, err)
 	}
-	if target := now.Status.Target(); target.IsZero() || target == obs.rollout.Spec.Target() {
+	if target := current.Status.Target(); target.IsZero() || target == obs.rollout.Spec.Target() {
 		return false, false, nil
 	}
 	return true, true, nil
 }
 
 // facts returns what the planner decides by.
-func facts(obs observation, superseded bool, now time.Time) plan.Facts {
+func facts(obs observation, isSuperseded bool, now time.Time) plan.Facts {
 	f := plan.Facts{
-		Now: now, Previous: plan.NewPreviousRollout(obs.before), Policy: plan.NewPolicy(obs.nodeType.Spec.Rollout), Pools: obs.pools,
+		Now: now, Previous: plan.NewPreviousRollout(obs.previous), Policy: plan.NewPolicy(obs.nodeType.Spec.Rollout), Pools: obs.pools,
 		Machines: make([]plan.Machine, len(obs.machines)),
 		Rollout: plan.Rollout{
 			Name: obs.rollout.Name, From: obs.rollout.Spec.Source(), To: obs.rollout.Spec.Target(), Paused: obs.rollout.Spec.Paused,
-			ToStable: obs.nodeType.Status.Stable() == obs.rollout.Spec.Target(), Superseded: superseded, Status: obs.rollout.Status,
+			ToStable: obs.nodeType.Status.Stable() == obs.rollout.Spec.Target(), Superseded: isSuperseded, Status: obs.rollout.Status,
 		},
 	}
-	// What cannot be installed now is not begun: a drained Machine would wait without a node.
-	obstacle := notReadyReason(obs.nodeType.Status.Conditions)
-	if obstacle != "" {
-		obstacle = fmt.Sprintf("NodeType %s is not Ready: %s", obs.nodeType.Name, obstacle)
+	// While the NodeType is not Ready no Machine is started: it would be drained, and then wait for its installation without a node.
+	blockedByNodeType := ""
+	if reason := notReadyReason(obs.nodeType.Status.Conditions); reason != "" {
+		blockedByNodeType = fmt.Sprintf("NodeType %s is not Ready: %s", obs.nodeType.Name, reason)
 	}
 	for i, m := range obs.machines {
 		f.Machines[i] = plan.NewMachine(obs.rollout.Name, obs.rollout.Spec.Target(), m, now)
-		f.Machines[i].BlockedBy = obstacle
-		if obstacle == "" {
-			f.Machines[i].BlockedBy = obs.tenantTrouble(m)
+		f.Machines[i].BlockedBy = blockedByNodeType
+		if blockedByNodeType == "" {
+			f.Machines[i].BlockedBy = obs.blockedByTenant(m)
 		}
 	}
 	return f
 }
 
-func (obs observation) tenantTrouble(m *v1alpha1.Machine) string {
+// blockedByTenant returns why the Machine's TenantCluster keeps it from being moved; empty: it does not.
+func (obs observation) blockedByTenant(m *v1alpha1.Machine) string {
 	key := types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.TenantClusterRef.Name}
 	if !obs.tenants[key] {
 		return fmt.Sprintf("TenantCluster %s does not exist", key)
 	}
-	return obs.tenantProblems[key]
+	return obs.blockedByTenants[key]
 }

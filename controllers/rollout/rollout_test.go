@@ -31,7 +31,7 @@ func has(revision string) func(*v1alpha1.Machine) bool {
 	return func(m *v1alpha1.Machine) bool { return m.Status.Revision == revision && ready(m) }
 }
 
-func toldToTake(revision string) func(*v1alpha1.Machine) bool {
+func hasDesiredRevision(revision string) func(*v1alpha1.Machine) bool {
 	return func(m *v1alpha1.Machine) bool { return m.Spec.Revision == revision }
 }
 
@@ -50,7 +50,7 @@ func TestAChangedImageGoesToTheCanaryAndThenToTheOthers(t *testing.T) {
 	marked := func(m *v1alpha1.Machine) bool {
 		return m.Labels[v1alpha1.LabelRollout] == rollout.Name && m.Spec.Revision == target && ready(m)
 	}
-	if n, told := h.count(t, marked), h.count(t, toldToTake("")); n != 1 || told != 3 {
+	if n, told := h.count(t, marked), h.count(t, hasDesiredRevision("")); n != 1 || told != 3 {
 		t.Errorf("%d Machines were moved and %d were told nothing, want 1 and 3", n, told)
 	}
 	if now := h.nodeType(t).Status.StableRevision; now != before {
@@ -83,8 +83,8 @@ func TestABadImageStopsAtTheCanaryAndIsUndone(t *testing.T) {
 	h.until(t, "there is a target", func() bool { return h.nodeType(t).Status.TargetRevision != before })
 	h.bad, h.budget = h.nodeType(t).Status.TargetRevision, 2
 	stopped := h.newest(t, 1, v1alpha1.RolloutStopped)
-	if !strings.Contains(stopped.Status.StoppedBy, v1alpha1.ReasonJoinTimedOut) || h.count(t, toldToTake(h.bad)) != 1 {
-		t.Errorf("stopped by %q, %d Machines were told to move", stopped.Status.StoppedBy, h.count(t, toldToTake(h.bad)))
+	if !strings.Contains(stopped.Status.StoppedBy, v1alpha1.ReasonJoinTimedOut) || h.count(t, hasDesiredRevision(h.bad)) != 1 {
+		t.Errorf("stopped by %q, %d Machines were told to move", stopped.Status.StoppedBy, h.count(t, hasDesiredRevision(h.bad)))
 	}
 	h.scale(t, 4)
 	h.until(t, "a new Machine gets the stable revision while the Rollout is stopped", func() bool { return h.count(t, has(before)) == 3 })
@@ -150,7 +150,7 @@ func TestAPausedRolloutLetsArriveWhoIsOnTheWayAndStartsNobody(t *testing.T) {
 		}) == 0
 	})
 	// Whatever the pause interrupted, the canary is one Machine: nobody else was told to move.
-	if n := h.count(t, toldToTake(rollout.Spec.To)); n > 1 {
+	if n := h.count(t, hasDesiredRevision(rollout.Spec.To)); n > 1 {
 		t.Errorf("%d Machines were told to move", n)
 	}
 	pause(t, &rollout, false)
@@ -182,7 +182,7 @@ func TestNoMachineIsStartedWhileItsTenantIsLost(t *testing.T) {
 		ready := meta.FindStatusCondition(all[0].Status.Conditions, v1alpha1.ConditionReady)
 		return ready != nil && strings.Contains(ready.Message, v1alpha1.ReasonTenantUnreachable)
 	})
-	if n := h.count(t, toldToTake("")); n != 2 {
+	if n := h.count(t, hasDesiredRevision("")); n != 2 {
 		t.Errorf("%d Machines were left alone, want 2", n)
 	}
 	becomes(metav1.ConditionTrue, v1alpha1.ReasonReady)

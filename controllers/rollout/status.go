@@ -32,7 +32,7 @@ var (
 		Name: "ingot_rollout_phases_total", Help: "Times that a Rollout entered a phase, by phase.",
 	}, []string{"phase"})
 	starts = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "ingot_rollout_starts_total", Help: "Machines that Rollouts told to move, by result: told, conflict or error.",
+		Name: "ingot_rollout_starts_total", Help: "Machines that Rollouts started, by result: started, conflict or error.",
 	}, []string{"result"})
 )
 
@@ -45,7 +45,7 @@ func countPhase(before, after v1alpha1.RolloutPhase) {
 }
 
 func countStart(err error) {
-	result := "told"
+	result := "started"
 	switch {
 	case step.IsConflict(err):
 		result = "conflict"

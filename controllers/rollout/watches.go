@@ -18,38 +18,38 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// settle gathers what Machines report: a hundred that move at once are looked at together.
-const settle = 200 * time.Millisecond
+// batchDelay delays reconciles after changes of Machines, NodePools and TenantClusters, so that many changes cause one reconcile.
+const batchDelay = 200 * time.Millisecond
 
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
-	return b.For(&v1alpha1.Rollout{}, builder.WithPredicates(unsettled)).
+	return b.For(&v1alpha1.Rollout{}, builder.WithPredicates(isNotFinal)).
 		// A Rollout waits for the one before it, and ends when a newer one is made.
-		Watches(&v1alpha1.Rollout{}, r.active(0, func(o client.Object) string { return o.(*v1alpha1.Rollout).Spec.NodeTypeRef.Name }), builder.WithPredicates(phaseChanged)).
-		Watches(&v1alpha1.NodeType{}, r.active(0, client.Object.GetName), builder.WithPredicates(nodeTypeChanged)).
-		Watches(&v1alpha1.NodePool{}, r.active(settle, func(o client.Object) string { return o.(*v1alpha1.NodePool).Spec.NodeTypeRef.Name }),
+		Watches(&v1alpha1.Rollout{}, r.enqueueActiveRollouts(0, func(o client.Object) string { return o.(*v1alpha1.Rollout).Spec.NodeTypeRef.Name }), builder.WithPredicates(phaseChanged)).
+		Watches(&v1alpha1.NodeType{}, r.enqueueActiveRollouts(0, client.Object.GetName), builder.WithPredicates(nodeTypeChanged)).
+		Watches(&v1alpha1.NodePool{}, r.enqueueActiveRollouts(batchDelay, func(o client.Object) string { return o.(*v1alpha1.NodePool).Spec.NodeTypeRef.Name }),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.TenantCluster{}, r.active(settle, func(client.Object) string { return "" }), builder.WithPredicates(tenantChanged)).
-		Watches(&v1alpha1.Machine{}, r.active(0, nodeTypeOf), builder.WithPredicates(specRevisionChanged)).
-		Watches(&v1alpha1.Machine{}, r.active(settle, nodeTypeOf), builder.WithPredicates(machineChanged))
+		Watches(&v1alpha1.TenantCluster{}, r.enqueueActiveRollouts(batchDelay, func(client.Object) string { return "" }), builder.WithPredicates(tenantChanged)).
+		Watches(&v1alpha1.Machine{}, r.enqueueActiveRollouts(0, nodeTypeOf), builder.WithPredicates(specRevisionChanged)).
+		Watches(&v1alpha1.Machine{}, r.enqueueActiveRollouts(batchDelay, nodeTypeOf), builder.WithPredicates(machineChanged))
 }
 
 func nodeTypeOf(o client.Object) string { return o.(*v1alpha1.Machine).Spec.NodeTypeRef.Name }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// active enqueues, after that time, the Rollouts that are not settled of the NodeType that an object names; of every
-// NodeType when it names none.
-func (r *Reconciler) active(after time.Duration, nodeType func(client.Object) string) handler.EventHandler {
+// enqueueActiveRollouts enqueues, after a delay, the Rollouts that are not settled of the NodeType that an object names, or of every
+// NodeType if it names none.
+func (r *Reconciler) enqueueActiveRollouts(delay time.Duration, nodeType func(client.Object) string) handler.EventHandler {
 	enqueue := func(ctx context.Context, changed client.Object, q queue) {
 		var list v1alpha1.RolloutList
 		if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 			log.FromContext(ctx).Error(err, "Listing the Rollouts that an object concerns")
 			return
 		}
-		of := nodeType(changed)
+		name := nodeType(changed)
 		for i := range list.Items {
-			if o := &list.Items[i]; !o.Status.Phase.Settled() && (of == "" || o.Spec.NodeTypeRef.Name == of) {
-				q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: o.Name}}, after)
+			if o := &list.Items[i]; !o.Status.Phase.Settled() && (name == "" || o.Spec.NodeTypeRef.Name == name) {
+				q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: o.Name}}, delay)
 			}
 		}
 	}
@@ -61,14 +61,14 @@ func (r *Reconciler) active(after time.Duration, nodeType func(client.Object) st
 	}
 }
 
-// unsettled leaves out Rollouts that will do nothing more.
-var unsettled = predicate.NewPredicateFuncs(func(o client.Object) bool {
+// isNotFinal leaves out Rollouts in a final phase, which start no more Machines.
+var isNotFinal = predicate.NewPredicateFuncs(func(o client.Object) bool {
 	rollout, ok := o.(*v1alpha1.Rollout)
 	return ok && !rollout.Status.Phase.Settled()
 })
 
-// on makes a predicate of updates; whatever is created or deleted passes.
-func on[T client.Object](differs func(before, after T) bool) predicate.Funcs {
+// onUpdate returns a predicate that lets an update through if the objects differ, and every creation and deletion.
+func onUpdate[T client.Object](differs func(before, after T) bool) predicate.Funcs {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(T)
 		after, ok2 := e.ObjectNew.(T)
@@ -76,16 +76,16 @@ func on[T client.Object](differs func(before, after T) bool) predicate.Funcs {
 	}}
 }
 
-var phaseChanged = on(func(before, after *v1alpha1.Rollout) bool { return before.Status.Phase != after.Status.Phase })
+var phaseChanged = onUpdate(func(before, after *v1alpha1.Rollout) bool { return before.Status.Phase != after.Status.Phase })
 
 // nodeTypeChanged leaves out the counts of hosts and Machines. A revision is compared with its rendering: a refresh changes only
 // the rendering, and a Rollout that is not enqueued for it would wait until the cache is synced again.
-var nodeTypeChanged = on(func(before, after *v1alpha1.NodeType) bool {
+var nodeTypeChanged = onUpdate(func(before, after *v1alpha1.NodeType) bool {
 	return before.Generation != after.Generation || before.Status.Stable() != after.Status.Stable() ||
 		before.Status.Target() != after.Status.Target() || notReadyReason(before.Status.Conditions) != notReadyReason(after.Status.Conditions)
 })
 
-var tenantChanged = on(func(before, after *v1alpha1.TenantCluster) bool {
+var tenantChanged = onUpdate(func(before, after *v1alpha1.TenantCluster) bool {
 	return notReadyReason(before.Status.Conditions) != notReadyReason(after.Status.Conditions)
 })
 
@@ -101,22 +101,22 @@ var specRevisionChanged = predicate.Funcs{
 
 func rolloutOf(o client.Object) string { return o.GetLabels()[v1alpha1.LabelRollout] }
 
-// machineChanged leaves out what the planner does not see: bytes, checks, deadlines within a phase.
-var machineChanged = on(func(before, after *v1alpha1.Machine) bool { return machineStateOf(before) != machineStateOf(after) })
+// machineChanged leaves out what the planner does not decide by: bytes, checks, deadlines within a phase.
+var machineChanged = onUpdate(func(before, after *v1alpha1.Machine) bool { return machineStateOf(before) != machineStateOf(after) })
 
 // machineState is the part of a Machine's status that a Rollout decides by.
 type machineState struct {
-	phase              v1alpha1.MachinePhase
-	installed          v1alpha1.RenderedRevision
-	ready, reason      string
-	since, generation  int64
-	deleting, unhosted bool
+	phase               v1alpha1.MachinePhase
+	installed           v1alpha1.RenderedRevision
+	ready, reason       string
+	since, generation   int64
+	deleting, hasNoHost bool
 }
 
 func machineStateOf(m *v1alpha1.Machine) machineState {
 	s := machineState{
 		phase: m.Status.Phase, installed: m.Status.Installed(), generation: m.Status.ObservedGeneration,
-		deleting: m.DeletionTimestamp != nil, unhosted: m.Status.HostRef == nil,
+		deleting: m.DeletionTimestamp != nil, hasNoHost: m.Status.HostRef == nil,
 	}
 	if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
 		s.ready, s.reason, s.since = string(ready.Status), ready.Reason, ready.LastTransitionTime.Unix()

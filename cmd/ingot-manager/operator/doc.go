@@ -27,7 +27,7 @@
 //	ingot_verdicts_total                 counter    result                    verdicts whose result changed
 //	ingot_gate_actions_total             counter    action, reason            gates lifted and placed
 //	ingot_rollout_phases_total           counter    phase                     phases that Rollouts entered
-//	ingot_rollout_starts_total           counter    result                    Machines that Rollouts told to move: told, conflict or error
+//	ingot_rollout_starts_total           counter    result                    Machines that Rollouts started: started, conflict or error
 //	ingot_webhook_certificate_steps_total counter   action, succeeded         what was done about the webhook's certificate
 //	ingot_machines                       gauge      phase, state              Machines; state is ready, working or overdue
 //	ingot_rollouts                       gauge      phase                     Rollouts

@@ -24,9 +24,9 @@ func fleet(size int) Facts {
 		}
 		switch {
 		case i%3 == 0:
-			m.Marked, m.Desired, m.Installed = true, rendered("new"), rendered("new")
+			m.Labeled, m.Desired, m.Installed = true, rendered("new"), rendered("new")
 		case i%200 == 1 && len(f.Rollout.Status.InProgress) < maxInProgress-1:
-			m.Marked, m.Desired, m.Phase, m.Ready = true, rendered("new"), v1alpha1.MachineDraining, false
+			m.Labeled, m.Desired, m.Phase, m.Ready = true, rendered("new"), v1alpha1.MachineDraining, false
 			f.Rollout.Status.InProgress = append(f.Rollout.Status.InProgress, m.key().String())
 		}
 		f.Machines = append(f.Machines, m)

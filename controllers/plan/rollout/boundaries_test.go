@@ -81,12 +81,12 @@ func TestInheritedMachinesAreMarkedByNameOneAtATime(t *testing.T) {
 	f := factsOf(v1alpha1.RolloutStatus{}, serving("b", "old"), serving("a", "old"))
 	f.Previous = &PreviousRollout{Name: "old-1", Settled: true, InProgress: names(f.Machines...)}
 	d := Plan(f)
-	if want := []types.NamespacedName{f.Machines[1].key()}; !slices.Equal(d.Mark, want) || !d.PlanAgain {
-		t.Errorf("marks %v, again %t; want %v, and b at once after it", d.Mark, d.PlanAgain, want)
+	if want := []types.NamespacedName{f.Machines[1].key()}; !slices.Equal(d.Label, want) || !d.Requeue {
+		t.Errorf("marks %v, again %t; want %v, and b at once after it", d.Label, d.Requeue, want)
 	}
-	f.Machines[1].Marked = true
-	if d = Plan(f); len(d.Mark) != 1 || d.Mark[0].Name != "b" || d.PlanAgain {
-		t.Errorf("marks %v, again %t; want the last one", d.Mark, d.PlanAgain)
+	f.Machines[1].Labeled = true
+	if d = Plan(f); len(d.Label) != 1 || d.Label[0].Name != "b" || d.Requeue {
+		t.Errorf("marks %v, again %t; want the last one", d.Label, d.Requeue)
 	}
 	f.Rollout.Superseded = true
 	if d = Plan(f); d.Status.Phase != v1alpha1.RolloutSuperseded || !slices.Equal(d.Status.InProgress, names(f.Machines[0])) {

@@ -26,4 +26,12 @@
 // whoever changed it. A Machine has failed when this Rollout moved it and its Ready condition has a reason that does not
 // pass. A Machine that recovers no longer counts, but a stopped rollout continues only when a person pauses and
 // resumes it.
+//
+// # Terms
+//
+//   - to label: to set the label v1alpha1.LabelRollout of a Machine to the name of the Rollout. Messages say "to mark".
+//   - forgiven: a failed Machine whose failure no longer counts, because a person resumed the Rollout after it stopped. It is
+//     listed in status.forgiven. The message of a Rollout that is Done says "given up".
+//   - stage: the canary, until it has baked; then all Machines.
+//   - moved: started by this Rollout and Ready with the target.
 package rollout

@@ -37,7 +37,7 @@ func (w *world) facts(r *rollout, observed record) Facts {
 		if !found || o.isGone {
 			continue
 		}
-		o.Marked = o.label == observed.Name
+		o.Labeled = o.label == observed.Name
 		if o.Namespace == w.unreachable {
 			o.BlockedBy = "its cluster does not answer"
 		}
@@ -59,7 +59,7 @@ func (w *world) reconcile(r *rollout) {
 	if !reflect.DeepEqual(d.Status, f.Rollout.Status) {
 		effects = append(effects, w.writeStatus(r, observed.rv, d.Status))
 	}
-	for _, key := range d.Mark {
+	for _, key := range d.Label {
 		effects = append(effects, w.markMachine(r, key))
 	}
 	for _, key := range d.Start {

@@ -31,7 +31,7 @@ type Facts struct {
 
 // Rollout is the Rollout whose next step is decided.
 type Rollout struct {
-	// Name of the Rollout: the value of v1alpha1.LabelRollout on the Machines that it started or marked.
+	// Name of the Rollout: the value of v1alpha1.LabelRollout on the Machines that it started or labeled.
 	Name string
 	// From is the revision that Machines are moved from, To the target that they are moved to.
 	From, To v1alpha1.RenderedRevision
@@ -80,8 +80,8 @@ type Machine struct {
 	Namespace, Name string
 	// Pool is the NodePool that made the Machine; zero: none.
 	Pool types.NamespacedName
-	// Marked is true if the label v1alpha1.LabelRollout of the Machine names this Rollout.
-	Marked bool
+	// Labeled is true if the label v1alpha1.LabelRollout of the Machine names this Rollout.
+	Labeled bool
 	// Desired is the revision in the Machine's spec. If it is zero, the Machine keeps the installed revision or, before it
 	// has a host, gets the stable revision of the NodeType.
 	Desired v1alpha1.RenderedRevision
@@ -116,14 +116,14 @@ type Decision struct {
 	// the label v1alpha1.LabelRollout to Rollout.Name, in one request under the resource version of the Machine in
 	// Facts. It depends on the status as read, so Start and the write of Status may be done in either order.
 	Start []types.NamespacedName
-	// Mark names the Machines to label without starting them, one at most. Marking sets the label v1alpha1.LabelRollout to
+	// Label names the Machines to label without starting them, one at most. It sets the label v1alpha1.LabelRollout to
 	// Rollout.Name, under the resource version of the Machine in Facts. These Machines were in progress in the
 	// previous Rollout.
-	Mark []types.NamespacedName
+	Label []types.NamespacedName
 	// Events are emitted after the status is written.
 	Events []event.Event
-	// PlanAgain is true if the next Machine can be started or marked as soon as this decision is carried out.
-	PlanAgain bool
+	// Requeue is true if the next Machine can be started or labeled as soon as this decision is carried out.
+	Requeue bool
 	// RequeueAfter is when to plan again although no object changes; 0: only when an object changes.
 	RequeueAfter time.Duration
 	// Done is true if the Rollout is settled, by this decision or before it.
@@ -216,7 +216,7 @@ func DesiredRevision(m *v1alpha1.Machine, target v1alpha1.RenderedRevision) v1al
 // BlockedBy empty.
 func NewMachine(rollout string, target v1alpha1.RenderedRevision, m *v1alpha1.Machine, now time.Time) Machine {
 	out := Machine{
-		Namespace: m.Namespace, Name: m.Name, Marked: m.Labels[v1alpha1.LabelRollout] == rollout,
+		Namespace: m.Namespace, Name: m.Name, Labeled: m.Labels[v1alpha1.LabelRollout] == rollout,
 		Desired: DesiredRevision(m, target), Installed: m.Status.Installed(), Phase: m.Status.Phase,
 		Deleting: m.DeletionTimestamp != nil, Claimed: m.Status.HostRef != nil,
 		FailureReason: failureReason(m, now), WaitingFor: m.Status.WaitingFor,

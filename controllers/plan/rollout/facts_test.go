@@ -126,14 +126,14 @@ func TestAMachineBelongsToThePoolThatMadeIt(t *testing.T) {
 		},
 	}
 	want := Machine{
-		Namespace: "research", Name: "training-1", Pool: types.NamespacedName{Namespace: "research", Name: "training"}, Marked: true,
+		Namespace: "research", Name: "training-1", Pool: types.NamespacedName{Namespace: "research", Name: "training"}, Labeled: true,
 		Desired: rendered("b"), Installed: rendered("a"), Phase: v1alpha1.MachineReady, Ready: true, ReadySince: noon, Claimed: true,
 	}
 	if got := NewMachine("r-1", rendered("c/1"), &m, noon); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	m.Labels, m.OwnerReferences = map[string]string{v1alpha1.LabelRollout: "r-0", v1alpha1.LabelNodePool: "training"}, nil
-	if got := NewMachine("r-1", rendered("c/1"), &m, noon); got.Marked || got.Pool.Name != "" {
+	if got := NewMachine("r-1", rendered("c/1"), &m, noon); got.Labeled || got.Pool.Name != "" {
 		t.Errorf("made by hand, marked by another: %+v", got)
 	}
 	m.OwnerReferences = []metav1.OwnerReference{{Kind: "Fleet", Name: "training", Controller: &owned}}

@@ -7,101 +7,103 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// guards are the questions that the safety of a rollout depends on, each in one place. A test replaces each of them in turn by
-// one that guards nothing, and expects the harm that its comment describes. In the examples the NodeType has the
-// Machines a to j, v1 is the revision that they have, v2 the target, and at most 2 may be unavailable.
+// guards are the questions that the safety of a rollout depends on, each in one place. They are fields of a struct so that a test
+// can replace each of them in turn by one that guards nothing, and expect the harm that its comment describes. Two of them,
+// mustCountInProgress and mustRecheckBudget, are always true in production and exist only so that the test can remove them. In
+// the examples the NodeType has the Machines a to j, v1 is the revision that they have, v2 the target, and at most 2 may be
+// unavailable.
 type guards struct {
 	// isUnavailable reports whether the Machine counts as unavailable, whatever the cause.
 	//
-	// It is not enough to look at Ready: Rollout v2-1 starts a and b by setting their desired revision. Their own controller
-	// has not run yet, so both are still Ready. If they counted as available, c and d would be started as well, and a
-	// moment later four Machines are drained, of at most 2.
+	// Without it: Rollout v2-1 starts a and b by setting their desired revision. Their own controller
+	// has not run yet, so both are still Ready and count as available. c and d are started as well, and a moment later
+	// four Machines are drained, of at most 2.
 	isUnavailable func(*Machine) bool
 	// mustStayInProgress reports whether the Machine stays in status.inProgress: until it has moved.
 	//
-	// If it left the list when it is observed as started: v2-1 starts a, observes that, and ends with an empty list when the
-	// NodeType is set back to v1. So v1-2 does not mark a. The manager restarts, and its cache is filled by an API server
+	// Without it, a Machine leaves the list when it is observed as started: v2-1 starts a, observes that, and ends with an empty list when the
+	// NodeType is set back to v1. So v1-2 does not label a. The manager restarts, and its cache is filled by an API server
 	// that is behind: it shows a as Ready with v1, and v1-2 is Done. But the desired revision of a is v2: a is drained and
 	// installed with v2 after the Rollout that should have prevented it has ended.
 	mustStayInProgress func(r *Rollout, m *Machine) bool
 	// mustCountInProgress reports whether a Machine in status.inProgress counts as unavailable even if it is observed as
 	// available.
 	//
-	// If it counted as observed: v2-1 has started a and b. The manager restarts, and its new cache is filled by an API server
+	// Without it: v2-1 has started a and b. The manager restarts, and its new cache is filled by an API server
 	// that is behind: it shows a and b as Ready with v1. So c and d are started too, and four Machines are drained.
 	mustCountInProgress func(*Machine) bool
-	// hasTypeRoom and hasPoolRoom report whether that many more Machines of the NodeType, of the NodePool, may become
+	// hasNodeTypeRoom and hasPoolRoom report whether that many more Machines of the NodeType, of the NodePool, may become
 	// unavailable.
 	//
-	// Without the first, c is started while a and b are being installed: 3 of at most 2. Without the second, both Machines of
-	// a pool that allows 1 are drained at once, because the NodeType allows 2, and what runs only in that pool is down.
-	hasTypeRoom, hasPoolRoom func(b budget, more int) bool
+	// Without it: c is started while a and b are being installed, 3 of at most 2. Without the pool's: both Machines of a
+	// pool that allows 1 are drained at once, because the NodeType allows 2, and what runs only in that pool is down.
+	hasNodeTypeRoom, hasPoolRoom func(b budget, more int) bool
 	// mustRecheckBudget reports whether the budgets are checked again before a start, and not only when the Machine is added
 	// to status.inProgress.
 	//
-	// If they were not: a is being installed, and b is added, which makes 2. Before b is started, the node of c crashes. If b
-	// started now, 3 Machines would be unavailable. b waits until a or c is Ready.
+	// Without it: a is being installed, and b is added, which makes 2. Before b is started, the node of c crashes. b is
+	// started, and 3 Machines are unavailable. With it, b waits until a or c is Ready.
 	mustRecheckBudget func() bool
 	// isRecorded reports whether the status as read names the Machine in status.inProgress. An available Machine is started
 	// only then.
 	//
-	// If a start and the status that names it were sent together: the start of a succeeds, and the manager is killed before it
+	// Without it, a start and the status that names it are sent together: the start of a succeeds, and the manager is killed before it
 	// writes the status. The next manager has a cache that is older than the start. It does not know of a, so it starts b
 	// and c: 3 Machines are drained.
 	isRecorded func(p *planner, m *Machine) bool
-	// isInStage reports whether the Machine may be started in the stage of the status as read: before the canary has baked,
-	// only a Machine of the canary may.
+	// isInStage reports whether the Machine may be started in the stage of the status as read. A Rollout has two stages: until
+	// the canary has baked only a Machine of the canary may be started, then every Machine may.
 	//
-	// If any Machine could start: v2 has a kernel that does not boot. a, the canary, fails and stops the rollout, but b was
+	// Without it: v2 has a kernel that does not boot. a, the canary, fails and stops the rollout, but b was
 	// started beside it and is lost too. The stage is that of the status as read, because a decision that ends the canary may
 	// fail to be written: a loses Ready, and b has been moved to a revision that is not proven.
 	isInStage func(p *planner, m *Machine) bool
 	// isBaked reports whether the canary has been Ready for the bake time.
 	//
-	// If it were over with Ready: a is Ready at 12:00, and its GPU driver crashes at 12:05 under load. Between the two, b and c
+	// Without it, the canary is over as soon as it is Ready: a is Ready at 12:00, and its GPU driver crashes at 12:05 under load. Between the two, b and c
 	// have been drained and are installed with the same driver. With a bake time of 10 minutes only a is lost.
 	isBaked func(since, now time.Time, bake time.Duration) bool
 	// stopReason says why no further Machine may be started; empty: one may.
 	//
-	// If nothing stopped it: with v2 every Machine fails its checks. a fails as the canary and is replaced by b, which fails too.
+	// Without it: with v2 every Machine fails its checks. a fails as the canary and is replaced by b, which fails too.
 	// Only the budgets then end it, when every Machine that may be unavailable is broken: 10 of 100 at 10%.
 	stopReason func(p *planner) string
 	// canStartMachines reports whether a Machine may be started in a Rollout with that spec and that phase as read.
 	//
-	// If the phase that is only decided were enough: v2-1 has stopped, and a person resumes it. The decision sets the phase
+	// Without it, the phase that is only decided is enough: v2-1 has stopped, and a person resumes it. The decision sets the phase
 	// Rolling and starts c. The person has second thoughts and pauses it again, so the write of the status fails with a
 	// conflict. c is drained in a Rollout that has never left Paused.
 	canStartMachines func(r *Rollout, asRead v1alpha1.RolloutPhase) bool
 	// isPreviousSettled reports whether the previous Rollout starts no more Machines.
 	//
-	// If both moved Machines: v2-1 moves a to v2. v3-2 observes v2 as outdated and moves a to v3, which v2-1 observes as
+	// Without it: v2-1 moves a to v2. v3-2 observes v2 as outdated and moves a to v3, which v2-1 observes as
 	// outdated. Machine a is drained and installed again and again, and each Rollout has a budget of its own.
 	isPreviousSettled func(*PreviousRollout) bool
-	// inheritedNames returns the Machines that the previous Rollout left in status.inProgress, which must be marked first.
+	// inheritedNames returns the Machines that the previous Rollout left in status.inProgress, which must be labeled first.
 	//
-	// If they were forgotten: v2-1 names a and sends the request to start it, which is delayed on its way. The NodeType is set
+	// Without it: v2-1 names a and sends the request to start it, which is delayed on its way. The NodeType is set
 	// back, and v2-1 is superseded. v1-2 observes a as Ready with v1 and is Done. Now the request arrives: a has the resource
-	// version that it names, so a is drained and installed with v2. If v1-2 has marked a, the request fails with a conflict.
+	// version that it names, so a is drained and installed with v2. If v1-2 has labeled a, the request fails with a conflict.
 	inheritedNames func(*PreviousRollout) []string
 	// canRoll reports whether the Machine's tenant and its NodeType can take a roll now.
 	//
-	// If nobody asked: the API server of the tenant does not answer. a cannot be drained, or is installed and cannot join.
+	// Without it: the API server of the tenant does not answer. a cannot be drained, or is installed and cannot join.
 	// The tenant loses its node, and the next one, up to the budget, in a time when nobody can repair its cluster.
 	canRoll func(*Machine) bool
 	// isFinished reports whether the Machine no longer keeps the Rollout from being Done.
 	//
-	// If a Machine that is only started were finished: the last Machines a and b are still being installed when the Rollout is
+	// Without it, a Machine that is only started is finished: the last Machines a and b are still being installed when the Rollout is
 	// Done. v2 becomes the stable revision. a and b fail, which stops nothing any more, and new Machines are installed with v2.
 	isFinished func(p *planner, m *Machine) bool
 }
 
-// productionGuards are the guards that Plan uses.
-func productionGuards() guards {
+// realGuards returns the guards that Plan uses.
+func realGuards() guards {
 	return guards{
 		isUnavailable:       isUnavailable,
 		mustStayInProgress:  func(r *Rollout, m *Machine) bool { return !r.hasMoved(m) },
 		mustCountInProgress: func(*Machine) bool { return true },
-		hasTypeRoom:         budget.hasRoom,
+		hasNodeTypeRoom:     budget.hasRoom,
 		hasPoolRoom:         budget.hasRoom,
 		mustRecheckBudget:   func() bool { return true },
 		isRecorded:          func(p *planner, m *Machine) bool { return p.recorded[m.key()] },
@@ -123,7 +125,7 @@ func isUnavailable(m *Machine) bool {
 
 // isStarted reports whether this Rollout has set the Machine's desired revision to the target. The label is checked too: if an
 // earlier Rollout had the same target, an old cache may show its request, which a later Rollout has reversed.
-func (r *Rollout) isStarted(m *Machine) bool { return m.Marked && m.Desired == r.To }
+func (r *Rollout) isStarted(m *Machine) bool { return m.Labeled && m.Desired == r.To }
 
 // hasMoved reports whether the Machine is started and Ready with the target. A Machine without a host has moved once it is
 // started, because it will be installed with the target.

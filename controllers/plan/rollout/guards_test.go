@@ -21,7 +21,7 @@ var mutations = []struct {
 		g.mustStayInProgress = func(r *Rollout, m *Machine) bool { return !r.isStarted(m) }
 	}, "settle:"},
 	{"a Machine in progress counts only if it is observed as unavailable", func(g *guards) { g.mustCountInProgress = func(*Machine) bool { return false } }, "5:"},
-	{"the NodeType's budget is ignored", func(g *guards) { g.hasTypeRoom = func(budget, int) bool { return true } }, "5:"},
+	{"the NodeType's budget is ignored", func(g *guards) { g.hasNodeTypeRoom = func(budget, int) bool { return true } }, "5:"},
 	{"the pools' budgets are ignored", func(g *guards) { g.hasPoolRoom = func(budget, int) bool { return true } }, "5:"},
 	{"the budgets are not checked again before the start", func(g *guards) { g.mustRecheckBudget = func() bool { return false } }, "5:"},
 	{"a Machine is started before the status names it", func(g *guards) { g.isRecorded = func(*planner, *Machine) bool { return true } }, "intent:"},
@@ -42,7 +42,7 @@ var mutations = []struct {
 func TestEveryGuardIsNeeded(t *testing.T) {
 	for _, m := range mutations {
 		t.Run(m.name, func(t *testing.T) {
-			g := productionGuards()
+			g := realGuards()
 			m.remove(&g)
 			seed, broken := runHistories(2_000, g, nil)
 			if broken == nil {

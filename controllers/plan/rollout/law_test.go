@@ -67,7 +67,7 @@ func (w *world) checkMayStart(f Facts, m *Machine) {
 	failed := 0
 	for i := range f.Machines {
 		o := &f.Machines[i]
-		if !o.Deleting && o.Marked && o.Desired == f.Rollout.To && o.Installed == f.Rollout.To && o.FailureReason != "" && !slices.Contains(s.Forgiven, o.key().String()) {
+		if !o.Deleting && o.Labeled && o.Desired == f.Rollout.To && o.Installed == f.Rollout.To && o.FailureReason != "" && !slices.Contains(s.Forgiven, o.key().String()) {
 			failed++
 		}
 	}
@@ -137,7 +137,7 @@ func (w *world) checkBake(f Facts, d Decision) {
 	}
 	for i := range f.Machines {
 		m := &f.Machines[i]
-		if m.Deleting || !m.Marked || m.Desired != f.Rollout.To || !slices.Contains(s.Canary, m.key().String()) || slices.Contains(d.Status.Forgiven, m.key().String()) {
+		if m.Deleting || !m.Labeled || m.Desired != f.Rollout.To || !slices.Contains(s.Canary, m.key().String()) || slices.Contains(d.Status.Forgiven, m.key().String()) {
 			continue
 		}
 		if !m.Ready || f.Now.Before(m.ReadySince.Add(f.Policy.Bake)) {
@@ -156,7 +156,7 @@ func (w *world) checkDone(f Facts, d Decision) {
 		if m.Deleting || !m.Claimed || slices.Contains(d.Status.Forgiven, m.key().String()) {
 			continue
 		}
-		if m.Installed != f.Rollout.To || m.Marked && m.Desired == f.Rollout.To && !m.Ready {
+		if m.Installed != f.Rollout.To || m.Labeled && m.Desired == f.Rollout.To && !m.Ready {
 			w.violated("done: %s has %s, Ready=%t", m.Name, m.Installed, m.Ready)
 		}
 	}
@@ -220,7 +220,7 @@ func TestTwoThousandRandomSchedulesKeepTheBudgetsAndSettle(t *testing.T) {
 		count = 100
 	}
 	starts, rollouts := 0, map[v1alpha1.RolloutPhase]int{}
-	seed, broken := runHistories(count, productionGuards(), func(w *world) {
+	seed, broken := runHistories(count, realGuards(), func(w *world) {
 		starts += w.starts
 		for _, r := range w.rollouts {
 			rollouts[r.Status.Phase]++
@@ -238,7 +238,7 @@ func TestTwoThousandRandomSchedulesKeepTheBudgetsAndSettle(t *testing.T) {
 var oneSeed = flag.Uint64("seed", 0, "the schedule that TestOneSchedule prints")
 
 func TestOneSchedule(t *testing.T) {
-	w := runHistory(*oneSeed, productionGuards(), t.Logf)
+	w := runHistory(*oneSeed, realGuards(), t.Logf)
 	if len(w.violations) > 0 {
 		t.Error(strings.Join(w.violations, "\n"))
 	}

@@ -17,7 +17,7 @@ import (
 // underway is a Machine that this Rollout has started and that is not Ready yet.
 func underway(name string) Machine {
 	m := serving(name, "new")
-	m.Marked, m.Desired, m.Ready, m.Phase = true, rendered("new"), false, v1alpha1.MachineValidating
+	m.Labeled, m.Desired, m.Ready, m.Phase = true, rendered("new"), false, v1alpha1.MachineValidating
 	return m
 }
 
@@ -68,23 +68,23 @@ func TestTheConditionSaysWhatTheRolloutWaitsFor(t *testing.T) {
 	waits := failed("b")
 	waits.WaitingFor = "nvidia.com/gpu: 7 of 8"
 	for _, c := range []struct {
-		about     string
-		facts     Facts
-		change    func(*Facts)
-		reason    v1alpha1.RolloutPhase
-		message   string
-		planAgain bool
+		about   string
+		facts   Facts
+		change  func(*Facts)
+		reason  v1alpha1.RolloutPhase
+		message string
+		requeue bool
 	}{
 		{about: "one Machine to take over", facts: factsOf(v1alpha1.RolloutStatus{}, serving("a", "old"), serving("b", "old")), change: func(f *Facts) { f.Previous = after("research/a") },
 			reason: v1alpha1.RolloutPending, message: "takes over from Rollout bad-1: 1 Machine to be marked"},
 		{about: "two Machines to take over", facts: factsOf(v1alpha1.RolloutStatus{}, serving("b", "old"), serving("a", "old")), change: func(f *Facts) { f.Previous = after("research/a", "research/b") },
-			reason: v1alpha1.RolloutPending, message: "takes over from Rollout bad-1: 2 Machines to be marked", planAgain: true},
+			reason: v1alpha1.RolloutPending, message: "takes over from Rollout bad-1: 2 Machines to be marked", requeue: true},
 		{about: "the canary", facts: factsOf(v1alpha1.RolloutStatus{}, serving("b", "old"), serving("a", "old")),
-			reason: v1alpha1.RolloutCanary, message: "canary: research/a", planAgain: true},
+			reason: v1alpha1.RolloutCanary, message: "canary: research/a", requeue: true},
 		{about: "a large canary", facts: factsOf(v1alpha1.RolloutStatus{}, six...), change: func(f *Facts) { f.Policy.Canary = 6 },
-			reason: v1alpha1.RolloutCanary, message: "canary: research/m0, research/m1, research/m2, research/m3, research/m4 and 1 more", planAgain: true},
+			reason: v1alpha1.RolloutCanary, message: "canary: research/m0, research/m1, research/m2, research/m3, research/m4 and 1 more", requeue: true},
 		{about: "no canary", facts: factsOf(v1alpha1.RolloutStatus{}, blocked("a"), serving("b", "new")),
-			reason: v1alpha1.RolloutCanary, message: "no Machine can be the canary now; 1 wait for their tenant: TenantCluster research/research is not Ready", planAgain: true},
+			reason: v1alpha1.RolloutCanary, message: "no Machine can be the canary now; 1 wait for their tenant: TenantCluster research/research is not Ready", requeue: true},
 		{about: "the bake time", facts: factsOf(v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutCanary, Canary: []string{"research/a"}}, moved("a", noon.Add(-time.Minute)), serving("b", "old")),
 			reason: v1alpha1.RolloutCanary, message: "the canary bakes until 2026-11-20T12:09:00Z"},
 		{about: "a stop", facts: factsOf(rolling("research/a", "research/b"), failed("a"), waits, serving("c", "old")),
@@ -104,7 +104,7 @@ func TestTheConditionSaysWhatTheRolloutWaitsFor(t *testing.T) {
 		{about: "a tenant and a failure", facts: factsOf(rolling("research/a"), failed("a"), blocked("b"), moved("c", noon)),
 			reason: v1alpha1.RolloutRolling, message: "1 of 3 Machines moved, 1 on their way; 1 wait for their tenant: TenantCluster research/research is not Ready; 1 failed, of at most 1: research/a: ChecksFailed"},
 		{about: "no obstacle", facts: factsOf(rolling(), serving("a", "old"), serving("b", "old")),
-			reason: v1alpha1.RolloutRolling, message: "0 of 2 Machines moved, 1 on their way", planAgain: true},
+			reason: v1alpha1.RolloutRolling, message: "0 of 2 Machines moved, 1 on their way", requeue: true},
 		{about: "another revision", facts: factsOf(rolling("research/a"), underway("a")), change: func(f *Facts) { f.Rollout.Superseded = true },
 			reason: v1alpha1.RolloutSuperseded, message: "the NodeType asks for another revision now"},
 		{about: "nothing, since there was nothing to do", facts: factsOf(v1alpha1.RolloutStatus{}, serving("a", "new")), reason: v1alpha1.RolloutDone, message: "no Machine has to move"},
@@ -122,8 +122,8 @@ func TestTheConditionSaysWhatTheRolloutWaitsFor(t *testing.T) {
 		}
 		d := Plan(c.facts)
 		ready := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionReady)
-		if ready.Reason != string(c.reason) || ready.Message != c.message || d.PlanAgain != c.planAgain || (ready.Status == metav1.ConditionTrue) != (c.reason == v1alpha1.RolloutDone) {
-			t.Errorf("%s: %s %s: %s\nwant %s: %s\nplan again: %t, want %t", c.about, ready.Status, ready.Reason, ready.Message, c.reason, c.message, d.PlanAgain, c.planAgain)
+		if ready.Reason != string(c.reason) || ready.Message != c.message || d.Requeue != c.requeue || (ready.Status == metav1.ConditionTrue) != (c.reason == v1alpha1.RolloutDone) {
+			t.Errorf("%s: %s %s: %s\nwant %s: %s\nplan again: %t, want %t", c.about, ready.Status, ready.Reason, ready.Message, c.reason, c.message, d.Requeue, c.requeue)
 		}
 		if d.Done != c.reason.Settled() || d.Done && d.RequeueAfter != 0 || int(d.Status.Targets.InProgress) != len(d.Status.InProgress) {
 			t.Errorf("%s: done %t, again after %s, %d in progress, %v", c.about, d.Done, d.RequeueAfter, d.Status.Targets.InProgress, d.Status.InProgress)

@@ -19,9 +19,9 @@ type planner struct {
 	status *v1alpha1.RolloutStatus
 	// inherited are the Machines that the previous Rollout left in its status.inProgress.
 	inherited map[types.NamespacedName]bool
-	// unmarked are the inherited Machines without the label of this Rollout.
-	unmarked []*Machine
-	// handover are the inherited Machines that are unmarked or unavailable. A newer Rollout must know of them.
+	// unlabeled are the inherited Machines without the label of this Rollout.
+	unlabeled []*Machine
+	// handover are the inherited Machines that are unlabeled or unavailable. A newer Rollout must know of them.
 	handover []*Machine
 	// recorded are the Machines in status.inProgress as read, inProgress those in the status of the decision.
 	recorded, inProgress map[types.NamespacedName]bool
@@ -46,7 +46,7 @@ type planner struct {
 }
 
 // Plan decides the next step of a Rollout.
-func Plan(f Facts) Decision { return plan(f, productionGuards()) }
+func Plan(f Facts) Decision { return plan(f, realGuards()) }
 
 func plan(f Facts, g guards) Decision {
 	p := &planner{facts: f, guards: g, decision: Decision{Status: *f.Rollout.Status.DeepCopy()}, poolBudgets: map[types.NamespacedName]*poolBudget{}}
@@ -59,7 +59,7 @@ func plan(f Facts, g guards) Decision {
 	p.updateInProgress()
 	p.countTargets()
 	if p.mustWaitForPrevious() {
-		p.markInherited()
+		p.labelInherited()
 	} else {
 		if !f.Rollout.Superseded {
 			p.updateCanary()
@@ -74,25 +74,25 @@ func plan(f Facts, g guards) Decision {
 }
 
 // mustWaitForPrevious reports whether the Rollout has not begun, and the previous Rollout is not settled or has left Machines
-// that this one has not marked yet.
+// that this one has not labeled yet.
 func (p *planner) mustWaitForPrevious() bool {
 	if p.status.Phase != "" && p.status.Phase != v1alpha1.RolloutPending {
 		return false
 	}
-	return !p.guards.isPreviousSettled(p.facts.Previous) || len(p.unmarked) > 0 && !p.facts.Rollout.Superseded
+	return !p.guards.isPreviousSettled(p.facts.Previous) || len(p.unlabeled) > 0 && !p.facts.Rollout.Superseded
 }
 
-// markInherited sets the phase Pending and, once the previous Rollout is settled, marks the next Machine that it left in
+// labelInherited sets the phase Pending and, once the previous Rollout is settled, labels the next Machine that it left in
 // progress. After that no request of the previous Rollout to start the Machine can succeed, and no cache that shows the
-// mark shows the Machine as it was before such a request.
-func (p *planner) markInherited() {
+// label shows the Machine as it was before such a request.
+func (p *planner) labelInherited() {
 	p.status.Phase = v1alpha1.RolloutPending
 	if !p.guards.isPreviousSettled(p.facts.Previous) {
 		return
 	}
-	slices.SortFunc(p.unmarked, compareByName)
-	p.decision.Mark = []types.NamespacedName{p.unmarked[0].key()}
-	p.decision.PlanAgain = len(p.unmarked) > 1
+	slices.SortFunc(p.unlabeled, compareByName)
+	p.decision.Label = []types.NamespacedName{p.unlabeled[0].key()}
+	p.decision.Requeue = len(p.unlabeled) > 1
 }
 
 // countUnavailable reads every Machine once: it finds the Machines that the status names and counts all in the budgets.
@@ -117,7 +117,7 @@ func (p *planner) countUnavailable() {
 		}
 		if p.inherited[m.key()] {
 			p.recordInherited(m, isUnavailable)
-			isUnavailable = isUnavailable || !m.Marked
+			isUnavailable = isUnavailable || !m.Labeled
 		}
 		p.typeBudget.add(isUnavailable)
 		if b := p.budgetOfPool(m); b != nil {
@@ -129,10 +129,10 @@ func (p *planner) countUnavailable() {
 
 // recordInherited records what remains to be done with a Machine that the previous Rollout left in progress.
 func (p *planner) recordInherited(m *Machine, isUnavailable bool) {
-	if !m.Marked {
-		p.unmarked = append(p.unmarked, m)
+	if !m.Labeled {
+		p.unlabeled = append(p.unlabeled, m)
 	}
-	if !m.Marked || isUnavailable {
+	if !m.Labeled || isUnavailable {
 		p.handover = append(p.handover, m)
 	}
 }

@@ -66,15 +66,15 @@ func TestAWayBackFirstMarksWhatWasNamedAndNotStarted(t *testing.T) {
 	f := factsOf(v1alpha1.RolloutStatus{}, serving("a", "new"), serving("b", "new"))
 	f.Rollout.ToStable = true
 	f.Previous = &PreviousRollout{Name: "bad-1", InProgress: []string{"research/a"}}
-	if d := Plan(f); d.Status.Phase != v1alpha1.RolloutPending || len(d.Mark) > 0 || !strings.Contains(message(d), "waits for Rollout bad-1") {
+	if d := Plan(f); d.Status.Phase != v1alpha1.RolloutPending || len(d.Label) > 0 || !strings.Contains(message(d), "waits for Rollout bad-1") {
 		t.Fatalf("it does not wait: %+v", d)
 	}
 	f.Previous.Settled = true
 	d := Plan(f)
-	if d.Status.Phase != v1alpha1.RolloutPending || len(d.Mark) != 1 || d.Mark[0].Name != "a" || len(d.Start) > 0 {
+	if d.Status.Phase != v1alpha1.RolloutPending || len(d.Label) != 1 || d.Label[0].Name != "a" || len(d.Start) > 0 {
 		t.Fatalf("it does not mark: %+v", d)
 	}
-	f.Machines[0].Marked = true
+	f.Machines[0].Labeled = true
 	if d := Plan(f); d.Status.Phase != v1alpha1.RolloutDone {
 		t.Errorf("it is %s: %s", d.Status.Phase, message(d))
 	}
@@ -116,7 +116,7 @@ func TestTheHistoryKeepsTheLastEntries(t *testing.T) {
 
 func TestAStoppedRolloutGoesOnWhenAPersonSaysSo(t *testing.T) {
 	failed := serving("a", "new")
-	failed.Marked, failed.Desired, failed.Ready, failed.Phase, failed.FailureReason = true, rendered("new"), false, v1alpha1.MachineValidating, v1alpha1.ReasonChecksFailed
+	failed.Labeled, failed.Desired, failed.Ready, failed.Phase, failed.FailureReason = true, rendered("new"), false, v1alpha1.MachineValidating, v1alpha1.ReasonChecksFailed
 	f := factsOf(v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutCanary, Canary: []string{"research/a"}, InProgress: []string{"research/a"}}, failed, serving("b", "old"))
 	for _, want := range []struct {
 		paused bool
@@ -141,7 +141,7 @@ func rollingFacts(inProgress int, outdated Machine) Facts {
 	f.Policy.MaxUnavailable = intstr.FromString("100%")
 	for i := range inProgress {
 		m := serving(fmt.Sprintf("m-%04d", i), "old")
-		m.Marked, m.Desired, m.Ready, m.Phase = true, rendered("new"), false, v1alpha1.MachineDraining
+		m.Labeled, m.Desired, m.Ready, m.Phase = true, rendered("new"), false, v1alpha1.MachineDraining
 		f.Machines = append(f.Machines, m)
 		f.Rollout.Status.InProgress = append(f.Rollout.Status.InProgress, m.key().String())
 	}

@@ -60,7 +60,7 @@ func (p *planner) setConditions() {
 	p.status.Targets.InProgress = int32(len(p.status.InProgress))
 	p.decision.Done = p.status.Phase.Settled()
 	if p.decision.Done {
-		p.decision.RequeueAfter, p.decision.PlanAgain = 0, false
+		p.decision.RequeueAfter, p.decision.Requeue = 0, false
 	}
 	ready := metav1.ConditionFalse
 	if p.status.Phase == v1alpha1.RolloutDone {
@@ -76,7 +76,7 @@ func (p *planner) setConditions() {
 func (p *planner) readyMessage() string {
 	switch p.status.Phase {
 	case v1alpha1.RolloutPending:
-		if n := len(p.unmarked); p.guards.isPreviousSettled(p.facts.Previous) && n > 0 {
+		if n := len(p.unlabeled); p.guards.isPreviousSettled(p.facts.Previous) && n > 0 {
 			return fmt.Sprintf("takes over from Rollout %s: %s to be marked", p.facts.Previous.Name, machinesText(n))
 		}
 		return "waits for Rollout " + p.facts.Previous.Name + " to end"
@@ -96,11 +96,11 @@ func (p *planner) readyMessage() string {
 			return "the canary bakes until " + p.status.BakedSince.Add(p.facts.Policy.Bake).UTC().Format(time.RFC3339)
 		}
 		if len(p.status.Canary) == 0 {
-			return "no Machine can be the canary now" + p.obstacleText()
+			return "no Machine can be the canary now" + p.blockedByText()
 		}
-		return fmt.Sprintf("canary: %s%s", joinNames(p.status.Canary), p.obstacleText())
+		return fmt.Sprintf("canary: %s%s", joinNames(p.status.Canary), p.blockedByText())
 	default:
-		return p.progressText() + p.obstacleText()
+		return p.progressText() + p.blockedByText()
 	}
 }
 
@@ -143,11 +143,11 @@ func (p *planner) progressText() string {
 	return fmt.Sprintf("%d of %s moved, %d on their way", t.Done, machinesText(int(t.Total)), t.InProgress)
 }
 
-// obstacleText says what keeps further Machines from being started; empty: nothing.
-func (p *planner) obstacleText() string {
-	var obstacles []string
+// blockedByText says what keeps further Machines from being started; empty: nothing.
+func (p *planner) blockedByText() string {
+	var blockers []string
 	if p.isTypeExhausted {
-		obstacles = append(obstacles, fmt.Sprintf("%d are unavailable, of at most %d", p.typeBudget.unavailable, p.typeBudget.limit))
+		blockers = append(blockers, fmt.Sprintf("%d are unavailable, of at most %d", p.typeBudget.unavailable, p.typeBudget.limit))
 	}
 	var full []string
 	for name, b := range p.poolBudgets {
@@ -156,18 +156,18 @@ func (p *planner) obstacleText() string {
 		}
 	}
 	if slices.Sort(full); len(full) > 0 {
-		obstacles = append(obstacles, "no room in pool "+joinNames(full))
+		blockers = append(blockers, "no room in pool "+joinNames(full))
 	}
 	if p.blocked > 0 {
-		obstacles = append(obstacles, fmt.Sprintf("%d wait for their tenant: %s", p.blocked, p.blockedBy))
+		blockers = append(blockers, fmt.Sprintf("%d wait for their tenant: %s", p.blocked, p.blockedBy))
 	}
 	if len(p.failed) > 0 {
-		obstacles = append(obstacles, failuresText(p.failed, p.facts.Policy.FailureBudget))
+		blockers = append(blockers, failuresText(p.failed, p.facts.Policy.FailureBudget))
 	}
-	if len(obstacles) == 0 {
+	if len(blockers) == 0 {
 		return ""
 	}
-	return "; " + strings.Join(obstacles, "; ")
+	return "; " + strings.Join(blockers, "; ")
 }
 
 // failuresText names the failed Machines, and says how many may fail.

@@ -86,7 +86,7 @@ func (p *planner) setLimits() {
 // hasRoom reports whether that many more Machines of the NodeType, and of the Machine's pool, may become unavailable.
 func (p *planner) hasRoom(m *Machine, more int) bool {
 	b := p.budgetOfPool(m)
-	return p.guards.hasTypeRoom(p.typeBudget, more) && (b == nil || p.guards.hasPoolRoom(b.budget, more))
+	return p.guards.hasNodeTypeRoom(p.typeBudget, more) && (b == nil || p.guards.hasPoolRoom(b.budget, more))
 }
 
 // canBecomeUnavailable reports whether the Machine, which is in progress and so counted already, may be started now.
@@ -209,7 +209,7 @@ func (p *planner) addInProgress(m *Machine) {
 	p.inProgress[m.key()], p.named[m.key()] = true, m
 	p.status.InProgress = append(p.status.InProgress, m.key().String())
 	p.addStartToHistory(m, p.budgetText(m))
-	p.decision.PlanAgain = true
+	p.decision.Requeue = true
 }
 
 // addStarted adds a Machine to status.inProgress that was unavailable and therefore started without being added before.
@@ -223,7 +223,7 @@ func (p *planner) addStarted(m *Machine) {
 // status.inProgress.
 func (p *planner) start(unavailable *Machine) {
 	if !p.guards.canStartMachines(&p.facts.Rollout, p.facts.Rollout.Status.Phase) {
-		p.decision.PlanAgain = true // once the phase that was decided is written
+		p.decision.Requeue = true // once the phase that was decided is written
 		return
 	}
 	var startable []*Machine
@@ -237,7 +237,7 @@ func (p *planner) start(unavailable *Machine) {
 	}
 	if len(startable) > 0 {
 		p.decision.Start = []types.NamespacedName{startable[0].key()}
-		p.decision.PlanAgain = p.decision.PlanAgain || len(startable) > 1
+		p.decision.Requeue = p.decision.Requeue || len(startable) > 1
 	}
 }
 

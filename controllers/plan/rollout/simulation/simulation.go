@@ -194,7 +194,7 @@ func (s *Simulation) reconcile(i int) {
 	if d.RequeueAfter > 0 {
 		r.requeueAt = s.now.Add(d.RequeueAfter)
 	}
-	for _, key := range d.Mark {
+	for _, key := range d.Label {
 		s.findMachine(key).label, s.hasChanged = r.Name, true
 	}
 	for _, key := range d.Start {
@@ -228,7 +228,7 @@ func (s *Simulation) facts(i int) rollout.Facts {
 	}
 	for _, m := range s.machines {
 		observed := m.Machine
-		observed.Marked = m.label == r.Name
+		observed.Labeled = m.label == r.Name
 		f.Machines = append(f.Machines, observed)
 	}
 	return f
