@@ -157,7 +157,7 @@ func (r *Reconciler) deprovision(ctx context.Context, obs *observation, _ lifecy
 }
 
 func (r *Reconciler) writeClaimSecret(ctx context.Context, obs *observation, a lifecycle.Action) error {
-	join, err := obs.join()
+	join, err := obs.joinParameters()
 	if err != nil {
 		return err
 	}

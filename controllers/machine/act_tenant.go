@@ -58,15 +58,15 @@ func (r *Reconciler) tokenFor(obs *observation, id string) (tokenID, secret stri
 		}
 		return id, secret, nil
 	}
-	if tokenID, err = r.random(6); err != nil {
+	if tokenID, err = r.randomToken(6); err != nil {
 		return "", "", err
 	}
-	secret, err = r.random(16)
+	secret, err = r.randomToken(16)
 	return tokenID, secret, err
 }
 
-// random returns n characters of the alphabet of bootstrap tokens, all equally likely.
-func (r *Reconciler) random(n int) (string, error) {
+// randomToken returns n characters of the alphabet of bootstrap tokens, all equally likely.
+func (r *Reconciler) randomToken(n int) (string, error) {
 	const alphabet = "abcdefghijklmnopqrstuvwxyz0123456789"
 	const fair = 256 - 256%len(alphabet)
 	text, buffer := make([]byte, 0, n), make([]byte, 1)
@@ -81,8 +81,8 @@ func (r *Reconciler) random(n int) (string, error) {
 	return string(text), nil
 }
 
-// join returns how the node joins with the token that was observed.
-func (obs *observation) join() (*cloudinit.TLSBootstrap, error) {
+// joinParameters returns how the node joins with the token that was observed.
+func (obs *observation) joinParameters() (*cloudinit.TLSBootstrap, error) {
 	if obs.token == nil || obs.access == nil || obs.tenant == nil || obs.tenant.Spec.Join.TLSBootstrap == nil {
 		return nil, errors.New("the bootstrap token or the tenant was lost meanwhile")
 	}

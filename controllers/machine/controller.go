@@ -116,12 +116,12 @@ func (r *Reconciler) freeOrphans(ctx context.Context, key types.NamespacedName, 
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read the Machine: %w", err)
 		}
-		record, err := r.record(ctx, r.APIReader, host)
+		record, err := r.readHostRecord(ctx, r.APIReader, host)
 		if err != nil {
 			return err
 		}
 		exists := live.UID == host.Spec.ConsumerRef.UID
-		if !lifecycle.IsOrphaned(exists, hostFacts(host, record, "")) {
+		if !lifecycle.IsOrphaned(exists, lifecycleHost(host, record, "")) {
 			continue
 		}
 		if err := r.patchHost(ctx, host, func(h *metal3.BareMetalHost) { h.Spec.ConsumerRef = nil }); err != nil {

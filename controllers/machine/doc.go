@@ -16,7 +16,7 @@
 // # Rolls
 //
 // A roll installs the next image on the same host: HostRecord.spec names the next attempt, the claim Secret is written again, and
-// BareMetalHost.spec gets the image and online. Every reconcile reads the installed and the wanted revision (edition in observe.go).
+// BareMetalHost.spec gets the image and online. Every reconcile reads the installed and the wanted revision (readRevision).
 // The documents of the wanted revision are rendered before the node is drained for it.
 //
 // # Secrets

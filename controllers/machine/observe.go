@@ -24,7 +24,6 @@ import (
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
 
-// view is what one reconcile has seen: the facts, and the objects that its action needs.
 // observation is everything that one reconcile of a Machine reads: the facts that lifecycle.Plan decides by, and the objects that
 // an action needs. What does not exist, or was not read, is nil.
 type observation struct {
@@ -37,9 +36,9 @@ type observation struct {
 	// provider is the NodeType's NodeProvider. observeNodeType sets it.
 	provider *v1alpha1.NodeProvider
 	// current is what the Machine is installed with, or is being installed with. observeRevisions sets it.
-	current edition
+	current revisionObjects
 	// next is what the Machine is to be rolled to. observeRevisions sets it.
-	next edition
+	next revisionObjects
 	// tenant is the Machine's TenantCluster. observeTenant sets it.
 	tenant *v1alpha1.TenantCluster
 	// access reaches the tenant's cluster. observeTenant sets it where the cluster can be used, and setUnreachable clears it when a
@@ -70,14 +69,14 @@ func (r *Reconciler) observe(ctx context.Context, machine *v1alpha1.Machine) (*o
 		Finalizer: controllerutil.ContainsFinalizer(machine, v1alpha1.MachineFinalizer),
 		Spec:      machine.Spec, Status: machine.Status,
 	}
-	for _, look := range []func(context.Context, *observation) error{
+	for _, observe := range []func(context.Context, *observation) error{
 		r.observeNodeType, r.observeRevisions, r.observeTenant, r.observeHost, r.observeToken, r.observeNode,
 	} {
-		if err := look(ctx, obs); err != nil {
+		if err := observe(ctx, obs); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.checkRendering(ctx, obs); err != nil {
+	if err := r.observeDocumentProblems(ctx, obs); err != nil {
 		return nil, err
 	}
 	return obs, nil
@@ -110,11 +109,11 @@ func (r *Reconciler) observeNodeType(ctx context.Context, obs *observation) erro
 		return err
 	}
 	obs.nodeType = t
-	seen := lifecycle.NodeType{Found: true, Ready: isReady(t), Stable: t.Status.Stable(), Target: t.Status.Target()}
+	observed := lifecycle.NodeType{Found: true, Ready: isReady(t), Stable: t.Status.Stable(), Target: t.Status.Target()}
 	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionReady); c != nil {
-		seen.Reason, seen.Message = c.Reason, c.Message
+		observed.Reason, observed.Message = c.Reason, c.Message
 	}
-	obs.facts.NodeType = seen
+	obs.facts.NodeType = observed
 	limits := &obs.facts.Timeouts
 	if d := t.Spec.Validation.Timeout; d != nil {
 		limits.Validating = d.Duration
@@ -136,8 +135,8 @@ func (r *Reconciler) observeNodeType(ctx context.Context, obs *observation) erro
 	return nil
 }
 
-// edition is a revision with its rendering and its OSImage. What does not exist is nil; the facts then say so.
-type edition struct {
+// revisionObjects are a revision with its rendering and its OSImage. What does not exist is nil; the facts then say so.
+type revisionObjects struct {
 	revision  *v1alpha1.NodeTypeRevision
 	rendering *v1alpha1.NodeTypeRendering
 	image     *v1alpha1.OSImage
@@ -146,50 +145,50 @@ type edition struct {
 // observeRevisions reads what the Machine is installed with and what it is to be rolled to.
 func (r *Reconciler) observeRevisions(ctx context.Context, obs *observation) error {
 	m, err := obs.facts.Machine, error(nil)
-	if obs.current, obs.facts.Revision, err = r.edition(ctx, obs, lifecycle.CurrentRevision(m, obs.facts.NodeType)); err != nil {
+	if obs.current, obs.facts.Revision, err = r.readRevision(ctx, obs, lifecycle.CurrentRevision(m, obs.facts.NodeType)); err != nil {
 		return err
 	}
-	obs.next, obs.facts.NextRevision, err = r.edition(ctx, obs, lifecycle.NextRevision(m))
+	obs.next, obs.facts.NextRevision, err = r.readRevision(ctx, obs, lifecycle.NextRevision(m))
 	return err
 }
 
-// edition reads a revision, its rendering and its OSImage.
-func (r *Reconciler) edition(ctx context.Context, obs *observation, asked v1alpha1.RenderedRevision) (e edition, f lifecycle.Revision, err error) {
+// readRevision reads a revision, its rendering and its OSImage.
+func (r *Reconciler) readRevision(ctx context.Context, obs *observation, asked v1alpha1.RenderedRevision) (objects revisionObjects, f lifecycle.Revision, err error) {
 	f.Name, f.Rendering = asked.Revision, asked.Rendering
 	if f.Name == "" {
-		return e, f, nil
+		return objects, f, nil
 	}
-	if e.revision, err = read(ctx, r.Client, clusterKey(f.Name), &v1alpha1.NodeTypeRevision{}); err != nil {
-		return e, f, err
+	if objects.revision, err = read(ctx, r.Client, clusterKey(f.Name), &v1alpha1.NodeTypeRevision{}); err != nil {
+		return objects, f, err
 	}
-	if e.revision == nil {
+	if objects.revision == nil {
 		f.Problem = "it does not exist: correct spec.revision, or delete this Machine"
-		return e, f, nil
+		return objects, f, nil
 	}
-	if owner := e.revision.Spec.NodeTypeRef.Name; owner != obs.machine.Spec.NodeTypeRef.Name {
+	if owner := objects.revision.Spec.NodeTypeRef.Name; owner != obs.machine.Spec.NodeTypeRef.Name {
 		f.Problem = "it belongs to NodeType " + owner + ": correct spec.revision, or delete this Machine"
-		return e, f, nil
+		return objects, f, nil
 	}
-	if e.rendering, err = r.observeRendering(ctx, obs, &f); err != nil || f.Problem != "" {
-		return e, f, err
+	if objects.rendering, err = r.observeRendering(ctx, obs, &f); err != nil || f.Problem != "" {
+		return objects, f, err
 	}
-	image := e.revision.Spec.Image
-	if e.image, err = read(ctx, r.Client, clusterKey(image.Name), &v1alpha1.OSImage{}); err != nil {
-		return e, f, err
+	image := objects.revision.Spec.Image
+	if objects.image, err = read(ctx, r.Client, clusterKey(image.Name), &v1alpha1.OSImage{}); err != nil {
+		return objects, f, err
 	}
-	if e.image == nil {
+	if objects.image == nil {
 		f.Problem = "its OSImage " + image.Name + " does not exist: create it again"
-		return e, f, nil
+		return objects, f, nil
 	}
-	f.Image = v1alpha1.ExactImage{URL: e.image.Spec.URL, Checksum: image.Checksum, Format: image.Format}
-	f.Kubelet, f.DRA = e.image.Spec.Software.Kubelet, len(e.rendering.Spec.Plan.Expectation.Slices) > 0
+	f.Image = v1alpha1.ExactImage{URL: objects.image.Spec.URL, Checksum: image.Checksum, Format: image.Format}
+	f.Kubelet, f.DRA = objects.image.Spec.Software.Kubelet, len(objects.rendering.Spec.Plan.Expectation.Slices) > 0
 	switch {
 	case obs.nodeType == nil:
 		f.Problem = "its NodeType " + obs.machine.Spec.NodeTypeRef.Name + " does not exist: create it again, or delete this Machine"
 	case obs.provider == nil:
 		f.Problem = "its NodeProvider " + obs.nodeType.Spec.ProviderRef.Name + " does not exist: create it again"
 	}
-	return e, f, nil
+	return objects, f, nil
 }
 
 // observeRendering reads the rendering that the facts name or, where only a revision is wanted, the one that the NodeType has
@@ -229,18 +228,18 @@ func (r *Reconciler) observeTenant(ctx context.Context, obs *observation) error 
 	if obs.tenant, err = read(ctx, r.Client, key, &v1alpha1.TenantCluster{}); err != nil || obs.tenant == nil {
 		return err
 	}
-	seen := lifecycle.Tenant{Found: true, Deleting: obs.tenant.DeletionTimestamp != nil}
+	observed := lifecycle.Tenant{Found: true, Deleting: obs.tenant.DeletionTimestamp != nil}
 	access, err := r.Tenants.For(key)
 	switch {
 	case err != nil:
-		seen.Reason, seen.Message = tenantProblem(err)
+		observed.Reason, observed.Message = tenantProblem(err)
 	case obs.tenant.Spec.Join.TLSBootstrap == nil:
-		seen.Reason, seen.Message = v1alpha1.ReasonJoinUnsupported, "set spec.join.tlsBootstrap, the join method of this version"
+		observed.Reason, observed.Message = v1alpha1.ReasonJoinUnsupported, "set spec.join.tlsBootstrap, the join method of this version"
 	default:
 		obs.access = access
-		seen.Reachable, seen.Version, seen.ServesDRA = true, access.Version, access.SlicesServed
+		observed.Reachable, observed.Version, observed.ServesDRA = true, access.Version, access.SlicesServed
 	}
-	obs.facts.Tenant = seen
+	obs.facts.Tenant = observed
 	return nil
 }
 
@@ -251,11 +250,11 @@ func canHaveNode(phase v1alpha1.MachinePhase) bool {
 	}, phase)
 }
 
-// checkRendering renders the documents before a host is claimed, drained or installed, and reports in the facts that they
+// observeDocumentProblems renders the documents before a host is claimed, drained or installed, and reports in the facts that they
 // cannot be rendered. For the next revision it also reads the Secrets that the documents need: a host must not be drained for a
 // revision that cannot be installed.
-func (r *Reconciler) checkRendering(ctx context.Context, obs *observation) error {
-	plan := obs.checkDocuments(obs.next, &obs.facts.NextRevision)
+func (r *Reconciler) observeDocumentProblems(ctx context.Context, obs *observation) error {
+	plan := obs.observeDocumentProblem(obs.next, &obs.facts.NextRevision)
 	if obs.facts.NextRevision.Problem == "" && obs.host != nil && len(plan.SecretFiles) > 0 {
 		_, err := documents.Secrets(ctx, r.APIReader, obs.host.Namespace, plan)
 		var missing *documents.Unreadable
@@ -269,27 +268,27 @@ func (r *Reconciler) checkRendering(ctx context.Context, obs *observation) error
 	switch obs.machine.Status.Phase {
 	case "", v1alpha1.MachinePending, v1alpha1.MachineClaiming, v1alpha1.MachineProvisioning, v1alpha1.MachineDraining:
 		if s := obs.facts.Secret; s.Found && s.Attempt == obs.machine.Status.Attempt {
-			break // its documents have been made: at every look again is work for nothing
+			break // the documents of this attempt are in the claim Secret already: rendering them again cannot find another problem
 		}
-		obs.checkDocuments(obs.current, &obs.facts.Revision)
+		obs.observeDocumentProblem(obs.current, &obs.facts.Revision)
 	}
 	return nil
 }
 
-// checkDocuments renders the documents of an edition without their secrets, reports a failure in f, and returns the plan.
-func (obs *observation) checkDocuments(e edition, f *lifecycle.Revision) v1alpha1.NodePlan {
-	if f.Problem != "" || e.rendering == nil {
+// observeDocumentProblem renders the documents of a revision without their secrets, reports a failure in f, and returns the plan.
+func (obs *observation) observeDocumentProblem(objects revisionObjects, f *lifecycle.Revision) v1alpha1.NodePlan {
+	if f.Problem != "" || objects.rendering == nil {
 		return v1alpha1.NodePlan{}
 	}
-	if _, err := obs.documents(e).Render(nil, cloudinit.Secrets{}); err != nil {
+	if _, err := obs.documents(objects).Render(nil, cloudinit.Secrets{}); err != nil {
 		f.Problem = err.Error()
 	}
-	return e.rendering.Spec.Plan
+	return objects.rendering.Spec.Plan
 }
 
 // documents returns what the documents of the Machine's node are rendered from.
-func (obs *observation) documents(e edition) documents.Node {
-	return documents.Node{Machine: obs.machine, NodeType: obs.nodeType, Revision: e.revision, Plan: e.rendering.Spec.Plan, Image: e.image, Host: obs.host}
+func (obs *observation) documents(objects revisionObjects) documents.Node {
+	return documents.Node{Machine: obs.machine, NodeType: obs.nodeType, Revision: objects.revision, Plan: objects.rendering.Spec.Plan, Image: objects.image, Host: obs.host}
 }
 
 // addWarnings adds an event with the reservations under which the documents were accepted, once for each attempt. It adds none

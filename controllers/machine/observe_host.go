@@ -28,9 +28,9 @@ func (r *Reconciler) observeHost(ctx context.Context, obs *observation) error {
 	if obs.host, obs.record, err = r.readHost(ctx, key, obs); err != nil || obs.host == nil {
 		return err
 	}
-	facts := hostFacts(obs.host, obs.record, obs.machine.UID)
+	facts := lifecycleHost(obs.host, obs.record, obs.machine.UID)
 	if obs.machine.Status.Phase == v1alpha1.MachineClaiming && obs.nodeType != nil && obs.provider != nil {
-		request := obs.placement()
+		request := obs.placementRequest()
 		request.HostName = key.Name
 		if d := placement.Choose(request, []placement.HostFacts{{Host: obs.host, Record: obs.record}}); d.Host == "" {
 			facts.ClaimProblem = d.Message
@@ -70,18 +70,18 @@ func (r *Reconciler) readHost(ctx context.Context, key types.NamespacedName, obs
 		}
 	}
 	host, err := read(ctx, reader, key, &metal3.BareMetalHost{})
-	if err == nil && (host == nil || consumer(host, obs.machine.UID) != lifecycle.ConsumerMine) && reader != r.APIReader {
+	if err == nil && (host == nil || consumerOf(host, obs.machine.UID) != lifecycle.ConsumerMine) && reader != r.APIReader {
 		reader = r.APIReader
 		host, err = read(ctx, reader, key, &metal3.BareMetalHost{})
 	}
 	if err != nil || host == nil {
 		return nil, nil, err
 	}
-	record, err := r.record(ctx, reader, host)
+	record, err := r.readHostRecord(ctx, reader, host)
 	return host, record, err
 }
 
-func (r *Reconciler) record(ctx context.Context, reader client.Reader, host *metal3.BareMetalHost) (*v1alpha1.HostRecord, error) {
+func (r *Reconciler) readHostRecord(ctx context.Context, reader client.Reader, host *metal3.BareMetalHost) (*v1alpha1.HostRecord, error) {
 	return read(ctx, reader, client.ObjectKeyFromObject(host), &v1alpha1.HostRecord{})
 }
 
@@ -98,7 +98,7 @@ func (r *Reconciler) chooseHost(ctx context.Context, obs *observation) error {
 	if err := r.Client.List(ctx, records, namespace, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list HostRecords: %w", err)
 	}
-	d := placement.Choose(obs.placement(), placement.Pair(hosts.Items, records.Items))
+	d := placement.Choose(obs.placementRequest(), placement.Pair(hosts.Items, records.Items))
 	obs.facts.Placement = lifecycle.Placement{Reason: d.Reason, Message: d.Message}
 	if d.Host != "" {
 		obs.facts.Placement = lifecycle.Placement{Host: types.NamespacedName{Namespace: obs.provider.Spec.HostNamespace, Name: d.Host}}
@@ -106,14 +106,16 @@ func (r *Reconciler) chooseHost(ctx context.Context, obs *observation) error {
 	return nil
 }
 
-func (obs *observation) placement() placement.Request {
+// placementRequest returns what the placement chooses a host by.
+func (obs *observation) placementRequest() placement.Request {
 	return placement.Request{
 		MachineUID: obs.machine.UID, Selector: obs.nodeType.Spec.HostSelector, Zone: obs.nodeType.Spec.Zone,
 		HostName: obs.machine.Spec.HostName, Tenant: tenantKey(obs.machine).String(), Provider: obs.provider.Spec,
 	}
 }
 
-func consumer(h *metal3.BareMetalHost, uid types.UID) lifecycle.Consumer {
+// consumerOf returns whether the host's consumerRef names the Machine of that uid, something else, or nothing.
+func consumerOf(h *metal3.BareMetalHost, uid types.UID) lifecycle.Consumer {
 	switch ref := h.Spec.ConsumerRef; {
 	case ref == nil:
 		return lifecycle.ConsumerNone
@@ -124,10 +126,10 @@ func consumer(h *metal3.BareMetalHost, uid types.UID) lifecycle.Consumer {
 	}
 }
 
-// hostFacts returns what the Machine of that uid must know of a host.
-func hostFacts(h *metal3.BareMetalHost, record *v1alpha1.HostRecord, uid types.UID) lifecycle.Host {
+// lifecycleHost returns the facts about a host by which lifecycle.Plan decides for the Machine of that uid.
+func lifecycleHost(h *metal3.BareMetalHost, record *v1alpha1.HostRecord, uid types.UID) lifecycle.Host {
 	facts := lifecycle.Host{
-		Namespace: h.Namespace, Name: h.Name, Generation: h.Generation, Consumer: consumer(h, uid), Online: h.Spec.Online,
+		Namespace: h.Namespace, Name: h.Name, Generation: h.Generation, Consumer: consumerOf(h, uid), Online: h.Spec.Online,
 		State: h.Status.Provisioning.State, InstalledURL: h.Status.Provisioning.Image.URL,
 		Error: string(h.Status.ErrorType), ErrorMessage: h.Status.ErrorMessage, PoweredOn: h.Status.PoweredOn,
 	}
@@ -160,7 +162,7 @@ func (r *Reconciler) observeSecret(ctx context.Context, obs *observation) error 
 	if obs.secret.Labels[v1alpha1.LabelMachine] != string(obs.machine.UID) {
 		return nil // an earlier claim's; it is overwritten
 	}
-	attempt, tokenID := documents.Marks(obs.secret)
+	attempt, tokenID := documents.ClaimAnnotations(obs.secret)
 	obs.facts.Secret = lifecycle.Secret{Found: true, Attempt: attempt, TokenID: tokenID}
 	return nil
 }

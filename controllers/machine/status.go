@@ -43,7 +43,7 @@ func (r *Reconciler) finish(ctx context.Context, obs *observation, d lifecycle.D
 	}
 	result, err := step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, before, after, events, end)
 	if err == nil && before.Status.Phase != after.Status.Phase {
-		observePhase(before.Status, obs.facts.Now)
+		recordPhaseDuration(before.Status, obs.facts.Now)
 	}
 	return result, err
 }
@@ -53,7 +53,7 @@ func outcome(d lifecycle.Decision, failure error) step.Outcome {
 	case failure != nil:
 		return step.Retry(failure)
 	case d.Requeue:
-		return step.Wait("the next step is open", cacheDelay)
+		return step.Wait("the planner decides again on the written status", cacheDelay)
 	case d.RequeueAfter > 0:
 		return step.Wait(d.Status.WaitingFor, d.RequeueAfter)
 	default:
@@ -100,8 +100,8 @@ func countAction(kind lifecycle.ActionKind, err error) {
 	actions.WithLabelValues(string(kind), succeeded).Inc()
 }
 
-// observePhase adds the time that the Machine spent in the phase that it leaves to the metric.
-func observePhase(left v1alpha1.MachineStatus, now time.Time) {
+// recordPhaseDuration adds the time that the Machine spent in the phase that it leaves to the metric.
+func recordPhaseDuration(left v1alpha1.MachineStatus, now time.Time) {
 	if n := len(left.Timeline); n > 0 {
 		phaseSeconds.WithLabelValues(string(left.Phase)).Observe(now.Sub(left.Timeline[n-1].At.Time).Seconds())
 	}

@@ -39,12 +39,12 @@ func (r *Reconciler) addIndexes(ctx context.Context, indexer client.FieldIndexer
 		field  string
 		value  func(client.Object) []string
 	}{
-		{host, indexConsumerUID, ofConsumer(func(ref *corev1.ObjectReference) string { return string(ref.UID) })},
-		{host, indexConsumerName, ofConsumer(func(ref *corev1.ObjectReference) string { return ref.Namespace + "/" + ref.Name })},
-		{machine, indexNodeType, ofMachine(func(m *v1alpha1.Machine) string { return m.Spec.NodeTypeRef.Name })},
-		{machine, indexTenant, ofMachine(func(m *v1alpha1.Machine) string { return m.Spec.TenantClusterRef.Name })},
-		{machine, indexHost, ofMachine(claimedHost)},
-		{machine, indexWaiting, ofMachine(waitingValue)},
+		{host, indexConsumerUID, indexHostByConsumer(func(ref *corev1.ObjectReference) string { return string(ref.UID) })},
+		{host, indexConsumerName, indexHostByConsumer(func(ref *corev1.ObjectReference) string { return ref.Namespace + "/" + ref.Name })},
+		{machine, indexNodeType, indexMachineBy(func(m *v1alpha1.Machine) string { return m.Spec.NodeTypeRef.Name })},
+		{machine, indexTenant, indexMachineBy(func(m *v1alpha1.Machine) string { return m.Spec.TenantClusterRef.Name })},
+		{machine, indexHost, indexMachineBy(claimedHost)},
+		{machine, indexWaiting, indexMachineBy(waitingValue)},
 	} {
 		if err := indexer.IndexField(ctx, index.object, index.field, index.value); err != nil {
 			return fmt.Errorf("machine controller: index %s: %w", index.field, err)
@@ -53,7 +53,8 @@ func (r *Reconciler) addIndexes(ctx context.Context, indexer client.FieldIndexer
 	return nil
 }
 
-func ofConsumer(value func(*corev1.ObjectReference) string) client.IndexerFunc {
+// indexHostByConsumer returns an indexer of hosts by a value of the consumerRef, where it names a Machine.
+func indexHostByConsumer(value func(*corev1.ObjectReference) string) client.IndexerFunc {
 	return func(o client.Object) []string {
 		h, ok := o.(*metal3.BareMetalHost)
 		if !ok || h.Spec.ConsumerRef == nil || h.Spec.ConsumerRef.Kind != "Machine" ||
@@ -64,7 +65,8 @@ func ofConsumer(value func(*corev1.ObjectReference) string) client.IndexerFunc {
 	}
 }
 
-func ofMachine(value func(*v1alpha1.Machine) string) client.IndexerFunc {
+// indexMachineBy returns an indexer of Machines by a value; a Machine whose value is empty is not in the index.
+func indexMachineBy(value func(*v1alpha1.Machine) string) client.IndexerFunc {
 	return func(o client.Object) []string {
 		if m, ok := o.(*v1alpha1.Machine); ok {
 			if v := value(m); v != "" {
@@ -92,31 +94,31 @@ func waitingValue(m *v1alpha1.Machine) string {
 
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&v1alpha1.Machine{}).
-		Watches(&metal3.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost)).
-		Watches(&v1alpha1.HostRecord{}, handler.EnqueueRequestsFromMapFunc(r.ofRecord), builder.WithPredicates(hostRecordChanged)).
+		Watches(&metal3.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(r.hostToMachines)).
+		Watches(&v1alpha1.HostRecord{}, handler.EnqueueRequestsFromMapFunc(r.hostRecordToMachines), builder.WithPredicates(hostRecordChanged)).
 		Watches(&v1alpha1.TenantCluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-			return r.ofTenant(ctx, client.ObjectKeyFromObject(o))
+			return r.tenantToMachines(ctx, client.ObjectKeyFromObject(o))
 		}), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-			return r.machines(ctx, client.MatchingFields{indexNodeType: o.GetName()})
+			return r.requestsFor(ctx, client.MatchingFields{indexNodeType: o.GetName()})
 		}), builder.WithPredicates(nodeTypeChanged)).
-		// A NodeType may be seen to name a revision before that is seen itself.
-		Watches(&v1alpha1.NodeTypeRevision{}, handler.EnqueueRequestsFromMapFunc(r.ofRevision)).
-		Watches(&v1alpha1.NodeTypeRendering{}, handler.EnqueueRequestsFromMapFunc(r.ofRendering)).
-		WatchesRawSource(r.Tenants.NodeSource(name, ofNode)).
+		// The cache may have the NodeType that names a revision before it has the revision.
+		Watches(&v1alpha1.NodeTypeRevision{}, handler.EnqueueRequestsFromMapFunc(r.revisionToMachines)).
+		Watches(&v1alpha1.NodeTypeRendering{}, handler.EnqueueRequestsFromMapFunc(r.renderingToMachines)).
+		WatchesRawSource(r.Tenants.NodeSource(name, nodeToMachine)).
 		WatchesRawSource(r.Tenants.TenantSource(name, func(tenant types.NamespacedName) []reconcile.Request {
-			return r.ofTenant(context.Background(), tenant)
+			return r.tenantToMachines(context.Background(), tenant)
 		}))
 }
 
-// ofHost returns the Machines that a change of a host concerns: the one that has it, the one that had it, and, where it can be
+// hostToMachines returns the Machines that a change of a host concerns: the one that has it, the one that had it, and, where it can be
 // claimed, all that wait for a host.
-func (r *Reconciler) ofHost(ctx context.Context, o client.Object) []reconcile.Request {
+func (r *Reconciler) hostToMachines(ctx context.Context, o client.Object) []reconcile.Request {
 	host, ok := o.(*metal3.BareMetalHost)
 	if !ok {
 		return nil
 	}
-	requests := r.machines(ctx, client.MatchingFields{indexHost: host.Namespace + "/" + host.Name})
+	requests := r.requestsFor(ctx, client.MatchingFields{indexHost: host.Namespace + "/" + host.Name})
 	if ref := host.Spec.ConsumerRef; ref != nil {
 		if ref.Kind == "Machine" && ref.APIVersion == v1alpha1.GroupVersion.String() {
 			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}})
@@ -124,12 +126,14 @@ func (r *Reconciler) ofHost(ctx context.Context, o client.Object) []reconcile.Re
 		return requests
 	}
 	if s := host.Status.Provisioning.State; (s == metal3.StateAvailable || s == metal3.StateReady) && host.Spec.Image == nil {
-		requests = append(requests, r.machines(ctx, client.MatchingFields{indexWaiting: "true"})...)
+		requests = append(requests, r.requestsFor(ctx, client.MatchingFields{indexWaiting: "true"})...)
 	}
 	return requests
 }
 
-func (r *Reconciler) ofRecord(ctx context.Context, o client.Object) []reconcile.Request {
+// hostRecordToMachines returns the Machine that the record names, else the one that has its host, else, where the host can be claimed,
+// all that wait for a host.
+func (r *Reconciler) hostRecordToMachines(ctx context.Context, o client.Object) []reconcile.Request {
 	record, ok := o.(*v1alpha1.HostRecord)
 	if !ok {
 		return nil
@@ -137,38 +141,38 @@ func (r *Reconciler) ofRecord(ctx context.Context, o client.Object) []reconcile.
 	if m := record.Spec.Machine; m != nil {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: m.Namespace, Name: m.Name}}}
 	}
-	requests := r.machines(ctx, client.MatchingFields{indexHost: record.Namespace + "/" + record.Name})
+	requests := r.requestsFor(ctx, client.MatchingFields{indexHost: record.Namespace + "/" + record.Name})
 	if len(requests) == 0 && !record.Status.Wanted.IsOpen() {
-		return r.machines(ctx, client.MatchingFields{indexWaiting: "true"})
+		return r.requestsFor(ctx, client.MatchingFields{indexWaiting: "true"})
 	}
 	return requests
 }
 
-func (r *Reconciler) ofRevision(ctx context.Context, o client.Object) []reconcile.Request {
+func (r *Reconciler) revisionToMachines(ctx context.Context, o client.Object) []reconcile.Request {
 	revision, ok := o.(*v1alpha1.NodeTypeRevision)
 	if !ok {
 		return nil
 	}
-	return r.machines(ctx, client.MatchingFields{indexNodeType: revision.Spec.NodeTypeRef.Name})
+	return r.requestsFor(ctx, client.MatchingFields{indexNodeType: revision.Spec.NodeTypeRef.Name})
 }
 
-func (r *Reconciler) ofRendering(ctx context.Context, o client.Object) []reconcile.Request {
-	made, ok := o.(*v1alpha1.NodeTypeRendering)
+func (r *Reconciler) renderingToMachines(ctx context.Context, o client.Object) []reconcile.Request {
+	rendering, ok := o.(*v1alpha1.NodeTypeRendering)
 	if !ok {
 		return nil
 	}
-	revision, err := read(ctx, r.Client, clusterKey(made.Spec.RevisionRef.Name), &v1alpha1.NodeTypeRevision{})
+	revision, err := read(ctx, r.Client, clusterKey(rendering.Spec.RevisionRef.Name), &v1alpha1.NodeTypeRevision{})
 	if err != nil || revision == nil {
 		return nil // the revision's own event comes, and finds the rendering
 	}
-	return r.ofRevision(ctx, revision)
+	return r.revisionToMachines(ctx, revision)
 }
 
-func (r *Reconciler) ofTenant(ctx context.Context, tenant types.NamespacedName) []reconcile.Request {
-	return r.machines(ctx, client.InNamespace(tenant.Namespace), client.MatchingFields{indexTenant: tenant.Name})
+func (r *Reconciler) tenantToMachines(ctx context.Context, tenant types.NamespacedName) []reconcile.Request {
+	return r.requestsFor(ctx, client.InNamespace(tenant.Namespace), client.MatchingFields{indexTenant: tenant.Name})
 }
 
-func ofNode(tenant types.NamespacedName, node *corev1.Node) []reconcile.Request {
+func nodeToMachine(tenant types.NamespacedName, node *corev1.Node) []reconcile.Request {
 	if !strings.HasPrefix(node.Spec.ProviderID, v1alpha1.ProviderIDPrefix) {
 		return nil
 	}
@@ -176,7 +180,8 @@ func ofNode(tenant types.NamespacedName, node *corev1.Node) []reconcile.Request 
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: tenant.Namespace, Name: node.Name}}}
 }
 
-func (r *Reconciler) machines(ctx context.Context, which ...client.ListOption) []reconcile.Request {
+// requestsFor returns a request for each Machine that the options select.
+func (r *Reconciler) requestsFor(ctx context.Context, which ...client.ListOption) []reconcile.Request {
 	list := &v1alpha1.MachineList{}
 	if err := r.Client.List(ctx, list, which...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing Machines")

@@ -124,7 +124,7 @@ const (
 	KeyToken       = "bootstrapToken"
 )
 
-// Marks on the claim Secret; they say what its data is without showing it.
+// Annotations of the claim Secret, which say what its data is without showing it.
 const (
 	annotationAttempt = "ingot.dev/attempt"
 	annotationTokenID = "ingot.dev/bootstrap-token-id"
@@ -155,9 +155,9 @@ func (n Node) Claim(d cloudinit.Documents, tokenID, token string) *corev1.Secret
 	return secret
 }
 
-// Marks are for which attempt a claim Secret was written, and the id of the token that it holds; empty: it holds none. Marks
-// that were tampered with give attempt 0, and are written again.
-func Marks(claim *corev1.Secret) (attempt int64, tokenID string) {
+// ClaimAnnotations returns the attempt for which a claim Secret was written, and the id of the token that it holds; empty: it holds
+// none. An annotation that is no number gives attempt 0, so the Secret is written again.
+func ClaimAnnotations(claim *corev1.Secret) (attempt int64, tokenID string) {
 	attempt, err := strconv.ParseInt(claim.Annotations[annotationAttempt], 10, 64)
 	if err != nil {
 		attempt = 0
