@@ -1,5 +1,5 @@
-// Command ingot-demo shows Ingot at work: two Kubernetes control planes, a rack of simulated servers and the real manager on this
-// machine. It exits with 0 only when everything that it promises happened.
+// Command ingot-demo shows Ingot at work: three Kubernetes control planes (of Ingot and of two tenants), a rack of simulated servers
+// and the real manager on this machine. It exits with 0 only when everything that it promises happened.
 package main
 
 import (
@@ -33,7 +33,7 @@ func command() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ingot-demo",
 		Short: "Watch simulated servers go from powered off to admitted Kubernetes nodes",
-		Long: "Starts two real Kubernetes control planes, a rack of simulated servers with Redfish BMCs, and ingot-manager on this machine,\n" +
+		Long: "Starts three real Kubernetes control planes, a rack of simulated servers with Redfish BMCs, and ingot-manager on this machine,\n" +
 			"runs the whole pipeline, and exits with 0 only when everything that it promises happened.",
 		Version: version,
 		Args:    cobra.NoArgs,

@@ -47,20 +47,20 @@ func preflight(cluster *rest.Config, scheme *runtime.Scheme) error {
 			"install the baremetal-operator, or without one: kubectl apply --server-side -f config/crd/metal3/metal3.io_baremetalhosts.yaml",
 		},
 	} {
-		lacking, err := lacking(d, group.version, group.kinds)
+		kinds, err := unservedKinds(d, group.version, group.kinds)
 		if err != nil {
 			return fmt.Errorf("ask the management cluster %s for its kinds of %s: %w", cluster.Host, group.version, err)
 		}
-		if len(lacking) > 0 {
+		if len(kinds) > 0 {
 			missing = append(missing, fmt.Errorf("the management cluster %s does not serve %s %s: %s",
-				cluster.Host, group.version, strings.Join(lacking, ", "), group.mend))
+				cluster.Host, group.version, strings.Join(kinds, ", "), group.mend))
 		}
 	}
 	return errors.Join(missing...)
 }
 
-// lacking returns the kinds that the API server does not serve.
-func lacking(d discovery.DiscoveryInterface, version schema.GroupVersion, kinds []string) ([]string, error) {
+// unservedKinds returns the kinds that the API server does not serve.
+func unservedKinds(d discovery.DiscoveryInterface, version schema.GroupVersion, kinds []string) ([]string, error) {
 	served, err := d.ServerResourcesForGroupVersion(version.String())
 	if apierrors.IsNotFound(err) {
 		return kinds, nil

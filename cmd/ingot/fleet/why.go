@@ -64,8 +64,8 @@ func Diagnose(m *v1alpha1.Machine, host *placement.HostFacts, rollout *v1alpha1.
 	return w
 }
 
-func (w Diagnosis) summary(now time.Time) string {
-	m := w.Machine
+func (d Diagnosis) summary(now time.Time) string {
+	m := d.Machine
 	name := m.Namespace + "/" + m.Name
 	switch {
 	case m.Phase == "":
@@ -81,27 +81,27 @@ func (w Diagnosis) summary(now time.Time) string {
 }
 
 // nextStep is what a person can do: the hint of the first check that fails, else what the host or the condition says.
-func (w Diagnosis) nextStep() string {
-	if w.Machine.Phase == "" {
+func (d Diagnosis) nextStep() string {
+	if d.Machine.Phase == "" {
 		return "is ingot-manager running? kubectl get pods -n ingot-system"
 	}
-	if w.Machine.Ready {
+	if d.Machine.Ready {
 		return ""
 	}
 	for _, result := range []v1alpha1.CheckResult{v1alpha1.CheckFail, v1alpha1.CheckWait} {
-		for _, c := range w.Checks {
-			if c.Result == result && c.Hint != "" && w.Machine.Phase == v1alpha1.MachineValidating {
+		for _, c := range d.Checks {
+			if c.Result == result && c.Hint != "" && d.Machine.Phase == v1alpha1.MachineValidating {
 				return c.Hint
 			}
 		}
 	}
-	if advice := nextSteps[w.Machine.Reason]; advice != "" {
-		return strings.ReplaceAll(advice, "HOST", w.Machine.Host)
+	if advice := nextSteps[d.Machine.Reason]; advice != "" {
+		return strings.ReplaceAll(advice, "HOST", d.Machine.Host)
 	}
-	if w.Host != nil && w.Host.Error != "" {
-		return "mend what the host reports, then ask for another try: kubectl annotate --overwrite bmh -n " + w.Host.Namespace + " " + w.Host.Name + " ingot.dev/retry=$(date +%s)"
+	if d.Host != nil && d.Host.Error != "" {
+		return "mend what the host reports, then ask for another try: kubectl annotate --overwrite bmh -n " + d.Host.Namespace + " " + d.Host.Name + " ingot.dev/retry=$(date +%s)"
 	}
-	if w.Machine.Overdue {
+	if d.Machine.Overdue {
 		return "the phase's time is over; the condition's message says what it stopped at"
 	}
 	return ""
@@ -126,25 +126,25 @@ var nextSteps = map[string]string{
 }
 
 // text returns the diagnosis for a terminal.
-func (w Diagnosis) text() string {
+func (d Diagnosis) text() string {
 	var b strings.Builder
-	fmt.Fprintln(&b, w.Summary)
-	for _, c := range w.Conditions {
+	fmt.Fprintln(&b, d.Summary)
+	for _, c := range d.Conditions {
 		fmt.Fprintf(&b, "  condition  %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
 	}
-	for _, c := range w.Checks {
+	for _, c := range d.Checks {
 		fmt.Fprintf(&b, "  check      %s: %s, expected %s, observed %s\n", c.Name, c.Result, c.Expected, orDash(c.Observed))
 	}
-	if h := w.Host; h != nil {
+	if h := d.Host; h != nil {
 		fmt.Fprintf(&b, "  host       %s/%s: %s, power %s", h.Namespace, h.Name, h.State, strings.ToLower(h.Power))
 		if h.Error != "" {
 			fmt.Fprintf(&b, "; %s", h.Error)
 		}
 		fmt.Fprintln(&b)
 	}
-	if a := w.Attempt; a != nil && !w.Machine.Ready {
+	if a := d.Attempt; a != nil && !d.Machine.Ready {
 		fmt.Fprintf(&b, "  attempt    %d: %s %s", a.Number, a.Operation, cmp.Or(string(a.Outcome), "Running"))
-		if step := w.attemptStep(); step != "" {
+		if step := d.attemptStep(); step != "" {
 			fmt.Fprintf(&b, " at %s", step)
 		}
 		if a.Reason != "" {
@@ -152,21 +152,21 @@ func (w Diagnosis) text() string {
 		}
 		fmt.Fprintln(&b)
 	}
-	if r := w.Rollout; r != nil {
+	if r := d.Rollout; r != nil {
 		fmt.Fprintf(&b, "  rollout    %s: %s\n", r.Name, rolloutLine(r))
 	}
-	if w.Next != "" {
-		fmt.Fprintf(&b, "  next       %s\n", w.Next)
+	if d.Next != "" {
+		fmt.Fprintf(&b, "  next       %s\n", d.Next)
 	}
 	return b.String()
 }
 
 // attemptStep is the step that the attempt failed at or, while it runs, the step that it is at.
-func (w Diagnosis) attemptStep() string {
-	if w.Progress == nil || !w.Attempt.IsOpen() {
-		return w.Attempt.Step
+func (d Diagnosis) attemptStep() string {
+	if d.Progress == nil || !d.Attempt.IsOpen() {
+		return d.Attempt.Step
 	}
-	return w.Progress.Step
+	return d.Progress.Step
 }
 
 func rolloutLine(r *v1alpha1.Rollout) string {

@@ -26,11 +26,11 @@ type NodeInputs struct {
 }
 
 // WriteWarning warns of a refused NodeProvider. Neither the plan nor the expectation depends on the NodeProvider.
-func (s NodeInputs) WriteWarning(w io.Writer) error {
-	if s.ProviderRefusal == nil {
+func (in NodeInputs) WriteWarning(w io.Writer) error {
+	if in.ProviderRefusal == nil {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "ingot: warning: %v; the NodeProvider is left out here, and no API server would take it\n", s.ProviderRefusal)
+	_, err := fmt.Fprintf(w, "ingot: warning: %v; the NodeProvider is left out here, and no API server would take it\n", in.ProviderRefusal)
 	return err
 }
 
@@ -106,16 +106,16 @@ func (f Files) FindHost(name string) (*metal3.BareMetalHost, error) {
 
 // Plan returns what the node is told and what it must then advertise. The error is a *feasibility.Impossible, with which the manager
 // would refuse the NodeType too.
-func (s NodeInputs) Plan() (v1alpha1.NodePlan, error) {
-	judged := feasibility.Check(s.feasibilityInputs())
+func (in NodeInputs) Plan() (v1alpha1.NodePlan, error) {
+	judged := feasibility.Check(in.feasibilityInputs())
 	return judged.Plan, judged.Err()
 }
 
 // DocumentInput returns the part of a document's input that all nodes have in common. The caller adds the Machine, the host and the join.
-func (s NodeInputs) DocumentInput(plan v1alpha1.NodePlan) cloudinit.Input {
-	return s.feasibilityInputs().Documents(plan)
+func (in NodeInputs) DocumentInput(plan v1alpha1.NodePlan) cloudinit.Input {
+	return in.feasibilityInputs().Documents(plan)
 }
 
-func (s NodeInputs) feasibilityInputs() feasibility.Inputs {
-	return feasibility.Inputs{NodeType: s.NodeType, Image: s.Image, Provider: s.Provider}
+func (in NodeInputs) feasibilityInputs() feasibility.Inputs {
+	return feasibility.Inputs{NodeType: in.NodeType, Image: in.Image, Provider: in.Provider}
 }

@@ -44,7 +44,7 @@ func newCommand(use, short string, args cobra.PositionalArgs, act func(context.C
 	c := &cobra.Command{Use: use, Short: short, Args: args}
 	flags := connect.AddFlags(c)
 	if err := c.Flags().MarkHidden("namespace"); err != nil {
-		panic(err) // a flag that connect.Add no longer adds
+		panic(err) // a flag that connect.AddFlags no longer adds
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		asJSON, err := flags.IsJSON(cmd)

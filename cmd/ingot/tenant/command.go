@@ -140,12 +140,18 @@ func (t *tenant) printObjects(cmd *cobra.Command, o options, kubeconfig []byte) 
 // examine makes the checks. When the kubeconfig may not be used, nothing can be applied.
 func examine(ctx context.Context, o options, wanted requirements, kubeconfig []byte) (t *tenant, usable bool) {
 	t = &tenant{requirements: wanted, endpoint: o.endpoint, random: rand.Reader, issueTimeout: o.issueTimeout}
-	if !t.open(kubeconfig, o.requestTimeout) {
+	if err := t.open(kubeconfig, o.requestTimeout); err != nil {
+		t.add(levelMend, kubeconfigTopic, "%v", err)
 		return t, false
 	}
-	if !t.checkVersion(ctx) {
+	t.add(levelOK, kubeconfigTopic, "runs no program, reads no file, verifies %s", t.config.Host)
+	version, err := t.readVersion(ctx)
+	if err != nil {
+		t.add(levelMend, versionTopic, "%v", err)
 		return t, true
 	}
+	t.add(levelOK, versionTopic, "%s answers, version %s", t.config.Host, version)
+	t.checkImages(version)
 	t.checkUser(ctx)
 	t.checkSlices(ctx)
 	t.checkRights(ctx)

@@ -78,10 +78,10 @@ func (t *tenant) canJoin(ctx context.Context, s joinRight) (bool, error) {
 	return review.Status.Allowed, nil
 }
 
-func (s joinRight) clusterRoleBinding() cli.Object {
-	return cli.Object{"apiVersion": rbacAPI, "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": s.name},
-		"roleRef":  map[string]any{"apiGroup": rbacGroup, "kind": "ClusterRole", "name": s.role},
-		"subjects": []any{map[string]any{"apiGroup": rbacGroup, "kind": "Group", "name": s.group}}}
+func (r joinRight) clusterRoleBinding() cli.Object {
+	return cli.Object{"apiVersion": rbacAPI, "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": r.name},
+		"roleRef":  map[string]any{"apiGroup": rbacGroup, "kind": "ClusterRole", "name": r.role},
+		"subjects": []any{map[string]any{"apiGroup": rbacGroup, "kind": "Group", "name": r.group}}}
 }
 
 // checkClusterInfo compares the certificate authority that kubeadm published with the one that nodes will pin. Ingot's own join does

@@ -59,8 +59,8 @@ func TestWhatJoiningNodesLackIsNamedAndPrinted(t *testing.T) {
 func TestACertificateThatNobodyApprovesIsNamedSo(t *testing.T) {
 	without(t, "kubeadm:node-autoapprove-bootstrap")
 	subject := &tenant{random: rand.Reader, issueTimeout: 4 * time.Second}
-	if !subject.open(server.Cluster.Kubeconfig(), 30*time.Second) {
-		t.Fatal(subject.findings)
+	if err := subject.open(server.Cluster.Kubeconfig(), 30*time.Second); err != nil {
+		t.Fatal(err)
 	}
 	management.Eventually(t, "the right is gone", func() bool {
 		allowed, err := subject.canJoin(t.Context(), joinRights[1])

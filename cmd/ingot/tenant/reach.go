@@ -34,52 +34,48 @@ type tenant struct {
 	issueTimeout time.Duration
 }
 
-// open checks the kubeconfig as the manager does, and makes a client. It returns false when the kubeconfig cannot be used.
-func (t *tenant) open(kubeconfig []byte, requestTimeout time.Duration) bool {
-	const topic = "kubeconfig"
+// kubeconfigTopic and versionTopic are the topics of the findings of open and of readVersion.
+const (
+	kubeconfigTopic = "kubeconfig"
+	versionTopic    = "API server"
+)
+
+// open checks the kubeconfig as the manager does, and makes a client. It returns an error if the kubeconfig cannot be used.
+func (t *tenant) open(kubeconfig []byte, requestTimeout time.Duration) error {
 	config, err := tenantaccess.Vet(kubeconfig)
 	if err != nil {
 		var refused *tenantaccess.Error
 		if errors.As(err, &refused) {
-			t.add(levelMend, topic, "%s: %v", refused.Reason, refused.Err)
-		} else {
-			t.add(levelMend, topic, "%v", err)
+			return fmt.Errorf("%s: %w", refused.Reason, refused.Err)
 		}
-		return false
+		return err
 	}
 	// About thirty requests in a row are no burden for the server, and a person waits for them.
 	config.Timeout, config.QPS, config.Burst = requestTimeout, 50, 100
 	t.config = config
 	if t.api, err = kubernetes.NewForConfig(config); err != nil {
-		t.add(levelMend, topic, "%v", err)
-		return false
+		return err
 	}
 	if t.endpoint == "" {
 		t.endpoint = config.Host
 	}
-	t.add(levelOK, topic, "runs no program, reads no file, verifies %s", config.Host)
-	return true
+	return nil
 }
 
-// checkVersion asks the API server for its version and compares it with the kubelets of the images. It returns false when the server
-// does not answer.
-func (t *tenant) checkVersion(ctx context.Context) bool {
-	const topic = "API server"
+// readVersion asks the API server for its version.
+func (t *tenant) readVersion(ctx context.Context) (string, error) {
 	raw, err := t.api.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
 	switch {
 	case apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err):
-		t.add(levelMend, topic, "%s refuses the kubeconfig's user: %v", t.config.Host, err)
-		return false
+		return "", fmt.Errorf("%s refuses the kubeconfig's user: %w", t.config.Host, err)
 	case err != nil:
-		t.add(levelMend, topic, "%s does not answer: %v: is it reachable from here, and from the management cluster?", t.config.Host, innermostError(err))
-		return false
+		return "", fmt.Errorf("%s does not answer: %w: is it reachable from here, and from the management cluster?", t.config.Host, innermostError(err))
 	}
-	version, err := tenantaccess.ParseVersion(raw)
-	if err != nil {
-		t.add(levelMend, topic, "%v", err)
-		return false
-	}
-	t.add(levelOK, topic, "%s answers, version %s", t.config.Host, version)
+	return tenantaccess.ParseVersion(raw)
+}
+
+// checkImages compares the version of the API server with the kubelets of the images.
+func (t *tenant) checkImages(version string) {
 	for i := range t.requirements.images {
 		image := &t.requirements.images[i]
 		if problem := lifecycle.VersionSkewProblem(image.Spec.Software.Kubelet, version); problem != "" {
@@ -88,7 +84,6 @@ func (t *tenant) checkVersion(ctx context.Context) bool {
 			t.add(levelOK, "OSImage "+image.Name, "kubelet %s goes with it", image.Spec.Software.Kubelet)
 		}
 	}
-	return true
 }
 
 // checkUser finds out which user the kubeconfig belongs to.

@@ -13,12 +13,12 @@ import (
 )
 
 // checkHostNetworks checks that the hosts which a NodeType selects can have the network that their annotations and the NodeType describe.
-func (j *validator) checkHostNetworks(in feasibility.Inputs, plan v1alpha1.NodePlan) {
+func (v *validator) checkHostNetworks(in feasibility.Inputs, plan v1alpha1.NodePlan) {
 	selector, err := metav1.LabelSelectorAsSelector(&in.NodeType.Spec.HostSelector)
 	if err != nil || in.Image == nil || in.Provider == nil {
 		return
 	}
-	for _, h := range j.hosts {
+	for _, h := range v.hosts {
 		if h.object.Namespace != in.Provider.Spec.HostNamespace || !selector.Matches(labels.Set(h.object.Labels)) {
 			continue
 		}
@@ -26,16 +26,16 @@ func (j *validator) checkHostNetworks(in feasibility.Inputs, plan v1alpha1.NodeP
 		documents.Host = cloudinit.HostOf(h.object.Name, h.object.Spec.BootMACAddress, h.object.Labels, h.object.Annotations)
 		var invalid *cloudinit.NetworkInvalid
 		if _, err := cloudinit.NetworkConfig(documents); errors.As(err, &invalid) {
-			j.add(h.NewFinding("metadata.annotations", "host/network", "as NodeType %s of NodeProvider %s: %v", in.NodeType.Name, in.Provider.Name, invalid))
+			v.add(h.NewFinding("metadata.annotations", "host/network", "as NodeType %s of NodeProvider %s: %v", in.NodeType.Name, in.Provider.Name, invalid))
 		}
 	}
 }
 
 // checkAddresses finds hosts that share an address or a NIC. With one MAC address for two hosts the boot service could hand the image of
 // one Machine to the server of another.
-func (j *validator) checkAddresses() {
+func (v *validator) checkAddresses() {
 	seen := map[key]string{}
-	for _, h := range j.hosts {
+	for _, h := range v.hosts {
 		host := cloudinit.HostOf(h.object.Name, h.object.Spec.BootMACAddress, nil, h.object.Annotations)
 		address, _, _ := strings.Cut(host.IPAddress, "/")
 		for _, one := range []struct{ field, value string }{{"metadata.annotations", address}, {"spec.bootMACAddress", strings.ToLower(host.BootMAC)}} {
@@ -44,7 +44,7 @@ func (j *validator) checkAddresses() {
 			}
 			at := key{kind: one.field, namespace: h.object.Namespace, name: one.value}
 			if other := seen[at]; other != "" {
-				j.add(h.NewFinding(one.field, "host/address-twice", "%s is that of BareMetalHost %s too: correct one of them", one.value, other))
+				v.add(h.NewFinding(one.field, "host/address-twice", "%s is that of BareMetalHost %s too: correct one of them", one.value, other))
 				continue
 			}
 			seen[at] = h.object.Name

@@ -15,12 +15,12 @@ import (
 
 // checkHostNamespaces finds NodeProviders that share a host namespace. Both would drive the same BMCs: one would switch a server off while
 // the other installs it.
-func (j *validator) checkHostNamespaces() {
+func (v *validator) checkHostNamespaces() {
 	owners := map[string]string{}
-	for _, p := range j.providers {
+	for _, p := range v.providers {
 		namespace := p.object.Spec.HostNamespace
 		if owner := owners[namespace]; owner != "" && owner != p.Name() {
-			j.add(p.NewFinding("spec.hostNamespace", "provider/host-namespace", "namespace %s is that of NodeProvider %s: give each provider a namespace of its own", namespace, owner))
+			v.add(p.NewFinding("spec.hostNamespace", "provider/host-namespace", "namespace %s is that of NodeProvider %s: give each provider a namespace of its own", namespace, owner))
 			continue
 		}
 		owners[namespace] = p.Name()
@@ -28,13 +28,13 @@ func (j *validator) checkHostNamespaces() {
 }
 
 // checkNodeType checks whether the NodeType can make nodes. checkReferences reports objects that are missing.
-func (j *validator) checkNodeType(n located[v1alpha1.NodeType]) {
+func (v *validator) checkNodeType(n located[v1alpha1.NodeType]) {
 	in := feasibility.Inputs{NodeType: &n.object}
-	provider := findByName(j.providers, n.object.Spec.ProviderRef.Name)
+	provider := findByName(v.providers, n.object.Spec.ProviderRef.Name)
 	if provider != nil {
 		in.Provider = &provider.object
 	}
-	if image := findByName(j.images, n.object.Spec.OSImageRef.Name); image != nil {
+	if image := findByName(v.images, n.object.Spec.OSImageRef.Name); image != nil {
 		in.Image = &image.object
 	}
 	place := func(f feasibility.Finding) offline.Finding {
@@ -46,21 +46,21 @@ func (j *validator) checkNodeType(n located[v1alpha1.NodeType]) {
 	}
 	judged := feasibility.Check(in)
 	for _, f := range judged.Refusals {
-		j.add(place(f))
+		v.add(place(f))
 	}
 	for _, w := range judged.Warnings {
-		j.report.Warnings = append(j.report.Warnings, place(w))
+		v.report.Warnings = append(v.report.Warnings, place(w))
 	}
 	if len(judged.Refusals) == 0 {
-		j.checkHostNetworks(in, judged.Plan)
+		v.checkHostNetworks(in, judged.Plan)
 	}
 }
 
 // checkHostSelector finds a hostSelector that no host can match, whatever its labels are.
-func (j *validator) checkHostSelector(n located[v1alpha1.NodeType]) {
+func (v *validator) checkHostSelector(n located[v1alpha1.NodeType]) {
 	compiled, err := metav1.LabelSelectorAsSelector(&n.object.Spec.HostSelector)
 	if err != nil {
-		j.add(n.NewFinding("spec.hostSelector", "selector/invalid", "%v", err))
+		v.add(n.NewFinding("spec.hostSelector", "selector/invalid", "%v", err))
 		return
 	}
 	all, _ := compiled.Requirements()
@@ -71,12 +71,12 @@ func (j *validator) checkHostSelector(n located[v1alpha1.NodeType]) {
 	for _, r := range all {
 		if value := facts[r.Key()]; value != "" && !r.Matches(labels.Set{r.Key(): value}) {
 			field := map[string]string{v1alpha1.LabelZone: "spec.zone", v1alpha1.LabelGPUModel: "spec.gpu.model", v1alpha1.LabelGPUCount: "spec.gpu.count"}[r.Key()]
-			j.add(n.NewFinding("spec.hostSelector", "selector/contradiction", "%s selects no host that also has %s, which is the label's value on such hosts: correct one of them", r.String(), field+" "+value))
+			v.add(n.NewFinding("spec.hostSelector", "selector/contradiction", "%s selects no host that also has %s, which is the label's value on such hosts: correct one of them", r.String(), field+" "+value))
 		}
 	}
 	for _, k := range requirementKeys(all) {
 		if !isSatisfiable(all, k) {
-			j.add(n.NewFinding("spec.hostSelector", "selector/contradiction", "no value of the label %s fits all that is asked of it, so that no host can be selected", k))
+			v.add(n.NewFinding("spec.hostSelector", "selector/contradiction", "no value of the label %s fits all that is asked of it, so that no host can be selected", k))
 		}
 	}
 }

@@ -97,48 +97,48 @@ func fileIndex(files offline.Files, name string) int {
 }
 
 // add adds findings that are not there yet. A fault of an object that several NodeTypes share is reported once.
-func (j *validator) add(found ...offline.Finding) {
+func (v *validator) add(found ...offline.Finding) {
 	for _, f := range found {
-		if !slices.Contains(j.report.Findings, f) {
-			j.report.Findings = append(j.report.Findings, f)
+		if !slices.Contains(v.report.Findings, f) {
+			v.report.Findings = append(v.report.Findings, f)
 		}
 	}
 }
 
 // admit checks an object by itself, as an API server does.
-func (j *validator) admit(m offline.Manifest) (bool, error) {
+func (v *validator) admit(m offline.Manifest) (bool, error) {
 	known, err := offline.IsKnown(m)
 	if err != nil {
-		j.report.Judged++
-		j.add(m.NewFinding("kind", "kind/unknown", "%v", err))
+		v.report.Judged++
+		v.add(m.NewFinding("kind", "kind/unknown", "%v", err))
 		return false, nil
 	}
 	if !known {
-		j.report.PassedOver++
+		v.report.PassedOver++
 		return false, nil
 	}
-	j.report.Judged++
-	if first, twice := j.all[keyOf(m)]; twice && m.Name() != "" {
-		j.add(m.NewFinding("metadata.name", "object/twice", "%s is at %s:%d too: of the two the one that is applied last would stay", m, first.File, first.Line("")))
+	v.report.Judged++
+	if first, twice := v.all[keyOf(m)]; twice && m.Name() != "" {
+		v.add(m.NewFinding("metadata.name", "object/twice", "%s is at %s:%d too: of the two the one that is applied last would stay", m, first.File, first.Line("")))
 	} else {
-		j.all[keyOf(m)] = m
+		v.all[keyOf(m)] = m
 	}
 	refused, err := offline.Admit(m)
-	j.add(refused...)
+	v.add(refused...)
 	return len(refused) == 0, err
 }
 
 // decode decodes the objects that the later checks need.
-func (j *validator) decode(m offline.Manifest) (err error) {
+func (v *validator) decode(m offline.Manifest) (err error) {
 	switch m.Kind() {
 	case "NodeType":
-		j.nodeTypes, err = appendDecoded(j.nodeTypes, m)
+		v.nodeTypes, err = appendDecoded(v.nodeTypes, m)
 	case "NodeProvider":
-		j.providers, err = appendDecoded(j.providers, m)
+		v.providers, err = appendDecoded(v.providers, m)
 	case "OSImage":
-		j.images, err = appendDecoded(j.images, m)
+		v.images, err = appendDecoded(v.images, m)
 	case "BareMetalHost":
-		j.hosts, err = appendDecoded(j.hosts, m)
+		v.hosts, err = appendDecoded(v.hosts, m)
 	}
 	return err
 }
@@ -178,8 +178,8 @@ var (
 	}
 )
 
-func (j *validator) checkReferences(m offline.Manifest) {
-	if j.options.AllowMissing || m.APIVersion() != v1alpha1.GroupVersion.String() {
+func (v *validator) checkReferences(m offline.Manifest) {
+	if v.options.AllowMissing || m.APIVersion() != v1alpha1.GroupVersion.String() {
 		return
 	}
 	for _, r := range references[m.Kind()] {
@@ -187,14 +187,14 @@ func (j *validator) checkReferences(m offline.Manifest) {
 		if r.namespaced {
 			to.namespace = m.Namespace()
 		}
-		if _, exists := j.all[to]; exists || to.name == "" {
+		if _, exists := v.all[to]; exists || to.name == "" {
 			continue
 		}
 		in := ""
 		if r.namespaced && to.namespace != "" {
 			in = " in namespace " + to.namespace
 		}
-		j.add(m.NewFinding(joinPath(r.field), "reference/missing", "there is no %s %s%s in the files: correct the name, add its file, or say --allow-missing if it is applied already", r.kind, to.name, in))
+		v.add(m.NewFinding(joinPath(r.field), "reference/missing", "there is no %s %s%s in the files: correct the name, add its file, or say --allow-missing if it is applied already", r.kind, to.name, in))
 	}
 }
 

@@ -36,34 +36,34 @@ type pipeline struct {
 }
 
 // start runs the stage in a goroutine.
-func (s *pipeline) start(stage func() error) {
-	s.group.Go(func() {
+func (p *pipeline) start(stage func() error) {
+	p.group.Go(func() {
 		if err := stage(); err != nil {
-			s.stop(err)
+			p.stop(err)
 		}
 	})
 }
 
 // send passes a block on, unless the pipeline was stopped.
-func (s *pipeline) send(to chan<- []byte, block []byte) error {
+func (p *pipeline) send(to chan<- []byte, block []byte) error {
 	select {
 	case to <- block:
 		return nil
-	case <-s.ctx.Done():
-		return context.Cause(s.ctx)
+	case <-p.ctx.Done():
+		return context.Cause(p.ctx)
 	}
 }
 
 // receive returns the next block. The error is io.EOF when the stage before has ended.
-func (s *pipeline) receive(from <-chan []byte) ([]byte, error) {
+func (p *pipeline) receive(from <-chan []byte) ([]byte, error) {
 	select {
 	case block, ok := <-from:
 		if !ok {
 			return nil, io.EOF
 		}
 		return block, nil
-	case <-s.ctx.Done():
-		return nil, context.Cause(s.ctx)
+	case <-p.ctx.Done():
+		return nil, context.Cause(p.ctx)
 	}
 }
 
@@ -129,9 +129,9 @@ func transfer(ctx context.Context, file io.Reader, format string, sum hash.Hash,
 }
 
 // forEachBlock calls do with every block until the stage before has ended.
-func (s *pipeline) forEachBlock(from <-chan []byte, do func([]byte) error) error {
+func (p *pipeline) forEachBlock(from <-chan []byte, do func([]byte) error) error {
 	for {
-		block, err := s.receive(from)
+		block, err := p.receive(from)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -145,15 +145,15 @@ func (s *pipeline) forEachBlock(from <-chan []byte, do func([]byte) error) error
 }
 
 // readBlocks reads r to its end into free blocks and passes them on.
-func (s *pipeline) readBlocks(r io.Reader, free <-chan []byte, to chan<- []byte) error {
+func (p *pipeline) readBlocks(r io.Reader, free <-chan []byte, to chan<- []byte) error {
 	for {
-		block, err := s.receive(free)
+		block, err := p.receive(free)
 		if err != nil {
 			return err
 		}
 		n, err := io.ReadFull(r, block)
 		if n > 0 {
-			if sendErr := s.send(to, block[:n]); sendErr != nil {
+			if sendErr := p.send(to, block[:n]); sendErr != nil {
 				return sendErr
 			}
 		}
@@ -180,12 +180,12 @@ func checkEnd(r io.Reader) error {
 }
 
 // decode decompresses the stream. It returns damaged for an invalid stream, after it has read the rest for the digest.
-func (s *pipeline) decode(format string, from *blockReader, free <-chan []byte, to chan<- []byte) (damaged, err error) {
-	err = s.decompress(format, from, free, to)
+func (p *pipeline) decode(format string, from *blockReader, free <-chan []byte, to chan<- []byte) (damaged, err error) {
+	err = p.decompress(format, from, free, to)
 	if err == nil {
 		return nil, nil
 	}
-	if stopped := context.Cause(s.ctx); stopped != nil {
+	if stopped := context.Cause(p.ctx); stopped != nil {
 		return nil, stopped
 	}
 	if _, drainErr := io.Copy(io.Discard, from); drainErr != nil {
@@ -194,21 +194,21 @@ func (s *pipeline) decode(format string, from *blockReader, free <-chan []byte, 
 	return decodeError{err}, nil
 }
 
-func (s *pipeline) decompress(format string, from io.Reader, free <-chan []byte, to chan<- []byte) error {
+func (p *pipeline) decompress(format string, from io.Reader, free <-chan []byte, to chan<- []byte) error {
 	switch format {
 	case "raw.gz":
 		reader, err := gzip.NewReader(from)
 		if err != nil {
 			return fmt.Errorf("gzip: %w", err)
 		}
-		return s.readBlocks(reader, free, to)
+		return p.readBlocks(reader, free, to)
 	case "raw.zst":
 		reader, err := zstd.NewReader(from, zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return fmt.Errorf("zstd: %w", err)
 		}
 		defer reader.Close()
-		return s.readBlocks(reader, free, to)
+		return p.readBlocks(reader, free, to)
 	default:
 		return fmt.Errorf("format %q is not known to this agent", format)
 	}
