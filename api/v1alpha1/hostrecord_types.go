@@ -140,7 +140,7 @@ type WantedAttempt struct {
 	Message string `json:"message,omitempty"`
 }
 
-// IsOpen says whether the attempt is wanted and has not ended.
+// IsOpen reports whether the attempt is wanted and has not ended.
 func (w *WantedAttempt) IsOpen() bool { return w != nil && w.Outcome == "" }
 
 // HostAttempt is what Ingot's own installer keeps of the attempt that is wanted. It is absent until there is something to keep, and
@@ -198,8 +198,8 @@ type HostInstalled struct {
 	At metav1.MicroTime `json:"at"`
 }
 
-// EraseEvidence is the proof of the last completed erase.
-type EraseEvidence struct {
+// EraseProof is the proof of the last completed erase.
+type EraseProof struct {
 	// mode says how much of the disks was erased:
 	//   - None: the disks are left as they are.
 	//   - Metadata: partition tables and file-system signatures are removed.
@@ -263,7 +263,7 @@ type HostRecordStatus struct {
 	LastTenant string `json:"lastTenant,omitempty"`
 	// erased is the proof of the last erase; absent once something was installed.
 	// +optional
-	Erased *EraseEvidence `json:"erased,omitempty"`
+	Erased *EraseProof `json:"erased,omitempty"`
 	// inventory of the hardware.
 	// +optional
 	Inventory *HostInventory `json:"inventory,omitempty"`

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MachinePhase is where a Machine is in its life. Gerunds while working, an adjective when settled. There is no failed
+// MachinePhase is where a Machine is in its life. Every phase except Pending and Ready has a deadline. There is no failed
 // phase: what went wrong is the reason of Ready=False, and the Machine stays where it was.
 // +kubebuilder:validation:Enum=Pending;Claiming;Provisioning;Joining;Validating;Ready;Draining;Releasing
 type MachinePhase string
@@ -243,7 +243,7 @@ type MachineStatus struct {
 	// waitingFor is one line for people: what it waits for.
 	// +optional
 	WaitingFor string `json:"waitingFor,omitempty"`
-	// deadline of the phase; absent for settled phases.
+	// deadline of the phase. It is absent in Pending and Ready.
 	// +optional
 	Deadline *metav1.MicroTime `json:"deadline,omitempty"`
 	// hostRef names the claimed BareMetalHost.

@@ -21,7 +21,7 @@ type RenderedRevision struct {
 	Rendering string
 }
 
-// IsZero says whether it names nothing.
+// IsZero reports whether it names nothing.
 func (r RenderedRevision) IsZero() bool { return r == RenderedRevision{} }
 
 // NodeTypeRenderingSpec is what one version of Ingot made of a revision. It never changes.
@@ -267,7 +267,7 @@ type NodeExpectation struct {
 	AbsentDrivers []string `json:"absentDrivers,omitempty"`
 }
 
-// IsForeign says whether a resource of that name must be absent from the node.
+// IsForeign reports whether a resource of that name must be absent from the node.
 func (e NodeExpectation) IsForeign(name corev1.ResourceName) bool {
 	for _, r := range e.Resources {
 		if r.Name == name {

@@ -26,7 +26,7 @@ const (
 	RolloutDone RolloutPhase = "Done"
 )
 
-// Settled tells whether a rollout in that phase will do nothing more.
+// Settled reports whether a rollout in that phase will do nothing more.
 func (p RolloutPhase) Settled() bool { return p == RolloutDone || p == RolloutSuperseded }
 
 // RolloutSelector names the Machines of a rollout by LabelRollout, whose value is the Rollout's name.

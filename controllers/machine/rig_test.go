@@ -278,7 +278,7 @@ func (r *rig) play(name string) {
 	case *state == metal3.StateDeprovisioning:
 		*state = metal3.StateAvailable
 		record.Status.Installed = nil
-		record.Status.Erased = &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseMetadata, Attempt: 2, At: now}
+		record.Status.Erased = &v1alpha1.EraseProof{Mode: v1alpha1.EraseMetadata, Attempt: 2, At: now}
 		attempt.Operation = "Erase"
 	}
 	if err := server.Client.Status().Patch(r.t.Context(), record, client.MergeFrom(beforeRecord)); err != nil {

@@ -83,7 +83,7 @@ func TestAClaimedHostIsInstalledWithTheImageOfItsMachine(t *testing.T) {
 				}
 			}},
 		{name: "the tenant is recorded and the proof of the erase removed before the first byte",
-			facts: facts(metal3.StateProvisioning, off).claimed().with(func(f *Facts) { f.Record.Erased = &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseFull} }),
+			facts: facts(metal3.StateProvisioning, off).claimed().with(func(f *Facts) { f.Record.Erased = &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull} }),
 			state: metal3.StateProvisioning, check: func(t *testing.T, d Decision) {
 				begins(1, hardware.OpInstall)(t, d)
 				if d.Record.LastTenant != "team/research" || d.Record.Erased != nil || d.Record.Wanted.MachineUID != "m1" {
@@ -177,7 +177,7 @@ func TestAProvisionedHostIsInstalledAgainInPlace(t *testing.T) {
 			}},
 		{name: "an image that is put back after a release without an erase is installed",
 			facts: facts(metal3.StateAvailable, off).claimed().attempted(2, hardware.OpInstall, succeeded, "").ended(0).with(func(f *Facts) {
-				f.Record.Erased = &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseNone, Attempt: 2}
+				f.Record.Erased = &v1alpha1.EraseProof{Mode: v1alpha1.EraseNone, Attempt: 2}
 			}), state: metal3.StateProvisioning, check: begins(3, hardware.OpInstall)},
 		{name: "a provisioned host without an image is deprovisioned",
 			facts: facts(metal3.StateProvisioned, off).claimed().installed().with(func(f *Facts) { f.Host.HasImage = false }), state: metal3.StateDeprovisioning},

@@ -342,6 +342,6 @@ func (p *planner) recordSkippedErase() {
 	if r.Wanted != nil {
 		number = r.Wanted.Number
 	}
-	r.Erased = &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseNone, Attempt: number, At: microTime(p.Now), Tenant: r.LastTenant}
+	r.Erased = &v1alpha1.EraseProof{Mode: v1alpha1.EraseNone, Attempt: number, At: microTime(p.Now), Tenant: r.LastTenant}
 	r.Installed, r.Failures = nil, 0
 }

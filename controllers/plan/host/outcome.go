@@ -96,7 +96,7 @@ func (f Facts) recordSuccess(r *v1alpha1.HostRecordStatus) {
 		r.Installed, r.Erased = installed(w, f.Spec), nil
 	case hardware.OpErase:
 		r.Installed = nil
-		r.Erased = &v1alpha1.EraseEvidence{Mode: w.Erase, Attempt: w.Number, At: *w.EndedAt, Tenant: r.LastTenant}
+		r.Erased = &v1alpha1.EraseProof{Mode: w.Erase, Attempt: w.Number, At: *w.EndedAt, Tenant: r.LastTenant}
 	}
 }
 

@@ -44,7 +44,7 @@ func off(f *Facts) {
 func erased(f *Facts) {
 	off(f)
 	f.Host.ImageURL, f.Host.State, f.Host.Record.Status.Installed, f.Host.Record.Status.Wanted = "", metal3.StateAvailable, nil, nil
-	f.Host.Record.Status.Erased = &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseMetadata}
+	f.Host.Record.Status.Erased = &v1alpha1.EraseProof{Mode: v1alpha1.EraseMetadata}
 }
 
 // judged is a Node of this attempt with a verdict about it.

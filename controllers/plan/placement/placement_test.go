@@ -106,21 +106,21 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 		}, Chosen, ""},
 		{"another tenant's host without an erase is passed over", func(_ *Request, f *HostFacts) { f.Record.Status.LastTenant = "other/other" }, OtherTenant, "other/other"},
 		{"another tenant's host is chosen after a full erase", func(_ *Request, f *HostFacts) {
-			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseFull}
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull}
 		}, Chosen, ""},
 		{"a full erase proves nothing of what was installed after it", func(_ *Request, f *HostFacts) {
-			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseFull}
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull}
 			f.Record.Status.Installed = &v1alpha1.HostInstalled{}
 		}, OtherTenant, ""},
 		{"a metadata erase is not enough between tenants", func(_ *Request, f *HostFacts) {
-			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseMetadata}
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseMetadata}
 		}, OtherTenant, "ingot.dev/erase=Full"},
 		{"a metadata erase is not enough where the provider's policy does not allow it", func(r *Request, f *HostFacts) {
-			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseMetadata}
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseMetadata}
 			r.Provider.Erase = &v1alpha1.ErasePolicy{}
 		}, OtherTenant, ""},
 		{"a metadata erase is enough where the provider allows it", func(r *Request, f *HostFacts) {
-			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseEvidence{Mode: v1alpha1.EraseMetadata}
+			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseMetadata}
 			r.Provider.Erase = &v1alpha1.ErasePolicy{AllowMetadataBetweenTenants: true}
 		}, Chosen, ""},
 		{"a metal3 host needs no record", func(r *Request, f *HostFacts) { asMetal3(r, f) }, Chosen, ""},
