@@ -51,7 +51,7 @@ func (p partition) devicesPerGPU(xcc int) int {
 	return 0
 }
 
-// isValid returns true when a GPU can have the partition. The rules are those of the
+// isValid reports whether a GPU can have the partition. The rules are those of the
 // kernel (amdgpu's __aqua_vanjaram_is_valid_mode), and AMD's rule that the memory is not split into more parts than the compute dies.
 func (p partition) isValid(xcc int) bool {
 	nps, known := memoryModes[p.memory]

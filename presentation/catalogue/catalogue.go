@@ -93,11 +93,11 @@ type Model struct {
 	PlacementsInferred bool
 }
 
-// HasPersistentMIGMode returns true when the GPU keeps the MIG mode in its InfoROM. The mode then survives a reboot and a
+// HasPersistentMIGMode reports whether the GPU keeps the MIG mode in its InfoROM. The mode then survives a reboot and a
 // re-image, and changing it needs a reset of the GPU. From Hopper on the mode is lost when the driver is unloaded.
 func (m Model) HasPersistentMIGMode() bool { return m.Geometry != nil && m.Architecture == Ampere }
 
-// HasNVSwitch returns true when a server with count of these GPUs has NVSwitches, which need a fabric manager. Boards of eight
+// HasNVSwitch reports whether a server with count of these GPUs has NVSwitches, which need a fabric manager. Boards of eight
 // SXM modules have NVSwitches. Boards of four link their modules directly, and a fabric manager started there fails with
 // NV_WARN_NOTHING_TO_DO.
 func (m Model) HasNVSwitch(count int32) bool {

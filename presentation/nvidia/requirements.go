@@ -80,7 +80,7 @@ func checkFabric(r spec.Request, model catalogue.Model) error {
 	return nil
 }
 
-// isBlacklisted returns true when the kernel arguments keep the module from being loaded. It knows the arguments of modprobe, of
+// isBlacklisted reports whether the kernel arguments keep the module from being loaded. It knows the arguments of modprobe, of
 // the kernel and of dracut, each of which takes a list.
 func isBlacklisted(arguments []string, module string) bool {
 	for _, a := range arguments {
@@ -110,12 +110,12 @@ func DriverVersion(r spec.Request) string {
 	return r.GPU.Driver.Version
 }
 
-// IsDriverFromImage returns true when the driver is baked into the image.
+// IsDriverFromImage reports whether the driver is baked into the image.
 func IsDriverFromImage(r spec.Request) bool {
 	return r.GPU.Driver.Source == "" || r.GPU.Driver.Source == v1alpha1.DriverFromImage
 }
 
-// IsDriverFromOperator returns true when NVIDIA's operator installs the driver, in a pod.
+// IsDriverFromOperator reports whether NVIDIA's operator installs the driver, in a pod.
 func IsDriverFromOperator(r spec.Request) bool {
 	return r.GPU.Driver.Source == v1alpha1.DriverFromOperator
 }
@@ -211,12 +211,12 @@ func checkPackages(r spec.Request, model catalogue.Model) error {
 
 func packageField(i int) spec.Field { return spec.GPUField(fmt.Sprintf("driver.packages[%d]", i)) }
 
-// hasPackage returns true when the name or the version of a package contains part.
+// hasPackage reports whether the name or the version of a package contains part.
 func hasPackage(packages []string, part string) bool {
 	return slices.ContainsFunc(packages, func(p string) bool { return strings.Contains(p, part) })
 }
 
-// HasDriverPackage returns true when the driver comes from packages, and one of them contains part.
+// HasDriverPackage reports whether the driver comes from packages, and one of them contains part.
 func HasDriverPackage(r spec.Request, part string) bool {
 	return r.GPU.Driver.Source == v1alpha1.DriverFromPackages && hasPackage(r.GPU.Driver.Packages, part)
 }

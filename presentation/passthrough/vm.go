@@ -98,7 +98,7 @@ func checkAddresses(r spec.Request, addresses []string) error {
 	return nil
 }
 
-// IsPCIAddress returns true when the text is a PCI address as sysfs writes it: domain, bus, device and function in lower-case
+// IsPCIAddress reports whether the text is a PCI address as sysfs writes it: domain, bus, device and function in lower-case
 // hex.
 func IsPCIAddress(s string) bool {
 	const shape = "xxxx:xx:xx.f"

@@ -130,7 +130,7 @@ func pathBelow(parent, path string) string {
 	return parent + "." + path
 }
 
-// IsInOSImage returns true when the field belongs to the OSImage, and false when it belongs to the NodeType.
+// IsInOSImage reports whether the field belongs to the OSImage. Every other field belongs to the NodeType.
 func (f Field) IsInOSImage() bool { return f.Kind == KindOSImage }
 
 // String returns the path. A field of the OSImage is named with its kind, because the reader looks at a NodeType.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// IsOlderVersion returns true for older when version is older than minimum. Driver versions such as 550.90.07 are compared number
-// by number. It returns false for ok when one of the two does not consist of dotted numbers; what a distribution adds behind a
+// IsOlderVersion reports whether version is older than minimum. Driver versions such as 550.90.07 are compared number by number.
+// ok is false when one of the two does not consist of dotted numbers; what a distribution adds behind a
 // hyphen or a plus sign is ignored.
 func IsOlderVersion(version, minimum string) (older, ok bool) {
 	v, okV := numbers(version)
@@ -31,8 +31,8 @@ func IsOlderVersion(version, minimum string) (older, ok bool) {
 }
 
 // SemanticVersion returns a version such as 550.163.01 as a semantic version, 550.163.1: three numbers without leading zeros.
-// It returns false for what IsOlderVersion cannot read.
-func SemanticVersion(version string) (string, bool) {
+// ok is false for what IsOlderVersion cannot read.
+func SemanticVersion(version string) (semantic string, ok bool) {
 	n, ok := numbers(version)
 	if !ok || len(n) > 3 {
 		return "", false
@@ -41,7 +41,7 @@ func SemanticVersion(version string) (string, bool) {
 	return fmt.Sprintf("%d.%d.%d", n[0], n[1], n[2]), true
 }
 
-// IsSameVersion returns true when two versions have the same numbers, whatever a distribution added behind them.
+// IsSameVersion reports whether two versions have the same numbers, whatever a distribution added behind them.
 func IsSameVersion(a, b string) bool {
 	older, ok := IsOlderVersion(a, b)
 	newer, _ := IsOlderVersion(b, a)

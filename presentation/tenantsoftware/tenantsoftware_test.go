@@ -156,7 +156,7 @@ func expectedDaemonSets(n software.NodeType, tenant []software.NodeType) int {
 	return 1
 }
 
-// isConflict says whether two NodeTypes cannot share a tenant, and checks that it is said of these two.
+// isConflict reports whether two NodeTypes cannot share a tenant, and checks that it is said of these two.
 func isConflict(t testing.TB, err error, a, b string) bool {
 	t.Helper()
 	var conflict *software.Conflict

@@ -196,7 +196,7 @@ func (i *Installer) performAction(ctx context.Context, host hardware.Host, s net
 	return nil
 }
 
-// bootFromNetwork sets the boot override, stores OpenedAt and then requests power-on. newStep says whether the step Booting begins with it.
+// bootFromNetwork sets the boot override, stores OpenedAt and then requests power-on. newStep is true when the step Booting begins with it.
 // When the process is killed in between, the next call does all of it again: setting the override twice does no harm, nor does an
 // override for a server that is not powered on.
 //

@@ -49,7 +49,7 @@ func signToken(key []byte, c claims) string {
 	return tokenEncoding.EncodeToString(payload) + "." + tokenEncoding.EncodeToString(signature(key, payload))
 }
 
-// verifyToken checks the signature and the expiry and returns the claims. The session says whether they are current.
+// verifyToken checks the signature and the expiry and returns the claims. It does not check whether they are current: the session does.
 func verifyToken(key []byte, token string, now time.Time) (claims, error) {
 	invalid := protocol.Refusalf(protocol.TokenInvalid, "the token was not made by this service")
 	if len(token) > maxTokenLength {

@@ -24,7 +24,7 @@ const (
 	HardwareDiffers Reason = "HardwareDiffers"
 )
 
-// Fit says whether a host belongs to a NodeType. It does not say whether the host is free: Choose and Count do.
+// Fit reports whether a host belongs to a NodeType. It does not report whether the host is free: Choose and Count do.
 type Fit struct {
 	// NodeType is the name of the NodeType.
 	NodeType string

@@ -138,7 +138,7 @@ func (m Counts) Total() int {
 	return out
 }
 
-// IsWithin returns true when the other layout has at least as many instances of every profile.
+// IsWithin reports whether the other layout has at least as many instances of every profile.
 func (m Counts) IsWithin(other Counts) bool {
 	for i, n := range m {
 		if n > other[i] {

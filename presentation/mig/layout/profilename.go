@@ -66,7 +66,7 @@ func number(s, unit string, into *int) bool {
 	return err == nil
 }
 
-// IsGPUInstance returns true when the name is that of a GPU instance. Compute instances, which are parts of one, are never
+// IsGPUInstance reports whether the name is that of a GPU instance. Compute instances, which are parts of one, are never
 // advertised.
 func (n ProfileName) IsGPUInstance() bool { return n.Compute == n.Slices }
 

@@ -208,7 +208,7 @@ func Charts(nodeTypes []software.NodeType) []software.Chart {
 	return []software.Chart{c}
 }
 
-// hasConfigProfile returns true when AMD's device config manager partitions the NodeType's GPUs.
+// hasConfigProfile reports whether AMD's device config manager partitions the NodeType's GPUs.
 func hasConfigProfile(n software.NodeType) bool {
 	return n.Plan.NodeLabels[wellknown.LabelAMDConfigProfile] != ""
 }

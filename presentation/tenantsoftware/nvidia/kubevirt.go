@@ -20,13 +20,13 @@ const (
 	kubeVirtDevicePluginImage   = "nvcr.io/nvidia/kubevirt-gpu-device-plugin:" + kubeVirtDevicePluginVersion
 )
 
-// needsKubeVirtDevicePlugin returns true when NVIDIA's KubeVirt device plugin must advertise the NodeType's devices. KubeVirt
+// needsKubeVirtDevicePlugin reports whether NVIDIA's KubeVirt device plugin must advertise the NodeType's devices. KubeVirt
 // advertises the others.
 func needsKubeVirtDevicePlugin(n software.NodeType) bool {
 	return slices.ContainsFunc(n.Plan.Tenant.HostDevices, func(d v1alpha1.PermittedHostDevice) bool { return d.External })
 }
 
-// needsPassthroughGate returns true when the DRA driver gives the NodeType's GPUs to virtual machines too.
+// needsPassthroughGate reports whether the DRA driver gives the NodeType's GPUs to virtual machines too.
 func needsPassthroughGate(n software.NodeType) bool {
 	return n.HasFeatureGate(wellknown.GatePassthrough)
 }

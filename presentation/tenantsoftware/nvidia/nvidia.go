@@ -100,13 +100,13 @@ func (t tenant) containers() []software.NodeType {
 	return software.SortByName(slices.Concat(t.devicePlugin, t.draDriver))
 }
 
-// hasOperatorDriver returns true when NVIDIA's operator installs the driver of at least one NodeType. The operator then serves
+// hasOperatorDriver reports whether NVIDIA's operator installs the driver of at least one NodeType. The operator then serves
 // every node that has NVIDIA GPUs.
 func (t tenant) hasOperatorDriver() bool {
 	return slices.ContainsFunc(slices.Concat(t.devicePlugin, t.draDriver, t.virtualMachines), software.NodeType.HasOperatorDriver)
 }
 
-// needsOperator returns true when the operator must be among the charts. NVIDIA's KubeVirt device plugin has no chart of its own.
+// needsOperator reports whether the operator must be among the charts. NVIDIA's KubeVirt device plugin has no chart of its own.
 func (t tenant) needsOperator() bool {
 	return t.hasOperatorDriver() || len(software.Filter(t.virtualMachines, needsKubeVirtDevicePlugin)) > 0
 }

@@ -126,7 +126,7 @@ func (t tenant) addVGPUValues(values map[string]any) error {
 	return nil
 }
 
-// hasOperatorVGPUs returns true when the operator makes the NodeType's virtual GPUs.
+// hasOperatorVGPUs reports whether the operator makes the NodeType's virtual GPUs.
 func hasOperatorVGPUs(n software.NodeType) bool { return n.Plan.Tenant.VGPUConfig != nil }
 
 // migStrategy returns the MIG strategy of the operator's device plugin, which has one for all nodes. GPUs that are not partitioned are
@@ -147,7 +147,7 @@ func (t tenant) migStrategy() (string, error) {
 	return out, nil
 }
 
-// needsToolkit returns true when the operator must install the container toolkit. It then does so on every node except those
+// needsToolkit reports whether the operator must install the container toolkit. It then does so on every node except those
 // whose label opts out. The error can be a *software.Conflict.
 func (t tenant) needsToolkit() (bool, error) {
 	var needs, has []software.NodeType
@@ -172,7 +172,7 @@ func (t tenant) operatorDrivers() []software.NodeType {
 	return software.Filter(t.containers(), software.NodeType.HasOperatorDriver)
 }
 
-// hasOneDriver returns true when all nodes get the same driver from the operator.
+// hasOneDriver reports whether all nodes get the same driver from the operator.
 func (t tenant) hasOneDriver() bool {
 	all := t.operatorDrivers()
 	for _, n := range all {

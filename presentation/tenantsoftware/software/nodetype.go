@@ -36,20 +36,20 @@ func NewNodeType(n *v1alpha1.NodeType, image v1alpha1.OSImageSpec, plan v1alpha1
 	return out
 }
 
-// HasOperatorDriver returns true when the vendor's operator installs the GPU driver, and with it all other software of the vendor.
+// HasOperatorDriver reports whether the vendor's operator installs the GPU driver, and with it all other software of the vendor.
 func (n NodeType) HasOperatorDriver() bool {
 	return n.GPU.Driver.Source == v1alpha1.DriverFromOperator
 }
 
-// HasNodeDriver returns true when the GPU driver is installed on the node: from its image or from packages.
+// HasNodeDriver reports whether the GPU driver is installed on the node: from its image or from packages.
 func (n NodeType) HasNodeDriver() bool { return !n.HasOperatorDriver() }
 
-// HasSlices returns true when the DRA driver with this name publishes the GPUs of the nodes.
+// HasSlices reports whether the DRA driver with this name publishes the GPUs of the nodes.
 func (n NodeType) HasSlices(driver string) bool {
 	return slices.ContainsFunc(n.Plan.Expectation.Slices, func(s v1alpha1.ExpectedSlices) bool { return s.Driver == driver })
 }
 
-// HasFeatureGate returns true when the DRA driver must run with the feature gate.
+// HasFeatureGate reports whether the DRA driver must run with the feature gate.
 func (n NodeType) HasFeatureGate(gate string) bool {
 	return slices.Contains(n.Plan.Tenant.FeatureGates, gate)
 }
