@@ -204,6 +204,11 @@ func TestAMissingObjectIsNamedWithTheFieldThatNamesIt(t *testing.T) {
 	if !slices.Equal(j.Missing, want) || j.Err() != nil || j.Warnings != nil || len(j.Plan.Expectation.Resources) > 0 {
 		t.Errorf("got %+v, want the missing %+v and nothing else", j, want)
 	}
+	in = possible()
+	in.Image = nil
+	if j := Check(in); !slices.Equal(j.Missing, want[1:]) || j.Err() != nil {
+		t.Errorf("without the image: missing %+v, refused %v", j.Missing, j.Err())
+	}
 }
 
 func TestAFindingDependsOnTheNodeTypeAloneUnlessAnotherObjectCouldResolveIt(t *testing.T) {
@@ -329,6 +334,10 @@ func TestAnErrorOfTheDocumentsIsReportedAtTheFieldThatCausesIt(t *testing.T) {
 	in.NodeType.Spec.UserData = "#cloud-config\nruncmd: no\n"
 	if got := Check(in).Refusals; len(got) != 1 || !strings.HasPrefix(got[0].Message, "runcmd: ") {
 		t.Errorf("the message does not begin with the path in the user data: %+v", got)
+	}
+	in.NodeType.Spec.UserData = "#cloud-config\n- a\n"
+	if got := Check(in).Refusals; len(got) != 1 || !strings.HasPrefix(got[0].Message, "line 2: ") {
+		t.Errorf("the message about all of the user data does not begin with the line: %+v", got)
 	}
 }
 
