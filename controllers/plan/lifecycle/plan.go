@@ -49,7 +49,7 @@ const (
 	RequestInstall ActionKind = "RequestInstall"
 	// ScrubSecret replaces the claim Secret's user data by one without the token.
 	ScrubSecret ActionKind = "ScrubSecret"
-	// SyncNodeMetadata sets the NodeType's labels and taints on the Node. Its value is a label of the metric of actions and is kept.
+	// SyncNodeMetadata sets the NodeType's labels and taints on the Node.
 	SyncNodeMetadata ActionKind = "SyncNodeMetadata"
 	// Cordon makes the Node unschedulable, and marks it with v1alpha1.AnnotationCordoned.
 	Cordon ActionKind = "Cordon"
