@@ -151,7 +151,7 @@ func (r *Reconciler) finish(ctx context.Context, host *metal3.BareMetalHost, obs
 		}
 		host = after
 	}
-	return step.Finish(ctx, r.writer(), host, after, d.Events, outcome)
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, host, after, d.Events, outcome)
 }
 
 // writeFirstStatus writes the complete status. The schema requires members, such as poweredOn, that a merge patch leaves out

@@ -63,8 +63,8 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if r.Client == nil || r.APIReader == nil || r.Installer == nil || r.Recorder == nil || r.Clock == nil || r.Jitter == nil {
-		return errors.New("host controller: a dependency is missing")
+	if err := step.CheckDependencies("host", r); err != nil {
+		return err
 	}
 	if r.Timeouts.PollInterval <= 0 || r.Timeouts.IdleInterval <= 0 || r.Timeouts.RetryBase <= 0 {
 		return errors.New("host controller: Timeouts are not set: start from plan/host.DefaultTimeouts")
@@ -127,11 +127,7 @@ func (r *Reconciler) refuse(ctx context.Context, host *metal3.BareMetalHost, for
 		"host %s has the finalizer %s, so a baremetal-operator drives this namespace: nothing is done here. Use a metal3 NodeProvider, or move the hosts away from it and remove the finalizer",
 		foreignHost, metal3.BareMetalHostFinalizer)
 	warning := []event.Event{event.Warning("ForeignController", "Serve", message)}
-	return step.Finish(ctx, r.writer(), host, host, warning, step.Wait("another controller drives the namespace", r.Timeouts.IdleInterval))
-}
-
-func (r *Reconciler) writer() step.Writer {
-	return step.Writer{Client: r.Client, Recorder: r.Recorder}
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, host, host, warning, step.Wait("another controller drives the namespace", r.Timeouts.IdleInterval))
 }
 
 // removeFinalizers removes the finalizers of the record and then of the host.

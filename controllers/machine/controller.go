@@ -61,8 +61,8 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller and its indexes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if r.Client == nil || r.APIReader == nil || r.Tenants == nil || r.Recorder == nil || r.Clock == nil || r.Random == nil {
-		return errors.New("machine controller: a dependency is missing")
+	if err := step.CheckDependencies(name, r); err != nil {
+		return err
 	}
 	if r.Timeouts.Claiming <= 0 || r.Timeouts.Token <= 0 {
 		return errors.New("machine controller: Timeouts are not set: start from lifecycle.DefaultTimeouts")

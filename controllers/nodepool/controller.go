@@ -38,6 +38,9 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if err := step.CheckDependencies("nodepool", r); err != nil {
+		return err
+	}
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("nodepool")).Complete(r)
 }
 

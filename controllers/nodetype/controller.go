@@ -2,7 +2,6 @@ package nodetype
 
 import (
 	"context"
-	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -46,8 +45,8 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if r.Client == nil || r.APIReader == nil || r.Recorder == nil || r.Clock == nil || r.Resolve == nil {
-		return errors.New("nodetype controller: a dependency is missing")
+	if err := step.CheckDependencies("nodetype", r); err != nil {
+		return err
 	}
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("nodetype")).Complete(r)
 }

@@ -44,6 +44,9 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if err := step.CheckDependencies("osimage", r); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("osimage").
 		For(&v1alpha1.OSImage{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).

@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -39,8 +38,8 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if r.Client == nil || r.APIReader == nil || r.Recorder == nil || r.Clock == nil {
-		return errors.New("rollout controller: a dependency is missing")
+	if err := step.CheckDependencies("rollout", r); err != nil {
+		return err
 	}
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("rollout")).Complete(r)
 }
@@ -68,14 +67,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	actErr := r.act(ctx, obs, decision)
 	after := obs.rollout.DeepCopy()
 	after.Status = decision.Status
-	result, err := step.Finish(ctx, r.writer(), obs.rollout, after, decision.Events, outcome(decision, actErr))
+	result, err := step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.rollout, after, decision.Events, outcome(decision, actErr))
 	if err == nil {
 		countPhase(obs.rollout.Status.Phase, after.Status.Phase)
 	}
 	return result, err
 }
-
-func (r *Reconciler) writer() step.Writer { return step.Writer{Client: r.Client, Recorder: r.Recorder} }
 
 // outcome maps the decision to an Outcome. A write starts the next reconcile by its own event.
 func outcome(decision plan.Decision, actErr error) step.Outcome {

@@ -23,7 +23,7 @@ func (r *Reconciler) refuse(ctx context.Context, obs observation) (reconcile.Res
 	after.Status.Phase = v1alpha1.RolloutSuperseded
 	step.SetCondition(&after.Status.Conditions, after.Generation, r.Clock.Now(), v1alpha1.ConditionReady, metav1.ConditionFalse, string(v1alpha1.RolloutSuperseded), message)
 	events := []event.Event{event.Warning(string(v1alpha1.RolloutSuperseded), plan.EventAction, message)}
-	return step.Finish(ctx, r.writer(), obs.rollout, after, events, step.Stuck(message))
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.rollout, after, events, step.Stuck(message))
 }
 
 // No label names a Rollout or a NodeType: their number is not bounded by the code.

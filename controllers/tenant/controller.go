@@ -37,6 +37,9 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if err := step.CheckDependencies("tenant", r); err != nil {
+		return err
+	}
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("tenant")).Complete(r)
 }
 

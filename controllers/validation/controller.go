@@ -40,6 +40,9 @@ type Reconciler struct {
 
 // SetupWithManager starts the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if err := step.CheckDependencies("validation", r); err != nil {
+		return err
+	}
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("validation")).Complete(r)
 }
 
