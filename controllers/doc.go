@@ -78,7 +78,7 @@
 //	    tenant["controllers/tenant"]
 //	    validation["controllers/validation"]
 //	  end
-//	  subgraph documents["what a node is told and must show: pure functions"]
+//	  subgraph documents["documents and expectations of nodes: pure functions"]
 //	    cloudinit["cloudinit/..."]
 //	    presentation["presentation/..."]
 //	  end

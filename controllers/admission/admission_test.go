@@ -128,14 +128,14 @@ func freeAddress(t *testing.T) string {
 // server has a clock of its own.
 var times = certificate.Times{Life: 24 * time.Hour, Renew: 10 * time.Minute, Spread: 5 * time.Minute}
 
-func keeper(secret client.ObjectKey, now *clock) *certificate.Keeper {
-	return &certificate.Keeper{
+func keeper(secret client.ObjectKey, now *clock) *certificate.Rotator {
+	return &certificate.Rotator{
 		Reader: server.Client, Writer: server.Client, Secret: secret, Configuration: "ingot-nodetype", Clock: now.Now, Random: rand.Reader, Times: times, Log: logr.Discard(),
 	}
 }
 
 // settle steps until nothing has to be done, and says what was.
-func settle(t *testing.T, k *certificate.Keeper) []certificate.Action {
+func settle(t *testing.T, k *certificate.Rotator) []certificate.Action {
 	t.Helper()
 	var done []certificate.Action
 	for range 20 {
@@ -153,7 +153,7 @@ func settle(t *testing.T, k *certificate.Keeper) []certificate.Action {
 }
 
 // answering runs a manager that answers, and has the API server ask it.
-func answering(t *testing.T) (*certificate.Keeper, *clock) {
+func answering(t *testing.T) (*certificate.Rotator, *clock) {
 	t.Helper()
 	secret := client.ObjectKey{Namespace: server.Namespace(t), Name: "certificate"}
 	now := &clock{now: time.Now()}
@@ -275,7 +275,7 @@ func TestWhatIsImpossibleAlreadyMayBeKeptAndDeleted(t *testing.T) {
 }
 
 // secretOf reads the certificate's Secret.
-func secretOf(t *testing.T, k *certificate.Keeper) *corev1.Secret {
+func secretOf(t *testing.T, k *certificate.Rotator) *corev1.Secret {
 	t.Helper()
 	var s corev1.Secret
 	if err := server.Client.Get(t.Context(), k.Secret, &s); err != nil {

@@ -1,11 +1,12 @@
-// Package admission answers API servers that ask whether a NodeType may be written: what can make no nodes whatever else there
-// is, is refused with the field, the rule and what would fit, before a machine is touched.
+// Package admission is the validating webhook for NodeTypes. It refuses a NodeType from which no node can be made, whatever other
+// objects exist. The answer names the field, the rule and what would be accepted.
 //
-// What is judged is controllers/plan/feasibility's, as the NodeType controller and `ingot validate` judge it. Nothing is refused for
-// the sake of another object, since manifests are applied in any order and the answer must not depend on it: an OSImage or a
-// NodeProvider that does not exist yet, a driver in the OSImage that is too old for the GPUs, user data of the NodeProvider that is
-// wrong. These are warnings in the answer, with what the plan warns of, and conditions that the NodeType controller sets. An update that leaves spec as it is, and one of a NodeType that is being deleted, is never refused.
+// The rules are in controllers/plan/feasibility, which the NodeType controller and `ingot validate` use as well. A NodeType is never
+// refused because of another object, because manifests are applied in any order: an OSImage or a NodeProvider that does not exist
+// yet, a driver in the OSImage that is too old for the GPUs, or wrong user data of the NodeProvider. These cause warnings in the
+// answer, as the warnings of the plan do, and conditions that the NodeType controller sets. An update that does not change spec, or
+// that is of a NodeType that is being deleted, is never refused.
 //
-// config/webhook has API servers ask for creations and changes of spec alone, and fail those while no manager answers. So
-// without a manager nobody makes or changes a NodeType; statuses, labels, deletions and every other kind go on.
+// config/webhook registers the webhook for creations and for changes of spec, with failurePolicy Fail. While no manager runs, no
+// NodeType can be created or changed. Its status, labels and deletion, and all other kinds, are not affected.
 package admission

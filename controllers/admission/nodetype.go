@@ -23,17 +23,17 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/revision"
 )
 
-// NodeTypes judges NodeTypes that are written.
+// NodeTypes is the admission handler of NodeTypes.
 type NodeTypes struct {
-	// Cache is asked first, and Direct, which has none, for what is not there: it may have been made a moment ago.
+	// Cache is read first. APIReader reads from the API server what is not in the cache, because it may have just been created.
 	Cache, APIReader client.Reader
-	// Decoder of the objects.
+	// Decoder decodes the objects of a request.
 	Decoder admission.Decoder
 }
 
 //+kubebuilder:rbac:groups=ingot.dev,resources=osimages;nodeproviders;nodetyperevisions;nodetyperenderings,verbs=get;list;watch
 
-// Handle answers one question.
+// Handle answers one admission request.
 func (n *NodeTypes) Handle(ctx context.Context, request admission.Request) admission.Response {
 	before, written, err := n.written(request)
 	if err != nil {
@@ -52,7 +52,7 @@ func (n *NodeTypes) Handle(ctx context.Context, request admission.Request) admis
 	return answer(written, feasibility.Check(in))
 }
 
-// written is the NodeType to judge, and as it was before; both nil: its spec is not written.
+// written returns the NodeType of the request and its previous version. Both are nil if the request does not change the spec.
 func (n *NodeTypes) written(request admission.Request) (before, after *v1alpha1.NodeType, err error) {
 	if request.SubResource != "" || request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
 		return nil, nil, nil
@@ -73,15 +73,16 @@ func (n *NodeTypes) written(request admission.Request) (before, after *v1alpha1.
 	return before, after, nil
 }
 
-// pinned is the plan that the NodeType has already for all that shapes its nodes as it is written; nil: it has none. A version of Ingot
-// that refuses what an earlier one accepted must not keep people from changing something else, or from setting the NodeType back.
+// pinned returns the plan of an existing rendering that was made from the same inputs as the NodeType of the request, or nil if there is
+// none. Without it, a version of Ingot that refuses what an earlier version accepted would refuse every change of such a NodeType,
+// such as one of its rollout policy, and a rollback to it.
 func (n *NodeTypes) pinned(ctx context.Context, before *v1alpha1.NodeType, in feasibility.Inputs) (*v1alpha1.NodePlan, error) {
 	if in.Image == nil {
 		return nil, nil
 	}
 	own, err := revision.OwnDigest(revision.Inputs{NodeType: in.NodeType, Image: in.Image})
 	if err != nil {
-		return nil, nil // what cannot be digested has no revision, and is judged as it is
+		return nil, nil // without a digest there is no revision, so the NodeType is checked without a pinned plan
 	}
 	for _, name := range []string{in.NodeType.Spec.Rendering, before.Status.TargetRendering, before.Status.StableRendering} {
 		made, of := &v1alpha1.NodeTypeRendering{}, &v1alpha1.NodeTypeRevision{}
@@ -138,7 +139,7 @@ func (n *NodeTypes) get(ctx context.Context, name string, object client.Object) 
 	return err == nil, err
 }
 
-// answer makes the response of a judgement.
+// answer returns the response for the result of the check.
 func answer(written *v1alpha1.NodeType, judged feasibility.Result) admission.Response {
 	var own feasibility.Result
 	var warnings []string
@@ -165,7 +166,7 @@ func answer(written *v1alpha1.NodeType, judged feasibility.Result) admission.Res
 	return response.WithWarnings(warnings...)
 }
 
-// refused says what is wrong in words, and field by field for programs.
+// refused returns a response with a message for people and the causes, one for each field, for programs.
 func refused(written *v1alpha1.NodeType, found []feasibility.Finding, err error) admission.Response {
 	status := &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
@@ -180,11 +181,11 @@ func refused(written *v1alpha1.NodeType, found []feasibility.Finding, err error)
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: status}}
 }
 
-// PathNodeType is where API servers ask about NodeTypes: the path in config/webhook.
+// PathNodeType is the URL path of the webhook, which config/webhook names.
 const PathNodeType = "/validate-ingot-dev-v1alpha1-nodetype"
 
-// Setup serves the webhook at address, HOST:PORT or :PORT, in every replica of the manager, with the certificate that
-// certificate gives to each connection.
+// Setup serves the webhook in every replica of the manager. The address is HOST:PORT or :PORT, and certificate returns the serving
+// certificate for each connection.
 func Setup(mgr ctrl.Manager, address string, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) error {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {

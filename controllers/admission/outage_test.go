@@ -104,7 +104,7 @@ func asking(t *testing.T) (stop func() (asked int, failed []string)) {
 }
 
 // handshake connects as an API server does that asks for the first time, and gives the certificate that is served.
-func handshake(t *testing.T, k *certificate.Keeper) []byte {
+func handshake(t *testing.T, k *certificate.Rotator) []byte {
 	t.Helper()
 	var c admissionv1.ValidatingWebhookConfiguration
 	if err := server.Client.Get(t.Context(), client.ObjectKey{Name: k.Configuration}, &c); err != nil {
@@ -123,7 +123,7 @@ func handshake(t *testing.T, k *certificate.Keeper) []byte {
 
 // asksByNow returns when the API server goes by the configuration as it is now: it does not ask about a name any more that is
 // written into it here. The time that a renewal gives it passes in an instant.
-func asksByNow(t *testing.T, k *certificate.Keeper, name string) {
+func asksByNow(t *testing.T, k *certificate.Rotator, name string) {
 	t.Helper()
 	var c admissionv1.ValidatingWebhookConfiguration
 	if err := server.Client.Get(t.Context(), client.ObjectKey{Name: k.Configuration}, &c); err != nil {
@@ -182,7 +182,7 @@ func TestTwoManagersShareOneSecret(t *testing.T) {
 	} {
 		disturb()
 		var wait sync.WaitGroup
-		for _, k := range []*certificate.Keeper{first, second} {
+		for _, k := range []*certificate.Rotator{first, second} {
 			wait.Go(func() {
 				for range 20 {
 					if _, err := k.Step(t.Context()); err != nil && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
@@ -192,7 +192,7 @@ func TestTwoManagersShareOneSecret(t *testing.T) {
 			})
 		}
 		wait.Wait()
-		for _, k := range []*certificate.Keeper{first, second} {
+		for _, k := range []*certificate.Rotator{first, second} {
 			if done := settle(t, k); len(done) > 0 {
 				t.Errorf("round %d: there is still something to do: %v", round, done)
 			}

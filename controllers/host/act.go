@@ -24,7 +24,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
-// reconcileHost observes, decides and acts, in the order that the package comment explains.
+// reconcileHost carries out the steps of a reconcile in the order of the package comment.
 func (r *Reconciler) reconcileHost(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) (reconcile.Result, error) {
 	host, err := r.currentHost(ctx, host, record)
 	if err != nil || host == nil {
@@ -40,12 +40,12 @@ func (r *Reconciler) reconcileHost(ctx context.Context, provider *v1alpha1.NodeP
 	}
 	intent := decision.Record
 	if decision.Action.Kind != plan.ActionNone {
-		intent.Error = record.Status.Error // what becomes of it is known after the action
+		intent.Error = record.Status.Error // it is written after the action, which may change it
 	}
 	if err := r.writeIntent(ctx, record, decision.Action.Kind, intent); err != nil {
 		return step.Retry(err).Result()
 	}
-	labelled, err := r.labelHost(ctx, host, decision.Record.Inventory)
+	labelEvents, err := r.labelHost(ctx, host, decision.Record.Inventory)
 	if err != nil {
 		return step.Retry(err).Result()
 	}
@@ -59,7 +59,7 @@ func (r *Reconciler) reconcileHost(ctx context.Context, provider *v1alpha1.NodeP
 	if err := r.dropAnnotations(ctx, host, decision.RemoveAnnotations); err != nil {
 		return step.Retry(err).Result()
 	}
-	decision.Events = append(decision.Events, labelled...)
+	decision.Events = append(decision.Events, labelEvents...)
 	result, err := r.finish(ctx, host, obs, decision)
 	if err == nil {
 		countAttempt(record.Status.Wanted, decision.Record.Wanted)
@@ -157,11 +157,11 @@ func (r *Reconciler) finish(ctx context.Context, host *metal3.BareMetalHost, obs
 // writeFirstStatus writes the complete status. The schema requires members, such as poweredOn, that a merge patch leaves out
 // while they have their zero value.
 func (r *Reconciler) writeFirstStatus(ctx context.Context, host *metal3.BareMetalHost) error {
-	whole, err := json.Marshal(map[string]any{"metadata": map[string]string{"resourceVersion": host.ResourceVersion}, "status": host.Status})
+	data, err := json.Marshal(map[string]any{"metadata": map[string]string{"resourceVersion": host.ResourceVersion}, "status": host.Status})
 	if err != nil {
 		return fmt.Errorf("write first status: %w", err)
 	}
-	if err := r.Client.Status().Patch(ctx, host.DeepCopy(), client.RawPatch(types.MergePatchType, whole)); err != nil {
+	if err := r.Client.Status().Patch(ctx, host.DeepCopy(), client.RawPatch(types.MergePatchType, data)); err != nil {
 		return fmt.Errorf("write first status: %w", err)
 	}
 	return nil
@@ -219,7 +219,7 @@ func (r *Reconciler) verifyRecord(ctx context.Context, record *v1alpha1.HostReco
 	switch action {
 	case plan.ActionSetPower, plan.ActionCancel:
 	default:
-		return nil // the installer compares with the attempt that the API server has
+		return nil // the installer compares the attempt with that in the API server
 	}
 	var now v1alpha1.HostRecord
 	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(record), &now); err != nil {

@@ -39,20 +39,19 @@ const defaultWorkers = 32
 
 // Reconciler reconciles the BareMetalHosts of redfish NodeProviders. All fields are required unless they say otherwise.
 type Reconciler struct {
-	// Client writes, and reads from the cache what is not older than its own writes (package readyourwrites).
+	// Client writes, and reads from a cache that is never older than its own writes (package readyourwrites).
 	Client client.Client
-	// APIReader reads from the API server: Secrets, and objects that another process may have changed where that must not be
-	// missed.
+	// APIReader reads Secrets from the API server, and objects for decisions that must not miss a change by another process.
 	APIReader client.Reader
-	// Installer touches the hardware.
+	// Installer inspects, installs, erases and powers the servers.
 	Installer hardware.Installer
-	// Recorder takes events.
+	// Recorder publishes events.
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
 	// Jitter returns numbers in [0, 1) that spread retries over time.
 	Jitter func() float64
-	// Timeouts bound the work.
+	// Timeouts are the time limits of the work on hosts.
 	Timeouts plan.Timeouts
 	// Workers is how many hosts are reconciled at the same time; 0: 32.
 	Workers int
@@ -112,11 +111,11 @@ func (r *Reconciler) addFinalizer(ctx context.Context, host *metal3.BareMetalHos
 	if err := r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return step.Retry(fmt.Errorf("add finalizer: %w", err)).Result()
 	}
-	return step.Wait("the finalizer is written", soon).Result()
+	return step.Wait("the finalizer is written", requeueDelay).Result()
 }
 
-// soon is the pause after a write whose watch event may not start a reconcile.
-const soon = time.Millisecond
+// requeueDelay is the pause after a write whose watch event may not start a reconcile.
+const requeueDelay = time.Millisecond
 
 // refuse publishes why nothing is done in a namespace whose hosts a baremetal-operator drives.
 func (r *Reconciler) refuse(ctx context.Context, host *metal3.BareMetalHost, foreignHost string, err error) (reconcile.Result, error) {

@@ -1,36 +1,39 @@
-// Package host serves the BareMetalHosts of redfish NodeProviders: it does for them what the baremetal-operator does for
-// its own, with the same states, annotations and error types. What to do is decided by controllers/plan/host.
+// Package host is the controller of the BareMetalHosts of redfish NodeProviders. It replaces the baremetal-operator for them, with the
+// same states, annotations and error types. The decisions are in controllers/plan/host.
 //
-// A namespace is served when its annotation ingot.dev/node-provider names a NodeProvider whose hostNamespace it is, and none
-// of its hosts carries the baremetal-operator's finalizer: two systems that drive one BMC destroy each other's work.
+// The controller reconciles the hosts of a namespace if the annotation ingot.dev/node-provider of the namespace names a NodeProvider
+// whose hostNamespace it is, and if no host in it has the finalizer of the baremetal-operator. Two controllers that drive the same BMC
+// would undo each other's actions.
 //
 // # Order of writes
 //
-// A host has two statuses. In every reconcile
+// The state of a host is in HostRecord.status and in BareMetalHost.status. Every reconcile has these steps:
 //
-//  1. HostRecord.status is written: the intent (the attempt that is wanted and for whom, lastTenant, the withdrawn proof of an
-//     erase), and the facts that the outside was seen to make true (its outcome, installed, erased, power);
-//  2. the labels for GPUs are set by the inventory in it, so that no host is published as available under labels of
-//     hardware that it no longer has (controllers/plan/inventory.GPULabelChange has the rules);
-//  3. the one action is asked of the installer; where that changes why the host is in error, HostRecord.status.error is written;
-//  4. annotations that were served are removed;
-//  5. BareMetalHost.status is written, then events and metrics follow.
+//  1. Write HostRecord.status: the intent (the wanted attempt and its Machine, lastTenant, the withdrawn proof of an erase) and the
+//     observed facts (the outcome of the attempt, installed, erased, power).
+//  2. Set the GPU labels of the host by the inventory, so that no host becomes available with labels of hardware that it no longer has
+//     (the rules are in controllers/plan/inventory.GPULabelChange).
+//  3. Request at most one action from the installer. If its result changes the error of the host, write HostRecord.status.error.
+//  4. Remove the annotations whose requests were carried out.
+//  5. Write BareMetalHost.status, and then publish events and metrics.
 //
-// The record comes first since it alone says whether a host is clean: "available" is never published before the
-// proof of the erase is kept, nor is a disk touched before the record says for whom. A process killed between 1 and 5 leaves a
-// BareMetalHost that is one state behind; the next reconcile derives it again from the record.
-// status.attempt of the record is not the host controller's: Ingot's own installer keeps its state there (package sessions).
-// The writes of 1 and 5 are under an optimistic lock. Both objects come from the cache, but never older than this process's last write of
-// them (package readyourwrites): what the machine controller asks for arrives with the cache, and whoever else writes the record, as the
-// boot service of another replica does, makes the write of a decision without it fail.
+// The record is written first because only it shows whether a host is clean. A host becomes available only after the proof of the erase
+// is stored, and a disk is changed only after the record names the Machine. If the process ends between steps 1 and 5, the
+// BareMetalHost is one state behind, and the next reconcile derives its status from the record.
 //
-// What another process knew and this one's cache does not show yet, after a restart or a change of leaders, is found out before it
-// does harm: a host of an older generation than the record was written for is read from the API server, and so is the record
-// before power is switched without a write.
+// The host controller does not write status.attempt of the record. Ingot's own installer stores its state there (package sessions).
+//
+// The writes of steps 1 and 5 have an optimistic lock. Both objects are read from the cache, but are never older than the last write of
+// this process (package readyourwrites). If another process has changed the record, such as the boot service of another replica, the
+// write of step 1 fails and the decision is made again.
+//
+// After a restart or a change of the leader the cache may lack a write of the former leader. Two reads from the API server prevent harm: a
+// host is read if its generation is older than the one that the record was written for, and the record is read before the power is
+// switched without a write.
 //
 // # Credentials
 //
-// The Secret of a BMC is read from the API server with get and kept for a tenth of Timeouts.IdleInterval, half a minute, unless the BMC
-// refuses it: a changed Secret is used within that time. Secrets are not watched: a host whose credentials are refused is looked at
-// again after a pause.
+// The Secret of a BMC is read from the API server and cached for a tenth of Timeouts.IdleInterval, half a minute, unless the BMC refuses
+// it. A changed Secret is therefore used within that time. Secrets are not watched: a host whose credentials were refused is reconciled
+// again after Timeouts.IdleInterval.
 package host

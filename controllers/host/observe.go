@@ -75,7 +75,7 @@ func isManaged(host *metal3.BareMetalHost) bool {
 }
 
 // record reads the host's HostRecord and creates it where there is none. Its finalizer keeps it as long as the host exists,
-// because what is on the disks must not be forgotten.
+// because it is the only information about what is on the disks.
 func (r *Reconciler) record(ctx context.Context, host *metal3.BareMetalHost) (*v1alpha1.HostRecord, error) {
 	record := &v1alpha1.HostRecord{}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(host), record)
@@ -87,7 +87,7 @@ func (r *Reconciler) record(ctx context.Context, host *metal3.BareMetalHost) (*v
 	case !apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("read HostRecord: %w", err)
 	case !host.DeletionTimestamp.IsZero() && host.Status.Provisioning.State == metal3.StateDeleting:
-		return record, nil // it went before its host
+		return record, nil // the record was removed before its host
 	}
 	record.Name, record.Namespace, record.Finalizers = host.Name, host.Namespace, []string{v1alpha1.HostFinalizer}
 	if err := controllerutil.SetControllerReference(host, record, r.Client.Scheme()); err != nil {
@@ -190,7 +190,7 @@ func bmcProblem(host *metal3.BareMetalHost, err error) *plan.Problem {
 	return &plan.Problem{Reason: plan.ErrorReasonText(err), Message: message}
 }
 
-// hostFacts returns what the planner must know of the BareMetalHost.
+// hostFacts returns the facts of the BareMetalHost that the planner decides by.
 func hostFacts(h *metal3.BareMetalHost) plan.Host {
 	_, unsupported := sessions.RootDevice(h.Spec.RootDeviceHints)
 	inspect, inspectAsked := h.Annotations[metal3.InspectAnnotationPrefix]

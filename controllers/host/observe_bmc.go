@@ -23,7 +23,7 @@ import (
 // bmcEndpoint returns the address, the credentials and the trust of the host's BMC, and the resource version of the
 // credentials. What is missing is returned as a Problem.
 func (r *Reconciler) bmcEndpoint(ctx context.Context, provider *v1alpha1.NodeProvider, host *metal3.BareMetalHost) (hardware.Endpoint, string, *plan.Problem, error) {
-	endpoint, problem := address(host.Spec.BMC)
+	endpoint, problem := parseAddress(host.Spec.BMC)
 	if problem != nil {
 		return endpoint, "", problem, nil
 	}
@@ -74,18 +74,18 @@ func (r *Reconciler) secret(ctx context.Context, namespace, name, reason string,
 	return values, secret.ResourceVersion, nil, nil
 }
 
-// accepted holds the types of BMC addresses that are Redfish over TLS.
-var accepted = map[string]bool{
+// redfishTypes are the types of BMC addresses that use Redfish over TLS.
+var redfishTypes = map[string]bool{
 	"redfish": true, "redfish+https": true, "redfish-virtualmedia": true, "redfish-virtualmedia+https": true,
 	"idrac-redfish": true, "idrac-redfish+https": true, "ilo5-redfish": true, "ilo5-redfish+https": true,
 }
 
-// address parses spec.bmc.address with Metal3's parser. A plain https URL counts as redfish. The address may contain a
+// parseAddress parses spec.bmc.address with Metal3's parser. A plain https URL counts as redfish. The address may contain a
 // password, so no message quotes it.
-func address(details metal3.BMCDetails) (hardware.Endpoint, *plan.Problem) {
+func parseAddress(details metal3.BMCDetails) (hardware.Endpoint, *plan.Problem) {
 	const expected = "spec.bmc.address must be redfish://HOST/redfish/v1/Systems/ID, redfish-virtualmedia+https://... or https://..."
-	invalid := func(seen string) (hardware.Endpoint, *plan.Problem) {
-		return hardware.Endpoint{}, &plan.Problem{Reason: "BMCAddressInvalid", Message: expected + ": " + seen}
+	invalid := func(cause string) (hardware.Endpoint, *plan.Problem) {
+		return hardware.Endpoint{}, &plan.Problem{Reason: "BMCAddressInvalid", Message: expected + ": " + cause}
 	}
 	text := details.Address
 	if strings.HasPrefix(text, "https://") {
@@ -98,7 +98,7 @@ func address(details metal3.BMCDetails) (hardware.Endpoint, *plan.Problem) {
 	if err != nil {
 		return invalid("Metal3's parser does not know its scheme or host")
 	}
-	if !accepted[access.Type()] {
+	if !redfishTypes[access.Type()] {
 		return invalid(fmt.Sprintf("%s is not Redfish over TLS", access.Type()))
 	}
 	info := access.DriverInfo(bmc.Credentials{})
@@ -115,7 +115,7 @@ func address(details metal3.BMCDetails) (hardware.Endpoint, *plan.Problem) {
 type secretCache struct {
 	mu    sync.Mutex
 	known map[types.NamespacedName]cachedSecret
-	// swept is when what was too old was let go of last.
+	// swept is when entries that were too old were removed last.
 	swept time.Time
 }
 
@@ -129,7 +129,7 @@ func (s *secretCache) get(key types.NamespacedName, now time.Time, within time.D
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now.Sub(s.swept) >= within {
-		// Nobody's credentials stay in memory for good. Every host's look comes here: not each looks through all.
+		// Credentials must not stay in memory for ever. The sweep is not done in every call, because every reconcile of a host calls get.
 		maps.DeleteFunc(s.known, func(_ types.NamespacedName, kept cachedSecret) bool { return now.Sub(kept.at) >= within })
 		s.swept = now
 	}
@@ -159,7 +159,8 @@ func (s *secretCache) forget(key types.NamespacedName) {
 	delete(s.known, key)
 }
 
-// readSecret reads from the API server what was not read within the last tenth of Timeouts.IdleInterval.
+// readSecret returns a Secret from the cache if it was read within the last tenth of Timeouts.IdleInterval, and otherwise from the API
+// server.
 func (r *Reconciler) readSecret(ctx context.Context, key types.NamespacedName) (cachedSecret, error) {
 	read := cachedSecret{at: r.Clock.Now()}
 	if kept := r.secrets.get(key, read.at, r.Timeouts.IdleInterval/10); kept.secret != nil {

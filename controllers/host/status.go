@@ -30,7 +30,7 @@ func applyStatus(host *metal3.BareMetalHost, obs observation, d plan.Decision) {
 	}
 	applyHardware(host, d)
 	applyCredentials(host, obs)
-	// LastUpdated also says when credentials were refused last.
+	// LastUpdated is also the time at which the BMC last refused the credentials.
 	refused := obs.secretVersion != "" && obs.facts.Problem != nil && obs.facts.Problem.Reason == v1alpha1.ReasonBMCUnauthorized
 	if refused || !equality.Semantic.DeepEqual(before, s) {
 		now := metav1.NewTime(obs.facts.Now)
@@ -38,15 +38,15 @@ func applyStatus(host *metal3.BareMetalHost, obs observation, d plan.Decision) {
 	}
 }
 
-// applyHardware shows the inventory in the fields that Metal3 has for it. While an attempt runs it waits for the status that is
-// written at the end: it is worth no write of its own.
+// applyHardware sets Metal3's fields for the inventory. While an attempt runs it does not change them, so that they are written together
+// with the end of the attempt.
 func applyHardware(host *metal3.BareMetalHost, d plan.Decision) {
 	if d.Record.Inventory != nil && (host.Status.HardwareDetails == nil || !d.Record.Wanted.IsOpen()) {
 		host.Status.HardwareDetails = hardwareDetails(d.Record.Inventory)
 	}
 }
 
-// applyCredentials shows which version of the Secret was tried, and which worked last.
+// applyCredentials sets which version of the Secret was tried last and which one the BMC accepted last.
 func applyCredentials(host *metal3.BareMetalHost, obs observation) {
 	if obs.secretVersion == "" {
 		return
@@ -67,7 +67,7 @@ const (
 	mbpsPerGbps = 1000
 )
 
-// hardwareDetails are an inventory in the fields that Metal3 has for it.
+// hardwareDetails returns an inventory in Metal3's fields.
 func hardwareDetails(i *v1alpha1.HostInventory) *metal3.HardwareDetails {
 	out := &metal3.HardwareDetails{
 		SystemVendor: metal3.HardwareSystemVendor{Manufacturer: i.Manufacturer, ProductName: i.Model, SerialNumber: i.SerialNumber},
@@ -90,7 +90,7 @@ func hardwareDetails(i *v1alpha1.HostInventory) *metal3.HardwareDetails {
 	return out
 }
 
-// attempts has no label per host: a series for each of a thousand servers helps nobody.
+// attempts has no label for the host, because a thousand servers would cause a thousand series.
 var attempts = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 	Name:    "ingot_host_attempt_duration_seconds",
 	Help:    "Duration of ended attempts on hosts, by operation, state and reason of failure.",

@@ -28,7 +28,8 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 }
 
-// recordChanged lets through what the machine controller asks for and the end of an attempt, not its progress.
+// recordChanged lets through updates of the spec, which the machine controller writes, and the end of an attempt. Its progress is left
+// out.
 var recordChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(*v1alpha1.HostRecord)
@@ -40,7 +41,7 @@ var recordChanged = predicate.Funcs{
 	},
 }
 
-// attemptEnd is whether the attempt has ended, as its installer keeps it. The last step is the agent's word that it is done.
+// attemptEnd returns the state of the attempt and whether it is in its last step, in which the agent has reported that it is done.
 func attemptEnd(r *v1alpha1.HostRecord) string {
 	a := r.Status.Progress()
 	if a == nil {
@@ -49,6 +50,7 @@ func attemptEnd(r *v1alpha1.HostRecord) string {
 	return a.State + "/" + fmt.Sprint(a.Step == string(hardware.StepFinishing))
 }
 
+// hostNamespace returns the namespace of a NodeProvider's hosts.
 func hostNamespace(o client.Object) string {
 	if p, ok := o.(*v1alpha1.NodeProvider); ok {
 		return p.Spec.HostNamespace
@@ -56,7 +58,7 @@ func hostNamespace(o client.Object) string {
 	return ""
 }
 
-// hostsOf maps an object to the hosts of the namespace that it is about.
+// hostsOf maps an object to the hosts of the namespace that the function returns for it.
 func (r *Reconciler) hostsOf(namespace func(client.Object) string) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		var hosts metal3.BareMetalHostList

@@ -49,12 +49,13 @@ func (r *Reconciler) act(ctx context.Context, obs observation, decision scaling.
 	return events, step.Done()
 }
 
+// createMachine creates a Machine of the pool and returns its name.
 func (r *Reconciler) createMachine(ctx context.Context, pool *v1alpha1.NodePool) (string, error) {
 	machine := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pool.Namespace, Name: pool.Name + "-" + r.Suffix(),
 			Labels: map[string]string{v1alpha1.LabelNodePool: pool.Name},
-			// The Machine's own controller would set it first of all.
+			// The machine controller would otherwise add it in an extra write.
 			Finalizers: []string{v1alpha1.MachineFinalizer},
 		},
 		Spec: v1alpha1.MachineSpec{NodeTypeRef: pool.Spec.NodeTypeRef, TenantClusterRef: pool.Spec.TenantClusterRef},
@@ -72,8 +73,8 @@ func (r *Reconciler) createMachine(ctx context.Context, pool *v1alpha1.NodePool)
 	return machine.Name, nil
 }
 
-// deleteMachine deletes the Machine under the uid and the resource version that were judged: not another one of the same name,
-// and not one that has changed meanwhile and may be worth more now.
+// deleteMachine deletes the Machine with the uid and the resource version that the decision is based on. A new Machine of the same name,
+// or one that became Ready meanwhile, is not deleted.
 func (r *Reconciler) deleteMachine(ctx context.Context, obs observation, name string) error {
 	for i := range obs.machines {
 		m := &obs.machines[i]

@@ -18,14 +18,14 @@ import (
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// APIReader reads pool, NodeType and Machines without a cache before anything is created or deleted: nothing else would stop what
-	// an older wish asks for.
+	// APIReader reads the pool, the NodeType and the Machines from the API server before Machines are created or deleted. A creation has
+	// no optimistic lock that would fail after a decision from a stale cache.
 	APIReader client.Reader
-	// Recorder takes events.
+	// Recorder publishes events.
 	Recorder events.EventRecorder
-	// Clock times the conditions.
+	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Suffix gives five random lower-case letters and digits for a Machine's name.
+	// Suffix returns five random lower-case letters and digits for a Machine's name.
 	Suffix func() string
 }
 

@@ -1,14 +1,14 @@
-// Package nodepool keeps as many Machines as each NodePool asks for.
+// Package nodepool is the controller of NodePools. It creates and deletes Machines until a pool has as many as its spec.replicas.
 //
-// A pool's Machines are those whose controller it is by ownerReference; labels decide nothing. Before it creates or
-// deletes, the controller reads the Machines once more from the API server itself: its cache may lag behind its own
-// last creation, and deciding on that would create twice. Within one leader a pool is reconciled by one goroutine at
-// a time, so that read is the whole truth. Should a former leader still write after its lease was lost, the surplus
-// Machine is the newest and not Ready, hence the first to go. Names that are derived from slots would exclude that
-// too, but a Machine that is being released keeps its slot's name for as long as an erase takes, and its replacement
-// must not wait for that.
+// The Machines of a pool are those that it controls by ownerReference. Labels do not matter. Before it creates or deletes, the
+// controller reads the Machines from the API server: the cache may lack the Machine that was created last, and a second one would be
+// created. One goroutine of the leader reconciles a pool at a time, so that this read is complete.
 //
-// A Machine is made without a revision: it takes the NodeType's stable one at its claim, also while a Rollout is on its way
-// or has stopped, and the Rollout moves it later. A Machine that is being rolled is not Ready and still counts as one:
-// the pool makes none in its place. When the pool shrinks it may be the first to go, for it is worth least at that moment.
+// A former leader could still create a Machine after it lost its lease. That surplus Machine is the youngest and not Ready, so it is the
+// first to be deleted. Names with a slot number would prevent it, but a Machine that is being released has its name for as long as an
+// erase takes, and its replacement must not wait for that.
+//
+// A Machine is created without a revision. It gets the stable revision of the NodeType when it claims a host, also during a Rollout, and
+// the Rollout moves it later. A Machine that is being rolled is not Ready but counts as a replica, so that the pool does not create
+// another one. When the pool shrinks, such a Machine may be deleted first.
 package nodepool

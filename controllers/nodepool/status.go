@@ -11,8 +11,8 @@ import (
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
-// report counts the Machines as they were before this reconcile changed any; the events of its changes start the next
-// reconcile.
+// report sets the status. It counts the Machines as they were before this reconcile created or deleted any. The events of these changes
+// start the next reconcile.
 func report(after *v1alpha1.NodePool, obs observation, now time.Time) {
 	status := &after.Status
 	status.ObservedGeneration = after.Generation
@@ -31,11 +31,12 @@ func report(after *v1alpha1.NodePool, obs observation, now time.Time) {
 			status.UpToDateReplicas++
 		}
 	}
-	is, reason, message := summary(after, obs)
+	is, reason, message := readyCondition(after, obs)
 	step.SetCondition(&status.Conditions, after.Generation, now, v1alpha1.ConditionReady, is, reason, message)
 }
 
-func summary(pool *v1alpha1.NodePool, obs observation) (metav1.ConditionStatus, string, string) {
+// readyCondition returns status, reason and message of the condition Ready.
+func readyCondition(pool *v1alpha1.NodePool, obs observation) (metav1.ConditionStatus, string, string) {
 	wanted := replicas(pool)
 	if obs.nodeType == nil {
 		return metav1.ConditionFalse, v1alpha1.ReasonNodeTypeNotFound,

@@ -27,39 +27,39 @@ func (r *Reconciler) claimNamespace(ctx context.Context, obs observation) error 
 	return nil
 }
 
-// createRevisionAndRendering creates the revision and the rendering that were decided on, where they do not exist.
-func (r *Reconciler) createRevisionAndRendering(ctx context.Context, obs observation, found finding) error {
-	if found.revision == nil {
+// createRevisionAndRendering creates the revision and the rendering of the assessment if they do not exist.
+func (r *Reconciler) createRevisionAndRendering(ctx context.Context, obs observation, assessed assessment) error {
+	if assessed.revision == nil {
 		return nil
 	}
-	if obs.revisions[found.revision.Name] == nil {
-		if err := r.createRevision(ctx, obs, found.revision); err != nil {
+	if obs.revisions[assessed.revision.Name] == nil {
+		if err := r.createRevision(ctx, obs, assessed.revision); err != nil {
 			return err
 		}
 	}
-	if !found.rendered.IsNew {
+	if !assessed.rendered.IsNew {
 		return nil
 	}
-	return r.createRendering(ctx, found)
+	return r.createRendering(ctx, assessed)
 }
 
 // createRendering creates the rendering under its revision. Its name is derived from its content, as the revision's is.
-func (r *Reconciler) createRendering(ctx context.Context, found finding) error {
-	owner := found.revision
+func (r *Reconciler) createRendering(ctx context.Context, assessed assessment) error {
+	owner := assessed.revision
 	if owner.UID == "" {
-		// The revision was made before, and the cache does not show it yet.
+		// The revision exists, and the cache does not have it yet.
 		owner = &v1alpha1.NodeTypeRevision{}
-		if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(found.revision), owner); err != nil {
-			return fmt.Errorf("read NodeTypeRevision %s: %w", found.revision.Name, err)
+		if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(assessed.revision), owner); err != nil {
+			return fmt.Errorf("read NodeTypeRevision %s: %w", assessed.revision.Name, err)
 		}
 	}
-	made := found.rendered.Rendering.DeepCopy()
+	made := assessed.rendered.Rendering.DeepCopy()
 	if err := controllerutil.SetControllerReference(owner, made, r.Client.Scheme()); err != nil {
 		return fmt.Errorf("own NodeTypeRendering %s: %w", made.Name, err)
 	}
 	err := r.Client.Create(ctx, made)
 	if apierrors.IsAlreadyExists(err) {
-		// It may go away with a revision of the same name that was deleted.
+		// The garbage collector may be about to delete it with a revision of the same name that was deleted.
 		existing := &v1alpha1.NodeTypeRendering{}
 		if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(made), existing); err != nil {
 			return fmt.Errorf("read NodeTypeRendering %s: %w", made.Name, err)
@@ -103,22 +103,22 @@ func (r *Reconciler) verifyOwned(ctx context.Context, obs observation, kind, nam
 	return nil
 }
 
-// act creates one Rollout or deletes one object that is not kept any more. The event of that starts the next reconcile.
-func (r *Reconciler) act(ctx context.Context, obs observation, found finding, decision revisionrollout.Decision) ([]event.Event, error) {
+// act creates one Rollout, or deletes one object that is no longer needed. Its event starts the next reconcile.
+func (r *Reconciler) act(ctx context.Context, obs observation, assessed assessment, decision revisionrollout.Decision) ([]event.Event, error) {
 	switch {
 	case decision.Rollout != nil:
-		return r.createRollout(ctx, obs, found)
+		return r.createRollout(ctx, obs, assessed)
 	case len(decision.DeleteRollouts) > 0:
 		return nil, r.deleteObject(ctx, "Rollout", rolloutNamed(obs, decision.DeleteRollouts[0]))
 	case len(decision.DeleteRevisions) > 0:
-		return nil, r.deleteRevision(ctx, obs, found, decision.DeleteRevisions[0])
+		return nil, r.deleteRevision(ctx, obs, assessed, decision.DeleteRevisions[0])
 	}
 	return nil, nil
 }
 
 // createRollout plans once more on Rollouts and Machines that were read from the API server. The cache may not have a Rollout
 // that was just created, and a second one would move the same Machines under a budget of its own.
-func (r *Reconciler) createRollout(ctx context.Context, obs observation, found finding) ([]event.Event, error) {
+func (r *Reconciler) createRollout(ctx context.Context, obs observation, assessed assessment) ([]event.Event, error) {
 	var err error
 	if obs.rollouts, err = rollouts(ctx, r.APIReader, obs.nodeType); err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (r *Reconciler) createRollout(ctx context.Context, obs observation, found f
 	if obs.machines, err = machines(ctx, r.APIReader, obs.nodeType.Name); err != nil {
 		return nil, err
 	}
-	decided := revisionrollout.Plan(facts(obs, found)).Rollout
+	decided := revisionrollout.Plan(facts(obs, assessed)).Rollout
 	if decided == nil {
 		return nil, nil
 	}
@@ -147,11 +147,11 @@ func (r *Reconciler) createRollout(ctx context.Context, obs observation, found f
 	if err != nil {
 		return nil, fmt.Errorf("create Rollout %s: %w", made.Name, err)
 	}
-	return []event.Event{event.Normal("RolloutCreated", eventAction, fmt.Sprintf("Rollout %s moves the Machines from %s", made.Name, between(decided.From, decided.To)))}, nil
+	return []event.Event{event.Normal("RolloutCreated", eventAction, fmt.Sprintf("Rollout %s moves the Machines from %s", made.Name, describeMove(decided.From, decided.To)))}, nil
 }
 
-// between returns what a Rollout moves Machines from and to: revisions or, where the revision stays, renderings.
-func between(from, to v1alpha1.RenderedRevision) string {
+// describeMove returns from what to what a Rollout moves Machines: revisions or, if the revision stays the same, renderings.
+func describeMove(from, to v1alpha1.RenderedRevision) string {
 	if from.Revision == to.Revision {
 		return fmt.Sprintf("rendering %s to %s", from.Rendering, to.Rendering)
 	}
@@ -160,7 +160,7 @@ func between(from, to v1alpha1.RenderedRevision) string {
 
 // deleteRevision plans once more on Machines and Rollouts that were read from the API server. A Machine that the cache does not
 // have may need the revision, and nothing could create it again.
-func (r *Reconciler) deleteRevision(ctx context.Context, obs observation, found finding, name string) error {
+func (r *Reconciler) deleteRevision(ctx context.Context, obs observation, assessed assessment, name string) error {
 	var err error
 	if obs.rollouts, err = rollouts(ctx, r.APIReader, obs.nodeType); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (r *Reconciler) deleteRevision(ctx context.Context, obs observation, found 
 	if obs.machines, err = machines(ctx, r.APIReader, obs.nodeType.Name); err != nil {
 		return err
 	}
-	if !slices.Contains(revisionrollout.Plan(facts(obs, found)).DeleteRevisions, name) {
+	if !slices.Contains(revisionrollout.Plan(facts(obs, assessed)).DeleteRevisions, name) {
 		return nil
 	}
 	return r.deleteObject(ctx, "NodeTypeRevision", obs.revisions[name])

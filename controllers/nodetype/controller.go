@@ -20,14 +20,14 @@ import (
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// APIReader reads Rollouts and Machines without a cache before a Rollout is made or a revision is deleted.
+	// APIReader reads Rollouts and Machines from the API server before a Rollout is created or a revision is deleted.
 	APIReader client.Reader
-	// Recorder takes events.
+	// Recorder publishes events.
 	Recorder events.EventRecorder
-	// Clock times the conditions.
+	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Resolve makes the plan of a new revision's nodes, and tells whether this version of Ingot would make the same of an older
-	// one: presentation.Resolve.
+	// Resolve makes the plan for the nodes of a revision, also to compare it with the plan of an existing rendering:
+	// presentation.Resolve.
 	Resolve presentation.Resolver
 }
 
@@ -57,26 +57,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || obs.nodeType == nil {
 		return step.Retry(err).Result()
 	}
-	found := decide(obs, r.Resolve)
-	if found.claimNamespace {
-		// Nothing else follows before the claim is known to be ours: its event starts the next reconcile.
+	assessed := decide(obs, r.Resolve)
+	if assessed.claimNamespace {
+		// The event of the claim starts the next reconcile. Nothing else is done before it has succeeded.
 		err := r.claimNamespace(ctx, obs)
 		if !apierrors.IsForbidden(err) {
 			return step.Retry(err).Result()
 		}
-		found.obstacle = namespaceDenied(obs)
+		assessed.problem = namespaceDeniedProblem(obs)
 	}
-	if err := r.createRevisionAndRendering(ctx, obs, found); err != nil {
+	if err := r.createRevisionAndRendering(ctx, obs, assessed); err != nil {
 		return step.Retry(err).Result()
 	}
-	decision := revisionrollout.Plan(facts(obs, found))
-	changes, failed := r.act(ctx, obs, found, decision)
+	decision := revisionrollout.Plan(facts(obs, assessed))
+	changes, failed := r.act(ctx, obs, assessed, decision)
 	after := obs.nodeType.DeepCopy()
-	outcome := report(after, obs, found, decision, r.Clock.Now())
+	outcome := report(after, obs, assessed, decision, r.Clock.Now())
 	if failed != nil {
 		outcome = step.Retry(failed)
 	}
 	changes = append(changes, step.ConditionEvents(obs.nodeType.Status.Conditions, after.Status.Conditions, eventAction, v1alpha1.ConditionReady, v1alpha1.ConditionRenderingCurrent)...)
-	changes = append(changes, revisionEvents(obs.nodeType.Status, after.Status, found.warnings)...)
+	changes = append(changes, revisionEvents(obs.nodeType.Status, after.Status, assessed.warnings)...)
 	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.nodeType, after, changes, outcome)
 }

@@ -19,74 +19,74 @@ import (
 	"github.com/ingot-dev/ingot/presentation/spec"
 )
 
-// finding is what is decided from an observation.
-type finding struct {
-	// claimNamespace: the host namespace is nobody's yet and must be claimed first.
+// assessment is the result of decide.
+type assessment struct {
+	// claimNamespace is true if no NodeProvider has claimed the host namespace yet. It is claimed before anything else is done.
 	claimNamespace bool
-	// obstacle keeps the NodeType from making nodes; nil: none.
-	obstacle *obstacle
-	// warnings are what was accepted and is not certain.
+	// problem is why no nodes can be made from the NodeType; nil: they can.
+	problem *problem
+	// warnings are about settings that were accepted and may not work.
 	warnings []feasibility.Finding
-	// revision of what the NodeType says now; nil while there is an obstacle.
+	// revision is that of the NodeType's current spec; nil while there is a problem.
 	revision *v1alpha1.NodeTypeRevision
-	// rendered is which rendering the revision has; made names what this version of Ingot makes of it, and refusal is why it makes
-	// none.
+	// rendered is the rendering that was chosen for the revision. made is the name of the rendering that this version of Ingot makes for
+	// it, and refusal is why it makes none.
 	rendered      rendering.Choice
 	made, refusal string
 }
 
-// obstacle is a reason of NodeType's Ready condition.
-type obstacle struct {
+// problem is a reason and a message of the condition Ready that is False.
+type problem struct {
 	reason  string
 	message string
 }
 
-// decide joins what controllers/plan/feasibility says of the manifests with what only the cluster knows. A revision that has a
-// rendering is judged by that rendering.
-func decide(obs observation, resolve presentation.Resolver) finding {
+// decide joins the result of controllers/plan/feasibility, which checks the manifests, with checks that need the cluster. A revision that
+// has a rendering is checked with the plan of that rendering.
+func decide(obs observation, resolve presentation.Resolver) assessment {
 	out := revisionAndRendering(obs, resolve)
 	in := feasibility.Inputs{NodeType: obs.nodeType, Image: obs.image, Provider: obs.provider, Resolve: resolve}
 	if r := out.rendered.Rendering; r != nil {
 		in.Pinned = &r.Spec.Plan
 	}
 	judgement := feasibility.Check(in)
-	for _, o := range []func() *obstacle{
-		func() *obstacle { return providerServed(obs, judgement) },
-		func() *obstacle { return namespaceFree(obs) },
-		func() *obstacle { return imageReady(obs, judgement) },
+	for _, o := range []func() *problem{
+		func() *problem { return providerProblem(obs, judgement) },
+		func() *problem { return namespaceProblem(obs) },
+		func() *problem { return imageProblem(obs, judgement) },
 	} {
 		if o := o(); o != nil {
-			return finding{obstacle: o}
+			return assessment{problem: o}
 		}
 	}
 	if obs.namespace.Annotations[v1alpha1.AnnotationNodeProvider] == "" {
-		return finding{claimNamespace: true}
+		return assessment{claimNamespace: true}
 	}
-	if o := obstacleOf(judgement.Refusals); o != nil {
-		return finding{obstacle: o}
+	if o := problemOf(judgement.Refusals); o != nil {
+		return assessment{problem: o}
 	}
-	if out.obstacle != nil {
-		return finding{obstacle: out.obstacle, made: out.made}
+	if out.problem != nil {
+		return assessment{problem: out.problem, made: out.made}
 	}
 	out.warnings = judgement.Warnings
 	return out
 }
 
-// revisionAndRendering finds the revision of what the NodeType says now, and its rendering. Without an OSImage that was checked
-// there is none.
-func revisionAndRendering(obs observation, resolve presentation.Resolver) finding {
+// revisionAndRendering returns the revision of the NodeType's current spec and its rendering. There is none without an OSImage whose
+// checksum is known.
+func revisionAndRendering(obs observation, resolve presentation.Resolver) assessment {
 	if obs.image == nil || obs.provider == nil || obs.image.Status.Checksum == "" {
-		return finding{}
+		return assessment{}
 	}
 	if s := obs.nodeType.Status; s.StableRevision != "" && s.StableRendering == "" {
-		return finding{obstacle: &obstacle{v1alpha1.ReasonOlderShape, fmt.Sprintf(
+		return assessment{problem: &problem{v1alpha1.ReasonOlderShape, fmt.Sprintf(
 			"status.stableRevision %s has no rendering: an earlier version of Ingot installed its Machines and kept none, so what they are to be judged by is not known, and nothing is done with them: delete Machines and NodeType, and make them again", s.StableRevision)}}
 	}
 	revised, o := currentRevision(obs)
 	if o != nil {
-		return finding{obstacle: o}
+		return assessment{problem: o}
 	}
-	out := finding{revision: revised}
+	out := assessment{revision: revised}
 	facts := rendering.Facts{Revision: revised.Name, Requested: obs.nodeType.Spec.Rendering, Status: obs.nodeType.Status, Existing: obs.renderings, IsUsed: obs.isUsed}
 	plan, err := resolve(spec.Request{GPU: revised.Spec.GPU, Image: obs.image.Spec})
 	if err == nil {
@@ -100,52 +100,53 @@ func revisionAndRendering(obs observation, resolve presentation.Resolver) findin
 	out.rendered, err = rendering.Choose(facts)
 	switch {
 	case err != nil:
-		return finding{obstacle: &obstacle{v1alpha1.ReasonRenderingUnreadable, err.Error()}}
+		return assessment{problem: &problem{v1alpha1.ReasonRenderingUnreadable, err.Error()}}
 	case out.rendered.LostRendering != "":
-		return finding{made: out.made, obstacle: &obstacle{v1alpha1.ReasonRenderingLost, fmt.Sprintf(
+		return assessment{made: out.made, problem: &problem{v1alpha1.ReasonRenderingLost, fmt.Sprintf(
 			"NodeTypeRendering %s, by which the Machines are judged, does not exist, and this version of Ingot makes another one: restore it from a backup, or run the version that made it; ingot rollout refresh %s installs all Machines anew", out.rendered.LostRendering, obs.nodeType.Name)}}
 	case out.rendered.Rendering == nil:
-		return finding{obstacle: &obstacle{v1alpha1.ReasonPresentationInvalid, out.refusal}}
+		return assessment{problem: &problem{v1alpha1.ReasonPresentationInvalid, out.refusal}}
 	}
 	return out
 }
 
-// obstacleOf joins findings to one obstacle with the reason of the first; nil: there are none.
-func obstacleOf(found []feasibility.Finding) *obstacle {
-	if len(found) == 0 {
+// problemOf joins findings to one problem with the reason of the first; nil: there are none.
+func problemOf(findings []feasibility.Finding) *problem {
+	if len(findings) == 0 {
 		return nil
 	}
-	texts := make([]string, len(found))
-	for i, f := range found {
+	texts := make([]string, len(findings))
+	for i, f := range findings {
 		texts[i] = f.String()
 	}
-	return &obstacle{found[0].Reason, strings.Join(texts, "; ")}
+	return &problem{findings[0].Reason, strings.Join(texts, "; ")}
 }
 
 // withReason returns the findings that have the reason.
-func withReason(reason string, found []feasibility.Finding) []feasibility.Finding {
-	return slices.DeleteFunc(slices.Clone(found), func(f feasibility.Finding) bool { return f.Reason != reason })
+func withReason(reason string, findings []feasibility.Finding) []feasibility.Finding {
+	return slices.DeleteFunc(slices.Clone(findings), func(f feasibility.Finding) bool { return f.Reason != reason })
 }
 
-func providerServed(obs observation, judgement feasibility.Result) *obstacle {
-	if o := obstacleOf(withReason(v1alpha1.ReasonProviderNotFound, judgement.Missing)); o != nil {
+// providerProblem returns a problem if the NodeProvider or its host namespace does not exist or is not supported.
+func providerProblem(obs observation, judgement feasibility.Result) *problem {
+	if o := problemOf(withReason(v1alpha1.ReasonProviderNotFound, judgement.Missing)); o != nil {
 		return o
 	}
-	if o := obstacleOf(withReason(v1alpha1.ReasonProviderUnsupported, judgement.Refusals)); o != nil {
+	if o := problemOf(withReason(v1alpha1.ReasonProviderUnsupported, judgement.Refusals)); o != nil {
 		return o
 	}
 	if obs.namespace == nil {
-		return &obstacle{v1alpha1.ReasonProviderNotFound, fmt.Sprintf("the host namespace %s of NodeProvider %s does not exist: create it", obs.provider.Spec.HostNamespace, obs.provider.Name)}
+		return &problem{v1alpha1.ReasonProviderNotFound, fmt.Sprintf("the host namespace %s of NodeProvider %s does not exist: create it", obs.provider.Spec.HostNamespace, obs.provider.Name)}
 	}
 	return nil
 }
 
-// namespaceFree returns an obstacle where the host namespace belongs to another provider or to a baremetal-operator: both would
+// namespaceProblem returns a problem if the host namespace belongs to another NodeProvider or to a baremetal-operator, because both would
 // drive the same BMCs.
-func namespaceFree(obs observation) *obstacle {
+func namespaceProblem(obs observation) *problem {
 	namespace, name := obs.namespace.Name, obs.provider.Name
 	if owner := obs.namespace.Annotations[v1alpha1.AnnotationNodeProvider]; owner != "" && owner != name {
-		return &obstacle{v1alpha1.ReasonHostNamespaceTaken, fmt.Sprintf(
+		return &problem{v1alpha1.ReasonHostNamespaceTaken, fmt.Sprintf(
 			"namespace %s belongs to NodeProvider %s by its annotation %s: give NodeProvider %s a namespace of its own", namespace, owner, v1alpha1.AnnotationNodeProvider, name)}
 	}
 	if obs.provider.Spec.Metal3 != nil {
@@ -153,51 +154,52 @@ func namespaceFree(obs observation) *obstacle {
 	}
 	for _, facts := range obs.hosts {
 		if slices.Contains(facts.Host.Finalizers, metal3.BareMetalHostFinalizer) {
-			return &obstacle{v1alpha1.ReasonHostNamespaceTaken, fmt.Sprintf(
+			return &problem{v1alpha1.ReasonHostNamespaceTaken, fmt.Sprintf(
 				"BareMetalHost %s/%s carries the finalizer of a baremetal-operator, which serves this namespace: use a metal3 provider, or another namespace", namespace, facts.Host.Name)}
 		}
 	}
 	return nil
 }
 
-// namespaceDenied returns the obstacle where the manager has no permission in the host namespace.
-func namespaceDenied(obs observation) *obstacle {
+// namespaceDeniedProblem returns the problem of a manager that has no permission in the host namespace.
+func namespaceDeniedProblem(obs observation) *problem {
 	namespace := obs.provider.Spec.HostNamespace
-	return &obstacle{v1alpha1.ReasonHostNamespaceDenied, fmt.Sprintf(
+	return &problem{v1alpha1.ReasonHostNamespaceDenied, fmt.Sprintf(
 		"Ingot may not claim the host namespace %s of NodeProvider %s: bind ClusterRole ingot-manager-hosts to Ingot's service account by a RoleBinding there, "+
 			"as config/samples/00-namespaces.yaml does", namespace, obs.provider.Name)}
 }
 
-func imageReady(obs observation, judgement feasibility.Result) *obstacle {
-	if o := obstacleOf(withReason(v1alpha1.ReasonOSImageNotFound, judgement.Missing)); o != nil {
+// imageProblem returns a problem if the OSImage does not exist or is not Ready.
+func imageProblem(obs observation, judgement feasibility.Result) *problem {
+	if o := problemOf(withReason(v1alpha1.ReasonOSImageNotFound, judgement.Missing)); o != nil {
 		return o
 	}
 	ready := meta.FindStatusCondition(obs.image.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil {
-		return &obstacle{v1alpha1.ReasonOSImageNotReady, fmt.Sprintf("OSImage %s has not been checked yet", obs.image.Name)}
+		return &problem{v1alpha1.ReasonOSImageNotReady, fmt.Sprintf("OSImage %s has not been checked yet", obs.image.Name)}
 	}
 	if ready.Status != metav1.ConditionTrue || obs.image.Status.Checksum == "" {
-		return &obstacle{v1alpha1.ReasonOSImageNotReady, fmt.Sprintf("OSImage %s: %s: %s", obs.image.Name, ready.Reason, ready.Message)}
+		return &problem{v1alpha1.ReasonOSImageNotReady, fmt.Sprintf("OSImage %s: %s: %s", obs.image.Name, ready.Reason, ready.Message)}
 	}
 	return nil
 }
 
-// currentRevision returns the revision of what the NodeType says now. Where the NodeType's own part equals that of the target
+// currentRevision returns the revision of the NodeType's current spec. If the NodeType's own part equals that of the target
 // or the stable revision, it is that revision: a change of the NodeProvider alone must neither start a Rollout nor prevent a
 // rollback.
-func currentRevision(obs observation) (*v1alpha1.NodeTypeRevision, *obstacle) {
+func currentRevision(obs observation) (*v1alpha1.NodeTypeRevision, *problem) {
 	inputs := revision.Inputs{NodeType: obs.nodeType, Provider: obs.provider, Image: obs.image}
 	spec, err := revision.Build(inputs)
 	if err != nil {
-		return nil, &obstacle{v1alpha1.ReasonOSImageNotReady, err.Error()}
+		return nil, &problem{v1alpha1.ReasonOSImageNotReady, err.Error()}
 	}
 	digest, err := revision.Digest(spec)
 	if err != nil {
-		return nil, &obstacle{v1alpha1.ReasonPresentationInvalid, err.Error()}
+		return nil, &problem{v1alpha1.ReasonPresentationInvalid, err.Error()}
 	}
 	own, err := revision.OwnDigest(inputs)
 	if err != nil {
-		return nil, &obstacle{v1alpha1.ReasonPresentationInvalid, err.Error()}
+		return nil, &problem{v1alpha1.ReasonPresentationInvalid, err.Error()}
 	}
 	for _, name := range []string{obs.nodeType.Status.TargetRevision, obs.nodeType.Status.StableRevision} {
 		if kept := obs.revisions[name]; kept != nil && kept.Annotations[v1alpha1.AnnotationInputs] == own {
@@ -210,12 +212,12 @@ func currentRevision(obs observation) (*v1alpha1.NodeTypeRevision, *obstacle) {
 }
 
 // facts returns what revisionrollout.Plan decides by.
-func facts(obs observation, found finding) revisionrollout.Facts {
+func facts(obs observation, assessed assessment) revisionrollout.Facts {
 	f := revisionrollout.Facts{
 		Generation: obs.nodeType.Generation, Stable: obs.nodeType.Status.Stable(), Target: obs.nodeType.Status.Target(),
 	}
-	if found.revision != nil {
-		f.Desired = v1alpha1.RenderedRevision{Revision: found.revision.Name, Rendering: found.rendered.Rendering.Name}
+	if assessed.revision != nil {
+		f.Desired = v1alpha1.RenderedRevision{Revision: assessed.revision.Name, Rendering: assessed.rendered.Rendering.Name}
 	}
 	for i := range obs.rollouts {
 		o := &obs.rollouts[i]

@@ -1,11 +1,14 @@
-// Package nodetype keeps the NodeTypes: it says whether a NodeType can make nodes at all, before a machine is touched, and
-// what is not certain about them; counts hosts and Machines; claims the provider's host namespace; makes the NodeTypeRevision of what the NodeType says
-// now, its NodeTypeRendering and the Rollout that brings it to the Machines; and removes revisions and Rollouts that are no longer kept.
+// Package nodetype is the controller of NodeTypes. It
+//   - reports in the condition Ready whether nodes can be made from a NodeType, and its warnings;
+//   - counts the hosts and Machines;
+//   - claims the host namespace of the NodeProvider;
+//   - creates the NodeTypeRevision for the current spec, its NodeTypeRendering, and the Rollout that moves the Machines to it;
+//   - deletes revisions and Rollouts that are no longer needed.
 //
-// A revision is rendered once. What this version of Ingot would make of it now is only compared with what is kept, and told in the
-// condition RenderingCurrent; spec.rendering asks for it.
+// A revision is rendered once. The controller compares its rendering with the one that this version of Ingot would make, and reports the
+// differences in the condition RenderingCurrent. A user selects the new rendering by spec.rendering.
 //
-// Which revision is the target and which stable, and when a Rollout is made, controllers/plan/revisionrollout decides. The
-// status names the target before the Rollout to it is made, and the Rollout is made on what the API server itself says
-// of Rollouts and Machines, not on a cache that may lag.
+// Package controllers/plan/revisionrollout decides which revision is the target, which one is stable, and when a Rollout is created. The
+// status names the target before the Rollout to it is created. Before a Rollout is created, the Rollouts and Machines are read from the
+// API server, because the cache may lag.
 package nodetype

@@ -97,17 +97,17 @@ func TestEveryObstacleIsNamedBeforeAMachineIsTouched(t *testing.T) {
 	} {
 		seen := possible()
 		c.change(&seen)
-		found := decide(seen, presentation.Resolve)
-		if found.obstacle == nil || found.obstacle.reason != c.reason || !strings.Contains(found.obstacle.message, c.says) || found.revision != nil {
-			t.Errorf("%s: %+v", c.name, found.obstacle)
+		assessed := decide(seen, presentation.Resolve)
+		if assessed.problem == nil || assessed.problem.reason != c.reason || !strings.Contains(assessed.problem.message, c.says) || assessed.revision != nil {
+			t.Errorf("%s: %+v", c.name, assessed.problem)
 		}
 	}
-	if found := decide(possible(), presentation.Resolve); found.obstacle != nil || found.revision == nil || found.claimNamespace {
-		t.Errorf("without an obstacle: %+v", found)
+	if assessed := decide(possible(), presentation.Resolve); assessed.problem != nil || assessed.revision == nil || assessed.claimNamespace {
+		t.Errorf("without an obstacle: %+v", assessed)
 	}
 	unclaimed := possible()
 	unclaimed.namespace.Annotations = nil
-	if found := decide(unclaimed, presentation.Resolve); !found.claimNamespace {
+	if assessed := decide(unclaimed, presentation.Resolve); !assessed.claimNamespace {
 		t.Error("a namespace that is nobody's is not claimed")
 	}
 }
@@ -115,21 +115,21 @@ func TestEveryObstacleIsNamedBeforeAMachineIsTouched(t *testing.T) {
 func TestWhatIsUncertainIsSaidInTheConditionAndOnceForARevision(t *testing.T) {
 	seen := possible()
 	seen.nodeType.Spec.UserData = "#cloud-config\nfinal_message: " + strings.Repeat("x", 20<<10) + "\n"
-	found := decide(seen, presentation.Resolve)
-	if found.revision == nil || len(found.warnings) != 1 {
-		t.Fatalf("found %+v", found)
+	assessed := decide(seen, presentation.Resolve)
+	if assessed.revision == nil || len(assessed.warnings) != 1 {
+		t.Fatalf("found %+v", assessed)
 	}
 	after := seen.nodeType.DeepCopy()
-	report(after, seen, found, revisionrollout.Decision{Target: v1alpha1.RenderedRevision{Revision: "h100-1", Rendering: "h100-1-a"}}, time.Time{})
+	report(after, seen, assessed, revisionrollout.Decision{Target: v1alpha1.RenderedRevision{Revision: "h100-1", Rendering: "h100-1-a"}}, time.Time{})
 	ready := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady)
 	if ready.Reason != v1alpha1.ReasonReady || !strings.Contains(ready.Message, "nodes can be made; not certain: spec.userData: the user data has ") {
 		t.Errorf("the condition is %+v", ready)
 	}
-	told := revisionEvents(seen.nodeType.Status, after.Status, found.warnings)
+	told := revisionEvents(seen.nodeType.Status, after.Status, assessed.warnings)
 	if len(told) != 2 || told[1].Type != corev1.EventTypeWarning || told[1].Reason != reasonUncertain || !strings.HasSuffix(told[1].Message, "(user-data/large)") {
 		t.Errorf("of a new revision is told %+v", told)
 	}
-	if told := revisionEvents(after.Status, after.Status, found.warnings); len(told) != 0 {
+	if told := revisionEvents(after.Status, after.Status, assessed.warnings); len(told) != 0 {
 		t.Errorf("of a revision that is not new is told %+v", told)
 	}
 }

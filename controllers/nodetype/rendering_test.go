@@ -42,19 +42,19 @@ func pinned() observation {
 func TestARevisionKeepsItsRenderingWhateverVersionRuns(t *testing.T) {
 	seen := pinned()
 	has := seen.nodeType.Status.StableRendering
-	found := decide(seen, otherwise)
-	if found.obstacle != nil || found.rendered.Rendering.Name != has || found.rendered.IsNew || found.made == has {
-		t.Fatalf("with another version: %+v", found)
+	assessed := decide(seen, otherwise)
+	if assessed.problem != nil || assessed.rendered.Rendering.Name != has || assessed.rendered.IsNew || assessed.made == has {
+		t.Fatalf("with another version: %+v", assessed)
 	}
-	if told := strings.Join(found.rendered.Differences, "; "); told != "kernelArguments[iommu=pt] would be added" {
+	if told := strings.Join(assessed.rendered.Differences, "; "); told != "kernelArguments[iommu=pt] would be added" {
 		t.Errorf("told %q", told)
 	}
-	if found := decide(seen, stricter); found.obstacle != nil || found.rendered.Rendering.Name != has || !strings.Contains(found.refusal, "no longer") {
-		t.Errorf("with a stricter version: %+v, %+v", found.obstacle, found)
+	if assessed := decide(seen, stricter); assessed.problem != nil || assessed.rendered.Rendering.Name != has || !strings.Contains(assessed.refusal, "no longer") {
+		t.Errorf("with a stricter version: %+v, %+v", assessed.problem, assessed)
 	}
 	seen.nodeType.Spec.SSHKeys = []string{"ssh-ed25519 AAAA ops"}
-	if found := decide(seen, stricter); found.obstacle == nil || !strings.Contains(found.obstacle.message, "no longer") || found.revision != nil {
-		t.Errorf("a new revision with a stricter version: %+v", found.obstacle)
+	if assessed := decide(seen, stricter); assessed.problem == nil || !strings.Contains(assessed.problem.message, "no longer") || assessed.revision != nil {
+		t.Errorf("a new revision with a stricter version: %+v", assessed.problem)
 	}
 }
 
@@ -62,20 +62,20 @@ func TestARenderingIsWhatTheSpecAsksForIfItCanBe(t *testing.T) {
 	seen := pinned()
 	has, made := seen.nodeType.Status.StableRendering, decide(seen, otherwise).made
 	seen.nodeType.Spec.Rendering = made
-	if found := decide(seen, otherwise); found.rendered.Rendering.Name != made || !found.rendered.IsNew || len(found.rendered.Differences) > 0 {
-		t.Errorf("the refreshed one: %+v", found.rendered)
+	if assessed := decide(seen, otherwise); assessed.rendered.Rendering.Name != made || !assessed.rendered.IsNew || len(assessed.rendered.Differences) > 0 {
+		t.Errorf("the refreshed one: %+v", assessed.rendered)
 	}
 	seen.nodeType.Spec.Rendering = has
-	if found := decide(seen, otherwise); found.rendered.Rendering.Name != has || found.rendered.IsNew {
-		t.Errorf("set back: %+v", found.rendered)
+	if assessed := decide(seen, otherwise); assessed.rendered.Rendering.Name != has || assessed.rendered.IsNew {
+		t.Errorf("set back: %+v", assessed.rendered)
 	}
 	seen.nodeType.Spec.Rendering = seen.nodeType.Status.StableRevision + "-00000000"
-	if found := decide(seen, presentation.Resolve); found.rendered.Rendering.Name != has || found.rendered.UnknownRequest == "" {
-		t.Errorf("one that nobody makes: %+v", found.rendered)
+	if assessed := decide(seen, presentation.Resolve); assessed.rendered.Rendering.Name != has || assessed.rendered.UnknownRequest == "" {
+		t.Errorf("one that nobody makes: %+v", assessed.rendered)
 	}
 	seen.nodeType.Spec.Rendering = "another-revision-00000000"
-	if found := decide(seen, presentation.Resolve); found.rendered.Rendering.Name != has || found.rendered.UnknownRequest != "" {
-		t.Errorf("one of another revision: %+v", found.rendered)
+	if assessed := decide(seen, presentation.Resolve); assessed.rendered.Rendering.Name != has || assessed.rendered.UnknownRequest != "" {
+		t.Errorf("one of another revision: %+v", assessed.rendered)
 	}
 }
 
@@ -84,20 +84,20 @@ func TestALostRenderingRollsNobody(t *testing.T) {
 	seen := pinned()
 	has := seen.nodeType.Status.StableRendering
 	seen.renderings = nil
-	if found := decide(seen, presentation.Resolve); found.obstacle != nil || found.rendered.Rendering.Name != has || !found.rendered.IsNew {
-		t.Errorf("the version that made it makes it again: %+v, %+v", found.obstacle, found.rendered)
+	if assessed := decide(seen, presentation.Resolve); assessed.problem != nil || assessed.rendered.Rendering.Name != has || !assessed.rendered.IsNew {
+		t.Errorf("the version that made it makes it again: %+v, %+v", assessed.problem, assessed.rendered)
 	}
-	if found := decide(seen, otherwise); found.obstacle != nil {
-		t.Errorf("nobody is judged by it: %+v", found.obstacle)
+	if assessed := decide(seen, otherwise); assessed.problem != nil {
+		t.Errorf("nobody is judged by it: %+v", assessed.problem)
 	}
 	seen.machines = []v1alpha1.Machine{*machineOf("h100", "research", seen.nodeType.Status.Stable())}
-	found := decide(seen, otherwise)
-	if found.obstacle == nil || found.obstacle.reason != v1alpha1.ReasonRenderingLost || !strings.Contains(found.obstacle.message, has) || found.revision != nil {
-		t.Fatalf("another version: %+v", found.obstacle)
+	assessed := decide(seen, otherwise)
+	if assessed.problem == nil || assessed.problem.reason != v1alpha1.ReasonRenderingLost || !strings.Contains(assessed.problem.message, has) || assessed.revision != nil {
+		t.Fatalf("another version: %+v", assessed.problem)
 	}
-	seen.nodeType.Spec.Rendering = found.made
-	if found := decide(seen, otherwise); found.obstacle != nil || found.rendered.Rendering.Name == has {
-		t.Errorf("the other one was asked for: %+v", found.obstacle)
+	seen.nodeType.Spec.Rendering = assessed.made
+	if assessed := decide(seen, otherwise); assessed.problem != nil || assessed.rendered.Rendering.Name == has {
+		t.Errorf("the other one was asked for: %+v", assessed.problem)
 	}
 }
 
@@ -108,31 +108,31 @@ func TestALostTargetRollsNobodyBack(t *testing.T) {
 	moved := machineOf("h100", "research", v1alpha1.RenderedRevision{Revision: seen.nodeType.Status.StableRevision, Rendering: target})
 	seen.machines = []v1alpha1.Machine{*machineOf("h100", "research", seen.nodeType.Status.Stable()), *moved}
 	seen.nodeType.Status.TargetRendering, seen.nodeType.Spec.Rendering = target, target
-	found := decide(seen, otherwise)
-	if found.obstacle == nil || found.obstacle.reason != v1alpha1.ReasonRenderingLost || !strings.Contains(found.obstacle.message, target) {
-		t.Fatalf("%+v", found.obstacle)
+	assessed := decide(seen, otherwise)
+	if assessed.problem == nil || assessed.problem.reason != v1alpha1.ReasonRenderingLost || !strings.Contains(assessed.problem.message, target) {
+		t.Fatalf("%+v", assessed.problem)
 	}
 	seen.nodeType.Spec.Rendering = seen.nodeType.Status.StableRendering
-	if found := decide(seen, otherwise); found.obstacle != nil || found.rendered.Rendering.Name != seen.nodeType.Status.StableRendering {
-		t.Errorf("it is undone: %+v", found.obstacle)
+	if assessed := decide(seen, otherwise); assessed.problem != nil || assessed.rendered.Rendering.Name != seen.nodeType.Status.StableRendering {
+		t.Errorf("it is undone: %+v", assessed.problem)
 	}
 }
 
 func TestAStatusWithoutARenderingIsLeftAlone(t *testing.T) {
 	seen := pinned()
 	seen.nodeType.Status.StableRendering = ""
-	found := decide(seen, presentation.Resolve)
-	if found.obstacle == nil || found.obstacle.reason != v1alpha1.ReasonOlderShape || found.revision != nil {
-		t.Errorf("%+v", found.obstacle)
+	assessed := decide(seen, presentation.Resolve)
+	if assessed.problem == nil || assessed.problem.reason != v1alpha1.ReasonOlderShape || assessed.revision != nil {
+		t.Errorf("%+v", assessed.problem)
 	}
 }
 
 func TestARenderingOfANewerVersionIsNotGuessedAt(t *testing.T) {
 	seen := pinned()
 	seen.renderings[0].Spec.Encoding = v1alpha1.RenderingEncoding + 1
-	found := decide(seen, presentation.Resolve)
-	if found.obstacle == nil || found.obstacle.reason != v1alpha1.ReasonRenderingUnreadable {
-		t.Errorf("%+v", found.obstacle)
+	assessed := decide(seen, presentation.Resolve)
+	if assessed.problem == nil || assessed.problem.reason != v1alpha1.ReasonRenderingUnreadable {
+		t.Errorf("%+v", assessed.problem)
 	}
 }
 

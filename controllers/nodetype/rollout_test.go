@@ -24,8 +24,8 @@ func TestAProvidersChangeWaitsForTheNodeTypesNext(t *testing.T) {
 	seen.revisions = map[string]*v1alpha1.NodeTypeRevision{stable.Name: stable}
 
 	seen.provider.Spec.UserData = "#cloud-config\npackages: [lldpd]\n"
-	if found := decide(seen, presentation.Resolve); found.revision != stable {
-		t.Errorf("the provider's change alone makes revision %s", found.revision.Name)
+	if assessed := decide(seen, presentation.Resolve); assessed.revision != stable {
+		t.Errorf("the provider's change alone makes revision %s", assessed.revision.Name)
 	}
 	seen.nodeType.Spec.SSHKeys = []string{"ssh-ed25519 AAAA ops"}
 	next := decide(seen, presentation.Resolve).revision
@@ -33,12 +33,12 @@ func TestAProvidersChangeWaitsForTheNodeTypesNext(t *testing.T) {
 		t.Fatalf("the NodeType's change makes %s with %q", next.Name, next.Spec.UserData)
 	}
 	seen.nodeType.Status.TargetRevision, seen.revisions[next.Name] = next.Name, next
-	if found := decide(seen, presentation.Resolve); found.revision != next {
-		t.Errorf("the target changed to %s by itself", found.revision.Name)
+	if assessed := decide(seen, presentation.Resolve); assessed.revision != next {
+		t.Errorf("the target changed to %s by itself", assessed.revision.Name)
 	}
 	seen.nodeType.Spec.SSHKeys = nil
-	if found := decide(seen, presentation.Resolve); found.revision != stable {
-		t.Errorf("setting the NodeType back gives %s, not the stable revision", found.revision.Name)
+	if assessed := decide(seen, presentation.Resolve); assessed.revision != stable {
+		t.Errorf("setting the NodeType back gives %s, not the stable revision", assessed.revision.Name)
 	}
 }
 
@@ -197,17 +197,17 @@ func TestARevisionThatAMachineTheCacheLacksAsksForIsKept(t *testing.T) {
 		}
 		return err == nil
 	}
-	decision := revisionrollout.Plan(facts(seen, finding{}))
+	decision := revisionrollout.Plan(facts(seen, assessment{}))
 	if drop := decision.DeleteRevisions; len(drop) != 1 || drop[0] != "behind-00" {
 		t.Fatalf("to be deleted by what the cache shows: %v", drop)
 	}
-	if _, err := r.act(t.Context(), seen, finding{}, decision); err != nil || !exists() {
+	if _, err := r.act(t.Context(), seen, assessment{}, decision); err != nil || !exists() {
 		t.Fatalf("the revision that a Machine asks for is there: %v, %v", exists(), err)
 	}
 	if err := server.Client.Delete(t.Context(), asking); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.act(t.Context(), seen, finding{}, decision); err != nil || exists() {
+	if _, err := r.act(t.Context(), seen, assessment{}, decision); err != nil || exists() {
 		t.Errorf("the revision that nobody asks for is there: %v, %v", exists(), err)
 	}
 }

@@ -20,24 +20,24 @@ import (
 const permissionRecheckInterval = 15 * time.Second
 
 // report sets the status to what was observed and decided.
-func report(after *v1alpha1.NodeType, obs observation, found finding, decision revisionrollout.Decision, now time.Time) step.Outcome {
+func report(after *v1alpha1.NodeType, obs observation, assessed assessment, decision revisionrollout.Decision, now time.Time) step.Outcome {
 	after.Status.ObservedGeneration = after.Generation
 	after.Status.StableRevision, after.Status.StableRendering = decision.Stable.Revision, decision.Stable.Rendering
 	after.Status.TargetRevision, after.Status.TargetRendering = decision.Target.Revision, decision.Target.Rendering
-	reportRendering(after, found, now)
+	reportRendering(after, assessed, now)
 	after.Status.Hosts = v1alpha1.HostCounts{}
 	if obs.provider != nil {
 		after.Status.Hosts = placement.Count(placement.Request{
 			Selector: obs.nodeType.Spec.HostSelector, Zone: obs.nodeType.Spec.Zone, Provider: obs.provider.Spec,
 		}, obs.hosts)
 	}
-	after.Status.Machines = count(obs.machines, after.Status.Target())
+	after.Status.Machines = countMachines(obs.machines, after.Status.Target())
 	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonReady, "nodes can be made"
-	for _, w := range found.warnings {
+	for _, w := range assessed.warnings {
 		message += "; not certain: " + w.String()
 	}
 	outcome := step.Done()
-	if o := found.obstacle; o != nil {
+	if o := assessed.problem; o != nil {
 		status, reason, message = metav1.ConditionFalse, o.reason, o.message
 		outcome = step.Stuck(o.message)
 		if o.reason == v1alpha1.ReasonHostNamespaceDenied {
@@ -51,7 +51,7 @@ func report(after *v1alpha1.NodeType, obs observation, found finding, decision r
 // eventAction is the action of all events about NodeTypes.
 const eventAction = "Resolve"
 
-// reasonUncertain is the reason of events about what was accepted and is not certain.
+// reasonUncertain is the reason of events about settings that were accepted and may not work.
 const reasonUncertain = "Uncertain"
 
 // revisionEvents returns the events of a change of the revisions and, once for each new target revision, its warnings.
@@ -72,27 +72,27 @@ func revisionEvents(before, after v1alpha1.NodeTypeStatus, warnings []feasibilit
 	return events
 }
 
-// reportRendering sets the condition RenderingCurrent: whether this version of Ingot would render the revision as its rendering
-// says.
-func reportRendering(after *v1alpha1.NodeType, found finding, now time.Time) {
+// reportRendering sets the condition RenderingCurrent, which shows whether this version of Ingot would make the same rendering for the
+// revision.
+func reportRendering(after *v1alpha1.NodeType, assessed assessment, now time.Time) {
 	after.Status.RefreshedRendering = ""
-	if o := found.obstacle; o != nil && o.reason == v1alpha1.ReasonRenderingLost {
-		after.Status.RefreshedRendering = found.made
+	if o := assessed.problem; o != nil && o.reason == v1alpha1.ReasonRenderingLost {
+		after.Status.RefreshedRendering = assessed.made
 		step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionRenderingCurrent, metav1.ConditionFalse, o.reason, o.message)
 		return
 	}
-	if found.revision == nil {
-		return // there is nothing to compare; the condition says what was compared last
+	if assessed.revision == nil {
+		return // there is nothing to compare, so the condition keeps the result of the last comparison
 	}
-	c := found.rendered
-	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonRenderingCurrent, "this version of Ingot would render revision "+found.revision.Name+" the same way"
+	c := assessed.rendered
+	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonRenderingCurrent, "this version of Ingot would render revision "+assessed.revision.Name+" the same way"
 	switch {
-	case found.refusal != "":
+	case assessed.refusal != "":
 		status, reason = metav1.ConditionFalse, v1alpha1.ReasonRenderingRefused
-		message = "this version of Ingot refuses what an earlier one accepted, and nodes are made as that one said: " + found.refusal
+		message = "this version of Ingot refuses what an earlier one accepted, and nodes are made as that one said: " + assessed.refusal
 	case len(c.Differences) > 0:
 		status, reason = metav1.ConditionFalse, v1alpha1.ReasonRenderingDiffers
-		after.Status.RefreshedRendering = found.made
+		after.Status.RefreshedRendering = assessed.made
 		message = fmt.Sprintf("nodes are made and judged as rendering %s says; by this version of Ingot %s. ingot rollout refresh %s brings that to the Machines",
 			c.Rendering.Name, strings.Join(c.Differences, "; "), after.Name)
 	}
@@ -103,7 +103,7 @@ func reportRendering(after *v1alpha1.NodeType, found finding, now time.Time) {
 	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionRenderingCurrent, status, reason, message)
 }
 
-func count(machines []v1alpha1.Machine, target v1alpha1.RenderedRevision) v1alpha1.MachineCounts {
+func countMachines(machines []v1alpha1.Machine, target v1alpha1.RenderedRevision) v1alpha1.MachineCounts {
 	var counts v1alpha1.MachineCounts
 	for i := range machines {
 		counts.Total++

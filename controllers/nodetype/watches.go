@@ -22,8 +22,8 @@ import (
 const (
 	// batchDelay delays reconciles after changes of what a NodeType refers to, so that several changes cause one reconcile.
 	batchDelay = time.Second
-	// countingInterval gathers events that change what is counted: a hall of servers that install reports progress all the
-	// time, and each count that differs is a write.
+	// countingInterval delays reconciles after changes of the objects that are counted. Many servers that are being installed change all
+	// the time, and each changed count causes a write.
 	countingInterval = 5 * time.Second
 )
 
@@ -31,14 +31,14 @@ const (
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&v1alpha1.NodeType{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, revisionsChanged))).
 		Owns(&v1alpha1.NodeTypeRevision{}).
-		Watches(&v1alpha1.NodeTypeRendering{}, r.soon(all)).
+		Watches(&v1alpha1.NodeTypeRendering{}, r.enqueueSoon(isAny)).
 		Owns(&v1alpha1.Rollout{}, builder.WithPredicates(phaseChanged)).
-		Watches(&v1alpha1.OSImage{}, r.soon(ofImage)).
-		Watches(&v1alpha1.NodeProvider{}, r.soon(ofProvider)).
-		Watches(&v1alpha1.Machine{}, r.counted(ofMachine)).
-		Watches(&metal3.BareMetalHost{}, r.counted(all)).
-		Watches(&v1alpha1.HostRecord{}, r.counted(all)).
-		Watches(&corev1.Namespace{}, r.soon(all), builder.WithPredicates(predicate.AnnotationChangedPredicate{}))
+		Watches(&v1alpha1.OSImage{}, r.enqueueSoon(hasImage)).
+		Watches(&v1alpha1.NodeProvider{}, r.enqueueSoon(hasProvider)).
+		Watches(&v1alpha1.Machine{}, r.enqueueLater(hasMachine)).
+		Watches(&metal3.BareMetalHost{}, r.enqueueLater(isAny)).
+		Watches(&v1alpha1.HostRecord{}, r.enqueueLater(isAny)).
+		Watches(&corev1.Namespace{}, r.enqueueSoon(isAny), builder.WithPredicates(predicate.AnnotationChangedPredicate{}))
 }
 
 // revisionsChanged lets through the NodeTypes whose status names other revisions or renderings than before: a Rollout may have
@@ -56,33 +56,41 @@ var phaseChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return ok1 && ok2 && before.Status.Phase != after.Status.Phase
 }}
 
-// concern tells whether a NodeType is concerned by a changed object.
-type concern func(nodeType *v1alpha1.NodeType, changed client.Object) bool
+// match tells whether a changed object affects a NodeType.
+type match func(nodeType *v1alpha1.NodeType, changed client.Object) bool
 
-func ofImage(nodeType *v1alpha1.NodeType, changed client.Object) bool {
+// hasImage tells whether the changed object is the OSImage of the NodeType.
+func hasImage(nodeType *v1alpha1.NodeType, changed client.Object) bool {
 	return nodeType.Spec.OSImageRef.Name == changed.GetName()
 }
 
-func ofProvider(nodeType *v1alpha1.NodeType, changed client.Object) bool {
+// hasProvider tells whether the changed object is the NodeProvider of the NodeType.
+func hasProvider(nodeType *v1alpha1.NodeType, changed client.Object) bool {
 	return nodeType.Spec.ProviderRef.Name == changed.GetName()
 }
 
-func ofMachine(nodeType *v1alpha1.NodeType, changed client.Object) bool {
+// hasMachine tells whether the changed object is a Machine of the NodeType.
+func hasMachine(nodeType *v1alpha1.NodeType, changed client.Object) bool {
 	machine, ok := changed.(*v1alpha1.Machine)
 	return ok && machine.Spec.NodeTypeRef.Name == nodeType.Name
 }
 
-func all(*v1alpha1.NodeType, client.Object) bool { return true }
+// isAny matches every NodeType.
+func isAny(*v1alpha1.NodeType, client.Object) bool { return true }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// soon enqueues the concerned NodeTypes after batchDelay.
-func (r *Reconciler) soon(is concern) handler.EventHandler { return r.after(batchDelay, is) }
+// enqueueSoon returns a handler that enqueues the NodeTypes that match the changed object after batchDelay.
+func (r *Reconciler) enqueueSoon(matches match) handler.EventHandler {
+	return r.enqueueAfter(batchDelay, matches)
+}
 
-// counted enqueues the concerned NodeTypes after countingInterval.
-func (r *Reconciler) counted(is concern) handler.EventHandler { return r.after(countingInterval, is) }
+// enqueueLater returns a handler that enqueues the NodeTypes that match the changed object after countingInterval.
+func (r *Reconciler) enqueueLater(matches match) handler.EventHandler {
+	return r.enqueueAfter(countingInterval, matches)
+}
 
-func (r *Reconciler) after(pause time.Duration, is concern) handler.EventHandler {
+func (r *Reconciler) enqueueAfter(pause time.Duration, matches match) handler.EventHandler {
 	enqueue := func(ctx context.Context, changed client.Object, q queue) {
 		var nodeTypes v1alpha1.NodeTypeList
 		if err := r.Client.List(ctx, &nodeTypes, client.UnsafeDisableDeepCopy); err != nil {
@@ -90,7 +98,7 @@ func (r *Reconciler) after(pause time.Duration, is concern) handler.EventHandler
 			return
 		}
 		for i := range nodeTypes.Items {
-			if is(&nodeTypes.Items[i], changed) {
+			if matches(&nodeTypes.Items[i], changed) {
 				q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: nodeTypes.Items[i].Name}}, pause)
 			}
 		}

@@ -26,13 +26,13 @@ const defaultWorkers = 8
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Recorder takes events.
+	// Recorder publishes events.
 	Recorder events.EventRecorder
-	// HTTP asks the image servers.
+	// HTTP is the client for image servers.
 	HTTP *http.Client
-	// Clock times the checks.
+	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Jitter gives numbers in [0, 1) that spread the checks.
+	// Jitter returns numbers in [0, 1) that spread the checks.
 	Jitter func() float64
 	// Workers is how many OSImages are checked at the same time; 0: 8.
 	Workers int
@@ -54,7 +54,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile checks one OSImage when it is time to.
+// Reconcile checks one OSImage if its check is due.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var image v1alpha1.OSImage
 	if err := r.Client.Get(ctx, request.NamespacedName, &image); err != nil {
@@ -68,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	obs := r.observe(ctx, &image)
 	if ctx.Err() != nil {
-		// The manager ends: that says nothing about the image.
+		// The manager stops, so the failed requests do not mean that the image is unreachable.
 		return step.Retry(ctx.Err()).Result()
 	}
 	after := image.DeepCopy()

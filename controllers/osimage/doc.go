@@ -1,5 +1,5 @@
-// Package osimage keeps the OSImages: is the file there, how large is it, and which digest does it have.
+// Package osimage is the controller of OSImages. It checks whether the image file exists and reports its size and digest.
 //
-// A checksum that is the URL of a SHA256SUMS or SHA512SUMS file is resolved once and pinned in status.checksum: the
-// same OSImage means the same bytes for ever, also when the file behind the URL is replaced later.
+// A checksum that is the URL of a SHA256SUMS or SHA512SUMS file is resolved once and pinned in status.checksum. An OSImage therefore
+// always means the same bytes, also when the file at the URL is replaced later.
 package osimage

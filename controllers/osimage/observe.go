@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// requestTimeout of one request. No body of an image is read.
+	// requestTimeout is the time limit of one request. The body of an image is never read.
 	requestTimeout = 15 * time.Second
-	// maxChecksums bytes of a checksum file are read; a mirror's whole SHA256SUMS is some hundred kilobytes.
+	// maxChecksums is how many bytes of a checksum file are read. The SHA256SUMS of a mirror has some hundred kilobytes.
 	maxChecksums = 4 << 20
 )
 
 // observation is what the image's server and the server of its checksum file answered. observe sets all of it.
 type observation struct {
-	// checksum is the digest that is pinned, as sha256:HEX or sha512:HEX; empty: none could be found yet.
+	// checksum is the pinned digest, as sha256:HEX or sha512:HEX; empty: none has been found yet.
 	checksum string
-	// size is the length of the image in bytes; nil: the server does not tell it.
+	// size is the length of the image in bytes; nil: the server does not report it.
 	size *int64
 	// problem is why the image cannot be used; nil: it can.
 	problem *problem
@@ -45,11 +45,11 @@ func (r *Reconciler) observe(ctx context.Context, image *v1alpha1.OSImage) obser
 	if isDigest(image.Spec.Checksum) {
 		obs.checksum = image.Spec.Checksum
 	} else if obs.checksum == "" {
-		obs.checksum, obs.problem = r.resolve(ctx, image)
+		obs.checksum, obs.problem = r.resolveChecksum(ctx, image)
 	}
 	size, err := r.size(ctx, image.Spec.URL)
 	if err != nil && obs.problem == nil {
-		obs.problem = unreachable(image.Spec.URL, err)
+		obs.problem = unreachableProblem(image.Spec.URL, err)
 	}
 	obs.size = size
 	return obs
@@ -59,50 +59,50 @@ func isDigest(checksum string) bool {
 	return strings.HasPrefix(checksum, "sha256:") || strings.HasPrefix(checksum, "sha512:")
 }
 
-// resolve reads the checksum file.
-func (r *Reconciler) resolve(ctx context.Context, image *v1alpha1.OSImage) (string, *problem) {
-	response, cancel, err := r.ask(ctx, http.MethodGet, image.Spec.Checksum, "")
+// resolveChecksum reads the digest of the image from its checksum file.
+func (r *Reconciler) resolveChecksum(ctx context.Context, image *v1alpha1.OSImage) (string, *problem) {
+	response, cancel, err := r.sendRequest(ctx, http.MethodGet, image.Spec.Checksum, "")
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = errors.New("it answered " + response.Status)
 	}
 	defer cancel()
 	if err != nil {
-		return "", unreachable(image.Spec.Checksum, err)
+		return "", unreachableProblem(image.Spec.Checksum, err)
 	}
 	content, err := io.ReadAll(io.LimitReader(response.Body, maxChecksums))
 	if err != nil {
-		return "", unreachable(image.Spec.Checksum, cause(err))
+		return "", unreachableProblem(image.Spec.Checksum, withoutURL(err))
 	}
 	parsed, err := url.Parse(image.Spec.URL)
 	if err != nil {
-		return "", unreachable(image.Spec.URL, errors.New("it is no URL"))
+		return "", unreachableProblem(image.Spec.URL, errors.New("it is no URL"))
 	}
 	name := path.Base(parsed.Path)
 	switch digest, found := findDigest(string(content), name); {
 	case !found:
-		return "", &problem{v1alpha1.ReasonChecksumNotFound, fmt.Sprintf("%s has no line for %s: check the names in the file", plain(image.Spec.Checksum), name)}
+		return "", &problem{v1alpha1.ReasonChecksumNotFound, fmt.Sprintf("%s has no line for %s: check the names in the file", withoutCredentials(image.Spec.Checksum), name)}
 	case digest == "":
-		return "", &problem{v1alpha1.ReasonChecksumInvalid, fmt.Sprintf("%s has a line for %s, and what it says is no sha256 or sha512 digest", plain(image.Spec.Checksum), name)}
+		return "", &problem{v1alpha1.ReasonChecksumInvalid, fmt.Sprintf("%s has a line for %s, and what it says is no sha256 or sha512 digest", withoutCredentials(image.Spec.Checksum), name)}
 	default:
 		return digest, nil
 	}
 }
 
-// size asks how large the file is; nil: the server does not say. Some servers refuse HEAD, so the first byte is asked for then.
+// size returns the length of the file; nil: the server does not report it. Some servers refuse HEAD; the first byte is requested then.
 func (r *Reconciler) size(ctx context.Context, address string) (*int64, error) {
-	response, cancel, err := r.ask(ctx, http.MethodHead, address, "")
+	response, cancel, err := r.sendRequest(ctx, http.MethodHead, address, "")
 	defer cancel()
 	if err == nil && response.StatusCode == http.StatusOK && response.ContentLength >= 0 {
 		return &response.ContentLength, nil
 	}
-	response, cancel, err = r.ask(ctx, http.MethodGet, address, "bytes=0-0")
+	response, cancel, err = r.sendRequest(ctx, http.MethodGet, address, "bytes=0-0")
 	defer cancel()
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case response.StatusCode == http.StatusPartialContent:
-		return total(response.Header.Get("Content-Range")), nil
+		return totalSize(response.Header.Get("Content-Range")), nil
 	case response.StatusCode == http.StatusOK && response.ContentLength >= 0:
 		return &response.ContentLength, nil
 	case response.StatusCode == http.StatusOK:
@@ -111,27 +111,27 @@ func (r *Reconciler) size(ctx context.Context, address string) (*int64, error) {
 	return nil, errors.New("it answered " + response.Status)
 }
 
-// ask sends one request. cancel closes the answer and is never nil.
-func (r *Reconciler) ask(ctx context.Context, method, address, byteRange string) (*http.Response, func(), error) {
+// sendRequest sends one request. The returned function closes the response and is never nil.
+func (r *Reconciler) sendRequest(ctx context.Context, method, address, byteRange string) (*http.Response, func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	request, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
 		return nil, cancel, errors.New("it is no URL")
 	}
-	// Compression on the way would change what the size and the digest speak of.
+	// The size and the digest must be those of the uncompressed file.
 	request.Header.Set("Accept-Encoding", "identity")
 	if byteRange != "" {
 		request.Header.Set("Range", byteRange)
 	}
 	response, err := r.HTTP.Do(request)
 	if err != nil {
-		return nil, cancel, cause(err)
+		return nil, cancel, withoutURL(err)
 	}
 	return response, func() { _ = response.Body.Close(); cancel() }, nil
 }
 
-// total of a Content-Range such as "bytes 0-0/1234"; nil when it is unknown.
-func total(contentRange string) *int64 {
+// totalSize returns the size in a Content-Range such as "bytes 0-0/1234", and nil if it is unknown.
+func totalSize(contentRange string) *int64 {
 	_, after, _ := strings.Cut(contentRange, "/")
 	if size, err := strconv.ParseInt(after, 10, 64); err == nil && size >= 0 {
 		return &size
@@ -139,8 +139,8 @@ func total(contentRange string) *int64 {
 	return nil
 }
 
-// cause strips the URL from net/http's error: its query may be a signature that gives access.
-func cause(err error) error {
+// withoutURL returns an error of net/http without the URL, whose query may be a signature that grants access.
+func withoutURL(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		return wrapped.Err
@@ -148,8 +148,8 @@ func cause(err error) error {
 	return err
 }
 
-// plain is an address without user, password and query.
-func plain(address string) string {
+// withoutCredentials returns an address without user, password and query.
+func withoutCredentials(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil {
 		return "the URL"
@@ -157,22 +157,22 @@ func plain(address string) string {
 	return (&url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: parsed.Path}).String()
 }
 
-func unreachable(address string, err error) *problem {
-	return &problem{v1alpha1.ReasonImageUnreachable, fmt.Sprintf("%s: %v", plain(address), err)}
+func unreachableProblem(address string, err error) *problem {
+	return &problem{v1alpha1.ReasonImageUnreachable, fmt.Sprintf("%s: %v", withoutCredentials(address), err)}
 }
 
-// The forms in which checksum files are found: sha256sum's, BSD's (sha256 --tag, openssl dgst), and a lone digest.
+// The formats of checksum files: of sha256sum, of BSD (sha256 --tag, openssl dgst), and a file with only a digest.
 var (
-	gnuLine = regexp.MustCompile(`^([0-9A-Fa-f]+) [ *](.+)$`)
-	bsdLine = regexp.MustCompile(`^([A-Za-z0-9-]+) ?\((.+)\) ?= ?([0-9A-Fa-f]+)$`)
-	lone    = regexp.MustCompile(`^\s*([0-9A-Fa-f]{64}|[0-9A-Fa-f]{128})\s*$`)
+	gnuLine    = regexp.MustCompile(`^([0-9A-Fa-f]+) [ *](.+)$`)
+	bsdLine    = regexp.MustCompile(`^([A-Za-z0-9-]+) ?\((.+)\) ?= ?([0-9A-Fa-f]+)$`)
+	loneDigest = regexp.MustCompile(`^\s*([0-9A-Fa-f]{64}|[0-9A-Fa-f]{128})\s*$`)
 )
 
-// findDigest finds the digest of the file name: sha256:HEX or sha512:HEX, the stronger where both are given. found
-// tells whether any line is for that file; with digest empty no line has a digest of a known kind.
+// findDigest returns the digest of the file as sha256:HEX or sha512:HEX, and sha512 if both exist. found is true if a line is for the
+// file. If digest is empty then, no line for the file has a digest of a known algorithm.
 func findDigest(content, name string) (digest string, found bool) {
-	if match := lone.FindStringSubmatch(content); match != nil {
-		return typed("", match[1]), true
+	if match := loneDigest.FindStringSubmatch(content); match != nil {
+		return withAlgorithm("", match[1]), true
 	}
 	for line := range strings.Lines(content) {
 		line = strings.TrimRight(line, "\r\n")
@@ -186,15 +186,16 @@ func findDigest(content, name string) (digest string, found bool) {
 			continue
 		}
 		found = true
-		if candidate := typed(algorithm, sum); len(candidate) > len(digest) {
+		if candidate := withAlgorithm(algorithm, sum); len(candidate) > len(digest) {
 			digest = candidate
 		}
 	}
 	return digest, found
 }
 
-// typed puts the kind before a digest; empty when the length does not fit, or another algorithm is named.
-func typed(algorithm, sum string) string {
+// withAlgorithm returns the digest with its algorithm as a prefix. It returns an empty string if the length does not fit, or if the
+// algorithm is another one.
+func withAlgorithm(algorithm, sum string) string {
 	sum, algorithm = strings.ToLower(sum), strings.ReplaceAll(strings.ToLower(algorithm), "-", "")
 	switch {
 	case len(sum) == 64 && slices.Contains([]string{"", "sha256", "sha2256"}, algorithm):

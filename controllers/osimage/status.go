@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// recheckAfter a check that went well.
+	// recheckAfter is the time between checks of an image that is Ready.
 	recheckAfter = 10 * time.Minute
-	// recheckSoon after a check that did not.
-	recheckSoon = time.Minute
+	// recheckAfterProblem is the time between checks of an image that is not Ready.
+	recheckAfterProblem = time.Minute
 )
 
 // interval returns the time between two checks of the image.
@@ -23,7 +23,7 @@ func interval(image *v1alpha1.OSImage) time.Duration {
 	if meta.IsStatusConditionTrue(image.Status.Conditions, v1alpha1.ConditionReady) {
 		return recheckAfter
 	}
-	return recheckSoon
+	return recheckAfterProblem
 }
 
 // untilDue returns the time until the next check; zero or less: it is due. A clock that was set back does not delay it.

@@ -1,6 +1,6 @@
-// Package step is the small reconcile kit of all controllers.
+// Package step has what every controller needs to end a reconcile.
 //
-// A reconcile ends in one Outcome, a closed type: Done, Wait, Retry or Stuck. It is mapped to controller-runtime's
-// result in one place. A reconcile writes the status once, through Finish, and its events and log lines follow only
-// after that write succeeded: whoever reads an event finds the status that it speaks of.
+// A reconcile ends in one Outcome: Done, Wait, Retry or Stuck. Outcome.Result maps it to the result of controller-runtime. A reconcile
+// writes the status once, by Finish. Its events and log lines follow only after that write succeeded, so that the status that an event
+// describes can always be read.
 package step

@@ -24,18 +24,18 @@ import (
 // maxNote is the API server's limit on an event's note, in bytes.
 const maxNote = 1024
 
-// Writer is what Finish writes with.
+// Writer has the clients that Finish writes with.
 type Writer struct {
 	// Client writes to the management cluster.
 	Client client.Client
-	// Recorder takes the events.
+	// Recorder publishes the events.
 	Recorder events.EventRecorder
 }
 
-// Finish ends a reconcile. It writes the status of after where it differs from before's, as one merge patch under
-// after's resourceVersion, then emits the events and their log lines, then maps the outcome. When nothing differs
-// nothing is written. When the write fails no event is told and the write's error counts, joined with the outcome's;
-// a lost optimistic lock is no error. An object that is gone has no status to write.
+// Finish ends a reconcile. It writes the status of after, as a merge patch with the resourceVersion of after, publishes the events and
+// their log lines, and maps the outcome. If the status equals that of before, nothing is written. If the write fails, no event is
+// published and the error is returned, joined with that of the outcome. A conflict is not an error. If the object does not exist any
+// more, no status is written.
 func Finish(ctx context.Context, w Writer, before, after client.Object, events []event.Event, o Outcome) (reconcile.Result, error) {
 	if err := writeStatus(ctx, w.Client, before, after); err != nil {
 		return Retry(errors.Join(o.err, fmt.Errorf("write status: %w", err))).Result()
@@ -54,37 +54,37 @@ func writeStatus(ctx context.Context, c client.Client, before, after client.Obje
 	if err != nil || change == nil {
 		return err
 	}
-	// The answer goes to a copy: the caller's object stays what it decided.
+	// The response is decoded into a copy, so that the object of the caller does not change.
 	answer := after.DeepCopyObject().(client.Object)
 	return client.IgnoreNotFound(c.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, change)))
 }
 
-// statusPatch is the merge patch from before's status to after's; nil when they are equal.
+// statusPatch returns the merge patch from the status of before to that of after, and nil if they are equal.
 func statusPatch(before, after client.Object) ([]byte, error) {
-	whole, err := client.MergeFrom(before).Data(after)
+	patch, err := client.MergeFrom(before).Data(after)
 	if err != nil {
 		return nil, fmt.Errorf("compare: %w", err)
 	}
 	var difference map[string]json.RawMessage
-	if err := json.Unmarshal(whole, &difference); err != nil {
+	if err := json.Unmarshal(patch, &difference); err != nil {
 		return nil, fmt.Errorf("compare: %w", err)
 	}
 	status, differs := difference["status"]
 	if !differs {
 		return nil, nil
 	}
-	// The resourceVersion also guards against an object that was deleted and made again under the same name.
+	// With the resourceVersion an object that was deleted and created again under the same name is not changed.
 	lock := map[string]string{"resourceVersion": after.GetResourceVersion()}
 	return json.Marshal(map[string]any{"metadata": lock, "status": status})
 }
 
-// IsConflict tells whether err is a lost optimistic lock and nothing else.
+// IsConflict tells whether err is a conflict and is joined with no other error.
 func IsConflict(err error) bool {
-	return err != nil && onlyConflict(err)
+	return err != nil && isConflictOnly(err)
 }
 
-// Kind is what messages call an object: NodeType. An object that was read by a typed client does not say it itself; its type then has
-// the name of the kind, under which schemes register it.
+// Kind returns the kind of an object for messages, such as NodeType. An object that was read by a typed client has no kind in its type
+// meta; the name of its Go type is used then.
 func Kind(o runtime.Object) string {
 	if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind
@@ -92,13 +92,13 @@ func Kind(o runtime.Object) string {
 	return reflect.TypeOf(o).Elem().Name()
 }
 
-// maxMessage keeps conditions readable; the API server's own limit is 32 KiB.
+// maxMessage is the limit of a condition's message in bytes, so that it stays readable. The API server allows 32 KiB.
 const maxMessage = 1024
 
-// SetCondition sets one condition and returns whether it changed. lastTransitionTime stays unless the status changed.
+// SetCondition sets one condition. lastTransitionTime stays unless the status changed.
 // The message is cut to 1024 bytes.
-func SetCondition(conditions *[]metav1.Condition, generation int64, now time.Time, typ string, status metav1.ConditionStatus, reason, message string) bool {
-	return meta.SetStatusCondition(conditions, metav1.Condition{
+func SetCondition(conditions *[]metav1.Condition, generation int64, now time.Time, typ string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(conditions, metav1.Condition{
 		Type: typ, Status: status, ObservedGeneration: generation,
 		LastTransitionTime: metav1.NewTime(now), Reason: reason, Message: v1alpha1.Truncate(message, maxMessage),
 	})

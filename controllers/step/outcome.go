@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// conflictPause is how long a reconcile whose object had changed meanwhile waits for its cache. The watch event of
-// the newer object usually comes first; the pause only serves when it is lost.
+// conflictPause is the time after which a reconcile that ended in a conflict is repeated. The watch event of the newer object usually
+// arrives before.
 const conflictPause = time.Second
 
 type kind int
@@ -30,11 +30,11 @@ type Outcome struct {
 	err   error
 }
 
-// Done: nothing is left to do until something watched changes.
+// Done is the outcome of a reconcile after which there is nothing to do until a watched object changes.
 func Done() Outcome { return Outcome{kind: done} }
 
-// Wait looks again after a time; why is for the log. A time of zero or less is a second: it stands for "soon", and
-// a deadline that has just passed must not turn into "never".
+// Wait reconciles again after a time. why is for the log. A time of zero or less counts as a second: controller-runtime would not
+// reconcile again, and a deadline that has just passed would be missed.
 func Wait(why string, after time.Duration) Outcome {
 	if after <= 0 {
 		after = time.Second
@@ -42,7 +42,7 @@ func Wait(why string, after time.Duration) Outcome {
 	return Outcome{kind: wait, why: why, after: after}
 }
 
-// Retry tries again with back-off because of err. A nil err is Done.
+// Retry reconciles again with back-off because of err. If err is nil, it is Done.
 func Retry(err error) Outcome {
 	if err == nil {
 		return Done()
@@ -50,17 +50,17 @@ func Retry(err error) Outcome {
 	return Outcome{kind: retry, why: err.Error(), err: err}
 }
 
-// Stuck: only a person, or a change of something watched, mends it. There is no further try by time.
+// Stuck waits for a person or for a change of a watched object. The object is not reconciled again after a time.
 func Stuck(why string) Outcome { return Outcome{kind: stuck, why: why} }
 
-// Result maps the outcome to controller-runtime's result. It is the only place that does. An optimistic lock that was
-// lost is no error: somebody else wrote first, and the reconcile starts over from what they wrote.
+// Result returns the outcome as a result of controller-runtime. A conflict is not an error: another writer was first, and the object is
+// reconciled again.
 func (o Outcome) Result() (reconcile.Result, error) {
 	switch o.kind {
 	case wait:
 		return reconcile.Result{RequeueAfter: o.after}, nil
 	case retry:
-		if onlyConflict(o.err) {
+		if isConflictOnly(o.err) {
 			return reconcile.Result{RequeueAfter: conflictPause}, nil
 		}
 		return reconcile.Result{}, o.err
@@ -69,7 +69,7 @@ func (o Outcome) Result() (reconcile.Result, error) {
 	}
 }
 
-// String says the outcome in words, for logs and tests.
+// String returns the outcome for logs and tests.
 func (o Outcome) String() string {
 	switch o.kind {
 	case wait:
@@ -83,12 +83,12 @@ func (o Outcome) String() string {
 	}
 }
 
-// onlyConflict: an error that joins a conflict with another one must be seen.
-func onlyConflict(err error) bool {
+// isConflictOnly tells whether err is a conflict. An error that joins a conflict with another error is not.
+func isConflictOnly(err error) bool {
 	for {
 		if joined, ok := err.(interface{ Unwrap() []error }); ok {
 			for _, e := range joined.Unwrap() {
-				if !onlyConflict(e) {
+				if !isConflictOnly(e) {
 					return false
 				}
 			}

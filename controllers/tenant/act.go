@@ -16,8 +16,8 @@ import (
 func (r *Reconciler) connect(ctx context.Context, obs observation) (*tenantaccess.Access, error) {
 	key := client.ObjectKeyFromObject(obs.tenant)
 	if obs.deleting && len(obs.kubeconfig) == 0 {
-		// The Secret, or the right to read it, went first, as it does when a directory of manifests is deleted. What was read
-		// before serves to the end, or to the manager's.
+		// The Secret, or the permission to read it, was deleted before the TenantCluster, as when a directory of manifests is deleted.
+		// The kubeconfig that was read before is used until the TenantCluster is gone or the manager restarts.
 		if access, err := r.Tenants.For(key); !isMissing(err) {
 			return access, err
 		}
@@ -39,6 +39,7 @@ func (r *Reconciler) connect(ctx context.Context, obs observation) (*tenantacces
 	return r.Tenants.For(key)
 }
 
+// isMissing tells whether the registry has no kubeconfig of the tenant.
 func isMissing(err error) bool {
 	var typed *tenantaccess.Error
 	return errors.As(err, &typed) && typed.Reason == v1alpha1.ReasonKubeconfigMissing

@@ -19,13 +19,13 @@ import (
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// APIReader reads without a cache: Secrets, of which none is kept, and the Machines when a TenantCluster is to go.
+	// APIReader reads from the API server: Secrets, and the Machines before the finalizer is removed.
 	APIReader client.Reader
-	// Tenants gets the kubeconfigs.
+	// Tenants is the registry that gets the kubeconfigs.
 	Tenants *tenantaccess.Registry
-	// Recorder takes events.
+	// Recorder publishes events.
 	Recorder events.EventRecorder
-	// Clock times the conditions.
+	// Clock tells the time.
 	Clock clock.PassiveClock
 }
 
@@ -57,7 +57,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.Tenants.Remove(request.NamespacedName)
 		return step.Retry(r.removeFinalizer(ctx, obs.tenant)).Result()
 	case !obs.deleting && !controllerutil.ContainsFinalizer(obs.tenant, v1alpha1.TenantFinalizer):
-		// Its own event brings it back.
+		// The event of this write starts the next reconcile.
 		return step.Retry(r.addFinalizer(ctx, obs.tenant)).Result()
 	}
 	access, problem := r.connect(ctx, obs)

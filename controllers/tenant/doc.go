@@ -1,10 +1,10 @@
-// Package tenant keeps the TenantClusters: it reads their kubeconfigs, hands them to the tenantaccess.Registry, and
-// reports whether and why not the clusters can be used.
+// Package tenant is the controller of TenantClusters. It reads their kubeconfigs, gives them to the tenantaccess.Registry, and reports in
+// the condition Ready whether the clusters can be used.
 //
-// Kubeconfig Secrets are read one by one and never watched, so that the manager needs no right to list Secrets. A
-// changed kubeconfig is seen within a minute.
+// Kubeconfig Secrets are read with get and are never watched, so that the manager needs no permission to list Secrets. A changed
+// kubeconfig is used within a minute.
 //
-// A TenantCluster has a finalizer from its first reconcile on. When it is deleted while Machines refer to it, it stays and
-// its kubeconfig stays usable, since a Machine is drained and its Node deleted through it; Ready then says which
-// Machines hold it. It goes with the last one, after the Machines were listed at the API server itself.
+// A TenantCluster gets a finalizer in its first reconcile. If it is deleted while Machines refer to it, it remains and its kubeconfig
+// stays in use, because Machines are drained and their Nodes are deleted with it. Ready then names these Machines. The finalizer is
+// removed when a list from the API server has no such Machine any more.
 package tenant

@@ -14,7 +14,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// kubeconfigKey of the Secret.
+// kubeconfigKey is the key of the Secret that has the kubeconfig.
 const kubeconfigKey = "kubeconfig"
 
 // observation is everything that one reconcile of a TenantCluster reads. observe sets all of it.
@@ -42,7 +42,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		return observation{}, err
 	}
 	if obs.deleting && len(obs.machines) == 0 {
-		// A Machine that the cache has not seen yet needs the kubeconfig as well.
+		// The cache may lack a Machine that was just created, which needs the kubeconfig to be drained.
 		obs.machines, err = machinesOf(ctx, r.APIReader, key)
 		if err != nil || len(obs.machines) == 0 {
 			return obs, err

@@ -17,7 +17,7 @@ import (
 const (
 	// rereadAfter is how often the kubeconfig is read again: Secrets are not watched.
 	rereadAfter = time.Minute
-	// rereadSoon is the same while the kubeconfig cannot be used.
+	// rereadSoon is how often it is read again while it cannot be used.
 	rereadSoon = 10 * time.Second
 )
 
@@ -26,7 +26,7 @@ func report(after *v1alpha1.TenantCluster, obs observation, access *tenantaccess
 	after.Status.ObservedGeneration = after.Generation
 	after.Status.Machines = int32(len(obs.machines))
 	if access != nil {
-		// The last known version stays while the tenant is lost: the version skew of images is judged by it.
+		// The last known version stays while the tenant is lost, because the version skew of images is checked with it.
 		after.Status.Version = access.Version
 	}
 	status, reason, message := readyCondition(after, problem)
@@ -53,10 +53,10 @@ func readyCondition(tenant *v1alpha1.TenantCluster, problem error) (metav1.Condi
 	return metav1.ConditionTrue, v1alpha1.ReasonReady, "the API server answers and its Nodes are watched"
 }
 
-// maxNamed Machines are named; the others are counted.
+// maxNamed is how many Machines a message names. The others are counted.
 const maxNamed = 8
 
-// remaining says which Machines hold a TenantCluster that is being deleted, and what would let it go.
+// remaining returns the message of a TenantCluster that is being deleted: which Machines refer to it, and what to do.
 func remaining(machines []v1alpha1.Machine, problem error) string {
 	var names, pools []string
 	for i := range machines {

@@ -17,9 +17,9 @@ import (
 // NodeNameField is the field by which ResourceSlices of a Node can be listed from an Access's Cache.
 const NodeNameField = "spec.nodeName"
 
-// kind is one kind of object that is watched.
+// kind describes one kind of object that is watched.
 type kind struct {
-	// plural is for people.
+	// plural is the name of the kind in messages and logs.
 	plural    string
 	object    client.Object
 	transform toolscache.TransformFunc
@@ -35,21 +35,21 @@ var (
 	}
 )
 
-// watched is a kind of one tenant that is watched. synced, path and broken are under the client set's mu.
-type watched struct {
+// kindWatch is the watch of one kind in one tenant. The mu of the client set guards synced, path and broken.
+type kindWatch struct {
 	kind   kind
 	reader cache.Cache
 	ctx    context.Context
 	stop   context.CancelFunc
 	synced bool
-	// broken is why the last list or watch at path did not begin; nil: it did.
+	// broken is why the last list or watch request at path failed. It is nil if the request succeeded.
 	broken error
 	path   string
 }
 
-// follow watches what the tenant serves now: its Nodes and, from the day on which it serves resource.k8s.io/v1, its
-// ResourceSlices. It returns before anything new was read.
-func (s *clientSet) follow(parts *sync.WaitGroup) error {
+// watchServedKinds starts the watch of Nodes, and starts or stops the watch of ResourceSlices as the tenant serves resource.k8s.io/v1
+// or not. It does not wait for the caches to sync.
+func (s *clientSet) watchServedKinds(parts *sync.WaitGroup) error {
 	served, err := s.servesSlices()
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (s *clientSet) follow(parts *sync.WaitGroup) error {
 	nodes, slices := s.nodes, s.slices
 	s.mu.Unlock()
 	if nodes == nil {
-		if nodes, err = s.begin(parts, nodeKind); err != nil {
+		if nodes, err = s.startWatch(parts, nodeKind); err != nil {
 			return err
 		}
 	}
@@ -68,7 +68,7 @@ func (s *clientSet) follow(parts *sync.WaitGroup) error {
 		slices.stop()
 		slices = nil
 	case slices == nil && served:
-		if slices, err = s.begin(parts, sliceKind); err != nil {
+		if slices, err = s.startWatch(parts, sliceKind); err != nil {
 			return err
 		}
 	}
@@ -81,11 +81,11 @@ func (s *clientSet) follow(parts *sync.WaitGroup) error {
 	return nil
 }
 
-// begin starts to watch a kind.
-func (s *clientSet) begin(parts *sync.WaitGroup, k kind) (*watched, error) {
-	w := &watched{kind: k}
+// startWatch starts the watch of a kind.
+func (s *clientSet) startWatch(parts *sync.WaitGroup, k kind) (*kindWatch, error) {
+	w := &kindWatch{kind: k}
 	w.ctx, w.stop = context.WithCancel(s.ctx)
-	if err := s.open(w); err != nil {
+	if err := s.openCache(w); err != nil {
 		w.stop()
 		return nil, fmt.Errorf("watch %s: %w", k.plural, err)
 	}
@@ -99,16 +99,16 @@ func (s *clientSet) begin(parts *sync.WaitGroup, k kind) (*watched, error) {
 			s.mu.Lock()
 			w.synced = true
 			s.mu.Unlock()
-			s.settle()
+			s.updateUsable()
 		}
 	})
 	return w, nil
 }
 
-// open makes the cache of a kind, with its indexes and its handler.
-func (s *clientSet) open(w *watched) error {
+// openCache creates the cache of a kind with its indexes and its event handler.
+func (s *clientSet) openCache(w *kindWatch) error {
 	httpClient, err := newHTTPClient(s.config, s.transport, deadlines{
-		answer: s.options.Timeout, whole: listFactor * s.options.Timeout, size: maxList, began: func(path string, err error) { s.streamBegan(w, path, err) },
+		responseTimeout: s.options.Timeout, totalTimeout: listFactor * s.options.Timeout, size: maxListBytes, onResponse: func(path string, err error) { s.recordWatchStart(w, path, err) },
 	})
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (s *clientSet) open(w *watched) error {
 	w.reader, err = cache.New(s.config, cache.Options{
 		HTTPClient: httpClient, Scheme: s.options.Scheme, Mapper: s.direct.RESTMapper(),
 		ByObject: map[client.Object]cache.ByObject{w.kind.object: {Transform: w.kind.transform}},
-		// Without it, reading a Secret from the cache would start to watch all of the tenant's Secrets.
+		// Without this option, the first read of a Secret from the cache would start a watch of all Secrets of the tenant.
 		ReaderFailOnMissingInformer: true,
 		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
 			s.log.V(1).Info("A watch ended", "reason", err.Error())
@@ -145,46 +145,47 @@ func sliceNode(object client.Object) []string {
 	return nil
 }
 
-// streamBegan notes how a list or watch began. A watch that cannot be renewed makes what is cached stale, and stale
-// is not synced.
-func (s *clientSet) streamBegan(w *watched, path string, err error) {
+// recordWatchStart records whether a list or watch request succeeded. While a watch cannot be renewed its cache is stale, and the
+// tenant is not usable.
+func (s *clientSet) recordWatchStart(w *kindWatch, path string, err error) {
 	if w.ctx.Err() != nil {
 		return
 	}
 	s.mu.Lock()
 	w.path, w.broken = path, err
 	s.mu.Unlock()
-	s.settle()
+	s.updateUsable()
 }
 
-// reader reads each kind from its own cache. Where slices is nil, reading ResourceSlices is an error like reading any kind
-// that is not watched.
+// reader reads each kind from its cache. If slices is nil, a read of ResourceSlices is an error, like a read of any kind that is not
+// watched.
 type reader struct{ nodes, slices client.Reader }
 
-func (r reader) of(slices bool) client.Reader {
+// readerFor returns the cache of ResourceSlices or that of Nodes.
+func (r reader) readerFor(slices bool) client.Reader {
 	if slices && r.slices != nil {
 		return r.slices
 	}
 	return r.nodes
 }
 
-// Get reads one object.
+// Get implements client.Reader.
 func (r reader) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	_, slice := into.(*resourcev1.ResourceSlice)
-	return r.of(slice).Get(ctx, key, into, options...)
+	return r.readerFor(slice).Get(ctx, key, into, options...)
 }
 
-// List reads many.
+// List implements client.Reader.
 func (r reader) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
 	_, slices := into.(*resourcev1.ResourceSliceList)
-	return r.of(slices).List(ctx, into, options...)
+	return r.readerFor(slices).List(ctx, into, options...)
 }
 
-// ownPrefix begins the annotations that are kept.
+// ownPrefix is the prefix of the annotations that are cached.
 const ownPrefix = "ingot.dev/"
 
-// trimNode keeps what identity, verdict and gate need. A Node of a busy cluster shrinks from tens of kilobytes to a
-// few, and a heartbeat changes nothing that is kept but the resourceVersion.
+// trimNode removes the fields that identity, verdict and gate do not need. It reduces a Node of a busy cluster from tens of kilobytes
+// to a few. Of the remaining fields a heartbeat changes only the resourceVersion.
 func trimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {

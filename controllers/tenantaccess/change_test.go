@@ -119,6 +119,6 @@ func TestATenantThatAnswersWithoutEndFillsNoMemory(t *testing.T) {
 	}
 	eventually(t, "the error says what happened", func() bool {
 		_, err := r.For(tenantKey)
-		return reasonOf(err) == v1alpha1.ReasonTenantUnreachable && strings.Contains(err.Error(), errTooMuch.Error())
+		return reasonOf(err) == v1alpha1.ReasonTenantUnreachable && strings.Contains(err.Error(), errResponseTooLarge.Error())
 	})
 }

@@ -19,16 +19,16 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// Back-off of a tenant that does not answer.
+// The first and the longest pause between probes of a tenant that does not answer.
 const (
 	firstPause = time.Second
 	maxPause   = time.Minute
 )
 
-// failuresToLose: one probe may fail by chance; a second one right after it does not.
+// failuresToLose is the number of consecutive failed probes after which a tenant is not usable. A single probe may fail by chance.
 const failuresToLose = 2
 
-// clientSet is everything that runs for one kubeconfig of one tenant.
+// clientSet holds the clients, the caches and the probe for one kubeconfig of one tenant.
 type clientSet struct {
 	key       types.NamespacedName
 	options   Options
@@ -41,17 +41,17 @@ type clientSet struct {
 	prober    rest.Interface
 	ctx       context.Context
 	stop      context.CancelFunc
-	// silence wakes the probe.
-	silence chan struct{}
+	// probeNow starts the next probe at once.
+	probeNow chan struct{}
 
 	mu       sync.Mutex
 	version  string
 	failures int
 	failed   *Error
 	answered bool
-	nodes    *watched
-	// slices is nil where the tenant does not serve them.
-	slices *watched
+	nodes    *kindWatch
+	// slices is nil if the tenant does not serve ResourceSlices.
+	slices *kindWatch
 	usable bool
 }
 
@@ -60,7 +60,7 @@ func (r *Registry) newClientSet(key types.NamespacedName, config *rest.Config) (
 	ctx, stop := context.WithCancel(r.base)
 	s := &clientSet{
 		key: key, options: r.options, hub: &r.hub, log: r.options.Log.WithValues("TenantCluster", key.String()),
-		config: config, ctx: ctx, stop: stop, silence: make(chan struct{}, 1),
+		config: config, ctx: ctx, stop: stop, probeNow: make(chan struct{}, 1),
 	}
 	if err := s.connect(); err != nil {
 		stop()
@@ -69,7 +69,7 @@ func (r *Registry) newClientSet(key types.NamespacedName, config *rest.Config) (
 	return s, nil
 }
 
-// connect makes the clients. Nothing is asked of the tenant yet.
+// connect creates the clients. It sends no request to the tenant.
 func (s *clientSet) connect() error {
 	var err error
 	if s.transport, err = newTransport(s.config, s.options.Timeout); err != nil {
@@ -78,7 +78,7 @@ func (s *clientSet) connect() error {
 	if s.prober, err = newProber(s.config, s.transport, s.options.Timeout); err != nil {
 		return err
 	}
-	httpClient, err := newHTTPClient(s.config, s.transport, deadlines{answer: s.options.Timeout, whole: s.options.Timeout, size: maxDirect, began: s.fellSilent})
+	httpClient, err := newHTTPClient(s.config, s.transport, deadlines{responseTimeout: s.options.Timeout, totalTimeout: s.options.Timeout, size: maxDirectBytes, onResponse: s.reportNoResponse})
 	if err != nil {
 		return err
 	}
@@ -95,11 +95,11 @@ func (s *clientSet) connect() error {
 	return nil
 }
 
-// access gives access, or the reason why not.
+// access returns the Access of the tenant, or the reason why it cannot be used.
 func (s *clientSet) access() (*Access, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.obstacle(); err != nil {
+	if err := s.checkUsable(); err != nil {
 		return nil, err
 	}
 	read := reader{nodes: s.nodes.reader}
@@ -112,48 +112,48 @@ func (s *clientSet) access() (*Access, error) {
 	}, nil
 }
 
-// obstacle is why the tenant cannot be used; the caller holds mu.
-func (s *clientSet) obstacle() error {
+// checkUsable returns an error if the tenant cannot be used. The caller must hold mu.
+func (s *clientSet) checkUsable() error {
 	if s.ctx.Err() != nil {
-		return s.unreachable(errors.New("its kubeconfig was replaced or removed"))
+		return s.unreachableError(errors.New("its kubeconfig was replaced or removed"))
 	}
 	if s.failed != nil && (s.failures >= failuresToLose || !s.answered) {
 		return s.failed
 	}
 	if !s.answered || s.nodes == nil {
-		return s.unreachable(fmt.Errorf("%s has not answered yet", s.config.Host))
+		return s.unreachableError(fmt.Errorf("%s has not answered yet", s.config.Host))
 	}
-	for _, w := range []*watched{s.nodes, s.slices} {
+	for _, w := range []*kindWatch{s.nodes, s.slices} {
 		switch {
 		case w == nil:
 		case w.broken != nil:
 			return classifyStream(s.key, w.path, w.broken)
 		case !w.synced:
-			return s.unreachable(fmt.Errorf("the %s of %s have not been read yet", w.kind.plural, s.config.Host))
+			return s.unreachableError(fmt.Errorf("the %s of %s have not been read yet", w.kind.plural, s.config.Host))
 		}
 	}
 	return nil
 }
 
-func (s *clientSet) unreachable(err error) *Error {
+func (s *clientSet) unreachableError(err error) *Error {
 	return &Error{Tenant: s.key, Reason: v1alpha1.ReasonTenantUnreachable, Err: err}
 }
 
-// classifyStream finds the reason of a list or watch that fails.
+// classifyStream returns the error for a list or watch request that failed.
 func classifyStream(key types.NamespacedName, path string, err error) *Error {
 	reason := v1alpha1.ReasonTenantUnreachable
 	var status *statusError
-	if errors.As(err, &status) && status.refused() {
+	if errors.As(err, &status) && status.isDenied() {
 		reason = v1alpha1.ReasonTenantUnauthorized
 		err = fmt.Errorf("%w: the kubeconfig's user must be allowed to get, list and watch it", err)
 	}
 	return &Error{Tenant: key, Reason: reason, Err: fmt.Errorf("watch %s: %w", path, err)}
 }
 
-// settle tells the subscribers when the tenant became usable or was lost.
-func (s *clientSet) settle() {
+// updateUsable notifies the subscribers if the tenant became usable or stopped being usable.
+func (s *clientSet) updateUsable() {
 	s.mu.Lock()
-	err := s.obstacle()
+	err := s.checkUsable()
 	changed := s.usable != (err == nil)
 	s.usable = err == nil
 	s.mu.Unlock()
@@ -168,7 +168,7 @@ func (s *clientSet) settle() {
 	s.hub.tenantChanged(s)
 }
 
-// syncedNodes reads the Nodes once they were read, else it is nil.
+// syncedNodes returns the cache of Nodes, or nil if it has not synced yet.
 func (s *clientSet) syncedNodes() client.Reader {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,14 +1,13 @@
 // Package tenantaccess holds one client set per TenantCluster.
 //
-// Tenants are other people's clusters: a kubeconfig is vetted before anything of it is used, and every tenant has its
-// own connections, rate limit, time-outs, back-off and probe. Nothing here waits for a tenant on a caller's time: For
-// answers at once, with an Access or with a typed reason. A tenant that accepts connections and never answers keeps
-// its own goroutines waiting, and nobody else's.
+// Tenant clusters are not trusted. A kubeconfig is vetted before any of its fields is used, and every tenant has its own
+// connections, rate limit, timeouts, back-off and probe. Registry.For never waits for a tenant: it returns an Access or an error with
+// a reason at once. A tenant that accepts connections and never answers blocks only the goroutines of its own client set.
 //
-// A tenant that falls silent later keeps waiting only those who have asked it already: the first request without an answer
-// loses the tenant for everybody, until a probe succeeds. No answer may be larger than its kind can need.
+// If a tenant stops answering later, only the requests that are in flight wait for their timeout. The first request that times out
+// makes the tenant unusable for all callers until a probe succeeds. The size of every response is limited.
 //
-// Watched are Nodes and, as long as the tenant serves resource.k8s.io/v1, ResourceSlices; both are trimmed before they are
-// kept. Every probe asks what is served, so that a tenant which is upgraded needs no restart of the manager. Everything else (Pods, Secrets, DaemonSets) is read by direct calls, so that no tenant's secrets lie in the
-// manager's memory.
+// The Nodes of a tenant are watched and, as long as it serves resource.k8s.io/v1, its ResourceSlices. Both are trimmed before they are
+// cached. Every probe reads which APIs are served, so that the manager needs no restart after an upgrade of a tenant. All other objects
+// (Pods, Secrets, DaemonSets) are read from the API server, so that the manager does not cache the tenants' Secrets.
 package tenantaccess

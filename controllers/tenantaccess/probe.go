@@ -18,9 +18,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// newProber makes the probe's own client: a probe neither waits behind the callers' requests nor counts as one of them.
+// newProber creates the client of the probe. It has no rate limit, so that a probe does not wait for the callers' requests and does not
+// delay them.
 func newProber(config *rest.Config, transport http.RoundTripper, timeout time.Duration) (rest.Interface, error) {
-	httpClient, err := newHTTPClient(config, transport, deadlines{answer: timeout, whole: timeout, size: maxProbe})
+	httpClient, err := newHTTPClient(config, transport, deadlines{responseTimeout: timeout, totalTimeout: timeout, size: maxProbeBytes})
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +35,7 @@ func newProber(config *rest.Config, transport http.RoundTripper, timeout time.Du
 	return prober, nil
 }
 
-// run probes until the client set is stopped. The watches start with the first answer.
+// run probes the tenant until the client set is stopped. The watches start after the first successful probe.
 func (s *clientSet) run() {
 	var parts sync.WaitGroup
 	defer s.transport.CloseIdleConnections()
@@ -44,18 +45,18 @@ func (s *clientSet) run() {
 		timer := s.options.Clock.NewTimer(pause)
 		select {
 		case <-s.ctx.Done():
-		case <-s.silence:
+		case <-s.probeNow:
 		case <-timer.C():
 		}
 		timer.Stop()
 	}
 }
 
-// probe asks once for the version and for what is served, and returns the time until the next probe.
+// probe reads the version and the served APIs once, and returns the time until the next probe.
 func (s *clientSet) probe(parts *sync.WaitGroup) time.Duration {
-	version, err := s.askVersion()
+	version, err := s.readVersion()
 	if err == nil {
-		err = s.follow(parts)
+		err = s.watchServedKinds(parts)
 	}
 	if s.ctx.Err() != nil {
 		return 0
@@ -69,11 +70,11 @@ func (s *clientSet) probe(parts *sync.WaitGroup) time.Duration {
 	}
 	failures := s.failures
 	s.mu.Unlock()
-	s.settle()
-	return s.pause(failures)
+	s.updateUsable()
+	return s.probeDelay(failures)
 }
 
-func (s *clientSet) askVersion() (string, error) {
+func (s *clientSet) readVersion() (string, error) {
 	raw, err := s.prober.Get().AbsPath("/version").Do(s.ctx).Raw()
 	if err != nil {
 		return "", err
@@ -81,7 +82,7 @@ func (s *clientSet) askVersion() (string, error) {
 	return ParseVersion(raw)
 }
 
-// ParseVersion reads what an API server answers to GET /version: its version, as in v1.37.0.
+// ParseVersion returns the version, such as v1.37.0, from an API server's response to GET /version.
 func ParseVersion(raw []byte) (string, error) {
 	var info version.Info
 	if err := json.Unmarshal(raw, &info); err != nil || info.GitVersion == "" {
@@ -92,8 +93,7 @@ func ParseVersion(raw []byte) (string, error) {
 
 func (s *clientSet) servesSlices() (bool, error) { return ServesSlices(s.ctx, s.prober) }
 
-// ServesSlices asks an API server whether it serves the ResourceSlices of resource.k8s.io/v1, in which DRA drivers
-// publish devices.
+// ServesSlices tells whether an API server serves the ResourceSlices of resource.k8s.io/v1, in which DRA drivers publish devices.
 func ServesSlices(ctx context.Context, server rest.Interface) (bool, error) {
 	path := "/apis/" + resourcev1.SchemeGroupVersion.String()
 	raw, err := server.Get().AbsPath(path).Do(ctx).Raw()
@@ -110,8 +110,9 @@ func ServesSlices(ctx context.Context, server rest.Interface) (bool, error) {
 	return slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == "resourceslices" }), nil
 }
 
-// pause grows from a second to a minute while probes fail, with up to a tenth more so that tenants spread.
-func (s *clientSet) pause(failures int) time.Duration {
+// probeDelay returns the time until the next probe. It grows from a second to a minute while probes fail. Up to a tenth is added, so
+// that the probes of many tenants spread.
+func (s *clientSet) probeDelay(failures int) time.Duration {
 	pause := s.options.ProbeInterval
 	if failures > 0 {
 		pause = maxPause
@@ -122,19 +123,19 @@ func (s *clientSet) pause(failures int) time.Duration {
 	return pause + time.Duration(s.options.Jitter()*float64(pause)/10)
 }
 
-// fellSilent loses the tenant as soon as one of a caller's requests stays without an answer, and probes at once:
-// whoever comes next must not wait as long again. A probe that succeeds brings the tenant back.
-func (s *clientSet) fellSilent(path string, err error) {
-	if !errors.Is(err, errSilent) || s.ctx.Err() != nil {
+// reportNoResponse makes the tenant unusable when a request of a caller timed out, and starts a probe. Without it the next callers
+// would each wait for the timeout. The tenant is usable again after a probe that succeeds.
+func (s *clientSet) reportNoResponse(path string, err error) {
+	if !errors.Is(err, errNoResponse) || s.ctx.Err() != nil {
 		return
 	}
 	s.mu.Lock()
 	s.failures = max(s.failures, failuresToLose)
 	s.failed = classify(s.key, "ask "+s.config.Host+" for "+path, err)
 	s.mu.Unlock()
-	s.settle()
+	s.updateUsable()
 	select {
-	case s.silence <- struct{}{}:
+	case s.probeNow <- struct{}{}:
 	default:
 	}
 }

@@ -20,50 +20,49 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// Options say how a Registry treats each tenant. The zero value of a field is its default.
+// Options are the settings of a Registry. The zero value of a field selects its default.
 type Options struct {
-	// Scheme of the tenants' objects; must know core and resource.k8s.io/v1.
+	// Scheme is the scheme of the tenants' objects. It must have core and resource.k8s.io/v1.
 	Scheme *runtime.Scheme
-	// Clock times probes and back-off; default: the real one.
+	// Clock is the clock for probes and back-off; default: the real clock.
 	Clock clock.Clock
-	// Log takes what happens, never a credential.
+	// Log is the logger. No credentials are logged.
 	Log logr.Logger
-	// Timeout of one request; default 10 s.
+	// Timeout is the time limit of one request; default 10 s.
 	Timeout time.Duration
 	// QPS and Burst limit the direct calls to one tenant; default 50 and 100.
 	QPS float32
-	// Burst goes with QPS.
+	// Burst is the burst that belongs to QPS.
 	Burst int
-	// ProbeInterval is how often a tenant that answers is asked for its version; default 15 s.
+	// ProbeInterval is the time between probes of a tenant that answers; default 15 s.
 	ProbeInterval time.Duration
-	// Jitter gives numbers in [0, 1) that spread the probes; default: random.
+	// Jitter returns numbers in [0, 1) that spread the probes; default: random numbers.
 	Jitter func() float64
 }
 
-// Access is how to work with one tenant. It stays valid as an object when the tenant is lost or its kubeconfig is
-// replaced, but its calls then fail: ask the Registry anew in each reconcile.
+// Access has the clients of one tenant. After the tenant is lost or its kubeconfig is replaced, its calls fail: get it from the
+// Registry in each reconcile.
 type Access struct {
-	// Cache reads watched objects: Nodes and, where SlicesServed, ResourceSlices, by name, label or, for slices, the fields
-	// NodeNameField and PoolNameField. They are trimmed: change them by patch, never by update. Reading any other kind is an
-	// error.
+	// Cache reads Nodes and, if SlicesServed is true, ResourceSlices by name, by label or, for slices, by the fields NodeNameField
+	// and PoolNameField. The objects are trimmed, so change them by patch and never by update. A read of any other kind is an error.
 	Cache client.Reader
-	// SlicesServed: the tenant serves resource.k8s.io/v1. Each probe asks anew, and TenantSource and NodeSource tell of a
-	// change.
+	// SlicesServed is true if the tenant serves resource.k8s.io/v1. Each probe reads it again, and TenantSource and NodeSource send
+	// requests when it changes.
 	SlicesServed bool
-	// Client calls the tenant directly, under its own rate limit and time-outs.
+	// Client reads from and writes to the tenant's API server, with the tenant's rate limit and timeouts.
 	Client client.Client
-	// Clientset does the same in client-go's form, for subresources and kubectl's drain helper.
+	// Clientset is the same as a client-go clientset, for subresources and kubectl's drain helper.
 	Clientset kubernetes.Interface
-	// Server is the kubeconfig's server.
+	// Server is the server of the kubeconfig.
 	Server string
 	// CA is the PEM-encoded authority of the server's certificate.
 	CA []byte
-	// Version of the API server, as in v1.37.0.
+	// Version is the version of the API server, such as v1.37.0.
 	Version string
 }
 
-// Registry holds a client set per TenantCluster. Add it to the manager: Start ends every client set when the manager
-// ends.
+// Registry holds a client set for each TenantCluster. Add it to the manager, so that Start stops every client set when the manager
+// stops.
 type Registry struct {
 	options Options
 	base    context.Context
@@ -75,14 +74,14 @@ type Registry struct {
 	tenants map[types.NamespacedName]*tenant
 }
 
-// tenant is what the registry knows of one TenantCluster: a client set, or why there is none.
+// tenant is the entry of one TenantCluster: a client set, or the error that its kubeconfig caused.
 type tenant struct {
 	digest  [sha256.Size]byte
 	clients *clientSet
-	refused error
+	err     error
 }
 
-// New makes an empty Registry.
+// New returns an empty Registry.
 func New(options Options) *Registry {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
@@ -106,10 +105,10 @@ func New(options Options) *Registry {
 	return &Registry{options: options, base: base, stop: stop, tenants: map[types.NamespacedName]*tenant{}}
 }
 
-// Start waits for the end of ctx, then ends every client set and returns when their goroutines have ended.
+// Start waits until ctx ends, then stops every client set and returns when their goroutines have ended.
 func (r *Registry) Start(ctx context.Context) error {
 	<-ctx.Done()
-	// Under the lock, so that no Set adds to running while it is waited for.
+	// The lock is held so that Set does not add a goroutine to running while Wait is called.
 	r.mu.Lock()
 	r.stop()
 	r.mu.Unlock()
@@ -117,8 +116,8 @@ func (r *Registry) Start(ctx context.Context) error {
 	return nil
 }
 
-// For gives access to a tenant, or an *Error: also while its Nodes have not been read, and while it does not answer.
-// It never waits.
+// For returns the Access of a tenant, or an *Error if it cannot be used, for example while its Nodes have not been read or while it does
+// not answer. It never waits.
 func (r *Registry) For(key types.NamespacedName) (*Access, error) {
 	r.mu.RLock()
 	known := r.tenants[key]
@@ -126,31 +125,31 @@ func (r *Registry) For(key types.NamespacedName) (*Access, error) {
 	if known == nil {
 		return nil, &Error{Tenant: key, Reason: v1alpha1.ReasonKubeconfigMissing, Err: errors.New("no kubeconfig has been read")}
 	}
-	if known.refused != nil {
-		return nil, known.refused
+	if known.err != nil {
+		return nil, known.err
 	}
 	return known.clients.access()
 }
 
-// Set vets a kubeconfig and makes the client set of key from it; the same kubeconfig again changes nothing, another one
-// replaces the client set. Set does not wait for the tenant: For tells how the first contact went. The error is an
-// *Error that names the offending field and never quotes a value; the tenant then has no client set.
+// Set vets a kubeconfig and creates the client set of key from it. If the kubeconfig is the same as before it changes nothing, otherwise
+// it replaces the client set. Set does not wait for the tenant: For returns the result of the first contact. The error is an *Error
+// that names the offending field and never quotes a value. The tenant then has no client set.
 func (r *Registry) Set(_ context.Context, key types.NamespacedName, kubeconfig []byte) error {
 	digest := sha256.Sum256(kubeconfig)
 	r.mu.Lock()
 	known := r.tenants[key]
 	if known != nil && known.digest == digest {
 		defer r.mu.Unlock()
-		return known.refused
+		return known.err
 	}
 	next := r.newTenant(key, digest, kubeconfig)
 	r.tenants[key] = next
 	r.mu.Unlock()
-	known.end()
-	return next.refused
+	known.stop()
+	return next.err
 }
 
-// newTenant makes and starts a client set, or notes why not. The caller holds mu.
+// newTenant creates and starts a client set, or records the error. The caller must hold mu.
 func (r *Registry) newTenant(key types.NamespacedName, digest [sha256.Size]byte, kubeconfig []byte) *tenant {
 	next := &tenant{digest: digest}
 	config, err := Vet(kubeconfig)
@@ -158,23 +157,23 @@ func (r *Registry) newTenant(key types.NamespacedName, digest [sha256.Size]byte,
 		next.clients, err = r.newClientSet(key, config)
 	}
 	if err != nil {
-		next.refused = withTenant(err, key)
+		next.err = withTenant(err, key)
 	} else if r.base.Err() == nil {
 		r.running.Go(next.clients.run)
 	}
 	return next
 }
 
-// Remove ends the client set of key. It does not wait for its goroutines.
+// Remove stops the client set of key. It does not wait for its goroutines.
 func (r *Registry) Remove(key types.NamespacedName) {
 	r.mu.Lock()
 	known := r.tenants[key]
 	delete(r.tenants, key)
 	r.mu.Unlock()
-	known.end()
+	known.stop()
 }
 
-// clientSets lists those that are there now.
+// clientSets returns the client sets of all tenants.
 func (r *Registry) clientSets() []*clientSet {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -187,33 +186,33 @@ func (r *Registry) clientSets() []*clientSet {
 	return sets
 }
 
-// end stops the client set and tells the subscribers. The registry must not be locked: they may ask it.
-func (t *tenant) end() {
+// stop stops the client set and notifies the subscribers. The caller must not hold mu, because the subscribers may call the registry.
+func (t *tenant) stop() {
 	if t != nil && t.clients != nil {
 		t.clients.stop()
-		t.clients.settle()
+		t.clients.updateUsable()
 	}
 }
 
-// Error tells why a tenant cannot be used now.
+// Error is the reason why a tenant cannot be used.
 type Error struct {
 	// Tenant is the TenantCluster.
 	Tenant types.NamespacedName
 	// Reason is one of the reasons of TenantCluster's Ready condition.
 	Reason string
-	// Err says what was expected, what was seen and where to look.
+	// Err is the cause: what was expected, what was found, and where to look.
 	Err error
 }
 
-// Error names the tenant and the cause.
+// Error returns the tenant, the reason and the cause.
 func (e *Error) Error() string {
 	return fmt.Sprintf("TenantCluster %s: %s: %v", e.Tenant, e.Reason, e.Err)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// classify finds the reason of a failed call to the tenant.
+// classify returns the error for a request to the tenant that failed.
 func classify(tenant types.NamespacedName, doing string, err error) *Error {
 	reason := v1alpha1.ReasonTenantUnreachable
 	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {

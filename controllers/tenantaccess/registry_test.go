@@ -259,10 +259,10 @@ func TestAHeartbeatIsNoEventAndALostTaintIs(t *testing.T) {
 	}
 	gate := corev1.Taint{Key: v1alpha1.DefaultGateTaintKey, Effect: corev1.TaintEffectNoSchedule}
 	now := time.Now()
-	if !sameNode(trimmed("1", now, gate), trimmed("2", now.Add(time.Minute), gate)) {
+	if !isSameNode(trimmed("1", now, gate), trimmed("2", now.Add(time.Minute), gate)) {
 		t.Error("a heartbeat wakes the controllers")
 	}
-	if sameNode(trimmed("1", now, gate), trimmed("2", now)) {
+	if isSameNode(trimmed("1", now, gate), trimmed("2", now)) {
 		t.Error("the gate was taken away and no controller is told")
 	}
 }

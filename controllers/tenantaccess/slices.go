@@ -12,34 +12,35 @@ import (
 // devices name the pool after the Node.
 const PoolNameField = "spec.pool.name"
 
-// maxPools bounds the pools that are followed for one node: it has one for each driver, as a rule named after the node.
+// maxPools limits the pools whose slices are read for one node. A node has one pool for each driver, usually named after the node.
 const maxPools = 16
 
-// SlicesOf lists what concerns a node from the cache: the ResourceSlices that name it, and those of the pools that these are in
-// or that are named after the node. None where the tenant serves none. They are the cache's own: do not change them.
+// SlicesOf returns the ResourceSlices that concern a node from the cache: those that name it, and those of the same pools and of the
+// pool that is named after the node. It returns none if the tenant does not serve ResourceSlices. The objects belong to the cache and
+// must not be changed.
 func (a *Access) SlicesOf(ctx context.Context, node string) ([]resourcev1.ResourceSlice, error) {
 	if !a.SlicesServed {
 		return nil, nil
 	}
-	found, err := a.slicesBy(ctx, NodeNameField, node)
+	found, err := a.listSlices(ctx, NodeNameField, node)
 	if err != nil {
 		return nil, err
 	}
-	seen, pools := map[string]bool{}, map[string]bool{node: true}
+	added, pools := map[string]bool{}, map[string]bool{node: true}
 	for i := range found {
-		seen[found[i].Name] = true
+		added[found[i].Name] = true
 		if len(pools) < maxPools {
 			pools[found[i].Spec.Pool.Name] = true
 		}
 	}
 	for pool := range pools {
-		more, err := a.slicesBy(ctx, PoolNameField, pool)
+		more, err := a.listSlices(ctx, PoolNameField, pool)
 		if err != nil {
 			return nil, err
 		}
 		for i := range more {
-			if !seen[more[i].Name] {
-				seen[more[i].Name] = true
+			if !added[more[i].Name] {
+				added[more[i].Name] = true
 				found = append(found, more[i])
 			}
 		}
@@ -47,7 +48,7 @@ func (a *Access) SlicesOf(ctx context.Context, node string) ([]resourcev1.Resour
 	return found, nil
 }
 
-func (a *Access) slicesBy(ctx context.Context, field, value string) ([]resourcev1.ResourceSlice, error) {
+func (a *Access) listSlices(ctx context.Context, field, value string) ([]resourcev1.ResourceSlice, error) {
 	var list resourcev1.ResourceSliceList
 	if err := a.Cache.List(ctx, &list, client.MatchingFields{field: value}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the ResourceSlices with %s %q: %w", field, value, err)
@@ -62,8 +63,9 @@ func slicePool(object client.Object) []string {
 	return nil
 }
 
-// concerns names the nodes whose verdict a slice may change: the one it names, and the one its pool is named after.
-func concerns(slice *resourcev1.ResourceSlice) []string {
+// affectedNodes returns the names of the nodes whose verdict a slice may change: the node that it names, and the node that its pool is
+// named after.
+func affectedNodes(slice *resourcev1.ResourceSlice) []string {
 	pool := slice.Spec.Pool.Name
 	if slice.Spec.NodeName == nil || *slice.Spec.NodeName == pool {
 		return []string{pool}
@@ -71,7 +73,8 @@ func concerns(slice *resourcev1.ResourceSlice) []string {
 	return []string{*slice.Spec.NodeName, pool}
 }
 
-// trimDevices drops what no verdict and no selector looks at. Drivers that publish every partition of a GPU say much of it.
+// trimDevices removes the fields that verdicts and selectors do not use. They are large for drivers that publish every partition of a
+// GPU.
 func trimDevices(spec *resourcev1.ResourceSliceSpec) {
 	spec.SharedCounters = nil
 	for i := range spec.Devices {

@@ -15,19 +15,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// NodeSource sends what toRequests makes of a tenant's Node to a controller: when the Node, or a ResourceSlice of it,
-// was added, changed or deleted, and when its tenant became usable or was lost. Heartbeats are left out. toRequests
-// must not change the Node.
+// NodeSource returns a source that enqueues the requests that toRequests returns for a Node when the Node or one of its ResourceSlices
+// is added, changed or deleted, and when its tenant becomes usable or is lost. Heartbeats enqueue nothing. toRequests must not change
+// the Node.
 func (r *Registry) NodeSource(name string, toRequests func(tenant types.NamespacedName, node *corev1.Node) []reconcile.Request) source.Source {
 	return &subscription{registry: r, name: name, ofNode: toRequests}
 }
 
-// TenantSource sends what toRequests makes of a tenant to a controller when the tenant became usable or was lost.
+// TenantSource returns a source that enqueues the requests that toRequests returns for a tenant when the tenant becomes usable or is
+// lost.
 func (r *Registry) TenantSource(name string, toRequests func(tenant types.NamespacedName) []reconcile.Request) source.Source {
 	return &subscription{registry: r, name: name, ofTenant: toRequests}
 }
 
-// subscription is one controller's interest.
+// subscription is the source of one controller.
 type subscription struct {
 	registry *Registry
 	name     string
@@ -36,10 +37,10 @@ type subscription struct {
 	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-// String names the source in logs.
+// String returns the name of the source in logs.
 func (s *subscription) String() string { return "tenants: " + s.name }
 
-// Start subscribes the controller until ctx ends, and sends it what is there already.
+// Start subscribes the controller until ctx ends, and enqueues the requests of the existing tenants and Nodes.
 func (s *subscription) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	active := *s
 	active.queue = queue
@@ -68,7 +69,7 @@ func (s *subscription) tenantChanged(set *clientSet) {
 	}
 }
 
-// hub passes events of all tenants on to all subscriptions.
+// hub sends the events of all tenants to all subscriptions.
 type hub struct {
 	mu            sync.RWMutex
 	subscriptions []*subscription
@@ -92,20 +93,20 @@ func (h *hub) remove(s *subscription) {
 	h.subscriptions = rest
 }
 
-func (h *hub) all() []*subscription {
+func (h *hub) list() []*subscription {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return h.subscriptions[:len(h.subscriptions):len(h.subscriptions)]
 }
 
 func (h *hub) tenantChanged(set *clientSet) {
-	for _, s := range h.all() {
+	for _, s := range h.list() {
 		s.tenantChanged(set)
 	}
 }
 
 func (h *hub) nodeChanged(tenant types.NamespacedName, node *corev1.Node) {
-	for _, s := range h.all() {
+	for _, s := range h.list() {
 		if s.ofNode != nil {
 			s.send(s.ofNode(tenant, node))
 		}
@@ -114,14 +115,14 @@ func (h *hub) nodeChanged(tenant types.NamespacedName, node *corev1.Node) {
 
 func nodeHandler(s *clientSet) toolscache.ResourceEventHandler {
 	changed := func(object any) {
-		if node, ok := undeleted(object).(*corev1.Node); ok && s.ctx.Err() == nil {
+		if node, ok := unwrapDeleted(object).(*corev1.Node); ok && s.ctx.Err() == nil {
 			s.hub.nodeChanged(s.key, node)
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: changed,
 		UpdateFunc: func(before, after any) {
-			if !sameNode(before, after) {
+			if !isSameNode(before, after) {
 				changed(after)
 			}
 		},
@@ -129,19 +130,19 @@ func nodeHandler(s *clientSet) toolscache.ResourceEventHandler {
 	}
 }
 
-// sliceHandler sends the Nodes that the slice concerns, where they are there.
+// sliceHandler sends the existing Nodes that a slice affects.
 func sliceHandler(s *clientSet) toolscache.ResourceEventHandler {
 	changed := func(object any) {
-		slice, ok := undeleted(object).(*resourcev1.ResourceSlice)
+		slice, ok := unwrapDeleted(object).(*resourcev1.ResourceSlice)
 		if !ok || s.ctx.Err() != nil {
 			return
 		}
-		// Before the Nodes were read there is none to send, and afterwards all are sent.
+		// Until the Nodes have been read there are none to send. All of them are sent afterwards.
 		nodes := s.syncedNodes()
 		if nodes == nil {
 			return
 		}
-		for _, name := range concerns(slice) {
+		for _, name := range affectedNodes(slice) {
 			var node corev1.Node
 			if nodes.Get(s.ctx, client.ObjectKey{Name: name}, &node) == nil {
 				s.hub.nodeChanged(s.key, &node)
@@ -151,8 +152,8 @@ func sliceHandler(s *clientSet) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{AddFunc: changed, UpdateFunc: func(_, after any) { changed(after) }, DeleteFunc: changed}
 }
 
-// sameNode: a heartbeat leaves a trimmed Node as it was, but for the resourceVersion.
-func sameNode(before, after any) bool {
+// isSameNode tells whether two trimmed Nodes differ only in the resourceVersion, which is so after a heartbeat.
+func isSameNode(before, after any) bool {
 	old, ok1 := before.(*corev1.Node)
 	now, ok2 := after.(*corev1.Node)
 	if !ok1 || !ok2 || old.ResourceVersion == now.ResourceVersion {
@@ -163,22 +164,22 @@ func sameNode(before, after any) bool {
 	return equality.Semantic.DeepEqual(&copied, now)
 }
 
-// undeleted unwraps what an informer gives for an object whose deletion it missed.
-func undeleted(object any) any {
+// unwrapDeleted returns the object. An informer wraps an object whose deletion it missed.
+func unwrapDeleted(object any) any {
 	if lost, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		return lost.Obj
 	}
 	return object
 }
 
-// cachedNodes lists what was read so far, also when the tenant is lost.
+// cachedNodes returns the Nodes in the cache, also when the tenant is lost.
 func (s *clientSet) cachedNodes() []*corev1.Node {
 	nodes := s.syncedNodes()
 	if nodes == nil {
 		return nil
 	}
 	var list corev1.NodeList
-	// The memory of a stopped cache can still be read.
+	// A stopped cache can still be read.
 	if err := nodes.List(context.WithoutCancel(s.ctx), &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}

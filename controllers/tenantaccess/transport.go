@@ -13,33 +13,33 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// watchLimit is longer than the 5 to 10 minutes for which client-go asks a server to keep a watch open: a server that
-// never closes one is cut off, so that a lost connection cannot keep old Nodes alive.
+// watchLimit is the longest duration of a watch. It is longer than the 5 to 10 minutes for which client-go requests one. It ends the
+// watch of a server that never closes it; otherwise the cache could keep old Nodes for ever after a lost connection.
 const watchLimit = 15 * time.Minute
 
-// listFactor: a list of thousands of Nodes may take longer than one object.
+// listFactor is how many times longer a list of thousands of Nodes may take than the request of one object.
 const listFactor = 6
 
-// What one answer may hold, so that no tenant fills the manager's memory. A list of five thousand Nodes has some ten
-// megabytes; a watch is a stream of small frames, which client-go bounds.
+// The largest sizes of a response in bytes, so that no tenant fills the memory of the manager. A list of five thousand Nodes has about
+// ten megabytes. A watch is a stream of small frames, whose size client-go limits.
 const (
-	maxProbe  = 1 << 20
-	maxDirect = 64 << 20
-	maxList   = 512 << 20
+	maxProbeBytes  = 1 << 20
+	maxDirectBytes = 64 << 20
+	maxListBytes   = 512 << 20
 )
 
-var errTooMuch = errors.New("the server answers with more than is taken from it")
+var errResponseTooLarge = errors.New("the server answers with more than is taken from it")
 
-var errSilent = errors.New("the server accepted the request and did not answer in time")
+var errNoResponse = errors.New("the server accepted the request and did not answer in time")
 
-// newTransport makes the connections of one tenant; nothing is shared with another's, so closing them closes all.
+// newTransport returns the transport of one tenant. No connection is shared with another tenant.
 func newTransport(config *rest.Config, timeout time.Duration) (*http.Transport, error) {
 	tlsConfig, err := rest.TLSConfigFor(config)
 	if err != nil {
 		return nil, invalid("its certificates: %w", err)
 	}
 	return &http.Transport{
-		// The environment is the operator's own, unlike the kubeconfig's proxy-url.
+		// The operator controls the environment, but not the proxy-url of a kubeconfig.
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: timeout, KeepAlive: 30 * time.Second}).DialContext,
 		TLSClientConfig:     tlsConfig,
@@ -47,12 +47,12 @@ func newTransport(config *rest.Config, timeout time.Duration) (*http.Transport, 
 		IdleConnTimeout:     90 * time.Second,
 		MaxIdleConnsPerHost: 4,
 		ForceAttemptHTTP2:   true,
-		// A connection whose other end vanished is found by ping, not by the kernel's give-up time.
+		// The ping detects a lost connection earlier than the TCP timeout of the kernel.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}, nil
 }
 
-// newHTTPClient adds the credentials and the deadlines.
+// newHTTPClient returns a client with the credentials of the config and with the deadlines.
 func newHTTPClient(config *rest.Config, transport http.RoundTripper, limits deadlines) (*http.Client, error) {
 	authorized, err := rest.HTTPWrappersForConfig(config, transport)
 	if err != nil {
@@ -62,45 +62,45 @@ func newHTTPClient(config *rest.Config, transport http.RoundTripper, limits dead
 	return &http.Client{Transport: &limits}, nil
 }
 
-// deadlines bounds every request: its answer must begin within answer, and end within whole, a watch's within
-// watchLimit. http.Client.Timeout cannot do that, for it would end watches too.
+// deadlines limits every request: the response must begin within responseTimeout and end within totalTimeout, or within watchLimit for
+// a watch. http.Client.Timeout cannot be used because it would end watches too.
 type deadlines struct {
-	next   http.RoundTripper
-	answer time.Duration
-	whole  time.Duration
-	// size of an answer in bytes; a watch has none.
+	next            http.RoundTripper
+	responseTimeout time.Duration
+	totalTimeout    time.Duration
+	// size is the limit of a response in bytes. It does not apply to watches.
 	size int64
-	// began, when set, is told how each answer began; nil error: well.
-	began func(path string, err error)
+	// onResponse, if set, is called when the response to a request begins, or with the error of the request.
+	onResponse func(path string, err error)
 }
 
-// RoundTrip sends one request under its deadlines.
+// RoundTrip implements http.RoundTripper.
 func (d *deadlines) RoundTrip(request *http.Request) (*http.Response, error) {
-	whole, size := d.whole, d.size
+	totalTimeout, size := d.totalTimeout, d.size
 	if request.URL.Query().Has("watch") {
-		whole, size = watchLimit, math.MaxInt64
+		totalTimeout, size = watchLimit, math.MaxInt64
 	}
-	ctx, cancel := context.WithTimeout(request.Context(), whole)
-	timer := time.AfterFunc(d.answer, cancel)
+	ctx, cancel := context.WithTimeout(request.Context(), totalTimeout)
+	timer := time.AfterFunc(d.responseTimeout, cancel)
 	response, err := d.next.RoundTrip(request.WithContext(ctx))
 	timer.Stop()
-	// Whichever of the two deadlines came first, it was ours and not the caller's.
+	// One of the two deadlines has passed, and the caller's context has not ended.
 	if err != nil && ctx.Err() != nil && request.Context().Err() == nil {
-		err = fmt.Errorf("%w (%s)", errSilent, d.answer)
+		err = fmt.Errorf("%w (%s)", errNoResponse, d.responseTimeout)
 	}
-	if d.began != nil {
-		d.began(request.URL.Path, beginning(response, err))
+	if d.onResponse != nil {
+		d.onResponse(request.URL.Path, responseError(response, err))
 	}
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	response.Body = &body{ReadCloser: response.Body, left: size, release: cancel}
+	response.Body = &body{ReadCloser: response.Body, remaining: size, release: cancel}
 	return response, nil
 }
 
-// beginning: 410 Gone is an answer like another, it asks the watcher to list again.
-func beginning(response *http.Response, err error) error {
+// responseError returns the error that a response stands for. 410 Gone is not an error: it makes the watcher list again.
+func responseError(response *http.Response, err error) error {
 	if err != nil {
 		return err
 	}
@@ -110,37 +110,37 @@ func beginning(response *http.Response, err error) error {
 	return nil
 }
 
-// statusError is an HTTP status that is no success.
+// statusError is an HTTP status that is not a success.
 type statusError struct{ code int }
 
 func (e *statusError) Error() string {
 	return fmt.Sprintf("the server answered %d %s", e.code, http.StatusText(e.code))
 }
 
-func (e *statusError) refused() bool {
+func (e *statusError) isDenied() bool {
 	return e.code == http.StatusUnauthorized || e.code == http.StatusForbidden
 }
 
-// body ends with an error after so many bytes, and releases the request's context when it is closed.
+// body is a response body whose Read returns an error after the remaining bytes. Close releases the context of the request.
 type body struct {
 	io.ReadCloser
-	left    int64
-	release func()
+	remaining int64
+	release   func()
 }
 
-// Read reads what is left.
+// Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
-	if b.left < 0 {
-		return 0, errTooMuch
+	if b.remaining < 0 {
+		return 0, errResponseTooLarge
 	}
 	n, err := b.ReadCloser.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return 0, errTooMuch
+	if b.remaining -= int64(n); b.remaining < 0 {
+		return 0, errResponseTooLarge
 	}
 	return n, err
 }
 
-// Close closes the body.
+// Close implements io.Closer.
 func (b *body) Close() error {
 	defer b.release()
 	return b.ReadCloser.Close()

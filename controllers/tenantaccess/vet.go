@@ -15,9 +15,9 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// Vet makes a client configuration of the kubeconfig's current context. It copies the few fields that it knows to be
-// harmless, so that a field it does not know has no effect. The error is an *Error without a Tenant, whose message names
-// the offending field and never quotes a value.
+// Vet returns a client configuration for the current context of a kubeconfig. It copies only the fields that are known to be safe, so
+// that other fields have no effect. The error is an *Error without a Tenant. Its message names the offending field and never quotes a
+// value.
 func Vet(kubeconfig []byte) (*rest.Config, error) {
 	parsed, err := clientcmd.Load(kubeconfig)
 	if err != nil {
@@ -40,7 +40,7 @@ func Vet(kubeconfig []byte) (*rest.Config, error) {
 		return nil, &Error{Reason: v1alpha1.ReasonKubeconfigUnsafe, Err: fmt.Errorf("%s: a tenant's kubeconfig may run no programs, read no files, use no proxy "+
 			"and skip no verification: put certificates, keys or a token into it as data", field)}
 	}
-	if err := complete(cluster, user); err != nil {
+	if err := checkComplete(cluster, user); err != nil {
 		return nil, err
 	}
 	return &rest.Config{
@@ -55,7 +55,7 @@ func Vet(kubeconfig []byte) (*rest.Config, error) {
 	}, nil
 }
 
-// unsafeField names the first field that the manager must not follow, as it stands in the file; empty: none.
+// unsafeField returns the path of the first field that the manager must not use, and an empty string if there is none.
 func unsafeField(context *clientcmdapi.Context, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) string {
 	ofUser := fmt.Sprintf("users[%s].user.", context.AuthInfo)
 	ofCluster := fmt.Sprintf("clusters[%s].cluster.", context.Cluster)
@@ -79,8 +79,9 @@ func unsafeField(context *clientcmdapi.Context, cluster *clientcmdapi.Cluster, u
 	return ""
 }
 
-// complete: the server is an https URL, its authority is there (nodes pin it when they join), and there are credentials.
-func complete(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
+// checkComplete returns an error unless the server is an https URL, its certificate authority is included (nodes pin it when they
+// join), and there are credentials.
+func checkComplete(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
 	if !isPlainHTTPS(cluster.Server) {
 		return invalid("cluster.server must be a URL such as https://tenant.example.com:6443")
 	}
@@ -108,7 +109,7 @@ func invalid(format string, args ...any) error {
 	return &Error{Reason: v1alpha1.ReasonKubeconfigInvalid, Err: fmt.Errorf(format, args...)}
 }
 
-// withTenant completes an error of vet.
+// withTenant returns an error of Vet with the tenant set.
 func withTenant(err error, key types.NamespacedName) error {
 	var typed *Error
 	if errors.As(err, &typed) {

@@ -1,12 +1,12 @@
-// Package validation judges the nodes of Machines and keeps their gate.
+// Package validation is the controller that validates the nodes of Machines and places and lifts their gate taint.
 //
-// It observes the Machine, the Node that it became in the tenant's cluster, and what was promised; package
-// controllers/plan/verdict decides; then the taint is patched, and then status.verdict and the condition Validated, which
-// belong to this controller, are written. A Node is patched only under the resourceVersion that was judged, so a verdict
-// never acts on a node that changed meanwhile.
+// It reads the Machine, its Node in the tenant's cluster, and the expectation in its rendering. Package controllers/plan/verdict decides.
+// The taint of the Node is patched first. Then status.verdict and the condition Validated, which only this controller writes, are
+// written. The patch of the Node has the resourceVersion that the verdict is based on, so that a Node that changed meanwhile is not
+// patched.
 //
-// What DRA drivers publish comes from the tenant's watched ResourceSlices, and a changed slice brings its node here.
-// DeviceClasses are read only while a node is not admitted, and one read serves all waiting nodes of a tenant.
+// The ResourceSlices of DRA drivers are in the tenant's cache, and a change of a slice starts a reconcile of its node. DeviceClasses are
+// read only before a gate is lifted, and are cached for a short time for all nodes of a tenant.
 //
-// While a tenant cannot be reached nothing is known: Validated is Unknown and no taint is touched.
+// While a tenant cannot be reached, Validated is Unknown and no taint is changed.
 package validation

@@ -28,7 +28,7 @@ var layers = []layer{
 	{"metal", "hardware: ports and adapters", []string{"controllers/hardware"}, 3},
 	{"kit", "shared by the controllers", []string{"controllers/step", "controllers/tenantaccess", "controllers/readyourwrites"}, 2},
 	{"shells", "controllers and webhook", []string{"controllers"}, 2},
-	{"documents", "what a node is told and must show: pure functions", []string{"presentation", "cloudinit"}, 1},
+	{"documents", "documents and expectations of nodes: pure functions", []string{"presentation", "cloudinit"}, 1},
 	{"images", "images", []string{"imagebuilder"}, 1},
 	{"manifests", "manifests", []string{"config"}, 1},
 	{"types", "API types", []string{"api"}, 2},

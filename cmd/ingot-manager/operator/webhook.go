@@ -24,7 +24,7 @@ func addWebhook(mgr ctrl.Manager, s settings.Settings) error {
 	if err := admission.Setup(mgr, s.Webhook.Address, source.GetCertificate); err != nil {
 		return err
 	}
-	keeper := &certificate.Keeper{
+	keeper := &certificate.Rotator{
 		Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Secret: secret, Configuration: s.Webhook.Configuration,
 		Clock: time.Now, Random: rand.Reader, Times: certificate.DefaultTimes(), Log: log,
 	}

@@ -7,92 +7,92 @@ import (
 	"time"
 )
 
-// Times of a certificate's life.
+// Times are the periods in the lifetime of a certificate.
 type Times struct {
-	// Life of a certificate.
+	// Life is how long a certificate is valid.
 	Life time.Duration
-	// Renew is how long after it was made the next one is made: less than Life.
+	// Renew is the age of a certificate at which the next one is issued. It is less than Life.
 	Renew time.Duration
-	// Spread is how long API servers are given to see a changed ValidatingWebhookConfiguration.
+	// Spread is how long API servers get to observe a changed ValidatingWebhookConfiguration.
 	Spread time.Duration
 }
 
-// DefaultTimes leave a month in which a renewal that fails can be mended.
+// DefaultTimes returns times that leave a month in which the cause of a failing renewal can be removed.
 func DefaultTimes() Times {
 	return Times{Life: 90 * 24 * time.Hour, Renew: 60 * 24 * time.Hour, Spread: 5 * time.Minute}
 }
 
-// Stored is what the Secret holds.
+// Stored is the content of the Secret.
 type Stored struct {
-	// Serving is what is served; Next, where it is not empty, is served when API servers trust it.
+	// Serving is the certificate that is served. Next, if it is not empty, is served once API servers trust it.
 	Serving, Next Pair
-	// Trusted are the authorities, in PEM.
+	// Trusted are the trusted authorities, in PEM.
 	Trusted []byte
 }
 
-// Facts are what is decided on.
+// Facts are what Decide decides by.
 type Facts struct {
 	// Now is the time.
 	Now time.Time
-	// Names that API servers ask for.
+	// Names are the host names under which API servers call the webhook.
 	Names []string
-	// Stored is what the Secret holds; zero: there is none.
+	// Stored is the content of the Secret. It is empty if the Secret does not exist.
 	Stored Stored
-	// Injected is what API servers trust: the caBundle of each webhook of the configuration.
+	// Injected is the caBundle of each webhook of the configuration, which API servers trust.
 	Injected [][]byte
-	// Since is how long the configuration is known to have had them, where they are what Stored trusts.
+	// Since is when the configuration was first observed with the authorities of Stored.Trusted.
 	Since time.Time
-	// Times of the certificate.
+	// Times are the periods of the certificate.
 	Times Times
 }
 
-// Action is what must be done now.
+// Action is the next step of a rotation.
 type Action int
 
-// Actions, in the order of a life.
+// The actions, in the order of a rotation.
 const (
-	// Rest: nothing has to be done.
+	// Rest does nothing.
 	Rest Action = iota
-	// Replace: there is nothing that could be served. Make a certificate and serve it.
+	// Replace issues a certificate and serves it at once, because there is none that can be served.
 	Replace
-	// Prepare makes the next certificate and trusts it.
+	// Prepare issues the next certificate and trusts its authority.
 	Prepare
 	// Inject writes the trusted authorities into the configuration.
 	Inject
 	// Promote serves the next certificate.
 	Promote
-	// Forget removes authorities that have ended.
+	// Forget removes authorities that have expired.
 	Forget
 )
 
-// String names the action for the log.
+// String returns the name of the action in logs and in the metric.
 func (a Action) String() string {
 	return [...]string{"rest", "replace", "prepare", "inject", "promote", "forget"}[a]
 }
 
-// Decision is an action and why.
+// Decision is an action and its reason.
 type Decision struct {
-	// Action to take.
+	// Action is what to do.
 	Action Action
-	// Why, for the log; empty for Rest.
+	// Why is the reason for the log. It is empty for Rest.
 	Why string
 }
 
-// Decide says what has to be done next.
+// Decide returns the next action.
 func Decide(f Facts) Decision {
-	serving, why := served(f)
+	serving, why := servingCertificate(f)
 	if why != "" {
 		return Decision{Replace, why}
 	}
-	next, err := f.Stored.Next.usable(f.Names)
-	pending := err == nil && trusts(f.Stored.Trusted, next) && next.NotAfter.After(serving.NotAfter)
+	next, err := f.Stored.Next.leafFor(f.Names)
+	pending := err == nil && isTrusted(f.Stored.Trusted, next) && next.NotAfter.After(serving.NotAfter)
 	if !pending && !f.Now.Before(serving.NotBefore.Add(skew+f.Times.Renew)) {
 		return Decision{Prepare, "the certificate ends at " + serving.NotAfter.UTC().Format(time.RFC3339)}
 	}
-	if kept := trusted(f.Stored.Trusted, f.Now); !bytes.Equal(kept, f.Stored.Trusted) {
+	if kept := mergedBundle(f.Stored.Trusted, f.Now); !bytes.Equal(kept, f.Stored.Trusted) {
 		return Decision{Forget, "an authority has ended, or is there twice"}
 	}
-	if !f.injected() {
+	if !f.isInjected() {
 		return Decision{Inject, "API servers do not trust what is trusted here"}
 	}
 	if pending && !f.Now.Before(f.Since.Add(f.Times.Spread)) {
@@ -101,9 +101,9 @@ func Decide(f Facts) Decision {
 	return Decision{}
 }
 
-// served is the certificate that is served, or why it cannot be.
-func served(f Facts) (*x509.Certificate, string) {
-	serving, err := f.Stored.Serving.usable(f.Names)
+// servingCertificate returns the certificate that is served, or the reason why it cannot be served.
+func servingCertificate(f Facts) (*x509.Certificate, string) {
+	serving, err := f.Stored.Serving.leafFor(f.Names)
 	switch {
 	case err != nil:
 		return nil, err.Error()
@@ -111,13 +111,13 @@ func served(f Facts) (*x509.Certificate, string) {
 		return nil, "the certificate has ended"
 	case f.Now.Before(serving.NotBefore):
 		return nil, "the certificate is of the future: was the clock set back?"
-	case !trusts(f.Stored.Trusted, serving):
+	case !isTrusted(f.Stored.Trusted, serving):
 		return nil, "no trusted authority has signed the certificate"
 	}
 	return serving, ""
 }
 
-// injected says whether API servers trust for each webhook what is trusted here.
-func (f Facts) injected() bool {
+// isInjected tells whether the configuration has the trusted authorities for each webhook.
+func (f Facts) isInjected() bool {
 	return !slices.ContainsFunc(f.Injected, func(bundle []byte) bool { return !bytes.Equal(bundle, f.Stored.Trusted) })
 }

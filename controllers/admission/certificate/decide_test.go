@@ -48,13 +48,13 @@ func (w *world) settle(t *testing.T) {
 			} else {
 				w.Stored.Next = pair
 			}
-			w.Stored.Trusted = trusted(w.Stored.Trusted, w.Now, authority)
+			w.Stored.Trusted = mergedBundle(w.Stored.Trusted, w.Now, authority)
 		case Inject:
 			w.Injected, w.Since = [][]byte{w.Stored.Trusted}, w.Now
 		case Promote:
 			w.Stored.Serving, w.Stored.Next = w.Stored.Next, Pair{}
 		case Forget:
-			w.Stored.Trusted = trusted(w.Stored.Trusted, w.Now)
+			w.Stored.Trusted = mergedBundle(w.Stored.Trusted, w.Now)
 		}
 	}
 	t.Fatalf("it never rests: %v", w.actions)
@@ -138,7 +138,7 @@ func TestTheNextOneIsNotServedBeforeAPIServersCanHaveSeenIt(t *testing.T) {
 	good, first := issue(t, start)
 	now := start.Add(DefaultTimes().Renew)
 	next, second := issue(t, now)
-	both := trusted(first, now, second)
+	both := mergedBundle(first, now, second)
 	f := Facts{Now: now, Names: names, Stored: Stored{Serving: good, Next: next, Trusted: both}, Injected: [][]byte{first}, Since: start, Times: DefaultTimes()}
 	if d := Decide(f); d.Action != Inject {
 		t.Errorf("before they trust it: %v", d)

@@ -1,19 +1,22 @@
-// Package certificate keeps the certificate of the admission webhook: makes it, renews it before it ends, and has API
-// servers trust it, without a restart and without a request that fails meanwhile.
+// Package certificate issues and rotates the serving certificate of the admission webhook and writes its authority into the
+// ValidatingWebhookConfiguration. A rotation needs no restart, and no request fails while it goes on.
 //
-// # How it is renewed
+// # Rotation
 //
-// Each certificate is signed by an authority of its own, whose key is forgotten at once: nothing that could sign another
-// lies anywhere. A Secret holds what is served (tls.crt, tls.key), what is served next (next.crt, next.key) and all
-// authorities that are to be trusted (ca.crt). When two thirds of the certificate's life are over, the next one is made
-// and its authority is added to the trusted ones; those are written into the ValidatingWebhookConfiguration; only when
-// that is done and API servers have had the time to see it, the next one is served. The old authority is trusted until it
-// has ended. So every replica may serve either for a while.
+// Each certificate is signed by its own authority, whose key is discarded after the signature: nobody can sign another certificate
+// with it. A Secret holds the certificate that is served (tls.crt, tls.key), the one that is served next (next.crt, next.key) and
+// all trusted authorities (ca.crt). A rotation has these steps:
 //
-// The names that the certificate is for are those that the ValidatingWebhookConfiguration has API servers ask for: its
-// Service, or the host of its URL. Where they change, or the Secret is deleted or spoilt, a new certificate is made at once.
-// Deleting the Secret also ends the trust in the old one.
+//  1. When two thirds of the certificate's lifetime have passed, the next certificate is issued, and its authority is added to
+//     the trusted ones.
+//  2. The trusted authorities are written into the ValidatingWebhookConfiguration.
+//  3. When API servers have had time to observe that, the next certificate is served.
+//  4. The old authority is removed when it has expired. Until then every replica may serve either certificate.
 //
-// Decide is pure and is told the time. Keeper acts, in the replica that leads, with the Secret's resourceVersion as the
-// lock; Source reads the Secret in every replica when a connection asks for the certificate.
+// The certificate is valid for the names under which API servers call the webhook: the Service in the
+// ValidatingWebhookConfiguration, or the host of its URL. If these names change, or the Secret is deleted or damaged, a new
+// certificate is issued at once. When the Secret is deleted, the old authority is no longer trusted.
+//
+// Decide is a pure function. Rotator acts in the replica that is the leader; its writes of the Secret have an optimistic lock. Source
+// reads the Secret in every replica when an API server connects.
 package certificate

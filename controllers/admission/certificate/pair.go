@@ -17,17 +17,17 @@ import (
 	"time"
 )
 
-// skew is how much earlier than now a certificate begins to hold, for clocks that are behind.
+// skew is how long before its issue a certificate becomes valid, for API servers whose clocks are behind.
 const skew = time.Hour
 
-// Pair is a certificate with its key.
+// Pair is a certificate and its private key.
 type Pair struct {
-	// Certificate and Key in PEM. The key is secret.
+	// Certificate and Key are in PEM. The key is secret.
 	Certificate, Key []byte
 }
 
-// usable says until when the pair can be served for all the names, and since when; an error says why it cannot.
-func (p Pair) usable(names []string) (*x509.Certificate, error) {
+// leafFor returns the parsed certificate, or an error if the pair cannot be served for all the names.
+func (p Pair) leafFor(names []string) (*x509.Certificate, error) {
 	both, err := tls.X509KeyPair(p.Certificate, p.Key)
 	if err != nil {
 		return nil, errors.New("certificate and key are missing, or do not fit each other") // an error of tls may quote what it read
@@ -40,8 +40,8 @@ func (p Pair) usable(names []string) (*x509.Certificate, error) {
 	return both.Leaf, nil
 }
 
-// Issue makes a certificate for names, host names and IP addresses, that holds for life from now, and the certificate of
-// the authority that signed it. The authority's key is forgotten.
+// Issue returns a certificate for the names, which are host names and IP addresses, that is valid for life from now, and the
+// certificate of the authority that signed it. The authority's key is discarded.
 func Issue(names []string, now time.Time, life time.Duration, random io.Reader) (Pair, []byte, error) {
 	if len(names) == 0 {
 		return Pair{}, nil, errors.New("issue a certificate: there is no name that it would be for")
@@ -89,8 +89,8 @@ func Issue(names []string, now time.Time, life time.Duration, random io.Reader) 
 	}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authorityDER}), nil
 }
 
-// template is what both certificates have in common. The serial number is part of the authority's name: a verifier that
-// finds authorities by name must not mistake one for the next.
+// template returns the fields that both certificates have in common. The serial number is part of the subject, because a verifier
+// that finds authorities by subject could use an earlier authority and reject the certificate.
 func template(name string, now time.Time, life time.Duration, random io.Reader) (*x509.Certificate, error) {
 	raw := make([]byte, 16)
 	if _, err := io.ReadFull(random, raw); err != nil {
@@ -99,7 +99,7 @@ func template(name string, now time.Time, life time.Duration, random io.Reader) 
 	raw[0] = raw[0]&0x7f | 1 // positive and not zero, as RFC 5280 wants it
 	serial := new(big.Int).SetBytes(raw)
 	if len(name) > 64 {
-		name = name[:64] // X.520's limit of a common name; the whole name is among the alternative names
+		name = name[:64] // X.520's limit of a common name; the full name is among the alternative names
 	}
 	return &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: name, SerialNumber: serial.Text(16)},
@@ -107,7 +107,7 @@ func template(name string, now time.Time, life time.Duration, random io.Reader) 
 	}, nil
 }
 
-// authorities parses a bundle, and leaves out what is no certificate.
+// authorities parses a bundle and skips blocks that are not certificates.
 func authorities(bundle []byte) []*x509.Certificate {
 	var out []*x509.Certificate
 	for rest := bundle; ; {
@@ -121,21 +121,21 @@ func authorities(bundle []byte) []*x509.Certificate {
 	}
 }
 
-// trusted is the bundle with the authorities added that it lacks, and without those that have ended.
-func trusted(bundle []byte, now time.Time, more ...[]byte) []byte {
+// mergedBundle returns the bundle with the additional authorities and without duplicates and expired ones.
+func mergedBundle(bundle []byte, now time.Time, more ...[]byte) []byte {
 	var out bytes.Buffer
-	var seen [][]byte
+	var added [][]byte
 	for _, a := range authorities(slices.Concat(bytes.Join(more, nil), bundle)) {
-		if now.After(a.NotAfter) || slices.ContainsFunc(seen, func(s []byte) bool { return bytes.Equal(s, a.Raw) }) {
+		if now.After(a.NotAfter) || slices.ContainsFunc(added, func(s []byte) bool { return bytes.Equal(s, a.Raw) }) {
 			continue
 		}
-		seen = append(seen, a.Raw)
+		added = append(added, a.Raw)
 		out.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Raw}))
 	}
 	return out.Bytes()
 }
 
-// trusts says whether an authority of the bundle has signed the certificate.
-func trusts(bundle []byte, leaf *x509.Certificate) bool {
+// isTrusted tells whether an authority of the bundle has signed the certificate.
+func isTrusted(bundle []byte, leaf *x509.Certificate) bool {
 	return slices.ContainsFunc(authorities(bundle), func(a *x509.Certificate) bool { return leaf.CheckSignatureFrom(a) == nil })
 }

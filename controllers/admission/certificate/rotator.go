@@ -21,71 +21,72 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Fields of the Secret.
+// The keys of the Secret's data.
 const (
 	fieldServing, fieldServingKey = corev1.TLSCertKey, corev1.TLSPrivateKeyKey
 	fieldNext, fieldNextKey       = "next.crt", "next.key"
 	fieldTrusted                  = "ca.crt"
 )
 
-// How often the Keeper looks, and how soon after it has done something.
+// checkInterval is the time between two checks. nextStepDelay is the time to the next check after an action or a conflict.
 const (
-	lookAgain = 10 * time.Second
-	goOn      = time.Second
+	checkInterval = 10 * time.Second
+	nextStepDelay = time.Second
 )
 
-// Keeper keeps the Secret and the caBundle of the ValidatingWebhookConfiguration, in the replica that leads.
-type Keeper struct {
-	// Reader reads without a cache: the manager may read this one Secret and that one configuration, and list neither.
+// Rotator maintains the Secret and the caBundle of the ValidatingWebhookConfiguration in the replica that is the leader.
+type Rotator struct {
+	// Reader reads from the API server. A cache could not be used: the manager has permission to get the two objects, but not to list them.
 	Reader client.Reader
-	// Writer writes them.
+	// Writer writes the Secret and the configuration.
 	Writer client.Writer
-	// Secret that is kept.
+	// Secret is the name of the Secret.
 	Secret client.ObjectKey
 	// Configuration is the name of the ValidatingWebhookConfiguration.
 	Configuration string
 	// Clock tells the time.
 	Clock func() time.Time
-	// Random gives the bytes of keys: crypto/rand.Reader.
+	// Random is the source of keys: crypto/rand.Reader.
 	Random io.Reader
-	// Times of the certificate.
+	// Times are the periods of the certificate.
 	Times Times
-	// Log takes what is done.
+	// Log records the actions and their failures.
 	Log logr.Logger
 
-	// injected is what the configuration has had since then.
+	// injected are the authorities that the configuration has had since the time in since.
 	injected []byte
 	since    time.Time
-	said     string
+	// reported is the reason that was logged last, so that it is logged once.
+	reported string
 }
 
 //+kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=ingot-nodetype,verbs=get;patch
 
-// NeedLeaderElection is true: one replica writes.
-func (k *Keeper) NeedLeaderElection() bool { return true }
+// NeedLeaderElection returns true, so that only one replica writes.
+func (r *Rotator) NeedLeaderElection() bool { return true }
 
-// Start keeps them until the context ends.
-func (k *Keeper) Start(ctx context.Context) error {
+// Start rotates the certificate until the context ends.
+func (r *Rotator) Start(ctx context.Context) error {
 	for {
-		wait := lookAgain
-		done, err := k.Step(ctx)
+		wait := checkInterval
+		done, err := r.Step(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		count(done, err)
+		countStep(done, err)
 		switch {
 		case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
-			wait = goOn // somebody was faster
+			wait = nextStepDelay // another writer was first
 		case err != nil:
-			k.Log.Error(err, "The webhook's certificate could not be kept")
+			r.Log.Error(err, "The webhook's certificate could not be kept")
 		case done.Action != Rest:
-			k.Log.Info("The webhook's certificate", "action", done.Action.String(), "why", done.Why)
-			wait = goOn
+			r.Log.Info("The webhook's certificate", "action", done.Action.String(), "why", done.Why)
+			wait = nextStepDelay
 		default:
-			if done.Why != k.said && done.Why != "" {
-				k.Log.Info("The webhook has no certificate", "why", done.Why)
+			if done.Why != r.reported && done.Why != "" {
+				r.Log.Info("The webhook has no certificate", "why", done.Why)
 			}
-			k.said = done.Why
+			r.reported = done.Why
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -97,44 +98,44 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 }
 
-// Step does at most one thing, and says what.
-func (k *Keeper) Step(ctx context.Context) (Decision, error) {
+// Step takes at most one action and returns the decision for it.
+func (r *Rotator) Step(ctx context.Context) (Decision, error) {
 	var configuration admissionv1.ValidatingWebhookConfiguration
-	err := k.Reader.Get(ctx, client.ObjectKey{Name: k.Configuration}, &configuration)
+	err := r.Reader.Get(ctx, client.ObjectKey{Name: r.Configuration}, &configuration)
 	if apierrors.IsNotFound(err) {
-		return Decision{Why: "the ValidatingWebhookConfiguration " + k.Configuration + " does not exist, so that nobody asks: apply config/webhook, or set webhook.address to 0"}, nil
+		return Decision{Why: "the ValidatingWebhookConfiguration " + r.Configuration + " does not exist, so that nobody asks: apply config/webhook, or set webhook.address to 0"}, nil
 	}
 	if err != nil {
-		return Decision{}, fmt.Errorf("read ValidatingWebhookConfiguration %s: %w", k.Configuration, err)
+		return Decision{}, fmt.Errorf("read ValidatingWebhookConfiguration %s: %w", r.Configuration, err)
 	}
-	names, injected, err := asked(&configuration)
+	names, injected, err := webhookNamesAndBundles(&configuration)
 	if err != nil {
-		return Decision{}, fmt.Errorf("ValidatingWebhookConfiguration %s: %w", k.Configuration, err)
+		return Decision{}, fmt.Errorf("ValidatingWebhookConfiguration %s: %w", r.Configuration, err)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: k.Secret.Namespace, Name: k.Secret.Name}}
-	if err := k.Reader.Get(ctx, k.Secret, secret); client.IgnoreNotFound(err) != nil {
-		return Decision{}, fmt.Errorf("read Secret %s: %w", k.Secret, err)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Secret.Namespace, Name: r.Secret.Name}}
+	if err := r.Reader.Get(ctx, r.Secret, secret); client.IgnoreNotFound(err) != nil {
+		return Decision{}, fmt.Errorf("read Secret %s: %w", r.Secret, err)
 	}
-	f := Facts{Now: k.Clock(), Names: names, Stored: read(secret), Injected: injected, Times: k.Times}
-	k.observe(f)
-	f.Since = k.since
+	f := Facts{Now: r.Clock(), Names: names, Stored: storedPairs(secret), Injected: injected, Times: r.Times}
+	r.observe(f)
+	f.Since = r.since
 	decided := Decide(f)
-	return decided, k.act(ctx, decided.Action, f, secret, &configuration)
+	return decided, r.act(ctx, decided.Action, f, secret, &configuration)
 }
 
-// observe notes since when API servers can have seen what is trusted.
-func (k *Keeper) observe(f Facts) {
-	inForce := f.injected()
-	if !inForce || !bytes.Equal(k.injected, f.Stored.Trusted) {
-		k.injected, k.since = nil, f.Now
+// observe records since when API servers can have observed the trusted authorities.
+func (r *Rotator) observe(f Facts) {
+	isInjected := f.isInjected()
+	if !isInjected || !bytes.Equal(r.injected, f.Stored.Trusted) {
+		r.injected, r.since = nil, f.Now
 	}
-	if inForce {
-		k.injected = f.Stored.Trusted
+	if isInjected {
+		r.injected = f.Stored.Trusted
 	}
 }
 
-// asked are the names that API servers ask for, and the authorities that they trust for each webhook.
-func asked(c *admissionv1.ValidatingWebhookConfiguration) (names []string, injected [][]byte, err error) {
+// webhookNamesAndBundles returns the host names under which API servers call the webhooks, and the caBundle of each webhook.
+func webhookNamesAndBundles(c *admissionv1.ValidatingWebhookConfiguration) (names []string, injected [][]byte, err error) {
 	for _, w := range c.Webhooks {
 		name := ""
 		switch to := w.ClientConfig; {
@@ -158,15 +159,15 @@ func asked(c *admissionv1.ValidatingWebhookConfiguration) (names []string, injec
 	return names, injected, nil
 }
 
-func (k *Keeper) act(ctx context.Context, action Action, f Facts, secret *corev1.Secret, configuration *admissionv1.ValidatingWebhookConfiguration) error {
+func (r *Rotator) act(ctx context.Context, action Action, f Facts, secret *corev1.Secret, configuration *admissionv1.ValidatingWebhookConfiguration) error {
 	stored := f.Stored
 	switch action {
 	case Rest:
 		return nil
 	case Inject:
-		return k.inject(ctx, configuration, stored.Trusted)
+		return r.inject(ctx, configuration, stored.Trusted)
 	case Replace, Prepare:
-		pair, authority, err := Issue(f.Names, f.Now, f.Times.Life, k.Random)
+		pair, authority, err := Issue(f.Names, f.Now, f.Times.Life, r.Random)
 		if err != nil {
 			return err
 		}
@@ -175,28 +176,28 @@ func (k *Keeper) act(ctx context.Context, action Action, f Facts, secret *corev1
 		} else {
 			stored.Next = pair
 		}
-		stored.Trusted = trusted(stored.Trusted, f.Now, authority)
+		stored.Trusted = mergedBundle(stored.Trusted, f.Now, authority)
 	case Promote:
 		stored.Serving, stored.Next = stored.Next, Pair{}
 	case Forget:
-		stored.Trusted = trusted(stored.Trusted, f.Now)
+		stored.Trusted = mergedBundle(stored.Trusted, f.Now)
 	}
-	return k.write(ctx, secret, stored)
+	return r.write(ctx, secret, stored)
 }
 
-func (k *Keeper) inject(ctx context.Context, configuration *admissionv1.ValidatingWebhookConfiguration, bundle []byte) error {
+func (r *Rotator) inject(ctx context.Context, configuration *admissionv1.ValidatingWebhookConfiguration, bundle []byte) error {
 	changed := configuration.DeepCopy()
 	for i := range changed.Webhooks {
 		changed.Webhooks[i].ClientConfig.CABundle = bundle
 	}
 	patch := client.StrategicMergeFrom(configuration, client.MergeFromWithOptimisticLock{})
-	if err := k.Writer.Patch(ctx, changed, patch); err != nil {
+	if err := r.Writer.Patch(ctx, changed, patch); err != nil {
 		return fmt.Errorf("write the authorities into ValidatingWebhookConfiguration %s: %w", configuration.Name, err)
 	}
 	return nil
 }
 
-func read(secret *corev1.Secret) Stored {
+func storedPairs(secret *corev1.Secret) Stored {
 	d := secret.Data
 	return Stored{
 		Serving: Pair{Certificate: d[fieldServing], Key: d[fieldServingKey]}, Next: Pair{Certificate: d[fieldNext], Key: d[fieldNextKey]},
@@ -204,8 +205,8 @@ func read(secret *corev1.Secret) Stored {
 	}
 }
 
-// write writes the Secret that was read, or makes it. Whoever was faster has won.
-func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, stored Stored) error {
+// write updates the Secret under the resource version that was read, or creates it.
+func (r *Rotator) write(ctx context.Context, secret *corev1.Secret, stored Stored) error {
 	changed := secret.DeepCopy()
 	changed.Data = map[string][]byte{fieldServing: stored.Serving.Certificate, fieldServingKey: stored.Serving.Key, fieldTrusted: stored.Trusted}
 	if len(stored.Next.Key) > 0 {
@@ -213,12 +214,12 @@ func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, stored Stored
 	}
 	var err error
 	if secret.ResourceVersion == "" {
-		err = k.Writer.Create(ctx, changed)
+		err = r.Writer.Create(ctx, changed)
 	} else {
-		err = k.Writer.Update(ctx, changed)
+		err = r.Writer.Update(ctx, changed)
 	}
 	if err != nil {
-		return fmt.Errorf("write Secret %s: %w", k.Secret, err)
+		return fmt.Errorf("write Secret %s: %w", r.Secret, err)
 	}
 	return nil
 }
@@ -230,6 +231,6 @@ var steps = prometheus.NewCounterVec(prometheus.CounterOpts{
 
 func init() { metrics.Registry.MustRegister(steps) }
 
-func count(done Decision, err error) {
+func countStep(done Decision, err error) {
 	steps.WithLabelValues(done.Action.String(), strconv.FormatBool(err == nil)).Inc()
 }

@@ -13,40 +13,41 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fresh is how long a certificate that was read is served without looking again: API servers connect seldom, and a
-// Secret that was deleted must not be served for long.
-const fresh = 15 * time.Second
+// cacheTime is how long a certificate is served before it is read again. API servers connect rarely, and the certificate of a
+// deleted Secret must not be served for long.
+const cacheTime = 15 * time.Second
 
-// readLimit is less than the patience of an API server that connects.
-const readLimit = 2 * time.Second
+// readTimeout is less than the time that an API server waits for a connection.
+const readTimeout = 2 * time.Second
 
-// Source gives the certificate to connections, in every replica.
+// Source provides the certificate to TLS connections in every replica.
 type Source struct {
-	// Reader reads without a cache.
+	// Reader reads from the API server.
 	Reader client.Reader
-	// Secret that Keeper keeps.
+	// Secret is the name of the Secret that Rotator maintains.
 	Secret client.ObjectKey
 	// Clock tells the time.
 	Clock func() time.Time
-	// Log takes what goes wrong.
+	// Log records failures.
 	Log logr.Logger
 
 	mu     sync.Mutex
-	tried  time.Time
+	readAt time.Time
 	served *tls.Certificate
 }
 
-// GetCertificate is for tls.Config. While the API server does not answer, the certificate that was read last is served.
+// GetCertificate implements tls.Config.GetCertificate. While the API server does not answer, it returns the certificate that was read
+// last.
 func (s *Source) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.served != nil && s.Clock().Sub(s.tried) < fresh {
+	if s.served != nil && s.Clock().Sub(s.readAt) < cacheTime {
 		return s.served, nil
 	}
-	ctx, cancel := context.WithTimeout(hello.Context(), readLimit)
+	ctx, cancel := context.WithTimeout(hello.Context(), readTimeout)
 	defer cancel()
 	found, err := s.read(ctx)
-	s.tried = s.Clock()
+	s.readAt = s.Clock()
 	switch {
 	case err == nil:
 		s.served = found
@@ -63,7 +64,7 @@ func (s *Source) read(ctx context.Context) (*tls.Certificate, error) {
 	if err := s.Reader.Get(ctx, s.Secret, &secret); err != nil {
 		return nil, fmt.Errorf("read the webhook's certificate: %w", err)
 	}
-	stored := read(&secret).Serving
+	stored := storedPairs(&secret).Serving
 	pair, err := tls.X509KeyPair(stored.Certificate, stored.Key)
 	if err != nil {
 		return nil, errors.New("read the webhook's certificate: Secret " + s.Secret.String() + " has none; the replica that leads makes another")

@@ -1,14 +1,14 @@
-// Package sessions keeps the boot service's sessions in HostRecords: it implements netboot.Store.
+// Package sessions stores the sessions of the boot service in HostRecords. It implements netboot.Store.
 //
-// A session is what is wanted of a host (HostRecord.status.wanted, the host controller's), what is kept of that (status.attempt, which
-// nobody but this package writes), and what the BareMetalHost says of the server (boot MAC address, root
-// device hints) and of the claim (the Secrets of the config drive). Nothing is kept in the process, so every replica, leader
-// or not, serves every host. HostRecords are written under an optimistic lock. What was read of them a moment ago serves to let an
-// agent in and to try a write; whoever is refused, and nothing written, is so on what the API server itself has.
+// A session consists of the wanted attempt (HostRecord.status.wanted, which the host controller writes), the progress of that attempt
+// (status.attempt, which only this package writes), and fields of the BareMetalHost: the boot MAC address, the root device hints, and the
+// Secrets of the config drive. No state is kept in the process, so every replica, leader or not, serves every host.
 //
-// The host controller records that an attempt is wanted before the installer is called for it; the installer then finds the session
-// as if it had begun it, at its first step. The first change of it is the first that is written. Nothing is kept of an attempt that is
-// not wanted: that is a Conflict.
+// HostRecords are written with an optimistic lock. A request of an agent is accepted, and a write is tried first, with HostRecords from
+// the cache. A request is refused, or found to need no write, only by what was read from the API server.
 //
-// What an agent found is written to HostRecord.status.inventory, in one write with what it did.
+// The host controller writes the wanted attempt before it calls the installer. The session then exists already, at its first step, and
+// its first change is the first that is written. A change of an attempt that is not the wanted one is a Conflict and is not stored.
+//
+// The inventory that an agent reports is written to HostRecord.status.inventory, in the same write as its progress.
 package sessions

@@ -14,7 +14,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/plan/inventory"
 )
 
-// session reads a session from the two objects: what is wanted, what is kept of it, and what the BareMetalHost says of the server.
+// session returns the session of a host from the two objects.
 func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Session {
 	s := netboot.Session{
 		HostUID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress),
@@ -33,7 +33,7 @@ func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Se
 	}
 	a := record.Status.Progress()
 	if a == nil {
-		// Nothing has happened yet. What comes first is written with its first change.
+		// No progress is stored yet. The first step is written with the first change.
 		s.AttemptStatus = hardware.AttemptStatus{Number: w.Number, State: hardware.AttemptRunning, Step: hardware.StepPoweringOff}
 		s.StepAt = s.Since
 		return s
@@ -46,8 +46,8 @@ func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Se
 	return s
 }
 
-// keep writes what changed into the record. Only of the attempt that is wanted anything is kept.
-func keep(record *v1alpha1.HostRecord, before, after netboot.Session) error {
+// updateRecord sets the fields of the record that differ between the sessions. It returns a Conflict if the attempt is not the wanted one.
+func updateRecord(record *v1alpha1.HostRecord, before, after netboot.Session) error {
 	if after.Inventory != before.Inventory && after.Inventory != nil {
 		record.Status.Inventory = inventory.HostInventory(*after.Inventory)
 	}
@@ -79,8 +79,8 @@ func microTime(t time.Time) *metav1.MicroTime {
 	return &out
 }
 
-// RootDevice translates Metal3's root device hints, and names those that the agent cannot follow: a host that has one
-// must not be installed, since another disk might be overwritten.
+// RootDevice returns Metal3's root device hints for the agent, and the names of the hints that the agent does not support. A host with
+// such a hint must not be installed, because another disk could be overwritten.
 func RootDevice(hints *metal3.RootDeviceHints) (hardware.RootDevice, []string) {
 	if hints == nil {
 		return hardware.RootDevice{}, nil

@@ -24,7 +24,7 @@ const (
 	indexUID = "ingot.uid"
 )
 
-// maxConflicts is how often Update begins anew. A host has one agent, one controller and its boot documents as writers.
+// maxConflicts is how often Update tries. The writers of a HostRecord are one agent, the host controller and the boot service.
 const maxConflicts = 10
 
 // Index adds the indexes that a Store needs. Call it once, before the manager starts.
@@ -49,27 +49,27 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 
 // Store implements netboot.Store. It is safe for concurrent use.
 type Store struct {
-	// Client writes status, finds BareMetalHosts by the indexes that Index adds, and reads HostRecords as they were a moment
-	// ago; what this process wrote is in what it reads (package readyourwrites).
+	// Client writes the status, finds BareMetalHosts by the indexes that Index adds, and reads HostRecords from a cache that is never
+	// older than its own writes (package readyourwrites).
 	Client client.Client
-	// APIReader reads from the API server: HostRecords where others' writes decide, and the Secrets of a claim.
+	// APIReader reads from the API server: HostRecords where writes of other processes must not be missed, and the Secrets of a claim.
 	APIReader client.Reader
 }
 
 var _ netboot.Store = (*Store)(nil)
 
-// ByMAC implements netboot.Store. Two hosts of ours with one MAC address are a Conflict: neither is served.
+// ByMAC implements netboot.Store. If two hosts of Ingot have the MAC address it returns a Conflict, and neither is served.
 func (s *Store) ByMAC(ctx context.Context, mac string) (netboot.Session, error) {
 	const op = "find host by MAC address"
-	hosts, err := s.hosts(ctx, op, indexBootMAC, mac)
+	hosts, err := s.listHosts(ctx, op, indexBootMAC, mac)
 	if err != nil {
 		return netboot.Session{}, err
 	}
 	var found []netboot.Session
 	for i := range hosts {
-		record, err := s.record(ctx, s.APIReader, op, &hosts[i])
+		record, err := s.readRecord(ctx, s.APIReader, op, &hosts[i])
 		if hardware.KindOf(err) == hardware.NotFound {
-			continue // somebody else serves this one
+			continue // a host without a HostRecord is not Ingot's
 		}
 		if err != nil {
 			return netboot.Session{}, err
@@ -88,28 +88,28 @@ func (s *Store) ByMAC(ctx context.Context, mac string) (netboot.Session, error) 
 
 // ByUID implements netboot.Store.
 func (s *Store) ByUID(ctx context.Context, hostUID string) (netboot.Session, error) {
-	return s.find(ctx, s.APIReader, hostUID)
+	return s.readSession(ctx, s.APIReader, hostUID)
 }
 
 // CachedByUID implements netboot.Store.
 func (s *Store) CachedByUID(ctx context.Context, hostUID string) (netboot.Session, error) {
-	return s.find(ctx, s.Client, hostUID)
+	return s.readSession(ctx, s.Client, hostUID)
 }
 
-func (s *Store) find(ctx context.Context, reader client.Reader, hostUID string) (netboot.Session, error) {
-	host, record, err := s.byUID(ctx, reader, "find host", hostUID)
+func (s *Store) readSession(ctx context.Context, reader client.Reader, hostUID string) (netboot.Session, error) {
+	host, record, err := s.readByUID(ctx, reader, "find host", hostUID)
 	if err != nil {
 		return netboot.Session{}, err
 	}
 	return session(host, record), nil
 }
 
-// Update implements netboot.Store. The first try is on what was seen last, and counts when its write succeeds; any other end of it
-// is confirmed on what the API server has.
+// Update implements netboot.Store. The first try uses the HostRecord in the cache. If it ends in anything but a successful write, the
+// change is tried again with the HostRecord in the API server.
 func (s *Store) Update(ctx context.Context, hostUID string, change func(*netboot.Session) error) (netboot.Session, error) {
 	reader := client.Reader(s.Client)
 	for range maxConflicts {
-		host, record, err := s.byUID(ctx, reader, opUpdate, hostUID)
+		host, record, err := s.readByUID(ctx, reader, opUpdate, hostUID)
 		if err != nil {
 			return netboot.Session{}, err
 		}
@@ -117,7 +117,7 @@ func (s *Store) Update(ctx context.Context, hostUID string, change func(*netboot
 		after := before
 		changed := record.DeepCopy()
 		if err = change(&after); err == nil {
-			err = keep(changed, before, after)
+			err = updateRecord(changed, before, after)
 		}
 		if reader != s.APIReader && (err != nil || after == before) {
 			reader = s.APIReader
@@ -135,7 +135,7 @@ func (s *Store) Update(ctx context.Context, hostUID string, change func(*netboot
 			continue
 		}
 		if err != nil {
-			return netboot.Session{}, failure(opUpdate, host.Namespace+"/"+host.Name, err)
+			return netboot.Session{}, apiError(opUpdate, host.Namespace+"/"+host.Name, err)
 		}
 		return after, nil
 	}
@@ -145,13 +145,13 @@ func (s *Store) Update(ctx context.Context, hostUID string, change func(*netboot
 // ConfigDrive implements netboot.Store.
 func (s *Store) ConfigDrive(ctx context.Context, hostUID string, attempt int64) (hardware.ConfigDrive, error) {
 	const op = opConfigDrive
-	host, record, err := s.byUID(ctx, s.APIReader, op, hostUID)
+	host, record, err := s.readByUID(ctx, s.APIReader, op, hostUID)
 	if err != nil {
 		return hardware.ConfigDrive{}, err
 	}
-	// The references decide whose secrets these are: they are read from the API server, not from the cache.
+	// The references must be current, or an agent could get the secrets of another Machine. So they are read from the API server.
 	if err := s.APIReader.Get(ctx, client.ObjectKeyFromObject(host), host); err != nil {
-		return hardware.ConfigDrive{}, failure(op, host.Name, err)
+		return hardware.ConfigDrive{}, apiError(op, host.Name, err)
 	}
 	now := session(host, record)
 	if now.Number != attempt || now.Operation != hardware.OpInstall || now.State != hardware.AttemptRunning || !record.Status.Wanted.IsOpen() {
@@ -160,12 +160,12 @@ func (s *Store) ConfigDrive(ctx context.Context, hostUID string, attempt int64) 
 	if host.Spec.ConsumerRef == nil || host.Spec.ConsumerRef.UID != record.Status.Wanted.MachineUID {
 		return hardware.ConfigDrive{}, hardware.Errorf(hardware.Conflict, op, host.Namespace+"/"+host.Name, "the Machine of attempt %d has this host no more", attempt)
 	}
-	return s.documents(ctx, host)
+	return s.readDocuments(ctx, host)
 }
 
-func (s *Store) documents(ctx context.Context, host *metal3.BareMetalHost) (hardware.ConfigDrive, error) {
+func (s *Store) readDocuments(ctx context.Context, host *metal3.BareMetalHost) (hardware.ConfigDrive, error) {
 	var drive hardware.ConfigDrive
-	read := map[corev1.SecretReference]*corev1.Secret{} // usually one for all documents
+	read := map[corev1.SecretReference]*corev1.Secret{} // usually one Secret has all documents
 	for _, document := range []struct {
 		key  string
 		ref  *corev1.SecretReference
@@ -181,7 +181,7 @@ func (s *Store) documents(ctx context.Context, host *metal3.BareMetalHost) (hard
 		secret := read[*document.ref]
 		if secret == nil {
 			var err error
-			if secret, err = s.secret(ctx, host, document.ref, document.key); err != nil {
+			if secret, err = s.readSecret(ctx, host, document.ref, document.key); err != nil {
 				return hardware.ConfigDrive{}, err
 			}
 			read[*document.ref] = secret
@@ -195,25 +195,25 @@ func (s *Store) documents(ctx context.Context, host *metal3.BareMetalHost) (hard
 	return drive, nil
 }
 
-// What is tried, as errors name it.
+// The names of operations in errors.
 const (
 	opUpdate      = "update session"
 	opConfigDrive = "read config drive"
 )
 
-func (s *Store) secret(ctx context.Context, host *metal3.BareMetalHost, ref *corev1.SecretReference, key string) (*corev1.Secret, error) {
+func (s *Store) readSecret(ctx context.Context, host *metal3.BareMetalHost, ref *corev1.SecretReference, key string) (*corev1.Secret, error) {
 	target := host.Namespace + "/" + host.Name
 	if ref.Namespace != "" && ref.Namespace != host.Namespace {
 		return nil, hardware.Errorf(hardware.Invalid, opConfigDrive, target, "spec.%s refers to namespace %s: it must be the host's own", key, ref.Namespace)
 	}
 	var secret corev1.Secret
 	if err := s.APIReader.Get(ctx, client.ObjectKey{Namespace: host.Namespace, Name: ref.Name}, &secret); err != nil {
-		return nil, failure(opConfigDrive, target, fmt.Errorf("the Secret %s for %s: %w", ref.Name, key, err))
+		return nil, apiError(opConfigDrive, target, fmt.Errorf("the Secret %s for %s: %w", ref.Name, key, err))
 	}
 	return &secret, nil
 }
 
-// documentIn finds one document in its Secret, under its own key or, as the baremetal-operator does, under "value".
+// documentIn returns a document from its Secret. Like the baremetal-operator it accepts the key of the document or "value".
 func documentIn(secret *corev1.Secret, host *metal3.BareMetalHost, key string) ([]byte, error) {
 	for _, name := range []string{key, "value"} {
 		if data, ok := secret.Data[name]; ok {
@@ -223,18 +223,18 @@ func documentIn(secret *corev1.Secret, host *metal3.BareMetalHost, key string) (
 	return nil, hardware.Errorf(hardware.Invalid, opConfigDrive, host.Namespace+"/"+host.Name, "Secret %s has no key %s", secret.Name, key)
 }
 
-func (s *Store) hosts(ctx context.Context, op, index, value string) ([]metal3.BareMetalHost, error) {
+func (s *Store) listHosts(ctx context.Context, op, index, value string) ([]metal3.BareMetalHost, error) {
 	var list metal3.BareMetalHostList
 	if err := s.Client.List(ctx, &list, client.MatchingFields{index: value}); err != nil {
-		return nil, failure(op, value, err)
+		return nil, apiError(op, value, err)
 	}
 	return list.Items, nil
 }
 
-func (s *Store) record(ctx context.Context, reader client.Reader, op string, host *metal3.BareMetalHost) (*v1alpha1.HostRecord, error) {
+func (s *Store) readRecord(ctx context.Context, reader client.Reader, op string, host *metal3.BareMetalHost) (*v1alpha1.HostRecord, error) {
 	record := &v1alpha1.HostRecord{}
 	if err := reader.Get(ctx, client.ObjectKeyFromObject(host), record); err != nil {
-		return nil, failure(op, host.Namespace+"/"+host.Name, err)
+		return nil, apiError(op, host.Namespace+"/"+host.Name, err)
 	}
 	for _, owner := range record.OwnerReferences {
 		if owner.UID == host.UID {
@@ -244,8 +244,8 @@ func (s *Store) record(ctx context.Context, reader client.Reader, op string, hos
 	return nil, hardware.Errorf(hardware.NotFound, op, host.Namespace+"/"+host.Name, "its HostRecord is of an earlier host of that name")
 }
 
-func (s *Store) byUID(ctx context.Context, reader client.Reader, op, uid string) (*metal3.BareMetalHost, *v1alpha1.HostRecord, error) {
-	hosts, err := s.hosts(ctx, op, indexUID, uid)
+func (s *Store) readByUID(ctx context.Context, reader client.Reader, op, uid string) (*metal3.BareMetalHost, *v1alpha1.HostRecord, error) {
+	hosts, err := s.listHosts(ctx, op, indexUID, uid)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -253,15 +253,15 @@ func (s *Store) byUID(ctx context.Context, reader client.Reader, op, uid string)
 		return nil, nil, hardware.Errorf(hardware.NotFound, op, uid, "no host has this uid")
 	}
 	host := hosts[0].DeepCopy()
-	record, err := s.record(ctx, reader, op, host)
+	record, err := s.readRecord(ctx, reader, op, host)
 	if err != nil {
 		return nil, nil, err
 	}
 	return host, record, nil
 }
 
-// failure types an error of the Kubernetes API.
-func failure(op, target string, err error) error {
+// apiError returns an error of the Kubernetes API as a *hardware.Error.
+func apiError(op, target string, err error) error {
 	var known *hardware.Error
 	if errors.As(err, &known) {
 		return err
