@@ -51,7 +51,7 @@ type Input struct {
 	// Gate is the key of the taint that keeps pods off the node until its verdict passes; empty: there is no gate.
 	Gate string
 	// Join has what the node needs to join. When it is nil, the documents are rendered without secrets, for the time after the join.
-	Join *TLSBootstrap
+	Join *kubelet.TLSBootstrap
 	// Secrets are the contents of Plan.SecretFiles. They are used only when Join is set.
 	Secrets Secrets
 }
@@ -136,9 +136,6 @@ type NodeInput struct {
 	// Taints of the Node, in addition to the gate.
 	Taints []corev1.Taint
 }
-
-// TLSBootstrap has what a node needs to join a cluster with a bootstrap token.
-type TLSBootstrap = kubelet.TLSBootstrap
 
 // Documents are the documents that a node's first boot reads.
 type Documents struct {

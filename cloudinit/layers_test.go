@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit/network"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/cloudinit/templates"
 )
@@ -140,7 +141,7 @@ func TestNetworkDataBeatsItsTemplateAndTheTemplateTheCIDR(t *testing.T) {
 		t.Errorf("%v, the properties did not win over the NodeProvider's network:\n%s", err, docs.NetworkData)
 	}
 	in.Properties[0].Values[properties.NetworkIPRange] = "10.20.5.20-10.20.5.29"
-	var bad *NetworkInvalid
+	var bad *network.Invalid
 	if _, err := Render(in); !errors.As(err, &bad) {
 		t.Errorf("error %v, want one about an address outside of the ranges", err)
 	}

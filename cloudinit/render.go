@@ -23,7 +23,7 @@ const (
 )
 
 // Render returns the documents of a node. The same input always gives the same bytes. Errors are *Invalid, *Conflict, *TooLarge,
-// *Unsupported, *SecretMissing, *NetworkInvalid, *properties.Invalid or *templates.Invalid. None of them quotes a secret.
+// *Unsupported, *SecretMissing, *network.Invalid, *properties.Invalid or *templates.Invalid. None of them quotes a secret.
 func Render(in Input) (Documents, error) {
 	in, err := resolve(in)
 	if err != nil {
@@ -219,9 +219,6 @@ func renderMetaData(m MachineInput) ([]byte, error) {
 	}
 	return append(out, '\n'), nil
 }
-
-// NetworkInvalid says why a node cannot have the network.
-type NetworkInvalid = network.Invalid
 
 // NetworkConfig returns cloud-init's network-config version 2, for a NoCloud seed. It describes the same network as the
 // network_data.json of Render. It is nil when no network is configured and the image uses its default. It must not be put on a config

@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cloudinit/kubelet"
+	"github.com/ingot-dev/ingot/cloudinit/network"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
 )
@@ -43,7 +45,7 @@ func plain() Input {
 		Machine: MachineInput{Name: "training-7xk2p", UID: "6f1c1d0e-0000-4000-8000-000000000001", Revision: "h100-77aa", Attempt: 1},
 		Host:    HostInput{BootMAC: "52:54:00:AA:BB:01"},
 		Gate:    v1alpha1.DefaultGateTaintKey,
-		Join:    &TLSBootstrap{Endpoint: "https://research.example.com:6443", CA: []byte("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"), Token: secretToken},
+		Join:    &kubelet.TLSBootstrap{Endpoint: "https://research.example.com:6443", CA: []byte("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"), Token: secretToken},
 	}
 }
 
@@ -358,9 +360,9 @@ func TestNetworksThatCannotWorkAreRefused(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			in := full(t)
 			change(&in)
-			var bad *NetworkInvalid
+			var bad *network.Invalid
 			if _, err := Render(in); !errors.As(err, &bad) {
-				t.Errorf("error %v, want *NetworkInvalid", err)
+				t.Errorf("error %v, want *network.Invalid", err)
 			}
 		})
 	}

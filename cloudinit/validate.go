@@ -287,7 +287,7 @@ func checkNetwork(spec *v1alpha1.NetworkSpec, text string) error {
 	}
 	gateway, err := netip.ParsePrefix(spec.CIDR)
 	if err != nil {
-		return &NetworkInvalid{Field: "network.cidr", Message: "it must be the gateway's address with a prefix length, such as 10.20.4.1/22, where address ranges are given"}
+		return &network.Invalid{Field: "network.cidr", Message: "it must be the gateway's address with a prefix length, such as 10.20.4.1/22, where address ranges are given"}
 	}
 	return ranges.CheckWithin(gateway)
 }

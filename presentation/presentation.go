@@ -40,7 +40,7 @@ func resolveGPU(r spec.Request) (v1alpha1.NodePlan, error) {
 		return v1alpha1.NodePlan{}, nil
 	}
 	for _, row := range resolverRows {
-		if row.matches(r.GPU) {
+		if row.isFor(r.GPU) {
 			return row.resolve(r)
 		}
 	}
@@ -75,7 +75,7 @@ var resolverRows = []resolverRow{
 	{Vendor: v1alpha1.VendorGeneric, Mode: v1alpha1.ModePassthrough, Variant: "any accelerator with a device plugin or a DRA driver", resolve: generic.Resolve},
 }
 
-func (row resolverRow) matches(gpu *v1alpha1.GPUSpec) bool {
+func (row resolverRow) isFor(gpu *v1alpha1.GPUSpec) bool {
 	return row.Vendor == gpu.Vendor && row.Mode == gpu.Presentation.Mode && (row.isVariant == nil || row.isVariant(gpu))
 }
 

@@ -19,15 +19,15 @@ const (
 	// RolloutStopped: stoppedBy says why; a person must decide. Setting the NodeType back undoes it; setting spec.paused
 	// to true and then to false goes on and forgives the failures so far.
 	RolloutStopped RolloutPhase = "Stopped"
-	// RolloutSuperseded: the NodeType asks for another revision now; a newer Rollout moves the Machines. Settled.
+	// RolloutSuperseded: the NodeType asks for another revision now; a newer Rollout moves the Machines. Final.
 	RolloutSuperseded RolloutPhase = "Superseded"
 	// RolloutDone: every Machine of the NodeType that is not being deleted has the revision and is Ready, except where a person
-	// forgave its failure. Settled.
+	// forgave its failure. Final.
 	RolloutDone RolloutPhase = "Done"
 )
 
-// Settled reports whether a rollout in that phase will do nothing more.
-func (p RolloutPhase) Settled() bool { return p == RolloutDone || p == RolloutSuperseded }
+// IsFinal reports whether a rollout in that phase will do nothing more.
+func (p RolloutPhase) IsFinal() bool { return p == RolloutDone || p == RolloutSuperseded }
 
 // RolloutSelector names the Machines of a rollout by LabelRollout, whose value is the Rollout's name.
 func RolloutSelector(rollout string) map[string]string {

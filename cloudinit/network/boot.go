@@ -85,7 +85,7 @@ func (b Boot) AddressAndGateway() (own netip.Prefix, gateway netip.Addr, err err
 	if err != nil {
 		return netip.Prefix{}, netip.Addr{}, err
 	}
-	if !ranges.Contains(own.Addr()) {
+	if !ranges.HasAddress(own.Addr()) {
 		return netip.Prefix{}, netip.Addr{}, invalid(addressField, "%s is in none of the ranges %s", own.Addr(), b.Ranges)
 	}
 	return own, gateway, nil

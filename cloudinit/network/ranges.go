@@ -58,8 +58,8 @@ func parseRange(field, text string) (Range, error) {
 	return Range{First: first, Last: last}, nil
 }
 
-// Contains returns true when the address is in one of the ranges.
-func (r Ranges) Contains(a netip.Addr) bool {
+// HasAddress returns true when the address is in one of the ranges.
+func (r Ranges) HasAddress(a netip.Addr) bool {
 	for _, one := range r {
 		if a.BitLen() == one.First.BitLen() && !a.Less(one.First) && !one.Last.Less(a) {
 			return true
@@ -75,7 +75,7 @@ func (r Ranges) CheckWithin(gateway netip.Prefix) error {
 			return invalid("the address ranges", "%s-%s is not in the network %s", one.First, one.Last, gateway.Masked())
 		}
 	}
-	if r.Contains(gateway.Addr()) {
+	if r.HasAddress(gateway.Addr()) {
 		return invalid("the address ranges", "they hold the gateway %s", gateway.Addr())
 	}
 	return nil

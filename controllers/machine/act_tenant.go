@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/cloudinit/kubelet"
 	"github.com/ingot-dev/ingot/controllers/machine/documents"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 )
@@ -82,7 +82,7 @@ func (r *Reconciler) randomToken(n int) (string, error) {
 }
 
 // joinParameters returns how the node joins with the token that was observed.
-func (obs *observation) joinParameters() (*cloudinit.TLSBootstrap, error) {
+func (obs *observation) joinParameters() (*kubelet.TLSBootstrap, error) {
 	if obs.token == nil || obs.access == nil || obs.tenant == nil || obs.tenant.Spec.Join.TLSBootstrap == nil {
 		return nil, errors.New("the bootstrap token or the tenant was lost meanwhile")
 	}
@@ -91,7 +91,7 @@ func (obs *observation) joinParameters() (*cloudinit.TLSBootstrap, error) {
 		endpoint = obs.access.Server
 	}
 	token := string(obs.token.Data[keyTokenID]) + "." + string(obs.token.Data[keyTokenSecret])
-	return &cloudinit.TLSBootstrap{Endpoint: endpoint, CA: obs.access.CA, Token: token}, nil
+	return &kubelet.TLSBootstrap{Endpoint: endpoint, CA: obs.access.CA, Token: token}, nil
 }
 
 func (r *Reconciler) renewToken(ctx context.Context, obs *observation, a lifecycle.Action) error {

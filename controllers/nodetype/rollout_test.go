@@ -142,7 +142,7 @@ func supersede(t *testing.T, nodeType, target string) int {
 	settled, all := 0, rolloutsOf(t, nodeType)
 	for i := range all {
 		made := &all[i]
-		if made.Status.Phase.Settled() {
+		if made.Status.Phase.IsFinal() {
 			settled++
 			continue
 		}

@@ -101,7 +101,7 @@ func TestACacheThatStillShowsTheFormerTargetEndsNoRollout(t *testing.T) {
 	if result := reconcileOnce(t, cached, h.name+"-b-1"); result.RequeueAfter <= 0 {
 		t.Errorf("result %+v: nothing looks again", result)
 	}
-	if phase := h.rollout(t, h.name+"-b-1").Status.Phase; phase.Settled() {
+	if phase := h.rollout(t, h.name+"-b-1").Status.Phase; phase.IsFinal() {
 		t.Fatalf("it is %s", phase)
 	}
 	h.targets(t, "a", "c")

@@ -41,7 +41,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observation, err
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &rollout); err != nil {
 		return observation{}, client.IgnoreNotFound(err)
 	}
-	if rollout.DeletionTimestamp != nil || rollout.Status.Phase.Settled() {
+	if rollout.DeletionTimestamp != nil || rollout.Status.Phase.IsFinal() {
 		return observation{}, nil
 	}
 	var nodeType v1alpha1.NodeType

@@ -225,7 +225,7 @@ func TestTwoManagersAtOnceKeepTheBudgetAndALaterOneGoesOn(t *testing.T) {
 		})
 	})
 	left := h.rollouts(t)
-	if len(left) != 1 || left[0].Status.Phase.Settled() {
+	if len(left) != 1 || left[0].Status.Phase.IsFinal() {
 		t.Fatalf("the managers left %+v", left)
 	}
 	t.Run("a later one", func(t *testing.T) {

@@ -48,7 +48,7 @@ func (r *Reconciler) enqueueActiveRollouts(delay time.Duration, nodeType func(cl
 		}
 		name := nodeType(changed)
 		for i := range list.Items {
-			if o := &list.Items[i]; !o.Status.Phase.Settled() && (name == "" || o.Spec.NodeTypeRef.Name == name) {
+			if o := &list.Items[i]; !o.Status.Phase.IsFinal() && (name == "" || o.Spec.NodeTypeRef.Name == name) {
 				q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: o.Name}}, delay)
 			}
 		}
@@ -64,7 +64,7 @@ func (r *Reconciler) enqueueActiveRollouts(delay time.Duration, nodeType func(cl
 // isNotFinal leaves out Rollouts in a final phase, which start no more Machines.
 var isNotFinal = predicate.NewPredicateFuncs(func(o client.Object) bool {
 	rollout, ok := o.(*v1alpha1.Rollout)
-	return ok && !rollout.Status.Phase.Settled()
+	return ok && !rollout.Status.Phase.IsFinal()
 })
 
 // onUpdate returns a predicate that lets an update through if the objects differ, and every creation and deletion.

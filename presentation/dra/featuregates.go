@@ -66,7 +66,7 @@ type gateReason struct {
 // gateReasons has the reason of each feature gate that is enabled.
 type gateReasons map[string]gateReason
 
-func (enabled gateReasons) has(gate string) bool {
+func (enabled gateReasons) hasGate(gate string) bool {
 	_, is := enabled[gate]
 	return is
 }
@@ -74,7 +74,7 @@ func (enabled gateReasons) has(gate string) bool {
 // add enables gates for a reason, unless they are enabled already.
 func (enabled gateReasons) add(why gateReason, implied ...string) {
 	for _, gate := range implied {
-		if !enabled.has(gate) {
+		if !enabled.hasGate(gate) {
 			enabled[gate] = why
 		}
 	}
@@ -82,11 +82,11 @@ func (enabled gateReasons) add(why gateReason, implied ...string) {
 
 // check refuses combinations of gates with which the driver does not start.
 func (enabled gateReasons) check() error {
-	if enabled.has(wellknown.GateDeviceMetadata) && !enabled.has(wellknown.GatePassthrough) {
+	if enabled.hasGate(wellknown.GateDeviceMetadata) && !enabled.hasGate(wellknown.GatePassthrough) {
 		return spec.Invalid(featureGatesField, "dra/gate-needs", "it has %s, and the driver only starts with it beside %s: add that, or choose dra.devices: VFIO", wellknown.GateDeviceMetadata, wellknown.GatePassthrough)
 	}
 	for _, pair := range exclusiveGates {
-		if !enabled.has(pair[0]) || !enabled.has(pair[1]) {
+		if !enabled.hasGate(pair[0]) || !enabled.hasGate(pair[1]) {
 			continue
 		}
 		first, second := enabled[pair[0]], enabled[pair[1]]

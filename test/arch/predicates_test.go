@@ -7,13 +7,6 @@ import (
 	"testing"
 )
 
-// uncheckedPackages are the packages in which some functions that return only a bool are not named as predicates. The list may only
-// shrink.
-var uncheckedPackages = []string{
-	"api/v1alpha1", "cloudinit/network", "cmd/ingot/offline/admission", "controllers/plan/verdict",
-	"presentation", "presentation/dra", "presentation/mig/layout", "presentation/tenantsoftware/nvidia",
-}
-
 // foreignMethods are methods that return a bool and have their name from an interface of another module.
 var foreignMethods = []string{"NeedLeaderElection"}
 
@@ -29,31 +22,24 @@ func TestFunctionsThatReturnABoolAreNamedAsPredicates(t *testing.T) {
 		if under(dir, "test") {
 			continue
 		}
-		misnamed := false
-		isUnchecked := slices.Contains(uncheckedPackages, dir)
 		for _, f := range p.product() {
 			for _, d := range f.syntax.Decls {
 				fn, ok := d.(*ast.FuncDecl)
 				if !ok || !returnsBool(fn) || slices.Contains(foreignMethods, fn.Name.Name) {
 					continue
 				}
-				if isMisnamed := !predicateName.MatchString(fn.Name.Name); isMisnamed && !isUnchecked {
+				if !predicateName.MatchString(fn.Name.Name) {
 					t.Errorf("%s: %s returns a bool: begin its name with is, has, can, must or needs", f.path, fn.Name.Name)
-				} else if isMisnamed {
-					misnamed = true
 				}
 				if typ := decidingTypes[dir]; typ != "" && receiver(fn) == typ {
 					t.Errorf("%s: %s can change what is decided and returns a bool: return what was found instead", f.path, fn.Name.Name)
 				}
 			}
 		}
-		if isUnchecked && !misnamed {
-			t.Errorf("%s: all functions that return a bool are named as predicates: remove it from uncheckedPackages", dir)
-		}
 	}
 }
 
-// returnsBool tells whether a bool is the only result of the function.
+// returnsBool reports whether a bool is the only result of the function.
 func returnsBool(fn *ast.FuncDecl) bool {
 	if fn.Type.Results == nil || len(fn.Type.Results.List) != 1 {
 		return false

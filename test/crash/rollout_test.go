@@ -91,7 +91,7 @@ func (s *testbed) awaitRolledOut(ctx context.Context, m *v1alpha1.Machine, old s
 		}
 		made = nil
 		for i := range rollouts.Items {
-			if !rollouts.Items[i].Status.Phase.Settled() {
+			if !rollouts.Items[i].Status.Phase.IsFinal() {
 				return false, nil
 			}
 			// Its name ends in the generation of the NodeType that it was made for.

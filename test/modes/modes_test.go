@@ -16,6 +16,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	kubeletfiles "github.com/ingot-dev/ingot/cloudinit/kubelet"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
 	"github.com/ingot-dev/ingot/presentation"
@@ -224,7 +225,7 @@ func (m mode) render(t *testing.T, plan v1alpha1.NodePlan) cloudinit.Documents {
 		Kind: m.OSImage.UserData, OS: m.OSImage.OS.ID, KernelArguments: m.OSImage.KernelArguments, Plan: plan, Gate: gate, Secrets: m.secrets(),
 		Machine: cloudinit.MachineInput{Name: nodeName, Namespace: "default", UID: uid, Revision: "r-1", Attempt: 1},
 		Node:    cloudinit.NodeInput{Labels: map[string]string{v1alpha1.LabelNodeType: m.name}},
-		Join:    &cloudinit.TLSBootstrap{Endpoint: "https://tenant.example.com:6443", CA: []byte("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"), Token: "abcdef.0123456789abcdef"},
+		Join:    &kubeletfiles.TLSBootstrap{Endpoint: "https://tenant.example.com:6443", CA: []byte("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"), Token: "abcdef.0123456789abcdef"},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ingot-dev/ingot/cloudinit"
+	kubeletfiles "github.com/ingot-dev/ingot/cloudinit/kubelet"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/test/bmc"
 	"github.com/ingot-dev/ingot/test/cluster"
@@ -308,7 +309,7 @@ func TestTheTenantRefusesWhatANodeMayNot(t *testing.T) {
 	rendered, err := cloudinit.Render(cloudinit.Input{
 		Machine: cloudinit.MachineInput{Name: name, UID: "4be1a5a0", Revision: "h100-77aa", Attempt: 2}, Gate: gate,
 		Node: cloudinit.NodeInput{Labels: map[string]string{"team": "research"}},
-		Join: &cloudinit.TLSBootstrap{Endpoint: c.cluster.Endpoint(), CA: c.cluster.CA(), Token: token},
+		Join: &kubeletfiles.TLSBootstrap{Endpoint: c.cluster.Endpoint(), CA: c.cluster.CA(), Token: token},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	kubeletfiles "github.com/ingot-dev/ingot/cloudinit/kubelet"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
@@ -119,7 +120,7 @@ func TestWhatTheProductPlansIsWhatItsNodesOffer(t *testing.T) {
 			rendered, err := cloudinit.Render(cloudinit.Input{
 				Machine: cloudinit.MachineInput{Name: node, UID: node, Revision: "r1", Attempt: 1}, Gate: gate, Plan: planned,
 				Node: cloudinit.NodeInput{Labels: map[string]string{v1alpha1.LabelNodeType: node}},
-				Join: &cloudinit.TLSBootstrap{Endpoint: c.cluster.Endpoint(), CA: c.cluster.CA(), Token: c.token((name + "00000")[:6])},
+				Join: &kubeletfiles.TLSBootstrap{Endpoint: c.cluster.Endpoint(), CA: c.cluster.CA(), Token: c.token((name + "00000")[:6])},
 			})
 			if err != nil {
 				t.Fatal(err)

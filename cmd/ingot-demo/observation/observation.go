@@ -100,7 +100,7 @@ func machineRow(m *v1alpha1.Machine) display.Row {
 func (s Observation) RolloutLines() []string {
 	var out []string
 	for _, r := range s.Rollouts {
-		if r.Status.Phase == "" || r.Status.Phase.Settled() {
+		if r.Status.Phase == "" || r.Status.Phase.IsFinal() {
 			continue
 		}
 		n := r.Status.Targets
@@ -119,7 +119,7 @@ func (s Observation) RolloutLines() []string {
 // ActiveRollout returns the Rollout of the NodeType that is not settled, or nil.
 func (s Observation) ActiveRollout(nodeType string) *v1alpha1.Rollout {
 	for i, r := range s.Rollouts {
-		if r.Spec.NodeTypeRef.Name == nodeType && !r.Status.Phase.Settled() {
+		if r.Spec.NodeTypeRef.Name == nodeType && !r.Status.Phase.IsFinal() {
 			return &s.Rollouts[i]
 		}
 	}

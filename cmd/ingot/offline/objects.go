@@ -23,7 +23,7 @@ func IsKnown(m Manifest) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if all.Has(m.APIVersion(), m.Kind()) {
+	if all.HasKind(m.APIVersion(), m.Kind()) {
 		return true, nil
 	}
 	if group, _, _ := strings.Cut(m.APIVersion(), "/"); group == v1alpha1.GroupVersion.Group {

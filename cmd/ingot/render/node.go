@@ -10,6 +10,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/cloudinit/kubelet"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/cmd/ingot/offline"
 	"github.com/ingot-dev/ingot/controllers/machine/documents"
@@ -132,8 +133,8 @@ func (n *node) revisionName() (string, error) {
 
 // joinInput returns how the node joins, with the tenant's endpoint where the files have the tenant. The token is secret and the CA is
 // only in the cluster, so both are placeholders.
-func (n *node) joinInput(files offline.Files, machine *v1alpha1.Machine) *cloudinit.TLSBootstrap {
-	out := &cloudinit.TLSBootstrap{Endpoint: placeholderEndpoint, CA: []byte(placeholderCA), Token: placeholderToken}
+func (n *node) joinInput(files offline.Files, machine *v1alpha1.Machine) *kubelet.TLSBootstrap {
+	out := &kubelet.TLSBootstrap{Endpoint: placeholderEndpoint, CA: []byte(placeholderCA), Token: placeholderToken}
 	if tenant := machine.Spec.TenantClusterRef.Name; tenant != "" {
 		if t, err := files.FindTenant(machine.Namespace, tenant); err == nil && t.Spec.Join.TLSBootstrap != nil && t.Spec.Join.TLSBootstrap.Endpoint != "" {
 			out.Endpoint = t.Spec.Join.TLSBootstrap.Endpoint

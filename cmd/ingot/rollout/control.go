@@ -84,7 +84,7 @@ func (s session) activeRollout(ctx context.Context, nodeType string) (*v1alpha1.
 		return nil, err
 	}
 	for i := len(all) - 1; i >= 0; i-- {
-		if !all[i].Status.Phase.Settled() {
+		if !all[i].Status.Phase.IsFinal() {
 			return &all[i], nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/cloudinit/network"
 	"github.com/ingot-dev/ingot/controllers/plan/feasibility"
 )
 
@@ -24,7 +25,7 @@ func (v *validator) checkHostNetworks(in feasibility.Inputs, plan v1alpha1.NodeP
 		}
 		documents := in.Documents(plan)
 		documents.Host = cloudinit.HostOf(h.object.Name, h.object.Spec.BootMACAddress, h.object.Labels, h.object.Annotations)
-		var invalid *cloudinit.NetworkInvalid
+		var invalid *network.Invalid
 		if _, err := cloudinit.NetworkConfig(documents); errors.As(err, &invalid) {
 			v.add(h.NewFinding("metadata.annotations", "host/network", "as NodeType %s of NodeProvider %s: %v", in.NodeType.Name, in.Provider.Name, invalid))
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/cloudinit/kubelet"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
 )
 
@@ -37,7 +38,7 @@ type Node struct {
 }
 
 // Render makes the documents; a nil join leaves out what is secret, and needs no secrets. Errors quote no user data.
-func (n Node) Render(join *cloudinit.TLSBootstrap, secrets cloudinit.Secrets) (cloudinit.Documents, error) {
+func (n Node) Render(join *kubelet.TLSBootstrap, secrets cloudinit.Secrets) (cloudinit.Documents, error) {
 	spec := n.Revision.Spec
 	in := cloudinit.Input{
 		Kind: spec.Image.UserData, OS: n.Image.Spec.OS.ID, KernelArguments: n.Image.Spec.KernelArguments,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cloudinit"
+	"github.com/ingot-dev/ingot/cloudinit/network"
 	"github.com/ingot-dev/ingot/cloudinit/properties"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
@@ -268,7 +269,7 @@ func (j *checker) documentFindings(err error) []Finding {
 	var invalid *cloudinit.Invalid
 	var conflict *cloudinit.Conflict
 	var invalidProperties *properties.Invalid
-	var network *cloudinit.NetworkInvalid
+	var invalidNetwork *network.Invalid
 	var unsupported *cloudinit.Unsupported
 	switch {
 	case errors.As(err, &invalid):
@@ -281,8 +282,8 @@ func (j *checker) documentFindings(err error) []Finding {
 			out = append(out, j.layerFinding(f.Level, "spec.properties["+f.Key+"]", "properties/invalid", f.Message))
 		}
 		return out
-	case errors.As(err, &network) && j.Provider != nil:
-		return []Finding{j.layerFinding(KindNodeProvider+" "+j.Provider.Name, "spec.network", "network/invalid", network.Error())}
+	case errors.As(err, &invalidNetwork) && j.Provider != nil:
+		return []Finding{j.layerFinding(KindNodeProvider+" "+j.Provider.Name, "spec.network", "network/invalid", invalidNetwork.Error())}
 	case errors.As(err, &unsupported):
 		return []Finding{j.finding(fieldImage, v1alpha1.ReasonUserDataInvalid, "user-data/unsupported", "%v", unsupported)}
 	default:

@@ -44,7 +44,7 @@ func (w *world) reconcile() string {
 		w.facts.Revisions = slices.DeleteFunc(w.facts.Revisions, func(r Revision) bool { return r.Name == name })
 	}
 	for _, name := range d.DeleteRollouts {
-		w.facts.Rollouts = slices.DeleteFunc(w.facts.Rollouts, func(r Rollout) bool { return r.Name == name && r.Phase.Settled() })
+		w.facts.Rollouts = slices.DeleteFunc(w.facts.Rollouts, func(r Rollout) bool { return r.Name == name && r.Phase.IsFinal() })
 	}
 	return ""
 }
@@ -72,7 +72,7 @@ func (w *world) inUse(name string) bool {
 	if slices.ContainsFunc(w.facts.Machines, func(m Machine) bool { return m.Desired.Revision == name || m.Installed.Revision == name }) {
 		return true
 	}
-	return slices.ContainsFunc(w.facts.Rollouts, func(r Rollout) bool { return !r.Phase.Settled() && (r.To.Revision == name || r.From.Revision == name) })
+	return slices.ContainsFunc(w.facts.Rollouts, func(r Rollout) bool { return !r.Phase.IsFinal() && (r.To.Revision == name || r.From.Revision == name) })
 }
 
 // roll does one step of the rollout controller.
@@ -80,7 +80,7 @@ func (w *world) roll() {
 	latest := newestRollout(w.facts.Rollouts).Name
 	for i := range w.facts.Rollouts {
 		r := &w.facts.Rollouts[i]
-		if r.Phase.Settled() {
+		if r.Phase.IsFinal() {
 			continue
 		}
 		if r.Name != latest || r.To != w.facts.Target {

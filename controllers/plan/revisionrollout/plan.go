@@ -124,7 +124,7 @@ func (f Facts) recoveredStable(target v1alpha1.RenderedRevision, newest Rollout,
 	isUnresolved := func(has v1alpha1.RenderedRevision) bool {
 		return has.Rendering == "" && !slices.ContainsFunc(f.Machines, func(m Machine) bool { return m.Installed == has })
 	}
-	if newest.To == target && !newest.Phase.Settled() && exists(newest.From) {
+	if newest.To == target && !newest.Phase.IsFinal() && exists(newest.From) {
 		return newest.From
 	}
 	maps.DeleteFunc(outdated, func(has v1alpha1.RenderedRevision, _ int) bool {
@@ -136,7 +136,7 @@ func (f Facts) recoveredStable(target v1alpha1.RenderedRevision, newest Rollout,
 // requiredRollout returns the Rollout to create. It is nil if the newest Rollout is active and has the target, or if no Rollout is
 // active, the target is stable and no Machine is outdated.
 func (f Facts) requiredRollout(newest Rollout) *Rollout {
-	isActive := newest.Name != "" && !newest.Phase.Settled()
+	isActive := newest.Name != "" && !newest.Phase.IsFinal()
 	if isActive && newest.To == f.Target {
 		return nil
 	}
@@ -207,7 +207,7 @@ func (f Facts) usedRevisions() map[string]bool {
 		used[m.Desired.Revision], used[m.Installed.Revision] = true, true
 	}
 	for _, r := range f.Rollouts {
-		if !r.Phase.Settled() {
+		if !r.Phase.IsFinal() {
 			used[r.From.Revision], used[r.To.Revision] = true, true
 		}
 	}
@@ -216,7 +216,7 @@ func (f Facts) usedRevisions() map[string]bool {
 
 // surplusRollouts returns the names of the settled Rollouts except the newest ten.
 func (f Facts) surplusRollouts() []string {
-	settled := slices.DeleteFunc(slices.Clone(f.Rollouts), func(r Rollout) bool { return !r.Phase.Settled() })
+	settled := slices.DeleteFunc(slices.Clone(f.Rollouts), func(r Rollout) bool { return !r.Phase.IsFinal() })
 	slices.SortFunc(settled, func(a, b Rollout) int {
 		return cmp.Or(cmp.Compare(Number(a.Name), Number(b.Name)), cmp.Compare(a.Name, b.Name))
 	})

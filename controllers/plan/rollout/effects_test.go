@@ -29,7 +29,7 @@ func (w *world) facts(r *rollout, observed record) Facts {
 		case other.past[0].at > r.past[0].at:
 			f.Rollout.Superseded = true
 		default:
-			f.Previous = &PreviousRollout{Name: o.Name, Settled: o.Status.Phase.Settled(), InProgress: o.Status.InProgress}
+			f.Previous = &PreviousRollout{Name: o.Name, Settled: o.Status.Phase.IsFinal(), InProgress: o.Status.InProgress}
 		}
 	}
 	for _, m := range w.machines {
@@ -49,7 +49,7 @@ func (w *world) facts(r *rollout, observed record) Facts {
 // reconcile lets the manager reconcile a Rollout once.
 func (w *world) reconcile(r *rollout) {
 	observed, found := r.past.at(w.observedRollouts)
-	if !found || observed.Status.Phase.Settled() {
+	if !found || observed.Status.Phase.IsFinal() {
 		return
 	}
 	f := w.facts(r, observed)

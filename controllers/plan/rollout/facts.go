@@ -177,7 +177,7 @@ func NewPreviousRollout(r *v1alpha1.Rollout) *PreviousRollout {
 	if r == nil {
 		return nil
 	}
-	return &PreviousRollout{Name: r.Name, Settled: r.Status.Phase.Settled(), InProgress: r.Status.InProgress}
+	return &PreviousRollout{Name: r.Name, Settled: r.Status.Phase.IsFinal(), InProgress: r.Status.InProgress}
 }
 
 // NewPools returns those of the NodePools that belong to the NodeType.

@@ -125,7 +125,7 @@ func TestTheConditionSaysWhatTheRolloutWaitsFor(t *testing.T) {
 		if ready.Reason != string(c.reason) || ready.Message != c.message || d.Requeue != c.requeue || (ready.Status == metav1.ConditionTrue) != (c.reason == v1alpha1.RolloutDone) {
 			t.Errorf("%s: %s %s: %s\nwant %s: %s\nplan again: %t, want %t", c.about, ready.Status, ready.Reason, ready.Message, c.reason, c.message, d.Requeue, c.requeue)
 		}
-		if d.Done != c.reason.Settled() || d.Done && d.RequeueAfter != 0 || int(d.Status.Targets.InProgress) != len(d.Status.InProgress) {
+		if d.Done != c.reason.IsFinal() || d.Done && d.RequeueAfter != 0 || int(d.Status.Targets.InProgress) != len(d.Status.InProgress) {
 			t.Errorf("%s: done %t, again after %s, %d in progress, %v", c.about, d.Done, d.RequeueAfter, d.Status.Targets.InProgress, d.Status.InProgress)
 		}
 		for _, e := range d.Events {

@@ -51,7 +51,7 @@ func Plan(f Facts) Decision { return plan(f, realGuards()) }
 func plan(f Facts, g guards) Decision {
 	p := &planner{facts: f, guards: g, decision: Decision{Status: *f.Rollout.Status.DeepCopy()}, poolBudgets: map[types.NamespacedName]*poolBudget{}}
 	p.status, p.recorded = &p.decision.Status, nameSet(f.Rollout.Status.InProgress)
-	if p.status.Phase.Settled() {
+	if p.status.Phase.IsFinal() {
 		p.decision.Done = true
 		return p.decision
 	}

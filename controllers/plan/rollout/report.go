@@ -58,7 +58,7 @@ func (p *planner) budgetText(m *Machine) string {
 // setConditions sets the condition Ready and the fields that follow from the phase.
 func (p *planner) setConditions() {
 	p.status.Targets.InProgress = int32(len(p.status.InProgress))
-	p.decision.Done = p.status.Phase.Settled()
+	p.decision.Done = p.status.Phase.IsFinal()
 	if p.decision.Done {
 		p.decision.RequeueAfter, p.decision.Requeue = 0, false
 	}

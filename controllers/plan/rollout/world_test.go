@@ -272,7 +272,7 @@ func (w *world) reconcileNodeType() {
 
 // hasOutdatedMachine reports whether the newest Rollout is settled and a Machine was installed with another revision meanwhile.
 func (w *world) hasOutdatedMachine() bool {
-	if n := len(w.rollouts); n == 0 || !w.rollouts[n-1].Status.Phase.Settled() {
+	if n := len(w.rollouts); n == 0 || !w.rollouts[n-1].Status.Phase.IsFinal() {
 		return false
 	}
 	return slices.ContainsFunc(w.machines, func(m *machine) bool {

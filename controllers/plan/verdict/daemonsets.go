@@ -35,7 +35,7 @@ func likelyDaemonSets(in Input, ofVendor, role string) []string {
 			texts = append(texts, c.Image)
 		}
 		if slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, vendor(ofVendor)) }) &&
-			slices.ContainsFunc(texts, func(t string) bool { return containsRole(t, role) }) {
+			slices.ContainsFunc(texts, func(t string) bool { return hasRole(t, role) }) {
 			out = append(out, set.Namespace+"/"+set.Name)
 		}
 	}
@@ -50,8 +50,8 @@ func vendor(name string) string {
 	return labels[max(0, len(labels)-2)]
 }
 
-// containsRole reports whether the text contains the words of the role: hydra does not contain dra.
-func containsRole(text, role string) bool {
+// hasRole reports whether the text contains the words of the role: hydra does not contain dra.
+func hasRole(text, role string) bool {
 	words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return strings.Contains("-"+strings.Join(words, "-")+"-", "-"+role+"-")
 }

@@ -229,7 +229,7 @@ func newImpossibleError(g catalogue.Geometry, counts Counts, rule, message strin
 	all := All(g)
 	out := &ImpossibleError{Rule: rule, Message: message, Largest: largestPart(g, all, counts)}
 	near := slices.DeleteFunc(maximal(all), func(m Counts) bool {
-		return slices.Equal(m, out.Largest) || media(g, m) && !media(g, counts)
+		return slices.Equal(m, out.Largest) || hasMedia(g, m) && !hasMedia(g, counts)
 	})
 	slices.SortStableFunc(near, func(a, b Counts) int {
 		return cmp.Or(cmp.Compare(distance(g, a, counts), distance(g, b, counts)), cmp.Compare(a.Total(), b.Total()))
@@ -266,7 +266,8 @@ func distance(g catalogue.Geometry, a, b Counts) int {
 	return out
 }
 
-func media(g catalogue.Geometry, m Counts) bool {
+// hasMedia reports whether one of the instances has the media engines.
+func hasMedia(g catalogue.Geometry, m Counts) bool {
 	for i, n := range m {
 		if n > 0 && g.Profiles[i].Media {
 			return true

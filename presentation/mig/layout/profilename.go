@@ -47,23 +47,24 @@ func parseProfileName(s string) (ProfileName, bool) {
 	if len(parts) < 2 || len(parts) > 3 {
 		return ProfileName{}, false
 	}
-	ok := number(parts[len(parts)-1], "gb", &n.GiB) && number(parts[len(parts)-2], "g", &n.Slices)
-	n.Compute = n.Slices
+	memory, hasMemory := parseNumber(parts[len(parts)-1], "gb")
+	sliceCount, hasSlices := parseNumber(parts[len(parts)-2], "g")
+	compute, hasCompute := sliceCount, true
 	if len(parts) == 3 {
-		ok = ok && number(parts[0], "c", &n.Compute) && n.Compute <= n.Slices
+		compute, hasCompute = parseNumber(parts[0], "c")
 	}
-	return n, ok
+	n.GiB, n.Slices, n.Compute = memory, sliceCount, compute
+	return n, hasMemory && hasSlices && hasCompute && compute <= sliceCount
 }
 
-// number reads a positive number of at most three digits, without leading zeros, and its unit.
-func number(s, unit string, into *int) bool {
+// parseNumber returns the number before the unit: positive, of at most three digits, without leading zeros.
+func parseNumber(s, unit string) (n int, ok bool) {
 	digits, ok := strings.CutSuffix(s, unit)
 	if !ok || len(digits) == 0 || len(digits) > 3 || strings.Trim(digits, "0123456789") != "" || digits[0] == '0' {
-		return false
+		return 0, false
 	}
 	n, err := strconv.Atoi(digits)
-	*into = n
-	return err == nil
+	return n, err == nil
 }
 
 // IsGPUInstance reports whether the name is that of a GPU instance. Compute instances, which are parts of one, are never

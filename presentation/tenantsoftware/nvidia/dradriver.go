@@ -71,7 +71,7 @@ func (s draDriverSettings) gateNames() []string {
 	return strings.Split(strings.ReplaceAll(s.featureGates, "=true", ""), ",")
 }
 
-func (s draDriverSettings) has(gate string) bool { return slices.Contains(s.gateNames(), gate) }
+func (s draDriverSettings) hasGate(gate string) bool { return slices.Contains(s.gateNames(), gate) }
 
 func draDriverGroups(nodeTypes []software.NodeType) []software.Group[draDriverSettings] {
 	return software.GroupBySettings(nodeTypes, draDriverSettingsOf, func(a, b draDriverSettings) int { return cmp.Compare(a.suffix(), b.suffix()) })
@@ -142,7 +142,7 @@ func (s draDriverSettings) enableFeatureGates(container *corev1.Container, pod *
 	if s.featureGates != "" {
 		container.Env = append(container.Env, manifest.Env("FEATURE_GATES", s.featureGates))
 	}
-	if !s.has(wellknown.GatePassthrough) {
+	if !s.hasGate(wellknown.GatePassthrough) {
 		return
 	}
 	inward, both := corev1.MountPropagationHostToContainer, corev1.MountPropagationBidirectional

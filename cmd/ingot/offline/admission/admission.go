@@ -104,8 +104,8 @@ func Schema(all *apiextensions.CustomResourceDefinition, version apiextensions.C
 	return version.Schema.OpenAPIV3Schema
 }
 
-// Has says whether there is a definition of the kind.
-func (d *Definitions) Has(apiVersion, kind string) bool { return d.byKind[apiVersion+" "+kind] != nil }
+// HasKind says whether there is a definition of the kind.
+func (d *Definitions) HasKind(apiVersion, kind string) bool { return d.byKind[apiVersion+" "+kind] != nil }
 
 // Kinds returns the kinds of an apiVersion, sorted.
 func (d *Definitions) Kinds(apiVersion string) []string {

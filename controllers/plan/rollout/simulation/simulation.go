@@ -176,7 +176,7 @@ func (s *Simulation) reconcileAll() {
 // reconcile calls the planner for one Rollout and carries out its decision.
 func (s *Simulation) reconcile(i int) {
 	r := s.rollouts[i]
-	if r.requeueAt = (time.Time{}); r.Status.Phase.Settled() {
+	if r.requeueAt = (time.Time{}); r.Status.Phase.IsFinal() {
 		return
 	}
 	d := rollout.Plan(s.facts(i))
@@ -224,7 +224,7 @@ func (s *Simulation) facts(i int) rollout.Facts {
 	f := rollout.Facts{Now: s.now, Rollout: r.Rollout, Policy: s.config.Policy, Pools: s.config.Pools, Machines: make([]rollout.Machine, 0, len(s.machines))}
 	if i > 0 {
 		b := s.rollouts[i-1]
-		f.Previous = &rollout.PreviousRollout{Name: b.Name, Settled: b.Status.Phase.Settled(), InProgress: b.Status.InProgress}
+		f.Previous = &rollout.PreviousRollout{Name: b.Name, Settled: b.Status.Phase.IsFinal(), InProgress: b.Status.InProgress}
 	}
 	for _, m := range s.machines {
 		observed := m.Machine
