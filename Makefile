@@ -41,7 +41,7 @@ test-crash: programs ## Kill the manager at every request of a life and of a rol
 	@INGOT_CRASH=all go test -count=1 -v -timeout 90m ./test/crash
 
 .PHONY: mutants
-mutants: ## Change the pure packages in one place at a time; print what no test notices. ARGS="-budget 10m ./controllers/plan/host" narrows it.
+mutants: ## Change the pure packages in one place at a time, for 45 minutes; print what no test notices. ARGS="-budget 10m ./controllers/plan/host" narrows it.
 	@go run ./test/mutants $(ARGS)
 
 .PHONY: bench

@@ -11,6 +11,9 @@
 // A mutant is killed when a test fails, panics or needs much more processor time than without it. It survives otherwise.
 // equivalent.txt lists mutants that no test can kill, each with its reason.
 //
+// A run ends after 45 minutes, or after -budget. The mutants are judged in a random order that -seed decides, so the score of a run that
+// ended early is an estimate of the whole.
+//
 // These are the mutants:
 //   - the condition of an if, a case or a returned or assigned comparison is always true, or always false; that of a loop is
 //     always false;

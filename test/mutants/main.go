@@ -51,7 +51,7 @@ func parseFlags(args []string) (options, error) {
 	o := options{root: ".", proofs: proofs, known: "test/mutants/equivalent.txt", grace: 2 * time.Second}
 	match := ""
 	set := flag.NewFlagSet("mutants", flag.ExitOnError)
-	set.DurationVar(&o.budget, "budget", 0, "how long to judge mutants; those left are counted as not judged; 0: no limit")
+	set.DurationVar(&o.budget, "budget", 45*time.Minute, "how long to judge mutants; those left are counted as not judged; 0: no limit")
 	set.Float64Var(&o.sample, "sample", 1, "the `share` of the mutants to judge, from 0 to 1")
 	set.Uint64Var(&o.seed, "seed", 1, "the `number` that decides the order of the mutants and which are in the sample")
 	set.IntVar(&o.workers, "workers", runtime.GOMAXPROCS(0), "how many mutants to judge at once")
