@@ -110,7 +110,7 @@ type HostInput struct {
 // Annotations of vMetal on a BareMetalHost. They are read so that hosts of vMetal work without a change.
 const (
 	annotationAddress   = "metal3.vcluster.com/ip-address"
-	annotationResolvers = "metal3.vcluster.com/dns-servers"
+	annotationResolvers = properties.DNSServers
 )
 
 // HostOf returns the input for a BareMetalHost. Its address is the annotation ingot.dev/ip-address, or else vMetal's annotation.

@@ -20,11 +20,8 @@ import (
 	"github.com/ingot-dev/ingot/cloudinit/kubelet"
 	"github.com/ingot-dev/ingot/controllers/machine/documents"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
-
-// bootstrapGroups are what a token's bearer belongs to: a group of Ingot's own for whoever wants to bind less, and the group of
-// kubeadm's node tokens, which a cluster made by kubeadm lets join.
-const bootstrapGroups = "system:bootstrappers:ingot,system:bootstrappers:kubeadm:default-node-token"
 
 // errTenantLost is returned where the tenant could be used when the action was planned and cannot be used now.
 var errTenantLost = errors.New("the tenant's API server cannot be used")
@@ -42,7 +39,7 @@ func (r *Reconciler) createToken(ctx context.Context, obs *observation, a lifecy
 		Type:       corev1.SecretTypeBootstrapToken,
 		Data: map[string][]byte{
 			keyTokenID: []byte(id), keyTokenSecret: []byte(secret), keyExpiration: []byte(a.Expires.UTC().Format(time.RFC3339)),
-			"usage-bootstrap-authentication": []byte("true"), "auth-extra-groups": []byte(bootstrapGroups),
+			"usage-bootstrap-authentication": []byte("true"), "auth-extra-groups": []byte(tenantaccess.BootstrapGroup + "," + tenantaccess.KubeadmBootstrapGroup),
 			"description": []byte("Ingot: Machine " + obs.machine.Namespace + "/" + obs.machine.Name),
 		},
 	}

@@ -19,6 +19,14 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
+// Groups of the bearer of a bootstrap token that the manager makes.
+const (
+	// BootstrapGroup is Ingot's own, for tenants that give its nodes fewer rights than others.
+	BootstrapGroup = "system:bootstrappers:ingot"
+	// KubeadmBootstrapGroup is that of kubeadm's node tokens, which a cluster made by kubeadm lets join.
+	KubeadmBootstrapGroup = "system:bootstrappers:kubeadm:default-node-token"
+)
+
 // The first and the longest pause between probes of a tenant that does not answer.
 const (
 	firstPause = time.Second

@@ -10,13 +10,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
 
 // Groups of a node before and after it has its certificate.
 const (
-	// ingotBootstrappers and kubeadmBootstrappers are the groups that the manager gives to its bootstrap tokens.
-	ingotBootstrappers   = "system:bootstrappers:ingot"
-	kubeadmBootstrappers = "system:bootstrappers:kubeadm:default-node-token"
+	ingotBootstrappers   = tenantaccess.BootstrapGroup
+	kubeadmBootstrappers = tenantaccess.KubeadmBootstrapGroup
 	nodes                = "system:nodes"
 )
 

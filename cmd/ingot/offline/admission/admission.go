@@ -105,7 +105,9 @@ func Schema(all *apiextensions.CustomResourceDefinition, version apiextensions.C
 }
 
 // HasKind says whether there is a definition of the kind.
-func (d *Definitions) HasKind(apiVersion, kind string) bool { return d.byKind[apiVersion+" "+kind] != nil }
+func (d *Definitions) HasKind(apiVersion, kind string) bool {
+	return d.byKind[apiVersion+" "+kind] != nil
+}
 
 // Kinds returns the kinds of an apiVersion, sorted.
 func (d *Definitions) Kinds(apiVersion string) []string {
