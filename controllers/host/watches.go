@@ -9,13 +9,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/step"
 )
 
 // watch adds the objects whose changes start a reconcile.
@@ -30,16 +30,9 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 
 // recordChanged lets through updates of the spec, which the machine controller writes, and the end of an attempt. Its progress is left
 // out.
-var recordChanged = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok1 := e.ObjectOld.(*v1alpha1.HostRecord)
-		after, ok2 := e.ObjectNew.(*v1alpha1.HostRecord)
-		if !ok1 || !ok2 {
-			return false
-		}
-		return before.Generation != after.Generation || attemptEnd(before) != attemptEnd(after)
-	},
-}
+var recordChanged = step.OnUpdate(func(before, after *v1alpha1.HostRecord) bool {
+	return before.Generation != after.Generation || attemptEnd(before) != attemptEnd(after)
+})
 
 // attemptEnd returns the state of the attempt and whether it is in its last step, in which the agent has reported that it is done.
 func attemptEnd(r *v1alpha1.HostRecord) string {

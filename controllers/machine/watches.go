@@ -7,19 +7,17 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/step"
 )
 
 // Indexes of the manager's cache.
@@ -196,32 +194,16 @@ func (r *Reconciler) requestsFor(ctx context.Context, which ...client.ListOption
 
 // nodeTypeChanged lets an update of a NodeType through unless only the counts of hosts and Machines in its status differ. The reason
 // and the message of its Ready condition do matter: a Machine that waits for the NodeType quotes them.
-var nodeTypeChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, ok1 := e.ObjectOld.(*v1alpha1.NodeType)
-	after, ok2 := e.ObjectNew.(*v1alpha1.NodeType)
-	return ok1 && ok2 && (before.Generation != after.Generation || before.Status.Stable() != after.Status.Stable() ||
-		before.Status.Target() != after.Status.Target() || notReadyReason(before) != notReadyReason(after))
-}}
-
-// notReadyReason returns reason and message of a NodeType that is not Ready, and an empty string for one that is.
-func notReadyReason(t *v1alpha1.NodeType) string {
-	switch c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionReady); {
-	case c == nil:
-		return "not judged"
-	case c.Status == metav1.ConditionTrue:
-		return ""
-	default:
-		return c.Reason + c.Message
-	}
-}
+var nodeTypeChanged = step.OnUpdate(func(before, after *v1alpha1.NodeType) bool {
+	return before.Generation != after.Generation || before.Status.Stable() != after.Status.Stable() ||
+		before.Status.Target() != after.Status.Target() || step.NotReadyReason(before.Status.Conditions) != step.NotReadyReason(after.Status.Conditions)
+})
 
 // hostRecordChanged lets an update of a HostRecord through unless only the number of written bytes differs within a section
 // of the image, which a Machine's status does not show.
-var hostRecordChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, ok1 := e.ObjectOld.(*v1alpha1.HostRecord)
-	after, ok2 := e.ObjectNew.(*v1alpha1.HostRecord)
-	return ok1 && ok2 && (before.Generation != after.Generation || recordDigest(before) != recordDigest(after))
-}}
+var hostRecordChanged = step.OnUpdate(func(before, after *v1alpha1.HostRecord) bool {
+	return before.Generation != after.Generation || recordDigest(before) != recordDigest(after)
+})
 
 // recordDigest returns a text that differs where two HostRecords differ in what concerns a Machine.
 func recordDigest(r *v1alpha1.HostRecord) string {

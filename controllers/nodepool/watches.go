@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/step"
 )
 
 // watch adds the objects whose changes start a reconcile.
@@ -31,11 +32,9 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 const countingInterval = 5 * time.Second
 
 // targetChanged leaves out changes of the counts in a NodeType's status.
-var targetChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, ok1 := e.ObjectOld.(*v1alpha1.NodeType)
-	after, ok2 := e.ObjectNew.(*v1alpha1.NodeType)
-	return ok1 && ok2 && (before.Generation != after.Generation || before.Status.Stable() != after.Status.Stable() || before.Status.Target() != after.Status.Target())
-}}
+var targetChanged = step.OnUpdate(func(before, after *v1alpha1.NodeType) bool {
+	return before.Generation != after.Generation || before.Status.Stable() != after.Status.Stable() || before.Status.Target() != after.Status.Target()
+})
 
 // enqueueLater enqueues the pool of a changed Machine after countingInterval, and at once where the Machine's deletion began.
 var enqueueLater = handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {

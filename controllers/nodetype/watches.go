@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/step"
 )
 
 const (
@@ -43,18 +44,14 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 
 // revisionsChanged lets through the NodeTypes whose status names other revisions or renderings than before: a Rollout may have
 // to be created.
-var revisionsChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, ok1 := e.ObjectOld.(*v1alpha1.NodeType)
-	after, ok2 := e.ObjectNew.(*v1alpha1.NodeType)
-	return ok1 && ok2 && (before.Status.Stable() != after.Status.Stable() || before.Status.Target() != after.Status.Target())
-}}
+var revisionsChanged = step.OnUpdate(func(before, after *v1alpha1.NodeType) bool {
+	return before.Status.Stable() != after.Status.Stable() || before.Status.Target() != after.Status.Target()
+})
 
 // phaseChanged leaves out the progress of a Rollout within a phase.
-var phaseChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, ok1 := e.ObjectOld.(*v1alpha1.Rollout)
-	after, ok2 := e.ObjectNew.(*v1alpha1.Rollout)
-	return ok1 && ok2 && before.Status.Phase != after.Status.Phase
-}}
+var phaseChanged = step.OnUpdate(func(before, after *v1alpha1.Rollout) bool {
+	return before.Status.Phase != after.Status.Phase
+})
 
 // match tells whether a changed object affects a NodeType.
 type match func(nodeType *v1alpha1.NodeType, changed client.Object) bool

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,6 +12,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 	plan "github.com/ingot-dev/ingot/controllers/plan/rollout"
+	"github.com/ingot-dev/ingot/controllers/step"
 )
 
 // observation is everything that one reconcile of a Rollout reads. observe sets rollout and nodeType, and one list function each of
@@ -110,22 +110,11 @@ func (r *Reconciler) observeTenants(ctx context.Context, obs *observation) error
 	for i := range list.Items {
 		key := client.ObjectKeyFromObject(&list.Items[i])
 		obs.tenants[key] = true
-		if reason := notReadyReason(list.Items[i].Status.Conditions); reason != "" {
+		if reason := step.NotReadyReason(list.Items[i].Status.Conditions); reason != "" {
 			obs.blockedByTenants[key] = fmt.Sprintf("TenantCluster %s is not Ready: %s", key, reason)
 		}
 	}
 	return nil
-}
-
-// notReadyReason returns why an object is not Ready, by its conditions; empty: it is Ready.
-func notReadyReason(conditions []metav1.Condition) string {
-	switch ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady); {
-	case ready == nil:
-		return "nobody has judged it yet"
-	case ready.Status != metav1.ConditionTrue:
-		return ready.Reason + ": " + ready.Message
-	}
-	return ""
 }
 
 // readIsSuperseded reports whether another Rollout moves the Machines now, or will. It reads the NodeType from the API server if the
@@ -157,7 +146,7 @@ func facts(obs observation, isSuperseded bool, now time.Time) plan.Facts {
 	}
 	// While the NodeType is not Ready no Machine is started: it would be drained, and then wait for its installation without a node.
 	blockedByNodeType := ""
-	if reason := notReadyReason(obs.nodeType.Status.Conditions); reason != "" {
+	if reason := step.NotReadyReason(obs.nodeType.Status.Conditions); reason != "" {
 		blockedByNodeType = fmt.Sprintf("NodeType %s is not Ready: %s", obs.nodeType.Name, reason)
 	}
 	for i, m := range obs.machines {

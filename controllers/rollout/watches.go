@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/step"
 )
 
 // batchDelay delays reconciles after changes of Machines, NodePools and TenantClusters, so that many changes cause one reconcile.
@@ -37,7 +38,7 @@ func nodeTypeOf(o client.Object) string { return o.(*v1alpha1.Machine).Spec.Node
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// enqueueActiveRollouts enqueues, after a delay, the Rollouts that are not settled of the NodeType that an object names, or of every
+// enqueueActiveRollouts enqueues, after a delay, the Rollouts that are not final of the NodeType that an object names, or of every
 // NodeType if it names none.
 func (r *Reconciler) enqueueActiveRollouts(delay time.Duration, nodeType func(client.Object) string) handler.EventHandler {
 	enqueue := func(ctx context.Context, changed client.Object, q queue) {
@@ -67,26 +68,17 @@ var isNotFinal = predicate.NewPredicateFuncs(func(o client.Object) bool {
 	return ok && !rollout.Status.Phase.IsFinal()
 })
 
-// onUpdate returns a predicate that lets an update through if the objects differ, and every creation and deletion.
-func onUpdate[T client.Object](differs func(before, after T) bool) predicate.Funcs {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok1 := e.ObjectOld.(T)
-		after, ok2 := e.ObjectNew.(T)
-		return ok1 && ok2 && differs(before, after)
-	}}
-}
-
-var phaseChanged = onUpdate(func(before, after *v1alpha1.Rollout) bool { return before.Status.Phase != after.Status.Phase })
+var phaseChanged = step.OnUpdate(func(before, after *v1alpha1.Rollout) bool { return before.Status.Phase != after.Status.Phase })
 
 // nodeTypeChanged leaves out the counts of hosts and Machines. A revision is compared with its rendering: a refresh changes only
 // the rendering, and a Rollout that is not enqueued for it would wait until the cache is synced again.
-var nodeTypeChanged = onUpdate(func(before, after *v1alpha1.NodeType) bool {
+var nodeTypeChanged = step.OnUpdate(func(before, after *v1alpha1.NodeType) bool {
 	return before.Generation != after.Generation || before.Status.Stable() != after.Status.Stable() ||
-		before.Status.Target() != after.Status.Target() || notReadyReason(before.Status.Conditions) != notReadyReason(after.Status.Conditions)
+		before.Status.Target() != after.Status.Target() || step.NotReadyReason(before.Status.Conditions) != step.NotReadyReason(after.Status.Conditions)
 })
 
-var tenantChanged = onUpdate(func(before, after *v1alpha1.TenantCluster) bool {
-	return notReadyReason(before.Status.Conditions) != notReadyReason(after.Status.Conditions)
+var tenantChanged = step.OnUpdate(func(before, after *v1alpha1.TenantCluster) bool {
+	return step.NotReadyReason(before.Status.Conditions) != step.NotReadyReason(after.Status.Conditions)
 })
 
 // specRevisionChanged lets through the Machines whose spec.revision or spec.rendering changed, mostly by this controller: the
@@ -102,7 +94,7 @@ var specRevisionChanged = predicate.Funcs{
 func rolloutOf(o client.Object) string { return o.GetLabels()[v1alpha1.LabelRollout] }
 
 // machineChanged leaves out what the planner does not decide by: bytes, checks, deadlines within a phase.
-var machineChanged = onUpdate(func(before, after *v1alpha1.Machine) bool { return machineStateOf(before) != machineStateOf(after) })
+var machineChanged = step.OnUpdate(func(before, after *v1alpha1.Machine) bool { return machineStateOf(before) != machineStateOf(after) })
 
 // machineState is the part of a Machine's status that a Rollout decides by.
 type machineState struct {

@@ -104,6 +104,17 @@ func SetCondition(conditions *[]metav1.Condition, generation int64, now time.Tim
 	})
 }
 
+// NotReadyReason returns why an object is not Ready, by its conditions; empty: it is Ready.
+func NotReadyReason(conditions []metav1.Condition) string {
+	switch ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady); {
+	case ready == nil:
+		return "nobody has judged it yet"
+	case ready.Status != metav1.ConditionTrue:
+		return ready.Reason + ": " + ready.Message
+	}
+	return ""
+}
+
 // ConditionEvents returns an event for each of the condition types whose status or reason differs between before and after: Normal
 // for a condition that is True now, Warning for another. A change of the message alone makes no event.
 func ConditionEvents(before, after []metav1.Condition, action string, types ...string) []event.Event {
