@@ -57,8 +57,8 @@ func (b *BMC) mediaNow(static map[string]any) map[string]any {
 
 func (b *BMC) etag() string { return fmt.Sprintf(`"%d"`, b.boot.version) }
 
-// matchesETag reports whether a change with this If-Match header is accepted.
-func (b *BMC) matchesETag(ifMatch string) bool {
+// isIfMatchAccepted reports whether a change with this If-Match header is accepted.
+func (b *BMC) isIfMatchAccepted(ifMatch string) bool {
 	switch b.options.Personality.ETag {
 	case ETagOptional:
 		return ifMatch == "" || ifMatch == "*" || ifMatch == b.etag()
@@ -78,7 +78,7 @@ func (b *BMC) patchSystem(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.matchesETag(r.Header.Get("If-Match")) {
+	if !b.isIfMatchAccepted(r.Header.Get("If-Match")) {
 		refuse(w, http.StatusPreconditionFailed, "PreconditionFailed", "The ETag supplied did not match the ETag required to change this resource.")
 		return
 	}

@@ -178,7 +178,7 @@ func (g graph) reduced() graph {
 	out := graph{}
 	for from, targets := range g {
 		for to := range targets {
-			if !g.reaches(from, to) {
+			if !g.hasIndirectPath(from, to) {
 				out.add(from, to)
 			}
 		}
@@ -186,8 +186,8 @@ func (g graph) reduced() graph {
 	return out
 }
 
-// reaches says whether a path of at least two edges leads from one node to another.
-func (g graph) reaches(from, to string) bool {
+// hasIndirectPath reports whether a path of at least two edges leads from one node to another.
+func (g graph) hasIndirectPath(from, to string) bool {
 	seen := map[string]bool{}
 	var next []string
 	for target := range g[from] {

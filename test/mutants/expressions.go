@@ -23,11 +23,13 @@ func (f *finder) forced(condition ast.Expr) {
 }
 
 func (f *finder) forcedTrue(e ast.Expr) {
-	f.add(e, "true", func(id int, inner string) string { return fmt.Sprintf("(mutantOn(%d) || %s)", id, grouped(e, inner)) })
+	f.add(e, "true", func(id int, inner string) string { return fmt.Sprintf("(isMutantOn(%d) || %s)", id, grouped(e, inner)) })
 }
 
 func (f *finder) forcedFalse(e ast.Expr) {
-	f.add(e, "false", func(id int, inner string) string { return fmt.Sprintf("(!mutantOn(%d) && %s)", id, grouped(e, inner)) })
+	f.add(e, "false", func(id int, inner string) string {
+		return fmt.Sprintf("(!isMutantOn(%d) && %s)", id, grouped(e, inner))
+	})
 }
 
 // grouped puts parentheses around an expression that needs them as an operand.
@@ -38,18 +40,20 @@ func grouped(e ast.Expr, inner string) string {
 	return inner
 }
 
-// expression finds the mutants of an expression itself. It returns whether those within count, too.
-func (f *finder) expression(e ast.Expr) bool {
+// canPartsChange reports whether the parts of an expression have mutants of their own: those of a type, a constant or a panic have none.
+func (f *finder) canPartsChange(e ast.Expr) bool {
 	tv := f.info.Types[e]
-	if tv.IsType() {
-		return false
-	}
-	if tv.Value != nil {
+	return !tv.IsType() && tv.Value == nil && !isPanic(e)
+}
+
+// addExpression adds the mutants of an expression, without those of its parts.
+func (f *finder) addExpression(e ast.Expr) {
+	tv := f.info.Types[e]
+	if !tv.IsType() && tv.Value != nil {
 		f.constant(e, tv)
-		return false
 	}
-	if isPanic(e) {
-		return false
+	if !f.canPartsChange(e) {
+		return
 	}
 	switch e := e.(type) {
 	case *ast.CallExpr:
@@ -62,7 +66,6 @@ func (f *finder) expression(e ast.Expr) bool {
 	case *ast.BinaryExpr:
 		f.binary(e, tv.Type)
 	}
-	return true
 }
 
 // limits leaves named constants as they are where they are an argument, as in truncate(text, maxLength). Such a limit is a choice, and
@@ -134,9 +137,9 @@ func (f *finder) operator(e *ast.BinaryExpr, comparison bool) {
 	}
 	f.add(e, changed, func(id int, inner string) string {
 		if comparison {
-			return fmt.Sprintf("(mutantOn(%d) && (%s) || !mutantOn(%d) && (%s))", id, changed, id, inner)
+			return fmt.Sprintf("(isMutantOn(%d) && (%s) || !isMutantOn(%d) && (%s))", id, changed, id, inner)
 		}
-		return fmt.Sprintf("func() %s { if mutantOn(%d) { return %s }; return %s }()", kind, id, changed, inner)
+		return fmt.Sprintf("func() %s { if isMutantOn(%d) { return %s }; return %s }()", kind, id, changed, inner)
 	})
 }
 

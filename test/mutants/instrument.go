@@ -44,7 +44,7 @@ func mutantRecord(id int) {
 	}
 }
 
-func mutantOn(id int) bool {
+func isMutantOn(id int) bool {
 	if mutantTrace != nil {
 		mutantRecord(id)
 	}
@@ -52,7 +52,7 @@ func mutantOn(id int) bool {
 }
 
 func mutantNumber[T any](id int, changed, original T) T {
-	if mutantOn(id) {
+	if isMutantOn(id) {
 		return changed
 	}
 	return original
@@ -195,7 +195,7 @@ func firstMutant(n ast.Node) (id int, ok bool) {
 			fun = i.X
 		}
 		name, isName := fun.(*ast.Ident)
-		if number, isNumber := call.Args[0].(*ast.BasicLit); isName && isNumber && (name.Name == "mutantOn" || name.Name == "mutantNumber") {
+		if number, isNumber := call.Args[0].(*ast.BasicLit); isName && isNumber && (name.Name == "isMutantOn" || name.Name == "mutantNumber") {
 			id, _ = strconv.Atoi(number.Value)
 			ok = true
 		}

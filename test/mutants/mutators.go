@@ -139,7 +139,8 @@ func (f *finder) walk(root ast.Node) {
 		case *ast.GenDecl:
 			return n.Tok != token.CONST
 		case ast.Expr:
-			return f.expression(n)
+			f.addExpression(n)
+			return f.canPartsChange(n)
 		case ast.Stmt:
 			f.statement(n)
 		}
@@ -187,7 +188,7 @@ func isPanic(e ast.Expr) bool {
 // skipped leaves a range before its first element.
 func (f *finder) skipped(n *ast.RangeStmt) {
 	f.addChange(n.Body, "range "+f.text(n.X), "no elements", func(id int, inner string) string {
-		return fmt.Sprintf("{ if mutantOn(%d) { break }; %s", id, strings.TrimPrefix(inner, "{"))
+		return fmt.Sprintf("{ if isMutantOn(%d) { break }; %s", id, strings.TrimPrefix(inner, "{"))
 	})
 }
 
@@ -231,7 +232,7 @@ func isBlank(left []ast.Expr) bool {
 }
 
 func (f *finder) removed(s ast.Stmt) {
-	f.add(s, "(nothing)", func(id int, inner string) string { return fmt.Sprintf("if !mutantOn(%d) { %s }", id, inner) })
+	f.add(s, "(nothing)", func(id int, inner string) string { return fmt.Sprintf("if !isMutantOn(%d) { %s }", id, inner) })
 }
 
 // returned finds the mutants that return the zero value in place of one result.
@@ -255,7 +256,7 @@ func (f *finder) returned(s *ast.ReturnStmt) {
 			}
 		}
 		f.addChange(s, f.text(r), "zero value", func(id int, inner string) string {
-			return fmt.Sprintf("if mutantOn(%d) { return %s }; %s", id, strings.Join(values, ", "), inner)
+			return fmt.Sprintf("if isMutantOn(%d) { return %s }; %s", id, strings.Join(values, ", "), inner)
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"errors"
 	"reflect"
 	"strconv"
 	"strings"
@@ -9,6 +10,20 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/presentation/spec"
 )
+
+// CheckRefusal fails the test when the error is not a Refusal with the reason and the rule, or its text does not contain says, or its
+// field does not exist.
+func CheckRefusal(t *testing.T, err error, reason, rule, says string) {
+	t.Helper()
+	var refusal *spec.Refusal
+	if !errors.As(err, &refusal) {
+		t.Fatalf("error %v, want a *Refusal", err)
+	}
+	CheckField(t, refusal)
+	if refusal.Reason != reason || refusal.Rule != rule || !strings.Contains(refusal.Error(), says) {
+		t.Errorf("refused with %s, %s: %s; want %s, %s and a message with %q", refusal.Reason, refusal.Rule, refusal, reason, rule, says)
+	}
+}
 
 // CheckField fails the test when the field of the refusal does not exist in its object.
 func CheckField(t *testing.T, r *spec.Refusal) {
