@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,8 +12,10 @@ import (
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/host"
+	"github.com/ingot-dev/ingot/controllers/hostindex"
 	"github.com/ingot-dev/ingot/controllers/machine"
 	"github.com/ingot-dev/ingot/controllers/nodepool"
+	"github.com/ingot-dev/ingot/controllers/nodeprovider"
 	"github.com/ingot-dev/ingot/controllers/nodetype"
 	"github.com/ingot-dev/ingot/controllers/osimage"
 	hostplan "github.com/ingot-dev/ingot/controllers/plan/host"
@@ -54,12 +57,16 @@ type Dependencies struct {
 func Setup(mgr ctrl.Manager, d Dependencies) error {
 	c, apiReader := mgr.GetClient(), mgr.GetAPIReader()
 	recorder := func(name string) events.EventRecorder { return mgr.GetEventRecorder("ingot-" + name) }
+	if err := hostindex.Add(context.Background(), mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
 	for name, controller := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
-		"osimage":  &osimage.Reconciler{Client: c, Recorder: recorder("osimage"), HTTP: d.HTTP, Clock: d.Clock, Jitter: d.Jitter},
-		"nodetype": &nodetype.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodetype"), Clock: d.Clock, Resolve: d.Resolve},
-		"nodepool": &nodepool.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodepool"), Clock: d.Clock, Suffix: d.Suffix},
-		"rollout":  &rollout.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("rollout"), Clock: d.Clock},
-		"tenant":   &tenant.Reconciler{Client: c, APIReader: apiReader, Tenants: d.Tenants, Recorder: recorder("tenant"), Clock: d.Clock},
+		"osimage":      &osimage.Reconciler{Client: c, Recorder: recorder("osimage"), HTTP: d.HTTP, Clock: d.Clock, Jitter: d.Jitter},
+		"nodeprovider": &nodeprovider.Reconciler{Client: c, Recorder: recorder("nodeprovider"), Clock: d.Clock},
+		"nodetype":     &nodetype.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodetype"), Clock: d.Clock, Resolve: d.Resolve},
+		"nodepool":     &nodepool.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodepool"), Clock: d.Clock, Suffix: d.Suffix},
+		"rollout":      &rollout.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("rollout"), Clock: d.Clock},
+		"tenant":       &tenant.Reconciler{Client: c, APIReader: apiReader, Tenants: d.Tenants, Recorder: recorder("tenant"), Clock: d.Clock},
 		"host": &host.Reconciler{
 			Client: c, APIReader: apiReader, Installer: d.Installer, Recorder: recorder("host"), Clock: d.Clock, Jitter: d.Jitter,
 			Timeouts: d.HostTimeouts,

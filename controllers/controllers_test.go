@@ -11,6 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/host"
 	"github.com/ingot-dev/ingot/controllers/machine"
 	"github.com/ingot-dev/ingot/controllers/nodepool"
+	"github.com/ingot-dev/ingot/controllers/nodeprovider"
 	"github.com/ingot-dev/ingot/controllers/nodetype"
 	"github.com/ingot-dev/ingot/controllers/osimage"
 	"github.com/ingot-dev/ingot/controllers/rollout"
@@ -24,14 +25,15 @@ func TestSetupWithManagerReturnsAnErrorThatNamesTheMissingDependencies(t *testin
 		controller interface{ SetupWithManager(ctrl.Manager) error }
 		required   string
 	}{
-		"host":       {&host.Reconciler{}, "Client APIReader Installer Recorder Clock Jitter"},
-		"machine":    {&machine.Reconciler{}, "Client APIReader Tenants Recorder Clock Random"},
-		"nodepool":   {&nodepool.Reconciler{}, "Client APIReader Recorder Clock Suffix"},
-		"nodetype":   {&nodetype.Reconciler{}, "Client APIReader Recorder Clock Resolve"},
-		"osimage":    {&osimage.Reconciler{}, "Client Recorder HTTP Clock Jitter"},
-		"rollout":    {&rollout.Reconciler{}, "Client APIReader Recorder Clock"},
-		"tenant":     {&tenant.Reconciler{}, "Client APIReader Tenants Recorder Clock"},
-		"validation": {&validation.Reconciler{}, "Client Tenants Recorder Clock"},
+		"host":         {&host.Reconciler{}, "Client APIReader Installer Recorder Clock Jitter"},
+		"machine":      {&machine.Reconciler{}, "Client APIReader Tenants Recorder Clock Random"},
+		"nodepool":     {&nodepool.Reconciler{}, "Client APIReader Recorder Clock Suffix"},
+		"nodeprovider": {&nodeprovider.Reconciler{}, "Client Recorder Clock"},
+		"nodetype":     {&nodetype.Reconciler{}, "Client APIReader Recorder Clock Resolve"},
+		"osimage":      {&osimage.Reconciler{}, "Client Recorder HTTP Clock Jitter"},
+		"rollout":      {&rollout.Reconciler{}, "Client APIReader Recorder Clock"},
+		"tenant":       {&tenant.Reconciler{}, "Client APIReader Tenants Recorder Clock"},
+		"validation":   {&validation.Reconciler{}, "Client Tenants Recorder Clock"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var missing *step.MissingDependenciesError

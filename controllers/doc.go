@@ -8,7 +8,7 @@
 //
 //  1. It observes: it reads the objects that the decision depends on from the cache, or from the API server itself where a
 //     stale answer could do harm.
-//  2. It calls its planner in controllers/plan. The controllers of OSImages and TenantClusters have none: what they decide is a
+//  2. It calls its planner in controllers/plan. The controllers of OSImages, NodeProviders and TenantClusters have none: what they decide is a
 //     few lines of their own packages.
 //  3. It acts outside the object: one request to the API server, to the tenant's cluster or to an Installer. The intent is in the
 //     status before. Three controllers act more than once, where the order of the requests does not matter: nodepool makes or deletes up
@@ -51,6 +51,7 @@
 //	    plan_revision["controllers/plan/revision"]
 //	    plan_revisionrollout["controllers/plan/revisionrollout"]
 //	    plan_rollout["controllers/plan/rollout/..."]
+//	    plan_sameserver["controllers/plan/sameserver"]
 //	    plan_scaling["controllers/plan/scaling"]
 //	    plan_verdict["controllers/plan/verdict"]
 //	  end
@@ -62,6 +63,7 @@
 //	    hardware_redfish["controllers/hardware/redfish"]
 //	  end
 //	  subgraph kit["shared by the controllers"]
+//	    hostindex["controllers/hostindex"]
 //	    readyourwrites["controllers/readyourwrites"]
 //	    step["controllers/step"]
 //	    tenantaccess["controllers/tenantaccess"]
@@ -72,6 +74,7 @@
 //	    host["controllers/host/..."]
 //	    machine["controllers/machine/..."]
 //	    nodepool["controllers/nodepool"]
+//	    nodeprovider["controllers/nodeprovider"]
 //	    nodetype["controllers/nodetype"]
 //	    osimage["controllers/osimage"]
 //	    rollout["controllers/rollout"]
@@ -98,18 +101,19 @@
 //	  programs --> images & manifests & shells
 //	  shells --> kit
 //	  cmd_ingot_demo --> cmd_ingot
-//	  controllers --> host & machine & nodepool & nodetype & osimage & rollout & tenant & validation
+//	  controllers --> host & machine & nodepool & nodeprovider & nodetype & osimage & rollout & tenant & validation
 //	  admission --> plan_feasibility & plan_rendering & plan_revision
 //	  hardware_agent --> hardware
 //	  hardware_direct --> hardware_netboot
 //	  hardware_netboot --> hardware_agent
 //	  hardware_redfish --> hardware
-//	  host --> plan_host
-//	  machine --> plan_lifecycle & plan_placement & plan_rendering
+//	  host --> plan_host & plan_sameserver
+//	  machine --> plan_lifecycle & plan_placement & plan_rendering & plan_sameserver
 //	  nodepool --> plan_event & plan_scaling
-//	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_revisionrollout & plan_rollout
+//	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_revisionrollout & plan_rollout & plan_sameserver
 //	  plan_host --> plan_event & plan_inventory
 //	  plan_lifecycle --> plan_event
+//	  plan_placement --> plan_inventory
 //	  plan_rollout --> plan_event
 //	  plan_verdict --> plan_event
 //	  rollout --> plan_revisionrollout & plan_rollout

@@ -37,10 +37,33 @@ type HostInventory struct {
 	// +optional
 	// +listType=atomic
 	NICs []NICInventory `json:"nics,omitempty"`
-	// gpus found on the PCI bus, by vendor and device id.
+	// gpus of the server, by vendor and device id. An empty list means that there is none only where gpuSource is set.
 	// +optional
 	// +listType=atomic
 	GPUs []GPUInventory `json:"gpus,omitempty"`
+	// gpuSource says who counted the GPUs; absent while nobody could tell how many there are:
+	//   - Agent: the agent on the server, from its own scan of the PCI bus.
+	//   - BMC: the BMC, from its lists of devices and processors.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=Agent;BMC
+	GPUSource InventorySource `json:"gpuSource,omitempty"`
+}
+
+// InventorySource is who read a part of an inventory from the hardware.
+type InventorySource string
+
+// Sources of an inventory.
+const (
+	// SourceAgent means that the agent read it on the server.
+	SourceAgent InventorySource = "Agent"
+	// SourceBMC means that the BMC reported it.
+	SourceBMC InventorySource = "BMC"
+)
+
+// IsGPUCountKnown reports whether it is known how many GPUs the server has, which may be none.
+func (i *HostInventory) IsGPUCountKnown() bool {
+	return i != nil && (i.GPUSource != "" || len(i.GPUs) > 0)
 }
 
 // DiskInventory is a disk.
@@ -83,13 +106,31 @@ type GPUInventory struct {
 	// vendorID and deviceID are PCI ids, four lower-case hex digits.
 	// +required
 	VendorID string `json:"vendorID"`
-	// deviceID of the GPU.
+	// deviceID of the GPU; empty when the BMC reports neither the id nor the name of a model in Ingot's catalogue.
 	// +required
 	DeviceID string `json:"deviceID"`
 	// model as in Ingot's catalogue; absent when it does not know the ids.
 	// +optional
 	Model string `json:"model,omitempty"`
 	// count of such GPUs.
+	// +required
+	Count int32 `json:"count"`
+}
+
+// ExpectedGPUs are the GPUs that a server must have before an image is written to it. The agent's own scan of the PCI bus decides.
+type ExpectedGPUs struct {
+	// vendor of the GPUs:
+	//   - nvidia: GPUs of NVIDIA.
+	//   - amd: GPUs of AMD.
+	//   - generic: any other accelerator, which is not compared.
+	//
+	// +required
+	Vendor GPUVendor `json:"vendor"`
+	// model as in Ingot's catalogue: H100-SXM5-80GB.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	Model string `json:"model"`
+	// count of GPUs in the server: exactly so many of this model, and no other GPUs of the vendor.
 	// +required
 	Count int32 `json:"count"`
 }

@@ -25,6 +25,9 @@ type HostRecordSpec struct {
 	// image to be installed, exactly.
 	// +optional
 	Image *ExactImage `json:"image,omitempty"`
+	// gpus that the server must have. Absent for a NodeType without GPUs, and for GPUs that Ingot's catalogue does not have.
+	// +optional
+	GPUs *ExpectedGPUs `json:"gpus,omitempty"`
 	// erase says how much of the disks is erased when the host is released:
 	//   - None: the disks are left as they are.
 	//   - Metadata: partition tables and file-system signatures are removed.
@@ -105,6 +108,9 @@ type WantedAttempt struct {
 	// image that is to be installed.
 	// +optional
 	Image *ExactImage `json:"image,omitempty"`
+	// gpus that the server must have before the image is written.
+	// +optional
+	GPUs *ExpectedGPUs `json:"gpus,omitempty"`
 	// erase says how much of the disks is erased:
 	//   - None: the disks are left as they are.
 	//   - Metadata: partition tables and file-system signatures are removed.
@@ -112,6 +118,14 @@ type WantedAttempt struct {
 	//
 	// +optional
 	Erase EraseMode `json:"erase,omitempty"`
+	// previousRootDisk is the disk that the last installation for the same Machine was written to; this one is written to no other.
+	// +optional
+	PreviousRootDisk *DiskInventory `json:"previousRootDisk,omitempty"`
+	// acceptedRootDisk is the serial number, the WWN or the path of the disk that the annotation ingot.dev/root-disk accepts in place of
+	// previousRootDisk.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	AcceptedRootDisk string `json:"acceptedRootDisk,omitempty"`
 	// since is when it was wanted first.
 	// +required
 	Since metav1.MicroTime `json:"since"`
@@ -158,18 +172,39 @@ type HostAttempt struct {
 	// stepAt is when the step was entered.
 	// +optional
 	StepAt *metav1.MicroTime `json:"stepAt,omitempty"`
+	// stepDeadline is when the step fails, where it has a time-out of its own. The deadline of the attempt is in status.wanted. While the
+	// agent works, it is the time by which the agent must report progress.
+	// +optional
+	StepDeadline *metav1.MicroTime `json:"stepDeadline,omitempty"`
 	// openedAt is when the host was powered on for this attempt; the boot service answers from then until the deadline.
 	// +optional
 	OpenedAt *metav1.MicroTime `json:"openedAt,omitempty"`
 	// boots counts how often the boot document was served.
 	// +optional
 	Boots int32 `json:"boots,omitempty"`
+	// agent that has registered in the current boot; absent until one has.
+	// +optional
+	Agent *HostAgent `json:"agent,omitempty"`
+	// findings are what the boot service noticed in this attempt that a person should know; they decide nothing.
+	// +optional
+	// +listType=map
+	// +listMapKey=reason
+	// +kubebuilder:validation:MaxItems=8
+	Findings []HostFinding `json:"findings,omitempty"`
 	// doneBytes of the image file, or of the disks that are erased.
 	// +optional
 	DoneBytes int64 `json:"doneBytes,omitempty"`
 	// totalBytes; 0 while unknown.
 	// +optional
 	TotalBytes int64 `json:"totalBytes,omitempty"`
+	// rootDisk that the image was written to.
+	// +optional
+	RootDisk *DiskInventory `json:"rootDisk,omitempty"`
+	// disks says what an erase has done to each disk.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Disks []DiskEvidence `json:"disks,omitempty"`
 	// reason why it failed.
 	// +optional
 	Reason string `json:"reason,omitempty"`
@@ -179,61 +214,63 @@ type HostAttempt struct {
 	Message string `json:"message,omitempty"`
 }
 
-// HostInstalled is what is on a host's disk.
-type HostInstalled struct {
-	// machineUID for whom it was installed.
+// HostAgent is the agent that owns a boot: no other one is served with the token of that boot.
+type HostAgent struct {
+	// keyDigest is the SHA-256 digest of the agent's random key, in hexadecimal digits; the key itself is stored nowhere.
 	// +required
-	MachineUID types.UID `json:"machineUID"`
-	// attempt of the Machine.
-	// +required
-	Attempt int64 `json:"attempt"`
-	// revision that was installed.
+	// +kubebuilder:validation:MaxLength=64
+	KeyDigest string `json:"keyDigest"`
+	// address that it registered from. It is for people and decides nothing: firmware, iPXE and the kernel may get different leases.
 	// +optional
-	Revision string `json:"revision,omitempty"`
-	// checksum of the image file.
+	// +kubebuilder:validation:MaxLength=64
+	Address string `json:"address,omitempty"`
+	// registeredAt is when it registered.
 	// +required
-	Checksum string `json:"checksum"`
-	// at what time.
+	RegisteredAt metav1.MicroTime `json:"registeredAt"`
+	// heardAt is when it was last heard; it is stored about once a minute.
 	// +required
-	At metav1.MicroTime `json:"at"`
+	HeardAt metav1.MicroTime `json:"heardAt"`
 }
 
-// EraseProof is the proof of the last completed erase.
-type EraseProof struct {
-	// mode says how much of the disks was erased:
-	//   - None: the disks are left as they are.
-	//   - Metadata: partition tables and file-system signatures are removed.
-	//   - Full: every byte is cleared.
+// HostFindingReason says what was noticed.
+type HostFindingReason string
+
+// Reasons of findings, which are also the reasons of their events.
+const (
+	// FindingAnotherAgent means that a program with another key used the token of the current boot and was refused. The message names
+	// the addresses of both.
+	FindingAnotherAgent HostFindingReason = "AnotherAgent"
+	// FindingBootRequestedAgain means that a boot document was requested while the agent was at work. The message names the addresses of both.
+	FindingBootRequestedAgain HostFindingReason = "BootRequestedAgain"
+	// FindingServerDiffers means that the agent's server differs from the known hardware of the host.
+	FindingServerDiffers HostFindingReason = "ServerDiffers"
+)
+
+// HostFinding is something that the boot service noticed.
+type HostFinding struct {
+	// reason in UpperCamel:
+	//   - AnotherAgent: a program with another key used the token of the current boot and was refused.
+	//   - BootRequestedAgain: a boot document was requested while the agent was at work; the server was told to wait.
+	//   - ServerDiffers: serial number, system UUID or NICs differ from the known hardware of the host.
 	//
 	// +required
-	Mode EraseMode `json:"mode"`
-	// attempt number of the erase.
+	// +kubebuilder:validation:Enum=AnotherAgent;BootRequestedAgain;ServerDiffers
+	Reason HostFindingReason `json:"reason"`
+	// message says what was expected and what was seen, with the addresses.
 	// +required
-	Attempt int64 `json:"attempt"`
-	// at what time it was complete and the power-off confirmed.
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message"`
+	// count is how often it was noticed, at most once a minute.
+	// +required
+	Count int32 `json:"count"`
+	// at is when it was last counted.
 	// +required
 	At metav1.MicroTime `json:"at"`
-	// tenant whose data was erased.
-	// +optional
-	Tenant string `json:"tenant,omitempty"`
 }
 
-// HostError is why a host is in error.
-type HostError struct {
-	// reason in UpperCamel: BMCUnreachable, PowerOffIgnored, DigestMismatch.
-	// +required
-	// +kubebuilder:validation:MaxLength=128
-	Reason string `json:"reason"`
-	// message says what was expected, what was seen and where to look.
-	// +optional
-	// +kubebuilder:validation:MaxLength=8192
-	Message string `json:"message,omitempty"`
-}
-
-// The limits of WantedAttempt.message and HostAttempt.message, of HostError.message, and of HostRecordStatus.retrySeen, in bytes.
+// The limits of WantedAttempt.message and HostAttempt.message, and of HostRecordStatus.retrySeen, in bytes.
 const (
 	MaxAttemptMessage = 4096
-	MaxHostError      = 8192
 	MaxRetrySeen      = 256
 )
 
@@ -243,6 +280,13 @@ type HostRecordStatus struct {
 	// error that the host is in; absent while it is well. BareMetalHost.status.errorMessage shows the same as "reason: message".
 	// +optional
 	Error *HostError `json:"error,omitempty"`
+	// failingCalls are the calls to the hardware that the host needs and that have failed every time since they failed first. One that
+	// lasts becomes the error; one that succeeds is removed.
+	// +optional
+	// +listType=map
+	// +listMapKey=call
+	// +kubebuilder:validation:MaxItems=8
+	FailingCalls []FailingCall `json:"failingCalls,omitempty"`
 	// power as the BMC said.
 	// +optional
 	Power *HostPower `json:"power,omitempty"`
@@ -264,6 +308,12 @@ type HostRecordStatus struct {
 	// erased is the proof of the last erase; absent once something was installed.
 	// +optional
 	Erased *EraseProof `json:"erased,omitempty"`
+	// disks are those that an agent or the BMC has ever found in the host and that have a serial number or WWN. An erase fails while one
+	// of them is missing and not declared gone by the annotation ingot.dev/disk-gone.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Disks []KnownDisk `json:"disks,omitempty"`
 	// inventory of the hardware.
 	// +optional
 	Inventory *HostInventory `json:"inventory,omitempty"`

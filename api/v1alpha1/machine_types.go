@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MachinePhase is where a Machine is in its life. Every phase except Pending and Ready has a deadline. There is no failed
-// phase: what went wrong is the reason of Ready=False, and the Machine stays where it was.
+// MachinePhase is where a Machine is in its life. Every phase except Pending and Ready has a deadline, and Draining has none while the
+// server is off because spec.powerOff is set. There is no failed phase: what went wrong is the reason of Ready=False, and the Machine stays where it was.
 // +kubebuilder:validation:Enum=Pending;Claiming;Provisioning;Joining;Validating;Ready;Draining;Releasing
 type MachinePhase string
 
@@ -24,7 +24,7 @@ const (
 	MachineValidating MachinePhase = "Validating"
 	// MachineReady: the verdict passed for this Node, this boot and this revision; the gate is lifted.
 	MachineReady MachinePhase = "Ready"
-	// MachineDraining: pods are being evicted before a roll.
+	// MachineDraining: pods are being evicted before a roll or a power-off, or the server is off because spec.powerOff is set.
 	MachineDraining MachinePhase = "Draining"
 	// MachineReleasing: on its way back: evict, power off, delete the Node, erase, return the host.
 	MachineReleasing MachinePhase = "Releasing"
@@ -67,7 +67,7 @@ const (
 )
 
 // Reasons of Machine's Provisioned condition, beside those that the host reports (controllers/hardware.Reason, such
-// as BootLoop or DigestMismatch, and BMCUnreachable, BMCUnauthorized).
+// as BootLoop or DigestMismatch, and those of HostError, such as BMCUnreachable or BMCConflict).
 const (
 	ReasonProvisioned  = "Provisioned"
 	ReasonProvisioning = "Provisioning"
@@ -78,9 +78,6 @@ const (
 	ReasonHostDetached = "HostDetached"
 	// ReasonHostError: the host reports an error; the message quotes it.
 	ReasonHostError = "HostError"
-	// ReasonBMCUnreachable, ReasonBMCUnauthorized: the BMC does not answer, or refuses the credentials.
-	ReasonBMCUnreachable  = "BMCUnreachable"
-	ReasonBMCUnauthorized = "BMCUnauthorized"
 	// ReasonNodeSecretMissing: a file of the node is a key of a Secret in the host namespace, such as a licence token, and it
 	// cannot be read; the message says which, and what to do.
 	ReasonNodeSecretMissing = "NodeSecretMissing"
@@ -117,6 +114,8 @@ const (
 	ReasonValidationTimedOut = "ValidationTimedOut"
 	// ReasonNodeRebooted: the boot changed since the verdict passed.
 	ReasonNodeRebooted = "NodeRebooted"
+	// ReasonServerOff is of Ready and of Joined: the BMC reports that the server is off, and Ingot did not power it off.
+	ReasonServerOff = "ServerOff"
 	// ReasonGateMissed: the Node was first seen without the gate; it was tainted at once.
 	ReasonGateMissed = "GateMissed"
 	// ReasonObserveOnly: validation.onFailure is Observe: the gate was lifted at the join, whatever the checks say.
@@ -140,6 +139,8 @@ const (
 	ReasonDrainTimedOut = "DrainTimedOut"
 	// ReasonPoweringOff: the BMC has not confirmed the power-off.
 	ReasonPoweringOff = "PoweringOff"
+	// ReasonPoweredOff: spec.powerOff is set, and the BMC has confirmed the power-off. The Machine stays so until the field is cleared.
+	ReasonPoweredOff = "PoweredOff"
 	// ReasonDeletingNode: the Node object is being deleted.
 	ReasonDeletingNode = "DeletingNode"
 	// ReasonErasing: the host is being deprovisioned and erased.
@@ -172,6 +173,12 @@ type MachineSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	HostName string `json:"hostName,omitempty"`
+	// powerOff asks for the server to be off, for work on its hardware. The Node is cordoned and its pods are evicted, then the host is
+	// powered off, and the Machine stays in Draining with the reason PoweredOff. Node and disks are kept. When the field is cleared the
+	// server is powered on, and the Node takes pods again when the verdict about the new boot passes. A Machine that had not joined is
+	// installed again instead. No roll begins while the field is set. A deletion does not wait for it.
+	// +optional
+	PowerOff bool `json:"powerOff,omitempty"`
 	// properties win over those of NodeType and NodeProvider, key by key; see NodeProvider. They may be neither
 	// templates nor the network, and take effect with the Machine's next installation.
 	// +optional
@@ -204,6 +211,21 @@ type Progress struct {
 	TotalBytes int64 `json:"totalBytes,omitempty"`
 }
 
+// MachinePowerOff is a power-off that spec.powerOff asks for, or asked for until a moment ago.
+type MachinePowerOff struct {
+	// requestedAt is when it was begun. It is written before the host is requested to power off.
+	// +required
+	RequestedAt metav1.MicroTime `json:"requestedAt"`
+	// confirmedAt is when the BMC had confirmed it. Absent until then.
+	// +optional
+	ConfirmedAt *metav1.MicroTime `json:"confirmedAt,omitempty"`
+	// bootID of the Node's boot that it ended. It is written with confirmedAt, where the tenant's API server answers then, and a verdict
+	// about that boot does not count any more.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	BootID string `json:"bootID,omitempty"`
+}
+
 // PhaseEntry is when a phase was entered.
 type PhaseEntry struct {
 	// phase that was entered:
@@ -213,7 +235,7 @@ type PhaseEntry struct {
 	//   - Joining: the image was installed and verified; the Node object is awaited.
 	//   - Validating: the Node exists behind its gate; the verdict has not passed.
 	//   - Ready: the verdict passed for this Node, this boot and this revision; the gate is lifted.
-	//   - Draining: pods are being evicted before the Machine is installed anew.
+	//   - Draining: pods are being evicted before the Machine is installed anew or powered off, or the server is off because spec.powerOff is set.
 	//   - Releasing: the Machine is being deleted: pods are evicted, the host is powered off, the Node is deleted, the disks are erased and the host is returned.
 	//
 	// +required
@@ -235,7 +257,7 @@ type MachineStatus struct {
 	//   - Joining: the image was installed and verified; the Node object is awaited.
 	//   - Validating: the Node exists behind its gate; the verdict has not passed.
 	//   - Ready: the verdict passed for this Node, this boot and this revision; the gate is lifted.
-	//   - Draining: pods are being evicted before the Machine is installed anew.
+	//   - Draining: pods are being evicted before the Machine is installed anew or powered off, or the server is off because spec.powerOff is set.
 	//   - Releasing: the Machine is being deleted: pods are evicted, the host is powered off, the Node is deleted, the disks are erased and the host is returned.
 	//
 	// +optional
@@ -243,7 +265,7 @@ type MachineStatus struct {
 	// waitingFor is one line for people: what it waits for.
 	// +optional
 	WaitingFor string `json:"waitingFor,omitempty"`
-	// deadline of the phase. It is absent in Pending and Ready.
+	// deadline of the phase. It is absent in Pending and Ready, and in Draining while the server is off because spec.powerOff is set.
 	// +optional
 	Deadline *metav1.MicroTime `json:"deadline,omitempty"`
 	// hostRef names the claimed BareMetalHost.
@@ -271,6 +293,9 @@ type MachineStatus struct {
 	// requested to power off, and from then on a roll cannot be called off. Absent again with the next attempt.
 	// +optional
 	PowerOffRequestedAt *metav1.MicroTime `json:"powerOffRequestedAt,omitempty"`
+	// powerOff is the power-off that spec.powerOff asks for. It is kept until the Machine is Ready again or is installed again.
+	// +optional
+	PowerOff *MachinePowerOff `json:"powerOff,omitempty"`
 	// nodeRemainsReportedAt is when it was reported that the Node object may remain in the tenant's cluster. The Machine can be gone
 	// only after that.
 	// +optional

@@ -2,11 +2,22 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// Reasons of NodeProvider's Ready condition. A NodeType that uses the NodeProvider has the same one.
+const (
+	// ReasonHostNamespaceNotFound: spec.hostNamespace does not exist.
+	ReasonHostNamespaceNotFound = "HostNamespaceNotFound"
+	// ReasonHostNamespaceTaken: the host namespace belongs to another NodeProvider, or to a baremetal-operator.
+	ReasonHostNamespaceTaken = "HostNamespaceTaken"
+	// ReasonHostNamespaceDenied: nobody has given Ingot its rights in the host namespace.
+	ReasonHostNamespaceDenied = "HostNamespaceDenied"
+)
+
 // NodeProviderSpec says where hosts come from and who installs them.
 // +kubebuilder:validation:XValidation:rule="[has(self.redfish), has(self.ironic), has(self.metal3)].filter(x, x).size() == 1",message="set exactly one of redfish, ironic, metal3"
 // +kubebuilder:validation:XValidation:rule="self.hostNamespace == oldSelf.hostNamespace",message="hostNamespace is immutable: create a new NodeProvider"
 // +kubebuilder:validation:XValidation:rule="has(self.redfish) == has(oldSelf.redfish) && has(self.ironic) == has(oldSelf.ironic) && has(self.metal3) == has(oldSelf.metal3)",message="which of redfish, ironic and metal3 is set is immutable: create a new NodeProvider"
 // +kubebuilder:validation:XValidation:rule="!has(self.metal3) || !has(self.erase) || !has(self.erase.onRelease) || self.erase.onRelease != 'Full'",message="erase.onRelease: Full is not possible with metal3, whose automatedCleaningMode knows metadata and disabled only: use Metadata or None, or a redfish provider"
+// +kubebuilder:validation:XValidation:rule="!has(self.metal3) || !has(self.strictIdentity) || !self.strictIdentity",message="strictIdentity is not possible with metal3, whose own agent installs: remove it, or use a redfish provider"
 type NodeProviderSpec struct {
 	// hostNamespace holds the BareMetalHosts and their BMC Secrets; it belongs to this provider alone.
 	// +required
@@ -26,6 +37,11 @@ type NodeProviderSpec struct {
 	// +optional
 	// +default={}
 	Erase *ErasePolicy `json:"erase,omitempty"`
+	// strictIdentity refuses to install or erase a server whose serial number, system UUID or NICs, as the agent on it reads them, differ
+	// from the known hardware of the host. Otherwise such a difference is reported and the work goes on. A server without the boot
+	// MAC address of the host is always refused. It is not possible with metal3, whose own agent installs.
+	// +optional
+	StrictIdentity bool `json:"strictIdentity,omitempty"`
 	// network is the nodes' network, as the first layer.
 	// +optional
 	Network *NetworkSpec `json:"network,omitempty"`
@@ -118,11 +134,26 @@ type NetworkSpec struct {
 	DNSServers []string `json:"dnsServers,omitempty"`
 }
 
+// NodeProviderStatus says whether the host namespace is the NodeProvider's.
+type NodeProviderStatus struct {
+	// observedGeneration is the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// conditions: Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
 // NodeProvider says where hosts come from and who installs them.
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=nprov,categories=ingot
 // +kubebuilder:printcolumn:name="Hosts-In",type=string,JSONPath=".spec.hostNamespace"
 // +kubebuilder:printcolumn:name="Erase",type=string,JSONPath=".spec.erase.onRelease"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=".status.conditions[?(@.type=='Ready')].status"
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=".status.conditions[?(@.type=='Ready')].reason"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 type NodeProvider struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -130,6 +161,8 @@ type NodeProvider struct {
 
 	// +required
 	Spec NodeProviderSpec `json:"spec"`
+	// +optional
+	Status NodeProviderStatus `json:"status,omitempty"`
 }
 
 // NodeProviderList is a list of NodeProviders.

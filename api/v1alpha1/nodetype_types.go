@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// NodeType's conditions: Ready, RenderingCurrent.
+// NodeType's conditions: Ready, RenderingCurrent, HardwareMatches.
 
 // ConditionRenderingCurrent of a NodeType: the version of Ingot that runs would make of the target revision what its rendering
 // says. False gates no node and stops nothing: the message says what differs, and ingot rollout refresh brings it to the Machines.
@@ -26,6 +26,20 @@ const (
 	ReasonRenderingUnknown = "RenderingUnknown"
 )
 
+// ConditionHardwareMatches of a NodeType with GPUs: the selected hosts have the GPUs that spec.gpu promises. False stops nothing but the
+// claim of the hosts that differ, which the message names.
+const ConditionHardwareMatches = "HardwareMatches"
+
+// Reasons of NodeType's HardwareMatches condition.
+const (
+	// ReasonHardwareMatches: no selected host is known to differ, and the GPUs of at least one are known.
+	ReasonHardwareMatches = "HardwareMatches"
+	// ReasonHardwareDiffers: inspection found another number or another model of GPUs in selected hosts.
+	ReasonHardwareDiffers = "HardwareDiffers"
+	// ReasonHardwareUnknown: of no selected host the GPUs are known.
+	ReasonHardwareUnknown = "HardwareUnknown"
+)
+
 // Reasons of NodeType's Ready condition.
 const (
 	// ReasonOSImageNotFound: spec.osImageRef names no OSImage.
@@ -36,10 +50,8 @@ const (
 	ReasonProviderNotFound = "ProviderNotFound"
 	// ReasonProviderUnsupported: this version does not serve that kind of provider.
 	ReasonProviderUnsupported = "ProviderUnsupported"
-	// ReasonHostNamespaceTaken: the provider's host namespace belongs to another NodeProvider, or to a baremetal-operator.
-	ReasonHostNamespaceTaken = "HostNamespaceTaken"
-	// ReasonHostNamespaceDenied: nobody has given Ingot its rights in the provider's host namespace.
-	ReasonHostNamespaceDenied = "HostNamespaceDenied"
+	// ReasonHostNamespaceUnclaimed: the NodeProvider has not claimed its host namespace yet.
+	ReasonHostNamespaceUnclaimed = "HostNamespaceUnclaimed"
 	// ReasonFormatUnsupported: the provider cannot write the image's format.
 	ReasonFormatUnsupported = "FormatUnsupported"
 	// ReasonPresentationInvalid: the presentation is impossible on that GPU, with that image; the message names the rule.
@@ -88,7 +100,8 @@ type NodeTypeSpec struct {
 	// providerRef names the NodeProvider.
 	// +required
 	ProviderRef LocalReference `json:"providerRef"`
-	// hostSelector selects BareMetalHosts by their labels.
+	// hostSelector selects BareMetalHosts by their labels. Where a host lacks gpu.ingot.dev/count or gpu.ingot.dev/model because its BMC cannot tell
+	// its GPUs, a requirement on them counts as met: the agent counts the GPUs before it writes. That is not so for metal3.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="hostSelector must select by at least one label: an empty selector would take every host of the provider"
 	HostSelector metav1.LabelSelector `json:"hostSelector"`
@@ -276,7 +289,7 @@ type NodeTypeStatus struct {
 	// machines of this NodeType.
 	// +optional
 	Machines MachineCounts `json:"machines,omitempty"`
-	// conditions: Ready, RenderingCurrent.
+	// conditions: Ready, RenderingCurrent and, with spec.gpu, HardwareMatches.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -295,7 +308,7 @@ func (s NodeTypeStatus) Target() RenderedRevision {
 
 // HostCounts counts the BareMetalHosts that match a NodeType.
 type HostCounts struct {
-	// matching the selector and the zone.
+	// matching the selector and the zone, whatever inspection found in them.
 	// +optional
 	// +default=0
 	Matching int32 `json:"matching"`

@@ -20,7 +20,8 @@ const (
 	TenantFinalizer = "ingot.dev/tenantcluster"
 	// LabelRollout on a Machine names the Rollout that it is a target of.
 	LabelRollout = "ingot.dev/rollout"
-	// LabelGPUModel and LabelGPUCount on a BareMetalHost say what inspection found: the catalogue's model and how many.
+	// LabelGPUModel and LabelGPUCount on a BareMetalHost say what inspection found: the catalogue's model and how many. They are absent while
+	// nobody could tell.
 	LabelGPUModel = "gpu.ingot.dev/model"
 	LabelGPUCount = "gpu.ingot.dev/count"
 	// LabelNodePool on a Machine names the NodePool that made it.
@@ -41,6 +42,15 @@ const (
 	AnnotationIPAddress = "ingot.dev/ip-address"
 	// AnnotationErase on an unclaimed BareMetalHost asks for an erase (Metadata or Full); removed when it is done.
 	AnnotationErase = "ingot.dev/erase"
+	// AnnotationNotSameServer on a BareMetalHost names hosts that it was taken for and is not, as NAME or NAMESPACE/NAME, separated by commas.
+	// One of two hosts needs it. It ends the error SameServer of both.
+	AnnotationNotSameServer = "ingot.dev/not-same-server"
+	// AnnotationDiskGone on a BareMetalHost declares that disks were taken out, so that an erase does not wait for them: their serial
+	// numbers, WWNs or paths, separated by commas; removed when that is recorded in HostRecord.status.disks.
+	AnnotationDiskGone = "ingot.dev/disk-gone"
+	// AnnotationRootDisk on a BareMetalHost accepts another root disk for the Machine that has the host: the serial number, the WWN or
+	// the path of the disk that the next installation is written to; removed when an installation has succeeded.
+	AnnotationRootDisk = "ingot.dev/root-disk"
 	// AnnotationRetry on a BareMetalHost in error asks for another try; its value is the caller's, a change of it is the request.
 	AnnotationRetry = "ingot.dev/retry"
 	// AnnotationCordoned on a Node: Ingot cordoned it, so Ingot may lift that; the cordon of a person stays.

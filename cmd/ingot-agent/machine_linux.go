@@ -8,6 +8,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/blockdev"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/sysfs"
@@ -28,25 +29,32 @@ func mountKernelFilesystems() error {
 	return failed
 }
 
-// openDisks opens all disks of the server. It fails when one cannot be opened: an erase that left out this disk would succeed, and the
-// next tenant could read the former tenant's data on it.
-func openDisks(root fs.FS) ([]agent.Disk, error) {
-	infos, err := sysfs.ReadDisks(root)
+// openDisks opens all disks of the server, after their write protection was lifted, and returns what cannot be written as unusable. It
+// fails when a disk cannot be opened: an erase that left out this disk would succeed, and the next tenant could read the former tenant's
+// data on it.
+func openDisks(root fs.FS) ([]agent.Disk, []hardware.UnusableDisk, error) {
+	infos, unusable, err := sysfs.ReadDisks(root)
 	if err != nil {
-		return nil, fmt.Errorf("listing disks: %w", err)
+		return nil, nil, fmt.Errorf("listing disks: %w", err)
 	}
 	var disks []agent.Disk
 	for _, info := range infos {
+		if info.ReadOnly {
+			if err := blockdev.AllowWrites(info.Name); err != nil {
+				unusable = append(unusable, hardware.UnusableDisk{Disk: info.Disk, HasContent: true, Why: "is read-only: replace it, or release its write protection: " + err.Error()})
+				continue
+			}
+		}
 		disk, err := blockdev.OpenDevice(info.Disk, info.SectorSize)
 		if err != nil {
 			for _, opened := range disks {
 				err = errors.Join(err, opened.Close())
 			}
-			return nil, err
+			return nil, nil, err
 		}
 		disks = append(disks, disk)
 	}
-	return disks, nil
+	return disks, unusable, nil
 }
 
 // rebootOrPowerOff reboots or powers off the machine and does not return.

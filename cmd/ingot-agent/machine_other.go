@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 
+	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent"
 )
 
@@ -14,6 +15,8 @@ import (
 
 func mountKernelFilesystems() error { return errors.ErrUnsupported }
 
-func openDisks(fs.FS) ([]agent.Disk, error) { return nil, errors.ErrUnsupported }
+func openDisks(fs.FS) ([]agent.Disk, []hardware.UnusableDisk, error) {
+	return nil, nil, errors.ErrUnsupported
+}
 
 func rebootOrPowerOff(*slog.Logger, agent.ExitAction) {}

@@ -5,12 +5,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -49,10 +51,20 @@ func run(ctx context.Context, log *slog.Logger, root fs.FS) (agent.ExitAction, e
 	if err != nil {
 		return agent.PowerOff, fmt.Errorf("reading the kernel command line: %w", err)
 	}
+	waitForDisks := sync.OnceValue(func() error { return sysfs.WaitForDisks(ctx, root, agent.SystemClock{}) })
 	return agent.Run(ctx, agent.Config{
 		URL: kernelArgument(string(line), protocol.ArgURL), Token: kernelArgument(string(line), protocol.ArgToken), Log: log,
-		Inventory: func(context.Context) (hardware.Inventory, error) { return sysfs.ReadInventory(root) },
-		Disks:     func(context.Context) ([]agent.Disk, error) { return openDisks(root) },
+		Inventory: func(context.Context) (hardware.Inventory, error) {
+			waitErr := waitForDisks()
+			inventory, err := sysfs.ReadInventory(root)
+			return inventory, errors.Join(waitErr, err)
+		},
+		Disks: func(context.Context) ([]agent.Disk, []hardware.UnusableDisk, error) {
+			if err := waitForDisks(); err != nil {
+				return nil, nil, err
+			}
+			return openDisks(root)
+		},
 	})
 }
 

@@ -1,6 +1,9 @@
 package hardware
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // Endpoint is the address of a BMC and the credentials for it. It holds secrets: never log or print it.
 type Endpoint struct {
@@ -34,11 +37,17 @@ type BMC interface {
 	PowerState(ctx context.Context) (PowerState, error)
 	// SetPower requests a change of power and returns when the BMC has accepted it. It succeeds when the server is already in that state.
 	SetPower(ctx context.Context, action PowerAction) error
-	// SetBootOnce makes the next boot come from the source. It does not affect later boots.
+	// SetBootOnce makes the next boot come from the source. It does not affect later boots, except on BMCs that know only overrides that
+	// stay: so ClearBoot is called after the boot.
 	SetBootOnce(ctx context.Context, source BootSource) error
+	// SetBootAlways makes every boot come from the source until ClearBoot, where the BMC offers that, and otherwise the next one.
+	SetBootAlways(ctx context.Context, source BootSource) error
+	// ClearBoot ends an override, so that the server boots from its disk. It sends no change when there is none.
+	ClearBoot(ctx context.Context) error
 	// SetVirtualMedia inserts a boot image as virtual media; an empty URL ejects it. It fails with Unsupported where the BMC has none.
 	SetVirtualMedia(ctx context.Context, imageURL string) error
-	// Inventory returns the hardware that the BMC reports. Fields that it does not report are empty.
+	// Inventory returns the hardware that the BMC reports, completely: fields that it does not report are empty, and when one of its resources
+	// cannot be read Inventory fails, so that the caller repeats it. It ends when ctx does.
 	Inventory(ctx context.Context) (Inventory, error)
 }
 
@@ -94,7 +103,20 @@ type Inventory struct {
 	NICs         []NIC       `json:"nics,omitempty"`
 	Disks        []Disk      `json:"disks,omitempty"`
 	PCIDevices   []PCIDevice `json:"pciDevices,omitempty"`
+	// DeviceSource says who vouches for PCIDevices, which then are all devices, each once. It is empty for the lists of a BMC as they were read.
+	DeviceSource DeviceSource `json:"deviceSource,omitempty"`
 }
+
+// DeviceSource is who vouches for a list of PCI devices.
+type DeviceSource string
+
+// Sources of PCI devices.
+const (
+	// DevicesByAgent means that the operating system of the agent scanned the PCI bus.
+	DevicesByAgent DeviceSource = "Agent"
+	// DevicesByBMC means that the lists of the BMC were compared and found complete.
+	DevicesByBMC DeviceSource = "BMC"
+)
 
 // NIC is a network interface.
 type NIC struct {
@@ -116,12 +138,22 @@ type Disk struct {
 	Rotational   bool   `json:"rotational,omitempty"`
 }
 
-// PCIDevice is a PCI function. The ids have four lower-case hexadecimal digits without 0x, the class has six ("030200" is a 3D controller).
+// PCIDevice is a PCI function. The ids have four lower-case hexadecimal digits without 0x, the class has six ("030200" is a 3D controller). What a
+// BMC does not report is empty: a device without vendor and class may be anything.
 type PCIDevice struct {
+	// List names the list of a BMC that has the device. A BMC may have the same device in several lists without a common address, but has it at
+	// most once in each. It is empty when an operating system reported the device.
+	List string `json:"list,omitempty"`
 	// Address is domain:bus:device.function. It may be empty when a BMC reported the device.
 	Address  string `json:"address,omitempty"`
 	VendorID string `json:"vendorID"`
 	DeviceID string `json:"deviceID"`
 	Class    string `json:"class,omitempty"`
 	Model    string `json:"model,omitempty"`
+}
+
+// IsAccelerator reports whether the class is one that GPUs have: 03 is a display controller (VGA, 3D), 12 a processing accelerator, which is the
+// class of AMD's MI300. The other functions of a GPU (audio, USB) and NVSwitches (0680) have other classes; the graphics of a BMC has this one.
+func (d PCIDevice) IsAccelerator() bool {
+	return strings.HasPrefix(d.Class, "03") || strings.HasPrefix(d.Class, "12")
 }

@@ -3,6 +3,7 @@ package hardware
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Kind classifies the failure of a hardware call by what the caller can do about it.
@@ -33,12 +34,15 @@ const (
 type Error struct {
 	// Kind says what the caller can do about the failure.
 	Kind Kind
-	// Reason is set with the kind Ignored: ReasonPowerOnIgnored, ReasonPowerOffIgnored.
+	// Reason is set with the kind Ignored (ReasonPowerOnIgnored, ReasonPowerOffIgnored) and where no BMC caused the failure. Then the text
+	// of Err alone says what is wrong.
 	Reason Reason
 	// Op is the operation that failed, in the imperative: "set boot override", "open session".
 	Op string
 	// Target is the address of the BMC or the name of the host.
 	Target string
+	// NotBefore is set where the server named the time before which it asks not to be tried again. A call before it fails at once.
+	NotBefore time.Time
 	// Err is the cause; it may be nil.
 	Err error
 }
@@ -80,4 +84,13 @@ func ReasonOf(err error) Reason {
 		return e.Reason
 	}
 	return ""
+}
+
+// NotBeforeOf returns the time before which the first *Error in err's chain asks not to be tried again, and the zero time when it has none.
+func NotBeforeOf(err error) time.Time {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.NotBefore
+	}
+	return time.Time{}
 }

@@ -76,6 +76,13 @@ type InstallSpec struct {
 	Image Image
 	// RootDevice selects the disk. The zero value selects the smallest disk of at least 4 GiB that is not removable.
 	RootDevice RootDevice
+	// GPUs are what the server must have before its disk is touched.
+	GPUs RequiredGPUs
+	// PreviousRootDisk is the disk that an earlier installation for the same Machine was written to. The image is written to this disk and to no
+	// other. The zero value means that there was none.
+	PreviousRootDisk Disk
+	// AcceptedRootDisk is the serial number, the WWN or the path of a disk that an administrator accepts in place of PreviousRootDisk.
+	AcceptedRootDisk string
 	// ConfigDrive is written to a partition labelled config-2 as an ISO 9660 file system of at most 64 MiB.
 	ConfigDrive ConfigDrive
 }
@@ -121,7 +128,8 @@ type EraseMode string
 const (
 	// EraseNone leaves the disks as they are.
 	EraseNone EraseMode = "None"
-	// EraseMetadata clears the first and last MiB of every disk and of every partition: boot sectors, partition tables and file-system signatures.
+	// EraseMetadata clears the first and last MiB of every disk and of every partition, and the signatures of file systems, RAIDs and volume
+	// managers that lie elsewhere. A disk whose partition table cannot be read is cleared as a whole.
 	EraseMetadata EraseMode = "Metadata"
 	// EraseFull clears every byte of every disk.
 	EraseFull EraseMode = "Full"
@@ -178,9 +186,23 @@ const (
 	ReasonDigestMismatch   Reason = "DigestMismatch"   // the image as served does not have the expected digest
 	ReasonImageInvalid     Reason = "ImageInvalid"     // the image cannot be decompressed, or is larger than the disk
 	ReasonNoRootDevice     Reason = "NoRootDevice"     // no disk matches the hints
+	ReasonHardwareDiffers  Reason = "HardwareDiffers"  // the agent found other GPUs than the Machine needs; no disk was touched
+	ReasonRootDiskDiffers  Reason = "RootDiskDiffers"  // the disk that the installation before was written to is not there, or the hints exclude it
 	ReasonDiskError        Reason = "DiskError"        // reading, writing or clearing a disk failed
+	ReasonWrongServer      Reason = "WrongServer"      // the agent's server lacks the NIC that the host boots from; nothing was written
+	ReasonServerDiffers    Reason = "ServerDiffers"    // the agent's server differs from the known hardware, and strictIdentity is set; nothing was written
+	ReasonNoDisk           Reason = "NoDisk"           // an erase found no disk at all
+	ReasonDiskMissing      Reason = "DiskMissing"      // a disk that the host had is not there, so that it cannot be erased
+	ReasonDiskNotErasable  Reason = "DiskNotErasable"  // a disk is read-only, removable or without size, or its controller has no driver
+	ReasonEvidenceMissing  Reason = "EvidenceMissing"  // the agent reported an erase without evidence for every known disk
 	ReasonCancelled        Reason = "Cancelled"        // Cancel ended the attempt
 	ReasonDeadlineExceeded Reason = "DeadlineExceeded" // the deadline passed in a step without a more specific reason
+)
+
+// Reasons of failed calls that no BMC caused.
+const (
+	ReasonHostRecordUnavailable Reason = "HostRecordUnavailable" // the progress of the attempt cannot be read or written
+	ReasonAttemptConflict       Reason = "AttemptConflict"       // the call is for another attempt or other work than the one under way
 )
 
 // Observation is the state of a host as an Installer observes it.
@@ -197,13 +219,20 @@ type AttemptStatus struct {
 	Number int64
 	State  AttemptState
 	Step   Step
+	// StepDeadline is when the attempt fails at this step, or when the agent must have reported progress. It is zero where the step has no
+	// time-out of its own, or the Installer does not know it.
+	StepDeadline time.Time
 	// DoneBytes and TotalBytes count bytes of the image as served, or of the disks for an erase. TotalBytes is 0 while unknown.
 	DoneBytes, TotalBytes int64
 	// Boots is the number of boot documents that were served in this attempt.
 	Boots int
-	// Reason and Message say why the attempt failed.
+	// Reason and Message say why the attempt failed. The message of an attempt that has not failed says what a person should know of it.
 	Reason  Reason
 	Message string
+	// RootDisk is the disk that an installation has written; the zero value while that is not known.
+	RootDisk Disk
+	// Evidence is what an erase has done to each disk; nil while that is not known.
+	Evidence *EraseEvidence
 }
 
 // Timeouts are the time-outs of an Installer. The deadline of an attempt applies in addition to them.
@@ -230,6 +259,14 @@ func DefaultTimeouts() Timeouts {
 		GracefulOff: 2 * time.Minute, PowerOff: 3 * time.Minute, PowerOn: 5 * time.Minute, PowerOnRetry: 30 * time.Second,
 		Boot: 20 * time.Minute, Load: 10 * time.Minute, Silence: 15 * time.Minute,
 	}
+}
+
+// OfStep returns the time-out of a step. For a step of the agent it counts from the agent's last progress.
+func (t Timeouts) OfStep(step Step) time.Duration {
+	return map[Step]time.Duration{
+		StepPoweringOff: t.PowerOff, StepPoweringOn: t.PowerOn, StepBooting: t.Boot, StepLoading: t.Load,
+		StepRegistered: t.Silence, StepWriting: t.Silence, StepErasing: t.Silence, StepVerifying: t.Silence, StepFinishing: t.PowerOff,
+	}[step]
 }
 
 // WithDefaults returns the time-outs, with the default for each one that is not positive.

@@ -49,11 +49,8 @@ func (r *Reconciler) reconcileHost(ctx context.Context, provider *v1alpha1.NodeP
 	if err != nil {
 		return step.Retry(err).Result()
 	}
-	if err := r.callInstaller(ctx, obs.target, host, decision.Action); err != nil {
-		ctrl.LoggerFrom(ctx).Info("Action refused", "action", decision.Action.Kind, "reason", plan.ErrorReasonText(err), "error", err.Error())
-		decision = decision.WithActionError(obs.facts, err)
-	}
-	if err := r.writeError(ctx, record, intent.Error, decision.Record.Error); err != nil {
+	decision = r.performAction(ctx, host, obs, decision)
+	if err := r.writeFailure(ctx, record, intent, decision.Record); err != nil {
 		return step.Retry(err).Result()
 	}
 	if err := r.dropAnnotations(ctx, host, decision.RemoveAnnotations); err != nil {
@@ -85,6 +82,18 @@ func (r *Reconciler) writeIntent(ctx context.Context, record *v1alpha1.HostRecor
 	return nil
 }
 
+// performAction requests the action of the decision and returns the decision with what the result changes.
+func (r *Reconciler) performAction(ctx context.Context, host *metal3.BareMetalHost, obs observation, decision plan.Decision) plan.Decision {
+	if decision.Action.Kind == plan.ActionNone {
+		return decision
+	}
+	if err := r.callInstaller(ctx, obs.target, host, decision.Action); err != nil {
+		ctrl.LoggerFrom(ctx).Info("Action refused", "action", decision.Action.Kind, "reason", plan.ErrorReasonText(err), "error", err.Error())
+		return decision.WithActionError(obs.facts, err)
+	}
+	return decision.WithActionDone()
+}
+
 // callInstaller requests the action from the Installer.
 func (r *Reconciler) callInstaller(ctx context.Context, target hardware.Host, host *metal3.BareMetalHost, a plan.Action) error {
 	switch a.Kind {
@@ -99,22 +108,31 @@ func (r *Reconciler) callInstaller(ctx context.Context, target hardware.Host, ho
 	case plan.ActionInstall:
 		device, _ := sessions.RootDevice(host.Spec.RootDeviceHints)
 		// The boot service reads the config drive itself, from the claim's Secret, when the agent asks for it.
-		return r.Installer.Install(ctx, target, a.Attempt, hardware.InstallSpec{Image: a.Image, RootDevice: device})
+		return r.Installer.Install(ctx, target, a.Attempt, hardware.InstallSpec{
+			Image: a.Image, RootDevice: device, GPUs: a.GPUs, PreviousRootDisk: a.PreviousRootDisk, AcceptedRootDisk: a.AcceptedRootDisk,
+		})
 	}
 	return nil
 }
 
-// writeError writes the error as it is after the action. It uses no lock: no other process writes this field, and the installer
-// may have written other fields meanwhile.
-func (r *Reconciler) writeError(ctx context.Context, record *v1alpha1.HostRecord, before, failed *v1alpha1.HostError) error {
-	if record.UID == "" || equality.Semantic.DeepEqual(before, failed) {
+// writeFailure writes the error and the failing calls as they are after the action. It uses no lock: no other process writes these fields,
+// and the installer may have written other fields meanwhile.
+func (r *Reconciler) writeFailure(ctx context.Context, record *v1alpha1.HostRecord, before, after v1alpha1.HostRecordStatus) error {
+	change := map[string]any{}
+	if !equality.Semantic.DeepEqual(before.Error, after.Error) {
+		change["error"] = after.Error
+	}
+	if !equality.Semantic.DeepEqual(before.FailingCalls, after.FailingCalls) {
+		change["failingCalls"] = after.FailingCalls
+	}
+	if record.UID == "" || len(change) == 0 {
 		return nil
 	}
-	change, err := json.Marshal(map[string]any{"status": map[string]any{"error": failed}})
+	patch, err := json.Marshal(map[string]any{"status": change})
 	if err != nil {
 		return fmt.Errorf("write the error of HostRecord: %w", err)
 	}
-	if err := r.Client.Status().Patch(ctx, record.DeepCopy(), client.RawPatch(types.MergePatchType, change)); err != nil {
+	if err := r.Client.Status().Patch(ctx, record.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("write the error of HostRecord: %w", err)
 	}
 	return nil

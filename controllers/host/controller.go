@@ -35,7 +35,7 @@ import (
 //+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // defaultWorkers is the number of workers where Reconciler.Workers is 0. It is high because a worker mostly waits for a BMC.
-const defaultWorkers = 32
+const defaultWorkers = 64
 
 // Reconciler reconciles the BareMetalHosts of redfish NodeProviders. All fields are required unless they say otherwise.
 type Reconciler struct {
@@ -53,12 +53,16 @@ type Reconciler struct {
 	Jitter func() float64
 	// Timeouts are the time limits of the work on hosts.
 	Timeouts plan.Timeouts
-	// Workers is how many hosts are reconciled at the same time; 0: 32.
+	// Workers is how many hosts are reconciled at the same time; 0: 64. Hosts whose BMCs may not answer use a part of them.
 	Workers int
 
 	generations generations
 	secrets     secretCache
+	lanes       lanes
 }
+
+// workers returns how many hosts are reconciled at the same time.
+func (r *Reconciler) workers() int { return cmp.Or(r.Workers, defaultWorkers) }
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
@@ -71,7 +75,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &metal3.BareMetalHost{}, indexForeign, foreignIndex); err != nil {
 		return fmt.Errorf("host controller: index BareMetalHosts by their finalizer: %w", err)
 	}
-	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("host")).WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers)}).Complete(r)
+	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("host")).WithOptions(controller.Options{MaxConcurrentReconciles: r.workers()}).Complete(r)
 }
 
 // Reconcile carries out the next step for one host.
@@ -101,7 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return step.Retry(err).Result()
 	}
-	return r.reconcileHost(ctx, provider, host, record)
+	return r.reconcileInLane(ctx, provider, host, record)
 }
 
 // addFinalizer adds Ingot's finalizer before anything else is done with the host.

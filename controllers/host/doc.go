@@ -5,6 +5,12 @@
 // whose hostNamespace it is, and if no host in it has the finalizer of the baremetal-operator. Two controllers that drive the same BMC
 // would undo each other's actions.
 //
+// # One server, one host
+//
+// Before anything else each reconcile looks for other BareMetalHosts, in all namespaces, that are the same server (packages hostindex and
+// plan/sameserver). While there is one, the BMC is not even asked, and the host reports the error SameServer. A change of either host starts a
+// reconcile of the other one.
+//
 // # Order of writes
 //
 // The state of a host is in HostRecord.status and in BareMetalHost.status. Every reconcile has these steps:

@@ -20,7 +20,9 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/host/sessions"
+	"github.com/ingot-dev/ingot/controllers/hostindex"
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
+	"github.com/ingot-dev/ingot/controllers/plan/sameserver"
 )
 
 // provider returns the redfish NodeProvider that the namespace belongs to; nil: there is none.
@@ -135,6 +137,9 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 		return obs, nil
 	}
 	var err error
+	if obs.facts.Problem, err = r.sameServerProblem(ctx, host, record); err != nil || obs.facts.Problem != nil {
+		return obs, err
+	}
 	if obs.facts.Joined, err = r.isJoined(ctx, host); err != nil {
 		return obs, err
 	}
@@ -155,6 +160,16 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 	}
 	obs.facts.Now = r.Clock.Now()
 	return obs, nil
+}
+
+// sameServerProblem returns the problem of a host whose server is that of another host too; nil: there is no other one. The installer stores
+// an inventory in the record before it reports the end of the inspection, so the comparison has it before the host can become available.
+func (r *Reconciler) sameServerProblem(ctx context.Context, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) (*plan.Problem, error) {
+	conflicts, err := hostindex.Conflicts(ctx, r.Client, sameserver.HostOf(host, record))
+	if err != nil || len(conflicts) == 0 {
+		return nil, err
+	}
+	return &plan.Problem{Reason: v1alpha1.ReasonSameServer, Message: sameserver.Message(conflicts)}, nil
 }
 
 // isJoined tells whether the Machine that has the host is known to have joined.
@@ -187,7 +202,8 @@ func bmcProblem(host *metal3.BareMetalHost, err error) *plan.Problem {
 	if hardware.KindOf(err) == hardware.Unauthorized {
 		message = fmt.Sprintf("the BMC refuses username and password of Secret %s: correct them, they are read again at every step (%v)", host.Spec.BMC.CredentialsName, err)
 	}
-	return &plan.Problem{Reason: plan.ErrorReasonText(err), Message: message}
+	problem := plan.NewProblem(err, message)
+	return &problem
 }
 
 // hostFacts returns the facts of the BareMetalHost that the planner decides by.
@@ -213,6 +229,7 @@ func hostFacts(h *metal3.BareMetalHost) plan.Host {
 		facts.ConsumerUID = string(h.Spec.ConsumerRef.UID)
 	}
 	readReboots(h.Annotations, &facts)
+	readDiskAnnotations(h, &facts)
 	return facts
 }
 

@@ -30,13 +30,13 @@ func (r *Reconciler) bmcEndpoint(ctx context.Context, provider *v1alpha1.NodePro
 	redfish := provider.Spec.Redfish
 	endpoint.InsecureSkipVerify = redfish.InsecureSkipVerify || host.Spec.BMC.DisableCertificateVerification
 	if ref := redfish.CABundleSecretRef; ref != nil {
-		data, _, problem, err := r.secret(ctx, host.Namespace, ref.Name, "CABundleMissing", "ca.crt")
+		data, _, problem, err := r.secret(ctx, host.Namespace, ref.Name, v1alpha1.ReasonCABundleMissing, "ca.crt")
 		if problem != nil || err != nil {
 			return endpoint, "", problem, err
 		}
 		endpoint.CABundle = data[0]
 	}
-	data, version, problem, err := r.secret(ctx, host.Namespace, host.Spec.BMC.CredentialsName, "CredentialsMissing", "username", "password")
+	data, version, problem, err := r.secret(ctx, host.Namespace, host.Spec.BMC.CredentialsName, v1alpha1.ReasonCredentialsMissing, "username", "password")
 	if problem != nil || err != nil {
 		return endpoint, "", problem, err
 	}
@@ -85,7 +85,7 @@ var redfishTypes = map[string]bool{
 func parseAddress(details metal3.BMCDetails) (hardware.Endpoint, *plan.Problem) {
 	const expected = "spec.bmc.address must be redfish://HOST/redfish/v1/Systems/ID, redfish-virtualmedia+https://... or https://..."
 	invalid := func(cause string) (hardware.Endpoint, *plan.Problem) {
-		return hardware.Endpoint{}, &plan.Problem{Reason: "BMCAddressInvalid", Message: expected + ": " + cause}
+		return hardware.Endpoint{}, &plan.Problem{Reason: v1alpha1.ReasonBMCAddressInvalid, Message: expected + ": " + cause}
 	}
 	text := details.Address
 	if strings.HasPrefix(text, "https://") {

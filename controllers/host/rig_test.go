@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -38,6 +39,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware/redfish"
 	"github.com/ingot-dev/ingot/controllers/host"
 	"github.com/ingot-dev/ingot/controllers/host/sessions"
+	"github.com/ingot-dev/ingot/controllers/hostindex"
 	plan "github.com/ingot-dev/ingot/controllers/plan/host"
 	"github.com/ingot-dev/ingot/controllers/readyourwrites"
 	"github.com/ingot-dev/ingot/test/management"
@@ -105,6 +107,12 @@ type rig struct {
 	progress time.Duration
 	// powerOff is the installer's; 0: as by default.
 	powerOff time.Duration
+	// bmcTimeout limits every request to a BMC; 0: 5 seconds.
+	bmcTimeout time.Duration
+	// elsewhere is another namespace that the controller sees; empty: there is none.
+	elsewhere string
+	// timeouts are the controller's.
+	timeouts plan.Timeouts
 }
 
 func newRig(t *testing.T, servers int) *rig {
@@ -113,7 +121,7 @@ func newRig(t *testing.T, servers int) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, namespace: server.Namespace(t), progress: 20 * time.Millisecond}
+	r := &rig{t: t, namespace: server.Namespace(t), progress: 20 * time.Millisecond, timeouts: quick()}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.URL.Path == "/image.raw" {
 			http.ServeContent(w, q, "", time.Time{}, bytes.NewReader(raw))
@@ -171,7 +179,7 @@ func (r *rig) start() {
 	mgr, err := ctrl.NewManager(server.Config, ctrl.Options{
 		Scheme: server.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
 		Cache: cache.Options{
-			DefaultNamespaces: map[string]cache.Config{r.namespace: {}},
+			DefaultNamespaces: r.namespaces(),
 			ByObject:          map[client.Object]cache.ByObject{&v1alpha1.Machine{}: {Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}}},
 		},
 		NewClient: readyourwrites.NewClient,
@@ -183,9 +191,12 @@ func (r *rig) start() {
 	if err := sessions.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
+	if err := hostindex.Add(ctx, mgr.GetFieldIndexer()); err != nil {
+		t.Fatal(err)
+	}
 	counted := counting{mgr.GetClient(), &r.writes}
 	store := &sessions.Store{APIReader: mgr.GetAPIReader(), Client: counted}
-	bmcs := redfish.New(redfish.Options{Timeout: 5 * time.Second})
+	bmcs := redfish.New(redfish.Options{Timeout: cmp.Or(r.bmcTimeout, 5*time.Second)})
 	service, err := netboot.New(netboot.Options{
 		Store: store, Key: func(context.Context) ([]byte, error) { return bytes.Repeat([]byte{7}, 32), nil }, BaseURL: r.bootURL,
 		Files: fstest.MapFS{"vmlinuz": {Data: []byte("kernel")}, "initrd": {Data: cpio("init", "the agent")}}, Kernel: "vmlinuz", Initrd: "initrd",
@@ -197,7 +208,7 @@ func (r *rig) start() {
 	r.boot.Store("handler", service)
 	reconciler := &host.Reconciler{
 		Client: behind{counted, r.stale}, APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("ingot"), Clock: clock.RealClock{}, Jitter: rand.Float64,
-		Timeouts: quick(), Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: hardware.Timeouts{GracefulOff: 50 * time.Millisecond, PowerOff: r.powerOff, PowerOnRetry: 300 * time.Millisecond}}),
+		Timeouts: r.timeouts, Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: hardware.Timeouts{GracefulOff: 50 * time.Millisecond, PowerOff: r.powerOff, PowerOnRetry: 300 * time.Millisecond}}),
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
@@ -213,6 +224,15 @@ func (r *rig) start() {
 			t.Log(err)
 		}
 	})
+}
+
+// namespaces are those that the controller sees.
+func (r *rig) namespaces() map[string]cache.Config {
+	all := map[string]cache.Config{r.namespace: {}}
+	if r.elsewhere != "" {
+		all[r.elsewhere] = cache.Config{}
+	}
+	return all
 }
 
 // cpio is an archive of the "new" format with one file.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hostindex"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
@@ -22,6 +23,8 @@ import (
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&metal3.BareMetalHost{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Owns(&v1alpha1.HostRecord{}, builder.WithPredicates(recordChanged)).
+		Watches(&metal3.BareMetalHost{}, hostindex.EnqueueSameServer(r.Client)).
+		Watches(&v1alpha1.HostRecord{}, hostindex.EnqueueSameServer(r.Client)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.hostsOf(client.Object.GetName)),
 			builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
 		Watches(&v1alpha1.NodeProvider{}, handler.EnqueueRequestsFromMapFunc(r.hostsOf(hostNamespace)),

@@ -36,6 +36,7 @@ var effects = map[lifecycle.ActionKind]func(*Reconciler, context.Context, *obser
 	lifecycle.DeleteClaimSecret: (*Reconciler).deleteClaimSecret,
 	lifecycle.RequestInstall:    (*Reconciler).requestInstall,
 	lifecycle.PowerOff:          (*Reconciler).powerOff,
+	lifecycle.PowerOn:           (*Reconciler).powerOn,
 	lifecycle.Deprovision:       (*Reconciler).deprovision,
 	lifecycle.ReturnHost:        (*Reconciler).returnHost,
 	lifecycle.CreateToken:       (*Reconciler).createToken,
@@ -70,7 +71,7 @@ func (r *Reconciler) act(ctx context.Context, obs *observation, a lifecycle.Acti
 // verifiedActions are the actions before which verifyMachine is called: the locks of the objects that they change do not show
 // that the Machine has gone on.
 var verifiedActions = []lifecycle.ActionKind{
-	lifecycle.Cordon, lifecycle.Evict, lifecycle.PowerOff, lifecycle.DeleteNode, lifecycle.Deprovision,
+	lifecycle.Cordon, lifecycle.Evict, lifecycle.PowerOff, lifecycle.PowerOn, lifecycle.DeleteNode, lifecycle.Deprovision,
 	lifecycle.WriteHostRecord, lifecycle.WriteClaimSecret, lifecycle.ScrubSecret, lifecycle.RequestInstall,
 }
 
@@ -147,6 +148,10 @@ func (obs *observation) hostImage() *metal3.Image {
 
 func (r *Reconciler) powerOff(ctx context.Context, obs *observation, _ lifecycle.Action) error {
 	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) { h.Spec.Online = false })
+}
+
+func (r *Reconciler) powerOn(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) { h.Spec.Online = true })
 }
 
 func (r *Reconciler) deprovision(ctx context.Context, obs *observation, _ lifecycle.Action) error {

@@ -181,6 +181,9 @@ func (r *Reconciler) readRevision(ctx context.Context, obs *observation, asked v
 		return objects, f, nil
 	}
 	f.Image = v1alpha1.ExactImage{URL: objects.image.Spec.URL, Checksum: image.Checksum, Format: image.Format}
+	if gpu := objects.revision.Spec.GPU; gpu != nil {
+		f.GPUs = &v1alpha1.ExpectedGPUs{Vendor: gpu.Vendor, Model: gpu.Model, Count: gpu.Count}
+	}
 	f.Kubelet, f.DRA = objects.image.Spec.Software.Kubelet, len(objects.rendering.Spec.Plan.Expectation.Slices) > 0
 	switch {
 	case obs.nodeType == nil:

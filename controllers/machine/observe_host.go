@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -11,9 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hostindex"
 	"github.com/ingot-dev/ingot/controllers/machine/documents"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
+	"github.com/ingot-dev/ingot/controllers/plan/sameserver"
 )
 
 // observeHost reads the host that the Machine has, or lets placement choose one.
@@ -32,7 +35,11 @@ func (r *Reconciler) observeHost(ctx context.Context, obs *observation) error {
 	if obs.machine.Status.Phase == v1alpha1.MachineClaiming && obs.nodeType != nil && obs.provider != nil {
 		request := obs.placementRequest()
 		request.HostName = key.Name
-		if d := placement.Choose(request, []placement.HostFacts{{Host: obs.host, Record: obs.record}}); d.Host == "" {
+		candidate := placement.HostFacts{Host: obs.host, Record: obs.record}
+		if err := r.compareServer(ctx, &candidate); err != nil {
+			return err
+		}
+		if d := placement.Choose(request, []placement.HostFacts{candidate}); d.Host == "" {
 			facts.ClaimProblem = d.Message
 		}
 	}
@@ -63,6 +70,11 @@ func (r *Reconciler) readHost(ctx context.Context, key types.NamespacedName, obs
 	switch obs.machine.Status.Phase {
 	case v1alpha1.MachineClaiming, v1alpha1.MachineReleasing, v1alpha1.MachineDraining:
 		reader = r.APIReader
+	case v1alpha1.MachineValidating:
+		if obs.machine.Status.PowerOff != nil {
+			// An older host would seem to be on already, and the Machine could become Ready before its host is requested to be on.
+			reader = r.APIReader
+		}
 	case v1alpha1.MachineProvisioning:
 		if !obs.facts.Provider.HasRecords {
 			// Only a HostRecord says for which attempt an image was written: an older status would tell of the one before.
@@ -98,7 +110,10 @@ func (r *Reconciler) chooseHost(ctx context.Context, obs *observation) error {
 	if err := r.Client.List(ctx, records, namespace, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list HostRecords: %w", err)
 	}
-	d := placement.Choose(obs.placementRequest(), placement.Pair(hosts.Items, records.Items))
+	d, err := r.chooseServer(ctx, obs.placementRequest(), placement.Pair(hosts.Items, records.Items))
+	if err != nil {
+		return err
+	}
 	obs.facts.Placement = lifecycle.Placement{Reason: d.Reason, Message: d.Message}
 	if d.Host != "" {
 		obs.facts.Placement = lifecycle.Placement{Host: types.NamespacedName{Namespace: obs.provider.Spec.HostNamespace, Name: d.Host}}
@@ -106,10 +121,32 @@ func (r *Reconciler) chooseHost(ctx context.Context, obs *observation) error {
 	return nil
 }
 
+// chooseServer chooses a host that is a server of its own. Only the chosen host is compared with those of other namespaces, and another one is
+// chosen when that finds a second host of its server.
+func (r *Reconciler) chooseServer(ctx context.Context, request placement.Request, hosts []placement.HostFacts) (placement.Decision, error) {
+	for {
+		d := placement.Choose(request, hosts)
+		at := slices.IndexFunc(hosts, func(f placement.HostFacts) bool { return f.Host.Name == d.Host && f.SameServer == "" })
+		if at < 0 {
+			return d, nil
+		}
+		if err := r.compareServer(ctx, &hosts[at]); err != nil || hosts[at].SameServer == "" {
+			return d, err
+		}
+	}
+}
+
+// compareServer sets SameServer of the facts if another host is the same server.
+func (r *Reconciler) compareServer(ctx context.Context, facts *placement.HostFacts) error {
+	conflicts, err := hostindex.Conflicts(ctx, r.Client, sameserver.HostOf(facts.Host, facts.Record))
+	facts.SameServer = sameserver.Describe(conflicts)
+	return err
+}
+
 // placementRequest returns what the placement chooses a host by.
 func (obs *observation) placementRequest() placement.Request {
 	return placement.Request{
-		MachineUID: obs.machine.UID, Selector: obs.nodeType.Spec.HostSelector, Zone: obs.nodeType.Spec.Zone,
+		MachineUID: obs.machine.UID, NodeType: obs.nodeType.Spec,
 		HostName: obs.machine.Spec.HostName, Tenant: tenantKey(obs.machine).String(), Provider: obs.provider.Spec,
 	}
 }

@@ -27,6 +27,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hostindex"
 	"github.com/ingot-dev/ingot/controllers/machine"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/readyourwrites"
@@ -206,6 +207,9 @@ func (r *rig) start() {
 	r.controller = &machine.Reconciler{
 		Client: behind{mgr.GetClient(), r}, APIReader: direct, Tenants: tenants, Recorder: mgr.GetEventRecorder("ingot"),
 		Clock: clock.RealClock{}, Random: rand.Reader, Timeouts: lifecycle.DefaultTimeouts(),
+	}
+	if err := hostindex.Add(t.Context(), mgr.GetFieldIndexer()); err != nil {
+		t.Fatal(err)
 	}
 	if err := r.controller.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)

@@ -80,6 +80,10 @@ func TestALicenceTokenReachesItsNodeAndIsNowhereElse(t *testing.T) {
 		t.Errorf("the node gets\n%s", claim.Data["userData"])
 	}
 	r.seenNowhere(&log, "server-00-claim")
+	want := v1alpha1.ExpectedGPUs{Vendor: v1alpha1.VendorNVIDIA, Model: "A40-48GB", Count: 1}
+	if _, record := r.host("server-00"); record.Spec.GPUs == nil || *record.Spec.GPUs != want {
+		t.Errorf("the host must have %+v, expected %+v", record.Spec.GPUs, want)
+	}
 	r.install(r.namespace, 1)
 	management.Eventually(t, "the claim Secret has no token of any kind", func() bool {
 		claim := r.claim()

@@ -3,7 +3,6 @@ package nodetype
 import (
 	"context"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -40,7 +39,6 @@ type Reconciler struct {
 //+kubebuilder:rbac:groups=ingot.dev,resources=rollouts,verbs=get;list;watch;create;delete
 //+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch
 //+kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
-//+kubebuilder:rbac:groups="",resources=namespaces,verbs=patch,roleName=ingot-manager-hosts
 //+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager registers the controller.
@@ -58,14 +56,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return step.Retry(err).Result()
 	}
 	assessed := decide(obs, r.Resolve)
-	if assessed.claimNamespace {
-		// The event of the claim starts the next reconcile. Nothing else is done before it has succeeded.
-		err := r.claimNamespace(ctx, obs)
-		if !apierrors.IsForbidden(err) {
-			return step.Retry(err).Result()
-		}
-		assessed.problem = namespaceDeniedProblem(obs)
-	}
 	if err := r.createRevisionAndRendering(ctx, obs, assessed); err != nil {
 		return step.Retry(err).Result()
 	}
@@ -76,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if failed != nil {
 		outcome = step.Retry(failed)
 	}
-	changes = append(changes, step.ConditionEvents(obs.nodeType.Status.Conditions, after.Status.Conditions, eventAction, v1alpha1.ConditionReady, v1alpha1.ConditionRenderingCurrent)...)
+	changes = append(changes, step.ConditionEvents(obs.nodeType.Status.Conditions, after.Status.Conditions, eventAction, v1alpha1.ConditionReady, v1alpha1.ConditionRenderingCurrent, v1alpha1.ConditionHardwareMatches)...)
 	changes = append(changes, revisionEvents(obs.nodeType.Status, after.Status, assessed.warnings)...)
 	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.nodeType, after, changes, outcome)
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -21,8 +20,6 @@ import (
 
 // assessment is the result of decide.
 type assessment struct {
-	// claimNamespace is true if no NodeProvider has claimed the host namespace yet. It is claimed before anything else is done.
-	claimNamespace bool
 	// problem is why no nodes can be made from the NodeType; nil: they can.
 	problem *problem
 	// warnings are about settings that were accepted and may not work.
@@ -58,9 +55,6 @@ func decide(obs observation, resolve presentation.Resolver) assessment {
 		if o := o(); o != nil {
 			return assessment{problem: o}
 		}
-	}
-	if obs.namespace.Annotations[v1alpha1.AnnotationNodeProvider] == "" {
-		return assessment{claimNamespace: true}
 	}
 	if o := problemOf(judgement.Refusals); o != nil {
 		return assessment{problem: o}
@@ -127,7 +121,7 @@ func withReason(reason string, findings []feasibility.Finding) []feasibility.Fin
 	return slices.DeleteFunc(slices.Clone(findings), func(f feasibility.Finding) bool { return f.Reason != reason })
 }
 
-// providerProblem returns a problem if the NodeProvider or its host namespace does not exist or is not supported.
+// providerProblem returns a problem if the NodeProvider does not exist or is not supported.
 func providerProblem(obs observation, judgement feasibility.Result) *problem {
 	if o := problemOf(withReason(v1alpha1.ReasonProviderNotFound, judgement.Missing)); o != nil {
 		return o
@@ -135,38 +129,19 @@ func providerProblem(obs observation, judgement feasibility.Result) *problem {
 	if o := problemOf(withReason(v1alpha1.ReasonProviderUnsupported, judgement.Refusals)); o != nil {
 		return o
 	}
-	if obs.namespace == nil {
-		return &problem{v1alpha1.ReasonProviderNotFound, fmt.Sprintf("the host namespace %s of NodeProvider %s does not exist: create it", obs.provider.Spec.HostNamespace, obs.provider.Name)}
-	}
 	return nil
 }
 
-// namespaceProblem returns a problem if the host namespace belongs to another NodeProvider or to a baremetal-operator, because both would
-// drive the same BMCs.
+// namespaceProblem returns a problem if the host namespace is not the NodeProvider's. The controller of NodeProviders claims it and says why it
+// cannot.
 func namespaceProblem(obs observation) *problem {
-	namespace, name := obs.namespace.Name, obs.provider.Name
-	if owner := obs.namespace.Annotations[v1alpha1.AnnotationNodeProvider]; owner != "" && owner != name {
-		return &problem{v1alpha1.ReasonHostNamespaceTaken, fmt.Sprintf(
-			"namespace %s belongs to NodeProvider %s by its annotation %s: give NodeProvider %s a namespace of its own", namespace, owner, v1alpha1.AnnotationNodeProvider, name)}
+	if ready := meta.FindStatusCondition(obs.provider.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status != metav1.ConditionTrue {
+		return &problem{ready.Reason, ready.Message}
 	}
-	if obs.provider.Spec.Metal3 != nil {
-		return nil
-	}
-	for _, facts := range obs.hosts {
-		if slices.Contains(facts.Host.Finalizers, metal3.BareMetalHostFinalizer) {
-			return &problem{v1alpha1.ReasonHostNamespaceTaken, fmt.Sprintf(
-				"BareMetalHost %s/%s carries the finalizer of a baremetal-operator, which serves this namespace: use a metal3 provider, or another namespace", namespace, facts.Host.Name)}
-		}
+	if obs.namespace == nil || obs.namespace.Annotations[v1alpha1.AnnotationNodeProvider] != obs.provider.Name {
+		return &problem{v1alpha1.ReasonHostNamespaceUnclaimed, fmt.Sprintf("NodeProvider %s has not claimed its host namespace %s yet", obs.provider.Name, obs.provider.Spec.HostNamespace)}
 	}
 	return nil
-}
-
-// namespaceDeniedProblem returns the problem of a manager that has no permission in the host namespace.
-func namespaceDeniedProblem(obs observation) *problem {
-	namespace := obs.provider.Spec.HostNamespace
-	return &problem{v1alpha1.ReasonHostNamespaceDenied, fmt.Sprintf(
-		"Ingot may not claim the host namespace %s of NodeProvider %s: bind ClusterRole ingot-manager-hosts to Ingot's service account by a RoleBinding there, "+
-			"as config/samples/00-namespaces.yaml does", namespace, obs.provider.Name)}
 }
 
 // imageProblem returns a problem if the OSImage does not exist or is not Ready.

@@ -1,7 +1,6 @@
 // Package nodetype is the controller of NodeTypes. It
 //   - reports in the condition Ready whether nodes can be made from a NodeType, and its warnings;
 //   - counts the hosts and Machines;
-//   - claims the host namespace of the NodeProvider;
 //   - creates the NodeTypeRevision for the current spec, its NodeTypeRendering, and the Rollout that moves the Machines to it;
 //   - deletes revisions and Rollouts that are no longer needed.
 //

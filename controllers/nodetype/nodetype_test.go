@@ -13,12 +13,9 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/controllers/plan/placement"
 	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/test/management"
@@ -55,10 +52,17 @@ func nodeType(name, provider, image string) *v1alpha1.NodeType {
 	}}
 }
 
+// readyProvider is a NodeProvider with that condition Ready.
+func readyProvider(status metav1.ConditionStatus, reason, message string) *v1alpha1.NodeProvider {
+	p := provider("hall-1", "metal")
+	p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: message}}
+	return p
+}
+
 // possible is an observation without any obstacle.
 func possible() observation {
 	return observation{
-		nodeType: nodeType("h100", "hall-1", "debian"), provider: provider("hall-1", "metal"), image: image("debian"),
+		nodeType: nodeType("h100", "hall-1", "debian"), provider: readyProvider(metav1.ConditionTrue, v1alpha1.ReasonReady, ""), image: image("debian"),
 		namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "metal", Annotations: map[string]string{v1alpha1.AnnotationNodeProvider: "hall-1"}}},
 	}
 }
@@ -74,11 +78,11 @@ func TestEveryObstacleIsNamedBeforeAMachineIsTouched(t *testing.T) {
 		{"an ironic provider", func(o *observation) {
 			o.provider.Spec.Redfish, o.provider.Spec.Ironic = nil, &v1alpha1.IronicProvider{}
 		}, v1alpha1.ReasonProviderUnsupported, "redfish or metal3"},
-		{"no host namespace", func(o *observation) { o.namespace = nil }, v1alpha1.ReasonProviderNotFound, "metal"},
-		{"another provider's namespace", func(o *observation) { o.namespace.Annotations[v1alpha1.AnnotationNodeProvider] = "hall-2" }, v1alpha1.ReasonHostNamespaceTaken, "hall-2"},
-		{"a baremetal-operator's namespace", func(o *observation) {
-			o.hosts = []placement.HostFacts{{Host: &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Name: "s1", Finalizers: []string{metal3.BareMetalHostFinalizer}}}}}
-		}, v1alpha1.ReasonHostNamespaceTaken, "metal/s1"},
+		{"no host namespace", func(o *observation) { o.namespace = nil }, v1alpha1.ReasonHostNamespaceUnclaimed, "metal"},
+		{"a namespace that is not claimed yet", func(o *observation) { o.namespace.Annotations = nil }, v1alpha1.ReasonHostNamespaceUnclaimed, "metal"},
+		{"another provider's namespace", func(o *observation) {
+			o.provider = readyProvider(metav1.ConditionFalse, v1alpha1.ReasonHostNamespaceTaken, "namespace metal belongs to NodeProvider hall-2")
+		}, v1alpha1.ReasonHostNamespaceTaken, "hall-2"},
 		{"no image", func(o *observation) { o.image = nil }, v1alpha1.ReasonOSImageNotFound, "debian"},
 		{"an image that nobody has checked", func(o *observation) { o.image.Status = v1alpha1.OSImageStatus{} }, v1alpha1.ReasonOSImageNotReady, "checked"},
 		{"an image that is not there", func(o *observation) {
@@ -102,13 +106,8 @@ func TestEveryObstacleIsNamedBeforeAMachineIsTouched(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, assessed.problem)
 		}
 	}
-	if assessed := decide(possible(), presentation.Resolve); assessed.problem != nil || assessed.revision == nil || assessed.claimNamespace {
+	if assessed := decide(possible(), presentation.Resolve); assessed.problem != nil || assessed.revision == nil {
 		t.Errorf("without an obstacle: %+v", assessed)
-	}
-	unclaimed := possible()
-	unclaimed.namespace.Annotations = nil
-	if assessed := decide(unclaimed, presentation.Resolve); !assessed.claimNamespace {
-		t.Error("a namespace that is nobody's is not claimed")
 	}
 }
 
@@ -136,9 +135,7 @@ func TestWhatIsUncertainIsSaidInTheConditionAndOnceForARevision(t *testing.T) {
 
 func run(t *testing.T) {
 	t.Helper()
-	server.Run(t, func(mgr ctrl.Manager) error {
-		return (&Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("nodetype"), Clock: clock.RealClock{}, Resolve: presentation.Resolve}).SetupWithManager(mgr)
-	})
+	runWith(t, presentation.Resolve)
 }
 
 func create(t *testing.T, objects ...client.Object) {
@@ -245,5 +242,49 @@ func TestCapacityFollowsHostsAndMachines(t *testing.T) {
 		})
 	await(t, "counted", "hosts and Machines are counted", func(n *v1alpha1.NodeType) bool {
 		return n.Status.Hosts == v1alpha1.HostCounts{Matching: 2, Available: 1} && n.Status.Machines == v1alpha1.MachineCounts{Total: 1, UpToDate: 1}
+	})
+}
+
+func TestACountThatContradictsTheSelectedHostsIsACondition(t *testing.T) {
+	run(t)
+	namespace, elsewhere := server.Namespace(t), server.Namespace(t)
+	promised := nodeType("seven", "hall-8", "debian-8")
+	promised.Spec.GPU = &v1alpha1.GPUSpec{Vendor: v1alpha1.VendorNVIDIA, Model: "H100-SXM5-80GB", Count: 8, Presentation: v1alpha1.Presentation{Mode: v1alpha1.ModePassthrough}}
+	host := func(namespace, name, address string) *metal3.BareMetalHost {
+		h := &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"gpu-model": "h100"}}}
+		h.Spec.BMC.Address = address
+		h.Status = metal3.BareMetalHostStatus{OperationalStatus: metal3.OperationalStatusOK, Provisioning: metal3.ProvisionStatus{State: metal3.StateAvailable}}
+		return h
+	}
+	record := &v1alpha1.HostRecord{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s1"}}
+	create(t, provider("hall-8", namespace), image("debian-8"), promised)
+	hasHardware := func(status metav1.ConditionStatus, reason, says string) func(*v1alpha1.NodeType) bool {
+		return func(n *v1alpha1.NodeType) bool {
+			c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionHardwareMatches)
+			return c != nil && c.Status == status && c.Reason == reason && strings.Contains(c.Message, says)
+		}
+	}
+	await(t, "seven", "nothing is known", hasHardware(metav1.ConditionUnknown, v1alpha1.ReasonHardwareUnknown, ""))
+	create(t, host(namespace, "s1", "redfish://10.7.0.1"), record)
+	setGPUs := func(count int32) {
+		before := record.DeepCopy()
+		record.Status.Inventory = &v1alpha1.HostInventory{GPUSource: v1alpha1.SourceBMC, GPUs: []v1alpha1.GPUInventory{{VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: count}}}
+		if err := server.Client.Status().Patch(t.Context(), record, client.MergeFrom(before)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setGPUs(7)
+	differs := hasHardware(metav1.ConditionFalse, v1alpha1.ReasonHardwareDiffers, "s1 is selected by its labels but has 7 H100-SXM5-80GB, and 8 H100-SXM5-80GB are promised")
+	await(t, "seven", "the host has seven GPUs and is not available", func(n *v1alpha1.NodeType) bool {
+		return differs(n) && n.Status.Hosts == v1alpha1.HostCounts{Matching: 1}
+	})
+	setGPUs(8)
+	matches := hasHardware(metav1.ConditionTrue, v1alpha1.ReasonHardwareMatches, "1 host")
+	await(t, "seven", "the host has eight GPUs and is available", func(n *v1alpha1.NodeType) bool {
+		return matches(n) && n.Status.Hosts == v1alpha1.HostCounts{Matching: 1, Available: 1}
+	})
+	create(t, host(elsewhere, "copy", "ipmi://10.7.0.1"))
+	await(t, "seven", "a server that two hosts have is not available", func(n *v1alpha1.NodeType) bool {
+		return n.Status.Hosts == v1alpha1.HostCounts{Matching: 1, Error: 1}
 	})
 }

@@ -11,7 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hostindex"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
+	"github.com/ingot-dev/ingot/controllers/plan/sameserver"
 )
 
 // observation is everything that one reconcile of a NodeType reads. observe sets all of it; what does not exist is nil. The objects
@@ -100,7 +102,15 @@ func (r *Reconciler) hosts(ctx context.Context, namespace string) ([]placement.H
 	if err := r.Client.List(ctx, &records, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list HostRecords: %w", err)
 	}
-	return placement.Pair(hosts.Items, records.Items), nil
+	facts := placement.Pair(hosts.Items, records.Items)
+	for i := range facts {
+		conflicts, err := hostindex.Conflicts(ctx, r.Client, sameserver.HostOf(facts[i].Host, facts[i].Record))
+		if err != nil {
+			return nil, err
+		}
+		facts[i].SameServer = sameserver.Describe(conflicts)
+	}
+	return facts, nil
 }
 
 func machines(ctx context.Context, reader client.Reader, nodeType string) ([]v1alpha1.Machine, error) {

@@ -1,6 +1,7 @@
 package nodetype
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/nodeprovider"
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
 )
@@ -136,13 +138,13 @@ func TestARenderingOfANewerVersionIsNotGuessedAt(t *testing.T) {
 	}
 }
 
-// runWith starts the controller as a version of Ingot with that resolver. The function ends it.
+// runWith starts the controllers of NodeTypes and NodeProviders as a version of Ingot with that resolver. The function ends it.
 func runWith(t *testing.T, resolve presentation.Resolver) (stop func()) {
 	t.Helper()
 	return server.Run(t, func(mgr ctrl.Manager) error {
-		return (&Reconciler{
-			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("nodetype"), Clock: clock.RealClock{}, Resolve: resolve,
-		}).SetupWithManager(mgr)
+		providers := &nodeprovider.Reconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("nodeprovider"), Clock: clock.RealClock{}}
+		nodeTypes := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("nodetype"), Clock: clock.RealClock{}, Resolve: resolve}
+		return errors.Join(providers.SetupWithManager(mgr), nodeTypes.SetupWithManager(mgr))
 	})
 }
 

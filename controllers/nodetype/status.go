@@ -16,9 +16,6 @@ import (
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
-// permissionRecheckInterval is how often a missing permission is tried again: RoleBindings are not watched.
-const permissionRecheckInterval = 15 * time.Second
-
 // report sets the status to what was observed and decided.
 func report(after *v1alpha1.NodeType, obs observation, assessed assessment, decision revisionrollout.Decision, now time.Time) step.Outcome {
 	after.Status.ObservedGeneration = after.Generation
@@ -27,9 +24,8 @@ func report(after *v1alpha1.NodeType, obs observation, assessed assessment, deci
 	reportRendering(after, assessed, now)
 	after.Status.Hosts = v1alpha1.HostCounts{}
 	if obs.provider != nil {
-		after.Status.Hosts = placement.Count(placement.Request{
-			Selector: obs.nodeType.Spec.HostSelector, Zone: obs.nodeType.Spec.Zone, Provider: obs.provider.Spec,
-		}, obs.hosts)
+		after.Status.Hosts = placement.Count(placement.Request{NodeType: obs.nodeType.Spec, Provider: obs.provider.Spec}, obs.hosts)
+		reportHardware(after, obs, now)
 	}
 	after.Status.Machines = countMachines(obs.machines, after.Status.Target())
 	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonReady, "nodes can be made"
@@ -40,9 +36,6 @@ func report(after *v1alpha1.NodeType, obs observation, assessed assessment, deci
 	if o := assessed.problem; o != nil {
 		status, reason, message = metav1.ConditionFalse, o.reason, o.message
 		outcome = step.Stuck(o.message)
-		if o.reason == v1alpha1.ReasonHostNamespaceDenied {
-			outcome = step.Wait(o.message, permissionRecheckInterval)
-		}
 	}
 	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionReady, status, reason, message)
 	return outcome
@@ -101,6 +94,24 @@ func reportRendering(after *v1alpha1.NodeType, assessed assessment, now time.Tim
 		message = fmt.Sprintf("spec.rendering %s neither exists nor is what this version of Ingot makes, and is ignored: correct it, or remove it; %s", c.UnknownRequest, message)
 	}
 	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionRenderingCurrent, status, reason, message)
+}
+
+// reportHardware sets the condition HardwareMatches, which compares the GPUs of the selected hosts with spec.gpu. A NodeType without GPUs has no
+// such condition.
+func reportHardware(after *v1alpha1.NodeType, obs observation, now time.Time) {
+	if obs.nodeType.Spec.GPU == nil {
+		meta.RemoveStatusCondition(&after.Status.Conditions, v1alpha1.ConditionHardwareMatches)
+		return
+	}
+	summary := placement.SummarizeHardware(obs.nodeType.Spec, obs.provider.Spec, obs.hosts)
+	status, reason := metav1.ConditionTrue, v1alpha1.ReasonHardwareMatches
+	switch {
+	case len(summary.Differing) > 0:
+		status, reason = metav1.ConditionFalse, v1alpha1.ReasonHardwareDiffers
+	case summary.Known == 0:
+		status, reason = metav1.ConditionUnknown, v1alpha1.ReasonHardwareUnknown
+	}
+	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionHardwareMatches, status, reason, summary.Message())
 }
 
 func countMachines(machines []v1alpha1.Machine, target v1alpha1.RenderedRevision) v1alpha1.MachineCounts {

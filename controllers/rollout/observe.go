@@ -153,14 +153,17 @@ func facts(obs observation, isSuperseded bool, now time.Time) plan.Facts {
 		f.Machines[i] = plan.NewMachine(obs.rollout.Name, obs.rollout.Spec.Target(), m, now)
 		f.Machines[i].BlockedBy = blockedByNodeType
 		if blockedByNodeType == "" {
-			f.Machines[i].BlockedBy = obs.blockedByTenant(m)
+			f.Machines[i].BlockedBy = obs.blockedBy(m)
 		}
 	}
 	return f
 }
 
-// blockedByTenant returns why the Machine's TenantCluster keeps it from being moved; empty: it does not.
-func (obs observation) blockedByTenant(m *v1alpha1.Machine) string {
+// blockedBy returns why the Machine's TenantCluster, or its own spec.powerOff, keeps it from being moved; empty: neither does.
+func (obs observation) blockedBy(m *v1alpha1.Machine) string {
+	if m.Spec.PowerOff {
+		return fmt.Sprintf("Machine %s/%s is powered off: its spec.powerOff is set", m.Namespace, m.Name)
+	}
 	key := types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.TenantClusterRef.Name}
 	if !obs.tenants[key] {
 		return fmt.Sprintf("TenantCluster %s does not exist", key)

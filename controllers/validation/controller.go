@@ -98,7 +98,8 @@ func firstVerdictDelay(m *v1alpha1.Machine, d verdict.Decision, now time.Time) t
 }
 
 // mustJudge reports whether the Machine is in a phase in which its node is judged. In an earlier phase there is no node, in a
-// later one the node is being removed.
+// later one the node is being removed. The node of a server that spec.powerOff keeps off is judged, so that its gate is back before the
+// server is powered on.
 func mustJudge(m *v1alpha1.Machine) bool {
 	if !m.DeletionTimestamp.IsZero() {
 		return false
@@ -106,6 +107,8 @@ func mustJudge(m *v1alpha1.Machine) bool {
 	switch m.Status.Phase {
 	case v1alpha1.MachineJoining, v1alpha1.MachineValidating, v1alpha1.MachineReady:
 		return true
+	case v1alpha1.MachineDraining:
+		return m.Status.PowerOff != nil && m.Status.PowerOffRequestedAt == nil
 	}
 	return false
 }

@@ -20,7 +20,7 @@ const (
 
 // shells are the packages whose functions must be short: observe, plan, act.
 var shells = []string{
-	"controllers/osimage", "controllers/nodetype", "controllers/nodepool", "controllers/machine", "controllers/host",
+	"controllers/osimage", "controllers/nodeprovider", "controllers/nodetype", "controllers/nodepool", "controllers/machine", "controllers/host",
 	"controllers/rollout", "controllers/validation", "controllers/tenant",
 }
 

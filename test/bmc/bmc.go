@@ -68,17 +68,13 @@ type BMC struct {
 	sessions map[string]string // path by token
 	// sessionsMade numbers the sessions.
 	sessionsMade int
-	boot         bootOverride
+	// boot is the override that the system shows, future the one that its settings object shows until the server boots.
+	boot, future bootOverride
+	// settling is how many requests to power on are still refused.
+	settling int
 	// media is the URL of the inserted image; empty: none.
 	media string
 	tree  tree
-}
-
-// bootOverride is the boot source override of the server's system.
-type bootOverride struct {
-	enabled, target string
-	// version counts the changes, for the ETag.
-	version int
 }
 
 // New makes a BMC that does not listen yet.
@@ -94,7 +90,7 @@ func New(options Options) *BMC {
 	}
 	b := &BMC{
 		options: options, stopping: make(chan struct{}), loaded: map[string]bool{}, password: options.Password,
-		sessions: map[string]string{}, boot: bootOverride{enabled: "Disabled", target: "None"},
+		sessions: map[string]string{}, boot: newOverride(options.Personality.Boot), future: newOverride(options.Personality.Boot),
 	}
 	b.tree = buildTree(options.Hardware, options.Personality)
 	return b
@@ -195,37 +191,6 @@ func (b *BMC) EndSessions() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(b.sessions)
-}
-
-// Override returns the boot override as a client reads it: whether it is enabled, and its target.
-func (b *BMC) Override() (enabled, target string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.boot.enabled, b.boot.target
-}
-
-// TakeBoot returns the source that the boot override names, and disables an override that is set for one boot. It returns ""
-// when none is set: the firmware then boots in its own order.
-func (b *BMC) TakeBoot() hardware.BootSource {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.boot.enabled == "Disabled" {
-		return ""
-	}
-	target := b.boot.target
-	if b.boot.enabled == "Once" {
-		b.boot.enabled, b.boot.target = "Disabled", "None"
-		b.boot.version++
-	}
-	switch target {
-	case "Pxe", "UefiHttp":
-		return hardware.BootNetwork
-	case "Hdd":
-		return hardware.BootDisk
-	case "Cd", "Usb":
-		return hardware.BootMedia
-	}
-	return ""
 }
 
 // Media returns the URL of the inserted image, or "".

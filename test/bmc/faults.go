@@ -103,9 +103,9 @@ func (b *BMC) answerWithFault(w http.ResponseWriter, r *http.Request, fault answ
 		case <-b.stopping:
 		}
 	case answerServerError:
-		refuse(w, http.StatusInternalServerError, "InternalError", "The request failed due to an internal service error.")
+		b.refuse(w, http.StatusInternalServerError, "InternalError", "The request failed due to an internal service error.")
 	case answerBusy:
 		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, "ServiceTemporarilyUnavailable", "The service is temporarily unavailable. Retry in 1 seconds.")
+		b.refuse(w, http.StatusServiceUnavailable, "ServiceTemporarilyUnavailable", "The service is temporarily unavailable. Retry in 1 seconds.")
 	}
 }

@@ -30,14 +30,20 @@ func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
 		b.answerWithFault(w, r, fault)
 		return
 	}
+	if location, status := b.options.Personality.redirection(r.Method, r.URL.Path); status != 0 {
+		w.Header().Set("Location", location)
+		w.WriteHeader(status)
+		return
+	}
 	path := strings.TrimRight(r.URL.Path, "/")
 	switch {
 	case r.Method == http.MethodGet && (path == "/redfish" || path == pathRoot):
-		b.get(w, path)
-	case r.Method == http.MethodPost && (path == pathSessions || path == pathSessions+"/Members"):
+		b.get(w, r, path)
+	case r.Method == http.MethodPost && b.isLogin(path):
 		b.logIn(w, body)
 	case !b.isAuthorized(r):
-		refuse(w, http.StatusUnauthorized, "NoValidSession", "There is no valid session established with the implementation.")
+		w.Header().Set("WWW-Authenticate", `Basic realm="BMC"`)
+		b.refuse(w, http.StatusUnauthorized, "NoValidSession", "There is no valid session established with the implementation.")
 	default:
 		b.route(w, r, path, body)
 	}
@@ -46,10 +52,12 @@ func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
 func (b *BMC) route(w http.ResponseWriter, r *http.Request, path string, body []byte) {
 	media := b.options.Personality.mediaPath()
 	switch r.Method + " " + path {
-	case "PATCH " + PathSystem:
-		b.patchSystem(w, r, body)
+	case "PATCH " + PathSystem, "PATCH " + b.options.Personality.pathSettings():
+		b.patchBoot(w, r, path, body)
 	case "POST " + pathReset:
-		b.reset(w, body)
+		b.reset(w, r, body)
+	case "POST " + pathSessions:
+		b.refuse(w, http.StatusNotFound, "ResourceMissingAtURI", "The resource at the URI "+pathSessions+" was not found.")
 	case "POST " + pathHGX + actionReset:
 		// Resetting the baseboard does not reset the server: the request is accepted, and the server's power stays as it is.
 		w.WriteHeader(http.StatusNoContent)
@@ -60,13 +68,40 @@ func (b *BMC) route(w http.ResponseWriter, r *http.Request, path string, body []
 	default:
 		switch {
 		case r.Method == http.MethodGet:
-			b.get(w, path)
+			b.get(w, r, path)
 		case r.Method == http.MethodDelete && strings.HasPrefix(path, pathSessions+"/"):
 			b.logOut(w, path)
 		default:
-			refuse(w, http.StatusMethodNotAllowed, "ActionNotSupported", "The action is not supported by the resource.")
+			b.refuse(w, http.StatusMethodNotAllowed, "ActionNotSupported", "The action is not supported by the resource.")
 		}
 	}
+}
+
+// isLogin reports whether a POST to the path is a login, which needs no authorization.
+func (b *BMC) isLogin(path string) bool {
+	return b.options.Personality.Login.Sessions != SessionsAbsent && (path == pathSessions || path == pathSessions+"/Members")
+}
+
+// redirection returns where a request for the path is redirected to, and with which status; 0: it is not redirected.
+func (p Personality) redirection(method, path string) (location string, status int) {
+	named := pathSystems + "/" + p.Wire.SystemByName
+	switch {
+	case p.Login.Redirect != 0 && method == http.MethodPost && path == pathSessions:
+		return path + "/", p.Login.Redirect
+	case p.Wire.SlashLinks && !strings.HasSuffix(path, "/") && path != pathRoot:
+		return path + "/", http.StatusPermanentRedirect
+	case p.Wire.SystemByName != "" && strings.HasPrefix(path, named):
+		return PathSystem + strings.TrimPrefix(path, named), http.StatusTemporaryRedirect
+	}
+	return "", 0
+}
+
+// overridePath is the path of the resource at which the override is changed.
+func (b *BMC) overridePath() string {
+	if b.options.Personality.Boot.Settings.takesOverride() {
+		return b.options.Personality.pathSettings()
+	}
+	return PathSystem
 }
 
 // isAuthorized accepts the token of a session, and Basic authentication, which Redfish demands as well.
@@ -80,6 +115,20 @@ func (b *BMC) isAuthorized(r *http.Request) bool {
 	return ok && b.isAccount(username, password)
 }
 
+func (r LoginRules) maxSessions() int {
+	if r.MaxSessions > 0 {
+		return r.MaxSessions
+	}
+	return maxSessions
+}
+
+func (r LoginRules) limitRefusal() Refusal {
+	if r.LimitRefusal.Status != 0 {
+		return r.LimitRefusal
+	}
+	return Refusal{Status: http.StatusServiceUnavailable, Message: "SessionLimitExceeded"}
+}
+
 func (b *BMC) isAccount(username, password string) bool {
 	return username == b.options.Username && subtle.ConstantTimeCompare([]byte(password), []byte(b.password)) == 1
 }
@@ -89,19 +138,22 @@ func (b *BMC) logIn(w http.ResponseWriter, body []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
+	case b.options.Personality.Login.Sessions == SessionsRefused:
+		b.refuse(w, http.StatusMethodNotAllowed, "OperationNotAllowed", "The HTTP method is not allowed on this resource.")
+		return
 	case json.Unmarshal(body, &credentials) != nil || !b.isAccount(credentials.UserName, credentials.Password):
 		// Some BMCs return what they were sent. A client must not pass it on in its error.
-		refuse(w, http.StatusUnauthorized, "AccessDenied", "Login of "+credentials.UserName+" with "+credentials.Password+" was denied.")
+		b.refuse(w, http.StatusUnauthorized, "AccessDenied", "Login of "+credentials.UserName+" with "+credentials.Password+" was denied.")
 		return
-	case len(b.sessions) >= maxSessions:
-		refuse(w, http.StatusServiceUnavailable, "SessionLimitExceeded", "The session establishment failed due to the number of simultaneous sessions exceeding the limit of the implementation.")
+	case len(b.sessions) >= b.options.Personality.Login.maxSessions():
+		b.refuseAs(w, b.options.Personality.Login.limitRefusal(), "The session establishment failed due to the number of simultaneous sessions exceeding the limit of the implementation.")
 		return
 	}
 	b.sessionsMade++
 	token, path := randomText(), fmt.Sprintf("%s/%d", pathSessions, b.sessionsMade)
 	b.sessions[token] = path
 	w.Header().Set("X-Auth-Token", token)
-	if !b.options.Personality.NoSessionLocation {
+	if !b.options.Personality.Login.NoLocation {
 		w.Header().Set("Location", path)
 	}
 	write(w, http.StatusCreated, map[string]any{
@@ -119,47 +171,38 @@ func (b *BMC) logOut(w http.ResponseWriter, path string) {
 			return
 		}
 	}
-	refuse(w, http.StatusNotFound, "ResourceMissingAtURI", "The resource at the URI "+path+" was not found.")
+	b.refuse(w, http.StatusNotFound, "ResourceMissingAtURI", "The resource at the URI "+path+" was not found.")
 }
 
-func (b *BMC) get(w http.ResponseWriter, path string) {
+func (b *BMC) get(w http.ResponseWriter, r *http.Request, path string) {
 	power := b.options.Machine.Power()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	document, found := b.resource(path, power)
 	if !found {
-		refuse(w, http.StatusNotFound, "ResourceMissingAtURI", "The resource at the URI "+path+" was not found.")
+		b.refuse(w, http.StatusNotFound, "ResourceMissingAtURI", "The resource at the URI "+path+" was not found.")
 		return
 	}
-	if path == PathSystem {
-		switch b.options.Personality.ETag {
-		case ETagOptional, ETagRequired:
-			w.Header().Set("ETag", b.etag())
-		case ETagWeak:
-			w.Header().Set("ETag", "W/"+b.etag())
+	if path == b.overridePath() {
+		if etag := b.servedETag(); etag != "" {
+			w.Header().Set("ETag", etag)
 		}
 	}
-	write(w, http.StatusOK, document)
-}
-
-// refuse writes a Redfish error with a message of the Base registry (DSP8011), or of the vendor whose registry the key names.
-func refuse(w http.ResponseWriter, status int, key, message string) {
-	id := key
-	if !strings.Contains(key, ".") {
-		id = "Base.1.18." + key
+	if r.URL.Query().Has("$expand") && b.options.Personality.Resources.canExpand() {
+		switch b.options.Personality.Resources.Expand.Form {
+		case ExpandAfterError:
+			b.refuse(w, http.StatusOK, "LicenseRequired", "The license for this operation is missing.")
+		case ExpandRefused:
+			b.refuse(w, http.StatusNotImplemented, "QueryNotSupported", "Querying is not supported by the implementation.")
+			return
+		}
+		document = b.expanded(document)
 	}
-	write(w, status, map[string]any{"error": map[string]any{
-		"code": "Base.1.18.GeneralError", "message": "See ExtendedInfo.",
-		"@Message.ExtendedInfo": []any{map[string]any{"MessageId": id, "Message": message, "Severity": "Critical"}},
-	}})
-}
-
-func write(w http.ResponseWriter, status int, document any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("OData-Version", "4.0")
-	w.WriteHeader(status)
-	// A client that is gone needs no answer.
-	_ = json.NewEncoder(w).Encode(document)
+	if b.options.Personality.Wire.SlashLinks {
+		write(w, http.StatusOK, withSlashes(document))
+		return
+	}
+	write(w, http.StatusOK, document)
 }
 
 func randomText() string {

@@ -2,7 +2,6 @@ package bmc
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -20,6 +19,10 @@ func (b *BMC) resource(path string, power hardware.PowerState) (document map[str
 		if found {
 			document = b.systemNow(document, power)
 		}
+	case b.options.Personality.pathSettings():
+		if found {
+			document = b.settingsNow(document)
+		}
 	case b.options.Personality.mediaPath():
 		if found {
 			document = b.mediaNow(document)
@@ -30,18 +33,8 @@ func (b *BMC) resource(path string, power hardware.PowerState) (document map[str
 
 // systemNow returns the server's ComputerSystem with its power state and boot override.
 func (b *BMC) systemNow(static map[string]any, power hardware.PowerState) map[string]any {
-	boot := map[string]any{
-		"BootSourceOverrideEnabled": b.boot.enabled, "BootSourceOverrideTarget": b.boot.target, "BootSourceOverrideMode": "UEFI",
-		"BootSourceOverrideTarget@Redfish.AllowableValues": b.options.Personality.bootTargets(),
-	}
-	if b.options.Personality.BootMode == BootModeAbsent {
-		delete(boot, "BootSourceOverrideMode")
-	}
-	if b.faults.NullBootTarget {
-		boot["BootSourceOverrideTarget"] = nil
-	}
 	document := maps.Clone(static)
-	document["PowerState"], document["Boot"] = power, boot
+	document["PowerState"], document["Boot"] = power, b.systemBoot()
 	return document
 }
 
@@ -53,53 +46,6 @@ func (b *BMC) mediaNow(static map[string]any) map[string]any {
 		document["Image"] = b.media
 	}
 	return document
-}
-
-func (b *BMC) etag() string { return fmt.Sprintf(`"%d"`, b.boot.version) }
-
-// isIfMatchAccepted reports whether a change with this If-Match header is accepted.
-func (b *BMC) isIfMatchAccepted(ifMatch string) bool {
-	switch b.options.Personality.ETag {
-	case ETagOptional:
-		return ifMatch == "" || ifMatch == "*" || ifMatch == b.etag()
-	case ETagRequired, ETagWeak:
-		return ifMatch == b.etag()
-	}
-	return true
-}
-
-func (b *BMC) patchSystem(w http.ResponseWriter, r *http.Request, body []byte) {
-	var change struct {
-		Boot *struct {
-			Enabled string  `json:"BootSourceOverrideEnabled"`
-			Target  string  `json:"BootSourceOverrideTarget"`
-			Mode    *string `json:"BootSourceOverrideMode"`
-		}
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.isIfMatchAccepted(r.Header.Get("If-Match")) {
-		refuse(w, http.StatusPreconditionFailed, "PreconditionFailed", "The ETag supplied did not match the ETag required to change this resource.")
-		return
-	}
-	switch err := json.Unmarshal(body, &change); {
-	case err != nil:
-		refuse(w, http.StatusBadRequest, "MalformedJSON", "The request body submitted was malformed JSON.")
-	case change.Boot == nil:
-		refuse(w, http.StatusBadRequest, "PropertyMissing", "The property Boot is a required property and must be included in the request.")
-	case change.Boot.Mode != nil && b.options.Personality.BootMode == BootModeAbsent:
-		refuse(w, http.StatusBadRequest, "PropertyUnknown", "The property BootSourceOverrideMode is not in the list of valid properties for the resource.")
-	case change.Boot.Mode != nil && b.options.Personality.BootMode == BootModeReadOnly:
-		refuse(w, http.StatusBadRequest, "PropertyNotWritable", "The property BootSourceOverrideMode is a read only property.")
-	case !slices.Contains(b.options.Personality.bootTargets(), change.Boot.Target) || !slices.Contains([]string{"Once", "Continuous", "Disabled"}, change.Boot.Enabled):
-		refuse(w, http.StatusBadRequest, "PropertyValueNotInList", "The value "+change.Boot.Target+" is not in the list of acceptable values.")
-	default:
-		b.boot.version++
-		if !b.faults.NullBootTarget && !b.faults.KeepsBootTarget {
-			b.boot.enabled, b.boot.target = change.Boot.Enabled, change.Boot.Target
-		}
-		w.WriteHeader(http.StatusNoContent)
-	}
 }
 
 // machineResets are the reset types that are passed on under the name that a Machine knows.
@@ -118,14 +64,20 @@ func powerAfter(reset Reset, power hardware.PowerState) hardware.PowerState {
 	return hardware.PowerOn
 }
 
-func isRestart(reset Reset) bool {
-	return reset == ResetForceRestart || reset == ResetGracefulRestart || reset == ResetPowerCycle
+// hasRefusal reports whether the reset is refused because it leads to the present power state.
+func (r PowerRules) hasRefusal(reset Reset, power hardware.PowerState) bool {
+	isRestart := reset == ResetForceRestart || reset == ResetGracefulRestart || reset == ResetPowerCycle
+	return r.PresentState.Status != 0 && !isRestart && powerAfter(reset, power) == power
 }
 
-func (b *BMC) reset(w http.ResponseWriter, body []byte) {
+func (b *BMC) reset(w http.ResponseWriter, r *http.Request, body []byte) {
+	if r.Header.Get("If-Match") != "" && b.options.Personality.Wire.RefusesIfMatchOnActions {
+		b.refuse(w, http.StatusPreconditionFailed, "PreconditionFailed", "The ETag supplied did not match the ETag required to change this resource.")
+		return
+	}
 	var request struct{ ResetType Reset }
-	if json.Unmarshal(body, &request) != nil || !slices.Contains(b.options.Personality.resetTypes(), request.ResetType) {
-		refuse(w, http.StatusBadRequest, "ActionParameterNotSupported", "The parameter ResetType for the action ComputerSystem.Reset is not supported.")
+	if json.Unmarshal(body, &request) != nil || !slices.Contains(b.options.Personality.Power.resetTypes(), request.ResetType) {
+		b.refuse(w, http.StatusBadRequest, "ActionParameterNotSupported", "The parameter ResetType for the action ComputerSystem.Reset is not supported.")
 		return
 	}
 	power := b.options.Machine.Power()
@@ -133,10 +85,13 @@ func (b *BMC) reset(w http.ResponseWriter, body []byte) {
 	b.options.Log.Info("reset", "server", b.options.Name, "type", string(request.ResetType), "answer", string(answer))
 	switch answer {
 	case resetBusy:
-		refuse(w, http.StatusServiceUnavailable, "ServiceTemporarilyUnavailable", "The service is temporarily unavailable. Retry in 30 seconds.")
+		b.refuse(w, http.StatusServiceUnavailable, "ServiceTemporarilyUnavailable", "The service is temporarily unavailable. Retry in 30 seconds.")
 		return
 	case resetConflict:
-		refuse(w, http.StatusConflict, "PSU501", "Server is already powered "+string(power)+".")
+		b.refuseAs(w, b.options.Personality.Power.PresentState, "Server is already powered "+string(power)+".")
+		return
+	case resetSettling:
+		b.refuse(w, http.StatusConflict, "ActionParameterValueConflict", "The parameter ResetType conflicts with the present state of the server.")
 		return
 	case resetAccepted:
 		reset, renamed := machineResets[request.ResetType]
@@ -156,25 +111,33 @@ const (
 	resetIgnored  resetAnswer = "ignored" // accepted, without effect
 	resetBusy     resetAnswer = "busy"
 	resetConflict resetAnswer = "conflict" // the server has that power state
+	resetSettling resetAnswer = "settling" // the server was powered off a moment ago
 )
 
 // nextResetAnswer returns how the reset is to be answered, and uses up the fault that decides it.
 func (b *BMC) nextResetAnswer(reset Reset, power hardware.PowerState) resetAnswer {
 	after := powerAfter(reset, power)
+	changes := (power == hardware.PowerOff) != (after == hardware.PowerOff)
+	turnsOn, turnsOff := changes && after == hardware.PowerOn, changes && after == hardware.PowerOff
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case isDue(b.faults.BusyResets):
 		b.faults.BusyResets = oneLess(b.faults.BusyResets)
 		return resetBusy
-	case b.options.Personality.RefusesPresentPower && after == power && !isRestart(reset):
+	case turnsOn && b.settling > 0:
+		b.settling--
+		return resetSettling
+	case b.options.Personality.Power.hasRefusal(reset, power):
 		return resetConflict
-	case power == hardware.PowerOff && after == hardware.PowerOn && isDue(b.faults.SilentPowerOn):
+	case turnsOn && isDue(b.faults.SilentPowerOn):
 		b.faults.SilentPowerOn = oneLess(b.faults.SilentPowerOn)
 		return resetIgnored
-	case power != hardware.PowerOff && after == hardware.PowerOff && isDue(b.faults.SilentPowerOff):
+	case turnsOff && isDue(b.faults.SilentPowerOff):
 		b.faults.SilentPowerOff = oneLess(b.faults.SilentPowerOff)
 		return resetIgnored
+	case turnsOff:
+		b.settling = b.options.Personality.Power.SettlingResets
 	}
 	return resetAccepted
 }
@@ -185,11 +148,11 @@ func (b *BMC) insertMedia(w http.ResponseWriter, body []byte) {
 	defer b.mu.Unlock()
 	switch {
 	case json.Unmarshal(body, &request) != nil || request.Image == "":
-		refuse(w, http.StatusBadRequest, "ActionParameterMissing", "The action requires the parameter Image.")
+		b.refuse(w, http.StatusBadRequest, "ActionParameterMissing", "The action requires the parameter Image.")
 	case b.faults.StaleMedia:
-		refuse(w, http.StatusInternalServerError, "IDRAC.2.8.VRM0021", "The Virtual Media image server is already connected.")
+		b.refuse(w, http.StatusInternalServerError, "IDRAC.2.8.VRM0021", "The Virtual Media image server is already connected.")
 	case b.media != "":
-		refuse(w, http.StatusConflict, "ResourceInUse", "The media is in use.")
+		b.refuse(w, http.StatusConflict, "ResourceInUse", "The media is in use.")
 	default:
 		b.media = request.Image
 		w.WriteHeader(http.StatusNoContent)

@@ -34,12 +34,7 @@ type tree map[string]map[string]any
 
 func buildTree(inventory hardware.Inventory, personality Personality) tree {
 	t := tree{}
-	t.add(pathRoot, "#ServiceRoot.v1_16_0.ServiceRoot", map[string]any{
-		"Id": "RootService", "Name": "Root Service", "RedfishVersion": "1.18.0", "Vendor": inventory.Manufacturer,
-		"Systems": ref(pathSystems), "Chassis": ref(pathChassis), "Managers": ref("/redfish/v1/Managers"),
-		"SessionService": ref("/redfish/v1/SessionService"), "Links": map[string]any{"Sessions": ref(pathSessions)},
-	})
-	t.add("/redfish/v1/SessionService", "#SessionService.v1_1_9.SessionService", map[string]any{"Name": "Sessions", "ServiceEnabled": true, "Sessions": ref(pathSessions)})
+	t.addRoot(inventory, personality.Login.Sessions)
 	t.collection("/redfish/v1/Managers", pathManager)
 	t.add(pathManager, "#Manager.v1_19_0.Manager", map[string]any{"Name": "BMC", "ManagerType": "BMC", "FirmwareVersion": "1.7.0", "Links": map[string]any{"ManagerForServers": []any{ref(PathSystem)}}})
 	systems := []string{PathSystem}
@@ -57,7 +52,11 @@ func buildTree(inventory hardware.Inventory, personality Personality) tree {
 			}},
 		})
 	}
-	t.collection(pathSystems, systems...)
+	members := systems
+	if personality.GhostSystem != "" {
+		members = append([]string{pathSystems + "/" + personality.GhostSystem}, systems...)
+	}
+	t.collection(pathSystems, members...)
 	for _, path := range systems {
 		if path != pathHGX {
 			t.addSystem(path, inventory, personality)
@@ -66,18 +65,33 @@ func buildTree(inventory hardware.Inventory, personality Personality) tree {
 	t.addParts(inventory)
 	t.addDevices(inventory, personality)
 	t.addMedia(personality)
+	t.addResources(personality.Resources)
 	return t
 }
 
+// addRoot adds the service root, with links to sessions unless the BMC has none.
+func (t tree) addRoot(inventory hardware.Inventory, sessions SessionService) {
+	root := map[string]any{
+		"Id": "RootService", "Name": "Root Service", "RedfishVersion": "1.18.0", "Vendor": inventory.Manufacturer,
+		"Systems": ref(pathSystems), "Chassis": ref(pathChassis), "Managers": ref("/redfish/v1/Managers"),
+	}
+	t.add(pathRoot, "#ServiceRoot.v1_16_0.ServiceRoot", root)
+	if sessions == SessionsAbsent {
+		return
+	}
+	root["SessionService"], root["Links"] = ref("/redfish/v1/SessionService"), map[string]any{"Sessions": ref(pathSessions)}
+	t.add("/redfish/v1/SessionService", "#SessionService.v1_1_9.SessionService", map[string]any{"Name": "Sessions", "ServiceEnabled": true, "Sessions": ref(pathSessions)})
+}
+
 func (t tree) addSystem(path string, inventory hardware.Inventory, personality Personality) {
-	reset := map[string]any{"target": pathReset, "ResetType@Redfish.AllowableValues": personality.resetTypes()}
-	if personality.ResetActionInfo {
+	reset := map[string]any{"target": pathReset, "ResetType@Redfish.AllowableValues": personality.Power.resetTypes()}
+	if personality.Power.ActionInfo {
 		info := t.add(PathSystem+"/ResetActionInfo", "#ActionInfo.v1_4_2.ActionInfo", map[string]any{"Parameters": []any{
-			map[string]any{"Name": "ResetType", "Required": true, "DataType": "String", "AllowableValues": personality.resetTypes()},
+			map[string]any{"Name": "ResetType", "Required": true, "DataType": "String", "AllowableValues": personality.Power.resetTypes()},
 		}})
 		reset = map[string]any{"target": pathReset, "@Redfish.ActionInfo": info}
 	}
-	t.add(path, "#ComputerSystem.v1_22_0.ComputerSystem", map[string]any{
+	system := map[string]any{
 		"Name": "System", "SystemType": "Physical", "Manufacturer": inventory.Manufacturer, "Model": inventory.Model,
 		"SerialNumber": inventory.SerialNumber, "BiosVersion": inventory.BIOSVersion, "UUID": reversedUUID(inventory.SystemUUID),
 		"Status":           map[string]any{"State": "Enabled", "Health": "OK"},
@@ -87,7 +101,14 @@ func (t tree) addSystem(path string, inventory hardware.Inventory, personality P
 		"Processors":       ref(PathSystem + "/Processors"), "Memory": ref(PathSystem + "/Memory"),
 		"EthernetInterfaces": ref(PathSystem + "/EthernetInterfaces"), "Storage": ref(PathSystem + "/Storage"),
 		"Links": map[string]any{"Chassis": []any{ref(pathChassis + "/1")}, "ManagedBy": []any{ref(pathManager)}},
-	})
+	}
+	t.add(path, "#ComputerSystem.v1_22_0.ComputerSystem", system)
+	if settings := personality.pathSettings(); settings != "" {
+		if !personality.Boot.Settings.Unlinked {
+			system["@Redfish.Settings"] = map[string]any{"@odata.type": "#Settings.v1_3_5.Settings", "SettingsObject": ref(settings)}
+		}
+		t.add(settings, "#ComputerSystem.v1_22_0.ComputerSystem", map[string]any{"Name": "Settings"})
+	}
 }
 
 // addMedia adds a slot for virtual media below the manager, or below the system.
@@ -95,6 +116,10 @@ func (t tree) addMedia(personality Personality) {
 	slot := personality.mediaPath()
 	parent := path.Dir(path.Dir(slot))
 	t[parent]["VirtualMedia"] = ref(path.Dir(slot))
+	if personality.NoMedia {
+		t.collection(path.Dir(slot))
+		return
+	}
 	t.collection(path.Dir(slot), slot)
 	t.add(slot, "#VirtualMedia.v1_6_3.VirtualMedia", map[string]any{
 		"Name": "Virtual CD", "MediaTypes": []any{"CD", "DVD"},

@@ -8,8 +8,8 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// outcomeCases are the tests of the outcome of one attempt.
-var outcomeCases = map[string]func(*testing.T, Harness){
+// soundCases are the tests of the outcome of one attempt on a sound server.
+var soundCases = map[string]func(*testing.T, Harness){
 	"an install writes the image and the server boots it from the disk": func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{})
 		attempt := f.newAttempt(1)
@@ -45,11 +45,6 @@ var outcomeCases = map[string]func(*testing.T, Harness){
 			f.expectPowerOff()
 		}
 	},
-	"an erase whose power-off is ignored at the end has not succeeded": func(t *testing.T, h Harness) {
-		f := newFixture(t, h, Faults{IgnorePowerOff: -1})
-		f.CutPower() // so that the first power-off holds already
-		f.expectFailed(f.callUntilEnded(f.newAttempt(1), f.eraseWith(hardware.EraseMetadata)), hardware.ReasonPowerOffIgnored)
-	},
 	"an inspection yields an inventory and leaves the disk alone": func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{})
 		f.expectSucceeded(f.callUntilEnded(f.newAttempt(1), func(a hardware.Attempt) error { return f.Installer().Inspect(t.Context(), f.Host(), a) }))
@@ -60,6 +55,15 @@ var outcomeCases = map[string]func(*testing.T, Harness){
 		if f.Disk() != DiskForeign {
 			t.Errorf("the disk is %s, expected it untouched", f.Disk())
 		}
+	},
+}
+
+// outcomeCases are the tests of the outcome of one attempt on a server with defects.
+var outcomeCases = map[string]func(*testing.T, Harness){
+	"an erase whose power-off is ignored at the end has not succeeded": func(t *testing.T, h Harness) {
+		f := newFixture(t, h, Faults{IgnorePowerOff: -1})
+		f.CutPower() // so that the first power-off holds already
+		f.expectFailed(f.callUntilEnded(f.newAttempt(1), f.eraseWith(hardware.EraseMetadata)), hardware.ReasonPowerOffIgnored)
 	},
 	"power-ons that are ignored at first are asked for again": func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{IgnorePowerOn: 2})

@@ -25,7 +25,18 @@ var image = hardware.Image{
 // Run runs the suite against the Installers that the harness makes.
 func Run(t *testing.T, harness Harness) {
 	t.Helper()
-	for _, group := range []map[string]func(*testing.T, Harness){outcomeCases, attemptCases, interruptionCases, powerCases} {
+	runCases(t, harness, soundCases, outcomeCases, attemptCases, interruptionCases, powerCases)
+}
+
+// RunSound runs only the cases of a sound server: an install, each kind of erase, and an inspection. It is for many kinds of servers.
+func RunSound(t *testing.T, harness Harness) {
+	t.Helper()
+	runCases(t, harness, soundCases)
+}
+
+func runCases(t *testing.T, harness Harness, groups ...map[string]func(*testing.T, Harness)) {
+	t.Helper()
+	for _, group := range groups {
 		for name, test := range group {
 			t.Run(name, func(t *testing.T) { test(t, harness) })
 		}

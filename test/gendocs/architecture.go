@@ -26,7 +26,7 @@ var layers = []layer{
 	{"programs", "programs", []string{"cmd"}, 2},
 	{"decisions", "decisions: pure functions", []string{"controllers/plan"}, 3},
 	{"metal", "hardware: ports and adapters", []string{"controllers/hardware"}, 3},
-	{"kit", "shared by the controllers", []string{"controllers/step", "controllers/tenantaccess", "controllers/readyourwrites"}, 2},
+	{"kit", "shared by the controllers", []string{"controllers/step", "controllers/tenantaccess", "controllers/readyourwrites", "controllers/hostindex"}, 2},
 	{"shells", "controllers and webhook", []string{"controllers"}, 2},
 	{"documents", "documents and expectations of nodes: pure functions", []string{"presentation", "cloudinit"}, 1},
 	{"images", "images", []string{"imagebuilder"}, 1},

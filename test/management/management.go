@@ -27,6 +27,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hostindex"
 	"github.com/ingot-dev/ingot/controllers/readyourwrites"
 	"github.com/ingot-dev/ingot/test/cluster"
 )
@@ -153,6 +154,9 @@ func (s *Server) Run(t *testing.T, setup func(ctrl.Manager) error) (stop func())
 		Controller: config.Controller{SkipNameValidation: &skipValidation},
 	})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hostindex.Add(t.Context(), mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
 	if err := setup(mgr); err != nil {

@@ -99,15 +99,19 @@ func (s *Server) runAgent(ctx context.Context, arguments []string) outcome {
 	next, err := agent.Run(ctx, agent.Config{
 		URL: argument(arguments, protocol.ArgURL), Token: argument(arguments, protocol.ArgToken),
 		HTTP: &http.Client{Transport: &agentTransport{server: s, next: s.rack.transport, panics: panics, marked: map[Step]bool{}}},
-		Disks: func(context.Context) ([]agent.Disk, error) {
+		Disks: func(context.Context) ([]agent.Disk, []hardware.UnusableDisk, error) {
 			disk, err := s.openDisk(ctx)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
-			return []agent.Disk{disk}, nil
+			return []agent.Disk{disk}, nil, nil
 		},
-		Inventory: func(context.Context) (hardware.Inventory, error) { return s.presentHardware(), nil },
-		Clock:     agentClock{s.rack.options.Clock}, Log: s.log.With("program", "agent"),
+		Inventory: func(context.Context) (hardware.Inventory, error) {
+			found := s.presentHardware()
+			found.DeviceSource = hardware.DevicesByAgent
+			return found, nil
+		},
+		Clock: agentClock{s.rack.options.Clock}, Log: s.log.With("program", "agent"),
 	})
 	switch {
 	case errors.Is(context.Cause(ctx), errPanic):

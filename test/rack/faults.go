@@ -40,6 +40,9 @@ type Faults struct {
 	PowerLossAfter int64
 	// MissingGPUs is how many GPUs are not on the PCI bus from the next boot on.
 	MissingGPUs int
+	// FallenGPUs is how many GPUs fall off the PCI bus when the installed system loads their driver, from the next boot on. The agent, which
+	// has no driver, sees them.
+	FallenGPUs int
 	// UnhealthyGPUs is how many GPUs report errors of the hardware from the next boot on.
 	UnhealthyGPUs int
 	// GPUsInUse means that a process uses the GPUs from the next boot on, so that neither their MIG mode nor their layout can change.

@@ -55,7 +55,7 @@ func (s *Server) newKubelet(system bootedMachine) (*kubelet.Kubelet, error) {
 	if err != nil {
 		return nil, err
 	}
-	present := s.presentHardware()
+	present := s.drivenHardware()
 	timing, host := s.rack.options.Timing, s.plugins(system)
 	return kubelet.New(kubelet.Options{
 		Arguments: command, ReadFile: system.ReadFile, Hostname: system.Hostname, Address: s.address(),

@@ -135,7 +135,7 @@ func (s *Server) bootMachine(image machineos.Image, drive *machineos.ConfigDrive
 	faults := s.faults
 	s.mu.Unlock()
 	out := bootedMachine{id: newUUID()}
-	present := s.presentHardware()
+	present := s.drivenHardware()
 	options := machine.Options{
 		Image: image, Drive: drive, State: state, Devices: present.PCIDevices, CPU: present.CPUModel, Architecture: present.Architecture, Owner: s.UUID(), Boot: out.id,
 		InfoROM: s.infoROM(), RenameProfile: faults.ChangeProfile.apply, InUse: faults.GPUsInUse, Unhealthy: faults.UnhealthyGPUs,
@@ -150,7 +150,7 @@ func (s *Server) bootMachine(image machineos.Image, drive *machineos.ConfigDrive
 
 // findGPUs returns the GPUs on the buses.
 func (s *Server) findGPUs(boot string) ([]*gpu.GPU, error) {
-	return gpu.Discover(s.presentHardware().PCIDevices, s.UUID(), boot, s.infoROM())
+	return gpu.Discover(s.drivenHardware().PCIDevices, s.UUID(), boot, s.infoROM())
 }
 
 // infoROM returns the memory that the GPUs keep without power.

@@ -112,11 +112,24 @@ func (s *Server) State() State {
 	return state
 }
 
-// presentHardware returns the inventory without the GPUs that the faults remove.
+// presentHardware returns the inventory without the GPUs that are missing.
 func (s *Server) presentHardware() hardware.Inventory {
 	s.mu.Lock()
 	missing := s.faults.MissingGPUs
 	s.mu.Unlock()
+	return s.hardwareWithout(missing)
+}
+
+// drivenHardware returns the inventory without the GPUs that are missing, and without those that fall off the bus when their driver is loaded.
+func (s *Server) drivenHardware() hardware.Inventory {
+	s.mu.Lock()
+	missing := s.faults.MissingGPUs + s.faults.FallenGPUs
+	s.mu.Unlock()
+	return s.hardwareWithout(missing)
+}
+
+// hardwareWithout returns the inventory without so many GPUs.
+func (s *Server) hardwareWithout(missing int) hardware.Inventory {
 	out := s.inventory
 	out.PCIDevices = slices.Clone(out.PCIDevices)
 	for i := len(out.PCIDevices) - 1; i >= 0 && missing > 0; i-- {

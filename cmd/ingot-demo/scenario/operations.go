@@ -156,7 +156,7 @@ func (d *demo) repairServer(ctx context.Context) error {
 	server := d.defectiveServer()
 	d.screen.Step("a technician unplugs %s and reseats its GPU", server.Name())
 	faults := server.Faults()
-	faults.MissingGPUs = 0
+	faults.FallenGPUs = 0
 	server.SetFaults(faults)
 	server.PowerLoss()
 	err := d.waitUntil(ctx, func(s observation.Observation) (bool, error) {

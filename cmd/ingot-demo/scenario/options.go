@@ -89,7 +89,7 @@ func serverSpecs(o Options) ([]rack.ServerSpec, error) {
 			o.addMIGDefect(&specs[i].Faults)
 		case i > whole:
 		case i == whole-1 || i > 0 && i <= o.HideGPUs:
-			specs[i].Faults.MissingGPUs = 1
+			specs[i].Faults.FallenGPUs = 1
 		}
 	}
 	return specs, nil

@@ -16,26 +16,27 @@ import (
 // bootPort is the boot service's port where a NodeProvider names none.
 const bootPort = "8090"
 
-// bootURLOfHost returns a function that finds the URL at which a host reaches the boot service: the address in the NodeProvider of the
-// host's namespace.
-func bootURLOfHost(reader client.Reader) func(context.Context, netboot.Session) (string, error) {
-	return func(ctx context.Context, session netboot.Session) (string, error) {
+// bootSettingsOfHost returns a function that finds what the NodeProvider of a host's namespace says about its boots: the address of the boot
+// service, and whether the server must be the known one.
+func bootSettingsOfHost(reader client.Reader) func(context.Context, netboot.Session) (netboot.HostSettings, error) {
+	return func(ctx context.Context, session netboot.Session) (netboot.HostSettings, error) {
 		var namespace corev1.Namespace
 		if err := reader.Get(ctx, client.ObjectKey{Name: session.Namespace}, &namespace); err != nil {
-			return "", fmt.Errorf("read the host's namespace: %w", err)
+			return netboot.HostSettings{}, fmt.Errorf("read the host's namespace: %w", err)
 		}
 		name := namespace.Annotations[v1alpha1.AnnotationNodeProvider]
 		if name == "" {
-			return "", nil
+			return netboot.HostSettings{}, nil
 		}
 		var provider v1alpha1.NodeProvider
 		if err := reader.Get(ctx, client.ObjectKey{Name: name}, &provider); err != nil {
-			return "", fmt.Errorf("read the host's NodeProvider: %w", err)
+			return netboot.HostSettings{}, fmt.Errorf("read the host's NodeProvider: %w", err)
 		}
-		if provider.Spec.Redfish == nil {
-			return "", nil
+		settings := netboot.HostSettings{StrictIdentity: provider.Spec.StrictIdentity}
+		if provider.Spec.Redfish != nil {
+			settings.URL = bootURL(provider.Spec.Redfish.Netboot.Address)
 		}
-		return bootURL(provider.Spec.Redfish.Netboot.Address), nil
+		return settings, nil
 	}
 }
 

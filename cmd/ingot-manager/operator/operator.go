@@ -175,8 +175,9 @@ func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, 
 		name: client.ObjectKey{Namespace: s.Namespace, Name: s.Boot.KeySecret},
 	}
 	service, err := netboot.New(netboot.Options{
-		Store: store, Key: key.get, BaseURL: s.Boot.URL, HostURL: bootURLOfHost(mgr.GetCache()), Files: os.DirFS(s.Boot.Files), Kernel: s.Boot.Kernel, Initrd: s.Boot.Initrd,
+		Store: store, Key: key.get, BaseURL: s.Boot.URL, HostSettings: bootSettingsOfHost(mgr.GetCache()), Files: os.DirFS(s.Boot.Files), Kernel: s.Boot.Kernel, Initrd: s.Boot.Initrd,
 		KernelArguments: s.Boot.KernelArguments, Log: log.With("logger", "boot"), ProgressInterval: s.Boot.ProgressInterval.Duration,
+		Timeouts: s.InstallerTimeouts(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("boot service: %w", err)

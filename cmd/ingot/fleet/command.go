@@ -9,12 +9,14 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/connect"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
+	"github.com/ingot-dev/ingot/controllers/plan/sameserver"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
@@ -67,7 +69,39 @@ func listHosts(ctx context.Context, k client.Client, namespace string) ([]placem
 			return nil, fmt.Errorf("list %ss: %w", strings.TrimSuffix(step.Kind(l), "List"), err)
 		}
 	}
-	return placement.Pair(all.Items, records.Items), nil
+	facts := placement.Pair(all.Items, records.Items)
+	everywhere, err := listEverywhere(ctx, k, namespace, facts)
+	compareServers(facts, everywhere)
+	return facts, err
+}
+
+// listEverywhere returns the hosts of all namespaces or, where the user may not list them, those of the one namespace.
+func listEverywhere(ctx context.Context, k client.Client, namespace string, listed []placement.HostFacts) ([]placement.HostFacts, error) {
+	if namespace == "" {
+		return listed, nil
+	}
+	var hosts metal3.BareMetalHostList
+	var records v1alpha1.HostRecordList
+	for _, l := range []client.ObjectList{&hosts, &records} {
+		if err := k.List(ctx, l); apierrors.IsForbidden(err) {
+			return listed, nil
+		} else if err != nil {
+			return listed, fmt.Errorf("list %ss of all namespaces: %w", strings.TrimSuffix(step.Kind(l), "List"), err)
+		}
+	}
+	return placement.Pair(hosts.Items, records.Items), nil
+}
+
+// compareServers sets SameServer of the listed hosts whose server is that of another host.
+func compareServers(listed, everywhere []placement.HostFacts) {
+	servers := make([]sameserver.Host, len(everywhere))
+	for i, f := range everywhere {
+		servers[i] = sameserver.HostOf(f.Host, f.Record)
+	}
+	conflicts := sameserver.ConflictsOfAll(servers)
+	for i, f := range listed {
+		listed[i].SameServer = sameserver.Describe(conflicts[f.Host.Namespace+"/"+f.Host.Name])
+	}
 }
 
 // WhyCommand is `ingot why MACHINE`.

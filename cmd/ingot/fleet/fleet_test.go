@@ -91,6 +91,30 @@ func TestWhyGoesFromTheConditionOverTheCheckToTheHostAndTheNextStep(t *testing.T
 	}
 }
 
+func TestWhyShowsTheStepItsDeadlinesAndTheCallThatFails(t *testing.T) {
+	at := func(ago time.Duration) *metav1.MicroTime { at := metav1.NewMicroTime(noon.Add(-ago)); return &at }
+	m := machine("training-x", v1alpha1.MachineProvisioning, 6, 9, isNot(v1alpha1.ReasonBMCConflict, "host server-04: BMCConflict: HTTP 412"))
+	m.Status.HostRef = &v1alpha1.NamespacedReference{Namespace: "metal", Name: "server-04"}
+	host := &placement.HostFacts{
+		Host: &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "server-04"}},
+		Record: &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{
+			Wanted:       &v1alpha1.WantedAttempt{Number: 2, Operation: "Install", Deadline: *at(-42 * time.Minute)},
+			Attempt:      &v1alpha1.HostAttempt{Number: 2, State: "Running", Step: "Booting", StepAt: at(3 * time.Minute), StepDeadline: at(-17 * time.Minute)},
+			FailingCalls: []v1alpha1.FailingCall{{Call: v1alpha1.CallInstall, Reason: v1alpha1.ReasonBMCConflict, Message: "HTTP 412: ETag", Since: *at(90 * time.Second)}},
+		}},
+	}
+	w := Diagnose(&m, host, nil, noon)
+	for _, want := range []string{
+		"  failing    Install for 90s, BMCConflict: HTTP 412: ETag\n",
+		"  attempt    2: Install Running at Booting for 3m; this step ends by " + clockTime(noon.Add(17*time.Minute)) + "; the attempt ends by " + clockTime(noon.Add(42*time.Minute)) + "\n",
+		"  next       look at the BIOS settings and pending jobs in server-04's BMC",
+	} {
+		if !strings.Contains(w.text(), want) {
+			t.Errorf("%q is missing in\n%s", want, w.text())
+		}
+	}
+}
+
 func TestEveryReasonThatNeedsAPersonHasAStep(t *testing.T) {
 	for reason := range nextSteps {
 		m := machine("x", v1alpha1.MachineProvisioning, 1, 1, isNot(reason, "m"))

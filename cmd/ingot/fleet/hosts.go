@@ -59,9 +59,13 @@ func hostRow(h placement.HostFacts, fits []placement.Fit) HostRow {
 	if b.Status.ErrorType != "" || b.Status.ErrorMessage != "" {
 		row.Error = strings.TrimPrefix(string(b.Status.ErrorType)+": "+b.Status.ErrorMessage, ": ")
 	}
+	if row.Error == "" && h.SameServer != "" {
+		// The host of a metal3 provider reports no such error by itself.
+		row.Error = v1alpha1.ReasonSameServer + ": " + h.SameServer
+	}
 	row.Use = hostUse(row)
 	if h.Record != nil && h.Record.Status.Inventory != nil {
-		row.GPUs = gpuList(h.Record.Status.Inventory.GPUs)
+		row.GPUs = gpuList(h.Record.Status.Inventory)
 	}
 	return row
 }
@@ -79,9 +83,12 @@ func hostUse(row HostRow) string {
 	}
 }
 
-func gpuList(found []v1alpha1.GPUInventory) string {
+func gpuList(found *v1alpha1.HostInventory) string {
+	if !found.IsGPUCountKnown() {
+		return "unknown"
+	}
 	var parts []string
-	for _, g := range found {
+	for _, g := range found.GPUs {
 		parts = append(parts, fmt.Sprintf("%d x %s", g.Count, cmp.Or(g.Model, g.VendorID+":"+g.DeviceID)))
 	}
 	return strings.Join(parts, ", ")

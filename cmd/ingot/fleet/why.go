@@ -26,10 +26,15 @@ type Diagnosis struct {
 	Host     *HostRow                `json:"host,omitempty"`
 	Attempt  *v1alpha1.WantedAttempt `json:"attempt,omitempty"`
 	Progress *v1alpha1.HostAttempt   `json:"progress,omitempty"`
+	// FailingCalls are the calls to the host's hardware that fail again and again. One that lasts becomes the error of the host.
+	FailingCalls []v1alpha1.FailingCall `json:"failingCalls,omitempty"`
 	// Rollout that the Machine is a target of.
 	Rollout *v1alpha1.Rollout `json:"rollout,omitempty"`
 	// Next is what a person can do; empty: nothing needs to be done.
 	Next string `json:"next,omitempty"`
+
+	// now is the time of the diagnosis.
+	now time.Time
 }
 
 // conditionOrder is the order of a Machine's conditions.
@@ -57,9 +62,10 @@ func Diagnose(m *v1alpha1.Machine, host *placement.HostFacts, rollout *v1alpha1.
 		row := hostRow(*host, nil)
 		w.Host = &row
 		if host.Record != nil {
-			w.Attempt, w.Progress = host.Record.Status.Wanted, host.Record.Status.Progress()
+			w.Attempt, w.Progress, w.FailingCalls = host.Record.Status.Wanted, host.Record.Status.Progress(), host.Record.Status.FailingCalls
 		}
 	}
+	w.now = now
 	w.Summary, w.Next = w.summary(now), w.nextStep()
 	return w
 }
@@ -117,6 +123,15 @@ var nextSteps = map[string]string{
 	v1alpha1.ReasonDRANotServed:         "serve resource.k8s.io/v1 in the tenant's API server, or take a NodeType that advertises by device plugin",
 	v1alpha1.ReasonBMCUnreachable:       "look at HOST's BMC: its network, its address in spec.bmc, and whether it hangs",
 	v1alpha1.ReasonBMCUnauthorized:      "correct the Secret of HOST's BMC: it is read again at the next step",
+	v1alpha1.ReasonBMCBusy:              "look at the log of HOST's BMC; many recover by a reset of the BMC, which leaves the server running",
+	v1alpha1.ReasonBMCConflict:          "look at the BIOS settings and pending jobs in HOST's BMC: it refuses what is asked of it",
+	v1alpha1.ReasonBMCNotFound:          "correct the path of the system in spec.bmc.address of HOST, or reset its BMC",
+	v1alpha1.ReasonBMCUnsupported:       "look at the firmware version and the licence of HOST's BMC: it cannot do what is asked of it",
+	v1alpha1.ReasonBMCInvalid:           "look at the firmware version of HOST's BMC: its answers cannot be read",
+	v1alpha1.ReasonBMCAddressInvalid:    "correct spec.bmc.address of HOST",
+	v1alpha1.ReasonCredentialsMissing:   "create or correct the Secret of HOST's BMC",
+	v1alpha1.ReasonCABundleMissing:      "create or correct the Secret of the NodeProvider's certificates",
+	v1alpha1.ReasonSameServer:           "two hosts are one server, and what runs there keeps running: delete or correct the host that is wrong, not the one that has this Machine; ingot hosts names both",
 	v1alpha1.ReasonProvisioningTimedOut: "look at the console of HOST; the step that it stopped at is in the condition's message",
 	v1alpha1.ReasonJoinTimedOut:         "look at the console of HOST: journalctl -u kubelet -u cloud-final",
 	v1alpha1.ReasonNodeConflict:         "delete the Node of that name in the tenant's cluster, or this Machine",
@@ -142,16 +157,10 @@ func (d Diagnosis) text() string {
 		}
 		fmt.Fprintln(&b)
 	}
-	if a := d.Attempt; a != nil && !d.Machine.Ready {
-		fmt.Fprintf(&b, "  attempt    %d: %s %s", a.Number, a.Operation, cmp.Or(string(a.Outcome), "Running"))
-		if step := d.attemptStep(); step != "" {
-			fmt.Fprintf(&b, " at %s", step)
-		}
-		if a.Reason != "" {
-			fmt.Fprintf(&b, "; %s: %s", a.Reason, a.Message)
-		}
-		fmt.Fprintln(&b)
+	for _, c := range d.FailingCalls {
+		fmt.Fprintf(&b, "  failing    %s for %s, %s: %s\n", c.Call, timeSince(&c.Since.Time, d.now), c.Reason, c.Message)
 	}
+	d.writeAttempt(&b)
 	if r := d.Rollout; r != nil {
 		fmt.Fprintf(&b, "  rollout    %s: %s\n", r.Name, rolloutLine(r))
 	}
@@ -161,13 +170,42 @@ func (d Diagnosis) text() string {
 	return b.String()
 }
 
-// attemptStep is the step that the attempt failed at or, while it runs, the step that it is at.
+// writeAttempt writes the line about the last attempt on the host of a Machine that is not Ready.
+func (d Diagnosis) writeAttempt(b *strings.Builder) {
+	a := d.Attempt
+	if a == nil || d.Machine.Ready {
+		return
+	}
+	fmt.Fprintf(b, "  attempt    %d: %s %s", a.Number, a.Operation, cmp.Or(string(a.Outcome), "Running"))
+	if step := d.attemptStep(); step != "" {
+		fmt.Fprintf(b, " at %s", step)
+	}
+	if a.IsOpen() {
+		fmt.Fprintf(b, "; the attempt ends by %s", clockTime(a.Deadline.Time))
+	}
+	if a.Reason != "" {
+		fmt.Fprintf(b, "; %s: %s", a.Reason, a.Message)
+	}
+	fmt.Fprintln(b)
+}
+
+// attemptStep is the step that the attempt failed at or, while it runs, the step that it is at, for how long, and until when.
 func (d Diagnosis) attemptStep() string {
-	if d.Progress == nil || !d.Attempt.IsOpen() {
+	p := d.Progress
+	if p == nil || !d.Attempt.IsOpen() {
 		return d.Attempt.Step
 	}
-	return d.Progress.Step
+	text := p.Step
+	if p.StepAt != nil {
+		text += " for " + timeSince(&p.StepAt.Time, d.now)
+	}
+	if p.StepDeadline != nil {
+		text += "; this step ends by " + clockTime(p.StepDeadline.Time)
+	}
+	return text
 }
+
+func clockTime(t time.Time) string { return t.UTC().Format("15:04:05Z") }
 
 func rolloutLine(r *v1alpha1.Rollout) string {
 	text := fmt.Sprintf("%s, %d of %d done", orDash(string(r.Status.Phase)), r.Status.Targets.Done, r.Status.Targets.Total)

@@ -9,14 +9,15 @@ import (
 	"maps"
 	"net"
 	"net/url"
-	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/metal3-io/baremetal-operator/pkg/hardwareutils/bmc"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+	"github.com/ingot-dev/ingot/controllers/plan/sameserver"
 )
 
 // secretSuffix is appended to the name of the host to make the name of its BMC's Secret.
@@ -72,10 +73,37 @@ type tableChecker struct {
 	open     Open
 	findings []Finding
 	seen     map[string]int
+	// servers has the BMC address of each line, with the number of the line as the name.
+	servers []sameserver.Host
 }
 
 func (c *tableChecker) addFinding(r row, format string, args ...any) {
 	c.findings = append(c.findings, Finding{Line: r.line, Message: fmt.Sprintf(format, args...)})
+}
+
+// checkServers adds a finding for each line whose BMC is that of an earlier line, in any spelling.
+func (c *tableChecker) checkServers() {
+	conflicts := sameserver.ConflictsOfAll(c.servers)
+	for _, server := range c.servers {
+		line, before := lineOf(server.FullName()), 0
+		for _, other := range conflicts[server.FullName()] {
+			if at := lineOf(other.Host); at < line && (before == 0 || at < before) {
+				before = at
+			}
+		}
+		if before > 0 {
+			c.findings = append(c.findings, Finding{Line: line, Message: fmt.Sprintf("the bmc address is that of line %d", before)})
+		}
+	}
+}
+
+// lineOf returns the number of the line that a server of checkHost has as its name.
+func lineOf(fullName string) int {
+	line, err := strconv.Atoi(strings.TrimPrefix(fullName, "/"))
+	if err != nil {
+		return 0
+	}
+	return line
 }
 
 // checkUnique adds a finding when an earlier line has the same value.
@@ -94,11 +122,11 @@ func (c *tableChecker) checkHost(r row) Host {
 	} else {
 		c.checkUnique(r, "name", h.Name)
 	}
-	address, key, problem := readAddress(r.cells[columnAddress])
+	address, problem := readAddress(r.cells[columnAddress])
 	if problem != "" {
 		c.addFinding(r, "bmc address: %s", problem)
 	} else {
-		c.checkUnique(r, "bmc address", key)
+		c.servers = append(c.servers, sameserver.Host{Name: strconv.Itoa(r.line), BMCAddress: address})
 	}
 	h.Address = address
 	if h.MAC, problem = readMAC(r.cells[columnMAC]); problem != "" {
@@ -120,9 +148,8 @@ func (c *tableChecker) checkHost(r row) Host {
 	return h
 }
 
-// readAddress checks a BMC address with Metal3's own parser. Two ways of writing one address have the same key. The path is part of the
-// key, because one BMC may serve several systems.
-func readAddress(text string) (address, key, problem string) {
+// readAddress checks a BMC address with Metal3's own parser.
+func readAddress(text string) (address, problem string) {
 	const expected = "expected one such as redfish://10.0.0.11/redfish/v1/Systems/1"
 	if strings.HasPrefix(text, "https://") {
 		text = "redfish+" + text
@@ -130,35 +157,19 @@ func readAddress(text string) (address, key, problem string) {
 	parsed, err := url.Parse(text)
 	switch {
 	case text == "":
-		return "", "", expected + ", found nothing"
+		return "", expected + ", found nothing"
 	case err != nil:
-		return "", "", expected + ", found what is no URL"
+		return "", expected + ", found what is no URL"
 	case parsed.Host == "":
 		// Metal3 would take it for IPMI.
-		return "", "", expected + ", found no protocol"
+		return "", expected + ", found no protocol"
 	case parsed.User != nil:
-		return "", "", "it holds a user or a password, which everybody who may read hosts would see: remove them"
+		return "", "it holds a user or a password, which everybody who may read hosts would see: remove them"
 	}
-	details, err := bmc.NewAccessDetails(text, false)
-	if err != nil {
-		return "", "", fmt.Sprintf("%s: Metal3 does not know the protocol %q, or there is no host in it", expected, parsed.Scheme)
+	if _, err := bmc.NewAccessDetails(text, false); err != nil {
+		return "", fmt.Sprintf("%s: Metal3 does not know the protocol %q, or there is no host in it", expected, parsed.Scheme)
 	}
-	port := parsed.Port()
-	if port == "" {
-		port = defaultPort(details.Type())
-	}
-	return text, strings.ToLower(net.JoinHostPort(parsed.Hostname(), port)) + path.Clean("/"+parsed.Path), ""
-}
-
-// defaultPort returns the port of a protocol, which decides whether two addresses are the same.
-func defaultPort(scheme string) string {
-	switch {
-	case strings.HasSuffix(scheme, "+http"):
-		return "80"
-	case scheme == "ipmi" || scheme == "libvirt":
-		return "623"
-	}
-	return "443"
+	return text, ""
 }
 
 func readMAC(text string) (mac, problem string) {

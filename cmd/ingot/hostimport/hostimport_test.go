@@ -139,8 +139,9 @@ func TestEveryWrongLineIsToldAndNothingIsPrinted(t *testing.T) {
 		{"Ingot's own label", "label:gpu.ingot.dev/model,name\n", []string{":1: ", "Ingot sets it"}},
 		{"too few cells and a bad name in one table", header + "a,b\n" + strings.Replace(good, "rack-a-01", "Rack_A", 1), []string{":2: expected 5 columns", `:3: name "Rack_A"`}},
 		{"a broken quotation", header + good + "\"rack,b\n", []string{":3: not readable from here on: a double quote"}},
-		{"duplicates", header + good + "\n" + good, []string{":4: the name is that of line 2", ":4: the bmc address is that of line 2", ":4: the boot mac is that of line 2"}},
+		{"duplicates", header + good + "\n" + good, []string{":4: the name is that of line 2", ":4: the boot mac is that of line 2", ":4: the bmc address is that of line 2"}},
 		{"one address written in two ways", header + good + "b,redfish+https://10.0.0.11:443/redfish/v1/Systems/1/,52:54:00:0a:00:02,root,passwords/a\n", []string{":3: the bmc address is that of line 2"}},
+		{"one BMC by IPMI and without a system", header + good + "b,ipmi://[::ffff:10.0.0.11],52:54:00:0a:00:02,root,passwords/a\n", []string{":3: the bmc address is that of line 2"}},
 		{"everything in one line", header + ",10.0.0.1,ff:ff:ff:ff:ff:ff,,none\n", []string{
 			`:2: name ""`, ":2: bmc address: expected one such as redfish://", ":2: boot mac", ":2: user: expected", `:2: password file "none": no such file`,
 		}},

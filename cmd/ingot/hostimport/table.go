@@ -53,6 +53,7 @@ func Read(table io.Reader, open Open) ([]Host, []Finding) {
 	for _, r := range rows {
 		hosts = append(hosts, c.checkHost(r))
 	}
+	c.checkServers()
 	if len(c.findings) > 0 {
 		slices.SortStableFunc(c.findings, func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
 		return nil, c.findings

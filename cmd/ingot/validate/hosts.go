@@ -11,6 +11,7 @@ import (
 	"github.com/ingot-dev/ingot/cloudinit"
 	"github.com/ingot-dev/ingot/cloudinit/network"
 	"github.com/ingot-dev/ingot/controllers/plan/feasibility"
+	"github.com/ingot-dev/ingot/controllers/plan/sameserver"
 )
 
 // checkHostNetworks checks that the hosts which a NodeType selects can have the network that their annotations and the NodeType describe.
@@ -44,11 +45,29 @@ func (v *validator) checkAddresses() {
 				continue
 			}
 			at := key{kind: one.field, namespace: h.object.Namespace, name: one.value}
+			if one.field == "spec.bootMACAddress" {
+				at.namespace = "" // the boot service finds a host by its MAC address in all namespaces
+			}
 			if other := seen[at]; other != "" {
 				v.add(h.NewFinding(one.field, "host/address-twice", "%s is that of BareMetalHost %s too: correct one of them", one.value, other))
 				continue
 			}
 			seen[at] = h.object.Name
+		}
+	}
+}
+
+// checkServers finds hosts whose BMC is that of another host, in any namespace and spelling. Nothing would be done with either of them.
+func (v *validator) checkServers() {
+	servers := make([]sameserver.Host, len(v.hosts))
+	for i := range v.hosts {
+		servers[i] = sameserver.HostOf(&v.hosts[i].object, nil)
+		servers[i].BootMAC = "" // checkAddresses finds these
+	}
+	conflicts := sameserver.ConflictsOfAll(servers)
+	for i, h := range v.hosts {
+		if found := conflicts[servers[i].FullName()]; len(found) > 0 {
+			v.add(h.NewFinding("spec.bmc.address", "host/same-server", "%s, so both are one server: correct the address, or remove one of them", sameserver.Describe(found)))
 		}
 	}
 }

@@ -187,3 +187,22 @@ func TestTheCommandLineIsJudged(t *testing.T) {
 		}
 	}
 }
+
+func TestTwoHostsOfOneServerAreFoundBeforeTheyAreApplied(t *testing.T) {
+	host := func(namespace, name, address, mac string) string {
+		return "---\napiVersion: metal3.io/v1alpha1\nkind: BareMetalHost\nmetadata: {name: " + name + ", namespace: " + namespace + "}\n" +
+			"spec: {online: true, bootMACAddress: '" + mac + "', bmc: {address: '" + address + "', credentialsName: " + name + "-bmc}}\n"
+	}
+	first := host("metal", "a", "redfish://10.0.0.7/redfish/v1/Systems/1", "02:00:00:00:00:01")
+	for sentence, c := range map[string]struct{ hosts, want string }{
+		"two servers":                  {first + host("metal", "b", "redfish://10.0.0.8/redfish/v1/Systems/1", "02:00:00:00:00:02"), ""},
+		"two systems of one BMC":       {first + host("metal", "b", "redfish://10.0.0.7/redfish/v1/Systems/2", "02:00:00:00:00:02"), ""},
+		"one BMC in another spelling":  {first + host("other", "b", "idrac-redfish://10.0.0.7:443", "02:00:00:00:00:02"), "BareMetalHost other/b: spec.bmc.address: BareMetalHost metal/a has the same BMC 10.0.0.7/redfish/v1/systems/1, so both are one server"},
+		"one NIC in another namespace": {first + host("other", "b", "redfish://10.0.0.8", "02:00:00:00:00:01"), "BareMetalHost other/b: spec.bootMACAddress: 02:00:00:00:00:01 is that of BareMetalHost a too"},
+	} {
+		status, stdout, stderr := validate(c.hosts, "-f", samples, "-f", "-")
+		if (status == cli.ExitOK) != (c.want == "") || !strings.Contains(stdout, c.want) || c.want == "" && stdout != "" {
+			t.Errorf("%s: status %d, want %q: %s%s", sentence, status, c.want, stdout, stderr)
+		}
+	}
+}

@@ -81,6 +81,7 @@ func Validate(files offline.Files, opts Options) (Report, error) {
 	}
 	j.checkHostNamespaces()
 	j.checkAddresses()
+	j.checkServers()
 	for _, n := range j.nodeTypes {
 		j.checkHostSelector(n)
 		j.checkNodeType(n)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -62,12 +63,15 @@ type Config struct {
 	Token string
 	// HTTP is the client for the boot service and for image servers; nil means a client with connection time-outs.
 	HTTP *http.Client
-	// Disks opens the disks of the server that may be written, which excludes removable ones. Run closes them.
-	Disks func(context.Context) ([]Disk, error)
+	// Disks opens the disks of the server that may be written, which excludes removable ones, and returns the others as unusable. Run
+	// closes them.
+	Disks func(context.Context) ([]Disk, []hardware.UnusableDisk, error)
 	// Inventory reads the hardware of the server.
 	Inventory func(context.Context) (hardware.Inventory, error)
 	// Clock is the clock; nil means SystemClock.
 	Clock Clock
+	// Random is the source of the agent's key; nil means crypto/rand.Reader.
+	Random io.Reader
 	// Log receives the log; nil means no log.
 	Log *slog.Logger
 	// StallTimeout is how long an image server may send nothing before the download is restarted at the same byte. 0 means 60 seconds.
@@ -131,18 +135,21 @@ func Run(ctx context.Context, config Config) (ExitAction, error) {
 		// An incomplete inventory is better than a server that does not register.
 		config.Log.Warn("reading the inventory", "error", err)
 	}
-	client := newClient(config)
+	client, err := newClient(config)
+	if err != nil {
+		return PowerOff, err
+	}
 	var instructions protocol.Instructions
 	if err := client.post(ctx, protocol.PathRegister, protocol.Registration{Inventory: inventory}, &instructions); err != nil {
 		return PowerOff, fmt.Errorf("registering: %w", err)
 	}
 	config.Log.Info("registered", "attempt", instructions.Attempt, "operation", instructions.Operation)
 	client.deadline = config.Clock.Now().Add(time.Duration(instructions.RemainingMillis) * time.Millisecond)
-	return runAndReport(ctx, config, client, instructions, inventory)
+	return runAndReport(ctx, config, client, instructions)
 }
 
 // runAndReport carries out the operation and reports the result.
-func runAndReport(ctx context.Context, config Config, client *client, instructions protocol.Instructions, inventory hardware.Inventory) (ExitAction, error) {
+func runAndReport(ctx context.Context, config Config, client *client, instructions protocol.Instructions) (ExitAction, error) {
 	operationCtx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	go func() {
@@ -152,7 +159,8 @@ func runAndReport(ctx context.Context, config Config, client *client, instructio
 		}
 	}()
 	reports := startReporter(operationCtx, client, time.Duration(instructions.ProgressMillis)*time.Millisecond, stop)
-	err := runOperation(operationCtx, config, client, reports, instructions)
+	var result protocol.Result
+	err := runOperation(operationCtx, config, client, reports, instructions, &result)
 	stop(nil)
 	reports.wait()
 	if ctx.Err() != nil {
@@ -165,7 +173,6 @@ func runAndReport(ctx context.Context, config Config, client *client, instructio
 	if err != nil && !errors.As(err, &failure) {
 		return PowerOff, err
 	}
-	result := protocol.Result{Inventory: &inventory}
 	if failure != nil {
 		config.Log.Error("failed", "reason", failure.Reason, "error", failure)
 		result.Reason, result.Message = failure.Reason, strings.TrimPrefix(failure.Error(), string(failure.Reason)+": ")
@@ -179,12 +186,12 @@ func runAndReport(ctx context.Context, config Config, client *client, instructio
 	return PowerOff, err
 }
 
-// runOperation carries out the operation of the instructions.
-func runOperation(ctx context.Context, config Config, client *client, reports *reporter, instructions protocol.Instructions) error {
+// runOperation carries out the operation of the instructions and writes into the result what it did.
+func runOperation(ctx context.Context, config Config, client *client, reports *reporter, instructions protocol.Instructions, result *protocol.Result) (err error) {
 	if instructions.Operation == hardware.OpInspect {
 		return nil
 	}
-	disks, err := config.Disks(ctx)
+	disks, unusable, err := config.Disks(ctx)
 	if err != nil {
 		return failuref(hardware.ReasonDiskError, err, "opening the disks")
 	}
@@ -200,9 +207,10 @@ func runOperation(ctx context.Context, config Config, client *client, reports *r
 		if instructions.Image == nil {
 			return failuref(hardware.ReasonImageInvalid, nil, "the boot service named no image")
 		}
-		return install(ctx, config, client, reports, disks, instructions)
+		return install(ctx, config, client, reports, diskSet{disks, unusable}, instructions, result)
 	case hardware.OpErase:
-		return erase(ctx, reports, disks, instructions.Erase)
+		result.Evidence, err = erase(ctx, reports, diskSet{disks, unusable}, instructions)
+		return err
 	default:
 		return fmt.Errorf("operation %q is not known to this agent: the agent is older than the boot service", instructions.Operation)
 	}
@@ -217,6 +225,11 @@ func (c Config) complete() (Config, error) {
 	if c.Token == "" || c.Disks == nil || c.Inventory == nil {
 		return c, fmt.Errorf("%s, Config.Disks and Config.Inventory are required", protocol.ArgToken)
 	}
+	return c.withDefaults(), nil
+}
+
+// withDefaults returns the configuration with the default of each optional field that is not set.
+func (c Config) withDefaults() Config {
 	if c.HTTP == nil {
 		c.HTTP = &http.Client{Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, DisableCompression: true, ReadBufferSize: 256 << 10,
@@ -226,11 +239,14 @@ func (c Config) complete() (Config, error) {
 	if c.Clock == nil {
 		c.Clock = SystemClock{}
 	}
+	if c.Random == nil {
+		c.Random = rand.Reader
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.StallTimeout <= 0 {
 		c.StallTimeout = time.Minute
 	}
-	return c, nil
+	return c
 }

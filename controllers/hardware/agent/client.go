@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,19 +27,26 @@ const (
 	minRetryWait, maxRetryWait = time.Second, 30 * time.Second
 )
 
-// client calls the boot service with the token.
+// client calls the boot service with the token and the key.
 type client struct {
 	config Config
 	http   *http.Client
+	// key is the key of this agent in hexadecimal digits.
+	key string
 	// deadline is the deadline of the attempt; zero before the registration.
 	deadline time.Time
 }
 
-func newClient(config Config) *client {
+// newClient returns a client with a new key. The key is made at random for every run, so that no other program can have it.
+func newClient(config Config) (*client, error) {
+	key := make([]byte, protocol.KeyBytes)
+	if _, err := io.ReadFull(config.Random, key); err != nil {
+		return nil, fmt.Errorf("making the agent's key: %w", err)
+	}
 	calls := *config.HTTP
 	// The boot service does not redirect, and the token must not be sent to another server.
 	calls.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &client{config: config, http: &calls}
+	return &client{config: config, http: &calls, key: hex.EncodeToString(key)}, nil
 }
 
 func (c *client) post(ctx context.Context, path string, body, into any) error {
@@ -89,6 +97,7 @@ func (c *client) tryOnce(ctx context.Context, method, path string, body []byte, 
 		return protocol.Refusalf(protocol.BadRequest, "%s: %v", path, err)
 	}
 	request.Header.Set("Authorization", "Bearer "+c.config.Token)
+	request.Header.Set(protocol.HeaderKey, c.key)
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}

@@ -1,92 +1,242 @@
 package agent
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/gpt"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
 )
 
-// eraseChunk is the number of bytes that are cleared at once. Progress is counted and a cancellation is noticed between two chunks.
-const eraseChunk = 256 << 20
+const (
+	// eraseChunk is the number of bytes that are cleared at once. Progress is counted and a cancellation is noticed between two chunks.
+	eraseChunk = 256 << 20
+	// sampleCount is how many places of a disk are read back after a full erase.
+	sampleCount = 64
+)
 
-// erase clears all disks at the same time as the mode says.
-func erase(ctx context.Context, reports *reporter, disks []Disk, mode hardware.EraseMode) error {
-	var eraseDisk func(context.Context, *reporter, Disk) error
+// diskSet is what was found of the disks of the server.
+type diskSet struct {
+	disks []Disk
+	// unusable are disks that cannot be written, and controllers that hide their disks.
+	unusable []hardware.UnusableDisk
+}
+
+// erase clears all disks at the same time as the mode says, and returns the evidence for each disk, also when it fails.
+func erase(ctx context.Context, reports *reporter, set diskSet, instructions protocol.Instructions) ([]hardware.DiskEvidence, error) {
+	mode := instructions.Erase
 	switch mode {
 	case hardware.EraseNone:
-		return nil
-	case hardware.EraseMetadata:
-		eraseDisk = eraseMetadata
-	case hardware.EraseFull:
-		eraseDisk = eraseFull
-		for _, disk := range disks {
-			reports.total.Add(disk.Info().SizeBytes)
-		}
+		return nil, nil
+	case hardware.EraseMetadata, hardware.EraseFull:
 	default:
-		return fmt.Errorf("erase mode %q is not known to this agent: the agent is older than the boot service", mode)
+		return nil, fmt.Errorf("erase mode %q is not known to this agent: the agent is older than the boot service", mode)
+	}
+	if err := checkComplete(set, instructions.Disks); err != nil {
+		return nil, err
+	}
+	erasers := make([]*eraser, len(set.disks))
+	for i, disk := range set.disks {
+		erasers[i] = &eraser{disk: disk, reports: reports, size: disk.Info().SizeBytes}
+		if mode == hardware.EraseFull {
+			reports.total.Add(erasers[i].size)
+		}
 	}
 	reports.enterStep(ctx, hardware.StepErasing)
-	failures := make([]error, len(disks))
 	var group sync.WaitGroup
-	for i, disk := range disks {
-		group.Go(func() {
-			if err := eraseDisk(ctx, reports, disk); err != nil {
-				failures[i] = failuref(hardware.ReasonDiskError, err, "erasing disk %s", disk.Info().Name)
-			}
-		})
+	for _, e := range erasers {
+		group.Go(func() { e.failure = e.erase(ctx, mode) })
 	}
 	group.Wait()
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
-	return errors.Join(failures...)
+	return collectEvidence(erasers)
 }
 
-// eraseMetadata clears the start and the end of every partition, then those of the disk. The partition table is cleared last, so that an
-// erase that was interrupted finds the partitions again. If it were cleared first, a file system in a partition would keep its
+// checkComplete returns why an erase of the disks would leave one out. It is called before the first byte is written, so that an
+// administrator learns of a missing disk after minutes and not after the day that the erase of the others takes.
+//
+// Example: one disk of a host does not answer after the power-on. Without this check the others are erased, the host counts as clean, and
+// the next tenant reads the former tenant's data when the disk answers again.
+func checkComplete(set diskSet, known *hardware.KnownDisks) error {
+	if known == nil {
+		known = &hardware.KnownDisks{}
+	}
+	var present []hardware.Disk
+	for _, disk := range set.disks {
+		present = append(present, disk.Info())
+	}
+	var reasons []hardware.Reason
+	var problems []string
+	for _, disk := range set.unusable {
+		isGone := !disk.HasContent && slices.ContainsFunc(known.Gone, disk.IsNamed)
+		present = append(present, disk.Disk)
+		if !isGone {
+			reasons, problems = append(reasons, hardware.ReasonDiskNotErasable), append(problems, disk.String()+" "+disk.Why)
+		}
+	}
+	for _, disk := range hardware.AbsentDisks(known.Expected, present) {
+		reasons = append(reasons, hardware.ReasonDiskMissing)
+		problems = append(problems, disk.String()+" was in this host and is not found: put it back or mend it; if it was taken out, or is behind a "+
+			"RAID controller, annotate the BareMetalHost with ingot.dev/disk-gone: "+cmp.Or(disk.SerialNumber, disk.WWN))
+	}
+	if len(set.disks) == 0 {
+		reasons = append(reasons, hardware.ReasonNoDisk)
+		problems = append(problems, "the server has no disk that can be written: look at its storage controllers and at the drivers of the agent's kernel")
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return failuref(reasons[0], nil, "nothing was erased: %s", strings.Join(problems, "; "))
+}
+
+// collectEvidence returns the evidence of all disks, and the failure when one of them failed.
+func collectEvidence(erasers []*eraser) ([]hardware.DiskEvidence, error) {
+	var evidence []hardware.DiskEvidence
+	var causes []error
+	for _, e := range erasers {
+		disk := hardware.DiskEvidence{Disk: e.disk.Info(), Method: e.method, Bytes: e.written.Load(), Result: hardware.DiskErased, Message: e.note}
+		if e.failure != nil {
+			disk.Result, disk.Message = hardware.DiskFailed, e.failure.Error()
+			causes = append(causes, fmt.Errorf("%s: %w", e.disk.Info(), e.failure))
+		}
+		evidence = append(evidence, disk)
+	}
+	if len(causes) > 0 {
+		return evidence, failuref(hardware.ReasonDiskError, errors.Join(causes...), "erasing %d of %d disks", len(causes), len(erasers))
+	}
+	return evidence, nil
+}
+
+// eraser erases one disk and keeps what it did.
+type eraser struct {
+	disk    Disk
+	reports *reporter
+	size    int64
+	method  hardware.EraseMethod
+	// written is how many bytes were overwritten.
+	written atomic.Int64
+	// note says why another method than the requested one was used.
+	note    string
+	failure error
+}
+
+func (e *eraser) erase(ctx context.Context, mode hardware.EraseMode) error {
+	if mode == hardware.EraseFull {
+		return e.eraseFull(ctx)
+	}
+	layout, err := gpt.ReadLayout(e.disk, e.size, e.disk.SectorSize())
+	switch {
+	case errors.Is(err, gpt.ErrDamaged), errors.Is(err, gpt.ErrUnknown):
+		// Partitions that cannot be found would keep their signatures.
+		e.note = fmt.Sprintf("every byte was overwritten, because the partitions cannot be read: %v", err)
+		e.reports.total.Add(e.size)
+		return e.eraseFull(ctx)
+	case err != nil:
+		return fmt.Errorf("reading the partition table: %w", err)
+	}
+	return e.eraseMetadata(ctx, layout)
+}
+
+// eraseMetadata clears both ends and the signatures of every partition, then those of the disk. The partition tables are cleared last, so that
+// an erase that was interrupted finds the partitions again. If they were cleared first, a file system in a partition would keep its
 // signature, and a later installation with the same partitions would find the former tenant's files.
-func eraseMetadata(ctx context.Context, _ *reporter, disk Disk) error {
-	size := disk.Info().SizeBytes
-	extents, err := gpt.ReadPartitions(disk, size)
+func (e *eraser) eraseMetadata(ctx context.Context, layout gpt.Layout) error {
+	e.method = hardware.MethodMetadata
+	for _, extents := range [][]gpt.Extent{layout.Partitions, append(layout.Records, gpt.Extent{Size: e.size})} {
+		for _, extent := range extents {
+			for _, area := range signatureAreas(e.disk, extent) {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				if err := e.clear(area.Offset, area.Size); err != nil {
+					return err
+				}
+			}
+		}
+		if err := e.disk.Sync(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eraseFull clears every byte, from the start of the disk, and reads samples back. A device that reports success for clearing and keeps
+// its content is overwritten by plain writes.
+func (e *eraser) eraseFull(ctx context.Context) error {
+	e.method = hardware.MethodOverwrite
+	e.written.Store(0)
+	if err := e.eachChunk(ctx, eraseChunk, e.clear); err != nil {
+		return err
+	}
+	at, err := e.findContent()
+	if err != nil || at < 0 {
+		return err
+	}
+	e.note = strings.TrimPrefix(e.note+fmt.Sprintf("; the device reported that it was cleared and still had content at byte %d, so it was overwritten by plain writes", at), "; ")
+	e.written.Store(0)
+	zeros := make([]byte, blockSize)
+	err = e.eachChunk(ctx, blockSize, func(off, n int64) error {
+		_, err := e.disk.WriteAt(zeros[:n], off)
+		e.written.Add(n)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	for _, extent := range append(extents, gpt.Extent{Size: size}) {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if extent.Offset == 0 {
-			if err := disk.Sync(); err != nil {
-				return err
-			}
-		}
-		length := min(heldBackBytes, extent.Size)
-		if err := disk.ZeroRange(extent.Offset, length); err != nil {
-			return err
-		}
-		if err := disk.ZeroRange(extent.Offset+extent.Size-length, length); err != nil {
-			return err
-		}
+	if at, err = e.findContent(); err == nil && at >= 0 {
+		err = fmt.Errorf("byte %d is not zero after it was overwritten: the disk does not store what is written", at)
 	}
-	return disk.Sync()
+	return err
 }
 
-// eraseFull clears every byte, from the start of the disk.
-func eraseFull(ctx context.Context, reports *reporter, disk Disk) error {
-	size := disk.Info().SizeBytes
-	for off := int64(0); off < size; off += eraseChunk {
+// eachChunk calls do with every part of the disk and then syncs.
+func (e *eraser) eachChunk(ctx context.Context, chunk int64, do func(off, n int64) error) error {
+	for off := int64(0); off < e.size; off += chunk {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		n := min(eraseChunk, size-off)
-		if err := disk.ZeroRange(off, n); err != nil {
+		n := min(chunk, e.size-off)
+		if err := do(off, n); err != nil {
 			return err
 		}
-		reports.done.Add(n)
+		e.reports.done.Add(n)
 	}
-	return disk.Sync()
+	return e.disk.Sync()
+}
+
+func (e *eraser) clear(off, n int64) error {
+	if err := e.disk.ZeroRange(off, n); err != nil {
+		return err
+	}
+	e.written.Add(n)
+	return nil
+}
+
+// findContent reads samples of the disk, with its first and its last bytes, and returns the offset of the first sample that is not zero, or -1.
+func (e *eraser) findContent() (at int64, err error) {
+	sample := make([]byte, min(granule, e.size))
+	last := e.size - int64(len(sample))
+	for i := range int64(sampleCount) {
+		off := last / (sampleCount - 1) * i / int64(e.disk.SectorSize()) * int64(e.disk.SectorSize())
+		if i == sampleCount-1 {
+			off = last
+		}
+		if _, err := e.disk.ReadAt(sample, off); err != nil {
+			return -1, fmt.Errorf("reading back at byte %d: %w", off, err)
+		}
+		if !bytes.Equal(sample, zeroGranule[:len(sample)]) {
+			return off, nil
+		}
+	}
+	return -1, nil
 }

@@ -294,7 +294,9 @@ func TestAnAgentWhoseBootWasSupersededStopsWriting(t *testing.T) {
 		if _, err := w.Write(image[:16*mib]); err != nil {
 			return
 		}
-		r.boot() // the server was power-cycled: a second agent will come
+		// The Installer saw that the power was lost, and powered the server on again: a second agent will come.
+		r.change(func(s *netboot.Session) { s.Step, s.Agent = hardware.StepBooting, netboot.Agent{} })
+		r.boot()
 		<-q.Context().Done()
 	}))
 	defer slow.Close()
@@ -307,5 +309,27 @@ func TestAnAgentWhoseBootWasSupersededStopsWriting(t *testing.T) {
 	}
 	if session := r.session(); session.State != hardware.AttemptRunning || session.Boots != 2 {
 		t.Errorf("the session of the second boot: %s, %d boots", session.State, session.Boots)
+	}
+}
+
+func TestASecondAgentWithTheTokenOfTheBootIsRefused(t *testing.T) {
+	image := plainImage(32 * mib)
+	r := newRig(t, image, "raw", hardware.ConfigDrive{})
+	r.change(hintOneMiB)
+	token, disk := "", newMemoryDisk(32*mib, 0xFF)
+	var stranger error
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		_, stranger = agent.Run(q.Context(), r.config(token, newMemoryDisk(32*mib, 0xFF)))
+		http.ServeContent(w, q, "", time.Time{}, bytes.NewReader(image))
+	}))
+	defer slow.Close()
+	r.change(func(s *netboot.Session) { s.Image.URL = slow.URL })
+	token = r.boot()
+	exitAction, err := agent.Run(t.Context(), r.config(token, disk))
+	if exitAction != agent.Reboot || err != nil {
+		t.Errorf("the first agent: exit action %s, %v", exitAction, err)
+	}
+	if protocol.CodeOf(stranger) != protocol.AnotherAgent || r.session().Findings.AnotherAgent.Count != 1 {
+		t.Errorf("the second agent: %v, findings %+v", stranger, r.session().Findings)
 	}
 }

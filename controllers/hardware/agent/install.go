@@ -2,7 +2,6 @@ package agent
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/sha512"
@@ -10,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"slices"
 	"strings"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -20,7 +18,7 @@ import (
 )
 
 // install writes the image and the config drive to the root disk.
-func install(ctx context.Context, config Config, client *client, reports *reporter, disks []Disk, instructions protocol.Instructions) error {
+func install(ctx context.Context, config Config, client *client, reports *reporter, set diskSet, instructions protocol.Instructions, result *protocol.Result) error {
 	image := *instructions.Image
 	if err := checkFormat(image.Format); err != nil {
 		return err
@@ -29,16 +27,18 @@ func install(ctx context.Context, config Config, client *client, reports *report
 	if err != nil {
 		return err
 	}
-	root, others, err := selectRootDisk(disks, instructions.RootDevice)
+	root, others, note, err := selectRootDisk(set, instructions)
 	if err != nil {
 		return err
 	}
+	rootInfo := root.Info()
+	result.RootDisk, result.Message = &rootInfo, note
 	// The config drive is fetched before the disk is changed, because an image without its documents cannot join the cluster.
 	volume, err := fetchConfigDrive(ctx, client)
 	if err != nil {
 		return err
 	}
-	config.Log.Info("installing", "disk", root.Info().Name, "image", safeURL(image.URL), "checksum", image.Checksum, "configDriveBytes", len(volume))
+	config.Log.Info("installing", "disk", rootInfo.String(), "choice", note, "image", safeURL(image.URL), "checksum", image.Checksum, "configDriveBytes", len(volume))
 	file, err := startDownload(ctx, config, image.URL)
 	if err != nil {
 		return err
@@ -170,13 +170,13 @@ func (d *configDrivePartition) write(w *imageWriter) error {
 // that have both the name and the volume label of a config drive.
 func clearOldConfigDrives(config Config, disk Disk) error {
 	name := disk.Info().Name
-	extents, err := gpt.ReadPartitions(disk, disk.Info().SizeBytes)
+	layout, err := gpt.ReadLayout(disk, disk.Info().SizeBytes, disk.SectorSize())
 	if err != nil {
 		// The operating system cannot read a config drive from it either.
 		config.Log.Warn("another disk cannot be read", "disk", name, "error", err)
 		return nil
 	}
-	for _, extent := range extents {
+	for _, extent := range layout.Partitions {
 		if extent.Name != configdrive.Label || !configdrive.IsConfigDrive(disk, extent.Offset) {
 			continue
 		}
@@ -186,54 +186,4 @@ func clearOldConfigDrives(config Config, disk Disk) error {
 		}
 	}
 	return nil
-}
-
-// minRootBytes is the minimum size of a disk that is selected without hints. An operating system with a GPU driver needs more.
-const minRootBytes = 4 << 30
-
-// selectRootDisk returns the disk for the image: the smallest that matches the hints, and of several of that size the first by name. It
-// also returns the other disks.
-func selectRootDisk(disks []Disk, hints hardware.RootDevice) (root Disk, others []Disk, err error) {
-	if hints == (hardware.RootDevice{}) {
-		hints.MinSizeBytes = minRootBytes
-	}
-	var matching []int
-	var rejected []string
-	for i, disk := range disks {
-		if reason := mismatch(disk.Info(), hints); reason != "" {
-			rejected = append(rejected, disk.Info().Name+" "+reason)
-			continue
-		}
-		matching = append(matching, i)
-	}
-	if len(matching) == 0 {
-		detail := "the server has no disk"
-		if len(rejected) > 0 {
-			detail = "seen: " + strings.Join(rejected, "; ")
-		}
-		return nil, nil, failuref(hardware.ReasonNoRootDevice, nil, "no disk fits the root device hints, %s", detail)
-	}
-	chosen := slices.MinFunc(matching, func(i, j int) int {
-		a, b := disks[i].Info(), disks[j].Info()
-		return cmp.Or(cmp.Compare(a.SizeBytes, b.SizeBytes), cmp.Compare(a.Name, b.Name))
-	})
-	return disks[chosen], slices.Delete(slices.Clone(disks), chosen, chosen+1), nil
-}
-
-// mismatch returns which hint the disk does not match, "" when it matches all. The model may be a part of the disk's model, as in
-// Metal3's hints.
-func mismatch(disk hardware.Disk, hints hardware.RootDevice) string {
-	switch {
-	case hints.DeviceName != "" && disk.Name != hints.DeviceName:
-		return "is not " + hints.DeviceName
-	case hints.SerialNumber != "" && strings.TrimSpace(disk.SerialNumber) != hints.SerialNumber:
-		return fmt.Sprintf("has serial number %q", disk.SerialNumber)
-	case hints.WWN != "" && !strings.EqualFold(disk.WWN, hints.WWN):
-		return fmt.Sprintf("has WWN %q", disk.WWN)
-	case hints.Model != "" && !strings.Contains(disk.Model, hints.Model):
-		return fmt.Sprintf("is a %q", disk.Model)
-	case disk.SizeBytes < hints.MinSizeBytes:
-		return fmt.Sprintf("has %d bytes, expected at least %d", disk.SizeBytes, hints.MinSizeBytes)
-	}
-	return ""
 }

@@ -175,9 +175,9 @@ func (r *rig) run(ctx context.Context, disks ...agent.Disk) (agent.ExitAction, e
 func (r *rig) config(token string, disks ...agent.Disk) agent.Config {
 	return agent.Config{
 		URL: r.service.URL, Token: token, Clock: fastClock{}, Log: slog.New(slog.NewTextHandler(r.log, nil)),
-		Disks: func(context.Context) ([]agent.Disk, error) { return disks, nil },
+		Disks: func(context.Context) ([]agent.Disk, []hardware.UnusableDisk, error) { return disks, nil, nil },
 		Inventory: func(context.Context) (hardware.Inventory, error) {
-			return hardware.Inventory{SystemUUID: "4c4c4544-0042", CPUThreads: 2}, nil
+			return hardware.Inventory{SystemUUID: "4c4c4544-0042", CPUThreads: 2, NICs: []hardware.NIC{{Name: "eno1", MAC: bootMAC}}}, nil
 		},
 	}
 }

@@ -20,7 +20,9 @@ type facts struct {
 	powerErr error
 	session  netboot.Session
 	// record holds what this process has observed of the attempt.
-	record   attemptRecord
+	record attemptRecord
+	// refusal is why the last try to boot the server from the network failed; nil when it did not.
+	refusal  error
 	now      time.Time
 	timeouts hardware.Timeouts
 }
@@ -132,7 +134,11 @@ func (f facts) powerOnAction() action {
 	request := nextPowerRequest(hardware.PowerChange{Desired: hardware.PowerOn, Since: s.StepAt}, f.power, s.OpenedAt, f.now, f.timeouts)
 	switch {
 	case request.ignored != "" && !f.now.Before(f.record.firstObserved.Add(f.timeouts.PowerOn)):
-		return f.failure(request.ignored, fmt.Sprintf("the BMC accepts power-on and reports %s: look at the server's power supplies and the BMC's log", f.power))
+		answer := "accepts"
+		if f.refusal != nil {
+			answer = "was asked for"
+		}
+		return f.failure(request.ignored, fmt.Sprintf("the BMC %s power-on and reports %s: look at the server's power supplies and the BMC's log", answer, f.power))
 	case request.action != "":
 		return action{kind: actionPowerOn}
 	}
@@ -142,11 +148,12 @@ func (f facts) powerOnAction() action {
 // stepTimeout returns the time-out of a step that the server ends, the reason for which the attempt fails when it has passed, and the
 // time from which it counts. A time-out of 0 means that the step has none.
 func (f facts) stepTimeout() (reason hardware.Reason, timeout time.Duration, since time.Time) {
+	timeout = f.timeouts.OfStep(f.session.Step)
 	switch f.session.Step {
 	case hardware.StepLoading:
-		return hardware.ReasonAgentMissing, f.timeouts.Load, f.session.StepAt
+		return hardware.ReasonAgentMissing, timeout, f.session.StepAt
 	case hardware.StepRegistered, hardware.StepWriting, hardware.StepErasing, hardware.StepVerifying:
-		return hardware.ReasonAgentSilent, f.timeouts.Silence, f.record.lastProgress
+		return hardware.ReasonAgentSilent, timeout, f.record.lastProgress
 	}
 	return hardware.ReasonDeadlineExceeded, 0, time.Time{}
 }
@@ -191,6 +198,9 @@ func (f facts) failure(reason hardware.Reason, detail string) action {
 	}
 	if s.TotalBytes > 0 {
 		message += fmt.Sprintf("; %d of %d bytes done", s.DoneBytes, s.TotalBytes)
+	}
+	if f.refusal != nil {
+		message += "; the last request to boot it from the network failed: " + f.refusal.Error()
 	}
 	if f.powerErr != nil {
 		message += "; the BMC does not help: " + f.powerErr.Error()

@@ -167,6 +167,15 @@ func TestMergeKeepsWhatOnlyAnAgentReports(t *testing.T) {
 	if got := mergeInventories(former, bmc); got.CPUThreads != 8 || len(got.Disks) != 1 {
 		t.Errorf("a former reading of the BMC outlives the new one: %+v", got)
 	}
+	h100 := []hardware.PCIDevice{{VendorID: "10de", DeviceID: "2330", Class: "030200"}}
+	reported := hardware.Inventory{PCIDevices: []hardware.PCIDevice{{List: "system", VendorID: "15b3", Class: "020000"}}}
+	for source, want := range map[hardware.DeviceSource]int{hardware.DevicesByAgent: 1, hardware.DevicesByBMC: 0, "": 0} {
+		got := mergeInventories(&hardware.Inventory{PCIDevices: h100, DeviceSource: source}, reported)
+		isKept := got.PCIDevices[0].VendorID == "10de"
+		if isKept != (want == 1) || isKept && got.DeviceSource != source || !isKept && got.DeviceSource != "" {
+			t.Errorf("devices by %q beside a new list of the BMC: %+v by %q", source, got.PCIDevices, got.DeviceSource)
+		}
+	}
 	if agent.SerialNumber != "OLD" {
 		t.Error("merging changed its argument")
 	}

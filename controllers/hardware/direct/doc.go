@@ -5,15 +5,17 @@
 //
 //	step                      what happens until the next step                                    who ends the step
 //	PoweringOff               the power is cut until the BMC reports Off; then nothing else       Installer
-//	                          can write to the disks. The boot override is set to Network.
+//	                          can write to the disks. The boot override is set to Network,
+//	                          for an erase to stay until its end.
 //	Booting                   OpenedAt is stored, then power-on is requested, and again at        boot service
 //	                          intervals, until the server fetches its boot document
 //	Loading                   the server loads kernel and initrd until the agent registers        boot service
 //	Registered, Writing,      the agent reports its progress and then its result                  boot service
 //	Erasing, Verifying
-//	Finishing                 Install: the attempt has succeeded; the agent reboots from the      Installer
-//	                          disk. Erase: the power is cut; the attempt succeeds when the
-//	                          BMC reports Off.
+//	Finishing                 Install: the attempt has succeeded once the boot override is        Installer
+//	                          cleared, for which there is time since Registered; the agent
+//	                          reboots from the disk. Erase: the power is cut; the attempt
+//	                          succeeds when the BMC reports Off.
 //
 // # Decisions
 //

@@ -3,6 +3,7 @@ package direct
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
@@ -14,11 +15,7 @@ func (i *Installer) Inspect(ctx context.Context, host hardware.Host, attempt har
 	if err != nil || s.State != hardware.AttemptRunning {
 		return err
 	}
-	var inventory hardware.Inventory
-	bmc, bmcErr := i.options.BMCs.OpenBMC(ctx, host.BMC)
-	if bmcErr == nil {
-		inventory, bmcErr = bmc.Inventory(ctx)
-	}
+	inventory, bmcErr := i.readInventory(ctx, host, s.Deadline.Sub(i.options.Clock()))
 	now := i.options.Clock()
 	if bmcErr != nil {
 		if now.Before(s.Deadline) {
@@ -35,6 +32,20 @@ func (i *Installer) Inspect(ctx context.Context, host hardware.Host, attempt har
 		endAttempt(s, hardware.AttemptSucceeded, "", "")
 	})
 	return err
+}
+
+// lastRead is how long reading the inventory may take when the deadline has passed before it begins, so that the failure has its cause.
+const lastRead = 10 * time.Second
+
+// readInventory reads the inventory from the BMC within the time that is left.
+func (i *Installer) readInventory(ctx context.Context, host hardware.Host, left time.Duration) (hardware.Inventory, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(left, lastRead))
+	defer cancel()
+	bmc, err := i.options.BMCs.OpenBMC(ctx, host.BMC)
+	if err != nil {
+		return hardware.Inventory{}, err
+	}
+	return bmc.Inventory(ctx)
 }
 
 // mergeInventories merges the inventory that the BMC reports now into the known one. Names, serial number and firmware version are
@@ -57,7 +68,9 @@ func mergeInventories(known *hardware.Inventory, reported hardware.Inventory) ha
 	merged.MemoryBytes = mergedValue(byAgent, known.MemoryBytes, reported.MemoryBytes)
 	merged.NICs = mergedList(byAgent, known.NICs, reported.NICs)
 	merged.Disks = mergedList(byAgent, known.Disks, reported.Disks)
-	merged.PCIDevices = mergedList(byAgent, known.PCIDevices, reported.PCIDevices)
+	if known.DeviceSource != hardware.DevicesByAgent {
+		merged.PCIDevices, merged.DeviceSource = reported.PCIDevices, reported.DeviceSource
+	}
 	return merged
 }
 

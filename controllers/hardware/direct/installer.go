@@ -33,6 +33,10 @@ type Installer struct {
 	records map[string]attemptRecord
 	// requests holds the last power request outside attempts, by host UID.
 	requests map[string]requestRecord
+	// cleared holds the boot whose override this process has cleared, by host UID.
+	cleared map[string]bootID
+	// refusals holds why the server of a running attempt could not be booted, by host UID.
+	refusals map[string]bootRefusal
 }
 
 var _ hardware.Installer = (*Installer)(nil)
@@ -46,7 +50,9 @@ func New(options Options) *Installer {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
 	options.Timeouts = options.Timeouts.WithDefaults()
-	return &Installer{options: options, records: map[string]attemptRecord{}, requests: map[string]requestRecord{}}
+	return &Installer{
+		options: options, records: map[string]attemptRecord{}, requests: map[string]requestRecord{}, cleared: map[string]bootID{}, refusals: map[string]bootRefusal{},
+	}
 }
 
 // Capabilities implements hardware.Installer.
@@ -75,7 +81,7 @@ func (i *Installer) Observe(ctx context.Context, host hardware.Host) (hardware.O
 	if s.Number > 0 {
 		status := s.AttemptStatus
 		status.Step = reportedStep(s, observation.Power, i.recordObservation(s, observation.Power, i.options.Clock()).wasPoweredOn)
-		if isInstalled(s) {
+		if i.hasSucceeded(s) {
 			// The session is not updated for this: the caller stores the end of the attempt.
 			status.State = hardware.AttemptSucceeded
 		}
@@ -89,7 +95,10 @@ func (i *Installer) Install(ctx context.Context, host hardware.Host, attempt har
 	if err := validateSpec(host, spec); err != nil {
 		return err
 	}
-	return i.advance(ctx, host, attempt, netboot.Work{Operation: hardware.OpInstall, Image: spec.Image, RootDevice: spec.RootDevice})
+	return i.advance(ctx, host, attempt, netboot.Work{
+		Operation: hardware.OpInstall, Image: spec.Image, RootDevice: spec.RootDevice, GPUs: spec.GPUs,
+		PreviousRootDisk: spec.PreviousRootDisk, AcceptedRootDisk: spec.AcceptedRootDisk,
+	})
 }
 
 // Erase implements hardware.Installer. EraseNone consists of the confirmed power-off only.
@@ -116,11 +125,11 @@ func (i *Installer) Cancel(ctx context.Context, host hardware.Host, attempt hard
 		case s.Number > attempt.Number:
 			return supersededError(op, host, s, attempt)
 		case s.Number < attempt.Number:
-			*s = newSession(s.Inventory, host, attempt, netboot.Work{}, now)
+			*s = newSession(*s, host, attempt, netboot.Work{}, now)
 		}
 		switch {
 		case isInstalled(*s):
-			endAttempt(s, hardware.AttemptSucceeded, "", "") // Observe has already reported it
+			endAttempt(s, hardware.AttemptSucceeded, "", s.Message) // Observe has already reported it
 		case s.State == hardware.AttemptRunning:
 			endAttempt(s, hardware.AttemptFailed, hardware.ReasonCancelled, "cancelled at "+string(s.Step))
 		}
@@ -140,7 +149,7 @@ func (i *Installer) Cancel(ctx context.Context, host hardware.Host, attempt hard
 // advance carries out the next action of an attempt that boots the agent.
 func (i *Installer) advance(ctx context.Context, host hardware.Host, attempt hardware.Attempt, work netboot.Work) error {
 	s, err := i.beginAttempt(ctx, host, attempt, work)
-	if err != nil || s.State != hardware.AttemptRunning || isInstalled(s) {
+	if err != nil || s.State != hardware.AttemptRunning || i.hasSucceeded(s) {
 		return err
 	}
 	// The power is read before the session. Example for the other order: the session says Writing, then the agent reports its result and
@@ -157,11 +166,11 @@ func (i *Installer) advance(ctx context.Context, host hardware.Host, attempt har
 		return supersededError("advance attempt", host, &s, attempt)
 	}
 	if s.State != hardware.AttemptRunning || isInstalled(s) {
-		return nil
+		return i.clearAfterBoot(ctx, host, s)
 	}
 	now := i.options.Clock()
 	next := nextAction(facts{
-		power: power, powerErr: powerErr, session: s, record: i.recordObservation(s, power, now), now: now, timeouts: i.options.Timeouts,
+		power: power, powerErr: powerErr, session: s, record: i.recordObservation(s, power, now), refusal: i.lastRefusal(s), now: now, timeouts: i.options.Timeouts,
 	})
 	return i.performAction(ctx, host, s, next, powerErr)
 }
@@ -173,18 +182,29 @@ func (i *Installer) performAction(ctx context.Context, host hardware.Host, s net
 		log.Info(string(next.kind), "reason", string(next.reason), "message", next.message)
 	}
 	switch next.kind {
+	case actionWait:
+		if err := i.bootRefusal(s); err != nil {
+			return err
+		}
+		return i.clearAfterBoot(ctx, host, s)
 	case actionReturnError:
 		return powerErr
 	case actionPowerOff:
 		return i.setPower(ctx, host, hardware.TurnOff)
 	case actionBootNetwork, actionPowerOn:
-		return i.bootFromNetwork(ctx, host, s, next.kind == actionBootNetwork)
+		err := i.bootFromNetwork(ctx, host, s, next.kind == actionBootNetwork)
+		i.recordBootRefusal(s, err)
+		return err
 	case actionSucceed, actionFail:
+		i.clearAfterErase(ctx, host, s, next)
 		state := hardware.AttemptSucceeded
 		if next.kind == actionFail {
 			state = hardware.AttemptFailed
 		}
 		_, err := i.updateSession(ctx, host, s, func(s *netboot.Session) {
+			if next.kind == actionSucceed {
+				next.message = s.Message // what the agent said of its success
+			}
 			endAttempt(s, state, next.reason, next.message)
 			if next.step != "" {
 				s.Step = next.step
@@ -208,14 +228,16 @@ func (i *Installer) bootFromNetwork(ctx context.Context, host hardware.Host, s n
 	if err != nil {
 		return err
 	}
-	if err := bmc.SetBootOnce(ctx, hardware.BootNetwork); err != nil {
+	if err := setNetworkBoot(ctx, bmc, s.Operation); err != nil {
 		return err
 	}
 	now := i.options.Clock()
 	updated, err := i.updateSession(ctx, host, s, func(s *netboot.Session) {
 		if s.OpenedAt = now; newStep || s.Step != hardware.StepBooting {
-			s.Step, s.StepAt = hardware.StepBooting, now
+			// The agent of an earlier boot is gone with the power, and no longer owns the attempt.
+			s.Step, s.StepAt, s.Agent = hardware.StepBooting, now, netboot.Agent{}
 		}
+		s.StepDeadline = now.Add(i.options.Timeouts.OfStep(hardware.StepBooting))
 	})
 	if err != nil || updated.Number != s.Number || updated.State != hardware.AttemptRunning || updated.Step != hardware.StepBooting {
 		return err // the attempt has ended or advanced meanwhile: the server is not powered on

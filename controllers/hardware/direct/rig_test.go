@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -63,14 +64,20 @@ type rig struct {
 	source       hardware.BootSource
 	diskContent  string
 	token        string
+	agentKey     string
 	instructions protocol.Instructions
 	running      string
 }
 
 func newRig(t *testing.T, faults conformance.Faults) *rig {
+	return newRigWith(t, faults, bmc.Personality{Power: bmc.PowerRules{PresentState: bmc.PSU501}})
+}
+
+// newRigWith makes a rig whose BMC has the personality.
+func newRigWith(t *testing.T, faults conformance.Faults, personality bmc.Personality) *rig {
 	r := &rig{
 		t: t, faults: faults, now: time.Date(2026, 6, 1, 8, 0, 0, 123456789, time.UTC), diskContent: conformance.DiskForeign,
-		bmc:   bmctest.Start(t, bmc.Personality{RefusesPresentPower: true}),
+		bmc:   bmctest.Start(t, personality),
 		store: &store{session: netboot.Session{HostUID: "uid-1", BootMAC: bootMAC}},
 	}
 	service, err := netboot.New(netboot.Options{
@@ -202,6 +209,9 @@ func (r *rig) bootDisk() {
 	}
 }
 
+// serverDisk is the disk of the server.
+var serverDisk = hardware.Disk{Name: "/dev/nvme0n1", SerialNumber: "S1", SizeBytes: 64 << 30}
+
 var tokenArgument = regexp.MustCompile(protocol.ArgToken + `=(\S+)`)
 
 func (r *rig) bootNetwork(now time.Time) {
@@ -220,8 +230,11 @@ func (r *rig) bootNetwork(now time.Time) {
 }
 
 func (r *rig) register(now time.Time) {
+	r.mu.Lock()
+	r.agentKey = fmt.Sprintf("%064x", now.UnixNano())
+	r.mu.Unlock()
 	status, body := r.request(http.MethodPost, protocol.PathRegister, protocol.Registration{Inventory: hardware.Inventory{
-		SystemUUID: "0f0e0d0c-0000-0000-0000-000000000001", SerialNumber: "SN0001", Disks: []hardware.Disk{{Name: "/dev/nvme0n1", SizeBytes: 64 << 30}},
+		SystemUUID: "0f0e0d0c-0000-0000-0000-000000000001", SerialNumber: "SN0001", NICs: []hardware.NIC{{Name: "eno1", MAC: bootMAC}}, Disks: []hardware.Disk{serverDisk},
 	}})
 	if status != http.StatusOK {
 		r.enter(done, now)
@@ -266,7 +279,14 @@ func (r *rig) runAgent(now time.Time, spent time.Duration) {
 }
 
 func (r *rig) finishWork(now time.Time, last string) {
-	if r.report(protocol.PathResult, protocol.Result{}) >= 300 {
+	result := protocol.Result{RootDisk: &serverDisk}
+	if r.instructions.Operation == hardware.OpErase {
+		method := map[hardware.EraseMode]hardware.EraseMethod{hardware.EraseFull: hardware.MethodOverwrite, hardware.EraseMetadata: hardware.MethodMetadata}
+		result.RootDisk, result.Evidence = nil, []hardware.DiskEvidence{{
+			Disk: serverDisk, Method: method[r.instructions.Erase], Bytes: serverDisk.SizeBytes, Result: hardware.DiskErased,
+		}}
+	}
+	if r.report(protocol.PathResult, result) >= 300 {
 		r.enter(done, now)
 		return
 	}
@@ -297,6 +317,7 @@ func (r *rig) request(method, path string, message any) (int, []byte) {
 	}
 	request := httptest.NewRequest(method, path, bytes.NewReader(body))
 	request.Header.Set("Authorization", "Bearer "+r.token)
+	request.Header.Set(protocol.HeaderKey, r.agentKey)
 	recorder := httptest.NewRecorder()
 	r.service.ServeHTTP(recorder, request)
 	return recorder.Code, recorder.Body.Bytes()

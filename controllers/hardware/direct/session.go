@@ -32,12 +32,12 @@ func (i *Installer) beginAttempt(ctx context.Context, host hardware.Host, attemp
 		case s.Number > attempt.Number:
 			return supersededError(op, host, s, attempt)
 		case s.Number < attempt.Number:
-			*s = newSession(s.Inventory, host, attempt, work, now)
+			*s = newSession(*s, host, attempt, work, now)
 			return nil
 		}
 		// An attempt that was cancelled before it began has ended and has no work to compare.
 		if s.State == hardware.AttemptRunning && s.Work != work {
-			return hardware.Errorf(hardware.Conflict, op, host.String(),
+			return attemptConflict(op, host,
 				"attempt %d is under way as %s with other particulars: another piece of work needs another number", s.Number, s.Operation)
 		}
 		return nil
@@ -50,17 +50,24 @@ func hasBegun(s netboot.Session, attempt hardware.Attempt, work netboot.Work) bo
 	return s.Number == attempt.Number && s.Work == work
 }
 
-// newSession returns the session of a new attempt. It keeps the known inventory of the host.
-func newSession(inventory *hardware.Inventory, host hardware.Host, attempt hardware.Attempt, work netboot.Work, now time.Time) netboot.Session {
+// newSession returns the session of a new attempt. It keeps what is known of the hardware of the host.
+func newSession(before netboot.Session, host hardware.Host, attempt hardware.Attempt, work netboot.Work, now time.Time) netboot.Session {
 	return netboot.Session{
 		HostUID: host.UID, Namespace: host.Namespace, Name: host.Name, BootMAC: host.BootMAC, Work: work, Since: now, Deadline: attempt.Deadline,
 		AttemptStatus: hardware.AttemptStatus{Number: attempt.Number, State: hardware.AttemptRunning, Step: hardware.StepPoweringOff},
-		StepAt:        now, Inventory: inventory,
+		StepAt:        now, Inventory: before.Inventory, Disks: before.Disks,
 	}
 }
 
 func supersededError(op string, host hardware.Host, s *netboot.Session, attempt hardware.Attempt) error {
-	return hardware.Errorf(hardware.Conflict, op, host.String(), "attempt %d is over, the host is at attempt %d", attempt.Number, s.Number)
+	return attemptConflict(op, host, "attempt %d is over, the host is at attempt %d", attempt.Number, s.Number)
+}
+
+// attemptConflict returns the error of a call that is not for the attempt under way.
+func attemptConflict(op string, host hardware.Host, format string, args ...any) error {
+	err := hardware.Errorf(hardware.Conflict, op, host.String(), format, args...)
+	err.Reason = hardware.ReasonAttemptConflict
+	return err
 }
 
 // isInstalled reports whether the agent has reported that the image is on the disk and verified. The installation has then succeeded.
@@ -120,6 +127,7 @@ func (i *Installer) recordObservation(s netboot.Session, power hardware.PowerSta
 	}
 	if power == hardware.PowerOn {
 		record.wasPoweredOn = true
+		delete(i.refusals, s.HostUID) // the server is on, however the BMC answered
 	}
 	i.records[s.HostUID] = record
 	return record
@@ -130,6 +138,7 @@ func (i *Installer) dropRecord(host hardware.Host) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	delete(i.records, host.UID)
+	delete(i.refusals, host.UID)
 }
 
 // reportedStep returns the step to show. The session has one step, Booting, from the request for power-on until the server fetches its boot

@@ -18,7 +18,8 @@ var agentSteps = []hardware.Step{hardware.StepRegistered, hardware.StepWriting, 
 
 // agentReasons are the reasons with which an agent may fail. Only Ingot itself sets the others.
 var agentReasons = []hardware.Reason{
-	hardware.ReasonImageUnreachable, hardware.ReasonDigestMismatch, hardware.ReasonImageInvalid, hardware.ReasonNoRootDevice, hardware.ReasonDiskError,
+	hardware.ReasonImageUnreachable, hardware.ReasonDigestMismatch, hardware.ReasonImageInvalid, hardware.ReasonNoRootDevice,
+	hardware.ReasonRootDiskDiffers, hardware.ReasonDiskError, hardware.ReasonNoDisk, hardware.ReasonDiskMissing, hardware.ReasonDiskNotErasable,
 }
 
 // agentRequest is a request whose token was current when it arrived.
@@ -27,13 +28,35 @@ type agentRequest struct {
 	claims  claims
 	session Session
 	now     time.Time
+	// keyDigest is the digest of the agent's key.
+	keyDigest string
 }
 
-// withAuthorization passes a request to the handler only with a valid token of the current boot of a running attempt. The handler
-// returns the body of the response; nil means no body.
+// withAuthorization passes a request to the handler only with a valid token of the current boot of a running attempt and with the key of
+// the agent that registered with this token. The handler returns the body of the response; nil means no body.
 func (s *Service) withAuthorization(handler func(agentRequest) (any, error)) http.HandlerFunc {
+	return s.withToken(func(r agentRequest) (any, error) {
+		if checkAgent(r.session, r.keyDigest) != nil {
+			// As for the token, the cache may lack what another replica has just written.
+			var err error
+			if r.session, err = s.options.Store.ByUID(r.Context(), r.claims.hostUID); err != nil {
+				return nil, err
+			}
+			if err := checkCurrent(r.session, r.claims, r.now); err != nil {
+				return nil, err
+			}
+		}
+		if err := checkAgent(r.session, r.keyDigest); err != nil {
+			return nil, errors.Join(err, s.reportAnotherAgent(r))
+		}
+		return handler(r)
+	})
+}
+
+// withToken passes a request to the handler only with a valid token of the current boot of a running attempt and with a key.
+func (s *Service) withToken(handler func(agentRequest) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		body, err := s.handleAuthorized(r, handler)
+		body, err := s.handleWithToken(r, handler)
 		if err != nil {
 			s.writeRefusal(w, r, err)
 			return
@@ -49,18 +72,22 @@ func (s *Service) withAuthorization(handler func(agentRequest) (any, error)) htt
 	}
 }
 
-// handleAuthorized checks the token of the request and calls the handler.
-func (s *Service) handleAuthorized(r *http.Request, handler func(agentRequest) (any, error)) (any, error) {
+// handleWithToken checks the token of the request and calls the handler.
+func (s *Service) handleWithToken(r *http.Request, handler func(agentRequest) (any, error)) (any, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return nil, protocol.Refusalf(protocol.TokenInvalid, "expected a bearer token")
 	}
-	key, err := s.signingKey(r.Context())
+	signingKey, err := s.signingKey(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	now := s.options.Clock()
-	claims, err := verifyToken(key, token, now)
+	claims, err := verifyToken(signingKey, token, now)
+	if err != nil {
+		return nil, err
+	}
+	keyDigest, err := agentKeyDigest(r)
 	if err != nil {
 		return nil, err
 	}
@@ -75,17 +102,21 @@ func (s *Service) handleAuthorized(r *http.Request, handler func(agentRequest) (
 	if err := checkCurrent(session, claims, now); err != nil {
 		return nil, err
 	}
-	return handler(agentRequest{Request: r, claims: claims, session: session, now: now})
+	return handler(agentRequest{Request: r, claims: claims, session: session, now: now, keyDigest: keyDigest})
 }
 
 // checkCurrent refuses a token that is not that of the session's current boot, or whose session is not open.
 //
 // Example: the server loses its power while the agent writes, and boots again. Requests of the first agent may still be on their way.
-// If their tokens were accepted, the first agent could report a result for a disk that the second agent is writing.
+// If their tokens were accepted, the first agent could report a result for a disk that the second agent is writing. For the same reason
+// no token counts from the time that the Installer begins to boot the server again until the server fetches its boot document.
 func checkCurrent(session Session, c claims, now time.Time) error {
 	if session.Number != c.attempt || int64(session.Boots) != c.boot {
 		return protocol.Refusalf(protocol.TokenSuperseded, "the token is of attempt %d boot %d, the host is at attempt %d boot %d",
 			c.attempt, c.boot, session.Number, session.Boots)
+	}
+	if session.Step == hardware.StepPoweringOff || session.Step == hardware.StepBooting {
+		return protocol.Refusalf(protocol.TokenSuperseded, "the server is being booted again in attempt %d", session.Number)
 	}
 	if !isOpen(session, now) {
 		return protocol.Refusalf(protocol.AttemptClosed, "attempt %d is %s and was open from %s to %s", session.Number, session.State,
@@ -94,47 +125,17 @@ func checkCurrent(session Session, c claims, now time.Time) error {
 	return nil
 }
 
-// update changes the session if the token is current in the latest session.
+// update changes the session if the token is current in the latest session and the agent is the one that has registered.
 func (s *Service) update(r agentRequest, change func(*Session) error) (Session, error) {
 	return s.options.Store.Update(r.Context(), r.claims.hostUID, func(session *Session) error {
 		if err := checkCurrent(*session, r.claims, r.now); err != nil {
 			return err
 		}
+		if err := checkAgent(*session, r.keyDigest); err != nil {
+			return err
+		}
 		return change(session)
 	})
-}
-
-func (s *Service) serveRegister(r agentRequest) (any, error) {
-	var registration protocol.Registration
-	if err := decodeBody(r, &registration); err != nil {
-		return nil, err
-	}
-	// The latest session decides. Nothing is stored here: the inventory is stored with the next progress or with the result.
-	session, err := s.options.Store.ByUID(r.Context(), r.claims.hostUID)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkCurrent(session, r.claims, r.now); err != nil {
-		return nil, err
-	}
-	if err := checkNotFinished(&session); err != nil {
-		return nil, err
-	}
-	s.keepReport(session.HostUID, agentReport{
-		attempt: session.Number, boots: session.Boots, inventory: &registration.Inventory, receivedAt: r.now, storedAt: session.StepAt,
-		progress: protocol.Progress{Step: hardware.StepRegistered},
-	})
-	s.log(session).Info("agent registered", "boot", session.Boots, "operation", session.Operation)
-	instructions := protocol.Instructions{
-		Attempt: session.Number, Operation: session.Operation, RootDevice: session.RootDevice, Erase: session.Erase,
-		ProgressMillis:  s.options.ProgressInterval.Milliseconds(),
-		RemainingMillis: session.Deadline.Sub(r.now).Milliseconds(),
-	}
-	if session.Operation == hardware.OpInstall {
-		image := protocol.Image(session.Image)
-		instructions.Image = &image
-	}
-	return instructions, nil
 }
 
 func (s *Service) serveConfigDrive(r agentRequest) (any, error) {
@@ -177,33 +178,19 @@ func (s *Service) serveProgress(r agentRequest) (any, error) {
 		s.setProgress(session, progress, r.now)
 		return nil
 	})
-	if err == nil {
-		s.dropReportedInventory(r.claims.hostUID)
-	}
 	return nil, err
 }
 
-// setProgress sets the progress of the session, and the inventory if the agent has reported one that is not stored yet.
+// setProgress sets the progress of the session and the time at which the agent was heard. Each progress begins the agent's time-out again.
 func (s *Service) setProgress(session *Session, progress protocol.Progress, now time.Time) {
-	enterStep(session, progress.Step, now)
+	s.enterStep(session, progress.Step, now)
+	session.StepDeadline = now.Add(s.options.Timeouts.OfStep(progress.Step))
 	session.DoneBytes, session.TotalBytes = progress.DoneBytes, progress.TotalBytes
-	if report, found := s.currentReport(*session); found && report.inventory != nil {
-		session.Inventory = report.inventory
-	}
+	session.Agent.HeardAt = now
 }
 
-// dropReportedInventory removes an inventory that is stored from the kept report.
-func (s *Service) dropReportedInventory(hostUID string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if report, found := s.reports[hostUID]; found {
-		report.inventory = nil
-		s.reports[hostUID] = report
-	}
-}
-
-// maxIntervals is the number of intervals after which progress is stored even when it is small. The Installer takes the agent for
-// silent only after minutes (hardware.Timeouts.Silence), so this is often enough.
+// maxIntervals is the number of intervals after which progress is stored even when it is small or none, so that every replica knows
+// that the agent is alive.
 const maxIntervals = 6
 
 // lastReport returns the last report that this replica received from the current boot of the session's host, or an empty one.
@@ -214,8 +201,10 @@ func (s *Service) lastReport(session Session) agentReport {
 	if !report.isFrom(session) {
 		report = agentReport{attempt: session.Number, boots: session.Boots}
 	}
-	if session.StepAt.After(report.storedAt) {
-		report.storedAt = session.StepAt
+	for _, stored := range []time.Time{session.StepAt, session.Agent.HeardAt} {
+		if stored.After(report.storedAt) {
+			report.storedAt = stored
+		}
 	}
 	return report
 }
@@ -247,8 +236,6 @@ type agentReport struct {
 	progress protocol.Progress
 	// receivedAt is when the progress was received, storedAt when progress was last stored.
 	receivedAt, storedAt time.Time
-	// inventory is the inventory from the registration; nil once it is stored.
-	inventory *hardware.Inventory
 }
 
 // isFrom reports whether the report is from the session's current boot.
@@ -273,24 +260,13 @@ func (s *Service) serveResult(r agentRequest) (any, error) {
 	if result.Reason != "" && !slices.Contains(agentReasons, result.Reason) {
 		return nil, protocol.Refusalf(protocol.BadRequest, "reason %q is not the agent's to give", sanitizeText(string(result.Reason)))
 	}
-	session, err := s.update(r, func(session *Session) error {
-		finished := checkNotFinished(session)
-		// Another replica may have received and stored a later step.
-		if report, found := s.currentReport(*session); found && finished == nil && !report.receivedAt.Before(session.StepAt) {
-			s.setProgress(session, report.progress, r.now)
-		}
-		if result.Inventory != nil && finished == nil {
-			session.Inventory = result.Inventory // the agent may have registered with another replica
-		}
-		if result.Reason == "" {
-			enterStep(session, hardware.StepFinishing, r.now)
-			return nil
-		}
-		if finished != nil {
-			return finished
-		}
-		session.State, session.Reason, session.Message = hardware.AttemptFailed, result.Reason, sanitizeText(result.Message)
-		return nil
+	if err := validateEvidence(result.Evidence); err != nil {
+		return nil, err
+	}
+	var refusal error
+	session, err := s.update(r, func(session *Session) (err error) {
+		refusal, err = s.recordResult(session, result, r.now)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -299,7 +275,7 @@ func (s *Service) serveResult(r agentRequest) (any, error) {
 	delete(s.reports, session.HostUID)
 	s.mu.Unlock()
 	s.log(session).Info("agent finished", "operation", session.Operation, "step", session.Step, "reason", session.Reason, "message", session.Message)
-	return nil, nil
+	return nil, refusal
 }
 
 // checkNotFinished refuses a request after the agent's successful result. It is called with the latest session. Example: the agent sends
@@ -312,10 +288,10 @@ func checkNotFinished(session *Session) error {
 	return nil
 }
 
-// enterStep sets the step of the session and the time. It changes nothing when the session is at the step.
-func enterStep(session *Session, step hardware.Step, now time.Time) {
+// enterStep sets the step of the session, its time and its deadline. It changes nothing when the session is at the step.
+func (s *Service) enterStep(session *Session, step hardware.Step, now time.Time) {
 	if session.Step != step {
-		session.Step, session.StepAt = step, now
+		session.Step, session.StepAt, session.StepDeadline = step, now, now.Add(s.options.Timeouts.OfStep(step))
 	}
 }
 
@@ -328,15 +304,18 @@ func decodeBody(r agentRequest, into any) error {
 }
 
 // sanitizeText limits the length of a text from a server and replaces control characters, so that it can be put into a status and a log.
-func sanitizeText(text string) string {
+func sanitizeText(text string) string { return limitText(text, protocol.MaxMessage) }
+
+// limitText does the same for a limit in bytes.
+func limitText(text string, limit int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {
 			return ' '
 		}
 		return r
 	}, strings.ToValidUTF8(text, " "))
-	if len(text) > protocol.MaxMessage {
-		text = strings.ToValidUTF8(text[:protocol.MaxMessage], "")
+	if len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit], "")
 	}
 	return text
 }
@@ -354,7 +333,7 @@ func (s *Service) writeRefusal(w http.ResponseWriter, r *http.Request, err error
 	// The cause is only logged: it may contain details that an unauthorized client must not learn.
 	s.options.Log.Info("agent's request refused", "path", r.URL.Path, "code", refusal.Code, "from", r.RemoteAddr, "error", err)
 	if refusal.Code == protocol.Unavailable {
-		w.Header().Set("Retry-After", retryAfter)
+		setRetryAfter(w, retryAfter)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(refusal.Code.Status())

@@ -30,7 +30,7 @@ func (s *lateStore) Update(ctx context.Context, uid string, change func(*Session
 func TestARequestAfterTheResultIsRefused(t *testing.T) {
 	for path, body := range map[string]string{
 		protocol.PathProgress: `{"step":"Verifying","doneBytes":1,"totalBytes":1}`,
-		protocol.PathRegister: `{"inventory":{}}`,
+		protocol.PathRegister: hostRegistration,
 		protocol.PathResult:   `{"reason":"DiskError","message":"late"}`,
 	} {
 		t.Run(path, func(t *testing.T) { testLateRequest(t, path, body) })
@@ -39,7 +39,7 @@ func TestARequestAfterTheResultIsRefused(t *testing.T) {
 
 func testLateRequest(t *testing.T, path, body string) {
 	s := newSite(t)
-	token := s.boot()
+	token := s.bootAgent()
 	s.now = s.now.Add(time.Minute) // so that progress is due
 	service, err := New(Options{
 		Store: &lateStore{fakeStore: s.store, before: func() { s.host().Step = hardware.StepFinishing }},
@@ -62,8 +62,8 @@ func testLateRequest(t *testing.T, path, body string) {
 
 func TestAFailureHasTheStepThatWasNotStored(t *testing.T) {
 	s := newSite(t)
-	token := s.boot()
-	if got := s.call("POST", protocol.PathProgress, token, `{"step":"Verifying","doneBytes":7,"totalBytes":9}`); got != "" || s.host().Step != hardware.StepLoading {
+	token := s.bootAgent()
+	if got := s.call("POST", protocol.PathProgress, token, `{"step":"Verifying","doneBytes":7,"totalBytes":9}`); got != "" || s.host().Step != hardware.StepRegistered {
 		t.Errorf("progress: %q, at %s", got, s.host().Step)
 	}
 	if got := s.call("POST", protocol.PathResult, token, `{"reason":"DigestMismatch"}`); got != "" {
@@ -71,41 +71,6 @@ func TestAFailureHasTheStepThatWasNotStored(t *testing.T) {
 	}
 	if h := s.host(); h.State != hardware.AttemptFailed || h.Step != hardware.StepVerifying || h.DoneBytes != 7 {
 		t.Errorf("session: %s at %s with %d bytes", h.State, h.Step, h.DoneBytes)
-	}
-}
-
-func TestTheInventoryIsStoredWithTheNextProgressOrTheResult(t *testing.T) {
-	register := `{"inventory":{"systemUUID":"dmi"}}`
-	for name, c := range map[string]struct {
-		// registered is true when the agent registered with this replica.
-		registered bool
-		path, body string
-		step       hardware.Step
-	}{
-		"first bytes":                         {true, protocol.PathProgress, `{"step":"Writing","doneBytes":1,"totalBytes":9}`, hardware.StepWriting},
-		"a wait before the first bytes":       {true, protocol.PathProgress, `{"step":"Registered","doneBytes":0,"totalBytes":0}`, hardware.StepRegistered},
-		"a quick result":                      {true, protocol.PathResult, `{}`, hardware.StepFinishing},
-		"a failure at once":                   {true, protocol.PathResult, `{"reason":"NoRootDevice","message":"none"}`, hardware.StepRegistered},
-		"the result, after the process died":  {false, protocol.PathResult, `{"inventory":{"systemUUID":"dmi"}}`, hardware.StepFinishing},
-		"the failure, after the process died": {false, protocol.PathResult, `{"reason":"DiskError","inventory":{"systemUUID":"dmi"}}`, hardware.StepLoading},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
-			token := s.boot()
-			updates := s.store.updates
-			if c.registered {
-				if got := s.call("POST", protocol.PathRegister, token, register); got != "" || s.store.updates != updates {
-					t.Errorf("registering: %q with %d writes, expected none", got, s.store.updates-updates)
-				}
-			}
-			s.now = s.now.Add(time.Minute)
-			if got := s.call("POST", c.path, token, c.body); got != "" || s.store.updates != updates+1 {
-				t.Errorf("%q with %d writes, expected one", got, s.store.updates-updates)
-			}
-			if h := s.host(); h.Inventory == nil || h.Inventory.SystemUUID != "dmi" || h.Step != c.step {
-				t.Errorf("inventory %+v at %s, expected that of the registration at %s", h.Inventory, h.Step, c.step)
-			}
-		})
 	}
 }
 

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,13 +32,17 @@ sleep 60
 goto hold
 `
 
-// scriptKind is one of the three boot documents.
-type scriptKind int
+// waitSeconds is how long a server waits that asks for a boot document while the agent of its host is at work.
+const waitSeconds = 30
+
+// scriptKind is one of the boot documents. The values appear in logs and metrics.
+type scriptKind string
 
 const (
-	scriptExit scriptKind = iota
-	scriptHold
-	scriptBoot
+	scriptExit scriptKind = "exit"
+	scriptHold scriptKind = "hold"
+	scriptBoot scriptKind = "boot"
+	scriptWait scriptKind = "wait"
 )
 
 func (s *Service) serveFile(name string) http.HandlerFunc {
@@ -57,11 +64,15 @@ func (s *Service) serveBootDocument(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	script, err := s.prepareBootDocument(r.Context(), mac)
+	script, err := s.prepareBootDocument(r.Context(), mac, addressOf(r))
+	if limited := (*limitedError)(nil); errors.As(err, &limited) {
+		s.options.Count(EventLimited)
+		refuseDocument(w, limited.wait)
+		return
+	}
 	if err != nil {
 		s.options.Log.Error("no boot document", "mac", mac, "error", err)
-		w.Header().Set("Retry-After", retryAfter)
-		http.Error(w, "the boot service cannot answer now, ask again", http.StatusServiceUnavailable)
+		refuseDocument(w, retryAfter)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -70,55 +81,116 @@ func (s *Service) serveBootDocument(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, script)
 }
 
+// refuseDocument asks the server to request the boot document again later. The status is 503, because iPXE gives up after any other error,
+// and the firmware would then try the disk.
+func refuseDocument(w http.ResponseWriter, wait time.Duration) {
+	setRetryAfter(w, wait)
+	http.Error(w, "the boot service cannot answer now, ask again", http.StatusServiceUnavailable)
+}
+
+// setRetryAfter sets the header Retry-After in whole seconds, at least one.
+func setRetryAfter(w http.ResponseWriter, wait time.Duration) {
+	w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(wait.Seconds())))))
+}
+
+// limitedError is returned for a request that exceeds a limit.
+type limitedError struct{ wait time.Duration }
+
+// Error implements error.
+func (e *limitedError) Error() string { return fmt.Sprintf("too many requests: wait %s", e.wait) }
+
 // prepareBootDocument returns the boot document for the server with the MAC address, and counts the boot when it boots the agent.
-func (s *Service) prepareBootDocument(ctx context.Context, mac string) (string, error) {
+func (s *Service) prepareBootDocument(ctx context.Context, mac, address string) (string, error) {
+	now := s.options.Clock()
+	wait, isKnown := s.limits.takeKnown(mac, now)
+	if wait > 0 {
+		return "", &limitedError{wait}
+	}
 	session, err := s.options.Store.ByMAC(ctx, mac)
 	if hardware.KindOf(err) == hardware.NotFound {
-		s.options.Log.Info("a server that is nobody's asked for a boot document", "mac", mac)
-		return exitScript, nil
+		return s.prepareStrangersDocument(mac, address, now)
+	}
+	if !isKnown {
+		s.limits.addHost(mac, now)
 	}
 	if err != nil {
 		return "", fmt.Errorf("finding the host: %w", err)
 	}
-	now := s.options.Clock()
-	kind := scriptKindFor(session, mac, now)
-	if kind == scriptBoot {
-		// Key and URL are read before the boot is counted. Otherwise a server whose document cannot be made would use up its boots
-		// by asking again, and its attempt would fail with BootLoop.
-		key, err := s.signingKey(ctx)
-		if err != nil {
-			return "", err
-		}
-		base, err := s.serviceURL(ctx, session)
-		if err != nil {
-			return "", err
-		}
-		session, err = s.options.Store.Update(ctx, session.HostUID, func(latest *Session) error {
-			if kind = scriptKindFor(*latest, mac, now); kind == scriptBoot {
-				kind = countBoot(latest, now)
-			}
-			return nil
-		})
-		if err != nil {
-			return "", fmt.Errorf("counting the boot: %w", err)
-		}
-		if kind == scriptBoot {
-			s.log(session).Info("boot document served", "boot", session.Boots)
-			return s.bootScript(session, key, base), nil
-		}
+	kind := s.scriptKindFor(session, mac, now)
+	if kind == scriptBoot || kind == scriptWait {
+		return s.prepareAgentDocument(ctx, session, mac, address, now)
 	}
-	s.log(session).Info("boot document without a boot", "hold", kind == scriptHold, "state", session.State, "reason", session.Reason)
-	if kind == scriptHold {
-		return holdScript, nil
+	return s.fixedScript(session, kind), nil
+}
+
+// prepareStrangersDocument returns the boot document for a server whose MAC address is nobody's.
+func (s *Service) prepareStrangersDocument(mac, address string, now time.Time) (string, error) {
+	s.limits.removeHost(mac)
+	if wait := s.limits.takeStranger(now); wait > 0 {
+		return "", &limitedError{wait}
 	}
+	s.options.Count(EventStranger)
+	s.options.Log.Info("a server that is nobody's asked for a boot document", "mac", mac, "from", address)
 	return exitScript, nil
 }
 
+// prepareAgentDocument returns the boot document for a server whose attempt is open.
+func (s *Service) prepareAgentDocument(ctx context.Context, session Session, mac, address string, now time.Time) (string, error) {
+	// Key and URL are read before the boot is counted. Otherwise a server whose document cannot be made would use up its boots
+	// by asking again, and its attempt would fail with BootLoop.
+	key, err := s.signingKey(ctx)
+	if err != nil {
+		return "", err
+	}
+	settings, err := s.hostSettings(ctx, session)
+	if err != nil {
+		return "", err
+	}
+	kind := scriptBoot
+	session, err = s.options.Store.Update(ctx, session.HostUID, func(latest *Session) error {
+		switch kind = s.scriptKindFor(*latest, mac, now); kind {
+		case scriptBoot:
+			kind = s.countBoot(latest, now)
+		case scriptWait:
+			s.addFinding(&latest.Findings.BootRequestedAgain, now, "a boot document was requested from %s while the agent at %s, which registered at %s, is at work: "+
+				"either the server has rebooted, or another server uses its MAC address %s; it is served when the agent is silent or the BMC reports a loss of power",
+				address, latest.Agent.Address, latest.Agent.RegisteredAt.UTC().Format(time.RFC3339), mac)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("counting the boot: %w", err)
+	}
+	switch kind {
+	case scriptBoot:
+		s.options.Count(string(kind))
+		s.log(session).Info("boot document served", "boot", session.Boots, "from", address)
+		return s.bootScript(session, key, settings.URL), nil
+	case scriptWait:
+		s.options.Count(string(kind))
+		s.log(session).Warn("boot document refused while the agent is at work", "boot", session.Boots, "from", address, "agent", session.Agent.Address)
+		return waitScript(settings.URL, mac), nil
+	}
+	return s.fixedScript(session, kind), nil
+}
+
+// fixedScript returns the boot document that boots no agent.
+func (s *Service) fixedScript(session Session, kind scriptKind) string {
+	s.options.Count(string(kind))
+	s.log(session).Info("boot document without a boot", "script", kind, "state", session.State, "reason", session.Reason)
+	if kind == scriptHold {
+		return holdScript
+	}
+	return exitScript
+}
+
 // scriptKindFor returns the boot document for the server with the MAC address.
-func scriptKindFor(session Session, mac string, now time.Time) scriptKind {
+func (s *Service) scriptKindFor(session Session, mac string, now time.Time) scriptKind {
 	switch {
 	case session.BootMAC != mac, session.Number <= 0, session.Operation == "":
 		return scriptExit
+	case isOpen(session, now) && s.isAgentAtWork(session, now):
+		return scriptWait
 	case isOpen(session, now) && session.Step != hardware.StepFinishing:
 		return scriptBoot
 	case session.Operation == hardware.OpInspect, session.State == hardware.AttemptSucceeded, session.Step == hardware.StepFinishing:
@@ -134,7 +206,7 @@ func scriptKindFor(session Session, mac string, now time.Time) scriptKind {
 }
 
 // countBoot counts one more boot document and returns the document to serve. It fails the attempt when there are too many.
-func countBoot(session *Session, now time.Time) scriptKind {
+func (s *Service) countBoot(session *Session, now time.Time) scriptKind {
 	session.Boots++
 	if session.Boots > maxBoots {
 		session.State, session.Reason = hardware.AttemptFailed, hardware.ReasonBootLoop
@@ -142,7 +214,8 @@ func countBoot(session *Session, now time.Time) scriptKind {
 			"look at the server's console", maxBoots, session.Number, session.Step)
 		return scriptHold
 	}
-	session.Step, session.StepAt = hardware.StepLoading, now
+	session.Step, session.StepAt, session.StepDeadline = hardware.StepLoading, now, now.Add(s.options.Timeouts.OfStep(hardware.StepLoading))
+	session.Agent = Agent{}
 	session.DoneBytes, session.TotalBytes = 0, 0
 	return scriptBoot
 }
@@ -162,26 +235,46 @@ chain --replace --autofree %[1]s/boot/%[3]s || goto again
 `, base, strings.Join(arguments, " "), session.BootMAC)
 }
 
-// serviceURL returns the URL at which the session's host reaches this service.
-func (s *Service) serviceURL(ctx context.Context, session Session) (string, error) {
-	if s.options.HostURL == nil {
-		return s.options.BaseURL, nil
+// waitScript returns the iPXE script of a server that has to wait because the agent of its host is at work.
+func waitScript(base, mac string) string {
+	return fmt.Sprintf(`#!ipxe
+echo Ingot: an agent of this server is at work; asking again in %[1]d seconds
+:again
+sleep %[1]d
+chain --replace --autofree %[2]s/boot/%[3]s || goto again
+`, waitSeconds, base, mac)
+}
+
+// hostSettings returns what is configured for the session's host, with the URL at which the host reaches this service.
+func (s *Service) hostSettings(ctx context.Context, session Session) (HostSettings, error) {
+	var settings HostSettings
+	if s.options.HostSettings != nil {
+		var err error
+		if settings, err = s.options.HostSettings(ctx, session); err != nil {
+			return settings, fmt.Errorf("finding the settings of %s/%s: %w", session.Namespace, session.Name, err)
+		}
 	}
-	url, err := s.options.HostURL(ctx, session)
 	switch {
-	case err != nil:
-		return "", fmt.Errorf("finding the boot service's address for %s/%s: %w", session.Namespace, session.Name, err)
-	case url == "":
-		return s.options.BaseURL, nil
-	case !isBaseURL(url):
-		return "", hardware.Errorf(hardware.Invalid, "serve a boot document", session.Namespace+"/"+session.Name,
-			"the boot service's address %q does not make a URL: expected http://HOST:PORT", url)
+	case settings.URL == "":
+		settings.URL = s.options.BaseURL
+	case !isBaseURL(settings.URL):
+		return settings, hardware.Errorf(hardware.Invalid, "serve a boot document", session.Namespace+"/"+session.Name,
+			"the boot service's address %q does not make a URL: expected http://HOST:PORT", settings.URL)
 	}
-	return url, nil
+	return settings, nil
 }
 
 // errMAC does not quote the malformed address, because any client may send it.
 var errMAC = errors.New("not a MAC address: expected six octets like 0c:42:a1:00:00:01")
+
+// addressOf returns the IP address that the request came from.
+func addressOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
 
 // ParseMAC parses a 48-bit MAC address with colons, hyphens or no separators, in any case, and returns it in lower case with colons.
 func ParseMAC(text string) (string, error) {

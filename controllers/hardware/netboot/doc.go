@@ -8,10 +8,11 @@
 //
 // # Boot documents
 //
-// The boot document is one of three scripts. It is always sent with status 200, because iPXE does not read the body of an error.
+// The boot document is one of four scripts. It is always sent with status 200, because iPXE does not read the body of an error.
 //
 //   - boot loads kernel and initrd with a token for this boot. When loading fails it requests the boot document again; it never
 //     continues with the disk. It is served for a running attempt, from the power-on by Ingot (Session.OpenedAt) until its deadline.
+//   - wait asks again after 30 seconds. It is served for a running attempt while its agent is at work.
 //   - exit is "exit 1": the firmware continues with the next boot device. It is served for an unknown MAC, for a host without an
 //     attempt, for one that Ingot has not powered on yet, and for one whose attempt succeeded or is about to reboot. The status
 //     is not 0, because UEFI stops at the first boot option that returns success.
@@ -24,8 +25,31 @@
 // When the store does not answer, the response is 503 with Retry-After in seconds: iPXE repeats the request after that time, without
 // a limit (src/net/tcp/httpcore.c; with a date instead of a number it would wait for a fixed time).
 //
-// Each boot document within an attempt increments Session.Boots and invalidates all earlier tokens. The fourth one fails the attempt
+// Each boot script within an attempt increments Session.Boots and invalidates all earlier tokens. The fourth one fails the attempt
 // with BootLoop.
+//
+// # One boot, one agent
+//
+// Anybody on the provisioning network can request the boot document of a server whose MAC address is known. So the token in it is not
+// enough: the agent makes a key at random, and the first key that registers with the token owns the boot. The digest of the key is
+// stored before the registration is answered, so that every replica decides in the same way. Every later request must have that key;
+// another key is refused and reported (Findings.AnotherAgent). Addresses are reported and decide nothing.
+//
+// Once an agent has registered, the next boot script is served only when the agent has not been heard for some time (silence), or
+// when the Installer has seen that the power was lost and boots the server again (StepBooting). Every other request gets the wait script,
+// does not count as a boot, and is reported (Findings.BootRequestedAgain).
+//
+// A registration is refused, and fails the attempt before a disk is changed, when the server has no NIC with the boot MAC address
+// (WrongServer). Other differences from the known hardware are reported (Findings.ServerDiffers), or refused with
+// HostSettings.StrictIdentity.
+//
+// What remains: a neighbour that requests the boot document and registers before the server does gets the image URL and the config drive.
+// The server's own agent is then refused, which is reported.
+//
+// # Limits
+//
+// The number of requests for boot documents is limited for each MAC address of a host, and for all addresses that are nobody's together.
+// What exceeds a limit gets 503 with Retry-After. An address that is nobody's costs no read from the store behind the cache.
 //
 // # Tokens
 //
@@ -39,7 +63,6 @@
 // leaves the attempt running: the Installer ends it, for an erase only after the confirmed power-off.
 //
 // Not all progress is stored, in order to limit writes: a step that is shorter than Options.ProgressInterval is stored with the next
-// one, and bytes are stored by quarters. The registration is not stored on its own; the inventory in it is stored with the first
-// progress or with the result. The agent repeats the inventory in its result, so that it is not lost when the replica with which the
-// agent registered ends.
+// one, and bytes are stored by quarters. A report that changes nothing is stored after six intervals, because it shows that the agent is
+// alive. The registration is stored at once, with the inventory in it.
 package netboot

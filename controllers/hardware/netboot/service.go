@@ -21,8 +21,20 @@ const (
 	defaultProgressInterval = 10 * time.Second
 	// requestTimeout bounds one request, including its body and the answer of the store. It does not apply to kernel and initrd.
 	requestTimeout = 30 * time.Second
-	// retryAfter is the Retry-After header, in seconds, when the store does not answer.
-	retryAfter = "5"
+	// retryAfter is when a client asks again after the store did not answer.
+	retryAfter = 5 * time.Second
+)
+
+// Events that Options.Count is called with, beside the kinds of boot documents: boot, wait, hold and exit.
+const (
+	// EventStranger is a boot document for a MAC address that is no host's.
+	EventStranger = "stranger"
+	// EventLimited is a boot document that was not served because there were too many requests.
+	EventLimited = "limited"
+	// EventAnotherAgent is a request with the token of a boot and the key of another agent.
+	EventAnotherAgent = "another-agent"
+	// EventWrongServer is a registration of a server that is not the host, or lacks what the installation needs.
+	EventWrongServer = "wrong-server"
 )
 
 // Options configure a Service. Store, Key, BaseURL, Files, Kernel and Initrd are required.
@@ -35,8 +47,8 @@ type Options struct {
 	Clock func() time.Time
 	// BaseURL is the URL at which servers reach this service, "http://10.0.0.2:8080", without a trailing slash.
 	BaseURL string
-	// HostURL returns the URL at which one host reaches this service, in the form of BaseURL. When it is nil or returns "", BaseURL is used.
-	HostURL func(context.Context, Session) (string, error)
+	// HostSettings returns what is configured for one host; nil means the zero value for every host.
+	HostSettings func(context.Context, Session) (HostSettings, error)
 	// Files holds the agent's kernel and initrd under the names Kernel and Initrd. Its files must implement io.Seeker, as those of os.DirFS do.
 	Files          fs.FS
 	Kernel, Initrd string
@@ -44,14 +56,28 @@ type Options struct {
 	KernelArguments []string
 	// Log receives one line for each boot document, refusal and result; nil means no log.
 	Log *slog.Logger
+	// Count counts what the service was asked, for metrics; nil means no metrics.
+	Count func(event string)
 	// ProgressInterval is the minimum time between two writes of the progress of one host, including steps. 0 means 10 seconds.
 	ProgressInterval time.Duration
+	// Timeouts are those of the Installer, which the deadlines of the steps are computed by. Values that are not positive are replaced by the
+	// defaults.
+	Timeouts hardware.Timeouts
+}
+
+// HostSettings are what is configured for one host.
+type HostSettings struct {
+	// URL is the URL at which the host reaches this service, in the form of BaseURL; empty means BaseURL.
+	URL string
+	// StrictIdentity refuses an agent whose server differs from the known hardware of the host.
+	StrictIdentity bool
 }
 
 // Service serves boot documents and agents. It implements http.Handler. It holds no state that another replica would need.
 type Service struct {
 	options Options
 	mux     *http.ServeMux
+	limits  documentLimits
 
 	mu sync.Mutex
 	// reports holds the last report that this replica received from each running agent, by host UID.
@@ -69,14 +95,18 @@ func New(options Options) (*Service, error) {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
+	if options.Count == nil {
+		options.Count = func(string) {}
+	}
 	if options.ProgressInterval <= 0 {
 		options.ProgressInterval = defaultProgressInterval
 	}
+	options.Timeouts = options.Timeouts.WithDefaults()
 	s := &Service{options: options, mux: http.NewServeMux(), reports: map[string]agentReport{}}
 	s.mux.HandleFunc("GET /boot/{mac}", withTimeout(s.serveBootDocument))
 	s.mux.HandleFunc("GET /files/kernel", s.serveFile(s.options.Kernel))
 	s.mux.HandleFunc("GET /files/initrd", s.serveFile(s.options.Initrd))
-	s.mux.HandleFunc("POST "+protocol.PathRegister, withTimeout(s.withAuthorization(s.serveRegister)))
+	s.mux.HandleFunc("POST "+protocol.PathRegister, withTimeout(s.withToken(s.serveRegister)))
 	s.mux.HandleFunc("GET "+protocol.PathConfigDrive, withTimeout(s.withAuthorization(s.serveConfigDrive)))
 	s.mux.HandleFunc("POST "+protocol.PathProgress, withTimeout(s.withAuthorization(s.serveProgress)))
 	s.mux.HandleFunc("POST "+protocol.PathResult, withTimeout(s.withAuthorization(s.serveResult)))
@@ -173,8 +203,25 @@ type Session struct {
 	StepAt time.Time
 	// OpenedAt is when the host was powered on for this attempt. The boot service serves the host from OpenedAt until Deadline.
 	OpenedAt time.Time
+	// Agent is the agent that has registered in the current boot; the zero value until one has.
+	Agent Agent
+	// Findings are what a person should know about the current attempt.
+	Findings Findings
 	// Inventory is the known hardware of the host; nil when nothing is known.
 	Inventory *hardware.Inventory
+	// Disks are the disks that an erase must clear; nil when nothing is known.
+	Disks *hardware.KnownDisks
+}
+
+// Agent is the agent that owns a boot. The boot service serves no other one with the token of that boot.
+type Agent struct {
+	// KeyDigest is the SHA-256 digest of the agent's key in hexadecimal digits. The key itself is stored nowhere.
+	KeyDigest string
+	// Address is the address from which the agent registered. It is for people only: firmware, iPXE and the kernel of one server may
+	// get different leases, and a neighbour can take any address.
+	Address string
+	// RegisteredAt is when the agent registered. HeardAt is when it was last heard, as far as that is stored.
+	RegisteredAt, HeardAt time.Time
 }
 
 // isOpen reports whether the boot service serves the session's agent: the attempt is running, Ingot has powered the host on for it, and
@@ -194,6 +241,11 @@ type Work struct {
 	// Image and RootDevice are set for Install.
 	Image      hardware.Image
 	RootDevice hardware.RootDevice
+	// GPUs are what the server must have for Install.
+	GPUs hardware.RequiredGPUs
+	// PreviousRootDisk and AcceptedRootDisk are those of hardware.InstallSpec.
+	PreviousRootDisk hardware.Disk
+	AcceptedRootDisk string
 	// Erase is set for Erase.
 	Erase hardware.EraseMode
 }

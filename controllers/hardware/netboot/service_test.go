@@ -23,10 +23,12 @@ var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 type fakeStore struct {
 	sessions map[string]*Session
 	updates  int
+	reads    int
 	err      error
 }
 
 func (s *fakeStore) ByMAC(_ context.Context, mac string) (Session, error) {
+	s.reads++
 	for _, session := range s.sessions {
 		if session.BootMAC == mac {
 			return *session, s.err
@@ -68,12 +70,17 @@ type site struct {
 	key   []byte
 	url   string
 	log   bytes.Buffer
-	// hostURL is what HostURL returns.
-	hostURL string
+	// events are what was counted.
+	events  []string
+	service *Service
+	// settings are what HostSettings returns.
+	settings HostSettings
+	// agentKey is the key that call sends.
+	agentKey string
 }
 
 func newSite(t *testing.T) *site {
-	s := &site{T: t, now: start.Add(time.Minute), key: bytes.Repeat([]byte{1}, 32), store: &fakeStore{sessions: map[string]*Session{}}}
+	s := &site{T: t, agentKey: strings.Repeat("0a", protocol.KeyBytes), now: start.Add(time.Minute), key: bytes.Repeat([]byte{1}, 32), store: &fakeStore{sessions: map[string]*Session{}}}
 	for i, uid := range []string{"host-a", "host-b"} {
 		s.store.sessions[uid] = &Session{
 			HostUID: uid, BootMAC: "0c:42:a1:00:00:0" + string(rune('a'+i)), Work: Work{Operation: hardware.OpInstall},
@@ -85,14 +92,15 @@ func newSite(t *testing.T) *site {
 	t.Cleanup(server.Close)
 	made, err := New(Options{
 		Store: s.store, Key: func(context.Context) ([]byte, error) { return s.key, nil }, Clock: func() time.Time { return s.now },
-		HostURL: func(context.Context, Session) (string, error) { return s.hostURL, nil },
-		BaseURL: server.URL, Files: fstest.MapFS{"k": {Data: []byte("KERNEL")}, "i": {Data: []byte("INITRD")}}, Kernel: "k", Initrd: "i",
+		HostSettings: func(context.Context, Session) (HostSettings, error) { return s.settings, nil },
+		BaseURL:      server.URL, Files: fstest.MapFS{"k": {Data: []byte("KERNEL")}, "i": {Data: []byte("INITRD")}}, Kernel: "k", Initrd: "i",
 		KernelArguments: []string{"console=ttyS0"}, Log: slog.New(slog.NewTextHandler(&s.log, nil)),
+		Count: func(event string) { s.events = append(s.events, event) },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	service, s.url = made, server.URL
+	service, s.service, s.url = made, made, server.URL
 	return s
 }
 
@@ -121,6 +129,19 @@ func (s *site) boot() string {
 	return strings.Fields(rest)[0]
 }
 
+// hostRegistration is the registration of host-a's server.
+const hostRegistration = `{"inventory":{"systemUUID":"dmi","nics":[{"name":"eno1","mac":"0C:42:A1:00:00:0A"}]}}`
+
+// bootAgent boots host-a and registers its agent, and returns its token.
+func (s *site) bootAgent() string {
+	s.Helper()
+	token := s.boot()
+	if got := s.call("POST", protocol.PathRegister, token, hostRegistration); got != "" {
+		s.Fatalf("registering: %s", got)
+	}
+	return token
+}
+
 // call sends a request of the agent and returns the code of the refusal, "" when it was served.
 func (s *site) call(method, path, token, body string) protocol.Code {
 	s.Helper()
@@ -130,6 +151,9 @@ func (s *site) call(method, path, token, body string) protocol.Code {
 	}
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	if s.agentKey != "" {
+		request.Header.Set(protocol.HeaderKey, s.agentKey)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -231,7 +255,7 @@ func TestTheFourthBootFailsTheAttemptAsBootLoop(t *testing.T) {
 	for i, token := range tokens {
 		want := protocol.TokenSuperseded
 		if i == 2 {
-			want = ""
+			want = protocol.NotRegistered
 		}
 		if got := s.drive(token); got != want {
 			t.Errorf("token of boot %d: %q, expected %q", i+1, got, want)
@@ -262,7 +286,12 @@ func TestUserDataIsServedToNoOneButTheCurrentBoot(t *testing.T) {
 		"expired":             {func(s *site, token string) string { s.now = start.Add(time.Hour); return token }, protocol.TokenExpired},
 		"deadline moved up":   {func(s *site, token string) string { s.host().Deadline = s.now; return token }, protocol.AttemptClosed},
 		"earlier attempt":     {func(s *site, token string) string { s.host().Number++; return token }, protocol.TokenSuperseded},
-		"earlier boot":        {func(s *site, token string) string { s.boot(); return token }, protocol.TokenSuperseded},
+		"earlier boot":        {func(s *site, token string) string { s.now = s.now.Add(10 * time.Minute); s.boot(); return token }, protocol.TokenSuperseded},
+		"powered on again":    {func(s *site, token string) string { s.host().Step = hardware.StepBooting; return token }, protocol.TokenSuperseded},
+		"no key":              {func(s *site, token string) string { s.agentKey = ""; return token }, protocol.KeyInvalid},
+		"a short key":         {func(s *site, token string) string { s.agentKey = s.agentKey[2:]; return token }, protocol.KeyInvalid},
+		"another agent's key": {func(s *site, token string) string { s.agentKey = strings.Repeat("0b", protocol.KeyBytes); return token }, protocol.AnotherAgent},
+		"no registration":     {func(s *site, token string) string { s.host().Agent = Agent{}; return token }, protocol.NotRegistered},
 		"ended":               {func(s *site, token string) string { s.host().State = hardware.AttemptFailed; return token }, protocol.AttemptClosed},
 		"not opened":          {func(s *site, token string) string { s.host().OpenedAt = time.Time{}; return token }, protocol.AttemptClosed},
 		"opened later":        {func(s *site, token string) string { s.host().OpenedAt = s.now.Add(1); return token }, protocol.AttemptClosed},
@@ -275,11 +304,11 @@ func TestUserDataIsServedToNoOneButTheCurrentBoot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
-			token := c.spoil(s, s.boot())
+			token := c.spoil(s, s.bootAgent())
 			if got := s.drive(token); got != c.want {
 				t.Errorf("%q, expected %q", got, c.want)
 			}
-			if token != "" && (strings.Contains(s.log.String(), token) || strings.Contains(s.log.String(), "s3cr3t")) {
+			if token != "" && (strings.Contains(s.log.String(), token) || s.agentKey != "" && strings.Contains(s.log.String(), s.agentKey) || strings.Contains(s.log.String(), "s3cr3t")) {
 				t.Error("the log holds the token or user data")
 			}
 		})
@@ -293,7 +322,7 @@ func (s *site) forged(uid string) string {
 
 func TestProgressIsWrittenByQuartersAndNoStepForLessThanAnInterval(t *testing.T) {
 	s := newSite(t)
-	token := s.boot()
+	token := s.bootAgent()
 	for i, c := range []struct {
 		after  time.Duration
 		body   string
@@ -307,6 +336,8 @@ func TestProgressIsWrittenByQuartersAndNoStepForLessThanAnInterval(t *testing.T)
 		{10 * time.Second, `{"step":"Writing","doneBytes":70,"totalBytes":100}`, 0, ""},
 		{50 * time.Second, `{"step":"Writing","doneBytes":71,"totalBytes":100}`, 1, ""},
 		{time.Second, `{"step":"Verifying","doneBytes":100,"totalBytes":100}`, 0, ""},
+		{10 * time.Second, `{"step":"Verifying","doneBytes":100,"totalBytes":100}`, 1, ""},
+		{50 * time.Second, `{"step":"Verifying","doneBytes":100,"totalBytes":100}`, 0, ""},
 		{10 * time.Second, `{"step":"Verifying","doneBytes":100,"totalBytes":100}`, 1, ""},
 		{time.Second, `{"step":"Finishing","doneBytes":100,"totalBytes":100}`, 0, protocol.BadRequest},
 		{time.Second, `{"step":"Writing","doneBytes":-1,"totalBytes":100}`, 0, protocol.BadRequest},
@@ -327,7 +358,7 @@ func TestProgressIsWrittenByQuartersAndNoStepForLessThanAnInterval(t *testing.T)
 
 func TestAFailedResultEndsTheAttemptAndASuccessfulOneDoesNot(t *testing.T) {
 	s := newSite(t)
-	token := s.boot()
+	token := s.bootAgent()
 	if got := s.call("POST", protocol.PathResult, token, `{"reason":"BootLoop"}`); got != protocol.BadRequest {
 		t.Errorf("a reason that is not the agent's: %q", got)
 	}
@@ -340,7 +371,7 @@ func TestAFailedResultEndsTheAttemptAndASuccessfulOneDoesNot(t *testing.T) {
 		t.Errorf("session: %+v", s.host())
 	}
 	s = newSite(t)
-	token = s.boot()
+	token = s.bootAgent()
 	message := strings.Repeat("é", protocol.MaxMessage) + "\x1b[31m"
 	body, err := json.Marshal(protocol.Result{Reason: hardware.ReasonDiskError, Message: "\x1b[31m" + message})
 	if err != nil {
@@ -381,14 +412,14 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 
 func TestAHostIsGivenTheAddressThatItReaches(t *testing.T) {
 	s := newSite(t)
-	s.hostURL = "http://10.20.0.2:8090"
+	s.settings.URL = "http://10.20.0.2:8090"
 	_, script := s.get("/boot/0C-42-A1-00-00-0A")
 	for _, want := range []string{"kernel http://10.20.0.2:8090/files/kernel", "ingot.url=http://10.20.0.2:8090 ", "chain --replace --autofree http://10.20.0.2:8090/boot/"} {
 		if !strings.Contains(script, want) {
 			t.Errorf("the script lacks %q:\n%s", want, script)
 		}
 	}
-	s.hostURL = "http://10.20.0.2:8090/${evil}"
+	s.settings.URL = "http://10.20.0.2:8090/${evil}"
 	if status, _ := s.get("/boot/0C-42-A1-00-00-0B"); status != http.StatusServiceUnavailable {
 		t.Errorf("an address that iPXE would read otherwise: status %d", status)
 	}

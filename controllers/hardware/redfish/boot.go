@@ -3,123 +3,226 @@ package redfish
 import (
 	"context"
 	"encoding/json"
-	"net/http"
-	"slices"
+	"errors"
+	"regexp"
 	"strings"
-
-	"github.com/stmcginnis/gofish/schemas"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
 const opBoot = "set boot override"
 
-// bootTargets are the Redfish targets for a boot source. The first one that the BMC offers is used.
-var bootTargets = map[hardware.BootSource][]schemas.BootSource{
-	hardware.BootNetwork: {schemas.PxeBootSource},
-	hardware.BootDisk:    {schemas.HddBootSource},
-	hardware.BootMedia:   {schemas.CdBootSource, schemas.UsbBootSource},
-}
-
 // SetBootOnce implements hardware.BMC. It reads the override back and fails with Unsupported or Conflict when the BMC reports none or
 // another one. Example: the firmware accepts the override Pxe and drops it. The server would then boot the disk of the former tenant
 // instead of the agent, and nobody would notice before the time-out of the boot.
 func (b *bmc) SetBootOnce(ctx context.Context, source hardware.BootSource) error {
-	return b.call(ctx, opBoot, func(c *conn) error {
-		s, err := c.serverSystem()
-		if err != nil {
+	return b.call(ctx, opBoot, func(c *conn) error { return c.setBoot(source, []string{enabledOnce, enabledContinuous}) })
+}
+
+// SetBootAlways implements hardware.BMC, with the same check.
+func (b *bmc) SetBootAlways(ctx context.Context, source hardware.BootSource) error {
+	return b.call(ctx, opBoot, func(c *conn) error { return c.setBoot(source, []string{enabledContinuous, enabledOnce}) })
+}
+
+// ClearBoot implements hardware.BMC. Where an override cannot be disabled, it is set to the disk.
+func (b *bmc) ClearBoot(ctx context.Context) error {
+	return b.call(ctx, "clear boot override", func(c *conn) error {
+		place, err := c.findBootPlace()
+		if err != nil || !place.reported().hasForeignBoot() {
 			return err
 		}
-		target, err := c.bootTarget(s, source)
-		if err != nil {
-			return err
+		for _, cleared := range clearedOverrides(place) {
+			after, err := c.changeOverride(place, cleared)
+			if err != nil && !isRefused(err) {
+				return err
+			}
+			if err == nil && !after.hasForeignBoot() {
+				return nil
+			}
 		}
-		if hasOverride(s, target) {
-			return nil
-		}
-		if err := c.patchBootOverride(s, target); err != nil {
-			return err
-		}
-		after, err := c.serverSystem()
-		if err != nil {
-			return err
-		}
-		return c.checkBootOverride(after, target)
+		return hardware.Errorf(hardware.Unsupported, "clear boot override", b.endpoint.Address,
+			"the BMC keeps the override %q %q, so the server boots from there until somebody clears it in the firmware's setup",
+			place.reported().text(memberTarget), place.reported().text(memberEnabled))
 	})
 }
 
-// hasOverride reports whether the override for the next boot is the target.
-func hasOverride(s *system, target schemas.BootSource) bool {
-	return s.Boot.BootSourceOverrideTarget == target && s.Boot.BootSourceOverrideEnabled == schemas.OnceBootSourceOverrideEnabled
-}
-
-// bootTarget returns the Redfish target for the boot source.
-func (c *conn) bootTarget(s *system, source hardware.BootSource) (schemas.BootSource, error) {
-	targets, ok := bootTargets[source]
-	if !ok {
-		return "", hardware.Errorf(hardware.Invalid, opBoot, c.bmc.endpoint.Address, "unknown boot source %q", source)
+// setBoot sets the override for the source. enabled are the values of BootSourceOverrideEnabled to use, the first that the BMC offers. A BMC
+// that lists none may still refuse the first.
+func (c *conn) setBoot(source hardware.BootSource, enabled []string) error {
+	place, err := c.findBootPlace()
+	if err != nil {
+		return err
 	}
-	if len(s.links.Boot) == 0 {
-		return "", hardware.Errorf(hardware.Unsupported, opBoot, c.bmc.endpoint.Address, "the system %s has no boot override", s.ODataID)
+	wanted, err := place.choose(source, enabled)
+	if err != nil {
+		return c.bootError(err)
 	}
-	offered := s.Boot.AllowableBootSourceOverrideTargetValues
-	if len(offered) == 0 {
-		return targets[0], nil
-	}
-	for _, target := range targets {
-		if slices.Contains(offered, target) {
-			return target, nil
+	var after *bootObject
+	for _, want := range wanted {
+		if !place.isPending && place.reported().isSetTo(want) {
+			return nil
 		}
-	}
-	return "", hardware.Errorf(hardware.Unsupported, opBoot, c.bmc.endpoint.Address, "the BMC offers the boot targets %v, not %s", offered, targets[0])
-}
-
-// patchBootOverride sends the override. It includes the boot mode only where the BMC has one (older firmware of Supermicro has none and
-// refuses it), and sends it without the mode when that is refused. When the ETag is stale it reads the system again once, and then removes
-// the prefix "W/", because some BMCs return weak ETags and compare them strongly.
-func (c *conn) patchBootOverride(s *system, target schemas.BootSource) error {
-	boot := map[string]any{
-		"BootSourceOverrideEnabled": schemas.OnceBootSourceOverrideEnabled,
-		"BootSourceOverrideTarget":  target,
-	}
-	if _, has := s.links.Boot["BootSourceOverrideMode"]; has {
-		boot["BootSourceOverrideMode"] = schemas.UEFIBootSourceOverrideMode
-	}
-	payload := map[string]any{"Boot": boot}
-	err := s.Patch(s.ODataID, payload)
-	if statusOf(err) == http.StatusPreconditionFailed {
-		latest, readErr := c.serverSystem()
-		if readErr != nil {
-			return readErr
+		if after, err = c.changeOverride(place, want); err == nil {
+			return c.bootError(want.compare(after))
 		}
-		latest.SetETag(strings.TrimPrefix(latest.GetETag(), "W/"))
-		s = latest
-		err = s.Patch(s.ODataID, payload)
-	}
-	if _, sent := boot["BootSourceOverrideMode"]; sent && statusOf(err) == http.StatusBadRequest {
-		delete(boot, "BootSourceOverrideMode")
-		err = s.Patch(s.ODataID, payload)
+		if !isRefused(err) {
+			return err
+		}
 	}
 	return err
 }
 
-// checkBootOverride compares the override that the BMC reports after the change with the target.
-func (c *conn) checkBootOverride(s *system, target schemas.BootSource) error {
-	reported := s.Boot.BootSourceOverrideTarget
-	switch {
-	case hasOverride(s, target):
-		return nil
-	case isNull(s.links.Boot["BootSourceOverrideTarget"]):
-		return hardware.Errorf(hardware.Unsupported, opBoot, c.bmc.endpoint.Address,
-			"the BMC accepted %s and reports no override (BootSourceOverrideTarget is null): restart the BMC, update its firmware, "+
-				"or look whether its BIOS configuration allows a boot override", target)
-	default:
-		// When the firmware reports the change late, the next call succeeds.
-		return hardware.Errorf(hardware.Conflict, opBoot, c.bmc.endpoint.Address,
-			"expected the override %s Once, the BMC reports %q %q", target, reported, s.Boot.BootSourceOverrideEnabled)
+// bootError adds operation and target to an error of the pure functions of override.go.
+func (c *conn) bootError(err error) error {
+	var typed *hardware.Error
+	if errors.As(err, &typed) {
+		typed.Op, typed.Target = opBoot, c.bmc.endpoint.Address
 	}
+	return err
 }
 
-func isNull(raw json.RawMessage) bool {
-	return len(raw) == 0 || string(raw) == "null" || string(raw) == `""`
+// bootPlace is where the override of a system is read and changed.
+type bootPlace struct {
+	// home is the resource to change. other is the other of system and settings object; nil: there is none.
+	home, other *bootObject
+	// isPending is true where home is a settings object, whose values wait for the next boot. They may be left from an earlier boot, so an
+	// override that it has already is sent again. Without it: a server has booted with the override, the firmware has used it up, and the
+	// settings object still has it. The next attempt would find it set, and the server would boot the disk of the former tenant.
+	isPending bool
 }
+
+// reported returns the resource that reports the present override.
+func (p bootPlace) reported() *bootObject {
+	if _, reports := p.home.boot[memberEnabled]; !reports && p.other != nil {
+		return p.other
+	}
+	return p.home
+}
+
+// findBootPlace reads the system and its settings object and returns where the override is changed.
+//
+// A settings object lists what a change to it may hold (DSP0266, 9.10). So where its Boot has members of the override, they are read and
+// changed there, and not at the system, which keeps its values until the server boots.
+func (c *conn) findBootPlace() (bootPlace, error) {
+	s, err := c.serverSystem()
+	if err != nil {
+		return bootPlace{}, err
+	}
+	system := &bootObject{uri: s.ODataID, boot: s.links.Boot}
+	if etag := s.GetETag(); etag != "" {
+		system.etags = []string{etag}
+	}
+	settings, err := c.readBootObject(s.links.Settings.SettingsObject.String())
+	if err != nil {
+		return bootPlace{}, err
+	}
+	switch {
+	case settings != nil && settings.hasOverride():
+		return bootPlace{home: settings, other: system, isPending: true}, nil
+	case !system.hasOverride():
+		return bootPlace{}, hardware.Errorf(hardware.Unsupported, opBoot, c.bmc.endpoint.Address,
+			"the system %s reports no boot override: when the BMC is still loading it, the next try succeeds; otherwise restart the BMC or update its firmware", s.ODataID)
+	}
+	return bootPlace{home: system, other: settings}, nil
+}
+
+// readBootObject reads a settings object. It returns nil when the path is empty or the BMC does not have the resource.
+func (c *conn) readBootObject(uri string) (*bootObject, error) {
+	if uri == "" {
+		return nil, nil
+	}
+	var document struct{ Boot json.RawMessage }
+	etags, err := c.readDocument(uri, &document)
+	if isMissing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	o := &bootObject{uri: uri, etags: etags}
+	_ = json.Unmarshal(document.Boot, &o.boot) // a Boot that is no object has no override
+	return o, nil
+}
+
+// changeOverride sets the override and returns the resource as it is read after the change.
+//
+// When the resource refuses the change as one that belongs elsewhere, it is sent to the other one: some settings objects list targets that
+// only the system accepts, and some systems answer with the URI of a settings object to which they do not link.
+func (c *conn) changeOverride(place bootPlace, want override) (*bootObject, error) {
+	changed := place.home
+	err := c.writeOverride(changed, want)
+	if isRefusedHere(err) {
+		other, readErr := c.otherBootObject(place, err)
+		if readErr != nil {
+			return nil, readErr
+		}
+		if other != nil {
+			changed = other
+			err = c.writeOverride(other, want)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	after, err := c.readBootObject(changed.uri)
+	if err == nil && after == nil {
+		return &bootObject{uri: changed.uri}, nil
+	}
+	return after, err
+}
+
+// futureURI finds the URI in "Support of this Operation for Boot Properties is moved to FutureState URI(/redfish/v1/Systems/DGX/SD)".
+var futureURI = regexp.MustCompile(`/redfish/v1/[^\s()"'<>]+`)
+
+// otherBootObject returns the resource to which a refused change is sent instead; nil when there is none.
+func (c *conn) otherBootObject(place bootPlace, refused error) (*bootObject, error) {
+	if place.other != nil {
+		return place.other, nil
+	}
+	if !hasMessage(refused, keyFutureState) {
+		return nil, nil
+	}
+	for _, m := range refusalOf(refused).messages {
+		if uri := futureURI.FindString(m.String()); uri != "" && uri != place.home.uri {
+			return c.readBootObject(uri)
+		}
+	}
+	return c.readBootObject(strings.TrimRight(place.home.uri, "/") + "/SD")
+}
+
+// writeOverride sends the override in one request, because some BMCs refuse to enable an override without its target. It includes the mode
+// where the resource has one: without it some firmware falls back to a BIOS boot. Where the mode is refused, it is left out.
+func (c *conn) writeOverride(o *bootObject, want override) error {
+	boot := map[string]any{memberEnabled: want.enabled}
+	if want.target != "" {
+		boot[memberTarget] = want.target
+	}
+	if o.hasMember(memberMode) {
+		boot[memberMode] = modeUEFI
+	}
+	payload := map[string]any{"Boot": boot}
+	err := c.patch(o.uri, o.etags, payload)
+	if _, sent := boot[memberMode]; sent && isRefused(err) && !hasMessage(err, keyFutureState) {
+		delete(boot, memberMode)
+		err = c.patch(o.uri, o.etags, payload)
+	}
+	return err
+}
+
+// isRefused reports whether the BMC refused the content of a change, so that the same change in another form may succeed.
+func isRefused(err error) bool {
+	r := refusalOf(err)
+	if r == nil {
+		return false
+	}
+	kind := r.kind()
+	return kind == hardware.Unsupported || kind == hardware.Invalid && r.status >= 400 && r.status < 500
+}
+
+// isRefusedHere reports whether the BMC refused a change of this resource as one that cannot be made there.
+func isRefusedHere(err error) bool {
+	return isMissing(err) || hasMessage(err, keyFutureState, "PropertyNotWritable", "PropertyUnknown", "PropertyReadOnly")
+}
+
+// keyFutureState is the message with which AMI's firmware says that a change belongs to the settings object.
+const keyFutureState = "OperationSupportedInFutureStateURI"

@@ -25,6 +25,9 @@ type Options struct {
 	CredentialBackoff time.Duration
 	// Clock returns the current time; nil means time.Now.
 	Clock func() time.Time
+	// Sleep waits while the BMC loads a resource of an inventory; it returns early with the error of the context when that ends. nil means a
+	// timer, and no waiting where Clock is set.
+	Sleep func(context.Context, time.Duration) error
 	// Log receives what is not returned: failed logouts and resources that are left out of the inventory. nil means no log.
 	Log *slog.Logger
 }
@@ -36,8 +39,8 @@ type Client struct {
 	mu       sync.Mutex
 	closed   bool
 	sessions map[sessionKey]*session
-	// gates allow one request at a time to each address, for all sessions there.
-	gates map[string]chan struct{}
+	// lines are the ways to the addresses, which all sessions there share.
+	lines map[string]*line
 	// refusedUntil is when refused credentials may be tried again.
 	refusedUntil map[sessionKey]time.Time
 }
@@ -58,6 +61,9 @@ func New(options Options) *Client {
 	if options.CredentialBackoff <= 0 {
 		options.CredentialBackoff = 30 * time.Second
 	}
+	if options.Sleep == nil && options.Clock == nil {
+		options.Sleep = sleep
+	}
 	if options.Clock == nil {
 		options.Clock = time.Now
 	}
@@ -67,7 +73,7 @@ func New(options Options) *Client {
 	return &Client{
 		options:      options,
 		sessions:     map[sessionKey]*session{},
-		gates:        map[string]chan struct{}{},
+		lines:        map[string]*line{},
 		refusedUntil: map[sessionKey]time.Time{},
 	}
 }
@@ -88,7 +94,6 @@ func (c *Client) OpenBMC(_ context.Context, endpoint hardware.Endpoint) (hardwar
 	if endpoint.SystemPath != "" && !strings.HasPrefix(endpoint.SystemPath, "/") {
 		return nil, hardware.Errorf(hardware.Invalid, op, endpoint.Address, "the system's path %q must begin with /", endpoint.SystemPath)
 	}
-	endpoint.SystemPath = strings.TrimRight(endpoint.SystemPath, "/")
 	if endpoint.Username == "" || endpoint.Password == "" {
 		return nil, hardware.Errorf(hardware.Unauthorized, op, endpoint.Address, "the BMC's Secret lacks username or password")
 	}
@@ -174,14 +179,16 @@ func (c *Client) logoutAndLog(ctx context.Context, s *session) {
 	}
 }
 
-// addressGate returns the channel that allows one request at a time to the address. The caller holds c.mu.
-func (c *Client) addressGate(address string) chan struct{} {
-	gate, ok := c.gates[address]
+// lineTo returns the way to the address.
+func (c *Client) lineTo(address string) *line {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l, ok := c.lines[address]
 	if !ok {
-		gate = make(chan struct{}, 1)
-		c.gates[address] = gate
+		l = newLine()
+		c.lines[address] = l
 	}
-	return gate
+	return l
 }
 
 // newSessionKey returns the key of the endpoint's session. The length before each part makes the encoding unique.

@@ -1,12 +1,36 @@
 // Package redfish implements hardware.BMC over Redfish (DSP0266): power, boot override, virtual media and inventory. Only this package
 // imports gofish.
 //
-// A Client keeps one session per BMC and credentials, in memory only, and ends it when it is idle or when the Client is closed. When a BMC
-// has lost the session, a call opens a new one once. BMCs stop responding under bursts of requests, so at most one request is sent to
-// a BMC at any time. Every request has a time-out, and every call has a limit of requests.
+// # Sessions
 //
-// Every failure is returned as a *hardware.Error, because a BMC may send anything. Three parts of gofish are not used for that reason. Its
-// readers of collections start goroutines, in which a null collection causes a panic that no caller can recover. It joins links to the
-// address as text, so that a link could lead to another host; the transport refuses that. Its Reset (v0.21.0) posts to the
-// target of another action. Error texts contain neither credentials nor tokens.
+// A Client keeps one session per BMC and credentials, in memory only, and ends it when it is idle or when the Client is closed. Where a BMC has
+// no sessions, the credentials are sent with every request. When a BMC has lost the session, a call opens a new one once; when it refuses
+// a new one, the call is tried once more. The credentials are refused (Unauthorized) only by an answer that means them: not by a limit of
+// sessions, a locked account or a missing licence. Refused credentials are not tried again for a while.
+//
+// # Requests
+//
+// BMCs stop responding under bursts of requests, so at most one request is sent to a BMC at any time. Every request has a time-out, and every
+// call has a limit of requests. A BMC that asks to be tried later (Retry-After) gets no request before: calls fail with Busy, and the error has
+// the time. Redirects are followed on the same host with method and body. A request on a kept connection that the BMC has closed is sent
+// once more where that is safe. A change is sent with the ETag in each of the forms that BMCs compare with.
+//
+// # Boot override
+//
+// The override is read, changed and read back at the system's settings object where that has members of the override, otherwise at the
+// system, and where the one refuses the change at the other. It is for a UEFI boot, and an override for a BIOS boot counts as none.
+//
+// # Inventory
+//
+// An inventory is complete or it fails. Its resources are decoded by this package, member by member, because a member that one product mistypes must
+// not cost the resource. The PCI devices are returned as the lists of the BMC, in which the same GPU may be several times: the functions of the
+// system, those in chassis, and the GPUs among the processors of the server and of its baseboards. plan/inventory compares them.
+//
+// # Errors
+//
+// Every failure is returned as a *hardware.Error, because a BMC may send anything. Its text has the request and the words of the BMC, and
+// neither credentials nor tokens. Five parts of gofish are not used. Its readers of collections start goroutines, in which a null collection
+// causes a panic that no caller can recover. It joins links to the address as text, so that a link could lead to another host; the
+// transport refuses that. Its Reset (v0.21.0) posts to the target of another action. Its errors lose messages that are not in an array
+// within error. Its client fails when any member of the service root has an unexpected type.
 package redfish

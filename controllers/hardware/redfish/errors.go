@@ -9,11 +9,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
+	"time"
 	"unicode"
-
-	"github.com/stmcginnis/gofish/schemas"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
@@ -31,7 +29,7 @@ var (
 // maxMessage is the maximum length of a text from a BMC, in characters.
 const maxMessage = 400
 
-// messageKinds are the kinds for MessageKeys of the Base registry (DSP8011) that say more than the HTTP status.
+// messageKinds are the kinds for MessageKeys that say more than the HTTP status: of the Base registry (DSP8011), then of vendors.
 var messageKinds = map[string]hardware.Kind{
 	"ServiceTemporarilyUnavailable":  hardware.Busy,
 	"ServiceInUnknownState":          hardware.Busy,
@@ -43,6 +41,10 @@ var messageKinds = map[string]hardware.Kind{
 	"CreateLimitReachedForResource":  hardware.Busy,
 	"InsufficientPrivilege":          hardware.Unauthorized,
 	"NoValidSession":                 hardware.Unauthorized,
+	"AccessDenied":                   hardware.Unauthorized,
+	"ResourceAtUriUnauthorized":      hardware.Unauthorized,
+	"AuthenticationTokenRequired":    hardware.Unauthorized,
+	"PasswordChangeRequired":         hardware.Unauthorized,
 	"ActionNotSupported":             hardware.Unsupported,
 	"ActionParameterNotSupported":    hardware.Unsupported,
 	"ActionParameterValueNotInList":  hardware.Unsupported,
@@ -51,6 +53,22 @@ var messageKinds = map[string]hardware.Kind{
 	"PropertyValueNotInList":         hardware.Unsupported,
 	"OperationNotAllowed":            hardware.Conflict,
 	"InvalidOperationForSystemState": hardware.Conflict,
+	"ActionParameterValueConflict":   hardware.Conflict,
+	"PreconditionFailed":             hardware.Conflict,
+	"PreconditionRequired":           hardware.Conflict,
+
+	// AMI: the host is in its self-test or in its setup; a change belongs to the settings object; a change needs an ETag.
+	"ServiceTemporarilyUnavailableDueToHostBooting": hardware.Busy,
+	"OperationSupportedInFutureStateURI":            hardware.Unsupported,
+	"PreconditionHeaderMissing":                     hardware.Conflict,
+	// HPE: a change of settings during the self-test; a member that cannot be written.
+	"UnableToModifyDuringSystemPOST": hardware.Busy,
+	"UnsupportedOperation":           hardware.Unsupported,
+	// Dell: not ready yet (two), all sessions in use, already in that power state.
+	"SYS518":  hardware.Busy,
+	"SWC0700": hardware.Busy,
+	"RAC0218": hardware.Busy,
+	"PSU501":  hardware.Conflict,
 }
 
 // classifyError returns the *hardware.Error for a failed call. Its text contains neither the credentials of the endpoint nor the token.
@@ -64,6 +82,9 @@ func classifyError(op string, endpoint hardware.Endpoint, err error, state *call
 	}
 	kind, text := describeError(err, state)
 	text = redact(text, endpoint, token)
+	if at := notBeforeOf(err); !at.IsZero() {
+		return &hardware.Error{Kind: kind, Op: op, Target: endpoint.Address, NotBefore: at, Err: errors.New(text)}
+	}
 	// The errors of the context stay in the chain, so that a caller can distinguish its own cancellation from a BMC that does not respond.
 	for _, known := range []error{context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, known) {
@@ -73,27 +94,41 @@ func classifyError(op string, endpoint hardware.Endpoint, err error, state *call
 	return hardware.Errorf(kind, op, endpoint.Address, "%s", text)
 }
 
-// describeError returns the kind and the text of an error.
+// describeError returns the kind and the text of an error. state may be nil.
 func describeError(err error, state *callState) (hardware.Kind, string) {
-	var answer *schemas.Error
+	var held *heldError
 	switch {
-	case errors.As(err, &answer) && answer.HTTPReturnedStatusCode != 0:
-		return describeResponse(answer, state)
+	case errors.As(err, &held):
+		return hardware.Busy, held.Error()
+	case refusalOf(err) != nil:
+		return refusalOf(err).kind(), refusalOf(err).Error()
 	case errors.Is(err, errCredentialsRefused):
 		return hardware.Unauthorized, err.Error()
 	case errors.Is(err, errMalformed), errors.Is(err, errClosed), errors.Is(err, errForeignHost), errors.Is(err, errTooMany),
-		errors.Is(err, errTooLarge):
-		return hardware.Invalid, unwrapURL(err).Error()
+		errors.Is(err, errTooLarge), errors.Is(err, errRedirects):
+		return hardware.Invalid, state.lastRequest() + unwrapURL(err).Error()
 	}
 	var transport *url.Error
 	if errors.As(err, &transport) {
-		return hardware.Unreachable, describeTransport(transport.Err)
+		return hardware.Unreachable, state.lastRequest() + describeTransport(transport.Err)
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return hardware.Unreachable, "no answer in time"
+		return hardware.Unreachable, state.lastRequest() + "no answer in time"
 	}
 	// Any other error is from a decoder: JSON that is invalid or has unexpected types.
-	return hardware.Invalid, "the BMC's answer cannot be read: " + err.Error()
+	return hardware.Invalid, state.lastRequest() + "the BMC's answer cannot be read: " + err.Error()
+}
+
+// notBeforeOf returns the time before which the BMC asks not to be tried again; zero when it does not ask.
+func notBeforeOf(err error) time.Time {
+	var held *heldError
+	if errors.As(err, &held) {
+		return held.until
+	}
+	if r := refusalOf(err); r != nil {
+		return r.notBefore
+	}
+	return time.Time{}
 }
 
 // unwrapURL removes the URL that net/http adds to an error, because hardware.Error already contains the target.
@@ -127,51 +162,6 @@ func describeTransport(err error) string {
 	return err.Error()
 }
 
-// retryTime returns the text for a Retry-After header, which contains seconds or a date (RFC 9110 10.2.3).
-func retryTime(retryAfter string) string {
-	if seconds, err := strconv.ParseUint(retryAfter, 10, 31); err == nil {
-		return fmt.Sprintf("in %d s", seconds)
-	}
-	return fmt.Sprintf("at %.40q", retryAfter)
-}
-
-// describeResponse returns the kind and the text of a response that is not a success.
-func describeResponse(answer *schemas.Error, state *callState) (hardware.Kind, string) {
-	status := answer.HTTPReturnedStatusCode
-	text := fmt.Sprintf("HTTP %d %s", status, http.StatusText(status))
-	kind, messages := registryMessages(answer)
-	if kind == "" {
-		kind = statusKind(status)
-	}
-	if len(messages) > 0 {
-		text += ": " + strings.Join(messages, " ")
-	}
-	if status >= http.StatusBadRequest && state != nil && state.retryAfter != "" && kind != hardware.Unauthorized {
-		return hardware.Busy, text + " (asks to come back " + retryTime(state.retryAfter) + ")"
-	}
-	return kind, text
-}
-
-// registryMessages returns the messages of a refusal and the kind for their MessageKeys, "" when there is none.
-func registryMessages(answer *schemas.Error) (kind hardware.Kind, messages []string) {
-	if len(answer.ExtendedInfos) == 0 {
-		// gofish puts a body that is not a Redfish error, such as an HTML page, into Message. It is left out.
-		if answer.Code != "" && answer.Message != "" {
-			messages = append(messages, answer.Message)
-		}
-		return messageKinds[messageKey(answer.Code)], messages
-	}
-	for _, info := range answer.ExtendedInfos {
-		if k, ok := messageKinds[messageKey(info.MessageID)]; ok {
-			kind = k
-		}
-		if info.Message != "" {
-			messages = append(messages, info.Message)
-		}
-	}
-	return kind, messages
-}
-
 // statusKind returns the kind for an HTTP status.
 func statusKind(status int) hardware.Kind {
 	switch status {
@@ -192,18 +182,6 @@ func statusKind(status int) hardware.Kind {
 		return hardware.Unreachable
 	}
 	return hardware.Invalid
-}
-
-// messageKey returns the last part of "Base.1.8.PropertyUnknown". Registry and version may be missing.
-func messageKey(id string) string { return id[strings.LastIndexByte(id, '.')+1:] }
-
-// statusOf returns the HTTP status of a refused request in the chain of err, or 0.
-func statusOf(err error) int {
-	var answer *schemas.Error
-	if errors.As(err, &answer) {
-		return answer.HTTPReturnedStatusCode
-	}
-	return 0
 }
 
 // redact returns the text without secrets, in one line and of limited length, so that it can be put into a status.
@@ -241,26 +219,13 @@ func encodedForms(secret string) []string {
 	return all
 }
 
-// hasMessage reports whether the refusal of the BMC contains the message key.
-func hasMessage(err error, key string) bool {
-	var answer *schemas.Error
-	if !errors.As(err, &answer) {
-		return false
-	}
-	for _, info := range answer.ExtendedInfos {
-		if messageKey(info.MessageID) == key {
-			return true
-		}
-	}
-	return false
-}
-
 // isResourceError reports whether the failure concerns only this resource. After any other failure every further request would fail too.
 func isResourceError(err error) bool {
 	kind, _ := describeError(err, nil)
 	status := statusOf(err)
 	lost := kind == hardware.Unauthorized && status != http.StatusForbidden || kind == hardware.Unreachable && status == 0
-	return !lost && !errors.Is(err, errTooMany)
+	var held *heldError
+	return !lost && !errors.Is(err, errTooMany) && !errors.As(err, &held)
 }
 
 // recoverPanic runs work and returns a panic as an error. A malformed response may cause a panic in the parser.

@@ -31,7 +31,10 @@ type malformedBMC struct {
 }
 
 func startMalformedBMC(t testing.TB) *malformedBMC {
-	n := &malformedBMC{fixture: start(t, bmc.Personality{HGXBaseboard: true, ResetActionInfo: true, ETag: bmc.ETagRequired})}
+	n := &malformedBMC{fixture: start(t, bmc.Personality{
+		HGXBaseboard: true, Power: bmc.PowerRules{ActionInfo: true}, ETag: bmc.ETagRequired,
+		Boot: bmc.BootRules{Settings: &bmc.SettingsRules{Name: "SD", Members: bmc.SettingsOverride}, Initial: bmc.Override{Enabled: "Continuous", Target: "Pxe"}},
+	})}
 	n.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -66,11 +69,13 @@ func (n *malformedBMC) checkNoPanic(t testing.TB, path string, status int, body 
 	n.client.EndIdleSessions(t.Context())
 	tokens := n.Tokens()
 	for name, call := range map[string]func() error{
-		"Power":     func() error { _, err := n.bmc.PowerState(t.Context()); return err },
-		"SetPower":  func() error { return n.bmc.SetPower(t.Context(), hardware.Restart) },
-		"BootOnce":  func() error { return n.bmc.SetBootOnce(t.Context(), hardware.BootNetwork) },
-		"Media":     func() error { return n.bmc.SetVirtualMedia(t.Context(), "http://h/a.iso") },
-		"Inventory": func() error { _, err := n.bmc.Inventory(t.Context()); return err },
+		"Power":      func() error { _, err := n.bmc.PowerState(t.Context()); return err },
+		"SetPower":   func() error { return n.bmc.SetPower(t.Context(), hardware.Restart) },
+		"BootOnce":   func() error { return n.bmc.SetBootOnce(t.Context(), hardware.BootNetwork) },
+		"BootAlways": func() error { return n.bmc.SetBootAlways(t.Context(), hardware.BootDisk) },
+		"ClearBoot":  func() error { return n.bmc.ClearBoot(t.Context()) },
+		"Media":      func() error { return n.bmc.SetVirtualMedia(t.Context(), "http://h/a.iso") },
+		"Inventory":  func() error { _, err := n.bmc.Inventory(t.Context()); return err },
 	} {
 		err := call()
 		if err != nil && !slices.Contains(kinds, hardware.KindOf(err)) {
@@ -84,7 +89,7 @@ func (n *malformedBMC) checkNoPanic(t testing.TB, path string, status int, body 
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.requests > 6000 {
-		t.Errorf("%d requests for five calls", n.requests)
+		t.Errorf("%d requests for seven calls", n.requests)
 	}
 	n.path = ""
 }

@@ -3,7 +3,9 @@ package redfish
 import (
 	"cmp"
 	"context"
+	"math/bits"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,170 +14,216 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// Inventory implements hardware.BMC. When a collection is missing, not loaded yet or refused, its field is empty. When the BMC stops
-// responding, Inventory fails. SystemUUID is always empty, because the UUID that a BMC reports is never compared.
+// stateAbsent is the Status.State of a slot without a component.
+const stateAbsent = "Absent"
+
+const opInventory = "read inventory"
+
+// status is the member Status of a resource.
+type status struct{ State string }
+
+// systemValues are the members of a ComputerSystem that an inventory has.
+type systemValues struct {
+	Manufacturer     string
+	Model            string
+	SerialNumber     string
+	BiosVersion      string
+	ProcessorSummary struct {
+		Model                 string
+		LogicalProcessorCount number
+	}
+	MemorySummary struct{ TotalSystemMemoryGiB number }
+}
+
+// Inventory implements hardware.BMC. An inventory is complete or it fails: a resource that does not exist is left out, and any other failure of one
+// resource is the failure of Inventory, which the caller repeats. Inventory also fails when the context ends. SystemUUID is always empty,
+// because the UUID that a BMC reports is never compared. DeviceSource is empty: PCIDevices are the lists of the BMC.
 func (b *bmc) Inventory(ctx context.Context) (hardware.Inventory, error) {
 	var inventory hardware.Inventory
-	err := b.call(ctx, "read inventory", func(c *conn) error {
-		inventory = hardware.Inventory{} // the function runs a second time after a new login
+	err := b.call(ctx, opInventory, func(c *conn) error {
 		s, err := c.serverSystem()
 		if err != nil {
 			return err
 		}
-		inventory.Manufacturer = strings.TrimSpace(s.Manufacturer)
-		inventory.Model = strings.TrimSpace(s.Model)
-		inventory.SerialNumber = strings.TrimSpace(s.SerialNumber)
-		inventory.BIOSVersion = s.BiosVersion
-		for _, read := range []func(*system, *hardware.Inventory) error{c.readProcessors, c.readMemory, c.readNICs, c.readDisks, c.readPCIDevices} {
-			if err := read(s, &inventory); err != nil {
+		w, err := newCrawl(ctx, c, s)
+		if err != nil {
+			return err
+		}
+		for _, read := range []func(*system) error{w.readSystemValues, w.readProcessors, w.readNICs, w.readDisks, w.readPCIDevices} {
+			if err := read(s); err != nil {
 				return err
 			}
 		}
+		inventory = w.inventory
 		return nil
 	})
 	if err != nil {
-		return hardware.Inventory{}, err
+		return hardware.Inventory{}, deadlineError(ctx, opInventory, b.endpoint.Address, err)
 	}
 	return inventory, nil
 }
 
-// skipResourceError returns nil for a failure of this resource alone, and the error when every further request would fail too.
-func (c *conn) skipResourceError(err error, uri string) error {
-	if err == nil || !isResourceError(err) {
+// readSystemValues sets what the system itself reports, and MemoryBytes.
+func (w *crawl) readSystemValues(s *system) error {
+	var v systemValues
+	if err := w.decode(s.ODataID, s.raw, &v); err != nil {
 		return err
 	}
-	c.bmc.client.options.Log.Debug("BMC resource left out", "bmc", c.bmc.endpoint.Address, "path", uri, "status", statusOf(err))
-	return nil
-}
-
-// forEachMember reads the members of a collection one after the other and calls visit with those that can be read.
-func forEachMember[T any, PT schemas.GenericSchemaObjectPointer[T]](c *conn, collection string, visit func(*T)) error {
-	if collection == "" {
+	i := &w.inventory
+	i.Manufacturer, i.Model, i.SerialNumber = strings.TrimSpace(v.Manufacturer), strings.TrimSpace(v.Model), strings.TrimSpace(v.SerialNumber)
+	i.BIOSVersion, i.CPUModel, i.CPUThreads = strings.TrimSpace(v.BiosVersion), strings.TrimSpace(v.ProcessorSummary.Model), 0
+	if isPlaceholder(i.CPUModel) {
+		i.CPUModel = ""
+	}
+	if n := v.ProcessorSummary.LogicalProcessorCount; n > 0 && n < 1<<20 {
+		i.CPUThreads = int(n)
+	}
+	if gib := v.MemorySummary.TotalSystemMemoryGiB; gib > 0 && gib < 1<<20 {
+		i.MemoryBytes = int64(gib * (1 << 30))
 		return nil
 	}
-	collectionMembers, err := c.collectionMembers(collection)
-	if err != nil {
-		return c.skipResourceError(err, collection)
-	}
-	return forEachResource[T, PT](c, collectionMembers, visit)
+	return w.readMemory(s)
 }
 
-// forEachResource reads the resources one after the other and calls visit with those that can be read.
-func forEachResource[T any, PT schemas.GenericSchemaObjectPointer[T]](c *conn, uris []string, visit func(*T)) error {
-	for _, uri := range uris {
-		if uri == "" {
-			continue
-		}
-		item, err := schemas.GetObject[T, PT](c.api, uri)
-		if err == nil {
-			visit(item)
-		} else if err := c.skipResourceError(err, uri); err != nil {
-			return err
-		}
-	}
-	return nil
+// isPlaceholder reports whether the text is what firmware writes in place of a value that it does not know.
+func isPlaceholder(text string) bool {
+	return placeholder.MatchString(strings.TrimSpace(text))
 }
 
-// readProcessors sets CPUModel, CPUThreads and Architecture.
-func (c *conn) readProcessors(s *system, inventory *hardware.Inventory) error {
-	inventory.CPUModel = strings.TrimSpace(s.ProcessorSummary.Model)
-	threads := 0
-	err := forEachMember(c, s.links.Processors.String(), func(p *schemas.Processor) {
-		if p.ProcessorType != "" && p.ProcessorType != schemas.CPUProcessorType || p.Status.State == schemas.AbsentState {
-			return
+var placeholder = regexp.MustCompile(`(?i)^(n/?a|none|null|unknown|undefined|not (available|specified|present|applicable)|available for assignment|default string|to be filled.*|\?+|-+|0+)$`)
+
+// readMemory sets MemoryBytes from the modules. It is used when the system reports no size, or 0, which means the same.
+func (w *crawl) readMemory(s *system) error {
+	modules, err := readMembers[struct {
+		CapacityMiB number
+		Status      status
+	}](w, s.links.Memory.String())
+	for _, m := range modules {
+		if m.CapacityMiB > 0 && m.CapacityMiB < 1<<30 && m.Status.State != stateAbsent {
+			w.inventory.MemoryBytes += int64(m.CapacityMiB) << 20
 		}
-		if p.TotalThreads != nil && *p.TotalThreads > 0 {
-			threads += *p.TotalThreads
-		}
-		inventory.CPUModel = cmp.Or(inventory.CPUModel, strings.TrimSpace(p.Model))
-		inventory.Architecture = cmp.Or(inventory.Architecture, architecture(p))
-	})
-	if summary := s.ProcessorSummary.LogicalProcessorCount; threads == 0 && summary != nil && *summary < 1<<20 {
-		threads = int(*summary)
 	}
-	inventory.CPUThreads = threads
 	return err
 }
 
+// processor is a Processor of the server, or of a baseboard.
+type processor struct {
+	ProcessorType         string
+	Name                  string
+	Manufacturer          string
+	Model                 string
+	InstructionSet        string
+	ProcessorArchitecture string
+	TotalThreads          number
+	ProcessorID           struct{ EffectiveFamily string } `json:"ProcessorId"`
+	Status                status
+}
+
+// modelName returns the name of the processor's model. A DGX has it where others have the number of the family.
+func (p processor) modelName() string {
+	for _, name := range []string{p.Model, p.ProcessorID.EffectiveFamily} {
+		name = strings.TrimSpace(name)
+		if !isPlaceholder(name) && (name == strings.TrimSpace(p.Model) || strings.Contains(name, " ")) && name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
 // architecture returns the architecture as Go and Kubernetes name it.
-func architecture(p *schemas.Processor) string {
-	switch string(p.InstructionSet) {
-	case "x86-64":
+func (p processor) architecture() string {
+	switch cmp.Or(p.InstructionSet, p.ProcessorArchitecture) {
+	case "x86-64", "x86":
 		return "amd64"
-	case "ARM-A64":
+	case "ARM-A64", "ARM":
 		return "arm64"
 	}
 	return ""
 }
 
-// readMemory sets MemoryBytes, from the summary or from the modules.
-func (c *conn) readMemory(s *system, inventory *hardware.Inventory) error {
-	if gib := s.MemorySummary.TotalSystemMemoryGiB; gib != nil && *gib > 0 && *gib < 1<<20 {
-		inventory.MemoryBytes = int64(*gib * (1 << 30))
-		return nil
-	}
-	return forEachMember(c, s.links.Memory.String(), func(m *schemas.Memory) {
-		if m.CapacityMiB != nil && *m.CapacityMiB > 0 && *m.CapacityMiB < 1<<30 {
-			inventory.MemoryBytes += int64(*m.CapacityMiB) << 20
-		}
-	})
-}
-
-// readNICs reads the network interfaces. They are identified by their MAC address, because iLO 6 changes their ids at every reboot.
-func (c *conn) readNICs(s *system, inventory *hardware.Inventory) error {
-	err := forEachMember(c, s.links.EthernetInterfaces.String(), func(e *schemas.EthernetInterface) {
-		mac, err := net.ParseMAC(cmp.Or(e.PermanentMACAddress, e.MACAddress))
-		if err != nil || len(mac) != 6 || mac.String() == "00:00:00:00:00:00" {
-			return // a port without an address cannot be identified
-		}
-		nic := hardware.NIC{Name: e.ID, MAC: mac.String(), Up: e.LinkStatus == schemas.LinkUpLinkStatus}
-		if e.SpeedMbps != nil && *e.SpeedMbps > 0 {
-			nic.SpeedMbps = *e.SpeedMbps
-		}
-		inventory.NICs = append(inventory.NICs, nic)
-	})
-	slices.SortStableFunc(inventory.NICs, func(a, b hardware.NIC) int { return cmp.Compare(a.MAC, b.MAC) })
-	inventory.NICs = slices.CompactFunc(inventory.NICs, func(a, b hardware.NIC) bool { return a.MAC == b.MAC })
-	return err
-}
-
-// readDisks sets Disks, from the drives of all storage controllers, otherwise from SimpleStorage.
-func (c *conn) readDisks(s *system, inventory *hardware.Inventory) error {
-	var drives []string
-	err := forEachMember(c, s.links.Storage.String(), func(storage *schemas.Storage) {
-		var links struct{ Drives schemas.Links }
-		decodeExtra(storage.RawData, &links)
-		drives = append(drives, links.Drives.ToStrings()...)
-	})
+// readProcessors sets CPUModel, CPUThreads and Architecture, and adds the GPUs among the processors. The processors tell more than the summary of the
+// system. The number of threads is that of the summary when one processor does not tell its own, because the sum would be too small.
+func (w *crawl) readProcessors(s *system) error {
+	all, err := readMembers[processor](w, s.links.Processors.String())
 	if err != nil {
 		return err
 	}
-	err = forEachResource(c, drives, func(d *schemas.Drive) {
-		if d.CapacityBytes != nil && *d.CapacityBytes > 0 {
-			inventory.Disks = append(inventory.Disks, toDisk(d))
-		}
-	})
-	if err != nil || len(inventory.Disks) > 0 {
-		return err
+	w.addGPUProcessors(s.ODataID+"/Processors", all)
+	threads, model, i := number(0), "", &w.inventory
+	cpus := slices.DeleteFunc(all, func(p processor) bool { return !p.isCPU() })
+	for _, p := range cpus {
+		threads += max(p.TotalThreads, 0)
+		model = cmp.Or(model, p.modelName())
+		i.Architecture = cmp.Or(i.Architecture, p.architecture())
 	}
-	return forEachMember(c, s.links.SimpleStorage.String(), func(simple *schemas.SimpleStorage) {
-		for _, device := range simple.Devices {
-			if device.CapacityBytes != nil && *device.CapacityBytes > 0 {
-				inventory.Disks = append(inventory.Disks, hardware.Disk{Model: strings.TrimSpace(device.Model), SizeBytes: int64(*device.CapacityBytes)})
-			}
-		}
-	})
+	i.CPUModel = cmp.Or(model, i.CPUModel)
+	isComplete := len(cpus) > 0 && !slices.ContainsFunc(cpus, func(p processor) bool { return p.TotalThreads <= 0 })
+	if isComplete && threads < 1<<20 {
+		i.CPUThreads = int(threads)
+	}
+	return nil
 }
 
-func toDisk(d *schemas.Drive) hardware.Disk {
-	result := hardware.Disk{
-		Model: strings.TrimSpace(d.Model), SerialNumber: strings.TrimSpace(d.SerialNumber),
-		SizeBytes: int64(*d.CapacityBytes), Rotational: d.MediaType == schemas.HDDMediaType,
-	}
-	for _, identifier := range d.Identifiers {
-		if format := string(identifier.DurableNameFormat); format == "NAA" || format == "EUI" {
-			result.WWN = strings.ToLower(identifier.DurableName)
+// isCPU reports whether the processor is a CPU that is there.
+func (p processor) isCPU() bool {
+	return (p.ProcessorType == "" || p.ProcessorType == "CPU") && p.Status.State != stateAbsent
+}
+
+// ethernetInterface is a NIC of the server.
+type ethernetInterface struct {
+	ID                  string `json:"Id"`
+	MACAddress          string
+	PermanentMACAddress string
+	LinkStatus          string
+	SpeedMbps           number
+	IPv4Addresses       []struct{ Address string }
+	Links               struct{ HostInterface schemas.Link }
+	Status              status
+}
+
+// readNICs reads the network interfaces. They are identified by their MAC address, because iLO 6 changes their ids at every reboot.
+func (w *crawl) readNICs(s *system) error {
+	all, err := readMembers[ethernetInterface](w, s.links.EthernetInterfaces.String())
+	nics := &w.inventory.NICs
+	for _, e := range all {
+		mac := cmp.Or(usableMAC(e.PermanentMACAddress), usableMAC(e.MACAddress))
+		if mac == "" || e.Status.State == stateAbsent || e.isHostInterface(mac) {
+			continue // a port without an address cannot be identified
 		}
+		nic := hardware.NIC{Name: e.ID, MAC: mac, Up: e.LinkStatus == "LinkUp"}
+		if e.SpeedMbps > 0 && e.SpeedMbps < 1<<30 {
+			nic.SpeedMbps = int(e.SpeedMbps)
+		}
+		*nics = append(*nics, nic)
 	}
-	return result
+	slices.SortStableFunc(*nics, func(a, b hardware.NIC) int { return cmp.Compare(a.MAC, b.MAC) })
+	*nics = slices.CompactFunc(*nics, func(a, b hardware.NIC) bool { return a.MAC == b.MAC })
+	return err
+}
+
+// isHostInterface reports whether the interface is the USB NIC by which the server reaches its BMC. Its address may be the same on every server.
+func (e ethernetInterface) isHostInterface(mac string) bool {
+	if e.Links.HostInterface != "" {
+		return true
+	}
+	address, err := net.ParseMAC(mac)
+	isLocal := err == nil && address[0]&2 != 0
+	return isLocal && slices.ContainsFunc(e.IPv4Addresses, func(ip struct{ Address string }) bool { return strings.HasPrefix(ip.Address, "169.254.") })
+}
+
+// usableMAC returns the address in lower case with colons. It returns "" for a text that is the address of no interface: malformed, a group
+// address, or one digit repeated, which firmware writes where it has none.
+func usableMAC(text string) string {
+	mac, err := net.ParseMAC(strings.TrimSpace(text))
+	if err != nil || len(mac) != 6 || mac[0]&1 != 0 {
+		return ""
+	}
+	distinct := uint16(0)
+	for _, b := range mac {
+		distinct |= 1<<(b>>4) | 1<<(b&15)
+	}
+	if bits.OnesCount16(distinct) == 1 {
+		return ""
+	}
+	return mac.String()
 }

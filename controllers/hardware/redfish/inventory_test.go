@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,16 +31,26 @@ func reportedInventory() hardware.Inventory {
 			{Model: "NVMe 9", SerialNumber: "DRIVE0", WWN: "eui.0025385b71b00000", SizeBytes: 3840755982336},
 			{Model: "NVMe 9", SerialNumber: "DRIVE1", WWN: "eui.0025385b71b00001", SizeBytes: 3840755982336},
 		},
-		PCIDevices: []hardware.PCIDevice{gpu, gpu, nic},
+		PCIDevices: listed("chassis of the system", gpu, gpu, nic),
 	}
 }
 
+// listed returns the devices as those of one list of the BMC.
+func listed(list string, devices ...hardware.PCIDevice) []hardware.PCIDevice {
+	for i := range devices {
+		devices[i].List = list
+	}
+	return devices
+}
+
 func TestTheInventoryHoldsWhatTheBMCReports(t *testing.T) {
-	for _, listed := range []bool{false, true} {
-		f := start(t, bmc.Personality{SystemListsDevices: listed})
+	for inSystem, list := range map[bool]string{false: "chassis of the system", true: "system"} {
+		f := start(t, bmc.Personality{SystemListsDevices: inSystem})
 		got, err := f.bmc.Inventory(t.Context())
 		must(t, err)
-		if diff := cmp.Diff(reportedInventory(), got); diff != "" {
+		want := reportedInventory()
+		want.PCIDevices = listed(list, want.PCIDevices...)
+		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("inventory (-expected +seen):\n%s", diff)
 		}
 	}
@@ -49,43 +60,70 @@ func TestGPUsInHGXChassisAreCounted(t *testing.T) {
 	f := start(t, bmc.Personality{HGXBaseboard: true})
 	got, err := f.bmc.Inventory(t.Context())
 	must(t, err)
-	if diff := cmp.Diff([]hardware.PCIDevice{nic, gpu, gpu}, got.PCIDevices); diff != "" {
+	want := append(listed("chassis of the system", nic), listed("other chassis", gpu, gpu)...)
+	if diff := cmp.Diff(want, got.PCIDevices); diff != "" {
 		t.Errorf("PCI devices (-expected +seen):\n%s", diff)
 	}
 }
 
-func TestMissingAndUnloadedCollectionsLeaveMembersEmpty(t *testing.T) {
+func TestResourcesThatDoNotExistLeaveMembersEmpty(t *testing.T) {
 	want := reportedInventory()
 	want.NICs, want.Disks, want.PCIDevices = nil, nil, nil
-	t.Run("missing", func(t *testing.T) {
-		f := start(t, bmc.Personality{})
-		for _, prefix := range []string{bmc.PathSystem + "/EthernetInterfaces", bmc.PathSystem + "/Storage", "/redfish/v1/Chassis"} {
-			f.Remove(prefix)
-		}
-		got, err := f.bmc.Inventory(t.Context())
-		must(t, err)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("inventory (-expected +seen):\n%s", diff)
-		}
-	})
-	t.Run("not loaded yet", func(t *testing.T) {
+	for _, status := range []int{http.StatusNotFound, http.StatusGone, http.StatusMethodNotAllowed, http.StatusNotImplemented} {
 		f := start(t, bmc.Personality{})
 		f.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
-			for _, part := range []string{"/EthernetInterfaces", "/Storage", "/Chassis"} {
-				if strings.Contains(r.URL.Path, part) {
-					w.Header().Set("Retry-After", "60")
-					w.WriteHeader(http.StatusServiceUnavailable)
-					return true
-				}
+			isMissing := slices.ContainsFunc([]string{"/EthernetInterfaces", "/Storage", "/Chassis"}, func(part string) bool { return strings.Contains(r.URL.Path, part) })
+			if isMissing {
+				w.WriteHeader(status)
 			}
-			return false
+			return isMissing
 		})
 		got, err := f.bmc.Inventory(t.Context())
 		must(t, err)
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("inventory (-expected +seen):\n%s", diff)
+			t.Errorf("%d: inventory (-expected +seen):\n%s", status, diff)
 		}
-	})
+	}
+}
+
+// TestAnInventoryIsWholeOrItFails lets each resource in turn fail as a BMC that is busy, broken, or slow.
+func TestAnInventoryIsWholeOrItFails(t *testing.T) {
+	f := start(t, bmc.Personality{HGXBaseboard: true})
+	f.SetPower(hardware.PowerOn)
+	_, err := f.bmc.Inventory(t.Context())
+	must(t, err)
+	var read []string
+	for _, request := range f.Requests() {
+		if path, isGet := strings.CutPrefix(request, "GET "); isGet && path != "/redfish/v1/" {
+			read = append(read, path)
+		}
+	}
+	if len(read) < 20 {
+		t.Fatalf("an inventory takes %d requests: %v", len(read), read)
+	}
+	for status, kind := range map[int]hardware.Kind{
+		503: hardware.Busy, 429: hardware.Busy, 500: hardware.Unreachable, 502: hardware.Unreachable, 0: hardware.Unreachable, 403: hardware.Unauthorized, 200: hardware.Invalid,
+	} {
+		for _, path := range read {
+			f.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+				switch {
+				case r.Method != http.MethodGet || r.URL.Path != path:
+					return false
+				case status == 0:
+					panic(http.ErrAbortHandler)
+				}
+				w.WriteHeader(status)
+				return true
+			})
+			got, err := f.bmc.Inventory(t.Context())
+			if hardware.KindOf(err) != kind {
+				t.Errorf("%s answers %d: %v, expected %s", path, status, err, kind)
+			}
+			if diff := cmp.Diff(hardware.Inventory{}, got); diff != "" {
+				t.Errorf("inventory beside an error:\n%s", diff)
+			}
+		}
+	}
 }
 
 func TestABMCThatStopsRespondingYieldsNoInventory(t *testing.T) {
@@ -142,7 +180,7 @@ func TestZeroInASummaryOrADriveIsUnknown(t *testing.T) {
 		"/redfish/v1/memory/0": `{"Id": "0", "CapacityMiB": 1024}`,
 		"/redfish/v1/memory/1": `{"Id": "1", "CapacityMiB": 0}`,
 		"/redfish/v1/simple":   `{"Members": [{"@odata.id": "/redfish/v1/simple/0"}]}`,
-		"/redfish/v1/simple/0": `{"Id": "0", "Devices": [{"Name": "empty", "CapacityBytes": 0}, {"Name": "disk", "Model": "SATA 1", "CapacityBytes": 5000}]}`,
+		"/redfish/v1/simple/0": `{"Id": "0", "Devices": [{"Name": "empty", "CapacityBytes": 0}, {"Name": "disk", "Model": "SATA 1", "CapacityBytes": 5000000}]}`,
 	}
 	f.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		document, found := documents[r.URL.Path]
@@ -160,7 +198,7 @@ func TestZeroInASummaryOrADriveIsUnknown(t *testing.T) {
 	if got.MemoryBytes != 1<<30 {
 		t.Errorf("memory of %d bytes, expected that of the modules", got.MemoryBytes)
 	}
-	if diff := cmp.Diff([]hardware.Disk{{Model: "SATA 1", SizeBytes: 5000}}, got.Disks); diff != "" {
+	if diff := cmp.Diff([]hardware.Disk{{Model: "SATA 1", SizeBytes: 5000000}}, got.Disks); diff != "" {
 		t.Errorf("disks (-expected +seen):\n%s", diff)
 	}
 }

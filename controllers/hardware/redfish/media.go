@@ -2,7 +2,6 @@ package redfish
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 
@@ -12,6 +11,24 @@ import (
 )
 
 const opMedia = "set virtual media"
+
+// mediaSlot is a slot for virtual media.
+type mediaSlot struct {
+	Image      string
+	Inserted   *bool
+	MediaTypes []string
+	Actions    struct {
+		Insert struct {
+			Target string `json:"target"`
+		} `json:"#VirtualMedia.InsertMedia"`
+		Eject struct {
+			Target string `json:"target"`
+		} `json:"#VirtualMedia.EjectMedia"`
+	}
+
+	uri   string
+	etags []string
+}
 
 // SetVirtualMedia implements hardware.BMC.
 func (b *bmc) SetVirtualMedia(ctx context.Context, imageURL string) error {
@@ -43,7 +60,7 @@ func (b *bmc) SetVirtualMedia(ctx context.Context, imageURL string) error {
 }
 
 // findMediaSlot returns the first virtual media slot for a CD. It is below the system in newer firmware, below its manager in older.
-func (c *conn) findMediaSlot() (*schemas.VirtualMedia, error) {
+func (c *conn) findMediaSlot() (*mediaSlot, error) {
 	s, err := c.serverSystem()
 	if err != nil {
 		return nil, err
@@ -65,12 +82,12 @@ func (c *conn) findMediaSlot() (*schemas.VirtualMedia, error) {
 			return nil, err
 		}
 		for _, member := range collectionMembers {
-			slot, err := schemas.GetObject[schemas.VirtualMedia](c.api, member)
+			slot := &mediaSlot{uri: member}
+			slot.etags, err = c.readDocument(member, slot)
 			if err := c.skipResourceError(err, member); err != nil {
 				return nil, err
 			}
 			if err == nil && isCDSlot(slot) {
-				slot.ODataID = member
 				return slot, nil
 			}
 		}
@@ -80,55 +97,44 @@ func (c *conn) findMediaSlot() (*schemas.VirtualMedia, error) {
 }
 
 // isCDSlot reports whether the slot accepts a CD or DVD image.
-func isCDSlot(slot *schemas.VirtualMedia) bool {
-	return slices.Contains(slot.MediaTypes, schemas.CDVirtualMediaType) || slices.Contains(slot.MediaTypes, schemas.DVDVirtualMediaType)
+func isCDSlot(slot *mediaSlot) bool {
+	return slices.Contains(slot.MediaTypes, "CD") || slices.Contains(slot.MediaTypes, "DVD")
 }
 
-// mediaActionTargets returns the targets of the actions, which gofish does not export. A slot without them is changed with PATCH.
-func mediaActionTargets(slot *schemas.VirtualMedia) (insertMedia, ejectMedia string) {
-	var links struct {
-		Actions struct {
-			Insert struct {
-				Target string `json:"target"`
-			} `json:"#VirtualMedia.InsertMedia"`
-			Eject struct {
-				Target string `json:"target"`
-			} `json:"#VirtualMedia.EjectMedia"`
+// ejectMedia ejects the image. A slot without the action is changed with PATCH.
+func (c *conn) ejectMedia(slot *mediaSlot) error {
+	if slot.Actions.Eject.Target == "" {
+		return c.patch(slot.uri, slot.etags, map[string]any{"Image": nil, "Inserted": false})
+	}
+	return c.post(slot.Actions.Eject.Target, map[string]any{})
+}
+
+// insertMedia inserts the image. A BMC that refuses the further parameters gets the image alone.
+func (c *conn) insertMedia(slot *mediaSlot, imageURL string) error {
+	insert := func(payload map[string]any) error {
+		if slot.Actions.Insert.Target == "" {
+			return c.patch(slot.uri, slot.etags, payload)
 		}
+		return c.post(slot.Actions.Insert.Target, payload)
 	}
-	if err := json.Unmarshal(slot.RawData, &links); err != nil {
-		return "", "" // gofish has parsed the resource; unexpected types are treated as a missing action
-	}
-	return links.Actions.Insert.Target, links.Actions.Eject.Target
-}
-
-func (c *conn) ejectMedia(slot *schemas.VirtualMedia) error {
-	_, target := mediaActionTargets(slot)
-	if target == "" {
-		return slot.Patch(slot.ODataID, map[string]any{"Image": nil, "Inserted": false})
-	}
-	resp, err := c.api.Post(target, map[string]any{})
-	if err != nil {
-		return err
-	}
-	schemas.DeferredCleanupHTTPResponse(resp)
-	return nil
-}
-
-func (c *conn) insertMedia(slot *schemas.VirtualMedia, imageURL string) error {
-	target, _ := mediaActionTargets(slot)
 	payload := map[string]any{"Image": imageURL, "Inserted": true, "WriteProtected": true}
-	if target == "" {
-		return slot.Patch(slot.ODataID, payload)
-	}
-	resp, err := c.api.Post(target, payload)
-	if err != nil && isMediaAttachedError(err) {
+	err := insert(payload)
+	if isMediaAttachedError(err) {
 		// iDRAC may have media attached (VRM0021) although the slot reports that nothing is inserted.
 		if err := c.ejectMedia(slot); err != nil {
 			return err
 		}
-		resp, err = c.api.Post(target, payload)
+		err = insert(payload)
 	}
+	if isRefused(err) {
+		return insert(map[string]any{"Image": imageURL})
+	}
+	return err
+}
+
+// post sends an action. It has no If-Match, which iDRAC10 refuses on actions.
+func (c *conn) post(target string, payload any) error {
+	resp, err := c.api.Post(target, payload)
 	if err != nil {
 		return err
 	}

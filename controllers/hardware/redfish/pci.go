@@ -1,12 +1,9 @@
 package redfish
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/stmcginnis/gofish/schemas"
@@ -14,115 +11,237 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// readPCIDevices sets PCIDevices to the functions of the devices that the system lists, and of those in chassis. On HGX servers each GPU is
-// in a chassis of its own (HGX_GPU_SXM_1) to which the system does not link, and some firmware lists devices below the chassis only.
-func (c *conn) readPCIDevices(s *system, inventory *hardware.Inventory) error {
-	devices := s.links.PCIeDevices.ToStrings()
-	fromChassis, err := c.chassisDevices(s, len(devices) == 0)
-	if err != nil {
-		return err
-	}
-	visited := map[string]bool{}
-	for _, uri := range slices.Concat(devices, fromChassis) {
-		if uri = strings.TrimRight(uri, "/"); uri == "" || visited[uri] {
-			continue
-		}
-		visited[uri] = true
-		if err := c.readPCIFunctions(uri, inventory); err != nil {
-			return err
-		}
-	}
-	if len(visited) == 0 {
-		err = forEachResource(c, s.links.PCIeFunctions.ToStrings(), func(f *schemas.PCIeFunction) { addPCIFunction(inventory, f, "") })
-	}
-	return err
+// Lists of PCI devices, beside those that have the path of a system.
+const (
+	listSystem    = "system"
+	listChassis   = "chassis of the system"
+	listAnyOther  = "other chassis"
+	classDisplay  = "030200"
+	classBridge   = "068000"
+	vendorNVIDIA  = "10de"
+	vendorAMD     = "1002"
+	manyFunctions = 16
+)
+
+// pciFunction is a PCIeFunction.
+type pciFunction struct {
+	VendorID       word `json:"VendorId"`
+	DeviceID       word `json:"DeviceId"`
+	ClassCode      word
+	DeviceClass    string
+	SegmentNumber  word
+	BusNumber      word
+	DeviceNumber   word
+	FunctionNumber word
+	Status         status
+	Links          struct{ PCIeDevice schemas.Link }
 }
 
-// chassisDevices returns the PCI devices in the chassis of HGX GPUs and, with includeOwn, in the chassis of the system.
-func (c *conn) chassisDevices(s *system, includeOwn bool) ([]string, error) {
-	var chassis []string
-	if includeOwn {
-		chassis = s.links.Links.Chassis.ToStrings()
-	}
-	all, err := c.collectionMembers(cmp.Or(c.login.root.Chassis.String(), "/redfish/v1/Chassis"))
-	if err := c.skipResourceError(err, "Chassis"); err != nil {
-		return nil, err
-	}
-	for _, uri := range all {
-		if strings.HasPrefix(path.Base(uri), "HGX_") {
-			chassis = append(chassis, uri)
-		}
-	}
-	var devices []string
-	for _, uri := range chassis {
-		var links struct{ PCIeDevices schemas.Link }
-		if err := c.skipResourceError(getJSON(c.api, uri, &links), uri); err != nil {
-			return nil, err
-		}
-		if links.PCIeDevices == "" {
-			continue
-		}
-		collectionMembers, err := c.collectionMembers(links.PCIeDevices.String())
-		if err := c.skipResourceError(err, links.PCIeDevices.String()); err != nil {
-			return nil, err
-		}
-		devices = append(devices, collectionMembers...)
-	}
-	return devices, nil
+// pciDevice is a PCIeDevice, or a chassis that is a board of GPUs.
+type pciDevice struct {
+	Name          string
+	Manufacturer  string
+	Model         string
+	PCIeFunctions schemas.Link
+	// Links had the functions before PCIeDevice 1.4.
+	Links  struct{ PCIeFunctions schemas.Links }
+	Oem    map[string]json.RawMessage
+	Status status
 }
 
-// readPCIFunctions adds the functions of the device to the inventory.
-func (c *conn) readPCIFunctions(uri string, inventory *hardware.Inventory) error {
-	device, err := schemas.GetObject[schemas.PCIeDevice](c.api, uri)
-	if err != nil {
-		return c.skipResourceError(err, uri)
+// name returns everything that the device is called. Some firmware has the product in Model, other firmware in Name.
+func (d pciDevice) name() string {
+	model, name := strings.TrimSpace(d.Model), strings.TrimSpace(d.Name)
+	if name == "" || strings.Contains(model, name) {
+		return model
 	}
-	// Before PCIeDevice 1.4 the functions were an array under Links.
-	var links struct {
-		PCIeFunctions schemas.Link
-		Links         struct{ PCIeFunctions schemas.Links }
-	}
-	decodeExtra(device.RawData, &links)
-	add := func(f *schemas.PCIeFunction) { addPCIFunction(inventory, f, strings.TrimSpace(device.Model)) }
-	if links.PCIeFunctions != "" {
-		return forEachMember(c, links.PCIeFunctions.String(), add)
-	}
-	return forEachResource(c, links.Links.PCIeFunctions.ToStrings(), add)
+	return strings.TrimSpace(model + " " + name)
 }
 
-func addPCIFunction(inventory *hardware.Inventory, f *schemas.PCIeFunction, model string) {
-	vendor, device := normalizeHexID(f.VendorID, 4), normalizeHexID(f.DeviceID, 4)
-	if vendor == "" || device == "" || vendor == "ffff" {
-		return // an empty slot, or a function that the BMC has not read yet
+// vendorID returns the vendor of a GPU from the texts about the device; "" for any other.
+func (d pciDevice) vendorID() string {
+	if id := vendorOf(d.Manufacturer + " " + d.name()); id != "" {
+		return id
 	}
-	inventory.PCIDevices = append(inventory.PCIDevices, hardware.PCIDevice{
-		Address: pciAddress(f), VendorID: vendor, DeviceID: device, Class: normalizeHexID(f.ClassCode, 6), Model: model,
-	})
-}
-
-// normalizeHexID returns "10de" for "0x10DE". It returns "" when the text is not a hexadecimal number of at most that many digits.
-func normalizeHexID(text string, digits int) string {
-	text = strings.ToLower(strings.TrimSpace(text))
-	text = strings.TrimPrefix(text, "0x")
-	if n, err := strconv.ParseUint(text, 16, 32); err == nil && len(text) <= digits {
-		return fmt.Sprintf("%0*x", digits, n)
+	for _, raw := range d.Oem {
+		var oem struct{ GPUVendor string }
+		if json.Unmarshal(raw, &oem) == nil && oem.GPUVendor != "" {
+			return vendorOf(oem.GPUVendor)
+		}
 	}
 	return ""
 }
 
-// pciAddress returns the address of the function, which firmware reports since PCIeFunction 1.6; otherwise "".
-func pciAddress(f *schemas.PCIeFunction) string {
-	segment := cmp.Or(normalizeHexID(f.SegmentNumber, 4), "0000")
-	bus, device, function := normalizeHexID(f.BusNumber, 2), normalizeHexID(f.DeviceNumber, 2), normalizeHexID(f.FunctionNumber, 1)
-	if bus == "" || device == "" || function == "" {
-		return ""
+// vendorOf returns the PCI vendor id of a manufacturer of GPUs whose name the text has; "" when it has none.
+func vendorOf(text string) string {
+	text = strings.ToLower(text)
+	switch {
+	case strings.Contains(text, "nvidia"):
+		return vendorNVIDIA
+	case strings.Contains(text, "advanced micro devices"), slices.Contains(strings.Fields(text), "amd"):
+		return vendorAMD
 	}
-	return segment + ":" + bus + ":" + device + "." + function
+	return ""
 }
 
-// decodeExtra decodes members that gofish does not export from a resource that it has parsed. A member of an unexpected type is left empty.
-func decodeExtra(raw []byte, into any) {
-	if len(raw) > 0 {
-		_ = json.Unmarshal(raw, into) // members before and after the invalid one are still set
+// addFunction adds a function of the device to a list.
+func (w *crawl) addFunction(list string, f pciFunction, device pciDevice) {
+	if f.Status.State == stateAbsent {
+		return
 	}
+	vendor, id, base := normalizeIDs(f.VendorID, f.DeviceID)
+	d := hardware.PCIDevice{
+		List: list, Address: f.address(), VendorID: vendor, DeviceID: id, Class: normalizeClass(f.ClassCode, f.DeviceClass, base), Model: device.name(),
+	}
+	if d.Class == "" && strings.Contains(strings.ToLower(d.Model), "switch") {
+		d.Class = classBridge // HGX boards report their NVSwitches without a class
+	}
+	if d.VendorID == "" && (d.Class == "" || d.IsAccelerator()) {
+		d.VendorID = device.vendorID()
+	}
+	w.inventory.PCIDevices = append(w.inventory.PCIDevices, d)
+}
+
+// address returns the address of the function, which firmware reports since PCIeFunction 1.6; otherwise "".
+func (f pciFunction) address() string {
+	var parts []uint64
+	for _, text := range []word{f.SegmentNumber, f.BusNumber, f.DeviceNumber, f.FunctionNumber} {
+		n, isNumber := parseNumber(text, 16)
+		if len(parts) > 0 && (!isNumber || n > 0xff) {
+			return ""
+		}
+		parts = append(parts, n)
+	}
+	return fmt.Sprintf("%04x:%02x:%02x.%x", parts[0], parts[1], parts[2], parts[3])
+}
+
+// addUnread adds a device to a list that may be a GPU and could not be read.
+func (w *crawl) addUnread(list string) {
+	w.inventory.PCIDevices = append(w.inventory.PCIDevices, hardware.PCIDevice{List: list})
+}
+
+// addGPUProcessors adds the processors that are GPUs.
+func (w *crawl) addGPUProcessors(list string, processors []processor) {
+	for _, p := range processors {
+		if p.ProcessorType != "GPU" || p.Status.State == stateAbsent {
+			continue
+		}
+		name := pciDevice{Name: p.Name, Manufacturer: p.Manufacturer, Model: p.Model}
+		w.inventory.PCIDevices = append(w.inventory.PCIDevices, hardware.PCIDevice{
+			List: list, VendorID: name.vendorID(), Class: classDisplay, Model: name.name(),
+		})
+	}
+}
+
+// hasGPU reports whether one of the lists has a device that is a GPU, or may be one.
+func (w *crawl) hasGPU(lists ...string) bool {
+	return slices.ContainsFunc(w.inventory.PCIDevices, func(d hardware.PCIDevice) bool {
+		isAccelerator := d.IsAccelerator() && (d.VendorID == "" || d.VendorID == vendorNVIDIA || d.VendorID == vendorAMD)
+		return (len(lists) == 0 || slices.Contains(lists, d.List)) && isAccelerator
+	})
+}
+
+// readPCIDevices adds the PCI devices, list by list: the processors of baseboards, the functions of the system, and those in chassis. A further list
+// is read only where the ones before have no GPU, because every list takes a hundred requests on a big server. That a server has no GPU is
+// therefore said by all lists.
+func (w *crawl) readPCIDevices(s *system) error {
+	if err := w.readBaseboards(s); err != nil {
+		return err
+	}
+	if err := w.readSystemFunctions(s); err != nil {
+		return err
+	}
+	if w.hasGPU(listSystem) {
+		return nil
+	}
+	visited := map[string]bool{}
+	if err := w.readChassis(listChassis, s.links.Links.Chassis.ToStrings(), visited); err != nil || w.hasGPU() || !w.isAlone {
+		return err
+	}
+	all, err := w.members(string(w.login.root.Chassis))
+	if err != nil && !isMissing(err) || w.login.root.Chassis == "" {
+		return err
+	}
+	return w.readChassis(listAnyOther, all, visited)
+}
+
+// readSystemFunctions adds the functions that the system lists, or those of the devices that it lists.
+func (w *crawl) readSystemFunctions(s *system) error {
+	links := distinctLinks(s.links.PCIeFunctions.ToStrings())
+	if len(links) == 0 {
+		return w.readDevices(listSystem, s.links.PCIeDevices.ToStrings())
+	}
+	functions, err := w.readFunctions(s.ODataID, links)
+	for _, f := range functions {
+		var device *pciDevice
+		if vendor, id, _ := normalizeIDs(f.VendorID, f.DeviceID); err == nil && (vendor == "" || id == "") {
+			device, err = readResource[pciDevice](w, f.Links.PCIeDevice.String())
+		}
+		if err != nil {
+			return err
+		}
+		if device == nil {
+			device = &pciDevice{}
+		}
+		w.addFunction(listSystem, f, *device)
+	}
+	return err
+}
+
+// readFunctions reads the functions that the system links to. With many of them the system is read once more with the functions in it, where the
+// BMC can do that.
+func (w *crawl) readFunctions(systemURI string, links []string) ([]pciFunction, error) {
+	if w.expand == "" || len(links) < manyFunctions {
+		return readLinked[pciFunction](w, links)
+	}
+	var expanded struct {
+		Error         json.RawMessage `json:"error"`
+		PCIeFunctions []json.RawMessage
+	}
+	err := json.Unmarshal(w.fetchExpanded(systemURI), &expanded)
+	isUsable := err == nil && len(expanded.Error) == 0 && len(expanded.PCIeFunctions) > 0
+	var all []pciFunction
+	for _, text := range expanded.PCIeFunctions {
+		f, _ := decodeWhole[pciFunction](w, text)
+		if isUsable = isUsable && f != nil; isUsable {
+			all = append(all, *f)
+		}
+	}
+	if !isUsable {
+		w.stopExpanding(systemURI)
+		return readLinked[pciFunction](w, links)
+	}
+	return all, nil
+}
+
+// readDevices adds the functions of the devices to a list.
+func (w *crawl) readDevices(list string, links []string) error {
+	devices, err := readLinked[pciDevice](w, links)
+	if err != nil {
+		return err
+	}
+	return w.addDevices(list, devices)
+}
+
+// addDevices adds the functions of the devices to a list. A device without functions is added by its name.
+func (w *crawl) addDevices(list string, devices []pciDevice) error {
+	for _, d := range devices {
+		if d.Status.State == stateAbsent {
+			continue
+		}
+		functions, err := readMembers[pciFunction](w, d.PCIeFunctions.String())
+		if err == nil && d.PCIeFunctions == "" {
+			functions, err = readLinked[pciFunction](w, d.Links.PCIeFunctions.ToStrings())
+		}
+		if err != nil {
+			return err
+		}
+		for _, f := range functions {
+			w.addFunction(list, f, d)
+		}
+		if len(functions) == 0 {
+			w.addFunction(list, pciFunction{}, d)
+		}
+	}
+	return nil
 }

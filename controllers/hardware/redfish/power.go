@@ -3,6 +3,7 @@ package redfish
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -65,13 +66,23 @@ func (b *bmc) SetPower(ctx context.Context, action hardware.PowerAction) error {
 				"with power %s it needs a reset type that this BMC does not offer: [%s]", state, strings.Join(allowed, " "))
 		}
 		// gofish's Reset is not used, see the package comment.
-		resp, err := c.api.Post(reset.Target, map[string]string{"ResetType": kind})
+		headers := map[string]string{}
+		if isRepeatable(kind) {
+			headers[headerRepeatable] = "1"
+		}
+		resp, err := c.api.PostWithHeaders(reset.Target, map[string]string{"ResetType": kind}, headers)
 		if err == nil {
 			schemas.DeferredCleanupHTTPResponse(resp)
 			return nil
 		}
-		return c.ignoreIfInEffect(err, action)
+		return c.ignoreIfInEffect(op, err, action)
 	})
+}
+
+// isRepeatable reports whether a reset type leads to the same state when it is sent twice. A second push on the power button would switch
+// the server off again.
+func isRepeatable(resetType string) bool {
+	return resetType == "On" || resetType == "ForceOn" || resetType == "ForceOff"
 }
 
 // isInEffect reports whether the power state is already the result of the action.
@@ -138,7 +149,7 @@ func (c *conn) allowedResets(s *system) ([]string, error) {
 		}
 	}
 	err := getJSON(c.api, reset.ActionInfo, &info)
-	if statusOf(err) >= 400 && statusOf(err) != 401 {
+	if isMissing(err) {
 		return nil, nil // the ActionInfo does not exist, so the BMC lists none
 	}
 	if err != nil {
@@ -153,14 +164,19 @@ func (c *conn) allowedResets(s *system) ([]string, error) {
 }
 
 // ignoreIfInEffect returns nil when the action was refused because the server is already in that state: iDRAC responds with 409, iLO with 400.
-func (c *conn) ignoreIfInEffect(refusal error, action hardware.PowerAction) error {
-	status := statusOf(refusal)
-	if status != 400 && status != 409 {
-		return refusal
+// When the server is not, the BMC is busy with an earlier change of power: iDRAC10 refuses a power-on soon after a power-off, and iLO
+// two changes in a row.
+func (c *conn) ignoreIfInEffect(op string, refused error, action hardware.PowerAction) error {
+	r := refusalOf(refused)
+	if r == nil || r.kind() != hardware.Conflict && r.status != http.StatusBadRequest {
+		return refused
 	}
 	s, err := c.serverSystem()
 	if err == nil && isInEffect(action, powerState(s.PowerState)) {
 		return nil
 	}
-	return refusal
+	if r.kind() == hardware.Conflict {
+		return hardware.Errorf(hardware.Busy, op, c.bmc.endpoint.Address, "%s", r.Error())
+	}
+	return refused
 }

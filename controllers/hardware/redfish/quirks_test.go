@@ -17,7 +17,7 @@ import (
 )
 
 func TestPowerIsChangedOnlyWhenItHasToBe(t *testing.T) {
-	f := start(t, bmc.Personality{RefusesPresentPower: true})
+	f := start(t, bmc.Personality{Power: bmc.PowerRules{PresentState: bmc.PSU501}})
 	for _, step := range []struct {
 		action hardware.PowerAction
 		want   hardware.PowerState
@@ -60,7 +60,7 @@ func TestTheResetTypeIsOneThatTheBMCOffers(t *testing.T) {
 			{"a power cycle restarts", []bmc.Reset{"PowerCycle"}, hardware.PowerOn, hardware.Restart, hardware.PowerOn, ""},
 		} {
 			t.Run(fmt.Sprintf("%s, info %v", c.reason, info), func(t *testing.T) {
-				f := start(t, bmc.Personality{ResetTypes: c.offered, ResetActionInfo: info})
+				f := start(t, bmc.Personality{Power: bmc.PowerRules{Resets: c.offered, ActionInfo: info}})
 				f.SetPower(c.from)
 				err := f.bmc.SetPower(t.Context(), c.action)
 				if hardware.KindOf(err) != c.kind {
@@ -75,7 +75,7 @@ func TestTheResetTypeIsOneThatTheBMCOffers(t *testing.T) {
 }
 
 func TestARefusalOfAStateThatIsReachedIsNoError(t *testing.T) {
-	f := start(t, bmc.Personality{RefusesPresentPower: true})
+	f := start(t, bmc.Personality{Power: bmc.PowerRules{PresentState: bmc.PSU501}})
 	once := sync.Once{}
 	f.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, bmc.PathSystem) {
@@ -99,14 +99,14 @@ func TestBootOnceCopesWithTheFieldsFirmware(t *testing.T) {
 		{name: "a well-behaved BMC", source: hardware.BootNetwork, target: "Pxe"},
 		{name: "disk", source: hardware.BootDisk, target: "Hdd"},
 		{name: "media", source: hardware.BootMedia, target: "Cd"},
-		{name: "media as USB", personality: bmc.Personality{BootTargets: []string{"Pxe", "Usb"}}, source: hardware.BootMedia, target: "Usb"},
-		{name: "Supermicro without a mode", personality: bmc.Personality{BootMode: bmc.BootModeAbsent}, source: hardware.BootNetwork, target: "Pxe"},
-		{name: "a mode that cannot be written", personality: bmc.Personality{BootMode: bmc.BootModeReadOnly}, source: hardware.BootNetwork, target: "Pxe"},
+		{name: "media as USB", personality: bmc.Personality{Boot: bmc.BootRules{Targets: []string{"Pxe", "Usb"}}}, source: hardware.BootMedia, target: "Usb"},
+		{name: "Supermicro without a mode", personality: bmc.Personality{Boot: bmc.BootRules{Mode: bmc.BootModeAbsent}}, source: hardware.BootNetwork, target: "Pxe"},
+		{name: "a mode that cannot be written", personality: bmc.Personality{Boot: bmc.BootRules{Mode: bmc.BootModeReadOnly}}, source: hardware.BootNetwork, target: "Pxe"},
 		{name: "an ETag", personality: bmc.Personality{ETag: bmc.ETagRequired}, source: hardware.BootNetwork, target: "Pxe"},
 		{name: "a weak ETag compared strongly", personality: bmc.Personality{ETag: bmc.ETagWeak}, source: hardware.BootNetwork, target: "Pxe"},
 		{name: "Dell's null target", faults: bmc.Faults{NullBootTarget: true}, source: hardware.BootNetwork, kind: hardware.Unsupported, says: "null"},
 		{name: "an override that is not taken", faults: bmc.Faults{KeepsBootTarget: true}, source: hardware.BootNetwork, kind: hardware.Conflict, says: "None"},
-		{name: "a target not offered", personality: bmc.Personality{BootTargets: []string{"Hdd"}}, source: hardware.BootNetwork, kind: hardware.Unsupported, says: "Hdd"},
+		{name: "a target not offered", personality: bmc.Personality{Boot: bmc.BootRules{Targets: []string{"Hdd"}}}, source: hardware.BootNetwork, kind: hardware.Unsupported, says: "Hdd"},
 		{name: "a source that does not exist", source: "Floppy", kind: hardware.Invalid, says: "Floppy"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -143,31 +143,57 @@ func TestAnOverrideThatIsSomethingElseIsAConflict(t *testing.T) {
 	expect(t, f.bmc.SetBootOnce(t.Context(), hardware.BootNetwork), hardware.Conflict, "Hdd", "Pxe")
 }
 
+// withoutNetworkBoot are the personalities whose boot override for the network cannot be used.
+var withoutNetworkBoot = map[string]string{"supermicro-as-1015cs": "Legacy", "uefi-http-only": "UefiHttp"}
+
 func TestTheBMCsOfTheFieldAreDriven(t *testing.T) {
 	personalities, err := bmc.Personalities()
 	must(t, err)
 	for name, personality := range personalities {
 		t.Run(name, func(t *testing.T) {
 			f := start(t, personality)
-			inventory, err := f.bmc.Inventory(t.Context())
-			must(t, err)
-			if len(inventory.PCIDevices) != 3 || len(inventory.NICs) != 2 || len(inventory.Disks) != 2 {
-				t.Errorf("the inventory is %+v", inventory)
+			f.SetPower(hardware.PowerOn)
+			booted := hardware.BootSource("")
+			f.OnPower(func(_ hardware.PowerState, source hardware.BootSource) { booted = source })
+			err := f.bmc.SetBootOnce(t.Context(), hardware.BootNetwork)
+			if words, ok := withoutNetworkBoot[name]; ok {
+				expect(t, err, hardware.Unsupported, words, "Pxe")
+				return
 			}
-			must(t, f.bmc.SetBootOnce(t.Context(), hardware.BootNetwork))
-			must(t, f.bmc.SetVirtualMedia(t.Context(), "http://h/a.iso"))
-			must(t, f.bmc.SetPower(t.Context(), hardware.TurnOn))
-			power, err := f.bmc.PowerState(t.Context())
 			must(t, err)
-			if enabled, _ := f.Override(); power != hardware.PowerOn || enabled != "Disabled" || f.Media() == "" {
-				t.Errorf("the power is %s, the override %s, the media %q", power, enabled, f.Media())
+			powerCycle(t, f)
+			if booted != hardware.BootNetwork {
+				t.Errorf("the server booted from %q, expected the network", booted)
 			}
+			must(t, f.bmc.ClearBoot(t.Context()))
 			must(t, f.bmc.SetPower(t.Context(), hardware.Restart))
+			if booted != hardware.BootDisk {
+				t.Errorf("after the override was cleared the server booted from %q, expected the disk", booted)
+			}
+			if !personality.NoMedia {
+				must(t, f.bmc.SetVirtualMedia(t.Context(), "http://h/a.iso"))
+			}
 			must(t, f.bmc.SetPower(t.Context(), hardware.TurnOff))
 			if f.Power() != hardware.PowerOff {
 				t.Errorf("the power is %s", f.Power())
 			}
 		})
+	}
+}
+
+// powerCycle turns the server off and on. It repeats what the BMC refuses until the server has settled.
+func powerCycle(t *testing.T, f *fixture) {
+	t.Helper()
+	must(t, f.bmc.SetPower(t.Context(), hardware.TurnOff))
+	err := f.bmc.SetPower(t.Context(), hardware.TurnOn)
+	if hardware.KindOf(err) == hardware.Busy {
+		err = f.bmc.SetPower(t.Context(), hardware.TurnOn)
+	}
+	must(t, err)
+	power, err := f.bmc.PowerState(t.Context())
+	must(t, err)
+	if power != hardware.PowerOn || f.Power() != hardware.PowerOn {
+		t.Errorf("the BMC reports %s, the power is %s", power, f.Power())
 	}
 }
 
@@ -177,6 +203,15 @@ func TestTheServerIsFoundAmongSeveralSystems(t *testing.T) {
 		must(t, f.bmc.SetPower(t.Context(), hardware.TurnOn))
 		if f.Power() != hardware.PowerOn {
 			t.Error("the server is off, expected on")
+		}
+	})
+	t.Run("beside members that do not exist", func(t *testing.T) {
+		for _, ghost := range []string{"Self", "HGX_Baseboard_1"} {
+			f := start(t, bmc.Personality{GhostSystem: ghost, HGXBaseboard: true})
+			must(t, f.bmc.SetPower(t.Context(), hardware.TurnOn))
+			if f.Power() != hardware.PowerOn {
+				t.Error("the server is off, expected on")
+			}
 		}
 	})
 	t.Run("two servers are ambiguous", func(t *testing.T) {
@@ -269,6 +304,7 @@ func TestAnswersBecomeTypedErrors(t *testing.T) {
 			})
 			_, err := f.bmc.PowerState(t.Context())
 			expect(t, err, c.kind, c.after)
+			f.clock.Advance(time.Hour) // no request is sent before the time for which the BMC asked
 			if strings.Contains(err.Error(), "html") {
 				t.Errorf("error %q holds a page that is no Redfish", err)
 			}

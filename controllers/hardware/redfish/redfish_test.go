@@ -188,7 +188,7 @@ func TestASessionThatCannotBeEndedIsReported(t *testing.T) {
 }
 
 func TestASessionNamedOnlyInTheBodyIsLoggedOutToo(t *testing.T) {
-	f := start(t, bmc.Personality{NoSessionLocation: true})
+	f := start(t, bmc.Personality{Login: bmc.LoginRules{NoLocation: true}})
 	_, err := f.bmc.PowerState(t.Context())
 	must(t, err) // start's clean-up counts the sessions
 }

@@ -2,15 +2,11 @@ package redfish
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/stmcginnis/gofish"
-	"github.com/stmcginnis/gofish/schemas"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
@@ -29,25 +25,6 @@ type session struct {
 	login *login
 }
 
-// login is the result of a login. Except for system it does not change.
-type login struct {
-	transport *transport
-	api       *gofish.APIClient
-	root      rootLinks
-	// path is the resource of the session, which logout deletes.
-	path string
-	// system is the path of the system that was found, so that only the first call searches. It is guarded by Client.mu.
-	system string
-}
-
-// rootLinks are the links of the service root that are used.
-type rootLinks struct {
-	Systems  schemas.Link
-	Managers schemas.Link
-	Chassis  schemas.Link
-	Links    struct{ Sessions schemas.Link }
-}
-
 // bmc implements hardware.BMC for one endpoint.
 type bmc struct {
 	client   *Client
@@ -63,8 +40,9 @@ type conn struct {
 	api *gofish.APIClient
 }
 
-// call runs work with a session. When the BMC has lost the session, it runs work once more with a new one. It returns every failure as a
-// *hardware.Error, including a panic in the parser.
+// call runs work with a session. When the BMC has lost the session, it runs work once more with a new one; when the BMC refuses a new
+// session, it runs work once more with the same one, because some BMCs do so in passing. It returns every failure as a *hardware.Error,
+// including a panic in the parser.
 func (b *bmc) call(ctx context.Context, op string, work func(*conn) error) error {
 	ctx, state := withCallState(ctx)
 	s, err := b.client.acquireSession(b)
@@ -73,6 +51,7 @@ func (b *bmc) call(ctx context.Context, op string, work func(*conn) error) error
 	}
 	defer b.client.releaseSession(s)
 	var lost *login
+	isRenewed, isRepeated := false, false
 	for {
 		var l *login
 		fresh := false
@@ -80,15 +59,30 @@ func (b *bmc) call(ctx context.Context, op string, work func(*conn) error) error
 			return classifyError("open session", b.endpoint, err, state, "")
 		}
 		err := recoverPanic(func() error { return work(&conn{bmc: b, login: l, api: l.api.WithContext(ctx)}) })
-		if err == nil {
+		switch {
+		case err == nil:
 			return nil
-		}
-		if !fresh && lost == nil && statusOf(err) == http.StatusUnauthorized {
-			lost = l
+		case !isLoginRefused(err):
+		case !fresh && !isRenewed && !isRepeated:
+			lost, isRenewed = l, true
 			continue
+		case l.isChecked && !isRepeated:
+			lost, isRepeated = nil, true
+			continue
+		default:
+			b.client.dropLogin(ctx, b, s, l)
 		}
 		return classifyError(op, b.endpoint, err, state, l.transport.token)
 	}
+}
+
+// isLoginRefused reports whether the BMC refused the session, or the credentials that were sent in its place.
+func isLoginRefused(err error) bool {
+	r := refusalOf(err)
+	if r == nil || r.kind() != hardware.Unauthorized {
+		return false
+	}
+	return r.status == http.StatusUnauthorized || hasMessage(err, "NoValidSession", "AuthenticationTokenRequired")
 }
 
 // acquireSession returns the session for the BMC from the pool, and adds it when it is missing. It does not log in.
@@ -129,8 +123,7 @@ func (c *Client) ensureLogin(ctx context.Context, b *bmc, s *session, staleLogin
 		return s.login, false, nil
 	}
 	if s.login != nil {
-		s.login.transport.CloseIdleConnections()
-		s.login = nil
+		c.endLogin(ctx, s)
 	}
 	if err := c.checkRefused(b); err != nil {
 		return nil, false, err
@@ -167,7 +160,7 @@ func (c *Client) checkRefused(b *bmc) error {
 
 // recordRefusal records that the BMC refused the credentials, if that is the error, and removes expired records.
 func (c *Client) recordRefusal(b *bmc, err error) {
-	if status := statusOf(err); status != http.StatusUnauthorized && status != http.StatusForbidden {
+	if r := refusalOf(err); r == nil || r.kind() != hardware.Unauthorized {
 		return
 	}
 	now := c.options.Clock()
@@ -179,65 +172,6 @@ func (c *Client) recordRefusal(b *bmc, err error) {
 		}
 	}
 	c.refusedUntil[b.key] = now.Add(c.options.CredentialBackoff)
-}
-
-// logIn opens a session at the BMC.
-func (c *Client) logIn(ctx context.Context, b *bmc) (*login, error) {
-	c.mu.Lock()
-	gate := c.addressGate(b.endpoint.Address)
-	c.mu.Unlock()
-	w, err := newTransport(b.endpoint, gate, c.options.Timeout)
-	if err != nil {
-		return nil, err
-	}
-	api, err := gofish.ConnectContext(ctx, gofish.ClientConfig{
-		Endpoint: b.endpoint.Address, HTTPClient: &http.Client{Transport: w, CheckRedirect: redirectPolicy}, NoModifyTransport: true, ReuseConnections: true,
-	})
-	if err != nil {
-		return nil, err
-	}
-	l := &login{transport: w, api: api}
-	if err := getJSON(api, schemas.DefaultServiceRoot, &l.root); err != nil {
-		return nil, err
-	}
-	sessions := l.root.Links.Sessions.String()
-	if sessions == "" {
-		sessions = "/redfish/v1/SessionService/Sessions"
-	}
-	resp, err := api.Post(sessions, map[string]string{"UserName": b.endpoint.Username, "Password": b.endpoint.Password})
-	if err != nil {
-		return nil, err
-	}
-	defer schemas.DeferredCleanupHTTPResponse(resp)
-	w.token = resp.Header.Get("X-Auth-Token")
-	if w.token == "" {
-		return nil, fmt.Errorf("%w: the new session has no X-Auth-Token", errMalformed)
-	}
-	l.path = sessionPath(resp)
-	return l, nil
-}
-
-// redirectPolicy follows redirects of GET requests only. net/http turns a redirected POST into a GET, whose success would look like a
-// success of the change.
-func redirectPolicy(_ *http.Request, via []*http.Request) error {
-	if via[0].Method != http.MethodGet || len(via) > 5 {
-		return http.ErrUseLastResponse
-	}
-	return nil
-}
-
-// sessionPath returns the resource of the new session: the header Location, or @odata.id in the body where a BMC leaves out the header.
-func sessionPath(resp *http.Response) string {
-	if location, err := url.Parse(resp.Header.Get("Location")); err == nil && location.Path != "" {
-		return location.RequestURI()
-	}
-	var body struct {
-		ID string `json:"@odata.id"`
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&body); err != nil {
-		return "" // the session cannot be deleted; it expires at the BMC
-	}
-	return body.ID
 }
 
 // logout ends the session at the BMC. It succeeds when the session no longer exists there.
@@ -253,7 +187,15 @@ func (s *session) logout(ctx context.Context) error {
 		return nil
 	}
 	s.login = nil
+	return l.end(ctx, s.address)
+}
+
+// end deletes the session at the BMC.
+func (l *login) end(ctx context.Context, address string) error {
 	defer l.transport.CloseIdleConnections()
+	if l.transport.isBasic {
+		return nil
+	}
 	if l.path == "" {
 		return errors.New("the BMC did not say where its session is")
 	}
@@ -265,17 +207,7 @@ func (s *session) logout(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return classifyError("end session", hardware.Endpoint{Address: s.address}, err, state, l.transport.token)
+		return classifyError("end session", hardware.Endpoint{Address: address}, err, state, l.transport.token)
 	}
 	return nil
-}
-
-// getJSON reads a resource and decodes it.
-func getJSON(api *gofish.APIClient, path string, into any) error {
-	resp, err := api.Get(path)
-	if err != nil {
-		return err
-	}
-	defer schemas.DeferredCleanupHTTPResponse(resp)
-	return json.NewDecoder(resp.Body).Decode(into)
 }

@@ -1,9 +1,12 @@
 package redfish
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/stmcginnis/gofish/schemas"
@@ -15,6 +18,8 @@ import (
 type system struct {
 	*schemas.ComputerSystem
 	links systemLinks
+	// raw is the text of the resource.
+	raw []byte
 }
 
 // systemLinks are members of a ComputerSystem (DSP0268) that gofish does not export, or reads only in goroutines.
@@ -26,7 +31,10 @@ type systemLinks struct {
 			Allowable  []string `json:"ResetType@Redfish.AllowableValues"`
 		} `json:"#ComputerSystem.Reset"`
 	}
-	Boot               map[string]json.RawMessage
+	Boot     map[string]json.RawMessage
+	Settings struct {
+		SettingsObject schemas.Link
+	} `json:"@Redfish.Settings"`
 	EthernetInterfaces schemas.Link
 	Processors         schemas.Link
 	Memory             schemas.Link
@@ -67,18 +75,31 @@ func (c *conn) serverSystem() (*system, error) {
 	return found, nil
 }
 
-// readSystem reads the system at the path.
+// readSystem reads the system at the path. A member of an unexpected type is left out, so that it costs neither power nor boot override.
 func (c *conn) readSystem(uri string) (*system, error) {
-	read, err := schemas.GetObject[schemas.ComputerSystem](c.api, uri)
+	resp, err := c.api.Get(uri)
 	if err != nil {
 		return nil, err
 	}
-	s := &system{ComputerSystem: read}
-	if len(read.RawData) > 0 {
-		if err := json.Unmarshal(read.RawData, &s.links); err != nil {
-			return nil, err
-		}
+	defer schemas.DeferredCleanupHTTPResponse(resp)
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
 	}
+	s := &system{ComputerSystem: &schemas.ComputerSystem{}, raw: raw}
+	if err := c.decode(uri, raw, &s.links); err != nil {
+		return nil, err
+	}
+	if raw, err = c.withoutMistyped(uri, raw); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(raw, s.ComputerSystem); err != nil {
+		return nil, err
+	}
+	if etag := resp.Header.Get("ETag"); etag != "" && s.GetETag() == "" {
+		s.SetETag(etag)
+	}
+	s.SetClient(c.api)
 	// null and any other object can be decoded too.
 	if s.PowerState == "" && !s.isControllable() {
 		return nil, fmt.Errorf("%w: %s has no members of a ComputerSystem", errMalformed, uri)
@@ -88,59 +109,101 @@ func (c *conn) readSystem(uri string) (*system, error) {
 	return s, nil
 }
 
+// withoutMistyped returns the document of a ComputerSystem without the members that gofish cannot decode.
+func (c *conn) withoutMistyped(uri string, raw []byte) ([]byte, error) {
+	if json.Unmarshal(raw, &schemas.ComputerSystem{}) == nil {
+		return raw, nil
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return nil, err
+	}
+	for name, member := range object {
+		alone, err := json.Marshal(map[string]json.RawMessage{name: member})
+		if err == nil {
+			err = json.Unmarshal(alone, &schemas.ComputerSystem{})
+		}
+		if err != nil {
+			c.logMistyped(uri, memberError{name, err})
+			delete(object, name)
+		}
+	}
+	return json.Marshal(object)
+}
+
 // findSystem returns the system of the server from the Systems collection.
 func (c *conn) findSystem() (*system, error) {
 	const op = "find the server's system"
-	collection := c.login.root.Systems.String()
-	if collection == "" {
-		collection = "/redfish/v1/Systems"
+	link := c.login.root.Systems.String()
+	members, err := c.collectionMembers(cmp.Or(link, "/redfish/v1/Systems"))
+	if link == "" && isMissing(err) {
+		return nil, hardware.Errorf(hardware.Busy, op, c.bmc.endpoint.Address, "the service root has no link to systems: the BMC is not ready yet, or must be restarted")
 	}
-	collectionMembers, err := c.collectionMembers(collection)
 	if err != nil {
 		return nil, err
 	}
-	var candidates []string
-	for _, member := range collectionMembers {
-		// NVIDIA's HGX baseboard is a ComputerSystem of type Physical with a reset action, and is not the server.
-		if !strings.HasPrefix(path.Base(member), "HGX_") {
-			candidates = append(candidates, member)
-		}
+	// NVIDIA's HGX baseboard is a ComputerSystem of type Physical with a reset action, and is not the server.
+	candidates := slices.DeleteFunc(slices.Clone(members), func(member string) bool {
+		return strings.HasPrefix(path.Base(member), "HGX_")
+	})
+	if len(candidates) == 0 {
+		return nil, hardware.Errorf(hardware.Busy, op, c.bmc.endpoint.Address,
+			"the BMC lists the systems [%s], and none of them is the server: it is not ready yet", strings.Join(members, " "))
 	}
 	if len(candidates) == 1 {
 		return c.readSystem(candidates[0])
 	}
-	var matches []*system
-	for _, candidate := range candidates {
-		s, err := c.readSystem(candidate)
-		if err != nil {
-			return nil, err
-		}
-		if (s.SystemType == "" || s.SystemType == schemas.PhysicalSystemType) && s.isControllable() {
-			matches = append(matches, s)
-		}
+	matches, err := c.readServers(candidates)
+	if err != nil {
+		return nil, err
 	}
 	if len(matches) == 1 {
 		return matches[0], nil
 	}
 	return nil, hardware.Errorf(hardware.Invalid, op, c.bmc.endpoint.Address,
 		"%d of the systems [%s] can be powered and booted, expected 1: put the path of the server's system into the BMC address",
-		len(matches), strings.Join(collectionMembers, " "))
+		len(matches), strings.Join(members, " "))
 }
 
-// collectionMembers returns the members of a collection from all its pages. gofish's readers are not used, see the package comment.
+// readServers returns the systems that can be powered and booted. Members that the BMC lists and does not have are left out.
+func (c *conn) readServers(uris []string) ([]*system, error) {
+	var servers []*system
+	for _, uri := range uris {
+		s, err := c.readSystem(uri)
+		if isMissing(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if (s.SystemType == "" || s.SystemType == schemas.PhysicalSystemType) && s.isControllable() {
+			servers = append(servers, s)
+		}
+	}
+	return servers, nil
+}
+
+// skipResourceError returns nil for a failure of this resource alone, and the error when every further request would fail too.
+func (c *conn) skipResourceError(err error, uri string) error {
+	if err == nil || !isResourceError(err) {
+		return err
+	}
+	c.bmc.client.options.Log.Debug("BMC resource left out", "bmc", c.bmc.endpoint.Address, "path", uri, "status", statusOf(err))
+	return nil
+}
+
+// collectionMembers returns the members of a collection from all its pages, each once. gofish's readers are not used, see the package comment.
 func (c *conn) collectionMembers(uri string) ([]string, error) {
 	var all []string
-	for uri != "" {
+	visited := map[string]bool{}
+	for uri != "" && !visited[uri] { // some firmware's last page links to itself
+		visited[uri] = true
 		page, err := schemas.GetCollection(c.api, uri)
 		if err != nil {
 			return nil, err
 		}
-		for _, link := range page.ItemLinks {
-			if link = strings.TrimRight(link, "/"); strings.HasPrefix(link, "/") {
-				all = append(all, link)
-			}
-		}
+		all = append(all, page.ItemLinks...)
 		uri = page.MembersNextLink
 	}
-	return all, nil
+	return distinctLinks(all), nil
 }

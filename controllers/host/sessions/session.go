@@ -18,7 +18,7 @@ import (
 func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Session {
 	s := netboot.Session{
 		HostUID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress),
-		Inventory: inventory.HardwareInventory(record.Status.Inventory),
+		Inventory: inventory.HardwareInventory(record.Status.Inventory), Disks: inventory.DisksToErase(&record.Status),
 	}
 	w := record.Status.Wanted
 	if w == nil {
@@ -29,7 +29,9 @@ func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Se
 		s.Image = hardware.Image{URL: w.Image.URL, Checksum: w.Image.Checksum, Format: string(w.Image.Format)}
 	}
 	if s.Operation == hardware.OpInstall {
+		s.GPUs = inventory.RequiredGPUs(w.GPUs)
 		s.RootDevice, _ = RootDevice(host.Spec.RootDeviceHints)
+		s.PreviousRootDisk, s.AcceptedRootDisk = inventory.HardwareDisk(w.PreviousRootDisk), w.AcceptedRootDisk
 	}
 	a := record.Status.Progress()
 	if a == nil {
@@ -41,27 +43,77 @@ func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Se
 	s.AttemptStatus = hardware.AttemptStatus{
 		Number: a.Number, State: hardware.AttemptState(a.State), Step: hardware.Step(a.Step), DoneBytes: a.DoneBytes, TotalBytes: a.TotalBytes,
 		Boots: int(a.Boots), Reason: hardware.Reason(a.Reason), Message: a.Message,
+		RootDisk: inventory.HardwareDisk(a.RootDisk), Evidence: inventory.HardwareEvidence(a.Disks),
 	}
-	s.StepAt, s.OpenedAt = timeOf(a.StepAt), timeOf(a.OpenedAt)
+	s.StepAt, s.StepDeadline, s.OpenedAt = timeOf(a.StepAt), timeOf(a.StepDeadline), timeOf(a.OpenedAt)
+	if agent := a.Agent; agent != nil {
+		s.Agent = netboot.Agent{KeyDigest: agent.KeyDigest, Address: agent.Address, RegisteredAt: agent.RegisteredAt.Time, HeardAt: agent.HeardAt.Time}
+	}
+	for _, f := range a.Findings {
+		if into := finding(&s.Findings, f.Reason); into != nil {
+			*into = netboot.Finding{Count: int(f.Count), At: f.At.Time, Message: f.Message}
+		}
+	}
 	return s
+}
+
+// finding returns the finding of a reason, and nil for a reason that is not known.
+func finding(f *netboot.Findings, reason v1alpha1.HostFindingReason) *netboot.Finding {
+	return map[v1alpha1.HostFindingReason]*netboot.Finding{
+		v1alpha1.FindingAnotherAgent: &f.AnotherAgent, v1alpha1.FindingBootRequestedAgain: &f.BootRequestedAgain, v1alpha1.FindingServerDiffers: &f.ServerDiffers,
+	}[reason]
+}
+
+// hostAgent returns the agent as it is stored; nil when there is none.
+func hostAgent(a netboot.Agent) *v1alpha1.HostAgent {
+	if a.KeyDigest == "" {
+		return nil
+	}
+	return &v1alpha1.HostAgent{KeyDigest: a.KeyDigest, Address: a.Address, RegisteredAt: metav1.NewMicroTime(a.RegisteredAt), HeardAt: metav1.NewMicroTime(a.HeardAt)}
+}
+
+// hostFindings returns the findings as they are stored, in the order of their reasons.
+func hostFindings(findings netboot.Findings) []v1alpha1.HostFinding {
+	var out []v1alpha1.HostFinding
+	for _, reason := range []v1alpha1.HostFindingReason{v1alpha1.FindingAnotherAgent, v1alpha1.FindingBootRequestedAgain, v1alpha1.FindingServerDiffers} {
+		if f := finding(&findings, reason); f.Count > 0 {
+			out = append(out, v1alpha1.HostFinding{Reason: reason, Message: f.Message, Count: int32(f.Count), At: metav1.NewMicroTime(f.At)})
+		}
+	}
+	return out
 }
 
 // updateRecord sets the fields of the record that differ between the sessions. It returns a Conflict if the attempt is not the wanted one.
 func updateRecord(record *v1alpha1.HostRecord, before, after netboot.Session) error {
 	if after.Inventory != before.Inventory && after.Inventory != nil {
-		record.Status.Inventory = inventory.HostInventory(*after.Inventory)
+		record.Status.Inventory = inventory.HostInventory(*after.Inventory, record.Status.Inventory)
+		// A BMC may report a disk that was taken out for a while, so only an agent proves that one is there again.
+		record.Status.Disks = inventory.RememberDisks(record.Status.Disks, record.Status.Inventory.Disks, after.Operation != hardware.OpInspect)
 	}
 	if after.Number != before.Number || after.Work != before.Work {
-		return hardware.Errorf(hardware.Conflict, opUpdate, after.Namespace+"/"+after.Name, "attempt %d is not the one that is wanted of the host, %d", after.Number, before.Number)
+		err := hardware.Errorf(hardware.Conflict, opUpdate, after.Namespace+"/"+after.Name, "attempt %d is not the one that is wanted of the host, %d", after.Number, before.Number)
+		err.Reason = hardware.ReasonAttemptConflict
+		return err
 	}
-	if after.AttemptStatus == before.AttemptStatus && after.StepAt.Equal(before.StepAt) && after.OpenedAt.Equal(before.OpenedAt) {
+	if after.AttemptStatus == before.AttemptStatus && after.StepAt.Equal(before.StepAt) && after.OpenedAt.Equal(before.OpenedAt) &&
+		after.Agent == before.Agent && after.Findings == before.Findings {
 		return nil
 	}
 	record.Status.Attempt = &v1alpha1.HostAttempt{
-		Number: after.Number, State: string(after.State), Step: string(after.Step), StepAt: microTime(after.StepAt), OpenedAt: microTime(after.OpenedAt),
+		Number: after.Number, State: string(after.State), Step: string(after.Step), StepAt: microTime(after.StepAt), StepDeadline: stepDeadline(after), OpenedAt: microTime(after.OpenedAt),
 		Boots: int32(after.Boots), DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: v1alpha1.Truncate(after.Message, v1alpha1.MaxAttemptMessage),
+		Agent: hostAgent(after.Agent), Findings: hostFindings(after.Findings),
+		RootDisk: inventory.RecordDisk(after.RootDisk), Disks: inventory.RecordEvidence(after.Evidence),
 	}
 	return nil
+}
+
+// stepDeadline returns the deadline of the step of a running attempt. A deadline after that of the attempt never comes.
+func stepDeadline(s netboot.Session) *metav1.MicroTime {
+	if s.State != hardware.AttemptRunning || s.StepDeadline.After(s.Deadline) {
+		return nil
+	}
+	return microTime(s.StepDeadline)
 }
 
 func timeOf(t *metav1.MicroTime) time.Time {

@@ -58,7 +58,9 @@ type Store struct {
 
 var _ netboot.Store = (*Store)(nil)
 
-// ByMAC implements netboot.Store. If two hosts of Ingot have the MAC address it returns a Conflict, and neither is served.
+// ByMAC implements netboot.Store. If two hosts of Ingot have the MAC address, or another host is the same server, it returns a Conflict, and
+// neither is served. An address that
+// is no host's costs no request to the API server: the index and the HostRecord in the cache say so.
 func (s *Store) ByMAC(ctx context.Context, mac string) (netboot.Session, error) {
 	const op = "find host by MAC address"
 	hosts, err := s.listHosts(ctx, op, indexBootMAC, mac)
@@ -67,12 +69,20 @@ func (s *Store) ByMAC(ctx context.Context, mac string) (netboot.Session, error) 
 	}
 	var found []netboot.Session
 	for i := range hosts {
-		record, err := s.readRecord(ctx, s.APIReader, op, &hosts[i])
+		record, err := s.readRecord(ctx, s.Client, op, &hosts[i])
+		if err == nil {
+			record, err = s.readRecord(ctx, s.APIReader, op, &hosts[i])
+		}
 		if hardware.KindOf(err) == hardware.NotFound {
-			continue // a host without a HostRecord is not Ingot's
+			continue // a host without a HostRecord is not Ingot's; an attempt begins long after the HostRecord is in every cache
 		}
 		if err != nil {
 			return netboot.Session{}, err
+		}
+		if e := record.Status.Error; e != nil && e.Reason == v1alpha1.ReasonSameServer {
+			// An attempt began before the other host was there. Without this check the agent would erase the disks of a server that the other
+			// host may hold.
+			return netboot.Session{}, hardware.Errorf(hardware.Conflict, op, mac, "host %s/%s: %s", hosts[i].Namespace, hosts[i].Name, e.Message)
 		}
 		found = append(found, session(&hosts[i], record))
 	}
@@ -139,7 +149,7 @@ func (s *Store) Update(ctx context.Context, hostUID string, change func(*netboot
 		}
 		return after, nil
 	}
-	return netboot.Session{}, hardware.Errorf(hardware.Busy, opUpdate, hostUID, "the HostRecord was changed by others %d times meanwhile", maxConflicts)
+	return netboot.Session{}, storeError(hardware.Busy, opUpdate, hostUID, "the HostRecord was changed by others %d times meanwhile", maxConflicts)
 }
 
 // ConfigDrive implements netboot.Store.
@@ -241,7 +251,7 @@ func (s *Store) readRecord(ctx context.Context, reader client.Reader, op string,
 			return record, nil
 		}
 	}
-	return nil, hardware.Errorf(hardware.NotFound, op, host.Namespace+"/"+host.Name, "its HostRecord is of an earlier host of that name")
+	return nil, storeError(hardware.NotFound, op, host.Namespace+"/"+host.Name, "its HostRecord is of an earlier host of that name")
 }
 
 func (s *Store) readByUID(ctx context.Context, reader client.Reader, op, uid string) (*metal3.BareMetalHost, *v1alpha1.HostRecord, error) {
@@ -250,7 +260,7 @@ func (s *Store) readByUID(ctx context.Context, reader client.Reader, op, uid str
 		return nil, nil, err
 	}
 	if len(hosts) != 1 {
-		return nil, nil, hardware.Errorf(hardware.NotFound, op, uid, "no host has this uid")
+		return nil, nil, storeError(hardware.NotFound, op, uid, "no host has this uid")
 	}
 	host := hosts[0].DeepCopy()
 	record, err := s.readRecord(ctx, reader, op, host)
@@ -258,6 +268,13 @@ func (s *Store) readByUID(ctx context.Context, reader client.Reader, op, uid str
 		return nil, nil, err
 	}
 	return host, record, nil
+}
+
+// storeError returns an error about a HostRecord that cannot be read or written.
+func storeError(kind hardware.Kind, op, target, format string, args ...any) error {
+	err := hardware.Errorf(kind, op, target, format, args...)
+	err.Reason = hardware.ReasonHostRecordUnavailable
+	return err
 }
 
 // apiError returns an error of the Kubernetes API as a *hardware.Error.
@@ -277,5 +294,5 @@ func apiError(op, target string, err error) error {
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
 		kind = hardware.Invalid
 	}
-	return &hardware.Error{Kind: kind, Op: op, Target: target, Err: err}
+	return &hardware.Error{Kind: kind, Reason: hardware.ReasonHostRecordUnavailable, Op: op, Target: target, Err: err}
 }

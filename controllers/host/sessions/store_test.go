@@ -225,6 +225,25 @@ func TestAReplicaBehindTheOthersRefusesNothing(t *testing.T) {
 	}
 }
 
+func TestTheDeadlineOfAStepIsStoredUnlessTheAttemptEndsBefore(t *testing.T) {
+	r := newRig(t)
+	for _, c := range []struct {
+		left   time.Duration
+		stored bool
+	}{{20 * time.Minute, true}, {2 * time.Hour, false}} {
+		_, err := r.store.Update(t.Context(), r.uid(), func(s *netboot.Session) error {
+			s.Step, s.StepAt, s.StepDeadline = hardware.StepBooting, s.Since, s.Since.Add(c.left)
+			return nil
+		})
+		expect(t, err, "")
+		s, err := r.store.ByUID(t.Context(), r.uid())
+		expect(t, err, "")
+		if s.StepDeadline.IsZero() == c.stored || c.stored && !s.StepDeadline.Equal(s.Since.Add(c.left)) {
+			t.Errorf("a step that ends after %s: deadline %s", c.left, s.StepDeadline)
+		}
+	}
+}
+
 func TestAnUpdateKeepsWhatTheHostControllerWroteAndWritesNothingForNothing(t *testing.T) {
 	r := newRig(t)
 	_, err := r.store.Update(t.Context(), r.uid(), func(s *netboot.Session) error {
@@ -311,6 +330,58 @@ func TestNothingIsKeptOfAnAttemptThatIsNotWanted(t *testing.T) {
 	expect(t, err, hardware.Conflict)
 }
 
+func TestTheAgentOfABootAndTheFindingsAreKept(t *testing.T) {
+	r := newRig(t)
+	at := time.Date(2026, 11, 20, 12, 1, 0, 1000, time.UTC)
+	var want netboot.Session
+	_, err := r.store.Update(t.Context(), r.uid(), func(s *netboot.Session) error {
+		s.Agent = netboot.Agent{KeyDigest: strings.Repeat("a1", 32), Address: "10.0.0.5", RegisteredAt: at, HeardAt: at.Add(time.Minute)}
+		s.Findings.AnotherAgent = netboot.Finding{Count: 2, At: at, Message: "two"}
+		s.Findings.BootRequestedAgain = netboot.Finding{Count: 1, At: at, Message: "one"}
+		s.Findings.ServerDiffers = netboot.Finding{Count: 3, At: at, Message: "three"}
+		want = *s
+		return nil
+	})
+	expect(t, err, "")
+	got, err := newStore(t, r.host.Namespace).ByUID(t.Context(), r.uid())
+	expect(t, err, "")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	_, err = r.store.Update(t.Context(), r.uid(), func(s *netboot.Session) error {
+		s.Agent, s.Findings = netboot.Agent{}, netboot.Findings{}
+		return nil
+	})
+	expect(t, err, "")
+	got, err = r.store.ByUID(t.Context(), r.uid())
+	expect(t, err, "")
+	if got.Agent != (netboot.Agent{}) || got.Findings != (netboot.Findings{}) {
+		t.Errorf("agent %+v, findings %+v after they were cleared", got.Agent, got.Findings)
+	}
+}
+
+// refusingReader is an API server that must not be read.
+type refusingReader struct{ client.Reader }
+
+func (refusingReader) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return hardware.Errorf(hardware.Unreachable, "read", "API server", "it was read")
+}
+
+func TestAStrangerCostsNoReadOfTheAPIServer(t *testing.T) {
+	r := newRig(t)
+	other := "52:54:00:aa:bb:77"
+	// A host of a baremetal-operator in the same cluster has no HostRecord.
+	server.Create(t, &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: r.host.Namespace, Name: "theirs"}, Spec: metal3.BareMetalHostSpec{BootMACAddress: other}})
+	store := newStore(t, r.host.Namespace)
+	store.APIReader = refusingReader{}
+	for _, stranger := range []string{other, "52:54:00:00:00:99"} {
+		_, err := store.ByMAC(t.Context(), stranger)
+		expect(t, err, hardware.NotFound)
+	}
+	_, err := store.ByMAC(t.Context(), mac)
+	expect(t, err, hardware.Unreachable)
+}
+
 func TestTheConfigDriveIsForTheCurrentInstallationOnly(t *testing.T) {
 	r := newRig(t)
 	drive, err := r.store.ConfigDrive(t.Context(), r.uid(), 7)
@@ -339,4 +410,24 @@ func TestTheConfigDriveIsForTheCurrentInstallationOnly(t *testing.T) {
 	r.edit(func(h *metal3.BareMetalHost) { h.Spec.ConsumerRef.UID, h.Spec.UserData = "m1", nil })
 	_, err = r.store.ConfigDrive(t.Context(), r.uid(), 7)
 	expect(t, err, hardware.Conflict)
+}
+
+func TestAServerThatTwoHostsHaveGetsNoBootDocument(t *testing.T) {
+	r := newRig(t)
+	_, err := r.store.ByMAC(t.Context(), mac)
+	expect(t, err, "")
+	var record v1alpha1.HostRecord
+	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(r.host), &record); err != nil {
+		t.Fatal(err)
+	}
+	before := record.DeepCopy()
+	record.Status.Error = &v1alpha1.HostError{Reason: v1alpha1.ReasonSameServer, Message: "BareMetalHost hall-2/b has the same BMC"}
+	if err := server.Client.Status().Patch(t.Context(), &record, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.store.ByMAC(t.Context(), mac)
+	expect(t, err, hardware.Conflict)
+	if err == nil || !strings.Contains(err.Error(), "BareMetalHost hall-2/b has the same BMC") {
+		t.Errorf("the error is %v", err)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/event"
+	"github.com/ingot-dev/ingot/controllers/plan/inventory"
 )
 
 // inspectionAttempt, eraseAttempt and installationAttempt return an attempt without a number and times.
@@ -26,7 +27,7 @@ func eraseAttempt(mode v1alpha1.EraseMode) v1alpha1.WantedAttempt {
 // installationAttempt is what the Machine that has the host requests. It may be called only when isImageRequested holds.
 func (p *planner) installationAttempt() v1alpha1.WantedAttempt {
 	image := *p.Spec.Image
-	return v1alpha1.WantedAttempt{Operation: string(hardware.OpInstall), MachineUID: p.Spec.Machine.UID, MachineAttempt: p.Spec.Attempt, Image: &image}
+	return v1alpha1.WantedAttempt{Operation: string(hardware.OpInstall), MachineUID: p.Spec.Machine.UID, MachineAttempt: p.Spec.Attempt, Image: &image, GPUs: p.Spec.GPUs}
 }
 
 // attemptOfState returns the attempt that the state of the host requires.
@@ -147,6 +148,8 @@ func (p *planner) callInstaller() result {
 	action := Action{Kind: ActionKind(w.Operation), Attempt: hardware.Attempt{Number: w.Number, Deadline: w.Deadline.Time}, Erase: hardware.EraseMode(w.Erase)}
 	if w.Image != nil {
 		action.Image = hardware.Image{URL: w.Image.URL, Checksum: w.Image.Checksum, Format: string(w.Image.Format)}
+		action.GPUs = inventory.RequiredGPUs(w.GPUs)
+		action.PreviousRootDisk, action.AcceptedRootDisk = inventory.HardwareDisk(w.PreviousRootDisk), w.AcceptedRootDisk
 	}
 	return actionResult(action, p.Timeouts.PollInterval)
 }
@@ -158,6 +161,9 @@ func (p *planner) begin(a v1alpha1.WantedAttempt) {
 	r := &p.d.Record
 	a.Number, a.Since, a.Deadline = p.nextAttemptNumber(), microTime(p.Now), microTime(p.Now.Add(p.timeLimit(a)))
 	if a.Operation == string(hardware.OpInstall) {
+		if a.PreviousRootDisk = p.previousRootDisk(a.MachineUID); a.PreviousRootDisk != nil {
+			a.AcceptedRootDisk = v1alpha1.Truncate(p.Host.RootDisk, maxDiskName)
+		}
 		r.LastTenant, r.Erased, r.Installed = p.Spec.Tenant, nil, nil
 		if r.LastTenant == "" {
 			r.LastTenant = unknownTenant

@@ -227,13 +227,15 @@ func TestABMCThatCannotBeReadIsReportedAndDeprovisionsNothing(t *testing.T) {
 				}
 			}},
 		{name: "a provisioned host reports an error after the grace period and stays provisioned",
-			facts: facts(metal3.StateProvisioned, on).claimed().installed().with(broken("BMCUnreachable")).with(func(f *Facts) { f.Record.Power.State = "Unknown" }),
+			facts: facts(metal3.StateProvisioned, on).claimed().installed().with(broken("BMCUnreachable")).with(failingSince(v1alpha1.CallObserve, "BMCUnreachable", -time.Minute)),
 			state: metal3.StateProvisioned, error: metal3.PowerManagementError, message: "BMCUnreachable"},
+		{name: "a provisioned host whose BMC refuses the credentials reports it at once",
+			facts: facts(metal3.StateProvisioned, on).claimed().installed().with(broken("BMCUnauthorized")), state: metal3.StateProvisioned, error: metal3.PowerManagementError, message: "BMCUnauthorized"},
 		{name: "an installation continues while the BMC does not answer",
 			facts: facts(metal3.StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, running, "").with(broken("BMCUnreachable")), state: metal3.StateProvisioning, action: ActionInstall},
 		{name: "an installation does not continue without credentials",
 			facts: facts(metal3.StateProvisioning, on).claimed().attempted(2, hardware.OpInstall, running, "").with(broken("CredentialsMissing")).with(func(f *Facts) { f.Observed = nil }),
-			state: metal3.StateProvisioning},
+			state: metal3.StateProvisioning, error: metal3.PowerManagementError, message: "CredentialsMissing"},
 	})
 }
 

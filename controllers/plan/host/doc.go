@@ -50,6 +50,12 @@
 // root device is written again, and data on other disks stays with the Machine. While spec.online is false nothing is written.
 // A running installation of something else is cancelled first.
 //
+// # One server, one host
+//
+// While another host is the same server (the problem SameServer), no action is requested, no edge is followed but those of the removal, and the
+// power state counts as unknown: the BMC may be that of the other host, so its answer proves no power-off. A deleted host without data of a
+// tenant goes at once and leaves the server as it is. One with such data waits, because the other host would count as clean.
+//
 // # Failures
 //
 // A failed attempt is tried again after increasing pauses until three have failed in a row. DigestMismatch, ImageInvalid and NoRootDevice

@@ -34,6 +34,7 @@ type edge struct {
 var removalEdges = []edge{
 	{metal3.StateDeleting, goneState, "deleted, and the state deleting is written", (*planner).hasWrittenDeleting, nil},
 	{anyState, metal3.StateDeleting, "deleted while it is detached, and abandoned without an erase", (*planner).isAbandoned, nil},
+	{anyState, metal3.StateDeleting, "deleted and clean, while another host is the same server", (*planner).isCleanDuplicate, nil},
 	{anyState, metal3.StateDeleting, "deleted and clean, and no attempt was ever made", (*planner).isNeverUsed, nil},
 	{anyState, metal3.StateDeprovisioning, "deleted, with an open attempt or disks that are not clean", (*planner).mustEraseBeforeDeletion, nil},
 	{anyState, metal3.StatePoweringOffBeforeDelete, "deleted and clean, after an attempt", (*planner).mustPowerOffBeforeDeletion, nil},
@@ -157,9 +158,10 @@ func not(holds func(*planner) bool) func(*planner) bool {
 }
 
 // canUseHardware reports whether anything may be requested of the hardware. An installer continues while the BMC does not answer: it has the
-// reports of its agent and its own time-outs.
+// reports of its agent and its own time-outs. Nothing is requested while another host is the same server. Without it: a server that runs the
+// node of one host is registered again under another name; the second host is erased, powered off or installed under the running node.
 func (p planner) canUseHardware() bool {
-	return p.Host.CanBeObserved() && (p.Problem == nil || p.d.Record.Wanted.IsOpen() && p.Observed != nil)
+	return p.Host.CanBeObserved() && !p.isSameServer() && (p.Problem == nil || p.d.Record.Wanted.IsOpen() && p.Observed != nil)
 }
 
 // isClean reports whether the disks may be given to anybody: nothing is installed, and there was no tenant or there is proof of an
@@ -192,6 +194,14 @@ func (p planner) hasWrittenDeleting() bool {
 }
 func (p planner) isNeverUsed() bool {
 	return p.mustBeDeleted() && p.d.Record.Wanted == nil && p.isClean()
+}
+
+// isCleanDuplicate reports whether a deleted host has no data of a tenant and another host is the same server. It is deleted without a
+// power-off. Without it: an administrator deletes the wrong one of two hosts, and the node of the other one is powered off. A host whose disks are
+// not clean waits. Without that: the host that had a tenant is deleted without an erase, and the other host, which counts as clean, is
+// given to another tenant.
+func (p planner) isCleanDuplicate() bool {
+	return p.mustBeDeleted() && p.isSameServer() && p.isReadyForPool()
 }
 
 // mustEraseBeforeDeletion reports whether a deleted host has an open attempt or disks that are not clean. Without it: a host with a tenant's
@@ -269,7 +279,7 @@ func (p *planner) enterPreparing() {
 func (p *planner) enterInspecting() {
 	if p.isIdle() {
 		p.begin(inspectionAttempt())
-		p.d.RemoveAnnotations = []Annotation{AnnotationInspect}
+		p.d.RemoveAnnotations = append(p.d.RemoveAnnotations, AnnotationInspect)
 	}
 }
 
@@ -284,7 +294,7 @@ func (p planner) isEraseFinished() bool {
 func (p *planner) removeEraseAnnotation() {
 	requested, isKnown := eraseStrength[v1alpha1.EraseMode(p.Host.Erase)]
 	if w := p.d.Record.Wanted; isKnown && w != nil && w.Operation == string(hardware.OpErase) && eraseStrength[w.Erase] >= requested {
-		p.d.RemoveAnnotations = []Annotation{AnnotationErase}
+		p.d.RemoveAnnotations = append(p.d.RemoveAnnotations, AnnotationErase)
 	}
 }
 

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -22,7 +21,7 @@ const maxFailures = 3
 type Timeouts struct {
 	// Inspect, Install, EraseMetadata and EraseFull are the deadlines of attempts.
 	Inspect, Install, EraseMetadata, EraseFull time.Duration
-	// BMCGrace is how long the BMC of a registered host may fail before the status shows an error.
+	// BMCGrace is how long a call to the hardware of a registered host may fail before the status shows an error that often ends by itself.
 	BMCGrace time.Duration
 	// RetryBase is the pause after the first failure. It doubles with each further one.
 	RetryBase time.Duration
@@ -36,7 +35,7 @@ type Timeouts struct {
 func DefaultTimeouts() Timeouts {
 	return Timeouts{
 		Inspect: 10 * time.Minute, Install: 45 * time.Minute, EraseMetadata: 20 * time.Minute, EraseFull: 24 * time.Hour,
-		BMCGrace: 2 * time.Minute, RetryBase: time.Minute, PollInterval: 2 * time.Second, IdleInterval: 5 * time.Minute,
+		BMCGrace: time.Minute, RetryBase: time.Minute, PollInterval: 2 * time.Second, IdleInterval: 5 * time.Minute,
 	}
 }
 
@@ -60,7 +59,8 @@ type Facts struct {
 	ErasePolicy v1alpha1.EraseMode
 	// Observed is the installer's observation. It is nil when the installer was not or could not be asked.
 	Observed *hardware.Observation
-	// Problem is why the BMC could not be read. It is nil when it was read.
+	// Problem is why the BMC could not be read or, with the reason SameServer, why it must not be used: another host is the same server. It is
+	// nil when the BMC was read, and when it was not asked.
 	Problem *Problem
 }
 
@@ -72,21 +72,9 @@ func (f Facts) observedPower() hardware.PowerState {
 	return f.Observed.Power
 }
 
-// Problem is why a BMC could not be read.
-type Problem struct {
-	// Reason is in UpperCamelCase: BMCUnauthorized, BMCUnreachable, CredentialsMissing.
-	Reason string
-	// Message says what was expected, what was observed and where to look.
-	Message string
-}
-
-// ErrorReasonText returns the reason for a failed call to the hardware as status.error has it: the reason of the error or, for an error without one,
-// BMC and its kind, as in BMCUnreachable.
-func ErrorReasonText(err error) string {
-	if reason := hardware.ReasonOf(err); reason != "" {
-		return string(reason)
-	}
-	return "BMC" + string(cmp.Or(hardware.KindOf(err), hardware.Unreachable))
+// isSameServer reports whether another host is the same server.
+func (f Facts) isSameServer() bool {
+	return f.Problem != nil && f.Problem.Reason == v1alpha1.ReasonSameServer
 }
 
 // Host is the part of a BareMetalHost that a Decision depends on.
@@ -110,6 +98,12 @@ type Host struct {
 	UnsupportedHints []string
 	// Erase and Retry are the values of the annotations ingot.dev/erase and ingot.dev/retry.
 	Erase, Retry string
+	// DisksGone are the names in the annotation ingot.dev/disk-gone. DisksGoneBy is the field manager that wrote it, and DisksGoneAt when.
+	DisksGone   []string
+	DisksGoneBy string
+	DisksGoneAt time.Time
+	// RootDisk is the value of the annotation ingot.dev/root-disk.
+	RootDisk string
 	// Status is its current status.
 	Status Status
 }
@@ -156,9 +150,11 @@ type Annotation string
 
 // Annotations that a Decision may remove.
 const (
-	AnnotationReboot  Annotation = "reboot.metal3.io"
-	AnnotationInspect Annotation = "inspect.metal3.io"
-	AnnotationErase   Annotation = v1alpha1.AnnotationErase
+	AnnotationReboot   Annotation = "reboot.metal3.io"
+	AnnotationInspect  Annotation = "inspect.metal3.io"
+	AnnotationErase    Annotation = v1alpha1.AnnotationErase
+	AnnotationDiskGone Annotation = v1alpha1.AnnotationDiskGone
+	AnnotationRootDisk Annotation = v1alpha1.AnnotationRootDisk
 )
 
 // ActionKind names a call to the hardware.
@@ -179,8 +175,11 @@ type Action struct {
 	Kind ActionKind
 	// Attempt is for Inspect, Install, Erase and Cancel.
 	Attempt hardware.Attempt
-	// Image is for Install.
-	Image hardware.Image
+	// Image, GPUs, PreviousRootDisk and AcceptedRootDisk are for Install.
+	Image            hardware.Image
+	GPUs             hardware.RequiredGPUs
+	PreviousRootDisk hardware.Disk
+	AcceptedRootDisk string
 	// Erase is the mode for Erase.
 	Erase hardware.EraseMode
 	// Power is for SetPower.

@@ -30,10 +30,12 @@ type world struct {
 	// data is true while a tenant's bytes are on the disk, erasing while an erase has begun and is not complete.
 	data, erasing bool
 	bmcDown       bool
-	calm          bool
-	claims        int
-	retries       int
-	highest       int64
+	// duplicated is true while another host is the same server.
+	duplicated bool
+	calm       bool
+	claims     int
+	retries    int
+	highest    int64
 	// taken counts the edges that all histories have followed. statusLost is true after the status of the host was lost.
 	taken      map[*edge]int
 	statusLost bool
@@ -110,8 +112,11 @@ func (w *world) changeSpec() {
 	if w.chance(3) {
 		w.bmcDown = !w.bmcDown
 	}
+	if w.chance(2) {
+		w.duplicated = !w.duplicated
+	}
 	if w.calm {
-		w.bmcDown, h.Online = false, h.Online && h.HasImage
+		w.bmcDown, w.duplicated, h.Online = false, false, h.Online && h.HasImage
 	}
 }
 
@@ -208,6 +213,9 @@ func (w *world) facts() Facts {
 	if w.bmcDown {
 		f.Observed.Power, f.Problem = hardware.PowerUnknown, &Problem{Reason: "BMCUnreachable", Message: "down"}
 	}
+	if w.duplicated {
+		duplicate(&f)
+	}
 	return f
 }
 
@@ -254,6 +262,8 @@ func (w *world) check(f Facts, d Decision) {
 		w.fail("the installer's state is changed to %+v", d.Record.Attempt)
 	}
 	switch {
+	case w.duplicated && d.Action.Kind != ActionNone:
+		w.fail("action %s while another host is the same server", d.Action.Kind)
 	case d.Action.Kind == ActionInstall && (f.Spec.Machine == nil || !f.Host.Claimed || f.Host.ConsumerUID != string(f.Spec.Machine.UID)):
 		w.fail("an installation without a claim")
 	case after == metal3.StateAvailable && (w.data && !isKept(d.Record) || w.erasing) && before != metal3.StateAvailable:
@@ -350,7 +360,7 @@ func (w *world) remove() {
 		h.Claimed, h.ConsumerUID, h.HasImage, w.spec = false, "", false, v1alpha1.HostRecordSpec{}
 	}
 	for range 400 {
-		w.bmcDown = w.rand.Intn(10) == 0
+		w.bmcDown, w.duplicated = w.rand.Intn(10) == 0, w.rand.Intn(10) == 0
 		if w.record.Failures > 0 {
 			w.retries++
 			h.Retry = fmt.Sprint(w.retries)

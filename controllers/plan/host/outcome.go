@@ -22,8 +22,14 @@ func (p *planner) concludeAttempt() {
 	case w.Outcome == v1alpha1.AttemptFailed:
 		p.d.Events = append(p.d.Events, event.Warning(w.Reason, w.Operation, w.Message))
 	default:
-		p.d.Events = append(p.d.Events, event.Normal(w.Operation+"Succeeded", w.Operation,
-			"took "+p.Now.Sub(w.Since.Time).Round(time.Second).String()))
+		message := "took " + p.Now.Sub(w.Since.Time).Round(time.Second).String()
+		if w.Message != "" {
+			message += "; " + w.Message
+		}
+		p.d.Events = append(p.d.Events, event.Normal(w.Operation+"Succeeded", w.Operation, message))
+		if w.Operation == string(hardware.OpInstall) && p.Host.RootDisk != "" {
+			p.d.RemoveAnnotations = append(p.d.RemoveAnnotations, AnnotationRootDisk)
+		}
 	}
 }
 
@@ -46,7 +52,7 @@ func (f Facts) recordOutcome(r *v1alpha1.HostRecordStatus) {
 	case f.mustConfirmPowerOff(r):
 		// Only the power-off is missing, even after the deadline: another erase would not bring it.
 	case status != nil && status.State == hardware.AttemptSucceeded:
-		f.recordSuccess(r)
+		f.recordSuccess(r, *status)
 	case f.Now.After(w.Deadline.Add(f.Timeouts.BMCGrace)):
 		f.recordTimeout(r)
 	}
@@ -83,20 +89,24 @@ func (f Facts) recordFailure(r *v1alpha1.HostRecordStatus, step hardware.Step, r
 	}
 }
 
-func (f Facts) recordSuccess(r *v1alpha1.HostRecordStatus) {
+func (f Facts) recordSuccess(r *v1alpha1.HostRecordStatus, status hardware.AttemptStatus) {
 	w := f.endAttempt(r, v1alpha1.AttemptSucceeded)
-	r.Failures = 0
+	r.Failures, w.Message = 0, v1alpha1.Truncate(status.Message, v1alpha1.MaxAttemptMessage)
 	switch hardware.Operation(w.Operation) {
 	case hardware.OpInspect:
-		r.Inventory = &v1alpha1.HostInventory{}
+		var read hardware.Inventory
 		if f.Observed.Inventory != nil {
-			r.Inventory = inventory.HostInventory(*f.Observed.Inventory)
+			read = *f.Observed.Inventory
 		}
+		r.Inventory = inventory.HostInventory(read, r.Inventory)
+		r.Disks = inventory.RememberDisks(r.Disks, r.Inventory.Disks, false)
 	case hardware.OpInstall:
 		r.Installed, r.Erased = installed(w, f.Spec), nil
+		r.Installed.RootDisk = inventory.RecordDisk(status.RootDisk)
 	case hardware.OpErase:
 		r.Installed = nil
-		r.Erased = &v1alpha1.EraseProof{Mode: w.Erase, Attempt: w.Number, At: *w.EndedAt, Tenant: r.LastTenant}
+		r.Erased = &v1alpha1.EraseProof{Mode: w.Erase, Attempt: w.Number, At: *w.EndedAt, Tenant: r.LastTenant,
+			Disks: inventory.EraseEvidence(status.Evidence, r.Disks)}
 	}
 }
 

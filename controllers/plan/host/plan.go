@@ -1,7 +1,6 @@
 package host
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,12 +32,15 @@ func Plan(f Facts) Decision {
 	case p.hasOlderShape():
 		p.refuseOlderShape()
 	default:
+		p.recordObservedCall()
 		p.restoreLostRecord()
 		p.concludeAttempt()
+		p.acceptGoneDisks()
 		p.clearError()
 		p.decideAttached()
 		p.recordPower()
 	}
+	p.removeUnneededCalls()
 	p.countError()
 	p.addStateEvent()
 	return p.d
@@ -78,13 +80,25 @@ func (p *planner) decideAttached() {
 		p.reportProblem()
 	}
 	// During the grace period of a BMC that does not answer, the error is the one in the record, which has the hint already.
-	if e := p.d.Record.Error; e != nil && p.mustBeDeleted() && !strings.Contains(e.Message, detachHint) {
-		p.setError(p.d.Status.ErrorType, e.Reason, e.Message+detachHint)
+	if e, hint := p.d.Record.Error, p.deletionHint(); e != nil && p.mustBeDeleted() && !strings.Contains(e.Message, hint) {
+		p.setError(p.d.Status.ErrorType, e.Reason, e.Message+hint)
 	}
+}
+
+// deletionHint returns the end of the message of an error that prevents the deletion of a host.
+func (p planner) deletionHint() string {
+	if p.isSameServer() {
+		return sameServerHint
+	}
+	return detachHint
 }
 
 // detachHint ends the message of an error that prevents the deletion of a host.
 const detachHint = "; the host is deleted when its disks are erased: to give it up as it is, annotate it with " + metal3.DetachedAnnotation
+
+// sameServerHint ends that message while another host is the same server. A host without data of a tenant is deleted at once and has no error.
+const sameServerHint = "; the disks may have data of a tenant, so this host is deleted only after they are erased, and that waits until no other host is this server: " +
+	"delete the other host, or give this one up without an erase by the annotation " + metal3.DetachedAnnotation
 
 // restoreLostRecord writes into a new record what is known of a host that has a state already.
 func (p *planner) restoreLostRecord() {
@@ -107,31 +121,11 @@ func isPastInspection(s metal3.ProvisioningState) bool {
 	return s != metal3.StateNone && s != metal3.StateRegistering && s != metal3.StateInspecting
 }
 
-// reportProblem reports that the BMC cannot be read. For a registered host it does so after the grace period.
-func (p *planner) reportProblem() {
-	p.d.RequeueAfter, p.d.WaitingFor = p.Timeouts.RetryBase, p.Problem.Reason
-	kind := metal3.PowerManagementError
-	switch p.d.Status.State {
-	case metal3.StateNone, metal3.StateRegistering:
-		p.d.Status.State = metal3.StateRegistering
-		p.setError(metal3.RegistrationError, p.Problem.Reason, p.Problem.Message)
-		return
-	case metal3.StateInspecting:
-		kind = metal3.InspectionError
-	}
-	if !p.isIdle() {
-		p.d.RequeueAfter = 5 * p.Timeouts.PollInterval
-	}
-	since := p.Now
-	if power := p.Record.Power; power != nil && power.State != string(hardware.PowerOn) && power.State != string(hardware.PowerOff) {
-		since = power.ObservedAt.Time
-	}
-	if left := p.Timeouts.BMCGrace - p.Now.Sub(since); left > 0 {
-		before := p.Host.Status
-		p.d.Status.OperationalStatus, p.d.Status.ErrorType, p.d.Status.ErrorMessage = before.OperationalStatus, before.ErrorType, before.ErrorMessage
-		p.d.Record.Error = p.Record.Error
-		p.d.RequeueAfter = min(p.d.RequeueAfter, left)
-		return
+// reportSameServer reports at once that another host is the same server. A host that has a Machine keeps its state, because its node goes on.
+func (p *planner) reportSameServer() {
+	kind := metal3.RegistrationError
+	if p.Host.Claimed {
+		kind = metal3.ProvisionedRegistrationError
 	}
 	p.setError(kind, p.Problem.Reason, p.Problem.Message)
 }
@@ -202,48 +196,4 @@ var stateReasons = map[metal3.ProvisioningState]string{
 // idleInterval returns when to observe a host again where no attempt runs.
 func (p *planner) idleInterval() time.Duration {
 	return p.Timeouts.IdleInterval - time.Duration(p.Random*float64(p.Timeouts.IdleInterval)/10)
-}
-
-// WithActionError returns the Decision after its Action returned an error. An error that an administrator must correct or look at is reported
-// at once. After any other error the Action is tried again; that becomes an error of the attempt when its deadline has passed.
-func (d Decision) WithActionError(f Facts, err error) Decision {
-	d.RequeueAfter = 5 * f.Timeouts.PollInterval
-	switch hardware.KindOf(err) {
-	case hardware.Unauthorized, hardware.Invalid, hardware.Unsupported, hardware.Ignored:
-	default:
-		return d
-	}
-	p := &planner{Facts: f, d: d}
-	p.d.RequeueAfter = f.Timeouts.RetryBase
-	reason, message := ErrorReasonText(err), actionErrorMessage(err)
-	if e := d.Record.Error; e != nil && hardware.KindOf(err) != hardware.Unauthorized {
-		// The Decision has reported an error already. If the new one replaced it, the reason would change with every observation, each change
-		// with an event, and nobody could read why an attempt failed. During the grace period of a BMC it is the error of the record.
-		// A refused login is the exception: the next observation must find it as the reason, or it logs in again until the BMC locks
-		// the account.
-		if first, _, _ := strings.Cut(e.Message, secondErrorPrefix); e.Reason != reason || !strings.HasPrefix(first, message) {
-			p.setError(d.Status.ErrorType, e.Reason, first+secondErrorPrefix+reason+": "+message)
-		}
-		return p.d
-	}
-	p.setError(actionErrorTypes[d.Action.Kind], reason, message)
-	p.countError()
-	return p.d
-}
-
-// secondErrorPrefix precedes the second error in a message.
-const secondErrorPrefix = "; besides, "
-
-// actionErrorMessage returns the cause alone where the reason says already which call failed.
-func actionErrorMessage(err error) string {
-	var e *hardware.Error
-	if errors.As(err, &e) && e.Reason != "" && e.Err != nil {
-		return e.Err.Error()
-	}
-	return err.Error()
-}
-
-var actionErrorTypes = map[ActionKind]metal3.ErrorType{
-	ActionInspect: metal3.InspectionError, ActionInstall: metal3.ProvisioningError, ActionErase: metal3.ProvisioningError,
-	ActionCancel: metal3.PowerManagementError, ActionSetPower: metal3.PowerManagementError,
 }

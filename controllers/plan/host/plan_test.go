@@ -3,6 +3,7 @@ package host
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,13 @@ func broken(reason string) func(*Facts) {
 	return func(f *Facts) {
 		f.Problem = &Problem{Reason: reason, Message: "no answer"}
 		f.Observed = &hardware.Observation{Power: hardware.PowerUnknown, Attempt: f.Observed.Attempt}
+	}
+}
+
+// failingSince adds a call that fails since the time.
+func failingSince(call v1alpha1.HostCall, reason string, since time.Duration) func(*Facts) {
+	return func(f *Facts) {
+		f.Record.FailingCalls = append(slices.Clone(f.Record.FailingCalls), v1alpha1.FailingCall{Call: call, Reason: reason, Message: "no answer", Since: at(since), ReasonSince: at(since)})
 	}
 }
 
@@ -257,5 +265,20 @@ func looksWithin(least, most time.Duration) func(*testing.T, Decision) {
 		if d.RequeueAfter < least || d.RequeueAfter > most {
 			t.Errorf("looks again after %s, want %s to %s", d.RequeueAfter, least, most)
 		}
+	}
+}
+
+func TestTheGPUsThatAMachineNeedsReachTheInstaller(t *testing.T) {
+	f := facts(metal3.StateProvisioning, off).claimed()
+	f.Spec.GPUs = &v1alpha1.ExpectedGPUs{Vendor: v1alpha1.VendorNVIDIA, Model: "H100-SXM5-80GB", Count: 8}
+	begun := Plan(f)
+	if begun.Record.Wanted == nil || begun.Record.Wanted.GPUs == nil || *begun.Record.Wanted.GPUs != *f.Spec.GPUs {
+		t.Fatalf("the attempt wants %+v", begun.Record.Wanted)
+	}
+	running := facts(metal3.StateProvisioning, off).claimed().attempted(2, hardware.OpInstall, hardware.AttemptRunning, "")
+	running.Record.Wanted.GPUs = f.Spec.GPUs
+	want := hardware.RequiredGPUs{Model: "H100-SXM5-80GB", VendorID: "10de", DeviceIDs: "2330", Count: 8}
+	if d := Plan(running); d.Action.Kind != ActionInstall || d.Action.GPUs != want {
+		t.Errorf("%s of %+v, expected %+v", d.Action.Kind, d.Action.GPUs, want)
 	}
 }

@@ -49,6 +49,7 @@ type step struct {
 // attemptSteps make the attempt of a state, and make another one after a failure.
 var attemptSteps = []step{
 	{"accept ingot.dev/retry", (*planner).acceptRetryAnnotation},
+	{"accept ingot.dev/root-disk", (*planner).acceptRootDisk},
 	{"write the intent to the record", (*planner).waitForRecord},
 	{"cancel another attempt", (*planner).cancelOtherAttempt},
 	{"begin the attempt", (*planner).beginFirstAttempt},
@@ -236,7 +237,7 @@ func (p *planner) removeRebootAnnotation() result {
 	if p.mustBeOn() || !p.Host.RebootOnce {
 		return done
 	}
-	p.d.RemoveAnnotations = []Annotation{AnnotationReboot}
+	p.d.RemoveAnnotations = append(p.d.RemoveAnnotations, AnnotationReboot)
 	return waitResult("", atOnce)
 }
 

@@ -14,7 +14,7 @@ func TestGPUsAreCountedByVendorAndDevice(t *testing.T) {
 	got := HostInventory(hardware.Inventory{PCIDevices: []hardware.PCIDevice{
 		h100, h100, {VendorID: "10de", DeviceID: "22a3", Class: "068000"}, {VendorID: "1002", DeviceID: "74a1", Class: "120000"},
 		{VendorID: "1a03", DeviceID: "2000", Class: "030000"}, {VendorID: "10de", DeviceID: "10fa", Class: "040300"}, {VendorID: "10de"},
-	}}).GPUs
+	}, DeviceSource: hardware.DevicesByAgent}, nil).GPUs
 	want := []v1alpha1.GPUInventory{{VendorID: "1002", DeviceID: "74a1", Model: "MI300X-192GB", Count: 1}, {VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 2}}
 	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("GPUs = %+v, expected %+v: no switch, no audio, no console graphics of the BMC", got, want)
@@ -26,12 +26,12 @@ func TestAnInventorySurvivesTheHostRecord(t *testing.T) {
 		CPUModel: "EPYC", CPUThreads: 8, MemoryBytes: 8 << 30,
 		NICs:       []hardware.NIC{{Name: "eno1", MAC: "0c:42:a1:00:00:01", SpeedMbps: 10000}},
 		Disks:      []hardware.Disk{{Name: "/dev/nvme0n1", Model: "M", SerialNumber: "S1", WWN: "w", SizeBytes: 1 << 40, Rotational: true}},
-		PCIDevices: []hardware.PCIDevice{{VendorID: "10de", DeviceID: "2330", Class: classGPU}, {VendorID: "10de", DeviceID: "2330", Class: classGPU}}}
-	kept := HostInventory(all)
+		PCIDevices: []hardware.PCIDevice{{VendorID: "10de", DeviceID: "2330", Class: classGPU}, {VendorID: "10de", DeviceID: "2330", Class: classGPU}}, DeviceSource: hardware.DevicesByAgent}
+	kept := HostInventory(all, nil)
 	if diff := cmp.Diff(&all, HardwareInventory(kept)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(kept, HostInventory(*HardwareInventory(kept))); diff != "" {
+	if diff := cmp.Diff(kept, HostInventory(*HardwareInventory(kept), nil)); diff != "" {
 		t.Errorf("it is another at each look: %s", diff)
 	}
 	if HardwareInventory(nil) != nil {

@@ -40,7 +40,7 @@ func TestTheLabelsOfAHostSayWhichGPUsInspectionFound(t *testing.T) {
 		{"one model under two ids", nil, []hardware.PCIDevice{device("20b1"), device("20f1")}, map[string]string{model: "A100-PCIe-40GB", count: "2"}, false, "A100-PCIe-40GB"},
 		{"no GPU", nil, []hardware.PCIDevice{{VendorID: "8086", DeviceID: "1572", Class: "020000"}}, map[string]string{count: "0"}, false, "gpu.ingot.dev/count=0"},
 	} {
-		l := GPULabelChange(c.have, HostInventory(hardware.Inventory{PCIDevices: c.found}))
+		l := GPULabelChange(c.have, HostInventory(hardware.Inventory{PCIDevices: c.found, DeviceSource: hardware.DevicesByBMC}, nil))
 		got := maps.Clone(c.have)
 		if got == nil {
 			got = map[string]string{}

@@ -14,6 +14,7 @@ import (
 
 // step is one of a history.
 func (w *world) step() {
+	w.missKubelets()
 	switch r := w.rng.IntN(20); {
 	case r < 9:
 		w.reconcile(w.machines[w.rng.IntN(len(w.machines))])
@@ -49,7 +50,7 @@ func (w *world) deliver(i int) {
 // disturb is what the world does to the planners.
 func (w *world) disturb() {
 	h, m := w.hosts[w.rng.IntN(len(w.hosts))], w.machines[w.rng.IntN(len(w.machines))]
-	what := w.rng.IntN(13)
+	what := w.rng.IntN(15)
 	w.logf("disturbance %d of %s and %s", what, h.name, m.live.Name)
 	switch what {
 	case 0:
@@ -87,6 +88,8 @@ func (w *world) disturb() {
 				w.setRevision(m, m.live.Status.Revision)
 			}
 		}
+	case 13, 14: // spec.powerOff is set, or cleared
+		w.setPowerOff(m, !m.live.Spec.PowerOff)
 	case 12: // what a disruption budget protects comes or goes; or a person cordons
 		if n := w.tenant.nodes[m.live.Name]; n != nil {
 			n.kept = !n.kept
@@ -104,6 +107,14 @@ func (w *world) setRevision(m *machine, name string) {
 	}
 }
 
+func (w *world) setPowerOff(m *machine, off bool) {
+	if !m.gone && m.live.Spec.PowerOff != off {
+		m.live.Spec.PowerOff = off
+		m.live.Generation++
+		m.live.rv++
+	}
+}
+
 func (w *world) delete(m *machine) {
 	if m.gone || m.live.Deleting {
 		return
@@ -116,7 +127,7 @@ func (w *world) delete(m *machine) {
 // mayRest are the reasons with which a Machine may stay as it is when nothing goes wrong any more: another one has the host, or a
 // person has to look.
 var mayRest = map[string]bool{
-	v1alpha1.ReasonNoHostAvailable: true, v1alpha1.ReasonHostLost: true, v1alpha1.ReasonJoinTimedOut: true, v1alpha1.ReasonNodeConflict: true,
+	v1alpha1.ReasonPoweredOff: true, v1alpha1.ReasonNoHostAvailable: true, v1alpha1.ReasonHostLost: true, v1alpha1.ReasonJoinTimedOut: true, v1alpha1.ReasonNodeConflict: true,
 }
 
 // settle ends the chaos and lets everybody work, until every Machine is Ready, gone, or stuck with a reason.
@@ -138,6 +149,9 @@ func (w *world) settle() {
 		if bad && m.live.Status.Phase != v1alpha1.MachineReady && m.live.Status.Phase != v1alpha1.MachineValidating {
 			w.setRevision(m, "rev-1")
 		}
+		if w.rng.IntN(4) > 0 {
+			w.setPowerOff(m, false)
+		}
 	}
 	w.sync()
 	for rests, turns := 0, 0; rests < 3; turns++ {
@@ -155,6 +169,7 @@ func (w *world) settle() {
 
 // turn lets everybody work once.
 func (w *world) turn() {
+	w.missKubelets()
 	for _, m := range w.machines {
 		if m.gone {
 			continue
@@ -219,6 +234,9 @@ func (w *world) checkReadyAtRest(m *machine) {
 	s := m.live.Status
 	if m.gone || s.Phase != v1alpha1.MachineReady {
 		return
+	}
+	if m.live.Spec.PowerOff {
+		w.violated("power-off: %s rests in Ready and is to be off", m.live.Name)
 	}
 	if want := m.live.Spec.Asked(); isInstallable(want.Revision) && (want.Revision != s.Revision || want.Rendering != "" && want.Rendering != s.Rendering) {
 		w.violated("roll: %s rests with %s, %s is wanted", m.live.Name, text(s.Installed()), text(want))

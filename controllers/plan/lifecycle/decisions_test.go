@@ -158,7 +158,7 @@ var situations = []situation{
 	{"an image that is on the disk", v1alpha1.MachineProvisioning, func(f *Facts) {
 		atStep(f, "Finishing", 0, 1<<30, 1<<30)
 		f.Host.State, f.Host.Record.Status.Wanted.Outcome = metal3.StateProvisioned, v1alpha1.AttemptSucceeded
-		f.Host.Record.Status.Installed = &v1alpha1.HostInstalled{MachineUID: f.Machine.UID, Attempt: f.Machine.Status.Attempt, Checksum: f.Revision.Image.Checksum}
+		f.Host.Record.Status.Installed = &v1alpha1.HostInstalled{MachineUID: f.Machine.UID, Attempt: f.Machine.Status.Attempt, Checksum: f.Revision.Image.Checksum, At: metav1.NewMicroTime(f.Now)}
 	}},
 	{"no Node", v1alpha1.MachineJoining, func(f *Facts) { f.Node = Node{} }},
 	{"no Node for too long", v1alpha1.MachineJoining, func(f *Facts) { f.Node = Node{}; late(f) }},
@@ -325,7 +325,7 @@ func describe(f Facts, d Decision) string {
 func TestDecisionsAndTheirWords(t *testing.T) {
 	const file = "testdata/decisions.txt"
 	var b strings.Builder
-	for _, s := range situations {
+	for _, s := range append(situations, powerSituations...) {
 		f := factsIn(t, s.phase)
 		if s.change != nil {
 			s.change(&f)

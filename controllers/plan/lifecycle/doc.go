@@ -23,7 +23,12 @@
 // again, with the revision that spec names by then. A release differs in two ways: the pods and the tenant have a limited time, and
 // the disks are erased.
 //
+// A Machine whose spec.powerOff is set is drained and powered off in the same way, and stays in Draining without a deadline. Its Node is
+// kept, because nothing touches the disk. When the field is cleared the Machine goes back to Validating, where the host is requested to
+// power on, and the cordon is lifted when the verdict about a boot after the power-off passes. No roll begins while the field is set. A
+// roll that is past the request to power off when the field is set goes on up to its installation, which waits.
+//
 // The files: facts.go has the input, phases.go the edges and steps, plan.go the planner and its Decision, guards.go the conditions that
 // safety depends on, problems.go the reasons that keep a Machine from going on, report.go the conditions of the status. The steps are in
-// install.go, join.go and teardown.go.
+// install.go, join.go, teardown.go and poweroff.go.
 package lifecycle

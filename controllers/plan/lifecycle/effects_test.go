@@ -99,6 +99,8 @@ func (w *world) act(m *machine, f Facts, h *host, observed bmh, a Action) bool {
 		})
 	case PowerOff:
 		return w.onHost(h, observed, func() { w.checkMine(f, h, a); w.checkEvicted(f); h.live.online = false })
+	case PowerOn:
+		return w.onHost(h, observed, func() { w.checkPowerOn(f, h, a); h.live.online = true })
 	case RequestInstall:
 		return w.onHost(h, observed, func() { w.checkInstall(f, h, a); h.live.imageURL, h.live.online = f.Revision.Image.URL, true })
 	case Deprovision:

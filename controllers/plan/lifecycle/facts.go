@@ -75,6 +75,8 @@ type Revision struct {
 	Problem string
 	// Image is the image to be written.
 	Image v1alpha1.ExactImage
+	// GPUs are what a server must have to be installed with it; nil where nothing is required.
+	GPUs *v1alpha1.ExpectedGPUs
 	// Kubelet is the version of kubelet in the image, without a leading v.
 	Kubelet string
 	// DRA is true when a DRA driver advertises the GPUs, so that the tenant's API server must serve resource.k8s.io/v1.

@@ -49,6 +49,11 @@ type guards struct {
 	// it: a node passes, reboots, and comes up with 7 of 8 GPUs. The verdict of the boot before still counts, the Machine stays Ready, and
 	// the tenant's pods for 8 GPUs wait there for ever.
 	hasPassingVerdict func(Facts) bool
+	// isBootAfterPowerOff: after a power-off that spec.powerOff asked for, a verdict counts only for a boot after it. Without it: the server
+	// is powered off and on again within half a minute, and the tenant's API server has not missed kubelet yet. The Node object still
+	// shows the boot before and is Ready, and so is the verdict about it. The Machine is Ready, and pods are bound to a server that is
+	// in its self-test.
+	isBootAfterPowerOff func(Facts) bool
 	// needsToken: a bootstrap token exists only while an installation is on its way to a Node. Without it: a Machine has joined and its
 	// token is renewed for ever. Whoever reads the user data from the disk or the console log can join the tenant's cluster with it.
 	needsToken func(Facts) bool
@@ -65,7 +70,7 @@ type guards struct {
 func realGuards() guards {
 	return guards{
 		hasHost: Facts.hasHost, isHostClaimable: Facts.isHostClaimable, hasImageOnDisk: Facts.hasImageOnDisk, isPoweredOff: Facts.isPoweredOff,
-		isNodeGone: Facts.isNodeGone, isHostReturnable: Facts.isHostReturnable, hasPassingVerdict: Facts.hasPassingVerdict, needsToken: Facts.needsToken,
+		isNodeGone: Facts.isNodeGone, isHostReturnable: Facts.isHostReturnable, hasPassingVerdict: Facts.hasPassingVerdict, isBootAfterPowerOff: Facts.isBootAfterPowerOff, needsToken: Facts.needsToken,
 		revisionProblem: revisionProblem, isRollCancelled: Facts.isRollCancelled,
 	}
 }
@@ -154,13 +159,13 @@ func (f Facts) needsToken() bool {
 }
 
 func (f Facts) isRollCancelled() bool {
-	return f.NextRevision.Name == "" && f.Machine.Status.NodeRef != nil && f.hasNodeOfThisAttempt() && !f.hasPowerOffBegun()
+	return f.NextRevision.Name == "" && !f.Machine.Spec.PowerOff && f.Machine.Status.NodeRef != nil && f.hasNodeOfThisAttempt() && !f.hasPowerOffBegun()
 }
 
 // hasPowerOffBegun reports whether the power-off was requested, or the status says that it will be. The status says so before the host is
 // requested, so that a request on its way is never overlooked.
 func (f Facts) hasPowerOffBegun() bool {
-	return !f.Host.Online || f.Machine.Status.PowerOffRequestedAt != nil
+	return !f.Host.Online || f.Machine.Status.PowerOffRequestedAt != nil || f.hasPowerOffRecord()
 }
 
 // isOverdue reports whether the deadline of the phase has passed.
@@ -258,7 +263,17 @@ func (s scope) canJoin() bool {
 
 func (s scope) hasJoined() bool { return s.hasHost() && s.hasNodeOfThisAttempt() }
 
-func (s scope) isReady() bool { return s.hasJoined() && s.guards.hasPassingVerdict(s.Facts) }
+// isReady requires after a power-off also that the host is requested to be on and that Ingot's cordon is lifted. Without it: the Machine is
+// Ready, which ends its power-off, and nobody requests its host to be on any more.
+func (s scope) isReady() bool {
+	isBack := s.Machine.Status.PowerOff == nil || s.Host.Online && !s.Node.CordonedByIngot
+	return s.hasJoined() && s.hasCurrentVerdict() && isBack
+}
+
+// hasCurrentVerdict reports whether the verdict passes, and is about a boot after the last power-off.
+func (s scope) hasCurrentVerdict() bool {
+	return s.guards.hasPassingVerdict(s.Facts) && s.guards.isBootAfterPowerOff(s.Facts)
+}
 
 // mustValidateAgain requires that the tenant's API server answers. Without it: the network to one tenant fails, every Machine of that
 // tenant leaves Ready though its node still works, and the rollouts and pools of the NodeType count them all as unavailable.
@@ -275,7 +290,7 @@ func (s scope) revisionToInstall() Revision {
 
 // canReinstall reports whether the host is fenced and the next attempt can begin. The comments of its guards say what each of them prevents.
 func (s scope) canReinstall() bool {
-	return s.revisionToInstall().Rendering != "" && s.hasHost() && s.guards.isPoweredOff(s.Facts) && s.guards.isNodeGone(s.Facts) && s.canTakeImage()
+	return s.revisionToInstall().Rendering != "" && s.hasHost() && s.isInstallationDue() && s.guards.isPoweredOff(s.Facts) && s.guards.isNodeGone(s.Facts) && s.canTakeImage()
 }
 
 // canCancelRoll requires that Ingot's cordon is lifted. Without it: the Machine is Ready again while its Node is unschedulable, and the

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
@@ -115,13 +117,13 @@ func (s scope) desiredRecord() v1alpha1.HostRecordSpec {
 	return v1alpha1.HostRecordSpec{
 		Machine:  &v1alpha1.MachineReference{Namespace: m.Namespace, Name: m.Name, UID: m.UID},
 		Tenant:   m.Namespace + "/" + m.Spec.TenantClusterRef.Name,
-		Revision: m.Status.Revision, Attempt: m.Status.Attempt, Image: &image, Erase: s.Provider.Erase,
+		Revision: m.Status.Revision, Attempt: m.Status.Attempt, Image: &image, GPUs: s.Revision.GPUs, Erase: s.Provider.Erase,
 	}
 }
 
 func isEqualRecord(a, b v1alpha1.HostRecordSpec) bool {
 	return a.Machine != nil && *a.Machine == *b.Machine && a.Tenant == b.Tenant && a.Revision == b.Revision &&
-		a.Attempt == b.Attempt && a.Image != nil && *a.Image == *b.Image && a.Erase == b.Erase
+		a.Attempt == b.Attempt && a.Image != nil && *a.Image == *b.Image && equality.Semantic.DeepEqual(a.GPUs, b.GPUs) && a.Erase == b.Erase
 }
 
 // planToken creates, renews or deletes the bootstrap token, so that it exists exactly while needsToken holds. The report goes with the
@@ -210,7 +212,7 @@ func (s scope) waitForInstallation() result {
 			message: fmt.Sprintf("host %s: %s at %s", s.hostName(), wanted.Message, wanted.Step),
 		})
 	case a == nil || !isWriteStep[hardware.Step(a.Step)]:
-		r := waitResult(s.installingReport(a))
+		r := waitResult(s.installingReport(a)).withRequeueAfter(s.stepDelayLeft(a))
 		r.progress = &v1alpha1.Progress{}
 		return r
 	}
@@ -241,8 +243,8 @@ func (s scope) progressDelayLeft(a *v1alpha1.HostAttempt) time.Duration {
 	return a.StepAt.Add(progressDelay).Sub(s.Now)
 }
 
-// installingReport is the same from the claim until the first byte is written: each status write is a request, the number of requests for a
-// Machine is limited, and HostRecord.status has every step.
+// installingReport is the same from the claim until the first byte is written, unless a step takes long: each status write is a request, the
+// number of requests for a Machine is limited, and HostRecord.status has every step.
 func (s scope) installingReport(a *v1alpha1.HostAttempt) report {
 	return report{
 		v1alpha1.ConditionProvisioned, v1alpha1.ReasonProvisioning, "the installer to begin",
@@ -250,9 +252,11 @@ func (s scope) installingReport(a *v1alpha1.HostAttempt) report {
 	}
 }
 
-// overdueStep returns the end of a message that names the installer's step. It is empty until the phase is overdue.
+// overdueStep returns the end of a message that names the installer's step. It is empty until the step has taken long or the phase is overdue.
 func (s scope) overdueStep(a *v1alpha1.HostAttempt) string {
 	switch {
+	case a != nil && s.isStepSlow(a):
+		return fmt.Sprintf(": attempt %d is at %s", a.Number, stepTimes(s.Host.Record.Status.Wanted, a))
 	case !s.isOverdue():
 		return ""
 	case a == nil:
@@ -261,6 +265,47 @@ func (s scope) overdueStep(a *v1alpha1.HostAttempt) string {
 		return fmt.Sprintf(": attempt %d is at %s", a.Number, a.Step)
 	}
 }
+
+// stepDelay is how long the server may take for a step before the status names the step and its deadline.
+const stepDelay = time.Minute
+
+// isServerStep has the steps that the server takes before the agent runs. Their deadlines are fixed when they begin; that of a step of the
+// agent moves with its progress, and a status that showed it would be written with every progress.
+var isServerStep = map[hardware.Step]bool{
+	hardware.StepPoweringOff: true, hardware.StepPoweringOn: true, hardware.StepBooting: true, hardware.StepLoading: true,
+}
+
+// isStepSlow reports whether the server takes long for the step.
+func (s scope) isStepSlow(a *v1alpha1.HostAttempt) bool {
+	return isServerStep[hardware.Step(a.Step)] && a.StepAt != nil && !s.Now.Before(a.StepAt.Add(stepDelay))
+}
+
+// stepDelayLeft returns the time until the step counts as slow. It is 0 when it does already, and for a step of the agent.
+func (s scope) stepDelayLeft(a *v1alpha1.HostAttempt) time.Duration {
+	if a == nil || a.StepAt == nil || !isServerStep[hardware.Step(a.Step)] {
+		return 0
+	}
+	return max(a.StepAt.Add(stepDelay).Sub(s.Now), 0)
+}
+
+// stepTimes describes a step with the time since when the attempt is at it, its own deadline and that of the attempt:
+// Booting since 11:00:00Z; this step ends by 11:20:00Z; the attempt ends by 11:45:00Z.
+func stepTimes(w *v1alpha1.WantedAttempt, a *v1alpha1.HostAttempt) string {
+	text := a.Step
+	if a.StepAt == nil || !isServerStep[hardware.Step(a.Step)] {
+		return text
+	}
+	text += " since " + timeOfDay(a.StepAt.Time)
+	if a.StepDeadline != nil {
+		text += "; this step ends by " + timeOfDay(a.StepDeadline.Time)
+	}
+	if w.Deadline.IsZero() {
+		return text
+	}
+	return text + "; the attempt ends by " + timeOfDay(w.Deadline.Time)
+}
+
+func timeOfDay(t time.Time) string { return t.UTC().Format("15:04:05Z") }
 
 // currentAttempt returns the host's current installation for this Machine and its recorded progress, or nil where there is none.
 func (s scope) currentAttempt() (*v1alpha1.WantedAttempt, *v1alpha1.HostAttempt) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -37,6 +38,49 @@ func TestTheStatusReportsHalvesOfTheImageAndNoSteps(t *testing.T) {
 	f.Machine.Status.Deadline, attempt.Step = &late, "Booting"
 	if r := (scope{Facts: f, guards: realGuards()}).waitForInstallation(); !strings.Contains(r.report.message, "attempt 4 is at Booting") {
 		t.Errorf("a late Machine does not name the step: %s", r.report.message)
+	}
+}
+
+func TestAStepThatTakesLongIsReportedWithItsDeadlineAndThatOfTheAttempt(t *testing.T) {
+	began := time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)
+	at, stepDeadline := metav1.NewMicroTime(began), metav1.NewMicroTime(began.Add(20*time.Minute))
+	wanted := &v1alpha1.WantedAttempt{Number: 4, Operation: "Install", MachineUID: "m", MachineAttempt: 1, Deadline: metav1.NewMicroTime(began.Add(45 * time.Minute))}
+	attempt := &v1alpha1.HostAttempt{Number: 4, State: "Running", Step: "Booting", StepAt: &at, StepDeadline: &stepDeadline}
+	f := Facts{Machine: Machine{Name: "a", UID: "m", Status: v1alpha1.MachineStatus{Phase: v1alpha1.MachineProvisioning, Attempt: 1}},
+		Host: &Host{Name: "server-1", Record: &HostRecord{Status: v1alpha1.HostRecordStatus{Wanted: wanted, Attempt: attempt}}}}
+	message := func(after time.Duration) (string, time.Duration) {
+		f.Now = began.Add(after)
+		r := (scope{Facts: f, guards: realGuards()}).waitForInstallation()
+		return r.report.message, r.requeueAfter
+	}
+	quick, again := message(10 * time.Second)
+	if strings.Contains(quick, "Booting") || again != stepDelay-10*time.Second {
+		t.Errorf("a quick step costs a write: %s, again after %s", quick, again)
+	}
+	slow, _ := message(stepDelay)
+	if !strings.HasSuffix(slow, ": attempt 4 is at Booting since 11:00:00Z; this step ends by 11:20:00Z; the attempt ends by 11:45:00Z") {
+		t.Errorf("message %q", slow)
+	}
+	if later, _ := message(10 * time.Minute); later != slow {
+		t.Errorf("the message changes with the time: %q", later)
+	}
+	attempt.Step = "Registered"
+	if later, _ := message(10 * time.Minute); later != quick {
+		t.Errorf("the deadline of the agent moves with its progress, and is shown: %q", later)
+	}
+	attempt.Step, wanted.Operation = "Loading", "Erase"
+	if step := (scope{Facts: f, guards: realGuards()}).runningStep(); step != ": Loading since 11:00:00Z; this step ends by 11:20:00Z; the attempt ends by 11:45:00Z" {
+		t.Errorf("erase%s", step)
+	}
+}
+
+func TestAMachineThatJoinsNamesTheBMCOfItsServer(t *testing.T) {
+	w := worldInPhase(t, v1alpha1.MachineJoining)
+	f, _, _ := w.facts(w.machines[0])
+	f.Node, f.Host.Error, f.Host.ErrorReason, f.Host.ErrorMessage = Node{}, "power management error", v1alpha1.ReasonBMCBusy, "BMCBusy: HTTP 503"
+	c := meta.FindStatusCondition(Plan(f).Status.Conditions, v1alpha1.ConditionReady)
+	if c == nil || c.Reason != v1alpha1.ReasonBMCBusy || !strings.Contains(c.Message, "HTTP 503") || !strings.Contains(c.Message, "has not registered") {
+		t.Errorf("Ready = %+v", c)
 	}
 }
 

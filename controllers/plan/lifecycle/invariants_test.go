@@ -35,7 +35,7 @@ func (w *world) checkMemory(f Facts, d Decision) {
 		other := plan(f, w.guards)
 		s, o := d.Status, other.Status
 		if o.Phase != s.Phase || !reflect.DeepEqual(other.Action, d.Action) || other.Requeue != d.Requeue || other.RequeueAfter != d.RequeueAfter ||
-			!o.PowerOffRequestedAt.Equal(s.PowerOffRequestedAt) || !o.NodeRemainsReportedAt.Equal(s.NodeRemainsReportedAt) {
+			!o.PowerOffRequestedAt.Equal(s.PowerOffRequestedAt) || !reflect.DeepEqual(o.PowerOff, s.PowerOff) || !o.NodeRemainsReportedAt.Equal(s.NodeRemainsReportedAt) {
 			w.violated("memory: with conditions %v %s goes to %s with action %v, and else to %s with action %v", conditions, f.Machine.Name, o.Phase, other.Action, s.Phase, d.Action)
 		}
 	}
@@ -106,6 +106,7 @@ func (w *world) checkUserData(h *host, s *secret, observed bmh) {
 func (w *world) checkRoll(m *machine, f Facts, d Decision, h *host) {
 	from, s := m.live.Status, d.Status
 	switch {
+	case s.Phase == v1alpha1.MachineDraining && m.live.Spec.PowerOff:
 	case s.Phase == v1alpha1.MachineDraining && NextRevision(m.live.Machine).IsZero():
 		w.violated("roll: %s is drained and nothing else is wanted of it", m.live.Name)
 	case s.Phase == v1alpha1.MachineDraining && !isInstallable(f.NextRevision.Name):
@@ -113,8 +114,34 @@ func (w *world) checkRoll(m *machine, f Facts, d Decision, h *host) {
 	case from.Phase != v1alpha1.MachineDraining:
 	case s.Phase == v1alpha1.MachineProvisioning && (s.Attempt != from.Attempt+1 || *s.HostRef != *from.HostRef):
 		w.violated("roll: %s goes from attempt %d on %v to %d on %v", m.live.Name, from.Attempt, from.HostRef, s.Attempt, s.HostRef)
+	case s.Phase == v1alpha1.MachineProvisioning && m.live.Spec.PowerOff:
+		w.violated("power-off: %s is installed while spec.powerOff is set", m.live.Name)
+	case s.Phase == v1alpha1.MachineValidating && from.PowerOff != nil && h.live.consumer == m.live.UID:
 	case s.Phase == v1alpha1.MachineValidating && (!h.live.online || h.live.consumer != m.live.UID):
 		w.violated("roll: the roll of %s was called off after its host was asked to power off", m.live.Name)
+	}
+}
+
+// checkPowerOn: what goes on is the Machine's own system, and nobody asks for it to be off. The boot that ended is remembered.
+func (w *world) checkPowerOn(f Facts, h *host, a Action) {
+	w.checkMine(f, h, a)
+	if f.Machine.Spec.PowerOff || h.hw.disk.machine != f.Machine.UID || h.hw.disk.attempt != f.Machine.Status.Attempt {
+		w.violated("power-off: %s is powered on for %s, with %s/%d on its disk", h.name, f.Machine.Name, h.hw.disk.name, h.hw.disk.attempt)
+	}
+	if !h.hw.on {
+		h.hw.ended = bootName(h, h.hw.boot)
+	}
+}
+
+// checkPoweredOff: whoever says that a server is off for spec.powerOff has asked its host to be off, and has no deadline.
+func (w *world) checkPoweredOff(m *machine) {
+	s, h := m.live.Status, w.hostOf(m.live.Machine)
+	ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Reason != v1alpha1.ReasonPoweredOff || h.live.consumer != m.live.UID {
+		return
+	}
+	if h.live.online || s.Deadline != nil || s.Phase != v1alpha1.MachineDraining {
+		w.violated("power-off: %s is powered off in %s with deadline %v, and %s is online: %t", m.live.Name, s.Phase, s.Deadline, h.name, h.live.online)
 	}
 }
 
@@ -167,7 +194,10 @@ func (w *world) checkEntry(m *machine, f Facts, d Decision) {
 		v := s.Verdict
 		if v == nil || v.Result != v1alpha1.CheckPass || v.NodeUID != d.Status.NodeRef.UID || v.BootID != f.Node.BootID {
 			w.violated("2: %s is Ready without a verdict on this Node and boot", m.live.Name)
+		} else if h.hw.ended != "" && v.BootID == h.hw.ended {
+			w.violated("2: %s is Ready with a verdict on boot %s, which ended with its power-off", m.live.Name, v.BootID)
 		}
+		h.hw.ended = ""
 	}
 }
 
@@ -181,7 +211,8 @@ func (w *world) checkStatus(m *machine) {
 	case ready.Status == "True" && s.Phase != v1alpha1.MachineReady:
 		w.violated("4: %s in %s says Ready", m.live.Name, s.Phase)
 	}
-	settled := s.Phase == v1alpha1.MachinePending || s.Phase == v1alpha1.MachineReady
+	settled := s.Phase == v1alpha1.MachinePending || s.Phase == v1alpha1.MachineReady || ready != nil && ready.Reason == v1alpha1.ReasonPoweredOff
+	w.checkPoweredOff(m)
 	if settled != (s.Deadline == nil) {
 		w.violated("4: %s in %s has deadline %v", m.live.Name, s.Phase, s.Deadline)
 	}

@@ -31,6 +31,9 @@ func (s scope) planEarlierNodeDeletion() result {
 }
 
 func (s scope) waitForNode() result {
+	if s.isServerOff() {
+		return waitResult(report{v1alpha1.ConditionJoined, v1alpha1.ReasonServerOff, "the server to be on", s.serverOffMessage()})
+	}
 	if s.Node.Found {
 		return waitResult(report{condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonNodeConflict, message: s.nodeConflictMessage()}).withRequeueAfter(time.Minute)
 	}
@@ -38,7 +41,12 @@ func (s scope) waitForNode() result {
 	if s.isOverdue() {
 		message += "; its bootstrap token is deleted, so a kubelet without a certificate can join no more: delete this Machine for another try"
 	}
-	return waitResult(report{v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForNode, "Node " + s.Machine.Name, message})
+	reason := v1alpha1.ReasonWaitingForNode
+	if problem, text := s.hostProblem(); problem != "" {
+		// The server may be off, and its BMC is what would have to power it on.
+		reason, message = problem, text+"; "+message
+	}
+	return waitResult(report{v1alpha1.ConditionJoined, reason, "Node " + s.Machine.Name, message})
 }
 
 func (s scope) isTenantReachable() bool { return s.Tenant.Reachable }
@@ -61,9 +69,10 @@ func (s scope) planSecretScrub() result {
 
 // planUncordon removes a cordon that arrived after its roll was cancelled. Without it: the Machine is Draining and the request to cordon its
 // Node is slow; the roll is cancelled, the Node is not cordoned yet, and the Machine goes back to Validating; then the request arrives. The
-// Machine becomes Ready, and its Node never takes a pod again.
+// Machine becomes Ready, and its Node never takes a pod again. After a power-off that spec.powerOff asked for, the cordon stays until the
+// verdict about the new boot passes.
 func (s scope) planUncordon() result {
-	if !s.hasNodeOfThisAttempt() || !s.Node.CordonedByIngot {
+	if !s.hasNodeOfThisAttempt() || !s.Node.CordonedByIngot || s.Machine.Status.PowerOff != nil && !s.hasCurrentVerdict() {
 		return done
 	}
 	return actionResult(Action{Kind: Uncordon, NodeUID: s.Node.UID}, report{}).withRequeue()
@@ -80,12 +89,16 @@ func (s scope) planNodeMetadata() result {
 func (s scope) waitForVerdict() result {
 	reason, message := s.verdictProblem()
 	switch left := s.joinGraceLeft(); {
+	case s.isServerOff():
+		return waitResult(report{reason: reason, waitingFor: "the server to be on", message: message})
 	case !s.hasNodeOfThisAttempt():
 		return waitResult(report{v1alpha1.ConditionJoined, reason, s.decidingCheck(), message})
 	case left > 0 && s.hasHost():
 		return waitResult(report{
 			reason: v1alpha1.ReasonChecksWaiting, waitingFor: "the first checks", message: "Node " + s.Machine.Name + " has joined and is being checked",
 		}).withRequeueAfter(left)
+	case s.Machine.Status.PowerOff != nil:
+		return waitResult(report{reason: reason, waitingFor: s.decidingCheck(), message: message}).withRequeueAfter(kubeletSilence)
 	default:
 		return waitResult(report{reason: reason, waitingFor: s.decidingCheck(), message: message})
 	}

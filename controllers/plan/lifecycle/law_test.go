@@ -117,6 +117,7 @@ var mutations = []struct {
 	{"the Node counts as gone while it exists", func(g *guards) { g.isNodeGone = func(Facts) bool { return true } }, "fence:"},
 	{"a host is returned before it is erased", func(g *guards) { g.isHostReturnable = func(f Facts) bool { return f.Host.ImageURL == "" } }, "3:"},
 	{"any verdict counts, whatever Node or boot it speaks of", func(g *guards) { g.hasPassingVerdict = func(f Facts) bool { return f.Machine.Status.Verdict != nil } }, "2:"},
+	{"a verdict about the boot before a power-off counts", func(g *guards) { g.isBootAfterPowerOff = func(Facts) bool { return true } }, "2:"},
 	{"a token is made whenever there is none", func(g *guards) { g.needsToken = func(Facts) bool { return true } }, "6:"},
 	{"a roll begins whatever the revision", func(g *guards) { g.revisionProblem = func(Facts, Revision) (string, string) { return "", "" } }, "roll:"},
 	{"a roll is called off after the power-off was begun", func(g *guards) {

@@ -30,6 +30,9 @@ func edgeTable() []edge {
 	rolling := func(from v1alpha1.MachinePhase) edge {
 		return edge{from, v1alpha1.MachineDraining, "another revision is wanted and can be installed", scope.mustRoll, (*planner).enterDraining}
 	}
+	poweringOff := func(from v1alpha1.MachinePhase) edge {
+		return edge{from, v1alpha1.MachineDraining, "spec.powerOff is set", scope.mustPowerOff, (*planner).enterDraining}
+	}
 	const (
 		pending, claiming, provisioning = v1alpha1.MachinePending, v1alpha1.MachineClaiming, v1alpha1.MachineProvisioning
 		joining, validating             = v1alpha1.MachineJoining, v1alpha1.MachineValidating
@@ -42,20 +45,25 @@ func edgeTable() []edge {
 		{claiming, provisioning, "the host's consumerRef is this Machine, and its revision has a rendering", scope.canBeginInstallation, (*planner).enterProvisioning},
 		{claiming, pending, "the host is another's, gone or no longer fit", scope.hasLostClaim, (*planner).enterPending},
 		releasing(provisioning),
+		poweringOff(provisioning),
 		rolling(provisioning),
 		{provisioning, joining, "this attempt's image is on the disk", scope.canJoin, (*planner).enterJoining},
 		releasing(joining),
+		poweringOff(joining),
 		rolling(joining),
 		{joining, validating, "a Node with this attempt's providerID exists", scope.hasJoined, (*planner).enterValidating},
 		releasing(validating),
+		poweringOff(validating),
 		rolling(validating),
 		{validating, ready, "the verdict passes for this Node, boot and revision, and the gate is lifted", scope.isReady, (*planner).enterReady},
 		releasing(ready),
+		poweringOff(ready),
 		rolling(ready),
 		{ready, validating, "the verdict no longer passes", scope.mustValidateAgain, (*planner).enterValidating},
 		releasing(draining),
 		{draining, provisioning, "evicted, power-off confirmed, Node deleted, and the next revision has a rendering", scope.canReinstall, (*planner).enterNextAttempt},
-		{draining, validating, "the roll was called off before the power-off was begun, and the Node is uncordoned", scope.canCancelRoll, (*planner).enterValidating},
+		{draining, validating, "the roll or the power-off was called off before the power-off was begun, and the Node is uncordoned", scope.canCancelRoll, (*planner).enterValidating},
+		{draining, validating, "spec.powerOff was cleared, and no roll can begin", scope.canPowerOn, (*planner).enterValidating},
 		{v1alpha1.MachineReleasing, gone, "no host is this Machine's, and its token is gone", scope.isReleased, nil},
 	}
 }
@@ -98,9 +106,11 @@ var phases = map[v1alpha1.MachinePhase][]step{
 		newStep("the host is this Machine's", scope.reportLostHost),
 		stepsIf("the power-off is not begun", scope.isBeforePowerOff,
 			newStep("no bootstrap token is left", scope.planTokenDeletionBeforeFence),
-			newStep("the Node of a roll that was called off is uncordoned", scope.planUncordonAfterCancelledRoll),
-			newStep("the wanted revision suits the tenant's cluster", scope.waitForNextRevision))},
+			newStep("the Node of a drain that was called off is uncordoned", scope.planUncordonAfterCancelledRoll),
+			newStep("the wanted revision suits the tenant's cluster", scope.waitForNextRevision)),
+		stepsIf("spec.powerOff asks for the server to be off", scope.isPowerOffWanted, powerOffSteps()...)},
 		append(fenceSteps(),
+			newStep("spec.powerOff is cleared", scope.waitWhilePoweredOff),
 			newStep("the host can take another image", scope.planDeprovisionForNextImage),
 			newStep("the next revision has a rendering", scope.waitForRendering))...),
 	v1alpha1.MachineReleasing: {
@@ -126,6 +136,7 @@ var phases = map[v1alpha1.MachinePhase][]step{
 func joinedNodeSteps() []step {
 	return []step{
 		newStep("the host is this Machine's", scope.reportLostHost),
+		newStep("the host is requested to be on after a power-off", scope.planPowerOn),
 		newStep("the tenant's API server is checked again while it does not answer", scope.planTenantRecheck),
 		stepsIf("the tenant's API server answers", scope.isTenantReachable,
 			newStep("no bootstrap token is left", scope.planTokenDeletionAfterJoin),
@@ -137,16 +148,33 @@ func joinedNodeSteps() []step {
 
 // fenceSteps are the steps that stop the machine and delete its Node. A disk may be written or erased only after them.
 func fenceSteps() []step {
+	return append(emptyingSteps(),
+		newStep("the status says that the power-off is begun", scope.planPowerOffTimestamp),
+		newStep("the host is requested to power off", scope.planPowerOff),
+		newStep("the BMC has confirmed the power-off", scope.waitForPowerOff),
+		newStep("the Node is deleted", scope.planNodeDeletion),
+	)
+}
+
+// powerOffSteps are the steps that spec.powerOff asks for. They keep the Node, because nothing touches the disk.
+func powerOffSteps() []step {
+	return append(emptyingSteps(),
+		newStep("the status says that this power-off is begun", scope.planPowerOffRecord),
+		newStep("the host is requested to power off", scope.planPowerOff),
+		newStep("the BMC has confirmed the power-off", scope.waitForPowerOff),
+		newStep("the status says that it is confirmed", scope.planPowerOffConfirmation),
+		newStep("spec.powerOff is cleared", scope.waitWhilePoweredOff),
+	)
+}
+
+// emptyingSteps are the steps that empty the Node before a power-off.
+func emptyingSteps() []step {
 	return []step{
 		stepsIf("the pods have time to leave", scope.canEvict,
 			newStep("the tenant's API server answers", scope.waitForTenant),
 			newStep("the Node is cordoned", scope.planCordon),
 			newStep("the Node's pods have left", scope.planEviction)),
 		newStep("the Node's pods were listed in this phase", scope.waitForPodList),
-		newStep("the status says that the power-off is begun", scope.planPowerOffTimestamp),
-		newStep("the host is requested to power off", scope.planPowerOff),
-		newStep("the BMC has confirmed the power-off", scope.waitForPowerOff),
-		newStep("the Node is deleted", scope.planNodeDeletion),
 	}
 }
 
@@ -192,6 +220,8 @@ type timestamp string
 const (
 	// powerOffRequested is status.powerOffRequestedAt.
 	powerOffRequested timestamp = "powerOffRequestedAt"
+	// powerOffBegun is status.powerOff.requestedAt, powerOffConfirmed its confirmedAt.
+	powerOffBegun, powerOffConfirmed timestamp = "powerOff.requestedAt", "powerOff.confirmedAt"
 	// nodeRemainsReported is status.nodeRemainsReportedAt. Its report becomes an event of type Warning too.
 	nodeRemainsReported timestamp = "nodeRemainsReportedAt"
 )

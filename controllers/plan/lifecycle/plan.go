@@ -59,6 +59,8 @@ const (
 	Evict ActionKind = "Evict"
 	// PowerOff sets the host's online to false.
 	PowerOff ActionKind = "PowerOff"
+	// PowerOn sets the host's online to true, with the image that it has.
+	PowerOn ActionKind = "PowerOn"
 	// DeleteNode deletes the Node whose uid is Action.NodeUID.
 	DeleteNode ActionKind = "DeleteNode"
 	// Deprovision removes image, user data, network data and meta data from the host, and sets online to false.
@@ -164,6 +166,10 @@ func (p *planner) applyResult(r result) {
 	switch r.timestamp {
 	case powerOffRequested:
 		p.d.Status.PowerOffRequestedAt = &now
+	case powerOffBegun:
+		p.d.Status.PowerOff = &v1alpha1.MachinePowerOff{RequestedAt: now}
+	case powerOffConfirmed:
+		p.recordConfirmation()
 	case nodeRemainsReported:
 		p.d.Status.NodeRemainsReportedAt = &now
 		p.addEvent(true, r.report.reason, r.report.message)
@@ -215,6 +221,10 @@ func (p *planner) enterProvisioning() {
 }
 
 func (p *planner) enterDraining() {
+	if p.Machine.Spec.PowerOff {
+		p.addEvent(false, v1alpha1.ReasonEvicting, "spec.powerOff is set: its node is being emptied, and then its server is powered off")
+		return
+	}
 	before, after := p.d.Status.Installed(), p.NextRevision.rendered()
 	p.addEvent(false, v1alpha1.ReasonEvicting, fmt.Sprintf("is rolled from %s to %s: its node is being emptied", revisionOrRendering(before, after), revisionOrRendering(after, before)))
 }
@@ -232,7 +242,7 @@ func revisionOrRendering(r, other v1alpha1.RenderedRevision) string {
 func (p *planner) enterNextAttempt() {
 	p.Revision, p.NextRevision = p.revisionToInstall(), Revision{}
 	s := &p.d.Status
-	s.Revision, s.Rendering, s.Attempt, s.NodeRef, s.SystemUUID = p.Revision.Name, p.Revision.Rendering, s.Attempt+1, nil, ""
+	s.Revision, s.Rendering, s.Attempt, s.NodeRef, s.SystemUUID, s.PowerOff = p.Revision.Name, p.Revision.Rendering, s.Attempt+1, nil, "", nil
 	p.setCondition(v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonWaitingForNode, fmt.Sprintf("attempt %d is being installed", s.Attempt))
 	p.addEvent(false, v1alpha1.ReasonProvisioning, fmt.Sprintf("host %s is powered off and is installed again, with revision %s as attempt %d", p.hostName(), s.Revision, s.Attempt))
 }
@@ -245,17 +255,22 @@ func (p *planner) enterJoining() {
 }
 
 func (p *planner) enterValidating() {
-	switch p.Machine.Status.Phase {
-	case v1alpha1.MachineReady:
+	switch s := p.Machine.Status; {
+	case s.Phase == v1alpha1.MachineReady:
 		reason, message := p.verdictProblem()
 		p.addEvent(true, reason, message)
-	case v1alpha1.MachineDraining:
-		p.addEvent(false, v1alpha1.ReasonUpToDate, "the roll was called off; revision "+p.d.Status.Revision+" stays")
+	case p.hasPowerOffRecord():
+		p.addEvent(false, v1alpha1.ReasonChecksWaiting, "spec.powerOff is cleared: host "+p.hostName()+" is being powered on")
+		p.confirmPowerOff()
+		p.extendDeadline(p.Timeouts.Joining)
+	case s.Phase == v1alpha1.MachineDraining:
+		p.addEvent(false, v1alpha1.ReasonUpToDate, "the drain was called off; revision "+p.d.Status.Revision+" stays")
 	default:
 		p.addEvent(false, v1alpha1.ReasonJoined, "Node "+p.Machine.Name+" joined")
 	}
 }
 
 func (p *planner) enterReady() {
+	p.d.Status.PowerOff = nil
 	p.addEvent(false, v1alpha1.ReasonReady, "the verdict passes; the gate is lifted")
 }

@@ -34,6 +34,9 @@ func (s scope) referenceProblem() (reason, message string) {
 
 // rollProblem returns the first reason why a roll to the next revision must not begin.
 func (s scope) rollProblem() (reason, message string) {
+	if s.Machine.Spec.PowerOff {
+		return v1alpha1.ReasonPoweredOff, "spec.powerOff is set, and no roll begins before it is cleared: " + s.powerOnHint()
+	}
 	if reason, message = s.guards.revisionProblem(s.Facts, s.NextRevision); reason != "" {
 		return reason, message
 	}
@@ -126,6 +129,8 @@ func (s scope) verdictProblem() (reason, message string) {
 	switch {
 	case !s.hasHost():
 		return v1alpha1.ReasonHostLost, "host " + s.hostName() + " is no longer this Machine's"
+	case s.isServerOff():
+		return v1alpha1.ReasonServerOff, s.serverOffMessage()
 	case !s.Tenant.Reachable:
 		return v1alpha1.ReasonWaitingForTenant, tenantProblem(s.Facts)
 	case !s.Node.Found:
@@ -136,6 +141,8 @@ func (s scope) verdictProblem() (reason, message string) {
 		return v1alpha1.ReasonChecksWaiting, "Node " + m.Name + " has not been judged yet"
 	case v.BootID != s.Node.BootID:
 		return v1alpha1.ReasonNodeRebooted, "Node " + m.Name + " booted since it was judged"
+	case !s.guards.isBootAfterPowerOff(s.Facts):
+		return v1alpha1.ReasonChecksWaiting, "Node " + m.Name + " has not reported since its server was powered on again"
 	}
 	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionValidated); c != nil && c.Status != metav1.ConditionTrue {
 		return c.Reason, c.Message

@@ -48,6 +48,7 @@ var phaseOrder = map[v1alpha1.MachinePhase]int{
 // finishStatus sets the conditions that follow from the phase, the condition Ready, and the time to plan again at the deadline.
 func (p *planner) finishStatus(before v1alpha1.MachineStatus) {
 	p.setPhaseStatus()
+	p.setDrainingDeadline()
 	p.reportReadiness(before)
 	if d := p.d.Status.Deadline; d != nil && p.Now.Before(d.Time) {
 		p.requeueAfter(d.Sub(p.Now))
@@ -125,7 +126,7 @@ func (p *planner) reportReadiness(before v1alpha1.MachineStatus) {
 	if p.reason == "" {
 		p.reason, p.message = v1alpha1.ReasonEvicting, "the node is being emptied"
 	}
-	if p.isOverdue() {
+	if p.isOverdue() && p.d.Status.Deadline != nil {
 		p.reportTimeout()
 	}
 	p.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, p.reason, p.message)
@@ -168,5 +169,5 @@ func (p *planner) reportTimeout() {
 var isWarning = map[string]bool{
 	v1alpha1.ReasonHostLost: true, v1alpha1.ReasonNodeConflict: true, v1alpha1.ReasonEraseFailed: true,
 	v1alpha1.ReasonClaimTimedOut: true, v1alpha1.ReasonProvisioningTimedOut: true, v1alpha1.ReasonJoinTimedOut: true,
-	v1alpha1.ReasonVersionSkew: true, v1alpha1.ReasonDRANotServed: true, v1alpha1.ReasonDrainTimedOut: true,
+	v1alpha1.ReasonVersionSkew: true, v1alpha1.ReasonDRANotServed: true, v1alpha1.ReasonDrainTimedOut: true, v1alpha1.ReasonServerOff: true,
 }

@@ -289,6 +289,8 @@ func TestADrainStopsWhileItsRevisionCannotBeInstalledOrItsTenantDoesNotAnswer(t 
 		{v1alpha1.ReasonWaitingForTenant, func(f *Facts) { // after the power-off, and long after
 			f.Tenant.Reachable, f.Node, f.Host.Online, f.Now = false, Node{}, false, f.Now.Add(24*time.Hour)
 			f.Host.Record.Status.Power = &v1alpha1.HostPower{State: "Off", ObservedGeneration: f.Host.Generation}
+			begun := metav1.NewMicroTime(w.now)
+			f.Machine.Status.PowerOffRequestedAt = &begun
 		}},
 	} {
 		g := f
@@ -311,6 +313,8 @@ func TestAHostWithoutARecordIsDeprovisionedBeforeItTakesTheNextImage(t *testing.
 	f, _, _ := w.facts(w.machines[0])
 	f.Provider.HasRecords, f.Host.Record, f.Node = false, nil, Node{}
 	f.Host.Online, f.Host.PoweredOn, f.Host.InstalledURL = false, false, f.Host.ImageURL
+	begun := metav1.NewMicroTime(w.now)
+	f.Machine.Status.PowerOffRequestedAt = &begun
 	for _, c := range []struct {
 		state  metal3.ProvisioningState
 		image  string

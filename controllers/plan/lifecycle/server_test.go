@@ -1,6 +1,9 @@
 package lifecycle
 
 import (
+	"slices"
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -17,6 +20,8 @@ type server struct {
 	// work is whose installation the attempt is.
 	work disk
 	boot int
+	// ended is the boot that a power-off for spec.powerOff ended, until its Machine is Ready again.
+	ended string
 	// booted: what is on the disk runs.
 	booted bool
 	// credential: the node has joined once and needs no token any more.
@@ -169,7 +174,7 @@ func (w *world) runNode(h *host) {
 	}
 	m := Machine{UID: s.disk.machine}
 	m.Status.Attempt = s.disk.attempt
-	boot := h.name + string(rune('a'+s.boot%26))
+	boot := bootName(h, s.boot)
 	n := w.tenant.nodes[s.disk.name]
 	switch {
 	case n == nil:
@@ -180,6 +185,37 @@ func (w *world) runNode(h *host) {
 	}
 }
 
+// bootName is the boot id of a server's boot.
+func bootName(h *host, boot int) string { return h.name + string(rune('a'+boot%26)) }
+
+// missKubelets is the tenant's API server: it misses a kubelet that has been silent for a minute, and the validation controller sees that.
+func (w *world) missKubelets() {
+	for _, m := range w.machines {
+		n := w.tenant.nodes[m.live.Name]
+		if n == nil || w.runs(m.live.Name, n.bootID) {
+			if n != nil {
+				n.silentSince = time.Time{}
+			}
+			continue
+		}
+		if n.silentSince.IsZero() {
+			n.silentSince = w.now
+		}
+		v := m.live.Status.Verdict
+		if w.now.Sub(n.silentSince) >= time.Minute && w.tenant.reachable && v != nil && v.NodeUID == n.uid && v.Result == v1alpha1.CheckPass {
+			failed := *v
+			failed.Result, failed.Admitted, n.gated = v1alpha1.CheckFail, false, true
+			m.live.Status.Verdict = &failed
+			m.live.rv++
+		}
+	}
+}
+
+// runs: the boot of the Node of that name runs on some server.
+func (w *world) runs(name, boot string) bool {
+	return slices.ContainsFunc(w.hosts, func(h *host) bool { return h.hw.booted && h.hw.disk.name == name && bootName(h, h.hw.boot) == boot })
+}
+
 // judge is the validation controller: it passes a verdict on what it sees, now or later.
 func (w *world) judge(m *machine) {
 	s := &m.live.Status
@@ -188,7 +224,7 @@ func (w *world) judge(m *machine) {
 		return
 	}
 	result := v1alpha1.CheckPass
-	if w.happens(20) {
+	if w.happens(20) || !n.silentSince.IsZero() && w.now.Sub(n.silentSince) >= time.Minute {
 		result = v1alpha1.CheckFail
 	}
 	v := v1alpha1.Verdict{Result: result, Admitted: result == v1alpha1.CheckPass, NodeUID: n.uid, BootID: n.bootID, Revision: s.Revision, Rendering: s.Rendering}

@@ -34,13 +34,13 @@ func (s scope) planUncordonAfterCancelledRoll() result {
 		return done
 	}
 	return actionResult(Action{Kind: Uncordon, NodeUID: s.Node.UID}, report{
-		reason: v1alpha1.ReasonEvicting, message: "the roll was called off: Node " + s.Machine.Name + " is being uncordoned",
+		reason: v1alpha1.ReasonEvicting, message: "the drain was called off: Node " + s.Machine.Name + " is being uncordoned",
 	}).withRequeue()
 }
 
 // waitForNextRevision stops a roll whose revision can no longer be installed.
 func (s scope) waitForNextRevision() result {
-	if s.NextRevision.Name == "" {
+	if s.NextRevision.Name == "" || s.Machine.Spec.PowerOff {
 		return done
 	}
 	reason, message := s.guards.revisionProblem(s.Facts, s.NextRevision)
@@ -56,7 +56,7 @@ func (s scope) waitForTenant() result {
 	}
 	if s.Machine.Status.Phase == v1alpha1.MachineDraining {
 		return waitResult(report{
-			reason: v1alpha1.ReasonWaitingForTenant, waitingFor: "the tenant's API server", message: tenantProblem(s.Facts) + "; the roll waits for it",
+			reason: v1alpha1.ReasonWaitingForTenant, waitingFor: "the tenant's API server", message: tenantProblem(s.Facts) + "; the " + s.drainPurpose() + " waits for it",
 		}).withRequeueAfter(time.Minute)
 	}
 	until := s.phaseStart().Add(s.Timeouts.Draining)
@@ -90,7 +90,7 @@ func (s scope) planEviction() result {
 		message += "; no eviction is allowed by PodDisruptionBudget " + strings.Join(b[:min(len(b), maxNamed)], ", ")
 	}
 	return actionResult(evict, report{reason: v1alpha1.ReasonDrainTimedOut, waitingFor: pods, message: message +
-		"; a roll forces no pod: mend what keeps them, delete the pods, or call the roll off: ingot rollout undo " + s.Machine.Spec.NodeTypeRef.Name}).withRequeueAfter(hostCheckInterval)
+		"; a " + s.drainPurpose() + " forces no pod: mend what keeps them, delete the pods, or call it off: " + s.callOffHint()}).withRequeueAfter(hostCheckInterval)
 }
 
 func podsToLeave(names []string) string {
@@ -118,7 +118,7 @@ func (s scope) waitForPodList() result {
 // manager is restarted before it sees spec.online false, and the roll is cancelled meanwhile. The Machine goes back to Validating while its
 // server is about to go off.
 func (s scope) planPowerOffTimestamp() result {
-	if s.hasPowerOffBegun() {
+	if s.Machine.Status.PowerOffRequestedAt != nil {
 		return done
 	}
 	return timestampResult(powerOffRequested, s.powerOffReport())
@@ -144,8 +144,16 @@ func (s scope) waitForPowerOff() result {
 		reason, message = v1alpha1.ReasonPoweringOff, "the BMC has not confirmed the power-off of "+s.hostName()
 	}
 	return waitResult(report{
-		reason: reason, waitingFor: "the confirmed power-off", message: message + "; nothing touches its disk before" + s.abandonHint(),
+		reason: reason, waitingFor: "the confirmed power-off", message: message + s.unconfirmedHint(),
 	}).withRequeueAfter(hostCheckInterval)
+}
+
+// unconfirmedHint returns the end of a message about a power-off that the BMC has not confirmed.
+func (s scope) unconfirmedHint() string {
+	if s.isPowerOffWanted() {
+		return "; take the server for running until then, or call it off: " + s.callOffHint()
+	}
+	return "; nothing touches its disk before" + s.abandonHint()
 }
 
 // abandonHint returns the end of a message that says how to abandon a server that cannot be repaired. It is empty until the phase is
@@ -233,7 +241,7 @@ func (s scope) waitForErase() result {
 func (s scope) runningStep() string {
 	if r := s.Host.Record; r != nil && r.Status.Wanted.IsOpen() {
 		if a := r.Status.Progress(); a != nil {
-			return ": " + a.Step
+			return ": " + stepTimes(r.Status.Wanted, a)
 		}
 	}
 	return ""

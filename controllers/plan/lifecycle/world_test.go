@@ -88,6 +88,8 @@ type node struct {
 	// cordoned by whomever; ours: by a Machine's controller.
 	cordoned, ours bool
 	pods           int
+	// silentSince: its boot runs no more since then.
+	silentSince time.Time
 	// kept: a disruption budget lets no pod go.
 	kept bool
 }
@@ -232,7 +234,7 @@ func (w *world) facts(m *machine) (Facts, *host, bmh) {
 	if h != nil {
 		observed = h.cached
 		phase := f.Machine.Status.Phase
-		if phase == v1alpha1.MachineClaiming || phase == v1alpha1.MachineReleasing || phase == v1alpha1.MachineDraining || observed.consumer != f.Machine.UID {
+		if phase == v1alpha1.MachineClaiming || phase == v1alpha1.MachineReleasing || phase == v1alpha1.MachineDraining || f.Machine.Status.PowerOff != nil || observed.consumer != f.Machine.UID {
 			observed = h.live // the shell asks the API server itself
 		}
 		f.Host = hostFacts(h.name, observed, f.Machine.UID)
@@ -323,7 +325,10 @@ func placeable(name string, b bmh) placement.HostFacts {
 	return placement.HostFacts{Host: h, Record: &v1alpha1.HostRecord{Spec: b.spec, Status: b.record}}
 }
 
-var placementRequest = placement.Request{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu-model": "h100"}}, Tenant: "team/research"}
+var placementRequest = placement.Request{
+	NodeType: v1alpha1.NodeTypeSpec{HostSelector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu-model": "h100"}}},
+	Provider: v1alpha1.NodeProviderSpec{HostNamespace: "metal"}, Tenant: "team/research",
+}
 
 // claimProblem asks placement about the one host.
 func claimProblem(name string, b bmh) string {

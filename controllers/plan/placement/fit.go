@@ -10,19 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/inventory"
 	"github.com/ingot-dev/ingot/presentation/catalogue"
 )
 
-// Reasons of a Fit, beside LabelsDiffer and OtherZone.
-const (
-	// Fitting means that the host belongs to the NodeType.
-	Fitting Reason = "Fitting"
-	// OtherProvider means that the NodeType's NodeProvider has its hosts in another namespace, or does not exist.
-	OtherProvider Reason = "OtherProvider"
-	// HardwareDiffers means that the NodeType selects the host, but inspection found other GPUs than the NodeType promises. Such a host
-	// is claimed like any other, because the labels decide, and its verdict would fail.
-	HardwareDiffers Reason = "HardwareDiffers"
-)
+// Fitting is the Reason of a host that fits a NodeType.
+const Fitting Reason = "Fitting"
 
 // Fit reports whether a host belongs to a NodeType. It does not report whether the host is free: Choose and Count do.
 type Fit struct {
@@ -39,66 +32,69 @@ func (f Fit) IsFitting() bool { return f.Reason == Fitting }
 
 // CompareWithNodeTypes compares a host with every NodeType and returns one Fit for each, by name. providers are all NodeProviders.
 func CompareWithNodeTypes(host HostFacts, nodeTypes []v1alpha1.NodeType, providers []v1alpha1.NodeProvider) []Fit {
-	namespaces := make(map[string]string, len(providers))
-	for i := range providers {
-		namespaces[providers[i].Name] = providers[i].Spec.HostNamespace
-	}
 	fits := make([]Fit, 0, len(nodeTypes))
 	for i := range nodeTypes {
-		fits = append(fits, compareWithNodeType(host, &nodeTypes[i], namespaces))
+		name, spec := nodeTypes[i].Name, nodeTypes[i].Spec
+		at := slices.IndexFunc(providers, func(p v1alpha1.NodeProvider) bool { return p.Name == spec.ProviderRef.Name })
+		if at < 0 {
+			fits = append(fits, Fit{NodeType: name, Reason: OtherProvider, Message: fmt.Sprintf("cannot be found by NodeProvider %s, which does not exist", spec.ProviderRef.Name)})
+			continue
+		}
+		result := CheckFit(host, spec, providers[at].Spec)
+		fits = append(fits, Fit{NodeType: name, Reason: result.Reason, Message: result.Message})
 	}
 	slices.SortFunc(fits, func(a, b Fit) int { return cmp.Compare(a.NodeType, b.NodeType) })
 	return fits
 }
 
-func compareWithNodeType(host HostFacts, nodeType *v1alpha1.NodeType, namespaces map[string]string) Fit {
-	spec := &nodeType.Spec
-	newFit := func(reason Reason, format string, args ...any) Fit {
-		return Fit{NodeType: nodeType.Name, Reason: reason, Message: fmt.Sprintf(format, args...)}
+// CheckFit returns Fitting, or why a host does not fit a NodeType of the provider: by namespace, labels, zone, and the GPUs that inspection
+// found. It is the one rule by which hosts are chosen, counted and listed.
+func CheckFit(host HostFacts, nodeType v1alpha1.NodeTypeSpec, provider v1alpha1.NodeProviderSpec) Evaluation {
+	result := func(reason Reason, format string, args ...any) Evaluation {
+		return Evaluation{Name: host.Host.Name, Reason: reason, Message: fmt.Sprintf(format, args...)}
 	}
-	namespace, known := namespaces[spec.ProviderRef.Name]
-	if !known {
-		return newFit(OtherProvider, "cannot be found by NodeProvider %s, which does not exist", spec.ProviderRef.Name)
+	if host.Host.Namespace != provider.HostNamespace {
+		return result(OtherProvider, "is in namespace %s, and NodeProvider %s has its hosts in %s", host.Host.Namespace, nodeType.ProviderRef.Name, provider.HostNamespace)
 	}
-	if namespace != host.Host.Namespace {
-		return newFit(OtherProvider, "is in namespace %s, and NodeProvider %s has its hosts in %s", host.Host.Namespace, spec.ProviderRef.Name, namespace)
+	if message := selectorMismatch(nodeType.HostSelector, host, provider); message != "" {
+		return result(LabelsDiffer, "%s", message)
 	}
-	if message := selectorMismatch(spec.HostSelector, host.Host.Labels); message != "" {
-		return newFit(LabelsDiffer, "%s", message)
+	if zone := host.Host.Labels[v1alpha1.LabelZone]; nodeType.Zone != "" && zone != nodeType.Zone {
+		return result(OtherZone, "is in zone %q, not %q", zone, nodeType.Zone)
 	}
-	if zone := checkZone(Request{Zone: spec.Zone}, host); zone.Reason != "" {
-		return newFit(zone.Reason, "%s", zone.Message)
+	if message := gpuMismatch(nodeType.GPU, host.Record); message != "" {
+		return result(HardwareDiffers, "%s", message)
 	}
-	if message := gpuMismatch(spec.GPU, host.Record); message != "" {
-		return newFit(HardwareDiffers, "%s", message)
-	}
-	return newFit(Fitting, "fits")
+	return result(Fitting, "fits")
 }
 
-// selectorMismatch names the first label that the selector does not match. It is empty when the selector selects the labels.
-func selectorMismatch(selector metav1.LabelSelector, have map[string]string) string {
+// selectorMismatch names the first label that the selector does not match. It is empty when the selector selects the host. A GPU label that
+// is absent because nobody could tell its value does not count where an agent looks before it writes, which is not so for metal3.
+func selectorMismatch(selector metav1.LabelSelector, host HostFacts, provider v1alpha1.NodeProviderSpec) string {
 	compiled, err := metav1.LabelSelectorAsSelector(&selector)
 	if err != nil || compiled.Empty() {
 		return "cannot be selected by a hostSelector that selects nothing"
 	}
+	have := host.Host.Labels
 	requirements, _ := compiled.Requirements()
 	for i := range requirements {
 		r := &requirements[i]
-		if r.Matches(labels.Set(have)) {
-			continue
-		}
-		if value, isSet := have[r.Key()]; isSet {
+		value, isSet := have[r.Key()]
+		switch {
+		case r.Matches(labels.Set(have)), !isSet && provider.Metal3 == nil && inventory.IsLabelUnknown(host.Record, r.Key()):
+		case isSet:
 			return fmt.Sprintf("has the label %s=%s, and %s is asked for", r.Key(), value, v1alpha1.Truncate(r.String(), maxQuoted))
+		default:
+			return fmt.Sprintf("has no label %s, and %s is asked for", r.Key(), v1alpha1.Truncate(r.String(), maxQuoted))
 		}
-		return fmt.Sprintf("has no label %s, and %s is asked for", r.Key(), v1alpha1.Truncate(r.String(), maxQuoted))
 	}
 	return ""
 }
 
-// gpuMismatch says how the GPUs that inspection found differ from those that are promised. It is empty when they do not differ, when the
-// host was not inspected, or when the catalogue does not have the promised model.
+// gpuMismatch says how the GPUs that inspection found differ from those that are promised. It is empty when they do not differ, when their
+// number is unknown, or when the catalogue does not have the promised model. A GPU whose model nobody could tell may be of any model.
 func gpuMismatch(want *v1alpha1.GPUSpec, record *v1alpha1.HostRecord) string {
-	if want == nil || record == nil || record.Status.Inventory == nil {
+	if want == nil || record == nil || !record.Status.Inventory.IsGPUCountKnown() {
 		return ""
 	}
 	if _, err := catalogue.Lookup(want.Vendor, want.Model); err != nil {
@@ -107,7 +103,11 @@ func gpuMismatch(want *v1alpha1.GPUSpec, record *v1alpha1.HostRecord) string {
 	found := record.Status.Inventory.GPUs
 	count := int32(0)
 	// One model may be sold under several PCI ids.
-	same := !slices.ContainsFunc(found, func(g v1alpha1.GPUInventory) bool { count += g.Count; return g.Model != want.Model })
+	same := true
+	for _, g := range found {
+		count += g.Count
+		same = same && (g.Model == want.Model || g.Model == "" && g.DeviceID == "")
+	}
 	if same && count == want.Count {
 		return ""
 	}
@@ -118,7 +118,13 @@ func gpuMismatch(want *v1alpha1.GPUSpec, record *v1alpha1.HostRecord) string {
 func gpuNames(found []v1alpha1.GPUInventory) string {
 	var names []string
 	for _, g := range found {
-		name := cmp.Or(g.Model, "GPUs with the PCI id "+g.VendorID+":"+g.DeviceID+", which is not in the catalogue")
+		name := g.Model
+		switch {
+		case name == "" && g.DeviceID == "":
+			name = "GPUs of an unknown model"
+		case name == "":
+			name = "GPUs with the PCI id " + g.VendorID + ":" + g.DeviceID + ", which is not in the catalogue"
+		}
 		names = append(names, fmt.Sprintf("%d %s", g.Count, name))
 	}
 	return cmp.Or(strings.Join(names, " and "), "no GPU")

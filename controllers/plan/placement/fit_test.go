@@ -20,13 +20,14 @@ func h100s(name string) v1alpha1.NodeType {
 
 func inspected(gpus ...v1alpha1.GPUInventory) HostFacts {
 	f := free("server-1")
-	f.Host.Namespace = "metal"
-	f.Record.Status.Inventory = &v1alpha1.HostInventory{GPUs: gpus}
+	f.Record.Status.Inventory = &v1alpha1.HostInventory{GPUs: gpus, GPUSource: v1alpha1.SourceBMC}
 	return f
 }
 
 var (
 	eightH100   = v1alpha1.GPUInventory{VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 8}
+	sevenGPUs   = &v1alpha1.HostInventory{GPUSource: v1alpha1.SourceBMC, GPUs: []v1alpha1.GPUInventory{{VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 7}}}
+	eightOfAny  = v1alpha1.GPUInventory{VendorID: "10de", Count: 8}
 	fourUnknown = v1alpha1.GPUInventory{VendorID: "10de", DeviceID: "2fff", Count: 4}
 	halls       = []v1alpha1.NodeProvider{{ObjectMeta: metav1.ObjectMeta{Name: "hall-1"}, Spec: v1alpha1.NodeProviderSpec{HostNamespace: "metal"}}}
 )
@@ -55,6 +56,9 @@ func TestAHostFitsByProviderLabelsZoneAndHardware(t *testing.T) {
 		{"another zone", inspected(eightH100), func(_ *HostFacts, n *v1alpha1.NodeType) { n.Spec.Zone = "hall-2" }, OtherZone, `not "hall-2"`},
 		{"another provider's namespace", inspected(eightH100), func(f *HostFacts, _ *v1alpha1.NodeType) { f.Host.Namespace = "other" }, OtherProvider, "has its hosts in metal"},
 		{"a provider that is not there", inspected(eightH100), func(_ *HostFacts, n *v1alpha1.NodeType) { n.Spec.ProviderRef.Name = "gone" }, OtherProvider, "NodeProvider gone"},
+		{"nobody could count the GPUs", inspected(), func(f *HostFacts, _ *v1alpha1.NodeType) { f.Record.Status.Inventory.GPUSource = "" }, Fitting, ""},
+		{"nobody could tell the model", inspected(eightOfAny), nil, Fitting, ""},
+		{"nobody could tell the model of too few", inspected(v1alpha1.GPUInventory{VendorID: "10de", Count: 4}), nil, HardwareDiffers, "has 4 GPUs of an unknown model"},
 		{"a GPU is missing", inspected(v1alpha1.GPUInventory{VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 7}), nil, HardwareDiffers, "has 7 H100-SXM5-80GB, and 8 H100-SXM5-80GB are promised"},
 		{"no GPU at all", inspected(), nil, HardwareDiffers, "has no GPU"},
 		{"a GPU nobody knows", inspected(fourUnknown), nil, HardwareDiffers, "PCI id 10de:2fff, which is not in the catalogue"},
@@ -88,6 +92,74 @@ func TestALineNamesTheFittingNodeTypesOrWhyNone(t *testing.T) {
 		{[]v1alpha1.NodeType{elsewhere}, "none: no NodeType takes hosts from here (elsewhere cannot be found by NodeProvider hall-2, which does not exist)"},
 	} {
 		if got := FitSummary(CompareWithNodeTypes(inspected(eightH100), c.nodeTypes, halls)); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}
+
+func TestAGPULabelThatNobodyCouldTellCountsAsMet(t *testing.T) {
+	const count, model = v1alpha1.LabelGPUCount, v1alpha1.LabelGPUModel
+	selector := func(key string, operator metav1.LabelSelectorOperator, values ...string) metav1.LabelSelector {
+		return metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
+	}
+	uncounted := inspected()
+	uncounted.Record.Status.Inventory.GPUSource = ""
+	for _, c := range []struct {
+		name     string
+		host     HostFacts
+		labels   map[string]string
+		metal3   bool
+		selector metav1.LabelSelector
+		reason   Reason
+	}{
+		{"a count", uncounted, nil, false, selector(count, metav1.LabelSelectorOpIn, "8"), Fitting},
+		{"any count", uncounted, nil, false, selector(count, metav1.LabelSelectorOpExists), Fitting},
+		{"a model", uncounted, nil, false, selector(model, metav1.LabelSelectorOpIn, "H100-SXM5-80GB"), Fitting},
+		{"no count", uncounted, nil, false, selector(count, metav1.LabelSelectorOpDoesNotExist), Fitting},
+		{"a model, where only the model is unknown", inspected(eightOfAny), map[string]string{count: "8"}, false, selector(model, metav1.LabelSelectorOpExists), Fitting},
+		{"a count that is another one", inspected(eightOfAny), map[string]string{count: "8"}, false, selector(count, metav1.LabelSelectorOpIn, "4"), LabelsDiffer},
+		{"a label that somebody wrote", uncounted, map[string]string{count: "4"}, false, selector(count, metav1.LabelSelectorOpIn, "8"), LabelsDiffer},
+		{"a label of another key", uncounted, nil, false, selector("rack", metav1.LabelSelectorOpExists), LabelsDiffer},
+		{"there is no GPU", inspected(), map[string]string{count: "0"}, false, selector(count, metav1.LabelSelectorOpIn, "8"), LabelsDiffer},
+		{"there is no GPU, so no model", inspected(), map[string]string{count: "0"}, false, selector(model, metav1.LabelSelectorOpExists), LabelsDiffer},
+		{"with metal3 no agent looks", uncounted, nil, true, selector(count, metav1.LabelSelectorOpIn, "8"), LabelsDiffer},
+		{"without a record no agent looks", HostFacts{Host: uncounted.Host}, nil, false, selector(count, metav1.LabelSelectorOpIn, "8"), LabelsDiffer},
+	} {
+		nodeType, provider := h100s("h100").Spec, halls[0].Spec
+		nodeType.Zone, nodeType.HostSelector = "", c.selector
+		if c.metal3 {
+			provider.Metal3 = &v1alpha1.Metal3Provider{}
+		}
+		host := HostFacts{Host: c.host.Host.DeepCopy(), Record: c.host.Record}
+		host.Host.Labels = c.labels
+		if got := CheckFit(host, nodeType, provider); got.Reason != c.reason {
+			t.Errorf("%s: %+v, expected %s", c.name, got, c.reason)
+		}
+	}
+}
+
+func TestASummaryNamesTheSelectedHostsThatDiffer(t *testing.T) {
+	named := func(name string, f HostFacts) HostFacts {
+		f.Host.Name = name
+		return f
+	}
+	other := named("other", inspected())
+	other.Host.Labels["gpu-model"] = "a100"
+	uninspected := named("uninspected", inspected())
+	uninspected.Record.Status.Inventory = nil
+	for _, c := range []struct {
+		hosts []HostFacts
+		want  string
+	}{
+		{[]HostFacts{other}, "the GPUs of the 0 hosts that are selected are not known"},
+		{[]HostFacts{other, uninspected}, "the GPUs of the 1 host that are selected are not known"},
+		{[]HostFacts{other, uninspected, named("a", inspected(eightH100))}, "of the 2 hosts that are selected, the GPUs of 1 are known and as spec.gpu promises"},
+		{[]HostFacts{named("b", inspected(fourUnknown)), named("a", inspected()), named("c", inspected(eightH100))},
+			"of the 3 hosts that are selected, 2 have other GPUs than spec.gpu promises and are not claimed: a is selected by its labels but has no GPU, and 8 H100-SXM5-80GB are promised: correct the labels or the hostSelector; " +
+				"b is selected by its labels but has 4 GPUs with the PCI id 10de:2fff, which is not in the catalogue, and 8 H100-SXM5-80GB are promised: correct the labels or the hostSelector"},
+		{[]HostFacts{named("a", inspected()), named("b", inspected()), named("c", inspected()), named("d", inspected()), named("e", inspected())}, "; 1 host more"},
+	} {
+		if got := SummarizeHardware(h100s("h100").Spec, halls[0].Spec, c.hosts).Message(); got != c.want && !strings.HasSuffix(got, c.want) {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
 	}

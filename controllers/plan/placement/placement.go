@@ -10,7 +10,6 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -24,10 +23,8 @@ const AnnotationLastTenant = "ingot.dev/last-tenant"
 type Request struct {
 	// MachineUID is the uid of the Machine. The choice between free hosts differs from uid to uid.
 	MachineUID types.UID
-	// Selector is the NodeType's hostSelector. A selector that is empty or invalid selects no host.
-	Selector metav1.LabelSelector
-	// Zone is that of the NodeType. When it is empty, any zone fits.
-	Zone string
+	// NodeType is the spec of the NodeType. Its hostSelector, zone and gpu say which hosts fit.
+	NodeType v1alpha1.NodeTypeSpec
 	// HostName names the only host to choose, which must fit like any other. When it is empty, any host fits.
 	HostName string
 	// Tenant is namespace/name of the TenantCluster. It is empty when no tenant is meant, as for Count.
@@ -42,6 +39,8 @@ type HostFacts struct {
 	Host *metal3.BareMetalHost
 	// Record is its HostRecord. It is nil when there is none.
 	Record *v1alpha1.HostRecord
+	// SameServer names another host that is the same server, as sameserver.Describe does. It is empty when none is known.
+	SameServer string
 }
 
 // Evaluation is the result for one host.
@@ -66,15 +65,15 @@ type Decision struct {
 	Message string
 }
 
-// Pair returns each host together with its record, which has the same name. All of them are of one namespace.
+// Pair returns each host together with its record, which has the same name and namespace.
 func Pair(hosts []metal3.BareMetalHost, records []v1alpha1.HostRecord) []HostFacts {
-	recorded := make(map[string]*v1alpha1.HostRecord, len(records))
+	recorded := make(map[types.NamespacedName]*v1alpha1.HostRecord, len(records))
 	for i := range records {
-		recorded[records[i].Name] = &records[i]
+		recorded[types.NamespacedName{Namespace: records[i].Namespace, Name: records[i].Name}] = &records[i]
 	}
 	facts := make([]HostFacts, len(hosts))
 	for i := range hosts {
-		facts[i] = HostFacts{Host: &hosts[i], Record: recorded[hosts[i].Name]}
+		facts[i] = HostFacts{Host: &hosts[i], Record: recorded[types.NamespacedName{Namespace: hosts[i].Namespace, Name: hosts[i].Name}]}
 	}
 	return facts
 }
@@ -107,7 +106,7 @@ func Count(request Request, hosts []HostFacts) v1alpha1.HostCounts {
 	var counts v1alpha1.HostCounts
 	for _, facts := range hosts {
 		reason := evaluate(request, facts).Reason
-		if reason == LabelsDiffer || reason == OtherZone {
+		if !isMatching(reason) {
 			continue
 		}
 		counts.Matching++
@@ -117,11 +116,16 @@ func Count(request Request, hosts []HostFacts) v1alpha1.HostCounts {
 		if facts.Host.Spec.ConsumerRef != nil {
 			counts.Claimed++
 		}
-		if isInError(facts.Host) {
+		if isInError(facts.Host) || facts.SameServer != "" {
 			counts.Error++
 		}
 	}
 	return counts
+}
+
+// isMatching reports whether the hostSelector and the zone select a host with that result.
+func isMatching(reason Reason) bool {
+	return reason != OtherProvider && reason != LabelsDiffer && reason != OtherZone
 }
 
 // sortedByName returns the hosts in an order that does not depend on the input.
@@ -135,11 +139,6 @@ func sortedByName(hosts []HostFacts) []HostFacts {
 func score(machine types.UID, host string) uint64 {
 	sum := sha256.Sum256([]byte(string(machine) + "/" + host))
 	return binary.BigEndian.Uint64(sum[:])
-}
-
-func isSelected(selector metav1.LabelSelector, host *metal3.BareMetalHost) bool {
-	compiled, err := metav1.LabelSelectorAsSelector(&selector)
-	return err == nil && !compiled.Empty() && compiled.Matches(labels.Set(host.Labels))
 }
 
 const (
@@ -209,7 +208,7 @@ func refusalMessage(request Request, evaluations []Evaluation) string {
 		named = append(named, fmt.Sprintf("%s more cannot be claimed either", hostCount(more)))
 	}
 	if differ > 0 {
-		named = append(named, fmt.Sprintf("%s without the labels %s", hostCount(differ), v1alpha1.Truncate(metav1.FormatLabelSelector(&request.Selector), maxQuoted)))
+		named = append(named, fmt.Sprintf("%s without the labels %s", hostCount(differ), v1alpha1.Truncate(metav1.FormatLabelSelector(&request.NodeType.HostSelector), maxQuoted)))
 	}
 	if outside > 0 {
 		named = append(named, fmt.Sprintf("%s not pinned by spec.hostName", hostCount(outside)))

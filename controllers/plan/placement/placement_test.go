@@ -16,7 +16,7 @@ import (
 
 func request() Request {
 	return Request{
-		MachineUID: "machine-1", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu-model": "h100"}}, Zone: "hall-1", Tenant: "research/research",
+		MachineUID: "machine-1", NodeType: h100s("h100").Spec, Tenant: "research/research",
 		Provider: v1alpha1.NodeProviderSpec{HostNamespace: "metal", Redfish: &v1alpha1.RedfishProvider{}},
 	}
 }
@@ -25,7 +25,7 @@ func request() Request {
 func free(name string) HostFacts {
 	return HostFacts{
 		Host: &metal3.BareMetalHost{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"gpu-model": "h100", v1alpha1.LabelZone: "hall-1"}, Annotations: map[string]string{}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: name, Labels: map[string]string{"gpu-model": "h100", v1alpha1.LabelZone: "hall-1"}, Annotations: map[string]string{}},
 			Status:     metal3.BareMetalHostStatus{OperationalStatus: metal3.OperationalStatusOK, Provisioning: metal3.ProvisionStatus{State: metal3.StateAvailable}},
 		},
 		Record: &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{Power: &v1alpha1.HostPower{State: "Off"}}},
@@ -40,13 +40,13 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 		says   string
 	}{
 		{"a free host is chosen", func(*Request, *HostFacts) {}, Chosen, "free and chosen"},
-		{"a host with other labels is passed over", func(_ *Request, f *HostFacts) { f.Host.Labels["gpu-model"] = "a100" }, LabelsDiffer, "hostSelector"},
-		{"an empty selector takes nothing", func(r *Request, _ *HostFacts) { r.Selector = metav1.LabelSelector{} }, LabelsDiffer, ""},
+		{"a host with other labels is passed over", func(_ *Request, f *HostFacts) { f.Host.Labels["gpu-model"] = "a100" }, LabelsDiffer, "gpu-model=a100, and gpu-model=h100 is asked for"},
+		{"an empty selector takes nothing", func(r *Request, _ *HostFacts) { r.NodeType.HostSelector = metav1.LabelSelector{} }, LabelsDiffer, ""},
 		{"a selector nobody can read takes nothing", func(r *Request, _ *HostFacts) {
-			r.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Sounds Like"}}
+			r.NodeType.HostSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Sounds Like"}}
 		}, LabelsDiffer, ""},
 		{"a host of another zone is passed over", func(_ *Request, f *HostFacts) { f.Host.Labels[v1alpha1.LabelZone] = "hall-2" }, OtherZone, `"hall-2"`},
-		{"without a zone any zone will do", func(r *Request, f *HostFacts) { r.Zone = ""; f.Host.Labels[v1alpha1.LabelZone] = "hall-2" }, Chosen, ""},
+		{"without a zone any zone will do", func(r *Request, f *HostFacts) { r.NodeType.Zone = ""; f.Host.Labels[v1alpha1.LabelZone] = "hall-2" }, Chosen, ""},
 		{"a pinned host is chosen", func(r *Request, _ *HostFacts) { r.HostName = "server-1" }, Chosen, ""},
 		{"a pinned host must fit like any other", func(r *Request, f *HostFacts) { r.HostName = "server-1"; f.Host.Labels = nil }, LabelsDiffer, ""},
 		{"another host than the pinned one is passed over", func(r *Request, _ *HostFacts) { r.HostName = "server-2" }, OtherName, "pins"},
@@ -70,6 +70,17 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 		{"a host whose controller reports it as detached is passed over", func(_ *Request, f *HostFacts) {
 			f.Host.Status.OperationalStatus = metal3.OperationalStatusDetached
 		}, Detached, "detached"},
+		{"a host whose server is that of another host is passed over, whatever it reports", func(r *Request, f *HostFacts) {
+			r.Provider.Redfish, r.Provider.Metal3, f.Record = nil, &v1alpha1.Metal3Provider{}, nil
+			f.SameServer, f.Host.Status.PoweredOn = "BareMetalHost hall-2/b has the same BMC 10.0.0.7", true
+		}, SameServer, "hall-2/b has the same BMC"},
+		{"a host with other GPUs than promised is passed over", func(_ *Request, f *HostFacts) { f.Record.Status.Inventory = sevenGPUs }, HardwareDiffers, "has 7 H100-SXM5-80GB"},
+		{"also where spec.hostName pins it", func(r *Request, f *HostFacts) { r.HostName, f.Record.Status.Inventory = "server-1", sevenGPUs }, HardwareDiffers, ""},
+		{"a host of another provider is passed over", func(_ *Request, f *HostFacts) { f.Host.Namespace = "other" }, OtherProvider, "other"},
+		{"a host whose BMC cannot count its GPUs is chosen", func(r *Request, f *HostFacts) {
+			r.NodeType.HostSelector.MatchLabels = map[string]string{v1alpha1.LabelGPUCount: "8", v1alpha1.LabelGPUModel: "H100-SXM5-80GB"}
+			f.Record.Status.Inventory = &v1alpha1.HostInventory{}
+		}, Chosen, ""},
 		{"a host in error is passed over with its error", func(_ *Request, f *HostFacts) {
 			f.Host.Status.ErrorType, f.Host.Status.ErrorMessage = metal3.PowerManagementError, "BMCUnauthorized: 401"
 		}, InError, "BMCUnauthorized: 401"},
@@ -81,7 +92,7 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 		}, InUse, "spec.image"},
 		{"a host in Metal3's older state ready is chosen", func(_ *Request, f *HostFacts) { f.Host.Status.Provisioning.State = metal3.StateReady }, Chosen, ""},
 		{"a host whose record has no power state yet is judged by its own", func(_ *Request, f *HostFacts) { f.Record.Status.Power = nil }, Chosen, ""},
-		{"a host powered on by hand is passed over", func(_ *Request, f *HostFacts) { f.Host.Status.PoweredOn = true }, PoweredOn, "power it off"},
+		{"a host powered on by hand is passed over", func(_ *Request, f *HostFacts) { f.Host.Status.PoweredOn = true }, PoweredOn, "only if nothing else uses it"},
 		{"a host whose power state nobody knows is passed over", func(_ *Request, f *HostFacts) { f.Record.Status.Power.State = "Unknown" }, PoweredOn, "Unknown"},
 		{"a host without its record is passed over", func(_ *Request, f *HostFacts) { f.Record = nil }, NoRecord, ""},
 		{"a host that is still given back is passed over", func(_ *Request, f *HostFacts) {
@@ -209,12 +220,12 @@ func TestTheMessageIsOneSentence(t *testing.T) {
 		want      string
 	}{
 		{"a choice among others", "", []HostFacts{free("server-1"), free("server-2"), powered}, "server-1, of 2 free hosts"},
-		{"one host that is on", "", []HostFacts{powered}, "no host can be claimed: server-3 is powered on though nobody has it: power it off"},
+		{"one host that is on", "", []HostFacts{powered}, "no host can be claimed: server-3 is powered on though no Machine has it: power it off only if nothing else uses it"},
 		{"one host with other labels", "", []HostFacts{labelled}, "no host can be claimed: 1 host without the labels gpu-model=h100"},
 		{"a pinned host that is on", "server-3", []HostFacts{free("server-1"), powered},
-			"no host can be claimed: server-3 is powered on though nobody has it: power it off; 1 host not pinned by spec.hostName"},
+			"no host can be claimed: server-3 is powered on though no Machine has it: power it off only if nothing else uses it; 1 host not pinned by spec.hostName"},
 		{"a pinned host with other labels", "server-4", []HostFacts{free("server-1"), free("server-2"), labelled},
-			"no host can be claimed: server-4 lacks the labels of the NodeType's hostSelector; 2 hosts not pinned by spec.hostName"},
+			"no host can be claimed: server-4 has the label gpu-model=a100, and gpu-model=h100 is asked for; 2 hosts not pinned by spec.hostName"},
 	} {
 		r := request()
 		r.HostName = c.pin
@@ -231,7 +242,7 @@ func TestOneHostBeyondThoseThatAreNamedIsCounted(t *testing.T) {
 		f.Host.Status.PoweredOn = true
 		hosts = append(hosts, f)
 	}
-	if d := Choose(request(), hosts); !strings.HasSuffix(d.Message, "power it off; 1 host more cannot be claimed either") {
+	if d := Choose(request(), hosts); !strings.HasSuffix(d.Message, "uses it; 1 host more cannot be claimed either") {
 		t.Errorf("message %q", d.Message)
 	}
 }
@@ -249,11 +260,12 @@ func TestOneHostIsChosenAndTheOthersAreFree(t *testing.T) {
 	}
 }
 
-func TestAHostIsPairedWithTheRecordOfItsName(t *testing.T) {
+func TestAHostIsPairedWithTheRecordOfItsNameAndNamespace(t *testing.T) {
 	pairs := Pair([]metal3.BareMetalHost{*free("a").Host, *free("b").Host}, []v1alpha1.HostRecord{
-		{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "c"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "b"}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "b"}},
 	})
-	if len(pairs) != 2 || pairs[0].Host.Name != "a" || pairs[0].Record != nil || pairs[1].Host.Name != "b" || pairs[1].Record == nil || pairs[1].Record.Name != "b" {
+	if len(pairs) != 2 || pairs[0].Host.Name != "a" || pairs[0].Record != nil || pairs[1].Host.Name != "b" || pairs[1].Record == nil || pairs[1].Record.Name != "b" || pairs[1].Record.Namespace != "metal" {
 		t.Errorf("pairs %+v", pairs)
 	}
 }

@@ -21,10 +21,14 @@ const (
 	Free Reason = "Free"
 	// OtherName means that the Machine names another host.
 	OtherName Reason = "OtherName"
+	// OtherProvider means that the NodeType's NodeProvider has its hosts in another namespace, or does not exist.
+	OtherProvider Reason = "OtherProvider"
 	// LabelsDiffer means that the NodeType's hostSelector does not select the host.
 	LabelsDiffer Reason = "LabelsDiffer"
 	// OtherZone means that the host is not in the NodeType's zone.
 	OtherZone Reason = "OtherZone"
+	// HardwareDiffers means that the NodeType selects the host, but inspection found other GPUs than the NodeType promises.
+	HardwareDiffers Reason = "HardwareDiffers"
 	// Claimed means that the host has another consumerRef.
 	Claimed Reason = "Claimed"
 	// Deleting means that the BareMetalHost is being deleted.
@@ -33,6 +37,8 @@ const (
 	Paused Reason = "Paused"
 	// Detached means that the host has the annotation detached, or its controller reports that.
 	Detached Reason = "Detached"
+	// SameServer means that another host is the same server.
+	SameServer Reason = "SameServer"
 	// InError means that the host reports an error.
 	InError Reason = "InError"
 	// NotAvailable means that the state of the host is not available.
@@ -58,7 +64,7 @@ type rule func(Request, HostFacts) Evaluation
 
 // rules are all rules in their order. The first one that prevents the claim is reported.
 var rules = []rule{
-	checkName, checkLabels, checkZone, checkClaim, checkDeletion, checkPaused, checkDetached, checkError, checkState, checkImage, checkPower, checkRecord,
+	checkName, checkNodeType, checkClaim, checkDeletion, checkPaused, checkDetached, checkSameServer, checkError, checkState, checkImage, checkPower, checkRecord,
 	checkRelease, checkErase, checkAttempt, checkLastTenant,
 }
 
@@ -83,13 +89,11 @@ func checkName(r Request, f HostFacts) Evaluation {
 	return rejectIf(r.HostName != "" && f.Host.Name != r.HostName, OtherName, "is not the host that spec.hostName pins")
 }
 
-func checkLabels(r Request, f HostFacts) Evaluation {
-	return rejectIf(!isSelected(r.Selector, f.Host), LabelsDiffer, "lacks the labels of the NodeType's hostSelector")
-}
-
-func checkZone(r Request, f HostFacts) Evaluation {
-	zone := f.Host.Labels[v1alpha1.LabelZone]
-	return rejectIf(r.Zone != "" && zone != r.Zone, OtherZone, "is in zone %q, not %q", zone, r.Zone)
+// checkNodeType requires that the host fits the NodeType. Without it: a host whose labels promise eight GPUs and that has seven is drained,
+// installed and judged, fails its verdict, and the next Machine claims it again.
+func checkNodeType(r Request, f HostFacts) Evaluation {
+	fit := CheckFit(f, r.NodeType, r.Provider)
+	return rejectIf(fit.Reason != Fitting, fit.Reason, "%s", fit.Message)
 }
 
 func checkClaim(_ Request, f HostFacts) Evaluation {
@@ -113,6 +117,11 @@ func checkDetached(_ Request, f HostFacts) Evaluation {
 	_, isSet := f.Host.Annotations[metal3.DetachedAnnotation]
 	return rejectIf(isSet || f.Host.Status.OperationalStatus == metal3.OperationalStatusDetached, Detached,
 		"is detached by the annotation %s", metal3.DetachedAnnotation)
+}
+
+// checkSameServer requires that no other host is the same server. Hosts of a metal3 provider report no such error by themselves.
+func checkSameServer(_ Request, f HostFacts) Evaluation {
+	return rejectIf(f.SameServer != "", SameServer, "is the same server as another host: %s", f.SameServer)
 }
 
 func isInError(host *metal3.BareMetalHost) bool {
@@ -139,7 +148,7 @@ func checkPower(_ Request, f HostFacts) Evaluation {
 		state := f.Record.Status.Power.State
 		return rejectIf(state != string(hardware.PowerOff), PoweredOn, "is not known to be off: power state %s", state)
 	}
-	return rejectIf(f.Host.Status.PoweredOn, PoweredOn, "is powered on though nobody has it: power it off")
+	return rejectIf(f.Host.Status.PoweredOn, PoweredOn, "is powered on though no Machine has it: power it off only if nothing else uses it")
 }
 
 func checkRecord(r Request, f HostFacts) Evaluation {

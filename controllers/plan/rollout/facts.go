@@ -100,7 +100,7 @@ type Machine struct {
 	FailureReason string
 	// WaitingFor is status.waitingFor.
 	WaitingFor string
-	// BlockedBy says why the Machine may not be rolled now: its TenantCluster or its NodeType is not Ready. Empty: it may.
+	// BlockedBy says why the Machine may not be rolled now: its TenantCluster or its NodeType is not Ready, or it is powered off. Empty: it may.
 	// The caller sets it.
 	BlockedBy string
 }
@@ -238,7 +238,7 @@ var permanentReasons = map[string]bool{
 	string(hardware.ReasonNoBootRequest): true, string(hardware.ReasonAgentMissing): true, string(hardware.ReasonAgentSilent): true,
 	string(hardware.ReasonBootLoop): true, string(hardware.ReasonImageUnreachable): true, string(hardware.ReasonDigestMismatch): true,
 	string(hardware.ReasonImageInvalid): true, string(hardware.ReasonNoRootDevice): true, string(hardware.ReasonDiskError): true,
-	string(hardware.ReasonDeadlineExceeded): true,
+	string(hardware.ReasonDeadlineExceeded): true, string(hardware.ReasonHardwareDiffers): true, string(hardware.ReasonRootDiskDiffers): true,
 }
 
 // failureReason returns the reason of the Machine's condition Ready if a person must act: the reason is permanent, or the

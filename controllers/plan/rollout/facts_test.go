@@ -45,7 +45,7 @@ func TestAFailureIsWhatDoesNotMendItself(t *testing.T) {
 func TestTheseReasonsAreFailuresBeforeTheDeadline(t *testing.T) {
 	for _, reason := range []string{
 		"HostLost", "NodeConflict", "DrainTimedOut", "ProvisioningTimedOut", "JoinTimedOut", "ValidationTimedOut", "PowerOnIgnored", "PowerOffIgnored", "NoBootRequest",
-		"AgentMissing", "AgentSilent", "BootLoop", "ImageUnreachable", "DigestMismatch", "ImageInvalid", "NoRootDevice", "DiskError", "DeadlineExceeded",
+		"AgentMissing", "AgentSilent", "BootLoop", "ImageUnreachable", "DigestMismatch", "ImageInvalid", "NoRootDevice", "DiskError", "DeadlineExceeded", "HardwareDiffers", "RootDiskDiffers",
 	} {
 		if got := failureReason(&v1alpha1.Machine{Status: v1alpha1.MachineStatus{Conditions: notReady(reason)}}, noon); got != reason {
 			t.Errorf("%s: %q", reason, got)

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// Sector is the logical sector size. Other sizes are not supported.
+	// Sector is the logical sector size for which an image is made. A partition can be added to such a table only.
 	Sector = 512
 	// alignment is the alignment of partitions in bytes.
 	alignment = 1 << 20
@@ -48,8 +48,10 @@ type Extent struct {
 type Table struct {
 	header  []byte
 	entries []byte
-	// entriesAt is the offset of the primary entries in bytes.
+	// entriesAt is the offset of the entries in bytes.
 	entriesAt int64
+	// sector is the logical sector size of the table.
+	sector int64
 }
 
 // ParseTable parses the primary table from head, the first bytes of an image or disk. head must contain the whole table.
@@ -57,7 +59,7 @@ func ParseTable(head []byte) (*Table, error) {
 	if len(head) >= 4096+headerSize && string(head[4096:4096+8]) == signature && string(head[Sector:Sector+8]) != signature {
 		return nil, fmt.Errorf("%w: it is made for sectors of 4096 bytes, expected 512", ErrDamaged)
 	}
-	return parseHeader(1, func(offset, size int64) []byte {
+	return parseHeader(1, Sector, func(offset, size int64) []byte {
 		if offset < 0 || offset+size > int64(len(head)) {
 			return nil
 		}
@@ -66,8 +68,8 @@ func ParseTable(head []byte) (*Table, error) {
 }
 
 // parseHeader parses the table whose header is at the block. read returns a range of bytes, or nil where there is none.
-func parseHeader(block int64, read func(offset, size int64) []byte) (*Table, error) {
-	header := read(block*Sector, Sector)
+func parseHeader(block, sector int64, read func(offset, size int64) []byte) (*Table, error) {
+	header := read(block*sector, Sector)
 	if len(header) < headerSize || string(header[:8]) != signature {
 		return nil, ErrNoTable
 	}
@@ -82,11 +84,11 @@ func parseHeader(block int64, read func(offset, size int64) []byte) (*Table, err
 	if at := binary.LittleEndian.Uint64(header[24:]); at != uint64(block) {
 		return nil, fmt.Errorf("%w: the header at block %d says it lies at %d", ErrDamaged, block, at)
 	}
-	return parseEntries(header, read)
+	return parseEntries(header, sector, read)
 }
 
 // parseEntries parses the entries of a valid header.
-func parseEntries(header []byte, read func(offset, size int64) []byte) (*Table, error) {
+func parseEntries(header []byte, sector int64, read func(offset, size int64) []byte) (*Table, error) {
 	count, size := binary.LittleEndian.Uint32(header[80:]), binary.LittleEndian.Uint32(header[84:])
 	if size != entrySize || count == 0 || count > maxEntries {
 		return nil, fmt.Errorf("%w: %d entries of %d bytes", ErrDamaged, count, size)
@@ -95,14 +97,14 @@ func parseEntries(header []byte, read func(offset, size int64) []byte) (*Table, 
 	if first < 2 || first > maxBlock {
 		return nil, fmt.Errorf("%w: entries at block %d", ErrDamaged, first)
 	}
-	entries := bytes.Clone(read(int64(first)*Sector, int64(count)*entrySize))
+	entries := bytes.Clone(read(int64(first)*sector, int64(count)*entrySize))
 	if len(entries) == 0 {
 		return nil, fmt.Errorf("%w: the entries lie outside what was read", ErrDamaged)
 	}
 	if crc32.ChecksumIEEE(entries) != binary.LittleEndian.Uint32(header[88:]) {
 		return nil, fmt.Errorf("%w: the entries' checksum does not match", ErrDamaged)
 	}
-	return &Table{header: header, entries: entries, entriesAt: int64(first) * Sector}, nil
+	return &Table{header: header, entries: entries, entriesAt: int64(first) * sector, sector: sector}, nil
 }
 
 // headerSum returns the CRC-32 of the header with the checksum field set to zero.
@@ -127,7 +129,7 @@ func (t *Table) Partitions() []Extent {
 		if !isUsed(entry) || first > last || last >= maxBlock {
 			continue
 		}
-		out = append(out, Extent{Offset: int64(first) * Sector, Size: int64(last-first+1) * Sector, Name: entryName(entry)})
+		out = append(out, Extent{Offset: int64(first) * t.sector, Size: int64(last-first+1) * t.sector, Name: entryName(entry)})
 	}
 	return out
 }

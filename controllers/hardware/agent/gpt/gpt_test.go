@@ -46,14 +46,20 @@ func TestATableThatSgdiskMadeIsReadAndExtendedToItsSatisfaction(t *testing.T) {
 	if out, err := exec.Command(sgdisk, "-v", path).CombinedOutput(); err != nil || !bytes.Contains(out, []byte("No problems found")) {
 		t.Errorf("%v: %s", err, out)
 	}
-	found, err := ReadPartitions(bytes.NewReader(disk), int64(len(disk)))
+	found, err := readPartitions(disk)
 	if err != nil || len(found) != 3 || found[2] != extent || found[0].Name != "esp" {
 		t.Errorf("%+v, %v", found, err)
 	}
 	clear(disk[:alignment])
-	if again, err := ReadPartitions(bytes.NewReader(disk), int64(len(disk))); err != nil || len(again) != 3 {
+	if again, err := readPartitions(disk); err != nil || len(again) != 3 {
 		t.Errorf("from the backup: %+v, %v", again, err)
 	}
+}
+
+// readPartitions returns the partitions of a disk with sectors of 512 bytes.
+func readPartitions(disk []byte) ([]Extent, error) {
+	layout, err := ReadLayout(bytes.NewReader(disk), int64(len(disk)), Sector)
+	return layout.Partitions, err
 }
 
 // mbr makes a boot record with the entries {kind, start, sectors}.
@@ -72,8 +78,8 @@ func TestPrimaryAndLogicalPartitionsOfAnMBRAreFoundAndALoopEnds(t *testing.T) {
 	mbr(disk, [3]uint32{0x83, 8, 16}, [3]uint32{0x05, 100, 1000})
 	mbr(disk[100*512:], [3]uint32{0x83, 2, 10}, [3]uint32{0x05, 50, 20})
 	mbr(disk[150*512:], [3]uint32{0x83, 2, 9999999})
-	found, err := ReadPartitions(bytes.NewReader(disk), int64(len(disk)))
-	want := []Extent{{Offset: 8 * 512, Size: 16 * 512}, {Offset: 100 * 512, Size: 1000 * 512}, {Offset: 102 * 512, Size: 10 * 512}, {Offset: 152 * 512, Size: 1<<20 - 152*512}}
+	found, err := readPartitions(disk)
+	want := []Extent{{Offset: 8 * 512, Size: 16 * 512}, {Offset: 102 * 512, Size: 10 * 512}, {Offset: 152 * 512, Size: 1<<20 - 152*512}, {Offset: 100 * 512, Size: 1000 * 512}}
 	if err != nil || len(found) != len(want) {
 		t.Fatalf("%+v, %v", found, err)
 	}
@@ -83,8 +89,8 @@ func TestPrimaryAndLogicalPartitionsOfAnMBRAreFoundAndALoopEnds(t *testing.T) {
 		}
 	}
 	mbr(disk[150*512:], [3]uint32{0x83, 2, 1}, [3]uint32{0x05, 50, 1})
-	if _, err := ReadPartitions(bytes.NewReader(disk), int64(len(disk))); err != nil {
-		t.Error(err)
+	if _, err := readPartitions(disk); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a chain without an end: %v, expected ErrDamaged", err)
 	}
 }
 
@@ -92,7 +98,7 @@ func TestAnEmptyDiskHasNoTable(t *testing.T) {
 	if _, err := ParseTable(make([]byte, alignment)); !errors.Is(err, ErrNoTable) {
 		t.Error(err)
 	}
-	if found, err := ReadPartitions(bytes.NewReader(make([]byte, alignment)), alignment); err != nil || len(found) != 0 {
+	if found, err := readPartitions(make([]byte, alignment)); err != nil || len(found) != 0 {
 		t.Errorf("%v, %v", found, err)
 	}
 }
@@ -100,7 +106,7 @@ func TestAnEmptyDiskHasNoTable(t *testing.T) {
 // newTable returns the start of an image with a GUID partition table of that many entries.
 func newTable(t *testing.T, count int, partitions ...Extent) []byte {
 	t.Helper()
-	table := &Table{header: make([]byte, headerSize), entries: make([]byte, count*entrySize), entriesAt: 2 * Sector}
+	table := &Table{header: make([]byte, headerSize), entries: make([]byte, count*entrySize), entriesAt: 2 * Sector, sector: Sector}
 	copy(table.header, signature+"\x00\x00\x01\x00\x5C")
 	binary.LittleEndian.PutUint64(table.header[40:], 34)
 	binary.LittleEndian.PutUint32(table.header[80:], uint32(count))
@@ -134,7 +140,7 @@ func TestPartitionsAtTheEdgesOfTheDiskAreRead(t *testing.T) {
 	beyond, start := Extent{Offset: 4 * alignment, Size: Sector}, Extent{Size: Sector}
 	disk := make([]byte, 4*alignment)
 	copy(disk, newTable(t, 4, oneSector, last, beyond, start))
-	found, err := ReadPartitions(bytes.NewReader(disk), int64(len(disk)))
+	found, err := readPartitions(disk)
 	if err != nil || !slices.Equal(found, []Extent{oneSector, last}) {
 		t.Errorf("%+v, %v, expected the two that begin on the disk after its first sector", found, err)
 	}
@@ -182,7 +188,7 @@ func TestPartitionsAreReadFromTheBackupInTheLastSector(t *testing.T) {
 	if copy(disk[at:], backup); at+int64(len(backup)) != int64(len(disk)) {
 		t.Errorf("the backup ends at %d, expected the end of the disk", at+int64(len(backup)))
 	}
-	found, err := ReadPartitions(bytes.NewReader(disk), int64(len(disk)))
+	found, err := readPartitions(disk)
 	if err != nil || len(found) != 1 || found[0].Offset != extent.Offset || found[0].Name != extent.Name[:36] {
 		t.Errorf("%+v, %v, expected %+v with a name of 36 characters", found, err, extent)
 	}
@@ -190,7 +196,7 @@ func TestPartitionsAreReadFromTheBackupInTheLastSector(t *testing.T) {
 
 func FuzzNoTableMakesUsPanic(f *testing.F) {
 	head := make([]byte, 40*512)
-	table := &Table{header: make([]byte, headerSize), entries: make([]byte, 4*entrySize), entriesAt: 1024}
+	table := &Table{header: make([]byte, headerSize), entries: make([]byte, 4*entrySize), entriesAt: 1024, sector: Sector}
 	copy(table.header, signature+"\x00\x00\x01\x00\x5C")
 	binary.LittleEndian.PutUint64(table.header[40:], 34)
 	binary.LittleEndian.PutUint32(table.header[80:], 4)
@@ -200,8 +206,10 @@ func FuzzNoTableMakesUsPanic(f *testing.F) {
 	f.Add(head, int64(4<<20), int64(100))
 	f.Add([]byte{}, int64(0), int64(-1))
 	f.Fuzz(func(t *testing.T, head []byte, diskSize, size int64) {
-		if _, err := ReadPartitions(bytes.NewReader(head), int64(len(head))); err != nil {
-			t.Errorf("reading memory failed: %v", err)
+		for _, sector := range sectorSizes {
+			if _, err := ReadLayout(bytes.NewReader(head), int64(len(head)), sector); err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrUnknown) {
+				t.Errorf("reading memory failed: %v", err)
+			}
 		}
 		if size < 0 || size > 64<<20 || diskSize < 0 || diskSize > 1<<50 {
 			return

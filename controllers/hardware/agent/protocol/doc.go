@@ -1,7 +1,10 @@
 // Package protocol defines the messages between the agent in the ramdisk and the boot service: paths, JSON bodies, refusal codes and
 // limits. It contains no logic of either side, so that neither side imports the other.
 //
-// Every request carries the token of the attempt as "Authorization: Bearer TOKEN". Both sides refuse unknown JSON fields: they come from
+// Every request carries the token of the boot as "Authorization: Bearer TOKEN" and the key of the agent in the header Ingot-Agent-Key. The
+// agent makes its key at random when it starts, and the first key that registers with a token is the only one that the token serves.
+//
+// Both sides refuse unknown JSON fields: they come from
 // the same release, so an unknown field is an error.
 //
 //	POST /agent/v1/register      Registration -> Instructions

@@ -25,6 +25,12 @@ const (
 	ArgToken = "ingot.token"
 )
 
+// HeaderKey is the header of every request with the key of the agent, as KeyBytes bytes in hexadecimal digits.
+const HeaderKey = "Ingot-Agent-Key"
+
+// KeyBytes is the length of the key of an agent.
+const KeyBytes = 32
+
 // Limits of message bodies and texts, in bytes.
 const (
 	// MaxRequest is the maximum body of a request. The inventory of a big server has some tens of KiB.
@@ -50,8 +56,13 @@ type Instructions struct {
 	// Image and RootDevice are set for Install.
 	Image      *Image              `json:"image,omitempty"`
 	RootDevice hardware.RootDevice `json:"rootDevice"`
+	// PreviousRootDisk and AcceptedRootDisk are those of hardware.InstallSpec.
+	PreviousRootDisk hardware.Disk `json:"previousRootDisk"`
+	AcceptedRootDisk string        `json:"acceptedRootDisk,omitempty"`
 	// Erase is set for Erase.
 	Erase hardware.EraseMode `json:"erase,omitempty"`
+	// Disks are the disks that the host has or had, for Erase.
+	Disks *hardware.KnownDisks `json:"disks,omitempty"`
 	// ProgressMillis is the interval at which the agent reports its progress, in milliseconds.
 	ProgressMillis int64 `json:"progressMillis"`
 	// RemainingMillis is the time until the deadline of the attempt, in milliseconds. It is a duration, because the clock of a server
@@ -87,12 +98,14 @@ type Progress struct {
 	TotalBytes int64 `json:"totalBytes"`
 }
 
-// Result is the last request of the agent. An empty Reason means success.
+// Result is the last request of the agent. An empty Reason means success; Message then says what a person should know.
 type Result struct {
 	Reason  hardware.Reason `json:"reason,omitempty"`
 	Message string          `json:"message,omitempty"`
-	// Inventory is the inventory of the registration. It is repeated because the replica that received it may have ended before storing it.
-	Inventory *hardware.Inventory `json:"inventory,omitempty"`
+	// RootDisk is the disk that the image was written to. It is set for a successful Install.
+	RootDisk *hardware.Disk `json:"rootDisk,omitempty"`
+	// Evidence is what was done to each disk. It is set for Erase, whether it succeeded or failed.
+	Evidence []hardware.DiskEvidence `json:"evidence,omitempty"`
 }
 
 // Code is the reason for which a request was refused.
@@ -106,8 +119,20 @@ const (
 	TokenExpired Code = "TokenExpired"
 	// TokenSuperseded means that the token is from an earlier attempt, or from an earlier boot within this attempt (409).
 	TokenSuperseded Code = "TokenSuperseded"
+	// KeyInvalid means that the key of the agent is missing or malformed (401).
+	KeyInvalid Code = "KeyInvalid"
+	// NotRegistered means that no agent has registered with the token yet (409).
+	NotRegistered Code = "NotRegistered"
+	// AnotherAgent means that an agent with another key has registered with the token (409).
+	AnotherAgent Code = "AnotherAgent"
+	// WrongServer means that the server lacks the NIC that the host boots from (403).
+	WrongServer Code = "WrongServer"
+	// ServerDiffers means that the server differs from the known hardware of the host, and that the NodeProvider has strictIdentity (403).
+	ServerDiffers Code = "ServerDiffers"
 	// AttemptClosed means that the attempt has ended, that the host has not been powered on for it, or that its deadline has passed (403).
 	AttemptClosed Code = "AttemptClosed"
+	// EvidenceMissing means that a result reports an erase without evidence for every disk that the host has or had (422).
+	EvidenceMissing Code = "EvidenceMissing"
 	// BadRequest means that the message is invalid, or not allowed in this state (400).
 	BadRequest Code = "BadRequest"
 	// Unavailable means that the request can be repeated later (503).
@@ -117,14 +142,16 @@ const (
 // Status returns the HTTP status of the code.
 func (c Code) Status() int {
 	switch c {
-	case TokenInvalid, TokenExpired:
+	case TokenInvalid, TokenExpired, KeyInvalid:
 		return http.StatusUnauthorized
-	case TokenSuperseded:
+	case TokenSuperseded, NotRegistered, AnotherAgent:
 		return http.StatusConflict
-	case AttemptClosed:
+	case AttemptClosed, WrongServer, ServerDiffers:
 		return http.StatusForbidden
 	case BadRequest:
 		return http.StatusBadRequest
+	case EvidenceMissing:
+		return http.StatusUnprocessableEntity
 	default:
 		return http.StatusServiceUnavailable
 	}

@@ -12,9 +12,6 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
-// sectorBytes is the unit of /sys/block/*/size. It does not depend on the sector size of the device (Documentation/ABI/stable/sysfs-block).
-const sectorBytes = 512
-
 // ReadInventory reads the hardware from a root file system, os.DirFS("/") on a server. Missing attributes result in empty fields. When a
 // directory cannot be listed, it returns an error together with the rest of the inventory.
 func ReadInventory(root fs.FS) (hardware.Inventory, error) {
@@ -27,11 +24,13 @@ func ReadInventory(root fs.FS) (hardware.Inventory, error) {
 	out.MemoryBytes = parseMemTotal(readAttribute(root, "proc/meminfo"))
 	var nicErr, pciErr error
 	out.NICs, nicErr = readNICs(root)
-	disks, diskErr := ReadDisks(root)
+	disks, _, diskErr := ReadDisks(root)
 	for _, disk := range disks {
 		out.Disks = append(out.Disks, disk.Disk)
 	}
-	out.PCIDevices, pciErr = readPCIDevices(root)
+	if out.PCIDevices, pciErr = readPCIDevices(root); pciErr == nil {
+		out.DeviceSource = hardware.DevicesByAgent
+	}
 	return out, errors.Join(nicErr, diskErr, pciErr)
 }
 
@@ -44,44 +43,6 @@ func architecture() string {
 		return "aarch64"
 	}
 	return runtime.GOARCH
-}
-
-// Disk is a block device that may be written.
-type Disk struct {
-	hardware.Disk
-	// SectorSize is the logical sector size in bytes.
-	SectorSize int64
-}
-
-// ReadDisks returns the disks. It leaves out partitions, removable, read-only, hidden and empty devices, and devices without hardware of
-// their own (loop, device mapper, RAID, RAM disks).
-func ReadDisks(root fs.FS) ([]Disk, error) {
-	entries, err := fs.ReadDir(root, "sys/block")
-	if err != nil {
-		return nil, err
-	}
-	var out []Disk
-	for _, entry := range entries {
-		dir := path.Join("sys/block", entry.Name())
-		if _, err := fs.Stat(root, path.Join(dir, "device")); err != nil {
-			continue // loop, ram, zram, dm, md: no hardware of their own
-		}
-		size := readNumber(root, dir+"/size") * sectorBytes
-		if size <= 0 || readAttribute(root, dir+"/removable") == "1" || readAttribute(root, dir+"/ro") == "1" || readAttribute(root, dir+"/hidden") == "1" {
-			continue
-		}
-		sector := readNumber(root, dir+"/queue/logical_block_size")
-		if sector <= 0 {
-			sector = sectorBytes
-		}
-		out = append(out, Disk{SectorSize: sector, Disk: hardware.Disk{
-			Name: "/dev/" + strings.ReplaceAll(entry.Name(), "!", "/"), Model: readAttribute(root, dir+"/device/model"),
-			SerialNumber: cmp.Or(readAttribute(root, dir+"/device/serial"), readAttribute(root, dir+"/serial")),
-			WWN:          strings.TrimPrefix(cmp.Or(readAttribute(root, dir+"/wwid"), readAttribute(root, dir+"/device/wwid")), "naa."),
-			SizeBytes:    size, Rotational: readAttribute(root, dir+"/queue/rotational") == "1",
-		}})
-	}
-	return out, nil
 }
 
 // readNICs returns the network interfaces that have hardware of their own.

@@ -38,7 +38,7 @@ func TestAnHGXServerIsReadFromItsFiles(t *testing.T) {
 		CPUModel: "Xeon", CPUThreads: 2, MemoryBytes: 2113541992 << 10,
 		NICs:       []hardware.NIC{{Name: "eno1", MAC: "0c:42:a1:00:00:01"}},
 		Disks:      []hardware.Disk{{Name: "/dev/nvme0n1", Model: "SAMSUNG MZ", SerialNumber: "S64F", WWN: "eui.3634463", SizeBytes: 7501476528 * 512}},
-		PCIDevices: []hardware.PCIDevice{{Address: "0000:18:00.0", VendorID: "10de", DeviceID: "2330", Class: "030200"}},
+		PCIDevices: []hardware.PCIDevice{{Address: "0000:18:00.0", VendorID: "10de", DeviceID: "2330", Class: "030200"}}, DeviceSource: hardware.DevicesByAgent,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

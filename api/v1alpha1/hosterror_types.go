@@ -1,0 +1,98 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Reasons of HostRecord.status.error and of the Machine that has the host, for calls to the hardware that fail. The message has the
+// answer of the BMC. The reasons of failed attempts, such as BootLoop or DigestMismatch, are in controllers/hardware.Reason.
+const (
+	// ReasonBMCUnreachable: the BMC does not answer, breaks the connection, or cannot be trusted by its certificate.
+	ReasonBMCUnreachable = "BMCUnreachable"
+	// ReasonBMCUnauthorized: the BMC refuses the credentials.
+	ReasonBMCUnauthorized = "BMCUnauthorized"
+	// ReasonBMCBusy: the BMC answers again and again that it cannot serve the request now.
+	ReasonBMCBusy = "BMCBusy"
+	// ReasonBMCNotFound: the BMC has no resource at the path, such as the system of spec.bmc.address.
+	ReasonBMCNotFound = "BMCNotFound"
+	// ReasonBMCConflict: the BMC refuses a change because of its state, or because the resource was changed meanwhile (HTTP 409 or 412).
+	ReasonBMCConflict = "BMCConflict"
+	// ReasonBMCUnsupported: the BMC or its firmware cannot do what is needed.
+	ReasonBMCUnsupported = "BMCUnsupported"
+	// ReasonBMCInvalid: the BMC's answer, or a request to it, is malformed.
+	ReasonBMCInvalid = "BMCInvalid"
+	// ReasonBMCAddressInvalid: spec.bmc.address is not the address of a Redfish service.
+	ReasonBMCAddressInvalid = "BMCAddressInvalid"
+	// ReasonCredentialsMissing, ReasonCABundleMissing: the Secret of the BMC's credentials, or of its certificates, cannot be used.
+	ReasonCredentialsMissing = "CredentialsMissing"
+	ReasonCABundleMissing    = "CABundleMissing"
+	// ReasonHostRecordUnavailable: the progress of the attempt cannot be read from the HostRecord or written to it.
+	ReasonHostRecordUnavailable = "HostRecordUnavailable"
+)
+
+// ReasonSameServer of HostError: another BareMetalHost, in any namespace, is the same server. Nothing is done with either until one of them is
+// deleted or corrected, or the annotation ingot.dev/not-same-server says that they are two servers.
+const ReasonSameServer = "SameServer"
+
+// MaxHostError is the limit of HostError.message and FailingCall.message, in bytes.
+const MaxHostError = 8192
+
+// HostError is why a host is in error.
+type HostError struct {
+	// reason in UpperCamel: BMCUnreachable, PowerOffIgnored, DigestMismatch.
+	// +required
+	// +kubebuilder:validation:MaxLength=128
+	Reason string `json:"reason"`
+	// message says what was expected, what was seen and where to look.
+	// +optional
+	// +kubebuilder:validation:MaxLength=8192
+	Message string `json:"message,omitempty"`
+}
+
+// HostCall is a call to the hardware of a host.
+// +kubebuilder:validation:Enum=Observe;Inspect;Install;Erase;Cancel;SetPower
+type HostCall string
+
+// Calls to the hardware of a host.
+const (
+	// CallObserve reads the power state and the progress of the attempt.
+	CallObserve HostCall = "Observe"
+	// CallInspect reads the inventory.
+	CallInspect HostCall = "Inspect"
+	// CallInstall continues an installation.
+	CallInstall HostCall = "Install"
+	// CallErase continues an erase.
+	CallErase HostCall = "Erase"
+	// CallCancel ends an attempt that is not wanted any more.
+	CallCancel HostCall = "Cancel"
+	// CallSetPower changes the power state.
+	CallSetPower HostCall = "SetPower"
+)
+
+// FailingCall is a call to the hardware that fails again and again.
+type FailingCall struct {
+	// call that fails:
+	//   - Observe: the power state and the progress of the attempt are read.
+	//   - Inspect: the inventory is read.
+	//   - Install: an installation is continued.
+	//   - Erase: an erase is continued.
+	//   - Cancel: an attempt that is not wanted any more is ended.
+	//   - SetPower: the power is switched.
+	//
+	// +required
+	Call HostCall `json:"call"`
+	// reason in UpperCamel: BMCBusy, BMCConflict.
+	// +required
+	// +kubebuilder:validation:MaxLength=128
+	Reason string `json:"reason"`
+	// message has the answer of the BMC. A later answer that differs only in numbers, such as a time or the id of a request, is not
+	// written.
+	// +optional
+	// +kubebuilder:validation:MaxLength=8192
+	Message string `json:"message,omitempty"`
+	// since is when the call failed for the first time after it had succeeded last.
+	// +required
+	Since metav1.MicroTime `json:"since"`
+	// reasonSince is when reason and message were written. They are replaced at most once within the time after which an error is
+	// reported.
+	// +required
+	ReasonSince metav1.MicroTime `json:"reasonSince"`
+}

@@ -1,0 +1,42 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/placement"
+)
+
+func TestHostsSayWhichAreOneServerAndWhichHaveOtherGPUsThanPromised(t *testing.T) {
+	host := func(namespace, name, address string) metal3.BareMetalHost {
+		h := metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"gpu": "h100"}}}
+		h.Spec.BMC.Address = address
+		h.Status.Provisioning.State = metal3.StateAvailable
+		return h
+	}
+	hosts := []metal3.BareMetalHost{host("metal", "a", "redfish://10.0.0.7"), host("metal", "b", "redfish://10.0.0.8"), host("metal", "c", "redfish://10.0.0.9"), host("other", "b", "10.0.0.7")}
+	records := []v1alpha1.HostRecord{{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "b"}}}
+	records[0].Status.Inventory = &v1alpha1.HostInventory{GPUSource: v1alpha1.SourceBMC, GPUs: []v1alpha1.GPUInventory{{VendorID: "10de", DeviceID: "2330", Model: "H100-SXM5-80GB", Count: 7}}}
+	nodeType := v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: "h100"}, Spec: v1alpha1.NodeTypeSpec{
+		ProviderRef: v1alpha1.LocalReference{Name: "hall"}, HostSelector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "h100"}},
+		GPU: &v1alpha1.GPUSpec{Vendor: v1alpha1.VendorNVIDIA, Model: "H100-SXM5-80GB", Count: 8},
+	}}
+	provider := v1alpha1.NodeProvider{ObjectMeta: metav1.ObjectMeta{Name: "hall"}, Spec: v1alpha1.NodeProviderSpec{HostNamespace: "metal"}}
+	facts := placement.Pair(hosts, records)
+	compareServers(facts, facts)
+	table := hostTable(HostRows(facts, []v1alpha1.NodeType{nodeType}, []v1alpha1.NodeProvider{provider}))
+	for i, want := range []string{
+		"metal a error available Off - - SameServer: BareMetalHost other/b has the same BMC 10.0.0.7",
+		"metal b free available Off - 7 x H100-SXM5-80GB none: h100: is selected by its labels but has 7 H100-SXM5-80GB, and 8 H100-SXM5-80GB are promised",
+		"metal c free available Off - - h100",
+		"other b error available Off - - SameServer: BareMetalHost metal/a has the same BMC 10.0.0.7",
+	} {
+		if got := strings.Join(table[i+1], " "); !strings.HasPrefix(got, want) {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package direct
+
+import (
+	"context"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
+)
+
+// bootID is one boot of one attempt.
+type bootID struct {
+	attempt int64
+	boots   int
+}
+
+// setNetworkBoot sets the boot override for a boot of the agent. For an erase it stays until the erase has succeeded, where the BMC offers that.
+//
+// Example for an override of one boot: a released server is powered on for its erase, its network boot fails or it loses its power in the
+// self-test, and it starts again. It would boot the former tenant's system, with that tenant's credentials.
+func setNetworkBoot(ctx context.Context, bmc hardware.BMC, operation hardware.Operation) error {
+	if operation == hardware.OpErase {
+		return bmc.SetBootAlways(ctx, hardware.BootNetwork)
+	}
+	return bmc.SetBootOnce(ctx, hardware.BootNetwork)
+}
+
+// needsClearing reports whether the boot override has served its purpose and may still be there: the agent of an installation has registered.
+//
+// Some BMCs know only an override that stays. Without this the installed system would boot from the network first at every reboot, for as long
+// as the server has it. The agent reboots as soon as it has reported its result, so the override is cleared before, while it works; the
+// attempt succeeds after that. Clearing twice does no harm, so nothing about it is stored.
+func needsClearing(s netboot.Session) bool {
+	if s.Operation != hardware.OpInstall || s.State != hardware.AttemptRunning {
+		return false
+	}
+	switch s.Step {
+	case hardware.StepRegistered, hardware.StepWriting, hardware.StepVerifying, hardware.StepFinishing:
+		return true
+	}
+	return false
+}
+
+// isCleared reports whether this process has cleared the override of the session's boot.
+func (i *Installer) isCleared(s netboot.Session) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.cleared[s.HostUID] == bootID{attempt: s.Number, boots: s.Boots}
+}
+
+// clearAfterBoot clears the override once the agent of an installation has registered.
+func (i *Installer) clearAfterBoot(ctx context.Context, host hardware.Host, s netboot.Session) error {
+	if !needsClearing(s) || i.hasSucceeded(s) {
+		return nil
+	}
+	return i.clearBoot(ctx, host, s)
+}
+
+// clearAfterErase clears the override of an erase that ends with the action. The server is off and erased, so an override that stays does no
+// harm, and the next boot sets it again: a failure is logged.
+func (i *Installer) clearAfterErase(ctx context.Context, host hardware.Host, s netboot.Session, next action) {
+	if next.kind != actionSucceed || s.Operation != hardware.OpErase || s.Boots == 0 {
+		return
+	}
+	if err := i.clearBoot(ctx, host, s); err != nil {
+		i.options.Log.Info("boot override not cleared", "host", host.String(), "attempt", s.Number, "error", err.Error())
+	}
+}
+
+// clearBoot clears the override of the session's boot once. An override that cannot be cleared is logged and does not hold up the
+// attempt: the boot service answers the server that it shall boot its disk.
+func (i *Installer) clearBoot(ctx context.Context, host hardware.Host, s netboot.Session) error {
+	if i.isCleared(s) {
+		return nil
+	}
+	bmc, err := i.options.BMCs.OpenBMC(ctx, host.BMC)
+	if err == nil {
+		err = bmc.ClearBoot(ctx)
+	}
+	if hardware.KindOf(err) == hardware.Unsupported {
+		i.options.Log.Warn("boot override not cleared; the server boots from the network first", "host", host.String(), "attempt", s.Number, "error", err.Error())
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.cleared[s.HostUID] = bootID{attempt: s.Number, boots: s.Boots}
+	return nil
+}
+
+// hasSucceeded reports whether the attempt is shown as succeeded although the session still says Running: the image is on the disk, and the
+// override is cleared or could not be cleared before the deadline. What the agent has achieved is never lost.
+func (i *Installer) hasSucceeded(s netboot.Session) bool {
+	return isInstalled(s) && (i.isCleared(s) || !i.options.Clock().Before(s.Deadline))
+}

@@ -1,0 +1,42 @@
+package direct_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/test/conformance"
+)
+
+// TestEveryStepHasItsDeadline follows an installation: each step has a deadline from the moment it is stored, and no write is made for it alone.
+func TestEveryStepHasItsDeadline(t *testing.T) {
+	r := newRig(t, conformance.Faults{})
+	timeouts := hardware.DefaultTimeouts()
+	observed := map[hardware.Step]bool{}
+	for range 200 {
+		s := r.store.session
+		if s.State == hardware.AttemptSucceeded {
+			break
+		}
+		if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
+			t.Fatal(err)
+		}
+		r.Advance(10 * time.Second)
+		if s = r.store.session; s.State != hardware.AttemptRunning || s.Step == hardware.StepPoweringOff || observed[s.Step] {
+			continue
+		}
+		observed[s.Step] = true
+		if left := s.StepDeadline.Sub(s.StepAt).Truncate(time.Second); left != timeouts.OfStep(s.Step) {
+			t.Errorf("step %s ends %s after it began, expected %s", s.Step, left, timeouts.OfStep(s.Step))
+		}
+		seen, err := r.installer.Observe(t.Context(), r.Host())
+		if err != nil || !seen.Attempt.StepDeadline.Equal(s.StepDeadline) {
+			t.Errorf("step %s: %v, observed deadline %s, expected %s", s.Step, err, seen.Attempt.StepDeadline, s.StepDeadline)
+		}
+	}
+	for _, step := range []hardware.Step{hardware.StepBooting, hardware.StepLoading, hardware.StepWriting} {
+		if !observed[step] {
+			t.Errorf("step %s was not reached", step)
+		}
+	}
+}

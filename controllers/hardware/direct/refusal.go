@@ -1,0 +1,42 @@
+package direct
+
+import (
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
+)
+
+// bootRefusal is why the server could not be booted from the network in an attempt.
+type bootRefusal struct {
+	attempt int64
+	err     error
+}
+
+// recordBootRefusal keeps the error of a try to boot the server, or removes it when there was none.
+//
+// Without it: the BMC refuses the power-on, which is requested again after PowerOnRetry; the calls in between only wait and succeed, so the
+// refusal never lasts; and after the time-out the attempt fails because the BMC accepted a power-on that it refused every time.
+func (i *Installer) recordBootRefusal(s netboot.Session, err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if delete(i.refusals, s.HostUID); err != nil {
+		i.refusals[s.HostUID] = bootRefusal{attempt: s.Number, err: err}
+	}
+}
+
+// lastRefusal returns why the last try to boot the server in this attempt failed; nil when it did not.
+func (i *Installer) lastRefusal(s netboot.Session) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if refusal := i.refusals[s.HostUID]; refusal.attempt == s.Number {
+		return refusal.err
+	}
+	return nil
+}
+
+// bootRefusal returns the error of a call that waits until the server can be powered on again: the call has not succeeded either.
+func (i *Installer) bootRefusal(s netboot.Session) error {
+	if s.Step != hardware.StepBooting {
+		return nil
+	}
+	return i.lastRefusal(s)
+}

@@ -1,0 +1,58 @@
+package netboot
+
+import (
+	"fmt"
+	"time"
+)
+
+// Findings are what the boot service noticed in an attempt that a person should know. They decide nothing.
+type Findings struct {
+	// AnotherAgent means that a program with another key used the token of the current boot.
+	AnotherAgent Finding
+	// BootRequestedAgain means that a boot document was requested while the agent was at work.
+	BootRequestedAgain Finding
+	// ServerDiffers means that the agent's server differs from the known hardware of the host.
+	ServerDiffers Finding
+}
+
+// Finding is one kind of finding; the zero value means that there was none.
+type Finding struct {
+	// Count is how often it was noticed. What follows within findingInterval is not counted, so that a stranger cannot cause many writes.
+	Count int
+	// At is when it was last counted.
+	At time.Time
+	// Message says what was expected and what was seen, when it was last counted.
+	Message string
+}
+
+// findingInterval is the minimum time between two countings of the same kind of finding.
+func (s *Service) findingInterval() time.Duration { return maxIntervals * s.options.ProgressInterval }
+
+// addFinding counts a finding, unless it was counted recently.
+func (s *Service) addFinding(finding *Finding, now time.Time, format string, args ...any) {
+	if finding.Count > 0 && now.Before(finding.At.Add(s.findingInterval())) {
+		return
+	}
+	finding.Count, finding.At, finding.Message = finding.Count+1, now, sanitizeText(fmt.Sprintf(format, args...))
+}
+
+// addAnotherAgent counts a request with the token of the current boot and the key of another agent.
+func (s *Service) addAnotherAgent(session *Session, address string, now time.Time) {
+	s.addFinding(&session.Findings.AnotherAgent, now, "an agent at %s has registered for boot %d, and another program at %s used the token of that boot with another key and was refused: "+
+		"look for a server or a person that should not be on the provisioning network", session.Agent.Address, session.Boots, address)
+}
+
+// reportAnotherAgent stores that a request was refused because another agent has registered.
+func (s *Service) reportAnotherAgent(r agentRequest) error {
+	if r.session.Agent.KeyDigest == "" {
+		return nil
+	}
+	s.options.Count(EventAnotherAgent)
+	_, err := s.options.Store.Update(r.Context(), r.claims.hostUID, func(session *Session) error {
+		if checkCurrent(*session, r.claims, r.now) == nil && session.Agent.KeyDigest != "" && session.Agent.KeyDigest != r.keyDigest {
+			s.addAnotherAgent(session, addressOf(r.Request), r.now)
+		}
+		return nil
+	})
+	return err
+}

@@ -1,0 +1,183 @@
+package netboot
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/agent/protocol"
+)
+
+const bootPath = "/boot/0c:42:a1:00:00:0a"
+
+func TestTheFirstKeyThatRegistersOwnsTheBoot(t *testing.T) {
+	s := newSite(t)
+	token := s.boot()
+	before := s.store.updates
+	for range 2 { // the answer to the first may have been lost
+		if got := s.call("POST", protocol.PathRegister, token, hostRegistration); got != "" {
+			t.Fatalf("registering: %q", got)
+		}
+	}
+	h := s.host()
+	if h.Agent.KeyDigest == "" || strings.Contains(h.Agent.KeyDigest, s.agentKey) || h.Agent.Address != "127.0.0.1" || h.Step != hardware.StepRegistered || h.Inventory.SystemUUID != "dmi" {
+		t.Errorf("agent %+v at %s, inventory %+v", h.Agent, h.Step, h.Inventory)
+	}
+	if h.Findings != (Findings{}) || s.store.updates-before > 2 {
+		t.Errorf("findings %+v after %d writes", h.Findings, s.store.updates-before)
+	}
+	own := s.agentKey
+	s.agentKey = strings.Repeat("0b", protocol.KeyBytes)
+	for path, body := range map[string]string{
+		protocol.PathRegister: hostRegistration, protocol.PathProgress: `{"step":"Writing","doneBytes":1,"totalBytes":2}`, protocol.PathResult: `{"reason":"DiskError"}`,
+	} {
+		s.now = s.now.Add(2 * time.Minute)
+		if got := s.call("POST", path, token, body); got != protocol.AnotherAgent {
+			t.Errorf("%s with another key: %q", path, got)
+		}
+	}
+	s.now = s.now.Add(time.Second)
+	if got := s.drive(token); got != protocol.AnotherAgent {
+		t.Errorf("the config drive with another key: %q", got)
+	}
+	finding := s.host().Findings.AnotherAgent
+	if finding.Count != 3 || strings.Count(finding.Message, "127.0.0.1") != 2 {
+		t.Errorf("finding %+v, expected three that name both addresses, and none within a minute of the one before", finding)
+	}
+	s.agentKey = own
+	if got := s.call("POST", protocol.PathProgress, token, `{"step":"Writing","doneBytes":1,"totalBytes":2}`); got != "" || s.host().State != hardware.AttemptRunning {
+		t.Errorf("the agent itself: %q, the attempt is %s", got, s.host().State)
+	}
+}
+
+func TestAServerWithoutTheBootMACIsRefusedBeforeAnythingIsWritten(t *testing.T) {
+	for nics, want := range map[string]protocol.Code{
+		`[{"mac":"0C-42-A1-00-00-0A"}]`:                               "",
+		`[{"mac":"52:54:00:00:00:01"},{"mac":"0c:42:a1:00:00:0a"}]`:   "",
+		`[{"mac":"0c:42:a1:00:00:0b"}]`:                               protocol.WrongServer,
+		`[{"mac":"80:00:02:08:fe:80:00:00:00:00:00:00:b8:ce:f6:03"}]`: protocol.WrongServer,
+		`[]`: protocol.WrongServer,
+	} {
+		s := newSite(t)
+		if got := s.call("POST", protocol.PathRegister, s.boot(), `{"inventory":{"nics":`+nics+`}}`); got != want {
+			t.Errorf("%s: %q, expected %q", nics, got, want)
+		}
+		h := s.host()
+		if failed := h.State == hardware.AttemptFailed && h.Reason == hardware.ReasonWrongServer; failed != (want != "") {
+			t.Errorf("%s: the attempt is %s: %s", nics, h.State, h.Reason)
+		}
+		if want != "" && (!strings.Contains(h.Message, h.BootMAC) || h.Agent != (Agent{}) || h.Inventory != nil) {
+			t.Errorf("%s: %s; agent %+v", nics, h.Message, h.Agent)
+		}
+	}
+}
+
+func TestAServerThatDiffersIsReportedOrRefused(t *testing.T) {
+	known := hardware.Inventory{SerialNumber: "SN1", NICs: []hardware.NIC{{MAC: "0c:42:a1:00:00:0a"}, {MAC: "0c:42:a1:00:00:ff"}, {MAC: "02:00:00:00:00:01"}}}
+	for name, c := range map[string]struct {
+		known   hardware.Inventory
+		found   string
+		differs string
+	}{
+		"the same":               {known, `"serialNumber":"sn1 ","nics":[{"mac":"0c:42:a1:00:00:0a"},{"mac":"0c:42:a1:00:00:ff"}]`, ""},
+		"another serial number":  {known, `"serialNumber":"SN2","nics":[{"mac":"0c:42:a1:00:00:0a"},{"mac":"0c:42:a1:00:00:ff"}]`, `serial number expected "SN1", seen "SN2"`},
+		"a placeholder":          {known, `"serialNumber":"To be filled by O.E.M.","nics":[{"mac":"0c:42:a1:00:00:0a"},{"mac":"0c:42:a1:00:00:ff"}]`, ""},
+		"zeros":                  {hardware.Inventory{SerialNumber: "0000000"}, `"serialNumber":"SN2","nics":[{"mac":"0c:42:a1:00:00:0a"}]`, ""},
+		"a missing NIC":          {known, `"serialNumber":"SN1","nics":[{"mac":"0c:42:a1:00:00:0a"}]`, "known NICs are missing: 0c:42:a1:00:00:ff"},
+		"more NICs":              {hardware.Inventory{}, `"nics":[{"mac":"0c:42:a1:00:00:0a"},{"mac":"0c:42:a1:00:00:ff"}]`, ""},
+		"another system UUID":    {hardware.Inventory{SystemUUID: "11112222-0000-4000-8000-000000000001"}, `"systemUUID":"11112222-0000-4000-8000-000000000002","nics":[{"mac":"0c:42:a1:00:00:0a"}]`, "system UUID expected"},
+		"a UUID only one knows":  {hardware.Inventory{SystemUUID: ""}, `"systemUUID":"11112222-0000-4000-8000-000000000002","nics":[{"mac":"0c:42:a1:00:00:0a"}]`, ""},
+		"a UUID of all the same": {hardware.Inventory{SystemUUID: "ffffffff-ffff-ffff-ffff-ffffffffffff"}, `"systemUUID":"11112222-0000-4000-8000-000000000002","nics":[{"mac":"0c:42:a1:00:00:0a"}]`, ""},
+	} {
+		for _, strict := range []bool{false, true} {
+			s := newSite(t)
+			s.settings.StrictIdentity, s.host().Inventory = strict, &c.known
+			got := s.call("POST", protocol.PathRegister, s.boot(), `{"inventory":{`+c.found+`}}`)
+			h := s.host()
+			switch {
+			case c.differs == "":
+				if got != "" || h.Findings != (Findings{}) {
+					t.Errorf("%s: %q, %+v", name, got, h.Findings)
+				}
+			case strict:
+				if got != protocol.ServerDiffers || h.Reason != hardware.ReasonServerDiffers || h.State != hardware.AttemptFailed || !strings.Contains(h.Message, c.differs) {
+					t.Errorf("%s with strictIdentity: %q, the attempt is %s: %s %s", name, got, h.State, h.Reason, h.Message)
+				}
+			case got != "" || h.Findings.ServerDiffers.Count != 1 || !strings.Contains(h.Findings.ServerDiffers.Message, c.differs):
+				t.Errorf("%s: %q, %+v", name, got, h.Findings)
+			}
+		}
+	}
+}
+
+func TestTheSerialNumberOfTheBMCStaysTheKnownOne(t *testing.T) {
+	s := newSite(t)
+	s.host().Inventory = &hardware.Inventory{SerialNumber: "SN1"}
+	s.call("POST", protocol.PathRegister, s.boot(), `{"inventory":{"serialNumber":"SN2","systemUUID":"dmi","nics":[{"mac":"0c:42:a1:00:00:0a"}]}}`)
+	if i := s.host().Inventory; i.SerialNumber != "SN1" || i.SystemUUID != "dmi" {
+		t.Errorf("inventory %+v, expected the next boot of that server to differ again", i)
+	}
+}
+
+func TestAFurtherBootDocumentIsServedAfterSilenceOrAPowerChange(t *testing.T) {
+	s := newSite(t)
+	token := s.bootAgent()
+	for range 4 { // 8 minutes: more often than a BootLoop has boots
+		s.now = s.now.Add(time.Minute)
+		if status, script := s.get(bootPath); status != 200 || !strings.Contains(script, "sleep 30") || !strings.Contains(script, "chain --replace --autofree "+s.url+bootPath) {
+			t.Fatalf("while the agent is at work: %d %s", status, script)
+		}
+		s.now = s.now.Add(time.Minute)
+		if got := s.call("POST", protocol.PathProgress, token, `{"step":"Writing","doneBytes":1,"totalBytes":9}`); got != "" {
+			t.Fatalf("the agent: %q", got)
+		}
+	}
+	if h := s.host(); h.Boots != 1 || h.State != hardware.AttemptRunning || h.Findings.BootRequestedAgain.Count != 4 || !strings.Contains(h.Findings.BootRequestedAgain.Message, "127.0.0.1") {
+		t.Errorf("%d boots, %s, %+v", h.Boots, h.State, h.Findings)
+	}
+	s.now = s.now.Add(2*time.Minute - time.Second)
+	if _, script := s.get(bootPath); strings.Contains(script, "ingot.token") {
+		t.Errorf("a second before two minutes of silence: %s", script)
+	}
+	s.now = s.now.Add(time.Second)
+	s.boot()
+	if h := s.host(); h.Boots != 2 || h.Agent != (Agent{}) || h.Step != hardware.StepLoading {
+		t.Errorf("after the silence: %d boots, agent %+v at %s", h.Boots, h.Agent, h.Step)
+	}
+	token = s.bootAgentAgain()
+	// The Installer saw that the power was lost, and powered the server on again.
+	s.host().Step, s.host().Agent = hardware.StepBooting, Agent{}
+	s.boot()
+	if got := s.drive(token); got != protocol.TokenSuperseded {
+		t.Errorf("the agent of the boot before: %q", got)
+	}
+}
+
+// bootAgentAgain registers an agent with the token of the boot that was counted last.
+func (s *site) bootAgentAgain() string {
+	s.Helper()
+	h := s.host()
+	token := signToken(s.key, claims{hostUID: h.HostUID, attempt: h.Number, boot: int64(h.Boots), expires: h.Deadline})
+	if got := s.call("POST", protocol.PathRegister, token, hostRegistration); got != "" {
+		s.Fatalf("registering: %s", got)
+	}
+	return token
+}
+
+func TestAReplicaThatHasJustHeardTheAgentKnowsIt(t *testing.T) {
+	s := newSite(t)
+	token := s.bootAgent()
+	s.now = s.now.Add(61 * time.Second)
+	s.call("POST", protocol.PathProgress, token, `{"step":"Registered","doneBytes":0,"totalBytes":0}`) // stored
+	s.now = s.now.Add(59 * time.Second)
+	stored := s.store.updates
+	s.call("POST", protocol.PathProgress, token, `{"step":"Registered","doneBytes":0,"totalBytes":0}`) // not stored
+	if s.store.updates != stored {
+		t.Fatal("the report was stored: nothing was tested")
+	}
+	s.now = s.now.Add(119 * time.Second)
+	if _, script := s.get(bootPath); strings.Contains(script, "ingot.token") {
+		t.Error("the agent was heard two minutes ago and its boot is given away")
+	}
+}

@@ -1,0 +1,143 @@
+package redfish
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/stmcginnis/gofish/schemas"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+// minDisk is the size in bytes from which a drive is a disk. A BMC's virtual CD has 2048 bytes, which is one sector.
+const minDisk = 1 << 20
+
+// virtualDrive matches the model or the name of a drive that the BMC emulates.
+var virtualDrive = regexp.MustCompile(`(?i)\bvirtual[ _-]*(cd|dvd|hdisk|floppy|media|usb|flash)`)
+
+// drive is a Drive, a device of SimpleStorage, or a drive of HPE's SmartStorage, which counts in MiB.
+type drive struct {
+	Name          string
+	Model         string
+	SerialNumber  string
+	CapacityBytes number
+	CapacityMiB   number
+	MediaType     string
+	Identifiers   []struct {
+		DurableName       string
+		DurableNameFormat string
+	}
+	Status status
+}
+
+// isDisk reports whether the drive is a disk of the server: no empty bay, no backplane, and not one that the BMC emulates.
+func (d drive) isDisk() bool {
+	return d.Status.State != stateAbsent && d.bytes() >= minDisk && d.bytes() < 1<<60 &&
+		!virtualDrive.MatchString(d.Model) && !virtualDrive.MatchString(d.Name)
+}
+
+func (d drive) bytes() number {
+	if d.CapacityBytes > 0 {
+		return d.CapacityBytes
+	}
+	return d.CapacityMiB * (1 << 20)
+}
+
+func (d drive) disk() hardware.Disk {
+	result := hardware.Disk{
+		Model: strings.TrimSpace(d.Model), SerialNumber: strings.TrimSpace(d.SerialNumber),
+		SizeBytes: int64(d.bytes()), Rotational: d.MediaType == "HDD",
+	}
+	if isPlaceholder(result.SerialNumber) {
+		result.SerialNumber = ""
+	}
+	for _, identifier := range d.Identifiers {
+		if format := identifier.DurableNameFormat; format == "NAA" || format == "EUI" {
+			result.WWN = strings.ToLower(strings.TrimSpace(identifier.DurableName))
+		}
+	}
+	return result
+}
+
+// addDisks adds the drives that are disks.
+func (w *crawl) addDisks(drives []drive) {
+	for _, d := range drives {
+		if d.isDisk() {
+			w.inventory.Disks = append(w.inventory.Disks, d.disk())
+		}
+	}
+}
+
+// readDisks sets Disks from the first of the places that has any: the drives of all storage controllers, HPE's SmartStorage, SimpleStorage. The
+// later ones repeat the drives of the earlier ones and tell less of them.
+func (w *crawl) readDisks(s *system) error {
+	for _, read := range []func(*system) ([]drive, error){w.readStorage, w.readSmartStorage, w.readSimpleStorage} {
+		drives, err := read(s)
+		if err != nil {
+			return err
+		}
+		if w.addDisks(drives); len(w.inventory.Disks) > 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// readStorage returns the drives of the storage controllers.
+func (w *crawl) readStorage(s *system) ([]drive, error) {
+	controllers, err := readMembers[struct{ Drives schemas.Links }](w, s.links.Storage.String())
+	if err != nil {
+		return nil, err
+	}
+	var links []string
+	for _, c := range controllers {
+		links = append(links, c.Drives.ToStrings()...)
+	}
+	all, err := readLinked[drive](w, links)
+	return all, err
+}
+
+// readSimpleStorage returns the devices of SimpleStorage.
+func (w *crawl) readSimpleStorage(s *system) ([]drive, error) {
+	controllers, err := readMembers[struct{ Devices []drive }](w, s.links.SimpleStorage.String())
+	var all []drive
+	for _, c := range controllers {
+		all = append(all, c.Devices...)
+	}
+	return all, err
+}
+
+// readSmartStorage returns the drives of HPE's own SmartStorage, where iLO 5 has the disks that its Storage lacks.
+func (w *crawl) readSmartStorage(s *system) ([]drive, error) {
+	type smartLinks struct {
+		Links struct {
+			SmartStorage     schemas.Link
+			ArrayControllers schemas.Link
+			PhysicalDrives   schemas.Link
+		}
+	}
+	var system struct {
+		Oem struct{ Hpe, Hp smartLinks }
+	}
+	if err := w.decode(s.ODataID, s.raw, &system); err != nil {
+		return nil, err
+	}
+	root := string(system.Oem.Hpe.Links.SmartStorage)
+	if root == "" {
+		root = string(system.Oem.Hp.Links.SmartStorage)
+	}
+	smart, err := readResource[smartLinks](w, root)
+	if err != nil || smart == nil {
+		return nil, err
+	}
+	controllers, err := readMembers[smartLinks](w, smart.Links.ArrayControllers.String())
+	var all []drive
+	for _, c := range controllers {
+		drives, err := readMembers[drive](w, c.Links.PhysicalDrives.String())
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, drives...)
+	}
+	return all, err
+}

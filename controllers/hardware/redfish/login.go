@@ -1,0 +1,184 @@
+package redfish
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/stmcginnis/gofish"
+	"github.com/stmcginnis/gofish/schemas"
+)
+
+// defaultSessions is the path of the collection of sessions where the root does not name it.
+const defaultSessions = "/redfish/v1/SessionService/Sessions"
+
+// login is the result of a login. Except for system it does not change.
+type login struct {
+	transport *transport
+	api       *gofish.APIClient
+	root      rootLinks
+	// path is the resource of the session, which logout deletes.
+	path string
+	// isChecked is true where the BMC accepted the credentials at the login. A request that is refused with other credentials is not sent
+	// again, because BMCs lock the account after three failures.
+	isChecked bool
+	// system is the path of the system that was found, so that only the first call searches. It is guarded by Client.mu.
+	system string
+}
+
+// rootLinks are the links of the service root that are used. A BMC that needs a restart may have none of them.
+type rootLinks struct {
+	Systems        schemas.Link
+	Managers       schemas.Link
+	Chassis        schemas.Link
+	SessionService schemas.Link
+	Links          struct{ Sessions schemas.Link }
+	// ProtocolFeaturesSupported says which queries the BMC answers.
+	ProtocolFeaturesSupported json.RawMessage
+}
+
+// sessions returns the path of the collection of sessions, and whether the root names it.
+func (r rootLinks) sessions() (path string, isNamed bool) {
+	switch {
+	case r.Links.Sessions != "":
+		return r.Links.Sessions.String(), true
+	case r.SessionService != "":
+		return strings.TrimRight(r.SessionService.String(), "/") + "/Sessions", true
+	}
+	return defaultSessions, false
+}
+
+// logIn opens a session at the BMC, or prepares to send the credentials with every request where the BMC has no sessions.
+func (c *Client) logIn(ctx context.Context, b *bmc) (*login, error) {
+	w, err := newTransport(b.endpoint, c.lineTo(b.endpoint.Address), c.options)
+	if err != nil {
+		return nil, err
+	}
+	api, err := newAPIClient(ctx, b.endpoint.Address, w)
+	if err != nil {
+		return nil, err
+	}
+	l := &login{transport: w, api: api}
+	// The root can be read without credentials. A BMC that demands them even there is asked for a session at the default path.
+	if err := getJSON(api, schemas.DefaultServiceRoot, &l.root); err != nil && statusOf(err) != http.StatusUnauthorized {
+		return nil, err
+	}
+	if err := l.authenticate(); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// newAPIClient returns gofish's client with the transport. gofish reads the service root to make one and fails when any member of it has an
+// unexpected type. So it is given an empty root here, and the root is read afterwards with the members that are used.
+func newAPIClient(ctx context.Context, address string, w *transport) (*gofish.APIClient, error) {
+	api, err := gofish.ConnectContext(ctx, gofish.ClientConfig{
+		Endpoint: address, HTTPClient: &http.Client{Transport: emptyRoot{}}, NoModifyTransport: true, ReuseConnections: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	api.HTTPClient = &http.Client{Transport: w}
+	return api, nil
+}
+
+// emptyRoot answers every request with an empty object and sends nothing.
+type emptyRoot struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (emptyRoot) RoundTrip(req *http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")), Request: req, ProtoMajor: 1, ProtoMinor: 1,
+	}, nil
+}
+
+// authenticate makes a session. Where the BMC has no sessions, the credentials are sent with every request (Basic authentication).
+//
+// Where the root names no sessions, the credentials are in the header of this request too. Example: a service without sessions answers 401
+// to every request without that header. If the header were left out, right credentials would be taken for wrong ones.
+func (l *login) authenticate() error {
+	endpoint := l.transport.endpoint
+	sessions, isNamed := l.root.sessions()
+	// A login that is sent twice makes a second session at worst, which a caller's next try would make too.
+	headers := map[string]string{headerRepeatable: "1"}
+	if !isNamed {
+		headers["Authorization"] = basicAuthorization(endpoint.Username, endpoint.Password)
+	}
+	resp, err := l.api.PostWithHeaders(sessions, map[string]string{"UserName": endpoint.Username, "Password": endpoint.Password}, headers)
+	if isMissing(err) {
+		l.transport.isBasic, l.isChecked = true, !isNamed
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer schemas.DeferredCleanupHTTPResponse(resp)
+	l.transport.token, l.isChecked = resp.Header.Get("X-Auth-Token"), true
+	if l.transport.token == "" {
+		return fmt.Errorf("%w: the new session has no X-Auth-Token", errMalformed)
+	}
+	l.path = sessionPath(resp)
+	return nil
+}
+
+// basicAuthorization returns the value of the header Authorization for the credentials.
+func basicAuthorization(username, password string) string {
+	req := http.Request{Header: http.Header{}}
+	req.SetBasicAuth(username, password)
+	return req.Header.Get("Authorization")
+}
+
+// dropLogin forgets a login that the BMC refuses although it is new, and does not log in again for a while. It ends the session at the BMC,
+// so that repeated calls do not use up the sessions there.
+func (c *Client) dropLogin(ctx context.Context, b *bmc, s *session, l *login) {
+	c.mu.Lock()
+	c.refusedUntil[b.key] = c.options.Clock().Add(c.options.CredentialBackoff)
+	c.mu.Unlock()
+	select {
+	case s.lock <- struct{}{}:
+		defer func() { <-s.lock }()
+	case <-ctx.Done():
+		return
+	}
+	if s.login == l {
+		c.endLogin(ctx, s)
+	}
+}
+
+// endLogin ends a login that the BMC has refused. A BMC that refuses a session in passing still counts it among the few that it allows. The
+// caller holds s.lock.
+func (c *Client) endLogin(ctx context.Context, s *session) {
+	l := s.login
+	s.login = nil
+	if err := l.end(ctx, s.address); err != nil {
+		c.options.Log.Info("BMC session not ended; it expires there", "bmc", s.address, "error", err.Error())
+	}
+}
+
+// sessionPath returns the resource of the new session: the header Location, or @odata.id in the body where a BMC leaves out the header.
+func sessionPath(resp *http.Response) string {
+	if location, err := url.Parse(resp.Header.Get("Location")); err == nil && location.Path != "" {
+		return location.RequestURI()
+	}
+	var body struct {
+		ID string `json:"@odata.id"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&body); err != nil {
+		return "" // the session cannot be deleted; it expires at the BMC
+	}
+	return body.ID
+}
+
+// getJSON reads a resource and decodes it.
+func getJSON(api *gofish.APIClient, path string, into any) error {
+	resp, err := api.Get(path)
+	if err != nil {
+		return err
+	}
+	defer schemas.DeferredCleanupHTTPResponse(resp)
+	return json.NewDecoder(resp.Body).Decode(into)
+}

@@ -1,0 +1,71 @@
+package machine_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/test/management"
+)
+
+// serveMetal3 replaces the rig's NodeProvider by a metal3 one.
+func (r *rig) serveMetal3() {
+	r.t.Helper()
+	provider := &v1alpha1.NodeProvider{ObjectMeta: r.global()}
+	if err := server.Client.Delete(r.t.Context(), provider); err != nil {
+		r.t.Fatal(err)
+	}
+	server.Create(r.t, &v1alpha1.NodeProvider{ObjectMeta: r.global(), Spec: v1alpha1.NodeProviderSpec{HostNamespace: r.namespace, Metal3: &v1alpha1.Metal3Provider{}}})
+}
+
+// TestAMachineClaimsNoServerThatTwoHostsHave uses a metal3 provider, whose hosts report no such error by themselves.
+func TestAMachineClaimsNoServerThatTwoHostsHave(t *testing.T) {
+	r := newRig(t, 0)
+	r.serveMetal3()
+	addresses := map[string]string{"a": "redfish://10.0.0.7/redfish/v1/Systems/1", "b": "ipmi://10.0.0.7", "c": "redfish://10.0.0.8/redfish/v1/Systems/1"}
+	for name, address := range addresses {
+		m := r.meta(name)
+		m.Labels = map[string]string{"rack": r.namespace}
+		h := &metal3.BareMetalHost{ObjectMeta: m, Spec: metal3.BareMetalHostSpec{BMC: metal3.BMCDetails{Address: address}}}
+		h.Status.OperationalStatus = metal3.OperationalStatusOK
+		h.Status.Provisioning.State = metal3.StateAvailable
+		server.Create(t, h)
+	}
+	r.start()
+	r.addMachine("m-1")
+	r.addMachine("m-2")
+	claimed := func(host string) bool {
+		h := &metal3.BareMetalHost{}
+		if err := server.Client.Get(context.Background(), r.key(host), h); err != nil {
+			t.Fatal(err)
+		}
+		return h.Spec.ConsumerRef != nil
+	}
+	management.Eventually(t, "one Machine has the server of its own, the other one says why it has none", func() bool {
+		told := false
+		for _, name := range []string{"m-1", "m-2"} {
+			c := meta.FindStatusCondition(r.machine(name).Status.Conditions, v1alpha1.ConditionClaimed)
+			told = told || c != nil && c.Reason == v1alpha1.ReasonNoHostAvailable &&
+				strings.Contains(c.Message, "a is the same server as another host: BareMetalHost "+r.namespace+"/b has the same BMC 10.0.0.7")
+		}
+		return claimed("c") && told
+	})
+	if claimed("a") || claimed("b") {
+		t.Fatal("a server that two hosts have is claimed")
+	}
+	other := &metal3.BareMetalHost{}
+	if err := server.Client.Get(t.Context(), r.key("b"), other); err != nil {
+		t.Fatal(err)
+	}
+	before := other.DeepCopy()
+	other.Spec.BMC.Address = "ipmi://10.0.0.9"
+	if err := server.Client.Patch(t.Context(), other, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	management.Eventually(t, "the other Machine has a host when the address is corrected", func() bool { return claimed("a") || claimed("b") })
+}

@@ -1,0 +1,62 @@
+package nodeprovider
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+// Reconciler reconciles NodeProviders. All fields are required.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Recorder publishes events.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+}
+
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodeproviders,verbs=get;list;watch
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodeproviders/status,verbs=patch
+//+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch
+//+kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+//+kubebuilder:rbac:groups="",resources=namespaces,verbs=patch,roleName=ingot-manager-hosts
+//+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if err := step.CheckDependencies("nodeprovider", r); err != nil {
+		return err
+	}
+	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("nodeprovider")).Complete(r)
+}
+
+// Reconcile claims the host namespace of one NodeProvider, if nobody has claimed it, and reports whose it is.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	obs, err := r.observe(ctx, request.Name)
+	if err != nil || obs.provider == nil {
+		return step.Retry(err).Result()
+	}
+	found := findProblem(obs)
+	if found == nil && obs.owner() == "" {
+		err := r.claimNamespace(ctx, obs)
+		switch {
+		case apierrors.IsForbidden(err):
+			found = namespaceDeniedProblem(obs)
+		case err != nil:
+			return step.Retry(err).Result()
+		}
+	}
+	after := obs.provider.DeepCopy()
+	outcome := report(after, found, r.Clock.Now())
+	changes := step.ConditionEvents(obs.provider.Status.Conditions, after.Status.Conditions, "Claim", v1alpha1.ConditionReady)
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.provider, after, changes, outcome)
+}

@@ -1,0 +1,7 @@
+// Package nodeprovider is the controller of NodeProviders. It claims the host namespace of a NodeProvider by an annotation of the Namespace,
+// and reports in the condition Ready whether the namespace is the NodeProvider's.
+//
+// The claim waits for nothing else: hosts are registered and inspected before there is a NodeType or an OSImage. A namespace that another
+// NodeProvider has claimed is not claimed, and neither is one whose hosts a baremetal-operator serves, unless the NodeProvider is of the
+// kind metal3.
+package nodeprovider

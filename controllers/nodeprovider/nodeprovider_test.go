@@ -1,0 +1,130 @@
+package nodeprovider
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/test/management"
+)
+
+var server *management.Server
+
+func TestMain(m *testing.M) { os.Exit(management.Main(m, &server)) }
+
+func provider(name, namespace string) *v1alpha1.NodeProvider {
+	return &v1alpha1.NodeProvider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeProviderSpec{
+		HostNamespace: namespace, Redfish: &v1alpha1.RedfishProvider{Netboot: v1alpha1.NetbootSpec{Address: "10.20.0.2"}},
+	}}
+}
+
+// limited is a client that changes Namespaces as a user without any right.
+type limited struct {
+	client.Client
+	nobody client.Client
+}
+
+func (l limited) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if _, isNamespace := o.(*corev1.Namespace); isNamespace {
+		return l.nobody.Patch(ctx, o, patch, options...)
+	}
+	return l.Client.Patch(ctx, o, patch, options...)
+}
+
+func run(t *testing.T, wrap func(client.Client) client.Client) (stop func()) {
+	t.Helper()
+	return server.Run(t, func(mgr ctrl.Manager) error {
+		return (&Reconciler{Client: wrap(mgr.GetClient()), Recorder: mgr.GetEventRecorder("nodeprovider"), Clock: clock.RealClock{}}).SetupWithManager(mgr)
+	})
+}
+
+func asItIs(c client.Client) client.Client { return c }
+
+func await(t *testing.T, name, reason, says string) {
+	t.Helper()
+	var stored v1alpha1.NodeProvider
+	management.Eventually(t, name+" has the reason "+reason, func() bool {
+		if err := server.Client.Get(t.Context(), client.ObjectKey{Name: name}, &stored); err != nil {
+			t.Fatal(err)
+		}
+		c := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionReady)
+		return c != nil && c.Reason == reason && (c.Status == metav1.ConditionTrue) == (reason == v1alpha1.ReasonReady) && strings.Contains(c.Message, says)
+	})
+}
+
+func owner(t *testing.T, namespace string) string {
+	t.Helper()
+	var stored corev1.Namespace
+	if err := server.Client.Get(t.Context(), client.ObjectKey{Name: namespace}, &stored); err != nil {
+		t.Fatal(err)
+	}
+	return stored.Annotations[v1alpha1.AnnotationNodeProvider]
+}
+
+func TestANodeProviderClaimsItsHostNamespaceAlone(t *testing.T) {
+	run(t, asItIs)
+	namespace := server.Namespace(t)
+	// There is no NodeType and no OSImage.
+	server.Create(t, provider("alone-1", namespace))
+	await(t, "alone-1", v1alpha1.ReasonReady, namespace)
+	if got := owner(t, namespace); got != "alone-1" {
+		t.Errorf("the namespace belongs to %q", got)
+	}
+	server.Create(t, provider("alone-2", namespace))
+	await(t, "alone-2", v1alpha1.ReasonHostNamespaceTaken, "alone-1")
+
+	server.Create(t, provider("alone-3", namespace+"-later"))
+	await(t, "alone-3", v1alpha1.ReasonHostNamespaceNotFound, namespace+"-later")
+	server.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace + "-later"}})
+	await(t, "alone-3", v1alpha1.ReasonReady, "")
+
+	// A claim that somebody removed is made again.
+	stored := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	if err := server.Client.Patch(t.Context(), stored, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	management.Eventually(t, "it is claimed again", func() bool { return owner(t, namespace) != "" })
+}
+
+func TestTheNamespaceOfABaremetalOperatorIsClaimedForMetal3Alone(t *testing.T) {
+	run(t, asItIs)
+	namespace := server.Namespace(t)
+	server.Create(t, &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s1", Finalizers: []string{metal3.BareMetalHostFinalizer}}})
+	server.Create(t, provider("foreign-1", namespace))
+	await(t, "foreign-1", v1alpha1.ReasonHostNamespaceTaken, namespace+"/s1")
+	if got := owner(t, namespace); got != "" {
+		t.Errorf("the namespace belongs to %q", got)
+	}
+	served := provider("foreign-2", namespace)
+	served.Spec.Redfish, served.Spec.Metal3 = nil, &v1alpha1.Metal3Provider{}
+	server.Create(t, served)
+	await(t, "foreign-2", v1alpha1.ReasonReady, "")
+	await(t, "foreign-1", v1alpha1.ReasonHostNamespaceTaken, "foreign-2")
+}
+
+func TestAClaimThatIsNotAllowedIsReportedAndHealsItself(t *testing.T) {
+	namespace := server.Namespace(t)
+	config := rest.CopyConfig(server.Config)
+	config.Impersonate.UserName = "nobody"
+	nobody, err := client.New(config, client.Options{Scheme: server.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, func(c client.Client) client.Client { return limited{c, nobody} })
+	server.Create(t, provider("denied-1", namespace))
+	await(t, "denied-1", v1alpha1.ReasonHostNamespaceDenied, "bind ClusterRole ingot-manager-hosts")
+	stop()
+	run(t, asItIs)
+	await(t, "denied-1", v1alpha1.ReasonReady, "")
+}

@@ -1,0 +1,175 @@
+package inventory
+
+import (
+	"cmp"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+// RememberDisks adds the disks that were found to the known ones. Known disks that were not found stay. It keeps only disks with a serial
+// number or WWN, because another one cannot be missed. isProof is true when the disks were found by an agent: those are not gone any more.
+func RememberDisks(known []v1alpha1.KnownDisk, found []v1alpha1.DiskInventory, isProof bool) []v1alpha1.KnownDisk {
+	var out []v1alpha1.KnownDisk
+	for _, disk := range known {
+		out = append(out, *disk.DeepCopy())
+	}
+	present := hardwareDisks(found)
+	isKnown := make([]bool, len(present))
+	for i, at := range hardware.MatchDisks(knownDisks(out), present) {
+		if at < 0 {
+			continue
+		}
+		isKnown[at] = true
+		out[i].DiskInventory = mergeDisks(out[i].DiskInventory, found[at])
+		if isProof {
+			out[i].Gone = nil
+		}
+	}
+	for i, disk := range present {
+		if !isKnown[i] && disk.HasIdentity() && !hasPath(out, disk) && len(out) < v1alpha1.MaxDisks {
+			out = append(out, v1alpha1.KnownDisk{DiskInventory: found[i]})
+		}
+	}
+	return out
+}
+
+// hasPath reports whether the disk is a further path to a known one, such as the second port of a disk at two controllers.
+func hasPath(known []v1alpha1.KnownDisk, disk hardware.Disk) bool {
+	for _, k := range known {
+		wwn, other := hardware.NormalWWN(k.WWN), hardware.NormalWWN(disk.WWN)
+		if wwn != "" && wwn == other || (wwn == "" || other == "") && disk.SizeBytes == k.SizeBytes && disk.IsSame(hardware.Disk(k.DiskInventory)) {
+			return true
+		}
+	}
+	return false
+}
+
+// mergeDisks returns what was found, and what only the record has.
+func mergeDisks(known, found v1alpha1.DiskInventory) v1alpha1.DiskInventory {
+	return v1alpha1.DiskInventory{
+		Name: cmp.Or(found.Name, known.Name), Model: cmp.Or(found.Model, known.Model), SerialNumber: cmp.Or(found.SerialNumber, known.SerialNumber),
+		WWN: cmp.Or(found.WWN, known.WWN), SizeBytes: cmp.Or(found.SizeBytes, known.SizeBytes), Rotational: found.Rotational,
+	}
+}
+
+// DisksToErase returns the disks that an erase of the host must clear and those that are gone, or nil when no disk is known. A record of an
+// earlier version has an inventory only.
+func DisksToErase(status *v1alpha1.HostRecordStatus) *hardware.KnownDisks {
+	known := status.Disks
+	if known == nil && status.Inventory != nil {
+		known = RememberDisks(nil, status.Inventory.Disks, false)
+	}
+	if len(known) == 0 {
+		return nil
+	}
+	out := &hardware.KnownDisks{}
+	for _, disk := range known {
+		if disk.Gone == nil {
+			out.Expected = append(out.Expected, hardware.Disk(disk.DiskInventory))
+			continue
+		}
+		out.Gone = append(out.Gone, cmp.Or(disk.SerialNumber, disk.WWN, disk.Name))
+	}
+	return out
+}
+
+// DeclareGone marks the disks with the names as gone and returns the new list with the disks that were marked now. A name that no disk has
+// is kept too: it may be the address of a controller, or a disk that the record does not have.
+func DeclareGone(known []v1alpha1.KnownDisk, names []string, gone v1alpha1.DiskGone) (all, marked []v1alpha1.KnownDisk) {
+	for _, disk := range known {
+		all = append(all, *disk.DeepCopy())
+	}
+	for _, name := range names {
+		isFound := false
+		for i := range all {
+			if !hardware.Disk(all[i].DiskInventory).IsNamed(name) {
+				continue
+			}
+			isFound = true
+			if all[i].Gone == nil {
+				all[i].Gone = gone.DeepCopy()
+				marked = append(marked, all[i])
+			}
+		}
+		if !isFound && len(all) < v1alpha1.MaxDisks {
+			disk := v1alpha1.KnownDisk{DiskInventory: v1alpha1.DiskInventory{SerialNumber: name}, Gone: gone.DeepCopy()}
+			all, marked = append(all, disk), append(marked, disk)
+		}
+	}
+	return all, marked
+}
+
+// EraseEvidence returns what an erase has done to each disk, and the disks that are gone.
+func EraseEvidence(evidence *hardware.EraseEvidence, known []v1alpha1.KnownDisk) []v1alpha1.DiskEvidence {
+	out := RecordEvidence(evidence)
+	for _, disk := range known {
+		if disk.Gone != nil && len(out) < v1alpha1.MaxDisks {
+			out = append(out, v1alpha1.DiskEvidence{DiskInventory: disk.DiskInventory, Result: v1alpha1.DiskWasGone, Gone: disk.Gone.DeepCopy()})
+		}
+	}
+	return out
+}
+
+// RecordEvidence returns the evidence as a HostRecord has it.
+func RecordEvidence(evidence *hardware.EraseEvidence) []v1alpha1.DiskEvidence {
+	if evidence == nil {
+		return nil
+	}
+	var out []v1alpha1.DiskEvidence
+	for _, disk := range evidence.Disks {
+		out = append(out, v1alpha1.DiskEvidence{
+			DiskInventory: v1alpha1.DiskInventory(disk.Disk), Method: v1alpha1.DiskEraseMethod(disk.Method), Bytes: disk.Bytes,
+			Result: v1alpha1.DiskEraseResult(disk.Result), Message: disk.Message,
+		})
+	}
+	return out
+}
+
+// HardwareEvidence returns the evidence in a HostRecord as the type of package hardware, or nil when there is none.
+func HardwareEvidence(kept []v1alpha1.DiskEvidence) *hardware.EraseEvidence {
+	if len(kept) == 0 {
+		return nil
+	}
+	out := &hardware.EraseEvidence{}
+	for _, disk := range kept {
+		out.Disks = append(out.Disks, hardware.DiskEvidence{
+			Disk: hardware.Disk(disk.DiskInventory), Method: hardware.EraseMethod(disk.Method), Bytes: disk.Bytes,
+			Result: hardware.EraseResult(disk.Result), Message: disk.Message,
+		})
+	}
+	return out
+}
+
+// HardwareDisk returns a disk in a HostRecord as the type of package hardware, the zero value when there is none.
+func HardwareDisk(kept *v1alpha1.DiskInventory) hardware.Disk {
+	if kept == nil {
+		return hardware.Disk{}
+	}
+	return hardware.Disk(*kept)
+}
+
+// RecordDisk returns a disk as a HostRecord has it, nil for the zero value.
+func RecordDisk(disk hardware.Disk) *v1alpha1.DiskInventory {
+	if disk == (hardware.Disk{}) {
+		return nil
+	}
+	kept := v1alpha1.DiskInventory(disk)
+	return &kept
+}
+
+func hardwareDisks(disks []v1alpha1.DiskInventory) []hardware.Disk {
+	var out []hardware.Disk
+	for _, disk := range disks {
+		out = append(out, hardware.Disk(disk))
+	}
+	return out
+}
+
+func knownDisks(known []v1alpha1.KnownDisk) []hardware.Disk {
+	var out []hardware.Disk
+	for _, disk := range known {
+		out = append(out, hardware.Disk(disk.DiskInventory))
+	}
+	return out
+}

@@ -1,0 +1,178 @@
+package sameserver
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// Host is what is known about the server of a host.
+type Host struct {
+	// Namespace and Name are those of the BareMetalHost.
+	Namespace, Name string
+	// BMCAddress is spec.bmc.address, and BootMAC spec.bootMACAddress, as they were written.
+	BMCAddress, BootMAC string
+	// Manufacturer, Model and SerialNumber are those that inspection found.
+	Manufacturer, Model, SerialNumber string
+	// AgentUUID is the system UUID that the agent read from DMI. It is empty when only the BMC was asked.
+	AgentUUID string
+	// Exceptions is the value of the annotation ingot.dev/not-same-server.
+	Exceptions string
+}
+
+// HostOf returns what the objects say. record is nil where there is no HostRecord, as for the hosts of a metal3 NodeProvider.
+func HostOf(h *metal3.BareMetalHost, record *v1alpha1.HostRecord) Host {
+	out := Host{
+		Namespace: h.Namespace, Name: h.Name, BMCAddress: h.Spec.BMC.Address, BootMAC: h.Spec.BootMACAddress,
+		Exceptions: h.Annotations[v1alpha1.AnnotationNotSameServer],
+	}
+	if found := h.Status.HardwareDetails; found != nil {
+		vendor := found.SystemVendor
+		out.Manufacturer, out.Model, out.SerialNumber = vendor.Manufacturer, vendor.ProductName, vendor.SerialNumber
+	}
+	if record != nil && record.Status.Inventory != nil {
+		out = out.WithInventory(record.Status.Inventory)
+	}
+	return out
+}
+
+// WithInventory returns the host with what an inventory says about its server.
+func (h Host) WithInventory(found *v1alpha1.HostInventory) Host {
+	h.Manufacturer, h.Model, h.SerialNumber, h.AgentUUID = found.Manufacturer, found.Model, found.SerialNumber, found.SystemUUID
+	return h
+}
+
+// FullName returns namespace/name.
+func (h Host) FullName() string { return h.Namespace + "/" + h.Name }
+
+// Keys returns one text for each thing that is known about the server. Two hosts that are one server have a key in common.
+func (h Host) Keys() []string {
+	var keys []string
+	for prefix, value := range map[string]string{
+		"bmc=": bmcOf(h.BMCAddress).endpoint, "mac=": bootMAC(h.BootMAC), "serial=": h.serial(), "uuid=": systemUUID(h.AgentUUID),
+	} {
+		if value != "" {
+			keys = append(keys, prefix+value)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// serial returns manufacturer, model and serial number in one text. It is empty unless all three are known.
+func (h Host) serial() string {
+	manufacturer, model, number := manufacturerName(h.Manufacturer), modelName(h.Model), serialNumber(h.SerialNumber)
+	if manufacturer == "" || model == "" || number == "" {
+		return ""
+	}
+	return manufacturer + "/" + model + "/" + number
+}
+
+// hasOtherSerial reports whether both serial numbers are known, of one manufacturer and model, and differ.
+func (h Host) hasOtherSerial(other Host) bool {
+	a, b := h.serial(), other.serial()
+	return a != "" && b != "" && a != b && manufacturerName(h.Manufacturer) == manufacturerName(other.Manufacturer) && modelName(h.Model) == modelName(other.Model)
+}
+
+// isExceptedFrom reports whether the annotation of the host names the other one, as NAME in its own namespace or as NAMESPACE/NAME. It may name
+// several hosts, separated by commas.
+func (h Host) isExceptedFrom(other Host) bool {
+	return slices.ContainsFunc(strings.Split(h.Exceptions, ","), func(name string) bool {
+		name = strings.TrimSpace(name)
+		return name == other.FullName() || name == other.Name && h.Namespace == other.Namespace
+	})
+}
+
+// Compare returns the evidence that two hosts are one server, such as "the same boot MAC address 0c:42:a1:00:00:01". It is empty when there
+// is none, when both are the same object, and when the annotation of either host names the other one.
+func Compare(a, b Host) string {
+	if a.FullName() == b.FullName() || a.isExceptedFrom(b) || b.isExceptedFrom(a) {
+		return ""
+	}
+	if first, second := bmcOf(a.BMCAddress), bmcOf(b.BMCAddress); first.isSameSystem(second) {
+		return "the same BMC " + first.endpoint + cmp.Or(first.systemPath, second.systemPath)
+	}
+	if mac := bootMAC(a.BootMAC); mac != "" && mac == bootMAC(b.BootMAC) {
+		return "the same boot MAC address " + mac
+	}
+	if serial := a.serial(); serial != "" && serial == b.serial() {
+		return fmt.Sprintf("the same serial number %s of a %s %s", v1alpha1.Truncate(a.SerialNumber, maxQuoted), v1alpha1.Truncate(a.Manufacturer, maxQuoted), v1alpha1.Truncate(a.Model, maxQuoted))
+	}
+	if uuid := systemUUID(a.AgentUUID); uuid != "" && uuid == systemUUID(b.AgentUUID) && !a.hasOtherSerial(b) {
+		return "the same system UUID " + uuid
+	}
+	return ""
+}
+
+// maxQuoted is how many bytes of a text from a BMC a message quotes.
+const maxQuoted = 80
+
+// Conflict is another host that is the same server.
+type Conflict struct {
+	// Host is namespace/name of the other BareMetalHost.
+	Host string
+	// Evidence says what both have in common.
+	Evidence string
+}
+
+// Conflicts returns the hosts among others that are the same server as the host, sorted by name.
+func Conflicts(host Host, others []Host) []Conflict {
+	var out []Conflict
+	for _, other := range others {
+		if evidence := Compare(host, other); evidence != "" {
+			out = append(out, Conflict{Host: other.FullName(), Evidence: evidence})
+		}
+	}
+	slices.SortFunc(out, func(a, b Conflict) int { return cmp.Compare(a.Host, b.Host) })
+	return out
+}
+
+// ConflictsOfAll returns the conflicts of each host, by its namespace/name. It compares only hosts that have a key in common.
+func ConflictsOfAll(hosts []Host) map[string][]Conflict {
+	withKey := map[string][]Host{}
+	for _, h := range hosts {
+		for _, key := range h.Keys() {
+			withKey[key] = append(withKey[key], h)
+		}
+	}
+	out := map[string][]Conflict{}
+	for _, h := range hosts {
+		var candidates []Host
+		for _, key := range h.Keys() {
+			for _, other := range withKey[key] {
+				if !slices.Contains(candidates, other) {
+					candidates = append(candidates, other)
+				}
+			}
+		}
+		if found := Conflicts(h, candidates); len(found) > 0 {
+			out[h.FullName()] = found
+		}
+	}
+	return out
+}
+
+// Describe names the first of the other hosts, with the evidence, and counts the rest. It is empty without conflicts.
+func Describe(conflicts []Conflict) string {
+	if len(conflicts) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("BareMetalHost %s has %s", conflicts[0].Host, conflicts[0].Evidence)
+	if more := len(conflicts) - 1; more > 0 {
+		text += fmt.Sprintf(", and %d more are this server too", more)
+	}
+	return text
+}
+
+// Message says what is wrong with a host that has conflicts, and what to do. It never asks anybody to power a server off, because the
+// other host may run a node on it.
+func Message(conflicts []Conflict) string {
+	return Describe(conflicts) + ", so both are one server. Neither host is claimed, installed, erased or powered, and what runs on the server keeps running. " +
+		"Delete the host that is wrong, which changes nothing on the server, or correct its BMC address or boot MAC address. " +
+		"If they are two servers, say so on one of them: " + v1alpha1.AnnotationNotSameServer + ": " + conflicts[0].Host
+}

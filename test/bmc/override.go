@@ -1,0 +1,301 @@
+package bmc
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+// bootOverride is a boot source override with the number of its changes, from which its ETag is made.
+type bootOverride struct {
+	enabled, target, mode string
+	version               int
+}
+
+// newOverride returns the override that a BMC starts with.
+func newOverride(rules BootRules) bootOverride {
+	o := bootOverride{enabled: "Disabled", target: "None", mode: "UEFI"}
+	if rules.AlwaysContinuous {
+		o.enabled, o.target = "Continuous", "Hdd"
+	}
+	for _, member := range []struct{ initial, into *string }{
+		{&rules.Initial.Enabled, &o.enabled}, {&rules.Initial.Target, &o.target}, {&rules.Initial.Mode, &o.mode},
+	} {
+		if *member.initial != "" {
+			*member.into = *member.initial
+		}
+	}
+	return o
+}
+
+// takesOverride reports whether the override is changed at the settings object and not at the system.
+func (r *SettingsRules) takesOverride() bool { return r != nil && !r.RefusesOverride }
+
+// pathSettings is the path of the settings object, or "".
+func (p Personality) pathSettings() string {
+	if p.Boot.Settings == nil {
+		return ""
+	}
+	return PathSystem + "/" + p.Boot.Settings.Name
+}
+
+// override returns the override that a client changes. It is called with the lock held.
+func (b *BMC) override() *bootOverride {
+	if b.options.Personality.Boot.Settings.takesOverride() {
+		return &b.future
+	}
+	return &b.boot
+}
+
+// Override returns the boot override as it was set: whether it is enabled, and its target.
+func (b *BMC) Override() (enabled, target string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.override().enabled, b.override().target
+}
+
+// TakeBoot returns the source that the boot override names, and disables an override that is set for one boot. It returns ""
+// when none is set: the firmware then boots in its own order. It does so too with an override for a BIOS boot, because the
+// simulated servers have UEFI boot loaders only.
+func (b *BMC) TakeBoot() hardware.BootSource {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	set := b.override()
+	taken := *set
+	if set.enabled == "Once" {
+		set.enabled, set.target = "Disabled", "None"
+		set.version++
+	}
+	b.boot = *set
+	if taken.enabled == "Disabled" || taken.mode == "Legacy" && b.options.Personality.Boot.Mode != BootModeAbsent {
+		return ""
+	}
+	switch taken.target {
+	case "Pxe", "UefiHttp":
+		return hardware.BootNetwork
+	case "Hdd":
+		return hardware.BootDisk
+	case "Cd", "Usb", "UsbCd", "CD/DVD":
+		return hardware.BootMedia
+	}
+	return ""
+}
+
+// bootDocument returns the member Boot of a system, or of a settings object with the override.
+func (b *BMC) bootDocument(o bootOverride, lists bool) map[string]any {
+	rules := b.options.Personality.Boot
+	target := any(o.target)
+	switch {
+	case b.faults.NullBootTarget:
+		target = nil
+	case o.target == "Pxe" && o.mode == "UEFI" && o.enabled != "Disabled" && rules.PxeReadsAs != "":
+		target = rules.PxeReadsAs
+	}
+	boot := map[string]any{"BootSourceOverrideEnabled": o.enabled, "BootSourceOverrideTarget": target}
+	if rules.Mode != BootModeAbsent {
+		boot["BootSourceOverrideMode"] = o.mode
+	}
+	if lists {
+		b.addBootLists(boot)
+	}
+	return boot
+}
+
+// addBootLists adds the values that the BMC lists as allowed.
+func (b *BMC) addBootLists(boot map[string]any) {
+	rules := b.options.Personality.Boot
+	boot["BootSourceOverrideTarget@Redfish.AllowableValues"] = rules.targets()
+	if len(rules.Enabled) > 0 {
+		boot["BootSourceOverrideEnabled@Redfish.AllowableValues"] = rules.Enabled
+	}
+	if len(rules.Modes) > 0 {
+		boot["BootSourceOverrideMode@Redfish.AllowableValues"] = rules.Modes
+	}
+}
+
+// systemBoot returns the member Boot of the system. What may be written is listed there unless the settings object lists it.
+func (b *BMC) systemBoot() map[string]any {
+	settings := b.options.Personality.Boot.Settings
+	return b.bootDocument(b.boot, settings == nil || settings.Members == SettingsMode)
+}
+
+// settingsNow returns the settings object with its present values.
+func (b *BMC) settingsNow(static map[string]any) map[string]any {
+	document := maps.Clone(static)
+	boot := map[string]any{"BootOrder": []any{}, "BootSourceOverrideMode": nil, "StopBootOnFault": nil}
+	switch b.options.Personality.Boot.Settings.Members {
+	case SettingsOverride:
+		boot = b.bootDocument(*b.override(), true)
+		if etag := b.servedETag(); etag != "" {
+			document["@odata.etag"] = etag
+		}
+	case SettingsTargets:
+		b.addBootLists(boot)
+	}
+	document["Boot"] = boot
+	return document
+}
+
+// patchBoot changes the override at the system or at its settings object.
+func (b *BMC) patchBoot(w http.ResponseWriter, r *http.Request, path string, body []byte) {
+	var change struct {
+		Boot *struct {
+			Enabled *string `json:"BootSourceOverrideEnabled"`
+			Target  *string `json:"BootSourceOverrideTarget"`
+			Mode    *string `json:"BootSourceOverrideMode"`
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	personality := b.options.Personality
+	atSettings := path == personality.pathSettings()
+	if personality.Boot.Settings != nil && atSettings != personality.Boot.Settings.takesOverride() {
+		b.refuseElsewhere(w)
+		return
+	}
+	if status, key := b.checkIfMatch(r.Header.Get("If-Match")); status != 0 {
+		b.refuse(w, status, key, "The ETag supplied did not match the ETag required to change this resource.")
+		return
+	}
+	if err := json.Unmarshal(body, &change); err != nil {
+		b.refuse(w, http.StatusBadRequest, "MalformedJSON", "The request body submitted was malformed JSON.")
+		return
+	}
+	if change.Boot == nil {
+		b.refuse(w, http.StatusBadRequest, "PropertyMissing", "The property Boot is a required property and must be included in the request.")
+		return
+	}
+	next := *b.override()
+	for member, value := range map[*string]*string{&next.enabled: change.Boot.Enabled, &next.target: change.Boot.Target, &next.mode: change.Boot.Mode} {
+		if value != nil {
+			*member = *value
+		}
+	}
+	if change.Boot.Target == nil && personality.Boot.AlwaysContinuous {
+		writeText(w, http.StatusBadRequest, "Missing the BootSourceOverrideTarget and/or BootSourceOverrideMode element")
+		return
+	}
+	if key, message := personality.Boot.check(next, change.Boot.Mode != nil); key != "" {
+		b.refuse(w, http.StatusBadRequest, key, message)
+		return
+	}
+	b.storeOverride(next, change.Boot.Mode != nil)
+	b.confirmOverride(w)
+}
+
+// refuseElsewhere refuses a change of the override that is accepted at the other resource.
+func (b *BMC) refuseElsewhere(w http.ResponseWriter) {
+	key, message := "PropertyNotWritable", "The property BootSourceOverrideTarget is a read only property and cannot be assigned a value."
+	if refusal := b.options.Personality.Boot.Settings.Refusal; refusal != "" {
+		key = refusal
+	}
+	if strings.Contains(key, "FutureStateURI") {
+		message = "Support of this Operation for Boot Properties is moved to FutureState URI(" + b.options.Personality.pathSettings() + ")"
+	}
+	b.refuse(w, http.StatusBadRequest, key, message)
+}
+
+// check returns the message with which the override is refused, or "".
+func (r BootRules) check(next bootOverride, hasMode bool) (key, message string) {
+	if hasMode {
+		if key, message = r.checkMode(next.mode); key != "" {
+			return key, message
+		}
+	}
+	switch {
+	case !slices.Contains(r.targets(), next.target):
+		return "PropertyValueNotInList", "The value " + next.target + " is not in the list of acceptable values."
+	case !r.AlwaysContinuous && !slices.Contains(r.enabledValues(), next.enabled):
+		return "PropertyValueNotInList", "The value " + next.enabled + " is not in the list of acceptable values."
+	case r.NeedsTarget && next.enabled != "Disabled" && next.target == "None":
+		return "PropertyValueConflict", "The property BootSourceOverrideEnabled conflicts with BootSourceOverrideTarget."
+	}
+	return "", ""
+}
+
+// checkMode returns the message with which a mode is refused, or "".
+func (r BootRules) checkMode(mode string) (key, message string) {
+	switch {
+	case r.Mode == BootModeAbsent:
+		return "PropertyUnknown", "The property BootSourceOverrideMode is not in the list of valid properties for the resource."
+	case r.Mode == BootModeReadOnly && r.ModeRefusal != "":
+		return r.ModeRefusal, "The operation is not supported."
+	case r.Mode == BootModeReadOnly:
+		return "PropertyNotWritable", "The property BootSourceOverrideMode is a read only property."
+	case len(r.Modes) > 0 && !slices.Contains(r.Modes, mode):
+		return "PropertyValueNotInList", "The value " + mode + " is not in the list of acceptable values."
+	}
+	return "", ""
+}
+
+// storeOverride stores what the firmware makes of the override.
+func (b *BMC) storeOverride(next bootOverride, hasMode bool) {
+	rules := b.options.Personality.Boot
+	set := b.override()
+	set.version++
+	if b.faults.NullBootTarget || b.faults.KeepsBootTarget {
+		return
+	}
+	next.version = set.version
+	switch {
+	case rules.Dropped:
+		next.enabled, next.mode = "Disabled", "Legacy"
+	case rules.AlwaysContinuous:
+		next.enabled = "Continuous"
+	case !hasMode && rules.Mode == BootModeFallsBack:
+		next.mode = "Legacy"
+	}
+	*set = next
+}
+
+// confirmOverride answers a change of the override that was accepted.
+func (b *BMC) confirmOverride(w http.ResponseWriter) {
+	switch {
+	case b.options.Personality.Boot.SuccessBody:
+		write(w, http.StatusOK, map[string]any{"error": map[string]any{
+			"code": "iLO.0.10.ExtendedInfo", "message": "See @Message.ExtendedInfo for more information.",
+			"@Message.ExtendedInfo": []any{map[string]any{"MessageId": "Base.1.4.Success"}},
+		}})
+	case b.options.Personality.Boot.Dropped:
+		w.WriteHeader(http.StatusOK)
+	default:
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// etag returns the ETag of the resource that has the override, as it is compared.
+func (b *BMC) etag() string { return fmt.Sprintf(`"%d"`, b.override().version) }
+
+// servedETag returns the ETag as it is handed out, or "".
+func (b *BMC) servedETag() string {
+	etag := b.etag()
+	switch b.options.Personality.ETag {
+	case ETagOptional, ETagRequired, ETagRefused:
+		return etag
+	case ETagWeak:
+		return "W/" + etag
+	case ETagGzip:
+		return strings.TrimSuffix(etag, `"`) + `-gzip"`
+	case ETagBare:
+		return strings.Trim(etag, `"`)
+	}
+	return ""
+}
+
+// checkIfMatch returns the status and the message with which a change with this If-Match header is refused; 0 when it is accepted.
+func (b *BMC) checkIfMatch(ifMatch string) (status int, key string) {
+	rule := b.options.Personality.ETag
+	isOptional := rule == "" || rule == ETagOptional || rule == ETagRefused
+	switch {
+	case ifMatch == "" && isOptional, rule == "", ifMatch == "*" && (rule == ETagOptional || rule == ETagStar), ifMatch == b.etag() && rule != ETagRefused && rule != ETagStar:
+		return 0, ""
+	case ifMatch == "":
+		return http.StatusPreconditionRequired, "PreconditionRequired"
+	}
+	return http.StatusPreconditionFailed, "PreconditionFailed"
+}
