@@ -51,6 +51,12 @@ const (
 	// AnnotationRootDisk on a BareMetalHost accepts another root disk for the Machine that has the host: the serial number, the WWN or
 	// the path of the disk that the next installation is written to; removed when an installation has succeeded.
 	AnnotationRootDisk = "ingot.dev/root-disk"
+	// AnnotationAbandon on a Machine names its host, or is none where it has no host: its finalizer may then be removed by who has the verb
+	// abandon on the Machine. The host is neither powered off nor erased, and reports MachineGone.
+	AnnotationAbandon = "ingot.dev/abandon"
+	// AnnotationRelease on a BareMetalHost that reports MachineGone is the uid of the Machine that is gone: the host is powered off, erased and
+	// freed. It asks for the verb abandon on the Machine.
+	AnnotationRelease = "ingot.dev/release"
 	// AnnotationRetry on a BareMetalHost in error asks for another try; its value is the caller's, a change of it is the request.
 	AnnotationRetry = "ingot.dev/retry"
 	// AnnotationCordoned on a Node: Ingot cordoned it, so Ingot may lift that; the cordon of a person stays.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -65,7 +66,7 @@ func TestARealAPIServerTakesTheDefinitionsAndEnforcesThem(t *testing.T) {
 		t.Fatalf("%d definitions, %v; want 11", len(installed), err)
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, metal3.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -101,4 +102,5 @@ func TestARealAPIServerTakesTheDefinitionsAndEnforcesThem(t *testing.T) {
 		t.Errorf("the erase policy is not filled in: %+v", provider.Spec.Erase)
 	}
 	t.Run("who may use a NodeType", func(t *testing.T) { testUse(t, config, c, scheme) })
+	t.Run("who may change a claim", func(t *testing.T) { testClaims(t, config, c, scheme) })
 }
