@@ -3,7 +3,6 @@ package machine
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -32,6 +31,9 @@ func (r *Reconciler) observeHost(ctx context.Context, obs *observation) error {
 		return err
 	}
 	facts := lifecycleHost(obs.host, obs.record, obs.machine.UID)
+	if err := r.reportSameServer(ctx, obs, &facts); err != nil {
+		return err
+	}
 	if obs.machine.Status.Phase == v1alpha1.MachineClaiming && obs.nodeType != nil && obs.provider != nil {
 		request := obs.placementRequest()
 		request.HostName = key.Name
@@ -121,19 +123,39 @@ func (r *Reconciler) chooseHost(ctx context.Context, obs *observation) error {
 	return nil
 }
 
-// chooseServer chooses a host that is a server of its own. Only the chosen host is compared with those of other namespaces, and another one is
-// chosen when that finds a second host of its server.
+// chooseServer chooses a host that is a server of its own. Only the hosts whose result depends on it are compared with those of other
+// namespaces, and the choice is made again when that finds a second host of a server.
 func (r *Reconciler) chooseServer(ctx context.Context, request placement.Request, hosts []placement.HostFacts) (placement.Decision, error) {
+	compared := map[string]bool{}
 	for {
-		d := placement.Choose(request, hosts)
-		at := slices.IndexFunc(hosts, func(f placement.HostFacts) bool { return f.Host.Name == d.Host && f.SameServer == "" })
-		if at < 0 {
+		d, isFinal := placement.Choose(request, hosts), true
+		for i := range hosts {
+			if name := hosts[i].Host.Name; compared[name] || !d.MustCompareServer(name) {
+				continue
+			}
+			if err := r.compareServer(ctx, &hosts[i]); err != nil {
+				return d, err
+			}
+			compared[hosts[i].Host.Name] = true
+			isFinal = isFinal && hosts[i].SameServer == ""
+		}
+		if isFinal {
 			return d, nil
 		}
-		if err := r.compareServer(ctx, &hosts[at]); err != nil || hosts[at].SameServer == "" {
-			return d, err
-		}
 	}
+}
+
+// reportSameServer gives a host without a HostRecord the error that its own controller does not report: another host is the same server.
+func (r *Reconciler) reportSameServer(ctx context.Context, obs *observation, facts *lifecycle.Host) error {
+	if obs.record != nil || facts.Consumer != lifecycle.ConsumerMine {
+		return nil
+	}
+	conflicts, err := hostindex.Conflicts(ctx, r.Client, sameserver.HostOf(obs.host, nil))
+	if err != nil || len(conflicts) == 0 {
+		return err
+	}
+	facts.Error, facts.ErrorReason, facts.ErrorMessage = string(metal3.ProvisionedRegistrationError), v1alpha1.ReasonSameServer, sameserver.Message(conflicts)
+	return nil
 }
 
 // compareServer sets SameServer of the facts if another host is the same server.

@@ -33,7 +33,7 @@ func TestAMachineClaimsNoServerThatTwoHostsHave(t *testing.T) {
 		m.Labels = map[string]string{"rack": r.namespace}
 		h := &metal3.BareMetalHost{ObjectMeta: m, Spec: metal3.BareMetalHostSpec{BMC: metal3.BMCDetails{Address: address}}}
 		h.Status.OperationalStatus = metal3.OperationalStatusOK
-		h.Status.Provisioning.State = metal3.StateAvailable
+		h.Status.Provisioning.State, h.Status.PoweredOn = metal3.StateAvailable, name == "b" // what a runs is on
 		server.Create(t, h)
 	}
 	r.start()
@@ -51,7 +51,8 @@ func TestAMachineClaimsNoServerThatTwoHostsHave(t *testing.T) {
 		for _, name := range []string{"m-1", "m-2"} {
 			c := meta.FindStatusCondition(r.machine(name).Status.Conditions, v1alpha1.ConditionClaimed)
 			told = told || c != nil && c.Reason == v1alpha1.ReasonNoHostAvailable &&
-				strings.Contains(c.Message, "a is the same server as another host: BareMetalHost "+r.namespace+"/b has the same BMC 10.0.0.7")
+				strings.Contains(c.Message, "a is the same server as another host: BareMetalHost "+r.namespace+"/b has the same BMC 10.0.0.7") &&
+				strings.Contains(c.Message, "b is the same server as another host: BareMetalHost "+r.namespace+"/a has the same BMC 10.0.0.7")
 		}
 		return claimed("c") && told
 	})
@@ -68,4 +69,49 @@ func TestAMachineClaimsNoServerThatTwoHostsHave(t *testing.T) {
 		t.Fatal(err)
 	}
 	management.Eventually(t, "the other Machine has a host when the address is corrected", func() bool { return claimed("a") || claimed("b") })
+}
+
+// TestAServerThatTwoHostsHaveIsNotReleased uses a metal3 provider, whose baremetal-operator would power off and clean what the Machine gives back.
+func TestAServerThatTwoHostsHaveIsNotReleased(t *testing.T) {
+	r := newRig(t, 0)
+	r.serveMetal3()
+	host := func(name string) *metal3.BareMetalHost {
+		h := &metal3.BareMetalHost{ObjectMeta: r.meta(name), Spec: metal3.BareMetalHostSpec{BMC: metal3.BMCDetails{Address: "redfish://10.0.1.7"}}}
+		h.Labels = map[string]string{"rack": r.namespace}
+		h.Status.OperationalStatus, h.Status.Provisioning.State = metal3.OperationalStatusOK, metal3.StateAvailable
+		return h
+	}
+	server.Create(t, host("a"))
+	r.start()
+	r.addMachine("m-1")
+	read := func() *metal3.BareMetalHost {
+		h := &metal3.BareMetalHost{}
+		if err := server.Client.Get(context.Background(), r.key("a"), h); err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	management.Eventually(t, "the installation is requested", func() bool { h := read(); return h.Spec.Image != nil && h.Spec.Online })
+	other := host("b")
+	server.Create(t, other)
+	if err := server.Client.Delete(t.Context(), r.machine("m-1")); err != nil {
+		t.Fatal(err)
+	}
+	management.Eventually(t, "the Machine says why it is not released", func() bool {
+		c := meta.FindStatusCondition(r.machine("m-1").Status.Conditions, v1alpha1.ConditionReady)
+		return c != nil && c.Reason == v1alpha1.ReasonSameServer && strings.Contains(c.Message, "BareMetalHost "+r.namespace+"/b has the same BMC 10.0.1.7")
+	})
+	if h := read(); h.Spec.Image == nil || !h.Spec.Online || h.Spec.ConsumerRef == nil {
+		t.Errorf("the server is taken away from what runs on it: %+v", h.Spec)
+	}
+	if err := server.Client.Delete(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	h := read()
+	before := h.DeepCopy()
+	h.Annotations = map[string]string{"poke": "1"}
+	if err := server.Client.Patch(t.Context(), h, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	management.Eventually(t, "the release goes on when the other host is gone", func() bool { h := read(); return h.Spec.Image == nil && !h.Spec.Online })
 }

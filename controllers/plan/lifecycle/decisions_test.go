@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -325,7 +326,7 @@ func describe(f Facts, d Decision) string {
 func TestDecisionsAndTheirWords(t *testing.T) {
 	const file = "testdata/decisions.txt"
 	var b strings.Builder
-	for _, s := range append(situations, powerSituations...) {
+	for _, s := range slices.Concat(situations, powerSituations, sameServerSituations) {
 		f := factsIn(t, s.phase)
 		if s.change != nil {
 			s.change(&f)

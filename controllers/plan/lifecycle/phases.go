@@ -108,6 +108,7 @@ var phases = map[v1alpha1.MachinePhase][]step{
 			newStep("no bootstrap token is left", scope.planTokenDeletionBeforeFence),
 			newStep("the Node of a drain that was called off is uncordoned", scope.planUncordonAfterCancelledRoll),
 			newStep("the wanted revision suits the tenant's cluster", scope.waitForNextRevision)),
+		newStep("no other host is the same server", scope.waitForOneHost),
 		stepsIf("spec.powerOff asks for the server to be off", scope.isPowerOffWanted, powerOffSteps()...)},
 		append(fenceSteps(),
 			newStep("spec.powerOff is cleared", scope.waitWhilePoweredOff),
@@ -116,6 +117,7 @@ var phases = map[v1alpha1.MachinePhase][]step{
 	v1alpha1.MachineReleasing: {
 		newStep("no bootstrap token is left", scope.planTokenDeletionBeforeFence),
 		stepsIf("the host is this Machine's", scope.hasHost,
+			newStep("no other host is the same server", scope.waitForOneHost),
 			stepsIf("the installed system may run", scope.canBeRunning, fenceSteps()...),
 			newStep("the host has no image", scope.planDeprovision),
 			newStep("the host is erased and available", scope.waitForErase),

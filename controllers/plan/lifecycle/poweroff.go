@@ -111,6 +111,9 @@ func (s scope) planPowerOn() result {
 	if s.Machine.Status.PowerOff == nil || s.Machine.Spec.PowerOff || s.Host.Online {
 		return done
 	}
+	if s.isSameServer() {
+		return s.waitForOneHost()
+	}
 	return actionResult(Action{Kind: PowerOn}, report{
 		reason: v1alpha1.ReasonServerOff, waitingFor: "the server to be on", message: "host " + s.hostName() + " is being powered on",
 	}).withRequeue()

@@ -38,6 +38,22 @@ func (s scope) planUncordonAfterCancelledRoll() result {
 	}).withRequeue()
 }
 
+// isSameServer reports whether another host is the server of this Machine's host.
+func (s scope) isSameServer() bool {
+	return s.Host != nil && s.Host.ErrorReason == v1alpha1.ReasonSameServer
+}
+
+// waitForOneHost lets a node run on while another host is its server. Without it: a baremetal-operator serves both hosts, and a Machine has
+// each of them; one Machine is deleted, its host is powered off and cleaned, and the node of the other Machine is gone with its disk.
+func (s scope) waitForOneHost() result {
+	if !s.isSameServer() {
+		return done
+	}
+	return waitResult(report{
+		reason: v1alpha1.ReasonSameServer, waitingFor: "no other host to be this server", message: "host " + s.hostName() + ": " + s.Host.ErrorMessage,
+	}).withRequeueAfter(hostCheckInterval)
+}
+
 // waitForNextRevision stops a roll whose revision can no longer be installed.
 func (s scope) waitForNextRevision() result {
 	if s.NextRevision.Name == "" || s.Machine.Spec.PowerOff {

@@ -65,6 +65,14 @@ type Decision struct {
 	Message string
 }
 
+// MustCompareServer reports whether the result of a host depends on whether another host is the same server: it was chosen or, where none was,
+// it is passed over because it is on. Without it: two hosts are one server, the node of a Machine runs on it by the first of them, and the
+// message about the second one makes somebody power it off.
+func (d Decision) MustCompareServer(host string) bool {
+	at := slices.IndexFunc(d.Evaluations, func(e Evaluation) bool { return e.Name == host })
+	return at >= 0 && (d.Evaluations[at].Reason == Chosen || d.Host == "" && d.Evaluations[at].Reason == PoweredOn)
+}
+
 // Pair returns each host together with its record, which has the same name and namespace.
 func Pair(hosts []metal3.BareMetalHost, records []v1alpha1.HostRecord) []HostFacts {
 	recorded := make(map[types.NamespacedName]*v1alpha1.HostRecord, len(records))
