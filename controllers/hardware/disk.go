@@ -78,8 +78,11 @@ func (d Disk) String() string {
 	if d.Model != "" {
 		parts = append(parts, strings.TrimSpace(d.Model))
 	}
-	parts = append(parts, fmt.Sprintf("%d bytes", d.SizeBytes))
-	return cmp.Or(d.Name, "disk") + " (" + strings.Join(parts, ", ") + ")"
+	size := "size unknown"
+	if d.SizeBytes > 0 {
+		size = fmt.Sprintf("%d bytes", d.SizeBytes)
+	}
+	return cmp.Or(d.Name, "disk") + " (" + strings.Join(append(parts, size), ", ") + ")"
 }
 
 // HasIdentity reports whether the disk can be told from every other one: it has a serial number or a WWN.

@@ -30,17 +30,23 @@ type drive struct {
 	Status status
 }
 
-// isDisk reports whether the drive is a disk of the server: no empty bay, no backplane, and not one that the BMC emulates.
+// isDisk reports whether the drive is a disk of the server: no empty bay, no backplane, and not one that the BMC emulates. A drive whose size the
+// BMC does not tell is a disk when it has a serial number or a WWN. Without it: the erase does not expect that disk, and does not miss it.
 func (d drive) isDisk() bool {
-	return d.Status.State != stateAbsent && d.bytes() >= minDisk && d.bytes() < 1<<60 &&
-		!virtualDrive.MatchString(d.Model) && !virtualDrive.MatchString(d.Name)
+	isSized := d.bytes() >= minDisk || d.bytes() == 0 && d.disk().HasIdentity()
+	return d.Status.State != stateAbsent && isSized && !virtualDrive.MatchString(d.Model) && !virtualDrive.MatchString(d.Name)
 }
 
+// bytes returns the size, and 0 when it is unknown.
 func (d drive) bytes() number {
-	if d.CapacityBytes > 0 {
-		return d.CapacityBytes
+	size := d.CapacityBytes
+	if size <= 0 {
+		size = d.CapacityMiB * (1 << 20)
 	}
-	return d.CapacityMiB * (1 << 20)
+	if size < 0 || size >= 1<<60 {
+		return 0
+	}
+	return size
 }
 
 func (d drive) disk() hardware.Disk {

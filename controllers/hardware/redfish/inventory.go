@@ -92,17 +92,24 @@ func isPlaceholder(text string) bool {
 
 var placeholder = regexp.MustCompile(`(?i)^(n/?a|none|null|unknown|undefined|not (available|specified|present|applicable)|available for assignment|default string|to be filled.*|\?+|-+|0+)$`)
 
-// readMemory sets MemoryBytes from the modules. It is used when the system reports no size, or 0, which means the same.
+// readMemory sets MemoryBytes from the modules. It is used when the system reports no size, or 0, which means the same. The size stays unknown when
+// one module that is there does not tell its own, because the sum would be too small. An empty slot is absent, or of size 0.
 func (w *crawl) readMemory(s *system) error {
 	modules, err := readMembers[struct {
-		CapacityMiB number
+		CapacityMiB *number
 		Status      status
 	}](w, s.links.Memory.String())
+	total := int64(0)
 	for _, m := range modules {
-		if m.CapacityMiB > 0 && m.CapacityMiB < 1<<30 && m.Status.State != stateAbsent {
-			w.inventory.MemoryBytes += int64(m.CapacityMiB) << 20
+		switch {
+		case m.Status.State == stateAbsent:
+		case m.CapacityMiB == nil:
+			return err
+		case *m.CapacityMiB > 0 && *m.CapacityMiB < 1<<30:
+			total += int64(*m.CapacityMiB) << 20
 		}
 	}
+	w.inventory.MemoryBytes = total
 	return err
 }
 

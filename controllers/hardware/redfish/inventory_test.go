@@ -201,4 +201,10 @@ func TestZeroInASummaryOrADriveIsUnknown(t *testing.T) {
 	if diff := cmp.Diff([]hardware.Disk{{Model: "SATA 1", SizeBytes: 5000000}}, got.Disks); diff != "" {
 		t.Errorf("disks (-expected +seen):\n%s", diff)
 	}
+	documents["/redfish/v1/memory/1"] = `{"Id": "1", "CapacityMiB": null}`
+	got, err = f.bmc.Inventory(t.Context())
+	must(t, err)
+	if got.MemoryBytes != 0 {
+		t.Errorf("memory of %d bytes, and the size of one module is unknown", got.MemoryBytes)
+	}
 }

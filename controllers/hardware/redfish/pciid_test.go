@@ -43,19 +43,23 @@ func TestOnlyDisksOfTheServerAreDisks(t *testing.T) {
 		drive drive
 		want  bool
 	}{
-		"a disk":            {drive{Model: "SAMSUNG MZ", CapacityBytes: 1e12}, true},
-		"in MiB":            {drive{CapacityMiB: 2289272}, true},
-		"a RAID volume":     {drive{Model: "LOGICAL VOLUME", CapacityBytes: 1e12}, true},
-		"a virtual CD":      {drive{Model: "Virtual Cdrom Device", CapacityBytes: 2048}, false},
-		"a virtual disk":    {drive{Model: "Virtual HDisk Device", CapacityBytes: 1098907648}, false},
-		"iDRAC's":           {drive{Model: "iDRAC Virtual CD", CapacityBytes: 1e9}, false},
-		"a virtual floppy":  {drive{Name: "Virtual_Floppy", CapacityBytes: 1e9}, false},
-		"a backplane":       {drive{Model: "PCIe SSD Backplane 1"}, false},
-		"an empty bay":      {drive{Name: "Empty Bay", CapacityBytes: 1e12, Status: status{State: "Absent"}}, false},
-		"nothing is known":  {drive{}, false},
-		"negative":          {drive{CapacityBytes: -1}, false},
-		"more than a disk":  {drive{CapacityBytes: 1e300}, false},
-		"smaller than that": {drive{CapacityBytes: 2048}, false},
+		"a disk":                       {drive{Model: "SAMSUNG MZ", CapacityBytes: 1e12}, true},
+		"in MiB":                       {drive{CapacityMiB: 2289272}, true},
+		"a RAID volume":                {drive{Model: "LOGICAL VOLUME", CapacityBytes: 1e12}, true},
+		"a virtual CD":                 {drive{Model: "Virtual Cdrom Device", CapacityBytes: 2048}, false},
+		"a virtual disk":               {drive{Model: "Virtual HDisk Device", CapacityBytes: 1098907648}, false},
+		"iDRAC's":                      {drive{Model: "iDRAC Virtual CD", CapacityBytes: 1e9}, false},
+		"a virtual floppy":             {drive{Name: "Virtual_Floppy", CapacityBytes: 1e9}, false},
+		"a backplane":                  {drive{Model: "PCIe SSD Backplane 1"}, false},
+		"an empty bay":                 {drive{Name: "Empty Bay", CapacityBytes: 1e12, Status: status{State: "Absent"}}, false},
+		"nothing is known":             {drive{}, false},
+		"negative":                     {drive{CapacityBytes: -1}, false},
+		"more than a disk":             {drive{CapacityBytes: 1e300}, false},
+		"smaller than that":            {drive{CapacityBytes: 2048}, false},
+		"of unknown size":              {drive{Model: "PM1735", SerialNumber: "S4WANA0"}, true},
+		"too big to be so":             {drive{SerialNumber: "S4WANA0", CapacityBytes: 1e300}, true},
+		"a placeholder":                {drive{Model: "PM1735", SerialNumber: "N/A"}, false},
+		"a virtual CD of unknown size": {drive{Model: "Virtual Cdrom Device", SerialNumber: "AAAABBBBCCCC1"}, false},
 	} {
 		if got := c.drive.isDisk(); got != c.want {
 			t.Errorf("%s: %v, expected %v", name, got, c.want)
