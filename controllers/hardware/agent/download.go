@@ -22,14 +22,19 @@ type download struct {
 	url    string
 
 	body   io.ReadCloser
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	stall  *time.Timer
 	// offset is the number of bytes read. total is the size of the file; -1 while unknown.
 	offset, total int64
 	// etag is the ETag of the file. It prevents that the end of a replaced file is appended to the start of the old one.
-	etag     string
-	failures int
+	etag string
+	// hasNoRanges is true when the server has refused a request for the rest of the file.
+	hasNoRanges bool
+	failures    int
 }
+
+// errStalled is why a connection was closed on which the server sent nothing for the stall time-out.
+var errStalled = errors.New("the server sent nothing until the stall time-out")
 
 // permanentError is an error that a retry does not change.
 type permanentError struct{ error }
@@ -82,7 +87,7 @@ func (d *download) Read(p []byte) (int, error) {
 func (d *download) Close() {
 	if d.body != nil {
 		d.stall.Stop()
-		d.cancel()
+		d.cancel(nil)
 		// The bytes have been read or are not needed, so an error of closing the body does not matter.
 		_ = d.body.Close()
 		d.body = nil
@@ -106,12 +111,12 @@ func (d *download) waitForRetry(cause error) error {
 
 // openResponse requests the rest of the file.
 func (d *download) openResponse() error {
-	ctx, cancel := context.WithCancel(d.ctx)
-	stall := time.AfterFunc(d.config.StallTimeout, cancel)
+	ctx, cancel := context.WithCancelCause(d.ctx)
+	stall := time.AfterFunc(d.config.StallTimeout, func() { cancel(errStalled) })
 	response, err := d.sendRequest(ctx)
+	stall.Stop()
 	if err != nil {
-		stall.Stop()
-		cancel()
+		cancel(nil)
 		return err
 	}
 	d.body, d.cancel, d.stall = response.Body, cancel, stall
@@ -119,22 +124,45 @@ func (d *download) openResponse() error {
 	case response.StatusCode == http.StatusOK:
 		d.total = response.ContentLength
 		d.etag = response.Header.Get("ETag")
-		if _, err := io.CopyN(io.Discard, response.Body, d.offset); err != nil {
-			return fmt.Errorf("skipping to byte %d: %w", d.offset, err)
-		}
-		return nil
-	case response.StatusCode == http.StatusPartialContent && d.offset > 0:
+		return d.skipWritten()
+	case response.StatusCode == http.StatusPartialContent && d.needsRange():
 		var first int64
-		if _, err := fmt.Sscanf(response.Header.Get("Content-Range"), "bytes %d-", &first); err != nil || first != d.offset {
-			return permanentError{fmt.Errorf("asked for byte %d, the server answered with range %q", d.offset, response.Header.Get("Content-Range"))}
+		if _, err := fmt.Sscanf(response.Header.Get("Content-Range"), "bytes %d-", &first); err == nil && first == d.offset {
+			return nil
 		}
-		return nil
-	case response.StatusCode >= 500, response.StatusCode == http.StatusTooManyRequests, response.StatusCode == http.StatusRequestTimeout:
+		err = fmt.Errorf("asked for byte %d, the server answered with range %q", d.offset, response.Header.Get("Content-Range"))
+	case isTemporary(response.StatusCode):
 		return fmt.Errorf("the server answered %s", response.Status)
 	default:
-		return permanentError{fmt.Errorf("the server answered %s", response.Status)}
+		err = fmt.Errorf("the server answered %s", response.Status)
 	}
+	if !d.needsRange() {
+		return permanentError{err}
+	}
+	// A server or proxy that refuses the range may still serve the whole file.
+	d.hasNoRanges = true
+	return err
 }
+
+// isTemporary reports whether the same request may succeed later.
+func isTemporary(status int) bool {
+	return status >= 500 && status != http.StatusNotImplemented || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
+}
+
+// skipWritten reads the bytes that were written already, from a server that sends the whole file again. The stall timer is off until
+// new bytes are read: the deadline of the attempt limits the skipping, and the kernel notices a server that is gone.
+//
+// Without it: a download breaks at 38 GB. The server has no ranges and begins again. It sends those bytes more slowly, or fetches them first
+// from elsewhere, the timer closes the connection, and each further one ends at the same place.
+func (d *download) skipWritten() error {
+	if _, err := io.CopyN(io.Discard, d.body, d.offset); err != nil {
+		return fmt.Errorf("skipping to byte %d: %w", d.offset, err)
+	}
+	return nil
+}
+
+// needsRange reports whether the request is for the rest of the file and not for all of it.
+func (d *download) needsRange() bool { return d.offset > 0 && !d.hasNoRanges }
 
 func (d *download) sendRequest(ctx context.Context) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url, nil)
@@ -143,7 +171,7 @@ func (d *download) sendRequest(ctx context.Context) (*http.Response, error) {
 	}
 	// The digest is of the file as served, so the server must not compress it.
 	request.Header.Set("Accept-Encoding", "identity")
-	if d.offset > 0 {
+	if d.needsRange() {
 		request.Header.Set("Range", fmt.Sprintf("bytes=%d-", d.offset))
 		if len(d.etag) > 1 && d.etag[0] == '"' {
 			request.Header.Set("If-Range", d.etag)
