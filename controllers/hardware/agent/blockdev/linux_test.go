@@ -16,14 +16,14 @@ import (
 )
 
 // loopDevice makes a block device of a file full of ones.
-func loopDevice(t *testing.T, size int) string {
+func loopDevice(t *testing.T, size int, options ...string) string {
 	t.Helper()
 	losetup := require.Tool(t, "losetup", "apt-get install util-linux")
 	path := filepath.Join(t.TempDir(), "backing")
 	if err := os.WriteFile(path, bytes.Repeat([]byte{0xFF}, size), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(losetup, "--find", "--show", path).CombinedOutput()
+	out, err := exec.Command(losetup, append(options, "--find", "--show", path)...).CombinedOutput()
 	if err != nil {
 		require.Missing(t, "losetup as root", "run the tests as root on a machine with loop devices: "+string(out))
 	}
