@@ -40,6 +40,8 @@ func ReadLayout(disk io.ReaderAt, size, sector int64) (Layout, error) {
 		return Layout{}, err
 	case r.tables > 0 && r.entryError != nil:
 		return Layout{}, r.entryError
+	case r.tables > 0 && errors.Is(err, ErrDamaged):
+		return Layout{}, err
 	case err == nil:
 		r.layout.Partitions, r.layout.Records = append(r.layout.Partitions, mbr.Partitions...), append(r.layout.Records, mbr.Records...)
 	}
@@ -137,6 +139,9 @@ const (
 	kindProtective = 0xEE
 	// recordSize is the size of a boot record, whatever the sector size is.
 	recordSize = 512
+	// headSize is the length of the start of a disk in which a partition table of any kind lies. A BSD label, for example, lies in the second
+	// sector, and the first one may be blank.
+	headSize = 1 << 20
 )
 
 // readMBR returns the primary and the logical partitions of an MBR. A file system on the whole disk may begin with a boot record too, whose
@@ -144,7 +149,7 @@ const (
 // record must hide no partition.
 func (r *layoutReader) readMBR() (Layout, error) {
 	record := r.read(0, recordSize)
-	if record == nil || isBlank(record) {
+	if record == nil || isBlank(r.read(0, min(headSize, r.size))) {
 		return Layout{}, nil
 	}
 	err := ErrUnknown
@@ -166,6 +171,8 @@ func (r *layoutReader) readBootRecord(record []byte) (Layout, error) {
 	for _, entry := range mbrEntries(record) {
 		start := mbrStart(entry)
 		switch {
+		case entry[4] == kindProtective && r.tables > 0:
+			continue // the others are those of a hybrid MBR
 		case entry[4] == kindProtective:
 			return Layout{}, fmt.Errorf("%w: an MBR protects a GUID table, and neither the table nor its copy is valid", ErrDamaged)
 		case entry[0]&0x7F != 0 || start == 0 || start*r.sector >= r.size:

@@ -69,6 +69,16 @@ func TestACopyOfATableInTheMiddleOfTheDiskIsFound(t *testing.T) {
 	}
 }
 
+func TestThePartitionsOfAHybridMBRAreFoundBesideThoseOfTheTable(t *testing.T) {
+	disk := make([]byte, 16<<20)
+	writeTable(disk, 512, 2048, 3071)
+	mbr(disk, [3]uint32{kindProtective, 1, 2047}, [3]uint32{0x83, 8192, 1024})
+	got, err := ReadLayout(bytes.NewReader(disk), int64(len(disk)), 512)
+	if want := (Extent{Offset: 8192 * 512, Size: 1024 * 512}); err != nil || len(got.Partitions) != 2 || !slices.Contains(got.Partitions, want) {
+		t.Errorf("%+v, %v, expected %+v too", got.Partitions, err, want)
+	}
+}
+
 func TestWhatCannotBeReadAsAWholeIsAnError(t *testing.T) {
 	const size = 8 << 20
 	for name, c := range map[string]struct {
@@ -81,6 +91,10 @@ func TestWhatCannotBeReadAsAWholeIsAnError(t *testing.T) {
 		"FAT on the whole disk":       {func(disk []byte) { copy(disk[82:], "FAT32   "); mbr(disk, [3]uint32{0x6e, 7, 7}); disk[446] = 0x33 }, nil},
 		"a mark beside a partition":   {func(disk []byte) { copy(disk[82:], "FAT32   "); mbr(disk, [3]uint32{0x83, 2048, 100}) }, nil},
 		"content of no known kind":    {func(disk []byte) { copy(disk, "\x45\x52\x02\x00Apple") }, ErrUnknown},
+		"a BSD label, no boot record": {func(disk []byte) { copy(disk[512:], "\x57\x45\x56\x82") }, ErrUnknown},
+		"ext4 on the whole disk":      {func(disk []byte) { copy(disk[1080:], "\x53\xEF") }, nil},
+		"data behind an empty head":   {func(disk []byte) { disk[2<<20] = 1 }, nil},
+		"a GPT beside a bad MBR":      {func(disk []byte) { writeTable(disk, 512, 2048, 3071); mbr(disk, [3]uint32{0x83, 1 << 30, 100}) }, ErrDamaged},
 		"an encrypted disk":           {func(disk []byte) { disk[77] = 3 }, ErrUnknown},
 		"both tables damaged":         {func(disk []byte) { writeTable(disk, 512, 2048, 3071); disk[520]++; disk[size-504]++ }, ErrDamaged},
 		"a protective MBR alone":      {func(disk []byte) { mbr(disk, [3]uint32{kindProtective, 1, 100}) }, ErrDamaged},
