@@ -200,7 +200,7 @@ func (p *planner) timeLimit(a v1alpha1.WantedAttempt) time.Duration {
 		return p.Timeouts.Inspect
 	case a.Operation == string(hardware.OpInstall):
 		return p.Timeouts.Install
-	case a.Erase == v1alpha1.EraseFull:
+	case a.Erase == v1alpha1.EraseFull, p.hasOverwrittenDisks():
 		return p.Timeouts.EraseFull
 	}
 	return p.Timeouts.EraseMetadata

@@ -43,6 +43,15 @@ func (p *planner) acceptRootDisk() result {
 	return done
 }
 
+// hasOverwrittenDisks reports whether the attempt before was a metadata erase that failed while it overwrote a whole disk, because the partitions
+// of the disk cannot be read. Only such a metadata erase has a number of bytes in total. Without it: overwriting the disk takes hours, each
+// attempt ends after the minutes that a metadata erase has, and the next one begins at the first byte again.
+func (p planner) hasOverwrittenDisks() bool {
+	w, progress := p.d.Record.Wanted, p.d.Record.Progress()
+	return w != nil && w.Operation == string(hardware.OpErase) && w.Outcome == v1alpha1.AttemptFailed && w.Erase == v1alpha1.EraseMetadata &&
+		w.Step == string(hardware.StepErasing) && progress != nil && progress.TotalBytes > 0
+}
+
 // missingDiskReasons are the failures of an erase that end when a disk is declared gone.
 var missingDiskReasons = []string{
 	string(hardware.ReasonDiskMissing), string(hardware.ReasonDiskNotErasable), string(hardware.ReasonEvidenceMissing), string(hardware.ReasonNoDisk),

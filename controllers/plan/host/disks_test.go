@@ -108,3 +108,27 @@ func TestTheDisksOfAnInspectionAreKnown(t *testing.T) {
 		t.Errorf("disks = %+v", disks)
 	}
 }
+
+func TestAMetadataEraseThatOverwritesADiskHasTheTimeOfAFullErase(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		step  hardware.Step
+		total int64
+		want  time.Duration
+	}{
+		{"whole disks", hardware.StepErasing, 1 << 40, DefaultTimeouts().EraseFull},
+		{"signatures", hardware.StepErasing, 0, DefaultTimeouts().EraseMetadata},
+		{"nothing yet", hardware.StepBooting, 0, DefaultTimeouts().EraseMetadata},
+	} {
+		f := facts(metal3.StateDeprovisioning, hardware.PowerOff).attempted(4, hardware.OpErase, hardware.AttemptFailed, hardware.ReasonDeadlineExceeded)
+		f.Observed.Attempt.Step = c.step
+		f = f.ended(1)
+		f.Record.LastTenant, f.Record.Wanted.Erase = "team/research", v1alpha1.EraseMetadata
+		f.Record.Attempt = &v1alpha1.HostAttempt{Number: 4, TotalBytes: c.total}
+		f.Now = f.Now.Add(time.Hour)
+		w := Plan(f).Record.Wanted
+		if w.Number != 5 || w.Erase != v1alpha1.EraseMetadata || w.Deadline.Sub(w.Since.Time) != c.want {
+			t.Errorf("after an erase of %s: %+v, expected %s", c.name, w, c.want)
+		}
+	}
+}
