@@ -41,6 +41,9 @@ var soundCases = map[string]func(*testing.T, Harness){
 			if f.Disk() != want {
 				t.Errorf("after an erase of mode %s the disk is %s, expected %s", mode, f.Disk(), want)
 			}
+			if mode != hardware.EraseNone && f.Installer().Capabilities().AgentInventory {
+				f.expectEvidence()
+			}
 			f.expectUnchanged(attempt, f.eraseWith(mode))
 			f.expectPowerOff()
 		}
@@ -64,6 +67,14 @@ var outcomeCases = map[string]func(*testing.T, Harness){
 		f := newFixture(t, h, Faults{IgnorePowerOff: -1})
 		f.CutPower() // so that the first power-off holds already
 		f.expectFailed(f.callUntilEnded(f.newAttempt(1), f.eraseWith(hardware.EraseMetadata)), hardware.ReasonPowerOffIgnored)
+	},
+	"an erase that leaves out a disk has not succeeded": func(t *testing.T, h Harness) {
+		f := newFixture(t, h, Faults{MissesDisk: true})
+		for number, mode := range []hardware.EraseMode{hardware.EraseMetadata, hardware.EraseFull} {
+			attempt := f.newAttempt(int64(number + 1))
+			f.expectFailed(f.callUntilEnded(attempt, f.eraseWith(mode)), hardware.ReasonEvidenceMissing)
+			f.expectUnchanged(attempt, f.eraseWith(mode))
+		}
 	},
 	"power-ons that are ignored at first are asked for again": func(t *testing.T, h Harness) {
 		f := newFixture(t, h, Faults{IgnorePowerOn: 2})

@@ -31,6 +31,8 @@ type Faults struct {
 	AgentHangs bool
 	// DiskError means that the agent cannot write to the disk.
 	DiskError bool
+	// MissesDisk means that the server has a second disk, and that the agent reports an erase of the first one alone.
+	MissesDisk bool
 	// WrongDigest means that the served image does not have the checksum that is asked for.
 	WrongDigest bool
 	// BootLoop means that the agent crashes and the server boots from the network again, without end.

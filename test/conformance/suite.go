@@ -167,6 +167,20 @@ func (f *fixture) expectInstalled() {
 	f.t.Errorf("the disk holds %q and the server runs %q, expected the image", f.Disk(), f.Running())
 }
 
+// expectEvidence checks that the erase has left evidence that a disk is erased. An Installer without Ingot's agent may have none.
+func (f *fixture) expectEvidence() {
+	f.t.Helper()
+	evidence := f.attemptStatus().Evidence
+	if evidence == nil || len(evidence.Disks) == 0 {
+		f.t.Fatal("an erase has succeeded without evidence")
+	}
+	for _, disk := range evidence.Disks {
+		if disk.Result != hardware.DiskErased || disk.SerialNumber == "" || disk.SizeBytes == 0 || disk.Method == "" || disk.Bytes == 0 {
+			f.t.Errorf("evidence %+v", disk)
+		}
+	}
+}
+
 func (f *fixture) expectPowerOff() {
 	f.t.Helper()
 	observation, err := f.Installer().Observe(f.t.Context(), f.Host())

@@ -84,10 +84,8 @@ func checkComplete(set diskSet, known *hardware.KnownDisks) error {
 			reasons, problems = append(reasons, hardware.ReasonDiskNotErasable), append(problems, disk.String()+" "+disk.Why)
 		}
 	}
-	for _, disk := range hardware.AbsentDisks(known.Expected, present) {
-		reasons = append(reasons, hardware.ReasonDiskMissing)
-		problems = append(problems, disk.String()+" was in this host and is not found: put it back or mend it; if it was taken out, or is behind a "+
-			"RAID controller, annotate the BareMetalHost with ingot.dev/disk-gone: "+cmp.Or(disk.SerialNumber, disk.WWN))
+	if absent := hardware.AbsentDisks(known.Expected, present); len(absent) > 0 {
+		reasons, problems = append(reasons, hardware.ReasonDiskMissing), append(problems, absentText(absent))
 	}
 	if len(set.disks) == 0 {
 		reasons = append(reasons, hardware.ReasonNoDisk)
@@ -97,6 +95,17 @@ func checkComplete(set diskSet, known *hardware.KnownDisks) error {
 		return nil
 	}
 	return failuref(reasons[0], nil, "nothing was erased: %s", strings.Join(problems, "; "))
+}
+
+// absentText says which disks are not found and what to do. The names come last: of many disks a message that is too long loses some of them, and
+// not the remedy.
+func absentText(absent []hardware.Disk) string {
+	var names, texts []string
+	for _, disk := range absent {
+		names, texts = append(names, cmp.Or(disk.SerialNumber, disk.WWN)), append(texts, disk.String())
+	}
+	return fmt.Sprintf("%d of the disks that were in this host are not found: put them back or mend them; if they were taken out, or are behind a RAID controller, "+
+		"annotate the BareMetalHost with ingot.dev/disk-gone: %s. Not found: %s", len(absent), strings.Join(names, ","), strings.Join(texts, ", "))
 }
 
 // collectEvidence returns the evidence of all disks, and the failure when one of them failed.

@@ -31,7 +31,8 @@ func TestAnEraseThatMissesADiskFailsByNameBeforeTheFirstByte(t *testing.T) {
 		says     string
 	}{
 		{"no disk", 0, nil, nil, hardware.ReasonNoDisk, "no disk"},
-		{"a disk of the record", 1, nil, &hardware.KnownDisks{Expected: []hardware.Disk{lost}}, hardware.ReasonDiskMissing, "LOST7"},
+		{"a disk of the record", 1, nil, &hardware.KnownDisks{Expected: []hardware.Disk{lost}}, hardware.ReasonDiskMissing, "LOST7, 7340032 bytes"},
+		{"two disks of the record", 1, nil, &hardware.KnownDisks{Expected: []hardware.Disk{lost, {SerialNumber: "LOST8"}}}, hardware.ReasonDiskMissing, "ingot.dev/disk-gone: LOST7,LOST8"},
 		{"a disk of the record, declared gone", 1, nil, &hardware.KnownDisks{Gone: []string{"LOST7"}}, "", ""},
 		{"read-only", 1, []hardware.UnusableDisk{{Disk: lost, Why: "is read-only", HasContent: true}}, nil, hardware.ReasonDiskNotErasable, "LOST7"},
 		{"read-only, declared gone", 1, []hardware.UnusableDisk{{Disk: lost, Why: "is read-only", HasContent: true}}, &hardware.KnownDisks{Gone: []string{"LOST7"}}, hardware.ReasonDiskNotErasable, "LOST7"},

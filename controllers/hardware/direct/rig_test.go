@@ -233,8 +233,12 @@ func (r *rig) register(now time.Time) {
 	r.mu.Lock()
 	r.agentKey = fmt.Sprintf("%064x", now.UnixNano())
 	r.mu.Unlock()
+	disks := []hardware.Disk{serverDisk}
+	if r.faults.MissesDisk {
+		disks = append(disks, hardware.Disk{Name: "/dev/nvme1n1", SerialNumber: "S2", SizeBytes: 64 << 30})
+	}
 	status, body := r.request(http.MethodPost, protocol.PathRegister, protocol.Registration{Inventory: hardware.Inventory{
-		SystemUUID: "0f0e0d0c-0000-0000-0000-000000000001", SerialNumber: "SN0001", NICs: []hardware.NIC{{Name: "eno1", MAC: bootMAC}}, Disks: []hardware.Disk{serverDisk},
+		SystemUUID: "0f0e0d0c-0000-0000-0000-000000000001", SerialNumber: "SN0001", NICs: []hardware.NIC{{Name: "eno1", MAC: bootMAC}}, Disks: disks,
 	}})
 	if status != http.StatusOK {
 		r.enter(done, now)
