@@ -105,8 +105,8 @@ type rig struct {
 	writes writes
 	// progress is the boot service's ProgressInterval.
 	progress time.Duration
-	// powerOff is the installer's; 0: as by default.
-	powerOff time.Duration
+	// powerOff and powerOn are the installer's; 0: as by default.
+	powerOff, powerOn time.Duration
 	// bmcTimeout limits every request to a BMC; 0: 5 seconds.
 	bmcTimeout time.Duration
 	// elsewhere is another namespace that the controller sees; empty: there is none.
@@ -208,7 +208,7 @@ func (r *rig) start() {
 	r.boot.Store("handler", service)
 	reconciler := &host.Reconciler{
 		Client: behind{counted, r.stale}, APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("ingot"), Clock: clock.RealClock{}, Jitter: rand.Float64,
-		Timeouts: r.timeouts, Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: hardware.Timeouts{GracefulOff: 50 * time.Millisecond, PowerOff: r.powerOff, PowerOnRetry: 300 * time.Millisecond}}),
+		Timeouts: r.timeouts, Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: hardware.Timeouts{GracefulOff: 50 * time.Millisecond, PowerOff: r.powerOff, PowerOn: r.powerOn, PowerOnRetry: 300 * time.Millisecond}}),
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)

@@ -3,12 +3,15 @@ package host
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -16,6 +19,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hostindex"
+	"github.com/ingot-dev/ingot/controllers/plan/verdict"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
@@ -25,6 +29,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		Owns(&v1alpha1.HostRecord{}, builder.WithPredicates(recordChanged)).
 		Watches(&metal3.BareMetalHost{}, hostindex.EnqueueSameServer(r.Client)).
 		Watches(&v1alpha1.HostRecord{}, hostindex.EnqueueSameServer(r.Client)).
+		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(hostOf), builder.WithPredicates(kubeletLost)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.hostsOf(client.Object.GetName)),
 			builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
 		Watches(&v1alpha1.NodeProvider{}, handler.EnqueueRequestsFromMapFunc(r.hostsOf(hostNamespace)),
@@ -44,6 +49,35 @@ func attemptEnd(r *v1alpha1.HostRecord) string {
 		return ""
 	}
 	return a.State + "/" + fmt.Sprint(a.Step == string(hardware.StepFinishing))
+}
+
+// kubeletLost lets through updates of Machines whose Node has turned Unknown. The host is then reconciled at once, which asks its BMC for the
+// power. Without it: a server loses its power, and for minutes, until the host is observed again, everybody is told to look at a kubelet that
+// cannot run.
+var kubeletLost = predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return !isKubeletSilent(e.ObjectOld) && isKubeletSilent(e.ObjectNew)
+	},
+}
+
+// isKubeletSilent reports whether the Machine's verdict says that the tenant's API server misses the node's kubelet.
+func isKubeletSilent(o client.Object) bool {
+	m, ok := o.(*v1alpha1.Machine)
+	return ok && m.Status.Verdict != nil && slices.ContainsFunc(m.Status.Verdict.Checks, func(c v1alpha1.Check) bool {
+		return c.Name == verdict.CheckReady && c.Observed == string(corev1.ConditionUnknown)
+	})
+}
+
+// hostOf maps a Machine to the host that it has.
+func hostOf(_ context.Context, o client.Object) []reconcile.Request {
+	m, ok := o.(*v1alpha1.Machine)
+	if !ok || m.Status.HostRef == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: m.Status.HostRef.Namespace, Name: m.Status.HostRef.Name}}}
 }
 
 // hostNamespace returns the namespace of a NodeProvider's hosts.

@@ -3,6 +3,8 @@ package bmc
 import (
 	"net/http"
 	"strings"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
 // All stands for every time where a fault counts.
@@ -28,6 +30,8 @@ type Faults struct {
 	StaleMedia bool
 	// LazyCollections means that each collection is answered with 503 the first time it is asked for, while it is being loaded.
 	LazyCollections bool
+	// SharedNIC means that the BMC has no port of its own (NC-SI), and that the port has no link while the server is off.
+	SharedNIC bool
 }
 
 // isDue reports whether a fault with this count happens at the next request.
@@ -64,14 +68,18 @@ const (
 	answerNever
 	answerServerError
 	answerBusy
+	answerNoLink
 )
 
 // nextAnswer returns how the request is to be answered, and uses up the fault that decides it.
 func (b *BMC) nextAnswer(r *http.Request) answer {
+	power := b.options.Machine.Power()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	path := strings.TrimRight(r.URL.Path, "/")
 	switch {
+	case b.faults.SharedNIC && power == hardware.PowerOff:
+		return answerNoLink
 	case isDue(b.faults.Hang):
 		b.faults.Hang = oneLess(b.faults.Hang)
 		return answerNever
@@ -102,6 +110,9 @@ func (b *BMC) answerWithFault(w http.ResponseWriter, r *http.Request, fault answ
 		case <-r.Context().Done():
 		case <-b.stopping:
 		}
+	case answerNoLink:
+		// The client is not made to wait for its time-out: the connection ends without an answer.
+		panic(http.ErrAbortHandler)
 	case answerServerError:
 		b.refuse(w, http.StatusInternalServerError, "InternalError", "The request failed due to an internal service error.")
 	case answerBusy:
