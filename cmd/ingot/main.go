@@ -17,6 +17,7 @@ import (
 
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/convert"
+	"github.com/ingot-dev/ingot/cmd/ingot/drain"
 	"github.com/ingot-dev/ingot/cmd/ingot/explain"
 	"github.com/ingot-dev/ingot/cmd/ingot/fleet"
 	"github.com/ingot-dev/ingot/cmd/ingot/hostimport"
@@ -46,6 +47,7 @@ func newRootCommand() *cobra.Command {
 		fleet.MachinesCommand(),
 		fleet.WhyCommand(),
 		fleet.HostsCommand(),
+		drain.Command(),
 		rollout.Command(simulate.Command()),
 		explain.Command(),
 		validate.Command(),

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -31,6 +32,19 @@ func WriteTable(w io.Writer, table [][]string) error {
 		b.WriteString("\n")
 	}
 	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// WriteResult writes the outcome of a command that changed something: as one line, or as the member result of a JSON object.
+func WriteResult(w io.Writer, asJSON bool, text string) error {
+	if asJSON {
+		quoted, err := json.Marshal(map[string]string{"result": text})
+		if err != nil {
+			return fmt.Errorf("print as JSON: %w", err)
+		}
+		text = string(quoted)
+	}
+	_, err := fmt.Fprintln(w, text)
 	return err
 }
 

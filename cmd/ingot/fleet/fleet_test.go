@@ -115,11 +115,27 @@ func TestWhyShowsTheStepItsDeadlinesAndTheCallThatFails(t *testing.T) {
 	}
 }
 
+func TestWhyIsAboutTheServerWhileItIsOffAndNotAboutItsKubelet(t *testing.T) {
+	m := machine("training-x", v1alpha1.MachineValidating, 6, 9, isNot(v1alpha1.ReasonServerOff, "the server of host metal/server-04 is off: its BMC says so since 11:59"))
+	m.Status.HostRef = &v1alpha1.NamespacedReference{Namespace: "metal", Name: "server-04"}
+	m.Status.Verdict = &v1alpha1.Verdict{Result: v1alpha1.CheckWait, Checks: []v1alpha1.Check{
+		{Name: "node/ready", Result: v1alpha1.CheckWait, Expected: "True", Observed: "Unknown", Hint: "Kubelet stopped posting node status."},
+	}}
+	w := Diagnose(&m, nil, nil, noon)
+	if !strings.Contains(w.text(), "Ready=False ServerOff: the server of host metal/server-04 is off") || !strings.Contains(w.Next, "power supplies of server-04") {
+		t.Errorf("next is %q in\n%s", w.Next, w.text())
+	}
+	off := machine("training-x", v1alpha1.MachineDraining, 6, 0, isNot(v1alpha1.ReasonPoweredOff, "off"))
+	if next := Diagnose(&off, nil, nil, noon).Next; !strings.HasSuffix(next, "ingot drain -n research training-x --undo") {
+		t.Errorf("next of a server that is off for work is %q", next)
+	}
+}
+
 func TestEveryReasonThatNeedsAPersonHasAStep(t *testing.T) {
 	for reason := range nextSteps {
 		m := machine("x", v1alpha1.MachineProvisioning, 1, 1, isNot(reason, "m"))
 		m.Status.HostRef = &v1alpha1.NamespacedReference{Namespace: "metal", Name: "server-04"}
-		if next := Diagnose(&m, nil, nil, noon).Next; next == "" || strings.Contains(next, "HOST") {
+		if next := Diagnose(&m, nil, nil, noon).Next; next == "" || strings.Contains(next, "HOST") || strings.Contains(next, "MACHINE") {
 			t.Errorf("%s: next is %q", reason, next)
 		}
 	}

@@ -94,21 +94,33 @@ func (d Diagnosis) nextStep() string {
 	if d.Machine.Ready {
 		return ""
 	}
-	for _, result := range []v1alpha1.CheckResult{v1alpha1.CheckFail, v1alpha1.CheckWait} {
-		for _, c := range d.Checks {
-			if c.Result == result && c.Hint != "" && d.Machine.Phase == v1alpha1.MachineValidating {
-				return c.Hint
-			}
-		}
+	if hint := d.checkHint(); hint != "" {
+		return hint
 	}
 	if advice := nextSteps[d.Machine.Reason]; advice != "" {
-		return strings.ReplaceAll(advice, "HOST", d.Machine.Host)
+		return strings.NewReplacer("HOST", d.Machine.Host, "MACHINE", "-n "+d.Machine.Namespace+" "+d.Machine.Name).Replace(advice)
 	}
 	if d.Host != nil && d.Host.Error != "" {
 		return "mend what the host reports, then ask for another try: kubectl annotate --overwrite bmh -n " + d.Host.Namespace + " " + d.Host.Name + " ingot.dev/retry=$(date +%s)"
 	}
 	if d.Machine.Overdue {
 		return "the phase's time is over; the condition's message says what it stopped at"
+	}
+	return ""
+}
+
+// checkHint is the hint of the first check that fails or, where none does, waits. Hints are about a node that runs, so there is none while the
+// server is off.
+func (d Diagnosis) checkHint() string {
+	if d.Machine.Phase != v1alpha1.MachineValidating || d.Machine.Reason == v1alpha1.ReasonServerOff {
+		return ""
+	}
+	for _, result := range []v1alpha1.CheckResult{v1alpha1.CheckFail, v1alpha1.CheckWait} {
+		for _, c := range d.Checks {
+			if c.Result == result && c.Hint != "" {
+				return c.Hint
+			}
+		}
 	}
 	return ""
 }
@@ -132,6 +144,8 @@ var nextSteps = map[string]string{
 	v1alpha1.ReasonCredentialsMissing:   "create or correct the Secret of HOST's BMC",
 	v1alpha1.ReasonCABundleMissing:      "create or correct the Secret of the NodeProvider's certificates",
 	v1alpha1.ReasonSameServer:           "two hosts are one server, and what runs there keeps running: delete or correct the host that is wrong, not the one that has this Machine; ingot hosts names both",
+	v1alpha1.ReasonServerOff:            "look at the power supplies of HOST and at its BMC's log: the condition's message says why the server is still off",
+	v1alpha1.ReasonPoweredOff:           "when the work on HOST is done: ingot drain MACHINE --undo",
 	v1alpha1.ReasonProvisioningTimedOut: "look at the console of HOST; the step that it stopped at is in the condition's message",
 	v1alpha1.ReasonJoinTimedOut:         "look at the console of HOST: journalctl -u kubelet -u cloud-final",
 	v1alpha1.ReasonNodeConflict:         "delete the Node of that name in the tenant's cluster, or this Machine",

@@ -218,16 +218,7 @@ func (s session) waitUntilPaused(ctx context.Context, name string) (*v1alpha1.Ro
 
 // printResult prints the outcome of a command.
 func (s session) printResult(format string, args ...any) error {
-	text := fmt.Sprintf(format, args...)
-	if s.json {
-		quoted, err := json.Marshal(map[string]string{"result": text})
-		if err != nil {
-			return fmt.Errorf("print as JSON: %w", err)
-		}
-		text = string(quoted)
-	}
-	_, err := fmt.Fprintln(s.out, text)
-	return err
+	return cli.WriteResult(s.out, s.json, fmt.Sprintf(format, args...))
 }
 
 // Command returns `ingot rollout`, with further commands below it.
