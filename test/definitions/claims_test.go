@@ -196,4 +196,5 @@ func testClaims(t *testing.T, cluster *rest.Config, admin client.Client, scheme 
 	r.awaitClaimPolicy(t, probe, r.claimedHost(t, "probe", probe))
 	t.Run("who may remove a Machine's finalizer", func(t *testing.T) { testAbandon(t, r) })
 	t.Run("who may change a claimed host", func(t *testing.T) { testClaimedHost(t, r) })
+	t.Run("who may power off a claimed host", func(t *testing.T) { testHostInUse(t, r) })
 }
