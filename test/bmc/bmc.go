@@ -75,6 +75,12 @@ type BMC struct {
 	// media is the URL of the inserted image; empty: none.
 	media string
 	tree  tree
+	// boots counts the boots of the server, unloadedReads the reads since the last one that found Boot empty.
+	boots, unloadedReads int
+	// rush counts the requests since rushBegan. The BMC is frozen when there were too many.
+	rush      int
+	rushBegan time.Time
+	isFrozen  bool
 }
 
 // New makes a BMC that does not listen yet.

@@ -65,6 +65,7 @@ func (b *BMC) Override() (enabled, target string) {
 func (b *BMC) TakeBoot() hardware.BootSource {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.countBoot()
 	set := b.override()
 	taken := *set
 	if set.enabled == "Once" {
@@ -120,6 +121,9 @@ func (b *BMC) addBootLists(boot map[string]any) {
 
 // systemBoot returns the member Boot of the system. What may be written is listed there unless the settings object lists it.
 func (b *BMC) systemBoot() map[string]any {
+	if b.isBootUnloaded() {
+		return map[string]any{}
+	}
 	settings := b.options.Personality.Boot.Settings
 	return b.bootDocument(b.boot, settings == nil || settings.Members == SettingsMode)
 }

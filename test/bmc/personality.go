@@ -35,6 +35,8 @@ type Personality struct {
 	GhostSystem string `json:"ghostSystem"`
 	// SystemListsDevices lists the PCI devices of the server's chassis in the server's system too.
 	SystemListsDevices bool `json:"systemListsDevices"`
+	// RenumbersNICs gives the server's network interfaces other ids, in another order, at every boot (iLO 6).
+	RenumbersNICs bool `json:"renumbersNICs"`
 	// MediaUnderSystem puts virtual media under the system and not under the manager.
 	MediaUnderSystem bool `json:"mediaUnderSystem"`
 	// NoMedia leaves the collection of virtual media empty.

@@ -26,6 +26,8 @@ type BootRules struct {
 	NeedsTarget bool `json:"needsTarget"`
 	// ModeRefusal is the message of the refusal of a mode that cannot be written; empty: PropertyNotWritable.
 	ModeRefusal string `json:"modeRefusal"`
+	// LoadsAfter is how many reads of the system after each boot still have an empty Boot, because the BMC loads it when it is first read.
+	LoadsAfter int `json:"loadsAfter"`
 	// SuccessBody answers a change with 200 and a body that has an error object with the message Success (iLO).
 	SuccessBody bool `json:"successBody"`
 }
@@ -118,6 +120,8 @@ type WireRules struct {
 	SlashLinks bool `json:"slashLinks"`
 	// SystemByName redirects Systems/NAME of this name to the server's system with 307 (sushy-tools); empty: nothing is redirected.
 	SystemByName string `json:"systemByName"`
+	// FreezesAfter is how many requests within a minute the BMC survives. It answers none of the later ones, ever; 0: any number.
+	FreezesAfter int `json:"freezesAfter"`
 	// RefusesIfMatchOnActions answers an action with an If-Match header with 412 (iDRAC10).
 	RefusesIfMatchOnActions bool `json:"refusesIfMatchOnActions"`
 }

@@ -26,6 +26,10 @@ func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client is gone, or sends nonsense
 	}
+	if b.freezes() {
+		b.answerWithFault(w, r, answerNever)
+		return
+	}
 	if fault := b.nextAnswer(r); fault != answerProperly {
 		b.answerWithFault(w, r, fault)
 		return
@@ -182,6 +186,9 @@ func (b *BMC) get(w http.ResponseWriter, r *http.Request, path string) {
 	if !found {
 		b.refuse(w, http.StatusNotFound, "ResourceMissingAtURI", "The resource at the URI "+path+" was not found.")
 		return
+	}
+	if path == PathSystem {
+		b.unloadedReads++
 	}
 	if path == b.overridePath() {
 		if etag := b.servedETag(); etag != "" {

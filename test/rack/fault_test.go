@@ -120,3 +120,34 @@ func TestAHalfWrittenDiskDoesNotBoot(t *testing.T) {
 		awaitPower(t, s, hardware.PowerOff)
 	}
 }
+
+// TestAServerThatRestartsInTheMiddleOfAnInstallationBootsNothing has a BMC that restarts its server, as for an update of the firmware.
+func TestAServerThatRestartsInTheMiddleOfAnInstallationBootsNothing(t *testing.T) {
+	t.Parallel()
+	for _, step := range []rack.Step{rack.StepKernel, rack.StepRegistered, rack.StepWriting, rack.StepVerifying} {
+		t.Run(string(step), func(t *testing.T) {
+			t.Parallel()
+			restarted := false
+			r := newRig(t, 1, func(o *rack.Options) {
+				o.OnStep = func(s *rack.Server, at rack.Step) {
+					if at == step && !restarted {
+						restarted = true
+						s.Reset(bmc.ResetForceRestart)
+					}
+				}
+			})
+			s := r.rack.Servers()[0]
+			r.begin(s, drive("restart", "#cloud-config\n"))
+			eventually(t, "the disk does not boot", func() error {
+				if state := s.State(); !strings.HasPrefix(state.Activity, "no bootable device") {
+					return fmt.Errorf("%+v", state)
+				}
+				return nil
+			})
+			s.PowerLoss()
+			if status := r.install(s, drive("again", "#cloud-config\n")); status.State != hardware.AttemptSucceeded {
+				t.Fatalf("%+v", status)
+			}
+		})
+	}
+}

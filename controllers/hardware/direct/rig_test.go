@@ -95,6 +95,7 @@ func newRigWith(t *testing.T, faults conformance.Faults, personality bmc.Persona
 			t.Errorf("closing: %v", err)
 		}
 	})
+	r.bmc.SetClock(r.Now)
 	r.bmc.OnPower(r.powerChanged)
 	r.bmc.SetFaults(bmcFaults(faults))
 	r.bmc.SetPower(hardware.PowerOn)

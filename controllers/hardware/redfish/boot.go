@@ -120,7 +120,8 @@ func (c *conn) findBootPlace() (bootPlace, error) {
 	case settings != nil && settings.hasOverride():
 		return bootPlace{home: settings, other: system, isPending: true}, nil
 	case !system.hasOverride():
-		return bootPlace{}, hardware.Errorf(hardware.Unsupported, opBoot, c.bmc.endpoint.Address,
+		// Some BMCs load the override when it is read first, so it may be there at the next try.
+		return bootPlace{}, hardware.Errorf(hardware.Busy, opBoot, c.bmc.endpoint.Address,
 			"the system %s reports no boot override: when the BMC is still loading it, the next try succeeds; otherwise restart the BMC or update its firmware", s.ODataID)
 	}
 	return bootPlace{home: system, other: settings}, nil

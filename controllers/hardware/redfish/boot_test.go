@@ -128,7 +128,7 @@ func TestABootThatIsNotLoadedYetIsReadAgain(t *testing.T) {
 			unloaded, err := json.Marshal(system)
 			must(t, err)
 			f.answer(http.MethodGet, bmc.PathSystem, 1, http.StatusOK, string(unloaded))
-			expect(t, f.bmc.SetBootOnce(t.Context(), hardware.BootNetwork), hardware.Unsupported, bmc.PathSystem, "restart the BMC")
+			expect(t, f.bmc.SetBootOnce(t.Context(), hardware.BootNetwork), hardware.Busy, bmc.PathSystem, "restart the BMC")
 			must(t, f.bmc.SetBootOnce(t.Context(), hardware.BootNetwork))
 		})
 	}

@@ -237,3 +237,52 @@ func TestAMistypedMemberCostsNeitherDriveNorMemory(t *testing.T) {
 		})
 	}
 }
+
+// TestABMCThatFreezesUnderManyRequestsSurvivesAnInventory has the biggest product behind a BMC that answers 250 requests a minute.
+func TestABMCThatFreezesUnderManyRequestsSurvivesAnInventory(t *testing.T) {
+	product, err := bmc.ProductNamed("dgx-h100")
+	must(t, err)
+	product.Wire = personalityNamed(t, "freezes").Wire
+	f := start(t, product)
+	f.SetClock(f.clock.Now) // which stands still
+	f.SetPower(hardware.PowerOn)
+	got, err := f.bmc.Inventory(t.Context())
+	must(t, err)
+	if gpus := summaryOf(got).GPUs; gpus != "8 H100-SXM5-80GB" {
+		t.Errorf("GPUs: %q", gpus)
+	}
+	f.Requests()
+	for range 20 {
+		_, err := f.bmc.PowerState(t.Context())
+		must(t, err)
+	}
+	if requests := f.Requests(); len(requests) != 20 {
+		t.Errorf("20 reads of the power took the requests %q", requests)
+	}
+}
+
+// TestNICsAreKnownByTheirAddressesWhateverTheirIDs has an iLO 6, whose ids are others after each boot.
+func TestNICsAreKnownByTheirAddressesWhateverTheirIDs(t *testing.T) {
+	f := start(t, personalityNamed(t, "hpe-dl380a"))
+	var ids [][]string
+	var first []hardware.NIC
+	for range 3 {
+		must(t, f.bmc.SetPower(t.Context(), hardware.TurnOn))
+		got, err := f.bmc.Inventory(t.Context())
+		must(t, err)
+		var names []string
+		for i := range got.NICs {
+			names, got.NICs[i].Name = append(names, got.NICs[i].Name), ""
+		}
+		if ids = append(ids, names); first == nil {
+			first = got.NICs
+		}
+		if diff := cmp.Diff(first, got.NICs); diff != "" || len(got.NICs) != 2 {
+			t.Errorf("NICs (-first +now):\n%s", diff)
+		}
+		must(t, f.bmc.SetPower(t.Context(), hardware.TurnOff))
+	}
+	if slices.Equal(ids[0], ids[1]) || slices.Equal(ids[1], ids[2]) {
+		t.Errorf("ids %q: the simulated BMC kept them", ids)
+	}
+}

@@ -155,7 +155,7 @@ func TestTheBMCsOfTheFieldAreDriven(t *testing.T) {
 			f.SetPower(hardware.PowerOn)
 			booted := hardware.BootSource("")
 			f.OnPower(func(_ hardware.PowerState, source hardware.BootSource) { booted = source })
-			err := f.bmc.SetBootOnce(t.Context(), hardware.BootNetwork)
+			err := untilLoaded(func() error { return f.bmc.SetBootOnce(t.Context(), hardware.BootNetwork) })
 			if words, ok := withoutNetworkBoot[name]; ok {
 				expect(t, err, hardware.Unsupported, words, "Pxe")
 				return
@@ -165,7 +165,7 @@ func TestTheBMCsOfTheFieldAreDriven(t *testing.T) {
 			if booted != hardware.BootNetwork {
 				t.Errorf("the server booted from %q, expected the network", booted)
 			}
-			must(t, f.bmc.ClearBoot(t.Context()))
+			must(t, untilLoaded(func() error { return f.bmc.ClearBoot(t.Context()) }))
 			must(t, f.bmc.SetPower(t.Context(), hardware.Restart))
 			if booted != hardware.BootDisk {
 				t.Errorf("after the override was cleared the server booted from %q, expected the disk", booted)
@@ -179,6 +179,17 @@ func TestTheBMCsOfTheFieldAreDriven(t *testing.T) {
 			}
 		})
 	}
+}
+
+// untilLoaded repeats the call while the BMC is busy, for the few tries that it takes to load what it loads when it is read.
+func untilLoaded(call func() error) error {
+	err := call()
+	for range 3 {
+		if hardware.KindOf(err) == hardware.Busy {
+			err = call()
+		}
+	}
+	return err
 }
 
 // powerCycle turns the server off and on. It repeats what the BMC refuses until the server has settled.

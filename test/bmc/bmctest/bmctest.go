@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 type Server struct {
 	*bmc.BMC
 	requests recorder
+
+	clock atomic.Pointer[func() time.Time]
 
 	mu      sync.Mutex
 	power   hardware.PowerState
@@ -33,7 +36,7 @@ func Start(t testing.TB, personality bmc.Personality) *Server {
 	s := &Server{power: hardware.PowerOff}
 	s.BMC = bmc.New(bmc.Options{
 		Name: "server", Machine: s, Hardware: Inventory(), Authority: authority, Username: "ingot-operator", Password: `p"ss&w/rd-` + rand.Text(),
-		Personality: personality, Wrap: s.requests.wrap,
+		Personality: personality, Wrap: s.requests.wrap, Now: s.now,
 	})
 	if err := s.BMC.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -66,6 +69,18 @@ func Inventory() hardware.Inventory {
 			{VendorID: "15b3", DeviceID: "1021", Class: "020000", Model: "ConnectX-7"},
 		},
 	}
+}
+
+// SetClock sets the clock by which the BMC counts requests; without it that is time.Now.
+func (s *Server) SetClock(now func() time.Time) {
+	s.clock.Store(&now)
+}
+
+func (s *Server) now() time.Time {
+	if clock := s.clock.Load(); clock != nil {
+		return (*clock)()
+	}
+	return time.Now()
 }
 
 // OnPower sets the function that is called with every change of power, and with the source that a power-on boots from ("" when
