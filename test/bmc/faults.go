@@ -26,6 +26,8 @@ type Faults struct {
 	NullBootTarget bool
 	// KeepsBootTarget means that a boot override is accepted and stays what it was.
 	KeepsBootTarget bool
+	// StaleETags means that every change of the boot override is answered with 412, whatever ETag it has.
+	StaleETags bool
 	// StaleMedia means that the BMC takes an image for inserted that is not, and refuses every insert until the next eject (iDRAC).
 	StaleMedia bool
 	// LazyCollections means that each collection is answered with 503 the first time it is asked for, while it is being loaded.

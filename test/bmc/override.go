@@ -162,6 +162,10 @@ func (b *BMC) patchBoot(w http.ResponseWriter, r *http.Request, path string, bod
 		b.refuseElsewhere(w)
 		return
 	}
+	if b.faults.StaleETags {
+		b.refuse(w, http.StatusPreconditionFailed, "PreconditionFailed", "The ETag supplied did not match the ETag required to change this resource.")
+		return
+	}
 	if status, key := b.checkIfMatch(r.Header.Get("If-Match")); status != 0 {
 		b.refuse(w, status, key, "The ETag supplied did not match the ETag required to change this resource.")
 		return
