@@ -117,6 +117,12 @@ type rig struct {
 
 func newRig(t *testing.T, servers int) *rig {
 	t.Helper()
+	return newRigWithDisks(t, servers, 0)
+}
+
+// newRigWithDisks makes a rig whose servers have so many data disks.
+func newRigWithDisks(t *testing.T, servers, dataDisks int) *rig {
+	t.Helper()
 	raw, err := diskImage()
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +140,7 @@ func newRig(t *testing.T, servers int) *rig {
 	sum := sha256.Sum256(raw)
 	r.bootURL = web.URL
 	r.image = v1alpha1.ExactImage{URL: web.URL + "/image.raw", Checksum: "sha256:" + hex.EncodeToString(sum[:]), Format: v1alpha1.FormatRaw}
-	r.rack, err = rack.New(rack.Options{Name: r.namespace, Dir: t.TempDir(), Count: servers, BootURL: web.URL, Speed: speed})
+	r.rack, err = rack.New(rack.Options{Name: r.namespace, Dir: t.TempDir(), Count: servers, DataDisks: dataDisks, BootURL: web.URL, Speed: speed})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,11 +100,8 @@ func (s *Server) runAgent(ctx context.Context, arguments []string) outcome {
 		URL: argument(arguments, protocol.ArgURL), Token: argument(arguments, protocol.ArgToken),
 		HTTP: &http.Client{Transport: &agentTransport{server: s, next: s.rack.transport, panics: panics, marked: map[Step]bool{}}},
 		Disks: func(context.Context) ([]agent.Disk, []hardware.UnusableDisk, error) {
-			disk, err := s.openDisk(ctx)
-			if err != nil {
-				return nil, nil, err
-			}
-			return []agent.Disk{disk}, nil, nil
+			disks, err := s.openDisks(ctx)
+			return disks, nil, err
 		},
 		Inventory: func(context.Context) (hardware.Inventory, error) {
 			found := s.presentHardware()

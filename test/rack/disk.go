@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/ingot-dev/ingot/controllers/hardware/agent"
 	"github.com/ingot-dev/ingot/controllers/hardware/agent/blockdev"
 )
 
@@ -21,6 +22,8 @@ var errInputOutput = errors.New("input/output error")
 type bootDisk struct {
 	*blockdev.File
 	server *Server
+	// isRoot is true for the first disk, from which the server boots. The faults are those of this disk.
+	isRoot bool
 	// ctx ends with the power: nothing is written after that.
 	ctx     context.Context
 	errorAt int64
@@ -29,15 +32,45 @@ type bootDisk struct {
 	loseAt  int64
 }
 
-// openDisk opens the server's disk with its faults.
-func (s *Server) openDisk(ctx context.Context) (*bootDisk, error) {
-	file, err := blockdev.OpenFile(s.DiskPath(), s.inventory.Disks[0])
-	if err != nil {
-		return nil, fmt.Errorf("the disk of %s: %w", s.name, err)
-	}
+// errNoDisk is returned for a disk that does not answer.
+var errNoDisk = errors.New("no such device")
+
+// openDisk opens a disk of the server. The first one has the faults of the server.
+func (s *Server) openDisk(ctx context.Context, n int) (*bootDisk, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return &bootDisk{File: file, server: s, ctx: ctx, errorAt: s.faults.DiskErrorAt, loseAt: s.faults.PowerLossAfter}, nil
+	faults := s.faults
+	s.mu.Unlock()
+	info := s.inventory.Disks[n]
+	if faults.MissingDisk == info.SerialNumber {
+		return nil, fmt.Errorf("disk %s of %s: %w", info.Name, s.name, errNoDisk)
+	}
+	file, err := blockdev.OpenFile(s.diskPath(n), info)
+	if err != nil {
+		return nil, fmt.Errorf("disk %s of %s: %w", info.Name, s.name, err)
+	}
+	disk := &bootDisk{File: file, server: s, isRoot: n == 0, ctx: ctx}
+	if disk.isRoot {
+		disk.errorAt, disk.loseAt = faults.DiskErrorAt, faults.PowerLossAfter
+	}
+	return disk, nil
+}
+
+// openDisks opens the disks that the agent finds.
+func (s *Server) openDisks(ctx context.Context) (disks []agent.Disk, err error) {
+	for n := range s.inventory.Disks {
+		disk, err := s.openDisk(ctx, n)
+		switch {
+		case errors.Is(err, errNoDisk):
+		case err != nil:
+			for _, opened := range disks {
+				err = errors.Join(err, opened.Close())
+			}
+			return nil, err
+		default:
+			disks = append(disks, disk)
+		}
+	}
+	return disks, nil
 }
 
 // WriteAt implements io.WriterAt. It fails when the power is lost or the disk is defective at the offset.
@@ -71,7 +104,7 @@ func (d *bootDisk) beforeWrite(off, n int64) error {
 	if d.errorAt > 0 && off+n > d.errorAt {
 		return fmt.Errorf("%w: %d bytes at %d", errInputOutput, n, off)
 	}
-	if off == 0 {
+	if off == 0 && d.isRoot {
 		return d.server.removeState()
 	}
 	return nil

@@ -32,6 +32,8 @@ type Faults struct {
 	DeadBootNIC bool
 	// DiskErrorAt is the offset from which on writing and clearing fail; 0: nowhere.
 	DiskErrorAt int64
+	// MissingDisk is the serial number of a disk that is not found from the next boot on. The BMC goes on reporting it.
+	MissingDisk string
 	// CorruptImage flips one bit of every image that this server downloads.
 	CorruptImage bool
 	// PowerLossAt is the step at which the power is lost, once.

@@ -18,7 +18,7 @@ func (s *Server) bootFromDisk(ctx context.Context) outcome {
 	if s.step(ctx, StepDiskBoot) != nil {
 		return outcomePowerOff
 	}
-	disk, err := s.openDisk(ctx)
+	disk, err := s.openDisk(ctx, 0)
 	if err != nil {
 		return s.hang(ctx, "no bootable device", err)
 	}

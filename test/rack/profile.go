@@ -62,7 +62,7 @@ func ProfileNamed(name string) (Profile, error) {
 }
 
 // inventory returns the hardware of a server of the profile. Serial numbers, MACs and the DMI UUID follow from its name.
-func (p Profile) inventory(name string, diskBytes int64) hardware.Inventory {
+func (p Profile) inventory(name string, diskBytes int64, dataDisks int) hardware.Inventory {
 	id := sha256.Sum256([]byte(name))
 	mac := func(n int) string {
 		// Locally administered addresses belong to no vendor.
@@ -76,6 +76,11 @@ func (p Profile) inventory(name string, diskBytes int64) hardware.Inventory {
 		Disks: []hardware.Disk{{
 			Name: "/dev/nvme0n1", Model: "SAMSUNG MZQL2", SerialNumber: "S" + serial, WWN: fmt.Sprintf("eui.%x", id[8:16]), SizeBytes: diskBytes,
 		}},
+	}
+	for n := 1; n <= dataDisks; n++ {
+		out.Disks = append(out.Disks, hardware.Disk{
+			Name: fmt.Sprintf("/dev/nvme%dn1", n), Model: "SAMSUNG MZQL2", SerialNumber: fmt.Sprintf("D%d%s", n, serial), SizeBytes: 2 * diskBytes,
+		})
 	}
 	bus := 0x0f // the first bus behind the root ports
 	for _, group := range p.PCI {

@@ -26,6 +26,8 @@ type ServerSpec struct {
 	Profile Profile
 	// DiskBytes is the size of the disk; 0: 16 GiB.
 	DiskBytes int64
+	// DataDisks is the number of further disks. Each is twice as large, so that an installation without hints selects the first one.
+	DataDisks int
 	// Username and Password are those of the BMC; empty: root and a random password.
 	Username, Password string
 	// BMCAddress is where the BMC listens; empty: a free port on 127.0.0.1.
@@ -70,6 +72,8 @@ type Options struct {
 	// Count servers of the profile named Profile are added, called NAME-server-1 and so on; an empty Profile is hgx-h100.
 	Count   int
 	Profile string
+	// DataDisks is that of the Count servers.
+	DataDisks int
 	// BootURL is the URL that DHCP gives to servers that boot from the network: the base URL of the boot service, or a URL with ${net0/mac} in it.
 	BootURL string
 	// Speed divides the Timing; 0: 1.
@@ -176,7 +180,7 @@ func addServers(options *Options) error {
 		return err
 	}
 	for i := range options.Count {
-		options.Servers = append(options.Servers, ServerSpec{Name: fmt.Sprintf("%s-server-%d", options.Name, i+1), Profile: profile})
+		options.Servers = append(options.Servers, ServerSpec{Name: fmt.Sprintf("%s-server-%d", options.Name, i+1), Profile: profile, DataDisks: options.DataDisks})
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func newServer(r *Rack, spec ServerSpec) (*Server, error) {
 		spec.Password = randomText()
 	}
 	s := &Server{
-		rack: r, name: spec.Name, spec: spec, inventory: spec.Profile.inventory(spec.Name, spec.DiskBytes), faults: spec.Faults,
+		rack: r, name: spec.Name, spec: spec, inventory: spec.Profile.inventory(spec.Name, spec.DiskBytes, spec.DataDisks), faults: spec.Faults,
 		power: hardware.PowerOff, log: r.options.Log.With("server", spec.Name),
 		state: State{Power: hardware.PowerOff, Activity: "off", Since: r.options.Clock.Now()},
 	}
@@ -100,8 +100,21 @@ func (s *Server) BootMAC() string { return s.inventory.NICs[0].MAC }
 // UUID returns the DMI product UUID.
 func (s *Server) UUID() string { return s.inventory.SystemUUID }
 
-// DiskPath returns the path of the file with the content of the server's disk.
-func (s *Server) DiskPath() string { return filepath.Join(s.rack.options.Dir, s.name+".disk") }
+// DiskPath returns the path of the file with the content of the server's first disk.
+func (s *Server) DiskPath() string { return s.diskPath(0) }
+
+// DataDiskPath returns the path of the file with the content of a further disk, which are counted from 1.
+func (s *Server) DataDiskPath(n int) string { return s.diskPath(n) }
+
+func (s *Server) diskPath(n int) string {
+	if n == 0 {
+		return filepath.Join(s.rack.options.Dir, s.name+".disk")
+	}
+	return filepath.Join(s.rack.options.Dir, fmt.Sprintf("%s.disk%d", s.name, n))
+}
+
+// Disks returns the disks of the server, the first one first.
+func (s *Server) Disks() []hardware.Disk { return slices.Clone(s.inventory.Disks) }
 
 // State returns the state of the server.
 func (s *Server) State() State {
@@ -112,12 +125,14 @@ func (s *Server) State() State {
 	return state
 }
 
-// presentHardware returns the inventory without the GPUs that are missing.
+// presentHardware returns the inventory without the GPUs and the disk that are missing.
 func (s *Server) presentHardware() hardware.Inventory {
 	s.mu.Lock()
-	missing := s.faults.MissingGPUs
+	missing, disk := s.faults.MissingGPUs, s.faults.MissingDisk
 	s.mu.Unlock()
-	return s.hardwareWithout(missing)
+	out := s.hardwareWithout(missing)
+	out.Disks = slices.DeleteFunc(slices.Clone(out.Disks), func(d hardware.Disk) bool { return disk != "" && d.SerialNumber == disk })
+	return out
 }
 
 // drivenHardware returns the inventory without the GPUs that are missing, and without those that fall off the bus when their driver is loaded.

@@ -104,8 +104,8 @@ func absentText(absent []hardware.Disk) string {
 	for _, disk := range absent {
 		names, texts = append(names, cmp.Or(disk.SerialNumber, disk.WWN)), append(texts, disk.String())
 	}
-	return fmt.Sprintf("%d of the disks that were in this host are not found: put them back or mend them; if they were taken out, or are behind a RAID controller, "+
-		"annotate the BareMetalHost with ingot.dev/disk-gone: %s. Not found: %s", len(absent), strings.Join(names, ","), strings.Join(texts, ", "))
+	return fmt.Sprintf("%d of the disks of this host are missing: put them back or mend them; if they were taken out, or are behind a RAID controller, "+
+		"annotate the BareMetalHost with ingot.dev/disk-gone: %s. Missing: %s", len(absent), strings.Join(names, ","), strings.Join(texts, ", "))
 }
 
 // collectEvidence returns the evidence of all disks, and the failure when one of them failed.
