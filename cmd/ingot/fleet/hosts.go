@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/inventory"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 )
 
@@ -26,6 +27,8 @@ type HostRow struct {
 	NodeTypes []string `json:"nodeTypes"`
 	// Fits is NodeTypes in one line, or the reason why none.
 	Fits string `json:"fits"`
+	// MissingDisks were in the host and were not found by the agent that looked last. An erase waits for them.
+	MissingDisks []string `json:"missingDisks,omitempty"`
 	// Error that it reports.
 	Error string `json:"error,omitempty"`
 }
@@ -66,6 +69,9 @@ func hostRow(h placement.HostFacts, fits []placement.Fit) HostRow {
 	row.Use = hostUse(row)
 	if h.Record != nil && h.Record.Status.Inventory != nil {
 		row.GPUs = gpuList(h.Record.Status.Inventory)
+		for _, disk := range inventory.MissingDisks(&h.Record.Status) {
+			row.MissingDisks = append(row.MissingDisks, disk.String())
+		}
 	}
 	return row
 }
@@ -98,6 +104,9 @@ func hostTable(rows []HostRow) [][]string {
 	out := [][]string{{"NAMESPACE", "NAME", "USE", "STATE", "POWER", "MACHINE", "GPUS", "NODETYPES, OR WHAT IS WRONG"}}
 	for _, r := range rows {
 		last := r.Fits
+		if len(r.MissingDisks) > 0 {
+			last += "; missing, and an erase waits for it: " + strings.Join(r.MissingDisks, ", ")
+		}
 		if r.Error != "" {
 			last = r.Error
 		}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 )
 
@@ -37,6 +38,33 @@ func TestHostsSayWhichAreOneServerAndWhichHaveOtherGPUsThanPromised(t *testing.T
 	} {
 		if got := strings.Join(table[i+1], " "); !strings.HasPrefix(got, want) {
 			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+func TestAMissingDiskIsShownBeforeAnEraseFailsAndWithWhatToDoAfterwards(t *testing.T) {
+	known := v1alpha1.DiskInventory{Name: "/dev/nvme1n1", SerialNumber: "LOST", SizeBytes: 4096}
+	facts := placement.HostFacts{
+		Host: &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "a"}},
+		Record: &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{
+			Disks: []v1alpha1.KnownDisk{{DiskInventory: known}}, Inventory: &v1alpha1.HostInventory{GPUSource: v1alpha1.SourceAgent},
+		}},
+	}
+	const missing = "/dev/nvme1n1 (serial number LOST, 4096 bytes)"
+	if got := strings.Join(hostTable(HostRows([]placement.HostFacts{facts}, nil, nil))[1], " "); !strings.HasSuffix(got, "missing, and an erase waits for it: "+missing) {
+		t.Errorf("line %q", got)
+	}
+	m := machine("training-x", v1alpha1.MachineReleasing, 6, 0, isNot(v1alpha1.ReasonEraseFailed, "host a: DiskMissing"))
+	for reason, next := range map[hardware.Reason]string{
+		hardware.ReasonDiskMissing:     "ingot.dev/disk-gone=SERIAL",
+		hardware.ReasonEvidenceMissing: "ingot.dev/disk-gone=SERIAL",
+		hardware.ReasonRootDiskDiffers: "kubectl annotate --overwrite bmh -n metal a ingot.dev/root-disk=SERIAL",
+		hardware.ReasonDiskError:       "look at the disks of",
+	} {
+		facts.Record.Status.Wanted = &v1alpha1.WantedAttempt{Number: 2, Operation: "Erase", Outcome: v1alpha1.AttemptFailed, Reason: string(reason)}
+		text := Diagnose(&m, &facts, nil, noon).text()
+		if !strings.Contains(text, next) || !strings.Contains(text, "  missing    "+missing) {
+			t.Errorf("%s lacks %q or the disk:\n%s", reason, next, text)
 		}
 	}
 }

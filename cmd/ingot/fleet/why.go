@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 )
 
@@ -97,6 +98,9 @@ func (d Diagnosis) nextStep() string {
 	if hint := d.checkHint(); hint != "" {
 		return hint
 	}
+	if advice := d.diskStep(); advice != "" {
+		return advice
+	}
 	if advice := nextSteps[d.Machine.Reason]; advice != "" {
 		return strings.NewReplacer("HOST", d.Machine.Host, "MACHINE", "-n "+d.Machine.Namespace+" "+d.Machine.Name).Replace(advice)
 	}
@@ -121,6 +125,21 @@ func (d Diagnosis) checkHint() string {
 				return c.Hint
 			}
 		}
+	}
+	return ""
+}
+
+// diskStep is what a person can do when the last attempt on the host has failed for want of a disk.
+func (d Diagnosis) diskStep() string {
+	if d.Attempt == nil || d.Attempt.Outcome != v1alpha1.AttemptFailed || d.Host == nil {
+		return ""
+	}
+	annotate := "kubectl annotate --overwrite bmh -n " + d.Host.Namespace + " " + d.Host.Name + " "
+	switch hardware.Reason(d.Attempt.Reason) {
+	case hardware.ReasonRootDiskDiffers:
+		return "mend the disk that the Machine was installed on or, if what is on another disk may be lost, accept that one: " + annotate + v1alpha1.AnnotationRootDisk + "=SERIAL"
+	case hardware.ReasonDiskMissing, hardware.ReasonDiskNotErasable, hardware.ReasonEvidenceMissing, hardware.ReasonNoDisk:
+		return "mend the disk, then ask for another try: " + annotate + v1alpha1.AnnotationRetry + "=$(date +%s); if it was taken out: " + annotate + v1alpha1.AnnotationDiskGone + "=SERIAL"
 	}
 	return ""
 }
@@ -170,6 +189,9 @@ func (d Diagnosis) text() string {
 			fmt.Fprintf(&b, "; %s", h.Error)
 		}
 		fmt.Fprintln(&b)
+		for _, disk := range h.MissingDisks {
+			fmt.Fprintf(&b, "  missing    %s: the agent did not find it\n", disk)
+		}
 	}
 	for _, c := range d.FailingCalls {
 		fmt.Fprintf(&b, "  failing    %s for %s, %s: %s\n", c.Call, timeSince(&c.Since.Time, d.now), c.Reason, c.Message)

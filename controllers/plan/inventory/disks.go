@@ -74,6 +74,16 @@ func DisksToErase(status *v1alpha1.HostRecordStatus) *hardware.KnownDisks {
 	return out
 }
 
+// MissingDisks returns the disks that were in the host, were not declared gone, and were not found by the agent that looked last. It returns none
+// where a BMC has looked last, because a BMC may leave out disks that are there.
+func MissingDisks(status *v1alpha1.HostRecordStatus) []hardware.Disk {
+	known := DisksToErase(status)
+	if known == nil || status.Inventory == nil || status.Inventory.GPUSource != v1alpha1.SourceAgent {
+		return nil
+	}
+	return hardware.AbsentDisks(known.Expected, hardwareDisks(status.Inventory.Disks))
+}
+
 // DeclareGone marks the disks with the names as gone and returns the new list with the disks that were marked now. A name that no disk has
 // is kept too: it may be the address of a controller, or a disk that the record does not have.
 func DeclareGone(known []v1alpha1.KnownDisk, names []string, gone v1alpha1.DiskGone) (all, marked []v1alpha1.KnownDisk) {

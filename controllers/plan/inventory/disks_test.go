@@ -58,3 +58,22 @@ func TestARecordWithAnInventoryAloneHasItsDisks(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestADiskIsMissingWhenTheAgentThatLookedLastDidNotFindIt(t *testing.T) {
+	status := &v1alpha1.HostRecordStatus{
+		Disks: []v1alpha1.KnownDisk{
+			{DiskInventory: disk("S1", "", 10)}, {DiskInventory: disk("S2", "", 10)}, {DiskInventory: disk("S3", "", 10), Gone: &v1alpha1.DiskGone{By: "me"}},
+		},
+		Inventory: &v1alpha1.HostInventory{GPUSource: v1alpha1.SourceAgent, Disks: []v1alpha1.DiskInventory{disk("S1", "", 10)}},
+	}
+	if got := MissingDisks(status); len(got) != 1 || got[0].SerialNumber != "S2" {
+		t.Errorf("%+v", got)
+	}
+	status.Inventory.GPUSource = v1alpha1.SourceBMC
+	if got := MissingDisks(status); len(got) != 0 {
+		t.Errorf("by the BMC: %+v", got)
+	}
+	if got := MissingDisks(&v1alpha1.HostRecordStatus{}); len(got) != 0 {
+		t.Errorf("of an empty record: %+v", got)
+	}
+}
