@@ -68,6 +68,7 @@ func faults() []fault {
 		{name: "reboots", expect: reboots},
 		{name: "node-deleted", expect: nodeDeleted},
 		{name: "gpu-lost", expect: gpuLost},
+		{name: "worked-on", expect: workedOn},
 	}
 }
 

@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/test/bmc"
 	"github.com/ingot-dev/ingot/test/rack"
 )
@@ -88,6 +92,42 @@ func gpuLost(ctx context.Context, s *faultCase) error {
 		return gateBack(v) && c.Result == v1alpha1.CheckFail && c.Observed == "7" && c.Expected == "8"
 	})
 	return err
+}
+
+// workedOn has a technician power the server off and on again: at first by its BareMetalHost, which is refused with the way to do it, then by
+// the Machine.
+func workedOn(ctx context.Context, s *faultCase) error {
+	before, err := s.ready(ctx)
+	if err != nil {
+		return err
+	}
+	err = s.env.ManagementClient.Patch(ctx, before.host, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"online":false}}`)))
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "ingot drain -n "+before.machine.Namespace+" "+s.name+" --power-off") {
+		return fmt.Errorf("the server was powered off under its pods, or nobody is told how to do it: %v", err)
+	}
+	if err := s.setPowerOff(ctx, before.machine, true); err != nil {
+		return err
+	}
+	if _, err := s.await(ctx, "the server off, and its Node cordoned", func(v observation) bool {
+		return v.is(v1alpha1.ConditionReady, v1alpha1.ReasonPoweredOff) && v.machine.Status.Deadline == nil && v.node.Spec.Unschedulable && s.server.Power() == hardware.PowerOff
+	}); err != nil {
+		return err
+	}
+	if err := s.setPowerOff(ctx, before.machine, false); err != nil {
+		return err
+	}
+	after, err := s.await(ctx, "the server on, and its Node uncordoned", func(v observation) bool { return v.isReady() && !v.node.Spec.Unschedulable })
+	if err != nil {
+		return err
+	}
+	if after.node.UID != before.node.UID || after.machine.Status.Verdict.BootID == before.machine.Status.Verdict.BootID || after.machine.Status.Attempt != 1 {
+		return fmt.Errorf("the Node was %s, the boot %s: %s", before.node.UID, before.machine.Status.Verdict.BootID, after)
+	}
+	return nil
+}
+
+func (s *faultCase) setPowerOff(ctx context.Context, m *v1alpha1.Machine, off bool) error {
+	return s.env.ManagementClient.Patch(ctx, m.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"powerOff":%t}}`, off)))
 }
 
 // taint is what the tenant's people do to a Node.
