@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -120,8 +121,8 @@ func TestABMCThatIsGoneWithThePowerConfirmsNothing(t *testing.T) {
 	}
 }
 
-// TestTheBMCIsAskedAtOnceWhenANodeTurnsUnknown shows order: the host would be observed again only after an hour.
-func TestTheBMCIsAskedAtOnceWhenANodeTurnsUnknown(t *testing.T) {
+// TestTheBMCIsAskedAtOnceWhenANodeIsLost shows order: the host would be observed again only after an hour.
+func TestTheBMCIsAskedAtOnceWhenANodeIsLost(t *testing.T) {
 	r := newRig(t, 1)
 	s := r.rack.Servers()[0]
 	r.available(s)
@@ -132,26 +133,34 @@ func TestTheBMCIsAskedAtOnceWhenANodeTurnsUnknown(t *testing.T) {
 	}, Status: v1alpha1.MachineStatus{HostRef: &v1alpha1.NamespacedReference{Namespace: h.Namespace, Name: h.Name}, Verdict: &v1alpha1.Verdict{
 		Result: v1alpha1.CheckPass, Checks: []v1alpha1.Check{{Name: verdict.CheckReady, Result: v1alpha1.CheckPass, Expected: "True", Observed: "True"}},
 	}}}
-	judged := m.DeepCopy()
 	server.Create(t, m)
 	r.stop()
 	r.timeouts.IdleInterval = time.Hour
 	r.start()
 	// The controller is idle again when it has seen this change and the power that belongs to it.
 	r.edit(s, func(h *metal3.BareMetalHost) { h.Spec.Description = "idle" })
-	_, before := r.await(s, "it is on and idle", hasPower(hardware.PowerOn))
+	r.await(s, "it is on and idle", hasPower(hardware.PowerOn))
+	const unknown = `{"status":{"verdict":{"result":"Wait","checks":[{"name":"node/ready","result":"Wait","expected":"True","observed":"Unknown"}]}}}`
+	r.expectBMCAsked(s, m, "the Node turns Unknown", unknown)
+	r.expectBMCAsked(s, m, "the Node is deleted", `{"status":{"verdict":null}}`)
+}
 
+// expectBMCAsked takes the power away, and expects that the change of the Machine's status has the server powered on again.
+func (r *rig) expectBMCAsked(s *rack.Server, m *v1alpha1.Machine, what, change string) {
+	r.t.Helper()
+	_, before, err := r.get(s)
+	if err != nil {
+		r.t.Fatal(err)
+	}
 	s.PowerLoss()
-	eventually(t, "the power is gone", func() bool { return s.Power() == hardware.PowerOff })
+	eventually(r.t, "the power is gone", func() bool { return s.Power() == hardware.PowerOff })
 	if _, record, err := r.get(s); err != nil || !record.Status.Power.ObservedAt.Equal(&before.Status.Power.ObservedAt) {
-		t.Fatalf("the BMC was asked without a reason: power %+v, %v", record.Status.Power, err)
+		r.t.Fatalf("before %s the BMC was asked without a reason: power %+v, %v", what, record.Status.Power, err)
 	}
-	v := judged.Status.Verdict
-	v.Result, v.Checks[0].Result, v.Checks[0].Observed = v1alpha1.CheckWait, v1alpha1.CheckWait, "Unknown"
-	if err := server.Client.Status().Patch(context.Background(), judged, client.Merge); err != nil {
-		t.Fatal(err)
+	if err := server.Client.Status().Patch(context.Background(), m, client.RawPatch(types.MergePatchType, []byte(change))); err != nil {
+		r.t.Fatal(err)
 	}
-	r.await(s, "it is powered on again", func(h *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
+	r.await(s, what+" and it is powered on again", func(h *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
 		return hasPower(hardware.PowerOn)(h, record) && record.Status.Power.ObservedAt.After(before.Status.Power.ObservedAt.Time)
 	})
 }

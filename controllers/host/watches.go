@@ -51,16 +51,22 @@ func attemptEnd(r *v1alpha1.HostRecord) string {
 	return a.State + "/" + fmt.Sprint(a.Step == string(hardware.StepFinishing))
 }
 
-// kubeletLost lets through updates of Machines whose Node has turned Unknown. The host is then reconciled at once, which asks its BMC for the
-// power. Without it: a server loses its power, and for minutes, until the host is observed again, everybody is told to look at a kubelet that
-// cannot run.
+// kubeletLost lets through updates of Machines whose Node has turned Unknown or was deleted. The host is then reconciled at once, which asks
+// its BMC for the power. Without it: a server loses its power, and for minutes, until the host is observed again, everybody is told to look at
+// a kubelet that cannot run.
 var kubeletLost = predicate.Funcs{
 	CreateFunc:  func(event.CreateEvent) bool { return false },
 	DeleteFunc:  func(event.DeleteEvent) bool { return false },
 	GenericFunc: func(event.GenericEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		return !isKubeletSilent(e.ObjectOld) && isKubeletSilent(e.ObjectNew)
+		return !isKubeletSilent(e.ObjectOld) && isKubeletSilent(e.ObjectNew) || hasVerdict(e.ObjectOld) && !hasVerdict(e.ObjectNew)
 	},
+}
+
+// hasVerdict reports whether the Machine's node was judged. The verdict is removed when the Node is gone.
+func hasVerdict(o client.Object) bool {
+	m, ok := o.(*v1alpha1.Machine)
+	return ok && m.Status.Verdict != nil
 }
 
 // isKubeletSilent reports whether the Machine's verdict says that the tenant's API server misses the node's kubelet.
