@@ -203,6 +203,7 @@ const (
 const (
 	ReasonHostRecordUnavailable Reason = "HostRecordUnavailable" // the progress of the attempt cannot be read or written
 	ReasonAttemptConflict       Reason = "AttemptConflict"       // the call is for another attempt or other work than the one under way
+	ReasonBootMACConflict       Reason = "BootMACConflict"       // another host has the boot MAC address of the host, so that the boot service serves neither
 )
 
 // Observation is the state of a host as an Installer observes it.

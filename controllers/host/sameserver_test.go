@@ -168,3 +168,25 @@ func TestAServerThatIsKnownByItsSerialNumberDoesNotBecomeAvailableTwice(t *testi
 	r.removeDuplicate(alias)
 	r.await(s, "it is well again", inState(metal3.StateAvailable))
 }
+
+// TestABootMACAddressThatTwoHostsHaveIsReportedBeforeThePowerOn has addresses that software has assigned, which do not make two hosts one server.
+func TestABootMACAddressThatTwoHostsHaveIsReportedBeforeThePowerOn(t *testing.T) {
+	r := newRig(t, 2)
+	s, other := r.rack.Servers()[0], r.rack.Servers()[1]
+	r.available(s)
+	r.credentials(other, first(other.Credentials()), second(other.Credentials()))
+	r.register(other, func(h *metal3.BareMetalHost) { h.Spec.BootMACAddress = s.BootMAC() })
+	r.await(other, "it is available", inState(metal3.StateAvailable))
+	r.claim(s, "m1", 1, v1alpha1.EraseMetadata)
+	_, record := r.await(s, "the conflict is reported", func(h *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
+		return record.Status.Error != nil && h.Status.ErrorType == metal3.ProvisioningError
+	})
+	if e := record.Status.Error; e.Reason != string(hardware.ReasonBootMACConflict) || !strings.Contains(e.Message, s.Name()) || !strings.Contains(e.Message, other.Name()) {
+		t.Errorf("error %+v", e)
+	}
+	if s.State().Boots != 0 {
+		t.Errorf("the server has booted %d times", s.State().Boots)
+	}
+	r.edit(other, func(h *metal3.BareMetalHost) { h.Spec.BootMACAddress = other.BootMAC() })
+	r.await(s, "it is provisioned", inState(metal3.StateProvisioned))
+}

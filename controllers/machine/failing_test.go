@@ -49,7 +49,9 @@ func TestAMachineShowsWhatTheBMCOfItsHostRefuses(t *testing.T) {
 			t.Errorf("waits for %q", m.Status.WaitingFor)
 		}
 		r.setError("server-00", nil)
-		management.Eventually(t, "the Machine goes on", func() bool { return r.condition(r.namespace, v1alpha1.ConditionReady).Reason == v1alpha1.ReasonProvisioning })
+		management.Eventually(t, "the Machine goes on", func() bool {
+			return r.condition(r.namespace, v1alpha1.ConditionReady).Reason == v1alpha1.ReasonProvisioning
+		})
 	}
 	var told eventsv1.EventList
 	if err := server.Client.List(t.Context(), &told, client.InNamespace(r.namespace)); err != nil {

@@ -224,6 +224,9 @@ func (i *Installer) performAction(ctx context.Context, host hardware.Host, s net
 // order: the process is killed after the request, the server requests its boot document, receives the script exit, and boots
 // what the former tenant left there.
 func (i *Installer) bootFromNetwork(ctx context.Context, host hardware.Host, s netboot.Session, newStep bool) error {
+	if err := i.checkBootMAC(ctx, host); err != nil {
+		return err
+	}
 	bmc, err := i.options.BMCs.OpenBMC(ctx, host.BMC)
 	if err != nil {
 		return err

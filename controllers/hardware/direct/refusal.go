@@ -1,6 +1,9 @@
 package direct
 
 import (
+	"context"
+	"errors"
+
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 )
@@ -39,4 +42,18 @@ func (i *Installer) bootRefusal(s netboot.Session) error {
 		return nil
 	}
 	return i.lastRefusal(s)
+}
+
+// checkBootMAC returns an error when another host has the boot MAC address of the host.
+//
+// Without it: two hosts have one address that software has assigned, so that nobody can tell whether they are one server. The boot service
+// serves neither of them, the server is powered on, and the attempt fails after the time-out as one whose server never asked for its boot
+// document.
+func (i *Installer) checkBootMAC(ctx context.Context, host hardware.Host) error {
+	_, err := i.options.Store.ByMAC(ctx, host.BootMAC)
+	var conflict *hardware.Error
+	if !errors.As(err, &conflict) || conflict.Kind != hardware.Conflict {
+		return nil // the boot service asks again, and says so in its log
+	}
+	return &hardware.Error{Kind: hardware.Conflict, Reason: hardware.ReasonBootMACConflict, Op: "boot from the network", Target: host.String(), Err: conflict.Err}
 }

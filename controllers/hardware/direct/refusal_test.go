@@ -54,3 +54,22 @@ func TestAPowerOnThatIsRefusedOnceIsForgottenWhenTheServerIsOn(t *testing.T) {
 		t.Errorf("%d calls were refused, power is %s", refused, r.Power())
 	}
 }
+
+func TestAServerWhoseBootMACAddressTwoHostsHaveIsNotPoweredOn(t *testing.T) {
+	r := newRig(t, conformance.Faults{})
+	r.CutPower()
+	r.store.isShared = true
+	for range 5 {
+		_, err := r.callInstall(t, time.Hour)
+		if hardware.ReasonOf(err) != hardware.ReasonBootMACConflict || !strings.Contains(err.Error(), "both a and b") {
+			t.Fatalf("%v", err)
+		}
+		if r.Advance(10 * time.Second); r.Power() != hardware.PowerOff {
+			t.Fatal("the server is powered on, and the boot service serves neither host")
+		}
+	}
+	r.store.isShared = false
+	if _, err := r.callInstall(t, time.Hour); err != nil || r.Power() != hardware.PowerOn {
+		t.Errorf("power %s: %v", r.Power(), err)
+	}
+}

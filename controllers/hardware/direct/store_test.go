@@ -14,11 +14,16 @@ type store struct {
 	mu      sync.Mutex
 	session netboot.Session
 	writes  int
+	// isShared is true when another host has the boot MAC address.
+	isShared bool
 }
 
 func (s *store) ByMAC(_ context.Context, mac string) (netboot.Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.isShared {
+		return netboot.Session{}, hardware.Errorf(hardware.Conflict, "find host", mac, "both a and b have this spec.bootMACAddress")
+	}
 	if s.session.BootMAC != mac {
 		return netboot.Session{}, hardware.Errorf(hardware.NotFound, "find host", mac, "no such host")
 	}
