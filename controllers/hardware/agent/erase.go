@@ -159,24 +159,77 @@ func (e *eraser) erase(ctx context.Context, mode hardware.EraseMode) error {
 // eraseMetadata clears both ends and the signatures of every partition, then those of the disk. The partition tables are cleared last, so that
 // an erase that was interrupted finds the partitions again. If they were cleared first, a file system in a partition would keep its
 // signature, and a later installation with the same partitions would find the former tenant's files.
+//
+// Every range is read back, as samples of a full erase are: a device that reports success for clearing may keep its content.
 func (e *eraser) eraseMetadata(ctx context.Context, layout gpt.Layout) error {
 	e.method = hardware.MethodMetadata
 	for _, extents := range [][]gpt.Extent{layout.Partitions, append(layout.Records, gpt.Extent{Size: e.size})} {
+		// All areas are computed before the first is cleared, because an extent may lie in another one.
+		var areas []gpt.Extent
 		for _, extent := range extents {
-			for _, area := range signatureAreas(e.disk, extent) {
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				if err := e.clear(area.Offset, area.Size); err != nil {
-					return err
-				}
+			areas = append(areas, signatureAreas(e.disk, extent)...)
+		}
+		for _, area := range areas {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err := e.clear(area.Offset, area.Size); err != nil {
+				return err
 			}
 		}
 		if err := e.disk.Sync(); err != nil {
 			return err
 		}
+		for _, area := range areas {
+			if err := e.overwriteUnlessZero(area); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// overwriteUnlessZero reads an area back that was cleared, and overwrites it by plain writes when it still has content.
+func (e *eraser) overwriteUnlessZero(area gpt.Extent) error {
+	at, err := e.contentIn(area)
+	if err != nil || at < 0 {
+		return err
+	}
+	e.note = fmt.Sprintf("the device reported that byte %d was cleared and it still had content, so it was overwritten by plain writes", at)
+	zeros := make([]byte, min(area.Size, blockSize))
+	for off := int64(0); off < area.Size; off += int64(len(zeros)) {
+		n := min(area.Size-off, int64(len(zeros)))
+		if _, err := e.disk.WriteAt(zeros[:n], area.Offset+off); err != nil {
+			return err
+		}
+	}
+	if err := e.disk.Sync(); err != nil {
+		return err
+	}
+	if at, err = e.contentIn(area); err == nil && at >= 0 {
+		err = notStoredError(at)
+	}
+	return err
+}
+
+// notStoredError is the failure of a disk that has content after it was overwritten.
+func notStoredError(at int64) error {
+	return fmt.Errorf("byte %d is not zero after it was overwritten: the disk does not store what is written", at)
+}
+
+// contentIn returns the offset of the first part of the area that is not zero, or -1.
+func (e *eraser) contentIn(area gpt.Extent) (at int64, err error) {
+	part := make([]byte, min(granule, area.Size))
+	for off := int64(0); off < area.Size; off += int64(len(part)) {
+		n := min(area.Size-off, int64(len(part)))
+		if _, err := e.disk.ReadAt(part[:n], area.Offset+off); err != nil {
+			return -1, fmt.Errorf("reading back at byte %d: %w", area.Offset+off, err)
+		}
+		if !isZero(part[:n]) {
+			return area.Offset + off, nil
+		}
+	}
+	return -1, nil
 }
 
 // eraseFull clears every byte, from the start of the disk, and reads samples back. A device that reports success for clearing and keeps
@@ -203,7 +256,7 @@ func (e *eraser) eraseFull(ctx context.Context) error {
 		return err
 	}
 	if at, err = e.findContent(); err == nil && at >= 0 {
-		err = fmt.Errorf("byte %d is not zero after it was overwritten: the disk does not store what is written", at)
+		err = notStoredError(at)
 	}
 	return err
 }

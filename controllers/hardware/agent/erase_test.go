@@ -56,6 +56,24 @@ func TestAMetadataEraseLeavesNoTableAndNoSignature(t *testing.T) {
 	}
 }
 
+func TestAnEraseClearsEveryDiskWhateverTheRootDeviceHintsSay(t *testing.T) {
+	for _, mode := range []hardware.EraseMode{hardware.EraseMetadata, hardware.EraseFull} {
+		r := newRig(t, nil, "raw", hardware.ConfigDrive{})
+		r.change(func(s *netboot.Session) {
+			s.Operation, s.Erase, s.RootDevice = hardware.OpErase, mode, hardware.RootDevice{SerialNumber: "S0"}
+		})
+		disks := []*memoryDisk{named(4*mib, "nvme0n1", "S0"), named(4*mib, "nvme1n1", "S1")}
+		if _, err := r.run(t.Context(), disks[0], disks[1]); err != nil {
+			t.Fatal(err)
+		}
+		for _, disk := range disks {
+			if !bytes.Equal(disk.data[:mib], make([]byte, mib)) {
+				t.Errorf("%s: disk %s is not clear", mode, disk.info)
+			}
+		}
+	}
+}
+
 func TestAnEraseOfOneBadDiskFailsAndStillClearsTheOthers(t *testing.T) {
 	bad, good := newMemoryDisk(4*mib, 0xFF), newMemoryDisk(4*mib, 0xFF)
 	bad.failAt = 1

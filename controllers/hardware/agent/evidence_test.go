@@ -101,9 +101,23 @@ func TestADeviceThatKeepsItsContentIsOverwrittenOrFails(t *testing.T) {
 	if err != nil || !bytes.Equal(disk.data, make([]byte, len(disk.data))) || !strings.Contains(r.session().Evidence.Disks[0].Message, "still had content") {
 		t.Errorf("%v, evidence %+v", err, r.session().Evidence)
 	}
-	r, err = erased(t, hardware.EraseFull, keepingDisk{lyingDisk{named(9*mib, "nvme0n1", "S0")}})
-	if err == nil || r.session().Reason != hardware.ReasonDiskError || !strings.Contains(r.session().Message, "does not store") {
-		t.Errorf("%v, session %s %s", err, r.session().Reason, r.session().Message)
+	disk = lyingDisk{newMemoryDisk(24*mib, 0)}
+	copy(disk.data, gptImage(24*mib, partition{2048, 40000, "data"}))
+	r, err = erased(t, hardware.EraseMetadata, disk)
+	if err != nil || !bytes.Equal(disk.data[:2*mib], make([]byte, 2*mib)) || !strings.Contains(r.session().Evidence.Disks[0].Message, "still had content") {
+		t.Errorf("metadata: %v, evidence %+v", err, r.session().Evidence)
+	}
+	for _, mode := range []hardware.EraseMode{hardware.EraseFull, hardware.EraseMetadata} {
+		r, err = erased(t, mode, keepingDisk{lyingDisk{named(9*mib, "nvme0n1", "S0")}})
+		if err == nil || r.session().Reason != hardware.ReasonDiskError || !strings.Contains(r.session().Message, "does not store") {
+			t.Errorf("%s: %v, session %s %s", mode, err, r.session().Reason, r.session().Message)
+		}
+	}
+	disk = lyingDisk{newMemoryDisk(24*mib, 0)}
+	copy(disk.data, gptImage(24*mib, partition{2048, 40000, "data"}))
+	r, err = erased(t, hardware.EraseMetadata, keepingDisk{disk})
+	if err == nil || !strings.Contains(r.session().Message, "does not store") {
+		t.Errorf("metadata of partitions: %v, session %s", err, r.session().Message)
 	}
 }
 

@@ -79,8 +79,12 @@ func findPreviousDisk(set diskSet, matching []int, instructions protocol.Instruc
 		}
 		return -1, failuref(hardware.ReasonRootDiskDiffers, nil, "%s; %s%s", text, otherChoice(set.disks, matching), remedy)
 	case !slices.Contains(matching, chosen) && instructions.RootDevice != (hardware.RootDevice{}):
-		return -1, failuref(hardware.ReasonRootDiskDiffers, nil, "the installation before was written to disk %s, which the root device hints exclude; %s%s",
-			previous, otherChoice(set.disks, matching), remedy+", or correct spec.rootDeviceHints")
+		excluded := "the installation before was written to disk " + previous.String()
+		if set.disks[chosen].Info().IsNamed(accepted) {
+			excluded += " and ingot.dev/root-disk accepts disk " + set.disks[chosen].Info().String()
+		}
+		return -1, failuref(hardware.ReasonRootDiskDiffers, nil, "%s, which the root device hints exclude; %s%s",
+			excluded, otherChoice(set.disks, matching), remedy+", or correct spec.rootDeviceHints")
 	}
 	return chosen, nil
 }

@@ -37,6 +37,8 @@ func TestARollIsWrittenToTheDiskOfTheInstallationBefore(t *testing.T) {
 			disks: []hardware.Disk{{Name: "/dev/nvme1n1", SerialNumber: "DATA", SizeBytes: 16 * mib}}},
 		{name: "excluded by the hints", hints: hardware.RootDevice{SerialNumber: "DATA"}, says: []string{"OLD", "DATA", "hints"},
 			disks: []hardware.Disk{{Name: "/dev/a", SerialNumber: "DATA", SizeBytes: 16 * mib}, {Name: "/dev/b", SerialNumber: "OLD", SizeBytes: 16 * mib}}},
+		{name: "accepted and excluded by the hints", accepted: "NEW", hints: hardware.RootDevice{SerialNumber: "DATA"}, says: []string{"OLD", "accepts disk /dev/b (serial number NEW", "DATA", "hints"},
+			disks: []hardware.Disk{{Name: "/dev/a", SerialNumber: "DATA", SizeBytes: 16 * mib}, {Name: "/dev/b", SerialNumber: "NEW", SizeBytes: 16 * mib}}},
 		{name: "the other namespace of its controller", says: []string{"OLD"},
 			disks: []hardware.Disk{{Name: "/dev/nvme0n2", SerialNumber: "OLD", WWN: "eui.0025385B71B02A34", SizeBytes: 24 * mib}}},
 	} {
