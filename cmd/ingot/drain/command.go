@@ -88,9 +88,9 @@ func (s session) checkMachine(m *v1alpha1.Machine) error {
 	name := m.Namespace + "/" + m.Name
 	switch {
 	case m.DeletionTimestamp != nil:
-		return fmt.Errorf("Machine %s is being deleted: its server is drained, powered off and erased for that; ingot why -n %s %s shows how far it is", name, m.Namespace, m.Name)
+		return fmt.Errorf("nothing to do: Machine %s is being deleted, for which its server is drained, powered off and erased; ingot why -n %s %s shows how far it is", name, m.Namespace, m.Name)
 	case s.powerOff && m.Status.HostRef == nil:
-		return fmt.Errorf("Machine %s has no host, so there is no server to power off: ingot why -n %s %s says what it waits for", name, m.Namespace, m.Name)
+		return fmt.Errorf("there is no server to power off: Machine %s has no host; ingot why -n %s %s says what it waits for", name, m.Namespace, m.Name)
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (s session) read(ctx context.Context, m *v1alpha1.Machine) error {
 	}
 	switch {
 	case now.UID != m.UID || now.DeletionTimestamp != nil:
-		return fmt.Errorf("Machine %s/%s was deleted meanwhile: its server is powered off, erased and given back", m.Namespace, m.Name)
+		return fmt.Errorf("stopped waiting: Machine %s/%s was deleted meanwhile; its server is powered off, erased and given back", m.Namespace, m.Name)
 	case now.Spec.PowerOff != s.powerOff:
 		return errors.New("somebody else has changed spec.powerOff meanwhile: agree who works on the server, then run this command again")
 	}
