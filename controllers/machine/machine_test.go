@@ -67,7 +67,9 @@ func TestThirtyMachinesOfThreeManagersShareTenHosts(t *testing.T) {
 					t.Fatalf("%s says it has %v, the hosts say %q", m.Name, m.Status.HostRef, owners[m.UID])
 				}
 				winners++
-			case claimed.Reason == v1alpha1.ReasonNoHostAvailable && strings.Count(claimed.Message, "is claimed by Machine") == 10:
+			case claimed.Reason == v1alpha1.ReasonNoHostAvailable &&
+				// The HostRecord of a claim may reach a manager before its host does, and nothing plans the loser again for that.
+				strings.Count(claimed.Message, "is claimed by Machine")+strings.Count(claimed.Message, "is still being given back by Machine") == 10:
 				losers++
 			}
 		}

@@ -178,7 +178,7 @@ func (s *Server) Run(t *testing.T, setup func(ctrl.Manager) error) (stop func())
 // Eventually polls the condition for half a minute, and fails the test when it does not become true.
 func Eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !condition(); {
+	for deadline := time.Now().Add(2 * time.Minute); !condition(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}
