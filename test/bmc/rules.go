@@ -110,6 +110,8 @@ const (
 	SessionsAbsent SessionService = "Absent"
 	// SessionsRefused means that the root links to sessions, and making one is answered with 405.
 	SessionsRefused SessionService = "Refused"
+	// SessionsDisabled means that the service of sessions is switched off, and that making one is answered with 403.
+	SessionsDisabled SessionService = "Disabled"
 )
 
 // WireRules are how a BMC's requests, answers and links differ.

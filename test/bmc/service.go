@@ -145,6 +145,9 @@ func (b *BMC) logIn(w http.ResponseWriter, body []byte) {
 	case b.options.Personality.Login.Sessions == SessionsRefused:
 		b.refuse(w, http.StatusMethodNotAllowed, "OperationNotAllowed", "The HTTP method is not allowed on this resource.")
 		return
+	case b.options.Personality.Login.Sessions == SessionsDisabled:
+		b.refuse(w, http.StatusForbidden, "ServiceDisabled", "The operation failed because the service at /redfish/v1/SessionService is disabled.")
+		return
 	case json.Unmarshal(body, &credentials) != nil || !b.isAccount(credentials.UserName, credentials.Password):
 		// Some BMCs return what they were sent. A client must not pass it on in its error.
 		b.refuse(w, http.StatusUnauthorized, "AccessDenied", "Login of "+credentials.UserName+" with "+credentials.Password+" was denied.")

@@ -80,7 +80,7 @@ func (t tree) addRoot(inventory hardware.Inventory, sessions SessionService) {
 		return
 	}
 	root["SessionService"], root["Links"] = ref("/redfish/v1/SessionService"), map[string]any{"Sessions": ref(pathSessions)}
-	t.add("/redfish/v1/SessionService", "#SessionService.v1_1_9.SessionService", map[string]any{"Name": "Sessions", "ServiceEnabled": true, "Sessions": ref(pathSessions)})
+	t.add("/redfish/v1/SessionService", "#SessionService.v1_1_9.SessionService", map[string]any{"Name": "Sessions", "ServiceEnabled": sessions != SessionsDisabled, "Sessions": ref(pathSessions)})
 }
 
 func (t tree) addSystem(path string, inventory hardware.Inventory, personality Personality) {

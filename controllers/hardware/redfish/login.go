@@ -109,7 +109,11 @@ func (l *login) authenticate() error {
 		headers["Authorization"] = basicAuthorization(endpoint.Username, endpoint.Password)
 	}
 	resp, err := l.api.PostWithHeaders(sessions, map[string]string{"UserName": endpoint.Username, "Password": endpoint.Password}, headers)
-	if isMissing(err) {
+	isDisabled, disabledErr := l.readSessionsDisabled(err)
+	if statusOf(disabledErr) == http.StatusUnauthorized {
+		return disabledErr // the session was refused in general, and this for the credentials
+	}
+	if isMissing(err) || isDisabled {
 		l.transport.isBasic, l.isChecked = true, !isNamed
 		return nil
 	}
@@ -123,6 +127,20 @@ func (l *login) authenticate() error {
 	}
 	l.path = sessionPath(resp)
 	return nil
+}
+
+// readSessionsDisabled returns whether the BMC refused a session because its service of sessions is switched off (ServiceEnabled is false), which
+// the schema gives no status for. A 401 is about the credentials and is believed.
+func (l *login) readSessionsDisabled(refused error) (isDisabled bool, err error) {
+	status := statusOf(refused)
+	if l.root.SessionService == "" || status < http.StatusBadRequest || status == http.StatusUnauthorized || isMissing(refused) {
+		return false, nil
+	}
+	l.transport.isBasic = true
+	defer func() { l.transport.isBasic = false }()
+	var service struct{ ServiceEnabled *bool }
+	err = getJSON(l.api, l.root.SessionService.String(), &service)
+	return err == nil && service.ServiceEnabled != nil && !*service.ServiceEnabled, err
 }
 
 // basicAuthorization returns the value of the header Authorization for the credentials.

@@ -33,7 +33,7 @@ func extendedInfo(id, text string) string {
 }
 
 func TestBasicAuthenticationIsUsedWhereThereAreNoSessions(t *testing.T) {
-	for _, sessions := range []bmc.SessionService{bmc.SessionsAbsent, bmc.SessionsRefused} {
+	for _, sessions := range []bmc.SessionService{bmc.SessionsAbsent, bmc.SessionsRefused, bmc.SessionsDisabled} {
 		t.Run(string(sessions), func(t *testing.T) {
 			f := start(t, bmc.Personality{Login: bmc.LoginRules{Sessions: sessions}})
 			for range 3 {
@@ -50,7 +50,7 @@ func TestBasicAuthenticationIsUsedWhereThereAreNoSessions(t *testing.T) {
 				expect(t, err, hardware.Unauthorized)
 				noSecrets(t, err, wrong.Password, wrong.Username)
 			}
-			// The root, the session, and where the session was not refused for the credentials the system.
+			// The root, the session, and where the session was not refused for the credentials the system, or the service of sessions.
 			if requests := f.Requests(); len(requests) > 3 {
 				t.Errorf("wrong credentials were sent with %q: the account would be locked", requests)
 			}
