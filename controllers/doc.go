@@ -107,7 +107,7 @@
 //	  hardware_direct --> hardware_netboot
 //	  hardware_netboot --> hardware_agent
 //	  hardware_redfish --> hardware
-//	  host --> plan_host & plan_sameserver
+//	  host --> plan_host & plan_sameserver & plan_verdict
 //	  machine --> plan_lifecycle & plan_placement & plan_rendering & plan_sameserver
 //	  nodepool --> plan_event & plan_scaling
 //	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_revisionrollout & plan_rollout & plan_sameserver

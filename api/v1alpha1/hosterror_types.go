@@ -32,6 +32,10 @@ const (
 // deleted or corrected, or the annotation ingot.dev/not-same-server says that they are two servers.
 const ReasonSameServer = "SameServer"
 
+// ReasonMachineGone of HostError: spec.consumerRef names a Machine that does not exist any more and that did not release the host. What runs on
+// the server keeps running, and nothing is powered off or erased until the annotation ingot.dev/release asks for it.
+const ReasonMachineGone = "MachineGone"
+
 // MaxHostError is the limit of HostError.message and FailingCall.message, in bytes.
 const MaxHostError = 8192
 

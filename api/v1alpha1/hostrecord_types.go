@@ -35,6 +35,13 @@ type HostRecordSpec struct {
 	//
 	// +optional
 	Erase EraseMode `json:"erase,omitempty"`
+	// machineGone is there while spec.consumerRef of the host names a Machine that does not exist any more and that did not release the host.
+	// +optional
+	MachineGone *MachineGone `json:"machineGone,omitempty"`
+	// nodeRemains names the Node that may be left in the tenant's cluster although the host is released: that cluster did not answer before
+	// the erase.
+	// +optional
+	NodeRemains *RemainingNode `json:"nodeRemains,omitempty"`
 }
 
 // MachineReference names a Machine, for ever.

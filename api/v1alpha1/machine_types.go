@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -55,6 +56,8 @@ const (
 	ReasonNoHostAvailable = "NoHostAvailable"
 	// ReasonHostNotFound: spec.hostName names no host of the provider.
 	ReasonHostNotFound = "HostNotFound"
+	// ReasonHostOrphaned: another host is still claimed by an earlier Machine of this name, and may run its node.
+	ReasonHostOrphaned = "HostOrphaned"
 	// ReasonHostLost: the claimed host was deleted, or is another's now.
 	ReasonHostLost = "HostLost"
 	// ReasonWaitingForNodeType, ReasonWaitingForTenant: what the Machine refers to does not exist or is not Ready.
@@ -355,4 +358,9 @@ type MachineList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []Machine `json:"items"`
+}
+
+// IsMachineRef reports whether a consumerRef names a Machine of Ingot.
+func IsMachineRef(ref *corev1.ObjectReference) bool {
+	return ref != nil && ref.Kind == "Machine" && ref.APIVersion == GroupVersion.String()
 }

@@ -55,7 +55,7 @@ const (
 	// abandon on the Machine. The host is neither powered off nor erased, and reports MachineGone.
 	AnnotationAbandon = "ingot.dev/abandon"
 	// AnnotationRelease on a BareMetalHost that reports MachineGone is the uid of the Machine that is gone: the host is powered off, erased and
-	// freed. It asks for the verb abandon on the Machine.
+	// freed. It is none where the consumerRef has no uid. It asks for the verb abandon on the Machine.
 	AnnotationRelease = "ingot.dev/release"
 	// AnnotationRetry on a BareMetalHost in error asks for another try; its value is the caller's, a change of it is the request.
 	AnnotationRetry = "ingot.dev/retry"

@@ -80,8 +80,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if client.IgnoreNotFound(err) != nil {
 		return step.Retry(fmt.Errorf("read the Machine: %w", err)).Result()
 	}
-	if err := r.freeOrphans(ctx, request.NamespacedName, machine.UID); err != nil {
-		return step.Retry(err).Result()
+	if written, err := r.settleClaims(ctx, request.NamespacedName, machine.UID); err != nil || written != "" {
+		return settled(written, err).Result()
 	}
 	if machine.UID == "" {
 		return step.Done().Result()
@@ -96,39 +96,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		failure = r.act(ctx, obs, *decision.Action)
 	}
 	return r.finish(ctx, obs, decision, failure)
-}
-
-// freeOrphans clears the consumerRef of hosts that name a Machine of that name which does not exist: a claim may be written
-// after its Machine is gone. The Machine is read from the API server, because the cache may lag behind the claim: the claim of
-// a new Machine would be cleared.
-func (r *Reconciler) freeOrphans(ctx context.Context, key types.NamespacedName, uid types.UID) error {
-	hosts := &metal3.BareMetalHostList{}
-	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerName: key.String()}); err != nil {
-		return fmt.Errorf("list the Machine's hosts: %w", err)
-	}
-	for i := range hosts.Items {
-		host := &hosts.Items[i]
-		if host.Spec.ConsumerRef.UID == uid {
-			continue
-		}
-		live := &v1alpha1.Machine{}
-		err := r.APIReader.Get(ctx, key, live)
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("read the Machine: %w", err)
-		}
-		record, err := r.readHostRecord(ctx, r.APIReader, host)
-		if err != nil {
-			return err
-		}
-		exists := live.UID == host.Spec.ConsumerRef.UID
-		if !lifecycle.IsOrphaned(exists, lifecycleHost(host, record, "")) {
-			continue
-		}
-		if err := r.patchHost(ctx, host, func(h *metal3.BareMetalHost) { h.Spec.ConsumerRef = nil }); err != nil {
-			return fmt.Errorf("free host %s/%s, whose Machine is gone: %w", host.Namespace, host.Name, err)
-		}
-	}
-	return nil
 }
 
 // tenantKey returns the name of the Machine's TenantCluster.

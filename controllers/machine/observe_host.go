@@ -104,6 +104,14 @@ func (r *Reconciler) chooseHost(ctx context.Context, obs *observation) error {
 	if obs.nodeType == nil || obs.provider == nil || obs.facts.Machine.Deleting {
 		return nil
 	}
+	orphan, err := r.orphanOf(ctx, obs.machine)
+	if err != nil {
+		return err
+	}
+	if orphan != "" {
+		obs.facts.Placement = lifecycle.OrphanPlacement(orphan)
+		return nil
+	}
 	namespace := client.InNamespace(obs.provider.Spec.HostNamespace)
 	hosts, records := &metal3.BareMetalHostList{}, &v1alpha1.HostRecordList{}
 	if err := r.Client.List(ctx, hosts, namespace, client.UnsafeDisableDeepCopy); err != nil {
@@ -121,6 +129,20 @@ func (r *Reconciler) chooseHost(ctx context.Context, obs *observation) error {
 		obs.facts.Placement = lifecycle.Placement{Host: types.NamespacedName{Namespace: obs.provider.Spec.HostNamespace, Name: d.Host}}
 	}
 	return nil
+}
+
+// orphanOf returns the name of a host that an earlier Machine of the same name has; empty: there is none.
+func (r *Reconciler) orphanOf(ctx context.Context, m *v1alpha1.Machine) (string, error) {
+	hosts := &metal3.BareMetalHostList{}
+	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerName: client.ObjectKeyFromObject(m).String()}); err != nil {
+		return "", fmt.Errorf("list the hosts of earlier Machines: %w", err)
+	}
+	for i := range hosts.Items {
+		if h := &hosts.Items[i]; h.Spec.ConsumerRef.UID != m.UID {
+			return h.Namespace + "/" + h.Name, nil
+		}
+	}
+	return "", nil
 }
 
 // chooseServer chooses a host that is a server of its own. Only the hosts whose result depends on it are compared with those of other

@@ -55,8 +55,7 @@ func (r *Reconciler) addIndexes(ctx context.Context, indexer client.FieldIndexer
 func indexHostByConsumer(value func(*corev1.ObjectReference) string) client.IndexerFunc {
 	return func(o client.Object) []string {
 		h, ok := o.(*metal3.BareMetalHost)
-		if !ok || h.Spec.ConsumerRef == nil || h.Spec.ConsumerRef.Kind != "Machine" ||
-			h.Spec.ConsumerRef.APIVersion != v1alpha1.GroupVersion.String() {
+		if !ok || !v1alpha1.IsMachineRef(h.Spec.ConsumerRef) {
 			return nil
 		}
 		return []string{value(h.Spec.ConsumerRef)}
@@ -118,7 +117,7 @@ func (r *Reconciler) hostToMachines(ctx context.Context, o client.Object) []reco
 	}
 	requests := r.requestsFor(ctx, client.MatchingFields{indexHost: host.Namespace + "/" + host.Name})
 	if ref := host.Spec.ConsumerRef; ref != nil {
-		if ref.Kind == "Machine" && ref.APIVersion == v1alpha1.GroupVersion.String() {
+		if v1alpha1.IsMachineRef(ref) {
 			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}})
 		}
 		return requests

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -19,6 +20,7 @@ var (
 	machinesGauge = prometheus.NewDesc("ingot_machines", "Machines by phase; state is ready, working, or overdue: past the phase's deadline.", []string{"phase", "state"}, nil)
 	rolloutsGauge = prometheus.NewDesc("ingot_rollouts", "Rollouts by phase.", []string{"phase"}, nil)
 	hostsGauge    = prometheus.NewDesc("ingot_hosts", "BareMetalHosts by provisioning state and the type of error that they report, empty for none.", []string{"state", "error"}, nil)
+	orphansGauge  = prometheus.NewDesc("ingot_orphaned_hosts", "BareMetalHosts whose consumerRef names a Machine that does not exist, by the namespace of the host.", []string{"namespace"}, nil)
 	tenantsGauge  = prometheus.NewDesc("ingot_tenants", "TenantClusters by whether they are Ready, and the reason.", []string{"ready", "reason"}, nil)
 )
 
@@ -34,7 +36,7 @@ const collectTimeout = 5 * time.Second
 
 // Describe implements prometheus.Collector.
 func (c *fleetCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{machinesGauge, rolloutsGauge, hostsGauge, tenantsGauge} {
+	for _, d := range []*prometheus.Desc{machinesGauge, rolloutsGauge, hostsGauge, orphansGauge, tenantsGauge} {
 		out <- d
 	}
 }
@@ -44,7 +46,7 @@ func (c *fleetCollector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
 	for desc, count := range map[*prometheus.Desc]func(context.Context) (map[[2]string]int, error){
-		machinesGauge: c.countMachines, rolloutsGauge: c.countRollouts, hostsGauge: c.countHosts, tenantsGauge: c.countTenants,
+		machinesGauge: c.countMachines, rolloutsGauge: c.countRollouts, hostsGauge: c.countHosts, orphansGauge: c.countOrphans, tenantsGauge: c.countTenants,
 	} {
 		counts, err := count(ctx)
 		if err != nil {
@@ -53,7 +55,7 @@ func (c *fleetCollector) Collect(out chan<- prometheus.Metric) {
 		}
 		for labels, n := range counts {
 			values := labels[:]
-			if desc == rolloutsGauge {
+			if desc == rolloutsGauge || desc == orphansGauge {
 				values = values[:1]
 			}
 			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), values...)
@@ -104,6 +106,31 @@ func (c *fleetCollector) countHosts(ctx context.Context) (map[[2]string]int, err
 	for i := range list.Items {
 		s := &list.Items[i].Status
 		counts[[2]string{string(s.Provisioning.State), string(s.ErrorType)}]++
+	}
+	return counts, nil
+}
+
+// countOrphans counts the hosts of every provider. A claim that the cache has before its Machine counts for a moment; the alert waits longer.
+func (c *fleetCollector) countOrphans(ctx context.Context) (map[[2]string]int, error) {
+	var hosts metal3.BareMetalHostList
+	if err := c.reader.List(ctx, &hosts, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var machines v1alpha1.MachineList
+	if err := c.reader.List(ctx, &machines, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	uids := make(map[types.UID]bool, len(machines.Items))
+	for i := range machines.Items {
+		uids[machines.Items[i].UID] = true
+	}
+	counts := map[[2]string]int{}
+	for i := range hosts.Items {
+		h, orphans := &hosts.Items[i], 0
+		if ref := h.Spec.ConsumerRef; v1alpha1.IsMachineRef(ref) && !uids[ref.UID] {
+			orphans = 1
+		}
+		counts[[2]string{h.Namespace}] += orphans
 	}
 	return counts, nil
 }

@@ -55,10 +55,30 @@ func HostsCommand() *cobra.Command {
 		if err != nil {
 			return nil, nil, err
 		}
-		rows := HostRows(facts, nodeTypes.Items, providers.Items)
+		machines, err := listMachineUIDs(ctx, k)
+		if err != nil {
+			return nil, nil, err
+		}
+		rows := HostRows(facts, nodeTypes.Items, providers.Items, machines)
 		return rows, hostTable(rows), nil
 	})
 	return c
+}
+
+// listMachineUIDs returns the uids of the Machines of all namespaces, or nil where the user may not list them. It is called after the hosts are
+// listed, so that the Machine of a new claim is among them.
+func listMachineUIDs(ctx context.Context, k client.Client) (MachineUIDs, error) {
+	var list v1alpha1.MachineList
+	if err := k.List(ctx, &list); apierrors.IsForbidden(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("list Machines: %w", err)
+	}
+	uids := MachineUIDs{}
+	for i := range list.Items {
+		uids[list.Items[i].UID] = true
+	}
+	return uids, nil
 }
 
 func listHosts(ctx context.Context, k client.Client, namespace string) ([]placement.HostFacts, error) {

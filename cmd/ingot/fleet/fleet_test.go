@@ -171,7 +171,7 @@ func TestHostsAreFreeClaimedBusyOrInErrorAndSayWhatTheyFit(t *testing.T) {
 			h.Spec.ConsumerRef = &corev1.ObjectReference{Namespace: "research", Name: "training-x"}
 		}),
 		host("a", "available", func(h *metal3.BareMetalHost) { h.Labels = nil }),
-	}, []v1alpha1.NodeType{nodeType}, []v1alpha1.NodeProvider{provider})
+	}, []v1alpha1.NodeType{nodeType}, []v1alpha1.NodeProvider{provider}, nil)
 	for i, want := range []string{"a free none: h100: has no label gpu", "b claimed h100", "c error h100", "d busy h100"} {
 		if got := rows[i].Name + " " + rows[i].Use + " " + rows[i].Fits; !strings.HasPrefix(got, want) {
 			t.Errorf("got %q, want %q", got, want)

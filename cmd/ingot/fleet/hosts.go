@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/inventory"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
@@ -31,13 +33,21 @@ type HostRow struct {
 	MissingDisks []string `json:"missingDisks,omitempty"`
 	// Error that it reports.
 	Error string `json:"error,omitempty"`
+	// Release is the command that releases a host whose Machine is gone. It is empty once the release is requested.
+	Release string `json:"release,omitempty"`
 }
 
+// MachineUIDs are the uids of all Machines. nil means that the user may not list them.
+type MachineUIDs map[types.UID]bool
+
 // HostRows returns the hosts by namespace and name, each with the NodeTypes that it fits.
-func HostRows(hosts []placement.HostFacts, nodeTypes []v1alpha1.NodeType, providers []v1alpha1.NodeProvider) []HostRow {
+func HostRows(hosts []placement.HostFacts, nodeTypes []v1alpha1.NodeType, providers []v1alpha1.NodeProvider, machines MachineUIDs) []HostRow {
 	rows := make([]HostRow, 0, len(hosts))
 	for _, h := range hosts {
-		rows = append(rows, hostRow(h, placement.CompareWithNodeTypes(h, nodeTypes, providers)))
+		row := hostRow(h, placement.CompareWithNodeTypes(h, nodeTypes, providers))
+		addOrphan(&row, h, machines)
+		row.Use = hostUse(row)
+		rows = append(rows, row)
 	}
 	slices.SortFunc(rows, func(a, b HostRow) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -66,7 +76,6 @@ func hostRow(h placement.HostFacts, fits []placement.Fit) HostRow {
 		// The host of a metal3 provider reports no such error by itself.
 		row.Error = v1alpha1.ReasonSameServer + ": " + h.SameServer
 	}
-	row.Use = hostUse(row)
 	if h.Record != nil && h.Record.Status.Inventory != nil {
 		row.GPUs = gpuList(h.Record.Status.Inventory)
 		for _, disk := range inventory.MissingDisks(&h.Record.Status) {
@@ -74,6 +83,26 @@ func hostRow(h placement.HostFacts, fits []placement.Fit) HostRow {
 		}
 	}
 	return row
+}
+
+// addOrphan adds to the row of a host whose Machine is gone that this is so, and how the host is released.
+func addOrphan(row *HostRow, h placement.HostFacts, machines MachineUIDs) {
+	ref := h.Host.Spec.ConsumerRef
+	if !v1alpha1.IsMachineRef(ref) {
+		return
+	}
+	reported := h.Record != nil && h.Record.Spec.MachineGone != nil && h.Record.Spec.MachineGone.UID == ref.UID
+	if machines[ref.UID] || machines == nil && !reported {
+		return
+	}
+	value := v1alpha1.ReleaseValue(ref.UID)
+	if row.Error == "" {
+		// The host of a metal3 provider reports no such error by itself.
+		row.Error = fmt.Sprintf("%s: Machine %s/%s with uid %s does not exist any more and did not release the host", v1alpha1.ReasonMachineGone, ref.Namespace, ref.Name, value)
+	}
+	if h.Host.Annotations[v1alpha1.AnnotationRelease] != value {
+		row.Release = fmt.Sprintf("kubectl annotate baremetalhost -n %s %s --overwrite %s=%s", row.Namespace, row.Name, v1alpha1.AnnotationRelease, value)
+	}
 }
 
 func hostUse(row HostRow) string {
@@ -109,6 +138,9 @@ func hostTable(rows []HostRow) [][]string {
 		}
 		if r.Error != "" {
 			last = r.Error
+		}
+		if r.Release != "" {
+			last += "; to have it powered off, erased and freed: " + r.Release
 		}
 		out = append(out, []string{r.Namespace, r.Name, r.Use, r.State, r.Power, orDash(r.Claimed), orDash(r.GPUs), last})
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -30,7 +31,7 @@ func TestHostsSayWhichAreOneServerAndWhichHaveOtherGPUsThanPromised(t *testing.T
 	provider := v1alpha1.NodeProvider{ObjectMeta: metav1.ObjectMeta{Name: "hall"}, Spec: v1alpha1.NodeProviderSpec{HostNamespace: "metal"}}
 	facts := placement.Pair(hosts, records)
 	compareServers(facts, facts)
-	table := hostTable(HostRows(facts, []v1alpha1.NodeType{nodeType}, []v1alpha1.NodeProvider{provider}))
+	table := hostTable(HostRows(facts, []v1alpha1.NodeType{nodeType}, []v1alpha1.NodeProvider{provider}, nil))
 	for i, want := range []string{
 		"metal a error available Off - - SameServer: BareMetalHost other/b has the same BMC 10.0.0.7",
 		"metal b free available Off - 7 x H100-SXM5-80GB none: h100: is selected by its labels but has 7 H100-SXM5-80GB, and 8 H100-SXM5-80GB are promised",
@@ -52,7 +53,7 @@ func TestAMissingDiskIsShownBeforeAnEraseFailsAndWithWhatToDoAfterwards(t *testi
 		}},
 	}
 	const missing = "/dev/nvme1n1 (serial number LOST, 4096 bytes)"
-	if got := strings.Join(hostTable(HostRows([]placement.HostFacts{facts}, nil, nil))[1], " "); !strings.HasSuffix(got, "missing, and an erase waits for it: "+missing) {
+	if got := strings.Join(hostTable(HostRows([]placement.HostFacts{facts}, nil, nil, nil))[1], " "); !strings.HasSuffix(got, "missing, and an erase waits for it: "+missing) {
 		t.Errorf("line %q", got)
 	}
 	m := machine("training-x", v1alpha1.MachineReleasing, 6, 0, isNot(v1alpha1.ReasonEraseFailed, "host a: DiskMissing"))
@@ -66,6 +67,43 @@ func TestAMissingDiskIsShownBeforeAnEraseFailsAndWithWhatToDoAfterwards(t *testi
 		text := Diagnose(&m, &facts, nil, noon).text()
 		if !strings.Contains(text, next) || !strings.Contains(text, "  missing    "+missing) {
 			t.Errorf("%s lacks %q or the disk:\n%s", reason, next, text)
+		}
+	}
+}
+
+func TestHostsSayHowOneWhoseMachineIsGoneIsReleased(t *testing.T) {
+	const command = "kubectl annotate baremetalhost -n metal a --overwrite ingot.dev/release=m1"
+	for _, c := range []struct {
+		name, error, release string
+		machines             MachineUIDs
+		change               func(*placement.HostFacts)
+	}{
+		{"a Machine that exists", "", "", MachineUIDs{"m1": true}, nil},
+		{"a Machine that is gone", "MachineGone: Machine team/one with uid m1 does not exist any more", command, MachineUIDs{"m2": true}, nil},
+		{"one that the host reports itself", "provisioned registration error: MachineGone: as the host says", command, MachineUIDs{}, func(f *placement.HostFacts) {
+			f.Host.Status.ErrorType, f.Host.Status.ErrorMessage = metal3.ProvisionedRegistrationError, "MachineGone: as the host says"
+		}},
+		{"the Machines cannot be listed", "", "", nil, nil},
+		{"the Machines cannot be listed, and the HostRecord says it", "MachineGone", command, nil, func(f *placement.HostFacts) {
+			f.Record = &v1alpha1.HostRecord{Spec: v1alpha1.HostRecordSpec{MachineGone: &v1alpha1.MachineGone{UID: "m1"}}}
+		}},
+		{"the release is requested", "MachineGone", "", MachineUIDs{}, func(f *placement.HostFacts) { f.Host.Annotations = map[string]string{"ingot.dev/release": "m1"} }},
+		{"the release of an earlier claim", "MachineGone", command, MachineUIDs{}, func(f *placement.HostFacts) { f.Host.Annotations = map[string]string{"ingot.dev/release": "m0"} }},
+		{"another system's", "", "", MachineUIDs{}, func(f *placement.HostFacts) {
+			f.Host.Spec.ConsumerRef.APIVersion = "infrastructure.cluster.x-k8s.io/v1beta1"
+		}},
+	} {
+		facts := placement.HostFacts{Host: &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "a"}}}
+		facts.Host.Spec.ConsumerRef = &corev1.ObjectReference{APIVersion: "ingot.dev/v1alpha1", Kind: "Machine", Namespace: "team", Name: "one", UID: "m1"}
+		if c.change != nil {
+			c.change(&facts)
+		}
+		row := HostRows([]placement.HostFacts{facts}, nil, nil, c.machines)[0]
+		if !strings.HasPrefix(row.Error, c.error) || (c.error == "") != (row.Error == "") || row.Release != c.release || (row.Use == "error") != (c.error != "") {
+			t.Errorf("%s: %+v", c.name, row)
+		}
+		if line := strings.Join(hostTable([]HostRow{row})[1], " "); strings.HasSuffix(line, command) != (c.release != "") {
+			t.Errorf("%s: %s", c.name, line)
 		}
 	}
 }

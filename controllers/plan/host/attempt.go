@@ -169,6 +169,9 @@ func (p *planner) begin(a v1alpha1.WantedAttempt) {
 			r.LastTenant = unknownTenant
 		}
 	}
+	if a.Operation == string(hardware.OpErase) {
+		p.reportRemainingNode()
+	}
 	r.Wanted = &a
 	p.d.Events = append(p.d.Events, event.Normal(a.Operation+"Started", a.Operation,
 		fmt.Sprintf("attempt %d, until %s", a.Number, a.Deadline.UTC().Format(time.RFC3339))))

@@ -38,6 +38,7 @@ func Plan(f Facts) Decision {
 		p.acceptGoneDisks()
 		p.clearError()
 		p.decideAttached()
+		p.reportMachineGone()
 		p.recordPower()
 	}
 	p.removeUnneededCalls()

@@ -229,6 +229,12 @@ var situations = []situation{
 	{"a release whose pods stay", v1alpha1.MachineReleasing, func(f *Facts) { late(f); f.Node.Unschedulable, f.Node.Pods = true, []string{"team/a", "team/b"} }},
 	{"a release whose tenant does not answer", v1alpha1.MachineReleasing, unreachable},
 	{"a release whose tenant does not answer for long", v1alpha1.MachineReleasing, func(f *Facts) { unreachable(f); off(f); late(f) }},
+	{"a release whose tenant does not answer for long, and its HostRecord says so", v1alpha1.MachineReleasing, func(f *Facts) {
+		unreachable(f)
+		off(f)
+		late(f)
+		f.Host.Record.Spec.NodeRemains = &v1alpha1.RemainingNode{Name: "m0"}
+	}},
 	{"a release that is off", v1alpha1.MachineReleasing, off},
 	{"an erase", v1alpha1.MachineReleasing, func(f *Facts) {
 		off(f)

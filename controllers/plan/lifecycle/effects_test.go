@@ -194,8 +194,14 @@ func (w *world) onRecord(h *host, observed bmh, change func()) bool {
 // freeOrphans is what the shell does for hosts whose Machine is gone.
 func (w *world) freeOrphans() {
 	for _, h := range w.hosts {
-		exists := slices.ContainsFunc(w.machines, func(m *machine) bool { return !m.gone && m.live.UID == h.live.consumer })
-		if h.live.consumer != "" && IsOrphaned(exists, *hostFacts(h.name, h.live, "nobody")) {
+		if h.live.consumer == "" || h.live.consumerName == "somebody" {
+			continue
+		}
+		claim := Claim{Now: w.now, Host: *hostFacts(h.name, h.live, "nobody"), MachineUID: h.live.consumer}
+		if slices.ContainsFunc(w.machines, func(m *machine) bool { return !m.gone && m.live.UID == h.live.consumer }) {
+			claim.NamesakeUID = h.live.consumer
+		}
+		if PlanOrphan(claim).Kind == FreeOrphan {
 			h.live.consumer, h.live.consumerName = "", ""
 			h.live.rv++
 		}

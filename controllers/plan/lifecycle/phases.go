@@ -119,6 +119,7 @@ var phases = map[v1alpha1.MachinePhase][]step{
 		stepsIf("the host is this Machine's", scope.hasHost,
 			newStep("no other host is the same server", scope.waitForOneHost),
 			stepsIf("the installed system may run", scope.canBeRunning, fenceSteps()...),
+			newStep("the HostRecord says which Node may remain", scope.planRemainingNodeRecord),
 			newStep("the host has no image", scope.planDeprovision),
 			newStep("the host is erased and available", scope.waitForErase),
 			newStep("no Node that registered meanwhile exists", scope.planLateNodeDeletion),

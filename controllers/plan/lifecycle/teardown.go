@@ -230,6 +230,27 @@ func (s scope) waitForRendering() result {
 // canBeRunning reports whether the system that was installed on the host may run.
 func (s scope) canBeRunning() bool { return s.Host.ImageURL != "" && s.canHaveBooted() }
 
+// planRemainingNodeRecord writes into the HostRecord, before the host is requested to be erased, that the Node or the bootstrap token may remain
+// in the tenant's cluster, which does not answer. Without it: the server is powered on for its erase while the tenant's Node and credential
+// are there, and only a Machine that is about to go tells of it.
+func (s scope) planRemainingNodeRecord() result {
+	if s.Host.ImageURL == "" || s.Host.Record == nil || s.Host.Record.Spec.Machine == nil || s.Tenant.Reachable {
+		return done
+	}
+	tokenID := s.Secret.TokenID
+	if s.Token != nil {
+		tokenID = s.Token.ID
+	}
+	if s.Host.Record.Spec.NodeRemains != nil || tokenID == "" && !s.hasRemainingNode() {
+		return done
+	}
+	spec := *s.Host.Record.Spec.DeepCopy()
+	spec.NodeRemains = &v1alpha1.RemainingNode{Name: s.Machine.Name, TokenID: tokenID}
+	return actionResult(Action{Kind: WriteHostRecord, Record: spec}, report{
+		reason: v1alpha1.ReasonErasing, message: "host " + s.hostName() + " is erased next, and " + s.nodeRemainsReport().message,
+	}).withRequeue()
+}
+
 func (s scope) planDeprovision() result {
 	if s.Host.ImageURL == "" {
 		return done
@@ -330,12 +351,4 @@ func (s scope) planFinalizerRemoval() result {
 		return actionResult(Action{Kind: RemoveFinalizer}, s.nodeRemainsReport())
 	}
 	return actionResult(Action{Kind: RemoveFinalizer}, report{reason: v1alpha1.ReasonDeletingNode, message: "released"})
-}
-
-// IsOrphaned reports whether a claimed host may be freed although no Machine exists to return it, because the claim arrived after its
-// Machine was deleted. A host that was requested to install an image is left to administrators.
-func IsOrphaned(machineExists bool, h Host) bool {
-	recorded := h.Record != nil && h.Record.Spec.Machine != nil
-	return !machineExists && h.Consumer == ConsumerOther && h.ImageURL == "" && !recorded &&
-		(h.State == metal3.StateAvailable || h.State == metal3.StateReady)
 }

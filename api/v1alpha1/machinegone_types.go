@@ -1,0 +1,38 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// MachineGone is a claim whose Machine does not exist any more.
+type MachineGone struct {
+	// uid of the Machine that is gone, as in the host's spec.consumerRef.
+	// +required
+	UID types.UID `json:"uid"`
+	// otherUID is that of the Machine that has its name now; absent while there is none. A Machine that was made anew has another uid, and so
+	// have all of them after a restore that creates objects, which is not one of the store (etcd).
+	// +optional
+	OtherUID types.UID `json:"otherUID,omitempty"`
+	// since is when the Machine was first seen to be gone.
+	// +required
+	Since metav1.MicroTime `json:"since"`
+}
+
+// ReleaseValue returns the value of the annotation ingot.dev/release for a host whose consumerRef names a Machine of that uid.
+func ReleaseValue(uid types.UID) string {
+	if uid == "" {
+		return "none"
+	}
+	return string(uid)
+}
+
+// RemainingNode is what may be left of a Machine in its tenant's cluster.
+type RemainingNode struct {
+	// name of the Node.
+	// +required
+	Name string `json:"name"`
+	// tokenID of the bootstrap token that may be left too; absent: none. A token ends by itself.
+	// +optional
+	TokenID string `json:"tokenID,omitempty"`
+}

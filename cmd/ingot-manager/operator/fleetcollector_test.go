@@ -1,0 +1,69 @@
+package operator
+
+import (
+	"context"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// fleet is a cache with hosts and Machines.
+type fleet struct {
+	client.Reader
+	hosts    []metal3.BareMetalHost
+	machines []v1alpha1.Machine
+}
+
+func (f fleet) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	switch list := list.(type) {
+	case *metal3.BareMetalHostList:
+		list.Items = f.hosts
+	case *v1alpha1.MachineList:
+		list.Items = f.machines
+	}
+	return nil
+}
+
+func TestHostsWhoseMachineIsGoneAreCountedForEveryProvider(t *testing.T) {
+	claimed := func(namespace, apiVersion string, uid types.UID) metal3.BareMetalHost {
+		h := metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
+		h.Spec.ConsumerRef = &corev1.ObjectReference{APIVersion: apiVersion, Kind: "Machine", Namespace: "team", Name: "one", UID: uid}
+		return h
+	}
+	const ours, theirs = "ingot.dev/v1alpha1", "cluster.x-k8s.io/v1beta1"
+	f := fleet{
+		machines: []v1alpha1.Machine{{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "one", UID: "m2"}}},
+		hosts: []metal3.BareMetalHost{
+			claimed("hall-1", ours, "m1"), claimed("hall-1", ours, "m2"), claimed("hall-1", ours, ""), claimed("hall-2", theirs, "m3"),
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "hall-2"}},
+		},
+	}
+	c := &fleetCollector{reader: f, now: time.Now, log: logr.Discard()}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(c)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() == "ingot_orphaned_hosts" {
+			for _, m := range family.GetMetric() {
+				got[m.GetLabel()[0].GetName()+"="+m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+			}
+		}
+	}
+	if want := map[string]float64{"namespace=hall-1": 2, "namespace=hall-2": 0}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,110 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/machine/documents"
+	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+// settleClaims looks for hosts whose consumerRef has the name of the Machine and another uid, and carries out what lifecycle.PlanOrphan decides
+// about them: at most one write, whose name it returns. uid is that of the Machine in the cache; empty: there is none.
+func (r *Reconciler) settleClaims(ctx context.Context, key types.NamespacedName, uid types.UID) (lifecycle.OrphanActionKind, error) {
+	hosts := &metal3.BareMetalHostList{}
+	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerName: key.String()}); err != nil {
+		return "", fmt.Errorf("list the Machine's hosts: %w", err)
+	}
+	for i := range hosts.Items {
+		host := &hosts.Items[i]
+		if reported, err := r.isReportedGone(ctx, host); err != nil || host.Spec.ConsumerRef.UID == uid && !reported {
+			if err != nil {
+				return "", err
+			}
+			continue
+		}
+		if written, err := r.settleClaim(ctx, key, client.ObjectKeyFromObject(host)); err != nil || written != "" {
+			return written, err
+		}
+	}
+	return "", nil
+}
+
+// settled returns the outcome of a reconcile that ended with settleClaims.
+func settled(written lifecycle.OrphanActionKind, err error) step.Outcome {
+	if err != nil {
+		return step.Retry(err)
+	}
+	return step.Wait("the caches to have "+string(written), cacheDelay)
+}
+
+// isReportedGone reports whether the cached HostRecord says that the Machine in the consumerRef is gone.
+func (r *Reconciler) isReportedGone(ctx context.Context, host *metal3.BareMetalHost) (bool, error) {
+	record, err := r.readHostRecord(ctx, r.Client, host)
+	return record != nil && record.Spec.MachineGone != nil, err
+}
+
+// settleClaim decides about one host. Everything is read from the API server, because the cache may lag behind a claim: the claim of a new
+// Machine would be cleared, or reported as that of a Machine that is gone.
+func (r *Reconciler) settleClaim(ctx context.Context, machine, name types.NamespacedName) (lifecycle.OrphanActionKind, error) {
+	host, err := read(ctx, r.APIReader, name, &metal3.BareMetalHost{})
+	if err != nil || host == nil || host.Spec.ConsumerRef == nil || host.Spec.ConsumerRef.Namespace != machine.Namespace || host.Spec.ConsumerRef.Name != machine.Name {
+		return "", err
+	}
+	record, err := r.readHostRecord(ctx, r.APIReader, host)
+	if err != nil {
+		return "", err
+	}
+	claim := lifecycle.Claim{
+		Now: r.Clock.Now(), Host: lifecycleHost(host, record, ""), MachineUID: host.Spec.ConsumerRef.UID, Release: host.Annotations[v1alpha1.AnnotationRelease],
+	}
+	live, err := read(ctx, r.APIReader, machine, &v1alpha1.Machine{})
+	if err != nil {
+		return "", err
+	}
+	if live != nil {
+		claim.NamesakeUID = live.UID
+	}
+	var secret *corev1.Secret
+	if claim.Release != "" {
+		if secret, err = read(ctx, r.APIReader, documents.ClaimKey(host), &corev1.Secret{}); err != nil {
+			return "", err
+		}
+		claim.HasSecret = secret != nil
+	}
+	action := lifecycle.PlanOrphan(claim)
+	if err := r.actOnClaim(ctx, &observation{host: host, record: record, secret: secret}, action); err != nil {
+		return "", fmt.Errorf("%s of host %s, whose Machine %s is gone: %w", action.Kind, name, machine, err)
+	}
+	return action.Kind, nil
+}
+
+// actOnClaim carries out the action.
+func (r *Reconciler) actOnClaim(ctx context.Context, obs *observation, a lifecycle.OrphanAction) error {
+	none := lifecycle.Action{}
+	if a.Kind != lifecycle.LeaveClaim {
+		ctrl.LoggerFrom(ctx).Info("Claim of a Machine that is gone", "host", client.ObjectKeyFromObject(obs.host).String(), "action", string(a.Kind))
+	}
+	switch a.Kind {
+	case lifecycle.WriteClaimRecord:
+		return r.writeHostRecord(ctx, obs, lifecycle.Action{Record: a.Record})
+	case lifecycle.DeprovisionOrphan:
+		return r.deprovision(ctx, obs, none)
+	case lifecycle.DeleteOrphanSecret:
+		return r.deleteClaimSecret(ctx, obs, none)
+	case lifecycle.FreeOrphan:
+		return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
+			h.Spec.ConsumerRef = nil
+			delete(h.Annotations, v1alpha1.AnnotationRelease)
+		})
+	}
+	return nil
+}

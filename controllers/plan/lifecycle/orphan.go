@@ -1,0 +1,120 @@
+package lifecycle
+
+import (
+	"time"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// Claim is a host whose consumerRef names a Machine, seen without that Machine's own plan.
+type Claim struct {
+	Now time.Time
+	// Host is the host; its Consumer is not read.
+	Host Host
+	// MachineUID is the uid that the consumerRef names.
+	MachineUID types.UID
+	// NamesakeUID is the uid of the Machine that has the name in the consumerRef. It is empty when there is none, and equal to MachineUID when the
+	// Machine exists.
+	NamesakeUID types.UID
+	// Release is the value of the annotation ingot.dev/release.
+	Release string
+	// HasSecret is true when the claim Secret exists.
+	HasSecret bool
+}
+
+// OrphanActionKind names what is done with a host because of its claim.
+type OrphanActionKind string
+
+// The actions on the hosts of Machines that are gone.
+const (
+	// LeaveClaim does nothing.
+	LeaveClaim OrphanActionKind = ""
+	// WriteClaimRecord writes the spec of the HostRecord.
+	WriteClaimRecord OrphanActionKind = "WriteClaimRecord"
+	// DeprovisionOrphan removes the image and spec.online, so that the host is powered off and erased.
+	DeprovisionOrphan OrphanActionKind = "DeprovisionOrphan"
+	// DeleteOrphanSecret deletes the claim Secret.
+	DeleteOrphanSecret OrphanActionKind = "DeleteOrphanSecret"
+	// FreeOrphan removes the consumerRef, and the annotation ingot.dev/release.
+	FreeOrphan OrphanActionKind = "FreeOrphan"
+)
+
+// OrphanAction is at most one write.
+type OrphanAction struct {
+	Kind OrphanActionKind
+	// Record is what WriteClaimRecord writes.
+	Record v1alpha1.HostRecordSpec
+}
+
+// PlanOrphan decides about a host by its claim. A claim that arrived after its Machine was deleted is freed, because nothing was begun for it.
+// Any other claim of a Machine that is gone is reported, and the host is left as it is: what runs there may be a node that a tenant
+// uses. Without it: the management cluster is restored from a backup that gives every Machine a new uid, all hosts seem to belong to
+// nobody, and the whole fleet is erased under its tenants. The annotation ingot.dev/release has the host released in the order of a Machine's own
+// release: the power-off and the erase, then the claim Secret and the HostRecord, and the consumerRef last.
+func PlanOrphan(c Claim) OrphanAction {
+	switch {
+	case c.MachineUID != "" && c.NamesakeUID == c.MachineUID:
+		return c.withdrawReport()
+	case c.isReleased() && c.isReturnable() && c.HasSecret:
+		return OrphanAction{Kind: DeleteOrphanSecret}
+	case c.isUnused():
+		return OrphanAction{Kind: FreeOrphan}
+	case c.isReleased() && (c.Host.ImageURL != "" || c.Host.Online):
+		return OrphanAction{Kind: DeprovisionOrphan}
+	case c.isReleased() && c.isReturnable():
+		return OrphanAction{Kind: WriteClaimRecord}
+	}
+	return c.report()
+}
+
+// isReleased reports whether the annotation names the Machine that is gone. It names the uid, because a Machine of the same name may exist.
+func (c Claim) isReleased() bool { return c.Release == v1alpha1.ReleaseValue(c.MachineUID) }
+
+// isReturnable reports whether no image is requested of the host and its disks are clean.
+func (c Claim) isReturnable() bool {
+	return c.Host.ImageURL == "" && (c.Host.State == metal3.StateAvailable || c.Host.State == metal3.StateReady)
+}
+
+// isUnused reports whether nothing was begun for the claim, or its release is complete.
+func (c Claim) isUnused() bool {
+	return c.isReturnable() && (c.Host.Record == nil || c.Host.Record.Spec.Machine == nil)
+}
+
+// report writes into the HostRecord that the Machine is gone, and which Machine has its name.
+func (c Claim) report() OrphanAction {
+	if c.Host.Record == nil {
+		return OrphanAction{}
+	}
+	spec := *c.Host.Record.Spec.DeepCopy()
+	gone := v1alpha1.MachineGone{UID: c.MachineUID, OtherUID: c.NamesakeUID, Since: metav1.NewMicroTime(c.Now)}
+	if before := spec.MachineGone; before != nil && before.UID == gone.UID {
+		if before.OtherUID == gone.OtherUID {
+			return OrphanAction{}
+		}
+		gone.Since = before.Since
+	}
+	spec.MachineGone = &gone
+	return OrphanAction{Kind: WriteClaimRecord, Record: spec}
+}
+
+// withdrawReport removes a report about a Machine that is there again, as it is after a restore of the store with the same uids.
+func (c Claim) withdrawReport() OrphanAction {
+	if c.Host.Record == nil || c.Host.Record.Spec.MachineGone == nil {
+		return OrphanAction{}
+	}
+	spec := *c.Host.Record.Spec.DeepCopy()
+	spec.MachineGone = nil
+	return OrphanAction{Kind: WriteClaimRecord, Record: spec}
+}
+
+// OrphanPlacement returns the placement of a Machine while a host is still claimed by an earlier Machine of its name. It is given no other host.
+// Without it: the management cluster is restored with new uids, the Machine claims a second server, and the kubelet there registers as the Node
+// that the first server still runs; one Node object then stands for two machines.
+func OrphanPlacement(host string) Placement {
+	return Placement{Reason: v1alpha1.ReasonHostOrphaned, Message: "host " + host + " is still claimed by an earlier Machine of this name and may run its Node: " +
+		"kubectl ingot hosts says how to release it; or give this Machine another name"}
+}
