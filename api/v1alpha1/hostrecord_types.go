@@ -192,6 +192,10 @@ type HostAttempt struct {
 	// agent that has registered in the current boot; absent until one has.
 	// +optional
 	Agent *HostAgent `json:"agent,omitempty"`
+	// configDriveAwaitedAt is when an agent asked for the config drive of this installation first and was told that it is not written yet.
+	// The machine controller makes the bootstrap token and writes the documents from then on, and not before.
+	// +optional
+	ConfigDriveAwaitedAt *metav1.MicroTime `json:"configDriveAwaitedAt,omitempty"`
 	// findings are what the boot service noticed in this attempt that a person should know; they decide nothing.
 	// +optional
 	// +listType=map

@@ -61,6 +61,13 @@ const (
 	AnnotationRetry = "ingot.dev/retry"
 	// AnnotationCordoned on a Node: Ingot cordoned it, so Ingot may lift that; the cordon of a person stays.
 	AnnotationCordoned = "ingot.dev/cordoned"
+	// AnnotationClaimAttempt on the claim Secret of a host is the attempt of the Machine that its documents were written for.
+	AnnotationClaimAttempt = "ingot.dev/attempt"
+	// AnnotationClaimHostAttempt on the claim Secret is the number in HostRecord.status.wanted of the installation that its documents were
+	// written for; absent where the host has no HostRecord. The boot service serves them to the agent of that installation alone.
+	AnnotationClaimHostAttempt = "ingot.dev/host-attempt"
+	// AnnotationClaimTokenID on the claim Secret is the public part of the bootstrap token in its documents; empty when they hold none.
+	AnnotationClaimTokenID = "ingot.dev/bootstrap-token-id"
 	// LabelMachine on a bootstrap-token Secret of a tenant is the uid of the Machine that it was made for.
 	LabelMachine = "ingot.dev/machine"
 	// ProviderIDPrefix begins every providerID.

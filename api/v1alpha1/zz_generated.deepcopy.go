@@ -548,6 +548,10 @@ func (in *HostAttempt) DeepCopyInto(out *HostAttempt) {
 		*out = new(HostAgent)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.ConfigDriveAwaitedAt != nil {
+		in, out := &in.ConfigDriveAwaitedAt, &out.ConfigDriveAwaitedAt
+		*out = (*in).DeepCopy()
+	}
 	if in.Findings != nil {
 		in, out := &in.Findings, &out.Findings
 		*out = make([]HostFinding, len(*in))

@@ -121,6 +121,16 @@ func (r *Reconciler) writeHostRecord(ctx context.Context, obs *observation, a li
 }
 
 func (r *Reconciler) requestInstall(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+	// The claim Secret is written when an agent asks for it. That its secrets can be read is checked before: otherwise a server would be
+	// powered on, and its agent would wait for a Secret that nobody has made.
+	node := obs.documents(obs.current)
+	if _, err := documents.Secrets(ctx, r.APIReader, obs.host.Namespace, node.Plan); err != nil {
+		return err
+	}
+	rendered, err := node.Render(nil, cloudinit.Secrets{})
+	if err != nil {
+		return fmt.Errorf("render: %w", err)
+	}
 	key := documents.ClaimKey(obs.host)
 	ref := func(present []byte) *corev1.SecretReference {
 		if len(present) == 0 {
@@ -130,7 +140,7 @@ func (r *Reconciler) requestInstall(ctx context.Context, obs *observation, _ lif
 	}
 	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
 		h.Spec.Image, h.Spec.Online = obs.hostImage(), true
-		h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData = ref(obs.secret.Data[documents.KeyUserData]), ref(obs.secret.Data[documents.KeyNetworkData]), ref(obs.secret.Data[documents.KeyMetaData])
+		h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData = ref(rendered.UserData), ref(rendered.NetworkData), ref(rendered.MetaData)
 	})
 }
 
@@ -179,7 +189,7 @@ func (r *Reconciler) writeClaimSecret(ctx context.Context, obs *observation, a l
 	if err != nil {
 		return fmt.Errorf("render: %w", err)
 	}
-	if err := r.putSecret(ctx, obs, node.Claim(rendered, a.TokenID, join.Token)); err != nil {
+	if err := r.putSecret(ctx, obs, node.Claim(rendered, a.HostAttempt, a.TokenID, join.Token)); err != nil {
 		return err
 	}
 	obs.addWarnings(node.Plan, rendered)
@@ -193,7 +203,7 @@ func (r *Reconciler) scrubSecret(ctx context.Context, obs *observation, _ lifecy
 	if err != nil {
 		return fmt.Errorf("render: %w", err)
 	}
-	return r.putSecret(ctx, obs, node.Claim(rendered, "", ""))
+	return r.putSecret(ctx, obs, node.Claim(rendered, obs.facts.Secret.HostAttempt, "", ""))
 }
 
 // putSecret creates the claim Secret, or replaces an earlier one under the resource version that was read.

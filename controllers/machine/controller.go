@@ -64,7 +64,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := step.CheckDependencies(name, r); err != nil {
 		return err
 	}
-	if r.Timeouts.Claiming <= 0 || r.Timeouts.Token <= 0 {
+	if r.Timeouts.Claiming <= 0 || r.Timeouts.Joining <= 0 {
 		return errors.New("machine controller: Timeouts are not set: start from lifecycle.DefaultTimeouts")
 	}
 	if err := r.addIndexes(context.Background(), mgr.GetFieldIndexer()); err != nil {

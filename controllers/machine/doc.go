@@ -21,7 +21,8 @@
 //
 // # Secrets
 //
-// Secret content is only in the claim Secret (package documents), from the moment it is written until the node has joined: the
+// Secret content is only in the claim Secret (package documents), from the moment it is written until the node has joined. It is written when
+// the HostRecord says that an agent waits for its documents; for a metal3 provider's host, before the installation is requested. It is the
 // bootstrap token, and the files that a plan takes from Secrets of the host namespace, such as a licence token. These Secrets are
 // read from the API server when the claim Secret is written. A status names a Secret and its keys, never its content. While a Secret
 // is missing no roll begins, and the controller reads it again after a pause, because Secrets are not watched.

@@ -187,7 +187,17 @@ func TestAMachineLivesFromPendingToReadyAndIsReleased(t *testing.T) {
 	if s := record.Spec; s.Machine.UID != m.UID || s.Attempt != 1 || s.Image.Format != v1alpha1.FormatRawZstd || s.Tenant != r.tenant.String() || s.Erase != v1alpha1.EraseMetadata {
 		t.Errorf("the HostRecord asks for %+v", s)
 	}
+	if len(r.tokens(m)) > 0 || !apierrors.IsNotFound(server.Client.Get(ctx, r.key("server-00-claim"), &corev1.Secret{})) {
+		t.Error("there is a token or a claim Secret, and no agent waits for it")
+	}
+	if ref := h.Spec.UserData; ref == nil || ref.Name != "server-00-claim" || h.Spec.MetaData == nil {
+		t.Errorf("the host's documents are to be read from %+v", h.Spec)
+	}
+	r.play("server-00")
 	token := r.token(m)
+	if _, record := r.host("server-00"); string(token.Data["expiration"]) < record.Status.Wanted.Deadline.UTC().Format(time.RFC3339) {
+		t.Errorf("the token expires at %s, before the installation may end", token.Data["expiration"])
+	}
 	id, secret := string(token.Data["token-id"]), string(token.Data["token-secret"])
 	claim := &corev1.Secret{}
 	if err := server.Client.Get(ctx, r.key("server-00-claim"), claim); err != nil {
@@ -200,7 +210,6 @@ func TestAMachineLivesFromPendingToReadyAndIsReleased(t *testing.T) {
 		t.Errorf("the revision's properties did not reach the node:\n%s", claim.Data["userData"])
 	}
 
-	r.play("server-00")
 	management.Eventually(t, "progress is shown", func() bool { p := r.machine("one").Status.Progress; return p != nil && p.DoneBytes == 400 })
 	r.play("server-00")
 	phase(v1alpha1.MachineJoining)

@@ -243,7 +243,7 @@ func (r *Reconciler) observeSecret(ctx context.Context, obs *observation) error 
 	if obs.secret.Labels[v1alpha1.LabelMachine] != string(obs.machine.UID) {
 		return nil // an earlier claim's; it is overwritten
 	}
-	attempt, tokenID := documents.ClaimAnnotations(obs.secret)
-	obs.facts.Secret = lifecycle.Secret{Found: true, Attempt: attempt, TokenID: tokenID}
+	claim := documents.ClaimOf(obs.secret)
+	obs.facts.Secret = lifecycle.Secret{Found: true, Attempt: claim.Attempt, HostAttempt: claim.HostAttempt, TokenID: claim.TokenID}
 	return nil
 }

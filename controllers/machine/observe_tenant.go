@@ -55,7 +55,10 @@ func (r *Reconciler) observeToken(ctx context.Context, obs *observation) error {
 	if obs.access == nil || obs.machine.Status.Attempt == 0 || scrubbed {
 		return nil
 	}
-	if token, isCached := r.tokens.get(obs.machine, obs.facts.Secret, r.Timeouts.TokenRenew, r.Clock.Now()); isCached {
+	if !obs.facts.CanHaveToken() {
+		return nil
+	}
+	if token, isCached := r.tokens.get(obs.facts); isCached {
 		obs.facts.Token = &token
 		return nil
 	}
@@ -86,7 +89,7 @@ func (r *Reconciler) readToken(ctx context.Context, obs *observation) error {
 		expires = time.Time{}
 	}
 	obs.facts.Token = &lifecycle.Token{ID: string(obs.token.Data[keyTokenID]), Expires: expires}
-	r.tokens.add(obs.machine.UID, *obs.facts.Token)
+	r.tokens.add(obs.machine.UID, *obs.facts.Token, obs.facts.Now)
 	return nil
 }
 
@@ -171,31 +174,38 @@ func (obs *observation) missingNodeMetadata(node *corev1.Node) nodeMetadata {
 	return lacking
 }
 
+// tokenMemory is how long a token that was read is not read again while nothing is to be done about it.
+const tokenMemory = 10 * time.Minute
+
 // tokenCache remembers the bootstrap tokens that were read from tenants, by the uid of their Machine, so that a tenant's API server is
 // not asked again while the answer would change nothing. It holds no secret. The zero value is empty. It is lost at a restart, after
 // which each token is read once more.
 type tokenCache struct{ tokens sync.Map }
 
-// add remembers a token.
-func (c *tokenCache) add(machine types.UID, token lifecycle.Token) { c.tokens.Store(machine, token) }
+// observedToken is a token and when it was read.
+type observedToken struct {
+	lifecycle.Token
+	at time.Time
+}
 
-// get returns the remembered token of a Machine when the tenant need not be asked: the Machine waits for its installation or its Node,
-// its claim Secret holds that token, and the token is neither due for renewal nor, the phase's deadline having passed, for deletion.
-func (c *tokenCache) get(machine *v1alpha1.Machine, secret lifecycle.Secret, renew time.Duration, now time.Time) (lifecycle.Token, bool) {
-	s := &machine.Status
-	isWaiting := s.Phase == v1alpha1.MachineProvisioning || s.Phase == v1alpha1.MachineJoining
-	if !isWaiting || machine.DeletionTimestamp != nil {
-		c.tokens.Delete(machine.UID)
-		return lifecycle.Token{}, false
-	}
-	known, found := c.tokens.Load(machine.UID)
+// add remembers a token that was read now.
+func (c *tokenCache) add(machine types.UID, token lifecycle.Token, now time.Time) {
+	c.tokens.Store(machine, observedToken{token, now})
+}
+
+// get returns the remembered token of a Machine when the tenant need not be asked: nothing is to be done about the token, and it was read not
+// long ago.
+func (c *tokenCache) get(f lifecycle.Facts) (lifecycle.Token, bool) {
+	known, found := c.tokens.Load(f.Machine.UID)
 	if !found {
 		return lifecycle.Token{}, false
 	}
-	token := known.(lifecycle.Token)
-	isInSecret := secret.Found && secret.Attempt == s.Attempt && secret.TokenID == token.ID
-	isCurrent := token.Expires.Sub(now) > renew && s.Deadline != nil && now.Before(s.Deadline.Time)
-	return token, isInSecret && isCurrent
+	token := known.(observedToken)
+	if f.Machine.Deleting || !f.IsTokenSettled(token.Token) || f.Now.Sub(token.at) >= tokenMemory {
+		c.tokens.Delete(f.Machine.UID)
+		return lifecycle.Token{}, false
+	}
+	return token.Token, true
 }
 
 // podsToEvict lists the pods that kubectl drain --force --ignore-daemonsets --delete-emptydir-data would evict from the node. Pods

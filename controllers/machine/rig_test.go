@@ -29,6 +29,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hostindex"
 	"github.com/ingot-dev/ingot/controllers/machine"
+	"github.com/ingot-dev/ingot/controllers/machine/documents"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/readyourwrites"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
@@ -245,7 +246,8 @@ func (r *rig) host(name string) (*metal3.BareMetalHost, *v1alpha1.HostRecord) {
 	return h, record
 }
 
-// play is the host's side: it goes one state further when the spec asks for it.
+// play is the host's side: it goes one state further when the spec asks for it. Where that is an installation, its agent asks for its
+// documents, waits until they are written, and begins to write the image.
 func (r *rig) play(name string) {
 	r.t.Helper()
 	h, record := r.host(name)
@@ -259,15 +261,18 @@ func (r *rig) play(name string) {
 	h.Status.PoweredOn = power == "On"
 	installed, attempt := record.Status.Installed, record.Status.Wanted
 	wanted := h.Spec.Image != nil && h.Spec.Online && record.Spec.Machine != nil
+	isBegun := false
 	switch state := &h.Status.Provisioning.State; {
 	case wanted && (*state == metal3.StateAvailable || *state == metal3.StateProvisioned && installed.Attempt != record.Spec.Attempt ||
 		*state == metal3.StateProvisioning && attempt.MachineAttempt != record.Spec.Attempt):
 		*state = metal3.StateProvisioning
 		record.Status.LastTenant, record.Status.Erased, record.Status.Installed = record.Spec.Tenant, nil, nil
 		record.Status.Wanted = &v1alpha1.WantedAttempt{
-			Number: record.Spec.Attempt, Operation: "Install", Since: now, Deadline: now, MachineUID: record.Spec.Machine.UID, MachineAttempt: record.Spec.Attempt,
+			Number: record.Spec.Attempt, Operation: "Install", Since: now, Deadline: metav1.NewMicroTime(now.Add(time.Hour)),
+			MachineUID: record.Spec.Machine.UID, MachineAttempt: record.Spec.Attempt,
 		}
-		record.Status.Attempt = &v1alpha1.HostAttempt{Number: record.Spec.Attempt, State: "Running", Step: "Writing", DoneBytes: 400, TotalBytes: 800}
+		record.Status.Attempt = &v1alpha1.HostAttempt{Number: record.Spec.Attempt, State: "Running", Step: "Registered", ConfigDriveAwaitedAt: &now}
+		isBegun = true
 	case *state == metal3.StateProvisioning && !h.Spec.Online:
 		attempt.Outcome, attempt.Reason = v1alpha1.AttemptFailed, "Cancelled"
 	case *state == metal3.StateProvisioning:
@@ -289,6 +294,25 @@ func (r *rig) play(name string) {
 		r.t.Fatal(err)
 	}
 	if err := server.Client.Status().Patch(r.t.Context(), h, client.MergeFrom(before)); err != nil {
+		r.t.Fatal(err)
+	}
+	if isBegun && r.controller != nil { // without a controller nobody writes them
+		r.awaitDocuments(name)
+	}
+}
+
+// awaitDocuments waits until the documents of the installation under way are written, and begins to write the image.
+func (r *rig) awaitDocuments(name string) {
+	r.t.Helper()
+	_, record := r.host(name)
+	management.Eventually(r.t, "the agent's documents are written", func() bool {
+		claim := &corev1.Secret{}
+		err := server.Client.Get(r.t.Context(), r.key(name+"-claim"), claim)
+		return err == nil && documents.ClaimOf(claim).HostAttempt == record.Status.Wanted.Number && documents.ClaimOf(claim).TokenID != ""
+	})
+	before := record.DeepCopy()
+	record.Status.Attempt.Step, record.Status.Attempt.DoneBytes, record.Status.Attempt.TotalBytes = "Writing", 400, 800
+	if err := server.Client.Status().Patch(r.t.Context(), record, client.MergeFrom(before)); err != nil {
 		r.t.Fatal(err)
 	}
 }

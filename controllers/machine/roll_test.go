@@ -82,12 +82,12 @@ func TestABadImageIsUndoneWhileItIsBeingInstalled(t *testing.T) {
 	r.start()
 	r.addMachine(r.namespace)
 	r.awaitInstallation(1)
+	r.play("server-00")
 	first := string(r.token(r.machine(r.namespace)).Data["token-id"])
 	firstClaim, claim := &corev1.Secret{}, &corev1.Secret{}
 	if err := server.Client.Get(t.Context(), r.key("server-00-claim"), firstClaim); err != nil {
 		t.Fatal(err)
 	}
-	r.play("server-00")
 	r.want(r.namespace, next)
 	management.Eventually(t, "the host is asked to power off", func() bool { h, _ := r.host("server-00"); return !h.Spec.Online })
 	if tokens := r.tokens(r.machine(r.namespace)); len(tokens) != 0 {
@@ -98,6 +98,7 @@ func TestABadImageIsUndoneWhileItIsBeingInstalled(t *testing.T) {
 	}
 	r.play("server-00")
 	_, record := r.awaitInstallation(2)
+	r.play("server-00")
 	token := r.token(r.machine(r.namespace))
 	if id := string(token.Data["token-id"]); id == first || record.Spec.Revision != next {
 		t.Errorf("the second attempt has token %s after %s, revision %s", id, first, record.Spec.Revision)
@@ -108,7 +109,7 @@ func TestABadImageIsUndoneWhileItIsBeingInstalled(t *testing.T) {
 	if bytes.Equal(claim.Data["metaData"], firstClaim.Data["metaData"]) {
 		t.Errorf("cloud-init would take the second attempt for the first: %s", claim.Data["metaData"])
 	}
-	r.install(r.namespace, 2)
+	r.finishInstallation(r.namespace, 2)
 }
 
 func TestARollThatIsCalledOffLeavesItsNodeAsItWas(t *testing.T) {
@@ -172,6 +173,12 @@ func readyRig(t *testing.T) (r *rig, next string) {
 func (r *rig) install(name string, attempt int) {
 	r.t.Helper()
 	r.play("server-00")
+	r.finishInstallation(name, attempt)
+}
+
+// finishInstallation ends an installation under way, and lets its node join.
+func (r *rig) finishInstallation(name string, attempt int) {
+	r.t.Helper()
 	r.play("server-00")
 	management.Eventually(r.t, "the Machine is Joining", func() bool { return r.machine(name).Status.Phase == v1alpha1.MachineJoining })
 	m := r.machine(name)

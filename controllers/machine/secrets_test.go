@@ -76,6 +76,7 @@ func TestALicenceTokenReachesItsNodeAndIsNowhereElse(t *testing.T) {
 	}
 	r.poke(r.namespace)
 	r.awaitInstallation(1)
+	r.play("server-00")
 	if claim := r.claim(); !bytes.Contains(claim.Data["userData"], []byte(`content: "`+r.encodedLicence()+`"`)) {
 		t.Errorf("the node gets\n%s", claim.Data["userData"])
 	}
@@ -84,7 +85,7 @@ func TestALicenceTokenReachesItsNodeAndIsNowhereElse(t *testing.T) {
 	if _, record := r.host("server-00"); record.Spec.GPUs == nil || *record.Spec.GPUs != want {
 		t.Errorf("the host must have %+v, expected %+v", record.Spec.GPUs, want)
 	}
-	r.install(r.namespace, 1)
+	r.finishInstallation(r.namespace, 1)
 	management.Eventually(t, "the claim Secret has no token of any kind", func() bool {
 		claim := r.claim()
 		return claim.Data["bootstrapToken"] == nil && len(claim.Data["userData"]) > 0 && !bytes.Contains(claim.Data["userData"], []byte(r.encodedLicence()))

@@ -45,6 +45,7 @@ func TestTheNextMachinesDocumentsAreNotOverwrittenOnAnOldViewOfTheHost(t *testin
 	r.start()
 	r.addMachine("first")
 	management.Eventually(t, "the installation is asked for", func() bool { h, _ := r.host("server-00"); return h.Spec.Image != nil })
+	r.play("server-00")
 	h, _ := r.host("server-00")
 	r.freeze(h.DeepCopy())
 	before := h.DeepCopy()

@@ -12,42 +12,45 @@ import (
 
 func TestTheTenantIsAskedWhereverSomethingCouldFollow(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	at := metav1.NewMicroTime(now)
 	for _, c := range []struct {
 		sentence string
-		change   func(*v1alpha1.Machine, *lifecycle.Secret, *lifecycle.Token)
+		change   func(*lifecycle.Facts, *lifecycle.Token)
 		isCached bool
 	}{
-		{"an installation under way with its token in the Secret", func(*v1alpha1.Machine, *lifecycle.Secret, *lifecycle.Token) {}, true},
-		{"a Node that is awaited", func(m *v1alpha1.Machine, _ *lifecycle.Secret, _ *lifecycle.Token) {
-			m.Status.Phase = v1alpha1.MachineJoining
-		}, true},
-		{"a Node that has joined", func(m *v1alpha1.Machine, _ *lifecycle.Secret, _ *lifecycle.Token) {
-			m.Status.Phase = v1alpha1.MachineValidating
+		{"an installation under way with its token in the Secret", func(*lifecycle.Facts, *lifecycle.Token) {}, true},
+		{"a Node that is awaited", func(f *lifecycle.Facts, _ *lifecycle.Token) { f.Machine.Status.Phase = v1alpha1.MachineJoining }, true},
+		{"a Node that has joined", func(f *lifecycle.Facts, _ *lifecycle.Token) { f.Machine.Status.Phase = v1alpha1.MachineValidating }, false},
+		{"a Machine that is released", func(f *lifecycle.Facts, _ *lifecycle.Token) { f.Machine.Deleting = true }, false},
+		{"a token that ends before Joining may", func(_ *lifecycle.Facts, token *lifecycle.Token) { token.Expires = now.Add(time.Hour + 19*time.Minute) }, false},
+		{"a wait for the Node past its deadline", func(f *lifecycle.Facts, _ *lifecycle.Token) {
+			f.Machine.Status.Phase, f.Machine.Status.Deadline = v1alpha1.MachineJoining, &at
 		}, false},
-		{"a Machine that is released", func(m *v1alpha1.Machine, _ *lifecycle.Secret, _ *lifecycle.Token) {
-			m.DeletionTimestamp = &metav1.Time{Time: now}
+		{"an installation that failed", func(f *lifecycle.Facts, _ *lifecycle.Token) {
+			f.Host.Record.Status.Wanted.Outcome = v1alpha1.AttemptFailed
 		}, false},
-		{"a token near its end", func(_ *v1alpha1.Machine, _ *lifecycle.Secret, token *lifecycle.Token) {
-			token.Expires = now.Add(5 * time.Minute)
-		}, false},
-		{"a phase past its deadline", func(m *v1alpha1.Machine, _ *lifecycle.Secret, _ *lifecycle.Token) {
-			m.Status.Deadline = &metav1.MicroTime{Time: now}
-		}, false},
-		{"a Secret with another token", func(_ *v1alpha1.Machine, s *lifecycle.Secret, _ *lifecycle.Token) { s.TokenID = "b" }, false},
-		{"a Secret of another attempt", func(_ *v1alpha1.Machine, s *lifecycle.Secret, _ *lifecycle.Token) { s.Attempt = 2 }, false},
-		{"no Secret", func(_ *v1alpha1.Machine, s *lifecycle.Secret, _ *lifecycle.Token) { s.Found = false }, false},
+		{"a Secret with another token", func(f *lifecycle.Facts, _ *lifecycle.Token) { f.Secret.TokenID = "b" }, false},
+		{"a Secret of another attempt", func(f *lifecycle.Facts, _ *lifecycle.Token) { f.Secret.Attempt = 2 }, false},
+		{"a Secret of the installation before", func(f *lifecycle.Facts, _ *lifecycle.Token) { f.Secret.HostAttempt = 6 }, false},
+		{"no Secret", func(f *lifecycle.Facts, _ *lifecycle.Token) { f.Secret.Found = false }, false},
+		{"a token that was read long ago", func(f *lifecycle.Facts, _ *lifecycle.Token) { f.Now = now.Add(tokenMemory) }, false},
 	} {
-		m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
-		m.Status.Phase, m.Status.Attempt, m.Status.Deadline = v1alpha1.MachineProvisioning, 1, &metav1.MicroTime{Time: now.Add(time.Hour)}
-		secret := lifecycle.Secret{Found: true, Attempt: 1, TokenID: "a"}
-		token := lifecycle.Token{ID: "a", Expires: now.Add(15 * time.Minute)}
-		c.change(m, &secret, &token)
+		f := lifecycle.Facts{Now: now, Timeouts: lifecycle.DefaultTimeouts(), Provider: lifecycle.Provider{HasRecords: true}}
+		f.Machine.UID, f.Machine.Status.Phase, f.Machine.Status.Attempt = "u", v1alpha1.MachineProvisioning, 1
+		f.Machine.Status.Deadline = &metav1.MicroTime{Time: now.Add(time.Hour)}
+		f.Host = &lifecycle.Host{Consumer: lifecycle.ConsumerMine, Record: &lifecycle.HostRecord{Status: v1alpha1.HostRecordStatus{
+			Wanted:  &v1alpha1.WantedAttempt{Number: 7, Operation: "Install", MachineUID: "u", MachineAttempt: 1, Deadline: metav1.NewMicroTime(now.Add(time.Hour))},
+			Attempt: &v1alpha1.HostAttempt{Number: 7, State: "Running", ConfigDriveAwaitedAt: &at},
+		}}}
+		f.Secret = lifecycle.Secret{Found: true, Attempt: 1, HostAttempt: 7, TokenID: "a"}
+		token := lifecycle.Token{ID: "a", Expires: now.Add(2 * time.Hour)}
+		c.change(&f, &token)
 		var cache tokenCache
-		if _, isCached := cache.get(m, secret, 5*time.Minute, now); isCached {
+		if _, isCached := cache.get(f); isCached {
 			t.Errorf("%s: nothing was seen, and yet it is cached", c.sentence)
 		}
-		cache.add(m.UID, token)
-		if got, isCached := cache.get(m, secret, 5*time.Minute, now); isCached != c.isCached || isCached && got != token {
+		cache.add(f.Machine.UID, token, now)
+		if got, isCached := cache.get(f); isCached != c.isCached || isCached && got != token {
 			t.Errorf("%s: cached is %v", c.sentence, isCached)
 		}
 	}

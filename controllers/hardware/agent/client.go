@@ -61,31 +61,42 @@ func (c *client) get(ctx context.Context, path string, into any) error {
 	return c.retry(ctx, func() error { return c.tryOnce(ctx, http.MethodGet, path, nil, into) })
 }
 
-// retry repeats the call while its error is retryable, until retryTimeout or the deadline of the attempt.
+// retry repeats the call while its error is retryable, until retryTimeout or the deadline of the attempt. What is not made yet is asked for
+// until the deadline: the tenant's API server may not answer for long, and the boot service does.
 func (c *client) retry(ctx context.Context, call func() error) error {
-	end := c.config.Clock.Now().Add(retryTimeout)
-	if !c.deadline.IsZero() && c.deadline.Before(end) {
-		end = c.deadline
-	}
+	end := c.endOfRetries(c.config.Clock.Now())
 	for wait := minRetryWait; ; wait = min(2*wait, maxRetryWait) {
 		err := call()
 		if err == nil || !isRetryable(err) || ctx.Err() != nil {
 			return err
 		}
-		if c.config.Clock.Now().Add(wait).After(end) {
+		now := c.config.Clock.Now()
+		if protocol.CodeOf(err) == protocol.NotYet {
+			end = c.endOfRetries(now)
+		}
+		if now.Add(wait).After(end) {
 			return fmt.Errorf("giving up: %w", err)
 		}
-		c.config.Log.Warn("the boot service does not answer, trying again", "wait", wait, "error", err)
+		c.config.Log.Warn("the boot service has no answer, trying again", "wait", wait, "error", err)
 		if sleepErr := c.config.Clock.Sleep(ctx, wait); sleepErr != nil {
 			return errors.Join(err, sleepErr)
 		}
 	}
 }
 
-// isRetryable reports whether the same call may succeed later. Only a refusal other than Unavailable is final.
+// endOfRetries returns when a call that fails from now on is repeated no more.
+func (c *client) endOfRetries(now time.Time) time.Time {
+	end := now.Add(retryTimeout)
+	if !c.deadline.IsZero() && c.deadline.Before(end) {
+		return c.deadline
+	}
+	return end
+}
+
+// isRetryable reports whether the same call may succeed later. Only a refusal other than Unavailable and NotYet is final.
 func isRetryable(err error) bool {
 	code := protocol.CodeOf(err)
-	return code == "" || code == protocol.Unavailable
+	return code == "" || code == protocol.Unavailable || code == protocol.NotYet
 }
 
 // tryOnce makes the call once.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -254,5 +255,44 @@ func TestASecondAgentWithTheTokenOfTheBootIsRefused(t *testing.T) {
 	}
 	if protocol.CodeOf(stranger) != protocol.AnotherAgent || r.session().Findings.AnotherAgent.Count != 1 {
 		t.Errorf("the second agent: %v, findings %+v", stranger, r.session().Findings)
+	}
+}
+
+// skippingClock skips pauses of a second and more: they end at once, and the time has passed. It waits for ever where the attempt's deadline is
+// waited for.
+type skippingClock struct {
+	agent.SystemClock
+	skipped *atomic.Int64
+}
+
+func (c skippingClock) Now() time.Time { return time.Now().Add(time.Duration(c.skipped.Load())) }
+
+func (c skippingClock) Sleep(ctx context.Context, d time.Duration) error {
+	switch {
+	case d > 2*time.Minute:
+		<-ctx.Done()
+		return ctx.Err()
+	case d >= time.Second:
+		c.skipped.Add(int64(d))
+		return nil
+	}
+	return c.SystemClock.Sleep(ctx, d)
+}
+
+func TestTheAgentAsksForItsConfigDriveUntilItIsWritten(t *testing.T) {
+	image := twoPartitions(16 * mib)
+	r := newRig(t, image, "raw", someDrive)
+	r.change(hintOneMiB)
+	r.store.unwritten = 45 // 20 minutes, which is longer than a boot service may be unreachable
+	clock := skippingClock{skipped: &atomic.Int64{}}
+	disk := newMemoryDisk(24*mib, 0xFF)
+	config := r.config(r.boot(), disk)
+	config.Clock = clock
+	exitAction, err := agent.Run(t.Context(), config)
+	if exitAction != agent.Reboot || err != nil || r.session().ConfigDriveAwaitedAt.IsZero() {
+		t.Errorf("exit action %s, %v, the config drive is awaited since %s", exitAction, err, r.session().ConfigDriveAwaitedAt)
+	}
+	if waited := time.Duration(clock.skipped.Load()); waited < 20*time.Minute || r.store.asked != 46 {
+		t.Errorf("asked %d times in %s", r.store.asked, waited)
 	}
 }

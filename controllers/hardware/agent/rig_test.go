@@ -39,6 +39,8 @@ type memoryStore struct {
 	sessions map[string]netboot.Session
 	drives   map[string]hardware.ConfigDrive
 	updates  int
+	// unwritten is how often the config drive is asked for before it is written; asked is how often it was.
+	unwritten, asked int
 }
 
 func (s *memoryStore) find(match func(netboot.Session) bool) (netboot.Session, error) {
@@ -84,6 +86,9 @@ func (s *memoryStore) ConfigDrive(_ context.Context, uid string, attempt int64) 
 	defer s.mu.Unlock()
 	if s.sessions[uid].Number != attempt {
 		return hardware.ConfigDrive{}, hardware.Errorf(hardware.Conflict, "read config drive", "store", "another attempt")
+	}
+	if s.asked++; s.asked <= s.unwritten {
+		return hardware.ConfigDrive{}, hardware.Errorf(hardware.Busy, "read config drive", "store", "not written yet")
 	}
 	return s.drives[uid], nil
 }

@@ -153,9 +153,24 @@ func (f facts) stepTimeout() (reason hardware.Reason, timeout time.Duration, sin
 	case hardware.StepLoading:
 		return hardware.ReasonAgentMissing, timeout, f.session.StepAt
 	case hardware.StepRegistered, hardware.StepWriting, hardware.StepErasing, hardware.StepVerifying:
-		return hardware.ReasonAgentSilent, timeout, f.record.lastProgress
+		return hardware.ReasonAgentSilent, timeout, f.lastHeard()
 	}
 	return hardware.ReasonDeadlineExceeded, 0, time.Time{}
+}
+
+// lastHeard returns the time from which the agent's silence counts: its last progress. An agent that waits for its config drive makes none, so
+// for it every stored sign of life counts. Without it: the tenant's API server does not answer for a quarter of an hour, no bootstrap token can
+// be made, and the attempt fails as if the agent were dead.
+func (f facts) lastHeard() time.Time {
+	if f.isConfigDriveAwaited() && f.session.Agent.HeardAt.After(f.record.lastProgress) {
+		return f.session.Agent.HeardAt
+	}
+	return f.record.lastProgress
+}
+
+// isConfigDriveAwaited reports whether the agent waits for its config drive, or has received it and has not begun to write.
+func (f facts) isConfigDriveAwaited() bool {
+	return f.session.Step == hardware.StepRegistered && !f.session.ConfigDriveAwaitedAt.IsZero()
 }
 
 // deadlineReason returns the reason for an attempt whose deadline has passed: the failure that explains its step.
@@ -173,7 +188,7 @@ func (f facts) deadlineReason() hardware.Reason {
 	case hardware.StepLoading:
 		return hardware.ReasonAgentMissing
 	case hardware.StepRegistered:
-		return hardware.ReasonAgentSilent
+		return f.registeredReason()
 	case hardware.StepWriting, hardware.StepErasing, hardware.StepVerifying:
 		if f.now.Sub(f.record.lastProgress) >= agentSilence {
 			return hardware.ReasonAgentSilent
@@ -182,10 +197,19 @@ func (f facts) deadlineReason() hardware.Reason {
 	return hardware.ReasonDeadlineExceeded
 }
 
+// registeredReason returns the reason for an agent that has registered and begun nothing by the deadline.
+func (f facts) registeredReason() hardware.Reason {
+	if f.isConfigDriveAwaited() && f.now.Sub(f.lastHeard()) < f.timeouts.OfStep(f.session.Step) {
+		return hardware.ReasonNoConfigDrive
+	}
+	return hardware.ReasonAgentSilent
+}
+
 // reasonHints say where to look after a failure.
 var reasonHints = map[hardware.Reason]string{
 	hardware.ReasonNoBootRequest: "the server never asked for its boot document: look at POST on its console, the cable and link of the boot NIC, its MAC address, and DHCP",
 	hardware.ReasonAgentMissing:  "the boot document was fetched and no agent registered: look at the console for kernel and initrd, and at the way from the server to the boot service",
+	hardware.ReasonNoConfigDrive: "the agent waited for its config drive: look at the conditions of the Machine, which writes it, and at its TenantCluster",
 	hardware.ReasonAgentSilent:   "the agent reports no more: look at the server's console",
 }
 

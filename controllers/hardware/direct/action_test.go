@@ -25,6 +25,9 @@ func running(operation hardware.Operation, step hardware.Step) netboot.Session {
 func TestActionsFollowFromPowerStepAndTime(t *testing.T) {
 	broken := errors.New("connection refused")
 	never := func(s *netboot.Session) { s.OpenedAt = time.Time{} }
+	waits := func(heard time.Duration) func(*netboot.Session) {
+		return func(s *netboot.Session) { s.ConfigDriveAwaitedAt, s.Agent.HeardAt = start, start.Add(heard) }
+	}
 	for _, c := range []struct {
 		reason string
 		step   hardware.Step
@@ -68,6 +71,9 @@ func TestActionsFollowFromPowerStepAndTime(t *testing.T) {
 		{reason: "no agent", step: hardware.StepLoading, power: hardware.PowerOn, after: 10 * time.Minute, want: actionFail, fails: hardware.ReasonAgentMissing},
 		{reason: "an agent that reports is left alone", step: hardware.StepWriting, power: hardware.PowerOn, after: 50 * time.Minute, quiet: time.Second, want: actionWait},
 		{reason: "a silent agent", step: hardware.StepWriting, power: hardware.PowerOn, after: 50 * time.Minute, quiet: 15 * time.Minute, want: actionFail, fails: hardware.ReasonAgentSilent},
+		{reason: "an agent that waits for its config drive is not silent", step: hardware.StepRegistered, power: hardware.PowerOn, after: 50 * time.Minute, quiet: 40 * time.Minute, change: waits(49 * time.Minute), want: actionWait},
+		{reason: "one that does not ask any more is", step: hardware.StepRegistered, power: hardware.PowerOn, after: 50 * time.Minute, quiet: 40 * time.Minute, change: waits(35 * time.Minute), want: actionFail, fails: hardware.ReasonAgentSilent},
+		{reason: "a config drive that nobody writes until the deadline", step: hardware.StepRegistered, power: hardware.PowerOn, after: time.Hour, quiet: 40 * time.Minute, change: waits(59 * time.Minute), want: actionFail, fails: hardware.ReasonNoConfigDrive},
 		{reason: "power lost while writing", step: hardware.StepWriting, power: hardware.PowerOff, after: time.Minute, want: actionBootNetwork},
 		{reason: "unknown power is no lost power", step: hardware.StepWriting, power: hardware.PowerUnknown, after: time.Minute, want: actionWait},
 		{reason: "an unreadable power is reported", step: hardware.StepWriting, err: broken, after: time.Minute, want: actionReturnError},

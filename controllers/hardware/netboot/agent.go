@@ -143,14 +143,34 @@ func (s *Service) serveConfigDrive(r agentRequest) (any, error) {
 		return nil, protocol.Refusalf(protocol.BadRequest, "a config drive is served to an installation under way only")
 	}
 	drive, err := s.options.Store.ConfigDrive(r.Context(), r.claims.hostUID, r.claims.attempt)
-	if hardware.KindOf(err) == hardware.Conflict {
+	switch hardware.KindOf(err) {
+	case hardware.Conflict:
 		return nil, protocol.Refusalf(protocol.TokenSuperseded, "attempt %d is no longer the current one", r.claims.attempt)
+	case hardware.Busy:
+		return nil, s.awaitConfigDrive(r)
 	}
 	if err != nil {
 		return nil, err
 	}
 	s.log(r.session).Info("config drive served", "boot", r.session.Boots)
 	return protocol.ConfigDrive(drive), nil
+}
+
+// awaitConfigDrive stores that the agent waits for its config drive, and returns the refusal that has it ask again. The documents hold a
+// credential of the tenant's cluster, so they are written for an agent that waits, and not before.
+func (s *Service) awaitConfigDrive(r agentRequest) error {
+	if r.session.ConfigDriveAwaitedAt.IsZero() {
+		_, err := s.update(r, func(session *Session) error {
+			if session.ConfigDriveAwaitedAt.IsZero() {
+				session.ConfigDriveAwaitedAt = r.now
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return protocol.Refusalf(protocol.NotYet, "the config drive is not written yet, ask again")
 }
 
 func (s *Service) serveProgress(r agentRequest) (any, error) {
@@ -332,7 +352,7 @@ func (s *Service) writeRefusal(w http.ResponseWriter, r *http.Request, err error
 	}
 	// The cause is only logged: it may contain details that an unauthorized client must not learn.
 	s.options.Log.Info("agent's request refused", "path", r.URL.Path, "code", refusal.Code, "from", r.RemoteAddr, "error", err)
-	if refusal.Code == protocol.Unavailable {
+	if refusal.Code.Status() == http.StatusServiceUnavailable {
 		setRetryAfter(w, retryAfter)
 	}
 	w.Header().Set("Content-Type", "application/json")

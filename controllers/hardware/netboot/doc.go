@@ -43,6 +43,12 @@
 // (WrongServer). Other differences from the known hardware are reported (Findings.ServerDiffers), or refused with
 // HostSettings.StrictIdentity.
 //
+// # Config drive
+//
+// The documents of a config drive hold a credential of the tenant's cluster. The boot service holds none: when an agent asks for the config
+// drive, it stores that (Session.ConfigDriveAwaitedAt) and answers NotYet, until the machine controller has made the credential and written the
+// documents for this attempt.
+//
 // What remains: a neighbour that requests the boot document and registers before the server does gets the image URL and the config drive.
 // The server's own agent is then refused, which is reported.
 //

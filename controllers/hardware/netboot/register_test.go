@@ -51,6 +51,34 @@ func TestTheFirstKeyThatRegistersOwnsTheBoot(t *testing.T) {
 	}
 }
 
+func TestAConfigDriveThatIsNotWrittenYetIsAwaited(t *testing.T) {
+	s := newSite(t)
+	s.store.isUnwritten = true
+	token := s.boot()
+	if got := s.call("POST", protocol.PathRegister, token, hostRegistration); got != "" || !s.host().ConfigDriveAwaitedAt.IsZero() {
+		t.Fatalf("registering: %q, the config drive is awaited since %s", got, s.host().ConfigDriveAwaitedAt)
+	}
+	asked, before := s.now, s.store.updates
+	for range 3 {
+		if got := s.drive(token); got != protocol.NotYet {
+			t.Errorf("a config drive that is not written: %q", got)
+		}
+		s.now = s.now.Add(10 * time.Second)
+	}
+	if at := s.host().ConfigDriveAwaitedAt; !at.Equal(asked) || s.store.updates != before+1 {
+		t.Errorf("awaited since %s after %d writes, expected %s and one", at, s.store.updates-before, asked)
+	}
+	own := s.agentKey
+	s.agentKey = strings.Repeat("0b", protocol.KeyBytes)
+	if got := s.drive(token); got != protocol.AnotherAgent {
+		t.Errorf("another agent: %q", got)
+	}
+	s.agentKey, s.store.isUnwritten = own, false
+	if got := s.drive(token); got != "" {
+		t.Errorf("the config drive that is written: %q", got)
+	}
+}
+
 func TestAServerWithoutTheBootMACIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	for nics, want := range map[string]protocol.Code{
 		`[{"mac":"0C-42-A1-00-00-0A"}]`:                               "",

@@ -205,6 +205,8 @@ type Session struct {
 	OpenedAt time.Time
 	// Agent is the agent that has registered in the current boot; the zero value until one has.
 	Agent Agent
+	// ConfigDriveAwaitedAt is when an agent asked first in this attempt for a config drive that was not written yet; zero until then.
+	ConfigDriveAwaitedAt time.Time
 	// Findings are what a person should know about the current attempt.
 	Findings Findings
 	// Inventory is the known hardware of the host; nil when nothing is known.
@@ -261,6 +263,7 @@ type Store interface {
 	// Update changes the session of the host under an optimistic lock. change is called with the latest session and may be called more
 	// than once. Nothing is written when it returns an error or changes nothing.
 	Update(ctx context.Context, hostUID string, change func(*Session) error) (Session, error)
-	// ConfigDrive returns the documents for the attempt. It fails with Conflict when the host is at another attempt.
+	// ConfigDrive returns the documents for the attempt. It fails with Busy while they are not written yet, and with Conflict when the
+	// host is at another attempt.
 	ConfigDrive(ctx context.Context, hostUID string, attempt int64) (hardware.ConfigDrive, error)
 }

@@ -25,6 +25,8 @@ type fakeStore struct {
 	updates  int
 	reads    int
 	err      error
+	// isUnwritten is true while the config drive is not written.
+	isUnwritten bool
 }
 
 func (s *fakeStore) ByMAC(_ context.Context, mac string) (Session, error) {
@@ -59,6 +61,9 @@ func (s *fakeStore) Update(_ context.Context, uid string, change func(*Session) 
 }
 
 func (s *fakeStore) ConfigDrive(context.Context, string, int64) (hardware.ConfigDrive, error) {
+	if s.isUnwritten {
+		return hardware.ConfigDrive{}, hardware.Errorf(hardware.Busy, "read config drive", "", "not written yet")
+	}
 	return hardware.ConfigDrive{UserData: []byte("s3cr3t-user-data")}, s.err
 }
 

@@ -46,6 +46,7 @@ func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Se
 		RootDisk: inventory.HardwareDisk(a.RootDisk), Evidence: inventory.HardwareEvidence(a.Disks),
 	}
 	s.StepAt, s.StepDeadline, s.OpenedAt = timeOf(a.StepAt), timeOf(a.StepDeadline), timeOf(a.OpenedAt)
+	s.ConfigDriveAwaitedAt = timeOf(a.ConfigDriveAwaitedAt)
 	if agent := a.Agent; agent != nil {
 		s.Agent = netboot.Agent{KeyDigest: agent.KeyDigest, Address: agent.Address, RegisteredAt: agent.RegisteredAt.Time, HeardAt: agent.HeardAt.Time}
 	}
@@ -96,13 +97,13 @@ func updateRecord(record *v1alpha1.HostRecord, before, after netboot.Session) er
 		return err
 	}
 	if after.AttemptStatus == before.AttemptStatus && after.StepAt.Equal(before.StepAt) && after.OpenedAt.Equal(before.OpenedAt) &&
-		after.Agent == before.Agent && after.Findings == before.Findings {
+		after.ConfigDriveAwaitedAt.Equal(before.ConfigDriveAwaitedAt) && after.Agent == before.Agent && after.Findings == before.Findings {
 		return nil
 	}
 	record.Status.Attempt = &v1alpha1.HostAttempt{
 		Number: after.Number, State: string(after.State), Step: string(after.Step), StepAt: microTime(after.StepAt), StepDeadline: stepDeadline(after), OpenedAt: microTime(after.OpenedAt),
 		Boots: int32(after.Boots), DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: v1alpha1.Truncate(after.Message, v1alpha1.MaxAttemptMessage),
-		Agent: hostAgent(after.Agent), Findings: hostFindings(after.Findings),
+		Agent: hostAgent(after.Agent), ConfigDriveAwaitedAt: microTime(after.ConfigDriveAwaitedAt), Findings: hostFindings(after.Findings),
 		RootDisk: inventory.RecordDisk(after.RootDisk), Disks: inventory.RecordEvidence(after.Evidence),
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -152,7 +153,9 @@ func (s *Store) Update(ctx context.Context, hostUID string, change func(*netboot
 	return netboot.Session{}, storeError(hardware.Busy, opUpdate, hostUID, "the HostRecord was changed by others %d times meanwhile", maxConflicts)
 }
 
-// ConfigDrive implements netboot.Store.
+// ConfigDrive implements netboot.Store. It returns Busy until every document is written for this attempt: the Secrets may hold those of an
+// earlier one. Without it: an attempt fails, its bootstrap token is deleted, and the next agent installs a node with that token, which can
+// never join.
 func (s *Store) ConfigDrive(ctx context.Context, hostUID string, attempt int64) (hardware.ConfigDrive, error) {
 	const op = opConfigDrive
 	host, record, err := s.readByUID(ctx, s.APIReader, op, hostUID)
@@ -170,10 +173,10 @@ func (s *Store) ConfigDrive(ctx context.Context, hostUID string, attempt int64) 
 	if host.Spec.ConsumerRef == nil || host.Spec.ConsumerRef.UID != record.Status.Wanted.MachineUID {
 		return hardware.ConfigDrive{}, hardware.Errorf(hardware.Conflict, op, host.Namespace+"/"+host.Name, "the Machine of attempt %d has this host no more", attempt)
 	}
-	return s.readDocuments(ctx, host)
+	return s.readDocuments(ctx, host, record)
 }
 
-func (s *Store) readDocuments(ctx context.Context, host *metal3.BareMetalHost) (hardware.ConfigDrive, error) {
+func (s *Store) readDocuments(ctx context.Context, host *metal3.BareMetalHost, record *v1alpha1.HostRecord) (hardware.ConfigDrive, error) {
 	var drive hardware.ConfigDrive
 	read := map[corev1.SecretReference]*corev1.Secret{} // usually one Secret has all documents
 	for _, document := range []struct {
@@ -194,6 +197,9 @@ func (s *Store) readDocuments(ctx context.Context, host *metal3.BareMetalHost) (
 			if secret, err = s.readSecret(ctx, host, document.ref, document.key); err != nil {
 				return hardware.ConfigDrive{}, err
 			}
+			if !isCurrentClaim(secret, record) {
+				return hardware.ConfigDrive{}, hardware.Errorf(hardware.Busy, opConfigDrive, host.Namespace+"/"+host.Name, "Secret %s is not written for attempt %d yet", document.ref.Name, record.Status.Wanted.Number)
+			}
 			read[*document.ref] = secret
 		}
 		data, err := documentIn(secret, host, document.key)
@@ -203,6 +209,14 @@ func (s *Store) readDocuments(ctx context.Context, host *metal3.BareMetalHost) (
 		*document.into = data
 	}
 	return drive, nil
+}
+
+// isCurrentClaim reports whether the Secret holds the documents of the attempt that is wanted, with a bootstrap token.
+func isCurrentClaim(secret *corev1.Secret, record *v1alpha1.HostRecord) bool {
+	wanted := record.Status.Wanted
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	return secret.Labels[v1alpha1.LabelMachine] == string(wanted.MachineUID) && secret.Annotations[v1alpha1.AnnotationClaimTokenID] != "" &&
+		secret.Annotations[v1alpha1.AnnotationClaimAttempt] == number(wanted.MachineAttempt) && secret.Annotations[v1alpha1.AnnotationClaimHostAttempt] == number(wanted.Number)
 }
 
 // The names of operations in errors.
@@ -217,7 +231,11 @@ func (s *Store) readSecret(ctx context.Context, host *metal3.BareMetalHost, ref 
 		return nil, hardware.Errorf(hardware.Invalid, opConfigDrive, target, "spec.%s refers to namespace %s: it must be the host's own", key, ref.Namespace)
 	}
 	var secret corev1.Secret
-	if err := s.APIReader.Get(ctx, client.ObjectKey{Namespace: host.Namespace, Name: ref.Name}, &secret); err != nil {
+	err := s.APIReader.Get(ctx, client.ObjectKey{Namespace: host.Namespace, Name: ref.Name}, &secret)
+	if apierrors.IsNotFound(err) {
+		return &secret, nil // it is written when the agent is known to wait for it
+	}
+	if err != nil {
 		return nil, apiError(opConfigDrive, target, fmt.Errorf("the Secret %s for %s: %w", ref.Name, key, err))
 	}
 	return &secret, nil

@@ -89,7 +89,7 @@ func (r *rig) add(namespace, name, bootMAC string) (*metal3.BareMetalHost, *v1al
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: metal3.BareMetalHostSpec{
 			BootMACAddress: bootMAC, ConsumerRef: &corev1.ObjectReference{UID: "m1"}, RootDeviceHints: &metal3.RootDeviceHints{MinSizeGigabytes: 2},
-			UserData: ref(name + "-claim"), NetworkData: ref(name + "-claim"), MetaData: ref("other"),
+			UserData: ref(name + "-claim"), NetworkData: ref(name + "-claim"), MetaData: ref(name + "-meta"),
 		},
 		Status: metal3.BareMetalHostStatus{OperationalStatus: metal3.OperationalStatusOK},
 	}
@@ -103,12 +103,13 @@ func (r *rig) add(namespace, name, bootMAC string) (*metal3.BareMetalHost, *v1al
 			Deadline: metav1.NewMicroTime(now.Add(time.Hour)), Image: &v1alpha1.ExactImage{URL: "http://images/a", Checksum: "sha256:aa", Format: "raw"},
 		}},
 	}
-	server.Create(r.t, record,
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-claim"}, StringData: map[string]string{"userData": "user", "networkData": "network"}})
-	err := server.Client.Create(r.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "other"}, StringData: map[string]string{"value": "meta"}})
-	if client.IgnoreAlreadyExists(err) != nil {
-		r.t.Fatal(err)
+	claim := func(suffix string, data map[string]string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name + suffix, Labels: map[string]string{v1alpha1.LabelMachine: "m1"},
+			Annotations: map[string]string{v1alpha1.AnnotationClaimAttempt: "2", v1alpha1.AnnotationClaimHostAttempt: "7", v1alpha1.AnnotationClaimTokenID: "abcdef"},
+		}, StringData: data}
 	}
+	server.Create(r.t, record, claim("-claim", map[string]string{"userData": "user", "networkData": "network"}), claim("-meta", map[string]string{"value": "meta"}))
 	return host, record
 }
 
@@ -336,6 +337,7 @@ func TestTheAgentOfABootAndTheFindingsAreKept(t *testing.T) {
 	var want netboot.Session
 	_, err := r.store.Update(t.Context(), r.uid(), func(s *netboot.Session) error {
 		s.Agent = netboot.Agent{KeyDigest: strings.Repeat("a1", 32), Address: "10.0.0.5", RegisteredAt: at, HeardAt: at.Add(time.Minute)}
+		s.ConfigDriveAwaitedAt = at
 		s.Findings.AnotherAgent = netboot.Finding{Count: 2, At: at, Message: "two"}
 		s.Findings.BootRequestedAgain = netboot.Finding{Count: 1, At: at, Message: "one"}
 		s.Findings.ServerDiffers = netboot.Finding{Count: 3, At: at, Message: "three"}
@@ -397,7 +399,7 @@ func TestTheConfigDriveIsForTheCurrentInstallationOnly(t *testing.T) {
 	expect(t, err, hardware.Invalid)
 	r.edit(func(h *metal3.BareMetalHost) { h.Spec.UserData.Namespace, h.Spec.UserData.Name = "", "gone" })
 	_, err = r.store.ConfigDrive(t.Context(), r.uid(), 7)
-	expect(t, err, hardware.NotFound)
+	expect(t, err, hardware.Busy)
 	r.edit(func(h *metal3.BareMetalHost) { h.Spec.ConsumerRef.UID = types.UID("m2") })
 	_, err = r.store.ConfigDrive(t.Context(), r.uid(), 7)
 	expect(t, err, hardware.Conflict)
@@ -410,6 +412,32 @@ func TestTheConfigDriveIsForTheCurrentInstallationOnly(t *testing.T) {
 	r.edit(func(h *metal3.BareMetalHost) { h.Spec.ConsumerRef.UID, h.Spec.UserData = "m1", nil })
 	_, err = r.store.ConfigDrive(t.Context(), r.uid(), 7)
 	expect(t, err, hardware.Conflict)
+}
+
+func TestDocumentsOfAnotherAttemptAreNotServed(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Secret){
+		"an earlier Machine":                     func(s *corev1.Secret) { s.Labels[v1alpha1.LabelMachine] = "m0" },
+		"an earlier attempt of the Machine":      func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationClaimAttempt] = "1" },
+		"an earlier installation of the host":    func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationClaimHostAttempt] = "6" },
+		"a node that has joined, without token":  func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationClaimTokenID] = "" },
+		"nobody, without annotations and labels": func(s *corev1.Secret) { s.Labels, s.Annotations = nil, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			secret := &corev1.Secret{}
+			if err := server.Client.Get(t.Context(), client.ObjectKey{Namespace: r.host.Namespace, Name: r.host.Name + "-claim"}, secret); err != nil {
+				t.Fatal(err)
+			}
+			change(secret)
+			if err := server.Client.Update(t.Context(), secret); err != nil {
+				t.Fatal(err)
+			}
+			drive, err := r.store.ConfigDrive(t.Context(), r.uid(), 7)
+			if expect(t, err, hardware.Busy); len(drive.UserData) > 0 {
+				t.Errorf("the agent gets the documents of %s", name)
+			}
+		})
+	}
 }
 
 func TestAServerThatTwoHostsHaveGetsNoBootDocument(t *testing.T) {

@@ -125,28 +125,26 @@ const (
 	KeyToken       = "bootstrapToken"
 )
 
-// Annotations of the claim Secret, which say what its data is without showing it.
-const (
-	annotationAttempt = "ingot.dev/attempt"
-	annotationTokenID = "ingot.dev/bootstrap-token-id"
-)
-
 // ClaimKey names the claim Secret of a host.
 func ClaimKey(host *metal3.BareMetalHost) types.NamespacedName {
 	return types.NamespacedName{Namespace: host.Namespace, Name: host.Name + "-claim"}
 }
 
 // Claim is the claim Secret, with the bootstrap token that the documents hold; an empty token: they hold nothing that is secret.
-func (n Node) Claim(d cloudinit.Documents, tokenID, token string) *corev1.Secret {
+// hostAttempt is the number of the installation in the HostRecord; 0: the host has none.
+func (n Node) Claim(d cloudinit.Documents, hostAttempt int64, tokenID, token string) *corev1.Secret {
 	key := ClaimKey(n.Host)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: key.Namespace, Name: key.Name,
 		Labels:      map[string]string{v1alpha1.LabelMachine: string(n.Machine.UID)},
-		Annotations: map[string]string{annotationAttempt: strconv.FormatInt(n.Machine.Status.Attempt, 10), annotationTokenID: tokenID},
+		Annotations: map[string]string{v1alpha1.AnnotationClaimAttempt: strconv.FormatInt(n.Machine.Status.Attempt, 10), v1alpha1.AnnotationClaimTokenID: tokenID},
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: metal3.GroupVersion.String(), Kind: "BareMetalHost", Name: n.Host.Name, UID: n.Host.UID,
 		}},
 	}, Data: map[string][]byte{KeyUserData: d.UserData, KeyMetaData: d.MetaData}}
+	if hostAttempt > 0 {
+		secret.Annotations[v1alpha1.AnnotationClaimHostAttempt] = strconv.FormatInt(hostAttempt, 10)
+	}
 	if len(d.NetworkData) > 0 {
 		secret.Data[KeyNetworkData] = d.NetworkData
 	}
@@ -156,12 +154,25 @@ func (n Node) Claim(d cloudinit.Documents, tokenID, token string) *corev1.Secret
 	return secret
 }
 
-// ClaimAnnotations returns the attempt for which a claim Secret was written, and the id of the token that it holds; empty: it holds
-// none. An annotation that is no number gives attempt 0, so the Secret is written again.
-func ClaimAnnotations(claim *corev1.Secret) (attempt int64, tokenID string) {
-	attempt, err := strconv.ParseInt(claim.Annotations[annotationAttempt], 10, 64)
-	if err != nil {
-		attempt = 0
+// Claim is what the annotations of a claim Secret say of its data.
+type Claim struct {
+	// Attempt is the attempt of the Machine, and HostAttempt the installation of the host, for which it was written; 0: it does not say.
+	Attempt, HostAttempt int64
+	// TokenID is the public part of the bootstrap token that it holds; empty: it holds none.
+	TokenID string
+}
+
+// ClaimOf returns what the annotations of a claim Secret say. An annotation that is no number gives 0, so the Secret is written again.
+func ClaimOf(secret *corev1.Secret) Claim {
+	number := func(annotation string) int64 {
+		n, err := strconv.ParseInt(secret.Annotations[annotation], 10, 64)
+		if err != nil {
+			return 0
+		}
+		return n
 	}
-	return attempt, claim.Annotations[annotationTokenID]
+	return Claim{
+		Attempt: number(v1alpha1.AnnotationClaimAttempt), HostAttempt: number(v1alpha1.AnnotationClaimHostAttempt),
+		TokenID: secret.Annotations[v1alpha1.AnnotationClaimTokenID],
+	}
 }

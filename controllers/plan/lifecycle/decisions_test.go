@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
 // situation is one decision of testdata/decisions.txt: a Machine in a phase, and what is different there.
@@ -60,9 +61,21 @@ func judged(f *Facts, result v1alpha1.CheckResult, checks ...v1alpha1.Check) {
 func atStep(f *Facts, step string, since time.Duration, done, total int64) {
 	at := metav1.NewMicroTime(f.Now.Add(-since))
 	f.Host.ImageURL, f.Host.Online, f.Host.State = imageA.URL, true, metal3.StateProvisioning
-	f.Token.Expires = f.Now.Add(f.Timeouts.Token)
-	f.Host.Record.Status.Wanted = &v1alpha1.WantedAttempt{Number: 3, Operation: "Install", MachineUID: f.Machine.UID, MachineAttempt: f.Machine.Status.Attempt}
-	f.Host.Record.Status.Attempt = &v1alpha1.HostAttempt{Number: 3, Step: step, StepAt: &at, DoneBytes: done, TotalBytes: total}
+	f.Host.Record.Status.Wanted = &v1alpha1.WantedAttempt{
+		Number: 3, Operation: "Install", MachineUID: f.Machine.UID, MachineAttempt: f.Machine.Status.Attempt, Deadline: metav1.NewMicroTime(f.Now.Add(45 * time.Minute)),
+	}
+	f.Host.Record.Status.Attempt = &v1alpha1.HostAttempt{Number: 3, State: "Running", Step: step, StepAt: &at, DoneBytes: done, TotalBytes: total}
+	if f.Token, f.Secret = nil, (Secret{}); !isServerStep[hardware.Step(step)] && step != "" {
+		waits(f)
+		f.Token = &Token{ID: "token-1", Expires: f.newTokenEnd()}
+		f.Secret = Secret{Found: true, Attempt: f.Machine.Status.Attempt, HostAttempt: 3, TokenID: "token-1"}
+	}
+}
+
+// waits is an agent that has asked for its config drive.
+func waits(f *Facts) {
+	at := metav1.NewMicroTime(f.Now)
+	f.Host.Record.Status.Attempt.ConfigDriveAwaitedAt = &at
 }
 
 var gpuMissing = v1alpha1.Check{Name: "resource/nvidia.com/gpu", Result: v1alpha1.CheckFail, Observed: "7", Expected: "8"}
@@ -93,19 +106,38 @@ var situations = []situation{
 	{"a claim that takes long", v1alpha1.MachineClaiming, late},
 	{"no HostRecord", v1alpha1.MachineProvisioning, func(f *Facts) { f.Host.Record = nil }},
 	{"an empty HostRecord", v1alpha1.MachineProvisioning, func(f *Facts) { f.Host.Record.Spec = v1alpha1.HostRecordSpec{} }},
-	{"no token", v1alpha1.MachineProvisioning, func(f *Facts) { f.Token, f.Secret = nil, Secret{} }},
-	{"a token that was lost", v1alpha1.MachineProvisioning, func(f *Facts) { f.Token = nil }},
-	{"a token that has expired nearly", v1alpha1.MachineProvisioning, func(f *Facts) { f.Token.Expires = f.Now.Add(f.Timeouts.TokenRenew) }},
-	{"a token that is good a moment longer", v1alpha1.MachineProvisioning, func(f *Facts) {
-		atStep(f, "Booting", 0, 0, 0)
-		f.Token.Expires = f.Now.Add(f.Timeouts.TokenRenew + 2*time.Second)
-	}},
-	{"no claim Secret", v1alpha1.MachineProvisioning, func(f *Facts) { f.Secret = Secret{} }},
-	{"a claim Secret of an earlier attempt", v1alpha1.MachineProvisioning, func(f *Facts) { f.Secret.Attempt-- }},
 	{"everything to install", v1alpha1.MachineProvisioning, nil},
-	{"a paused host while the installer works", v1alpha1.MachineProvisioning, func(f *Facts) {
-		atStep(f, "Booting", 0, 0, 0)
-		f.Host.Paused, f.Token.Expires = true, f.Now.Add(time.Minute)
+	{"an agent that has not asked for its config drive", v1alpha1.MachineProvisioning, func(f *Facts) { atStep(f, "Loading", 0, 0, 0) }},
+	{"an agent that waits for its config drive", v1alpha1.MachineProvisioning, func(f *Facts) { atStep(f, "Registered", 0, 0, 0); f.Token, f.Secret = nil, Secret{} }},
+	{"an agent that waits, and a tenant that does not answer", v1alpha1.MachineProvisioning, func(f *Facts) {
+		atStep(f, "Registered", 0, 0, 0)
+		f.Secret = Secret{}
+		unreachable(f)
+	}},
+	{"an agent that waits on a paused host", v1alpha1.MachineProvisioning, func(f *Facts) {
+		atStep(f, "Registered", 0, 0, 0)
+		f.Host.Paused, f.Token, f.Secret = true, nil, Secret{}
+	}},
+	{"an agent that waits, after the deadline of the phase", v1alpha1.MachineProvisioning, func(f *Facts) {
+		late(f)
+		atStep(f, "Registered", 0, 0, 0)
+		f.Token, f.Secret = nil, Secret{}
+	}},
+	{"a token and no claim Secret", v1alpha1.MachineProvisioning, func(f *Facts) { atStep(f, "Registered", 0, 0, 0); f.Secret = Secret{} }},
+	{"a token without a claim Secret on a paused host", v1alpha1.MachineProvisioning, func(f *Facts) {
+		atStep(f, "Registered", 0, 0, 0)
+		f.Host.Paused, f.Secret = true, Secret{}
+	}},
+	{"a token that was lost", v1alpha1.MachineProvisioning, func(f *Facts) { atStep(f, "Writing", 0, 0, 0); f.Token = nil }},
+	{"a token that ends before Joining may", v1alpha1.MachineProvisioning, func(f *Facts) { atStep(f, "Writing", 0, 0, 0); f.Token.Expires = f.Token.Expires.Add(-time.Second) }},
+	{"a token of an earlier installation", v1alpha1.MachineProvisioning, func(f *Facts) { atStep(f, "Registered", 0, 0, 0); f.Secret.HostAttempt-- }},
+	{"a claim Secret of an earlier attempt", v1alpha1.MachineProvisioning, func(f *Facts) {
+		atStep(f, "Registered", 0, 0, 0)
+		f.Secret.Attempt, f.Secret.TokenID = f.Secret.Attempt-1, ""
+	}},
+	{"a host that nobody keeps a record of", v1alpha1.MachineProvisioning, func(f *Facts) { f.Provider.HasRecords, f.Host.Record = false, nil }},
+	{"a token for a host that nobody keeps a record of", v1alpha1.MachineProvisioning, func(f *Facts) {
+		f.Provider.HasRecords, f.Host.Record, f.Token = false, nil, &Token{ID: "token-1", Expires: f.Now.Add(3 * time.Hour)}
 	}},
 	{"a host that was deleted", v1alpha1.MachineProvisioning, func(f *Facts) { f.Host = nil }},
 	{"a host that was returned", v1alpha1.MachineProvisioning, func(f *Facts) { f.Host.Consumer = ConsumerNone }},
@@ -125,17 +157,15 @@ var situations = []situation{
 	{"an installer that boots too long", v1alpha1.MachineProvisioning, func(f *Facts) {
 		late(f)
 		atStep(f, "Booting", time.Hour, 0, 0)
-		f.Token = nil
 	}},
 	{"an image that is written too long", v1alpha1.MachineProvisioning, func(f *Facts) {
 		late(f)
 		atStep(f, "Writing", time.Hour, 1<<20, 1<<30)
-		f.Token = nil
 	}},
 	{"a host that does nothing for too long", v1alpha1.MachineProvisioning, func(f *Facts) {
 		late(f)
 		atStep(f, "", 0, 0, 0)
-		f.Host.Record.Status.Wanted, f.Token = nil, nil
+		f.Host.Record.Status.Wanted = nil
 	}},
 	{"the first bytes", v1alpha1.MachineProvisioning, func(f *Facts) { atStep(f, "Writing", 29*time.Second, 1<<20, 1<<30) }},
 	{"an image that is written for a while", v1alpha1.MachineProvisioning, func(f *Facts) { atStep(f, "Writing", 30*time.Second, 1<<20, 1<<30) }},
@@ -291,8 +321,7 @@ func factsIn(t *testing.T, phase v1alpha1.MachinePhase) Facts {
 	switch from {
 	case v1alpha1.MachineProvisioning: // up to the request to install
 		f.Host.Record.Spec = scope{Facts: f}.desiredRecord()
-		f.Token = &Token{ID: "token-1", Expires: f.Now.Add(f.Timeouts.Token)}
-		f.Secret = Secret{Found: true, Attempt: f.Machine.Status.Attempt, TokenID: "token-1"}
+		f.Token, f.Secret = nil, Secret{}
 	case v1alpha1.MachineValidating, v1alpha1.MachineReady, v1alpha1.MachineDraining: // without what is left of the join
 		f.Token, f.Secret.TokenID, f.Node.MetadataInSync = nil, "", true
 	}

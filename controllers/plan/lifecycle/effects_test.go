@@ -113,9 +113,9 @@ func (w *world) act(m *machine, f Facts, h *host, observed bmh, a Action) bool {
 		return w.onRecord(h, observed, func() { w.checkMine(f, h, a); h.live.spec = v1alpha1.HostRecordSpec{} })
 	case WriteClaimSecret:
 		w.checkMine(f, h, a)
-		w.secrets[h.name] = &secret{f.Machine.UID, f.Machine.Status.Attempt, a.TokenID}
+		w.secrets[h.name] = &secret{f.Machine.UID, f.Machine.Status.Attempt, a.HostAttempt, a.TokenID}
 	case ScrubSecret:
-		w.secrets[h.name] = &secret{f.Machine.UID, f.Machine.Status.Attempt, ""}
+		w.secrets[h.name] = &secret{f.Machine.UID, f.Machine.Status.Attempt, f.Secret.HostAttempt, ""}
 	case DeleteClaimSecret:
 		delete(w.secrets, h.name)
 	case CreateToken, RenewToken:
@@ -151,13 +151,28 @@ func (w *world) setToken(f Facts, a Action) {
 	if !w.tenant.reachable {
 		return
 	}
-	if p := f.Machine.Status.Phase; p != v1alpha1.MachineProvisioning && p != v1alpha1.MachineJoining {
-		w.violated("6: token: %s in phase %s", a.Kind, p)
-	}
-	if a.Expires.Sub(f.Now) > 15*time.Minute {
-		w.violated("6: token lives longer than 15 minutes")
+	r := f.Host.Record.Status
+	switch phase := f.Machine.Status.Phase; {
+	case phase != v1alpha1.MachineProvisioning && phase != v1alpha1.MachineJoining:
+		w.violated("6: token: %s in phase %s", a.Kind, phase)
+	case phase == v1alpha1.MachineProvisioning && (r.Progress() == nil || r.Progress().ConfigDriveAwaitedAt == nil):
+		w.violated("6: token: %s before an agent waits for it", a.Kind)
+	case a.Expires.After(w.latestJoin(f)):
+		w.violated("6: token expires at %s, after the end of Joining", a.Expires)
 	}
 	w.tenant.tokens[a.TokenID] = &token{machine: f.Machine.UID, expires: a.Expires, late: w.late}
+}
+
+// latestJoin returns the latest end of Joining for the Machine.
+func (w *world) latestJoin(f Facts) time.Time {
+	end := f.Machine.Status.Deadline.Time
+	if f.Machine.Status.Phase == v1alpha1.MachineProvisioning {
+		end = f.Host.Record.Status.Wanted.Deadline.Add(w.timeouts.Joining)
+	}
+	if late := f.Now.Add(w.timeouts.Joining); late.After(end) {
+		end = late
+	}
+	return end.Add(time.Second)
 }
 
 func (w *world) onMachine(m *machine, change func()) bool {

@@ -176,6 +176,8 @@ type Secret struct {
 	Found bool
 	// Attempt is the attempt that it was written for.
 	Attempt int64
+	// HostAttempt is the number of the installation in the HostRecord that it was written for. It is 0 for a host without one.
+	HostAttempt int64
 	// TokenID is the id of the bootstrap token in its user data. It is empty after the token was removed from it.
 	TokenID string
 }
@@ -214,15 +216,13 @@ type Timeouts struct {
 	Claiming, Provisioning, Joining, Validating, Releasing time.Duration
 	// Draining limits the eviction of a roll and, within Releasing, the eviction of a release.
 	Draining time.Duration
-	// Token is the lifetime of a bootstrap token. The token is renewed when TokenRenew or less of it is left.
-	Token, TokenRenew time.Duration
 }
 
 // DefaultTimeouts returns the time-outs that apply where neither the NodeType nor the configuration sets others.
 func DefaultTimeouts() Timeouts {
 	return Timeouts{
 		Claiming: time.Minute, Provisioning: time.Hour, Joining: 20 * time.Minute, Validating: 15 * time.Minute,
-		Releasing: time.Hour, Draining: 30 * time.Minute, Token: 15 * time.Minute, TokenRenew: 5 * time.Minute,
+		Releasing: time.Hour, Draining: 30 * time.Minute,
 	}
 }
 

@@ -54,8 +54,9 @@ type guards struct {
 	// shows the boot before and is Ready, and so is the verdict about it. The Machine is Ready, and pods are bound to a server that is
 	// in its self-test.
 	isBootAfterPowerOff func(Facts) bool
-	// needsToken: a bootstrap token exists only while an installation is on its way to a Node. Without it: a Machine has joined and its
-	// token is renewed for ever. Whoever reads the user data from the disk or the console log can join the tenant's cluster with it.
+	// needsToken: a bootstrap token exists only from the time at which an agent asks for the node's documents until the Node has joined or the
+	// installation is given up. Without it: a Machine has joined and its token stays. Whoever reads the user data from the disk or the
+	// console log can join the tenant's cluster with it.
 	needsToken func(Facts) bool
 	// revisionProblem: no Node is drained for a revision that cannot be installed, or that the tenant's cluster does not support. Without it:
 	// spec names a revision whose kubelet is newer than the tenant's API server. The node is drained, powered off and installed with it,
@@ -140,22 +141,6 @@ func (f Facts) hasPassingVerdict() bool {
 func (f Facts) hasVerdictOfNode() bool {
 	v, s := f.Machine.Status.Verdict, f.Machine.Status
 	return v != nil && v.NodeUID == f.Node.UID && v.Revision == s.Revision && v.Rendering == s.Rendering
-}
-
-// needsToken is true in Provisioning beyond the deadline too, while the host is not requested to install anything: without a token the
-// claim Secret could never be written, and the Machine would be stuck.
-func (f Facts) needsToken() bool {
-	if !f.hasHost() {
-		return false
-	}
-	switch f.Machine.Status.Phase {
-	case v1alpha1.MachineProvisioning:
-		return !f.isOverdue() || !f.hasImageRequested()
-	case v1alpha1.MachineJoining:
-		return !f.isOverdue()
-	default:
-		return false
-	}
 }
 
 func (f Facts) isRollCancelled() bool {

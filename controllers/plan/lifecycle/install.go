@@ -42,8 +42,7 @@ func (s scope) planHostClaim() result {
 	}).withRequeue()
 }
 
-// reportLostHost reports that the host is no longer this Machine's. Nothing more is done to the host. The token is still deleted when
-// its time has passed.
+// reportLostHost reports that the host is no longer this Machine's. Nothing more is done to the host. The token is deleted.
 func (s scope) reportLostHost() result {
 	if s.hasHost() {
 		return done
@@ -61,16 +60,17 @@ func (s scope) reportLostHost() result {
 	}))
 }
 
-// waitForHealthyHost waits until the host's controller continues. The token is renewed meanwhile, because an installation that
-// was requested may still finish.
+// waitForHealthyHost waits until the host's controller continues. The token and the documents are written meanwhile, because an agent that
+// works needs neither the host's controller nor the BMC. Without it: the BMC does not answer for an hour, and neither does anybody answer the
+// agent that waits for its config drive.
 func (s scope) waitForHealthyHost() result {
 	reason, message := s.hostProblem()
 	if reason == "" {
 		return done
 	}
 	waiting := waitResult(report{condition: v1alpha1.ConditionProvisioned, reason: reason, message: message}).withRequeueAfter(recheckInterval)
-	if s.Token != nil && s.hasImageRequested() {
-		return s.planToken(report{}).then(waiting)
+	if s.hasImageRequested() {
+		return s.planToken(report{}).then(s.planClaimSecret(report{})).then(waiting)
 	}
 	return waiting
 }
@@ -126,77 +126,10 @@ func isEqualRecord(a, b v1alpha1.HostRecordSpec) bool {
 		a.Attempt == b.Attempt && a.Image != nil && *a.Image == *b.Image && equality.Semantic.DeepEqual(a.GPUs, b.GPUs) && a.Erase == b.Erase
 }
 
-// planToken creates, renews or deletes the bootstrap token, so that it exists exactly while needsToken holds. The report goes with the
-// action.
-func (s scope) planToken(r report) result {
-	token := s.Token
-	switch {
-	case !s.Tenant.Reachable:
-		return done
-	case !s.guards.needsToken(s.Facts) && token == nil:
-		return done
-	case !s.guards.needsToken(s.Facts):
-		return actionResult(Action{Kind: DeleteToken, TokenID: token.ID}, r)
-	case token == nil:
-		return s.planTokenCreation(r)
-	}
-	left, expires := token.Expires.Sub(s.Now), s.Now.Add(s.Timeouts.Token)
-	if left <= s.Timeouts.TokenRenew {
-		return actionResult(Action{Kind: RenewToken, TokenID: token.ID, Expires: expires}, r).withRequeue()
-	}
-	return done.withRequeueAfter(left - s.Timeouts.TokenRenew)
-}
-
-func (s scope) planTokenCreation(r report) result {
-	create := Action{Kind: CreateToken, Expires: s.Now.Add(s.Timeouts.Token)}
-	switch {
-	case s.hasClaimSecret() && s.Secret.TokenID == "":
-		// The claim Secret has no token any more, so the node has joined: this Machine was read from an older state.
-		return done
-	case s.hasClaimSecret():
-		// The node has this token in its user data and can use no other.
-		create.TokenID = s.Secret.TokenID
-	case s.Machine.Status.Phase == v1alpha1.MachineJoining:
-		return done
-	}
-	return actionResult(create, r).withRequeue()
-}
-
-// hasClaimSecret reports whether the claim Secret is that of this attempt.
-func (s scope) hasClaimSecret() bool {
-	return s.Secret.Found && s.Secret.Attempt == s.Machine.Status.Attempt
-}
-
-func (s scope) planInstallToken() result { return s.planToken(s.installingReport(nil)) }
-
-// planJoinToken reports nothing: the steps after it say what the Machine waits for.
-func (s scope) planJoinToken() result { return s.planToken(report{}) }
-
-// planTokenDeletionBeforeFence deletes the token before anything else is done to the node. Without it: the Node is deleted while the old machine
-// still runs; its kubelet joins again with the token, and the fence finds a new Node again and again.
-func (s scope) planTokenDeletionBeforeFence() result {
-	return s.planTokenDeletion(report{reason: v1alpha1.ReasonEvicting, message: "the bootstrap token is being deleted"})
-}
-
-// planTokenDeletionAfterJoin deletes the token of a node that has joined.
-func (s scope) planTokenDeletionAfterJoin() result { return s.planTokenDeletion(report{}) }
-
-func (s scope) planTokenDeletion(r report) result {
-	if s.Token == nil || !s.Tenant.Reachable {
-		return done
-	}
-	return actionResult(Action{Kind: DeleteToken, TokenID: s.Token.ID}, r).withRequeue()
-}
-
-func (s scope) planClaimSecret() result {
-	if s.hasClaimSecret() || !s.Tenant.Reachable || s.Revision.Problem != "" || s.Token == nil {
-		return done
-	}
-	return actionResult(Action{Kind: WriteClaimSecret, TokenID: s.Token.ID}, s.installingReport(nil)).withRequeue()
-}
-
+// planInstallRequest requests the installation. A baremetal-operator reads the claim Secret when it installs; the agent of a host with a
+// HostRecord asks for its documents later.
 func (s scope) planInstallRequest() result {
-	if s.hasImageRequested() || !s.hasClaimSecret() {
+	if s.hasImageRequested() || s.Revision.Problem != "" || !s.mustHaveRecord() && !s.hasClaimSecret() {
 		return done
 	}
 	return actionResult(Action{Kind: RequestInstall}, s.installingReport(nil))
@@ -211,6 +144,11 @@ func (s scope) waitForInstallation() result {
 			condition: v1alpha1.ConditionProvisioned, reason: wanted.Reason,
 			message: fmt.Sprintf("host %s: %s at %s", s.hostName(), wanted.Message, wanted.Step),
 		})
+	case s.isConfigDriveMissing() && !s.Tenant.Reachable:
+		return waitResult(report{
+			condition: v1alpha1.ConditionProvisioned, reason: v1alpha1.ReasonWaitingForTenant,
+			message: "the installer on host " + s.hostName() + " waits for a bootstrap token: " + tenantProblem(s.Facts),
+		}).withRequeueAfter(time.Minute)
 	case a == nil || !isWriteStep[hardware.Step(a.Step)]:
 		r := waitResult(s.installingReport(a)).withRequeueAfter(s.stepDelayLeft(a))
 		r.progress = &v1alpha1.Progress{}
@@ -308,10 +246,13 @@ func stepTimes(w *v1alpha1.WantedAttempt, a *v1alpha1.HostAttempt) string {
 func timeOfDay(t time.Time) string { return t.UTC().Format("15:04:05Z") }
 
 // currentAttempt returns the host's current installation for this Machine and its recorded progress, or nil where there is none.
-func (s scope) currentAttempt() (*v1alpha1.WantedAttempt, *v1alpha1.HostAttempt) {
-	r := s.Host.Record
-	if r == nil || r.Status.Wanted == nil || r.Status.Wanted.Operation != string(hardware.OpInstall) ||
-		r.Status.Wanted.MachineUID != s.Machine.UID || r.Status.Wanted.MachineAttempt != s.Machine.Status.Attempt {
+func (f Facts) currentAttempt() (*v1alpha1.WantedAttempt, *v1alpha1.HostAttempt) {
+	if f.Host == nil || f.Host.Record == nil {
+		return nil, nil
+	}
+	r := f.Host.Record
+	if r.Status.Wanted == nil || r.Status.Wanted.Operation != string(hardware.OpInstall) ||
+		r.Status.Wanted.MachineUID != f.Machine.UID || r.Status.Wanted.MachineAttempt != f.Machine.Status.Attempt {
 		return nil, nil
 	}
 	return r.Status.Wanted, r.Status.Progress()

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 )
 
 func TestTheStatusReportsHalvesOfTheImageAndNoSteps(t *testing.T) {
@@ -108,26 +109,87 @@ func TestAnImageThatIsWrittenQuicklyIsNotReported(t *testing.T) {
 	}
 }
 
-func TestABootstrapTokenIsRenewedWhenOnlyTokenRenewOfItIsLeft(t *testing.T) {
+func TestABootstrapTokenLastsUntilTheEndOfJoining(t *testing.T) {
 	w := worldInPhase(t, v1alpha1.MachineJoining)
 	f, _, _ := w.facts(w.machines[0])
 	f.Node = Node{} // it has not registered yet
-	if f.Token == nil {
-		t.Fatal("a Machine that is Joining has no token")
+	if f.Token == nil || f.Token.Expires.Before(f.Machine.Status.Deadline.Time) {
+		t.Fatalf("a Machine that is Joining until %s has the token %+v", f.Machine.Status.Deadline, f.Token)
 	}
-	for left, renewed := range map[time.Duration]bool{
-		f.Timeouts.TokenRenew + time.Minute: false,
-		f.Timeouts.TokenRenew:               true,
-		f.Timeouts.TokenRenew - time.Minute: true,
-		-time.Minute:                        true, // expired: the node may still need it
+	end := f.tokenEnd()
+	for expires, renewed := range map[time.Time]bool{
+		end.Add(time.Minute):    false,
+		end:                     false,
+		end.Add(-time.Second):   true,
+		f.Now.Add(-time.Minute): true, // expired: the node may still need it
 	} {
-		f.Token = &Token{ID: f.Token.ID, Expires: f.Now.Add(left)}
+		f.Token = &Token{ID: f.Token.ID, Expires: expires}
 		d := Plan(f)
-		if isRenewed := d.Action != nil && d.Action.Kind == RenewToken && d.Action.TokenID == f.Token.ID && d.Action.Expires.Equal(f.Now.Add(f.Timeouts.Token)); isRenewed != renewed {
-			t.Errorf("with %s left: action %+v, expected a renewal: %t", left, d.Action, renewed)
-		}
-		if !renewed && d.RequeueAfter != time.Minute {
-			t.Errorf("with %s left: planned again after %s, which is not when the token must be renewed", left, d.RequeueAfter)
+		if isRenewed := d.Action != nil && d.Action.Kind == RenewToken && d.Action.TokenID == f.Token.ID && d.Action.Expires.Equal(end); isRenewed != renewed {
+			t.Errorf("until %s: action %+v, expected a renewal: %t", expires, d.Action, renewed)
 		}
 	}
+}
+
+// TestAHostsTokenIsMadeForAnAgentThatWaits follows one installation: the token is made when the agent asks for its config drive, is the same
+// when the agent boots again, and is another one for the next attempt of the host.
+func TestAHostsTokenIsMadeForAnAgentThatWaits(t *testing.T) {
+	w := worldInPhase(t, v1alpha1.MachineProvisioning)
+	h, m := w.hosts[0], w.machines[0]
+	for range 20 {
+		if w.reconcile(m); len(w.tenant.tokens)+len(w.secrets) > 0 {
+			t.Fatal("there are a token or documents, and no agent waits")
+		}
+		w.sync()
+		w.reconcileHost(h)
+		w.sync()
+	}
+	if a := h.hw.attempt; a == nil || !h.live.online {
+		t.Fatal("the installation was not requested")
+	}
+	first := waitAndFetch(t, w)
+	h.hw.attempt.Step = hardware.StepBooting
+	if again := waitAndFetch(t, w); again != first {
+		t.Errorf("the second boot has token %s, the first %s", again, first)
+	}
+	h.hw.attempt.State, h.hw.attempt.Reason = hardware.AttemptFailed, hardware.ReasonDiskError
+	for range 4 {
+		w.reconcileHost(h)
+		w.sync()
+		w.reconcile(m)
+		w.sync()
+		if h.live.record.Wanted.Outcome == v1alpha1.AttemptFailed && len(w.tenant.tokens) > 0 {
+			w.reconcile(m)
+			break
+		}
+	}
+	if len(w.tenant.tokens) > 0 && w.tenant.tokens[first] != nil && h.live.record.Wanted.Outcome == v1alpha1.AttemptFailed {
+		t.Errorf("the token outlived the attempt that failed: %v", w.tenant.tokens)
+	}
+	h.live.retry = "again"
+	h.live.rv++
+	for range 10 {
+		w.sync()
+		w.reconcileHost(h)
+	}
+	if next := waitAndFetch(t, w); next == first || w.tenant.tokens[first] != nil {
+		t.Errorf("after a failure the agent gets token %s again", next)
+	}
+}
+
+// waitAndFetch runs the agent until it has its documents, and returns their token.
+func waitAndFetch(t *testing.T, w *world) string {
+	t.Helper()
+	h := w.hosts[0]
+	for range 20 {
+		w.runServer(h)
+		w.sync()
+		if h.hw.attempt.Step == hardware.StepWriting {
+			return h.hw.work.tokenID
+		}
+		w.reconcile(w.machines[0])
+		w.sync()
+	}
+	t.Fatalf("the agent gets no documents: %s", w.state())
+	return ""
 }

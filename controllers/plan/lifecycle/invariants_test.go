@@ -94,13 +94,6 @@ func (w *world) checkEvicted(f Facts) {
 	w.violated("fence: %s is powered off while %d pods run on it", f.Machine.Name, n.pods)
 }
 
-// checkUserData: what is installed is told of by documents of its own attempt.
-func (w *world) checkUserData(h *host, s *secret, observed bmh) {
-	if s.attempt != observed.spec.Attempt || s.machine != observed.spec.Machine.UID {
-		w.violated("7: %s is installed for attempt %d with the documents of attempt %d", h.name, observed.spec.Attempt, s.attempt)
-	}
-}
-
 // checkRoll: a drain has a reason, a re-image is the next attempt on the same host, and a drain ends without one only while
 // the machine runs.
 func (w *world) checkRoll(m *machine, f Facts, d Decision, h *host) {

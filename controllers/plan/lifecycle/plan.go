@@ -80,6 +80,8 @@ type Action struct {
 	Kind ActionKind
 	// Record is for WriteHostRecord.
 	Record v1alpha1.HostRecordSpec
+	// HostAttempt is for WriteClaimSecret: the number of the installation in the HostRecord. It is 0 for a host without one.
+	HostAttempt int64
 	// TokenID is for CreateToken (may be empty), RenewToken, DeleteToken and WriteClaimSecret.
 	TokenID string
 	// Expires is for CreateToken and RenewToken.

@@ -70,9 +70,9 @@ Draining
   DeleteNode
 Provisioning
   WriteHostRecord
+  RequestInstall
   CreateToken
   WriteClaimSecret
-  RequestInstall
 Joining
 Validating
 Ready

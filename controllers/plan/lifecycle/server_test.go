@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -108,9 +109,8 @@ func (w *world) hardware(h *host, a hostplan.Action, observed bmh) {
 		s.work = disk{}
 		if a.Kind == hostplan.ActionErase {
 			op = hardware.OpErase
-		} else if sec := w.secrets[h.name]; sec != nil && observed.spec.Machine != nil {
-			s.work = disk{machine: observed.spec.Machine.UID, name: observed.spec.Machine.Name, attempt: observed.spec.Attempt, revision: observed.spec.Revision, image: a.Image.URL, tokenID: sec.tokenID}
-			w.checkUserData(h, sec, observed)
+		} else if observed.spec.Machine != nil {
+			s.work = disk{machine: observed.spec.Machine.UID, name: observed.spec.Machine.Name, attempt: observed.spec.Attempt, revision: observed.spec.Revision, image: a.Image.URL}
 		}
 		w.checkTouch(h)
 		w.power(h, false)
@@ -151,7 +151,10 @@ func (w *world) runAttempt(h *host, a *hardware.AttemptStatus) {
 	switch {
 	case w.happens(10):
 		a.State, a.Reason, a.Message = hardware.AttemptFailed, hardware.ReasonDiskError, "write failed"
-	case a.Step == hardware.StepBooting:
+	case a.Step == hardware.StepBooting && s.operation == hardware.OpInstall:
+		a.Step = hardware.StepRegistered
+	case a.Step == hardware.StepRegistered && !w.fetchDocuments(h, a):
+	case a.Step == hardware.StepBooting, a.Step == hardware.StepRegistered:
 		a.Step = hardware.StepWriting
 		s.disk, s.credential = disk{}, false // the first MiB is gone
 	case s.operation == hardware.OpErase:
@@ -162,6 +165,25 @@ func (w *world) runAttempt(h *host, a *hardware.AttemptStatus) {
 		s.disk = s.work
 		s.disk.complete = true
 	}
+}
+
+// fetchDocuments is the agent that asks the boot service for its config drive. The service answers from the Secret that was written for this
+// installation, and stores otherwise that the agent waits.
+func (w *world) fetchDocuments(h *host, a *hardware.AttemptStatus) (isServed bool) {
+	s, wanted := &h.hw, h.live.record.Wanted
+	if wanted == nil || wanted.Number != a.Number {
+		return false
+	}
+	if sec := w.secrets[h.name]; sec != nil && sec.tokenID != "" && sec.machine == s.work.machine && sec.attempt == s.work.attempt && sec.installation == a.Number {
+		s.work.tokenID = sec.tokenID
+		return true
+	}
+	if p := h.live.record.Progress(); p == nil || p.ConfigDriveAwaitedAt == nil {
+		at := metav1.NewMicroTime(w.now)
+		h.live.record.Attempt = &v1alpha1.HostAttempt{Number: a.Number, State: string(hardware.AttemptRunning), Step: string(hardware.StepRegistered), StepAt: &at, ConfigDriveAwaitedAt: &at}
+		h.live.recordRV++
+	}
+	return false
 }
 
 // runNode is kubelet: with a token it joins, and from then on it keeps its Node.

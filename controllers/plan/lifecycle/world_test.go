@@ -104,7 +104,9 @@ type token struct {
 type secret struct {
 	machine types.UID
 	attempt int64
-	tokenID string
+	// installation is the host's attempt that it was written for.
+	installation int64
+	tokenID      string
 }
 
 // revisions are what a Machine can be asked to be. The first and the third differ in user data only; the others must never be
@@ -242,7 +244,7 @@ func (w *world) facts(m *machine) (Facts, *host, bmh) {
 			f.Host.ClaimProblem = claimProblem(h.name, observed)
 		}
 		if s := w.secrets[h.name]; s != nil && s.machine == f.Machine.UID {
-			f.Secret = Secret{Found: true, Attempt: s.attempt, TokenID: s.tokenID}
+			f.Secret = Secret{Found: true, Attempt: s.attempt, HostAttempt: s.installation, TokenID: s.tokenID}
 		}
 	}
 	if !w.tenant.reachable {
@@ -269,6 +271,9 @@ func (w *world) observeTenant(f *Facts) {
 				f.Node.Budgets = []string{"team/budget"}
 			}
 		}
+	}
+	if !f.CanHaveToken() {
+		return
 	}
 	scrubbed := f.Secret.Found && f.Secret.TokenID == "" && f.Secret.Attempt == f.Machine.Status.Attempt
 	for _, id := range slices.Sorted(maps.Keys(w.tenant.tokens)) {

@@ -135,6 +135,8 @@ const (
 	EvidenceMissing Code = "EvidenceMissing"
 	// BadRequest means that the message is invalid, or not allowed in this state (400).
 	BadRequest Code = "BadRequest"
+	// NotYet means that what was asked for is not made yet, and that the agent asks again until the deadline of its attempt (503).
+	NotYet Code = "NotYet"
 	// Unavailable means that the request can be repeated later (503).
 	Unavailable Code = "Unavailable"
 )
