@@ -257,6 +257,26 @@ const (
 	FindingServerDiffers HostFindingReason = "ServerDiffers"
 )
 
+// The condition of a HostRecord.
+const (
+	// ConditionAgentUndisputed is True when the boot service has noticed nothing in the attempt, and False with the reason of the first finding.
+	ConditionAgentUndisputed = "AgentUndisputed"
+	// ReasonUndisputed is its reason when it is True.
+	ReasonUndisputed = "Undisputed"
+)
+
+// ReportedFindings are the kinds of findings of one attempt that an event was published for.
+type ReportedFindings struct {
+	// attempt is the number of the attempt.
+	// +required
+	Attempt int64 `json:"attempt"`
+	// reasons of the findings.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	Reasons []HostFindingReason `json:"reasons,omitempty"`
+}
+
 // HostFinding is something that the boot service noticed.
 type HostFinding struct {
 	// reason in UpperCamel:
@@ -307,6 +327,18 @@ type HostRecordStatus struct {
 	// attempt is what Ingot's own installer keeps of it.
 	// +optional
 	Attempt *HostAttempt `json:"attempt,omitempty"`
+	// conditions:
+	//   - AgentUndisputed: False while the boot service has noticed something in the attempt that a person should know, such as a second
+	//     agent with the token of the same boot. The reason is that of the finding. It is absent while nothing was ever noticed.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// reportedFindings are the findings of status.attempt that an event was published for.
+	// +optional
+	ReportedFindings *ReportedFindings `json:"reportedFindings,omitempty"`
 	// failures of attempts in a row; a success, another Machine or a retry sets it to 0.
 	// +optional
 	Failures int32 `json:"failures,omitempty"`

@@ -36,11 +36,19 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 }
 
-// recordChanged lets through updates of the spec, which the machine controller writes, and the end of an attempt. Its progress is left
-// out.
+// recordChanged lets through updates of the spec, which the machine controller writes, the end of an attempt, and what the boot service notices
+// in it. Its progress is left out.
 var recordChanged = step.OnUpdate(func(before, after *v1alpha1.HostRecord) bool {
-	return before.Generation != after.Generation || attemptEnd(before) != attemptEnd(after)
+	return before.Generation != after.Generation || attemptEnd(before) != attemptEnd(after) || findingCount(before) != findingCount(after)
 })
+
+// findingCount returns how many kinds of findings the attempt has.
+func findingCount(r *v1alpha1.HostRecord) int {
+	if a := r.Status.Progress(); a != nil {
+		return len(a.Findings)
+	}
+	return 0
+}
 
 // attemptEnd returns the state of the attempt and whether it is in its last step, in which the agent has reported that it is done.
 func attemptEnd(r *v1alpha1.HostRecord) string {

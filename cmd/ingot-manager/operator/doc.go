@@ -23,6 +23,7 @@
 //
 //	ingot_machine_phase_seconds          histogram  phase                     how long Machines stayed in a phase that they left
 //	ingot_machine_actions_total          counter    action, succeeded         side effects of Machines' lives
+//	ingot_boot_events_total              counter    event                     boot documents (boot, wait, hold, exit), stranger, limited, another-agent, wrong-server
 //	ingot_host_attempt_duration_seconds  histogram  operation, state, reason  ended attempts on hosts; reason "" when it succeeded
 //	ingot_verdicts_total                 counter    result                    verdicts whose result changed
 //	ingot_gate_actions_total             counter    action, reason            gates lifted and placed

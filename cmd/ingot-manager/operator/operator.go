@@ -177,7 +177,7 @@ func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, 
 	service, err := netboot.New(netboot.Options{
 		Store: store, Key: key.get, BaseURL: s.Boot.URL, HostSettings: bootSettingsOfHost(mgr.GetCache()), Files: os.DirFS(s.Boot.Files), Kernel: s.Boot.Kernel, Initrd: s.Boot.Initrd,
 		KernelArguments: s.Boot.KernelArguments, Log: log.With("logger", "boot"), ProgressInterval: s.Boot.ProgressInterval.Duration,
-		Timeouts: s.InstallerTimeouts(),
+		Timeouts: s.InstallerTimeouts(), Count: sessions.CountBootEvent,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("boot service: %w", err)

@@ -115,6 +115,20 @@ func TestWhyShowsTheStepItsDeadlinesAndTheCallThatFails(t *testing.T) {
 	}
 }
 
+func TestWhyShowsWhatTheBootServiceNoticed(t *testing.T) {
+	m := machine("one", v1alpha1.MachineProvisioning, 60, 0, isNot(v1alpha1.ReasonProvisioning, "host server-04 is prepared"))
+	host := placement.HostFacts{Host: &metal3.BareMetalHost{}, Record: &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{
+		Wanted: &v1alpha1.WantedAttempt{Number: 3, Operation: "Install"},
+		Attempt: &v1alpha1.HostAttempt{Number: 3, Step: "Writing", Findings: []v1alpha1.HostFinding{{
+			Reason: v1alpha1.FindingAnotherAgent, Message: "an agent at 10.0.0.7, and another program at 10.0.0.9", Count: 2, At: metav1.NewMicroTime(noon.Add(-time.Minute)),
+		}}},
+	}}}
+	text := Diagnose(&m, &host, nil, noon).text()
+	if want := "  noticed    AnotherAgent, last 60s ago: an agent at 10.0.0.7, and another program at 10.0.0.9\n"; !strings.Contains(text, want) {
+		t.Errorf("expected %q in\n%s", want, text)
+	}
+}
+
 func TestWhyIsAboutTheServerWhileItIsOffAndNotAboutItsKubelet(t *testing.T) {
 	m := machine("training-x", v1alpha1.MachineValidating, 6, 9, isNot(v1alpha1.ReasonServerOff, "the server of host metal/server-04 is off: its BMC says so since 11:59"))
 	m.Status.HostRef = &v1alpha1.NamespacedReference{Namespace: "metal", Name: "server-04"}

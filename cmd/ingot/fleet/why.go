@@ -198,6 +198,11 @@ func (d Diagnosis) text() string {
 	for _, c := range d.FailingCalls {
 		fmt.Fprintf(&b, "  failing    %s for %s, %s: %s\n", c.Call, timeSince(&c.Since.Time, d.now), c.Reason, c.Message)
 	}
+	if d.Progress != nil {
+		for _, f := range d.Progress.Findings {
+			fmt.Fprintf(&b, "  noticed    %s, last %s ago: %s\n", f.Reason, timeSince(&f.At.Time, d.now), f.Message)
+		}
+	}
 	d.writeAttempt(&b)
 	if r := d.Rollout; r != nil {
 		fmt.Fprintf(&b, "  rollout    %s: %s\n", r.Name, rolloutLine(r))

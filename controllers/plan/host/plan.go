@@ -42,6 +42,7 @@ func Plan(f Facts) Decision {
 		p.recordPower()
 	}
 	p.removeUnneededCalls()
+	p.reportFindings()
 	p.countError()
 	p.addStateEvent()
 	return p.d
