@@ -81,3 +81,22 @@ func TestAnEraseSaysWhichNodeMayRemain(t *testing.T) {
 		}
 	}
 }
+
+// A released server is on for its erase only. One that never asks for its boot document is powered off before anything else is tried, because it
+// may have booted the former tenant's system.
+func TestAServerThatDoesNotBootForItsEraseIsPoweredOffAgain(t *testing.T) {
+	released := func(f *Facts) { f.Host.HasImage, f.Host.Online = false, false }
+	failure := func(power hardware.PowerState) Facts {
+		return facts(metal3.StateDeprovisioning, power).claimed().installed().with(released).attempted(2, hardware.OpErase, failed, hardware.ReasonNoBootRequest)
+	}
+	const message = "NoBootRequest: attempt 2 failed at Writing: seen"
+	checkDecisions(t, []decisionCase{
+		{name: "it is on", facts: failure(on), state: metal3.StateDeprovisioning, action: ActionSetPower, error: metal3.ProvisioningError, message: message, check: func(t *testing.T, d Decision) {
+			if d.Action.Power.Desired != hardware.PowerOff || d.Action.Power.Graceful {
+				t.Errorf("the power that is requested: %+v", d.Action.Power)
+			}
+		}},
+		{name: "it is off", facts: failure(off), state: metal3.StateDeprovisioning, error: metal3.ProvisioningError, message: message},
+		{name: "its last try has failed too", facts: failure(on).ended(3).with(later(time.Hour)), state: metal3.StateDeprovisioning, action: ActionSetPower, error: metal3.ProvisioningError, message: message},
+	})
+}
