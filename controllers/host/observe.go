@@ -218,7 +218,7 @@ func hostFacts(h *metal3.BareMetalHost) plan.Host {
 		InspectionDisabled: h.InspectionDisabled(), InspectionRequested: inspectAsked && inspect == "",
 		Claimed: h.Spec.ConsumerRef != nil, HasImage: h.Spec.Image != nil && h.Spec.Image.URL != "",
 		UnsupportedHints: unsupported,
-		Erase:            h.Annotations[v1alpha1.AnnotationErase], Retry: h.Annotations[v1alpha1.AnnotationRetry],
+		Erase:            h.Annotations[v1alpha1.AnnotationErase], Retry: h.Annotations[v1alpha1.AnnotationRetry], Release: h.Annotations[v1alpha1.AnnotationRelease],
 		Status: plan.Status{
 			State: h.Status.Provisioning.State, OperationalStatus: h.Status.OperationalStatus,
 			ErrorType: h.Status.ErrorType, ErrorMessage: h.Status.ErrorMessage, ErrorCount: h.Status.ErrorCount,

@@ -98,6 +98,8 @@ type Host struct {
 	UnsupportedHints []string
 	// Erase and Retry are the values of the annotations ingot.dev/erase and ingot.dev/retry.
 	Erase, Retry string
+	// Release is the value of the annotation ingot.dev/release.
+	Release string
 	// DisksGone are the names in the annotation ingot.dev/disk-gone. DisksGoneBy is the field manager that wrote it, and DisksGoneAt when.
 	DisksGone   []string
 	DisksGoneBy string

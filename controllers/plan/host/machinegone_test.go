@@ -39,8 +39,10 @@ func TestAHostWhoseMachineIsGoneIsLeftAsItIsAndSaysTheWayBack(t *testing.T) {
 		{name: "its BMC does not answer", facts: provisioned.with(broken("BMCUnreachable")).with(failingSince(v1alpha1.CallObserve, "BMCUnreachable", -time.Hour)), state: metal3.StateProvisioned,
 			error: metal3.ProvisionedRegistrationError, message: message, check: says("besides, BMCUnreachable: no answer")},
 		{name: "its BMC refuses the credentials", facts: provisioned.with(broken("BMCUnauthorized")), state: metal3.StateProvisioned, error: metal3.PowerManagementError, message: "BMCUnauthorized: no answer", check: says("besides, MachineGone: ")},
-		{name: "the release is requested", facts: provisioned.with(func(f *Facts) { f.Host.HasImage, f.Host.Online = false, false }), state: metal3.StateDeprovisioning, action: ActionSetPower, error: metal3.ProvisionedRegistrationError,
+		{name: "the release is requested", facts: provisioned.with(func(f *Facts) { f.Host.HasImage, f.Host.Online, f.Host.Release = false, false, "m1" }), state: metal3.StateDeprovisioning, action: ActionSetPower, error: metal3.ProvisionedRegistrationError,
 			message: message, check: says("being powered off, erased and freed", "kubectl delete node a")},
+		{name: "an installation was never requested", facts: facts(metal3.StateAvailable, off).claimed().with(gone).with(func(f *Facts) { f.Host.HasImage, f.Host.Online = false, false }),
+			state: metal3.StateAvailable, error: metal3.ProvisionedRegistrationError, message: message, check: says("ingot.dev/release=m1")},
 		{name: "an earlier claim's report", facts: provisioned.with(func(f *Facts) { f.Spec.MachineGone = &v1alpha1.MachineGone{UID: "m0"} }), state: metal3.StateProvisioned},
 		{name: "a host without a claim", facts: facts(metal3.StateAvailable, off).with(gone), state: metal3.StateAvailable},
 	})

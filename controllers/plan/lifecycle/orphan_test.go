@@ -90,4 +90,7 @@ func TestTheReportAboutAGoneMachineKeepsTheRestOfTheHostRecord(t *testing.T) {
 	if r := PlanOrphan(orphan(namesake("m1"), reported("m1", ""))).Record; r.MachineGone != nil || r.Erase != v1alpha1.EraseFull {
 		t.Errorf("its Machine is there again: %+v", r)
 	}
+	if r := PlanOrphan(orphan(inThePool)).Record; r.MachineGone == nil || r.Machine == nil {
+		t.Errorf("a claim whose installation was never requested is cleared before anybody asks for its release: %+v", r)
+	}
 }
