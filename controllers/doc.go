@@ -59,6 +59,7 @@
 //	    hardware["controllers/hardware"]
 //	    hardware_agent["controllers/hardware/agent/..."]
 //	    hardware_direct["controllers/hardware/direct"]
+//	    hardware_identity["controllers/hardware/identity"]
 //	    hardware_netboot["controllers/hardware/netboot"]
 //	    hardware_redfish["controllers/hardware/redfish"]
 //	  end
@@ -105,7 +106,7 @@
 //	  admission --> plan_feasibility & plan_rendering & plan_revision
 //	  hardware_agent --> hardware
 //	  hardware_direct --> hardware_netboot
-//	  hardware_netboot --> hardware_agent
+//	  hardware_netboot --> hardware_agent & hardware_identity
 //	  hardware_redfish --> hardware
 //	  host --> plan_host & plan_sameserver & plan_verdict
 //	  machine --> plan_lifecycle & plan_placement & plan_rendering & plan_sameserver

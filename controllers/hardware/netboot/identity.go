@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/identity"
 )
 
 // bootMACProblem returns why the server that was found is not the host with the boot MAC address; "" when it has that address.
@@ -34,16 +35,19 @@ func identityDifference(known *hardware.Inventory, found hardware.Inventory) str
 		return ""
 	}
 	var differences []string
-	for name, values := range map[string][2]string{
-		"serial number": {usableIdentifier(known.SerialNumber), usableIdentifier(found.SerialNumber)},
+	for _, c := range []struct {
+		name         string
+		known, found string
+		normalize    func(string) string
+	}{
+		{"serial number", known.SerialNumber, found.SerialNumber, identity.SerialNumber},
 		// Only an agent reads the SystemUUID of an inventory, so both have the same source and byte order.
-		"system UUID": {usableIdentifier(known.SystemUUID), usableIdentifier(found.SystemUUID)},
+		{"system UUID", known.SystemUUID, found.SystemUUID, identity.SystemUUID},
 	} {
-		if values[0] != "" && values[1] != "" && !strings.EqualFold(values[0], values[1]) {
-			differences = append(differences, fmt.Sprintf("%s expected %q, seen %q", name, values[0], values[1]))
+		if a, b := c.normalize(c.known), c.normalize(c.found); a != "" && b != "" && a != b {
+			differences = append(differences, fmt.Sprintf("%s expected %q, seen %q", c.name, strings.TrimSpace(c.known), strings.TrimSpace(c.found)))
 		}
 	}
-	slices.Sort(differences)
 	if missing := missingMACs(known.NICs, found.NICs); len(missing) > 0 {
 		differences = append(differences, "known NICs are missing: "+strings.Join(missing, ", "))
 	}
@@ -57,13 +61,13 @@ func identityDifference(known *hardware.Inventory, found hardware.Inventory) str
 func missingMACs(known, found []hardware.NIC) []string {
 	present := map[string]bool{}
 	for _, nic := range found {
-		if mac := usableMAC(nic.MAC); mac != "" {
+		if mac := identity.MAC(nic.MAC); mac != "" {
 			present[mac] = true
 		}
 	}
 	var missing []string
 	for _, nic := range known {
-		if mac := usableMAC(nic.MAC); mac != "" && !present[mac] && !slices.Contains(missing, mac) {
+		if mac := identity.MAC(nic.MAC); mac != "" && !present[mac] && !slices.Contains(missing, mac) {
 			missing = append(missing, mac)
 		}
 	}
@@ -73,38 +77,8 @@ func missingMACs(known, found []hardware.NIC) []string {
 // mergeRegistered returns the inventory to store for the agent's. The serial number of the BMC is kept where there is one, as it is
 // when the host is inspected, so that the next boot of another server differs from it too.
 func mergeRegistered(known *hardware.Inventory, found hardware.Inventory) hardware.Inventory {
-	if known != nil && usableIdentifier(known.SerialNumber) != "" {
+	if known != nil && identity.SerialNumber(known.SerialNumber) != "" {
 		found.SerialNumber = known.SerialNumber
 	}
 	return found
-}
-
-// usableMAC returns the MAC address when it identifies a NIC. A locally administered address does not: software chose it.
-func usableMAC(text string) string {
-	mac, err := ParseMAC(text)
-	if err != nil || strings.Trim(mac, "0:") == "" || strings.ContainsRune("2367abef", rune(mac[1])) {
-		return ""
-	}
-	return mac
-}
-
-// placeholders are what vendors write where they know no serial number or UUID, without white space and punctuation.
-var placeholders = []string{
-	"tobefilledbyoem", "defaultstring", "systemserialnumber", "chassisserialnumber", "notspecified", "notapplicable", "na", "none", "null",
-	"unknown", "empty", "invalid", "default", "serialnumber", "oem", "0123456789", "123456789",
-}
-
-// usableIdentifier returns the text without surrounding white space when it identifies a server, and "" for a placeholder.
-func usableIdentifier(text string) string {
-	text = strings.TrimSpace(text)
-	plain := strings.Map(func(r rune) rune {
-		if strings.ContainsRune(" ./-_\t", r) {
-			return -1
-		}
-		return r
-	}, strings.ToLower(text))
-	if plain == "" || strings.Trim(plain, plain[:1]) == "" || slices.Contains(placeholders, plain) {
-		return ""
-	}
-	return text
 }

@@ -9,6 +9,7 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware/identity"
 )
 
 // Host is what is known about the server of a host.
@@ -54,7 +55,7 @@ func (h Host) FullName() string { return h.Namespace + "/" + h.Name }
 func (h Host) Keys() []string {
 	var keys []string
 	for prefix, value := range map[string]string{
-		"bmc=": bmcOf(h.BMCAddress).endpoint, "mac=": bootMAC(h.BootMAC), "serial=": h.serial(), "uuid=": systemUUID(h.AgentUUID),
+		"bmc=": bmcOf(h.BMCAddress).endpoint, "mac=": identity.MAC(h.BootMAC), "serial=": h.serial(), "uuid=": identity.SystemUUID(h.AgentUUID),
 	} {
 		if value != "" {
 			keys = append(keys, prefix+value)
@@ -66,7 +67,7 @@ func (h Host) Keys() []string {
 
 // serial returns manufacturer, model and serial number in one text. It is empty unless all three are known.
 func (h Host) serial() string {
-	manufacturer, model, number := manufacturerName(h.Manufacturer), modelName(h.Model), serialNumber(h.SerialNumber)
+	manufacturer, model, number := identity.ManufacturerName(h.Manufacturer), identity.ModelName(h.Model), identity.SerialNumber(h.SerialNumber)
 	if manufacturer == "" || model == "" || number == "" {
 		return ""
 	}
@@ -76,7 +77,7 @@ func (h Host) serial() string {
 // hasOtherSerial reports whether both serial numbers are known, of one manufacturer and model, and differ.
 func (h Host) hasOtherSerial(other Host) bool {
 	a, b := h.serial(), other.serial()
-	return a != "" && b != "" && a != b && manufacturerName(h.Manufacturer) == manufacturerName(other.Manufacturer) && modelName(h.Model) == modelName(other.Model)
+	return a != "" && b != "" && a != b && identity.ManufacturerName(h.Manufacturer) == identity.ManufacturerName(other.Manufacturer) && identity.ModelName(h.Model) == identity.ModelName(other.Model)
 }
 
 // isExceptedFrom reports whether the annotation of the host names the other one, as NAME in its own namespace or as NAMESPACE/NAME. It may name
@@ -97,13 +98,13 @@ func Compare(a, b Host) string {
 	if first, second := bmcOf(a.BMCAddress), bmcOf(b.BMCAddress); first.isSameSystem(second) {
 		return "the same BMC " + first.endpoint + cmp.Or(first.systemPath, second.systemPath)
 	}
-	if mac := bootMAC(a.BootMAC); mac != "" && mac == bootMAC(b.BootMAC) {
+	if mac := identity.MAC(a.BootMAC); mac != "" && mac == identity.MAC(b.BootMAC) {
 		return "the same boot MAC address " + mac
 	}
 	if serial := a.serial(); serial != "" && serial == b.serial() {
 		return fmt.Sprintf("the same serial number %s of a %s %s", v1alpha1.Truncate(a.SerialNumber, maxQuoted), v1alpha1.Truncate(a.Manufacturer, maxQuoted), v1alpha1.Truncate(a.Model, maxQuoted))
 	}
-	if uuid := systemUUID(a.AgentUUID); uuid != "" && uuid == systemUUID(b.AgentUUID) && !a.hasOtherSerial(b) {
+	if uuid := identity.SystemUUID(a.AgentUUID); uuid != "" && uuid == identity.SystemUUID(b.AgentUUID) && !a.hasOtherSerial(b) {
 		return "the same system UUID " + uuid
 	}
 	return ""

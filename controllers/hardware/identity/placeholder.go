@@ -1,4 +1,4 @@
-package sameserver
+package identity
 
 import (
 	"encoding/hex"
@@ -29,9 +29,9 @@ func words(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// isPlaceholder reports whether a text identifies nothing: it is empty, or every word of it is generic, one repeated character, or a count
+// IsPlaceholder reports whether a text identifies nothing: it is empty, or every word of it is generic, one repeated character, or a count
 // such as 0123456789.
-func isPlaceholder(text string) bool {
+func IsPlaceholder(text string) bool {
 	return !slices.ContainsFunc(words(text), func(w string) bool { return !isGeneric(w) && !isRepeated(w) && !isCount(w) })
 }
 
@@ -71,9 +71,9 @@ func isCount(word string) bool {
 	return true
 }
 
-// serialNumber returns the letters and digits of a serial number, and nothing for a placeholder.
-func serialNumber(text string) string {
-	if isPlaceholder(text) {
+// SerialNumber returns the letters and digits of a serial number, and nothing for a placeholder.
+func SerialNumber(text string) string {
+	if IsPlaceholder(text) {
 		return ""
 	}
 	return strings.Join(words(text), "")
@@ -82,19 +82,19 @@ func serialNumber(text string) string {
 // companyWords are parts of a company's name that one source has and another leaves out.
 var companyWords = []string{"inc", "incorporated", "corp", "corporation", "co", "company", "ltd", "limited", "llc", "gmbh", "ag"}
 
-// manufacturerName returns the name of a manufacturer without its legal form, and nothing for a placeholder.
-func manufacturerName(text string) string {
-	if isPlaceholder(text) {
+// ManufacturerName returns the name of a manufacturer without its legal form, and nothing for a placeholder.
+func ManufacturerName(text string) string {
+	if IsPlaceholder(text) {
 		return ""
 	}
 	return strings.Join(slices.DeleteFunc(words(text), func(w string) bool { return slices.Contains(companyWords, w) }), " ")
 }
 
-// modelName returns the name of a model, and nothing for a placeholder. What stands in parentheses is left out: Metal3's inspection adds
+// ModelName returns the name of a model, and nothing for a placeholder. What stands in parentheses is left out: Metal3's inspection adds
 // the SKU there.
-func modelName(text string) string {
+func ModelName(text string) string {
 	text, _, _ = strings.Cut(text, "(")
-	if isPlaceholder(text) {
+	if IsPlaceholder(text) {
 		return ""
 	}
 	return strings.Join(words(text), " ")
@@ -103,9 +103,9 @@ func modelName(text string) string {
 // macBytes is the length of an Ethernet address.
 const macBytes = 6
 
-// bootMAC returns an Ethernet address in lower case with colons. It returns nothing for an address that identifies no server: one that
+// MAC returns an Ethernet address in lower case with colons. It returns nothing for an address that identifies no server: one that
 // software has assigned (locally administered), as host interfaces to BMCs have, a group address, and zeros.
-func bootMAC(text string) string {
+func MAC(text string) string {
 	digits := strings.NewReplacer(":", "", "-", "", ".", "").Replace(strings.TrimSpace(text))
 	mac, err := hex.DecodeString(digits)
 	const group, locallyAdministered = 1, 2
@@ -131,8 +131,8 @@ const (
 // countPrefixes are the beginnings of UUIDs that somebody has typed.
 var countPrefixes = []string{"00112233", "01020304", "01234567", "12345678"}
 
-// systemUUID returns a UUID in lower case without dashes. It returns nothing for a UUID that identifies no server.
-func systemUUID(text string) string {
+// SystemUUID returns a UUID in lower case without dashes. It returns nothing for a UUID that identifies no server.
+func SystemUUID(text string) string {
 	digits := strings.ReplaceAll(strings.ToLower(strings.TrimSpace(text)), "-", "")
 	if _, err := hex.DecodeString(digits); err != nil || len(digits) != uuidDigits || strings.Count(digits, "0") > maxZeros {
 		return ""

@@ -1,0 +1,77 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// HostAgent is the agent that owns a boot: no other one is served with the token of that boot.
+type HostAgent struct {
+	// keyDigest is the SHA-256 digest of the agent's random key, in hexadecimal digits; the key itself is stored nowhere.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	KeyDigest string `json:"keyDigest"`
+	// address that it registered from. It is for people and decides nothing: firmware, iPXE and the kernel may get different leases.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Address string `json:"address,omitempty"`
+	// registeredAt is when it registered.
+	// +required
+	RegisteredAt metav1.MicroTime `json:"registeredAt"`
+	// heardAt is when it was last heard; it is stored about once a minute.
+	// +required
+	HeardAt metav1.MicroTime `json:"heardAt"`
+}
+
+// HostFindingReason says what was noticed.
+type HostFindingReason string
+
+// Reasons of findings, which are also the reasons of their events.
+const (
+	// FindingAnotherAgent means that a program with another key used the token of the current boot and was refused. The message names
+	// the addresses of both.
+	FindingAnotherAgent HostFindingReason = "AnotherAgent"
+	// FindingBootRequestedAgain means that a boot document was requested while the agent was at work. The message names the addresses of both.
+	FindingBootRequestedAgain HostFindingReason = "BootRequestedAgain"
+	// FindingServerDiffers means that the agent's server differs from the known hardware of the host.
+	FindingServerDiffers HostFindingReason = "ServerDiffers"
+)
+
+// The condition of a HostRecord.
+const (
+	// ConditionAgentUndisputed is True when the boot service has noticed nothing in the attempt, and False with the reason of the first finding.
+	ConditionAgentUndisputed = "AgentUndisputed"
+	// ReasonUndisputed is its reason when it is True.
+	ReasonUndisputed = "Undisputed"
+)
+
+// ReportedFindings are the kinds of findings of one attempt that an event was published for.
+type ReportedFindings struct {
+	// attempt is the number of the attempt.
+	// +required
+	Attempt int64 `json:"attempt"`
+	// reasons of the findings.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	Reasons []HostFindingReason `json:"reasons,omitempty"`
+}
+
+// HostFinding is something that the boot service noticed.
+type HostFinding struct {
+	// reason in UpperCamel:
+	//   - AnotherAgent: a program with another key used the token of the current boot and was refused.
+	//   - BootRequestedAgain: a boot document was requested while the agent was at work; the server was told to wait.
+	//   - ServerDiffers: serial number, system UUID or NICs differ from the known hardware of the host.
+	//
+	// +required
+	// +kubebuilder:validation:Enum=AnotherAgent;BootRequestedAgain;ServerDiffers
+	Reason HostFindingReason `json:"reason"`
+	// message says what was expected and what was seen, with the addresses.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message"`
+	// count is how often it was noticed, at most once a minute.
+	// +required
+	Count int32 `json:"count"`
+	// at is when it was last counted.
+	// +required
+	At metav1.MicroTime `json:"at"`
+}
