@@ -44,19 +44,6 @@ type HostRecordSpec struct {
 	NodeRemains *RemainingNode `json:"nodeRemains,omitempty"`
 }
 
-// MachineReference names a Machine, for ever.
-type MachineReference struct {
-	// namespace of the Machine.
-	// +required
-	Namespace string `json:"namespace"`
-	// name of the Machine.
-	// +required
-	Name string `json:"name"`
-	// uid of the Machine.
-	// +required
-	UID types.UID `json:"uid"`
-}
-
 // ExactImage is an image as the installer must write it.
 type ExactImage struct {
 	// url of the file.

@@ -5,6 +5,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// MachineReference names a Machine, for ever.
+type MachineReference struct {
+	// namespace of the Machine.
+	// +required
+	Namespace string `json:"namespace"`
+	// name of the Machine.
+	// +required
+	Name string `json:"name"`
+	// uid of the Machine.
+	// +required
+	UID types.UID `json:"uid"`
+}
+
 // MachineGone is a claim whose Machine does not exist any more.
 type MachineGone struct {
 	// uid of the Machine that is gone, as in the host's spec.consumerRef.
