@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -216,6 +217,7 @@ func (r *rig) start() {
 		Client: behind{counted, r.stale}, APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("ingot"), Clock: clock.RealClock{}, Jitter: rand.Float64,
 		Timeouts: r.timeouts, Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: hardware.Timeouts{GracefulOff: 50 * time.Millisecond, PowerOff: r.powerOff, PowerOn: r.powerOn, PowerOnRetry: 300 * time.Millisecond}}),
 	}
+	r.writeDocuments(mgr)
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
 	}
@@ -388,5 +390,30 @@ func eventually(t *testing.T, what string, check func() bool) {
 			t.Fatalf("not in time: %s", what)
 		}
 		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// writeDocuments is the machine controller's part of an installation: it marks the claim Secret as written for the agent that waits.
+func (r *rig) writeDocuments(mgr ctrl.Manager) {
+	r.t.Helper()
+	informer, err := mgr.GetCache().GetInformer(r.t.Context(), &v1alpha1.HostRecord{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: func(_, o any) {
+		record, isRecord := o.(*v1alpha1.HostRecord)
+		if !isRecord || record.Status.Progress() == nil || record.Status.Progress().ConfigDriveAwaitedAt == nil {
+			return
+		}
+		w := record.Status.Wanted
+		claim := &corev1.Secret{ObjectMeta: r.meta(record.Name + "-claim")}
+		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q},"annotations":{%q:"%d",%q:"%d",%q:"abcdef"}}}`, v1alpha1.LabelMachine, w.MachineUID,
+			v1alpha1.AnnotationClaimAttempt, w.MachineAttempt, v1alpha1.AnnotationClaimHostAttempt, w.Number, v1alpha1.AnnotationClaimTokenID)
+		if err := client.IgnoreNotFound(server.Client.Patch(context.Background(), claim, client.RawPatch(types.MergePatchType, []byte(patch)))); err != nil {
+			r.t.Error(err)
+		}
+	}})
+	if err != nil {
+		r.t.Fatal(err)
 	}
 }
