@@ -32,8 +32,9 @@ sleep 60
 goto hold
 `
 
-// waitSeconds is how long a server waits that asks for a boot document while the agent of its host is at work.
-const waitSeconds = 30
+// waitIntervals is how many progress intervals a server waits that asks for a boot document while the agent of its host is at work: 30
+// seconds by default, which is a part of the agent's silence.
+const waitIntervals = 3
 
 // scriptKind is one of the boot documents. The values appear in logs and metrics.
 type scriptKind string
@@ -88,9 +89,12 @@ func refuseDocument(w http.ResponseWriter, wait time.Duration) {
 	http.Error(w, "the boot service cannot answer now, ask again", http.StatusServiceUnavailable)
 }
 
-// setRetryAfter sets the header Retry-After in whole seconds, at least one.
+// ceilSeconds returns the time in whole seconds, at least one.
+func ceilSeconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
+
+// setRetryAfter sets the header Retry-After.
 func setRetryAfter(w http.ResponseWriter, wait time.Duration) {
-	w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(wait.Seconds())))))
+	w.Header().Set("Retry-After", strconv.Itoa(ceilSeconds(wait)))
 }
 
 // limitedError is returned for a request that exceeds a limit.
@@ -169,7 +173,7 @@ func (s *Service) prepareAgentDocument(ctx context.Context, session Session, mac
 	case scriptWait:
 		s.options.Count(string(kind))
 		s.log(session).Warn("boot document refused while the agent is at work", "boot", session.Boots, "from", address, "agent", session.Agent.Address)
-		return waitScript(settings.URL, mac), nil
+		return s.waitScript(settings.URL, mac), nil
 	}
 	return s.fixedScript(session, kind), nil
 }
@@ -236,13 +240,13 @@ chain --replace --autofree %[1]s/boot/%[3]s || goto again
 }
 
 // waitScript returns the iPXE script of a server that has to wait because the agent of its host is at work.
-func waitScript(base, mac string) string {
+func (s *Service) waitScript(base, mac string) string {
 	return fmt.Sprintf(`#!ipxe
 echo Ingot: an agent of this server is at work; asking again in %[1]d seconds
 :again
 sleep %[1]d
 chain --replace --autofree %[2]s/boot/%[3]s || goto again
-`, waitSeconds, base, mac)
+`, ceilSeconds(waitIntervals*s.options.ProgressInterval), base, mac)
 }
 
 // hostSettings returns what is configured for the session's host, with the URL at which the host reaches this service.
