@@ -91,7 +91,7 @@ func TestARollWritesToTheDiskOfTheInstallationBeforeAndToNoOther(t *testing.T) {
 	r.edit(s, func(h *metal3.BareMetalHost) {
 		metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationRootDisk, data)
 	})
-	h, _ = r.await(s, "the third installation", isInstalled(3, data))
+	r.await(s, "the third installation", isInstalled(3, data))
 	if hasData(t, s) {
 		t.Error("the accepted disk was not written")
 	}
