@@ -95,6 +95,8 @@ func ruleCases() []ruleCase {
 			old: "{}", bad: "{spec: {redfish: null, metal3: {}}}", good: "{spec: {redfish: {netboot: {address: 10.20.0.3}}}}"},
 		{rule: "NodeProvider spec: erase.onRelease: Full is not possible with metal3, whose automatedCleaningMode knows metadata and disabled only: use Metadata or None, or a redfish provider",
 			bad: "{spec: {redfish: null, metal3: {}, erase: {onRelease: Full}}}", good: "{spec: {redfish: null, metal3: {}, erase: {onRelease: None}}}"},
+		{rule: "NodeProvider spec: strictIdentity is not possible with metal3, whose own agent installs: remove it, or use a redfish provider",
+			bad: "{spec: {redfish: null, metal3: {}, strictIdentity: true}}", good: "{spec: {redfish: null, metal3: {}, strictIdentity: false}}"},
 		{rule: "NodeProvider spec.ironic.endpoint: endpoint must begin with http:// or https://",
 			bad: "{spec: {redfish: null, ironic: {endpoint: 'ironic:6385'}}}", good: "{spec: {redfish: null, ironic: {endpoint: 'http://ironic:6385'}}}"},
 		{rule: "NodeProvider spec.redfish: insecureSkipVerify: true makes caBundleSecretRef useless: remove one of them",

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -111,6 +112,19 @@ func TestTheNamespaceOfABaremetalOperatorIsClaimedForMetal3Alone(t *testing.T) {
 	server.Create(t, served)
 	await(t, "foreign-2", v1alpha1.ReasonReady, "")
 	await(t, "foreign-1", v1alpha1.ReasonHostNamespaceTaken, "foreign-2")
+}
+
+func TestANamespaceThatABaremetalOperatorHasLeftIsClaimed(t *testing.T) {
+	run(t, asItIs)
+	namespace := server.Namespace(t)
+	host := &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s1", Finalizers: []string{metal3.BareMetalHostFinalizer}}}
+	server.Create(t, host)
+	server.Create(t, provider("left-1", namespace))
+	await(t, "left-1", v1alpha1.ReasonHostNamespaceTaken, namespace+"/s1")
+	if err := server.Client.Patch(t.Context(), host, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "left-1", v1alpha1.ReasonReady, "")
 }
 
 func TestAClaimThatIsNotAllowedIsReportedAndHealsItself(t *testing.T) {

@@ -20,10 +20,11 @@ import (
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&v1alpha1.NodeProvider{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.providersOf(client.Object.GetName)), builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
-		Watches(&metal3.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(r.providersOf(client.Object.GetNamespace)), builder.WithPredicates(predicate.NewPredicateFuncs(isForeign), foreignChanged))
+		Watches(&metal3.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(r.providersOf(client.Object.GetNamespace)), builder.WithPredicates(foreignChanged))
 }
 
-// foreignChanged lets an update of a BareMetalHost through if a baremetal-operator begins to serve it.
+// foreignChanged lets an update of a BareMetalHost through if a baremetal-operator begins or ceases to serve it. Every new and every deleted one
+// passes: a host that is deleted has lost the operator's finalizer before, and the namespace may be free then.
 var foreignChanged = step.OnUpdate(func(before, after *metal3.BareMetalHost) bool { return isForeign(before) != isForeign(after) })
 
 // providersOf maps an object to the NodeProviders whose host namespace the function returns for it.

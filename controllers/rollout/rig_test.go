@@ -23,6 +23,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/nodepool"
+	"github.com/ingot-dev/ingot/controllers/nodeprovider"
 	"github.com/ingot-dev/ingot/controllers/nodetype"
 	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 	"github.com/ingot-dev/ingot/presentation"
@@ -33,7 +34,7 @@ var server *management.Server
 
 func TestMain(m *testing.M) { os.Exit(management.Main(m, &server)) }
 
-// manage runs a manager with the controllers of NodeTypes, NodePools and Rollouts until the test ends.
+// manage runs a manager with the controllers of NodeProviders, NodeTypes, NodePools and Rollouts until the test ends.
 func manage(t *testing.T) {
 	t.Helper()
 	manageAs(t, presentation.Resolve)
@@ -45,6 +46,7 @@ func manageAs(t *testing.T, resolve presentation.Resolver) (stop func()) {
 	return server.Run(t, func(mgr ctrl.Manager) error {
 		c, direct, real := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
 		for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
+			&nodeprovider.Reconciler{Client: c, Recorder: mgr.GetEventRecorder("nodeprovider"), Clock: real},
 			&nodetype.Reconciler{Client: c, APIReader: direct, Recorder: mgr.GetEventRecorder("nodetype"), Clock: real, Resolve: resolve},
 			&nodepool.Reconciler{Client: c, APIReader: direct, Recorder: mgr.GetEventRecorder("nodepool"), Clock: real, Suffix: func() string { return rand.String(5) }},
 			&Reconciler{Client: c, APIReader: direct, Recorder: mgr.GetEventRecorder("rollout"), Clock: real},
