@@ -41,7 +41,7 @@ func (r *rig) duplicate(s *rack.Server, namespace string) *metal3.BareMetalHost 
 func isSameServer(other *metal3.BareMetalHost) func(*metal3.BareMetalHost, *v1alpha1.HostRecord) bool {
 	return func(h *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
 		return record.Status.Error != nil && record.Status.Error.Reason == v1alpha1.ReasonSameServer && h.Status.ErrorMessage == "SameServer: "+record.Status.Error.Message &&
-			strings.Contains(h.Status.ErrorMessage, "BareMetalHost "+other.Namespace+"/"+other.Name+" has the same BMC")
+			strings.Contains(h.Status.ErrorMessage, "BareMetalHost "+other.Namespace+"/"+other.Name+" has the same ")
 	}
 }
 
@@ -123,6 +123,14 @@ func TestAConflictEndsAtOnce(t *testing.T) {
 		{"the annotation of this host", nil},
 	} {
 		copied := r.duplicate(s, r.elsewhere)
+		if strings.HasPrefix(c.name, "the annotation") {
+			// It does not count for hosts with the same BMC.
+			before := copied.DeepCopy()
+			copied.Spec.BMC.Address, copied.Spec.BootMACAddress = "redfish://192.0.2.8", s.BootMAC()
+			if err := server.Client.Patch(t.Context(), copied, client.MergeFrom(before)); err != nil {
+				t.Fatal(err)
+			}
+		}
 		r.await(s, "it reports the duplicate", isSameServer(copied))
 		switch {
 		case c.end == nil:

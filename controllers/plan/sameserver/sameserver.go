@@ -91,12 +91,18 @@ func (h Host) isExceptedFrom(other Host) bool {
 
 // Compare returns the evidence that two hosts are one server, such as "the same boot MAC address 0c:42:a1:00:00:01". It is empty when there
 // is none, when both are the same object, and when the annotation of either host names the other one.
+//
+// The annotation does not count for hosts with the same BMC. Without that: the address of one server is typed twice, the annotation says truly
+// that there are two servers, the second host is deleted, and the first server is powered off under its node.
 func Compare(a, b Host) string {
-	if a.FullName() == b.FullName() || a.isExceptedFrom(b) || b.isExceptedFrom(a) {
+	switch {
+	case a.FullName() == b.FullName():
 		return ""
-	}
-	if first, second := bmcOf(a.BMCAddress), bmcOf(b.BMCAddress); first.isSameSystem(second) {
+	case HasSameBMC(a, b):
+		first, second := bmcOf(a.BMCAddress), bmcOf(b.BMCAddress)
 		return "the same BMC " + first.endpoint + cmp.Or(first.systemPath, second.systemPath)
+	case a.isExceptedFrom(b) || b.isExceptedFrom(a):
+		return ""
 	}
 	if mac := identity.MAC(a.BootMAC); mac != "" && mac == identity.MAC(b.BootMAC) {
 		return "the same boot MAC address " + mac
@@ -110,6 +116,10 @@ func Compare(a, b Host) string {
 	return ""
 }
 
+// HasSameBMC reports whether the BMC addresses of both hosts, in any spelling, lead to the same system, or may do so because one of them names
+// no system.
+func HasSameBMC(a, b Host) bool { return bmcOf(a.BMCAddress).isSameSystem(bmcOf(b.BMCAddress)) }
+
 // maxQuoted is how many bytes of a text from a BMC a message quotes.
 const maxQuoted = 80
 
@@ -119,6 +129,8 @@ type Conflict struct {
 	Host string
 	// Evidence says what both have in common.
 	Evidence string
+	// IsSameBMC is true when both have the same BMC, which no annotation excepts.
+	IsSameBMC bool
 }
 
 // Conflicts returns the hosts among others that are the same server as the host, sorted by name.
@@ -126,7 +138,7 @@ func Conflicts(host Host, others []Host) []Conflict {
 	var out []Conflict
 	for _, other := range others {
 		if evidence := Compare(host, other); evidence != "" {
-			out = append(out, Conflict{Host: other.FullName(), Evidence: evidence})
+			out = append(out, Conflict{Host: other.FullName(), Evidence: evidence, IsSameBMC: HasSameBMC(host, other)})
 		}
 	}
 	slices.SortFunc(out, func(a, b Conflict) int { return cmp.Compare(a.Host, b.Host) })
@@ -173,7 +185,10 @@ func Describe(conflicts []Conflict) string {
 // Message says what is wrong with a host that has conflicts, and what to do. It never asks anybody to power a server off, because the
 // other host may run a node on it.
 func Message(conflicts []Conflict) string {
-	return Describe(conflicts) + ", so both are one server. Neither host is claimed, installed, erased or powered, and what runs on the server keeps running. " +
-		"Delete the host that is wrong, which changes nothing on the server, or correct its BMC address or boot MAC address. " +
-		"If they are two servers, say so on one of them: " + v1alpha1.AnnotationNotSameServer + ": " + conflicts[0].Host
+	text := Describe(conflicts) + ", so both are one server. Neither host is claimed, installed, erased or powered, and what runs on the server keeps running. " +
+		"Delete the host that is wrong, which changes nothing on the server, or correct its BMC address or boot MAC address"
+	if conflicts[0].IsSameBMC {
+		return text + "; two systems of one BMC need addresses that name the system, such as redfish://10.0.0.11/redfish/v1/Systems/1"
+	}
+	return text + ". If they are two servers, say so on one of them: " + v1alpha1.AnnotationNotSameServer + ": " + conflicts[0].Host
 }

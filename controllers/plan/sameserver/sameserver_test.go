@@ -147,7 +147,7 @@ func with(h Host, uuid string) Host {
 
 func TestTheAnnotationOfOneHostEndsAFalseConflict(t *testing.T) {
 	one := func(namespace, name, exceptions string) Host {
-		return Host{Namespace: namespace, Name: name, BMCAddress: "10.0.0.7", Exceptions: exceptions}
+		return Host{Namespace: namespace, Name: name, BootMAC: "0c:42:a1:00:00:01", Exceptions: exceptions}
 	}
 	for _, c := range []struct {
 		a, b Host
@@ -160,6 +160,22 @@ func TestTheAnnotationOfOneHostEndsAFalseConflict(t *testing.T) {
 		if evidence := Compare(c.a, c.b); (evidence != "") != c.same || evidence != Compare(c.b, c.a) {
 			t.Errorf("%+v and %+v: %q and %q", c.a, c.b, evidence, Compare(c.b, c.a))
 		}
+	}
+}
+
+func TestTheAnnotationDoesNotExceptHostsWithOneBMC(t *testing.T) {
+	a := Host{Namespace: "m", Name: "a", BMCAddress: "10.0.0.7", Exceptions: "b"}
+	b := Host{Namespace: "m", Name: "b", BMCAddress: "redfish://10.0.0.7:443/redfish/v1/Systems/1", Exceptions: "a"}
+	found := Conflicts(a, []Host{b})
+	if len(found) != 1 || !found[0].IsSameBMC {
+		t.Fatalf("%+v", found)
+	}
+	if text := Message(found); strings.Contains(text, v1alpha1.AnnotationNotSameServer) || !strings.Contains(text, "name the system") {
+		t.Error(text)
+	}
+	b.BMCAddress, b.BootMAC, a.BootMAC = "10.0.0.8", "0c:42:a1:00:00:01", "0c:42:a1:00:00:01"
+	if found := Conflicts(a, []Host{b}); len(found) != 0 {
+		t.Errorf("%+v", found)
 	}
 }
 
@@ -182,7 +198,7 @@ func TestHostsThatAreOneServerHaveAKeyInCommon(t *testing.T) {
 	if len(all) != 6 || Describe(nil) != "" {
 		t.Errorf("%v", all)
 	}
-	if text := Message(all["m/path"]); !strings.Contains(text, "n/no-path") || strings.Contains(text, "power it off") || !strings.HasSuffix(text, "ingot.dev/not-same-server: n/no-path") {
+	if text := Message(all["m/mac"]); !strings.Contains(text, "x/uuid") || strings.Contains(text, "power it off") || !strings.HasSuffix(text, "ingot.dev/not-same-server: x/uuid") {
 		t.Error(text)
 	}
 }
