@@ -176,7 +176,8 @@ type Secret struct {
 	Found bool
 	// Attempt is the attempt that it was written for.
 	Attempt int64
-	// HostAttempt is the number of the installation in the HostRecord that it was written for. It is 0 for a host without one.
+	// HostAttempt is the number of the installation in the HostRecord that it was written for. It is 0 for a host without one, and
+	// in a Secret of a manager that did not write it.
 	HostAttempt int64
 	// TokenID is the id of the bootstrap token in its user data. It is empty after the token was removed from it.
 	TokenID string

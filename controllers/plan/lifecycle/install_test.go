@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -174,6 +175,36 @@ func TestAHostsTokenIsMadeForAnAgentThatWaits(t *testing.T) {
 	}
 	if next := waitAndFetch(t, w); next == first || w.tenant.tokens[first] != nil {
 		t.Errorf("after a failure the agent gets token %s again", next)
+	}
+}
+
+// TestTheTokenOfANodeInstalledBeforeAnUpgradeIsKept plans with a claim Secret that does not say of which installation it is.
+func TestTheTokenOfANodeInstalledBeforeAnUpgradeIsKept(t *testing.T) {
+	unsaid := func(phase v1alpha1.MachinePhase) Facts {
+		f := factsIn(t, phase)
+		atStep(&f, "Registered", 0, 0, 0)
+		f.Secret.HostAttempt, f.Node = 0, Node{}
+		return f
+	}
+	joining := unsaid(v1alpha1.MachineJoining)
+	joining.Machine.Status.Deadline = &metav1.MicroTime{Time: joining.Now.Add(joining.Timeouts.Joining)}
+	joining.Host.State = metal3.StateProvisioned
+	if d := Plan(joining); d.Action != nil {
+		t.Errorf("its node can join no more: %+v", d.Action)
+	}
+	joining.Token = nil // a manager deleted it while the image was written
+	if d := Plan(joining); d.Action == nil || d.Action.Kind != CreateToken || d.Action.TokenID != "token-1" {
+		t.Errorf("it does not get the token back that its node has: %+v", d.Action)
+	}
+	for outcome, isCurrent := range map[v1alpha1.AttemptOutcome]bool{"": false, v1alpha1.AttemptFailed: false, v1alpha1.AttemptSucceeded: true} {
+		f := unsaid(v1alpha1.MachineProvisioning)
+		f.Host.Record.Status.Wanted.Outcome = outcome
+		if got := f.hasClaimSecret(); got != isCurrent {
+			t.Errorf("an installation that has %q: the claim Secret is its own: %t", outcome, got)
+		}
+	}
+	if d := Plan(unsaid(v1alpha1.MachineProvisioning)); d.Action == nil || d.Action.Kind != DeleteToken {
+		t.Errorf("an agent that waits gets no new token: %+v", d.Action)
 	}
 }
 

@@ -119,9 +119,18 @@ func (s scope) planTokenCreation(r report) result {
 }
 
 // hasClaimSecret reports whether the claim Secret is that of this attempt and, where the host has a HostRecord, of its present installation.
+// A manager before this rule wrote Secrets that do not say of which installation they are. When the image is on the disk, the node was installed
+// with such a Secret. Without it: the manager is upgraded while the node boots, the token that it has is deleted, and it can never join. Before
+// that an agent that asks gets new documents.
 func (f Facts) hasClaimSecret() bool {
+	if !f.Secret.Found || f.Secret.Attempt != f.Machine.Status.Attempt {
+		return false
+	}
 	w, _ := f.currentAttempt()
-	return f.Secret.Found && f.Secret.Attempt == f.Machine.Status.Attempt && (w == nil || f.Secret.HostAttempt == w.Number)
+	if w != nil && f.Secret.HostAttempt == 0 {
+		return f.Machine.Status.Phase == v1alpha1.MachineJoining || w.Outcome == v1alpha1.AttemptSucceeded
+	}
+	return w == nil || f.Secret.HostAttempt == w.Number
 }
 
 // isConfigDriveMissing reports whether an agent waits for documents that are not written.
