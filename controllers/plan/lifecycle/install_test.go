@@ -208,6 +208,24 @@ func TestTheTokenOfANodeInstalledBeforeAnUpgradeIsKept(t *testing.T) {
 	}
 }
 
+// TestATokenThatNoDocumentsHaveEndsWithItsAttempt plans after the manager made the token and ended before it wrote the claim Secret.
+func TestATokenThatNoDocumentsHaveEndsWithItsAttempt(t *testing.T) {
+	f := factsIn(t, v1alpha1.MachineProvisioning)
+	atStep(&f, "Registered", 0, 0, 0)
+	f.Secret = Secret{}
+	f.Host.Record.Status.Wanted.Outcome, f.Host.Record.Status.Attempt.State = v1alpha1.AttemptFailed, string(hardware.AttemptFailed)
+	if !f.CanHaveToken() {
+		t.Error("nobody looks for the token")
+	}
+	if d := Plan(f); d.Action == nil || d.Action.Kind != DeleteToken {
+		t.Errorf("it is not deleted: %+v", d.Action)
+	}
+	atStep(&f, "Loading", 0, 0, 0)
+	if f.CanHaveToken() {
+		t.Error("the tenant's API server is asked before an agent has asked")
+	}
+}
+
 // waitAndFetch runs the agent until it has its documents, and returns their token.
 func waitAndFetch(t *testing.T, w *world) string {
 	t.Helper()

@@ -71,9 +71,12 @@ func (f Facts) IsTokenSettled(t Token) bool {
 }
 
 // CanHaveToken reports whether there may be a token that something follows from. There is none while the Machine's host is prepared and no
-// agent has asked for its documents, so the tenant's API server need not be asked.
+// agent has asked for its documents, so the tenant's API server need not be asked. That an agent has asked counts after the attempt has failed
+// too. Without it: the token is made, the manager ends before it writes the claim Secret, and the attempt fails; nothing tells of the token any
+// more, and it is good until it expires.
 func (f Facts) CanHaveToken() bool {
-	isAwaited := f.needsToken() || f.Secret.Found && f.Secret.Attempt == f.Machine.Status.Attempt
+	_, a := f.currentAttempt()
+	isAwaited := f.needsToken() || a != nil && a.ConfigDriveAwaitedAt != nil || f.Secret.Found && f.Secret.Attempt == f.Machine.Status.Attempt
 	return f.Machine.Status.Phase != v1alpha1.MachineProvisioning || !f.hasHost() || isAwaited
 }
 
