@@ -191,13 +191,13 @@ func (s *Service) fixedScript(session Session, kind scriptKind) string {
 // scriptKindFor returns the boot document for the server with the MAC address.
 func (s *Service) scriptKindFor(session Session, mac string, now time.Time) scriptKind {
 	switch {
-	case session.BootMAC != mac, session.Number <= 0, session.Operation == "":
+	case session.BootMAC != mac, session.IsSettled():
 		return scriptExit
 	case isOpen(session, now) && s.isAgentAtWork(session, now):
 		return scriptWait
-	case isOpen(session, now) && session.Step != hardware.StepFinishing:
+	case isOpen(session, now):
 		return scriptBoot
-	case session.Operation == hardware.OpInspect, session.State == hardware.AttemptSucceeded, session.Step == hardware.StepFinishing:
+	case session.Operation == hardware.OpInspect:
 		return scriptExit
 	case session.OpenedAt.IsZero():
 		// Ingot has not powered the host on in this attempt, so the agent has not changed the disk.

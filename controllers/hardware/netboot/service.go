@@ -215,6 +215,11 @@ type Session struct {
 	Disks *hardware.KnownDisks
 }
 
+// IsSettled reports whether the host has no attempt, or one that has succeeded, so that the server boots its disk.
+func (s Session) IsSettled() bool {
+	return s.Number <= 0 || s.Operation == "" || s.State == hardware.AttemptSucceeded || s.Step == hardware.StepFinishing
+}
+
 // Agent is the agent that owns a boot. The boot service serves no other one with the token of that boot.
 type Agent struct {
 	// KeyDigest is the SHA-256 digest of the agent's key in hexadecimal digits. The key itself is stored nowhere.

@@ -458,4 +458,15 @@ func TestAServerThatTwoHostsHaveGetsNoBootDocument(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "BareMetalHost hall-2/b has the same BMC") {
 		t.Errorf("the error is %v", err)
 	}
+
+	// What is installed boots, whoever registers the server a second time.
+	before = record.DeepCopy()
+	record.Status.Attempt = &v1alpha1.HostAttempt{Number: record.Status.Wanted.Number, State: string(hardware.AttemptSucceeded), Step: string(hardware.StepFinishing)}
+	if err := server.Client.Status().Patch(t.Context(), &record, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	session, err := r.store.ByMAC(t.Context(), mac)
+	if expect(t, err, ""); !session.IsSettled() {
+		t.Errorf("session %+v", session)
+	}
 }
