@@ -40,7 +40,7 @@ func MachinesCommand() *cobra.Command {
 // HostsCommand is `ingot hosts`.
 func HostsCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "hosts", Short: "List hosts: free, claimed or in error, and which NodeTypes each fits", Args: cobra.NoArgs,
+		Use: "hosts", Short: "List hosts: free, claimed, in error or why not free, and which NodeTypes each fits", Args: cobra.NoArgs,
 	}
 	flags := connect.AddFlags(c)
 	c.RunE = queryCommand(flags, func(ctx context.Context, k client.Client, _ time.Time, _ []string) (any, [][]string, error) {

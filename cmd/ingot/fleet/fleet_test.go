@@ -170,7 +170,7 @@ func TestHostsAreFreeClaimedBusyOrInErrorAndSayWhatTheyFit(t *testing.T) {
 		if change != nil {
 			change(h)
 		}
-		return placement.HostFacts{Host: h}
+		return placement.HostFacts{Host: h, Record: &v1alpha1.HostRecord{}}
 	}
 	nodeType := v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: "h100"}, Spec: v1alpha1.NodeTypeSpec{
 		ProviderRef: v1alpha1.LocalReference{Name: "hall"}, HostSelector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "h100"}},

@@ -17,9 +17,12 @@ import (
 type HostRow struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Use is free, claimed, busy (inspected, erased or prepared) or error.
+	// Use is free, claimed, busy (inspected, erased or prepared), error or, of a host that is none of these, the reason why it cannot be claimed,
+	// such as PoweredOn.
 	Use   string `json:"use"`
 	State string `json:"state"`
+	// NotFree says why no Machine can claim a host that is neither claimed nor in error. It continues a sentence that begins with the host's name.
+	NotFree string `json:"notFree,omitempty"`
 	// Claimed names the Machine that has it, namespace/name.
 	Claimed string `json:"claimed,omitempty"`
 	Power   string `json:"power"`
@@ -46,7 +49,7 @@ func HostRows(hosts []placement.HostFacts, nodeTypes []v1alpha1.NodeType, provid
 	for _, h := range hosts {
 		row := hostRow(h, placement.CompareWithNodeTypes(h, nodeTypes, providers))
 		addOrphan(&row, h, machines)
-		row.Use = hostUse(row)
+		setUse(&row, placement.CheckFree(h, providerOf(h, providers)))
 		rows = append(rows, row)
 	}
 	slices.SortFunc(rows, func(a, b HostRow) int {
@@ -105,16 +108,37 @@ func addOrphan(row *HostRow, h placement.HostFacts, machines MachineUIDs) {
 	}
 }
 
-func hostUse(row HostRow) string {
+// providerOf returns the NodeProvider that has its hosts in the host's namespace, or the zero value.
+func providerOf(h placement.HostFacts, providers []v1alpha1.NodeProvider) v1alpha1.NodeProviderSpec {
+	for _, p := range providers {
+		if p.Spec.HostNamespace == h.Host.Namespace {
+			return p.Spec
+		}
+	}
+	return v1alpha1.NodeProviderSpec{}
+}
+
+// setUse sets the word for the use of a host, and why it is not free by the rules that Machines choose their hosts by. Without them: a host that
+// is on, paused or not erased is called free, while a Machine that needs it says NoHostAvailable.
+func setUse(row *HostRow, result placement.Evaluation) {
 	switch {
-	case row.Error != "":
-		return "error"
+	case row.Error != "" || result.Reason == placement.InError:
+		row.Use = "error"
+		return
 	case row.Claimed != "":
-		return "claimed"
-	case row.State == "available" || row.State == "ready":
-		return "free"
+		row.Use = "claimed"
+		return
+	case result.Reason == placement.Free:
+		row.Use = "free"
+		return
+	case result.Reason == placement.NotAvailable || result.Reason == placement.Busy:
+		row.Use = "busy"
 	default:
-		return "busy"
+		row.Use = string(result.Reason)
+	}
+	row.NotFree = result.Message
+	if result.Reason == placement.OtherTenant {
+		row.NotFree = "is free for its last tenant only: " + row.NotFree
 	}
 }
 
@@ -133,6 +157,9 @@ func hostTable(rows []HostRow) [][]string {
 	out := [][]string{{"NAMESPACE", "NAME", "USE", "STATE", "POWER", "MACHINE", "GPUS", "NODETYPES, OR WHAT IS WRONG"}}
 	for _, r := range rows {
 		last := r.Fits
+		if r.NotFree != "" && r.Use != "busy" {
+			last = r.NotFree
+		}
 		if len(r.MissingDisks) > 0 {
 			last += "; missing, and an erase waits for it: " + strings.Join(r.MissingDisks, ", ")
 		}

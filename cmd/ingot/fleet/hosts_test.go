@@ -44,6 +44,44 @@ func TestHostsSayWhichAreOneServerAndWhichHaveOtherGPUsThanPromised(t *testing.T
 	}
 }
 
+func TestAHostIsFreeOnlyWhenAMachineCouldClaimItAndElseSaysWhyNot(t *testing.T) {
+	providers := []v1alpha1.NodeProvider{{Spec: v1alpha1.NodeProviderSpec{HostNamespace: "metal"}}}
+	annotated := func(name, value string) func(*placement.HostFacts) {
+		return func(f *placement.HostFacts) { f.Host.Annotations = map[string]string{name: value} }
+	}
+	for _, c := range []struct {
+		use, says string
+		change    func(*placement.HostFacts)
+	}{
+		{"free", "none: there is no NodeType", func(*placement.HostFacts) {}},
+		{"PoweredOn", "is powered on though no Machine has it: power it off by its BMC, only if nothing else uses it", func(f *placement.HostFacts) { f.Host.Status.PoweredOn = true }},
+		{"Paused", "is paused by the annotation", annotated(metal3.PausedAnnotation, "")},
+		{"Detached", "is detached by the annotation", annotated(metal3.DetachedAnnotation, "")},
+		{"EraseUnfinished", "is to be erased first (Full)", annotated(v1alpha1.AnnotationErase, "Full")},
+		{"EraseUnfinished", "was not erased: DiskMissing", func(f *placement.HostFacts) {
+			f.Record.Status.Wanted = &v1alpha1.WantedAttempt{Operation: "Erase", Outcome: v1alpha1.AttemptFailed, Reason: "DiskMissing"}
+		}},
+		{"OtherTenant", "is free for its last tenant only: was tenant team/one's and had only this erase since: None", func(f *placement.HostFacts) { f.Record.Status.LastTenant = "team/one" }},
+		{"NotReleased", "is still being given back by Machine team/m1", func(f *placement.HostFacts) {
+			f.Record.Spec.Machine = &v1alpha1.MachineReference{Namespace: "team", Name: "m1"}
+		}},
+		{"NoRecord", "has no HostRecord yet", func(f *placement.HostFacts) { f.Record = nil }},
+		{"InUse", "has an image in its spec", func(f *placement.HostFacts) { f.Host.Spec.Image = &metal3.Image{URL: "http://x"} }},
+		{"busy", "none: there is no NodeType", func(f *placement.HostFacts) { f.Host.Status.Provisioning.State = metal3.StateDeprovisioning }},
+		{"claimed", "none: there is no NodeType", func(f *placement.HostFacts) {
+			f.Host.Status.PoweredOn, f.Host.Spec.ConsumerRef = true, &corev1.ObjectReference{Namespace: "team", Name: "m1"}
+		}},
+	} {
+		facts := placement.HostFacts{Host: &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "a"}}, Record: &v1alpha1.HostRecord{}}
+		facts.Host.Status.Provisioning.State = metal3.StateAvailable
+		c.change(&facts)
+		line := hostTable(HostRows([]placement.HostFacts{facts}, nil, providers, nil))[1]
+		if last := line[len(line)-1]; line[2] != c.use || !strings.HasPrefix(last, c.says) {
+			t.Errorf("%s: %q, expected %s: %s", line[2], last, c.use, c.says)
+		}
+	}
+}
+
 func TestAMissingDiskIsShownBeforeAnEraseFailsAndWithWhatToDoAfterwards(t *testing.T) {
 	known := v1alpha1.DiskInventory{Name: "/dev/nvme1n1", SerialNumber: "LOST", SizeBytes: 4096}
 	facts := placement.HostFacts{

@@ -220,10 +220,10 @@ func TestTheMessageIsOneSentence(t *testing.T) {
 		want      string
 	}{
 		{"a choice among others", "", []HostFacts{free("server-1"), free("server-2"), powered}, "server-1, of 2 free hosts"},
-		{"one host that is on", "", []HostFacts{powered}, "no host can be claimed: server-3 is powered on though no Machine has it: power it off only if nothing else uses it"},
+		{"one host that is on", "", []HostFacts{powered}, "no host can be claimed: server-3 is powered on though no Machine has it: power it off by its BMC, only if nothing else uses it"},
 		{"one host with other labels", "", []HostFacts{labelled}, "no host can be claimed: 1 host without the labels gpu-model=h100"},
 		{"a pinned host that is on", "server-3", []HostFacts{free("server-1"), powered},
-			"no host can be claimed: server-3 is powered on though no Machine has it: power it off only if nothing else uses it; 1 host not pinned by spec.hostName"},
+			"no host can be claimed: server-3 is powered on though no Machine has it: power it off by its BMC, only if nothing else uses it; 1 host not pinned by spec.hostName"},
 		{"a pinned host with other labels", "server-4", []HostFacts{free("server-1"), free("server-2"), labelled},
 			"no host can be claimed: server-4 has the label gpu-model=a100, and gpu-model=h100 is asked for; 2 hosts not pinned by spec.hostName"},
 	} {
@@ -278,6 +278,21 @@ func TestAPinnedHostThatDoesNotExistIsReported(t *testing.T) {
 	}
 	if d := Choose(request(), nil); d.Reason != v1alpha1.ReasonNoHostAvailable || !strings.Contains(d.Message, "namespace metal") {
 		t.Errorf("%s: %s", d.Reason, d.Message)
+	}
+}
+
+func TestAHostIsFreeForEveryTenantWhateverTheNodeType(t *testing.T) {
+	claimed, dirty, erased := free("b"), free("c"), free("d")
+	claimed.Host.Spec.ConsumerRef = &corev1.ObjectReference{Kind: "Machine", Namespace: "team", Name: "one"}
+	dirty.Record.Status.LastTenant, dirty.Record.Status.Erased = "tenants/research", &v1alpha1.EraseProof{Mode: v1alpha1.EraseMetadata}
+	erased.Record.Status.LastTenant, erased.Record.Status.Erased = "tenants/research", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull}
+	for _, c := range []struct {
+		host   HostFacts
+		reason Reason
+	}{{free("a"), Free}, {claimed, Claimed}, {dirty, OtherTenant}, {erased, Free}} {
+		if got := CheckFree(c.host, v1alpha1.NodeProviderSpec{HostNamespace: "elsewhere"}); got.Reason != c.reason {
+			t.Errorf("%s: %+v, expected %s", c.host.Host.Name, got, c.reason)
+		}
 	}
 }
 

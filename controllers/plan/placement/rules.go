@@ -3,6 +3,7 @@ package placement
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 
@@ -63,13 +64,29 @@ const (
 type rule func(Request, HostFacts) Evaluation
 
 // rules are all rules in their order. The first one that prevents the claim is reported.
-var rules = []rule{
-	checkName, checkNodeType, checkClaim, checkDeletion, checkPaused, checkDetached, checkSameServer, checkError, checkState, checkImage, checkPower, checkRecord,
+var rules = slices.Concat([]rule{checkName, checkNodeType}, hostRules)
+
+// hostRules are the rules about the host alone, whatever the Machine asks for.
+var hostRules = []rule{
+	checkClaim, checkDeletion, checkPaused, checkDetached, checkSameServer, checkError, checkState, checkImage, checkPower, checkRecord,
 	checkRelease, checkErase, checkAttempt, checkLastTenant,
 }
 
 // evaluate returns the result of the first rule that prevents the claim. Its Reason is Free when there is none.
 func evaluate(request Request, facts HostFacts) Evaluation {
+	return evaluateBy(rules, request, facts)
+}
+
+// anyOtherTenant is the name of no tenant: whoever had the host last was another one.
+const anyOtherTenant = "*"
+
+// CheckFree returns Free, or why a host cannot be claimed by the Machines of every tenant, whatever their NodeType. It has no Name. The host may
+// have the data of a tenant whose own Machines can claim it: the Reason is OtherTenant then.
+func CheckFree(host HostFacts, provider v1alpha1.NodeProviderSpec) Evaluation {
+	return evaluateBy(hostRules, Request{Tenant: anyOtherTenant, Provider: provider}, host)
+}
+
+func evaluateBy(rules []rule, request Request, facts HostFacts) Evaluation {
 	for _, r := range rules {
 		if result := r(request, facts); result.Reason != "" {
 			return result
@@ -148,7 +165,7 @@ func checkPower(_ Request, f HostFacts) Evaluation {
 		state := f.Record.Status.Power.State
 		return rejectIf(state != string(hardware.PowerOff), PoweredOn, "is not known to be off: power state %s", state)
 	}
-	return rejectIf(f.Host.Status.PoweredOn, PoweredOn, "is powered on though no Machine has it: power it off only if nothing else uses it")
+	return rejectIf(f.Host.Status.PoweredOn, PoweredOn, "is powered on though no Machine has it: power it off by its BMC, only if nothing else uses it")
 }
 
 func checkRecord(r Request, f HostFacts) Evaluation {
