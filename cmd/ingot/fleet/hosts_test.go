@@ -87,7 +87,9 @@ func TestAMissingDiskIsShownBeforeAnEraseFailsAndWithWhatToDoAfterwards(t *testi
 	facts := placement.HostFacts{
 		Host: &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "a"}},
 		Record: &v1alpha1.HostRecord{Status: v1alpha1.HostRecordStatus{
-			Disks: []v1alpha1.KnownDisk{{DiskInventory: known}}, Inventory: &v1alpha1.HostInventory{GPUSource: v1alpha1.SourceAgent},
+			Disks: []v1alpha1.KnownDisk{{DiskInventory: known}}, Inventory: &v1alpha1.HostInventory{
+				GPUSource: v1alpha1.SourceAgent, Disks: []v1alpha1.DiskInventory{{Name: "/dev/nvme0n1", SerialNumber: "NEW", SizeBytes: 4096}},
+			},
 		}},
 	}
 	const missing = "/dev/nvme1n1 (serial number LOST, 4096 bytes)"
@@ -96,15 +98,20 @@ func TestAMissingDiskIsShownBeforeAnEraseFailsAndWithWhatToDoAfterwards(t *testi
 	}
 	m := machine("training-x", v1alpha1.MachineReleasing, 6, 0, isNot(v1alpha1.ReasonEraseFailed, "host a: DiskMissing"))
 	for reason, next := range map[hardware.Reason]string{
-		hardware.ReasonDiskMissing:     "ingot.dev/disk-gone=SERIAL",
-		hardware.ReasonEvidenceMissing: "ingot.dev/disk-gone=SERIAL",
-		hardware.ReasonRootDiskDiffers: "kubectl annotate --overwrite bmh -n metal a ingot.dev/root-disk=SERIAL",
+		hardware.ReasonDiskMissing:     "kubectl annotate --overwrite bmh -n metal a ingot.dev/disk-gone=LOST\n",
+		hardware.ReasonDiskNotErasable: "ingot.dev/disk-gone=SERIAL, with the serial number in the attempt's message\n",
+		hardware.ReasonEvidenceMissing: "look at its version, in the files of the boot service, and at its log on the console of a, then ask for another try: kubectl annotate",
+		hardware.ReasonNoDisk:          "look at the storage controllers of a and at the drivers of the agent's kernel, then ask for another try: kubectl annotate",
+		hardware.ReasonRootDiskDiffers: "kubectl annotate --overwrite bmh -n metal a ingot.dev/root-disk=NEW\n",
 		hardware.ReasonDiskError:       "look at the disks of",
 	} {
-		facts.Record.Status.Wanted = &v1alpha1.WantedAttempt{Number: 2, Operation: "Erase", Outcome: v1alpha1.AttemptFailed, Reason: string(reason)}
+		facts.Record.Status.Wanted = &v1alpha1.WantedAttempt{Number: 2, Operation: "Erase", Outcome: v1alpha1.AttemptFailed, Reason: string(reason), PreviousRootDisk: &known}
 		text := Diagnose(&m, &facts, nil, noon).text()
 		if !strings.Contains(text, next) || !strings.Contains(text, "  missing    "+missing) {
 			t.Errorf("%s lacks %q or the disk:\n%s", reason, next, text)
+		}
+		if strings.Contains(text, "disk-gone") != (reason == hardware.ReasonDiskMissing || reason == hardware.ReasonDiskNotErasable) {
+			t.Errorf("%s: disk-gone is the remedy of disks that are missing or cannot be written alone:\n%s", reason, text)
 		}
 	}
 }

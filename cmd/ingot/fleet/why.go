@@ -11,6 +11,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/plan/inventory"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
 )
 
@@ -36,6 +37,8 @@ type Diagnosis struct {
 
 	// now is the time of the diagnosis.
 	now time.Time
+	// missing are the names for ingot.dev/disk-gone of the disks that the host lacks, and others those of its disks beside the last root disk.
+	missing, others []string
 }
 
 // conditionOrder is the order of a Machine's conditions.
@@ -64,6 +67,7 @@ func Diagnose(m *v1alpha1.Machine, host *placement.HostFacts, rollout *v1alpha1.
 		w.Host = &row
 		if host.Record != nil {
 			w.Attempt, w.Progress, w.FailingCalls = host.Record.Status.Wanted, host.Record.Status.Progress(), host.Record.Status.FailingCalls
+			w.missing, w.others = diskNames(&host.Record.Status)
 		}
 	}
 	w.now = now
@@ -135,13 +139,44 @@ func (d Diagnosis) diskStep() string {
 		return ""
 	}
 	annotate := "kubectl annotate --overwrite bmh -n " + d.Host.Namespace + " " + d.Host.Name + " "
+	retry := "then ask for another try: " + annotate + v1alpha1.AnnotationRetry + "=$(date +%s)"
 	switch hardware.Reason(d.Attempt.Reason) {
 	case hardware.ReasonRootDiskDiffers:
-		return "mend the disk that the Machine was installed on or, if what is on another disk may be lost, accept that one: " + annotate + v1alpha1.AnnotationRootDisk + "=SERIAL"
-	case hardware.ReasonDiskMissing, hardware.ReasonDiskNotErasable, hardware.ReasonEvidenceMissing, hardware.ReasonNoDisk:
-		return "mend the disk, then ask for another try: " + annotate + v1alpha1.AnnotationRetry + "=$(date +%s); if it was taken out: " + annotate + v1alpha1.AnnotationDiskGone + "=SERIAL"
+		advice := "mend the disk that the Machine was installed on or, if what is on another disk may be lost, accept that one: " + annotate + v1alpha1.AnnotationRootDisk + "="
+		if len(d.others) == 1 {
+			return advice + d.others[0]
+		}
+		return advice + "SERIAL, where SERIAL is one of: " + cmp.Or(strings.Join(d.others, ", "), "those in the attempt's message")
+	case hardware.ReasonDiskMissing:
+		return "mend the disk, " + retry + "; if it was taken out: " + annotate + v1alpha1.AnnotationDiskGone + "=" +
+			cmp.Or(strings.Join(d.missing, ","), "SERIAL, with the serial numbers in the attempt's message")
+	case hardware.ReasonDiskNotErasable:
+		return "mend the disk, " + retry + "; if it was taken out: " + annotate + v1alpha1.AnnotationDiskGone + "=SERIAL, with the serial number in the attempt's message"
+	case hardware.ReasonNoDisk:
+		return "look at the storage controllers of " + d.Host.Name + " and at the drivers of the agent's kernel, " + retry
+	case hardware.ReasonEvidenceMissing:
+		return "the agent reported an erase without proof for every disk: look at its version, in the files of the boot service, and at its log on the console of " + d.Host.Name + ", " + retry
 	}
 	return ""
+}
+
+// diskNames returns the names of the disks that the agent that looked last did not find, and of those that are there beside the disk of the
+// installation before.
+func diskNames(status *v1alpha1.HostRecordStatus) (missing, others []string) {
+	name := func(disk hardware.Disk) string { return cmp.Or(disk.SerialNumber, disk.WWN, disk.Name) }
+	for _, disk := range inventory.MissingDisks(status) {
+		missing = append(missing, name(disk))
+	}
+	if status.Wanted == nil || status.Inventory == nil {
+		return missing, nil
+	}
+	previous := inventory.HardwareDisk(status.Wanted.PreviousRootDisk)
+	for _, found := range status.Inventory.Disks {
+		if disk := hardware.Disk(found); !disk.IsSame(previous) {
+			others = append(others, name(disk))
+		}
+	}
+	return missing, others
 }
 
 // nextSteps are what a person can do about a reason. A reason whose own message is enough is left out.
