@@ -31,7 +31,12 @@ func MachinesCommand() *cobra.Command {
 		if err := k.List(ctx, &list, client.InNamespace(flags.Namespace())); err != nil {
 			return nil, nil, fmt.Errorf("list Machines: %w", err)
 		}
-		rows := MachineRows(list.Items, now)
+		// The hosts of a namespace's Machines are in the namespaces of their providers.
+		hosts, err := listHosts(ctx, k, "")
+		if err != nil && !apierrors.IsForbidden(err) {
+			return nil, nil, err
+		}
+		rows := MachineRows(list.Items, hosts, now)
 		return rows, machineTable(rows, now), nil
 	})
 	return c

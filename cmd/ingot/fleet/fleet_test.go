@@ -44,7 +44,7 @@ func TestMachinesThatNeedALookComeFirst(t *testing.T) {
 		machine("young", v1alpha1.MachineJoining, 2, 10, isNot(v1alpha1.ReasonWaitingForNode, "")),
 		machine("old", v1alpha1.MachinePending, 50, 0, isNot(v1alpha1.ReasonNoHostAvailable, "")),
 		machine("late", v1alpha1.MachineProvisioning, 70, -10, isNot(v1alpha1.ReasonProvisioningTimedOut, "")),
-	}, noon)
+	}, nil, noon)
 	var names []string
 	for _, r := range rows {
 		names = append(names, r.Name)
@@ -58,6 +58,25 @@ func TestMachinesThatNeedALookComeFirst(t *testing.T) {
 	}
 	if got := table[3]; got[5] != "2m" && got[5] != "2m0s" || got[6] != "in 10m" {
 		t.Errorf("line %q", got)
+	}
+}
+
+func TestAReadyMachineWhoseHostIsInErrorNeedsALook(t *testing.T) {
+	m := machine("z-ready", v1alpha1.MachineReady, 5, 0, isReady())
+	m.Status.HostRef = &v1alpha1.NamespacedReference{Namespace: "metal", Name: "server-04"}
+	host := placement.HostFacts{Host: &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "server-04"}}}
+	for message, next := range map[string]string{
+		"BMCUnauthorized: 401":       "correct the Secret of server-04's BMC",
+		"disk 3 answers to no probe": "mend what the host reports, then ask for another try: kubectl annotate --overwrite bmh -n metal server-04",
+	} {
+		host.Host.Status.ErrorType, host.Host.Status.ErrorMessage = metal3.ProvisionedRegistrationError, message
+		if got := Diagnose(&m, &host, nil, noon).Next; !strings.Contains(got, next) {
+			t.Errorf("%s: next is %q, expected %q", message, got, next)
+		}
+		rows := MachineRows([]v1alpha1.Machine{machine("a-ready", v1alpha1.MachineReady, 5, 0, isReady()), m}, []placement.HostFacts{host}, noon)
+		if line := strings.Join(machineTable(rows, noon)[1], "|"); !strings.HasPrefix(line, "research|z-ready|") || !strings.HasSuffix(line, "|its host is in error: provisioned registration error: "+message) {
+			t.Errorf("%s: first line %q", message, line)
+		}
 	}
 }
 

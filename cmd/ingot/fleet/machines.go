@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/placement"
 )
 
 // MachineRow is a Machine as `ingot machines -o json` prints it.
@@ -19,6 +20,8 @@ type MachineRow struct {
 	Phase     v1alpha1.MachinePhase `json:"phase"`
 	Host      string                `json:"host,omitempty"`
 	Ready     bool                  `json:"ready"`
+	// HostError is what the host reports. The Machine may be Ready all the same.
+	HostError string `json:"hostError,omitempty"`
 	// Reason is that of Ready.
 	Reason string `json:"reason,omitempty"`
 	// Since is when the phase was entered, Deadline when it should have ended.
@@ -33,11 +36,19 @@ type MachineRow struct {
 }
 
 // MachineRows returns the Machines in the order of urgency: those past their deadline, then those that are not Ready, the longest
-// waiting first, then the others by name.
-func MachineRows(machines []v1alpha1.Machine, now time.Time) []MachineRow {
+// waiting first, then those whose host is in error, then the others by name. hosts are empty where the user may not list them.
+func MachineRows(machines []v1alpha1.Machine, hosts []placement.HostFacts, now time.Time) []MachineRow {
+	reported := map[v1alpha1.NamespacedReference]string{}
+	for _, h := range hosts {
+		reported[v1alpha1.NamespacedReference{Namespace: h.Host.Namespace, Name: h.Host.Name}] = hostRow(h, nil).Error
+	}
 	rows := make([]MachineRow, 0, len(machines))
 	for i := range machines {
-		rows = append(rows, machineRow(&machines[i], now))
+		row := machineRow(&machines[i], now)
+		if ref := machines[i].Status.HostRef; ref != nil {
+			row.HostError = reported[*ref]
+		}
+		rows = append(rows, row)
 	}
 	slices.SortStableFunc(rows, func(a, b MachineRow) int {
 		return cmp.Or(
@@ -53,8 +64,10 @@ func urgency(r MachineRow) int {
 		return 0
 	case !r.Ready:
 		return 1
-	default:
+	case r.HostError != "":
 		return 2
+	default:
+		return 3
 	}
 }
 
@@ -96,6 +109,9 @@ func machineTable(rows []MachineRow, now time.Time) [][]string {
 		waiting := r.WaitingFor
 		if !r.Ready && r.Reason != "" {
 			waiting = r.Reason + ": " + waiting
+		}
+		if r.Ready && r.HostError != "" {
+			waiting = "its host is in error: " + r.HostError
 		}
 		out = append(out, []string{r.Namespace, r.Name, r.NodeType, string(r.Phase), orDash(r.Host), timeSince(r.Since, now), timeUntil(r.Deadline, now), orDash(waiting)})
 	}

@@ -97,7 +97,7 @@ func (d Diagnosis) nextStep() string {
 		return "is ingot-manager running? kubectl get pods -n ingot-system"
 	}
 	if d.Machine.Ready {
-		return ""
+		return d.hostStep()
 	}
 	if hint := d.checkHint(); hint != "" {
 		return hint
@@ -105,16 +105,38 @@ func (d Diagnosis) nextStep() string {
 	if advice := d.diskStep(); advice != "" {
 		return advice
 	}
-	if advice := nextSteps[d.Machine.Reason]; advice != "" {
-		return strings.NewReplacer("HOST", d.Machine.Host, "MACHINE", "-n "+d.Machine.Namespace+" "+d.Machine.Name).Replace(advice)
+	if advice := d.reasonStep(d.Machine.Reason); advice != "" {
+		return advice
 	}
-	if d.Host != nil && d.Host.Error != "" {
-		return "mend what the host reports, then ask for another try: kubectl annotate --overwrite bmh -n " + d.Host.Namespace + " " + d.Host.Name + " ingot.dev/retry=$(date +%s)"
+	if advice := d.hostStep(); advice != "" {
+		return advice
 	}
 	if d.Machine.Overdue {
 		return "the phase's time is over; the condition's message says what it stopped at"
 	}
 	return ""
+}
+
+// reasonStep is what a person can do about a reason.
+func (d Diagnosis) reasonStep(reason string) string {
+	return strings.NewReplacer("HOST", d.Machine.Host, "MACHINE", "-n "+d.Machine.Namespace+" "+d.Machine.Name).Replace(nextSteps[reason])
+}
+
+// hostStep is what a person can do about the error of the host. The Machine may be Ready all the same: its node runs, and the next roll or
+// release needs the host.
+func (d Diagnosis) hostStep() string {
+	if d.Host == nil || d.Host.Error == "" {
+		return ""
+	}
+	// The error is the host's error type, the reason and the message.
+	for text := d.Host.Error; text != ""; {
+		var reason string
+		reason, text, _ = strings.Cut(text, ": ")
+		if advice := d.reasonStep(reason); advice != "" {
+			return advice
+		}
+	}
+	return "mend what the host reports, then ask for another try: kubectl annotate --overwrite bmh -n " + d.Host.Namespace + " " + d.Host.Name + " ingot.dev/retry=$(date +%s)"
 }
 
 // checkHint is the hint of the first check that fails or, where none does, waits. Hints are about a node that runs, so there is none while the
