@@ -153,6 +153,12 @@ func gpuList(found *v1alpha1.HostInventory) string {
 	return strings.Join(parts, ", ")
 }
 
+// withoutRelease returns the error of a host without its clause about the annotation that releases it: the command says the same.
+func withoutRelease(text string) string {
+	clauses := strings.Split(text, "; ")
+	return strings.Join(slices.DeleteFunc(clauses, func(clause string) bool { return strings.Contains(clause, v1alpha1.AnnotationRelease+"=") }), "; ")
+}
+
 func hostTable(rows []HostRow) [][]string {
 	out := [][]string{{"NAMESPACE", "NAME", "USE", "STATE", "POWER", "MACHINE", "GPUS", "NODETYPES, OR WHAT IS WRONG"}}
 	for _, r := range rows {
@@ -167,7 +173,7 @@ func hostTable(rows []HostRow) [][]string {
 			last = r.Error
 		}
 		if r.Release != "" {
-			last += "; to have it powered off, erased and freed: " + r.Release
+			last = withoutRelease(last) + "; to have it powered off, erased and freed, which asks for the verb abandon on that Machine: " + r.Release
 		}
 		out = append(out, []string{r.Namespace, r.Name, r.Use, r.State, r.Power, orDash(r.Claimed), orDash(r.GPUs), last})
 	}

@@ -126,7 +126,7 @@ func TestHostsSayHowOneWhoseMachineIsGoneIsReleased(t *testing.T) {
 		{"a Machine that exists", "", "", MachineUIDs{"m1": true}, nil},
 		{"a Machine that is gone", "MachineGone: Machine team/one with uid m1 does not exist any more", command, MachineUIDs{"m2": true}, nil},
 		{"one that the host reports itself", "provisioned registration error: MachineGone: as the host says", command, MachineUIDs{}, func(f *placement.HostFacts) {
-			f.Host.Status.ErrorType, f.Host.Status.ErrorMessage = metal3.ProvisionedRegistrationError, "MachineGone: as the host says"
+			f.Host.Status.ErrorType, f.Host.Status.ErrorMessage = metal3.ProvisionedRegistrationError, "MachineGone: as the host says; to have it freed, annotate it with ingot.dev/release=m1; Node one may remain"
 		}},
 		{"the Machines cannot be listed", "", "", nil, nil},
 		{"the Machines cannot be listed, and the HostRecord says it", "MachineGone", command, nil, func(f *placement.HostFacts) {
@@ -147,7 +147,8 @@ func TestHostsSayHowOneWhoseMachineIsGoneIsReleased(t *testing.T) {
 		if !strings.HasPrefix(row.Error, c.error) || (c.error == "") != (row.Error == "") || row.Release != c.release || (row.Use == "error") != (c.error != "") {
 			t.Errorf("%s: %+v", c.name, row)
 		}
-		if line := strings.Join(hostTable([]HostRow{row})[1], " "); strings.HasSuffix(line, command) != (c.release != "") {
+		line := strings.Join(hostTable([]HostRow{row})[1], " ")
+		if strings.HasSuffix(line, command) != (c.release != "") || strings.Count(line, "ingot.dev/release=") > 1 || strings.Contains(row.Error, "may remain") != strings.Contains(line, "may remain") {
 			t.Errorf("%s: %s", c.name, line)
 		}
 	}

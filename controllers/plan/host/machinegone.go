@@ -51,7 +51,7 @@ func (p planner) machineGoneMessage() string {
 		message += fmt.Sprintf("; a Machine of that name with uid %s does: it was made anew, or the management cluster was restored with new uids", gone.OtherUID)
 	}
 	if p.Host.Release != v1alpha1.ReleaseValue(gone.UID) {
-		message += fmt.Sprintf("; what runs on the server keeps running, and nothing is powered off or erased; to have it powered off, erased and freed, annotate this BareMetalHost with %s=%s, which asks for the verb abandon on that Machine",
+		message += fmt.Sprintf("; if the server is on, what runs there goes on, and nothing is powered off or erased; to have it powered off, erased and freed, annotate this BareMetalHost with %s=%s, which asks for the verb abandon on that Machine",
 			v1alpha1.AnnotationRelease, v1alpha1.ReleaseValue(gone.UID))
 	} else {
 		message += "; it is being powered off, erased and freed"

@@ -33,7 +33,7 @@ func TestAHostWhoseMachineIsGoneIsLeftAsItIsAndSaysTheWayBack(t *testing.T) {
 	provisioned := facts(metal3.StateProvisioned, on).claimed().installed().with(gone)
 	checkDecisions(t, []decisionCase{
 		{name: "a node goes on", facts: provisioned, state: metal3.StateProvisioned, error: metal3.ProvisionedRegistrationError, message: message,
-			check: says("keeps running", "ingot.dev/release=m1", "kubectl delete node a", "TenantCluster team/research")},
+			check: says("if the server is on, what runs there goes on", "ingot.dev/release=m1", "kubectl delete node a", "TenantCluster team/research")},
 		{name: "a Machine of its name was made", facts: provisioned.with(func(f *Facts) { f.Spec.MachineGone = &v1alpha1.MachineGone{UID: "m1", OtherUID: "m2"} }), state: metal3.StateProvisioned, error: metal3.ProvisionedRegistrationError,
 			message: message, check: says("a Machine of that name with uid m2 does")},
 		{name: "its BMC does not answer", facts: provisioned.with(broken("BMCUnreachable")).with(failingSince(v1alpha1.CallObserve, "BMCUnreachable", -time.Hour)), state: metal3.StateProvisioned,
