@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"fmt"
+	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -11,18 +12,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hostindex"
 	"github.com/ingot-dev/ingot/controllers/machine/documents"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/plan/sameserver"
 	"github.com/ingot-dev/ingot/controllers/step"
 )
 
+// oneHostDelay is how often a release that waits for another host to be deleted or corrected is planned again: no watch of this controller tells
+// of a change to that host.
+const oneHostDelay = 30 * time.Second
+
 // settleClaims looks for hosts whose consumerRef has the name of the Machine and another uid, and carries out what lifecycle.PlanOrphan decides
-// about them: at most one write, whose name it returns. uid is that of the Machine in the cache; empty: there is none.
+// about them: at most one write, whose name it returns, or AwaitOneHost if a release waits. uid is that of the Machine in the cache; empty: there
+// is none.
 func (r *Reconciler) settleClaims(ctx context.Context, key types.NamespacedName, uid types.UID) (lifecycle.OrphanActionKind, error) {
 	hosts := &metal3.BareMetalHostList{}
 	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerName: key.String()}); err != nil {
 		return "", fmt.Errorf("list the Machine's hosts: %w", err)
 	}
+	waits := lifecycle.LeaveClaim
 	for i := range hosts.Items {
 		host := &hosts.Items[i]
 		if reported, err := r.isReportedGone(ctx, host); err != nil || host.Spec.ConsumerRef.UID == uid && !reported {
@@ -31,17 +40,27 @@ func (r *Reconciler) settleClaims(ctx context.Context, key types.NamespacedName,
 			}
 			continue
 		}
-		if written, err := r.settleClaim(ctx, key, client.ObjectKeyFromObject(host)); err != nil || written != "" {
-			return written, err
+		switch written, err := r.settleClaim(ctx, key, client.ObjectKeyFromObject(host)); {
+		case err != nil:
+			return "", err
+		case written == lifecycle.AwaitOneHost:
+			waits = written
+		case written != lifecycle.LeaveClaim:
+			return written, nil
 		}
 	}
-	return "", nil
+	return waits, nil
 }
 
 // settled returns the outcome of a reconcile that ended with settleClaims.
 func settled(written lifecycle.OrphanActionKind, err error) step.Outcome {
-	if err != nil {
+	switch {
+	case err != nil:
 		return step.Retry(err)
+	case written == lifecycle.LeaveClaim:
+		return step.Done()
+	case written == lifecycle.AwaitOneHost:
+		return step.Wait("no other host to be the server", oneHostDelay)
 	}
 	return step.Wait("the caches to have "+string(written), cacheDelay)
 }
@@ -79,6 +98,11 @@ func (r *Reconciler) settleClaim(ctx context.Context, machine, name types.Namesp
 			return "", err
 		}
 		claim.HasSecret = secret != nil
+		conflicts, err := hostindex.Conflicts(ctx, r.Client, sameserver.HostOf(host, record))
+		if err != nil {
+			return "", err
+		}
+		claim.SameServer = sameserver.Describe(conflicts)
 	}
 	action := lifecycle.PlanOrphan(claim)
 	if err := r.actOnClaim(ctx, &observation{host: host, record: record, secret: secret}, action); err != nil {
@@ -91,9 +115,11 @@ func (r *Reconciler) settleClaim(ctx context.Context, machine, name types.Namesp
 func (r *Reconciler) actOnClaim(ctx context.Context, obs *observation, a lifecycle.OrphanAction) error {
 	none := lifecycle.Action{}
 	if a.Kind != lifecycle.LeaveClaim {
-		ctrl.LoggerFrom(ctx).Info("Claim of a Machine that is gone", "host", client.ObjectKeyFromObject(obs.host).String(), "action", string(a.Kind))
+		ctrl.LoggerFrom(ctx).Info("Claim of a Machine that is gone", "host", client.ObjectKeyFromObject(obs.host).String(), "action", string(a.Kind), "message", a.Message)
 	}
 	switch a.Kind {
+	case lifecycle.AwaitOneHost:
+		r.Recorder.Eventf(obs.host, nil, corev1.EventTypeWarning, v1alpha1.ReasonSameServer, string(a.Kind), "the release of this host waits: %s", a.Message)
 	case lifecycle.WriteClaimRecord:
 		return r.writeHostRecord(ctx, obs, lifecycle.Action{Record: a.Record})
 	case lifecycle.DeprovisionOrphan:

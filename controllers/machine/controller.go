@@ -80,11 +80,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if client.IgnoreNotFound(err) != nil {
 		return step.Retry(fmt.Errorf("read the Machine: %w", err)).Result()
 	}
-	if written, err := r.settleClaims(ctx, request.NamespacedName, machine.UID); err != nil || written != "" {
+	// A Machine of the same name goes on while the release of an earlier one's host waits.
+	written, err := r.settleClaims(ctx, request.NamespacedName, machine.UID)
+	if isWritten := written != lifecycle.LeaveClaim && written != lifecycle.AwaitOneHost; err != nil || isWritten || machine.UID == "" {
 		return settled(written, err).Result()
-	}
-	if machine.UID == "" {
-		return step.Done().Result()
 	}
 	obs, err := r.observe(ctx, machine)
 	if err != nil {

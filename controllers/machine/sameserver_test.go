@@ -2,10 +2,13 @@ package machine_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -110,6 +113,53 @@ func TestAServerThatTwoHostsHaveIsNotReleased(t *testing.T) {
 	h := read()
 	before := h.DeepCopy()
 	h.Annotations = map[string]string{"poke": "1"}
+	if err := server.Client.Patch(t.Context(), h, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	management.Eventually(t, "the release goes on when the other host is gone", func() bool { h := read(); return h.Spec.Image == nil && !h.Spec.Online })
+}
+
+// TestAServerThatTwoHostsHaveIsNotReleasedWithoutItsMachine uses a metal3 provider. The release of a host whose Machine is gone waits too.
+func TestAServerThatTwoHostsHaveIsNotReleasedWithoutItsMachine(t *testing.T) {
+	r := newRig(t, 0)
+	r.serveMetal3()
+	host := func(name string) *metal3.BareMetalHost {
+		h := &metal3.BareMetalHost{ObjectMeta: r.meta(name), Spec: metal3.BareMetalHostSpec{BMC: metal3.BMCDetails{Address: "redfish://10.0.2.7"}}}
+		h.Status.OperationalStatus, h.Status.Provisioning.State = metal3.OperationalStatusOK, metal3.StateProvisioned
+		return h
+	}
+	orphan, other := host("a"), host("b")
+	orphan.Spec.Online, orphan.Spec.Image = true, &metal3.Image{URL: "http://10.0.2.1/image"}
+	orphan.Spec.ConsumerRef = &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Machine", Namespace: r.namespace, Name: "gone", UID: "m1"}
+	orphan.Annotations = map[string]string{v1alpha1.AnnotationRelease: "m1"}
+	server.Create(t, other)
+	server.Create(t, orphan)
+	r.start()
+	read := func() *metal3.BareMetalHost {
+		h := &metal3.BareMetalHost{}
+		if err := server.Client.Get(context.Background(), r.key("a"), h); err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	management.Eventually(t, "an event says what the release waits for", func() bool {
+		events := &eventsv1.EventList{}
+		if err := server.Client.List(context.Background(), events, client.InNamespace(r.namespace)); err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(events.Items, func(e eventsv1.Event) bool {
+			return e.Regarding.Name == "a" && e.Reason == v1alpha1.ReasonSameServer && strings.Contains(e.Note, "BareMetalHost "+r.namespace+"/b has the same BMC 10.0.2.7")
+		})
+	})
+	if h := read(); h.Spec.Image == nil || !h.Spec.Online {
+		t.Errorf("the server is taken away from what runs on it: %+v", h.Spec)
+	}
+	if err := server.Client.Delete(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	h := read()
+	before := h.DeepCopy()
+	h.Labels = map[string]string{"poke": "1"}
 	if err := server.Client.Patch(t.Context(), h, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}

@@ -103,6 +103,9 @@ func addOrphan(row *HostRow, h placement.HostFacts, machines MachineUIDs) {
 		// The host of a metal3 provider reports no such error by itself.
 		row.Error = fmt.Sprintf("%s: Machine %s/%s with uid %s does not exist any more and did not release the host", v1alpha1.ReasonMachineGone, ref.Namespace, ref.Name, value)
 	}
+	if h.SameServer != "" {
+		row.Error += "; its Machine is gone, and a release waits until no other host is this server"
+	}
 	if h.Host.Annotations[v1alpha1.AnnotationRelease] != value {
 		row.Release = fmt.Sprintf("kubectl annotate baremetalhost -n %s %s --overwrite %s=%s", row.Namespace, row.Name, v1alpha1.AnnotationRelease, value)
 	}

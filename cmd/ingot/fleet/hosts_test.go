@@ -134,6 +134,7 @@ func TestHostsSayHowOneWhoseMachineIsGoneIsReleased(t *testing.T) {
 		}},
 		{"the release is requested", "MachineGone", "", MachineUIDs{}, func(f *placement.HostFacts) { f.Host.Annotations = map[string]string{"ingot.dev/release": "m1"} }},
 		{"the release of an earlier claim", "MachineGone", command, MachineUIDs{}, func(f *placement.HostFacts) { f.Host.Annotations = map[string]string{"ingot.dev/release": "m0"} }},
+		{"another host is its server", "SameServer: BareMetalHost metal/b has the same BMC; its Machine is gone, and a release waits", command, MachineUIDs{}, func(f *placement.HostFacts) { f.SameServer = "BareMetalHost metal/b has the same BMC" }},
 		{"another system's", "", "", MachineUIDs{}, func(f *placement.HostFacts) {
 			f.Host.Spec.ConsumerRef.APIVersion = "infrastructure.cluster.x-k8s.io/v1beta1"
 		}},

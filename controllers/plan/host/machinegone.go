@@ -50,11 +50,14 @@ func (p planner) machineGoneMessage() string {
 	if gone.OtherUID != "" {
 		message += fmt.Sprintf("; a Machine of that name with uid %s does: it was made anew, or the management cluster was restored with new uids", gone.OtherUID)
 	}
-	if p.Host.Release != v1alpha1.ReleaseValue(gone.UID) {
+	switch {
+	case p.Host.Release == v1alpha1.ReleaseValue(gone.UID) && p.isSameServer():
+		message += "; its release waits until no other host is this server"
+	case p.Host.Release == v1alpha1.ReleaseValue(gone.UID):
+		message += "; it is being powered off, erased and freed"
+	default:
 		message += fmt.Sprintf("; if the server is on, what runs there goes on, and nothing is powered off or erased; to have it powered off, erased and freed, annotate this BareMetalHost with %s=%s, which asks for the verb abandon on that Machine",
 			v1alpha1.AnnotationRelease, v1alpha1.ReleaseValue(gone.UID))
-	} else {
-		message += "; it is being powered off, erased and freed"
 	}
 	if m != nil && p.Spec.Tenant != "" {
 		message += fmt.Sprintf("; Node %s may remain in TenantCluster %s: delete it there with kubectl delete node %s when the server is off", m.Name, p.Spec.Tenant, m.Name)

@@ -41,6 +41,8 @@ func TestAHostWhoseMachineIsGoneIsLeftAsItIsAndSaysTheWayBack(t *testing.T) {
 		{name: "its BMC refuses the credentials", facts: provisioned.with(broken("BMCUnauthorized")), state: metal3.StateProvisioned, error: metal3.PowerManagementError, message: "BMCUnauthorized: no answer", check: says("besides, MachineGone: ")},
 		{name: "the release is requested", facts: provisioned.with(func(f *Facts) { f.Host.HasImage, f.Host.Online, f.Host.Release = false, false, "m1" }), state: metal3.StateDeprovisioning, action: ActionSetPower, error: metal3.ProvisionedRegistrationError,
 			message: message, check: says("being powered off, erased and freed", "kubectl delete node a")},
+		{name: "the release is requested, and another host is the server", facts: provisioned.with(duplicate).with(func(f *Facts) { f.Host.Release = "m1" }), state: metal3.StateProvisioned,
+			error: metal3.ProvisionedRegistrationError, message: "SameServer: ", check: says("besides, MachineGone: ", "its release waits until no other host is this server")},
 		{name: "an installation was never requested", facts: facts(metal3.StateAvailable, off).claimed().with(gone).with(func(f *Facts) { f.Host.HasImage, f.Host.Online = false, false }),
 			state: metal3.StateAvailable, error: metal3.ProvisionedRegistrationError, message: message, check: says("ingot.dev/release=m1")},
 		{name: "an earlier claim's report", facts: provisioned.with(func(f *Facts) { f.Spec.MachineGone = &v1alpha1.MachineGone{UID: "m0"} }), state: metal3.StateProvisioned},

@@ -24,6 +24,8 @@ type Claim struct {
 	Release string
 	// HasSecret is true when the claim Secret exists.
 	HasSecret bool
+	// SameServer says which other host is the same server, and by what evidence; empty: none is.
+	SameServer string
 }
 
 // OrphanActionKind names what is done with a host because of its claim.
@@ -35,6 +37,8 @@ const (
 	LeaveClaim OrphanActionKind = ""
 	// WriteClaimRecord writes the spec of the HostRecord.
 	WriteClaimRecord OrphanActionKind = "WriteClaimRecord"
+	// AwaitOneHost writes nothing: the release waits until no other host is this server.
+	AwaitOneHost OrphanActionKind = "AwaitOneHost"
 	// DeprovisionOrphan removes the image and spec.online, so that the host is powered off and erased.
 	DeprovisionOrphan OrphanActionKind = "DeprovisionOrphan"
 	// DeleteOrphanSecret deletes the claim Secret.
@@ -46,6 +50,8 @@ const (
 // OrphanAction is at most one write.
 type OrphanAction struct {
 	Kind OrphanActionKind
+	// Message is for AwaitOneHost.
+	Message string
 	// Record is what WriteClaimRecord writes.
 	Record v1alpha1.HostRecordSpec
 }
@@ -54,7 +60,9 @@ type OrphanAction struct {
 // Any other claim of a Machine that is gone is reported, and the host is left as it is: what runs there may be a node that a tenant
 // uses. Without it: the management cluster is restored from a backup that gives every Machine a new uid, all hosts seem to belong to
 // nobody, and the whole fleet is erased under its tenants. The annotation ingot.dev/release has the host released in the order of a Machine's own
-// release: the power-off and the erase, then the claim Secret and the HostRecord, and the consumerRef last.
+// release: the power-off and the erase, then the claim Secret and the HostRecord, and the consumerRef last. While another host is this server it waits
+// before the first of them. Without it: a baremetal-operator serves both hosts, and the server is powered off and cleaned under the node that
+// the Machine of the other host runs.
 func PlanOrphan(c Claim) OrphanAction {
 	switch {
 	case c.MachineUID != "" && c.NamesakeUID == c.MachineUID:
@@ -63,7 +71,9 @@ func PlanOrphan(c Claim) OrphanAction {
 		return OrphanAction{Kind: DeleteOrphanSecret}
 	case c.isUnused():
 		return OrphanAction{Kind: FreeOrphan}
-	case c.isReleased() && (c.Host.ImageURL != "" || c.Host.Online):
+	case c.isDeprovisionDue() && c.SameServer != "":
+		return c.awaitOneHost()
+	case c.isDeprovisionDue():
 		return OrphanAction{Kind: DeprovisionOrphan}
 	case c.isReleased() && c.isReturnable():
 		return OrphanAction{Kind: WriteClaimRecord}
@@ -73,6 +83,19 @@ func PlanOrphan(c Claim) OrphanAction {
 
 // isReleased reports whether the annotation names the Machine that is gone. It names the uid, because a Machine of the same name may exist.
 func (c Claim) isReleased() bool { return c.Release == v1alpha1.ReleaseValue(c.MachineUID) }
+
+// isDeprovisionDue reports whether a release is asked for, and the server is not given up yet.
+func (c Claim) isDeprovisionDue() bool {
+	return c.isReleased() && (c.Host.ImageURL != "" || c.Host.Online)
+}
+
+// awaitOneHost reports first that the Machine is gone, where there is a HostRecord to say it.
+func (c Claim) awaitOneHost() OrphanAction {
+	if report := c.report(); report.Kind != LeaveClaim {
+		return report
+	}
+	return OrphanAction{Kind: AwaitOneHost, Message: "nothing is powered off or erased until no other host is this server: " + c.SameServer}
+}
 
 // isReturnable reports whether no image is requested of the host and its disks are clean.
 func (c Claim) isReturnable() bool {

@@ -39,6 +39,8 @@ func inThePool(c *Claim) { deprovisioned(c); c.Host.State = metal3.StateAvailabl
 
 func secret1(c *Claim) { c.HasSecret = true }
 
+func twice(c *Claim) { c.SameServer = "BareMetalHost hall-2/b has the same BMC" }
+
 func cleared(c *Claim) { c.Host.Record.Spec = v1alpha1.HostRecordSpec{} }
 
 func withoutRecord(c *Claim) { c.Host.Record = nil }
@@ -69,6 +71,12 @@ func TestWhatIsDoneWithAHostWhoseMachineIsGone(t *testing.T) {
 		{"without a HostRecord it is released too", orphan(withoutRecord, asked), DeprovisionOrphan},
 		{"without a HostRecord, erased", orphan(withoutRecord, asked, inThePool, secret1), DeleteOrphanSecret},
 		{"without a HostRecord, its Secret deleted", orphan(withoutRecord, asked, inThePool), FreeOrphan},
+		{"its release, while another host is the server", orphan(reported("m1", ""), asked, twice), AwaitOneHost},
+		{"that release, and nothing is reported", orphan(asked, twice), WriteClaimRecord},
+		{"that release without a HostRecord", orphan(withoutRecord, asked, twice), AwaitOneHost},
+		{"that release without an image, and the server on", orphan(withoutRecord, asked, twice, func(c *Claim) { c.Host.ImageURL = "" }), AwaitOneHost},
+		{"another host is the server, and no release is asked for", orphan(reported("m1", ""), twice), LeaveClaim},
+		{"another host is the server after the erase", orphan(withoutRecord, asked, inThePool, twice), FreeOrphan},
 		{"a consumerRef without a uid", orphan(func(c *Claim) { c.MachineUID = "" }), WriteClaimRecord},
 		{"its release", orphan(func(c *Claim) { c.MachineUID = "" }, releasedAs("none")), DeprovisionOrphan},
 	} {
