@@ -43,7 +43,7 @@ const (
 	// AnnotationErase on an unclaimed BareMetalHost asks for an erase (Metadata or Full); removed when it is done.
 	AnnotationErase = "ingot.dev/erase"
 	// AnnotationNotSameServer on a BareMetalHost names hosts that it was taken for and is not, as NAME or NAMESPACE/NAME, separated by commas.
-	// One of two hosts needs it. It ends the error SameServer of both.
+	// One of two hosts needs it. It ends the error SameServer of both, unless both have the same BMC: then an address must be corrected.
 	AnnotationNotSameServer = "ingot.dev/not-same-server"
 	// AnnotationDiskGone on a BareMetalHost declares that disks were taken out, so that an erase does not wait for them: their serial
 	// numbers, WWNs or paths, separated by commas; removed when that is recorded in HostRecord.status.disks.
