@@ -31,10 +31,10 @@ func (r *rig) installed(name string) *v1alpha1.Machine {
 func (r *rig) abandon(m *v1alpha1.Machine) {
 	r.t.Helper()
 	for _, change := range []func() error{
-		func() error { return server.Client.Delete(r.t.Context(), m) },
 		func() error {
 			return server.Client.Patch(r.t.Context(), m, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null,"annotations":{"ingot.dev/abandon":"server-00"}}}`)))
 		},
+		func() error { return server.Client.Delete(r.t.Context(), m) },
 	} {
 		if err := change(); err != nil {
 			r.t.Fatal(err)

@@ -30,7 +30,7 @@ func newClaimRig(t *testing.T, cluster *rest.Config, admin client.Client, scheme
 	t.Helper()
 	edit := []rbacv1.PolicyRule{
 		{APIGroups: []string{"ingot.dev"}, Resources: []string{"machines"}, Verbs: []string{"get", "patch", "delete"}},
-		{APIGroups: []string{"metal3.io"}, Resources: []string{"baremetalhosts"}, Verbs: []string{"get", "patch"}},
+		{APIGroups: []string{"metal3.io"}, Resources: []string{"baremetalhosts"}, Verbs: []string{"get", "patch", "delete", "deletecollection"}},
 	}
 	abandon := rbacv1.PolicyRule{APIGroups: []string{"ingot.dev"}, Resources: []string{"machines"}, Verbs: []string{"abandon"}}
 	for user, rules := range map[string][]rbacv1.PolicyRule{managerUser: edit, "operator": edit, "keeper": append(edit[:2:2], abandon)} {
@@ -89,7 +89,8 @@ func (r claimRig) awaitClaimPolicy(t *testing.T, m *v1alpha1.Machine, host *meta
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		first := r.admin.Patch(t.Context(), m.DeepCopy(), merge(`{"metadata":{"finalizers":null}}`), client.DryRunAll)
 		second := r.admin.Patch(t.Context(), host.DeepCopy(), merge(`{"spec":{"consumerRef":null}}`), client.DryRunAll)
-		if apierrors.IsForbidden(first) && apierrors.IsForbidden(second) {
+		third := r.operator.Patch(t.Context(), host.DeepCopy(), merge(`{"metadata":{"finalizers":null}}`), client.DryRunAll)
+		if apierrors.IsForbidden(first) && apierrors.IsForbidden(second) && apierrors.IsForbidden(third) {
 			return
 		}
 	}
@@ -122,6 +123,7 @@ func testAbandon(t *testing.T, r claimRig) {
 		{"the manager removes the finalizer", r.manager, free, ""},
 		{"an administrator removes the finalizer", r.admin, free, "until its host rack-1 is powered off"},
 		{"the annotation names another host", r.admin, strings.ReplaceAll(named, "rack-1", "rack-2"), "ingot.dev/abandon=rack-1"},
+		{"the order in which nothing is released", r.admin, free, "remove the finalizer, and delete the Machine last"},
 		{"the annotation names the host, without the verb", r.operator, named, "operator may not abandon Machine default/" + m.Name},
 		{"the annotation names the host, with the verb", r.keeper, named, ""},
 		{"the annotation alone", r.operator, `{"metadata":{"annotations":{"ingot.dev/abandon":"rack-1"}}}`, ""},
@@ -144,6 +146,60 @@ func testAbandon(t *testing.T, r claimRig) {
 			t.Errorf("after the deletion: %v", err)
 		}
 	}
+}
+
+// testAbandonedHost: a claimed host that is detached and deleted goes without a power-off and an erase.
+func testAbandonedHost(t *testing.T, r claimRig) {
+	const (
+		detach, attach = `{"metadata":{"annotations":{"baremetalhost.metal3.io/detached":""}}}`, `{"metadata":{"annotations":{"baremetalhost.metal3.io/detached":null}}}`
+		free, verb     = `{"metadata":{"finalizers":null}}`, "ask who has the verb abandon on the Machine; operator has not"
+	)
+	m := r.heldMachine(t, "default", "rack-3")
+	host := r.claimedHost(t, "rack-3", m)
+	change := func(c client.Client, text string) {
+		t.Helper()
+		if err := c.Patch(t.Context(), host, merge(text)); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	remove := func(name string, c client.Client, refusal string) {
+		t.Helper()
+		for kind, err := range map[string]error{
+			"alone":            c.Delete(t.Context(), host.DeepCopy(), client.DryRunAll),
+			"with its fellows": c.DeleteAllOf(t.Context(), &metal3.BareMetalHost{}, client.InNamespace("default"), client.MatchingLabels{"test": "abandon"}, client.DryRunAll),
+		} {
+			if refusal == "" && err != nil || refusal != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), refusal)) {
+				t.Errorf("%s is deleted %s: got %v, want a refusal with %q", name, kind, err, refusal)
+			}
+		}
+	}
+	change(r.admin, `{"metadata":{"finalizers":["baremetalhost.metal3.io"],"labels":{"test":"abandon"}}}`)
+	remove("a host in use", r.operator, "")
+	attempt{"its finalizer is removed", r.operator, free, verb}.run(t, host)
+	change(r.operator, detach)
+	remove("a detached host in use", r.operator, verb)
+	remove("a detached host in use, by who has the verb", r.keeper, "")
+	remove("a detached host in use, by the manager", r.manager, "")
+	change(r.operator, attach)
+	if err := r.operator.Delete(t.Context(), host); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []attempt{
+		{"a deleted host is detached", r.operator, detach, verb},
+		{"a deleted host is detached with the verb", r.keeper, detach, ""},
+		{"a deleted host has a label", r.operator, `{"metadata":{"labels":{"a":"b"}}}`, ""},
+		{"a deleted host's finalizer is removed", r.operator, free, verb},
+		{"a deleted host's finalizer is removed with the verb", r.keeper, free, ""},
+	} {
+		a.run(t, host)
+	}
+	if err := r.admin.Status().Patch(t.Context(), host, merge(`{"status":{"operationalStatus":"OK","operationHistory":{},"errorCount":0,"errorMessage":"","hardwareProfile":"","poweredOn":false,"provisioning":{"ID":"","state":"deleting","image":{"url":""}}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	attempt{"its controller, after the state deleting", r.operator, free, ""}.run(t, host)
+	change(r.manager, `{"spec":{"consumerRef":null}}`)
+	attempt{"a free host is detached", r.operator, detach, ""}.run(t, host)
+	change(r.operator, free)
 }
 
 func testClaimedHost(t *testing.T, r claimRig) {
@@ -193,8 +249,13 @@ func testClaimedHost(t *testing.T, r claimRig) {
 func testClaims(t *testing.T, cluster *rest.Config, admin client.Client, scheme *runtime.Scheme) {
 	r := newClaimRig(t, cluster, admin, scheme)
 	probe := r.heldMachine(t, "default", "probe")
-	r.awaitClaimPolicy(t, probe, r.claimedHost(t, "probe", probe))
+	host := r.claimedHost(t, "probe", probe)
+	if err := admin.Patch(t.Context(), host, merge(`{"metadata":{"finalizers":["baremetalhost.metal3.io"]}}`)); err != nil {
+		t.Fatal(err)
+	}
+	r.awaitClaimPolicy(t, probe, host)
 	t.Run("who may remove a Machine's finalizer", func(t *testing.T) { testAbandon(t, r) })
 	t.Run("who may change a claimed host", func(t *testing.T) { testClaimedHost(t, r) })
+	t.Run("who may give up a claimed host", func(t *testing.T) { testAbandonedHost(t, r) })
 	t.Run("who may power off a claimed host", func(t *testing.T) { testHostInUse(t, r) })
 }

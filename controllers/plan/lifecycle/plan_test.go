@@ -250,7 +250,7 @@ func TestALateReleaseSaysHowToAbandonTheServer(t *testing.T) {
 		t.Errorf("too soon: %s", message)
 	}
 	w.now = w.now.Add(2 * time.Hour)
-	if reason, message := readyAfter(w, 2); reason != v1alpha1.ReasonHostPaused || !strings.Contains(message, "baremetalhost.metal3.io/detached and delete it") {
+	if reason, message := readyAfter(w, 2); reason != v1alpha1.ReasonHostPaused || !strings.Contains(message, "baremetalhost.metal3.io/detached and delete it, which asks for the verb abandon") {
 		t.Errorf("%s: %s", reason, message)
 	}
 }

@@ -178,7 +178,7 @@ func (s scope) abandonHint() string {
 	if !s.isOverdue() {
 		return ""
 	}
-	return "; mend that, or give the server up as it is: annotate its BareMetalHost with " + metal3.DetachedAnnotation + " and delete it"
+	return "; mend that, or give the server up as it is: annotate its BareMetalHost with " + metal3.DetachedAnnotation + " and delete it, which asks for the verb abandon on this Machine"
 }
 
 // planNodeDeletion deletes the Node of the machine that is off. A release continues without the tenant's API server after the drain time-out: the
