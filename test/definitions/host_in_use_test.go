@@ -5,6 +5,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -34,7 +35,7 @@ func testHostInUse(t *testing.T, r claimRig) {
 		{"an administrator powers it off", r.admin, off, drain},
 		{"an operator powers it off", r.operator, off, drain},
 		{"the verb abandon is not for this", r.keeper, off, drain},
-		{"the manifest that registered it is applied again", r.operator, registered, "set online to true"},
+		{"the manifest that registered it is applied again", r.operator, registered, "Leave spec.online out of a manifest"},
 		{"the manager releases it", r.manager, `{"spec":{"online":false,"image":null}}`, ""},
 		{"an administrator removes the image", r.admin, removed, "kubectl delete machine -n default " + m.Name},
 		{"an operator changes the image", r.operator, `{"spec":{"image":{"url":"http://images/y"}}}`, "change the osImageRef of the NodeType"},
@@ -46,7 +47,22 @@ func testHostInUse(t *testing.T, r claimRig) {
 	if err := r.manager.Patch(t.Context(), host, merge(off)); err != nil {
 		t.Fatal(err)
 	}
-	attempt{"power-on", r.operator, on, ""}.run(t, host)
+	for _, a := range []attempt{
+		{"an operator powers on a server under repair", r.operator, on, "would boot if it became true"},
+		{"an administrator powers it on", r.admin, on, drain},
+		{"a manifest with online true is applied again", r.operator, `{"metadata":{"labels":{"rack":"2"}},"spec":{"online":true}}`, "kubectl apply --server-side"},
+		{"a manifest with online as it is", r.operator, registered, ""},
+		{"the manager powers it on", r.manager, on, ""},
+	} {
+		a.run(t, host)
+	}
+	// As kubectl apply --server-side sends it.
+	applied := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost", "metadata": map[string]any{"name": host.Name, "namespace": host.Namespace, "labels": map[string]any{"rack": "2"}},
+	}})
+	if err := r.operator.Apply(t.Context(), applied, client.FieldOwner("kubectl"), client.DryRunAll); err != nil {
+		t.Errorf("a manifest without online is applied by the API server: %v", err)
+	}
 	if err := r.manager.Patch(t.Context(), host, merge(`{"spec":{"online":true,"consumerRef":null}}`)); err != nil {
 		t.Fatal(err)
 	}

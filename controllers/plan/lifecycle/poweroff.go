@@ -190,7 +190,8 @@ func (s scope) serverOffMessage() string {
 	case !h.Online && s.Machine.Status.PowerOff != nil:
 		message += "; it is being powered on"
 	case !h.Online:
-		message += "; spec.online of its BareMetalHost is false: set it to true, or set spec.powerOff of this Machine, which drains the Node first"
+		message += fmt.Sprintf("; spec.online of its BareMetalHost was set to false by hand: ingot drain -n %s %s --power-off, and %s after it, powers it on",
+			s.Machine.Namespace, s.Machine.Name, s.powerOnHint())
 	case reason != "":
 		message += "; " + reason + ": " + problem
 	default:

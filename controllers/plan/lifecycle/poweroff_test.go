@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,4 +73,24 @@ var powerSituations = []situation{
 	{"a host without a HostRecord that is off", v1alpha1.MachineValidating, func(f *Facts) {
 		f.Provider.HasRecords, f.Host.Record, f.Host.PoweredOn = false, nil, false
 	}},
+}
+
+// TestAHostSetOfflineByHandIsPoweredOnAfterAPowerOffAndItsUndo: only the manager changes spec.online, and a host may have been set to false before.
+func TestAHostSetOfflineByHandIsPoweredOnAfterAPowerOffAndItsUndo(t *testing.T) {
+	w := readyWorld(t, 0)
+	m, h := w.machines[0], w.hosts[0]
+	h.live.online = false
+	h.live.generation++
+	w.sync()
+	if readyAfter(w, 20); h.live.online {
+		t.Error("a host that somebody may be working on was powered on")
+	}
+	w.setPowerOff(m, true)
+	if reason, message := readyAfter(w, 40); reason != v1alpha1.ReasonPoweredOff {
+		t.Fatalf("%s: %s", reason, message)
+	}
+	w.setPowerOff(m, false)
+	if reason, message := readyAfter(w, 60); !h.live.online || m.live.Status.Phase != v1alpha1.MachineReady || m.live.Status.Attempt != 1 {
+		t.Errorf("%s, attempt %d, host online %v; %s: %s", m.live.Status.Phase, m.live.Status.Attempt, h.live.online, reason, message)
+	}
 }
