@@ -18,7 +18,9 @@ type Colour string
 // +kubebuilder:validation:XValidation:rule="self.a",message="a \"rule\" of the type"
 type LampSpec struct {
 	// colour that it shows:
-	//   - Red: stop.
+	//   - Red: stop, and
+	//     wait until
+	//     it is green.
 	//   - Green: go.
 	//
 	// +optional
@@ -65,7 +67,7 @@ func TestTheReferenceSaysWhatSourceAndMarkersSay(t *testing.T) {
 		"| [Lamp](#lamp) | la | Cluster | Lamp is a kind. |\n",
 		"## Lamp\n", "### LampSpec\n", "### Bulb\n",
 		"\n- a \"rule\" of the type\n",
-		"| `colour` | string | colour that it shows:<ul><li>`Red`: stop.</li><li>`Green`: go.</li></ul>Default: `Red`. |\n",
+		"| `colour` | string | colour that it shows:<ul><li>`Red`: stop, and wait until it is green.</li><li>`Green`: go.</li></ul>Default: `Red`. |\n",
 		"| `bulbs` | list of [Bulb](#bulb) | bulbs of the lamp. **Required.** Limits: at least 1 item. |\n",
 		"| `since` | time | since when. |\n",
 	} {

@@ -124,8 +124,14 @@ func (t *apiType) resource(key string) (string, bool) {
 
 var listItem = regexp.MustCompile(`^\s+- (.*)$`)
 
+// continuation is a line of a list item after its first, which gofmt indents as far as the item's text.
+var continuation = regexp.MustCompile(`(?m)(^\s+- .*)\n\s{4,}([^-\s])`)
+
 // cell writes a comment for a cell of a table: one line, with the list of enum values as HTML.
 func cell(text string) string {
+	for continuation.MatchString(text) {
+		text = continuation.ReplaceAllString(text, "$1 $2")
+	}
 	var b strings.Builder
 	inList := false
 	for line := range strings.SplitSeq(text, "\n") {
