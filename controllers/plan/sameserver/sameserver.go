@@ -183,12 +183,14 @@ func Describe(conflicts []Conflict) string {
 }
 
 // Message says what is wrong with a host that has conflicts, and what to do. It never asks anybody to power a server off, because the
-// other host may run a node on it.
+// other host may run a node on it. A host that a Machine has is detached first. Without it: its deletion waits for the release of its Machine, that
+// waits until no other host is this server, and the policy for claimed hosts admits no other address.
 func Message(conflicts []Conflict) string {
 	text := Describe(conflicts) + ", so both are one server. Neither host is claimed, installed, erased or powered, and what runs on the server keeps running. " +
-		"Delete the host that is wrong, which changes nothing on the server, or correct its BMC address or boot MAC address"
+		"Delete the host that is wrong, which changes nothing on the server, or correct its BMC address or boot MAC address; if a Machine has it, first annotate it with " +
+		metal3.DetachedAnnotation + ", so that nothing is done to either server, and remove that after a correction"
 	if conflicts[0].IsSameBMC {
 		return text + "; two systems of one BMC need addresses that name the system, such as redfish://10.0.0.11/redfish/v1/Systems/1"
 	}
-	return text + ". If they are two servers, say so on one of them: " + v1alpha1.AnnotationNotSameServer + ": " + conflicts[0].Host
+	return text + ". If they are two servers, say so on one of them; a release of either host then powers off and erases the server at its BMC address: " + v1alpha1.AnnotationNotSameServer + ": " + conflicts[0].Host
 }

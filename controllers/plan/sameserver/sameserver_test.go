@@ -170,7 +170,7 @@ func TestTheAnnotationDoesNotExceptHostsWithOneBMC(t *testing.T) {
 	if len(found) != 1 || !found[0].IsSameBMC {
 		t.Fatalf("%+v", found)
 	}
-	if text := Message(found); strings.Contains(text, v1alpha1.AnnotationNotSameServer) || !strings.Contains(text, "name the system") {
+	if text := Message(found); strings.Contains(text, v1alpha1.AnnotationNotSameServer) || !strings.Contains(text, "name the system") || !strings.Contains(text, "first annotate it with baremetalhost.metal3.io/detached") {
 		t.Error(text)
 	}
 	b.BMCAddress, b.BootMAC, a.BootMAC = "10.0.0.8", "0c:42:a1:00:00:01", "0c:42:a1:00:00:01"
@@ -198,7 +198,7 @@ func TestHostsThatAreOneServerHaveAKeyInCommon(t *testing.T) {
 	if len(all) != 6 || Describe(nil) != "" {
 		t.Errorf("%v", all)
 	}
-	if text := Message(all["m/mac"]); !strings.Contains(text, "x/uuid") || strings.Contains(text, "power it off") || !strings.HasSuffix(text, "ingot.dev/not-same-server: x/uuid") {
+	if text := Message(all["m/mac"]); !strings.Contains(text, "x/uuid") || strings.Contains(text, "power it off") || !strings.Contains(text, "then powers off and erases") || !strings.HasSuffix(text, "ingot.dev/not-same-server: x/uuid") {
 		t.Error(text)
 	}
 }
