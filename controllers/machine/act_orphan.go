@@ -92,23 +92,29 @@ func (r *Reconciler) settleClaim(ctx context.Context, machine, name types.Namesp
 	if live != nil {
 		claim.NamesakeUID = live.UID
 	}
-	var secret *corev1.Secret
-	if claim.Release != "" {
-		if secret, err = read(ctx, r.APIReader, documents.ClaimKey(host), &corev1.Secret{}); err != nil {
-			return "", err
-		}
-		claim.HasSecret = secret != nil
-		conflicts, err := hostindex.Conflicts(ctx, r.Client, sameserver.HostOf(host, record))
-		if err != nil {
-			return "", err
-		}
-		claim.SameServer = sameserver.Describe(conflicts)
+	secret, err := r.observeRelease(ctx, host, record, &claim)
+	if err != nil {
+		return "", err
 	}
 	action := lifecycle.PlanOrphan(claim)
 	if err := r.actOnClaim(ctx, &observation{host: host, record: record, secret: secret}, action); err != nil {
 		return "", fmt.Errorf("%s of host %s, whose Machine %s is gone: %w", action.Kind, name, machine, err)
 	}
 	return action.Kind, nil
+}
+
+// observeRelease sets what the release of a claim depends on besides, where one is asked for, and returns the claim Secret; nil when there is none.
+func (r *Reconciler) observeRelease(ctx context.Context, host *metal3.BareMetalHost, record *v1alpha1.HostRecord, claim *lifecycle.Claim) (*corev1.Secret, error) {
+	if claim.Release == "" {
+		return nil, nil
+	}
+	secret, err := read(ctx, r.APIReader, documents.ClaimKey(host), &corev1.Secret{})
+	if err != nil {
+		return nil, err
+	}
+	conflicts, err := hostindex.Conflicts(ctx, r.Client, sameserver.HostOf(host, record))
+	claim.HasSecret, claim.SameServer = secret != nil, sameserver.Describe(conflicts)
+	return secret, err
 }
 
 // actOnClaim carries out the action.
