@@ -182,7 +182,7 @@ const (
 	ReasonAgentMissing     Reason = "AgentMissing"     // the server fetched its boot document and no agent registered
 	ReasonAgentSilent      Reason = "AgentSilent"      // the agent registered and then stopped reporting
 	ReasonNoConfigDrive    Reason = "NoConfigDrive"    // the agent waited for its config drive, which nobody wrote
-	ReasonBootLoop         Reason = "BootLoop"         // the agent was booted three times in one attempt without a result
+	ReasonBootLoop         Reason = "BootLoop"         // the boot document was served three times in one attempt without a result
 	ReasonImageUnreachable Reason = "ImageUnreachable" // the agent could not read the image
 	ReasonDigestMismatch   Reason = "DigestMismatch"   // the image as served does not have the expected digest
 	ReasonImageInvalid     Reason = "ImageInvalid"     // the image cannot be decompressed, or is larger than the disk

@@ -154,7 +154,7 @@ func (s *Service) prepareAgentDocument(ctx context.Context, session Session, mac
 	session, err = s.options.Store.Update(ctx, session.HostUID, func(latest *Session) error {
 		switch kind = s.scriptKindFor(*latest, mac, now); kind {
 		case scriptBoot:
-			kind = s.countBoot(latest, now)
+			kind = s.countBoot(latest, address, now)
 		case scriptWait:
 			s.addFinding(&latest.Findings.BootRequestedAgain, now, "a boot document was requested from %s while the agent at %s, which registered at %s, is at work: "+
 				"either the server has rebooted, or another server uses its MAC address %s; it is served when the agent is silent or the BMC reports a loss of power",
@@ -209,13 +209,19 @@ func (s *Service) scriptKindFor(session Session, mac string, now time.Time) scri
 	}
 }
 
-// countBoot counts one more boot document and returns the document to serve. It fails the attempt when there are too many.
-func (s *Service) countBoot(session *Session, now time.Time) scriptKind {
+// countBoot counts one more boot document and returns the document to serve. It fails the attempt when there are too many. Who asked for one is
+// known by an address only: another machine on the network may ask with the server's MAC address.
+func (s *Service) countBoot(session *Session, address string, now time.Time) scriptKind {
 	session.Boots++
 	if session.Boots > maxBoots {
 		session.State, session.Reason = hardware.AttemptFailed, hardware.ReasonBootLoop
-		session.Message = fmt.Sprintf("the agent was booted %d times in attempt %d without a result, the last time it came as far as %s: "+
-			"look at the server's console", maxBoots, session.Number, session.Step)
+		agent := "no agent has registered with the last one"
+		if session.Agent.Address != "" {
+			agent = fmt.Sprintf("the agent that registered with the last one, at %s, came as far as %s", session.Agent.Address, session.Step)
+		}
+		session.Message = sanitizeText(fmt.Sprintf("the boot document was served %d times in attempt %d without a result, and was asked for again from %s; %s: look at the server's console; "+
+			"if the server did not boot that often, another machine asks with its MAC address %s (the log of the boot service has the address of every request)",
+			maxBoots, session.Number, address, agent, session.BootMAC))
 		return scriptHold
 	}
 	session.Step, session.StepAt, session.StepDeadline = hardware.StepLoading, now, now.Add(s.options.Timeouts.OfStep(hardware.StepLoading))

@@ -272,6 +272,11 @@ func TestTheFourthBootFailsTheAttemptAsBootLoop(t *testing.T) {
 	if s.host().State != hardware.AttemptFailed || s.host().Reason != hardware.ReasonBootLoop {
 		t.Errorf("session: %+v", s.host())
 	}
+	for _, want := range []string{"was served 3 times in attempt", "asked for again from 127.0.0.1; no agent has registered", "another machine asks with its MAC address 0c:42:a1:00:00:0a"} {
+		if !strings.Contains(s.host().Message, want) {
+			t.Errorf("the message lacks %q: %s", want, s.host().Message)
+		}
+	}
 	if got := s.drive(tokens[2]); got == "" {
 		t.Error("the last token still opens the config drive")
 	}
