@@ -73,9 +73,12 @@ func (f *Flags) Client() (client.Client, error) {
 }
 
 // FindMachine finds the Machine NAME or NAMESPACE/NAME in a namespace, or in all when namespace is empty. A name that is there in
-// several namespaces is an error that names them.
+// several namespaces is an error that names them, and the name of a host one that names the host's Machine.
 func FindMachine(ctx context.Context, k client.Reader, namespace, name string) (*v1alpha1.Machine, error) {
 	if ns, rest, found := strings.Cut(name, "/"); found {
+		if namespace != "" && namespace != ns {
+			return nil, fmt.Errorf("%s is in namespace %s, and -n says %s: leave one of them out", name, ns, namespace)
+		}
 		namespace, name = ns, rest
 	}
 	var list v1alpha1.MachineList
@@ -85,11 +88,32 @@ func FindMachine(ctx context.Context, k client.Reader, namespace, name string) (
 	list.Items = slices.DeleteFunc(list.Items, func(m v1alpha1.Machine) bool { return m.Name != name })
 	switch len(list.Items) {
 	case 0:
-		return nil, fmt.Errorf("there is no Machine %s%s: ingot machines lists them", name, inNamespace(namespace))
+		var hosts metal3.BareMetalHostList
+		_ = k.List(ctx, &hosts) // whoever may not list hosts gets the other message
+		if hint := hostHint(hosts.Items, name); hint != "" {
+			return nil, fmt.Errorf("there is no Machine %s%s: %s", name, inNamespace(namespace), hint)
+		}
+		return nil, fmt.Errorf("there is no Machine %s%s: ingot machines lists them; ingot hosts shows hosts whose Machine is gone", name, inNamespace(namespace))
 	case 1:
 		return &list.Items[0], nil
 	default:
 		return nil, fmt.Errorf("several Machines are called %s, in namespaces %s and %s: say which with -n", name, list.Items[0].Namespace, list.Items[1].Namespace)
+	}
+}
+
+// hostHint says which Machine has the host of that name. It is empty where there is no such host.
+func hostHint(hosts []metal3.BareMetalHost, name string) string {
+	at := slices.IndexFunc(hosts, func(h metal3.BareMetalHost) bool { return h.Name == name })
+	if at < 0 {
+		return ""
+	}
+	switch ref := hosts[at].Spec.ConsumerRef; {
+	case v1alpha1.IsMachineRef(ref):
+		return fmt.Sprintf("%s is a host; Machine %s/%s has it", name, ref.Namespace, ref.Name)
+	case ref != nil:
+		return fmt.Sprintf("%s is a host; %s %s/%s has it", name, ref.Kind, ref.Namespace, ref.Name)
+	default:
+		return name + " is a host, and no Machine has it: ingot hosts shows it"
 	}
 }
 
