@@ -61,6 +61,8 @@ func newRootCommand() *cobra.Command {
 		convert.Command(),
 		versionCommand(),
 	)
+	c.Version = versionText()
+	c.SetVersionTemplate(versionLine())
 	// kubectl runs the program kubectl-ingot as `kubectl ingot`.
 	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-") {
 		c.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl ingot"}
@@ -82,10 +84,15 @@ func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "ingot %s %s %s/%s\n", versionText(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprint(cmd.OutOrStdout(), versionLine())
 			return err
 		},
 	}
+}
+
+// versionLine is what `ingot version` and `ingot --version` print.
+func versionLine() string {
+	return fmt.Sprintf("ingot %s %s %s/%s\n", versionText(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // versionText returns the version that the linker has set, or else the module's version, with the revision where the build has

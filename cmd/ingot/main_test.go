@@ -125,6 +125,10 @@ func TestVersionNamesTheProgram(t *testing.T) {
 	if status, stdout, _ := ingot("version"); status != cli.ExitOK || !strings.HasPrefix(stdout, "ingot ") {
 		t.Errorf("status %d: %q", status, stdout)
 	}
+	_, want, _ := ingot("version")
+	if status, stdout, stderr := ingot("--version"); status != cli.ExitOK || stdout != want {
+		t.Errorf("--version: status %d: %q%q, expected %q", status, stdout, stderr, want)
+	}
 	// As the linker sets it.
 	version = "v1.2.3-4-gabcdef0"
 	t.Cleanup(func() { version = "" })
