@@ -60,23 +60,25 @@ type Store struct {
 
 var _ netboot.Store = (*Store)(nil)
 
+// opByMAC is the operation of ByMAC in errors.
+const opByMAC = "find host by MAC address"
+
 // ByMAC implements netboot.Store. If two hosts of Ingot have the MAC address, or another host is the same server, it returns a Conflict, and
 // neither is served, unless all of them are settled. Without that exception: somebody registers a server a second time, the server reboots
 // a month later from the network first, as its firmware is set, and its node stays away until somebody finds the second host.
 //
 // An address that is no host's costs no request to the API server: the index and the HostRecord in the cache say so.
 func (s *Store) ByMAC(ctx context.Context, mac string) (netboot.Session, error) {
-	const op = "find host by MAC address"
-	hosts, err := s.listHosts(ctx, op, indexBootMAC, mac)
+	hosts, err := s.listHosts(ctx, opByMAC, indexBootMAC, mac)
 	if err != nil {
 		return netboot.Session{}, err
 	}
 	var found []netboot.Session
 	var conflict error
 	for i := range hosts {
-		record, err := s.readRecord(ctx, s.Client, op, &hosts[i])
+		record, err := s.readRecord(ctx, s.Client, opByMAC, &hosts[i])
 		if err == nil {
-			record, err = s.readRecord(ctx, s.APIReader, op, &hosts[i])
+			record, err = s.readRecord(ctx, s.APIReader, opByMAC, &hosts[i])
 		}
 		if hardware.KindOf(err) == hardware.NotFound {
 			continue // a host without a HostRecord is not Ingot's; an attempt begins long after the HostRecord is in every cache
@@ -87,19 +89,24 @@ func (s *Store) ByMAC(ctx context.Context, mac string) (netboot.Session, error) 
 		if e := record.Status.Error; e != nil && e.Reason == v1alpha1.ReasonSameServer {
 			// An attempt began before the other host was there. Without this check the agent would erase the disks of a server that the other
 			// host may hold.
-			conflict = hardware.Errorf(hardware.Conflict, op, mac, "host %s/%s: %s", hosts[i].Namespace, hosts[i].Name, e.Message)
+			conflict = hardware.Errorf(hardware.Conflict, opByMAC, mac, "host %s/%s: %s", hosts[i].Namespace, hosts[i].Name, e.Message)
 		}
 		found = append(found, session(&hosts[i], record))
 	}
+	return onlySession(mac, found, conflict)
+}
+
+// onlySession returns the session of the only host with the MAC address, or that of the first one when all are settled. conflict says that
+// another host is the same server as one of them.
+func onlySession(mac string, found []netboot.Session, conflict error) (netboot.Session, error) {
+	if len(found) == 0 {
+		return netboot.Session{}, hardware.Errorf(hardware.NotFound, opByMAC, mac, "no host of ours boots with this address")
+	}
 	if conflict == nil && len(found) > 1 {
-		conflict = hardware.Errorf(hardware.Conflict, op, mac, "both %s/%s and %s/%s have this spec.bootMACAddress: correct one of them",
+		conflict = hardware.Errorf(hardware.Conflict, opByMAC, mac, "both %s/%s and %s/%s have this spec.bootMACAddress: correct one of them",
 			found[0].Namespace, found[0].Name, found[1].Namespace, found[1].Name)
 	}
-	isUnsettled := slices.ContainsFunc(found, func(s netboot.Session) bool { return !s.IsSettled() })
-	switch {
-	case len(found) == 0:
-		return netboot.Session{}, hardware.Errorf(hardware.NotFound, op, mac, "no host of ours boots with this address")
-	case conflict != nil && isUnsettled:
+	if conflict != nil && slices.ContainsFunc(found, func(s netboot.Session) bool { return !s.IsSettled() }) {
 		return netboot.Session{}, conflict
 	}
 	return found[0], nil
