@@ -87,9 +87,8 @@ func hostFindings(findings netboot.Findings) []v1alpha1.HostFinding {
 // updateRecord sets the fields of the record that differ between the sessions. It returns a Conflict if the attempt is not the wanted one.
 func updateRecord(record *v1alpha1.HostRecord, before, after netboot.Session) error {
 	if after.Inventory != before.Inventory && after.Inventory != nil {
-		record.Status.Inventory = inventory.HostInventory(*after.Inventory, record.Status.Inventory)
 		// A BMC may report a disk that was taken out for a while, so only an agent proves that one is there again.
-		record.Status.Disks = inventory.RememberDisks(record.Status.Disks, record.Status.Inventory.Disks, after.Operation != hardware.OpInspect)
+		inventory.Update(&record.Status, *after.Inventory, after.Operation != hardware.OpInspect)
 	}
 	if after.Number != before.Number || after.Work != before.Work {
 		err := hardware.Errorf(hardware.Conflict, opUpdate, after.Namespace+"/"+after.Name, "attempt %d is not the one that is wanted of the host, %d", after.Number, before.Number)

@@ -300,6 +300,30 @@ func TestAnInventoryIsKeptWithTheNamesOfNICsAndDisks(t *testing.T) {
 	}
 }
 
+func TestAnAgentsReportForgetsNoDiskOfARecordOfAnEarlierVersion(t *testing.T) {
+	r := newRig(t)
+	kept, lost := hardware.Disk{SerialNumber: "S1", SizeBytes: 1 << 40}, hardware.Disk{SerialNumber: "S2", SizeBytes: 1 << 40}
+	var record v1alpha1.HostRecord
+	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(r.host), &record); err != nil {
+		t.Fatal(err)
+	}
+	before := record.DeepCopy()
+	record.Status.Inventory = &v1alpha1.HostInventory{Disks: []v1alpha1.DiskInventory{v1alpha1.DiskInventory(kept), v1alpha1.DiskInventory(lost)}}
+	if err := server.Client.Status().Patch(t.Context(), &record, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.store.Update(t.Context(), r.uid(), func(s *netboot.Session) error {
+		s.Inventory = &hardware.Inventory{Disks: []hardware.Disk{kept}}
+		return nil
+	})
+	expect(t, err, "")
+	got, err := newStore(t, r.host.Namespace).ByUID(t.Context(), r.uid())
+	expect(t, err, "")
+	if got.Disks == nil || len(got.Disks.Expected) != 2 || got.Disks.Expected[1] != lost {
+		t.Errorf("disks to erase: %+v", got.Disks)
+	}
+}
+
 func TestNothingIsKeptOfAnAttemptThatIsNotWanted(t *testing.T) {
 	r := newRig(t)
 	opened := func(number int64) func(*netboot.Session) error {

@@ -69,12 +69,8 @@ func (p *planner) acceptGoneDisks() {
 	if p.Host.DisksGoneAt.IsZero() {
 		gone.At = microTime(p.Now)
 	}
-	known := r.Disks
-	if known == nil && r.Inventory != nil {
-		known = inventory.RememberDisks(nil, r.Inventory.Disks, false)
-	}
 	var marked []v1alpha1.KnownDisk
-	r.Disks, marked = inventory.DeclareGone(known, p.Host.DisksGone, gone)
+	r.Disks, marked = inventory.DeclareGone(inventory.KnownDisks(r), p.Host.DisksGone, gone)
 	var names []string
 	for _, disk := range marked {
 		names = append(names, hardware.Disk(disk.DiskInventory).String())

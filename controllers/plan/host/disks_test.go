@@ -109,6 +109,15 @@ func TestTheDisksOfAnInspectionAreKnown(t *testing.T) {
 	}
 }
 
+func TestAnInspectionForgetsNoDiskOfAnEarlierVersion(t *testing.T) {
+	f := facts(metal3.StateInspecting, hardware.PowerOff).attempted(1, hardware.OpInspect, hardware.AttemptSucceeded, "")
+	f.Record.Inventory = &v1alpha1.HostInventory{Disks: []v1alpha1.DiskInventory{rootDisk, {SerialNumber: "LOST", SizeBytes: 7}}}
+	f.Observed.Inventory = &hardware.Inventory{Disks: []hardware.Disk{hardware.Disk(rootDisk)}}
+	if disks := Plan(f).Record.Disks; len(disks) != 2 || disks[1].SerialNumber != "LOST" {
+		t.Errorf("disks = %+v", disks)
+	}
+}
+
 func TestAMetadataEraseThatOverwritesADiskHasTheTimeOfAFullErase(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -98,8 +98,7 @@ func (f Facts) recordSuccess(r *v1alpha1.HostRecordStatus, status hardware.Attem
 		if f.Observed.Inventory != nil {
 			read = *f.Observed.Inventory
 		}
-		r.Inventory = inventory.HostInventory(read, r.Inventory)
-		r.Disks = inventory.RememberDisks(r.Disks, r.Inventory.Disks, false)
+		inventory.Update(r, read, false)
 	case hardware.OpInstall:
 		r.Installed, r.Erased = installed(w, f.Spec), nil
 		r.Installed.RootDisk = inventory.RecordDisk(status.RootDisk)

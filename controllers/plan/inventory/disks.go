@@ -53,13 +53,25 @@ func mergeDisks(known, found v1alpha1.DiskInventory) v1alpha1.DiskInventory {
 	}
 }
 
-// DisksToErase returns the disks that an erase of the host must clear and those that are gone, or nil when no disk is known. A record of an
-// earlier version has an inventory only.
-func DisksToErase(status *v1alpha1.HostRecordStatus) *hardware.KnownDisks {
-	known := status.Disks
-	if known == nil && status.Inventory != nil {
-		known = RememberDisks(nil, status.Inventory.Disks, false)
+// KnownDisks returns the disks that were ever found in the host. A record of an earlier version has an inventory only.
+func KnownDisks(status *v1alpha1.HostRecordStatus) []v1alpha1.KnownDisk {
+	if status.Disks == nil && status.Inventory != nil {
+		return RememberDisks(nil, status.Inventory.Disks, false)
 	}
+	return status.Disks
+}
+
+// Update replaces the inventory of the record by what was found, and remembers the disks. The disks that were known are read before. Without it:
+// the record of an earlier version has two disks in its inventory, an agent finds one of them, and the next erase misses no disk.
+func Update(status *v1alpha1.HostRecordStatus, found hardware.Inventory, isProof bool) {
+	known := KnownDisks(status)
+	status.Inventory = HostInventory(found, status.Inventory)
+	status.Disks = RememberDisks(known, status.Inventory.Disks, isProof)
+}
+
+// DisksToErase returns the disks that an erase of the host must clear and those that are gone, or nil when no disk is known.
+func DisksToErase(status *v1alpha1.HostRecordStatus) *hardware.KnownDisks {
+	known := KnownDisks(status)
 	if len(known) == 0 {
 		return nil
 	}

@@ -59,6 +59,14 @@ func TestARecordWithAnInventoryAloneHasItsDisks(t *testing.T) {
 	}
 }
 
+func TestARecordWithAnInventoryAloneForgetsNoDisk(t *testing.T) {
+	status := &v1alpha1.HostRecordStatus{Inventory: &v1alpha1.HostInventory{Disks: []v1alpha1.DiskInventory{disk("S1", "", 10), disk("S2", "", 10)}}}
+	Update(status, hardware.Inventory{Disks: []hardware.Disk{hardware.Disk(disk("S1", "", 10))}}, true)
+	if got := DisksToErase(status); len(status.Inventory.Disks) != 1 || got == nil || len(got.Expected) != 2 || got.Expected[1].SerialNumber != "S2" {
+		t.Errorf("inventory %+v, to erase %+v", status.Inventory.Disks, got)
+	}
+}
+
 func TestADiskIsMissingWhenTheAgentThatLookedLastDidNotFindIt(t *testing.T) {
 	status := &v1alpha1.HostRecordStatus{
 		Disks: []v1alpha1.KnownDisk{
