@@ -95,6 +95,16 @@ func (d Disk) IsNamed(name string) bool {
 	return serial != "" && serial == normalSerial(d.SerialNumber) || wwn != "" && wwn == NormalWWN(d.WWN) || name != "" && name == d.Name
 }
 
+// IsDeclared reports whether an administrator who declared something with that name to be gone meant the disk. A path means a disk only that has
+// neither serial number nor WWN, because it may be another disk's after the next boot. Without it: an administrator names the path that a broken
+// disk had, the record has another disk by that path, and the erase succeeds without that one.
+func (d Disk) IsDeclared(name string) bool {
+	if d.HasIdentity() {
+		d.Name = ""
+	}
+	return d.IsNamed(name)
+}
+
 // placeholderSerials are serial numbers that say nothing.
 var placeholderSerials = []string{"n/a", "na", "none", "null", "unknown", "notavailable", "notspecified", "tobefilledbyo.e.m."}
 

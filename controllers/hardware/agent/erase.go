@@ -78,7 +78,7 @@ func checkComplete(set diskSet, known *hardware.KnownDisks) error {
 	var reasons []hardware.Reason
 	var problems []string
 	for _, disk := range set.unusable {
-		isGone := !disk.HasContent && slices.ContainsFunc(known.Gone, disk.IsNamed)
+		isGone := !disk.HasContent && slices.ContainsFunc(known.Gone, disk.IsDeclared)
 		present = append(present, disk.Disk)
 		if !isGone {
 			reasons, problems = append(reasons, hardware.ReasonDiskNotErasable), append(problems, disk.String()+" "+disk.Why)

@@ -38,6 +38,8 @@ func TestAnEraseThatMissesADiskFailsByNameBeforeTheFirstByte(t *testing.T) {
 		{"read-only, declared gone", 1, []hardware.UnusableDisk{{Disk: lost, Why: "is read-only", HasContent: true}}, &hardware.KnownDisks{Gone: []string{"LOST7"}}, hardware.ReasonDiskNotErasable, "LOST7"},
 		{"without size", 1, []hardware.UnusableDisk{{Disk: lost, Why: "has no size"}}, nil, hardware.ReasonDiskNotErasable, "has no size"},
 		{"without size, declared gone", 1, []hardware.UnusableDisk{{Disk: lost, Why: "has no size"}}, &hardware.KnownDisks{Gone: []string{"lost7"}}, "", ""},
+		{"without size, its path declared gone", 1, []hardware.UnusableDisk{{Disk: lost, Why: "has no size"}}, &hardware.KnownDisks{Gone: []string{lost.Name}}, hardware.ReasonDiskNotErasable, "has no size"},
+		{"without size and serial number, its path declared gone", 1, []hardware.UnusableDisk{{Disk: hardware.Disk{Name: lost.Name}, Why: "has no size"}}, &hardware.KnownDisks{Gone: []string{lost.Name}}, "", ""},
 	} {
 		r := newRig(t, nil, "raw", hardware.ConfigDrive{})
 		r.change(func(s *netboot.Session) {

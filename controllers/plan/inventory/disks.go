@@ -105,7 +105,7 @@ func DeclareGone(known []v1alpha1.KnownDisk, names []string, gone v1alpha1.DiskG
 	for _, name := range names {
 		isFound := false
 		for i := range all {
-			if !hardware.Disk(all[i].DiskInventory).IsNamed(name) {
+			if !hardware.Disk(all[i].DiskInventory).IsDeclared(name) {
 				continue
 			}
 			isFound = true

@@ -39,6 +39,16 @@ func TestADiskThatWasOnceFoundStaysKnown(t *testing.T) {
 	}
 }
 
+func TestAPathDeclaresNoDiskGoneThatHasAnIdentity(t *testing.T) {
+	bySerial, byWWN := disk("S1", "", 10), disk("", "eui.2", 10)
+	bySerial.Name, byWWN.Name = "/dev/sdb", "/dev/sdc"
+	declared, marked := DeclareGone([]v1alpha1.KnownDisk{{DiskInventory: bySerial}, {DiskInventory: byWWN}, {DiskInventory: v1alpha1.DiskInventory{Name: "/dev/sdd", SizeBytes: 10}}},
+		[]string{"/dev/sdb", "/dev/sdc", "/dev/sdd"}, v1alpha1.DiskGone{By: "me"})
+	if len(declared) != 5 || declared[0].Gone != nil || declared[1].Gone != nil || declared[2].Gone == nil || len(marked) != 3 {
+		t.Errorf("%+v, marked %+v", declared, marked)
+	}
+}
+
 func TestTheListOfKnownDisksIsBounded(t *testing.T) {
 	var found []v1alpha1.DiskInventory
 	for i := range 2 * v1alpha1.MaxDisks {

@@ -40,7 +40,7 @@ func ReadDisks(root fs.FS) (disks []Disk, unusable []hardware.UnusableDisk, err 
 		switch {
 		case disk.SizeBytes <= 0:
 			unusable = append(unusable, hardware.UnusableDisk{Disk: disk.Disk,
-				Why: "has no size: it failed, is locked, or is an empty drive; replace it, or annotate the BareMetalHost with ingot.dev/disk-gone and its serial number or path"})
+				Why: "has no size: it failed, is locked, or is an empty drive; replace it, or annotate the BareMetalHost with ingot.dev/disk-gone and its serial number, or its path if it has none"})
 		case readAttribute(root, dir+"/removable") == "1":
 			unusable = append(unusable, hardware.UnusableDisk{Disk: disk.Disk, HasContent: true, Why: "is removable: take it out, or disable it in the firmware"})
 		default:
