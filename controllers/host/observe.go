@@ -169,7 +169,7 @@ func (r *Reconciler) sameServerProblem(ctx context.Context, host *metal3.BareMet
 	if err != nil || len(conflicts) == 0 {
 		return nil, err
 	}
-	return &plan.Problem{Reason: v1alpha1.ReasonSameServer, Message: sameserver.Message(conflicts)}, nil
+	return &plan.Problem{Reason: v1alpha1.ReasonSameServer, Message: sameserver.Message(conflicts), HasData: sameserver.HasData(conflicts)}, nil
 }
 
 // isJoined tells whether the Machine that has the host is known to have joined.

@@ -75,6 +75,10 @@ func TestANodeGoesOnWhileAnotherHostIsItsServer(t *testing.T) {
 	if second.Status.Provisioning.State != metal3.StateRegistering {
 		t.Errorf("the duplicate is %s", second.Status.Provisioning.State)
 	}
+	eventually(t, "the record of the duplicate says that the disks are not clean", func() bool {
+		var record v1alpha1.HostRecord
+		return server.Client.Get(t.Context(), client.ObjectKeyFromObject(copied), &record) == nil && record.Status.LastTenant != ""
+	})
 	// Neither a power-off nor an erase reaches the server.
 	generation := r.edit(s, func(h *metal3.BareMetalHost) { h.Spec.Online = false }).Generation
 	_, record := r.await(s, "the power-off is not confirmed", func(_ *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {

@@ -60,7 +60,7 @@ func (p *planner) eraseMode() v1alpha1.EraseMode {
 	if mode == "" {
 		mode = p.ErasePolicy
 	}
-	if mode == "" || p.d.Record.LastTenant == unknownTenant && mode == v1alpha1.EraseNone {
+	if mode == "" || (p.d.Record.LastTenant == unknownTenant || p.hasSharedDataOnly()) && mode == v1alpha1.EraseNone {
 		mode = v1alpha1.EraseMetadata
 	}
 	if p.hasUnfinishedErase() && eraseStrength[p.d.Record.Wanted.Erase] > eraseStrength[mode] {

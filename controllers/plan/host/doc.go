@@ -54,7 +54,8 @@
 //
 // While another host is the same server (the problem SameServer), no action is requested, no edge is followed but those of the removal, and the
 // power state counts as unknown: the BMC may be that of the other host, so its answer proves no power-off. A deleted host without data of a
-// tenant goes at once and leaves the server as it is. One with such data waits, because the other host would count as clean.
+// tenant goes at once and leaves the server as it is. One with such data waits, or is given up by an administrator. A clean host records that the
+// other one has such data (sharedTenant), so that it is erased before it is available when the other one is gone.
 //
 // # Failures
 //

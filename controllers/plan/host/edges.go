@@ -34,7 +34,7 @@ type edge struct {
 var removalEdges = []edge{
 	{metal3.StateDeleting, goneState, "deleted, and the state deleting is written", (*planner).hasWrittenDeleting, nil},
 	{anyState, metal3.StateDeleting, "deleted while it is detached, and abandoned without an erase", (*planner).isAbandoned, nil},
-	{anyState, metal3.StateDeleting, "deleted and clean, while another host is the same server", (*planner).isCleanDuplicate, nil},
+	{anyState, metal3.StateDeleting, "deleted and without data of its own, while another host is the same server", (*planner).isCleanDuplicate, nil},
 	{anyState, metal3.StateDeleting, "deleted and clean, and no attempt was ever made", (*planner).isNeverUsed, nil},
 	{anyState, metal3.StateDeprovisioning, "deleted, with an open attempt or disks that are not clean", (*planner).mustEraseBeforeDeletion, nil},
 	{anyState, metal3.StatePoweringOffBeforeDelete, "deleted and clean, after an attempt", (*planner).mustPowerOffBeforeDeletion, nil},
@@ -172,6 +172,11 @@ func (p planner) isClean() bool {
 	return r.Installed == nil && (r.LastTenant == "" || r.Erased != nil)
 }
 
+// hasSharedDataOnly reports whether the disks may have data of a tenant by what was known of another host alone.
+func (p planner) hasSharedDataOnly() bool {
+	return p.d.Record.Installed == nil && p.d.Record.LastTenant == sharedTenant
+}
+
 // isReadyForPool requires, beside clean disks, that no erase is unfinished. Without it: a full erase was requested for a clean host and fails
 // half-way; the proof of the erase before still makes the host clean, and it is claimed although the requested erase was not made.
 func (p planner) isReadyForPool() bool { return p.isClean() && !p.hasUnfinishedErase() }
@@ -196,12 +201,12 @@ func (p planner) isNeverUsed() bool {
 	return p.mustBeDeleted() && p.d.Record.Wanted == nil && p.isClean()
 }
 
-// isCleanDuplicate reports whether a deleted host has no data of a tenant and another host is the same server. It is deleted without a
-// power-off. Without it: an administrator deletes the wrong one of two hosts, and the node of the other one is powered off. A host whose disks are
+// isCleanDuplicate reports whether a deleted host has no data of a tenant of its own and another host is the same server. It is deleted without a
+// power-off. Data that the other host knows of stays that host's to erase. Without it: an administrator deletes the wrong one of two hosts, and the node of the other one is powered off. A host whose disks are
 // not clean waits. Without that: the host that had a tenant is deleted without an erase, and the other host, which counts as clean, is
 // given to another tenant.
 func (p planner) isCleanDuplicate() bool {
-	return p.mustBeDeleted() && p.isSameServer() && p.isReadyForPool()
+	return p.mustBeDeleted() && p.isSameServer() && (p.isReadyForPool() || p.Problem.HasData && p.hasSharedDataOnly() && !p.hasUnfinishedErase())
 }
 
 // mustEraseBeforeDeletion reports whether a deleted host has an open attempt or disks that are not clean. Without it: a host with a tenant's

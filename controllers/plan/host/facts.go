@@ -13,6 +13,10 @@ import (
 // unknownTenant is the lastTenant of disks whose history is not known. It is no namespace/name, so it equals no TenantCluster.
 const unknownTenant = "unknown"
 
+// sharedTenant is the lastTenant of a host without data of its own that was the same server as one with data of a tenant. It equals no
+// TenantCluster either. It is another one than unknownTenant, so that the host can be deleted as a duplicate.
+const sharedTenant = "unknown (of another host that was this server)"
+
 // maxFailures is how many attempts may fail in a row before an administrator has to request another one.
 const maxFailures = 3
 

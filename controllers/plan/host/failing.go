@@ -22,6 +22,8 @@ type Problem struct {
 	Message string
 	// NotBefore is the time before which the BMC asks not to be tried again; zero when it does not ask.
 	NotBefore time.Time
+	// HasData is for SameServer. It is true when the disks may have data of a tenant by what is known of the other host.
+	HasData bool
 }
 
 // NewProblem returns the problem of a failed call to the hardware.

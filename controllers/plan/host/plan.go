@@ -35,6 +35,7 @@ func Plan(f Facts) Decision {
 		p.recordObservedCall()
 		p.restoreLostRecord()
 		p.concludeAttempt()
+		p.shareData()
 		p.acceptGoneDisks()
 		p.clearError()
 		p.decideAttached()
@@ -100,7 +101,7 @@ const detachHint = "; the host is deleted when its disks are erased: to give it 
 
 // sameServerHint ends that message while another host is the same server. A host without data of a tenant is deleted at once and has no error.
 const sameServerHint = "; the disks may have data of a tenant, so this host is deleted only after they are erased, and that waits until no other host is this server: " +
-	"delete the other host, or give this one up without an erase by the annotation " + metal3.DetachedAnnotation
+	"delete the other host, or give this one up by the annotation " + metal3.DetachedAnnotation + ": then the other host is erased before it is available"
 
 // restoreLostRecord writes into a new record what is known of a host that has a state already.
 func (p *planner) restoreLostRecord() {
@@ -116,6 +117,16 @@ func (p *planner) restoreLostRecord() {
 		// lost: that attempt removed status.installed, and the write of the state did not follow.
 		r.Installed = &v1alpha1.HostInstalled{MachineUID: p.Spec.Machine.UID, Attempt: p.Spec.Attempt, Revision: p.Spec.Revision,
 			Checksum: p.Spec.Image.Checksum, At: microTime(p.Now)}
+	}
+}
+
+// shareData records for a clean host that another one, which has data of a tenant, is the same server. Without it: the host that had the tenant is
+// given up without an erase, the other one counts as clean, and the next tenant reads the data. An externally provisioned host has unknown
+// content when it ceases to be that, and must not be erased when it is deleted.
+func (p *planner) shareData() {
+	isExternal := p.Host.ExternallyProvisioned || p.tableState() == metal3.StateExternallyProvisioned
+	if p.isSameServer() && p.Problem.HasData && p.isClean() && !isExternal {
+		p.d.Record.LastTenant, p.d.Record.Erased = sharedTenant, nil
 	}
 }
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -93,6 +94,65 @@ func TestADuplicateIsDeletedWithoutAPowerOff(t *testing.T) {
 			}
 		}},
 	})
+}
+
+// tenantElsewhere is duplicate where the other host has data of a tenant.
+func tenantElsewhere(f *Facts) {
+	duplicate(f)
+	f.Problem.HasData = true
+}
+
+func TestAHostThatWasTheServerOfATenantsHostIsErasedBeforeItIsAvailable(t *testing.T) {
+	proven := func(f *Facts) {
+		f.Record.LastTenant, f.Record.Erased = "team/research", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull, Attempt: 2}
+	}
+	for name, c := range map[string]struct {
+		during, after Facts
+	}{
+		"a new one":                    {facts(metal3.StateNone, off), facts(metal3.StateRegistering, off)},
+		"an inspected one":             {facts(metal3.StateInspecting, off).attempted(1, hardware.OpInspect, succeeded, "").ended(0), facts(metal3.StateInspecting, off)},
+		"an available one":             {facts(metal3.StateAvailable, off), facts(metal3.StateAvailable, off)},
+		"one with a proof of an erase": {facts(metal3.StateAvailable, off).with(proven), facts(metal3.StateAvailable, off)},
+	} {
+		clean := Plan(c.during.with(duplicate)).Record
+		if !(planner{d: Decision{Record: clean}}).isClean() {
+			t.Errorf("%s: the conflict with a clean host made it unclean: %+v", name, clean)
+		}
+		d := Plan(c.during.with(tenantElsewhere))
+		if d.Record.LastTenant != sharedTenant || d.Record.Erased != nil {
+			t.Fatalf("%s: lastTenant %q, erased %+v", name, d.Record.LastTenant, d.Record.Erased)
+		}
+		// The other host was given up without an erase, and the policy requests none.
+		c.after.Record, c.after.Host.InspectionDisabled, c.after.ErasePolicy = d.Record, true, v1alpha1.EraseNone
+		d = Plan(c.after)
+		if w := d.Record.Wanted; d.Status.State != metal3.StateDeprovisioning || w == nil || w.Operation != string(hardware.OpErase) || w.Erase != v1alpha1.EraseMetadata {
+			t.Errorf("%s then is %s, wanted %+v", name, d.Status.State, w)
+		}
+	}
+	// It goes at once when it is the one that is deleted, and after an erase when the other one has gone before.
+	shared := facts(metal3.StateRegistering, on).with(deleting).with(func(f *Facts) { f.Record.LastTenant = sharedTenant })
+	if d := Plan(shared.with(tenantElsewhere)); d.Status.State != metal3.StateDeleting {
+		t.Errorf("deleted as a duplicate: %s", d.Status.State)
+	}
+	for name, f := range map[string]Facts{"alone": shared, "with a duplicate that knows of no data": shared.with(duplicate)} {
+		if d := Plan(f); d.Status.State != metal3.StateDeprovisioning {
+			t.Errorf("deleted %s: %s", name, d.Status.State)
+		}
+	}
+	// What somebody else has installed is not erased when the host is deleted.
+	for _, f := range []Facts{facts(metal3.StateExternallyProvisioned, on), facts(metal3.StateRegistering, on)} {
+		f.Host.ExternallyProvisioned = true
+		if d := Plan(f.with(tenantElsewhere)); d.Record.LastTenant != "" {
+			t.Errorf("externally provisioned: %q", d.Record.LastTenant)
+		}
+	}
+}
+
+func TestTheHintOfADeletionSaysWhatBecomesOfTheOtherHost(t *testing.T) {
+	d := Plan(facts(metal3.StateAvailable, on).installed().with(duplicate).with(deleting))
+	if text := d.Status.ErrorMessage; !strings.HasSuffix(text, metal3.DetachedAnnotation+": then the other host is erased before it is available") {
+		t.Error(text)
+	}
 }
 
 func TestAConflictIsOneEvent(t *testing.T) {

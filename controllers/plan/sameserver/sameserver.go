@@ -24,13 +24,15 @@ type Host struct {
 	AgentUUID string
 	// Exceptions is the value of the annotation ingot.dev/not-same-server.
 	Exceptions string
+	// HasData is true when the disks may have data of a tenant.
+	HasData bool
 }
 
 // HostOf returns what the objects say. record is nil where there is no HostRecord, as for the hosts of a metal3 NodeProvider.
 func HostOf(h *metal3.BareMetalHost, record *v1alpha1.HostRecord) Host {
 	out := Host{
 		Namespace: h.Namespace, Name: h.Name, BMCAddress: h.Spec.BMC.Address, BootMAC: h.Spec.BootMACAddress,
-		Exceptions: h.Annotations[v1alpha1.AnnotationNotSameServer],
+		Exceptions: h.Annotations[v1alpha1.AnnotationNotSameServer], HasData: hasData(h, record),
 	}
 	if found := h.Status.HardwareDetails; found != nil {
 		vendor := found.SystemVendor
@@ -40,6 +42,14 @@ func HostOf(h *metal3.BareMetalHost, record *v1alpha1.HostRecord) Host {
 		out = out.WithInventory(record.Status.Inventory)
 	}
 	return out
+}
+
+// hasData reports whether the disks may have data of a tenant. Without a HostRecord they may from the first state after the inspection on.
+func hasData(h *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
+	if record != nil {
+		return record.Status.Installed != nil || record.Status.LastTenant != "" && record.Status.Erased == nil
+	}
+	return !slices.Contains([]metal3.ProvisioningState{metal3.StateNone, metal3.StateUnmanaged, metal3.StateRegistering, metal3.StateMatchProfile, metal3.StateInspecting}, h.Status.Provisioning.State)
 }
 
 // WithInventory returns the host with what an inventory says about its server.
@@ -131,6 +141,13 @@ type Conflict struct {
 	Evidence string
 	// IsSameBMC is true when both have the same BMC, which no annotation excepts.
 	IsSameBMC bool
+	// HasData is true when the disks may have data of a tenant by what is known of the other host.
+	HasData bool
+}
+
+// HasData reports whether the disks may have data of a tenant by what is known of one of the other hosts.
+func HasData(conflicts []Conflict) bool {
+	return slices.ContainsFunc(conflicts, func(c Conflict) bool { return c.HasData })
 }
 
 // Conflicts returns the hosts among others that are the same server as the host, sorted by name.
@@ -138,7 +155,7 @@ func Conflicts(host Host, others []Host) []Conflict {
 	var out []Conflict
 	for _, other := range others {
 		if evidence := Compare(host, other); evidence != "" {
-			out = append(out, Conflict{Host: other.FullName(), Evidence: evidence, IsSameBMC: HasSameBMC(host, other)})
+			out = append(out, Conflict{Host: other.FullName(), Evidence: evidence, IsSameBMC: HasSameBMC(host, other), HasData: other.HasData})
 		}
 	}
 	slices.SortFunc(out, func(a, b Conflict) int { return cmp.Compare(a.Host, b.Host) })

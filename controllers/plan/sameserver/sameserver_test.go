@@ -217,3 +217,27 @@ func TestAHostIsReadFromItsObjects(t *testing.T) {
 		t.Errorf("with a record: %+v", got)
 	}
 }
+
+func TestAConflictTellsWhetherTheOtherHostHasDataOfATenant(t *testing.T) {
+	record := func(s v1alpha1.HostRecordStatus) *v1alpha1.HostRecord { return &v1alpha1.HostRecord{Status: s} }
+	for _, c := range []struct {
+		name   string
+		state  metal3.ProvisioningState
+		record *v1alpha1.HostRecord
+		want   bool
+	}{
+		{"never used", metal3.StateAvailable, record(v1alpha1.HostRecordStatus{}), false},
+		{"installed", metal3.StateProvisioned, record(v1alpha1.HostRecordStatus{Installed: &v1alpha1.HostInstalled{}}), true},
+		{"released", metal3.StateDeprovisioning, record(v1alpha1.HostRecordStatus{LastTenant: "team/research"}), true},
+		{"erased", metal3.StateAvailable, record(v1alpha1.HostRecordStatus{LastTenant: "team/research", Erased: &v1alpha1.EraseProof{}}), false},
+		{"new, without a record", metal3.StateRegistering, nil, false},
+		{"of another provisioner", metal3.StateProvisioned, nil, true},
+	} {
+		h := &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "m", Name: "a"}}
+		h.Spec.BMC.Address, h.Status.Provisioning.State = "10.0.0.7", c.state
+		conflicts := Conflicts(Host{Namespace: "m", Name: "b", BMCAddress: "10.0.0.7"}, []Host{HostOf(h, c.record)})
+		if len(conflicts) != 1 || HasData(conflicts) != c.want {
+			t.Errorf("%s: %+v", c.name, conflicts)
+		}
+	}
+}
