@@ -23,11 +23,44 @@ type drive struct {
 	CapacityBytes number
 	CapacityMiB   number
 	MediaType     string
-	Identifiers   []struct {
-		DurableName       string
-		DurableNameFormat string
+	Identifiers   []durableName
+	Status        status
+	Links         struct{ Volumes schemas.Links }
+}
+
+// durableName is one of Redfish's Identifiers.
+type durableName struct{ DurableName, DurableNameFormat string }
+
+// wwnOf returns the last NAA or EUI identifier in lower case, or "".
+func wwnOf(names []durableName) string {
+	wwn := ""
+	for _, n := range names {
+		if n.DurableNameFormat == "NAA" || n.DurableNameFormat == "EUI" {
+			wwn = strings.ToLower(strings.TrimSpace(n.DurableName))
+		}
 	}
-	Status status
+	return wwn
+}
+
+// volume is a Volume of a storage controller.
+type volume struct {
+	Name          string
+	RAIDType      string
+	VolumeType    string
+	CapacityBytes number
+	Identifiers   []durableName
+}
+
+// isArray reports whether the controller makes the volume of its drives, so that the server sees the volume in their place. For a drive that it
+// passes through, some controllers list a volume without a RAID type, or with RawDevice as its type (DSP2046, Volume).
+func (v volume) isArray() bool {
+	hasRAIDType := v.RAIDType != "" && v.RAIDType != "None"
+	return hasRAIDType || v.RAIDType == "" && v.VolumeType != "" && v.VolumeType != "RawDevice"
+}
+
+// drive returns the volume as the disk that the server sees.
+func (v volume) drive() drive {
+	return drive{Name: v.Name, Model: v.Name, CapacityBytes: v.CapacityBytes, Identifiers: v.Identifiers}
 }
 
 // isDisk reports whether the drive is a disk of the server: no empty bay, no backplane, and not one that the BMC emulates. A drive whose size the
@@ -57,11 +90,7 @@ func (d drive) disk() hardware.Disk {
 	if isPlaceholder(result.SerialNumber) {
 		result.SerialNumber = ""
 	}
-	for _, identifier := range d.Identifiers {
-		if format := identifier.DurableNameFormat; format == "NAA" || format == "EUI" {
-			result.WWN = strings.ToLower(strings.TrimSpace(identifier.DurableName))
-		}
-	}
+	result.WWN = wwnOf(d.Identifiers)
 	return result
 }
 
@@ -89,7 +118,9 @@ func (w *crawl) readDisks(s *system) error {
 	return nil
 }
 
-// readStorage returns the drives of the storage controllers.
+// readStorage returns the drives of the storage controllers, and the arrays in place of the drives that they are made of. Without that: a server
+// boots from two drives that are mirrored by a controller. The agent sees one disk with a serial number of its own, and every erase misses the
+// two that the BMC lists, until a person declares gone what is there.
 func (w *crawl) readStorage(s *system) ([]drive, error) {
 	controllers, err := readMembers[struct{ Drives schemas.Links }](w, s.links.Storage.String())
 	if err != nil {
@@ -100,7 +131,35 @@ func (w *crawl) readStorage(s *system) ([]drive, error) {
 		links = append(links, c.Drives.ToStrings()...)
 	}
 	all, err := readLinked[drive](w, links)
-	return all, err
+	if err != nil {
+		return nil, err
+	}
+	return w.replaceArrays(all)
+}
+
+// replaceArrays returns the drives without those that an array is made of, and the arrays. A volume that cannot be found changes nothing.
+func (w *crawl) replaceArrays(drives []drive) ([]drive, error) {
+	var visible, arrays []drive
+	isArray := map[string]bool{} // by the path of a volume that was read
+	for _, d := range drives {
+		isMember := false
+		for _, uri := range d.Links.Volumes.ToStrings() {
+			if _, isRead := isArray[uri]; !isRead {
+				v, err := readResource[volume](w, uri)
+				if err != nil {
+					return nil, err
+				}
+				if isArray[uri] = v != nil && v.isArray(); isArray[uri] {
+					arrays = append(arrays, v.drive())
+				}
+			}
+			isMember = isMember || isArray[uri]
+		}
+		if !isMember {
+			visible = append(visible, d)
+		}
+	}
+	return append(visible, arrays...), nil
 }
 
 // readSimpleStorage returns the devices of SimpleStorage.

@@ -59,7 +59,7 @@ func TestTheInventoryOfEveryProductIsRead(t *testing.T) {
 			"2 x SAMSUNG MZ1L21T9HCLS 1920 GB, 8 x KIOXIA KCM6DRUL3T84 3840 GB"},
 		"supermicro-x13": {"8 H100-SXM5-80GB", "Intel(R) Xeon(R) Platinum 8462Y+", 128, 2048, 2, "4 x SAMSUNG MZQL27T6HBLA-00A07 7681 GB"},
 		"supermicro-x10": {"", "Intel(R) Xeon(R) CPU E5-2640 v4 @ 2.40GHz", 224, 128, 2, ""},
-		"dell-r750a":     {"1 H100-PCIe-80GB", "Example CPU 9000", 224, 128, 2, "3 x Dell Express Flash NVMe P4510 1TB SFF 1000 GB"},
+		"dell-r750a":     {"1 H100-PCIe-80GB", "Example CPU 9000", 224, 128, 2, "3 x Dell Express Flash NVMe P4510 1TB SFF 1000 GB, 1 x BOSS-S2 480 GB"},
 		"dell-r750b":     {"none", "Example CPU 9000", 224, 128, 2, "1 x PM1735 1600 GB"},
 		"dell-m640":      {"", "", 0, 0, 2, ""},
 		"hpe-bl460c":     {"none", "Example CPU 9000", 224, 128, 2, "2 x EG2400JEHMC 2400 GB"},
@@ -86,6 +86,28 @@ func TestTheInventoryOfEveryProductIsRead(t *testing.T) {
 	}
 	if len(names) != len(want) {
 		t.Errorf("%d products, and expectations of %d", len(names), len(want))
+	}
+}
+
+// TestAnArrayIsADiskInPlaceOfItsDrives covers what an erase expects: the agent sees the array and the drives that are no part of one.
+func TestAnArrayIsADiskInPlaceOfItsDrives(t *testing.T) {
+	product, err := bmc.ProductNamed("dell-r750a")
+	must(t, err)
+	f := start(t, product)
+	bay := "/redfish/v1/Systems/1/Storage/CPU.1/Drives/Disk.Bay.0"
+	f.withMembers(t, bay, map[string]any{"Links": map[string]any{"Volumes": []any{
+		map[string]any{"@odata.id": "/redfish/v1/Systems/1/Storage/CPU.1/Volumes/Disk.Bay.0"},
+		map[string]any{"@odata.id": "/redfish/v1/Systems/1/Storage/CPU.1/Volumes/missing"},
+	}}})
+	got, err := f.bmc.Inventory(t.Context())
+	must(t, err)
+	var names []string
+	for _, d := range got.Disks {
+		names = append(names, d.SerialNumber+d.WWN)
+	}
+	slices.Sort(names)
+	if want := []string{"600224800b1e5c00", "PHLJ90", "PHLJ91", "PHLJ92"}; !slices.Equal(names, want) {
+		t.Errorf("disks %v, expected %v", names, want)
 	}
 }
 
