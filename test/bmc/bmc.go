@@ -80,7 +80,7 @@ type BMC struct {
 	// rush counts the requests since rushBegan. The BMC is frozen when there were too many.
 	rush      int
 	rushBegan time.Time
-	isFrozen  bool
+	frozen    bool
 }
 
 // New makes a BMC that does not listen yet.

@@ -11,8 +11,8 @@ import (
 // rushWindow is the time within which requests count together for WireRules.FreezesAfter.
 const rushWindow = time.Minute
 
-// freezes counts a request and reports whether the BMC is frozen.
-func (b *BMC) freezes() bool {
+// countRequest counts a request, which may freeze the BMC.
+func (b *BMC) countRequest() {
 	limit, now := b.options.Personality.Wire.FreezesAfter, b.options.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -20,8 +20,14 @@ func (b *BMC) freezes() bool {
 		b.rush, b.rushBegan = 0, now
 	}
 	b.rush++
-	b.isFrozen = b.isFrozen || limit > 0 && b.rush > limit
-	return b.isFrozen
+	b.frozen = b.frozen || limit > 0 && b.rush > limit
+}
+
+// isFrozen reports whether the BMC answers no request any more.
+func (b *BMC) isFrozen() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.frozen
 }
 
 // isBootUnloaded reports whether the system still shows an empty Boot. The caller holds mu.

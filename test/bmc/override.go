@@ -33,8 +33,8 @@ func newOverride(rules BootRules) bootOverride {
 	return o
 }
 
-// takesOverride reports whether the override is changed at the settings object and not at the system.
-func (r *SettingsRules) takesOverride() bool { return r != nil && !r.RefusesOverride }
+// canTakeOverride reports whether the override is changed at the settings object and not at the system.
+func (r *SettingsRules) canTakeOverride() bool { return r != nil && !r.RefusesOverride }
 
 // pathSettings is the path of the settings object, or "".
 func (p Personality) pathSettings() string {
@@ -46,7 +46,7 @@ func (p Personality) pathSettings() string {
 
 // override returns the override that a client changes. It is called with the lock held.
 func (b *BMC) override() *bootOverride {
-	if b.options.Personality.Boot.Settings.takesOverride() {
+	if b.options.Personality.Boot.Settings.canTakeOverride() {
 		return &b.future
 	}
 	return &b.boot
@@ -158,7 +158,7 @@ func (b *BMC) patchBoot(w http.ResponseWriter, r *http.Request, path string, bod
 	defer b.mu.Unlock()
 	personality := b.options.Personality
 	atSettings := path == personality.pathSettings()
-	if personality.Boot.Settings != nil && atSettings != personality.Boot.Settings.takesOverride() {
+	if personality.Boot.Settings != nil && atSettings != personality.Boot.Settings.canTakeOverride() {
 		b.refuseElsewhere(w)
 		return
 	}

@@ -26,7 +26,7 @@ func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client is gone, or sends nonsense
 	}
-	if b.freezes() {
+	if b.countRequest(); b.isFrozen() {
 		b.answerWithFault(w, r, answerNever)
 		return
 	}
@@ -102,7 +102,7 @@ func (p Personality) redirection(method, path string) (location string, status i
 
 // overridePath is the path of the resource at which the override is changed.
 func (b *BMC) overridePath() string {
-	if b.options.Personality.Boot.Settings.takesOverride() {
+	if b.options.Personality.Boot.Settings.canTakeOverride() {
 		return b.options.Personality.pathSettings()
 	}
 	return PathSystem

@@ -127,6 +127,16 @@ func (s *Server) Namespace(t *testing.T) string {
 	return namespace.Name
 }
 
+// KubeconfigFile writes the kubeconfig of the control plane into a file that exists until the test ends, and returns its path.
+func (s *Server) KubeconfigFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, s.Cluster.Kubeconfig(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // Create creates the objects and, for kinds that have one, their status.
 func (s *Server) Create(t *testing.T, objects ...client.Object) {
 	t.Helper()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -31,10 +30,7 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{t: t, namespace: server.Namespace(t), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
-	if err := os.WriteFile(s.kubeconfig, server.Cluster.Kubeconfig(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	s := &site{t: t, namespace: server.Namespace(t), kubeconfig: server.KubeconfigFile(t)}
 	server.Create(t, s.machine("training", &v1alpha1.NamespacedReference{Namespace: "metal", Name: "server-04"}))
 	s.report("training", v1alpha1.MachineReady, metav1.ConditionTrue, v1alpha1.ReasonReady, "the node is as promised and admits pods", nil)
 	return s

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -45,10 +44,7 @@ func TestWhatAMachineWasInstalledWithIsExplainedFromTheCluster(t *testing.T) {
 			Image: v1alpha1.RevisionImage{Name: "debian", Checksum: "sha256:" + strings.Repeat("ab", 32), Format: v1alpha1.FormatRaw, UserData: v1alpha1.UserDataCloudInit},
 		}},
 		rendered("r-1-old", "quiet"), rendered("r-1-new", "quiet", "iommu=pt"), machine)
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, server.Cluster.Kubeconfig(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := server.KubeconfigFile(t)
 	run := func(args ...string) (int, string, string) {
 		var out, err bytes.Buffer
 		status := cli.Run(context.Background(), Command(), append(args, "--kubeconfig", kubeconfig), &out, &err)

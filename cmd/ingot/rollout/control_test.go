@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -33,10 +32,7 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{t: t, name: server.Namespace(t), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
-	if err := os.WriteFile(s.kubeconfig, server.Cluster.Kubeconfig(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	s := &site{t: t, name: server.Namespace(t), kubeconfig: server.KubeconfigFile(t)}
 	meta := metav1.ObjectMeta{Name: s.name}
 	image := func(suffix string) *v1alpha1.OSImage {
 		digest := "sha256:" + strings.Repeat(suffix, 64)
