@@ -103,13 +103,20 @@ func ModelName(text string) string {
 // macBytes is the length of an Ethernet address.
 const macBytes = 6
 
+// IsInterfaceAddress reports whether the bytes may be the Ethernet address of a network interface: not those of a group, and not one digit
+// repeated, which firmware writes where it has none.
+func IsInterfaceAddress(mac []byte) bool {
+	const group = 1
+	return len(mac) == macBytes && mac[0]&group == 0 && !isRepeated(hex.EncodeToString(mac))
+}
+
 // MAC returns an Ethernet address in lower case with colons. It returns nothing for an address that identifies no server: one that
 // software has assigned (locally administered), as host interfaces to BMCs have, a group address, and zeros.
 func MAC(text string) string {
 	digits := strings.NewReplacer(":", "", "-", "", ".", "").Replace(strings.TrimSpace(text))
 	mac, err := hex.DecodeString(digits)
-	const group, locallyAdministered = 1, 2
-	if err != nil || len(mac) != macBytes || mac[0]&(group|locallyAdministered) != 0 || isRepeated(hex.EncodeToString(mac)) {
+	const locallyAdministered = 2
+	if err != nil || !IsInterfaceAddress(mac) || mac[0]&locallyAdministered != 0 {
 		return ""
 	}
 	parts := make([]string, macBytes)

@@ -3,7 +3,6 @@ package redfish
 import (
 	"cmp"
 	"context"
-	"math/bits"
 	"net"
 	"regexp"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/stmcginnis/gofish/schemas"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/identity"
 )
 
 // stateAbsent is the Status.State of a slot without a component.
@@ -218,18 +218,10 @@ func (e ethernetInterface) isHostInterface(mac string) bool {
 	return isLocal && slices.ContainsFunc(e.IPv4Addresses, func(ip struct{ Address string }) bool { return strings.HasPrefix(ip.Address, "169.254.") })
 }
 
-// usableMAC returns the address in lower case with colons. It returns "" for a text that is the address of no interface: malformed, a group
-// address, or one digit repeated, which firmware writes where it has none.
+// usableMAC returns the address in lower case with colons. It returns "" for a text that is the address of no interface.
 func usableMAC(text string) string {
 	mac, err := net.ParseMAC(strings.TrimSpace(text))
-	if err != nil || len(mac) != 6 || mac[0]&1 != 0 {
-		return ""
-	}
-	distinct := uint16(0)
-	for _, b := range mac {
-		distinct |= 1<<(b>>4) | 1<<(b&15)
-	}
-	if bits.OnesCount16(distinct) == 1 {
+	if err != nil || !identity.IsInterfaceAddress(mac) {
 		return ""
 	}
 	return mac.String()
