@@ -88,6 +88,9 @@ func (d Disk) String() string {
 // HasIdentity reports whether the disk can be told from every other one: it has a serial number or a WWN.
 func (d Disk) HasIdentity() bool { return normalSerial(d.SerialNumber) != "" || NormalWWN(d.WWN) != "" }
 
+// Identifier returns the name by which an administrator means the disk: its serial number, else its WWN, else its path.
+func (d Disk) Identifier() string { return cmp.Or(d.SerialNumber, d.WWN, d.Name) }
+
 // IsNamed reports whether the name, which an administrator wrote, is the disk's serial number, its WWN or its path.
 func (d Disk) IsNamed(name string) bool {
 	name = strings.TrimSpace(name)

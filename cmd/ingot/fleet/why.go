@@ -185,9 +185,8 @@ func (d Diagnosis) diskStep() string {
 // diskNames returns the names of the disks that the agent that looked last did not find, and of those that are there beside the disk of the
 // installation before.
 func diskNames(status *v1alpha1.HostRecordStatus) (missing, others []string) {
-	name := func(disk hardware.Disk) string { return cmp.Or(disk.SerialNumber, disk.WWN, disk.Name) }
 	for _, disk := range inventory.MissingDisks(status) {
-		missing = append(missing, name(disk))
+		missing = append(missing, disk.Identifier())
 	}
 	if status.Wanted == nil || status.Inventory == nil {
 		return missing, nil
@@ -195,7 +194,7 @@ func diskNames(status *v1alpha1.HostRecordStatus) (missing, others []string) {
 	previous := inventory.HardwareDisk(status.Wanted.PreviousRootDisk)
 	for _, found := range status.Inventory.Disks {
 		if disk := hardware.Disk(found); !disk.IsSame(previous) {
-			others = append(others, name(disk))
+			others = append(others, disk.Identifier())
 		}
 	}
 	return missing, others

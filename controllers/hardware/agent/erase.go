@@ -2,7 +2,6 @@ package agent
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,10 +70,7 @@ func checkComplete(set diskSet, known *hardware.KnownDisks) error {
 	if known == nil {
 		known = &hardware.KnownDisks{}
 	}
-	var present []hardware.Disk
-	for _, disk := range set.disks {
-		present = append(present, disk.Info())
-	}
+	present := diskInfos(set.disks)
 	var reasons []hardware.Reason
 	var problems []string
 	for _, disk := range set.unusable {
@@ -102,7 +98,7 @@ func checkComplete(set diskSet, known *hardware.KnownDisks) error {
 func absentText(absent []hardware.Disk) string {
 	var names, texts []string
 	for _, disk := range absent {
-		names, texts = append(names, cmp.Or(disk.SerialNumber, disk.WWN)), append(texts, disk.String())
+		names, texts = append(names, disk.Identifier()), append(texts, disk.String())
 	}
 	return fmt.Sprintf("%d of the disks of this host are missing: put them back or mend them; if they were taken out, or are behind a RAID controller, "+
 		"annotate the BareMetalHost with ingot.dev/disk-gone: %s. Missing: %s", len(absent), strings.Join(names, ","), strings.Join(texts, ", "))

@@ -81,7 +81,7 @@ func DisksToErase(status *v1alpha1.HostRecordStatus) *hardware.KnownDisks {
 			out.Expected = append(out.Expected, hardware.Disk(disk.DiskInventory))
 			continue
 		}
-		out.Gone = append(out.Gone, cmp.Or(disk.SerialNumber, disk.WWN, disk.Name))
+		out.Gone = append(out.Gone, hardware.Disk(disk.DiskInventory).Identifier())
 	}
 	return out
 }
