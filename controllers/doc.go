@@ -107,7 +107,7 @@
 //	  hardware_agent --> hardware
 //	  hardware_direct --> hardware_netboot
 //	  hardware_netboot --> hardware_agent & hardware_identity
-//	  hardware_redfish --> hardware
+//	  hardware_redfish --> hardware & hardware_identity
 //	  host --> plan_host & plan_sameserver & plan_verdict
 //	  machine --> plan_lifecycle & plan_placement & plan_rendering & plan_sameserver
 //	  nodepool --> plan_event & plan_scaling
