@@ -162,11 +162,11 @@ func (r *Reconciler) readRevision(ctx context.Context, obs *observation, asked v
 		return objects, f, err
 	}
 	if objects.revision == nil {
-		f.Problem = "it does not exist: correct spec.revision, or delete this Machine"
+		f.Problem = "it does not exist: restore it from a backup, or delete this Machine"
 		return objects, f, nil
 	}
 	if owner := objects.revision.Spec.NodeTypeRef.Name; owner != obs.machine.Spec.NodeTypeRef.Name {
-		f.Problem = "it belongs to NodeType " + owner + ": correct spec.revision, or delete this Machine"
+		f.Problem = "it belongs to NodeType " + owner + ": delete this Machine"
 		return objects, f, nil
 	}
 	if objects.rendering, err = r.observeRendering(ctx, obs, &f); err != nil || f.Problem != "" {
@@ -212,11 +212,11 @@ func (r *Reconciler) observeRendering(ctx context.Context, obs *observation, f *
 	switch {
 	case err != nil:
 	case kept == nil && f.Rendering == "":
-		f.Problem = "it has no NodeTypeRendering: name one in spec.rendering, or correct spec.revision"
+		f.Problem = "it has no NodeTypeRendering: restore one from a backup, or delete this Machine"
 	case kept == nil:
-		f.Problem = "its NodeTypeRendering " + f.Rendering + " does not exist: restore it from a backup, correct spec.rendering, or delete this Machine"
+		f.Problem = "its NodeTypeRendering " + f.Rendering + " does not exist: restore it from a backup, or delete this Machine"
 	case kept.Spec.RevisionRef.Name != f.Name:
-		f.Problem = "NodeTypeRendering " + f.Rendering + " is of revision " + kept.Spec.RevisionRef.Name + ": correct spec.rendering"
+		f.Problem = "NodeTypeRendering " + f.Rendering + " is of revision " + kept.Spec.RevisionRef.Name + ": delete this Machine"
 	default:
 		if _, err := rendering.Plan(kept); err != nil {
 			f.Problem = err.Error()

@@ -102,5 +102,6 @@ func TestARealAPIServerTakesTheDefinitionsAndEnforcesThem(t *testing.T) {
 		t.Errorf("the erase policy is not filled in: %+v", provider.Spec.Erase)
 	}
 	t.Run("who may use a NodeType", func(t *testing.T) { testUse(t, config, c, scheme) })
+	t.Run("what a tenant's roles allow", func(t *testing.T) { testTenantRoles(t, config, c, scheme) })
 	t.Run("who may change a claim", func(t *testing.T) { testClaims(t, config, c, scheme) })
 }

@@ -73,19 +73,6 @@ func testUse(t *testing.T, cluster *rest.Config, admin client.Client, scheme *ru
 			}
 		}
 	}
-	// Scaling asks nothing: the right was asked for when the pool was made.
-	mine := pool("", "h100")
-	mine.Name = "scaled"
-	if err := as(t, cluster, scheme, "ada").Create(ctx, mine); err != nil {
-		t.Fatal(err)
-	}
-	if err := admin.Delete(ctx, own); err != nil {
-		t.Fatal(err)
-	}
-	three := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":3}}`))
-	if err := as(t, cluster, scheme, "ada").Patch(ctx, mine, three); err != nil {
-		t.Errorf("scale a pool that exists: %v", err)
-	}
 }
 
 // awaitPolicy returns when the API server enforces what it was just given.
