@@ -45,6 +45,7 @@
 //	    plan_feasibility["controllers/plan/feasibility"]
 //	    plan_host["controllers/plan/host"]
 //	    plan_inventory["controllers/plan/inventory"]
+//	    plan_leaderlease["controllers/plan/leaderlease"]
 //	    plan_lifecycle["controllers/plan/lifecycle"]
 //	    plan_placement["controllers/plan/placement"]
 //	    plan_rendering["controllers/plan/rendering"]

@@ -329,6 +329,9 @@ func TestTwoManagersAreOneOperator(t *testing.T) {
 	}
 	url := images(t)
 	s.awaitImage(t, "before", url)
+	if said := s.warning(t); said != "" {
+		t.Errorf("while a manager leads, ingot machines warns %q", said)
+	}
 	s.checkRights(t)
 
 	if err := leader.cmd.Process.Kill(); err != nil {
@@ -481,6 +484,21 @@ func (s *site) checkTheft(t *testing.T) {
 	if last := lines[len(lines)-1]; last.Level != "ERROR" || !strings.Contains(last.Err, "leader election lost") {
 		t.Errorf("the last words are %+v", last)
 	}
+	eventually(t, takeoverLimit, "the command line says that no manager works", func() bool {
+		return strings.Contains(s.warning(t), "no ingot-manager works since "+now.UTC().Format("2006-01-02T15:04"))
+	})
+}
+
+// warning returns what `ingot machines` writes to standard error.
+func (s *site) warning(t *testing.T) string {
+	t.Helper()
+	var stderr bytes.Buffer
+	command := exec.Command(filepath.Join(filepath.Dir(managerProgram(t)), "ingot"), "machines", "--kubeconfig", s.KubeconfigFile(t))
+	command.Stderr = &stderr
+	if err := command.Run(); err != nil {
+		t.Fatalf("ingot machines: %v: %s", err, &stderr)
+	}
+	return stderr.String()
 }
 
 func TestAManagerThatCannotStartSaysWhyInOneLine(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot-demo/display"
+	"github.com/ingot-dev/ingot/controllers/plan/leaderlease"
 )
 
 // Observation holds the objects of the management cluster at one moment.
@@ -25,10 +28,12 @@ type Observation struct {
 	Records  map[types.NamespacedName]v1alpha1.HostRecord
 	Machines []v1alpha1.Machine
 	Rollouts []v1alpha1.Rollout
+	// Outage is set when no manager works.
+	Outage *leaderlease.Outage
 }
 
-// Observe lists the objects.
-func Observe(ctx context.Context, c client.Client) (Observation, error) {
+// Observe lists the objects, and judges the manager's Lease at a time.
+func Observe(ctx context.Context, c client.Client, now time.Time) (s Observation, err error) {
 	var hosts metal3.BareMetalHostList
 	var records v1alpha1.HostRecordList
 	var machines v1alpha1.MachineList
@@ -38,11 +43,25 @@ func Observe(ctx context.Context, c client.Client) (Observation, error) {
 			return Observation{}, fmt.Errorf("look at the fleet: %w", err)
 		}
 	}
-	s := Observation{Hosts: hosts.Items, Machines: machines.Items, Rollouts: rollouts.Items, Records: map[types.NamespacedName]v1alpha1.HostRecord{}}
+	s = Observation{Hosts: hosts.Items, Machines: machines.Items, Rollouts: rollouts.Items, Records: map[types.NamespacedName]v1alpha1.HostRecord{}}
 	for _, r := range records.Items {
 		s.Records[client.ObjectKeyFromObject(&r)] = r
 	}
-	return s, nil
+	s.Outage, err = readOutage(ctx, c, now)
+	return s, err
+}
+
+// readOutage judges the manager's Lease. There is none until the first manager leads.
+func readOutage(ctx context.Context, c client.Client, now time.Time) (*leaderlease.Outage, error) {
+	lease := &coordinationv1.Lease{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: leaderlease.DefaultNamespace, Name: leaderlease.DefaultName}, lease)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at the manager's Lease: %w", err)
+	}
+	return leaderlease.Judge(lease.Namespace, lease.Name, lease, now), nil
 }
 
 // Rows returns a row for each host, with its Machine, and then one for each Machine without a host.
@@ -96,8 +115,21 @@ func machineRow(m *v1alpha1.Machine) display.Row {
 	return row
 }
 
-// RolloutLines returns a line for every Rollout that is not settled.
-func (s Observation) RolloutLines() []string {
+// StateLines returns a line that says that no manager works, if that is so, and one for every Rollout that is not settled.
+func (s Observation) StateLines() []string {
+	rollouts := s.rolloutLines()
+	if s.Outage == nil {
+		return rollouts
+	}
+	line := "no ingot-manager works: what is shown is what it stored last"
+	if at := s.Outage.Since; at != nil {
+		// The time and not the age: a line that changed with each second would be printed each second.
+		line = fmt.Sprintf("no ingot-manager works since %s: what is shown is what it stored last", at.UTC().Format(time.TimeOnly))
+	}
+	return append([]string{line}, rollouts...)
+}
+
+func (s Observation) rolloutLines() []string {
 	var out []string
 	for _, r := range s.Rollouts {
 		if r.Status.Phase == "" || r.Status.Phase.IsFinal() {

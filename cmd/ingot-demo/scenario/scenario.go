@@ -158,7 +158,7 @@ func (d *demo) observe(ctx context.Context, done func(observation.Observation) (
 			return false, err
 		}
 	}
-	observed, err := observation.Observe(ctx, d.env.ManagementClient)
+	observed, err := observation.Observe(ctx, d.env.ManagementClient, time.Now())
 	if err != nil {
 		return false, err
 	}
@@ -168,7 +168,7 @@ func (d *demo) observe(ctx context.Context, done func(observation.Observation) (
 			return false, err
 		}
 	}
-	d.screen.Update(observed.Rows(), observed.RolloutLines())
+	d.screen.Update(observed.Rows(), observed.StateLines())
 	return done(observed)
 }
 

@@ -11,6 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/ingot-dev/ingot/controllers/plan/leaderlease"
 )
 
 // APIVersion and Kind head the file.
@@ -146,8 +148,8 @@ func Default() Settings {
 	d := func(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }
 	return Settings{
 		APIVersion: APIVersion, Kind: Kind,
-		Namespace:      "ingot-system",
-		LeaderElection: LeaderElection{Enabled: true, Name: "ingot-manager"},
+		Namespace:      leaderlease.DefaultNamespace,
+		LeaderElection: LeaderElection{Enabled: true, Name: leaderlease.DefaultName},
 		Health:         Listener{Address: ":8081"},
 		Metrics:        Metrics{Address: ":8443", Secure: true},
 		Log:            Log{Level: "info", Format: "json"},

@@ -4,6 +4,7 @@ package connect
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+	"github.com/ingot-dev/ingot/controllers/plan/leaderlease"
 )
 
 // timeout limits one request, because a person waits for the answer.
@@ -27,6 +29,9 @@ type Flags struct {
 	// Output is text or json.
 	Output string
 	kube   *genericclioptions.ConfigFlags
+	// lease is NAMESPACE/NAME of the Lease of the manager's leader election, and manager what it said.
+	lease   string
+	manager Manager
 }
 
 // AddFlags adds the flags to a command.
@@ -38,6 +43,7 @@ func AddFlags(c *cobra.Command) *Flags {
 	c.Flags().StringVar(f.kube.Context, "context", "", "context in the kubeconfig")
 	c.Flags().StringVarP(f.kube.Namespace, "namespace", "n", "", "namespace; without it all that you may see")
 	c.Flags().StringVarP(&f.Output, "output", "o", "text", "text or json")
+	c.Flags().StringVar(&f.lease, "manager-lease", leaderlease.DefaultNamespace+"/"+leaderlease.DefaultName, "Lease of ingot-manager's leader election, which tells whether one works")
 	return f
 }
 
@@ -52,13 +58,16 @@ func (f *Flags) IsJSON(c *cobra.Command) (bool, error) {
 	return f.Output == "json", nil
 }
 
-// Client returns a client of the management cluster.
-func (f *Flags) Client() (client.Client, error) {
+// Client returns a client of the management cluster. Where the user may read that no ingot-manager works, it first writes this to the command's
+// standard error.
+func (f *Flags) Client(cmd *cobra.Command) (client.Client, error) {
 	config, err := f.kube.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("no management cluster: %w: give --kubeconfig, or set KUBECONFIG", err)
 	}
 	config.Timeout = timeout
+	clock := &serverClock{}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { clock.next = next; return clock })
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, metal3.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -69,7 +78,7 @@ func (f *Flags) Client() (client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach the management cluster at %s: %w", config.Host, err)
 	}
-	return c, nil
+	return c, f.reportManager(cmd, c, clock)
 }
 
 // FindMachine finds the Machine NAME or NAMESPACE/NAME in a namespace, or in all when namespace is empty. A name that is there in

@@ -43,7 +43,7 @@ func Command() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		k, err := flags.Client()
+		k, err := flags.Client(cmd)
 		if err != nil {
 			return err
 		}

@@ -59,7 +59,7 @@ func explainFromFlags(cmd *cobra.Command, flags offline.Flags, cluster *connect.
 		if len(flags.Paths) > 0 || flags.NodeType != "" {
 			return Explanation{}, cli.Usagef(cmd, "--installed reads a cluster: give it without -f and --nodetype")
 		}
-		k, err := cluster.Client()
+		k, err := cluster.Client(cmd)
 		if err != nil {
 			return Explanation{}, err
 		}

@@ -140,7 +140,7 @@ func WhyCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		k, err := flags.Client()
+		k, err := flags.Client(cmd)
 		if err != nil {
 			return err
 		}
@@ -148,6 +148,7 @@ func WhyCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		w.addManager(flags.Manager())
 		if json {
 			return writeJSON(cmd.OutOrStdout(), w)
 		}
@@ -196,7 +197,7 @@ func queryCommand(flags *connect.Flags, query query) func(*cobra.Command, []stri
 		if err != nil {
 			return err
 		}
-		k, err := flags.Client()
+		k, err := flags.Client(cmd)
 		if err != nil {
 			return err
 		}

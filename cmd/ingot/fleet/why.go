@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/cmd/ingot/connect"
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/plan/inventory"
 	"github.com/ingot-dev/ingot/controllers/plan/placement"
@@ -32,6 +33,8 @@ type Diagnosis struct {
 	FailingCalls []v1alpha1.FailingCall `json:"failingCalls,omitempty"`
 	// Rollout that the Machine is a target of.
 	Rollout *v1alpha1.Rollout `json:"rollout,omitempty"`
+	// Manager says that no ingot-manager works, or why that cannot be told; empty: one works.
+	Manager string `json:"manager,omitempty"`
 	// Next is what a person can do; empty: nothing needs to be done.
 	Next string `json:"next,omitempty"`
 
@@ -73,6 +76,14 @@ func Diagnose(m *v1alpha1.Machine, host *placement.HostFacts, rollout *v1alpha1.
 	w.now = now
 	w.Summary, w.Next = w.summary(now), w.nextStep()
 	return w
+}
+
+// addManager adds what is known of the manager. While none works, nothing else that a person could do has an effect.
+func (d *Diagnosis) addManager(manager connect.Manager) {
+	d.Manager = manager.Text()
+	if manager.Outage != nil {
+		d.Next = "start ingot-manager: nothing else has an effect while none works"
+	}
 }
 
 func (d Diagnosis) summary(now time.Time) string {
@@ -262,6 +273,9 @@ func (d Diagnosis) text() string {
 	d.writeAttempt(&b)
 	if r := d.Rollout; r != nil {
 		fmt.Fprintf(&b, "  rollout    %s: %s\n", r.Name, rolloutLine(r))
+	}
+	if d.Manager != "" {
+		fmt.Fprintf(&b, "  manager    %s\n", d.Manager)
 	}
 	if d.Next != "" {
 		fmt.Fprintf(&b, "  next       %s\n", d.Next)

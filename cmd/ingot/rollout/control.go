@@ -51,7 +51,7 @@ func newCommand(use, short string, args cobra.PositionalArgs, act func(context.C
 		if err != nil {
 			return err
 		}
-		k, err := flags.Client()
+		k, err := flags.Client(cmd)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,105 @@
+package connect
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/cmd/ingot/cli"
+	"github.com/ingot-dev/ingot/controllers/plan/leaderlease"
+)
+
+// leaseTimeout limits the request for the Lease, which a command does before its own requests.
+const leaseTimeout = 5 * time.Second
+
+// Manager is what the Lease of the leader election says about ingot-manager.
+type Manager struct {
+	// Outage is set when no manager works.
+	Outage *leaderlease.Outage
+	// Unknown says why that cannot be told; empty: it can.
+	Unknown string
+}
+
+// Text says what a person must know about the manager. It is empty when one works.
+func (m Manager) Text() string {
+	if m.Outage != nil {
+		return m.Outage.Message
+	}
+	return m.Unknown
+}
+
+// Manager returns what Client has read about the manager.
+func (f *Flags) Manager() Manager { return f.manager }
+
+// reportManager reads the Lease and writes one line to the command's standard error when no manager works. What was last stored looks the same
+// then as what is current, so the line stands before the answer. A Lease that cannot be read is no reason to write anything: most users may not.
+func (f *Flags) reportManager(cmd *cobra.Command, k client.Reader, clock *serverClock) error {
+	namespace, name, found := strings.Cut(f.lease, "/")
+	if !found || namespace == "" || name == "" {
+		return cli.Usagef(cmd, "--manager-lease %s: expected NAMESPACE/NAME", f.lease)
+	}
+	f.manager = readManager(cmd.Context(), k, client.ObjectKey{Namespace: namespace, Name: name}, clock.now)
+	if f.manager.Outage == nil {
+		return nil
+	}
+	_, err := fmt.Fprintln(cmd.ErrOrStderr(), "warning:", f.manager.Outage.Message)
+	return err
+}
+
+// readManager judges the Lease by a clock, which is asked after the Lease is read.
+func readManager(ctx context.Context, k client.Reader, key client.ObjectKey, now func() time.Time) Manager {
+	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
+	defer cancel()
+	lease := &coordinationv1.Lease{}
+	switch err := k.Get(ctx, key, lease); {
+	case apierrors.IsNotFound(err):
+		lease = nil
+	case apierrors.IsForbidden(err):
+		return Manager{Unknown: fmt.Sprintf("you may not read the Lease %s, so whether an ingot-manager works is unknown: Role ingot-lease-reader in namespace %s allows it", key, key.Namespace)}
+	case err != nil:
+		return Manager{Unknown: fmt.Sprintf("the Lease %s cannot be read, so whether an ingot-manager works is unknown: %v", key, err)}
+	}
+	return Manager{Outage: leaderlease.Judge(key.Namespace, key.Name, lease, now())}
+}
+
+// serverClock is the clock of the API server as the Date header of its last answer has it. The clock of the machine that runs the command may be
+// wrong by more than the Lease's duration.
+type serverClock struct {
+	next http.RoundTripper
+
+	mu   sync.Mutex
+	date time.Time
+	at   time.Time
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *serverClock) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := c.next.RoundTrip(request)
+	if err != nil {
+		return response, err
+	}
+	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.date, c.at = date, time.Now()
+	}
+	return response, nil
+}
+
+// now returns the server's time or, where it has sent none, that of this machine.
+func (c *serverClock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at.IsZero() {
+		return time.Now()
+	}
+	return c.date.Add(time.Since(c.at))
+}

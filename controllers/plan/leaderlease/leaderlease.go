@@ -1,0 +1,95 @@
+package leaderlease
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// The default names of the Lease, which are those of config/manager.
+const (
+	DefaultNamespace = "ingot-system"
+	DefaultName      = "ingot-manager"
+)
+
+// shortestDuration is the duration that the manager's leader election asks for (controller-runtime's default). A leader that ends in order
+// leaves a Lease of one second, and a standby looks at it every two seconds. Without this bound: each hand-over is reported as an outage.
+const shortestDuration = 15 * time.Second
+
+// Outage says that no manager renews the Lease.
+type Outage struct {
+	// Since is the last renewal; nil: the Lease has never been renewed.
+	Since *time.Time
+	// Holder is the pod that held the Lease last; empty: the last one gave it back, or there was none.
+	Holder string
+	// Message says this for a person, with what to do.
+	Message string
+}
+
+// Judge returns the outage that a Lease shows at a time of the API server's clock, or nil when a manager has renewed it in time. The Lease is
+// nil when there is none of that name.
+func Judge(namespace, name string, lease *coordinationv1.Lease, now time.Time) *Outage {
+	look := fmt.Sprintf("; look at kubectl get pods -n %s, and at the log of one that runs", namespace)
+	const effect = "nothing is installed, judged, rolled or released"
+	if lease == nil {
+		return &Outage{Message: fmt.Sprintf(
+			"there is no Lease %s/%s, so no ingot-manager has ever led there, and %s: start one (kubectl apply -k config/default) or, where it has another Lease, name that with --manager-lease", namespace, name, effect)}
+	}
+	at := lastRenewal(lease)
+	if at == nil {
+		return &Outage{Message: fmt.Sprintf("the Lease %s/%s of ingot-manager was never renewed, so %s%s", namespace, name, effect, look)}
+	}
+	if now.Sub(*at) <= leaseDuration(lease) {
+		return nil
+	}
+	o := &Outage{Since: at, Holder: holder(lease)}
+	last := "the last leader, which gave its Lease back"
+	if o.Holder != "" {
+		last = "the last leader, pod " + o.Holder + ", which did not give its Lease back"
+	}
+	o.Message = fmt.Sprintf("no ingot-manager works since %s (%s): %s; %s last renewed the Lease %s/%s then%s",
+		at.UTC().Format(time.RFC3339), duration.HumanDuration(now.Sub(*at)), effect, last, namespace, name, look)
+	return o
+}
+
+// leaseDuration is how long a Lease may go without a renewal.
+func leaseDuration(lease *coordinationv1.Lease) time.Duration {
+	if s := lease.Spec.LeaseDurationSeconds; s != nil {
+		return max(shortestDuration, time.Duration(*s)*time.Second)
+	}
+	return shortestDuration
+}
+
+// lastRenewal returns the later of two times: the renewal as the manager's clock has it, and the write of it as the API server's clock does.
+// Without the second: a manager whose clock is late by more than the Lease's duration is reported as dead while it works.
+func lastRenewal(lease *coordinationv1.Lease) *time.Time {
+	var last *time.Time
+	if at := lease.Spec.RenewTime; at != nil && !at.IsZero() {
+		last = &at.Time
+	}
+	for _, f := range lease.ManagedFields {
+		if f.Time == nil || f.FieldsV1 == nil || !bytes.Contains(f.FieldsV1.Raw, []byte(`"f:renewTime"`)) {
+			continue
+		}
+		if last == nil || f.Time.After(*last) {
+			last = &f.Time.Time
+		}
+	}
+	return last
+}
+
+// holder returns the name of the pod that holds the Lease. controller-runtime joins it with a random part: NAME_UUID.
+func holder(lease *coordinationv1.Lease) string {
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	id := *lease.Spec.HolderIdentity
+	if i := strings.LastIndexByte(id, '_'); i > 0 {
+		return id[:i]
+	}
+	return id
+}

@@ -1,0 +1,67 @@
+package leaderlease
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// leaseOf returns a Lease that was renewed some time before noon.
+func leaseOf(holder string, seconds int32, ago time.Duration) *coordinationv1.Lease {
+	at := metav1.NewMicroTime(noon.Add(-ago))
+	return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &at}}
+}
+
+func TestALeaseThatIsNotRenewedForLongerThanItsDurationIsAnOutage(t *testing.T) {
+	const id = "ingot-manager-7f-x2x_0b9d2f3e-0000-4000-8000-000000000000"
+	for _, c := range []struct {
+		what  string
+		lease *coordinationv1.Lease
+		want  []string
+	}{
+		{"renewed", leaseOf(id, 15, 2*time.Second), nil},
+		{"renewed late", leaseOf(id, 15, 15*time.Second), nil},
+		{"held for longer", leaseOf(id, 60, 40*time.Second), nil},
+		{"the manager's clock is ahead", leaseOf(id, 15, -time.Hour), nil},
+		{"given back a moment ago", leaseOf("", 1, 3*time.Second), nil},
+		{"killed", leaseOf(id, 15, 10*time.Minute), []string{
+			"no ingot-manager works since 2026-11-20T11:50:00Z (10m)", "pod ingot-manager-7f-x2x, which did not give its Lease back", "kubectl get pods -n ingot-system",
+		}},
+		{"stopped", leaseOf("", 1, time.Hour), []string{"since 2026-11-20T11:00:00Z (60m)", "the last leader, which gave its Lease back", "ingot-system/ingot-manager"}},
+		{"never renewed", &coordinationv1.Lease{}, []string{"was never renewed"}},
+		{"never made", nil, []string{"has ever led there", "--manager-lease", "kubectl apply -k config/default"}},
+	} {
+		got := Judge(DefaultNamespace, DefaultName, c.lease, noon)
+		if (got == nil) != (c.want == nil) {
+			t.Errorf("%s: %+v", c.what, got)
+			continue
+		}
+		for _, want := range c.want {
+			if !strings.Contains(got.Message, want) {
+				t.Errorf("%s: %q lacks %q", c.what, got.Message, want)
+			}
+		}
+	}
+}
+
+func TestAManagerWhoseClockIsLateIsNotDead(t *testing.T) {
+	lease := leaseOf("pod_1", 15, 10*time.Minute)
+	written := func(ago time.Duration, fields string) metav1.ManagedFieldsEntry {
+		at := metav1.NewTime(noon.Add(-ago))
+		return metav1.ManagedFieldsEntry{Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	}
+	lease.ManagedFields = []metav1.ManagedFieldsEntry{written(2*time.Second, `{"f:spec":{"f:renewTime":{}}}`)}
+	if got := Judge(DefaultNamespace, DefaultName, lease, noon); got != nil {
+		t.Errorf("the API server saw a renewal two seconds ago: %+v", got)
+	}
+	// Somebody's label on the Lease of a dead manager renews nothing.
+	lease.ManagedFields = []metav1.ManagedFieldsEntry{written(10*time.Minute, `{"f:spec":{"f:renewTime":{}}}`), written(time.Second, `{"f:metadata":{"f:labels":{}}}`)}
+	if got := Judge(DefaultNamespace, DefaultName, lease, noon); got == nil {
+		t.Error("a label counts as a renewal")
+	}
+}
