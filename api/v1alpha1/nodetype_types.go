@@ -8,7 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// NodeType's conditions: Ready, RenderingCurrent, HardwareMatches.
+// NodeType's conditions: Ready, RenderingCurrent, HardwareMatches, GateKeyUnmanaged.
+
+// ConditionGateKeyUnmanaged of a NodeType that an earlier version of Ingot accepted: it is False with the reason GateKeyManaged when
+// gate.taintKey is a key that programs of Kubernetes, a cloud provider or a vendor remove. A NodeType with a key of its own has no such
+// condition.
+const ConditionGateKeyUnmanaged = "GateKeyUnmanaged"
+
+// ReasonGateKeyManaged is the reason of NodeType's GateKeyUnmanaged condition.
+const ReasonGateKeyManaged = "GateKeyManaged"
 
 // ConditionRenderingCurrent of a NodeType: the version of Ingot that runs would make of the target revision what its rendering
 // says. False gates no node and stops nothing: the message says what differs, and ingot rollout refresh brings it to the Machines.
@@ -169,17 +177,21 @@ type NodeMetadata struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(t, !t.key.startsWith('node.kubernetes.io/') && !t.key.startsWith('node.cloudprovider.kubernetes.io/') && !t.key.startsWith('node.cilium.io/') && !(t.key in ['ToBeDeletedByClusterAutoscaler', 'DeletionCandidateOfClusterAutoscaler']))",message="taints must not have keys that Kubernetes, an autoscaler or Cilium removes, such as node.kubernetes.io/not-ready: Ingot would place them again for ever"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.effect in ['NoSchedule', 'PreferNoSchedule', 'NoExecute'])",message="the effect of taints must be NoSchedule, PreferNoSchedule or NoExecute: with another one the kubelet would never start"
 	Taints []corev1.Taint `json:"taints,omitempty"`
 }
 
 // GateSpec is the taint that keeps tenants' pods off.
 type GateSpec struct {
-	// taintKey of the gate; its effect is NoSchedule. Nodes are born with it, so it cannot change while they live.
+	// taintKey of the gate; its effect is NoSchedule. Nodes are born with it, so it cannot change while they live. It must not be a key
+	// whose taints Kubernetes, a cloud provider or a vendor places and removes. A NodeType that has such a key already keeps it, and says so in
+	// its condition GateKeyUnmanaged.
 	// +optional
 	// +default="ingot.dev/unvalidated"
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="taintKey must be a qualified name such as ingot.dev/unvalidated"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([a-z0-9.-]+[.])?(kubernetes[.]io|(x-)?k8s[.]io|k8s[.]aws|amazonaws[.]com|aws[.]com|azure[.]com|google[.]com|oraclecloud[.]com|digitalocean[.]com|openshift[.]io|gardener[.]cloud|karpenter[.]sh|virtual-kubelet[.]io|medik8s[.]io|cilium[.]io|istio[.]io|projectcalico[.]org|antrea[.]io|kubevirt[.]io|nvidia[.]com|mellanox[.]com|amd[.]com|intel[.]com|habana[.]ai|aws-node-termination-handler)/') && !(self in ['ToBeDeletedByClusterAutoscaler', 'DeletionCandidateOfClusterAutoscaler', 'CriticalAddonsOnly', 'amd-dcm', 'amd-gpu-unhealthy'])",message="taintKey must not be a key that Kubernetes, a cloud provider or a vendor manages, because their programs would remove the gate: use ingot.dev/unvalidated, or a key of a domain of your own"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="taintKey is immutable, because Nodes that have the old taint would keep it: create a new NodeType"
 	TaintKey string `json:"taintKey,omitempty"`
 }
@@ -289,7 +301,7 @@ type NodeTypeStatus struct {
 	// machines of this NodeType.
 	// +optional
 	Machines MachineCounts `json:"machines,omitempty"`
-	// conditions: Ready, RenderingCurrent and, with spec.gpu, HardwareMatches.
+	// conditions: Ready, RenderingCurrent, with spec.gpu HardwareMatches and, where gate.taintKey is another program's, GateKeyUnmanaged.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -106,6 +106,10 @@ func ruleCases() []ruleCase {
 
 		{rule: "NodeType spec.gate.taintKey: taintKey must be a qualified name such as ingot.dev/unvalidated",
 			bad: "{spec: {gate: {taintKey: 'a b'}}}", good: "{spec: {gate: {taintKey: example.com/gate}}}"},
+		{rule: "NodeType spec.gate.taintKey: taintKey must not be a key that Kubernetes, a cloud provider or a vendor manages, because their programs would remove the gate: use ingot.dev/unvalidated, or a key of a domain of your own",
+			bad: "{spec: {gate: {taintKey: node.kubernetes.io/not-ready}}}", good: "{spec: {gate: {taintKey: kubernetes.io.example.com/gate}}}"},
+		{rule: "NodeType spec.node.taints: taints must not have keys that Kubernetes, an autoscaler or Cilium removes, such as node.kubernetes.io/not-ready: Ingot would place them again for ever",
+			bad: "{spec: {node: {taints: [{key: node.kubernetes.io/not-ready, effect: NoSchedule}]}}}", good: "{spec: {node: {taints: [{key: nvidia.com/gpu, effect: NoSchedule}]}}}"},
 		{rule: "NodeType spec.gate.taintKey: taintKey is immutable, because Nodes that have the old taint would keep it: create a new NodeType",
 			old: "{}", bad: "{spec: {gate: {taintKey: example.com/gate}}}", good: "{spec: {gate: {taintKey: ingot.dev/unvalidated}}}"},
 		{rule: "NodeType spec: node.taints must not have the key of gate.taintKey: the gate would never be lifted for good",

@@ -66,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if failed != nil {
 		outcome = step.Retry(failed)
 	}
-	changes = append(changes, step.ConditionEvents(obs.nodeType.Status.Conditions, after.Status.Conditions, eventAction, v1alpha1.ConditionReady, v1alpha1.ConditionRenderingCurrent, v1alpha1.ConditionHardwareMatches)...)
+	changes = append(changes, step.ConditionEvents(obs.nodeType.Status.Conditions, after.Status.Conditions, eventAction, v1alpha1.ConditionReady, v1alpha1.ConditionRenderingCurrent, v1alpha1.ConditionHardwareMatches, v1alpha1.ConditionGateKeyUnmanaged)...)
 	changes = append(changes, revisionEvents(obs.nodeType.Status, after.Status, assessed.warnings)...)
 	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.nodeType, after, changes, outcome)
 }

@@ -22,6 +22,7 @@ func report(after *v1alpha1.NodeType, obs observation, assessed assessment, deci
 	after.Status.StableRevision, after.Status.StableRendering = decision.Stable.Revision, decision.Stable.Rendering
 	after.Status.TargetRevision, after.Status.TargetRendering = decision.Target.Revision, decision.Target.Rendering
 	reportRendering(after, assessed, now)
+	reportGateKey(after, now)
 	after.Status.Hosts = v1alpha1.HostCounts{}
 	if obs.provider != nil {
 		after.Status.Hosts = placement.Count(placement.Request{NodeType: obs.nodeType.Spec, Provider: obs.provider.Spec}, obs.hosts)
@@ -94,6 +95,18 @@ func reportRendering(after *v1alpha1.NodeType, assessed assessment, now time.Tim
 		message = fmt.Sprintf("spec.rendering %s neither exists nor is what this version of Ingot makes, and is ignored: correct it, or remove it; %s", c.UnknownRequest, message)
 	}
 	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionRenderingCurrent, status, reason, message)
+}
+
+// reportGateKey sets the condition GateKeyUnmanaged where the NodeType has a key that only an earlier version of Ingot accepted.
+func reportGateKey(after *v1alpha1.NodeType, now time.Time) {
+	key := after.Spec.Gate.Key()
+	if !v1alpha1.IsManagedTaintKey(key) {
+		meta.RemoveStatusCondition(&after.Status.Conditions, v1alpha1.ConditionGateKeyUnmanaged)
+		return
+	}
+	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionGateKeyUnmanaged, metav1.ConditionFalse, v1alpha1.ReasonGateKeyManaged,
+		"gate.taintKey "+key+" is a key that programs of Kubernetes, a cloud provider or a vendor place and remove, so that nodes may take pods before they are validated: "+
+			"the key cannot change while nodes have it, so create another NodeType with the key "+v1alpha1.DefaultGateTaintKey+" and move the NodePools to it")
 }
 
 // reportHardware sets the condition HardwareMatches, which compares the GPUs of the selected hosts with spec.gpu. A NodeType without GPUs has no

@@ -15,6 +15,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
@@ -26,6 +27,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
 	"sigs.k8s.io/yaml"
 )
 
@@ -152,11 +154,14 @@ func (d *Definitions) Admit(apiVersion, kind string, object, old map[string]any)
 	defaulting.Default(object, c.structural)
 	var schemaErrors field.ErrorList
 	var before any
+	var unchanged *common.CorrelatedObject
 	if old == nil {
 		schemaErrors = validation.ValidateCustomResource(nil, object, c.schema)
 	} else {
 		defaulting.Default(old, c.structural)
-		schemaErrors = validation.ValidateCustomResourceUpdate(nil, object, old, c.schema)
+		// The API server accepts in an update what an earlier version of the definition accepted, while it stays as it is.
+		unchanged = common.NewCorrelatedObject(object, old, &model.Structural{Structural: c.structural})
+		schemaErrors = validation.ValidateCustomResourceUpdate(nil, object, old, c.schema, validation.WithRatcheting(unchanged))
 		before = old
 	}
 	schemaErrors = append(schemaErrors, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
@@ -166,7 +171,7 @@ func (d *Definitions) Admit(apiVersion, kind string, object, old map[string]any)
 	if len(schemaErrors) > 0 || c.rules == nil {
 		return out, nil // like the API server, which evaluates rules only for objects that match the schema
 	}
-	ruleErrors, _ := c.rules.Validate(context.Background(), nil, c.structural, object, before, celconfig.RuntimeCELCostBudget)
+	ruleErrors, _ := c.rules.Validate(context.Background(), nil, c.structural, object, before, celconfig.RuntimeCELCostBudget, cel.WithRatcheting(unchanged))
 	for _, err := range ruleErrors {
 		out = append(out, Finding{Field: fieldOf(err), Rule: "rule", Message: err.Detail})
 	}
