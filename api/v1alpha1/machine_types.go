@@ -121,6 +121,9 @@ const (
 	ReasonServerOff = "ServerOff"
 	// ReasonGateMissed: the Node was first seen without the gate; it was tainted at once.
 	ReasonGateMissed = "GateMissed"
+	// ReasonGateRemovedByOthers: something in the tenant's cluster keeps removing the gate of a node that is not validated; the Node is
+	// cordoned, and the message says who removed it last.
+	ReasonGateRemovedByOthers = "GateRemovedByOthers"
 	// ReasonObserveOnly: validation.onFailure is Observe: the gate was lifted at the join, whatever the checks say.
 	ReasonObserveOnly = "ObserveOnly"
 )
@@ -306,6 +309,10 @@ type MachineStatus struct {
 	// verdict on the node; written by the validation controller.
 	// +optional
 	Verdict *Verdict `json:"verdict,omitempty"`
+	// gate is what the validation controller knows of the gate that it placed on the Node. It is absent while the Node has the gate that it
+	// was born with, and once the verdict passes.
+	// +optional
+	Gate *GateStatus `json:"gate,omitempty"`
 	// timeline of the last 32 phases entered.
 	// +optional
 	// +listType=atomic

@@ -61,6 +61,9 @@ const (
 	AnnotationRetry = "ingot.dev/retry"
 	// AnnotationCordoned on a Node: Ingot cordoned it, so Ingot may lift that; the cordon of a person stays.
 	AnnotationCordoned = "ingot.dev/cordoned"
+	// AnnotationGateCordoned on a Node: Ingot cordoned it because something keeps removing its gate, and lifts that when the gate stays or the
+	// node is validated.
+	AnnotationGateCordoned = "ingot.dev/gate-cordoned"
 	// AnnotationClaimAttempt on the claim Secret of a host is the attempt of the Machine that its documents were written for.
 	AnnotationClaimAttempt = "ingot.dev/attempt"
 	// AnnotationClaimHostAttempt on the claim Secret is the number in HostRecord.status.wanted of the installation that its documents were

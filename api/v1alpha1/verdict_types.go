@@ -42,6 +42,23 @@ type Check struct {
 	Hint string `json:"hint,omitempty"`
 }
 
+// GateStatus is what is known of the gate that was placed on a Node.
+type GateStatus struct {
+	// nodeUID is the Node object.
+	// +required
+	NodeUID types.UID `json:"nodeUID"`
+	// placedAt is when the gate was placed last.
+	// +required
+	PlacedAt metav1.MicroTime `json:"placedAt"`
+	// removals counts how often somebody else removed the gate after it was placed. It begins again when the gate has stayed for ten minutes.
+	// +optional
+	Removals int32 `json:"removals,omitempty"`
+	// removedBy is the field manager that wrote the Node's taints before the gate was placed last; absent where the Node does not tell.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	RemovedBy string `json:"removedBy,omitempty"`
+}
+
 // Verdict compares a node with its promise, check by check.
 type Verdict struct {
 	// result of all checks:

@@ -60,10 +60,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return step.Retry(err).Result()
 	}
 	if obs.unjudged != nil {
-		if err := r.placeGateOnUnjudgedNode(ctx, obs, &machine); err != nil {
+		guard, err := r.guardUnjudgedNode(ctx, obs, &machine)
+		if err != nil {
 			return step.Retry(err).Result()
 		}
-		return r.writeUnjudgedReason(ctx, &machine, *obs.unjudged)
+		return r.writeUnjudgedReason(ctx, &machine, *obs.unjudged, guard)
 	}
 	if obs.node == nil {
 		return step.Done().Result()

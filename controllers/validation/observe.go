@@ -43,6 +43,8 @@ type observation struct {
 	nodeType v1alpha1.NodeTypeSpec
 	// gateKnown is true if nodeType was read, so that the key of the gate taint is known. observeExpectation sets it.
 	gateKnown bool
+	// taintWriter is who wrote the Node's taints last, where a gate that was placed is gone; empty: it is not known. observe sets it.
+	taintWriter string
 	// daemonSets are those of the tenant; nil: they were not needed or could not be listed. observe sets them.
 	daemonSets []appsv1.DaemonSet
 	// slices are the ResourceSlices that concern the node. observe sets them where the expectation has any.
@@ -79,6 +81,7 @@ func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Machine) (observat
 	}
 	obs, err := r.observeExpectation(ctx, m)
 	obs.node, obs.key, obs.tenant, obs.served = &node, key, access.Client, access.SlicesServed
+	obs.taintWriter = readTaintWriter(ctx, obs, m)
 	if err != nil || obs.unjudged != nil {
 		return obs, err
 	}
@@ -91,6 +94,20 @@ func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Machine) (observat
 		obs.daemonSets = r.daemonSets(ctx, key, access.Client)
 	}
 	return obs, nil
+}
+
+// readTaintWriter returns who wrote the Node's taints last, if the gate that was placed on it is gone. The cache has no managed fields. A name
+// that cannot be read is only missing in a message.
+func readTaintWriter(ctx context.Context, obs observation, m *v1alpha1.Machine) string {
+	if g := m.Status.Gate; !obs.gateKnown || g == nil || g.NodeUID != obs.node.UID || verdict.HasGate(obs.node, obs.nodeType.Gate.Key()) {
+		return ""
+	}
+	var node corev1.Node
+	if err := obs.tenant.Get(ctx, client.ObjectKeyFromObject(obs.node), &node); err != nil {
+		ctrl.LoggerFrom(ctx).Info("The Node whose gate was removed cannot be read", "Node", obs.node.Name, "error", err.Error())
+		return ""
+	}
+	return printable(verdict.LastTaintWriter(node.ManagedFields))
 }
 
 // observeExpectation reads what the Machine's node must advertise: what its rendering says, with the resources that its
@@ -192,6 +209,7 @@ func (o observation) input(now time.Time, m *v1alpha1.Machine) verdict.Input {
 		Identity: verdict.Identity{
 			ProviderID: v1alpha1.ProviderID(m.UID, m.Status.Attempt), SystemUUID: m.Status.SystemUUID, Revision: m.Status.Revision, Rendering: m.Status.Rendering,
 		},
+		PlacedGate: m.Status.Gate, TaintWriter: o.taintWriter,
 		Gate: o.nodeType.Gate.Key(), Settle: verdict.DefaultSettle, OnFailure: o.nodeType.Validation.OnFailure,
 	}
 	if s := o.nodeType.Validation.Settle; s != nil {

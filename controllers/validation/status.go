@@ -15,7 +15,7 @@ import (
 // writeVerdict writes the verdict and the condition Validated, and publishes the events.
 func (r *Reconciler) writeVerdict(ctx context.Context, m *v1alpha1.Machine, d verdict.Decision) (reconcile.Result, error) {
 	after := m.DeepCopy()
-	after.Status.Verdict = &d.Verdict
+	after.Status.Verdict, after.Status.Gate = &d.Verdict, d.PlacedGate
 	step.SetCondition(&after.Status.Conditions, m.Generation, r.Clock.Now(), v1alpha1.ConditionValidated, d.Status, d.Reason, d.Message)
 	outcome := step.Done()
 	if d.RequeueAfter > 0 {
@@ -28,9 +28,16 @@ func (r *Reconciler) writeVerdict(ctx context.Context, m *v1alpha1.Machine, d ve
 	return result, err
 }
 
-// writeUnjudgedReason writes why the node cannot be judged to the condition Validated.
-func (r *Reconciler) writeUnjudgedReason(ctx context.Context, m *v1alpha1.Machine, u unjudgedReason) (reconcile.Result, error) {
+// writeUnjudgedReason writes to the condition Validated why the node cannot be judged and, if others remove its gate meanwhile, that.
+func (r *Reconciler) writeUnjudgedReason(ctx context.Context, m *v1alpha1.Machine, u unjudgedReason, guard verdict.Decision) (reconcile.Result, error) {
 	after := m.DeepCopy()
+	after.Status.Gate = guard.PlacedGate
+	if guard.Message != "" {
+		u.reason, u.message = guard.Reason, guard.Message+"; "+u.message
+	}
+	if guard.RequeueAfter > 0 && (u.requeueAfter == 0 || guard.RequeueAfter < u.requeueAfter) {
+		u.requeueAfter = guard.RequeueAfter
+	}
 	if u.clearVerdict {
 		after.Status.Verdict = nil
 	}

@@ -109,7 +109,7 @@ func isTolerated(tolerations []corev1.Toleration, gate string) bool {
 func addGateHint(in Input, all []v1alpha1.Check) {
 	blocked := blockedDaemonSets(in.DaemonSets, in.Node, in.Gate)
 	i := slices.IndexFunc(all, needsPod)
-	if len(blocked) == 0 || i < 0 || !hasGate(in.Node, in.Gate) {
+	if len(blocked) == 0 || i < 0 || !HasGate(in.Node, in.Gate) {
 		return
 	}
 	all[i].Hint = fmt.Sprintf("DaemonSets that fit this node and do not tolerate the gate %s, so that they cannot run: %s: add the toleration to those that the node needs",

@@ -19,7 +19,26 @@ type gateDecider struct {
 	isGated bool
 	// isSameSubject is true if the previous verdict is about the same Node object, boot, revision and rendering.
 	isSameSubject bool
+	// removals counts how often somebody else has removed the gate.
+	removals removals
+	// mustBeGated is true if the gate must be on the node. pause is how long it is not placed yet. gateActionNow sets them.
+	mustBeGated bool
+	pause       time.Duration
 }
+
+// gateActionNow decides what is done to the gate now: a gate that others keep removing is placed again after a pause.
+func (d *gateDecider) gateActionNow() GateAction {
+	g := d.gateAction()
+	d.mustBeGated = g == PlaceGate || g == KeepGate && d.isGated
+	if d.pause = d.removals.pauseLeft(); g == PlaceGate && d.pause > 0 {
+		return KeepGate
+	}
+	d.pause = 0
+	return g
+}
+
+// isContested reports whether the gate must be on the node and others keep removing it.
+func (d *gateDecider) isContested() bool { return d.mustBeGated && d.removals.isContested() }
 
 // setSince sets the time since which the verdict has its result. It begins again if an admitted node has the gate: somebody has
 // put it back, and if the old time counted, the gate would be lifted within a second, before anybody could see why.
@@ -74,12 +93,32 @@ func (d *gateDecider) gateAction() GateAction {
 	return KeepGate
 }
 
-// isAdmitted reports whether the node is admitted: the gate is observed to be off, and the checks have earned that.
+// isAdmitted reports whether the node is admitted: the gate and the cordon of a contested one are observed to be off, and the checks have
+// earned that.
 //
 // If the decision to lift the gate were enough: the request to lift it fails, and the Machine is Ready. Its rollout drains the
 // next Machine, while the first one still takes no pods: 2 Machines are out of use where at most 1 may be.
 func (d *gateDecider) isAdmitted(g GateAction) bool {
-	return !d.isGated && g == KeepGate && (d.isSettled() || d.isStillAdmitted())
+	_, isCordoned := d.input.Node.Annotations[v1alpha1.AnnotationGateCordoned]
+	return !d.isGated && !d.mustBeGated && !isCordoned && g == KeepGate && (d.isSettled() || d.isStillAdmitted())
+}
+
+// GuardUnjudged decides about the gate of a node that cannot be judged because its expectation is not known. Of the Decision, Gate, Cordon,
+// PlacedGate and RequeueAfter are set and, if others keep removing the gate, Reason and Message.
+func GuardUnjudged(in Input) Decision {
+	r, mustPlace := newRemovals(in), MustPlaceGate(in)
+	mustBeGated := mustPlace || r.isGated
+	out := Decision{Gate: KeepGate}
+	if mustPlace {
+		if out.RequeueAfter = r.pauseLeft(); out.RequeueAfter == 0 {
+			out.Gate = PlaceGate
+		}
+	}
+	out.Cordon, out.PlacedGate = r.cordon(out.Gate, mustBeGated), r.status(out.Gate, mustBeGated)
+	if mustBeGated && r.isContested() {
+		out.Reason, out.Message = v1alpha1.ReasonGateRemovedByOthers, r.message(out.Gate, out.RequeueAfter)
+	}
+	return out
 }
 
 // MustPlaceGate reports whether the gate must be placed on a node that cannot be judged because its expectation is not known. It
@@ -89,7 +128,7 @@ func (d *gateDecider) isAdmitted(g GateAction) bool {
 func MustPlaceGate(in Input) bool {
 	p := in.Previous
 	isJudged := p != nil && p.NodeUID == in.Node.UID && p.BootID == in.Node.Status.NodeInfo.BootID
-	return in.OnFailure != v1alpha1.OnFailureObserve && !hasGate(in.Node, in.Gate) && !isJudged
+	return in.OnFailure != v1alpha1.OnFailureObserve && !HasGate(in.Node, in.Gate) && !isJudged
 }
 
 // hasRebooted reports whether the Node object shows another boot than the one that was judged. For example: the server of an
@@ -122,6 +161,8 @@ func (d *gateDecider) condition(g GateAction) (status metav1.ConditionStatus, re
 	switch {
 	case d.verdict.Admitted:
 		return metav1.ConditionTrue, v1alpha1.ReasonValidated, "every check passes; the gate is lifted"
+	case d.isContested():
+		return status, v1alpha1.ReasonGateRemovedByOthers, d.removals.message(g, d.pause)
 	case d.isGateUnexpectedlyOff(g):
 		return status, v1alpha1.ReasonGateMissed, "the Node was there without the gate " + d.input.Gate + ", which was put on it now; pods that were bound meanwhile stay"
 	case d.hasRebooted():
@@ -180,6 +221,10 @@ func (d *gateDecider) problemText() string {
 func (d *gateDecider) requeueAfter(g GateAction) time.Duration {
 	var after time.Duration
 	switch {
+	case d.pause > 0:
+		after = d.pause
+	case d.isContested() && g == KeepGate:
+		after = max(d.removals.placed.PlacedAt.Add(removalWindow).Sub(d.input.Now), time.Second)
 	case g != KeepGate:
 		// The change of the Node causes an event. This is for the case that it is lost.
 		after = waitInterval
@@ -209,6 +254,10 @@ func (d *gateDecider) events(out Decision) []event.Event {
 	case out.Verdict.Admitted:
 		if !d.isStillAdmitted() {
 			add(false)
+		}
+	case d.isContested():
+		if out.Gate == PlaceGate {
+			add(true)
 		}
 	case out.Reason == v1alpha1.ReasonGateMissed, out.Reason == v1alpha1.ReasonNodeRebooted:
 		add(true)

@@ -45,6 +45,10 @@ type Input struct {
 	Previous *v1alpha1.Verdict
 	// Gate is the key of the gate's taint.
 	Gate string
+	// PlacedGate is what the Machine's status says of the gate that was placed; nil: nothing.
+	PlacedGate *v1alpha1.GateStatus
+	// TaintWriter is the field manager that wrote the Node's taints last, as LastTaintWriter returns it; empty: it was not read or is not known.
+	TaintWriter string
 	// Settle is how long every check must pass before the gate is lifted.
 	Settle time.Duration
 	// Deadline is when checks that wait begin to fail; zero: never.
@@ -85,6 +89,10 @@ type Decision struct {
 	Verdict v1alpha1.Verdict
 	// Gate is carried out before the verdict is written.
 	Gate GateAction
+	// Cordon is carried out with Gate, in one request.
+	Cordon CordonAction
+	// PlacedGate is written to the Machine's status with the verdict.
+	PlacedGate *v1alpha1.GateStatus
 	// Status, Reason and Message are those of the condition Validated.
 	Status  metav1.ConditionStatus
 	Reason  string
@@ -100,9 +108,11 @@ func Judge(in Input) Decision {
 	v := newVerdict(in)
 	v.Checks = runChecks(in)
 	v.Result = overallResult(v.Checks)
-	d := &gateDecider{input: in, verdict: &v, isGated: hasGate(in.Node, in.Gate), isSameSubject: isSameSubject(in.Previous, v)}
+	d := &gateDecider{input: in, verdict: &v, isGated: HasGate(in.Node, in.Gate), isSameSubject: isSameSubject(in.Previous, v), removals: newRemovals(in)}
 	d.setSince()
-	out := Decision{Gate: d.gateAction()}
+	var out Decision
+	out.Gate = d.gateActionNow()
+	out.Cordon, out.PlacedGate = d.removals.cordon(out.Gate, d.mustBeGated), d.removals.status(out.Gate, d.mustBeGated)
 	v.Admitted = d.isAdmitted(out.Gate)
 	out.Verdict = v
 	out.Status, out.Reason, out.Message = d.condition(out.Gate)
@@ -116,8 +126,8 @@ func newVerdict(in Input) v1alpha1.Verdict {
 	return v1alpha1.Verdict{NodeUID: in.Node.UID, BootID: in.Node.Status.NodeInfo.BootID, Revision: in.Identity.Revision, Rendering: in.Identity.Rendering}
 }
 
-// hasGate reports whether the gate is on the node.
-func hasGate(node *corev1.Node, gate string) bool {
+// HasGate reports whether the gate is on the node.
+func HasGate(node *corev1.Node, gate string) bool {
 	for _, t := range node.Spec.Taints {
 		if t.Key == gate && t.Effect == corev1.TaintEffectNoSchedule {
 			return true

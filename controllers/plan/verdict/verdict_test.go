@@ -297,7 +297,7 @@ func TestNoHistoryLeavesANodeOpenThatDidNotEarnIt(t *testing.T) {
 			}
 			apply(&in, d)
 			in.Previous = &d.Verdict
-			open := !hasGate(in.Node, gateKey)
+			open := !HasGate(in.Node, gateKey)
 			if open && (d.Verdict.Result != v1alpha1.CheckPass || in.Now.Sub(good) < in.Settle) {
 				t.Fatalf("seed %d: the node is open with result %s, %s after it became good: %s", seed, d.Verdict.Result, in.Now.Sub(good), d.Message)
 			}
