@@ -147,7 +147,7 @@ func LastTaintWriter(fields []metav1.ManagedFieldsEntry) string {
 	var last *metav1.ManagedFieldsEntry
 	for i := range fields {
 		e := &fields[i]
-		if ownsTaints(e) && (last == nil || last.Time == nil || e.Time != nil && e.Time.After(last.Time.Time)) {
+		if hasTaints(e) && (last == nil || last.Time == nil || e.Time != nil && e.Time.After(last.Time.Time)) {
 			last = e
 		}
 	}
@@ -157,7 +157,7 @@ func LastTaintWriter(fields []metav1.ManagedFieldsEntry) string {
 	return last.Manager
 }
 
-func ownsTaints(e *metav1.ManagedFieldsEntry) bool {
+func hasTaints(e *metav1.ManagedFieldsEntry) bool {
 	var owned struct {
 		Spec map[string]json.RawMessage `json:"f:spec"`
 	}
