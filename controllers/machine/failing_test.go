@@ -29,23 +29,24 @@ func (r *rig) setError(name string, failed *v1alpha1.HostError) {
 	}
 }
 
-func TestAMachineShowsWhatTheBMCOfItsHostRefuses(t *testing.T) {
+func TestAMachineShowsInKindWhatTheBMCOfItsHostRefuses(t *testing.T) {
 	r := newRig(t, 1)
 	r.start()
 	r.addMachine(r.namespace)
 	r.awaitInstallation(1)
-	for reason, answer := range map[string]string{
-		v1alpha1.ReasonBMCConflict: "HTTP 412: PreconditionFailed", v1alpha1.ReasonBMCBusy: "HTTP 503: IDRAC.2.8.SYS518", v1alpha1.ReasonBMCNotFound: "HTTP 404", v1alpha1.ReasonBMCUnreachable: "no answer in time",
-		v1alpha1.ReasonBMCUnauthorized: "HTTP 401", v1alpha1.ReasonSameServer: "BareMetalHost hall-2/b has the same boot MAC address",
+	const answer = "https://10.66.6.6/redfish/v1: BareMetalHost rival/b answers HTTP 412"
+	for reason, kind := range map[string]string{
+		v1alpha1.ReasonBMCConflict: "its BMC refuses what is asked of it", v1alpha1.ReasonBMCBusy: "its BMC cannot serve requests now", v1alpha1.ReasonBMCNotFound: "its BMC does not have the system",
+		v1alpha1.ReasonBMCUnreachable: "its BMC does not answer", v1alpha1.ReasonBMCUnauthorized: "its BMC refuses the credentials", v1alpha1.ReasonSameServer: "another host is the same server",
 	} {
 		r.setError("server-00", &v1alpha1.HostError{Reason: reason, Message: answer})
 		m := r.awaitReason(reason)
 		for _, condition := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionProvisioned} {
-			if c := r.condition(r.namespace, condition); c.Reason != reason || !strings.Contains(c.Message, answer) || !strings.Contains(c.Message, "server-00") {
+			if c := r.condition(r.namespace, condition); c.Reason != reason || !strings.Contains(c.Message, kind) || !strings.Contains(c.Message, "server-00") {
 				t.Errorf("%s: %+v", condition, c)
 			}
 		}
-		if !strings.Contains(m.Status.WaitingFor, answer) {
+		if !strings.Contains(m.Status.WaitingFor, kind) {
 			t.Errorf("waits for %q", m.Status.WaitingFor)
 		}
 		r.setError("server-00", nil)
@@ -53,6 +54,7 @@ func TestAMachineShowsWhatTheBMCOfItsHostRefuses(t *testing.T) {
 			return r.condition(r.namespace, v1alpha1.ConditionReady).Reason == v1alpha1.ReasonProvisioning
 		})
 	}
+	r.checkDiscretion("10.66.6.6", "rival")
 	var told eventsv1.EventList
 	if err := server.Client.List(t.Context(), &told, client.InNamespace(r.namespace)); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package machine
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -176,7 +175,7 @@ func (r *Reconciler) reportSameServer(ctx context.Context, obs *observation, fac
 	if err != nil || len(conflicts) == 0 {
 		return err
 	}
-	facts.Error, facts.ErrorReason, facts.ErrorMessage = string(metal3.ProvisionedRegistrationError), v1alpha1.ReasonSameServer, sameserver.Message(conflicts)
+	facts.Error, facts.ErrorReason = string(metal3.ProvisionedRegistrationError), v1alpha1.ReasonSameServer
 	return nil
 }
 
@@ -212,10 +211,7 @@ func lifecycleHost(h *metal3.BareMetalHost, record *v1alpha1.HostRecord, uid typ
 	facts := lifecycle.Host{
 		Namespace: h.Namespace, Name: h.Name, Generation: h.Generation, Consumer: consumerOf(h, uid), Online: h.Spec.Online,
 		State: h.Status.Provisioning.State, InstalledURL: h.Status.Provisioning.Image.URL,
-		Error: string(h.Status.ErrorType), ErrorMessage: h.Status.ErrorMessage, PoweredOn: h.Status.PoweredOn,
-	}
-	if ref := h.Spec.ConsumerRef; ref != nil {
-		facts.ConsumerName = strings.TrimSpace(ref.Kind + " " + ref.Namespace + "/" + ref.Name)
+		Error: string(h.Status.ErrorType), PoweredOn: h.Status.PoweredOn,
 	}
 	if h.Spec.Image != nil {
 		facts.ImageURL = h.Spec.Image.URL

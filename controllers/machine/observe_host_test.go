@@ -21,7 +21,7 @@ func TestTheReasonOfAHostsErrorIsRecordedAndNeverReadFromText(t *testing.T) {
 		"a baremetal-operator's one": {nil, nil, ""},
 	} {
 		record.Status.Error = c.failed
-		if got := lifecycleHost(host, c.record, "m1"); got.ErrorReason != c.reason || got.ErrorMessage != "BMCUnreachable: no answer" {
+		if got := lifecycleHost(host, c.record, "m1"); got.ErrorReason != c.reason {
 			t.Errorf("%s: reason %q, expected %q", name, got.ErrorReason, c.reason)
 		}
 	}

@@ -54,8 +54,7 @@ func TestAMachineClaimsNoServerThatTwoHostsHave(t *testing.T) {
 		for _, name := range []string{"m-1", "m-2"} {
 			c := meta.FindStatusCondition(r.machine(name).Status.Conditions, v1alpha1.ConditionClaimed)
 			told = told || c != nil && c.Reason == v1alpha1.ReasonNoHostAvailable &&
-				strings.Contains(c.Message, "a is the same server as another host: BareMetalHost "+r.namespace+"/b has the same BMC 10.0.0.7") &&
-				strings.Contains(c.Message, "b is the same server as another host: BareMetalHost "+r.namespace+"/a has the same BMC 10.0.0.7")
+				strings.Contains(c.Message, "3 hosts: 2 registered twice, 1 taken")
 		}
 		return claimed("c") && told
 	})
@@ -102,7 +101,7 @@ func TestAServerThatTwoHostsHaveIsNotReleased(t *testing.T) {
 	}
 	management.Eventually(t, "the Machine says why it is not released", func() bool {
 		c := meta.FindStatusCondition(r.machine("m-1").Status.Conditions, v1alpha1.ConditionReady)
-		return c != nil && c.Reason == v1alpha1.ReasonSameServer && strings.Contains(c.Message, "BareMetalHost "+r.namespace+"/b has the same BMC 10.0.1.7")
+		return c != nil && c.Reason == v1alpha1.ReasonSameServer && strings.Contains(c.Message, "another host is the same server") && !strings.Contains(c.Message, "10.0.1.7")
 	})
 	if h := read(); h.Spec.Image == nil || !h.Spec.Online || h.Spec.ConsumerRef == nil {
 		t.Errorf("the server is taken away from what runs on it: %+v", h.Spec)

@@ -40,6 +40,7 @@ func testTenantRoles(t *testing.T, cluster *rest.Config, admin client.Client, sc
 	t.Run("scale", r.testScale)
 	t.Run("leaving a pool", r.testLeavingAPool)
 	t.Run("installation", r.testInstallation)
+	t.Run("why", func(t *testing.T) { testWhy(t, cluster, admin) })
 }
 
 func newRights(t *testing.T, cluster *rest.Config, admin client.Client, scheme *runtime.Scheme) rights {

@@ -147,7 +147,7 @@ func eraseFails(ctx context.Context, s *faultCase) error {
 	if err != nil {
 		return err
 	}
-	if !strings.Contains(v.condition(v1alpha1.ConditionReady).Message, "DiskError") || v.host.Spec.ConsumerRef == nil || v.record.Status.Erased != nil {
+	if !strings.Contains(v.condition(v1alpha1.ConditionReady).Message, "a disk cannot be read or written") || v.host.Spec.ConsumerRef == nil || v.record.Status.Erased != nil {
 		return fmt.Errorf("a host that was not erased is free, or nobody is told why: %s", v)
 	}
 	return nil
@@ -213,7 +213,7 @@ func (p *pipeline) play(ctx context.Context, f fault) error {
 func failsFor(reason, says string) check {
 	return func(ctx context.Context, s *faultCase) error {
 		v, err := s.await(ctx, "Provisioned=False for good with reason "+reason, func(v observation) bool {
-			return v.is(v1alpha1.ConditionProvisioned, reason) && strings.Contains(v.condition(v1alpha1.ConditionProvisioned).Message, "not tried again by itself")
+			return v.is(v1alpha1.ConditionProvisioned, reason) && v.host != nil && strings.Contains(v.host.Status.ErrorMessage, "not tried again by itself")
 		})
 		if err != nil {
 			return err
@@ -222,9 +222,9 @@ func failsFor(reason, says string) check {
 	}
 }
 
-// neverRan: the Machine did not get beyond Provisioning, is told why, and nothing was booted from the disk.
+// neverRan: the Machine did not get beyond Provisioning, its host says why, and nothing was booted from the disk.
 func neverRan(s *faultCase, v observation, says string) error {
-	message := v.condition(v1alpha1.ConditionProvisioned).Message
+	message := v.host.Status.ErrorMessage
 	ready := v.condition(v1alpha1.ConditionReady)
 	switch {
 	case !strings.Contains(message, says):
@@ -299,12 +299,12 @@ func bootsTwice(ctx context.Context, s *faultCase) error {
 
 func badPassword(ctx context.Context, s *faultCase) error {
 	if _, err := s.await(ctx, "host error BMCUnauthorized", func(v observation) bool {
-		return v.host != nil && strings.HasPrefix(v.host.Status.ErrorMessage, "BMCUnauthorized")
+		return v.host != nil && strings.HasPrefix(v.host.Status.ErrorMessage, "1 in error")
 	}); err != nil {
 		return err
 	}
 	v, err := s.await(ctx, "Claimed=False with reason NoHostAvailable", func(v observation) bool {
-		return v.is(v1alpha1.ConditionClaimed, v1alpha1.ReasonNoHostAvailable) && strings.Contains(v.condition(v1alpha1.ConditionClaimed).Message, "BMCUnauthorized")
+		return v.is(v1alpha1.ConditionClaimed, v1alpha1.ReasonNoHostAvailable) && strings.Contains(v.condition(v1alpha1.ConditionClaimed).Message, "1 in error")
 	})
 	if err != nil {
 		return err

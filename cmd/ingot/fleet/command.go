@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -164,28 +163,13 @@ func diagnoseMachine(ctx context.Context, k client.Client, namespace, name strin
 	if err != nil {
 		return Diagnosis{}, err
 	}
-	var host *placement.HostFacts
-	if ref := m.Status.HostRef; ref != nil {
-		facts, err := listHosts(ctx, k, ref.Namespace)
-		if err != nil {
-			return Diagnosis{}, err
-		}
-		if i := slices.IndexFunc(facts, func(f placement.HostFacts) bool { return f.Host.Name == ref.Name }); i >= 0 {
-			host = &facts[i]
-		}
+	e, err := gather(ctx, k, m)
+	if err != nil {
+		return Diagnosis{}, err
 	}
-	var rollout *v1alpha1.Rollout
-	if label := m.Labels[v1alpha1.LabelRollout]; label != "" {
-		r := &v1alpha1.Rollout{}
-		err := k.Get(ctx, client.ObjectKey{Name: label}, r)
-		if client.IgnoreNotFound(err) != nil {
-			return Diagnosis{}, fmt.Errorf("read Rollout %s: %w", label, err)
-		}
-		if err == nil {
-			rollout = r
-		}
-	}
-	return Diagnose(m, host, rollout, now), nil
+	d := Diagnose(m, e.host, e.rollout, now)
+	d.Candidates, d.Unread = e.candidates, e.unread
+	return d, nil
 }
 
 // query reads objects and returns the answer as a value for JSON and as a table.

@@ -35,6 +35,10 @@ type Diagnosis struct {
 	Rollout *v1alpha1.Rollout `json:"rollout,omitempty"`
 	// Manager says that no ingot-manager works, or why that cannot be told; empty: one works.
 	Manager string `json:"manager,omitempty"`
+	// Candidates are the hosts that were compared for a Machine that has none.
+	Candidates []Candidate `json:"candidates,omitempty"`
+	// Unread says what the caller may not read, and what is therefore missing here.
+	Unread []string `json:"unread,omitempty"`
 	// Next is what a person can do; empty: nothing needs to be done.
 	Next string `json:"next,omitempty"`
 
@@ -272,6 +276,7 @@ func (d Diagnosis) text() string {
 		}
 	}
 	d.writeAttempt(&b)
+	d.writeCandidates(&b)
 	if r := d.Rollout; r != nil {
 		fmt.Fprintf(&b, "  rollout    %s: %s\n", r.Name, rolloutLine(r))
 	}

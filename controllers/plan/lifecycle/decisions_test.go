@@ -142,15 +142,15 @@ var situations = []situation{
 	{"a host that was deleted", v1alpha1.MachineProvisioning, func(f *Facts) { f.Host = nil }},
 	{"a host that was returned", v1alpha1.MachineProvisioning, func(f *Facts) { f.Host.Consumer = ConsumerNone }},
 	{"a host of another Machine", v1alpha1.MachineProvisioning, func(f *Facts) {
-		f.Host.Consumer, f.Host.ConsumerName = ConsumerOther, "Machine team/other"
+		f.Host.Consumer = ConsumerOther
 		f.Token = &Token{ID: "token-1", Expires: f.Now.Add(time.Minute)}
 	}},
 	{"a paused host", v1alpha1.MachineProvisioning, func(f *Facts) { f.Host.Paused = true }},
 	{"a detached host", v1alpha1.MachineProvisioning, func(f *Facts) { f.Host.Detached = true }},
 	{"a host in error", v1alpha1.MachineProvisioning, func(f *Facts) {
-		f.Host.Error, f.Host.ErrorReason, f.Host.ErrorMessage = "provisioning error", "DiskError", "/dev/sda: write failed"
+		f.Host.Error, f.Host.ErrorReason = "provisioning error", "DiskError"
 	}},
-	{"a host in error without a reason", v1alpha1.MachineProvisioning, func(f *Facts) { f.Host.Error, f.Host.ErrorMessage = "provisioning error", "the image was not written" }},
+	{"a host in error without a reason", v1alpha1.MachineProvisioning, func(f *Facts) { f.Host.Error = "provisioning error" }},
 	{"a revision that was deleted", v1alpha1.MachineProvisioning, func(f *Facts) { f.Revision.Problem = "it does not exist" }},
 	{"a tenant that does not answer", v1alpha1.MachineProvisioning, unreachable},
 	{"an installer that boots", v1alpha1.MachineProvisioning, func(f *Facts) { atStep(f, "Booting", 0, 0, 0) }},
@@ -222,7 +222,7 @@ var situations = []situation{
 	{"nothing to do", v1alpha1.MachineReady, nil},
 	{"a Node that was deleted", v1alpha1.MachineReady, func(f *Facts) { f.Node = Node{} }},
 	{"a Node that booted", v1alpha1.MachineReady, func(f *Facts) { f.Node.BootID = "another" }},
-	{"a host that was taken away", v1alpha1.MachineReady, func(f *Facts) { f.Host.Consumer, f.Host.ConsumerName = ConsumerOther, "Machine team/other" }},
+	{"a host that was taken away", v1alpha1.MachineReady, func(f *Facts) { f.Host.Consumer = ConsumerOther }},
 	{"a tenant that does not answer for a while", v1alpha1.MachineReady, unreachable},
 	{"another target revision", v1alpha1.MachineReady, func(f *Facts) { f.NodeType.Target = rendered("rev-2/first") }},
 	{"another target rendering", v1alpha1.MachineReady, func(f *Facts) { f.NodeType.Target = rendered("rev-1/second") }},
@@ -251,7 +251,7 @@ var situations = []situation{
 	{"a power-off that is late", v1alpha1.MachineDraining, func(f *Facts) {
 		off(f)
 		late(f)
-		f.Host.Record.Status.Power.State, f.Host.Error, f.Host.ErrorReason, f.Host.ErrorMessage = "On", "power management error", "BMCUnreachable", "no route"
+		f.Host.Record.Status.Power.State, f.Host.Error, f.Host.ErrorReason = "On", "power management error", "BMCUnreachable"
 	}},
 	{"a Node to be deleted", v1alpha1.MachineDraining, func(f *Facts) { off(f); f.Node = ownNode(f) }},
 	{"a host that is off", v1alpha1.MachineDraining, off},
@@ -275,7 +275,7 @@ var situations = []situation{
 	{"an erase that failed", v1alpha1.MachineReleasing, func(f *Facts) {
 		off(f)
 		late(f)
-		f.Host.ImageURL, f.Host.State, f.Host.Error, f.Host.ErrorReason, f.Host.ErrorMessage = "", metal3.StateDeprovisioning, "preparation error", "DiskError", "sda does not answer"
+		f.Host.ImageURL, f.Host.State, f.Host.Error, f.Host.ErrorReason = "", metal3.StateDeprovisioning, "preparation error", "DiskError"
 	}},
 	{"a paused host that is to be erased", v1alpha1.MachineReleasing, func(f *Facts) {
 		off(f)
@@ -285,7 +285,7 @@ var situations = []situation{
 	{"a clean host with a Secret", v1alpha1.MachineReleasing, func(f *Facts) { erased(f); f.Host.Record.Spec = v1alpha1.HostRecordSpec{} }},
 	{"a clean host", v1alpha1.MachineReleasing, func(f *Facts) { erased(f); f.Host.Record.Spec, f.Secret = v1alpha1.HostRecordSpec{}, Secret{} }},
 	{"a clean host that is overdue", v1alpha1.MachineReleasing, func(f *Facts) { erased(f); late(f); f.Host.Record.Spec, f.Secret = v1alpha1.HostRecordSpec{}, Secret{} }},
-	{"a host in error that looks clean", v1alpha1.MachineReleasing, func(f *Facts) { erased(f); f.Host.Error, f.Host.ErrorMessage = "power management error", "no route" }},
+	{"a host in error that looks clean", v1alpha1.MachineReleasing, func(f *Facts) { erased(f); f.Host.Error = "power management error" }},
 	{"a host without proof of an erase", v1alpha1.MachineReleasing, func(f *Facts) {
 		erased(f)
 		f.Host.Record.Status.LastTenant, f.Host.Record.Status.Erased = "team/research", nil

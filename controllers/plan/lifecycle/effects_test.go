@@ -16,6 +16,7 @@ func (w *world) reconcile(m *machine) {
 	d := plan(f, w.guards)
 	if w.plans++; w.plans%8 == 0 {
 		w.checkMemory(f, d)
+		w.checkDiscretion(f)
 	}
 	w.logf("%s %s -> %s: action %v, waits for %q", m.live.Name, f.Machine.Status.Phase, d.Status.Phase, d.Action, d.Status.WaitingFor)
 	if d.Action != nil {

@@ -141,9 +141,8 @@ type Host struct {
 	Namespace, Name string
 	// Generation is that of the BareMetalHost.
 	Generation int64
-	// Consumer says whom the consumerRef names. ConsumerName is its kind and name, for messages, when it is ConsumerOther.
-	Consumer     Consumer
-	ConsumerName string
+	// Consumer says whom the consumerRef names.
+	Consumer Consumer
 	// Online is spec.online.
 	Online bool
 	// ImageURL is the URL of spec.image. It is empty when there is no image.
@@ -152,8 +151,9 @@ type Host struct {
 	State metal3.ProvisioningState
 	// InstalledURL is status.provisioning.image.url.
 	InstalledURL string
-	// Error is status.errorType, and ErrorMessage its message. ErrorReason is HostRecord.status.error.reason, when there is one.
-	Error, ErrorReason, ErrorMessage string
+	// Error is status.errorType. ErrorReason is HostRecord.status.error.reason, when there is one. Their messages are not facts: they are
+	// for those who may read hosts.
+	Error, ErrorReason string
 	// Paused and Detached are true when the host has Metal3's annotation of that name.
 	Paused, Detached bool
 	// PoweredOn is status.poweredOn. It is used only for hosts without a HostRecord.

@@ -50,8 +50,8 @@ func (s scope) reportLostHost() result {
 	whose := "was deleted"
 	if s.Host != nil {
 		whose = "is no longer this Machine's"
-		if s.Host.ConsumerName != "" {
-			whose = "is " + s.Host.ConsumerName + "'s now"
+		if s.Host.Consumer == ConsumerOther {
+			whose = "is another's now"
 		}
 	}
 	return s.planToken(report{}).then(waitResult(report{
@@ -142,7 +142,7 @@ func (s scope) waitForInstallation() result {
 	case wanted != nil && wanted.Outcome == v1alpha1.AttemptFailed && wanted.Reason != "":
 		return waitResult(report{
 			condition: v1alpha1.ConditionProvisioned, reason: wanted.Reason,
-			message: fmt.Sprintf("host %s: %s at %s", s.hostName(), wanted.Message, wanted.Step),
+			message: fmt.Sprintf("host %s: at %s, %s%s", s.hostName(), wanted.Step, failureKind(wanted.Reason), detailsHint),
 		})
 	case s.isConfigDriveMissing() && !s.Tenant.Reachable:
 		return waitResult(report{

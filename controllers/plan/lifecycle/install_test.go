@@ -79,9 +79,9 @@ func TestAStepThatTakesLongIsReportedWithItsDeadlineAndThatOfTheAttempt(t *testi
 func TestAMachineThatJoinsNamesTheBMCOfItsServer(t *testing.T) {
 	w := worldInPhase(t, v1alpha1.MachineJoining)
 	f, _, _ := w.facts(w.machines[0])
-	f.Node, f.Host.Error, f.Host.ErrorReason, f.Host.ErrorMessage = Node{}, "power management error", v1alpha1.ReasonBMCBusy, "BMCBusy: HTTP 503"
+	f.Node, f.Host.Error, f.Host.ErrorReason = Node{}, "power management error", v1alpha1.ReasonBMCBusy
 	c := meta.FindStatusCondition(Plan(f).Status.Conditions, v1alpha1.ConditionReady)
-	if c == nil || c.Reason != v1alpha1.ReasonBMCBusy || !strings.Contains(c.Message, "HTTP 503") || !strings.Contains(c.Message, "has not registered") {
+	if c == nil || c.Reason != v1alpha1.ReasonBMCBusy || !strings.Contains(c.Message, "its BMC cannot serve requests now") || !strings.Contains(c.Message, "has not registered") {
 		t.Errorf("Ready = %+v", c)
 	}
 }

@@ -36,7 +36,7 @@ var powerSituations = []situation{
 	{"a power-off that the BMC does not confirm", v1alpha1.MachineDraining, func(f *Facts) {
 		kept(f)
 		late(f)
-		f.Host.Record.Status.Power.State, f.Host.Error, f.Host.ErrorReason, f.Host.ErrorMessage = "Unknown", "power management error", "BMCUnreachable", "no route"
+		f.Host.Record.Status.Power.State, f.Host.Error, f.Host.ErrorReason = "Unknown", "power management error", "BMCUnreachable"
 	}},
 	{"a power-off that is confirmed just now", v1alpha1.MachineDraining, kept},
 	{"a server that is kept off", v1alpha1.MachineDraining, func(f *Facts) {
@@ -67,7 +67,7 @@ var powerSituations = []situation{
 	{"a server that is off and is being powered on", v1alpha1.MachineReady, func(f *Facts) { found(f, "PoweringOn"); f.Node.BootID = "another" }},
 	{"a server that is off and stays so", v1alpha1.MachineJoining, func(f *Facts) {
 		found(f, "PoweringOn")
-		f.Node, f.Host.Error, f.Host.ErrorReason, f.Host.ErrorMessage = Node{}, "power management error", "PowerOnIgnored", "power On is wanted since 12:00:00Z"
+		f.Node, f.Host.Error, f.Host.ErrorReason = Node{}, "power management error", "PowerOnIgnored"
 	}},
 	{"a server that an administrator has powered off", v1alpha1.MachineValidating, func(f *Facts) { found(f, "Off"); f.Host.Online = false }},
 	{"a host without a HostRecord that is off", v1alpha1.MachineValidating, func(f *Facts) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,23 +43,6 @@ func (s scope) rollProblem() (reason, message string) {
 	case v1alpha1.MachineValidating, v1alpha1.MachineReady:
 		// With this problem the BMC would not confirm the power-off, and the node would be drained for nothing.
 		return s.hostProblem()
-	default:
-		return "", ""
-	}
-}
-
-// hostProblem returns the reason why the host's controller does not continue.
-func (s scope) hostProblem() (reason, message string) {
-	h := s.Host
-	switch {
-	case h.Paused:
-		return v1alpha1.ReasonHostPaused, "host " + s.hostName() + " is paused: remove its annotation " + metal3.PausedAnnotation
-	case h.Detached:
-		return v1alpha1.ReasonHostDetached, "host " + s.hostName() + " is detached: remove its annotation " + metal3.DetachedAnnotation
-	case h.Error != "" && h.ErrorReason != "":
-		return h.ErrorReason, "host " + s.hostName() + ": " + h.ErrorMessage
-	case h.Error != "":
-		return v1alpha1.ReasonHostError, fmt.Sprintf("host %s reports a %s: %s", s.hostName(), h.Error, h.ErrorMessage)
 	default:
 		return "", ""
 	}

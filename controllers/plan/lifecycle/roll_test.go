@@ -244,8 +244,8 @@ func TestNoNodeIsDrainedForARevisionThatCannotBeInstalled(t *testing.T) {
 		{"GPUs by DRA in a tenant without it", v1alpha1.ReasonDRANotServed, "resource.k8s.io/v1", func(f *Facts) { f.NextRevision = revisionOf("rev-dra") }},
 		{"a tenant that does not answer", v1alpha1.ReasonWaitingForTenant, "no answer", func(f *Facts) { f.Tenant.Reachable = false }},
 		{"a host that a person keeps back", v1alpha1.ReasonHostPaused, "remove its annotation", func(f *Facts) { f.Host.Paused = true }},
-		{"a host whose BMC is in error", "BMCUnreachable", "no route", func(f *Facts) {
-			f.Host.Error, f.Host.ErrorReason, f.Host.ErrorMessage = "power management error", "BMCUnreachable", "no route"
+		{"a host whose BMC is in error", "BMCUnreachable", "its BMC does not answer", func(f *Facts) {
+			f.Host.Error, f.Host.ErrorReason = "power management error", "BMCUnreachable"
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 // isTwice gives the host another one that is the same server.
 func isTwice(f *Facts) {
-	f.Host.Error, f.Host.ErrorReason, f.Host.ErrorMessage = "provisioned registration error", v1alpha1.ReasonSameServer, "BareMetalHost hall-2/b has the same BMC"
+	f.Host.Error, f.Host.ErrorReason = "provisioned registration error", v1alpha1.ReasonSameServer
 }
 
 // sameServerSituations are those of testdata/decisions.txt about a server that two hosts have.
@@ -43,7 +43,7 @@ func TestNothingIsDoneWithAServerThatTwoHostsHave(t *testing.T) {
 		if d := Plan(f); d.Action != nil && d.Action.Kind != RenewToken {
 			t.Errorf("%s, %s: action %s", s.phase, s.name, d.Action.Kind)
 		}
-		f.Host.Error, f.Host.ErrorReason, f.Host.ErrorMessage = "", "", ""
+		f.Host.Error, f.Host.ErrorReason = "", ""
 		if d := Plan(f); d.Action == nil && !d.Requeue {
 			t.Errorf("%s, %s: nothing is done after the conflict either", s.phase, s.name)
 		}

@@ -50,7 +50,7 @@ func (s scope) waitForOneHost() result {
 		return done
 	}
 	return waitResult(report{
-		reason: v1alpha1.ReasonSameServer, waitingFor: "no other host to be this server", message: "host " + s.hostName() + ": " + s.Host.ErrorMessage,
+		reason: v1alpha1.ReasonSameServer, waitingFor: "no other host to be this server", message: "host " + s.hostName() + ": " + failureKind(v1alpha1.ReasonSameServer) + detailsHint,
 	}).withRequeueAfter(hostCheckInterval)
 }
 

@@ -295,7 +295,7 @@ func (w *world) hostOf(m Machine) *host {
 func hostFacts(name string, b bmh, uid types.UID) *Host {
 	f := &Host{
 		Namespace: "metal", Name: name, Generation: b.generation, Online: b.online, ImageURL: b.imageURL,
-		State: b.status.State, Error: string(b.status.ErrorType), ErrorMessage: b.status.ErrorMessage,
+		State: b.status.State, Error: string(b.status.ErrorType),
 		Paused: b.paused, PoweredOn: b.status.PoweredOn,
 		Record: &HostRecord{Spec: b.spec, Status: b.record},
 	}
@@ -304,7 +304,7 @@ func hostFacts(name string, b bmh, uid types.UID) *Host {
 	case uid:
 		f.Consumer = ConsumerMine
 	default:
-		f.Consumer, f.ConsumerName = ConsumerOther, b.consumerName
+		f.Consumer = ConsumerOther
 	}
 	return f
 }

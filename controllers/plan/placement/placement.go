@@ -5,11 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -49,7 +49,8 @@ type Evaluation struct {
 	Name string
 	// Reason is Chosen, Free, or why the host was passed over.
 	Reason Reason
-	// Message continues a sentence that begins with the name of the host.
+	// Message continues a sentence that begins with the name of the host. It may name other tenants and quote a BMC, so it is only for those who
+	// may read hosts.
 	Message string
 }
 
@@ -61,7 +62,7 @@ type Decision struct {
 	Evaluations []Evaluation
 	// Reason is a reason of the Machine's condition Claimed when no host was chosen: NoHostAvailable or HostNotFound.
 	Reason string
-	// Message is one sentence: the chosen host, or the hosts that were passed over and why.
+	// Message is one sentence for those who may not read hosts: the chosen host, or how many were passed over and why.
 	Message string
 }
 
@@ -149,12 +150,8 @@ func score(machine types.UID, host string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-const (
-	// maxNamed is how many hosts a message names with their reasons. The others are counted.
-	maxNamed = 12
-	// maxQuoted is how many bytes of a text from outside a message quotes: 80, and the mark that Truncate adds to a longer text.
-	maxQuoted = 80 + len("...")
-)
+// maxQuoted is how many bytes of a text from outside a message quotes: 80, and the mark that Truncate adds to a longer text.
+const maxQuoted = 80 + len("...")
 
 // decisionForClaimed returns the Decision for a host that the Machine has claimed already.
 func decisionForClaimed(host Evaluation, before []Evaluation) Decision {
@@ -177,51 +174,31 @@ func withMessage(request Request, d Decision) Decision {
 		return d
 	}
 	d.Reason, d.Message = v1alpha1.ReasonNoHostAvailable, refusalMessage(request, d.Evaluations)
-	if request.HostName != "" && !isNamed(d.Evaluations, request.HostName) {
+	if request.HostName != "" && !slices.ContainsFunc(d.Evaluations, func(e Evaluation) bool { return e.Name == request.HostName }) {
 		d.Reason = v1alpha1.ReasonHostNotFound
 		d.Message = fmt.Sprintf("spec.hostName pins %s, and no BareMetalHost in namespace %s has that name", request.HostName, request.Provider.HostNamespace)
 	}
 	return d
 }
 
-func isNamed(evaluations []Evaluation, name string) bool {
-	for _, c := range evaluations {
-		if c.Name == name {
-			return true
-		}
-	}
-	return false
-}
-
-// refusalMessage names the hosts that were passed over, with the reasons. Hosts with other labels or names are only counted.
+// refusalMessage counts the hosts by the kind of reason for which they were passed over. It is written into the Machine, which those read who may not
+// read hosts: it has no host's name but the one that the Machine itself names, and no text of an Evaluation.
 func refusalMessage(request Request, evaluations []Evaluation) string {
 	if len(evaluations) == 0 {
 		return fmt.Sprintf("there is no BareMetalHost in namespace %s", request.Provider.HostNamespace)
 	}
-	var named []string
-	more, differ, outside := 0, 0, 0
-	for _, c := range evaluations {
-		switch {
-		case c.Reason == OtherName:
-			outside++
-		case c.Reason == LabelsDiffer && c.Name != request.HostName:
-			differ++
-		case len(named) < maxNamed:
-			named = append(named, c.Name+" "+c.Message)
-		default:
-			more++
+	counts := map[string]int{}
+	for _, e := range evaluations {
+		if e.Name == request.HostName {
+			return fmt.Sprintf("host %s, which spec.hostName pins, cannot be claimed: it is %s", e.Name, e.Reason.Kind())
 		}
+		counts[e.Reason.Kind()]++
 	}
-	if more > 0 {
-		named = append(named, fmt.Sprintf("%s more cannot be claimed either", hostCount(more)))
+	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%d %s", counts[kind], kind)
 	}
-	if differ > 0 {
-		named = append(named, fmt.Sprintf("%s without the labels %s", hostCount(differ), v1alpha1.Truncate(metav1.FormatLabelSelector(&request.NodeType.HostSelector), maxQuoted)))
-	}
-	if outside > 0 {
-		named = append(named, fmt.Sprintf("%s not pinned by spec.hostName", hostCount(outside)))
-	}
-	return "no host can be claimed: " + strings.Join(named, "; ")
+	return fmt.Sprintf("no host can be claimed; %s: %s", hostCount(len(evaluations)), strings.Join(kinds, ", "))
 }
 
 func hostCount(n int) string {

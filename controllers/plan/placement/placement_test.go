@@ -186,64 +186,41 @@ func TestCompetingMachinesChooseDifferentHostsWhateverTheOrder(t *testing.T) {
 	}
 }
 
-func TestTheMessageNamesSomeHostsAndCountsTheRest(t *testing.T) {
-	var hosts []HostFacts
-	for i := range 30 {
-		f := free(fmt.Sprintf("server-%02d", i))
-		f.Host.Status.PoweredOn = true
-		if i >= 20 {
-			f.Host.Labels["gpu-model"] = "a100"
-		}
-		hosts = append(hosts, f)
-	}
-	d := Choose(request(), hosts)
-	if d.Reason != v1alpha1.ReasonNoHostAvailable || len(d.Evaluations) != 30 {
-		t.Errorf("reason %s, %d considered", d.Reason, len(d.Evaluations))
-	}
-	for _, want := range []string{"server-11 is powered on", "; 8 hosts more cannot be claimed either; 10 hosts without the labels gpu-model=h100"} {
-		if !strings.Contains(d.Message, want) {
-			t.Errorf("message %q lacks %q", d.Message, want)
-		}
-	}
-	if strings.Contains(d.Message, "server-12") {
-		t.Errorf("message %q names too many", d.Message)
-	}
-}
-
-func TestTheMessageIsOneSentence(t *testing.T) {
-	powered, labelled := free("server-3"), free("server-4")
+func TestTheMessageCountsHostsByKind(t *testing.T) {
+	powered, labelled, claimed, broken := free("server-3"), free("server-4"), free("server-5"), free("server-6")
 	powered.Host.Status.PoweredOn = true
 	labelled.Host.Labels["gpu-model"] = "a100"
+	claimed.Host.Spec.ConsumerRef = &corev1.ObjectReference{Kind: "Machine", Namespace: "other", Name: "m"}
+	broken.Host.Status.ErrorType, broken.Host.Status.ErrorMessage = metal3.PowerManagementError, "BMCUnauthorized: 401 of 10.0.0.7"
 	for _, c := range []struct {
 		name, pin string
 		hosts     []HostFacts
 		want      string
 	}{
 		{"a choice among others", "", []HostFacts{free("server-1"), free("server-2"), powered}, "server-1, of 2 free hosts"},
-		{"one host that is on", "", []HostFacts{powered}, "no host can be claimed: server-3 is powered on though no Machine has it: power it off by its BMC, only if nothing else uses it"},
-		{"one host with other labels", "", []HostFacts{labelled}, "no host can be claimed: 1 host without the labels gpu-model=h100"},
-		{"a pinned host that is on", "server-3", []HostFacts{free("server-1"), powered},
-			"no host can be claimed: server-3 is powered on though no Machine has it: power it off by its BMC, only if nothing else uses it; 1 host not pinned by spec.hostName"},
-		{"a pinned host with other labels", "server-4", []HostFacts{free("server-1"), free("server-2"), labelled},
-			"no host can be claimed: server-4 has the label gpu-model=a100, and gpu-model=h100 is asked for; 2 hosts not pinned by spec.hostName"},
+		{"one host that is on", "", []HostFacts{powered}, "no host can be claimed; 1 host: 1 not known to be off"},
+		{"one host with other labels", "", []HostFacts{labelled}, "no host can be claimed; 1 host: 1 without the labels that the NodeType selects"},
+		{"several kinds", "", []HostFacts{powered, labelled, claimed, claimed, claimed, broken, broken},
+			"no host can be claimed; 7 hosts: 3 taken, 2 in error, 1 not known to be off, 1 without the labels that the NodeType selects"},
+		{"a pinned host that is on", "server-3", []HostFacts{free("server-1"), powered}, "host server-3, which spec.hostName pins, cannot be claimed: it is not known to be off"},
+		{"a pinned host that is taken", "server-5", []HostFacts{free("server-1"), claimed, labelled}, "host server-5, which spec.hostName pins, cannot be claimed: it is taken"},
 	} {
 		r := request()
 		r.HostName = c.pin
-		if d := Choose(r, c.hosts); d.Message != c.want || d.Host == "" && d.Reason != v1alpha1.ReasonNoHostAvailable {
+		if d := Choose(r, c.hosts); d.Message != c.want || d.Host == "" && d.Reason != v1alpha1.ReasonNoHostAvailable || len(d.Evaluations) != len(c.hosts) {
 			t.Errorf("%s: %s: %s\nwant %s", c.name, d.Reason, d.Message, c.want)
 		}
 	}
 }
 
-func TestOneHostBeyondThoseThatAreNamedIsCounted(t *testing.T) {
-	var hosts []HostFacts
-	for i := range maxNamed + 1 {
-		f := free(fmt.Sprintf("server-%02d", i))
-		f.Host.Status.PoweredOn = true
-		hosts = append(hosts, f)
-	}
-	if d := Choose(request(), hosts); !strings.HasSuffix(d.Message, "uses it; 1 host more cannot be claimed either") {
-		t.Errorf("message %q", d.Message)
+func TestEveryReasonHasAKindInWords(t *testing.T) {
+	for _, r := range []Reason{
+		OtherName, OtherProvider, LabelsDiffer, OtherZone, HardwareDiffers, Claimed, Deleting, Paused, Detached, SameServer, InError, NotAvailable, InUse, PoweredOn,
+		NoRecord, NotReleased, EraseUnfinished, Busy, OtherTenant,
+	} {
+		if r.Kind() == string(r) {
+			t.Errorf("%s has none", r)
+		}
 	}
 }
 

@@ -60,6 +60,18 @@ const (
 	OtherTenant Reason = "OtherTenant"
 )
 
+// kinds are the reasons in words that follow "it is" and a number of hosts, and that tell nothing about whose a host is.
+var kinds = map[Reason]string{
+	OtherName: "not the one that spec.hostName pins", OtherProvider: "of another NodeProvider", LabelsDiffer: "without the labels that the NodeType selects",
+	OtherZone: "in another zone", HardwareDiffers: "of another hardware class", Claimed: "taken", Deleting: "being deleted", Paused: "paused",
+	Detached: "detached", SameServer: "registered twice", InError: "in error", NotAvailable: "not ready to be claimed", InUse: "used by hand",
+	PoweredOn: "not known to be off", NoRecord: "not observed yet", NotReleased: "still being given back", EraseUnfinished: "waiting for an erase",
+	Busy: "at work", OtherTenant: "not erased since another tenant",
+}
+
+// Kind returns the reason in a few words that follow "it is" and a number of hosts: taken, in error.
+func (r Reason) Kind() string { return cmp.Or(kinds[r], string(r)) }
+
 // rule checks one thing that prevents a claim. The Reason of its result is empty when it does not prevent it.
 type rule func(Request, HostFacts) Evaluation
 

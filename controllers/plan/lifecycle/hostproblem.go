@@ -1,0 +1,81 @@
+package lifecycle
+
+import (
+	"fmt"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+// hostProblem returns the reason why the host's controller does not continue.
+func (s scope) hostProblem() (reason, message string) {
+	h := s.Host
+	switch {
+	case h.Paused:
+		return v1alpha1.ReasonHostPaused, "host " + s.hostName() + " is paused: remove its annotation " + metal3.PausedAnnotation
+	case h.Detached:
+		return v1alpha1.ReasonHostDetached, "host " + s.hostName() + " is detached: remove its annotation " + metal3.DetachedAnnotation
+	case h.Error != "" && h.ErrorReason != "":
+		return h.ErrorReason, "host " + s.hostName() + ": " + failureKind(h.ErrorReason) + detailsHint
+	case h.Error != "":
+		return v1alpha1.ReasonHostError, fmt.Sprintf("host %s reports a %s%s", s.hostName(), h.Error, detailsHint)
+	default:
+		return "", ""
+	}
+}
+
+// detailsHint ends the message about an error of a host or of an attempt on it. The texts themselves are not repeated in a Machine. Without that: they
+// have addresses of BMCs and the names of other tenants' Machines, and whoever may read the Machine reads them.
+const detailsHint = " (details: kubectl ingot why)"
+
+// failureKinds are the errors of hosts and of attempts in words that are fit for those who may not read hosts.
+var failureKinds = map[string]string{
+	v1alpha1.ReasonBMCUnreachable:        "its BMC does not answer",
+	v1alpha1.ReasonBMCUnauthorized:       "its BMC refuses the credentials",
+	v1alpha1.ReasonBMCBusy:               "its BMC cannot serve requests now",
+	v1alpha1.ReasonBMCNotFound:           "its BMC does not have the system that is asked for",
+	v1alpha1.ReasonBMCConflict:           "its BMC refuses what is asked of it",
+	v1alpha1.ReasonBMCUnsupported:        "its BMC cannot do what is needed",
+	v1alpha1.ReasonBMCInvalid:            "the answers of its BMC cannot be read",
+	v1alpha1.ReasonBMCAddressInvalid:     "the address of its BMC is not valid",
+	v1alpha1.ReasonCredentialsMissing:    "the credentials of its BMC are missing",
+	v1alpha1.ReasonCABundleMissing:       "the certificates of its BMC are missing",
+	v1alpha1.ReasonHostRecordUnavailable: "its HostRecord cannot be read or written",
+	v1alpha1.ReasonSameServer:            "another host is the same server, so nothing is done with either",
+	v1alpha1.ReasonMachineGone:           "the Machine that had it is gone",
+
+	string(hardware.ReasonPowerOnIgnored):   "its BMC accepted the power-on, and the server stayed off",
+	string(hardware.ReasonPowerOffIgnored):  "its BMC accepted the power-off, and the server stayed on",
+	string(hardware.ReasonNoBootRequest):    "the server was powered on and never asked for its boot document",
+	string(hardware.ReasonAgentMissing):     "the server took its boot document, and no installer registered",
+	string(hardware.ReasonAgentSilent):      "the installer stopped reporting",
+	string(hardware.ReasonNoConfigDrive):    "the installer waited for the node's documents, which nobody wrote",
+	string(hardware.ReasonBootLoop):         "the server boots the installer again and again",
+	string(hardware.ReasonImageUnreachable): "the installer cannot read the image",
+	string(hardware.ReasonDigestMismatch):   "the image as served does not have the expected digest",
+	string(hardware.ReasonImageInvalid):     "the image cannot be decompressed, or is larger than the disk",
+	string(hardware.ReasonNoRootDevice):     "no disk matches the root device hints",
+	string(hardware.ReasonHardwareDiffers):  "the server has other GPUs than are promised, and no disk was touched",
+	string(hardware.ReasonRootDiskDiffers):  "the disk of the installation before is not there",
+	string(hardware.ReasonDiskError):        "a disk cannot be read or written",
+	string(hardware.ReasonWrongServer):      "another server answered than the host's, and nothing was written",
+	string(hardware.ReasonServerDiffers):    "the server is not the one that is known, and nothing was written",
+	string(hardware.ReasonNoDisk):           "no disk was found",
+	string(hardware.ReasonDiskMissing):      "a disk that is to be erased is not there",
+	string(hardware.ReasonDiskNotErasable):  "a disk cannot be erased",
+	string(hardware.ReasonEvidenceMissing):  "the erase of a disk is not proven",
+	string(hardware.ReasonCancelled):        "the attempt was called off",
+	string(hardware.ReasonDeadlineExceeded): "the time of the attempt is over",
+	string(hardware.ReasonAttemptConflict):  "other work is under way on it",
+	string(hardware.ReasonBootMACConflict):  "another host has its boot MAC address, so the boot service serves neither",
+}
+
+// failureKind returns the words for a reason.
+func failureKind(reason string) string {
+	if kind := failureKinds[reason]; kind != "" {
+		return kind
+	}
+	return "its controller reports " + reason
+}
