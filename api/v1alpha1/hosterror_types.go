@@ -11,6 +11,9 @@ const (
 	ReasonBMCUnauthorized = "BMCUnauthorized"
 	// ReasonBMCBusy: the BMC answers again and again that it cannot serve the request now.
 	ReasonBMCBusy = "BMCBusy"
+	// ReasonBMCSessionsExhausted: every session that the BMC allows is in use, and none of them is one that an earlier manager left. The message
+	// says how many there are and with whose account.
+	ReasonBMCSessionsExhausted = "BMCSessionsExhausted"
 	// ReasonBMCNotFound: the BMC has no resource at the path, such as the system of spec.bmc.address.
 	ReasonBMCNotFound = "BMCNotFound"
 	// ReasonBMCConflict: the BMC refuses a change because of its state, or because the resource was changed meanwhile (HTTP 409 or 412).

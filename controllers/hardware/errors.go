@@ -9,7 +9,7 @@ import (
 // Kind classifies the failure of a hardware call by what the caller can do about it.
 type Kind string
 
-// The kinds of failure. A caller retries after Unreachable and Busy, and observes again after NotFound and Conflict. A person must
+// The kinds of failure. A caller retries after Unreachable, Busy and SessionsExhausted, and observes again after NotFound and Conflict. A person must
 // act on Unauthorized, Invalid and Unsupported. After Ignored the caller goes on retrying, and a person must look at the server.
 const (
 	// Unreachable means no response, a broken connection, a TLS failure, or a 5xx status without details.
@@ -18,6 +18,8 @@ const (
 	Unauthorized Kind = "Unauthorized"
 	// Busy means that the server asks the client to try later (429, 503 while a job runs, a resource that is not loaded yet).
 	Busy Kind = "Busy"
+	// SessionsExhausted means that every session that the BMC allows is in use, by whomever. It ends when one of them does.
+	SessionsExhausted Kind = "SessionsExhausted"
 	// NotFound means that the system, the attempt or the resource does not exist.
 	NotFound Kind = "NotFound"
 	// Invalid means that the request or the response is malformed (broken JSON, a missing field, a malformed address).

@@ -65,7 +65,7 @@ type BMC struct {
 	faults   Faults
 	loaded   map[string]bool
 	password string
-	sessions map[string]string // path by token
+	sessions map[string]openSession // by token
 	// sessionsMade numbers the sessions.
 	sessionsMade int
 	// boot is the override that the system shows, future the one that its settings object shows until the server boots.
@@ -96,7 +96,7 @@ func New(options Options) *BMC {
 	}
 	b := &BMC{
 		options: options, stopping: make(chan struct{}), loaded: map[string]bool{}, password: options.Password,
-		sessions: map[string]string{}, boot: newOverride(options.Personality.Boot), future: newOverride(options.Personality.Boot),
+		sessions: map[string]openSession{}, boot: newOverride(options.Personality.Boot), future: newOverride(options.Personality.Boot),
 	}
 	b.tree = buildTree(options.Hardware, options.Personality)
 	return b

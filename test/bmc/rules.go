@@ -97,9 +97,24 @@ type LoginRules struct {
 	Redirect int `json:"redirect"`
 	// MaxSessions is how many sessions there may be; 0: 16.
 	MaxSessions int `json:"maxSessions"`
+	// Context is what becomes of the member Context of a new session.
+	Context SessionContext `json:"context"`
+	// NoBasic refuses requests with Basic authentication.
+	NoBasic bool `json:"noBasic"`
 	// LimitRefusal is how one more session is refused; empty: 503 with SessionLimitExceeded.
 	LimitRefusal Refusal `json:"limitRefusal"`
 }
+
+// SessionContext is what a BMC does with the member Context of a new session. Empty: it is kept and shown (Session v1.5).
+type SessionContext string
+
+// BMCs that do not keep the Context.
+const (
+	// ContextDropped means that it is accepted and not kept.
+	ContextDropped SessionContext = "Dropped"
+	// ContextRefused means that a login with it is answered with 400.
+	ContextRefused SessionContext = "Refused"
+)
 
 // SessionService is whether a BMC has sessions. Empty: it has.
 type SessionService string

@@ -4,19 +4,13 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
 )
 
-const (
-	// maxSessions is what BMCs allow at a time.
-	maxSessions = 16
-	// maxBody bounds a request.
-	maxBody = 64 << 10
-)
+// maxBody bounds a request.
+const maxBody = 64 << 10
 
 func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
@@ -113,72 +107,15 @@ func (b *BMC) isAuthorized(r *http.Request) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if token := r.Header.Get("X-Auth-Token"); token != "" {
-		return b.sessions[token] != ""
+		_, open := b.sessions[token]
+		return open
 	}
 	username, password, ok := r.BasicAuth()
-	return ok && b.isAccount(username, password)
-}
-
-func (r LoginRules) maxSessions() int {
-	if r.MaxSessions > 0 {
-		return r.MaxSessions
-	}
-	return maxSessions
-}
-
-func (r LoginRules) limitRefusal() Refusal {
-	if r.LimitRefusal.Status != 0 {
-		return r.LimitRefusal
-	}
-	return Refusal{Status: http.StatusServiceUnavailable, Message: "SessionLimitExceeded"}
+	return ok && !b.options.Personality.Login.NoBasic && b.isAccount(username, password)
 }
 
 func (b *BMC) isAccount(username, password string) bool {
 	return username == b.options.Username && subtle.ConstantTimeCompare([]byte(password), []byte(b.password)) == 1
-}
-
-func (b *BMC) logIn(w http.ResponseWriter, body []byte) {
-	var credentials struct{ UserName, Password string }
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case b.options.Personality.Login.Sessions == SessionsRefused:
-		b.refuse(w, http.StatusMethodNotAllowed, "OperationNotAllowed", "The HTTP method is not allowed on this resource.")
-		return
-	case b.options.Personality.Login.Sessions == SessionsDisabled:
-		b.refuse(w, http.StatusForbidden, "ServiceDisabled", "The operation failed because the service at /redfish/v1/SessionService is disabled.")
-		return
-	case json.Unmarshal(body, &credentials) != nil || !b.isAccount(credentials.UserName, credentials.Password):
-		// Some BMCs return what they were sent. A client must not pass it on in its error.
-		b.refuse(w, http.StatusUnauthorized, "AccessDenied", "Login of "+credentials.UserName+" with "+credentials.Password+" was denied.")
-		return
-	case len(b.sessions) >= b.options.Personality.Login.maxSessions():
-		b.refuseAs(w, b.options.Personality.Login.limitRefusal(), "The session establishment failed due to the number of simultaneous sessions exceeding the limit of the implementation.")
-		return
-	}
-	b.sessionsMade++
-	token, path := randomText(), fmt.Sprintf("%s/%d", pathSessions, b.sessionsMade)
-	b.sessions[token] = path
-	w.Header().Set("X-Auth-Token", token)
-	if !b.options.Personality.Login.NoLocation {
-		w.Header().Set("Location", path)
-	}
-	write(w, http.StatusCreated, map[string]any{
-		"@odata.id": path, "@odata.type": "#Session.v1_7_0.Session", "Id": fmt.Sprint(b.sessionsMade), "Name": "Session", "UserName": credentials.UserName,
-	})
-}
-
-func (b *BMC) logOut(w http.ResponseWriter, path string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for token, owned := range b.sessions {
-		if owned == path {
-			delete(b.sessions, token)
-			w.WriteHeader(http.StatusNoContent)
-			return
-		}
-	}
-	b.refuse(w, http.StatusNotFound, "ResourceMissingAtURI", "The resource at the URI "+path+" was not found.")
 }
 
 func (b *BMC) get(w http.ResponseWriter, r *http.Request, path string) {

@@ -11,6 +11,9 @@ import (
 
 // resource returns the resource at the path with its present values.
 func (b *BMC) resource(path string, power hardware.PowerState) (document map[string]any, found bool) {
+	if document, found = b.sessionDocument(path); found {
+		return document, true
+	}
 	document, found = b.tree[path]
 	switch path {
 	case "/redfish":

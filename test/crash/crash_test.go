@@ -58,6 +58,18 @@ func TestNothingIsLostWhereverTheManagerDies(t *testing.T) {
 		t.Error("the manager was killed in so few runs that they prove nothing")
 	}
 	s.reportViolations(ctx, t)
+	s.checkSessions(t)
+}
+
+// checkSessions: however often the manager was killed, a BMC has the session of the one that runs and at most one of the one before. Without an
+// end to what each of them left, a BMC's slots would be full after a few runs.
+func (s *testbed) checkSessions(t *testing.T) {
+	t.Helper()
+	for _, server := range s.env.Rack.Servers() {
+		if n := server.BMC().Sessions(); n > 2 {
+			t.Errorf("%d sessions are open at the BMC of %s, expected at most 2", n, server.Name())
+		}
+	}
 }
 
 // repeat runs the stories with the manager killed at each of the points.

@@ -124,11 +124,6 @@ func (s *testbed) killManager() error {
 	if err := s.manager.dies().Kill(); err != nil {
 		return err
 	}
-	for _, front := range s.bmcs {
-		if err := front.ExpireSessions(); err != nil {
-			return err
-		}
-	}
 	return s.manager.start()
 }
 

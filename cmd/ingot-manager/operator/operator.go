@@ -12,6 +12,7 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -138,7 +139,13 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	if err != nil {
 		return err
 	}
-	bmcs := redfish.New(redfish.Options{Timeout: s.BMC.Timeout.Duration, Log: log.With("logger", "redfish")})
+	owner, err := sessionOwner(ctx, mgr.GetAPIReader())
+	if err != nil {
+		return err
+	}
+	bmcs := redfish.New(redfish.Options{
+		Timeout: s.BMC.Timeout.Duration, Owner: owner, ExclusiveAccount: s.BMC.ExclusiveAccount, Log: log.With("logger", "redfish"),
+	})
 	tenants := tenantaccess.New(tenantaccess.Options{
 		Scheme: mgr.GetScheme(), Log: mgr.GetLogger().WithName("tenants"), Timeout: s.Tenants.Timeout.Duration, QPS: s.Tenants.QPS, Burst: s.Tenants.Burst,
 	})
@@ -167,6 +174,16 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 		return err
 	}
 	return addChecks(mgr, boot)
+}
+
+// sessionOwner returns the mark of this installation's sessions at BMCs. The uid of kube-system stands for the management cluster: it stays through
+// restarts of the manager and its pods, and another installation that reaches the same BMC has another one.
+func sessionOwner(ctx context.Context, reader client.Reader) (string, error) {
+	var system corev1.Namespace
+	if err := reader.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
+		return "", fmt.Errorf("read the identity of the management cluster: %w", err)
+	}
+	return "ingot-manager " + string(system.UID), nil
 }
 
 func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, log *slog.Logger) (*bootServer, error) {

@@ -111,6 +111,9 @@ type Boot struct {
 type BMC struct {
 	// Timeout of one request.
 	Timeout metav1.Duration `json:"timeout"`
+	// ExclusiveAccount says that nobody but this installation uses the accounts of the BMCs' Secrets. Then sessions of these accounts that a killed
+	// manager left are ended also at BMCs that do not keep the mark by which they are known otherwise.
+	ExclusiveAccount bool `json:"exclusiveAccount"`
 }
 
 // Tenants configures the connections to tenants' API servers.

@@ -226,6 +226,7 @@ var nextSteps = map[string]string{
 	v1alpha1.ReasonBMCUnreachable:          "look at HOST's BMC: its network, its address in spec.bmc, and whether it hangs",
 	v1alpha1.ReasonBMCUnauthorized:         "correct the Secret of HOST's BMC: it is read again at the next step",
 	v1alpha1.ReasonBMCBusy:                 "look at the log of HOST's BMC; many recover by a reset of the BMC, which leaves the server running",
+	v1alpha1.ReasonBMCSessionsExhausted:    "end sessions at HOST's BMC that nobody uses, and find the client that opens them and does not end them: often monitoring; many BMCs also end all at a reset, which leaves the server running",
 	v1alpha1.ReasonBMCConflict:             "look at the BIOS settings and pending jobs in HOST's BMC: it refuses what is asked of it",
 	v1alpha1.ReasonBMCNotFound:             "correct the path of the system in spec.bmc.address of HOST, or reset its BMC",
 	v1alpha1.ReasonBMCUnsupported:          "look at the firmware version and the licence of HOST's BMC: it cannot do what is asked of it",

@@ -23,6 +23,12 @@ type Options struct {
 	// CredentialBackoff is how long refused credentials are not tried again, so that a wrong Secret does not lock the account. Changed
 	// credentials are tried at once. 0 means 30 s.
 	CredentialBackoff time.Duration
+	// Owner is the identity of this installation, by which sessions that an earlier process left are known. It is the same after a restart and no
+	// other installation has it. Empty: sessions are not marked, and none is ended that this Client has not made.
+	Owner string
+	// ExclusiveAccount is the administrator's word that nobody else uses the accounts of the BMCs' Secrets. Then every session of the account that
+	// this Client has not made was left by an earlier process. For BMCs that do not keep the mark.
+	ExclusiveAccount bool
 	// Clock returns the current time; nil means time.Now.
 	Clock func() time.Time
 	// Sleep waits while the BMC loads a resource of an inventory; it returns early with the error of the context when that ends. nil means a

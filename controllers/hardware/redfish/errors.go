@@ -36,7 +36,7 @@ var messageKinds = map[string]hardware.Kind{
 	"ServiceShuttingDown":            hardware.Busy,
 	"ResourceInStandby":              hardware.Busy,
 	"ResourceInUse":                  hardware.Busy,
-	"SessionLimitExceeded":           hardware.Busy,
+	"SessionLimitExceeded":           hardware.SessionsExhausted,
 	"OperationTimeout":               hardware.Busy,
 	"CreateLimitReachedForResource":  hardware.Busy,
 	"InsufficientPrivilege":          hardware.Unauthorized,
@@ -67,7 +67,7 @@ var messageKinds = map[string]hardware.Kind{
 	// Dell: not ready yet (two), all sessions in use, already in that power state.
 	"SYS518":  hardware.Busy,
 	"SWC0700": hardware.Busy,
-	"RAC0218": hardware.Busy,
+	"RAC0218": hardware.SessionsExhausted,
 	"PSU501":  hardware.Conflict,
 }
 
@@ -100,6 +100,8 @@ func describeError(err error, state *callState) (hardware.Kind, string) {
 	switch {
 	case errors.As(err, &held):
 		return hardware.Busy, held.Error()
+	case asSlotsError(err) != nil:
+		return hardware.SessionsExhausted, asSlotsError(err).Error()
 	case refusalOf(err) != nil:
 		return refusalOf(err).kind(), refusalOf(err).Error()
 	case errors.Is(err, errCredentialsRefused):

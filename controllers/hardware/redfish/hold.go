@@ -12,6 +12,55 @@ type line struct {
 
 	mu   sync.Mutex
 	held *heldError
+	// isSwept is true when the sessions that an earlier process left at the BMC were looked for.
+	isSwept bool
+	// refusesContext is true when the BMC refuses the member Context of a new session.
+	refusesContext bool
+	// slots says whose the sessions of a BMC are whose slots are full, and slotsAt when they were listed.
+	slots   string
+	slotsAt time.Time
+}
+
+// needsSweep reports whether the sessions that an earlier process left are still to be looked for.
+func (l *line) needsSweep() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.isSwept
+}
+
+// keepSwept keeps that the sessions that an earlier process left were looked for.
+func (l *line) keepSwept() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.isSwept = true
+}
+
+// slotsNote returns what was said last about the sessions of the BMC, and whether that is recent.
+func (l *line) slotsNote(now time.Time) (note string, isRecent bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.slots, l.slots != "" && now.Sub(l.slotsAt) < listPause
+}
+
+// keepSlotsNote keeps what is said about the sessions of the BMC.
+func (l *line) keepSlotsNote(note string, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.slots, l.slotsAt = note, now
+}
+
+// canTakeContext reports whether the BMC is not known to refuse the member Context.
+func (l *line) canTakeContext() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.refusesContext
+}
+
+// keepContextRefused keeps that the BMC refuses the member Context.
+func (l *line) keepContextRefused() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refusesContext = true
 }
 
 func newLine() *line { return &line{gate: make(chan struct{}, 1)} }

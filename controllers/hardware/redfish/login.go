@@ -67,10 +67,27 @@ func (c *Client) logIn(ctx context.Context, b *bmc) (*login, error) {
 	if err := getJSON(api, schemas.DefaultServiceRoot, &l.root); err != nil && statusOf(err) != http.StatusUnauthorized {
 		return nil, err
 	}
-	if err := l.authenticate(); err != nil {
+	err = c.authenticate(l, c.lineTo(b.endpoint.Address))
+	if isSessionLimit(err) {
+		err = c.freeSlot(b, l, err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return l, nil
+}
+
+// authenticate makes a session that is marked as this installation's, or one without the mark where the BMC refuses that.
+func (c *Client) authenticate(l *login, line *line) error {
+	if c.options.Owner == "" || !line.canTakeContext() {
+		return l.authenticate("")
+	}
+	err := l.authenticate(c.options.Owner)
+	if !isContextRefused(err) {
+		return err
+	}
+	line.keepContextRefused()
+	return l.authenticate("")
 }
 
 // newAPIClient returns gofish's client with the transport. gofish reads the service root to make one and fails when any member of it has an
@@ -96,11 +113,11 @@ func (emptyRoot) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// authenticate makes a session. Where the BMC has no sessions, the credentials are sent with every request (Basic authentication).
+// authenticate makes a session with the Context, if there is one. Where the BMC has no sessions, the credentials are sent with every request (Basic authentication).
 //
 // Where the root names no sessions, the credentials are in the header of this request too. Example: a service without sessions answers 401
 // to every request without that header. If the header were left out, right credentials would be taken for wrong ones.
-func (l *login) authenticate() error {
+func (l *login) authenticate(owner string) error {
 	endpoint := l.transport.endpoint
 	sessions, isNamed := l.root.sessions()
 	// A login that is sent twice makes a second session at worst, which a caller's next try would make too.
@@ -108,7 +125,16 @@ func (l *login) authenticate() error {
 	if !isNamed {
 		headers["Authorization"] = basicAuthorization(endpoint.Username, endpoint.Password)
 	}
-	resp, err := l.api.PostWithHeaders(sessions, map[string]string{"UserName": endpoint.Username, "Password": endpoint.Password}, headers)
+	request := map[string]string{"UserName": endpoint.Username, "Password": endpoint.Password}
+	if owner != "" {
+		request["Context"] = owner
+	}
+	resp, err := l.api.PostWithHeaders(sessions, request, headers)
+	if isSessionLimit(err) {
+		// It is not asked whether the service is switched off. Without it: a BMC that takes no credentials in a request answers that question with
+		// 401, and a right Secret is blamed because all sessions are in use.
+		return err
+	}
 	isDisabled, disabledErr := l.readSessionsDisabled(err)
 	if statusOf(disabledErr) == http.StatusUnauthorized {
 		return disabledErr // the session was refused in general, and this for the credentials

@@ -96,9 +96,9 @@ func TestTheSecretIsBlamedOnlyByAnAnswerThatMeansIt(t *testing.T) {
 		{"a password that must be changed", 403, extendedInfo("Base.1.8.PasswordChangeRequired", "Change it."), hardware.Unauthorized, hardware.Unauthorized},
 		{"no words, forbidden", 403, "", hardware.Unauthorized, hardware.Unauthorized},
 		{"a licence", 403, extendedInfo("IDRAC.2.8.LIC501", "A required license is missing or expired."), hardware.Unsupported, hardware.Unsupported},
-		{"too many sessions", 503, extendedInfo("Base.1.8.SessionLimitExceeded", "Too many."), hardware.Busy, hardware.Busy},
-		{"too many sessions, as refused", 401, extendedInfo("Base.1.8.SessionLimitExceeded", "Too many."), hardware.Busy, hardware.Busy},
-		{"too many sessions at an iDRAC", 503, extendedInfo("IDRAC.2.8.RAC0218", "The maximum number of user sessions is reached."), hardware.Busy, hardware.Busy},
+		{"too many sessions", 503, extendedInfo("Base.1.8.SessionLimitExceeded", "Too many."), hardware.SessionsExhausted, hardware.SessionsExhausted},
+		{"too many sessions, as refused", 401, extendedInfo("Base.1.8.SessionLimitExceeded", "Too many."), hardware.SessionsExhausted, hardware.SessionsExhausted},
+		{"too many sessions at an iDRAC", 503, extendedInfo("IDRAC.2.8.RAC0218", "The maximum number of user sessions is reached."), hardware.SessionsExhausted, hardware.SessionsExhausted},
 		{"an account that is locked", 401, extendedInfo("Oem.1.0.AccountLocked", ""), hardware.Busy, hardware.Busy},
 		{"an account that is locked, in words", 403, `{"error":{"code":"x","message":"The account has been locked out."}}`, hardware.Busy, hardware.Busy},
 	} {
@@ -161,7 +161,7 @@ func TestTooManySessionsAreNoFaultOfTheSecret(t *testing.T) {
 	_, err = b.PowerState(t.Context())
 	must(t, err)
 	_, err = f.bmc.PowerState(t.Context())
-	expect(t, err, hardware.Busy, "RAC0218")
+	expect(t, err, hardware.SessionsExhausted, "RAC0218")
 	must(t, other.Close(t.Context()))
 	_, err = f.bmc.PowerState(t.Context())
 	must(t, err)

@@ -234,13 +234,16 @@ func (r *refusal) Error() string {
 }
 
 // kindOrder is the order in which the kinds of several messages count. A BMC that is busy says nothing about what it was asked for.
-var kindOrder = []hardware.Kind{hardware.Busy, hardware.Unauthorized, hardware.Unsupported, hardware.Conflict}
+var kindOrder = []hardware.Kind{hardware.SessionsExhausted, hardware.Busy, hardware.Unauthorized, hardware.Unsupported, hardware.Conflict}
 
 // kind returns the kind of the refusal.
 //
 // The credentials are blamed only by an answer that means them. Example: all sessions of a BMC are in use, or the account is locked for
 // 30 seconds after failed logins of somebody else. If the Secret were blamed, an administrator would change a Secret that is right.
 func (r *refusal) kind() hardware.Kind {
+	if r.isLogin() && slices.ContainsFunc(r.messages, message.isSessionLimit) {
+		return hardware.SessionsExhausted
+	}
 	if !r.notBefore.IsZero() || slices.ContainsFunc(r.messages, message.isLockout) {
 		return hardware.Busy
 	}
@@ -254,6 +257,19 @@ func (r *refusal) kind() hardware.Kind {
 		return hardware.Unsupported // such as a missing licence, or a BMC that is locked against changes
 	}
 	return statusKind(r.status)
+}
+
+// isLogin reports whether a new session was refused.
+func (r *refusal) isLogin() bool {
+	return r.method == http.MethodPost && strings.HasSuffix(strings.TrimRight(r.path, "/"), "/Sessions")
+}
+
+// isSessionLimit reports whether the message, in the answer to a login, says that every session is in use: by the message of the Base registry for
+// a full collection, or in words, where a vendor has a message of its own.
+func (m message) isSessionLimit() bool {
+	text := strings.ToLower(m.Text)
+	isAboutLimit := strings.Contains(text, "maximum") || strings.Contains(text, "limit") || strings.Contains(text, "too many")
+	return m.key() == "CreateLimitReachedForResource" || isAboutLimit && strings.Contains(text, "session")
 }
 
 // isLockout reports whether the message says that logins are refused for a while, whatever the credentials.

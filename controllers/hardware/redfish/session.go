@@ -17,9 +17,10 @@ type session struct {
 	// lock allows one goroutine to log in or out. It is a channel, so that the others can stop waiting when their context ends.
 	lock chan struct{}
 
-	// The next two are guarded by Client.mu.
+	// The next three are guarded by Client.mu. path is the resource of the session that is open, or the last one.
 	usedAt   time.Time
 	inFlight int
+	path     string
 
 	// login is guarded by lock; nil before the first login.
 	login *login
@@ -134,6 +135,8 @@ func (c *Client) ensureLogin(ctx context.Context, b *bmc, s *session, staleLogin
 		return nil, false, err
 	}
 	s.login = l
+	c.keepPath(s, l.path)
+	c.sweep(b, l)
 	// Sessions with former credentials at this address are not used any more, and BMCs allow few sessions.
 	for _, old := range c.removeSessions(func(key sessionKey, other *session) bool {
 		return key != b.key && other.address == s.address && other.inFlight == 0
@@ -141,6 +144,13 @@ func (c *Client) ensureLogin(ctx context.Context, b *bmc, s *session, staleLogin
 		c.logoutAndLog(ctx, old)
 	}
 	return l, true, nil
+}
+
+// keepPath keeps where the session is, so that it is not taken for one that an earlier process left.
+func (c *Client) keepPath(s *session, path string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.path = path
 }
 
 // checkRefused refuses credentials that the BMC has recently refused.

@@ -34,7 +34,7 @@ func NewProblem(err error, message string) Problem {
 // kindReasons are the reasons of failed calls whose error has no reason of its own.
 var kindReasons = map[hardware.Kind]string{
 	hardware.Unreachable: v1alpha1.ReasonBMCUnreachable, hardware.Unauthorized: v1alpha1.ReasonBMCUnauthorized, hardware.Busy: v1alpha1.ReasonBMCBusy,
-	hardware.NotFound: v1alpha1.ReasonBMCNotFound, hardware.Conflict: v1alpha1.ReasonBMCConflict,
+	hardware.SessionsExhausted: v1alpha1.ReasonBMCSessionsExhausted, hardware.NotFound: v1alpha1.ReasonBMCNotFound, hardware.Conflict: v1alpha1.ReasonBMCConflict,
 	hardware.Unsupported: v1alpha1.ReasonBMCUnsupported, hardware.Invalid: v1alpha1.ReasonBMCInvalid,
 }
 
@@ -47,7 +47,7 @@ func ErrorReasonText(err error) string {
 // transientReasons are the reasons of failures that often end without a person. They are reported when they last for Timeouts.BMCGrace. All
 // others are reported at once.
 var transientReasons = []string{
-	v1alpha1.ReasonBMCUnreachable, v1alpha1.ReasonBMCBusy, v1alpha1.ReasonBMCNotFound, v1alpha1.ReasonBMCConflict,
+	v1alpha1.ReasonBMCUnreachable, v1alpha1.ReasonBMCBusy, v1alpha1.ReasonBMCSessionsExhausted, v1alpha1.ReasonBMCNotFound, v1alpha1.ReasonBMCConflict,
 	string(hardware.ReasonHostRecordUnavailable), string(hardware.ReasonAttemptConflict),
 }
 

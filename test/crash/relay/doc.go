@@ -5,5 +5,5 @@
 // Every request except GET and HEAD counts as a change (a watch is a GET). Four kinds are forwarded without being counted: Events and
 // the leader election's Lease, which no decision depends on; access and token reviews, which change nothing; and a BMC's sessions.
 // Whether a session is opened depends on what the manager did before, so counting sessions would shift the numbers from run to run.
-// A session that is lost with the manager only occupies one of the BMC's session slots until the BMC expires it.
+// A session that is lost with the manager occupies one of the BMC's slots until the next manager ends it.
 package relay

@@ -15,8 +15,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"strings"
-	"sync"
 	"time"
 )
 
@@ -34,10 +32,6 @@ type Proxy struct {
 	upstream *url.URL
 	// next sends requests to the upstream.
 	next *http.Transport
-
-	mu sync.Mutex
-	// sessions are the tokens of a BMC's open sessions, by path.
-	sessions map[string]string
 }
 
 // Listen starts a Proxy on a loopback port. authority is the PEM-encoded CA of the upstream.
@@ -50,7 +44,7 @@ func (s *Steps) Listen(name, upstream string, authority []byte) (*Proxy, error) 
 	if !pool.AppendCertsFromPEM(authority) {
 		return nil, fmt.Errorf("relay %s: the authority of %s holds no certificate", name, upstream)
 	}
-	f := &Proxy{name: name, steps: s, upstream: to, sessions: map[string]string{}, next: &http.Transport{
+	f := &Proxy{name: name, steps: s, upstream: to, next: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true, DisableCompression: true,
 	}}
 	quiet := log.New(io.Discard, "", 0) // connections of a killed process break
@@ -112,7 +106,6 @@ func (f *Proxy) serve(proxy http.Handler, w http.ResponseWriter, r *http.Request
 
 // handleResponse records the upstream's answer before the manager receives it, and kills the manager where that is due.
 func (f *Proxy) handleResponse(response *http.Response) error {
-	f.trackSession(response)
 	p, counted := response.Request.Context().Value(countedRequestKey{}).(*countedRequest)
 	if !counted {
 		return nil
@@ -127,46 +120,6 @@ func (f *Proxy) handleResponse(response *http.Response) error {
 
 // sessionsPath is the end of the path at which a BMC's sessions are opened. The sessions are below it.
 const sessionsPath = "/SessionService/Sessions"
-
-func (f *Proxy) trackSession(response *http.Response) {
-	request := response.Request
-	_, below, found := strings.Cut(request.URL.Path, sessionsPath)
-	if !found {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch location, err := response.Location(); {
-	case request.Method == http.MethodDelete && below != "":
-		delete(f.sessions, request.URL.Path)
-	case request.Method == http.MethodPost && err == nil:
-		f.sessions[location.Path] = response.Header.Get("X-Auth-Token")
-	}
-}
-
-// ExpireSessions deletes the sessions that a killed manager left at a BMC. A real BMC does that after some minutes.
-func (f *Proxy) ExpireSessions() error {
-	f.mu.Lock()
-	left := f.sessions
-	f.sessions = map[string]string{}
-	f.mu.Unlock()
-	client := &http.Client{Transport: f.next, Timeout: 10 * time.Second}
-	for path, token := range left {
-		request, err := http.NewRequest(http.MethodDelete, f.upstream.JoinPath(path).String(), nil)
-		if err != nil {
-			return fmt.Errorf("end a session at %s: %w", f.name, err)
-		}
-		request.Header.Set("X-Auth-Token", token)
-		response, err := client.Do(request)
-		if err != nil {
-			return fmt.Errorf("end a session at %s: %w", f.name, err)
-		}
-		if err := response.Body.Close(); err != nil {
-			return fmt.Errorf("end a session at %s: %w", f.name, err)
-		}
-	}
-	return nil
-}
 
 // retryInterval is the pause before the boot service is tried again.
 const retryInterval = 20 * time.Millisecond

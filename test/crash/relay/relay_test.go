@@ -172,30 +172,6 @@ func TestAWatchStreams(t *testing.T) {
 	close(more)
 }
 
-func TestSessionsOfADeadManagerAreEnded(t *testing.T) {
-	u := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost {
-			w.Header().Set("Location", "/redfish/v1/SessionService/Sessions/7")
-			w.Header().Set("X-Auth-Token", "token")
-			w.WriteHeader(http.StatusCreated)
-		} else if r.Header.Get("X-Auth-Token") != "token" {
-			w.WriteHeader(http.StatusUnauthorized)
-		}
-	})
-	f := u.front(t, &Steps{})
-	if _, err := send(t, f, http.MethodPost, "/redfish/v1/SessionService/Sessions", "{}"); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if err := f.ExpireSessions(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, want := u.seen(), []string{"POST /redfish/v1/SessionService/Sessions", "DELETE /redfish/v1/SessionService/Sessions/7"}; !slices.Equal(got, want) {
-		t.Errorf("seen %v, want %v", got, want)
-	}
-}
-
 func TestTheBalancerHidesThatTheServiceIsAway(t *testing.T) {
 	reserved, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
