@@ -13,6 +13,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/host"
 	"github.com/ingot-dev/ingot/controllers/hostindex"
+	"github.com/ingot-dev/ingot/controllers/inuse"
 	"github.com/ingot-dev/ingot/controllers/machine"
 	"github.com/ingot-dev/ingot/controllers/nodepool"
 	"github.com/ingot-dev/ingot/controllers/nodeprovider"
@@ -75,6 +76,7 @@ func Setup(mgr ctrl.Manager, d Dependencies) error {
 			Client: c, APIReader: apiReader, Tenants: d.Tenants, Recorder: recorder("machine"), Clock: d.Clock, Random: d.Random,
 			Timeouts: d.MachineTimeouts, Workers: d.Workers,
 		},
+		"inuse":      &inuse.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("inuse"), Clock: d.Clock},
 		"validation": &validation.Reconciler{Client: c, Tenants: d.Tenants, Recorder: recorder("validation"), Clock: d.Clock},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {

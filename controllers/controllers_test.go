@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ingot-dev/ingot/controllers/host"
+	"github.com/ingot-dev/ingot/controllers/inuse"
 	"github.com/ingot-dev/ingot/controllers/machine"
 	"github.com/ingot-dev/ingot/controllers/nodepool"
 	"github.com/ingot-dev/ingot/controllers/nodeprovider"
@@ -26,6 +27,7 @@ func TestSetupWithManagerReturnsAnErrorThatNamesTheMissingDependencies(t *testin
 		required   string
 	}{
 		"host":         {&host.Reconciler{}, "Client APIReader Installer Recorder Clock Jitter"},
+		"inuse":        {&inuse.Reconciler{}, "Client APIReader Recorder Clock"},
 		"machine":      {&machine.Reconciler{}, "Client APIReader Tenants Recorder Clock Random"},
 		"nodepool":     {&nodepool.Reconciler{}, "Client APIReader Recorder Clock Suffix"},
 		"nodeprovider": {&nodeprovider.Reconciler{}, "Client Recorder Clock"},

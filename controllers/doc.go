@@ -44,6 +44,7 @@
 //	    plan_event["controllers/plan/event"]
 //	    plan_feasibility["controllers/plan/feasibility"]
 //	    plan_host["controllers/plan/host"]
+//	    plan_inuse["controllers/plan/inuse"]
 //	    plan_inventory["controllers/plan/inventory"]
 //	    plan_leaderlease["controllers/plan/leaderlease"]
 //	    plan_lifecycle["controllers/plan/lifecycle"]
@@ -74,6 +75,7 @@
 //	    controllers["controllers"]
 //	    admission["controllers/admission/..."]
 //	    host["controllers/host/..."]
+//	    inuse["controllers/inuse"]
 //	    machine["controllers/machine/..."]
 //	    nodepool["controllers/nodepool"]
 //	    nodeprovider["controllers/nodeprovider"]
@@ -103,13 +105,14 @@
 //	  programs --> images & manifests & shells
 //	  shells --> kit
 //	  cmd_ingot_demo --> cmd_ingot
-//	  controllers --> host & machine & nodepool & nodeprovider & nodetype & osimage & rollout & tenant & validation
+//	  controllers --> host & inuse & machine & nodepool & nodeprovider & nodetype & osimage & rollout & tenant & validation
 //	  admission --> plan_feasibility & plan_rendering & plan_revision
 //	  hardware_agent --> hardware
 //	  hardware_direct --> hardware_netboot
 //	  hardware_netboot --> hardware_agent & hardware_identity
 //	  hardware_redfish --> hardware & hardware_identity
 //	  host --> plan_host & plan_sameserver & plan_verdict
+//	  inuse --> plan_event & plan_inuse
 //	  machine --> plan_lifecycle & plan_placement & plan_rendering & plan_sameserver
 //	  nodepool --> plan_event & plan_scaling
 //	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_revisionrollout & plan_rollout & plan_sameserver

@@ -36,6 +36,8 @@ const (
 
 // The condition of a HostRecord.
 const (
+	// ConditionUndeleted is False with the reason KeptForMachine while the host is being deleted and a Machine has it. Otherwise it is absent.
+	ConditionUndeleted = "Undeleted"
 	// ConditionAgentUndisputed is True when the boot service has noticed nothing in the attempt, and False with the reason of the first finding.
 	ConditionAgentUndisputed = "AgentUndisputed"
 	// ReasonUndisputed is its reason when it is True.

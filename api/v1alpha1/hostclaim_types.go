@@ -40,6 +40,13 @@ func ReleaseValue(uid types.UID) string {
 	return string(uid)
 }
 
+// KeptForMachine says of a host that is being deleted while a Machine has it what keeps it, and what to do. It continues a sentence that begins
+// with the host's name.
+func KeptForMachine(namespace, name string) string {
+	return "is being deleted and kept for Machine " + namespace + "/" + name + ", whose node runs on: the host goes when that Machine has released it, by kubectl delete machine -n " +
+		namespace + " " + name + ", and a server that is to stay is registered again after that"
+}
+
 // RemainingNode is what may be left of a Machine in its tenant's cluster.
 type RemainingNode struct {
 	// name of the Node.

@@ -243,6 +243,7 @@ type HostRecordStatus struct {
 	// conditions:
 	//   - AgentUndisputed: False while the boot service has noticed something in the attempt that a person should know, such as a second
 	//     agent with the token of the same boot. The reason is that of the finding. It is absent while nothing was ever noticed.
+	//   - Undeleted: False while the host is being deleted and kept for its Machine, which the message names. Otherwise it is absent.
 	//
 	// +optional
 	// +listType=map

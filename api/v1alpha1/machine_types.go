@@ -58,6 +58,9 @@ const (
 	ReasonHostNotFound = "HostNotFound"
 	// ReasonHostOrphaned: another host is still claimed by an earlier Machine of this name, and may run its node.
 	ReasonHostOrphaned = "HostOrphaned"
+	// ReasonKeptForMachine: the Machine has its host, and somebody has deleted that host; it is kept until the Machine has released it. It is the
+	// reason of the HostRecord's condition Undeleted too.
+	ReasonKeptForMachine = "KeptForMachine"
 	// ReasonHostLost: the claimed host was deleted, or is another's now.
 	ReasonHostLost = "HostLost"
 	// ReasonWaitingForNodeType, ReasonWaitingForTenant: what the Machine refers to does not exist or is not Ready.

@@ -13,6 +13,8 @@ const (
 	ReasonScaling = "Scaling"
 	// ReasonNodeTypeNotFound: spec.nodeTypeRef names no NodeType.
 	ReasonNodeTypeNotFound = "NodeTypeNotFound"
+	// ReasonNodeTypeDeleting: the NodeType is being deleted, so that no further Machine of it is made.
+	ReasonNodeTypeDeleting = "NodeTypeDeleting"
 )
 
 // NodePoolSpec is so many Machines of one NodeType for one TenantCluster.

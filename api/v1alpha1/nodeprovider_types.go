@@ -139,6 +139,9 @@ type NodeProviderStatus struct {
 	// observedGeneration is the spec that this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// usedBy says what depends on it. It cannot be deleted before that is gone; see config/policy/README.md.
+	// +optional
+	UsedBy *UsedBy `json:"usedBy,omitempty"`
 	// conditions: Ready.
 	// +optional
 	// +listType=map

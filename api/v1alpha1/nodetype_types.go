@@ -301,6 +301,9 @@ type NodeTypeStatus struct {
 	// machines of this NodeType.
 	// +optional
 	Machines MachineCounts `json:"machines,omitempty"`
+	// usedBy says what depends on it. It cannot be deleted before that is gone; see config/policy/README.md.
+	// +optional
+	UsedBy *UsedBy `json:"usedBy,omitempty"`
 	// conditions: Ready, RenderingCurrent, with spec.gpu HardwareMatches and, where gate.taintKey is another program's, GateKeyUnmanaged.
 	// +optional
 	// +listType=map

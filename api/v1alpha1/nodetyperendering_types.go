@@ -40,12 +40,21 @@ type NodeTypeRenderingSpec struct {
 	Plan NodePlan `json:"plan"`
 }
 
+// NodeTypeRenderingStatus says who uses it.
+type NodeTypeRenderingStatus struct {
+	// usedBy says what depends on it. It cannot be deleted before that is gone; see config/policy/README.md.
+	// +optional
+	UsedBy *UsedBy `json:"usedBy,omitempty"`
+}
+
 // NodeTypeRendering is what one version of Ingot made of a NodeTypeRevision, once and for all: Machines are installed from it and
 // judged by it, whatever version runs later. Its name is the revision's and a digest of the plan.
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=ntrend,categories=ingot
 // +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=".spec.revisionRef.name"
 // +kubebuilder:printcolumn:name="Encoding",type=integer,JSONPath=".spec.encoding"
+// +kubebuilder:printcolumn:name="Used-By",type=integer,JSONPath=".status.usedBy.count"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 type NodeTypeRendering struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -53,6 +62,8 @@ type NodeTypeRendering struct {
 
 	// +required
 	Spec NodeTypeRenderingSpec `json:"spec"`
+	// +optional
+	Status NodeTypeRenderingStatus `json:"status,omitempty"`
 }
 
 // NodeTypeRenderingList is a list of NodeTypeRenderings.

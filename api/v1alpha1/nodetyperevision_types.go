@@ -67,12 +67,21 @@ type RevisionImage struct {
 	UserData UserDataKind `json:"userData"`
 }
 
+// NodeTypeRevisionStatus says who uses it.
+type NodeTypeRevisionStatus struct {
+	// usedBy says what depends on it. It cannot be deleted before that is gone; see config/policy/README.md.
+	// +optional
+	UsedBy *UsedBy `json:"usedBy,omitempty"`
+}
+
 // NodeTypeRevision is an immutable snapshot of the part of a NodeType that shapes a node.
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=ntr,categories=ingot
 // +kubebuilder:printcolumn:name="NodeType",type=string,JSONPath=".spec.nodeTypeRef.name"
 // +kubebuilder:printcolumn:name="Image",type=string,JSONPath=".spec.image.name"
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=".spec.gpu.presentation.mode"
+// +kubebuilder:printcolumn:name="Used-By",type=integer,JSONPath=".status.usedBy.count"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 type NodeTypeRevision struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -80,6 +89,8 @@ type NodeTypeRevision struct {
 
 	// +required
 	Spec NodeTypeRevisionSpec `json:"spec"`
+	// +optional
+	Status NodeTypeRevisionStatus `json:"status,omitempty"`
 }
 
 // NodeTypeRevisionList is a list of NodeTypeRevisions.

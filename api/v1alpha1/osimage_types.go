@@ -183,6 +183,9 @@ type OSImageStatus struct {
 	// checkedAt is when the URL was asked last.
 	// +optional
 	CheckedAt *metav1.Time `json:"checkedAt,omitempty"`
+	// usedBy says what depends on it. It cannot be deleted before that is gone; see config/policy/README.md.
+	// +optional
+	UsedBy *UsedBy `json:"usedBy,omitempty"`
 	// conditions: Ready.
 	// +optional
 	// +listType=map

@@ -18,6 +18,8 @@ const (
 	HostFinalizer = "ingot.dev/host"
 	// TenantFinalizer holds a TenantCluster while Machines refer to it.
 	TenantFinalizer = "ingot.dev/tenantcluster"
+	// InUseFinalizer holds NodeTypes, NodeProviders, OSImages, NodeTypeRevisions and NodeTypeRenderings while something uses them.
+	InUseFinalizer = "ingot.dev/in-use"
 	// LabelRollout on a Machine names the Rollout that it is a target of.
 	LabelRollout = "ingot.dev/rollout"
 	// LabelGPUModel and LabelGPUCount on a BareMetalHost say what inspection found: the catalogue's model and how many. They are absent while

@@ -227,6 +227,9 @@ func hostFacts(h *metal3.BareMetalHost) plan.Host {
 	}
 	if facts.Claimed {
 		facts.ConsumerUID = string(h.Spec.ConsumerRef.UID)
+		if v1alpha1.IsMachineRef(h.Spec.ConsumerRef) {
+			facts.MachineNamespace, facts.MachineName = h.Spec.ConsumerRef.Namespace, h.Spec.ConsumerRef.Name
+		}
 	}
 	readReboots(h.Annotations, &facts)
 	readDiskAnnotations(h, &facts)

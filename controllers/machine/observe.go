@@ -33,7 +33,7 @@ type observation struct {
 	machine *v1alpha1.Machine
 	// nodeType is the Machine's NodeType. observeNodeType sets it.
 	nodeType *v1alpha1.NodeType
-	// provider is the NodeType's NodeProvider. observeNodeType sets it.
+	// provider is the NodeProvider of the Machine's host or, before there is one, of its NodeType. observeProvider sets it.
 	provider *v1alpha1.NodeProvider
 	// current is what the Machine is installed with, or is being installed with. observeRevisions sets it.
 	current revisionObjects
@@ -70,7 +70,7 @@ func (r *Reconciler) observe(ctx context.Context, machine *v1alpha1.Machine) (*o
 		Spec:      machine.Spec, Status: machine.Status,
 	}
 	for _, observe := range []func(context.Context, *observation) error{
-		r.observeNodeType, r.observeRevisions, r.observeTenant, r.observeHost, r.observeToken, r.observeNode,
+		r.observeNodeType, r.observeProvider, r.observeRevisions, r.observeTenant, r.observeHost, r.observeToken, r.observeNode,
 	} {
 		if err := observe(ctx, obs); err != nil {
 			return nil, err
@@ -113,6 +113,9 @@ func (r *Reconciler) observeNodeType(ctx context.Context, obs *observation) erro
 	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionReady); c != nil {
 		observed.Reason, observed.Message = c.Reason, c.Message
 	}
+	if t.DeletionTimestamp != nil {
+		observed.Ready, observed.Reason, observed.Message = false, v1alpha1.ReasonInUse, "it is being deleted and takes no further Machines: delete this Machine, or make the NodeType again under another name"
+	}
 	obs.facts.NodeType = observed
 	limits := &obs.facts.Timeouts
 	if d := t.Spec.Validation.Timeout; d != nil {
@@ -123,9 +126,29 @@ func (r *Reconciler) observeNodeType(ctx context.Context, obs *observation) erro
 		limits.Releasing += p.Drain.Timeout.Duration - limits.Draining
 		limits.Draining = p.Drain.Timeout.Duration
 	}
-	obs.provider, err = read(ctx, r.Client, clusterKey(t.Spec.ProviderRef.Name), &v1alpha1.NodeProvider{})
-	if err != nil || obs.provider == nil {
-		return err
+	return nil
+}
+
+// observeProvider reads the NodeProvider that the Machine's host belongs to and, before there is one, that of its NodeType. Without the first: a
+// NodeType gets another providerRef or is deleted by force, the Machine is released by the rules of a NodeProvider that its host is not of, and
+// its power-off is never confirmed.
+func (r *Reconciler) observeProvider(ctx context.Context, obs *observation) error {
+	var named *v1alpha1.NodeProvider
+	if obs.nodeType != nil {
+		var err error
+		if named, err = read(ctx, r.Client, clusterKey(obs.nodeType.Spec.ProviderRef.Name), &v1alpha1.NodeProvider{}); err != nil {
+			return err
+		}
+	}
+	obs.provider = named
+	if host := obs.machine.Status.HostRef; host != nil && (named == nil || named.Spec.HostNamespace != host.Namespace) {
+		var err error
+		if obs.provider, err = r.providerOfNamespace(ctx, host.Namespace); err != nil {
+			return err
+		}
+	}
+	if obs.provider == nil {
+		return nil
 	}
 	spec := obs.provider.Spec
 	obs.facts.Provider = lifecycle.Provider{Found: true, HostNamespace: spec.HostNamespace, HasRecords: spec.Metal3 == nil, Erase: v1alpha1.EraseMetadata}
@@ -133,6 +156,22 @@ func (r *Reconciler) observeNodeType(ctx context.Context, obs *observation) erro
 		obs.facts.Provider.Erase = spec.Erase.OnRelease
 	}
 	return nil
+}
+
+// providerOfNamespace returns the NodeProvider whose hosts live in the namespace, and nil if there is none. Of two that name it, one is Ready.
+func (r *Reconciler) providerOfNamespace(ctx context.Context, namespace string) (*v1alpha1.NodeProvider, error) {
+	var list v1alpha1.NodeProviderList
+	if err := r.Client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("list NodeProviders: %w", err)
+	}
+	var found *v1alpha1.NodeProvider
+	for i := range list.Items {
+		p := &list.Items[i]
+		if p.Spec.HostNamespace == namespace && (found == nil || meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady)) {
+			found = p
+		}
+	}
+	return found, nil
 }
 
 // revisionObjects are a revision with its rendering and its OSImage. What does not exist is nil; the facts then say so.

@@ -216,6 +216,7 @@ func lifecycleHost(h *metal3.BareMetalHost, record *v1alpha1.HostRecord, uid typ
 	if h.Spec.Image != nil {
 		facts.ImageURL = h.Spec.Image.URL
 	}
+	facts.Deleting = h.DeletionTimestamp != nil
 	_, facts.Paused = h.Annotations[metal3.PausedAnnotation]
 	_, facts.Detached = h.Annotations[metal3.DetachedAnnotation]
 	if record != nil {

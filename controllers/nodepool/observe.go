@@ -61,7 +61,8 @@ func (r *Reconciler) machines(ctx context.Context, reader client.Reader, pool *v
 	return mine, nil
 }
 
-// decide returns the planner's decision. A pool whose NodeType does not exist only shrinks.
+// decide returns the planner's decision. A pool whose NodeType does not exist, or is being deleted,
+// only shrinks.
 func decide(obs observation) scaling.Decision {
 	facts := make([]scaling.Machine, len(obs.machines))
 	for i := range obs.machines {
@@ -71,7 +72,7 @@ func decide(obs observation) scaling.Decision {
 		}
 	}
 	decision := scaling.Plan(replicas(obs.pool), facts)
-	if obs.nodeType == nil {
+	if obs.nodeType == nil || obs.nodeType.DeletionTimestamp != nil {
 		decision.Create = 0
 	}
 	return decision

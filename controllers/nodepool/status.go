@@ -42,6 +42,10 @@ func readyCondition(pool *v1alpha1.NodePool, obs observation) (metav1.ConditionS
 		return metav1.ConditionFalse, v1alpha1.ReasonNodeTypeNotFound,
 			fmt.Sprintf("spec.nodeTypeRef names the NodeType %s, which does not exist: no Machine is created", pool.Spec.NodeTypeRef.Name)
 	}
+	if obs.nodeType.DeletionTimestamp != nil {
+		return metav1.ConditionFalse, v1alpha1.ReasonNodeTypeDeleting,
+			fmt.Sprintf("NodeType %s is being deleted and kept for the Machines that use it: no Machine is created; delete this NodePool, or make it again for another NodeType", obs.nodeType.Name)
+	}
 	have, up := int(pool.Status.Replicas), int(pool.Status.ReadyReplicas)
 	if have == wanted && up == wanted {
 		return metav1.ConditionTrue, v1alpha1.ReasonReady, fmt.Sprintf("all %d Machines are Ready", wanted)

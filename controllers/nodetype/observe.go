@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hostindex"
@@ -164,7 +165,7 @@ func (r *Reconciler) renderings(ctx context.Context, obs observation) ([]v1alpha
 	}
 	status := obs.nodeType.Status
 	all := slices.DeleteFunc(list.Items, func(r v1alpha1.NodeTypeRendering) bool {
-		return obs.revisions[r.Spec.RevisionRef.Name] == nil || r.DeletionTimestamp != nil
+		return obs.revisions[r.Spec.RevisionRef.Name] == nil || isGoing(&r)
 	})
 	for _, name := range slices.Compact([]string{status.StableRendering, status.TargetRendering}) {
 		if name == "" || slices.ContainsFunc(all, func(r v1alpha1.NodeTypeRendering) bool { return r.Name == name }) {
@@ -174,9 +175,15 @@ func (r *Reconciler) renderings(ctx context.Context, obs observation) ([]v1alpha
 		if err != nil {
 			return nil, fmt.Errorf("read NodeTypeRendering %s: %w", name, err)
 		}
-		if made != nil && made.DeletionTimestamp == nil {
+		if made != nil && !isGoing(made) {
 			all = append(all, *made)
 		}
 	}
 	return all, nil
+}
+
+// isGoing tells whether an object is being deleted and nothing keeps it. One that is kept is in use: the Machines that have it are judged by
+// it, and it must not be reported as lost.
+func isGoing(o client.Object) bool {
+	return o.GetDeletionTimestamp() != nil && !controllerutil.ContainsFinalizer(o, v1alpha1.InUseFinalizer)
 }

@@ -26,6 +26,9 @@ type HostRow struct {
 	// Claimed names the Machine that has it, namespace/name.
 	Claimed string `json:"claimed,omitempty"`
 	Power   string `json:"power"`
+	// Kept says, of a host that is being deleted while a Machine has it, what keeps it and what to do. It continues a sentence that begins with the
+	// host's name.
+	Kept string `json:"kept,omitempty"`
 	// GPUs that inspection found.
 	GPUs string `json:"gpus,omitempty"`
 	// NodeTypes that it fits.
@@ -71,6 +74,9 @@ func hostRow(h placement.HostFacts, fits []placement.Fit) HostRow {
 	}
 	if ref := b.Spec.ConsumerRef; ref != nil {
 		row.Claimed = ref.Namespace + "/" + ref.Name
+		if b.DeletionTimestamp != nil && v1alpha1.IsMachineRef(ref) {
+			row.Kept = v1alpha1.KeptForMachine(ref.Namespace, ref.Name)
+		}
 	}
 	if b.Status.ErrorType != "" || b.Status.ErrorMessage != "" {
 		row.Error = strings.TrimPrefix(string(b.Status.ErrorType)+": "+b.Status.ErrorMessage, ": ")
@@ -99,6 +105,7 @@ func addOrphan(row *HostRow, h placement.HostFacts, machines MachineUIDs) {
 		return
 	}
 	value := v1alpha1.ReleaseValue(ref.UID)
+	row.Kept = ""
 	if row.Error == "" {
 		// The host of a metal3 provider reports no such error by itself.
 		row.Error = fmt.Sprintf("%s: Machine %s/%s with uid %s does not exist any more and did not release the host", v1alpha1.ReasonMachineGone, ref.Namespace, ref.Name, value)
@@ -174,6 +181,9 @@ func hostTable(rows []HostRow) [][]string {
 		}
 		if r.Error != "" {
 			last = r.Error
+		}
+		if r.Kept != "" {
+			last = strings.TrimPrefix(r.Error+"; ", "; ") + r.Kept
 		}
 		if r.Release != "" {
 			last = withoutRelease(last) + "; to have it powered off, erased and freed, which asks for the verb abandon on that Machine: " + r.Release

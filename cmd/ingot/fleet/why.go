@@ -21,7 +21,7 @@ type Diagnosis struct {
 	Machine MachineRow `json:"machine"`
 	// Summary is one line.
 	Summary string `json:"summary"`
-	// Conditions that are not True, in the order of a Machine's life.
+	// Conditions that are not True, in the order of a Machine's life, and Claimed also while its host is being deleted.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Checks that do not pass.
 	Checks []v1alpha1.Check `json:"checks,omitempty"`
@@ -58,7 +58,7 @@ var conditionOrder = []string{
 func Diagnose(m *v1alpha1.Machine, host *placement.HostFacts, rollout *v1alpha1.Rollout, now time.Time) Diagnosis {
 	w := Diagnosis{Machine: machineRow(m, now), Rollout: rollout}
 	for _, name := range conditionOrder {
-		if c := meta.FindStatusCondition(m.Status.Conditions, name); c != nil && c.Status != metav1.ConditionTrue {
+		if c := meta.FindStatusCondition(m.Status.Conditions, name); c != nil && (c.Status != metav1.ConditionTrue || c.Reason == v1alpha1.ReasonKeptForMachine) {
 			w.Conditions = append(w.Conditions, *c)
 		}
 	}
@@ -112,7 +112,7 @@ func (d Diagnosis) nextStep() string {
 		return "is ingot-manager running? kubectl get pods -n ingot-system"
 	}
 	if d.Machine.Ready {
-		return d.hostStep()
+		return cmp.Or(d.hostStep(), d.keptStep())
 	}
 	if hint := d.checkHint(); hint != "" {
 		return hint
@@ -124,6 +124,9 @@ func (d Diagnosis) nextStep() string {
 		return advice
 	}
 	if advice := d.hostStep(); advice != "" {
+		return advice
+	}
+	if advice := d.keptStep(); advice != "" {
 		return advice
 	}
 	if d.Machine.Overdue {
@@ -152,6 +155,14 @@ func (d Diagnosis) hostStep() string {
 		}
 	}
 	return "mend what the host reports, then ask for another try: kubectl annotate --overwrite bmh -n " + d.Host.Namespace + " " + d.Host.Name + " ingot.dev/retry=$(date +%s)"
+}
+
+// keptStep is what a person can do about a host that was deleted while the Machine has it.
+func (d Diagnosis) keptStep() string {
+	if d.Host == nil || d.Host.Kept == "" || d.Machine.Phase == v1alpha1.MachineReleasing {
+		return ""
+	}
+	return "host " + d.Host.Name + " " + d.Host.Kept
 }
 
 // checkHint is the hint of the first check that fails or, where none does, waits. Hints are about a node that runs, so there is none while the
@@ -262,6 +273,9 @@ func (d Diagnosis) text() string {
 		fmt.Fprintf(&b, "  host       %s/%s: %s, power %s", h.Namespace, h.Name, h.State, strings.ToLower(h.Power))
 		if h.Error != "" {
 			fmt.Fprintf(&b, "; %s", h.Error)
+		}
+		if h.Kept != "" {
+			fmt.Fprint(&b, "; being deleted, and kept for this Machine")
 		}
 		fmt.Fprintln(&b)
 		for _, disk := range h.MissingDisks {

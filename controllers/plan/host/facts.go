@@ -90,9 +90,11 @@ type Host struct {
 	Online, ExternallyProvisioned bool
 	// InspectionDisabled is true by annotation or by spec.inspectionMode, InspectionRequested by the annotation with an empty value.
 	InspectionDisabled, InspectionRequested bool
-	// Claimed is true when spec.consumerRef is set. ConsumerUID is its uid.
-	Claimed     bool
-	ConsumerUID string
+	// Claimed is true when spec.consumerRef is set. ConsumerUID is its uid. MachineNamespace and MachineName are those of the Machine that it
+	// names; they are empty for another kind.
+	Claimed                       bool
+	ConsumerUID                   string
+	MachineNamespace, MachineName string
 	// HasImage is true when spec.image is set.
 	HasImage bool
 	// Reboot is true when there is a reboot annotation of any kind, RebootHard when one of them requests a hard power-off, RebootOnce when

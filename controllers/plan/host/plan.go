@@ -44,6 +44,7 @@ func Plan(f Facts) Decision {
 	}
 	p.removeUnneededCalls()
 	p.reportFindings()
+	p.reportKept()
 	p.countError()
 	p.addStateEvent()
 	return p.d

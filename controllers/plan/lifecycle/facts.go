@@ -156,6 +156,8 @@ type Host struct {
 	Error, ErrorReason string
 	// Paused and Detached are true when the host has Metal3's annotation of that name.
 	Paused, Detached bool
+	// Deleting is true when the host has a deletion timestamp. It is kept for the Machine that has it.
+	Deleting bool
 	// PoweredOn is status.poweredOn. It is used only for hosts without a HostRecord.
 	PoweredOn bool
 	// ClaimProblem says why the host cannot be claimed now, in placement's words. It is empty when the host can be claimed.

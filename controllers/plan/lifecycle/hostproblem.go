@@ -13,6 +13,8 @@ import (
 func (s scope) hostProblem() (reason, message string) {
 	h := s.Host
 	switch {
+	case h.Record != nil && !s.Provider.Found:
+		return v1alpha1.ReasonProviderNotFound, fmt.Sprintf("no NodeProvider has the host namespace %s, so nobody drives the BMC of host %s: create it again with spec.hostNamespace: %s", h.Namespace, s.hostName(), h.Namespace)
 	case h.Paused:
 		return v1alpha1.ReasonHostPaused, "host " + s.hostName() + " is paused: remove its annotation " + metal3.PausedAnnotation
 	case h.Detached:

@@ -83,7 +83,7 @@ func (p *planner) setPhaseStatus() {
 		return
 	}
 	if order >= phaseOrder[v1alpha1.MachineProvisioning] && p.hasHost() {
-		p.setCondition(v1alpha1.ConditionClaimed, metav1.ConditionTrue, v1alpha1.ReasonClaimed, "host "+p.hostName()+" is this Machine's")
+		p.reportClaim()
 	}
 	if order >= phaseOrder[v1alpha1.MachineJoining] {
 		p.setCondition(v1alpha1.ConditionProvisioned, metav1.ConditionTrue, v1alpha1.ReasonProvisioned, "revision "+s.Revision+" is on the disk")
@@ -92,6 +92,20 @@ func (p *planner) setPhaseStatus() {
 		s.NodeRef = &v1alpha1.NodeReference{Name: p.Machine.Name, UID: p.Node.UID}
 		p.setCondition(v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonJoined, "Node "+p.Machine.Name+" exists")
 	}
+}
+
+// reportClaim sets the condition Claimed of a Machine that has its host. A host that was deleted meanwhile is kept for it; the condition and an
+// event say so.
+func (p *planner) reportClaim() {
+	if !p.Host.Deleting {
+		p.setCondition(v1alpha1.ConditionClaimed, metav1.ConditionTrue, v1alpha1.ReasonClaimed, "host "+p.hostName()+" is this Machine's")
+		return
+	}
+	message := "host " + p.hostName() + " " + v1alpha1.KeptForMachine(p.Machine.Namespace, p.Machine.Name)
+	if c := meta.FindStatusCondition(p.Machine.Status.Conditions, v1alpha1.ConditionClaimed); c == nil || c.Reason != v1alpha1.ReasonKeptForMachine {
+		p.addEvent(true, v1alpha1.ReasonKeptForMachine, message)
+	}
+	p.setCondition(v1alpha1.ConditionClaimed, metav1.ConditionTrue, v1alpha1.ReasonKeptForMachine, message)
 }
 
 // setUpToDate compares the Machine with the NodeType's target revision, and gives the reason when a roll cannot begin.

@@ -1,0 +1,75 @@
+package inuse
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ingot-dev/ingot/controllers/plan/inuse"
+	"github.com/ingot-dev/ingot/controllers/step"
+)
+
+// Reconciler reconciles all objects that Machines depend on. All fields are required.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// APIReader reads from the API server before a finalizer is removed.
+	APIReader client.Reader
+	// Recorder publishes events.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+}
+
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes;nodeproviders;osimages;nodetyperevisions;nodetyperenderings,verbs=get;list;watch;patch
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes/status;nodeproviders/status;osimages/status;nodetyperevisions/status;nodetyperenderings/status,verbs=patch
+//+kubebuilder:rbac:groups=ingot.dev,resources=machines;nodepools;rollouts,verbs=get;list;watch
+//+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch
+//+kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+//+kubebuilder:rbac:groups="",resources=namespaces,verbs=patch,roleName=ingot-manager-hosts
+//+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if err := step.CheckDependencies("inuse", r); err != nil {
+		return err
+	}
+	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("inuse")).WithOptions(controller.Options{MaxConcurrentReconciles: 1}).Complete(r)
+}
+
+// Reconcile protects and counts all objects, and releases those that are deleted and that nothing uses.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	obs, err := r.observe(ctx, r.Client)
+	if err != nil {
+		return step.Retry(err).Result()
+	}
+	var failed []error
+	for i := range obs.objects {
+		failed = append(failed, r.reconcileObject(ctx, obs, obs.objects[i]))
+	}
+	return step.Retry(errors.Join(failed...)).Result()
+}
+
+func (r *Reconciler) reconcileObject(ctx context.Context, obs observation, o object) error {
+	action := inuse.Plan(o.state(), obs.users[o.ref])
+	if action == inuse.Release {
+		// The cache may lack a Machine that was created a moment ago.
+		live, err := r.observe(ctx, r.APIReader)
+		if err != nil {
+			return err
+		}
+		obs, action = live, inuse.Plan(o.state(), live.users[o.ref])
+	}
+	if action != inuse.None {
+		return r.act(ctx, o, action)
+	}
+	after, events := report(o, obs.users[o.ref], r.Clock.Now())
+	_, err := step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, o.Object, after, events, step.Done())
+	return err
+}

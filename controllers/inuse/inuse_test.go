@@ -1,0 +1,246 @@
+package inuse
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/test/management"
+)
+
+var server *management.Server
+
+func TestMain(m *testing.M) { os.Exit(management.Main(m, &server)) }
+
+// rig is one of each kind, all with the name of the test's namespace, and the controller.
+type rig struct {
+	t    *testing.T
+	name string
+	// stop ends the controller.
+	stop func()
+
+	nodeType  *v1alpha1.NodeType
+	provider  *v1alpha1.NodeProvider
+	image     *v1alpha1.OSImage
+	revision  *v1alpha1.NodeTypeRevision
+	rendering *v1alpha1.NodeTypeRendering
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	name := server.Namespace(t)
+	global, ref := metav1.ObjectMeta{Name: name}, v1alpha1.LocalReference{Name: name}
+	digest := "sha256:" + strings.Repeat("0", 64)
+	r := &rig{
+		t: t, name: name,
+		image: &v1alpha1.OSImage{ObjectMeta: global, Spec: v1alpha1.OSImageSpec{
+			URL: "http://127.0.0.1/x.raw", Checksum: digest, Format: v1alpha1.FormatRaw, UserData: v1alpha1.UserDataCloudInit,
+			OS: v1alpha1.OSImageOS{ID: "debian", Version: "13"}, Software: v1alpha1.OSImageSoftware{Kubelet: "1.37.0"},
+		}},
+		provider: &v1alpha1.NodeProvider{ObjectMeta: global, Spec: v1alpha1.NodeProviderSpec{
+			HostNamespace: name, Redfish: &v1alpha1.RedfishProvider{Netboot: v1alpha1.NetbootSpec{Address: "127.0.0.1"}},
+		}},
+		nodeType: &v1alpha1.NodeType{ObjectMeta: global, Spec: v1alpha1.NodeTypeSpec{
+			ProviderRef: ref, OSImageRef: ref, HostSelector: metav1.LabelSelector{MatchLabels: map[string]string{"rack": name}},
+		}},
+		revision: &v1alpha1.NodeTypeRevision{ObjectMeta: global, Spec: v1alpha1.NodeTypeRevisionSpec{
+			NodeTypeRef: ref, HashVersion: 1, Image: v1alpha1.RevisionImage{Name: name, Checksum: digest, Format: v1alpha1.FormatRaw, UserData: v1alpha1.UserDataCloudInit},
+		}},
+		rendering: &v1alpha1.NodeTypeRendering{ObjectMeta: global, Spec: v1alpha1.NodeTypeRenderingSpec{RevisionRef: ref, Encoding: v1alpha1.RenderingEncoding}},
+	}
+	server.Create(t, r.all()...)
+	r.stop = server.Run(t, func(mgr ctrl.Manager) error {
+		return (&Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("inuse"), Clock: clock.RealClock{}}).SetupWithManager(mgr)
+	})
+	for _, o := range r.all() {
+		r.await(o, "has the finalizer", func() bool { return slices.Contains(o.GetFinalizers(), v1alpha1.InUseFinalizer) })
+	}
+	return r
+}
+
+func (r *rig) all() []client.Object {
+	return []client.Object{r.image, r.provider, r.nodeType, r.revision, r.rendering}
+}
+
+// await reads the object until the condition holds.
+func (r *rig) await(o client.Object, what string, holds func() bool) {
+	r.t.Helper()
+	management.Eventually(r.t, o.GetName()+" "+what, func() bool {
+		if err := server.Client.Get(r.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			r.t.Fatalf("%s: %v", what, err)
+		}
+		return holds()
+	})
+}
+
+func (r *rig) awaitUser(o client.Object, user string) {
+	r.t.Helper()
+	r.await(o, "is used by "+user, func() bool {
+		usedBy, _ := usageOf(o)
+		return *usedBy != nil && slices.Contains((*usedBy).Names, user)
+	})
+}
+
+func (r *rig) awaitGone(o client.Object) {
+	r.t.Helper()
+	management.Eventually(r.t, o.GetName()+" is gone", func() bool {
+		return apierrors.IsNotFound(server.Client.Get(r.t.Context(), client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object)))
+	})
+}
+
+func (r *rig) delete(o client.Object, options ...client.DeleteOption) {
+	r.t.Helper()
+	if err := server.Client.Delete(r.t.Context(), o.DeepCopyObject().(client.Object), options...); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// install makes a Machine of the NodeType that has its revision and its rendering.
+func (r *rig) install(name string) *v1alpha1.Machine {
+	r.t.Helper()
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: name}, Spec: v1alpha1.MachineSpec{
+		NodeTypeRef: v1alpha1.LocalReference{Name: r.name}, TenantClusterRef: v1alpha1.LocalReference{Name: "research"},
+	}, Status: v1alpha1.MachineStatus{Revision: r.name, Rendering: r.name}}
+	server.Create(r.t, m)
+	return m
+}
+
+// mustBeHeld expects of an object that is being deleted that it is kept for the user and, if it has conditions, says so.
+func (r *rig) mustBeHeld(o client.Object, user string) {
+	r.t.Helper()
+	r.await(o, "is kept", func() bool { return o.GetDeletionTimestamp() != nil })
+	r.awaitUser(o, user)
+	if _, conditions := usageOf(o); conditions != nil {
+		r.await(o, "says who keeps it", func() bool {
+			_, conditions := usageOf(o)
+			c := meta.FindStatusCondition(*conditions, v1alpha1.ConditionReady)
+			return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonInUse && strings.Contains(c.Message, user)
+		})
+	}
+}
+
+func TestADeletedNodeTypeIsKeptForItsMachinesAndPools(t *testing.T) {
+	r := newRig(t)
+	pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: "workers"}, Spec: v1alpha1.NodePoolSpec{
+		NodeTypeRef: v1alpha1.LocalReference{Name: r.name}, TenantClusterRef: v1alpha1.LocalReference{Name: "research"},
+	}}
+	server.Create(t, pool)
+	m := r.install("workers-1")
+	r.delete(r.nodeType)
+	r.mustBeHeld(r.nodeType, "NodePool "+r.name+"/workers")
+	r.mustBeHeld(r.nodeType, "Machine "+r.name+"/workers-1")
+	r.delete(pool)
+	r.await(r.nodeType, "counts the Machine alone", func() bool { return r.nodeType.Status.UsedBy.Count == 1 })
+	r.delete(m)
+	r.awaitGone(r.nodeType)
+}
+
+func TestADeletedOSImageIsKeptForNodeTypesAndTheRevisionsOfMachines(t *testing.T) {
+	r := newRig(t)
+	m := r.install("m1")
+	r.awaitUser(r.revision, "Machine "+r.name+"/m1")
+	r.delete(r.image)
+	r.mustBeHeld(r.image, "NodeType "+r.name)
+	r.mustBeHeld(r.image, "NodeTypeRevision "+r.name)
+	other := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"osImageRef":{"name":"another"}}}`))
+	if err := server.Client.Patch(t.Context(), r.nodeType.DeepCopy(), other); err != nil {
+		t.Fatal(err)
+	}
+	r.await(r.image, "is kept for the Machine that has it on its disk", func() bool { return r.image.Status.UsedBy.Count == 1 })
+	r.delete(m)
+	r.awaitGone(r.image)
+}
+
+func TestADeletedNodeProviderIsKeptForItsHostsAndGivesItsNamespaceBack(t *testing.T) {
+	r := newRig(t)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
+	owner := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"ingot.dev/node-provider":"`+r.name+`"}}}`))
+	if err := server.Client.Patch(t.Context(), namespace, owner); err != nil {
+		t.Fatal(err)
+	}
+	registered := &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: "s1", Finalizers: []string{v1alpha1.HostFinalizer}}}
+	claimed := &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: "s2"}, Spec: metal3.BareMetalHostSpec{
+		ConsumerRef: &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Machine", Namespace: r.name, Name: "m1", UID: "u1"},
+	}}
+	server.Create(t, registered, claimed, &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: "new"}})
+	r.delete(r.provider)
+	for _, user := range []string{"NodeType " + r.name, "BareMetalHost " + r.name + "/s1", "BareMetalHost " + r.name + "/s2"} {
+		r.mustBeHeld(r.provider, user)
+	}
+	r.delete(r.nodeType)
+	r.delete(claimed)
+	r.await(r.provider, "is kept for the host that is left", func() bool { return r.provider.Status.UsedBy.Count == 1 })
+	if err := server.Client.Patch(t.Context(), registered, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	r.awaitGone(r.provider)
+	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace); err != nil || namespace.Annotations[v1alpha1.AnnotationNodeProvider] != "" {
+		t.Errorf("the namespace: %v, %v", namespace.Annotations, err)
+	}
+}
+
+func TestADeletedRevisionAndItsRenderingAreKeptForTheMachinesThatHaveThem(t *testing.T) {
+	r := newRig(t)
+	m := r.install("m1")
+	r.delete(r.revision)
+	r.delete(r.rendering)
+	r.mustBeHeld(r.revision, "Machine "+r.name+"/m1")
+	r.mustBeHeld(r.rendering, "Machine "+r.name+"/m1")
+	r.delete(m)
+	r.awaitGone(r.revision)
+	r.awaitGone(r.rendering)
+}
+
+func TestTheGarbageOfADeletedNodeTypeIsKeptForItsMachines(t *testing.T) {
+	r := newRig(t)
+	owned := func(o, owner client.Object, kind string) {
+		t.Helper()
+		isController, blocks := true, true
+		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: &isController, BlockOwnerDeletion: &blocks}})
+		if err := server.Client.Update(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.await(r.revision, "is read", func() bool { return true })
+	r.await(r.rendering, "is read", func() bool { return true })
+	owned(r.revision, r.nodeType, "NodeType")
+	owned(r.rendering, r.revision, "NodeTypeRevision")
+	m := r.install("m1")
+	r.awaitUser(r.nodeType, "Machine "+r.name+"/m1")
+	r.delete(r.nodeType, client.PropagationPolicy(metav1.DeletePropagationForeground))
+	r.mustBeHeld(r.revision, "Machine "+r.name+"/m1")
+	r.mustBeHeld(r.nodeType, "Machine "+r.name+"/m1")
+	r.await(r.rendering, "is there", func() bool { return slices.Contains(r.rendering.Finalizers, v1alpha1.InUseFinalizer) })
+	r.delete(m)
+	for _, o := range []client.Object{r.nodeType, r.revision, r.rendering} {
+		r.awaitGone(o)
+	}
+}
+
+func TestAMachineThatWasMadeAMomentAgoKeepsItsNodeType(t *testing.T) {
+	r := newRig(t)
+	r.stop()
+	// The deletion comes before anybody has counted the Machine: the policy would let it through.
+	r.install("m1")
+	r.delete(r.nodeType)
+	r.await(r.nodeType, "is kept by its finalizer", func() bool { return r.nodeType.DeletionTimestamp != nil })
+	if r.nodeType.Status.UsedBy != nil {
+		t.Fatalf("it was counted: %v", r.nodeType.Status.UsedBy)
+	}
+	server.Run(t, func(mgr ctrl.Manager) error {
+		return (&Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("inuse"), Clock: clock.RealClock{}}).SetupWithManager(mgr)
+	})
+	r.mustBeHeld(r.nodeType, "Machine "+r.name+"/m1")
+}
