@@ -103,5 +103,8 @@ func TestARealAPIServerTakesTheDefinitionsAndEnforcesThem(t *testing.T) {
 	}
 	t.Run("who may use a NodeType", func(t *testing.T) { testUse(t, config, c, scheme) })
 	t.Run("what a tenant's roles allow", func(t *testing.T) { testTenantRoles(t, config, c, scheme) })
+	t.Run("what is in use is not deleted", func(t *testing.T) { testInUse(t, config, c, scheme) })
+	t.Run("a namespace of hosts is not deleted", func(t *testing.T) { testHostNamespace(t, c) })
+	t.Run("who may change a HostRecord", func(t *testing.T) { testHostRecord(t, config, c, scheme) })
 	t.Run("who may change a claim", func(t *testing.T) { testClaims(t, config, c, scheme) })
 }
