@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -72,12 +73,7 @@ func hostRow(h placement.HostFacts, fits []placement.Fit) HostRow {
 			row.NodeTypes = append(row.NodeTypes, f.NodeType)
 		}
 	}
-	if ref := b.Spec.ConsumerRef; ref != nil {
-		row.Claimed = ref.Namespace + "/" + ref.Name
-		if b.DeletionTimestamp != nil && v1alpha1.IsMachineRef(ref) {
-			row.Kept = v1alpha1.KeptForMachine(ref.Namespace, ref.Name)
-		}
-	}
+	addClaim(&row, b)
 	if b.Status.ErrorType != "" || b.Status.ErrorMessage != "" {
 		row.Error = strings.TrimPrefix(string(b.Status.ErrorType)+": "+b.Status.ErrorMessage, ": ")
 	}
@@ -92,6 +88,18 @@ func hostRow(h placement.HostFacts, fits []placement.Fit) HostRow {
 		}
 	}
 	return row
+}
+
+// addClaim adds to the row who has the host, and that it is kept for it although somebody has deleted it.
+func addClaim(row *HostRow, b *metal3.BareMetalHost) {
+	ref := b.Spec.ConsumerRef
+	if ref == nil {
+		return
+	}
+	row.Claimed = ref.Namespace + "/" + ref.Name
+	if b.DeletionTimestamp != nil && v1alpha1.IsMachineRef(ref) {
+		row.Kept = v1alpha1.KeptForMachine(ref.Namespace, ref.Name)
+	}
 }
 
 // addOrphan adds to the row of a host whose Machine is gone that this is so, and how the host is released.
