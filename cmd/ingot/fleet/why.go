@@ -269,19 +269,7 @@ func (d Diagnosis) text() string {
 	for _, c := range d.Checks {
 		fmt.Fprintf(&b, "  check      %s: %s, expected %s, observed %s\n", c.Name, c.Result, c.Expected, orDash(c.Observed))
 	}
-	if h := d.Host; h != nil {
-		fmt.Fprintf(&b, "  host       %s/%s: %s, power %s", h.Namespace, h.Name, h.State, strings.ToLower(h.Power))
-		if h.Error != "" {
-			fmt.Fprintf(&b, "; %s", h.Error)
-		}
-		if h.Kept != "" {
-			fmt.Fprint(&b, "; being deleted, and kept for this Machine")
-		}
-		fmt.Fprintln(&b)
-		for _, disk := range h.MissingDisks {
-			fmt.Fprintf(&b, "  missing    %s: the agent did not find it\n", disk)
-		}
-	}
+	d.writeHost(&b)
 	for _, c := range d.FailingCalls {
 		fmt.Fprintf(&b, "  failing    %s for %s, %s: %s\n", c.Call, timeSince(&c.Since.Time, d.now), c.Reason, c.Message)
 	}
@@ -302,6 +290,25 @@ func (d Diagnosis) text() string {
 		fmt.Fprintf(&b, "  next       %s\n", d.Next)
 	}
 	return b.String()
+}
+
+// writeHost writes the lines about the Machine's host.
+func (d Diagnosis) writeHost(b *strings.Builder) {
+	h := d.Host
+	if h == nil {
+		return
+	}
+	fmt.Fprintf(b, "  host       %s/%s: %s, power %s", h.Namespace, h.Name, h.State, strings.ToLower(h.Power))
+	if h.Error != "" {
+		fmt.Fprintf(b, "; %s", h.Error)
+	}
+	if h.Kept != "" {
+		fmt.Fprint(b, "; being deleted, and kept for this Machine")
+	}
+	fmt.Fprintln(b)
+	for _, disk := range h.MissingDisks {
+		fmt.Fprintf(b, "  missing    %s: the agent did not find it\n", disk)
+	}
 }
 
 // writeAttempt writes the line about the last attempt on the host of a Machine that is not Ready.
