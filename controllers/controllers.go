@@ -21,6 +21,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/osimage"
 	hostplan "github.com/ingot-dev/ingot/controllers/plan/host"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
+	"github.com/ingot-dev/ingot/controllers/remainingnode"
 	"github.com/ingot-dev/ingot/controllers/rollout"
 	"github.com/ingot-dev/ingot/controllers/tenant"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
@@ -76,8 +77,9 @@ func Setup(mgr ctrl.Manager, d Dependencies) error {
 			Client: c, APIReader: apiReader, Tenants: d.Tenants, Recorder: recorder("machine"), Clock: d.Clock, Random: d.Random,
 			Timeouts: d.MachineTimeouts, Workers: d.Workers,
 		},
-		"inuse":      &inuse.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("inuse"), Clock: d.Clock},
-		"validation": &validation.Reconciler{Client: c, Tenants: d.Tenants, Recorder: recorder("validation"), Clock: d.Clock},
+		"inuse":         &inuse.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("inuse"), Clock: d.Clock},
+		"validation":    &validation.Reconciler{Client: c, Tenants: d.Tenants, Recorder: recorder("validation"), Clock: d.Clock},
+		"remainingnode": &remainingnode.Reconciler{Client: c, Tenants: d.Tenants, Recorder: recorder("remainingnode"), Clock: d.Clock},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {
 			return fmt.Errorf("set up the %s controller: %w", name, err)

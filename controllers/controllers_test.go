@@ -15,6 +15,7 @@ import (
 	"github.com/ingot-dev/ingot/controllers/nodeprovider"
 	"github.com/ingot-dev/ingot/controllers/nodetype"
 	"github.com/ingot-dev/ingot/controllers/osimage"
+	"github.com/ingot-dev/ingot/controllers/remainingnode"
 	"github.com/ingot-dev/ingot/controllers/rollout"
 	"github.com/ingot-dev/ingot/controllers/step"
 	"github.com/ingot-dev/ingot/controllers/tenant"
@@ -26,16 +27,17 @@ func TestSetupWithManagerReturnsAnErrorThatNamesTheMissingDependencies(t *testin
 		controller interface{ SetupWithManager(ctrl.Manager) error }
 		required   string
 	}{
-		"host":         {&host.Reconciler{}, "Client APIReader Installer Recorder Clock Jitter"},
-		"inuse":        {&inuse.Reconciler{}, "Client APIReader Recorder Clock"},
-		"machine":      {&machine.Reconciler{}, "Client APIReader Tenants Recorder Clock Random"},
-		"nodepool":     {&nodepool.Reconciler{}, "Client APIReader Recorder Clock Suffix"},
-		"nodeprovider": {&nodeprovider.Reconciler{}, "Client Recorder Clock"},
-		"nodetype":     {&nodetype.Reconciler{}, "Client APIReader Recorder Clock Resolve"},
-		"osimage":      {&osimage.Reconciler{}, "Client Recorder HTTP Clock Jitter"},
-		"rollout":      {&rollout.Reconciler{}, "Client APIReader Recorder Clock"},
-		"tenant":       {&tenant.Reconciler{}, "Client APIReader Tenants Recorder Clock"},
-		"validation":   {&validation.Reconciler{}, "Client Tenants Recorder Clock"},
+		"host":          {&host.Reconciler{}, "Client APIReader Installer Recorder Clock Jitter"},
+		"inuse":         {&inuse.Reconciler{}, "Client APIReader Recorder Clock"},
+		"machine":       {&machine.Reconciler{}, "Client APIReader Tenants Recorder Clock Random"},
+		"nodepool":      {&nodepool.Reconciler{}, "Client APIReader Recorder Clock Suffix"},
+		"nodeprovider":  {&nodeprovider.Reconciler{}, "Client Recorder Clock"},
+		"nodetype":      {&nodetype.Reconciler{}, "Client APIReader Recorder Clock Resolve"},
+		"osimage":       {&osimage.Reconciler{}, "Client Recorder HTTP Clock Jitter"},
+		"rollout":       {&rollout.Reconciler{}, "Client APIReader Recorder Clock"},
+		"tenant":        {&tenant.Reconciler{}, "Client APIReader Tenants Recorder Clock"},
+		"validation":    {&validation.Reconciler{}, "Client Tenants Recorder Clock"},
+		"remainingnode": {&remainingnode.Reconciler{}, "Client Tenants Recorder Clock"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var missing *step.MissingDependenciesError

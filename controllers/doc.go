@@ -81,6 +81,7 @@
 //	    nodeprovider["controllers/nodeprovider"]
 //	    nodetype["controllers/nodetype"]
 //	    osimage["controllers/osimage"]
+//	    remainingnode["controllers/remainingnode"]
 //	    rollout["controllers/rollout"]
 //	    tenant["controllers/tenant"]
 //	    validation["controllers/validation"]
@@ -105,7 +106,7 @@
 //	  programs --> images & manifests & shells
 //	  shells --> kit
 //	  cmd_ingot_demo --> cmd_ingot
-//	  controllers --> host & inuse & machine & nodepool & nodeprovider & nodetype & osimage & rollout & tenant & validation
+//	  controllers --> host & inuse & machine & nodepool & nodeprovider & nodetype & osimage & remainingnode & rollout & tenant & validation
 //	  admission --> plan_feasibility & plan_rendering & plan_revision
 //	  hardware_agent --> hardware
 //	  hardware_direct --> hardware_netboot
@@ -121,6 +122,7 @@
 //	  plan_placement --> plan_inventory
 //	  plan_rollout --> plan_event
 //	  plan_verdict --> plan_event
+//	  remainingnode --> plan_lifecycle
 //	  rollout --> plan_revisionrollout & plan_rollout
 //	  validation --> plan_lifecycle & plan_rendering & plan_verdict
 //	%% End of the drawing.

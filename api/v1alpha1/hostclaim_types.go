@@ -47,6 +47,33 @@ func KeptForMachine(namespace, name string) string {
 		namespace + " " + name + ", and a server that is to stay is registered again after that"
 }
 
+// ReasonRemainingNodeSettled is of an event of a HostRecord alone: a Node that remained after a release was deleted, or is there no more.
+const ReasonRemainingNodeSettled = "RemainingNodeSettled"
+
+// MaxRemainingNodes is how many Nodes HostRecord.spec.remainingNodes names.
+const MaxRemainingNodes = 16
+
+// ReleasedNode is the Node of a Machine that was released while its tenant's cluster did not delete it.
+type ReleasedNode struct {
+	// tenant is namespace/name of the TenantCluster.
+	// +required
+	// +kubebuilder:validation:MaxLength=317
+	Tenant string `json:"tenant"`
+	// name of the Node, which is that of its Machine.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// uid of the Node; absent where Ingot has never seen it.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+	// machineUID is that of the Machine. The Node's providerID has it too.
+	// +required
+	MachineUID types.UID `json:"machineUID"`
+	// since is when the host was returned.
+	// +required
+	Since metav1.MicroTime `json:"since"`
+}
+
 // RemainingNode is what may be left of a Machine in its tenant's cluster.
 type RemainingNode struct {
 	// name of the Node.

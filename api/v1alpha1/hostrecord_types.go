@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// HostRecordSpec is what the machine controller asks of a host beyond what a BareMetalHost can say. All of it is absent
-// while no Machine has the host.
+// HostRecordSpec is what the machine controller asks of a host beyond what a BareMetalHost can say. All of it but
+// remainingNodes is absent while no Machine has the host.
 type HostRecordSpec struct {
 	// machine that has the host.
 	// +optional
@@ -42,6 +42,12 @@ type HostRecordSpec struct {
 	// the erase.
 	// +optional
 	NodeRemains *RemainingNode `json:"nodeRemains,omitempty"`
+	// remainingNodes may be left in the clusters of earlier tenants, which did not delete them when the host was released. Each is
+	// deleted, and removed from this list, when its TenantCluster can be used again. The list stays when the host gets another Machine.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	RemainingNodes []ReleasedNode `json:"remainingNodes,omitempty"`
 }
 
 // ExactImage is an image as the installer must write it.

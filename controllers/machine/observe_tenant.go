@@ -117,11 +117,22 @@ func (r *Reconciler) observeNode(ctx context.Context, obs *observation) error {
 		Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, BootID: node.Status.NodeInfo.BootID,
 		Unschedulable: node.Spec.Unschedulable, MetadataInSync: obs.missingNodeMetadata(node).isEmpty(),
 	}
+	obs.facts.Node.Undeletable = undeletableReason(ctx, obs, node)
 	_, obs.facts.Node.CordonedByIngot = node.Annotations[v1alpha1.AnnotationCordoned]
 	if leaving && node.Spec.Unschedulable {
 		return r.observePods(ctx, obs)
 	}
 	return nil
+}
+
+// undeletableReason returns why the tenant's cluster does not remove the Node of a Machine that leaves it. Whether it refuses the deletion is
+// tried only when a release goes on without it.
+func undeletableReason(ctx context.Context, obs *observation, node *corev1.Node) string {
+	mustTry := obs.machine.Status.Phase == v1alpha1.MachineReleasing && obs.facts.IsDrainOver()
+	if !mustTry && (node.DeletionTimestamp == nil || obs.machine.Status.Phase == v1alpha1.MachineReady) {
+		return ""
+	}
+	return tenantaccess.UndeletableReason(ctx, obs.access.Client, node)
 }
 
 // observePods lists the pods that must be evicted and, once the time of a roll's eviction is over, the disruption budgets that

@@ -38,6 +38,8 @@ type HostRow struct {
 	Fits string `json:"fits"`
 	// MissingDisks were in the host and were not found by the agent that looked last. An erase waits for them.
 	MissingDisks []string `json:"missingDisks,omitempty"`
+	// RemainingNodes may be left in the clusters of earlier tenants: Node of TenantCluster namespace/name.
+	RemainingNodes []string `json:"remainingNodes,omitempty"`
 	// Error that it reports.
 	Error string `json:"error,omitempty"`
 	// Release is the command that releases a host whose Machine is gone. It is empty once the release is requested.
@@ -87,6 +89,7 @@ func hostRow(h placement.HostFacts, fits []placement.Fit) HostRow {
 			row.MissingDisks = append(row.MissingDisks, disk.String())
 		}
 	}
+	row.RemainingNodes = remainingNodes(h.Record)
 	return row
 }
 
@@ -100,6 +103,16 @@ func addClaim(row *HostRow, b *metal3.BareMetalHost) {
 	if b.DeletionTimestamp != nil && v1alpha1.IsMachineRef(ref) {
 		row.Kept = v1alpha1.KeptForMachine(ref.Namespace, ref.Name)
 	}
+}
+
+func remainingNodes(record *v1alpha1.HostRecord) (out []string) {
+	if record == nil {
+		return nil
+	}
+	for _, n := range record.Spec.RemainingNodes {
+		out = append(out, "Node "+n.Name+" of TenantCluster "+n.Tenant)
+	}
+	return out
 }
 
 // addOrphan adds to the row of a host whose Machine is gone that this is so, and how the host is released.
@@ -195,6 +208,9 @@ func hostTable(rows []HostRow) [][]string {
 		}
 		if r.Release != "" {
 			last = withoutRelease(last) + "; to have it powered off, erased and freed, which asks for the verb abandon on that Machine: " + r.Release
+		}
+		if len(r.RemainingNodes) > 0 {
+			last += "; may remain, and is deleted when the tenant's cluster can be used: " + strings.Join(r.RemainingNodes, ", ")
 		}
 		out = append(out, []string{r.Namespace, r.Name, r.Use, r.State, r.Power, orDash(r.Claimed), orDash(r.GPUs), last})
 	}

@@ -111,7 +111,7 @@ func (w *world) act(m *machine, f Facts, h *host, observed bmh, a Action) bool {
 	case WriteHostRecord:
 		return w.onRecord(h, observed, func() { w.checkMine(f, h, a); h.live.spec = a.Record })
 	case ClearHostRecord:
-		return w.onRecord(h, observed, func() { w.checkMine(f, h, a); h.live.spec = v1alpha1.HostRecordSpec{} })
+		return w.onRecord(h, observed, func() { w.checkMine(f, h, a); h.live.spec = a.Record })
 	case WriteClaimSecret:
 		w.checkMine(f, h, a)
 		w.secrets[h.name] = &secret{f.Machine.UID, f.Machine.Status.Attempt, a.HostAttempt, a.TokenID}

@@ -196,6 +196,9 @@ type Node struct {
 	BootID string
 	// Unschedulable is true when the Node is cordoned by anyone, CordonedByIngot when Ingot cordoned it and may uncordon it.
 	Unschedulable, CordonedByIngot bool
+	// Undeletable says why the tenant's API server does not remove the Node; empty: it does, or nobody has tried. A refusal is observed only
+	// in a release after its drain time-out.
+	Undeletable string
 	// MetadataInSync is true when the Node has the labels and taints that its NodeType defines.
 	MetadataInSync bool
 	// Pods are namespace/name of the pods that must still be evicted. They are listed only in the phases that evict, and only on a Node

@@ -118,6 +118,7 @@ func (s scope) desiredRecord() v1alpha1.HostRecordSpec {
 		Machine:  &v1alpha1.MachineReference{Namespace: m.Namespace, Name: m.Name, UID: m.UID},
 		Tenant:   m.Namespace + "/" + m.Spec.TenantClusterRef.Name,
 		Revision: m.Status.Revision, Attempt: m.Status.Attempt, Image: &image, GPUs: s.Revision.GPUs, Erase: s.Provider.Erase,
+		RemainingNodes: s.Host.Record.Spec.RemainingNodes,
 	}
 }
 

@@ -76,7 +76,7 @@ func PlanOrphan(c Claim) OrphanAction {
 	case c.isDeprovisionDue():
 		return OrphanAction{Kind: DeprovisionOrphan}
 	case c.isReleased() && c.isReturnable():
-		return OrphanAction{Kind: WriteClaimRecord}
+		return OrphanAction{Kind: WriteClaimRecord, Record: v1alpha1.HostRecordSpec{RemainingNodes: c.remainingNodes()}}
 	}
 	return c.report()
 }
@@ -87,6 +87,21 @@ func (c Claim) isReleased() bool { return c.Release == v1alpha1.ReleaseValue(c.M
 // isDeprovisionDue reports whether a release is asked for, and the server is not given up yet.
 func (c Claim) isDeprovisionDue() bool {
 	return c.isReleased() && (c.Host.ImageURL != "" || c.Host.Online)
+}
+
+// remainingNodes returns the Nodes that the HostRecord names and the one of the Machine that is gone: nobody has asked its tenant's cluster to
+// delete it.
+func (c Claim) remainingNodes() []v1alpha1.ReleasedNode {
+	if c.Host.Record == nil {
+		return nil
+	}
+	spec := c.Host.Record.Spec
+	if spec.Machine == nil || spec.Tenant == "" {
+		return spec.RemainingNodes
+	}
+	return withRemainingNode(spec.RemainingNodes, v1alpha1.ReleasedNode{
+		Tenant: spec.Tenant, Name: spec.Machine.Name, MachineUID: spec.Machine.UID, Since: metav1.NewMicroTime(c.Now),
+	})
 }
 
 // awaitOneHost reports first that the Machine is gone, where there is a HostRecord to say it.

@@ -102,3 +102,10 @@ func TestTheReportAboutAGoneMachineKeepsTheRestOfTheHostRecord(t *testing.T) {
 		t.Errorf("a claim whose installation was never requested is cleared before anybody asks for its release: %+v", r)
 	}
 }
+
+func TestTheReleaseOfAnOrphanLeavesTheNameOfItsNode(t *testing.T) {
+	a := PlanOrphan(orphan(reported("m1", ""), releasedAs("m1"), inThePool, func(c *Claim) { c.Host.Record.Spec.Tenant = "team/research" }))
+	if nodes := a.Record.RemainingNodes; a.Kind != WriteClaimRecord || len(nodes) != 1 || nodes[0].Name != "one" || nodes[0].MachineUID != "m1" || nodes[0].Tenant != "team/research" {
+		t.Errorf("%+v", a)
+	}
+}

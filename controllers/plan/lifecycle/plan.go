@@ -65,7 +65,7 @@ const (
 	DeleteNode ActionKind = "DeleteNode"
 	// Deprovision removes image, user data, network data and meta data from the host, and sets online to false.
 	Deprovision ActionKind = "Deprovision"
-	// ClearHostRecord empties HostRecord.spec.
+	// ClearHostRecord sets HostRecord.spec to Action.Record, which has nothing but Nodes that may remain.
 	ClearHostRecord ActionKind = "ClearHostRecord"
 	// DeleteClaimSecret deletes the claim Secret.
 	DeleteClaimSecret ActionKind = "DeleteClaimSecret"
@@ -78,7 +78,7 @@ const (
 // Action is one side effect. Those on a host apply to Facts.Host, under its resource version.
 type Action struct {
 	Kind ActionKind
-	// Record is for WriteHostRecord.
+	// Record is for WriteHostRecord and ClearHostRecord.
 	Record v1alpha1.HostRecordSpec
 	// HostAttempt is for WriteClaimSecret: the number of the installation in the HostRecord. It is 0 for a host without one.
 	HostAttempt int64

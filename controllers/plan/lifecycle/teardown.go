@@ -187,6 +187,12 @@ func (s scope) planNodeDeletion() result {
 	switch {
 	case s.guards.isNodeGone(s.Facts):
 		return done
+	case s.isNodeKept():
+		return done
+	case s.Tenant.Reachable && s.Node.Undeletable != "":
+		return waitResult(report{
+			reason: v1alpha1.ReasonDeletingNode, waitingFor: "the tenant's cluster to remove the Node", message: "Node " + s.Machine.Name + " is not removed: " + s.Node.Undeletable,
+		}).withRequeueAfter(hostCheckInterval)
 	case s.Tenant.Reachable:
 		return actionResult(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, s.deletingNodeReport()).withRequeue()
 	case s.Machine.Status.Phase == v1alpha1.MachineReleasing && s.IsDrainOver():
@@ -194,6 +200,12 @@ func (s scope) planNodeDeletion() result {
 	default:
 		return s.waitForTenant()
 	}
+}
+
+// isNodeKept reports whether a release goes on although its Node exists: the tenant's cluster does not remove it, and has had its time.
+// Without it: a tenant gives its Nodes a finalizer, and no host that it had ever comes back to the pool.
+func (s scope) isNodeKept() bool {
+	return s.Machine.Status.Phase == v1alpha1.MachineReleasing && s.Tenant.Reachable && s.Node.Undeletable != "" && s.IsDrainOver()
 }
 
 func (s scope) deletingNodeReport() report {
@@ -241,7 +253,7 @@ func (s scope) planRemainingNodeRecord() result {
 	if s.Token != nil {
 		tokenID = s.Token.ID
 	}
-	if s.Host.Record.Spec.NodeRemains != nil || tokenID == "" && !s.hasRemainingNode() {
+	if s.Host.Record.Spec.NodeRemains != nil || tokenID == "" && !s.hasRemainingNode() && !s.canBeRunning() {
 		return done
 	}
 	spec := *s.Host.Record.Spec.DeepCopy()
@@ -286,7 +298,7 @@ func (s scope) runningStep() string {
 
 // planLateNodeDeletion deletes a Node that registered between the request to erase and the power-off.
 func (s scope) planLateNodeDeletion() result {
-	if !s.hasOwnNode() || !s.Tenant.Reachable || !s.guards.isPoweredOff(s.Facts) {
+	if !s.hasOwnNode() || !s.Tenant.Reachable || s.Node.Undeletable != "" || !s.guards.isPoweredOff(s.Facts) {
 		return done
 	}
 	return actionResult(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, s.deletingNodeReport())
@@ -299,7 +311,7 @@ func (s scope) planHostRecordRemoval() result {
 	if s.Host.Record == nil || s.Host.Record.Spec.Machine == nil {
 		return done
 	}
-	return actionResult(Action{Kind: ClearHostRecord}, s.returningReport()).withRequeue()
+	return actionResult(Action{Kind: ClearHostRecord, Record: v1alpha1.HostRecordSpec{RemainingNodes: s.remainingNodes()}}, s.returningReport()).withRequeue()
 }
 
 func (s scope) planClaimSecretDeletion() result {
@@ -327,7 +339,7 @@ func (s scope) waitForTenantAfterReturn() result {
 
 // hasRemainingNode reports whether a Node of this Machine is left in the tenant's cluster, or whether that is unknown.
 func (s scope) hasRemainingNode() bool {
-	return s.hasOwnNode() || !s.Tenant.Reachable && s.Machine.Status.NodeRef != nil
+	return s.hasOwnNode() || !s.Tenant.Reachable && s.canHaveRegistered()
 }
 
 func (s scope) nodeRemainsReport() report {

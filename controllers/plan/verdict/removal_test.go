@@ -115,7 +115,9 @@ func TestANodeIsAdmittedOnlyWhenItsCordonIsLifted(t *testing.T) {
 }
 
 func TestTheWriterOfTheTaintsIsFound(t *testing.T) {
-	at := func(minute int) *metav1.Time { return &metav1.Time{Time: start.Add(time.Duration(minute) * time.Minute)} }
+	at := func(minute int) *metav1.Time {
+		return &metav1.Time{Time: start.Add(time.Duration(minute) * time.Minute)}
+	}
 	entry := func(manager, fields string, at *metav1.Time) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Time: at, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
 	}

@@ -1,0 +1,105 @@
+package lifecycle
+
+import (
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// canHaveRegistered reports whether what this attempt installed was started, so that its kubelet may have registered a Node. It need not have
+// been seen. Without it: a server boots while the tenant's API server does not answer to Ingot, and its Machine is deleted. The kubelet, which
+// reaches that API server, registers; the Machine goes without a word about the Node, which stays for ever.
+func (s scope) canHaveRegistered() bool {
+	if s.Machine.Status.NodeRef != nil {
+		return true
+	}
+	t := s.Machine.Status.Timeline
+	for i := len(t) - 1; i >= 0 && t[i].Phase != v1alpha1.MachineProvisioning; i-- {
+		if t[i].Phase == v1alpha1.MachineJoining {
+			return true
+		}
+	}
+	return false
+}
+
+// remainingNodes returns the Nodes of earlier Machines that the HostRecord names and, if the Node of this Machine may be left, that one.
+func (s scope) remainingNodes() []v1alpha1.ReleasedNode {
+	spec := s.Host.Record.Spec
+	isGone := s.Tenant.Reachable && !s.hasOwnNode()
+	if isGone || spec.NodeRemains == nil && !s.hasRemainingNode() {
+		return spec.RemainingNodes
+	}
+	node := v1alpha1.ReleasedNode{Tenant: spec.Tenant, Name: s.Machine.Name, MachineUID: s.Machine.UID, Since: metav1.NewMicroTime(s.Now)}
+	if r := s.Machine.Status.NodeRef; r != nil {
+		node.UID = r.UID
+	}
+	return withRemainingNode(spec.RemainingNodes, node)
+}
+
+// withRemainingNode adds a Node to the list. The oldest one gives way when the list is full.
+func withRemainingNode(nodes []v1alpha1.ReleasedNode, added v1alpha1.ReleasedNode) []v1alpha1.ReleasedNode {
+	var out []v1alpha1.ReleasedNode
+	for _, n := range nodes {
+		if n.MachineUID != added.MachineUID {
+			out = append(out, n)
+		}
+	}
+	out = append(out, added)
+	return out[max(len(out)-v1alpha1.MaxRemainingNodes, 0):]
+}
+
+// Remaining is a Node that may have been left when its host was released, with what is known of it now.
+type Remaining struct {
+	// Now is the time of the decision.
+	Now time.Time
+	// Entry is what the HostRecord says of the Node.
+	Entry v1alpha1.ReleasedNode
+	// HostMachine is the uid of the Machine that has the host; empty: none has.
+	HostMachine types.UID
+	// Tenant is the TenantCluster of the Entry.
+	Tenant Tenant
+	// Node is the object of its name, as the tenant's API server returned it. It is unknown while the tenant is not Reachable.
+	Node Node
+}
+
+// RemainingAction is what is done about a Node that may have been left.
+type RemainingAction string
+
+// The actions on Nodes that may have been left.
+const (
+	// KeepRemaining does nothing now.
+	KeepRemaining RemainingAction = "Keep"
+	// DeleteRemaining deletes the Node whose uid was observed.
+	DeleteRemaining RemainingAction = "Delete"
+	// ForgetRemaining removes the entry from the HostRecord.
+	ForgetRemaining RemainingAction = "Forget"
+)
+
+// forgetTime is how long a Node is remembered whose TenantCluster does not exist: nobody can tell whether it was removed.
+const forgetTime = 30 * 24 * time.Hour
+
+// PlanRemaining decides about one Node that may have been left. It is deleted only when it is proven to be of the Machine that was released,
+// and when no Machine of that uid has the host. Without the first: the tenant has given its name to another machine, and the Node of that one is
+// deleted under its pods. Without the second: the entry was written, and the release goes on; the server is not erased yet.
+func PlanRemaining(r Remaining) RemainingAction {
+	switch {
+	case !r.Tenant.Found && r.Now.Sub(r.Entry.Since.Time) >= forgetTime:
+		return ForgetRemaining
+	case !r.Tenant.Reachable || r.HostMachine == r.Entry.MachineUID:
+		return KeepRemaining
+	case !r.Node.Found || !r.isOfMachine():
+		return ForgetRemaining
+	case r.Node.Undeletable != "":
+		return KeepRemaining
+	}
+	return DeleteRemaining
+}
+
+// isOfMachine reports whether the Node is the one that remained.
+func (r Remaining) isOfMachine() bool {
+	return r.Entry.UID != "" && r.Node.UID == r.Entry.UID || strings.HasPrefix(r.Node.ProviderID, v1alpha1.ProviderIDPrefix+string(r.Entry.MachineUID)+"/")
+}

@@ -1,0 +1,114 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// inTimeline gives the Machine the phases that it has entered, and no Node that was seen.
+func inTimeline(f *Facts, phases ...v1alpha1.MachinePhase) {
+	f.Machine.Status.NodeRef, f.Machine.Status.Timeline = nil, nil
+	for _, p := range append(phases, v1alpha1.MachineReleasing) {
+		f.Machine.Status.Timeline = append(f.Machine.Status.Timeline, v1alpha1.PhaseEntry{Phase: p, At: metav1.NewMicroTime(f.Now.Add(-time.Hour))})
+	}
+}
+
+func TestAReleaseLeavesTheNameOfANodeThatMayRemain(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Facts)
+		want   bool
+	}{
+		{"the tenant answers, and there is no Node", func(*Facts) {}, false},
+		{"the tenant is gone, and the Node was seen", unreachable, true},
+		{"the tenant is gone, and nobody has seen a Node of the server that booted", func(f *Facts) {
+			unreachable(f)
+			inTimeline(f, v1alpha1.MachineProvisioning, v1alpha1.MachineJoining)
+		}, true},
+		{"the tenant is gone, and the image was never on the disk", func(f *Facts) {
+			unreachable(f)
+			inTimeline(f, v1alpha1.MachineJoining, v1alpha1.MachineReady, v1alpha1.MachineDraining, v1alpha1.MachineProvisioning)
+		}, false},
+		{"the HostRecord said so before the erase, and the tenant is still gone", func(f *Facts) {
+			unreachable(f)
+			inTimeline(f, v1alpha1.MachineProvisioning)
+			f.Host.Record.Spec.NodeRemains = &v1alpha1.RemainingNode{Name: "m0"}
+		}, true},
+		{"the HostRecord said so, and the tenant has removed it since", func(f *Facts) {
+			f.Host.Record.Spec.NodeRemains = &v1alpha1.RemainingNode{Name: "m0"}
+		}, false},
+		{"the tenant keeps the Node by a finalizer", func(f *Facts) { f.Node = ownNode(f); f.Node.Undeletable = "it has the finalizers x" }, true},
+	} {
+		f := factsIn(t, v1alpha1.MachineReleasing)
+		erased(&f)
+		late(&f)
+		f.Token, f.Secret = nil, Secret{}
+		earlier := v1alpha1.ReleasedNode{Tenant: "team/other", Name: "old", MachineUID: "old"}
+		f.Host.Record.Spec.RemainingNodes = []v1alpha1.ReleasedNode{earlier}
+		c.change(&f)
+		d := Plan(f)
+		if d.Action == nil || d.Action.Kind != ClearHostRecord {
+			t.Errorf("%s: the action is %+v", c.name, d.Action)
+			continue
+		}
+		nodes := d.Action.Record.RemainingNodes
+		if len(nodes) == 0 || nodes[0] != earlier {
+			t.Errorf("%s: the Node of an earlier Machine is forgotten: %+v", c.name, nodes)
+		}
+		if got := len(nodes) == 2 && nodes[1].Name == f.Machine.Name && nodes[1].MachineUID == f.Machine.UID; got != c.want {
+			t.Errorf("%s: %+v", c.name, nodes)
+		}
+	}
+}
+
+func TestAReleaseDoesNotWaitForeverForANodeThatTheTenantKeeps(t *testing.T) {
+	for _, isLate := range []bool{false, true} {
+		f := factsIn(t, v1alpha1.MachineReleasing)
+		off(&f)
+		f.Node, f.Token = ownNode(&f), nil
+		f.Node.Undeletable, f.Node.Unschedulable = "it has the finalizers x", true
+		if isLate {
+			late(&f)
+		}
+		d := Plan(f)
+		if isDeprovisioned := d.Action != nil && d.Action.Kind == Deprovision; isDeprovisioned != isLate {
+			t.Errorf("after the drain time-out %v: the action is %+v", isLate, d.Action)
+		}
+		if d.Requeue && !isLate || !isLate && d.RequeueAfter < time.Second {
+			t.Errorf("it is planned again at once: a hot loop")
+		}
+	}
+}
+
+func TestTheListOfRemainingNodesIsLimited(t *testing.T) {
+	var nodes []v1alpha1.ReleasedNode
+	for i := range 3 * v1alpha1.MaxRemainingNodes {
+		nodes = withRemainingNode(nodes, v1alpha1.ReleasedNode{MachineUID: types.UID(rune('a' + i))})
+	}
+	if len(nodes) != v1alpha1.MaxRemainingNodes {
+		t.Errorf("%d Nodes", len(nodes))
+	}
+	if again := withRemainingNode(nodes, nodes[3]); len(again) != len(nodes) {
+		t.Errorf("a Node is named twice")
+	}
+}
+
+func TestANodeThatRemainedIsForgottenWhenItsTenantIsGoneForLong(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	r := Remaining{Now: now, Entry: v1alpha1.ReleasedNode{MachineUID: "m", Since: metav1.NewMicroTime(now.Add(-forgetTime + time.Second))}}
+	if got := PlanRemaining(r); got != KeepRemaining {
+		t.Errorf("before: %s", got)
+	}
+	r.Now = now.Add(time.Second)
+	if got := PlanRemaining(r); got != ForgetRemaining {
+		t.Errorf("after: %s", got)
+	}
+	if r.Tenant.Found = true; PlanRemaining(r) != KeepRemaining {
+		t.Error("a TenantCluster that does not answer is no reason to forget")
+	}
+}
