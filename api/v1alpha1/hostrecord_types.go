@@ -15,6 +15,9 @@ type HostRecordSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	Tenant string `json:"tenant,omitempty"`
+	// tenantClusterUID identifies the cluster of the TenantCluster, as its status.clusterUID. It is absent while that is not known.
+	// +optional
+	TenantClusterUID types.UID `json:"tenantClusterUID,omitempty"`
 	// revision to be installed.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
@@ -268,6 +271,9 @@ type HostRecordStatus struct {
 	// lastTenant is namespace/name of the TenantCluster that had the disks last; kept over erases.
 	// +optional
 	LastTenant string `json:"lastTenant,omitempty"`
+	// lastTenantClusterUID identifies the cluster that lastTenant was then. Absent: it is not known, and whoever claims the host is another tenant.
+	// +optional
+	LastTenantClusterUID types.UID `json:"lastTenantClusterUID,omitempty"`
 	// erased is the proof of the last erase; absent once something was installed.
 	// +optional
 	Erased *EraseProof `json:"erased,omitempty"`

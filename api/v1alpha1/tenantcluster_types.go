@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // TenantCluster's conditions: Ready.
 //
@@ -20,10 +23,15 @@ const (
 	ReasonTenantUnauthorized = "TenantUnauthorized"
 	// ReasonJoinUnsupported: this version does not know that join method.
 	ReasonJoinUnsupported = "JoinUnsupported"
+	// ReasonClusterChanged: another cluster answers than the one that the Machines joined. Nothing is drained, tainted or deleted there.
+	ReasonClusterChanged = "ClusterChanged"
 	// ReasonMachinesRemain: the TenantCluster is being deleted, and is kept with its kubeconfig for the Machines that still
 	// refer to it; the message names them.
 	ReasonMachinesRemain = "MachinesRemain"
 )
+
+// MaxClusterUID is the highest length of the uid of a cluster, in bytes.
+const MaxClusterUID = 128
 
 // TenantClusterSpec is a Kubernetes cluster that nodes join.
 type TenantClusterSpec struct {
@@ -76,6 +84,10 @@ type TenantClusterStatus struct {
 	// version of the API server.
 	// +optional
 	Version string `json:"version,omitempty"`
+	// clusterUID identifies the cluster: the uid of its Namespace kube-system. It is absent until that could be read. While Machines refer to the
+	// TenantCluster, another cluster behind its kubeconfig is not accepted.
+	// +optional
+	ClusterUID types.UID `json:"clusterUID,omitempty"`
 	// machines that refer to this cluster.
 	// +optional
 	// +default=0

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,6 +106,7 @@ func (r *Reconciler) claimHost(ctx context.Context, obs *observation, _ lifecycl
 		h.Spec.ConsumerRef = claimRef(obs.machine)
 		if !obs.facts.Provider.HasRecords {
 			metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenant, tenantKey(obs.machine).String())
+			metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenantClusterUID, cmp.Or(string(obs.facts.Tenant.ClusterUID), placement.UnknownCluster))
 		}
 	})
 }

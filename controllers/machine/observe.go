@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -270,7 +271,7 @@ func (r *Reconciler) observeTenant(ctx context.Context, obs *observation) error 
 	if obs.tenant, err = read(ctx, r.Client, key, &v1alpha1.TenantCluster{}); err != nil || obs.tenant == nil {
 		return err
 	}
-	observed := lifecycle.Tenant{Found: true, Deleting: obs.tenant.DeletionTimestamp != nil}
+	observed := lifecycle.Tenant{Found: true, Deleting: obs.tenant.DeletionTimestamp != nil, ClusterUID: obs.tenant.Status.ClusterUID}
 	access, err := r.Tenants.For(key)
 	switch {
 	case err != nil:
@@ -280,6 +281,7 @@ func (r *Reconciler) observeTenant(ctx context.Context, obs *observation) error 
 	default:
 		obs.access = access
 		observed.Reachable, observed.Version, observed.ServesDRA = true, access.Version, access.SlicesServed
+		observed.ClusterUID = cmp.Or(access.ClusterUID, observed.ClusterUID)
 	}
 	obs.facts.Tenant = observed
 	return nil

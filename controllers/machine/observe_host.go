@@ -190,7 +190,7 @@ func (r *Reconciler) compareServer(ctx context.Context, facts *placement.HostFac
 func (obs *observation) placementRequest() placement.Request {
 	return placement.Request{
 		MachineUID: obs.machine.UID, NodeType: obs.nodeType.Spec,
-		HostName: obs.machine.Spec.HostName, Tenant: tenantKey(obs.machine).String(), Provider: obs.provider.Spec,
+		HostName: obs.machine.Spec.HostName, Tenant: tenantKey(obs.machine).String(), TenantClusterUID: obs.facts.Tenant.ClusterUID, Provider: obs.provider.Spec,
 	}
 }
 

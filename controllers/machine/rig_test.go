@@ -266,7 +266,8 @@ func (r *rig) play(name string) {
 	case wanted && (*state == metal3.StateAvailable || *state == metal3.StateProvisioned && installed.Attempt != record.Spec.Attempt ||
 		*state == metal3.StateProvisioning && attempt.MachineAttempt != record.Spec.Attempt):
 		*state = metal3.StateProvisioning
-		record.Status.LastTenant, record.Status.Erased, record.Status.Installed = record.Spec.Tenant, nil, nil
+		record.Status.LastTenant, record.Status.LastTenantClusterUID = record.Spec.Tenant, record.Spec.TenantClusterUID
+		record.Status.Erased, record.Status.Installed = nil, nil
 		record.Status.Wanted = &v1alpha1.WantedAttempt{
 			Number: record.Spec.Attempt, Operation: "Install", Since: now, Deadline: metav1.NewMicroTime(now.Add(time.Hour)),
 			MachineUID: record.Spec.Machine.UID, MachineAttempt: record.Spec.Attempt,

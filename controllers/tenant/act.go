@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -33,16 +34,39 @@ func (r *Reconciler) connect(ctx context.Context, obs observation) (*tenantacces
 		return nil, &tenantaccess.Error{Tenant: key, Reason: v1alpha1.ReasonKubeconfigMissing, Err: fmt.Errorf(
 			"the Secret %s/%s with the key %s is expected and not there: create it", key.Namespace, obs.tenant.Spec.KubeconfigSecretRef.Name, kubeconfigKey)}
 	}
+	r.Tenants.Expect(key, obs.tenant.Status.ClusterUID)
 	if err := r.Tenants.Set(ctx, key, obs.kubeconfig); err != nil {
 		return nil, err
 	}
+	access, err := r.Tenants.For(key)
+	if !hasReason(err, v1alpha1.ReasonClusterChanged) || len(obs.machines) > 0 {
+		return access, err
+	}
+	return r.acceptCluster(ctx, key, err)
+}
+
+// acceptCluster accepts another cluster than before where no Machine refers to the TenantCluster. The Machines are listed at the API server, because the
+// cache may lack one that has a Node in the first cluster.
+func (r *Reconciler) acceptCluster(ctx context.Context, key types.NamespacedName, changed error) (*tenantaccess.Access, error) {
+	machines, err := machinesOf(ctx, r.APIReader, key)
+	if err != nil {
+		return nil, err
+	}
+	if len(machines) > 0 {
+		return nil, changed
+	}
+	r.Tenants.Expect(key, "")
 	return r.Tenants.For(key)
 }
 
 // isMissing tells whether the registry has no kubeconfig of the tenant.
 func isMissing(err error) bool {
+	return hasReason(err, v1alpha1.ReasonKubeconfigMissing)
+}
+
+func hasReason(err error, reason string) bool {
 	var typed *tenantaccess.Error
-	return errors.As(err, &typed) && typed.Reason == v1alpha1.ReasonKubeconfigMissing
+	return errors.As(err, &typed) && typed.Reason == reason
 }
 
 // addFinalizer adds the finalizer before any Machine can depend on the TenantCluster.

@@ -28,6 +28,9 @@ func report(after *v1alpha1.TenantCluster, obs observation, access *tenantaccess
 	if access != nil {
 		// The last known version stays while the tenant is lost, because the version skew of images is checked with it.
 		after.Status.Version = access.Version
+		if access.ClusterUID != "" {
+			after.Status.ClusterUID = access.ClusterUID
+		}
 	}
 	status, reason, message := readyCondition(after, problem)
 	if obs.deleting {
@@ -49,6 +52,10 @@ func readyCondition(tenant *v1alpha1.TenantCluster, problem error) (metav1.Condi
 		return metav1.ConditionFalse, v1alpha1.ReasonTenantUnreachable, problem.Error()
 	case tenant.Spec.Join.TLSBootstrap == nil:
 		return metav1.ConditionFalse, v1alpha1.ReasonJoinUnsupported, "spec.join: this version of Ingot joins by tlsBootstrap only"
+	}
+	if tenant.Status.ClusterUID == "" {
+		return metav1.ConditionTrue, v1alpha1.ReasonReady, "the API server answers and its Nodes are watched; which cluster it is is not known, so hosts are erased " +
+			"between its Machines: allow the kubeconfig's user to get the Namespace kube-system"
 	}
 	return metav1.ConditionTrue, v1alpha1.ReasonReady, "the API server answers and its Nodes are watched"
 }

@@ -52,8 +52,11 @@ type clientSet struct {
 	// probeNow starts the next probe at once.
 	probeNow chan struct{}
 
-	mu       sync.Mutex
-	version  string
+	mu      sync.Mutex
+	version string
+	// clusterUID is the uid of the cluster that answered last; empty: it is not known. expected is what Registry.Expect says.
+	clusterUID, expected types.UID
+
 	failures int
 	failed   *Error
 	answered bool
@@ -68,7 +71,7 @@ func (r *Registry) newClientSet(key types.NamespacedName, config *rest.Config) (
 	ctx, stop := context.WithCancel(r.base)
 	s := &clientSet{
 		key: key, options: r.options, hub: &r.hub, log: r.options.Log.WithValues("TenantCluster", key.String()),
-		config: config, ctx: ctx, stop: stop, probeNow: make(chan struct{}, 1),
+		config: config, ctx: ctx, stop: stop, probeNow: make(chan struct{}, 1), expected: r.expected[key],
 	}
 	if err := s.connect(); err != nil {
 		stop()
@@ -116,7 +119,7 @@ func (s *clientSet) access() (*Access, error) {
 	}
 	return &Access{
 		Cache: read, SlicesServed: s.slices != nil, Client: s.direct, Clientset: s.clientset,
-		Server: s.config.Host, CA: s.config.CAData, Version: s.version,
+		Server: s.config.Host, CA: s.config.CAData, Version: s.version, ClusterUID: s.clusterUID,
 	}, nil
 }
 
@@ -130,6 +133,9 @@ func (s *clientSet) checkUsable() error {
 	}
 	if !s.answered || s.nodes == nil {
 		return s.unreachableError(fmt.Errorf("%s has not answered yet", s.config.Host))
+	}
+	if err := s.checkIdentity(); err != nil {
+		return err
 	}
 	for _, w := range []*kindWatch{s.nodes, s.slices} {
 		switch {

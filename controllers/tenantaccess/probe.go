@@ -13,6 +13,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -55,22 +56,32 @@ func (s *clientSet) run() {
 // probe reads the version and the served APIs once, and returns the time until the next probe.
 func (s *clientSet) probe(parts *sync.WaitGroup) time.Duration {
 	version, err := s.readVersion()
+	var cluster types.UID
+	if err == nil {
+		cluster, err = s.readClusterUID()
+	}
 	if err == nil {
 		err = s.watchServedKinds(parts)
 	}
 	if s.ctx.Err() != nil {
 		return 0
 	}
+	isIdentified := false
 	s.mu.Lock()
 	if err != nil {
 		s.failures++
 		s.failed = classify(s.key, "ask "+s.config.Host+" what it serves", err)
 	} else {
 		s.failures, s.failed, s.answered, s.version = 0, nil, true, version
+		isIdentified = s.clusterUID != cluster
+		s.clusterUID = cluster
 	}
 	failures := s.failures
 	s.mu.Unlock()
 	s.updateUsable()
+	if isIdentified {
+		s.hub.tenantChanged(s)
+	}
 	return s.probeDelay(failures)
 }
 

@@ -59,6 +59,8 @@ type Access struct {
 	CA []byte
 	// Version is the version of the API server, such as v1.37.0.
 	Version string
+	// ClusterUID is the uid of the Namespace kube-system, which identifies the cluster. It is empty where it may not be read.
+	ClusterUID types.UID
 }
 
 // Registry holds a client set for each TenantCluster. Add it to the manager, so that Start stops every client set when the manager
@@ -72,6 +74,8 @@ type Registry struct {
 
 	mu      sync.RWMutex
 	tenants map[types.NamespacedName]*tenant
+	// expected are the uids of the clusters that the kubeconfigs must lead to.
+	expected map[types.NamespacedName]types.UID
 }
 
 // tenant is the entry of one TenantCluster: a client set, or the error that its kubeconfig caused.
@@ -169,6 +173,7 @@ func (r *Registry) Remove(key types.NamespacedName) {
 	r.mu.Lock()
 	known := r.tenants[key]
 	delete(r.tenants, key)
+	delete(r.expected, key)
 	r.mu.Unlock()
 	known.stop()
 }

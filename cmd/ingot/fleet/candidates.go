@@ -78,8 +78,12 @@ func readCandidates(ctx context.Context, k client.Client, m *v1alpha1.Machine, e
 	if err != nil {
 		return err
 	}
+	cluster := &v1alpha1.TenantCluster{}
+	if err := k.Get(ctx, tenant, cluster); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read TenantCluster %s: %w", tenant, err)
+	}
 	e.candidates = candidates(placement.Request{
-		MachineUID: m.UID, NodeType: nodeType.Spec, HostName: m.Spec.HostName, Tenant: tenant.String(), Provider: provider.Spec,
+		MachineUID: m.UID, NodeType: nodeType.Spec, HostName: m.Spec.HostName, Tenant: tenant.String(), TenantClusterUID: cluster.Status.ClusterUID, Provider: provider.Spec,
 	}, hosts)
 	return nil
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -164,10 +165,8 @@ func (p *planner) begin(a v1alpha1.WantedAttempt) {
 		if a.PreviousRootDisk = p.previousRootDisk(a.MachineUID); a.PreviousRootDisk != nil {
 			a.AcceptedRootDisk = v1alpha1.Truncate(p.Host.RootDisk, maxDiskName)
 		}
-		r.LastTenant, r.Erased, r.Installed = p.Spec.Tenant, nil, nil
-		if r.LastTenant == "" {
-			r.LastTenant = unknownTenant
-		}
+		r.Erased, r.Installed = nil, nil
+		r.LastTenant, r.LastTenantClusterUID = cmp.Or(p.Spec.Tenant, unknownTenant), p.Spec.TenantClusterUID
 	}
 	if a.Operation == string(hardware.OpErase) {
 		p.reportRemainingNode()

@@ -335,7 +335,7 @@ func (p planner) mustInstallAgain() bool {
 }
 
 func (p *planner) recordUnknownContent() {
-	p.d.Record.LastTenant, p.d.Record.Erased = unknownTenant, nil
+	p.d.Record.LastTenant, p.d.Record.LastTenantClusterUID, p.d.Record.Erased = unknownTenant, "", nil
 }
 
 // hasUnfinishedErase reports whether an erase was begun since the last installation and has not succeeded.

@@ -34,6 +34,7 @@ func Plan(f Facts) Decision {
 	default:
 		p.recordObservedCall()
 		p.restoreLostRecord()
+		p.recordCluster()
 		p.concludeAttempt()
 		p.shareData()
 		p.acceptGoneDisks()
@@ -108,9 +109,9 @@ const sameServerHint = "; the disks may have data of a tenant, so this host is d
 func (p *planner) restoreLostRecord() {
 	r, state := &p.d.Record, p.Host.Status.State
 	if r.Power == nil && isPastInspection(state) {
-		r.LastTenant = unknownTenant
+		r.LastTenant, r.LastTenantClusterUID = unknownTenant, ""
 		if state == metal3.StateProvisioned && p.Spec.Tenant != "" {
-			r.LastTenant = p.Spec.Tenant
+			r.LastTenant, r.LastTenantClusterUID = p.Spec.Tenant, p.Spec.TenantClusterUID
 		}
 	}
 	if state == metal3.StateProvisioned && r.Installed == nil && r.Wanted == nil && p.isImageRequested() {
@@ -121,13 +122,21 @@ func (p *planner) restoreLostRecord() {
 	}
 }
 
+// recordCluster records which cluster had the disks last, where that became known only while the Machine's node ran.
+func (p *planner) recordCluster() {
+	r, m := &p.d.Record, p.Spec.Machine
+	if r.LastTenantClusterUID == "" && r.LastTenant == p.Spec.Tenant && m != nil && r.Installed != nil && r.Installed.MachineUID == m.UID {
+		r.LastTenantClusterUID = p.Spec.TenantClusterUID
+	}
+}
+
 // shareData records for a clean host that another one, which has data of a tenant, is the same server. Without it: the host that had the tenant is
 // given up without an erase, the other one counts as clean, and the next tenant reads the data. An externally provisioned host has unknown
 // content when it ceases to be that, and must not be erased when it is deleted.
 func (p *planner) shareData() {
 	isExternal := p.Host.ExternallyProvisioned || p.tableState() == metal3.StateExternallyProvisioned
 	if p.isSameServer() && p.Problem.HasData && p.isClean() && !isExternal {
-		p.d.Record.LastTenant, p.d.Record.Erased = sharedTenant, nil
+		p.d.Record.LastTenant, p.d.Record.LastTenantClusterUID, p.d.Record.Erased = sharedTenant, "", nil
 	}
 }
 

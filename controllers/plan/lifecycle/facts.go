@@ -107,6 +107,8 @@ type Tenant struct {
 	// Reachable is true when its API server answered and its Nodes are known. Otherwise Reason and Message say why not.
 	Reachable       bool
 	Reason, Message string
+	// ClusterUID identifies the cluster. It is empty while that is not known.
+	ClusterUID types.UID
 	// Version is the version of its API server, as in v1.37.0.
 	Version string
 	// ServesDRA is true when its API server serves resource.k8s.io/v1.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -115,15 +116,35 @@ func (s scope) planHostRecord() result {
 func (s scope) desiredRecord() v1alpha1.HostRecordSpec {
 	m, image := s.Machine, s.Revision.Image
 	return v1alpha1.HostRecordSpec{
-		Machine:  &v1alpha1.MachineReference{Namespace: m.Namespace, Name: m.Name, UID: m.UID},
-		Tenant:   m.Namespace + "/" + m.Spec.TenantClusterRef.Name,
+		Machine: &v1alpha1.MachineReference{Namespace: m.Namespace, Name: m.Name, UID: m.UID},
+		Tenant:  m.Namespace + "/" + m.Spec.TenantClusterRef.Name, TenantClusterUID: s.clusterUID(),
 		Revision: m.Status.Revision, Attempt: m.Status.Attempt, Image: &image, GPUs: s.Revision.GPUs, Erase: s.Provider.Erase,
 		RemainingNodes: s.Host.Record.Spec.RemainingNodes,
 	}
 }
 
+// clusterUID returns the uid of the tenant's cluster or, while it is not known, the one that was recorded for this Machine before.
+func (s scope) clusterUID() types.UID {
+	if r := s.Host.Record; s.Tenant.ClusterUID == "" && r.Spec.Machine != nil && r.Spec.Machine.UID == s.Machine.UID {
+		return r.Spec.TenantClusterUID
+	}
+	return s.Tenant.ClusterUID
+}
+
+// planClusterRecord writes into the HostRecord of a node that runs which cluster it has joined, where that was not known at its installation. The
+// Node of this attempt proves which one it is. Without it: a host that a version before has installed is taken for another tenant's when it is released.
+func (s scope) planClusterRecord() result {
+	r := s.Host.Record
+	if r == nil || r.Spec.Machine == nil || r.Spec.TenantClusterUID != "" || s.Tenant.ClusterUID == "" || !s.hasNodeOfThisAttempt() {
+		return done
+	}
+	spec := *r.Spec.DeepCopy()
+	spec.TenantClusterUID = s.Tenant.ClusterUID
+	return actionResult(Action{Kind: WriteHostRecord, Record: spec}, report{}).withRequeue()
+}
+
 func isEqualRecord(a, b v1alpha1.HostRecordSpec) bool {
-	return a.Machine != nil && *a.Machine == *b.Machine && a.Tenant == b.Tenant && a.Revision == b.Revision &&
+	return a.Machine != nil && *a.Machine == *b.Machine && a.Tenant == b.Tenant && a.TenantClusterUID == b.TenantClusterUID && a.Revision == b.Revision &&
 		a.Attempt == b.Attempt && a.Image != nil && *a.Image == *b.Image && equality.Semantic.DeepEqual(a.GPUs, b.GPUs) && a.Erase == b.Erase
 }
 

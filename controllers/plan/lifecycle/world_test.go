@@ -222,7 +222,7 @@ func (w *world) facts(m *machine) (Facts, *host, bmh) {
 		Now: w.now, Timeouts: w.timeouts, Machine: m.cached.Machine,
 		NodeType: NodeType{Found: true, Ready: true, Stable: rendered("rev-1"), Target: rendered("rev-1")},
 		Provider: Provider{Found: true, HostNamespace: "metal", HasRecords: true, Erase: v1alpha1.EraseMetadata},
-		Tenant:   Tenant{Found: true, Reachable: w.tenant.reachable, Reason: "TenantUnreachable", Message: "no answer", Version: "v1.37.0"},
+		Tenant:   Tenant{Found: true, Reachable: w.tenant.reachable, Reason: "TenantUnreachable", Message: "no answer", Version: "v1.37.0", ClusterUID: "cluster-1"},
 	}
 	f.Revision = revisionOf(text(CurrentRevision(f.Machine, f.NodeType)))
 	if next := NextRevision(f.Machine); !next.IsZero() {
@@ -332,7 +332,7 @@ func placeable(name string, b bmh) placement.HostFacts {
 
 var placementRequest = placement.Request{
 	NodeType: v1alpha1.NodeTypeSpec{HostSelector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu-model": "h100"}}},
-	Provider: v1alpha1.NodeProviderSpec{HostNamespace: "metal"}, Tenant: "team/research",
+	Provider: v1alpha1.NodeProviderSpec{HostNamespace: "metal"}, Tenant: "team/research", TenantClusterUID: "cluster-1",
 }
 
 // claimProblem asks placement about the one host.

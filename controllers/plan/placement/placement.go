@@ -19,6 +19,13 @@ import (
 // TenantCluster that used its disks last. The machine controller writes it with the claim.
 const AnnotationLastTenant = "ingot.dev/last-tenant"
 
+// AnnotationLastTenantClusterUID is the clusterUID of that TenantCluster, or UnknownCluster. Where an earlier version has claimed the host it is absent,
+// and the names alone are compared: a metal3 provider makes no full erase, so that the host could never be claimed again.
+const AnnotationLastTenantClusterUID = "ingot.dev/last-tenant-cluster-uid"
+
+// UnknownCluster is no cluster's uid.
+const UnknownCluster = "unknown"
+
 // Request is what a Machine requires of its host.
 type Request struct {
 	// MachineUID is the uid of the Machine. The choice between free hosts differs from uid to uid.
@@ -29,6 +36,8 @@ type Request struct {
 	HostName string
 	// Tenant is namespace/name of the TenantCluster. It is empty when no tenant is meant, as for Count.
 	Tenant string
+	// TenantClusterUID identifies the cluster of the TenantCluster. It is empty while that is not known.
+	TenantClusterUID types.UID
 	// Provider is the NodeProvider. It says whether hosts have HostRecords and which erase is enough between tenants.
 	Provider v1alpha1.NodeProviderSpec
 }

@@ -16,7 +16,7 @@ import (
 
 func request() Request {
 	return Request{
-		MachineUID: "machine-1", NodeType: h100s("h100").Spec, Tenant: "research/research",
+		MachineUID: "machine-1", NodeType: h100s("h100").Spec, Tenant: "research/research", TenantClusterUID: "cluster-1",
 		Provider: v1alpha1.NodeProviderSpec{HostNamespace: "metal", Redfish: &v1alpha1.RedfishProvider{}},
 	}
 }
@@ -113,8 +113,37 @@ func TestAHostIsClaimedOnlyWhenEverythingAboutItIsKnownAndClean(t *testing.T) {
 			f.Record.Status.Wanted = &v1alpha1.WantedAttempt{Operation: "Inspect"}
 		}, Busy, "Inspect"},
 		{"the same tenant's host is chosen without an erase", func(_ *Request, f *HostFacts) {
-			f.Record.Status.LastTenant, f.Record.Status.Installed = "research/research", &v1alpha1.HostInstalled{}
+			f.Record.Status.LastTenant, f.Record.Status.LastTenantClusterUID, f.Record.Status.Installed = "research/research", "cluster-1", &v1alpha1.HostInstalled{}
 		}, Chosen, ""},
+		{"a host of a TenantCluster of that name that was another cluster is passed over", func(_ *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.LastTenantClusterUID = "research/research", "cluster-0"
+		}, OtherTenant, "then cluster cluster-0, now cluster-1"},
+		{"a host whose record says no cluster is passed over", func(_ *Request, f *HostFacts) { f.Record.Status.LastTenant = "research/research" }, OtherTenant, "then cluster unknown, now cluster-1"},
+		{"a host is passed over where the cluster of the tenant is not known", func(r *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, r.TenantClusterUID = "research/research", ""
+		}, OtherTenant, "then cluster unknown, now unknown"},
+		{"a host of another TenantCluster that says it is the same cluster is passed over", func(_ *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.LastTenantClusterUID = "other/other", "cluster-1"
+		}, OtherTenant, "other/other"},
+		{"another cluster's host is chosen after a full erase", func(_ *Request, f *HostFacts) {
+			f.Record.Status.LastTenant, f.Record.Status.LastTenantClusterUID, f.Record.Status.Erased = "research/research", "cluster-0", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull}
+		}, Chosen, ""},
+		{"a metal3 host of the same tenant is chosen", func(r *Request, f *HostFacts) {
+			asMetal3(r, f)
+			f.Host.Annotations[AnnotationLastTenant], f.Host.Annotations[AnnotationLastTenantClusterUID] = "research/research", "cluster-1"
+		}, Chosen, ""},
+		{"a metal3 host that an earlier version claimed for the tenant is chosen", func(r *Request, f *HostFacts) {
+			asMetal3(r, f)
+			f.Host.Annotations[AnnotationLastTenant] = "research/research"
+		}, Chosen, ""},
+		{"a metal3 host of another cluster of that name is passed over", func(r *Request, f *HostFacts) {
+			asMetal3(r, f)
+			f.Host.Annotations[AnnotationLastTenant], f.Host.Annotations[AnnotationLastTenantClusterUID] = "research/research", "cluster-0"
+		}, OtherTenant, ""},
+		{"a metal3 host whose cluster was unknown is passed over where it is unknown now", func(r *Request, f *HostFacts) {
+			asMetal3(r, f)
+			f.Host.Annotations[AnnotationLastTenant], f.Host.Annotations[AnnotationLastTenantClusterUID], r.TenantClusterUID = "research/research", UnknownCluster, UnknownCluster
+		}, OtherTenant, ""},
 		{"another tenant's host without an erase is passed over", func(_ *Request, f *HostFacts) { f.Record.Status.LastTenant = "other/other" }, OtherTenant, "other/other"},
 		{"another tenant's host is chosen after a full erase", func(_ *Request, f *HostFacts) {
 			f.Record.Status.LastTenant, f.Record.Status.Erased = "other/other", &v1alpha1.EraseProof{Mode: v1alpha1.EraseFull}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/hardware"
@@ -220,22 +221,48 @@ func checkAttempt(_ Request, f HostFacts) Evaluation {
 // checkLastTenant requires that the data of another tenant is erased. A metal3 provider leaves no proof of an erase: there the host is
 // available again only after the metadata clean of the baremetal-operator, which the policy may accept as enough.
 func checkLastTenant(r Request, f HostFacts) Evaluation {
-	last, erased := f.Host.Annotations[AnnotationLastTenant], v1alpha1.EraseNone
-	if f.Record != nil {
-		last = f.Record.Status.LastTenant
-		if f.Record.Status.Erased != nil && f.Record.Status.Installed == nil {
-			erased = f.Record.Status.Erased.Mode
-		}
-	} else if f.Host.Spec.AutomatedCleaningMode != metal3.CleaningModeDisabled {
+	last, erased := lastTenantOf(f), v1alpha1.EraseNone
+	switch {
+	case f.Record == nil && f.Host.Spec.AutomatedCleaningMode != metal3.CleaningModeDisabled:
 		erased = v1alpha1.EraseMetadata
+	case f.Record != nil && f.Record.Status.Erased != nil && f.Record.Status.Installed == nil:
+		erased = f.Record.Status.Erased.Mode
 	}
-	if r.Tenant == "" || last == "" || last == r.Tenant || erased == v1alpha1.EraseFull {
+	if r.Tenant == "" || last.name == "" || last.isSame(r) || erased == v1alpha1.EraseFull {
 		return Evaluation{}
 	}
 	if erased == v1alpha1.EraseMetadata && r.Provider.Erase != nil && r.Provider.Erase.AllowMetadataBetweenTenants {
 		return Evaluation{}
 	}
-	return rejectIf(true, OtherTenant, "was tenant %s's and had only this erase since: %s; annotate it %s=Full", last, erased, v1alpha1.AnnotationErase)
+	name := last.name
+	if name == r.Tenant {
+		name += fmt.Sprintf(" (then cluster %s, now %s)", cmp.Or(last.cluster, UnknownCluster), cmp.Or(r.TenantClusterUID, UnknownCluster))
+	}
+	return rejectIf(true, OtherTenant, "was tenant %s's and had only this erase since: %s; annotate it %s=Full", name, erased, v1alpha1.AnnotationErase)
+}
+
+// lastTenant is the TenantCluster that had the disks of a host last. The name is empty where nobody had.
+type lastTenant struct {
+	name    string
+	cluster types.UID
+	// isNameEnough is true for a host that an earlier version claimed for a metal3 provider.
+	isNameEnough bool
+}
+
+func lastTenantOf(f HostFacts) lastTenant {
+	if f.Record != nil {
+		return lastTenant{name: f.Record.Status.LastTenant, cluster: f.Record.Status.LastTenantClusterUID}
+	}
+	cluster, isKnown := f.Host.Annotations[AnnotationLastTenantClusterUID]
+	return lastTenant{name: f.Host.Annotations[AnnotationLastTenant], cluster: types.UID(cluster), isNameEnough: !isKnown}
+}
+
+// isSame reports whether a Machine of the tenant that had the disks last asks for the host: one with the same name and the same cluster. A uid alone
+// proves nothing, because the tenant's own API server tells it. Without the uid: a TenantCluster is deleted, another team makes one of its name, and
+// its cluster gets the disks with the data of the first one. A uid that is not known, as in the record of an earlier version, is another one.
+func (t lastTenant) isSame(r Request) bool {
+	isSameCluster := t.cluster == r.TenantClusterUID && t.cluster != "" && t.cluster != UnknownCluster
+	return t.name == r.Tenant && (isSameCluster || t.isNameEnough)
 }
 
 func hasRecords(r Request) bool { return r.Provider.Metal3 == nil }

@@ -1,0 +1,33 @@
+package host
+
+import (
+	"testing"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+
+	"github.com/ingot-dev/ingot/controllers/hardware"
+)
+
+func TestARecordSaysWhichClusterHadTheDisksLast(t *testing.T) {
+	inCluster := func(f *Facts) { f.Spec.TenantClusterUID = "cluster-1" }
+	running := inUse(metal3.StateProvisioned)
+	for _, c := range []struct {
+		name  string
+		facts Facts
+		want  string
+	}{
+		{"an installation begins", facts(metal3.StateAvailable, hardware.PowerOff).claimed().with(inCluster), "cluster-1"},
+		{"an installation begins in a cluster that is not known", facts(metal3.StateAvailable, hardware.PowerOff).claimed().with(func(f *Facts) { f.Record.LastTenantClusterUID = "cluster-0" }), ""},
+		{"it becomes known while the node runs", running.with(inCluster), "cluster-1"},
+		{"it is not known while the node runs", running, ""},
+		{"the host had another tenant", running.with(inCluster).with(func(f *Facts) { f.Record.LastTenant = "team/other" }), ""},
+	} {
+		d := Plan(c.facts)
+		if got := string(d.Record.LastTenantClusterUID); got != c.want {
+			t.Errorf("%s: %q, expected %q (lastTenant %s)", c.name, got, c.want, d.Record.LastTenant)
+		}
+		if begun := d.Record.Wanted; c.facts.Record.Wanted != nil && begun.Number != c.facts.Record.Wanted.Number {
+			t.Errorf("%s: attempt %d begins", c.name, begun.Number)
+		}
+	}
+}

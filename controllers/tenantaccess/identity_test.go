@@ -1,0 +1,90 @@
+package tenantaccess
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+func TestAnotherClusterThanTheExpectedOneIsNotUsed(t *testing.T) {
+	var system corev1.Namespace
+	if err := server.Client.Get(t.Context(), client.ObjectKey{Name: "kube-system"}, &system); err != nil {
+		t.Fatal(err)
+	}
+	r, key := newRegistry(t, Options{}), types.NamespacedName{Namespace: "team", Name: "research"}
+	r.Expect(key, "another")
+	if err := r.Set(t.Context(), key, server.Cluster.Kubeconfig()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the cluster is refused", func() bool { _, err := r.For(key); return reasonOf(err) == v1alpha1.ReasonClusterChanged })
+	for _, expected := range []types.UID{system.UID, ""} {
+		r.Expect(key, expected)
+		if access := usable(t, r, key); access.ClusterUID != system.UID {
+			t.Errorf("expecting %q: the cluster is %q", expected, access.ClusterUID)
+		}
+	}
+	r.Expect(key, "another")
+	if _, err := r.For(key); reasonOf(err) != v1alpha1.ReasonClusterChanged {
+		t.Errorf("an expectation that is set later does not count: %v", err)
+	}
+}
+
+// TestAClusterThatCannotBeToldIsUsedUnlessItWasKnownBefore uses a service account that may watch Nodes and ResourceSlices, and may not read Namespaces.
+func TestAClusterThatCannotBeToldIsUsedUnlessItWasKnownBefore(t *testing.T) {
+	r, key := newRegistry(t, Options{ProbeInterval: time.Second}), types.NamespacedName{Namespace: "team", Name: "limited"}
+	if err := r.Set(t.Context(), key, limitedKubeconfig(t)); err != nil {
+		t.Fatal(err)
+	}
+	if access := usable(t, r, key); access.ClusterUID != "" {
+		t.Errorf("the cluster is %q", access.ClusterUID)
+	}
+	r.Expect(key, "known-before")
+	if _, err := r.For(key); reasonOf(err) != v1alpha1.ReasonTenantUnauthorized {
+		t.Errorf("a cluster that cannot be told any more: %v", err)
+	}
+}
+
+// limitedKubeconfig is of a service account without the right to read Namespaces.
+func limitedKubeconfig(t *testing.T) []byte {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "limited"}}
+	server.Create(t, account,
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "limited"}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{"resource.k8s.io"}, Resources: []string{"resourceslices"}, Verbs: []string{"get", "list", "watch"}},
+		}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "limited"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "limited"},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "limited"}},
+		})
+	tokens, err := kubernetes.NewForConfig(server.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := tokens.CoreV1().ServiceAccounts("default").CreateToken(context.Background(), "limited", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.Clusters["c"] = &clientcmdapi.Cluster{Server: server.Config.Host, CertificateAuthorityData: server.Cluster.CA()}
+	kubeconfig.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	kubeconfig.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	kubeconfig.CurrentContext = "x"
+	text, err := clientcmd.Write(*kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
