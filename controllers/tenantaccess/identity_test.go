@@ -54,6 +54,14 @@ func TestAClusterThatCannotBeToldIsUsedUnlessItWasKnownBefore(t *testing.T) {
 	if _, err := r.For(key); reasonOf(err) != v1alpha1.ReasonTenantUnauthorized {
 		t.Errorf("a cluster that cannot be told any more: %v", err)
 	}
+	// This is the right that ingot tenant add asks for: a Role in the namespace is enough.
+	server.Create(t,
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "limited"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}}}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "limited"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "limited"},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "limited"}},
+		})
+	eventually(t, "it is told with the right to get the Namespace", func() bool { _, err := r.For(key); return reasonOf(err) == v1alpha1.ReasonClusterChanged })
 }
 
 // limitedKubeconfig is of a service account without the right to read Namespaces.

@@ -38,6 +38,8 @@ var rights = []right{
 	{"apps", "daemonsets", []string{"get", "list"}, "", "drain a node, and name DaemonSets that the gate keeps off"},
 	{"resource.k8s.io", "resourceslices", []string{"get", "list", "watch"}, "", "judge the devices of a node"},
 	{"resource.k8s.io", "deviceclasses", []string{"get", "list"}, "", "judge whether a node's devices can be asked for"},
+	// A Role in a namespace gives the right to get that Namespace.
+	{"", "namespaces", []string{"get"}, tokenNamespace, "tell the cluster from another one, by the uid of its Namespace kube-system"},
 	{"", "secrets", []string{"create", "list", "patch", "delete"}, tokenNamespace, "give a joining node its bootstrap token, and take it back"},
 }
 
