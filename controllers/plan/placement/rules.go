@@ -221,13 +221,7 @@ func checkAttempt(_ Request, f HostFacts) Evaluation {
 // checkLastTenant requires that the data of another tenant is erased. A metal3 provider leaves no proof of an erase: there the host is
 // available again only after the metadata clean of the baremetal-operator, which the policy may accept as enough.
 func checkLastTenant(r Request, f HostFacts) Evaluation {
-	last, erased := lastTenantOf(f), v1alpha1.EraseNone
-	switch {
-	case f.Record == nil && f.Host.Spec.AutomatedCleaningMode != metal3.CleaningModeDisabled:
-		erased = v1alpha1.EraseMetadata
-	case f.Record != nil && f.Record.Status.Erased != nil && f.Record.Status.Installed == nil:
-		erased = f.Record.Status.Erased.Mode
-	}
+	last, erased := lastTenantOf(f), eraseSince(f)
 	if r.Tenant == "" || last.name == "" || last.isSame(r) || erased == v1alpha1.EraseFull {
 		return Evaluation{}
 	}
@@ -239,6 +233,17 @@ func checkLastTenant(r Request, f HostFacts) Evaluation {
 		name += fmt.Sprintf(" (then cluster %s, now %s)", cmp.Or(last.cluster, UnknownCluster), cmp.Or(r.TenantClusterUID, UnknownCluster))
 	}
 	return rejectIf(true, OtherTenant, "was tenant %s's and had only this erase since: %s; annotate it %s=Full", name, erased, v1alpha1.AnnotationErase)
+}
+
+// eraseSince returns the erase since the last installation.
+func eraseSince(f HostFacts) v1alpha1.EraseMode {
+	switch {
+	case f.Record == nil && f.Host.Spec.AutomatedCleaningMode != metal3.CleaningModeDisabled:
+		return v1alpha1.EraseMetadata
+	case f.Record != nil && f.Record.Status.Erased != nil && f.Record.Status.Installed == nil:
+		return f.Record.Status.Erased.Mode
+	}
+	return v1alpha1.EraseNone
 }
 
 // lastTenant is the TenantCluster that had the disks of a host last. The name is empty where nobody had.
