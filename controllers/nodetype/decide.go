@@ -136,12 +136,21 @@ func providerProblem(obs observation, judgement feasibility.Result) *problem {
 // cannot.
 func namespaceProblem(obs observation) *problem {
 	if ready := meta.FindStatusCondition(obs.provider.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status != metav1.ConditionTrue {
-		return &problem{ready.Reason, ready.Message}
+		return &problem{ready.Reason, readyMessage("NodeProvider "+obs.provider.Name, ready)}
 	}
 	if obs.namespace == nil || obs.namespace.Annotations[v1alpha1.AnnotationNodeProvider] != obs.provider.Name {
 		return &problem{v1alpha1.ReasonHostNamespaceUnclaimed, fmt.Sprintf("NodeProvider %s has not claimed its host namespace %s yet", obs.provider.Name, obs.provider.Spec.HostNamespace)}
 	}
 	return nil
+}
+
+// readyMessage returns the message of a condition Ready for the condition of the NodeType, which the Machines of all its tenants repeat. The message
+// about an object that is being deleted names the Machines that use it, whoever's they are.
+func readyMessage(name string, ready *metav1.Condition) string {
+	if ready.Reason == v1alpha1.ReasonInUse {
+		return name + " is being deleted, and is kept for those that use it already"
+	}
+	return ready.Message
 }
 
 // imageProblem returns a problem if the OSImage does not exist or is not Ready.
@@ -154,7 +163,7 @@ func imageProblem(obs observation, judgement feasibility.Result) *problem {
 		return &problem{v1alpha1.ReasonOSImageNotReady, fmt.Sprintf("OSImage %s has not been checked yet", obs.image.Name)}
 	}
 	if ready.Status != metav1.ConditionTrue || obs.image.Status.Checksum == "" {
-		return &problem{v1alpha1.ReasonOSImageNotReady, fmt.Sprintf("OSImage %s: %s: %s", obs.image.Name, ready.Reason, ready.Message)}
+		return &problem{v1alpha1.ReasonOSImageNotReady, fmt.Sprintf("OSImage %s: %s: %s", obs.image.Name, ready.Reason, readyMessage("OSImage "+obs.image.Name, ready))}
 	}
 	return nil
 }

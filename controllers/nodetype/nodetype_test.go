@@ -106,6 +106,18 @@ func TestEveryObstacleIsNamedBeforeAMachineIsTouched(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, assessed.problem)
 		}
 	}
+	// Machines of all tenants repeat the message of the NodeType.
+	held := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInUse, Message: "it is used by Machine rival/training-1"}
+	for name, conditions := range map[string]func(*observation) []metav1.Condition{
+		"NodeProvider hall-1": func(o *observation) []metav1.Condition { return o.provider.Status.Conditions },
+		"OSImage debian":      func(o *observation) []metav1.Condition { return o.image.Status.Conditions },
+	} {
+		seen := possible()
+		conditions(&seen)[0] = held
+		if p := decide(seen, presentation.Resolve).problem; p == nil || strings.Contains(p.message, "rival") || !strings.Contains(p.message, name+" is being deleted") {
+			t.Errorf("a deleted %s: %+v", name, p)
+		}
+	}
 	if assessed := decide(possible(), presentation.Resolve); assessed.problem != nil || assessed.revision == nil {
 		t.Errorf("without an obstacle: %+v", assessed)
 	}
