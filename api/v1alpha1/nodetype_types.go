@@ -229,8 +229,8 @@ type ValidationSpec struct {
 
 // RolloutPolicy is how a change reaches the fleet.
 type RolloutPolicy struct {
-	// maxUnavailable Machines of the NodeType, as a number or a percentage rounded down, at least 1; default 10%. Whatever
-	// made a Machine unavailable, it counts.
+	// maxUnavailable Machines of the NodeType that have a host, as a number or a percentage rounded down, at least 1; default 10%.
+	// Whatever made such a Machine unavailable, it counts. A Machine without a host is neither unavailable nor part of the percentage.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",message="maxUnavailable must be a number of at least 1, or a percentage from 1% to 100%"

@@ -21,8 +21,8 @@ const (
 	RolloutStopped RolloutPhase = "Stopped"
 	// RolloutSuperseded: the NodeType asks for another revision now; a newer Rollout moves the Machines. Final.
 	RolloutSuperseded RolloutPhase = "Superseded"
-	// RolloutDone: every Machine of the NodeType that is not being deleted has the revision and is Ready, except where a person
-	// forgave its failure. Final.
+	// RolloutDone: every Machine of the NodeType that has a host and is not being deleted has the revision and is Ready, except
+	// where a person forgave its failure, or where it was broken before and still is. Final.
 	RolloutDone RolloutPhase = "Done"
 )
 
@@ -74,7 +74,7 @@ func (s RolloutSpec) Target() RenderedRevision {
 
 // RolloutTargets counts the Machines of a rollout.
 type RolloutTargets struct {
-	// total of Machines to be moved.
+	// total of Machines to be moved. A Machine without a host is not counted: it gets the revision with its host.
 	// +optional
 	// +default=0
 	Total int32 `json:"total"`
@@ -86,7 +86,7 @@ type RolloutTargets struct {
 	// +optional
 	// +default=0
 	InProgress int32 `json:"inProgress"`
-	// failed Machines count against the failure budget.
+	// failed Machines count against the failure budget. Those of status.brokenBefore do not.
 	// +optional
 	// +default=0
 	Failed int32 `json:"failed"`
@@ -101,7 +101,7 @@ type RolloutStatus struct {
 	//   - Paused: spec.paused is true; no further Machine is started.
 	//   - Stopped: no further Machine is started, and stoppedBy says why. A person must decide: setting the NodeType back undoes the rollout; setting spec.paused to true and then to false continues it and forgives the failures so far.
 	//   - Superseded: the NodeType asks for another revision now, and a newer Rollout moves the Machines. This phase is final.
-	//   - Done: every Machine of the NodeType that is not being deleted has the revision and is Ready, except where a person forgave its failure. This phase is final.
+	//   - Done: every Machine of the NodeType that has a host and is not being deleted has the revision and is Ready, except where a person forgave its failure, or where it was broken before and still is. This phase is final.
 	//
 	// +optional
 	Phase RolloutPhase `json:"phase,omitempty"`
@@ -111,10 +111,19 @@ type RolloutStatus struct {
 	// stoppedBy is why the rollout stopped.
 	// +optional
 	StoppedBy string `json:"stoppedBy,omitempty"`
-	// inProgress names Machines on their way, namespace/name.
+	// inProgress names Machines on their way, namespace/name. It is empty in the final phases.
 	// +optional
 	// +listType=atomic
 	InProgress []string `json:"inProgress,omitempty"`
+	// brokenBefore names Machines that were not Ready, and waited for a person, when this rollout moved them, namespace/name. Their failure does not
+	// count until they have been Ready with the new revision, and does not keep the rollout from being Done.
+	// +optional
+	// +listType=atomic
+	BrokenBefore []string `json:"brokenBefore,omitempty"`
+	// handedOver names Machines that were on their way when the rollout ended, namespace/name. The next rollout takes them over.
+	// +optional
+	// +listType=atomic
+	HandedOver []string `json:"handedOver,omitempty"`
 	// canary names the Machines that go first, namespace/name.
 	// +optional
 	// +listType=atomic

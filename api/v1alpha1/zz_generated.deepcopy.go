@@ -2712,6 +2712,16 @@ func (in *RolloutStatus) DeepCopyInto(out *RolloutStatus) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.BrokenBefore != nil {
+		in, out := &in.BrokenBefore, &out.BrokenBefore
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
+	if in.HandedOver != nil {
+		in, out := &in.HandedOver, &out.HandedOver
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Canary != nil {
 		in, out := &in.Canary, &out.Canary
 		*out = make([]string, len(*in))

@@ -66,6 +66,10 @@ type hall struct {
 	budget int
 	// bad is the image that makes no node.
 	bad string
+	// isFull is true if no further Machine gets a host.
+	isFull bool
+	// dead is the name of the Machine whose server never makes a node again.
+	dead string
 }
 
 func condition(is metav1.ConditionStatus, reason string) []metav1.Condition {
@@ -186,7 +190,7 @@ func (h *hall) play(t *testing.T) {
 	t.Helper()
 	stable, all, down := h.nodeType(t).Status.Stable(), h.machines(t), 0
 	for i := range all {
-		if m := &all[i]; !ready(m) || !m.Spec.Asked().IsZero() && m.Spec.Asked() != m.Status.Installed() {
+		if m := &all[i]; m.Status.HostRef != nil && !ready(m) || !m.Spec.Asked().IsZero() && m.Spec.Asked() != m.Status.Installed() {
 			down++
 		}
 	}
@@ -227,11 +231,11 @@ func (h *hall) letGo(t *testing.T, m *v1alpha1.Machine) {
 func (h *hall) live(m *v1alpha1.Machine, wanted v1alpha1.RenderedRevision) {
 	s := &m.Status
 	switch {
-	case wanted.IsZero():
+	case wanted.IsZero() || h.isFull && s.HostRef == nil:
 	case s.Installed() != wanted:
 		s.Revision, s.Rendering, s.Phase, s.Conditions = wanted.Revision, wanted.Rendering, v1alpha1.MachineProvisioning, condition(metav1.ConditionFalse, v1alpha1.ReasonProvisioning)
 		s.HostRef = &v1alpha1.NamespacedReference{Namespace: h.name, Name: "host-" + m.Name}
-	case h.bad != "" && wanted.Revision == h.bad:
+	case h.bad != "" && wanted.Revision == h.bad || m.Name == h.dead:
 		s.Phase, s.Conditions = v1alpha1.MachineJoining, condition(metav1.ConditionFalse, v1alpha1.ReasonJoinTimedOut)
 	default:
 		s.Phase, s.Conditions = v1alpha1.MachineReady, condition(metav1.ConditionTrue, v1alpha1.ReasonReady)

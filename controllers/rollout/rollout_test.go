@@ -107,6 +107,42 @@ func TestABadImageStopsAtTheCanaryAndIsUndone(t *testing.T) {
 	}
 }
 
+func TestNeitherMachinesWithoutAHostNorABrokenOneHoldUpARolloutOrItsUndo(t *testing.T) {
+	manage(t)
+	h := newHall(t, 3, policy(2, atOnce))
+	before := h.filled(t, 3)
+	h.isFull, h.dead = true, h.machines(t)[0].Name
+	h.scale(t, 6)
+	isDead := func(m *v1alpha1.Machine) bool { return m.Name == h.dead && !ready(m) }
+	h.until(t, "one Machine is broken and three have no host", func() bool { return len(h.machines(t)) == 6 && h.count(t, isDead) == 1 })
+
+	h.use(t, "new")
+	done := h.newest(t, 1, v1alpha1.RolloutDone)
+	to := done.Spec.To
+	text := meta.FindStatusCondition(done.Status.Conditions, v1alpha1.ConditionReady).Message
+	for _, want := range []string{"2 of 3 Machines are Ready with " + to, "broken before and broken again, which stops nothing: " + h.name + "/" + h.dead + ": JoinTimedOut", "3 Machines have no host"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the Rollout says %q, without %q", text, want)
+		}
+	}
+	for _, entry := range done.Status.History {
+		if strings.Contains(entry.Message, "the canary goes first") && strings.Contains(entry.Message, h.dead) {
+			t.Errorf("the broken Machine is the canary: %s", entry.Message)
+		}
+	}
+	if len(done.Status.InProgress) > 0 || done.Status.Targets.InProgress != 0 {
+		t.Errorf("a Rollout that is Done has %v in progress", done.Status.InProgress)
+	}
+
+	h.use(t, "old")
+	back := h.newest(t, 2, v1alpha1.RolloutDone)
+	if back.Spec.To != before || h.count(t, has(before)) != 2 {
+		t.Errorf("the way back goes to %s, and %d Machines are Ready with it", back.Spec.To, h.count(t, has(before)))
+	}
+	h.isFull = false
+	h.until(t, "the others get their hosts, with the stable revision", func() bool { return h.count(t, has(before)) == 5 })
+}
+
 func TestAMendGoesOnFromAStoppedRollout(t *testing.T) {
 	manage(t)
 	h := newHall(t, 2, policy(1, atOnce))

@@ -89,8 +89,8 @@ func TestInheritedMachinesAreMarkedByNameOneAtATime(t *testing.T) {
 		t.Errorf("marks %v, again %t; want the last one", d.Label, d.Requeue)
 	}
 	f.Rollout.Superseded = true
-	if d = Plan(f); d.Status.Phase != v1alpha1.RolloutSuperseded || !slices.Equal(d.Status.InProgress, names(f.Machines[0])) {
-		t.Errorf("%s in progress %v: b is handed over, a is marked and available", d.Status.Phase, d.Status.InProgress)
+	if d = Plan(f); d.Status.Phase != v1alpha1.RolloutSuperseded || !slices.Equal(d.Status.HandedOver, names(f.Machines[0])) || len(d.Status.InProgress) > 0 || d.Status.Targets.InProgress != 0 {
+		t.Errorf("%s hands over %v, in progress %v: b is handed over, a is marked and available", d.Status.Phase, d.Status.HandedOver, d.Status.InProgress)
 	}
 }
 
@@ -119,12 +119,11 @@ func TestAMachineThatRecoversOrIsDeletedIsNoLongerForgiven(t *testing.T) {
 	}
 }
 
-func TestTheCanaryTakesMachinesInProgressThenUnavailableOnesThenByName(t *testing.T) {
-	inProgress, unavailable := serving("y", "old"), serving("z", "old")
-	unavailable.Ready = false
-	f := factsOf(v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutCanary, InProgress: names(inProgress)}, serving("a", "old"), serving("b", "old"), unavailable, inProgress)
+func TestTheCanaryTakesMachinesInProgressThenReadyOnesByName(t *testing.T) {
+	inProgress := serving("y", "old")
+	f := factsOf(v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutCanary, InProgress: names(inProgress)}, broken("a"), serving("b", "old"), serving("c", "old"), inProgress)
 	f.Policy.Canary = 3
-	if d := Plan(f); !slices.Equal(d.Status.Canary, []string{"research/y", "research/z", "research/a"}) {
+	if d := Plan(f); !slices.Equal(d.Status.Canary, []string{"research/y", "research/b", "research/c"}) {
 		t.Errorf("canary %v", d.Status.Canary)
 	}
 }

@@ -3,6 +3,7 @@ package rollout
 import (
 	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -29,7 +30,7 @@ func (w *world) facts(r *rollout, observed record) Facts {
 		case other.past[0].at > r.past[0].at:
 			f.Rollout.Superseded = true
 		default:
-			f.Previous = &PreviousRollout{Name: o.Name, Settled: o.Status.Phase.IsFinal(), InProgress: o.Status.InProgress}
+			f.Previous = &PreviousRollout{Name: o.Name, Settled: o.Status.Phase.IsFinal(), InProgress: slices.Concat(o.Status.InProgress, o.Status.HandedOver), BrokenBefore: o.Status.BrokenBefore}
 		}
 	}
 	for _, m := range w.machines {
@@ -98,10 +99,15 @@ func (w *world) startMachine(r *rollout, key types.NamespacedName) request {
 			return // a conflict
 		}
 		served := !isUnavailable(&m.Machine)
-		m.Desired, m.label = to, name
+		m.wasBroken = m.Claimed && !m.Ready && m.FailureReason != ""
+		// The reason is about an earlier generation until the Machine's controller has observed this one.
+		m.Desired, m.label, m.FailureReason = to, name, ""
 		m.isMadeUnavailable = isUnavailable(&m.Machine) && (m.isMadeUnavailable || served)
 		w.logf("%s is started by %s", m.Name, name)
 		w.starts++
+		if last := w.rollouts[len(w.rollouts)-1]; served && last.Name != name && last.Status.Phase == v1alpha1.RolloutDone {
+			w.violated("late: %s is started by %s, and %s is Done", m.Name, name, last.Name)
+		}
 		w.recordMachine(m)
 	}}
 }
@@ -134,6 +140,11 @@ func (w *world) send(e request) {
 	case 2, 3:
 		w.logf("delayed: %s", e.name)
 		w.pending = append(w.pending, e)
+		if strings.HasPrefix(e.name, "start of") && w.rng.IntN(3) == 0 {
+			w.logf("the NodeType is set back while it is on its way")
+			w.target, w.held = w.stable, 15
+			w.reconcileNodeType()
+		}
 	default:
 		e.apply()
 	}
@@ -171,7 +182,9 @@ func (w *world) step() {
 	default:
 		w.disturb()
 	}
-	if len(w.pending) > 0 && w.rng.IntN(4) == 0 {
+	if w.held > 0 {
+		w.held--
+	} else if len(w.pending) > 0 && w.rng.IntN(4) == 0 {
 		w.deliver(w.rng.IntN(len(w.pending)))
 	}
 	w.observedMachines += w.rng.IntN(w.tickMachines - w.observedMachines + 1)
@@ -220,6 +233,7 @@ func (w *world) followMessages(r *rollout) {
 	for _, m := range w.machines {
 		switch {
 		case m.FailureReason == "" || m.isGone || m.Deleting:
+		case w.isNeglected && w.hasHealthyMachine() && m.isBroken && (m.wasBroken || m.label != r.Name): // broken before, and stays so
 		case m.isBroken: // replaced
 			m.Deleting = true
 			w.recordMachine(m)
@@ -228,6 +242,12 @@ func (w *world) followMessages(r *rollout) {
 		}
 	}
 	w.scale()
+}
+
+func (w *world) hasHealthyMachine() bool {
+	return slices.ContainsFunc(w.machines, func(m *machine) bool {
+		return !m.isGone && !m.Deleting && m.Claimed && !m.isBroken
+	})
 }
 
 func (w *world) isAtRest(r *rollout) bool {

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -51,15 +52,17 @@ type PreviousRollout struct {
 	Name string
 	// Settled is true if its phase is Done or Superseded: it starts no more Machines.
 	Settled bool
-	// InProgress is its status.inProgress, as namespace/name. A settled Rollout leaves there the Machines that its
-	// successor must label.
+	// InProgress are its status.inProgress and, once it is settled, its status.handedOver, as namespace/name: the Machines that
+	// its successor must label. A Rollout that an earlier version of Ingot settled left them in status.inProgress.
 	InProgress []string
+	// BrokenBefore is its status.brokenBefore.
+	BrokenBefore []string
 }
 
 // Policy is the rollout policy of a NodeType, with defaults for what it leaves empty.
 type Policy struct {
-	// MaxUnavailable is how many Machines of the NodeType may be unavailable: a number, or a percentage of its Machines
-	// rounded down; at least 1.
+	// MaxUnavailable is how many Machines of the NodeType may be unavailable: a number, or a percentage of its Machines with a
+	// host, rounded down; at least 1.
 	MaxUnavailable intstr.IntOrString
 	// Canary is how many Machines go first. Bake is how long all of them must then stay Ready.
 	Canary int
@@ -177,7 +180,7 @@ func NewPreviousRollout(r *v1alpha1.Rollout) *PreviousRollout {
 	if r == nil {
 		return nil
 	}
-	return &PreviousRollout{Name: r.Name, Settled: r.Status.Phase.IsFinal(), InProgress: r.Status.InProgress}
+	return &PreviousRollout{Name: r.Name, Settled: r.Status.Phase.IsFinal(), InProgress: slices.Concat(r.Status.InProgress, r.Status.HandedOver), BrokenBefore: r.Status.BrokenBefore}
 }
 
 // NewPools returns those of the NodePools that belong to the NodeType.

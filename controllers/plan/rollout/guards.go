@@ -19,6 +19,18 @@ type guards struct {
 	// has not run yet, so both are still Ready and count as available. c and d are started as well, and a moment later
 	// four Machines are drained, of at most 2.
 	isUnavailable func(*Machine) bool
+	// hasHost reports whether the Machine has a host. Only such Machines count in the budgets.
+	//
+	// Without it: 98 of 100 Machines wait for hosts that are not racked yet. They are not Ready, and at 10% only 10 may be unavailable, so
+	// a and b never get v2. Counted as available they would make the base 100: both Machines that run are drained at once.
+	hasHost func(*Machine) bool
+	// isBroken reports whether the Machine waits for a person; see the function of that name. Such a Machine is moved at once.
+	isBroken func(*Machine) bool
+	// wasBroken reports whether the Machine was broken when this Rollout moved it, and has not been Ready since.
+	//
+	// Without it: the disks of c and d have failed. v2-1 moves both, and both fail again. These are 2 failures of at most 1, so v2-1
+	// stops, although v2 is good. The person sets the NodeType back: v1-2 moves c and d, both fail, and the undo stops too.
+	wasBroken func(p *planner, m *Machine) bool
 	// mustStayInProgress reports whether the Machine stays in status.inProgress: until it has moved.
 	//
 	// Without it, a Machine leaves the list when it is observed as started: v2-1 starts a, observes that, and ends with an empty list when the
@@ -44,8 +56,8 @@ type guards struct {
 	// Without it: a is being installed, and b is added, which makes 2. Before b is started, the node of c crashes. b is
 	// started, and 3 Machines are unavailable. With it, b waits until a or c is Ready.
 	mustRecheckBudget func() bool
-	// isRecorded reports whether the status as read names the Machine in status.inProgress. An available Machine is started
-	// only then.
+	// isRecorded reports whether the status as read names the Machine in status.inProgress or, if it is broken, in
+	// status.brokenBefore. It is started only then, unless nothing has to be remembered of it.
 	//
 	// Without it, a start and the status that names it are sent together: the start of a succeeds, and the manager is killed before it
 	// writes the status. The next manager has a cache that is older than the start. It does not know of a, so it starts b
@@ -58,6 +70,11 @@ type guards struct {
 	// started beside it and is lost too. The stage is that of the status as read, because a decision that ends the canary may
 	// fail to be written: a loses Ready, and b has been moved to a revision that is not proven.
 	isInStage func(p *planner, m *Machine) bool
+	// canProve reports whether the Machine can be chosen as the canary: whether it is Ready.
+	//
+	// Without it: the disk of c has failed. c goes first, because moving it takes nothing away, and fails. v2-1 stops, although v2 is
+	// good, and says that the canary failed.
+	canProve func(*Machine) bool
 	// isBaked reports whether the canary has been Ready for the bake time.
 	//
 	// Without it, the canary is over as soon as it is Ready: a is Ready at 12:00, and its GPU driver crashes at 12:05 under load. Between the two, b and c
@@ -85,7 +102,7 @@ type guards struct {
 	// back, and v2-1 is superseded. v1-2 observes a as Ready with v1 and is Done. Now the request arrives: a has the resource
 	// version that it names, so a is drained and installed with v2. If v1-2 has labeled a, the request fails with a conflict.
 	inheritedNames func(*PreviousRollout) []string
-	// canRoll reports whether the Machine's tenant and its NodeType can take a roll now.
+	// canRoll reports whether the Machine's tenant and its NodeType can take a roll now. A Machine without a host needs neither.
 	//
 	// Without it: the API server of the tenant does not answer. a cannot be drained, or is installed and cannot join.
 	// The tenant loses its node, and the next one, up to the budget, in a time when nobody can repair its cluster.
@@ -101,26 +118,30 @@ type guards struct {
 func realGuards() guards {
 	return guards{
 		isUnavailable:       isUnavailable,
+		hasHost:             hasHost,
+		isBroken:            isBroken,
+		wasBroken:           func(p *planner, m *Machine) bool { return p.brokenBefore[m.key()] },
 		mustStayInProgress:  func(r *Rollout, m *Machine) bool { return !r.hasMoved(m) },
 		mustCountInProgress: func(*Machine) bool { return true },
 		hasNodeTypeRoom:     budget.hasRoom,
 		hasPoolRoom:         budget.hasRoom,
 		mustRecheckBudget:   func() bool { return true },
-		isRecorded:          func(p *planner, m *Machine) bool { return p.recorded[m.key()] },
+		isRecorded:          (*planner).isRecorded,
 		isInStage:           (*planner).isInStage,
+		canProve:            func(m *Machine) bool { return !isUnavailable(m) },
 		isBaked:             isBaked,
 		stopReason:          (*planner).stopReason,
 		canStartMachines:    (*Rollout).canStartMachines,
 		isPreviousSettled:   isPreviousSettled,
 		inheritedNames:      inheritedNames,
-		canRoll:             func(m *Machine) bool { return m.BlockedBy == "" },
+		canRoll:             func(m *Machine) bool { return m.BlockedBy == "" || !hasHost(m) },
 		isFinished:          (*planner).isFinished,
 	}
 }
 
 // isUnavailable reports whether the Machine is not Ready, or will soon not be because its desired revision is not installed.
 func isUnavailable(m *Machine) bool {
-	return !m.Ready || !m.Desired.IsZero() && m.Desired != m.Installed
+	return !m.Ready || isRequested(m)
 }
 
 // isStarted reports whether this Rollout has set the Machine's desired revision to the target. The label is checked too: if an
@@ -133,7 +154,7 @@ func (r *Rollout) hasMoved(m *Machine) bool {
 	if !r.isStarted(m) {
 		return false
 	}
-	return m.Installed == r.To && m.Ready || m.Installed.IsZero() && !m.Claimed
+	return m.Installed == r.To && m.Ready || !hasHost(m)
 }
 
 // isOutdated reports whether the Machine has, or will be installed with, another revision than the target. A Machine without a
@@ -177,19 +198,26 @@ func isBaked(since, now time.Time, bake time.Duration) bool { return !now.Before
 
 // isInStage implements the guard of that name. The lists of the status as read belong together: a Machine in its inProgress was
 // added in the stage that its canary shows.
+//
+// A Machine without a host may also be started when no Machine with a host has to be moved: then there is nothing to prove the revision on.
 func (p *planner) isInStage(m *Machine) bool {
 	asRead := &p.facts.Rollout.Status
-	return isCanaryOver(&p.facts.Rollout, asRead) || slices.Contains(asRead.Canary, m.key().String())
+	return isCanaryOver(&p.facts.Rollout, asRead) || !p.guards.hasHost(m) && p.hasNothingToProve(asRead) || slices.Contains(asRead.Canary, m.key().String())
 }
 
-// isFinished reports whether the Machine needs no move, has moved, or is forgiven.
+// hasNothingToProve reports whether there is no canary and no Machine with a host has to be moved.
+func (p *planner) hasNothingToProve(status *v1alpha1.RolloutStatus) bool {
+	return p.unfinishedHosts == 0 && len(status.Canary) == 0
+}
+
+// isFinished reports whether the Machine needs no move, has moved, is forgiven, or is set aside.
 func (p *planner) isFinished(m *Machine) bool {
 	r := &p.facts.Rollout
 	switch {
 	case r.isOutdated(m):
 		return false
 	case r.isStarted(m):
-		return r.hasMoved(m) || p.forgiven[m.key()]
+		return r.hasMoved(m) || p.forgiven[m.key()] || p.isSetAside(m)
 	case p.inProgress[m.key()]:
 		return false
 	default:

@@ -18,11 +18,11 @@ func (w *world) minutes(most int) time.Duration { return time.Duration(w.rng.Int
 // machineCount is a number of Machines, and how many of them are unavailable.
 type machineCount struct{ total, unavailable int }
 
-// countMachines counts the Machines of the NodeType, and those of the same pool as the Machine.
+// countMachines counts the Machines of the NodeType that have a host, and those of the same pool as the Machine.
 func countMachines(machines []Machine, like Machine, out func(*Machine) bool) (all, pool machineCount) {
 	for i := range machines {
 		m := &machines[i]
-		if m.Deleting {
+		if m.Deleting || !m.Claimed {
 			continue
 		}
 		for _, c := range []*machineCount{&all, &pool} {
@@ -42,6 +42,10 @@ func countMachines(machines []Machine, like Machine, out func(*Machine) bool) (a
 func (w *world) checkDecision(r *rollout, f Facts, d Decision) {
 	w.checkBake(f, d)
 	w.checkDone(f, d)
+	w.checkCanary(f, d)
+	if observed, _ := r.past.at(w.observedRollouts); observed.rv == r.rv { // else the status is not written
+		w.checkStop(f, d)
+	}
 	for _, key := range d.Start {
 		i := slices.IndexFunc(f.Machines, func(m Machine) bool { return m.key() == key })
 		m := f.Machines[i]
@@ -57,17 +61,19 @@ func (w *world) checkMayStart(f Facts, m *Machine) {
 	switch {
 	case !isUnavailable(m) && !slices.Contains(s.InProgress, m.key().String()):
 		w.violated("intent: %s is started and the status does not name it", m.Name)
+	case m.Claimed && !m.Ready && m.FailureReason != "" && !slices.Contains(s.BrokenBefore, m.key().String()):
+		w.violated("intent: %s is broken and started, and the status does not say that it was", m.Name)
 	case f.Rollout.Paused || f.Rollout.Superseded || s.Phase == v1alpha1.RolloutStopped || s.Phase == v1alpha1.RolloutPaused:
 		w.violated("phase: %s is started in %s, paused=%t superseded=%t", m.Name, s.Phase, f.Rollout.Paused, f.Rollout.Superseded)
-	case m.BlockedBy != "":
+	case m.BlockedBy != "" && m.Claimed:
 		w.violated("tenant: %s is started", m.Name)
-	case s.Phase == v1alpha1.RolloutCanary && !slices.Contains(s.Canary, m.key().String()):
+	case s.Phase == v1alpha1.RolloutCanary && !slices.Contains(s.Canary, m.key().String()) && (m.Claimed || len(s.Canary) > 0):
 		w.violated("canary: %s is started before the canary %v has baked", m.Name, s.Canary)
 	}
 	failed := 0
 	for i := range f.Machines {
 		o := &f.Machines[i]
-		if !o.Deleting && o.Labeled && o.Desired == f.Rollout.To && o.Installed == f.Rollout.To && o.FailureReason != "" && !slices.Contains(s.Forgiven, o.key().String()) {
+		if !o.Deleting && o.Labeled && o.Desired == f.Rollout.To && o.Installed == f.Rollout.To && o.FailureReason != "" && !slices.Contains(slices.Concat(s.Forgiven, s.BrokenBefore), o.key().String()) {
 			failed++
 		}
 	}
@@ -76,9 +82,15 @@ func (w *world) checkMayStart(f Facts, m *Machine) {
 	}
 }
 
+// isDownForGood reports whether nothing is taken away when the Machine is moved. One that has lost its Ready a moment ago is not down for good.
+func isDownForGood(m *Machine) bool {
+	isWorking := m.Phase == v1alpha1.MachineReady || m.Phase == v1alpha1.MachineValidating && m.FailureReason == ""
+	return !m.Claimed || !m.Desired.IsZero() && m.Desired != m.Installed || !isWorking
+}
+
 // checkObservedBudget checks invariant 5 in the facts of the planner, including the names in the status.
 func (w *world) checkObservedBudget(f Facts, m Machine) {
-	if isUnavailable(&m) {
+	if isDownForGood(&m) {
 		return
 	}
 	all, pool := countMachines(f.Machines, m, func(o *Machine) bool {
@@ -137,12 +149,63 @@ func (w *world) checkBake(f Facts, d Decision) {
 	}
 	for i := range f.Machines {
 		m := &f.Machines[i]
-		if m.Deleting || !m.Labeled || m.Desired != f.Rollout.To || !slices.Contains(s.Canary, m.key().String()) || slices.Contains(d.Status.Forgiven, m.key().String()) {
+		if m.Deleting || !m.Labeled || m.Desired != f.Rollout.To || !slices.Contains(s.Canary, m.key().String()) || isGivenUp(m, d) {
 			continue
 		}
 		if !m.Ready || f.Now.Before(m.ReadySince.Add(f.Policy.Bake)) {
 			w.violated("bake: the canary ends, and %s is Ready=%t since %s of %s", m.Name, m.Ready, m.ReadySince, f.Policy.Bake)
 		}
+	}
+}
+
+// isGivenUp reports whether a person has forgiven the Machine, or it was broken before and is again.
+func isGivenUp(m *Machine, d Decision) bool {
+	name := m.key().String()
+	return slices.Contains(d.Status.Forgiven, name) || m.FailureReason != "" && slices.Contains(d.Status.BrokenBefore, name)
+}
+
+// checkCanary checks that a Machine that is not Ready is added to the canary only if no Ready one can go, in the facts of the planner.
+func (w *world) checkCanary(f Facts, d Decision) {
+	isNew := func(m *Machine) bool {
+		name := m.key().String()
+		return slices.Contains(d.Status.Canary, name) && !slices.Contains(f.Rollout.Status.Canary, name) && !slices.Contains(f.Rollout.Status.InProgress, name)
+	}
+	at := slices.IndexFunc(f.Machines, func(m Machine) bool {
+		return isNew(&m) && !m.Ready && !(m.Labeled && m.Desired == f.Rollout.To)
+	})
+	if at < 0 {
+		return
+	}
+	if !f.Machines[at].Claimed {
+		w.violated("choice: %s has no host, and is the canary", f.Machines[at].Name)
+	}
+	for i := range f.Machines {
+		m := &f.Machines[i]
+		name := m.key().String()
+		isFree := m.Ready && !m.Deleting && m.Claimed && m.BlockedBy == "" && m.Installed != f.Rollout.To && !isUnavailable(m)
+		if !isFree || slices.Contains(d.Status.Forgiven, name) || slices.Contains(d.Status.Canary, name) || slices.Contains(f.Rollout.Status.InProgress, name) {
+			continue
+		}
+		all, pool := countMachines(f.Machines, *m, func(o *Machine) bool {
+			return isUnavailable(o) || o.key() == m.key() || slices.Contains(f.Rollout.Status.InProgress, o.key().String())
+		})
+		if all.unavailable <= scaledLimit(f.Policy.MaxUnavailable, all.total) && pool.unavailable <= f.Pools[m.Pool].limit(pool.total) {
+			w.violated("choice: %s, which is not Ready, is the canary although %s is Ready and can go", f.Machines[at].Name, m.Name)
+			return
+		}
+	}
+}
+
+// checkStop checks that what was broken before never stops a Rollout, in the actual state.
+func (w *world) checkStop(f Facts, d Decision) {
+	if d.Status.Phase != v1alpha1.RolloutStopped || f.Rollout.Status.Phase == v1alpha1.RolloutStopped {
+		return
+	}
+	healthy := slices.ContainsFunc(w.machines, func(m *machine) bool {
+		return !m.wasBroken && m.label == f.Rollout.Name && m.Desired == f.Rollout.To
+	})
+	if !healthy {
+		w.violated("held up: %s stops, and everything that it has moved was broken before", f.Rollout.Name)
 	}
 }
 
@@ -153,7 +216,7 @@ func (w *world) checkDone(f Facts, d Decision) {
 	}
 	for i := range f.Machines {
 		m := &f.Machines[i]
-		if m.Deleting || !m.Claimed || slices.Contains(d.Status.Forgiven, m.key().String()) {
+		if m.Deleting || !m.Claimed || isGivenUp(m, d) {
 			continue
 		}
 		if m.Installed != f.Rollout.To || m.Labeled && m.Desired == f.Rollout.To && !m.Ready {

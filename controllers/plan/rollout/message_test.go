@@ -35,6 +35,13 @@ func failed(name string) Machine {
 	return m
 }
 
+// broken is a Machine that a person has to look at, and that no Rollout has moved.
+func broken(name string) Machine {
+	m := serving(name, "old")
+	m.Ready, m.Phase, m.FailureReason = false, v1alpha1.MachineValidating, v1alpha1.ReasonValidationTimedOut
+	return m
+}
+
 func blocked(name string) Machine {
 	m := serving(name, "old")
 	m.BlockedBy = "TenantCluster research/research is not Ready"

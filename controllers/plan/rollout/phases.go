@@ -62,13 +62,15 @@ func (p *planner) setPhase(phase v1alpha1.RolloutPhase, message string) {
 }
 
 // isDone reports whether every Machine is moved, forgiven, or needs no move. A rollout that has stopped is not done even then:
-// Done makes the target the stable revision, which new Machines get, so a person must first accept the failures. Without
-// any Machine there is nothing left to accept.
+// Done makes the target the stable revision, which new Machines get, so a person must first accept the failures. Nor is it done
+// while all Machines were broken before and still are, because none is Ready with the target. Without any Machine that has a host
+// there is nothing left to accept.
 func (p *planner) isDone() bool {
-	if p.typeBudget.machines == 0 {
+	if p.typeBudget.machines == 0 && p.unfinished == 0 {
 		return true
 	}
-	return p.status.StoppedBy == "" && p.unfinished == 0 && len(p.status.Canary) == 0
+	isProven := len(p.setAside) == 0 || p.isTargetReady || isCanaryOver(&p.facts.Rollout, p.status)
+	return p.status.StoppedBy == "" && p.unfinished == 0 && len(p.status.Canary) == 0 && isProven
 }
 
 // isResumed reports whether spec.paused was true at the last decision, and is false now.
@@ -87,8 +89,9 @@ func isCanaryOver(r *Rollout, s *v1alpha1.RolloutStatus) bool {
 	return r.ToStable || len(s.Canary) == 0 && s.BakedSince != nil
 }
 
-// updateCanary replaces the canary's Machines that are deleted, forgiven or cannot be started, because otherwise the revision
-// would never be proven. Then it updates the bake time.
+// updateCanary replaces the canary's Machines that are deleted, forgiven, set aside or cannot be started, because otherwise the
+// revision would never be proven. If none of them can go, it chooses those anew that are not under way. Then it updates the bake
+// time.
 func (p *planner) updateCanary() {
 	if isCanaryOver(&p.facts.Rollout, p.status) {
 		return
@@ -97,29 +100,46 @@ func (p *planner) updateCanary() {
 		m := p.named[parseName(name)]
 		return m == nil || !p.canBeCanary(m)
 	})
-	if missing := p.facts.Policy.Canary - len(p.status.Canary); missing > 0 {
-		p.fillCanary(missing)
+	p.fillCanary()
+	if !p.canAnyGo() {
+		p.status.Canary = nil
+		p.fillCanary()
+	}
+	if !p.canAnyGo() {
+		p.fillCanaryWithUnready()
 	}
 	p.updateBakeTime()
 }
 
-// canBeCanary reports whether a person has not forgiven the Machine, and it is started, in progress, or can be started. A
-// Machine in progress stays in the canary even while it cannot be rolled, because it holds the place in the budgets that
-// its replacement would need.
-func (p *planner) canBeCanary(m *Machine) bool {
-	r := &p.facts.Rollout
-	if p.forgiven[m.key()] {
-		return false
-	}
-	return r.isStarted(m) || p.inProgress[m.key()] || r.isOutdated(m) && p.guards.canRoll(m)
+// canAnyGo reports whether a Machine of the canary is under way, has moved, or has room in the budgets.
+func (p *planner) canAnyGo() bool {
+	return slices.ContainsFunc(p.status.Canary, func(name string) bool {
+		m := p.named[parseName(name)]
+		return p.isUnderWay(m) || p.hasRoomFor(m)
+	})
 }
 
-// fillCanary adds that many Machines to the canary, or as many as there are.
-func (p *planner) fillCanary(missing int) {
+// canBeCanary reports whether a person has not forgiven the Machine, nor is it set aside, and it is started, in progress, or Ready and
+// can be started. A Machine in progress stays in the canary even while it cannot be rolled, because it holds the place in the
+// budgets that its replacement would need. See fillCanaryWithUnready for one that is not Ready.
+func (p *planner) canBeCanary(m *Machine) bool {
+	r := &p.facts.Rollout
+	if p.forgiven[m.key()] || p.isSetAside(m) || !p.guards.hasHost(m) && !p.inProgress[m.key()] {
+		return false
+	}
+	return p.isUnderWay(m) || r.isOutdated(m) && p.guards.canRoll(m) && p.guards.canProve(m)
+}
+
+// fillCanary adds Machines to the canary until it has the size that the policy asks for, or as many as there are.
+func (p *planner) fillCanary() {
+	missing := p.facts.Policy.Canary - len(p.status.Canary)
+	if missing <= 0 {
+		return
+	}
 	added := firstMachines{limit: missing, compare: p.compareForCanary}
 	for i := range p.facts.Machines {
 		m := &p.facts.Machines[i]
-		if !m.Deleting && (p.facts.Rollout.isOutdated(m) || p.inProgress[m.key()]) && p.canBeCanary(m) && !slices.Contains(p.status.Canary, m.key().String()) {
+		if !m.Deleting && p.canBeCanary(m) && !slices.Contains(p.status.Canary, m.key().String()) {
 			added.offer(m)
 		}
 	}
@@ -129,16 +149,24 @@ func (p *planner) fillCanary(missing int) {
 	}
 }
 
-// compareForCanary orders Machines in progress first, then those that are unavailable, then by pool and name.
+// isUnderWay reports whether the Machine is started, whether or not it has arrived, or will be.
+func (p *planner) isUnderWay(m *Machine) bool {
+	return p.facts.Rollout.isStarted(m) || p.inProgress[m.key()]
+}
+
+// compareForCanary orders Machines in progress first, then those that have moved, then those for which the budgets have room, then
+// by pool and name.
 func (p *planner) compareForCanary(a, b *Machine) int {
 	rank := func(m *Machine) int {
 		switch {
 		case p.inProgress[m.key()]:
 			return 0
-		case p.guards.isUnavailable(m):
+		case p.facts.Rollout.isStarted(m):
 			return 1
-		default:
+		case p.hasRoomFor(m):
 			return 2
+		default:
+			return 3
 		}
 	}
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), compareByName(a, b))

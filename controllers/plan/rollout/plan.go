@@ -25,6 +25,8 @@ type planner struct {
 	handover []*Machine
 	// recorded are the Machines in status.inProgress as read, inProgress those in the status of the decision.
 	recorded, inProgress map[types.NamespacedName]bool
+	// recordedBroken are the Machines in status.brokenBefore as read, brokenBefore those in the status of the decision.
+	recordedBroken, brokenBefore map[types.NamespacedName]bool
 	// named are the Machines that any list of the status names; nil for a Machine that does not exist.
 	named map[types.NamespacedName]*Machine
 	// forgiven are the Machines whose failure no longer counts.
@@ -38,8 +40,16 @@ type planner struct {
 	isTypeExhausted bool
 	// failed are the Machines whose failure counts.
 	failed []*Machine
-	// unfinished is how many Machines keep the Rollout from being Done.
-	unfinished int
+	// broken are the broken Machines that are not started yet. setAside are those that were broken before, and are again.
+	broken, setAside []*Machine
+	// withoutHost is how many Machines have no host.
+	withoutHost int
+	// isTargetReady is true if a Machine is Ready with the target, whoever installed it.
+	isTargetReady bool
+	// isCanaryUnready is true if this decision makes Machines that are not Ready the canary.
+	isCanaryUnready bool
+	// unfinished is how many Machines keep the Rollout from being Done. unfinishedHosts is how many of them have a host.
+	unfinished, unfinishedHosts int
 	// blocked is how many Machines cannot be rolled now. blockedBy says why, of one of them.
 	blocked   int
 	blockedBy string
@@ -50,12 +60,13 @@ func Plan(f Facts) Decision { return plan(f, realGuards()) }
 
 func plan(f Facts, g guards) Decision {
 	p := &planner{facts: f, guards: g, decision: Decision{Status: *f.Rollout.Status.DeepCopy()}, poolBudgets: map[types.NamespacedName]*poolBudget{}}
-	p.status, p.recorded = &p.decision.Status, nameSet(f.Rollout.Status.InProgress)
+	p.status, p.recorded, p.recordedBroken = &p.decision.Status, nameSet(f.Rollout.Status.InProgress), nameSet(f.Rollout.Status.BrokenBefore)
 	if p.status.Phase.IsFinal() {
 		p.decision.Done = true
 		return p.decision
 	}
 	p.countUnavailable()
+	p.updateBrokenBefore()
 	p.updateInProgress()
 	p.countTargets()
 	if p.mustWaitForPrevious() {
@@ -76,10 +87,15 @@ func plan(f Facts, g guards) Decision {
 // mustWaitForPrevious reports whether the Rollout has not begun, and the previous Rollout is not settled or has left Machines
 // that this one has not labeled yet.
 func (p *planner) mustWaitForPrevious() bool {
-	if p.status.Phase != "" && p.status.Phase != v1alpha1.RolloutPending {
+	if !p.isBeginning() {
 		return false
 	}
 	return !p.guards.isPreviousSettled(p.facts.Previous) || len(p.unlabeled) > 0 && !p.facts.Rollout.Superseded
+}
+
+// isBeginning reports whether the Rollout has not begun.
+func (p *planner) isBeginning() bool {
+	return p.facts.Rollout.Status.Phase == "" || p.facts.Rollout.Status.Phase == v1alpha1.RolloutPending
 }
 
 // labelInherited sets the phase Pending and, once the previous Rollout is settled, labels the next Machine that it left in
@@ -95,36 +111,45 @@ func (p *planner) labelInherited() {
 	p.decision.Requeue = len(p.unlabeled) > 1
 }
 
-// countUnavailable reads every Machine once: it finds the Machines that the status names and counts all in the budgets.
+// countUnavailable reads every Machine once: it finds the Machines that the status names and counts in the budgets all that have
+// a host. A Machine without one counts only if it is in progress: an old cache may show it as it was before it had its host.
 func (p *planner) countUnavailable() {
 	p.inProgress, p.forgiven = nameSet(p.status.InProgress), nameSet(p.status.Forgiven)
 	p.inherited = nameSet(p.guards.inheritedNames(p.facts.Previous))
+	p.inheritBroken()
 	p.named = make(map[types.NamespacedName]*Machine, len(p.inProgress)+len(p.status.Canary)+len(p.forgiven))
-	for _, list := range [][]string{p.status.InProgress, p.status.Canary, p.status.Forgiven} {
+	for _, list := range [][]string{p.status.InProgress, p.status.Canary, p.status.Forgiven, p.status.BrokenBefore} {
 		for _, name := range list {
 			p.named[parseName(name)] = nil
 		}
 	}
 	for i := range p.facts.Machines {
-		m := &p.facts.Machines[i]
-		if m.Deleting {
-			continue
-		}
-		isUnavailable := p.guards.isUnavailable(m)
-		if _, isNamed := p.named[m.key()]; isNamed {
-			p.named[m.key()] = m
-			isUnavailable = isUnavailable || p.inProgress[m.key()] && p.guards.mustStayInProgress(&p.facts.Rollout, m) && p.guards.mustCountInProgress(m)
-		}
-		if p.inherited[m.key()] {
-			p.recordInherited(m, isUnavailable)
-			isUnavailable = isUnavailable || !m.Labeled
-		}
-		p.typeBudget.add(isUnavailable)
-		if b := p.budgetOfPool(m); b != nil {
-			b.add(isUnavailable)
+		if m := &p.facts.Machines[i]; !m.Deleting {
+			p.countMachine(m)
 		}
 	}
 	p.setLimits()
+}
+
+// countMachine counts one Machine in the budgets.
+func (p *planner) countMachine(m *Machine) {
+	isUnavailable, isCounted := p.guards.isUnavailable(m), p.guards.hasHost(m)
+	if _, isNamed := p.named[m.key()]; isNamed {
+		p.named[m.key()] = m
+		isOnItsWay := p.inProgress[m.key()] && p.guards.mustStayInProgress(&p.facts.Rollout, m) && p.guards.mustCountInProgress(m)
+		isUnavailable, isCounted = isUnavailable || isOnItsWay, isCounted || isOnItsWay
+	}
+	if p.inherited[m.key()] {
+		p.recordInherited(m, isUnavailable)
+		isUnavailable, isCounted = isUnavailable || !m.Labeled, isCounted || !m.Labeled
+	}
+	if !isCounted {
+		return
+	}
+	p.typeBudget.add(isUnavailable)
+	if b := p.budgetOfPool(m); b != nil {
+		b.add(isUnavailable)
+	}
 }
 
 // recordInherited records what remains to be done with a Machine that the previous Rollout left in progress.
@@ -170,7 +195,7 @@ func (p *planner) updateInProgress() {
 // not name it yet.
 func (p *planner) isStartedUnnamed(m *Machine) bool {
 	r := &p.facts.Rollout
-	return !m.Deleting && m.Installed != r.To && r.isStarted(m) && p.guards.mustStayInProgress(r, m) && !p.inProgress[m.key()]
+	return !m.Deleting && !m.Installed.IsZero() && m.Installed != r.To && r.isStarted(m) && p.guards.mustStayInProgress(r, m) && !p.inProgress[m.key()]
 }
 
 // countTargets counts the Machines that the Rollout moves, has moved, and that have failed. If a person resumed the Rollout
@@ -183,6 +208,7 @@ func (p *planner) countTargets() {
 		}
 	}
 	slices.SortFunc(p.failed, compareByName)
+	slices.SortFunc(p.setAside, compareByName)
 	p.status.Targets.Failed = int32(len(p.failed))
 	if p.isResumed() && p.status.StoppedBy != "" {
 		p.forgiveFailures()
@@ -190,22 +216,40 @@ func (p *planner) countTargets() {
 }
 
 func (p *planner) countTarget(m *Machine) {
-	r, targets := &p.facts.Rollout, &p.status.Targets
-	isStarted, isOutdated := r.isStarted(m), r.isOutdated(m)
-	if isStarted || isOutdated {
-		targets.Total++
+	r := &p.facts.Rollout
+	isTarget := p.guards.hasHost(m) || p.inProgress[m.key()]
+	p.recordUnready(m)
+	p.isTargetReady = p.isTargetReady || m.Ready && m.Installed == r.To
+	if isTarget {
+		p.addTarget(m)
 	}
-	switch {
-	case r.hasMoved(m):
-		targets.Done++
-	case r.hasFailed(m) && !p.forgiven[m.key()]:
+	if p.isFailure(m) {
 		p.failed = append(p.failed, m)
 	}
-	if (isOutdated || !isStarted && p.inProgress[m.key()]) && !p.guards.canRoll(m) {
+	if (r.isOutdated(m) || !r.isStarted(m) && p.inProgress[m.key()]) && !p.guards.canRoll(m) {
 		p.blocked, p.blockedBy = p.blocked+1, m.BlockedBy
 	}
 	if !p.guards.isFinished(p, m) {
 		p.unfinished++
+		if isTarget {
+			p.unfinishedHosts++
+		}
+	}
+}
+
+// isFailure reports whether the Machine has failed and its failure counts.
+func (p *planner) isFailure(m *Machine) bool {
+	return p.facts.Rollout.hasFailed(m) && !p.forgiven[m.key()] && !p.guards.wasBroken(p, m)
+}
+
+// addTarget counts the Machine in status.targets if it is or was to be moved.
+func (p *planner) addTarget(m *Machine) {
+	r, targets := &p.facts.Rollout, &p.status.Targets
+	if r.isStarted(m) || r.isOutdated(m) {
+		targets.Total++
+	}
+	if r.hasMoved(m) {
+		targets.Done++
 	}
 }
 

@@ -151,7 +151,7 @@ func rollingFacts(inProgress int, outdated Machine) Facts {
 
 func TestNoMoreMachinesAreInProgressThanTheStatusHolds(t *testing.T) {
 	available, unavailable := serving("z", "old"), serving("z", "old")
-	unavailable.Ready = false
+	unavailable.Ready, unavailable.Phase = false, v1alpha1.MachineProvisioning
 	for _, c := range []struct {
 		about      string
 		inProgress int

@@ -58,7 +58,9 @@ func (p *planner) budgetText(m *Machine) string {
 // setConditions sets the condition Ready and the fields that follow from the phase.
 func (p *planner) setConditions() {
 	p.status.Targets.InProgress = int32(len(p.status.InProgress))
-	p.decision.Done = p.status.Phase.IsFinal()
+	if p.decision.Done = p.status.Phase.IsFinal(); p.decision.Done {
+		p.status.HandedOver, p.status.InProgress, p.status.Targets.InProgress = p.status.InProgress, nil, 0
+	}
 	if p.decision.Done {
 		p.decision.RequeueAfter, p.decision.Requeue = 0, false
 	}
@@ -98,7 +100,7 @@ func (p *planner) readyMessage() string {
 		if len(p.status.Canary) == 0 {
 			return "no Machine can be the canary now" + p.blockedByText()
 		}
-		return fmt.Sprintf("canary: %s%s", joinNames(p.status.Canary), p.blockedByText())
+		return fmt.Sprintf("canary: %s%s%s", joinNames(p.status.Canary), p.unreadyCanaryText(), p.blockedByText())
 	default:
 		return p.progressText() + p.blockedByText()
 	}
@@ -110,7 +112,15 @@ func (p *planner) canaryMessage() string {
 	if len(p.status.Canary) == 0 {
 		return fmt.Sprintf("%s to move to %s; none can be the canary now", left, p.facts.Rollout.targetName())
 	}
-	return fmt.Sprintf("%s to move to %s; the canary goes first: %s", left, p.facts.Rollout.targetName(), joinNames(p.status.Canary))
+	return fmt.Sprintf("%s to move to %s; the canary goes first: %s%s", left, p.facts.Rollout.targetName(), joinNames(p.status.Canary), p.unreadyCanaryText())
+}
+
+// unreadyCanaryText says why the canary is not Ready; empty: it is, or it is under way.
+func (p *planner) unreadyCanaryText() string {
+	if !p.isCanaryUnready {
+		return ""
+	}
+	return ", not Ready, because no Machine that is Ready can go now"
 }
 
 // rollingMessage is the line of the history when the other Machines begin.
@@ -127,13 +137,17 @@ func (p *planner) doneMessage() string {
 	t := p.status.Targets
 	switch {
 	case t.Total == 0:
-		return "no Machine has to move"
-	case len(p.status.Forgiven) > 0:
-		return fmt.Sprintf("%d of %s are Ready with %s; given up: %s", t.Done, machinesText(int(t.Total)), p.facts.Rollout.targetName(), joinNames(p.status.Forgiven))
+		return "no Machine has to move" + p.withoutHostText()
+	case len(p.status.Forgiven) > 0 || len(p.setAside) > 0:
+		text := fmt.Sprintf("%d of %s are Ready with %s", t.Done, machinesText(int(t.Total)), p.facts.Rollout.targetName())
+		if len(p.status.Forgiven) > 0 {
+			text += "; given up: " + joinNames(p.status.Forgiven)
+		}
+		return text + p.setAsideText() + p.withoutHostText()
 	case t.Total == 1:
-		return "1 Machine is Ready with " + p.facts.Rollout.targetName()
+		return "1 Machine is Ready with " + p.facts.Rollout.targetName() + p.withoutHostText()
 	default:
-		return fmt.Sprintf("%s are Ready with %s", machinesText(int(t.Total)), p.facts.Rollout.targetName())
+		return fmt.Sprintf("%s are Ready with %s", machinesText(int(t.Total)), p.facts.Rollout.targetName()) + p.withoutHostText()
 	}
 }
 
@@ -147,7 +161,7 @@ func (p *planner) progressText() string {
 func (p *planner) blockedByText() string {
 	var blockers []string
 	if p.isTypeExhausted {
-		blockers = append(blockers, fmt.Sprintf("%d are unavailable, of at most %d", p.typeBudget.unavailable, p.typeBudget.limit))
+		blockers = append(blockers, fmt.Sprintf("%d are unavailable, of at most %d%s", p.typeBudget.unavailable, p.typeBudget.limit, p.brokenText()))
 	}
 	var full []string
 	for name, b := range p.poolBudgets {
@@ -156,7 +170,11 @@ func (p *planner) blockedByText() string {
 		}
 	}
 	if slices.Sort(full); len(full) > 0 {
-		blockers = append(blockers, "no room in pool "+joinNames(full))
+		text := "no room in pool " + joinNames(full)
+		if !p.isTypeExhausted {
+			text += p.brokenText()
+		}
+		blockers = append(blockers, text)
 	}
 	if p.blocked > 0 {
 		blockers = append(blockers, fmt.Sprintf("%d wait for their tenant: %s", p.blocked, p.blockedBy))
@@ -164,19 +182,16 @@ func (p *planner) blockedByText() string {
 	if len(p.failed) > 0 {
 		blockers = append(blockers, failuresText(p.failed, p.facts.Policy.FailureBudget))
 	}
+	text := p.setAsideText() + p.withoutHostText()
 	if len(blockers) == 0 {
-		return ""
+		return text
 	}
-	return "; " + strings.Join(blockers, "; ")
+	return "; " + strings.Join(blockers, "; ") + text
 }
 
 // failuresText names the failed Machines, and says how many may fail.
 func failuresText(failed []*Machine, budget int) string {
-	names := make([]string, 0, maxNames)
-	for _, m := range failed[:min(len(failed), maxNames)] {
-		names = append(names, m.key().String()+": "+failureText(m))
-	}
-	return fmt.Sprintf("%d failed, of at most %d: %s%s", len(failed), budget, strings.Join(names, ", "), omittedText(len(failed)))
+	return fmt.Sprintf("%d failed, of at most %d: %s", len(failed), budget, causesText(failed))
 }
 
 // failureText is the reason of a failed Machine, and what it waits for.

@@ -83,6 +83,17 @@ func (p *planner) setLimits() {
 	}
 }
 
+// hasRoomFor reports whether the Machine may be added to those in progress. One that is unavailable already is counted.
+func (p *planner) hasRoomFor(m *Machine) bool { return p.hasRoom(m, p.cost(m)) }
+
+// cost is how many Machines become unavailable when the Machine is moved: 0 if it is unavailable already.
+func (p *planner) cost(m *Machine) int {
+	if p.guards.isUnavailable(m) {
+		return 0
+	}
+	return 1
+}
+
 // hasRoom reports whether that many more Machines of the NodeType, and of the Machine's pool, may become unavailable.
 func (p *planner) hasRoom(m *Machine, more int) bool {
 	b := p.budgetOfPool(m)
@@ -91,13 +102,13 @@ func (p *planner) hasRoom(m *Machine, more int) bool {
 
 // canBecomeUnavailable reports whether the Machine, which is in progress and so counted already, may be started now.
 func (p *planner) canBecomeUnavailable(m *Machine) bool {
-	return p.guards.isUnavailable(m) || !p.guards.mustRecheckBudget() || p.hasRoom(m, 0)
+	return p.isDown(m) || !p.guards.mustRecheckBudget() || p.hasRoom(m, 0)
 }
 
 // recordExhausted records which budgets have no room for a Machine that waits to be moved.
 func (p *planner) recordExhausted(m *Machine) {
-	p.isTypeExhausted = p.isTypeExhausted || !p.typeBudget.hasRoom(1)
-	if b := p.budgetOfPool(m); b != nil && !b.hasRoom(1) {
+	p.isTypeExhausted = p.isTypeExhausted || !p.typeBudget.hasRoom(p.cost(m))
+	if b := p.budgetOfPool(m); b != nil && !b.hasRoom(p.cost(m)) {
 		b.isExhausted = true
 	}
 }
@@ -136,40 +147,52 @@ func compareKeys(a, b types.NamespacedName) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// isCandidate reports whether the Machine must be moved, is not in progress yet, and can be rolled now.
+// isCandidate reports whether the Machine is to be moved, is not in progress yet, and can be rolled now.
 func (p *planner) isCandidate(m *Machine) bool {
-	return !m.Deleting && p.facts.Rollout.isOutdated(m) && p.guards.canRoll(m) && !p.inProgress[m.key()]
+	return !m.Deleting && (p.facts.Rollout.isOutdated(m) || p.canTakeTarget(m)) && p.guards.canRoll(m) && !p.inProgress[m.key()]
 }
 
-// startNext adds the next Machine to status.inProgress, or starts one. An unavailable Machine goes first and is started at
+// canTakeTarget reports whether the Machine has neither a host nor a desired revision, and would get the stable revision with its host. Once the
+// canary has baked it takes the target instead, so that it need not be installed twice. The Rollout does not wait for it.
+func (p *planner) canTakeTarget(m *Machine) bool {
+	return !p.guards.hasHost(m) && m.Desired.IsZero() && !p.facts.Rollout.ToStable && isCanaryOver(&p.facts.Rollout, p.status)
+}
+
+// startNext adds the next Machine to status.inProgress, or starts one. A Machine that is down goes first and is started at
 // once, without being added; other Machines wait until no such Machine is left.
 func (p *planner) startNext() {
-	unavailable, available := p.nextCandidates()
+	down, up := p.nextCandidates()
 	switch {
 	case len(p.status.InProgress) >= maxInProgress:
-		unavailable = nil
-	case unavailable == nil && available != nil && !p.hasUnstarted():
-		p.addInProgress(available)
+		down = nil
+	case down == nil && up != nil && !p.hasUnstarted():
+		p.addInProgress(up)
 	}
-	p.start(unavailable)
+	p.recordBroken(down)
+	for _, name := range p.status.InProgress {
+		if m := p.named[parseName(name)]; m != nil && !p.facts.Rollout.isStarted(m) {
+			p.recordBroken(m)
+		}
+	}
+	p.start(down)
 }
 
-// nextCandidates returns the next Machine that is unavailable anyway, and the next one for which the budgets have room; nil:
-// there is none. Before the canary has baked only its Machines are candidates.
-func (p *planner) nextCandidates() (unavailable, available *Machine) {
-	down, up := firstMachines{limit: 1, compare: compareByName}, firstMachines{limit: 1, compare: compareByName}
+// nextCandidates returns the next Machine that is down, and the next one for which the budgets have room; nil: there is none.
+// Before the canary has baked only its Machines are candidates, and Machines without a host when no other has to be moved.
+func (p *planner) nextCandidates() (nextDown, nextUp *Machine) {
+	down, up := firstMachines{limit: 1, compare: p.compareDown}, firstMachines{limit: 1, compare: p.compareUp}
 	offer := func(m *Machine) {
 		switch {
 		case !p.isCandidate(m):
-		case p.guards.isUnavailable(m):
+		case p.isDown(m):
 			down.offer(m)
-		case p.hasRoom(m, 1):
+		case p.hasRoomFor(m):
 			up.offer(m)
 		default:
 			p.recordExhausted(m)
 		}
 	}
-	if isCanaryOver(&p.facts.Rollout, p.status) {
+	if isCanaryOver(&p.facts.Rollout, p.status) || p.hasNothingToProve(p.status) {
 		for i := range p.facts.Machines {
 			offer(&p.facts.Machines[i])
 		}
@@ -200,35 +223,40 @@ func (p *planner) hasUnstarted() bool {
 	})
 }
 
-// addInProgress adds an available Machine to status.inProgress, which makes it count as unavailable.
+// addInProgress adds a Machine that is not down to status.inProgress, which makes it count as unavailable.
 func (p *planner) addInProgress(m *Machine) {
-	p.typeBudget.unavailable++
+	p.typeBudget.unavailable += p.cost(m)
 	if b := p.budgetOfPool(m); b != nil {
-		b.unavailable++
+		b.unavailable += p.cost(m)
 	}
+	p.forgetBroken(m)
 	p.inProgress[m.key()], p.named[m.key()] = true, m
 	p.status.InProgress = append(p.status.InProgress, m.key().String())
 	p.addStartToHistory(m, p.budgetText(m))
 	p.decision.Requeue = true
 }
 
-// addStarted adds a Machine to status.inProgress that was unavailable and therefore started without being added before.
+// addStarted adds a Machine to status.inProgress that was down and therefore started without being added before.
 func (p *planner) addStarted(m *Machine) {
 	p.inProgress[m.key()], p.named[m.key()] = true, m
 	p.status.InProgress = append(p.status.InProgress, m.key().String())
+	if p.brokenBefore[m.key()] {
+		p.addStartToHistory(m, "it is broken, so nothing is lost, and its failing stops nothing")
+		return
+	}
 	p.addStartToHistory(m, "it is not Ready, so nothing is lost")
 }
 
-// start chooses the Machine that is started now: the unavailable one, or the first that can start of those in
+// start chooses the Machine that is started now: the one that is down, or the first that can start of those in
 // status.inProgress.
-func (p *planner) start(unavailable *Machine) {
+func (p *planner) start(down *Machine) {
 	if !p.guards.canStartMachines(&p.facts.Rollout, p.facts.Rollout.Status.Phase) {
 		p.decision.Requeue = true // once the phase that was decided is written
 		return
 	}
 	var startable []*Machine
-	if unavailable != nil && p.guards.isInStage(p, unavailable) {
-		startable = append(startable, unavailable)
+	if down != nil && p.guards.isInStage(p, down) && p.guards.isRecorded(p, down) {
+		startable = append(startable, down)
 	}
 	for _, name := range p.status.InProgress {
 		if m := p.named[parseName(name)]; m != nil && p.canStart(m) {
@@ -236,6 +264,7 @@ func (p *planner) start(unavailable *Machine) {
 		}
 	}
 	if len(startable) > 0 {
+		p.forgetBroken(startable[0])
 		p.decision.Start = []types.NamespacedName{startable[0].key()}
 		p.decision.Requeue = p.decision.Requeue || len(startable) > 1
 	}

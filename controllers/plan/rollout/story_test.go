@@ -45,6 +45,8 @@ type story struct {
 
 var checkFailed = simulation.Behavior{Drain: 2 * time.Minute, Install: 28 * time.Minute, FailureReason: v1alpha1.ReasonValidationTimedOut, WaitingFor: "nvidia.com/gpu: 7 of 8"}
 
+var diskFailed = simulation.Behavior{Drain: 2 * time.Minute, Install: 20 * time.Minute, FailureReason: v1alpha1.ReasonProvisioningTimedOut, WaitingFor: "DiskError: /dev/nvme0n1"}
+
 var stories = []story{
 	{
 		file: "happy-path", about: "Five Machines in two pools move to a new revision.",
@@ -92,10 +94,52 @@ var stories = []story{
 		ends: v1alpha1.RolloutDone,
 	},
 	{
-		file: "not-ready-first", about: "Two Machines are not Ready when the rollout begins. They go first, since nothing is lost by it; one is the canary.",
+		file: "broken-before", about: "A disk has failed before the rollout begins. The canary is a Machine that is Ready; after it the broken one goes first, and that it fails again stops nothing.",
+		behaviors: map[string]simulation.Behavior{"inference/serving-1/v2": diskFailed},
 		schedule: func(sim *simulation.Simulation) {
-			sim.LoseReady(named("inference/serving-2"), "the node does not answer", 0)
-			sim.LoseReady(named("research/training-3"), "the node does not answer", 0)
+			sim.Break(named("inference/serving-1"), v1alpha1.ReasonProvisioningTimedOut, "DiskError: /dev/nvme0n1")
+		},
+		ends: v1alpha1.RolloutDone,
+	},
+	{
+		file: "broken-before-and-undo", about: "A disk has failed before, and the new revision is bad. The failed disk does not hold up the undo either.",
+		behaviors: map[string]simulation.Behavior{"inference/serving-1/v2": diskFailed, "inference/serving-1/v1": diskFailed, "research/training-1/v2": checkFailed, "research/training-2/v2": checkFailed},
+		schedule: func(sim *simulation.Simulation) {
+			sim.Break(named("inference/serving-1"), v1alpha1.ReasonProvisioningTimedOut, "DiskError: /dev/nvme0n1")
+			sim.Schedule(3*time.Hour, func() { sim.SetTarget("v1") })
+		},
+		ends: v1alpha1.RolloutDone,
+	},
+	{
+		file: "all-broken", about: "The revision that the Machines have is bad: all are broken, and the NodeType is mended. No Ready Machine can be the canary, so a broken one is; another follows it where it fails.",
+		behaviors: map[string]simulation.Behavior{"inference/serving-1/v2": diskFailed},
+		schedule: func(sim *simulation.Simulation) {
+			for _, name := range []string{"inference/serving-1", "inference/serving-2", "research/training-1", "research/training-2", "research/training-3"} {
+				sim.Break(named(name), v1alpha1.ReasonValidationTimedOut, "nvidia.com/gpu: 0 of 8")
+			}
+		},
+		ends: v1alpha1.RolloutDone,
+	},
+	{
+		file: "without-hosts", about: "Half of the Machines have no host yet. They are not counted, and take the new revision once the canary has baked; one gets its host before that, another one after it.",
+		policy: &rollout.Policy{MaxUnavailable: intstr.FromString("20%"), Canary: 1, Bake: 10 * time.Minute, FailureBudget: 1},
+		schedule: func(sim *simulation.Simulation) {
+			for i := range 5 {
+				sim.AddMachineWithoutHost(training, fmt.Sprintf("training-%d", i+4))
+			}
+			sim.Schedule(5*time.Minute, func() { sim.GiveHost(named("research/training-4")) })
+			sim.Schedule(40*time.Minute, func() { sim.GiveHost(named("research/training-5")) })
+		},
+		ends: v1alpha1.RolloutDone,
+	},
+	{
+		file: "network-fails", about: "The network between a tenant and its nodes fails for five minutes. Its Machines are not Ready, and not broken: nothing is started until they are back.",
+		schedule: func(sim *simulation.Simulation) {
+			sim.Schedule(24*time.Minute, func() {
+				for i := range 3 {
+					sim.LoseReady(named(fmt.Sprintf("research/training-%d", i+1)), "the node does not answer", 5*time.Minute)
+				}
+			})
 		},
 		ends: v1alpha1.RolloutDone,
 	},
@@ -165,7 +209,7 @@ func TestTheStoriesAreAsWritten(t *testing.T) {
 			if out.Phase != s.ends {
 				t.Errorf("it ends %s, not %s", out.Phase, s.ends)
 			}
-			text := fmt.Sprintf("%s\n\n%s\nIn the end: %s after %s, at most %d unavailable at once.\n", s.about, simulation.FormatLines(begin, sim.Lines()), out.Phase, simulation.FormatDuration(out.Elapsed), out.MaxUnavailable)
+			text := fmt.Sprintf("%s\n\n%s\nIn the end: %s after %s, at most %d unavailable at once.\nThe Rollout says: %s.\n", s.about, simulation.FormatLines(begin, sim.Lines()), out.Phase, simulation.FormatDuration(out.Elapsed), out.MaxUnavailable, sim.Message())
 			file := filepath.Join("testdata", s.file+".txt")
 			if *update {
 				if err := os.WriteFile(file, []byte(text), 0o644); err != nil {

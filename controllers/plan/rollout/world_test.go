@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -46,6 +47,10 @@ type machine struct {
 	isMadeUnavailable bool
 	// isBroken is true if the Machine never becomes Ready once it is installed again.
 	isBroken bool
+	// wasBroken is true if the Machine was broken when a Rollout last moved it, and has not been Ready since.
+	wasBroken bool
+	// isWithoutHost is true if there is no host for it.
+	isWithoutHost bool
 	// due is when its current step ends.
 	due time.Time
 }
@@ -80,16 +85,22 @@ type world struct {
 	// tickMachines and tickRollouts count the writes. observedMachines and observedRollouts are the ticks of the caches.
 	tickMachines, tickRollouts, observedMachines, observedRollouts int
 	// floorMachines is the tick of the last creation of a Machine. No cache is older.
-	floorMachines        int
-	pending              []request
-	inFlight             []*startRequest
+	floorMachines int
+	pending       []request
+	inFlight      []*startRequest
+	// held is for how many steps no pending request arrives.
+	held                 int
 	isChaotic            bool
 	unreachable          string
 	revisions            int
 	hasPermanentFailures bool
-	starts               int
-	violations           []string
-	trace                func(string, ...any)
+	// isPerfect is true if every Machine has a host and works at first, and none is broken before it is moved.
+	isPerfect bool
+	// isNeglected is true if nobody mends what is broken. The budgets are then so large that this keeps nothing from moving.
+	isNeglected bool
+	starts      int
+	violations  []string
+	trace       func(string, ...any)
 }
 
 var poolNames = []types.NamespacedName{{Namespace: "research", Name: "batch"}, {Namespace: "research", Name: "training"}, {Namespace: "inference", Name: "serving"}}
@@ -98,11 +109,14 @@ func newWorld(seed uint64, g guards) *world {
 	w := &world{
 		rng: rand.New(rand.NewPCG(seed, 11)), guards: g, now: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC),
 		stable: numbered(0), target: numbered(0), pools: map[types.NamespacedName]Pool{}, want: map[types.NamespacedName]int{}, isChaotic: true,
-		hasPermanentFailures: seed%4 == 0,
+		hasPermanentFailures: seed%4 == 0, isNeglected: seed%8 == 0, isPerfect: seed%2 == 1,
 	}
 	w.policy = Policy{MaxUnavailable: intstr.FromInt32(int32(1 + w.rng.IntN(4))), Canary: 1 + w.rng.IntN(2), Bake: time.Duration(w.rng.IntN(3)) * 5 * time.Minute, FailureBudget: w.rng.IntN(3)}
 	if w.rng.IntN(3) == 0 {
 		w.policy.MaxUnavailable = intstr.FromString([]string{"10%", "30%", "100%"}[w.rng.IntN(3)])
+	}
+	if w.isNeglected {
+		w.policy.MaxUnavailable = intstr.FromString("100%")
 	}
 	for _, name := range poolNames {
 		var p Pool
@@ -110,12 +124,14 @@ func newWorld(seed uint64, g guards) *world {
 			limit := intstr.FromInt32(int32(1 + w.rng.IntN(2)))
 			p.MaxUnavailable = &limit
 		}
+		if w.isNeglected {
+			p.MaxUnavailable = &w.policy.MaxUnavailable
+		}
 		w.pools[name], w.want[name] = p, 1+w.rng.IntN(4)
 	}
 	w.scale()
 	for _, m := range w.machines {
-		m.Claimed, m.Installed, m.Phase, m.Ready, m.ReadySince = true, w.stable, v1alpha1.MachineReady, true, w.now
-		w.recordMachine(m)
+		w.begin(m)
 	}
 	w.retarget()
 	w.reconcileNodeType()
@@ -158,6 +174,22 @@ func (w *world) recordRollout(r *rollout) {
 
 func (w *world) catchUp() { w.observedMachines, w.observedRollouts = w.tickMachines, w.tickRollouts }
 
+// begin puts a Machine into the state that it has at first: mostly Ready with the stable revision, else broken with it, or without a host.
+func (w *world) begin(m *machine) {
+	switch {
+	case m.isWithoutHost:
+		if w.rng.IntN(2) == 0 {
+			m.Desired = w.stable
+		}
+	case !w.isPerfect && w.rng.IntN(6) == 0:
+		m.isBroken = w.hasPermanentFailures
+		m.Claimed, m.Installed, m.Phase, m.FailureReason = true, w.stable, v1alpha1.MachineValidating, v1alpha1.ReasonValidationTimedOut
+	default:
+		m.Claimed, m.Installed, m.Phase, m.Ready, m.ReadySince = true, w.stable, v1alpha1.MachineReady, true, w.now
+	}
+	w.recordMachine(m)
+}
+
 // restart restarts the manager, with caches that are filled by an API server that is behind.
 func (w *world) restart() {
 	w.logf("the manager restarts")
@@ -180,6 +212,7 @@ func (w *world) scale() {
 		for n := len(alive); n < w.want[name]; n++ {
 			m := &machine{object: object{Machine: Machine{Namespace: name.Namespace, Name: fmt.Sprintf("%s-%d", name.Name, len(w.machines)), Pool: name, Phase: v1alpha1.MachinePending}}}
 			m.isBroken = w.hasPermanentFailures && w.isChaotic && w.rng.IntN(6) == 0
+			m.isWithoutHost = !w.isPerfect && w.rng.IntN(5) == 0
 			m.due = w.now.Add(time.Duration(w.rng.IntN(20)) * time.Minute)
 			w.machines = append(w.machines, m)
 			w.recordMachine(m)
@@ -206,6 +239,8 @@ func (w *world) advance(m *machine) {
 		m.Phase, m.Ready, m.FailureReason = v1alpha1.MachineDraining, false, ""
 		m.due = w.now.Add(time.Duration(w.rng.IntN(10)) * time.Minute)
 	case w.now.Before(m.due):
+	case m.isWithoutHost:
+		m.isWithoutHost = !w.isChaotic || w.rng.IntN(20) > 0
 	case m.Phase == v1alpha1.MachinePending:
 		m.Claimed, m.Phase, m.Installed = true, v1alpha1.MachineProvisioning, m.Desired
 		if m.Installed.IsZero() {
@@ -222,6 +257,7 @@ func (w *world) advance(m *machine) {
 		m.Phase, m.FailureReason = v1alpha1.MachineValidating, v1alpha1.ReasonValidationTimedOut
 	default:
 		m.Phase, m.Ready, m.ReadySince, m.FailureReason, m.isMadeUnavailable = v1alpha1.MachineReady, true, w.now, "", false
+		m.wasBroken = false
 	}
 	if m.object != before {
 		w.logf("%s: %s %s wants %q ready=%t failed=%q gone=%t", m.Name, m.Phase, m.Installed, m.Desired, m.Ready, m.FailureReason, m.isGone)
@@ -270,20 +306,25 @@ func (w *world) reconcileNodeType() {
 	w.logf("Rollout %s", r.Name)
 }
 
-// hasOutdatedMachine reports whether the newest Rollout is settled and a Machine was installed with another revision meanwhile.
+// hasOutdatedMachine reports whether the newest Rollout is settled and a Machine has, or is moved to, another revision.
 func (w *world) hasOutdatedMachine() bool {
 	if n := len(w.rollouts); n == 0 || !w.rollouts[n-1].Status.Phase.IsFinal() {
 		return false
 	}
 	return slices.ContainsFunc(w.machines, func(m *machine) bool {
-		return !m.isGone && !m.Deleting && !m.Installed.IsZero() && m.Installed != w.target
+		has := cmp.Or(m.Desired, m.Installed)
+		return !m.isGone && !m.Deleting && !has.IsZero() && has != w.target
 	})
 }
 
 // disturb does what people, tenants and servers do.
 func (w *world) disturb() {
 	m := w.machines[w.rng.IntN(len(w.machines))]
-	switch w.rng.IntN(9) {
+	kinds := 10
+	if w.isPerfect {
+		kinds-- // no tenant's network fails
+	}
+	switch w.rng.IntN(kinds) {
 	case 0:
 		w.retarget()
 	case 1:
@@ -299,10 +340,12 @@ func (w *world) disturb() {
 			w.recordRollout(r)
 		}
 	case 5, 6: // a node is lost for a while
-		if m.Ready && !m.isGone {
-			m.Ready, m.Phase, m.due = false, v1alpha1.MachineValidating, w.now.Add(time.Duration(w.rng.IntN(15))*time.Minute)
-			w.logf("%s loses Ready", m.Name)
-			w.recordMachine(m)
+		w.loseReady(m)
+	case 9: // the network of a tenant fails for a while
+		for _, other := range w.machines {
+			if other.Namespace == m.Namespace {
+				w.loseReady(other)
+			}
 		}
 	case 7:
 		w.restart()
@@ -311,4 +354,14 @@ func (w *world) disturb() {
 			w.deliver(w.rng.IntN(len(w.pending)))
 		}
 	}
+}
+
+// loseReady makes a Machine that is Ready not Ready for a while.
+func (w *world) loseReady(m *machine) {
+	if !m.Ready || m.isGone {
+		return
+	}
+	m.Ready, m.Phase, m.due = false, v1alpha1.MachineValidating, w.now.Add(time.Duration(w.rng.IntN(15))*time.Minute)
+	w.logf("%s loses Ready", m.Name)
+	w.recordMachine(m)
 }

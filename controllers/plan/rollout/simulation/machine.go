@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -40,6 +41,30 @@ func (s *Simulation) AddNewMachine(pool types.NamespacedName, name string) {
 	s.log("%s is new and is being installed with %s", key(m), m.Installed.Revision)
 }
 
+// AddMachineWithoutHost adds a new Machine for which there is no host. It has no desired revision.
+func (s *Simulation) AddMachineWithoutHost(pool types.NamespacedName, name string) {
+	s.machines = append(s.machines, &machine{Machine: rollout.Machine{Namespace: pool.Namespace, Name: name, Pool: pool, Phase: v1alpha1.MachinePending}})
+	s.log("%s/%s is new and has no host", pool.Namespace, name)
+}
+
+// GiveHost gives a host to a Machine without one. It is installed with its desired revision or, if it has none, with the stable one.
+func (s *Simulation) GiveHost(machine types.NamespacedName) {
+	m := s.findMachine(machine)
+	m.Claimed, m.Phase, m.Installed = true, v1alpha1.MachineProvisioning, cmp.Or(m.Desired, rendered(s.config.Stable))
+	m.behavior = s.config.Behavior(machine, m.Installed.Revision)
+	m.due = s.now.Add(m.behavior.Install)
+	s.log("%s has a host now and is being installed with %s", machine, m.Installed.Revision)
+}
+
+// Break makes a Machine not Ready until a person mends it or it is installed again.
+func (s *Simulation) Break(machine types.NamespacedName, reason, why string) {
+	m := s.findMachine(machine)
+	m.Ready, m.Phase, m.due = false, v1alpha1.MachineValidating, time.Time{}
+	m.behavior = Behavior{FailureReason: reason, WaitingFor: why}
+	s.fail(m)
+	s.maxUnavailable = max(s.maxUnavailable, s.countUnavailable())
+}
+
 // DeleteMachine deletes a Machine, which takes ten minutes.
 func (s *Simulation) DeleteMachine(machine types.NamespacedName) {
 	m := s.findMachine(machine)
@@ -61,6 +86,11 @@ func (s *Simulation) LoseReady(machine types.NamespacedName, why string, recover
 // start applies the request of the manager to start the Machine.
 func (s *Simulation) start(r *rolloutObject, m *machine) {
 	m.Desired, m.label = r.To, r.Name
+	if !m.Claimed {
+		return
+	}
+	// The reason is about an earlier generation until the Machine's controller has observed this one.
+	m.FailureReason = ""
 	m.behavior = s.config.Behavior(key(m), r.To.Revision)
 	switch {
 	case m.Installed == r.To && m.Phase == v1alpha1.MachineDraining: // the drain for another revision ends
@@ -119,11 +149,11 @@ func (s *Simulation) fail(m *machine) {
 	s.log("%s fails: %s (%s)", key(m), m.FailureReason, m.WaitingFor)
 }
 
-// countUnavailable returns how many Machines are not Ready, or will soon not be.
+// countUnavailable returns how many Machines with a host are not Ready, or will soon not be.
 func (s *Simulation) countUnavailable() int {
 	n := 0
 	for _, m := range s.machines {
-		if !m.Deleting && (!m.Ready || !m.Desired.IsZero() && m.Desired != m.Installed) {
+		if !m.Deleting && m.Claimed && (!m.Ready || !m.Desired.IsZero() && m.Desired != m.Installed) {
 			n++
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -181,7 +182,7 @@ func (s *Simulation) reconcile(i int) {
 	}
 	d := rollout.Plan(s.facts(i))
 	added := newEntries(r.Status.History, d.Status.History)
-	if r.Status.Phase != d.Status.Phase || !slices.Equal(r.Status.InProgress, d.Status.InProgress) || len(added) > 0 {
+	if r.Status.Phase != d.Status.Phase || !slices.EqualFunc(lists(r.Status), lists(d.Status), slices.Equal) || len(added) > 0 {
 		s.hasChanged = true
 	}
 	for _, e := range added {
@@ -209,6 +210,11 @@ func (s *Simulation) reconcile(i int) {
 	s.maxUnavailable = max(s.maxUnavailable, s.countUnavailable())
 }
 
+// lists returns the lists of Machines that the next decision depends on.
+func lists(s v1alpha1.RolloutStatus) [][]string {
+	return [][]string{s.InProgress, s.Canary, s.BrokenBefore}
+}
+
 // newEntries returns the entries that the later history has after the end of the earlier one, whose first entries may be cut off.
 func newEntries(before, after []v1alpha1.RolloutEntry) []v1alpha1.RolloutEntry {
 	for kept := min(len(before), len(after)); kept > 0; kept-- {
@@ -224,7 +230,7 @@ func (s *Simulation) facts(i int) rollout.Facts {
 	f := rollout.Facts{Now: s.now, Rollout: r.Rollout, Policy: s.config.Policy, Pools: s.config.Pools, Machines: make([]rollout.Machine, 0, len(s.machines))}
 	if i > 0 {
 		b := s.rollouts[i-1]
-		f.Previous = &rollout.PreviousRollout{Name: b.Name, Settled: b.Status.Phase.IsFinal(), InProgress: b.Status.InProgress}
+		f.Previous = &rollout.PreviousRollout{Name: b.Name, Settled: b.Status.Phase.IsFinal(), InProgress: slices.Concat(b.Status.InProgress, b.Status.HandedOver), BrokenBefore: b.Status.BrokenBefore}
 	}
 	for _, m := range s.machines {
 		observed := m.Machine
@@ -261,6 +267,12 @@ func (s *Simulation) Outcome() Outcome {
 		out.Elapsed = s.lines[n-1].At.Sub(s.config.Start)
 	}
 	return out
+}
+
+// Message returns the message of the newest Rollout's condition Ready.
+func (s *Simulation) Message() string {
+	ready := meta.FindStatusCondition(s.rollouts[len(s.rollouts)-1].Status.Conditions, v1alpha1.ConditionReady)
+	return ready.Message
 }
 
 func (s *Simulation) findMachine(key types.NamespacedName) *machine {

@@ -1,0 +1,169 @@
+package rollout
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+// hostless is a Machine that waits for a host.
+func hostless(name string) Machine {
+	return Machine{Namespace: "research", Name: name, Phase: v1alpha1.MachinePending}
+}
+
+func TestAMachineIsBrokenWhenItHasAHostAndWaitsForAPerson(t *testing.T) {
+	for _, c := range []struct {
+		about  string
+		change func(*Machine)
+		want   bool
+	}{
+		{"past its deadline", func(*Machine) {}, true},
+		{"Ready", func(m *Machine) { m.Ready, m.FailureReason = true, "" }, false},
+		{"in time", func(m *Machine) { m.FailureReason = "" }, false},
+		{"without a host", func(m *Machine) { m.Claimed = false }, false},
+		{"being deleted", func(m *Machine) { m.Deleting = true }, false},
+		{"waiting for its tenant's API server", func(m *Machine) { m.FailureReason = v1alpha1.ReasonWaitingForTenant }, false},
+	} {
+		m := broken("a")
+		c.change(&m)
+		if got := isBroken(&m); got != c.want {
+			t.Errorf("%s: broken %t, want %t", c.about, got, c.want)
+		}
+	}
+}
+
+func TestMachinesWithoutAHostAreNeitherUnavailableNorInTheBase(t *testing.T) {
+	f := factsOf(rolling(), serving("a", "old"), serving("b", "old"))
+	for _, name := range []string{"c", "d", "e", "f", "g", "h", "i", "j"} {
+		m := hostless(name)
+		m.Labeled, m.Desired = true, rendered("new")
+		f.Machines = append(f.Machines, m)
+	}
+	f.Policy.MaxUnavailable = intstr.FromString("50%")
+	d := Plan(f)
+	if !slices.Equal(d.Status.InProgress, []string{"research/a"}) || d.Status.Targets.Total != 2 || !strings.Contains(message(d), "8 Machines have no host and are not counted") {
+		t.Errorf("in progress %v, targets %+v: %s", d.Status.InProgress, d.Status.Targets, message(d))
+	}
+	f.Rollout.Status, f.Machines[0] = d.Status, underway("a")
+	if d = Plan(f); !strings.Contains(message(d), "1 are unavailable, of at most 1") || len(d.Status.InProgress) != 1 {
+		t.Errorf("half of 2 Machines with a host is 1: %s", message(d))
+	}
+}
+
+func TestAMachineWithoutAHostTakesTheTargetOnceTheCanaryHasBaked(t *testing.T) {
+	waits, told := hostless("b"), hostless("c")
+	told.Desired, told.BlockedBy = rendered("old"), "TenantCluster research/research is not Ready"
+	f := factsOf(v1alpha1.RolloutStatus{}, serving("a", "old"), waits, told)
+	for range 3 {
+		d := Plan(f)
+		if len(d.Start) > 0 && d.Start[0].Name != "a" {
+			t.Fatalf("%s is started before the canary has baked", d.Start)
+		}
+		f.Rollout.Status = d.Status
+	}
+	f.Rollout.Status = rolling()
+	var started []string
+	for range 2 {
+		d := Plan(f)
+		if len(d.Start) != 1 {
+			t.Fatalf("starts %v: %s", d.Start, message(d))
+		}
+		at := slices.IndexFunc(f.Machines, func(m Machine) bool { return m.key() == d.Start[0] })
+		f.Machines[at].Labeled, f.Machines[at].Desired, f.Rollout.Status = true, rendered("new"), d.Status
+		started = append(started, d.Start[0].Name)
+	}
+	if !slices.Equal(started, []string{"b", "c"}) {
+		t.Errorf("started %v", started)
+	}
+}
+
+func TestWithoutAnyHostNoCanaryIsNeeded(t *testing.T) {
+	told := hostless("a")
+	told.Desired = rendered("old")
+	f := factsOf(v1alpha1.RolloutStatus{}, told, serving("b", "new"))
+	for range 2 {
+		d := Plan(f)
+		f.Rollout.Status = d.Status
+		if len(d.Start) > 0 {
+			f.Machines[0].Labeled, f.Machines[0].Desired = true, rendered("new")
+		}
+	}
+	if d := Plan(f); d.Status.Phase != v1alpha1.RolloutDone {
+		t.Errorf("%s: %s", d.Status.Phase, message(d))
+	}
+}
+
+func TestABrokenMachineIsRecordedBeforeItIsStarted(t *testing.T) {
+	f := factsOf(rolling(), broken("b"), serving("a", "old"))
+	d := Plan(f)
+	if len(d.Start) > 0 || !slices.Equal(d.Status.BrokenBefore, []string{"research/b"}) || !d.Requeue {
+		t.Fatalf("starts %v, broken before %v", d.Start, d.Status.BrokenBefore)
+	}
+	f.Rollout.Status = d.Status
+	if d = Plan(f); !slices.Equal(d.Start, []types.NamespacedName{{Namespace: "research", Name: "b"}}) {
+		t.Errorf("starts %v", d.Start)
+	}
+}
+
+func TestTheFailingOfABrokenMachineCountsOnlyOnceItHasBeenReady(t *testing.T) {
+	f := factsOf(rolling("research/a", "research/b"), failed("a"), failed("b"), serving("c", "old"))
+	f.Rollout.Status.BrokenBefore = []string{"research/a", "research/b"}
+	d := Plan(f)
+	if d.Status.Phase != v1alpha1.RolloutRolling || d.Status.Targets.Failed != 0 || !strings.Contains(message(d), "broken before and broken again, which stops nothing: research/a: ChecksFailed, research/b: ChecksFailed") {
+		t.Errorf("%s with %d failed: %s", d.Status.Phase, d.Status.Targets.Failed, message(d))
+	}
+	f.Machines[0], f.Machines[1], f.Rollout.Status = moved("a", noon), moved("b", noon), d.Status
+	f.Rollout.Status = Plan(f).Status
+	f.Machines[0], f.Machines[1] = failed("a"), failed("b")
+	if d = Plan(f); d.Status.Phase != v1alpha1.RolloutStopped || d.Status.Targets.Failed != 2 {
+		t.Errorf("both were Ready with the target: %s with %d failed: %s", d.Status.Phase, d.Status.Targets.Failed, message(d))
+	}
+}
+
+func TestWhatIsBrokenBeforeAndAfterDoesNotKeepTheRolloutFromBeingDone(t *testing.T) {
+	f := factsOf(rolling("research/a"), failed("a"), moved("b", noon))
+	f.Rollout.Status.BrokenBefore = []string{"research/a"}
+	d := Plan(f)
+	if want := "1 of 2 Machines are Ready with new; broken before and broken again, which stops nothing: research/a: ChecksFailed: mend or delete it"; d.Status.Phase != v1alpha1.RolloutDone || message(d) != want {
+		t.Errorf("%s: %s\nwant %s", d.Status.Phase, message(d), want)
+	}
+	if !slices.Equal(d.Status.HandedOver, []string{"research/a"}) || len(d.Status.InProgress) > 0 {
+		t.Errorf("handed over %v, in progress %v", d.Status.HandedOver, d.Status.InProgress)
+	}
+}
+
+func TestAllBrokenAgainProvesNothing(t *testing.T) {
+	f := factsOf(v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutCanary, InProgress: []string{"research/a"}, BrokenBefore: []string{"research/a"}, Canary: []string{"research/a"}}, failed("a"))
+	d := Plan(f)
+	if d.Status.Phase != v1alpha1.RolloutCanary || !strings.HasPrefix(message(d), "no Machine can be the canary now; broken before") {
+		t.Fatalf("%s: %s", d.Status.Phase, message(d))
+	}
+	f.Rollout.Status, f.Machines[0] = d.Status, moved("a", noon.Add(-time.Hour))
+	if d = Plan(f); d.Status.Phase != v1alpha1.RolloutDone {
+		t.Errorf("a was mended, and is Ready for longer than the bake time: %s: %s", d.Status.Phase, message(d))
+	}
+}
+
+func TestABudgetThatIsFullOfBrokenMachinesNamesThem(t *testing.T) {
+	stays := broken("b")
+	stays.BlockedBy = "TenantCluster research/research is not Ready"
+	d := Plan(factsOf(rolling(), serving("a", "old"), stays))
+	if want := "1 are unavailable, of at most 1 (1 of them broken: research/b: ValidationTimedOut: mend or delete it, or raise maxUnavailable)"; !strings.Contains(message(d), want) {
+		t.Errorf("%s", message(d))
+	}
+}
+
+func TestATakenOverMachineStaysBrokenBefore(t *testing.T) {
+	m := failed("a")
+	f := factsOf(v1alpha1.RolloutStatus{}, m, serving("b", "old"))
+	f.Previous = &PreviousRollout{Name: "new-0", Settled: true, InProgress: []string{"research/a"}, BrokenBefore: []string{"research/a"}}
+	if d := Plan(f); d.Status.Phase != v1alpha1.RolloutCanary || d.Status.Targets.Failed != 0 || !slices.Equal(d.Status.Canary, []string{"research/b"}) {
+		t.Errorf("%s with %d failed, canary %v", d.Status.Phase, d.Status.Targets.Failed, d.Status.Canary)
+	}
+}
