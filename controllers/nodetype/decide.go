@@ -168,9 +168,19 @@ func imageProblem(obs observation, judgement feasibility.Result) *problem {
 	return nil
 }
 
-// currentRevision returns the revision of the NodeType's current spec. If the NodeType's own part equals that of the target
-// or the stable revision, it is that revision: a change of the NodeProvider alone must neither start a Rollout nor prevent a
-// rollback.
+// requestedRevision returns the kept revision whose rendering spec.rendering names; empty: none.
+func requestedRevision(obs observation) string {
+	for i := range obs.renderings {
+		if r := &obs.renderings[i]; r.Name == obs.nodeType.Spec.Rendering {
+			return r.Spec.RevisionRef.Name
+		}
+	}
+	return ""
+}
+
+// currentRevision returns the revision of the NodeType's current spec. If the NodeType's own part equals that of the revision whose
+// rendering the spec requests, of the target or of the stable revision, it is that revision: a change of the NodeProvider alone must
+// neither start a Rollout nor prevent a rollback.
 func currentRevision(obs observation) (*v1alpha1.NodeTypeRevision, *problem) {
 	inputs := revision.Inputs{NodeType: obs.nodeType, Provider: obs.provider, Image: obs.image}
 	spec, err := revision.Build(inputs)
@@ -185,7 +195,7 @@ func currentRevision(obs observation) (*v1alpha1.NodeTypeRevision, *problem) {
 	if err != nil {
 		return nil, &problem{v1alpha1.ReasonPresentationInvalid, err.Error()}
 	}
-	for _, name := range []string{obs.nodeType.Status.TargetRevision, obs.nodeType.Status.StableRevision} {
+	for _, name := range []string{requestedRevision(obs), obs.nodeType.Status.TargetRevision, obs.nodeType.Status.StableRevision} {
 		if kept := obs.revisions[name]; kept != nil && kept.Annotations[v1alpha1.AnnotationInputs] == own {
 			return kept, nil
 		}

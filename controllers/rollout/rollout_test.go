@@ -143,6 +143,31 @@ func TestNeitherMachinesWithoutAHostNorABrokenOneHoldUpARolloutOrItsUndo(t *test
 	h.until(t, "the others get their hosts, with the stable revision", func() bool { return h.count(t, has(before)) == 5 })
 }
 
+func TestARevisionWhoseRenderingIsRequestedIsTakenAsItWas(t *testing.T) {
+	manage(t)
+	h := newHall(t, 1, policy(1, atOnce))
+	before := h.filled(t, 1)
+	first := h.nodeType(t).Status.Stable()
+	for i, image := range []string{"new", "mended"} {
+		h.use(t, image)
+		h.newest(t, i+1, v1alpha1.RolloutDone)
+	}
+	var provider v1alpha1.NodeProvider
+	if err := server.Client.Get(t.Context(), client.ObjectKey{Name: h.name}, &provider); err != nil {
+		t.Fatal(err)
+	}
+	provider.Spec.UserData = "#cloud-config\npackages: [new-in-this-hall]\n"
+	if err := server.Client.Update(t.Context(), &provider); err != nil {
+		t.Fatal(err)
+	}
+	// What ingot rollout undo --to-revision writes.
+	h.change(t, func(s *v1alpha1.NodeTypeSpec) { s.OSImageRef.Name, s.Rendering = h.name+"-old", first.Rendering })
+	back := h.newest(t, 3, v1alpha1.RolloutDone)
+	if back.Spec.Target() != first || h.count(t, has(before)) != 1 {
+		t.Errorf("the NodeProvider changed since, and it goes back to %+v, not to %+v", back.Spec.Target(), first)
+	}
+}
+
 func TestAMendGoesOnFromAStoppedRollout(t *testing.T) {
 	manage(t)
 	h := newHall(t, 2, policy(1, atOnce))

@@ -4,11 +4,9 @@ package rollout
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,10 +21,11 @@ import (
 // subcommands returns the commands that act on the rollouts of a cluster.
 func subcommands() []*cobra.Command {
 	return []*cobra.Command{
-		newCommand("status [NODETYPE]", "Show rollouts; with a NodeType, the history of its latest", cobra.MaximumNArgs(1), showStatus),
+		newCommand("status [NODETYPE|ROLLOUT]", "Show rollouts; with a NodeType its latest, with a Rollout that one, with its history", cobra.MaximumNArgs(1), showStatus),
+		newCommand("history NODETYPE", "Show the revisions and renderings that are kept, and what undo can go back to", cobra.ExactArgs(1), showHistory),
 		newCommand("pause NODETYPE", "Start no further Machine", cobra.ExactArgs(1), pause),
 		newCommand("resume NODETYPE", "Go on, also after a stop; failures so far are forgiven", cobra.ExactArgs(1), resume),
-		newCommand("undo NODETYPE", "Set the NodeType back to its stable revision and rendering", cobra.ExactArgs(1), undo),
+		newUndoCommand(),
 		newCommand("refresh NODETYPE", "Have the Machines installed as the version of Ingot that runs would do it", cobra.ExactArgs(1), refresh),
 	}
 }
@@ -71,10 +70,15 @@ func (s session) listRollouts(ctx context.Context, nodeType string) ([]v1alpha1.
 		if nodeType == "" && !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 			return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 		}
-		// Creation times have a resolution of one second, and two Rollouts of a NodeType may be created in the same second.
-		return cmp.Or(cmp.Compare(revisionrollout.Number(a.Name), revisionrollout.Number(b.Name)), cmp.Compare(a.Name, b.Name))
+		return compareNumbers(a, b)
 	})
 	return matching, nil
+}
+
+// compareNumbers orders the Rollouts of a NodeType by age. Creation times have a resolution of one second, and two of them may be created in the
+// same second.
+func compareNumbers(a, b v1alpha1.Rollout) int {
+	return cmp.Or(cmp.Compare(revisionrollout.Number(a.Name), revisionrollout.Number(b.Name)), cmp.Compare(a.Name, b.Name))
 }
 
 // activeRollout returns the rollout of the NodeType that is not in a final phase.
@@ -92,64 +96,6 @@ func (s session) activeRollout(ctx context.Context, nodeType string) (*v1alpha1.
 		return nil, fmt.Errorf("NodeType %s has had no rollout: ingot rollout status lists those that there are", nodeType)
 	}
 	return nil, fmt.Errorf("NodeType %s has no rollout under way: the last one, %s, is %s", nodeType, all[len(all)-1].Name, all[len(all)-1].Status.Phase)
-}
-
-func showStatus(ctx context.Context, s session, args []string) error {
-	nodeType := strings.Join(args, "")
-	all, err := s.listRollouts(ctx, nodeType)
-	if err != nil {
-		return err
-	}
-	if s.json {
-		text, err := json.MarshalIndent(all, "", "  ")
-		if err != nil {
-			return fmt.Errorf("print as JSON: %w", err)
-		}
-		_, err = fmt.Fprintf(s.out, "%s\n", text)
-		return err
-	}
-	if len(all) == 0 {
-		_, err := fmt.Fprintln(s.out, "no rollouts: a changed image, GPU presentation or user data of a NodeType makes one")
-		return err
-	}
-	if nodeType != "" {
-		_, err := fmt.Fprint(s.out, rolloutText(&all[len(all)-1]))
-		return err
-	}
-	table := [][]string{{"NODETYPE", "ROLLOUT", "PHASE", "DONE", "UNDER WAY", "FAILED", "STOPPED BY"}}
-	for i := range all {
-		r := &all[i]
-		n := r.Status.Targets
-		table = append(table, []string{
-			r.Spec.NodeTypeRef.Name, r.Name, string(r.Status.Phase), fmt.Sprintf("%d/%d", n.Done, n.Total), fmt.Sprint(n.InProgress), fmt.Sprint(n.Failed), r.Status.StoppedBy,
-		})
-	}
-	return cli.WriteTable(s.out, table)
-}
-
-// rolloutText returns the state and the history of one rollout.
-func rolloutText(r *v1alpha1.Rollout) string {
-	var b strings.Builder
-	n := r.Status.Targets
-	fmt.Fprintf(&b, "%s: %s, %d of %d done, %d under way, %d failed\n", r.Name, r.Status.Phase, n.Done, n.Total, n.InProgress, n.Failed)
-	fmt.Fprintf(&b, "  from       %s\n  to         %s\n", r.Spec.From, r.Spec.To)
-	if r.Spec.From == r.Spec.To {
-		fmt.Fprintf(&b, "  rendering  %s, was %s\n", r.Spec.ToRendering, r.Spec.FromRendering)
-	}
-	if len(r.Status.Canary) > 0 {
-		fmt.Fprintf(&b, "  canary     %s\n", strings.Join(r.Status.Canary, ", "))
-	}
-	if len(r.Status.InProgress) > 0 {
-		fmt.Fprintf(&b, "  under way  %s\n", strings.Join(r.Status.InProgress, ", "))
-	}
-	if r.Status.StoppedBy != "" {
-		fmt.Fprintf(&b, "  stopped by %s\n", r.Status.StoppedBy)
-		fmt.Fprintf(&b, "  next       ingot why MACHINE; then ingot rollout undo %s, or ingot rollout resume %s\n", r.Spec.NodeTypeRef.Name, r.Spec.NodeTypeRef.Name)
-	}
-	for _, e := range r.Status.History {
-		fmt.Fprintf(&b, "  %s  %s\n", e.At.UTC().Format(time.DateTime), e.Message)
-	}
-	return b.String()
 }
 
 func (s session) setPaused(ctx context.Context, r *v1alpha1.Rollout, paused bool) error {
