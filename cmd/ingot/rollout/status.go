@@ -69,19 +69,15 @@ func named(all []v1alpha1.Rollout, name string) []v1alpha1.Rollout {
 
 // reportUnknown says that a NodeType has no rollout yet. If there is no NodeType of that name, the error names what there is.
 func (s session) reportUnknown(ctx context.Context, name string) error {
-	var nodeTypes v1alpha1.NodeTypeList
-	if err := s.client.List(ctx, &nodeTypes); err != nil {
-		return fmt.Errorf("list NodeTypes: %w", err)
+	known, err := s.nodeTypeNames(ctx)
+	if err != nil {
+		return err
 	}
-	known := make([]string, 0, len(nodeTypes.Items))
-	for i := range nodeTypes.Items {
-		if nodeTypes.Items[i].Name == name {
-			if s.json {
-				return s.printJSON([]v1alpha1.Rollout{})
-			}
-			return s.printResult("%s", noRollouts)
+	if slices.Contains(known, name) {
+		if s.json {
+			return s.printJSON([]v1alpha1.Rollout{})
 		}
-		known = append(known, nodeTypes.Items[i].Name)
+		return s.printResult("%s", noRollouts)
 	}
 	all, err := s.listRollouts(ctx, "")
 	if err != nil {
@@ -94,6 +90,19 @@ func (s session) reportUnknown(ctx context.Context, name string) error {
 	return fmt.Errorf("there is no NodeType and no Rollout %s: NodeTypes are %s; Rollouts are %s", name, listed(known), listed(rollouts))
 }
 
+func (s session) nodeTypeNames(ctx context.Context) ([]string, error) {
+	var list v1alpha1.NodeTypeList
+	if err := s.client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("list NodeTypes: %w", err)
+	}
+	names := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, nil
+}
+
+// listed joins the names in order.
 func listed(names []string) string {
 	if len(names) == 0 {
 		return "none"

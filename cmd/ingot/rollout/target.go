@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,7 +39,15 @@ func refresh(ctx context.Context, s session, args []string) error {
 
 func (s session) getNodeType(ctx context.Context, name string) (*v1alpha1.NodeType, error) {
 	nodeType := &v1alpha1.NodeType{}
-	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, nodeType); err != nil {
+	err := s.client.Get(ctx, client.ObjectKey{Name: name}, nodeType)
+	if apierrors.IsNotFound(err) {
+		known, err := s.nodeTypeNames(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("read NodeType %s: there is none of that name; NodeTypes are %s", name, listed(known))
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read NodeType %s: %w", name, err)
 	}
 	return nodeType, nil

@@ -142,6 +142,9 @@ func TestUndoRefusesWhatItCannotReach(t *testing.T) {
 			t.Errorf("%v: status %d: %s", c.args, status, stderr)
 		}
 	}
+	if status, _, stderr := s.run("undo", "nothing"); status != cli.ExitFailed || !strings.Contains(stderr, "NodeTypes are ") || !strings.Contains(stderr, s.name) {
+		t.Errorf("an unknown NodeType: status %d: %s", status, stderr)
+	}
 	before := s.nodeType().ResourceVersion
 	image := &v1alpha1.OSImage{}
 	if err := server.Client.Get(t.Context(), client.ObjectKey{Name: s.name + "-1"}, image); err != nil {
