@@ -13,6 +13,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -237,5 +238,56 @@ func TestAPoolWithoutItsNodeTypeCreatesNothing(t *testing.T) {
 	ready := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionReady)
 	if len(machines(t, pool)) != 0 || ready == nil || ready.Reason != v1alpha1.ReasonNodeTypeNotFound || !strings.Contains(ready.Message, "gone") {
 		t.Errorf("%d Machines, %+v", len(machines(t, pool)), ready)
+	}
+}
+
+func TestAPoolOfANodeTypeThatIsBeingDeletedCreatesNothing(t *testing.T) {
+	newNodeType(t, "going")
+	nodeType, change := &v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: "going"}}, func(finalizers string) client.Patch {
+		return client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+finalizers+`}}`))
+	}
+	if err := server.Client.Patch(t.Context(), nodeType, change(`["ingot.dev/in-use"]`)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Client.Patch(context.Background(), nodeType, change("null")) })
+	if err := server.Client.Delete(t.Context(), nodeType.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	pool := newPool(t, "going", 2)
+	if _, err := reconciler(server.Client).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pool)}); err != nil {
+		t.Fatal(err)
+	}
+	var stored v1alpha1.NodePool
+	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(pool), &stored); err != nil {
+		t.Fatal(err)
+	}
+	ready := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionReady)
+	if len(machines(t, pool)) != 0 || ready == nil || ready.Reason != v1alpha1.ReasonNodeTypeDeleting {
+		t.Errorf("%d Machines, %+v", len(machines(t, pool)), ready)
+	}
+}
+
+// TestTheMachinesOfADeletedPoolAreReleasedUnlessTheyAreOrphaned: the garbage collector deletes them, and their finalizer keeps each of them
+// until its host is back.
+func TestTheMachinesOfADeletedPoolAreReleasedUnlessTheyAreOrphaned(t *testing.T) {
+	newNodeType(t, "pooled")
+	for _, cascade := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationOrphan} {
+		pool := newPool(t, "pooled", 1)
+		if _, err := reconciler(server.Client).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pool)}); err != nil {
+			t.Fatal(err)
+		}
+		if len(machines(t, pool)) != 1 {
+			t.Fatal("it has no Machine")
+		}
+		if err := server.Client.Delete(t.Context(), pool, client.PropagationPolicy(cascade)); err != nil {
+			t.Fatal(err)
+		}
+		management.Eventually(t, string(cascade), func() bool {
+			left := machines(t, pool)
+			if cascade == metav1.DeletePropagationOrphan {
+				return len(left) == 1 && len(left[0].OwnerReferences) == 0
+			}
+			return len(left) == 0
+		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/revisionrollout"
 	"github.com/ingot-dev/ingot/presentation"
+	"github.com/ingot-dev/ingot/test/management"
 )
 
 func TestAProvidersChangeWaitsForTheNodeTypesNext(t *testing.T) {
@@ -210,4 +211,28 @@ func TestARevisionThatAMachineTheCacheLacksAsksForIsKept(t *testing.T) {
 	if _, err := r.act(t.Context(), seen, assessment{}, decision); err != nil || exists() {
 		t.Errorf("the revision that nobody asks for is there: %v, %v", exists(), err)
 	}
+}
+
+func TestADeletedRolloutIsMadeAgain(t *testing.T) {
+	run(t)
+	namespace := server.Namespace(t)
+	create(t, provider("remade-hall", namespace), image("remade-image"), nodeType("remade", "remade-hall", "remade-image"))
+	first := await(t, "remade", "it is Ready", hasReason(v1alpha1.ReasonReady))
+	create(t, machineOf("remade", namespace, first.Status.Stable()))
+	change(t, "remade", func(spec *v1alpha1.NodeTypeSpec) { spec.UserData = "#cloud-config\npackages: [lldpd]\n" })
+	var made v1alpha1.Rollout
+	management.Eventually(t, "there is a Rollout", func() bool {
+		all := rolloutsOf(t, "remade")
+		if len(all) > 0 {
+			made = all[0]
+		}
+		return len(all) == 1
+	})
+	if err := server.Client.Delete(t.Context(), made.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	management.Eventually(t, "there is another one to the same revision", func() bool {
+		all := rolloutsOf(t, "remade")
+		return len(all) == 1 && all[0].UID != made.UID && all[0].Spec.To == made.Spec.To && all[0].Spec.From == made.Spec.From
+	})
 }

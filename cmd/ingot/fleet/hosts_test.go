@@ -154,3 +154,28 @@ func TestHostsSayHowOneWhoseMachineIsGoneIsReleased(t *testing.T) {
 		}
 	}
 }
+
+func TestAClaimedHostThatIsDeletedIsKeptForItsMachineEverywhere(t *testing.T) {
+	now := metav1.Now()
+	host := &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "metal", Name: "a", UID: "h", DeletionTimestamp: &now}}
+	host.Spec.ConsumerRef = &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Machine", Namespace: "team", Name: "m1", UID: "u1"}
+	facts := placement.HostFacts{Host: host, Record: &v1alpha1.HostRecord{}}
+	const kept, way = "is being deleted and kept for Machine team/m1", "kubectl delete machine -n team m1"
+	rows := HostRows([]placement.HostFacts{facts}, nil, nil, MachineUIDs{"u1": true})
+	line := strings.Join(hostTable(rows)[1], " ")
+	if rows[0].Use != "claimed" || !strings.Contains(line, kept) || !strings.Contains(line, way) {
+		t.Errorf("ingot hosts: %s", line)
+	}
+	ready := machine("m1", v1alpha1.MachineReady, 60, 0, isReady())
+	ready.Status.Conditions = append(ready.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionClaimed, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonKeptForMachine, Message: "host metal/a " + kept})
+	text := Diagnose(&ready, &facts, nil, now.Time).text()
+	for _, part := range []string{"condition  Claimed=True KeptForMachine: host metal/a " + kept, "being deleted, and kept for this Machine", "next       host a " + kept, way} {
+		if !strings.Contains(text, part) {
+			t.Errorf("ingot why lacks %q:\n%s", part, text)
+		}
+	}
+	// Its Machine is gone: nothing keeps it but the claim, and ingot hosts says how to release it.
+	if gone := HostRows([]placement.HostFacts{facts}, nil, nil, MachineUIDs{}); gone[0].Kept != "" || gone[0].Release == "" {
+		t.Errorf("its Machine is gone: %+v", gone[0])
+	}
+}
