@@ -116,8 +116,9 @@ func TestAMachineIsOfTheProviderOfItsHost(t *testing.T) {
 }
 
 func TestAMachineOfANodeTypeThatIsBeingDeletedClaimsNoHostAndTheOthersGoOn(t *testing.T) {
-	r := newRig(t, 2)
+	r := newRig(t, 1)
 	m := r.installed("one")
+	r.addHost("server-01")
 	next := r.addRevision(2, "1.37.0")
 	nodeType := &v1alpha1.NodeType{ObjectMeta: r.global()}
 	r.patch(nodeType, `{"metadata":{"finalizers":["ingot.dev/in-use"]}}`)
