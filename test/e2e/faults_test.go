@@ -147,7 +147,7 @@ func eraseFails(ctx context.Context, s *faultCase) error {
 	if err != nil {
 		return err
 	}
-	if !strings.Contains(v.condition(v1alpha1.ConditionReady).Message, "a disk cannot be read or written") || v.host.Spec.ConsumerRef == nil || v.record.Status.Erased != nil {
+	if !strings.Contains(v.condition(v1alpha1.ConditionReady).Message, "stays out of the pool") || v.host.Spec.ConsumerRef == nil || v.record.Status.Erased != nil {
 		return fmt.Errorf("a host that was not erased is free, or nobody is told why: %s", v)
 	}
 	return nil
@@ -299,12 +299,12 @@ func bootsTwice(ctx context.Context, s *faultCase) error {
 
 func badPassword(ctx context.Context, s *faultCase) error {
 	if _, err := s.await(ctx, "host error BMCUnauthorized", func(v observation) bool {
-		return v.host != nil && strings.HasPrefix(v.host.Status.ErrorMessage, "1 in error")
+		return v.host != nil && strings.HasPrefix(v.host.Status.ErrorMessage, "in error")
 	}); err != nil {
 		return err
 	}
 	v, err := s.await(ctx, "Claimed=False with reason NoHostAvailable", func(v observation) bool {
-		return v.is(v1alpha1.ConditionClaimed, v1alpha1.ReasonNoHostAvailable) && strings.Contains(v.condition(v1alpha1.ConditionClaimed).Message, "1 in error")
+		return v.is(v1alpha1.ConditionClaimed, v1alpha1.ReasonNoHostAvailable) && strings.Contains(v.condition(v1alpha1.ConditionClaimed).Message, "in error")
 	})
 	if err != nil {
 		return err
