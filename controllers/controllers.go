@@ -78,7 +78,7 @@ func Setup(mgr ctrl.Manager, d Dependencies) error {
 			Timeouts: d.MachineTimeouts, Workers: d.Workers,
 		},
 		"inuse":         &inuse.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("inuse"), Clock: d.Clock},
-		"validation":    &validation.Reconciler{Client: c, Tenants: d.Tenants, Recorder: recorder("validation"), Clock: d.Clock},
+		"validation":    &validation.Reconciler{Client: c, Tenants: d.Tenants, Recorder: recorder("validation"), Clock: d.Clock, Workers: d.Workers},
 		"remainingnode": &remainingnode.Reconciler{Client: c, Tenants: d.Tenants, Recorder: recorder("remainingnode"), Clock: d.Clock},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {

@@ -21,6 +21,9 @@ const (
 	ReasonTenantUnreachable = "TenantUnreachable"
 	// ReasonTenantUnauthorized: the tenant's API server refuses the credentials.
 	ReasonTenantUnauthorized = "TenantUnauthorized"
+	// ReasonTenantTooLarge: the tenant's API server sends, or the manager would keep of its cluster, more than tenants.memory in the
+	// manager's configuration allows. The cluster is not used, and is tried again at growing intervals.
+	ReasonTenantTooLarge = "TenantTooLarge"
 	// ReasonJoinUnsupported: this version does not know that join method.
 	ReasonJoinUnsupported = "JoinUnsupported"
 	// ReasonClusterChanged: another cluster answers than the one that the Machines joined. Nothing is drained, tainted or deleted there.

@@ -173,7 +173,8 @@ func (r *Reconciler) deleteNode(ctx context.Context, obs *observation, a lifecyc
 }
 
 // evictPods requests one eviction for each pod that is not being deleted yet. A refusal by a disruption budget is not an error: the
-// next reconcile requests again.
+// next reconcile requests again. It ends at the first request that the tenant does not answer, or at the deadline of ctx. Without it: a
+// tenant that stops answering in the middle of a drain costs a timeout for each of hundreds of pods, all with the same worker.
 func evictPods(ctx context.Context, tenant kubernetes.Interface, pods []corev1.Pod) error {
 	var failures []error
 	for i := range pods {
@@ -185,9 +186,13 @@ func evictPods(ctx context.Context, tenant kubernetes.Interface, pods []corev1.P
 			ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
 			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(pod.UID)}},
 		})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsConflict(err) {
-			failures = append(failures, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err))
+		switch {
+		case err == nil || apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err) || apierrors.IsConflict(err):
+			continue
+		case !tenantaccess.IsAnswer(err):
+			return errors.Join(append(failures, fmt.Errorf("pod %s/%s, and the %d pods after it were not asked for: %w", pod.Namespace, pod.Name, len(pods)-i-1, err))...)
 		}
+		failures = append(failures, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err))
 	}
 	return errors.Join(failures...)
 }

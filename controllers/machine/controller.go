@@ -57,6 +57,7 @@ type Reconciler struct {
 	Workers int
 
 	tokens tokenCache
+	shares tenantaccess.Shares
 }
 
 // SetupWithManager registers the controller and its indexes.
@@ -70,7 +71,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := r.addIndexes(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	return r.watch(ctrl.NewControllerManagedBy(mgr).Named(name)).WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers)}).Complete(r)
+	r.shares.Workers = cmp.Or(r.Workers, defaultWorkers)
+	return r.watch(ctrl.NewControllerManagedBy(mgr).Named(name)).WithOptions(controller.Options{MaxConcurrentReconciles: r.shares.Workers}).Complete(r)
 }
 
 // Reconcile carries out the next step of the Machine's lifecycle.
@@ -85,14 +87,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if isWritten := written != lifecycle.LeaveClaim && written != lifecycle.AwaitOneHost; err != nil || isWritten || machine.UID == "" {
 		return settled(written, err).Result()
 	}
-	obs, err := r.observe(ctx, machine)
+	round := r.shares.Begin(ctx, tenantKey(machine), request)
+	if round == nil {
+		return step.Wait("other Machines of the TenantCluster occupy its part of the workers", tenantaccess.BusyPause).Result()
+	}
+	defer round.End()
+	obs, err := r.observe(round.Context, machine)
 	if err != nil {
 		return step.Retry(fmt.Errorf("observe: %w", err)).Result()
 	}
 	decision := lifecycle.Plan(obs.facts)
 	var failure error
 	if decision.Action != nil {
-		failure = r.act(ctx, obs, *decision.Action)
+		failure = r.act(round.Context, obs, *decision.Action)
 	}
 	return r.finish(ctx, obs, decision, failure)
 }

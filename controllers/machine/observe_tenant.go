@@ -68,7 +68,7 @@ func (r *Reconciler) observeToken(ctx context.Context, obs *observation) error {
 // readToken lists the Machine's bootstrap tokens at the tenant's API server.
 func (r *Reconciler) readToken(ctx context.Context, obs *observation) error {
 	tokens, err := obs.access.Clientset.CoreV1().Secrets(tokenNamespace).List(ctx, metav1.ListOptions{
-		LabelSelector: v1alpha1.LabelMachine + "=" + string(obs.machine.UID),
+		LabelSelector: v1alpha1.LabelMachine + "=" + string(obs.machine.UID), Limit: maxTokens,
 	})
 	if err != nil {
 		obs.setUnreachable(fmt.Errorf("list bootstrap tokens: %w", err))
@@ -219,12 +219,18 @@ func (c *tokenCache) get(f lifecycle.Facts) (lifecycle.Token, bool) {
 	return token.Token, true
 }
 
+// listPage is how many pods are asked for at once, so that no answer of an honest tenant is too large.
+const listPage = 50
+
+// maxTokens is how many bootstrap tokens of a Machine are read. There is one, and a second one after a restart in a bad moment.
+const maxTokens = 16
+
 // podsToEvict lists the pods that kubectl drain --force --ignore-daemonsets --delete-emptydir-data would evict from the node. Pods
 // that are being deleted already are among them.
 func podsToEvict(ctx context.Context, tenant kubernetes.Interface, node string) ([]corev1.Pod, error) {
 	helper := &drain.Helper{
 		Ctx: ctx, Client: tenant, Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
-		GracePeriodSeconds: -1, Out: io.Discard, ErrOut: io.Discard,
+		GracePeriodSeconds: -1, ChunkSize: listPage, Out: io.Discard, ErrOut: io.Discard,
 	}
 	list, errs := helper.GetPodsForDeletion(node)
 	if len(errs) > 0 {
@@ -233,23 +239,28 @@ func podsToEvict(ctx context.Context, tenant kubernetes.Interface, node string) 
 	return list.Pods(), nil
 }
 
+// maxBudgets is how many disruption budgets of a namespace are compared. They are only used in a message.
+const maxBudgets = 200
+
 // blockingBudgets returns, as namespace/name, the disruption budgets that allow no eviction of the pods now. They are only used in a
-// message: where budgets cannot be listed, the list says so instead.
+// message: where budgets cannot be listed, the list says so instead. It ends at the first request that the tenant does not answer.
 func blockingBudgets(ctx context.Context, tenant kubernetes.Interface, pods []corev1.Pod) []string {
 	var names []string
 	listed := map[string][]policyv1.PodDisruptionBudget{}
 	for i := range pods {
 		pod := &pods[i]
-		budgets, known := listed[pod.Namespace]
-		if !known {
-			list, err := tenant.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx, metav1.ListOptions{})
+		if _, known := listed[pod.Namespace]; !known {
+			list, err := tenant.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx, metav1.ListOptions{Limit: maxBudgets})
 			if err != nil {
 				names = append(names, fmt.Sprintf("of namespace %s (cannot be listed: %v)", pod.Namespace, err))
-			} else {
-				budgets = list.Items
+				if !tenantaccess.IsAnswer(err) {
+					return names
+				}
+				list = &policyv1.PodDisruptionBudgetList{}
 			}
-			listed[pod.Namespace] = budgets
+			listed[pod.Namespace] = list.Items
 		}
+		budgets := listed[pod.Namespace]
 		for j := range budgets {
 			if name := budgets[j].Namespace + "/" + budgets[j].Name; isBlocking(&budgets[j], pod) && !slices.Contains(names, name) {
 				names = append(names, name)

@@ -102,6 +102,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		// The cache may have the NodeType that names a revision before it has the revision.
 		Watches(&v1alpha1.NodeTypeRevision{}, handler.EnqueueRequestsFromMapFunc(r.revisionToMachines)).
 		Watches(&v1alpha1.NodeTypeRendering{}, handler.EnqueueRequestsFromMapFunc(r.renderingToMachines)).
+		WatchesRawSource(&r.shares).
 		WatchesRawSource(r.Tenants.NodeSource(name, nodeToMachine)).
 		WatchesRawSource(r.Tenants.TenantSource(name, func(tenant types.NamespacedName) []reconcile.Request {
 			return r.tenantToMachines(context.Background(), tenant)

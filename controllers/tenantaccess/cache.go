@@ -3,12 +3,12 @@ package tenantaccess
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,17 +20,20 @@ const NodeNameField = "spec.nodeName"
 // kind describes one kind of object that is watched.
 type kind struct {
 	// plural is the name of the kind in messages and logs.
-	plural    string
-	object    client.Object
-	transform toolscache.TransformFunc
-	handler   func(*clientSet) toolscache.ResourceEventHandler
-	indexes   map[string]client.IndexerFunc
+	plural string
+	object client.Object
+	// trim returns the part of an object that is kept, and nil for an object of another kind.
+	trim func(runtime.Object) client.Object
+	// page is how many objects are asked for at once where they are listed.
+	page    int64
+	handler func(*clientSet) toolscache.ResourceEventHandler
+	indexes map[string]client.IndexerFunc
 }
 
 var (
-	nodeKind  = kind{plural: "Nodes", object: &corev1.Node{}, transform: trimNode, handler: nodeHandler}
+	nodeKind  = kind{plural: "Nodes", object: &corev1.Node{}, trim: trimmed(trimNode), page: 50, handler: nodeHandler}
 	sliceKind = kind{
-		plural: "ResourceSlices", object: &resourcev1.ResourceSlice{}, transform: trimSlice, handler: sliceHandler,
+		plural: "ResourceSlices", object: &resourcev1.ResourceSlice{}, trim: trimmed(trimSlice), page: 4, handler: sliceHandler,
 		indexes: map[string]client.IndexerFunc{NodeNameField: sliceNode, PoolNameField: slicePool},
 	}
 )
@@ -39,6 +42,7 @@ var (
 type kindWatch struct {
 	kind   kind
 	reader cache.Cache
+	ledger *ledger
 	ctx    context.Context
 	stop   context.CancelFunc
 	synced bool
@@ -83,7 +87,7 @@ func (s *clientSet) watchServedKinds(parts *sync.WaitGroup) error {
 
 // startWatch starts the watch of a kind.
 func (s *clientSet) startWatch(parts *sync.WaitGroup, k kind) (*kindWatch, error) {
-	w := &kindWatch{kind: k}
+	w := &kindWatch{kind: k, ledger: &ledger{account: s.account, plural: k.plural, sizes: map[string]int64{}}}
 	w.ctx, w.stop = context.WithCancel(s.ctx)
 	if err := s.openCache(w); err != nil {
 		w.stop()
@@ -107,15 +111,18 @@ func (s *clientSet) startWatch(parts *sync.WaitGroup, k kind) (*kindWatch, error
 
 // openCache creates the cache of a kind with its indexes and its event handler.
 func (s *clientSet) openCache(w *kindWatch) error {
-	httpClient, err := newHTTPClient(s.config, s.transport, deadlines{
-		responseTimeout: s.options.Timeout, totalTimeout: listFactor * s.options.Timeout, size: maxListBytes, onResponse: func(path string, err error) { s.recordWatchStart(w, path, err) },
+	httpClient, err := newHTTPClient(s.config, s.wire, deadlines{
+		responseTimeout: s.options.Timeout, totalTimeout: listFactor * s.options.Timeout, weight: max(maxResponseWeight, maxObjectWeight), account: s.account,
+		onResponse: func(path string, err error) { s.recordWatchStart(w, path, err) },
 	})
 	if err != nil {
 		return err
 	}
 	w.reader, err = cache.New(s.config, cache.Options{
 		HTTPClient: httpClient, Scheme: s.options.Scheme, Mapper: s.direct.RESTMapper(),
-		ByObject: map[client.Object]cache.ByObject{w.kind.object: {Transform: w.kind.transform}},
+		NewInformer: func(from toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+			return toolscache.NewSharedIndexInformer(newMeteredListerWatcher(s, w, from), object, resync, indexers)
+		},
 		// Without this option, the first read of a Secret from the cache would start a watch of all Secrets of the tenant.
 		ReaderFailOnMissingInformer: true,
 		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
@@ -151,6 +158,10 @@ func (s *clientSet) recordWatchStart(w *kindWatch, path string, err error) {
 	if w.ctx.Err() != nil {
 		return
 	}
+	if cause := tooLarge(err); cause != nil {
+		s.suspend("watch "+path, cause)
+		return
+	}
 	s.mu.Lock()
 	w.path, w.broken = path, err
 	s.mu.Unlock()
@@ -179,43 +190,4 @@ func (r reader) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 func (r reader) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
 	_, slices := into.(*resourcev1.ResourceSliceList)
 	return r.readerFor(slices).List(ctx, into, options...)
-}
-
-// ownPrefix is the prefix of the annotations that are cached.
-const ownPrefix = "ingot.dev/"
-
-// trimNode removes the fields that identity, verdict and gate do not need. It reduces a Node of a busy cluster from tens of kilobytes
-// to a few. Of the remaining fields a heartbeat changes only the resourceVersion.
-func trimNode(object any) (any, error) {
-	node, ok := object.(*corev1.Node)
-	if !ok {
-		return object, nil
-	}
-	trimMeta(&node.ObjectMeta)
-	kept := corev1.NodeStatus{
-		Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable, Conditions: node.Status.Conditions,
-		Addresses: node.Status.Addresses, NodeInfo: node.Status.NodeInfo,
-	}
-	for i := range kept.Conditions {
-		kept.Conditions[i].LastHeartbeatTime = metav1.Time{}
-	}
-	node.Status = kept
-	return node, nil
-}
-
-func trimSlice(object any) (any, error) {
-	if slice, ok := object.(*resourcev1.ResourceSlice); ok {
-		trimMeta(&slice.ObjectMeta)
-		trimDevices(&slice.Spec)
-	}
-	return object, nil
-}
-
-func trimMeta(meta *metav1.ObjectMeta) {
-	meta.ManagedFields = nil
-	for key := range meta.Annotations {
-		if !strings.HasPrefix(key, ownPrefix) {
-			delete(meta.Annotations, key)
-		}
-	}
 }

@@ -1,7 +1,6 @@
 package tenantaccess
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"strings"
@@ -103,22 +102,4 @@ func TestTheFirstRequestWithoutAnAnswerLosesTheTenantForEverybody(t *testing.T) 
 	}
 	silent.Store(false)
 	usable(t, r, tenantKey)
-}
-
-func TestATenantThatAnswersWithoutEndFillsNoMemory(t *testing.T) {
-	endless, ca := newTLSServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		for chunk := bytes.Repeat([]byte(" "), 64<<10); ; {
-			if _, err := w.Write(chunk); err != nil {
-				return
-			}
-		}
-	}))
-	r := newRegistry(t, Options{})
-	if err := r.Set(t.Context(), tenantKey, configOf(endless.URL, ca, "", "token: a")); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the error says what happened", func() bool {
-		_, err := r.For(tenantKey)
-		return reasonOf(err) == v1alpha1.ReasonTenantUnreachable && strings.Contains(err.Error(), errResponseTooLarge.Error())
-	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -44,11 +45,15 @@ type clientSet struct {
 	log       logr.Logger
 	config    *rest.Config
 	transport *http.Transport
+	// wire is the transport, or what wraps it.
+	wire      http.RoundTripper
 	direct    client.Client
 	clientset *kubernetes.Clientset
 	prober    rest.Interface
 	ctx       context.Context
 	stop      context.CancelFunc
+	// account counts what is kept of the tenant and what arrives from it.
+	account *account
 	// probeNow starts the next probe at once.
 	probeNow chan struct{}
 
@@ -64,14 +69,21 @@ type clientSet struct {
 	// slices is nil if the tenant does not serve ResourceSlices.
 	slices *kindWatch
 	usable bool
+	// excess is set while the tenant is not used because it sent too much.
+	excess excess
 }
 
 func (r *Registry) newClientSet(key types.NamespacedName, config *rest.Config) (*clientSet, error) {
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(r.options.QPS, r.options.Burst)
+	// The size of JSON in memory is estimated while it arrives; that of protobuf cannot be without knowing each type.
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	// The warnings of a tenant's API server would be written to the manager's log.
+	config.WarningHandler = rest.NoWarnings{}
 	ctx, stop := context.WithCancel(r.base)
 	s := &clientSet{
 		key: key, options: r.options, hub: &r.hub, log: r.options.Log.WithValues("TenantCluster", key.String()),
 		config: config, ctx: ctx, stop: stop, probeNow: make(chan struct{}, 1), expected: r.expected[key],
+		account: &account{budget: r.options.Memory, kept: map[string]int64{}},
 	}
 	if err := s.connect(); err != nil {
 		stop()
@@ -86,17 +98,34 @@ func (s *clientSet) connect() error {
 	if s.transport, err = newTransport(s.config, s.options.Timeout); err != nil {
 		return err
 	}
-	if s.prober, err = newProber(s.config, s.transport, s.options.Timeout); err != nil {
+	s.wire = s.transport
+	if s.options.WrapTransport != nil {
+		s.wire = s.options.WrapTransport(s.transport)
+	}
+	timeout := s.options.Timeout
+	if s.prober, err = newProber(s.config, s.wire, deadlines{
+		responseTimeout: timeout, totalTimeout: timeout, weight: maxProbeWeight, account: s.account,
+		onResponse: s.reportExcess,
+	}); err != nil {
 		return err
 	}
-	httpClient, err := newHTTPClient(s.config, s.transport, deadlines{responseTimeout: s.options.Timeout, totalTimeout: s.options.Timeout, size: maxDirectBytes, onResponse: s.reportNoResponse})
+	httpClient, err := newHTTPClient(s.config, s.wire, deadlines{
+		responseTimeout: timeout, totalTimeout: timeout, weight: maxResponseWeight, account: s.account, refuse: s.lost, onResponse: s.reportProblem,
+	})
 	if err != nil {
 		return err
 	}
 	if s.clientset, err = kubernetes.NewForConfigAndClient(s.config, httpClient); err != nil {
 		return invalid("client: %w", err)
 	}
-	mapper, err := apiutil.NewDynamicRESTMapper(s.config, httpClient)
+	// The mapper is asked while a lost tenant is reached again, when other calls are still refused.
+	mapperClient, err := newHTTPClient(s.config, s.wire, deadlines{
+		responseTimeout: timeout, totalTimeout: timeout, weight: maxResponseWeight, account: s.account, onResponse: s.reportExcess,
+	})
+	if err != nil {
+		return err
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(s.config, mapperClient)
 	if err != nil {
 		return invalid("client: %w", err)
 	}
@@ -127,6 +156,9 @@ func (s *clientSet) access() (*Access, error) {
 func (s *clientSet) checkUsable() error {
 	if s.ctx.Err() != nil {
 		return s.unreachableError(errors.New("its kubeconfig was replaced or removed"))
+	}
+	if s.excess.err != nil && (s.isSuspended() || !s.isRead()) {
+		return s.excess.err
 	}
 	if s.failed != nil && (s.failures >= failuresToLose || !s.answered) {
 		return s.failed
@@ -164,12 +196,20 @@ func classifyStream(key types.NamespacedName, path string, err error) *Error {
 	return &Error{Tenant: key, Reason: reason, Err: fmt.Errorf("watch %s: %w", path, err)}
 }
 
+// isRead tells whether the tenant has answered and everything that is watched has been read. The caller must hold mu.
+func (s *clientSet) isRead() bool {
+	return s.answered && s.nodes != nil && s.nodes.synced && (s.slices == nil || s.slices.synced)
+}
+
 // updateUsable notifies the subscribers if the tenant became usable or stopped being usable.
 func (s *clientSet) updateUsable() {
 	s.mu.Lock()
 	err := s.checkUsable()
 	changed := s.usable != (err == nil)
 	s.usable = err == nil
+	if s.usable {
+		s.excess.err = nil
+	}
 	s.mu.Unlock()
 	if !changed {
 		return

@@ -21,8 +21,8 @@ import (
 
 // newProber creates the client of the probe. It has no rate limit, so that a probe does not wait for the callers' requests and does not
 // delay them.
-func newProber(config *rest.Config, transport http.RoundTripper, timeout time.Duration) (rest.Interface, error) {
-	httpClient, err := newHTTPClient(config, transport, deadlines{responseTimeout: timeout, totalTimeout: timeout, size: maxProbeBytes})
+func newProber(config *rest.Config, transport http.RoundTripper, limits deadlines) (rest.Interface, error) {
+	httpClient, err := newHTTPClient(config, transport, limits)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,10 @@ func (s *clientSet) run() {
 	defer s.transport.CloseIdleConnections()
 	defer parts.Wait()
 	for s.ctx.Err() == nil {
-		pause := s.probe(&parts)
+		pause := s.suspension()
+		if pause <= 0 {
+			pause = s.probe(&parts)
+		}
 		timer := s.options.Clock.NewTimer(pause)
 		select {
 		case <-s.ctx.Done():
@@ -93,10 +96,13 @@ func (s *clientSet) readVersion() (string, error) {
 	return ParseVersion(raw)
 }
 
+// maxVersion is the limit of a version, which is written into the status of objects.
+const maxVersion = 128
+
 // ParseVersion returns the version, such as v1.37.0, from an API server's response to GET /version.
 func ParseVersion(raw []byte) (string, error) {
 	var info version.Info
-	if err := json.Unmarshal(raw, &info); err != nil || info.GitVersion == "" {
+	if err := json.Unmarshal(raw, &info); err != nil || info.GitVersion == "" || len(info.GitVersion) > maxVersion {
 		return "", errors.New("GET /version answered something that is no Kubernetes version")
 	}
 	return info.GitVersion, nil
@@ -134,9 +140,11 @@ func (s *clientSet) probeDelay(failures int) time.Duration {
 	return pause + time.Duration(s.options.Jitter()*float64(pause)/10)
 }
 
-// reportNoResponse makes the tenant unusable when a request of a caller timed out, and starts a probe. Without it the next callers
-// would each wait for the timeout. The tenant is usable again after a probe that succeeds.
-func (s *clientSet) reportNoResponse(path string, err error) {
+// reportProblem makes the tenant unusable when a request of a caller timed out, and starts a probe. Without it the next callers would
+// each wait for the timeout. The tenant is usable again after a probe that succeeds. A response that is too large ends the use of the
+// tenant for longer.
+func (s *clientSet) reportProblem(path string, err error) {
+	s.reportExcess(path, err)
 	if !errors.Is(err, errNoResponse) || s.ctx.Err() != nil {
 		return
 	}
@@ -148,5 +156,12 @@ func (s *clientSet) reportNoResponse(path string, err error) {
 	select {
 	case s.probeNow <- struct{}{}:
 	default:
+	}
+}
+
+// reportExcess ends the use of the tenant for a while if a response is too large.
+func (s *clientSet) reportExcess(path string, err error) {
+	if cause := tooLarge(err); cause != nil {
+		s.suspend("answers for "+path, cause)
 	}
 }

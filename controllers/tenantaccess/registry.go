@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"sync"
 	"time"
 
@@ -19,6 +20,9 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
+
+// DefaultMemory is the default of Options.Memory. It is enough for about three thousand Nodes of a cluster with feature discovery.
+const DefaultMemory = 64 << 20
 
 // Options are the settings of a Registry. The zero value of a field selects its default.
 type Options struct {
@@ -34,8 +38,12 @@ type Options struct {
 	QPS float32
 	// Burst is the burst that belongs to QPS.
 	Burst int
+	// Memory is the limit of what is kept of one tenant, in bytes; default 64 MiB.
+	Memory int64
 	// ProbeInterval is the time between probes of a tenant that answers; default 15 s.
 	ProbeInterval time.Duration
+	// WrapTransport, if set, wraps the transport of each tenant, for a record of the requests.
+	WrapTransport func(http.RoundTripper) http.RoundTripper
 	// Jitter returns numbers in [0, 1) that spread the probes; default: random numbers.
 	Jitter func() float64
 }
@@ -98,6 +106,9 @@ func New(options Options) *Registry {
 	}
 	if options.Burst <= 0 {
 		options.Burst = 100
+	}
+	if options.Memory <= 0 {
+		options.Memory = DefaultMemory
 	}
 	if options.ProbeInterval <= 0 {
 		options.ProbeInterval = 15 * time.Second
@@ -224,4 +235,10 @@ func classify(tenant types.NamespacedName, doing string, err error) *Error {
 		reason = v1alpha1.ReasonTenantUnauthorized
 	}
 	return &Error{Tenant: tenant, Reason: reason, Err: fmt.Errorf("%s: %w", doing, err)}
+}
+
+// IsAnswer tells whether err is an answer of an API server, and not a failure to get one.
+func IsAnswer(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status)
 }

@@ -160,7 +160,7 @@ func TestNodesThatMayNotBeWatchedAreNamed(t *testing.T) {
 func newNode(t *testing.T, name string) *corev1.Node {
 	t.Helper()
 	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"nfd.node.kubernetes.io/feature-labels": "long", "ingot.dev/kept": "yes"}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"nfd.node.kubernetes.io/feature-labels": "long", v1alpha1.AnnotationCordoned: "true", "ingot.dev/other": "long"}},
 		Status: corev1.NodeStatus{
 			Images:       []corev1.ContainerImage{{Names: []string{"pause"}, SizeBytes: 1}},
 			VolumesInUse: []corev1.UniqueVolumeName{"v"},
@@ -193,7 +193,7 @@ func TestARealTenantIsWatchedTrimmedAndCalledDirectly(t *testing.T) {
 	if err := access.Cache.Get(t.Context(), types.NamespacedName{Name: "trimmed"}, &node); err != nil {
 		t.Fatal(err)
 	}
-	if node.ManagedFields != nil || node.Status.Images != nil || node.Status.VolumesInUse != nil || len(node.Annotations) != 1 ||
+	if node.ManagedFields != nil || node.Status.Images != nil || node.Status.VolumesInUse != nil || node.Annotations[v1alpha1.AnnotationCordoned] != "true" || len(node.Annotations) != 1 ||
 		node.Status.NodeInfo.BootID != "boot-1" || len(node.Status.Conditions) != 1 {
 		t.Errorf("cached %+v", node)
 	}
@@ -252,10 +252,7 @@ func TestAHeartbeatIsNoEventAndALostTaintIs(t *testing.T) {
 			Spec:       corev1.NodeSpec{Taints: taints},
 			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, LastHeartbeatTime: metav1.NewTime(beat)}}},
 		}
-		if _, err := trimNode(node); err != nil {
-			t.Fatal(err)
-		}
-		return node
+		return trimNode(node)
 	}
 	gate := corev1.Taint{Key: v1alpha1.DefaultGateTaintKey, Effect: corev1.TaintEffectNoSchedule}
 	now := time.Now()

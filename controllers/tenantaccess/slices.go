@@ -72,14 +72,3 @@ func affectedNodes(slice *resourcev1.ResourceSlice) []string {
 	}
 	return []string{*slice.Spec.NodeName, pool}
 }
-
-// trimDevices removes the fields that verdicts and selectors do not use. They are large for drivers that publish every partition of a
-// GPU.
-func trimDevices(spec *resourcev1.ResourceSliceSpec) {
-	spec.SharedCounters = nil
-	for i := range spec.Devices {
-		d := &spec.Devices[i]
-		d.ConsumesCounters, d.NodeAllocatableResources = nil, nil
-		d.BindingConditions, d.BindingFailureConditions = nil, nil
-	}
-}

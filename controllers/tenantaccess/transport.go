@@ -1,15 +1,18 @@
 package tenantaccess
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"mime"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 )
 
@@ -20,15 +23,18 @@ const watchLimit = 15 * time.Minute
 // listFactor is how many times longer a list of thousands of Nodes may take than the request of one object.
 const listFactor = 6
 
-// The largest sizes of a response in bytes, so that no tenant fills the memory of the manager. A list of five thousand Nodes has about
-// ten megabytes. A watch is a stream of small frames, whose size client-go limits.
-const (
-	maxProbeBytes  = 1 << 20
-	maxDirectBytes = 64 << 20
-	maxListBytes   = 512 << 20
-)
+// watchPause is how long a watch may send nothing between two events. An API server sends a bookmark about every minute. A watch that
+// ends is begun again where it was, so that an early end costs one request.
+const watchPause = 5 * time.Minute
 
-var errResponseTooLarge = errors.New("the server answers with more than is taken from it")
+// maxHeaderBytes is the limit of the header of a response.
+const maxHeaderBytes = 64 << 10
+
+var errNotJSON = errors.New("the server answered in another format than the JSON that was asked for")
+
+var errPaused = errors.New("the watch has sent nothing for a long time")
+
+var errRedirected = errors.New("the server redirects to another address, which is not followed")
 
 var errNoResponse = errors.New("the server accepted the request and did not answer in time")
 
@@ -45,8 +51,10 @@ func newTransport(config *rest.Config, timeout time.Duration) (*http.Transport, 
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: timeout,
 		IdleConnTimeout:     90 * time.Second,
-		MaxIdleConnsPerHost: 4,
-		ForceAttemptHTTP2:   true,
+		// A header is not counted as a part of the response.
+		MaxResponseHeaderBytes: maxHeaderBytes,
+		MaxIdleConnsPerHost:    4,
+		ForceAttemptHTTP2:      true,
 		// The ping detects a lost connection earlier than the TCP timeout of the kernel.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}, nil
@@ -59,26 +67,38 @@ func newHTTPClient(config *rest.Config, transport http.RoundTripper, limits dead
 		return nil, invalid("its credentials: %w", err)
 	}
 	limits.next = authorized
-	return &http.Client{Transport: &limits}, nil
+	// A redirect would lead the manager, with the tenant's credentials, to any address that the tenant names.
+	return &http.Client{Transport: &limits, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirected }}, nil
 }
 
-// deadlines limits every request: the response must begin within responseTimeout and end within totalTimeout, or within watchLimit for
-// a watch. http.Client.Timeout cannot be used because it would end watches too.
+// deadlines limits every request. The response must begin within responseTimeout and end within totalTimeout, or within watchLimit for
+// a watch, and no pause within it may be longer than responseTimeout. http.Client.Timeout cannot be used because it would end watches
+// too.
 type deadlines struct {
 	next            http.RoundTripper
 	responseTimeout time.Duration
 	totalTimeout    time.Duration
-	// size is the limit of a response in bytes. It does not apply to watches.
-	size int64
-	// onResponse, if set, is called when the response to a request begins, or with the error of the request.
+	// weight is the limit of a response as a meter estimates it; that of a watch applies to each event.
+	weight int64
+	// account counts what arrives.
+	account *account
+	// refuse, if set, returns an error if no request may be sent now.
+	refuse func() error
+	// onResponse, if set, is called when the response to a request begins, or with the error of the request or of the reading of its
+	// response.
 	onResponse func(path string, err error)
 }
 
 // RoundTrip implements http.RoundTripper.
 func (d *deadlines) RoundTrip(request *http.Request) (*http.Response, error) {
-	totalTimeout, size := d.totalTimeout, d.size
-	if request.URL.Query().Has("watch") {
-		totalTimeout, size = watchLimit, math.MaxInt64
+	if d.refuse != nil {
+		if err := d.refuse(); err != nil {
+			return nil, err
+		}
+	}
+	isWatch, totalTimeout := request.URL.Query().Has("watch"), d.totalTimeout
+	if isWatch {
+		totalTimeout = watchLimit
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), totalTimeout)
 	timer := time.AfterFunc(d.responseTimeout, cancel)
@@ -88,15 +108,44 @@ func (d *deadlines) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil && ctx.Err() != nil && request.Context().Err() == nil {
 		err = fmt.Errorf("%w (%s)", errNoResponse, d.responseTimeout)
 	}
-	if d.onResponse != nil {
-		d.onResponse(request.URL.Path, responseError(response, err))
+	if err == nil {
+		err = restrict(response)
 	}
+	d.report(request, responseError(response, err))
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	response.Body = &body{ReadCloser: response.Body, remaining: size, release: cancel}
+	b := &body{ReadCloser: response.Body, limits: d, request: request, ctx: ctx, cancel: cancel, isWatch: isWatch && response.StatusCode < http.StatusBadRequest, limit: d.weight}
+	if response.StatusCode >= http.StatusBadRequest {
+		b.limit = min(b.limit, maxErrorWeight)
+	}
+	response.Body = b
 	return response, nil
+}
+
+func (d *deadlines) report(request *http.Request, err error) {
+	if d.onResponse != nil {
+		d.onResponse(request.URL.Path, err)
+	}
+}
+
+// restrict refuses a response that is not JSON, because its size once it is decoded is not known: two bytes of a protobuf list become
+// a kilobyte. It closes the body of a response that it refuses. A refusal may be a text.
+//
+// It also removes Retry-After. Without that: a tenant answers each request with 429 and an hour, and client-go waits ten times that
+// long, with a worker of the controller. Reconciles have their own back-off.
+func restrict(response *http.Response) error {
+	response.Header.Del("Retry-After")
+	mediaType, _, err := mime.ParseMediaType(cmp.Or(response.Header.Get("Content-Type"), runtime.ContentTypeJSON))
+	switch {
+	case err == nil && mediaType == runtime.ContentTypeJSON, response.StatusCode == http.StatusNoContent:
+		return nil
+	case response.StatusCode >= http.StatusBadRequest:
+		response.Header.Set("Content-Type", "text/plain")
+		return nil
+	}
+	return errors.Join(errNotJSON, response.Body.Close())
 }
 
 // responseError returns the error that a response stands for. 410 Gone is not an error: it makes the watcher list again.
@@ -121,27 +170,100 @@ func (e *statusError) isDenied() bool {
 	return e.code == http.StatusUnauthorized || e.code == http.StatusForbidden
 }
 
-// body is a response body whose Read returns an error after the remaining bytes. Close releases the context of the request.
+// body is the body of a response. Its Read returns an error when the response is too large or pauses for too long.
 type body struct {
 	io.ReadCloser
-	remaining int64
-	release   func()
+	limits  *deadlines
+	request *http.Request
+	ctx     context.Context
+	cancel  context.CancelFunc
+	isWatch bool
+	limit   int64
+
+	meter    meter
+	received int64
+	failed   error
+	isClosed atomic.Bool
 }
 
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
-	if b.remaining < 0 {
-		return 0, errResponseTooLarge
+	if b.failed != nil {
+		return 0, b.failed
 	}
+	pause := b.limits.responseTimeout
+	if b.isBetweenEvents() {
+		pause = max(pause, watchPause)
+	}
+	var isPaused atomic.Bool
+	timer := time.AfterFunc(pause, func() { isPaused.Store(true); b.cancel() })
 	n, err := b.ReadCloser.Read(p)
-	if b.remaining -= int64(n); b.remaining < 0 {
-		return 0, errResponseTooLarge
+	timer.Stop()
+	if problem := b.problem(err, isPaused.Load()); problem != nil {
+		return b.fail(problem)
+	}
+	if problem := b.count(p[:n]); problem != nil {
+		return b.fail(problem)
 	}
 	return n, err
 }
 
+// isBetweenEvents tells whether a watch has sent its last event completely.
+func (b *body) isBetweenEvents() bool { return b.isWatch && b.meter.depth == 0 && !b.meter.inString }
+
+// problem returns the error of a server that paused for too long or did not end its response in time, and nil for any other result.
+func (b *body) problem(err error, isPaused bool) error {
+	switch {
+	case err == nil || errors.Is(err, io.EOF) || b.ctx.Err() == nil || b.request.Context().Err() != nil || b.isClosed.Load():
+		return nil
+	case b.isBetweenEvents():
+		return errPaused
+	case isPaused:
+		return fmt.Errorf("%w: it paused for %s in the middle of its answer", errNoResponse, b.limits.responseTimeout)
+	case b.isWatch:
+		return nil
+	}
+	return fmt.Errorf("%w: its answer had not ended after %s", errNoResponse, b.limits.totalTimeout)
+}
+
+// count measures what was read, and returns an error if it is too large.
+func (b *body) count(text []byte) error {
+	before := b.meter.weight
+	b.meter.add(text, b.isWatch)
+	if b.meter.heaviest > b.limit {
+		what := "one answer takes"
+		if b.isWatch {
+			what = "one event takes"
+		}
+		return &tooLargeError{fmt.Sprintf("%s more than %s of memory", what, mebibytes(b.limit))}
+	}
+	if b.isWatch || b.limits.account == nil {
+		return nil
+	}
+	added := b.meter.weight - before
+	if r, found := b.request.Context().Value(roundKey{}).(*round); found {
+		r.add(b.limits.account, added)
+	} else {
+		b.received += added
+	}
+	return b.limits.account.receive(added)
+}
+
+func (b *body) fail(err error) (int, error) {
+	b.failed = err
+	if !errors.Is(err, errPaused) {
+		b.limits.report(b.request, err)
+	}
+	return 0, err
+}
+
 // Close implements io.Closer.
 func (b *body) Close() error {
-	defer b.release()
+	b.isClosed.Store(true)
+	defer b.cancel()
+	if b.received != 0 {
+		b.limits.account.release(b.received)
+		b.received = 0
+	}
 	return b.ReadCloser.Close()
 }

@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -23,6 +25,9 @@ import (
 //+kubebuilder:rbac:groups=ingot.dev,resources=machines/status,verbs=patch
 //+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
+// defaultWorkers is the number of workers where Reconciler.Workers is 0.
+const defaultWorkers = 16
+
 // Reconciler judges the nodes of Machines.
 type Reconciler struct {
 	// Client reads and writes the management cluster.
@@ -33,7 +38,10 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
+	// Workers is how many Machines are judged at the same time; 0: 16.
+	Workers int
 
+	shares           tenantaccess.Shares
 	daemonSetCache   callCache[types.NamespacedName, []appsv1.DaemonSet]
 	deviceClassCache callCache[classKey, verdict.DeviceClass]
 }
@@ -43,7 +51,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := step.CheckDependencies("validation", r); err != nil {
 		return err
 	}
-	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("validation")).Complete(r)
+	r.shares.Workers = cmp.Or(r.Workers, defaultWorkers)
+	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("validation")).WithOptions(controller.Options{MaxConcurrentReconciles: r.shares.Workers}).Complete(r)
 }
 
 // Reconcile judges one Machine's node.
@@ -55,12 +64,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if !mustJudge(&machine) {
 		return step.Done().Result()
 	}
-	obs, err := r.observe(ctx, &machine)
+	round := r.shares.Begin(ctx, tenantKey(&machine), req)
+	if round == nil {
+		return step.Wait("other Machines of the TenantCluster occupy its part of the workers", tenantaccess.BusyPause).Result()
+	}
+	defer round.End()
+	obs, err := r.observe(round.Context, &machine)
 	if err != nil {
 		return step.Retry(err).Result()
 	}
 	if obs.unjudged != nil {
-		guard, err := r.guardUnjudgedNode(ctx, obs, &machine)
+		guard, err := r.guardUnjudgedNode(round.Context, obs, &machine)
 		if err != nil {
 			return step.Retry(err).Result()
 		}
@@ -70,9 +84,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return step.Done().Result()
 	}
 	input := obs.input(r.Clock.Now(), &machine)
-	input.DeviceClasses = r.deviceClasses(ctx, obs, input)
+	input.DeviceClasses = r.deviceClasses(round.Context, obs, input)
 	decision := verdict.Judge(input)
-	if err := r.act(ctx, obs, decision); err != nil {
+	if err := r.act(round.Context, obs, decision); err != nil {
 		return step.Retry(err).Result()
 	}
 	if machine.Status.Phase == v1alpha1.MachineJoining && decision.Gate == verdict.KeepGate && len(decision.Events) == 0 {
@@ -112,4 +126,9 @@ func mustJudge(m *v1alpha1.Machine) bool {
 		return m.Status.PowerOff != nil && m.Status.PowerOffRequestedAt == nil
 	}
 	return false
+}
+
+// tenantKey returns the name of the Machine's TenantCluster.
+func tenantKey(m *v1alpha1.Machine) types.NamespacedName {
+	return types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.TenantClusterRef.Name}
 }

@@ -64,7 +64,7 @@ type unjudgedReason struct {
 }
 
 func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Machine) (observation, error) {
-	key := types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.TenantClusterRef.Name}
+	key := tenantKey(m)
 	access, err := r.Tenants.For(key)
 	if err != nil {
 		return observation{unjudged: tenantUnreachableReason(err)}, nil
@@ -91,7 +91,7 @@ func (r *Reconciler) observe(ctx context.Context, m *v1alpha1.Machine) (observat
 		}
 	}
 	if v := m.Status.Verdict; v == nil || v.Result != v1alpha1.CheckPass {
-		obs.daemonSets = r.daemonSets(ctx, key, access.Client)
+		obs.daemonSets = r.daemonSets(ctx, key, access)
 	}
 	return obs, nil
 }
@@ -254,15 +254,18 @@ func (r *callCache[K, V]) get(key K, now time.Time, read func() V) V {
 	return value
 }
 
+// maxLogged is the limit of a tenant's text in the log, in bytes.
+const maxLogged = 1024
+
 // daemonSets lists the tenant's DaemonSets. The verdict does not depend on them: where they cannot be listed, it has no hints
 // about them.
-func (r *Reconciler) daemonSets(ctx context.Context, tenant types.NamespacedName, c client.Client) []appsv1.DaemonSet {
+func (r *Reconciler) daemonSets(ctx context.Context, tenant types.NamespacedName, access *tenantaccess.Access) []appsv1.DaemonSet {
 	return r.daemonSetCache.get(tenant, r.Clock.Now(), func() []appsv1.DaemonSet {
-		var list appsv1.DaemonSetList
-		if err := c.List(ctx, &list); err != nil {
-			ctrl.LoggerFrom(ctx).Info("The tenant's DaemonSets cannot be listed", "TenantCluster", tenant, "error", err.Error())
+		sets, err := access.DaemonSets(ctx)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Info("The tenant's DaemonSets cannot be listed", "TenantCluster", tenant, "error", v1alpha1.Truncate(err.Error(), maxLogged))
 		}
-		return list.Items
+		return sets
 	})
 }
 

@@ -21,6 +21,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&v1alpha1.Machine{}).
 		Watches(&v1alpha1.NodeTypeRendering{}, handler.EnqueueRequestsFromMapFunc(r.machinesWith), builder.WithPredicates(created)).
 		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.machinesOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(&r.shares).
 		WatchesRawSource(r.Tenants.NodeSource("validation", machineOf))
 }
 

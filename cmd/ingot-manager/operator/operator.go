@@ -147,7 +147,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 		Timeout: s.BMC.Timeout.Duration, Owner: owner, ExclusiveAccount: s.BMC.ExclusiveAccount, Log: log.With("logger", "redfish"),
 	})
 	tenants := tenantaccess.New(tenantaccess.Options{
-		Scheme: mgr.GetScheme(), Log: mgr.GetLogger().WithName("tenants"), Timeout: s.Tenants.Timeout.Duration, QPS: s.Tenants.QPS, Burst: s.Tenants.Burst,
+		Scheme: mgr.GetScheme(), Log: mgr.GetLogger().WithName("tenants"), Timeout: s.Tenants.Timeout.Duration, QPS: s.Tenants.QPS, Burst: s.Tenants.Burst, Memory: s.Tenants.Memory.Value(),
 	})
 	err = controllers.Setup(mgr, controllers.Dependencies{
 		Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: s.InstallerTimeouts(), Log: log.With("logger", "installer")}),

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -116,6 +117,9 @@ type BMC struct {
 	ExclusiveAccount bool `json:"exclusiveAccount"`
 }
 
+// minTenantMemory is the least memory of a tenant, in bytes. With less a single answer could be too large.
+const minTenantMemory = 8 << 20
+
 // Tenants configures the connections to tenants' API servers.
 type Tenants struct {
 	// Timeout of one request.
@@ -123,6 +127,8 @@ type Tenants struct {
 	// QPS and Burst bound the requests to each tenant.
 	QPS   float32 `json:"qps"`
 	Burst int     `json:"burst"`
+	// Memory is the limit of what is kept of each tenant. A tenant that needs more is not used.
+	Memory resource.Quantity `json:"memory"`
 }
 
 // Intervals say how often hosts are polled.
@@ -162,7 +168,7 @@ func Default() Settings {
 			KernelArguments: []string{}, KeySecret: "ingot-boot-key", ProgressInterval: d(10 * time.Second),
 		},
 		BMC:       BMC{Timeout: d(30 * time.Second)},
-		Tenants:   Tenants{Timeout: d(15 * time.Second), QPS: 50, Burst: 100},
+		Tenants:   Tenants{Timeout: d(15 * time.Second), QPS: 50, Burst: 100, Memory: resource.MustParse("64Mi")},
 		Intervals: Intervals{Working: d(2 * time.Second), Steady: d(5 * time.Minute)},
 		Timeouts: Timeouts{
 			Claiming: d(time.Minute), Provisioning: d(time.Hour), Joining: d(20 * time.Minute), Releasing: d(time.Hour), Drain: d(30 * time.Minute),
@@ -208,6 +214,7 @@ func (s Settings) validate() error {
 		{!slices.Contains([]string{"json", "text"}, s.Log.Format), "log.format", s.Log.Format, "json or text"},
 		{s.Concurrency < 1 || s.Concurrency > 256, "concurrency", fmt.Sprint(s.Concurrency), "1 to 256"},
 		{s.Tenants.QPS <= 0, "tenants.qps", fmt.Sprint(s.Tenants.QPS), "more than 0"},
+		{s.Tenants.Memory.Value() < minTenantMemory, "tenants.memory", s.Tenants.Memory.String(), "at least 8Mi"},
 		{s.Tenants.Burst < 1, "tenants.burst", fmt.Sprint(s.Tenants.Burst), "at least 1"},
 	} {
 		if r.broken {
