@@ -3,7 +3,6 @@ package tenantaccess
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 )
 
@@ -56,6 +55,7 @@ func (a *account) keep(plural string, objects int, bytes int64) error {
 		objects, plural, mebibytes(bytes), mebibytes(all), mebibytes(a.budget))}
 }
 
+// forget records that the cache of a kind was stopped.
 func (a *account) forget(plural string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,17 +80,6 @@ func (a *account) release(weight int64) {
 	a.arriving -= weight
 }
 
-// total returns what the caches hold.
-func (a *account) total() int64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var all int64
-	for each := range maps.Values(a.kept) {
-		all += each
-	}
-	return all
-}
-
 // mebibytes writes a size for messages.
 func mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
 
@@ -99,9 +88,10 @@ type ledger struct {
 	account *account
 	plural  string
 
-	mu    sync.Mutex
-	sizes map[string]int64
-	total int64
+	mu       sync.Mutex
+	isClosed bool
+	sizes    map[string]int64
+	total    int64
 	// next has the objects of a list that is still being read, which will replace the others; nil: none is.
 	next      map[string]int64
 	nextTotal int64
@@ -111,13 +101,18 @@ type ledger struct {
 func (l *ledger) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.next, l.nextTotal = map[string]int64{}, 0
+	if !l.isClosed {
+		l.next, l.nextTotal = map[string]int64{}, 0
+	}
 }
 
 // commit ends the list that begin has started.
 func (l *ledger) commit() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.isClosed {
+		return nil
+	}
 	if l.next != nil {
 		l.sizes, l.total, l.next, l.nextTotal = l.next, l.nextTotal, nil, 0
 	}
@@ -132,6 +127,9 @@ func (l *ledger) put(name string, size int64) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.isClosed {
+		return nil
+	}
 	if l.next != nil {
 		l.nextTotal += size - l.next[name]
 		l.next[name] = size
@@ -155,11 +153,11 @@ func (l *ledger) drop(name string) {
 	delete(l.sizes, name)
 }
 
-// forget records that the cache was stopped and its memory let go.
-func (l *ledger) forget() {
+// close forgets the objects, because the cache was stopped and its memory is let go. Later changes are not counted.
+func (l *ledger) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sizes, l.next, l.total, l.nextTotal = map[string]int64{}, nil, 0, 0
+	l.isClosed, l.sizes, l.next, l.total, l.nextTotal = true, map[string]int64{}, nil, 0, 0
 	l.account.forget(l.plural)
 }
 

@@ -69,20 +69,42 @@ func (s *clientSet) watchServedKinds(parts *sync.WaitGroup) error {
 	gone := slices != nil && !served
 	switch {
 	case gone:
-		slices.stop()
+		stopWatches(slices)
 		slices = nil
 	case slices == nil && served:
 		if slices, err = s.startWatch(parts, sliceKind); err != nil {
 			return err
 		}
 	}
-	s.mu.Lock()
-	s.nodes, s.slices = nodes, slices
-	s.mu.Unlock()
+	if err := s.setWatches(nodes, slices); err != nil {
+		return err
+	}
 	if gone {
 		s.hub.tenantChanged(s)
 	}
 	return nil
+}
+
+// setWatches records the watches. If one of them was too large meanwhile, it stops them.
+func (s *clientSet) setWatches(nodes, slices *kindWatch) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isSuspended() {
+		stopWatches(nodes, slices)
+		return s.excess.err
+	}
+	s.nodes, s.slices = nodes, slices
+	return nil
+}
+
+// stopWatches stops watches and forgets the sizes of their objects. A watch may be nil.
+func stopWatches(watches ...*kindWatch) {
+	for _, w := range watches {
+		if w != nil {
+			w.stop()
+			w.ledger.close()
+		}
+	}
 }
 
 // startWatch starts the watch of a kind.
@@ -112,7 +134,7 @@ func (s *clientSet) startWatch(parts *sync.WaitGroup, k kind) (*kindWatch, error
 // openCache creates the cache of a kind with its indexes and its event handler.
 func (s *clientSet) openCache(w *kindWatch) error {
 	httpClient, err := newHTTPClient(s.config, s.wire, deadlines{
-		responseTimeout: s.options.Timeout, totalTimeout: listFactor * s.options.Timeout, weight: max(maxResponseWeight, maxObjectWeight), account: s.account,
+		responseTimeout: s.options.Timeout, totalTimeout: listFactor * s.options.Timeout, weight: maxResponseWeight, account: s.account,
 		onResponse: func(path string, err error) { s.recordWatchStart(w, path, err) },
 	})
 	if err != nil {

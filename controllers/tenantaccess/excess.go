@@ -55,15 +55,9 @@ func (s *clientSet) suspend(what string, cause *tooLargeError) {
 	// The subscribers read the names of the Nodes from the cache once more.
 	s.updateUsable()
 	s.mu.Lock()
-	watches := []*kindWatch{s.nodes, s.slices}
+	defer s.mu.Unlock()
+	stopWatches(s.nodes, s.slices)
 	s.nodes, s.slices = nil, nil
-	s.mu.Unlock()
-	for _, w := range watches {
-		if w != nil {
-			w.stop()
-			w.ledger.forget()
-		}
-	}
 }
 
 // suspension returns how long the tenant is still not used because it sent too much.

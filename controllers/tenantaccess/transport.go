@@ -78,7 +78,7 @@ type deadlines struct {
 	next            http.RoundTripper
 	responseTimeout time.Duration
 	totalTimeout    time.Duration
-	// weight is the limit of a response as a meter estimates it; that of a watch applies to each event.
+	// weight is the limit of a response as a meter estimates it. Each event of a watch may have maxObjectWeight.
 	weight int64
 	// account counts what arrives.
 	account *account
@@ -117,8 +117,11 @@ func (d *deadlines) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	b := &body{ReadCloser: response.Body, limits: d, request: request, ctx: ctx, cancel: cancel, isWatch: isWatch && response.StatusCode < http.StatusBadRequest, limit: d.weight}
-	if response.StatusCode >= http.StatusBadRequest {
+	switch {
+	case response.StatusCode >= http.StatusBadRequest:
 		b.limit = min(b.limit, maxErrorWeight)
+	case isWatch:
+		b.limit = maxObjectWeight
 	}
 	response.Body = b
 	return response, nil
