@@ -36,6 +36,7 @@ import (
 	"github.com/ingot-dev/ingot/presentation"
 	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/test/management"
+	"github.com/ingot-dev/ingot/test/tenantcalls"
 )
 
 var server *management.Server
@@ -192,7 +193,9 @@ func (r *rig) start() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard(), QPS: 200, Burst: 400})
+	var calls tenantcalls.Recorder
+	t.Cleanup(func() { calls.Check(t) })
+	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard(), QPS: 200, Burst: 400, WrapTransport: calls.Wrap})
 	if err := mgr.Add(tenants); err != nil {
 		t.Fatal(err)
 	}

@@ -169,6 +169,11 @@ func (s *clientSet) checkUsable() error {
 	if err := s.checkIdentity(); err != nil {
 		return err
 	}
+	return s.checkWatches()
+}
+
+// checkWatches returns an error if what is watched is not known. The caller must hold mu.
+func (s *clientSet) checkWatches() error {
 	for _, w := range []*kindWatch{s.nodes, s.slices} {
 		switch {
 		case w == nil:

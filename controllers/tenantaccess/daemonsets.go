@@ -42,7 +42,7 @@ func (a *Access) DaemonSets(ctx context.Context) ([]appsv1.DaemonSet, error) {
 
 // trimDaemonSet returns the names of a DaemonSet and of its images, and which nodes its pods fit.
 func trimDaemonSet(set *appsv1.DaemonSet) appsv1.DaemonSet {
-	kept := appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: shorten(set.Namespace), Name: shorten(set.Name)}}
+	kept := appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: limitText(set.Namespace), Name: limitText(set.Name)}}
 	from, to := &set.Spec.Template.Spec, &kept.Spec.Template.Spec
 	to.NodeSelector, to.Tolerations = from.NodeSelector, from.Tolerations
 	if from.Affinity != nil && from.Affinity.NodeAffinity != nil {
@@ -51,7 +51,7 @@ func trimDaemonSet(set *appsv1.DaemonSet) appsv1.DaemonSet {
 		}}
 	}
 	for i := range from.Containers {
-		to.Containers = append(to.Containers, corev1.Container{Image: shorten(from.Containers[i].Image)})
+		to.Containers = append(to.Containers, corev1.Container{Image: limitText(from.Containers[i].Image)})
 	}
 	return kept
 }

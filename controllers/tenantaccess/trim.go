@@ -36,7 +36,7 @@ const (
 const ownPrefix = "ingot.dev/"
 
 // keptAnnotations are the annotations of Nodes that are read.
-var keptAnnotations = []string{v1alpha1.AnnotationCordoned}
+var keptAnnotations = []string{v1alpha1.AnnotationCordoned, v1alpha1.AnnotationGateCordoned}
 
 // trimNode returns the part of a Node that identity, verdict, gate and drain read. It reduces a Node of a busy cluster from tens of
 // kilobytes to a few. Of the remaining fields a heartbeat changes only the resourceVersion.
@@ -45,27 +45,27 @@ func trimNode(node *corev1.Node) *corev1.Node {
 	kept := &corev1.Node{
 		ObjectMeta: trimMeta(&node.ObjectMeta),
 		Spec: corev1.NodeSpec{
-			ProviderID: shorten(node.Spec.ProviderID), Unschedulable: node.Spec.Unschedulable, Taints: trimTaints(node.Spec.Taints),
+			ProviderID: limitText(node.Spec.ProviderID), Unschedulable: node.Spec.Unschedulable, Taints: trimTaints(node.Spec.Taints),
 		},
 		Status: corev1.NodeStatus{
 			Capacity: trimResources(node.Status.Capacity), Allocatable: trimResources(node.Status.Allocatable),
 			NodeInfo: corev1.NodeSystemInfo{
-				BootID: shorten(info.BootID), SystemUUID: shorten(info.SystemUUID), KernelVersion: shorten(info.KernelVersion), KubeletVersion: shorten(info.KubeletVersion),
+				BootID: limitText(info.BootID), SystemUUID: limitText(info.SystemUUID), KernelVersion: limitText(info.KernelVersion), KubeletVersion: limitText(info.KubeletVersion),
 			},
 		},
 	}
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
 			kept.Status.Conditions = []corev1.NodeCondition{{
-				Type: corev1.NodeReady, Status: corev1.ConditionStatus(shorten(string(c.Status))), LastTransitionTime: c.LastTransitionTime,
-				Reason: shorten(c.Reason), Message: shorten(c.Message),
+				Type: corev1.NodeReady, Status: corev1.ConditionStatus(limitText(string(c.Status))), LastTransitionTime: c.LastTransitionTime,
+				Reason: limitText(c.Reason), Message: limitText(c.Message),
 			}}
 			break
 		}
 	}
 	for _, name := range keptAnnotations {
 		if value, found := node.Annotations[name]; found {
-			metav1.SetMetaDataAnnotation(&kept.ObjectMeta, name, shorten(value))
+			metav1.SetMetaDataAnnotation(&kept.ObjectMeta, name, limitText(value))
 		}
 	}
 	return kept
@@ -75,11 +75,11 @@ func trimNode(node *corev1.Node) *corev1.Node {
 // that publish every partition of a GPU.
 func trimSlice(slice *resourcev1.ResourceSlice) *resourcev1.ResourceSlice {
 	kept := &resourcev1.ResourceSlice{ObjectMeta: trimMeta(&slice.ObjectMeta), Spec: resourcev1.ResourceSliceSpec{
-		Driver: shorten(slice.Spec.Driver), NodeName: slice.Spec.NodeName, AllNodes: slice.Spec.AllNodes, Pool: slice.Spec.Pool,
+		Driver: limitText(slice.Spec.Driver), NodeName: slice.Spec.NodeName, AllNodes: slice.Spec.AllNodes, Pool: slice.Spec.Pool,
 	}}
-	kept.Spec.Pool.Name = shorten(slice.Spec.Pool.Name)
+	kept.Spec.Pool.Name = limitText(slice.Spec.Pool.Name)
 	for _, owner := range head(slice.OwnerReferences, maxOwners) {
-		kept.OwnerReferences = append(kept.OwnerReferences, metav1.OwnerReference{Kind: shorten(owner.Kind), Name: shorten(owner.Name), UID: owner.UID})
+		kept.OwnerReferences = append(kept.OwnerReferences, metav1.OwnerReference{Kind: limitText(owner.Kind), Name: limitText(owner.Name), UID: owner.UID})
 	}
 	devices := head(slice.Spec.Devices, resourcev1.ResourceSliceMaxDevices)
 	kept.Spec.Devices = make([]resourcev1.Device, len(devices))
@@ -95,7 +95,7 @@ func trimSlice(slice *resourcev1.ResourceSlice) *resourcev1.ResourceSlice {
 // trimMeta returns the identity and the labels of an object that has no namespace. What an API server would not store is left out.
 func trimMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Name: meta.Name, UID: meta.UID, ResourceVersion: shorten(meta.ResourceVersion), Generation: meta.Generation,
+		Name: meta.Name, UID: meta.UID, ResourceVersion: limitText(meta.ResourceVersion), Generation: meta.Generation,
 		CreationTimestamp: meta.CreationTimestamp, DeletionTimestamp: meta.DeletionTimestamp, Labels: trimLabels(meta.Labels),
 	}
 }
@@ -144,7 +144,7 @@ func trimTaints(taints []corev1.Taint) []corev1.Taint {
 	kept := slices.Clip(slices.Clone(head(taints, maxTaints)))
 	for i := range kept {
 		t := &kept[i]
-		t.Key, t.Value, t.Effect = shorten(t.Key), shorten(t.Value), corev1.TaintEffect(shorten(string(t.Effect)))
+		t.Key, t.Value, t.Effect = limitText(t.Key), limitText(t.Value), corev1.TaintEffect(limitText(string(t.Effect)))
 	}
 	return kept
 }
@@ -152,8 +152,8 @@ func trimTaints(taints []corev1.Taint) []corev1.Taint {
 // head returns the first elements of a slice.
 func head[T any](of []T, limit int) []T { return of[:min(len(of), limit)] }
 
-// shorten returns a text of at most maxText bytes and a mark. It copies a longer text, because a part of a string keeps all of it in memory.
-func shorten(text string) string {
+// limitText returns a text of at most maxText bytes and a mark. It copies a longer text, because a part of a string keeps all of it in memory.
+func limitText(text string) string {
 	if len(text) <= maxText {
 		return text
 	}

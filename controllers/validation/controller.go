@@ -69,24 +69,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return step.Wait("other Machines of the TenantCluster occupy its part of the workers", tenantaccess.BusyPause).Result()
 	}
 	defer round.End()
-	obs, err := r.observe(round.Context, &machine)
+	return r.judge(ctx, round.Context, &machine)
+}
+
+// judge judges the Machine's node. It calls the tenant with the context calls.
+func (r *Reconciler) judge(ctx, calls context.Context, machine *v1alpha1.Machine) (reconcile.Result, error) {
+	obs, err := r.observe(calls, machine)
 	if err != nil {
 		return step.Retry(err).Result()
 	}
 	if obs.unjudged != nil {
-		guard, err := r.guardUnjudgedNode(round.Context, obs, &machine)
+		guard, err := r.guardUnjudgedNode(calls, obs, machine)
 		if err != nil {
 			return step.Retry(err).Result()
 		}
-		return r.writeUnjudgedReason(ctx, &machine, *obs.unjudged, guard)
+		return r.writeUnjudgedReason(ctx, machine, *obs.unjudged, guard)
 	}
 	if obs.node == nil {
 		return step.Done().Result()
 	}
-	input := obs.input(r.Clock.Now(), &machine)
-	input.DeviceClasses = r.deviceClasses(round.Context, obs, input)
+	input := obs.input(r.Clock.Now(), machine)
+	input.DeviceClasses = r.deviceClasses(calls, obs, input)
 	decision := verdict.Judge(input)
-	if err := r.act(round.Context, obs, decision); err != nil {
+	if err := r.act(calls, obs, decision); err != nil {
 		return step.Retry(err).Result()
 	}
 	if machine.Status.Phase == v1alpha1.MachineJoining && decision.Gate == verdict.KeepGate && len(decision.Events) == 0 {
@@ -95,10 +100,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		// A change of the gate is not delayed.
 		return step.Done().Result()
 	}
-	if left := firstVerdictDelay(&machine, decision, r.Clock.Now()); left > 0 {
+	if left := firstVerdictDelay(machine, decision, r.Clock.Now()); left > 0 {
 		return step.Wait("a new node may pass its checks before the first verdict is written", left).Result()
 	}
-	return r.writeVerdict(ctx, &machine, decision)
+	return r.writeVerdict(ctx, machine, decision)
 }
 
 // firstVerdictDelay returns how long the first verdict of a node that has just joined is not written while its checks wait. Most

@@ -35,6 +35,7 @@ import (
 	"github.com/ingot-dev/ingot/presentation/spec"
 	"github.com/ingot-dev/ingot/test/cluster"
 	"github.com/ingot-dev/ingot/test/require"
+	"github.com/ingot-dev/ingot/test/tenantcalls"
 )
 
 const gpu = corev1.ResourceName("nvidia.com/gpu")
@@ -76,7 +77,9 @@ func start(t *testing.T) *world {
 	w.eventually("the kinds to be served", func() error { return w.c.List(ctx, &v1alpha1.MachineList{}) })
 	apply(t, w.c, "../../config/samples/*.yaml")
 	apply(t, w.c, "../../config/samples/tenant/*.yaml")
-	registry := tenantaccess.New(tenantaccess.Options{Scheme: scheme})
+	var calls tenantcalls.Recorder
+	t.Cleanup(func() { calls.Check(t) })
+	registry := tenantaccess.New(tenantaccess.Options{Scheme: scheme, WrapTransport: calls.Wrap})
 	running, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- registry.Start(running) }()
