@@ -79,7 +79,7 @@ func Setup(mgr ctrl.Manager, d Dependencies) error {
 		},
 		"inuse":         &inuse.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("inuse"), Clock: d.Clock},
 		"validation":    &validation.Reconciler{Client: c, Tenants: d.Tenants, Recorder: recorder("validation"), Clock: d.Clock, Workers: d.Workers},
-		"remainingnode": &remainingnode.Reconciler{Client: c, Tenants: d.Tenants, Recorder: recorder("remainingnode"), Clock: d.Clock},
+		"remainingnode": &remainingnode.Reconciler{Client: c, Tenants: d.Tenants, Recorder: recorder("remainingnode"), Clock: d.Clock, Workers: d.Workers},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {
 			return fmt.Errorf("set up the %s controller: %w", name, err)

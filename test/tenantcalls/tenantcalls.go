@@ -22,6 +22,7 @@ var All = []Call{
 	{"list", "resourceslices"}, {"watch", "resourceslices"},
 	{"list", "secrets"}, {"create", "secrets"}, {"patch", "secrets"}, {"delete", "secrets"},
 	{"list", "pods"}, {"create", "pods/eviction"}, {"list", "poddisruptionbudgets"},
+	{"get", "namespaces"},
 	{"list", "daemonsets"}, {"get", "deviceclasses"},
 }
 
