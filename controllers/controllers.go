@@ -37,6 +37,8 @@ type Dependencies struct {
 	Tenants *tenantaccess.Registry
 	// HTTP is the client for image servers.
 	HTTP *http.Client
+	// CheckBoot asks a netboot address whether this installation's boot service answers there; see nodeprovider.Reconciler.
+	CheckBoot func(ctx context.Context, address string) error
 	// Clock tells the time.
 	Clock clock.PassiveClock
 	// Random is the source of bootstrap tokens: crypto/rand.Reader.
@@ -64,7 +66,7 @@ func Setup(mgr ctrl.Manager, d Dependencies) error {
 	}
 	for name, controller := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
 		"osimage":      &osimage.Reconciler{Client: c, Recorder: recorder("osimage"), HTTP: d.HTTP, Clock: d.Clock, Jitter: d.Jitter},
-		"nodeprovider": &nodeprovider.Reconciler{Client: c, Recorder: recorder("nodeprovider"), Clock: d.Clock},
+		"nodeprovider": &nodeprovider.Reconciler{Client: c, Recorder: recorder("nodeprovider"), Clock: d.Clock, CheckBoot: d.CheckBoot},
 		"nodetype":     &nodetype.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodetype"), Clock: d.Clock, Resolve: d.Resolve},
 		"nodepool":     &nodepool.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("nodepool"), Clock: d.Clock, Suffix: d.Suffix},
 		"rollout":      &rollout.Reconciler{Client: c, APIReader: apiReader, Recorder: recorder("rollout"), Clock: d.Clock},

@@ -31,7 +31,7 @@ func TestSetupWithManagerReturnsAnErrorThatNamesTheMissingDependencies(t *testin
 		"inuse":         {&inuse.Reconciler{}, "Client APIReader Recorder Clock"},
 		"machine":       {&machine.Reconciler{}, "Client APIReader Tenants Recorder Clock Random"},
 		"nodepool":      {&nodepool.Reconciler{}, "Client APIReader Recorder Clock Suffix"},
-		"nodeprovider":  {&nodeprovider.Reconciler{}, "Client Recorder Clock"},
+		"nodeprovider":  {&nodeprovider.Reconciler{}, "Client Recorder Clock CheckBoot"},
 		"nodetype":      {&nodetype.Reconciler{}, "Client APIReader Recorder Clock Resolve"},
 		"osimage":       {&osimage.Reconciler{}, "Client Recorder HTTP Clock Jitter"},
 		"rollout":       {&rollout.Reconciler{}, "Client APIReader Recorder Clock"},

@@ -2,6 +2,23 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// NodeProvider's conditions: Ready and, with redfish, BootServiceReachable.
+
+// ConditionBootServiceReachable of a NodeProvider with redfish: the manager has asked netboot.address, and this installation's boot service
+// answers. It is Unknown where the manager cannot reach the address, as where only the provisioning network can: that is a warning, and
+// nothing waits for it. While it is False no Machine claims a host and no installation begins.
+const ConditionBootServiceReachable = "BootServiceReachable"
+
+// Reasons of NodeProvider's BootServiceReachable condition.
+const (
+	// ReasonBootServiceAnswers: this installation's boot service answers at the address.
+	ReasonBootServiceAnswers = "BootServiceAnswers"
+	// ReasonBootServiceUnconfirmed: the manager cannot reach the address. Whether servers can is not known.
+	ReasonBootServiceUnconfirmed = "BootServiceUnconfirmed"
+	// ReasonBootAddressWrong: something else answers at the address. A Machine that would be installed has the same reason.
+	ReasonBootAddressWrong = "BootAddressWrong"
+)
+
 // Reasons of NodeProvider's Ready condition. A NodeType that uses the NodeProvider has the same one.
 const (
 	// ReasonHostNamespaceNotFound: spec.hostNamespace does not exist.
@@ -142,7 +159,13 @@ type NodeProviderStatus struct {
 	// usedBy says what depends on it. It cannot be deleted before that is gone; see config/policy/README.md.
 	// +optional
 	UsedBy *UsedBy `json:"usedBy,omitempty"`
-	// conditions: Ready.
+	// bootCheckedAt is when the manager last asked netboot.address whether this installation's boot service answers there.
+	// +optional
+	BootCheckedAt *metav1.Time `json:"bootCheckedAt,omitempty"`
+	// bootCheckedAddress is the address that it asked.
+	// +optional
+	BootCheckedAddress string `json:"bootCheckedAddress,omitempty"`
+	// conditions: Ready and, with redfish, BootServiceReachable.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

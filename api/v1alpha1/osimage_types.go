@@ -2,8 +2,25 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// OSImage's conditions: Ready.
-//
+// OSImage's conditions: Ready, ImageReachable.
+
+// ConditionImageReachable of an OSImage: the manager has asked spec.url, and the file is there. It is Unknown where the manager reaches no server
+// at that address, as where only the provisioning network does: that is a warning, and nothing waits for it. While it is False no installation
+// begins.
+const ConditionImageReachable = "ImageReachable"
+
+// Reasons of OSImage's ImageReachable condition, beside ImageUnreachable.
+const (
+	// ReasonImageAnswers: the file is there.
+	ReasonImageAnswers = "ImageAnswers"
+	// ReasonImageUnconfirmed: the manager reaches no server at the address. Whether servers do is not known.
+	ReasonImageUnconfirmed = "ImageUnconfirmed"
+	// ReasonImageCertificateInvalid: the certificate of the server cannot be verified, is of another name, or has ended. It is of Ready too.
+	ReasonImageCertificateInvalid = "ImageCertificateInvalid"
+	// ReasonImageSizeDiffers: the file has another size than before, so that its digest cannot be the declared one. It is of Ready too.
+	ReasonImageSizeDiffers = "ImageSizeDiffers"
+)
+
 // Reasons of OSImage's Ready condition.
 const (
 	// ReasonImageUnreachable: the server of spec.url or of the checksum file does not answer, or answers with an error.
@@ -186,7 +203,7 @@ type OSImageStatus struct {
 	// usedBy says what depends on it. It cannot be deleted before that is gone; see config/policy/README.md.
 	// +optional
 	UsedBy *UsedBy `json:"usedBy,omitempty"`
-	// conditions: Ready.
+	// conditions: Ready, ImageReachable.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

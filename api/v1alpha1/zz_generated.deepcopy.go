@@ -1766,6 +1766,10 @@ func (in *NodeProviderStatus) DeepCopyInto(out *NodeProviderStatus) {
 		*out = new(UsedBy)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.BootCheckedAt != nil {
+		in, out := &in.BootCheckedAt, &out.BootCheckedAt
+		*out = (*in).DeepCopy()
+	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]v1.Condition, len(*in))

@@ -11,6 +11,7 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -153,6 +154,9 @@ func (r *Reconciler) observeProvider(ctx context.Context, obs *observation) erro
 	}
 	spec := obs.provider.Spec
 	obs.facts.Provider = lifecycle.Provider{Found: true, HostNamespace: spec.HostNamespace, HasRecords: spec.Metal3 == nil, Erase: v1alpha1.EraseMetadata}
+	if c := meta.FindStatusCondition(obs.provider.Status.Conditions, v1alpha1.ConditionBootServiceReachable); c != nil && c.Status == metav1.ConditionFalse {
+		obs.facts.Provider.BootProblem = "NodeProvider " + obs.provider.Name + ": " + c.Message
+	}
 	if spec.Erase != nil && spec.Erase.OnRelease != "" {
 		obs.facts.Provider.Erase = spec.Erase.OnRelease
 	}
@@ -220,6 +224,7 @@ func (r *Reconciler) readRevision(ctx context.Context, obs *observation, asked v
 		f.Problem = "its OSImage " + image.Name + " does not exist: create it again"
 		return objects, f, nil
 	}
+	f.ImageReason, f.ImageProblem = imageProblem(objects.image)
 	f.Image = v1alpha1.ExactImage{URL: objects.image.Spec.URL, Checksum: image.Checksum, Format: image.Format}
 	if gpu := objects.revision.Spec.GPU; gpu != nil {
 		f.GPUs = &v1alpha1.ExpectedGPUs{Vendor: gpu.Vendor, Model: gpu.Model, Count: gpu.Count}
@@ -232,6 +237,15 @@ func (r *Reconciler) readRevision(ctx context.Context, obs *observation, asked v
 		f.Problem = "its NodeProvider " + obs.nodeType.Spec.ProviderRef.Name + " does not exist: create it again"
 	}
 	return objects, f, nil
+}
+
+// imageProblem returns why an OSImage cannot be installed now: its server answers, and not as it must.
+func imageProblem(image *v1alpha1.OSImage) (reason, message string) {
+	c := meta.FindStatusCondition(image.Status.Conditions, v1alpha1.ConditionImageReachable)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return "", ""
+	}
+	return c.Reason, "OSImage " + image.Name + ": " + c.Message
 }
 
 // observeRendering reads the rendering that the facts name or, where only a revision is wanted, the one that the NodeType has

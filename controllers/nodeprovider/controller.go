@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -22,7 +23,13 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
+	// CheckBoot asks a netboot address whether this installation's boot service answers there. Its errors are *hardware.Error: Conflict if
+	// something else answers, and any other kind if nothing could be learned.
+	CheckBoot func(ctx context.Context, address string) error
 }
+
+// workers is how many NodeProviders are reconciled at the same time. An address that does not answer occupies one for some seconds.
+const workers = 4
 
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodeproviders,verbs=get;list;watch
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodeproviders/status,verbs=patch
@@ -36,7 +43,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := step.CheckDependencies("nodeprovider", r); err != nil {
 		return err
 	}
-	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("nodeprovider")).Complete(r)
+	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("nodeprovider")).WithOptions(controller.Options{MaxConcurrentReconciles: workers}).Complete(r)
 }
 
 // Reconcile claims the host namespace of one NodeProvider, if nobody has claimed it, and reports whose it is.
@@ -57,6 +64,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	after := obs.provider.DeepCopy()
 	outcome := report(after, found, r.Clock.Now())
+	if pause := r.checkBoot(ctx, after); pause > 0 && (found == nil || found.reason != v1alpha1.ReasonHostNamespaceDenied) {
+		outcome = step.Wait("the next question to the boot service's address", pause)
+	}
 	changes := step.ConditionEvents(obs.provider.Status.Conditions, after.Status.Conditions, "Claim", v1alpha1.ConditionReady)
+	changes = append(changes, step.ConditionEvents(obs.provider.Status.Conditions, after.Status.Conditions, "CheckBoot", v1alpha1.ConditionBootServiceReachable)...)
 	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.provider, after, changes, outcome)
 }

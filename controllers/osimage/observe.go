@@ -2,9 +2,11 @@ package osimage
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"path"
@@ -20,6 +22,8 @@ import (
 const (
 	// requestTimeout is the time limit of one request. The body of an image is never read.
 	requestTimeout = 15 * time.Second
+	// maxRedirects is how many redirects are followed.
+	maxRedirects = 10
 	// maxChecksums is how many bytes of a checksum file are read. The SHA256SUMS of a mirror has some hundred kilobytes.
 	maxChecksums = 4 << 20
 )
@@ -32,7 +36,17 @@ type observation struct {
 	size *int64
 	// problem is why the image cannot be used; nil: it can.
 	problem *problem
+	// unconfirmed is why the manager reaches no server at the address; empty: it does.
+	unconfirmed string
+	// certificateEnds is when the certificate of the server ends; zero: it has none.
+	certificateEnds time.Time
 }
+
+// answerError is an answer of a server that does not have the file.
+type answerError struct{ status string }
+
+// Error implements error.
+func (e answerError) Error() string { return "it answered " + e.status }
 
 // problem is why an image cannot be used.
 type problem struct {
@@ -47,12 +61,51 @@ func (r *Reconciler) observe(ctx context.Context, image *v1alpha1.OSImage) obser
 	} else if obs.checksum == "" {
 		obs.checksum, obs.problem = r.resolveChecksum(ctx, image)
 	}
-	size, err := r.size(ctx, image.Spec.URL)
-	if err != nil && obs.problem == nil {
+	size, ends, err := r.size(ctx, image.Spec.URL)
+	obs.size, obs.certificateEnds = size, ends
+	switch before := image.Status.SizeBytes; {
+	case obs.problem != nil:
+	case isNoAnswer(err):
+		obs.unconfirmed = fmt.Sprintf("%s: %v", withoutCredentials(image.Spec.URL), err)
+	case err != nil:
 		obs.problem = unreachableProblem(image.Spec.URL, err)
+	case before != nil && size != nil && *before != *size:
+		obs.problem = &problem{v1alpha1.ReasonImageSizeDiffers, fmt.Sprintf("%s: expected %d bytes as before, seen %d: the file was replaced, and its digest cannot be %s: restore it, or create another OSImage",
+			withoutCredentials(image.Spec.URL), *before, *size, obs.checksum)}
 	}
-	obs.size = size
 	return obs
+}
+
+// isNoAnswer reports whether the request has reached no server that answers: the network between may not carry it, although it carries that of
+// a server on the provisioning network. A certificate that cannot be verified is an answer.
+func isNoAnswer(err error) bool {
+	if err == nil || isCertificateError(err) {
+		return false
+	}
+	return !errors.As(err, new(answerError)) && !errors.Is(err, errNoURL) && !errors.Is(err, errRedirect)
+}
+
+func isCertificateError(err error) bool {
+	return errors.As(err, new(*tls.CertificateVerificationError))
+}
+
+// errNoURL is the error of an address that is no URL, errRedirect that of a redirect that is not followed.
+var (
+	errNoURL    = errors.New("it is no URL")
+	errRedirect = errors.New("it redirects to an address of the link or of this machine, or from https to http, which is not followed")
+)
+
+// checkRedirect refuses redirects to link-local and loopback addresses. Without it: an image server redirects to the metadata service of the
+// cloud that the manager runs in, and the manager asks it with its own identity.
+func checkRedirect(request *http.Request, via []*http.Request) error {
+	address := net.ParseIP(request.URL.Hostname())
+	if address != nil && (address.IsLinkLocalUnicast() || address.IsLoopback() && net.ParseIP(via[0].URL.Hostname()) == nil) || via[0].URL.Scheme == "https" && request.URL.Scheme != "https" {
+		return errRedirect
+	}
+	if len(via) >= maxRedirects {
+		return errors.New("it redirects too often")
+	}
+	return nil
 }
 
 func isDigest(checksum string) bool {
@@ -63,7 +116,7 @@ func isDigest(checksum string) bool {
 func (r *Reconciler) resolveChecksum(ctx context.Context, image *v1alpha1.OSImage) (string, *problem) {
 	response, cancel, err := r.sendRequest(ctx, http.MethodGet, image.Spec.Checksum, "")
 	if err == nil && response.StatusCode != http.StatusOK {
-		err = errors.New("it answered " + response.Status)
+		err = answerError{response.Status}
 	}
 	defer cancel()
 	if err != nil {
@@ -88,27 +141,36 @@ func (r *Reconciler) resolveChecksum(ctx context.Context, image *v1alpha1.OSImag
 	}
 }
 
-// size returns the length of the file; nil: the server does not report it. Some servers refuse HEAD; the first byte is requested then.
-func (r *Reconciler) size(ctx context.Context, address string) (*int64, error) {
+// size returns the length of the file, nil where the server does not report it, and when the certificate of the server ends. Some servers refuse
+// HEAD; the first byte is requested then.
+func (r *Reconciler) size(ctx context.Context, address string) (*int64, time.Time, error) {
 	response, cancel, err := r.sendRequest(ctx, http.MethodHead, address, "")
 	defer cancel()
 	if err == nil && response.StatusCode == http.StatusOK && response.ContentLength >= 0 {
-		return &response.ContentLength, nil
+		return &response.ContentLength, certificateEnd(response), nil
 	}
 	response, cancel, err = r.sendRequest(ctx, http.MethodGet, address, "bytes=0-0")
 	defer cancel()
 	if err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
-	switch {
+	switch ends := certificateEnd(response); {
 	case response.StatusCode == http.StatusPartialContent:
-		return totalSize(response.Header.Get("Content-Range")), nil
+		return totalSize(response.Header.Get("Content-Range")), ends, nil
 	case response.StatusCode == http.StatusOK && response.ContentLength >= 0:
-		return &response.ContentLength, nil
+		return &response.ContentLength, ends, nil
 	case response.StatusCode == http.StatusOK:
-		return nil, nil
+		return nil, ends, nil
 	}
-	return nil, errors.New("it answered " + response.Status)
+	return nil, time.Time{}, answerError{response.Status}
+}
+
+// certificateEnd returns when the server's certificate ends; zero: it has none.
+func certificateEnd(response *http.Response) time.Time {
+	if response.TLS == nil || len(response.TLS.PeerCertificates) == 0 {
+		return time.Time{}
+	}
+	return response.TLS.PeerCertificates[0].NotAfter
 }
 
 // sendRequest sends one request. The returned function closes the response and is never nil.
@@ -116,14 +178,16 @@ func (r *Reconciler) sendRequest(ctx context.Context, method, address, byteRange
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	request, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
-		return nil, cancel, errors.New("it is no URL")
+		return nil, cancel, errNoURL
 	}
 	// The size and the digest must be those of the uncompressed file.
 	request.Header.Set("Accept-Encoding", "identity")
 	if byteRange != "" {
 		request.Header.Set("Range", byteRange)
 	}
-	response, err := r.HTTP.Do(request)
+	client := *r.HTTP
+	client.CheckRedirect = checkRedirect
+	response, err := client.Do(request)
 	if err != nil {
 		return nil, cancel, withoutURL(err)
 	}
@@ -158,6 +222,9 @@ func withoutCredentials(address string) string {
 }
 
 func unreachableProblem(address string, err error) *problem {
+	if isCertificateError(err) {
+		return &problem{v1alpha1.ReasonImageCertificateInvalid, fmt.Sprintf("%s: %v: the agent that installs does not trust it either: correct the certificate of that server", withoutCredentials(address), err)}
+	}
 	return &problem{v1alpha1.ReasonImageUnreachable, fmt.Sprintf("%s: %v", withoutCredentials(address), err)}
 }
 

@@ -20,7 +20,7 @@ const (
 
 // interval returns the time between two checks of the image.
 func interval(image *v1alpha1.OSImage) time.Duration {
-	if meta.IsStatusConditionTrue(image.Status.Conditions, v1alpha1.ConditionReady) {
+	if meta.IsStatusConditionTrue(image.Status.Conditions, v1alpha1.ConditionReady) && !meta.IsStatusConditionPresentAndEqual(image.Status.Conditions, v1alpha1.ConditionImageReachable, metav1.ConditionUnknown) {
 		return recheckAfter
 	}
 	return recheckAfterProblem
@@ -42,6 +42,8 @@ func report(after *v1alpha1.OSImage, obs observation, now time.Time, jitter floa
 	switch {
 	case obs.problem != nil:
 		status, reason, message = metav1.ConditionFalse, obs.problem.reason, obs.problem.message
+	case obs.unconfirmed != "":
+		message = "the manager cannot see whether the file is there: " + obs.unconfirmed
 	case obs.size == nil:
 		after.Status.SizeBytes = nil
 		reason, message = v1alpha1.ReasonSizeUnknown, "the server does not say how large the file is: progress has no percentage"
@@ -50,6 +52,26 @@ func report(after *v1alpha1.OSImage, obs observation, now time.Time, jitter floa
 		message = fmt.Sprintf("the file is there, %d bytes", *obs.size)
 	}
 	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionReady, status, reason, message)
+	status, reason, message = reachability(obs, now)
+	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionImageReachable, status, reason, message)
 	pause := interval(after)
 	return step.Wait("the next check", pause+time.Duration(jitter*float64(pause)/10))
+}
+
+// certificateWarning is how long before the end of a server's certificate the condition says so.
+const certificateWarning = 14 * 24 * time.Hour
+
+// reachability returns the condition ImageReachable.
+func reachability(obs observation, now time.Time) (status metav1.ConditionStatus, reason, message string) {
+	switch {
+	case obs.problem != nil:
+		return metav1.ConditionFalse, obs.problem.reason, obs.problem.message
+	case obs.unconfirmed != "":
+		return metav1.ConditionUnknown, v1alpha1.ReasonImageUnconfirmed, "the manager reaches no server there, which may be right if only the provisioning network does: " + obs.unconfirmed + ": see that servers reach it"
+	}
+	message = "the file is there"
+	if ends := obs.certificateEnds; !ends.IsZero() && ends.Sub(now) < certificateWarning {
+		message += "; the certificate of its server ends at " + ends.UTC().Format(time.RFC3339) + ": renew it"
+	}
+	return metav1.ConditionTrue, v1alpha1.ReasonImageAnswers, message
 }

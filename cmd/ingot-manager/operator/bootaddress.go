@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hardware"
 	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 )
 
@@ -46,4 +48,17 @@ func bootURL(address string) string {
 		return "http://" + address
 	}
 	return "http://" + net.JoinHostPort(strings.Trim(address, "[]"), bootPort)
+}
+
+// checkBoot returns a function that asks a NodeProvider's address of the boot service whether this installation's answers there. No proxy is
+// asked: servers that boot have none.
+func checkBoot(key *bootKey) func(context.Context, string) error {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	return func(ctx context.Context, address string) error {
+		expected, err := key.get(ctx)
+		if err != nil {
+			return hardware.Errorf(hardware.Unreachable, "read the boot key", address, "%w", err)
+		}
+		return netboot.Probe(ctx, client, bootURL(address), expected)
+	}
 }

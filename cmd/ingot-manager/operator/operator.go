@@ -135,7 +135,8 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 		return err
 	}
 	store := &sessions.Store{APIReader: mgr.GetAPIReader(), Client: mgr.GetClient()}
-	boot, err := newBootService(mgr, s, store, log)
+	key := newBootKey(mgr, s)
+	boot, err := newBootService(mgr, s, store, key, log)
 	if err != nil {
 		return err
 	}
@@ -153,6 +154,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 		Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: s.InstallerTimeouts(), Log: log.With("logger", "installer")}),
 		Tenants:   tenants,
 		HTTP:      &http.Client{Timeout: 30 * time.Second},
+		CheckBoot: checkBoot(key),
 		Clock:     clock.RealClock{}, Random: rand.Reader, Jitter: mathrand.Float64, Suffix: func() string { return utilrand.String(5) },
 		HostTimeouts: s.HostTimeouts(), MachineTimeouts: machineTimeouts(s), Workers: s.Concurrency, Resolve: resolve,
 	})
@@ -186,11 +188,14 @@ func sessionOwner(ctx context.Context, reader client.Reader) (string, error) {
 	return "ingot-manager " + string(system.UID), nil
 }
 
-func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, log *slog.Logger) (*bootServer, error) {
-	key := &bootKey{
+func newBootKey(mgr ctrl.Manager, s settings.Settings) *bootKey {
+	return &bootKey{
 		reader: mgr.GetAPIReader(), writer: mgr.GetClient(), random: rand.Reader, clock: time.Now,
 		name: client.ObjectKey{Namespace: s.Namespace, Name: s.Boot.KeySecret},
 	}
+}
+
+func newBootService(mgr ctrl.Manager, s settings.Settings, store netboot.Store, key *bootKey, log *slog.Logger) (*bootServer, error) {
 	service, err := netboot.New(netboot.Options{
 		Store: store, Key: key.get, BaseURL: s.Boot.URL, HostSettings: bootSettingsOfHost(mgr.GetCache()), Files: os.DirFS(s.Boot.Files), Kernel: s.Boot.Kernel, Initrd: s.Boot.Initrd,
 		KernelArguments: s.Boot.KernelArguments, Log: log.With("logger", "boot"), ProgressInterval: s.Boot.ProgressInterval.Duration,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -228,11 +229,16 @@ func (c Config) complete() (Config, error) {
 	return c.withDefaults(), nil
 }
 
+// dialTimeout is how long a connection may take to be made. With it, an address whose packets vanish is tried several times within
+// firstByteTimeout.
+const dialTimeout = 20 * time.Second
+
 // withDefaults returns the configuration with the default of each optional field that is not set.
 func (c Config) withDefaults() Config {
 	if c.HTTP == nil {
 		c.HTTP = &http.Client{Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, DisableCompression: true, ReadBufferSize: 256 << 10,
+			DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
 			TLSHandshakeTimeout: 15 * time.Second, ResponseHeaderTimeout: time.Minute,
 		}}
 	}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -31,7 +32,13 @@ type download struct {
 	// hasNoRanges is true when the server has refused a request for the rest of the file.
 	hasNoRanges bool
 	failures    int
+	// startedAt is when the first request was made.
+	startedAt time.Time
 }
+
+// firstByteTimeout is how long an image server may be asked in vain for the first byte. Without it: the address is wrong and its packets vanish,
+// and the server that is installed tries for ten minutes before anybody hears of it.
+const firstByteTimeout = 75 * time.Second
 
 // errStalled is why a connection was closed on which the server sent nothing for the stall time-out.
 var errStalled = errors.New("the server sent nothing until the stall time-out")
@@ -41,7 +48,7 @@ type permanentError struct{ error }
 
 // startDownload opens the image and returns its download.
 func startDownload(ctx context.Context, config Config, imageURL string) (*download, error) {
-	d := &download{ctx: ctx, config: config, url: imageURL, total: -1}
+	d := &download{ctx: ctx, config: config, url: imageURL, total: -1, startedAt: config.Clock.Now()}
 	for {
 		err := d.openResponse()
 		if err == nil {
@@ -101,12 +108,22 @@ func (d *download) waitForRetry(cause error) error {
 		return err
 	}
 	d.failures++
-	if permanent := (permanentError{}); errors.As(cause, &permanent) || d.failures >= maxFailures {
+	if permanent := (permanentError{}); errors.As(cause, &permanent) || isCertificateError(cause) || d.failures >= maxFailures || d.isLate() {
 		return failuref(hardware.ReasonImageUnreachable, withoutURL(cause), "reading image %s at byte %d", safeURL(d.url), d.offset)
 	}
 	wait := min(minRetryWait<<(d.failures-1), maxRetryWait)
 	d.config.Log.Warn("download broke, going on", "image", safeURL(d.url), "offset", d.offset, "wait", wait, "error", withoutURL(cause))
 	return d.config.Clock.Sleep(d.ctx, wait)
+}
+
+// isLate reports whether no byte has come within firstByteTimeout.
+func (d *download) isLate() bool {
+	return d.offset == 0 && d.config.Clock.Now().Sub(d.startedAt) >= firstByteTimeout
+}
+
+// isCertificateError reports whether the certificate of the image server cannot be verified, which no retry changes.
+func isCertificateError(err error) bool {
+	return errors.As(err, new(*tls.CertificateVerificationError))
 }
 
 // openResponse requests the rest of the file.

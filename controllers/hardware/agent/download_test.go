@@ -166,3 +166,18 @@ func TestAnImageThatCannotBeReadIsUnreachableAndItsCredentialsStayPrivate(t *tes
 		})
 	}
 }
+
+func TestAnImageServerThatIsNotTrustedFailsTheAttemptAtOnce(t *testing.T) {
+	image, requests := plainImage(4*mib), 0
+	private := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests++ }))
+	defer private.Close()
+	r := newRig(t, image, "raw", hardware.ConfigDrive{})
+	r.change(hintOneMiB)
+	r.change(func(s *netboot.Session) { s.Image.URL = private.URL + "/image" })
+	disk := newMemoryDisk(8*mib, 0xFF)
+	_, err := r.run(t.Context(), disk)
+	checkFailed(t, r, err, hardware.ReasonImageUnreachable, disk)
+	if requests != 0 || strings.Contains(r.log.String(), "download broke") {
+		t.Errorf("it was tried again: %s", r.log.String())
+	}
+}

@@ -2,6 +2,7 @@
 // network, and then serves the agent.
 //
 //	GET  /boot/{mac}             the boot document, an iPXE script; the MAC with colons, hyphens or neither, in any case
+//	GET  /identity               which installation's boot service it is; the manager asks a NodeProvider's address for it
 //	GET  /files/kernel           the agent's kernel
 //	GET  /files/initrd           the agent's initrd
 //	POST /agent/v1/...           the service for the agent, see agent/protocol

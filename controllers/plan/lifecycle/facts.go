@@ -73,6 +73,8 @@ type Revision struct {
 	// Problem says why the revision cannot be installed now: it or its image is missing, or it cannot be rendered. It is empty when the
 	// revision can be installed.
 	Problem string
+	// ImageReason and ImageProblem say why its OSImage cannot be used now; empty: it can, or that is not known.
+	ImageReason, ImageProblem string
 	// Image is the image to be written.
 	Image v1alpha1.ExactImage
 	// GPUs are what a server must have to be installed with it; nil where nothing is required.
@@ -98,6 +100,8 @@ type Provider struct {
 	HasRecords bool
 	// Erase is the erase mode that is requested on release.
 	Erase v1alpha1.EraseMode
+	// BootProblem says that something else than the boot service answers at its address; empty: that is not so, or not known.
+	BootProblem string
 }
 
 // Tenant is the TenantCluster that the Machine joins.

@@ -53,6 +53,10 @@ func revisionProblem(f Facts, r Revision) (reason, message string) {
 	switch {
 	case r.Problem != "":
 		return v1alpha1.ReasonWaitingForNodeType, "revision " + r.Name + ": " + r.Problem
+	case f.Provider.BootProblem != "":
+		return v1alpha1.ReasonBootAddressWrong, f.Provider.BootProblem
+	case r.ImageProblem != "":
+		return r.ImageReason, r.ImageProblem
 	case !f.Tenant.Found || !f.Tenant.Reachable:
 		return v1alpha1.ReasonWaitingForTenant, tenantProblem(f)
 	case f.Tenant.Deleting:

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -110,5 +111,29 @@ func TestANodeThatRemainedIsForgottenWhenItsTenantIsGoneForLong(t *testing.T) {
 	}
 	if r.Tenant.Found = true; PlanRemaining(r) != KeepRemaining {
 		t.Error("a TenantCluster that does not answer is no reason to forget")
+	}
+}
+
+func TestAWrongBootAddressOrImageHoldsAClaimARollAndAnInstallation(t *testing.T) {
+	for reason, change := range map[string]func(*Facts){
+		v1alpha1.ReasonBootAddressWrong: func(f *Facts) { f.Provider.BootProblem = "something else answers" },
+		v1alpha1.ReasonImageSizeDiffers: func(f *Facts) {
+			f.Revision.ImageReason, f.Revision.ImageProblem = v1alpha1.ReasonImageSizeDiffers, "replaced"
+			f.NextRevision.ImageReason, f.NextRevision.ImageProblem = f.Revision.ImageReason, f.Revision.ImageProblem
+		},
+	} {
+		pending := factsIn(t, v1alpha1.MachinePending)
+		change(&pending)
+		d := Plan(pending)
+		if c := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionClaimed); d.Status.Phase != v1alpha1.MachinePending || c == nil || c.Reason != reason {
+			t.Errorf("%s: a claim goes on: %s, %+v", reason, d.Status.Phase, c)
+		}
+		ready := factsIn(t, v1alpha1.MachineReady)
+		ready.NextRevision = revisionOf("rev-2")
+		change(&ready)
+		d = Plan(ready)
+		if c := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionUpToDate); d.Status.Phase != v1alpha1.MachineReady || c == nil || c.Reason != reason {
+			t.Errorf("%s: a roll begins: %s, %+v", reason, d.Status.Phase, c)
+		}
 	}
 }

@@ -1,0 +1,71 @@
+package osimage
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+)
+
+func TestWhatAnswersWronglyIsToldFromWhatTheManagerCannotReach(t *testing.T) {
+	site, f := newSite(t), newFixture()
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	private := httptest.NewTLSServer(site.Config.Handler)
+	defer private.Close()
+	metadata := httptest.NewServer(http.RedirectHandler("http://169.254.169.254/latest/debian.raw", http.StatusFound))
+	defer metadata.Close()
+	for _, c := range []struct {
+		name, url     string
+		ready, status metav1.ConditionStatus
+		reason        string
+		pause         time.Duration
+	}{
+		{"the-file", site.URL + "/debian.raw", metav1.ConditionTrue, metav1.ConditionTrue, v1alpha1.ReasonImageAnswers, 10 * time.Minute},
+		{"another-path", site.URL + "/nothing", metav1.ConditionFalse, metav1.ConditionFalse, v1alpha1.ReasonImageUnreachable, time.Minute},
+		{"no-server", gone.URL + "/debian.raw", metav1.ConditionTrue, metav1.ConditionUnknown, v1alpha1.ReasonImageUnconfirmed, time.Minute},
+		{"unknown-ca", private.URL + "/debian.raw", metav1.ConditionFalse, metav1.ConditionFalse, v1alpha1.ReasonImageCertificateInvalid, time.Minute},
+		{"redirect-to-metadata", metadata.URL + "/debian.raw", metav1.ConditionFalse, metav1.ConditionFalse, v1alpha1.ReasonImageUnreachable, time.Minute},
+	} {
+		stored, ready, pause := f.reconcile(t, newImage(t, c.name, c.url, "sha256:"+sha256Hex))
+		got := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionImageReachable)
+		if got == nil || got.Status != c.status || got.Reason != c.reason || ready.Status != c.ready || pause < c.pause || pause > c.pause*11/10 {
+			t.Errorf("%s: %+v, Ready %s, again after %s", c.name, got, ready.Status, pause)
+		}
+	}
+}
+
+func TestAnImageThatChangesItsSizeIsNoticed(t *testing.T) {
+	size, f := 4096, newFixture()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		http.ServeContent(w, q, "", time.Time{}, strings.NewReader(strings.Repeat("x", size)))
+	}))
+	defer server.Close()
+	image := newImage(t, "resized", server.URL+"/debian.raw", "sha256:"+sha256Hex)
+	f.reconcile(t, image)
+	for _, c := range []struct {
+		size   int
+		reason string
+	}{{5000, v1alpha1.ReasonImageSizeDiffers}, {5000, v1alpha1.ReasonImageSizeDiffers}, {4096, v1alpha1.ReasonReady}} {
+		size = c.size
+		f.clock.SetTime(f.clock.Now().Add(11 * time.Minute))
+		if _, ready, _ := f.reconcile(t, image); ready.Reason != c.reason {
+			t.Errorf("%d bytes: %+v", c.size, ready)
+		}
+	}
+}
+
+func TestACertificateThatEndsSoonIsSaid(t *testing.T) {
+	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	for left, says := range map[time.Duration]bool{24 * time.Hour: true, 365 * 24 * time.Hour: false} {
+		if _, _, message := reachability(observation{certificateEnds: now.Add(left)}, now); strings.Contains(message, "renew it") != says {
+			t.Errorf("%s: %s", left, message)
+		}
+	}
+}
