@@ -5,10 +5,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// NodePool's conditions: Ready.
-//
-// Reasons of NodePool's Ready condition.
+// ConditionPlaced of a NodePool: every Machine that is asked for has a host. Its other condition is Ready, which has the reasons of Placed while a
+// Machine is missing.
+const ConditionPlaced = "Placed"
+
+// Reasons of NodePool's conditions Placed and Ready. NoHostAvailable is one of them: the message says how many hosts there are and how many of them are
+// free; one Machine waits for the next host, and the others are created when there are hosts for them.
 const (
+	// ReasonPlaced: every Machine that is asked for has a host.
+	ReasonPlaced = "Placed"
+	// ReasonTenantNotFound: spec.tenantClusterRef names no TenantCluster. No Machine is created.
+	ReasonTenantNotFound = "TenantNotFound"
+	// ReasonTenantDeleting: the TenantCluster is being deleted and takes no further nodes. No Machine is created.
+	ReasonTenantDeleting = "TenantDeleting"
 	// ReasonScaling: there are more or fewer Machines than asked for, or not all are Ready.
 	ReasonScaling = "Scaling"
 	// ReasonNodeTypeNotFound: spec.nodeTypeRef names no NodeType.
@@ -51,10 +60,14 @@ type NodePoolStatus struct {
 	// observedGeneration is the spec that this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// replicas that exist and are not being deleted.
+	// replicas that exist and are not being deleted. There are fewer than asked for while there are no hosts for more.
 	// +optional
 	// +default=0
 	Replicas int32 `json:"replicas"`
+	// placedReplicas have a host.
+	// +optional
+	// +default=0
+	PlacedReplicas int32 `json:"placedReplicas"`
 	// readyReplicas are Ready.
 	// +optional
 	// +default=0
@@ -66,7 +79,7 @@ type NodePoolStatus struct {
 	// selector of the pool's Machines, for the scale subresource.
 	// +optional
 	Selector string `json:"selector,omitempty"`
-	// conditions: Ready.
+	// conditions: Placed, Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -83,9 +96,12 @@ type NodePoolStatus struct {
 // +kubebuilder:printcolumn:name="Tenant",type=string,JSONPath=".spec.tenantClusterRef.name"
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=".spec.replicas"
 // +kubebuilder:printcolumn:name="Machines",type=integer,JSONPath=".status.replicas"
+// +kubebuilder:printcolumn:name="Placed",type=integer,JSONPath=".status.placedReplicas"
 // +kubebuilder:printcolumn:name="Up",type=integer,JSONPath=".status.readyReplicas"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=".status.conditions[?(@.type=='Ready')].status"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=".status.conditions[?(@.type=='Ready')].reason"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.conditions[?(@.type=='Ready')].message"
 type NodePool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

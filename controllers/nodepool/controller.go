@@ -29,7 +29,8 @@ type Reconciler struct {
 	Suffix func() string
 }
 
-//+kubebuilder:rbac:groups=ingot.dev,resources=nodepools;nodetypes,verbs=get;list;watch
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodepools;nodetypes;nodeproviders;tenantclusters;hostrecords,verbs=get;list;watch
+//+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodepools/status,verbs=patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodepools/finalizers,verbs=update
 //+kubebuilder:rbac:groups=ingot.dev,resources=machines,verbs=get;list;watch;create;delete

@@ -2,6 +2,7 @@ package nodepool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -10,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,8 +40,47 @@ func newPool(t *testing.T, nodeType string, replicas int32) *v1alpha1.NodePool {
 			NodeTypeRef: v1alpha1.LocalReference{Name: nodeType}, TenantClusterRef: v1alpha1.LocalReference{Name: "research"}, Replicas: &replicas,
 		},
 	}
+	createTenant(t, pool)
 	server.Create(t, pool)
 	return pool
+}
+
+func createTenant(t *testing.T, pool *v1alpha1.NodePool) *v1alpha1.TenantCluster {
+	t.Helper()
+	tenant := &v1alpha1.TenantCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pool.Namespace, Name: pool.Spec.TenantClusterRef.Name},
+		Spec: v1alpha1.TenantClusterSpec{
+			KubeconfigSecretRef: v1alpha1.LocalReference{Name: "admin"}, Join: v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{Endpoint: "https://10.0.0.1:6443"}},
+		},
+	}
+	server.Create(t, tenant)
+	return tenant
+}
+
+// newHosts creates hosts that Machines of the NodeType could claim now.
+func newHosts(t *testing.T, nodeType string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		meta := metav1.ObjectMeta{Namespace: "hosts-of-" + nodeType, Name: name, Labels: map[string]string{"gpu-model": "h100"}}
+		server.Create(t, &metal3.BareMetalHost{
+			ObjectMeta: meta, Spec: metal3.BareMetalHostSpec{BMC: metal3.BMCDetails{Address: "redfish://" + nodeType + "-" + name + ".example.com"}},
+			Status: metal3.BareMetalHostStatus{OperationalStatus: metal3.OperationalStatusOK, Provisioning: metal3.ProvisionStatus{State: metal3.StateAvailable}},
+		}, &v1alpha1.HostRecord{ObjectMeta: meta, Status: v1alpha1.HostRecordStatus{Power: &v1alpha1.HostPower{State: "Off", ObservedGeneration: 1, ObservedAt: metav1.NowMicro()}}})
+	}
+}
+
+// claim gives a Machine a host, as the machine controller does.
+func claim(t *testing.T, m *v1alpha1.Machine, nodeType, name string) {
+	t.Helper()
+	host := &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "hosts-of-" + nodeType, Name: name}}
+	patch := fmt.Appendf(nil, `{"spec":{"consumerRef":{"apiVersion":"ingot.dev/v1alpha1","kind":"Machine","namespace":%q,"name":%q,"uid":%q}}}`, m.Namespace, m.Name, m.UID)
+	if err := server.Client.Patch(t.Context(), host, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		t.Fatal(err)
+	}
+	m.Status.Phase, m.Status.HostRef = v1alpha1.MachineProvisioning, &v1alpha1.NamespacedReference{Namespace: host.Namespace, Name: host.Name}
+	if err := server.Client.Status().Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func newNodeType(t *testing.T, name string) {
@@ -51,8 +93,14 @@ func newNodeType(t *testing.T, name string) {
 		},
 		Status: v1alpha1.NodeTypeStatus{TargetRevision: name + "-new"},
 	}
-	server.Create(t, nodeType)
-	t.Cleanup(func() { _ = server.Client.Delete(context.Background(), nodeType) })
+	nodeType.Spec.ProviderRef.Name = name
+	provider := &v1alpha1.NodeProvider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeProviderSpec{
+		HostNamespace: "hosts-of-" + name, Redfish: &v1alpha1.RedfishProvider{Netboot: v1alpha1.NetbootSpec{Address: "10.20.0.2"}},
+	}}
+	server.Create(t, nodeType, provider, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "hosts-of-" + name}})
+	t.Cleanup(func() {
+		_ = errors.Join(server.Client.Delete(context.Background(), nodeType), server.Client.Delete(context.Background(), provider))
+	})
 }
 
 // machines that stay: nobody is there who would give back a host, and let one go that was deleted.
@@ -67,7 +115,7 @@ func machines(t *testing.T, pool *v1alpha1.NodePool) []v1alpha1.Machine {
 
 func makeReady(t *testing.T, m *v1alpha1.Machine, revision string) {
 	t.Helper()
-	m.Status.Revision = revision
+	m.Status.Revision, m.Status.HostRef = revision, &v1alpha1.NamespacedReference{Namespace: "metal", Name: m.Name}
 	m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, LastTransitionTime: metav1.Now()}}
 	if err := server.Client.Status().Update(t.Context(), m); err != nil {
 		t.Fatal(err)
@@ -82,8 +130,9 @@ func scale(t *testing.T, pool *v1alpha1.NodePool, replicas int32) {
 	}
 }
 
-func TestAPoolGrowsBecomesReadyAndShrinksByWorth(t *testing.T) {
-	newNodeType(t, "h100")
+// run runs the controller.
+func run(t *testing.T) {
+	t.Helper()
 	server.Run(t, func(mgr ctrl.Manager) error {
 		r := &Reconciler{
 			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("nodepool"), Clock: clock.RealClock{},
@@ -91,6 +140,12 @@ func TestAPoolGrowsBecomesReadyAndShrinksByWorth(t *testing.T) {
 		}
 		return r.SetupWithManager(mgr)
 	})
+}
+
+func TestAPoolGrowsBecomesReadyAndShrinksByWorth(t *testing.T) {
+	newNodeType(t, "h100")
+	newHosts(t, "h100", "a", "b", "c")
+	run(t)
 	pool := newPool(t, "h100", 3)
 	foreign := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pool.Namespace, Name: "by-hand", Labels: map[string]string{v1alpha1.LabelNodePool: pool.Name}},
@@ -129,9 +184,9 @@ func TestAPoolGrowsBecomesReadyAndShrinksByWorth(t *testing.T) {
 
 func TestTheTargetIsWhatCountsAsUpToDate(t *testing.T) {
 	replicas := int32(3)
-	seen := observation{pool: &v1alpha1.NodePool{Spec: v1alpha1.NodePoolSpec{Replicas: &replicas}}}
+	seen := observation{pool: &v1alpha1.NodePool{Spec: v1alpha1.NodePoolSpec{Replicas: &replicas}}, tenant: &v1alpha1.TenantCluster{}}
 	for _, revision := range []string{"", "stable", "target"} {
-		m := v1alpha1.Machine{Status: v1alpha1.MachineStatus{Revision: revision}}
+		m := v1alpha1.Machine{Status: v1alpha1.MachineStatus{Revision: revision, HostRef: &v1alpha1.NamespacedReference{Name: "on"}}}
 		if revision != "" {
 			m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
 		}
@@ -172,8 +227,14 @@ func reconciler(cached client.Client) *Reconciler {
 	}
 }
 
+// withoutIndexes leaves out the indexes of the cache, which a client without one does not have.
+func withoutIndexes(options []client.ListOption) []client.ListOption {
+	return slices.DeleteFunc(slices.Clone(options), func(o client.ListOption) bool { _, isIndex := o.(client.MatchingFields); return isIndex })
+}
+
 func TestACacheThatLagsCreatesNoMachineTwice(t *testing.T) {
 	newNodeType(t, "lagging")
+	newHosts(t, "lagging", "a", "b")
 	pool := newPool(t, "lagging", 2)
 	watching, err := client.NewWithWatch(server.Config, client.Options{Scheme: server.Scheme})
 	if err != nil {
@@ -184,7 +245,7 @@ func TestACacheThatLagsCreatesNoMachineTwice(t *testing.T) {
 		if _, ok := list.(*v1alpha1.MachineList); ok {
 			return nil
 		}
-		return c.List(ctx, list, options...)
+		return c.List(ctx, list, withoutIndexes(options)...)
 	}})
 	r := reconciler(blind)
 	for range 3 {
@@ -199,19 +260,23 @@ func TestACacheThatLagsCreatesNoMachineTwice(t *testing.T) {
 
 func TestACacheThatShowsAFormerWishDeletesNoMachine(t *testing.T) {
 	newNodeType(t, "wished")
+	newHosts(t, "wished", "a", "b", "c")
 	pool := newPool(t, "wished", 1)
 	former := pool.DeepCopy()
 	scale(t, pool, 3)
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pool)}
-	if _, err := reconciler(server.Client).Reconcile(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
 	watching, err := client.NewWithWatch(server.Config, client.Options{Scheme: server.Scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
+	listing := func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		return c.List(ctx, list, withoutIndexes(options)...)
+	}
+	if _, err := reconciler(interceptor.NewClient(watching, interceptor.Funcs{List: listing})).Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
 	// The next leader's cache has seen the Machines, and not yet what they were made for.
-	lagging := interceptor.NewClient(watching, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	lagging := interceptor.NewClient(watching, interceptor.Funcs{List: listing, Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 		if pool, ok := object.(*v1alpha1.NodePool); ok {
 			former.DeepCopyInto(pool)
 			return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/plan/scaling"
+	"github.com/ingot-dev/ingot/controllers/step"
 )
 
 // observation is everything that one reconcile of a NodePool reads. observe sets all of it.
@@ -19,8 +20,14 @@ type observation struct {
 	pool *v1alpha1.NodePool
 	// nodeType is the pool's NodeType; nil: it does not exist.
 	nodeType *v1alpha1.NodeType
+	// tenant is the pool's TenantCluster; nil: it does not exist.
+	tenant *v1alpha1.TenantCluster
 	// machines are those that the pool controls, also the ones that are being deleted.
 	machines []v1alpha1.Machine
+	// hosts counts the hosts of the NodeType, and free those that a Machine of the pool could claim now. They are counted only while a Machine that is
+	// asked for has no host.
+	hosts v1alpha1.HostCounts
+	free  int
 }
 
 func (r *Reconciler) observe(ctx context.Context, reader client.Reader, key types.NamespacedName) (observation, error) {
@@ -33,16 +40,29 @@ func (r *Reconciler) observe(ctx context.Context, reader client.Reader, key type
 		return obs, nil
 	}
 	obs.pool = &pool
-	var nodeType v1alpha1.NodeType
-	err := reader.Get(ctx, types.NamespacedName{Name: pool.Spec.NodeTypeRef.Name}, &nodeType)
-	if client.IgnoreNotFound(err) != nil {
-		return obs, fmt.Errorf("read NodeType %s: %w", pool.Spec.NodeTypeRef.Name, err)
+	var err error
+	if obs.nodeType, err = read(ctx, reader, types.NamespacedName{Name: pool.Spec.NodeTypeRef.Name}, &v1alpha1.NodeType{}); err != nil {
+		return obs, err
 	}
-	if err == nil {
-		obs.nodeType = &nodeType
+	if obs.tenant, err = read(ctx, reader, types.NamespacedName{Namespace: pool.Namespace, Name: pool.Spec.TenantClusterRef.Name}, &v1alpha1.TenantCluster{}); err != nil {
+		return obs, err
 	}
-	obs.machines, err = r.machines(ctx, reader, &pool)
-	return obs, err
+	if obs.machines, err = r.machines(ctx, reader, &pool); err != nil {
+		return obs, err
+	}
+	return obs, r.countHosts(ctx, &obs)
+}
+
+// read returns an object; nil: it does not exist.
+func read[T client.Object](ctx context.Context, reader client.Reader, key types.NamespacedName, object T) (T, error) {
+	if err := reader.Get(ctx, key, object); err != nil {
+		var none T
+		if client.IgnoreNotFound(err) == nil {
+			return none, nil
+		}
+		return none, fmt.Errorf("read %s %s: %w", step.Kind(object), key, err)
+	}
+	return object, nil
 }
 
 // machines lists the Machines that the pool controls, by their ownerReference. They may belong to the cache and must not be
@@ -61,21 +81,26 @@ func (r *Reconciler) machines(ctx context.Context, reader client.Reader, pool *v
 	return mine, nil
 }
 
-// decide returns the planner's decision. A pool whose NodeType does not exist, or is being deleted,
-// only shrinks.
+// decide returns the planner's decision. A pool whose NodeType or TenantCluster is missing, or is being deleted, only shrinks.
 func decide(obs observation) scaling.Decision {
 	facts := make([]scaling.Machine, len(obs.machines))
 	for i := range obs.machines {
 		m := &obs.machines[i]
 		facts[i] = scaling.Machine{
 			Name: m.Name, Ready: isReady(m), UpToDate: !hasTarget(obs.nodeType) || isUpToDate(m, obs.nodeType), Created: m.CreationTimestamp.Time, Deleting: m.DeletionTimestamp != nil,
+			HasHost: m.Status.HostRef != nil, IsClaiming: isClaiming(m),
 		}
 	}
-	decision := scaling.Plan(replicas(obs.pool), facts)
-	if obs.nodeType == nil || obs.nodeType.DeletionTimestamp != nil {
+	decision := scaling.Plan(replicas(obs.pool), obs.free, facts)
+	if reason, _ := obs.missing(); reason != "" {
 		decision.Create = 0
 	}
 	return decision
+}
+
+// isClaiming reports whether the Machine may have claimed a host that its status does not name yet.
+func isClaiming(m *v1alpha1.Machine) bool {
+	return m.Status.HostRef == nil && m.Status.Phase != "" && m.Status.Phase != v1alpha1.MachinePending
 }
 
 func replicas(pool *v1alpha1.NodePool) int {

@@ -17,6 +17,7 @@ func report(after *v1alpha1.NodePool, obs observation, now time.Time) {
 	status := &after.Status
 	status.ObservedGeneration = after.Generation
 	status.Replicas, status.ReadyReplicas, status.UpToDateReplicas = 0, 0, 0
+	status.PlacedReplicas = int32(obs.placed())
 	status.Selector = labels.Set{v1alpha1.LabelNodePool: after.Name}.String()
 	for i := range obs.machines {
 		m := &obs.machines[i]
@@ -31,22 +32,56 @@ func report(after *v1alpha1.NodePool, obs observation, now time.Time) {
 			status.UpToDateReplicas++
 		}
 	}
-	is, reason, message := readyCondition(after, obs)
-	step.SetCondition(&status.Conditions, after.Generation, now, v1alpha1.ConditionReady, is, reason, message)
+	set := func(condition string, is metav1.ConditionStatus, reason, message string) {
+		step.SetCondition(&status.Conditions, after.Generation, now, condition, is, reason, message)
+	}
+	is, reason, message := placedCondition(after, obs)
+	set(v1alpha1.ConditionPlaced, is, reason, message)
+	if is == metav1.ConditionTrue || reason == v1alpha1.ReasonScaling {
+		is, reason, message = readyCondition(after)
+	}
+	set(v1alpha1.ConditionReady, is, reason, message)
 }
 
-// readyCondition returns status, reason and message of the condition Ready.
-func readyCondition(pool *v1alpha1.NodePool, obs observation) (metav1.ConditionStatus, string, string) {
-	wanted := replicas(pool)
-	if obs.nodeType == nil {
-		return metav1.ConditionFalse, v1alpha1.ReasonNodeTypeNotFound,
-			fmt.Sprintf("spec.nodeTypeRef names the NodeType %s, which does not exist: no Machine is created", pool.Spec.NodeTypeRef.Name)
+// missing returns the reason why no Machine of the pool can be made. It is empty when one can.
+func (obs *observation) missing() (reason, message string) {
+	tenant := "TenantCluster " + obs.pool.Namespace + "/" + obs.pool.Spec.TenantClusterRef.Name
+	switch {
+	case obs.nodeType == nil:
+		return v1alpha1.ReasonNodeTypeNotFound, fmt.Sprintf("spec.nodeTypeRef names the NodeType %s, which does not exist: no Machine is created", obs.pool.Spec.NodeTypeRef.Name)
+	case obs.nodeType.DeletionTimestamp != nil:
+		return v1alpha1.ReasonNodeTypeDeleting, fmt.Sprintf(
+			"NodeType %s is being deleted and kept for the Machines that use it: no Machine is created; delete this NodePool, or make it again for another NodeType", obs.nodeType.Name)
+	case obs.tenant == nil:
+		return v1alpha1.ReasonTenantNotFound, tenant + " does not exist: no Machine is created before it does"
+	case obs.tenant.DeletionTimestamp != nil:
+		return v1alpha1.ReasonTenantDeleting, tenant + " is being deleted and takes no further nodes: no Machine is created; delete this NodePool or scale it to 0"
 	}
-	if obs.nodeType.DeletionTimestamp != nil {
-		return metav1.ConditionFalse, v1alpha1.ReasonNodeTypeDeleting,
-			fmt.Sprintf("NodeType %s is being deleted and kept for the Machines that use it: no Machine is created; delete this NodePool, or make it again for another NodeType", obs.nodeType.Name)
+	return "", ""
+}
+
+// placedCondition returns status, reason and message of the condition Placed.
+func placedCondition(pool *v1alpha1.NodePool, obs observation) (metav1.ConditionStatus, string, string) {
+	if reason, message := obs.missing(); reason != "" {
+		return metav1.ConditionFalse, reason, message
 	}
-	have, up := int(pool.Status.Replicas), int(pool.Status.ReadyReplicas)
+	wanted, placed := replicas(pool), int(pool.Status.PlacedReplicas)
+	if placed >= wanted {
+		return metav1.ConditionTrue, v1alpha1.ReasonPlaced, fmt.Sprintf("all %d Machines have a host", wanted)
+	}
+	text := fmt.Sprintf("%d Machines are asked for, %d have a host, and %d hosts are free", wanted, placed, obs.free)
+	if obs.free > 0 {
+		return metav1.ConditionFalse, v1alpha1.ReasonScaling, text
+	}
+	h := obs.hosts
+	return metav1.ConditionFalse, v1alpha1.ReasonNoHostAvailable, fmt.Sprintf(
+		"%s; NodeType %s selects %d, of which %d are claimed and %d in error: one Machine waits for the next host, and others are created when there are more; free or register hosts, or scale this NodePool to %d",
+		text, pool.Spec.NodeTypeRef.Name, h.Matching, h.Claimed, h.Error, placed)
+}
+
+// readyCondition returns status, reason and message of the condition Ready of a pool whose Machines have hosts or are about to.
+func readyCondition(pool *v1alpha1.NodePool) (metav1.ConditionStatus, string, string) {
+	wanted, have, up := replicas(pool), int(pool.Status.Replicas), int(pool.Status.ReadyReplicas)
 	if have == wanted && up == wanted {
 		return metav1.ConditionTrue, v1alpha1.ReasonReady, fmt.Sprintf("all %d Machines are Ready", wanted)
 	}

@@ -24,8 +24,20 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.For(&v1alpha1.NodePool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&v1alpha1.Machine{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})).
 		Watches(&v1alpha1.Machine{}, enqueueLater).
-		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.ofNodeType), builder.WithPredicates(targetChanged))
+		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.ofNodeType), builder.WithPredicates(predicate.Or(targetChanged, hostsCame))).
+		Watches(&v1alpha1.TenantCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofTenant), builder.WithPredicates(deletionBegan))
 }
+
+// hostsCame lets through a NodeType for which more hosts are free than before. Hosts themselves are not watched: the NodeType's controller does that and
+// counts them at most every few seconds.
+var hostsCame = step.OnUpdate(func(before, after *v1alpha1.NodeType) bool {
+	return after.Status.Hosts.Available > before.Status.Hosts.Available
+})
+
+// deletionBegan leaves out the updates of a TenantCluster except the beginning of its deletion.
+var deletionBegan = step.OnUpdate(func(before, after *v1alpha1.TenantCluster) bool {
+	return before.DeletionTimestamp == nil && after.DeletionTimestamp != nil
+})
 
 // countingInterval delays reconciles after changes of a pool's Machines. An installation changes each Machine several times,
 // and each change would cause a reconcile and a write of the pool's status.
@@ -51,15 +63,24 @@ var enqueueLater = handler.Funcs{UpdateFunc: func(_ context.Context, e event.Upd
 }}
 
 func (r *Reconciler) ofNodeType(ctx context.Context, changed client.Object) []reconcile.Request {
+	return r.pools(ctx, func(pool *v1alpha1.NodePool) bool { return pool.Spec.NodeTypeRef.Name == changed.GetName() })
+}
+
+func (r *Reconciler) ofTenant(ctx context.Context, changed client.Object) []reconcile.Request {
+	return r.pools(ctx, func(pool *v1alpha1.NodePool) bool { return pool.Spec.TenantClusterRef.Name == changed.GetName() }, client.InNamespace(changed.GetNamespace()))
+}
+
+// pools returns a request for each NodePool that matches.
+func (r *Reconciler) pools(ctx context.Context, matches func(*v1alpha1.NodePool) bool, options ...client.ListOption) []reconcile.Request {
 	var pools v1alpha1.NodePoolList
-	if err := r.Client.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "Listing the NodePools of a NodeType")
+	if err := r.Client.List(ctx, &pools, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		log.FromContext(ctx).Error(err, "Listing the NodePools of a changed object")
 		return nil
 	}
 	var requests []reconcile.Request
 	for i := range pools.Items {
-		if pools.Items[i].Spec.NodeTypeRef.Name == changed.GetName() {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pools.Items[i].Namespace, Name: pools.Items[i].Name}})
+		if matches(&pools.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pools.Items[i])})
 		}
 	}
 	return requests

@@ -141,6 +141,18 @@ func Count(request Request, hosts []HostFacts) v1alpha1.HostCounts {
 	return counts
 }
 
+// CountFree counts the hosts that Machines of the request's tenant could claim now, by the rules of Choose. It ignores HostName and MachineUID.
+func CountFree(request Request, hosts []HostFacts) int {
+	request.HostName, request.MachineUID = "", ""
+	n := 0
+	for _, facts := range hosts {
+		if evaluate(request, facts).Reason == Free {
+			n++
+		}
+	}
+	return n
+}
+
 // isMatching reports whether the hostSelector and the zone select a host with that result.
 func isMatching(reason Reason) bool {
 	return reason != OtherProvider && reason != LabelsDiffer && reason != OtherZone

@@ -17,6 +17,8 @@ type Machine struct {
 	Created time.Time
 	// Deleting is true when it is being deleted. It is then not counted.
 	Deleting bool
+	// HasHost is true when it has a host. IsClaiming is true when it is about to have one.
+	HasHost, IsClaiming bool
 }
 
 // Decision says how many Machines to create or which ones to delete. At most one of the two is set.
@@ -34,24 +36,45 @@ type Deletion struct {
 	Reason string
 }
 
-// Plan compares the Machines of a NodePool with its replicas.
-func Plan(replicas int, machines []Machine) Decision {
+// Plan compares the Machines of a NodePool with its replicas and with how many hosts are free for them.
+//
+// Of the Machines that no host is there for, one is kept: it takes the next host that comes, and its conditions say why there is none. Without it:
+// a pool of 100 with hosts for 2 has 98 Machines that wait, and whoever reads the list of Machines finds nothing else in it.
+func Plan(replicas, free int, machines []Machine) Decision {
 	remaining := slices.DeleteFunc(slices.Clone(machines), func(m Machine) bool { return m.Deleting })
-	surplus := len(remaining) - replicas
-	if surplus <= 0 {
-		return Decision{Create: -surplus}
-	}
 	slices.SortFunc(remaining, byDeletionOrder)
-	var decision Decision
-	for _, m := range remaining[:surplus] {
-		decision.Delete = append(decision.Delete, Deletion{Name: m.Name, Reason: deletionReason(m)})
+	if surplus := len(remaining) - replicas; surplus > 0 {
+		return Decision{Delete: deletions(remaining[:surplus], deletionReason)}
 	}
-	return decision
+	waiting, allowed := 0, max(free, 1)
+	var idle []Machine
+	for _, m := range remaining {
+		if m.HasHost {
+			continue
+		}
+		waiting++
+		if !m.IsClaiming {
+			idle = append(idle, m)
+		}
+	}
+	if surplus := min(waiting-allowed, len(idle)); surplus > 0 {
+		return Decision{Delete: deletions(idle[:surplus], func(Machine) string { return "no host is free for it; it is made again when one is" })}
+	}
+	return Decision{Create: max(0, min(replicas-len(remaining), allowed-waiting))}
+}
+
+func deletions(machines []Machine, reason func(Machine) string) []Deletion {
+	all := make([]Deletion, len(machines))
+	for i, m := range machines {
+		all[i] = Deletion{Name: m.Name, Reason: reason(m)}
+	}
+	return all
 }
 
 // byDeletionOrder orders Machines as the package comment says.
 func byDeletionOrder(a, b Machine) int {
 	return cmp.Or(
+		compareBool(a.HasHost, b.HasHost),
 		compareBool(a.Ready, b.Ready),
 		compareBool(a.UpToDate, b.UpToDate),
 		b.Created.Compare(a.Created),
@@ -72,6 +95,8 @@ func compareBool(a, b bool) int {
 
 func deletionReason(m Machine) string {
 	switch {
+	case !m.HasHost:
+		return "it has no host"
 	case !m.Ready:
 		return "it is not Ready"
 	case !m.UpToDate:

@@ -1,0 +1,73 @@
+package nodepool
+
+import (
+	"context"
+	"fmt"
+
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/hostindex"
+	"github.com/ingot-dev/ingot/controllers/plan/placement"
+	"github.com/ingot-dev/ingot/controllers/plan/sameserver"
+)
+
+// countHosts counts the hosts of the pool's NodeType, by the rules by which its Machines choose one.
+//
+// The hosts are read from the cache. status.hosts of the NodeType would be some seconds old: the hosts that the pool's own Machines have just claimed would
+// still be free there, and as many Machines again would be created. A pool that has all its hosts reads none.
+func (r *Reconciler) countHosts(ctx context.Context, obs *observation) error {
+	if obs.nodeType == nil || obs.placed() >= replicas(obs.pool) {
+		return nil
+	}
+	provider, err := read(ctx, r.Client, types.NamespacedName{Name: obs.nodeType.Spec.ProviderRef.Name}, &v1alpha1.NodeProvider{})
+	if err != nil || provider == nil {
+		return err
+	}
+	facts, err := r.listHosts(ctx, provider.Spec.HostNamespace)
+	if err != nil {
+		return err
+	}
+	request := placement.Request{
+		NodeType: obs.nodeType.Spec, Provider: provider.Spec,
+		Tenant: types.NamespacedName{Namespace: obs.pool.Namespace, Name: obs.pool.Spec.TenantClusterRef.Name}.String(),
+	}
+	for i := range facts {
+		if placement.CountFree(request, facts[i:i+1]) == 0 {
+			continue
+		}
+		conflicts, err := hostindex.Conflicts(ctx, r.Client, sameserver.HostOf(facts[i].Host, facts[i].Record))
+		if err != nil {
+			return err
+		}
+		facts[i].SameServer = sameserver.Describe(conflicts)
+	}
+	obs.hosts, obs.free = placement.Count(request, facts), placement.CountFree(request, facts)
+	return nil
+}
+
+// listHosts lists the hosts of a namespace with their records. They belong to the cache and must not be changed.
+func (r *Reconciler) listHosts(ctx context.Context, namespace string) ([]placement.HostFacts, error) {
+	var hosts metal3.BareMetalHostList
+	if err := r.Client.List(ctx, &hosts, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list BareMetalHosts: %w", err)
+	}
+	var records v1alpha1.HostRecordList
+	if err := r.Client.List(ctx, &records, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list HostRecords: %w", err)
+	}
+	return placement.Pair(hosts.Items, records.Items), nil
+}
+
+// placed counts the Machines that have a host and are not being deleted.
+func (obs *observation) placed() int {
+	n := 0
+	for i := range obs.machines {
+		if m := &obs.machines[i]; m.DeletionTimestamp == nil && m.Status.HostRef != nil {
+			n++
+		}
+	}
+	return n
+}

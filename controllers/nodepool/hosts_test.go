@@ -1,0 +1,135 @@
+package nodepool
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/test/management"
+)
+
+// awaitCondition waits until the condition has the reason and its message the text.
+func awaitCondition(t *testing.T, pool *v1alpha1.NodePool, condition, reason, text string) *v1alpha1.NodePool {
+	t.Helper()
+	stored := &v1alpha1.NodePool{}
+	management.Eventually(t, fmt.Sprintf("%s is %s: %s", condition, reason, text), func() bool {
+		if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(pool), stored); err != nil {
+			t.Fatal(err)
+		}
+		c := meta.FindStatusCondition(stored.Status.Conditions, condition)
+		return c != nil && c.Reason == reason && strings.Contains(c.Message, text)
+	})
+	return stored
+}
+
+func awaitMachines(t *testing.T, pool *v1alpha1.NodePool, n int) []v1alpha1.Machine {
+	t.Helper()
+	var list []v1alpha1.Machine
+	management.Eventually(t, fmt.Sprintf("there are %d Machines", n), func() bool { list = machines(t, pool); return len(list) == n })
+	return list
+}
+
+func TestAPoolMakesNoMoreMachinesThanThereAreHostsFor(t *testing.T) {
+	const nodeType = "scarce"
+	newNodeType(t, nodeType)
+	newHosts(t, nodeType, "a", "b")
+	run(t)
+	pool := newPool(t, nodeType, 100)
+	for i, m := range awaitMachines(t, pool, 2) {
+		claim(t, &m, nodeType, []string{"a", "b"}[i])
+	}
+	// One more waits for the next host, and one condition says what is missing.
+	awaitMachines(t, pool, 3)
+	stored := awaitCondition(t, pool, v1alpha1.ConditionPlaced, v1alpha1.ReasonNoHostAvailable,
+		"100 Machines are asked for, 2 have a host, and 0 hosts are free; NodeType scarce selects 2, of which 2 are claimed and 0 in error")
+	awaitCondition(t, pool, v1alpha1.ConditionReady, v1alpha1.ReasonNoHostAvailable, "scale this NodePool to 2")
+	if s := stored.Status; s.Replicas != 3 || s.PlacedReplicas != 2 {
+		t.Errorf("status %+v: expected 3 Machines, 2 of them with a host", s)
+	}
+	// Hosts come. The NodeType's controller, which is not there, counts them.
+	newHosts(t, nodeType, "c", "d", "e")
+	n := &v1alpha1.NodeType{ObjectMeta: metav1.ObjectMeta{Name: nodeType}}
+	if err := server.Client.Status().Patch(t.Context(), n, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"hosts":{"matching":5,"available":3,"claimed":2,"error":0}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	awaitMachines(t, pool, 5)
+	awaitCondition(t, pool, v1alpha1.ConditionPlaced, v1alpha1.ReasonScaling, "2 have a host, and 3 hosts are free")
+	// Who scales to what there are hosts for has a pool that is placed; those that wait go first.
+	scale(t, pool, 2)
+	for _, m := range awaitMachines(t, pool, 2) {
+		if m.Status.HostRef == nil {
+			t.Errorf("Machine %s without a host remained", m.Name)
+		}
+	}
+	awaitCondition(t, pool, v1alpha1.ConditionPlaced, v1alpha1.ReasonPlaced, "all 2 Machines have a host")
+}
+
+func TestMachinesThatAnEarlierVersionMadeForNoHostGo(t *testing.T) {
+	const nodeType = "crowded"
+	newNodeType(t, nodeType)
+	pool := newPool(t, nodeType, 20)
+	r := reconciler(server.Client)
+	for range 20 {
+		if _, err := r.createMachine(t.Context(), pool); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claiming := &machines(t, pool)[0]
+	claiming.Status.Phase = v1alpha1.MachineClaiming
+	if err := server.Client.Status().Update(t.Context(), claiming); err != nil {
+		t.Fatal(err)
+	}
+	run(t)
+	// The one that may have claimed a host stays: it counts as the one that waits.
+	if left := awaitMachines(t, pool, 1); left[0].Name != claiming.Name {
+		t.Errorf("%s is left, and %s was claiming a host", left[0].Name, claiming.Name)
+	}
+}
+
+func TestAPoolWhoseTenantIsMissingOrLeavesMakesNoMachine(t *testing.T) {
+	newNodeType(t, "tenantless")
+	newHosts(t, "tenantless", "a", "b", "c")
+	run(t)
+	replicas := int32(2)
+	pool := &v1alpha1.NodePool{
+		ObjectMeta: metav1.ObjectMeta{Namespace: server.Namespace(t), Name: "training"},
+		Spec: v1alpha1.NodePoolSpec{
+			NodeTypeRef: v1alpha1.LocalReference{Name: "tenantless"}, TenantClusterRef: v1alpha1.LocalReference{Name: "research"}, Replicas: &replicas,
+		},
+	}
+	server.Create(t, pool)
+	awaitCondition(t, pool, v1alpha1.ConditionReady, v1alpha1.ReasonTenantNotFound, "research does not exist")
+	if n := len(machines(t, pool)); n != 0 {
+		t.Errorf("%d Machines for a tenant that is not there", n)
+	}
+	tenant := createTenant(t, pool)
+	made := awaitMachines(t, pool, 2)
+	tenant.Finalizers = []string{"example.com/held"}
+	if err := server.Client.Update(t.Context(), tenant); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Client.Delete(t.Context(), tenant); err != nil {
+		t.Fatal(err)
+	}
+	awaitCondition(t, pool, v1alpha1.ConditionPlaced, v1alpha1.ReasonTenantDeleting, "takes no further nodes: no Machine is created")
+	// A Machine that is deleted then is not made again.
+	made[0].Finalizers = nil
+	if err := server.Client.Update(t.Context(), &made[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Client.Delete(t.Context(), &made[0]); err != nil {
+		t.Fatal(err)
+	}
+	management.Eventually(t, "one Machine is counted", func() bool {
+		stored := &v1alpha1.NodePool{}
+		return server.Client.Get(t.Context(), client.ObjectKeyFromObject(pool), stored) == nil && stored.Status.Replicas == 1
+	})
+	if n := len(machines(t, pool)); n != 1 {
+		t.Errorf("%d Machines, expected the one that is left", n)
+	}
+}
