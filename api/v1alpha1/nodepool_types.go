@@ -119,3 +119,11 @@ type NodePoolList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []NodePool `json:"items"`
 }
+
+// NodePoolOf returns the name of the NodePool that controls a Machine. It is empty for a Machine that a person made.
+func NodePoolOf(machine *Machine) string {
+	if owner := metav1.GetControllerOfNoCopy(machine); owner != nil && owner.Kind == "NodePool" && owner.APIVersion == GroupVersion.String() {
+		return owner.Name
+	}
+	return ""
+}

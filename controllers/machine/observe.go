@@ -68,8 +68,8 @@ func (r *Reconciler) observe(ctx context.Context, machine *v1alpha1.Machine) (*o
 	obs.facts.Machine = lifecycle.Machine{
 		Namespace: machine.Namespace, Name: machine.Name, UID: machine.UID, Generation: machine.Generation,
 		Created: machine.CreationTimestamp.Time, Deleting: machine.DeletionTimestamp != nil,
-		Finalizer: controllerutil.ContainsFinalizer(machine, v1alpha1.MachineFinalizer),
-		Spec:      machine.Spec, Status: machine.Status,
+		Finalizer: controllerutil.ContainsFinalizer(machine, v1alpha1.MachineFinalizer), NodePool: v1alpha1.NodePoolOf(machine),
+		Spec: machine.Spec, Status: machine.Status,
 	}
 	for _, observe := range []func(context.Context, *observation) error{
 		r.observeNodeType, r.observeProvider, r.observeRevisions, r.observeTenant, r.observeHost, r.observeToken, r.observeNode,
@@ -116,7 +116,8 @@ func (r *Reconciler) observeNodeType(ctx context.Context, obs *observation) erro
 		observed.Reason, observed.Message = c.Reason, c.Message
 	}
 	if t.DeletionTimestamp != nil {
-		observed.Ready, observed.Reason, observed.Message = false, v1alpha1.ReasonInUse, "it is being deleted and takes no further Machines: delete this Machine, or make the NodeType again under another name"
+		observed.Ready, observed.Reason, observed.Message = false, v1alpha1.ReasonInUse, "it is being deleted and takes no further Machines: "+
+			obs.facts.Machine.RemovalAdvice()+"; or make the NodeType again under another name"
 	}
 	obs.facts.NodeType = observed
 	limits := &obs.facts.Timeouts
@@ -206,11 +207,11 @@ func (r *Reconciler) readRevision(ctx context.Context, obs *observation, asked v
 		return objects, f, err
 	}
 	if objects.revision == nil {
-		f.Problem = "it does not exist: restore it from a backup, or delete this Machine"
+		f.Problem = "it does not exist: restore it from a backup, or " + obs.facts.Machine.RemovalAdvice()
 		return objects, f, nil
 	}
 	if owner := objects.revision.Spec.NodeTypeRef.Name; owner != obs.machine.Spec.NodeTypeRef.Name {
-		f.Problem = "it belongs to NodeType " + owner + ": delete this Machine"
+		f.Problem = "it belongs to NodeType " + owner + ": " + obs.facts.Machine.RemovalAdvice()
 		return objects, f, nil
 	}
 	if objects.rendering, err = r.observeRendering(ctx, obs, &f); err != nil || f.Problem != "" {
@@ -232,7 +233,7 @@ func (r *Reconciler) readRevision(ctx context.Context, obs *observation, asked v
 	f.Kubelet, f.DRA = objects.image.Spec.Software.Kubelet, len(objects.rendering.Spec.Plan.Expectation.Slices) > 0
 	switch {
 	case obs.nodeType == nil:
-		f.Problem = "its NodeType " + obs.machine.Spec.NodeTypeRef.Name + " does not exist: create it again, or delete this Machine"
+		f.Problem = "its NodeType " + obs.machine.Spec.NodeTypeRef.Name + " does not exist: create it again, or " + obs.facts.Machine.RemovalAdvice()
 	case obs.provider == nil:
 		f.Problem = "its NodeProvider " + obs.nodeType.Spec.ProviderRef.Name + " does not exist: create it again"
 	}
@@ -266,11 +267,11 @@ func (r *Reconciler) observeRendering(ctx context.Context, obs *observation, f *
 	switch {
 	case err != nil:
 	case kept == nil && f.Rendering == "":
-		f.Problem = "it has no NodeTypeRendering: restore one from a backup, or delete this Machine"
+		f.Problem = "it has no NodeTypeRendering: restore one from a backup, or " + obs.facts.Machine.RemovalAdvice()
 	case kept == nil:
-		f.Problem = "its NodeTypeRendering " + f.Rendering + " does not exist: restore it from a backup, or delete this Machine"
+		f.Problem = "its NodeTypeRendering " + f.Rendering + " does not exist: restore it from a backup, or " + obs.facts.Machine.RemovalAdvice()
 	case kept.Spec.RevisionRef.Name != f.Name:
-		f.Problem = "NodeTypeRendering " + f.Rendering + " is of revision " + kept.Spec.RevisionRef.Name + ": delete this Machine"
+		f.Problem = "NodeTypeRendering " + f.Rendering + " is of revision " + kept.Spec.RevisionRef.Name + ": " + obs.facts.Machine.RemovalAdvice()
 	default:
 		if _, err := rendering.Plan(kept); err != nil {
 			f.Problem = err.Error()

@@ -24,10 +24,10 @@ type observation struct {
 	tenant *v1alpha1.TenantCluster
 	// machines are those that the pool controls, also the ones that are being deleted.
 	machines []v1alpha1.Machine
-	// hosts counts the hosts of the NodeType, and free those that a Machine of the pool could claim now. They are counted only while a Machine that is
-	// asked for has no host.
+	// hosts counts the hosts of the NodeType. countHosts sets it while a Machine that is asked for has no host.
 	hosts v1alpha1.HostCounts
-	free  int
+	// free is how many hosts a Machine of the pool could claim now. countHosts sets it with hosts.
+	free int
 }
 
 func (r *Reconciler) observe(ctx context.Context, reader client.Reader, key types.NamespacedName) (observation, error) {

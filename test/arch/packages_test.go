@@ -15,7 +15,6 @@ const smallPackageLines = 100
 
 // smallPackages are the small packages with one importer that stay, each with its reason.
 var smallPackages = map[string]string{
-	"controllers/plan/scaling":             "the decisions of every controller are a pure package below controllers/plan",
 	"presentation/tenantsoftware/kubevirt": "the software of each vendor in tenant clusters is one package",
 	"test/controlplane/internal/bootstrap": "it holds what kubeadm writes into a cluster, apart from what starts the processes of the control plane",
 }

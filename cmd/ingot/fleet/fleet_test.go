@@ -214,3 +214,15 @@ func TestHostsAreFreeClaimedBusyOrInErrorAndSayWhatTheyFit(t *testing.T) {
 		t.Errorf("%+v", rows)
 	}
 }
+
+func TestAMachineOfANodePoolThatHasNoHostIsToldToScaleThePool(t *testing.T) {
+	m := machine("training-x", v1alpha1.MachinePending, 50, 0, isNot(v1alpha1.ReasonNoHostAvailable, ""))
+	if next := Diagnose(&m, nil, nil, noon).Next; strings.Contains(next, "scale") {
+		t.Errorf("a Machine that a person made: %s", next)
+	}
+	controller := true
+	m.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodePool", Name: "training", Controller: &controller}}
+	if next := Diagnose(&m, nil, nil, noon).Next; !strings.Contains(next, "kubectl scale nodepool -n research training --replicas=N") {
+		t.Errorf("a Machine of a NodePool: %s", next)
+	}
+}

@@ -46,6 +46,8 @@ type Diagnosis struct {
 	now time.Time
 	// missing are the names for ingot.dev/disk-gone of the disks that the host lacks, and others those of its disks beside the last root disk.
 	missing, others []string
+	// pool is the NodePool that controls the Machine; empty: none does.
+	pool string
 }
 
 // conditionOrder is the order of a Machine's conditions.
@@ -77,7 +79,7 @@ func Diagnose(m *v1alpha1.Machine, host *placement.HostFacts, rollout *v1alpha1.
 			w.missing, w.others = diskNames(&host.Record.Status)
 		}
 	}
-	w.now = now
+	w.now, w.pool = now, v1alpha1.NodePoolOf(m)
 	w.Summary, w.Next = w.summary(now), w.nextStep()
 	return w
 }
@@ -121,7 +123,7 @@ func (d Diagnosis) nextStep() string {
 		return advice
 	}
 	if advice := d.reasonStep(d.Machine.Reason); advice != "" {
-		return advice
+		return advice + d.scaleStep()
 	}
 	if advice := d.hostStep(); advice != "" {
 		return advice
@@ -138,6 +140,14 @@ func (d Diagnosis) nextStep() string {
 // reasonStep is what a person can do about a reason.
 func (d Diagnosis) reasonStep(reason string) string {
 	return strings.NewReplacer("HOST", d.Machine.Host, "MACHINE", "-n "+d.Machine.Namespace+" "+d.Machine.Name).Replace(nextSteps[reason])
+}
+
+// scaleStep is the other thing that a person can do about a Machine that has no host: not to delete it, because its NodePool would make it again.
+func (d Diagnosis) scaleStep() string {
+	if d.pool == "" || d.Machine.Reason != v1alpha1.ReasonNoHostAvailable {
+		return ""
+	}
+	return "; or, if it is not needed, scale its NodePool down: kubectl scale nodepool -n " + d.Machine.Namespace + " " + d.pool + " --replicas=N, as its condition Placed says"
 }
 
 // hostStep is what a person can do about the error of the host. The Machine may be Ready all the same: its node runs, and the next roll or

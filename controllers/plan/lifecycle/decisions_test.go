@@ -384,3 +384,28 @@ func TestDecisionsAndTheirWords(t *testing.T) {
 		}
 	}
 }
+
+// TestAdviceAboutAMachineOfANodePoolDoesNotLoop: a Machine without a host that its NodePool would make again is not told to be deleted. One with a
+// host is: its successor gets another host.
+func TestAdviceAboutAMachineOfANodePoolDoesNotLoop(t *testing.T) {
+	for name, change := range map[string]func(*Facts){
+		"the NodeType is gone":         func(f *Facts) { f.NodeType.Found = false },
+		"the TenantCluster is gone":    func(f *Facts) { f.Tenant.Found = false },
+		"the TenantCluster is leaving": func(f *Facts) { f.Tenant.Deleting = true },
+	} {
+		for _, pool := range []string{"", "training"} {
+			w := worldInPhase(t, v1alpha1.MachinePending)
+			f, _, _ := w.facts(w.machines[0])
+			f.Machine.NodePool = pool
+			change(&f)
+			ready := meta.FindStatusCondition(Plan(f).Status.Conditions, v1alpha1.ConditionReady)
+			if ready == nil || strings.Contains(ready.Message, "delete this Machine") != (pool == "") || strings.Contains(ready.Message, "scale NodePool training down") != (pool != "") {
+				t.Errorf("%s, NodePool %q: %+v", name, pool, ready)
+			}
+			f.Machine.Status.HostRef = &v1alpha1.NamespacedReference{Namespace: "metal", Name: "a"}
+			if got := f.Machine.RemovalAdvice(); got != "delete this Machine" {
+				t.Errorf("%s, with a host: %s", name, got)
+			}
+		}
+	}
+}

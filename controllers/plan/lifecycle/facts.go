@@ -49,8 +49,20 @@ type Machine struct {
 	Deleting bool
 	// Finalizer is true when v1alpha1.MachineFinalizer is set.
 	Finalizer bool
-	Spec      v1alpha1.MachineSpec
-	Status    v1alpha1.MachineStatus
+	// NodePool is the name of the NodePool that controls the Machine, and makes it again when it is deleted. It is empty where a person made it.
+	NodePool string
+	Spec     v1alpha1.MachineSpec
+	Status   v1alpha1.MachineStatus
+}
+
+// RemovalAdvice says how a person gets rid of a Machine that cannot become a node. Without the NodePool: a Machine that waits for what does not
+// exist is deleted, its NodePool makes another one, which waits for the same and advises the same. A Machine with a host is another matter: its
+// successor gets another host and the NodeType's stable revision.
+func (m Machine) RemovalAdvice() string {
+	if m.NodePool == "" || m.Status.HostRef != nil {
+		return "delete this Machine"
+	}
+	return "scale NodePool " + m.NodePool + " down: it would make a deleted Machine again"
 }
 
 // ProviderID is the providerID of the Node that this attempt installs.

@@ -18,7 +18,7 @@ func (s scope) referenceProblem() (reason, message string) {
 	name := "NodeType " + m.Spec.NodeTypeRef.Name
 	switch {
 	case !nt.Found:
-		return v1alpha1.ReasonWaitingForNodeType, name + " does not exist: create it, or delete this Machine"
+		return v1alpha1.ReasonWaitingForNodeType, name + " does not exist: create it, or " + m.RemovalAdvice()
 	case !nt.Ready && nt.Reason == "":
 		return v1alpha1.ReasonWaitingForNodeType, name + " is new, and its controller has not looked at it yet"
 	case !nt.Ready:
@@ -60,7 +60,7 @@ func revisionProblem(f Facts, r Revision) (reason, message string) {
 	case !f.Tenant.Found || !f.Tenant.Reachable:
 		return v1alpha1.ReasonWaitingForTenant, tenantProblem(f)
 	case f.Tenant.Deleting:
-		return v1alpha1.ReasonWaitingForTenant, tenantName(f) + " is being deleted and takes no further nodes: delete this Machine"
+		return v1alpha1.ReasonWaitingForTenant, tenantName(f) + " is being deleted and takes no further nodes: " + f.Machine.RemovalAdvice()
 	}
 	if problem := VersionSkewProblem(r.Kubelet, f.Tenant.Version); problem != "" {
 		return v1alpha1.ReasonVersionSkew, problem
@@ -104,7 +104,7 @@ func tenantProblem(f Facts) string {
 	case !f.Tenant.Found && f.Machine.Deleting:
 		return tenantName(f) + " does not exist"
 	case !f.Tenant.Found:
-		return tenantName(f) + " does not exist: create it, or delete this Machine"
+		return tenantName(f) + " does not exist: create it, or " + f.Machine.RemovalAdvice()
 	}
 	return fmt.Sprintf("%s cannot be used: %s: %s", tenantName(f), f.Tenant.Reason, f.Tenant.Message)
 }
