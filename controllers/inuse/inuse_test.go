@@ -203,6 +203,23 @@ func TestADeletedRevisionAndItsRenderingAreKeptForTheMachinesThatHaveThem(t *tes
 	r.awaitGone(r.rendering)
 }
 
+// awaitCollector returns when the garbage collector knows all revisions and renderings with their owners. It sees the objects of a kind in the order
+// in which they changed, so it knows them when it has deleted one that is made now and whose owner never existed.
+//
+// Without it: the collector, which watches each kind for itself, sees the deletion of the NodeType before the revision. The NodeType has nothing that
+// a deletion in the foreground waits for then, and nobody deletes the revision while the NodeType is kept.
+func (r *rig) awaitCollector() {
+	r.t.Helper()
+	nobody := func(kind string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: r.name + "-orphan", OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: "nobody", UID: types.UID(r.name)}}}
+	}
+	revision := &v1alpha1.NodeTypeRevision{ObjectMeta: nobody("NodeType"), Spec: r.revision.Spec}
+	rendering := &v1alpha1.NodeTypeRendering{ObjectMeta: nobody("NodeTypeRevision"), Spec: r.rendering.Spec}
+	server.Create(r.t, revision, rendering)
+	r.awaitGone(revision)
+	r.awaitGone(rendering)
+}
+
 func TestTheGarbageOfADeletedNodeTypeIsKeptForItsMachines(t *testing.T) {
 	r := newRig(t)
 	owned := func(o, owner client.Object, kind string) {
@@ -219,6 +236,7 @@ func TestTheGarbageOfADeletedNodeTypeIsKeptForItsMachines(t *testing.T) {
 	owned(r.rendering, r.revision, "NodeTypeRevision")
 	m := r.install("m1")
 	r.awaitUser(r.nodeType, "Machine "+r.name+"/m1")
+	r.awaitCollector()
 	r.delete(r.nodeType, client.PropagationPolicy(metav1.DeletePropagationForeground))
 	r.mustBeHeld(r.revision, "Machine "+r.name+"/m1")
 	r.mustBeHeld(r.nodeType, "Machine "+r.name+"/m1")
