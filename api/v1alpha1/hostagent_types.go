@@ -20,6 +20,20 @@ type HostAgent struct {
 	HeardAt metav1.MicroTime `json:"heardAt"`
 }
 
+// MaxBootURL is the length of the longest base URL that is stored.
+const MaxBootURL = 512
+
+// KernelAwaited is a boot document whose kernel the server has not asked for yet.
+type KernelAwaited struct {
+	// at is when the document was served.
+	// +required
+	At metav1.MicroTime `json:"at"`
+	// url is the base URL of the kernel and the initrd that it names.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	URL string `json:"url,omitempty"`
+}
+
 // HostFindingReason says what was noticed.
 type HostFindingReason string
 
@@ -32,6 +46,12 @@ const (
 	FindingBootRequestedAgain HostFindingReason = "BootRequestedAgain"
 	// FindingServerDiffers means that the agent's server differs from the known hardware of the host.
 	FindingServerDiffers HostFindingReason = "ServerDiffers"
+	// FindingBootLoadFailed means that the server has said that it could not load or start the agent's kernel or initrd. The message has the
+	// address that it was to load from, and iPXE's error.
+	FindingBootLoadFailed HostFindingReason = "BootLoadFailed"
+	// FindingKernelNotRequested means that the server got its boot document and asked for no kernel for a minute: the address in the document
+	// does not lead to the boot service from there.
+	FindingKernelNotRequested HostFindingReason = "KernelNotRequested"
 )
 
 // The condition of a HostRecord.
@@ -64,7 +84,7 @@ type HostFinding struct {
 	//   - ServerDiffers: serial number, system UUID or NICs differ from the known hardware of the host.
 	//
 	// +required
-	// +kubebuilder:validation:Enum=AnotherAgent;BootRequestedAgain;ServerDiffers
+	// +kubebuilder:validation:Enum=AnotherAgent;BootRequestedAgain;ServerDiffers;BootLoadFailed;KernelNotRequested
 	Reason HostFindingReason `json:"reason"`
 	// message says what was expected and what was seen, with the addresses.
 	// +required

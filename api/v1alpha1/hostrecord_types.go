@@ -192,6 +192,9 @@ type HostAttempt struct {
 	// The machine controller makes the bootstrap token and writes the documents from then on, and not before.
 	// +optional
 	ConfigDriveAwaitedAt *metav1.MicroTime `json:"configDriveAwaitedAt,omitempty"`
+	// kernelAwaited is the boot document of the current boot, until the server asks for the kernel that it names.
+	// +optional
+	KernelAwaited *KernelAwaited `json:"kernelAwaited,omitempty"`
 	// findings are what the boot service noticed in this attempt that a person should know; they decide nothing.
 	// +optional
 	// +listType=map

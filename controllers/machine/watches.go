@@ -219,7 +219,7 @@ func recordDigest(r *v1alpha1.HostRecord) string {
 		text += fmt.Sprint(" ", w.Number, w.Outcome)
 	}
 	if a := s.Attempt; a != nil {
-		text += fmt.Sprint(" ", a.Number, a.State, a.Step, lifecycle.ProgressSection(a.DoneBytes, a.TotalBytes), a.ConfigDriveAwaitedAt != nil)
+		text += fmt.Sprint(" ", a.Number, a.State, a.Step, lifecycle.ProgressSection(a.DoneBytes, a.TotalBytes), a.ConfigDriveAwaitedAt != nil, len(a.Findings))
 	}
 	return text
 }

@@ -55,6 +55,21 @@ func TestAFaultEndsTheAttemptWithItsReason(t *testing.T) {
 	}
 }
 
+func TestAWrongAddressInTheBootDocumentIsSaidByTheServer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, nil)
+	r.bootURL = "http://127.0.0.1:1"
+	s := r.rack.Servers()[0]
+	status := r.install(s, drive("astray", "#cloud-config\n"))
+	if status.State != hardware.AttemptFailed || status.Reason != hardware.ReasonBootLoop || !strings.Contains(status.Message, "could not load the kernel from http://127.0.0.1:1 (iPXE's error") {
+		t.Errorf("%+v", status)
+	}
+	session, err := r.store.ByUID(t.Context(), s.UUID())
+	if err != nil || session.Findings.BootLoadFailed.Count == 0 {
+		t.Errorf("%+v: %v", session.Findings, err)
+	}
+}
+
 func TestABMCThatFailsNowAndThenDoesNotStopAnInstallation(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, nil)

@@ -173,6 +173,8 @@ type rig struct {
 	installer *direct.Installer
 	image     hardware.Image
 	attempt   int64
+	// bootURL is the address of the boot service in boot documents; empty: where it is.
+	bootURL string
 }
 
 // newRig starts a rack; change, where given, changes its options before.
@@ -227,6 +229,9 @@ func (r *rig) startBootService() string {
 	var err error
 	handler, err = netboot.New(netboot.Options{
 		Store: r.store, Key: func(context.Context) ([]byte, error) { return bytes.Repeat([]byte{7}, 32), nil }, BaseURL: service.URL,
+		HostSettings: func(context.Context, netboot.Session) (netboot.HostSettings, error) {
+			return netboot.HostSettings{URL: r.bootURL}, nil
+		},
 		Files:  fstest.MapFS{"vmlinuz": {Data: []byte("kernel")}, "initrd": {Data: cpio("init", "the agent")}},
 		Kernel: "vmlinuz", Initrd: "initrd", ProgressInterval: 20 * time.Millisecond,
 	})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ingot-dev/ingot/controllers/hardware"
+	"github.com/ingot-dev/ingot/controllers/hardware/netboot"
 	"github.com/ingot-dev/ingot/test/conformance"
 )
 
@@ -37,6 +38,32 @@ func TestEveryStepHasItsDeadline(t *testing.T) {
 	for _, step := range []hardware.Step{hardware.StepBooting, hardware.StepLoading, hardware.StepWriting} {
 		if !observed[step] {
 			t.Errorf("step %s was not reached", step)
+		}
+	}
+}
+
+func TestAServerThatHasItsBootDocumentAndAsksForNoKernelIsAFinding(t *testing.T) {
+	for name, c := range map[string]struct {
+		faults conformance.Faults
+		want   bool
+	}{"no kernel": {conformance.Faults{NoAgent: true}, true}, "no boot document": {conformance.Faults{DeadBootNIC: true}, false}} {
+		r := newRig(t, c.faults)
+		var found netboot.Finding
+		for range 300 {
+			if err := r.installer.Install(t.Context(), r.Host(), attempt, spec); err != nil {
+				t.Fatal(err)
+			}
+			r.Advance(2 * time.Second)
+			s := r.store.session
+			if found = s.Findings.KernelNotRequested; found.Count > 0 {
+				if waited := found.At.Sub(s.KernelAwaited.At); waited < time.Minute || waited > 2*time.Minute {
+					t.Errorf("%s: noticed after %s", name, waited)
+				}
+				break
+			}
+		}
+		if (found.Count > 0) != c.want {
+			t.Errorf("%s: %+v", name, found)
 		}
 	}
 }

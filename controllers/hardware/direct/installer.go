@@ -183,10 +183,7 @@ func (i *Installer) performAction(ctx context.Context, host hardware.Host, s net
 	}
 	switch next.kind {
 	case actionWait:
-		if err := i.bootRefusal(s); err != nil {
-			return err
-		}
-		return i.clearAfterBoot(ctx, host, s)
+		return i.wait(ctx, host, s)
 	case actionReturnError:
 		return powerErr
 	case actionPowerOff:
@@ -211,6 +208,30 @@ func (i *Installer) performAction(ctx context.Context, host hardware.Host, s net
 			}
 		})
 		i.dropRecord(host)
+		return err
+	}
+	return nil
+}
+
+// wait does what is to be done for an attempt while the server is at work.
+func (i *Installer) wait(ctx context.Context, host hardware.Host, s netboot.Session) error {
+	if err := i.bootRefusal(s); err != nil {
+		return err
+	}
+	if err := i.noteMissingKernelRequest(ctx, host, s); err != nil {
+		return err
+	}
+	return i.clearAfterBoot(ctx, host, s)
+}
+
+// noteMissingKernelRequest stores the finding that a server got its boot document and asks for no kernel.
+func (i *Installer) noteMissingKernelRequest(ctx context.Context, host hardware.Host, s netboot.Session) error {
+	if now := i.options.Clock(); s.MustReportMissingKernel(now) {
+		_, err := i.updateSession(ctx, host, s, func(s *netboot.Session) {
+			if s.MustReportMissingKernel(now) {
+				s.AddKernelNotRequested(now)
+			}
+		})
 		return err
 	}
 	return nil

@@ -65,7 +65,7 @@ func (s *Service) serveBootDocument(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	script, err := s.prepareBootDocument(r.Context(), mac, addressOf(r))
+	script, err := s.prepareBootDocument(r.Context(), mac, bootRequest{address: addressOf(r), failure: loadFailureOf(r)})
 	if limited := (*limitedError)(nil); errors.As(err, &limited) {
 		s.options.Count(EventLimited)
 		refuseDocument(w, limited.wait)
@@ -104,7 +104,7 @@ type limitedError struct{ wait time.Duration }
 func (e *limitedError) Error() string { return fmt.Sprintf("too many requests: wait %s", e.wait) }
 
 // prepareBootDocument returns the boot document for the server with the MAC address, and counts the boot when it boots the agent.
-func (s *Service) prepareBootDocument(ctx context.Context, mac, address string) (string, error) {
+func (s *Service) prepareBootDocument(ctx context.Context, mac string, request bootRequest) (string, error) {
 	now := s.options.Clock()
 	wait, isKnown := s.limits.takeKnown(mac, now)
 	if wait > 0 {
@@ -112,7 +112,7 @@ func (s *Service) prepareBootDocument(ctx context.Context, mac, address string) 
 	}
 	session, err := s.options.Store.ByMAC(ctx, mac)
 	if hardware.KindOf(err) == hardware.NotFound {
-		return s.prepareStrangersDocument(mac, address, now)
+		return s.prepareStrangersDocument(mac, request.address, now)
 	}
 	if !isKnown {
 		s.limits.addHost(mac, now)
@@ -122,7 +122,7 @@ func (s *Service) prepareBootDocument(ctx context.Context, mac, address string) 
 	}
 	kind := s.scriptKindFor(session, mac, now)
 	if kind == scriptBoot || kind == scriptWait {
-		return s.prepareAgentDocument(ctx, session, mac, address, now)
+		return s.prepareAgentDocument(ctx, session, mac, request, now)
 	}
 	return s.fixedScript(session, kind), nil
 }
@@ -139,7 +139,7 @@ func (s *Service) prepareStrangersDocument(mac, address string, now time.Time) (
 }
 
 // prepareAgentDocument returns the boot document for a server whose attempt is open.
-func (s *Service) prepareAgentDocument(ctx context.Context, session Session, mac, address string, now time.Time) (string, error) {
+func (s *Service) prepareAgentDocument(ctx context.Context, session Session, mac string, request bootRequest, now time.Time) (string, error) {
 	// Key and URL are read before the boot is counted. Otherwise a server whose document cannot be made would use up its boots
 	// by asking again, and its attempt would fail with BootLoop.
 	key, err := s.signingKey(ctx)
@@ -150,11 +150,12 @@ func (s *Service) prepareAgentDocument(ctx context.Context, session Session, mac
 	if err != nil {
 		return "", err
 	}
-	kind := scriptBoot
+	kind, address := scriptBoot, request.address
 	session, err = s.options.Store.Update(ctx, session.HostUID, func(latest *Session) error {
 		switch kind = s.scriptKindFor(*latest, mac, now); kind {
 		case scriptBoot:
-			kind = s.countBoot(latest, address, now)
+			s.addLoadFailure(latest, request, settings.URL, now)
+			kind = s.countBoot(latest, address, settings.URL, now)
 		case scriptWait:
 			s.addFinding(&latest.Findings.BootRequestedAgain, now, "a boot document was requested from %s while the agent at %s, which registered at %s, is at work: "+
 				"either the server has rebooted, or another server uses its MAC address %s; it is served when the agent is silent or the BMC reports a loss of power",
@@ -211,7 +212,7 @@ func (s *Service) scriptKindFor(session Session, mac string, now time.Time) scri
 
 // countBoot counts one more boot document and returns the document to serve. It fails the attempt when there are too many. Who asked for one is
 // known by an address only: another machine on the network may ask with the server's MAC address.
-func (s *Service) countBoot(session *Session, address string, now time.Time) scriptKind {
+func (s *Service) countBoot(session *Session, address, base string, now time.Time) scriptKind {
 	session.Boots++
 	if session.Boots > maxBoots {
 		session.State, session.Reason = hardware.AttemptFailed, hardware.ReasonBootLoop
@@ -219,30 +220,43 @@ func (s *Service) countBoot(session *Session, address string, now time.Time) scr
 		if session.Agent.Address != "" {
 			agent = fmt.Sprintf("the agent that registered with the last one, at %s, came as far as %s", session.Agent.Address, session.Step)
 		}
+		if failed := session.Findings.BootLoadFailed; failed.Count > 0 {
+			agent += "; " + failed.Message
+		}
 		session.Message = sanitizeText(fmt.Sprintf("the boot document was served %d times in attempt %d without a result, and was asked for again from %s; %s: look at the server's console; "+
 			"if the server did not boot that often, another machine asks with its MAC address %s (the log of the boot service has the address of every request)",
 			maxBoots, session.Number, address, agent, session.BootMAC))
 		return scriptHold
 	}
 	session.Step, session.StepAt, session.StepDeadline = hardware.StepLoading, now, now.Add(s.options.Timeouts.OfStep(hardware.StepLoading))
-	session.Agent = Agent{}
+	session.Agent, session.KernelAwaited = Agent{}, KernelAwaited{At: now, URL: base}
 	session.DoneBytes, session.TotalBytes = 0, 0
 	return scriptBoot
 }
 
-// bootScript returns the iPXE script that boots the agent. When loading fails, the script requests the boot document again. This
-// counts as a boot, so that repeated failures end with BootLoop and the disk is not booted.
+// bootScript returns the iPXE script that boots the agent. When loading fails, the script requests the boot document again, and says what it
+// could not load. This counts as a boot, so that repeated failures end with BootLoop and the disk is not booted.
+//
+// The request is relative to the address that the document came from (https://ipxe.org/cmd/imgexec), because that one leads here. Without it: the
+// address of the NodeProvider is wrong, and the request that would say so goes to the wrong address too. ${errno} is iPXE's last error, of which
+// https://ipxe.org/ has a page.
 func (s *Service) bootScript(session Session, key []byte, base string) string {
 	token := signToken(key, claims{hostUID: session.HostUID, attempt: session.Number, boot: int64(session.Boots), expires: session.Deadline})
 	arguments := append([]string{"initrd=initrd", protocol.ArgURL + "=" + base, protocol.ArgToken + "=" + token}, s.options.KernelArguments...)
 	return fmt.Sprintf(`#!ipxe
-kernel %[1]s/files/kernel %[2]s || goto again
-initrd --name initrd %[1]s/files/initrd || goto again
-boot || goto again
+set failed kernel
+kernel %[1]s/files/kernel?mac=%[3]s&boot=%[4]d %[2]s || goto failed
+set failed initrd
+initrd --name initrd %[1]s/files/initrd || goto failed
+set failed boot
+boot || goto failed
+:failed
+set error ${errno}
 :again
 sleep 10
+chain --replace --autofree /boot/%[3]s?failed=${failed}&errno=${error} ||
 chain --replace --autofree %[1]s/boot/%[3]s || goto again
-`, base, strings.Join(arguments, " "), session.BootMAC)
+`, base, strings.Join(arguments, " "), session.BootMAC, session.Boots)
 }
 
 // waitScript returns the iPXE script of a server that has to wait because the agent of its host is at work.

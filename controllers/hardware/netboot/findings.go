@@ -13,6 +13,10 @@ type Findings struct {
 	BootRequestedAgain Finding
 	// ServerDiffers means that the agent's server differs from the known hardware of the host.
 	ServerDiffers Finding
+	// BootLoadFailed means that a server has said that it could not load or start the agent's kernel or initrd.
+	BootLoadFailed Finding
+	// KernelNotRequested means that a server has its boot document, and has asked for no kernel since.
+	KernelNotRequested Finding
 }
 
 // Finding is one kind of finding; the zero value means that there was none.

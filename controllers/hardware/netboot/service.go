@@ -105,7 +105,7 @@ func New(options Options) (*Service, error) {
 	s := &Service{options: options, mux: http.NewServeMux(), reports: map[string]agentReport{}}
 	s.mux.HandleFunc("GET /boot/{mac}", withTimeout(s.serveBootDocument))
 	s.mux.HandleFunc("GET "+PathIdentity, withTimeout(s.serveIdentity))
-	s.mux.HandleFunc("GET /files/kernel", s.serveFile(s.options.Kernel))
+	s.mux.HandleFunc("GET /files/kernel", s.noteKernelRequest(s.serveFile(s.options.Kernel)))
 	s.mux.HandleFunc("GET /files/initrd", s.serveFile(s.options.Initrd))
 	s.mux.HandleFunc("POST "+protocol.PathRegister, withTimeout(s.withToken(s.serveRegister)))
 	s.mux.HandleFunc("GET "+protocol.PathConfigDrive, withTimeout(s.withAuthorization(s.serveConfigDrive)))
@@ -208,6 +208,8 @@ type Session struct {
 	Agent Agent
 	// ConfigDriveAwaitedAt is when an agent asked first in this attempt for a config drive that was not written yet; zero until then.
 	ConfigDriveAwaitedAt time.Time
+	// KernelAwaited is the boot document whose kernel the server has not asked for yet; zero when it has, or when none was served.
+	KernelAwaited KernelAwaited
 	// Findings are what a person should know about the current attempt.
 	Findings Findings
 	// Inventory is the known hardware of the host; nil when nothing is known.

@@ -47,6 +47,9 @@ func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Se
 	}
 	s.StepAt, s.StepDeadline, s.OpenedAt = timeOf(a.StepAt), timeOf(a.StepDeadline), timeOf(a.OpenedAt)
 	s.ConfigDriveAwaitedAt = timeOf(a.ConfigDriveAwaitedAt)
+	if k := a.KernelAwaited; k != nil {
+		s.KernelAwaited = netboot.KernelAwaited{At: k.At.Time, URL: k.URL}
+	}
 	if agent := a.Agent; agent != nil {
 		s.Agent = netboot.Agent{KeyDigest: agent.KeyDigest, Address: agent.Address, RegisteredAt: agent.RegisteredAt.Time, HeardAt: agent.HeardAt.Time}
 	}
@@ -62,6 +65,7 @@ func session(host *metal3.BareMetalHost, record *v1alpha1.HostRecord) netboot.Se
 func finding(f *netboot.Findings, reason v1alpha1.HostFindingReason) *netboot.Finding {
 	return map[v1alpha1.HostFindingReason]*netboot.Finding{
 		v1alpha1.FindingAnotherAgent: &f.AnotherAgent, v1alpha1.FindingBootRequestedAgain: &f.BootRequestedAgain, v1alpha1.FindingServerDiffers: &f.ServerDiffers,
+		v1alpha1.FindingBootLoadFailed: &f.BootLoadFailed, v1alpha1.FindingKernelNotRequested: &f.KernelNotRequested,
 	}[reason]
 }
 
@@ -73,10 +77,18 @@ func hostAgent(a netboot.Agent) *v1alpha1.HostAgent {
 	return &v1alpha1.HostAgent{KeyDigest: a.KeyDigest, Address: a.Address, RegisteredAt: metav1.NewMicroTime(a.RegisteredAt), HeardAt: metav1.NewMicroTime(a.HeardAt)}
 }
 
+// kernelAwaited returns the boot document whose kernel is awaited as it is stored; nil when there is none.
+func kernelAwaited(k netboot.KernelAwaited) *v1alpha1.KernelAwaited {
+	if k.At.IsZero() {
+		return nil
+	}
+	return &v1alpha1.KernelAwaited{At: metav1.NewMicroTime(k.At), URL: v1alpha1.Truncate(k.URL, v1alpha1.MaxBootURL)}
+}
+
 // hostFindings returns the findings as they are stored, in the order of their reasons.
 func hostFindings(findings netboot.Findings) []v1alpha1.HostFinding {
 	var out []v1alpha1.HostFinding
-	for _, reason := range []v1alpha1.HostFindingReason{v1alpha1.FindingAnotherAgent, v1alpha1.FindingBootRequestedAgain, v1alpha1.FindingServerDiffers} {
+	for _, reason := range []v1alpha1.HostFindingReason{v1alpha1.FindingAnotherAgent, v1alpha1.FindingBootLoadFailed, v1alpha1.FindingBootRequestedAgain, v1alpha1.FindingKernelNotRequested, v1alpha1.FindingServerDiffers} {
 		if f := finding(&findings, reason); f.Count > 0 {
 			out = append(out, v1alpha1.HostFinding{Reason: reason, Message: f.Message, Count: int32(f.Count), At: metav1.NewMicroTime(f.At)})
 		}
@@ -96,13 +108,13 @@ func updateRecord(record *v1alpha1.HostRecord, before, after netboot.Session) er
 		return err
 	}
 	if after.AttemptStatus == before.AttemptStatus && after.StepAt.Equal(before.StepAt) && after.OpenedAt.Equal(before.OpenedAt) &&
-		after.ConfigDriveAwaitedAt.Equal(before.ConfigDriveAwaitedAt) && after.Agent == before.Agent && after.Findings == before.Findings {
+		after.ConfigDriveAwaitedAt.Equal(before.ConfigDriveAwaitedAt) && after.Agent == before.Agent && after.KernelAwaited == before.KernelAwaited && after.Findings == before.Findings {
 		return nil
 	}
 	record.Status.Attempt = &v1alpha1.HostAttempt{
 		Number: after.Number, State: string(after.State), Step: string(after.Step), StepAt: microTime(after.StepAt), StepDeadline: stepDeadline(after), OpenedAt: microTime(after.OpenedAt),
 		Boots: int32(after.Boots), DoneBytes: after.DoneBytes, TotalBytes: after.TotalBytes, Reason: string(after.Reason), Message: v1alpha1.Truncate(after.Message, v1alpha1.MaxAttemptMessage),
-		Agent: hostAgent(after.Agent), ConfigDriveAwaitedAt: microTime(after.ConfigDriveAwaitedAt), Findings: hostFindings(after.Findings),
+		Agent: hostAgent(after.Agent), ConfigDriveAwaitedAt: microTime(after.ConfigDriveAwaitedAt), Findings: hostFindings(after.Findings), KernelAwaited: kernelAwaited(after.KernelAwaited),
 		RootDisk: inventory.RecordDisk(after.RootDisk), Disks: inventory.RecordEvidence(after.Evidence),
 	}
 	return nil

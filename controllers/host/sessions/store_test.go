@@ -365,6 +365,9 @@ func TestTheAgentOfABootAndTheFindingsAreKept(t *testing.T) {
 		s.Findings.AnotherAgent = netboot.Finding{Count: 2, At: at, Message: "two"}
 		s.Findings.BootRequestedAgain = netboot.Finding{Count: 1, At: at, Message: "one"}
 		s.Findings.ServerDiffers = netboot.Finding{Count: 3, At: at, Message: "three"}
+		s.Findings.BootLoadFailed = netboot.Finding{Count: 1, At: at, Message: "four"}
+		s.Findings.KernelNotRequested = netboot.Finding{Count: 1, At: at, Message: "five"}
+		s.KernelAwaited = netboot.KernelAwaited{At: at, URL: "http://10.0.0.2:8090"}
 		want = *s
 		return nil
 	})

@@ -206,10 +206,35 @@ func (s scope) progressDelayLeft(a *v1alpha1.HostAttempt) time.Duration {
 // installingReport is the same from the claim until the first byte is written, unless a step takes long: each status write is a request, the
 // number of requests for a Machine is limited, and HostRecord.status has every step.
 func (s scope) installingReport(a *v1alpha1.HostAttempt) report {
+	if finding := loadingFinding(a); finding != "" {
+		return report{
+			v1alpha1.ConditionProvisioned, string(finding), "the installer to be loaded",
+			fmt.Sprintf("the server of host %s does not load the installer, %s: attempt %d is at %s%s", s.hostName(), loadingProblems[finding], a.Number, stepTimes(s.Host.Record.Status.Wanted, a), detailsHint),
+		}
+	}
 	return report{
 		v1alpha1.ConditionProvisioned, v1alpha1.ReasonProvisioning, "the installer to begin",
 		"host " + s.hostName() + " is prepared and boots the installer" + s.overdueStep(a),
 	}
+}
+
+// loadingProblems say what the boot service has noticed of a server that loads the installer. Addresses are in the HostRecord.
+var loadingProblems = map[v1alpha1.HostFindingReason]string{
+	v1alpha1.FindingBootLoadFailed:     "it says that loading it failed",
+	v1alpha1.FindingKernelNotRequested: "it has its boot document and asks for no kernel",
+}
+
+// loadingFinding returns why the server does not load the installer; empty: that is not known, or the server is at another step.
+func loadingFinding(a *v1alpha1.HostAttempt) v1alpha1.HostFindingReason {
+	if a == nil || a.Step != string(hardware.StepLoading) {
+		return ""
+	}
+	for _, f := range a.Findings {
+		if loadingProblems[f.Reason] != "" {
+			return f.Reason
+		}
+	}
+	return ""
 }
 
 // overdueStep returns the end of a message that names the installer's step. It is empty until the step has taken long or the phase is overdue.

@@ -242,3 +242,18 @@ func waitAndFetch(t *testing.T, w *world) string {
 	t.Fatalf("the agent gets no documents: %s", w.state())
 	return ""
 }
+
+func TestAServerThatDoesNotLoadTheInstallerIsNamedOnItsMachine(t *testing.T) {
+	for _, finding := range []v1alpha1.HostFindingReason{v1alpha1.FindingBootLoadFailed, v1alpha1.FindingKernelNotRequested} {
+		for step, says := range map[string]bool{"Loading": true, "Registered": false} {
+			f := factsIn(t, v1alpha1.MachineProvisioning)
+			f.Host.Record.Spec = scope{Facts: f, guards: realGuards()}.desiredRecord()
+			atStep(&f, step, 0, 0, 0)
+			f.Host.Record.Status.Attempt.Findings = []v1alpha1.HostFinding{{Reason: v1alpha1.FindingServerDiffers, Message: "MARK"}, {Reason: finding, Message: "MARK", Count: 1}}
+			c := meta.FindStatusCondition(Plan(f).Status.Conditions, v1alpha1.ConditionProvisioned)
+			if c == nil || (c.Reason == string(finding)) != says || strings.Contains(c.Message, "MARK") {
+				t.Errorf("%s at %s: %+v", finding, step, c)
+			}
+		}
+	}
+}

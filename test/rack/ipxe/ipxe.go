@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -71,14 +73,21 @@ type interpreter struct {
 	panics    error
 	arguments []string
 	outcome   *Outcome
+	// base is the URL of the script, which the URLs in it are relative to.
+	base *url.URL
+	// settings are those of "set", and errno.
+	settings map[string]string
 }
+
+// errno is the last error after any command that failed: a connection that timed out (https://ipxe.org/4c0a6092).
+const errno = "0x4c0a6092"
 
 // errCommand is the error of a command that failed. It is handled by ||.
 var errCommand = errors.New("command failed")
 
 // Run fetches the script and interprets it to its end.
 func (l *Loader) Run(ctx context.Context, url string) (Outcome, error) {
-	m := &interpreter{Loader: l}
+	m := &interpreter{Loader: l, settings: map[string]string{}}
 	if err := m.loadScript(ctx, url); err != nil {
 		return Outcome{}, err
 	}
@@ -106,13 +115,20 @@ func (l *Loader) Run(ctx context.Context, url string) (Outcome, error) {
 }
 
 // loadScript fetches a script.
-func (m *interpreter) loadScript(ctx context.Context, url string) error {
-	script, err := m.fetchText(ctx, url)
+func (m *interpreter) loadScript(ctx context.Context, address string) error {
+	address, err := m.resolve(address)
+	if err != nil {
+		return err
+	}
+	script, err := m.fetchText(ctx, address)
 	if err != nil {
 		return err
 	}
 	if !strings.HasPrefix(script, "#!ipxe") {
-		return fmt.Errorf("%w: %s is no iPXE script", errCommand, url)
+		return fmt.Errorf("%w: %s is no iPXE script", errCommand, address)
+	}
+	if m.base, err = url.Parse(address); err != nil {
+		return fmt.Errorf("%w: %w", errCommand, err)
 	}
 	m.lines, m.at = strings.Split(script, "\n"), 0
 	return m.OnLoad(ctx, Script)
@@ -127,6 +143,26 @@ func (m *interpreter) fetchText(ctx context.Context, url string) (string, error)
 	return string(text), err
 }
 
+// resolve returns the URL of what a script names (https://ipxe.org/cmd/imgexec: relative to the URI of the script itself).
+func (m *interpreter) resolve(address string) (string, error) {
+	if m.base == nil {
+		return address, nil
+	}
+	resolved, err := m.base.Parse(address)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errCommand, err)
+	}
+	return resolved.String(), nil
+}
+
+// settingPattern is a setting in a script.
+var settingPattern = regexp.MustCompile(`[$][{]([a-z]+)[}]`)
+
+// expand replaces the settings in a word. One that is not set is empty.
+func (m *interpreter) expand(word string) string {
+	return settingPattern.ReplaceAllStringFunc(word, func(s string) string { return m.settings[s[2:len(s)-1]] })
+}
+
 // runLine runs "a || b && c" from left to right.
 func (m *interpreter) runLine(ctx context.Context, line string) error {
 	var err error
@@ -134,7 +170,9 @@ func (m *interpreter) runLine(ctx context.Context, line string) error {
 	var words []string
 	flush := func() {
 		if operator == "" || operator == "||" && err != nil || operator == "&&" && err == nil {
-			err = m.runCommand(ctx, words)
+			if err = m.runCommand(ctx, words); err != nil {
+				m.settings["errno"] = errno
+			}
 		}
 		words = nil
 	}
@@ -147,7 +185,7 @@ func (m *interpreter) runLine(ctx context.Context, line string) error {
 			}
 			continue
 		}
-		words = append(words, word)
+		words = append(words, m.expand(word))
 	}
 	flush()
 	return err
@@ -159,7 +197,9 @@ func (m *interpreter) runCommand(ctx context.Context, words []string) error {
 	}
 	operands := withoutOptions(words[1:])
 	switch words[0] {
-	case "echo", "set", "ifopen", "dhcp", "ifconf", "imgfree", "isset":
+	case "set":
+		return m.set(operands)
+	case "echo", "ifopen", "dhcp", "ifconf", "imgfree", "isset":
 		return nil
 	case "goto":
 		return m.jumpTo(operands)
@@ -173,11 +213,7 @@ func (m *interpreter) runCommand(ctx context.Context, words []string) error {
 		m.arguments = operands[min(1, len(operands)):]
 		return nil
 	case "boot":
-		if !m.kernel || !m.initrd {
-			return fmt.Errorf("%w: boot without a kernel and an initrd", errCommand)
-		}
-		m.outcome = &Outcome{End: Boot, Arguments: m.arguments, Panic: m.panics}
-		return nil
+		return m.boot()
 	case string(Exit), string(PowerOff), string(Reboot):
 		m.outcome = &Outcome{End: End(words[0])}
 		return nil
@@ -201,6 +237,22 @@ func withoutOptions(words []string) []string {
 		}
 	}
 	return out
+}
+
+func (m *interpreter) boot() error {
+	if !m.kernel || !m.initrd {
+		return fmt.Errorf("%w: boot without a kernel and an initrd", errCommand)
+	}
+	m.outcome = &Outcome{End: Boot, Arguments: m.arguments, Panic: m.panics}
+	return nil
+}
+
+func (m *interpreter) set(operands []string) error {
+	if len(operands) == 0 {
+		return errCommand
+	}
+	m.settings[operands[0]] = strings.Join(operands[1:], " ")
+	return nil
 }
 
 func (m *interpreter) jumpTo(operands []string) error {
@@ -236,9 +288,13 @@ func (m *interpreter) loadImage(ctx context.Context, kind string, operands []str
 	if len(operands) == 0 {
 		return errCommand
 	}
+	address, err := m.resolve(operands[0])
+	if err != nil {
+		return err
+	}
 	if kind == "kernel" {
 		m.arguments = operands[1:]
-		err := m.fetch(ctx, operands[0], func(body io.Reader) error {
+		err := m.fetch(ctx, address, func(body io.Reader) error {
 			n, err := io.Copy(io.Discard, body)
 			if err == nil && n == 0 {
 				err = fmt.Errorf("%w: %s is empty", errCommand, operands[0])
@@ -251,7 +307,7 @@ func (m *interpreter) loadImage(ctx context.Context, kind string, operands []str
 		m.kernel = true
 		return m.OnLoad(ctx, Kernel)
 	}
-	err := m.fetch(ctx, operands[0], func(body io.Reader) error {
+	err = m.fetch(ctx, address, func(body io.Reader) error {
 		// What is in it is the kernel's to find out, later.
 		m.panics = findInit(body)
 		_, err := io.Copy(io.Discard, body)
