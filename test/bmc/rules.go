@@ -99,6 +99,8 @@ type LoginRules struct {
 	MaxSessions int `json:"maxSessions"`
 	// Context is what becomes of the member Context of a new session.
 	Context SessionContext `json:"context"`
+	// ContextRefusal is how a login with a Context is refused where Context is Refused; empty: 400 with PropertyUnknown.
+	ContextRefusal Refusal `json:"contextRefusal"`
 	// NoBasic refuses requests with Basic authentication.
 	NoBasic bool `json:"noBasic"`
 	// LimitRefusal is how one more session is refused; empty: 503 with SessionLimitExceeded.
@@ -112,7 +114,7 @@ type SessionContext string
 const (
 	// ContextDropped means that it is accepted and not kept.
 	ContextDropped SessionContext = "Dropped"
-	// ContextRefused means that a login with it is answered with 400.
+	// ContextRefused means that a login with it is refused.
 	ContextRefused SessionContext = "Refused"
 )
 

@@ -58,6 +58,13 @@ func (r LoginRules) limitRefusal() Refusal {
 	return Refusal{Status: http.StatusServiceUnavailable, Message: "SessionLimitExceeded"}
 }
 
+func (r LoginRules) contextRefusal() Refusal {
+	if r.ContextRefusal.Status != 0 {
+		return r.ContextRefusal
+	}
+	return Refusal{Status: http.StatusBadRequest, Message: "PropertyUnknown"}
+}
+
 func (b *BMC) logIn(w http.ResponseWriter, body []byte) {
 	var credentials struct{ UserName, Password, Context string }
 	b.mu.Lock()
@@ -74,7 +81,7 @@ func (b *BMC) logIn(w http.ResponseWriter, body []byte) {
 		b.refuse(w, http.StatusUnauthorized, "AccessDenied", "Login of "+credentials.UserName+" with "+credentials.Password+" was denied.")
 		return
 	case credentials.Context != "" && b.options.Personality.Login.Context == ContextRefused:
-		b.refuse(w, http.StatusBadRequest, "PropertyUnknown", "The property Context is not in the list of valid properties for the resource.")
+		b.refuseAs(w, b.options.Personality.Login.contextRefusal(), "The property Context is not in the list of valid properties for the resource.")
 		return
 	case len(b.sessions) >= b.options.Personality.Login.maxSessions():
 		b.refuseAs(w, b.options.Personality.Login.limitRefusal(), "The session establishment failed due to the number of simultaneous sessions exceeding the limit of the implementation.")

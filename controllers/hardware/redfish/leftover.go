@@ -178,15 +178,20 @@ func isSessionLimit(err error) bool {
 	return r != nil && r.kind() == hardware.SessionsExhausted
 }
 
-// isContextRefused reports whether the BMC refused a login because of the member Context, which is younger than its schema of sessions. An answer
-// that is about the credentials or about the BMC's state is none: a wrong password that is sent twice brings the account nearer to its lock.
+// isContextRefused reports whether the BMC may have refused a login because of the member Context, which is younger than its schema of sessions.
+// Services answer an unknown member with 400 or 422, and some with 405, 500 or 501. An answer that is about the credentials, the sessions or the
+// BMC's state is none: a wrong password that is sent twice, or one that is sent to a locked account, brings the account nearer to its lock.
 func isContextRefused(err error) bool {
 	r := refusalOf(err)
-	if r == nil || r.status != http.StatusBadRequest {
+	if r == nil || r.status == http.StatusUnauthorized || r.status == http.StatusForbidden || !r.notBefore.IsZero() {
 		return false
 	}
-	kind := r.kind()
-	return kind == hardware.Invalid || kind == hardware.Unsupported
+	switch r.kind() {
+	case hardware.Unauthorized, hardware.SessionsExhausted, hardware.Busy:
+		return false
+	default:
+		return true
+	}
 }
 
 // asSlotsError returns the *slotsError in the chain of err, or nil.

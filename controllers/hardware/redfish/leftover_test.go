@@ -157,3 +157,51 @@ func TestALimitOfSomethingElseIsNoLimitOfSessions(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestALoginWorksWhateverRefusesItsMark(t *testing.T) {
+	for _, refusal := range []bmc.Refusal{
+		{Status: 400, Message: "Base.1.8.PropertyUnknown"}, {Status: 404, Message: "Base.1.8.ResourceMissingAtURI"}, {Status: 405, Message: "Base.1.8.GeneralError"},
+		{Status: 409, Message: "Base.1.8.OperationNotAllowed"}, {Status: 422, Message: "Base.1.8.GeneralError"}, {Status: 500, Message: "Base.1.8.InternalError"},
+		{Status: 501, Message: "Base.1.8.GeneralError"},
+	} {
+		// Where it takes no credentials in a request, a login that is taken for unsupported fails too.
+		f := start(t, bmc.Personality{Login: bmc.LoginRules{Context: bmc.ContextRefused, ContextRefusal: refusal, NoBasic: true}})
+		client := redfish.New(redfish.Options{Owner: "x", Clock: f.clock.Now, IdleTimeout: time.Minute})
+		for range 2 {
+			b, err := client.OpenBMC(t.Context(), f.Endpoint())
+			must(t, err)
+			if _, err = b.PowerState(t.Context()); err != nil {
+				t.Errorf("%d: %v", refusal.Status, err)
+			}
+			f.clock.Advance(time.Hour)
+			client.EndIdleSessions(t.Context())
+		}
+		if n := count(f.Requests(), "POST "+sessionsPath); n != 3 {
+			t.Errorf("%d: %d logins, expected 3: the refusal is remembered", refusal.Status, n)
+		}
+	}
+}
+
+// The mark is not what these answers are about, and credentials that are sent twice bring the account nearer to its lock.
+func TestALoginThatIsRefusedForAnotherReasonIsNotSentAgain(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		body   string
+		want   hardware.Kind
+	}{
+		{401, "", hardware.Unauthorized},
+		{403, extendedInfo("Base.1.8.InsufficientPrivilege", "No."), hardware.Unauthorized},
+		{400, extendedInfo("Base.1.8.AccessDenied", "No."), hardware.Unauthorized},
+		{503, "", hardware.Busy},
+		{400, extendedInfo("Oem.1.0.AccountLocked", "The account is locked."), hardware.Busy},
+		{403, extendedInfo("Oem.1.0.LoginFailed", "The maximum number of failed logins is reached and the account is locked: no session is made."), hardware.Busy},
+	} {
+		f := start(t, bmc.Personality{})
+		f.answer(http.MethodPost, sessionsPath, -1, c.status, c.body)
+		expect(t, f.manager(t, ours), c.want)
+		requests := f.Requests()
+		if logins, lists := count(requests, "POST "+sessionsPath), count(requests, "GET "+sessionsPath); logins != 1 || lists != 0 {
+			t.Errorf("%d %s: %d logins and %d reads of sessions, expected 1 and 0", c.status, c.body, logins, lists)
+		}
+	}
+}

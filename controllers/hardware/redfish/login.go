@@ -86,8 +86,11 @@ func (c *Client) authenticate(l *login, line *line) error {
 	if !isContextRefused(err) {
 		return err
 	}
+	if err := l.authenticate(""); err != nil {
+		return err // what failed was not the mark alone, and the next login tries it again
+	}
 	line.keepContextRefused()
-	return l.authenticate("")
+	return nil
 }
 
 // newAPIClient returns gofish's client with the transport. gofish reads the service root to make one and fails when any member of it has an
@@ -133,6 +136,11 @@ func (l *login) authenticate(owner string) error {
 	if isSessionLimit(err) {
 		// It is not asked whether the service is switched off. Without it: a BMC that takes no credentials in a request answers that question with
 		// 401, and a right Secret is blamed because all sessions are in use.
+		return err
+	}
+	if owner != "" && isContextRefused(err) {
+		// It is not concluded that there are no sessions. Without it: a BMC that answers a login with a Context by 405 or 501 is sent the credentials in
+		// each request, which it may not take, and every call fails although a login without the Context works.
 		return err
 	}
 	isDisabled, disabledErr := l.readSessionsDisabled(err)

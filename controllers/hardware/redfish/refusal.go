@@ -241,10 +241,15 @@ var kindOrder = []hardware.Kind{hardware.SessionsExhausted, hardware.Busy, hardw
 // The credentials are blamed only by an answer that means them. Example: all sessions of a BMC are in use, or the account is locked for
 // 30 seconds after failed logins of somebody else. If the Secret were blamed, an administrator would change a Secret that is right.
 func (r *refusal) kind() hardware.Kind {
+	// A lock-out goes first. Without it: "The maximum number of failed logins is reached: the account is locked, no session is made" counts as full
+	// slots, and the sessions are listed with the credentials of the locked account, which begins its lock again.
+	if slices.ContainsFunc(r.messages, message.isLockout) {
+		return hardware.Busy
+	}
 	if r.isLogin() && slices.ContainsFunc(r.messages, message.isSessionLimit) {
 		return hardware.SessionsExhausted
 	}
-	if !r.notBefore.IsZero() || slices.ContainsFunc(r.messages, message.isLockout) {
+	if !r.notBefore.IsZero() {
 		return hardware.Busy
 	}
 	for _, kind := range kindOrder {
