@@ -31,7 +31,7 @@ type kind struct {
 }
 
 var (
-	nodeKind  = kind{plural: "Nodes", object: &corev1.Node{}, trim: trimmed(trimNode), page: 50, handler: nodeHandler}
+	nodeKind  = kind{plural: "Nodes", object: &corev1.Node{}, trim: trimmed(trimNode), page: 20, handler: nodeHandler}
 	sliceKind = kind{
 		plural: "ResourceSlices", object: &resourcev1.ResourceSlice{}, trim: trimmed(trimSlice), page: 4, handler: sliceHandler,
 		indexes: map[string]client.IndexerFunc{NodeNameField: sliceNode, PoolNameField: slicePool},

@@ -7,9 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/apimachinery/pkg/runtime"
+	jsonapi "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
@@ -36,19 +40,74 @@ func TestAnEmptyObjectWeighsMoreThanItsText(t *testing.T) {
 }
 
 func TestManagedFieldsWeighTheirText(t *testing.T) {
-	inner := strings.Repeat(`{"f:x":{},`, 100) + `"f:y":{}` + strings.Repeat("}", 100)
-	fields := weigh(`{"fieldsV1":`+inner+`,"a":{}}`, false)
-	if limit := int64(len(inner)) + 3*objectCost; fields.weight > limit {
+	inner := strings.Repeat(`{"f:x":{},`, 100) + `"f:y":{},"f:z":[null]` + strings.Repeat("}", 100)
+	fields := weigh(`{"metadata":{"managedFields":[{"fieldsV1":`+inner+`,"manager":"a"}]}}`, false)
+	if limit := int64(len(inner)) + 4*objectCost; fields.weight > limit || fields.depth != 0 || len(fields.levels) != 0 {
 		t.Errorf("managed fields weigh %d, more than %d", fields.weight, limit)
 	}
-	if hidden := weigh(`["fieldsV1",`+inner+`]`, false); hidden.weight < 100*objectCost {
-		t.Error("what only looks like managed fields is not counted")
+	for _, hidden := range []string{
+		`["fieldsV1",` + inner + `]`, `{"fieldsV1":` + inner + `}`, `{"managedFields":[{"fieldsV1":` + inner + `}]}`,
+		`{"metadata":{"fieldsV1":` + inner + `}}`, `{"metadata":{"managedFields":{"fieldsV1":` + inner + `}}}`,
+		`{"metadata":{"managedFields":[{"x":{"fieldsV1":` + inner + `}}]}}`, `{"metadata":{"managedFields":[{"fieldsV1":{}}]},"a":` + inner + `}`,
+	} {
+		if weigh(hidden, false).weight < 100*objectCost {
+			t.Errorf("what only looks like managed fields is not counted: %.60s", hidden)
+		}
+	}
+}
+
+// TestDecodedTextsTakeNoMoreThanTheyWeigh decodes texts that are small and become large, as the clients do.
+func TestDecodedTextsTakeNoMoreThanTheyWeigh(t *testing.T) {
+	for name, shape := range map[string]struct {
+		into             runtimeapi.Object
+		head, each, tail string
+		count            int
+	}{
+		"null in place of Nodes":       {&corev1.NodeList{}, `{"items":[`, `null,`, `null]}`, 3000},
+		"null in place of Pods":        {&corev1.PodList{}, `{"items":[`, `null,`, `null]}`, 3000},
+		"null in place of DaemonSets":  {&appsv1.DaemonSetList{}, `{"items":[`, `null,`, `null]}`, 3000},
+		"numbers in place of Pods":     {&corev1.PodList{}, `{"items":[`, `1,`, `1]}`, 3000},
+		"texts in place of Pods":       {&corev1.PodList{}, `{"items":[`, `"",`, `""]}`, 3000},
+		"lists in place of Pods":       {&corev1.PodList{}, `{"items":[`, `[],`, `[]]}`, 3000},
+		"empty Pods":                   {&corev1.PodList{}, `{"items":[`, `{},`, `{}]}`, 3000},
+		"a name with an escape":        {&corev1.PodList{}, `{"it\u0065ms":[`, `{},`, `{}]}`, 3000},
+		"null in place of containers":  {&corev1.Pod{}, `{"spec":{"containers":[`, `null,`, `null]}}`, 3000},
+		"null in place of volumes":     {&corev1.Pod{}, `{"spec":{"volumes":[`, `null,`, `null]}}`, 3000},
+		"null in place of devices":     {&resourcev1.ResourceSlice{}, `{"spec":{"devices":[`, `null,`, `null]}}`, 3000},
+		"quantities":                   {&resourcev1.ResourceSlice{}, `{"spec":{"devices":[{"capacity":{"fieldsV1":{"value":"1","requestPolicy":{"validValues":[`, `1,`, `1]}}}}]}}`, 20000},
+		"attributes that are null":     {&resourcev1.ResourceSlice{}, `{"spec":{"devices":[{"attributes":{`, `"%d":null,`, `"a":null}}]}}`, 20000},
+		"attributes that are numbers":  {&resourcev1.ResourceSlice{}, `{"spec":{"devices":[{"attributes":{`, `"%d":1,`, `"a":1}}]}}`, 20000},
+		"capacities that are numbers":  {&resourcev1.ResourceSlice{}, `{"spec":{"devices":[{"capacity":{`, `"%d":1,`, `"a":1}}]}}`, 20000},
+		"resources of a Node":          {&corev1.Node{}, `{"status":{"capacity":{`, `"%d":1,`, `"a":1}}}`, 20000},
+		"labels":                       {&corev1.Node{}, `{"metadata":{"labels":{`, `"%d":"",`, `"a":""}}}`, 20000},
+		"texts in place of finalizers": {&corev1.Node{}, `{"metadata":{"finalizers":[`, `"",`, `""]}}`, 20000},
+		"null in managed fields":       {&corev1.Node{}, `{"metadata":{"managedFields":[`, `null,`, `null]}}`, 20000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var text strings.Builder
+			text.WriteString(shape.head)
+			for i := range shape.count {
+				text.WriteString(strings.Replace(shape.each, "%d", fmt.Sprint(i), 1))
+			}
+			text.WriteString(shape.tail)
+			raw := []byte(text.String())
+			before, made := heap(), allocated()
+			// An element of a wrong type is an error after all elements have been made.
+			_ = jsonapi.Unmarshal(raw, shape.into)
+			truth, made := heap()-before, allocated()-made
+			runtime.KeepAlive(raw)
+			runtime.KeepAlive(shape.into)
+			weight := weigh(text.String(), false).weight
+			if isDecoded := made > int64(shape.count)*8; truth > 2*weight || !isDecoded {
+				t.Errorf("%d bytes of text weigh %d and take %d of the %d that were allocated", len(raw), weight, truth, made)
+			}
+		})
 	}
 }
 
 func TestEachEventIsWeighedAlone(t *testing.T) {
 	event := `{"type":"ADDED","object":{}}`
-	if m := weigh(strings.Repeat(event+"\n", 1000), true); m.heaviest > 2*objectCost+100 || m.depth != 0 {
+	if m := weigh(strings.Repeat(event+"\n", 1000), true); m.heaviest > 2*objectCost+fieldCost+100 || m.depth != 0 {
 		t.Errorf("the heaviest of small events weighs %d", m.heaviest)
 	}
 	if m := weigh(event+`{"object":"`+strings.Repeat("x", 9000), true); m.heaviest < 9000 {
@@ -77,6 +136,13 @@ func TestTheEstimatesAreNotFarFromTheTruth(t *testing.T) {
 	if size < truth*6/10 || size > truth*2 || weight < truth*6/10 {
 		t.Errorf("a Node takes %d bytes; counted %d, estimated on arrival %d", truth, size, weight)
 	}
+}
+
+// allocated returns how many bytes were ever allocated.
+func allocated() int64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.TotalAlloc)
 }
 
 func bigNode(labels int) *corev1.Node {
