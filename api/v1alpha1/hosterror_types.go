@@ -39,6 +39,10 @@ const ReasonSameServer = "SameServer"
 // the server keeps running, and nothing is powered off or erased until the annotation ingot.dev/release asks for it.
 const ReasonMachineGone = "MachineGone"
 
+// ReasonHostRestored of HostError: the BareMetalHost was created again from a backup, and it is not known yet that the backup tells what is on the
+// server. Nothing is powered, erased or installed until its Machine has taken it over or, where it has none, until the server is off.
+const ReasonHostRestored = "HostRestored"
+
 // MaxHostError is the limit of HostError.message and FailingCall.message, in bytes.
 const MaxHostError = 8192
 

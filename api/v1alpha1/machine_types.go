@@ -61,6 +61,13 @@ const (
 	// ReasonKeptForMachine: the Machine has its host, and somebody has deleted that host; it is kept until the Machine has released it. It is the
 	// reason of the HostRecord's condition Undeleted too.
 	ReasonKeptForMachine = "KeptForMachine"
+	// ReasonRestoreUnmatched: the objects were restored from a backup, and the host that names this Machine says something else than the Machine.
+	// Nothing is done with either; the message says what differs.
+	ReasonRestoreUnmatched = "RestoreUnmatched"
+	// ReasonRestoreWaiting: the objects were restored from a backup, and the Machine takes its host over when what the message names is there.
+	ReasonRestoreWaiting = "RestoreWaiting"
+	// ReasonRestored is of an event alone: the Machine has found its host again after a restore.
+	ReasonRestored = "Restored"
 	// ReasonHostLost: the claimed host was deleted, or is another's now.
 	ReasonHostLost = "HostLost"
 	// ReasonWaitingForNodeType, ReasonWaitingForTenant: what the Machine refers to does not exist or is not Ready.
@@ -280,6 +287,10 @@ type MachineStatus struct {
 	// hostRef names the claimed BareMetalHost.
 	// +optional
 	HostRef *NamespacedReference `json:"hostRef,omitempty"`
+	// installationUID is the uid that the Machine claimed its host under, where that is not its own: the objects were restored from a backup
+	// and got new uids. The Node's providerID has it.
+	// +optional
+	InstallationUID types.UID `json:"installationUID,omitempty"`
 	// nodeRef names the Node in the tenant's cluster.
 	// +optional
 	NodeRef *NodeReference `json:"nodeRef,omitempty"`

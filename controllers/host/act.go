@@ -45,6 +45,9 @@ func (r *Reconciler) reconcileHost(ctx context.Context, provider *v1alpha1.NodeP
 	if err := r.writeIntent(ctx, record, decision.Action.Kind, intent); err != nil {
 		return step.Retry(err).Result()
 	}
+	if err := r.register(ctx, host, decision.Register); err != nil {
+		return step.Retry(err).Result()
+	}
 	labelEvents, err := r.labelHost(ctx, host, decision.Record.Inventory)
 	if err != nil {
 		return step.Retry(err).Result()

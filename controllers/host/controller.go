@@ -9,6 +9,7 @@ import (
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -112,6 +113,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *Reconciler) addFinalizer(ctx context.Context, host *metal3.BareMetalHost) (reconcile.Result, error) {
 	before := host.DeepCopy()
 	host.Finalizers = append(host.Finalizers, v1alpha1.HostFinalizer)
+	if !v1alpha1.IsRestored(host) {
+		metav1.SetMetaDataAnnotation(&host.ObjectMeta, v1alpha1.AnnotationRegisteredAs, v1alpha1.RegisteredAs(host))
+	}
 	if err := r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return step.Retry(fmt.Errorf("add finalizer: %w", err)).Result()
 	}

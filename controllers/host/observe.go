@@ -82,6 +82,8 @@ func (r *Reconciler) record(ctx context.Context, host *metal3.BareMetalHost) (*v
 	record := &v1alpha1.HostRecord{}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(host), record)
 	switch {
+	case err == nil && mustTakeOver(record, host):
+		return record, r.takeOverRecord(ctx, record, host)
 	case err == nil && !isOwned(record, host):
 		return nil, fmt.Errorf("HostRecord %s/%s belongs to an earlier host of that name: delete it, and remove its finalizer if nothing else does", record.Namespace, record.Name)
 	case err == nil:
@@ -182,7 +184,7 @@ func (r *Reconciler) isJoined(ctx context.Context, host *metal3.BareMetalHost) (
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &machine); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	return machine.UID == ref.UID && meta.IsStatusConditionTrue(machine.Status.Conditions, v1alpha1.ConditionJoined), nil
+	return machine.ClaimUID() == ref.UID && meta.IsStatusConditionTrue(machine.Status.Conditions, v1alpha1.ConditionJoined), nil
 }
 
 // recentRefusal returns the problem of credentials that the BMC has just refused. BMCs lock an account after a few failed
@@ -226,11 +228,13 @@ func hostFacts(h *metal3.BareMetalHost) plan.Host {
 		},
 	}
 	if facts.Claimed {
-		facts.ConsumerUID = string(h.Spec.ConsumerRef.UID)
 		if v1alpha1.IsMachineRef(h.Spec.ConsumerRef) {
 			facts.MachineNamespace, facts.MachineName = h.Spec.ConsumerRef.Namespace, h.Spec.ConsumerRef.Name
 		}
+		facts.ConsumerUID, facts.ConsumerName = string(h.Spec.ConsumerRef.UID), h.Spec.ConsumerRef.Namespace+"/"+h.Spec.ConsumerRef.Name
 	}
+	facts.Restored, facts.MustRegister = v1alpha1.IsRestored(h), v1alpha1.RegisteredAs(h) != h.Annotations[v1alpha1.AnnotationRegisteredAs]
+	facts.Installation, _ = v1alpha1.InstallationOf(h) // its Machine reports one that cannot be read
 	readReboots(h.Annotations, &facts)
 	readDiskAnnotations(h, &facts)
 	return facts

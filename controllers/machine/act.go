@@ -27,27 +27,28 @@ import (
 
 // effects maps each action of lifecycle.Plan to the method that carries it out.
 var effects = map[lifecycle.ActionKind]func(*Reconciler, context.Context, *observation, lifecycle.Action) error{
-	lifecycle.AddFinalizer:      (*Reconciler).addFinalizer,
-	lifecycle.RemoveFinalizer:   (*Reconciler).removeFinalizer,
-	lifecycle.ClaimHost:         (*Reconciler).claimHost,
-	lifecycle.WriteHostRecord:   (*Reconciler).writeHostRecord,
-	lifecycle.ClearHostRecord:   (*Reconciler).writeHostRecord,
-	lifecycle.WriteClaimSecret:  (*Reconciler).writeClaimSecret,
-	lifecycle.ScrubSecret:       (*Reconciler).scrubSecret,
-	lifecycle.DeleteClaimSecret: (*Reconciler).deleteClaimSecret,
-	lifecycle.RequestInstall:    (*Reconciler).requestInstall,
-	lifecycle.PowerOff:          (*Reconciler).powerOff,
-	lifecycle.PowerOn:           (*Reconciler).powerOn,
-	lifecycle.Deprovision:       (*Reconciler).deprovision,
-	lifecycle.ReturnHost:        (*Reconciler).returnHost,
-	lifecycle.CreateToken:       (*Reconciler).createToken,
-	lifecycle.RenewToken:        (*Reconciler).renewToken,
-	lifecycle.DeleteToken:       (*Reconciler).deleteToken,
-	lifecycle.SyncNodeMetadata:  (*Reconciler).syncNodeMetadata,
-	lifecycle.Cordon:            (*Reconciler).cordon,
-	lifecycle.Uncordon:          (*Reconciler).uncordon,
-	lifecycle.Evict:             (*Reconciler).evict,
-	lifecycle.DeleteNode:        (*Reconciler).deleteNode,
+	lifecycle.AddFinalizer:       (*Reconciler).addFinalizer,
+	lifecycle.RemoveFinalizer:    (*Reconciler).removeFinalizer,
+	lifecycle.ClaimHost:          (*Reconciler).claimHost,
+	lifecycle.WriteHostRecord:    (*Reconciler).writeHostRecord,
+	lifecycle.ClearHostRecord:    (*Reconciler).writeHostRecord,
+	lifecycle.WriteClaimSecret:   (*Reconciler).writeClaimSecret,
+	lifecycle.RecordInstallation: (*Reconciler).recordInstallation,
+	lifecycle.ScrubSecret:        (*Reconciler).scrubSecret,
+	lifecycle.DeleteClaimSecret:  (*Reconciler).deleteClaimSecret,
+	lifecycle.RequestInstall:     (*Reconciler).requestInstall,
+	lifecycle.PowerOff:           (*Reconciler).powerOff,
+	lifecycle.PowerOn:            (*Reconciler).powerOn,
+	lifecycle.Deprovision:        (*Reconciler).deprovision,
+	lifecycle.ReturnHost:         (*Reconciler).returnHost,
+	lifecycle.CreateToken:        (*Reconciler).createToken,
+	lifecycle.RenewToken:         (*Reconciler).renewToken,
+	lifecycle.DeleteToken:        (*Reconciler).deleteToken,
+	lifecycle.SyncNodeMetadata:   (*Reconciler).syncNodeMetadata,
+	lifecycle.Cordon:             (*Reconciler).cordon,
+	lifecycle.Uncordon:           (*Reconciler).uncordon,
+	lifecycle.Evict:              (*Reconciler).evict,
+	lifecycle.DeleteNode:         (*Reconciler).deleteNode,
 }
 
 func (r *Reconciler) act(ctx context.Context, obs *observation, a lifecycle.Action) error {
@@ -112,7 +113,10 @@ func (r *Reconciler) claimHost(ctx context.Context, obs *observation, _ lifecycl
 }
 
 func (r *Reconciler) returnHost(ctx context.Context, obs *observation, _ lifecycle.Action) error {
-	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) { h.Spec.ConsumerRef = nil })
+	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
+		h.Spec.ConsumerRef = nil
+		delete(h.Annotations, v1alpha1.AnnotationInstallation)
+	})
 }
 
 // writeHostRecord sets the spec of the HostRecord to the action's. An action without one empties it.
@@ -122,7 +126,7 @@ func (r *Reconciler) writeHostRecord(ctx context.Context, obs *observation, a li
 	return r.Client.Patch(ctx, obs.record, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-func (r *Reconciler) requestInstall(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+func (r *Reconciler) requestInstall(ctx context.Context, obs *observation, a lifecycle.Action) error {
 	// The claim Secret is written when an agent asks for it. That its secrets can be read is checked before: otherwise a server would be
 	// powered on, and its agent would wait for a Secret that nobody has made.
 	node := obs.documents(obs.current)
@@ -140,7 +144,12 @@ func (r *Reconciler) requestInstall(ctx context.Context, obs *observation, _ lif
 		}
 		return &corev1.SecretReference{Name: key.Name, Namespace: key.Namespace}
 	}
+	note, err := installationNote(a.Installation, v1alpha1.RegisteredAs(obs.host))
+	if err != nil {
+		return err
+	}
 	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
+		note(h)
 		h.Spec.Image, h.Spec.Online = obs.hostImage(), true
 		h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData = ref(rendered.UserData), ref(rendered.NetworkData), ref(rendered.MetaData)
 	})
@@ -159,7 +168,14 @@ func (obs *observation) hostImage() *metal3.Image {
 }
 
 func (r *Reconciler) powerOff(ctx context.Context, obs *observation, _ lifecycle.Action) error {
-	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) { h.Spec.Online = false })
+	note, err := leavingNote(obs)
+	if err != nil {
+		return err
+	}
+	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
+		note(h)
+		h.Spec.Online = false
+	})
 }
 
 func (r *Reconciler) powerOn(ctx context.Context, obs *observation, _ lifecycle.Action) error {
@@ -167,7 +183,12 @@ func (r *Reconciler) powerOn(ctx context.Context, obs *observation, _ lifecycle.
 }
 
 func (r *Reconciler) deprovision(ctx context.Context, obs *observation, _ lifecycle.Action) error {
+	note, err := leavingNote(obs)
+	if err != nil {
+		return err
+	}
 	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
+		note(h)
 		h.Spec.Image, h.Spec.Online = nil, false
 		h.Spec.UserData, h.Spec.NetworkData, h.Spec.MetaData = nil, nil, nil
 	})
@@ -179,7 +200,7 @@ func (r *Reconciler) writeClaimSecret(ctx context.Context, obs *observation, a l
 		return err
 	}
 	// The write is under the version of a Secret that may be the next Machine's by now.
-	if err := r.verifyHost(ctx, obs.host, obs.machine.UID); err != nil {
+	if err := r.verifyHost(ctx, obs.host, obs.machine.ClaimUID()); err != nil {
 		return err
 	}
 	node := obs.documents(obs.current)

@@ -90,7 +90,7 @@ func (r *Reconciler) settleClaim(ctx context.Context, machine, name types.Namesp
 		return "", err
 	}
 	if live != nil {
-		claim.NamesakeUID = live.UID
+		claim.NamesakeUID = live.ClaimUID()
 	}
 	secret, err := r.observeRelease(ctx, host, record, &claim)
 	if err != nil {
@@ -136,6 +136,7 @@ func (r *Reconciler) actOnClaim(ctx context.Context, obs *observation, a lifecyc
 		return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
 			h.Spec.ConsumerRef = nil
 			delete(h.Annotations, v1alpha1.AnnotationRelease)
+			delete(h.Annotations, v1alpha1.AnnotationInstallation)
 		})
 	}
 	return nil

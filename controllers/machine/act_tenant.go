@@ -35,7 +35,7 @@ func (r *Reconciler) createToken(ctx context.Context, obs *observation, a lifecy
 		return err
 	}
 	token := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: tokenNamespace, Name: tokenPrefix + id, Labels: map[string]string{v1alpha1.LabelMachine: string(obs.machine.UID)}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: tokenNamespace, Name: tokenPrefix + id, Labels: map[string]string{v1alpha1.LabelMachine: string(obs.machine.ClaimUID())}},
 		Type:       corev1.SecretTypeBootstrapToken,
 		Data: map[string][]byte{
 			keyTokenID: []byte(id), keyTokenSecret: []byte(secret), keyExpiration: []byte(a.Expires.UTC().Format(time.RFC3339)),

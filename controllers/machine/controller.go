@@ -82,8 +82,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if client.IgnoreNotFound(err) != nil {
 		return step.Retry(fmt.Errorf("read the Machine: %w", err)).Result()
 	}
+	if ended, result, err := r.settleRestored(ctx, machine); ended {
+		return result, err
+	}
 	// A Machine of the same name goes on while the release of an earlier one's host waits.
-	written, err := r.settleClaims(ctx, request.NamespacedName, machine.UID)
+	written, err := r.settleClaims(ctx, request.NamespacedName, machine.ClaimUID())
 	if isWritten := written != lifecycle.LeaveClaim && written != lifecycle.AwaitOneHost; err != nil || isWritten || machine.UID == "" {
 		return settled(written, err).Result()
 	}
@@ -119,6 +122,6 @@ func (r *Reconciler) patchHost(ctx context.Context, host *metal3.BareMetalHost, 
 // claimRef returns the consumerRef of a host that the Machine has.
 func claimRef(m *v1alpha1.Machine) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: "Machine", Namespace: m.Namespace, Name: m.Name, UID: m.UID,
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "Machine", Namespace: m.Namespace, Name: m.Name, UID: m.ClaimUID(),
 	}
 }

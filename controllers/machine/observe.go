@@ -65,12 +65,7 @@ type observation struct {
 // observe reads what lifecycle.Plan needs in the Machine's phase.
 func (r *Reconciler) observe(ctx context.Context, machine *v1alpha1.Machine) (*observation, error) {
 	obs := &observation{machine: machine.DeepCopy(), facts: lifecycle.Facts{Now: r.Clock.Now(), Timeouts: r.Timeouts}}
-	obs.facts.Machine = lifecycle.Machine{
-		Namespace: machine.Namespace, Name: machine.Name, UID: machine.UID, Generation: machine.Generation,
-		Created: machine.CreationTimestamp.Time, Deleting: machine.DeletionTimestamp != nil,
-		Finalizer: controllerutil.ContainsFinalizer(machine, v1alpha1.MachineFinalizer), NodePool: v1alpha1.NodePoolOf(machine),
-		Spec: machine.Spec, Status: machine.Status,
-	}
+	obs.facts.Machine = machineFacts(machine)
 	for _, observe := range []func(context.Context, *observation) error{
 		r.observeNodeType, r.observeProvider, r.observeRevisions, r.observeTenant, r.observeHost, r.observeToken, r.observeNode,
 	} {
@@ -82,6 +77,16 @@ func (r *Reconciler) observe(ctx context.Context, machine *v1alpha1.Machine) (*o
 		return nil, err
 	}
 	return obs, nil
+}
+
+// machineFacts returns the facts about the Machine itself.
+func machineFacts(machine *v1alpha1.Machine) lifecycle.Machine {
+	return lifecycle.Machine{
+		Namespace: machine.Namespace, Name: machine.Name, UID: machine.ClaimUID(), Generation: machine.Generation,
+		Created: machine.CreationTimestamp.Time, Deleting: machine.DeletionTimestamp != nil,
+		Finalizer: controllerutil.ContainsFinalizer(machine, v1alpha1.MachineFinalizer), NodePool: v1alpha1.NodePoolOf(machine),
+		Spec: machine.Spec, Status: machine.Status,
+	}
 }
 
 // read returns an object, and nil when it does not exist.

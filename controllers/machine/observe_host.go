@@ -29,7 +29,7 @@ func (r *Reconciler) observeHost(ctx context.Context, obs *observation) error {
 	if obs.host, obs.record, err = r.readHost(ctx, key, obs); err != nil || obs.host == nil {
 		return err
 	}
-	facts := lifecycleHost(obs.host, obs.record, obs.machine.UID)
+	facts := lifecycleHost(obs.host, obs.record, obs.machine.ClaimUID())
 	if err := r.reportSameServer(ctx, obs, &facts); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (r *Reconciler) hostKey(ctx context.Context, obs *observation) (types.Names
 		return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, nil
 	}
 	hosts := &metal3.BareMetalHostList{}
-	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerUID: string(obs.machine.UID)}); err != nil {
+	if err := r.Client.List(ctx, hosts, client.MatchingFields{indexConsumerUID: string(obs.machine.ClaimUID())}); err != nil {
 		return types.NamespacedName{}, fmt.Errorf("list the Machine's hosts: %w", err)
 	}
 	if len(hosts.Items) == 0 {
@@ -83,7 +83,7 @@ func (r *Reconciler) readHost(ctx context.Context, key types.NamespacedName, obs
 		}
 	}
 	host, err := read(ctx, reader, key, &metal3.BareMetalHost{})
-	if err == nil && (host == nil || consumerOf(host, obs.machine.UID) != lifecycle.ConsumerMine) && reader != r.APIReader {
+	if err == nil && (host == nil || consumerOf(host, obs.machine.ClaimUID()) != lifecycle.ConsumerMine) && reader != r.APIReader {
 		reader = r.APIReader
 		host, err = read(ctx, reader, key, &metal3.BareMetalHost{})
 	}
@@ -137,7 +137,7 @@ func (r *Reconciler) orphanOf(ctx context.Context, m *v1alpha1.Machine) (string,
 		return "", fmt.Errorf("list the hosts of earlier Machines: %w", err)
 	}
 	for i := range hosts.Items {
-		if h := &hosts.Items[i]; h.Spec.ConsumerRef.UID != m.UID {
+		if h := &hosts.Items[i]; h.Spec.ConsumerRef.UID != m.ClaimUID() {
 			return h.Namespace + "/" + h.Name, nil
 		}
 	}
@@ -189,7 +189,7 @@ func (r *Reconciler) compareServer(ctx context.Context, facts *placement.HostFac
 // placementRequest returns what the placement chooses a host by.
 func (obs *observation) placementRequest() placement.Request {
 	return placement.Request{
-		MachineUID: obs.machine.UID, NodeType: obs.nodeType.Spec,
+		MachineUID: obs.machine.ClaimUID(), NodeType: obs.nodeType.Spec,
 		HostName: obs.machine.Spec.HostName, Tenant: tenantKey(obs.machine).String(), TenantClusterUID: obs.facts.Tenant.ClusterUID, Provider: obs.provider.Spec,
 	}
 }
@@ -217,6 +217,7 @@ func lifecycleHost(h *metal3.BareMetalHost, record *v1alpha1.HostRecord, uid typ
 		facts.ImageURL = h.Spec.Image.URL
 	}
 	facts.Deleting = h.DeletionTimestamp != nil
+	facts.Installation, _ = v1alpha1.InstallationOf(h) // one that cannot be read is written again
 	_, facts.Paused = h.Annotations[metal3.PausedAnnotation]
 	_, facts.Detached = h.Annotations[metal3.DetachedAnnotation]
 	if record != nil {
@@ -237,7 +238,7 @@ func (r *Reconciler) observeSecret(ctx context.Context, obs *observation) error 
 	if obs.secret, err = read(ctx, r.APIReader, documents.ClaimKey(obs.host), &corev1.Secret{}); err != nil || obs.secret == nil {
 		return err
 	}
-	if obs.secret.Labels[v1alpha1.LabelMachine] != string(obs.machine.UID) {
+	if obs.secret.Labels[v1alpha1.LabelMachine] != string(obs.machine.ClaimUID()) {
 		return nil // an earlier claim's; it is overwritten
 	}
 	claim := documents.ClaimOf(obs.secret)

@@ -68,7 +68,7 @@ func (r *Reconciler) observeToken(ctx context.Context, obs *observation) error {
 // readToken lists the Machine's bootstrap tokens at the tenant's API server.
 func (r *Reconciler) readToken(ctx context.Context, obs *observation) error {
 	tokens, err := obs.access.Clientset.CoreV1().Secrets(tokenNamespace).List(ctx, metav1.ListOptions{
-		LabelSelector: v1alpha1.LabelMachine + "=" + string(obs.machine.UID), Limit: maxTokens,
+		LabelSelector: v1alpha1.LabelMachine + "=" + string(obs.machine.ClaimUID()), Limit: maxTokens,
 	})
 	if err != nil {
 		obs.setUnreachable(fmt.Errorf("list bootstrap tokens: %w", err))
@@ -89,7 +89,7 @@ func (r *Reconciler) readToken(ctx context.Context, obs *observation) error {
 		expires = time.Time{}
 	}
 	obs.facts.Token = &lifecycle.Token{ID: string(obs.token.Data[keyTokenID]), Expires: expires}
-	r.tokens.add(obs.machine.UID, *obs.facts.Token, obs.facts.Now)
+	r.tokens.add(obs.machine.ClaimUID(), *obs.facts.Token, obs.facts.Now)
 	return nil
 }
 
@@ -167,7 +167,7 @@ func (obs *observation) missingNodeMetadata(node *corev1.Node) nodeMetadata {
 	if obs.nodeType == nil {
 		return lacking
 	}
-	for key, value := range documents.NodeLabels(obs.nodeType, string(obs.machine.UID), obs.facts.Revision.Name) {
+	for key, value := range documents.NodeLabels(obs.nodeType, string(obs.machine.ClaimUID()), obs.facts.Revision.Name) {
 		if node.Labels[key] != value {
 			lacking.labels[key] = value
 		}

@@ -33,7 +33,7 @@ type Reconciler struct {
 //+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodepools/status,verbs=patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodepools/finalizers,verbs=update
-//+kubebuilder:rbac:groups=ingot.dev,resources=machines,verbs=get;list;watch;create;delete
+//+kubebuilder:rbac:groups=ingot.dev,resources=machines,verbs=get;list;watch;create;patch;delete
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes,verbs=use
 //+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -49,6 +49,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	obs, err := r.observe(ctx, r.Client, request.NamespacedName)
 	if err != nil || obs.pool == nil {
+		return step.Retry(err).Result()
+	}
+	if err := r.takeOver(ctx, obs.pool); err != nil {
 		return step.Retry(err).Result()
 	}
 	decision := decide(obs)

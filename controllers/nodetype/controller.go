@@ -33,10 +33,10 @@ type Reconciler struct {
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes;osimages;nodeproviders;machines;hostrecords,verbs=get;list;watch
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes/status,verbs=patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes/finalizers,verbs=update
-//+kubebuilder:rbac:groups=ingot.dev,resources=nodetyperevisions,verbs=get;list;watch;create;delete
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodetyperevisions,verbs=get;list;watch;create;patch;delete
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodetyperevisions/finalizers,verbs=update
-//+kubebuilder:rbac:groups=ingot.dev,resources=nodetyperenderings,verbs=get;list;watch;create
-//+kubebuilder:rbac:groups=ingot.dev,resources=rollouts,verbs=get;list;watch;create;delete
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodetyperenderings,verbs=get;list;watch;create;patch
+//+kubebuilder:rbac:groups=ingot.dev,resources=rollouts,verbs=get;list;watch;create;patch;delete
 //+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch
 //+kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 //+kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -54,6 +54,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	obs, err := r.observe(ctx, request.Name)
 	if err != nil || obs.nodeType == nil {
 		return step.Retry(err).Result()
+	}
+	if isTaken, err := r.takeOver(ctx, obs); err != nil || isTaken {
+		return takenOver(err).Result()
 	}
 	assessed := decide(obs, r.Resolve)
 	if err := r.createRevisionAndRendering(ctx, obs, assessed); err != nil {

@@ -219,7 +219,7 @@ func facts(obs observation, assessed assessment) revisionrollout.Facts {
 	}
 	for i := range obs.machines {
 		m := &obs.machines[i]
-		f.Machines = append(f.Machines, revisionrollout.Machine{Desired: rollout.DesiredRevision(m, f.Target), Installed: m.Status.Installed(), Deleting: m.DeletionTimestamp != nil})
+		f.Machines = append(f.Machines, revisionrollout.Machine{Desired: rollout.DesiredRevision(m, f.Target), Installed: obs.installed(m), Deleting: m.DeletionTimestamp != nil})
 	}
 	for _, revision := range obs.revisions {
 		f.Revisions = append(f.Revisions, revisionrollout.Revision{Name: revision.Name, Created: revision.CreationTimestamp.Time})

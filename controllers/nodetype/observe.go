@@ -44,7 +44,7 @@ type observation struct {
 // isUsed tells whether a Machine has, or is to have, the rendering of that name.
 func (obs observation) isUsed(rendering string) bool {
 	return slices.ContainsFunc(obs.machines, func(m v1alpha1.Machine) bool {
-		return m.Status.Rendering == rendering || m.Spec.Rendering == rendering
+		return obs.installed(&m).Rendering == rendering || m.Spec.Rendering == rendering
 	})
 }
 

@@ -185,14 +185,14 @@ func isNodeOf(m *v1alpha1.Machine, node *corev1.Node) bool {
 	if node.Spec.ProviderID == "" {
 		return m.Status.NodeRef != nil && m.Status.NodeRef.UID == node.UID
 	}
-	return node.Spec.ProviderID == v1alpha1.ProviderID(m.UID, m.Status.Attempt)
+	return node.Spec.ProviderID == v1alpha1.ProviderID(m.ClaimUID(), m.Status.Attempt)
 }
 
 func nodeConflictReason(m *v1alpha1.Machine, node *corev1.Node) *unjudgedReason {
 	return &unjudgedReason{
 		status: metav1.ConditionFalse, reason: v1alpha1.ReasonNodeConflict, clearVerdict: true,
 		message: fmt.Sprintf("Node %s has providerID %q, expected %s: it is another installation's, and nothing is done to it",
-			node.Name, printable(node.Spec.ProviderID), v1alpha1.ProviderID(m.UID, m.Status.Attempt)),
+			node.Name, printable(node.Spec.ProviderID), v1alpha1.ProviderID(m.ClaimUID(), m.Status.Attempt)),
 	}
 }
 
@@ -207,7 +207,7 @@ func (o observation) input(now time.Time, m *v1alpha1.Machine) verdict.Input {
 		Now: now, Expectation: o.expectation, Node: o.node, DaemonSets: o.daemonSets,
 		SlicesServed: o.served, Slices: o.slices, Previous: m.Status.Verdict,
 		Identity: verdict.Identity{
-			ProviderID: v1alpha1.ProviderID(m.UID, m.Status.Attempt), SystemUUID: m.Status.SystemUUID, Revision: m.Status.Revision, Rendering: m.Status.Rendering,
+			ProviderID: v1alpha1.ProviderID(m.ClaimUID(), m.Status.Attempt), SystemUUID: m.Status.SystemUUID, Revision: m.Status.Revision, Rendering: m.Status.Rendering,
 		},
 		PlacedGate: m.Status.Gate, TaintWriter: o.taintWriter,
 		Gate: o.nodeType.Gate.Key(), Settle: verdict.DefaultSettle, OnFailure: o.nodeType.Validation.OnFailure,

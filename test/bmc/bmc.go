@@ -59,6 +59,8 @@ type BMC struct {
 	listening sync.WaitGroup
 	// reads counts the GETs that came in.
 	reads atomic.Int64
+	// writes counts the authorized requests that are no GET and concern no session.
+	writes atomic.Int64
 
 	mu       sync.Mutex
 	address  string
@@ -177,6 +179,9 @@ func (b *BMC) SetPassword(password string) {
 
 // Reads returns how many GETs have come in, including those that were refused or never answered.
 func (b *BMC) Reads() int64 { return b.reads.Load() }
+
+// Writes returns how many requests wanted to change something of the server: its power, its boot, its media.
+func (b *BMC) Writes() int64 { return b.writes.Load() }
 
 // Sessions returns how many sessions are open.
 func (b *BMC) Sessions() int {

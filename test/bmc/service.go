@@ -49,6 +49,9 @@ func (b *BMC) serve(w http.ResponseWriter, r *http.Request) {
 
 func (b *BMC) route(w http.ResponseWriter, r *http.Request, path string, body []byte) {
 	media := b.options.Personality.mediaPath()
+	if r.Method != http.MethodGet && !strings.HasPrefix(path, pathSessions) {
+		b.writes.Add(1)
+	}
 	switch r.Method + " " + path {
 	case "PATCH " + PathSystem, "PATCH " + b.options.Personality.pathSettings():
 		b.patchBoot(w, r, path, body)

@@ -114,6 +114,21 @@ func (e *Environment) StartClusters(ctx context.Context, tenants ...string) erro
 	return nil
 }
 
+// ReplaceManagement starts another, empty control plane in place of the management cluster's, and stops that one. The name is that of its folder.
+func (e *Environment) ReplaceManagement(ctx context.Context, name string) error {
+	fresh, err := cluster.Start(ctx, cluster.Options{Dir: filepath.Join(e.Dir, name), AuditLog: e.AuditLog(name)})
+	if err != nil {
+		return err
+	}
+	err = e.Management.Stop()
+	e.Management = fresh
+	if err != nil {
+		return fmt.Errorf("stop the earlier control plane: %w", err)
+	}
+	e.ManagementClient, err = clientFor(fresh)
+	return err
+}
+
 // AuditLog returns the path of the audit log of a cluster. The name is "management" or that of a tenant.
 func (e *Environment) AuditLog(name string) string { return filepath.Join(e.Dir, name+"-audit.log") }
 

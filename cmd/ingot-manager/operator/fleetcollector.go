@@ -122,7 +122,7 @@ func (c *fleetCollector) countOrphans(ctx context.Context) (map[[2]string]int, e
 	}
 	uids := make(map[types.UID]bool, len(machines.Items))
 	for i := range machines.Items {
-		uids[machines.Items[i].UID] = true
+		uids[machines.Items[i].ClaimUID()] = true
 	}
 	counts := map[[2]string]int{}
 	for i := range hosts.Items {

@@ -80,7 +80,7 @@ func listMachineUIDs(ctx context.Context, k client.Client) (MachineUIDs, error) 
 	}
 	uids := MachineUIDs{}
 	for i := range list.Items {
-		uids[list.Items[i].UID] = true
+		uids[list.Items[i].ClaimUID()] = true
 	}
 	return uids, nil
 }

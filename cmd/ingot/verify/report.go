@@ -34,7 +34,7 @@ func Judge(s offline.NodeInputs, e v1alpha1.NodeExpectation, observation Observa
 		Identity: verdict.Identity{ProviderID: observation.node.Spec.ProviderID},
 	}
 	if m := observation.machine; m != nil {
-		in.Identity = verdict.Identity{ProviderID: v1alpha1.ProviderID(m.UID, m.Status.Attempt), SystemUUID: m.Status.SystemUUID, Revision: m.Status.Revision, Rendering: m.Status.Rendering}
+		in.Identity = verdict.Identity{ProviderID: v1alpha1.ProviderID(m.ClaimUID(), m.Status.Attempt), SystemUUID: m.Status.SystemUUID, Revision: m.Status.Revision, Rendering: m.Status.Rendering}
 	}
 	checks := verdict.Judge(in).Verdict.Checks
 	out := Report{NodeType: s.NodeType.Name, Node: observation.node.Name, NotCompared: notCompared(e, observation)}

@@ -43,8 +43,8 @@ func (n Node) Render(join *kubelet.TLSBootstrap, secrets cloudinit.Secrets) (clo
 	in := cloudinit.Input{
 		Kind: spec.Image.UserData, OS: n.Image.Spec.OS.ID, KernelArguments: n.Image.Spec.KernelArguments,
 		SSHKeys: spec.SSHKeys, Plan: n.Plan, Network: spec.Network, Join: join, Secrets: secrets, Properties: n.properties(),
-		Machine: cloudinit.MachineInput{Name: n.Machine.Name, Namespace: n.Machine.Namespace, UID: string(n.Machine.UID), Revision: n.Revision.Name, Attempt: n.Machine.Status.Attempt},
-		Node:    cloudinit.NodeInput{Labels: NodeLabels(n.NodeType, string(n.Machine.UID), n.Revision.Name), Taints: NodeTaints(n.NodeType)},
+		Machine: cloudinit.MachineInput{Name: n.Machine.Name, Namespace: n.Machine.Namespace, UID: string(n.Machine.ClaimUID()), Revision: n.Revision.Name, Attempt: n.Machine.Status.Attempt},
+		Node:    cloudinit.NodeInput{Labels: NodeLabels(n.NodeType, string(n.Machine.ClaimUID()), n.Revision.Name), Taints: NodeTaints(n.NodeType)},
 		Gate:    n.NodeType.Spec.Gate.Key(),
 	}
 	for i, text := range spec.UserData {
@@ -136,7 +136,7 @@ func (n Node) Claim(d cloudinit.Documents, hostAttempt int64, tokenID, token str
 	key := ClaimKey(n.Host)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: key.Namespace, Name: key.Name,
-		Labels:      map[string]string{v1alpha1.LabelMachine: string(n.Machine.UID)},
+		Labels:      map[string]string{v1alpha1.LabelMachine: string(n.Machine.ClaimUID())},
 		Annotations: map[string]string{v1alpha1.AnnotationClaimAttempt: strconv.FormatInt(n.Machine.Status.Attempt, 10), v1alpha1.AnnotationClaimTokenID: tokenID},
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: metal3.GroupVersion.String(), Kind: "BareMetalHost", Name: n.Host.Name, UID: n.Host.UID,

@@ -95,6 +95,13 @@ type Host struct {
 	Claimed                       bool
 	ConsumerUID                   string
 	MachineNamespace, MachineName string
+	// ConsumerName is namespace/name of the consumerRef.
+	ConsumerName string
+	// Restored is true when the object was created again from a backup and is not known yet. MustRegister is true when its annotation
+	// ingot.dev/registered-as is missing, or is of another host.
+	Restored, MustRegister bool
+	// Installation is what the annotation ingot.dev/installation says; nil: nothing, or nothing that can be read.
+	Installation *v1alpha1.Installation
 	// HasImage is true when spec.image is set.
 	HasImage bool
 	// Reboot is true when there is a reboot annotation of any kind, RebootHard when one of them requests a hard power-off, RebootOnce when
@@ -140,6 +147,8 @@ type Decision struct {
 	Action Action
 	// RemoveAnnotations are the annotations whose request is fulfilled.
 	RemoveAnnotations []Annotation
+	// Register writes the annotation ingot.dev/registered-as, after the record: the object is known from then on.
+	Register bool
 	// RemoveFinalizer lets a deleted host be removed from the cluster.
 	RemoveFinalizer bool
 	// WaitingFor says in words what the host waits for until RequeueAfter. It is for logs.

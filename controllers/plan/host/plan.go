@@ -31,8 +31,11 @@ func Plan(f Facts) Decision {
 		p.decideDetached()
 	case p.hasOlderShape():
 		p.refuseOlderShape()
+	case p.isHeldAfterRestore():
+		p.reportRestored()
 	default:
 		p.recordObservedCall()
+		p.restoreRecord()
 		p.restoreLostRecord()
 		p.recordCluster()
 		p.concludeAttempt()

@@ -103,11 +103,19 @@ func (w *world) act(m *machine, f Facts, h *host, observed bmh, a Action) bool {
 	case PowerOn:
 		return w.onHost(h, observed, func() { w.checkPowerOn(f, h, a); h.live.online = true })
 	case RequestInstall:
-		return w.onHost(h, observed, func() { w.checkInstall(f, h, a); h.live.imageURL, h.live.online = f.Revision.Image.URL, true })
+		return w.onHost(h, observed, func() {
+			w.checkInstall(f, h, a)
+			h.live.imageURL, h.live.online, h.live.installation = f.Revision.Image.URL, true, a.Installation
+		})
+	case RecordInstallation:
+		return w.onHost(h, observed, func() { w.checkMine(f, h, a); h.live.installation = a.Installation })
 	case Deprovision:
 		return w.onHost(h, observed, func() { w.checkDeprovision(m, f, h, a); h.live.imageURL, h.live.online = "", false })
 	case ReturnHost:
-		return w.onHost(h, observed, func() { w.checkReturn(f, h, a); h.live.consumer, h.live.consumerName = "", "" })
+		return w.onHost(h, observed, func() {
+			w.checkReturn(f, h, a)
+			h.live.consumer, h.live.consumerName, h.live.installation = "", "", nil
+		})
 	case WriteHostRecord:
 		return w.onRecord(h, observed, func() { w.checkMine(f, h, a); h.live.spec = a.Record })
 	case ClearHostRecord:

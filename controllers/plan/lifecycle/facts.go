@@ -180,6 +180,9 @@ type Host struct {
 	PoweredOn bool
 	// ClaimProblem says why the host cannot be claimed now, in placement's words. It is empty when the host can be claimed.
 	ClaimProblem string
+	// Installation is what the host says of its Machine in its annotation ingot.dev/installation. It is nil when it says nothing, or nothing
+	// that can be read.
+	Installation *v1alpha1.Installation
 	// Record is the HostRecord. It is nil when there is none.
 	Record *HostRecord
 }

@@ -154,7 +154,33 @@ func (s scope) planInstallRequest() result {
 	if s.hasImageRequested() || s.Revision.Problem != "" || !s.mustHaveRecord() && !s.hasClaimSecret() {
 		return done
 	}
-	return actionResult(Action{Kind: RequestInstall}, s.installingReport(nil))
+	return actionResult(Action{Kind: RequestInstall, Installation: s.installation(v1alpha1.InstallationRequested)}, s.installingReport(nil))
+}
+
+// installation returns what the host's annotation says of this attempt in the state.
+func (s scope) installation(state v1alpha1.InstallationState) *v1alpha1.Installation {
+	m := s.Machine
+	i := &v1alpha1.Installation{
+		Machine: v1alpha1.MachineReference{Namespace: m.Namespace, Name: m.Name, UID: m.UID}, Tenant: m.Namespace + "/" + m.Spec.TenantClusterRef.Name,
+		NodeType: m.Spec.NodeTypeRef.Name, State: state, Revision: m.Status.Revision, Rendering: m.Status.Rendering, Attempt: m.Status.Attempt, SystemUUID: m.Status.SystemUUID,
+	}
+	if r := s.Host.Record; r != nil {
+		i.Disks = r.Status.Disks
+		if in := r.Status.Installed; in != nil && state == v1alpha1.InstallationComplete {
+			i.RootDisk = in.RootDisk
+		}
+	}
+	return i
+}
+
+// planInstallationRecord writes onto the host what is installed there. Without it: the management cluster is restored from a backup of objects,
+// which has no status, and nothing tells a server that runs a node from one that was being installed.
+func (s scope) planInstallationRecord() result {
+	complete := s.installation(v1alpha1.InstallationComplete)
+	if s.Host.Installation.IsSameWork(complete) || s.Host.ErrorReason == v1alpha1.ReasonSameServer {
+		return done
+	}
+	return actionResult(Action{Kind: RecordInstallation, Installation: complete}, report{}).withRequeue()
 }
 
 // waitForInstallation reports the progress of the host's installer.

@@ -94,6 +94,7 @@ var phases = map[v1alpha1.MachinePhase][]step{
 	},
 	v1alpha1.MachineJoining: {
 		newStep("the host is this Machine's", scope.reportLostHost),
+		newStep("the host says what is installed on it", scope.planInstallationRecord),
 		newStep("the tenant's API server answers", scope.waitForTenantBeforeJoin),
 		newStep("no Node of an earlier attempt exists", scope.planEarlierNodeDeletion),
 		newStep("the bootstrap token is valid, or deleted when the phase is late", scope.planJoinToken),
@@ -147,6 +148,7 @@ func joinedNodeSteps() []step {
 			newStep("the HostRecord says which cluster the Node has joined", scope.planClusterRecord),
 			newStep("the Node has no cordon of Ingot's", scope.planUncordon),
 			newStep("the Node has its NodeType's labels and taints", scope.planNodeMetadata)),
+		newStep("the host says what is installed on it", scope.planInstallationRecord),
 	}
 }
 

@@ -47,6 +47,8 @@ const (
 	WriteClaimSecret ActionKind = "WriteClaimSecret"
 	// RequestInstall sets the host's image, user data, network data, meta data and online.
 	RequestInstall ActionKind = "RequestInstall"
+	// RecordInstallation writes Action.Installation into the host's annotation ingot.dev/installation.
+	RecordInstallation ActionKind = "RecordInstallation"
 	// ScrubSecret replaces the claim Secret's user data by one without the token.
 	ScrubSecret ActionKind = "ScrubSecret"
 	// SyncNodeMetadata sets the NodeType's labels and taints on the Node.
@@ -80,6 +82,8 @@ type Action struct {
 	Kind ActionKind
 	// Record is for WriteHostRecord and ClearHostRecord.
 	Record v1alpha1.HostRecordSpec
+	// Installation is for RequestInstall and RecordInstallation.
+	Installation *v1alpha1.Installation
 	// HostAttempt is for WriteClaimSecret: the number of the installation in the HostRecord. It is 0 for a host without one.
 	HostAttempt int64
 	// TokenID is for CreateToken (may be empty), RenewToken, DeleteToken and WriteClaimSecret.

@@ -130,7 +130,7 @@ func worldInPhase(t *testing.T, phase v1alpha1.MachinePhase) *world {
 	m := w.machines[0]
 	for range 400 {
 		if m.live.Status.Phase == phase {
-			return w
+			return w.recordInstallation(m)
 		}
 		if phase == v1alpha1.MachineDraining && m.live.Status.Phase == v1alpha1.MachineReady && m.live.Spec.Revision == "" {
 			w.setRevision(m, "rev-2")
@@ -138,7 +138,7 @@ func worldInPhase(t *testing.T, phase v1alpha1.MachinePhase) *world {
 		w.reconcile(m)
 		w.sync()
 		if m.live.Status.Phase == phase {
-			return w
+			return w.recordInstallation(m)
 		}
 		w.judge(m)
 		w.reconcileHost(w.hosts[0])
@@ -148,6 +148,17 @@ func worldInPhase(t *testing.T, phase v1alpha1.MachinePhase) *world {
 	}
 	t.Fatalf("%s is not reached: %s", phase, w.state())
 	return nil
+}
+
+// recordInstallation writes what RecordInstallation does, where something is installed.
+func (w *world) recordInstallation(m *machine) *world {
+	switch m.live.Status.Phase {
+	case v1alpha1.MachineJoining, v1alpha1.MachineValidating, v1alpha1.MachineReady, v1alpha1.MachineDraining:
+		f, h, _ := w.facts(m)
+		h.live.installation = scope{Facts: f}.installation(v1alpha1.InstallationComplete)
+		h.cached.installation = h.live.installation
+	}
+	return w
 }
 
 func TestAMachineThatIsDeletedInAnyPhaseIsRemovedWithEverythingItCreated(t *testing.T) {

@@ -78,7 +78,8 @@ Validating
 Ready
   DeleteToken
   ScrubSecret
-  SyncNodeMetadata`)
+  SyncNodeMetadata
+  RecordInstallation`)
 	if s := w.machines[0].live.Status; s.Attempt != 2 || s.Revision != "rev-2" || s.HostRef.Name != "host-0" {
 		t.Errorf("attempt %d, revision %s, host %v", s.Attempt, s.Revision, s.HostRef)
 	}

@@ -62,6 +62,7 @@ type bmh struct {
 	consumerName string
 	online       bool
 	imageURL     string
+	installation *v1alpha1.Installation
 	paused       bool
 	retry        string
 	status       hostplan.Status
@@ -296,7 +297,7 @@ func hostFacts(name string, b bmh, uid types.UID) *Host {
 	f := &Host{
 		Namespace: "metal", Name: name, Generation: b.generation, Online: b.online, ImageURL: b.imageURL,
 		State: b.status.State, Error: string(b.status.ErrorType),
-		Paused: b.paused, PoweredOn: b.status.PoweredOn,
+		Paused: b.paused, PoweredOn: b.status.PoweredOn, Installation: b.installation,
 		Record: &HostRecord{Spec: b.spec, Status: b.record},
 	}
 	switch b.consumer {

@@ -37,6 +37,8 @@ const (
 	Deleting Reason = "Deleting"
 	// Paused means that the host has the annotation paused.
 	Paused Reason = "Paused"
+	// Restored: the host was created again from a backup, and it is not known yet what is on it.
+	Restored Reason = "Restored"
 	// Detached means that the host has the annotation detached, or its controller reports that.
 	Detached Reason = "Detached"
 	// SameServer means that another host is the same server.
@@ -81,7 +83,7 @@ var rules = slices.Concat([]rule{checkName, checkNodeType}, hostRules)
 
 // hostRules are the rules about the host alone, whatever the Machine asks for.
 var hostRules = []rule{
-	checkClaim, checkDeletion, checkPaused, checkDetached, checkSameServer, checkError, checkState, checkImage, checkPower, checkRecord,
+	checkClaim, checkDeletion, checkRestored, checkPaused, checkDetached, checkSameServer, checkError, checkState, checkImage, checkPower, checkRecord,
 	checkRelease, checkErase, checkAttempt, checkLastTenant,
 }
 
@@ -136,6 +138,12 @@ func checkClaim(_ Request, f HostFacts) Evaluation {
 
 func checkDeletion(_ Request, f HostFacts) Evaluation {
 	return rejectIf(f.Host.DeletionTimestamp != nil, Deleting, "is being deleted")
+}
+
+// checkRestored requires that the host's own controller has looked at a host from a backup. Without it: the backup says that the host is free
+// and clean, and its server runs a node that is younger than the backup.
+func checkRestored(_ Request, f HostFacts) Evaluation {
+	return rejectIf(v1alpha1.IsRestored(f.Host), Restored, "was created again from a backup, and is not known yet")
 }
 
 func checkPaused(_ Request, f HostFacts) Evaluation {

@@ -1,0 +1,91 @@
+package v1alpha1
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// InstallationState is how far the work for a Machine on its host is.
+type InstallationState string
+
+// States of an Installation.
+const (
+	// InstallationRequested says that the image was requested, and that what is on the disk is not known.
+	InstallationRequested InstallationState = "Requested"
+	// InstallationComplete says that the image of the attempt is on the disk.
+	InstallationComplete InstallationState = "Complete"
+	// InstallationReleasing says that the Machine is being deleted and that its server is powered off for that.
+	InstallationReleasing InstallationState = "Releasing"
+)
+
+// Installation is what a BareMetalHost says in its annotation ingot.dev/installation of what its Machine has there. A backup of objects keeps
+// annotations and drops status, so a Machine, its host and its HostRecord find each other again by it. It holds nothing secret.
+type Installation struct {
+	// Machine that has the host, with the uid that it claimed the host under.
+	Machine MachineReference `json:"machine"`
+	// Tenant is namespace/name of the TenantCluster.
+	Tenant string `json:"tenant"`
+	// NodeType of the Machine.
+	NodeType string `json:"nodeType"`
+	// State is how far it is.
+	State InstallationState `json:"state"`
+	// Revision, Rendering and Attempt are those of the installation.
+	Revision  string `json:"revision"`
+	Rendering string `json:"rendering,omitempty"`
+	Attempt   int64  `json:"attempt"`
+	// SystemUUID is what the agent read from DMI.
+	SystemUUID string `json:"systemUUID,omitempty"`
+	// RootDisk is the disk that the image was written to.
+	RootDisk *DiskInventory `json:"rootDisk,omitempty"`
+	// Disks are those that an erase must find or know to be gone.
+	Disks []KnownDisk `json:"disks,omitempty"`
+}
+
+// Installed is the revision and the rendering of the installation.
+func (i *Installation) Installed() RenderedRevision {
+	return RenderedRevision{Revision: i.Revision, Rendering: i.Rendering}
+}
+
+// IsSameWork reports whether both speak of the same state of the same attempt.
+func (i *Installation) IsSameWork(other *Installation) bool {
+	return i != nil && other != nil && i.Machine == other.Machine && i.Tenant == other.Tenant && i.NodeType == other.NodeType &&
+		i.State == other.State && i.Attempt == other.Attempt && i.Installed() == other.Installed()
+}
+
+// InstallationOf reads the annotation ingot.dev/installation; nil: there is none.
+func InstallationOf(host metav1.Object) (*Installation, error) {
+	text := host.GetAnnotations()[AnnotationInstallation]
+	if text == "" {
+		return nil, nil
+	}
+	out := &Installation{}
+	if err := json.Unmarshal([]byte(text), out); err != nil {
+		return nil, fmt.Errorf("annotation %s cannot be read: %w", AnnotationInstallation, err)
+	}
+	return out, nil
+}
+
+// RegisteredAs is the value of the annotation ingot.dev/registered-as that belongs to the object.
+func RegisteredAs(host metav1.Object) string {
+	return host.GetNamespace() + "/" + host.GetName() + "/" + string(host.GetUID())
+}
+
+// IsRestored reports whether the BareMetalHost was created again from a backup of itself: its annotation ingot.dev/registered-as has its name
+// and the uid of an earlier object. A manifest that was copied for another server has another name.
+func IsRestored(host metav1.Object) bool {
+	was := host.GetAnnotations()[AnnotationRegisteredAs]
+	return was != RegisteredAs(host) && strings.HasPrefix(was, host.GetNamespace()+"/"+host.GetName()+"/")
+}
+
+// ClaimUID is the uid under which the Machine claims its host: its own or, after a restore that created the objects again, the one that it
+// had when it was installed. The host's consumerRef, the HostRecord, the documents, the bootstrap token and the Node's providerID have it.
+func (m *Machine) ClaimUID() types.UID {
+	if m.Status.InstallationUID != "" {
+		return m.Status.InstallationUID
+	}
+	return m.UID
+}
