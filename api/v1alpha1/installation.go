@@ -70,15 +70,15 @@ func InstallationOf(host metav1.Object) (*Installation, error) {
 }
 
 // RegisteredAs is the value of the annotation ingot.dev/registered-as that belongs to the object.
-func RegisteredAs(host metav1.Object) string {
-	return host.GetNamespace() + "/" + host.GetName() + "/" + string(host.GetUID())
+func RegisteredAs(o metav1.Object) string {
+	return o.GetNamespace() + "/" + o.GetName() + "/" + string(o.GetUID())
 }
 
-// IsRestored reports whether the BareMetalHost was created again from a backup of itself: its annotation ingot.dev/registered-as has its name
+// IsRestored reports whether the BareMetalHost or NodePool was created again from a backup of itself: its annotation ingot.dev/registered-as has its name
 // and the uid of an earlier object. A manifest that was copied for another server has another name.
-func IsRestored(host metav1.Object) bool {
-	was := host.GetAnnotations()[AnnotationRegisteredAs]
-	return was != RegisteredAs(host) && strings.HasPrefix(was, host.GetNamespace()+"/"+host.GetName()+"/")
+func IsRestored(o metav1.Object) bool {
+	was := o.GetAnnotations()[AnnotationRegisteredAs]
+	return was != RegisteredAs(o) && strings.HasPrefix(was, o.GetNamespace()+"/"+o.GetName()+"/")
 }
 
 // ClaimUID is the uid under which the Machine claims its host: its own or, after a restore that created the objects again, the one that it

@@ -78,9 +78,27 @@ func (r *Reconciler) observeRestored(ctx context.Context, machine *v1alpha1.Mach
 			return nil, nil, err
 		}
 	}
+	provider, revision, err := r.observeInstalled(ctx, obs)
+	if err != nil {
+		return nil, nil, err
+	}
+	obs.facts.Provider = provider
 	claim := r.restoredClaim(obs)
-	claim.OtherHosts = namesExcept(hosts, at)
+	claim.OtherHosts, claim.Revision = namesExcept(hosts, at), revision
 	return obs, claim, r.observeRestoredNode(ctx, obs, claim)
+}
+
+// observeInstalled reads the NodeProvider of the host and, where the HostRecord is empty and is to be made again, the revision that is installed.
+func (r *Reconciler) observeInstalled(ctx context.Context, obs *observation) (provider lifecycle.Provider, revision lifecycle.Revision, err error) {
+	installed := &observation{machine: obs.machine.DeepCopy(), nodeType: obs.nodeType, facts: obs.facts}
+	installed.machine.Status.HostRef = &v1alpha1.NamespacedReference{Namespace: obs.host.Namespace, Name: obs.host.Name}
+	if err = r.observeProvider(ctx, installed); err != nil || obs.record == nil || obs.record.Spec.Machine != nil {
+		return installed.facts.Provider, revision, err
+	}
+	if i, problem := v1alpha1.InstallationOf(obs.host); problem == nil && i != nil {
+		_, revision, err = r.readRevision(ctx, installed, i.Installed())
+	}
+	return installed.facts.Provider, revision, err
 }
 
 // namesExcept returns the names of the hosts but one.
@@ -103,7 +121,7 @@ func isRestoredFor(host *metal3.BareMetalHost, m *v1alpha1.Machine) bool {
 func (r *Reconciler) restoredClaim(obs *observation) *lifecycle.RestoredClaim {
 	claim := &lifecycle.RestoredClaim{
 		Now: obs.facts.Now, Timeouts: obs.facts.Timeouts, Machine: obs.facts.Machine, Host: lifecycleHost(obs.host, obs.record, ""),
-		ClaimUID: obs.host.Spec.ConsumerRef.UID, Tenant: obs.facts.Tenant, HasRecords: obs.facts.Provider.HasRecords || obs.record != nil,
+		ClaimUID: obs.host.Spec.ConsumerRef.UID, Tenant: obs.facts.Tenant, Provider: obs.facts.Provider,
 		OwnsRecord: obs.record != nil && isOwnedBy(obs.record, obs.host.UID),
 	}
 	claim.Machine.UID = obs.machine.UID
@@ -153,6 +171,8 @@ func (r *Reconciler) takeOver(ctx context.Context, obs *observation, claim lifec
 		if note, err = installationNote(a.Installation, ""); err == nil {
 			err = r.patchHost(ctx, obs.host, note)
 		}
+	case lifecycle.RebuildRecord:
+		err = r.writeHostRecord(ctx, obs, lifecycle.Action{Record: a.Record})
 	case lifecycle.TakeOver:
 		before := obs.machine.DeepCopy()
 		obs.machine.Status = a.Status

@@ -31,7 +31,7 @@ type Reconciler struct {
 
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodepools;nodetypes;nodeproviders;tenantclusters;hostrecords,verbs=get;list;watch
 //+kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch
-//+kubebuilder:rbac:groups=ingot.dev,resources=nodepools/status,verbs=patch
+//+kubebuilder:rbac:groups=ingot.dev,resources=nodepools;nodepools/status,verbs=patch
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodepools/finalizers,verbs=update
 //+kubebuilder:rbac:groups=ingot.dev,resources=machines,verbs=get;list;watch;create;patch;delete
 //+kubebuilder:rbac:groups=ingot.dev,resources=nodetypes,verbs=use

@@ -14,6 +14,7 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -354,5 +355,57 @@ func TestTheMachinesOfADeletedPoolAreReleasedUnlessTheyAreOrphaned(t *testing.T)
 			}
 			return len(left) == 0
 		})
+	}
+}
+
+func TestARestoredPoolTakesItsMachinesAndMakesNoSecondSet(t *testing.T) {
+	newNodeType(t, "restored")
+	newHosts(t, "restored", "a", "b", "c", "d")
+	pool := newPool(t, "restored", 2)
+	reconcile := func() {
+		t.Helper()
+		for range 2 {
+			if _, err := reconciler(server.Client).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pool)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	reconcile()
+	made := machines(t, pool)
+	var backup v1alpha1.NodePool
+	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(pool), &backup); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Client.Delete(t.Context(), pool, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		t.Fatal(err)
+	}
+	management.Eventually(t, "the earlier pool is gone", func() bool {
+		return apierrors.IsNotFound(server.Client.Get(t.Context(), client.ObjectKeyFromObject(pool), &v1alpha1.NodePool{}))
+	})
+	byHand := &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pool.Namespace, Name: "by-hand", Labels: map[string]string{v1alpha1.LabelNodePool: pool.Name}},
+		Spec:       v1alpha1.MachineSpec{NodeTypeRef: pool.Spec.NodeTypeRef, TenantClusterRef: pool.Spec.TenantClusterRef},
+	}
+	again := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Namespace: pool.Namespace, Name: pool.Name, Annotations: backup.Annotations}, Spec: backup.Spec}
+	server.Create(t, byHand, again)
+	reconcile()
+	after := machines(t, pool)
+	if len(after) != 3 {
+		t.Errorf("%d Machines, want the two that there were and the one made by hand", len(after))
+	}
+	for i := range after {
+		if isOwned := metav1.IsControlledBy(&after[i], again); isOwned != (after[i].Name != byHand.Name) {
+			t.Errorf("Machine %s is the pool's: %t", after[i].Name, isOwned)
+		}
+	}
+	// Who takes a Machine out of the pool now has taken it out.
+	taken := after[slices.IndexFunc(after, func(m v1alpha1.Machine) bool { return m.Name == made[0].Name })]
+	taken.OwnerReferences = nil
+	if err := server.Client.Update(t.Context(), &taken); err != nil {
+		t.Fatal(err)
+	}
+	reconcile()
+	if after = machines(t, pool); len(after) != 4 {
+		t.Errorf("%d Machines: the one that was taken out of the pool was taken back", len(after))
 	}
 }

@@ -98,7 +98,7 @@ func (s *restoreCase) settle(t *testing.T) {
 	}
 	absent := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: teamNamespace, Name: "pending"},
-		Spec: v1alpha1.MachineSpec{NodeTypeRef: v1alpha1.LocalReference{Name: nodeType}, TenantClusterRef: v1alpha1.LocalReference{Name: tenantName}, HostName: "absent"},
+		Spec:       v1alpha1.MachineSpec{NodeTypeRef: v1alpha1.LocalReference{Name: nodeType}, TenantClusterRef: v1alpha1.LocalReference{Name: tenantName}, HostName: "absent"},
 	}
 	if err := s.env.ManagementClient.Create(t.Context(), absent); err != nil {
 		t.Fatal(err)
@@ -271,6 +271,9 @@ func (s *restoreCase) replace(t *testing.T, run string, objects []unstructured.U
 	}
 	for i := range objects {
 		o := objects[i].DeepCopy()
+		if o.GetKind() == "HostRecord" && o.GetName() == "ready" && !withStatus {
+			continue // the garbage collector took it, or the backup has none: it is made again from the host's annotation
+		}
 		status := o.Object["status"]
 		kept := map[string]any{"name": o.GetName(), "namespace": o.GetNamespace(), "labels": o.Object["metadata"].(map[string]any)["labels"], "annotations": o.Object["metadata"].(map[string]any)["annotations"]}
 		maps.DeleteFunc(kept, func(_ string, v any) bool { return v == nil || v == "" })
@@ -299,7 +302,8 @@ func (s *restoreCase) replace(t *testing.T, run string, objects []unstructured.U
 			cancel()
 		}
 	})
-	if err := s.startWatching(ctx); err != nil {
-		t.Fatal(err)
-	}
+	// The Nodes are the same, and so is what was seen of them.
+	s.watch.ReplaceManagement(s.env.ManagementClient)
+	s.fleet = newFleet(s.env.ManagementClient, s.env.TenantClient, s.watch)
+	go s.fleet.follow(ctx)
 }

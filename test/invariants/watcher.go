@@ -53,13 +53,23 @@ func Start(ctx context.Context, management client.Client, tenant client.WithWatc
 	return w, nil
 }
 
+// ReplaceManagement has Check list the objects of another management cluster from now on.
+func (w *Watcher) ReplaceManagement(management client.Client) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.management = management
+}
+
 // Check lists hosts and Machines once and records violations. A violation between two calls is missed, so it should be called often.
 func (w *Watcher) Check(ctx context.Context) error {
 	var hosts metal3.BareMetalHostList
 	var records v1alpha1.HostRecordList
 	var machines v1alpha1.MachineList
+	w.mu.Lock()
+	management := w.management
+	w.mu.Unlock()
 	for _, l := range []client.ObjectList{&machines, &hosts, &records} {
-		if err := w.management.List(ctx, l); err != nil {
+		if err := management.List(ctx, l); err != nil {
 			return fmt.Errorf("look for broken invariants: %w", err)
 		}
 	}

@@ -198,7 +198,9 @@ var situations = []situation{
 	{"a Node of an earlier attempt", v1alpha1.MachineJoining, func(f *Facts) {
 		f.Node = ownNode(f)
 		f.Machine.Status.Attempt = 2
+		f.Host.Installation = scope{Facts: *f}.installation(v1alpha1.InstallationComplete)
 	}},
+	{"a node of which the host does not say yet that it is installed", v1alpha1.MachineJoining, func(f *Facts) { f.Host.Installation = nil }},
 	{"a tenant that does not answer at the join", v1alpha1.MachineJoining, unreachable},
 	{"a Node that nobody has judged, just now", v1alpha1.MachineValidating, nil},
 	{"a Node that nobody has judged", v1alpha1.MachineValidating, func(f *Facts) { f.Now = f.Now.Add(time.Minute) }},

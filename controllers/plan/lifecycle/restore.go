@@ -24,11 +24,15 @@ type RestoredClaim struct {
 	// Installation is what the host's annotation says; nil: it has none. InstallationProblem says why it cannot be read.
 	Installation        *v1alpha1.Installation
 	InstallationProblem string
-	// HasRecords is true where the NodeProvider's hosts have HostRecords. OwnsRecord is true when this host's HostRecord is there and is owned by
+	// OwnsRecord is true when this host's HostRecord is there and is owned by
 	// the object that exists now.
-	HasRecords, OwnsRecord bool
+	OwnsRecord bool
 	// OtherHosts are further hosts, as namespace/name, whose consumerRef names the Machine.
 	OtherHosts []string
+	// Provider is the NodeProvider of the host.
+	Provider Provider
+	// Revision is what the annotation says is installed. It is read where the HostRecord is empty.
+	Revision Revision
 	// Tenant is the Machine's TenantCluster. NodeProviderID is the providerID of the Node of the Machine's name; empty: there is none.
 	Tenant         Tenant
 	NodeProviderID string
@@ -49,6 +53,8 @@ const (
 	FinalizeRestored RestoreActionKind = "FinalizeRestored"
 	// RecordRestored writes RestoreAction.Installation into the host's annotation: its Node proves that the installation is complete.
 	RecordRestored RestoreActionKind = "RecordRestored"
+	// RebuildRecord writes RestoreAction.Record into a HostRecord that is empty: the backup has none, or the garbage collector deleted it.
+	RebuildRecord RestoreActionKind = "RebuildRecord"
 	// TakeOver writes RestoreAction.Status, with which the Machine has the host.
 	TakeOver RestoreActionKind = "TakeOver"
 	// ConfirmHost writes into the host's annotation that the object is known. Its controller works on it from then on.
@@ -62,6 +68,8 @@ type RestoreAction struct {
 	Message string
 	// Installation is for RecordRestored.
 	Installation *v1alpha1.Installation
+	// Record is for RebuildRecord.
+	Record v1alpha1.HostRecordSpec
 	// Status is for TakeOver.
 	Status v1alpha1.MachineStatus
 }
@@ -92,6 +100,8 @@ func PlanRestore(c RestoredClaim) RestoreAction {
 		proven := *c.Installation
 		proven.State = v1alpha1.InstallationComplete
 		return RestoreAction{Kind: RecordRestored, Installation: &proven}
+	case c.hasLostRecord():
+		return RestoreAction{Kind: RebuildRecord, Record: c.lostRecord()}
 	case c.isTakenOver():
 		return RestoreAction{Kind: ConfirmHost}
 	}
@@ -101,9 +111,13 @@ func PlanRestore(c RestoredClaim) RestoreAction {
 // waitOrRefuse returns what the Machine waits for before it can be compared with its Node, or that it differs from it; the zero value: neither.
 func (c RestoredClaim) waitOrRefuse() RestoreAction {
 	switch {
-	case c.HasRecords && !c.OwnsRecord:
+	case !c.Provider.Found:
+		return RestoreAction{Kind: AwaitRestored, Message: "no NodeProvider has the namespace of host " + c.hostName() + ": restore it"}
+	case c.Provider.HasRecords && !c.OwnsRecord:
 		// Without it: the host counts as known while its HostRecord still belongs to the earlier object, and nobody takes that over any more.
 		return RestoreAction{Kind: AwaitRestored, Message: "the HostRecord of host " + c.hostName() + " is not taken over yet"}
+	case c.hasLostRecord() && c.Revision.Problem != "":
+		return RestoreAction{Kind: AwaitRestored, Message: "the HostRecord of host " + c.hostName() + " is lost, and is made again from revision " + c.Installation.Revision + ": " + c.Revision.Problem}
 	case c.Machine.Deleting:
 	case !c.Tenant.Reachable:
 		// An older backup is told from its Node alone. Without it: the Machine takes over a host that was installed again since, and deletes
@@ -195,10 +209,13 @@ func (c RestoredClaim) hasStatus() bool { return c.Machine.Status.Attempt > 0 }
 // recordProblem compares the HostRecord with the annotation. Without it: the backup was made between the write of the HostRecord, which asks for
 // attempt 2, and that of the host; the Machine comes back with attempt 1, and its running node is installed again.
 func (c RestoredClaim) recordProblem() string {
-	if !c.HasRecords {
+	if !c.Provider.HasRecords {
 		return ""
 	}
 	i := c.Installation
+	if c.hasLostRecord() && c.mayRebuildRecord() {
+		return ""
+	}
 	if c.Host.Record == nil || c.Host.Record.Spec.Machine == nil {
 		return fmt.Sprintf("restored host %s names this Machine, and its HostRecord is missing or empty: delete an empty one and restore that of the backup%s", c.hostName(), c.whatToDo())
 	}
@@ -209,6 +226,29 @@ func (c RestoredClaim) recordProblem() string {
 			c.hostName(), spec.Attempt, spec.Machine.UID, i.Attempt, i.Machine.UID, c.whatToDo())
 	}
 	return ""
+}
+
+// hasLostRecord reports whether the host's controller has made the HostRecord anew or is about to.
+func (c RestoredClaim) hasLostRecord() bool {
+	return c.Provider.HasRecords && (c.Host.Record == nil || c.Host.Record.Spec.Machine == nil)
+}
+
+// mayRebuildRecord reports whether the annotation is enough to make the HostRecord again: the image is on the disk, and the Machine keeps it.
+// Without it: the backup is restored with the owner references of the earlier objects, the garbage collector deletes the HostRecords before anybody
+// owns them, and no Machine of the fleet gets its host again. Of an installation that goes on and of a release nobody but the record knows enough.
+func (c RestoredClaim) mayRebuildRecord() bool {
+	return c.Installation.State == v1alpha1.InstallationComplete && !c.Machine.Deleting && (!c.hasStatus() || c.Machine.Status.Attempt == c.Installation.Attempt)
+}
+
+// lostRecord returns the spec of the HostRecord that the installation had. Which cluster the Node joined is known only where it is there.
+func (c RestoredClaim) lostRecord() v1alpha1.HostRecordSpec {
+	m := c.Machine
+	m.UID, m.Status.Revision, m.Status.Attempt = c.ClaimUID, c.Installation.Revision, c.Installation.Attempt
+	spec := scope{Facts: Facts{Machine: m, Host: &c.Host, Provider: c.Provider, Revision: c.Revision}}.desiredRecord()
+	if attemptOf(c.NodeProviderID, c.ClaimUID) == c.Installation.Attempt {
+		spec.TenantClusterUID = c.Tenant.ClusterUID
+	}
+	return spec
 }
 
 // deletionProblem finds a release that the backup has half of: a restored Machine is not being deleted, whatever it was. And it finds a deletion

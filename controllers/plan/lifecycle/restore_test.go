@@ -12,7 +12,7 @@ import (
 func restored(changes ...func(*RestoredClaim)) RestoredClaim {
 	old := v1alpha1.MachineReference{Namespace: "team", Name: "one", UID: "old"}
 	c := RestoredClaim{
-		Now: time.Unix(1000, 0), Timeouts: DefaultTimeouts(), ClaimUID: "old", HasRecords: true, OwnsRecord: true,
+		Now: time.Unix(1000, 0), Timeouts: DefaultTimeouts(), ClaimUID: "old", OwnsRecord: true, Provider: Provider{Found: true, HasRecords: true},
 		Machine: Machine{Namespace: "team", Name: "one", UID: "new", Finalizer: true, Spec: v1alpha1.MachineSpec{
 			NodeTypeRef: v1alpha1.LocalReference{Name: "h100"}, TenantClusterRef: v1alpha1.LocalReference{Name: "research"},
 		}},
@@ -40,7 +40,10 @@ func keptStatus(phase v1alpha1.MachinePhase) func(*RestoredClaim) {
 func requested(c *RestoredClaim) { c.Installation.State = v1alpha1.InstallationRequested }
 func releasing(c *RestoredClaim) { c.Installation.State = v1alpha1.InstallationReleasing }
 func deleted(c *RestoredClaim)   { c.Machine.Deleting = true }
-func hostOff(c *RestoredClaim)   { c.Host.Online = false }
+func lostRecord(c *RestoredClaim) {
+	c.Host.Record = &HostRecord{}
+}
+func hostOff(c *RestoredClaim) { c.Host.Online = false }
 
 func takenOver(c *RestoredClaim) { c.Machine.Status.InstallationUID = "old" }
 
@@ -78,7 +81,15 @@ func TestAMachineFindsItsRestoredHostOnlyWhereEverythingAgrees(t *testing.T) {
 		{"a claim for which nothing was begun", restored(func(c *RestoredClaim) {
 			c.Installation, c.Host.ImageURL, c.Host.Record.Spec = nil, "", v1alpha1.HostRecordSpec{}
 		}), LeaveRestored, "", ""},
-		{"an empty HostRecord", restored(func(c *RestoredClaim) { c.Host.Record.Spec = v1alpha1.HostRecordSpec{} }), ReportUnmatched, "", "HostRecord is missing or empty"},
+		{"no NodeProvider", restored(func(c *RestoredClaim) { c.Provider = Provider{} }), AwaitRestored, "", "no NodeProvider"},
+		{"a HostRecord that is not made again yet", restored(lostRecord, func(c *RestoredClaim) { c.Host.Record, c.OwnsRecord = nil, false }), AwaitRestored, "", "HostRecord"},
+		{"an empty HostRecord", restored(lostRecord), RebuildRecord, "", ""},
+		{"with the status of the backup too", restored(lostRecord, ready), RebuildRecord, "", ""},
+		{"a lost HostRecord and a lost revision", restored(lostRecord, func(c *RestoredClaim) { c.Revision.Problem = "it does not exist" }), AwaitRestored, "", "it does not exist"},
+		{"a lost HostRecord and a younger Node", restored(lostRecord, func(c *RestoredClaim) { c.NodeProviderID = v1alpha1.ProviderID("old", 3) }), ReportUnmatched, "", "runs attempt 3"},
+		{"a lost HostRecord of an installation that goes on", restored(lostRecord, requested, func(c *RestoredClaim) { c.NodeProviderID = "" }), ReportUnmatched, "", "HostRecord is missing or empty"},
+		{"of a release", restored(lostRecord, releasing, deleted), ReportUnmatched, "", "HostRecord is missing or empty"},
+		{"of a roll that had asked for the next attempt", restored(lostRecord, provisioning, func(c *RestoredClaim) { c.Machine.Status.Attempt = 3 }), ReportUnmatched, "", "HostRecord is missing or empty"},
 		{"a HostRecord of another attempt", restored(func(c *RestoredClaim) { c.Host.Record.Spec.Attempt = 3 }), ReportUnmatched, "", "asks for attempt 3"},
 		{"a status with another host", restored(ready, func(c *RestoredClaim) { c.Machine.Status.HostRef.Name = "other" }), ReportUnmatched, "", "another host"},
 		{"a status of another attempt", restored(ready, func(c *RestoredClaim) { c.Machine.Status.Attempt = 1 }), ReportUnmatched, "", "attempt 1"},
@@ -105,5 +116,22 @@ func TestAMachineFindsItsRestoredHostOnlyWhereEverythingAgrees(t *testing.T) {
 				t.Errorf("%s: conditions %+v", c.name, s.Conditions)
 			}
 		}
+	}
+}
+
+func TestALostHostRecordIsMadeAgainAsItWas(t *testing.T) {
+	c := restored(lostRecord, func(c *RestoredClaim) {
+		c.Tenant.ClusterUID, c.Provider.Erase = "cluster", v1alpha1.EraseFull
+		c.Revision.Image = v1alpha1.ExactImage{URL: "http://127.0.0.1/image", Checksum: "sha256:1"}
+	})
+	spec := PlanRestore(c).Record
+	if spec.Machine == nil || *spec.Machine != c.Installation.Machine || spec.Tenant != "team/research" || spec.TenantClusterUID != "cluster" || spec.Attempt != 2 ||
+		spec.Revision != "rev-1" || spec.Image == nil || spec.Image.Checksum != "sha256:1" || spec.Erase != v1alpha1.EraseFull {
+		t.Errorf("%+v", spec)
+	}
+	// The tenant's kubeconfig may name another cluster by now. Without its Node nothing proves that the server joined that one.
+	c.NodeProviderID = ""
+	if spec = PlanRestore(c).Record; spec.TenantClusterUID != "" || spec.Attempt != 2 {
+		t.Errorf("without a Node: %+v", spec)
 	}
 }
