@@ -205,11 +205,17 @@ func testAbandonedHost(t *testing.T, r claimRig) {
 func testClaimedHost(t *testing.T, r claimRig) {
 	m := r.heldMachine(t, "default", "rack-1")
 	host := r.claimedHost(t, "rack-1", m)
+	restored := host.DeepCopy()
+	restored.ObjectMeta = metav1.ObjectMeta{Namespace: host.Namespace, Name: "restored", Annotations: map[string]string{"ingot.dev/installation": "{}", "ingot.dev/registered-as": "default/restored/other"}}
+	if err := r.admin.Create(t.Context(), restored, client.DryRunAll); err != nil {
+		t.Errorf("a claimed host is created from a backup: %v", err)
+	}
 	const (
 		free, other  = `{"spec":{"consumerRef":null}}`, `{"spec":{"consumerRef":{"name":"other"}}}`
 		mac, address = `{"spec":{"bootMACAddress":"52:54:00:00:00:02"}}`, `{"spec":{"bmc":{"address":"redfish://10.0.0.8"}}}`
 		release      = `{"metadata":{"annotations":{"ingot.dev/release":"some-uid"}}}`
 		detach       = `{"metadata":{"annotations":{"baremetalhost.metal3.io/detached":""}}}`
+		installed    = `{"metadata":{"annotations":{"ingot.dev/installation":"{}"}}}`
 	)
 	way := "kubectl delete machine -n default " + m.Name
 	for _, a := range []attempt{
@@ -222,6 +228,10 @@ func testClaimedHost(t *testing.T, r claimRig) {
 		{"it is detached and changed in one request", r.admin, detach[:len(detach)-1] + `,"spec":{"bmc":{"address":"redfish://10.0.0.8"}}}`, "spec.bmc.address"},
 		{"somebody releases it without the verb", r.operator, release, "operator may not release the host of Machine default/" + m.Name},
 		{"somebody releases it with the verb", r.keeper, release, ""},
+		{"somebody changes what is installed on it", r.operator, installed, "leave them as they are"},
+		{"somebody changes which object it is", r.operator, `{"metadata":{"annotations":{"ingot.dev/registered-as":"default/rack-1/other"}}}`, "leave them as they are"},
+		{"the manager says what is installed", r.manager, installed, ""},
+		{"who has the verb says what is installed", r.keeper, installed, ""},
 		{"the BMC has other credentials", r.operator, `{"spec":{"bmc":{"credentialsName":"new"}}}`, ""},
 		{"a label", r.operator, `{"metadata":{"labels":{"rack":"1"}}}`, ""},
 	} {
@@ -242,6 +252,7 @@ func testClaimedHost(t *testing.T, r claimRig) {
 		t.Fatal(err)
 	}
 	attempt{"a free host", r.operator, address, ""}.run(t, host)
+	attempt{"what is installed on a free host", r.operator, installed, ""}.run(t, host)
 	attempt{"a host of another system", r.operator, `{"spec":{"consumerRef":{"kind":"Metal3Machine","name":"x"}}}`, ""}.run(t, host)
 }
 
