@@ -213,7 +213,7 @@ func (c RestoredClaim) recordProblem() string {
 		return ""
 	}
 	i := c.Installation
-	if c.hasLostRecord() && c.mayRebuildRecord() {
+	if c.hasLostRecord() && c.canRebuildRecord() {
 		return ""
 	}
 	if c.Host.Record == nil || c.Host.Record.Spec.Machine == nil {
@@ -233,10 +233,10 @@ func (c RestoredClaim) hasLostRecord() bool {
 	return c.Provider.HasRecords && (c.Host.Record == nil || c.Host.Record.Spec.Machine == nil)
 }
 
-// mayRebuildRecord reports whether the annotation is enough to make the HostRecord again: the image is on the disk, and the Machine keeps it.
+// canRebuildRecord reports whether the annotation is enough to make the HostRecord again: the image is on the disk, and the Machine keeps it.
 // Without it: the backup is restored with the owner references of the earlier objects, the garbage collector deletes the HostRecords before anybody
 // owns them, and no Machine of the fleet gets its host again. Of an installation that goes on and of a release nobody but the record knows enough.
-func (c RestoredClaim) mayRebuildRecord() bool {
+func (c RestoredClaim) canRebuildRecord() bool {
 	return c.Installation.State == v1alpha1.InstallationComplete && !c.Machine.Deleting && (!c.hasStatus() || c.Machine.Status.Attempt == c.Installation.Attempt)
 }
 
