@@ -3,6 +3,7 @@ package remainingnode
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,53 +59,65 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.shares.Workers}).Complete(r)
 }
 
-// Reconcile settles the first Node of one HostRecord that can be settled.
+// Reconcile settles the Nodes of one HostRecord that can be settled, and removes at most one entry. An entry that fails, or whose
+// TenantCluster has no worker free, does not hold up the others.
+//
+// Without it: the first entry is of a tenant whose API server answers each request with an error, and the Nodes that remained in the
+// clusters of the tenants after it are never deleted.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	record := &v1alpha1.HostRecord{}
 	if err := r.Client.Get(ctx, request.NamespacedName, record); err != nil {
 		return step.Retry(client.IgnoreNotFound(err)).Result()
 	}
+	if len(record.Spec.RemainingNodes) == 0 {
+		return step.Done().Result()
+	}
+	var failures []error
+	pause := recheckInterval
 	for i := range record.Spec.RemainingNodes {
-		if result, isEnd, err := r.settle(ctx, request, record, i); isEnd {
-			return result, err
+		after, isChanged, err := r.settle(ctx, request, record, i)
+		if err != nil {
+			failures = append(failures, err)
+		}
+		pause = min(pause, after)
+		// The entries that follow have other places in the HostRecord now.
+		if isChanged {
+			break
 		}
 	}
-	if len(record.Spec.RemainingNodes) > 0 {
-		return step.Wait("the tenants' clusters", recheckInterval).Result()
+	if len(failures) > 0 {
+		return step.Retry(errors.Join(failures...)).Result()
 	}
-	return step.Done().Result()
+	return step.Wait("the Nodes that are left", pause).Result()
 }
 
-// settle settles one Node if that can be done now. isEnd is true where the reconcile ends with it.
-func (r *Reconciler) settle(ctx context.Context, request reconcile.Request, record *v1alpha1.HostRecord, at int) (result reconcile.Result, isEnd bool, err error) {
+// settle settles one Node if that can be done now. It returns after how long the HostRecord must be looked at again, and isChanged if the
+// HostRecord was written.
+func (r *Reconciler) settle(ctx context.Context, request reconcile.Request, record *v1alpha1.HostRecord, at int) (after time.Duration, isChanged bool, err error) {
 	entry := record.Spec.RemainingNodes[at]
 	round := r.shares.Begin(ctx, tenantOf(entry), request)
 	if round == nil {
-		result, err = step.Wait("others occupy the TenantCluster's part of the workers", tenantaccess.BusyPause).Result()
-		return result, true, err
+		return tenantaccess.BusyPause, false, nil
 	}
 	defer round.End()
 	obs, err := r.observe(round.Context, record, entry)
 	if err != nil {
-		result, err = step.Retry(err).Result()
-		return result, true, err
+		return recheckInterval, false, err
 	}
 	switch lifecycle.PlanRemaining(obs.facts) {
 	case lifecycle.DeleteRemaining:
-		result, err = r.finish(record, obs.facts.Entry, "it is deleted", r.deleteNode(round.Context, obs))
+		return time.Second, false, r.finish(record, obs.facts.Entry, "it is deleted", r.deleteNode(round.Context, obs))
 	case lifecycle.ForgetRemaining:
-		result, err = r.finish(record, obs.facts.Entry, "it does not exist any more, or its TenantCluster has not for a month", r.forgetNode(ctx, record, at))
-	default:
-		return result, false, nil
+		return time.Second, true, r.finish(record, obs.facts.Entry, "it does not exist any more, or its TenantCluster has not for a month", r.forgetNode(ctx, record, at))
 	}
-	return result, true, err
+	return recheckInterval, false, nil
 }
 
-// finish ends a reconcile that has deleted a Node or removed an entry.
-func (r *Reconciler) finish(record *v1alpha1.HostRecord, entry v1alpha1.ReleasedNode, what string, err error) (reconcile.Result, error) {
+// finish records that a Node was deleted or an entry removed.
+func (r *Reconciler) finish(record *v1alpha1.HostRecord, entry v1alpha1.ReleasedNode, what string, err error) error {
 	if err != nil {
-		return step.Retry(err).Result()
+		return err
 	}
 	r.Recorder.Eventf(record, nil, corev1.EventTypeNormal, v1alpha1.ReasonRemainingNodeSettled, "DeleteNode", "Node %s of TenantCluster %s, which remained after a release: %s", entry.Name, entry.Tenant, what)
-	return step.Wait("the Nodes that are left", time.Second).Result()
+	return nil
 }

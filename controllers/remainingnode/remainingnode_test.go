@@ -97,6 +97,38 @@ func TestANodeThatRemainedIsDeletedWhenItsTenantIsBack(t *testing.T) {
 	}
 }
 
+// TestAFailingEntryDoesNotHoldUpTheOthers lets the first entry name a Node that no API server finds or deletes: the request itself is an error.
+func TestAFailingEntryDoesNotHoldUpTheOthers(t *testing.T) {
+	namespace := server.Namespace(t)
+	tenant := types.NamespacedName{Namespace: namespace, Name: "research"}
+	server.Create(t, &v1alpha1.TenantCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: tenant.Name}, Spec: v1alpha1.TenantClusterSpec{
+		KubeconfigSecretRef: v1alpha1.LocalReference{Name: "admin"}, Join: v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{}},
+	}})
+	newNode(t, "behind", "ingot://uid-behind/1")
+	record := &v1alpha1.HostRecord{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "server-00"}}
+	for _, name := range []string{"bad/name", "behind"} {
+		record.Spec.RemainingNodes = append(record.Spec.RemainingNodes, v1alpha1.ReleasedNode{Tenant: tenant.String(), Name: name, MachineUID: types.UID("uid-" + name), Since: metav1.NowMicro()})
+	}
+	server.Create(t, record)
+	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard()})
+	if err := tenants.Set(t.Context(), tenant, server.Cluster.Kubeconfig()); err != nil {
+		t.Fatal(err)
+	}
+	server.Run(t, func(mgr ctrl.Manager) error {
+		if err := mgr.Add(tenants); err != nil {
+			return err
+		}
+		r := &Reconciler{Client: mgr.GetClient(), Tenants: tenants, Recorder: mgr.GetEventRecorder("remainingnode"), Clock: clock.RealClock{}}
+		return ctrl.NewControllerManagedBy(mgr).Named("remainingnode-failing").For(&v1alpha1.HostRecord{}).WatchesRawSource(tenants.TenantSource("remainingnode-failing", r.recordsOf)).Complete(r)
+	})
+	management.Eventually(t, "the Node behind the failing entry is deleted and its entry removed", func() bool {
+		if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(record), record); err != nil {
+			t.Fatal(err)
+		}
+		return !hasNode(t, "behind") && slices.Equal([]string{"bad/name"}, names(record))
+	})
+}
+
 func names(r *v1alpha1.HostRecord) (out []string) {
 	for _, n := range r.Spec.RemainingNodes {
 		out = append(out, n.Name)
