@@ -162,6 +162,7 @@ func TestANodeKeepsWhatIsReadAndItsSizeIsLimited(t *testing.T) {
 	node.Annotations[v1alpha1.AnnotationCordoned], node.Annotations[v1alpha1.AnnotationGateCordoned] = "true", "true"
 	node.Status.Capacity["zz"], node.Status.NodeInfo.BootID = resource.MustParse("2"), strings.Repeat("b", 1<<20)
 	node.Spec.Taints = make([]corev1.Taint, 5000)
+	node.Finalizers = append([]string{"example.com/kept"}, make([]string, 5000)...)
 	kept := trimNode(node)
 	if len(kept.Labels) != maxLabels || kept.Labels[v1alpha1.LabelMachine] != "uid" || kept.Labels["zz/long"] != "" {
 		t.Errorf("%d labels", len(kept.Labels))
@@ -171,6 +172,9 @@ func TestANodeKeepsWhatIsReadAndItsSizeIsLimited(t *testing.T) {
 	}
 	if len(kept.Annotations) != 2 || len(kept.Spec.Taints) != maxTaints || len(kept.Status.NodeInfo.BootID) > maxText {
 		t.Errorf("%d annotations, %d taints", len(kept.Annotations), len(kept.Spec.Taints))
+	}
+	if len(kept.Finalizers) != maxFinalizers || kept.Finalizers[0] != "example.com/kept" {
+		t.Errorf("the finalizers that keep the Node: %q", kept.Finalizers)
 	}
 	if size := footprint(kept); size > 128<<10 {
 		t.Errorf("the Node still takes %d bytes", size)

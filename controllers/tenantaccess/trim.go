@@ -18,6 +18,8 @@ const (
 	maxResources = 128
 	maxTaints    = 128
 	maxOwners    = 16
+	// maxFinalizers is of those that a message names.
+	maxFinalizers = 8
 	// maxText is the limit of the other texts, in bytes. The verdict shows an observed value that is longer than an expected one as
 	// different from it.
 	maxText = 1024
@@ -62,6 +64,9 @@ func trimNode(node *corev1.Node) *corev1.Node {
 			}}
 			break
 		}
+	}
+	for _, finalizer := range head(node.Finalizers, maxFinalizers) {
+		kept.Finalizers = append(kept.Finalizers, limitText(finalizer))
 	}
 	for _, name := range keptAnnotations {
 		if value, found := node.Annotations[name]; found {
