@@ -19,19 +19,21 @@ const tenantShare = 4
 const roundTime = 30 * time.Second
 
 // Shares divides the workers of a controller whose reconciles call tenants: no tenant occupies more than a quarter of them. Add it to
-// the controller as a source. The zero value gives each tenant one worker.
+// the controller as a source. The zero value gives each tenant one worker. The TenantClusters of a namespace are one tenant.
 //
 // Without it: a tenant with a hundred Machines answers each request after nine of the ten seconds that a request may take. It is not
 // silent, its reconciles soon occupy all workers, and the Machines of all other tenants wait for it.
+// If each TenantCluster had its own part: whoever may create them in a namespace makes four that stall, and occupies all workers again.
 type Shares struct {
 	// Workers is how many objects the controller reconciles at the same time.
 	Workers int
 
-	mu       sync.Mutex
-	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
-	occupied map[types.NamespacedName]int
+	mu    sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// occupied and waiting have the namespaces of the TenantClusters as their keys.
+	occupied map[string]int
 	// waiting has the requests of each tenant that wait for one of its workers, in the order in which they came, each once.
-	waiting map[types.NamespacedName][]reconcile.Request
+	waiting map[string][]reconcile.Request
 	isKnown map[reconcile.Request]bool
 }
 
@@ -64,21 +66,21 @@ func (s *Shares) Begin(ctx context.Context, tenant types.NamespacedName, request
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.occupied == nil {
-		s.occupied, s.waiting, s.isKnown = map[types.NamespacedName]int{}, map[types.NamespacedName][]reconcile.Request{}, map[reconcile.Request]bool{}
+		s.occupied, s.waiting, s.isKnown = map[string]int{}, map[string][]reconcile.Request{}, map[reconcile.Request]bool{}
 	}
-	if s.occupied[tenant] >= max(s.Workers/tenantShare, 1) {
+	if s.occupied[tenant.Namespace] >= max(s.Workers/tenantShare, 1) {
 		if !s.isKnown[request] {
-			s.waiting[tenant], s.isKnown[request] = append(s.waiting[tenant], request), true
+			s.waiting[tenant.Namespace], s.isKnown[request] = append(s.waiting[tenant.Namespace], request), true
 		}
 		return nil
 	}
-	s.occupied[tenant]++
+	s.occupied[tenant.Namespace]++
 	counted, forget := withRound(ctx)
 	limited, cancel := context.WithTimeoutCause(counted, roundTime, fmt.Errorf("the calls of one reconcile to TenantCluster %s took longer than %s", tenant, roundTime))
 	return &Round{Context: limited, end: func() {
 		cancel()
 		forget()
-		s.leave(tenant)
+		s.leave(tenant.Namespace)
 	}}
 }
 
@@ -86,7 +88,7 @@ func (s *Shares) Begin(ctx context.Context, tenant types.NamespacedName, request
 func (r *Round) End() { r.end() }
 
 // leave lets go of a worker, and sends the request that waited longest for it.
-func (s *Shares) leave(tenant types.NamespacedName) {
+func (s *Shares) leave(tenant string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.occupied[tenant]--; s.occupied[tenant] == 0 {

@@ -39,6 +39,9 @@ func TestATenantHasAQuarterOfTheWorkersAndTheRestWaitsInOrder(t *testing.T) {
 			t.Fatal("a tenant has more than a quarter of the workers")
 		}
 	}
+	if s.Begin(t.Context(), types.NamespacedName{Namespace: "busy", Name: "second"}, requestOf(busy, 4)) != nil {
+		t.Fatal("a second TenantCluster of the namespace brings it more workers")
+	}
 	if _, isLimited := first.Context.Deadline(); !isLimited {
 		t.Error("the calls of a reconcile have no deadline")
 	}
