@@ -28,6 +28,10 @@ type observation struct {
 	hosts v1alpha1.HostCounts
 	// free is how many hosts a Machine of the pool could claim now. countHosts sets it with hosts.
 	free int
+	// claimants are the names of the Machines in the pool's namespace that a host names as its consumer. countHosts sets it with hosts.
+	claimants map[string]bool
+	// areHostsCounted is true when countHosts has set hosts, free and claimants.
+	areHostsCounted bool
 }
 
 func (r *Reconciler) observe(ctx context.Context, reader client.Reader, key types.NamespacedName) (observation, error) {
@@ -88,7 +92,7 @@ func decide(obs observation) scaling.Decision {
 		m := &obs.machines[i]
 		facts[i] = scaling.Machine{
 			Name: m.Name, Ready: isReady(m), UpToDate: !hasTarget(obs.nodeType) || isUpToDate(m, obs.nodeType), Created: m.CreationTimestamp.Time, Deleting: m.DeletionTimestamp != nil,
-			HasHost: m.Status.HostRef != nil, IsClaiming: isClaiming(m),
+			HasHost: m.Status.HostRef != nil, IsWaiting: isWaiting(obs, m),
 		}
 	}
 	decision := scaling.Plan(replicas(obs.pool), obs.free, facts)
@@ -98,9 +102,12 @@ func decide(obs observation) scaling.Decision {
 	return decision
 }
 
-// isClaiming reports whether the Machine may have claimed a host that its status does not name yet.
-func isClaiming(m *v1alpha1.Machine) bool {
-	return m.Status.HostRef == nil && m.Status.Phase != "" && m.Status.Phase != v1alpha1.MachinePending
+// isWaiting reports whether the Machine's controller has found no host for it, and no host names it. A Machine without a status may have a host, and so may
+// one that waits for anything else, such as for what becomes of the host of an earlier Machine of its name.
+func isWaiting(obs observation, m *v1alpha1.Machine) bool {
+	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionClaimed)
+	return obs.areHostsCounted && m.Status.HostRef == nil && m.Status.Phase == v1alpha1.MachinePending && m.Status.ObservedGeneration >= m.Generation &&
+		c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonNoHostAvailable && !obs.claimants[m.Name]
 }
 
 func replicas(pool *v1alpha1.NodePool) int {

@@ -34,6 +34,9 @@ func (r *Reconciler) countHosts(ctx context.Context, obs *observation) error {
 		NodeType: obs.nodeType.Spec, Provider: provider.Spec,
 		Tenant: types.NamespacedName{Namespace: obs.pool.Namespace, Name: obs.pool.Spec.TenantClusterRef.Name}.String(),
 	}
+	if obs.tenant != nil {
+		request.TenantClusterUID = obs.tenant.Status.ClusterUID
+	}
 	for i := range facts {
 		if placement.CountFree(request, facts[i:i+1]) == 0 {
 			continue
@@ -45,7 +48,19 @@ func (r *Reconciler) countHosts(ctx context.Context, obs *observation) error {
 		facts[i].SameServer = sameserver.Describe(conflicts)
 	}
 	obs.hosts, obs.free = placement.Count(request, facts), placement.CountFree(request, facts)
+	obs.claimants, obs.areHostsCounted = claimants(obs.pool.Namespace, facts), true
 	return nil
+}
+
+// claimants returns the names of the Machines of a namespace that hosts name as their consumer.
+func claimants(namespace string, facts []placement.HostFacts) map[string]bool {
+	names := map[string]bool{}
+	for i := range facts {
+		if ref := facts[i].Host.Spec.ConsumerRef; ref != nil && ref.Namespace == namespace && ref.Kind == "Machine" {
+			names[ref.Name] = true
+		}
+	}
+	return names
 }
 
 // listHosts lists the hosts of a namespace with their records. They belong to the cache and must not be changed.

@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -70,6 +72,16 @@ func TestAPoolMakesNoMoreMachinesThanThereAreHostsFor(t *testing.T) {
 	awaitCondition(t, pool, v1alpha1.ConditionPlaced, v1alpha1.ReasonPlaced, "all 2 Machines have a host")
 }
 
+// waitForHost makes a Machine wait for a host, as the machine controller does that has found none.
+func waitForHost(t *testing.T, m *v1alpha1.Machine, reason string) {
+	t.Helper()
+	m.Status.Phase, m.Status.ObservedGeneration = v1alpha1.MachinePending, m.Generation
+	m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionClaimed, Status: metav1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.Now()}}
+	if err := server.Client.Status().Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMachinesThatAnEarlierVersionMadeForNoHostGo(t *testing.T) {
 	const nodeType = "crowded"
 	newNodeType(t, nodeType)
@@ -80,7 +92,11 @@ func TestMachinesThatAnEarlierVersionMadeForNoHostGo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	claiming := &machines(t, pool)[0]
+	made := machines(t, pool)
+	for i := range made[1:] {
+		waitForHost(t, &made[1+i], v1alpha1.ReasonNoHostAvailable)
+	}
+	claiming := &made[0]
 	claiming.Status.Phase = v1alpha1.MachineClaiming
 	if err := server.Client.Status().Update(t.Context(), claiming); err != nil {
 		t.Fatal(err)
@@ -133,4 +149,59 @@ func TestAPoolWhoseTenantIsMissingOrLeavesMakesNoMachine(t *testing.T) {
 	if n := len(machines(t, pool)); n != 1 {
 		t.Errorf("%d Machines, expected the one that is left", n)
 	}
+}
+
+func TestAPoolWithoutFreeHostsKeepsMachinesThatMayHaveOne(t *testing.T) {
+	const nodeType = "restored"
+	newNodeType(t, nodeType)
+	newHosts(t, nodeType, "a")
+	pool := newPool(t, nodeType, 8)
+	r := reconciler(server.Client)
+	for range 7 {
+		if _, err := r.createMachine(t.Context(), pool); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := machines(t, pool)
+	// Three have no status, as after a restore from a backup of objects. The others say what they wait for.
+	waitForHost(t, &all[3], v1alpha1.ReasonHostOrphaned)
+	host := &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "hosts-of-" + nodeType, Name: "a"}}
+	patch := fmt.Appendf(nil, `{"spec":{"consumerRef":{"apiVersion":"ingot.dev/v1alpha1","kind":"Machine","namespace":%q,"name":%q}}}`, all[4].Namespace, all[4].Name)
+	if err := server.Client.Patch(t.Context(), host, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		t.Fatal(err)
+	}
+	waitForHost(t, &all[4], v1alpha1.ReasonNoHostAvailable) // its host still names it
+	waitForHost(t, &all[5], v1alpha1.ReasonNoHostAvailable)
+	waitForHost(t, &all[6], v1alpha1.ReasonNoHostAvailable)
+	run(t)
+	left := awaitMachines(t, pool, 5)
+	for _, m := range left {
+		if m.Name == all[5].Name || m.Name == all[6].Name {
+			t.Errorf("Machine %s waits for a host and remained", m.Name)
+		}
+	}
+	awaitCondition(t, pool, v1alpha1.ConditionPlaced, v1alpha1.ReasonNoHostAvailable, "0 hosts are free")
+	awaitMachines(t, pool, 5)
+}
+
+func TestAPoolCountsTheHostsThatItsOwnTenantHadLast(t *testing.T) {
+	const nodeType = "returning"
+	newNodeType(t, nodeType)
+	newHosts(t, nodeType, "a", "b", "c")
+	pool := newPool(t, nodeType, 3)
+	tenant := &v1alpha1.TenantCluster{ObjectMeta: metav1.ObjectMeta{Namespace: pool.Namespace, Name: pool.Spec.TenantClusterRef.Name}}
+	if err := server.Client.Status().Patch(t.Context(), tenant, client.RawPatch(types.MergePatchType, []byte(`{"status":{"clusterUID":"cluster-1"}}`))); err != nil {
+		t.Fatal(err)
+	}
+	// Nothing was erased: another tenant could not have these hosts, and the same may.
+	for _, name := range []string{"a", "b", "c"} {
+		record := &v1alpha1.HostRecord{ObjectMeta: metav1.ObjectMeta{Namespace: "hosts-of-" + nodeType, Name: name}}
+		patch := fmt.Appendf(nil, `{"status":{"lastTenant":"%s/%s","lastTenantClusterUID":"cluster-1"}}`, tenant.Namespace, tenant.Name)
+		if err := server.Client.Status().Patch(t.Context(), record, client.RawPatch(types.MergePatchType, patch)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t)
+	awaitMachines(t, pool, 3)
+	awaitCondition(t, pool, v1alpha1.ConditionPlaced, v1alpha1.ReasonScaling, "0 have a host, and 3 hosts are free")
 }

@@ -25,7 +25,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		Owns(&v1alpha1.Machine{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})).
 		Watches(&v1alpha1.Machine{}, enqueueLater).
 		Watches(&v1alpha1.NodeType{}, handler.EnqueueRequestsFromMapFunc(r.ofNodeType), builder.WithPredicates(predicate.Or(targetChanged, hostsCame))).
-		Watches(&v1alpha1.TenantCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofTenant), builder.WithPredicates(deletionBegan))
+		Watches(&v1alpha1.TenantCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofTenant), builder.WithPredicates(tenantChanged))
 }
 
 // hostsCame lets through a NodeType for which more hosts are free than before. Hosts themselves are not watched: the NodeType's controller does that and
@@ -34,9 +34,10 @@ var hostsCame = step.OnUpdate(func(before, after *v1alpha1.NodeType) bool {
 	return after.Status.Hosts.Available > before.Status.Hosts.Available
 })
 
-// deletionBegan leaves out the updates of a TenantCluster except the beginning of its deletion.
-var deletionBegan = step.OnUpdate(func(before, after *v1alpha1.TenantCluster) bool {
-	return before.DeletionTimestamp == nil && after.DeletionTimestamp != nil
+// tenantChanged leaves out the updates of a TenantCluster except the beginning of its deletion and another identity of its cluster, on which depends
+// which hosts are free for the pool.
+var tenantChanged = step.OnUpdate(func(before, after *v1alpha1.TenantCluster) bool {
+	return before.DeletionTimestamp == nil && after.DeletionTimestamp != nil || before.Status.ClusterUID != after.Status.ClusterUID
 })
 
 // countingInterval delays reconciles after changes of a pool's Machines. An installation changes each Machine several times,

@@ -17,8 +17,9 @@ type Machine struct {
 	Created time.Time
 	// Deleting is true when it is being deleted. It is then not counted.
 	Deleting bool
-	// HasHost is true when it has a host. IsClaiming is true when it is about to have one.
-	HasHost, IsClaiming bool
+	// HasHost is true when its status names a host. IsWaiting is true when its controller has found no host for it. Where both are false, it may have
+	// one: it is claiming one, or nothing is known of it.
+	HasHost, IsWaiting bool
 }
 
 // Decision says how many Machines to create or which ones to delete. At most one of the two is set.
@@ -40,6 +41,10 @@ type Deletion struct {
 //
 // Of the Machines that no host is there for, one is kept: it takes the next host that comes, and its conditions say why there is none. Without it:
 // a pool of 100 with hosts for 2 has 98 Machines that wait, and whoever reads the list of Machines finds nothing else in it.
+//
+// Only a Machine whose controller has found no host for it is deleted for this. Without it: the management cluster is restored from a backup, which drops
+// status. 100 Machines that run name no host, and all hosts are claimed, so none is free. The pool deletes 99 of them before their controllers have
+// found their hosts, and 99 nodes are drained and erased.
 func Plan(replicas, free int, machines []Machine) Decision {
 	remaining := slices.DeleteFunc(slices.Clone(machines), func(m Machine) bool { return m.Deleting })
 	slices.SortFunc(remaining, byDeletionOrder)
@@ -53,7 +58,7 @@ func Plan(replicas, free int, machines []Machine) Decision {
 			continue
 		}
 		waiting++
-		if !m.IsClaiming {
+		if m.IsWaiting {
 			idle = append(idle, m)
 		}
 	}

@@ -61,8 +61,8 @@ func TestNoMoreMachinesWaitThanThereAreHostsFor(t *testing.T) {
 			}
 		}
 		add("placed", placed, Machine{HasHost: true, Ready: true})
-		add("claiming", claiming, Machine{IsClaiming: true})
-		add("waiting", waiting, Machine{})
+		add("claiming", claiming, Machine{})
+		add("waiting", waiting, Machine{IsWaiting: true})
 		return all
 	}
 	for _, c := range []struct {
@@ -81,6 +81,7 @@ func TestNoMoreMachinesWaitThanThereAreHostsFor(t *testing.T) {
 		{replicas: 100, placed: 2, free: 40, waiting: 98, remove: 58},
 		{replicas: 100, placed: 2, claiming: 5, waiting: 3, remove: 3},
 		{replicas: 100, placed: 2, claiming: 5},
+		{replicas: 100, claiming: 100}, // restored without status
 		{replicas: 3, placed: 2, waiting: 98, remove: 97},
 		{replicas: 0, placed: 1, claiming: 1, waiting: 1, remove: 3},
 	} {
