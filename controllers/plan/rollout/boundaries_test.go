@@ -101,13 +101,13 @@ func TestASettledRolloutIsNotChanged(t *testing.T) {
 	}
 }
 
-func TestAStoppedRolloutIsDoneOnlyWithoutMachines(t *testing.T) {
+func TestAStoppedRolloutIsNotDoneBeforeAPersonAcceptsTheFailure(t *testing.T) {
 	status := v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutStopped, StoppedBy: "research/a failed", BakedSince: microTime(noon)}
 	if d := Plan(factsOf(status, moved("a", noon.Add(-time.Hour)))); d.Status.Phase != v1alpha1.RolloutStopped {
 		t.Errorf("%s although a person has not accepted the failure", d.Status.Phase)
 	}
-	if d := Plan(factsOf(status)); d.Status.Phase != v1alpha1.RolloutDone {
-		t.Errorf("%s without any Machine", d.Status.Phase)
+	if d := Plan(factsOf(status)); d.Status.Phase != v1alpha1.RolloutStopped {
+		t.Errorf("%s without any Machine: the revision that failed would be the stable one", d.Status.Phase)
 	}
 }
 

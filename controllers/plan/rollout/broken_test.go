@@ -99,6 +99,25 @@ func TestWithoutAnyHostNoCanaryIsNeeded(t *testing.T) {
 	}
 }
 
+func TestAStoppedRolloutWhoseOnlyMachineIsDeletedIsNotDone(t *testing.T) {
+	f := factsOf(v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutCanary, Canary: []string{"research/a"}, InProgress: []string{"research/a"}}, failed("a"))
+	d := Plan(f)
+	if d.Status.Phase != v1alpha1.RolloutStopped {
+		t.Fatalf("%s: %s", d.Status.Phase, message(d))
+	}
+	stoppedBy := d.Status.StoppedBy
+	f.Machines = []Machine{hostless("b")}
+	for _, c := range []struct {
+		paused bool
+		want   v1alpha1.RolloutPhase
+	}{{false, v1alpha1.RolloutStopped}, {false, v1alpha1.RolloutStopped}, {true, v1alpha1.RolloutPaused}, {false, v1alpha1.RolloutDone}} {
+		f.Rollout.Status, f.Rollout.Paused = d.Status, c.paused
+		if d = Plan(f); d.Status.Phase != c.want || len(d.Start) > 0 || c.want != v1alpha1.RolloutDone && d.Status.StoppedBy != stoppedBy {
+			t.Fatalf("%s, want %s: starts %v: %s", d.Status.Phase, c.want, d.Start, message(d))
+		}
+	}
+}
+
 func TestABrokenMachineIsRecordedBeforeItIsStarted(t *testing.T) {
 	f := factsOf(rolling(), broken("b"), serving("a", "old"))
 	d := Plan(f)

@@ -64,13 +64,16 @@ func (p *planner) setPhase(phase v1alpha1.RolloutPhase, message string) {
 // isDone reports whether every Machine is moved, forgiven, or needs no move. A rollout that has stopped is not done even then:
 // Done makes the target the stable revision, which new Machines get, so a person must first accept the failures. Nor is it done
 // while all Machines were broken before and still are, because none is Ready with the target. Without any Machine that has a host
-// there is nothing left to accept.
+// there is nothing left to prove it on.
+//
+// Without the first condition for a rollout that has no Machine left: v2 fails on a, the only Machine, and v2-1 stops. A person deletes a, and its pool
+// makes b, which has no host yet. v2-1 is Done, v2 becomes the stable revision, and b is installed with it.
 func (p *planner) isDone() bool {
-	if p.typeBudget.machines == 0 && p.unfinished == 0 {
-		return true
+	if p.status.StoppedBy != "" || p.unfinished > 0 || len(p.status.Canary) > 0 {
+		return false
 	}
 	isProven := len(p.setAside) == 0 || p.isTargetReady || isCanaryOver(&p.facts.Rollout, p.status)
-	return p.status.StoppedBy == "" && p.unfinished == 0 && len(p.status.Canary) == 0 && isProven
+	return isProven || p.typeBudget.machines == 0
 }
 
 // isResumed reports whether spec.paused was true at the last decision, and is false now.
