@@ -310,4 +310,16 @@ func (r rights) testInstallation(t *testing.T) {
 	if err := r.admin.Create(ctx, pinned); err != nil {
 		t.Errorf("an administrator restores a Machine with its revision: %v", err)
 	}
+	marked := inTeam(machine("marked-", "h100"))
+	marked.Labels = map[string]string{v1alpha1.LabelRollout: "h100-r1"}
+	if err := r.owner.Create(ctx, marked.DeepCopy()); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "may not create a Machine with the label ingot.dev/rollout") {
+		t.Errorf("the owner creates a Machine that is a target of a Rollout: %v", err)
+	}
+	restored := marked.DeepCopy()
+	restored.Spec.Revision = "h100-0"
+	for _, m := range []*v1alpha1.Machine{marked, restored} {
+		if err := r.admin.Create(ctx, m); err != nil {
+			t.Errorf("an administrator restores a target of a Rollout, with revision %q: %v", m.Spec.Revision, err)
+		}
+	}
 }
