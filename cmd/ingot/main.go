@@ -47,6 +47,7 @@ func newRootCommand() *cobra.Command {
 		fleet.MachinesCommand(),
 		fleet.WhyCommand(),
 		fleet.HostsCommand(),
+		fleet.UsersCommand(),
 		drain.Command(),
 		rollout.Command(simulate.Command()),
 		explain.Command(),

@@ -57,19 +57,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 }
 
 func (r *Reconciler) reconcileObject(ctx context.Context, obs observation, o object) error {
-	action := inuse.Plan(o.state(), obs.users[o.ref])
+	action := inuse.Plan(o.state(), obs.users.Count(o.ref))
 	if action == inuse.Release {
 		// The cache may lack a Machine that was created a moment ago.
 		live, err := r.observe(ctx, r.APIReader)
 		if err != nil {
 			return err
 		}
-		obs, action = live, inuse.Plan(o.state(), live.users[o.ref])
+		obs, action = live, inuse.Plan(o.state(), live.users.Count(o.ref))
 	}
 	if action != inuse.None {
 		return r.act(ctx, o, action)
 	}
-	after, events := report(o, obs.users[o.ref], r.Clock.Now())
+	after, events := report(o, obs.users.Count(o.ref), r.Clock.Now())
 	_, err := step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, o.Object, after, events, step.Done())
 	return err
 }

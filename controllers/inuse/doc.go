@@ -1,5 +1,5 @@
 // Package inuse is the controller that keeps what Machines depend on: NodeTypes, NodeProviders, OSImages, NodeTypeRevisions and
-// NodeTypeRenderings. It writes into status.usedBy who uses each of them, and gives each the finalizer ingot.dev/in-use.
+// NodeTypeRenderings. It writes into status.usedBy how many objects of each kind use each of them, and gives each the finalizer ingot.dev/in-use.
 //
 // While something uses an object, the admission policy ingot-in-use refuses its deletion by what status.usedBy says. The finalizer keeps an
 // object that was deleted all the same: before its first user was counted, by the garbage collector, or where the policy is not

@@ -19,7 +19,7 @@ type observation struct {
 	// objects are those that others depend on.
 	objects []object
 	// users are the users of each of them.
-	users map[inuse.Object]*v1alpha1.UsedBy
+	users inuse.Users
 }
 
 // object is one that others depend on.
@@ -66,7 +66,7 @@ func (r *Reconciler) observe(ctx context.Context, reader client.Reader) (observa
 			return observation{}, fmt.Errorf("list %ss: %w", step.Kind(list), err)
 		}
 	}
-	obs := observation{users: inuse.Users(inuse.Facts{
+	obs := observation{users: inuse.FindUsers(inuse.Facts{
 		NodeTypes: nodeTypes.Items, NodeProviders: providers.Items, Revisions: revisions.Items, Rollouts: rollouts.Items,
 		NodePools: pools.Items, Machines: machines.Items, Hosts: hosts.Items,
 	})}

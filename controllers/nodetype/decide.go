@@ -144,8 +144,8 @@ func namespaceProblem(obs observation) *problem {
 	return nil
 }
 
-// readyMessage returns the message of a condition Ready for the condition of the NodeType, which the Machines of all its tenants repeat. The message
-// about an object that is being deleted names the Machines that use it, whoever's they are.
+// readyMessage returns the message of a condition Ready for the condition of the NodeType, which the Machines of all its tenants repeat. That of an
+// object that is being deleted counts who uses it, and gives advice to whoever deleted it.
 func readyMessage(name string, ready *metav1.Condition) string {
 	if ready.Reason == v1alpha1.ReasonInUse {
 		return name + " is being deleted, and is kept for those that use it already"

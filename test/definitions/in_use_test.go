@@ -63,7 +63,7 @@ func testInUse(t *testing.T, cluster *rest.Config, admin client.Client, scheme *
 			t.Fatal(err)
 		}
 	}
-	used := merge(`{"status":{"usedBy":{"count":7,"names":["NodePool team-a/workers","Machine team-a/workers-1"]}}}`)
+	used := merge(`{"status":{"usedBy":{"count":7,"byKind":[{"kind":"NodePool","count":1},{"kind":"Machine","count":6}]}}}`)
 	for _, c := range []struct {
 		kind   string
 		object client.Object
@@ -82,7 +82,8 @@ func testInUse(t *testing.T, cluster *rest.Config, admin client.Client, scheme *
 				t.Fatal(err)
 			}
 			awaitRefusal(t, admin, c.object)
-			deletion{"in use", admin, "kept is in use by NodePool team-a/workers, Machine team-a/workers-1 and 5 more"}.run(t, c.object)
+			deletion{"in use", admin, "kept is in use by 1 NodePool, 6 Machines, and"}.run(t, c.object)
+			deletion{"who lists them", admin, "kubectl ingot users " + strings.ToLower(c.kind) + " kept lists them"}.run(t, c.object)
 			deletion{"the advice", admin, c.advice}.run(t, c.object)
 			deletion{"by force", admin, "is in use by"}.run(t, c.object, client.GracePeriodSeconds(0))
 			for _, cascade := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationForeground} {

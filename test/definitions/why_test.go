@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -60,11 +61,21 @@ func testWhy(t *testing.T, cluster *rest.Config, admin client.Client) {
 		if strings.Contains(answer, "not read") == mayRead || !strings.Contains(answer, m.Name) {
 			t.Errorf("%q is told\n%s", user, answer)
 		}
+		users := ask(t, cluster, user, fleet.UsersCommand(), "nodetype", "why")
+		if strings.Contains(users, m.Namespace+"/"+m.Name) != mayRead || strings.Contains(users, "you may not list") == mayRead {
+			t.Errorf("%q is told of the users\n%s", user, users)
+		}
 	}
 }
 
-// why runs ingot why as a user; "" is the administrator.
+// why runs ingot why as a user.
 func why(t *testing.T, cluster *rest.Config, user string, m *v1alpha1.Machine) string {
+	t.Helper()
+	return ask(t, cluster, user, fleet.WhyCommand(), "-n", m.Namespace, m.Name)
+}
+
+// ask runs a command as a user; "" is the administrator.
+func ask(t *testing.T, cluster *rest.Config, user string, command *cobra.Command, args ...string) string {
 	t.Helper()
 	kubeconfig := clientcmdapi.NewConfig()
 	kubeconfig.Clusters["c"] = &clientcmdapi.Cluster{Server: cluster.Host, CertificateAuthorityData: cluster.CAData}
@@ -76,8 +87,8 @@ func why(t *testing.T, cluster *rest.Config, user string, m *v1alpha1.Machine) s
 		t.Fatal(err)
 	}
 	var out, problems bytes.Buffer
-	if status := cli.Run(t.Context(), fleet.WhyCommand(), []string{"-n", m.Namespace, m.Name, "--kubeconfig", file}, &out, &problems); status != 0 {
-		t.Fatalf("ingot why as %q: status %d: %s", user, status, problems.String())
+	if status := cli.Run(t.Context(), command, append(args, "--kubeconfig", file), &out, &problems); status != 0 {
+		t.Fatalf("ingot %s as %q: status %d: %s", command.Name(), user, status, problems.String())
 	}
 	return out.String()
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
-// order is the order in which users are named.
+// order is the order in which users are counted and named.
 var order = []string{"NodePool", "NodeType", "Rollout", "Machine", "NodeTypeRevision", "BareMetalHost"}
 
 func compareUsers(a, b string) int {
@@ -62,8 +62,8 @@ var advice = map[string]string{
 	Rendering:    "ingot rollout refresh moves the Machines to another rendering",
 }
 
-// HeldMessage says of an object that is being deleted who holds it, and what to do.
+// HeldMessage says of an object that is being deleted what holds it, and what to do. Tenants may read it, so it names nobody.
 func HeldMessage(o Object, users *v1alpha1.UsedBy) string {
-	return fmt.Sprintf("%s %s is being deleted, which cannot be undone, and is kept for those that use it: %s. They go on as before, and nothing new uses it. To let it go: %s",
-		o.Kind, o.Name, users, advice[o.Kind])
+	return fmt.Sprintf("%s %s is being deleted, which cannot be undone, and is kept for what uses it: %s. They go on as before, and nothing new uses it. To let it go: %s. kubectl ingot users %s %s lists them",
+		o.Kind, o.Name, users, advice[o.Kind], strings.ToLower(o.Kind), o.Name)
 }

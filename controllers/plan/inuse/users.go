@@ -2,6 +2,7 @@ package inuse
 
 import (
 	"slices"
+	"strings"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 
@@ -33,14 +34,17 @@ type Facts struct {
 	Hosts         []metal3.BareMetalHost
 }
 
-// Users returns for every object that is in use who uses it. An object that is not in the map may be deleted.
+// Users are the names of the users of each object, in the order in which they are ended. An object that is not in the map may be deleted.
+type Users map[Object][]string
+
+// FindUsers returns for every object that is in use who uses it.
 //
 // A NodeType is used by the Machines and NodePools that name it. A NodeTypeRevision and a NodeTypeRendering are used by the Machines that
 // have them or are to have them, by Rollouts that are under way, and by the NodeType that makes nodes from them. An OSImage is used by the
 // NodeTypes that name it and by the revisions in use that were made of it, because a node is installed again from its URL. A NodeProvider is used
 // by the NodeTypes that name it and by the hosts of its namespace that a Machine has or that Ingot has to release.
-func Users(f Facts) map[Object]*v1alpha1.UsedBy {
-	u := users{}
+func FindUsers(f Facts) Users {
+	u := Users{}
 	for i := range f.NodePools {
 		p := &f.NodePools[i]
 		u.add(Object{NodeType, p.Spec.NodeTypeRef.Name}, "NodePool "+p.Namespace+"/"+p.Name)
@@ -64,24 +68,26 @@ func Users(f Facts) map[Object]*v1alpha1.UsedBy {
 			u.addHost(h, f.NodeProviders)
 		}
 	}
-	return u.summarize()
+	for o, names := range u {
+		// NodePools come before their Machines: whoever deletes the Machines first gets new ones.
+		slices.SortFunc(names, compareUsers)
+		u[o] = slices.Compact(names)
+	}
+	return u
 }
 
-// users has the names of the users of each object.
-type users map[Object][]string
-
-func (u users) add(o Object, user string) {
+func (u Users) add(o Object, user string) {
 	if o.Name != "" {
 		u[o] = append(u[o], user)
 	}
 }
 
-func (u users) addPair(pair v1alpha1.RenderedRevision, user string) {
+func (u Users) addPair(pair v1alpha1.RenderedRevision, user string) {
 	u.add(Object{Revision, pair.Revision}, user)
 	u.add(Object{Rendering, pair.Rendering}, user)
 }
 
-func (u users) addMachine(m *v1alpha1.Machine) {
+func (u Users) addMachine(m *v1alpha1.Machine) {
 	user := "Machine " + m.Namespace + "/" + m.Name
 	u.add(Object{NodeType, m.Spec.NodeTypeRef.Name}, user)
 	u.addPair(m.Status.Installed(), user)
@@ -92,7 +98,7 @@ func (u users) addMachine(m *v1alpha1.Machine) {
 
 // addNodeType counts the revisions of a NodeType that is being deleted only by its Machines. Without that: the NodeType is kept by nothing, its
 // revisions are kept by the NodeType, and a deletion in the foreground waits for ever.
-func (u users) addNodeType(t *v1alpha1.NodeType) {
+func (u Users) addNodeType(t *v1alpha1.NodeType) {
 	user := "NodeType " + t.Name
 	u.add(Object{OSImage, t.Spec.OSImageRef.Name}, user)
 	u.add(Object{NodeProvider, t.Spec.ProviderRef.Name}, user)
@@ -102,7 +108,7 @@ func (u users) addNodeType(t *v1alpha1.NodeType) {
 	}
 }
 
-func (u users) addRollout(r *v1alpha1.Rollout) {
+func (u Users) addRollout(r *v1alpha1.Rollout) {
 	if r.Status.Phase.IsFinal() || r.DeletionTimestamp != nil {
 		return
 	}
@@ -110,7 +116,7 @@ func (u users) addRollout(r *v1alpha1.Rollout) {
 	u.addPair(r.Spec.Target(), "Rollout "+r.Name)
 }
 
-func (u users) addHost(h *metal3.BareMetalHost, providers []v1alpha1.NodeProvider) {
+func (u Users) addHost(h *metal3.BareMetalHost, providers []v1alpha1.NodeProvider) {
 	for i := range providers {
 		if p := &providers[i]; p.Spec.HostNamespace == h.Namespace {
 			u.add(Object{NodeProvider, p.Name}, "BareMetalHost "+h.Namespace+"/"+h.Name)
@@ -118,13 +124,19 @@ func (u users) addHost(h *metal3.BareMetalHost, providers []v1alpha1.NodeProvide
 	}
 }
 
-func (u users) summarize() map[Object]*v1alpha1.UsedBy {
-	all := map[Object]*v1alpha1.UsedBy{}
-	for o, names := range u {
-		// NodePools come before their Machines: whoever deletes the Machines first gets new ones.
-		slices.SortFunc(names, compareUsers)
-		names = slices.Compact(names)
-		all[o] = &v1alpha1.UsedBy{Count: int32(len(names)), Names: names[:min(len(names), v1alpha1.MaxUsersNamed)]}
+// Count returns how many objects of each kind use the object; nil: none does.
+func (u Users) Count(o Object) *v1alpha1.UsedBy {
+	if len(u[o]) == 0 {
+		return nil
 	}
-	return all
+	counted := &v1alpha1.UsedBy{Count: int32(len(u[o]))}
+	for _, user := range u[o] {
+		kind, _, _ := strings.Cut(user, " ")
+		if last := len(counted.ByKind) - 1; last >= 0 && counted.ByKind[last].Kind == kind {
+			counted.ByKind[last].Count++
+			continue
+		}
+		counted.ByKind = append(counted.ByKind, v1alpha1.KindCount{Kind: kind, Count: 1})
+	}
+	return counted
 }
