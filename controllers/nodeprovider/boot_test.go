@@ -73,3 +73,43 @@ func TestAWrongBootAddressIsNoticedFromOutside(t *testing.T) {
 		t.Errorf("asked %v", asked)
 	}
 }
+
+func TestTheBootAddressOfAKeptNodeProviderIsAskedAsBefore(t *testing.T) {
+	kept := provider("boot-kept", server.Namespace(t))
+	kept.Finalizers = []string{v1alpha1.InUseFinalizer}
+	server.Create(t, kept)
+	answer := error(hardware.Errorf(hardware.Conflict, "ask", "x", "no boot service"))
+	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
+	r := &Reconciler{Client: server.Client, Recorder: events.NewFakeRecorder(100), Clock: clock, CheckBoot: func(context.Context, string) error { return answer }}
+	reconcile := func(status metav1.ConditionStatus) {
+		t.Helper()
+		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(kept)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(kept), kept); err != nil {
+			t.Fatal(err)
+		}
+		if !meta.IsStatusConditionPresentAndEqual(kept.Status.Conditions, v1alpha1.ConditionBootServiceReachable, status) || result.RequeueAfter <= 0 {
+			t.Errorf("want BootServiceReachable %s: %+v, again after %s", status, kept.Status.Conditions, result.RequeueAfter)
+		}
+	}
+	reconcile(metav1.ConditionFalse)
+	if err := server.Client.Delete(t.Context(), kept.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	answer = nil
+	clock.SetTime(clock.Now().Add(time.Minute))
+	// The controller inuse says why it is kept.
+	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(kept), kept); err != nil {
+		t.Fatal(err)
+	}
+	meta.SetStatusCondition(&kept.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInUse})
+	if err := server.Client.Status().Update(t.Context(), kept); err != nil {
+		t.Fatal(err)
+	}
+	reconcile(metav1.ConditionTrue)
+	if ready := meta.FindStatusCondition(kept.Status.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Reason != v1alpha1.ReasonInUse {
+		t.Errorf("Ready: %+v", ready)
+	}
+}

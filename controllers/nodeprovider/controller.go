@@ -52,6 +52,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || obs.provider == nil {
 		return step.Retry(err).Result()
 	}
+	if obs.provider.DeletionTimestamp != nil {
+		return r.checkKept(ctx, obs.provider)
+	}
 	found := findProblem(obs)
 	if found == nil && obs.owner() == "" {
 		err := r.claimNamespace(ctx, obs)
@@ -70,4 +73,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	changes := step.ConditionEvents(obs.provider.Status.Conditions, after.Status.Conditions, "Claim", v1alpha1.ConditionReady)
 	changes = append(changes, step.ConditionEvents(obs.provider.Status.Conditions, after.Status.Conditions, "CheckBoot", v1alpha1.ConditionBootServiceReachable)...)
 	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, obs.provider, after, changes, outcome)
+}
+
+// checkKept goes on asking the boot address of a NodeProvider that is being deleted and is kept for the Machines of its hosts. Its condition Ready
+// belongs to the controller inuse. Without it: the address was wrong at the moment of the deletion, and its Machines wait for ever for a
+// condition that nobody corrects.
+func (r *Reconciler) checkKept(ctx context.Context, provider *v1alpha1.NodeProvider) (reconcile.Result, error) {
+	after, outcome := provider.DeepCopy(), step.Done()
+	if pause := r.checkBoot(ctx, after); pause > 0 {
+		outcome = step.Wait("the next question to the boot service's address", pause)
+	}
+	changes := step.ConditionEvents(provider.Status.Conditions, after.Status.Conditions, "CheckBoot", v1alpha1.ConditionBootServiceReachable)
+	return step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, provider, after, changes, outcome)
 }

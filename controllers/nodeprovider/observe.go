@@ -8,13 +8,14 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
 // observation is everything that one reconcile of a NodeProvider reads. observe sets all of it.
 type observation struct {
-	// provider is nil where it does not exist or is being deleted; nothing else is read then.
+	// provider is nil where it does not exist, or is being deleted and nothing keeps it. Nothing else is read of one that is being deleted.
 	provider *v1alpha1.NodeProvider
 	// namespace is the host namespace; nil: it does not exist.
 	namespace *corev1.Namespace
@@ -29,10 +30,16 @@ func (obs observation) owner() string {
 
 func (r *Reconciler) observe(ctx context.Context, name string) (observation, error) {
 	provider := &v1alpha1.NodeProvider{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, provider); err != nil || provider.DeletionTimestamp != nil {
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, provider); err != nil {
 		return observation{}, client.IgnoreNotFound(err)
 	}
+	if provider.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(provider, v1alpha1.InUseFinalizer) {
+		return observation{}, nil
+	}
 	obs := observation{provider: provider}
+	if provider.DeletionTimestamp != nil {
+		return obs, nil
+	}
 	namespace := &corev1.Namespace{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: provider.Spec.HostNamespace}, namespace); err != nil {
 		return obs, client.IgnoreNotFound(err)

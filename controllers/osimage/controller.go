@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -60,7 +61,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Client.Get(ctx, request.NamespacedName, &image); err != nil {
 		return step.Retry(client.IgnoreNotFound(err)).Result()
 	}
-	if image.DeletionTimestamp != nil {
+	// One that is kept for its users is checked. Without that: its server was away at the moment of the deletion, and the Machines that are
+	// installed again from it wait for ever for a condition that nobody corrects.
+	if image.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(&image, v1alpha1.InUseFinalizer) {
 		return step.Done().Result()
 	}
 	if rest := untilDue(&image, r.Clock.Now()); rest > 0 {

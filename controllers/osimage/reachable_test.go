@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
@@ -67,5 +68,44 @@ func TestACertificateThatEndsSoonIsSaid(t *testing.T) {
 		if _, _, message := reachability(observation{certificateEnds: now.Add(left)}, now); strings.Contains(message, "renew it") != says {
 			t.Errorf("%s: %s", left, message)
 		}
+	}
+}
+
+func TestAKeptImageIsCheckedAsBefore(t *testing.T) {
+	isAway, f := true, newFixture()
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if isAway {
+			http.NotFound(w, q)
+			return
+		}
+		http.ServeContent(w, q, "", time.Time{}, strings.NewReader("x"))
+	}))
+	defer site.Close()
+	image := newImage(t, "kept", site.URL+"/debian.raw", "sha256:"+sha256Hex)
+	image.Finalizers = []string{v1alpha1.InUseFinalizer}
+	if err := server.Client.Update(t.Context(), image); err != nil {
+		t.Fatal(err)
+	}
+	f.reconcile(t, image)
+	if err := server.Client.Delete(t.Context(), image.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	// The controller inuse says why it is kept.
+	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(image), image); err != nil {
+		t.Fatal(err)
+	}
+	meta.SetStatusCondition(&image.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInUse})
+	if err := server.Client.Status().Update(t.Context(), image); err != nil {
+		t.Fatal(err)
+	}
+	isAway = false
+	f.clock.SetTime(f.clock.Now().Add(2 * time.Minute))
+	stored, ready, pause := f.reconcile(t, image)
+	if !meta.IsStatusConditionTrue(stored.Status.Conditions, v1alpha1.ConditionImageReachable) || ready.Reason != v1alpha1.ReasonInUse || pause <= 0 {
+		t.Errorf("%+v, again after %s", stored.Status.Conditions, pause)
+	}
+	stored.Finalizers = nil
+	if err := server.Client.Update(t.Context(), stored); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -51,7 +51,9 @@ func report(after *v1alpha1.OSImage, obs observation, now time.Time, jitter floa
 		after.Status.SizeBytes = obs.size
 		message = fmt.Sprintf("the file is there, %d bytes", *obs.size)
 	}
-	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionReady, status, reason, message)
+	if after.DeletionTimestamp == nil { // else the condition is the controller inuse's
+		step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionReady, status, reason, message)
+	}
 	status, reason, message = reachability(obs, now)
 	step.SetCondition(&after.Status.Conditions, after.Generation, now, v1alpha1.ConditionImageReachable, status, reason, message)
 	pause := interval(after)
