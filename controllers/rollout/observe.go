@@ -48,9 +48,6 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observation, err
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: rollout.Spec.NodeTypeRef.Name}, &nodeType); err != nil {
 		return observation{}, client.IgnoreNotFound(err)
 	}
-	if nodeType.DeletionTimestamp != nil {
-		return observation{}, nil
-	}
 	obs := observation{rollout: &rollout, nodeType: &nodeType}
 	for _, list := range []func(context.Context, *observation) error{r.observeSiblings, r.observeMachines, r.observePools, r.observeTenants} {
 		if err := list(ctx, &obs); err != nil {
@@ -145,8 +142,11 @@ func facts(obs observation, isSuperseded bool, now time.Time) plan.Facts {
 		},
 	}
 	// While the NodeType is not Ready no Machine is started: it would be drained, and then wait for its installation without a node.
+	//
+	// A NodeType that is being deleted says no more than that. Without the exception: somebody deletes it while a Rollout is under way, and its
+	// Machines have two revisions for as long as it is kept for them.
 	blockedByNodeType := ""
-	if reason := step.NotReadyReason(obs.nodeType.Status.Conditions); reason != "" {
+	if reason := step.NotReadyReason(obs.nodeType.Status.Conditions); reason != "" && obs.nodeType.DeletionTimestamp == nil {
 		blockedByNodeType = fmt.Sprintf("NodeType %s is not Ready: %s", obs.nodeType.Name, reason)
 	}
 	for i, m := range obs.machines {

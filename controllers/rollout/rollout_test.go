@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -72,6 +73,36 @@ func TestAChangedImageGoesToTheCanaryAndThenToTheOthers(t *testing.T) {
 	})
 	if n := len(h.rollouts(t)); n != 1 || h.count(t, has(target)) != 5 {
 		t.Errorf("%d Rollouts, %d Machines with the target", n, h.count(t, has(target)))
+	}
+}
+
+func TestARolloutEndsAlthoughItsNodeTypeIsBeingDeleted(t *testing.T) {
+	manage(t)
+	h := newHall(t, 3, policy(1, forNow))
+	before := h.filled(t, 3)
+	h.use(t, "new")
+	h.newest(t, 1, v1alpha1.RolloutCanary)
+	h.until(t, "the canary bakes", func() bool { return h.rollouts(t)[0].Status.BakedSince != nil })
+	target := h.nodeType(t).Status.TargetRevision
+	merge := func(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
+	if err := server.Client.Patch(t.Context(), h.nodeType(t), merge(`{"metadata":{"finalizers":["`+v1alpha1.InUseFinalizer+`"]}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Client.Delete(t.Context(), h.nodeType(t)); err != nil {
+		t.Fatal(err)
+	}
+	// The controller inuse says why it is kept.
+	inUse := merge(`{"status":{"conditions":[{"type":"Ready","status":"False","reason":"InUse","message":"","lastTransitionTime":"2026-11-20T10:00:00Z"}]}}`)
+	if err := server.Client.Status().Patch(t.Context(), h.nodeType(t), inUse); err != nil {
+		t.Fatal(err)
+	}
+	h.change(t, func(s *v1alpha1.NodeTypeSpec) { s.Rollout.Canary.Bake.Duration = atOnce })
+	h.newest(t, 1, v1alpha1.RolloutDone)
+	if n := h.count(t, has(target)); n != 3 || target == before {
+		t.Errorf("%d Machines have the target", n)
+	}
+	if err := server.Client.Patch(t.Context(), h.nodeType(t), merge(`{"metadata":{"finalizers":null}}`)); err != nil {
+		t.Fatal(err)
 	}
 }
 
