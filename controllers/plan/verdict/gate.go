@@ -107,9 +107,9 @@ func (d *gateDecider) isAdmitted(g GateAction) bool {
 // PlacedGate and RequeueAfter are set and, if others keep removing the gate, Reason and Message.
 func GuardUnjudged(in Input) Decision {
 	r, mustPlace := newRemovals(in), MustPlaceGate(in)
-	mustBeGated := mustPlace || r.isGated
+	mustBeGated := mustPlace || r.isGated || isOpenByOthers(in, r)
 	out := Decision{Gate: KeepGate}
-	if mustPlace {
+	if mustBeGated && !r.isGated {
 		if out.RequeueAfter = r.pauseLeft(); out.RequeueAfter == 0 {
 			out.Gate = PlaceGate
 		}
@@ -121,14 +121,26 @@ func GuardUnjudged(in Input) Decision {
 	return out
 }
 
+// isOpenByOthers reports whether the node lacks the gate only because others removed it: what was placed is stored, which it is not after Ingot has
+// lifted it, and no verdict has admitted this boot since. Without it: a node fails its checks, a program removes the gate, and the node is cordoned in its pause. The rendering is deleted by
+// mistake. This boot was judged, so no gate would be due; the cordon would be lifted, the count forgotten, and pods bound to a node that never passed.
+func isOpenByOthers(in Input, r removals) bool {
+	isRemoved := !r.isGated && r.count() > 0 && in.OnFailure != v1alpha1.OnFailureObserve
+	return isRemoved && !(in.Previous != nil && in.Previous.Admitted && isJudged(in))
+}
+
+// isJudged reports whether this boot of this Node was judged.
+func isJudged(in Input) bool {
+	p := in.Previous
+	return p != nil && p.NodeUID == in.Node.UID && p.BootID == in.Node.Status.NodeInfo.BootID
+}
+
 // MustPlaceGate reports whether the gate must be placed on a node that cannot be judged because its expectation is not known. It
 // must if the node has no gate and was never judged: otherwise pods would run on a node that nobody has checked. It must not
 // if this boot of this Node was judged: otherwise one NodeTypeRendering that is deleted by mistake would close a hundred
 // running nodes to new pods.
 func MustPlaceGate(in Input) bool {
-	p := in.Previous
-	isJudged := p != nil && p.NodeUID == in.Node.UID && p.BootID == in.Node.Status.NodeInfo.BootID
-	return in.OnFailure != v1alpha1.OnFailureObserve && !HasGate(in.Node, in.Gate) && !isJudged
+	return in.OnFailure != v1alpha1.OnFailureObserve && !HasGate(in.Node, in.Gate) && !isJudged(in)
 }
 
 // hasRebooted reports whether the Node object shows another boot than the one that was judged. For example: the server of an
@@ -224,22 +236,29 @@ func (d *gateDecider) requeueAfter(g GateAction) time.Duration {
 	case d.pause > 0:
 		after = d.pause
 	case d.isContested() && g == KeepGate:
-		after = max(d.removals.placed.PlacedAt.Add(removalWindow).Sub(d.input.Now), time.Second)
+		after = min(d.resultInterval(), max(d.removals.placed.PlacedAt.Add(removalWindow).Sub(d.input.Now), time.Second))
 	case g != KeepGate:
 		// The change of the Node causes an event. This is for the case that it is lost.
 		after = waitInterval
 	case d.verdict.Admitted:
-	case d.isPassing():
-		after = max(d.settleRemaining(), time.Millisecond)
-	case d.verdict.Result == v1alpha1.CheckWait:
-		after = waitInterval
 	default:
-		after = failInterval
+		after = d.resultInterval()
 	}
 	if left := d.input.Deadline.Sub(d.input.Now); !d.input.Deadline.IsZero() && left > 0 && after > left {
 		after = left
 	}
 	return after
+}
+
+// resultInterval returns when the result of the checks asks for another look.
+func (d *gateDecider) resultInterval() time.Duration {
+	switch {
+	case d.isPassing():
+		return max(d.settleRemaining(), time.Millisecond)
+	case d.verdict.Result == v1alpha1.CheckWait:
+		return waitInterval
+	}
+	return failInterval
 }
 
 // events returns an event if the node is admitted, if its gate was missed, if it has rebooted, if it begins to fail, or if it is no

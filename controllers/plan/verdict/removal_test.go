@@ -132,3 +132,52 @@ func TestTheWriterOfTheTaintsIsFound(t *testing.T) {
 		}
 	}
 }
+
+func TestAContestedNodeStaysClosedWhenItsExpectationBecomesUnknown(t *testing.T) {
+	contested := func() Input {
+		in := perfectInput()
+		ungate(&in)
+		in.PlacedGate = &v1alpha1.GateStatus{NodeUID: in.Node.UID, PlacedAt: metav1.NewMicroTime(start.Add(-time.Second)), Removals: quickRemovals + 2}
+		in.Previous = previous(v1alpha1.CheckFail, time.Minute, false)
+		in.Node.Spec.Unschedulable, in.Node.Annotations = true, map[string]string{v1alpha1.AnnotationGateCordoned: "true"}
+		return in
+	}
+	in := contested()
+	d := GuardUnjudged(in)
+	if d.Gate != KeepGate || d.Cordon != KeepCordon || d.PlacedGate == nil || d.Reason != v1alpha1.ReasonGateRemovedByOthers || d.RequeueAfter <= 0 {
+		t.Errorf("in the pause: %+v", d)
+	}
+	in.Now = in.Now.Add(d.RequeueAfter)
+	if d = GuardUnjudged(in); d.Gate != PlaceGate || d.Cordon != KeepCordon || d.PlacedGate == nil {
+		t.Errorf("after the pause: %+v", d)
+	}
+	in = contested()
+	in.PlacedGate.Removals, in.Node.Spec.Unschedulable, in.Node.Annotations = 0, false, nil
+	if d = GuardUnjudged(in); d.Gate != PlaceGate || d.PlacedGate.Removals != 1 {
+		t.Errorf("the first removal: %+v", d)
+	}
+	// A node that passed, and whose gate was lifted by Ingot, stays open.
+	in = contested()
+	in.Previous = previous(v1alpha1.CheckPass, time.Minute, true)
+	if d = GuardUnjudged(in); d.Gate != KeepGate || d.Cordon != UncordonNode {
+		t.Errorf("an admitted node: %+v", d)
+	}
+	in = contested()
+	in.OnFailure = v1alpha1.OnFailureObserve
+	if d = GuardUnjudged(in); d.Gate != KeepGate || d.Cordon != UncordonNode {
+		t.Errorf("a node that is only observed: %+v", d)
+	}
+}
+
+func TestAContestedNodeThatPassesWaitsNoLongerThanItsSettleTime(t *testing.T) {
+	in := perfectInput()
+	in.PlacedGate = &v1alpha1.GateStatus{NodeUID: in.Node.UID, PlacedAt: metav1.NewMicroTime(start.Add(-time.Second)), Removals: quickRemovals + 2}
+	in.Previous = previous(v1alpha1.CheckPass, in.Settle-time.Second, false)
+	if d := Judge(in); d.Gate != KeepGate || d.RequeueAfter != time.Second {
+		t.Errorf("gate %s, again after %s, expected 1s", d.Gate, d.RequeueAfter)
+	}
+	gpus(&in, "0", "0")
+	if d := Judge(in); d.RequeueAfter > failInterval {
+		t.Errorf("checks that do not pass: again after %s", d.RequeueAfter)
+	}
+}
