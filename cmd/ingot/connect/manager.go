@@ -26,6 +26,8 @@ type Manager struct {
 	Outage *leaderlease.Outage
 	// Unknown says why that cannot be told; empty: it can.
 	Unknown string
+	// HasNoLease is true where Unknown is because there is no Lease of that name.
+	HasNoLease bool
 }
 
 // Text says what a person must know about the manager. It is empty when one works.
@@ -41,16 +43,20 @@ func (f *Flags) Manager() Manager { return f.manager }
 
 // reportManager reads the Lease and writes one line to the command's standard error when no manager works. What was last stored looks the same
 // then as what is current, so the line stands before the answer. A Lease that cannot be read is no reason to write anything: most users may not.
+// One that does not exist is a note: no manager was ever started, or it works without leader election or with another Lease.
 func (f *Flags) reportManager(cmd *cobra.Command, k client.Reader, clock *serverClock) error {
 	namespace, name, found := strings.Cut(f.lease, "/")
 	if !found || namespace == "" || name == "" {
 		return cli.Usagef(cmd, "--manager-lease %s: expected NAMESPACE/NAME", f.lease)
 	}
 	f.manager = readManager(cmd.Context(), k, client.ObjectKey{Namespace: namespace, Name: name}, clock.now)
-	if f.manager.Outage == nil {
-		return nil
+	var err error
+	switch {
+	case f.manager.Outage != nil:
+		_, err = fmt.Fprintln(cmd.ErrOrStderr(), "warning:", f.manager.Outage.Message)
+	case f.manager.HasNoLease:
+		_, err = fmt.Fprintln(cmd.ErrOrStderr(), "note:", f.manager.Unknown)
 	}
-	_, err := fmt.Fprintln(cmd.ErrOrStderr(), "warning:", f.manager.Outage.Message)
 	return err
 }
 
@@ -61,7 +67,7 @@ func readManager(ctx context.Context, k client.Reader, key client.ObjectKey, now
 	lease := &coordinationv1.Lease{}
 	switch err := k.Get(ctx, key, lease); {
 	case apierrors.IsNotFound(err):
-		lease = nil
+		return Manager{HasNoLease: true, Unknown: fmt.Sprintf("there is no Lease %s, so whether an ingot-manager works is unknown: where none was ever started, start one (kubectl apply -k config/default); where it has another Lease (namespace, leaderElection.name), name that with --manager-lease; where leaderElection.enabled is false there is none: kubectl get pods -n %s", key, key.Namespace)}
 	case apierrors.IsForbidden(err):
 		return Manager{Unknown: fmt.Sprintf("you may not read the Lease %s, so whether an ingot-manager works is unknown: Role ingot-lease-reader in namespace %s allows it", key, key.Namespace)}
 	case err != nil:

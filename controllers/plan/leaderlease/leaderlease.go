@@ -30,15 +30,10 @@ type Outage struct {
 	Message string
 }
 
-// Judge returns the outage that a Lease shows at a time of the API server's clock, or nil when a manager has renewed it in time. The Lease is
-// nil when there is none of that name.
+// Judge returns the outage that a Lease shows at a time of the API server's clock, or nil when a manager has renewed it in time.
 func Judge(namespace, name string, lease *coordinationv1.Lease, now time.Time) *Outage {
 	look := fmt.Sprintf("; look at kubectl get pods -n %s, and at the log of one that runs", namespace)
 	const effect = "nothing is installed, judged, rolled or released"
-	if lease == nil {
-		return &Outage{Message: fmt.Sprintf(
-			"there is no Lease %s/%s, so no ingot-manager has ever led there, and %s: start one (kubectl apply -k config/default) or, where it has another Lease, name that with --manager-lease", namespace, name, effect)}
-	}
 	at := lastRenewal(lease)
 	if at == nil {
 		return &Outage{Message: fmt.Sprintf("the Lease %s/%s of ingot-manager was never renewed, so %s%s", namespace, name, effect, look)}

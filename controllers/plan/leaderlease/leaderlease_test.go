@@ -34,7 +34,6 @@ func TestALeaseThatIsNotRenewedForLongerThanItsDurationIsAnOutage(t *testing.T) 
 		}},
 		{"stopped", leaseOf("", 1, time.Hour), []string{"since 2026-11-20T11:00:00Z (60m)", "the last leader, which gave its Lease back", "ingot-system/ingot-manager"}},
 		{"never renewed", &coordinationv1.Lease{}, []string{"was never renewed"}},
-		{"never made", nil, []string{"has ever led there", "--manager-lease", "kubectl apply -k config/default"}},
 	} {
 		got := Judge(DefaultNamespace, DefaultName, c.lease, noon)
 		if (got == nil) != (c.want == nil) {
