@@ -50,6 +50,10 @@ func KeptForMachine(namespace, name string) string {
 // ReasonRemainingNodeSettled is of an event of a HostRecord alone: a Node that remained after a release was deleted, or is there no more.
 const ReasonRemainingNodeSettled = "RemainingNodeSettled"
 
+// ReasonRemainingNodeUnproven is of an event of a HostRecord alone: a Node has the name of one that may have remained after a release, and nothing
+// proves that it is that one. A person decides.
+const ReasonRemainingNodeUnproven = "RemainingNodeUnproven"
+
 // MaxRemainingNodes is how many Nodes HostRecord.spec.remainingNodes names.
 const MaxRemainingNodes = 16
 

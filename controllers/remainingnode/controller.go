@@ -108,9 +108,22 @@ func (r *Reconciler) settle(ctx context.Context, request reconcile.Request, reco
 	case lifecycle.DeleteRemaining:
 		return time.Second, false, r.finish(record, obs.facts.Entry, "it is deleted", r.deleteNode(round.Context, obs))
 	case lifecycle.ForgetRemaining:
-		return time.Second, true, r.finish(record, obs.facts.Entry, "it does not exist any more, or its TenantCluster has not for a month", r.forgetNode(ctx, record, at))
+		return time.Second, true, r.finish(record, obs.facts.Entry, whyForgotten(obs.facts), r.forgetNode(ctx, record, at))
+	case lifecycle.KeepUnproven:
+		r.Recorder.Eventf(record, nil, corev1.EventTypeWarning, v1alpha1.ReasonRemainingNodeUnproven, "DeleteNode", "Node %s of TenantCluster %s may have remained after a release: expected a providerID or a uid that proves it to be of Machine %s, seen providerID %q; if nothing runs it any more, an administrator of that cluster must delete it (kubectl delete node), and the entry goes by itself", entry.Name, entry.Tenant, entry.MachineUID, obs.facts.Node.ProviderID)
 	}
 	return recheckInterval, false, nil
+}
+
+// whyForgotten says why the entry of a Node is removed.
+func whyForgotten(facts lifecycle.Remaining) string {
+	switch {
+	case facts.Node.Found:
+		return "the Node of that name is another machine's now"
+	case facts.Tenant.Found:
+		return "it does not exist any more"
+	}
+	return "its TenantCluster has not existed for a month"
 }
 
 // finish records that a Node was deleted or an entry removed.

@@ -3,10 +3,12 @@ package remainingnode
 import (
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -84,6 +86,28 @@ func TestANodeThatRemainedIsDeletedWhenItsTenantIsBack(t *testing.T) {
 	})
 	if !hasNode(t, "another") || !hasNode(t, "running") {
 		t.Error("the Node of another machine, or of a server that may run, was deleted")
+	}
+	// Only its name speaks for it: it may be of another machine, or the one that remained where a cloud provider sets the providerID.
+	newNode(t, "unproven", "vcluster://unproven")
+	before := left.DeepCopy()
+	left.Spec.RemainingNodes = append(left.Spec.RemainingNodes, entry("unproven"), entry("never-was"))
+	if err := server.Client.Patch(t.Context(), left, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	management.Eventually(t, "the entry behind the unproven one is settled", func() bool {
+		return server.Client.Get(t.Context(), client.ObjectKeyFromObject(left), left) == nil && slices.Equal(names(left), []string{"kept", "unproven"})
+	})
+	management.Eventually(t, "an event says that nothing proves the Node", func() bool {
+		var list eventsv1.EventList
+		if err := server.Client.List(t.Context(), &list); err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
+			return e.Reason == v1alpha1.ReasonRemainingNodeUnproven && strings.Contains(e.Note, "Node unproven of TenantCluster") && strings.Contains(e.Note, `seen providerID "vcluster://unproven"`)
+		})
+	})
+	if !hasNode(t, "unproven") {
+		t.Error("a Node that is not proven to be the one that remained was deleted")
 	}
 	kept := &corev1.Node{}
 	management.Eventually(t, "the deletion of the kept Node is requested", func() bool {

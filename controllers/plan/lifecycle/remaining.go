@@ -73,6 +73,8 @@ type RemainingAction string
 const (
 	// KeepRemaining does nothing now.
 	KeepRemaining RemainingAction = "Keep"
+	// KeepUnproven does nothing and says that the Node of that name may be the one that remained: a person must look at it.
+	KeepUnproven RemainingAction = "KeepUnproven"
 	// DeleteRemaining deletes the Node whose uid was observed.
 	DeleteRemaining RemainingAction = "Delete"
 	// ForgetRemaining removes the entry from the HostRecord.
@@ -91,7 +93,11 @@ func PlanRemaining(r Remaining) RemainingAction {
 		return ForgetRemaining
 	case !r.Tenant.Reachable || r.HostMachine == r.Entry.MachineUID:
 		return KeepRemaining
-	case !r.Node.Found || !r.isOfMachine():
+	case !r.Node.Found:
+		return ForgetRemaining
+	case !r.isOfMachine() && r.isUnproven():
+		return KeepUnproven
+	case !r.isOfMachine():
 		return ForgetRemaining
 	case r.Node.Undeletable != "":
 		return KeepRemaining
@@ -102,4 +108,11 @@ func PlanRemaining(r Remaining) RemainingAction {
 // isOfMachine reports whether the Node is the one that remained.
 func (r Remaining) isOfMachine() bool {
 	return r.Entry.UID != "" && r.Node.UID == r.Entry.UID || strings.HasPrefix(r.Node.ProviderID, v1alpha1.ProviderIDPrefix+string(r.Entry.MachineUID)+"/")
+}
+
+// isUnproven reports whether nothing tells of which Machine the Node is: its uid was never recorded, and its providerID is not Ingot's, as in a
+// vCluster, whose cloud provider sets it. Without it: the host of a Machine that is gone is released, the entry has no uid, the Node of that Machine is
+// taken for another one's, the entry is removed as settled, and nobody learns that the Node stays for ever.
+func (r Remaining) isUnproven() bool {
+	return r.Entry.UID == "" && !strings.HasPrefix(r.Node.ProviderID, v1alpha1.ProviderIDPrefix)
 }
