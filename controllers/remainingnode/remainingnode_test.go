@@ -19,6 +19,7 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 	"github.com/ingot-dev/ingot/test/management"
+	"github.com/ingot-dev/ingot/test/tenantcalls"
 )
 
 var server *management.Server
@@ -64,7 +65,9 @@ func TestANodeThatRemainedIsDeletedWhenItsTenantIsBack(t *testing.T) {
 	running.Spec.Machine = &v1alpha1.MachineReference{Namespace: namespace, Name: "running", UID: "uid-running"}
 	server.Create(t, left, running)
 
-	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard()})
+	var calls tenantcalls.Recorder
+	t.Cleanup(func() { calls.Check(t) })
+	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard(), WrapTransport: calls.Wrap})
 	server.Run(t, func(mgr ctrl.Manager) error {
 		if err := mgr.Add(tenants); err != nil {
 			return err

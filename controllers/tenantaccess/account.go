@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
+
+	"golang.org/x/time/rate"
 )
 
 // The limits on what is taken from a tenant at once, in bytes as a meter estimates them. The API server itself accepts no request for
@@ -19,6 +21,15 @@ const (
 // kilobytes.
 const maxKeptObject = 1 << 20
 
+// The limits on the bytes of all watches of a tenant together. The Nodes of 5000 kubelets, each of which reports 30 kilobytes every 10
+// seconds, are 15 MiB in a second; most report every 5 minutes. The burst is for the objects that exist already.
+//
+// Without it: a tenant sends events of eight megabytes one after the other, and the manager decodes them on a whole core.
+const (
+	watchBytesPerSecond = 16 << 20
+	watchByteBurst      = 64 << 20
+)
+
 // arrivingFactor is how many times its budget a tenant's answers may take together, from their arrival until the end of the reconcile
 // that asked. An estimate of a meter is about twice the truth.
 const arrivingFactor = 2
@@ -33,10 +44,17 @@ func (e *tooLargeError) Error() string { return e.what }
 type account struct {
 	// budget is the limit of what the caches keep.
 	budget int64
+	// pace is how many bytes of watches are read.
+	pace *rate.Limiter
 
 	mu       sync.Mutex
 	kept     map[string]int64
 	arriving int64
+}
+
+// newAccount returns an account in which nothing is counted yet.
+func newAccount(budget int64) *account {
+	return &account{budget: budget, pace: rate.NewLimiter(watchBytesPerSecond, watchByteBurst), kept: map[string]int64{}}
 }
 
 // keep records how much the cache of a kind holds. It returns an error if all caches together hold more than the budget.

@@ -71,6 +71,8 @@ type clientSet struct {
 	usable bool
 	// excess is set while the tenant is not used because it sent too much.
 	excess excess
+	// stalls is set while calls stall that follow probes which succeed.
+	stalls stalls
 }
 
 func (r *Registry) newClientSet(key types.NamespacedName, config *rest.Config) (*clientSet, error) {
@@ -83,7 +85,7 @@ func (r *Registry) newClientSet(key types.NamespacedName, config *rest.Config) (
 	s := &clientSet{
 		key: key, options: r.options, hub: &r.hub, log: r.options.Log.WithValues("TenantCluster", key.String()),
 		config: config, ctx: ctx, stop: stop, probeNow: make(chan struct{}, 1), expected: r.expected[key],
-		account: &account{budget: r.options.Memory, kept: map[string]int64{}},
+		account: newAccount(r.options.Memory),
 	}
 	if err := s.connect(); err != nil {
 		stop()

@@ -42,7 +42,7 @@ func (s *clientSet) run() {
 	defer s.transport.CloseIdleConnections()
 	defer parts.Wait()
 	for s.ctx.Err() == nil {
-		pause := s.suspension()
+		pause := max(s.suspension(), s.stallPause())
 		if pause <= 0 {
 			pause = s.probe(&parts)
 		}
@@ -71,10 +71,13 @@ func (s *clientSet) probe(parts *sync.WaitGroup) time.Duration {
 	}
 	isIdentified := false
 	s.mu.Lock()
-	if err != nil {
+	switch {
+	case err != nil:
 		s.failures++
 		s.failed = classify(s.key, "ask "+s.config.Host+" what it serves", err)
-	} else {
+	case s.options.Clock.Now().Before(s.stalls.until):
+		// A call has stalled while this probe was answered.
+	default:
 		s.failures, s.failed, s.answered, s.version = 0, nil, true, version
 		isIdentified = s.clusterUID != cluster
 		s.clusterUID = cluster
@@ -141,8 +144,8 @@ func (s *clientSet) probeDelay(failures int) time.Duration {
 }
 
 // reportProblem makes the tenant unusable when a request of a caller timed out, and starts a probe. Without it the next callers would
-// each wait for the timeout. The tenant is usable again after a probe that succeeds. A response that is too large ends the use of the
-// tenant for longer.
+// each wait for the timeout. The tenant is usable again after a probe that succeeds, which is sent at once if no call has stalled for a
+// while, and otherwise after a pause. A response that is too large ends the use of the tenant for longer.
 func (s *clientSet) reportProblem(path string, err error) {
 	s.reportExcess(path, err)
 	if !errors.Is(err, errNoResponse) || s.ctx.Err() != nil {
@@ -150,6 +153,9 @@ func (s *clientSet) reportProblem(path string, err error) {
 	}
 	s.mu.Lock()
 	s.failures = max(s.failures, failuresToLose)
+	if pause := s.countStall(); pause > 0 {
+		err = fmt.Errorf("%w; it answers probes, and %d calls after them have stalled: the cluster is not used meanwhile, and is tried again after %s", err, s.stalls.times, pause)
+	}
 	s.failed = classify(s.key, "ask "+s.config.Host+" for "+path, err)
 	s.mu.Unlock()
 	s.updateUsable()

@@ -208,16 +208,25 @@ func (b *body) Read(p []byte) (int, error) {
 	if problem := b.count(p[:n]); problem != nil {
 		return b.fail(problem)
 	}
+	if b.isWatch && b.limits.account != nil {
+		if waitErr := b.limits.account.pace.WaitN(b.ctx, n); waitErr != nil && err == nil {
+			err = waitErr
+		}
+	}
 	return n, err
 }
 
 // isBetweenEvents tells whether a watch has sent its last event completely.
-func (b *body) isBetweenEvents() bool { return b.isWatch && b.meter.depth == 0 && !b.meter.inString }
+func (b *body) isBetweenEvents() bool { return b.isWatch && b.isWhole() }
+
+// isWhole tells whether no object or array is open in what was read. A connection that is closed because the deadline has passed may read
+// like the end of the body.
+func (b *body) isWhole() bool { return b.meter.depth == 0 && !b.meter.inString }
 
 // problem returns the error of a server that paused for too long or did not end its response in time, and nil for any other result.
 func (b *body) problem(err error, isPaused bool) error {
 	switch {
-	case err == nil || errors.Is(err, io.EOF) || b.ctx.Err() == nil || b.request.Context().Err() != nil || b.isClosed.Load():
+	case err == nil || errors.Is(err, io.EOF) && b.isWhole() || b.ctx.Err() == nil || b.request.Context().Err() != nil || b.isClosed.Load():
 		return nil
 	case b.isBetweenEvents():
 		return errPaused

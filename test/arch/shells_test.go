@@ -52,6 +52,29 @@ func TestReconcilersNameTheirDependenciesAlike(t *testing.T) {
 	}
 }
 
+// callsNoTenant are the controllers that have the registry and send no request to a tenant, each with the reason.
+var callsNoTenant = map[string]string{
+	"controllers/tenant": "it gives the kubeconfigs to the registry, which probes the tenants in goroutines of its own",
+}
+
+// TestControllersThatCallTenantsShareTheirWorkers: without tenantaccess.Shares the reconciles of one slow tenant occupy all workers.
+func TestControllersThatCallTenantsShareTheirWorkers(t *testing.T) {
+	tr := loadTree(t)
+	for _, dir := range shells {
+		reconciler := tr.structType(dir, "Reconciler")
+		if reconciler == nil {
+			continue
+		}
+		hasField := func(typ string) bool {
+			return slices.ContainsFunc(reconciler.Fields.List, func(f *ast.Field) bool { return tr.source(t, f.Type) == typ })
+		}
+		hasTenants, hasShares := hasField("*tenantaccess.Registry"), hasField("tenantaccess.Shares")
+		if callsNoTenant[dir] == "" && hasTenants != hasShares || callsNoTenant[dir] != "" && (!hasTenants || hasShares) {
+			t.Errorf("%s: Reconciler has the tenants: %t, and a field of the type tenantaccess.Shares: %t", dir, hasTenants, hasShares)
+		}
+	}
+}
+
 func checkDependency(t *testing.T, dir, name, typ string) {
 	t.Helper()
 	if want := reconcilerFields[name]; want != "" && typ != want {
