@@ -1,6 +1,11 @@
 package host_test
 
 import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -64,4 +69,36 @@ func TestAnInstallationThatTheBMCRefusesIsReportedOnceWithItsAnswer(t *testing.T
 			}
 		})
 	}
+}
+
+func TestABMCWhoseSessionsAreInUseSaysSoOnTheHost(t *testing.T) {
+	r := newRig(t, 1)
+	s := r.rack.Servers()[0]
+	username, password := s.Credentials()
+	login, err := json.Marshal(map[string]string{"UserName": username, "Password": password})
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoint, authority := s.BMC().Endpoint(), x509.NewCertPool()
+	authority.AppendCertsFromPEM(endpoint.CABundle)
+	others := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority}}}
+	defer others.CloseIdleConnections()
+	for status := http.StatusCreated; status == http.StatusCreated; {
+		response, err := others.Post(endpoint.Address+"/redfish/v1/SessionService/Sessions", "application/json", bytes.NewReader(login))
+		if err != nil {
+			t.Fatal(err)
+		}
+		status = response.StatusCode
+		_ = response.Body.Close()
+	}
+	r.credentials(s, username, password)
+	r.register(s, nil)
+	h, record := r.await(s, "the sessions are reported", func(_ *metal3.BareMetalHost, record *v1alpha1.HostRecord) bool {
+		return record.Status.Error != nil && record.Status.Error.Reason == v1alpha1.ReasonBMCSessionsExhausted
+	})
+	if !strings.Contains(record.Status.Error.Message, "end some at the BMC") || strings.Contains(h.Status.ErrorMessage, password) {
+		t.Errorf("%s, %+v", h.Status.ErrorMessage, record.Status.Error)
+	}
+	s.BMC().EndSessions()
+	r.await(s, "it is available", inState(metal3.StateAvailable))
 }

@@ -29,7 +29,14 @@ func TestMain(m *testing.M) { os.Exit(management.Main(m, &server)) }
 // run starts the controller and makes a TenantCluster named research, with its Secret unless kubeconfig is nil.
 func run(t *testing.T, join v1alpha1.JoinSpec, kubeconfig []byte) (*tenantaccess.Registry, types.NamespacedName) {
 	t.Helper()
-	registry := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme})
+	return runWith(t, tenantaccess.Options{}, join, kubeconfig)
+}
+
+// runWith is run with a registry of other limits.
+func runWith(t *testing.T, options tenantaccess.Options, join v1alpha1.JoinSpec, kubeconfig []byte) (*tenantaccess.Registry, types.NamespacedName) {
+	t.Helper()
+	options.Scheme = server.Scheme
+	registry := tenantaccess.New(options)
 	server.Run(t, func(mgr ctrl.Manager) error {
 		if err := mgr.Add(registry); err != nil {
 			return err
@@ -107,6 +114,24 @@ func TestATenantBecomesReadyWhenItsKubeconfigIsThereAndSafe(t *testing.T) {
 	})
 	if _, err := registry.For(key); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestATenantThatIsTooLargeSaysWhatIsTooLargeAndWhatToDo(t *testing.T) {
+	labels := map[string]string{}
+	for i := range 100 {
+		labels[fmt.Sprintf("feature-%d", i)] = strings.Repeat("x", 60)
+	}
+	for i := range 60 {
+		server.Create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("of-a-large-cluster-%d", i), Labels: labels}})
+	}
+	_, key := runWith(t, tenantaccess.Options{Memory: 512 << 10}, v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{}}, server.Cluster.Kubeconfig())
+	tenant := awaitReady(t, key, v1alpha1.ReasonTenantTooLarge, "tried again after 1m0s")
+	ready := meta.FindStatusCondition(tenant.Status.Conditions, v1alpha1.ConditionReady)
+	for _, says := range []string{"Nodes", "of memory", "its budget is 0.5 MiB (tenants.memory", "reduce what the cluster has of it, or raise tenants.memory"} {
+		if ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, says) {
+			t.Errorf("%s does not say %q: %s", ready.Status, says, ready.Message)
+		}
 	}
 }
 

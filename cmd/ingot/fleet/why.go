@@ -266,7 +266,7 @@ var nextSteps = map[string]string{
 	v1alpha1.ReasonHostLost:                "delete this Machine: its host is no longer its own",
 	v1alpha1.ReasonEraseFailed:             "the host stays out of the pool until its erase succeeds: look at the disks of HOST",
 	v1alpha1.ReasonDrainTimedOut:           "make the pods leave, or their PodDisruptionBudgets let them: the message names them",
-	v1alpha1.ReasonHostOrphaned:            "an earlier Machine of this name still has a host, which may run its node: release that host as ingot hosts says, or give this Machine another name",
+	v1alpha1.ReasonHostOrphaned:            "an earlier Machine of this name still has a host, which may run its node: release that host as ingot hosts says, or delete this Machine and make one of another name, as a NodePool does by itself",
 }
 
 // text returns the diagnosis for a terminal.

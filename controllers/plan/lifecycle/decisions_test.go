@@ -393,6 +393,7 @@ func TestAdviceAboutAMachineOfANodePoolDoesNotLoop(t *testing.T) {
 	for name, change := range map[string]func(*Facts){
 		"the NodeType is gone":         func(f *Facts) { f.NodeType.Found = false },
 		"the TenantCluster is gone":    func(f *Facts) { f.Tenant.Found = false },
+		"the revision is another's":    func(f *Facts) { f.Revision.Problem = "it does not exist: " + f.Machine.RemovalAdvice() },
 		"the TenantCluster is leaving": func(f *Facts) { f.Tenant.Deleting = true },
 	} {
 		for _, pool := range []string{"", "training"} {
@@ -408,6 +409,23 @@ func TestAdviceAboutAMachineOfANodePoolDoesNotLoop(t *testing.T) {
 			if got := f.Machine.RemovalAdvice(); got != "delete this Machine" {
 				t.Errorf("%s, with a host: %s", name, got)
 			}
+		}
+	}
+}
+
+// TestAMachineSaysWhatIsWrongWithTheBMC: a Machine names the kind of the error, and not the error, whose text has addresses.
+func TestAMachineSaysWhatIsWrongWithTheBMC(t *testing.T) {
+	for _, reason := range []string{
+		v1alpha1.ReasonBMCUnreachable, v1alpha1.ReasonBMCUnauthorized, v1alpha1.ReasonBMCBusy, v1alpha1.ReasonBMCSessionsExhausted, v1alpha1.ReasonBMCNotFound,
+		v1alpha1.ReasonBMCConflict, v1alpha1.ReasonBMCUnsupported, v1alpha1.ReasonBMCInvalid, v1alpha1.ReasonBMCAddressInvalid,
+	} {
+		w := worldInPhase(t, v1alpha1.MachineProvisioning)
+		f, _, _ := w.facts(w.machines[0])
+		f.Host.Error, f.Host.ErrorReason = "provisioning error: "+reason+": at 10.0.0.7", reason
+		provisioned := meta.FindStatusCondition(Plan(f).Status.Conditions, v1alpha1.ConditionProvisioned)
+		if provisioned == nil || provisioned.Reason != reason || !strings.Contains(provisioned.Message, "BMC") || strings.Contains(provisioned.Message, "10.0.0.7") ||
+			strings.Contains(provisioned.Message, "its controller reports") {
+			t.Errorf("%s: %+v", reason, provisioned)
 		}
 	}
 }

@@ -37,6 +37,7 @@ var failureKinds = map[string]string{
 	v1alpha1.ReasonBMCUnreachable:        "its BMC does not answer",
 	v1alpha1.ReasonBMCUnauthorized:       "its BMC refuses the credentials",
 	v1alpha1.ReasonBMCBusy:               "its BMC cannot serve requests now",
+	v1alpha1.ReasonBMCSessionsExhausted:  "all sessions of its BMC are in use",
 	v1alpha1.ReasonBMCNotFound:           "its BMC does not have the system that is asked for",
 	v1alpha1.ReasonBMCConflict:           "its BMC refuses what is asked of it",
 	v1alpha1.ReasonBMCUnsupported:        "its BMC cannot do what is needed",

@@ -154,5 +154,5 @@ func (c Claim) withdrawReport() OrphanAction {
 // that the first server still runs; one Node object then stands for two machines.
 func OrphanPlacement(host string) Placement {
 	return Placement{Reason: v1alpha1.ReasonHostOrphaned, Message: "host " + host + " is still claimed by an earlier Machine of this name and may run its Node: " +
-		"kubectl ingot hosts says how to release it; or give this Machine another name"}
+		"kubectl ingot hosts says how to release it; or delete this Machine and make one of another name, as a NodePool does by itself"}
 }
