@@ -78,6 +78,7 @@ var deletionAdvice = map[string]string{
 	"controllers/plan/lifecycle/join.go":     "the next Machine is another try, with another bootstrap token",
 	"controllers/plan/lifecycle/problems.go": "the Node has the name of this Machine, and the next Machine has another name",
 	"controllers/plan/lifecycle/orphan.go":   "the earlier Machine has the name of this one, and the next Machine has another name",
+	"controllers/plan/lifecycle/restore.go":  "the next Machine claims another host than the one that does not fit this one",
 	"controllers/machine/observe.go":         "the next Machine is installed by this version, which keeps the rendering",
 	"controllers/validation/observe.go":      "the next Machine is installed by this version, which keeps the rendering",
 	"cmd/ingot/explain/installed.go":         "the next Machine is installed by this version, which keeps the rendering",
