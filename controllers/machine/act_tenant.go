@@ -104,7 +104,7 @@ func (r *Reconciler) deleteToken(ctx context.Context, obs *observation, _ lifecy
 	if obs.access == nil || obs.token == nil {
 		return errTenantLost
 	}
-	return client.IgnoreNotFound(obs.access.Client.Delete(ctx, obs.token, client.Preconditions{UID: &obs.token.UID}))
+	return r.deletions.try(ctx, obs, obs.token)
 }
 
 func (r *Reconciler) syncNodeMetadata(ctx context.Context, obs *observation, _ lifecycle.Action) error {
@@ -166,10 +166,10 @@ func (r *Reconciler) evict(ctx context.Context, obs *observation, _ lifecycle.Ac
 }
 
 func (r *Reconciler) deleteNode(ctx context.Context, obs *observation, a lifecycle.Action) error {
-	if obs.access == nil || obs.node == nil {
+	if obs.access == nil || obs.node == nil || obs.node.UID != a.NodeUID {
 		return errTenantLost
 	}
-	return client.IgnoreNotFound(obs.access.Client.Delete(ctx, obs.node, client.Preconditions{UID: ptr.To(a.NodeUID)}))
+	return r.deletions.try(ctx, obs, obs.node)
 }
 
 // evictPods requests one eviction for each pod that is not being deleted yet. A refusal by a disruption budget is not an error: the

@@ -56,8 +56,9 @@ type Reconciler struct {
 	// Workers is how many Machines are reconciled at the same time; 0: 16.
 	Workers int
 
-	tokens tokenCache
-	shares tenantaccess.Shares
+	tokens    tokenCache
+	deletions deletions
+	shares    tenantaccess.Shares
 }
 
 // SetupWithManager registers the controller and its indexes.

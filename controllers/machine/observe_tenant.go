@@ -74,13 +74,7 @@ func (r *Reconciler) readToken(ctx context.Context, obs *observation) error {
 		obs.setUnreachable(fmt.Errorf("list bootstrap tokens: %w", err))
 		return nil
 	}
-	for i := range tokens.Items {
-		t := &tokens.Items[i]
-		if obs.token == nil || string(t.Data[keyTokenID]) == obs.facts.Secret.TokenID {
-			obs.token = t
-		}
-	}
-	if obs.token == nil {
+	if obs.token = r.chooseToken(tokens.Items, obs.facts); obs.token == nil {
 		return nil
 	}
 	// A token whose end cannot be read counts as one that has ended: it is renewed, or deleted.
@@ -90,7 +84,28 @@ func (r *Reconciler) readToken(ctx context.Context, obs *observation) error {
 	}
 	obs.facts.Token = &lifecycle.Token{ID: string(obs.token.Data[keyTokenID]), Expires: expires}
 	r.tokens.add(obs.machine.ClaimUID(), *obs.facts.Token, obs.facts.Now)
+	obs.facts.Token.Undeletable = r.deletions.problem(obs.token, obs.facts.Now)
 	return nil
+}
+
+// chooseToken returns the token that is decided about: one that can be deleted before one that cannot, and among those the one that the claim Secret
+// names. It returns nil when there is none.
+func (r *Reconciler) chooseToken(tokens []corev1.Secret, f lifecycle.Facts) *corev1.Secret {
+	var chosen *corev1.Secret
+	highest := -1
+	for i := range tokens {
+		rank := 0
+		if string(tokens[i].Data[keyTokenID]) == f.Secret.TokenID {
+			rank = 1
+		}
+		if r.deletions.problem(&tokens[i], f.Now) == "" {
+			rank += 2
+		}
+		if rank > highest {
+			chosen, highest = &tokens[i], rank
+		}
+	}
+	return chosen
 }
 
 // observeNode reads the Node. During a drain or a release it reads from the tenant's API server, because the Machine goes on
@@ -117,22 +132,14 @@ func (r *Reconciler) observeNode(ctx context.Context, obs *observation) error {
 		Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, BootID: node.Status.NodeInfo.BootID,
 		Unschedulable: node.Spec.Unschedulable, MetadataInSync: obs.missingNodeMetadata(node).isEmpty(),
 	}
-	obs.facts.Node.Undeletable = undeletableReason(ctx, obs, node)
+	if obs.machine.Status.Phase != v1alpha1.MachineReady {
+		obs.facts.Node.Undeletable = r.deletions.problem(node, obs.facts.Now)
+	}
 	_, obs.facts.Node.CordonedByIngot = node.Annotations[v1alpha1.AnnotationCordoned]
 	if leaving && node.Spec.Unschedulable {
 		return r.observePods(ctx, obs)
 	}
 	return nil
-}
-
-// undeletableReason returns why the tenant's cluster does not remove the Node of a Machine that leaves it. Whether it refuses the deletion is
-// tried only when a release goes on without it.
-func undeletableReason(ctx context.Context, obs *observation, node *corev1.Node) string {
-	mustTry := obs.machine.Status.Phase == v1alpha1.MachineReleasing && obs.facts.IsDrainOver()
-	if !mustTry && (node.DeletionTimestamp == nil || obs.machine.Status.Phase == v1alpha1.MachineReady) {
-		return ""
-	}
-	return tenantaccess.UndeletableReason(ctx, obs.access.Client, node)
 }
 
 // observePods lists the pods that must be evicted and, once the time of a roll's eviction is over, the disruption budgets that

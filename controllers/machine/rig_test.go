@@ -56,6 +56,8 @@ type rig struct {
 	log logr.Logger
 	// direct is as whom the controller reads past its cache; nil: as the manager.
 	direct *rest.Config
+	// tenantWrap changes what the tenant's API server answers; nil: nothing.
+	tenantWrap func(http.RoundTripper) http.RoundTripper
 	// frozen are objects as the controller's cache shows them for ever, by kind; looks counts how often it did.
 	frozen     sync.Map
 	looks      atomic.Int32
@@ -195,7 +197,11 @@ func (r *rig) start() {
 	}
 	var calls tenantcalls.Recorder
 	t.Cleanup(func() { calls.Check(t) })
-	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard(), QPS: 200, Burst: 400, WrapTransport: calls.Wrap})
+	wrap := calls.Wrap
+	if r.tenantWrap != nil {
+		wrap = func(next http.RoundTripper) http.RoundTripper { return calls.Wrap(r.tenantWrap(next)) }
+	}
+	tenants := tenantaccess.New(tenantaccess.Options{Scheme: server.Scheme, Log: logr.Discard(), QPS: 200, Burst: 400, WrapTransport: wrap})
 	if err := mgr.Add(tenants); err != nil {
 		t.Fatal(err)
 	}

@@ -19,13 +19,24 @@ const maxQuoted = 256
 // a trial that changes nothing.
 func UndeletableReason(ctx context.Context, tenant client.Client, node *corev1.Node) string {
 	if node.DeletionTimestamp != nil {
-		return "it is being deleted and keeps the finalizers " + printable(strings.Join(node.Finalizers, ", "))
+		return FinalizersText(node)
 	}
 	err := tenant.Delete(ctx, node.DeepCopy(), client.DryRunAll, client.Preconditions{UID: &node.UID})
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) {
-		return "the tenant's API server refuses its deletion: " + printable(err.Error())
+	if err == nil || apierrors.IsNotFound(err) {
+		return ""
 	}
-	return ""
+	return RefusalText(err)
+}
+
+// FinalizersText says what keeps an object of a tenant that is being deleted.
+func FinalizersText(object client.Object) string {
+	return "it is being deleted and keeps the finalizers " + printable(strings.Join(object.GetFinalizers(), ", "))
+}
+
+// RefusalText says why the tenant's API server has not deleted an object. Every error counts, also that of a webhook that fails and of a server that
+// is too busy. Without it: a tenant chooses the one that does not count, and a host that it had never comes back to the pool.
+func RefusalText(err error) string {
+	return "the tenant's API server does not delete it: " + printable(err.Error())
 }
 
 // printable shortens a text that the tenant wrote and escapes what cannot be printed.

@@ -217,8 +217,8 @@ type Node struct {
 	BootID string
 	// Unschedulable is true when the Node is cordoned by anyone, CordonedByIngot when Ingot cordoned it and may uncordon it.
 	Unschedulable, CordonedByIngot bool
-	// Undeletable says why the tenant's API server does not remove the Node; empty: it does, or nobody has tried. A refusal is observed only
-	// in a release after its drain time-out.
+	// Undeletable says why the tenant's cluster does not remove the Node; empty: it does, or nobody has tried within the last
+	// DeletionMemory.
 	Undeletable string
 	// MetadataInSync is true when the Node has the labels and taints that its NodeType defines.
 	MetadataInSync bool
@@ -236,6 +236,8 @@ type Token struct {
 	ID string
 	// Expires is the time at which the token expires.
 	Expires time.Time
+	// Undeletable says why the tenant's cluster does not remove the token, as that of a Node.
+	Undeletable string
 }
 
 // Timeouts limit the phases.

@@ -294,7 +294,7 @@ func (s scope) isReleased() bool {
 	case s.Machine.Status.Attempt == 0:
 		return true
 	case s.Tenant.Reachable:
-		return s.Token == nil
+		return s.Token == nil || s.isTokenKept()
 	default:
 		return s.IsDrainOver()
 	}

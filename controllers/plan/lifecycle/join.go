@@ -24,6 +24,12 @@ func (s scope) planEarlierNodeDeletion() result {
 	if !s.hasOwnNode() {
 		return done
 	}
+	if s.Node.Undeletable != "" {
+		return waitResult(report{
+			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonWaitingForNode, waitingFor: "the tenant's cluster to remove the Node of an earlier attempt",
+			message: "Node " + s.Machine.Name + " of an earlier attempt is not removed: " + s.Node.Undeletable,
+		}).withRequeueAfter(hostCheckInterval)
+	}
 	return actionResult(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, report{
 		condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonWaitingForNode,
 		message: "Node " + s.Machine.Name + " of an earlier attempt is being deleted",

@@ -77,12 +77,55 @@ func TestAReleaseDoesNotWaitForeverForANodeThatTheTenantKeeps(t *testing.T) {
 			late(&f)
 		}
 		d := Plan(f)
-		if isDeprovisioned := d.Action != nil && d.Action.Kind == Deprovision; isDeprovisioned != isLate {
+		if isRecorded := d.Action != nil && d.Action.Kind == WriteHostRecord && d.Action.Record.NodeRemains != nil; isRecorded != isLate {
 			t.Errorf("after the drain time-out %v: the action is %+v", isLate, d.Action)
 		}
 		if d.Requeue && !isLate || !isLate && d.RequeueAfter < time.Second {
 			t.Errorf("it is planned again at once: a hot loop")
 		}
+	}
+}
+
+func TestATokenThatTheTenantKeepsHoldsNoReleaseAndMakesNoHotLoop(t *testing.T) {
+	for phase, want := range map[v1alpha1.MachinePhase]ActionKind{
+		v1alpha1.MachineReleasing: Cordon, v1alpha1.MachineDraining: "", v1alpha1.MachineValidating: ScrubSecret,
+	} {
+		f := factsIn(t, phase)
+		f.Node = ownNode(&f)
+		f.Token = &Token{ID: "abcdef", Expires: f.Now.Add(time.Hour), Undeletable: "it is being deleted and keeps the finalizers x"}
+		f.Secret = Secret{Found: true, Attempt: f.Machine.Status.Attempt, TokenID: f.Token.ID}
+		d := Plan(f)
+		kind := ActionKind("")
+		if d.Action != nil {
+			kind = d.Action.Kind
+		}
+		if kind == DeleteToken || want != "" && kind != want {
+			t.Errorf("%s: the action is %s, expected %q", phase, kind, want)
+		}
+		if d.Action == nil && (d.Requeue || d.RequeueAfter < time.Second) {
+			t.Errorf("%s: it is planned again at once: a hot loop", phase)
+		}
+	}
+	for _, isLate := range []bool{false, true} {
+		f := factsIn(t, v1alpha1.MachineReleasing)
+		f.Host, f.Node, f.Machine.Status.HostRef = nil, Node{}, nil
+		f.Token = &Token{ID: "abcdef", Undeletable: "it is being deleted and keeps the finalizers x"}
+		if isLate {
+			late(&f)
+		}
+		if d := Plan(f); (d.Status.NodeRemainsReportedAt != nil) != isLate {
+			t.Errorf("after the drain time-out %v: %+v", isLate, d)
+		}
+	}
+}
+
+func TestANodeOfAnEarlierAttemptThatTheTenantKeepsMakesNoHotLoop(t *testing.T) {
+	f := factsIn(t, v1alpha1.MachineJoining)
+	f.Machine.Status.Attempt = 2
+	f.Host.Installation = scope{Facts: f}.installation(v1alpha1.InstallationComplete)
+	f.Node = Node{Found: true, UID: "node-uid", ProviderID: v1alpha1.ProviderIDPrefix + string(f.Machine.UID) + "/1", Undeletable: "it is kept"}
+	if d := Plan(f); d.Action != nil && d.Action.Kind == DeleteNode || d.Requeue || d.RequeueAfter < time.Second {
+		t.Errorf("%+v, again %v after %s", d.Action, d.Requeue, d.RequeueAfter)
 	}
 }
 

@@ -10,6 +10,9 @@ import (
 	"github.com/ingot-dev/ingot/api/v1alpha1"
 )
 
+// DeletionMemory is how long it is remembered that a tenant's cluster did not remove a Node or a bootstrap token. It is asked again after that.
+const DeletionMemory = hostCheckInterval
+
 // evictionInterval is how often the remaining pods are evicted again, hostCheckInterval how often a Machine that waits for a power-off or
 // an erase is planned again.
 const (
@@ -208,6 +211,9 @@ func (s scope) isNodeKept() bool {
 	return s.Machine.Status.Phase == v1alpha1.MachineReleasing && s.Tenant.Reachable && s.Node.Undeletable != "" && s.IsDrainOver()
 }
 
+// isTokenKept reports whether a release ends although its bootstrap token exists, for the same reason. The token expires.
+func (s scope) isTokenKept() bool { return s.isTokenUndeletable() && s.IsDrainOver() }
+
 func (s scope) deletingNodeReport() report {
 	return report{reason: v1alpha1.ReasonDeletingNode, message: "Node " + s.Machine.Name + " is being deleted"}
 }
@@ -243,16 +249,16 @@ func (s scope) waitForRendering() result {
 func (s scope) canBeRunning() bool { return s.Host.ImageURL != "" && s.canHaveBooted() }
 
 // planRemainingNodeRecord writes into the HostRecord, before the host is requested to be erased, that the Node or the bootstrap token may remain
-// in the tenant's cluster, which does not answer. Without it: the server is powered on for its erase while the tenant's Node and credential
+// in the tenant's cluster, which does not answer or does not remove them. Without it: the server is powered on for its erase while the tenant's Node and credential
 // are there, and only a Machine that is about to go tells of it.
 func (s scope) planRemainingNodeRecord() result {
-	if s.Host.ImageURL == "" || s.Host.Record == nil || s.Host.Record.Spec.Machine == nil || s.Tenant.Reachable {
+	if s.Host.ImageURL == "" || s.Host.Record == nil || s.Host.Record.Spec.Machine == nil {
 		return done
 	}
-	tokenID := s.Secret.TokenID
-	if s.Token != nil {
-		tokenID = s.Token.ID
+	if s.Tenant.Reachable && !s.isNodeKept() && !s.isTokenUndeletable() {
+		return done
 	}
+	tokenID := s.remainingTokenID()
 	if s.Host.Record.Spec.NodeRemains != nil || tokenID == "" && !s.hasRemainingNode() && !s.canBeRunning() {
 		return done
 	}
@@ -261,6 +267,17 @@ func (s scope) planRemainingNodeRecord() result {
 	return actionResult(Action{Kind: WriteHostRecord, Record: spec}, report{
 		reason: v1alpha1.ReasonErasing, message: "host " + s.hostName() + " is erased next, and " + s.nodeRemainsReport().message,
 	}).withRequeue()
+}
+
+// remainingTokenID returns the id of the bootstrap token that may remain. It is empty where there is none.
+func (s scope) remainingTokenID() string {
+	switch {
+	case s.Token != nil:
+		return s.Token.ID
+	case s.Tenant.Reachable:
+		return ""
+	}
+	return s.Secret.TokenID
 }
 
 func (s scope) planDeprovision() result {
@@ -301,7 +318,7 @@ func (s scope) planLateNodeDeletion() result {
 	if !s.hasOwnNode() || !s.Tenant.Reachable || s.Node.Undeletable != "" || !s.guards.isPoweredOff(s.Facts) {
 		return done
 	}
-	return actionResult(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, s.deletingNodeReport())
+	return actionResult(Action{Kind: DeleteNode, NodeUID: s.Node.UID}, s.deletingNodeReport()).withRequeue()
 }
 
 // planHostRecordRemoval, planClaimSecretDeletion and planHostReturn remove what was written for the claim, and the claim itself last. Without it: the
@@ -331,6 +348,9 @@ func (s scope) returningReport() report {
 
 // waitForTenantAfterReturn waits for the tenant's API server after the host is returned, because a bootstrap token may be left there.
 func (s scope) waitForTenantAfterReturn() result {
+	if s.isTokenUndeletable() {
+		return waitResult(s.undeletableTokenReport(v1alpha1.ReasonDeletingNode)).withRequeueAfter(hostCheckInterval)
+	}
 	if s.Tenant.Reachable || s.Machine.Status.Attempt == 0 {
 		return waitResult(report{reason: v1alpha1.ReasonDeletingNode, message: "no host is left to be returned"})
 	}
@@ -344,22 +364,28 @@ func (s scope) hasRemainingNode() bool {
 
 func (s scope) nodeRemainsReport() report {
 	name := s.Machine.Name
-	return report{
-		reason:  v1alpha1.ReasonNodeRemains,
-		message: fmt.Sprintf("Node %s may remain in the tenant's cluster: delete it there with kubectl delete node %s", name, name),
+	message := fmt.Sprintf("Node %s may remain in the tenant's cluster: delete it there with kubectl delete node %s", name, name)
+	if s.isTokenKept() {
+		token := fmt.Sprintf("bootstrap token %s remains in the tenant's cluster until it expires: delete it there with kubectl -n kube-system delete secret bootstrap-token-%s",
+			s.Token.ID, s.Token.ID)
+		if !s.hasRemainingNode() {
+			return report{reason: v1alpha1.ReasonNodeRemains, message: token}
+		}
+		message += "; " + token
 	}
+	return report{reason: v1alpha1.ReasonNodeRemains, message: message}
 }
 
 // planRemainingNodeReport reports that the Node may remain, while the Machine still exists to report it.
 func (s scope) planRemainingNodeReport() result {
-	if !s.hasRemainingNode() || s.Machine.Status.NodeRemainsReportedAt != nil {
+	if !s.hasRemainingNode() && !s.isTokenKept() || s.Machine.Status.NodeRemainsReportedAt != nil {
 		return done
 	}
 	return timestampResult(nodeRemainsReported, s.nodeRemainsReport())
 }
 
 func (s scope) planFinalizerRemoval() result {
-	if s.hasRemainingNode() {
+	if s.hasRemainingNode() || s.isTokenKept() {
 		return actionResult(Action{Kind: RemoveFinalizer}, s.nodeRemainsReport())
 	}
 	return actionResult(Action{Kind: RemoveFinalizer}, report{reason: v1alpha1.ReasonDeletingNode, message: "released"})

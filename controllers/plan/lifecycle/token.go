@@ -92,7 +92,7 @@ func (s scope) planToken(r report) result {
 	case token == nil:
 		return s.planTokenCreation(r)
 	case !s.guards.needsToken(s.Facts) || s.isTokenOfEarlierInstallation():
-		return actionResult(Action{Kind: DeleteToken, TokenID: token.ID}, report{}).withRequeue()
+		return s.planTokenDeletion(report{})
 	case !s.isTokenLongEnough(*token):
 		return actionResult(Action{Kind: RenewToken, TokenID: token.ID, Expires: s.newTokenEnd()}, r).withRequeue()
 	}
@@ -153,11 +153,31 @@ func (s scope) planTokenDeletionBeforeFence() result {
 // planTokenDeletionAfterJoin deletes the token of a node that has joined.
 func (s scope) planTokenDeletionAfterJoin() result { return s.planTokenDeletion(report{}) }
 
+// planTokenDeletion deletes the token. One that the tenant's cluster does not remove is tried again after a pause. A release goes on meanwhile, because
+// its fence deletes the Node of a server that is off. Without it: a tenant gives the token's Secret a finalizer, and the server of a deleted
+// Machine is never even powered off.
 func (s scope) planTokenDeletion(r report) result {
-	if s.Token == nil || !s.Tenant.Reachable {
+	switch {
+	case s.Token == nil || !s.Tenant.Reachable:
 		return done
+	case s.isTokenUndeletable() && (r.reason == "" || s.Machine.Status.Phase == v1alpha1.MachineReleasing):
+		return done.withRequeueAfter(hostCheckInterval)
+	case s.isTokenUndeletable():
+		return waitResult(s.undeletableTokenReport(r.reason)).withRequeueAfter(hostCheckInterval)
 	}
 	return actionResult(Action{Kind: DeleteToken, TokenID: s.Token.ID}, r).withRequeue()
+}
+
+// isTokenUndeletable reports whether the tenant's cluster does not remove the token.
+func (s scope) isTokenUndeletable() bool {
+	return s.Tenant.Reachable && s.Token != nil && s.Token.Undeletable != ""
+}
+
+func (s scope) undeletableTokenReport(reason string) report {
+	return report{
+		reason: reason, waitingFor: "the tenant's cluster to remove the bootstrap token",
+		message: "bootstrap token " + s.Token.ID + " is not removed: " + s.Token.Undeletable,
+	}
 }
 
 // planClaimSecret writes the documents with the token. They are written while the token is needed only: a token that is being deleted must not
