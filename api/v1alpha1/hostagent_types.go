@@ -82,6 +82,8 @@ type HostFinding struct {
 	//   - AnotherAgent: a program with another key used the token of the current boot and was refused.
 	//   - BootRequestedAgain: a boot document was requested while the agent was at work; the server was told to wait.
 	//   - ServerDiffers: serial number, system UUID or NICs differ from the known hardware of the host.
+	//   - BootLoadFailed: the server has said that it could not load or start the agent's kernel or initrd.
+	//   - KernelNotRequested: the server got its boot document and asked for no kernel for a minute.
 	//
 	// +required
 	// +kubebuilder:validation:Enum=AnotherAgent;BootRequestedAgain;ServerDiffers;BootLoadFailed;KernelNotRequested

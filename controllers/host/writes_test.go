@@ -76,7 +76,7 @@ func (c countingStatus) Patch(ctx context.Context, o client.Object, patch client
 
 // TestAnInstallationCostsFewWrites counts those of the host controller, the installer and the boot service together, in an
 // installation that is over before its progress is worth a write: of HostRecord.status the intent, the power-on, the boot, the
-// agent's registration with its key and what it found, its wait for the config drive, its result, and the outcome; of BareMetalHost.status provisioning and provisioned.
+// request for the kernel, the agent's registration with its key and what it found, its wait for the config drive, its result, and the outcome; of BareMetalHost.status provisioning and provisioned.
 func TestAnInstallationCostsFewWrites(t *testing.T) {
 	r := newRig(t, 1)
 	s := r.rack.Servers()[0]
@@ -88,7 +88,7 @@ func TestAnInstallationCostsFewWrites(t *testing.T) {
 	r.claim(s, "m1", 1, v1alpha1.EraseMetadata)
 	r.await(s, "it is provisioned", inState(metal3.StateProvisioned))
 	got, log := r.writes.counted()
-	want := map[string]int{"HostRecord/status": 7, "BareMetalHost/status": 2}
+	want := map[string]int{"HostRecord/status": 8, "BareMetalHost/status": 2}
 	if !maps.Equal(got, want) {
 		t.Errorf("writes %v, expected %v:\n%s", got, want, strings.Join(log, "\n"))
 	}
