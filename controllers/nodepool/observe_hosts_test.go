@@ -152,7 +152,7 @@ func TestAPoolWhoseTenantIsMissingOrLeavesMakesNoMachine(t *testing.T) {
 }
 
 func TestAPoolWithoutFreeHostsKeepsMachinesThatMayHaveOne(t *testing.T) {
-	const nodeType = "restored"
+	const nodeType = "restored-without-status"
 	newNodeType(t, nodeType)
 	newHosts(t, nodeType, "a")
 	pool := newPool(t, nodeType, 8)
