@@ -105,7 +105,7 @@ func New(options Options) (*Service, error) {
 	s := &Service{options: options, mux: http.NewServeMux(), reports: map[string]agentReport{}}
 	s.mux.HandleFunc("GET /boot/{mac}", withTimeout(s.serveBootDocument))
 	s.mux.HandleFunc("GET "+PathIdentity, withTimeout(s.serveIdentity))
-	s.mux.HandleFunc("GET /files/kernel", s.noteKernelRequest(s.serveFile(s.options.Kernel)))
+	s.mux.HandleFunc("GET "+pathKernel, s.noteKernelRequest(s.serveFile(s.options.Kernel)))
 	s.mux.HandleFunc("GET /files/initrd", s.serveFile(s.options.Initrd))
 	s.mux.HandleFunc("POST "+protocol.PathRegister, withTimeout(s.withToken(s.serveRegister)))
 	s.mux.HandleFunc("GET "+protocol.PathConfigDrive, withTimeout(s.withAuthorization(s.serveConfigDrive)))
