@@ -78,13 +78,28 @@ func (p *planner) inheritBroken() {
 	}
 }
 
-// forgetBroken removes from status.brokenBefore a Machine that is not broken any more when it is chosen or started.
+// forgetBroken removes from status.brokenBefore a Machine that works again when it is chosen or started. One that is only being drained or installed
+// has not worked since.
+//
+// Without the last: v2-1 moves c, which is broken. While c is being installed the NodeType is set back, and v1-2 starts c too. c fails again, which
+// counts now: the undo stops, or c takes the place of a Machine that works.
 func (p *planner) forgetBroken(m *Machine) {
-	if !p.brokenBefore[m.key()] || p.guards.isBroken(m) {
+	if !p.brokenBefore[m.key()] || p.guards.isBroken(m) || !m.Ready && p.isDown(m) {
 		return
 	}
 	delete(p.brokenBefore, m.key())
 	p.status.BrokenBefore = slices.DeleteFunc(p.status.BrokenBefore, func(name string) bool { return name == m.key().String() })
+}
+
+// mustForgetFirst removes from status.brokenBefore a Machine that is to be started and works again. It returns true until the status is written: if the
+// start were sent with it and the write failed, the Machine would count in no budget of an undo once it has failed.
+func (p *planner) mustForgetFirst(m *Machine) bool {
+	p.forgetBroken(m)
+	if p.brokenBefore[m.key()] || !p.recordedBroken[m.key()] {
+		return false
+	}
+	p.decision.Requeue = true
+	return true
 }
 
 // isRecorded implements the guard of that name.
@@ -93,6 +108,18 @@ func (p *planner) isRecorded(m *Machine) bool {
 		return p.recordedBroken[m.key()]
 	}
 	return p.isDown(m) || p.recorded[m.key()]
+}
+
+// isUncounted implements the guard of that name: the Machine was broken before this undo and is again, or the undo does not move it, because it has
+// the stable revision or its tenant does not answer. While it is being moved it counts, because it may come back. One that status.inProgress names as a Machine that worked counts too: a cache that is behind may show
+// it as it was before.
+func (p *planner) isUncounted(m *Machine) bool {
+	if !p.facts.Rollout.ToStable || !p.guards.isBroken(m) {
+		return false
+	}
+	r := &p.facts.Rollout
+	isMoved := r.isStarted(m) || p.inProgress[m.key()]
+	return p.brokenBefore[m.key()] || !isMoved && !(r.isOutdated(m) && p.guards.canRoll(m))
 }
 
 // isSetAside reports whether the Machine was broken before this Rollout moved it, has not been Ready since, and waits for a person again.
@@ -185,10 +212,11 @@ func (p *planner) withoutHostText() string {
 	return fmt.Sprintf("; %d Machines have no host and are not counted", p.withoutHost)
 }
 
-// brokenText names the broken Machines that fill a budget, and says what a person can do about them; empty: there are none.
+// brokenText names the broken Machines that fill a budget, and says what a person can do about them; empty: there are none, or
+// this is an undo, whose budgets they do not fill.
 func (p *planner) brokenText() string {
 	all := slices.Concat(p.broken, p.setAside)
-	if len(all) == 0 {
+	if len(all) == 0 || p.facts.Rollout.ToStable {
 		return ""
 	}
 	slices.SortFunc(all, compareByName)

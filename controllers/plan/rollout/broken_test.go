@@ -186,3 +186,56 @@ func TestATakenOverMachineStaysBrokenBefore(t *testing.T) {
 		t.Errorf("%s with %d failed, canary %v", d.Status.Phase, d.Status.Targets.Failed, d.Status.Canary)
 	}
 }
+
+func TestAnUndoDoesNotCountWhatItCannotBringBack(t *testing.T) {
+	blocked := broken("a")
+	blocked.BlockedBy = "TenantCluster research/research is not Ready"
+	untouched := broken("a")
+	untouched.Installed = rendered("new")
+	for _, c := range []struct {
+		about    string
+		broken   Machine
+		toStable bool
+		want     []string
+	}{
+		{"broken again", failed("a"), true, []string{"research/a", "research/b"}},
+		{"broken again, forward", failed("a"), false, []string{"research/a"}},
+		{"its tenant does not answer", blocked, true, []string{"research/b"}},
+		{"it has the stable revision", untouched, true, []string{"research/b"}},
+		{"being installed again", underway("a"), true, []string{"research/a"}},
+	} {
+		f := factsOf(rolling(), c.broken, serving("b", "old"))
+		f.Rollout.ToStable = c.toStable
+		if c.broken.Labeled {
+			f.Rollout.Status.InProgress, f.Rollout.Status.BrokenBefore = []string{"research/a"}, []string{"research/a"}
+		}
+		d := Plan(f)
+		if !slices.Equal(d.Status.InProgress, c.want) {
+			t.Errorf("%s: in progress %v, want %v: %s", c.about, d.Status.InProgress, c.want, message(d))
+		}
+	}
+}
+
+func TestABrokenMachineThatIsBeingInstalledStaysBrokenBefore(t *testing.T) {
+	m := underway("a")
+	m.Desired, m.Installed, m.Phase = rendered("bad"), rendered("bad"), v1alpha1.MachineProvisioning
+	f := factsOf(rolling(), m, serving("b", "old"))
+	f.Rollout.ToStable, f.Rollout.Status.BrokenBefore = true, []string{"research/a"}
+	d := Plan(f)
+	if len(d.Start) != 1 || d.Start[0].Name != "a" || !slices.Equal(d.Status.BrokenBefore, []string{"research/a"}) {
+		t.Errorf("starts %v, broken before %v", d.Start, d.Status.BrokenBefore)
+	}
+}
+
+func TestAMachineThatWorksAgainIsForgottenBeforeItIsStarted(t *testing.T) {
+	f := factsOf(rolling("research/a"), serving("a", "old"), serving("b", "new"))
+	f.Rollout.ToStable, f.Rollout.Status.BrokenBefore = true, []string{"research/a"}
+	d := Plan(f)
+	if len(d.Start) > 0 || len(d.Status.BrokenBefore) > 0 || !d.Requeue {
+		t.Fatalf("starts %v, broken before %v", d.Start, d.Status.BrokenBefore)
+	}
+	f.Rollout.Status = d.Status
+	if d = Plan(f); len(d.Start) != 1 {
+		t.Errorf("starts %v: %s", d.Start, message(d))
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -233,7 +234,7 @@ func (w *world) followMessages(r *rollout) {
 	for _, m := range w.machines {
 		switch {
 		case m.FailureReason == "" || m.isGone || m.Deleting:
-		case w.isNeglected && w.hasHealthyMachine() && m.isBroken && (m.wasBroken || m.label != r.Name): // broken before, and stays so
+		case w.isNeglected && !asksForRoom(r) && w.hasHealthyMachine() && m.isBroken && (m.wasBroken || m.label != r.Name): // broken before, and stays so
 		case m.isBroken: // replaced
 			m.Deleting = true
 			w.recordMachine(m)
@@ -242,6 +243,12 @@ func (w *world) followMessages(r *rollout) {
 		}
 	}
 	w.scale()
+}
+
+// asksForRoom reports whether the Rollout asks a person to mend what is broken because it fills a budget.
+func asksForRoom(r *rollout) bool {
+	ready := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && strings.Contains(ready.Message, "or raise maxUnavailable")
 }
 
 func (w *world) hasHealthyMachine() bool {

@@ -24,6 +24,11 @@ type guards struct {
 	// Without it: 98 of 100 Machines wait for hosts that are not racked yet. They are not Ready, and at 10% only 10 may be unavailable, so
 	// a and b never get v2. Counted as available they would make the base 100: both Machines that run are drained at once.
 	hasHost func(*Machine) bool
+	// isUncounted reports whether the budgets leave out the Machine, which is broken, because this Rollout is an undo and cannot bring it back.
+	//
+	// Without it: at most 1 may be unavailable, and the disk of a has failed. v2 is bad, and the person sets the NodeType back. v1-2 moves a, which
+	// fails again and takes the only place. b to j keep v2 until somebody mends a.
+	isUncounted func(p *planner, m *Machine) bool
 	// isBroken reports whether the Machine waits for a person; see the function of that name. Such a Machine is moved at once.
 	isBroken func(*Machine) bool
 	// wasBroken reports whether the Machine was broken when this Rollout moved it, and has not been Ready since.
@@ -119,6 +124,7 @@ func realGuards() guards {
 	return guards{
 		isUnavailable:       isUnavailable,
 		hasHost:             hasHost,
+		isUncounted:         (*planner).isUncounted,
 		isBroken:            isBroken,
 		wasBroken:           func(p *planner, m *Machine) bool { return p.brokenBefore[m.key()] },
 		mustStayInProgress:  func(r *Rollout, m *Machine) bool { return !r.hasMoved(m) },

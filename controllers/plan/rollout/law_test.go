@@ -19,10 +19,11 @@ func (w *world) minutes(most int) time.Duration { return time.Duration(w.rng.Int
 type machineCount struct{ total, unavailable int }
 
 // countMachines counts the Machines of the NodeType that have a host, and those of the same pool as the Machine.
-func countMachines(machines []Machine, like Machine, out func(*Machine) bool) (all, pool machineCount) {
+// An undo does not count those that others broke.
+func countMachines(r *Rollout, machines []Machine, like Machine, out func(*Machine) bool) (all, pool machineCount) {
 	for i := range machines {
 		m := &machines[i]
-		if m.Deleting || !m.Claimed {
+		if m.Deleting || !m.Claimed || r.ToStable && m.key() != like.key() && isBrokenByOthers(r, m) {
 			continue
 		}
 		for _, c := range []*machineCount{&all, &pool} {
@@ -36,6 +37,13 @@ func countMachines(machines []Machine, like Machine, out func(*Machine) bool) (a
 		}
 	}
 	return all, pool
+}
+
+// isBrokenByOthers reports whether the Machine is broken, and the Rollout has not moved it or moved it when it was broken already.
+func isBrokenByOthers(r *Rollout, m *Machine) bool {
+	name := m.key().String()
+	isMoved := slices.Contains(r.Status.InProgress, name) || m.Labeled && m.Desired == r.To
+	return !m.Ready && m.FailureReason != "" && (!isMoved || slices.Contains(r.Status.BrokenBefore, name))
 }
 
 // checkDecision checks a decision against the laws.
@@ -93,7 +101,7 @@ func (w *world) checkObservedBudget(f Facts, m Machine) {
 	if isDownForGood(&m) {
 		return
 	}
-	all, pool := countMachines(f.Machines, m, func(o *Machine) bool {
+	all, pool := countMachines(&f.Rollout, f.Machines, m, func(o *Machine) bool {
 		return !o.Ready || !o.Desired.IsZero() && o.Desired != o.Installed || o.key() == m.key()
 	})
 	if most := scaledLimit(f.Policy.MaxUnavailable, all.total); all.unavailable > most {
@@ -125,8 +133,8 @@ func (w *world) checkActualBudget(f Facts, m Machine) {
 		}
 	}
 	out := func(o *Machine) bool { return byRolls[o.Name] }
-	all, pool := countMachines(alive, m, out)
-	seenAll, seenPool := countMachines(f.Machines, m, out)
+	all, pool := countMachines(&f.Rollout, alive, m, out)
+	seenAll, seenPool := countMachines(&f.Rollout, f.Machines, m, out)
 	if most := max(scaledLimit(f.Policy.MaxUnavailable, all.total), scaledLimit(f.Policy.MaxUnavailable, seenAll.total)); all.unavailable > most {
 		w.violated("5: %s is started, and rollouts have %d of at most %d of the NodeType out: %v", m.Name, all.unavailable, most, byRolls)
 	}
@@ -186,7 +194,7 @@ func (w *world) checkCanary(f Facts, d Decision) {
 		if !isFree || slices.Contains(d.Status.Forgiven, name) || slices.Contains(d.Status.Canary, name) || slices.Contains(f.Rollout.Status.InProgress, name) {
 			continue
 		}
-		all, pool := countMachines(f.Machines, *m, func(o *Machine) bool {
+		all, pool := countMachines(&f.Rollout, f.Machines, *m, func(o *Machine) bool {
 			return isUnavailable(o) || o.key() == m.key() || slices.Contains(f.Rollout.Status.InProgress, o.key().String())
 		})
 		if all.unavailable <= scaledLimit(f.Policy.MaxUnavailable, all.total) && pool.unavailable <= f.Pools[m.Pool].limit(pool.total) {

@@ -112,11 +112,12 @@ func (p *planner) labelInherited() {
 }
 
 // countUnavailable reads every Machine once: it finds the Machines that the status names and counts in the budgets all that have
-// a host. A Machine without one counts only if it is in progress: an old cache may show it as it was before it had its host.
+// a host, except where an undo does not count one. A Machine without one counts only if it is in progress: an old cache may show it as it was before it had its host.
 func (p *planner) countUnavailable() {
 	p.inProgress, p.forgiven = nameSet(p.status.InProgress), nameSet(p.status.Forgiven)
 	p.inherited = nameSet(p.guards.inheritedNames(p.facts.Previous))
 	p.inheritBroken()
+	p.brokenBefore = nameSet(p.status.BrokenBefore)
 	p.named = make(map[types.NamespacedName]*Machine, len(p.inProgress)+len(p.status.Canary)+len(p.forgiven))
 	for _, list := range [][]string{p.status.InProgress, p.status.Canary, p.status.Forgiven, p.status.BrokenBefore} {
 		for _, name := range list {
@@ -143,7 +144,7 @@ func (p *planner) countMachine(m *Machine) {
 		p.recordInherited(m, isUnavailable)
 		isUnavailable, isCounted = isUnavailable || !m.Labeled, isCounted || !m.Labeled
 	}
-	if !isCounted {
+	if !isCounted || p.guards.isUncounted(p, m) {
 		return
 	}
 	p.typeBudget.add(isUnavailable)

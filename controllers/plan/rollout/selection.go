@@ -105,10 +105,10 @@ func (p *planner) canBecomeUnavailable(m *Machine) bool {
 	return p.isDown(m) || !p.guards.mustRecheckBudget() || p.hasRoom(m, 0)
 }
 
-// recordExhausted records which budgets have no room for a Machine that waits to be moved.
-func (p *planner) recordExhausted(m *Machine) {
-	p.isTypeExhausted = p.isTypeExhausted || !p.typeBudget.hasRoom(p.cost(m))
-	if b := p.budgetOfPool(m); b != nil && !b.hasRoom(p.cost(m)) {
+// recordExhausted records which budgets have no room for that many more, so that a Machine waits to be moved.
+func (p *planner) recordExhausted(m *Machine, more int) {
+	p.isTypeExhausted = p.isTypeExhausted || !p.typeBudget.hasRoom(more)
+	if b := p.budgetOfPool(m); b != nil && !b.hasRoom(more) {
 		b.isExhausted = true
 	}
 }
@@ -172,6 +172,9 @@ func (p *planner) startNext() {
 	for _, name := range p.status.InProgress {
 		if m := p.named[parseName(name)]; m != nil && !p.facts.Rollout.isStarted(m) {
 			p.recordBroken(m)
+			if !p.canBecomeUnavailable(m) {
+				p.recordExhausted(m, 0)
+			}
 		}
 	}
 	p.start(down)
@@ -189,7 +192,7 @@ func (p *planner) nextCandidates() (nextDown, nextUp *Machine) {
 		case p.hasRoomFor(m):
 			up.offer(m)
 		default:
-			p.recordExhausted(m)
+			p.recordExhausted(m, p.cost(m))
 		}
 	}
 	if isCanaryOver(&p.facts.Rollout, p.status) || p.hasNothingToProve(p.status) {
@@ -255,16 +258,15 @@ func (p *planner) start(down *Machine) {
 		return
 	}
 	var startable []*Machine
-	if down != nil && p.guards.isInStage(p, down) && p.guards.isRecorded(p, down) {
+	if down != nil && p.guards.isInStage(p, down) && p.guards.isRecorded(p, down) && !p.mustForgetFirst(down) {
 		startable = append(startable, down)
 	}
 	for _, name := range p.status.InProgress {
-		if m := p.named[parseName(name)]; m != nil && p.canStart(m) {
+		if m := p.named[parseName(name)]; m != nil && p.canStart(m) && !p.mustForgetFirst(m) {
 			startable = append(startable, m)
 		}
 	}
 	if len(startable) > 0 {
-		p.forgetBroken(startable[0])
 		p.decision.Start = []types.NamespacedName{startable[0].key()}
 		p.decision.Requeue = p.decision.Requeue || len(startable) > 1
 	}

@@ -111,6 +111,18 @@ var stories = []story{
 		ends: v1alpha1.RolloutDone,
 	},
 	{
+		file: "one-place-and-undo", about: "One Machine at a time. A disk fails, the new revision is bad, and the NodeType is set back: who works goes back although the failed disk stays.",
+		policy:    &rollout.Policy{MaxUnavailable: intstr.FromInt32(1), Canary: 1, Bake: 10 * time.Minute, FailureBudget: 1},
+		behaviors: map[string]simulation.Behavior{"research/training-1/v1": diskFailed, "research/training-1/v2": diskFailed},
+		schedule: func(sim *simulation.Simulation) {
+			sim.Schedule(50*time.Minute, func() {
+				sim.Break(named("research/training-1"), v1alpha1.ReasonProvisioningTimedOut, "DiskError: /dev/nvme0n1")
+			})
+			sim.Schedule(3*time.Hour, func() { sim.SetTarget("v1") })
+		},
+		ends: v1alpha1.RolloutDone,
+	},
+	{
 		file: "all-broken", about: "The revision that the Machines have is bad: all are broken, and the NodeType is mended. No Ready Machine can be the canary, so a broken one is; another follows it where it fails.",
 		behaviors: map[string]simulation.Behavior{"inference/serving-1/v2": diskFailed},
 		schedule: func(sim *simulation.Simulation) {
