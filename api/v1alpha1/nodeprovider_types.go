@@ -27,6 +27,8 @@ const (
 	ReasonHostNamespaceTaken = "HostNamespaceTaken"
 	// ReasonHostNamespaceDenied: nobody has given Ingot its rights in the host namespace.
 	ReasonHostNamespaceDenied = "HostNamespaceDenied"
+	// ReasonCABundleInvalid: spec.redfish.netboot.caBundle has no certificate that can be read.
+	ReasonCABundleInvalid = "CABundleInvalid"
 )
 
 // NodeProviderSpec says where hosts come from and who installs them.
@@ -101,6 +103,12 @@ type NetbootSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9A-Za-z.-]+|[[][0-9A-Fa-f:]+[]])(:[0-9]{1,5})?$')",message="address must be HOST or HOST:PORT, without scheme or path"
 	Address string `json:"address"`
+	// caBundle has certificates in PEM that the agent on a server trusts when it downloads an image, beside those of the installer's image. The
+	// manager trusts them too when it asks whether an image is there.
+	// +optional
+	// +kubebuilder:validation:MaxLength=65536
+	// +kubebuilder:validation:XValidation:rule="self.contains('-----BEGIN CERTIFICATE-----') && !self.contains('PRIVATE KEY-----')",message="caBundle must be certificates in PEM, and no private key"
+	CABundle string `json:"caBundle,omitempty"`
 }
 
 // IronicProvider is an Ironic that installs.

@@ -15,7 +15,10 @@ const (
 	ReasonImageAnswers = "ImageAnswers"
 	// ReasonImageUnconfirmed: the manager reaches no server at the address. Whether servers do is not known.
 	ReasonImageUnconfirmed = "ImageUnconfirmed"
-	// ReasonImageCertificateInvalid: the certificate of the server cannot be verified, is of another name, or has ended. It is of Ready too.
+	// ReasonImageCertificateUntrusted: the manager does not know who signed the certificate of the server. Whether the installer's image does is
+	// not known, so this is a warning.
+	ReasonImageCertificateUntrusted = "ImageCertificateUntrusted"
+	// ReasonImageCertificateInvalid: the certificate of the server is of another name, or has ended. It is of Ready too.
 	ReasonImageCertificateInvalid = "ImageCertificateInvalid"
 	// ReasonImageSizeDiffers: the file has another size than before, so that its digest cannot be the declared one. It is of Ready too.
 	ReasonImageSizeDiffers = "ImageSizeDiffers"

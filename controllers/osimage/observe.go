@@ -3,6 +3,7 @@ package osimage
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -36,6 +37,8 @@ type observation struct {
 	size *int64
 	// problem is why the image cannot be used; nil: it can.
 	problem *problem
+	// untrusted is why the manager does not know who signed the server's certificate; empty: it does.
+	untrusted string
 	// unconfirmed is why the manager reaches no server at the address; empty: it does.
 	unconfirmed string
 	// certificateEnds is when the certificate of the server ends; zero: it has none.
@@ -67,6 +70,8 @@ func (r *Reconciler) observe(ctx context.Context, image *v1alpha1.OSImage) obser
 	case obs.problem != nil:
 	case isNoAnswer(err):
 		obs.unconfirmed = fmt.Sprintf("%s: %v", withoutCredentials(image.Spec.URL), err)
+	case isUnknownAuthority(err):
+		obs.untrusted = fmt.Sprintf("%s: %v", withoutCredentials(image.Spec.URL), err)
 	case err != nil:
 		obs.problem = unreachableProblem(image.Spec.URL, err)
 	case before != nil && size != nil && *before != *size:
@@ -84,6 +89,10 @@ func isNoAnswer(err error) bool {
 	}
 	return !errors.As(err, new(answerError)) && !errors.Is(err, errNoURL) && !errors.Is(err, errRedirect)
 }
+
+// isUnknownAuthority reports whether only the signer of a certificate is not known. The certificate's name and end are judged before
+// (crypto/x509.Certificate.Verify), so they are right, and the installer's image may trust a signer that the manager does not.
+func isUnknownAuthority(err error) bool { return errors.As(err, new(x509.UnknownAuthorityError)) }
 
 func isCertificateError(err error) bool {
 	return errors.As(err, new(*tls.CertificateVerificationError))
@@ -185,7 +194,7 @@ func (r *Reconciler) sendRequest(ctx context.Context, method, address, byteRange
 	if byteRange != "" {
 		request.Header.Set("Range", byteRange)
 	}
-	client := *r.HTTP
+	client := r.client(ctx)
 	client.CheckRedirect = checkRedirect
 	response, err := client.Do(request)
 	if err != nil {
@@ -222,6 +231,9 @@ func withoutCredentials(address string) string {
 }
 
 func unreachableProblem(address string, err error) *problem {
+	if isUnknownAuthority(err) {
+		return &problem{v1alpha1.ReasonImageCertificateUntrusted, fmt.Sprintf("%s: %v: the manager does not know who signed the certificate: give its CA in the NodeProvider's spec.redfish.netboot.caBundle", withoutCredentials(address), err)}
+	}
 	if isCertificateError(err) {
 		return &problem{v1alpha1.ReasonImageCertificateInvalid, fmt.Sprintf("%s: %v: the agent that installs does not trust it either: correct the certificate of that server", withoutCredentials(address), err)}
 	}

@@ -1,6 +1,8 @@
 package osimage
 
 import (
+	"context"
+	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -31,7 +33,8 @@ func TestWhatAnswersWronglyIsToldFromWhatTheManagerCannotReach(t *testing.T) {
 		{"the-file", site.URL + "/debian.raw", metav1.ConditionTrue, metav1.ConditionTrue, v1alpha1.ReasonImageAnswers, 10 * time.Minute},
 		{"another-path", site.URL + "/nothing", metav1.ConditionFalse, metav1.ConditionFalse, v1alpha1.ReasonImageUnreachable, time.Minute},
 		{"no-server", gone.URL + "/debian.raw", metav1.ConditionTrue, metav1.ConditionUnknown, v1alpha1.ReasonImageUnconfirmed, time.Minute},
-		{"unknown-ca", private.URL + "/debian.raw", metav1.ConditionFalse, metav1.ConditionFalse, v1alpha1.ReasonImageCertificateInvalid, time.Minute},
+		{"unknown-ca", private.URL + "/debian.raw", metav1.ConditionTrue, metav1.ConditionUnknown, v1alpha1.ReasonImageCertificateUntrusted, time.Minute},
+		{"another-name", strings.Replace(private.URL, "127.0.0.1", "localhost", 1) + "/debian.raw", metav1.ConditionFalse, metav1.ConditionFalse, v1alpha1.ReasonImageCertificateInvalid, time.Minute},
 		{"redirect-to-metadata", metadata.URL + "/debian.raw", metav1.ConditionFalse, metav1.ConditionFalse, v1alpha1.ReasonImageUnreachable, time.Minute},
 	} {
 		stored, ready, pause := f.reconcile(t, newImage(t, c.name, c.url, "sha256:"+sha256Hex))
@@ -107,5 +110,30 @@ func TestAKeptImageIsCheckedAsBefore(t *testing.T) {
 	stored.Finalizers = nil
 	if err := server.Client.Update(t.Context(), stored); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestTheCABundleOfANodeProviderIsTrusted(t *testing.T) {
+	site, f := newSite(t), newFixture()
+	private := httptest.NewTLSServer(site.Config.Handler)
+	defer private.Close()
+	image := newImage(t, "private-ca", private.URL+"/debian.raw", "sha256:"+sha256Hex)
+	if _, ready, _ := f.reconcile(t, image); ready.Status != metav1.ConditionTrue {
+		t.Errorf("what the installer's image trusts is not known, and the image is held: %+v", ready)
+	}
+	bundle := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: private.Certificate().Raw}))
+	provider := &v1alpha1.NodeProvider{ObjectMeta: metav1.ObjectMeta{Name: "private"}, Spec: v1alpha1.NodeProviderSpec{
+		HostNamespace: "metal", Redfish: &v1alpha1.RedfishProvider{Netboot: v1alpha1.NetbootSpec{Address: "10.0.0.2", CABundle: "-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----"}},
+	}}
+	if err := f.Client.Create(t.Context(), provider.DeepCopy()); err == nil || !strings.Contains(err.Error(), "no private key") {
+		t.Errorf("a private key was accepted: %v", err)
+	}
+	provider.Spec.Redfish.Netboot.CABundle = bundle
+	server.Create(t, provider)
+	t.Cleanup(func() { _ = server.Client.Delete(context.Background(), provider) })
+	f.clock.SetTime(f.clock.Now().Add(11 * time.Minute))
+	stored, ready, _ := f.reconcile(t, image)
+	if c := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionImageReachable); c.Reason != v1alpha1.ReasonImageAnswers || ready.Status != metav1.ConditionTrue {
+		t.Errorf("%+v", c)
 	}
 }

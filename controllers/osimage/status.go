@@ -42,6 +42,8 @@ func report(after *v1alpha1.OSImage, obs observation, now time.Time, jitter floa
 	switch {
 	case obs.problem != nil:
 		status, reason, message = metav1.ConditionFalse, obs.problem.reason, obs.problem.message
+	case obs.untrusted != "":
+		message = "the manager does not know who signed the certificate of the server: " + obs.untrusted
 	case obs.unconfirmed != "":
 		message = "the manager cannot see whether the file is there: " + obs.unconfirmed
 	case obs.size == nil:
@@ -68,6 +70,9 @@ func reachability(obs observation, now time.Time) (status metav1.ConditionStatus
 	switch {
 	case obs.problem != nil:
 		return metav1.ConditionFalse, obs.problem.reason, obs.problem.message
+	case obs.untrusted != "":
+		return metav1.ConditionUnknown, v1alpha1.ReasonImageCertificateUntrusted, "the manager does not know who signed the certificate of that server, and cannot see what the installer's image trusts: " +
+			obs.untrusted + ": give its CA in the NodeProvider's spec.redfish.netboot.caBundle, which both then trust"
 	case obs.unconfirmed != "":
 		return metav1.ConditionUnknown, v1alpha1.ReasonImageUnconfirmed, "the manager reaches no server there, which may be right if only the provisioning network does: " + obs.unconfirmed + ": see that servers reach it"
 	}

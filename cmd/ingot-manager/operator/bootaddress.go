@@ -36,7 +36,7 @@ func bootSettingsOfHost(reader client.Reader) func(context.Context, netboot.Sess
 		}
 		settings := netboot.HostSettings{StrictIdentity: provider.Spec.StrictIdentity}
 		if provider.Spec.Redfish != nil {
-			settings.URL = bootURL(provider.Spec.Redfish.Netboot.Address)
+			settings.URL, settings.CABundle = bootURL(provider.Spec.Redfish.Netboot.Address), provider.Spec.Redfish.Netboot.CABundle
 		}
 		return settings, nil
 	}

@@ -145,6 +145,7 @@ func Run(ctx context.Context, config Config) (ExitAction, error) {
 		return PowerOff, fmt.Errorf("registering: %w", err)
 	}
 	config.Log.Info("registered", "attempt", instructions.Attempt, "operation", instructions.Operation)
+	config.HTTP = trustBundle(config.HTTP, instructions.CABundle, config.Log)
 	client.deadline = config.Clock.Now().Add(time.Duration(instructions.RemainingMillis) * time.Millisecond)
 	return runAndReport(ctx, config, client, instructions)
 }

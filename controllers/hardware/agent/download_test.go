@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"bytes"
+	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -179,5 +180,20 @@ func TestAnImageServerThatIsNotTrustedFailsTheAttemptAtOnce(t *testing.T) {
 	checkFailed(t, r, err, hardware.ReasonImageUnreachable, disk)
 	if requests != 0 || strings.Contains(r.log.String(), "download broke") {
 		t.Errorf("it was tried again: %s", r.log.String())
+	}
+}
+
+func TestTheCABundleOfTheInstructionsIsTrusted(t *testing.T) {
+	image := plainImage(4 * mib)
+	private := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		http.ServeContent(w, q, "", time.Time{}, bytes.NewReader(image))
+	}))
+	defer private.Close()
+	r := newRig(t, image, "raw", hardware.ConfigDrive{})
+	r.change(hintOneMiB)
+	r.settings.CABundle = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: private.Certificate().Raw}))
+	r.change(func(s *netboot.Session) { s.Image.URL = private.URL + "/image" })
+	if _, err := r.run(t.Context(), newMemoryDisk(8*mib, 0xFF)); err != nil {
+		t.Error(err)
 	}
 }

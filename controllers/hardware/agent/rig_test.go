@@ -95,12 +95,14 @@ func (s *memoryStore) ConfigDrive(_ context.Context, uid string, attempt int64) 
 
 // rig is a boot service and an image server on loopback with one host.
 type rig struct {
-	t       testing.TB
-	store   *memoryStore
-	service *httptest.Server
-	images  *httptest.Server
-	served  []byte
-	log     *bytes.Buffer
+	// settings are those of the host.
+	settings netboot.HostSettings
+	t        testing.TB
+	store    *memoryStore
+	service  *httptest.Server
+	images   *httptest.Server
+	served   []byte
+	log      *bytes.Buffer
 }
 
 // newRig serves the file as the image of a running installation.
@@ -126,7 +128,7 @@ func newRig(t testing.TB, served []byte, format string, drive hardware.ConfigDri
 	t.Cleanup(r.service.Close)
 	made, err := netboot.New(netboot.Options{
 		Store: r.store, Key: func(context.Context) ([]byte, error) { return bytes.Repeat([]byte{7}, 32), nil },
-		BaseURL: r.service.URL, Files: fstest.MapFS{"vmlinuz": {Data: []byte("kernel")}, "initrd": {Data: []byte("initrd")}},
+		BaseURL: r.service.URL, HostSettings: func(context.Context, netboot.Session) (netboot.HostSettings, error) { return r.settings, nil }, Files: fstest.MapFS{"vmlinuz": {Data: []byte("kernel")}, "initrd": {Data: []byte("initrd")}},
 		Kernel: "vmlinuz", Initrd: "initrd", KernelArguments: []string{"console=ttyS0"}, ProgressInterval: 20 * time.Millisecond,
 	})
 	if err != nil {

@@ -74,7 +74,7 @@ func (s *Service) serveRegister(r agentRequest) (any, error) {
 		attempt: session.Number, boots: session.Boots, receivedAt: r.now, storedAt: session.StepAt, progress: protocol.Progress{Step: session.Step},
 	})
 	s.log(session).Info("agent registered", "boot", session.Boots, "operation", session.Operation, "from", addressOf(r.Request))
-	return s.instructions(session, r.now), nil
+	return s.instructions(session, settings, r.now), nil
 }
 
 // register makes the agent the only one of the session's boot, or returns why it is refused. A refusal changes the session too: it says what
@@ -116,7 +116,7 @@ func failAttempt(session *Session, reason hardware.Reason, message string) {
 }
 
 // instructions returns what the agent of the session has to do.
-func (s *Service) instructions(session Session, now time.Time) protocol.Instructions {
+func (s *Service) instructions(session Session, settings HostSettings, now time.Time) protocol.Instructions {
 	instructions := protocol.Instructions{
 		Attempt: session.Number, Operation: session.Operation, RootDevice: session.RootDevice, Erase: session.Erase,
 		ProgressMillis:  s.options.ProgressInterval.Milliseconds(),
@@ -126,6 +126,7 @@ func (s *Service) instructions(session Session, now time.Time) protocol.Instruct
 	case hardware.OpInstall:
 		image := protocol.Image(session.Image)
 		instructions.Image, instructions.PreviousRootDisk, instructions.AcceptedRootDisk = &image, session.PreviousRootDisk, session.AcceptedRootDisk
+		instructions.CABundle = settings.CABundle
 	case hardware.OpErase:
 		instructions.Disks = session.Disks
 	}

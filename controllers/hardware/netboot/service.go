@@ -71,6 +71,8 @@ type HostSettings struct {
 	URL string
 	// StrictIdentity refuses an agent whose server differs from the known hardware of the host.
 	StrictIdentity bool
+	// CABundle has certificates in PEM that the agent trusts image servers by; empty: those of the ramdisk only.
+	CABundle string
 }
 
 // Service serves boot documents and agents. It implements http.Handler. It holds no state that another replica would need.

@@ -63,6 +63,8 @@ type Instructions struct {
 	Erase hardware.EraseMode `json:"erase,omitempty"`
 	// Disks are the disks that the host has or had, for Erase.
 	Disks *hardware.KnownDisks `json:"disks,omitempty"`
+	// CABundle has certificates in PEM that image servers are trusted by, beside those of the ramdisk.
+	CABundle string `json:"caBundle,omitempty"`
 	// ProgressMillis is the interval at which the agent reports its progress, in milliseconds.
 	ProgressMillis int64 `json:"progressMillis"`
 	// RemainingMillis is the time until the deadline of the attempt, in milliseconds. It is a duration, because the clock of a server
