@@ -299,7 +299,7 @@ func bootsTwice(ctx context.Context, s *faultCase) error {
 
 func badPassword(ctx context.Context, s *faultCase) error {
 	if _, err := s.await(ctx, "host error BMCUnauthorized", func(v observation) bool {
-		return v.host != nil && strings.HasPrefix(v.host.Status.ErrorMessage, "in error")
+		return v.host != nil && strings.HasPrefix(v.host.Status.ErrorMessage, v1alpha1.ReasonBMCUnauthorized)
 	}); err != nil {
 		return err
 	}
