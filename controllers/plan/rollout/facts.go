@@ -233,13 +233,15 @@ func NewMachine(rollout string, target v1alpha1.RenderedRevision, m *v1alpha1.Ma
 	return out
 }
 
-// permanentReasons are the reasons of the condition Ready that do not pass without a person, even before the deadline.
+// permanentReasons are the reasons of the condition Ready that do not pass without a person, even before the deadline. ImageUnreachable is none
+// of them: the host tries again by itself. Without that: the image server is restarted for two minutes, the attempt of the canary ends, and the
+// rollout stops although the next attempt would succeed.
 var permanentReasons = map[string]bool{
 	v1alpha1.ReasonHostLost: true, v1alpha1.ReasonNodeConflict: true, v1alpha1.ReasonDrainTimedOut: true,
 	v1alpha1.ReasonProvisioningTimedOut: true, v1alpha1.ReasonJoinTimedOut: true, v1alpha1.ReasonValidationTimedOut: true,
 	string(hardware.ReasonPowerOnIgnored): true, string(hardware.ReasonPowerOffIgnored): true,
 	string(hardware.ReasonNoBootRequest): true, string(hardware.ReasonAgentMissing): true, string(hardware.ReasonAgentSilent): true,
-	string(hardware.ReasonBootLoop): true, string(hardware.ReasonImageUnreachable): true, string(hardware.ReasonDigestMismatch): true,
+	string(hardware.ReasonBootLoop): true, string(hardware.ReasonDigestMismatch): true,
 	string(hardware.ReasonImageInvalid): true, string(hardware.ReasonNoRootDevice): true, string(hardware.ReasonDiskError): true,
 	string(hardware.ReasonDeadlineExceeded): true, string(hardware.ReasonHardwareDiffers): true, string(hardware.ReasonRootDiskDiffers): true,
 }

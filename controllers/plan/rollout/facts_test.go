@@ -32,6 +32,8 @@ func TestAFailureIsWhatDoesNotMendItself(t *testing.T) {
 		{"a check fails past the deadline", v1alpha1.MachineStatus{ObservedGeneration: 2, Deadline: &past, Conditions: notReady(v1alpha1.ReasonChecksFailed)}, v1alpha1.ReasonChecksFailed},
 		{"the drain is over", v1alpha1.MachineStatus{ObservedGeneration: 2, Deadline: &past, Conditions: notReady(v1alpha1.ReasonDrainTimedOut)}, v1alpha1.ReasonDrainTimedOut},
 		{"the image is not what was asked for", v1alpha1.MachineStatus{ObservedGeneration: 2, Deadline: &future, Conditions: notReady(string(hardware.ReasonDigestMismatch))}, "DigestMismatch"},
+		{"the image server is away and the host tries again", v1alpha1.MachineStatus{ObservedGeneration: 2, Deadline: &future, Conditions: notReady(string(hardware.ReasonImageUnreachable))}, ""},
+		{"the image server stays away", v1alpha1.MachineStatus{ObservedGeneration: 2, Deadline: &past, Conditions: notReady(string(hardware.ReasonImageUnreachable))}, "ImageUnreachable"},
 		{"the status speaks of an earlier spec", v1alpha1.MachineStatus{ObservedGeneration: 1, Deadline: &past, Conditions: notReady(v1alpha1.ReasonChecksFailed)}, ""},
 		{"Ready", v1alpha1.MachineStatus{ObservedGeneration: 2, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}}, ""},
 	} {
@@ -45,7 +47,7 @@ func TestAFailureIsWhatDoesNotMendItself(t *testing.T) {
 func TestTheseReasonsAreFailuresBeforeTheDeadline(t *testing.T) {
 	for _, reason := range []string{
 		"HostLost", "NodeConflict", "DrainTimedOut", "ProvisioningTimedOut", "JoinTimedOut", "ValidationTimedOut", "PowerOnIgnored", "PowerOffIgnored", "NoBootRequest",
-		"AgentMissing", "AgentSilent", "BootLoop", "ImageUnreachable", "DigestMismatch", "ImageInvalid", "NoRootDevice", "DiskError", "DeadlineExceeded", "HardwareDiffers", "RootDiskDiffers",
+		"AgentMissing", "AgentSilent", "BootLoop", "DigestMismatch", "ImageInvalid", "NoRootDevice", "DiskError", "DeadlineExceeded", "HardwareDiffers", "RootDiskDiffers",
 	} {
 		if got := failureReason(&v1alpha1.Machine{Status: v1alpha1.MachineStatus{Conditions: notReady(reason)}}, noon); got != reason {
 			t.Errorf("%s: %q", reason, got)
