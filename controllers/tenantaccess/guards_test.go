@@ -80,9 +80,9 @@ func TestATenantsAnswerLeadsTheManagerNowhere(t *testing.T) {
 	}
 }
 
-// requestThrough sends a request with the limits of a client set, whose answer is written by write. It returns the end of the answer, and
-// which errors were reported.
-func requestThrough(t *testing.T, query string, closing error, write func(io.Writer)) (end error, reported []error) {
+// requestThrough sends a request with the limits of a client set, whose answer is written by write. It returns which errors were reported,
+// and the end of the answer.
+func requestThrough(t *testing.T, query string, closing error, write func(io.Writer)) (reported []error, end error) {
 	t.Helper()
 	limits := deadlines{responseTimeout: 10 * time.Second, totalTimeout: 10 * time.Second, weight: maxResponseWeight, account: newAccount(DefaultMemory)}
 	limits.onResponse = func(_ string, err error) {
@@ -109,7 +109,7 @@ func requestThrough(t *testing.T, query string, closing error, write func(io.Wri
 	}
 	_, end = io.Copy(io.Discard, response.Body)
 	_ = response.Body.Close()
-	return end, reported
+	return reported, end
 }
 
 type transportFunc func(*http.Request) (*http.Response, error)
@@ -148,7 +148,7 @@ func TestAQuietWatchIsNotSilent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				end, reported := requestThrough(t, c.query, c.closing, c.write)
+				reported, end := requestThrough(t, c.query, c.closing, c.write)
 				if !strings.Contains(fmt.Sprint(end), c.end) || (len(reported) != 0) != c.isSilent {
 					t.Errorf("it ends with %v, reported is %v", end, reported)
 				}
@@ -165,7 +165,7 @@ func TestAWatchIsReadNoFasterThanItsPace(t *testing.T) {
 		text := []byte(strings.Repeat(bookmark, 1<<20/len(bookmark)))
 		size := 0
 		begin := time.Now()
-		end, reported := requestThrough(t, "?watch=1", context.Canceled, func(w io.Writer) {
+		reported, end := requestThrough(t, "?watch=1", context.Canceled, func(w io.Writer) {
 			for size < watchByteBurst+seconds*watchBytesPerSecond {
 				_, _ = w.Write(text)
 				size += len(text)

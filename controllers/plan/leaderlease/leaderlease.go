@@ -67,7 +67,7 @@ func lastRenewal(lease *coordinationv1.Lease) *time.Time {
 		last = &at.Time
 	}
 	for _, f := range lease.ManagedFields {
-		if f.Time == nil || f.FieldsV1 == nil || !bytes.Contains(f.FieldsV1.Raw, []byte(`"f:renewTime"`)) {
+		if f.Time == nil || f.FieldsV1 == nil || !bytes.Contains(f.FieldsV1.GetRawBytes(), []byte(`"f:renewTime"`)) {
 			continue
 		}
 		if last == nil || f.Time.After(*last) {

@@ -52,7 +52,7 @@ func TestAManagerWhoseClockIsLateIsNotDead(t *testing.T) {
 	lease := leaseOf("pod_1", 15, 10*time.Minute)
 	written := func(ago time.Duration, fields string) metav1.ManagedFieldsEntry {
 		at := metav1.NewTime(noon.Add(-ago))
-		return metav1.ManagedFieldsEntry{Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		return metav1.ManagedFieldsEntry{Time: &at, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	lease.ManagedFields = []metav1.ManagedFieldsEntry{written(2*time.Second, `{"f:spec":{"f:renewTime":{}}}`)}
 	if got := Judge(DefaultNamespace, DefaultName, lease, noon); got != nil {

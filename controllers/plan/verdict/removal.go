@@ -161,7 +161,7 @@ func hasTaints(e *metav1.ManagedFieldsEntry) bool {
 	var owned struct {
 		Spec map[string]json.RawMessage `json:"f:spec"`
 	}
-	if e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.Raw, &owned) != nil {
+	if e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.GetRawBytes(), &owned) != nil {
 		return false
 	}
 	_, owns := owned.Spec["f:taints"]

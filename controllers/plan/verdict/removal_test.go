@@ -119,7 +119,7 @@ func TestTheWriterOfTheTaintsIsFound(t *testing.T) {
 		return &metav1.Time{Time: start.Add(time.Duration(minute) * time.Minute)}
 	}
 	entry := func(manager, fields string, at *metav1.Time) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Time: at, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		return metav1.ManagedFieldsEntry{Manager: manager, Time: at, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	const taints = `{"f:spec":{"f:taints":{}}}`
 	for want, fields := range map[string][]metav1.ManagedFieldsEntry{
