@@ -43,7 +43,7 @@ func (r *Reconciler) takeOver(ctx context.Context, obs observation) (bool, error
 	var renderings v1alpha1.NodeTypeRenderingList
 	var rollouts v1alpha1.RolloutList
 	for _, list := range []client.ObjectList{&revisions, &renderings, &rollouts} {
-		if err := r.Client.List(ctx, list); err != nil {
+		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return false, fmt.Errorf("list what was restored: %w", err)
 		}
 	}
@@ -86,13 +86,13 @@ func renderingsOf(revision *v1alpha1.NodeTypeRevision, all []v1alpha1.NodeTypeRe
 	return out
 }
 
-// own makes an object the controller of another one.
+// own makes owner the controller of owned, which belongs to the cache and is not changed.
 func (r *Reconciler) own(ctx context.Context, owner, owned client.Object) error {
-	before := owned.DeepCopyObject().(client.Object)
-	if err := controllerutil.SetControllerReference(owner, owned, r.Client.Scheme()); err != nil {
+	after := owned.DeepCopyObject().(client.Object)
+	if err := controllerutil.SetControllerReference(owner, after, r.Client.Scheme()); err != nil {
 		return fmt.Errorf("own %s %s: %w", step.Kind(owned), owned.GetName(), err)
 	}
-	if err := r.Client.Patch(ctx, owned, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Patch(ctx, after, client.MergeFromWithOptions(owned, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("take over %s %s: %w", step.Kind(owned), owned.GetName(), err)
 	}
 	return nil

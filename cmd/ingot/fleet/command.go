@@ -52,7 +52,7 @@ func HostsCommand() *cobra.Command {
 		var providers v1alpha1.NodeProviderList
 		for _, l := range []client.ObjectList{&nodeTypes, &providers} {
 			if err := k.List(ctx, l); err != nil {
-				return nil, nil, fmt.Errorf("list %ss: %w", strings.TrimSuffix(step.Kind(l), "List"), err)
+				return nil, nil, fmt.Errorf("list %ss: %w", listedKind(l), err)
 			}
 		}
 		facts, err := listHosts(ctx, k, flags.Namespace())
@@ -90,7 +90,7 @@ func listHosts(ctx context.Context, k client.Client, namespace string) ([]placem
 	var records v1alpha1.HostRecordList
 	for _, l := range []client.ObjectList{&all, &records} {
 		if err := k.List(ctx, l, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("list %ss: %w", strings.TrimSuffix(step.Kind(l), "List"), err)
+			return nil, fmt.Errorf("list %ss: %w", listedKind(l), err)
 		}
 	}
 	facts := placement.Pair(all.Items, records.Items)
@@ -98,6 +98,9 @@ func listHosts(ctx context.Context, k client.Client, namespace string) ([]placem
 	compareServers(facts, everywhere)
 	return facts, err
 }
+
+// listedKind is the kind of the objects in a list.
+func listedKind(list client.ObjectList) string { return strings.TrimSuffix(step.Kind(list), "List") }
 
 // listEverywhere returns the hosts of all namespaces or, where the user may not list them, those of the one namespace.
 func listEverywhere(ctx context.Context, k client.Client, namespace string, listed []placement.HostFacts) ([]placement.HostFacts, error) {
@@ -110,7 +113,7 @@ func listEverywhere(ctx context.Context, k client.Client, namespace string, list
 		if err := k.List(ctx, l); apierrors.IsForbidden(err) {
 			return listed, nil
 		} else if err != nil {
-			return listed, fmt.Errorf("list %ss of all namespaces: %w", strings.TrimSuffix(step.Kind(l), "List"), err)
+			return listed, fmt.Errorf("list %ss of all namespaces: %w", listedKind(l), err)
 		}
 	}
 	return placement.Pair(hosts.Items, records.Items), nil

@@ -14,7 +14,6 @@ import (
 	"github.com/ingot-dev/ingot/cmd/ingot/cli"
 	"github.com/ingot-dev/ingot/cmd/ingot/connect"
 	"github.com/ingot-dev/ingot/controllers/plan/inuse"
-	"github.com/ingot-dev/ingot/controllers/step"
 )
 
 // usedKinds are the kinds whose users can be listed.
@@ -83,9 +82,9 @@ func ListUsers(ctx context.Context, k client.Client, o inuse.Object) (UserRows, 
 	)
 	for _, list := range []client.ObjectList{&nodeTypes, &providers, &revisions, &rollouts, &pools, &machines, &hosts} {
 		if err := k.List(ctx, list); apierrors.IsForbidden(err) {
-			rows.Unread = append(rows.Unread, strings.TrimSuffix(step.Kind(list), "List")+"s: you may not list them in all namespaces")
+			rows.Unread = append(rows.Unread, listedKind(list)+"s: you may not list them in all namespaces")
 		} else if err != nil {
-			return rows, fmt.Errorf("list %ss: %w", strings.TrimSuffix(step.Kind(list), "List"), err)
+			return rows, fmt.Errorf("list %ss: %w", listedKind(list), err)
 		}
 	}
 	rows.Users = inuse.FindUsers(inuse.Facts{

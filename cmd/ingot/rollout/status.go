@@ -22,9 +22,11 @@ func showStatus(ctx context.Context, s session, args []string) error {
 	}
 	name := strings.Join(args, "")
 	if name != "" {
-		if all = named(all, name); len(all) == 0 {
-			return s.reportUnknown(ctx, name)
+		matching := named(all, name)
+		if len(matching) == 0 {
+			return s.reportUnknown(ctx, name, all)
 		}
+		all = matching
 	}
 	switch {
 	case s.json:
@@ -64,11 +66,11 @@ func named(all []v1alpha1.Rollout, name string) []v1alpha1.Rollout {
 		slices.SortFunc(ofNodeType, compareNumbers)
 		return ofNodeType
 	}
-	return slices.DeleteFunc(all, func(r v1alpha1.Rollout) bool { return r.Name != name })
+	return slices.DeleteFunc(slices.Clone(all), func(r v1alpha1.Rollout) bool { return r.Name != name })
 }
 
-// reportUnknown says that a NodeType has no rollout yet. If there is no NodeType of that name, the error names what there is.
-func (s session) reportUnknown(ctx context.Context, name string) error {
+// reportUnknown says that a NodeType has no rollout yet. If there is no NodeType of that name, the error names what there is, also the Rollouts.
+func (s session) reportUnknown(ctx context.Context, name string, all []v1alpha1.Rollout) error {
 	known, err := s.nodeTypeNames(ctx)
 	if err != nil {
 		return err
@@ -78,10 +80,6 @@ func (s session) reportUnknown(ctx context.Context, name string) error {
 			return s.printJSON([]v1alpha1.Rollout{})
 		}
 		return s.printResult("%s", noRollouts)
-	}
-	all, err := s.listRollouts(ctx, "")
-	if err != nil {
-		return err
 	}
 	rollouts := make([]string, 0, len(all))
 	for i := range all {

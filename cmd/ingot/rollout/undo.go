@@ -122,21 +122,22 @@ func undo(ctx context.Context, s session, name string, opts undoOptions) error {
 	nodeType, before := k.nodeType, k.nodeType.DeepCopy()
 	done := fmt.Sprintf("rendering %s", to.Rendering)
 	if to.Revision != nodeType.Status.TargetRevision {
-		image, err := s.restoreRevision(ctx, nodeType, to.Revision)
+		image, err := s.restoreRevision(ctx, nodeType, k.revision(to.Revision))
 		if err != nil {
 			return err
 		}
 		done = fmt.Sprintf("revision %s, image %s, rendering %s", to.Revision, image, to.Rendering)
 	}
 	nodeType.Spec.Rendering = to.Rendering
+	var patchOptions []client.PatchOption
 	if opts.isDryRun {
-		if err := s.patchNodeType(ctx, nodeType, before, client.DryRunAll); err != nil {
-			return fmt.Errorf("set NodeType %s back to %s: %w", name, to.Revision, err)
-		}
-		return s.printResult("NodeType %s would be set back to %s; nothing was changed", name, done)
+		patchOptions = append(patchOptions, client.DryRunAll)
 	}
-	if err := s.patchNodeType(ctx, nodeType, before); err != nil {
+	if err := s.patchNodeType(ctx, nodeType, before, patchOptions...); err != nil {
 		return fmt.Errorf("set NodeType %s back to %s: %w", name, to.Revision, err)
+	}
+	if opts.isDryRun {
+		return s.printResult("NodeType %s would be set back to %s; nothing was changed", name, done)
 	}
 	return s.printResult("NodeType %s is set back to %s; Machines that had moved are moved back: ingot rollout status %s", name, done, name)
 }
@@ -167,9 +168,13 @@ func (k kept) undoTarget(opts undoOptions) (v1alpha1.RenderedRevision, error) {
 
 // isRequested reports whether the NodeType asks for that already.
 func (k kept) isRequested(pair v1alpha1.RenderedRevision) bool {
+	return k.nodeType.Status.Target() == pair && !k.isOtherRequested(pair) && k.nodeType.Status.ObservedGeneration == k.nodeType.Generation
+}
+
+// isOtherRequested reports whether the NodeType's spec asks for another rendering of the pair's revision.
+func (k kept) isOtherRequested(pair v1alpha1.RenderedRevision) bool {
 	requested := k.nodeType.Spec.Rendering
-	isOther := strings.HasPrefix(requested, pair.Revision+"-") && requested != pair.Rendering
-	return k.nodeType.Status.Target() == pair && !isOther && k.nodeType.Status.ObservedGeneration == k.nodeType.Generation
+	return strings.HasPrefix(requested, pair.Revision+"-") && requested != pair.Rendering
 }
 
 // lastRendering returns the rendering of the revision that was admitted last or, if none was, the one that the revision has; empty: none is kept.
@@ -185,9 +190,7 @@ func (k kept) lastRendering(revision string) string {
 // defaultTarget returns the stable revision and rendering while a rollout is under way, else what was admitted before them.
 func (k kept) defaultTarget() (v1alpha1.RenderedRevision, error) {
 	stable, target := k.nodeType.Status.Stable(), k.nodeType.Status.Target()
-	requested := k.nodeType.Spec.Rendering
-	isRefreshRequested := strings.HasPrefix(requested, target.Revision+"-") && requested != target.Rendering
-	if !stable.IsZero() && (stable != target || isRefreshRequested) {
+	if !stable.IsZero() && (stable != target || k.isOtherRequested(target)) {
 		if !k.isKept(stable) {
 			return stable, fmt.Errorf("NodeTypeRevision %s or NodeTypeRendering %s, to which NodeType %s is to be set back, does not exist: %s", stable.Revision, stable.Rendering, k.nodeType.Name, k.revisionsText())
 		}
@@ -229,11 +232,7 @@ func (k kept) renderingsText(revision string) string {
 }
 
 // restoreRevision sets the part of the NodeType's spec that a revision holds back to that revision, and returns the name of its OSImage.
-func (s session) restoreRevision(ctx context.Context, nodeType *v1alpha1.NodeType, name string) (image string, err error) {
-	to := &v1alpha1.NodeTypeRevision{}
-	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, to); err != nil {
-		return "", fmt.Errorf("read NodeTypeRevision %s: %w", name, err)
-	}
+func (s session) restoreRevision(ctx context.Context, nodeType *v1alpha1.NodeType, to *v1alpha1.NodeTypeRevision) (image string, err error) {
 	in := revision.Inputs{NodeType: nodeType, Provider: &v1alpha1.NodeProvider{}, Image: &v1alpha1.OSImage{}}
 	if err := s.client.Get(ctx, client.ObjectKey{Name: nodeType.Spec.ProviderRef.Name}, in.Provider); err != nil {
 		return "", fmt.Errorf("read NodeProvider %s: %w", nodeType.Spec.ProviderRef.Name, err)
@@ -241,16 +240,16 @@ func (s session) restoreRevision(ctx context.Context, nodeType *v1alpha1.NodeTyp
 	if err := s.client.Get(ctx, client.ObjectKey{Name: to.Spec.Image.Name}, in.Image); err != nil {
 		if apierrors.IsNotFound(err) {
 			return "", fmt.Errorf("OSImage %s of revision %s does not exist any more: create it again with checksum %s, or choose another revision: ingot rollout history %s",
-				to.Spec.Image.Name, name, to.Spec.Image.Checksum, nodeType.Name)
+				to.Spec.Image.Name, to.Name, to.Spec.Image.Checksum, nodeType.Name)
 		}
-		return "", fmt.Errorf("read OSImage %s of revision %s: %w", to.Spec.Image.Name, name, err)
+		return "", fmt.Errorf("read OSImage %s of revision %s: %w", to.Spec.Image.Name, to.Name, err)
 	}
 	if nodeType.Spec, err = revision.Restore(in, to); err != nil {
 		var unrestorable *revision.UnrestorableError
 		if errors.As(err, &unrestorable) {
-			return "", fmt.Errorf("NodeType %s cannot be set back to %s: %w; nothing was changed", nodeType.Name, name, err)
+			return "", fmt.Errorf("NodeType %s cannot be set back to %s: %w; nothing was changed", nodeType.Name, to.Name, err)
 		}
-		return "", fmt.Errorf("set NodeType %s back to %s: %w", nodeType.Name, name, err)
+		return "", fmt.Errorf("set NodeType %s back to %s: %w", nodeType.Name, to.Name, err)
 	}
 	return to.Spec.Image.Name, nil
 }
