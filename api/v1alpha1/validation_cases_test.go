@@ -101,6 +101,9 @@ func ruleCases() []ruleCase {
 			bad: "{spec: {redfish: null, ironic: {endpoint: 'ironic:6385'}}}", good: "{spec: {redfish: null, ironic: {endpoint: 'http://ironic:6385'}}}"},
 		{rule: "NodeProvider spec.redfish: insecureSkipVerify: true makes caBundleSecretRef useless: remove one of them",
 			bad: "{spec: {redfish: {insecureSkipVerify: true, caBundleSecretRef: {name: ca}}}}", good: "{spec: {redfish: {caBundleSecretRef: {name: ca}}}}"},
+		{rule: "NodeProvider spec.redfish.netboot.caBundle: caBundle must be certificates in PEM, and no private key",
+			bad:  "{spec: {redfish: {netboot: {caBundle: '-----BEGIN CERTIFICATE----- -----BEGIN PRIVATE KEY-----'}}}}",
+			good: "{spec: {redfish: {netboot: {caBundle: '-----BEGIN CERTIFICATE-----'}}}}"},
 		{rule: "NodeProvider spec.redfish.netboot.address: address must be HOST or HOST:PORT, without scheme or path",
 			bad: "{spec: {redfish: {netboot: {address: 'http://10.20.0.2'}}}}", good: "{spec: {redfish: {netboot: {address: '10.20.0.2:8090'}}}}"},
 
