@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"path"
@@ -23,8 +22,6 @@ import (
 const (
 	// requestTimeout is the time limit of one request. The body of an image is never read.
 	requestTimeout = 15 * time.Second
-	// maxRedirects is how many redirects are followed.
-	maxRedirects = 10
 	// maxChecksums is how many bytes of a checksum file are read. The SHA256SUMS of a mirror has some hundred kilobytes.
 	maxChecksums = 4 << 20
 )
@@ -87,7 +84,7 @@ func isNoAnswer(err error) bool {
 	if err == nil || isCertificateError(err) {
 		return false
 	}
-	return !errors.As(err, new(answerError)) && !errors.Is(err, errNoURL) && !errors.Is(err, errRedirect)
+	return !errors.As(err, new(answerError)) && !errors.Is(err, errNoURL) && !errors.Is(err, errRedirect) && !errors.Is(err, errDowngrade)
 }
 
 // isUnknownAuthority reports whether only the signer of a certificate is not known. The certificate's name and end are judged before
@@ -98,24 +95,8 @@ func isCertificateError(err error) bool {
 	return errors.As(err, new(*tls.CertificateVerificationError))
 }
 
-// errNoURL is the error of an address that is no URL, errRedirect that of a redirect that is not followed.
-var (
-	errNoURL    = errors.New("it is no URL")
-	errRedirect = errors.New("it redirects to an address of the link or of this machine, or from https to http, which is not followed")
-)
-
-// checkRedirect refuses redirects to link-local and loopback addresses. Without it: an image server redirects to the metadata service of the
-// cloud that the manager runs in, and the manager asks it with its own identity.
-func checkRedirect(request *http.Request, via []*http.Request) error {
-	address := net.ParseIP(request.URL.Hostname())
-	if address != nil && (address.IsLinkLocalUnicast() || address.IsLoopback() && net.ParseIP(via[0].URL.Hostname()) == nil) || via[0].URL.Scheme == "https" && request.URL.Scheme != "https" {
-		return errRedirect
-	}
-	if len(via) >= maxRedirects {
-		return errors.New("it redirects too often")
-	}
-	return nil
-}
+// errNoURL is the error of an address that is no URL.
+var errNoURL = errors.New("it is no URL")
 
 func isDigest(checksum string) bool {
 	return strings.HasPrefix(checksum, "sha256:") || strings.HasPrefix(checksum, "sha512:")
@@ -123,7 +104,7 @@ func isDigest(checksum string) bool {
 
 // resolveChecksum reads the digest of the image from its checksum file.
 func (r *Reconciler) resolveChecksum(ctx context.Context, image *v1alpha1.OSImage) (string, *problem) {
-	response, cancel, err := r.sendRequest(ctx, http.MethodGet, image.Spec.Checksum, "")
+	response, cancel, err := r.sendRequest(ctx, http.MethodGet, image.Spec.Checksum, "", checkChecksumRedirect)
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = answerError{response.Status}
 	}
@@ -153,12 +134,12 @@ func (r *Reconciler) resolveChecksum(ctx context.Context, image *v1alpha1.OSImag
 // size returns the length of the file, nil where the server does not report it, and when the certificate of the server ends. Some servers refuse
 // HEAD; the first byte is requested then.
 func (r *Reconciler) size(ctx context.Context, address string) (*int64, time.Time, error) {
-	response, cancel, err := r.sendRequest(ctx, http.MethodHead, address, "")
+	response, cancel, err := r.sendRequest(ctx, http.MethodHead, address, "", checkRedirect)
 	defer cancel()
 	if err == nil && response.StatusCode == http.StatusOK && response.ContentLength >= 0 {
 		return &response.ContentLength, certificateEnd(response), nil
 	}
-	response, cancel, err = r.sendRequest(ctx, http.MethodGet, address, "bytes=0-0")
+	response, cancel, err = r.sendRequest(ctx, http.MethodGet, address, "bytes=0-0", checkRedirect)
 	defer cancel()
 	if err != nil {
 		return nil, time.Time{}, err
@@ -183,7 +164,7 @@ func certificateEnd(response *http.Response) time.Time {
 }
 
 // sendRequest sends one request. The returned function closes the response and is never nil.
-func (r *Reconciler) sendRequest(ctx context.Context, method, address, byteRange string) (*http.Response, func(), error) {
+func (r *Reconciler) sendRequest(ctx context.Context, method, address, byteRange string, redirects func(*http.Request, []*http.Request) error) (*http.Response, func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	request, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
@@ -195,7 +176,8 @@ func (r *Reconciler) sendRequest(ctx context.Context, method, address, byteRange
 		request.Header.Set("Range", byteRange)
 	}
 	client := r.client(ctx)
-	client.CheckRedirect = checkRedirect
+	client.CheckRedirect = redirects
+	client.Transport = newGuardedTransport(client.Transport)
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, cancel, withoutURL(err)

@@ -136,4 +136,50 @@ func TestTheCABundleOfANodeProviderIsTrusted(t *testing.T) {
 	if c := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionImageReachable); c.Reason != v1alpha1.ReasonImageAnswers || ready.Status != metav1.ConditionTrue {
 		t.Errorf("%+v", c)
 	}
+	// httptest's servers have one certificate, so this one is trusted by the bundle as well.
+	to := newRedirect(t, strings.Replace(site.URL, "127.0.0.1", "localhost", 1))
+	stored, _, _ = f.reconcile(t, newImage(t, "private-ca-redirect", to.URL+"/debian.raw", "sha256:"+sha256Hex))
+	if c := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionImageReachable); c.Reason != v1alpha1.ReasonImageUnreachable || !strings.Contains(c.Message, "redirects to an address") {
+		t.Errorf("a redirect to a name of this machine, with a CA bundle: %+v", c)
+	}
+}
+
+// newRedirect returns a server with TLS that redirects each request to the same path of another server.
+func newRedirect(t *testing.T, target string) *httptest.Server {
+	t.Helper()
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, target+r.URL.Path, http.StatusFound) }))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestARedirectToHTTPIsFollowedForAnImageAndNotForItsChecksums(t *testing.T) {
+	site, f := newSite(t), newFixture()
+	secure := newRedirect(t, site.URL)
+	f.HTTP = secure.Client()
+	stored, ready, _ := f.reconcile(t, newImage(t, "to-http", secure.URL+"/debian.raw", "sha256:"+sha256Hex))
+	if got := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionImageReachable); got == nil || got.Status != metav1.ConditionTrue || ready.Status != metav1.ConditionTrue {
+		t.Errorf("the image: %+v, Ready %+v", got, ready)
+	}
+	stored, ready, _ = f.reconcile(t, newImage(t, "sums-to-http", site.URL+"/debian.raw", secure.URL+"/SHA256SUMS"))
+	if stored.Status.Checksum != "" || ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "spec.checksum") {
+		t.Errorf("the checksum file: %q, Ready %+v", stored.Status.Checksum, ready)
+	}
+}
+
+func TestARedirectToANameOfThisMachineIsNotFollowed(t *testing.T) {
+	site, f := newSite(t), newFixture()
+	// Only the connection shows where the name leads.
+	named := strings.Replace(site.URL, "127.0.0.1", "localhost", 1)
+	from := newRedirect(t, named)
+	f.HTTP = from.Client()
+	stored, _, _ := f.reconcile(t, newImage(t, "to-a-name", from.URL+"/debian.raw", "sha256:"+sha256Hex))
+	got := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionImageReachable)
+	if got == nil || got.Reason != v1alpha1.ReasonImageUnreachable || !strings.Contains(got.Message, "redirects to an address") {
+		t.Errorf("%+v", got)
+	}
+	for address, isRefused := range map[string]bool{"169.254.169.254:80": true, "[::ffff:169.254.169.254]:80": true, "[fe80::1%eth0]:80": true, "[fd00:ec2::254]:80": true, "0.0.0.0:80": true, "10.0.0.5:443": false, "[2001:db8::1]:443": false} {
+		if err := refuseLocalAddress("tcp", address, nil); (err != nil) != isRefused {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
 }
