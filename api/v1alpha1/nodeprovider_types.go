@@ -1,12 +1,15 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // NodeProvider's conditions: Ready and, with redfish, BootServiceReachable.
 
 // ConditionBootServiceReachable of a NodeProvider with redfish: the manager has asked netboot.address, and this installation's boot service
 // answers. It is Unknown where the manager cannot reach the address, as where only the provisioning network can: that is a warning, and
-// nothing waits for it. While it is False no Machine claims a host and no installation begins.
+// nothing waits for it. While it is False no Machine claims a host, and no inspection, installation or erase of a host begins.
 const ConditionBootServiceReachable = "BootServiceReachable"
 
 // Reasons of NodeProvider's BootServiceReachable condition.
@@ -15,7 +18,8 @@ const (
 	ReasonBootServiceAnswers = "BootServiceAnswers"
 	// ReasonBootServiceUnconfirmed: the manager cannot reach the address. Whether servers can is not known.
 	ReasonBootServiceUnconfirmed = "BootServiceUnconfirmed"
-	// ReasonBootAddressWrong: something else answers at the address. A Machine that would be installed has the same reason.
+	// ReasonBootAddressWrong: something else answers at the address. A Machine that would be installed has the same reason, and a
+	// host that would be inspected, installed or erased has an error of it.
 	ReasonBootAddressWrong = "BootAddressWrong"
 )
 
@@ -197,6 +201,14 @@ type NodeProvider struct {
 	Spec NodeProviderSpec `json:"spec"`
 	// +optional
 	Status NodeProviderStatus `json:"status,omitempty"`
+}
+
+// BootProblem returns what is wrong with the address that servers boot from; empty: nothing, or nothing that is known.
+func (p *NodeProvider) BootProblem() string {
+	if c := meta.FindStatusCondition(p.Status.Conditions, ConditionBootServiceReachable); c != nil && c.Status == metav1.ConditionFalse {
+		return "NodeProvider " + p.Name + ": " + c.Message
+	}
+	return ""
 }
 
 // NodeProviderList is a list of NodeProviders.

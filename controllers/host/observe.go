@@ -127,7 +127,7 @@ func (r *Reconciler) observe(ctx context.Context, provider *v1alpha1.NodeProvide
 	obs := observation{
 		facts: plan.Facts{
 			Now: r.Clock.Now(), Random: r.Jitter(), Timeouts: r.Timeouts, Host: hostFacts(host), Spec: record.Spec, Record: record.Status,
-			ErasePolicy:          v1alpha1.EraseMetadata,
+			ErasePolicy: v1alpha1.EraseMetadata, BootProblem: provider.BootProblem(),
 			GenerationObservedAt: r.generations.observedSince(client.ObjectKeyFromObject(host), host.Generation, r.Clock.Now()),
 		},
 		target: hardware.Host{UID: string(host.UID), Namespace: host.Namespace, Name: host.Name, BootMAC: strings.ToLower(host.Spec.BootMACAddress)},

@@ -33,8 +33,13 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.hostsOf(client.Object.GetName)),
 			builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
 		Watches(&v1alpha1.NodeProvider{}, handler.EnqueueRequestsFromMapFunc(r.hostsOf(hostNamespace)),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, bootAddressCorrected)))
 }
+
+// bootAddressCorrected lets through updates after which hosts no longer wait for the boot service.
+var bootAddressCorrected = step.OnUpdate(func(before, after *v1alpha1.NodeProvider) bool {
+	return before.BootProblem() != "" && after.BootProblem() == ""
+})
 
 // recordChanged lets through updates of the spec, which the machine controller writes, the end of an attempt, and what the boot service notices
 // in it. Its progress is left out.

@@ -160,9 +160,7 @@ func (r *Reconciler) observeProvider(ctx context.Context, obs *observation) erro
 	}
 	spec := obs.provider.Spec
 	obs.facts.Provider = lifecycle.Provider{Found: true, HostNamespace: spec.HostNamespace, HasRecords: spec.Metal3 == nil, Erase: v1alpha1.EraseMetadata}
-	if c := meta.FindStatusCondition(obs.provider.Status.Conditions, v1alpha1.ConditionBootServiceReachable); c != nil && c.Status == metav1.ConditionFalse {
-		obs.facts.Provider.BootProblem = "NodeProvider " + obs.provider.Name + ": " + c.Message
-	}
+	obs.facts.Provider.BootProblem = obs.provider.BootProblem()
 	if spec.Erase != nil && spec.Erase.OnRelease != "" {
 		obs.facts.Provider.Erase = spec.Erase.OnRelease
 	}

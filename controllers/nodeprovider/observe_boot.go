@@ -60,7 +60,7 @@ func bootCondition(address string, err error) (status metav1.ConditionStatus, re
 		return metav1.ConditionTrue, v1alpha1.ReasonBootServiceAnswers, "this installation's boot service answers at " + address
 	case hardware.KindOf(err) == hardware.Conflict:
 		return metav1.ConditionFalse, v1alpha1.ReasonBootAddressWrong, "spec.redfish.netboot.address " + address + ": expected this installation's boot service, seen: " + err.Error() +
-			": correct the address; until then no server is powered on to be installed"
+			": correct the address; until then no server is powered on to be inspected, installed or erased"
 	}
 	return metav1.ConditionUnknown, v1alpha1.ReasonBootServiceUnconfirmed, "the manager cannot ask spec.redfish.netboot.address " + address + ", which may be right if only the provisioning network reaches it: " +
 		err.Error() + ": see that servers reach the boot service there"

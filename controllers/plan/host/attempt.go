@@ -123,6 +123,9 @@ func (p *planner) beginFirstAttempt() result {
 	if p.isRecordedAttempt(a) {
 		return done
 	}
+	if r := p.waitForBootService(); r.isFinal {
+		return r
+	}
 	p.d.Record.Failures = 0
 	p.begin(a)
 	return waitResult("", atOnce)
@@ -262,6 +265,9 @@ func (p *planner) waitForRetryPause() result {
 }
 
 func (p *planner) beginNextAttempt() result {
+	if r := p.waitForBootService(); r.isFinal {
+		return r
+	}
 	p.begin(p.attemptOfState())
 	return waitResult("", atOnce)
 }

@@ -55,8 +55,8 @@ var edges = []edge{
 
 	{metal3.StateAvailable, metal3.StateProvisioned, "its status is out of date, and it has what its Machine had installed", (*planner).isStillInstalled, nil},
 	{metal3.StateAvailable, metal3.StateProvisioning, "its Machine requests an image", (*planner).mustInstall, nil},
-	{metal3.StateAvailable, metal3.StatePreparing, "an erase is requested by annotation, or running", (*planner).mustErase, (*planner).enterPreparing},
-	{metal3.StateAvailable, metal3.StateInspecting, "an inspection is requested by annotation, or running", (*planner).mustInspect, (*planner).enterInspecting},
+	{metal3.StateAvailable, metal3.StatePreparing, "an erase is requested by annotation and no wrong boot address is known, or it is running", (*planner).mustErase, (*planner).enterPreparing},
+	{metal3.StateAvailable, metal3.StateInspecting, "an inspection is requested by annotation and no wrong boot address is known, or it is running", (*planner).mustInspect, (*planner).enterInspecting},
 	{metal3.StateAvailable, metal3.StateDeprovisioning, "its disks are not clean", (*planner).isIdleAndDirty, nil},
 	{metal3.StateAvailable, metal3.StateExternallyProvisioned, "somebody else installs it", (*planner).isUnclaimedAndExternal, nil},
 
@@ -260,13 +260,22 @@ func (p planner) mustInstall() bool {
 }
 
 func (p planner) mustErase() bool {
+	return p.isRunning(hardware.OpErase) || p.isEraseRequested() && p.BootProblem == ""
+}
+
+// isEraseRequested reports whether an annotation requests an erase that can be made.
+func (p planner) isEraseRequested() bool {
 	mode := v1alpha1.EraseMode(p.Host.Erase)
-	return p.isRunning(hardware.OpErase) || p.isIdleAndClean() && p.isUnused() && (mode == v1alpha1.EraseMetadata || mode == v1alpha1.EraseFull)
+	return p.isIdleAndClean() && p.isUnused() && (mode == v1alpha1.EraseMetadata || mode == v1alpha1.EraseFull)
 }
 
 func (p planner) mustInspect() bool {
-	return p.isRunning(hardware.OpInspect) ||
-		p.isIdleAndClean() && p.isUnused() && p.Host.Erase == "" && p.Host.InspectionRequested && !p.Host.InspectionDisabled
+	return p.isRunning(hardware.OpInspect) || p.isInspectionRequested() && p.BootProblem == ""
+}
+
+// isInspectionRequested reports whether an annotation requests an inspection that can be made.
+func (p planner) isInspectionRequested() bool {
+	return p.isIdleAndClean() && p.isUnused() && p.Host.Erase == "" && p.Host.InspectionRequested && !p.Host.InspectionDisabled
 }
 
 // isRunning reports whether an attempt of the operation is open.

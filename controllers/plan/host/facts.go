@@ -61,6 +61,9 @@ type Facts struct {
 	Record v1alpha1.HostRecordStatus
 	// ErasePolicy is the erase mode of the NodeProvider, for a Spec that has none.
 	ErasePolicy v1alpha1.EraseMode
+	// BootProblem says that something else than the boot service answers at the address that servers boot from; empty: that is not so, or not
+	// known.
+	BootProblem string
 	// Observed is the installer's observation. It is nil when the installer was not or could not be asked.
 	Observed *hardware.Observation
 	// Problem is why the BMC could not be read or, with the reason SameServer, why it must not be used: another host is the same server. It is

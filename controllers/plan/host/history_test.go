@@ -203,6 +203,9 @@ func (w *world) advance() {
 	}
 }
 
+// isBootWrong reports whether something else than the boot service answers at its address: for one minute of seven.
+func (w *world) isBootWrong() bool { return !w.calm && w.now.Minute()%7 == 0 }
+
 func (w *world) facts() Facts {
 	f := Facts{Now: w.now, Random: w.rand.Float64(), Timeouts: DefaultTimeouts(), Host: w.host, Spec: w.spec, Record: *w.record.DeepCopy(), ErasePolicy: v1alpha1.EraseMetadata}
 	seen := w.attempt
@@ -212,6 +215,9 @@ func (w *world) facts() Facts {
 	}
 	if w.bmcDown {
 		f.Observed.Power, f.Problem = hardware.PowerUnknown, &Problem{Reason: "BMCUnreachable", Message: "down"}
+	}
+	if w.isBootWrong() {
+		f.BootProblem = "something else answers"
 	}
 	if w.duplicated {
 		duplicate(&f)
@@ -278,6 +284,8 @@ func (w *world) check(f Facts, d Decision) {
 		w.fail("an erase in state %s", after)
 	case d.Action.Kind != ActionNone && f.Record.Wanted != nil && d.Record.Wanted.Number != f.Record.Wanted.Number:
 		w.fail("an effect before its intent")
+	case f.BootProblem != "" && d.Record.Wanted.IsOpen() && !f.Record.Wanted.IsOpen():
+		w.fail("attempt %+v begins while something else answers at the boot address", d.Record.Wanted)
 	}
 	if a := d.Record.Wanted; a != nil {
 		if old := f.Record.Wanted; old != nil && a.Number != old.Number && a.Number <= w.highest {

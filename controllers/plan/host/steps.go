@@ -71,6 +71,7 @@ var stateSteps = map[metal3.ProvisioningState][]step{
 		{"cancel an attempt that is not needed", (*planner).cancelUnusedAttempt},
 		{"power off a claimed host", (*planner).powerOffClaimedHost},
 		{"refuse an image without a Machine", (*planner).refuseUnclaimedImage},
+		{"wait for the boot service", (*planner).holdRequestedAttempt},
 		{"refuse an unknown erase mode", (*planner).refuseEraseMode},
 		{"wait for a claim", (*planner).waitInPool},
 	},

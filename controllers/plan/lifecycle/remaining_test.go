@@ -1,9 +1,11 @@
 package lifecycle
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -178,5 +180,15 @@ func TestAWrongBootAddressOrImageHoldsAClaimARollAndAnInstallation(t *testing.T)
 		if c := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionUpToDate); d.Status.Phase != v1alpha1.MachineReady || c == nil || c.Reason != reason {
 			t.Errorf("%s: a roll begins: %s, %+v", reason, d.Status.Phase, c)
 		}
+	}
+}
+
+func TestAReleaseSaysThatItsEraseWaitsForTheBootAddress(t *testing.T) {
+	w := worldInPhase(t, v1alpha1.MachineProvisioning)
+	f, _, _ := w.facts(w.machines[0])
+	f.Host.Error, f.Host.ErrorReason, f.Host.State = "provisioning error", v1alpha1.ReasonBootAddressWrong, metal3.StateDeprovisioning
+	r := scope{Facts: f, guards: realGuards()}.waitForErase()
+	if r.report.reason != v1alpha1.ReasonBootAddressWrong || !strings.Contains(r.report.message, "its erase waits") || r.requeueAfter <= 0 {
+		t.Errorf("%+v", r)
 	}
 }

@@ -297,6 +297,8 @@ func (s scope) waitForErase() result {
 	switch {
 	case reason == "":
 		reason, message = v1alpha1.ReasonErasing, "host "+s.hostName()+" is "+string(s.Host.State)+s.runningStep()
+	case reason == v1alpha1.ReasonBootAddressWrong:
+		message += "; its erase waits for that, and the host stays out of the pool"
 	case s.Host.Error != "":
 		reason, message = v1alpha1.ReasonEraseFailed, message+"; the host stays out of the pool"+s.abandonHint()
 	}
