@@ -77,6 +77,9 @@ type Config struct {
 	Log *slog.Logger
 	// StallTimeout is how long an image server may send nothing before the download is restarted at the same byte. 0 means 60 seconds.
 	StallTimeout time.Duration
+	// FirstByteTimeout is how long an image server may be asked in vain for the first byte. 0 means 75 seconds. Without it: the address is wrong
+	// and its packets vanish, and the server that is installed tries for ten minutes before anybody hears of it.
+	FirstByteTimeout time.Duration
 }
 
 // String returns a text without the token, so that printing a Config shows no secret.
@@ -231,7 +234,7 @@ func (c Config) complete() (Config, error) {
 }
 
 // dialTimeout is how long a connection may take to be made. With it, an address whose packets vanish is tried several times within
-// firstByteTimeout.
+// FirstByteTimeout.
 const dialTimeout = 20 * time.Second
 
 // withDefaults returns the configuration with the default of each optional field that is not set.
@@ -254,6 +257,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.StallTimeout <= 0 {
 		c.StallTimeout = time.Minute
+	}
+	if c.FirstByteTimeout <= 0 {
+		c.FirstByteTimeout = 75 * time.Second
 	}
 	return c
 }

@@ -36,10 +36,6 @@ type download struct {
 	startedAt time.Time
 }
 
-// firstByteTimeout is how long an image server may be asked in vain for the first byte. Without it: the address is wrong and its packets vanish,
-// and the server that is installed tries for ten minutes before anybody hears of it.
-const firstByteTimeout = 75 * time.Second
-
 // errStalled is why a connection was closed on which the server sent nothing for the stall time-out.
 var errStalled = errors.New("the server sent nothing until the stall time-out")
 
@@ -68,7 +64,7 @@ func (d *download) Read(p []byte) (int, error) {
 			err = d.openResponse()
 		}
 		if err == nil {
-			d.stall.Reset(d.config.StallTimeout)
+			d.stall.Reset(d.stallTimeout())
 			var n int
 			n, err = d.body.Read(p)
 			d.stall.Stop()
@@ -116,9 +112,19 @@ func (d *download) waitForRetry(cause error) error {
 	return d.config.Clock.Sleep(d.ctx, wait)
 }
 
-// isLate reports whether no byte has come within firstByteTimeout.
+// isLate reports whether no byte has come within the time for the first one.
 func (d *download) isLate() bool {
-	return d.offset == 0 && d.config.Clock.Now().Sub(d.startedAt) >= firstByteTimeout
+	return d.offset == 0 && d.config.Clock.Now().Sub(d.startedAt) >= d.config.FirstByteTimeout
+}
+
+// stallTimeout returns how long the server may send nothing now. Before the first byte it is not longer than what is left for that byte. Without
+// it: a server accepts each connection and sends nothing, the first one ends after a minute, which is before the limit, the second one after two.
+func (d *download) stallTimeout() time.Duration {
+	if d.offset > 0 {
+		return d.config.StallTimeout
+	}
+	left := d.config.FirstByteTimeout - d.config.Clock.Now().Sub(d.startedAt)
+	return min(d.config.StallTimeout, max(left, d.config.FirstByteTimeout/8))
 }
 
 // isCertificateError reports whether the certificate of the image server cannot be verified, which no retry changes.
@@ -129,7 +135,7 @@ func isCertificateError(err error) bool {
 // openResponse requests the rest of the file.
 func (d *download) openResponse() error {
 	ctx, cancel := context.WithCancelCause(d.ctx)
-	stall := time.AfterFunc(d.config.StallTimeout, func() { cancel(errStalled) })
+	stall := time.AfterFunc(d.stallTimeout(), func() { cancel(errStalled) })
 	response, err := d.sendRequest(ctx)
 	stall.Stop()
 	if err != nil {

@@ -2,10 +2,12 @@ package agent_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -142,6 +144,79 @@ func TestAStalledDownloadSaysSo(t *testing.T) {
 	checkFailed(t, r, err, hardware.ReasonImageUnreachable, disk)
 	if message := r.session().Message; !strings.Contains(message, "sent nothing") {
 		t.Errorf("message: %s", message)
+	}
+}
+
+func TestAnImageServerIsAskedInVainForTheFirstByteForALittleMoreThanAMinute(t *testing.T) {
+	image := plainImage(4 * mib)
+	for name, c := range map[string]struct {
+		// breaks is how many requests fail, each after 20 seconds. The one that the number sent names has sent some bytes by then.
+		breaks, sent int
+		isRead       bool
+	}{
+		"it never answers":              {breaks: 100},
+		"it answers after 40 seconds":   {breaks: 2, isRead: true},
+		"it breaks for longer later on": {breaks: 6, sent: 1, isRead: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock, requests := skippingClock{skipped: &atomic.Int64{}}, 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				if requests++; requests > c.breaks {
+					http.ServeContent(w, q, "", time.Time{}, bytes.NewReader(image))
+					return
+				}
+				clock.skipped.Add(int64(20 * time.Second))
+				if requests == c.sent {
+					w = &breakingWriter{ResponseWriter: w, left: 2 * mib}
+					http.ServeContent(w, q, "", time.Time{}, bytes.NewReader(image))
+				}
+				panic(http.ErrAbortHandler)
+			}))
+			defer server.Close()
+			r := newRig(t, image, "raw", hardware.ConfigDrive{})
+			r.change(hintOneMiB)
+			r.change(func(s *netboot.Session) { s.Image.URL = server.URL })
+			disk := newMemoryDisk(8*mib, 0xFF)
+			config := r.config(r.boot(), disk)
+			config.Clock = clock
+			_, err := agent.Run(t.Context(), config)
+			if c.isRead {
+				if err != nil || !bytes.Equal(disk.data[:len(image)], image) {
+					t.Errorf("%v after %d requests", err, requests)
+				}
+				return
+			}
+			checkFailed(t, r, err, hardware.ReasonImageUnreachable, disk)
+			if asked := time.Duration(clock.skipped.Load()); asked < 75*time.Second || asked > 110*time.Second {
+				t.Errorf("it was asked %d times in %s", requests, asked)
+			}
+		})
+	}
+}
+
+// TestAnImageServerThatAcceptsConnectionsAndSendsNothingIsLateAsWell: the stall time-out alone would end the first of its connections after a minute.
+func TestAnImageServerThatAcceptsConnectionsAndSendsNothingIsLateAsWell(t *testing.T) {
+	for name, begin := range map[string]func(http.ResponseWriter){
+		"no answer": func(http.ResponseWriter) {},
+		"no body":   func(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			silent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				begin(w)
+				<-q.Context().Done()
+			}))
+			defer silent.Close()
+			r := newRig(t, nil, "raw", hardware.ConfigDrive{})
+			r.change(hintOneMiB)
+			r.change(func(s *netboot.Session) { s.Image.URL = silent.URL })
+			disk := newMemoryDisk(8*mib, 0xFF)
+			config := r.config(r.boot(), disk)
+			config.FirstByteTimeout = 100 * time.Millisecond
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			_, err := agent.Run(ctx, config)
+			checkFailed(t, r, err, hardware.ReasonImageUnreachable, disk)
+		})
 	}
 }
 
