@@ -274,9 +274,14 @@ type HostRecordStatus struct {
 	// lastTenant is namespace/name of the TenantCluster that had the disks last; kept over erases.
 	// +optional
 	LastTenant string `json:"lastTenant,omitempty"`
-	// lastTenantClusterUID identifies the cluster that lastTenant was then. Absent: it is not known, and whoever claims the host is another tenant.
+	// lastTenantClusterUID identifies the cluster that lastTenant was then. Absent: it is not known, and only a
+	// TenantCluster of that name that is older than lastTenantSince is the same tenant.
 	// +optional
 	LastTenantClusterUID types.UID `json:"lastTenantClusterUID,omitempty"`
+	// lastTenantSince is when the installation was begun with which lastTenant had the disks last; kept over erases. 1970: that is not known. Absent: an
+	// earlier version wrote lastTenant.
+	// +optional
+	LastTenantSince *metav1.MicroTime `json:"lastTenantSince,omitempty"`
 	// erased is the proof of the last erase; absent once something was installed.
 	// +optional
 	Erased *EraseProof `json:"erased,omitempty"`

@@ -28,6 +28,9 @@ const (
 	ReasonJoinUnsupported = "JoinUnsupported"
 	// ReasonClusterChanged: another cluster answers than the one that the Machines joined. Nothing is drained, tainted or deleted there.
 	ReasonClusterChanged = "ClusterChanged"
+	// ReasonClusterUnknown: the API server answers, and the kubeconfig's user may not read which cluster it is. Ready is True: what depends on it is
+	// which hosts go back to the tenant without the erase that another one needs.
+	ReasonClusterUnknown = "ClusterUnknown"
 	// ReasonMachinesRemain: the TenantCluster is being deleted, and is kept with its kubeconfig for the Machines that still
 	// refer to it; the message names them.
 	ReasonMachinesRemain = "MachinesRemain"

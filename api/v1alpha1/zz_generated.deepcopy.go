@@ -870,6 +870,10 @@ func (in *HostRecordStatus) DeepCopyInto(out *HostRecordStatus) {
 		*out = new(HostInstalled)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.LastTenantSince != nil {
+		in, out := &in.LastTenantSince, &out.LastTenantSince
+		*out = (*in).DeepCopy()
+	}
 	if in.Erased != nil {
 		in, out := &in.Erased, &out.Erased
 		*out = new(EraseProof)

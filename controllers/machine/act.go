@@ -1,12 +1,12 @@
 package machine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -107,9 +107,18 @@ func (r *Reconciler) claimHost(ctx context.Context, obs *observation, _ lifecycl
 		h.Spec.ConsumerRef = claimRef(obs.machine)
 		if !obs.facts.Provider.HasRecords {
 			metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenant, tenantKey(obs.machine).String())
-			metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenantClusterUID, cmp.Or(string(obs.facts.Tenant.ClusterUID), placement.UnknownCluster))
+			metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenantSince, r.Clock.Now().UTC().Format(time.RFC3339))
+			setClusterUID(h, obs.facts.Tenant.ClusterUID)
 		}
 	})
+}
+
+// setClusterUID writes which cluster the tenant of a metal3 host is. One that is not known removes what an earlier tenant's claim wrote.
+func setClusterUID(h *metal3.BareMetalHost, cluster types.UID) {
+	delete(h.Annotations, placement.AnnotationLastTenantClusterUID)
+	if cluster != "" {
+		metav1.SetMetaDataAnnotation(&h.ObjectMeta, placement.AnnotationLastTenantClusterUID, string(cluster))
+	}
 }
 
 func (r *Reconciler) returnHost(ctx context.Context, obs *observation, _ lifecycle.Action) error {

@@ -215,7 +215,12 @@ func (r *Reconciler) recordInstallation(ctx context.Context, obs *observation, a
 	if err != nil {
 		return err
 	}
-	return r.patchHost(ctx, obs.host, note)
+	return r.patchHost(ctx, obs.host, func(h *metal3.BareMetalHost) {
+		note(h)
+		if a.ClusterUID != "" {
+			setClusterUID(h, a.ClusterUID)
+		}
+	})
 }
 
 // installationNote returns the change of a host's annotations that says what is installed there and, unless it is empty, which object the host is.

@@ -30,6 +30,7 @@ func (r *Reconciler) observeHost(ctx context.Context, obs *observation) error {
 		return err
 	}
 	facts := lifecycleHost(obs.host, obs.record, obs.machine.ClaimUID())
+	facts.LacksClusterUID = obs.needsClusterUID()
 	if err := r.reportSameServer(ctx, obs, &facts); err != nil {
 		return err
 	}
@@ -186,12 +187,21 @@ func (r *Reconciler) compareServer(ctx context.Context, facts *placement.HostFac
 	return err
 }
 
+// needsClusterUID reports whether the host is a metal3 one and says that the Machine's tenant has it, and not which cluster that is.
+func (obs *observation) needsClusterUID() bool {
+	return obs.provider != nil && obs.provider.Spec.Metal3 != nil && placement.NeedsClusterUID(obs.host, tenantKey(obs.machine).String())
+}
+
 // placementRequest returns what the placement chooses a host by.
 func (obs *observation) placementRequest() placement.Request {
-	return placement.Request{
+	request := placement.Request{
 		MachineUID: obs.machine.ClaimUID(), NodeType: obs.nodeType.Spec,
 		HostName: obs.machine.Spec.HostName, Tenant: tenantKey(obs.machine).String(), TenantClusterUID: obs.facts.Tenant.ClusterUID, Provider: obs.provider.Spec,
 	}
+	if obs.tenant != nil {
+		request.TenantCreated = obs.tenant.CreationTimestamp.Time
+	}
+	return request
 }
 
 // consumerOf returns whether the host's consumerRef names the Machine of that uid, something else, or nothing.

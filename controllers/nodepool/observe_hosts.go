@@ -35,7 +35,7 @@ func (r *Reconciler) countHosts(ctx context.Context, obs *observation) error {
 		Tenant: types.NamespacedName{Namespace: obs.pool.Namespace, Name: obs.pool.Spec.TenantClusterRef.Name}.String(),
 	}
 	if obs.tenant != nil {
-		request.TenantClusterUID = obs.tenant.Status.ClusterUID
+		request.TenantClusterUID, request.TenantCreated = obs.tenant.Status.ClusterUID, obs.tenant.CreationTimestamp.Time
 	}
 	for i := range facts {
 		if placement.CountFree(request, facts[i:i+1]) == 0 {

@@ -54,11 +54,15 @@ func readyCondition(tenant *v1alpha1.TenantCluster, problem error) (metav1.Condi
 		return metav1.ConditionFalse, v1alpha1.ReasonJoinUnsupported, "spec.join: this version of Ingot joins by tlsBootstrap only"
 	}
 	if tenant.Status.ClusterUID == "" {
-		return metav1.ConditionTrue, v1alpha1.ReasonReady, "the API server answers and its Nodes are watched; which cluster it is is not known, so hosts are erased " +
-			"between its Machines: allow the kubeconfig's user to get the Namespace kube-system"
+		return metav1.ConditionTrue, v1alpha1.ReasonClusterUnknown, clusterUnknown
 	}
 	return metav1.ConditionTrue, v1alpha1.ReasonReady, "the API server answers and its Nodes are watched"
 }
+
+// clusterUnknown is the message of ClusterUnknown. A Role in a namespace gives the right to get that Namespace.
+const clusterUnknown = "the API server answers and its Nodes are watched; which cluster it is is not known, because the kubeconfig's user may not get the Namespace kube-system: " +
+	"so a host goes back to this tenant by its name alone, and only where this TenantCluster is older than the installation. An administrator of that cluster allows it: " +
+	"kubectl create role ingot-identity -n kube-system --verb=get --resource=namespaces && kubectl create rolebinding ingot-identity -n kube-system --role=ingot-identity --user=USER"
 
 // maxNamed is how many Machines a message names. The others are counted.
 const maxNamed = 8

@@ -83,7 +83,8 @@ func readCandidates(ctx context.Context, k client.Client, m *v1alpha1.Machine, e
 		return fmt.Errorf("read TenantCluster %s: %w", tenant, err)
 	}
 	e.candidates = candidates(placement.Request{
-		MachineUID: m.UID, NodeType: nodeType.Spec, HostName: m.Spec.HostName, Tenant: tenant.String(), TenantClusterUID: cluster.Status.ClusterUID, Provider: provider.Spec,
+		MachineUID: m.UID, NodeType: nodeType.Spec, HostName: m.Spec.HostName, Tenant: tenant.String(), TenantClusterUID: cluster.Status.ClusterUID,
+		TenantCreated: cluster.CreationTimestamp.Time, Provider: provider.Spec,
 	}, hosts)
 	return nil
 }

@@ -169,7 +169,7 @@ func (p *planner) begin(a v1alpha1.WantedAttempt) {
 			a.AcceptedRootDisk = v1alpha1.Truncate(p.Host.RootDisk, maxDiskName)
 		}
 		r.Erased, r.Installed = nil, nil
-		r.LastTenant, r.LastTenantClusterUID = cmp.Or(p.Spec.Tenant, unknownTenant), p.Spec.TenantClusterUID
+		setLastTenant(r, cmp.Or(p.Spec.Tenant, unknownTenant), p.Spec.TenantClusterUID, a.Since)
 	}
 	if a.Operation == string(hardware.OpErase) {
 		p.reportRemainingNode()

@@ -344,7 +344,8 @@ func (p planner) mustInstallAgain() bool {
 }
 
 func (p *planner) recordUnknownContent() {
-	p.d.Record.LastTenant, p.d.Record.LastTenantClusterUID, p.d.Record.Erased = unknownTenant, "", nil
+	setLastTenant(&p.d.Record, unknownTenant, "", unknownSince)
+	p.d.Record.Erased = nil
 }
 
 // hasUnfinishedErase reports whether an erase was begun since the last installation and has not succeeded.

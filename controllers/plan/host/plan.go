@@ -37,6 +37,7 @@ func Plan(f Facts) Decision {
 		p.recordObservedCall()
 		p.restoreRecord()
 		p.restoreLostRecord()
+		p.recordTenantSince()
 		p.recordCluster()
 		p.concludeAttempt()
 		p.shareData()
@@ -112,9 +113,9 @@ const sameServerHint = "; the disks may have data of a tenant, so this host is d
 func (p *planner) restoreLostRecord() {
 	r, state := &p.d.Record, p.Host.Status.State
 	if r.Power == nil && isPastInspection(state) {
-		r.LastTenant, r.LastTenantClusterUID = unknownTenant, ""
+		setLastTenant(r, unknownTenant, "", unknownSince)
 		if state == metal3.StateProvisioned && p.Spec.Tenant != "" {
-			r.LastTenant, r.LastTenantClusterUID = p.Spec.Tenant, p.Spec.TenantClusterUID
+			setLastTenant(r, p.Spec.Tenant, p.Spec.TenantClusterUID, unknownSince)
 		}
 	}
 	if state == metal3.StateProvisioned && r.Installed == nil && r.Wanted == nil && p.isImageRequested() {
@@ -125,21 +126,14 @@ func (p *planner) restoreLostRecord() {
 	}
 }
 
-// recordCluster records which cluster had the disks last, where that became known only while the Machine's node ran.
-func (p *planner) recordCluster() {
-	r, m := &p.d.Record, p.Spec.Machine
-	if r.LastTenantClusterUID == "" && r.LastTenant == p.Spec.Tenant && m != nil && r.Installed != nil && r.Installed.MachineUID == m.UID {
-		r.LastTenantClusterUID = p.Spec.TenantClusterUID
-	}
-}
-
 // shareData records for a clean host that another one, which has data of a tenant, is the same server. Without it: the host that had the tenant is
 // given up without an erase, the other one counts as clean, and the next tenant reads the data. An externally provisioned host has unknown
 // content when it ceases to be that, and must not be erased when it is deleted.
 func (p *planner) shareData() {
 	isExternal := p.Host.ExternallyProvisioned || p.tableState() == metal3.StateExternallyProvisioned
 	if p.isSameServer() && p.Problem.HasData && p.isClean() && !isExternal {
-		p.d.Record.LastTenant, p.d.Record.LastTenantClusterUID, p.d.Record.Erased = sharedTenant, "", nil
+		setLastTenant(&p.d.Record, sharedTenant, "", unknownSince)
+		p.d.Record.Erased = nil
 	}
 }
 

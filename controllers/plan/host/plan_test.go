@@ -51,7 +51,7 @@ func (f Facts) attempted(number int64, op hardware.Operation, state hardware.Att
 	switch op {
 	case hardware.OpInstall:
 		a.MachineUID, a.MachineAttempt, a.Image = "m1", 1, &i
-		f.Record.LastTenant = "team/research"
+		f.Record.LastTenant, f.Record.LastTenantSince = "team/research", a.Since.DeepCopy()
 	case hardware.OpErase:
 		a.Erase = v1alpha1.EraseFull
 	}

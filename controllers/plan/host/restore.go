@@ -57,9 +57,10 @@ func (p *planner) restoreRecord() {
 	isBlank := r.Power == nil && r.Wanted == nil && r.Installed == nil && r.LastTenant == ""
 	switch {
 	case p.Host.Restored && !p.isBegunForClaim() && !p.Host.ExternallyProvisioned:
-		r.LastTenant, r.LastTenantClusterUID, r.Erased = unknownTenant, "", nil
+		setLastTenant(r, unknownTenant, "", unknownSince)
+		r.Erased = nil
 	case p.Host.Restored && isBlank:
-		r.LastTenant = unknownTenant
+		setLastTenant(r, unknownTenant, "", unknownSince)
 	case isBlank && p.Host.Installation != nil:
 		p.restoreInstallation(p.Host.Installation)
 	}
@@ -69,7 +70,8 @@ func (p *planner) restoreRecord() {
 // restoreInstallation writes what the host's annotation says of its Machine's installation into a record whose status was lost.
 func (p *planner) restoreInstallation(i *v1alpha1.Installation) {
 	r := &p.d.Record
-	r.LastTenant, r.LastTenantClusterUID, r.Disks = cmp.Or(i.Tenant, unknownTenant), p.Spec.TenantClusterUID, i.Disks
+	setLastTenant(r, cmp.Or(i.Tenant, unknownTenant), p.Spec.TenantClusterUID, unknownSince)
+	r.Disks = i.Disks
 	isOfRecord := p.isImageRequested() && i.Machine.UID == p.Spec.Machine.UID && i.Attempt == p.Spec.Attempt
 	if isOfRecord && i.State == v1alpha1.InstallationComplete {
 		r.Installed = &v1alpha1.HostInstalled{MachineUID: i.Machine.UID, Attempt: i.Attempt, Revision: i.Revision, Checksum: p.Spec.Image.Checksum, RootDisk: i.RootDisk, At: microTime(p.Now)}

@@ -45,3 +45,15 @@ func TestAnInstallationRecordsTheClusterOfItsTenant(t *testing.T) {
 		t.Errorf("while the tenant's cluster is not known, %q is recorded", got)
 	}
 }
+
+func TestTheClusterThatARunningNodeHasJoinedIsWrittenOntoAMetal3Host(t *testing.T) {
+	for _, lacks := range []bool{true, false} {
+		f := factsIn(t, v1alpha1.MachineReady)
+		f.Provider.HasRecords, f.Host.Record, f.Host.LacksClusterUID = false, nil, lacks
+		f.Host.Installation = scope{Facts: f, guards: realGuards()}.installation(v1alpha1.InstallationComplete)
+		d := Plan(f)
+		if isWrite := d.Action != nil && d.Action.Kind == RecordInstallation && d.Action.ClusterUID == f.Tenant.ClusterUID; isWrite != lacks {
+			t.Errorf("lacks %t: %+v", lacks, d.Action)
+		}
+	}
+}

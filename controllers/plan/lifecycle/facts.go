@@ -161,6 +161,8 @@ type Host struct {
 	Generation int64
 	// Consumer says whom the consumerRef names.
 	Consumer Consumer
+	// LacksClusterUID is true for a metal3 host whose annotations name the Machine's tenant as the last one, and not which cluster that was.
+	LacksClusterUID bool
 	// Online is spec.online.
 	Online bool
 	// ImageURL is the URL of spec.image. It is empty when there is no image.

@@ -131,10 +131,13 @@ func (s scope) clusterUID() types.UID {
 	return s.Tenant.ClusterUID
 }
 
-// planClusterRecord writes into the HostRecord of a node that runs which cluster it has joined, where that was not known at its installation. The
-// Node of this attempt proves which one it is. Without it: a host that a version before has installed is taken for another tenant's when it is released.
+// planClusterRecord writes into the HostRecord of a node that runs, or onto its metal3 host, which cluster it has joined, where that was not known at
+// its installation. The Node of this attempt proves which one it is. Without it: a host that a version before has installed is taken for another tenant's when it is released.
 func (s scope) planClusterRecord() result {
 	r := s.Host.Record
+	if s.Host.LacksClusterUID && s.Tenant.ClusterUID != "" && s.hasNodeOfThisAttempt() {
+		return actionResult(Action{Kind: RecordInstallation, Installation: s.installation(v1alpha1.InstallationComplete), ClusterUID: s.Tenant.ClusterUID}, report{}).withRequeue()
+	}
 	if r == nil || r.Spec.Machine == nil || r.Spec.TenantClusterUID != "" || s.Tenant.ClusterUID == "" || !s.hasNodeOfThisAttempt() {
 		return done
 	}

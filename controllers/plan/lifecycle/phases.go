@@ -145,7 +145,7 @@ func joinedNodeSteps() []step {
 		stepsIf("the tenant's API server answers", scope.isTenantReachable,
 			newStep("no bootstrap token is left", scope.planTokenDeletionAfterJoin),
 			newStep("the claim Secret has no token", scope.planSecretScrub),
-			newStep("the HostRecord says which cluster the Node has joined", scope.planClusterRecord),
+			newStep("the HostRecord, or a metal3 host, says which cluster the Node has joined", scope.planClusterRecord),
 			newStep("the Node has no cordon of Ingot's", scope.planUncordon),
 			newStep("the Node has its NodeType's labels and taints", scope.planNodeMetadata)),
 		newStep("the host says what is installed on it", scope.planInstallationRecord),

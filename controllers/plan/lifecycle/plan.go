@@ -82,6 +82,8 @@ type Action struct {
 	Kind ActionKind
 	// Record is for WriteHostRecord and ClearHostRecord.
 	Record v1alpha1.HostRecordSpec
+	// ClusterUID is for RecordInstallation: the cluster that the Node has joined, where the annotations of a metal3 host are to say it.
+	ClusterUID types.UID
 	// Installation is for RequestInstall and RecordInstallation.
 	Installation *v1alpha1.Installation
 	// HostAttempt is for WriteClaimSecret: the number of the installation in the HostRecord. It is 0 for a host without one.

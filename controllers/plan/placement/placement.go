@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,11 +20,13 @@ import (
 // TenantCluster that used its disks last. The machine controller writes it with the claim.
 const AnnotationLastTenant = "ingot.dev/last-tenant"
 
-// AnnotationLastTenantClusterUID is the clusterUID of that TenantCluster, or UnknownCluster. Where an earlier version has claimed the host it is absent,
-// and the names alone are compared: a metal3 provider makes no full erase, so that the host could never be claimed again.
+// AnnotationLastTenantClusterUID is the clusterUID of that TenantCluster. It is absent while that is not known.
 const AnnotationLastTenantClusterUID = "ingot.dev/last-tenant-cluster-uid"
 
-// UnknownCluster is no cluster's uid.
+// AnnotationLastTenantSince is when that TenantCluster claimed the host. It is absent where an earlier version did.
+const AnnotationLastTenantSince = "ingot.dev/last-tenant-since"
+
+// UnknownCluster is no cluster's uid. As the value of AnnotationLastTenantClusterUID it is the same as none.
 const UnknownCluster = "unknown"
 
 // Request is what a Machine requires of its host.
@@ -38,6 +41,8 @@ type Request struct {
 	Tenant string
 	// TenantClusterUID identifies the cluster of the TenantCluster. It is empty while that is not known.
 	TenantClusterUID types.UID
+	// TenantCreated is when the object TenantCluster was created. It is zero where that is not known.
+	TenantCreated time.Time
 	// Provider is the NodeProvider. It says whether hosts have HostRecords and which erase is enough between tenants.
 	Provider v1alpha1.NodeProviderSpec
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
@@ -61,6 +62,8 @@ const (
 	Busy Reason = "Busy"
 	// OtherTenant means that the data of another tenant was not erased as the policy requires.
 	OtherTenant Reason = "OtherTenant"
+	// ClusterUnknown means the same of a tenant of the same name, where nobody knows whether it was the same cluster.
+	ClusterUnknown Reason = "ClusterUnknown"
 )
 
 // kinds are the reasons in words that follow "it is" and a number of hosts, and that tell nothing about whose a host is.
@@ -70,6 +73,7 @@ var kinds = map[Reason]string{
 	Detached: "detached", SameServer: "registered twice", InError: "in error", NotAvailable: "not ready to be claimed", InUse: "used by hand",
 	PoweredOn: "not known to be off", NoRecord: "not observed yet", NotReleased: "still being given back", EraseUnfinished: "waiting for an erase",
 	Busy: "at work", OtherTenant: "not erased since another tenant",
+	ClusterUnknown: "not erased since a tenant of that name whose cluster is not known",
 }
 
 // Kind returns the reason in a few words that follow "it is" and a number of hosts: taken, in error.
@@ -236,11 +240,18 @@ func checkLastTenant(r Request, f HostFacts) Evaluation {
 	if erased == v1alpha1.EraseMetadata && r.Provider.Erase != nil && r.Provider.Erase.AllowMetadataBetweenTenants {
 		return Evaluation{}
 	}
-	name := last.name
-	if name == r.Tenant {
-		name += fmt.Sprintf(" (then cluster %s, now %s)", cmp.Or(last.cluster, UnknownCluster), cmp.Or(r.TenantClusterUID, UnknownCluster))
+	advice := fmt.Sprintf("annotate it %s=Full", v1alpha1.AnnotationErase)
+	if !hasRecords(r) {
+		advice = fmt.Sprintf("erase its disks by another way, and then remove its annotation %s", AnnotationLastTenant)
 	}
-	return rejectIf(true, OtherTenant, "was tenant %s's and had only this erase since: %s; annotate it %s=Full", name, erased, v1alpha1.AnnotationErase)
+	switch {
+	case last.name != r.Tenant:
+		return rejectIf(true, OtherTenant, "was tenant %s's and had only this erase since: %s; %s", last.name, erased, advice)
+	case last.isOtherCluster(r):
+		return rejectIf(true, OtherTenant, "was tenant %s's (then cluster %s, now %s) and had only this erase since: %s; %s", last.name, last.cluster, r.TenantClusterUID, erased, advice)
+	}
+	return rejectIf(true, ClusterUnknown, "was used by a TenantCluster %s whose cluster is not known (then %s, now %s), and this TenantCluster is not known to be older than "+
+		"that use; it had only this erase since: %s; %s", last.name, cmp.Or(last.cluster, UnknownCluster), cmp.Or(r.TenantClusterUID, UnknownCluster), erased, advice)
 }
 
 // eraseSince returns the erase since the last installation.
@@ -256,26 +267,64 @@ func eraseSince(f HostFacts) v1alpha1.EraseMode {
 
 // lastTenant is the TenantCluster that had the disks of a host last. The name is empty where nobody had.
 type lastTenant struct {
-	name    string
+	name string
+	// cluster is empty where it was never known.
 	cluster types.UID
-	// isNameEnough is true for a host that an earlier version claimed for a metal3 provider.
-	isNameEnough bool
+	// since is when its installation was begun. It is zero where nobody knows.
+	since time.Time
 }
 
 func lastTenantOf(f HostFacts) lastTenant {
-	if f.Record != nil {
-		return lastTenant{name: f.Record.Status.LastTenant, cluster: f.Record.Status.LastTenantClusterUID}
+	if f.Record == nil {
+		return lastTenantByAnnotations(f.Host)
 	}
-	cluster, isKnown := f.Host.Annotations[AnnotationLastTenantClusterUID]
-	return lastTenant{name: f.Host.Annotations[AnnotationLastTenant], cluster: types.UID(cluster), isNameEnough: !isKnown}
+	status := f.Record.Status
+	last := lastTenant{name: status.LastTenant, cluster: status.LastTenantClusterUID}
+	if status.LastTenantSince != nil {
+		last.since = status.LastTenantSince.Time
+	}
+	return last
+}
+
+// lastTenantByAnnotations returns the last tenant of a metal3 host. Where an earlier version claimed it, which did not write when, the baremetal-operator
+// says when it provisioned the host last.
+func lastTenantByAnnotations(host *metal3.BareMetalHost) lastTenant {
+	last := lastTenant{name: host.Annotations[AnnotationLastTenant], cluster: types.UID(host.Annotations[AnnotationLastTenantClusterUID])}
+	if last.cluster == UnknownCluster {
+		last.cluster = ""
+	}
+	var err error
+	if last.since, err = time.Parse(time.RFC3339, host.Annotations[AnnotationLastTenantSince]); err != nil {
+		last.since = host.Status.OperationHistory.Provision.Start.Time
+	}
+	return last
+}
+
+// NeedsClusterUID reports whether the annotations of a metal3 host say that the tenant had its disks last, and not which cluster that was.
+func NeedsClusterUID(host *metal3.BareMetalHost, tenant string) bool {
+	last := lastTenantOf(HostFacts{Host: host})
+	return last.name == tenant && last.cluster == ""
 }
 
 // isSame reports whether a Machine of the tenant that had the disks last asks for the host: one with the same name and the same cluster. A uid alone
 // proves nothing, because the tenant's own API server tells it. Without the uid: a TenantCluster is deleted, another team makes one of its name, and
-// its cluster gets the disks with the data of the first one. A uid that is not known, as in the record of an earlier version, is another one.
+// its cluster gets the disks with the data of the first one.
+//
+// Where one of the uids was never known, as in a record of an earlier version or where the kubeconfig may not read it, the name decides if the
+// TenantCluster is older than the installation: then it is the one that made it. Without it: after an upgrade no used host is free any more. A younger
+// one, also one that was made again from a backup, may be another team's. The API server tells the time of a creation in whole seconds.
 func (t lastTenant) isSame(r Request) bool {
-	isSameCluster := t.cluster == r.TenantClusterUID && t.cluster != "" && t.cluster != UnknownCluster
-	return t.name == r.Tenant && (isSameCluster || t.isNameEnough)
+	if t.name != r.Tenant || t.isOtherCluster(r) {
+		return false
+	}
+	return t.isKnown(r) || !r.TenantCreated.IsZero() && !t.since.Before(r.TenantCreated.Add(time.Second))
+}
+
+// isKnown reports whether both clusters are known.
+func (t lastTenant) isKnown(r Request) bool { return t.cluster != "" && r.TenantClusterUID != "" }
+
+func (t lastTenant) isOtherCluster(r Request) bool {
+	return t.isKnown(r) && t.cluster != r.TenantClusterUID
 }
 
 func hasRecords(r Request) bool { return r.Provider.Metal3 == nil }
