@@ -48,7 +48,7 @@ type NodePoolSpec struct {
 
 // NodePoolRollout tightens the NodeType's rollout policy.
 type NodePoolRollout struct {
-	// maxUnavailable Machines of this pool; default: the larger of 1 and 10%.
+	// maxUnavailable Machines of this pool that have a host, as a number or a percentage rounded down, at least 1; default 10%.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",message="maxUnavailable must be a number of at least 1, or a percentage from 1% to 100%"

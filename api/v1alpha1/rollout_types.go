@@ -124,7 +124,8 @@ type RolloutStatus struct {
 	// +optional
 	// +listType=atomic
 	HandedOver []string `json:"handedOver,omitempty"`
-	// canary names the Machines that go first, namespace/name.
+	// canary names the Machines that go first, namespace/name. A deleted one stays named until a Machine with a host takes its place: the
+	// revision is not proven without one, and the rollout is not Done.
 	// +optional
 	// +listType=atomic
 	Canary []string `json:"canary,omitempty"`

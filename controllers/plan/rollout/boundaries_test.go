@@ -139,3 +139,17 @@ func TestABlockedMachineIsReplacedInTheCanaryUnlessItIsInProgress(t *testing.T) 
 		t.Errorf("canary %v, started %v: a holds its place in the budget, and waits", d.Status.Canary, d.Start)
 	}
 }
+
+func TestAnInheritedMachineWithoutItsLabelKeepsTheRolloutFromBeingDone(t *testing.T) {
+	f := factsOf(rolling(), serving("a", "new"))
+	f.Rollout.ToStable = true
+	f.Previous = &PreviousRollout{Name: "bad-1", Settled: true, InProgress: []string{"research/a"}}
+	d := Plan(f)
+	if d.Status.Phase != v1alpha1.RolloutRolling || len(d.Label) != 1 {
+		t.Errorf("the cache shows a as it was before it was labeled: %s, labels %v", d.Status.Phase, d.Label)
+	}
+	f.Machines[0].Labeled = true
+	if d = Plan(f); d.Status.Phase != v1alpha1.RolloutDone || len(d.Label) > 0 {
+		t.Errorf("%s, labels %v: %s", d.Status.Phase, d.Label, message(d))
+	}
+}

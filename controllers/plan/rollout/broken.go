@@ -132,16 +132,20 @@ func (p *planner) isSetAside(m *Machine) bool {
 // fillCanaryWithUnready makes Machines that are down the canary when no Ready one can go: first those that another Rollout or an installation has
 // under way, then broken ones. The failing of a broken one stops nothing; one that becomes Ready proves the revision as well as any other.
 //
+// Where a Machine that is Ready only waits for room, the canary waits for it too: see the guard canProveUnready.
+//
 // Without it: all Machines are broken because of a fault in the revision that they have, or as many as may be unavailable. The person
 // mends the NodeType. No Machine may be the canary, so the mended revision reaches none.
 func (p *planner) fillCanaryWithUnready() {
 	first := firstMachines{limit: p.facts.Policy.Canary, compare: p.compareUnready}
+	hasReady := len(p.status.Canary) > 0
 	for i := range p.facts.Machines {
-		if m := &p.facts.Machines[i]; p.guards.hasHost(m) && p.isCandidate(m) && p.isDown(m) {
+		if m := &p.facts.Machines[i]; p.guards.hasHost(m) && p.isCandidate(m) && p.isDown(m) && (!hasReady || p.guards.canProveUnready(p, m)) {
 			first.offer(m)
 		}
 	}
 	if len(first.machines) == 0 {
+		p.isCanaryWaiting = hasReady
 		return
 	}
 	p.status.Canary, p.isCanaryUnready = nil, true
@@ -149,6 +153,13 @@ func (p *planner) fillCanaryWithUnready() {
 		p.status.Canary = append(p.status.Canary, m.key().String())
 		p.named[m.key()] = m
 	}
+}
+
+// isLeftByPrevious implements the guard canProveUnready: the previous Rollout, which was not Done, had the Machine in progress, and it was not broken
+// before that. So it is down because of that Rollout.
+func (p *planner) isLeftByPrevious(m *Machine) bool {
+	previous := p.facts.Previous
+	return p.inherited[m.key()] && !previous.Done && !slices.Contains(previous.BrokenBefore, m.key().String())
 }
 
 // compareUnready orders Machines that are not broken first, then by pool and name.

@@ -239,3 +239,63 @@ func TestAMachineThatWorksAgainIsForgottenBeforeItIsStarted(t *testing.T) {
 		t.Errorf("starts %v: %s", d.Start, message(d))
 	}
 }
+
+func TestTheCanaryWaitsForRoomThatABrokenMachineTakes(t *testing.T) {
+	f := factsOf(v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutCanary}, broken("a"), serving("b", "old"), serving("c", "old"))
+	d := Plan(f)
+	want := "canary: research/b, which is Ready and waits for room; 1 are unavailable, of at most 1 (1 of them broken: research/a: ValidationTimedOut: mend or delete it, or raise maxUnavailable)"
+	if !slices.Equal(d.Status.Canary, []string{"research/b"}) || len(d.Status.InProgress)+len(d.Start) > 0 || message(d) != want {
+		t.Errorf("canary %v, in progress %v, starts %v: %s\nwant %s", d.Status.Canary, d.Status.InProgress, d.Start, message(d), want)
+	}
+	installing := underway("a")
+	installing.Labeled, installing.Desired = false, v1alpha1.RenderedRevision{}
+	f.Machines[0] = installing
+	if d = Plan(f); !strings.HasPrefix(message(d), "canary: research/b, which is Ready and waits for room until others are Ready: research/a; 1 are unavailable") {
+		t.Errorf("canary %v: %s", d.Status.Canary, message(d))
+	}
+	for about, c := range map[string]struct {
+		previous PreviousRollout
+		want     string
+	}{
+		"a Rollout broke it, and the NodeType is mended": {PreviousRollout{InProgress: []string{"research/a"}}, "research/a"},
+		"it was broken before that Rollout":              {PreviousRollout{InProgress: []string{"research/a"}, BrokenBefore: []string{"research/a"}}, "research/b"},
+		"it failed where others did not":                 {PreviousRollout{InProgress: []string{"research/a"}, Done: true}, "research/b"},
+	} {
+		c.previous.Name, c.previous.Settled = "new-0", true
+		f.Previous, f.Machines[0] = &c.previous, broken("a")
+		f.Machines[0].Labeled = true
+		if d := Plan(f); !slices.Equal(d.Status.Canary, []string{c.want}) {
+			t.Errorf("%s: canary %v, want %s: %s", about, d.Status.Canary, c.want, message(d))
+		}
+	}
+}
+
+func TestACanaryThatIsDeletedProvesNothing(t *testing.T) {
+	again := failed("a")
+	for about, c := range map[string]struct {
+		before v1alpha1.RolloutStatus
+		says   string
+	}{
+		"under way": {v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutCanary, Canary: []string{"research/a"}, InProgress: []string{"research/a"}},
+			"research/a, the canary, was deleted before new was proven, and no Machine with a host can take its place"},
+		"set aside": {Plan(factsOf(v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutCanary, Canary: []string{"research/a"}, InProgress: []string{"research/a"}, BrokenBefore: []string{"research/a"}}, again)).Status,
+			"research/a, the canary, was deleted before new was proven, and no Machine with a host can take its place"},
+	} {
+		f := factsOf(c.before, hostless("b"))
+		for range 3 {
+			d := Plan(f)
+			if d.Status.Phase != v1alpha1.RolloutCanary || len(d.Start) > 0 || !strings.HasPrefix(message(d), c.says) {
+				t.Errorf("%s: %s, starts %v: %s", about, d.Status.Phase, d.Start, message(d))
+			}
+			f.Rollout.Status = d.Status
+		}
+		f.Machines = nil
+		if d := Plan(f); d.Status.Phase != v1alpha1.RolloutCanary {
+			t.Errorf("%s, and no Machine is left: %s", about, d.Status.Phase)
+		}
+		f.Machines = []Machine{serving("b", "old")}
+		if d := Plan(f); !slices.Equal(d.Status.Canary, []string{"research/b"}) {
+			t.Errorf("%s, and b is installed: canary %v: %s", about, d.Status.Canary, message(d))
+		}
+	}
+}

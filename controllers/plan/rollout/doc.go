@@ -22,8 +22,14 @@
 // A Machine that lost Ready and is still in time is unavailable but not broken. It is moved only while the budgets are not
 // exceeded: if the network of a whole rack fails for a minute, nothing is started.
 //
-// When no Ready Machine can be the canary, because none exists or the budgets have no room, Machines that are not Ready are the
+// When no Ready Machine can be the canary, because none exists or its tenant does not answer, Machines that are not Ready are the
 // canary. A broken one that fails there is replaced by the next. The others follow only when one of them has baked.
+//
+// When Machines are Ready and the budgets have no room, the canary waits, and the message names who takes the room. Only what the
+// previous Rollout has left broken or under way may be the canary then, so that a mended NodeType goes on from a Rollout that stopped.
+//
+// A canary that is deleted or set aside proves nothing. Where no Machine can take its place, it stays named in status.canary, and the
+// Rollout is not Done: its revision does not become the stable one.
 //
 // # Safety
 //

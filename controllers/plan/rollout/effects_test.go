@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -31,7 +32,7 @@ func (w *world) facts(r *rollout, observed record) Facts {
 		case other.past[0].at > r.past[0].at:
 			f.Rollout.Superseded = true
 		default:
-			f.Previous = &PreviousRollout{Name: o.Name, Settled: o.Status.Phase.IsFinal(), InProgress: slices.Concat(o.Status.InProgress, o.Status.HandedOver), BrokenBefore: o.Status.BrokenBefore}
+			f.Previous = NewPreviousRollout(&v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: o.Name}, Status: o.Status})
 		}
 	}
 	for _, m := range w.machines {
@@ -210,7 +211,7 @@ func (w *world) settle() {
 			return
 		}
 		for range 2 {
-			for _, r := range w.rollouts[max(0, len(w.rollouts)-6):] {
+			for _, r := range w.rollouts[max(0, len(w.rollouts)-12):] {
 				w.reconcile(r)
 			}
 			w.catchUp()
@@ -232,6 +233,7 @@ func (w *world) followMessages(r *rollout) {
 		w.recordRollout(r)
 	}
 	for _, m := range w.machines {
+		m.isWithoutHost = m.isWithoutHost && !asksForHost(r)
 		switch {
 		case m.FailureReason == "" || m.isGone || m.Deleting:
 		case w.isNeglected && !asksForRoom(r) && w.hasHealthyMachine() && m.isBroken && (m.wasBroken || m.label != r.Name): // broken before, and stays so
@@ -246,9 +248,14 @@ func (w *world) followMessages(r *rollout) {
 }
 
 // asksForRoom reports whether the Rollout asks a person to mend what is broken because it fills a budget.
-func asksForRoom(r *rollout) bool {
+func asksForRoom(r *rollout) bool { return r.says("or raise maxUnavailable") }
+
+// asksForHost reports whether the Rollout waits for a Machine that gets a host, so that it has a canary again.
+func asksForHost(r *rollout) bool { return r.says("the next one that gets a host does") }
+
+func (r *rollout) says(text string) bool {
 	ready := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
-	return ready != nil && strings.Contains(ready.Message, "or raise maxUnavailable")
+	return ready != nil && strings.Contains(ready.Message, text)
 }
 
 func (w *world) hasHealthyMachine() bool {

@@ -57,6 +57,8 @@ type PreviousRollout struct {
 	InProgress []string
 	// BrokenBefore is its status.brokenBefore.
 	BrokenBefore []string
+	// Done is true if its phase is Done: its target was proven, so what it could not move is not broken because of that target.
+	Done bool
 }
 
 // Policy is the rollout policy of a NodeType, with defaults for what it leaves empty.
@@ -180,7 +182,10 @@ func NewPreviousRollout(r *v1alpha1.Rollout) *PreviousRollout {
 	if r == nil {
 		return nil
 	}
-	return &PreviousRollout{Name: r.Name, Settled: r.Status.Phase.IsFinal(), InProgress: slices.Concat(r.Status.InProgress, r.Status.HandedOver), BrokenBefore: r.Status.BrokenBefore}
+	return &PreviousRollout{
+		Name: r.Name, Settled: r.Status.Phase.IsFinal(), InProgress: slices.Concat(r.Status.InProgress, r.Status.HandedOver), BrokenBefore: r.Status.BrokenBefore,
+		Done: r.Status.Phase == v1alpha1.RolloutDone,
+	}
 }
 
 // NewPools returns those of the NodePools that belong to the NodeType.

@@ -77,7 +77,7 @@ func TestPoolsAndThePreviousRolloutAreThoseOfTheNodeType(t *testing.T) {
 	}
 	for phase, settled := range map[v1alpha1.RolloutPhase]bool{v1alpha1.RolloutDone: true, v1alpha1.RolloutSuperseded: true, v1alpha1.RolloutStopped: false} {
 		r := &v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: "b-1"}, Status: v1alpha1.RolloutStatus{Phase: phase, InProgress: []string{"research/a"}, HandedOver: []string{"research/b"}, BrokenBefore: []string{"research/c"}}}
-		if got, want := NewPreviousRollout(r), (&PreviousRollout{Name: "b-1", Settled: settled, InProgress: []string{"research/a", "research/b"}, BrokenBefore: []string{"research/c"}}); !reflect.DeepEqual(got, want) {
+		if got, want := NewPreviousRollout(r), (&PreviousRollout{Name: "b-1", Settled: settled, InProgress: []string{"research/a", "research/b"}, BrokenBefore: []string{"research/c"}, Done: phase == v1alpha1.RolloutDone}); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", phase, got, want)
 		}
 	}

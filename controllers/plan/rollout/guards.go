@@ -80,11 +80,24 @@ type guards struct {
 	// Without it: the disk of c has failed. c goes first, because moving it takes nothing away, and fails. v2-1 stops, although v2 is
 	// good, and says that the canary failed.
 	canProve func(*Machine) bool
+	// canProveUnready reports whether the Machine, which is down, can be chosen as the canary although others are Ready and only wait for room: whether the
+	// previous Rollout has left it so.
+	//
+	// Without it, any can: at most 1 may be unavailable, and the disk of c has failed. There is no room for a, so c is the canary of v2-1. It fails again,
+	// and v2-1 waits for another canary that cannot come. Nobody is told that c takes the only place.
+	// If none could: v2 breaks a, the canary, and the person mends the NodeType. a takes the only place, so v3 reaches neither a nor b.
+	canProveUnready func(p *planner, m *Machine) bool
 	// isBaked reports whether the canary has been Ready for the bake time.
 	//
 	// Without it, the canary is over as soon as it is Ready: a is Ready at 12:00, and its GPU driver crashes at 12:05 under load. Between the two, b and c
 	// have been drained and are installed with the same driver. With a bake time of 10 minutes only a is lost.
 	isBaked func(since, now time.Time, bake time.Duration) bool
+	// isLost reports whether the Machine of the canary, nil if it is deleted, stays named in the canary where no other can take its place.
+	//
+	// Without it: v2 does not boot on a, the only Machine, which is the canary. Before its deadline a person deletes a, and its pool makes b, which has no
+	// host yet. Nothing is left to move, so v2-1 is Done, v2 becomes the stable revision, and b is installed with it. With it, b is installed with v1 when
+	// it gets a host, and is the canary then.
+	isLost func(p *planner, m *Machine) bool
 	// stopReason says why no further Machine may be started; empty: one may.
 	//
 	// Without it: with v2 every Machine fails its checks. a fails as the canary and is replaced by b, which fails too.
@@ -135,7 +148,9 @@ func realGuards() guards {
 		isRecorded:          (*planner).isRecorded,
 		isInStage:           (*planner).isInStage,
 		canProve:            func(m *Machine) bool { return !isUnavailable(m) },
+		canProveUnready:     (*planner).isLeftByPrevious,
 		isBaked:             isBaked,
+		isLost:              (*planner).isLost,
 		stopReason:          (*planner).stopReason,
 		canStartMachines:    (*Rollout).canStartMachines,
 		isPreviousSettled:   isPreviousSettled,

@@ -22,6 +22,8 @@ var mutations = []struct {
 	{"a Machine that has just lost Ready counts as broken", func(g *guards) { g.isBroken = func(m *Machine) bool { return m.Claimed && !m.Ready } }, "5:"},
 	{"what was broken before counts as failed", func(g *guards) { g.wasBroken = func(*planner, *Machine) bool { return false } }, "settle: or held up:"},
 	{"any Machine may be the canary", func(g *guards) { g.canProve = func(*Machine) bool { return true } }, "choice:"},
+	{"a broken Machine is the canary for want of room", func(g *guards) { g.canProveUnready = func(*planner, *Machine) bool { return true } }, "choice:"},
+	{"a canary that is deleted is forgotten", func(g *guards) { g.isLost = func(*planner, *Machine) bool { return false } }, "proof:"},
 	// The next Rollout does not know of the Machine, and an old cache shows it as it was before.
 	{"a Machine leaves the list when it is started", func(g *guards) {
 		g.mustStayInProgress = func(r *Rollout, m *Machine) bool { return !r.isStarted(m) }
@@ -36,7 +38,7 @@ var mutations = []struct {
 	{"nothing stops the rollout", func(g *guards) { g.stopReason = func(*planner) string { return "" } }, "failures:"},
 	{"Machines are started in every phase", func(g *guards) { g.canStartMachines = func(*Rollout, v1alpha1.RolloutPhase) bool { return true } }, "phase:"},
 	// Two Rollouts move the same Machine to and fro.
-	{"it begins while the previous Rollout still moves Machines", func(g *guards) { g.isPreviousSettled = func(*PreviousRollout) bool { return true } }, "settle:"},
+	{"it begins while the previous Rollout still moves Machines", func(g *guards) { g.isPreviousSettled = func(*PreviousRollout) bool { return true } }, "order:"},
 	// A late request of the previous Rollout moves a Machine after this one is Done.
 	{"it forgets which Machines the previous Rollout had in progress", func(g *guards) { g.inheritedNames = func(*PreviousRollout) []string { return nil } }, "settle: or late:"},
 	{"Machines are rolled that cannot be", func(g *guards) { g.canRoll = func(*Machine) bool { return true } }, "tenant:"},

@@ -50,6 +50,7 @@ func isBrokenByOthers(r *Rollout, m *Machine) bool {
 func (w *world) checkDecision(r *rollout, f Facts, d Decision) {
 	w.checkBake(f, d)
 	w.checkDone(f, d)
+	w.checkProof(f, d)
 	w.checkCanary(f, d)
 	if observed, _ := r.past.at(w.observedRollouts); observed.rv == r.rv { // else the status is not written
 		w.checkStop(f, d)
@@ -71,6 +72,8 @@ func (w *world) checkMayStart(f Facts, m *Machine) {
 		w.violated("intent: %s is started and the status does not name it", m.Name)
 	case m.Claimed && !m.Ready && m.FailureReason != "" && !slices.Contains(s.BrokenBefore, m.key().String()):
 		w.violated("intent: %s is broken and started, and the status does not say that it was", m.Name)
+	case f.Previous != nil && !f.Previous.Settled:
+		w.violated("order: %s is started while Rollout %s may start Machines too", m.Name, f.Previous.Name)
 	case f.Rollout.Paused || f.Rollout.Superseded || s.Phase == v1alpha1.RolloutStopped || s.Phase == v1alpha1.RolloutPaused:
 		w.violated("phase: %s is started in %s, paused=%t superseded=%t", m.Name, s.Phase, f.Rollout.Paused, f.Rollout.Superseded)
 	case m.BlockedBy != "" && m.Claimed:
@@ -172,7 +175,14 @@ func isGivenUp(m *Machine, d Decision) bool {
 	return slices.Contains(d.Status.Forgiven, name) || m.FailureReason != "" && slices.Contains(d.Status.BrokenBefore, name)
 }
 
-// checkCanary checks that a Machine that is not Ready is added to the canary only if no Ready one can go, in the facts of the planner.
+// wasLeftByPrevious reports whether the previous Rollout, which did not end Done, moved the Machine, which was not broken before.
+func wasLeftByPrevious(f Facts, m *Machine) bool {
+	b, name := f.Previous, m.key().String()
+	return b != nil && !b.Done && slices.Contains(b.InProgress, name) && !slices.Contains(b.BrokenBefore, name)
+}
+
+// checkCanary checks that a Machine that is not Ready is added to the canary only if no Ready one can go, in the facts of the planner. Where that is for want
+// of room, it is one that the previous Rollout has left.
 func (w *world) checkCanary(f Facts, d Decision) {
 	isNew := func(m *Machine) bool {
 		name := m.key().String()
@@ -187,15 +197,23 @@ func (w *world) checkCanary(f Facts, d Decision) {
 	if !f.Machines[at].Claimed {
 		w.violated("choice: %s has no host, and is the canary", f.Machines[at].Name)
 	}
+	isUnlabeled := func(o *Machine) bool { // the cache is behind
+		return f.Previous != nil && !o.Labeled && slices.Contains(f.Previous.InProgress, o.key().String())
+	}
+	isLeft := wasLeftByPrevious(f, &f.Machines[at])
 	for i := range f.Machines {
 		m := &f.Machines[i]
 		name := m.key().String()
-		isFree := m.Ready && !m.Deleting && m.Claimed && m.BlockedBy == "" && m.Installed != f.Rollout.To && !isUnavailable(m)
+		isFree := !isUnlabeled(m) && m.Ready && !m.Deleting && m.Claimed && m.BlockedBy == "" && m.Installed != f.Rollout.To && !isUnavailable(m)
 		if !isFree || slices.Contains(d.Status.Forgiven, name) || slices.Contains(d.Status.Canary, name) || slices.Contains(f.Rollout.Status.InProgress, name) {
 			continue
 		}
+		if !isLeft {
+			w.violated("choice: %s, which is not Ready, is the canary although %s is Ready", f.Machines[at].Name, m.Name)
+			return
+		}
 		all, pool := countMachines(&f.Rollout, f.Machines, *m, func(o *Machine) bool {
-			return isUnavailable(o) || o.key() == m.key() || slices.Contains(f.Rollout.Status.InProgress, o.key().String())
+			return isUnavailable(o) || o.key() == m.key() || isUnlabeled(o) || slices.Contains(f.Rollout.Status.InProgress, o.key().String())
 		})
 		if all.unavailable <= scaledLimit(f.Policy.MaxUnavailable, all.total) && pool.unavailable <= f.Pools[m.Pool].limit(pool.total) {
 			w.violated("choice: %s, which is not Ready, is the canary although %s is Ready and can go", f.Machines[at].Name, m.Name)
@@ -214,6 +232,21 @@ func (w *world) checkStop(f Facts, d Decision) {
 	})
 	if !healthy {
 		w.violated("held up: %s stops, and everything that it has moved was broken before", f.Rollout.Name)
+	}
+}
+
+// checkProof checks that a Rollout whose canary is deleted is Done only when a Machine is Ready with the target, or a person has accepted what failed.
+func (w *world) checkProof(f Facts, d Decision) {
+	s := f.Rollout.Status
+	if d.Status.Phase != v1alpha1.RolloutDone || f.Rollout.ToStable || d.Status.BakedSince != nil || s.StoppedBy != "" || len(s.Forgiven) > 0 {
+		return
+	}
+	isProven := slices.ContainsFunc(f.Machines, func(m Machine) bool { return !m.Deleting && m.Ready && m.Installed == f.Rollout.To })
+	for _, name := range s.Canary {
+		isHere := slices.ContainsFunc(f.Machines, func(m Machine) bool { return !m.Deleting && m.key().String() == name })
+		if !isHere && !isProven {
+			w.violated("proof: %s is Done, its canary %s is deleted, and no Machine is Ready with the target", f.Rollout.Name, name)
+		}
 	}
 }
 

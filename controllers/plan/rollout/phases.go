@@ -63,17 +63,19 @@ func (p *planner) setPhase(phase v1alpha1.RolloutPhase, message string) {
 
 // isDone reports whether every Machine is moved, forgiven, or needs no move. A rollout that has stopped is not done even then:
 // Done makes the target the stable revision, which new Machines get, so a person must first accept the failures. Nor is it done
-// while all Machines were broken before and still are, because none is Ready with the target. Without any Machine that has a host
-// there is nothing left to prove it on.
+// while a canary is named, also one that is deleted, or while all Machines were broken before and still are, because none is Ready with the target.
+// Nor is it done while a Machine that it inherited is not observed with its label: it labeled them all before it began, so the cache is behind.
+//
+// Without the last: v2-1 starts a. The NodeType is set back, v1-2 labels a and starts it, which needs no record because a is being installed. The manager
+// restarts, and its cache shows a as it was before v2-1: Ready with v1, without a label. v1-2 is Done while a is being drained.
 //
 // Without the first condition for a rollout that has no Machine left: v2 fails on a, the only Machine, and v2-1 stops. A person deletes a, and its pool
 // makes b, which has no host yet. v2-1 is Done, v2 becomes the stable revision, and b is installed with it.
 func (p *planner) isDone() bool {
-	if p.status.StoppedBy != "" || p.unfinished > 0 || len(p.status.Canary) > 0 {
+	if p.status.StoppedBy != "" || p.unfinished > 0 || len(p.status.Canary) > 0 || len(p.unlabeled) > 0 {
 		return false
 	}
-	isProven := len(p.setAside) == 0 || p.isTargetReady || isCanaryOver(&p.facts.Rollout, p.status)
-	return isProven || p.typeBudget.machines == 0
+	return len(p.setAside) == 0 || p.isTargetReady || isCanaryOver(&p.facts.Rollout, p.status)
 }
 
 // isResumed reports whether spec.paused was true at the last decision, and is false now.
@@ -94,13 +96,17 @@ func isCanaryOver(r *Rollout, s *v1alpha1.RolloutStatus) bool {
 
 // updateCanary replaces the canary's Machines that are deleted, forgiven, set aside or cannot be started, because otherwise the
 // revision would never be proven. If none of them can go, it chooses those anew that are not under way. Then it updates the bake
-// time.
+// time. Those that are lost stay named where nothing can replace them.
 func (p *planner) updateCanary() {
 	if isCanaryOver(&p.facts.Rollout, p.status) {
 		return
 	}
+	var lost []string
 	p.status.Canary = slices.DeleteFunc(slices.Clone(p.status.Canary), func(name string) bool {
 		m := p.named[parseName(name)]
+		if p.guards.isLost(p, m) {
+			lost = append(lost, name)
+		}
 		return m == nil || !p.canBeCanary(m)
 	})
 	p.fillCanary()
@@ -112,6 +118,15 @@ func (p *planner) updateCanary() {
 		p.fillCanaryWithUnready()
 	}
 	p.updateBakeTime()
+	if len(p.status.Canary) == 0 && p.status.BakedSince == nil && !p.isTargetReady {
+		p.status.Canary, p.isCanaryLost = lost, len(lost) > 0
+	}
+}
+
+// isLost implements the guard of that name: a Machine of the canary is deleted or set aside, and no person has said that the Rollout goes on in spite of it.
+func (p *planner) isLost(m *Machine) bool {
+	isAccepted := p.isResumed() && p.facts.Rollout.Status.StoppedBy != ""
+	return !isAccepted && (m == nil || p.isSetAside(m))
 }
 
 // canAnyGo reports whether a Machine of the canary is under way, has moved, or has room in the budgets.

@@ -46,8 +46,9 @@ type planner struct {
 	withoutHost int
 	// isTargetReady is true if a Machine is Ready with the target, whoever installed it.
 	isTargetReady bool
-	// isCanaryUnready is true if this decision makes Machines that are not Ready the canary.
-	isCanaryUnready bool
+	// isCanaryUnready is true if this decision makes Machines that are not Ready the canary. isCanaryWaiting is true if the canary waits for room.
+	// isCanaryLost is true if every Machine of the canary is deleted or set aside, and none can take its place.
+	isCanaryUnready, isCanaryWaiting, isCanaryLost bool
 	// unfinished is how many Machines keep the Rollout from being Done. unfinishedHosts is how many of them have a host.
 	unfinished, unfinishedHosts int
 	// blocked is how many Machines cannot be rolled now. blockedBy says why, of one of them.
@@ -70,7 +71,7 @@ func plan(f Facts, g guards) Decision {
 	p.updateInProgress()
 	p.countTargets()
 	if p.mustWaitForPrevious() {
-		p.labelInherited()
+		p.waitForPrevious()
 	} else {
 		if !f.Rollout.Superseded {
 			p.updateCanary()
@@ -79,6 +80,7 @@ func plan(f Facts, g guards) Decision {
 		if p.isActive() {
 			p.startNext()
 		}
+		p.labelInherited()
 	}
 	p.setConditions()
 	return p.decision
@@ -98,12 +100,20 @@ func (p *planner) isBeginning() bool {
 	return p.facts.Rollout.Status.Phase == "" || p.facts.Rollout.Status.Phase == v1alpha1.RolloutPending
 }
 
-// labelInherited sets the phase Pending and, once the previous Rollout is settled, labels the next Machine that it left in
+// waitForPrevious sets the phase Pending and, once the previous Rollout is settled, labels the next Machine that it left in
 // progress. After that no request of the previous Rollout to start the Machine can succeed, and no cache that shows the
 // label shows the Machine as it was before such a request.
-func (p *planner) labelInherited() {
+func (p *planner) waitForPrevious() {
 	p.status.Phase = v1alpha1.RolloutPending
-	if !p.guards.isPreviousSettled(p.facts.Previous) {
+	if p.guards.isPreviousSettled(p.facts.Previous) {
+		p.labelInherited()
+	}
+}
+
+// labelInherited labels the next Machine that the previous Rollout left in progress. Once the Rollout has begun it is one whose label somebody took away,
+// or a cache that is behind, and then the request fails.
+func (p *planner) labelInherited() {
+	if len(p.unlabeled) == 0 || p.status.Phase.IsFinal() {
 		return
 	}
 	slices.SortFunc(p.unlabeled, compareByName)

@@ -97,13 +97,40 @@ func (p *planner) readyMessage() string {
 		if p.status.BakedSince != nil {
 			return "the canary bakes until " + p.status.BakedSince.Add(p.facts.Policy.Bake).UTC().Format(time.RFC3339)
 		}
-		if len(p.status.Canary) == 0 {
-			return "no Machine can be the canary now" + p.blockedByText()
-		}
-		return fmt.Sprintf("canary: %s%s%s", joinNames(p.status.Canary), p.unreadyCanaryText(), p.blockedByText())
+		return p.canaryText() + p.blockedByText()
 	default:
 		return p.progressText() + p.blockedByText()
 	}
+}
+
+// canaryText says who is the canary, or why nobody is.
+func (p *planner) canaryText() string {
+	names := joinNames(p.status.Canary)
+	switch {
+	case len(p.status.Canary) == 0 || p.isCanaryLost && len(p.setAside) > 0:
+		return "no Machine can be the canary now"
+	case p.isCanaryLost:
+		return fmt.Sprintf("%s, the canary, was deleted before %s was proven, and no Machine with a host can take its place: the next one that gets a host does; or set the NodeType back",
+			names, p.facts.Rollout.targetName())
+	case p.isCanaryWaiting:
+		return fmt.Sprintf("canary: %s, which is Ready and waits for room%s", names, p.unavailableText())
+	}
+	return "canary: " + names + p.unreadyCanaryText()
+}
+
+// unavailableText names the Machines that are unavailable and not broken, which take room; empty: there are none.
+func (p *planner) unavailableText() string {
+	var names []string
+	for i := range p.facts.Machines {
+		if m := &p.facts.Machines[i]; !m.Deleting && p.guards.hasHost(m) && p.guards.isUnavailable(m) && !isBroken(m) {
+			names = append(names, m.key().String())
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return " until others are Ready: " + joinNames(names)
 }
 
 // canaryMessage is the line of the history when the canary begins.

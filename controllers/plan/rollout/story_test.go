@@ -123,6 +123,35 @@ var stories = []story{
 		ends: v1alpha1.RolloutDone,
 	},
 	{
+		file: "one-place-and-broken", about: "One Machine at a time, and a disk has failed before the rollout begins. The canary waits for room, and the Rollout says who takes it. The failed Machine is deleted after three hours.",
+		policy: &rollout.Policy{MaxUnavailable: intstr.FromInt32(1), Canary: 1, Bake: 10 * time.Minute, FailureBudget: 1},
+		schedule: func(sim *simulation.Simulation) {
+			sim.Break(named("research/training-1"), v1alpha1.ReasonProvisioningTimedOut, "DiskError: /dev/nvme0n1")
+			sim.Schedule(3*time.Hour, func() {
+				sim.ShowMessage()
+				sim.DeleteMachine(named("research/training-1"))
+			})
+		},
+		ends: v1alpha1.RolloutDone,
+	},
+	{
+		file: "canary-deleted", about: "The canary is deleted while it is installed, and so are the others: only a Machine without a host is left. The revision is not proven, so it does not become the stable one; the Machine gets its host and is the canary.",
+		policy: &rollout.Policy{MaxUnavailable: intstr.FromInt32(1), Canary: 1, Bake: 10 * time.Minute, FailureBudget: 1},
+		schedule: func(sim *simulation.Simulation) {
+			sim.AddMachineWithoutHost(training, "training-4")
+			sim.Schedule(5*time.Minute, func() {
+				for _, name := range []string{"inference/serving-1", "inference/serving-2", "research/training-1", "research/training-2", "research/training-3"} {
+					sim.DeleteMachine(named(name))
+				}
+			})
+			sim.Schedule(time.Hour, func() {
+				sim.ShowMessage()
+				sim.GiveHost(named("research/training-4"))
+			})
+		},
+		ends: v1alpha1.RolloutDone,
+	},
+	{
 		file: "all-broken", about: "The revision that the Machines have is bad: all are broken, and the NodeType is mended. No Ready Machine can be the canary, so a broken one is; another follows it where it fails.",
 		behaviors: map[string]simulation.Behavior{"inference/serving-1/v2": diskFailed},
 		schedule: func(sim *simulation.Simulation) {

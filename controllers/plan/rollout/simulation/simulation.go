@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -230,7 +231,7 @@ func (s *Simulation) facts(i int) rollout.Facts {
 	f := rollout.Facts{Now: s.now, Rollout: r.Rollout, Policy: s.config.Policy, Pools: s.config.Pools, Machines: make([]rollout.Machine, 0, len(s.machines))}
 	if i > 0 {
 		b := s.rollouts[i-1]
-		f.Previous = &rollout.PreviousRollout{Name: b.Name, Settled: b.Status.Phase.IsFinal(), InProgress: slices.Concat(b.Status.InProgress, b.Status.HandedOver), BrokenBefore: b.Status.BrokenBefore}
+		f.Previous = rollout.NewPreviousRollout(&v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: b.Name}, Status: b.Status})
 	}
 	for _, m := range s.machines {
 		observed := m.Machine
@@ -274,6 +275,9 @@ func (s *Simulation) Message() string {
 	ready := meta.FindStatusCondition(s.rollouts[len(s.rollouts)-1].Status.Conditions, v1alpha1.ConditionReady)
 	return ready.Message
 }
+
+// ShowMessage adds a line with the message of the newest Rollout's condition Ready.
+func (s *Simulation) ShowMessage() { s.log("the Rollout says: %s", s.Message()) }
 
 func (s *Simulation) findMachine(key types.NamespacedName) *machine {
 	i := slices.IndexFunc(s.machines, func(m *machine) bool {
