@@ -41,6 +41,7 @@
 //	    cmd_ingot_manager["cmd/ingot-manager/..."]
 //	  end
 //	  subgraph decisions["decisions: pure functions"]
+//	    plan_contest["controllers/plan/contest"]
 //	    plan_event["controllers/plan/event"]
 //	    plan_feasibility["controllers/plan/feasibility"]
 //	    plan_host["controllers/plan/host"]
@@ -118,10 +119,10 @@
 //	  nodepool --> plan_event & plan_placement & plan_sameserver & plan_scaling
 //	  nodetype --> plan_feasibility & plan_placement & plan_rendering & plan_revision & plan_revisionrollout & plan_rollout & plan_sameserver
 //	  plan_host --> plan_event & plan_inventory
-//	  plan_lifecycle --> plan_event
+//	  plan_lifecycle --> plan_contest & plan_event
 //	  plan_placement --> plan_inventory
 //	  plan_rollout --> plan_event
-//	  plan_verdict --> plan_event
+//	  plan_verdict --> plan_contest & plan_event
 //	  remainingnode --> plan_lifecycle
 //	  rollout --> plan_revisionrollout & plan_rollout
 //	  validation --> plan_lifecycle & plan_rendering & plan_verdict

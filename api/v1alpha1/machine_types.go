@@ -41,6 +41,8 @@ const (
 	ConditionJoined = "Joined"
 	// ConditionValidated: the verdict passes. The validation controller writes it, and status.verdict.
 	ConditionValidated = "Validated"
+	// ConditionNodeMetadataKept: the Node keeps the NodeType's labels and taints. It exists once something else kept removing them; Ready does not depend on it.
+	ConditionNodeMetadataKept = "NodeMetadataKept"
 	// ConditionUpToDate: the Machine has its NodeType's target revision, and that one's target rendering.
 	ConditionUpToDate = "UpToDate"
 )
@@ -136,6 +138,14 @@ const (
 	ReasonGateRemovedByOthers = "GateRemovedByOthers"
 	// ReasonObserveOnly: validation.onFailure is Observe: the gate was lifted at the join, whatever the checks say.
 	ReasonObserveOnly = "ObserveOnly"
+)
+
+// Reasons of Machine's NodeMetadataKept condition.
+const (
+	ReasonNodeMetadataKept = "NodeMetadataKept"
+	// ReasonNodeMetadataRemovedByOthers: something in the tenant's cluster keeps removing labels or taints of the NodeType from the Node, which are
+	// placed again ever more seldom; the message says which, and who removed them last.
+	ReasonNodeMetadataRemovedByOthers = "NodeMetadataRemovedByOthers"
 )
 
 // Reasons of Machine's UpToDate condition.
@@ -327,12 +337,15 @@ type MachineStatus struct {
 	// was born with, and once the verdict passes.
 	// +optional
 	Gate *GateStatus `json:"gate,omitempty"`
+	// nodeMetadata is what is known of the NodeType's labels and taints that were added to the Node after its join; absent: it was born with them all.
+	// +optional
+	NodeMetadata *NodeMetadataStatus `json:"nodeMetadata,omitempty"`
 	// timeline of the last 32 phases entered.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Timeline []PhaseEntry `json:"timeline,omitempty"`
-	// conditions: Claimed, Provisioned, Joined, Validated, UpToDate, Ready.
+	// conditions: Claimed, Provisioned, Joined, Validated, UpToDate, Ready; NodeMetadataKept where something removes labels or taints from the Node.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -59,6 +59,37 @@ type GateStatus struct {
 	RemovedBy string `json:"removedBy,omitempty"`
 }
 
+// NodeMetadataStatus is what is known of the labels and taints of a NodeType that were added to a Node.
+type NodeMetadataStatus struct {
+	// nodeUID is the Node object.
+	// +required
+	NodeUID types.UID `json:"nodeUID"`
+	// nodeTypeGeneration is that of the NodeType whose labels and taints they are.
+	// +required
+	NodeTypeGeneration int64 `json:"nodeTypeGeneration"`
+	// placedAt is when they were added last.
+	// +required
+	PlacedAt metav1.MicroTime `json:"placedAt"`
+	// removals counts how often somebody else removed or changed one of them after that. It begins again when they have stayed for ten minutes.
+	// +optional
+	Removals int32 `json:"removals,omitempty"`
+	// removedBy is the field manager that wrote them before they were added last; absent where the Node does not tell.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	RemovedBy string `json:"removedBy,omitempty"`
+	// labels are the keys of the first labels that were added last, and taints the keys of the first taints.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=317
+	Labels []string `json:"labels,omitempty"`
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=317
+	Taints []string `json:"taints,omitempty"`
+}
+
 // Verdict compares a node with its promise, check by check.
 type Verdict struct {
 	// result of all checks:

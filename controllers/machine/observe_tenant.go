@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
-	"github.com/ingot-dev/ingot/controllers/machine/documents"
 	"github.com/ingot-dev/ingot/controllers/plan/lifecycle"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
 )
@@ -130,7 +129,7 @@ func (r *Reconciler) observeNode(ctx context.Context, obs *observation) error {
 	obs.node = node
 	obs.facts.Node = lifecycle.Node{
 		Found: true, UID: node.UID, ProviderID: node.Spec.ProviderID, BootID: node.Status.NodeInfo.BootID,
-		Unschedulable: node.Spec.Unschedulable, MetadataInSync: obs.missingNodeMetadata(node).isEmpty(),
+		Unschedulable: node.Spec.Unschedulable, Missing: obs.observeNodeMetadata(ctx, node),
 	}
 	if obs.machine.Status.Phase != v1alpha1.MachineReady {
 		obs.facts.Node.Undeletable = r.deletions.problem(node, obs.facts.Now)
@@ -158,38 +157,6 @@ func (r *Reconciler) observePods(ctx context.Context, obs *observation) error {
 		obs.facts.Node.Budgets = blockingBudgets(ctx, obs.access.Clientset, obs.pods)
 	}
 	return nil
-}
-
-// nodeMetadata is the labels and taints that a Node lacks of those that its NodeType sets.
-type nodeMetadata struct {
-	labels map[string]string
-	taints []corev1.Taint
-}
-
-func (f nodeMetadata) isEmpty() bool { return len(f.labels) == 0 && len(f.taints) == 0 }
-
-// missingNodeMetadata compares the Node with its NodeType. It returns nothing while the NodeType is not known.
-func (obs *observation) missingNodeMetadata(node *corev1.Node) nodeMetadata {
-	lacking := nodeMetadata{labels: map[string]string{}}
-	if obs.nodeType == nil {
-		return lacking
-	}
-	for key, value := range documents.NodeLabels(obs.nodeType, string(obs.machine.ClaimUID()), obs.facts.Revision.Name) {
-		if node.Labels[key] != value {
-			lacking.labels[key] = value
-		}
-	}
-	for _, want := range documents.NodeTaints(obs.nodeType) {
-		found := false
-		for i := range node.Spec.Taints {
-			have := &node.Spec.Taints[i]
-			found = found || have.MatchTaint(&want) && have.Value == want.Value
-		}
-		if !found {
-			lacking.taints = append(lacking.taints, want)
-		}
-	}
-	return lacking
 }
 
 // tokenMemory is how long a token that was read is not read again while nothing is to be done about it.

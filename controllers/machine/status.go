@@ -39,6 +39,7 @@ func (r *Reconciler) finish(ctx context.Context, obs *observation, d lifecycle.D
 		reportMissingSecret(&after.Status, obs.facts, missing)
 		events, end = step.ConditionEvents(before.Status.Conditions, after.Status.Conditions, string(d.Status.Phase), v1alpha1.ConditionReady), step.Wait(missing.Message, secretRecheckInterval)
 	case failure != nil:
+		after.Status.NodeMetadata = before.Status.NodeMetadata // what was not placed cannot be removed
 		reportFailure(&after.Status, obs.facts, failure)
 	}
 	result, err := step.Finish(ctx, step.Writer{Client: r.Client, Recorder: r.Recorder}, before, after, events, end)

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/contest"
 	"github.com/ingot-dev/ingot/controllers/plan/rendering"
 	"github.com/ingot-dev/ingot/controllers/plan/verdict"
 	"github.com/ingot-dev/ingot/controllers/tenantaccess"
@@ -107,7 +108,7 @@ func readTaintWriter(ctx context.Context, obs observation, m *v1alpha1.Machine) 
 		ctrl.LoggerFrom(ctx).Info("The Node whose gate was removed cannot be read", "Node", obs.node.Name, "error", err.Error())
 		return ""
 	}
-	return printable(verdict.LastTaintWriter(node.ManagedFields))
+	return printable(contest.LastWriter(node.ManagedFields, "f:spec", "f:taints"))
 }
 
 // observeExpectation reads what the Machine's node must advertise: what its rendering says, with the resources that its

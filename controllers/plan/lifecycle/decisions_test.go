@@ -31,7 +31,7 @@ func unreachable(f *Facts) { f.Tenant.Reachable, f.Node, f.Token = false, Node{}
 
 // ownNode is the Node of the Machine's present attempt.
 func ownNode(f *Facts) Node {
-	return Node{Found: true, UID: "node-uid", ProviderID: f.Machine.ProviderID(), BootID: "boot-1", MetadataInSync: true}
+	return Node{Found: true, UID: "node-uid", ProviderID: f.Machine.ProviderID(), BootID: "boot-1"}
 }
 
 // off is a host whose power-off was requested and is confirmed.
@@ -217,7 +217,7 @@ var situations = []situation{
 	{"a pass that has to last", v1alpha1.MachineValidating, func(f *Facts) { judged(f, v1alpha1.CheckPass); f.Now = f.Now.Add(time.Minute) }},
 	{"a verdict that passes", v1alpha1.MachineValidating, func(f *Facts) { judged(f, v1alpha1.CheckPass); f.Machine.Status.Verdict.Admitted = true }},
 	{"a token after the join", v1alpha1.MachineValidating, func(f *Facts) { f.Token = &Token{ID: "token-1", Expires: f.Now.Add(time.Minute)} }},
-	{"a Node without its labels", v1alpha1.MachineValidating, func(f *Facts) { f.Node.MetadataInSync = false }},
+	{"a Node without its labels", v1alpha1.MachineValidating, func(f *Facts) { f.Node.Missing.Labels = []string{"team"} }},
 	{"a Secret with the token", v1alpha1.MachineValidating, func(f *Facts) { f.Secret.TokenID = "token-1" }},
 	{"a cordon that arrives late", v1alpha1.MachineValidating, func(f *Facts) { f.Node.Unschedulable, f.Node.CordonedByIngot = true, true }},
 	{"a cordon that arrives late", v1alpha1.MachineReady, func(f *Facts) { f.Node.Unschedulable, f.Node.CordonedByIngot = true, true }},
@@ -325,7 +325,7 @@ func factsIn(t *testing.T, phase v1alpha1.MachinePhase) Facts {
 		f.Host.Record.Spec = scope{Facts: f}.desiredRecord()
 		f.Token, f.Secret = nil, Secret{}
 	case v1alpha1.MachineValidating, v1alpha1.MachineReady, v1alpha1.MachineDraining: // without what is left of the join
-		f.Token, f.Secret.TokenID, f.Node.MetadataInSync = nil, "", true
+		f.Token, f.Secret.TokenID, f.Node.Missing = nil, "", NodeMetadata{}
 	}
 	return f
 }

@@ -74,6 +74,8 @@ type NodeType struct {
 	// the condition, and are empty while there is no condition.
 	Found, Ready    bool
 	Reason, Message string
+	// Generation is that of its spec.
+	Generation int64
 	// Stable is the revision that new Machines are installed with, Target the one that Machines are rolled to.
 	Stable, Target v1alpha1.RenderedRevision
 }
@@ -222,8 +224,8 @@ type Node struct {
 	// Undeletable says why the tenant's cluster does not remove the Node; empty: it does, or nobody has tried within the last
 	// DeletionMemory.
 	Undeletable string
-	// MetadataInSync is true when the Node has the labels and taints that its NodeType defines.
-	MetadataInSync bool
+	// Missing are the labels and taints that the Node lacks of those that its NodeType defines.
+	Missing NodeMetadata
 	// Pods are namespace/name of the pods that must still be evicted. They are listed only in the phases that evict, and only on a Node
 	// that is cordoned.
 	Pods []string
@@ -231,6 +233,16 @@ type Node struct {
 	// the drain time-out of a roll.
 	Budgets []string
 }
+
+// NodeMetadata is labels and taints of a Node.
+type NodeMetadata struct {
+	// Labels and Taints are their keys, in order.
+	Labels, Taints []string
+	// Writer is the program in the tenant's cluster that wrote them last; empty: it is not known.
+	Writer string
+}
+
+func (m NodeMetadata) isEmpty() bool { return len(m.Labels)+len(m.Taints) == 0 }
 
 // Token is a bootstrap token.
 type Token struct {

@@ -84,13 +84,6 @@ func (s scope) planUncordon() result {
 	return actionResult(Action{Kind: Uncordon, NodeUID: s.Node.UID}, report{}).withRequeue()
 }
 
-func (s scope) planNodeMetadata() result {
-	if !s.hasNodeOfThisAttempt() || s.Node.MetadataInSync {
-		return done
-	}
-	return actionResult(Action{Kind: SyncNodeMetadata, NodeUID: s.Node.UID}, report{})
-}
-
 // waitForVerdict reports the check that the Machine waits for.
 func (s scope) waitForVerdict() result {
 	reason, message := s.verdictProblem()

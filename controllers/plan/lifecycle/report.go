@@ -49,6 +49,7 @@ var phaseOrder = map[v1alpha1.MachinePhase]int{
 func (p *planner) finishStatus(before v1alpha1.MachineStatus) {
 	p.setPhaseStatus()
 	p.setDrainingDeadline()
+	p.setNodeMetadata()
 	p.reportReadiness(before)
 	if d := p.d.Status.Deadline; d != nil && p.Now.Before(d.Time) {
 		p.requeueAfter(d.Sub(p.Now))

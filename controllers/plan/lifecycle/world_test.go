@@ -264,7 +264,10 @@ func (w *world) observeTenant(f *Facts) {
 		fallthrough
 	case v1alpha1.MachineJoining, v1alpha1.MachineValidating, v1alpha1.MachineReady:
 		if n := w.tenant.nodes[f.Machine.Name]; n != nil {
-			f.Node = Node{Found: true, UID: n.uid, ProviderID: n.providerID, BootID: n.bootID, Unschedulable: n.cordoned, CordonedByIngot: n.ours, MetadataInSync: n.labelled}
+			f.Node = Node{Found: true, UID: n.uid, ProviderID: n.providerID, BootID: n.bootID, Unschedulable: n.cordoned, CordonedByIngot: n.ours}
+			if !n.labelled {
+				f.Node.Missing.Labels = []string{"team"}
+			}
 			if draining && n.cordoned {
 				f.Node.Pods = make([]string, n.pods)
 			}

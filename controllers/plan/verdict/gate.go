@@ -30,7 +30,7 @@ type gateDecider struct {
 func (d *gateDecider) gateActionNow() GateAction {
 	g := d.gateAction()
 	d.mustBeGated = g == PlaceGate || g == KeepGate && d.isGated
-	if d.pause = d.removals.pauseLeft(); g == PlaceGate && d.pause > 0 {
+	if d.pause = d.removals.PauseLeft(); g == PlaceGate && d.pause > 0 {
 		return KeepGate
 	}
 	d.pause = 0
@@ -107,16 +107,17 @@ func (d *gateDecider) isAdmitted(g GateAction) bool {
 // PlacedGate and RequeueAfter are set and, if others keep removing the gate, Reason and Message.
 func GuardUnjudged(in Input) Decision {
 	r, mustPlace := newRemovals(in), MustPlaceGate(in)
-	mustBeGated := mustPlace || r.isGated || isOpenByOthers(in, r)
+	isGated := HasGate(in.Node, in.Gate)
+	mustBeGated := mustPlace || isGated || isOpenByOthers(in, r)
 	out := Decision{Gate: KeepGate}
-	if mustBeGated && !r.isGated {
-		if out.RequeueAfter = r.pauseLeft(); out.RequeueAfter == 0 {
+	if mustBeGated && !isGated {
+		if out.RequeueAfter = r.PauseLeft(); out.RequeueAfter == 0 {
 			out.Gate = PlaceGate
 		}
 	}
 	out.Cordon, out.PlacedGate = r.cordon(out.Gate, mustBeGated), r.status(out.Gate, mustBeGated)
 	if mustBeGated && r.isContested() {
-		out.Reason, out.Message = v1alpha1.ReasonGateRemovedByOthers, r.message(out.Gate, out.RequeueAfter)
+		out.Reason, out.Message = v1alpha1.ReasonGateRemovedByOthers, r.message(out.Gate)
 	}
 	return out
 }
@@ -125,7 +126,7 @@ func GuardUnjudged(in Input) Decision {
 // lifted it, and no verdict has admitted this boot since. Without it: a node fails its checks, a program removes the gate, and the node is cordoned in its pause. The rendering is deleted by
 // mistake. This boot was judged, so no gate would be due; the cordon would be lifted, the count forgotten, and pods bound to a node that never passed.
 func isOpenByOthers(in Input, r removals) bool {
-	isRemoved := !r.isGated && r.count() > 0 && in.OnFailure != v1alpha1.OnFailureObserve
+	isRemoved := !HasGate(in.Node, in.Gate) && r.Count() > 0 && in.OnFailure != v1alpha1.OnFailureObserve
 	return isRemoved && !(in.Previous != nil && in.Previous.Admitted && isJudged(in))
 }
 
@@ -174,7 +175,7 @@ func (d *gateDecider) condition(g GateAction) (status metav1.ConditionStatus, re
 	case d.verdict.Admitted:
 		return metav1.ConditionTrue, v1alpha1.ReasonValidated, "every check passes; the gate is lifted"
 	case d.isContested():
-		return status, v1alpha1.ReasonGateRemovedByOthers, d.removals.message(g, d.pause)
+		return status, v1alpha1.ReasonGateRemovedByOthers, d.removals.message(g)
 	case d.isGateUnexpectedlyOff(g):
 		return status, v1alpha1.ReasonGateMissed, "the Node was there without the gate " + d.input.Gate + ", which was put on it now; pods that were bound meanwhile stay"
 	case d.hasRebooted():
@@ -236,7 +237,7 @@ func (d *gateDecider) requeueAfter(g GateAction) time.Duration {
 	case d.pause > 0:
 		after = d.pause
 	case d.isContested() && g == KeepGate:
-		after = min(d.resultInterval(), max(d.removals.placed.PlacedAt.Add(removalWindow).Sub(d.input.Now), time.Second))
+		after = min(d.resultInterval(), max(d.removals.WindowLeft(), time.Second))
 	case g != KeepGate:
 		// The change of the Node causes an event. This is for the case that it is lost.
 		after = waitInterval

@@ -9,11 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
+	"github.com/ingot-dev/ingot/controllers/plan/contest"
 )
 
-// contest drives the decisions about a node whose checks wait, while somebody removes the gate whenever it is there, for the time. It returns
+// removeGate drives the decisions about a node whose checks wait, while somebody removes the gate whenever it is there, for the time. It returns
 // how often the node was written, and the last decision and input.
-func contest(in *Input, judge func(Input) Decision, duration time.Duration) (writes int, last Decision) {
+func removeGate(in *Input, judge func(Input) Decision, duration time.Duration) (writes int, last Decision) {
 	for end := in.Now.Add(duration); in.Now.Before(end); {
 		ungate(in)
 		last = judge(*in)
@@ -37,7 +38,7 @@ func TestAGateThatOthersRemoveIsPlacedEverMoreSeldom(t *testing.T) {
 		if name == "not judged" {
 			judge = func(in Input) Decision { in.Previous = nil; return GuardUnjudged(in) }
 		}
-		writes, d := contest(&in, judge, time.Hour)
+		writes, d := removeGate(&in, judge, time.Hour)
 		// 4 at once, then after 10, 20, 40, 80, 160 seconds, and every 5 minutes.
 		if writes < 12 || writes > 21 {
 			t.Errorf("%s: %d writes in an hour", name, writes)
@@ -48,12 +49,12 @@ func TestAGateThatOthersRemoveIsPlacedEverMoreSeldom(t *testing.T) {
 		if d.Reason != v1alpha1.ReasonGateRemovedByOthers || !strings.Contains(d.Message, "taint-sweeper") || d.RequeueAfter <= 0 {
 			t.Errorf("%s: %s: %s; again after %s", name, d.Reason, d.Message, d.RequeueAfter)
 		}
-		if _, again := contest(&in, judge, time.Minute); d.Message != again.Message && again.Gate == KeepGate && again.PlacedGate.PlacedAt == d.PlacedGate.PlacedAt {
+		if _, again := removeGate(&in, judge, time.Minute); d.Message != again.Message && again.Gate == KeepGate && again.PlacedGate.PlacedAt == d.PlacedGate.PlacedAt {
 			t.Errorf("%s: the message changes although nothing does: %s", name, again.Message)
 		}
 		// The program is gone: the gate stays.
 		in.Node.Spec.Taints = append(in.Node.Spec.Taints, corev1.Taint{Key: gateKey, Effect: corev1.TaintEffectNoSchedule})
-		in.Now = in.PlacedGate.PlacedAt.Add(removalWindow - time.Second)
+		in.Now = in.PlacedGate.PlacedAt.Add(contest.Window - time.Second)
 		if d = judge(in); d.Cordon != KeepCordon || d.Reason != v1alpha1.ReasonGateRemovedByOthers {
 			t.Errorf("%s: before the time is over: %+v", name, d)
 		}
@@ -82,7 +83,7 @@ func TestTheCordonOfAContestedGate(t *testing.T) {
 		{"removals that are long ago", func(in *Input) {
 			ungate(in)
 			in.PlacedGate = placed(9)
-			in.PlacedGate.PlacedAt = metav1.NewMicroTime(start.Add(-removalWindow))
+			in.PlacedGate.PlacedAt = metav1.NewMicroTime(start.Add(-contest.Window))
 		}, PlaceGate, KeepCordon},
 		{"a pause", func(in *Input) { ungate(in); in.PlacedGate = placed(8) }, KeepGate, KeepCordon},
 		{"a node that is only observed", func(in *Input) {
@@ -114,30 +115,11 @@ func TestANodeIsAdmittedOnlyWhenItsCordonIsLifted(t *testing.T) {
 	}
 }
 
-func TestTheWriterOfTheTaintsIsFound(t *testing.T) {
-	at := func(minute int) *metav1.Time {
-		return &metav1.Time{Time: start.Add(time.Duration(minute) * time.Minute)}
-	}
-	entry := func(manager, fields string, at *metav1.Time) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Time: at, FieldsV1: metav1.NewFieldsV1(fields)}
-	}
-	const taints = `{"f:spec":{"f:taints":{}}}`
-	for want, fields := range map[string][]metav1.ManagedFieldsEntry{
-		"sweeper": {entry("kubelet", `{"f:status":{}}`, at(9)), entry("ingot-manager", taints, at(1)), entry("sweeper", taints, at(2)), entry("old", taints, at(0))},
-		"":        {entry("kubelet", `{"f:status":{}}`, at(9)), entry("broken", `[`, at(10)), {Manager: "none"}},
-		"timed":   {entry("untimed", taints, nil), entry("timed", taints, at(1))},
-	} {
-		if got := LastTaintWriter(fields); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
 func TestAContestedNodeStaysClosedWhenItsExpectationBecomesUnknown(t *testing.T) {
 	contested := func() Input {
 		in := perfectInput()
 		ungate(&in)
-		in.PlacedGate = &v1alpha1.GateStatus{NodeUID: in.Node.UID, PlacedAt: metav1.NewMicroTime(start.Add(-time.Second)), Removals: quickRemovals + 2}
+		in.PlacedGate = &v1alpha1.GateStatus{NodeUID: in.Node.UID, PlacedAt: metav1.NewMicroTime(start.Add(-time.Second)), Removals: 5}
 		in.Previous = previous(v1alpha1.CheckFail, time.Minute, false)
 		in.Node.Spec.Unschedulable, in.Node.Annotations = true, map[string]string{v1alpha1.AnnotationGateCordoned: "true"}
 		return in
@@ -171,7 +153,7 @@ func TestAContestedNodeStaysClosedWhenItsExpectationBecomesUnknown(t *testing.T)
 
 func TestAContestedNodeThatPassesWaitsNoLongerThanItsSettleTime(t *testing.T) {
 	in := perfectInput()
-	in.PlacedGate = &v1alpha1.GateStatus{NodeUID: in.Node.UID, PlacedAt: metav1.NewMicroTime(start.Add(-time.Second)), Removals: quickRemovals + 2}
+	in.PlacedGate = &v1alpha1.GateStatus{NodeUID: in.Node.UID, PlacedAt: metav1.NewMicroTime(start.Add(-time.Second)), Removals: 5}
 	in.Previous = previous(v1alpha1.CheckPass, in.Settle-time.Second, false)
 	if d := Judge(in); d.Gate != KeepGate || d.RequeueAfter != time.Second {
 		t.Errorf("gate %s, again after %s, expected 1s", d.Gate, d.RequeueAfter)
