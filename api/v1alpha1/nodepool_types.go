@@ -10,7 +10,8 @@ import (
 const ConditionPlaced = "Placed"
 
 // Reasons of NodePool's conditions Placed and Ready. NoHostAvailable is one of them: the message says how many hosts there are and how many of them are
-// free; one Machine waits for the next host, and the others are created when there are hosts for them.
+// free; one Machine waits for the next host, and the others are created when there are hosts for them. ClusterChanged, of the TenantCluster, is another
+// one: no Machine is created while another cluster answers there than the one that its Machines joined.
 const (
 	// ReasonPlaced: every Machine that is asked for has a host.
 	ReasonPlaced = "Placed"

@@ -189,7 +189,7 @@ func (r *Reconciler) compareServer(ctx context.Context, facts *placement.HostFac
 
 // needsClusterUID reports whether the host is a metal3 one and says that the Machine's tenant has it, and not which cluster that is.
 func (obs *observation) needsClusterUID() bool {
-	return obs.provider != nil && obs.provider.Spec.Metal3 != nil && placement.NeedsClusterUID(obs.host, tenantKey(obs.machine).String())
+	return obs.provider != nil && obs.provider.Spec.Metal3 != nil && placement.NeedsClusterUID(obs.host, tenantKey(obs.machine).String(), obs.facts.Tenant.ClusterUID)
 }
 
 // placementRequest returns what the placement chooses a host by.

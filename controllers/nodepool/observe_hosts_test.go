@@ -151,6 +151,43 @@ func TestAPoolWhoseTenantIsMissingOrLeavesMakesNoMachine(t *testing.T) {
 	}
 }
 
+func TestAPoolMakesNoMachineWhileAnotherClusterAnswers(t *testing.T) {
+	const nodeType = "exchanged"
+	newNodeType(t, nodeType)
+	newHosts(t, nodeType, "a", "b", "c")
+	pool := newPool(t, nodeType, 2)
+	run(t)
+	made := awaitMachines(t, pool, 2)
+	ready := func(status metav1.ConditionStatus, reason string) {
+		t.Helper()
+		tenant := &v1alpha1.TenantCluster{ObjectMeta: metav1.ObjectMeta{Namespace: pool.Namespace, Name: pool.Spec.TenantClusterRef.Name}}
+		patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":%q,"reason":%q,"message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, status, reason)
+		if err := server.Client.Status().Patch(t.Context(), tenant, client.RawPatch(types.MergePatchType, patch)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ready(metav1.ConditionFalse, v1alpha1.ReasonClusterChanged)
+	for _, condition := range []string{v1alpha1.ConditionPlaced, v1alpha1.ConditionReady} {
+		awaitCondition(t, pool, condition, v1alpha1.ReasonClusterChanged, "leads to another cluster than the one that its Machines joined: no Machine is created")
+	}
+	made[0].Finalizers = nil
+	if err := server.Client.Update(t.Context(), &made[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Client.Delete(t.Context(), &made[0]); err != nil {
+		t.Fatal(err)
+	}
+	management.Eventually(t, "one Machine is counted", func() bool {
+		stored := &v1alpha1.NodePool{}
+		return server.Client.Get(t.Context(), client.ObjectKeyFromObject(pool), stored) == nil && stored.Status.Replicas == 1
+	})
+	if n := len(machines(t, pool)); n != 1 {
+		t.Errorf("%d Machines, expected the one that is left", n)
+	}
+	ready(metav1.ConditionTrue, v1alpha1.ReasonReady)
+	awaitMachines(t, pool, 2)
+}
+
 func TestAPoolWithoutFreeHostsKeepsMachinesThatMayHaveOne(t *testing.T) {
 	const nodeType = "restored-without-status"
 	newNodeType(t, nodeType)

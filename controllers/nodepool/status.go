@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -56,8 +57,18 @@ func (obs *observation) missing() (reason, message string) {
 		return v1alpha1.ReasonTenantNotFound, tenant + " does not exist: no Machine is created before it does"
 	case obs.tenant.DeletionTimestamp != nil:
 		return v1alpha1.ReasonTenantDeleting, tenant + " is being deleted and takes no further nodes: no Machine is created; delete this NodePool or scale it to 0"
+	case isClusterChanged(obs.tenant):
+		return v1alpha1.ReasonClusterChanged, tenant + " leads to another cluster than the one that its Machines joined: no Machine is created; restore its kubeconfig, or scale this " +
+			"NodePool to 0 for the other cluster to be accepted: its condition Ready says more"
 	}
 	return "", ""
+}
+
+// isClusterChanged reports whether another cluster answers behind the TenantCluster than the one that its Machines joined. Without it: a Machine is deleted,
+// as the TenantCluster advises, the pool makes another one, whose host is installed for a cluster that cannot be used, and none is ever the last.
+func isClusterChanged(tenant *v1alpha1.TenantCluster) bool {
+	c := meta.FindStatusCondition(tenant.Status.Conditions, v1alpha1.ConditionReady)
+	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonClusterChanged
 }
 
 // placedCondition returns status, reason and message of the condition Placed.

@@ -34,10 +34,11 @@ var hostsCame = step.OnUpdate(func(before, after *v1alpha1.NodeType) bool {
 	return after.Status.Hosts.Available > before.Status.Hosts.Available
 })
 
-// tenantChanged leaves out the updates of a TenantCluster except the beginning of its deletion and another identity of its cluster, on which depends
-// which hosts are free for the pool.
+// tenantChanged leaves out the updates of a TenantCluster except the beginning of its deletion, another identity of its cluster, on which depends
+// which hosts are free for the pool, and that another cluster answers or has ceased to.
 var tenantChanged = step.OnUpdate(func(before, after *v1alpha1.TenantCluster) bool {
-	return before.DeletionTimestamp == nil && after.DeletionTimestamp != nil || before.Status.ClusterUID != after.Status.ClusterUID
+	return before.DeletionTimestamp == nil && after.DeletionTimestamp != nil || before.Status.ClusterUID != after.Status.ClusterUID ||
+		isClusterChanged(before) != isClusterChanged(after)
 })
 
 // countingInterval delays reconciles after changes of a pool's Machines. An installation changes each Machine several times,

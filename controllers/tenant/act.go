@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,24 +40,30 @@ func (r *Reconciler) connect(ctx context.Context, obs observation) (*tenantacces
 		return nil, err
 	}
 	access, err := r.Tenants.For(key)
-	if !hasReason(err, v1alpha1.ReasonClusterChanged) || len(obs.machines) > 0 {
+	if !hasReason(err, v1alpha1.ReasonClusterChanged) || slices.ContainsFunc(obs.machines, canHaveJoined) {
 		return access, err
 	}
 	return r.acceptCluster(ctx, key, err)
 }
 
-// acceptCluster accepts another cluster than before where no Machine refers to the TenantCluster. The Machines are listed at the API server, because the
-// cache may lack one that has a Node in the first cluster.
+// acceptCluster accepts another cluster than before where no Machine can have a Node in the first one: the first kubeconfig was the wrong one, and is
+// corrected before anything joined. The Machines are listed at the API server, because the cache may lack one that has a Node there.
 func (r *Reconciler) acceptCluster(ctx context.Context, key types.NamespacedName, changed error) (*tenantaccess.Access, error) {
 	machines, err := machinesOf(ctx, r.APIReader, key)
 	if err != nil {
 		return nil, err
 	}
-	if len(machines) > 0 {
+	if slices.ContainsFunc(machines, canHaveJoined) {
 		return nil, changed
 	}
 	r.Tenants.Expect(key, "")
 	return r.Tenants.For(key)
+}
+
+// canHaveJoined reports whether the Machine may have a Node in the cluster that was behind the kubeconfig before. An attempt is written before its
+// installation is requested. A Machine without a status is new, or was made again from a backup that has none and runs a node.
+func canHaveJoined(m v1alpha1.Machine) bool {
+	return m.Status.Phase == "" || m.Status.Attempt > 0 || m.Status.NodeRef != nil
 }
 
 // isMissing tells whether the registry has no kubeconfig of the tenant.

@@ -52,6 +52,7 @@ func TestATenantIsItsClusterAndAnotherOneIsNotAcceptedUnderItsMachines(t *testin
 	}
 	nudge(t, key, "https://b.example.com")
 	tenant = awaitReady(t, key, v1alpha1.ReasonClusterChanged, "joined the cluster the-first-cluster")
+	awaitReady(t, key, v1alpha1.ReasonClusterChanged, ". The Machines: training-1; to be scaled to 0 first: NodePool training")
 	if tenant.Status.ClusterUID != "the-first-cluster" {
 		t.Errorf("clusterUID %q", tenant.Status.ClusterUID)
 	}
@@ -68,6 +69,30 @@ func TestATenantIsItsClusterAndAnotherOneIsNotAcceptedUnderItsMachines(t *testin
 	})
 	if _, err := registry.For(key); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAWrongKubeconfigIsCorrectedUnderMachinesThatHaveNotJoined corrects it while one Machine waits for a host, and tries to while one is being installed.
+func TestAWrongKubeconfigIsCorrectedUnderMachinesThatHaveNotJoined(t *testing.T) {
+	_, key := run(t, v1alpha1.JoinSpec{TLSBootstrap: &v1alpha1.EndpointJoin{}}, server.Cluster.Kubeconfig())
+	tenant := awaitReady(t, key, v1alpha1.ReasonReady, "")
+	own, waiting, installing := tenant.Status.ClusterUID, machine(key, "training-1", "training"), machine(key, "training-2", "training")
+	waiting.Status.Phase = v1alpha1.MachinePending
+	installing.Status.Phase, installing.Status.Attempt = v1alpha1.MachineProvisioning, 1
+	server.Create(t, waiting, installing)
+	before := tenant.DeepCopy()
+	tenant.Status.ClusterUID = "the-wrong-cluster"
+	if err := server.Client.Status().Patch(t.Context(), &tenant, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	nudge(t, key, "https://b.example.com")
+	awaitReady(t, key, v1alpha1.ReasonClusterChanged, ". The Machines: training-2; ")
+	if err := server.Client.Delete(t.Context(), installing); err != nil {
+		t.Fatal(err)
+	}
+	awaitReady(t, key, v1alpha1.ReasonReady, "")
+	if err := server.Client.Get(t.Context(), key, &tenant); err != nil || tenant.Status.ClusterUID != own || tenant.Status.Machines != 1 {
+		t.Errorf("%+v, %v", tenant.Status, err)
 	}
 }
 

@@ -33,6 +33,9 @@ func report(after *v1alpha1.TenantCluster, obs observation, access *tenantaccess
 		}
 	}
 	status, reason, message := readyCondition(after, problem)
+	if reason == v1alpha1.ReasonClusterChanged {
+		message += joined(obs.machines)
+	}
 	if obs.deleting {
 		status, reason, message = metav1.ConditionFalse, v1alpha1.ReasonMachinesRemain, remaining(obs.machines, problem)
 	}
@@ -67,25 +70,45 @@ const clusterUnknown = "the API server answers and its Nodes are watched; which 
 // maxNamed is how many Machines a message names. The others are counted.
 const maxNamed = 8
 
-// remaining returns the message of a TenantCluster that is being deleted: which Machines refer to it, and what to do.
-func remaining(machines []v1alpha1.Machine, problem error) string {
-	var names, pools []string
+// nameMachines names Machines, and the NodePools that would make them again.
+func nameMachines(machines []v1alpha1.Machine) (names, pools string) {
+	var named, of []string
 	for i := range machines {
 		if i < maxNamed {
-			names = append(names, machines[i].Name)
+			named = append(named, machines[i].Name)
 		}
-		if pool := machines[i].Labels[v1alpha1.LabelNodePool]; pool != "" && !slices.Contains(pools, pool) {
-			pools = append(pools, pool)
+		if pool := machines[i].Labels[v1alpha1.LabelNodePool]; pool != "" && !slices.Contains(of, pool) {
+			of = append(of, pool)
 		}
 	}
-	held := strings.Join(names, ", ")
-	if more := len(machines) - len(names); more > 0 {
-		held += fmt.Sprintf(" and %d more", more)
+	names = strings.Join(named, ", ")
+	if more := len(machines) - len(named); more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
 	}
+	slices.Sort(of)
+	return names, strings.Join(of, ", ")
+}
+
+// joined returns the end of the message of a TenantCluster behind which another cluster answers: which Machines keep it from being accepted, and what
+// to scale first. The NodePools make no Machine meanwhile.
+func joined(machines []v1alpha1.Machine) string {
+	names, pools := nameMachines(slices.DeleteFunc(slices.Clone(machines), func(m v1alpha1.Machine) bool { return !canHaveJoined(m) }))
+	if names == "" {
+		return ""
+	}
+	text := ". The Machines: " + names
+	if pools != "" {
+		text += "; to be scaled to 0 first: NodePool " + pools
+	}
+	return text
+}
+
+// remaining returns the message of a TenantCluster that is being deleted: which Machines refer to it, and what to do.
+func remaining(machines []v1alpha1.Machine, problem error) string {
+	held, pools := nameMachines(machines)
 	what := "delete them"
-	if len(pools) > 0 {
-		slices.Sort(pools)
-		what = "delete NodePool " + strings.Join(pools, ", ") + " and what Machines are left"
+	if pools != "" {
+		what = "delete NodePool " + pools + " and what Machines are left"
 	}
 	message := fmt.Sprintf("it is being deleted and kept, with its kubeconfig, for the Machines that refer to it: %s; %s, and it goes when the last one has", held, what)
 	if problem != nil {

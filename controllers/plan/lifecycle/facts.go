@@ -163,7 +163,7 @@ type Host struct {
 	Generation int64
 	// Consumer says whom the consumerRef names.
 	Consumer Consumer
-	// LacksClusterUID is true for a metal3 host whose annotations name the Machine's tenant as the last one, and not which cluster that was.
+	// LacksClusterUID is true for a metal3 host whose annotations name the Machine's tenant as the last one, and not that it was its cluster.
 	LacksClusterUID bool
 	// Online is spec.online.
 	Online bool

@@ -365,3 +365,23 @@ func TestCountingFollowsTheRulesOfChoosing(t *testing.T) {
 var upgrade = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
 func at(t time.Time) *metav1.MicroTime { return &metav1.MicroTime{Time: t} }
+
+func TestAMetal3HostNeedsTheClusterThatItsAnnotationsDoNotName(t *testing.T) {
+	for _, c := range []struct {
+		tenant, recorded string
+		cluster          types.UID
+		want             bool
+	}{
+		{"research/research", "", "cluster-1", true},
+		{"research/research", UnknownCluster, "cluster-1", true},
+		{"research/research", "cluster-0", "cluster-1", true},
+		{"research/research", "cluster-1", "cluster-1", false},
+		{"research/research", "cluster-1", "", false},
+		{"other/other", "", "cluster-1", false},
+	} {
+		host := &metal3.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationLastTenant: c.tenant, AnnotationLastTenantClusterUID: c.recorded}}}
+		if got := NeedsClusterUID(host, "research/research", c.cluster); got != c.want {
+			t.Errorf("%+v: %t", c, got)
+		}
+	}
+}

@@ -300,10 +300,11 @@ func lastTenantByAnnotations(host *metal3.BareMetalHost) lastTenant {
 	return last
 }
 
-// NeedsClusterUID reports whether the annotations of a metal3 host say that the tenant had its disks last, and not which cluster that was.
-func NeedsClusterUID(host *metal3.BareMetalHost, tenant string) bool {
+// NeedsClusterUID reports whether the annotations of a metal3 host say that the tenant had its disks last, and not that it was this cluster. They name
+// another one where the kubeconfig was corrected between the claim and the installation.
+func NeedsClusterUID(host *metal3.BareMetalHost, tenant string, cluster types.UID) bool {
 	last := lastTenantOf(HostFacts{Host: host})
-	return last.name == tenant && last.cluster == ""
+	return last.name == tenant && cluster != "" && last.cluster != cluster
 }
 
 // isSame reports whether a Machine of the tenant that had the disks last asks for the host: one with the same name and the same cluster. A uid alone
