@@ -31,8 +31,10 @@ const (
 	ReasonHostNamespaceTaken = "HostNamespaceTaken"
 	// ReasonHostNamespaceDenied: nobody has given Ingot its rights in the host namespace.
 	ReasonHostNamespaceDenied = "HostNamespaceDenied"
-	// ReasonCABundleInvalid: spec.redfish.netboot.caBundle has no certificate that can be read.
+	// ReasonCABundleInvalid: a certificate of spec.redfish.netboot.caBundle cannot be read. None of them is left out silently.
 	ReasonCABundleInvalid = "CABundleInvalid"
+	// ReasonCABundleEnds: the NodeProvider is Ready, and a certificate of spec.redfish.netboot.caBundle has ended or ends within two weeks.
+	ReasonCABundleEnds = "CABundleEnds"
 )
 
 // NodeProviderSpec says where hosts come from and who installs them.

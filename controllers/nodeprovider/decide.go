@@ -1,7 +1,6 @@
 package nodeprovider
 
 import (
-	"crypto/x509"
 	"fmt"
 
 	"github.com/ingot-dev/ingot/api/v1alpha1"
@@ -28,14 +27,6 @@ func findProblem(obs observation) *problem {
 			"BareMetalHost %s/%s carries the finalizer of a baremetal-operator, which serves this namespace: use a metal3 provider, or another namespace", namespace, obs.foreignHost)}
 	}
 	return caBundleProblem(obs.provider)
-}
-
-// caBundleProblem returns why spec.redfish.netboot.caBundle cannot be used; nil: it can, or there is none.
-func caBundleProblem(provider *v1alpha1.NodeProvider) *problem {
-	if provider.Spec.Redfish == nil || provider.Spec.Redfish.Netboot.CABundle == "" || x509.NewCertPool().AppendCertsFromPEM([]byte(provider.Spec.Redfish.Netboot.CABundle)) {
-		return nil
-	}
-	return &problem{v1alpha1.ReasonCABundleInvalid, "spec.redfish.netboot.caBundle: expected certificates in PEM, seen none that can be read: correct it"}
 }
 
 // namespaceDeniedProblem returns the problem of a manager that has no permission in the host namespace.

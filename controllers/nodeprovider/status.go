@@ -16,6 +16,9 @@ const permissionRecheckInterval = 15 * time.Second
 func report(after *v1alpha1.NodeProvider, found *problem, now time.Time) step.Outcome {
 	after.Status.ObservedGeneration = after.Generation
 	status, reason, message := metav1.ConditionTrue, v1alpha1.ReasonReady, "the host namespace "+after.Spec.HostNamespace+" is this NodeProvider's"
+	if end := caBundleEnd(after, now); end != "" {
+		reason, message = v1alpha1.ReasonCABundleEnds, message+"; "+end
+	}
 	outcome := step.Done()
 	if found != nil {
 		status, reason, message = metav1.ConditionFalse, found.reason, found.message
