@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -66,7 +67,7 @@ func TestARealAPIServerTakesTheDefinitionsAndEnforcesThem(t *testing.T) {
 		t.Fatalf("%d definitions, %v; want 11", len(installed), err)
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, metal3.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, metal3.AddToScheme, apiextensionsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -107,4 +108,6 @@ func TestARealAPIServerTakesTheDefinitionsAndEnforcesThem(t *testing.T) {
 	t.Run("a namespace of hosts is not deleted", func(t *testing.T) { testHostNamespace(t, c) })
 	t.Run("who may change a HostRecord", func(t *testing.T) { testHostRecord(t, config, c, scheme) })
 	t.Run("who may change a claim", func(t *testing.T) { testClaims(t, config, c, scheme) })
+	t.Run("a tenant's namespace is deleted", func(t *testing.T) { testDeletedTenantNamespace(t, c, as(t, config, scheme, managerUser)) })
+	t.Run("a definition is deleted", func(t *testing.T) { testDeletedDefinition(t, c, as(t, config, scheme, managerUser)) })
 }
