@@ -22,7 +22,7 @@ const (
 	// ReasonTenantUnauthorized: the tenant's API server refuses the credentials.
 	ReasonTenantUnauthorized = "TenantUnauthorized"
 	// ReasonTenantTooLarge: the tenant's API server sends, or the manager would keep of its cluster, more than tenants.memory in the
-	// manager's configuration allows. The cluster is not used, and is tried again at growing intervals.
+	// manager's configuration allows, for it or for all TenantClusters of its namespace, or than all tenants may have. The cluster is not used, and is tried again at growing intervals.
 	ReasonTenantTooLarge = "TenantTooLarge"
 	// ReasonJoinUnsupported: this version does not know that join method.
 	ReasonJoinUnsupported = "JoinUnsupported"

@@ -97,13 +97,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	defer round.End()
 	obs, err := r.observe(round.Context, machine)
-	if err != nil {
+	if err = errors.Join(err, round.Interrupted()); err != nil {
 		return step.Retry(fmt.Errorf("observe: %w", err)).Result()
 	}
 	decision := lifecycle.Plan(obs.facts)
 	var failure error
 	if decision.Action != nil {
 		failure = r.act(round.Context, obs, *decision.Action)
+	}
+	if err := round.Interrupted(); err != nil {
+		return step.Retry(errors.Join(failure, err)).Result()
 	}
 	return r.finish(ctx, obs, decision, failure)
 }

@@ -101,7 +101,7 @@ func (r *Reconciler) settle(ctx context.Context, request reconcile.Request, reco
 	}
 	defer round.End()
 	obs, err := r.observe(round.Context, record, entry)
-	if err != nil {
+	if err = errors.Join(err, round.Interrupted()); err != nil {
 		return recheckInterval, false, err
 	}
 	switch lifecycle.PlanRemaining(obs.facts) {

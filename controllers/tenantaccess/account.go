@@ -1,7 +1,9 @@
 package tenantaccess
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -30,159 +32,137 @@ const (
 	watchByteBurst      = 64 << 20
 )
 
-// arrivingFactor is how many times its budget a tenant's answers may take together, from their arrival until the end of the reconcile
-// that asked. An estimate of a meter is about twice the truth.
-const arrivingFactor = 2
-
-// tooLargeError says that a tenant sends more than is taken from it, or that more of it would be kept than its budget allows.
-type tooLargeError struct{ what string }
+// tooLargeError says that a tenant sends more than is taken from it, or that more of it would be kept than a bound allows.
+type tooLargeError struct {
+	what string
+	// remedy says who must do what; empty: the usual.
+	remedy string
+}
 
 // Error says what was too large, and the limit.
 func (e *tooLargeError) Error() string { return e.what }
 
-// account counts what the manager holds of one tenant.
-type account struct {
-	// budget is the limit of what the caches keep.
-	budget int64
-	// pace is how many bytes of watches are read.
-	pace *rate.Limiter
+// advice says who must do what.
+func (e *tooLargeError) advice() string {
+	return cmp.Or(e.remedy, "reduce what the cluster has of it, or raise tenants.memory and the memory of the manager")
+}
 
-	mu       sync.Mutex
+// crowdedError says that an answer found no room beside others. It says nothing about the tenant that was asked.
+type crowdedError struct{ what string }
+
+// Error says which limit was reached, and what is done.
+func (e *crowdedError) Error() string { return e.what }
+
+// isCrowded tells whether err is a crowdedError.
+func isCrowded(err error) bool {
+	var crowded *crowdedError
+	return errors.As(err, &crowded)
+}
+
+// account counts what the manager holds of one cluster, in the book of all clusters.
+type account struct {
+	book      *book
+	namespace string
+	// pace and shared are how many bytes of watches are read, of the cluster and of its namespace.
+	pace, shared *rate.Limiter
+
+	// The mu of the book guards the following.
 	kept     map[string]int64
 	arriving int64
+	isClosed bool
 }
 
-// newAccount returns an account in which nothing is counted yet.
-func newAccount(budget int64) *account {
-	return &account{budget: budget, pace: rate.NewLimiter(watchBytesPerSecond, watchByteBurst), kept: map[string]int64{}}
-}
-
-// keep records how much the cache of a kind holds. It returns an error if all caches together hold more than the budget.
+// keep records how much the cache of a kind holds. If a bound does not allow it, keep returns an error and records nothing: what is
+// refused is not kept, and must not be in the way of others.
 func (a *account) keep(plural string, objects int, bytes int64) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.book.mu.Lock()
+	defer a.book.mu.Unlock()
+	if a.isClosed {
+		return nil
+	}
+	own, added := a.keptBytes(), bytes-a.kept[plural]
+	if broken := a.book.kept.refuses(own, a.namespace, added); broken != noBound {
+		return &tooLargeError{
+			what:   fmt.Sprintf("%d %s take %s of memory, %s", objects, plural, mebibytes(bytes), a.book.kept.explain(broken, "all that is kept of", a.namespace, own+added, added)),
+			remedy: remedies[broken],
+		}
+	}
 	a.kept[plural] = bytes
+	a.book.kept.add(a.namespace, added)
+	return nil
+}
+
+// keptBytes returns what all caches hold. The caller must hold the mu of the book.
+func (a *account) keptBytes() int64 {
 	var all int64
 	for _, each := range a.kept {
 		all += each
 	}
-	if all <= a.budget {
-		return nil
+	return all
+}
+
+// lower records that the cache of a kind holds less than before. It changes nothing if it holds more.
+func (a *account) lower(plural string, bytes int64) {
+	a.book.mu.Lock()
+	defer a.book.mu.Unlock()
+	if less := a.kept[plural] - bytes; less > 0 {
+		a.kept[plural] = bytes
+		a.book.kept.add(a.namespace, -less)
 	}
-	return &tooLargeError{fmt.Sprintf("%d %s take %s of memory, all that is kept of the tenant %s, and its budget is %s (tenants.memory of the manager's configuration)",
-		objects, plural, mebibytes(bytes), mebibytes(all), mebibytes(a.budget))}
 }
 
 // forget records that the cache of a kind was stopped.
 func (a *account) forget(plural string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.book.mu.Lock()
+	defer a.book.mu.Unlock()
+	a.book.kept.add(a.namespace, -a.kept[plural])
 	delete(a.kept, plural)
 }
 
-// receive adds to what is arriving. It returns an error if that is more than arrivingFactor times the budget.
+// receive adds to what is arriving, or takes away from it. If a bound does not allow it, receive returns an error and adds nothing: what is
+// refused is not decoded. Only the bound of the cluster makes it a *tooLargeError.
 func (a *account) receive(weight int64) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.arriving += weight
-	if limit := arrivingFactor * a.budget; a.arriving > limit {
-		return &tooLargeError{fmt.Sprintf("the answers that are being worked on take more than %s of memory", mebibytes(limit))}
+	a.book.mu.Lock()
+	defer a.book.mu.Unlock()
+	arriving := &a.book.arriving
+	switch broken := arriving.refuses(a.arriving, a.namespace, weight); broken {
+	case noBound:
+		a.arriving += weight
+		arriving.add(a.namespace, weight)
+		return nil
+	case clusterBound:
+		return &tooLargeError{what: fmt.Sprintf("the answers that are being worked on take more than %s of memory", mebibytes(arriving.cluster))}
+	default:
+		return &crowdedError{"there is no room for an answer now: " + arriving.explain(broken, "all that is being worked on of", a.namespace, 0, weight) +
+			": the request is repeated; if that goes on, " + remedies[broken]}
 	}
-	return nil
 }
 
 // release takes back what receive has added.
-func (a *account) release(weight int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.arriving -= weight
+func (a *account) release(weight int64) { _ = a.receive(-weight) }
+
+// close forgets what the caches hold, because the client set has ended. What is arriving is released by those who work on it.
+func (a *account) close() {
+	a.book.mu.Lock()
+	defer a.book.mu.Unlock()
+	if a.isClosed {
+		return
+	}
+	a.isClosed = true
+	a.book.kept.add(a.namespace, -a.keptBytes())
+	clear(a.kept)
+	a.book.leave(a.namespace)
 }
 
 // mebibytes writes a size for messages.
 func mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
 
-// ledger has the sizes of the objects in one cache, by name.
-type ledger struct {
-	account *account
-	plural  string
-
-	mu       sync.Mutex
-	isClosed bool
-	sizes    map[string]int64
-	total    int64
-	// next has the objects of a list that is still being read, which will replace the others; nil: none is.
-	next      map[string]int64
-	nextTotal int64
-}
-
-// begin starts a list that will replace the objects of the ledger.
-func (l *ledger) begin() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.isClosed {
-		l.next, l.nextTotal = map[string]int64{}, 0
-	}
-}
-
-// commit ends the list that begin has started.
-func (l *ledger) commit() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.isClosed {
-		return nil
-	}
-	if l.next != nil {
-		l.sizes, l.total, l.next, l.nextTotal = l.next, l.nextTotal, nil, 0
-	}
-	return l.account.keep(l.plural, len(l.sizes), l.total)
-}
-
-// put records the size of an object, and returns an error if it or all of them are too large. While a list is read anew, the cache
-// holds the old objects too: the larger of the two counts.
-func (l *ledger) put(name string, size int64) error {
-	if size > maxKeptObject {
-		return &tooLargeError{fmt.Sprintf("one of its %s takes %s of memory, and the limit is %s", l.plural, mebibytes(size), mebibytes(maxKeptObject))}
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.isClosed {
-		return nil
-	}
-	if l.next != nil {
-		l.nextTotal += size - l.next[name]
-		l.next[name] = size
-	} else {
-		l.total += size - l.sizes[name]
-		l.sizes[name] = size
-	}
-	return l.account.keep(l.plural, max(len(l.sizes), len(l.next)), max(l.total, l.nextTotal))
-}
-
-// drop records that an object was deleted.
-func (l *ledger) drop(name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.next != nil {
-		l.nextTotal -= l.next[name]
-		delete(l.next, name)
-		return
-	}
-	l.total -= l.sizes[name]
-	delete(l.sizes, name)
-}
-
-// close forgets the objects, because the cache was stopped and its memory is let go. Later changes are not counted.
-func (l *ledger) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.isClosed, l.sizes, l.next, l.total, l.nextTotal = true, map[string]int64{}, nil, 0, 0
-	l.account.forget(l.plural)
-}
-
 // round counts what arrives for one reconcile, so that a list counts with all its pages until the reconcile has ended.
 type round struct {
 	mu       sync.Mutex
 	received map[*account]int64
+	// crowded is why an answer was refused that says nothing about the tenant.
+	crowded error
 }
 
 type roundKey struct{}
@@ -193,10 +173,25 @@ func withRound(ctx context.Context) (counted context.Context, end func()) {
 	return context.WithValue(ctx, roundKey{}, r), r.end
 }
 
-func (r *round) add(a *account, weight int64) {
+// receive adds to what arrives from a cluster.
+func (r *round) receive(a *account, weight int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.received[a] += weight
+	err := a.receive(weight)
+	switch {
+	case err == nil:
+		r.received[a] += weight
+	case isCrowded(err):
+		r.crowded = err
+	}
+	return err
+}
+
+// interruption returns why an answer was refused that says nothing about the tenant.
+func (r *round) interruption() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.crowded
 }
 
 func (r *round) end() {

@@ -85,10 +85,11 @@ func (r *Registry) newClientSet(key types.NamespacedName, config *rest.Config) (
 	s := &clientSet{
 		key: key, options: r.options, hub: &r.hub, log: r.options.Log.WithValues("TenantCluster", key.String()),
 		config: config, ctx: ctx, stop: stop, probeNow: make(chan struct{}, 1), expected: r.expected[key],
-		account: newAccount(r.options.Memory),
+		account: r.book.open(key.Namespace),
 	}
 	if err := s.connect(); err != nil {
 		stop()
+		s.account.close()
 		return nil, err
 	}
 	return s, nil

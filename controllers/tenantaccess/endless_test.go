@@ -223,8 +223,8 @@ func answerWithoutEnd(t *testing.T, r *Registry, call tenantcalls.Call, way endl
 	})
 	set := r.tenants[key].clients
 	eventually(t, "nothing of it is kept", func() bool {
-		set.account.mu.Lock()
-		defer set.account.mu.Unlock()
+		set.account.book.mu.Lock()
+		defer set.account.book.mu.Unlock()
 		return len(set.account.kept) == 0 && set.account.arriving == 0 && set.nodes == nil && set.slices == nil
 	})
 	if way.name != "compressed" && written.Load() > enough {

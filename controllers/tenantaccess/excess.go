@@ -49,8 +49,7 @@ func (s *clientSet) suspend(what string, cause *tooLargeError) {
 	s.excess.times++
 	s.excess.until = now.Add(pause)
 	s.excess.err = &Error{Tenant: s.key, Reason: v1alpha1.ReasonTenantTooLarge, Err: fmt.Errorf(
-		"%s: %w: reduce what the cluster has of it, or raise tenants.memory and the memory of the manager; the cluster is not used meanwhile, and is tried again after %s",
-		what, cause, pause)}
+		"%s: %w: %s; the cluster is not used meanwhile, and is tried again after %s", what, cause, cause.advice(), pause)}
 	s.mu.Unlock()
 	// The subscribers read the names of the Nodes from the cache once more.
 	s.updateUsable()

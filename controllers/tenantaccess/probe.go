@@ -40,6 +40,7 @@ func newProber(config *rest.Config, transport http.RoundTripper, limits deadline
 func (s *clientSet) run() {
 	var parts sync.WaitGroup
 	defer s.transport.CloseIdleConnections()
+	defer s.account.close()
 	defer parts.Wait()
 	for s.ctx.Err() == nil {
 		pause := max(s.suspension(), s.stallPause())
@@ -73,7 +74,10 @@ func (s *clientSet) probe(parts *sync.WaitGroup) time.Duration {
 	s.mu.Lock()
 	switch {
 	case err != nil:
-		s.failures++
+		// A probe that finds no room beside other answers says nothing about the tenant.
+		if !isCrowded(err) {
+			s.failures++
+		}
 		s.failed = classify(s.key, "ask "+s.config.Host+" what it serves", err)
 	case s.options.Clock.Now().Before(s.stalls.until):
 		// A call has stalled while this probe was answered.

@@ -38,8 +38,10 @@ type Options struct {
 	QPS float32
 	// Burst is the burst that belongs to QPS.
 	Burst int
-	// Memory is the limit of what is kept of one tenant, in bytes; default 64 MiB.
+	// Memory is the limit of what is kept of one cluster, in bytes; default 64 MiB.
 	Memory int64
+	// TotalMemory is for all tenants together, in bytes: what is kept of them and what arrives from them. Default: five times Memory.
+	TotalMemory int64
 	// ProbeInterval is the time between probes of a tenant that answers; default 15 s.
 	ProbeInterval time.Duration
 	// WrapTransport, if set, wraps the transport of each tenant, for a record of the requests.
@@ -79,6 +81,7 @@ type Registry struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	hub     hub
+	book    *book
 
 	mu      sync.RWMutex
 	tenants map[types.NamespacedName]*tenant
@@ -117,7 +120,7 @@ func New(options Options) *Registry {
 		options.Jitter = rand.Float64
 	}
 	base, stop := context.WithCancel(context.Background())
-	return &Registry{options: options, base: base, stop: stop, tenants: map[types.NamespacedName]*tenant{}}
+	return &Registry{options: options, base: base, stop: stop, book: newBook(options.Memory, options.TotalMemory), tenants: map[types.NamespacedName]*tenant{}}
 }
 
 // Start waits until ctx ends, then stops every client set and returns when their goroutines have ended.

@@ -56,6 +56,7 @@ func (s *Shares) Start(_ context.Context, queue workqueue.TypedRateLimitingInter
 type Round struct {
 	// Context is for the calls to the tenant. It has one deadline for all of them, and their answers count as one.
 	Context context.Context
+	count   *round
 	end     func()
 }
 
@@ -77,12 +78,20 @@ func (s *Shares) Begin(ctx context.Context, tenant types.NamespacedName, request
 	s.occupied[tenant.Namespace]++
 	counted, forget := withRound(ctx)
 	limited, cancel := context.WithTimeoutCause(counted, roundTime, fmt.Errorf("the calls of one reconcile to TenantCluster %s took longer than %s", tenant, roundTime))
-	return &Round{Context: limited, end: func() {
+	count, _ := limited.Value(roundKey{}).(*round)
+	return &Round{Context: limited, count: count, end: func() {
 		cancel()
 		forget()
 		s.leave(tenant.Namespace)
 	}}
 }
+
+// Interrupted returns why calls of the round have failed if that says nothing about the tenant; nil: no such call has failed. The reconcile
+// must then end with this error, and must not conclude anything.
+//
+// Without it: the answer to a list of Nodes finds no room beside those of other clusters, the tenant counts as unreachable, and a release
+// goes on without removing its Node.
+func (r *Round) Interrupted() error { return r.count.interruption() }
 
 // End lets go of the worker and of what was received in the round.
 func (r *Round) End() { r.end() }

@@ -9,9 +9,11 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 )
@@ -184,15 +186,23 @@ type body struct {
 	limit   int64
 
 	meter    meter
-	received int64
 	failed   error
 	isClosed atomic.Bool
+
+	// mu guards received, because a watch is closed while it is read.
+	mu sync.Mutex
+	// received is what the account counts for this body.
+	received int64
 }
 
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	if b.failed != nil {
 		return 0, b.failed
+	}
+	if b.isWatch {
+		// The events before have been decoded, trimmed and passed on: client-go reads again only then.
+		_ = b.hold(b.meter.weight)
 	}
 	pause := b.limits.responseTimeout
 	if b.isBetweenEvents() {
@@ -209,8 +219,10 @@ func (b *body) Read(p []byte) (int, error) {
 		return b.fail(problem)
 	}
 	if b.isWatch && b.limits.account != nil {
-		if waitErr := b.limits.account.pace.WaitN(b.ctx, n); waitErr != nil && err == nil {
-			err = waitErr
+		for _, pace := range []*rate.Limiter{b.limits.account.pace, b.limits.account.shared} {
+			if waitErr := pace.WaitN(b.ctx, n); waitErr != nil && err == nil {
+				err = waitErr
+			}
 		}
 	}
 	return n, err
@@ -241,24 +253,44 @@ func (b *body) problem(err error, isPaused bool) error {
 // count measures what was read, and returns an error if it is too large.
 func (b *body) count(text []byte) error {
 	before := b.meter.weight
+	if b.isWatch {
+		b.meter.heaviest = 0
+	}
 	b.meter.add(text, b.isWatch)
 	if b.meter.heaviest > b.limit {
 		what := "one answer takes"
 		if b.isWatch {
 			what = "one event takes"
 		}
-		return &tooLargeError{fmt.Sprintf("%s more than %s of memory", what, mebibytes(b.limit))}
+		return &tooLargeError{what: fmt.Sprintf("%s more than %s of memory", what, mebibytes(b.limit))}
 	}
-	if b.isWatch || b.limits.account == nil {
+	if b.limits.account == nil {
 		return nil
 	}
-	added := b.meter.weight - before
-	if r, found := b.request.Context().Value(roundKey{}).(*round); found {
-		r.add(b.limits.account, added)
-	} else {
-		b.received += added
+	if b.isWatch {
+		return b.hold(b.meter.heaviest)
 	}
-	return b.limits.account.receive(added)
+	if r, found := b.request.Context().Value(roundKey{}).(*round); found {
+		return r.receive(b.limits.account, b.meter.weight-before)
+	}
+	return b.hold(b.meter.weight)
+}
+
+// hold sets what the account counts for this body.
+//
+// Without it for watches: each of fifty TenantClusters of a namespace sends almost all of an event of eight megabytes, and then a byte every few
+// seconds for as long as a watch lasts.
+func (b *body) hold(weight int64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.limits.account == nil || b.isClosed.Load() {
+		return nil
+	}
+	err := b.limits.account.receive(weight - b.received)
+	if err == nil {
+		b.received = weight
+	}
+	return err
 }
 
 func (b *body) fail(err error) (int, error) {
@@ -271,8 +303,10 @@ func (b *body) fail(err error) (int, error) {
 
 // Close implements io.Closer.
 func (b *body) Close() error {
-	b.isClosed.Store(true)
 	defer b.cancel()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.isClosed.Store(true)
 	if b.received != 0 {
 		b.limits.account.release(b.received)
 		b.received = 0

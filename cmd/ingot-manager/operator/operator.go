@@ -8,6 +8,7 @@ import (
 	mathrand "math/rand/v2"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"time"
 
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -149,6 +150,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, s settings.Settings, log *s
 	})
 	tenants := tenantaccess.New(tenantaccess.Options{
 		Scheme: mgr.GetScheme(), Log: mgr.GetLogger().WithName("tenants"), Timeout: s.Tenants.Timeout.Duration, QPS: s.Tenants.QPS, Burst: s.Tenants.Burst, Memory: s.Tenants.Memory.Value(),
+		TotalMemory: tenantaccess.TotalMemory(debug.SetMemoryLimit(-1)),
 	})
 	err = controllers.Setup(mgr, controllers.Dependencies{
 		Installer: direct.New(direct.Options{BMCs: bmcs, Store: store, Timeouts: s.InstallerTimeouts(), Log: log.With("logger", "installer")}),
