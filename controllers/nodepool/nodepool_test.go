@@ -95,12 +95,19 @@ func newNodeType(t *testing.T, name string) {
 		Status: v1alpha1.NodeTypeStatus{TargetRevision: name + "-new"},
 	}
 	nodeType.Spec.ProviderRef.Name = name
+	// A namespace stays in a control plane without its controller, and the second run of a test finds it again.
+	hosts := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "hosts-of-" + name}}
+	if err := client.IgnoreAlreadyExists(server.Client.Create(t.Context(), hosts)); err != nil {
+		t.Fatal(err)
+	}
 	provider := &v1alpha1.NodeProvider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeProviderSpec{
 		HostNamespace: "hosts-of-" + name, Redfish: &v1alpha1.RedfishProvider{Netboot: v1alpha1.NetbootSpec{Address: "10.20.0.2"}},
 	}}
-	server.Create(t, nodeType, provider, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "hosts-of-" + name}})
+	server.Create(t, nodeType, provider)
 	t.Cleanup(func() {
-		_ = errors.Join(server.Client.Delete(context.Background(), nodeType), server.Client.Delete(context.Background(), provider))
+		in := client.InNamespace(hosts.Name)
+		_ = errors.Join(server.Client.Delete(context.Background(), nodeType), server.Client.Delete(context.Background(), provider),
+			server.Client.DeleteAllOf(context.Background(), &metal3.BareMetalHost{}, in), server.Client.DeleteAllOf(context.Background(), &v1alpha1.HostRecord{}, in))
 	})
 }
 

@@ -92,7 +92,7 @@ func decide(obs observation) scaling.Decision {
 		m := &obs.machines[i]
 		facts[i] = scaling.Machine{
 			Name: m.Name, Ready: isReady(m), UpToDate: !hasTarget(obs.nodeType) || isUpToDate(m, obs.nodeType), Created: m.CreationTimestamp.Time, Deleting: m.DeletionTimestamp != nil,
-			HasHost: m.Status.HostRef != nil, IsWaiting: isWaiting(obs, m),
+			HasHost: m.Status.HostRef != nil, IsWaiting: isWaiting(obs, m), IsUnknown: isUnknown(m),
 		}
 	}
 	decision := scaling.Plan(replicas(obs.pool), obs.free, facts)
@@ -100,6 +100,13 @@ func decide(obs observation) scaling.Decision {
 		decision.Create = 0
 	}
 	return decision
+}
+
+// isUnknown reports whether the Machine's controller has not said yet what becomes of it: it has no status, as after a restore without status, or the
+// host that a restored Machine names is not taken over yet.
+func isUnknown(m *v1alpha1.Machine) bool {
+	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionClaimed)
+	return m.Status.HostRef == nil && (m.Status.Phase == "" || c != nil && c.Reason == v1alpha1.ReasonRestoreWaiting)
 }
 
 // isWaiting reports whether the Machine's controller has found no host for it, and no host names it. A Machine without a status may have a host, and so may

@@ -8,6 +8,7 @@ import (
 	metal3 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,8 +63,17 @@ func TestAPoolMakesNoMoreMachinesThanThereAreHostsFor(t *testing.T) {
 	}
 	awaitMachines(t, pool, 5)
 	awaitCondition(t, pool, v1alpha1.ConditionPlaced, v1alpha1.ReasonScaling, "2 have a host, and 3 hosts are free")
-	// Who scales to what there are hosts for has a pool that is placed; those that wait go first.
+	// Who scales to what there are hosts for has a pool that is placed; those that wait go first, once their controller has said that they do.
 	scale(t, pool, 2)
+	awaitCondition(t, pool, v1alpha1.ConditionReady, v1alpha1.ReasonScaling, "of 3 nothing is known yet, and which ones are deleted is decided when it is")
+	for _, m := range awaitMachines(t, pool, 5) {
+		if m.Status.HostRef == nil {
+			m.Status.Phase = v1alpha1.MachinePending
+			if err := server.Client.Status().Update(t.Context(), &m); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	for _, m := range awaitMachines(t, pool, 2) {
 		if m.Status.HostRef == nil {
 			t.Errorf("Machine %s without a host remained", m.Name)
@@ -241,4 +251,19 @@ func TestAPoolCountsTheHostsThatItsOwnTenantHadLast(t *testing.T) {
 	run(t)
 	awaitMachines(t, pool, 3)
 	awaitCondition(t, pool, v1alpha1.ConditionPlaced, v1alpha1.ReasonScaling, "0 have a host, and 3 hosts are free")
+}
+
+func TestTheColumnsOfANodePoolSayWhyItIsNotReady(t *testing.T) {
+	crd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}}
+	if err := server.Client.Get(t.Context(), client.ObjectKey{Name: "nodepools.ingot.dev"}, crd); err != nil {
+		t.Fatal(err)
+	}
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	var names []string
+	for _, column := range versions[0].(map[string]any)["additionalPrinterColumns"].([]any) {
+		names = append(names, column.(map[string]any)["name"].(string))
+	}
+	if got, want := strings.Join(names, " "), "NodeType Tenant Desired Machines Placed Up Ready Reason Age Message"; got != want {
+		t.Errorf("columns %s, want %s", got, want)
+	}
 }

@@ -39,7 +39,7 @@ func report(after *v1alpha1.NodePool, obs observation, now time.Time) {
 	is, reason, message := placedCondition(after, obs)
 	set(v1alpha1.ConditionPlaced, is, reason, message)
 	if is == metav1.ConditionTrue || reason == v1alpha1.ReasonScaling {
-		is, reason, message = readyCondition(after)
+		is, reason, message = readyCondition(after, obs)
 	}
 	set(v1alpha1.ConditionReady, is, reason, message)
 }
@@ -91,10 +91,20 @@ func placedCondition(pool *v1alpha1.NodePool, obs observation) (metav1.Condition
 }
 
 // readyCondition returns status, reason and message of the condition Ready of a pool whose Machines have hosts or are about to.
-func readyCondition(pool *v1alpha1.NodePool) (metav1.ConditionStatus, string, string) {
+func readyCondition(pool *v1alpha1.NodePool, obs observation) (metav1.ConditionStatus, string, string) {
 	wanted, have, up := replicas(pool), int(pool.Status.Replicas), int(pool.Status.ReadyReplicas)
 	if have == wanted && up == wanted {
 		return metav1.ConditionTrue, v1alpha1.ReasonReady, fmt.Sprintf("all %d Machines are Ready", wanted)
 	}
-	return metav1.ConditionFalse, v1alpha1.ReasonScaling, fmt.Sprintf("%d Machines are asked for, %d exist, %d are Ready", wanted, have, up)
+	text := fmt.Sprintf("%d Machines are asked for, %d exist, %d are Ready", wanted, have, up)
+	unknown := 0
+	for i := range obs.machines {
+		if m := &obs.machines[i]; m.DeletionTimestamp == nil && isUnknown(m) {
+			unknown++
+		}
+	}
+	if have > wanted && unknown > 0 {
+		text += fmt.Sprintf("; of %d nothing is known yet, and which ones are deleted is decided when it is", unknown)
+	}
+	return metav1.ConditionFalse, v1alpha1.ReasonScaling, text
 }

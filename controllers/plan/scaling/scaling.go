@@ -20,6 +20,8 @@ type Machine struct {
 	// HasHost is true when its status names a host. IsWaiting is true when its controller has found no host for it. Where both are false, it may have
 	// one: it is claiming one, or nothing is known of it.
 	HasHost, IsWaiting bool
+	// IsUnknown is true when its controller has written no status yet, so that nothing is known of its host and of what runs there.
+	IsUnknown bool
 }
 
 // Decision says how many Machines to create or which ones to delete. At most one of the two is set.
@@ -49,7 +51,7 @@ func Plan(replicas, free int, machines []Machine) Decision {
 	remaining := slices.DeleteFunc(slices.Clone(machines), func(m Machine) bool { return m.Deleting })
 	slices.SortFunc(remaining, byDeletionOrder)
 	if surplus := len(remaining) - replicas; surplus > 0 {
-		return Decision{Delete: deletions(remaining[:surplus], deletionReason)}
+		return Decision{Delete: deletions(firstKnown(remaining, surplus), deletionReason)}
 	}
 	waiting, allowed := 0, max(free, 1)
 	var idle []Machine
@@ -66,6 +68,16 @@ func Plan(replicas, free int, machines []Machine) Decision {
 		return Decision{Delete: deletions(idle[:surplus], func(Machine) string { return "no host is free for it; it is made again when one is" })}
 	}
 	return Decision{Create: max(0, min(replicas-len(remaining), allowed-waiting))}
+}
+
+// firstKnown returns those of the surplus Machines that are deleted whatever is found out about the unknown ones: none of those, and as many fewer. The
+// others are deleted when nothing is unknown any more.
+//
+// Without it: the management cluster is restored from a backup, which drops status, and a pool of ten is scaled to nine. All ten run and name no host yet,
+// so each of them counts as one without a host. The first of the list is deleted: its node is drained and erased, although another one is broken.
+func firstKnown(sorted []Machine, surplus int) []Machine {
+	known := slices.DeleteFunc(slices.Clone(sorted), func(m Machine) bool { return m.IsUnknown })
+	return known[:max(0, surplus-(len(sorted)-len(known)))]
 }
 
 func deletions(machines []Machine, reason func(Machine) string) []Deletion {

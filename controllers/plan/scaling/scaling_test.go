@@ -96,3 +96,30 @@ func TestNoMoreMachinesWaitThanThereAreHostsFor(t *testing.T) {
 		}
 	}
 }
+
+func TestAMachineThatNothingIsKnownOfIsNotDeleted(t *testing.T) {
+	for _, c := range []struct{ replicas, unknown, broken, ready, removed int }{
+		{replicas: 9, unknown: 10},
+		{replicas: 0, unknown: 10},
+		{replicas: 9, unknown: 1, broken: 1, ready: 8},
+		{replicas: 8, unknown: 1, broken: 1, ready: 8, removed: 1},
+		{replicas: 0, unknown: 1, broken: 1, ready: 8, removed: 9},
+		{replicas: 9, broken: 1, ready: 9, removed: 1},
+	} {
+		var machines []Machine
+		for kind, n := range map[string]int{"unknown": c.unknown, "broken": c.broken, "ready": c.ready} {
+			for i := range n {
+				machines = append(machines, Machine{Name: fmt.Sprintf("%s-%d", kind, i), HasHost: kind != "unknown", IsUnknown: kind == "unknown", Ready: kind == "ready", UpToDate: true})
+			}
+		}
+		got := Plan(c.replicas, 0, machines).Delete
+		if len(got) != c.removed || c.removed > 0 && got[0].Name != "broken-0" {
+			t.Errorf("%+v: deletes %v", c, got)
+		}
+		for _, d := range got {
+			if strings.HasPrefix(d.Name, "unknown") {
+				t.Errorf("%+v: deletes %s", c, d.Name)
+			}
+		}
+	}
+}
